@@ -6,6 +6,7 @@
 #   make static    build-static/rorqual, without shared libraries
 #   make deb       a Debian package in build-deb/       make image    a container image in build-image/
 #   make package-test  installs, uses, upgrades and removes the package, and runs the image
+#   make pages     the status page in headless Chromium, light and dark
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
@@ -20,6 +21,9 @@
 #   make bench-filters  what filters cost, a real HBase's and ours
 #   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
+#   make nightly   what takes too long for each commit: asan, tsan, aarch64, a build by clang and its unit tests, simulations,
+#                  kill -9 rounds, fuzzing, random histories
+#   make clang     the unit tests built by clang, every warning an error
 #   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds (SEEDS, default 500)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
@@ -35,7 +39,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check lint clean
+.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -125,6 +129,19 @@ aarch64:
 	@JOBS=$(JOBS) tools/build build-aarch64
 	@meson test -C build-aarch64 --no-rebuild --suite unit --print-errorlogs --num-processes $(JOBS) --timeout-multiplier 20
 
+clang:
+	@tools/setup all
+	@[ -e build-clang/build.ninja ] || CC=clang meson setup build-clang -Dwerror=true >/dev/null
+	@JOBS=$(JOBS) tools/build build-clang
+	@meson test -C build-clang --no-rebuild --suite unit --print-errorlogs --num-processes $(JOBS)
+
+# One after another; all of them run, and the last line names those that failed.
+nightly:
+	@failed=; for t in lint clang asan tsan aarch64 "sim SEEDS=2000" "crash ROUNDS=500" "fuzz FUZZ_SECONDS=600" \
+	  "fuzz-wire SECONDS=3600" "oracle SEEDS=20"; do \
+	    echo "== make $$t"; $(MAKE) $$t || failed="$$failed '$$t'"; done; \
+	  [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }; echo "nightly: all passed"
+
 fuzz:
 	@tools/setup all
 	@[ -e build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true >/dev/null
@@ -168,6 +185,10 @@ bench-filters: release
 unread: build/rorqual
 	@tests/e2e/unread.py
 
+pages: build/rorqual
+	@tools/setup pages
+	@tests/e2e/pages.py $(PICTURES)
+
 tools-tests: build/rorqual
 	@tools/setup test
 	@tests/e2e/tools.py
@@ -196,4 +217,4 @@ lint: build/rorqual format-check
 	@tools/tidy
 
 clean:
-	@rm -rf build build-release build-asan build-tsan build-fuzz build-aarch64
+	@rm -rf build build-release build-asan build-tsan build-fuzz build-aarch64 build-clang

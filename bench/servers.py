@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers that the benchmarks through Java clients compare: how each is started, stopped and asked for its cost."""
+"""The servers compared by the benchmarks with Java clients: starting, stopping, and measuring their cost."""
 import contextlib
 import os
 import pathlib
@@ -37,7 +37,7 @@ def rss_mb(pid):
 
 
 def busy_share(seconds):
-    """Share of the machine's processor time that anything used for a while."""
+    """Share of the machine's processor time in use over a short interval."""
     def ticks():
         fields = [int(f) for f in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
         return sum(fields), fields[3] + fields[4]
@@ -64,8 +64,8 @@ class Server:
         self.pid, self.start_ms, self.rss_start = 0, 0.0, 0.0
 
     def pe(self, *args):
-        """Runs PerformanceEvaluation; returns (operations per second, server CPU µs per op): with what the server
-        goes on with behind the run, flushes and compactions of what was put."""
+        """Runs PerformanceEvaluation; returns (operations per second, server CPU µs per op): including the
+        flushes and compactions that follow the run."""
         before = cpu_seconds(self.pid)
         out = subprocess.run([str(PEER), "run", str(self.dir), PE, "--nomapred", *args],
                              env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

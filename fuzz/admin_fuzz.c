@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Requests of MasterService, AdminService (both ports') and ClientMetaService, executed, as
- * service_fuzz.c does with ClientService's. Tables are created, changed, split and dropped here:
- * the world is made anew as soon as a region that inputs name is gone, and every few inputs.
+/* Requests of MasterService, AdminService (of both ports) and ClientMetaService, executed, as
+ * service_fuzz.c does with ClientService's. They create, change, split and drop tables: the world
+ * is created again as soon as a region that inputs can name is gone, and every few inputs.
  *
- * Input: byte 0 which service, and what the connection can; then calls (session.h).
- */
+ * Input: byte 0 selects the service and the kind of connection; then calls (session.h). */
 #include "session.h"
 
 #define INPUTS_PER_WORLD 20

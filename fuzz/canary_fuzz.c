@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The canary: a parser with a planted bug that replay and fuzzer must find. If this target passes,
- * the harness is broken. */
+ * the test harness is broken. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One KeyValue of untrusted bytes: what is accepted lies inside the input and is written back as it
- * was (but for an empty tags part). */
+/* One KeyValue of untrusted bytes: an accepted cell lies inside the input and is written back
+ * unchanged (except for an empty tags part). */
 #include "cell/cell.h"
 
 #include <stdlib.h>

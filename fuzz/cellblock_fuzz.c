@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cell block of untrusted bytes: the walk ends, and what it gives makes the same block again. */
+/* A cell block of untrusted bytes: iteration ends, and its cells encode to the same block. */
 #include "cell/cellblock.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

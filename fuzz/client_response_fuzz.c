@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client reads from a server: a response's frame, then its message as an answer of each
- * kind, cells included. */
+/* A server's response as a client reads it: a frame, then its message as a response of each kind,
+ * including cells. */
 #include "client/response.h"
 #include "client/status.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of admin_fuzz.c into fuzz/corpus/admin: one for every method that the master's and the region
-server's tables have, with every field set, and sessions that create, change and drop what is there.
+"""Writes the seeds of admin_fuzz.c into fuzz/corpus/admin: one for every method in the tables of master and
+region server, with every field set, and sessions that create, change and drop tables.
 
 Messages are made from proto/*.proto: a field has a value by its type's or its own name, so that most requests name
 something that exists. protoc makes bytes of the text.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of meta_fuzz.c into fuzz/corpus/meta: what clients may write that once stopped a
-start, or could have."""
+"""Writes the seeds of meta_fuzz.c into fuzz/corpus/meta: garbage that clients may write and that once prevented
+a start, or could have."""
 import pathlib
 import struct
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of service_fuzz.c into fuzz/corpus/service: requests as text, made into messages by protoc.
+"""Writes the seeds of service_fuzz.c into fuzz/corpus/service: requests as text, converted to messages by
+protoc.
 
 Regions are "0", "1" (table t, below and above row m) and "2" (table u, with endpoints); see service_fuzz.c for the
 form of an input.

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A data block in a delta encoding from untrusted bytes: tags unpacked, cells walked, checkpoints
- * made and gone on from. The first byte chooses the encoding and what the cells have.
- */
+/* A delta-encoded data block from untrusted bytes: tags are unpacked, cells walked, checkpoints
+ * made and resumed. The first byte selects the encoding and the parts of the cells. */
 #include "hfile/delta.h"
 
 #include <stdlib.h>

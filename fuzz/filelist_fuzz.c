@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HBase's list of a family's files: the bytes as a file, and as the message of one, whose length
- * and checksum are right. */
+/* HBase's list of a family's files: the bytes as a file, and as the message in one, with valid
+ * length and checksum. */
 #include "base/checksum.h"
 #include "region/filelist.h"
 
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     rq_buf file = {0};
     decode(rq_slice_of(data, size));
-    /* The corpus holds whole files: their message begins behind the length. */
+    /* The corpus has whole files: their message begins behind the length. */
     rq_slice pb = rq_slice_of(size > 8 ? data + 4 : data, size > 8 ? size - 8 : size);
     RQ_ASSERT(rq_buf_append_be32(&file, (uint32_t)pb.len) == RQ_OK);
     RQ_ASSERT(rq_buf_append(&file, pb.ptr, pb.len) == RQ_OK);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A filter of untrusted bytes: simple class name, NUL, message. What parses is driven over a few
- * rows in both directions, as a scanner would.
- */
+/* A filter of untrusted bytes: simple class name, NUL, message. Valid filters run over a few rows
+ * in both directions, as in a scanner. */
 #include "filter/filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter language: what compiles is a filter the server takes. */
+/* The filter language: a text that compiles must give a filter that the server accepts. */
 #include "filter/filter.h"
 #include "filter/language.h"
 

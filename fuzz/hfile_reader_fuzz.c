@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A whole HFile from untrusted bytes: opened, checked, scanned, searched forward, backward and
- * ahead, with and without a cache. Seeds carry no checksums and no seal, so that changed bytes get
- * past them.
- */
+/* A whole HFile from untrusted bytes: opened, checked, scanned, searched forward, backward and by
+ * the prefetch, with and without a cache. Seeds have no checksums and no seal, so that changed
+ * bytes pass. */
 #include "hfile/ahead.h"
 #include "hfile/check.h"
 
-/* The fuzz target is one source file; the tests' files in memory come along as they are. */
+/* A fuzz target is one source file, so the tests' in-memory files are included. */
 #include "../tests/unit/hfile/memory_vfs.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* More than any seed holds: a file may lead a scan in circles only if it is large itself. */
+/* More than any seed has: only a large file may make a scan take long. */
 #define STEPS_MAX 20000
 
 static void scan(rq_hfile_reader *r, rq_read_ctx *ctx)

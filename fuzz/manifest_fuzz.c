@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A region's manifest: whatever decodes must encode to the very same bytes. */
+/* A region's manifest: a manifest that decodes must encode to the same bytes. */
 #include "region/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rq_error why = {0};
     if (rq__manifest_decode(rq_slice_of(data, size), &arena, &m, &why) == RQ_OK) {
         RQ_ASSERT(rq__manifest_encode(&m, &out) == RQ_OK);
-        /* Counts have longer forms than the shortest; those are the only other spelling. */
+        /* Numbers may use more bytes than necessary; that is the only other representation. */
         RQ_ASSERT(out.len <= size);
         RQ_ASSERT(out.len < size || rq_slice_eq(rq_buf_slice(&out), rq_slice_of(data, size)));
     } else {

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Garbage in hbase:meta and hbase:namespace: cells from untrusted bytes, written without the checks
- * of clients' cells, then a start on what is there. It must succeed; the table whose rows
- * were not touched must be served, a table can be made, the janitor and changes of the touched
- * table must come to an end, and a look through the stopped folder must not fail.
+/* Garbage in hbase:meta and hbase:namespace: cells from untrusted bytes, written without the checks
+ * of clients' cells, then a start on the result. The start must succeed; the table whose rows were
+ * not touched must be served, a new table can be created, the janitor and changes of the touched
+ * table must end, and fsck of the stopped folder must not fail.
  *
- *   byte 0   bit 0: the first stop is clean; bit 1: there is a second start
- *   cells    u8 what (see below) | u8 row | u8 column | u8 time | be16 length | value
+ *     byte 0   bit 0: the first stop is clean; bit 1: there is a second start
+ *     cells    u8 what (see below) | u8 row | u8 column | u8 time | be16 length | value
  *
- *   what     bits 0 … 1: put, or DELETE_FAMILY, DELETE_COLUMN, DELETE; bit 2: hbase:namespace;
- *            bit 3: the value is a region's description, and is completed to one:
- *            u8 table | u8 length, start key | u8 length, end key | be64 id | u8 flags;
- *            bit 4: the row is that region's name
- *   row      below ROWS one of those known here, else the value's first row % 64 bytes, 255: all
- *   column, time   of the lists below; time 255: the value's first eight bytes
- */
+ *     what     bits 0 … 1: put, or DELETE_FAMILY, DELETE_COLUMN, DELETE; bit 2: hbase:namespace;
+ *              bit 3: the value is a region's description, and is completed to one:
+ *              u8 table | u8 length, start key | u8 length, end key | be64 id | u8 flags;
+ *              bit 4: the row is that region's name
+ *     row      below ROWS one of the known rows, else the value's first row % 64 bytes, 255: all
+ *     column, time   from the lists below; time 255: the value's first eight bytes */
 #include "../tests/unit/catalog/world.h"
 
 #include "catalog/fsck.h"
@@ -47,7 +45,7 @@ static const char *const tables[][2] = {
 static const int64_t times[] = {
     RQ_TIMESTAMP_LATEST, INT64_MAX - 1, INT64_MAX - 2, INT64_MAX / 2, 0, -1, 1, INT64_MIN};
 
-/* The rows of table t, of the system tables, and some that mean nothing; [0, 3) are made at run
+/* The rows of table t, of the system tables, and some meaningless ones; [0, 3) are made at run
  * time. */
 enum { ROW_T_LOW, ROW_T_HIGH, ROW_NAMESPACE, ROWS = 12 };
 static const char *const rows[ROWS] = {

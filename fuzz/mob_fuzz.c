@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What names MOB files: the list in a store file's info, and a reference's value and tags. */
+/* References to MOB files: the list in a store file's info, and a reference's value and tags. */
 #include "store/mob.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,7 +22,7 @@ static void decode_list(rq_slice bytes)
     rq_mob_refs_clear(&again);
 }
 
-/* The first byte says where the value ends and the tags begin. */
+/* The first byte is the length of the value; the tags follow it. */
 static void parse_reference(rq_slice bytes)
 {
     size_t value = bytes.len == 0 ? 0 : bytes.ptr[0] % bytes.len;

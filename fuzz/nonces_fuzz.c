@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of nonces: whatever decodes must encode to the very same bytes. */
+/* A nonce file: a file that decodes must encode to the same bytes. */
 #include "region/nonce_files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A procedure's record: what is read can be written, and read again as the same. */
+/* A procedure's record: a record that decodes can be encoded, and decodes to the same procedure. */
 #include "catalog/procedure.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HBase's log files: whatever the bytes, each edit handed out lies within them. */
+/* HBase's log files: each reported edit lies inside the input. */
 #include "catalog/pwal.h"
 
 #include <stdlib.h>

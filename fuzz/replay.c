@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A main for fuzz targets without libFuzzer: runs every file of the folders given, and truncations
- * and single-byte changes of each, so that an ordinary test run also walks the error paths. */
+/* A main function for fuzz targets without libFuzzer: runs every file of the given folders, and
+ * truncations and single-byte changes of each, so that an ordinary test run covers the error paths
+ * too. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* An exactly sized heap copy, so that a sanitizer sees a read past the end. */
+/* A heap copy of the exact size, so that a sanitizer detects a read past the end. */
 static void run_copy(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size == 0 ? 1 : size);

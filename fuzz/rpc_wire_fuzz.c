@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Bytes from a socket: the whole RPC connection (preamble, headers, frames, parameters, cell
- * blocks, codecs, compressors, back-pressure), on a stream made of memory instead of the event
- * loop.
+/* Bytes from a socket: the whole RPC connection (preamble, headers, frames, parameters, cell
+ * blocks, codecs, compressors, back-pressure), on a stream in memory instead of an event loop.
  *
- * Input: byte 0 chooses how the connection begins (see `hellos`; from their number on: with memory
- * for so little that connections wait for it) and the size of the reads; the rest is what the
- * client sends. When bit 7 is set, the rest is one request's frame without its length.
- */
+ * Input: byte 0 selects the beginning of the connection (see `hellos`; above their number: the same
+ * with so little memory that connections wait for it) and the size of the reads; the rest are the
+ * client's bytes. If bit 7 is set, the rest is one request's frame without its length. */
 #include "../tests/unit/net/memory_loop.h"
 
 #include "proto/client.pb-c.h"
@@ -48,7 +45,7 @@ static void handle_now(rq_task *task)
     handle_cells(NULL, l->call);
 }
 
-/* The calls behind it on the connection are read while it waits. */
+/* The connection's later calls are read while this one waits. */
 static void handle_late(void *ctx, rq_call *call)
 {
     (void)ctx;
@@ -75,7 +72,7 @@ static const rq_rpc_method methods[] = {
     "ClientService"
 #define CODEC(name, len) "\x1a" len "org.apache.hadoop.hbase.codec." name
 #define COMPRESSOR(name, len) "\x22" len "org.apache.hadoop.io.compress." name
-/* VersionInfo without the numbers: they are read from the text. */
+/* VersionInfo without the numbers, which are then parsed from the text. */
 #define VERSION_1_2                                                                                \
     "\x2a\x16\x0a\x05"                                                                             \
     "1.2.0"                                                                                        \
@@ -85,7 +82,7 @@ static const rq_rpc_method methods[] = {
         "HBas\0\x50\0\0\0" header, sizeof("HBas\0\x50\0\0\0" header) - 1                           \
     }
 
-/* Preamble and connection header; the header's length is set when it is used. */
+/* Preamble and connection header; the header's length is set before use. */
 static const struct {
     const char *bytes;
     size_t len;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Requests of ClientService, executed: the whole service over a catalog with two tables, on the
- * simulated environment, behind a connection made of memory (tests/unit/service/service_world.h).
- * What is decoded is done, so limits, positions and counts that a decoder lets through meet the
- * code that believes them.
+/* Requests of ClientService, executed: the whole service on a catalog with two tables, in the
+ * simulated environment, behind a connection in memory (tests/unit/service/service_world.h).
+ * Decoded requests are executed, so that limits, positions and counts that a decoder lets pass
+ * reach the code that relies on them.
  *
- * Input: byte 0 what the connection can (service_world.c, `hellos`), then calls (session.h). The
- * tables stay from one input to the next, and are made anew from time to time: inputs write little,
- * and a fresh catalog costs more than a call.
- */
+ * Input: byte 0 selects the kind of connection (service_world.c, `hellos`), then calls (session.h).
+ * The tables are kept for many inputs and created again from time to time: inputs write little, and
+ * a new catalog takes longer than a call. */
 #include "session.h"
 
 #define INPUTS_PER_WORLD 50

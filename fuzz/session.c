@@ -75,7 +75,7 @@ static void set_bytes(ProtobufCBinaryData *member, rq_slice bytes)
     *member = (ProtobufCBinaryData){bytes.len, copy};
 }
 
-/* What the master calls a table's MOB files: not open anywhere, with a hash in its name. */
+/* The pseudo region of a table's MOB files at the master: never open, with a hash in its name. */
 static void name_mob_region(const char *table, Pb__RegionSpecifier *r)
 {
     rq_buf name = {0};
@@ -140,7 +140,7 @@ static void name_regions(session *s, ProtobufCMessage *m)
     }
 }
 
-/* The message with the names put in; as it came when it is no such message, or wanted so. */
+/* The message with the names inserted; unchanged if it cannot be decoded, or if as_it_came. */
 static void make_message(session *s, const rq_rpc_method *method, bool as_it_came, rq_slice bytes,
                          rq_buf *ret)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest of a snapshot of HBase's: what it names lies in its bytes. */
+/* The manifest of a snapshot of HBase's: the reported names lie inside its bytes. */
 #include "catalog/snapshots.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The log's reader on arbitrary bytes. The first byte chooses what the rest is:
- *   0  a segment file as it is           2  one record's body
- *   1  frames' bodies (be16 length each), put into a segment with valid checksums, so that what
- *      stands behind the checksums is reached; one byte of the file is then damaged
- *   3  the same, the first of them being the body of the index at the segment's end
- */
+/* The log's reader on arbitrary bytes. The first byte selects the meaning of the rest:
+ *
+ *  - 0: a segment file
+ *  - 1: bodies of frames (be16 length each), put into a segment with valid checksums, to reach the
+ *    code behind the checksums; one byte of the file is then damaged
+ *  - 2: one record's body
+ *  - 3: like 1, with the first one as the body of the index at the segment's end */
 #include <stdlib.h>
 
 #include "base/checksum.h"

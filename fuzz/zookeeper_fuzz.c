@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Bytes from a ZooKeeper client: handshake, requests, watches, four letters, on a stream made of
- * memory and a catalog of two tables that changes while the client talks.
+/* Bytes from a ZooKeeper client: handshake, requests, watches, four letters, on a stream in memory
+ * and a catalog of two tables that changes meanwhile.
  *
- * Input: byte 0 chooses the size of the reads and, with bit 7, a good handshake before the rest.
- */
+ * Input: byte 0 selects the size of the reads and, with bit 7, a valid handshake before the
+ * rest. */
 #include "registry/registry.h"
 
 #include "../tests/unit/net/memory_loop.h"

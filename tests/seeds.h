@@ -13,8 +13,8 @@ static inline uint64_t seeds_number(const char *name, uint64_t fallback)
     return text == NULL ? fallback : strtoull(text, NULL, 0);
 }
 
-/* The seeds of a run: RQ_SEED alone, or RQ_SEEDS (else `usual`) of them from RQ_FIRST on, so that
- * one long run goes on where another ended. */
+/* The seeds of a run: RQ_SEED alone, or RQ_SEEDS (default `usual`) seeds from RQ_FIRST on, so that
+ * a long run can continue where another ended. */
 typedef struct seeds_range {
     uint64_t first, last;
     bool one;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's growth as a picture: CPU per operation on the left, memory on the right."""
+"""A chart of the engine's growth: CPU per operation on the left, memory on the right."""
 import math
 
 COLOURS = ("#d07a12", "#1f5fa8", "#3b7a3b", "#8a3b8f")
@@ -16,7 +16,7 @@ def line(x1, y1, x2, y2, colour, more=""):
 
 
 def axis(cells, left, most, unit):
-    """The frame of one panel, and how a point gets into it. Cells on a logarithmic scale."""
+    """The frame of one panel, and the position of a point in it. Cells on a logarithmic scale."""
     low, high = math.log(min(cells)), math.log(max(max(cells), min(cells) * 2))
     step = 10 ** math.floor(math.log10(most / 4))
     step *= 5 if most / step > 20 else 2 if most / step > 8 else 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts in which Rorqual is held against itself, the device, or redis-server."""
+"""The parts that compare Rorqual with itself, with the device, or with redis-server."""
 import subprocess
 
 import floors
@@ -28,7 +28,7 @@ def figures(run):
 
 
 def grows(page, name, base, more, bar, places, base_name):
-    """A row: CPU an operation against the same with less of something."""
+    """A row: CPU per operation, compared with a smaller setup."""
     echo = floors.echo(more, places)
     page.row(name, f"≤ {bar} ×" if bar else "", f"{base_name}: {figures(base)}",
              f"{figures(more)}, {more['rate']:,.0f}/s", f"{more['cpu'] / base['cpu']:.2f} × the CPU",
@@ -125,7 +125,7 @@ def tail(fleet, page):
 
 
 def memory(fleet, page):
-    """What a memstore's million cells take, by the growth of the process from one to several millions."""
+    """The memory of a million cells in the memstore, by the growth of the process from one to several millions."""
     settings = (*LOOP, *HANDOVER, "-D", "hbase.hregion.memstore.flush.size=16g", "-D", "rorqual.memory=16g")
     fixed = KEY_VALUE_FIXED + ROW + FAMILY + QUALIFIER
     for name, value, bar in (("100 bytes as KeyValue", 100 - fixed, 1.5), ("100 bytes of value", 100, 1.5)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers under test, and runs of `rorqual bench` against them.
 
-A fleet starts a server when a part first asks for it, and stops all at the end. Servers are pinned to
+A fleet starts a server when a part first needs it, and stops all at the end. Servers are pinned to
 one core, the generator to another; `own` starts one for a part alone, with settings and cores of its
 own. Tables are loaded once a server, by their shape.
 """
@@ -33,7 +33,7 @@ HANDOVER = ("-D", "rorqual.wal.sync=handover")
 
 
 def cells_shape(count):
-    """A table of so many cells of 100 bytes of value."""
+    """A table with this many cells of 100 bytes of value."""
     name = f"cells{count}"
     SHAPES[name] = (["--records", count, "--value-bytes", 100], False)
     return name
@@ -67,7 +67,7 @@ class Server:
         return json.loads(done.stdout)
 
     def table(self, shape):
-        """Options that name the table of that shape, which is loaded and flushed first."""
+        """Options that name the table of that shape, after loading and flushing it."""
         name = f"bench_{shape}"
         options, codec = SHAPES[shape]
         if name not in self.tables:
@@ -84,7 +84,7 @@ class Server:
                 if f.parent.name == "cf" and f.is_file()}
 
     def run(self, workload, shape, places, *options, per="operations", seconds=None, warm=None, core=CLIENT_CORE):
-        """A measured run: rates and costs of what `per` counts."""
+        """A measured run: rates and costs per unit that `per` counts."""
         seconds = SECONDS if seconds is None else seconds
         r = self.bench(workload, *self.table(shape), *place_options(places), "--seconds", seconds, "--warm",
                        min(1.0, SECONDS / 4) if warm is None else warm, *options, core=core)

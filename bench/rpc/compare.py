@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that compare with HBase: one workload after the other, on each server in turn."""
+"""The parts that compare with HBase: one workload after the other, on the servers in turn."""
 import floors
 from cluster import SHAPES, medians
 from settings import RECORDS, ROUNDS, SCAN_RECORDS, SECONDS, WARM_SECONDS, cpu_seconds, say, settle
@@ -19,7 +19,7 @@ class Case:
         run = server.run(self.workload, self.shape, self.places, *self.options, *more, per=self.per, **settings)
         if self.workload in READS:
             return run
-        # Flushes and compactions that are still to come are the writes', not the next case's.
+        # Pending flushes and compactions belong to the writes, not to the next case.
         before = cpu_seconds(server.pid)
         settle(server.pid, 30)
         run["cpu"] += (cpu_seconds(server.pid) - before) * 1e6 / run["done"]
@@ -27,7 +27,7 @@ class Case:
 
 
 def warm_up(server, cases, total):
-    """At least so many seconds of the part's load, all kinds of it."""
+    """Runs at least this many seconds of the part's load, with all its kinds of operations."""
     say(f"warming {server.name} up for {total:g} s")
     kinds = {(c.workload, c.shape): c for c in cases}.values()
     for case in kinds:

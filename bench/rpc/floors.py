@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no server of this machine could do better, and redis-server: measured beside the figures."""
+"""Lower bounds for any server on this machine, and redis-server: measured beside the figures."""
 import json
 import re
 import signal

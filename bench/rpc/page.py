@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows that were measured, kept over runs in docs/benchmarks/rpc.json, and the two pages that show them: all
+"""The measured rows, kept over runs in docs/benchmarks/rpc.json, and the two pages that show them: all
 rows in docs/lab/server.md, the headline in docs/benchmarks.md. A run replaces the rows it measured and leaves the
 others."""
 import json
@@ -55,7 +55,7 @@ class Page:
         say(f"=> {name}: against {against or '-'}; ours {ours}; {ratio}; bar {bar or '-'}: {said or '-'}")
 
     def end(self):
-        """The part is whole: its rows take the place of earlier ones, and the page is written."""
+        """The part is complete: its rows replace earlier ones, and the page is written."""
         self.store["rows"] = [r for r in self.store["rows"] if r["part"] != self.part] + self.fresh
         self.store["machine"] = machine()
         self.store["peers"] = f"HBase 2.6.1, heap {HEAP}, JDK {java_version()}, its 30 handlers"
@@ -97,7 +97,7 @@ class Page:
         write_section(OUT / "benchmarks.md", "\n".join(self.headline(rows) + ["", *pictures_shown]).rstrip())
 
     def headline(self, rows):
-        """The rows that a reader asks for first, without floors and bars; CPU of the server an operation."""
+        """The rows of most interest, without lower bounds and goals; server CPU per operation."""
         lines = ["| workload | peer | Rorqual | operations per CPU second | date |", "|---|---|---|---|---|"]
         for wanted in HEADLINES:
             row = next((r for r in rows if r["name"] == wanted), None) or \
@@ -109,7 +109,7 @@ class Page:
 
 
 def write_section(path, body):
-    """Replaces what stands between the markers of a page, or appends it to a page without markers."""
+    """Replaces the text between the markers of a page, or appends it to a page without markers."""
     page = path.read_text() if path.exists() else ""
     section = f"{BEGIN}\n{body}\n{END}\n"
     if BEGIN in page:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pictures beside the table."""
+"""The charts beside the table."""
 import math
 
 OURS, LIGHT, MISSED = "#1f5fa8", "#8fb4dd", "#d07a12"

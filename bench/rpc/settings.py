@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the environment says of a run, and what every file here needs of the machine."""
+"""Settings of a run from the environment, and information about the machine."""
 import os
 import pathlib
 import sys
@@ -30,7 +30,7 @@ def pinned(core, *command):
 
 
 def anonymous_bytes(pid):
-    """Resident memory that is no file's."""
+    """Resident anonymous memory."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024

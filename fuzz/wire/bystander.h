@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A client that does nothing wrong: puts and gets on a table of its own, every few milliseconds,
- * from a thread of its own. Others must not make it wait, and what it was told is written must be
- * there.
- */
+/* A well-behaved client: puts and gets on a table of its own, every few milliseconds, on a thread
+ * of its own. Others must not make it wait, and its acknowledged writes must exist. */
 #ifndef RQ_FUZZ_WIRE_BYSTANDER_H
 #define RQ_FUZZ_WIRE_BYSTANDER_H
 
@@ -25,7 +22,7 @@ typedef struct bystander {
     char problem[512];
     /* For the thread that joined it: */
     uint64_t calls, busy;
-    uint64_t rows;     /* acknowledged: rows w0000000000 … have as value their own number */
+    uint64_t rows;     /* acknowledged: rows w0000000000 … whose value is their number */
     uint64_t worst_ms; /* of calls, and of its own naps: what the machine costs */
     uint64_t worst_nap_ms;
     uint64_t histogram[BYSTANDER_BUCKETS];

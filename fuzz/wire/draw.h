@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Values that a client could mean: keys, names, numbers and texts, most of them plausible, some at
- * the limits of what a field can hold.
- */
+/* Values that a client could send: keys, names, numbers and texts, most of them plausible, some at
+ * the limits of a field. */
 #ifndef RQ_FUZZ_WIRE_DRAW_H
 #define RQ_FUZZ_WIRE_DRAW_H
 
@@ -12,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* What cannot be, and memory that cannot be had, ends the fuzzer. */
+/* Ends the fuzzer on errors that cannot happen or mean lack of memory. */
 #define must(rc) RQ_ASSERT((rc) == RQ_OK)
 
 static inline void put(rq_buf *b, const void *bytes, size_t len)
@@ -37,10 +35,11 @@ static inline bool once_in(rq_random *r, unsigned count)
     return rq_random_below(r, count) == 0;
 }
 
-/* The generator of one decision: a function of the run's seed and the decision's place alone. */
+/* The random generator for one decision: a function of the run's seed and the decision's position
+ * alone. */
 void draw_seed(rq_random *r, uint64_t seed, uint64_t place);
 
-/* A number as such fields hold it: small ones mostly, else one next to a limit. */
+/* A plausible number: mostly a small one, otherwise one next to a limit. */
 uint64_t draw_number(rq_random *r);
 /* A cell's timestamp in milliseconds; `now` is the clock. */
 uint64_t draw_timestamp(rq_random *r, uint64_t now);
@@ -56,7 +55,7 @@ void draw_meta_qualifier(rq_random *r, rq_buf *out);
 void draw_value(rq_random *r, rq_buf *out);
 void draw_regex(rq_random *r, rq_buf *out);
 void draw_bytes(rq_random *r, rq_buf *out);
-/* A name of a table, snapshot, namespace, user … : what begins with `prefix`, or an odd one. */
+/* A name of a table, snapshot, namespace, user …: beginning with `prefix`, or an odd one. */
 void draw_name(rq_random *r, const char *prefix, unsigned count, rq_buf *out);
 /* A descriptor's attribute and its value. */
 void draw_family_attribute(rq_random *r, rq_buf *name, rq_buf *value);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The structured fuzzer over the wire: requests of every method of every service, made from the
- * messages' descriptors, over several connections to a live server, beside a client that does
- * nothing wrong. tests/e2e/fuzz_wire.py starts the server, and judges what is left of it
- * afterwards.
+/* The structured fuzzer over the wire: requests of every method of every service, generated from
+ * the messages' descriptors, over several connections to a live server, beside a well-behaved
+ * client. tests/e2e/fuzz_wire.py starts the server, and checks it afterwards.
  *
- * One line per finding, `FINDING text`, ends the run: a call without an answer, an answer that no
- * client could read, a connection closed without reason, too much memory, and a bystander that
- * waits, fails or reads something else. Ends with `done …` and 0, or with 1.
- */
+ * A finding ends the run with a line `FINDING text`: a call without an answer, an answer that a
+ * client could not decode, a connection closed without reason, too much memory, or a bystander that
+ * waits, fails or reads a wrong value. Ends with `done …` and 0, or with 1. */
 #include "bystander.h"
 #include "message.h"
 #include "peer.h"
@@ -85,7 +82,8 @@ static void look_at_peer(fuzzer *f, const peer *p, int64_t now)
 {
     if (p->problem[0] != '\0') finding(f, "%s", p->problem);
     const peer_call *oldest = peer_oldest(p);
-    /* Gigabytes of answers may come before: a call hangs when nothing comes any more. */
+    /* Gigabytes of answers may come before it: a call hangs when the connection receives nothing
+     * any more. */
     if (oldest != NULL && now - oldest->sent_ms > f->hang_ms && now - p->read_ms > f->hang_ms)
         finding(f, "request %llu (%s) has no answer after %lld ms",
                 (unsigned long long)oldest->number,
@@ -150,7 +148,7 @@ static void log_bytes(FILE *log, const rq_buf *bytes)
         fprintf(log, "%02x", bytes->ptr[i]);
 }
 
-/* Number, place, what it is, its length; message and cells in hex. */
+/* Number, position, kind and length; message and cells in hex. */
 static void log_request(fuzzer *f, const plan_request *p, const plan_life *life,
                         const rq_buf *message, const rq_buf *cells, size_t frame_len)
 {
@@ -173,7 +171,7 @@ static void send_frame(fuzzer *f, peer *p, const plan_request *request, rq_buf *
     f->sent++;
 }
 
-/* Sends `message` as often as planned, each under an id of its own. */
+/* Sends `message` as often as planned, each time with a new id. */
 static void send_request(fuzzer *f, peer *p, const plan_request *request, maker *m,
                          const rq_buf *message)
 {
@@ -197,7 +195,7 @@ static void send_request(fuzzer *f, peer *p, const plan_request *request, maker 
     rq_buf_clear(&frame);
 }
 
-/* Bytes that are no request, behind which the server may close. */
+/* Sends bytes that are not a request; the server may close the connection after them. */
 static void spoil(peer *p, rq_random *r)
 {
     rq_buf junk = {0};
@@ -210,7 +208,7 @@ static void spoil(peer *p, rq_random *r)
 
 static void end_life(peer *p)
 {
-    /* Half a frame is what stands at the end of what was to be sent. */
+    /* The bytes left to be sent end in half a frame. */
     if (p->fd >= 0 && p->how.temper == LEAVES_HALF && p->out.len > p->out_at + 8) {
         p->out.len -= (p->out.len - p->out_at) / 2;
         peer_write(p);

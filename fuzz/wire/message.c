@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages field by field, from their descriptors; see message.h. */
+/* Messages made field by field, from their descriptors; see message.h. */
 #include "message.h"
 
 #include "base/macros.h"
@@ -32,8 +32,8 @@ enum meaning {
     SMALL_TIME,
 };
 
-/* The first that fits: message (NULL: any), field, how often an optional one is there (-1: as any
- * other), what it holds. */
+/* The first match counts: message (NULL: any), field, probability that an optional one is set (-1:
+ * the default), its meaning. */
 static const struct rule {
     const char *message, *field;
     int percent;
@@ -155,7 +155,8 @@ static const struct rule *rule_of(const ProtobufCMessageDescriptor *d,
 
 /* ---- bytes and texts */
 
-/* Of hbase:meta: a region's name, or a table's; never one of a table that is not the fuzzer's. */
+/* A row of hbase:meta: a region's name, or a table's; never one of a table that is not the
+ * fuzzer's. */
 static void make_meta_row(maker *m, rq_buf *out)
 {
     const world *w = m->world;
@@ -229,7 +230,7 @@ static void draw_path(maker *m, rq_buf *out)
         put_text(out, odd[rq_random_below(&m->r, RQ_ARRAY_LEN(odd))]);
 }
 
-/* Java's strings hold no NUL in these fields: protobuf-c would cut them there. */
+/* Java's strings have no NUL in these fields: protobuf-c would truncate them. */
 static void make_bytes(maker *m, enum meaning means, bool text, rq_buf *out)
 {
     size_t before = out->len;
@@ -386,7 +387,7 @@ static void make_one(maker *m, const ProtobufCFieldDescriptor *f, enum meaning m
     }
 }
 
-/* Thousands of elements: each made anew, or one again and again. */
+/* Thousands of elements: each generated anew, or one repeated. */
 static void make_long_list(maker *m, const ProtobufCFieldDescriptor *f, enum meaning means,
                            rq_buf *out)
 {

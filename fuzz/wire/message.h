@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Requests made from the messages' descriptors: each field by its type, or by what its name means
- * (message.c, `rules`); messages that need to fit together, by functions of their own
- * (message_kinds.c). Bytes fields that hold messages (filters, comparators, endpoints' requests)
- * are made in the same way.
- */
+/* Requests generated from the messages' descriptors: each field by its type, or by the meaning of
+ * its name (message.c, `rules`); messages whose fields must fit together by functions of their own
+ * (message_kinds.c). Bytes fields that contain messages (filters, comparators, endpoints' requests)
+ * are made in the same way. */
 #ifndef RQ_FUZZ_WIRE_MESSAGE_H
 #define RQ_FUZZ_WIRE_MESSAGE_H
 
@@ -34,11 +32,11 @@ void make_message(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out);
 
 /* ---- between message.c and message_kinds.c */
 
-/* A function that makes one kind of message as a whole; NULL: field by field. */
+/* A function that makes one kind of message completely; NULL: field by field. */
 typedef void (*message_kind)(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out);
 message_kind find_message_kind(const ProtobufCMessageDescriptor *d);
 void make_fields(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out);
-/* One field, whatever its chance is to be there; without the tag's number when it is absent. */
+/* Sets one field in any case, without its probability; does nothing if the message lacks it. */
 void make_field(maker *m, const ProtobufCMessageDescriptor *d, const char *name, rq_buf *out);
 void make_row(maker *m, rq_buf *out); /* mostly of the request's region */
 void put_tag(rq_buf *out, unsigned field, unsigned wire_type);

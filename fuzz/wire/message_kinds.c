@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages whose fields must fit together for the server to get far with them; see message.h. */
+/* Messages whose fields must fit together, so that the server does not reject them early; see
+ * message.h. */
 #include "message.h"
 
 #include "base/macros.h"

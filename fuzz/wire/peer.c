@@ -298,8 +298,7 @@ void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how,
 
 static void closed_by_server(peer *p)
 {
-    /* What is closed for good reason: peers that do not read, and those that send what is no
-     * request. */
+    /* Peers that do not read, and peers that send invalid requests, may be disconnected. */
     if (p->how.temper == READS && !p->broken && p->due > 0)
         found(p, "the server closed a connection with %zu calls under way, %s first", p->call_count,
               p->calls[0].method == NULL ? "ZooKeeper's" : p->calls[0].method->name);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A connection of the fuzzer: what it sends, when it reads, and whether what comes back is what a
- * client could read. Sockets do not block; the caller polls.
- */
+/* A connection of the fuzzer: its requests, when it reads, and whether a client could decode the
+ * responses. Sockets do not block; the caller polls. */
 #ifndef RQ_FUZZ_WIRE_PEER_H
 #define RQ_FUZZ_WIRE_PEER_H
 
@@ -17,7 +15,7 @@ typedef struct peer_call {
     uint64_t number; /* of the request */
     const plan_method *method;
     int64_t sent_ms;
-    bool optional; /* its time may be over before the server looks at it: dropped, as HBase does */
+    bool optional; /* its timeout may be over before the server handles it: dropped, as in HBase */
 } peer_call;
 
 typedef struct peer {
@@ -33,7 +31,8 @@ typedef struct peer {
     peer_call *calls; /* not answered */
     size_t call_count, call_room;
     size_t due;  /* calls that must be answered */
-    bool broken; /* it sent what no client would: the server may close it, or wait */
+    bool broken; /* it sent bytes that no client would: the server may close the connection, or
+                  * wait */
     bool connecting;
     bool connected;    /* ZooKeeper's session is there */
     char problem[512]; /* not empty: a finding */
@@ -54,7 +53,7 @@ void peer_send(peer *p, const peer_call *call, const rq_buf *frame);
 bool peer_wants(const peer *p, int64_t now_ms);
 void peer_write(peer *p);
 void peer_read(peer *p, world *w, int64_t now_ms);
-/* The oldest call without an answer of a connection that reads, NULL: none. */
+/* The oldest unanswered call of a connection that reads; NULL: none. */
 const peer_call *peer_oldest(const peer *p);
 
 /* A frame of the RPC protocol. False: the server may drop it. */

@@ -28,7 +28,7 @@ static const plan_method methods[] = {
 #undef X
 };
 
-/* Others of a service have weight 2. What stops the server is its right to be asked for, and no
+/* Others of a service have weight 2. Methods that stop the server may do so, which is no
  * finding. */
 static const struct {
     const char *name;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which request comes when, over which connection, and how its connection behaves: functions of the
- * run's seed and the request's number alone, whatever the server answers and whichever other
- * requests are left out. So a run is repeated from its seed, and a shorter one from its seed and
- * the numbers of some requests.
- */
+/* The order of requests, their connection, and the connection's behaviour: functions of the run's
+ * seed and the request's number alone, independent of the server's answers and of which other
+ * requests are left out. So a run can be repeated from its seed, and a shorter one from its seed
+ * and the numbers of some requests. */
 #ifndef RQ_FUZZ_WIRE_PLAN_H
 #define RQ_FUZZ_WIRE_PLAN_H
 
@@ -62,14 +60,14 @@ typedef struct plan_request {
 typedef struct plan {
     uint64_t seed;
     unsigned weights[PLAN_METHODS_MAX];
-    /* Kept, because they are asked for often: the latest requests that open scanners. */
+    /* Kept because they are looked up often: the latest requests that open scanners. */
     uint64_t openers[PLAN_OPENERS], opener_count, seen;
 } plan;
 
 void plan_init(plan *p, uint64_t seed);
 void plan_make(const plan *p, uint64_t number, plan_request *ret);
 void plan_life_of(const plan *p, unsigned slot, uint64_t life, plan_life *ret);
-/* The n-th last request before `number` that opens a scanner; numbers asked for ascend. */
+/* The n-th last request before `number` that opens a scanner; calls must have ascending numbers. */
 uint64_t plan_opener(plan *p, uint64_t number, unsigned n);
 /* NULL: HBase has no such method. */
 const plan_method *plan_method_find(const char *service, const char *name);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the fuzzer knows of the server: names that exist and numbers it was given. The tables have
- * fixed names; their regions come from hbase:meta, the rest from answers.
- */
+/* The fuzzer's knowledge of the server: existing names, and numbers from its answers. The tables
+ * have fixed names; their regions come from hbase:meta, the rest from answers. */
 #ifndef RQ_FUZZ_WIRE_WORLD_H
 #define RQ_FUZZ_WIRE_WORLD_H
 

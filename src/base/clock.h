@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The system's clocks, read in one place. The engine and the catalog do not use this: their time is
- * their executor's (base/executor.h), which is simulated in tests. Event loops, the executor of
- * threads and clients do.
- */
+/* Reads the system's clocks; no other code does. The engine and the catalog do not use it: their
+ * time comes from their executor (base/executor.h), which tests simulate. Event loops, the thread
+ * executor and clients do. */
 #ifndef RQ_BASE_CLOCK_H
 #define RQ_BASE_CLOCK_H
 
@@ -20,7 +18,7 @@ static inline uint64_t rq_clock_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The calling thread sleeps, also when a signal comes. */
+/* Puts the calling thread to sleep, for the whole time even if a signal arrives. */
 static inline void rq_clock_sleep_ns(uint64_t ns)
 {
     struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u),

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory limits; contract in machine.h. /proc/self/cgroup lists the groups of the process, one
+/* Memory limits and use; contract in machine.h. /proc/self/cgroup lists the groups of the process, one
  * per line: "0::/path" for version 2, "N:memory:/path" for version 1. In a container the path is
  * often invisible and the top of the mount is the container's own group, so the top is read in
  * any case. */
 #include "base/machine.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATH_SIZE 4096
@@ -92,4 +95,50 @@ uint64_t rq_machine_memory(void)
     uint64_t limit = rq_cgroup_memory_limit("");
     if (limit == UINT64_MAX) return all;
     return all == 0 || limit < all ? limit : all;
+}
+
+/* --- what the process uses -------------------------------------------------------------------- */
+
+static void read_pages(uint64_t *ret_virtual, uint64_t *ret_resident)
+{
+    unsigned long long size = 0, resident = 0;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    FILE *f = fopen("/proc/self/statm", "re");
+    int got = f == NULL ? 0 : fscanf(f, "%llu %llu", &size, &resident);
+    if (f != NULL) fclose(f);
+    *ret_virtual = got == 2 ? size * page : 0;
+    *ret_resident = got == 2 ? resident * page : 0;
+}
+
+uint64_t rq_machine_resident_bytes(void)
+{
+    uint64_t all, resident;
+    read_pages(&all, &resident);
+    return resident;
+}
+
+/* The names in the folder but for `.` and `..`. */
+static uint64_t count_names(const char *path)
+{
+    uint64_t count = 0;
+    DIR *dir = opendir(path);
+    if (dir == NULL) return 0;
+    for (const struct dirent *d = readdir(dir); d != NULL; d = readdir(dir))
+        count += d->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+void rq_machine_process(rq_process_usage *ret)
+{
+    struct timespec cpu = {0};
+    struct rlimit files = {0};
+    *ret = (rq_process_usage){0};
+    read_pages(&ret->virtual_bytes, &ret->resident_bytes);
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
+        ret->cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) ret->open_files_max = files.rlim_cur;
+    uint64_t open_files = count_names("/proc/self/fd");
+    ret->open_files = open_files > 0 ? open_files - 1 : 0; /* without the folder itself */
+    ret->threads = count_names("/proc/self/task");
 }

@@ -102,7 +102,7 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
     return RQ_OK;
 }
 
-/* --- 1: the two regions everything else stands in --------------------------------------------- */
+/* --- 1: the procedure store and hbase:meta ----------------------------------------------------- */
 
 /* The descriptor on disk, or the built-in one (which is then written) if it cannot be read or
  * belongs to another table. */
@@ -584,27 +584,35 @@ static rq_err put_of_tables(rq__edit *e)
     return RQ_OK;
 }
 
-rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
+static rq_err publish_namespaces(rq_catalog *c, const namespaces *n, bool of_tables)
 {
     rq__edit e;
     RQ_TRY(rq__edit_begin(&c->views, &e));
-    namespaces n = {.catalog = c};
     rq_err rc = put_builtin(&e, "default");
     if (rc == RQ_OK) rc = put_builtin(&e, "hbase");
-    if (rc == RQ_OK)
-        rc = r == NULL ? put_of_tables(&e)
-                       : rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
+    if (rc == RQ_OK && of_tables) rc = put_of_tables(&e);
+    for (size_t i = 0; i < n->count && rc == RQ_OK; i++)
+        rc = rq__edit_put_namespace(&e, rq__namespace_node_ref(n->list[i]));
+    if (rc == RQ_OK) return rq__edit_commit(&e);
+    rq__edit_abort(&e);
+    return rc;
+}
+
+/* The region is read before the lock of edits is taken: a read may wait for the disk. It is not
+ * published yet, so nothing can change in between. */
+rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
+{
+    namespaces n = {.catalog = c};
+    rq_err rc = RQ_OK;
+    if (r != NULL) rc = rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
     if (n.malformed > ROWS_LOGGED_MAX)
         rq_log_error(c->env->log, "catalog",
                      "hbase:namespace: %llu more malformed rows were skipped",
                      (unsigned long long)(n.malformed - ROWS_LOGGED_MAX));
-    for (size_t i = 0; i < n.count && rc == RQ_OK; i++)
-        rc = rq__edit_put_namespace(&e, rq__namespace_node_ref(n.list[i]));
+    if (rc == RQ_OK) rc = publish_namespaces(c, &n, r == NULL);
     for (size_t i = 0; i < n.count; i++)
         rq__namespace_node_unref(n.list[i]);
     free(n.list);
-    if (rc == RQ_OK) return rq__edit_commit(&e);
-    rq__edit_abort(&e);
     return rc;
 }
 
@@ -762,7 +770,7 @@ static rq_err run(boot *b, rq_error *why)
     RQ_TRY(rq__switches_load(c, why));
     if (!fresh) {
         RQ_TRY(open_namespaces(b, why));
-        RQ_TRY(rq__open_mark_write(c, why)); /* what is refused is refused by now */
+        RQ_TRY(rq__open_mark_write(c, why)); /* from here on the folder is not refused */
     }
     RQ_TRY(open_tables(b, why));
     RQ_TRY(publish_tables(b, why));

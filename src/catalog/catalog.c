@@ -15,6 +15,11 @@ const rq_server_name *rq_catalog_server(const rq_catalog *c)
     return &c->server;
 }
 
+uint16_t rq_catalog_info_port(const rq_catalog *c)
+{
+    return c->info_port;
+}
+
 const rq_server_name *rq_catalog_master(const rq_catalog *c)
 {
     return &c->master;
@@ -320,6 +325,7 @@ rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
 
 static rq_err copy_names(rq_catalog *c, const rq_catalog_options *o)
 {
+    c->info_port = o->info_port;
     size_t a = strlen(o->server.host), b = strlen(o->master.host);
     size_t size = 2 * (a + b) + 4 + 2 * 32;
     char *p = malloc(size);

@@ -30,6 +30,8 @@ typedef struct rq_server_name {
 typedef struct rq_catalog_options {
     rq_server_name server; /* copied */
     rq_server_name master;
+    uint16_t
+        info_port; /* of the HTTP pages, as clients are told it; 0: none that they could reach */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
 } rq_catalog_options;
 
@@ -50,6 +52,8 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why);
 
 const rq_server_name *rq_catalog_server(const rq_catalog *c);
 const rq_server_name *rq_catalog_master(const rq_catalog *c);
+/* HBase's info port, of master and region server; 0: there is none that clients could reach. */
+uint16_t rq_catalog_info_port(const rq_catalog *c);
 rq_root *rq_catalog_root(const rq_catalog *c);
 rq_engine *rq_catalog_engine(const rq_catalog *c);
 /* For rq_engine_options.region_failed: closes the region with abort and reopens it. Any thread. */
@@ -75,6 +79,7 @@ typedef enum rq_region_state {
     RQ_REGION_SPLIT, /* never in a view: its daughters replace it there */
     RQ_REGION_MERGING,
 } rq_region_state;
+#define RQ_REGION_STATES (RQ_REGION_MERGING + 1)
 
 /* Immutable, part of a view. */
 typedef struct rq_catalog_region {
@@ -267,6 +272,13 @@ bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_p
 /* All that are kept, ascending by id. */
 RQ_NODISCARD
 rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
+/* How many procedures there are in each state, and since the start how many ended well and did not. Any
+ * thread; costs a look at each unfinished one. */
+typedef struct rq_procedure_counts {
+    uint64_t running, waiting, parked;
+    uint64_t succeeded, failed;
+} rq_procedure_counts;
+void rq_catalog_procedure_counts(rq_catalog *c, rq_procedure_counts *ret);
 /* Drops a kept result early (HBase's client calls this after reading it). */
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
 /* Ends an unfinished procedure. Before its commit it is rolled back; after it each remaining step

@@ -55,6 +55,7 @@ struct rq_catalog {
     const rq_config *config; /* may be NULL */
     rq_server_name server;
     rq_server_name master;
+    uint16_t info_port;
     char *names; /* the bytes the two point to */
     rq__views views;
     /* The procedure store: a region of the table master:store, which is invisible to clients.

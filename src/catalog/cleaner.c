@@ -13,6 +13,7 @@
 #include "catalog/catalog_priv.h"
 #include "catalog/snapshots.h"
 #include "store/mob.h"
+#include "vfs/retention.h"
 
 #include <stdlib.h>
 
@@ -118,12 +119,17 @@ static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool
 }
 
 /* Whether something refers to the file, or the file is such a back reference. */
-static rq_err is_held(round_state *r, const char *dir, const char *name, bool *ret, rq_error *why)
+static rq_err is_held(round_state *r, const char *dir, const char *name, const char *path,
+                      bool *ret, rq_error *why)
 {
     rq_vfs *v = r->catalog->env->vfs;
     const char *last = strrchr(dir, '/');
     if (last != NULL && strncmp(last + 1, LINKS, sizeof LINKS - 1) == 0)
         return has_link(v, dir, name, ret);
+    if (rq_retention_keeps(rq_engine_retention(r->catalog->engine), path)) {
+        *ret = true;
+        return RQ_OK;
+    }
     RQ_TRY(rq__snapshot_holds(&r->snapshots, v, name, ret, why));
     if (*ret) return RQ_OK;
     rq_arena a = {0};
@@ -159,7 +165,7 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
             int64_t first = first_seen(&r->catalog->cleaner, hash, r->now_ms);
             bool held = false;
             if (r->now_ms - first >= r->ttl_ms) {
-                rc = is_held(r, dir, entries[i].name, &held, why);
+                rc = is_held(r, dir, entries[i].name, path, &held, why);
                 gone = rc == RQ_OK && !held && rq_vfs_remove(v, path, NULL) == RQ_OK;
             }
             if (gone)

@@ -211,7 +211,7 @@ static rq_err find_excess(void *ctx, const rq__meta_row *row, rq_error *why)
     (void)why;
     if (row->malformed != NULL || row->is_table || !rq_slice_eq(row->info.table, e->table))
         return RQ_OK;
-    rq_region_info own; /* the row is gone before the batch is */
+    rq_region_info own; /* the row is freed before the batch */
     RQ_TRY(rq_region_info_copy(e->batch.arena, &row->info, &own));
     return rq__meta_delete_replicas(&e->batch, &own, e->copies, row->last_replica);
 }

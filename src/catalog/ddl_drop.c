@@ -60,6 +60,7 @@ rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__destroy_regions(c, p->old_regions, p->old_region_count, why));
     RQ_TRY(rq_mob_archive(c->engine, p->table, (rq_slice){0}, NULL, 0, why));
+    rq_engine_forget_table(c->engine, p->ns, p->qualifier);
     rq_arena a;
     rq_arena_init(&a);
     char *dir = rq__table_dir(&a, p->ns, p->qualifier);

@@ -60,7 +60,7 @@ static rq_err copy_list(rq_arena *a, const rq_region_info *from, size_t count,
     return RQ_OK;
 }
 
-/* Copied: the row is gone soon. */
+/* Copied, because the row is freed soon. */
 static rq_err add_remains(search *s, const rq_region_info *parents, size_t parent_count,
                           const rq_region_info *children, size_t child_count, bool split)
 {

@@ -283,7 +283,7 @@ static const char *join(rq__proc *p, const rq_slice *names, size_t count)
     return joined == NULL ? "regions" : joined;
 }
 
-/* The regions as they were asked for. */
+/* The regions in the request. */
 static const char *asked_names(rq__proc *p)
 {
     return join(p, p->of.merge.regions, p->of.merge.count);

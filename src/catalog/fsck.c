@@ -119,13 +119,14 @@ static rq_err look_at_root(rq__fsck *k, rq_error *why)
     RQ_TRY(is_there(k, ".rorqual", &k->ours, why));
     RQ_TRY(is_there(k, "hbase.version", &hbase, why));
     if (!k->ours && !hbase) return rq_fail(why, RQ_E_NOT_FOUND, "no data folder");
-    rq_err rc = rq__root_look(k->vfs, k->ours, &own);
+    rq_err rc = k->options->is_copy ? RQ_OK : rq_root_check_finished(k->vfs, &own);
+    if (rc == RQ_OK) rc = rq__root_look(k->vfs, k->ours, &own);
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK) rq__fsck_tell(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
     RQ_TRY(is_there(k, ".rorqual/open", &k->was_open, why));
     if (k->was_open)
         rq__fsck_tell(k, RQ_FINDING_NOTE, ".rorqual/open",
-                      "the server was not stopped cleanly: the log is part of the data");
+                      "the server runs or was not stopped cleanly: the log is part of the data");
     return look_at_hbase(k, why);
 }
 
@@ -153,7 +154,7 @@ rq_err rq__fsck_begin(rq__fsck *k, rq_vfs *vfs, const rq_fsck_options *options, 
 {
     *k = (rq__fsck){.vfs = vfs, .options = options, .meta_whole = true};
     k->findings = (rq_findings){count_and_tell, pass_step, k};
-    RQ_TRY(take_lock(k, &k->lock, why));
+    if (!options->is_copy) RQ_TRY(take_lock(k, &k->lock, why));
     return look_at_root(k, why);
 }
 

@@ -15,6 +15,7 @@
 typedef struct rq_fsck_options {
     bool deep; /* every block of every file */
     bool repair;
+    bool is_copy; /* the caller has the lock, and RQ_ROOT_UNFINISHED is his */
     rq_findings findings;
 } rq_fsck_options;
 

@@ -102,5 +102,14 @@ rq_err rq__fsck_mob(rq__fsck *k, rq_error *why);
 /* --- fsck_repair.c ---------------------------------------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__fsck_repair(rq__fsck *k, rq_error *why);
+/* A folder below .rorqual/aside that does not exist yet. */
+RQ_NODISCARD
+rq_err rq__fsck_find_place(rq__fsck *k, const char **ret, rq_error *why);
+/* Moves a file or folder to the same path below `to_root`, durably. */
+RQ_NODISCARD
+rq_err rq__fsck_move(rq__fsck *k, const char *path, const char *to_root, rq_error *why);
+/* A region's folder, and its manifest. */
+RQ_NODISCARD
+rq_err rq__fsck_move_region(rq__fsck *k, const char *dir, const char *to_root, rq_error *why);
 
 #endif

@@ -54,7 +54,7 @@ static rq_err move_tree(rq__fsck *k, const char *from, const char *to_root, unsi
 }
 
 /* A number nobody used. */
-static rq_err find_place(rq__fsck *k, const char **ret, rq_error *why)
+rq_err rq__fsck_find_place(rq__fsck *k, const char **ret, rq_error *why)
 {
     for (unsigned n = 1;; n++) {
         rq_stat st;
@@ -67,7 +67,7 @@ static rq_err find_place(rq__fsck *k, const char **ret, rq_error *why)
     }
 }
 
-static rq_err move(rq__fsck *k, const char *path, const char *to_root, rq_error *why)
+rq_err rq__fsck_move(rq__fsck *k, const char *path, const char *to_root, rq_error *why)
 {
     rq_stat st;
     RQ_TRY(rq_vfs_stat(k->vfs, path, &st, why));
@@ -88,9 +88,16 @@ static rq_err move_manifest(rq__fsck *k, const char *path, const char *to_root, 
         const char *slot =
             rq_arena_printf(&k->arena, ".rorqual/regions%s.%d", strrchr(path, '/'), i);
         if (slot == NULL) return RQ_E_NO_MEMORY;
-        if (rq_vfs_stat(k->vfs, slot, &st, NULL) == RQ_OK) RQ_TRY(move(k, slot, to_root, why));
+        if (rq_vfs_stat(k->vfs, slot, &st, NULL) == RQ_OK)
+            RQ_TRY(rq__fsck_move(k, slot, to_root, why));
     }
     return RQ_OK;
+}
+
+rq_err rq__fsck_move_region(rq__fsck *k, const char *dir, const char *to_root, rq_error *why)
+{
+    RQ_TRY(rq__fsck_move(k, dir, to_root, why));
+    return move_manifest(k, dir, to_root, why);
 }
 
 rq_err rq__fsck_repair(rq__fsck *k, rq_error *why)
@@ -102,14 +109,13 @@ rq_err rq__fsck_repair(rq__fsck *k, rq_error *why)
         rq__fsck_tell(k, RQ_FINDING_NOTE, "", "nothing was moved: %s", reason);
         return RQ_OK;
     }
-    RQ_TRY(find_place(k, &to_root, why));
+    RQ_TRY(rq__fsck_find_place(k, &to_root, why));
     for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next) {
         if (is_referred_to(k, p->path)) {
             rq__fsck_tell(k, RQ_FINDING_NOTE, p->path, "stays: other regions refer to its files");
             continue;
         }
-        RQ_TRY(move(k, p->path, to_root, why));
-        RQ_TRY(move_manifest(k, p->path, to_root, why));
+        RQ_TRY(rq__fsck_move_region(k, p->path, to_root, why));
     }
     return RQ_OK;
 }

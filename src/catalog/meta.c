@@ -288,7 +288,7 @@ typedef struct row_reader {
     bool *ret_ignored;
     rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count, rq_error *why);
     void *ctx;
-    rq_cellblock block; /* what the scanner gave last */
+    rq_cellblock block; /* the cell that the scanner returned last */
     rq_cellblock kept;  /* of the row at hand, when keep() chooses */
     rq_buf row;         /* its name */
     bool in_row;

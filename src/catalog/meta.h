@@ -83,7 +83,7 @@ const char *rq__region_state_name(rq_region_state s);
 /* What a row of meta says. */
 typedef struct rq__meta_row {
     rq_slice row;
-    const char *malformed; /* what is; nothing below counts then */
+    const char *malformed; /* description of the error; the fields below are invalid then */
     const char *odd;       /* description of a column that is ignored because it is malformed; or
                             * NULL */
     bool is_table;         /* `row` is a table's name, and `table_state` is valid */

@@ -273,6 +273,16 @@ rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret,
     return RQ_OK;
 }
 
+void rq_catalog_procedure_counts(rq_catalog *c, rq_procedure_counts *ret)
+{
+    rq__procedures *ps = &c->procedures;
+    pthread_mutex_lock(&ps->lock);
+    *ret = (rq_procedure_counts){.succeeded = ps->succeeded, .failed = ps->failed};
+    for (const rq__proc *p = ps->active; p != NULL; p = p->next)
+        *(p->parked ? &ret->parked : p->running ? &ret->running : &ret->waiting) += 1;
+    pthread_mutex_unlock(&ps->lock);
+}
+
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id)
 {
     pthread_mutex_lock(&c->procedures.lock);

@@ -23,6 +23,12 @@ void rq__proc_abandon_opened(rq__proc *p);
 /* Frees data that a result does not need: region names, descriptors. REQUIRES: lock held. */
 void rq__proc_slim(rq__proc *p);
 
+/* --- proc_pause.c ----------------------------------------------------------------------------- */
+/* Around whatever a procedure does to disk; _pause_point between two steps. */
+void rq__step_begin(rq__procedures *ps, rq_executor *ex);
+void rq__step_end(rq__procedures *ps);
+void rq__step_pause_point(rq__procedures *ps, rq_executor *ex);
+
 /* --- proc_locks.c; all REQUIRE: lock held ----------------------------------------------------- */
 /* Calls `each` with the encoded names of the regions it works on; a name may come twice. Before it
  * is prepared: the regions in the request. */

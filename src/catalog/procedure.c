@@ -171,6 +171,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_slim(p);
     p->running = p->retrying = p->parked = false;
     p->finished = true;
+    *(rc == RQ_OK ? &ps->succeeded : &ps->failed) += 1;
     rq_ddl *d = p->ddl;
     p->ddl = NULL;
     /* A procedure that failed its checks is kept if it has a nonce: a client that repeats the call
@@ -364,6 +365,7 @@ static void run_steps(rq__proc *p)
             return;
         }
         why = (rq_error){0};
+        rq__step_pause_point(&p->catalog->procedures, p->catalog->env->executor);
         rq_err rc = run_step(p, &why);
         if (rc != RQ_OK && !go_on(p, rc, &why)) return;
         p->attempts = 0;
@@ -406,7 +408,9 @@ static void proc_run(rq_task *task)
 {
     rq__proc *p = RQ_CONTAINER_OF(task, rq__proc, task);
     rq_catalog *c = p->catalog;
-    proc_work(p);
+    rq__step_begin(&c->procedures, c->env->executor);
+    proc_work(p); /* it may be gone then */
+    rq__step_end(&c->procedures);
     task_done(c);
 }
 

@@ -211,8 +211,9 @@ typedef struct rq__procedures {
     rq__proc *active, *active_last; /* in order of arrival */
     rq__proc *finished;             /* newest first */
     size_t finished_count;
-    int64_t evicted_ms;  /* when results were last checked for expiry */
-    rq__proc **index[2]; /* unfinished and finished procedures: buckets by id, by nonce */
+    uint64_t succeeded, failed; /* since the start */
+    int64_t evicted_ms;         /* when results were last checked for expiry */
+    rq__proc **index[2];        /* unfinished and finished procedures: buckets by id, by nonce */
     size_t index_mask, indexed;
     rq__lock_table *locks;
     rq__proc *ready, **ready_end; /* have all their locks and have not been started yet */
@@ -220,8 +221,12 @@ typedef struct rq__procedures {
     uint64_t lock_steps; /* for tests: claims and keys visited */
     unsigned busy;       /* tasks on their way */
     bool stopping;
-    rq_latch *idle; /* set by stop; opened when no task is running */
-    rq_lane *lane;  /* of retry timers */
+    rq_latch *idle;    /* set by stop; opened when no task is running */
+    rq_lane *lane;     /* of retry timers */
+    unsigned stepping; /* procedures that run a step (proc_pause.c) */
+    bool paused;
+    struct rq__pause_waiter *pause_waiters; /* steps that wait for the end of a pause */
+    rq_latch *quiet;                        /* opened when no step runs */
     /* For tests: called before each step; an error counts as the step's. NULL in a server. */
     rq_err (*before_step)(void *ctx, const rq__proc *p, rq_error *why);
     void *before_step_ctx;
@@ -247,6 +252,11 @@ void rq__procedures_stop(rq_catalog *c);
 RQ_NODISCARD
 rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why);
 void rq__procedures_clear(rq_catalog *c);
+
+/* --- proc_pause.c ----------------------------------------------------------------------------- */
+/* Returns when no step runs; none begins until _go_on. One pause at a time; not in a step. */
+void rq__procedures_pause(rq_catalog *c);
+void rq__procedures_go_on(rq_catalog *c);
 
 /* For other background work of the catalog: _stop waits for work begun here. False: stopping.
  * `again` is called unless it is stopping; the catalog may be freed when _end returns. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HBase's log files, read only to learn what is in them (HBASE: ProtobufWALStreamReader,
- * WALCellCodec 2.6). They stand in WALs/<server>/, MasterData/WALs/<server>/ and a region's
+ * WALCellCodec 2.6). They are in WALs/<server>/, MasterData/WALs/<server>/ and a region's
  * recovered.edits/:
  *
  *   "PWAL" | varint length, WALHeader |

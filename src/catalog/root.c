@@ -138,6 +138,27 @@ static bool may_be_in_new_folder(const char *name)
     return strcmp(name, "lost+found") == 0 || strcmp(name, DIR_NAME) == 0;
 }
 
+rq_err rq_root_check_finished(rq_vfs *v, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_slice bytes = {0};
+    rq_error own = {0};
+    rq_err rc = rq_vfs_read_file(v, RQ_ROOT_UNFINISHED, SMALL_FILE_MAX, &a, &bytes, &own);
+    int len = (int)(bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\n' ? bytes.len - 1 : bytes.len);
+    if (rc == RQ_OK)
+        rc = rq_fail(
+            why, RQ_E_STATE,
+            "the folder is unfinished: rorqual %.*s was interrupted on it (" RQ_ROOT_UNFINISHED
+            "). Run that command again, or remove the folder",
+            len, (const char *)bytes.ptr);
+    else if (rc == RQ_E_NOT_FOUND)
+        rc = RQ_OK;
+    else
+        rc = rq_fail(why, rc, "%s", own.message);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 /* A new folder is empty: home folders, or an HBase's without its hbase.version, are not taken
  * over. */
 static rq_err check_foreign(rq_vfs *v, rq_arena *a, rq_error *why)
@@ -304,6 +325,7 @@ static rq_err look(rq_root *root, rq_arena *a, rq_root_state *ret, rq_error *why
     rq_vfs *v = root->vfs;
     long version;
     bool ours, hbases;
+    RQ_TRY(rq_root_check_finished(v, why));
     RQ_TRY(read_format_version(v, a, &version, why));
     RQ_TRY(check_newer(version, why));
     RQ_TRY(exists(v, DIR_NAME, &ours, why));
@@ -336,7 +358,8 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     root->executor = env->executor;
 
     long version = 0;
-    rq_err rc = read_format_version(v, &a, &version, why);
+    rq_err rc = rq_root_check_finished(v, why);
+    if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc != RQ_OK) goto out;
     bool ours;
@@ -359,7 +382,8 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     rc = rq_vfs_lock(v, LOCK_NAME, &root->lock, why);
     if (rc != RQ_OK) goto out;
     /* Checked again under the lock: a server that just stopped may have sealed the folder. */
-    rc = read_format_version(v, &a, &version, why);
+    rc = rq_root_check_finished(v, why);
+    if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc == RQ_OK && version == 0 && ours && hbases) {
         /* Ours, begun; or HBase's, whose adoption was begun: a first start leaves no traces. */
@@ -386,6 +410,7 @@ out:
         rq_root_close(root);
         return rc;
     }
+    (void)!rq_vfs_remove(v, RQ_ROOT_BACKUP_LIST, NULL); /* a restore would find it changed anyway */
     rq__root_restrict(v, env->log, root->is_new);
     *ret = root;
     return RQ_OK;
@@ -405,6 +430,41 @@ rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why)
     if (rc == RQ_OK) rc = read_cluster_id(&id, &a, why);
     rq_arena_clear(&a);
     return rc;
+}
+
+rq_err rq__root_check_mark(rq_vfs *v, const char *path, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_root id = {.vfs = v};
+    long version = 0;
+    rq_err rc;
+    if (strcmp(path, VERSION_NAME) == 0) {
+        rc = read_format_version(v, &a, &version, why);
+        if (rc == RQ_OK) rc = check_newer(version, why);
+        if (rc == RQ_OK && version == 0) rc = rq_fail(why, RQ_E_NOT_FOUND, "%s is missing", path);
+    } else if (strcmp(path, "hbase.id") == 0) {
+        rc = read_cluster_id(&id, &a, why);
+    } else {
+        rc = check_hbase_version(v, &a, why);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq__root_write_mark(rq_vfs *v, rq_executor *ex, const char *path, rq_error *why)
+{
+    rq_root root = {.vfs = v, .executor = ex};
+    if (strcmp(path, VERSION_NAME) == 0) {
+        char text[16];
+        int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
+        RQ_TRY(write_file(v, path, rq_slice_of(text, (size_t)len), why));
+        return rq_vfs_sync_dir(v, DIR_NAME, why);
+    }
+    rq_arena a = {0};
+    rq_err known = read_cluster_id(&root, &a, NULL); /* the two are written together */
+    rq_arena_clear(&a);
+    if (known != RQ_OK) make_cluster_id(&root);
+    return rq__root_write_identity(&root, why);
 }
 
 void rq_root_close(rq_root *root)

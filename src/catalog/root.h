@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data folder as a whole: who owns it, who wrote it, what it is called.
+ * The data folder as a whole: its owner, its format, its cluster id.
  *
  *  - hbase.version: "PBUF" and HBaseVersionFileContent{version = "8"} (HBASE: FSUtils.setVersion)
  *  - hbase.id: "PBUF" and ClusterId{uuid} (HBASE: FSUtils.setClusterId)
@@ -37,6 +37,17 @@ typedef enum rq_root_state {
     RQ_ROOT_OPEN,   /* ours, in use or not stopped in order */
     RQ_ROOT_HBASES, /* to be taken over */
 } rq_root_state;
+
+/* Exists while a folder is the unfinished copy of another (backup, restore) or is changed by a tool
+ * (recover); its text names the command. No server starts on the folder. */
+#define RQ_ROOT_UNFINISHED ".rorqual/incomplete"
+/* The list of files of a finished backup (backup/marker.h). A server that starts on the folder
+ * removes it. */
+#define RQ_ROOT_BACKUP_LIST ".rorqual/backup"
+
+/* RQ_E_STATE: the folder is unfinished; the text says what to do. */
+RQ_NODISCARD
+rq_err rq_root_check_finished(rq_vfs *v, rq_error *why);
 
 /* What rq_root_open would find, without writing or locking anything. Returns the error with which
  * it would refuse the folder. */

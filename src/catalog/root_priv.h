@@ -30,4 +30,12 @@ bool rq__root_adopts(const rq_root *root);
 RQ_NODISCARD
 rq_err rq__root_adopted(rq_root *root, rq_error *why);
 
+/* .rorqual/version, hbase.version or hbase.id. RQ_E_VERSION: of a newer version; RQ_E_NOT_FOUND,
+ * RQ_E_CORRUPT: a start would be refused. */
+RQ_NODISCARD
+rq_err rq__root_check_mark(rq_vfs *v, const char *path, rq_error *why);
+/* Writes it as this version would; a new cluster id where the old one cannot be read. */
+RQ_NODISCARD
+rq_err rq__root_write_mark(rq_vfs *v, rq_executor *ex, const char *path, rq_error *why);
+
 #endif

@@ -119,7 +119,7 @@ typedef struct rq__views {
     size_t slots_used;          /* under edit_lock: non-empty slots, including removed ones */
     size_t slots_live;          /* under edit_lock: slots with a region */
     _Atomic unsigned retired;   /* views that wait for the epoch */
-    void (*changed)(void *ctx); /* NULL: nobody asks; under edit_lock */
+    void (*changed)(void *ctx); /* NULL: no listener; under edit_lock */
     void *changed_ctx;
 } rq__views;
 

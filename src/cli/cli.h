@@ -12,6 +12,9 @@ int rq__cmd_top(int argc, char **argv);
 int rq_cmd_hfile(int argc, char **argv);
 int rq_cmd_wal(int argc, char **argv);
 int rq_cmd_fsck(int argc, char **argv);
+int rq_cmd_backup(int argc, char **argv);
+int rq_cmd_recover(int argc, char **argv);
+int rq_cmd_restore(int argc, char **argv);
 int rq_cmd_settings(int argc, char **argv);
 int rq_cmd_bench(int argc, char **argv);
 

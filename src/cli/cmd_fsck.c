@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rorqual fsck: checks a stopped data folder (catalog/fsck.h) and prints its findings, one per
- * line: PROBLEM or note, where, what. Exit code 0: no problems; 1: problems; 2: the check was not
- * possible (a server runs on the folder, an I/O error, no such folder). */
+/* rorqual fsck: checks a data folder (catalog/fsck.h) and prints its findings, one per line: PROBLEM or
+ * note, where, what. The folder of a running server is seen as it is at one moment
+ * (backup/session.h). Exit code 0: no problems; 1: problems; 2: the check was not possible (an I/O error,
+ * no such folder). */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 
+#include "backup/session.h"
 #include "catalog/fsck.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct fsck_run {
     bool json, quiet;
@@ -101,8 +104,8 @@ static void usage(FILE *out)
             "             manifests of regions that hbase:meta does not know\n"
             "  --quiet    print problems only\n"
             "  --json     print a JSON object per line\n\n"
-            "The folder's server must be stopped. Exit code 0: nothing is wrong, 1: problems,\n"
-            "2: it could not be looked at.\n");
+            "The server may run, except for --repair: then the folder is checked as it is at one\n"
+            "moment. Exit code 0: no problems, 1: problems, 2: the check was not possible.\n");
 }
 
 /* Exit code; -1: go on. */
@@ -141,6 +144,32 @@ static int parse(int argc, char **argv, fsck_run *run, rq_fsck_options *options,
     return -1;
 }
 
+/* Of a running server the folder at one moment, of a stopped one the folder. */
+static rq_err open_folder(const char *folder, bool repair, rq_source *ret_source, rq_vfs **ret,
+                          rq_error *why)
+{
+    char name[64];
+    rq_error own = {0};
+    snprintf(name, sizeof name, "fsck by process %ld", (long)getpid());
+    rq_err rc = rq_source_open_running(folder, name, ret_source, &own);
+    if (rc == RQ_E_NOT_FOUND) return rq_vfs_posix_new(folder, ret, why);
+    if (rc == RQ_OK && repair)
+        rc = rq_fail(&own, RQ_E_LOCKED, "a server runs on the folder: stop it for a repair");
+    if (rc == RQ_OK) return rq_source_vfs_new(ret_source, ret, why);
+    return rq_fail(why, rc, "%s", own.message);
+}
+
+/* What to do about problems, once for all of them. */
+static void print_advice(const fsck_run *run, const char *folder)
+{
+    if (run->json || run->quiet) return;
+    printf(
+        "what to do: rorqual recover %s lists what it would set aside so that the rest is served "
+        "(it asks before it does);\nor restore a backup: rorqual restore BACKUP FOLDER. More: "
+        "docs/operate/damage.md\n",
+        folder);
+}
+
 int rq_cmd_fsck(int argc, char **argv)
 {
     fsck_run run = {0};
@@ -148,18 +177,19 @@ int rq_cmd_fsck(int argc, char **argv)
     const char *folder = NULL;
     int code = parse(argc, argv, &run, &options, &folder);
     if (code >= 0) return code;
+    rq_source source = {0};
     rq_vfs *vfs = NULL;
     rq_fsck_totals totals = {0};
     rq_error why = {0};
-    if (rq_vfs_posix_new(folder, &vfs, &why) != RQ_OK) {
-        fprintf(stderr, "rorqual fsck: %s\n", why.message);
-        return 2;
+    rq_err rc = open_folder(folder, options.repair, &source, &vfs, &why);
+    if (rc == RQ_OK) {
+        rq_progress_begin(&run.progress, folder);
+        if (run.progress.is_terminal) run.total = bytes_below(vfs, "data", 0);
+        rc = rq_fsck(vfs, &options, &totals, &why);
+        rq_progress_end(&run.progress);
     }
-    rq_progress_begin(&run.progress, folder);
-    if (run.progress.is_terminal) run.total = bytes_below(vfs, "data", 0);
-    rq_err rc = rq_fsck(vfs, &options, &totals, &why);
-    rq_progress_end(&run.progress);
     rq_vfs_free(vfs);
+    rq_source_close(&source);
     if (rc != RQ_OK) {
         const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
         bool named = strncmp(text, folder, strlen(folder)) == 0;
@@ -167,6 +197,7 @@ int rq_cmd_fsck(int argc, char **argv)
         return 2;
     }
     print_totals(&run, folder, &totals);
+    if (totals.problems > 0) print_advice(&run, folder);
     if (fflush(stdout) != 0) return 2;
     return totals.problems > 0 ? 1 : 0;
 }

@@ -15,13 +15,12 @@ static const char help[] =
     "  --zk HOST:PORT         ZooKeeper of the cluster (127.0.0.1:2181)\n"
     "  --bootstrap HOST:PORT  or a master or region server\n"
     "  --zk-root PATH         parent znode (/hbase)\n"
-    "  --same-host            ask master and region server at that host too, whatever host "
-    "clients\n"
-    "                         are told; for health checks beside the server\n"
-    "  --timeout SECONDS      of each call (5)\n"
-    "  --quiet                print nothing when it answers\n"
+    "  --same-host            connect to master and region server on that host too, not on the\n"
+    "                         advertised host; for health checks beside the server\n"
+    "  --timeout SECONDS      time-out of each call (5)\n"
+    "  --quiet                print nothing on success\n"
     "Asks the registry, the master, and the region server that holds hbase:meta.\n"
-    "exit codes: 0 all of them answer; 1 one does not; 2 wrong arguments\n";
+    "exit codes: 0 all of them answer; 1 some do not; 2 wrong arguments\n";
 
 typedef struct arguments {
     rq_client_options client;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for signals:
- * SIGTERM and Ctrl-C close it in order, SIGHUP reads the settings again, SIGUSR1 opens the log file
+ * SIGTERM and Ctrl-C close it cleanly, SIGHUP reads the settings again, SIGUSR1 opens the log file
  * again, SIGQUIT logs what the server is doing. */
 #include "cli/args.h"
 #include "cli/cli.h"
@@ -30,34 +30,38 @@
 static const char help[] =
     "usage: rorqual server [--data DIR] [--listen ADDRESS,...] [--advertise HOST]\n"
     "                      [--zk-port 2181] [--master-port 16000] [--rs-port 16020]\n"
-    "                      [--memory SIZE] [--config FILE] [-D name=value]...\n"
-    "                      [--log debug|info|warn|error] [--log-format text|json]\n"
-    "                      [--log-file PATH] [--check]\n\n"
+    "                      [--http HOST:PORT] [--memory SIZE] [--config FILE]\n"
+    "                      [-D name=value]... [--log debug|info|warn|error]\n"
+    "                      [--log-format text|json] [--log-file PATH] [--check]\n\n"
     "  --data DIR        the data folder (default ./data), created when missing\n"
     "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
     "                    address in brackets: 127.0.0.1,[::1]\n"
-    "  --advertise HOST  the host clients are told (default: the first of --listen; where any\n"
-    "                    is listened on, this host's name); also RORQUAL_ADVERTISE in the "
+    "  --advertise HOST  the host sent to clients (default: the first of --listen; if that is any\n"
+    "                    address, this host's name); also RORQUAL_ADVERTISE in the "
     "environment\n"
     "  --zk-port PORT    port of the ZooKeeper protocol (default 2181, or the setting\n"
     "                    hbase.zookeeper.property.clientPort)\n"
     "  --master-port PORT  the master's port (default 16000, or the setting hbase.master.port)\n"
     "  --rs-port PORT    the region server's port (default 16020, or the setting\n"
     "                    hbase.regionserver.port)\n"
+    "  --http HOST:PORT  status page, metrics and health checks (default 127.0.0.1:16010, and "
+    "none\n"
+    "                    where that is busy; or the settings rorqual.http.address and\n"
+    "                    hbase.master.info.port); a port alone: on 127.0.0.1; none: no pages\n"
     "  --memory SIZE     the memory budget (k, m, g; default an eighth of the machine's, at most\n"
     "                    512m); the setting rorqual.memory\n"
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
     "  -D name=value     one setting; HBase's property names where HBase has them\n"
     "                    (rorqual settings lists them)\n"
     "  --log LEVEL       what is logged (default info); the setting rorqual.log.level\n"
-    "  --log-format FORMAT  text, or json: an object a line; the setting rorqual.log.format\n"
-    "  --log-file PATH   the log goes to this file (default: the standard error)\n"
-    "  --check           say what a server with these options would do (ports, folder, memory,\n"
-    "                    settings), and do nothing; exit code 0, or 2 where it would not start\n"
+    "  --log-format FORMAT  text, or json: one object per line; the setting rorqual.log.format\n"
+    "  --log-file PATH   log to this file (default: standard error)\n"
+    "  --check           show what a server with these options would do (ports, folder, memory,\n"
+    "                    settings), and do nothing; exit code 0, or 2 if it would not start\n"
     "  --hints           print how clients connect, after the ready line\n"
-    "Port 0 picks a free port; the line 'rorqual ready: …' names it.\n"
+    "Port 0 picks a free port; the line 'rorqual ready: …' shows it.\n"
     "Signals: SIGTERM and Ctrl-C stop the server in order; SIGHUP reads the settings again (those\n"
-    "that rorqual settings calls reloadable change); SIGUSR1 opens the log file again; SIGQUIT "
+    "that rorqual settings calls reloadable change); SIGUSR1 reopens the log file; SIGQUIT "
     "logs\n"
     "what threads and calls are doing.\n"
     "exit codes: 0 stopped in order; 1 could not start, or not stopped in order; 2 wrong "
@@ -77,8 +81,9 @@ static const struct {
     int option;
     rq_setting setting;
 } aliases[] = {
-    {'z', RQ_SET_ZK_PORT}, {'m', RQ_SET_MASTER_PORT}, {'r', RQ_SET_RS_PORT},
-    {'M', RQ_SET_MEMORY},  {'v', RQ_SET_LOG_LEVEL},   {'F', RQ_SET_LOG_FORMAT},
+    {'z', RQ_SET_ZK_PORT},    {'m', RQ_SET_MASTER_PORT}, {'r', RQ_SET_RS_PORT},
+    {'M', RQ_SET_MEMORY},     {'v', RQ_SET_LOG_LEVEL},   {'p', RQ_SET_HTTP},
+    {'F', RQ_SET_LOG_FORMAT},
 };
 
 static bool add_alias(arguments *a, int option, const char *value)
@@ -130,6 +135,7 @@ static int parse(arguments *a, int argc, char **argv)
         {"zk-port", required_argument, NULL, 'z'},
         {"master-port", required_argument, NULL, 'm'},
         {"rs-port", required_argument, NULL, 'r'},
+        {"http", required_argument, NULL, 'p'},
         {"memory", required_argument, NULL, 'M'},
         {"config", required_argument, NULL, 'c'},
         {"log", required_argument, NULL, 'v'},
@@ -318,6 +324,22 @@ static int serve_until_signal(const arguments *a, rq_server *server, const sigse
     return 0;
 }
 
+/* Which command helps where a start was refused. */
+static void print_advice(const char *folder, rq_err rc)
+{
+    if (rc == RQ_E_CORRUPT || rc == RQ_E_INVALID)
+        fprintf(
+            stderr,
+            "rorqual: what to do: rorqual fsck %s names all damage; rorqual recover %s shows how "
+            "the rest can be served, and asks before it does it; or bring back a backup: rorqual "
+            "restore\n",
+            folder, folder);
+    else if (rc == RQ_E_LOCKED)
+        fprintf(stderr, "rorqual: what to do: rorqual ping asks whether that server answers\n");
+    else if (rc == RQ_E_STATE || rc == RQ_E_VERSION)
+        fprintf(stderr, "rorqual: what to do: rorqual fsck %s looks through the folder\n", folder);
+}
+
 static int serve(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
@@ -334,6 +356,7 @@ static int serve(const arguments *a)
         if (a->log_file != NULL)
             rq_log_event(&a->log, RQ_LOG_ERROR, "server", "not started",
                          rq_log_text("why", why.message));
+        print_advice(a->options.data, why.code);
         return 1;
     }
     rq_notify_open(&notify);

@@ -109,7 +109,7 @@ static void print_hbase(const rq_setting_info *i)
 static void print_text(const rq_setting_info *i, const char *value)
 {
     char range[RQ_SETTING_RANGE_MAX];
-    const char *unit = i->unit == NULL ? "" : i->unit; /* those of a kind stand in its name */
+    const char *unit = i->unit == NULL ? "" : i->unit; /* units of these kinds are in the name */
     printf("%s\n    %s\n    %s%s%s%s, default ", i->name, i->text, kind_name(i->kind),
            unit[0] == '\0' ? "" : " (", unit, unit[0] == '\0' ? "" : ")");
     print_value(i, i->fallback);

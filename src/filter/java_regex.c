@@ -217,7 +217,7 @@ static rq_err translate_property(rq__regex *t, bool negated)
     return rq__regex_put(t->out, "]");
 }
 
-/* Behind \k: the name goes as it is. */
+/* Behind \k: the name is copied. */
 static rq_err translate_named_reference(rq__regex *t)
 {
     const uint8_t *close = rq__regex_left(t) == 0 ? NULL : memchr(t->ptr, '>', rq__regex_left(t));

@@ -23,7 +23,7 @@ typedef struct child_state {
 
 typedef struct one_list {
     rq__list list;
-    rq_arena *arena; /* of the filter: charged for what the states keep */
+    rq_arena *arena; /* of the filter: charged for the states' memory */
     child_state *states;
     bool paused; /* at child `paused_at`, when the children before it had resulted in
                   * `paused_code` */
@@ -121,7 +121,7 @@ static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, r
         return RQ_OK;
     case RQ_FILTER_NEXT_ROW:
     case RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW:
-        /* "Next row" is said of a family only. */
+        /* "Next row" applies to the current family only. */
         *skipping = rq_slice_eq(rq_cell_family(&s->cell), rq_cell_family(cell));
         *ret = RQ_FILTER_NEXT_ROW;
         return RQ_OK;

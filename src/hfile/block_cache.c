@@ -208,7 +208,7 @@ static void evict_to(rq_block_cache *c, shard *s, uint64_t limit, rq_hfile_block
 {
     while (s->used > limit) {
         rq_hfile_block *b = evict_next(s);
-        RQ_ASSERT(b != NULL); /* what is used is in a queue */
+        RQ_ASSERT(b != NULL); /* used bytes are in some queue */
         rq__family_counters *n = counters_of(c, s, b->file);
         if (n != NULL) rq__count(&n->evicted, 1);
         remove_block(c, s, b, victims);

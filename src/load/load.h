@@ -11,7 +11,7 @@
 #define RQ_LOAD_LOAD_H
 
 #include "load/draw.h"
-#include "load/histogram.h"
+#include "base/histogram.h"
 
 #include "client/client.h"
 

@@ -20,6 +20,7 @@ struct rq_budget {
     rq_budget_waiter queue RQ_GUARDED_BY(lock);  /* ring, oldest first */
     rq_budget_waiter prompt RQ_GUARDED_BY(lock); /* like `queue`, for waiters that may use the
                                                   * reserve */
+    rq_budget_waiter last RQ_GUARDED_BY(lock);   /* like `queue`, for waiters that never overdraw */
     rq_debtor debtors RQ_GUARDED_BY(lock);       /* ring; the oldest debt is first */
     size_t evicted_bytes RQ_GUARDED_BY(lock);    /* bytes of evicted debtors */
     size_t overshoot RQ_GUARDED_BY(lock);        /* bytes by which one large debt exceeded max */
@@ -33,6 +34,7 @@ rq_err rq_budget_new(size_t bytes_max, rq_budget **ret)
     b->reserve = bytes_max / 4;
     b->queue.next = b->queue.prev = &b->queue;
     b->prompt.next = b->prompt.prev = &b->prompt;
+    b->last.next = b->last.prev = &b->last;
     b->debtors.next = b->debtors.prev = &b->debtors;
     pthread_mutex_init(&b->lock, NULL);
     *ret = b;
@@ -142,7 +144,7 @@ void rq_budget_wait(rq_budget *b, rq_budget_waiter *w)
 {
     pthread_mutex_lock(&b->lock);
     if (w->state == RQ_WAITER_IDLE) {
-        rq_budget_waiter *queue = w->prompt ? &b->prompt : &b->queue;
+        rq_budget_waiter *queue = w->prompt ? &b->prompt : w->bytes > 0 ? &b->queue : &b->last;
         w->state = RQ_WAITER_QUEUED;
         w->prev = queue->prev;
         w->next = queue;
@@ -200,15 +202,21 @@ RQ_COLD static void wake_next(rq_budget *b)
         wake(b, b->prompt.next);
     else if (b->queue.next != &b->queue && may_wake(b, b->queue.next))
         wake(b, b->queue.next);
+    else if (b->last.next != &b->last && may_wake(b, b->last.next))
+        wake(b, b->last.next);
     pthread_mutex_unlock(&b->lock);
 }
 
-/* Wakes the first waiter: it may take the overdraft, whether or not there is room. */
+/* Wakes the first waiter that takes the overdraft, whether or not there is room: one that does not
+ * would queue again, and the overdraft would stay unused. */
 RQ_COLD static void wake_overdrawer(rq_budget *b)
 {
     pthread_mutex_lock(&b->lock);
     rq_budget_waiter *w = b->prompt.next != &b->prompt ? b->prompt.next : b->queue.next;
-    if (w != &b->queue) wake(b, w);
+    if (w != &b->queue)
+        wake(b, w);
+    else if (b->last.next != &b->last && may_wake(b, b->last.next))
+        wake(b, b->last.next);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -224,6 +232,8 @@ void rq_budget_wake_all(rq_budget *b)
         wake(b, b->prompt.next);
     while (b->queue.next != &b->queue)
         wake(b, b->queue.next);
+    while (b->last.next != &b->last)
+        wake(b, b->last.next);
     pthread_mutex_unlock(&b->lock);
 }
 

@@ -26,7 +26,11 @@ static rq_chunk *chunk_alloc(rq_budget *budget, size_t cap, size_t charged)
 
 void rq_chunk_unref(rq_chunk *c)
 {
-    if (c == NULL || --c->refs > 0) return;
+    if (c == NULL) return;
+    if (--c->refs > 0) {
+        if (RQ_UNLIKELY(c->overdraws) && c->refs == 1) rq_budget_end_overdraft(c->budget, c);
+        return;
+    }
     rq_budget_give(c->budget, c->charged);
     rq_budget_end_overdraft(c->budget, c); /* a frame that went over the ceiling has ended */
     free(c);
@@ -44,15 +48,22 @@ static bool take(rq_budget *budget, size_t bytes, bool prompt)
 }
 
 /* Makes room for `need` bytes behind the used part of the shared chunk. */
-static rq_err pool_room(rq_chunk_pool *p, size_t need, bool prompt)
+static rq_err pool_room(rq_chunk_pool *p, const rq_input *in, size_t need)
 {
     if (p->current != NULL && p->current->refs == 1) p->current->used = 0;
     if (p->current != NULL && p->current->cap - p->current->used >= need) return RQ_OK;
     size_t cap = need > RQ_CHUNK_BYTES ? need : RQ_CHUNK_BYTES;
     size_t charged = p->current == NULL ? 0 : cap; /* the first is part of the loop */
-    if (charged > 0 && !take(p->budget, charged, prompt)) return RQ_E_AGAIN;
+    bool overdraws = false;
+    if (charged > 0 && !take(p->budget, charged, in->prompt)) {
+        if (!in->prompt || !rq_budget_overdraw(p->budget, in)) return RQ_E_AGAIN;
+        rq_budget_force(p->budget, charged);
+        overdraws = true;
+    }
     rq_chunk *c = chunk_alloc(p->budget, cap, charged);
+    if (overdraws) rq_budget_pass_overdraft(p->budget, in, c);
     if (c == NULL) return RQ_E_NO_MEMORY;
+    c->overdraws = overdraws;
     rq_chunk_unref(p->current);
     p->current = c;
     return RQ_OK;
@@ -131,6 +142,12 @@ static size_t read_most(const rq_input *in, const rq_budget *budget)
     return in->prompt ? READ_PROMPT : 0;
 }
 
+bool rq_input_may_overdraw(const rq_input *in)
+{
+    if (in->prompt || in->big != NULL) return true;
+    return in->chunk != NULL && !in->never_big && front_want(in) > RQ_INPUT_BIG;
+}
+
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why)
 {
     *ret_why = RQ_OK;
@@ -151,7 +168,7 @@ void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err
         return NULL;
     }
     size_t have = in->end - in->pos;
-    *ret_why = pool_room(pool, have + READ_MIN > want ? have + READ_MIN : want, in->prompt);
+    *ret_why = pool_room(pool, in, have + READ_MIN > want ? have + READ_MIN : want);
     if (*ret_why != RQ_OK) return NULL;
     rq_chunk *c = pool->current;
     RQ_UNPOISON(c->bytes + c->used, c->cap - c->used);

@@ -28,7 +28,8 @@ typedef struct rq_chunk {
     rq_budget *budget;
     size_t charged;
     size_t cap;
-    size_t used; /* shared chunk: where the next read goes */
+    size_t used;    /* shared chunk: where the next read goes */
+    bool overdraws; /* shared chunk: it has the overdraft until no call uses it */
     uint8_t bytes[];
 } rq_chunk;
 
@@ -60,6 +61,8 @@ void rq_input_clear(rq_input *in, rq_budget *budget);
 /* Returns the buffer for the next read. NULL: *ret_why is RQ_E_AGAIN (the budget is used up;
  * wait for it) or RQ_E_NO_MEMORY. */
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why);
+/* After RQ_E_AGAIN: whether the next attempt takes the budget's overdraft if it is free. */
+bool rq_input_may_overdraw(const rq_input *in);
 /* Says that len > 0 bytes were read into that buffer. */
 void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listeners on libuv: a port is polled on loop 0, what it accepts goes where there is time for it.
+/* Listeners on libuv: loop 0 polls a port, and passes accepted connections to the least busy loop.
  * Contracts in stream.h, invariants in loop_priv.h. */
 #include "net/loop_priv.h"
 
@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #define ACCEPT_BATCH 64
-#define ACCEPT_RETRY_NS 100000000ull /* out of file descriptors: look again then */
+#define ACCEPT_RETRY_NS 100000000ull /* out of file descriptors: try again after this */
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-/* What carries a connection's bytes: a socket, or memory. */
+/* The carrier of a connection's bytes: a socket, or memory. */
 struct carrier {
-    int fd; /* -1 with: */
+    int fd; /* -1 if `memory` is set */
     rq_memory_peer *memory;
 };
 
@@ -40,7 +40,8 @@ static rq_err set_transform(rq_listener *l, rq_stream *s)
     return rc;
 }
 
-/* A new connection, on the loop that is to own it. The counter was raised by whoever accepted. */
+/* Creates the stream of a new connection, on the loop that will own it. The accepting thread has
+ * incremented the counter. */
 static void stream_open(rq_loop *loop, rq_listener *l, struct carrier c)
 {
     rq_stream *s = calloc(1, sizeof *s);
@@ -306,7 +307,8 @@ static void end_streams(rq_listener *l, bool at_once)
     atomic_store(at_once ? &l->close_all : &l->finish_all, true);
     for (unsigned i = 0; i < l->loops->count; i++) {
         struct end_streams *e = malloc(sizeof *e);
-        RQ_ASSERT(e != NULL); /* 40 bytes at shutdown: nothing sensible is left to do without */
+        RQ_ASSERT(e != NULL); /* 40 bytes at shutdown: there is no sensible way to continue
+                               * without */
         *e = (struct end_streams){{NULL, run_end_streams}, &l->loops->loop[i], l, at_once};
         pthread_mutex_lock(&l->lock);
         l->tasks++;
@@ -315,7 +317,7 @@ static void end_streams(rq_listener *l, bool at_once)
     }
 }
 
-/* Waits until nothing of the loops' refers to the listener but its streams. */
+/* Waits until only streams refer to the listener. */
 static void listener_wait_stopped(rq_listener *l)
 {
     pthread_mutex_lock(&l->lock);

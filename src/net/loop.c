@@ -28,8 +28,16 @@ void rq__loop_enter(rq_loop *loop)
     if (loop->loops->epoch != NULL) rq_epoch_enter(loop->loops->epoch, &loop->member);
 }
 
+RQ_COLD static void take_time(rq_loop *loop)
+{
+    rq_times_add(&loop->load.times, rq_loop_clock_ns() - loop->now_ns, RQ__LOOP_SAMPLE);
+}
+
 static void leave(rq_loop *loop)
 {
+    uint64_t count = atomic_load_explicit(&loop->load.iterations, memory_order_relaxed) + 1;
+    atomic_store_explicit(&loop->load.iterations, count, memory_order_relaxed);
+    if (RQ_UNLIKELY(count % RQ__LOOP_SAMPLE == 0)) take_time(loop);
     loop->in_section = false;
     atomic_store_explicit(&loop->load.entered, 0, memory_order_relaxed);
     if (loop->loops->epoch == NULL) return;
@@ -270,6 +278,19 @@ static void on_clock(uv_timer_t *h)
     }
     clock_set(loop);
 }
+
+void rq_loop_get_stats(const rq_loop *loop, rq_loop_stats *ret)
+{
+    const rq_load *l = &loop->load;
+    uint64_t now = rq_loop_clock_ns();
+    uint64_t entered = atomic_load_explicit(&l->entered, memory_order_relaxed);
+    *ret = (rq_loop_stats){
+        .iterations = atomic_load_explicit(&l->iterations, memory_order_relaxed),
+        .current_ns = entered == 0 || entered > now ? 0 : now - entered,
+    };
+    rq_times_read(&l->times, &ret->times);
+}
+
 void rq_loops_report(const rq_loops *loops, const rq_log *log)
 {
     uint64_t now = rq_loop_clock_ns();

@@ -19,6 +19,7 @@
 
 #include "base/epoch.h"
 #include "base/executor.h"
+#include "base/histogram.h"
 #include "base/log.h"
 
 typedef struct rq_loops rq_loops;
@@ -69,6 +70,13 @@ bool rq_loop_is_current(const rq_loop *loop);
 uint64_t rq_loop_now_ns(const rq_loop *loop);
 /* The monotonic clock, read now. Any thread. */
 uint64_t rq_loop_clock_ns(void);
+/* Any thread; not a consistent snapshot. */
+typedef struct rq_loop_stats {
+    uint64_t iterations;
+    uint64_t current_ns; /* duration of the running iteration so far; 0: the loop sleeps */
+    rq_times_sum times;  /* of all iterations, estimated from a sample */
+} rq_loop_stats;
+void rq_loop_get_stats(const rq_loop *loop, rq_loop_stats *ret);
 /* Logs what each loop does: since when its iteration runs, or that it sleeps. Any thread. */
 void rq_loops_report(const rq_loops *loops, const rq_log *log);
 

@@ -46,7 +46,10 @@ typedef struct rq_load {
     _Atomic unsigned permille; /* CPU share in it, in thousandths */
     _Atomic bool long_turns;   /* it had long iterations, which delayed other streams */
     _Atomic uint64_t entered;  /* when the running iteration began; 0: the loop sleeps */
+    _Atomic uint64_t iterations;
+    rq_times times; /* of all iterations, estimated from one of RQ__LOOP_SAMPLE */
 } rq_load;
+#define RQ__LOOP_SAMPLE 16
 
 struct rq_loop {
     rq_lane lane; /* must be first: rq_loop_of_lane */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Connections in memory; contract in memory.h.
+/* Connections in memory; contract in memory.h.
  *
- * The peer's structure is the whole connection: a buffer for each direction, under one lock. The
- * stream's side takes the place of its socket: receive, send, and a watch that posts a task to the
- * stream's loop when what is watched for is possible. It is level-triggered, as a poll of a socket:
- * the task looks again after it has run the stream.
+ * The peer's struct is the whole connection: a buffer for each direction, under one lock. The
+ * stream's side replaces its socket: receive, send, and a watch that posts a task to the stream's
+ * loop when the watched operation is possible. It is level-triggered, like polling a socket: the
+ * task checks again after it has run the stream.
  *
- * References: the peer, the stream until it closes, a posted task.
- */
+ * References: the peer, the stream until it closes, a posted task. */
 #include "net/memory.h"
 
 #include "net/loop_priv.h"
@@ -60,7 +58,7 @@ static size_t channel_read(channel *c, void *to, size_t len)
     return n;
 }
 
-/* Bytes taken: as many as there is room for, none when memory is exhausted. */
+/* Number of bytes written: as many as there is room for, none when out of memory. */
 static size_t channel_write(channel *c, const void *bytes, size_t len)
 {
     size_t n = len < room(c) ? len : room(c);
@@ -94,7 +92,7 @@ static int ready_events(const rq_memory_peer *p)
     return events & p->watched;
 }
 
-/* Posts the task if the stream can do what it waits for. REQUIRES: the lock. */
+/* Posts the task if the operation that the stream watches is possible. REQUIRES: the lock. */
 static void post_if_ready(rq_memory_peer *p)
 {
     if (p->posted || p->stream == NULL || ready_events(p) == 0) return;

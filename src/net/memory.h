@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Connections in memory: a stream that a listener accepted without a socket, and its other end, the
- * peer, for programs that hold a server in their own process, and for tests. The stream behaves as
- * any other, but stays on its loop; its peer's address is 127.0.0.1, port 0. Each direction keeps at most RQ_MEMORY_BYTES that the other side has
- * not read; then its writer waits, as with a socket.
+/* Connections in memory: a stream accepted by a listener without a socket, and its other end, the
+ * peer, for programs that have a server in their own process, and for tests. The stream behaves
+ * like any other, but does not move to other loops; its peer's address is 127.0.0.1, port 0. Each
+ * direction keeps at most RQ_MEMORY_BYTES that the other side has not read; then the writer waits,
+ * as with a socket.
  *
- * A peer is used by one thread at a time, not by a loop of the same server: its calls wait.
- */
+ * A peer is used by one thread at a time, never by a loop of the same server, because its calls
+ * wait. */
 #ifndef RQ_NET_MEMORY_H
 #define RQ_NET_MEMORY_H
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How a stream moves to another loop. (Which one and when: balance.c.)
+/* How a stream moves to another loop. (Which one and when: balance.c.)
  *
- *   asked (rq__stream_send) ─► in loop->leaving, its user stops reading
- *        │ its output is written and on_leave returns true        │ not within MOVE_TIMEOUT_NS
- *        ▼                                                        ▼
- *   in no list: libuv's handle closes, not the               stays: on_move_end
- *   descriptor ─► task on the other loop: on_move_end
+ *    asked (rq__stream_send) ─► in loop->leaving, its user stops reading
+ *         │ its output is written and on_leave returns true        │ not within MOVE_TIMEOUT_NS
+ *         ▼                                                        ▼
+ *    in no list: libuv's handle closes, not the               stays: on_move_end
+ *    descriptor ─► task on the other loop: on_move_end
  *
- * Bytes that the peer sends meanwhile wait in the socket. Invariants in loop_priv.h.
- */
+ * Bytes that the peer sends meanwhile wait in the socket. Invariants in loop_priv.h. */
 #include "net/loop_priv.h"
 
-/* So long may a stream be kept from reading for this: one of its calls may take minutes. */
+/* Longest time for which a stream is kept from reading for a move: one of its calls may take
+ * minutes. */
 #define MOVE_TIMEOUT_NS 10000000ull
 
 static bool may_set_out(rq_loops *loops)
@@ -37,9 +36,9 @@ static void run_arrive(rq_task *task)
     rq_stream *s = RQ_CONTAINER_OF(task, rq_stream, arrive);
     rq_loop *loop = s->loop;
     bool open = rq__stream_attach(s);
-    has_arrived(loop->loops); /* only now: who stops the loops finds it in the list */
+    has_arrived(loop->loops); /* only now, so that code stopping the loops finds it in the list */
     if (!open) return;
-    /* Whoever ended the listener's streams loop by loop may have missed this one. */
+    /* A close of the listener's streams, loop by loop, may have missed this one. */
     if (atomic_load(&s->listener->close_all)) {
         rq_stream_close(s, RQ_E_CANCELLED);
         return;
@@ -60,7 +59,7 @@ static void on_departed(uv_handle_t *h)
     rq_lane_post(&s->loop->lane, &s->arrive);
 }
 
-/* False: it cannot any more, and nothing has changed. */
+/* False: it cannot move any more, and nothing has changed. */
 static bool depart(rq_stream *s)
 {
     if (!may_set_out(s->loop->loops)) return false;

@@ -11,13 +11,17 @@
 #include <unistd.h>
 
 #define IOV_MAX_OUT 16
-/* So much output leaves before the iteration ends: a fraction of a core's own cache, and far more
- * than a system call costs. */
+/* Output of this size is sent before the iteration ends: a fraction of a core's own cache, and
+ * enough to make the cost of a system call negligible. */
 #define PUSH_FROM ((size_t)256 * 1024)
-#define READS_MAX 32 /* of one stream in a row, while they fill their buffers */
-#define PAGE 4096    /* of a stream's work, these many bytes are as much as a read */
-#define LINGER_NS (3 * 1000000000ull)        /* how long finish waits for the peer, twice */
-#define WRITE_STALL_NS (120 * 1000000000ull) /* a peer that takes nothing this long is cut off */
+#define READS_MAX 32 /* reads of one stream in a row, while they fill their buffers */
+#define PAGE 4096    /* in a stream's share of the load, this many bytes count as much as a read */
+#define LINGER_NS                                                                                  \
+    (3 * 1000000000ull) /* how long finish waits for the peer, in each of two
+                                              * phases */
+#define WRITE_STALL_NS                                                                             \
+    (120 * 1000000000ull) /* a peer that accepts no byte for this long is
+                                              * disconnected */
 #define SWEEP_NS 1000000000ull
 
 /* ---- the write side of a stream -------------------------------------------------------------- */
@@ -41,7 +45,7 @@ rq_buf *rq_stream_out(rq_stream *s)
 
 static void push(rq_stream *s);
 
-/* Something was appended, and an answer is whole. */
+/* A complete response was appended. */
 static void queued(rq_stream *s)
 {
     rq__stream_mark_dirty(s);
@@ -113,6 +117,7 @@ static void sweep_arm(rq_loop *loop);
 
 static void on_ready(uv_poll_t *h, int status, int events);
 
+/* 0, or an error of libuv. */
 static int watch_carrier(rq_stream *s, int events)
 {
     if (s->memory == NULL)
@@ -121,7 +126,7 @@ static int watch_carrier(rq_stream *s, int events)
     return 0;
 }
 
-/* Has libuv wait for what the stream waits for. */
+/* Tells libuv which events the stream waits for. */
 static void watch(rq_stream *s)
 {
     int events = (s->reading ? UV_READABLE : 0) | (s->writing ? UV_WRITABLE : 0);
@@ -131,7 +136,7 @@ static void watch(rq_stream *s)
     if (rc != 0) rq_stream_close(s, RQ_E_IO);
 }
 
-/* Everything is written: what finish asked for. */
+/* Shuts the stream down if everything is written and finish was requested. */
 static void shut_if_finished(rq_stream *s)
 {
     if (!s->finishing || s->shut || s->closing || !rq__stream_is_out(s)) return;
@@ -145,7 +150,7 @@ static void shut_if_finished(rq_stream *s)
     rq_stream_set_deadline(s, s->loop->now_ns + LINGER_NS);
 }
 
-/* How many bytes the kernel took, 0 when it takes none now, or -1. */
+/* The number of bytes the kernel accepted, 0 if it accepts none now, or -1. */
 static ssize_t send_some(rq_stream *s, struct iovec *iov, unsigned n)
 {
     int fd = s->fd;
@@ -170,8 +175,8 @@ static void count_taken(rq_stream *s, size_t sent)
     if (sent >= PAGE) rq__stream_worked(s, (unsigned)(sent / PAGE));
 }
 
-/* Gives the kernel what it takes. It stays dirty: what follows from that is seen to at the end of
- * the iteration, for who appends stands in the middle of something. */
+/* Sends as much as the kernel accepts. The stream stays dirty: consequences are handled at the end
+ * of the iteration, because the caller may be in the middle of something. */
 static void push(rq_stream *s)
 {
     if (s->closing || s->writing) return;
@@ -223,7 +228,24 @@ void rq__loop_flush(rq_loop *loop)
 
 /* ---- the read side --------------------------------------------------------------------------- */
 
-/* Everything that is there, in `data`, which may be s->in; what is not consumed is kept there. */
+#define KEEP_MIN ((size_t)4 * 1024) /* a smaller buffer stays as it is */
+
+/* The first `used` bytes of s->in go. What is left of a large request does not keep its memory. */
+static void keep_rest(rq_stream *s, size_t used)
+{
+    size_t left = s->in.len - used;
+    rq_buf small = {0};
+    if (left < s->in.cap / 4 && s->in.cap > KEEP_MIN &&
+        rq_buf_append(&small, s->in.ptr + used, left) == RQ_OK) {
+        rq_buf_clear(&s->in);
+        s->in = small;
+        return;
+    }
+    memmove(s->in.ptr, s->in.ptr + used, left);
+    s->in.len = left;
+}
+
+/* Offers all received bytes in `data`, which may be s->in; unconsumed ones are kept there. */
 static void offer_data(rq_stream *s, rq_slice data)
 {
     size_t used = s->events->on_data(s, data);
@@ -232,8 +254,7 @@ static void offer_data(rq_stream *s, rq_slice data)
     if (left == 0) {
         if (s->in.cap > 0) rq_buf_clear(&s->in);
     } else if (data.ptr == s->in.ptr) {
-        memmove(s->in.ptr, s->in.ptr + used, left);
-        s->in.len = left;
+        keep_rest(s, used);
     } else if (rq_buf_append(&s->in, data.ptr + used, left) != RQ_OK) {
         rq_stream_close(s, RQ_E_NO_MEMORY);
     }
@@ -252,7 +273,7 @@ static void deliver_data(rq_stream *s, const uint8_t *bytes, size_t len)
     offer_data(s, data);
 }
 
-/* Of a stream that goes on after a pause: no further byte may come before these are answered. */
+/* For a stream that resumes after a pause: these bytes must be handled before any further ones. */
 static void deliver_rest(rq_stream *s)
 {
     if (s->closing || s->finishing) return;
@@ -260,7 +281,7 @@ static void deliver_rest(rq_stream *s)
     offer_data(s, rq_buf_slice(&s->in));
 }
 
-/* Where the next bytes go; 0: nowhere, it reads no more. */
+/* Where the next bytes go; 0: nowhere, because the stream does not read. */
 static size_t room_for_input(rq_stream *s, void **ret)
 {
     *ret = s->loop->scratch;
@@ -283,7 +304,7 @@ ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len)
     return got;
 }
 
-/* What comes while it finishes is discarded and needs no transform. */
+/* Bytes that arrive while the stream finishes are discarded and need no transform. */
 static ssize_t receive_some(rq_stream *s, void *bytes, size_t len)
 {
     return RQ_LIKELY(s->transformed == NULL) || s->finishing
@@ -291,7 +312,7 @@ static ssize_t receive_some(rq_stream *s, void *bytes, size_t len)
                : rq__transformed_receive(s, bytes, len);
 }
 
-/* The peer has said all it will say, or the connection is broken. */
+/* The peer has closed its side, or the connection is broken. */
 static void input_ends(rq_stream *s, rq_err why)
 {
     if (!s->finishing) flush(s); /* answers that are ready still go out */
@@ -327,7 +348,7 @@ static void read_ready(rq_stream *s)
                 deliver_data(s, bytes, len);
         }
     } while (has_more(s, len, room) && ++reads < reads_max && s->reading && !s->closing);
-    /* The transform may hold more of which no event of the socket tells. */
+    /* The transform may hold more bytes, which no event of the socket announces. */
     if (RQ_UNLIKELY(s->transformed != NULL) && len > 0) rq__stream_read_later(s);
 }
 
@@ -351,8 +372,8 @@ void rq__stream_read_later(rq_stream *s)
     rq_loop_defer(s->loop, &s->turn);
 }
 
-/* An on_data user works its requests off while they are read: the iteration's length is seen to
- * here. (An on_buffer user sees to it itself.) */
+/* A user of on_data handles requests while they are read, so the iteration's length is checked
+ * here. (A user of on_buffer checks it itself.) */
 static void read_in_turn(rq_stream *s)
 {
     if (s->deferred) return;
@@ -367,7 +388,7 @@ static void on_ready(uv_poll_t *h, int status, int events)
     rq_stream *s = (rq_stream *)h;
     rq__loop_enter(s->loop);
     if (status <
-        0) { /* an error waits in the socket, perhaps behind input; libuv watches no more */
+        0) { /* an error waits in the socket, perhaps behind input; libuv stops polling it */
         s->watched = 0;
         if (s->reading) read_ready(s);
         input_ends(s, RQ_E_IO);
@@ -428,7 +449,7 @@ static void stream_free(rq_stream *s)
     free(s);
 }
 
-/* Its end for the one who uses it, and for us. */
+/* Ends the stream for its user, and for the loop. */
 static void stream_end(rq_stream *s)
 {
     if (s->opened) s->events->on_close(s, s->why);
@@ -504,7 +525,7 @@ void rq_stream_close(rq_stream *s, rq_err why)
     if (s->why == RQ_OK) s->why = why;
     s->closing = true;
     s->reading = false;
-    if (s->is_dirty) { /* flush_dirty must not meet it after it was freed */
+    if (s->is_dirty) { /* flush_dirty must not find it after it was freed */
         rq_stream **p = &s->loop->dirty;
         while (*p != s)
             p = &(*p)->next_dirty;

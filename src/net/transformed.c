@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A stream with a transform below it (transform.h): what becomes of its output and its input.
+/* Output and input of a stream with a transform (transform.h).
  *
  * Output stays in the stream's queue until the queue of wire bytes is empty; then the next
- * WRAP_BYTES are wrapped. So an answer exists once and not twice, and the wire's queue is bounded.
- * `wire_plain` protocol bytes stand behind those of the wire's queue that the kernel has not taken;
- * pending and taken output are counted in protocol bytes.
+ * WRAP_BYTES are wrapped. So a response is in memory once and not twice, and the wire's queue is
+ * bounded. `wire_plain` is the number of protocol bytes in the part of the wire's queue that the
+ * kernel has not taken; pending and taken output are counted in protocol bytes.
  *
- * Input is read to the stack, given to the transform, and read from it into the protocol's own
- * buffer. It may hold bytes that no event of the socket announces, so a read goes on until the
- * transform has none, as a deferred task where that takes long.
- */
+ * Input is read to the stack, fed to the transform, and read from it into the protocol's own
+ * buffer. The transform may hold bytes that no event of the socket announces, so reading continues
+ * until it has none, in a deferred task if that takes long. */
 #include "net/loop_priv.h"
 
 #include <errno.h>
@@ -19,8 +17,8 @@
 #define WIRE_BYTES ((size_t)16 * 1024) /* of one read */
 #define WRAP_BYTES ((size_t)64 * 1024) /* wrapped ahead of the kernel */
 #define FEEDS_MAX 8                    /* reads in a row that yield no protocol byte */
-/* Of a transform's own words (a handshake) that the peer has not read: a peer that provokes more is
- * closed. */
+/* Limit of a transform's own output (a handshake) that the peer has not read: a peer that provokes
+ * more is disconnected. */
 #define OWN_MAX ((size_t)64 * 1024)
 
 struct rq__transformed {
@@ -70,7 +68,7 @@ void rq__transformed_free(rq_stream *s)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* Wraps `plain` to the end of the wire's queue. */
+/* Wraps `plain` and appends it to the wire's queue. */
 static rq_err wrap(rq_stream *s, rq_slice plain)
 {
     rq__transformed *w = s->transformed;
@@ -93,7 +91,7 @@ static rq_err speak(rq_stream *s)
     return w->own > OWN_MAX ? RQ_E_MALFORMED : rc;
 }
 
-/* The next bytes of the stream's queue. RQ_E_AGAIN: they must wait. */
+/* Wraps the next bytes of the stream's queue. RQ_E_AGAIN: they must wait. */
 static rq_err wrap_next(rq_stream *s)
 {
     struct iovec iov;
@@ -161,7 +159,7 @@ size_t rq__transformed_held(const rq_stream *s)
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-/* The input is of no use any more; a last word of the transform is offered to the socket. */
+/* No more input is used; offers the transform's last output to the socket. */
 static ssize_t fail(rq_stream *s, rq_err rc)
 {
     (void)speak(s); /* the first error wins */
@@ -172,7 +170,7 @@ static ssize_t fail(rq_stream *s, rq_err rc)
     return -1;
 }
 
-/* Another read of the socket. 1: the transform was fed; else what the read returned. */
+/* Reads from the socket once more. 1: the transform was fed; otherwise the result of the read. */
 static ssize_t feed(rq_stream *s)
 {
     rq_transform *t = s->transformed->transform;

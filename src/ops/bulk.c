@@ -99,11 +99,43 @@ static char *harmless(rq_arena *a, rq_slice text)
     return out;
 }
 
+#define FOLDERS_MAX 1024 /* in the staging folder */
+
+static rq_err count_folders(rq_op_bulk *b, size_t *ret, bool remove_empty)
+{
+    rq_vfs *vfs = ops_of(b)->env.vfs;
+    rq_dir_entry *entries;
+    size_t count;
+    *ret = 0;
+    RQ_TRY(rq_vfs_list_if_any(vfs, STAGING, b->op.arena, &entries, &count, &b->op.why));
+    for (size_t i = 0; i < count; i++) {
+        const char *path = rq_arena_printf(b->op.arena, "%s/%s", STAGING, entries[i].name);
+        if (path == NULL) return RQ_E_NO_MEMORY;
+        bool removed = remove_empty && entries[i].is_dir && rq_vfs_remove(vfs, path, NULL) == RQ_OK;
+        *ret += !removed;
+    }
+    return RQ_OK;
+}
+
+/* Nobody asks for the end of a folder whose client died. Those that hold nothing go when there are
+ * too many; those with files stay, and then there is no other. */
+static rq_err check_room(rq_op_bulk *b)
+{
+    size_t count;
+    RQ_TRY(count_folders(b, &count, false));
+    if (count >= FOLDERS_MAX) RQ_TRY(count_folders(b, &count, true));
+    if (count < FOLDERS_MAX) return RQ_OK;
+    return rq_fail(&b->op.why, RQ_E_IOEXCEPTION,
+                   "file:%s/%s has %zu folders of bulk loads that were not cleaned up",
+                   ops_of(b)->data_path, STAGING, count);
+}
+
 /* <user>__<table>__<random>. HBASE: SecureBulkLoadManager.createStagingDir. */
 static rq_err prepare(rq_op_bulk *b)
 {
     rq_arena *a = b->op.arena;
     rq_executor *ex = ops_of(b)->env.executor;
+    RQ_TRY(check_room(b));
     rq_slice name_of_user = b->op.principal;
     if (name_of_user.len > 64) name_of_user.len = 64;
     const char *user = harmless(a, name_of_user);

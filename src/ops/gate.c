@@ -50,21 +50,11 @@ void rq__gate_ask(rq_op *op, void (*run)(rq_op *op))
         run(op);
 }
 
-/* 0 to 3 by themselves, then four for each power of two. */
-static size_t bucket_of(uint64_t ns)
-{
-    if (ns < 4) return (size_t)ns;
-    unsigned power = 63 - (unsigned)__builtin_clzll(ns);
-    size_t i = (size_t)(power - 1) * 4 + (size_t)((ns >> (power - 2)) & 3);
-    return i < RQ_GATE_BUCKETS ? i : RQ_GATE_BUCKETS - 1;
-}
-
 static void take_time(rq_op *op, rq_gate_counters *c, uint64_t weight)
 {
     uint64_t now = op->seat->executor->now_ns(op->seat->executor);
     uint64_t ns = now > op->started_ns ? now - op->started_ns : 0;
-    rq__gate_add(&c->ns, ns * weight);
-    rq__gate_add(&c->times[bucket_of(ns)], weight);
+    rq_times_add(&c->times, ns, weight);
 }
 
 void rq__gate_settle(rq_op *op, uint64_t count)

@@ -11,11 +11,10 @@
 #define RQ_OPS_GATE_H
 
 #include "base/epoch.h"
+#include "base/histogram.h"
 #include "ops/op.h"
 
 #define RQ_GATE_SAMPLE 16
-/* Four buckets for each power of two of nanoseconds, up to 73 minutes. */
-#define RQ_GATE_BUCKETS (42 * 4)
 
 /* Decides on ops; borrowed by rq_ops. Functions may be NULL, and run on the op's thread. */
 typedef struct rq_gate_policy {
@@ -37,8 +36,7 @@ typedef struct rq_gate_counters {
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t parts; /* of batches; not among `ops` */
-    _Atomic uint64_t ns;    /* of all ops, estimated as said above */
-    _Atomic uint64_t times[RQ_GATE_BUCKETS];
+    rq_times times;         /* of all ops, estimated as said above */
 } rq_gate_counters;
 
 /* The place of one thread among those that start ops: its lane, its writer, its counters. */

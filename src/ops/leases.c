@@ -64,7 +64,9 @@ struct rq__leases {
     size_t bytes_max;
     rq_timer timer;
     pthread_mutex_t lock;
+    uint64_t first_id; /* const */
     uint64_t next_id RQ_GUARDED_BY(lock);
+    uint64_t expired RQ_GUARDED_BY(lock); /* scanners whose lease ended */
     rq__scan_holder **segments[SEGMENTS_MAX] RQ_GUARDED_BY(lock);
     size_t bucket_count RQ_GUARDED_BY(lock);
     size_t bucket_mask RQ_GUARDED_BY(lock);      /* 2^n - 1, >= bucket_count - 1 */
@@ -340,6 +342,7 @@ static void expire(rq_task *task)
     rq__scan_holder *chain = NULL, *h;
     pthread_mutex_lock(&t->lock);
     for (unsigned i = 0; i < CLOSED_AT_ONCE && (h = overdue(t, now)) != NULL; i++) {
+        t->expired += h->expires_ns <= now;
         detach(t, h);
         h->hash_next = chain;
         chain = h;
@@ -369,7 +372,7 @@ rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq
     t->timer.task.run = expire;
     /* Like HBase's ScannerIdGenerator: the upper half differs from start to start, so that an id
      * from before a restart is unknown instead of another client's. */
-    t->next_id = env->executor->random(env->executor) << 32 & INT64_MAX;
+    t->first_id = t->next_id = env->executor->random(env->executor) << 32 & INT64_MAX;
     pthread_mutex_init(&t->lock, NULL);
     t->bucket_mask = SEGMENT - 1;
     t->bucket_count = SEGMENT;
@@ -522,18 +525,13 @@ void rq__lease_close(rq__leases *t, rq__scan_holder *h, bool remember)
     free_holder(h);
 }
 
-size_t rq__leases_count(rq__leases *t)
+void rq__leases_get_stats(rq__leases *t, rq_scanner_stats *ret)
 {
     pthread_mutex_lock(&t->lock);
-    size_t count = t->count;
+    *ret = (rq_scanner_stats){.open = t->count,
+                              .bytes = t->charged,
+                              .bytes_max = t->bytes_max,
+                              .opened = t->next_id - t->first_id,
+                              .expired = t->expired};
     pthread_mutex_unlock(&t->lock);
-    return count;
-}
-
-size_t rq__leases_charged(rq__leases *t)
-{
-    pthread_mutex_lock(&t->lock);
-    size_t charged = t->charged;
-    pthread_mutex_unlock(&t->lock);
-    return charged;
 }

@@ -4,6 +4,7 @@
 #define RQ_OPS_LEASES_H
 
 #include "base/env.h"
+#include "ops/ops.h"
 #include "ops/scan.h"
 
 typedef struct rq__leases rq__leases;
@@ -61,7 +62,6 @@ void rq__lease_give_back(rq__leases *t, rq__scan_holder *h);
 /* Closes and frees it. `remember` that it ended without error, for a client that closes it once
  * more. */
 void rq__lease_close(rq__leases *t, rq__scan_holder *h, bool remember);
-size_t rq__leases_count(rq__leases *t);
-size_t rq__leases_charged(rq__leases *t); /* bytes */
+void rq__leases_get_stats(rq__leases *t, rq_scanner_stats *ret);
 
 #endif

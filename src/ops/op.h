@@ -52,6 +52,8 @@ typedef struct rq_op_caller {
     bool (*has_gone)(const rq_op *op);
     /* Posts `task`, the next slice of an op that takes long, behind other work of the lane. */
     void (*defer)(rq_op *op, rq_task *task);
+    /* It has waited `ns` for a block: for a thread that reads, and for the disk. May be NULL. */
+    void (*waited_for_block)(rq_op *op, uint64_t ns);
 } rq_op_caller;
 
 /* What an op did, for the gate. */

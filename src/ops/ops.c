@@ -78,8 +78,8 @@ static void log_counts(rq_ops *ops)
                      rq_op_kind_text((rq_op_kind)kind), (unsigned long long)s.ops,
                      (unsigned long long)s.failed, (unsigned long long)s.parts,
                      (unsigned long long)s.cells,
-                     (unsigned long long)(s.ops == 0 ? 0 : s.ns / s.ops / 1000),
-                     (unsigned long long)(rq_op_stats_percentile_ns(&s, 99) / 1000));
+                     (unsigned long long)(s.ops == 0 ? 0 : s.times.sum_ns / s.ops / 1000),
+                     (unsigned long long)(rq_times_percentile_ns(&s.times, 99) / 1000));
     }
 }
 
@@ -131,9 +131,7 @@ static void add_counters(rq_op_stats *to, const rq_gate_counters *c)
     to->bytes_in += read_counter(&c->bytes_in);
     to->bytes_out += read_counter(&c->bytes_out);
     to->parts += read_counter(&c->parts);
-    to->ns += read_counter(&c->ns);
-    for (size_t i = 0; i < RQ_GATE_BUCKETS; i++)
-        to->times[i] += read_counter(&c->times[i]);
+    rq_times_read(&c->times, &to->times);
 }
 
 void rq_ops_seat_free(rq_ops_seat *seat)
@@ -163,22 +161,7 @@ void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret)
     pthread_mutex_unlock(&ops->lock);
 }
 
-/* The beginning of the bucket behind this one (gate.c, bucket_of). */
-static uint64_t bucket_end(size_t i)
+void rq_ops_scanner_stats(rq_ops *ops, rq_scanner_stats *ret)
 {
-    if (i < 4) return i + 1;
-    size_t power = i / 4 + 1;
-    return (uint64_t)(4 + i % 4 + 1) << (power - 2);
-}
-
-uint64_t rq_op_stats_percentile_ns(const rq_op_stats *s, double percent)
-{
-    uint64_t total = 0, seen = 0;
-    for (size_t i = 0; i < RQ_GATE_BUCKETS; i++)
-        total += s->times[i];
-    for (size_t i = 0; i < RQ_GATE_BUCKETS; i++) {
-        seen += s->times[i];
-        if (seen > 0 && (double)seen >= (double)total * percent / 100) return bucket_end(i);
-    }
-    return 0;
+    rq__leases_get_stats(ops->leases, ret);
 }

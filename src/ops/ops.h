@@ -42,12 +42,16 @@ void rq_ops_seat_free(rq_ops_seat *seat);
 
 /* Sums over all seats; not a consistent snapshot. Any thread. */
 typedef struct rq_op_stats {
-    uint64_t ops, failed, rows, cells, bytes_in, bytes_out, parts, ns;
-    uint64_t times[RQ_GATE_BUCKETS];
+    uint64_t ops, failed, rows, cells, bytes_in, bytes_out, parts;
+    rq_times_sum times;
 } rq_op_stats;
 void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret);
-/* The upper bound of the bucket that contains this percentile, exact within a fifth; 0: no op was
- * timed. */
-uint64_t rq_op_stats_percentile_ns(const rq_op_stats *s, double percent);
+
+/* The open scanners: how many, their memory, its limit; since the start: how many were opened, and how
+ * many ended because their lease did. Any thread. */
+typedef struct rq_scanner_stats {
+    uint64_t open, bytes, bytes_max, opened, expired;
+} rq_scanner_stats;
+void rq_ops_scanner_stats(rq_ops *ops, rq_scanner_stats *ret);
 
 #endif

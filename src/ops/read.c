@@ -26,11 +26,20 @@ static void fetch(rq_op_read *read)
     read->fetch_ns += now_ns(read) - begun;
 }
 
+static void run_fetched(rq_task *task)
+{
+    rq_op_read *read = RQ_CONTAINER_OF(task, rq_op_read, task);
+    rq_op *op = &read->op;
+    if (op->caller != NULL && op->caller->waited_for_block != NULL)
+        op->caller->waited_for_block(op, now_ns(read) - read->asked_ns);
+    read->step(read);
+}
+
 static void run_fetch(rq_task *task)
 {
     rq_op_read *read = RQ_CONTAINER_OF(task, rq_op_read, task);
     fetch(read);
-    read->task.run = run_step;
+    read->task.run = run_fetched;
     rq_lane_post(read->op.seat->lane, &read->task);
 }
 
@@ -98,6 +107,7 @@ void rq_op_read_wait(rq_op_read *read)
         return;
     }
     read->task.run = run_fetch;
+    read->asked_ns = now_ns(read);
     op->seat->executor->submit(op->seat->executor, RQ_POOL_READ, &read->task);
 }
 

@@ -14,6 +14,7 @@ typedef struct rq_op_read {
     rq_read_ctx ctx;
     rq_err fetch_rc;   /* of the last wait; the error is in op.why */
     uint64_t fetch_ns; /* spent reading blocks */
+    uint64_t asked_ns; /* when the block it waits for was asked for */
     rq_task task;
     bool goes_on;             /* without a lane: step is to run again */
     rq_cellblock *sink;       /* the cells gathered so far; may be NULL. May move during a wait */

@@ -72,6 +72,11 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
     return rc;
 }
 
+rq_err rq__region_files(rq_region *r, rq_arena *arena, rq__manifest *ret)
+{
+    return build_manifest(r, arena, NULL, 0, ret);
+}
+
 /* --- files that a commit in doubt may name ---------------------------------------------------- */
 
 /* The manifest is certain again and does not name these files. Best effort: a file that stays is a

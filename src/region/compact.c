@@ -187,9 +187,11 @@ static void tell(const compaction *c, size_t files, uint64_t bytes, uint64_t beg
                  rq_log_ms("ms", r->env.executor->now_ns(r->env.executor) - begun_ns));
 }
 
-static void note_done(const compaction *c, uint64_t bytes)
+static void note_done(const compaction *c, uint64_t begun_ns, uint64_t bytes)
 {
     rq_engine *e = c->store->region->engine;
+    rq_executor *executor = c->store->region->env.executor;
+    rq_times_add_shared(&e->compaction_times, executor->now_ns(executor) - begun_ns);
     atomic_fetch_add_explicit(&e->compactions, 1, memory_order_relaxed);
     if (c->choice.all_files)
         atomic_fetch_add_explicit(&e->major_compactions, 1, memory_order_relaxed);
@@ -200,7 +202,8 @@ static void note_done(const compaction *c, uint64_t bytes)
 static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
 {
     rq_region *r = c->store->region;
-    uint64_t cells = 0, begun_ns = r->env.executor->now_ns(r->env.executor);
+    uint64_t cells = 0;
+    uint64_t begun_ns = r->env.executor->now_ns(r->env.executor);
     for (size_t i = 0; i < c->input_count && !drop; i++)
         cells += c->inputs[i].entry_count;
     atomic_fetch_add_explicit(&r->compacting_cells, cells, memory_order_relaxed);
@@ -213,7 +216,7 @@ static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
     if (rc == RQ_OK) rc = commit(c, why);
     if (rc == RQ_OK) {
         archive_inputs(c);
-        if (!drop) note_done(c, bytes);
+        if (!drop) note_done(c, begun_ns, bytes);
         tell(c, files, bytes, begun_ns);
         return RQ_OK;
     }
@@ -244,9 +247,10 @@ static bool all_see(const compaction *c)
 
 static void warn(const rq__region_store *s, rq_err rc, const rq_error *why)
 {
-    if (rc != RQ_OK && rc != RQ_E_CANCELLED)
-        rq_log_warn(s->region->env.log, "region", "%s: compaction of %s failed: %s",
-                    s->region->info.encoded, rq_store_dir(s->store), why->message);
+    if (rc == RQ_OK || rc == RQ_E_CANCELLED) return;
+    atomic_fetch_add(&s->region->engine->failed_compactions, 1);
+    rq_log_warn(s->region->env.log, "region", "%s: compaction of %s failed: %s",
+                s->region->info.encoded, rq_store_dir(s->store), why->message);
 }
 
 /* Runs before files are selected. HBASE: HStore.removeUnneededFiles. */

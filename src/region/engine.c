@@ -216,6 +216,7 @@ void rq__engine_remove(rq_engine *e, rq_region *r)
     pthread_mutex_lock(&e->lock);
     *r->link = r->next;
     if (r->next != NULL) r->next->link = r->link;
+    rq__past_add(e, r);
     pthread_mutex_unlock(&e->lock);
     rq__engine_memstore(e, -(int64_t)r->memstore_heap);
     r->memstore_heap = 0;
@@ -436,13 +437,16 @@ static void on_failed(void *ctx, const rq_error *why)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static rq_err open_log(rq_engine *e, const rq_config *c, rq_error *why)
+static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options *options,
+                       rq_error *why)
 {
     const char *sync = rq_config_text(c, RQ_SET_SYNC);
     rq_wal_options o = {
         .segment_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
         .max_log_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_MAX),
         .staging_bytes_max = staging_bytes_max(c),
+        .retention = e->retention,
+        .salvage = options->salvage_log,
         .on_pressure = on_pressure,
         .on_corrupt = on_corrupt,
         .on_failed = on_failed,
@@ -485,6 +489,7 @@ static void open_cache_file(rq_engine *e, const rq_config *c)
         .log = e->env.log,
     };
     rq_err rc = path == NULL ? rq_fail(&why, RQ_E_NO_MEMORY, "out of memory") : RQ_OK;
+    if (rc == RQ_OK && path[0] != '/') e->cache_path = strdup(path);
     /* A relative path is relative to the data folder. */
     if (rc == RQ_OK && path[0] == '/') {
         *slash = '\0';
@@ -508,26 +513,30 @@ static void engine_free(rq_engine *e)
     if (e->lane != NULL) e->env.executor->lane_free(e->env.executor, e->lane);
     rq__recovery_clear(&e->recovery);
     rq_mob_files_free(e->mob_files);
+    rq_retention_free(e->retention);
+    free(e->cache_path);
     if (e->cache != NULL) rq_block_cache_free(e->cache);
     if (e->cache_vfs != NULL) rq_vfs_free(e->cache_vfs);
     rq_slab_pool_free(e->slabs);
     rq__debt_clear(&e->debt);
     rq__nonces_free(e->nonces);
     rq__compaction_clear(&e->compaction);
+    rq__past_clear(e);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
 
-static rq_err start(rq_engine *e, const rq_config *c, rq_error *why)
+static rq_err start(rq_engine *e, const rq_config *c, const rq_engine_options *o, rq_error *why)
 {
     RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
+    RQ_TRY(rq_retention_new(&e->retention));
     RQ_TRY(rq_block_cache_new(e->cache_bytes, &e->cache));
     rq_block_cache_make_ready(e->cache, e->env.executor);
     open_cache_file(e, c);
     RQ_TRY(rq_mob_files_new(&e->env, e->cache, e->mob_open_max, &e->mob_files));
     RQ_TRY(rq_slab_pool_new(e->env.executor, e->memstore_high / RQ_SLAB_BYTES, &e->slabs));
     RQ_TRY(e->env.executor->lane_new(e->env.executor, "engine", &e->lane));
-    RQ_TRY(open_log(e, c, why));
+    RQ_TRY(open_log(e, c, o, why));
     rq_err rc = rq__recovery_collect(e, why);
     if (rc != RQ_OK) {
         (void)rq_wal_close(e->wal, false, NULL); /* the first error counts */
@@ -563,7 +572,7 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
         rc = rq__nonces_new(e->env.executor, (size_t)rq_config_int(c, RQ_SET_NONCES_MAX),
                             (uint64_t)rq_config_int(c, RQ_SET_NONCE_LIFE), &e->nonces);
     rq__recovery_init(&e->recovery, e->memstore_high / 2);
-    if (rc == RQ_OK) rc = start(e, c, why);
+    if (rc == RQ_OK) rc = start(e, c, options, why);
     rq_config_free(defaults);
     if (rc != RQ_OK) {
         engine_free(e);
@@ -608,7 +617,8 @@ static void wait_for_versions(rq_engine *e)
         ex->submit(ex, RQ_POOL_WORK, &r.task);
         (void)ex->latch_wait(&r.latch);
         ex->latch_destroy(&r.latch);
-        if (atomic_load(&e->versions_alive) > 0) ex->sleep(ex, 100000); /* a loop is in its read section */
+        if (atomic_load(&e->versions_alive) > 0)
+            ex->sleep(ex, 100000); /* a loop is in its read section */
     }
 }
 
@@ -640,6 +650,11 @@ rq_block_cache *rq_engine_block_cache(const rq_engine *e)
     return e->cache;
 }
 
+rq_retention *rq_engine_retention(const rq_engine *e)
+{
+    return e->retention;
+}
+
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
 {
 #define GET(field) atomic_load_explicit(&e->field, memory_order_relaxed)
@@ -658,6 +673,8 @@ void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
         .compactions = GET(compactions),
         .major_compactions = GET(major_compactions),
         .compacted_bytes = GET(compacted_bytes),
+        .failed_flushes = GET(failed_flushes),
+        .failed_compactions = GET(failed_compactions),
         .delayed_writes = GET(delayed_writes),
         .refused_writes = GET(refused_writes),
         .recovered_records = e->recovery.recovered,
@@ -667,4 +684,10 @@ void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
         .nonces_bytes = nonces.bytes,
     };
 #undef GET
+}
+
+void rq_engine_times(const rq_engine *e, rq_times_sum *flushes, rq_times_sum *compactions)
+{
+    rq_times_read(&e->flush_times, flushes);
+    rq_times_read(&e->compaction_times, compactions);
 }

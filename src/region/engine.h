@@ -21,11 +21,13 @@
 #define RQ_REGION_ENGINE_H
 
 #include "base/env.h"
+#include "base/histogram.h"
 #include "region/region.h"
 
 struct rq_block_cache;
 struct rq_config;
 struct rq_wal;
+struct rq_retention;
 
 /* The memory budget, as configured or derived from the machine's memory. Rooms above take their
  * shares of it. */
@@ -42,6 +44,9 @@ typedef struct rq_engine_options {
      * large enough to split. On a pool's thread; may block. May be NULL. */
     void (*region_grown)(void *context, rq_region *r);
     void *context;
+    /* Damage in the log is passed over: what can be read of it is used, and the rest is lost. Each
+     * place is logged. For repairs only. */
+    bool salvage_log;
 } rq_engine_options;
 
 /* Opens the engine; creates .rorqual/ and the log if they are missing. The root folder must
@@ -62,6 +67,8 @@ rq_err rq_engine_reload(rq_engine *e, const struct rq_config *config, rq_error *
 const rq_env *rq_engine_env(const rq_engine *e);
 struct rq_wal *rq_engine_wal(const rq_engine *e);
 struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
+/* Who holds files and log (vfs/retention.h); lives as long as the engine. */
+struct rq_retention *rq_engine_retention(const rq_engine *e);
 
 /* --- what the log held at start --------------------------------------------------------------- */
 typedef struct rq_leftover {
@@ -89,6 +96,33 @@ uint64_t rq_engine_recovered(rq_engine *e,
 RQ_NODISCARD
 rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count);
 
+/* Requests of clients: gets and scanners opened, those whose result a filter emptied, mutations. */
+typedef struct rq_request_counts {
+    uint64_t reads, filtered_reads, writes;
+} rq_request_counts;
+
+/* What regions of a table counted that are closed now. */
+typedef struct rq_table_past {
+    rq_slice ns, qualifier;
+    rq_request_counts counts;
+} rq_table_past;
+
+/* Open and closed regions as of one moment: the sum of `past_all` and of the regions' loads never goes
+ * back. */
+typedef struct rq_engine_survey {
+    rq_region **regions; /* a reference each, which the caller releases */
+    size_t region_count;
+    const rq_table_past *past;
+    size_t past_count;
+    rq_request_counts past_all; /* of forgotten tables, too */
+} rq_engine_survey;
+
+/* Everything is in the arena. Not inside a read section. */
+RQ_NODISCARD
+rq_err rq_engine_survey_take(rq_engine *e, rq_arena *arena, rq_engine_survey *ret);
+/* The table was dropped: another one of its name starts with counts of its own. Any thread. */
+void rq_engine_forget_table(rq_engine *e, rq_slice ns, rq_slice qualifier);
+
 typedef struct rq_engine_stats {
     uint64_t memstore_bytes;      /* heap bytes of all segments */
     uint64_t memstore_bytes_held; /* including flushed segments that are still read */
@@ -98,11 +132,14 @@ typedef struct rq_engine_stats {
     uint64_t flush_queue, compaction_queue;
     uint64_t flushes, flushed_bytes;
     uint64_t compactions, major_compactions, compacted_bytes;
+    uint64_t failed_flushes, failed_compactions;
     uint64_t delayed_writes, refused_writes; /* by back-pressure */
     uint64_t recovered_records, dropped_records;
     uint64_t nonces, nonces_dropped, nonces_bytes; /* nonces.h */
 } rq_engine_stats;
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret);
+/* Adds the durations of the flushes and compactions that succeeded. Any thread. */
+void rq_engine_times(const rq_engine *e, rq_times_sum *flushes, rq_times_sum *compactions);
 
 /* Switches compactions on or off. While off every request for a compaction is ignored; running
  * ones are finished. HBASE: CompactSplit.switchCompaction. Any thread. */

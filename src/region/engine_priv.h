@@ -12,6 +12,9 @@
 #include "store/cache_options.h"
 #include "store/mob_files.h"
 #include "store/slab_pool.h"
+#include "vfs/retention.h"
+
+typedef struct rq__past rq__past; /* past.c */
 
 struct rq_engine {
     rq_env env;                   /* const */
@@ -20,6 +23,8 @@ struct rq_engine {
     struct rq_vfs *cache_vfs;     /* const; of the cache's file if it is outside the root */
     rq_slab_pool *slabs;          /* const */
     rq_mob_files *mob_files;      /* const */
+    rq_retention *retention;      /* const */
+    char *cache_path;             /* const; of the cache's file if it is in the root; or NULL */
     void (*region_failed)(void *context, rq_region *r, const rq_error *why); /* const */
     void (*region_grown)(void *context, rq_region *r);                       /* const */
     void *context;                                                           /* const */
@@ -78,8 +83,13 @@ struct rq_engine {
 
     rq__recovery recovery;
 
+    rq_times flush_times, compaction_times;
+    _Atomic uint64_t failed_flushes, failed_compactions;
+
     pthread_mutex_t lock;
     rq_region *regions RQ_GUARDED_BY(lock);
+    rq__past *past RQ_GUARDED_BY(lock);
+    rq_request_counts past_all RQ_GUARDED_BY(lock);
     rq__nonces *nonces;       /* const; for all regions */
     bool nonces_dropped_told; /* used by the tick */
 };
@@ -90,6 +100,10 @@ static inline bool rq__engine_lacks_space(const rq_engine *e)
     return atomic_load(&e->lacking_space) != 0;
 }
 
+/* Adds the counts of a region that closes. REQUIRES: the engine's lock. */
+void rq__past_add(rq_engine *e, const rq_region *r);
+void rq__past_clear(rq_engine *e);
+void rq__region_counts(const rq_region *r, rq_request_counts *ret);
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);
 /* Returns a reference on the open region with that encoded name, or NULL. Any thread. */

@@ -346,6 +346,7 @@ static rq_err run(flush *f, rq_error *why)
     rq__debt_drained(&e->debt, drained, begun_ns, r->env.executor->now_ns(r->env.executor));
     rq_wal_region_flushed(r->log, f->seqid);
     atomic_store_explicit(&r->max_flushed_seqid, f->seqid, memory_order_relaxed);
+    rq_times_add_shared(&e->flush_times, r->env.executor->now_ns(r->env.executor) - begun_ns);
     atomic_fetch_add_explicit(&e->flushes, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushed_bytes, bytes, memory_order_relaxed);
     tell(f, files, drained, bytes, begun_ns);
@@ -368,6 +369,7 @@ static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
 {
     rq_err before = rq__region_note_flush(r, rc);
     atomic_store(&r->flush_again, rc != RQ_OK);
+    if (rc != RQ_OK) atomic_fetch_add(&r->engine->failed_flushes, 1);
     if (rc != RQ_OK && rc != before)
         rq_log_warn(r->env.log, "region", "%s: flush failed and will be repeated: %s",
                     r->info.encoded, why->message);

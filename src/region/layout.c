@@ -220,7 +220,8 @@ static rq_err archive_folder(rq_vfs *vfs, const rq_region_info *info, rq_slice f
     rq_dir_entry *entries;
     size_t count;
     const char *dir = rq__family_dir(&arena, info, family);
-    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_list(vfs, dir, &arena, &entries, &count, why);
+    rq_err rc =
+        dir == NULL ? rq_no_memory(why) : rq_vfs_list(vfs, dir, &arena, &entries, &count, why);
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
             rc = rq__archive_file(vfs, info, family, entries[i].name, why);

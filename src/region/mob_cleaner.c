@@ -291,7 +291,8 @@ static rq_err read_region(cleaning *c, const rq_table_schema *t, const char *tab
         rq_slice family = t->families[i].name;
         const char *dir = rq_arena_printf(&a, "%s/%s/%.*s", table_dir, region, (int)family.len,
                                           (const char *)family.ptr);
-        rc = dir == NULL ? rq_no_memory(&own) : read_family(c, &m, t, &t->families[i], dir, &a, &own);
+        rc = dir == NULL ? rq_no_memory(&own)
+                         : read_family(c, &m, t, &t->families[i], dir, &a, &own);
     }
     rq_err again = read_manifest(c, region, &a, &then, &after, why);
     if (again == RQ_OK && after == 0)

@@ -264,10 +264,23 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
     }
 }
 
+static void count_reads(rq_region *r, uint64_t count)
+{
+    unsigned cpu = (unsigned)sched_getcpu(); /* a hint: any shard would do */
+    atomic_fetch_add_explicit(&r->read_requests[cpu % RQ__READ_COUNTS].n, count,
+                              memory_order_relaxed);
+}
+
 void rq__region_count_read(rq_region *r)
 {
-    unsigned cpu = (unsigned)sched_getcpu(); /* a wish: any would count */
-    atomic_fetch_add_explicit(&r->read_requests[cpu % RQ__READ_COUNTS].n, 1, memory_order_relaxed);
+    count_reads(r, 1);
+}
+
+void rq__region_count_rows(rq_region *r, uint64_t returned, uint64_t filtered)
+{
+    if (returned > 0) count_reads(r, returned);
+    if (filtered > 0)
+        atomic_fetch_add_explicit(&r->filtered_read_requests, filtered, memory_order_relaxed);
 }
 
 static uint64_t reads_of(const rq_region *r)
@@ -278,13 +291,23 @@ static uint64_t reads_of(const rq_region *r)
     return sum;
 }
 
+void rq__region_counts(const rq_region *r, rq_request_counts *ret)
+{
+    *ret = (rq_request_counts){
+        .reads = reads_of(r),
+        .filtered_reads = atomic_load_explicit(&r->filtered_read_requests, memory_order_relaxed),
+        .writes = atomic_load_explicit(&r->write_requests, memory_order_relaxed),
+    };
+}
+
 void rq_region_get_load(const rq_region *r, rq_region_load *ret)
 {
+    rq_request_counts counts;
+    rq__region_counts(r, &counts);
     *ret = (rq_region_load){
-        .read_requests = reads_of(r),
-        .write_requests = atomic_load_explicit(&r->write_requests, memory_order_relaxed),
-        .filtered_read_requests =
-            atomic_load_explicit(&r->filtered_read_requests, memory_order_relaxed),
+        .read_requests = counts.reads,
+        .write_requests = counts.writes,
+        .filtered_read_requests = counts.filtered_reads,
         .memstore_bytes = atomic_load_explicit(&r->memstore_bytes, memory_order_relaxed),
         .max_flushed_seqid = atomic_load_explicit(&r->max_flushed_seqid, memory_order_relaxed),
         .stores = (uint32_t)r->store_count,

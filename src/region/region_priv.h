@@ -395,6 +395,9 @@ typedef struct rq__store_change {
  * commit gate. */
 rq_err rq__region_commit(rq_region *r, const rq__store_change *changes, size_t change_count,
                          rq_error *why);
+/* The region's files, as a manifest would name them now, in the arena. REQUIRES: commit gate. */
+RQ_NODISCARD
+rq_err rq__region_files(rq_region *r, rq_arena *arena, rq__manifest *ret);
 /* Discards a finished file that will not be published: removes it at once, or when no manifest
  * can name it any more. Blocks. Not with the commit gate held. */
 void rq__region_give_up(rq__region_store *s, rq_store_file *f);

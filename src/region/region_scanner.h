@@ -65,6 +65,8 @@ rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read
 /* Registers a read point (0: the newest visible one), so that nothing visible at it is dropped.
  * Any lane; cheap. */
 uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point);
+/* Rows of scans: returned ones are read requests, as HBase counts them. Any thread. */
+void rq__region_count_rows(rq_region *r, uint64_t returned, uint64_t filtered);
 void rq_region_read_point_release(rq_region *r, uint64_t read_point);
 size_t rq_region_store_count(const rq_region *r);
 struct rq_store *rq_region_store_at(const rq_region *r, size_t i); /* ascending by family name */

@@ -128,6 +128,7 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
     *s = (rq_region_scanner){
         .region = r,
         .scan = scan,
+        .is_get = scan->is_get,
         .filter = scan->filter,
         .arena = arena,
         .read_point = UINT64_MAX,
@@ -183,8 +184,24 @@ rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_p
     return open_scanner(r, scan, read_point, false, arena, ret, why);
 }
 
+/* HBASE: RegionScannerImpl.nextRaw and incrementCountOfRowsFilteredMetric count row by row. The row of a
+ * get was counted when its scanner was opened. */
+static void count_rows(rq_region_scanner *s)
+{
+    uint64_t filtered = s->stats.rows_filtered;
+    uint64_t returned = s->is_get || s->stats.rows_scanned < filtered
+                            ? s->counted_returned
+                            : s->stats.rows_scanned - filtered;
+    if (returned < s->counted_returned) returned = s->counted_returned;
+    rq__region_count_rows(s->region, returned - s->counted_returned,
+                          filtered - s->counted_filtered);
+    s->counted_returned = returned;
+    s->counted_filtered = filtered;
+}
+
 void rq_region_scanner_suspend(rq_region_scanner *s)
 {
+    count_rows(s);
     s->ahead.len = 0;
     for (size_t i = 0; i < s->store_count; i++) {
         rq_err rc = rq_store_scanner_suspend(s->stores[i]);
@@ -202,6 +219,7 @@ void rq_region_scanner_lend(rq_region_scanner *s, rq_arena *lent)
 void rq_region_scanner_close(rq_region_scanner *s)
 {
     if (s == NULL || s->region == NULL) return;
+    count_rows(s);
     for (size_t i = 0; i < s->store_count; i++)
         rq_store_scanner_close(s->stores[i]);
     if (s->holds_read_point) rq_region_read_point_release(s->region, s->read_point);

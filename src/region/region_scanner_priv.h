@@ -68,6 +68,8 @@ struct rq_region_scanner {
                      * len 0: unknown. Points into the only store, valid until that is called
                      * again. */
     rq_scan_stats stats;
+    uint64_t counted_returned, counted_filtered; /* rows that the region has counted */
+    bool is_get;
     rq_buf scratch;
 };
 

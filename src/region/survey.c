@@ -348,7 +348,8 @@ static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_erro
                     : rq_arena_printf(&a, "%s/%.*s", dir, (int)file.len, (const char *)file.ptr);
     const char *archived =
         place == NULL ? NULL : rq_arena_printf(&a, "archive%s", place + sizeof RQ_MOB_DIR - 1);
-    rq_err rc = archived == NULL ? rq_no_memory(&inner) : rq_vfs_stat(m->l->vfs, place, &st, &inner);
+    rq_err rc =
+        archived == NULL ? rq_no_memory(&inner) : rq_vfs_stat(m->l->vfs, place, &st, &inner);
     if (rc == RQ_E_NOT_FOUND) {
         inner = (rq_error){0};
         rc = rq_vfs_stat(m->l->vfs, archived, &st, &inner);

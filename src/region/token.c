@@ -57,7 +57,7 @@ static bool run_list(rq_region *r, rq__work *w)
             hand_over(r, w);
             return true;
         }
-        if (r->meter.over) rq_meter_begin(&r->meter); /* nobody else goes on with it */
+        if (r->meter.over) rq_meter_begin(&r->meter); /* no other thread continues it */
         rq__work *next = w->next;                     /* run gives the work back to its owner */
         w->run(r, w);
         rq__work *rest = r->interrupted;

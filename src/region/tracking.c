@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of HBase's store-file trackers; what they mean stands in tracking.h. */
+/* The names of HBase's store-file trackers; their meaning is in tracking.h. */
 #include "region/tracking.h"
 
 #include <strings.h>

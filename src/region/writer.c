@@ -196,7 +196,7 @@ static rq_write *first_of(rq__write_list *list)
     return rq__write_of(RQ_CONTAINER_OF(list, rq__batch, list));
 }
 
-/* Of a few lists, side by side. */
+/* One of a few open lists. */
 static void expect(rq_writer *w, rq__write_list *list)
 {
     rq_region_expected soon[RQ_REGION_EXPECT_MAX];

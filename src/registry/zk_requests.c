@@ -96,7 +96,7 @@ static rq_err do_get_children2(rq__zk_connection *c, rq_cursor *in, rq_buf *out,
     return get_children(c, in, out, err, true);
 }
 
-/* Everybody may read; nobody may write. */
+/* All clients may read, none may write. */
 static rq_err do_get_acl(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
 {
     rq_slice path;
@@ -260,7 +260,7 @@ rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame)
     }
     if (rc == RQ_OK) rc = answer(c, xid, err, &body);
     rq_buf_clear(&body);
-    rq_arena_reset(&c->arena);
+    rq_arena_clear(&c->arena); /* an idle connection holds none */
     if (rc == RQ_OK && op == RQ__ZK_CLOSE_SESSION) rq_stream_finish(c->stream);
     return rc;
 }

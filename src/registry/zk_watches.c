@@ -184,7 +184,7 @@ static rq_err fire_watches(rq__zk_connection *c)
         next = w->next;
         RQ_TRY(fire(c, w, &next));
     }
-    rq_arena_reset(&c->arena);
+    rq_arena_clear(&c->arena);
     return RQ_OK;
 }
 

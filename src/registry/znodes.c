@@ -50,7 +50,7 @@ static rq_err value_master(const rq__znodes *z, rq_slice name, rq_arena *arena, 
     m.has_rpc_version = 1;
     m.rpc_version = RPC_VERSION;
     m.has_info_port = 1;
-    m.info_port = 0;
+    m.info_port = rq_catalog_info_port(z->catalog);
     ret->ephemeral = true;
     return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
 }
@@ -86,6 +86,9 @@ static rq_err value_server(const rq__znodes *z, rq_slice name, rq_arena *arena, 
     const rq_server_name *server = rq_catalog_server(z->catalog);
     if (!rq_slice_eq(name, rq_slice_cstr(server->text))) return RQ_E_NOT_FOUND;
     Pb__RegionServerInfo m = PB__REGION_SERVER_INFO__INIT;
+    uint16_t info_port = rq_catalog_info_port(z->catalog);
+    m.has_infoport = info_port != 0;
+    m.infoport = info_port;
     ret->ephemeral = true;
     return wrap(&m.base, true, server, arena, &ret->data);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HBase's znodes, computed from the catalog when somebody asks. HBASE: ZNodePaths,
+ * HBase's znodes, computed from the catalog for each request. HBASE: ZNodePaths,
  * RecoverableZooKeeper.appendMetaData: a value is 0xFF, be32 length and bytes of an id, "PBUF", and
  * a protobuf message (the id alone differs: hbaseid, meta-region-server, master, rs, table all
  * carry it).
@@ -23,7 +23,7 @@ typedef struct rq__znodes {
 
 typedef struct rq__znode {
     rq_slice data;
-    rq_slice *children; /* names; only when asked for */
+    rq_slice *children; /* names; only if requested */
     size_t child_count;
     bool ephemeral;
     bool changes; /* it changes with the catalog's view; other nodes are as old as the start */

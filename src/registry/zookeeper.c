@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The registry over ZooKeeper's protocol: listener, connections, sessions.
+/* The registry over ZooKeeper's protocol: listener, connections, sessions.
  *
- * Connection: the first frame is a ConnectRequest (or four letters such as `ruok`), every further
- * one a request. A session is nothing but its id and a password derived from it and the cluster id,
- * so that a client that comes back, also after a restart of the server, goes on with its session
- * and sets its watches again, as it does after a connection loss with a real ensemble.
+ * The first frame of a connection is a ConnectRequest (or four letters such as `ruok`), every later
+ * one a request. A session is only an id and a password derived from the id and the cluster id. So
+ * a client that reconnects, also after a restart of the server, continues its session and sets its
+ * watches again, as after a connection loss with a real ensemble.
  *
- * What is asked is answered in zk_requests.c; watches are in zk_watches.c; zk_priv.h says what a
- * zxid is.
- */
+ * Requests are answered in zk_requests.c; watches are in zk_watches.c; zk_priv.h defines zxids. */
 #include "registry/zk_priv.h"
 
 #include <md5.h>
@@ -17,10 +14,12 @@
 #include <stdlib.h>
 
 #define TIMEOUT_MIN_MS 4000
-#define TIMEOUT_MAX_MS 90000              /* HBASE: zookeeper.session.timeout */
-#define UNREAD_MAX ((size_t)256 * 1024)   /* answers; with more, no request is read */
-#define UNREAD_SCARCE ((size_t)16 * 1024) /* the same while all that is unread fills its budget */
-#define INPUT_FREE ((size_t)4 * 1024)     /* an unfinished request up to this is not charged */
+#define TIMEOUT_MAX_MS 90000            /* HBASE: zookeeper.session.timeout */
+#define UNREAD_MAX ((size_t)256 * 1024) /* unread answers; with more, no request is read */
+#define UNREAD_SCARCE                                                                              \
+    ((size_t)16 * 1024)               /* the same limit while unread answers fill their
+                                           * budget */
+#define INPUT_FREE ((size_t)4 * 1024) /* an incomplete request up to this size is not charged */
 #define MEMORY_MAX ((size_t)1 << 20)
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -42,7 +41,7 @@ void rq__zk_give(rq__zk_connection *c, size_t bytes)
     atomic_fetch_sub(&c->registry->memory_used, bytes);
 }
 
-/* Charges what is kept of a request that is not whole. */
+/* Charges the bytes kept of an incomplete request. */
 static bool charge_input(rq__zk_connection *c, size_t bytes)
 {
     if (bytes <= INPUT_FREE) bytes = 0;
@@ -156,7 +155,7 @@ static rq_err four_letters(rq__zk_connection *c, const uint8_t word[4], bool *re
 
 /* --- the stream ------------------------------------------------------------------------------- */
 
-/* The next look at what is unread, or the session's end. */
+/* Arms the timer for the next check of unread answers, or the session's end. */
 static void arm(rq__zk_connection *c)
 {
     uint64_t look = c->unread.look_ns;
@@ -193,7 +192,7 @@ static rq_err on_open(void *ctx, rq_stream *stream)
     return RQ_OK;
 }
 
-/* One frame from the front of `bytes`. *ret_used 0: it is not whole yet. */
+/* Handles one frame at the front of `bytes`. *ret_used 0: it is incomplete. */
 static rq_err take_frame(rq__zk_connection *c, rq_slice bytes, size_t *ret_used)
 {
     *ret_used = 0;
@@ -237,7 +236,7 @@ static size_t on_data(rq_stream *stream, rq_slice bytes)
     return rq_stream_closing(stream) ? bytes.len : total;
 }
 
-/* The client takes its answers: its next requests are read. */
+/* The client has read its answers: its next requests are read. */
 static void on_drain(rq_stream *stream)
 {
     rq__zk_connection *c = rq_stream_user(stream);
@@ -250,7 +249,7 @@ static void on_drain(rq_stream *stream)
     rq_stream_resume(stream);
 }
 
-/* Nothing was heard for the session's timeout, or others need the memory of what is not read. */
+/* The session's timeout is over, or others need the memory of unread answers. */
 static void on_deadline(rq_stream *stream)
 {
     rq__zk_connection *c = rq_stream_user(stream);
@@ -347,7 +346,7 @@ void rq_registry_close(rq_registry *r)
     if (r == NULL) return;
     if (r->listener_count > 0) rq_catalog_on_change(r->catalog, NULL, NULL);
     for (unsigned i = 0; i < r->listener_count; i++)
-        rq_listener_close(r->listeners[i]); /* runs what was posted to the loops before */
+        rq_listener_close(r->listeners[i]); /* runs tasks that were posted to the loops before */
     free(r->watchers);
     free(r->root);
     free(r);

@@ -104,6 +104,7 @@ static void run_on(rq_task *task)
     rq_budget *b = p->waits_in;
     p->waits_in = NULL;
     p->woken = false;
+    p->call.place_ns[RQ_CALL_IN_MEMORY] += rq_loop_clock_ns() - p->waits_since_ns;
     unlist_waiting(p);
     p->grow_task->run(p->grow_task); /* may end the call */
     if (b != NULL) rq_budget_kick(b);
@@ -163,6 +164,7 @@ static rq_err stay(rq_call_private *p, size_t held, size_t more, rq_budget *queu
         note(p, held);
     }
     p->grow_task = task;
+    p->waits_since_ns = rq_loop_clock_ns();
     p->waits_in = queue;
     p->answer_waiter.task.run = run_woken;
     p->answer_waiter.lane = rq_loop_lane(p->call.loop);

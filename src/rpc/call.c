@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Calls: from a frame to a handler, and from a handler's answer to the connection's output.
+/* Calls: from a frame to a handler, and from a handler's response to the connection's output.
  * Contracts in call.h.
  *
  * Call objects and their arenas are recycled per loop; in the steady state a call allocates
  * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes
- * on the wire and over a hundred in memory), so what the arena grows beyond ARENA_FREE is charged
- * to the budget; beyond a copy of the request, a call that finds it spent is refused.
- */
+ * on the wire and over a hundred in memory), so growth of the arena beyond ARENA_FREE is charged to
+ * the budget. A call that needs more than a copy of its request while the budget is used up is
+ * refused. */
 #include "rpc/rpc_priv.h"
 
 #include "base/pb.h"
@@ -17,12 +16,12 @@
 #include <stdlib.h>
 
 #define ARENA_FREE ((size_t)64 * 1024)
-#define CALLS_POOLED 256 /* a loop answers as many at once when its connections are deep */
-/* … but no more than this: what a crowd of large requests leaves in them goes back. */
+#define CALLS_POOLED 256 /* enough for a loop whose connections have many calls in flight */
+/* … but no more than this: memory left by a burst of large requests is freed */
 #define POOLED_BYTES_MAX ((size_t)2 << 20)
 #define CELLS_KEEP ((size_t)64 * 1024)
-/* A block up to this is copied behind its message; a larger one is moved to the output as it is,
- * and its memory comes back as a spare. */
+/* A block up to this size is copied behind its message; a larger one is moved to the output without
+ * a copy, and its memory is recycled. */
 #define BLOCK_COPY_MAX ((size_t)16 * 1024)
 #define TEXT_MAX 2048
 
@@ -62,7 +61,9 @@ static void *arena_alloc(void *data, size_t size)
     return rq_arena_alloc(data, size);
 }
 
-#define SWELL_MAX 3 /* how many times its request the overdraft lets a decoded one be */
+#define SWELL_MAX                                                                                  \
+    3 /* with the overdraft, how many times larger than its request a decoded one may
+                     * be */
 
 static bool overdraw(const rq_call_private *p, size_t bytes)
 {
@@ -73,10 +74,10 @@ static bool overdraw(const rq_call_private *p, size_t bytes)
     return true;
 }
 
-/* Charges `bytes` more. A copy of what the request brought is taken in any case (it was let in, and
- * large values are mostly one copy); what swells beyond that only while there is room, or as the
- * one call that may go over the ceiling: else a request near the ceiling could be repeated for ever
- * and never be served. */
+/* Charges `bytes` more. A copy of the request is charged in any case (the request was admitted,
+ * and large values are mostly one copy). Beyond that, only while there is room, or for the one
+ * call with the overdraft: otherwise a request near the limit could be retried forever without
+ * success. */
 static bool charge(rq_call_private *p, size_t bytes)
 {
     bool taken = true;
@@ -91,8 +92,8 @@ static bool charge(rq_call_private *p, size_t bytes)
     return taken;
 }
 
-/* Asked before the call's arena gets another chunk: whatever is in it is charged, and while a
- * request is decoded there is a limit. */
+/* Called before the call's arena gets another chunk: its growth is charged, and limited while a
+ * request is being decoded. */
 static bool charge_arena(void *ctx, size_t bytes)
 {
     rq_call_private *p = ctx;
@@ -207,7 +208,7 @@ static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
     w->free_bytes += pooled_bytes(p);
 }
 
-/* What the request holds, but the arena. */
+/* Frees the request's memory, except the arena. */
 static void release_request(rq_call_private *p)
 {
     rq_buf_clear(&p->block);
@@ -216,7 +217,7 @@ static void release_request(rq_call_private *p)
     rq_chunk_unref(p->frame);
 }
 
-/* An answer's cells on their way through the pool. */
+/* A response's cells while they are compressed on the pool. */
 struct rq_packing {
     rq_offload offload;
     rq_err rc;
@@ -232,14 +233,24 @@ static void packing_free(struct rq_packing *k)
     free(k);
 }
 
+RQ_COLD static void take_times(rq_rpc_worker *w, const rq_call *c)
+{
+    uint64_t now = rq_loop_clock_ns();
+    rq_times_add(&w->queue_times, c->started_ns - c->received_ns, RQ__CALL_SAMPLE);
+    rq_times_add(&w->process_times, now - c->started_ns, RQ__CALL_SAMPLE);
+    rq_times_add(&w->total_times, now - c->received_ns, RQ__CALL_SAMPLE);
+}
+
 static void call_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_rpc_worker *w = conn->worker;
+    if (RQ_UNLIKELY(p->timed)) take_times(w, &p->call);
     release_request(p);
     rq__answer_end(p);
     if (RQ_UNLIKELY(p->packing != NULL)) packing_free(p->packing);
     if (in_hand == &p->call) in_hand = NULL;
+    if (RQ_UNLIKELY(p->text != NULL)) free(p->text);
     call_recycle(w, p);
     conn->calls--;
     rq_count(&w->counters.in_flight, (uint64_t)-1);
@@ -263,7 +274,8 @@ static bool wants_end(const rq_call_private *p)
     return RQ_UNLIKELY(p->conn->service != NULL && p->conn->service->service.ended != NULL);
 }
 
-/* The connection's stream when an answer can still be sent, else the call is dropped. */
+/* The connection's stream if a response can still be sent; otherwise drops the call and returns
+ * NULL. */
 static rq_stream *answer_stream(rq_call_private *p)
 {
     RQ_ASSERT(rq_loop_is_current(p->call.loop));
@@ -272,16 +284,34 @@ static rq_stream *answer_stream(rq_call_private *p)
     return NULL;
 }
 
-static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration, or
+ * of the call that began last in it: for one comparison no clock is read. */
+static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
+{
+    const rq_rpc_worker *w = p->conn->worker;
+    const rq_slow_log *slow = w->server->options.slow;
+    uint64_t now = rq_loop_now_ns(p->call.loop);
+    if (now < w->begun_ns) now = w->begun_ns;
+    uint64_t ns = now > p->call.started_ns ? now - p->call.started_ns : 0;
+    return slow != NULL && rq__slow_log_looks(slow, ns, bytes);
+}
+
+static void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
 {
     if (rc == RQ_OK) {
         rq_stream_written(s);
         rq_count(&p->conn->worker->counters.bytes_out, bytes);
         rq_conn_output_queued(p->conn);
     } else {
-        rq_stream_close(s, rc); /* half an answer may be in the output */
+        rq_stream_close(s, rc); /* the output may end in half a response */
     }
     call_end(p);
+}
+
+static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+{
+    if (RQ_UNLIKELY(is_looked_at(p, bytes))) rq__call_note(p, bytes, NULL);
+    finish(p, s, rc, bytes);
 }
 
 RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *exception,
@@ -293,8 +323,9 @@ RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *excep
     rq_buf *out = rq_stream_out(s);
     size_t before = out->len;
     rq_err rc = rq_response_exception(out, p->call.id, exception, text);
-    rq_count(&p->conn->worker->counters.exceptions, 1);
-    sent(p, s, rc, out->len - before);
+    rq__worker_count_error(p->conn->worker, exception->java_class);
+    if (is_looked_at(p, 0)) rq__call_note(p, 0, exception->java_class);
+    finish(p, s, rc, out->len - before);
 }
 
 const char *rq_exception_text(const char *java_class, const char *message, char *buf, size_t size)
@@ -326,7 +357,7 @@ static void fail(rq_call *call, rq_err code, const char *message)
 {
     char text[TEXT_MAX / 2];
     if (RQ_UNLIKELY(code == RQ_E_NO_MEMORY && private_of(call)->over_budget)) {
-        code = RQ_E_CALL_QUEUE_TOO_BIG; /* what the call's arena lacked */
+        code = RQ_E_CALL_QUEUE_TOO_BIG; /* bytes that the call's arena could not get */
         message = queue_is_full(private_of(call), text, sizeof text);
     }
     rq_rpc_exception e = {
@@ -375,6 +406,7 @@ void rq_call_drop(rq_call *call)
     rq_call_private *p = private_of(call);
     if (wants_end(p)) tell_end(p, NULL, &gone);
     rq_count(&p->conn->worker->counters.dropped, 1);
+    if (is_looked_at(p, 0)) rq__call_note(p, 0, "dropped");
     call_end(p);
 }
 
@@ -389,7 +421,8 @@ void **rq_call_connection_state(rq_call *call)
     return &call->priv->conn->service_state;
 }
 
-/* The cells as they go on the wire: *ret is `block`, `encoded` or `packed`, which are reset. */
+/* Encodes the cells for the wire: *ret is one of `block`, `encoded` and `packed`, which are reset
+ * first. */
 static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encoded, rq_buf *packed,
                            rq_buf **ret)
 {
@@ -416,7 +449,7 @@ static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
     return p->packing->rc;
 }
 
-/* The worker's buffers, which hold what was encoded or packed, are kept while they are small. */
+/* The worker's buffers, which hold the encoded or packed cells, are kept while they are small. */
 static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *block)
 {
     if (block->len == 0) return RQ_OK;
@@ -427,12 +460,13 @@ static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *block)
 
 static void run_send(rq_task *task);
 
-/* Packs the message, which ends the request's memory: the answer alone may wait for long. */
+/* Packs the message and frees the request: the response may have to wait for long. */
 RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *response,
                                  rq_slice packed, size_t len)
 {
     rq_buf message = {0};
     RQ_TRY(rq_buf_reserve(&message, len));
+    rq__call_describe(p);
     if (response != NULL)
         protobuf_c_message_pack(response, message.ptr);
     else if (len > 0)
@@ -473,8 +507,8 @@ static bool packing_is_long(const rq_call_private *p)
            rq__call_may_offload(p);
 }
 
-/* Has the answer's cells compressed on a pool, once there is memory for the result beside them: the
- * call waits, or has ended. */
+/* Compresses the response's cells on a pool, once there is memory for the result in addition to
+ * them: the call waits, or has ended. */
 RQ_COLD static void pack_elsewhere(rq_call_private *p, const ProtobufCMessage *response,
                                    rq_slice packed, size_t len)
 {
@@ -493,7 +527,7 @@ RQ_COLD static void pack_elsewhere(rq_call_private *p, const ProtobufCMessage *r
     rq__call_offload(p, &k->offload, pack_on_pool, packed_on_pool);
 }
 
-/* A large answer: true when it can be sent now; else it waits, or the call has ended. */
+/* For a large response: true if it can be sent now; otherwise it waits, or the call has ended. */
 RQ_COLD static bool large_may_go(rq_call_private *p, const ProtobufCMessage *response,
                                  rq_slice packed, size_t len)
 {
@@ -542,8 +576,8 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
         memcpy(out->ptr + out->len, packed.ptr, len);
     out->len += len;
     size_t bytes = out->len - before + block_len;
-    /* Large answers come from the same few methods: these start with a buffer that is large
-     * already. */
+    /* Large responses mostly come from the same few methods, so their next calls start with a large
+     * buffer. */
     if (p->call.cells.bytes.len > BLOCK_COPY_MAX) {
         p->conn->worker->large_method = p->call.method;
         p->conn->worker->large_bytes = p->call.cells.bytes.len;
@@ -597,7 +631,7 @@ const struct Pb__RequestHeader *rq_call_header(rq_call *call)
 
 /* --- from bytes to a handler ------------------------------------------------------------------ */
 
-/* What went wrong while a request was read, before its handler saw it. */
+/* An error found while a request was read, before its handler was called. */
 struct refusal {
     rq_rpc_exception exception;
     char message[512];
@@ -663,7 +697,7 @@ static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
                   "the parameter of %s is malformed or lacks a required field", call->method->name);
 }
 
-/* A block that is compressed, or of a codec we translate: into p->block, at most raw_max bytes. */
+/* Decompresses a block, or converts it from another codec, into p->block: at most raw_max bytes. */
 static rq_err unpack_block(rq_call_private *p, rq_slice bytes, size_t raw_max, rq_error *why)
 {
     rq_rpc_conn *conn = p->conn;
@@ -683,7 +717,8 @@ static rq_err unpack_block(rq_call_private *p, rq_slice bytes, size_t raw_max, r
     return rc;
 }
 
-/* What a compressed block may become: no more than could be charged afterwards. */
+/* The largest size that a compressed block may decompress to: no more than could be charged
+ * afterwards. */
 static size_t raw_limit(const rq_call_private *p)
 {
     size_t limit = p->conn->worker->server->options.request_bytes_max;
@@ -693,7 +728,7 @@ static size_t raw_limit(const rq_call_private *p)
     return chargeable < limit ? chargeable : limit;
 }
 
-/* The cell block's bytes in the frame; empty when there is none. */
+/* The cell block's bytes in the frame; empty if there is none. */
 static bool find_block(rq_call_private *p, const rq_request_head *head, rq_cursor *c, rq_slice *ret,
                        struct refusal *r)
 {
@@ -714,7 +749,7 @@ static bool is_as_sent(const rq_call_private *p)
 
 typedef enum outcome { DECODED, REFUSED, TOO_LONG } outcome;
 
-/* TOO_LONG: the block makes more than raw_max bytes; nothing was changed. */
+/* TOO_LONG: the block decompresses to more than raw_max bytes; nothing was changed. */
 static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max, struct refusal *r)
 {
     rq_error why;
@@ -736,8 +771,8 @@ static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max,
     return DECODED;
 }
 
-/* What is not decoded yet: the parameter, then the cell block, of at most raw_max bytes when it is
- * unpacked. Any thread, while nobody else touches the call. */
+/* Decodes the parameter, then the cell block, of at most raw_max bytes when decompressed. Any
+ * thread, while no other thread uses the call. */
 static outcome decode(rq_call_private *p, rq_cursor param, rq_slice block, size_t raw_max,
                       struct refusal *r)
 {
@@ -765,7 +800,7 @@ static bool find_parts(rq_call_private *p, const rq_request_head *head, rq_curso
 }
 
 #define LONG_PARAM ((size_t)512 * 1024) /* takes about a millisecond to decode */
-#define LONG_BLOCK ((size_t)64 * 1024)  /* as long to translate from another codec */
+#define LONG_BLOCK ((size_t)64 * 1024)  /* takes as long to convert from another codec */
 
 static bool decoding_is_long(const rq_call_private *p, rq_cursor param, rq_slice block)
 {
@@ -818,8 +853,11 @@ static void dispatch(rq_call_private *p)
             rq_stream_keep_spare(conn->stream, &spare);
         }
     }
+    const rq_rpc_service_index *service = conn->service;
+    size_t place = service->first_method + (size_t)(p->call.method - service->service.methods);
+    rq_count(&conn->worker->method_calls[place], 1);
     const rq_call *before = rq_call_take_in_hand(&p->call);
-    p->call.method->handle(conn->service->service.ctx, &p->call);
+    p->call.method->handle(service->service.ctx, &p->call);
     (void)rq_call_take_in_hand(before);
 }
 
@@ -833,7 +871,7 @@ static void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t now
         dispatch(p);
 }
 
-/* A request on its way through the pool. */
+/* A request while it is decoded on the pool. */
 struct preparation {
     rq_offload offload;
     rq_cursor param;
@@ -871,7 +909,7 @@ RQ_COLD static void decode_elsewhere(rq_call_private *p, rq_cursor param, rq_sli
     rq__call_offload(p, &k->offload, decode_on_pool, decoded_on_pool);
 }
 
-/* A call that has a method's name, and its bytes behind the header. */
+/* Accepts a call whose head is decoded; `c` is at the bytes behind it. */
 static void receive(rq_call_private *p, const rq_request_head *head, rq_cursor c)
 {
     struct refusal r;
@@ -910,7 +948,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     call->trace_id = RQ_UNLIKELY(head.trace.len > 0) ? rq__request_trace_id(head.trace) : 0;
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, conn->worker);
-    rq_count(&conn->worker->counters.calls, 1);
+    p->timed = rq_count(&conn->worker->counters.calls, 1) % RQ__CALL_SAMPLE == 0;
     char address[RQ_ADDRESS_MAX];
     if (atomic_load_explicit(&server->draining, memory_order_relaxed))
         rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "cell/cellblock.h"
 #include "net/loop.h"
+#include "rpc/slow_log.h"
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -70,8 +71,10 @@ struct rq_call {
     uint32_t timeout_ms;    /* 0: none */
     uint32_t priority;      /* 0 when the client set none */
     uint32_t request_bytes; /* length of the frame, without its length field */
-    void *user;             /* the handler's; NULL at first */
-    rq_task task;           /* the handler's, to post the call to lanes or pools */
+    /* Waits so far; whoever lets the call wait adds to it. For the slow log. */
+    uint64_t place_ns[RQ_CALL_PLACES];
+    void *user;   /* the handler's; NULL at first */
+    rq_task task; /* the handler's, to post the call to lanes or pools */
     struct rq_call_private *priv;
 };
 

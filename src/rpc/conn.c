@@ -26,7 +26,7 @@
 #define HB "org.apache.hadoop.hbase."
 #define TOO_BIG_HEAD_MAX                                                                           \
     ((size_t)64 * 1024) /* how much of a refused frame is read for its header */
-/* Nobody is known yet who sends it. */
+/* The sender is not known yet. */
 #define HEADER_BYTES_MAX ((size_t)64 * 1024)
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
 /* Limit of the names and version that a connection keeps; beyond STRINGS_FREE they are charged to
@@ -40,7 +40,7 @@
                                           * slowly */
 /* How long a connection counts as heavy after a long call or a large response. */
 #define HEAVY_NS 1000000000ull
-#define LONG_CALL_NS 100000 /* several times what a get or a put takes */
+#define LONG_CALL_NS 100000 /* several times the time of a get or put */
 #define LOG_LINES_PER_SECOND 5
 #define AHEAD_MAX 16                     /* frames of one read that the service learns of at once */
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
@@ -96,7 +96,7 @@ RQ_COLD static void send_exception(rq_rpc_conn *conn, uint32_t call_id, const ch
         rq_stream_written(conn->stream);
     else
         rq_stream_close(conn->stream, rc);
-    rq_count(&conn->worker->counters.exceptions, 1);
+    rq__worker_count_error(conn->worker, java_class);
 }
 
 /* Answers with a fatal exception and closes. */
@@ -522,21 +522,34 @@ static unsigned removed_reasons(const rq_rpc_conn *conn)
     unsigned gone = 0;
     if (conn->calls <= RQ_CONN_CALLS_MAX / 2) gone |= RQ_BLOCK_CALLS;
     if (answers_of(conn) <= share_of(conn) / 2) gone |= RQ_BLOCK_OUTPUT;
+    /* It waits as a connection with calls in flight, and is none any more. */
+    if (conn->calls == 0 && conn->waiting && !conn->waiter.prompt) gone |= RQ_BLOCK_BUDGET;
     return gone & conn->blocked;
+}
+
+/* False: the waiter's task is posted and will release its reference. */
+static bool forget_waiter(rq_rpc_conn *conn)
+{
+    if (!rq_budget_forget(server_of(conn)->options.budget, &conn->waiter)) return false;
+    conn->waiting = false;
+    return true;
 }
 
 static void run_resume(rq_task *task)
 {
     rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, resume);
     conn->resuming = false;
-    if (conn->stream != NULL) unblock(conn, removed_reasons(conn), false);
+    unsigned gone = removed_reasons(conn);
+    if ((gone & RQ_BLOCK_BUDGET) != 0 && forget_waiter(conn)) conn->refs--;
+    if (conn->stream != NULL) unblock(conn, gone, false);
     rq_conn_unref(conn);
 }
 
 void rq_conn_call_ended(rq_rpc_conn *conn)
 {
-    if (RQ_LIKELY((conn->blocked & (RQ_BLOCK_CALLS | RQ_BLOCK_OUTPUT)) == 0) || conn->resuming ||
-        conn->stream == NULL || removed_reasons(conn) == 0)
+    unsigned reasons = RQ_BLOCK_CALLS | RQ_BLOCK_OUTPUT | RQ_BLOCK_BUDGET;
+    if (RQ_LIKELY((conn->blocked & reasons) == 0) || conn->resuming || conn->stream == NULL ||
+        removed_reasons(conn) == 0)
         return;
     /* Not directly: the caller may be a handler that run() has called. */
     conn->resuming = true;
@@ -590,6 +603,7 @@ RQ_COLD static void wait_for_room(rq_rpc_conn *conn)
     if (conn->waiting) return;
     conn->waiting = true;
     conn->waiter.prompt = conn->input.prompt;
+    conn->waiter.bytes = rq_input_may_overdraw(&conn->input) ? RQ_CHUNK_BYTES : 0;
     conn->refs++;
     rq_budget_wait(server_of(conn)->options.budget, &conn->waiter);
 }
@@ -720,10 +734,8 @@ static void on_close(rq_stream *s, rq_err why)
     if (!rq_unread_close(&conn->unread)) conn->refs++;
     rq__answers_wake_all(conn);
     tell_service(conn);
-    if (conn->waiting && rq_budget_forget(budget, &conn->waiter)) {
-        conn->waiting = false;
+    if (conn->waiting && forget_waiter(conn))
         conn->refs--; /* not the last one: the stream still has a reference */
-    }
     rq_conn_unref(conn);
 }
 

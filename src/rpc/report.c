@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports the calls in flight to the operator. Calls belong to their loops' threads: a task on each
- * loop logs that loop's calls, and the requesting thread waits for the tasks, with a time limit. */
+/* What calls are in flight, for the operator. Calls belong to their loops' threads: each loop is asked by
+ * a task to copy what its own are, and the thread that asks waits for them, but not for ever. */
 #include "rpc/rpc_priv.h"
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct ask ask;
@@ -13,13 +14,14 @@ typedef struct ask_task {
     rq_task task;
     ask *ask;
     rq_rpc_worker *worker;
+    rq_rpc_call_info calls[RQ_RPC_CALLS_LISTED];
+    size_t count;
     _Atomic bool done;
 } ask_task;
 
 struct ask {
-    rq_log log; /* a copy: a loop may come to it late */
-    const char *name;
-    _Atomic unsigned refs; /* the tasks, and whoever waits */
+    _Atomic unsigned
+        refs; /* the tasks, and the thread that asks: a loop may come to its task late */
     ask_task tasks[];
 };
 
@@ -28,24 +30,28 @@ static void ask_unref(ask *a)
     if (atomic_fetch_sub(&a->refs, 1) == 1) free(a);
 }
 
-static void log_call(const ask *a, const rq_rpc_worker *w, const rq_call_private *p, uint64_t now)
+static void copy_call(rq_rpc_call_info *to, const rq_rpc_worker *w, const rq_call_private *p)
 {
     const rq_call *c = &p->call;
-    if (p->conn == NULL || c->method == NULL) return;
-    uint64_t age = now > c->received_ns ? now - c->received_ns : 0;
-    rq_log_info(&a->log, "report",
-                "%s, loop %u: call %u %s of '%s' from %s, %u bytes, for %.3f ms%s", a->name,
-                rq_loop_index(w->loop), c->id, c->method->name, c->client->user,
-                RQ_HOST_PORT(c->client->host, c->client->port), c->request_bytes, (double)age / 1e6,
-                p->waiting ? ", waits for memory for its answer" : "");
+    to->loop = rq_loop_index(w->loop);
+    to->id = c->id;
+    to->method = c->method->name;
+    snprintf(to->user, sizeof to->user, "%s", c->client->user);
+    snprintf(to->host, sizeof to->host, "%s", c->client->host);
+    to->port = c->client->port;
+    to->request_bytes = c->request_bytes;
+    to->received_ns = c->received_ns;
+    to->started_ns = c->started_ns;
+    to->waits_for_memory = p->waiting;
 }
 
 static void run_ask(rq_task *task)
 {
     ask_task *t = RQ_CONTAINER_OF(task, ask_task, task);
-    uint64_t now = rq_loop_clock_ns();
-    for (const rq_call_private *p = t->worker->made; p != NULL; p = p->next_made)
-        log_call(t->ask, t->worker, p, now);
+    const rq_call_private *p = t->worker->made;
+    for (; p != NULL && t->count < RQ_RPC_CALLS_LISTED; p = p->next_made)
+        if (p->conn != NULL && p->call.method != NULL)
+            copy_call(&t->calls[t->count++], t->worker, p);
     atomic_store(&t->done, true);
     ask_unref(t->ask);
 }
@@ -57,25 +63,68 @@ static bool all_done(const ask *a, unsigned count)
     return true;
 }
 
+static void wait_for_loops(const ask *a, unsigned count, unsigned wait_ms)
+{
+    for (unsigned waited = 0; waited < wait_ms && !all_done(a, count); waited++)
+        rq_clock_sleep_ns(1000000);
+}
+
+static void gather(const ask *a, unsigned count, rq_rpc_calls *ret)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const ask_task *t = &a->tasks[i];
+        if (!atomic_load(&t->done)) {
+            ret->silent_loops++;
+            continue;
+        }
+        memcpy(&ret->calls[ret->count], t->calls, t->count * sizeof t->calls[0]);
+        ret->count += t->count;
+    }
+}
+
+void rq_rpc_server_calls(rq_rpc_server *s, unsigned wait_ms, rq_rpc_calls *ret)
+{
+    unsigned count = s->worker_count;
+    *ret = (rq_rpc_calls){0};
+    ask *a = calloc(1, sizeof *a + count * sizeof a->tasks[0]);
+    ret->calls = calloc(count, RQ_RPC_CALLS_LISTED * sizeof *ret->calls);
+    if (a == NULL || ret->calls == NULL) {
+        free(a);
+        return;
+    }
+    atomic_init(&a->refs, count + 1);
+    for (unsigned i = 0; i < count; i++) {
+        a->tasks[i].task.run = run_ask;
+        a->tasks[i].ask = a;
+        a->tasks[i].worker = &s->workers[i];
+        rq_lane_post(rq_loop_lane(s->workers[i].loop), &a->tasks[i].task);
+    }
+    wait_for_loops(a, count, wait_ms);
+    gather(a, count, ret);
+    ask_unref(a);
+}
+
+static void log_call(const rq_log *log, const char *name, const rq_rpc_call_info *c, uint64_t now)
+{
+    uint64_t age = now > c->received_ns ? now - c->received_ns : 0;
+    rq_log_info(log, "report", "%s, loop %u: call %u %s of '%s' from %s, %u bytes, for %.3f ms%s",
+                name, c->loop, c->id, c->method, c->user, RQ_HOST_PORT(c->host, c->port),
+                c->request_bytes, (double)age / 1e6,
+                c->waits_for_memory ? ", waits for memory for its answer" : "");
+}
+
 void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms)
 {
     rq_rpc_stats stats = rq_rpc_server_stats(s);
-    unsigned count = s->worker_count;
-    ask *a = calloc(1, sizeof *a + count * sizeof a->tasks[0]);
+    rq_rpc_calls list;
     rq_log_info(log, "report", "%s: %llu connections, %llu calls in flight", name,
                 (unsigned long long)stats.connections, (unsigned long long)stats.calls_in_flight);
-    if (a == NULL) return;
-    a->log = rq_log_at(log, log->level);
-    a->name = name;
-    atomic_init(&a->refs, count + 1);
-    for (unsigned i = 0; i < count; i++) {
-        a->tasks[i] = (ask_task){.task = {.run = run_ask}, .ask = a, .worker = &s->workers[i]};
-        rq_lane_post(rq_loop_lane(s->workers[i].loop), &a->tasks[i].task);
-    }
-    for (unsigned waited = 0; waited < wait_ms && !all_done(a, count); waited++)
-        rq_clock_sleep_ns(1000000);
-    for (unsigned i = 0; i < count; i++)
-        if (!atomic_load(&a->tasks[i].done))
-            rq_log_warn(log, "report", "%s, loop %u: has not answered for %u ms", name, i, wait_ms);
-    ask_unref(a);
+    rq_rpc_server_calls(s, wait_ms, &list);
+    uint64_t now = rq_loop_clock_ns();
+    for (size_t i = 0; i < list.count; i++)
+        log_call(log, name, &list.calls[i], now);
+    if (list.silent_loops > 0)
+        rq_log_warn(log, "report", "%s: %u loops have not answered for %u ms", name,
+                    list.silent_loops, wait_ms);
+    free(list.calls);
 }

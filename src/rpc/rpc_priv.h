@@ -21,6 +21,7 @@
 #include "rpc/wire.h"
 
 #include "base/address.h"
+#include "base/histogram.h"
 
 #include <stdatomic.h>
 
@@ -31,7 +32,18 @@ typedef struct rq_call_private rq_call_private;
 typedef struct rq_rpc_service_index {
     rq_rpc_service service;
     const rq_rpc_method **methods;
+    size_t first_method; /* place of the table's first method in rq_rpc_worker.method_calls */
 } rq_rpc_service_index;
+
+/* One of so many calls is timed, with that weight. */
+#define RQ__CALL_SAMPLE 16
+#define RQ__ERROR_CLASSES 48
+
+/* Exceptions of one Java class, whose name is static. Written by one thread. */
+typedef struct rq__error_count {
+    const char *_Atomic java_class; /* NULL: unused, as are those behind it */
+    _Atomic uint64_t count;
+} rq__error_count;
 
 /* Written by one thread, read by any thread (relaxed). */
 typedef struct rq_rpc_counters {
@@ -39,10 +51,11 @@ typedef struct rq_rpc_counters {
     _Atomic uint64_t in_flight;
 } rq_rpc_counters;
 
-static inline void rq_count(_Atomic uint64_t *counter, uint64_t by)
+static inline uint64_t rq_count(_Atomic uint64_t *counter, uint64_t by)
 {
-    uint64_t v = atomic_load_explicit(counter, memory_order_relaxed);
-    atomic_store_explicit(counter, v + by, memory_order_relaxed);
+    uint64_t v = atomic_load_explicit(counter, memory_order_relaxed) + by;
+    atomic_store_explicit(counter, v, memory_order_relaxed);
+    return v;
 }
 
 typedef struct rq_rpc_worker {
@@ -62,7 +75,13 @@ typedef struct rq_rpc_worker {
                                         * clients */
     unsigned log_lines;
     rq_rpc_counters counters;
+    _Atomic uint64_t *method_calls; /* calls passed to a handler, by method */
+    rq__error_count errors[RQ__ERROR_CLASSES];
+    rq_times queue_times, process_times, total_times; /* of all calls, estimated */
 } rq_rpc_worker;
+
+/* Counts an exception that is sent. */
+RQ_COLD void rq__worker_count_error(rq_rpc_worker *w, const char *java_class);
 
 /* Whether one more line about a client's behaviour may be logged. Limits the lines per second,
  * so that a client that sends garbage or reads a damaged block again and again cannot fill the
@@ -79,6 +98,8 @@ struct rq_rpc_server {
     unsigned listener_count;
     size_t share; /* bytes of unread responses allowed per connection */
     _Atomic bool draining;
+    size_t method_count;
+    _Atomic uint64_t *method_calls; /* the workers' */
     unsigned worker_count;
     rq_rpc_worker workers[];
 };
@@ -200,11 +221,22 @@ struct rq_call_private {
     bool whole;                 /* the response is complete; its message is in `block` */
     bool over_budget;           /* an allocation was refused */
     bool end_told;              /* the service's `ended` was called */
+    bool timed;                 /* one of RQ__CALL_SAMPLE */
     rq_task send;               /* sends the response */
     struct rq_packing *packing; /* of a response that is compressed on a pool; owned */
+    rq_call_text *text;         /* for the slow log, of a request that was let go; owned; or NULL */
+    uint64_t waits_since_ns;    /* while it waits for memory */
     rq_call_private *next_free;
     rq_call_private *next_made, *previous_made; /* worker->made; NULL `conn`: not in use */
 };
+
+/* --- slow calls (slow_call.c) ----------------------------------------------------------------- */
+
+/* Looks at a call that is about to end, and notes it when it is slow or large. `failure`: the Java
+ * class of the exception it ends with, or NULL. REQUIRES: options.slow. */
+RQ_COLD void rq__call_note(rq_call_private *p, size_t answer_bytes, const char *failure);
+/* Keeps what the log would say of the request: its memory is about to go. */
+RQ_COLD void rq__call_describe(rq_call_private *p);
 
 /* Runs a request: decodes it and passes it to its handler, or responds with an exception. Takes
  * over the reference on `frame`. False: the bytes are not a request. */

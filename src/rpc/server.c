@@ -63,6 +63,7 @@ static void server_free(rq_rpc_server *s)
     for (size_t i = 0; s->services != NULL && i < s->options.service_count; i++)
         free(s->services[i].methods);
     free(s->services);
+    free(s->method_calls);
     free(s->cluster_id);
     for (unsigned i = 0; i < s->worker_count; i++) {
         rq_rpc_worker *w = &s->workers[i];
@@ -106,8 +107,15 @@ static rq_err server_fill(rq_rpc_server *s, const rq_rpc_server_options *options
     }
     s->services = calloc(options->service_count + 1, sizeof *s->services);
     if (s->services == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < options->service_count; i++)
+    for (size_t i = 0; i < options->service_count; i++) {
+        s->services[i].first_method = s->method_count;
         RQ_TRY(index_service(&options->services[i], &s->services[i]));
+        s->method_count += options->services[i].method_count;
+    }
+    s->method_calls = calloc(s->worker_count * s->method_count + 1, sizeof *s->method_calls);
+    if (s->method_calls == NULL) return RQ_E_NO_MEMORY;
+    for (unsigned i = 0; i < s->worker_count; i++)
+        s->workers[i].method_calls = &s->method_calls[i * s->method_count];
     return RQ_OK;
 }
 
@@ -244,4 +252,58 @@ rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s)
         t.calls_in_flight += atomic_load_explicit(&c->in_flight, memory_order_relaxed);
     }
     return t;
+}
+
+void rq__worker_count_error(rq_rpc_worker *w, const char *java_class)
+{
+    rq_count(&w->counters.exceptions, 1);
+    for (size_t i = 0; i < RQ__ERROR_CLASSES; i++) {
+        rq__error_count *e = &w->errors[i];
+        const char *known = atomic_load_explicit(&e->java_class, memory_order_relaxed);
+        if (known == NULL) atomic_store_explicit(&e->java_class, java_class, memory_order_release);
+        if (known != NULL && known != java_class && strcmp(known, java_class) != 0) continue;
+        rq_count(&e->count, 1);
+        return;
+    }
+}
+
+void rq_rpc_server_each_method(const rq_rpc_server *s,
+                               void (*each)(void *ctx, const char *service, const char *method,
+                                            uint64_t calls),
+                               void *ctx)
+{
+    for (size_t i = 0; i < s->options.service_count; i++) {
+        const rq_rpc_service_index *x = &s->services[i];
+        for (size_t m = 0; m < x->service.method_count; m++) {
+            uint64_t calls = 0;
+            for (unsigned k = 0; k < s->worker_count; k++)
+                calls += atomic_load_explicit(&s->workers[k].method_calls[x->first_method + m],
+                                              memory_order_relaxed);
+            each(ctx, x->service.name, x->service.methods[m].name, calls);
+        }
+    }
+}
+
+void rq_rpc_server_each_error(const rq_rpc_server *s,
+                              void (*each)(void *ctx, const char *java_class, uint64_t count),
+                              void *ctx)
+{
+    for (unsigned i = 0; i < s->worker_count; i++) {
+        const rq__error_count *e = s->workers[i].errors;
+        const char *name;
+        for (size_t k = 0; k < RQ__ERROR_CLASSES &&
+                           (name = atomic_load_explicit(&e[k].java_class, memory_order_acquire));
+             k++)
+            each(ctx, name, atomic_load_explicit(&e[k].count, memory_order_relaxed));
+    }
+}
+
+void rq_rpc_server_times(const rq_rpc_server *s, rq_times_sum *queue, rq_times_sum *process,
+                         rq_times_sum *total)
+{
+    for (unsigned i = 0; i < s->worker_count; i++) {
+        rq_times_read(&s->workers[i].queue_times, queue);
+        rq_times_read(&s->workers[i].process_times, process);
+        rq_times_read(&s->workers[i].total_times, total);
+    }
 }

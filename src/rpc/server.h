@@ -11,6 +11,7 @@
 #ifndef RQ_RPC_SERVER_H
 #define RQ_RPC_SERVER_H
 
+#include "base/histogram.h"
 #include "net/budget.h"
 #include "net/loop.h"
 #include "net/stream.h"
@@ -34,6 +35,9 @@ typedef struct rq_rpc_service {
     /* A hint, may be NULL: these requests arrived together and will be handled one after
      * another. Their messages are not yet checked, and may be of different methods. */
     void (*expect)(void *ctx, const rq_slice *messages, size_t count);
+    /* Describes a call for the slow log; its param is decoded. Any thread of the call's. May be NULL:
+     * the record has no text then. */
+    void (*describe)(const rq_call *call, rq_call_text *ret);
     /* Called when a connection has closed whose rq_call_connection_state is set. On its loop;
      * calls may still be running. May be NULL. */
     void (*closed)(void *ctx, void *state);
@@ -66,6 +70,8 @@ typedef struct rq_rpc_server_options {
     unsigned connections_max; /* 0: no limit */
     const rq_transform_kind *transform; /* below every connection (net/transform.h); NULL: none */
     const rq_log *log;                  /* may be NULL */
+    rq_slow_log *slow;                  /* where slow and large calls are noted; may be NULL */
+    const char *name;                   /* in its records: HBase's class, "HRegionServer"; static */
 } rq_rpc_server_options;
 
 /* Opens the server, which listens from now on. Errors as rq_listener_open. */
@@ -95,10 +101,47 @@ typedef struct rq_rpc_stats {
 } rq_rpc_stats;
 
 rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s);
+/* Calls that were passed to their handlers, by method, and exceptions that were sent, by Java class (a
+ * class may be named several times). `each` is called on this thread, for methods without calls, too.
+ * Any thread. */
+void rq_rpc_server_each_method(const rq_rpc_server *s,
+                               void (*each)(void *ctx, const char *service, const char *method,
+                                            uint64_t calls),
+                               void *ctx);
+void rq_rpc_server_each_error(const rq_rpc_server *s,
+                              void (*each)(void *ctx, const char *java_class, uint64_t count),
+                              void *ctx);
+/* Adds the times of all calls, estimated from a sample: from the read of the request to its begin, from
+ * there to the response, and both. Any thread. */
+void rq_rpc_server_times(const rq_rpc_server *s, rq_times_sum *queue, rq_times_sum *process,
+                         rq_times_sum *total);
 
-/* Logs the calls in flight: method, user, peer, age. Each loop writes of its own; one that has not done
- * so after `wait_ms` is named. `name` lives for ever. REQUIRES: the loops run; not on a loop, and not
- * while the server closes. */
+/* A call in flight, as it was when its loop was asked. Times by the monotonic clock. */
+typedef struct rq_rpc_call_info {
+    unsigned loop;
+    uint32_t id;
+    const char *method; /* static */
+    char user[64];      /* cut */
+    char host[46];
+    uint16_t port;
+    uint32_t request_bytes;
+    uint64_t received_ns, started_ns;
+    bool waits_for_memory; /* for its answer */
+} rq_rpc_call_info;
+
+/* The calls in flight, at most RQ_RPC_CALLS_LISTED of each loop. */
+#define RQ_RPC_CALLS_LISTED 256
+typedef struct rq_rpc_calls {
+    rq_rpc_call_info *calls; /* the caller's to free; NULL without memory */
+    size_t count;
+    unsigned silent_loops; /* that did not answer in time */
+} rq_rpc_calls;
+
+/* Asks each loop for its calls, and waits for the answers for `wait_ms` at most. REQUIRES: the loops run;
+ * not on a loop, and not while the server closes. */
+void rq_rpc_server_calls(rq_rpc_server *s, unsigned wait_ms, rq_rpc_calls *ret);
+/* Logs the calls in flight: method, user, peer, age; and how many loops did not answer in time. REQUIRES:
+ * as rq_rpc_server_calls. */
 void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms);
 
 #endif

@@ -3,9 +3,11 @@
  * are bound briefly to see whether they are free. */
 #include "server/server.h"
 
+#include "base/address.h"
 #include "base/machine.h"
 #include "catalog/root.h"
 #include "region/engine.h"
+#include "server/info.h"
 #include "server/listen.h"
 #include "server/security.h"
 #include "vfs/vfs.h"
@@ -63,6 +65,20 @@ static void check_listening(check *c)
     rq_listen_host(&l, c->o->advertise, host);
     say(c, "clients", "connect to %s", host);
     if (rq_listen_try(&l, &p, &why) != RQ_OK) say(c, "note", "now: %s", why.message);
+}
+
+static void check_pages(check *c)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_info_place p;
+    rq_err rc = rq__info_place_of(c->o->config, &p, &why);
+    if (rc != RQ_OK)
+        problem(c, rc, &why);
+    else if (!p.on)
+        say(c, "listen", "no HTTP pages");
+    else
+        say(c, "listen", "HTTP pages on %s%s", RQ_HOST_PORT(p.host, p.port),
+            p.asked ? "" : ", if the port is free");
 }
 
 static void check_memory(const check *c)
@@ -135,6 +151,7 @@ rq_err rq_server_check(const rq_server_options *o, rq_server_line line, void *ct
 {
     check c = {.o = o, .line = line, .ctx = ctx, .first = RQ_OK};
     check_listening(&c);
+    check_pages(&c);
     check_folder(&c);
     check_memory(&c);
     check_settings(&c);

@@ -50,6 +50,8 @@ static rq_err reload(rq_reload *r, rq_error *why)
     rq_vfs_posix_set_slow(r->vfs, rq__slow_ns_of(r->config));
     rq_ops_reload(r->ops, r->config);
     rq_client_service_reload(r->client, r->config);
+    rq_slow_limits slow = rq_slow_limits_of(r->config);
+    rq_slow_log_set(r->slow, &slow);
     return rq_engine_reload(r->engine, r->config, why);
 }
 

@@ -21,6 +21,7 @@ typedef struct rq_reload {
     rq_engine *engine;
     rq_ops *ops;
     rq_client_service *client;
+    rq_slow_log *slow;
     rq_err (*reread)(void *ctx, rq_config **ret, rq_error *why); /* NULL: nothing to read again */
     void *ctx;
     pthread_mutex_t lock; /* one at a time */

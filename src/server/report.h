@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs what a server is doing, for the operator (SIGQUIT). */
+/* What a server is doing, line by line as in the log: for SIGQUIT to the log, for the page /stacks to a file. */
 #ifndef RQ_SERVER_REPORT_H
 #define RQ_SERVER_REPORT_H
 

@@ -164,3 +164,12 @@ void rq_security_warn_listening(const rq_log *log, const char *address)
                 "and drop every table; use a firewall, or --listen 127.0.0.1",
                 address);
 }
+
+void rq__security_warn_pages(const rq_log *log, const char *address)
+{
+    if (is_loopback(address)) return;
+    rq_log_warn(log, "server",
+                "HTTP pages on %s without authentication: whoever can connect may read names of "
+                "tables, figures, settings and the requests of slow calls",
+                address);
+}

@@ -15,5 +15,7 @@ rq_err rq_security_check(const rq_config *c, const rq_log *log, rq_error *why);
 
 /* Logs one line unless `address` (numeric) is a loopback address. */
 void rq_security_warn_listening(const rq_log *log, const char *address);
+/* The same for the address of the HTTP pages. */
+void rq__security_warn_pages(const rq_log *log, const char *address);
 
 #endif

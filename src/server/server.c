@@ -12,14 +12,17 @@
 #include "server/server.h"
 
 #include "base/address.h"
+#include "backup/control.h"
 #include "base/log.h"
+#include "http/http.h"
 #include "catalog/catalog.h"
+#include "metrics/metrics.h"
 #include "ops/ops.h"
-#include "server/relief.h"
 #include "registry/registry.h"
 #include "service/admin.h"
 #include "service/service.h"
 #include "server/events.h"
+#include "server/info.h"
 #include "server/listen.h"
 #include "server/relief.h"
 #include "server/reload.h"
@@ -59,17 +62,23 @@ struct rq_server {
     rq_relief relief;
     rq_transform_kind transform; /* `make` NULL: none */
     rq_ops *ops;
+    rq_metrics *metrics;
+    char zk_quorum[RQ_HOST_PORT_MAX];
     rq_reload reload;
     rq_client_service *client;
     rq_admin_services *admin;
     rq_rpc_server *master;
     rq_rpc_server *rs;
     rq_registry *registry;
+    rq_control *control; /* NULL: the file system has no sockets */
+    rq_slow_log *slow;
+    rq_info_place info;
+    rq_http *http;
     bool folder_is_new; /* it was empty or missing */
     bool loops_running;
     char host[RQ_HOST_SIZE]; /* sent to clients */
     uint16_t zk_port, rs_port;
-    char address[3 * RQ_HOST_PORT_MAX + 4096 + 64];
+    char address[4 * RQ_HOST_PORT_MAX + 4096 + 64];
 };
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -102,7 +111,7 @@ static rq_err make_folder(const char *path, unsigned mode, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_error *why)
+static rq_err open_threads(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     unsigned compactions = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS);
     unsigned large = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS_LARGE);
@@ -114,6 +123,26 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
         [RQ_POOL_CODEC] = 1,
         [RQ_POOL_WORK] = 4,
     };
+    if (rq_thread_executor_new(threads, &s->executor) != RQ_OK || rq_epoch_new(&s->epoch) != RQ_OK)
+        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    return RQ_OK;
+}
+
+/* Before the folder is opened: health checks are answered while a start reads it. */
+static rq_err open_pages(rq_server *s, const rq_server_options *o, rq_error *why)
+{
+    rq_http_options http = {.fd = s->info.fd,
+                            .executor = s->executor,
+                            .log = s->log,
+                            .config = o->config,
+                            .version = RQ_VERSION};
+    if (!s->info.on) return RQ_OK;
+    s->info.fd = -1;
+    return rq_http_open(&http, &s->http, why);
+}
+
+static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_error *why)
+{
     unsigned mode;
     RQ_TRY(rq_server_folder_mode(o->config, &mode, why));
     RQ_TRY(make_folder(o->data, mode, why));
@@ -127,8 +156,6 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
         return rq_fail(why, RQ_E_IO, "data folder %s: %s", o->data, strerror(errno));
     RQ_TRY(rq_intake_new(rq_config_text(o->config, RQ_SET_BULK_FOLDERS), s->vfs, s->data_path,
                          &s->intake, why));
-    if (rq_thread_executor_new(threads, &s->executor) != RQ_OK || rq_epoch_new(&s->epoch) != RQ_OK)
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     s->env = (rq_env){.vfs = s->vfs, .executor = s->executor, .epoch = s->epoch, .log = s->log};
     RQ_TRY(rq_root_open(&s->env, &s->root, why));
     s->folder_is_new = rq_root_is_new(s->root);
@@ -160,6 +187,7 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const rq_ports
     rq_catalog_options catalog = {
         .server = {.host = s->host, .port = p->rs, .start_code = now},
         .master = {.host = s->host, .port = p->master, .start_code = now},
+        .info_port = rq__info_told(&s->info, &s->listen, s->host),
         .config = o->config,
     };
     RQ_TRY(rq_engine_open(&s->env, &engine, &s->engine, why));
@@ -171,6 +199,28 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const rq_ports
 static rq_err reload_for_client(void *ctx, rq_error *why)
 {
     return rq_server_reload(ctx, why);
+}
+
+/* What watches the rest: figures, slow calls. */
+static rq_err open_observers(rq_server *s, const rq_server_options *o, rq_error *why)
+{
+    const rq_metrics_sources metrics = {.env = &s->env,
+                                        .engine = s->engine,
+                                        .catalog = s->catalog,
+                                        .ops = s->ops,
+                                        .loops = s->loops,
+                                        .requests = s->budget,
+                                        .answers = s->answers,
+                                        .unread = s->unread,
+                                        .memory_budget = rq_engine_memory_budget(s->config),
+                                        .zk_quorum = s->zk_quorum,
+                                        .lane = rq_loop_lane(rq_loops_get(s->loops, 0))};
+    rq_slow_limits limits = rq_slow_limits_of(o->config);
+    unsigned places = (unsigned)rq_config_int(o->config, RQ_SET_SLOW_PLACES);
+    rq_err rc = rq_slow_log_new(places, &limits, &s->slow);
+    if (rc == RQ_OK) rc = rq_metrics_new(&metrics, &s->metrics);
+    s->reload.slow = s->slow;
+    return rc == RQ_OK ? rc : rq_fail(why, rc, "cannot make figures: %s", rq_err_text(rc));
 }
 
 static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
@@ -205,6 +255,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .intake = s->intake,
                           .data_path = s->data_path};
     RQ_TRY(rq_ops_new(&ops, &s->ops, why));
+    RQ_TRY(open_observers(s, o, why));
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
                                         .catalog = s->catalog,
@@ -219,8 +270,10 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .engine = s->engine,
                                        .catalog = s->catalog,
                                        .config = o->config,
+                                       .metrics = s->metrics,
                                        .reload = reload_for_client,
                                        .reload_ctx = s,
+                                       .slow = s->slow,
                                        .loops = s->loops};
     return rq_admin_services_new(&admin, &s->admin, why);
 }
@@ -258,6 +311,8 @@ static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server
         .cluster_id = rq_root_cluster_id(s->root),
         .request_bytes_max = (size_t)rq_config_int(s->config, RQ_SET_REQUEST_MAX),
         .log = s->log,
+        .slow = s->slow,
+        .name = master ? "HMaster" : "HRegionServer",
         .transform = transform_of(s),
     };
     return rq_rpc_server_open(&options, ret, why);
@@ -278,10 +333,21 @@ static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
     RQ_TRY(listen_rpc(s, p->master, true, &s->master, why));
     RQ_TRY(listen_rpc(s, p->rs, false, &s->rs, why));
     RQ_TRY(rq_registry_open(&registry, &s->registry, why));
+    rq_metrics_serve(s->metrics, s->master, s->rs);
     rq_err rc = rq_loops_start(s->loops);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start event loops: %s", rq_err_text(rc));
     s->loops_running = true;
     return RQ_OK;
+}
+
+/* Backups and fsck of a running server need it; the server does not. */
+static void open_control(rq_server *s)
+{
+    rq_error why = {0};
+    rq_control_options o = {.env = &s->env, .catalog = s->catalog, .folder = s->data_path};
+    if (rq_control_open(&o, &s->control, &why) != RQ_OK)
+        rq_log_warn(s->log, "server", "no backup can be made while the server runs: %s",
+                    why.message);
 }
 
 /* The caller says how many they are. */
@@ -296,9 +362,49 @@ static void ready_text(rq_server *s, const rq_ports *p)
 {
     s->zk_port = p->zk;
     s->rs_port = p->rs;
-    snprintf(s->address, sizeof s->address, "zookeeper %s, master %s, regionserver %s, data %s",
-             RQ_HOST_PORT(s->host, p->zk), RQ_HOST_PORT(s->host, p->master),
-             RQ_HOST_PORT(s->host, p->rs), s->data_path);
+    (void)rq_host_port(s->host, p->zk, s->zk_quorum);
+    int n = snprintf(s->address, sizeof s->address, "zookeeper %s, master %s, regionserver %s",
+                     RQ_HOST_PORT(s->host, p->zk), RQ_HOST_PORT(s->host, p->master),
+                     RQ_HOST_PORT(s->host, p->rs));
+    if (s->info.on) /* at the name that clients are told where they can reach it there */
+        n += snprintf(
+            s->address + n, sizeof s->address - (size_t)n, ", http %s",
+            RQ_HOST_PORT(rq__info_told(&s->info, &s->listen, s->host) != 0 ? s->host : s->info.host,
+                         s->info.port));
+    snprintf(s->address + n, sizeof s->address - (size_t)n, ", data %s", s->data_path);
+}
+
+static void report(const rq_server *s, const rq_log *log)
+{
+    rq_report_sources from = {.log = log,
+                              .loops = s->loops,
+                              .master = s->master,
+                              .rs = s->rs,
+                              .executor = s->executor,
+                              .catalog = s->catalog};
+    rq_report_write(&from);
+}
+
+static void report_to(void *ctx, int fd)
+{
+    const rq_log log = {.fd = fd};
+    report(ctx, &log);
+}
+
+static void serve_pages(rq_server *s)
+{
+    rq_http_sources from = {.env = &s->env,
+                            .engine = s->engine,
+                            .catalog = s->catalog,
+                            .ops = s->ops,
+                            .master = s->master,
+                            .rs = s->rs,
+                            .metrics = s->metrics,
+                            .slow = s->slow,
+                            .folder = s->data_path,
+                            .report = report_to,
+                            .report_ctx = s};
+    rq_http_serve(s->http, &from);
 }
 
 static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
@@ -314,12 +420,18 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
         s->addresses[i] = s->listen.address[i];
     RQ_TRY(rq_listen_try(&s->listen, &p, why));
     rq_listen_host(&s->listen, o->advertise, s->host);
+    RQ_TRY(rq__info_place_of(o->config, &s->info, why));
+    RQ_TRY(rq__info_bind(&s->info, s->log, why));
+    RQ_TRY(open_threads(s, o, why));
+    RQ_TRY(open_pages(s, o, why));
     RQ_TRY(open_environment(s, o, why));
     rq__events_begin(&s->events, &s->env, o);
     RQ_TRY(open_data(s, o, &p, why));
     RQ_TRY(open_services(s, o, why));
     RQ_TRY(open_listeners(s, &p, why));
+    open_control(s);
     ready_text(s, &p);
+    serve_pages(s);
     return RQ_OK;
 }
 
@@ -330,6 +442,7 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
     s->log = o->log;
     rq__log_settle(s->log, o->config);
     s->config = o->config;
+    s->info.fd = -1;
     s->reload =
         (rq_reload){.log = s->log, .config = o->config, .reread = o->reread, .ctx = o->reread_ctx};
     pthread_mutex_init(&s->reload.lock, NULL);
@@ -342,6 +455,7 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
     log_unused(s->log, o->config);
     for (unsigned i = 0; i < s->listen.count; i++)
         rq_security_warn_listening(s->log, s->listen.address[i]);
+    if (s->info.on) rq__security_warn_pages(s->log, s->info.address);
     *ret = s;
     return RQ_OK;
 }
@@ -377,13 +491,7 @@ rq_err rq_server_reload(rq_server *s, rq_error *why)
 
 void rq_server_report(rq_server *s)
 {
-    rq_report_sources from = {.log = s->log,
-                              .loops = s->loops,
-                              .master = s->master,
-                              .rs = s->rs,
-                              .executor = s->executor,
-                              .catalog = s->catalog};
-    rq_report_write(&from);
+    report(s, s->log);
 }
 
 bool rq_server_folder_is_new(const rq_server *s)
@@ -407,11 +515,14 @@ static void stop_serving(rq_server *s)
         if (s->master != NULL) rq_rpc_server_drain(s->master, DRAIN_TIMEOUT_MS);
     }
     rq_registry_close(s->registry);
+    if (s->metrics != NULL) rq_metrics_serve(s->metrics, NULL, NULL);
     if (s->rs != NULL) rq_rpc_server_close(s->rs);
     if (s->master != NULL) rq_rpc_server_close(s->master);
     if (s->loops != NULL) rq_loops_stop(s->loops);
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
+    rq_metrics_free(s->metrics);
+    rq_slow_log_free(s->slow);
     rq_ops_free(s->ops);
 }
 
@@ -420,6 +531,8 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_err first = RQ_OK;
     if (s == NULL) return RQ_OK;
     if (s->engine != NULL) rq__events_stopping(&s->events, s->engine);
+    rq_control_close(s->control); /* what it holds up goes on */
+    rq_http_withdraw(s->http);
     if (s->catalog != NULL) rq_catalog_stop(s->catalog); /* calls wait for procedures */
     stop_serving(s);
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);
@@ -434,6 +547,8 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     if (s->budget != NULL) rq_budget_free(s->budget);
     if (s->answers != NULL) rq_budget_free(s->answers);
     if (s->unread != NULL) rq_budget_free(s->unread);
+    rq_http_close(s->http);
+    if (s->info.fd >= 0) close(s->info.fd);
     rq__events_stopped(&s->events, first, why);
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);

@@ -28,8 +28,7 @@ typedef struct rq_server_options {
         void); /* returns the allocator's free memory to the system; NULL: none. Any thread */
     /* May refuse and delay operations (ops/gate.h); outlives the server. NULL: all pass. */
     const struct rq_gate_policy *policy;
-    /* Below every connection (net/transform.h); copied. NULL: connections are plain. Where its budget
-     * is NULL, what it holds is charged to the requests' budget. */
+    /* Below every connection (net/transform.h); copied. NULL: connections are plain. If its budget is NULL, its memory is charged to the requests' budget. */
     const rq_transform_kind *transform;
 } rq_server_options;
 

@@ -16,10 +16,12 @@ typedef struct rq_admin_services_options {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_config *config;
+    struct rq_metrics *metrics; /* NULL: the cluster's status has no requests */
     rq_loops *loops;
     /* Handles UpdateConfiguration, on RQ_POOL_WORK; NULL: the call does nothing. */
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
+    rq_slow_log *slow; /* what the slow-log calls read; may be NULL */
 } rq_admin_services_options;
 
 /* Everything in the options outlives it. */

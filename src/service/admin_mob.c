@@ -5,6 +5,7 @@
  * HBase 2.6 itself answers the first with NotServingRegionException since HBASE-23571. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
+#include "service/slow_text.h"
 
 #include "proto/admin.pb-c.h"
 #include "store/mob.h"
@@ -112,5 +113,6 @@ rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
+                            .describe = rq__describe_call,
                             .ended = rq__audit};
 }

@@ -3,6 +3,7 @@
 #ifndef RQ_SERVICE_ADMIN_PRIV_H
 #define RQ_SERVICE_ADMIN_PRIV_H
 
+#include "metrics/metrics.h"
 #include "service/admin.h"
 
 #include "proto/hbase.pb-c.h"
@@ -12,9 +13,11 @@ struct rq_admin_services {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_config *config;
+    rq_metrics *metrics; /* may be NULL */
     rq_loops *loops;
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
+    rq_slow_log *slow; /* may be NULL */
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */
@@ -26,6 +29,12 @@ void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,
 
 /* admin_cache.c */
 void rq__clear_region_block_cache(void *ctx, rq_call *call);
+
+/* admin_slow.c */
+void rq__get_slow_logs(void *ctx, rq_call *call);
+void rq__get_large_logs(void *ctx, rq_call *call);
+void rq__clear_slow_logs(void *ctx, rq_call *call);
+void rq__get_log_entries(void *ctx, rq_call *call);
 
 /* By name or encoded name. Borrowed until the end of the loop's iteration. */
 RQ_NODISCARD

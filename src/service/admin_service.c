@@ -4,6 +4,7 @@
  * refused: there is only one server. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
+#include "service/slow_text.h"
 
 #include "region/region_scanner.h"
 #include "store/store.h"
@@ -436,6 +437,8 @@ static void get_server_info(void *ctx, rq_call *call)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
+    info.has_webui_port = rq_catalog_info_port(s->catalog) != 0;
+    info.webui_port = rq_catalog_info_port(s->catalog);
     response.server_info = &info;
     rq_call_reply(call, &response.base);
 }
@@ -450,36 +453,7 @@ static void roll_wal_writer(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* There is no slow-log ring and no space quota: the lists are empty. */
-static void get_slow_logs(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    Pb__SlowLogResponses response = PB__SLOW_LOG_RESPONSES__INIT;
-    rq_call_reply(call, &response.base);
-}
-
-static void clear_slow_logs(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    Pb__ClearSlowLogResponses response = PB__CLEAR_SLOW_LOG_RESPONSES__INIT;
-    rq_call_reply(call, &response.base);
-}
-
-/* HBASE: RSRpcServices.getLogEntries. */
-static void get_log_entries(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    const Pb__LogRequest *request = (const Pb__LogRequest *)call->param;
-    if (strstr(request->log_class_name, "SlowLogResponseRequest") == NULL) {
-        rq_call_fail(call, RQ_E_IOEXCEPTION, "Invalid request params");
-        return;
-    }
-    Pb__LogEntry response = PB__LOG_ENTRY__INIT;
-    response.log_class_name =
-        (char *)"org.apache.hadoop.hbase.shaded.protobuf.generated.AdminProtos$SlowLogResponses";
-    rq_call_reply(call, &response.base);
-}
-
+/* There is no space quota: the list is empty. */
 static void get_space_quota_snapshots(void *ctx, rq_call *call)
 {
     (void)ctx;
@@ -529,14 +503,15 @@ static const rq_rpc_method methods[] = {
     {"CompactionSwitch", &pb__compaction_switch_request__descriptor, compaction_switch},
     {"GetServerInfo", &pb__get_server_info_request__descriptor, get_server_info},
     {"RollWALWriter", &pb__roll_walwriter_request__descriptor, roll_wal_writer},
-    {"GetSlowLogResponses", &pb__slow_log_response_request__descriptor, get_slow_logs},
-    {"GetLargeLogResponses", &pb__slow_log_response_request__descriptor, get_slow_logs},
+    {"GetSlowLogResponses", &pb__slow_log_response_request__descriptor, rq__get_slow_logs},
+    {"GetLargeLogResponses", &pb__slow_log_response_request__descriptor, rq__get_large_logs},
     {"GetSpaceQuotaSnapshots", &pb__get_space_quota_snapshots_request__descriptor,
      get_space_quota_snapshots},
     {"GetCachedFilesList", &pb__get_cached_files_list_request__descriptor, get_cached_files},
     {"GetStoreFile", &pb__get_store_file_request__descriptor, get_store_file},
-    {"ClearSlowLogsResponses", &pb__clear_slow_log_response_request__descriptor, clear_slow_logs},
-    {"GetLogEntries", &pb__log_request__descriptor, get_log_entries},
+    {"ClearSlowLogsResponses", &pb__clear_slow_log_response_request__descriptor,
+     rq__clear_slow_logs},
+    {"GetLogEntries", &pb__log_request__descriptor, rq__get_log_entries},
     {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor,
      rq__clear_region_block_cache},
     {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor,
@@ -557,6 +532,7 @@ rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
+                            .describe = rq__describe_call,
                             .ended = rq__audit};
 }
 
@@ -574,6 +550,8 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->loops = o->loops;
     s->reload = o->reload;
     s->reload_ctx = o->reload_ctx;
+    s->slow = o->slow;
+    s->metrics = o->metrics;
     *ret = s;
     return RQ_OK;
 }

@@ -27,11 +27,17 @@ static void defer(rq_op *op, rq_task *task)
     rq_loop_defer(rq__call_of_op(op)->loop, task);
 }
 
+static void waited_for_block(rq_op *op, uint64_t ns)
+{
+    rq__call_of_op(op)->place_ns[RQ_CALL_IN_FILES] += ns;
+}
+
 static const rq_op_caller of_call = {.may_grow = may_grow,
                                      .is_scarce = is_scarce,
                                      .limit_memory = limit_memory,
                                      .has_gone = has_gone,
-                                     .defer = defer};
+                                     .defer = defer,
+                                     .waited_for_block = waited_for_block};
 
 void rq__op_of_call(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_call *call,
                     void (*done)(rq_op *op))

@@ -5,6 +5,7 @@
  * Get is decoded into a scan of one row, read on the loop, and answered at once unless it needs a
  * block that is not in memory. */
 #include "service/client_priv.h"
+#include "service/slow_text.h"
 
 #include "catalog/coprocessors.h"
 #include "ops/get.h"
@@ -213,6 +214,7 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
+                            .describe = rq__describe_call,
                             .unpack = rq__unpack_request,
                             .expect = rq__expect_requests,
                             .closed = connection_closed};

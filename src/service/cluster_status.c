@@ -5,10 +5,11 @@
 #include "service/master_priv.h"
 #include "service/messages.h"
 
+#include "base/machine.h"
+
 #include "proto/files.pb-c.h"
 #include "proto/master.pb-c.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* The version we are compatible with; clients compare it. */
@@ -21,14 +22,20 @@ static bool wants(const Pb__GetClusterStatusRequest *r, Pb__Option option)
     return r->n_options == 0;
 }
 
-static uint32_t resident_mb(void)
+/* HBASE: HRegionServer.buildServerLoad: requests of the region server's service, and their rate. */
+static void add_requests(const rq_admin_services *a, Pb__ServerLoad *m)
 {
-    unsigned long size = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (f == NULL) return 0;
-    int got = fscanf(f, "%lu %lu", &size, &resident);
-    fclose(f);
-    return got == 2 ? (uint32_t)(resident / 256) : 0;
+    rq_metrics_rates rates;
+    m->has_read_requests_count = m->has_write_requests_count = 1;
+    for (size_t i = 0; i < m->n_region_loads; i++) {
+        m->read_requests_count += m->region_loads[i]->read_requests_count;
+        m->write_requests_count += m->region_loads[i]->write_requests_count;
+    }
+    if (a->metrics == NULL) return;
+    rq_metrics_get_rates(a->metrics, &rates);
+    m->has_total_number_of_requests = m->has_number_of_requests = 1;
+    m->total_number_of_requests = rates.requests;
+    m->number_of_requests = (uint64_t)rates.requests_per_second;
 }
 
 static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
@@ -39,21 +46,19 @@ static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
     pb__server_load__init(m);
     m->region_loads = rq__region_loads_message(arena, a->catalog, NULL, &m->n_region_loads);
     if (m->region_loads == NULL) return NULL;
-    uint64_t requests = 0;
-    for (size_t i = 0; i < m->n_region_loads; i++)
-        requests +=
-            m->region_loads[i]->read_requests_count + m->region_loads[i]->write_requests_count;
+    add_requests(a, m);
     rq_engine_get_stats(a->engine, &stats);
     int64_t now = a->env.executor->now_ms(a->env.executor);
-    int64_t up_s = (now - rq_catalog_server(a->catalog)->start_code) / 1000;
-    m->has_total_number_of_requests = m->has_number_of_requests = 1;
-    m->total_number_of_requests = requests;
-    m->number_of_requests = up_s > 0 ? requests / (uint64_t)up_s : requests;
     m->has_used_heap_mb = m->has_max_heap_mb = 1;
-    m->used_heap_mb = resident_mb();
+    m->used_heap_mb = (uint32_t)(rq_machine_resident_bytes() >> 20);
     m->max_heap_mb = (uint32_t)((stats.memstore_bytes_max + stats.block_cache_bytes_max) >> 20);
+    /* HBase sends -1 where there are no pages. */
+    uint16_t info_port = rq_catalog_info_port(a->catalog);
+    m->has_info_server_port = 1;
+    m->info_server_port = info_port == 0 ? UINT32_MAX : info_port;
     m->has_report_start_time = m->has_report_end_time = 1;
-    m->report_start_time = m->report_end_time = (uint64_t)now;
+    m->report_end_time = (uint64_t)now;
+    m->report_start_time = (uint64_t)now - RQ_METRICS_PERIOD_NS / 1000000; /* of the rate */
     return m;
 }
 
@@ -197,7 +202,8 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
     }
     if (wants(r, PB__OPTION__MASTER_INFO_PORT)) {
         status.has_master_info_port = 1;
-        status.master_info_port = -1;
+        uint16_t port = rq_catalog_info_port(a->catalog);
+        status.master_info_port = port == 0 ? -1 : port;
     }
     rq_err rc = add_server(a, &call->arena, &status, r);
     if (rc == RQ_OK && wants(r, PB__OPTION__REGIONS_IN_TRANSITION))

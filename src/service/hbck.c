@@ -4,6 +4,7 @@
  * rolled back, a committed one tries its remaining steps once more. HBASE:
  * MasterRpcServices.bypassProcedure. */
 #include "service/master_priv.h"
+#include "service/slow_text.h"
 
 #include "proto/master.pb-c.h"
 
@@ -33,5 +34,6 @@ rq_rpc_service rq_hbck_service_methods(rq_admin_services *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
+                            .describe = rq__describe_call,
                             .ended = rq__audit};
 }

@@ -4,6 +4,7 @@
  * refused with a clear message. */
 #include "service/master_priv.h"
 #include "service/messages.h"
+#include "service/slow_text.h"
 
 #include "proto/access_control.pb-c.h"
 #include "proto/client.pb-c.h"
@@ -392,5 +393,6 @@ rq_rpc_service rq_master_service_methods(rq_admin_services *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
+                            .describe = rq__describe_call,
                             .ended = rq__audit};
 }

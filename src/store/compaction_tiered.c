@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-#define BOUNDARIES_MAX 4096 /* what is older stands in one file */
+#define BOUNDARIES_MAX 4096 /* older cells share one file */
 
 typedef struct window {
     int64_t length, position; /* [position * length, (position + 1) * length) */

@@ -83,9 +83,9 @@ static bool is_out_of_reach(const row_pass *p, rq_slice row)
 
 /* --- a row's cells ---------------------------------------------------------------------------- */
 typedef enum row_end {
-    ROW_OVER, /* the walk stands at the next one */
+    ROW_OVER, /* the walk is at the next cell */
     UNASKED,  /* at a cell for which the filter was not asked */
-    TOLD,     /* at one of which `code` is said */
+    TOLD,     /* at a cell for which `code` is the answer */
     PAUSED,   /* at a cell on which the filter is still working */
 } row_end;
 

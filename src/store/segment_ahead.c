@@ -17,7 +17,7 @@
 #define ROWS                                                                                       \
     16               /* interleaved searches: about the number of cache misses a core can have in
                       * flight */
-#define VERSIONS 4   /* of a row, that are asked for */
+#define VERSIONS 4   /* of a row; prefetch limit */
 #define SMALL_CELL 2 /* cache lines; of larger cells only the first line is read */
 #define LINES_MAX 64 /* of a version */
 #define STEPS_MAX 48 /* ends searches that take too long because fences are few or old */

@@ -57,7 +57,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
                              rq_store_state *ret, rq_error *why);
 /* Skips rows that the filter excludes, inside the current block (row_pass.h). */
 typedef enum rq_store_pass_end {
-    RQ_STORE_PASS_AT_ROW,   /* before a row nobody was asked about: ask peek_row */
+    RQ_STORE_PASS_AT_ROW,   /* before a row that was not checked yet: call peek_row */
     RQ_STORE_PASS_KEY_OUT,  /* in front of `row`, which the filter has left out by its key */
     RQ_STORE_PASS_IN_ROW,   /* in `row`, whose key the filter has let pass: next goes on with it */
     RQ_STORE_PASS_ROW_READ, /* behind `row`: the filter wants it, and its cells are appended */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Storage on a local folder. Every name is opened relative to the root's descriptor, so the server
- * keeps its folder even if somebody moves it.
+/* Storage in a local folder. Every name is opened relative to the root's descriptor, so the server
+ * keeps its folder even if it is moved.
  *
- * fdatasync is enough for files: it makes the length durable where the bytes need it. Folders are
- * made durable by fsync on the folder. Writes and reads go on after partial counts and EINTR; a
- * failed fdatasync is reported and never tried again on that file (the kernel forgets which pages
- * it lost: a second call would succeed and mean nothing).
- */
+ * fdatasync is enough for files: it makes the length durable where it is needed to read the bytes.
+ * Folders are made durable by fsync on the folder. Writes and reads continue after partial counts
+ * and EINTR. A failed fdatasync is reported and never repeated on that file: the kernel forgets
+ * which pages it lost, so a second call would succeed without making them durable. */
 #include "vfs/vfs.h"
 
 #include <dirent.h>
@@ -27,7 +25,7 @@
 
 #define FOLDER_MODE 0700
 
-/* A sync that was put off (rq_vfs_defer). */
+/* A deferred sync (rq_vfs_defer). */
 typedef struct deferred {
     struct deferred *next;
     bool is_dir;
@@ -50,7 +48,7 @@ typedef struct posix_vfs {
 typedef struct posix_file {
     rq_file base;
     int fd;
-    int root_lock; /* of a lock: the descriptor that holds the root's; else -1 */
+    int root_lock; /* of a lock: the descriptor that locks the root; otherwise -1 */
     char path[];   /* for messages */
 } posix_file;
 
@@ -79,9 +77,9 @@ static rq_err code_of(int e)
         return RQ_E_PERMISSION;
     case ENOMEM:
         return RQ_E_NO_MEMORY;
-    case ELOOP: /* symbolic links that lead to each other */
+    case ELOOP: /* symbolic links that point to each other */
         return RQ_E_CORRUPT;
-    case ENXIO: /* a socket, or a device that is not there */
+    case ENXIO: /* a socket, or a device that does not exist */
         return RQ_E_CORRUPT;
     default:
         return RQ_E_IO;
@@ -101,7 +99,7 @@ static rq_err fail_file(rq_error *why, int e, const char *verb, const posix_file
     return fail_errno(why, e, verb, (const posix_vfs *)f->base.vfs, f->path);
 }
 
-/* openat's name for a folder that may be the root itself. */
+/* The name for openat; the folder may be the root itself. */
 static const char *dir_name(const char *path)
 {
     return path[0] == '\0' ? "." : path;
@@ -138,7 +136,7 @@ static const char *kind_of(mode_t mode)
     return S_ISBLK(mode) || S_ISCHR(mode) ? "a device" : "something else";
 }
 
-/* Judged by the descriptor: what stands under the name may be another file already. */
+/* Checked on the descriptor, because the name may refer to another file by now. */
 static rq_err check_regular(const posix_vfs *v, const char *path, int fd, rq_error *why)
 {
     struct stat st;
@@ -148,8 +146,8 @@ static rq_err check_regular(const posix_vfs *v, const char *path, int fd, rq_err
                    path, kind_of(st.st_mode));
 }
 
-/* Opening a FIFO waits for its other end, without O_NONBLOCK; on regular files that says nothing.
- */
+/* Without O_NONBLOCK, opening a FIFO would wait for its other end; it has no effect on regular
+ * files. */
 static int open_flags(int flags)
 {
     int how = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -224,7 +222,7 @@ static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off,
         return code_of(errno);
     }
     if ((size_t)n < len) {
-        /* A part is cached only, or the file ends here. */
+        /* Either only a part is cached, or the file ends here. */
         struct stat st;
         if (fstat(f->fd, &st) != 0) return code_of(errno);
         if (off + (uint64_t)n < (uint64_t)st.st_size) return RQ_E_AGAIN;
@@ -270,7 +268,7 @@ static rq_err posix_write(rq_file *base, const void *buf, size_t len, uint64_t o
     return RQ_OK;
 }
 
-/* True: remembered (once for each path), or *ret_rc says why not. */
+/* True: the sync was deferred (once for each path), or *ret_rc has the error. */
 static bool put_off(posix_vfs *v, const char *path, bool is_dir, rq_err *ret_rc)
 {
     pthread_mutex_lock(&v->lock);
@@ -449,8 +447,8 @@ static rq_err posix_link(rq_vfs *base, const char *from, const char *to, rq_erro
     return RQ_OK;
 }
 
-/* By the descriptor: the name may stand for another file already. The first way needs a capability
- * (before Linux 6.10), the second a mounted /proc. */
+/* Links the descriptor, because the name may refer to another file by now. The first way needs a
+ * capability (before Linux 6.10), the second a mounted /proc. */
 static bool link_open(int fd, int to_root, const char *to)
 {
     char name[64];
@@ -459,7 +457,7 @@ static bool link_open(int fd, int to_root, const char *to)
     return linkat(AT_FDCWD, name, to_root, to, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* A file of another user stays theirs to write; one with a second name stays in use under it. */
+/* Another user could still write to their file; a file with a second name stays in use under it. */
 static bool is_ours_alone(int fd, nlink_t names)
 {
     struct stat st;
@@ -476,6 +474,19 @@ static rq_err posix_link_file(rq_file *base, rq_vfs *to, const char *path, rq_er
     if (is_ours_alone(f->fd, 2) && fchmod(f->fd, file_mode(v)) == 0) return RQ_OK;
     (void)unlinkat(v->root, path, 0);
     return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: it changed", path);
+}
+
+static rq_err posix_share_file(rq_file *base, rq_vfs *to, const char *path, rq_error *why)
+{
+    posix_file *f = (posix_file *)base;
+    const posix_vfs *v = (posix_vfs *)to;
+    return link_open(f->fd, v->root, path) ? RQ_OK : fail_errno(why, errno, "link", v, path);
+}
+
+static rq_err posix_sync_all(rq_vfs *base, rq_error *why)
+{
+    posix_vfs *v = (posix_vfs *)base;
+    return syncfs(v->root) == 0 ? RQ_OK : fail_errno(why, errno, "sync", v, "");
 }
 
 static rq_err posix_remove_file(rq_vfs *base, const char *path, const rq_file_id *id, rq_error *why)
@@ -535,13 +546,13 @@ static rq_err posix_sync_dir(rq_vfs *base, const char *dir, rq_error *why)
     if (put_off(v, dir, true, &rc)) return rc;
     int fd = openat(v->root, dir_name(dir), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_errno(why, errno, "sync folder", v, dir);
-    /* Some network file systems know no fsync for folders; their names are durable at once. */
+    /* Some network file systems have no fsync for folders; their names are durable at once. */
     if (fsync(fd) != 0 && errno != EINVAL) rc = fail_errno(why, errno, "sync folder", v, dir);
     close(fd);
     return rc;
 }
 
-/* What was removed since needs no sync: its folder has one. */
+/* A file removed since then needs no sync: its folder has one. */
 static rq_err sync_deferred(posix_vfs *v, const deferred *d, rq_error *why)
 {
     if (d->is_dir) {
@@ -578,7 +589,7 @@ static rq_err posix_defer(rq_vfs *base, bool on, rq_error *why)
 
 /* --- the lock ----------------------------------------------------------------------------- */
 
-/* The process id in the lock file, for a message only. */
+/* The process id in the lock file, only for a message. */
 static long lock_holder(int fd)
 {
     char text[24] = {0};
@@ -596,7 +607,7 @@ static rq_err in_use(rq_error *why, const posix_vfs *v, const char *path, int fd
     return rq_fail(why, RQ_E_LOCKED, "%s is in use by another process (%s)", v->root_path, what);
 }
 
-/* *ret -1: the file system has no locks on folders (NFS has not); the file's is left. `named`: the
+/* *ret -1: the file system has no locks on folders (e.g. NFS); the lock file must do. `named`: the
  * lock file, or -1. */
 static rq_err lock_root(const posix_vfs *v, const char *path, int named, int *ret, rq_error *why)
 {
@@ -627,7 +638,7 @@ static rq_err open_lock_file(const posix_vfs *v, const char *path, int *ret, rq_
     return rc;
 }
 
-/* An open file description lock, as the root's: it belongs to this open file and not to the
+/* An open file description lock, as on the root: it belongs to this open file and not to the
  * process, so that two servers in one process exclude each other too. */
 static rq_err lock_file(const posix_vfs *v, const char *path, int fd, rq_error *why)
 {
@@ -727,6 +738,8 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .lock = posix_lock,
         .identify = posix_identify,
         .link_file = posix_link_file,
+        .share_file = posix_share_file,
+        .sync_all = posix_sync_all,
         .remove_file = posix_remove_file,
         .restrict_mode = posix_restrict_mode,
         .defer = posix_defer,

@@ -58,7 +58,7 @@ struct sim_executor {
     rq_random schedule;
     rq_random chance; /* what the engine gets */
     uint64_t now_ns;
-    int64_t wall_ms; /* what the wall clock was set forward by */
+    int64_t wall_ms; /* by how much the wall clock was set forward */
     rq_task_queue pools[RQ_POOL_COUNT];
     rq_task_queue ranked[RQ_POOL_COUNT]; /* by rank */
     sim_lane *lanes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands in front of every storage: paths are checked here, once, so that no implementation
+ * Checks in front of every storage implementation: paths are checked here, once, so that no implementation
  * can be led out of its root; and the small compositions (make folders, whole small files) that
  * keep the durability rules of vfs.h for their callers.
  */
@@ -96,6 +96,14 @@ rq_err rq_file_link(rq_file *f, rq_vfs *to, const char *path, rq_error *why)
     if (to->link_file != f->vfs->link_file)
         return rq_fail(why, RQ_E_UNSUPPORTED, "cannot link %s: other storage", path);
     return f->vfs->link_file(f, to, path, why);
+}
+
+rq_err rq_file_share(rq_file *f, rq_vfs *to, const char *path, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    if (f->vfs->share_file == NULL || to->share_file != f->vfs->share_file)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "cannot link %s: other storage", path);
+    return f->vfs->share_file(f, to, path, why);
 }
 
 /* --- names -------------------------------------------------------------------------------- */
@@ -343,6 +351,13 @@ rq_err rq_vfs_write_new_file(rq_vfs *v, const char *path, rq_slice bytes, rq_err
     if (rc == RQ_OK) rc = rq__vfs_sync_parent(v, path, why);
     if (rc != RQ_OK) (void)v->remove(v, path, NULL); /* the first error is the one that counts */
     return rc;
+}
+
+rq_err rq_vfs_sync_all(rq_vfs *v, rq_error *why)
+{
+    return v->sync_all != NULL
+               ? v->sync_all(v, why)
+               : rq_fail(why, RQ_E_UNSUPPORTED, "this storage cannot sync as a whole");
 }
 
 rq_err rq_vfs_defer(rq_vfs *v, bool on, rq_error *why)

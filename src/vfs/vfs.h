@@ -88,10 +88,14 @@ struct rq_vfs {
     rq_err (*lock)(rq_vfs *v, const char *path, rq_file **ret, rq_error *why);
     rq_err (*identify)(rq_file *f, rq_file_id *ret, rq_error *why);
     rq_err (*link_file)(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
+    /* NULL: rq_file_share fails */
+    rq_err (*share_file)(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
     rq_err (*remove_file)(rq_vfs *v, const char *path, const rq_file_id *id, rq_error *why);
     /* NULL: files have no mode */
     rq_err (*restrict_mode)(rq_vfs *v, const char *path, unsigned *ret_was, rq_error *why);
     void (*drop_behind)(rq_file *f, uint64_t off, uint64_t len); /* NULL: there is no page cache */
+    /* NULL: rq_vfs_sync_all fails */
+    rq_err (*sync_all)(rq_vfs *v, rq_error *why);
     /* NULL: rq_vfs_defer does nothing */
     rq_err (*defer)(rq_vfs *v, bool on, rq_error *why);
     void (*free)(rq_vfs *v);
@@ -123,6 +127,11 @@ RQ_NODISCARD rq_err rq_file_identify(rq_file *f, rq_file_id *ret, rq_error *why)
  * an error (another file system, another owner, more than one name) nothing was done, and the
  * caller can copy the bytes instead. */
 RQ_NODISCARD rq_err rq_file_link(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
+
+/* Makes another name for an open file that nobody changes any more, in the vfs `to`; it may have other
+ * names, and keeps its mode. On an error (another file system, no links there) nothing was done, and
+ * the caller can copy the bytes instead. */
+RQ_NODISCARD rq_err rq_file_share(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
 
 /* --- names ---------------------------------------------------------------------------------- */
 RQ_NODISCARD rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
@@ -166,6 +175,10 @@ RQ_NODISCARD rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_e
  * link are no errors. *ret_was: the former mode, or 0 when nothing changed. */
 RQ_NODISCARD rq_err rq_vfs_restrict_mode(rq_vfs *v, const char *path, unsigned *ret_was,
                                          rq_error *why);
+
+/* Makes everything durable that was written to the root's file system, whoever wrote it: for a copy of many
+ * files. */
+RQ_NODISCARD rq_err rq_vfs_sync_all(rq_vfs *v, rq_error *why);
 
 /*
  * Defers syncs while a new root is laid out, which takes a hundred of them. After `on`, every sync

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How a segment of the log begins: after a start (wal.c), when the log rolls and when it goes on in
- * another file after an error (lane.c), and the empty one that a clean stop leaves (wal.c). Each has
- * a number of its own, and a header that says where it stands in the chain.
- */
+/* The beginning of a log segment: after a start (wal.c), when the log rolls and when it continues
+ * in another file after an error (lane.c), and the empty segment that a clean stop leaves (wal.c).
+ * Each has its own number, and a header with its place in the chain. */
 #include "wal/wal_priv.h"
 
 #include <stdlib.h>

@@ -181,9 +181,17 @@ static void notes_forget(rq_wal *wal, const segment *s)
         }
 }
 
+/* Somebody beside the regions reads it: a backup, for one. */
+static bool is_retained(const rq_wal *wal, const segment *s)
+{
+    return wal->options.retention != NULL &&
+           s->end_lsn > rq_retention_log_from(wal->options.retention);
+}
+
 void rq__wal_recycle(rq_wal *wal)
 {
-    while (wal->oldest != wal->write_segment && wal->oldest->sealed && wal->oldest->holders == 0) {
+    while (wal->oldest != wal->write_segment && wal->oldest->sealed && wal->oldest->holders == 0 &&
+           !is_retained(wal, wal->oldest)) {
         segment *s = wal->oldest;
         wal->oldest = s->next;
         notes_forget(wal, s);

@@ -123,6 +123,7 @@ static void sync_written(rq_wal *wal)
     pthread_mutex_lock(&wal->mutex);
     wal->stats.syncs++;
     wal->stats.sync_ns += took;
+    rq_times_add(&wal->sync_times, took, 1);
     if (took > wal->stats.sync_ns_max) wal->stats.sync_ns_max = took;
     if (rc == RQ_OK) {
         wal->synced_crc = crc;
@@ -366,7 +367,7 @@ static void roll(rq_wal *wal)
         old->slot->bad = old->slot->bad || sync_failed;
         wal->broken = rc;
         wal->broken_by_sync = sync_failed;
-        return; /* with the pen: repair goes on */
+        return; /* with the pen: repair continues */
     }
     wal->written_crc = wal->synced_crc = crc;
     marks_set(wal, cut, cut);
@@ -410,7 +411,7 @@ static rq_err repair_into(rq_wal *wal, segment *to, slot *file, rq_error *why)
     if (rc == RQ_OK) rc = rq_file_sync(file->file, why);
     pthread_mutex_lock(&wal->mutex);
     if (rc != RQ_OK) {
-        file->bad = rc != RQ_E_NO_SPACE; /* then the next attempt goes on with it */
+        file->bad = rc != RQ_E_NO_SPACE; /* the next attempt uses it then */
         return rc;
     }
     file->older = 1 - file->older;

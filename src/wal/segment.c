@@ -7,7 +7,7 @@
 
 static const uint64_t copy_at[2] = {0, RQ_WAL_HEADER_COPY_AT};
 
-static void header_encode(const rq_wal_segment_info *i, uint8_t out[static RQ_WAL_HEADER_LEN])
+void rq__wal_header_encode(const rq_wal_segment_info *i, uint8_t *out)
 {
     memset(out, 0, RQ_WAL_HEADER_LEN);
     memcpy(out, RQ_WAL_SEGMENT_MAGIC, 8);
@@ -100,7 +100,7 @@ rq_err rq__wal_header_check(rq_file *f, const char *path, rq_error *why)
 rq_err rq__wal_header_write(rq_file *f, const rq_wal_segment_info *info, int older, rq_error *why)
 {
     uint8_t bytes[RQ_WAL_HEADER_LEN];
-    header_encode(info, bytes);
+    rq__wal_header_encode(info, bytes);
     RQ_TRY(rq_file_write(f, bytes, sizeof bytes, copy_at[older], why));
     RQ_TRY(rq_file_sync(f, why));
     return rq_file_write(f, bytes, sizeof bytes, copy_at[1 - older], why);

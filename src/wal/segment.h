@@ -14,6 +14,8 @@ RQ_NODISCARD rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_seg
                                         int *ret_older, rq_error *why);
 /* RQ_E_CORRUPT: one of the copies is damaged. For tools; a server needs only one valid copy. */
 RQ_NODISCARD rq_err rq__wal_header_check(rq_file *f, const char *path, rq_error *why);
+/* A header's bytes, RQ_WAL_HEADER_LEN of them. */
+void rq__wal_header_encode(const rq_wal_segment_info *info, uint8_t *out);
 /* Writes one copy, syncs, and writes the other, which is synced with the first frames. */
 RQ_NODISCARD rq_err rq__wal_header_write(rq_file *f, const rq_wal_segment_info *info, int older,
                                          rq_error *why);

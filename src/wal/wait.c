@@ -122,7 +122,7 @@ static rq_wal_waiter **take_acknowledged(rq_wal_member *m, int level, rq_wal_wai
     return tail;
 }
 
-/* … and what is given up from its end. */
+/* … and failed ones from its end. */
 static rq_wal_waiter **take_given_up(rq_wal_member *m, int level, rq_wal_waiter **tail,
                                      uint32_t *taken, rq_err *ret_rc)
 {

@@ -654,3 +654,8 @@ void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret)
     ret->synced = wal->synced;
     pthread_mutex_unlock(&wal->mutex);
 }
+
+void rq_wal_sync_times(const rq_wal *wal, rq_times_sum *to)
+{
+    rq_times_read(&wal->sync_times, to);
+}

@@ -25,6 +25,8 @@
 #include "base/bytes.h"
 #include "base/env.h"
 #include "base/err.h"
+#include "base/histogram.h"
+#include "vfs/retention.h"
 #include "wal/record.h"
 
 typedef struct rq_wal rq_wal;
@@ -49,6 +51,7 @@ typedef struct rq_wal_options {
     size_t staging_bytes;     /* 0: 1 MB; initial size of the ring */
     size_t staging_bytes_max; /* 0: 64 MB; maximum size of the ring, see rq_wal_stage */
     rq_wal_sync sync;
+    rq_retention *retention; /* asked before a segment is recycled; outlives the log. NULL: none */
     /* Replay also delivers records behind a corrupt place; it then returns RQ_OK and reports
      * each place to on_corrupt. Without it, replay stops there with RQ_E_CORRUPT. */
     bool salvage;
@@ -185,5 +188,7 @@ typedef struct rq_wal_stats {
     rq_lsn staged, written, synced;
 } rq_wal_stats;
 void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret);
+/* Adds the durations of all syncs. Any thread. */
+void rq_wal_sync_times(const rq_wal *wal, rq_times_sum *to);
 
 #endif

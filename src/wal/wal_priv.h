@@ -161,6 +161,7 @@ struct rq_wal {
     bool replayed;
     bool closing; /* closing: do not wait for disk space */
     rq_wal_stats stats;
+    rq_times sync_times; /* written under the mutex */
 
     _Atomic(rq_lsn) staged_mark, written_mark, synced_mark; /* copies, readable without a lock */
     _Atomic(int) failed;                                    /* rq_err */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`rorqual bench` against a started server: every workload for a moment with every value verified,
-rates, reports and the picture, and what it says when the server dies or the arguments are wrong.
+"""`rorqual bench` against a started server: every workload briefly with every value verified, rates, reports
+and the chart, and its errors when the server dies or the arguments are wrong.
 
 PEER=HOST:PORT (a ZooKeeper) runs the workloads against that cluster instead, a real HBase for one;
 OPERATIONS (200) is how many each does.
@@ -34,7 +34,7 @@ def bench(*arguments, timeout=120):
 
 
 def measured(*arguments):
-    """A run that must go well, as its JSON."""
+    """The JSON of a run that must succeed."""
     done = bench(*arguments, "--json", "-")
     assert done.returncode == 0, f"code {done.returncode}: {done.stderr.strip()} {done.stdout[:600]}"
     return json.loads(done.stdout)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Memory stays under its ceilings whatever is loaded: a server with 64 MB of budget is given several
-times as much of everything, at once. It may slow down and it may refuse in HBase's retryable terms;
-it may not grow, die, or lose what it acknowledged. SEED=n repeats a run; LOAD_MB=n sets the puts.
+"""Memory stays within its limits under any load: a server with a budget of 64 MB gets several times as much of
+everything at once. It may slow down and it may refuse in HBase's retryable terms;
+it must not grow, die, or lose acknowledged writes. SEED=n repeats a run; LOAD_MB=n sets the puts.
 
 Peaks of resident memory are the kernel's (VmHWM), which is set back before each part.
 """
@@ -235,7 +235,7 @@ class Tests:
             assert value == self.values.of(row, wanted[qualifier]), f"{row!r} has other bytes"
 
     def big_scans(self):
-        """Everything that was acknowledged, in answers as large as the server lets them be."""
+        """Reads everything acknowledged, in responses as large as the server allows."""
         found = [0] * len(self.load)
 
         def work(i):
@@ -271,7 +271,7 @@ class Tests:
         return None if rows == len(scanners) else f"{rows} rows of {len(scanners)} scanners"
 
     def never_reading(self):
-        """Clients that ask for gigabytes and read nothing; another one is served all the while."""
+        """Clients that request gigabytes and read nothing; another client is served meanwhile."""
         row = next(r for r in self.large_rows if r.startswith(b"cell"))
         message = hbase.text(1, hbase.region(self.large)) + hbase.text(2, hbase.text(1, row))
         deaf = []
@@ -300,7 +300,7 @@ class Tests:
             assert found == {(FAMILY, QUALIFIER): self.values.of(row, 100)}, f"{row!r}: {found}"
 
     def half_frames(self):
-        """Frames of 100 MB of which 1 MB comes; another client is served all the while."""
+        """Frames of 100 MB of which only 1 MB is sent; another client is served meanwhile."""
         halves = []
         head = hbase.delimited(hbase.number(1, 1) + hbase.text(3, "Multi") + hbase.number(4, 1))
         for _ in range(20):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The binary as an operator meets it: ready line, ports, refusals that touch nothing, clean stop,
-wrong arguments, help, --json, bad frames on each port, ZooKeeper's protocol."""
+"""The binary as an operator uses it: ready line, ports, refused starts that change nothing, clean stop, wrong
+arguments, help, --json, bad frames on each port, ZooKeeper's protocol."""
 import json
 import os
 import pathlib
@@ -20,9 +20,9 @@ from hbase import read_exact
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = str(pathlib.Path(os.environ.get("RORQUAL", ROOT / "build/rorqual")).resolve())
-PORTS = ["--zk-port", "0", "--master-port", "0", "--rs-port", "0"]
+PORTS = ["--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "none"]
 READY = re.compile(r"^rorqual ready: zookeeper (\S+):(\d+), master (\S+):(\d+), "
-                   r"regionserver (\S+):(\d+), data (.+)\n$")
+                   r"regionserver (\S+):(\d+), (?:http \S+:\d+, )?data (.+)\n$")
 
 
 class Server:

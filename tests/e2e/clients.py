@@ -6,8 +6,8 @@
     ZK=host:port clients.py     tests a server that runs already (a real HBase, say)
     CLIENTS='17 30'             only these
 
-The programs are those of client12 and client26, as they were compiled; where a client itself answers
-otherwise than the one they were written for, DIFFERS says so. Ends with 'N passed, N failed'.
+The programs are those of client12 and client26, as they were compiled; DIFFERS lists results that differ
+because of the client's version. Ends with 'N passed, N failed'.
 """
 import concurrent.futures
 import os
@@ -42,7 +42,7 @@ DIFFERS = {
 
 
 class ClientReport:
-    """Hands a client's lines on under the client's name; what differs by the client's doing is skipped."""
+    """Passes a client's lines on under the client's name; known differences of the client are skipped."""
 
     def __init__(self, report, client):
         self.report = report

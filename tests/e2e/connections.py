@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many connections: what an idle one costs, and that none of the busy ones starves.
+"""Many connections: the memory of an idle one, and that no busy one starves.
 
 10,000 connections are opened (IDLE), each with the preamble, its header and one call, and left alone;
 what resident memory grew by must be at most 16 kB for each. Beside them 500 (BUSY) ask one question
@@ -73,7 +73,7 @@ def open_idle(address, count):
 
 
 class Asker:
-    """One busy connection: a question, its answer, the next question."""
+    """One busy connection: a request, its response, the next request."""
 
     def __init__(self, address):
         self.socket = connect(address)

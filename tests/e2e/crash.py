@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills the server at random moments under load, and checks each time that nothing acknowledged is lost and nothing torn.
+"""Kills the server at random moments under load, and checks each time that no acknowledged write is lost and
+none is torn.
 
     crash.py                     ROUNDS=20 rounds of build/rorqual (or RORQUAL): write, kill -9, restart, check
     ZK=host:port crash.py        on a server that runs already; it is not killed: tests the test
@@ -87,7 +88,7 @@ class Clock:
 
 
 class Servers:
-    """One after the other on one folder and the same ports, so that clients who wait find the next one."""
+    """Servers one after the other on one folder and the same ports, so that waiting clients find the next one."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -118,7 +119,7 @@ class Servers:
 
 
 def free_ports(count):
-    """Below those that the kernel gives away, so that nobody takes one between two servers."""
+    """Ports below those that the kernel assigns, so that no other program takes one between two servers."""
     found = []
     while len(found) < count:
         port = random.randrange(20000, 30000)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One flipped bit in what a server keeps on disk: an error that names the file and the place, the
-rest served, nothing acknowledged lost. SEED=n repeats a run; ROUNDS=n random flips (default 16).
+"""One flipped bit in a server's files: there must be an error that names file and offset, everything else is
+served, and no acknowledged write is lost. SEED=n repeats a run; ROUNDS=n random flips (default 16).
 
 A folder is made twice, once killed (its log holds edits) and once stopped; each case copies one of
 them, damages one file, starts the server, looks at every row, mends the file, and looks again.
-Three answers are right for a row: its value, an error, or a server that refuses to start. Another
-value, or no value, never is.
+Three answers are right for a row: its value, an error, or a server that refuses to start. Another value, or no
+value, is always wrong.
 """
 import os
 import pathlib
@@ -37,7 +37,7 @@ PAD = b"k" * 500
 
 
 class Folder:
-    """What one server left behind, and what it acknowledged: {table: {row: cells}}."""
+    """The folder that one server left, and its acknowledged rows: {table: {row: cells}}."""
 
     def __init__(self, path):
         self.path = path
@@ -90,6 +90,7 @@ def make(root, rng):
                                          {(b"p", b"later"): rng.randbytes(30)})])
     client.close()
     server.kill()
+    (killed.path / ".rorqual/control").unlink()  # a socket: copytree cannot copy it
 
     stopped = Folder(root / "stopped")
     stopped.rows, stopped.regions = killed.rows, killed.regions
@@ -323,7 +324,7 @@ def refuses_to_start(seen, where):
 
 
 def block_case(tests, name, kind, index, family, template, rows_hit):
-    """A bit of one block of alpha's first region: reads that need it are told, others are served."""
+    """A bit of one block of alpha's first region: reads that need it get an error, others are served."""
     _, _, encoded = template.regions["alpha"][0]
 
     def damage(path, done):
@@ -391,7 +392,7 @@ def hfile_cases(tests):
 
 
 def bloom_case(tests):
-    """A bloom only saves time: the operator is told, and every row is served."""
+    """A bloom only saves time: the damage is logged, and every row is served."""
     _, whole, encoded = tests.stopped.regions["alpha"][0]
 
     def damage(path, done):

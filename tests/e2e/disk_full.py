@@ -6,7 +6,7 @@ started on it, and serves reads; at last it is stopped while the disk is full, a
 Nothing acknowledged may be lost.
 
 Runs in a mount namespace of its own (unshare -rm), so nothing outside sees the mount and it ends with
-the program. A machine that does not let one mount is told, and no test is counted.
+the program. If the machine does not allow mounts, this is reported and no test is counted.
 """
 import errno
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that are ended by a signal take their servers along: tests/peers/peer.py.
+"""Drivers ended by a signal stop their servers: tests/peers/peer.py.
 
     endings.py    starts each driver, signals it when its HBase runs, and looks for what is left
 

@@ -71,7 +71,7 @@ class Server:
         begun = time.monotonic()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [str(BINARY), "server", "--data", str(folder / "data"), "--zk-port", "0", "--master-port", "0",
+                [str(BINARY), "server", "--data", str(folder / "data"), "--http", "none", "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", "-D", f"rorqual.memory={BUDGET_MB}m", "-D", "hbase.catalogjanitor.interval=2000",
                  # A line for each admin call would be most of what is read again and again; test_requests has them.
                  "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HBase's RPC as far as the drivers need it, without a client library in between: no retries that
+"""HBase's RPC as far as the drivers need it, without a client library: no retries that
 hide an error, no cache that hides a damaged block, and requests that no library would send.
 
 Cells travel inside the messages (the connection names no codec). One connection is for one thread.

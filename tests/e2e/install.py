@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make install` into a folder of its own: binary, manual pages and completions are there and work, and nothing else
-is. The server is started from there, asked, loaded and stopped.
+"""`make install` into a folder of its own: binary, manual pages and completions are installed and work, and
+nothing else is installed. The server is started from there, asked, loaded and stopped.
 """
 import os
 import pathlib

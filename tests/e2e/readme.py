@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The README's five minutes, as a reader would do them: every marked block is read from README.md and run in order.
+"""The README's five minutes, as a reader would follow them: every marked block is read from README.md and run
+in order.
 
 A comment '<!-- test: KIND -->' stands before each block. Kinds: shell (HBase's shell), file PATH (written as it is),
 run NAME (how: RUNS below). Default ports are replaced by those of the test's own servers, nothing else is changed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the drivers in this folder share: a server to test, and a report that adds up."""
+"""Shared by the drivers in this folder: a server to test, and a report that counts results."""
 import atexit
 import os
 import pathlib
@@ -15,7 +15,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
 JAVA = ROOT / "tests/java/run"
-READY = re.compile(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+), data (.+)")
+READY = re.compile(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+), (?:http (\S+), )?data (.+)")
 START_DEADLINE = 60
 STOP_DEADLINE = 120
 
@@ -69,7 +69,7 @@ class Server:
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(
                 [BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port", "0",
-                 "--rs-port", "0", *arguments],
+                 "--rs-port", "0", *(() if "--http" in arguments else ("--http", "0")), *arguments],
                 stdout=subprocess.PIPE, stderr=stderr, env=env)
         # A driver that ends by an exception of its own leaves no server behind.
         atexit.register(self.process.kill)
@@ -78,7 +78,7 @@ class Server:
         if not ready:
             self.kill()
             raise RuntimeError(f"no ready line but {line!r}; {self.tail()}")
-        self.zk, self.master, self.regionserver = ready[1], ready[2], ready[3]
+        self.zk, self.master, self.regionserver, self.http = ready[1], ready[2], ready[3], ready[4]
         # Nobody reads further lines: what the server prints later goes nowhere, and never blocks it.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Settings, addresses and signals as an operator meets them: what is listed, checked and refused, what changes without a
-restart, where a server listens, which folders it does not take. Tests of IPv6 are skipped where the machine has no ::1."""
+"""Settings, addresses and signals as an operator uses them: listing, checks and refusals, changes without a
+restart, listening addresses, refused folders. Tests of IPv6 are skipped where the machine has no ::1."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ import hbase
 from rorqual import BINARY, Server
 
 WAIT = 60  # seconds until something is certainly not going to happen
-PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0")
+PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "none")
 
 
 class Skipped(Exception):
@@ -31,7 +31,7 @@ def run(*arguments):
 
 
 def refused(data, *arguments):
-    """The one line of a server that does not start."""
+    """The single error line of a server that does not start."""
     done = run("server", "--data", data, *PORTS, *arguments)
     assert done.returncode != 0, f"it started with {arguments}"
     assert done.stdout == "" and len(done.stderr.splitlines()) == 1, done

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The official HBase shell against a server: a session whose answers a real HBase 2.6.1 has given before.
+"""The official HBase shell against a server: a session whose expected answers come from a real HBase 2.6.1.
 
     shell.py                        starts build/rorqual (or RORQUAL) on a temporary folder
     ZK=host:port shell.py           against a server that runs already

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Limits that no other test could bear: small requests, short leases, clients that wait briefly, and
+"""Limits that would make other tests fail: small requests, short leases, clients that wait briefly, and
 connections that change loops after each turn.
 
     tight.py                 starts build/rorqual (or RORQUAL) with SETTINGS and OWN

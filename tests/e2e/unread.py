@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Peers that do not read their answers cost memory that is bounded, and cost nobody else time.
+"""Peers that do not read their responses use bounded memory, and do not slow others down.
 
 A server with rorqual.memory=128m and one loop (MEMORY_MB, LOOPS) is attacked in one way after
 another, by raw connections that ask for far more than fits and read nothing, or little. While an

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Stores and a region whose versions a test makes by hand: memstore segments, snapshots and real
+/* Stores and a region whose versions are made by a test: memstore segments, snapshots and real
  * HFiles in memory, rotated, flushed and compacted when the test says so, through the real rewrite
- * scanner. They stand in for store.c and region.c (they define the functions readers call), so a
- * reader can be driven through any sequence of versions. One thread; whoever reads must be
- * suspended before a version changes.
- */
+ * scanner. They replace store.c and region.c (they define the functions that readers call), so a
+ * reader can be driven through any sequence of versions. One thread; readers must be suspended
+ * before a version changes. */
 #ifndef RQ_TESTS_MODEL_BY_HAND_H
 #define RQ_TESTS_MODEL_BY_HAND_H
 
@@ -63,12 +61,13 @@ void by_hand_clear(by_hand *w);
 void by_hand_add(by_hand *w, size_t family, const rq_cell *cell);
 /* The active segment becomes a snapshot; false when it is empty. */
 bool by_hand_rotate(by_hand *w, size_t family);
-/* Writes all snapshots to a file. What was written is appended to `written` (may be NULL). */
+/* Writes all snapshots to a file. The written cells are appended to `written` (may be NULL). */
 void by_hand_flush(by_hand *w, size_t family, uint64_t smallest_read_point, cell_set *written);
 /* Replaces `count` files from `first` on by one. */
 void by_hand_compact(by_hand *w, size_t family, size_t first, size_t count,
                      uint64_t smallest_read_point, cell_set *written);
-/* A file with the (sorted) cells as somebody else wrote it; they count as written at `seqid`. */
+/* Adds a file with the (sorted) cells, as if written elsewhere; they count as written at
+ * `seqid`. */
 void by_hand_bulk_load(by_hand *w, size_t family, const cell_set *cells, uint64_t seqid);
 /* The smallest read point any scanner may still use. */
 uint64_t by_hand_smallest_read_point(const by_hand *w);

@@ -62,7 +62,7 @@ void model_set_order(rq_cell_order order)
     meta_order = order == RQ_ORDER_META;
 }
 
-/* A row of hbase:meta, cut at its first and its last comma: table, start key, id. */
+/* Splits a row of hbase:meta at its first and its last comma: table, start key, id. */
 static void cut_meta_row(rq_slice row, rq_slice part[3])
 {
     size_t first = 0;
@@ -206,7 +206,7 @@ static bool same_column(const rq_cell *a, const rq_cell *b)
     return compare_rows(a, b) == 0 && compare_qualifiers(a, b) == 0;
 }
 
-/* Does this marker hide that put, if it may? 2: and everything older of the column. */
+/* Whether this marker hides that put. 2: also everything older in the column. */
 static int hides(const rq_cell *marker, const rq_cell *put)
 {
     if (compare_rows(marker, put) != 0) return 0;
@@ -281,7 +281,8 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_
         } else {
             count = true;
             /* HBase asks family markers first, then markers of family versions, then the column's;
-             * the first that hides the put says whether the rest of the column goes with it. */
+             * the first one that hides the put decides whether the rest of the column is hidden
+             * too. */
             static const uint8_t order[] = {RQ_TYPE_DELETE_FAMILY, RQ_TYPE_DELETE_FAMILY_VERSION,
                                             RQ_TYPE_DELETE_COLUMN, RQ_TYPE_DELETE};
             for (size_t rank = 0; rank < RQ_ARRAY_LEN(order) && keep; rank++) {
@@ -443,8 +444,8 @@ static void set_floor(model_family *f, const rq_cell *hint)
     f->has_floor = true;
 }
 
-/* The filter's word on a cell that all other rules let through. `most`: how many versions of the
- * column may be shown. */
+/* Asks the filter about a cell that all other rules let pass. `most`: how many versions of the
+ * column may be returned. */
 static verdict ask(part *p, const rq_cell *c, int most)
 {
     if (p->m->filter == NULL) return show(p, c, GO_ON);
@@ -532,8 +533,8 @@ static int by_seqid(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* NEW_VERSION_BEHAVIOR: the column's history replayed in the order of writing; is the put there in
- * the end? */
+/* NEW_VERSION_BEHAVIOR: replays the column's history in the order of writing; whether the put
+ * exists at the end. */
 static bool survives(const model_family *f, const cell_set *row, const rq_cell *put)
 {
     cell_set events = {0};
@@ -594,8 +595,8 @@ static void read_part(part *p, const cell_set *row)
             p->passed = 0;
             state = GO_ON;
         }
-        /* The empty qualifier is never passed over, as family markers lie there; unless a read
-         * names its columns and is done with it. */
+        /* The empty qualifier is never skipped, because family markers are there; unless a read
+         * names its columns and has them all. */
         if (state == COLUMN_OVER && (c->qualifier_len > 0 || (explicit_columns && !replay)))
             continue;
         if (!exists(m, f, c)) continue;

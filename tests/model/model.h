@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * HBase's rules for versions, deletes, TTL and filters, the slow and obvious way: plain arrays of
- * cells, sorted and looked through again for every question. The engine is held against it; it
- * shares no code with the engine's read path. (Filters are the real ones, as a black box that is
- * asked in the order HBase asks.)
- */
+/* HBase's rules for versions, deletes, TTL and filters in their simplest and slowest form: plain
+ * arrays of cells, sorted and searched again for every question. The engine is compared with it; it
+ * shares no code with the engine's read path. (The filters are the real ones, called as black boxes
+ * in HBase's order.) */
 #ifndef RQ_TESTS_MODEL_MODEL_H
 #define RQ_TESTS_MODEL_MODEL_H
 
@@ -79,7 +77,7 @@ void model_scan_init(model_scan *m, const rq_scan *scan, rq_filter *filter, uint
 void model_scan_add_family(model_scan *m, const rq_family_schema *schema,
                            const rq_scan_family *wanted, cell_set *cells);
 void model_scan_clear(model_scan *m);
-/* The next row that is delivered; false: there is none. `out` is emptied first. */
+/* The next row of the scan; false: there is none. Empties `out` first. */
 bool model_scan_next(model_scan *m, cell_set *out);
 
 #endif

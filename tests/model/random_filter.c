@@ -35,7 +35,7 @@ static void put_comparator(rq_buf *b, unsigned field, rq_slice value)
     rq_buf_clear(&comparator);
 }
 
-/* Of CompareType; in runs of many rows mostly EQUAL, which most rows are not. */
+/* A CompareType; in runs of many rows mostly EQUAL, so that most rows are excluded. */
 static uint64_t make_op(run *r)
 {
     return r->many_rows && chance(r, 60) ? 2 : below(r, 6);

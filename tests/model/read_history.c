@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The random history of a run: what is written, flushed, compacted and bulk-loaded, in the stores
- * and in the model, which must agree about every file. */
+/* The random history of a run: writes, flushes, compactions and bulk loads, applied to the stores
+ * and to the model, which must agree about every file. */
 #include "read_run.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ int64_t run_ts(run *r)
     return 1000 * (int64_t)(1 + below(r, 10));
 }
 
-/* Chosen by the seed itself, so that the histories of known seeds stay what they are. */
+/* Chosen by the seed alone, so that the histories of known seeds do not change. */
 static rq_block_encoding encoding_of(uint64_t seed, size_t family)
 {
     static const rq_block_encoding all[] = {RQ_ENCODING_NONE, RQ_ENCODING_PREFIX, RQ_ENCODING_DIFF,
@@ -106,8 +106,8 @@ typedef struct cell_bytes {
     uint8_t ttl[11];
 } cell_bytes;
 
-/* With NEW_VERSION_BEHAVIOR no version is written twice: HBase's rules, which the engine follows,
- * are then the model's. A marker names a version that was written, mostly. */
+/* With NEW_VERSION_BEHAVIOR no version is written twice: otherwise HBase's rules, which the engine
+ * follows, differ from the model's. A marker mostly names a version that was written. */
 static int64_t unique_ts(run *r, size_t family, uint64_t seqid, bool marker)
 {
     const cell_set *known = &r->active[family];
@@ -118,7 +118,8 @@ static int64_t unique_ts(run *r, size_t family, uint64_t seqid, bool marker)
     return 100000 * (int64_t)(1 + below(r, 10)) + (int64_t)seqid;
 }
 
-/* As clocks give them: what is written later is newer. A third of the runs, chosen by the seed. */
+/* Increasing like a clock: later writes have newer timestamps. For a third of the runs, chosen by
+ * the seed. */
 static int64_t rising_ts(uint64_t seqid)
 {
     return 1000 + (int64_t)(9000 * seqid / (seqid + 60));
@@ -176,7 +177,8 @@ void run_write(run *r, unsigned batches)
         rq_slice row = run_row(r);
         for (uint64_t n = 1 + below(r, 5); n > 0; n--) {
             add_cell(r, row, seqid);
-            /* The order of writing decides there, and the model knows it by the number alone. */
+            /* The order of writing decides in this mode, and the model knows it only by the
+             * number. */
             if (r->new_versions) seqid = ++r->seqid;
         }
     }
@@ -235,8 +237,8 @@ static void rotate(run *r, size_t f)
     cell_set_empty(&r->active[f]);
 }
 
-/* A file from elsewhere: its cells all count as written now. Everything older is flushed before, as
- * in HBase, lest a compaction that zeroes sequence ids turn the order round. */
+/* A file written elsewhere: all its cells count as written now. As in HBase, older cells are
+ * flushed first, so that a compaction that zeroes sequence ids cannot reverse the order. */
 static void bulk_load(run *r, size_t f)
 {
     rotate(r, f);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One random run of test_read_random.c: stores made by hand and what the model believes is where
+/* One random run of test_read_random.c: stores made by hand and the model of their content
  * (read_history.c writes, flushes and compacts both), and random filters (random_filter.c).
- * Everything follows from the seed.
- */
+ * Everything is derived from the seed. */
 #ifndef RQ_TEST_READ_RUN_H
 #define RQ_TEST_READ_RUN_H
 
@@ -30,7 +28,7 @@ typedef struct run {
     cell_set all[MODEL_FAMILIES_MAX]; /* all of them together */
     uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets, passed;
     /* The other kind of run: one family, more rows, mostly in one file, mostly without deletes,
-     * read through filters: what row_pass.h is for. */
+     * read through filters, to test row_pass.h. */
     bool many_rows;
     char row_names[RUN_MANY_ROWS][24];
 } run;
@@ -60,15 +58,15 @@ int64_t run_ts(run *r);
 void run_make_families(run *r);
 /* Batches of a few cells in one row each, visible at once. */
 void run_write(run *r, unsigned batches);
-/* One random change of a store's version, a flush or a compaction held against the model's; nobody
- * may stand on it. */
+/* Makes one random change of a store's version, a flush or a compaction, and compares it with the
+ * model's. REQUIRES: no reader is positioned on it. */
 void run_change_versions(run *r);
 
 /* Of a run of many rows: those to begin with. */
 void run_write_many(run *r);
 
 /* --- filters --- */
-/* As the client sends it: the class and its message, which the caller clears. */
+/* A filter as the client sends it: its class and message, which the caller frees. */
 typedef struct filter_bytes {
     const char *name;
     rq_buf pb;

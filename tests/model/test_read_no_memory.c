@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Every allocation of a read fails once: the answer is RQ_E_NO_MEMORY, never a crash, a leak or a
- * wrong row, and the region is left as it was. The malloc family is wrapped by the linker.
- */
+/* Fails each allocation of a read once: the result must be RQ_E_NO_MEMORY, never a crash, a leak or
+ * a wrong row, and the region must be unchanged. The linker wraps the malloc family. */
 #include "by_hand.h"
 
 #include "../unit/base/failing_memory.h"

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Random histories, read back: puts and all four deletes over few rows, columns and timestamps in
- * stores of one to three families with random attributes, flushed and compacted at random; gets and
- * scans with random options and filters, cut by random limits, suspended between calls, with
- * page-cache misses at random. Every flush and compaction and every row is held against the model.
+/* Random histories, read back: puts and all four kinds of deletes over few rows, columns and
+ * timestamps, in stores of one to three families with random attributes, flushed and compacted at
+ * random; gets and scans with random options and filters, cut by random limits, suspended between
+ * calls, with page-cache misses at random. Every flush, compaction and row is compared with the
+ * model.
  *
- * Some runs keep every version and marker; in those the versions of the stores change while
- * scanners stand inside rows. In the others they change only between rows, where the model looks
- * again (what a compaction drops may legally change what an old read sees, as in HBase).
+ * Some runs keep every version and marker; in those, versions of the stores change while scanners
+ * are inside rows. In the others they change only between rows, where the model reads again (a
+ * compaction may legally change what an old read sees, as in HBase).
  *
  * READ_SEED=n replays one run, READ_RUNS=n makes n. With the argument "many" the runs are of the
- * other kind (read_run.h: many_rows).
- */
+ * other kind (read_run.h: many_rows). */
 #include "read_run.h"
 #include "../seeds.h"
 
@@ -157,8 +156,8 @@ static void close_reader(run *r, reader *d)
     rq_arena_clear(&d->arena);
 }
 
-/* HBase does not open files whose times cannot matter, so filters never hear of rows that are only
- * there. Markers that reach back count from 0. */
+/* HBase does not open files that the time range excludes, so filters never see rows that are only
+ * there. Markers that cover older cells count from 0. */
 static bool is_opened(const run *r, const reader *d, size_t family, size_t file)
 {
     const rq_family_schema *schema = &r->families[family];
@@ -267,7 +266,7 @@ static bool get_without_scanner(run *r, reader *d, rq_cellblock *out)
     return answered;
 }
 
-/* The short way of a get (store/row_get.h), whose answers are those of the model too. */
+/* The fast path of a get (store/row_get.h) must give the model's answers too. */
 static void compare_short_get(run *r, reader *d)
 {
     const rq_scan *s = &d->scan;
@@ -341,8 +340,8 @@ static void compare_row(run *r, reader *d)
     run_fail(r, "row differs");
 }
 
-/* One call, repeated through RQ_E_AGAIN, suspended now and then. False: the filter failed, as the
- * model's did. */
+/* One call, repeated after RQ_E_AGAIN, suspended now and then. False: the filter failed, and so did
+ * the model's. */
 static bool call_next(run *r, reader *d, rq_scan_state *ret)
 {
     rq_scan_state state = RQ_SCAN_DONE;
@@ -398,8 +397,7 @@ static void collect(run *r, reader *d, uint32_t from_count, size_t from_len)
     rq_err rc;
     uint32_t n = from_count;
     while ((rc = rq_cellblock_next(&c, &cell, NULL)) == RQ_OK) {
-        /* What was cut may turn out to have had no more to show; then the next row comes at once.
-         */
+        /* The cut row may have had no more cells to return; then the next row comes at once. */
         if (d->got.count > 0 && !rq_cell_same_row(&d->got.items[0], &cell)) {
             if (n != from_count) run_fail(r, "two rows in one answer");
             end_row(r, d);
@@ -411,7 +409,7 @@ static void collect(run *r, reader *d, uint32_t from_count, size_t from_len)
     if (rc != RQ_E_END || n != d->out.count) run_fail(r, "the result is no cell block");
 }
 
-/* Reads one answer and checks what can be said of it. False: the scan is over. */
+/* Reads one answer and checks it as far as possible. False: the scan is over. */
 static bool read_answer(run *r, reader *d)
 {
     if (d->got.count == 0) expect_row(r, d);

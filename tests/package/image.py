@@ -84,7 +84,7 @@ class Run:
 def says_what_it_is(image):
     config = image.config
     assert config["User"].split(":")[0] not in ("", "0", "root"), config["User"]
-    assert {port.split("/")[0] for port in config["ExposedPorts"]} == {"2181", "16000", "16020"}, config
+    assert {port.split("/")[0] for port in config["ExposedPorts"]} == {"2181", "16000", "16010", "16020"}, config
     assert list(config["Volumes"]) == ["/data"] and config["StopSignal"] == "SIGTERM", config
     assert image.size < SIZE_MAX, f"{image.size} bytes"
 
@@ -109,6 +109,9 @@ def serves_and_is_healthy(image):
     assert (run.health().returncode, run.health().stdout) == (0, ""), run.health()
     run.client("create")
     run.client("check")
+    assert ", http db.example.invalid:16010, data" in run.ready, run.ready
+    page = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:16010/health/ready', timeout=60).read().decode())"
+    assert run.enter(sys.executable, "-c", page).stdout.strip() == "ready"
     status = pathlib.Path(f"/proc/{run.pid}/status").read_text()
     assert "\nNSpid:\t" in status and status.split("\nNSpid:\t")[1].split("\n")[0].split()[-1] == "1", status
     code, out, err = run.stop()

@@ -163,6 +163,9 @@ def installs_and_starts(c, first, _second):
     c.install(first)
     c.wait_active()
     assert re.match(r"127.0.0.1:2181 answers", c.run("rorqual", "ping"))
+    page = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:16010/health/ready', timeout=60).read().decode())"
+    ready = subprocess.run(["nsenter", "-t", str(c.leader), "-n", sys.executable, "-c", page], capture_output=True, text=True, timeout=120, check=False)
+    assert ready.stdout.strip() == "ready", ready
     status = c.run("systemctl", "status", "--no-pager", "rorqual")
     assert 'Status: "zookeeper 127.0.0.1:2181' in status, status
 

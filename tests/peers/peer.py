@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real HBase for Python drivers, and drivers that leave nothing behind.
+"""A real HBase for Python drivers, and clean-up when a driver ends.
 
 HBase runs in a session of nobody's: whoever started it has to stop it. orderly() lets SIGTERM, SIGHUP and SIGINT end a driver as
 an exception does, so that its `finally` and `with` have their turn; tests/e2e/endings.py checks it.

@@ -24,7 +24,7 @@ static bool is_excused(const history *h)
     return h->faults || rq_sim_is_cut(h->sim);
 }
 
-/* What a full disk may do: a client that sees it comes back with the same op. */
+/* Whether a full disk may cause this error: clients retry the same op after it. */
 static bool is_refusal(history *h, rq_err rc, const rq_error *why)
 {
     if (!h->full || rc != RQ_E_REGION_TOO_BUSY || strstr(why->message, "space") == NULL)
@@ -187,7 +187,7 @@ typedef struct batch {
     unsigned reopens; /* when it was given to the writer */
 } batch;
 
-/* It was gathered for a region that was closed before it could be handed over. */
+/* It was collected for a region that closed before it was submitted. */
 static bool came_late(const batch *b, rq_err rc)
 {
     return rc == RQ_E_NOT_SERVING_REGION && b->reopens != b->history->reopens;
@@ -354,8 +354,8 @@ static void clean_mob(history *h)
     if (rc != RQ_OK && !is_excused(h)) note_fault(h, "clean", why.message);
 }
 
-/* The region closes and opens again while the engine goes on; with `abort` its memstore is lost and
- * comes back from the log. */
+/* Closes and reopens the region while the engine runs; with `abort` its memstore is lost and
+ * restored from the log. */
 static void reopen(history *h, bool abort)
 {
     rq_error why = {0};
@@ -516,7 +516,8 @@ static void check_row(history *h, unsigned i)
     if (k > r->issued) note_fault(h, "invented", detail);
 }
 
-/* The client did not get the answer of an increment that was acknowledged long ago. */
+/* Retries an increment that was acknowledged long ago, as if the client had not received the
+ * answer. */
 static void repeat_old(history *h, unsigned i)
 {
     char row[8];

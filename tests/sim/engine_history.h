@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A random history of a region on the simulated environment, and what must be true of it after any
- * power cut.
+/* A random history of a region in the simulated environment, and the conditions that must hold
+ * after any power cut.
  *
  * Writes. Op k of row r writes k as the value of a:v and b:v with timestamp k, and puts or deletes
- * a:x, as one put over two families or as RowMutations, alone or in a batch, waited for or many in
- * flight. So a row's state names the op that made it, and a torn op shows as two families that
- * disagree. Counters are incremented one at a time under a nonce.
+ * a:x; as one put over two families or as RowMutations, alone or in a batch, waited for or with
+ * many in flight. So a row's state identifies the op that made it, and in a torn op the two
+ * families disagree. Counters are incremented one at a time, with a nonce.
  *
- * After a restart, for each row the op seen is one that was issued, not older than the newest
- * acknowledged, and whole; a counter is what was acknowledged, plus the increment in flight or not;
- * retried with its nonce it has counted exactly once, and so has one that was acknowledged.
- */
+ * After a restart, the op seen in each row was issued, is at least as new as the newest
+ * acknowledged one, and is complete. A counter has the value of all acknowledged increments, with
+ * or without the one in flight; after a retry with its nonce each increment is counted exactly
+ * once, also one that was acknowledged. */
 #ifndef RQ_TESTS_SIM_ENGINE_HISTORY_H
 #define RQ_TESTS_SIM_ENGINE_HISTORY_H
 
@@ -61,11 +60,11 @@ typedef struct history {
 } history;
 
 void history_init(history *h, rq_sim *sim, uint64_t seed);
-/* Right after init: values of b and those of two and more digits of a go to MOB files. What the
- * cleaner archives is thrown away at once, so that a file somebody needs would be missed. */
+/* Call right after init: values of b, and those of two or more digits of a, go to MOB files. Files
+ * that the cleaner archives are deleted at once, so that a missing one would be noticed. */
 void history_make_mob(history *h);
 void history_clear(history *h);
-/* False: could not be opened (a fault is noted when neither cut nor failing calls explain it). */
+/* False: it could not be opened (this is a fault, unless a cut or failing calls explain it). */
 bool history_open(history *h);
 /* Up to `count` random steps; ends early when the power is cut. */
 void history_steps(history *h, unsigned count);
@@ -74,7 +73,7 @@ void history_close(history *h, bool clean);
 /* Each cell that the scan finds in the region is handed to `take`. */
 rq_err history_scan(history *h, const rq_scan *scan, void (*take)(void *ctx, const rq_cell *c),
                     void *ctx, rq_error *why);
-/* Compares what is there with what must be. Writes: retries increments in flight. */
+/* Compares the actual state with the expected one. Writes: retries increments in flight. */
 void history_check(history *h);
 
 #endif

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Bulk loads under power cuts and failing calls: at every file call of some histories, at random
- * ones of many. Between other writes, loads of three files over two families are made; afterwards
- * each is there whole or not at all, whole if it was acknowledged, and the sources of one that is
- * not there are where they were. All the rest of the history holds as without loads
- * (engine_history.h).
+/* Bulk loads under power cuts and failing calls: at every file call of some histories, at random
+ * calls of many. Between other writes, loads of three files over two families are made. Afterwards
+ * each load is complete or absent, complete if it was acknowledged, and the sources of an absent
+ * one are still in place. Everything else in the history holds as without loads (engine_history.h).
  *
- * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th
- * file call.
- */
+ * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cuts at its k-th
+ * file call. */
 #include "engine_history.h"
 #include "../seeds.h"
 

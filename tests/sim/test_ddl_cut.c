@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The power goes at every single file call of a script of changes to the catalog. After each cut
- * the catalog is opened again, and it must be exactly as it was after the last change that was
- * acknowledged, or as it is after the one that was being made: never between. Folders, meta,
- * descriptors and the view must agree, rows acknowledged before must be there, and the rest of the
- * script must go through.
+/* Cuts the power at every file call of a script of catalog changes. After each cut the catalog is
+ * reopened, and must be as it was after the last acknowledged change, or as after the one in
+ * progress: never in between. Folders, meta, descriptors and the view must agree, rows acknowledged
+ * before must exist, and the rest of the script must succeed.
  *
- * Two programs: one of tables, namespaces and families, one of regions that are split and merged.
+ * Two programs: one with tables, namespaces and families, one with splits and merges of regions.
  *
- * Each run takes every STRIDE-th call (default 9; 1: all of them), from a random first one.
- * SEEDS=n runs n seeds instead of one; SEED=s says which is the first, CUT=k cuts there alone.
- */
+ * Each run takes every STRIDE-th call (default 9; 1: all of them), starting with a random one.
+ * SEEDS=n runs n seeds instead of one; SEED=s is the first, CUT=k cuts only there. */
 #include "world.h"
 
 #include "catalog/fsck.h"
@@ -33,7 +30,7 @@ typedef struct change {
     }
 #define STEPS RQ_ARRAY_LEN(script)
 
-/* Rows that must be there after `done` changes, where their table can be read. */
+/* Rows that must exist after `done` changes, if their table can be read. */
 typedef struct row {
     const char *table, *row, *family;
     size_t from, to; /* there after the changes [from, to) */
@@ -137,7 +134,7 @@ typedef struct reference {
     uint64_t calls;
 } reference;
 
-/* Region names carry the time of their making, which a restart shifts: they are left out. */
+/* Region names contain the time of their creation, which a restart changes: they are left out. */
 static char *described(world *w)
 {
     char *text = world_describe(w);
@@ -219,7 +216,8 @@ static void check_rows(world *w, size_t done, verdict *v)
         if (rc == RQ_E_NOT_SERVING_REGION) continue; /* disabled at this point */
         if (rc != RQ_OK) wrong(v, "row %s of %s: %s", rows[i].row, rows[i].table, rq_err_name(rc));
     }
-    /* And none twice, or of nowhere: each row was written at most once since the last truncate. */
+    /* No row may appear twice or unexpectedly: each was written at most once since the last
+     * truncate. */
     char *all = world_rows(w, "t");
     for (char *at = all; *at != '\0'; at = strchr(at, ' ') + 1)
         if (at > all && at[-2] >= at[0]) wrong(v, "rows, region by region: %s", all);
@@ -310,8 +308,8 @@ static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const refere
     world_clear(&w);
 }
 
-/* One call fails, once. Whoever asked is told, or never notices; a change that was refused is made
- * again; in the end everything is as if nothing had happened. */
+/* One call fails once. The caller gets an error, or never notices; a refused change is repeated; in
+ * the end everything is as without the failure. */
 static void fail_once(uint64_t seed, uint64_t call, rq_err error, const reference *ref, verdict *v)
 {
     *v = (verdict){.seed = seed, .cut = call, .good = true};
@@ -334,7 +332,7 @@ static void fail_once(uint64_t seed, uint64_t call, rq_err error, const referenc
     if (v->good) check_state(&w, ref, v, &is_new);
     if (v->good) check_agreement(&w, "at the end", v);
     if (v->good && world_close(&w, true) != RQ_OK) {
-        /* The call that failed was one of the stop's: then the log has what is missing. */
+        /* The failed call belonged to the stop: then the log has the missing data. */
         if (rq_sim_calls(w.sim) < call) wrong(v, "clean stop: %s", w.why.message);
     }
     if (v->good && world_open(&w) != RQ_OK) wrong(v, "not opened again: %s", w.why.message);
@@ -342,7 +340,7 @@ static void fail_once(uint64_t seed, uint64_t call, rq_err error, const referenc
     world_clear(&w);
 }
 
-/* Cuts at every STRIDE-th call of each seed; returns how many went wrong, and the first. */
+/* Cuts at every STRIDE-th call of each seed; returns the number of failures, and the first one. */
 static size_t cut_all(uint64_t stride, bool ignore_sync, verdict *first)
 {
     uint64_t seed = unit_seed(), last = seed + seeds_number("SEEDS", 1),

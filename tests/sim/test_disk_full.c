@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A disk that is full now and then, in one life of a server: while a random history runs
- * (engine_history.h), what the disk may hold is taken away and given back at random moments, in the
- * middle of writes, flushes, compactions and log rolls. Writes may be refused, with
- * RegionTooBusyException that says why; reads go on; with space again everything goes on without a
- * restart, nothing acknowledged is lost, and no half of a file stays.
+/* A disk that is full at times, in one life of a server: during a random history (engine_history.h)
+ * the disk's capacity is reduced and restored at random moments, in the middle of writes, flushes,
+ * compactions and log rolls. Writes may be refused, with a RegionTooBusyException that gives the
+ * reason; reads continue; with space again everything continues without a restart, no acknowledged
+ * write is lost, and no partial file stays.
  *
- * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one.
- */
+ * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one. */
 #include "engine_history.h"
 #include "store/store.h"
 #include "../seeds.h"
@@ -104,8 +102,7 @@ static void take_fault(outcome *o, const history *h, const char *when)
     snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
 }
 
-/* Files of a family's folder that the region does not know: nothing removes them before it closes.
- */
+/* Files in a family's folder that the region does not know; they stay until it closes. */
 static unsigned count_files(history *h, const char *family)
 {
     rq_arena arena = {0};
@@ -153,7 +150,7 @@ static outcome run_once(uint64_t seed)
         history_check(&h);
         take_fault(&o, &h, "checked with space again");
     }
-    /* What failed is tried again without being asked, and no part of a file stays behind. */
+    /* Failed work is repeated automatically, and no partial file stays behind. */
     rq_sim_advance(sim, 300 * SECOND);
     rq_region_load load;
     rq_region_get_load(h.region, &load);
@@ -192,8 +189,7 @@ static void a_disk_that_is_full_now_and_then_is_survived(void **state)
 
 /* --- killed on a full disk -------------------------------------------------------------------- */
 
-/* Whoever died left the log, the manifests, and parts of files where there was no space for more.
- */
+/* The dead process left the log, the manifests, and partial files that did not fit. */
 static void die(history *h, bool power)
 {
     if (!rq_sim_is_cut(h->sim)) rq_sim_cut_now(h->sim);
@@ -205,7 +201,7 @@ static void die(history *h, bool power)
         rq_sim_restart_process(h->sim);
 }
 
-/* Starts with no space at all, now and then killed once more before it has opened. */
+/* Starts without any space; at times it is killed again before it has opened. */
 static void start_when_full(history *h, outcome *o)
 {
     for (unsigned again = (unsigned)(rq_sim_random(h->sim) % 3); o->good && again > 0; again--) {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A manifest's swap that fails, and cannot be undone either because the disk goes on failing:
- * behind a power cut the manifest may be the former or the one that failed, so the files of both
- * must be there still, whatever else was done in between.
+/* A swap of a manifest that fails, and cannot be undone either because the disk keeps failing.
+ * After a power cut the manifest may be the former or the failed one, so the files of both must
+ * still exist, whatever was done in between.
  *
- * Some neighbouring file calls fail at each place of a flush and a compaction; then the region goes
- * on, or the process dies, and then the power goes. Every acknowledged row is there afterwards.
- * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
- */
+ * Some adjacent file calls fail at each position of a flush and a compaction; then the region
+ * continues, or the process dies, and then the power fails. Every acknowledged row must exist
+ * afterwards. RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one. */
 #include "fixture.h"
 
 #include "../seeds.h"

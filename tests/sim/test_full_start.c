@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A server that dies on a full disk, in the middle of a change of the catalog or without one, and
- * is started while the disk is still full: it starts, serves reads, refuses writes with the reason,
- * and goes on by itself when there is space, the change included. Now and then it dies once more
- * while it starts.
+/* A server that dies on a full disk, during a change of the catalog or not, and is restarted while
+ * the disk is still full: it starts, serves reads, refuses writes with the reason, and continues by
+ * itself when there is space, including the change. At times it dies once more while it starts.
  *
- * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one.
- */
+ * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one. */
 #include "world.h"
 
 #include "../seeds.h"
@@ -192,8 +189,8 @@ static unsigned readable(world *w)
     return count;
 }
 
-/* The server was given less memory since. What does not fit, and cannot be flushed, stays closed
- * until it can. */
+/* The server has less memory than before. A region that does not fit, and cannot be flushed, stays
+ * closed until it can be opened. */
 static void the_log_of_a_full_disk_may_hold_more_than_memory(void **state)
 {
     (void)state;

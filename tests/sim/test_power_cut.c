@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Power cuts and failing calls in the engine: at every file call of some histories, at random ones
- * of many. After each restart acknowledged writes are there whole, others whole or not at all, and
- * counters exact (engine_history.h). With sync switched off the same test must fail, else it proves
- * nothing.
+/* Power cuts and failing calls in the engine: at every file call of some histories, at random calls
+ * of many. After each restart acknowledged writes are complete, others complete or absent, and
+ * counters exact (engine_history.h). With sync switched off the same test must fail, otherwise it
+ * would prove nothing.
  *
- * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th
- * file call.
- */
+ * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cuts at its k-th
+ * file call. */
 #include "engine_history.h"
 #include "../seeds.h"
 
@@ -48,7 +46,7 @@ static void take_fault(outcome *o, const history *h, const char *when)
     snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
 }
 
-/* One history with the power cut at call k (0: never), perhaps once more while it recovers, then
+/* One history with a power cut at call k (0: none), perhaps another one during recovery, then
  * checked, stopped cleanly, and checked again. */
 static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
 {
@@ -127,8 +125,8 @@ static void without_sync_the_same_test_fails(void **state)
     assert_true(failed > 10);
 }
 
-/* Each vfs call of a history fails once: nothing acknowledged is lost, nothing is torn, and after a
- * restart all goes on. */
+/* Each file call of a history fails once: no acknowledged write is lost, none is torn, and after a
+ * restart everything works. */
 static outcome fail_once(uint64_t seed, uint64_t k, rq_err rc)
 {
     outcome o = {.good = true};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory and disk run short: writes slow down, wait, and only then are refused with HBase's
- * exception; nothing dies, nothing acknowledged is lost, and with room again all goes on.
- */
+/* Memory and disk run short: writes slow down, then wait, and only then are refused with HBase's
+ * exception; the server survives, no acknowledged write is lost, and with room again everything
+ * continues. */
 #include "engine_history.h"
 #include "region/region_scanner.h"
 
@@ -120,7 +119,7 @@ static unsigned count_rows(world *w)
     return count;
 }
 
-/* Sends `count` puts, many in flight, and runs until all are answered. Returns the highest memstore
+/* Sends `count` puts, many in flight, and runs until all are answered. Returns the largest memstore
  * size seen. */
 static uint64_t flood(world *w, unsigned first, unsigned count, unsigned *failed)
 {
@@ -172,8 +171,8 @@ static void the_global_ceiling_holds_below_the_regions(void **state)
     assert_int_equal(count_rows(w), 6000);
 }
 
-/* Memory is free when the last reader has let go, not when a flush has ended; and writes that wait
- * for it go on though no loop comes to the end of a section: all that are left wait, too. */
+/* Memory is free when the last reader has released it, not when a flush has ended; and held writes
+ * continue although no loop leaves a section: all remaining clients wait too. */
 static void what_was_flushed_counts_as_long_as_it_is_read(void **state)
 {
     world *w = *state;
@@ -278,7 +277,7 @@ static rq_err flush_all(world *w)
     return rq_region_flush(w->h.region, (rq_slice){0}, NULL, NULL);
 }
 
-/* Three files that nothing compacts by itself, 2 MB in each and as much in the memstore. */
+/* Three files that are not compacted automatically, with 2 MB each, and as much in the memstore. */
 static void open_with_three_files(world *w)
 {
     unsigned failed;
@@ -365,8 +364,8 @@ static void a_running_compaction_gives_its_space_to_a_flush(void **state)
     assert_int_equal(count_rows(w), 4000);
 }
 
-/* A fifth of the log's limit, more than the eighth from which on those with little to flush are
- * asked. */
+/* A fifth of the log's limit: more than an eighth, where regions with little to flush are asked to
+ * flush. */
 static uint64_t flushes_of_400_kb(world *w, const char *flush_size)
 {
     unsigned failed;

@@ -176,7 +176,8 @@ def cut_anywhere(server, address, rng):
 
 
 def huge_lengths(server, address, rng):
-    """Hundreds of frames announced and not sent: memory must follow the bytes, not the promises."""
+    """Hundreds of frames announced and not sent: memory must depend on the bytes received, not on announced
+    lengths."""
     del rng
     held = []
     for announced in (LIMIT, 1 << 28, (1 << 31) - 1, (1 << 32) - 1):

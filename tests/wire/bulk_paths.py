@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""BulkLoadHFile with paths that are not a client's to give: FIFOs, devices, foreign files, symbolic links, hard
+"""BulkLoadHFile with paths that a client must not use: FIFOs, devices, foreign files, symbolic links, hard
 links, other servers' files; and the folders of rorqual.bulkload.folders, from which loads go on working.
 
 The store files that are loaded are the server's own: flushed by one table and copied.

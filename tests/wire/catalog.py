@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the catalog that cannot be carried out, and what any client may write into hbase:meta.
-
-The first are refused before anything is closed, and hold up nothing: not the table, not a stop. The
-second costs no more than its own row, at the next start as well.
+"""Catalog changes that cannot be executed, and garbage that any client may write into hbase:meta. The former
+are refused before any region is closed, and block nothing: neither the table nor a stop. The latter affects
+only its own row, also at the next start.
 """
 import hashlib
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed cell blocks, large and hostile: both directions give the same cells as without, and who
-asks for slow compression holds up nobody else. One loop, rorqual.memory=128m.
+"""Compressed cell blocks, large and hostile: in both directions the cells are the same as without compression,
+and clients that use slow compression do not delay others. One loop, rorqual.memory=128m.
 """
 import bz2
 import os

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a server does with its data folder: who may see it, that only one uses it whatever happens to the lock file,
-and that what is no regular file there is named and never waited for. And what it says of settings and addresses that
-leave it open."""
+"""A server and its data folder: permissions, exclusive use whatever happens to the lock file, and non-regular
+files, which must be reported and never block. And its warnings about settings and addresses that expose it."""
 import os
 import pathlib
 import select
@@ -30,7 +29,7 @@ def stop(server):
 
 
 def refused(folder, data, *arguments):
-    """What a server that does not start says."""
+    """The output of a server that does not start."""
     try:
         server = start(folder, data, *arguments, name="refused-log")
     except RuntimeError:
@@ -207,7 +206,7 @@ def replaced_by(path, kind):
 def ends_and_names(folder, data, path):
     """A start: it serves, or says what is wrong. Nothing else, and no waiting."""
     with open(folder / "one-log", "wb") as log:
-        process = subprocess.Popen([rorqual.BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port",
+        process = subprocess.Popen([rorqual.BINARY, "server", "--data", str(data), "--http", "none", "--zk-port", "0", "--master-port",
                                     "0", "--rs-port", "0"], stdout=subprocess.PIPE, stderr=log)
     try:
         assert select.select([process.stdout], [], [], LIMIT)[0], f"{path}: the start waits"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that hurt a server once, found by the fuzzer over the wire (fuzz/wire): what any client can send must neither
-stop the server, nor hold its loops, nor keep it from starting again."""
+"""Requests that once harmed a server, found by the fuzzer over the wire (fuzz/wire): no request may stop the
+server, block its loops, or prevent its next start."""
 import os
 import pathlib
 import socket
@@ -99,7 +99,7 @@ def peer_that_reads_late(server, restart):
 
 
 def patterns_of_table_names(server, restart):
-    """A regular expression that is never done must hold nobody, and be refused."""
+    """A regular expression that never ends must not delay others, and must be refused."""
     del restart
     client = hbase.Client(server)
     table(client, "a" * 200)

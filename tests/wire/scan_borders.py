@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of a scan's answers where a region ends.
+"""The form of a scan's answers at the end of a region.
 
 A client from 2.0 on gets no answer that completes a result and also ends a region behind which its
 scan goes on: AsyncTableResultScanner can lose its wake-up there and wait for ever. One more answer,
-empty, ends the region. Every other end is told with the last results.
+empty, ends the region. Every other end is reported with the last results.
 """
 import pathlib
 import sys
@@ -160,7 +160,7 @@ def a_pending_partial_result_is_completed_first(s):
 
 
 def a_row_that_ends_as_a_partial_result_counts_for_the_limit(s):
-    """Else the client, which counts it, goes on with a limit of zero: none."""
+    """Otherwise the client, which counts it, continues with a limit of zero, which means none."""
     first, limit = number(9, 1) + column_prefix(b"a"), number(11, ROWS)
     expect(s.walk(0, rows_and(first, ROWS) + limit, number(4, ROWS) + number(11, 1)),
            held(ROWS, 1), (0, 0, 0, 0))

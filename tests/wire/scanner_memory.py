@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of open scanners: it is bounded, whoever opens them; those of others stay; a connection
-that closes leaves nothing behind.
+"""The memory of open scanners is bounded, whoever opens them; other clients' scanners stay; a closed connection
+leaves none behind.
 
 The server has rorqual.memory=128m, and scanners a quarter of it. Its resident size is told of each
 flood, and may not pass the budget by more than 30 percent.

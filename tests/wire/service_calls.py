@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of coprocessor endpoints inside a Multi, requests to endpoints that no client would send, and
-a region that is closed and opened by hand.
+"""Calls of coprocessor endpoints inside a Multi, requests to endpoints that no client would send, and a region
+closed and opened by hand.
 
 hbase:meta is the table: HBase gives it MultiRowMutationEndpoint. The Java client names services in a
 Multi with their package, under which neither HBase nor we know ours, so the calls are put together

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Canaries of the poisoning (base/asan.h): each argument is one access outside of a piece that one
- * of the project's own allocators gave, and must end the program under AddressSanitizer. "none"
- * does all that the others do but the access, and must pass.
- */
+/* Canaries of the poisoning (base/asan.h): each argument is one access outside of an allocation
+ * from one of the project's own allocators, and must end the program under AddressSanitizer. "none"
+ * does the same without the access, and must pass. */
 #include "base/arena.h"
 #include "base/buf.h"
 #include "hfile/slab.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every operation of base/simd.h on two vectors, as bytes: once by the machine's form
- * (test_simd.c), once by plain C (simd_plain.c). */
+/* Every operation of base/simd.h on two vectors, as bytes: once with the machine's implementation
+ * (test_simd.c), once with plain C (simd_plain.c). */
 #ifndef RQ_TESTS_SIMD_FORMS_H
 #define RQ_TESTS_SIMD_FORMS_H
 

@@ -26,7 +26,7 @@ static void vlong_reads_back_what_it_wrote(void **state)
     }
 }
 
-/* Values whose bytes Hadoop's WritableUtils documents or that stand at a border of its form. */
+/* Values whose bytes are documented in Hadoop's WritableUtils, or at a limit of the format. */
 static void vlong_is_hadoops_form(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static int varint_by_definition(const uint8_t *bytes, size_t len, uint64_t *ret)
     return -1;
 }
 
-/* Also of more bytes than needed, cut short, too large, and with others behind. */
+/* Also with more bytes than needed, truncated, too large, and with other bytes behind. */
 static void varint_of_any_bytes_is_what_its_definition_says(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@ static void blocked_run(rq_task *task)
     pthread_sigmask(SIG_SETMASK, NULL, &b->mask);
 }
 
-/* A blocked SIGSEGV ends the process before a sanitizer or a debugger hears of it. */
+/* If SIGSEGV is blocked, the process ends before a sanitizer or debugger learns of it. */
 static void threads_leave_signals_to_others_but_those_of_their_own_faults(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine's form of base/simd.h against the plain one, and that against arithmetic. */
+/* Compares the machine's implementation of base/simd.h with the plain one, and that with
+ * arithmetic. */
 #include "simd_forms.h"
 
 #include "base/random.h"

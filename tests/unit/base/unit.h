@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmocka with the headers it wants in front of it, and the seed of a random test: SEED or the
- * clock, printed so that a failure replays. */
+/* Includes cmocka with the headers it needs before it, and gives random tests their seed: SEED or
+ * the clock, printed so that a failure can be replayed. */
 #ifndef RQ_TESTS_UNIT_H
 #define RQ_TESTS_UNIT_H
 

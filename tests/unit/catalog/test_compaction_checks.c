@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a descriptor may say about compaction: HBase's sanity checks in its words, and the classes
- * that are served. */
+/* Compaction attributes of a descriptor: HBase's sanity checks with its texts, and the supported
+ * classes. */
 #include "catalog/descriptor.h"
 #include "fixture.h"
 

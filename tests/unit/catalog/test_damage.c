@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A start that finds something wrong: what clients wrote into the system tables, descriptors that
- * cannot be read, rows of meta that are gone, calls that fail. What is sound is served, nothing is
- * lost, and what was only a failing call is made good.
- */
+/* A start that finds problems: garbage that clients wrote into the system tables, unreadable
+ * descriptors, missing rows of meta, failing calls. Intact tables are served, no data is lost, and
+ * a problem caused only by a failing call is repaired. */
 #include "world.h"
 
 #include "catalog/tableinfo.h"
@@ -181,7 +179,7 @@ static void a_damaged_descriptor_closes_its_table_alone(void **state)
 }
 
 /* One call of a start fails. The start may be refused; a region that could not be opened is opened
- * by itself; a table whose descriptor could not be read comes back with the next start. */
+ * later by itself; a table whose descriptor could not be read comes back with the next start. */
 static void a_call_that_fails_at_start_is_made_good(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each change by example: what it does, what survives a restart, and every refusal with the error
- * HBase gives. */
+/* Each change by example: its effect, its effect after a restart, and every refusal with HBase's
+ * error. */
 #include "world.h"
 
 static world *setup(void)
@@ -219,7 +219,7 @@ static void families_are_added_changed_and_removed(void **state)
     teardown(w);
 }
 
-/* The log may hold the removed family's edits for as long as its segment is kept. */
+/* The log may have the removed family's edits as long as its segment is kept. */
 static void a_family_removed_and_added_again_is_empty_after_crashes_too(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void twin_answered(rq_ddl *d)
     RQ_CONTAINER_OF(d, twin, ddl)->answered = true;
 }
 
-/* The second must not hear of success while the first's record may still fail. */
+/* The second call must not get a success while the first one's record may still fail. */
 static void a_nonce_comes_twice_while_its_record_is_written(void **state)
 {
     (void)state;
@@ -454,12 +454,12 @@ static void a_region_is_closed_and_opened_by_hand(void **state)
         OK(world_family(w, RQ_DDL_ASSIGN_REGION, "t", name));
         OK(world_get(w, "t", "x", "f"));
     }
-    /* A start opens every region of an enabled table, after a crash as well. */
+    /* A start opens every region of an enabled table, also after a crash. */
     OK(world_family(w, RQ_DDL_UNASSIGN_REGION, "t", name));
     OK(world_close(w, false));
     OK(world_open(w));
     OK(world_get(w, "t", "x", "f"));
-    /* A disabled table's are left alone; one that is closed does not stand in the way. */
+    /* A disabled table's regions are left alone; a closed one does not prevent it. */
     OK(world_family(w, RQ_DDL_UNASSIGN_REGION, "t", name));
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
     assert_int_equal(world_family(w, RQ_DDL_ASSIGN_REGION, "t", name), RQ_E_DO_NOT_RETRY);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a look through a folder tells: nothing of a healthy one, however it was left, and the place
- * of whatever is missing. Flipped bits are tests/e2e/fsck.py's. */
+/* The findings of fsck: none in a healthy folder, however the server ended, and the place of
+ * everything that is missing. tests/e2e/fsck.py tests flipped bits. */
 #include "world.h"
 
 #include "catalog/fsck.h"
@@ -55,7 +55,7 @@ static void problem(world *w, const char *part)
     if (strstr(t.first, part) == NULL) fail_msg("\"%s\" says nothing of %s", t.first, part);
 }
 
-/* Of the table, data/default/t: the first file of any region whose name is that long. */
+/* The first file of any region of table t (data/default/t) whose name has that length. */
 static char *find_file(world *w, rq_arena *a, size_t name_len)
 {
     rq_dir_entry *regions, *files;
@@ -161,7 +161,7 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     assert_int_equal(count, 2); /* of two regions */
     char *path = rq_arena_printf(&a, "%s/%s", dir, files[0].name);
     rq_stat st;
-    /* What a crash leaves between a value's file and the store file that was to name it. */
+    /* Left by a crash between writing a MOB file and the store file that was to refer to it. */
     rq_fsck_totals totals;
     size_t notes = look(&w, &totals).notes;
     char *stray =

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What clients can write into hbase:meta and hbase:namespace. None of it may stop a start, or cost
- * more than its own row: each case writes its garbage, and then the sound tables are served, over
- * restarts, and changes of the catalog go on.
+/* Garbage that clients can write into hbase:meta and hbase:namespace. It must not prevent a start,
+ * or affect more than its own row: each case writes its garbage, then the intact tables must be
+ * served, over restarts, and catalog changes must work.
  *
- * The garbage is written without the checks of a client's write, as a folder may hold it from an
- * older version or from a bulk load; what clients are refused is a test of its own.
- */
+ * The garbage is written without the checks of a client's write, because a folder may have it from
+ * an older version or a bulk load; another test checks what clients are refused. */
 #include "world.h"
 
 #include <unistd.h>
@@ -80,7 +78,7 @@ static void restart(world *w, bool clean)
     if (!world_settle(w)) fail_msg("a procedure never ends");
 }
 
-/* The sound tables are served, and changes go on: of them, and new ones. */
+/* The intact tables are served, and they and new ones can be changed. */
 static void expect_service(world *w)
 {
     if (world_get(w, "n:t", "a", "f") != RQ_OK) fail_msg("n:t: %s", w->why.message);
@@ -120,7 +118,7 @@ static void count_problem(void *ctx, rq_finding level, const char *where, const 
     if (ctx != NULL && strstr(text, ctx) != NULL) problems += 1000000;
 }
 
-/* What a look through the stopped folder finds; `name`: the text that must be among it. */
+/* The stopped folder's findings must include the text `name`. */
 static void expect_named(world *w, const char *name)
 {
     rq_fsck_totals totals;
@@ -157,7 +155,7 @@ static void puts_near_the_end_of_time(void **state)
     }
 }
 
-/* What they hide is dropped by the next flush: they cost their row, and nothing else. */
+/* The rows they hide are dropped by the next flush; nothing else is affected. */
 static void markers_at_the_end_of_time_cost_their_row(void **state)
 {
     (void)state;
@@ -405,7 +403,7 @@ static void copy_info(world *w, const char *table, const char *at, rq_arena *a, 
     rq_epoch_unpin(w->env->epoch, &m);
 }
 
-/* The janitor archives parents. A region that is served is none, whatever its row says. */
+/* The janitor archives parents. A region that is served is not one, whatever its row says. */
 static void a_region_that_is_served_is_not_archived(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A region's name is its row in hbase:meta: a change whose regions' names would exceed the limit of
- * rows is refused before anything is closed, and a region that grows is not split there. */
+/* A region's name is its row key in hbase:meta: a change that would create a name above the limit
+ * of row keys is refused before any region is closed, and a growing region is not split there. */
 #include "world.h"
 
 #include <unistd.h>
@@ -31,7 +31,8 @@ static void expect_untouched(world *w, const char *before)
     assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
 }
 
-/* The longest start key whose region's name is a row: table, id of 13 digits, encoded name. */
+/* The longest start key with which a region's name is a valid row key: table, id of 13 digits,
+ * encoded name. */
 #define LONGEST (RQ_ROW_LEN_MAX - 1 - 1 - 1 - 13 - 1 - 32 - 1)
 
 static void a_split_is_refused_before_the_region_closes(void **state)
@@ -51,7 +52,7 @@ static void a_split_is_refused_before_the_region_closes(void **state)
     }
     free(before);
     assert_int_equal(world_split_at(&w, "t", "a", rq_slice_of(long_key(), LONGEST)), RQ_OK);
-    /* What has such a name can be split, merged and truncated like any other. */
+    /* A region with such a name can be split, merged and truncated like any other. */
     assert_int_equal(world_split(&w, "t", "kz", "z"), RQ_OK);
     assert_int_equal(world_compact(&w, "t"), RQ_OK);
     assert_int_equal(world_clean(&w, "t"), RQ_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MOB families through the changes of a catalog: what is dropped goes to the archive, what regions
- * made of others still refer to stays. */
+/* MOB families and catalog changes: MOB files of dropped tables and families are archived, those
+ * that other regions still refer to stay. */
 #include "world.h"
 
 #include "region/mob_cleaner.h"
@@ -217,7 +217,7 @@ static rq_err link_once(rq_vfs *v, const char *from, const char *to, rq_error *w
     return plain_link(v, from, to, why);
 }
 
-/* The janitor's round ends when one of the parent's two files is in the archive. */
+/* The janitor's round is interrupted when one of the parent's two files is in the archive. */
 static void split_and_clear_half(world *w)
 {
     assert_int_equal(world_split(w, "t", "a", "m"), RQ_OK);

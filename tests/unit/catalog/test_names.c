@@ -64,7 +64,8 @@ static void the_rest_is_refused_with_hbases_words(void **state)
     illegal("😀", "Illegal character code:55357, <?> at 0." QUALIFIER "😀");
 }
 
-/* A name cut anywhere, or with any byte in it, is judged without reading beyond it. */
+/* A name truncated anywhere, or with any byte changed, is checked without reading beyond its
+ * end. */
 static void any_bytes_are_judged(void **state)
 {
     (void)state;

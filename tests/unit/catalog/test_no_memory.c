@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Each allocation of a history of changes fails once: a change may be refused, but then it left
- * nothing behind; one that was done is whole; and the catalog agrees with meta and the disk, at
+/* Fails each allocation of a history of changes once: a change may be refused, but then it leaves
+ * nothing behind; a successful one is complete; and the catalog agrees with meta and the disk, at
  * once and after a restart.
  *
- * Everything runs on this thread (the simulated environment), so a number names an allocation.
- * STRIDE=n tries every n-th (from a drawn beginning), 1 all of them; AT=n that one alone.
- */
+ * Everything runs on this thread (the simulated environment), so a number identifies an allocation.
+ * STRIDE=n tries every n-th (from a random first one), 1 all of them; AT=n only that one. */
 #include "world.h"
 
 #include "../base/failing_memory.h"

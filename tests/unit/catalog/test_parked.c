@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Each step of each kind of procedure fails, and goes on failing. Then the procedure ends undone or
- * is parked, never repeats the step for ever; changes of other tables go on, a stop ends, a start
- * does not wait for it and leaves it parked, and an abort gives its table back.
- */
+/* Each step of each kind of procedure fails, permanently. The procedure must end rolled back or
+ * parked, and must not repeat the step forever; changes of other tables work, a stop ends, a
+ * start does not wait for the procedure and leaves it parked, and an abort makes its table
+ * usable again. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
@@ -176,7 +175,8 @@ static uint64_t parked(world *w, rq_arena *a, rq_procedure *ret)
     return id;
 }
 
-/* A change of what is half done is refused with the reason, and not kept waiting. */
+/* A change that conflicts with the parked procedure is refused with the reason, instead of
+ * waiting. */
 static void half_done_is_refused(world *w, const change *ch)
 {
     bool of_namespace = ch->run == create_ns || ch->run == modify_ns || ch->run == delete_ns;
@@ -187,7 +187,7 @@ static void half_done_is_refused(world *w, const change *ch)
         fail_msg("%s: %s %s", place, rq_err_name(rc), w->why.message);
 }
 
-/* The table can be got rid of, whatever state it was left in, and made anew. */
+/* The table can be dropped, whatever state it was left in, and created again. */
 static void table_is_given_back(world *w)
 {
     if (enable(w) == RQ_OK || w->why.code == RQ_E_TABLE_NOT_DISABLED) MUST(disable(w));
@@ -306,7 +306,7 @@ static void each_step_that_fails_for_good_is_undone_or_parked(void **state)
 
 /* --- after a restart -------------------------------------------------------------------------- */
 
-/* The power went at `cut`; the procedure goes on at the start, and `step` fails. */
+/* The power was cut at `cut`; the procedure continues at the start, and `step` fails. */
 static void one_resumed(const change *ch, unsigned cut, unsigned step)
 {
     snprintf(place, sizeof place, "%s, cut at step %u, step %u fails", ch->name, cut, step);
@@ -373,7 +373,7 @@ static rq_procedure only_unfinished(world *w, rq_arena *a)
     return found;
 }
 
-/* One that may pass is repeated for a while; then it counts as one that stays. */
+/* A temporary error is retried for a while; then it counts as permanent. */
 static void what_may_pass_is_repeated_for_a_while(void **state)
 {
     (void)state;
@@ -408,8 +408,8 @@ static void answered(rq_ddl *d)
     assert_int_equal(d->rc, d->kind == RQ_DDL_DISABLE_TABLE ? RQ_OK : RQ_E_SERVER_STOPPED);
 }
 
-/* Missing space is waited for, at a minute's interval; it is listed, can be aborted, and a stop
- * does not wait for it. */
+/* A lack of space is waited for, with retries every minute; the procedure is listed, can be
+ * aborted, and a stop does not wait for it. */
 static void missing_space_is_waited_for(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ static void missing_space_is_waited_for(void **state)
 
 /* --- a region that is opened again ------------------------------------------------------------ */
 
-/* It has no lock between two attempts: its table can be altered and dropped. */
+/* It holds no lock between two attempts: its table can be altered and dropped. */
 static void a_region_that_does_not_open_blocks_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queues of procedures by themselves: who excludes whom, in which order, and at what cost. */
+/* The queues of procedures alone: which procedures exclude each other, in which order they run, and
+ * how many steps that takes. */
 #include "world.h"
 
 #include <stdlib.h>
@@ -141,7 +142,7 @@ static void a_merge_has_each_region_it_names(void **state)
     free(q);
 }
 
-/* What a parked one excludes is ready to be ended; all else gets the lock. */
+/* A procedure that a parked one excludes is ready to fail; all others get the lock. */
 static void a_parked_one_refuses_what_it_excludes(void **state)
 {
     (void)state;
@@ -306,7 +307,7 @@ static void finish_one(queue *q, uint64_t nonce, int64_t now_ms)
     rq__procs_keep(&q->ps, p);
 }
 
-/* HBASE: a nonce is known as long as the result of its procedure, CompletedProcedureCleaner. */
+/* HBASE: a nonce is known as long as its procedure's result, CompletedProcedureCleaner. */
 static void nonces_go_with_the_results(void **state)
 {
     (void)state;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Random changes against a model that is nothing but lists: every outcome is foretold, rows that
- * must be there are read, and now and then the server stops, cleanly or not. And the same changes
- * submitted all at once: each is answered, and in the end everything agrees.
+/* Random changes against a model made of plain lists: every outcome is predicted, rows that must
+ * exist are read, and at times the server stops, cleanly or not. Then the same changes submitted
+ * all at once: each is answered, and in the end everything agrees.
  *
- * SEED=s replays; STEPS=n says how long.
- */
+ * SEED=s replays; STEPS=n sets the length. */
 #include "world.h"
 
 #include "base/random.h"
@@ -345,7 +343,8 @@ static void a_crowd_of_changes_ends_in_agreement(void **state)
     world_clear(&w);
 }
 
-/* A stop in the middle of a crowd answers everybody, and the next start finishes what was begun. */
+/* A stop with many procedures pending answers all callers, and the next start finishes the
+ * procedures that had begun. */
 static void a_stop_in_a_crowd_answers_everybody(void **state)
 {
     (void)state;

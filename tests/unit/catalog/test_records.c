@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Records of procedures: those of earlier versions are read and finished; what is not understood
- * costs its own procedure, and never a start.
- */
+/* Records of procedures: those of earlier versions are read and finished; one that cannot be
+ * decoded affects only its own procedure, never a start. */
 #include "world.h"
 
 #include <stdlib.h>
@@ -101,7 +99,7 @@ static void records_of_earlier_versions_are_finished(void **state)
     MUST(world_create(&w, "u", "f g", "m"));
     MUST(world_put(&w, "t", "a", "f"));
     MUST(world_put(&w, "t", "a", "g"));
-    /* A disable of u; and a delete of t's family g, whose record has all that an alter has. */
+    /* A disable of u; and a delete of t's family g, whose record has all fields of an alter. */
     record disable = old_record(RQ_DDL_DISABLE_TABLE, "u", 4, "");
     write_record(&w, 1000, "DisableTableProcedure", PB__PROCEDURE_STATE__RUNNABLE, &disable);
     const rq_catalog_table *t = rq_catalog_table_find(w.catalog, RQ_SLICE_LIT("t"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Split and merge: what is refused and how, numbers, by policy, and what is left behind. That a
- * power cut leaves the old or the new regions is in tests/sim. */
+/* Split and merge: refusals, sequence ids, policies, and leftovers. Power cuts are tested in
+ * tests/sim. */
 #include "world.h"
 
 #include <string.h>
@@ -151,7 +151,7 @@ static void a_truncated_region_has_nothing_and_goes_on(void **state)
     expect_rows(&w, "t", "a b c ");
     assert_int_equal(regions_of(&w, "t", &after), 2);
     put_rows(&w, "t", "z");
-    /* Twice, and over a restart without a stop, whatever the log still holds. */
+    /* Twice, and over a restart without a stop, whatever the log still has. */
     assert_int_equal(world_truncate_region(&w, "t", "z"), RQ_OK);
     put_rows(&w, "t", "y");
     assert_int_equal(world_close(&w, true), RQ_OK);

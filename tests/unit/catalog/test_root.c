@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which folders are taken, which are refused, and that a refused one stays as it was. */
+/* Which folders are accepted, which are refused, and that a refused one stays unchanged. */
 #include "world.h"
 
 #include "base/pb.h"
@@ -8,7 +8,7 @@
 #include "proto/procedure.pb-c.h"
 #include "proto/wal.pb-c.h"
 
-/* Opening fails with this error, its line says this, and not a byte has changed. */
+/* Opening fails with this error and a text that contains `part`, and no byte has changed. */
 static void refused(world *w, rq_err error, const char *part)
 {
     char *before = rq_sim_tree(w->sim);
@@ -180,7 +180,7 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
         refused(w, RQ_E_UNSUPPORTED, "compressed");
         end(w);
     }
-    /* What a killed HBase had acknowledged may not even have reached the file. */
+    /* Edits that a killed HBase had acknowledged may not even have reached the file. */
     world *w = with_a_table();
     put_log(w, files[0], "0123456789abcdef0123456789abcdef", 7, false);
     refused(w, RQ_E_STATE, "that was not stopped");
@@ -189,8 +189,8 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     put_file(w, files[0], "");
     refused(w, RQ_E_STATE, files[0]);
     end(w);
-    /* HBase would pass over what is in files; the region is opened, and the file is out of the way.
-     */
+    /* HBase would skip edits that are in files; the region is opened, and the file is moved
+     * away. */
     w = with_a_table();
     char region[64];
     char path[200];
@@ -208,7 +208,8 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     put_log(w, path, region, 7, false);
     refused(w, RQ_E_STATE, "recovered.edits");
     end(w);
-    /* What else lies beside edits is no edits: a split that died left one, numbers of HBase 1. */
+    /* Other files beside edits are not edits: the remains of interrupted splitting, HBase 1's
+     * numbers. */
     static const char *const others[] = {"0000000000000000009.temp", "0000000000000000007_seqid",
                                          "0000000000000000005.1700000000000"};
     w = with_a_table();
@@ -320,7 +321,7 @@ static void what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log(void 
     end(w);
 }
 
-/* A folder without the version file is only laid out anew when nothing can be lost by it. */
+/* A folder without the version file is laid out again only if no table can be lost. */
 static void a_lost_version_file_does_not_cost_a_table(void **state)
 {
     (void)state;

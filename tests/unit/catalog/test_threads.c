@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Changes, rows and look-ups at once, on real threads and files. Each changer owns a table and all
- * share one more; readers and writers take whatever they find. Rows acknowledged in a table that is
- * altered, disabled and enabled but never emptied are there in the end, and after a restart. Under
- * TSan this is the test of the locking rules.
+/* Changes, writes and lookups at once, on real threads and files. Each changing thread owns a
+ * table, and all share one more; readers and writers use whatever tables they find. Acknowledged
+ * rows of a table that is altered, disabled and enabled but never emptied must exist in the end,
+ * and after a restart. Under TSan this tests the locking rules.
  *
- * SEED=s draws the same changes; STEPS=n says how many per changer.
- */
+ * SEED=s makes the same changes; STEPS=n sets their number per thread. */
 #include "world.h"
 
 #include "../region/fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Store-file trackers: the ways from one to another, those that are closed, and the rows on the
- * way. */
+/* Store-file trackers: allowed changes from one to another, refused ones, and the rows
+ * meanwhile. */
 #include "world.h"
 
 #include "base/random.h"
@@ -30,7 +30,7 @@ static void teardown(world *w)
     free(w);
 }
 
-/* What the table says, or a family: "FILE"; "DEFAULT>FILE" in a migration. */
+/* The tracker of the table, or of a family: "FILE"; "DEFAULT>FILE" during a migration. */
 static void expect(world *w, const char *family, const char *text)
 {
     char said[64];

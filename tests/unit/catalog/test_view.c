@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view by itself: the tree of a table's regions, the hash of names, what an edit shares. */
+/* The view alone: the tree of a table's regions, the hash of names, the nodes that an edit
+ * shares. */
 #include "world.h"
 
 #include <malloc.h>
@@ -98,8 +99,8 @@ static uint64_t key_of(const fixture *f, size_t i)
     return strtoull((const char *)f->nodes[i]->info.start_key.ptr, NULL, 10);
 }
 
-/* `gone` regions from the i-th on become `made` new ones, as a split or a merge has it. Nothing
- * where the keys leave no room. */
+/* Replaces `gone` regions from the i-th on by `made` new ones, as a split or merge does. Does
+ * nothing if the keys leave no room. */
 static void swap(fixture *f, size_t i, size_t gone, size_t made)
 {
     rq__region_node *fresh[4];
@@ -219,7 +220,7 @@ static void an_aborted_edit_changes_nothing(void **state)
     teardown(&f);
 }
 
-/* Bytes that one region's change adds while a reader keeps the view before it. */
+/* Bytes added by one region's change while a reader holds the previous view. */
 static size_t bytes_of_a_change(fixture *f)
 {
     rq_epoch_member m = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A catalog with short verbs for DDL; they wait until the procedure has finished. On the simulated
- * environment everything runs on this thread; on a real one each thread works on a copy of its own
- * of the world, which shares what is open. */
+/* A catalog with short functions for DDL, which wait until the procedure has finished. In the
+ * simulated environment everything runs on this thread; in a real one each thread works on its own
+ * copy of the world struct, which shares the open catalog. */
 #ifndef RQ_TESTS_CATALOG_WORLD_H
 #define RQ_TESTS_CATALOG_WORLD_H
 
@@ -89,14 +89,15 @@ rq_err world_delete(world *w, const char *table, const char *row, const char *fa
 /* RQ_OK, RQ_E_NOT_FOUND, or why it cannot be read. */
 rq_err world_get(world *w, const char *table, const char *row, const char *family);
 
-/* The rows of the table, region by region, each with a blank behind it; malloc'ed. "" when a region
+/* The rows of the table, region by region, each followed by a blank; malloc'ed. "" if a region
  * cannot be read, or there is no such table. */
 char *world_rows(world *w, const char *table);
 
 /* All tables with state, families, regions and whether they are open, and all namespaces, as text;
  * malloc'ed. The same text before and after a restart means the same catalog. */
 char *world_describe(world *w);
-/* "" when meta, descriptors on disk and the view agree; else what does not. malloc'ed. */
+/* "" if meta, descriptors on disk and the view agree; otherwise a description of the difference.
+ * malloc'ed. */
 char *world_check(world *w);
 
 /* Of calls on a world `w`: what they return, and what it says why. */

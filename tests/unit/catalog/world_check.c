@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is in the world: as text, and whether the three places that know it agree: the view,
- * hbase:meta, and the folders. */
+/* The world as text, and whether its three sources agree: the view, hbase:meta, and the folders. */
 #include "world.h"
 
 #include "catalog/meta.h"

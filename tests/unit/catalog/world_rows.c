@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The world's rows: written and read past all services, by way of the catalog's lookup. */
+/* The world's rows: written and read without services, through the catalog's lookup. */
 #include "world.h"
 
 #include "hfile/read_ctx.h"

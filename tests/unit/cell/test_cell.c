@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of cells: a total order, keys that bound, bytes that come back and bad bytes that do
- * not get in. Random, with the seed printed; RQ_SEED repeats a run. */
+/* Properties of cells: a total order, keys as bounds, bytes that survive a round trip and bad bytes
+ * that are refused. Random, with the seed printed; RQ_SEED repeats a run. */
 #include "cell/cellblock.h"
 
 #include "../../seeds.h"
@@ -115,7 +115,7 @@ static void bounds_enclose_what_they_bound(void **state)
         rq_cell first_column = rq_cell_first_on_column(row, family, qualifier);
         rq_cell first_ts = rq_cell_first_on_column_ts(row, family, qualifier, c->timestamp);
         rq_cell last_column = rq_cell_last_on_column(row, family, qualifier);
-        /* A cell without column and the row's end are told apart by their type only. */
+        /* A cell without column and the end of the row differ only in their type. */
         assert_true(rq_cell_compare(RQ_ORDER_DEFAULT, &first, c) < 0);
         assert_true(rq_cell_compare(RQ_ORDER_DEFAULT, c, &last) < 0);
         assert_true(rq_cell_compare(RQ_ORDER_DEFAULT, &last, c) > 0);
@@ -163,8 +163,8 @@ static void bytes_come_back_and_no_part_of_them_is_a_cell(void **state)
     }
 }
 
-/* A parsed cell is copied in one piece, one whose parts lie here and there part by part; what was
- * changed since counts in both. */
+/* A parsed cell is copied in one piece, a cell with scattered parts piece by piece; later changes
+ * count in both. */
 static void a_parsed_cell_is_written_as_its_parts_are(void **state)
 {
     (void)state;

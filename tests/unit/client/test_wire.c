@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests as protobuf-c reads them, answers as protobuf-c writes them; random bytes are refused or
- * read, never believed. */
+/* Requests decoded by protobuf-c, responses encoded by protobuf-c; random bytes are refused or
+ * parsed, without reading out of bounds. */
 #include "unit.h"
 
 #include "base/random.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What HBase says of filters it cannot parse (tests/data/filter/error.txt: class, message,
- * exception), and what only we refuse. The words behind InvalidProtocolBufferException are
- * protobuf's and not compared.
- */
+/* HBase's errors for filters it cannot parse (tests/data/filter/error.txt: class, message,
+ * exception), and errors that only this server has. The text of InvalidProtocolBufferException is
+ * protobuf's and is not compared. */
 #include "filter/filter.h"
 
 #include "base/buf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the replays against HBase do not reach: ceilings, dice, odd rows, and memory that runs out
- * at every place once. */
+/* Cases that the replays against HBase do not reach: limits, random filters, odd rows, and failing
+ * allocations at every place. */
 #include "filter/comparator.h"
 #include "filter/filter.h"
 #include "filter/language.h"

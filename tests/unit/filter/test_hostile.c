@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Patterns, needles and lists of filters that a client chooses for their cost. A step of a filter
- * (one call) may take no longer than a stretch on an event loop, and the whole has an end. Times
- * are the thread's own (CPU), and the bounds many times what is seen: what is looked for takes
- * minutes.
- */
+/* Patterns, needles and lists of filters chosen for their cost. A step of a filter (one call) must
+ * not exceed a time slice of an event loop, and the whole must end. Times are the thread's CPU
+ * time, and the limits many times the usual ones: an attack would take minutes. */
 #include "../base/unit.h"
 
 #include "filter/comparator.h"
@@ -144,7 +141,7 @@ static void a_substring_is_looked_for_in_linear_time(void **state)
     }
 }
 
-/* What every match of a regular expression contains is looked for first. */
+/* The string that every match of a regular expression contains is searched for first. */
 static void required_text_is_looked_for_in_linear_time(void **state)
 {
     (void)state;
@@ -216,7 +213,7 @@ static void compiling_is_paid_for(void **state)
     }
 }
 
-/* So many cells a filter judges before it gives up its slice; at most 100,000. */
+/* The number of cells that a filter handles in one slice; at most 100,000. */
 static unsigned cells_in_a_slice(rq_filter *f)
 {
     static const rq_cell cell = {.row = (const uint8_t *)"row",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows looked for ahead: whatever the file is like and whatever of it is in the cache, nothing is
- * counted, kept, brought in or put out, and nothing is read that is not there (the sanitizers'). */
+/* Prefetch of rows: whatever the file and the cache contain, nothing is counted, kept, loaded or
+ * evicted, and no memory out of bounds is read (checked by the sanitizers). */
 #include "cells.h"
 #include "hfile/ahead.h"
 #include "hfile/reader.h"
@@ -20,7 +20,7 @@
 static const cell_shape shape = {
     .count = 4000, .row_space = 2500, .column_space = 9, .value_max = 60, .deletes = true};
 
-/* The way of a get to `share` in eight of the rows; twice brings sidecars too. */
+/* Gets of `share` in eight of the rows; the second get of a block builds its sidecar. */
 static void read_rows(rq_hfile_reader *reader, const cell_list *list, unsigned share)
 {
     rq_read_ctx ctx = {.may_block = true};

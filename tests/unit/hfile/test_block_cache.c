@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The block cache by itself: what it holds, what it lets go, what it accounts, under threads. */
+/* The block cache alone: what it keeps, what it evicts, its accounting, with several threads. */
 #include "base/random.h"
 #include "hfile/cache_priv.h"
 #include "hfile/reader.h"
@@ -211,7 +211,7 @@ static void data_never_pushes_out_index_and_in_memory_blocks_within_their_shares
         assert_true(has(f, i));
     for (uint64_t i = 100; i < 115; i++)
         assert_true(has(f, i));
-    /* Beyond half of the bytes index blocks push out one another, and leave data its part. */
+    /* Beyond half of the capacity index blocks evict each other, and leave data its share. */
     for (uint64_t i = 5000; i < 6000; i++)
         rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
     rq_block_cache_stats s = stats_of(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bad bytes and bad disks: every flipped bit and every cut is found and named, every failing call
- * is an error and nothing else. HFILE_SEED replays. */
+/* Damaged bytes and failing disks: every flipped bit and every truncation is detected and reported,
+ * every failing call is an error without side effects. HFILE_SEED replays. */
 #include "../../seeds.h"
 #include "cells.h"
 #include "hfile/check.h"
@@ -210,8 +210,8 @@ static void every_cut_is_found(void **state)
     bench_end(&b);
 }
 
-/* A power cut may leave anything where the version stands: what is no HFile's end is torn, not a
- * file of another time, which an opening region would refuse to pass over. */
+/* A power cut may leave any bytes at the version's position: a file without a valid end is torn,
+ * not a file of another version, with which a region would refuse to open. */
 static void a_torn_end_is_no_other_version(void **state)
 {
     (void)state;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A half of a file, as a reference of a split region reads it, is held against the file's cells
- * with the other half left out: forward, backward, seeks from anywhere, reseeks, blooms, the
- * middle. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a failure.
- */
+/* A half of a file, as a reference of a split region reads it, compared with the file's cells
+ * without the other half: forward, backward, seeks from anywhere, reseeks, blooms, the middle.
+ * HFILE_SEED=n (and HFILE_ROUNDS=1) replays a failure. */
 #include "../../seeds.h"
 #include "cells.h"
 #include "hfile/reader.h"

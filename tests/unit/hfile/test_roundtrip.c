@@ -222,8 +222,8 @@ static uint64_t data_cached(const world *w)
     return stats.capacity_bytes < 64 << 20 ? 0 : stats.used_bytes - stats.meta_bytes;
 }
 
-/* Gives the scanner up and goes on with another where it stood: at this very cell, or without a
- * place at the first with its key. No block grows by that. */
+/* Frees the scanner and continues with another one at its position: at this very cell, or without a
+ * saved position at the first cell with its key. No block gets a sidecar from that. */
 static void part_and_go_on(world *w, rq_hfile_scanner *s, size_t *at)
 {
     rq_hfile_place place = rq_hfile_scanner_place(s);
@@ -491,7 +491,8 @@ static void whatever_is_written_is_read_back(void **state)
     }
 }
 
-/* Looks for 200,000 rows, half of them there; returns how many blocks of blooms the cache found. */
+/* Searches for 200,000 rows, half of which exist; returns the number of bloom blocks found in the
+ * cache. */
 static uint64_t look_for_rows(uint64_t cache_bytes)
 {
     world w = {.seed = first_seed()};
@@ -545,8 +546,8 @@ static uint64_t look_for_rows(uint64_t cache_bytes)
 static void absent_rows_are_mostly_denied(void **state)
 {
     (void)state;
-    /* The blooms' blocks are asked of the cache once: after that nothing threads share is written.
-     */
+    /* The bloom blocks are looked up in the cache once; after that no memory shared by threads is
+     * written. */
     assert_true(look_for_rows(64 << 20) < 10);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The block cache's file: what memory gives up comes back as it was, or not at all. On the
- * simulated disk, whose writer runs when the test lets it; at the end on real threads. */
+/* The block cache's file: evicted blocks come back unchanged, or not at all. On the simulated disk,
+ * whose writer runs when the test lets it; at the end on real threads. */
 #include "base/random.h"
 #include "hfile/cache_priv.h"
 #include "hfile/reader.h"

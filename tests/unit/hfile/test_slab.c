@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache's memory: pieces never overlap, what is given back is used again, chunks go home. */
+/* The cache's memory: pieces never overlap, freed memory is used again, chunks are returned. */
 #include "base/random.h"
 #include "hfile/slab.h"
 
@@ -77,7 +77,7 @@ static void pieces_never_overlap_and_the_charge_covers_them(void **state)
     rq__slab_free(s);
 }
 
-/* As the blocks of a file that a compaction replaced, and then those of the new one. */
+/* Like the blocks of a file that a compaction replaced, followed by those of the new one. */
 static void memory_given_up_is_kept_for_what_comes_next_and_goes_bit_by_bit(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One reader, many threads: scans and point reads side by side through a cache that is too small,
- * sidecars built by whoever comes first. Under TSan this is the room's race test. */
+/* One reader, many threads: concurrent scans and point reads through a cache that is too small; the
+ * first thread to need a sidecar builds it. Under TSan this is the room's race test. */
 #include "cells.h"
 #include "hfile/ahead.h"
 #include "hfile/reader.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The distributions against what they must be. Frequencies are held against probabilities by
- * Pearson's chi square; its bound is five standard deviations above the mean (a false alarm in some
- * millions of seeds).
- */
+/* The distributions compared with their definitions: frequencies and probabilities by Pearson's chi
+ * square, with a limit of five standard deviations above the mean (one false alarm in some millions
+ * of seeds). */
 #include "unit.h"
 
 #include "load/draw.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows and values: what is written is recognised, and what is not is not; the checks of a row see
- * each kind of lie. */
+/* Rows and values: written values are recognised, others are not; the check of a row detects each
+ * kind of error. */
 #include "unit.h"
 
 #include "cell/cellblock.h"

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A transform for tests: a greeting, then records, both ways.
+/* A transform for tests: a greeting, then records, in both directions.
  *
- *   client: "HELO", server: "EHLO" (nothing of the protocol is sent before)
- *   record: be16 length, checksum, that many bytes XOR FRAMES_KEY
- *           be16 length | FRAMES_REPEAT, checksum, one byte, which stands for so many
- *           length 0: the output has ended
+ *    client: "HELO", server: "EHLO" (no protocol byte is sent before)
+ *    record: be16 length, checksum, that many bytes XOR FRAMES_KEY
+ *            be16 length | FRAMES_REPEAT, checksum, one byte, which is repeated `length` times
+ *            length 0: the output has ended
  *
- * So input may be partial, there is more output than input, and input that is wrong.
- */
+ * So input may be incomplete or invalid, and may expand. */
 #ifndef RQ_TEST_NET_FRAMES_H
 #define RQ_TEST_NET_FRAMES_H
 
@@ -25,13 +23,14 @@ rq_err frames_make(void *ctx, rq_transform **ret);
 void frames_encode(rq_buf *out, const void *bytes, size_t len, size_t step);
 void frames_encode_end(rq_buf *out);
 
-/* Takes records apart, for the client's side; all zero is at the beginning of the records. */
+/* Decodes records for the client's side; zeroed it is at the beginning of the records. */
 typedef struct frames_reader {
     rq_buf in;
     bool ended;
 } frames_reader;
 
-/* Appends to `out` what the bytes, and those before, say. False: they are wrong. */
+/* Appends the content of these bytes, and of bytes kept before, to `out`. False: they are
+ * invalid. */
 bool frames_decode(frames_reader *r, const void *bytes, size_t len, rq_buf *out);
 
 #endif

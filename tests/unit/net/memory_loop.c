@@ -93,6 +93,12 @@ uint64_t rq_loop_now_ns(const rq_loop *loop)
     return loop->now_ns;
 }
 
+void rq_loop_get_stats(const rq_loop *loop, rq_loop_stats *ret)
+{
+    (void)loop;
+    *ret = (rq_loop_stats){0};
+}
+
 /* ---- listeners */
 
 rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,

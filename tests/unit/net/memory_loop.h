@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Event loops without sockets, for fuzz targets and unit tests: one loop on this thread, a listener
- * that accepts nothing, streams that are fed from memory and whose output is kept. It stands in for
- * net/loop.c, stream.c and listener.c at link time; the connections above it do not notice.
- */
+/* Event loops without sockets, for fuzz targets and unit tests: one loop on this thread, a listener
+ * that accepts nothing, streams that are fed from memory and whose output is kept. It replaces
+ * net/loop.c, stream.c and listener.c at link time. */
 #ifndef RQ_TESTS_RPC_MEMORY_LOOP_H
 #define RQ_TESTS_RPC_MEMORY_LOOP_H
 
@@ -42,8 +40,8 @@ struct rq_stream {
  * left; NULL: what does so for the own lane. */
 void memory_loops_init(rq_loops *loops, rq_lane *lane, void (*run)(rq_loop *loop));
 
-/* Gives the connection what it asks for, at most `step` bytes at a time, until the bytes are spent
- * or it reads no more. Output is thrown away when it stands in the way. */
+/* Feeds the connection as it reads, at most `step` bytes at a time, until the bytes are used up or
+ * it stops reading. Output that blocks it is discarded. */
 void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t step);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands between a test's socket and a server; see relay.h. */
+/* Forwards between a test's socket and a server; see relay.h. */
 #include "relay.h"
 
 #include "frames.h"

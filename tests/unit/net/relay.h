@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Puts something below the connections that peer_connect opens, so that tests written for sockets
- * try a server's streams with a transform (frames.h), in memory, or both: a thread for each
- * direction stands between the test's socket and the server.
- */
+/* Inserts a layer below the connections that peer_connect opens, so that tests written for sockets
+ * exercise a server's streams with a transform (frames.h), in memory, or both: one thread per
+ * direction forwards between the test's socket and the server. */
 #ifndef RQ_TEST_NET_RELAY_H
 #define RQ_TEST_NET_RELAY_H
 

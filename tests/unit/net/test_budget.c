@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Budgets: what is taken and refused, in what order waiters wake, and who is condemned. */
+/* Budgets: what is granted and refused, the order in which waiters wake, and who is evicted. */
 #include "net/budget.h"
 
 #include "../base/unit.h"
@@ -86,7 +86,7 @@ static void prompt_waiters_wake_first_and_from_the_reserve(void **state)
     end(&w);
 }
 
-/* It would only queue again, for ever in turn, while a call holds the overdraft. */
+/* It would only queue again, over and over, while a call holds the overdraft. */
 static void a_waiter_for_which_there_is_no_room_is_not_woken(void **state)
 {
     (void)state;
@@ -100,6 +100,28 @@ static void a_waiter_for_which_there_is_no_room_is_not_woken(void **state)
     rq_budget_end_overdraft(w.budget, &w); /* it may overdraw now */
     expect_woken(&w, &waiter);
     rq_budget_give(w.budget, MAX / 2);
+    end(&w);
+}
+
+/* Its wake-up would be lost on a waiter that does not take it. */
+static void the_overdraft_goes_to_a_waiter_that_takes_it(void **state)
+{
+    (void)state;
+    struct world w;
+    rq_budget_waiter patient, large;
+    begin(&w);
+    assert_true(rq_budget_overdraw(w.budget, &w));
+    rq_budget_force(w.budget, MAX);
+    queue(&w, &patient, 0, false);
+    queue(&w, &large, MAX, false);
+    assert_int_equal(w.lane.count, 0);
+    rq_budget_end_overdraft(w.budget, &w);
+    expect_woken(&w, &large);
+    assert_true(rq_budget_overdraw(w.budget, &large));
+    rq_budget_end_overdraft(w.budget, &large); /* nobody is left that may overdraw */
+    assert_int_equal(w.lane.count, 0);
+    rq_budget_give(w.budget, MAX);
+    expect_woken(&w, &patient);
     end(&w);
 }
 
@@ -199,6 +221,7 @@ int main(void)
         cmocka_unit_test(the_reserve_is_for_those_that_ask_for_it),
         cmocka_unit_test(prompt_waiters_wake_first_and_from_the_reserve),
         cmocka_unit_test(a_waiter_for_which_there_is_no_room_is_not_woken),
+        cmocka_unit_test(the_overdraft_goes_to_a_waiter_that_takes_it),
         cmocka_unit_test(the_oldest_debtors_are_condemned_as_many_as_it_takes),
         cmocka_unit_test(what_one_large_answer_goes_over_is_no_reason_to_condemn),
         cmocka_unit_test(relief_is_told_once_after_pressure),

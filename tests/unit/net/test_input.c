@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From reads of every size to frames: the same frames, whole, whatever the cuts. */
+/* From reads of every size to frames: the same complete frames, however the bytes are divided. */
 #include "base/buf.h"
 #include "net/input.h"
 
@@ -248,6 +248,21 @@ static void kept_reads_leave_room_for_others(void **state)
     pinned->used = pinned->cap;
     assert_non_null(rq_input_buffer(&bystander, &pool, &room, &why));
     rq_chunk_unref(pinned);
+    /* Nor when the reserve is used up: one chunk has the overdraft, until no call uses it. */
+    size_t reserve = max * 5 / 4 - rq_budget_used(budget);
+    assert_true(rq_budget_try_reserve(budget, reserve));
+    pinned = pool.current;
+    pinned->refs++;
+    pinned->used = pinned->cap;
+    uint8_t *p = rq_input_buffer(&bystander, &pool, &room, &why);
+    assert_non_null(p);
+    p[0] = 0;
+    rq_input_received(&bystander, &pool, 1);
+    assert_true(rq_budget_overdraws(budget, pool.current));
+    rq_input_clear(&bystander, budget);
+    assert_false(rq_budget_overdraws(budget, pool.current));
+    rq_chunk_unref(pinned);
+    rq_budget_give(budget, reserve);
     for (int i = 0; i < PEERS; i++)
         rq_input_clear(&peers[i], budget);
     free(peers);

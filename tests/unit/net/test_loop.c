@@ -334,7 +334,7 @@ static void output_larger_than_the_kernel_takes_arrives(void **state)
     stop_loops(loops);
 }
 
-/* A stream that answers any byte with much; how much of it waited at most. */
+/* A stream that answers any byte with a large response; the largest number of unsent bytes. */
 struct burst {
     _Atomic size_t most;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that change loops: nothing is lost on the way, and load decides. */
+/* Connections that move between loops: no byte is lost, and load decides about moves. */
 #include "net/stream.h"
 
 #include "base/random.h"
@@ -124,7 +124,7 @@ struct client {
     uint64_t seed;
 };
 
-/* Lines of random lengths in pieces of random lengths, some in flight; each must come back. */
+/* Lines of random lengths in pieces of random lengths, several in flight; each must be echoed. */
 static void *client_main(void *arg)
 {
     struct client *c = arg;
@@ -189,7 +189,7 @@ static void *pusher_main(void *arg)
     return NULL;
 }
 
-/* Whatever the moment: streams that are between two loops are closed too. */
+/* At any moment: streams that are moving between two loops are closed too. */
 static void everything_ends_while_connections_move(void **state)
 {
     (void)state;
@@ -218,8 +218,8 @@ static void everything_ends_while_connections_move(void **state)
     }
 }
 
-/* Four clients whose every line costs time share one loop at first, then not; when they ask only
- * now and then, they come together again. No times are compared: each state must come about. */
+/* Four clients whose lines take time share one loop at first, and then spread; when they send
+ * rarely, they gather again. No times are compared: each state must be reached. */
 static void much_work_is_spread_and_little_is_gathered(void **state)
 {
     (void)state;

@@ -73,7 +73,7 @@ static void an_answer_in_two_buffers_is_counted_whole(void **state)
     }
 }
 
-/* A peer that always lags a little must not make one buffer grow for ever. */
+/* With a peer that always lags a little, a buffer must not grow forever. */
 static void a_buffer_whose_front_is_written_grows_no_more(void **state)
 {
     (void)state;

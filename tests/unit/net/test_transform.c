@@ -21,7 +21,7 @@ struct world {
     bool speaks_first;
     _Atomic unsigned closed;
     _Atomic int why;
-    _Atomic size_t pending, held; /* of the stream, when it last wrote or drained */
+    _Atomic size_t pending, held; /* the stream's values when it last wrote or drained */
 };
 
 static void look(struct world *w, rq_stream *s)
@@ -261,7 +261,7 @@ static void a_record_may_come_byte_by_byte(void **state)
     stop(&w);
 }
 
-/* The protocol speaks before the transform may: it waits. */
+/* The protocol sends before the handshake is done: its output waits. */
 static void output_waits_for_the_handshake(void **state)
 {
     (void)state;
@@ -282,8 +282,8 @@ static void output_waits_for_the_handshake(void **state)
     stop(&w);
 }
 
-/* Some bytes on the wire stand for many; the protocol pauses in the midst of them, while no further
- * event of the socket is to come. */
+/* Some bytes on the wire expand to many; the protocol pauses in the middle of them, and no further
+ * event of the socket will come. */
 static void more_output_than_input_reaches_a_reader_that_pauses(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void fill_pattern(uint8_t *p, size_t len)
         p[i] = (uint8_t)(i % 251);
 }
 
-/* The stream finishes while most of its output has not left. */
+/* The stream finishes while most of its output is still queued. */
 static void an_end_with_output_pending(bool framed)
 {
     enum { N = 3000000 };

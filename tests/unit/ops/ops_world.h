@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Ops on a simulated catalog, without any rpc. Two seats: one with a lane, as an event loop has, and
- * one of the test's own thread. Table t: families f (three versions) and g, split at row m; rows a0
- * to a9 are in files, r0 to r9 in the memstore; f:q holds the row's name, g:q "g".
- */
+/* Ops on a simulated catalog, without rpc. Two seats: one with a lane, like an event loop, and one
+ * of the test's own thread. Table t: families f (three versions) and g, split at row m; rows a0 to
+ * a9 are in files, r0 to r9 in the memstore; f:q has the row's name, g:q "g". */
 #ifndef RQ_TESTS_OPS_WORLD_H
 #define RQ_TESTS_OPS_WORLD_H
 

@@ -241,7 +241,7 @@ static void clear(batch_test *t)
     rq_buf_clear(&t->log);
 }
 
-/* On a lane runs end after the walk; on a thread of its own, where they stand. */
+/* On a lane, runs end after the iteration; on a thread of its own, during it. */
 static void parts_are_worked_off_in_order(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void an_atomic_group_is_one_write(void **state)
     ops_world_free(o);
 }
 
-/* A put that cannot be decoded fails those that are collected with it, and no others. */
+/* A put that cannot be decoded fails the writes collected with it, and no others. */
 static void a_refused_put_fails_its_run(void **state)
 {
     (void)state;

@@ -17,6 +17,13 @@ typedef struct world {
     void *connection; /* what the scanners of most tests belong to */
 } world;
 
+static rq_scanner_stats stats_of(rq__leases *t)
+{
+    rq_scanner_stats s;
+    rq__leases_get_stats(t, &s);
+    return s;
+}
+
 static int begin_with(void **state, uint64_t lease_ms)
 {
     world *w = calloc(1, sizeof *w);
@@ -56,7 +63,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Opens a scanner with so many bytes beside itself; its id, or 0 when it is refused. */
+/* Opens a scanner that takes this many more bytes; returns its id, or 0 if it is refused. */
 static uint64_t open_with(world *w, void **connection, size_t bytes)
 {
     rq__scan_holder *h;
@@ -106,10 +113,13 @@ static void a_lease_ends_when_nobody_asks(void **state)
     world *w = *state;
     uint64_t id = open_one(w);
     rq_sim_advance(w->sim, (LEASE_MS - 1) * MS);
-    assert_int_equal(rq__leases_count(w->leases), 1);
+    assert_int_equal(stats_of(w->leases).open, 1);
     /* Overdue ones are looked for four times a lease. */
     rq_sim_advance(w->sim, (LEASE_MS / 2) * MS);
-    assert_int_equal(rq__leases_count(w->leases), 0);
+    assert_int_equal(stats_of(w->leases).open, 0);
+    assert_int_equal(stats_of(w->leases).bytes, 0);
+    assert_int_equal(stats_of(w->leases).opened, 1);
+    assert_int_equal(stats_of(w->leases).expired, 1);
     assert_int_equal(touch(w, id), RQ_E_UNKNOWN_SCANNER);
 }
 
@@ -122,7 +132,7 @@ static void who_asks_keeps_it_and_others_go(void **state)
         assert_int_equal(touch(w, kept), RQ_OK);
     }
     assert_int_equal(touch(w, left), RQ_E_UNKNOWN_SCANNER);
-    assert_int_equal(rq__leases_count(w->leases), 1);
+    assert_int_equal(stats_of(w->leases).open, 1);
 }
 
 static void a_scanner_at_work_does_not_expire(void **state)
@@ -156,7 +166,7 @@ static void a_scanner_that_ended_well_is_remembered(void **state)
     assert_int_equal(touch(w, 0x7fffffff00000000u), RQ_E_UNKNOWN_SCANNER);
 }
 
-/* Against a list of when each was last asked: nothing goes early, nothing stays for long. */
+/* Compared with a list of when each was last used: none is closed early, none stays for long. */
 static void random_histories_expire_in_time(void **state)
 {
     enum { COUNT = 50, STEPS = 3000 };
@@ -180,7 +190,7 @@ static void random_histories_expire_in_time(void **state)
         if (rc != RQ_OK) ids[i] = open_one(w);
         asked[i] = now;
     }
-    assert_true(rq__leases_count(w->leases) <= COUNT);
+    assert_true(stats_of(w->leases).open <= COUNT);
 }
 
 /* ---- memory: what is held, by whom, and for how long */
@@ -198,8 +208,8 @@ static void ten_thousand_of_a_connection_fit_and_then_it_is_refused(void **state
     world *w = *state;
     size_t count = open_all(w, &w->connection, 0);
     assert_true(count >= 10000);
-    assert_true(rq__leases_charged(w->leases) <= BYTES_MAX / 4 * 3);
-    assert_int_equal(rq__leases_count(w->leases), count);
+    assert_true(stats_of(w->leases).bytes <= BYTES_MAX / 4 * 3);
+    assert_int_equal(stats_of(w->leases).open, count);
 }
 
 static void filters_are_charged_with_their_scanners(void **state)
@@ -208,10 +218,10 @@ static void filters_are_charged_with_their_scanners(void **state)
     size_t filter = BYTES_MAX / 16;
     size_t count = open_all(w, &w->connection, filter);
     assert_true(count >= 8 && count <= 12);
-    assert_true(rq__leases_charged(w->leases) >= count * filter);
+    assert_true(stats_of(w->leases).bytes >= count * filter);
     /* What was refused half-way is given back: only whole ones are left. */
-    assert_int_equal(rq__leases_count(w->leases), count);
-    assert_true(rq__leases_charged(w->leases) < (count + 1) * filter);
+    assert_int_equal(stats_of(w->leases).open, count);
+    assert_true(stats_of(w->leases).bytes < (count + 1) * filter);
 }
 
 static void others_find_room_beside_floods(void **state)
@@ -229,7 +239,7 @@ static void others_find_room_beside_floods(void **state)
         close_connection(w, &innocent[i]);
         close_connection(w, &floods[i]);
     }
-    assert_true(rq__leases_charged(w->leases) <= BYTES_MAX);
+    assert_true(stats_of(w->leases).bytes <= BYTES_MAX);
 }
 
 /* What an open scanner grows by is charged, and not refused. */
@@ -239,12 +249,12 @@ static void an_open_scanner_may_grow(void **state)
     rq__scan_holder *h;
     uint64_t seq, id = open_one(w);
     open_all(w, &w->connection, 0);
-    size_t before = rq__leases_charged(w->leases);
+    size_t before = stats_of(w->leases).bytes;
     assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_OK);
     assert_non_null(rq_arena_alloc(&h->arena, BYTES_MAX / 2));
-    assert_true(rq__leases_charged(w->leases) >= before + BYTES_MAX / 2);
+    assert_true(stats_of(w->leases).bytes >= before + BYTES_MAX / 2);
     rq__lease_close(w->leases, h, false);
-    assert_true(rq__leases_charged(w->leases) < before);
+    assert_true(stats_of(w->leases).bytes < before);
 }
 
 static void orphans_end_after_ten_seconds(void **state)
@@ -258,7 +268,7 @@ static void orphans_end_after_ten_seconds(void **state)
     assert_int_equal(take(w, &gone, at_work, &h, &seq), RQ_OK);
     close_connection(w, &gone);
     rq_sim_advance(w->sim, 9000 * MS);
-    assert_int_equal(rq__leases_count(w->leases), 4);
+    assert_int_equal(stats_of(w->leases).open, 4);
     assert_int_equal(touch(w, moved), RQ_OK); /* the client has another connection now */
     rq_sim_advance(w->sim, 3000 * MS);
     assert_int_equal(touch(w, left), RQ_E_UNKNOWN_SCANNER);
@@ -266,9 +276,9 @@ static void orphans_end_after_ten_seconds(void **state)
     assert_int_equal(touch(w, kept), RQ_OK);
     rq__lease_give_back(w->leases, h); /* its time begins now */
     rq_sim_advance(w->sim, 9000 * MS);
-    assert_int_equal(rq__leases_count(w->leases), 3);
+    assert_int_equal(stats_of(w->leases).open, 3);
     rq_sim_advance(w->sim, 3000 * MS);
-    assert_int_equal(rq__leases_count(w->leases), 2);
+    assert_int_equal(stats_of(w->leases).open, 2);
 }
 
 static void orphans_end_at_once_when_memory_is_needed(void **state)
@@ -289,8 +299,8 @@ static void orphans_end_at_once_when_memory_is_needed(void **state)
         assert_true(open_with(w, &other, BYTES_MAX / 3) != 0);
         close_connection(w, &other);
         rq_sim_advance(w->sim, 20000 * MS);
-        assert_int_equal(rq__leases_count(w->leases), 0);
-        assert_int_equal(rq__leases_charged(w->leases), 0);
+        assert_int_equal(stats_of(w->leases).open, 0);
+        assert_int_equal(stats_of(w->leases).bytes, 0);
     }
 }
 
@@ -328,13 +338,13 @@ static void random_histories_give_back_what_they_took(void **state)
                 *id = 0;
             }
         }
-        assert_true(rq__leases_charged(w->leases) <= BYTES_MAX);
+        assert_true(stats_of(w->leases).bytes <= BYTES_MAX);
     }
     for (size_t i = 0; i < CONNECTIONS; i++)
         close_connection(w, &connections[i]);
     rq_sim_advance(w->sim, 20000 * MS);
-    assert_int_equal(rq__leases_count(w->leases), 0);
-    assert_int_equal(rq__leases_charged(w->leases), 0);
+    assert_int_equal(stats_of(w->leases).open, 0);
+    assert_int_equal(stats_of(w->leases).bytes, 0);
     free(ids);
 }
 

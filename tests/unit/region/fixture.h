@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the region's tests share: a table, an engine on a folder (real or simulated), short ways to
- * write and read. */
+/* Shared by the region's tests: a table, an engine on a folder (real or simulated), short functions
+ * to write and read. */
 #ifndef RQ_TESTS_REGION_FIXTURE_H
 #define RQ_TESTS_REGION_FIXTURE_H
 
@@ -59,9 +59,9 @@ void fixture_open(fixture *f, rq_env *env, const family_def *families, size_t co
 /* With these "name=value" settings, NULL-terminated. */
 void fixture_open_with(fixture *f, rq_env *env, const family_def *families, size_t count,
                        const char *const *settings);
-/* Engine and region again on what is on disk; fails the test unless that works. */
+/* Opens engine and region again on the existing files; fails the test if that fails. */
 void fixture_start(fixture *f);
-/* Clean: as a server stops. Else the memstores are thrown away as by a crash. */
+/* Clean: as a server stops. Otherwise the memstores are discarded as in a crash. */
 void fixture_stop(fixture *f, bool clean);
 void fixture_close(fixture *f);
 

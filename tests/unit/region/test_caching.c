@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the settings of families and server say about the block cache, seen from a region: what is
- * in it after a flush, a compaction, an opening, a closing. On real threads, for prefetching. */
+/* The effect of families' and the server's block cache settings on a region: what is cached after a
+ * flush, a compaction, an opening, a closing. On real threads, because of prefetching. */
 #include "fixture.h"
 
 #include "hfile/block_cache.h"
@@ -49,7 +49,7 @@ static void flush(fixture *f)
 static const char *const small[] = {"hfile.index.block.max.size=512",
                                     "io.storefile.bloom.block.size=128", NULL};
 
-/* A world of its own for each: files of another would be compacted with. */
+/* Each with a world of its own, since files of another one would be compacted too. */
 typedef struct world {
     real_env real;
     fixture f;
@@ -160,7 +160,7 @@ static rq_err open_and_close(rq_vfs *v, const char *path, int flags, rq_file **r
     return plain_open(v, path, flags, ret, why);
 }
 
-/* A close waits for the compaction, which is done but for bringing its blocks in. */
+/* A close waits for the compaction, which has only its blocks left to load. */
 static void a_closing_region_warms_no_cache(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compactions of a region by the policies that are not about sizes, and how fast they may write.
- * Which files a policy chooses is compared with HBase in tests/unit/store. */
+/* Compactions of a region by the policies that do not depend on sizes, and their write rate. The
+ * files that a policy selects are compared with HBase in tests/unit/store. */
 #include "fixture.h"
 #include "region/engine_priv.h"
 #include "vfs/sim.h"
@@ -95,8 +95,8 @@ static void any_policy_drops_expired_files_but_the_newest(void **state)
     rq_sim_free(sim);
 }
 
-/* Cells of random times over days come back whatever their files are divided into, and each file
- * of a major compaction has the cells of one window. */
+/* Cells of random times over days survive however their files are divided, and each file of a major
+ * compaction has the cells of one window. */
 static void date_tiered_keeps_times_together(void **state)
 {
     (void)state;
@@ -218,8 +218,8 @@ static rq_err link_and_look(rq_vfs *v, const char *from, const char *to, rq_erro
     return plain_link(v, from, to, why);
 }
 
-/* Clients ask for the state until it is NONE to learn that what they asked for is done: also while
- * it waits for its turn, and while files are dropped that are looked at first. */
+/* Clients poll the state until it is NONE to learn that their request is done: so it counts while
+ * it waits for its turn, and while expired files are dropped first. */
 static void what_a_client_asked_for_counts_until_it_is_done(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void what_a_client_asked_for_counts_until_it_is_done(void **state)
     }
 }
 
-/* As HBase's does, whose flag stays set until a major compaction is chosen. */
+/* As in HBase, whose flag stays set until a major compaction is selected. */
 static void a_major_compaction_without_files_is_made_up_for_by_the_next_one_asked_for(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void a_major_compaction_without_files_is_made_up_for_by_the_next_one_aske
     rq_sim_free(sim);
 }
 
-/* The archive's cleaner removes a folder that is empty, and somebody had just made it. */
+/* The archive's cleaner removes an empty folder that was just created. */
 static unsigned archives_cleaned;
 
 static rq_err link_into_a_cleaned_archive(rq_vfs *v, const char *from, const char *to,
@@ -354,8 +354,8 @@ static void a_store_with_many_files_does_not_hold_up_another(void **state)
     assert_true(between);
 }
 
-/* HBASE: CompactSplit's queue, HStore.getCompactPriority: who is near its blocking count first;
- * what a client asked for before what the server wants, unless that is above the count. */
+/* HBASE: CompactSplit's queue, HStore.getCompactPriority: the store closest to its blocking count
+ * is first; clients' requests come before the server's own, unless those are above the count. */
 static void compactions_begin_in_the_order_of_their_priority(void **state)
 {
     (void)state;
@@ -459,7 +459,7 @@ static void be_busy(rq_task *task)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* What was flushed is no memstore any more, and its memory must not wait for a compaction. */
+/* A flushed memstore must be freed without waiting for a compaction. */
 static void a_flushed_memstore_is_freed_while_the_compactions_are_busy(void **state)
 {
     (void)state;
@@ -478,7 +478,7 @@ static void a_flushed_memstore_is_freed_while_the_compactions_are_busy(void **st
     pthread_mutex_unlock(&b.lock);
     assert_ok(put(&f, "row", "f", "q", 1, "v"));
     assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
-    /* The version now is one; that before the flush and the one while it ran are to go. */
+    /* One version is current; the one before the flush and the one during it must be freed. */
     uint64_t until = f.env->executor->now_ns(f.env->executor) + UINT64_C(10000000000);
     while (atomic_load(&f.engine->versions_alive) > 1 &&
            f.env->executor->now_ns(f.env->executor) < until) {
@@ -495,7 +495,7 @@ static void a_flushed_memstore_is_freed_while_the_compactions_are_busy(void **st
     real_env_close(&real);
 }
 
-/* A compaction keeps its inputs, not the memstore there was when it began. */
+/* A compaction holds its inputs, not the memstore that existed when it began. */
 static void a_flushed_memstore_is_freed_while_its_store_compacts(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many lanes write one region while others read, flush and compact; made for TSan as much as for
- * the sums. */
+/* Many lanes write one region while others read, flush and compact; for TSan as much as for the
+ * checks. */
 #include "fixture.h"
 
 #include "region/mob_cleaner.h"
@@ -154,8 +154,8 @@ static void *read_rows(void *arg)
     return (void *)torn;
 }
 
-/* Gets of single rows, the short way where it can be had: both families agree, and what was seen
- * once is not older the next time. */
+/* Gets of single rows, by the fast path where possible: both families agree, and a later read never
+ * sees an older version. */
 static void *get_rows(void *arg)
 {
     world *w = arg;
@@ -200,7 +200,7 @@ static void *get_rows(void *arg)
     return (void *)torn;
 }
 
-/* Files of values that nobody refers to leave, under readers that still do. */
+/* MOB files without references are removed while readers still use them. */
 static void *clean_mob(void *arg)
 {
     world *w = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Late answers: writers together are slowed to the pace of flushes, however many there are. */
+/* Delayed responses: writers are slowed to the rate of flushes, however many there are. */
 #include "base/random.h"
 #include "region/debt.h"
 
@@ -22,7 +22,7 @@ static void debt_with_pace(rq__debt *d, uint64_t bytes_per_s)
     rq__debt_drained(d, bytes_per_s, 0, SECOND_NS);
 }
 
-/* Bytes a second that writers get through who write again as soon as they are answered. */
+/* Bytes per second of writers that write again as soon as they are answered. */
 static double admitted(rq__debt *d, unsigned writers, uint64_t bytes, double depth,
                        uint64_t *ret_longest)
 {
@@ -61,7 +61,7 @@ static void all_writers_together_keep_the_pace_of_flushes(void **state)
             double seen = admitted(&d, writers[w], 10000, depths[i], &longest);
             rq__debt_clear(&d);
             assert_true(seen > allowed * 0.9 && seen < allowed * 1.1);
-            /* Nobody waits for longer than all the others' bytes take, and the timer's least. */
+            /* No writer waits longer than all others' bytes take, plus the timer's minimum. */
             double turn = (double)writers[w] * 10000 / allowed * 1e9 + 2 * 50000;
             assert_true((double)longest <= turn);
         }
@@ -90,7 +90,8 @@ static void without_a_pace_the_depth_alone_counts(void **state)
     rq__debt_clear(&d);
 }
 
-/* Two that end side by side drained in the time that both took, and old paces are forgotten. */
+/* Two flushes that end at the same time drained in the time that both took, and old rates are
+ * forgotten. */
 static void the_pace_is_what_flushes_drain_together(void **state)
 {
     (void)state;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A filter that pauses inside a cell (filter/pace.h) answers as one that does not: scans with a regular
- * expression that takes many slices for a value, against the same scans with a substring that is found
- * in the same values at once. The filters count what they are shown, so a cell that one of them sees
- * twice changes the answer.
- */
+/* A filter that pauses inside a cell (filter/pace.h) must give the same answers as one that does
+ * not: compares scans with a regular expression that takes many slices per value with scans for a
+ * substring that matches the same values at once. The filters count the cells they see, so a cell
+ * seen twice changes the answer. */
 #include "fixture.h"
 
 #include "base/buf.h"

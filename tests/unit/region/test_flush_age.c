@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flushes that nobody asked for: of memstores that are old, or hold many edits. */
+/* Automatic flushes: of memstores that are old, or have many edits. */
 #include "fixture.h"
 #include "region/engine_priv.h"
 #include "vfs/sim.h"
@@ -42,8 +42,8 @@ static uint64_t seconds_until_flushed(world *w, uint64_t most)
     return seconds;
 }
 
-/* After an hour, and some chance of up to five minutes more: regions that are written to alike are
- * not flushed all at once. */
+/* After an hour plus up to five random minutes: regions with similar writes are not flushed all at
+ * once. */
 static void an_old_memstore_is_flushed_with_a_random_delay(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void an_interval_of_nothing_or_less_means_never(void **state)
     }
 }
 
-/* What was flushed for another reason while it waited for its turn is young again. */
+/* A memstore flushed for another reason while it waited for its turn is young again. */
 static void a_flush_in_between_counts(void **state)
 {
     (void)state;
@@ -106,8 +106,8 @@ static void a_flush_in_between_counts(void **state)
     end(&w);
 }
 
-/* HBASE: FlushLargeStoresPolicy.shouldFlush: the old family goes, its neighbour stays. And a
- * neighbour that is flushed makes no other family young. */
+/* HBASE: FlushLargeStoresPolicy.shouldFlush: the old family is flushed, its neighbour stays. And a
+ * flush of the neighbour makes no other family young. */
 static void the_old_family_is_flushed_alone(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void the_old_family_is_flushed_alone(void **state)
     end(&w);
 }
 
-/* What came out of the log is as old as its replay, and is flushed like any other. */
+/* Edits replayed from the log are as old as the replay, and are flushed like others. */
 static void replayed_edits_grow_old(void **state)
 {
     (void)state;

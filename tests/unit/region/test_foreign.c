@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that others made: bulk loads into a region, and what HBase leaves in a family's folder. */
+/* Files written elsewhere: bulk loads into a region, and files that HBase leaves in a family's
+ * folder. */
 #include "fixture.h"
 
 #include "hfile/writer.h"
@@ -107,7 +108,7 @@ static void a_file_whose_numbers_leave_no_room_is_not_loaded(void **state)
     fixture_close(&f);
 }
 
-/* HBASE: HStoreFile.open: the name's number replaces what the file says it had elsewhere. */
+/* HBASE: HStoreFile.open: the number in the name replaces the one in the file. */
 static void a_loaded_file_has_the_number_of_its_name(void **state)
 {
     static const family_def one[] = {{"a", {NULL}}};
@@ -125,7 +126,7 @@ static void a_loaded_file_has_the_number_of_its_name(void **state)
     fixture_close(&f);
 }
 
-/* What HBase compacted and had no time to archive would bring deleted cells back. */
+/* Inputs of a compaction that HBase had no time to archive would bring deleted cells back. */
 static void inputs_of_a_compaction_that_still_lie_there_are_passed_over(void **state)
 {
     static const family_def one[] = {{"a", {NULL}}};
@@ -180,7 +181,7 @@ static void a_clean_stop_writes_the_list_of_the_file_tracker(void **state)
     fixture_close(&f);
 }
 
-/* HBase's way with this tracker: files are written where they stay, and count once listed. */
+/* HBase's procedure with this tracker: files are written in place, and count once listed. */
 static void of_hbases_files_those_on_the_list_count(void **state)
 {
     fixture f;
@@ -197,13 +198,13 @@ static void of_hbases_files_those_on_the_list_count(void **state)
     assert_ok(rq__filelist_write(f.env->vfs, dir, names, 2, 1, NULL));
     fixture_start(&f);
     assert_string_equal(read_text(&f, "", 0, true), "r/a:q/1/Put=ours\ns/a:q/5/Put=listed\n");
-    /* Now it is ours again: a crash changes nothing, the stop writes what is there. */
+    /* Now the folder is ours again: a crash changes nothing, a clean stop writes the list. */
     assert_ok(put(&f, "u", "a", "q", 1, "later"));
     fixture_stop(&f, true);
     assert_int_equal(read_list(&f).count, 3);
     rq_stat st;
     assert_err(rq_vfs_stat(f.env->vfs, two, &st, NULL), RQ_E_NOT_FOUND);
-    /* A newer list that was being written counts for nothing, a damaged one is told. */
+    /* An incomplete newer list does not count; a damaged one is reported. */
     const char *torn = rq_arena_printf(&f.arena, "%s/.filelist/f2.99999999999999", dir);
     assert_ok(rq_vfs_write_new_file(f.env->vfs, torn, rq_slice_of("\0\0\0\x10x", 5), NULL));
     assert_int_equal(read_list(&f).count, 3);
@@ -216,7 +217,8 @@ static void of_hbases_files_those_on_the_list_count(void **state)
     fixture_close(&f);
 }
 
-/* HBase 2.5 named its lists without a number, and 2.6 leaves one so until it writes the next. */
+/* HBase 2.5 names its lists without a number, and 2.6 leaves such a list until it writes the next
+ * one. */
 static void a_list_without_a_number_is_the_oldest(void **state)
 {
     fixture f;
@@ -265,7 +267,8 @@ static void alter(fixture *f, const family_def *families)
     fixture_start(f);
 }
 
-/* A list that a former tracker left must not stand for the folder when a later one believes it. */
+/* A list left by a former tracker must not stand for the folder when a later tracker uses the
+ * folder. */
 static void another_tracker_believes_no_list_of_former_times(void **state)
 {
     fixture f;
@@ -290,7 +293,7 @@ static void another_tracker_believes_no_list_of_former_times(void **state)
     fixture_close(&f);
 }
 
-/* hbase:meta holds what clients put there; a table's name becomes a folder. */
+/* Clients write to hbase:meta, and a table's name becomes a folder. */
 static void a_region_whose_table_can_have_no_folder_is_none(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest's bytes: what was written is read, what cannot be right is refused with its place.
- */
+/* The manifest's bytes: written manifests are read, invalid ones are refused with the position of
+ * the error. */
 #include "base/random.h"
 #include "region/manifest.h"
 

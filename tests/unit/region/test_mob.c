@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MOB families. The property: a random history on a MOB family and the same on a plain one are
- * answered alike, whatever is flushed, compacted, cleaned and reopened in between, and whatever a
- * read has to wait for. Then examples of what only MOB families have.
+/* MOB families. The property: a random history on a MOB family and the same history on a plain one
+ * give the same answers, whatever is flushed, compacted, cleaned and reopened in between, and
+ * whatever a read has to wait for. Then examples of features that only MOB families have.
  *
- * RQ_SEED=s runs one seed, RQ_SEEDS=n as many from RQ_FIRST=f on; a failure names its seed.
- */
+ * RQ_SEED=s runs one seed, RQ_SEEDS=n n seeds from RQ_FIRST=f on; a failure prints its seed. */
 #include "fixture.h"
 #include "../../seeds.h"
 
@@ -24,7 +22,8 @@ typedef struct world {
     fixture f;
     rq_sim *sim;
     uint64_t seed;
-    bool no_raw; /* raw reads show what was compacted, which the families' sizes may decide */
+    bool no_raw; /* raw reads would show which cells were compacted, which may depend on the
+                  * families' sizes */
 } world;
 
 static uint64_t below(world *w, uint64_t bound)
@@ -118,7 +117,7 @@ typedef struct reader {
     bool done;
 } reader;
 
-/* As an event loop reads: nothing blocks, and between two tries nothing is held. */
+/* As an event loop reads: without blocking, and holding nothing between two tries. */
 static void read_some(world *w, reader *r, uint32_t cells)
 {
     rq_read_ctx ctx = {0};

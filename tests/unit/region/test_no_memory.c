@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Every allocation of a history of writes, flushes and an opening fails once: the call may be
- * refused, nothing crashes, nothing acknowledged is lost, nothing refused is half there.
- * Allocations of this thread count, from arm() on; pools work undisturbed.
- */
+/* Fails each allocation of a history of writes, flushes and an opening once: the call may be
+ * refused, nothing crashes, no acknowledged write is lost, no refused one is partly there. Counts
+ * allocations of this thread from arm() on; pools work normally. */
 #include "fixture.h"
 
 #include "../base/failing_memory.h"

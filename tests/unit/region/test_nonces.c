@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nonces: how many are kept, for how long, in how much memory; their files, and what crashes,
- * clocks, splits and damage do to them. */
+/* Nonces: how many are kept, for how long, in how much memory; their files, and the effect of
+ * crashes, clock changes, splits and damage. */
 #include "fixture.h"
 #include "region/nonce_files.h"
 #include "vfs/sim.h"

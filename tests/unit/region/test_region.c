@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A region on real files and threads: what was written is read, before and after flushes, restarts
+/* A region on real files and threads: written cells are read, before and after flushes, restarts
  * and crashes. */
 #include "fixture.h"
 
@@ -56,8 +56,8 @@ static uint64_t smallest_of(const uint64_t *held, size_t count)
     return smallest;
 }
 
-/* Against the list of those held: none is forgotten, and when all are given back none is left. Some
- * clients name the read point of an earlier scanner, in any order. */
+/* Compared with a list of held read points: none is forgotten, and when all are released none is
+ * left. Some clients use the read point of an earlier scanner, in any order. */
 static void read_points_are_kept(void **state)
 {
     enum { HELD = 1000, STEPS = 60000 };
@@ -100,7 +100,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Takes `count` read points, rising or falling, and gives them back in another order. */
+/* Takes `count` read points, ascending or descending, and releases them in another order. */
 static uint64_t cost_of(rq_region *r, uint64_t count, bool falling)
 {
     uint64_t begun = nanoseconds();
@@ -117,7 +117,8 @@ static void many_read_points_cost_no_more_each(void **state)
     fixture_open(&f, env_of(state), NULL, 0);
     for (int falling = 0; falling < 2; falling++) {
         uint64_t few = cost_of(f.region, 4000, falling), many = cost_of(f.region, 128000, falling);
-        /* 32 times as many; were each compared with all, it would be a thousand times. */
+        /* 32 times as many; if each were compared with all, it would take a thousand times as
+         * long. */
         assert_true(many < few * 32 * 6);
     }
     fixture_close(&f);
@@ -169,7 +170,7 @@ static void one_family_flushes_alone_and_the_other_is_replayed(void **state)
 static void wait_for_files(fixture *f, uint32_t count)
 {
     rq_region_load load;
-    /* The compaction is asked for and runs on its own; bounded by the test's own time-out. */
+    /* The compaction is requested and runs by itself; the test's time-out limits the loop. */
     do {
         usleep(1000);
         rq_region_get_load(f->region, &load);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The region scanner by example: how rows are cut and put together again, what a filter decides
- * about rows, which answer comes at which limit, and the errors HBase gives.
- */
+/* The region scanner by example: how rows are cut and completed, what a filter decides about rows,
+ * the answer at each limit, and HBase's errors. */
 #include "by_hand.h"
 
 #include "filter/language.h"
@@ -442,7 +440,7 @@ static void put_value(fixture *f, const char *row, const char *value)
     by_hand_add(&f->world, 0, &c);
 }
 
-/* HBASE: RegionScannerImpl.nextRow; so on 2.6.1, but for reversed scans. */
+/* HBASE: RegionScannerImpl.nextRow; the same as 2.6.1, except for reversed scans. */
 static void a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key(void **state)
 {
     (void)state;

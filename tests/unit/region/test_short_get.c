@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a get looks: what it finds in the memstore or the newest file may be all there can be. */
+/* How many files a get reads: the cells found in the memstore or the newest file may be all there
+ * can be. */
 #include "fixture.h"
 
 #include "hfile/block_cache.h"
@@ -12,7 +13,7 @@ static uint64_t blocks_looked_at(const fixture *f)
     return s.hits[RQ_BLOCK_DATA] + s.misses[RQ_BLOCK_DATA];
 }
 
-/* A get of the whole row "r", or whether it is there; the data blocks it looked at. */
+/* Gets the whole row "r", or checks whether it exists; returns the number of data blocks read. */
 static uint64_t look(fixture *f, bool exists, uint32_t *ret_cells)
 {
     rq_arena arena = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What writes mean, as HBase means it: conditions, deltas, deletes of the newest version, atomic
- * groups, nonces, durabilities, refusals with HBase's words. */
+/* The semantics of writes, as in HBase: conditions, deltas, deletes of the newest version, atomic
+ * groups, nonces, durabilities, and refusals with HBase's texts. */
 #include "fixture.h"
 
 #define MANY_VERSIONS ((const family_def[]){{"a", {"VERSIONS", "5", NULL}}, {"b", {NULL}}})
@@ -222,7 +222,7 @@ static void reopen(fixture *f, bool abort)
     assert_ok(rq_region_open(f->engine, &f->info, f->schema, &f->region, NULL));
 }
 
-/* HBase has one list of nonces for a whole server: a region that moves away and comes back, or is
+/* HBase has one list of nonces for the whole server: a region that moves away and comes back, or is
  * split, finds them. Found by the simulation (disk_full, RQ_SEED=211591). */
 static void a_retried_increment_counts_once_across_a_close(void **state)
 {
@@ -244,8 +244,7 @@ static void a_retried_increment_counts_once_across_a_close(void **state)
     assert_int_equal(get_long(f, "r", "a", "n"), 8);
 }
 
-/* The log's records below the flushed number are not replayed: the nonces have to come from
- * elsewhere. */
+/* Log records below the flushed number are not replayed, so the nonces must come from elsewhere. */
 static void a_retried_increment_counts_once_across_a_flush_and_a_crash(void **state)
 {
     fixture *f = of(state);
@@ -263,8 +262,8 @@ static void a_retried_increment_counts_once_across_a_flush_and_a_crash(void **st
     }
 }
 
-/* A put, an increment and a condition in one op under one nonce: what was done is not done again,
- * and not said to have failed because its own effect is there. */
+/* A put, an increment and a condition in one op with one nonce: a retry does not repeat the op, and
+ * does not report a failed condition because of the op's own effect. */
 static void a_retried_conditional_op_is_answered_as_done(void **state)
 {
     fixture *f = of(state);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane's writes, gathered: whatever became of the others of its list, each is answered once, on
- * its lane, in its region's order, and never before rq_region_write has returned. What runs on the
- * lane asserts with RQ_ASSERT: cmocka's would jump into the main thread's stack. */
+/* A lane's writes, collected into lists: each is answered once, whatever happens to the others of
+ * its list, on its lane, in its region's order, and never before rq_region_write has returned. Code
+ * on the lane asserts with RQ_ASSERT, because cmocka's assertions would jump into the main thread's
+ * stack. */
 #include "fixture.h"
 
 #include "base/random.h"
@@ -62,7 +63,7 @@ static void open_regions(world *w)
 
 static void on_done(rq_write *write);
 
-/* Every seventh names a family that is none, every eleventh a row of another region. */
+/* Every seventh has an unknown family, every eleventh a row of another region. */
 static rq_err expected(const one *o)
 {
     if (o->number % 7 == 3) return RQ_E_NO_SUCH_FAMILY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A minimal HBase client for tests: it says exactly what it is told to, and takes answers apart. */
+/* A minimal HBase client for tests: it sends exactly what it is told to, and parses answers. */
 #ifndef RQ_TEST_RPC_RPC_PEER_H
 #define RQ_TEST_RPC_RPC_PEER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cell-block codecs and compressors: there and back, and bytes that are neither. */
+/* Cell-block codecs and compressors: round trips, and invalid bytes. */
 #include "rpc/cell_codec.h"
 #include "rpc/compressor.h"
 

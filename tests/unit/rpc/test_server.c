@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol over real sockets: what HBase answers, and what it does with clients that misbehave.
- */
+/* The protocol over real sockets: HBase's answers, and the reaction to clients that misbehave. */
 #include "rpc_peer.h"
 #include "toy_service.h"
 
@@ -19,8 +18,8 @@ static const rpc_hello plain = {.service = "ClientService", .version = "2.6.1"};
 static const rpc_hello with_codec = {
     .service = "ClientService", .codec = CODEC_KEYVALUE, .version = "2.6.1"};
 
-/* The whole protocol is gone through twice: with connections that stay, and with ones that change
- * loops after each turn. */
+/* The whole protocol is tested twice: with connections that stay on their loop, and with ones that
+ * move after each turn. */
 static bool restless;
 
 static void serve(toy *t, const toy_options *options)
@@ -406,8 +405,8 @@ static void cell_blocks_travel_both_ways(void **state)
     close(fd);
 }
 
-/* Copied, moved, in buffers that were another answer's, written before the iteration ends or not:
- * each comes whole and in its place. */
+/* Copied, moved, in reused buffers, written before the iteration ends or not: each arrives complete
+ * and in order. */
 static void answers_of_all_sizes_keep_their_bytes_and_order(void **state)
 {
     toy *t = *state;
@@ -548,7 +547,8 @@ static void a_request_that_swells_is_refused(void **state)
     toy t;
     serve(&t, &(toy_options){.budget_bytes = 16 << 20, .request_bytes_max = 8 << 20});
     int fd = rpc_connect(t.port, &plain);
-    /* 4 MB of empty actions would become hundreds. A MultiRequest by hand: one region action. */
+    /* 4 MB of empty actions would take hundreds when decoded. A MultiRequest made by hand: one
+     * region action. */
     enum { ACTIONS = 2000000 };
     rq_buf region = {0}, multi = {0}, b = {0};
     assert_int_equal(rq_buf_append(&region, "\x0a\x05\x08\x01\x12\x01r", 7), RQ_OK);
@@ -618,7 +618,7 @@ static void big_requests_take_turns_under_the_budget(void **state)
     }
     for (int i = 0; i < 12; i++)
         pthread_join(clients[i].thread, NULL);
-    /* The ceiling, the overdraft, what each loop decodes and its handler copies, and the loops'
+    /* The limit, the overdraft, memory for decoding and copying on each loop, and the loops'
      * chunks. */
     assert_in_range(most, 1, (8 << 20) + (4 << 20) + 3 * 2 * (4 << 20) + (1 << 20));
     toy_stop(&t);

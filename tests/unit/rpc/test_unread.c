@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that do not read: what their answers cost, who waits for them, and who is closed. Memory is
- * measured as the allocator has it, not as it is charged. */
+/* Peers that do not read: the memory of their responses, who waits for them, and who is
+ * disconnected. Memory is measured in the allocator, not as charged. */
 #include "rpc_peer.h"
 #include "toy_service.h"
 
@@ -56,7 +56,8 @@ static size_t meter_end(struct meter *m)
 
 /* ---- peers */
 
-/* The kernel takes little for it. (To read by such a window takes for ever.) */
+/* With a small receive window the kernel buffers little. (Reading with such a window is very
+ * slow.) */
 static int connect_small(toy *t)
 {
     int fd = rpc_connect(t->port, &hello);
@@ -119,8 +120,8 @@ static void pipelined(const char *row, size_t bytes)
     others_are_served(&t, 500);
     read_answers(fd, N, bytes);
     size_t most = meter_end(&m);
-    /* What is made and what is unread, each with its reserve and an answer; the requests; the test.
-     */
+    /* Responses being made and unread ones, each with reserve and one response; the requests; the
+     * test itself. */
     assert_in_range(most, 0, 2 * (5 * MB + 2 * bytes) + 4 * MB);
     close(fd);
     toy_stop(&t);
@@ -167,7 +168,8 @@ static void many_peers_that_read_nothing(void **state)
     }
     EVENTUALLY(rq_budget_used(t.unread) > 4 * MB);
     others_are_served(&t, 500);
-    /* Those that hold the memory are closed, as somebody waits for it: large answers come, too. */
+    /* The connections that hold the memory are closed because others wait for it: large responses
+     * arrive too. */
     int fd = rpc_connect(t.port, &hello);
     ask(fd, "grow:3000000", 1);
     rpc_answer a;
@@ -182,7 +184,8 @@ static void many_peers_that_read_nothing(void **state)
     toy_stop(&t);
 }
 
-/* Small answers always go; when they have taken the reserve, too, the oldest debtors are closed. */
+/* Small responses are always sent; when they have used up the reserve too, the oldest debtors are
+ * closed. */
 static void small_answers_take_the_reserve_and_then_the_oldest_go(void **state)
 {
     (void)state;

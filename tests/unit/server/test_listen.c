@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a server listens: what --listen means, which host clients are told, which ports are free. */
+/* The addresses a server listens on: the meaning of --listen, the host sent to clients, free
+ * ports. */
 #include "server/listen.h"
 
 #include "net/socket.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server as an object: two of them in this process, what may stand below its connections, and a
- * policy at its gate. */
+/* The server as an object: two of them in this process, transforms and memory below its
+ * connections, and a policy at its gate. */
 #include "cluster.h"
 #include "policy.h"
 
@@ -11,6 +11,7 @@
 #include "proto/rpc.pb-c.h"
 #include "../base/unit.h"
 
+#include <dirent.h>
 #include <unistd.h>
 
 static uint16_t zookeeper_port(const cluster *c)
@@ -73,7 +74,7 @@ static void two_servers_share_nothing(void **state)
     cluster_remove_folder(&b);
 }
 
-/* A folder is one server's at a time, also within a process. */
+/* Only one server uses a folder at a time, also within a process. */
 static void two_servers_do_not_share_a_folder(void **state)
 {
     (void)state;
@@ -121,7 +122,7 @@ static void ask_zookeeper(uint16_t port)
     close(fd);
 }
 
-/* HBase's RPC: who asks by this preamble is told the cluster's id. */
+/* HBase's RPC: a client that sends this preamble gets the cluster's id. */
 static void ask_rpc(uint16_t port)
 {
     uint8_t bytes[4];
@@ -264,6 +265,70 @@ static void an_op_carries_its_trace(void **state)
     cluster_remove_folder(&c);
 }
 
+/* ---- bulk loads ------------------------------------------------------------------------------ */
+
+static void prepare_bulk_loads(uint16_t port, unsigned count)
+{
+    Pb__RequestHeader header = PB__REQUEST_HEADER__INIT;
+    Pb__ConnectionHeader hello = PB__CONNECTION_HEADER__INIT;
+    Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
+    Pb__TableName table = PB__TABLE_NAME__INIT;
+    Pb__PrepareBulkLoadRequest request = PB__PREPARE_BULK_LOAD_REQUEST__INIT;
+    uint8_t bytes[512] = "HBas\0\x50", answer[4096];
+    hello.service_name = "ClientService";
+    size_t len = pb__connection_header__pack(&hello, bytes + 10);
+    rq_put_be32(bytes + 6, (uint32_t)len);
+    int fd = peer_connect(port);
+    peer_send(fd, bytes, len + 10);
+    header.has_call_id = header.has_request_param = header.request_param = true;
+    header.method_name = "PrepareBulkLoad";
+    table.namespace_ = (ProtobufCBinaryData){5, (uint8_t *)"hbase"};
+    table.qualifier = (ProtobufCBinaryData){4, (uint8_t *)"meta"};
+    region.type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
+    region.value = (ProtobufCBinaryData){13, (uint8_t *)"hbase:meta,,1"};
+    request.table_name = &table;
+    request.region = &region;
+    for (unsigned i = 0; i < count; i++) {
+        len = 4;
+        len += put_delimited(bytes + len, &header.base);
+        len += put_delimited(bytes + len, &request.base);
+        rq_put_be32(bytes, (uint32_t)(len - 4));
+        peer_send(fd, bytes, len);
+        peer_read(fd, answer, 4);
+        size_t n = rq_get_be32(answer);
+        assert_true(n <= sizeof answer);
+        peer_read(fd, answer, n);
+    }
+    close(fd);
+}
+
+static unsigned files_in(const char *path)
+{
+    unsigned count = 0;
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        count += e->d_name[0] != '.';
+    closedir(d);
+    return count;
+}
+
+/* Clients that prepare and go leave folders; those are not without end. */
+static void folders_of_bulk_loads_have_a_total(void **state)
+{
+    (void)state;
+    cluster c;
+    char staging[80];
+    cluster_start(&c, NULL, NULL, NULL);
+    snprintf(staging, sizeof staging, "%s/staging", c.folder);
+    prepare_bulk_loads(region_server_port(&c), 3);
+    assert_int_equal(files_in(staging), 3);
+    prepare_bulk_loads(region_server_port(&c), 1100);
+    assert_in_range(files_in(staging), 1, 1024);
+    cluster_stop(&c);
+    cluster_remove_folder(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +338,7 @@ int main(void)
         cmocka_unit_test(a_program_connects_to_its_own_server),
         cmocka_unit_test(a_policy_delays_and_refuses),
         cmocka_unit_test(an_op_carries_its_trace),
+        cmocka_unit_test(folders_of_bulk_loads_have_a_total),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Requests made from protobuf-c's descriptors, so that a field added to a .proto is in the tests
- * that use this without a line of its own. A request is plausible (its required fields and those
- * that lead to a region, a table, a family of service_world.h are set) and has one field, or all
- * fields of one message, repeated as often as a size in bytes asks for.
- */
+/* Requests generated from protobuf-c's descriptors, so that a field added to a .proto is covered
+ * without changing the tests that use this. A request is plausible (its required fields and those
+ * that select a region, a table, a family of service_world.h are set) and has one field, or all
+ * fields of one message, repeated up to a size in bytes. */
 #ifndef RQ_TESTS_SERVICE_REQUEST_MAKER_H
 #define RQ_TESTS_SERVICE_REQUEST_MAKER_H
 

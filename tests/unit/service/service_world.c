@@ -255,7 +255,7 @@ static void make_header(service_client *c, const char *method, size_t cells, rq_
     ret->len = pb__request_header__pack(&h, ret->ptr);
 }
 
-/* Until the call's answer is there; time passes where the service waits for it. */
+/* Waits for the call's answer; time advances while the service waits for it. */
 static void wait_for_answer(service_client *c, unsigned answers)
 {
     for (int i = 0; i < 200 && c->answers < answers && !c->stream.closing; i++) {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * All services as a whole, for tests and the fuzzers: over a catalog on the simulated environment,
- * behind connections made of memory (../net/memory_loop.h). Everything runs on the caller's thread.
+/* All services together, for tests and fuzzers: on a catalog in the simulated environment, behind
+ * connections in memory (../net/memory_loop.h). Everything runs on the caller's thread.
  *
- * Two tables with some forty rows, of which a part is in files: t (families f and g, f with three
+ * Two tables with some forty rows, part of them in files: t (families f and g, f with three
  * versions, split at row m) and u (f, g, and m with MOB; AggregateService and
  * MultiRowMutationService).
  *
- * What must not be stops the process with a message: no answer at all, an answer that a client
- * could not read, memory of a request that was not given back.
- */
+ * Errors stop the process with a message: no answer at all, an answer that a client could not
+ * decode, a request's memory that was not released. */
 #ifndef RQ_TESTS_SERVICE_WORLD_H
 #define RQ_TESTS_SERVICE_WORLD_H
 
@@ -56,7 +54,7 @@ void service_world_free(service_world *s);
 /* Whether the three regions are still there and open. */
 bool service_world_is_whole(const service_world *s);
 
-/* What a connection can: codecs with and without tags, none, and clients of other versions. */
+/* The kinds of connections: codecs with and without tags, none, and clients of other versions. */
 #define SERVICE_HELLOS 5
 
 typedef struct service_client {
@@ -72,7 +70,8 @@ typedef struct service_client {
 
 void service_client_open(service_client *c, service_world *w, service_kind kind, unsigned hello);
 void service_client_close(service_client *c);
-/* Sends the request and lets time pass until it is answered. False: the connection was closed. */
+/* Sends the request and lets time advance until it is answered. False: the connection was
+ * closed. */
 bool service_client_call(service_client *c, const char *method, rq_slice message, rq_slice cells);
 /* The class of the exception that the last call was answered with; NULL: none. */
 const char *service_client_exception(const service_client *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers with two digits behind the point, against 128-bit integers and against BigDecimal's
- * answers; and the interpreters' rules for what has no value. */
+/* Numbers with two decimal places, compared with 128-bit integers and with BigDecimal's answers;
+ * and the interpreters' rules for absent values. */
 #include "service/interpreter.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests as no client library sends them: rows, times and versions out of range, and cell blocks
+/* Requests that no client library sends: rows, times and versions out of range, and cell blocks
  * with fewer or other cells than the message announces. */
 #include "../base/unit.h"
 
@@ -78,7 +78,7 @@ static void cells_are_taken_in_order(void **state)
     clear(&m);
 }
 
-/* Whatever a client sends in a cell block, nothing on the disk is damaged. */
+/* Whatever a client sends in a cell block, it is not reported as damage on disk. */
 static void bad_cells_are_no_damage(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void rows_versions_and_times_of_a_get(void **state)
     clear(&m);
 }
 
-/* protobuf-c hands on numbers that an enum does not have; Java's takes them for absent. */
+/* protobuf-c passes on numbers outside an enum; Java treats them as absent. */
 static void enum_numbers_nobody_knows_count_as_absent(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked for ahead of requests that came together is a hint: whatever bytes they have, it
- * harms nobody and changes nothing. */
+/* The prefetch for requests that arrived together is a hint: with any bytes in them it has no
+ * effect on results. */
 #include "service_world.h"
 
 #include "base/random.h"

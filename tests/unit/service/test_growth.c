@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a request costs may grow with its size as n log n does and no faster: every method of every
- * service is sent requests in which every repeated field of its messages, of the filters and of the
- * endpoints' messages comes as often as fits into 1, 10 and 100 kB. The fields are taken from the
- * descriptors (request_maker.h), so a new one is tested without a line here.
+/* The time of a request may grow with its size n as n log n, not faster. Every method of every
+ * service gets requests in which each repeated field of its messages, of the filters and of the
+ * endpoints' messages appears as often as fits into 1, 10 and 100 kB. The fields come from the
+ * descriptors (request_maker.h), so a new one is tested automatically.
  *
- * Cost is the processor time of this thread, on which loops and pools of the simulated environment
- * run. From 10 to 100 kB n log n grows by a factor of 12.5, n squared by 100; what exceeds FACTOR
- * in the best of several rounds fails, unless it is less than a few milliseconds altogether.
- */
+ * Time is CPU time of this thread, on which loops and pools of the simulated environment run. From
+ * 10 to 100 kB, n log n grows by a factor of 12.5, n squared by 100; a request that exceeds FACTOR
+ * in the best of several rounds fails, unless it takes less than a few milliseconds in all. */
 #include "request_maker.h"
 #include "service_world.h"
 
@@ -107,7 +105,7 @@ static void clear(request *r)
     rq_buf_clear(&r->cells);
 }
 
-/* `inner` is the message with the repeated field; it may lie in another one. */
+/* `inner` is the message with the repeated field; it may be embedded in another one. */
 static void fill(const tester *t, request_plan inner, size_t bytes, request *ret)
 {
     inner.count = request_count_for(inner, bytes);
@@ -125,7 +123,7 @@ static void fill(const tester *t, request_plan inner, size_t bytes, request *ret
     rq_buf_clear(&message);
 }
 
-/* Each element is a region or a store, which is made on disk: 100 kB of them take minutes. */
+/* Each element is a region or a store, which is created on disk: 100 kB of them take minutes. */
 static bool is_work(const request_path *path)
 {
     const char *name = path->fields[path->depth - 1]->name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Multi, Scan and checks as no client library sends them, executed: counts that contradict the cell
- * block, cells in another order, parts that are absent or come twice, positions that are not. */
+/* Multi, Scan and checks that no client library sends, executed: counts that contradict the cell
+ * block, cells in another order, parts that are missing or appear twice, invalid indexes. */
 #include "service_world.h"
 
 #include "base/meter.h"
@@ -289,8 +289,8 @@ static void a_wrong_increment_parts_what_is_collected(void **state)
     assert_int_equal(cells_of(f, "c2"), 0);
 }
 
-/* What is two things at once: a Get to whoever looks at that first, an increment to whoever looks
- * at that. */
+/* An action with two meanings: a Get for code that checks for that first, an increment for other
+ * code. */
 static Pb__Action *add_get_and_increment(fixture *f, Pb__RegionAction *ra, const char *row)
 {
     Pb__Get *g = MADE(f, get);
@@ -301,8 +301,8 @@ static Pb__Action *add_get_and_increment(fixture *f, Pb__RegionAction *ra, const
     return a;
 }
 
-/* HBase takes the first part that it looks for; two judgements of one action once made two of it,
- * and a batch longer than its array. */
+/* HBase executes the part that it checks for first. If two places classified one action
+ * differently, it was executed twice, and a batch exceeded its array. */
 static void an_action_of_two_kinds_is_refused_alone(void **state)
 {
     fixture *f = *state;
@@ -332,8 +332,8 @@ static void an_action_of_two_kinds_is_refused_alone(void **state)
     assert_int_equal(cells_of(f, "c199"), 1);
 }
 
-/* Every order of every kind of action: whatever comes, each is answered once and under its number,
- * which means nothing to the server. */
+/* Every order of every kind of action: each is answered once and under its index, which has no
+ * meaning to the server. */
 static void every_mixture_of_kinds_is_answered_one_by_one(void **state)
 {
     fixture *f = *state;
@@ -380,8 +380,8 @@ static void every_mixture_of_kinds_is_answered_one_by_one(void **state)
     }
 }
 
-/* Each goes to the region alone: what one needs must not grow with how many follow. A sanitizer's
- * shadow is larger than the limit set here. */
+/* Each goes to the region alone: the memory of one must not grow with the number that follow. A
+ * sanitizer's shadow memory is larger than the limit set here. */
 static void ten_thousand_increments_fit_a_request(void **state)
 {
     fixture *f = *state;
@@ -433,8 +433,8 @@ static void clear_block_cache(fixture *f, size_t which)
     service_client_close(&admin);
 }
 
-/* They come to the region as one list, and what they read is in a file: whichever of them must wait
- * for a block, not the first alone, is run again when it is there. */
+/* They reach the region as one list, and their data is in a file: any of them that must wait for a
+ * block is repeated when it is loaded, not only the first. */
 static void each_of_a_list_may_wait_for_a_block(void **state)
 {
     fixture *f = *state;
@@ -497,7 +497,7 @@ static unsigned tasks_of_multi(fixture *f, size_t count, bool puts)
     return f->world->posted - before;
 }
 
-/* The simulated clock stands while a task runs: what ends a stretch here is its steps. */
+/* The simulated clock stands still while a task runs: here a time slice ends by its steps. */
 static void a_long_multi_goes_on_in_other_tasks(void **state)
 {
     fixture *f = *state;
@@ -506,13 +506,13 @@ static void a_long_multi_goes_on_in_other_tasks(void **state)
     for (int puts = 0; puts < 2; puts++) {
         unsigned few = tasks_of_multi(f, 10, puts != 0);
         unsigned many = tasks_of_multi(f, COUNT, puts != 0);
-        /* Puts: when they are decoded, under the region's token, and when they are answered. */
+        /* For puts: when they are decoded, under the region's token, and when they are answered. */
         assert_true(many >= few + (puts ? 2 : 1) * LEAST);
     }
 }
 
-/* A handler decodes messages that are bytes fields of its request (filters, comparators). Their memory
- * is charged like the request's own. */
+/* A handler decodes messages in bytes fields of its request (filters, comparators). Their memory is
+ * charged like the request's own. */
 static void what_decoding_makes_is_charged(void **state)
 {
     fixture *f = *state;

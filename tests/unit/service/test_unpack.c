@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The quick decoders of Get, Mutate and Multi against protobuf-c: messages with any fields, made
- * from the descriptors, then the same bytes damaged. And the answers packed by hand.
- */
+/* The fast decoders of Get, Mutate and Multi compared with protobuf-c: messages with any fields,
+ * generated from the descriptors, then the same bytes damaged. And the answers encoded by hand. */
 #include "base/random.h"
 #include "service/encode.h"
 #include "service/multi_answer.h"
@@ -128,7 +126,7 @@ static rq_slice packed(rq_arena *a, const ProtobufCMessage *m)
     return rq_slice_of(bytes, protobuf_c_message_pack(m, bytes));
 }
 
-/* Whether the quick decoder took it; then protobuf-c must take it for the same. */
+/* Whether the fast decoder accepted it; then protobuf-c must decode it to the same message. */
 static bool same_as_protobuf_c(rq_arena *a, const ProtobufCMessageDescriptor *type, rq_slice bytes,
                                uint64_t seed)
 {

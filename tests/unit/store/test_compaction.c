@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files a compaction takes: HBase's exploring policy. The cases with numbers are those a
- * reader can follow by hand; the random ones hold what must be true of every choice. */
+/* Which files a compaction selects: HBase's exploring policy. The cases with numbers can be
+ * followed by hand; the random ones check properties of every selection. */
 #include "base/random.h"
 #include "store/compaction.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which files a compaction takes, compared with what HBase 2.6.1's own policy classes chose of
- * random lists of files: tests/data/compaction/select.txt, written by tests/compat/compaction.
- * Arguments: the files to replay.
- */
+/* Which files a compaction selects, compared with the selections of HBase 2.6.1's own policy
+ * classes for random lists of files: tests/data/compaction/select.txt, written by
+ * tests/compat/compaction. Arguments: the files to replay. */
 #include "store/compaction.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names, references and lists of MOB files. The names were read off a folder of HBase 2.6.1. */
+/* Names, references and lists of MOB files. The names were taken from a folder of HBase 2.6.1. */
 #include "store/mob.h"
 
 #include <setjmp.h>

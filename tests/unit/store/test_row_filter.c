@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter of a segment's rows: what was added is never denied, what was not mostly is, whatever
- * the rows look like; and a segment denies no row that it has, at any number of cells. */
+/* The filter of a segment's rows: added rows are never denied, others mostly are, whatever the rows
+ * look like; and a segment denies no row that it has, at any number of cells. */
 #include "base/random.h"
 #include "store/row_filter.h"
 #include "store/segment.h"

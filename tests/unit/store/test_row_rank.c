@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks against the rows' bytes: whatever a ranking is made of, different ranks order as they do,
- * also rows that are not between those it was made of. */
+/* Ranks compared with the rows' bytes: whatever rows a ranking was made from, different ranks have
+ * the rows' order, also for rows outside their range. */
 #include "base/macros.h"
 #include "base/random.h"
 #include "store/row_rank.h"

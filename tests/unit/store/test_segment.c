@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memstore's skip list against a sorted array, and under readers while it grows. */
+/* The memstore's skip list compared with a sorted array, and with concurrent readers while it
+ * grows. */
 #include "base/asan.h"
 #include "base/random.h"
 #include "store/segment_list.h"
@@ -42,7 +43,7 @@ static void fill(model *m, model_cell *c)
         snprintf(c->row, sizeof c->row, "id-%018u", n * 7919u);
     else
         snprintf(c->row, sizeof c->row, "%.*s%u", (int)(n % 12), "common-prefix", n);
-    /* Once the ranks count on digits: rows that are cut, or hold the bytes around '0' and '9'. */
+    /* Once ranks are made of digits: truncated rows, or rows with the bytes next to '0' and '9'. */
     if (m->decimal && m->count > 1100 && n % 5 == 0)
         c->row[rq_random_below(&m->random, 21)] = "/:\x01~\0"[rq_random_below(&m->random, 5)];
     snprintf(c->qualifier, sizeof c->qualifier, "q%u", (unsigned)rq_random_below(&m->random, 3));
@@ -231,8 +232,8 @@ static void rolled_back_memory_is_used_again(void **state)
     rq_segment_unref(s);
 }
 
-/* A row's columns one after another, over and over: each write goes in a few cells behind the last.
- */
+/* A row's columns one after another, repeatedly: each write is inserted a few cells behind the
+ * previous one. */
 static void wide_rows_are_written_again(void **state)
 {
     (void)state;
@@ -372,8 +373,7 @@ static void a_batch_is_linked_as_its_cells_one_by_one(void **state)
 
 #define MANY 12000
 
-/* Which row the nth insert gets: several orders of arrival, and rows that ranks cannot tell apart.
- */
+/* The row of the nth insert: several orders of arrival, and rows that ranks cannot distinguish. */
 static unsigned arriving(rq_random *random, unsigned shape, unsigned n)
 {
     switch (shape) {
@@ -394,7 +394,7 @@ static unsigned arriving(rq_random *random, unsigned shape, unsigned n)
 
 static rq_cell many_cell(char row[40], unsigned shape, unsigned n)
 {
-    /* Even shapes have digits where ranks look, odd ones hide them behind what ranks do not see. */
+    /* Even shapes have digits where ranks are made, odd ones have them behind those bytes. */
     snprintf(row, 40, shape % 2 == 0 ? "r%07u" : "r%c-same-for-all-%07u",
              shape % 2 == 0 ? n : 'a' + n / 250000 % 26, n);
     return (rq_cell){.row = (uint8_t *)row,
@@ -411,7 +411,7 @@ static unsigned many_number(const rq_cell *c)
     return (unsigned)strtoul((const char *)c->row + c->row_len - 7, NULL, 10);
 }
 
-/* The walk along the lowest links, which no fence serves, says what seeks must find. */
+/* Seeks must find the same node as a walk along the lowest links, which uses no fence. */
 static void seeks_find_what_walking_finds(rq_segment *s, rq_random *random, unsigned shape)
 {
     size_t count = 0;
@@ -454,7 +454,7 @@ static void seeks_find_what_walking_finds(rq_segment *s, rq_random *random, unsi
     free(walked);
 }
 
-/* Every level is a part of the one below it, in its order; a fence stands as high as it says. */
+/* Every level is a subset of the one below, in its order; a fence has the height that it states. */
 static void levels_are_parts_of_each_other(const rq_segment *s)
 {
     for (unsigned level = 1; level < HEIGHT_MAX; level++) {
@@ -508,8 +508,8 @@ static void many_cells_are_found_from_fences(void **state)
     }
 }
 
-/* Rows of twenty columns, written again and again: most searches begin at the cell before, and the
- * tall ones' paths at fences. */
+/* Rows of twenty columns, written repeatedly: most searches begin at the previous cell, and the
+ * paths of high nodes at fences. */
 static void rows_of_many_columns_keep_their_levels(void **state)
 {
     (void)state;
@@ -534,8 +534,8 @@ static void rows_of_many_columns_keep_their_levels(void **state)
     }
 }
 
-/* Ranks are made of what the first thousand rows have in common; all rows behind that have the
- * highest rank, and fences there are told apart by their bytes alone. */
+/* Ranks are made from the common prefix of the first thousand rows; all rows behind those have the
+ * highest rank, so fences there differ only in their bytes. */
 static void a_replaced_fence_is_not_begun_at_whatever_its_rank(void **state)
 {
     (void)state;
@@ -589,8 +589,8 @@ static unsigned nth_row(unsigned n)
     return (unsigned)((uint64_t)n * 7919 % GROWN);
 }
 
-/* What make bench-rpc's part `memory` sees of a whole server. Fences count with what is set aside
- * for them and mostly never touched. */
+/* The property that part `memory` of make bench-rpc measures on a whole server. Fences count with
+ * their reserved memory, most of which is never touched. */
 static void a_hundred_bytes_take_half_as_much_again_at_most(void **state)
 {
     rq_segment *s;
@@ -638,7 +638,7 @@ static void *reader(void *arg)
         if (!rq_segment_cursor_valid(&c)) continue;
         rq_segment_cursor_cell(&c, &got);
         faults += !rq_cell_same_row(&got, &key);
-        /* Rows ascend whatever comes between, also on a walk that is worth scouts. */
+        /* Rows ascend whatever is inserted meanwhile, also in a walk long enough for scouts. */
         int walk = rq_random_below(&random, 16) == 0 ? 400 : 20;
         for (int steps = 0; steps < walk; steps++) {
             rq_cell next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of slabs: whatever is taken and given back in whatever order, no two overlap, each has its
- * alignment, and in the end whole slabs are left. */
+/* Pieces of slabs: taken and returned in any order, no two overlap, each is aligned, and in the end
+ * whole slabs are left. */
 #include "base/random.h"
 #include "store/segment.h"
 #include "store/slab_pieces.h"

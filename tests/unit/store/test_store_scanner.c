@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a read shows, by example: versions, the four deletes, TTL, time ranges, raw scans, and what
- * flush and compaction leave of them. Most are facts seen on a real HBase 2.6.1. Results are
- * written as text: "row/family:qualifier@timestamp=value", for markers D (Delete), DC
- * (DeleteColumn), DF (DeleteFamily), DFV (DeleteFamilyVersion) instead of the value.
- */
+/* The cells a read returns, by example: versions, the four deletes, TTL, time ranges, raw scans,
+ * and the cells that flush and compaction keep. Most were observed on a real HBase 2.6.1. Results
+ * are written as text: "row/family:qualifier@timestamp=value", for markers D (Delete), DC
+ * (DeleteColumn), DF (DeleteFamily), DFV (DeleteFamilyVersion) instead of the value. */
 #include "by_hand.h"
 
 #include "hfile/format.h"

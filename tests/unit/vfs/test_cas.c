@@ -121,7 +121,7 @@ static void a_failed_write_leaves_the_former(void **state)
     }
 }
 
-/* Whoever was told that it failed has thrown away what the object would have named. */
+/* The caller of a failed write has removed the files that the object would have named. */
 static void a_failed_write_does_not_come_back_with_a_power_cut(void **state)
 {
     (void)state;
@@ -146,7 +146,8 @@ static void a_failed_write_does_not_come_back_with_a_power_cut(void **state)
         }
 }
 
-/* A counter kept in the object, cut at any call: what was acknowledged is there, or the next. */
+/* A counter stored in the object, cut at any call: it has the acknowledged value, or the next
+ * one. */
 static bool cut_anywhere(uint64_t seed, bool ignore_sync)
 {
     rq_sim *sim = new_sim(seed, ignore_sync);

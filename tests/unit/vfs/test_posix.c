@@ -72,7 +72,7 @@ static void written_bytes_are_read_back(void **state)
     assert_int_equal(rq_file_close(f), RQ_OK);
 }
 
-/* What was just written is cached; a short answer is the end of the file, else RQ_E_AGAIN. */
+/* Bytes just written are cached; a short result is the end of the file, otherwise RQ_E_AGAIN. */
 static void try_read_answers_whole_or_again(void **state)
 {
     rq_vfs *v = *state;
@@ -207,7 +207,7 @@ static void a_lock_excludes_and_names_its_holder(void **state)
     assert_int_equal(rq_file_close(other), RQ_OK);
 }
 
-/* The lock file may go under a running server, or be another one: the root is locked too. */
+/* The lock file of a running server may be removed or replaced: the root is locked too. */
 static void a_lock_outlives_its_file(void **state)
 {
     rq_vfs *v = *state;
@@ -261,7 +261,7 @@ static void a_lock_file_that_is_none_is_named(void **state)
     assert_int_equal(rq_vfs_stat(v, "elsewhere", &st, NULL), RQ_E_NOT_FOUND);
 }
 
-/* Opening waits for nobody, and only regular files are opened, for whatever use. */
+/* Opening never blocks, and only regular files are opened, for any purpose. */
 static void only_regular_files_are_opened(void **state)
 {
     rq_vfs *v = *state;
@@ -307,7 +307,7 @@ static void expect_open(rq_vfs *v, const char *path, rq_err expected)
     if (rc != expected) fail_msg("%s: %s %s", path, rq_err_name(rc), why.message);
 }
 
-/* `stepwise`: the kernel has no openat2; a link to a folder is then no folder. */
+/* `stepwise`: the kernel has no openat2; then a link to a folder does not count as a folder. */
 static void check_beneath(rq_vfs *v, bool stepwise)
 {
     rq_err in_the_middle = stepwise ? RQ_E_NOT_FOUND : RQ_E_PERMISSION;
@@ -403,7 +403,7 @@ static rq_file_id id_of(rq_vfs *v, const char *path)
     return id;
 }
 
-/* It is the open file that gets the name, whatever stands under its old one by then. */
+/* The open file gets the name, whatever file is at its old name by then. */
 static void an_open_file_is_linked(void **state)
 {
     rq_vfs *v = *state;

@@ -52,8 +52,8 @@ static void synced_bytes_under_synced_names_survive(void **state)
     }
 }
 
-/* A folder whose name could not be synced is there all the same; whoever comes next must not build
- * on it. */
+/* A folder whose name could not be synced exists all the same; later callers must not rely on
+ * it. */
 static void folders_made_after_a_failed_sync_survive(void **state)
 {
     (void)state;
@@ -86,8 +86,8 @@ static bool holds(rq_sim *sim, const char *path, const char *text)
     return same;
 }
 
-/* Whichever call is the last before the cut or fails, the file has one of its names, whole; and the
- * same move, made again, comes to its end. */
+/* Whichever call is the last before the cut, or fails, the complete file has one of its names; and
+ * repeating the move completes it. */
 static void a_moved_file_is_never_lost(void **state)
 {
     (void)state;
@@ -115,7 +115,8 @@ static void a_moved_file_is_never_lost(void **state)
     }
 }
 
-/* Over many seeds, each way to lose must be seen: a rule nobody punishes is not tested. */
+/* Over many seeds each kind of loss must occur: a rule whose violation is never punished is not
+ * tested. */
 static void unsynced_things_are_lost_each_in_its_own_way(void **state)
 {
     (void)state;

@@ -82,7 +82,7 @@ static rq_err replayed(void *ctx, const rq_wal_record *r)
     }
     if (r->kind == RQ_WAL_EDIT && !payload_right(r, region))
         fault(h, "region %d record %llu is altered", region, (unsigned long long)r->sequence_id);
-    /* The records before it that are not in the log any more must be flushed. */
+    /* Earlier records that are no longer in the log must be flushed. */
     while (h->next_found < h->count) {
         staged *s = h->records[h->next_found++];
         if (s->region == region && s->sequence_id == r->sequence_id) {

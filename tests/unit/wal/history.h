@@ -62,7 +62,7 @@ struct history {
 void history_init(history *h, rq_sim *sim, const rq_wal_options *options);
 void history_clear(history *h);
 
-/* Opens and replays, and compares. False: the log could not be opened (*why) or h->fault is set. */
+/* Opens, replays and compares. False: the log could not be opened (*why) or h->fault is set. */
 bool history_open(history *h, rq_error *why);
 /* Leaves, closes everything, whatever errors come. */
 rq_err history_close(history *h, bool clean);

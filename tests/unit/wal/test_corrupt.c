@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damaged bytes: found, named, and nothing acknowledged lost in silence. */
+/* Damaged bytes: found and reported, and no acknowledged record is lost silently. */
 #include "history.h"
 
 #include "wal/format.h"
@@ -61,7 +61,8 @@ static rq_err try_open(history *h, rq_error *why)
     return RQ_OK;
 }
 
-/* After idling even the last record is attested: no flip anywhere may go by with a record lost. */
+/* After idling even the last record is attested: no flipped bit may go unnoticed and lose a
+ * record. */
 static void a_flipped_bit_is_harmless_or_named(void **state)
 {
     (void)state;
@@ -140,7 +141,7 @@ static void salvage_delivers_what_is_whole(void **state)
     assert_true(salvaged > 50);
 }
 
-/* Whatever stands behind the end, also frames of former lives, is not read. */
+/* Bytes behind the end, including old frames of a recycled file, are not read. */
 static void garbage_behind_the_end_is_the_tail(void **state)
 {
     (void)state;
@@ -237,8 +238,8 @@ static told look(rq_sim *sim)
     return t;
 }
 
-/* It tells of everything that would keep a server from starting, of nothing on a whole log, and
- * delivers what is not damaged. */
+/* It reports everything that would prevent a start, nothing for an intact log, and delivers
+ * undamaged records. */
 static void a_survey_tells_what_an_open_refuses(void **state)
 {
     (void)state;

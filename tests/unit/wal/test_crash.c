@@ -37,8 +37,7 @@ static void restart(history *h)
         rq_sim_restart(h->sim);
 }
 
-/* One history with the power cut at call k (0: not), reopened, a little more, and reopened again.
- */
+/* One history with a power cut at call k (0: none), reopened, continued, and reopened again. */
 static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
 {
     outcome o = {.good = true};
@@ -128,8 +127,8 @@ static void without_sync_the_tests_above_fail(void **state)
 
 /* --- failing calls ------------------------------------------------------------------------ */
 
-/* One call fails; the log goes on or says that it failed; afterwards nothing promised is missing.
- */
+/* One call fails; the log continues or reports its failure; afterwards no acknowledged record is
+ * missing. */
 static outcome fail_once(uint64_t seed, uint64_t k, rq_err rc, int times)
 {
     outcome o = {.good = true};
@@ -238,7 +237,8 @@ static void a_log_without_disk_fails_for_good(void **state)
     rq_sim_free(sim);
 }
 
-/* A full disk: nothing is lost, nothing fails for good, and it goes on when there is space. */
+/* A full disk: no record is lost, nothing fails permanently, and the log continues when there is
+ * space. */
 static void a_full_disk_is_waited_out(void **state)
 {
     (void)state;

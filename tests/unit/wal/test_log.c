@@ -683,7 +683,7 @@ static rq_err count_record(void *ctx, const rq_wal_record *r)
     return RQ_OK;
 }
 
-/* As what a file holds from a write that failed and was made anew elsewhere. */
+/* Like the bytes of a failed write that was repeated in another file. */
 static void a_frame_that_does_not_follow_the_one_before_it_is_no_part_of_the_log(void **state)
 {
     (void)state;

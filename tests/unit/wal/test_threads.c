@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many threads on a real disk: loops that stage, wait and push, pool tasks that block, flushes that
- * let segments go, rolls and growth in between. Under TSan this is the test of the locking rules.
- */
+ * release segments, rolls and growth in between. Under TSan this tests the locking rules. */
 #include "../base/unit.h"
 
 #include "vfs/vfs.h"

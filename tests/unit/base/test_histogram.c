@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/random.h"
-#include "load/histogram.h"
+#include "base/histogram.h"
 
 static int by_value(const void *a, const void *b)
 {
@@ -89,12 +89,49 @@ static void an_empty_one_and_one_beyond_its_range_answer(void **state)
     rq_histogram_clear(&h);
 }
 
+/* A coarse one against the sums of its values; the bounds are those that are exact. */
+static void a_servers_histogram_counts_up_to_a_power_of_two_exactly(void **state)
+{
+    (void)state;
+    rq_times t = {0};
+    rq_times_sum s = {0};
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    enum { COUNT = 5000 };
+    uint64_t values[COUNT], sum = 0;
+    for (int i = 0; i < COUNT; i++) {
+        values[i] = rq_random_next(&r) >> (22 + rq_random_below(&r, 42));
+        sum += values[i];
+        if (i % 2 == 0)
+            rq_times_add(&t, values[i], 1);
+        else
+            rq_times_add_shared(&t, values[i]);
+    }
+    rq_times_read(&t, &s);
+    assert_int_equal(rq_times_count(&s), COUNT);
+    assert_int_equal(s.sum_ns, sum);
+    for (unsigned power = 0; power <= RQ_HISTOGRAM_POWERS; power++) {
+        uint64_t bound = (UINT64_C(1) << power) - 1, below = 0;
+        for (int i = 0; i < COUNT; i++)
+            below += values[i] <= bound;
+        assert_int_equal(rq_times_count_up_to(&s, bound), below);
+    }
+    qsort(values, COUNT, sizeof *values, by_value);
+    for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
+        size_t rank = (size_t)(percents[i] / 100 * COUNT + 0.9999999);
+        uint64_t exact = values[rank > 0 ? rank - 1 : 0];
+        uint64_t found = rq_times_percentile_ns(&s, percents[i]);
+        assert_true(found >= exact && found <= exact + exact / 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentiles_are_those_of_the_sorted_values_to_a_thousandth),
         cmocka_unit_test(merging_is_the_same_as_adding_everything_to_one),
         cmocka_unit_test(an_empty_one_and_one_beyond_its_range_answer),
+        cmocka_unit_test(a_servers_histogram_counts_up_to_a_power_of_two_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Histograms of durations in nanoseconds, in buckets whose width is a fraction of their value.
+ *
+ * `bits` sets the precision: values below 2^(bits+1) have a bucket each, every power of two above has
+ * 2^bits buckets, so a bucket is at most 1/2^bits of its value wide. Values above RQ_HISTOGRAM_MAX
+ * count as RQ_HISTOGRAM_MAX. Two forms share the buckets:
+ *
+ *   rq_histogram   10 bits (0.1 %), on the heap, one thread: benchmarks
+ *   rq_times       2 bits (a quarter), in place, relaxed counters, read by any thread: a server
+ */
+#ifndef RQ_BASE_HISTOGRAM_H
+#define RQ_BASE_HISTOGRAM_H
+
+#include "base/err.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RQ_HISTOGRAM_POWERS 42
+#define RQ_HISTOGRAM_MAX ((UINT64_C(1) << RQ_HISTOGRAM_POWERS) - 1) /* 73 minutes */
+#define RQ_HISTOGRAM_BUCKETS(bits) ((size_t)(RQ_HISTOGRAM_POWERS - (bits) + 1) << (bits))
+
+/* The value itself below 2^(bits+1). Above, the value's bits+1 highest bits behind 2^bits buckets for
+ * each bit that was shifted out. */
+static inline size_t rq__histogram_bucket(unsigned bits, uint64_t value)
+{
+    if (value < (UINT64_C(2) << bits)) return (size_t)value;
+    if (value > RQ_HISTOGRAM_MAX) value = RQ_HISTOGRAM_MAX;
+    unsigned shift = 63 - (unsigned)__builtin_clzll(value) - bits;
+    return ((size_t)shift << bits) + (size_t)(value >> shift);
+}
+
+/* The largest value of the bucket. */
+static inline uint64_t rq__histogram_bucket_max(unsigned bits, size_t bucket)
+{
+    if (bucket < ((size_t)2 << bits)) return bucket;
+    size_t shift = (bucket >> bits) - 1;
+    return (((uint64_t)(bucket - (shift << bits)) + 1) << shift) - 1;
+}
+
+/* --- precise ---------------------------------------------------------------------------------- */
+#define RQ_HISTOGRAM_BITS 10
+
+/* Minimum, maximum and mean are exact. */
+typedef struct rq_histogram {
+    uint64_t *counts;
+    uint64_t total;
+    uint64_t min;
+    uint64_t max;
+    double sum;
+} rq_histogram;
+
+RQ_NODISCARD
+rq_err rq_histogram_init(rq_histogram *h);
+void rq_histogram_reset(rq_histogram *h);
+void rq_histogram_clear(rq_histogram *h);
+void rq_histogram_add(rq_histogram *h, uint64_t value);
+void rq_histogram_merge(rq_histogram *to, const rq_histogram *from);
+/* The smallest value that `percent` of all values do not exceed; 0 when there are none. */
+uint64_t rq_histogram_percentile(const rq_histogram *h, double percent);
+double rq_histogram_mean(const rq_histogram *h);
+
+/* --- of a running server ---------------------------------------------------------------------- */
+#define RQ_TIMES_BITS 2
+#define RQ_TIMES_BUCKETS RQ_HISTOGRAM_BUCKETS(RQ_TIMES_BITS)
+
+/* All zero is empty. */
+typedef struct rq_times {
+    _Atomic uint64_t sum_ns;
+    _Atomic uint64_t counts[RQ_TIMES_BUCKETS];
+} rq_times;
+
+/* A copy of one or the sum of several. */
+typedef struct rq_times_sum {
+    uint64_t sum_ns;
+    uint64_t counts[RQ_TIMES_BUCKETS];
+} rq_times_sum;
+
+/* Adds `weight` values of `ns`. One thread at a time. */
+void rq_times_add(rq_times *t, uint64_t ns, uint64_t weight);
+/* Adds one value. Any thread. */
+void rq_times_add_shared(rq_times *t, uint64_t ns);
+/* Adds what was counted to `*to`. Any thread; not a consistent snapshot. */
+void rq_times_read(const rq_times *t, rq_times_sum *to);
+
+uint64_t rq_times_count(const rq_times_sum *s);
+/* Values of at most `ns`, exact where `ns` is 2^n - 1; else a part of the bucket of `ns` is counted. */
+uint64_t rq_times_count_up_to(const rq_times_sum *s, uint64_t ns);
+/* The largest value of the bucket that holds the value at `percent`; 0: none was counted. */
+uint64_t rq_times_percentile_ns(const rq_times_sum *s, double percent);
+
+#endif

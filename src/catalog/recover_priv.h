@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of a recovery share: recover.c looks and moves, recover_meta.c brings hbase:meta in line with
+ * what is on disk, by an engine of its own. */
+#ifndef RQ_CATALOG_RECOVER_PRIV_H
+#define RQ_CATALOG_RECOVER_PRIV_H
+
+#include "catalog/fsck_priv.h"
+#include "catalog/recover.h"
+
+typedef enum rq__region_fate {
+    RQ__FATE_ADD,          /* a row of its own */
+    RQ__FATE_SPLIT_PARENT, /* replaced by `by` and `by_last` */
+    RQ__FATE_MERGE_PARENT, /* replaced by `by` */
+    RQ__FATE_ASIDE,
+} rq__region_fate;
+
+/* A region on disk that hbase:meta does not know. */
+typedef struct rq__lost_region {
+    rq_region_info info;
+    const char *dir;
+    bool referred_to;
+    rq__region_fate fate;
+    const rq_region_info *by, *by_last;
+} rq__lost_region;
+
+typedef struct rq__recover {
+    const rq_env *env;
+    rq_vfs *vfs;
+    const rq_recover_options *options;
+    rq__fsck k; /* arena, and what hbase:meta says */
+    rq_fsck_options quiet;
+    const char *aside; /* NULL until something is moved */
+    uint64_t found;
+    bool log_damaged;
+    rq__lost_region *lost;
+    size_t lost_count, lost_room;
+} rq__recover;
+
+void rq__recover_tell(rq__recover *r, const char *what, const char *place, const char *text);
+/* What becomes of the lost regions. REQUIRES: r->k knows hbase:meta. */
+RQ_NODISCARD
+rq_err rq__recover_decide(rq__recover *r, rq_error *why);
+/* Replays the log, adds the rows, leaves an empty log. REQUIRES: no lock is held. */
+RQ_NODISCARD
+rq_err rq__recover_meta(rq__recover *r, rq_error *why);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rorqual recover: makes a damaged data folder start again (catalog/recover.h). Shows first what it would do, and asks. */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/print.h"
+
+#include "base/epoch.h"
+#include "catalog/recover.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: rorqual recover [OPTION ...] FOLDER\n\n"
+    "  --yes       do it without asking\n"
+    "  --dry-run   only print what would be done\n"
+    "For a stopped data folder that does not start, or does not serve everything, because "
+    "something in\n"
+    "it is damaged. What is whole is served afterwards. What is not is moved to\n"
+    "FOLDER/.rorqual/aside/N under the path it had, and printed: nothing is deleted. Acknowledged\n"
+    "writes that were in damaged files or in a damaged part of the log are missing afterwards;\n"
+    "a backup may have them. Reads every block, prints what it would do, and asks.\n"
+    "exit codes: 0 nothing to do, or done; 1 not done; 2 wrong arguments\n";
+
+typedef struct run {
+    bool yes, dry;
+    uint64_t shown;
+} run;
+
+static void tell(void *ctx, const char *what, const char *place, const char *text)
+{
+    run *r = ctx;
+    r->shown++;
+    printf("%-10s ", what);
+    rq_print_bytes(rq_slice_cstr(place)); /* names out of a damaged folder may hold anything */
+    printf(": ");
+    rq_print_bytes(rq_slice_cstr(text));
+    putchar('\n');
+    fflush(stdout);
+}
+
+static bool confirm(const char *folder)
+{
+    char line[16];
+    printf("Do this in %s? Type yes: ", folder);
+    fflush(stdout);
+    return fgets(line, sizeof line, stdin) != NULL && strcmp(line, "yes\n") == 0;
+}
+
+static rq_err open_env(const char *folder, rq_log *log, rq_env *ret, rq_error *why)
+{
+    const unsigned threads[RQ_POOL_COUNT] = {
+        [RQ_POOL_READ] = 2,          [RQ_POOL_FLUSH] = 2, [RQ_POOL_COMPACT] = 1,
+        [RQ_POOL_COMPACT_LARGE] = 1, [RQ_POOL_CODEC] = 1, [RQ_POOL_WORK] = 4};
+    *ret = (rq_env){.log = log};
+    RQ_TRY(rq_vfs_posix_new(folder, &ret->vfs, why));
+    if (rq_thread_executor_new(threads, &ret->executor) != RQ_OK ||
+        rq_epoch_new(&ret->epoch) != RQ_OK)
+        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    return RQ_OK;
+}
+
+static void close_env(rq_env *env)
+{
+    rq_epoch_free(env->epoch);
+    if (env->executor != NULL) rq_thread_executor_free(env->executor);
+    rq_vfs_free(env->vfs);
+}
+
+/* Exit code. */
+static int recover(const char *folder, run *r)
+{
+    rq_log log = {.fd = STDERR_FILENO, .level = RQ_LOG_ERROR};
+    rq_env env;
+    rq_error why = {0};
+    rq_recover_result result = {0};
+    rq_recover_options o = {.tell = tell, .ctx = r};
+    rq_err rc = open_env(folder, &log, &env, &why);
+    if (rc == RQ_OK) rc = rq_recover(&env, &o, &result, &why);
+    bool go = rc == RQ_OK && result.found > 0 && !r->dry;
+    if (rc == RQ_OK && result.found == 0) printf("%s: nothing to recover\n", folder);
+    if (go && !r->yes) go = confirm(folder);
+    bool refused = rc == RQ_OK && result.found > 0 && !r->dry && !go;
+    if (go) {
+        o.act = true;
+        rc = rq_recover(&env, &o, &result, &why);
+    }
+    close_env(&env);
+    if (rc != RQ_OK) {
+        fflush(stdout);
+        fprintf(stderr, "rorqual recover: %s: %s\n", folder,
+                why.message[0] != '\0' ? why.message : rq_err_text(rc));
+        return 1;
+    }
+    if (refused) fprintf(stderr, "rorqual recover: nothing was done\n");
+    if (go) printf("%s: done, %" PRIu64 " things put in order", folder, result.found);
+    if (go && result.aside_text[0] != '\0')
+        printf("; what was moved is in %s/%s", folder, result.aside_text);
+    if (go) printf(". Look once more (rorqual fsck --blocks %s), then start the server.\n", folder);
+    return refused ? 1 : 0;
+}
+
+int rq_cmd_recover(int argc, char **argv)
+{
+    static const struct option names[] = {{"yes", no_argument, NULL, 'y'},
+                                          {"dry-run", no_argument, NULL, 'd'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    run r = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
+        switch (option) {
+        case 'y':
+            r.yes = true;
+            break;
+        case 'd':
+            r.dry = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return 0;
+        default:
+            return rq_refuse_option("recover", option, argv);
+        }
+    }
+    if (argc - optind != 1) return rq_refuse("recover", "name one data folder");
+    return recover(argv[optind], &r);
+}

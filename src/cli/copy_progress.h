@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `rorqual backup` and `rorqual restore` show while they work, and at the end. To the standard error: a bar on
+ * a terminal; else a line when a part begins and every ten seconds. One thread. */
+#ifndef RQ_CLI_COPY_PROGRESS_H
+#define RQ_CLI_COPY_PROGRESS_H
+
+#include "backup/backup.h"
+#include "cli/progress.h"
+
+typedef struct rq_copy_progress {
+    rq_backup_progress calls; /* for the options */
+    rq_progress bar;
+    const char *command, *what;
+    uint64_t done, total;
+    int64_t told_ns;
+    bool quiet;
+} rq_copy_progress;
+
+void rq__copy_progress_init(rq_copy_progress *p, const char *command, bool quiet);
+/* Prints the result or the error; returns the process's exit code. */
+int rq__copy_progress_end(rq_copy_progress *p, const rq_backup_options *o,
+                          const rq_backup_result *r, const char *verb, rq_err rc,
+                          const rq_error *why);
+/* "12.3 GB" */
+const char *rq__bytes_text(uint64_t bytes, char *buf, size_t len);
+
+#endif

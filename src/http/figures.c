@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pages for monitors: their text is the metrics room's. */
+#include "http/http_priv.h"
+
+static bool is_true(const char *value)
+{
+    return value != NULL && strcasecmp(value, "true") == 0;
+}
+
+void rq__metrics_page(const rq__request *r, rq__page *p)
+{
+    p->text.rc =
+        rq_metrics_prometheus(r->from->metrics, rq__parameter(r, "regions") != NULL, &p->text.buf);
+}
+
+/* HBASE: PrometheusHadoopServlet; description=true, qry=PART. */
+void rq__prometheus_page(const rq__request *r, rq__page *p)
+{
+    p->text.rc =
+        rq_metrics_hadoop_prometheus(r->from->metrics, is_true(rq__parameter(r, "description")),
+                                     rq__parameter(r, "qry"), &p->text.buf);
+}
+
+/* HBASE: JMXJsonServlet. */
+void rq__jmx_page(const rq__request *r, rq__page *p)
+{
+    rq_metrics_query query = {.qry = rq__parameter(r, "qry"),
+                              .get = rq__parameter(r, "get"),
+                              .excl = rq__parameter(r, "excl"),
+                              .description = is_true(rq__parameter(r, "description"))};
+    rq_err rc = rq_metrics_jmx(r->from->metrics, &query, &p->text.buf);
+    if (rc == RQ_E_ILLEGAL_ARGUMENT)
+        p->status = RQ__HTTP_BAD; /* the text says why */
+    else
+        p->text.rc = rc;
+}

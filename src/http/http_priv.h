@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this room share: requests, pages, and text that is built. */
+#ifndef RQ_HTTP_HTTP_PRIV_H
+#define RQ_HTTP_HTTP_PRIV_H
+
+#include "base/address.h"
+#include "base/buf.h"
+#include "http/http.h"
+
+/* --- text (text.c) ---------------------------------------------------------------------------- */
+
+/* A page while it is made. After the first error nothing is added, and `rc` says why. */
+typedef struct rq__text {
+    rq_buf buf;
+    rq_err rc;
+} rq__text;
+
+void rq__put(rq__text *t, const char *fmt, ...) RQ_PRINTF(2, 3);
+/* Bytes in HTML or XML, as text or in a quoted attribute. What is no valid UTF-8, or a control character,
+ * becomes \xNN. */
+void rq__put_html(rq__text *t, rq_slice s);
+static inline void rq__put_html_cstr(rq__text *t, const char *s)
+{
+    rq__put_html(t, rq_slice_cstr(s));
+}
+/* The same, with its quotes, in JSON; '<', '>' and '&' are escaped as well. */
+void rq__put_json(rq__text *t, rq_slice s);
+static inline void rq__put_json_cstr(rq__text *t, const char *s)
+{
+    rq__put_json(t, rq_slice_cstr(s));
+}
+/* "12.3 MB" */
+void rq__put_bytes(rq__text *t, uint64_t bytes);
+/* "1,234,567" */
+void rq__put_count(rq__text *t, uint64_t n);
+/* "12.3 ms", "950 µs" */
+void rq__put_duration(rq__text *t, uint64_t ns);
+
+/* --- pages (pages.c) -------------------------------------------------------------------------- */
+
+#define RQ__HTTP_OK 200
+#define RQ__HTTP_BAD 400
+#define RQ__HTTP_FORBIDDEN 403
+#define RQ__HTTP_NOT_FOUND 404
+#define RQ__HTTP_NO_METHOD 405
+#define RQ__HTTP_BROKEN 500
+#define RQ__HTTP_NOT_NOW 503
+
+/* Decoded names and values. */
+#define RQ__QUERY_MAX 16
+typedef struct rq__query_item {
+    char *name, *value;
+} rq__query_item;
+typedef struct rq__query {
+    size_t count;
+    rq__query_item items[RQ__QUERY_MAX];
+} rq__query;
+
+/* query.c. RQ_E_INVALID: it has more than RQ__QUERY_MAX parameters. To be cleared in any case. */
+RQ_NODISCARD
+rq_err rq__query_read(rq__query *q, const char *text);
+void rq__query_clear(rq__query *q);
+
+typedef struct rq__request {
+    const char *path;
+    const rq__query *query;
+    const rq_http *http;
+    const rq_http_sources *from; /* NULL: there is nothing to show */
+    struct rq__rates *rates;     /* of the status page */
+} rq__request;
+
+/* The first parameter of the name, "" where it has no value; NULL: not given. */
+const char *rq__parameter(const rq__request *r, const char *name);
+
+typedef struct rq__page {
+    unsigned status; /* 200 at first */
+    const char *type;
+    rq__text text;
+    unsigned refresh_s; /* the browser asks again; 0: it does not */
+} rq__page;
+
+/* Makes the page of the path. Without memory: 500. */
+void rq__page_make(const rq__request *r, rq__page *ret);
+/* True: the page may be large, and is refused while too much is unread. */
+bool rq__page_is_large(const char *path);
+/* A page of one line. */
+void rq__page_fail(rq__page *p, unsigned status, const char *text);
+
+/* One function for each page; page->text is empty and `from` is set, unless said otherwise. */
+void rq__status_page(const rq__request *r, rq__page *p); /* status.c */
+void rq__conf_page(const rq__request *r, rq__page *p);   /* conf.c; `from` may be NULL */
+void rq__tasks_page(const rq__request *r, rq__page *p);  /* tasks.c */
+void rq__slow_page(const rq__request *r, rq__page *p);   /* slow.c */
+void rq__slow_rows(const rq__request *r, rq__page *p, size_t count);
+void rq__metrics_page(const rq__request *r, rq__page *p); /* figures.c */
+void rq__jmx_page(const rq__request *r, rq__page *p);
+void rq__prometheus_page(const rq__request *r, rq__page *p);
+
+/* The settings, for pages that show some. */
+const rq_config *rq__http_config(const rq_http *h);
+const rq_log *rq__http_log(const rq_http *h);
+const char *rq__http_version(const rq_http *h);
+
+/* Begin and end of a page for people; the title is escaped. */
+void rq__html_begin(rq__page *p, const char *title);
+void rq__html_end(rq__page *p);
+
+/* Counters of the status page's last look, for rates; the HTTP thread's alone. */
+typedef struct rq__rates {
+    uint64_t at_ns, reads, writes, bytes_in, bytes_out;
+} rq__rates;
+
+#endif

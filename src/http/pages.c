@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which pages there are, and the small ones. */
+#include "http/http_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PLAIN "text/plain; charset=utf-8"
+#define HTML "text/html; charset=utf-8"
+
+void rq__page_fail(rq__page *p, unsigned status, const char *text)
+{
+    rq_buf_reset(&p->text.buf);
+    p->text.rc = RQ_OK;
+    p->status = status;
+    p->type = PLAIN;
+    rq__put(&p->text, "%s\n", text);
+}
+
+/* --- small pages ------------------------------------------------------------------------------ */
+
+/* The process answers. */
+static void live_page(const rq__request *r, rq__page *p)
+{
+    (void)r;
+    rq__put(&p->text, "live\n");
+}
+
+static void ready_page(const rq__request *r, rq__page *p)
+{
+    if (r->from == NULL)
+        rq__page_fail(p, RQ__HTTP_NOT_NOW, "not ready: starting or stopping");
+    else
+        rq__put(&p->text, "ready\n");
+}
+
+/* HBase's page also sets levels; here update_config does. */
+static void level_page(const rq__request *r, rq__page *p)
+{
+    static const char *const names[] = {"DEBUG", "INFO", "WARN", "ERROR"};
+    const rq_log *log = rq__http_log(r->http);
+    const char *level = log == NULL ? "OFF" : names[log->level];
+    if (rq__parameter(r, "level") != NULL) {
+        rq__page_fail(p, RQ__HTTP_FORBIDDEN,
+                      "levels change by the setting rorqual.log.level and SIGHUP or update_config");
+        return;
+    }
+    rq__html_begin(p, "Log level");
+    rq__put(&p->text, "<!-- OUTPUT -->Effective level: <b>%s</b><br />\n", level);
+    rq__html_end(p);
+}
+
+static rq_err read_all(int fd, rq_buf *out)
+{
+    off_t size = lseek(fd, 0, SEEK_END);
+    if (size < 0) return RQ_E_IO;
+    RQ_TRY(rq_buf_reserve(out, (size_t)size));
+    ssize_t got = pread(fd, out->ptr, (size_t)size, 0);
+    if (got < 0) return RQ_E_IO;
+    out->len = (size_t)got;
+    return RQ_OK;
+}
+
+/* What SIGQUIT writes to the log. */
+static void stacks_page(const rq__request *r, rq__page *p)
+{
+    int fd = memfd_create("rorqual-report", MFD_CLOEXEC);
+    if (fd < 0) {
+        rq__page_fail(p, RQ__HTTP_BROKEN, strerror(errno));
+        return;
+    }
+    r->from->report(r->from->report_ctx, fd);
+    p->text.rc = read_all(fd, &p->text.buf);
+    close(fd);
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static const struct page_entry {
+    const char *path;
+    void (*make)(const rq__request *r, rq__page *p);
+    const char *type;
+    bool always; /* also while there is nothing to show */
+    bool large;
+} pages[] = {
+    {"/", rq__status_page, HTML, false, true},
+    {"/metrics", rq__metrics_page, RQ_METRICS_TEXT_TYPE, false, true},
+    {"/prometheus", rq__prometheus_page, RQ_METRICS_TEXT_TYPE, false, true},
+    {"/jmx", rq__jmx_page, RQ_METRICS_JSON_TYPE, false, true},
+    {"/health/live", live_page, PLAIN, true, false},
+    {"/health/ready", ready_page, PLAIN, true, false},
+    {"/conf", rq__conf_page, "text/xml; charset=utf-8", true, true},
+    {"/rs-status", rq__tasks_page, "application/json; charset=utf-8", false, true},
+    {"/logLevel", level_page, HTML, true, false},
+    {"/stacks", stacks_page, PLAIN, false, true},
+    {"/debug/slow", rq__slow_page, HTML, false, true},
+    /* Where HBase's own pages begin. */
+    {"/master-status", rq__status_page, HTML, false, true},
+};
+
+static const struct page_entry *find_page(const char *path)
+{
+    for (size_t i = 0; i < RQ_ARRAY_LEN(pages); i++)
+        if (strcmp(pages[i].path, path) == 0) return &pages[i];
+    return NULL;
+}
+
+bool rq__page_is_large(const char *path)
+{
+    const struct page_entry *e = find_page(path);
+    return e != NULL && e->large;
+}
+
+void rq__page_make(const rq__request *r, rq__page *p)
+{
+    const struct page_entry *e = find_page(r->path);
+    if (e == NULL) {
+        rq__page_fail(p, RQ__HTTP_NOT_FOUND, "there is no such page; / has a list");
+        return;
+    }
+    if (r->from == NULL && !e->always) {
+        rq__page_fail(p, RQ__HTTP_NOT_NOW, "the server is starting or stopping");
+        return;
+    }
+    p->status = RQ__HTTP_OK;
+    p->type = e->type;
+    e->make(r, p);
+    if (p->text.rc != RQ_OK) rq__page_fail(p, RQ__HTTP_BROKEN, rq_err_text(p->text.rc));
+}

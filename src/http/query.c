@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The query of an address, "name=value&name&…". libevent's reader refuses a name without '='. */
+#include "http/http_priv.h"
+
+#include <event2/http.h>
+#include <stdlib.h>
+
+static char *decoded(const char *text, size_t len)
+{
+    char *copy = strndup(text, len);
+    char *plain = copy == NULL ? NULL : evhttp_uridecode(copy, 1, NULL);
+    free(copy);
+    return plain;
+}
+
+static rq_err add(rq__query *q, const char *part, size_t len)
+{
+    const char *equals = memchr(part, '=', len);
+    size_t name_len = equals == NULL ? len : (size_t)(equals - part);
+    const char *value = equals == NULL ? "" : equals + 1;
+    rq__query_item *item = &q->items[q->count];
+    item->name = decoded(part, name_len);
+    item->value = decoded(value, equals == NULL ? 0 : len - name_len - 1);
+    q->count++; /* also with one of them missing: rq__query_clear frees both */
+    return item->name == NULL || item->value == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+rq_err rq__query_read(rq__query *q, const char *text)
+{
+    q->count = 0;
+    while (text != NULL && *text != '\0') {
+        size_t len = strcspn(text, "&");
+        if (len > 0 && q->count == RQ__QUERY_MAX) return RQ_E_INVALID;
+        if (len > 0) RQ_TRY(add(q, text, len));
+        text += len + (text[len] == '&');
+    }
+    return RQ_OK;
+}
+
+void rq__query_clear(rq__query *q)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        free(q->items[i].name);
+        free(q->items[i].value);
+    }
+    q->count = 0;
+}
+
+const char *rq__parameter(const rq__request *r, const char *name)
+{
+    const rq__query *q = r->query;
+    for (size_t i = 0; i < q->count; i++)
+        if (strcmp(q->items[i].name, name) == 0) return q->items[i].value;
+    return NULL;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The snapshot: what the rooms below count, one sample for each value. */
+#include "metrics/metrics_priv.h"
+
+#include "base/machine.h"
+#include "hfile/block_cache.h"
+#include "wal/wal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- samples ---------------------------------------------------------------------------------- */
+
+static void add(rq__collector *c, const rq_metric_sample *sample)
+{
+    if (c->rc != RQ_OK) return;
+    if (c->s->sample_count == c->room) {
+        size_t room = c->room * 2 + 256;
+        rq_metric_sample *list = rq_arena_alloc(c->arena, room * sizeof *list);
+        if (list == NULL) {
+            c->rc = RQ_E_NO_MEMORY;
+            return;
+        }
+        if (c->room > 0) memcpy(list, c->s->samples, c->s->sample_count * sizeof *list);
+        c->s->samples = list;
+        c->room = room;
+    }
+    c->s->samples[c->s->sample_count++] = *sample;
+}
+
+void rq__collect(rq__collector *c, rq_metric metric, const char *label, double value)
+{
+    add(c, &(rq_metric_sample){.metric = metric, .label = label, .value = value});
+}
+
+void rq__collect_times(rq__collector *c, rq_metric metric, const char *label,
+                       const rq_times_sum *times)
+{
+    rq_times_sum *copy = rq_arena_alloc(c->arena, sizeof *copy);
+    if (copy == NULL) {
+        c->rc = RQ_E_NO_MEMORY;
+        return;
+    }
+    *copy = *times;
+    add(c, &(rq_metric_sample){.metric = metric, .label = label, .times = copy});
+}
+
+/* By metric, then in the order in which they were added. */
+static int sample_order(const void *a, const void *b)
+{
+    const rq_metric_sample *x = a, *y = b;
+    if (x->metric != y->metric) return x->metric < y->metric ? -1 : 1;
+    return strcmp(x->label, y->label);
+}
+
+double rq_metrics_value(const rq_metrics_snapshot *s, rq_metric metric, const char *label)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->sample_count; i++) {
+        const rq_metric_sample *x = &s->samples[i];
+        if (x->metric == metric && (label[0] == '\0' || strcmp(x->label, label) == 0))
+            sum += x->value;
+    }
+    return sum;
+}
+
+/* --- operations ------------------------------------------------------------------------------- */
+
+void rq__op_counts_read(rq_ops *ops, rq__op_counts *ret)
+{
+    *ret = (rq__op_counts){0};
+    for (int kind = 0; kind < RQ_OP_KINDS; kind++) {
+        rq_op_stats s;
+        rq_ops_stats(ops, (rq_op_kind)kind, &s);
+        ret->requests += s.ops;
+        if (kind == RQ_OP_GET || kind == RQ_OP_SCAN) ret->reads += s.ops + s.parts;
+        if (kind >= RQ_OP_PUT && kind <= RQ_OP_MUTATE_ROW) ret->writes += s.ops + s.parts;
+    }
+}
+
+void rq__collect_ops(rq__collector *c)
+{
+    rq_ops *ops = c->m->from.ops;
+    rq_metrics_rates rates;
+    rq_scanner_stats scanners;
+    if (ops == NULL) return;
+    for (int kind = 0; kind < RQ_OP_KINDS; kind++) {
+        const char *name = rq_op_kind_text((rq_op_kind)kind);
+        rq_op_stats s;
+        rq_ops_stats(ops, (rq_op_kind)kind, &s);
+        rq__collect(c, RQ_METRIC_OPS, name, (double)s.ops);
+        rq__collect(c, RQ_METRIC_OP_PARTS, name, (double)s.parts);
+        rq__collect(c, RQ_METRIC_OP_FAILURES, name, (double)s.failed);
+        rq__collect(c, RQ_METRIC_OP_ROWS, name, (double)s.rows);
+        rq__collect(c, RQ_METRIC_OP_CELLS, name, (double)s.cells);
+        rq__collect(c, RQ_METRIC_OP_BYTES_IN, name, (double)s.bytes_in);
+        rq__collect(c, RQ_METRIC_OP_BYTES_OUT, name, (double)s.bytes_out);
+        rq__collect_times(c, RQ_METRIC_OP_TIMES, name, &s.times);
+    }
+    rq_metrics_get_rates(c->m, &rates);
+    rq__collect(c, RQ_METRIC_REQUESTS, "", (double)rates.requests);
+    rq__collect(c, RQ_METRIC_REQUESTS_RATE, "", rates.requests_per_second);
+    rq__collect(c, RQ_METRIC_READS_RATE, "", rates.reads_per_second);
+    rq__collect(c, RQ_METRIC_WRITES_RATE, "", rates.writes_per_second);
+    rq_ops_scanner_stats(ops, &scanners);
+    rq__collect(c, RQ_METRIC_SCANNERS, "", (double)scanners.open);
+    rq__collect(c, RQ_METRIC_SCANNERS_OPENED, "", (double)scanners.opened);
+    rq__collect(c, RQ_METRIC_SCANNERS_EXPIRED, "", (double)scanners.expired);
+    rq__collect(c, RQ_METRIC_MEMORY, "scanners", (double)scanners.bytes);
+    rq__collect(c, RQ_METRIC_MEMORY_MAX, "scanners", (double)scanners.bytes_max);
+}
+
+/* --- RPC and loops ---------------------------------------------------------------------------- */
+
+static void collect_method(void *ctx, const char *service, const char *method, uint64_t calls)
+{
+    rq__collector *c = ctx;
+    if (calls == 0) return;
+    const char *label = rq_arena_printf(c->arena, "%s.%s", service, method);
+    if (label == NULL) c->rc = RQ_E_NO_MEMORY;
+    rq__collect(c, RQ_METRIC_RPC_CALLS, label, (double)calls);
+}
+
+/* Java's simple name: what stands behind the last dot or dollar sign. */
+static const char *simple_name(const char *java_class)
+{
+    const char *dot = strrchr(java_class, '.');
+    const char *inner = strrchr(java_class, '$');
+    const char *last = inner != NULL && inner > dot ? inner : dot;
+    return last == NULL ? java_class : last + 1;
+}
+
+static void collect_error(void *ctx, const char *java_class, uint64_t count)
+{
+    rq__collect(ctx, RQ_METRIC_RPC_ERRORS, simple_name(java_class), (double)count);
+}
+
+static void collect_server(rq__collector *c, const rq_rpc_server *server, const char *port)
+{
+    if (server == NULL) return;
+    rq_rpc_stats s = rq_rpc_server_stats(server);
+    rq__collect(c, RQ_METRIC_RPC_CONNECTIONS, port, (double)s.connections);
+    rq__collect(c, RQ_METRIC_RPC_IN_FLIGHT, port, (double)s.calls_in_flight);
+    rq__collect(c, RQ_METRIC_RPC_RECEIVED, port, (double)s.bytes_in);
+    rq__collect(c, RQ_METRIC_RPC_SENT, port, (double)s.bytes_out);
+    rq__collect(c, RQ_METRIC_RPC_PORT_CALLS, port, (double)s.calls);
+    rq__collect(c, RQ_METRIC_RPC_EXCEPTIONS, port, (double)s.exceptions);
+    rq__collect(c, RQ_METRIC_RPC_DROPPED, port, (double)s.dropped);
+    rq__collect(c, RQ_METRIC_RPC_REFUSED, port, (double)s.refused);
+    rq_times_sum queue = {0}, process = {0}, total = {0};
+    rq_rpc_server_times(server, &queue, &process, &total);
+    rq__collect_times(c, RQ_METRIC_RPC_QUEUE_TIMES, port, &queue);
+    rq__collect_times(c, RQ_METRIC_RPC_PROCESS_TIMES, port, &process);
+    rq__collect_times(c, RQ_METRIC_RPC_TOTAL_TIMES, port, &total);
+    rq_rpc_server_each_method(server, collect_method, c);
+    rq_rpc_server_each_error(server, collect_error, c);
+}
+
+static void collect_budget(rq__collector *c, const rq_budget *b, const char *owner)
+{
+    if (b == NULL) return;
+    rq__collect(c, RQ_METRIC_MEMORY, owner, (double)rq_budget_used(b));
+    rq__collect(c, RQ_METRIC_MEMORY_MAX, owner, (double)rq_budget_max(b));
+}
+
+static void collect_loop(rq__collector *c, unsigned i)
+{
+    rq_loop_stats s = {0};
+    const char *label = rq_arena_printf(c->arena, "%u", i);
+    if (label == NULL) {
+        c->rc = RQ_E_NO_MEMORY;
+        return;
+    }
+    rq_loop_get_stats(rq_loops_get(c->m->from.loops, i), &s);
+    rq__collect(c, RQ_METRIC_LOOP_ITERATIONS, label, (double)s.iterations);
+    rq__collect(c, RQ_METRIC_LOOP_CURRENT, label, (double)s.current_ns);
+    rq__collect_times(c, RQ_METRIC_LOOP_TIMES, label, &s.times);
+}
+
+void rq__collect_rpc(rq__collector *c)
+{
+    const rq_metrics_sources *from = &c->m->from;
+    collect_server(c, atomic_load(&c->m->master), "master");
+    collect_server(c, atomic_load(&c->m->rs), "regionserver");
+    for (unsigned i = 0; from->loops != NULL && i < rq_loops_count(from->loops); i++)
+        collect_loop(c, i);
+    collect_budget(c, from->requests, "requests");
+    collect_budget(c, from->answers, "responses");
+    collect_budget(c, from->unread, "unread_responses");
+}
+
+/* --- engine, log, cache ----------------------------------------------------------------------- */
+
+static void collect_wal(rq__collector *c, rq_wal *wal)
+{
+    rq_wal_stats s;
+    rq_times_sum syncs = {0};
+    rq_wal_get_stats(wal, &s);
+    rq_wal_sync_times(wal, &syncs);
+    rq__collect(c, RQ_METRIC_WAL_SEGMENTS, "", (double)s.segments);
+    rq__collect(c, RQ_METRIC_WAL_BYTES, "", (double)s.log_bytes);
+    rq__collect(c, RQ_METRIC_WAL_RECORDS, "", (double)s.records);
+    rq__collect(c, RQ_METRIC_WAL_RECORD_BYTES, "", (double)s.record_bytes);
+    rq__collect(c, RQ_METRIC_WAL_WRITES, "", (double)s.writes);
+    rq__collect_times(c, RQ_METRIC_WAL_SYNC_TIMES, "", &syncs);
+    rq__collect(c, RQ_METRIC_WAL_ROLLS, "", (double)s.rolls);
+    rq__collect(c, RQ_METRIC_WAL_RECYCLED, "", (double)s.recycled);
+    rq__collect(c, RQ_METRIC_WAL_REAPPENDS, "", (double)s.reappends);
+    rq__collect(c, RQ_METRIC_WAL_UNSYNCED, "", (double)(s.staged - s.synced));
+    rq__collect(c, RQ_METRIC_WAL_LACKS_SPACE, "", rq_wal_lacks_space(wal));
+    rq__collect(c, RQ_METRIC_WAL_FAILED, "", rq_wal_failed(wal));
+}
+
+static const char *const block_kinds[RQ_BLOCK_KIND_COUNT] = {
+    [RQ_BLOCK_DATA] = "data",
+    [RQ_BLOCK_ENCODED_DATA] = "encoded_data",
+    [RQ_BLOCK_LEAF_INDEX] = "leaf_index",
+    [RQ_BLOCK_BLOOM_CHUNK] = "bloom_chunk",
+    [RQ_BLOCK_META] = "meta",
+    [RQ_BLOCK_INTERMEDIATE_INDEX] = "intermediate_index",
+    [RQ_BLOCK_ROOT_INDEX] = "root_index",
+    [RQ_BLOCK_FILE_INFO] = "file_info",
+    [RQ_BLOCK_GENERAL_BLOOM_META] = "general_bloom_meta",
+    [RQ_BLOCK_DELETE_FAMILY_BLOOM_META] = "delete_family_bloom_meta",
+    [RQ_BLOCK_TRAILER] = "trailer",
+};
+
+static void collect_cache(rq__collector *c, rq_block_cache *cache)
+{
+    rq_block_cache_stats s;
+    rq_block_cache_get_stats(cache, &s);
+    for (int k = 0; k < RQ_BLOCK_KIND_COUNT; k++) {
+        rq__collect(c, RQ_METRIC_CACHE_HITS, block_kinds[k], (double)s.hits[k]);
+        rq__collect(c, RQ_METRIC_CACHE_MISSES, block_kinds[k], (double)s.misses[k]);
+        rq__collect(c, RQ_METRIC_CACHE_INSERTED, block_kinds[k], (double)s.inserted[k]);
+    }
+    uint64_t free_bytes = s.used_bytes < s.capacity_bytes ? s.capacity_bytes - s.used_bytes : 0;
+    rq__collect(c, RQ_METRIC_CACHE_EVICTED, "", (double)s.evicted);
+    rq__collect(c, RQ_METRIC_CACHE_DROPPED, "", (double)s.evicted_by_file);
+    rq__collect(c, RQ_METRIC_CACHE_BLOCKS, "", (double)s.blocks);
+    rq__collect(c, RQ_METRIC_CACHE_BYTES, "", (double)s.used_bytes);
+    rq__collect(c, RQ_METRIC_CACHE_META_BYTES, "", (double)s.meta_bytes);
+    rq__collect(c, RQ_METRIC_CACHE_IN_MEMORY_BYTES, "", (double)s.memory_bytes);
+    rq__collect(c, RQ_METRIC_CACHE_PINNED, "", (double)s.pinned_bytes);
+    rq__collect(c, RQ_METRIC_CACHE_CAPACITY, "", (double)s.capacity_bytes);
+    rq__collect(c, RQ_METRIC_CACHE_FREE, "", (double)free_bytes);
+    rq__collect(c, RQ_METRIC_L2_HITS, "", (double)s.second_hits);
+    rq__collect(c, RQ_METRIC_L2_MISSES, "", (double)s.second_misses);
+    rq__collect(c, RQ_METRIC_L2_WRITTEN, "", (double)s.second_written);
+    rq__collect(c, RQ_METRIC_L2_DROPPED, "", (double)s.second_dropped);
+    rq__collect(c, RQ_METRIC_L2_CAPACITY, "", s.second_on ? (double)s.second_capacity_bytes : 0);
+    rq__collect(c, RQ_METRIC_MEMORY, "block_cache", (double)(s.used_bytes + s.pinned_bytes));
+    rq__collect(c, RQ_METRIC_MEMORY_MAX, "block_cache", (double)s.capacity_bytes);
+}
+
+static void collect_background(rq__collector *c, rq_engine *e)
+{
+    rq_engine_stats s;
+    rq_times_sum flushes = {0}, compactions = {0};
+    rq_engine_get_stats(e, &s);
+    rq_engine_times(e, &flushes, &compactions);
+    rq__collect(c, RQ_METRIC_FLUSH_QUEUE, "", (double)s.flush_queue);
+    rq__collect(c, RQ_METRIC_FLUSHES, "", (double)s.flushes);
+    rq__collect(c, RQ_METRIC_FLUSHED, "", (double)s.flushed_bytes);
+    rq__collect(c, RQ_METRIC_FLUSH_FAILURES, "", (double)s.failed_flushes);
+    rq__collect_times(c, RQ_METRIC_FLUSH_TIMES, "", &flushes);
+    rq__collect(c, RQ_METRIC_COMPACTION_QUEUE, "", (double)s.compaction_queue);
+    rq__collect(c, RQ_METRIC_COMPACTIONS, "", (double)s.compactions);
+    rq__collect(c, RQ_METRIC_MAJOR_COMPACTIONS, "", (double)s.major_compactions);
+    rq__collect(c, RQ_METRIC_COMPACTED, "", (double)s.compacted_bytes);
+    rq__collect(c, RQ_METRIC_COMPACTION_FAILURES, "", (double)s.failed_compactions);
+    rq__collect_times(c, RQ_METRIC_COMPACTION_TIMES, "", &compactions);
+    rq__collect(c, RQ_METRIC_DELAYED_WRITES, "", (double)s.delayed_writes);
+    rq__collect(c, RQ_METRIC_REFUSED_WRITES, "", (double)s.refused_writes);
+    rq__collect(c, RQ_METRIC_RECOVERED_RECORDS, "", (double)s.recovered_records);
+    rq__collect(c, RQ_METRIC_MEMORY, "memstore", (double)s.memstore_bytes_held);
+    rq__collect(c, RQ_METRIC_MEMORY_MAX, "memstore", (double)s.memstore_bytes_max);
+    rq__collect(c, RQ_METRIC_MEMORY, "nonces", (double)s.nonces_bytes);
+}
+
+void rq__collect_engine(rq__collector *c)
+{
+    rq_engine *e = c->m->from.engine;
+    if (e == NULL) return;
+    collect_wal(c, rq_engine_wal(e));
+    collect_cache(c, rq_engine_block_cache(e));
+    collect_background(c, e);
+    rq__collect(c, RQ_METRIC_MEMORY_BUDGET, "", (double)c->m->from.memory_budget);
+}
+
+/* --- the process ------------------------------------------------------------------------------ */
+
+void rq__collect_process(rq__collector *c)
+{
+    rq_process_usage u;
+    rq_machine_process(&u);
+    rq__collect(c, RQ_METRIC_CPU_SECONDS, "", (double)u.cpu_ns);
+    rq__collect(c, RQ_METRIC_RESIDENT, "", (double)u.resident_bytes);
+    rq__collect(c, RQ_METRIC_VIRTUAL, "", (double)u.virtual_bytes);
+    rq__collect(c, RQ_METRIC_FDS, "", (double)u.open_files);
+    rq__collect(c, RQ_METRIC_FDS_MAX, "", (double)u.open_files_max);
+    rq__collect(c, RQ_METRIC_THREADS, "", (double)u.threads);
+    if (c->m->from.catalog == NULL) return;
+    rq_executor *executor = c->m->from.env->executor;
+    int64_t started = rq_catalog_server(c->m->from.catalog)->start_code;
+    rq__collect(c, RQ_METRIC_START_TIME, "", (double)started);
+    rq__collect(c, RQ_METRIC_UPTIME, "", (double)(executor->now_ms(executor) - started));
+}
+
+/* --- all -------------------------------------------------------------------------------------- */
+
+/* Adds up values of the same figure and label: a class of exceptions on two ports. */
+static void join_samples(rq_metrics_snapshot *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->sample_count; i++) {
+        rq_metric_sample *last = n == 0 ? NULL : &s->samples[n - 1];
+        if (last != NULL && sample_order(last, &s->samples[i]) == 0)
+            last->value += s->samples[i].value;
+        else
+            s->samples[n++] = s->samples[i];
+    }
+    s->sample_count = n;
+}
+
+rq_err rq_metrics_collect(rq_metrics *m, bool by_region, rq_arena *arena, rq_metrics_snapshot *ret)
+{
+    rq__collector c = {.m = m, .arena = arena, .s = ret};
+    *ret = (rq_metrics_snapshot){0};
+    rq__collect_ops(&c);
+    rq__collect_rpc(&c);
+    rq__collect_engine(&c);
+    rq__collect_process(&c);
+    rq__collect_loads(&c, by_region);
+    if (c.rc != RQ_OK) return c.rc;
+    qsort(ret->samples, ret->sample_count, sizeof *ret->samples, sample_order);
+    join_samples(ret);
+    return RQ_OK;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The figures of tables and regions. The tables are those of the catalog's view, copied in one read
+ * section; then the open regions are asked, with a reference each and no section, and what a region says
+ * is added to its table's and the server's sums. Counters go on where a region has closed: what it had
+ * counted is the engine's (region/past.c).
+ */
+#include "metrics/metrics_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STUCK_MS 60000 /* HBASE: hbase.metrics.rit.stuck.warning.threshold */
+
+/* --- the view --------------------------------------------------------------------------------- */
+
+typedef struct transitions {
+    size_t count, stuck;
+    int64_t oldest_ms; /* age */
+} transitions;
+
+static void look_at_region(const rq_catalog_region *r, rq_metrics_table *t, transitions *on_way,
+                           int64_t now_ms)
+{
+    t->regions_by_state[r->state]++;
+    if (r->state == RQ_REGION_OPEN || t->state == RQ_TABLE_DISABLED) return;
+    int64_t age = now_ms - r->changed_ms;
+    on_way->count++;
+    on_way->stuck += age > STUCK_MS;
+    if (age > on_way->oldest_ms) on_way->oldest_ms = age;
+}
+
+static void copy_table(rq__collector *c, const rq_catalog_table *t, transitions *on_way,
+                       int64_t now_ms)
+{
+    rq_metrics_table *to = &c->s->tables[c->s->table_count];
+    *to = (rq_metrics_table){.ns = rq_arena_copy(c->arena, t->schema->ns),
+                             .qualifier = rq_arena_copy(c->arena, t->schema->qualifier),
+                             .state = t->state};
+    if (to->ns.ptr == NULL || to->qualifier.ptr == NULL) {
+        c->rc = RQ_E_NO_MEMORY;
+        return;
+    }
+    c->s->table_count++;
+    for (size_t i = 0; i < t->region_count; i++)
+        look_at_region(rq_catalog_table_region(t, i), to, on_way, now_ms);
+}
+
+static void collect_states(rq__collector *c, const transitions *on_way)
+{
+    static const char *const table_states[] = {
+        [RQ_TABLE_ENABLED] = "enabled",
+        [RQ_TABLE_DISABLED] = "disabled",
+        [RQ_TABLE_DISABLING] = "disabling",
+        [RQ_TABLE_ENABLING] = "enabling",
+    };
+    static const char *const region_states[RQ_REGION_STATES] = {
+        [RQ_REGION_OFFLINE] = "offline",     [RQ_REGION_OPENING] = "opening",
+        [RQ_REGION_OPEN] = "open",           [RQ_REGION_CLOSING] = "closing",
+        [RQ_REGION_CLOSED] = "closed",       [RQ_REGION_FAILED_OPEN] = "failed_open",
+        [RQ_REGION_SPLITTING] = "splitting", [RQ_REGION_SPLIT] = "split",
+        [RQ_REGION_MERGING] = "merging",
+    };
+    size_t tables[RQ_ARRAY_LEN(table_states)] = {0}, regions[RQ_REGION_STATES] = {0};
+    for (size_t i = 0; i < c->s->table_count; i++) {
+        tables[c->s->tables[i].state]++;
+        for (size_t k = 0; k < RQ_REGION_STATES; k++)
+            regions[k] += c->s->tables[i].regions_by_state[k];
+    }
+    for (size_t k = 0; k < RQ_ARRAY_LEN(tables); k++)
+        rq__collect(c, RQ_METRIC_TABLES, table_states[k], (double)tables[k]);
+    for (size_t k = 0; k < RQ_REGION_STATES; k++)
+        rq__collect(c, RQ_METRIC_REGION_STATES, region_states[k], (double)regions[k]);
+    rq__collect(c, RQ_METRIC_IN_TRANSITION, "", (double)on_way->count);
+    rq__collect(c, RQ_METRIC_STUCK, "", (double)on_way->stuck);
+    rq__collect(c, RQ_METRIC_OLDEST_TRANSITION, "", (double)on_way->oldest_ms);
+}
+
+static void collect_view(rq__collector *c)
+{
+    const rq_metrics_sources *from = &c->m->from;
+    const rq_catalog_table *const *tables;
+    const rq_namespace *const *namespaces;
+    size_t count, namespace_count;
+    transitions on_way = {0};
+    int64_t now_ms = from->env->executor->now_ms(from->env->executor);
+    rq_epoch_member pin;
+    rq_epoch_pin(from->env->epoch, &pin);
+    rq_catalog_tables(from->catalog, &tables, &count);
+    rq_catalog_namespaces(from->catalog, &namespaces, &namespace_count);
+    c->s->tables = rq_arena_calloc(c->arena, count + 1, sizeof *c->s->tables);
+    if (c->s->tables == NULL) c->rc = RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count && c->rc == RQ_OK; i++)
+        copy_table(c, tables[i], &on_way, now_ms);
+    rq_epoch_unpin(from->env->epoch, &pin);
+    rq__collect(c, RQ_METRIC_NAMESPACES, "", (double)namespace_count);
+    if (c->rc == RQ_OK) collect_states(c, &on_way);
+}
+
+static void collect_procedures(rq__collector *c)
+{
+    rq_procedure_counts n;
+    rq_catalog_procedure_counts(c->m->from.catalog, &n);
+    rq__collect(c, RQ_METRIC_PROCEDURES, "running", (double)n.running);
+    rq__collect(c, RQ_METRIC_PROCEDURES, "waiting", (double)n.waiting);
+    rq__collect(c, RQ_METRIC_PROCEDURES, "parked", (double)n.parked);
+    rq__collect(c, RQ_METRIC_PROCEDURES_ENDED, "success", (double)n.succeeded);
+    rq__collect(c, RQ_METRIC_PROCEDURES_ENDED, "failure", (double)n.failed);
+}
+
+/* --- regions ---------------------------------------------------------------------------------- */
+
+static int name_order(const void *a, const void *b)
+{
+    const rq_metrics_table *x = a, *y = b;
+    int order = rq_slice_compare(x->ns, y->ns);
+    return order != 0 ? order : rq_slice_compare(x->qualifier, y->qualifier);
+}
+
+/* NULL: the catalog shows no such table: it is being made or dropped, or it is the store of the
+ * procedures. */
+static rq_metrics_table *table_of(const rq__collector *c, rq_slice ns, rq_slice qualifier)
+{
+    rq_metrics_table key = {.ns = ns, .qualifier = qualifier};
+    return bsearch(&key, c->s->tables, c->s->table_count, sizeof key, name_order);
+}
+
+static void read_loads(const rq_region *r, double loads[RQ_LOAD_COUNT])
+{
+    rq_region_load l;
+    rq_region_get_load(r, &l);
+    loads[RQ_LOAD_READS] = (double)l.read_requests;
+    loads[RQ_LOAD_FILTERED_READS] = (double)l.filtered_read_requests;
+    loads[RQ_LOAD_WRITES] = (double)l.write_requests;
+    loads[RQ_LOAD_ROW_ACTIONS] = (double)(l.read_requests + l.write_requests);
+    loads[RQ_LOAD_REGIONS] = 1;
+    loads[RQ_LOAD_STORES] = l.stores;
+    loads[RQ_LOAD_STOREFILES] = loads[RQ_LOAD_STOREFILES_MAX] = l.storefiles;
+    loads[RQ_LOAD_STOREFILE_BYTES] = (double)l.storefile_bytes;
+    loads[RQ_LOAD_UNCOMPRESSED_BYTES] = (double)l.storefile_uncompressed_bytes;
+    loads[RQ_LOAD_CACHED_BYTES] = (double)l.cached_bytes;
+    loads[RQ_LOAD_MEMSTORE_BYTES] = (double)l.memstore_bytes;
+    loads[RQ_LOAD_COMPACTING_CELLS] = (double)l.compacting_cells;
+    loads[RQ_LOAD_COMPACTED_CELLS] = (double)l.compacted_cells;
+    loads[RQ_LOAD_FLUSHED_SEQID] = (double)l.max_flushed_seqid;
+    loads[RQ_LOAD_LAST_MAJOR] = (double)l.last_major_compaction_ms;
+}
+
+static void add_loads(double to[RQ_LOAD_COUNT], const double by[RQ_LOAD_COUNT])
+{
+    for (size_t i = 0; i < RQ_LOAD_COUNT; i++) {
+        if (!rq__loads[i].is_max)
+            to[i] += by[i];
+        else if (by[i] > to[i])
+            to[i] = by[i];
+    }
+}
+
+static void add_past(double to[RQ_LOAD_COUNT], const rq_request_counts *by)
+{
+    to[RQ_LOAD_READS] += (double)by->reads;
+    to[RQ_LOAD_FILTERED_READS] += (double)by->filtered_reads;
+    to[RQ_LOAD_WRITES] += (double)by->writes;
+    to[RQ_LOAD_ROW_ACTIONS] += (double)(by->reads + by->writes);
+}
+
+static void collect_region(rq__collector *c, const rq_region *r)
+{
+    const rq_region_info *info = rq_region_get_info(r);
+    rq_metrics_table *t = table_of(c, info->ns, info->qualifier);
+    double loads[RQ_LOAD_COUNT];
+    if (t == NULL) return;
+    read_loads(r, loads);
+    add_loads(t->loads, loads);
+    if (c->s->regions == NULL) return;
+    rq_metrics_region *to = &c->s->regions[c->s->region_count++];
+    to->table = t;
+    memcpy(to->encoded, info->encoded, sizeof to->encoded);
+    memcpy(to->loads, loads, sizeof loads);
+}
+
+/* What is counted of tables that the catalog does not show is the server's alone. */
+static void collect_past(rq__collector *c, const rq_engine_survey *survey)
+{
+    add_past(c->s->loads, &survey->past_all);
+    for (size_t i = 0; i < survey->past_count; i++) {
+        const rq_table_past *p = &survey->past[i];
+        rq_metrics_table *t = table_of(c, p->ns, p->qualifier);
+        if (t != NULL) add_past(t->loads, &p->counts);
+    }
+}
+
+static void collect_regions(rq__collector *c, bool by_region)
+{
+    rq_engine_survey survey;
+    c->rc = rq_engine_survey_take(c->m->from.engine, c->arena, &survey);
+    if (c->rc != RQ_OK) return;
+    if (by_region) {
+        c->s->regions = rq_arena_calloc(c->arena, survey.region_count + 1, sizeof *c->s->regions);
+        if (c->s->regions == NULL) c->rc = RQ_E_NO_MEMORY;
+    }
+    for (size_t i = 0; i < survey.region_count; i++) {
+        if (c->rc == RQ_OK) collect_region(c, survey.regions[i]);
+        rq_region_unref(survey.regions[i]);
+    }
+    if (c->rc != RQ_OK) return;
+    for (size_t i = 0; i < c->s->table_count; i++)
+        add_loads(c->s->loads, c->s->tables[i].loads);
+    collect_past(c, &survey);
+}
+
+void rq__collect_loads(rq__collector *c, bool by_region)
+{
+    const double *loads = c->s->loads;
+    if (c->m->from.catalog == NULL || c->rc != RQ_OK) return;
+    collect_view(c);
+    collect_procedures(c);
+    if (c->rc == RQ_OK) collect_regions(c, by_region);
+    double bytes = loads[RQ_LOAD_STOREFILE_BYTES] + loads[RQ_LOAD_MEMSTORE_BYTES];
+    double regions = loads[RQ_LOAD_REGIONS];
+    rq__collect(c, RQ_METRIC_AVERAGE_REGION, "", regions > 0 ? bytes / regions : 0);
+}

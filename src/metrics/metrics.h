@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The figures of a server, in the forms in which they are read: Prometheus text, HBase's /jmx,
+ * HBase's /prometheus, and a snapshot for pages and messages.
+ *
+ *   engine, log, cache, ops, rpc, loops, catalog ─► collect ─► snapshot ─► prometheus │ jmx │ status
+ *
+ * Each figure is one line of metrics.def: name, kind, unit, help, and the bean and attribute under
+ * which HBase shows it. A form lists what the table lists; none has figures of its own.
+ *
+ * Every function may be called by any thread that is outside a read section of the epoch, event loops
+ * excepted, also by several at a time. None waits for a loop, and none takes a lock that a loop waits
+ * for while more than a few words are read under it.
+ */
+#ifndef RQ_METRICS_METRICS_H
+#define RQ_METRICS_METRICS_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/env.h"
+#include "base/histogram.h"
+#include "catalog/catalog.h"
+#include "net/budget.h"
+#include "net/loop.h"
+#include "ops/ops.h"
+#include "region/region_info.h"
+#include "rpc/server.h"
+
+typedef struct rq_metrics rq_metrics;
+
+/* All borrowed; they outlive the rq_metrics. What is NULL has no figures (tests). */
+typedef struct rq_metrics_sources {
+    const rq_env *env;
+    rq_engine *engine;
+    rq_catalog *catalog;
+    rq_ops *ops;
+    rq_loops *loops;
+    rq_budget *requests, *answers, *unread;
+    uint64_t memory_budget; /* bytes */
+    const char
+        *zk_quorum; /* as clients are told; may be filled in after rq_metrics_new; may be NULL */
+    rq_lane
+        *lane; /* runs the timer that measures rates, every RQ_METRICS_PERIOD_NS; NULL: no rates */
+} rq_metrics_sources;
+
+/* HBASE: hbase.regionserver.metrics.period */
+#define RQ_METRICS_PERIOD_NS (5 * 1000000000ull)
+
+RQ_NODISCARD
+rq_err rq_metrics_new(const rq_metrics_sources *from, rq_metrics **ret);
+/* The RPC servers, once they are open; NULL, NULL before they close. REQUIRES: no other call runs. */
+void rq_metrics_serve(rq_metrics *m, rq_rpc_server *master, rq_rpc_server *rs);
+/* REQUIRES: the lane has ended, no other call is running. NULL is fine. */
+void rq_metrics_free(rq_metrics *m);
+
+/* What changes by the second, without a look at regions; may be called by event loops. */
+typedef struct rq_metrics_rates {
+    uint64_t requests; /* operations of clients since the start, a batch as one */
+    double requests_per_second, reads_per_second, writes_per_second;
+} rq_metrics_rates;
+void rq_metrics_get_rates(rq_metrics *m, rq_metrics_rates *ret);
+
+/* --- the figures ------------------------------------------------------------------------------ */
+typedef enum rq_metric {
+#define METRIC(id, ...) RQ_METRIC_##id,
+#include "metrics/metrics.def"
+    RQ_METRIC_COUNT
+} rq_metric;
+
+typedef enum rq_load_metric {
+#define LOAD(id, ...) RQ_LOAD_##id,
+#include "metrics/metrics.def"
+    RQ_LOAD_COUNT
+} rq_load_metric;
+
+typedef struct rq_metric_sample {
+    rq_metric metric;
+    const char *label;         /* "": it has none */
+    double value;              /* in the unit of metrics.def: bytes, nanoseconds, milliseconds */
+    const rq_times_sum *times; /* of a histogram; else NULL */
+} rq_metric_sample;
+
+typedef struct rq_metrics_table {
+    rq_slice ns, qualifier;
+    rq_table_state state;
+    size_t regions_by_state[RQ_REGION_STATES];
+    double loads[RQ_LOAD_COUNT];
+} rq_metrics_table;
+
+typedef struct rq_metrics_region {
+    const rq_metrics_table *table;
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    double loads[RQ_LOAD_COUNT];
+} rq_metrics_region;
+
+typedef struct rq_metrics_snapshot {
+    rq_metric_sample *samples; /* by metric, in the order of metrics.def */
+    size_t sample_count;
+    double loads[RQ_LOAD_COUNT]; /* of the server */
+    rq_metrics_table *tables;    /* by namespace, then name */
+    size_t table_count;
+    rq_metrics_region *regions; /* open ones; NULL: not wanted */
+    size_t region_count;
+} rq_metrics_snapshot;
+
+/* All figures as of now; everything is in the arena. `by_region`: with those of single regions. */
+RQ_NODISCARD
+rq_err rq_metrics_collect(rq_metrics *m, bool by_region, rq_arena *arena, rq_metrics_snapshot *ret);
+/* The value with that label, or with "" the sum of the figure's values; 0: there is none. */
+double rq_metrics_value(const rq_metrics_snapshot *s, rq_metric metric, const char *label);
+
+/* --- forms ------------------------------------------------------------------------------------ */
+/* Each appends to `out`, and fails with RQ_E_NO_MEMORY alone unless it says more; `out` then holds a
+ * part. */
+
+/* The content type of rq_metrics_prometheus and rq_metrics_hadoop_prometheus. */
+#define RQ_METRICS_TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+/* Prometheus' text format: figures of the server and of each table; `by_region`: of each open region
+ * as well. */
+RQ_NODISCARD
+rq_err rq_metrics_prometheus(rq_metrics *m, bool by_region, rq_buf *out);
+
+/* The parameters of HBase's /jmx, decoded; NULL: not given. */
+typedef struct rq_metrics_query {
+    const char *qry;  /* an ObjectName pattern, as "Hadoop:service=HBase,name=RegionServer,*" */
+    const char *get;  /* "BEAN::ATTRIBUTE", or "BEAN::PATTERN,PATTERN" with * in them */
+    const char *excl; /* beans that are left out */
+    bool description; /* with the help texts */
+} rq_metrics_query;
+/* HBase's JSON: {"beans": [{"name": …, "modelerType": …, ATTRIBUTE: VALUE, …}, …]}. Errors are those for
+ * which HBase answers 400 (Bad Request); for them `out` is what is sent: RQ_E_ILLEGAL_ARGUMENT.
+ * HBASE: JMXJsonServlet, JSONBean. */
+#define RQ_METRICS_JSON_TYPE "application/json; charset=utf8"
+RQ_NODISCARD
+rq_err rq_metrics_jmx(rq_metrics *m, const rq_metrics_query *query, rq_buf *out);
+
+/* The figures under the names of HBase's /prometheus. `qry` (may be NULL): only names that contain it;
+ * `description`: with help texts. HBASE: PrometheusHadoopServlet. */
+RQ_NODISCARD
+rq_err rq_metrics_hadoop_prometheus(rq_metrics *m, bool description, const char *qry, rq_buf *out);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A data folder's content at one moment, as a list: what a server that is killed at that moment, with
+ * everything durable, would leave. A copy of it is a data folder that starts. The parts are told
+ * in no certain order:
+ *
+ *   folders
+ *   small files, with their bytes: whatever may change or be removed later (manifests, descriptors,
+ *     nonces, references). Manifest and nonces of an open region are read under its gates
+ *   large files, by path and size: they never change. They may move to the archive meanwhile
+ *     (rq_retention_archived), and the holder keeps them there
+ *   the log up to a position E that is taken last (wal/image.h): replaying it on top of each region's
+ *     manifest, whenever that was read, gives the state at E
+ *
+ * Not in it: what is nobody's (files that no manifest names, .rorqual/aside), staging/, files of the
+ * archive that no link and no snapshot stands for, the block cache's file.
+ */
+#ifndef RQ_REGION_IMAGE_H
+#define RQ_REGION_IMAGE_H
+
+#include "region/engine.h"
+#include "vfs/retention.h"
+#include "vfs/vfs.h"
+
+typedef enum rq_image_kind {
+    RQ_IMAGE_DIR = 'd',
+    RQ_IMAGE_BYTES = 'b', /* the content is given */
+    RQ_IMAGE_FILE = 'f',  /* immutable: may be linked instead of copied */
+    RQ_IMAGE_LOG = 'l',   /* the first bytes of a file that grows, or is used again later */
+} rq_image_kind;
+
+typedef struct rq_image_part {
+    rq_image_kind kind;
+    const char *path;
+    uint64_t size;  /* FILE, LOG */
+    rq_slice bytes; /* BYTES */
+} rq_image_part;
+
+typedef struct rq_image_sink {
+    /* The part is valid during the call. */
+    rq_err (*take)(void *ctx, const rq_image_part *part, rq_error *why);
+    void *ctx;
+} rq_image_sink;
+
+/* Of a running engine; holds what is listed for `holder`, which holds everything until this is called.
+ * Blocks, also for flushes that run. REQUIRES: no procedure runs a step, regions are neither opened nor
+ * closed meanwhile. */
+RQ_NODISCARD
+rq_err rq_image_take(rq_engine *e, rq_holder *holder, const rq_image_sink *sink, rq_error *why);
+/* Of a folder that nobody uses. */
+RQ_NODISCARD
+rq_err rq_image_of_stopped(rq_vfs *vfs, const rq_image_sink *sink, rq_error *why);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slow and large calls: those that took longer than a limit, or whose answer was larger than one. The
+ * newest are kept in a ring for the operator (HBase's get_slowlog_responses, the page /debug/slow).
+ *
+ * A call that is neither costs two comparisons at its end: the time is that of the loop's iteration,
+ * and the clock is read only where that comes near the limit. So a call that begins and ends within
+ * one iteration, which lasts 2 ms, is noticed by limits below RQ_SLOW_SLACK_NS alone.
+ *
+ * Each record is one allocation of at most some 3 KB, and the ring has a fixed number of places; nothing
+ * is allocated before the first slow call. HBASE: RpcServer.isTooSlow, SlowLogQueueService.
+ */
+#ifndef RQ_RPC_SLOW_LOG_H
+#define RQ_RPC_SLOW_LOG_H
+
+#include "base/config.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RQ_SLOW_SLACK_NS ((uint64_t)4000000)
+#define RQ_SLOW_NEVER UINT64_MAX
+
+/* Where a call's time went, as far as it is known. The rest is work on its loop (a scan's filter among it)
+ * and waiting for a turn there. */
+typedef enum rq_call_place {
+    RQ_CALL_IN_MEMORY, /* it waited for memory for its answer */
+    RQ_CALL_IN_FILES,  /* it waited for blocks: for a thread that reads, and for the disk */
+    RQ_CALL_IN_LOG,    /* it only writes: its regions' order and the log, what the others leave */
+    RQ_CALL_PLACES
+} rq_call_place;
+
+/* What a service knows of a call's request, as text. Zeroed at first. */
+typedef struct rq_call_text {
+    char region[768];                        /* name of the region; empty: none, or several kinds */
+    char param[1024];                        /* the request, cut */
+    unsigned gets, mutations, service_calls; /* of a Multi */
+    bool only_writes;                        /* reads nothing: its time is the log's */
+} rq_call_text;
+
+/* A record; immutable. Texts end with NUL and live as long as the record. */
+typedef struct rq_slow_call {
+    bool is_slow, is_large;
+    int64_t start_ms;  /* wall clock at which its processing began */
+    uint64_t queue_ns; /* before that: between the read of its bytes and its turn */
+    uint64_t ns;       /* from then until its answer was complete and could be sent */
+    uint64_t place_ns[RQ_CALL_PLACES]; /* of `ns` */
+    uint64_t request_bytes, answer_bytes;
+    unsigned gets, mutations, service_calls;
+    const char *server;  /* "HRegionServer", "HMaster" */
+    const char *method;  /* static */
+    const char *request; /* the message's name, static */
+    const char *failure; /* the Java class of the exception it ended with; NULL: none */
+    const char *client;  /* host:port */
+    const char *user, *region, *param;
+} rq_slow_call;
+
+/* Limits, in ns and bytes; RQ_SLOW_NEVER: none. A call is slow from `ns` on, large above `bytes`. */
+typedef struct rq_slow_limits {
+    uint64_t ns, scan_ns;
+    uint64_t bytes, scan_bytes;
+    bool keeps; /* in the ring; else calls are logged only */
+} rq_slow_limits;
+
+/* Of hbase.ipc.warn.response.… and hbase.regionserver.slowlog.…; reads the settings as they are now. */
+rq_slow_limits rq_slow_limits_of(const rq_config *c);
+
+typedef struct rq_slow_log rq_slow_log;
+
+/* `places`: records kept. */
+RQ_NODISCARD
+rq_err rq_slow_log_new(unsigned places, const rq_slow_limits *limits, rq_slow_log **ret);
+/* REQUIRES: nobody uses it, and every list was released. NULL is fine. */
+void rq_slow_log_free(rq_slow_log *l);
+/* Any thread, while calls run. */
+void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits);
+/* Copies the call into the ring, in the place of the oldest. Without memory it is left out. Any thread. */
+void rq__slow_log_add(rq_slow_log *l, const rq_slow_call *call);
+/* Forgets all records. False: none are kept. Any thread. */
+bool rq_slow_log_clear(rq_slow_log *l);
+/* Calls noted since the start, also those that are no longer in the ring. */
+uint64_t rq_slow_log_count(const rq_slow_log *l, bool large);
+
+/* The records, newest first. Costs a few ns for each: also for loops. */
+typedef struct rq_slow_list {
+    const rq_slow_call **calls; /* NULL with count 0 */
+    size_t count;
+} rq_slow_list;
+RQ_NODISCARD
+rq_err rq_slow_log_list(rq_slow_log *l, rq_slow_list *ret);
+void rq_slow_list_release(rq_slow_list *list);
+
+/* --- for calls (call.c) ----------------------------------------------------------------------- */
+
+struct rq_slow_log {
+    /* The least limit of time, less RQ_SLOW_SLACK_NS, and of bytes: what every call is held against. */
+    _Atomic uint64_t look_ns, look_bytes;
+    _Atomic uint64_t ns, scan_ns, bytes, scan_bytes;
+    _Atomic bool keeps;
+    _Atomic uint64_t slow_count, large_count;
+    struct rq_slow_ring *ring;
+};
+
+/* Whether a call must be looked at: it has run for about `ns` and answers `bytes`. */
+static inline bool rq__slow_log_looks(const rq_slow_log *l, uint64_t ns, uint64_t bytes)
+{
+    return ns >= atomic_load_explicit(&l->look_ns, memory_order_relaxed) ||
+           bytes >= atomic_load_explicit(&l->look_bytes, memory_order_relaxed);
+}
+
+/* Fills is_slow and is_large from ns and answer_bytes. False: it is neither. */
+bool rq__slow_log_judge(const rq_slow_log *l, bool is_scan, rq_slow_call *call);
+
+#endif

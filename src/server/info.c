@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See info.h. */
+#include "server/info.h"
+
+#include "base/address.h"
+#include "net/socket.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOPBACK "127.0.0.1"
+
+static rq_err bad_address(const char *text, rq_error *why)
+{
+    return rq_fail(why, RQ_E_CONFIG,
+                   "setting rorqual.http.address (--http): '%s' is not HOST:PORT, a port, or none",
+                   text);
+}
+
+static bool parse_port(const char *text, uint16_t *ret)
+{
+    char *end;
+    unsigned long port = strtoul(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || port > 65535) return false;
+    *ret = (uint16_t)port;
+    return true;
+}
+
+/* "HOST:PORT", "[V6]:PORT", ":PORT", "PORT"; "none". */
+static rq_err parse_address(const char *text, rq_info_place *ret, rq_error *why)
+{
+    const char *colon = strrchr(text, ':');
+    const char *host = colon == NULL ? "" : text;
+    size_t len = colon == NULL ? 0 : (size_t)(colon - text);
+    if (!parse_port(colon == NULL ? text : colon + 1, &ret->port)) return bad_address(text, why);
+    if (len > 1 && host[0] == '[' && host[len - 1] == ']') {
+        host++;
+        len -= 2;
+    } else if (memchr(host, ':', len) != NULL) {
+        return bad_address(text, why); /* an IPv6 address needs its brackets */
+    }
+    if (len >= sizeof ret->host) return bad_address(text, why);
+    if (len > 0) snprintf(ret->host, sizeof ret->host, "%.*s", (int)len, host);
+    return RQ_OK;
+}
+
+rq_err rq__info_place_of(const rq_config *c, rq_info_place *ret, rq_error *why)
+{
+    const char *text = rq_config_text(c, RQ_SET_HTTP);
+    int64_t port = rq_config_int(c, RQ_SET_INFO_PORT);
+    *ret = (rq_info_place){.fd = -1, .on = true, .asked = true};
+    snprintf(ret->host, sizeof ret->host, "%s", LOOPBACK);
+    if (strcmp(text, "none") == 0) {
+        ret->on = false;
+        return RQ_OK;
+    }
+    if (text[0] != '\0') return parse_address(text, ret, why);
+    ret->on = port >= 0;
+    ret->port = port < 0 ? 0 : (uint16_t)port;
+    ret->asked = rq_config_given(c, RQ_SET_INFO_PORT) || rq_config_given(c, RQ_SET_INFO_ADDRESS);
+    const char *host = rq_config_text(c, RQ_SET_INFO_ADDRESS);
+    if (strlen(host) >= sizeof ret->host) return bad_address(host, why);
+    if (host[0] != '\0') snprintf(ret->host, sizeof ret->host, "%s", host);
+    return RQ_OK;
+}
+
+static rq_err bind_place(rq_info_place *p, rq_error *why)
+{
+    rq_listen l;
+    rq_error own = {.code = RQ_OK};
+    rq_err rc = rq_listen_resolve(p->host, &l, &own);
+    if (rc == RQ_OK) {
+        snprintf(p->address, sizeof p->address, "%s", l.address[0]);
+        rc = rq_socket_listen(p->address, p->port, false, &p->fd, &p->port, &own);
+    }
+    if (rc == RQ_OK) return rc;
+    return rq_fail(why, RQ_E_CONFIG,
+                   "HTTP pages: %s (--http takes another address; --http none: no pages)",
+                   own.message);
+}
+
+rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why)
+{
+    rq_error own = {.code = RQ_OK};
+    if (!p->on) return RQ_OK;
+    rq_err rc = bind_place(p, &own);
+    if (rc == RQ_OK) return rc;
+    p->on = false;
+    if (p->asked) return rq_fail(why, rc, "%s", own.message);
+    rq_log_warn(log, "server", "%s: the server goes on without", own.message);
+    return RQ_OK;
+}
+
+static bool is_any(const char *address)
+{
+    return strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
+}
+
+uint16_t rq__info_told(const rq_info_place *p, const rq_listen *listen, const char *host)
+{
+    if (!p->on) return 0;
+    if (is_any(p->address) || strcmp(p->address, host) == 0 || strcmp(p->host, host) == 0)
+        return p->port;
+    /* A name of ours: the first of its addresses is the first that is listened on. */
+    bool is_first = strcmp(host, listen->first) == 0 && strcmp(p->address, listen->address[0]) == 0;
+    return is_first ? p->port : 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log at one moment, for a copy that is read as a log of its own: the live segments up to a
+ * position E, and a last, empty segment that begins at E. That one is not in the log's folder; it proves
+ * the others complete (format.h, rule 2), so damage done by the copying is found.
+ */
+#ifndef RQ_WAL_IMAGE_H
+#define RQ_WAL_IMAGE_H
+
+#include "base/arena.h"
+#include "vfs/retention.h"
+#include "wal/wal.h"
+
+typedef struct rq_wal_piece {
+    const char *path; /* below the root */
+    uint64_t bytes;   /* the file's first bytes; more are written behind them meanwhile */
+} rq_wal_piece;
+
+typedef struct rq_wal_image {
+    rq_wal_piece *pieces; /* oldest first */
+    size_t count;
+    const char *last_path; /* of the segment that ends the copy */
+    rq_slice last;         /* its bytes */
+    rq_lsn end;
+} rq_wal_image;
+
+/* The holder holds from now on all that a region may still need. REQUIRES: after replay. */
+void rq_wal_hold(rq_wal *wal, rq_holder *holder);
+/* Everything that was staged before the call, durable. Blocks; any pool thread. Results are in the arena.
+ * REQUIRES: rq_wal_hold, and the holder holds the log until the pieces are copied. */
+RQ_NODISCARD rq_err rq_wal_image_take(rq_wal *wal, rq_arena *arena, rq_wal_image *ret,
+                                      rq_error *why);
+/* A holder may have let go of the log: recycles what nobody holds any more. */
+void rq_wal_let_go(rq_wal *wal);
+
+#endif

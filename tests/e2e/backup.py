@@ -1,0 +1,433 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`rorqual backup` and `rorqual restore` of a server under load: writers with rows over three families (one MOB), flushes,
+compactions, splits, merges, creates, alters, drops, all at once. Each backup is restored, started and held against
+what was acknowledged before it began: no row lost, no row torn, `fsck --blocks` clean, all tables of which the create was
+acknowledged there. Backups, restores and servers are killed at random moments: what is unfinished is refused,
+what is finished is whole. SEED=n repeats the moments; ROUNDS=n backups under load (default 4).
+"""
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import hbase
+import rorqual
+from hbase import number, text
+
+SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
+ROUNDS = int(os.environ.get("ROUNDS", "4"))
+BIG = b"0123456789abcdef" * 20
+
+
+def run(*arguments, env=None):
+    done = subprocess.run([rorqual.BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300,
+                          check=False, env=env)
+    return done.returncode, done.stdout + done.stderr
+
+
+def succeeds(*arguments):
+    code, out = run(*arguments)
+    assert code == 0, f"rorqual {' '.join(map(str, arguments))}: code {code}: {out[-600:]}"
+    return out
+
+
+def refused(word, *arguments, code=1):
+    got, out = run(*arguments)
+    assert got == code and word in out, f"{' '.join(map(str, arguments))}: code {got}, no '{word}': {out[-600:]}"
+    return out
+
+
+def row_cells(value):
+    """Of one value in three families: a torn row has different ones."""
+    return {(b"a", b"q"): value, (b"b", b"q"): value + b"-b", (b"m", b"q"): value + BIG}
+
+
+def regions_of(client, table):
+    """[(start key, whole name, encoded name)] without parents of splits."""
+    rows = client.data.scan(b"1588230740", table.encode() + b",,", table.encode() + b" ,,")
+    return sorted((row.split(b",", 1)[1].rpartition(b",")[0], row, row[:-1].rpartition(b".")[2])
+                  for row, cells in rows.items() if (b"info", b"splitA") not in cells)
+
+
+def is_whole(cells):
+    value = cells.get((b"a", b"q"))
+    return value is not None and cells == row_cells(value)
+
+
+class Load:
+    """Writers, and changes of tables beside them, until stopped. `acknowledged`: row → number of its last put."""
+
+    def __init__(self, server, dice):
+        self.server = server
+        self.dice = random.Random(dice.random())
+        self.stopping = threading.Event()
+        self.lock = threading.Lock()
+        self.acknowledged = {}
+        self.tables = set()
+        self.errors = []
+        client = hbase.Client(server)
+        if not regions_of(client, "load"):
+            client.create("load", {"a": {}, "b": {"VERSIONS": "2"}, "m": {"IS_MOB": "true", "MOB_THRESHOLD": "100"}},
+                          [b"2", b"5", b"8"])
+        client.close()
+        self.threads = [threading.Thread(target=self.guarded, args=(f, i), daemon=True)
+                        for f, i in ((self.write, 0), (self.write, 1), (self.shuffle, 2), (self.tables_come_and_go, 3))]
+        for t in self.threads:
+            t.start()
+
+    def guarded(self, function, index):
+        try:
+            function(index, hbase.Client(self.server))
+        except (OSError, EOFError, hbase.Refused) as e:
+            if not self.stopping.is_set():
+                self.errors.append(repr(e))
+
+    def stop(self):
+        self.stopping.set()
+        for t in self.threads:
+            t.join(60)
+
+    def snapshot(self):
+        with self.lock:
+            return dict(self.acknowledged), set(self.tables)
+
+    def write(self, index, client):
+        """A row's number only grows, so a row in a copy has the acknowledged number or a later one."""
+        n = 0
+        while not self.stopping.is_set():
+            regions = regions_of(client, "load")
+            for _ in range(30):
+                n += 1
+                row = b"%d%03d-%d" % (n % 10, n % 400, index)
+                name = [r for r in regions if r[0] <= row][-1][1]
+                try:
+                    client.data.put(name, row, row_cells(b"%09d" % n))
+                except hbase.Refused as e:
+                    assert any(word in e.name for word in ("Region", "NotServing")), e
+                    break
+                with self.lock:
+                    self.acknowledged[row] = n
+
+    def shuffle(self, _, client):
+        """Flushes, compactions, splits and merges of the written table."""
+        while not self.stopping.is_set():
+            regions = regions_of(client, "load")
+            what = self.dice.randrange(5)
+            one = self.dice.randrange(len(regions))
+            try:
+                if what == 0 and len(regions) < 8:
+                    client.master.call("SplitRegion", text(1, fields_info(client, regions[one][1])) +
+                                       text(2, regions[one][0] + b"9"))
+                elif what == 1 and one + 1 < len(regions):
+                    client.master.call("MergeTableRegions", text(1, hbase.region(regions[one][2])) +
+                                       text(1, hbase.region(regions[one + 1][2])) + number(2, 1))
+                elif what == 2:
+                    client.admin.call("CompactRegion", text(1, hbase.region(regions[one][1])) + number(2, 1))
+                else:
+                    client.flush(regions[one][2])
+            except hbase.Refused:
+                pass
+            self.stopping.wait(0.05)
+
+    def tables_come_and_go(self, _, client):
+        n = 0
+        while not self.stopping.is_set():
+            n += 1
+            name = f"t{n}"
+            client.create(name, {"f": {}}, [b"k"])
+            with self.lock:
+                self.tables.add(name)
+            if n > 6:
+                gone = f"t{n - 5}"
+                with self.lock:
+                    self.tables.discard(gone)
+                for method in ("DisableTable", "DeleteTable"):
+                    message = text(1, hbase.table_name(gone)) + number(2, random.getrandbits(62) | 1) + number(
+                        3, random.getrandbits(62) | 1)
+                    client.procedure(client.master.call(method, message)[1][0])
+
+
+def fields_info(client, name):
+    """The RegionInfo of a region's row in meta, without its length of magic."""
+    return client.data.get(b"1588230740", name)[(b"info", b"regioninfo")][4:]
+
+
+# ---- what a copy has
+
+
+def scan_all(client):
+    """A split or merge of which the copy has a half goes on at the start: then meta is asked again."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            rows = {}
+            for _, name, _ in regions_of(client, "load"):
+                rows.update(client.data.scan(name))
+            return rows
+        except hbase.Refused as e:
+            if "Region" not in e.name or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def contents(folder, log):
+    """Starts a server on the folder: {row: cells} of table load, and the names of tables."""
+    server = rorqual.Server(folder, log)
+    client = hbase.Client(server)
+    rows = scan_all(client)
+    meta = client.data.scan(b"1588230740")
+    tables = {r.split(b",")[0].decode() for r in meta if b"," in r}
+    client.close()
+    problem = server.stop()
+    assert problem is None, problem
+    return rows, tables
+
+
+def check_copy(folder, log, acknowledged, tables):
+    rows, found = contents(folder, log)
+    torn = [r for r, cells in rows.items() if not is_whole(cells)]
+    assert not torn, f"{len(torn)} torn rows: {torn[:3]}, {rows[torn[0]]}"
+    lost = [r for r, n in acknowledged.items() if r not in rows or int(rows[r][(b"a", b"q")]) < n]
+    assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged rows are lost: {lost[:5]}"
+    assert tables <= found, f"tables {tables - found} are lost"
+    succeeds("fsck", "--blocks", folder)
+
+
+# ---- tests
+
+
+class World:
+    def __init__(self, folder, dice):
+        self.folder = folder
+        self.dice = dice
+        self.log = folder / "log"
+        self.data = folder / "data"
+        self.server = rorqual.Server(self.data, self.log, "--log", "info")
+        self.load = Load(self.server, dice)
+
+    def fresh(self, name):
+        path = self.folder / name
+        shutil.rmtree(path, ignore_errors=True)
+        return path
+
+
+def under_load(world):
+    """Copies and links, restored and started."""
+    for n in range(ROUNDS):
+        before, tables = world.load.snapshot()
+        copy, back = world.fresh("copy"), world.fresh("back")
+        succeeds("backup", *(["--copy"] if n % 2 else []), world.data, copy)
+        # What was dropped since is in the copy or not.
+        tables &= world.load.snapshot()[1]
+        succeeds("backup", "--check", copy)
+        succeeds("restore", copy, back)
+        check_copy(back, world.log, before, tables)
+        world.load.stopping.wait(world.dice.random())
+        assert not world.load.errors, world.load.errors
+
+
+def fsck_of_running(world):
+    for _ in range(3):
+        out = succeeds("fsck", "--blocks", world.data)
+        assert "nothing wrong" in out, out
+    refused("stop it", "fsck", "--repair", world.data, code=2)
+
+
+def backup_starts_itself(world):
+    """The copy is a data folder, and no backup any more once a server ran on it."""
+    before, tables = world.load.snapshot()
+    copy = world.fresh("copy")
+    succeeds("backup", "--no-verify", world.data, copy)
+    check_copy(copy, world.log, before, tables & world.load.snapshot()[1])
+    refused("no finished backup", "restore", copy, world.fresh("back"))
+
+
+def killed_backups(world):
+    """Unfinished ones are refused by servers, restore and fsck; the same command begins anew."""
+    copy = world.fresh("copy")
+    unfinished = 0
+    for _ in range(8):
+        process = subprocess.Popen([rorqual.BINARY, "backup", world.data, copy], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(world.dice.random() * 0.15)  # a random moment is what is tested
+        process.kill()
+        process.wait()
+        if (copy / ".rorqual/incomplete").exists():
+            unfinished += 1
+            refused("unfinished", "restore", copy, world.fresh("back"))
+            refused("unfinished", "backup", copy, world.fresh("back"))
+            code, out = run("fsck", copy)
+            assert code != 0 and "unfinished" in out, out
+            try:
+                rorqual.Server(copy, world.log).kill()
+                raise AssertionError("a server starts on an unfinished backup")
+            except RuntimeError as e:
+                assert "unfinished" in world.log.read_text(errors="replace")[-3000:] or "unfinished" in str(e), e
+        elif (copy / ".rorqual/backup").exists():
+            succeeds("backup", "--check", copy)
+            shutil.rmtree(copy)
+    assert unfinished > 0, "no kill came in time: longer pauses, or more rounds"
+    before, tables = world.load.snapshot()
+    if (copy / ".rorqual/backup").exists():
+        shutil.rmtree(copy)
+    succeeds("backup", world.data, copy)
+    back = world.fresh("back")
+    for _ in range(4):
+        process = subprocess.Popen([rorqual.BINARY, "restore", "--copy", copy, back], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(world.dice.random() * 0.05)
+        process.kill()
+        process.wait()
+        if back.exists() and not (back / ".rorqual/incomplete").exists() and (back / ".rorqual/version").exists():
+            shutil.rmtree(back)
+    succeeds("restore", "--copy", copy, back)
+    check_copy(back, world.log, before, tables & world.load.snapshot()[1])
+
+
+def bad_arguments(world):
+    copy = world.fresh("copy")
+    refused("lies in", "backup", world.data, world.data / "inside")
+    assert not (world.data / "inside").exists()
+    refused("lies in", "backup", world.data, world.folder)
+    full = world.fresh("full")
+    full.mkdir()
+    (full / "precious").write_text("x")
+    refused("not empty", "backup", world.data, full)
+    succeeds("backup", world.data, copy)
+    refused("not empty", "restore", copy, full)
+    refused("not empty", "backup", world.data, copy)
+    succeeds("restore", "--replace", copy, full)
+    assert (world.folder / "full.replaced-1/precious").read_text() == "x"
+    shutil.rmtree(world.folder / "full.replaced-1")
+    refused("in use", "restore", "--replace", copy, world.data)
+    empty = world.fresh("empty")
+    empty.mkdir()
+    refused("no data folder", "backup", empty, world.fresh("back"))
+    refused("name a data folder", "backup", world.data, code=2)
+
+
+def damaged_backups(world):
+    """Each change of a file is found, and named."""
+    copy = world.folder / "copy"
+    files = [f for f in copy.rglob("*") if f.is_file() and f.stat().st_size > 0 and
+             f.relative_to(copy).parts[:2] != (".rorqual", "backup")]
+    for f in world.dice.sample(sorted(files), 6):
+        content = f.read_bytes()
+        at = world.dice.randrange(len(content))
+        f.unlink()  # it may be a link to the server's
+        f.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:])
+        refused(f.name, "backup", "--check", copy)
+        refused(f.name, "restore", copy, world.fresh("back"))
+        f.write_bytes(content[:-1])
+        refused(f.name, "backup", "--check", copy)
+        f.write_bytes(content)
+    listed = copy / ".rorqual/backup"
+    content = listed.read_bytes()
+    for bad in (content[:-2], content[:len(content) // 2], b"", content.replace(b"end ", b"end 1", 1)):
+        listed.write_bytes(bad)
+        refused("damaged", "restore", copy, world.fresh("back"))
+    listed.write_bytes(content)
+    succeeds("backup", "--check", copy)
+
+
+def killed_server(world):
+    """Under a backup: it fails or is whole. Then the killed folder is backed up as it is."""
+    for _ in range(3):
+        before, tables = world.load.snapshot()
+        copy, back = world.fresh("copy"), world.fresh("back")
+        process = subprocess.Popen([rorqual.BINARY, "backup", "--copy", world.data, copy], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(world.dice.random() * 0.1)
+        world.load.stopping.set()
+        world.server.kill()
+        code = process.wait(120)
+        errors = process.stderr.read()
+        world.load.stop()
+        if code == 0:
+            check_copy(copy, world.log, before, tables & world.load.snapshot()[1])
+        else:
+            assert "server" in errors or "in use" in errors, errors
+            assert (copy / ".rorqual/incomplete").exists() or not (copy / ".rorqual/version").exists()
+        before, tables = world.load.snapshot()
+        copy = world.fresh("copy")
+        succeeds("backup", world.data, copy)
+        succeeds("restore", copy, back)
+        check_copy(back, world.log, before, tables)
+        world.server = rorqual.Server(world.data, world.log, "--log", "info")
+        world.load = Load(world.server, world.dice)
+
+
+def full_disk(world):
+    """The target has no space: said so, and unfinished."""
+    if os.geteuid() != 0:
+        return
+    small = world.fresh("small")
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", small], check=False,
+                      capture_output=True).returncode != 0:
+        print("note: no tmpfs can be mounted here; the full disk is not tried")
+        return
+    try:
+        refused("space", "backup", world.data, small)
+        assert (small / ".rorqual/incomplete").exists()
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def nothing_is_held(world):
+    """Of commands that are over, or killed: each hold that began has ended."""
+    deadline = time.monotonic() + 30
+    while True:
+        lines = world.log.read_text(errors="replace").splitlines()
+        begun = sum("was listed in" in line for line in lines)
+        ended = sum("nothing is held any more" in line for line in lines)
+        if begun == ended > 0:
+            return
+        assert time.monotonic() < deadline, f"{begun} holds began, {ended} ended"
+        time.sleep(0.05)
+
+
+def stopped_folder(world):
+    world.load.stop()
+    before, tables = world.load.snapshot()
+    problem = world.server.stop()
+    assert problem is None, problem
+    copy, back = world.fresh("copy"), world.fresh("back")
+    succeeds("backup", world.data, copy)
+    succeeds("restore", copy, back)
+    check_copy(back, world.log, before, tables)
+    assert not (world.data / ".rorqual/control").exists()
+
+
+TESTS = (under_load, fsck_of_running, backup_starts_itself, killed_backups, bad_arguments, damaged_backups, full_disk,
+         nothing_is_held, killed_server, stopped_folder)
+
+
+def main():
+    report = rorqual.Report()
+    print(f"seed {SEED}")
+    only = set(sys.argv[1:])
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BACKUP_DIR")) as name:
+        world = World(pathlib.Path(name), random.Random(SEED))
+        for test in TESTS:
+            if only and test.__name__ not in only:
+                continue
+            problem = None
+            try:
+                test(world)
+            except Exception as e:  # pylint: disable=broad-except
+                problem = repr(e)
+            report.outcome(f"backup/{test.__name__}", problem)
+        world.load.stopping.set()
+        world.server.kill()
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What HBase's shell, which is its Java client, reads of a server that is watched: slow and large calls by every filter of
+get_slowlog_responses, the ring cleared, `processlist` from the HTTP port.
+
+    observe.py      starts build/rorqual (or RORQUAL) on a temporary folder, with limits that every answer is above
+    KEEP=1          keeps the temporary folder with the raw output
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from hbase import Client
+from rorqual import BINARY, ROOT, Report, Server, fail_hard
+
+SHELL_DEADLINE = 300
+SESSION = r"""
+def section(name)
+  puts "## #{name}"
+  yield
+rescue Exception => e
+  puts "ERROR: #{e.message}"
+ensure
+  puts '## end'
+end
+section('create') { create 'watched', 'cf', SPLITS => ['m'] }
+section('write') { put 'watched', 'row <1>', 'cf:q', 'v' * 500; get 'watched', 'row <1>'; scan 'watched' }
+section('search') { scan 'large', { FILTER => "ValueFilter(=, 'substring:absent')" } }
+section('large') { get_largelog_responses '*', { 'LIMIT' => 100 } }
+section('large of a table') { get_largelog_responses '*', { 'TABLE_NAME' => 'watched', 'LIMIT' => 100 } }
+section('large of nobody') { get_largelog_responses '*', { 'USER' => 'nobody' } }
+section('large, both filters') { get_largelog_responses '*', { 'TABLE_NAME' => 'watched', 'USER' => 'nobody', 'FILTER_BY_OP' => 'AND' } }
+section('large, one') { get_largelog_responses '*', { 'LIMIT' => 1 } }
+section('slow') { get_slowlog_responses '*' }
+section('clear') { clear_slowlog_responses }
+section('slow after clear') { get_slowlog_responses '*' }
+section('processlist') { processlist 'all' }
+section('processlist general') { processlist }
+"""
+
+
+def run_shell(zk, folder):
+    """Name to output of each section."""
+    host, port = zk.rsplit(":", 1)
+    conf = folder / "peer/conf"
+    conf.mkdir(parents=True)
+    conf.joinpath("hbase-site.xml").write_text(
+        f"<configuration><property><name>hbase.zookeeper.quorum</name><value>{host}</value></property>"
+        f"<property><name>hbase.zookeeper.property.clientPort</name><value>{port}</value></property></configuration>")
+    conf.joinpath("log4j.properties").write_text("log4j.rootLogger=OFF\n")
+    session, start = folder / "session.rb", folder / "start.rb"
+    session.write_text(SESSION)
+    start.write_text(f"eval(File.read('{session}'), binding)\nexit\n")
+    with open(folder / "shell.err", "wb") as stderr:
+        out = subprocess.run([str(ROOT / "tests/peers/hbase.sh"), "shell", str(folder / "peer"), str(start)], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", timeout=SHELL_DEADLINE, check=False).stdout
+    (folder / "shell.out").write_text(out)
+    return dict(re.findall(r"^## (.+?)\n(.*?)^## end$", out, re.M | re.S))
+
+
+def fill(server):
+    """A table that takes long to look through."""
+    client = Client(server)
+    client.create("large", {"cf": {}})
+    region = client.regions("large")[0][1]
+    for start in range(0, 40000, 2000):
+        client.data.put_many(region, [(b"r%06d" % i, {(b"cf", b"q"): b"x" * 60}) for i in range(start, start + 2000)])
+    client.close()
+
+
+def records(output):
+    """The records that the shell prints, one JSON object after another."""
+    decoder, found, at = json.JSONDecoder(), [], output.find("{")
+    while at >= 0:
+        record, end = decoder.raw_decode(output, at)
+        found.append(record)
+        at = output.find("{", end)
+    return found
+
+
+def large_calls(got):
+    calls = records(got["large"])
+    methods = {c["methodName"] for c in calls}
+    assert {"Get", "Scan"} <= methods, (methods, got["large"][:500])
+    one = next(c for c in calls if c["methodName"] == "Get" and "row <1>" in c["param"])
+    assert one["responseSize"] > 500 and one["param"].startswith("region= watched,m,"), one
+    assert one["serverClass"] == "HRegionServer" and one["userName"], one
+    assert one["processingTime"] >= 0 and one["queueTime"] >= 0 and re.fullmatch(r"\S+:\d+", one["clientAddress"]), one
+
+
+def filters(got):
+    of_table = records(got["large of a table"])
+    assert of_table and all("watched," in c["param"] and "hbase:meta" not in c["param"] for c in of_table), of_table
+    assert not records(got["large of nobody"]), got["large of nobody"]
+    assert not records(got["large, both filters"]), got["large, both filters"]
+    assert len(records(got["large, one"])) == 1
+
+
+def slow_calls(got):
+    """Looking for what is not there took milliseconds."""
+    calls = records(got["slow"])
+    assert calls and all(c["processingTime"] >= 1 for c in calls), got["slow"][:500]
+    assert any(c["methodName"] == "Scan" and "SubstringComparator" in c["param"] for c in calls), got["slow"][:1500]
+
+
+def the_ring_is_cleared(got):
+    assert "Cleared Slowlog responses from 1/1 RegionServers" in got["clear"], got["clear"]
+    before, after = records(got["slow"]), records(got["slow after clear"])
+    assert not {c["startTime"] for c in before} & {c["startTime"] for c in after}, "a record is still there"
+
+
+def processlist(got):
+    for name in ("processlist", "processlist general"):
+        assert re.search(r"\d+ tasks as of: ", got[name]), got[name]
+
+
+TESTS = [large_calls, filters, slow_calls, the_ring_is_cleared, processlist]
+
+
+def main():
+    report = Report()
+    if not os.path.exists(BINARY):
+        fail_hard(f"no server at {BINARY}")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-observe-"))
+    server = Server(folder / "data", folder / "server.log", "-D", "hbase.ipc.warn.response.time=0", "-D", "hbase.ipc.warn.response.size=100")
+    try:
+        fill(server)
+        got = run_shell(server.zk, folder)
+        for test in TESTS:
+            problem = None
+            try:
+                test(got)
+            except (AssertionError, KeyError, StopIteration, json.JSONDecodeError) as e:
+                problem = repr(e).replace("\n", " | ")[:900]
+            report.outcome(f"observe/{test.__name__}", problem)
+        report.outcome("observe/server stops in order", server.stop())
+    except subprocess.TimeoutExpired:
+        report.outcome("observe", f"no end after {SHELL_DEADLINE} s")
+    finally:
+        if server.process.poll() is None:
+            server.kill()
+        if "KEEP" in os.environ:
+            print(f"kept {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    return report.finish()
+
+
+sys.exit(main())

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Data folders written by earlier versions, tests/data/folders/VERSION.tar.xz: each is opened by this one, every row compared,
+written to, stopped, and `rorqual fsck --blocks` finds nothing wrong, before and after.
+
+    upgrade.py                 all of them
+    upgrade.py --make VERSION  makes the folder of this version: once, when it is tagged; never made anew
+
+An archive holds two folders, `stopped` and `killed` (with edits in the log), and rows.json, what was acknowledged. They have
+compressed and encoded families, MOB values, versions, deletes, increments with nonces, a namespace, a disabled table, a split
+table whose halves are references, and a procedure's record. Folders of newer versions are refused, untouched.
+"""
+import base64
+import json
+import os
+import pathlib
+import random
+import shutil
+import sys
+import tarfile
+import tempfile
+import time
+
+import hbase
+import rorqual
+from hbase import number, text
+from backup import regions_of, run, succeeds
+
+FOLDERS = rorqual.ROOT / "tests/data/folders"
+BYTES_MAX = 400_000
+TABLES = {
+    "plain": {"f": {}, "g": {"VERSIONS": "3"}},
+    "packed": {"gz": {"COMPRESSION": "GZ", "DATA_BLOCK_ENCODING": "FAST_DIFF", "BLOOMFILTER": "ROWCOL"}},
+    "large": {"m": {"IS_MOB": "true", "MOB_THRESHOLD": "100"}},
+    "split": {"f": {}},
+    "idle": {"f": {}},
+}
+
+
+def cells_of(table, i, kind):
+    if table == "large":
+        return {(b"m", b"q"): b"%s %d " % (kind, i) * 40}
+    if table == "packed":
+        return {(b"gz", b"q%d" % (i % 3)): b"%s %d" % (kind, i)}
+    if table == "plain":
+        return {(b"f", b"q"): b"%s %d" % (kind, i), (b"g", b"q"): b"%d" % i}
+    return {(b"f", b"q"): b"%s %d" % (kind, i)}
+
+
+def put_rows(client, table, count, kind, rows):
+    regions = regions_of(client, table)
+    for i in range(count):
+        row = b"%c%03d" % (97 + i % 26, i)
+        name = [r for r in regions if r[0] <= row][-1][1]
+        cells = cells_of(table, i, kind)
+        client.data.put(name, row, cells)
+        rows.setdefault(table, {}).setdefault(row, {}).update(cells)
+
+
+def flush_all(client, table):
+    for _, _, encoded in regions_of(client, table):
+        client.flush(encoded)
+
+
+def split(client, table):
+    info = client.data.get(b"1588230740", regions_of(client, table)[0][1])[(b"info", b"regioninfo")][4:]
+    client.procedure(client.master.call("SplitRegion", text(1, info) + text(2, b"m"))[1][0])
+
+
+def disable(client, table):
+    message = text(1, hbase.table_name(table)) + number(2, random.getrandbits(62) | 1) + number(3, 1)
+    client.procedure(client.master.call("DisableTable", message)[1][0])
+
+
+def make(version):
+    target = FOLDERS / f"{version}.tar.xz"
+    assert not target.exists(), f"{target} is there: the folder of a version is made once"
+    rows = {}
+    with tempfile.TemporaryDirectory() as name:
+        root = pathlib.Path(name)
+        killed, stopped = root / "killed", root / "stopped"
+        server = rorqual.Server(killed, root / "log", "-D", "hbase.master.cleaner.interval=0")
+        client = hbase.Client(server)
+        for table, families in TABLES.items():
+            client.create(table, families, [b"m"] if table == "packed" else [])
+            put_rows(client, table, 120, b"flushed", rows)
+            flush_all(client, table)
+        split(client, "split")
+        disable(client, "idle")
+        for table in ("plain", "packed", "large", "split"):
+            put_rows(client, table, 40, b"logged", rows)
+        client.close()
+        server.kill()
+        (killed / ".rorqual/control").unlink(missing_ok=True)
+        shutil.copytree(killed, stopped)
+        problem = rorqual.Server(stopped, root / "log").stop()
+        assert problem is None, problem
+        for folder in (killed, stopped):
+            shutil.rmtree(folder / "archive", ignore_errors=True)
+            (folder / ".rorqual/lock").unlink(missing_ok=True)
+        written = {t: {base64.b64encode(r).decode(): {base64.b64encode(f + b":" + q).decode(): base64.b64encode(v).decode()
+                                                      for (f, q), v in cells.items()} for r, cells in of.items()}
+                   for t, of in rows.items()}
+        (root / "rows.json").write_text(json.dumps(written))
+        FOLDERS.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(target, "w:xz") as archive:
+            for part in ("killed", "stopped", "rows.json"):
+                archive.add(root / part, part, filter=nobodys)
+    size = target.stat().st_size
+    print(f"{target}: {size} bytes")
+    assert size < BYTES_MAX, "too large"
+
+
+def nobodys(info):
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    info.mtime = 0
+    return info
+
+
+def read_rows(path):
+    decode = base64.b64decode
+    return {t: {decode(r): {tuple(decode(c).split(b":", 1)): decode(v) for c, v in cells.items()}
+                for r, cells in of.items()} for t, of in json.loads(path.read_text()).items()}
+
+
+def scan(client, table):
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            found = {}
+            for _, name, _ in regions_of(client, table):
+                found.update(client.data.scan(name))
+            return found
+        except hbase.Refused:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def enable(client, table):
+    message = text(1, hbase.table_name(table)) + number(2, random.getrandbits(62) | 1) + number(3, 1)
+    client.procedure(client.master.call("EnableTable", message)[1][0])
+
+
+def opens(folder, log, rows):
+    succeeds("fsck", "--blocks", folder)
+    for turn in range(2):  # the second reads what this version has written
+        server = rorqual.Server(folder, log)
+        client = hbase.Client(server)
+        if turn == 0:
+            enable(client, "idle")
+        for table, wanted in rows.items():
+            found = scan(client, table)
+            different = [r for r in wanted if found.get(r) != wanted[r]] + [r for r in found if r not in wanted]
+            assert not different, f"{table}: {len(different)} rows differ: {different[:3]}"
+        for table in TABLES:
+            put_rows(client, table, 30, b"newer %d" % turn, rows)
+        client.close()
+        problem = server.stop()
+        assert problem is None, problem
+        succeeds("fsck", "--blocks", folder)
+
+
+def newer_is_refused(root, log):
+    """Of another format, nothing is touched."""
+    folder = root / "newer"
+    server = rorqual.Server(folder, log)
+    server.stop()
+    (folder / ".rorqual/version").write_text("2\n")
+    before = {f: f.read_bytes() for f in folder.rglob("*") if f.is_file() and f.name != "lock"}
+    try:
+        rorqual.Server(folder, log).kill()
+        raise AssertionError("it starts")
+    except RuntimeError:
+        assert "newer version" in log.read_text(errors="replace")
+    code, out = run("recover", "--yes", folder)
+    assert code == 1 and "newer version" in out, out
+    assert before == {f: f.read_bytes() for f in folder.rglob("*") if f.is_file() and f.name != "lock"}
+
+
+def main():
+    if sys.argv[1:2] == ["--make"]:
+        make(sys.argv[2])
+        return 0
+    report = rorqual.Report()
+    archives = sorted(FOLDERS.glob("*.tar.xz"))
+    if not archives:
+        report.outcome("upgrade: there are folders", "none")
+    for path in archives:
+        version = path.name.removesuffix(".tar.xz")
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            with tarfile.open(path) as archive:
+                archive.extractall(root)
+            for kind in ("stopped", "killed"):
+                problem = None
+                try:
+                    opens(root / kind, root / "log", read_rows(root / "rows.json"))
+                except Exception as e:  # pylint: disable=broad-except
+                    problem = repr(e)[:900]
+                report.outcome(f"upgrade/{version}, {kind}", problem)
+    with tempfile.TemporaryDirectory() as name:
+        problem = None
+        try:
+            newer_is_refused(pathlib.Path(name), pathlib.Path(name) / "log")
+        except Exception as e:  # pylint: disable=broad-except
+            problem = repr(e)[:900]
+        report.outcome("upgrade: a newer format is refused", problem)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

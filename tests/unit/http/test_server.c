@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP thread without a server behind it, as while one starts: what it answers, and what peers that send
+ * nothing, read nothing or come by the thousand cost. */
+#include "http/http.h"
+
+#include "base/address.h"
+#include "net/socket.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_MS 30000
+
+typedef struct world {
+    rq_executor *executor;
+    rq_config *config;
+    rq_http *http;
+    uint16_t port;
+} world;
+
+static void open_world(world *w, unsigned deadline_ms, size_t unread_max)
+{
+    static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1, 1};
+    rq_error why = {.code = RQ_OK};
+    int fd;
+    assert_int_equal(rq_thread_executor_new(threads, &w->executor), RQ_OK);
+    assert_int_equal(rq_config_new(&w->config), RQ_OK);
+    assert_int_equal(rq_config_set(w->config, "hbase.rest.ssl.keystore.password", "hush", NULL),
+                     RQ_OK);
+    assert_int_equal(rq_socket_listen("127.0.0.1", 0, false, &fd, &w->port, &why), RQ_OK);
+    rq_http_options o = {.fd = fd,
+                         .executor = w->executor,
+                         .config = w->config,
+                         .version = "1.2.3",
+                         .deadline_ms = deadline_ms,
+                         .unread_bytes_max = unread_max};
+    assert_int_equal(rq_http_open(&o, &w->http, &why), RQ_OK);
+}
+
+static void close_world(world *w)
+{
+    rq_http_close(w->http);
+    rq_config_free(w->config);
+    rq_thread_executor_free(w->executor);
+}
+
+static int dial(const world *w)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(w->port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int small = 4096;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+static bool readable(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, ms) > 0;
+}
+
+/* The answer, until the peer closes; with NUL behind it. */
+static char *ask(const world *w, const char *request)
+{
+    size_t len = 0, cap = 1 << 16;
+    char *text = malloc(cap);
+    int fd = dial(w);
+    ssize_t n = send(fd, request, strlen(request), MSG_NOSIGNAL);
+    assert_true(n > 0);
+    while (readable(fd, PATIENCE_MS) && (n = recv(fd, text + len, cap - len - 1, 0)) > 0) {
+        len += (size_t)n;
+        if (cap - len < 4096) text = realloc(text, cap *= 2);
+    }
+    assert_int_equal(n, 0);
+    text[len] = '\0';
+    close(fd);
+    return text;
+}
+
+static int status(const world *w, const char *path)
+{
+    char request[256];
+    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+             path);
+    char *answer = ask(w, request);
+    int code = atoi(answer + strlen("HTTP/1.1 "));
+    free(answer);
+    return code;
+}
+
+static unsigned open_descriptors(void)
+{
+    unsigned count = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d) != NULL)
+        count++;
+    closedir(d);
+    return count;
+}
+
+static void a_server_that_starts_is_live_and_not_ready(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, 0, 0);
+    assert_int_equal(status(&w, "/health/live"), 200);
+    assert_int_equal(status(&w, "/health/ready"), 503);
+    static const char *const others[] = {
+        "/",           "/metrics", "/metrics?regions",       "/jmx",
+        "/prometheus", "/stacks",  "/rs-status?format=json", "/debug/slow"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(others); i++)
+        assert_int_equal(status(&w, others[i]), 503);
+    assert_int_equal(status(&w, "/health"), 404);
+    assert_int_equal(status(&w, "/../../etc/passwd"), 404);
+    close_world(&w);
+}
+
+static void secrets_are_not_shown(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, 0, 0);
+    static const char *const paths[] = {"/conf", "/conf?format=json"};
+    for (size_t i = 0; i < 2; i++) {
+        char request[128];
+        snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nConnection: close\r\n\r\n", paths[i]);
+        char *answer = ask(&w, request);
+        assert_non_null(strstr(answer, "hbase.rest.ssl.keystore.password"));
+        assert_non_null(strstr(answer, i == 0 ? "&lt;masked&gt;" : "\\u003cmasked\\u003e"));
+        assert_null(strstr(answer, "hush"));
+        free(answer);
+    }
+    assert_int_equal(status(&w, "/conf?format=yaml"), 400);
+    assert_int_equal(status(&w, "/logLevel?log=x&level=DEBUG"), 403);
+    close_world(&w);
+}
+
+static void only_reading_is_allowed(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, 0, 0);
+    static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(methods); i++) {
+        char request[128];
+        snprintf(request, sizeof request, "%s /health/live HTTP/1.1\r\nConnection: close\r\n\r\n",
+                 methods[i]);
+        char *answer = ask(&w, request);
+        assert_memory_equal(answer, "HTTP/1.1 405", 12);
+        assert_non_null(strstr(answer, "Allow: GET, HEAD"));
+        free(answer);
+    }
+    char *head = ask(&w, "HEAD /health/live HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_non_null(strstr(head, "Content-Length: 5\r\n"));
+    assert_string_equal(head + strlen(head) - 4, "\r\n\r\n");
+    free(head);
+    close_world(&w);
+}
+
+/* A peer that sends nothing, one that sends half a request, one byte at a time. */
+static void a_slow_sender_is_closed_at_the_deadline(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, 200, 0);
+    int silent = dial(&w), half = dial(&w);
+    const char *request = "GET /health/live HTTP/1.1\r\nHost: a-name-that-takes-long-to-spell";
+    char byte;
+    bool closed = false;
+    for (int waited = 0; !closed && waited < PATIENCE_MS; waited += 50) {
+        if (send(half, *request != '\0' ? request : "x", 1, MSG_NOSIGNAL) < 0) closed = true;
+        if (*request != '\0') request++;
+        if (readable(half, 50)) closed = recv(half, &byte, 1, 0) <= 0;
+    }
+    assert_true(closed);
+    assert_true(readable(silent, PATIENCE_MS));
+    assert_true(recv(silent, &byte, 1, 0) <= 0);
+    assert_int_equal(status(&w, "/health/live"), 200);
+    close(silent);
+    close(half);
+    close_world(&w);
+}
+
+static void hundreds_of_idle_connections_keep_nobody_out(void **state)
+{
+    (void)state;
+    enum { COUNT = 400 }; /* both ends are ours: the usual limit is 1,024 descriptors */
+    world w;
+    int fds[COUNT];
+    unsigned before = open_descriptors();
+    open_world(&w, 0, 0);
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = dial(&w);
+        if (i % 100 == 0) assert_int_equal(status(&w, "/health/live"), 200);
+    }
+    assert_int_equal(status(&w, "/health/live"), 200);
+    unsigned closed = 0;
+    for (int waited = 0; waited < PATIENCE_MS && closed + RQ_HTTP_CONNECTIONS + 1 < COUNT;
+         waited += 20) {
+        closed = 0;
+        for (int i = 0; i < COUNT; i++)
+            closed += readable(fds[i], 0);
+        poll(NULL, 0, 20);
+    }
+    assert_true(closed + RQ_HTTP_CONNECTIONS + 1 >= COUNT);
+    for (int i = 0; i < COUNT; i++)
+        close(fds[i]);
+    assert_int_equal(status(&w, "/health/live"), 200);
+    close_world(&w);
+    assert_int_equal(open_descriptors(), before);
+}
+
+/* Pages that nobody reads are counted; beyond the limit only small ones are made. */
+static void a_peer_that_does_not_read_stops_large_pages_alone(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, 0, 1);
+    int fd = dial(&w);
+    for (int i = 0; i < 2000; i++) {
+        const char *request = "GET /conf HTTP/1.1\r\n\r\n";
+        if (send(fd, request, strlen(request), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
+    }
+    int code = 200;
+    for (int waited = 0; waited < PATIENCE_MS && code != 503; waited += 20) {
+        code = status(&w, "/conf");
+        poll(NULL, 0, 20);
+    }
+    assert_int_equal(code, 503);
+    assert_int_equal(status(&w, "/health/live"), 200);
+    close(fd);
+    for (int waited = 0; waited < PATIENCE_MS && code != 200; waited += 20) {
+        code = status(&w, "/conf");
+        poll(NULL, 0, 20);
+    }
+    assert_int_equal(code, 200);
+    close_world(&w);
+}
+
+static void it_ends_with_connections_in_every_state(void **state)
+{
+    (void)state;
+    unsigned before = open_descriptors();
+    for (int round = 0; round < 20; round++) {
+        world w;
+        open_world(&w, 0, 0);
+        int silent = dial(&w), half = dial(&w), unread = dial(&w);
+        assert_true(send(half, "GET /", 5, MSG_NOSIGNAL) == 5);
+        for (int i = 0; i < 50; i++)
+            assert_true(send(unread, "GET /conf HTTP/1.1\r\n\r\n", 22, MSG_NOSIGNAL) == 22);
+        close_world(&w);
+        close(silent);
+        close(half);
+        close(unread);
+    }
+    assert_int_equal(open_descriptors(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_that_starts_is_live_and_not_ready),
+        cmocka_unit_test(secrets_are_not_shown),
+        cmocka_unit_test(only_reading_is_allowed),
+        cmocka_unit_test(a_slow_sender_is_closed_at_the_deadline),
+        cmocka_unit_test(hundreds_of_idle_connections_keep_nobody_out),
+        cmocka_unit_test(a_peer_that_does_not_read_stops_large_pages_alone),
+        cmocka_unit_test(it_ends_with_connections_in_every_state),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

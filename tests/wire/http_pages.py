@@ -1,0 +1,372 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP pages of a started server: what they say, what they refuse, and hostile peers, beside which gets are answered;
+slow and large calls as the pages and AdminService tell them; the port and what clients are told of it.
+"""
+import json
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+import xml.etree.ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import hbase  # pylint: disable=wrong-import-position
+import rorqual  # pylint: disable=wrong-import-position
+from hbase import fields, number, text  # pylint: disable=wrong-import-position
+
+TIMEOUT = 60
+EVIL = b"<script>alert('1')</script>\xff\x00\""
+FAMILY = b"cf"
+PROTOS = "org.apache.hadoop.hbase.shaded.protobuf.generated.AdminProtos$"
+LARGE = 1
+
+
+class Page:
+    def __init__(self, server, path, method="GET"):
+        request = urllib.request.Request(f"http://{server.http}{path}", method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+                self.status, self.headers, self.body = answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as answer:
+            self.status, self.headers, self.body = answer.code, answer.headers, answer.read()
+        self.text = self.body.decode()  # every page is valid UTF-8
+        self.type = self.headers["Content-Type"].split(";")[0]
+
+
+class World:
+    """A server for which every answer with a cell is a large one."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.server = rorqual.Server(self.folder / "data", self.folder / "log", "-D", "hbase.ipc.warn.response.size=0",
+                                     "-D", "hbase.ipc.warn.response.size.scan=-1", "-D", "hbase.rest.ssl.keystore.password=hush")
+        self.client = hbase.Client(self.server)
+        self.client.create("watched", {"cf": {}}, [b"m"])
+        self.region = self.client.regions("watched")[0][1]
+        self.client.data.put(self.region, b"a", {(FAMILY, b"q"): b"v" * 1000})
+
+    def page(self, path, method="GET"):
+        return Page(self.server, path, method)
+
+
+def every_page_is_served(w):
+    for path, kind in (("/", "text/html"), ("/master-status", "text/html"), ("/metrics", "text/plain"), ("/metrics?regions", "text/plain"),
+                       ("/prometheus", "text/plain"), ("/jmx", "application/json"), ("/health/live", "text/plain"),
+                       ("/health/ready", "text/plain"), ("/conf", "text/xml"), ("/conf?format=json", "application/json"),
+                       ("/rs-status?format=json", "application/json"), ("/rs-status", "text/html"), ("/logLevel", "text/html"),
+                       ("/stacks", "text/plain"), ("/debug/slow", "text/html")):
+        page = w.page(path)
+        assert (page.status, page.type) == (200, kind), (path, page.status, page.type, page.text[:200])
+        assert page.headers["X-Content-Type-Options"] == "nosniff" and page.headers["X-Frame-Options"] == "DENY", path
+        head = w.page(path, "HEAD")
+        assert (head.status, head.body) == (200, b""), (path, head.status, head.body)
+    assert w.page("/nothing").status == 404
+    assert w.page("/..%2f..%2fetc/passwd").status == 404
+
+
+def nothing_is_changed(w):
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        page = w.page("/", method)
+        assert page.status == 405 and page.headers["Allow"] == "GET, HEAD", (method, page.status)
+    assert w.page("/logLevel?log=x&level=DEBUG").status == 403
+
+
+def the_status_page_has_tables_and_figures(w):
+    page = w.page("/").text
+    for word in ("watched", "hbase:meta", "Memstores", "Block cache", "Operations since the start", "Slow and large calls", str(w.folder)):
+        assert word in page, word
+    row = re.search(r"<tr><td class=t>watched</td>(.*?)</tr>", page)[1]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", row)
+    assert cells[:3] == ["enabled", "2", "2"], cells
+    assert w.page("/?refresh=7").headers["Refresh"] == "7"
+    assert w.page("/?refresh=-1").headers["Refresh"] == "3600"
+    assert w.page("/?refresh=x").headers["Refresh"] is None
+
+
+def settings_are_shown_and_secrets_are_not(w):
+    root = xml.etree.ElementTree.fromstring(w.page("/conf").body)
+    found = {p.find("name").text: p.find("value").text for p in root.findall("property")}
+    assert root.tag == "configuration" and found["hbase.ipc.warn.response.size"] == "0", found
+    assert found["hbase.rest.ssl.keystore.password"] == "<masked>"
+    listed = json.loads(w.page("/conf?format=json").text)["properties"]
+    assert {p["key"]: p["value"] or None for p in listed} == {k: v or None for k, v in found.items()}
+    assert "hush" not in w.page("/conf").text + w.page("/conf?format=json").text
+
+
+# ---- slow and large calls
+
+
+def log_entries(w, kind=None, limit=None, client=None, user=None, table=None, all_of_them=False):
+    """The payloads that GetLogEntries answers, as fields."""
+    request = (text(2, table) if table else b"") + (text(3, client) if client else b"") + (text(4, user) if user else b"")
+    request += (number(5, limit) if limit is not None else b"") + number(6, 0 if all_of_them else 1)
+    request += number(7, kind) if kind is not None else b""
+    answer = w.client.admin.call("GetLogEntries", text(1, PROTOS + "SlowLogResponseRequest") + text(2, request))
+    assert answer[1][0].decode() == PROTOS + "SlowLogResponses", answer
+    return [fields(p) for p in fields(answer[2][0]).get(1, [])] if 2 in answer else []
+
+
+def clear(w):
+    return w.client.admin.call("ClearSlowLogsResponses", b"")[1][0]
+
+
+def a_large_call_is_told(w):
+    assert clear(w) == 1
+    w.client.data.get(w.region, b"a")
+    got = log_entries(w, LARGE)
+    assert got, "no record"
+    record = next(r for r in got if r[7][0] == b"Get")
+    assert record[4][0] > 1000 and record[15][0] == LARGE, record
+    assert record[6][0] == b"HRegionServer" and record[10][0] == b"tester", record
+    assert record[11][0] == w.region and record[9][0] == b"region= " + w.region + b", row= a", record
+    assert record[8][0].startswith(b"Get(") and re.fullmatch(rb"127\.0\.0\.1:\d+", record[5][0]), record
+    assert not log_entries(w, 0), "it is not slow"
+
+
+def records_are_filtered_as_hbase_does(w):
+    clear(w)
+    for _ in range(15):
+        w.client.data.get(w.region, b"a")
+    assert len(log_entries(w, LARGE)) == 10, "the default limit"
+    gets = [r for r in log_entries(w, LARGE, 100) if r[7][0] == b"Get"]
+    assert len(gets) == 15
+    times = [r[1][0] for r in gets]
+    assert times == sorted(times, reverse=True), "the newest first"
+    address = gets[0][5][0].decode()
+    assert len(log_entries(w, LARGE, 100, client=address)) >= 15
+    assert len(log_entries(w, LARGE, 100, client=address.rpartition(":")[0])) >= 15
+    assert not log_entries(w, LARGE, 100, client="127.0.0.2")
+    assert not log_entries(w, LARGE, 100, user="nobody")
+    assert len(log_entries(w, LARGE, 100, user="nobody", table="watched")) == 15, "one filter of several is enough"
+    assert not log_entries(w, LARGE, 100, user="nobody", table="watched", all_of_them=True)
+    assert not log_entries(w, LARGE, 0)
+
+
+def names_that_are_markup_stay_text(w):
+    clear(w)
+    w.client.data.put(w.region, b"A" + EVIL, {(FAMILY, EVIL): b"v"})
+    assert w.client.data.get(w.region, b"A" + EVIL)
+    for path in ("/debug/slow", "/"):
+        page = w.page(path).text
+        assert "alert(&#39;1&#39;)" in page and "<script" not in page, path
+
+
+def a_large_multi_says_what_it_is(w):
+    clear(w)
+    action = text(3, number(1, 0) + text(3, text(1, b"a")))
+    w.client.data.call("Multi", text(1, text(1, hbase.region(w.region)) + action * 7))
+    record = next(r for r in log_entries(w, LARGE, 100) if r[7][0] == b"Multi")
+    assert record[12][0] == 7 and record.get(13, [0])[0] == 0, record
+    assert record[9][0].endswith(b", for 7 action(s)"), record
+
+
+def the_ring_is_bounded(w):
+    clear(w)
+    for _ in range(300):
+        w.client.data.get(w.region, b"a")
+    assert len(log_entries(w, LARGE, 10000)) == 256
+
+
+def slow_calls_have_their_times(w):
+    """A scan that reads much and finds nothing takes some milliseconds."""
+    rows = [(b"r%06d" % i, {(FAMILY, b"q"): b"x" * 50}) for i in range(20000)]
+    last = w.client.regions("watched")[1][1]
+    for i in range(0, len(rows), 2000):
+        w.client.data.put_many(last, rows[i:i + 2000])
+    with rorqual_with(w, "hbase.ipc.warn.response.time=0") as other:
+        client = hbase.Client(other)
+        value = text(1, "org.apache.hadoop.hbase.filter.ValueFilter") + text(
+            2, text(1, number(1, 2) + text(2, text(1, "org.apache.hadoop.hbase.filter.BinaryComparator") + text(2, text(1, text(1, b"absent"))))))
+        client.data.call("Scan", text(1, hbase.region(last)) + text(2, text(5, value)) + number(4, 100))
+        other_world = type("W", (), {"client": client})
+        record = next(r for r in log_entries(other_world, 0, 100) if r[7][0] == b"Scan")
+        assert record[2][0] >= 1 and record[15][0] == 0, record
+        page = Page(other, "/debug/slow").text
+        assert "<td>slow</td><td class=w>Scan</td>" in page, page[-2000:]
+        client.close()
+
+
+class rorqual_with:  # pylint: disable=invalid-name
+    """The world's server stopped, another on its folder with a setting, and back."""
+
+    def __init__(self, world, setting):
+        self.world, self.setting, self.other = world, setting, None
+
+    def __enter__(self):
+        self.world.client.close()
+        assert self.world.server.stop() is None
+        self.other = rorqual.Server(self.world.folder / "data", self.world.folder / "log2", "-D", self.setting)
+        return self.other
+
+    def __exit__(self, *_):
+        assert self.other.stop() is None
+        self.world.server = rorqual.Server(self.world.folder / "data", self.world.folder / "log", "-D", "hbase.ipc.warn.response.size=0")
+        self.world.client = hbase.Client(self.world.server)
+
+
+def what_runs_is_told_as_the_shell_reads_it(w):
+    """Scans run until one is seen."""
+    stop = threading.Event()
+
+    def scan():
+        connection = hbase.Connection(w.server.regionserver)
+        while not stop.is_set():
+            connection.scan(w.last)
+        connection.close()
+
+    w.last = w.client.regions("watched")[1][1]
+    thread = threading.Thread(target=scan)
+    thread.start()
+    try:
+        for _ in range(2000):
+            tasks = json.loads(w.page("/rs-status?format=json&filter=all").text)
+            if any("rpcCall" in t for t in tasks):
+                break
+        else:
+            raise AssertionError("no call was seen")
+    finally:
+        stop.set()
+        thread.join()
+    task = next(t for t in tasks if "rpcCall" in t)
+    assert set(task) == {"description", "status", "state", "starttimems", "statustimems", "statetimems", "rpcCall"}, task
+    assert task["state"] == "RUNNING" and task["statustimems"] == -1 and task["starttimems"] > 10 ** 12, task
+    assert task["rpcCall"]["method"] == "Scan" and task["rpcCall"]["clientaddress"] == "127.0.0.1", task
+    for name in ("queuetimems", "starttimems", "remoteport", "packetlength"):
+        assert task["rpcCall"][name] > 0, task
+    assert not any("rpcCall" in t for t in json.loads(w.page("/rs-status?format=json").text)), "general: no calls"
+    assert json.loads(w.page("/rs-status?format=json&filter=nonsense").text) == []
+
+
+def threads_are_told(w):
+    page = w.page("/stacks").text
+    for word in ("loop 0:", "regionserver: ", "pool read:", "procedures: 0 unfinished", "report: ends"):
+        assert word in page, (word, page)
+
+
+# ---- hostile peers
+
+
+def garbage_is_refused(w):
+    host, port = w.server.http.rsplit(":", 1)
+    for bad in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"A" * 100000, b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n",
+                b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\nxx", b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n",
+                b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 5000 + b"\r\n", b"GET /?" + b"a=1&" * 100 + b" HTTP/1.1\r\n\r\n", b"FOO / HTTP/1.1\r\n\r\n",
+                b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: 18446744073709551617\r\n\r\n"):
+        with socket.create_connection((host, int(port)), TIMEOUT) as s:
+            got = b""
+            try:
+                s.sendall(bad)
+                got = s.recv(100)
+            except ConnectionError:
+                pass
+            assert not got or re.match(rb"HTTP/1\.[01] [45]\d\d ", got), (bad[:40], got)
+    assert w.page("/health/live").status == 200
+
+
+def gets_are_answered_beside_hostile_peers(w):
+    """A thousand connections, silent or not reading; each get of a client is answered meanwhile."""
+    host, port = w.server.http.rsplit(":", 1)
+    peers = []
+    try:
+        for i in range(1000):
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            s.settimeout(TIMEOUT)
+            s.connect((host, int(port)))
+            try:
+                s.sendall((b"", b"GET /metrics?regi", b"GET / HTTP/1.1\r\n\r\n" * 100, b"GET /conf HTTP/1.1\r\n\r\n" * 100)[i % 4])
+            except ConnectionError:
+                pass  # closed for a later one
+            peers.append(s)
+            if i % 50 == 0:
+                assert w.client.data.get(w.region, b"a")
+        assert w.page("/health/live").status == 200
+        assert w.client.data.get(w.region, b"a")
+    finally:
+        for s in peers:
+            s.close()
+    assert w.page("/").status == 200
+
+
+# ---- the port
+
+
+def refused(folder, *arguments):
+    done = subprocess.run([rorqual.BINARY, "server", "--data", str(folder), "--zk-port", "0", "--master-port", "0", "--rs-port", "0", *arguments],
+                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 1 and not done.stdout and len(done.stderr.splitlines()) == 1, done
+    assert not folder.exists(), "the folder was touched"
+    return done.stderr
+
+
+def a_busy_port_that_was_asked_for_is_an_error(w):
+    port = w.server.http.rsplit(":", 1)[1]
+    for arguments in (("--http", f"127.0.0.1:{port}"), ("--http", port), ("--http", f":{port}"), ("-D", f"hbase.master.info.port={port}"),
+                      ("-D", f"rorqual.http.address=localhost:{port}")):
+        line = refused(w.folder / "none", *arguments)
+        assert port in line and "--http" in line, line
+    for bad in ("127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "::1:5", "[::1]", "127.0.0.1:-1", "192.0.2.1:0", "no such host:0"):
+        assert "--http" in refused(w.folder / "none", "--http", bad), bad
+
+
+def where_nobody_asked_a_busy_port_is_no_error(w):
+    """The default port, taken by us unless it is taken already."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", 16010))
+            taken.listen(1)
+        except OSError:
+            pass
+        log = w.folder / "busy.log"
+        with open(log, "wb") as stderr:
+            process = subprocess.Popen([rorqual.BINARY, "server", "--data", str(w.folder / "busy"), "--zk-port", "0", "--master-port", "0", "--rs-port", "0"],
+                                       stdout=subprocess.PIPE, stderr=stderr, text=True)
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        assert process.wait(TIMEOUT) == 0
+    assert line.startswith("rorqual ready: ") and ", http " not in line, line
+    said = [x for x in log.read_text().splitlines() if "16010" in x]
+    assert len(said) == 1 and "goes on without" in said[0], said
+
+
+def cluster_status(server):
+    connection = hbase.Connection("127.0.0.1:" + server.master.rsplit(":", 1)[1], "MasterService")
+    status = fields(connection.call("GetClusterStatus", b"")[1][0])
+    connection.close()
+    load = fields(fields(status[2][0])[2][0])
+    port = status[10][0]
+    return port - (1 << 64) if port >> 63 else port, load[9][0]
+
+
+def clients_are_told_the_port_that_they_can_reach(w):
+    port = int(w.server.http.rsplit(":", 1)[1])
+    assert cluster_status(w.server) == (port, port)
+    info = fields(w.client.admin.call("GetServerInfo", b"")[1][0])
+    assert info[2][0] == port, info
+    for arguments, told in ((("--http", "none"), False), (("--http", "0", "--advertise", "elsewhere.invalid"), False), (("--http", "127.0.0.1:0"), True)):
+        server = rorqual.Server(w.folder / "told", w.folder / "told.log", *arguments)
+        try:
+            got = cluster_status(server)
+            assert (got[0] > 0) is told and got == ((got[0], got[0]) if told else (-1, (1 << 32) - 1)), (arguments, got)
+            assert (server.http is not None) is (arguments[1] != "none"), server.http
+        finally:
+            assert server.stop() is None
+
+
+TESTS = [every_page_is_served, nothing_is_changed, the_status_page_has_tables_and_figures, settings_are_shown_and_secrets_are_not, a_large_call_is_told,
+         records_are_filtered_as_hbase_does, names_that_are_markup_stay_text, a_large_multi_says_what_it_is, the_ring_is_bounded, threads_are_told,
+         garbage_is_refused, gets_are_answered_beside_hostile_peers, a_busy_port_that_was_asked_for_is_an_error,
+         where_nobody_asked_a_busy_port_is_no_error, clients_are_told_the_port_that_they_can_reach, slow_calls_have_their_times,
+         what_runs_is_told_as_the_shell_reads_it]
+
+if __name__ == "__main__":
+    sys.exit(rorqual.run_on_world("http", World, TESTS))
