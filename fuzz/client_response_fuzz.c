@@ -2,6 +2,9 @@
 /* A server's response as a client reads it: a frame, then its message as a response of each kind,
  * including cells. */
 #include "client/response.h"
+#include "client/status.h"
+
+#include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,6 +40,16 @@ static void read_scan(const rq_response_view *v)
         read_cells(&row, &cells);
 }
 
+static void read_status(const rq_response_view *v)
+{
+    rq_cluster_status s = {0};
+    if (rq_buf_append(&s.bytes, v->message.ptr, v->message.len) == RQ_OK &&
+        rq__cluster_status_parse(&s) == RQ_OK)
+        for (size_t i = 0; i < s.server_count; i++)
+            if (s.servers[i].first_region + s.servers[i].region_count > s.region_count) abort();
+    rq_cluster_status_clear(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     rq_response_view v;
@@ -47,5 +60,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rq_mutate_response_parse(v.message, &r, &processed) == RQ_OK) read_cells(&r, &cells);
     read_multi(&v);
     read_scan(&v);
+    read_status(&v);
     return 0;
 }

@@ -1,42 +1,387 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One write(2) per line, so that lines of several threads never mix. Texts of clients are in some:
- * they neither begin a line of their own nor move a terminal's cursor. */
+/*
+ * Lines of the log (log.h). A line is composed on the stack by functions that a signal handler may
+ * call, too, and leaves with one write(2), so that lines of several threads never mix.
+ *
+ * Before a write poll(2) is asked whether there is room: a pipe says yes while it can take
+ * PIPE_BUF bytes, which no line exceeds. The lock of the sink keeps two threads from taking the same
+ * room. Regular files are always ready: their bytes go to the page cache.
+ */
 #include "base/log.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-static void replace_controls(char *text, size_t len)
+_Static_assert(RQ_LOG_LINE_MAX <= PIPE_BUF, "a pipe takes a line whole");
+
+#define MESSAGE_MAX 2048
+#define VALUE_MAX 512 /* of a value, escaped */
+#define CUT "..."
+#define CRASH_WAIT_MS 1000
+#define END_ROOM 16 /* for the mark of a cut, a closing quote and brace, and the end of the line */
+
+typedef struct line {
+    bool is_json;
+    size_t len;
+    char bytes[RQ_LOG_LINE_MAX];
+} line;
+
+/* --- characters ------------------------------------------------------------------------------- */
+
+/* The code point that begins the text, and its length in bytes; 0: invalid UTF-8. */
+static size_t take_utf8(rq_slice s, uint32_t *ret)
 {
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) text[i] = '?';
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint8_t first = s.ptr[0];
+    size_t len = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (len == 0 || first > 0xf4 || len > s.len) return 0;
+    uint32_t point = len == 1 ? first : first & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((s.ptr[i] & 0xc0) != 0x80) return 0;
+        point = point << 6 | (s.ptr[i] & 0x3f);
+    }
+    if (point < least[len] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
+    *ret = point;
+    return len;
 }
 
-void rq_log_write(const rq_log *log, rq_log_level level, const char *room, const char *fmt, ...)
+/* Control characters, and those that break lines, join, or turn the direction of text around. */
+static bool is_harmless(uint32_t c)
 {
-    static const char *const names[] = {"DEBUG", "INFO", "WARN", "ERROR"};
-    if (log == NULL || log->fd < 0 || level < log->level) return;
-    char line[2048];
+    static const struct {
+        uint32_t first, last;
+    } harmful[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
+                   {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
+                   {0xfeff, 0xfeff}, {0xfff0, 0xfffb}, {0xe0000, 0xe0fff}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(harmful); i++)
+        if (c >= harmful[i].first && c <= harmful[i].last) return false;
+    return true;
+}
+
+static size_t put_hex(char *out, const char *prefix, uint32_t value, unsigned digits)
+{
+    size_t len = strlen(prefix);
+    memcpy(out, prefix, len);
+    while (digits-- > 0)
+        out[len++] = "0123456789abcdef"[value >> (4 * digits) & 15];
+    return len;
+}
+
+static size_t escape_byte(char *out, uint8_t byte, bool is_json)
+{
+    return put_hex(out, is_json ? "\\\\x" : "\\x", byte, 2);
+}
+
+static size_t escape_json_point(char *out, uint32_t c)
+{
+    if (c < 0x10000) return put_hex(out, "\\u", c, 4);
+    size_t len = put_hex(out, "\\u", 0xd800 + ((c - 0x10000) >> 10), 4);
+    return len + put_hex(out + len, "\\u", 0xdc00 + ((c - 0x10000) & 0x3ff), 4);
+}
+
+#define ESCAPED_MAX 20 /* bytes: a code point of four, each as \\xNN */
+
+typedef enum place { FREE_TEXT, IN_QUOTES, IN_JSON } place;
+
+/* Writes the text's first character as it stands in the log. Returns the bytes taken from the text. */
+static size_t escape_one(rq_slice s, place where, char out[ESCAPED_MAX], size_t *ret_len)
+{
+    static const char names[] = {
+        ['\t'] = 't', ['\n'] = 'n', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\'};
+    uint32_t c = 0;
+    size_t taken = take_utf8(s, &c);
+    size_t len = 0;
+    if (taken == 0) {
+        *ret_len = escape_byte(out, s.ptr[0], where == IN_JSON);
+        return 1;
+    }
+    bool is_named = c < sizeof names && names[c] != 0;
+    if (is_named && (c < ' ' || where != FREE_TEXT)) {
+        out[len++] = '\\';
+        out[len++] = names[c];
+    } else if (is_harmless(c)) {
+        memcpy(out, s.ptr, taken);
+        len = taken;
+    } else if (where == IN_JSON) {
+        len = escape_json_point(out, c);
+    } else {
+        for (size_t i = 0; i < taken; i++)
+            len += escape_byte(out + len, s.ptr[i], false);
+    }
+    *ret_len = len;
+    return taken;
+}
+
+/* --- parts of a line -------------------------------------------------------------------------- */
+
+static bool has_room(const line *l, size_t len)
+{
+    return l->len + len + END_ROOM <= sizeof l->bytes;
+}
+
+static void put(line *l, const char *text)
+{
+    size_t len = strlen(text);
+    if (!has_room(l, len)) return;
+    memcpy(l->bytes + l->len, text, len);
+    l->len += len;
+}
+
+/* At most `max` bytes; the mark of a cut and a quote have room behind them. */
+static void put_escaped(line *l, rq_slice s, place where, size_t max)
+{
+    size_t end = l->len + max;
+    while (s.len > 0) {
+        char out[ESCAPED_MAX];
+        size_t len;
+        size_t taken = escape_one(s, where, out, &len);
+        if (l->len + len > end || !has_room(l, len)) {
+            memcpy(l->bytes + l->len, CUT, sizeof CUT - 1);
+            l->len += sizeof CUT - 1;
+            return;
+        }
+        memcpy(l->bytes + l->len, out, len);
+        l->len += len;
+        s.ptr += taken;
+        s.len -= taken;
+    }
+}
+
+static void put_decimal(line *l, uint64_t value, unsigned digits_min)
+{
+    char text[24];
+    size_t at = sizeof text;
+    text[--at] = '\0';
+    do {
+        text[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0 || sizeof text - 1 - at < digits_min);
+    put(l, text + at);
+}
+
+/* 2026-11-23T16:45:38.123Z. The date by days since March 1st of year 0, in which a leap day is the
+ * last of its year. (gmtime is not for signal handlers.) */
+static void put_time(line *l)
+{
     struct timespec now;
-    struct tm utc;
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    size_t n = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &utc);
-    n += (size_t)snprintf(line + n, sizeof line - n, ".%03ldZ %s %s: ", now.tv_nsec / 1000000,
-                          names[level], room);
+    uint64_t seconds = now.tv_sec < 0 ? 0 : (uint64_t)now.tv_sec;
+    uint64_t days = seconds / 86400 + 719468;
+    uint64_t era = days / 146097, day = days % 146097; /* of 400 years */
+    uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    day -= 365 * year + year / 4 - year / 100;
+    uint64_t month = (5 * day + 2) / 153;
+    day = day - (153 * month + 2) / 5 + 1;
+    year += 400 * era + (month >= 10);
+    month = month < 10 ? month + 3 : month - 9;
+    const struct {
+        uint64_t value;
+        unsigned digits;
+        const char *end;
+    } parts[] = {{year, 4, "-"},
+                 {month, 2, "-"},
+                 {day, 2, "T"},
+                 {seconds / 3600 % 24, 2, ":"},
+                 {seconds / 60 % 60, 2, ":"},
+                 {seconds % 60, 2, "."},
+                 {(uint64_t)now.tv_nsec / 1000000, 3, "Z"}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(parts); i++) {
+        put_decimal(l, parts[i].value, parts[i].digits);
+        put(l, parts[i].end);
+    }
+}
+
+static bool is_plain_word(rq_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.ptr[i] <= ' ' || s.ptr[i] >= 0x7f || strchr("\"\\=", s.ptr[i]) != NULL) return false;
+    return s.len > 0;
+}
+
+static void put_quoted(line *l, rq_slice s, size_t max)
+{
+    put(l, "\"");
+    put_escaped(l, s, l->is_json ? IN_JSON : IN_QUOTES, max);
+    l->bytes[l->len++] = '"'; /* END_ROOM keeps its place */
+}
+
+static void put_field(line *l, const rq_log_field *f)
+{
+    /* A field that can only be begun is left out. */
+    if (!has_room(l, strlen(f->key) + 64)) return;
+    put(l, l->is_json ? ",\"" : " ");
+    put(l, f->key);
+    put(l, l->is_json ? "\":" : "=");
+    if (f->kind == RQ_LOG_FIELD_BYTES && !l->is_json && is_plain_word(f->bytes)) {
+        put_escaped(l, f->bytes, FREE_TEXT, VALUE_MAX);
+    } else if (f->kind == RQ_LOG_FIELD_BYTES) {
+        put_quoted(l, f->bytes, VALUE_MAX);
+    } else if (f->kind == RQ_LOG_FIELD_NUMBER) {
+        put_decimal(l, f->number, 1);
+    } else {
+        put_decimal(l, f->number / 1000000, 1);
+        put(l, ".");
+        put_decimal(l, f->number / 1000 % 1000, 3);
+    }
+}
+
+static void begin(line *l, const rq_log *log, rq_log_level level, const char *subject)
+{
+    static const char *const names[][2] = {
+        {"DEBUG", "debug"}, {"INFO", "info"}, {"WARN", "warn"}, {"ERROR", "error"}};
+    static const char *const priorities[] = {"<7>", "<6>", "<4>", "<3>"}; /* syslog's */
+    l->is_json = log->format == RQ_LOG_JSON;
+    l->len = 0;
+    if (log->for_journal) put(l, priorities[level]);
+    put(l, l->is_json ? "{\"time\":\"" : "");
+    put_time(l);
+    put(l, l->is_json ? "\",\"level\":\"" : " ");
+    put(l, names[level][l->is_json]);
+    put(l, l->is_json ? "\",\"subject\":\"" : " ");
+    put(l, subject);
+    put(l, l->is_json ? "\",\"message\":" : ": ");
+}
+
+static void put_message(line *l, rq_slice message)
+{
+    if (l->is_json)
+        put_quoted(l, message, MESSAGE_MAX);
+    else
+        put_escaped(l, message, FREE_TEXT, MESSAGE_MAX);
+}
+
+static void end(line *l)
+{
+    if (l->is_json) l->bytes[l->len++] = '}';
+    l->bytes[l->len++] = '\n';
+}
+
+static void compose(line *l, const rq_log *log, rq_log_level level, const char *subject,
+                    rq_slice message, const rq_log_field *fields, size_t count)
+{
+    begin(l, log, level, subject);
+    put_message(l, message);
+    for (size_t i = 0; i < count; i++)
+        put_field(l, &fields[i]);
+    end(l);
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* A file that took only the beginning of a line loses it again, unless others have written since. */
+static bool take_back(int fd, size_t written)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    if (at != st.st_size || at < (off_t)written) return false;
+    if (ftruncate(fd, at - (off_t)written) != 0) return false;
+    return lseek(fd, at - (off_t)written, SEEK_SET) >= 0;
+}
+
+static ssize_t write_again(int fd, const char *bytes, size_t len)
+{
+    ssize_t n;
+    do
+        n = write(fd, bytes, len);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* 0 or errno. */
+static int write_line(const rq_log *log, const line *l, bool *is_torn)
+{
+    struct pollfd p = {.fd = log->fd, .events = POLLOUT};
+    if (poll(&p, 1, 0) == 0) return EAGAIN;
+    if (*is_torn && write_again(log->fd, "\n", 1) != 1) return errno;
+    *is_torn = false;
+    ssize_t n = write_again(log->fd, l->bytes, l->len);
+    if (n == (ssize_t)l->len) return 0;
+    if (n < 0) return errno;
+    *is_torn = n > 0 && !take_back(log->fd, (size_t)n);
+    return ENOSPC;
+}
+
+/* REQUIRES: the sink's lock. */
+static int write_loss(const rq_log *log, rq_log_sink *sink)
+{
+    line l;
+    const rq_log_field fields[] = {rq_log_number("lines", sink->lost),
+                                   rq_log_text("reason", sink->lost_errno == EAGAIN
+                                                             ? "nobody reads the log"
+                                                             : strerror(sink->lost_errno))};
+    compose(&l, log, RQ_LOG_WARN, "log", RQ_SLICE_LIT("lines were lost"), fields,
+            RQ_ARRAY_LEN(fields));
+    int error = write_line(log, &l, &sink->is_torn);
+    if (error == 0) sink->lost = 0;
+    return error;
+}
+
+static void emit(const rq_log *log, const line *l)
+{
+    rq_log_sink *sink = log->sink;
+    bool is_torn = false;
+    if (sink == NULL) {
+        (void)write_line(log, l, &is_torn);
+        return;
+    }
+    pthread_mutex_lock(&sink->lock);
+    int error = sink->lost > 0 ? write_loss(log, sink) : 0;
+    if (error == 0) error = write_line(log, l, &sink->is_torn);
+    if (error != 0) {
+        sink->lost++;
+        sink->lost_errno = error;
+    }
+    pthread_mutex_unlock(&sink->lock);
+}
+
+/* --- what others call ------------------------------------------------------------------------- */
+
+rq_log rq_log_at(const rq_log *log, rq_log_level level)
+{
+    return (rq_log){.fd = log->fd,
+                    .level = level,
+                    .format = log->format,
+                    .for_journal = log->for_journal,
+                    .sink = log->sink};
+}
+
+void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, const char *fmt, ...)
+{
+    if (!rq_log_takes(log, level)) return;
+    char message[MESSAGE_MAX + 1];
+    line l;
     va_list args;
     va_start(args, fmt);
-    int m = vsnprintf(line + n, sizeof line - n - 1, fmt, args);
+    int len = vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    if (m < 0) return;
-    size_t begin = n;
-    n += (size_t)m;
-    if (n > sizeof line - 2) n = sizeof line - 2;
-    replace_controls(line + begin, n - begin);
-    line[n++] = '\n';
-    /* A log that cannot be written has nowhere to say so. */
-    ssize_t written = write(log->fd, line, n);
-    (void)written;
+    if (len < 0) return;
+    compose(&l, log, level, subject, rq_slice_cstr(message), NULL, 0);
+    emit(log, &l);
+}
+
+void rq_log_write_fields(const rq_log *log, rq_log_level level, const char *subject,
+                         const char *message, const rq_log_field *fields, size_t count)
+{
+    if (!rq_log_takes(log, level)) return;
+    line l;
+    compose(&l, log, level, subject, rq_slice_cstr(message), fields, count);
+    emit(log, &l);
+}
+
+bool rq_log_write_crash(const rq_log *log, const char *message, const rq_log_field *fields,
+                        size_t count)
+{
+    line l;
+    struct pollfd p = {.fd = log->fd, .events = POLLOUT};
+    compose(&l, log, RQ_LOG_ERROR, "crash", rq_slice_cstr(message), fields, count);
+    if (log->fd < 0 || poll(&p, 1, CRASH_WAIT_MS) == 0) return false;
+    return write_again(log->fd, l.bytes, l.len) == (ssize_t)l.len;
 }

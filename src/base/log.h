@@ -3,26 +3,116 @@
  * The operator's log: one line per event, written to a file descriptor. Only the edges log
  * (services, the roots of background jobs, the command line); libraries return errors. Callable
  * from any thread.
+ *
+ *   text   2026-11-23T16:45:38.123Z INFO flush: flushed region=1588230740 bytes=4096 ms=3.120
+ *   json   {"time":"2026-11-23T16:45:38.123Z","level":"info","subject":"flush","message":"flushed",
+ *          "region":"1588230740","bytes":4096,"ms":3.120}
+ *
+ * Rules:
+ *  1. A line is one line, whatever clients call their tables: control characters, invalid UTF-8 and
+ *     characters that change the direction of text are escaped. In text a value is quoted unless it
+ *     is a plain word, so that it cannot look like another field. A JSON line is always valid JSON.
+ *  2. A line has at most RQ_LOG_LINE_MAX bytes: a pipe takes it whole. What is too long is cut and
+ *     ends in "...".
+ *  3. Logging does not wait for a reader: a line that a pipe, socket or terminal has no room for is
+ *     dropped. Dropped lines, and those that could not be written, are counted in rq_log.sink, and
+ *     the next line that can be written is preceded by one that gives their number and the reason.
  */
 #ifndef RQ_BASE_LOG_H
 #define RQ_BASE_LOG_H
 
+#include "base/bytes.h"
 #include "base/macros.h"
 
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RQ_LOG_LINE_MAX 4096
+
 typedef enum rq_log_level { RQ_LOG_DEBUG, RQ_LOG_INFO, RQ_LOG_WARN, RQ_LOG_ERROR } rq_log_level;
+typedef enum rq_log_format { RQ_LOG_TEXT, RQ_LOG_JSON } rq_log_format;
+
+/* What the copies of a log share that write to one file descriptor. */
+typedef struct rq_log_sink {
+    pthread_mutex_t lock;
+    uint64_t lost RQ_GUARDED_BY(lock); /* lines, since the last one that was written */
+    int lost_errno RQ_GUARDED_BY(lock);
+    bool is_torn RQ_GUARDED_BY(lock); /* the file ends within a line */
+} rq_log_sink;
+
+#define RQ_LOG_SINK_INIT                                                                           \
+    {                                                                                              \
+        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
+    }
 
 typedef struct rq_log {
-    int fd;                     /* -1: no output */
-    _Atomic rq_log_level level; /* may change while other threads log */
+    int fd;                       /* -1: no output */
+    _Atomic rq_log_level level;   /* may change while other threads log */
+    _Atomic rq_log_format format; /* likewise */
+    bool for_journal;             /* lines begin with their priority, "<6>", as sd-daemon(3) says */
+    rq_log_sink *sink;            /* NULL: lines that are lost are not counted */
 } rq_log;
 
+/* A key and its value. The key is a constant of ours: letters, digits and '_'. */
+typedef struct rq_log_field {
+    const char *key;
+    enum { RQ_LOG_FIELD_BYTES, RQ_LOG_FIELD_NUMBER, RQ_LOG_FIELD_MS } kind;
+    rq_slice bytes;
+    uint64_t number;
+} rq_log_field;
+
+static inline rq_log_field rq_log_bytes(const char *key, rq_slice value)
+{
+    return (rq_log_field){key, RQ_LOG_FIELD_BYTES, value, 0};
+}
+
+static inline rq_log_field rq_log_text(const char *key, const char *value)
+{
+    return rq_log_bytes(key, rq_slice_cstr(value));
+}
+
+static inline rq_log_field rq_log_number(const char *key, uint64_t value)
+{
+    return (rq_log_field){key, RQ_LOG_FIELD_NUMBER, {NULL, 0}, value};
+}
+
+/* Nanoseconds, written as milliseconds with three decimals. */
+static inline rq_log_field rq_log_ms(const char *key, uint64_t ns)
+{
+    return (rq_log_field){key, RQ_LOG_FIELD_MS, {NULL, 0}, ns};
+}
+
+/* Whether a line of this level would be written; for callers that gather fields at a cost. */
+static inline bool rq_log_takes(const rq_log *log, rq_log_level level)
+{
+    return log != NULL && log->fd >= 0 && level >= log->level;
+}
+
+/* The same output at another level. */
+rq_log rq_log_at(const rq_log *log, rq_log_level level);
+
 RQ_COLD
-void rq_log_write(const rq_log *log, rq_log_level level, const char *room, const char *fmt, ...)
+void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, const char *fmt, ...)
     RQ_PRINTF(4, 5);
+/* A message with fields; they are borrowed during the call. */
+RQ_COLD
+void rq_log_write_fields(const rq_log *log, rq_log_level level, const char *subject,
+                         const char *message, const rq_log_field *fields, size_t count);
+/* Likewise, for signal handlers: async-signal-safe, takes no lock, subject `crash`. Waits at most a
+ * second for the descriptor. False: it was not written. */
+RQ_COLD
+bool rq_log_write_crash(const rq_log *log, const char *message, const rq_log_field *fields,
+                        size_t count);
 
 #define rq_log_debug(log, ...) rq_log_write(log, RQ_LOG_DEBUG, __VA_ARGS__)
 #define rq_log_info(log, ...) rq_log_write(log, RQ_LOG_INFO, __VA_ARGS__)
 #define rq_log_warn(log, ...) rq_log_write(log, RQ_LOG_WARN, __VA_ARGS__)
 #define rq_log_error(log, ...) rq_log_write(log, RQ_LOG_ERROR, __VA_ARGS__)
+
+/* rq_log_event(log, level, subject, message, rq_log_text("region", name), …) */
+#define rq_log_event(log, level, subject, message, ...)                                            \
+    rq_log_write_fields(log, level, subject, message, (const rq_log_field[]){__VA_ARGS__},         \
+                        sizeof((const rq_log_field[]){__VA_ARGS__}) / sizeof(rq_log_field))
 
 #endif

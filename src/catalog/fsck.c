@@ -134,7 +134,6 @@ static rq_err look_at_root(rq__fsck *k, rq_error *why)
 
 static rq_err look(rq__fsck *k, rq_error *why)
 {
-    RQ_TRY(look_at_root(k, why));
     RQ_TRY(rq__fsck_log(k, why));
     RQ_TRY(rq__fsck_procedures(k, why));
     RQ_TRY(rq__fsck_meta(k, why));
@@ -151,19 +150,30 @@ static rq_err take_lock(rq__fsck *k, rq_file **ret, rq_error *why)
     return rq_vfs_lock(k->vfs, there ? ".rorqual/lock" : NULL, ret, why);
 }
 
+rq_err rq__fsck_begin(rq__fsck *k, rq_vfs *vfs, const rq_fsck_options *options, rq_error *why)
+{
+    *k = (rq__fsck){.vfs = vfs, .options = options, .meta_whole = true};
+    k->findings = (rq_findings){count_and_tell, pass_step, k};
+    if (!options->is_copy) RQ_TRY(take_lock(k, &k->lock, why));
+    return look_at_root(k, why);
+}
+
+void rq__fsck_end(rq__fsck *k)
+{
+    if (k->lock != NULL) (void)rq_file_close(k->lock);
+    free(k->meta_log.list);
+    free(k->store_log.list);
+    free(k->regions);
+    free(k->tables);
+    rq_arena_clear(&k->arena);
+}
+
 rq_err rq_fsck(rq_vfs *vfs, const rq_fsck_options *options, rq_fsck_totals *ret, rq_error *why)
 {
-    rq__fsck k = {.vfs = vfs, .options = options, .meta_whole = true};
-    k.findings = (rq_findings){count_and_tell, pass_step, &k};
-    rq_file *lock = NULL;
-    rq_err rc = options->is_copy ? RQ_OK : take_lock(&k, &lock, why);
+    rq__fsck k;
+    rq_err rc = rq__fsck_begin(&k, vfs, options, why);
     if (rc == RQ_OK) rc = look(&k, why);
-    if (lock != NULL) (void)rq_file_close(lock);
-    free(k.meta_log.list);
-    free(k.store_log.list);
-    free(k.regions);
-    free(k.tables);
-    rq_arena_clear(&k.arena);
+    rq__fsck_end(&k);
     *ret = k.totals;
     return rc;
 }

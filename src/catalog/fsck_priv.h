@@ -39,6 +39,7 @@ typedef struct rq__fsck {
     const rq_fsck_options *options;
     rq_findings findings; /* counts, then the caller's */
     rq_fsck_totals totals;
+    rq_file *lock;
     rq_arena arena;
     bool ours;            /* .rorqual is there */
     bool was_open;        /* no clean stop: the log counts */
@@ -61,6 +62,11 @@ typedef struct rq__fsck {
     rq__fsck_path *known;   /* encoded names of folders that are missing in meta */
     rq__fsck_path *claimed; /* encoded names in malformed rows of meta */
 } rq__fsck;
+
+/* Takes the lock and sees what the folder is. rq__fsck_end follows, after an error too. */
+RQ_NODISCARD
+rq_err rq__fsck_begin(rq__fsck *k, rq_vfs *vfs, const rq_fsck_options *options, rq_error *why);
+void rq__fsck_end(rq__fsck *k);
 
 void rq__fsck_tell(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)
     RQ_PRINTF(4, 5);

@@ -128,6 +128,25 @@ static void note_error(rq__proc *p, rq_err rc, const rq_error *why)
     (void)rq_fail(&p->why, rc, "%s", why->code != RQ_OK ? why->message : rq_err_text(rc));
 }
 
+/* The line for the end of what began with the audit's line of the same number. */
+static void tell_end(const rq__proc *p)
+{
+    const char *dot = strrchr(p->java_class, '.');
+    int64_t ms = p->updated_ms - p->submitted_ms;
+    const rq_log_field fields[] = {
+        rq_log_number("procedure", p->id),
+        rq_log_text("kind", dot == NULL ? p->java_class : dot + 1),
+        rq_log_bytes("on", p->table),
+        rq_log_bytes("user", p->user),
+        rq_log_number("ms", ms < 0 ? 0 : (uint64_t)ms),
+        rq_log_text("result", p->rc == RQ_OK ? "ok" : rq_err_java_class(p->rc)),
+        rq_log_text("why", p->why.message),
+    };
+    size_t count = RQ_ARRAY_LEN(fields) - (p->rc == RQ_OK); /* success has no reason */
+    rq_log_write_fields(p->catalog->env->log, RQ_LOG_INFO, "procedure",
+                        p->rc == RQ_OK ? "done" : "failed", fields, count);
+}
+
 static void finish(rq__proc *p, rq_err rc, const rq_error *why)
 {
     rq_catalog *c = p->catalog;
@@ -136,6 +155,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     p->rc = rc;
     p->updated_ms = rq__catalog_now_ms(c);
     p->ended = true;
+    tell_end(p);
     if (p->recorded) {
         /* Not waited for, but in the log before a client learns of the end (rule 4). */
         rq_error record = {0};

@@ -6,6 +6,9 @@
 
 int rq_cmd_server(int argc, char **argv);
 int rq_cmd_ping(int argc, char **argv);
+int rq__cmd_status(int argc, char **argv);
+int rq__cmd_tables(int argc, char **argv);
+int rq__cmd_top(int argc, char **argv);
 int rq_cmd_hfile(int argc, char **argv);
 int rq_cmd_wal(int argc, char **argv);
 int rq_cmd_fsck(int argc, char **argv);

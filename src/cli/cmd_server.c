@@ -5,10 +5,12 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "base/address.h"
+#include "base/log.h"
+#include "cli/crash.h"
 #include "cli/notify.h"
 #include "cli/site.h"
-#include "server/server.h"
 #include "cli/text_pages.h"
+#include "cli/version.h"
 #include "server/server.h"
 
 #include <errno.h>
@@ -23,12 +25,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define VERSION RQ_VERSION " (commit " RQ_COMMIT ")"
+
 static const char help[] =
     "usage: rorqual server [--data DIR] [--listen ADDRESS,...] [--advertise HOST]\n"
     "                      [--zk-port 2181] [--master-port 16000] [--rs-port 16020]\n"
     "                      [--http HOST:PORT] [--memory SIZE] [--config FILE]\n"
-    "                      [-D name=value]... [--log debug|info|warn|error] [--log-file PATH]\n"
-    "                      [--check]\n\n"
+    "                      [-D name=value]... [--log debug|info|warn|error]\n"
+    "                      [--log-format text|json] [--log-file PATH] [--check]\n\n"
     "  --data DIR        the data folder (default ./data), created when missing\n"
     "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
     "                    address in brackets: 127.0.0.1,[::1]\n"
@@ -49,7 +53,8 @@ static const char help[] =
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
     "  -D name=value     one setting; HBase's property names where HBase has them\n"
     "                    (rorqual settings lists them)\n"
-    "  --log LEVEL       what is logged (default warn); the setting rorqual.log.level\n"
+    "  --log LEVEL       what is logged (default info); the setting rorqual.log.level\n"
+    "  --log-format FORMAT  text, or json: one object per line; the setting rorqual.log.format\n"
     "  --log-file PATH   log to this file (default: standard error)\n"
     "  --check           show what a server with these options would do (ports, folder, memory,\n"
     "                    settings), and do nothing; exit code 0, or 2 if it would not start\n"
@@ -66,6 +71,8 @@ typedef struct arguments {
     rq_server_options options;
     rq_site site;
     const char *log_file;
+    rq_log log;
+    rq_log_sink log_sink;
     bool hints, check;
 } arguments;
 
@@ -74,8 +81,9 @@ static const struct {
     int option;
     rq_setting setting;
 } aliases[] = {
-    {'z', RQ_SET_ZK_PORT}, {'m', RQ_SET_MASTER_PORT}, {'r', RQ_SET_RS_PORT},
-    {'M', RQ_SET_MEMORY},  {'v', RQ_SET_LOG_LEVEL},   {'p', RQ_SET_HTTP},
+    {'z', RQ_SET_ZK_PORT},    {'m', RQ_SET_MASTER_PORT}, {'r', RQ_SET_RS_PORT},
+    {'M', RQ_SET_MEMORY},     {'v', RQ_SET_LOG_LEVEL},   {'p', RQ_SET_HTTP},
+    {'F', RQ_SET_LOG_FORMAT},
 };
 
 static bool add_alias(arguments *a, int option, const char *value)
@@ -131,6 +139,7 @@ static int parse(arguments *a, int argc, char **argv)
         {"memory", required_argument, NULL, 'M'},
         {"config", required_argument, NULL, 'c'},
         {"log", required_argument, NULL, 'v'},
+        {"log-format", required_argument, NULL, 'F'},
         {"log-file", required_argument, NULL, 'f'},
         {"hints", no_argument, NULL, 'H'},
         {"check", no_argument, NULL, 'C'},
@@ -236,7 +245,7 @@ static rq_err open_log(const char *path, int *fd, rq_error *why)
 static void reopen_log(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
-    int fd = a->options.log_fd;
+    int fd = a->log.fd;
     if (a->log_file != NULL && open_log(a->log_file, &fd, &why) != RQ_OK)
         fprintf(stderr, "rorqual: %s\n", why.message);
 }
@@ -344,6 +353,10 @@ static int serve(const arguments *a)
     if (set_umask(a->options.config, &why) != RQ_OK ||
         rq_server_open(&a->options, &server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
+        /* Whoever looks for the reason looks into the log's file, too. */
+        if (a->log_file != NULL)
+            rq_log_event(&a->log, RQ_LOG_ERROR, "server", "not started",
+                         rq_log_text("why", why.message));
         print_advice(a->options.data, why.code);
         return 1;
     }
@@ -379,15 +392,30 @@ static void print_check(void *ctx, const char *subject, const char *text)
     printf("%-9s %s\n", subject, text);
 }
 
+/* Whether the descriptor leads to the journal: it then takes the level from the line's beginning
+ * (systemd.exec(5), JOURNAL_STREAM). */
+static bool is_journal(int fd)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+    return stream != NULL && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(fd, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
 static int start(arguments *a)
 {
     rq_server_options *o = &a->options;
     rq_error why = {.code = RQ_OK};
     if (a->check) return rq_server_check(o, print_check, NULL) == RQ_OK ? 0 : 2;
-    o->log_fd = a->log_file == NULL ? STDERR_FILENO : -1;
-    if (a->log_file == NULL || open_log(a->log_file, &o->log_fd, &why) == RQ_OK) return serve(a);
-    fprintf(stderr, "rorqual server: %s\n", why.message);
-    return 1;
+    if (a->log_file != NULL && open_log(a->log_file, &a->log.fd, &why) != RQ_OK) {
+        fprintf(stderr, "rorqual server: %s\n", why.message);
+        return 1;
+    }
+    if (a->log_file == NULL) a->log.fd = STDERR_FILENO;
+    a->log.for_journal = is_journal(a->log.fd);
+    rq__crash_watch(&a->log, VERSION);
+    return serve(a);
 }
 
 static int run(arguments *a)
@@ -406,10 +434,16 @@ static int run(arguments *a)
 
 int rq_cmd_server(int argc, char **argv)
 {
-    arguments a = {
-        .options = {
-            .data = "data", .listen = "127.0.0.1", .trim = trim_allocator, .reread = reread}};
+    arguments a = {.options = {.data = "data",
+                               .listen = "127.0.0.1",
+                               .trim = trim_allocator,
+                               .reread = reread},
+                   .log = {.fd = -1, .level = RQ_LOG_INFO},
+                   .log_sink = RQ_LOG_SINK_INIT};
     a.options.reread_ctx = &a.site;
+    a.options.log = &a.log;
+    a.options.version = VERSION;
+    a.log.sink = &a.log_sink;
     set_allocator();
     int code = parse(&a, argc, argv);
     if (code < 0) code = run(&a);

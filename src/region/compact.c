@@ -167,6 +167,26 @@ static void archive_again(rq__region_store *s)
     free(old.names);
 }
 
+static uint64_t bytes_of(const compaction *c)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->input_count; i++)
+        bytes += c->inputs[i].size_bytes;
+    return bytes;
+}
+
+static void tell(const compaction *c, size_t files, uint64_t bytes, uint64_t begun_ns)
+{
+    const rq_region *r = c->store->region;
+    rq_log_event(r->env.log, RQ_LOG_INFO, "compaction",
+                 c->choice.all_files ? "compacted all files" : "compacted",
+                 rq_log_bytes("table", r->info.qualifier), rq_log_text("region", r->info.encoded),
+                 rq_log_bytes("family", rq_store_schema(c->store->store)->name),
+                 rq_log_number("files", c->input_count), rq_log_number("bytes", bytes_of(c)),
+                 rq_log_number("to_files", files), rq_log_number("to_bytes", bytes),
+                 rq_log_ms("ms", r->env.executor->now_ns(r->env.executor) - begun_ns));
+}
+
 static void note_done(const compaction *c, uint64_t begun_ns, uint64_t bytes)
 {
     rq_engine *e = c->store->region->engine;
@@ -192,10 +212,12 @@ static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
     uint64_t bytes = 0;
     for (size_t i = 0; rc == RQ_OK && i < c->file_count; i++)
         bytes += c->files[i].size_bytes;
+    size_t files = c->file_count; /* the commit hands them on */
     if (rc == RQ_OK) rc = commit(c, why);
     if (rc == RQ_OK) {
         archive_inputs(c);
         if (!drop) note_done(c, begun_ns, bytes);
+        tell(c, files, bytes, begun_ns);
         return RQ_OK;
     }
     rq_store_version_discard(c->next);
@@ -256,14 +278,6 @@ typedef enum round_end {
     ROUND_DONE, /* there may be more to do */
     ROUND_LARGE /* it is for the other pool */
 } round_end;
-
-static uint64_t bytes_of(const compaction *c)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < c->input_count; i++)
-        bytes += c->inputs[i].size_bytes;
-    return bytes;
-}
 
 /* HBASE: OffPeakHours, HStore.requestCompaction: in off-peak hours one compaction of a server at a
  * time may be larger. */

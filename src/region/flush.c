@@ -295,6 +295,25 @@ static void clear(flush *f)
     free(f->nonces);
 }
 
+/* Before the commit, which hands the files on. */
+static size_t files_of(const flush *f)
+{
+    size_t files = 0;
+    for (size_t i = 0; i < f->count; i++)
+        files += f->parts[i].has_file;
+    return files;
+}
+
+static void tell(const flush *f, size_t files, uint64_t drained, uint64_t bytes, uint64_t begun_ns)
+{
+    const rq_region *r = f->region;
+    rq_log_event(r->env.log, RQ_LOG_INFO, "flush", "flushed",
+                 rq_log_bytes("table", r->info.qualifier), rq_log_text("region", r->info.encoded),
+                 rq_log_number("memstore_bytes", drained), rq_log_number("files", files),
+                 rq_log_number("file_bytes", bytes), rq_log_number("seqid", f->seqid),
+                 rq_log_ms("ms", r->env.executor->now_ns(r->env.executor) - begun_ns));
+}
+
 static rq_err run(flush *f, rq_error *why)
 {
     rq_region *r = f->region;
@@ -321,6 +340,7 @@ static rq_err run(flush *f, rq_error *why)
             drained += rq_segment_data_bytes(f->parts[i].segments[j]);
     }
     RQ_TRY(write_nonces(f, why));
+    size_t files = files_of(f);
     RQ_TRY(commit(f, why));
     tidy_nonces(r, true);
     rq__debt_drained(&e->debt, drained, begun_ns, r->env.executor->now_ns(r->env.executor));
@@ -329,6 +349,7 @@ static rq_err run(flush *f, rq_error *why)
     rq_times_add_shared(&e->flush_times, r->env.executor->now_ns(r->env.executor) - begun_ns);
     atomic_fetch_add_explicit(&e->flushes, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushed_bytes, bytes, memory_order_relaxed);
+    tell(f, files, drained, bytes, begun_ns);
     return RQ_OK;
 }
 

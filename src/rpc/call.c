@@ -33,6 +33,22 @@ static rq_call_private *private_of(rq_call *call)
     return RQ_CONTAINER_OF(call, rq_call_private, call);
 }
 
+/* A handler of signals gets no argument of ours: what a thread works on has to be found by the thread.
+ * This is the only variable of the file; nothing but the report of a crash depends on it. */
+static _Thread_local const rq_call *in_hand;
+
+const rq_call *rq_call_in_hand(void)
+{
+    return in_hand;
+}
+
+const rq_call *rq_call_take_in_hand(const rq_call *call)
+{
+    const rq_call *before = in_hand;
+    in_hand = call;
+    return before;
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static rq_budget *budget_of(const rq_call_private *p)
@@ -233,6 +249,7 @@ static void call_end(rq_call_private *p)
     release_request(p);
     rq__answer_end(p);
     if (RQ_UNLIKELY(p->packing != NULL)) packing_free(p->packing);
+    if (in_hand == &p->call) in_hand = NULL;
     if (RQ_UNLIKELY(p->text != NULL)) free(p->text);
     call_recycle(w, p);
     conn->calls--;
@@ -242,6 +259,20 @@ static void call_end(rq_call_private *p)
 }
 
 /* ---- endings --------------------------------------------------------------------------------- */
+
+RQ_COLD static void tell_end(rq_call_private *p, const ProtobufCMessage *response,
+                             const rq_rpc_exception *failure)
+{
+    const rq_rpc_service *service = &p->conn->service->service;
+    if (p->end_told || p->call.method == NULL) return;
+    p->end_told = true;
+    service->ended(service->ctx, &p->call, response, failure);
+}
+
+static bool wants_end(const rq_call_private *p)
+{
+    return RQ_UNLIKELY(p->conn->service != NULL && p->conn->service->service.ended != NULL);
+}
 
 /* The connection's stream if a response can still be sent; otherwise drops the call and returns
  * NULL. */
@@ -286,6 +317,7 @@ static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
 RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *exception,
                                const char *text)
 {
+    if (wants_end(p)) tell_end(p, NULL, exception);
     rq_stream *s = answer_stream(p);
     if (s == NULL) return;
     rq_buf *out = rq_stream_out(s);
@@ -369,7 +401,10 @@ void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why)
 
 void rq_call_drop(rq_call *call)
 {
+    static const rq_rpc_exception gone = {.java_class = "none",
+                                          .message = "the client has gone or given up"};
     rq_call_private *p = private_of(call);
+    if (wants_end(p)) tell_end(p, NULL, &gone);
     rq_count(&p->conn->worker->counters.dropped, 1);
     if (is_looked_at(p, 0)) rq__call_note(p, 0, "dropped");
     call_end(p);
@@ -554,12 +589,16 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
 
 void rq_call_reply(rq_call *call, const ProtobufCMessage *response)
 {
-    reply(private_of(call), response, (rq_slice){0});
+    rq_call_private *p = private_of(call);
+    if (wants_end(p)) tell_end(p, response, NULL);
+    reply(p, response, (rq_slice){0});
 }
 
 void rq_call_reply_packed(rq_call *call, rq_slice message)
 {
-    reply(private_of(call), NULL, message);
+    rq_call_private *p = private_of(call);
+    if (wants_end(p)) tell_end(p, NULL, NULL);
+    reply(p, NULL, message);
 }
 
 static void run_send(rq_task *task)
@@ -817,7 +856,9 @@ static void dispatch(rq_call_private *p)
     const rq_rpc_service_index *service = conn->service;
     size_t place = service->first_method + (size_t)(p->call.method - service->service.methods);
     rq_count(&conn->worker->method_calls[place], 1);
+    const rq_call *before = rq_call_take_in_hand(&p->call);
     p->call.method->handle(service->service.ctx, &p->call);
+    (void)rq_call_take_in_hand(before);
 }
 
 static void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t now_ns)

@@ -41,6 +41,11 @@ typedef struct rq_rpc_service {
     /* Called when a connection has closed whose rq_call_connection_state is set. On its loop;
      * calls may still be running. May be NULL. */
     void (*closed)(void *ctx, void *state);
+    /* Called once for each call of a known method when it ends, before its request is released; for
+     * an audit. `response` is NULL when the answer was packed by the handler, or `failure` is given:
+     * what the client is told, or that nothing is told. On its loop. May be NULL. */
+    void (*ended)(void *ctx, const rq_call *call, const ProtobufCMessage *response,
+                  const rq_rpc_exception *failure);
 } rq_rpc_service;
 
 #define RQ_RPC_REQUEST_BYTES_MAX ((size_t)256 << 20) /* hbase.ipc.max.request.size */

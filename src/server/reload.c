@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-rq_log_level rq_log_level_of(const rq_config *c)
+static rq_log_level level_of(const rq_config *c)
 {
     static const char *const names[] = {"debug", "info", "warn", "error"};
     const char *text = rq_config_text(c, RQ_SET_LOG_LEVEL);
@@ -12,6 +12,20 @@ rq_log_level rq_log_level_of(const rq_config *c)
     while (level > 0 && strcmp(text, names[level]) != 0)
         level--;
     return (rq_log_level)level;
+}
+
+void rq__log_settle(rq_log *log, const rq_config *c)
+{
+    if (log == NULL) return;
+    log->level = level_of(c);
+    log->format =
+        strcmp(rq_config_text(c, RQ_SET_LOG_FORMAT), "json") == 0 ? RQ_LOG_JSON : RQ_LOG_TEXT;
+}
+
+uint64_t rq__slow_ns_of(const rq_config *c)
+{
+    uint64_t ms = (uint64_t)rq_config_int(c, RQ_SET_LOG_SLOW);
+    return ms > UINT64_MAX / 1000000 ? UINT64_MAX : ms * 1000000;
 }
 
 static void on_changed(void *ctx, rq_setting s, const char *text)
@@ -32,7 +46,8 @@ static rq_err reload(rq_reload *r, rq_error *why)
     rq_err rc = rq_config_take(r->config, fresh, on_changed, r);
     rq_config_free(fresh);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
-    r->log->level = rq_log_level_of(r->config);
+    rq__log_settle(r->log, r->config);
+    rq_vfs_posix_set_slow(r->vfs, rq__slow_ns_of(r->config));
     rq_ops_reload(r->ops, r->config);
     rq_client_service_reload(r->client, r->config);
     rq_slow_limits slow = rq_slow_limits_of(r->config);

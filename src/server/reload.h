@@ -10,12 +10,14 @@
 #include "server/server.h"
 #include "ops/ops.h"
 #include "service/service.h"
+#include "vfs/vfs.h"
 
 #include <pthread.h>
 
 typedef struct rq_reload {
     rq_log *log;
     rq_config *config;
+    rq_vfs *vfs;
     rq_engine *engine;
     rq_ops *ops;
     rq_client_service *client;
@@ -25,8 +27,10 @@ typedef struct rq_reload {
     pthread_mutex_t lock; /* one at a time */
 } rq_reload;
 
-/* The value of rorqual.log.level. */
-rq_log_level rq_log_level_of(const rq_config *c);
+/* Gives the log the level and the format of the configuration. NULL is fine. */
+void rq__log_settle(rq_log *log, const rq_config *c);
+/* Above it a write or sync is slow. */
+uint64_t rq__slow_ns_of(const rq_config *c);
 /* On an error nothing has changed. Reads files: do not call it on a loop. */
 RQ_NODISCARD
 rq_err rq_reload_run(rq_reload *r, rq_error *why);

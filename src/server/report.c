@@ -28,7 +28,8 @@ static void report_procedures(rq_catalog *c, const rq_log *log)
 
 void rq_report_write(const rq_report_sources *from)
 {
-    rq_log log = {.fd = from->log_fd, .level = RQ_LOG_DEBUG};
+    if (from->log == NULL) return;
+    rq_log log = rq_log_at(from->log, RQ_LOG_DEBUG);
     rq_log_info(&log, "report", "begins");
     rq_loops_report(from->loops, &log);
     rq_rpc_server_report(from->master, "master", &log, LOOP_WAIT_MS);

@@ -8,7 +8,7 @@
 #include "rpc/server.h"
 
 typedef struct rq_report_sources {
-    int log_fd;
+    const rq_log *log; /* NULL: none */
     rq_loops *loops;
     rq_rpc_server *master, *rs;
     rq_executor *executor;

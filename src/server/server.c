@@ -21,6 +21,7 @@
 #include "registry/registry.h"
 #include "service/admin.h"
 #include "service/service.h"
+#include "server/events.h"
 #include "server/info.h"
 #include "server/listen.h"
 #include "server/relief.h"
@@ -39,8 +40,9 @@
 #define DRAIN_TIMEOUT_MS 30000
 
 struct rq_server {
-    rq_log log;
-    rq_config *config; /* the caller's */
+    rq_log *log;       /* the caller's */
+    rq_config *config; /* likewise */
+    rq_events events;
     rq_listen listen;
     const char *addresses[RQ_LISTEN_MAX]; /* of `listen` */
     rq_vfs *vfs;
@@ -131,7 +133,7 @@ static rq_err open_pages(rq_server *s, const rq_server_options *o, rq_error *why
 {
     rq_http_options http = {.fd = s->info.fd,
                             .executor = s->executor,
-                            .log = &s->log,
+                            .log = s->log,
                             .config = o->config,
                             .version = RQ_VERSION};
     if (!s->info.on) return RQ_OK;
@@ -146,12 +148,15 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
     RQ_TRY(make_folder(o->data, mode, why));
     RQ_TRY(rq_vfs_posix_new(o->data, &s->vfs, why));
     rq_vfs_posix_set_mode(s->vfs, mode);
+    rq_vfs_posix_on_slow(s->vfs, rq__events_slow, &s->events);
+    rq_vfs_posix_set_slow(s->vfs, rq__slow_ns_of(o->config));
+    s->reload.vfs = s->vfs;
     s->data_path = realpath(o->data, NULL);
     if (s->data_path == NULL)
         return rq_fail(why, RQ_E_IO, "data folder %s: %s", o->data, strerror(errno));
     RQ_TRY(rq_intake_new(rq_config_text(o->config, RQ_SET_BULK_FOLDERS), s->vfs, s->data_path,
                          &s->intake, why));
-    s->env = (rq_env){.vfs = s->vfs, .executor = s->executor, .epoch = s->epoch, .log = &s->log};
+    s->env = (rq_env){.vfs = s->vfs, .executor = s->executor, .epoch = s->epoch, .log = s->log};
     RQ_TRY(rq_root_open(&s->env, &s->root, why));
     s->folder_is_new = rq_root_is_new(s->root);
     return RQ_OK;
@@ -160,7 +165,7 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
 static void region_failed(void *context, rq_region *r, const rq_error *why)
 {
     rq_server *s = context;
-    rq_log_error(&s->log, "region", "%s: %s", rq_region_get_info(r)->encoded, why->message);
+    rq_log_error(s->log, "region", "%s: %s", rq_region_get_info(r)->encoded, why->message);
     if (s->catalog != NULL) rq_catalog_region_failed(s->catalog, r, why);
 }
 
@@ -223,7 +228,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     rq_loops_options loops = {.count = (unsigned)rq_config_int(o->config, RQ_SET_LOOPS),
                               .restless = rq_config_int(o->config, RQ_SET_LOOPS_RESTLESS) != 0,
                               .epoch = s->epoch,
-                              .log = &s->log};
+                              .log = s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot make event loops: %s", rq_err_text(rc));
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
@@ -305,7 +310,7 @@ static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server
         .service_count = count,
         .cluster_id = rq_root_cluster_id(s->root),
         .request_bytes_max = (size_t)rq_config_int(s->config, RQ_SET_REQUEST_MAX),
-        .log = &s->log,
+        .log = s->log,
         .slow = s->slow,
         .name = master ? "HMaster" : "HRegionServer",
         .transform = transform_of(s),
@@ -341,7 +346,7 @@ static void open_control(rq_server *s)
     rq_error why = {0};
     rq_control_options o = {.env = &s->env, .catalog = s->catalog, .folder = s->data_path};
     if (rq_control_open(&o, &s->control, &why) != RQ_OK)
-        rq_log_warn(&s->log, "server", "no backup can be made while the server runs: %s",
+        rq_log_warn(s->log, "server", "no backup can be made while the server runs: %s",
                     why.message);
 }
 
@@ -369,16 +374,21 @@ static void ready_text(rq_server *s, const rq_ports *p)
     snprintf(s->address + n, sizeof s->address - (size_t)n, ", data %s", s->data_path);
 }
 
-static void report_to(void *ctx, int fd)
+static void report(const rq_server *s, const rq_log *log)
 {
-    const rq_server *s = ctx;
-    rq_report_sources from = {.log_fd = fd,
+    rq_report_sources from = {.log = log,
                               .loops = s->loops,
                               .master = s->master,
                               .rs = s->rs,
                               .executor = s->executor,
                               .catalog = s->catalog};
     rq_report_write(&from);
+}
+
+static void report_to(void *ctx, int fd)
+{
+    const rq_log log = {.fd = fd};
+    report(ctx, &log);
 }
 
 static void serve_pages(rq_server *s)
@@ -404,17 +414,18 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
         .master = (uint16_t)rq_config_int(o->config, RQ_SET_MASTER_PORT),
         .rs = (uint16_t)rq_config_int(o->config, RQ_SET_RS_PORT),
     };
-    RQ_TRY(rq_security_check(o->config, &s->log, why));
+    RQ_TRY(rq_security_check(o->config, s->log, why));
     RQ_TRY(rq_listen_resolve(o->listen, &s->listen, why));
     for (unsigned i = 0; i < s->listen.count; i++)
         s->addresses[i] = s->listen.address[i];
     RQ_TRY(rq_listen_try(&s->listen, &p, why));
     rq_listen_host(&s->listen, o->advertise, s->host);
     RQ_TRY(rq__info_place_of(o->config, &s->info, why));
-    RQ_TRY(rq__info_bind(&s->info, &s->log, why));
+    RQ_TRY(rq__info_bind(&s->info, s->log, why));
     RQ_TRY(open_threads(s, o, why));
     RQ_TRY(open_pages(s, o, why));
     RQ_TRY(open_environment(s, o, why));
+    rq__events_begin(&s->events, &s->env, o);
     RQ_TRY(open_data(s, o, &p, why));
     RQ_TRY(open_services(s, o, why));
     RQ_TRY(open_listeners(s, &p, why));
@@ -428,21 +439,23 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
 {
     rq_server *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    s->log = (rq_log){.fd = o->log_fd, .level = rq_log_level_of(o->config)};
+    s->log = o->log;
+    rq__log_settle(s->log, o->config);
     s->config = o->config;
     s->info.fd = -1;
     s->reload =
-        (rq_reload){.log = &s->log, .config = o->config, .reread = o->reread, .ctx = o->reread_ctx};
+        (rq_reload){.log = s->log, .config = o->config, .reread = o->reread, .ctx = o->reread_ctx};
     pthread_mutex_init(&s->reload.lock, NULL);
     rq_err rc = open_all(s, o, why);
     if (rc != RQ_OK) {
         rq_server_close(s, NULL);
         return rc;
     }
-    log_unused(&s->log, o->config);
+    rq__events_opened(&s->events, s->engine, o->config, s->data_path, s->folder_is_new, s->address);
+    log_unused(s->log, o->config);
     for (unsigned i = 0; i < s->listen.count; i++)
-        rq_security_warn_listening(&s->log, s->listen.address[i]);
-    if (s->info.on) rq__security_warn_pages(&s->log, s->info.address);
+        rq_security_warn_listening(s->log, s->listen.address[i]);
+    if (s->info.on) rq__security_warn_pages(s->log, s->info.address);
     *ret = s;
     return RQ_OK;
 }
@@ -478,7 +491,7 @@ rq_err rq_server_reload(rq_server *s, rq_error *why)
 
 void rq_server_report(rq_server *s)
 {
-    report_to(s, s->log.fd);
+    report(s, s->log);
 }
 
 bool rq_server_folder_is_new(const rq_server *s)
@@ -517,12 +530,14 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
 {
     rq_err first = RQ_OK;
     if (s == NULL) return RQ_OK;
+    if (s->engine != NULL) rq__events_stopping(&s->events, s->engine);
     rq_http_withdraw(s->http);
     rq_control_close(s->control);                        /* what it holds up goes on */
     if (s->catalog != NULL) rq_catalog_stop(s->catalog); /* calls wait for procedures */
     stop_serving(s);
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);
     if (s->engine != NULL) {
+        rq__events_closed(&s->events, s->engine);
         rq_err rc = rq_engine_close(s->engine, first == RQ_OK, why);
         if (first == RQ_OK) first = rc;
         if (first == RQ_OK && s->catalog != NULL) rq_root_stopped_cleanly(s->root);
@@ -534,6 +549,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     if (s->unread != NULL) rq_budget_free(s->unread);
     rq_http_close(s->http);
     if (s->info.fd >= 0) close(s->info.fd);
+    rq__events_stopped(&s->events, first, why);
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);
     rq_intake_free(s->intake);

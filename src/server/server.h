@@ -18,7 +18,9 @@ typedef struct rq_server_options {
     const char *listen;    /* comma-separated addresses and names (listen.h) */
     const char *advertise; /* the host sent to clients; NULL: derived from the listening address */
     rq_config *config;     /* checked; must outlive the server, which changes it on reload */
-    int log_fd;            /* -1: no log */
+    struct rq_log *log;    /* NULL: none; outlives the server, which sets its level and format from
+                            * the configuration, again when it reloads */
+    const char *version;   /* for the log: "0.1.0 (commit abc)" */
     /* Reads the configuration from its sources again and checks it; NULL: no reload. */
     rq_err (*reread)(void *ctx, rq_config **ret, rq_error *why);
     void *reread_ctx;

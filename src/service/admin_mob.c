@@ -113,5 +113,6 @@ rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
-                            .describe = rq__describe_call};
+                            .describe = rq__describe_call,
+                            .ended = rq__audit};
 }

@@ -23,6 +23,10 @@ struct rq_admin_services {
 /* master_ddl.c: also a method of AdminService for clients of 1.x */
 void rq__split_region_1x(void *ctx, rq_call *call);
 
+/* audit.c: an rq_rpc_service's `ended`; ctx is the rq_admin_services. */
+void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,
+               const rq_rpc_exception *failure);
+
 /* admin_cache.c */
 void rq__clear_region_block_cache(void *ctx, rq_call *call);
 

@@ -22,16 +22,20 @@
 static void finish_blocking(rq_task *task)
 {
     rq__blocking *b = RQ_CONTAINER_OF(task, rq__blocking, task);
+    (void)rq_call_take_in_hand(b->call);
     if (b->rc != RQ_OK)
         rq_call_fail_why(b->call, b->rc, &b->why);
     else
         b->answer(b);
+    (void)rq_call_take_in_hand(NULL);
 }
 
 static void run_blocking(rq_task *task)
 {
     rq__blocking *b = RQ_CONTAINER_OF(task, rq__blocking, task);
+    (void)rq_call_take_in_hand(b->call);
     b->rc = b->work(b);
+    (void)rq_call_take_in_hand(NULL);
     b->task.run = finish_blocking;
     rq_call_post(b->call, &b->task);
 }
@@ -528,7 +532,8 @@ rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
-                            .describe = rq__describe_call};
+                            .describe = rq__describe_call,
+                            .ended = rq__audit};
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

@@ -12,11 +12,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vfs/posix_priv.h"
@@ -35,6 +37,9 @@ typedef struct posix_vfs {
     int root;
     char *root_path; /* for messages */
     mode_t folder_mode;
+    rq_vfs_slow slow;
+    void *slow_ctx;
+    _Atomic uint64_t slow_ns;
     pthread_mutex_t lock;
     bool deferring RQ_GUARDED_BY(lock);
     deferred *deferred RQ_GUARDED_BY(lock);
@@ -232,9 +237,25 @@ static void posix_drop_behind(rq_file *base, uint64_t off, uint64_t len)
     (void)posix_fadvise(f->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void look_at_time(const posix_file *f, const char *what, uint64_t bytes, uint64_t begun_ns)
+{
+    const posix_vfs *v = (const posix_vfs *)f->base.vfs;
+    uint64_t took = now_ns() - begun_ns;
+    if (RQ_UNLIKELY(took > atomic_load_explicit(&v->slow_ns, memory_order_relaxed)))
+        v->slow(v->slow_ctx, what, f->path, bytes, took);
+}
+
 static rq_err posix_write(rq_file *base, const void *buf, size_t len, uint64_t off, rq_error *why)
 {
     posix_file *f = (posix_file *)base;
+    uint64_t begun_ns = now_ns();
     size_t done = 0;
     while (done < len) {
         ssize_t n = pwrite(f->fd, (const uint8_t *)buf + done, len - done, (off_t)(off + done));
@@ -243,6 +264,7 @@ static rq_err posix_write(rq_file *base, const void *buf, size_t len, uint64_t o
         if (n == 0) return fail_file(why, EIO, "write", f);
         done += (size_t)n;
     }
+    look_at_time(f, "write", len, begun_ns);
     return RQ_OK;
 }
 
@@ -275,7 +297,9 @@ static rq_err posix_sync(rq_file *base, rq_error *why)
     posix_file *f = (posix_file *)base;
     rq_err rc;
     if (put_off((posix_vfs *)base->vfs, f->path, false, &rc)) return rc;
+    uint64_t begun_ns = now_ns();
     if (fdatasync(f->fd) != 0) return fail_file(why, errno, "sync", f);
+    look_at_time(f, "sync", 0, begun_ns);
     return RQ_OK;
 }
 
@@ -673,6 +697,19 @@ void rq_vfs_posix_set_mode(rq_vfs *base, unsigned folder_mode)
     ((posix_vfs *)base)->folder_mode = folder_mode;
 }
 
+void rq_vfs_posix_on_slow(rq_vfs *base, rq_vfs_slow slow, void *ctx)
+{
+    posix_vfs *v = (posix_vfs *)base;
+    v->slow = slow;
+    v->slow_ctx = ctx;
+}
+
+void rq_vfs_posix_set_slow(rq_vfs *base, uint64_t ns)
+{
+    posix_vfs *v = (posix_vfs *)base;
+    atomic_store_explicit(&v->slow_ns, v->slow == NULL ? UINT64_MAX : ns, memory_order_relaxed);
+}
+
 rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
 {
     posix_vfs *v = calloc(1, sizeof *v);
@@ -710,6 +747,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
     };
     v->root_path = path;
     v->folder_mode = FOLDER_MODE;
+    v->slow_ns = UINT64_MAX;
     pthread_mutex_init(&v->lock, NULL);
     v->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (v->root < 0) {

@@ -231,4 +231,13 @@ RQ_NODISCARD rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *w
  * was not used yet. */
 void rq_vfs_posix_set_mode(rq_vfs *v, unsigned folder_mode);
 
+/* Told of a write or sync that took long; on the thread that made it, an event loop perhaps. */
+typedef void (*rq_vfs_slow)(void *ctx, const char *what, const char *path, uint64_t bytes,
+                            uint64_t ns);
+/* `slow` is called for each write or sync of a file above the limit. REQUIRES: the vfs was not used
+ * yet. */
+void rq_vfs_posix_on_slow(rq_vfs *v, rq_vfs_slow slow, void *ctx);
+/* The limit in nanoseconds; UINT64_MAX, as at first: none. Any thread. */
+void rq_vfs_posix_set_slow(rq_vfs *v, uint64_t ns);
+
 #endif

@@ -121,7 +121,7 @@ def a_watchdog_that_is_not_meant_is_not_fed(tmp):
 
 def a_service_manager_that_is_gone_is_no_error(tmp):
     for name in (str(tmp / "nobody"), "relative", "/", "@", "/" + "x" * 200, ""):
-        assert Server(tmp / "d", NOTIFY_SOCKET=name, WATCHDOG_USEC="100000").stop() == (
+        assert Server(tmp / "d", "--log", "warn", NOTIFY_SOCKET=name, WATCHDOG_USEC="100000").stop() == (
             0, "rorqual stopping: SIGTERM\nrorqual stopped\n", ""), name
 
 
@@ -214,7 +214,7 @@ def hbase_setting_without_effect_is_listed(tmp):
     site.write_text("<?xml version='1.0'?><configuration><property><name>hbase.regionserver.handler"
                     ".count</name><value>30</value></property><property><name>hbase.hregion.memstore"
                     ".flush.size</name><value>64m</value></property></configuration>")
-    s = Server(tmp / "d", "--config", str(site))
+    s = Server(tmp / "d", "--config", str(site), "--log", "warn")
     code, _, err = s.stop()
     assert code == 0
     assert "1 of the given settings" in err and "handler.count" not in err and "flush.size" not in err, err
@@ -239,7 +239,10 @@ def wrong_arguments_are_told_in_one_line(tmp):
              ("wal dump --sequence 1-x y", "1-x"), ("wal dump a b", "one"),
              ("juggle", "juggle"), ("help juggle", "juggle"), ("bench --replace --reuse put", "--reuse"),
              ("ping --zk a:1 --bootstrap b:1", "--bootstrap"), ("ping --timeout 0", "--timeout 0"),
-             ("ping --timeout soon", "soon"), ("ping look", "look"), ("ping --bogus", "--bogus"),
+             ("ping --timeout soon", "soon"), ("status --bogus", "--bogus"), ("status x", "x"), ("status --zk a:1 --data b", "--data"),
+             ("tables a b", "one"), ("tables --rates 0", "--rates 0"), ("tables --data x --rates 1", "--rates"),
+             ("top --mode users", "users"), ("top --sort luck", "luck"), ("top --period 0", "--period 0"), ("top x", "x"),
+             ("server --log-format xml", "xml"), ("ping look", "look"), ("ping --bogus", "--bogus"),
              ("bench", "workload"), ("bench juggle", "juggle"), ("bench --records many put", "many"),
              ("bench --seconds 0 put", "--seconds"), ("bench --bogus put", "--bogus"),
              ("bench --draw blindly get", "blindly")]
@@ -257,10 +260,10 @@ def help_is_an_answer(tmp):
     for line in ("--help", "-h", "help", "version", "server --help", "server -h", "fsck --help",
                  "fsck -h", "hfile --help", "hfile help", "hfile meta --help", "wal --help", "wal help",
                  "wal list -h", "bench --help", "bench -h", "help server", "help fsck", "help hfile",
-                 "help wal", "help bench", "help settings", "help ping", "ping --help", "ping -h", "settings", "settings memory"):
+                 "help wal", "help bench", "help settings", "help ping", "ping --help", "ping -h", "status --help", "tables --help", "top --help", "help top", "settings", "settings memory"):
         done = run(*line.split(), cwd=tmp)
         assert done.returncode == 0 and done.stderr == "" and "rorqual" in done.stdout, (line, done)
-    for command in ("server", "settings", "ping", "fsck", "hfile", "wal", "bench"):
+    for command in ("server", "settings", "ping", "status", "tables", "top", "fsck", "hfile", "wal", "bench"):
         assert run("help", command).stdout == run(command, "--help").stdout != "", command
         assert f"\n  {command} " in run("help").stdout, command
 
@@ -316,7 +319,7 @@ def hints_name_the_ports_in_use(tmp):
 
 def stopping_is_announced_and_confirmed(tmp):
     for number, name in ((signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")):
-        code, out, err = Server(tmp / "d").stop(number)
+        code, out, err = Server(tmp / "d", "--log", "warn").stop(number)
         out = out.removeprefix(f"new data folder {tmp.resolve() / 'd'}\n")
         assert (code, out, err) == (0, f"rorqual stopping: {name}\nrorqual stopped\n", ""), (code, out, err)
 

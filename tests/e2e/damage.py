@@ -204,7 +204,7 @@ class Seen:
         self.stop_problem = None
         start = log.stat().st_size if log.exists() else 0
         try:
-            server = rorqual.Server(folder.path, log)
+            server = rorqual.Server(folder.path, log, "--log", "warn")  # what is told of damage, and no more
         except RuntimeError:
             self.started = False
             self.log = log.read_text(errors="replace")[start:]

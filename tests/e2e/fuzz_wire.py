@@ -73,7 +73,8 @@ class Server:
             self.process = subprocess.Popen(
                 [str(BINARY), "server", "--data", str(folder / "data"), "--http", "none", "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", "-D", f"rorqual.memory={BUDGET_MB}m", "-D", "hbase.catalogjanitor.interval=2000",
-                 "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],
+                 # A line for each admin call would be most of what is read again and again; test_requests has them.
+                 "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],
                 stdout=subprocess.PIPE, stderr=log, env=environment(), text=True)
         alarm = threading.Timer(START_S, self.process.kill)
         alarm.start()

@@ -84,9 +84,9 @@ def read_exact(connection, length):
 # ---- messages
 
 
-def header(service, version="2.6.1", codec=None, compressor=None):
+def header(service, version="2.6.1", codec=None, compressor=None, user="tester"):
     """A connection header. version None: a client that sends none. codec, compressor: Java classes."""
-    head = text(1, text(1, "tester")) + text(2, service)
+    head = text(1, text(1, user)) + text(2, service)
     head += (text(3, codec) if codec else b"") + (text(4, compressor) if compressor else b"")
     if version is None:
         return head
@@ -132,11 +132,11 @@ class Refused(Exception):
 class Connection:
     """One service of one address."""
 
-    def __init__(self, address, service="ClientService", version="2.6.1", codec=None, compressor=None):
+    def __init__(self, address, service="ClientService", version="2.6.1", codec=None, compressor=None, user="tester"):
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host.strip("[]"), int(port)), TIMEOUT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        head = header(service, version, codec, compressor)
+        head = header(service, version, codec, compressor, user)
         self.socket.sendall(b"HBas\0\x50" + struct.pack(">I", len(head)) + head)
         self.last_id = 0
         self.input = self.socket.makefile("rb", 1 << 16)

@@ -144,13 +144,6 @@ uint64_t by_hand_smallest_read_point(const by_hand *w)
     return smallest;
 }
 
-void rq__region_count_rows(rq_region *r, uint64_t returned, uint64_t filtered)
-{
-    (void)r;
-    (void)returned;
-    (void)filtered;
-}
-
 size_t rq_region_store_count(const rq_region *r)
 {
     return r->world->store_count;

@@ -165,6 +165,34 @@ static void calls_are_answered_and_failures_named(void **state)
     close(fd);
 }
 
+static void each_end_of_a_call_is_told_once(void **state)
+{
+    toy *t = *state;
+    unsigned ended = t->ended, failed = t->failed;
+    int fd = rpc_connect(t->port, &plain);
+    rq_buf b = {0};
+    rpc_put_get(&b, 1, "Get", "one");
+    rpc_put_get(&b, 2, "Get", "fail");
+    rpc_put_get(&b, 3, "Get", "moved");
+    rpc_put_get(&b, 4, "Mutate", "no handler");
+    rpc_put_get(&b, 5, "NoMethod", "nothing to tell of");
+    Pb__NameBytesPair wrong = PB__NAME_BYTES_PAIR__INIT;
+    wrong.name = "not a GetRequest";
+    rpc_put_request(&b, 6, "Get", &wrong.base, (rq_slice){0}, 0);
+    rpc_put_get(&b, 7, "Get", "never");
+    rpc_put_get(&b, 8, "Get", "later");
+    rpc_send(fd, &b);
+    for (int i = 0; i < 7; i++) {
+        rpc_answer a;
+        rpc_read(fd, &a);
+        rpc_answer_clear(&a);
+    }
+    assert_int_equal(t->ended - ended, 2);
+    assert_int_equal(t->failed - failed, 5);
+    assert_null(rq_call_in_hand()); /* of this thread */
+    close(fd);
+}
+
 static void bad_calls_fail_alone(void **state)
 {
     toy *t = *state;
@@ -771,6 +799,7 @@ int main(void)
         cmocka_unit_test(unknown_services_and_codecs_are_fatal),
         cmocka_unit_test(malformed_headers_close_the_connection),
         cmocka_unit_test(calls_are_answered_and_failures_named),
+        cmocka_unit_test(each_end_of_a_call_is_told_once),
         cmocka_unit_test(bad_calls_fail_alone),
         cmocka_unit_test(answers_overtake_each_other),
         cmocka_unit_test(byte_by_byte_is_as_good_as_at_once),

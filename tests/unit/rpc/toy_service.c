@@ -138,6 +138,7 @@ static void handle_get(void *ctx, rq_call *call)
         .port = 7,
     };
     atomic_fetch_add(&t->seen, 1);
+    assert_ptr_equal(rq_call_in_hand(), call);
     if (strcmp(row, "fail") == 0)
         rq_call_fail(call, RQ_E_NOT_SERVING_REGION, "%s is not online", "r");
     else if (strcmp(row, "moved") == 0)
@@ -178,6 +179,17 @@ static const rq_rpc_method methods[] = {
     {"Mutate", &pb__mutate_request__descriptor, NULL},
 };
 
+/* Before the request is released: its message can still be read. */
+static void ended(void *ctx, const rq_call *call, const ProtobufCMessage *response,
+                  const rq_rpc_exception *failure)
+{
+    toy *t = ctx;
+    assert_non_null(call->method);
+    assert_true(response == NULL || failure == NULL);
+    if (failure == NULL) assert_ptr_equal(call->param->descriptor, call->method->request);
+    atomic_fetch_add(failure == NULL ? &t->ended : &t->failed, 1);
+}
+
 static void expect(void *ctx, const rq_slice *messages, size_t count)
 {
     toy *t = ctx;
@@ -203,7 +215,8 @@ void toy_start(toy *t, const toy_options *o)
                               .methods = methods,
                               .method_count = RQ_ARRAY_LEN(methods),
                               .ctx = t,
-                              .expect = expect};
+                              .expect = expect,
+                              .ended = ended};
     rq_rpc_server_options so = {
         .loops = t->loops,
         .budget = t->budget,

@@ -29,6 +29,8 @@ typedef struct toy {
     unsigned held_count;
     _Atomic unsigned seen;
     _Atomic unsigned expected; /* messages it was told of before */
+    _Atomic unsigned ended;    /* calls whose end it was told of: those with an answer … */
+    _Atomic unsigned failed;   /* … and the others */
     _Atomic bool closing;
     pthread_t late_thread;
     pthread_cond_t late_changed;

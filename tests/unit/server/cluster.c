@@ -19,7 +19,7 @@ void cluster_start(cluster *c, const char *folder, const struct rq_gate_policy *
     rq_error why = {0};
     char made[64] = "/tmp/rorqual-test-XXXXXX";
     if (folder == NULL) assert_non_null(folder = mkdtemp(made));
-    *c = (cluster){0};
+    *c = (cluster){.log = {.fd = STDERR_FILENO}};
     snprintf(c->folder, sizeof c->folder, "%s", folder);
     assert_int_equal(rq_config_new(&c->config), RQ_OK);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
@@ -28,7 +28,7 @@ void cluster_start(cluster *c, const char *folder, const struct rq_gate_policy *
     rq_server_options o = {.data = c->folder,
                            .listen = "127.0.0.1",
                            .config = c->config,
-                           .log_fd = STDERR_FILENO,
+                           .log = &c->log,
                            .policy = policy,
                            .transform = transform};
     if (rq_server_open(&o, &c->server, &why) != RQ_OK) fail_msg("%s", why.message);

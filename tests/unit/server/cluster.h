@@ -4,12 +4,14 @@
 #ifndef RQ_TEST_SERVER_CLUSTER_H
 #define RQ_TEST_SERVER_CLUSTER_H
 
+#include "base/log.h"
 #include "server/server.h"
 
 #include "client/client.h"
 
 typedef struct cluster {
     char folder[64];
+    rq_log log;
     rq_config *config;
     rq_server *server;
     char zookeeper[64];

@@ -82,8 +82,7 @@ static void two_servers_do_not_share_a_folder(void **state)
     rq_error why = {0};
     rq_server *second = NULL;
     cluster_start(&a, NULL, NULL, NULL);
-    rq_server_options o = {
-        .data = a.folder, .listen = "127.0.0.1", .config = a.config, .log_fd = -1};
+    rq_server_options o = {.data = a.folder, .listen = "127.0.0.1", .config = a.config};
     assert_int_equal(rq_server_open(&o, &second, &why), RQ_E_LOCKED);
     cluster_connect(&a);
     cluster_stop(&a);

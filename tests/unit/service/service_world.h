@@ -46,6 +46,7 @@ typedef struct service_world {
     rq_rpc_service services[SERVICE_KINDS];
     rq_rpc_server *server, *master;
     char regions[SERVICE_REGIONS][RQ_ENCODED_NAME_LEN + 1]; /* t below m, t from m, u */
+    int log_fd;
 } service_world;
 
 service_world *service_world_new(void);

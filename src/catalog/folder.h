@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a stopped data folder holds, by hbase:meta and the regions' manifests: tables, regions, the
+ * sizes of their files. Read as fsck reads (fsck.h), without an engine and without a write.
+ */
+#ifndef RQ_CATALOG_FOLDER_H
+#define RQ_CATALOG_FOLDER_H
+
+#include "region/region_info.h"
+#include "vfs/vfs.h"
+
+typedef struct rq_folder_region {
+    rq_region_info info;
+    uint32_t stores, files;
+    uint64_t bytes; /* of its files */
+} rq_folder_region;
+
+typedef struct rq_folder_table {
+    rq_slice name; /* "ns:q" or "q" */
+    bool disabled;
+} rq_folder_table;
+
+typedef struct rq_folder {
+    rq_folder_table *tables;
+    size_t table_count;
+    rq_folder_region *regions; /* hbase:meta's first, then in the order of its rows */
+    size_t region_count;
+    uint64_t log_records; /* in the write-ahead log: a start replays what is in no file */
+    uint64_t problems;    /* met on the way; fsck names them, and finds more */
+    bool was_open;        /* the last server was not stopped in order */
+} rq_folder;
+
+/* Takes the lock that a server takes, for as long as it reads. RQ_E_LOCKED: one runs.
+ * RQ_E_NOT_FOUND: no data folder. Everything is in the arena. Blocks. */
+RQ_NODISCARD
+rq_err rq_folder_read(rq_vfs *vfs, rq_arena *arena, rq_folder *ret, rq_error *why);
+
+#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See cluster.h. Regions come first; servers, tables and namespaces are their sums. */
+#include "cli/cluster.h"
+
+#include "catalog/folder.h"
+#include "cli/args.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_MS 5000
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+int rq__cluster_option(rq__cluster_where *w, const char *command, int option, const char *value)
+{
+    uint64_t seconds;
+    switch (option) {
+    case 256:
+        w->client.zookeeper = value;
+        return -1;
+    case 257:
+        w->client.bootstrap = value;
+        return -1;
+    case 258:
+        w->client.zk_root = value;
+        return -1;
+    case 259:
+        if (!rq_arg_number(value, &seconds) || seconds == 0 || seconds > 3600)
+            return rq_refuse(command, "--timeout %s: not a number of seconds from 1 to 3600",
+                             value);
+        w->client.rpc_timeout_ms = (unsigned)seconds * 1000;
+        return -1;
+    default: /* 260 */
+        w->data = value;
+        return -1;
+    }
+}
+
+int rq__cluster_where_settle(rq__cluster_where *w, const char *command)
+{
+    const rq_client_options *c = &w->client;
+    if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (w->data != NULL) > 1)
+        return rq_refuse(command, "one place to look at: --zk, --bootstrap or --data");
+    if (c->zookeeper == NULL && c->bootstrap == NULL) w->client.zookeeper = "127.0.0.1:2181";
+    if (c->rpc_timeout_ms == 0) w->client.rpc_timeout_ms = TIMEOUT_MS;
+    return -1;
+}
+
+rq_err rq__cluster_open(const rq__cluster_where *w, rq__cluster_link *ret, rq_error *why)
+{
+    *ret = (rq__cluster_link){.where = w};
+    if (w->data != NULL) return rq_vfs_posix_new(w->data, &ret->vfs, why);
+    return rq_client_open(&w->client, &ret->client, why);
+}
+
+void rq__cluster_close(rq__cluster_link *l)
+{
+    rq_client_close(l->client);
+    if (l->vfs != NULL) rq_vfs_free(l->vfs);
+    *l = (rq__cluster_link){0};
+}
+
+void rq__cluster_clear(rq__cluster *c)
+{
+    rq_arena_clear(&c->arena);
+    rq_cluster_status_clear(&c->status);
+    *c = (rq__cluster){0};
+}
+
+void rq__cluster_tell_failure(const rq__cluster_where *w, const char *command, rq_err rc,
+                              const rq_error *why)
+{
+    const char *text = why->message[0] != '\0' ? why->message : rq_err_text(rc);
+    bool is_named = w->data == NULL || strstr(text, w->data) != NULL;
+    fprintf(stderr, "rorqual %s: %s%s%s\n", command, is_named ? "" : w->data, is_named ? "" : ": ",
+            text);
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    const rq__cluster_row *x = a, *y = b;
+    int order = rq_slice_compare(x->name, y->name);
+    return order != 0 ? order : rq_slice_compare(x->encoded, y->encoded);
+}
+
+static void sort(rq__cluster_rows *rows)
+{
+    if (rows->count > 1) qsort(rows->list, rows->count, sizeof *rows->list, by_name);
+}
+
+static rq_err make_room(rq__cluster *c, rq__cluster_rows *rows, size_t count)
+{
+    rows->list = rq_arena_calloc(&c->arena, count + 1, sizeof *rows->list);
+    return rows->list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+/* Without what says how many regions there are, which a table knows itself. */
+static void add_load(rq__cluster_row *to, const rq__cluster_row *r)
+{
+    to->stores += r->stores;
+    to->files += r->files;
+    to->bytes += r->bytes;
+    to->memstore_bytes += r->memstore_bytes;
+    to->reads += r->reads;
+    to->writes += r->writes;
+    to->compacting += r->compacting;
+}
+
+static void add_counts(rq__cluster_row *to, const rq__cluster_row *r)
+{
+    to->regions += r->regions;
+    to->open += r->open;
+    to->in_transition += r->in_transition;
+}
+
+/* A region's name begins with its table's; so does that with its namespace. */
+static rq_slice until(rq_slice s, char end)
+{
+    const uint8_t *at = s.len == 0 ? NULL : memchr(s.ptr, end, s.len);
+    return at == NULL ? s : rq_slice_of(s.ptr, (size_t)(at - s.ptr));
+}
+
+static rq_slice namespace_of(rq_slice table)
+{
+    rq_slice ns = until(table, ':');
+    return ns.len == table.len ? RQ_SLICE_LIT("default") : ns;
+}
+
+static rq__cluster_row *find(const rq__cluster_rows *rows, rq_slice name, rq_slice encoded)
+{
+    const rq__cluster_row key = {.name = name, .encoded = encoded};
+    if (rows->count == 0) return NULL;
+    return bsearch(&key, rows->list, rows->count, sizeof key, by_name);
+}
+
+/* Regions of a table that the master does not count (hbase:meta's) make it. REQUIRES: tables are
+ * sorted, regions are sorted. */
+static rq_err sum_tables(rq__cluster *c)
+{
+    rq__cluster_rows more = {0};
+    RQ_TRY(make_room(c, &more, c->tables.count + c->regions.count));
+    memcpy(more.list, c->tables.list, c->tables.count * sizeof *more.list);
+    more.count = c->tables.count;
+    rq__cluster_row *table = NULL;
+    bool is_counted = false;
+    for (size_t i = 0; i < c->regions.count; i++) {
+        const rq__cluster_row *r = &c->regions.list[i];
+        rq_slice name = until(r->name, ',');
+        if (table == NULL || !rq_slice_eq(table->name, name)) {
+            rq__cluster_rows known = {more.list, c->tables.count};
+            table = find(&known, name, (rq_slice){0});
+            is_counted = table != NULL;
+            if (table == NULL) {
+                table = &more.list[more.count++];
+                *table = (rq__cluster_row){.name = name, .state = "enabled"};
+            }
+        }
+        add_load(table, r);
+        if (!is_counted) add_counts(table, r);
+    }
+    sort(&more);
+    c->tables = more;
+    return RQ_OK;
+}
+
+/* Few: looked for one by one. */
+static rq_err sum_namespaces(rq__cluster *c)
+{
+    RQ_TRY(make_room(c, &c->namespaces, c->tables.count));
+    for (size_t i = 0; i < c->tables.count; i++) {
+        const rq__cluster_row *t = &c->tables.list[i];
+        rq_slice name = namespace_of(t->name);
+        size_t at = 0;
+        while (at < c->namespaces.count && !rq_slice_eq(c->namespaces.list[at].name, name))
+            at++;
+        rq__cluster_row *n = &c->namespaces.list[at];
+        if (at == c->namespaces.count) {
+            *n = (rq__cluster_row){.name = name, .state = ""};
+            c->namespaces.count++;
+        }
+        add_load(n, t);
+        add_counts(n, t);
+        add_load(&c->total, t);
+        add_counts(&c->total, t);
+    }
+    sort(&c->namespaces);
+    return RQ_OK;
+}
+
+/* --- a cluster -------------------------------------------------------------------------------- */
+
+/* table,start,time.encoded. is cut before its time: "table,start". Without the two parts (hbase:meta)
+ * it stays as it is. */
+static void set_name(rq__cluster_row *row, rq_slice name)
+{
+    size_t len = name.len;
+    row->name = name;
+    if (len < RQ_ENCODED_NAME_LEN + 2 || name.ptr[len - 1] != '.' ||
+        name.ptr[len - RQ_ENCODED_NAME_LEN - 2] != '.')
+        return;
+    row->encoded = rq_slice_of(name.ptr + len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN);
+    len -= RQ_ENCODED_NAME_LEN + 2;
+    while (len > 0 && name.ptr[len - 1] != ',')
+        len--;
+    if (len > 0) row->name.len = len - 1;
+}
+
+static rq__cluster_row region_row(const rq_region_status *r, size_t server)
+{
+    rq__cluster_row row = {.state = "",
+                           .server = server,
+                           .regions = 1,
+                           .open = 1,
+                           .stores = r->stores,
+                           .files = r->files,
+                           .bytes = (uint64_t)r->size_mb << 20,
+                           .memstore_bytes = (uint64_t)r->memstore_mb << 20,
+                           .reads = r->reads,
+                           .writes = r->writes,
+                           .compacting = r->compacts};
+    set_name(&row, r->name);
+    return row;
+}
+
+static rq_err take_servers(rq__cluster *c)
+{
+    const rq_cluster_status *s = &c->status;
+    RQ_TRY(make_room(c, &c->servers, s->server_count));
+    RQ_TRY(make_room(c, &c->regions, s->region_count));
+    for (size_t i = 0; i < s->server_count; i++) {
+        const rq_server_status *from = &s->servers[i];
+        char *name = rq_arena_printf(&c->arena, "%.*s:%u", (int)from->name.host.len,
+                                     (const char *)from->name.host.ptr, from->name.port);
+        if (name == NULL) return RQ_E_NO_MEMORY;
+        rq__cluster_row *to = &c->servers.list[c->servers.count++];
+        *to = (rq__cluster_row){.name = rq_slice_cstr(name),
+                                .state = "",
+                                .requests_s = from->requests_per_s,
+                                .heap_used = (uint64_t)from->heap_used_mb << 20,
+                                .heap_max = (uint64_t)from->heap_max_mb << 20,
+                                .start_ms = from->name.start_ms};
+        for (size_t r = 0; r < from->region_count; r++) {
+            rq__cluster_row row = region_row(&s->regions[from->first_region + r], i);
+            add_load(to, &row);
+            add_counts(to, &row);
+            c->regions.list[c->regions.count++] = row;
+        }
+    }
+    sort(&c->regions);
+    return RQ_OK;
+}
+
+static const char *state_of(const rq_table_status *t)
+{
+    if (t->in_transition > 0) return "changing";
+    return t->total > 0 && t->closed == t->total ? "disabled" : "enabled";
+}
+
+static rq_err take_tables(rq__cluster *c)
+{
+    const rq_cluster_status *s = &c->status;
+    RQ_TRY(make_room(c, &c->tables, s->table_count));
+    for (size_t i = 0; i < s->table_count; i++) {
+        const rq_table_status *from = &s->tables[i];
+        bool is_default = rq_slice_eq(from->ns, RQ_SLICE_LIT("default"));
+        char *name = rq_arena_printf(&c->arena, "%.*s%s%.*s", is_default ? 0 : (int)from->ns.len,
+                                     (const char *)from->ns.ptr, is_default ? "" : ":",
+                                     (int)from->qualifier.len, (const char *)from->qualifier.ptr);
+        if (name == NULL) return RQ_E_NO_MEMORY;
+        c->tables.list[c->tables.count++] = (rq__cluster_row){.name = rq_slice_cstr(name),
+                                                              .state = state_of(from),
+                                                              .regions = from->total,
+                                                              .open = from->open,
+                                                              .in_transition = from->in_transition};
+    }
+    sort(&c->tables);
+    return sum_tables(c);
+}
+
+static rq_err look_at_cluster(rq__cluster_link *l, rq__cluster *c, rq_error *why)
+{
+    c->is_live = true;
+    RQ_TRY(rq_client_status(l->client, &c->status, why));
+    RQ_TRY(take_servers(c));
+    RQ_TRY(take_tables(c));
+    return sum_namespaces(c);
+}
+
+/* --- a folder --------------------------------------------------------------------------------- */
+
+static rq_err take_folder(rq__cluster *c, const rq_folder *f)
+{
+    RQ_TRY(make_room(c, &c->regions, f->region_count));
+    RQ_TRY(make_room(c, &c->tables, f->table_count));
+    for (size_t i = 0; i < f->region_count; i++) {
+        const rq_folder_region *from = &f->regions[i];
+        rq__cluster_row *to = &c->regions.list[c->regions.count++];
+        *to = (rq__cluster_row){.state = "",
+                                .regions = 1,
+                                .stores = from->stores,
+                                .files = from->files,
+                                .bytes = from->bytes};
+        set_name(to, from->info.name);
+    }
+    for (size_t i = 0; i < f->table_count; i++) {
+        c->tables.list[c->tables.count++] = (rq__cluster_row){
+            .name = f->tables[i].name, .state = f->tables[i].disabled ? "disabled" : "enabled"};
+    }
+    sort(&c->regions);
+    sort(&c->tables);
+    for (size_t i = 0; i < c->regions.count; i++) {
+        rq__cluster_row *t = find(&c->tables, until(c->regions.list[i].name, ','), (rq_slice){0});
+        if (t != NULL) t->regions++;
+    }
+    return sum_tables(c);
+}
+
+static rq_err look_at_folder(rq__cluster_link *l, rq__cluster *c, rq_error *why)
+{
+    rq_folder f;
+    rq_err rc = rq_folder_read(l->vfs, &c->arena, &f, why);
+    if (rc == RQ_E_LOCKED) {
+        why->code = RQ_OK;
+        return rq_fail(why, rc, "a server runs on it: ask the server (without --data)");
+    }
+    RQ_TRY(rc);
+    c->was_open = f.was_open;
+    c->log_records = f.log_records;
+    c->problems = f.problems;
+    RQ_TRY(take_folder(c, &f));
+    return sum_namespaces(c);
+}
+
+rq_err rq__cluster_look(rq__cluster_link *l, rq__cluster *ret, rq_error *why)
+{
+    *ret = (rq__cluster){.taken_ns = rq_client_now_ns()};
+    rq_err rc = l->vfs != NULL ? look_at_folder(l, ret, why) : look_at_cluster(l, ret, why);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+/* --- rates ------------------------------------------------------------------------------------ */
+
+static void add_rates(rq__cluster_row *to, const rq__cluster_row *r)
+{
+    if (to == NULL) return;
+    to->reads_s += r->reads_s;
+    to->writes_s += r->writes_s;
+}
+
+void rq__cluster_rates(rq__cluster *now, const rq__cluster *before)
+{
+    double seconds = (double)(now->taken_ns - before->taken_ns) / 1e9;
+    if (seconds <= 0) return;
+    for (size_t i = 0; i < now->regions.count; i++) {
+        rq__cluster_row *r = &now->regions.list[i];
+        const rq__cluster_row *old = find(&before->regions, r->name, r->encoded);
+        if (old == NULL || r->reads < old->reads || r->writes < old->writes) continue;
+        r->reads_s = (double)(r->reads - old->reads) / seconds;
+        r->writes_s = (double)(r->writes - old->writes) / seconds;
+        rq__cluster_row *t = find(&now->tables, until(r->name, ','), (rq_slice){0});
+        add_rates(t, r);
+        if (t != NULL) add_rates(find(&now->namespaces, namespace_of(t->name), (rq_slice){0}), r);
+        if (r->server < now->servers.count) add_rates(&now->servers.list[r->server], r);
+        add_rates(&now->total, r);
+    }
+}
+
+const char *rq__amount(double n, bool bytes, char ret[RQ__AMOUNT_SIZE])
+{
+    const char *units = bytes ? " KMGTPE" : " kMGTPE";
+    double base = bytes ? 1024 : 1000;
+    size_t unit = 0;
+    while (n >= base && units[unit + 1] != '\0') {
+        n /= base;
+        unit++;
+    }
+    if (unit == 0)
+        snprintf(ret, RQ__AMOUNT_SIZE, "%.0f", n);
+    else
+        snprintf(ret, RQ__AMOUNT_SIZE, n < 100 ? "%.1f%c" : "%.0f%c", n, units[unit]);
+    return ret;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `rorqual status`, `tables` and `top` show, of a cluster that runs (over RPC) or of a stopped
+ * data folder: rows of servers, namespaces, tables and regions with the same figures.
+ */
+#ifndef RQ_CLI_CLUSTER_H
+#define RQ_CLI_CLUSTER_H
+
+#include "base/arena.h"
+#include "client/client.h"
+#include "client/status.h"
+
+#include <getopt.h>
+
+struct rq_vfs;
+
+/* Where to look. The texts are borrowed. */
+typedef struct rq__cluster_where {
+    rq_client_options client;
+    const char *data; /* a stopped folder; NULL: a cluster */
+} rq__cluster_where;
+
+/* The options that lead to it: entries for getopt_long, with values of their own above 255, and their
+ * lines of help. */
+#define RQ__CLUSTER_OPTIONS                                                                        \
+    {"zk", required_argument, NULL, 256}, {"bootstrap", required_argument, NULL, 257},             \
+        {"zk-root", required_argument, NULL, 258}, {"timeout", required_argument, NULL, 259},      \
+    {                                                                                              \
+        "data", required_argument, NULL, 260                                                       \
+    }
+#define RQ__CLUSTER_HELP                                                                           \
+    "  --zk HOST:PORT         ZooKeeper of the cluster (127.0.0.1:2181)\n"                         \
+    "  --bootstrap HOST:PORT  or a master or region server\n"                                      \
+    "  --zk-root PATH         parent znode (/hbase)\n"                                             \
+    "  --timeout SECONDS      of each call (5)\n"
+#define RQ__CLUSTER_HELP_DATA "  --data DIR             or the data folder of a stopped server\n"
+
+/* One of them was given. Exit code; -1: go on. */
+int rq__cluster_option(rq__cluster_where *w, const char *command, int option, const char *value);
+/* All were. Exit code; -1: go on. */
+int rq__cluster_where_settle(rq__cluster_where *w, const char *command);
+
+/* A server, namespace, table or region. */
+typedef struct rq__cluster_row {
+    rq_slice name;     /* of a region: its table and start key, as in the region's name */
+    rq_slice encoded;  /* of a region */
+    const char *state; /* of a table: "enabled", "disabled", "changing"; else "" */
+    size_t server;     /* of a region: its server's place */
+    uint64_t regions, open, in_transition;
+    uint64_t stores, files, bytes, memstore_bytes;
+    uint64_t reads, writes;       /* requests since the region was opened */
+    double reads_s, writes_s;     /* requests a second (rq__cluster_rates) */
+    uint64_t compacting;          /* regions */
+    uint64_t requests_s;          /* of a server: as it says itself */
+    uint64_t heap_used, heap_max; /* of a server, in bytes */
+    int64_t start_ms;             /* of a server, since 1970 */
+} rq__cluster_row;
+
+typedef struct rq__cluster_rows {
+    rq__cluster_row *list; /* by name */
+    size_t count;
+} rq__cluster_rows;
+
+/* One look. */
+typedef struct rq__cluster {
+    rq_arena arena;           /* the rows and what they point to, but for: */
+    rq_cluster_status status; /* of a cluster; names point into it */
+    int64_t taken_ns;         /* monotonic */
+    bool is_live;
+    bool was_open;        /* of a folder: not stopped in order */
+    uint64_t log_records; /* of a folder */
+    uint64_t problems;    /* of a folder: met while it was read */
+    rq__cluster_rows servers, namespaces, tables, regions;
+    rq__cluster_row total;
+} rq__cluster;
+
+typedef struct rq__cluster_link {
+    const rq__cluster_where *where;
+    rq_client *client;
+    struct rq_vfs *vfs;
+} rq__cluster_link;
+
+/* Blocking. rq__cluster_close follows, after an error too. */
+RQ_NODISCARD
+rq_err rq__cluster_open(const rq__cluster_where *w, rq__cluster_link *ret, rq_error *why);
+void rq__cluster_close(rq__cluster_link *l);
+/* Blocking. rq__cluster_clear follows, after an error too. */
+RQ_NODISCARD
+rq_err rq__cluster_look(rq__cluster_link *l, rq__cluster *ret, rq_error *why);
+void rq__cluster_clear(rq__cluster *c);
+/* One line on the standard error. */
+void rq__cluster_tell_failure(const rq__cluster_where *w, const char *command, rq_err rc,
+                              const rq_error *why);
+/* Requests a second since an earlier look. A region that was not there, or whose counters began
+ * anew, has none. */
+void rq__cluster_rates(rq__cluster *now, const rq__cluster *before);
+
+/* "950", "12.3k", "4.5M"; `bytes`: "12.3K" of 1024. Returns `ret`. */
+#define RQ__AMOUNT_SIZE 32
+const char *rq__amount(double n, bool bytes, char ret[RQ__AMOUNT_SIZE]);
+#define RQ__AMOUNT(n, bytes) rq__amount((double)(n), (bytes), (char[RQ__AMOUNT_SIZE]){0})
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rorqual status: a cluster, or a stopped data folder, on one screen: servers, regions, sizes. */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/cluster.h"
+#include "cli/print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char help[] =
+    "usage: rorqual status [--zk HOST:PORT | --bootstrap HOST:PORT | --data DIR] "
+    "[--json]\n\n" RQ__CLUSTER_HELP RQ__CLUSTER_HELP_DATA
+    "  --json                 one JSON object; sizes in bytes, times in milliseconds\n"
+    "Asks the master of a cluster, HBase's too. Sizes of a cluster are rounded up to megabytes by\n"
+    "its servers.\n"
+    "exit codes: 0 it answers; 1 it does not, or a region is not where it should be; 2 wrong "
+    "arguments\n";
+
+typedef struct arguments {
+    rq__cluster_where where;
+    bool json;
+} arguments;
+
+/* Exit code; -1: go on. */
+static int parse(arguments *a, int argc, char **argv)
+{
+    static const struct option options[] = {
+        RQ__CLUSTER_OPTIONS,
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option, code = -1;
+    while (code < 0 && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        if (option == '?' || option == ':') return rq_refuse_option("status", option, argv);
+        if (option == 'h') {
+            fputs(help, stdout);
+            return 0;
+        }
+        if (option == 'j')
+            a->json = true;
+        else
+            code = rq__cluster_option(&a->where, "status", option, optarg);
+    }
+    if (code >= 0) return code;
+    if (optind < argc) return rq_refuse("status", "'%s' is no option", argv[optind]);
+    return rq__cluster_where_settle(&a->where, "status");
+}
+
+/* --- as text ---------------------------------------------------------------------------------- */
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* "3 d 4 h", "5 min" … */
+static void print_age(int64_t ms)
+{
+    int64_t minutes = ms < 0 ? 0 : ms / 60000;
+    if (minutes >= 1440)
+        printf("%" PRId64 " d %" PRId64 " h", minutes / 1440, minutes / 60 % 24);
+    else if (minutes >= 60)
+        printf("%" PRId64 " h %" PRId64 " min", minutes / 60, minutes % 60);
+    else
+        printf("%" PRId64 " min", minutes);
+}
+
+static void print_load(const rq__cluster_row *r)
+{
+    printf("%" PRIu64 " region%s, %s in %" PRIu64 " file%s", r->regions, plural(r->regions),
+           RQ__AMOUNT(r->bytes, true), r->files, plural(r->files));
+}
+
+static void print_server(const rq__cluster_row *s, int64_t now_ms)
+{
+    printf("server    ");
+    rq_print_bytes(s->name);
+    printf(": up ");
+    print_age(now_ms - s->start_ms);
+    printf(", ");
+    print_load(s);
+    printf(", memstores %s\n"
+           "          %" PRIu64 " requests/s; %s reads, %s writes; memory %s, of %s for data\n",
+           RQ__AMOUNT(s->memstore_bytes, true), s->requests_s, RQ__AMOUNT(s->reads, false),
+           RQ__AMOUNT(s->writes, false), RQ__AMOUNT(s->heap_used, true),
+           RQ__AMOUNT(s->heap_max, true));
+}
+
+static void print_transitions(const rq_cluster_status *s, int64_t now_ms)
+{
+    for (size_t i = 0; i < s->transition_count; i++) {
+        printf("not open  ");
+        rq_print_bytes(s->transitions[i].region);
+        printf(": %s for ", rq_region_state_name(s->transitions[i].state));
+        print_age(now_ms - s->transitions[i].since_ms);
+        putchar('\n');
+    }
+}
+
+static void print_sums(const rq__cluster *c)
+{
+    printf("tables    %zu, ", c->tables.count);
+    print_load(&c->total);
+    putchar('\n');
+}
+
+static void print_cluster(const rq__cluster *c, int64_t now_ms)
+{
+    const rq_cluster_status *s = &c->status;
+    printf("cluster   ");
+    rq_print_bytes(s->cluster_id);
+    printf(", HBase ");
+    rq_print_bytes(s->version);
+    printf(", master ");
+    rq_print_bytes(s->master.host);
+    printf(":%u\n", s->master.port);
+    printf("servers   %zu live, %zu dead; balancer %s\n", s->server_count, s->dead_count,
+           s->balancer_on ? "on" : "off");
+    print_sums(c);
+    for (size_t i = 0; i < c->servers.count; i++)
+        print_server(&c->servers.list[i], now_ms);
+    print_transitions(s, now_ms);
+}
+
+static void print_folder(const rq__cluster *c, const char *folder)
+{
+    printf("folder    %s, %s\n", folder,
+           c->was_open ? "not stopped in order: the next start replays the log"
+                       : "stopped in order");
+    print_sums(c);
+    printf("log       %" PRIu64 " record%s\n", c->log_records, plural(c->log_records));
+    if (c->problems > 0)
+        printf("problems  %" PRIu64 ": rorqual fsck %s names them\n", c->problems, folder);
+}
+
+/* --- as JSON ---------------------------------------------------------------------------------- */
+
+static void json_number(const char *name, uint64_t n)
+{
+    rq_print_json_number(",", name, (int64_t)n);
+}
+
+static void json_load(const rq__cluster_row *r)
+{
+    json_number("regions", r->regions);
+    json_number("files", r->files);
+    json_number("fileBytes", r->bytes);
+}
+
+static void json_servers(const rq__cluster *c)
+{
+    printf(",\"servers\":[");
+    for (size_t i = 0; i < c->servers.count; i++) {
+        const rq__cluster_row *s = &c->servers.list[i];
+        rq_print_json_text(i == 0 ? "{" : ",{", "server", s->name);
+        json_number("startMs", (uint64_t)s->start_ms);
+        json_load(s);
+        json_number("memstoreBytes", s->memstore_bytes);
+        json_number("reads", s->reads);
+        json_number("writes", s->writes);
+        json_number("requestsPerSecond", s->requests_s);
+        json_number("heapUsedBytes", s->heap_used);
+        json_number("heapMaxBytes", s->heap_max);
+        putchar('}');
+    }
+    putchar(']');
+}
+
+static void json_transitions(const rq_cluster_status *s)
+{
+    printf(",\"notOpen\":[");
+    for (size_t i = 0; i < s->transition_count; i++) {
+        const rq_transition_status *t = &s->transitions[i];
+        rq_print_json_text(i == 0 ? "{" : ",{", "region", t->region);
+        rq_print_json_text(",", "state", rq_slice_cstr(rq_region_state_name(t->state)));
+        json_number("sinceMs", (uint64_t)t->since_ms);
+        putchar('}');
+    }
+    putchar(']');
+}
+
+static void json_cluster(const rq__cluster *c)
+{
+    const rq_cluster_status *s = &c->status;
+    rq_print_json_text("{", "cluster", s->cluster_id);
+    rq_print_json_text(",", "version", s->version);
+    rq_print_json_text(",", "masterHost", s->master.host);
+    json_number("masterPort", s->master.port);
+    json_number("deadServers", s->dead_count);
+    printf(",\"balancer\":%s", s->balancer_on ? "true" : "false");
+    json_number("tables", c->tables.count);
+    json_load(&c->total);
+    json_servers(c);
+    json_transitions(s);
+    puts("}");
+}
+
+static void json_folder(const rq__cluster *c, const char *folder)
+{
+    rq_print_json_text("{", "folder", rq_slice_cstr(folder));
+    printf(",\"stoppedInOrder\":%s", c->was_open ? "false" : "true");
+    json_number("tables", c->tables.count);
+    json_load(&c->total);
+    json_number("logRecords", c->log_records);
+    json_number("problems", c->problems);
+    puts("}");
+}
+
+static void print(const arguments *a, const rq__cluster *c)
+{
+    int64_t now_ms = (int64_t)time(NULL) * 1000;
+    if (c->is_live && a->json)
+        json_cluster(c);
+    else if (c->is_live)
+        print_cluster(c, now_ms);
+    else if (a->json)
+        json_folder(c, a->where.data);
+    else
+        print_folder(c, a->where.data);
+}
+
+int rq__cmd_status(int argc, char **argv)
+{
+    arguments a = {0};
+    rq__cluster_link link;
+    rq__cluster c = {0};
+    rq_error why = {.code = RQ_OK};
+    int code = parse(&a, argc, argv);
+    if (code >= 0) return code;
+    rq_err rc = rq__cluster_open(&a.where, &link, &why);
+    if (rc == RQ_OK) rc = rq__cluster_look(&link, &c, &why);
+    if (rc == RQ_OK)
+        print(&a, &c);
+    else
+        rq__cluster_tell_failure(&a.where, "status", rc, &why);
+    bool whole = rc == RQ_OK && c.status.transition_count == 0 && c.problems == 0;
+    rq__cluster_clear(&c);
+    rq__cluster_close(&link);
+    return whole && fflush(stdout) == 0 ? 0 : 1;
+}

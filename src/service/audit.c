@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The audit log: a line for each call of MasterService, AdminService and HbckService that changes
+ * something or could, also when it is refused.
+ *
+ *   INFO audit: CreateTable user=bob address=127.0.0.1:40112 table=t result=ok procedure=7
+ *
+ * What a call is about is read from its request by the descriptors of its messages: each top-level
+ * field that names a table, region, family or namespace, and each plain value. So a new method needs
+ * no line here. A method that only reads says so by its name in HBase's protocol (Get…, List…, Is…,
+ * Has…) and is not audited. The end of the procedure that a call has begun is logged by the catalog
+ * under the subject `procedure`, with the same number.
+ */
+#include "service/admin_priv.h"
+
+#include "base/address.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define SUBJECT "audit"
+#define FIELDS_MAX 16
+#define VALUE_MAX 640 /* a little more than the log prints of a value */
+
+/* The line while it is made; values that had to be made are in `text`. */
+typedef struct audit {
+    rq_log_field fields[FIELDS_MAX];
+    size_t count;
+    char text[FIELDS_MAX][VALUE_MAX];
+} audit;
+
+static bool only_reads(const char *method)
+{
+    static const char *const words[] = {"get", "list", "is", "has"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(words); i++)
+        if (strncasecmp(method, words[i], strlen(words[i])) == 0) return true;
+    return false;
+}
+
+static void add(audit *a, rq_log_field field)
+{
+    if (a->count < FIELDS_MAX) a->fields[a->count++] = field;
+}
+
+static const rq_log_field *find(const audit *a, const char *key)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->fields[i].key, key) == 0) return &a->fields[i];
+    return NULL;
+}
+
+/* Keys that a line has by itself (log.h, and the result below). */
+static bool is_taken(const audit *a, const char *key)
+{
+    static const char *const own[] = {"time", "level", "subject", "message", "result", "why"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(own); i++)
+        if (strcmp(own[i], key) == 0) return true;
+    return find(a, key) != NULL;
+}
+
+/* Under its key, or under the name of its field where two things of a request have the same key (an
+ * alter names its table twice: once is enough). */
+static void add_named(audit *a, const char *key, const char *field_name, rq_slice bytes)
+{
+    const rq_log_field *same = find(a, key);
+    if (same != NULL && rq_slice_eq(same->bytes, bytes)) return;
+    if (is_taken(a, key)) key = field_name;
+    if (!is_taken(a, key)) add(a, rq_log_bytes(key, bytes));
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+typedef struct value {
+    char *text;
+    size_t len;
+} value;
+
+static void append(value *v, rq_slice bytes)
+{
+    size_t room = VALUE_MAX - v->len;
+    size_t len = bytes.len < room ? bytes.len : room;
+    if (len > 0) memcpy(v->text + v->len, bytes.ptr, len);
+    v->len += len;
+}
+
+static void append_binary(value *v, const ProtobufCBinaryData *b)
+{
+    append(v, rq_slice_of(b->data, b->len));
+}
+
+static void append_table(value *v, const Pb__TableName *t)
+{
+    if (t == NULL) return;
+    if (t->namespace_.len != 7 || memcmp(t->namespace_.data, "default", 7) != 0) {
+        append_binary(v, &t->namespace_);
+        append(v, RQ_SLICE_LIT(":"));
+    }
+    append_binary(v, &t->qualifier);
+}
+
+/* The key of a message that names something, or NULL; its name is appended. */
+static const char *append_message(value *v, const ProtobufCMessage *m)
+{
+    const ProtobufCMessageDescriptor *d = m->descriptor;
+    if (d == &pb__table_name__descriptor) {
+        append_table(v, (const Pb__TableName *)m);
+        return "table";
+    }
+    if (d == &pb__table_schema__descriptor) {
+        append_table(v, ((const Pb__TableSchema *)m)->table_name);
+        return "table";
+    }
+    if (d == &pb__region_specifier__descriptor) {
+        append_binary(v, &((const Pb__RegionSpecifier *)m)->value);
+        return "region";
+    }
+    if (d == &pb__region_info__descriptor) {
+        const Pb__RegionInfo *r = (const Pb__RegionInfo *)m;
+        append_table(v, r->table_name);
+        append(v, RQ_SLICE_LIT(","));
+        if (r->has_start_key) append_binary(v, &r->start_key);
+        return "region";
+    }
+    if (d == &pb__column_family_schema__descriptor) {
+        append_binary(v, &((const Pb__ColumnFamilySchema *)m)->name);
+        return "family";
+    }
+    if (d == &pb__namespace_descriptor__descriptor) {
+        append_binary(v, &((const Pb__NamespaceDescriptor *)m)->name);
+        return "namespace";
+    }
+    if (d == &pb__procedure_description__descriptor) {
+        const Pb__ProcedureDescription *p = (const Pb__ProcedureDescription *)m;
+        append(v, rq_slice_cstr(p->signature));
+        append(v, RQ_SLICE_LIT(" "));
+        if (p->instance != NULL) append(v, rq_slice_cstr(p->instance));
+        return "procedure";
+    }
+    return NULL;
+}
+
+static void append_signed(value *v, int64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)n);
+    append(v, rq_slice_cstr(text));
+}
+
+static void append_unsigned(value *v, uint64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    append(v, rq_slice_cstr(text));
+}
+
+static void append_enum(value *v, const ProtobufCEnumDescriptor *d, int n)
+{
+    const ProtobufCEnumValue *e = protobuf_c_enum_descriptor_get_value(d, n);
+    if (e != NULL)
+        append(v, rq_slice_cstr(e->name));
+    else
+        append_signed(v, n);
+}
+
+/* One element of a field. Returns its key, or NULL when it says nothing. */
+static const char *append_element(value *v, const ProtobufCFieldDescriptor *f, const void *at)
+{
+    switch (f->type) {
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return append_message(v, *(const ProtobufCMessage *const *)at);
+    case PROTOBUF_C_TYPE_BYTES:
+        append_binary(v, at);
+        return f->name;
+    case PROTOBUF_C_TYPE_STRING:
+        append(v, rq_slice_cstr(*(const char *const *)at));
+        return f->name;
+    case PROTOBUF_C_TYPE_BOOL:
+        append(v, rq_slice_cstr(*(const protobuf_c_boolean *)at ? "true" : "false"));
+        return f->name;
+    case PROTOBUF_C_TYPE_ENUM:
+        append_enum(v, f->descriptor, *(const int *)at);
+        return f->name;
+    case PROTOBUF_C_TYPE_INT32:
+    case PROTOBUF_C_TYPE_SINT32:
+    case PROTOBUF_C_TYPE_SFIXED32:
+        append_signed(v, *(const int32_t *)at);
+        return f->name;
+    case PROTOBUF_C_TYPE_UINT32:
+    case PROTOBUF_C_TYPE_FIXED32:
+        append_unsigned(v, *(const uint32_t *)at);
+        return f->name;
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+        append_signed(v, *(const int64_t *)at);
+        return f->name;
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+        append_unsigned(v, *(const uint64_t *)at);
+        return f->name;
+    case PROTOBUF_C_TYPE_FLOAT:
+    case PROTOBUF_C_TYPE_DOUBLE:
+    default:
+        return NULL;
+    }
+}
+
+static size_t element_size(const ProtobufCFieldDescriptor *f)
+{
+    switch (f->type) {
+    case PROTOBUF_C_TYPE_MESSAGE:
+    case PROTOBUF_C_TYPE_STRING:
+        return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    case PROTOBUF_C_TYPE_BOOL:
+        return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_ENUM:
+        return sizeof(int);
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return sizeof(uint64_t);
+    default:
+        return sizeof(uint32_t);
+    }
+}
+
+/* --- fields of a request ---------------------------------------------------------------------- */
+
+#define ELEMENTS_MAX 8 /* of a list; how many more follows them */
+
+static bool is_given(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+{
+    const char *base = (const char *)m;
+    if (f->label == PROTOBUF_C_LABEL_REQUIRED) return true;
+    if (f->type != PROTOBUF_C_TYPE_MESSAGE && f->type != PROTOBUF_C_TYPE_STRING)
+        return *(const protobuf_c_boolean *)(base + f->quantifier_offset) != 0;
+    const void *pointer = *(const void *const *)(base + f->offset);
+    return pointer != NULL && pointer != f->default_value;
+}
+
+/* Repeats of a call have them; they say nothing to a reader. */
+static bool is_noise(const ProtobufCFieldDescriptor *f)
+{
+    return strncmp(f->name, "nonce", 5) == 0;
+}
+
+static void add_list(audit *a, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
+                     value *v)
+{
+    const char *base = (const char *)m;
+    size_t count = *(const size_t *)(base + f->quantifier_offset);
+    const char *list = *(const char *const *)(base + f->offset);
+    const char *key = NULL;
+    for (size_t i = 0; i < count && i < ELEMENTS_MAX; i++) {
+        if (i > 0) append(v, RQ_SLICE_LIT(","));
+        key = append_element(v, f, list + i * element_size(f));
+        if (key == NULL) return;
+    }
+    if (count == 0) return;
+    if (count > ELEMENTS_MAX) {
+        append(v, RQ_SLICE_LIT(",+"));
+        append_unsigned(v, count - ELEMENTS_MAX);
+    }
+    add_named(a, key, f->name, rq_slice_of((const uint8_t *)v->text, v->len));
+}
+
+static void add_field(audit *a, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+{
+    if (a->count == FIELDS_MAX || is_noise(f)) return;
+    value v = {a->text[a->count], 0};
+    if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+        add_list(a, m, f, &v);
+    } else if (is_given(m, f)) {
+        const char *key = append_element(&v, f, (const char *)m + f->offset);
+        if (key != NULL) add_named(a, key, f->name, rq_slice_of((const uint8_t *)v.text, v.len));
+    }
+}
+
+static void add_procedure(audit *a, const ProtobufCMessage *response)
+{
+    const ProtobufCFieldDescriptor *f =
+        response == NULL
+            ? NULL
+            : protobuf_c_message_descriptor_get_field_by_name(response->descriptor, "proc_id");
+    if (f == NULL || f->type != PROTOBUF_C_TYPE_UINT64 || f->label == PROTOBUF_C_LABEL_REPEATED ||
+        !is_given(response, f))
+        return;
+    if (!is_taken(a, "procedure"))
+        add(a, rq_log_number("procedure", *(const uint64_t *)((const char *)response + f->offset)));
+}
+
+#define ENDING_FIELDS 2 /* the result, and why or the procedure */
+
+void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,
+               const rq_rpc_exception *failure)
+{
+    const rq_admin_services *s = ctx;
+    const rq_rpc_client *c = call->client;
+    if (!rq_log_takes(s->env.log, RQ_LOG_INFO) || only_reads(call->method->name)) return;
+    audit a;
+    a.count = 0;
+    add(&a, rq_log_bytes("user", rq_slice_of((const uint8_t *)c->user, c->user_len)));
+    if (c->real_user != NULL) add(&a, rq_log_text("real_user", c->real_user));
+    add(&a, rq_log_text("address", RQ_HOST_PORT(c->host, c->port)));
+    const ProtobufCMessage *m = call->param;
+    for (unsigned i = 0; m != NULL && i < m->descriptor->n_fields; i++)
+        if (a.count + ENDING_FIELDS < FIELDS_MAX) add_field(&a, m, &m->descriptor->fields[i]);
+    add(&a, rq_log_text("result", failure == NULL ? "ok" : failure->java_class));
+    if (failure != NULL && failure->message != NULL)
+        add(&a, rq_log_text("why", failure->message));
+    else
+        add_procedure(&a, response);
+    rq_log_write_fields(s->env.log, RQ_LOG_INFO, SUBJECT, call->method->name, a.fields, a.count);
+}

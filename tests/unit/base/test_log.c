@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of the log (base/log.h): format, escapes, cuts, and descriptors that take no bytes. */
+#include "base/log.h"
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define TIME_LEN 24 /* 2026-11-23T16:45:38.123Z */
+
+typedef struct output {
+    rq_log log;
+    rq_log_sink sink;
+    char path[64];
+    char text[65536];
+} output;
+
+static void open_output(output *o, rq_log_format format)
+{
+    strcpy(o->path, "/tmp/rorqual-test-log-XXXXXX");
+    pthread_mutex_init(&o->sink.lock, NULL);
+    o->sink.lost = 0;
+    o->sink.is_torn = false;
+    o->log = (rq_log){.fd = mkostemp(o->path, O_APPEND), .format = format, .sink = &o->sink};
+    assert_true(o->log.fd >= 0);
+}
+
+static const char *close_output(output *o)
+{
+    int fd = open(o->path, O_RDONLY);
+    ssize_t n = read(fd, o->text, sizeof o->text - 1);
+    assert_true(n >= 0);
+    o->text[n] = '\0';
+    close(fd);
+    close(o->log.fd);
+    unlink(o->path);
+    return o->text;
+}
+
+/* The lines without their times, which are checked for their form. */
+static const char *without_times(char *text, const char *before)
+{
+    static const char form[] = "dddd-dd-ddTdd:dd:dd.dddZ";
+    char *out = text;
+    for (char *in = text, *end; *in != '\0'; in = end) {
+        end = strchr(in, '\n');
+        assert_non_null(end);
+        end++;
+        assert_memory_equal(in, before, strlen(before));
+        in += strlen(before);
+        for (size_t i = 0; i < TIME_LEN; i++)
+            assert_true(form[i] == 'd' ? in[i] >= '0' && in[i] <= '9' : in[i] == form[i]);
+        in += TIME_LEN;
+        memmove(out, in, (size_t)(end - in));
+        out += end - in;
+    }
+    *out = '\0';
+    return text;
+}
+
+static void log_a_few(const rq_log *log)
+{
+    rq_log_info(log, "rpc", "%d calls\tend", 7);
+    rq_log_event(log, RQ_LOG_WARN, "audit", "Create", rq_log_text("user", "bob"),
+                 rq_log_text("empty", ""), rq_log_text("name", "a b=\"c\\"),
+                 rq_log_number("n", UINT64_MAX), rq_log_ms("ms", 12045678));
+}
+
+static void a_text_line_quotes_what_is_no_word(void **state)
+{
+    (void)state;
+    static output o;
+    open_output(&o, RQ_LOG_TEXT);
+    log_a_few(&o.log);
+    close_output(&o);
+    assert_string_equal(without_times(o.text, ""),
+                        " INFO rpc: 7 calls\\tend\n"
+                        " WARN audit: Create user=bob empty=\"\" name=\"a b=\\\"c\\\\\" "
+                        "n=18446744073709551615 ms=12.045\n");
+}
+
+static void a_json_line_is_an_object(void **state)
+{
+    (void)state;
+    static output o;
+    open_output(&o, RQ_LOG_JSON);
+    log_a_few(&o.log);
+    close_output(&o);
+    assert_string_equal(
+        without_times(o.text, "{\"time\":\""),
+        "\",\"level\":\"info\",\"subject\":\"rpc\",\"message\":\"7 calls\\tend\"}\n"
+        "\",\"level\":\"warn\",\"subject\":\"audit\",\"message\":\"Create\",\"user\":\"bob\","
+        "\"empty\":\"\",\"name\":\"a b=\\\"c\\\\\",\"n\":18446744073709551615,\"ms\":12.045}\n");
+}
+
+static void the_journal_is_told_the_level(void **state)
+{
+    (void)state;
+    static output o;
+    open_output(&o, RQ_LOG_TEXT);
+    o.log.for_journal = true;
+    rq_log_error(&o.log, "a", "b");
+    rq_log_debug(&o.log, "a", "b");
+    close_output(&o);
+    assert_memory_equal(o.text, "<3>2", 4);
+    assert_memory_equal(strchr(o.text, '\n') + 1, "<7>2", 4);
+}
+
+static void a_level_keeps_lines_out(void **state)
+{
+    (void)state;
+    static output o;
+    open_output(&o, RQ_LOG_TEXT);
+    o.log.level = RQ_LOG_WARN;
+    rq_log_info(&o.log, "a", "unwanted");
+    rq_log_warn(&o.log, "a", "wanted");
+    rq_log all = rq_log_at(&o.log, RQ_LOG_DEBUG);
+    rq_log_debug(&all, "a", "all");
+    rq_log_error(NULL, "a", "nowhere");
+    close_output(&o);
+    assert_string_equal(without_times(o.text, ""), " WARN a: wanted\n DEBUG a: all\n");
+}
+
+/* Times are those of gmtime, over leap years and centuries. */
+static void the_time_is_utc(void **state)
+{
+    (void)state;
+    static output o;
+    open_output(&o, RQ_LOG_TEXT);
+    time_t before = time(NULL);
+    rq_log_info(&o.log, "a", "b");
+    time_t after = time(NULL);
+    close_output(&o);
+    char a[32], b[32];
+    strftime(a, sizeof a, "%Y-%m-%dT%H:%M:%S", gmtime(&before));
+    strftime(b, sizeof b, "%Y-%m-%dT%H:%M:%S", gmtime(&after));
+    assert_true(strncmp(o.text, a, 19) >= 0 && strncmp(o.text, b, 19) <= 0);
+}
+
+/* --- what clients send ------------------------------------------------------------------------ */
+
+static size_t count_of(const char *text, char c)
+{
+    size_t n = 0;
+    for (; *text != '\0'; text++)
+        n += *text == c;
+    return n;
+}
+
+static void nobody_forges_a_line(void **state)
+{
+    (void)state;
+    static output o;
+    static const char forged[] =
+        "x\n2026-11-23T00:00:00.000Z INFO audit: DeleteTable user=root\r\x1b[2J\x7f\xff\xc2\x9b"
+        "\xe2\x80\xae\xe2\x80\xa8\xc3\xa9";
+    open_output(&o, RQ_LOG_TEXT);
+    rq_log_event(&o.log, RQ_LOG_INFO, "audit", "Get", rq_log_text("table", forged));
+    rq_log_info(&o.log, "rpc", "table %s", forged);
+    close_output(&o);
+    assert_int_equal(count_of(o.text, '\n'), 2);
+    assert_non_null(strstr(o.text, "table=\"x\\n2026-11-23T00:00:00.000Z INFO audit: DeleteTable "
+                                   "user=root\\r\\x1b[2J\\x7f\\xff\\xc2\\x9b\\xe2\\x80\\xae"
+                                   "\\xe2\\x80\\xa8\xc3\xa9\"\n"));
+    for (const char *p = o.text; *p != '\0'; p++)
+        assert_true(*p == '\n' || (unsigned char)*p >= ' ');
+}
+
+/* JSON as far as a line of ours can have it: strings, numbers, one object. */
+static const char *skip_string(const char *p)
+{
+    if (*p++ != '"') return NULL;
+    while (*p != '"') {
+        if ((unsigned char)*p < ' ') return NULL;
+        if (*p++ != '\\') continue;
+        if (*p == 'u') {
+            for (int i = 1; i <= 4; i++)
+                if (strchr("0123456789abcdef", p[i]) == NULL || p[i] == '\0') return NULL;
+        } else if (*p == '\0' || strchr("\"\\tnr", *p) == NULL) {
+            return NULL;
+        }
+        p++;
+    }
+    return p + 1;
+}
+
+static bool is_json_line(const char *p)
+{
+    if (*p++ != '{') return false;
+    for (;;) {
+        if ((p = skip_string(p)) == NULL || *p++ != ':') return false;
+        if (*p == '"') {
+            if ((p = skip_string(p)) == NULL) return false;
+        } else {
+            size_t digits = strspn(p, "0123456789.");
+            if (digits == 0) return false;
+            p += digits;
+        }
+        if (*p == '}') return p[1] == '\n' && p[2] == '\0';
+        if (*p++ != ',') return false;
+    }
+}
+
+static void any_bytes_make_a_line(void **state)
+{
+    (void)state;
+    static output o;
+    uint64_t seed = unit_seed();
+    srandom((unsigned)seed);
+    for (int round = 0; round < 3000; round++) {
+        static uint8_t bytes[6000];
+        size_t lens[4];
+        for (size_t i = 0; i < sizeof bytes; i++) /* mostly bytes that form UTF-8, or escapes */
+            bytes[i] = (uint8_t)(random() % 4 == 0   ? random()
+                                 : random() % 2 == 0 ? 0x80 + random() % 0x78
+                                                     : "\n\"\\=a "[random() % 6]);
+        for (size_t i = 0; i < 4; i++)
+            lens[i] = (size_t)random() % (round % 7 == 0 ? sizeof bytes : 40);
+        bytes[sizeof bytes - 1] = '\0';
+        open_output(&o, round % 2 == 0 ? RQ_LOG_JSON : RQ_LOG_TEXT);
+        rq_log_event(&o.log, RQ_LOG_INFO, "a",
+                     (const char *)bytes + sizeof bytes - 1 - lens[3] % 6000,
+                     rq_log_bytes("a", rq_slice_of(bytes, lens[0])),
+                     rq_log_bytes("b", rq_slice_of(bytes, lens[1])),
+                     rq_log_bytes("c", rq_slice_of(bytes, lens[2])), rq_log_number("d", 5),
+                     rq_log_bytes("e", rq_slice_of(bytes, lens[0])),
+                     rq_log_bytes("f", rq_slice_of(bytes, lens[1])),
+                     rq_log_bytes("g", rq_slice_of(bytes, lens[2])),
+                     rq_log_bytes("h", rq_slice_of(bytes, lens[0])));
+        close_output(&o);
+        assert_int_equal(count_of(o.text, '\n'), 1);
+        assert_true(strlen(o.text) <= RQ_LOG_LINE_MAX);
+        if (round % 2 == 0 && !is_json_line(o.text)) fail_msg("no JSON: %s", o.text);
+    }
+}
+
+/* --- descriptors that take nothing ------------------------------------------------------------ */
+
+static void a_pipe_that_nobody_reads_holds_nobody_up(void **state)
+{
+    (void)state;
+    static output o;
+    int ends[2];
+    open_output(&o, RQ_LOG_TEXT);
+    int file = o.log.fd;
+    assert_int_equal(pipe(ends), 0);
+    o.log.fd = ends[1];
+    for (int i = 0; i < 20000; i++)
+        rq_log_info(&o.log, "a", "line %d of many that nobody reads", i);
+    uint64_t lost = o.sink.lost;
+    assert_true(lost > 10000);
+    size_t got = 0;
+    char some[4096];
+    ssize_t n;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    while ((n = read(ends[0], some, sizeof some)) > 0)
+        got += (size_t)n;
+    rq_log_info(&o.log, "a", "read again");
+    n = read(ends[0], some, sizeof some - 1);
+    assert_true(n > 0);
+    some[n] = '\0';
+    snprintf(o.text, sizeof o.text,
+             " WARN log: lines were lost lines=%llu reason=\"nobody reads the log\"\n",
+             (unsigned long long)lost);
+    assert_non_null(strstr(some, o.text));
+    assert_non_null(strstr(some, " INFO a: read again\n"));
+    assert_true(got > 10000);
+    close(ends[0]);
+    close(ends[1]);
+    o.log.fd = file;
+    close_output(&o);
+}
+
+static void a_full_disk_is_told_when_there_is_space(void **state)
+{
+    (void)state;
+    static output o;
+    open_output(&o, RQ_LOG_TEXT);
+    int file = o.log.fd;
+    o.log.fd = open("/dev/full", O_WRONLY);
+    for (int i = 0; i < 3; i++)
+        rq_log_info(&o.log, "a", "lost");
+    close(o.log.fd);
+    o.log.fd = file;
+    rq_log_info(&o.log, "a", "there is space");
+    close_output(&o);
+    assert_string_equal(without_times(o.text, ""),
+                        " WARN log: lines were lost lines=3 reason=\"No space left on device\"\n"
+                        " INFO a: there is space\n");
+}
+
+/* A file that takes the half of a line (here: at a limit of its size) has whole lines only. */
+static void half_a_line_is_taken_back(void **state)
+{
+    (void)state;
+    static output o;
+    struct rlimit old, limit;
+    open_output(&o, RQ_LOG_JSON);
+    rq_log_info(&o.log, "a", "first");
+    off_t size = lseek(o.log.fd, 0, SEEK_END);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    limit = old;
+    limit.rlim_cur = (rlim_t)size + 20;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    rq_log_info(&o.log, "a", "second");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(lseek(o.log.fd, 0, SEEK_END), size);
+    rq_log_info(&o.log, "a", "third");
+    close_output(&o);
+    assert_int_equal(count_of(o.text, '\n'), 3);
+    assert_null(strstr(o.text, "second"));
+    assert_non_null(strstr(o.text, "\"lines\":1"));
+    without_times(o.text, "{\"time\":\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_line_quotes_what_is_no_word),
+        cmocka_unit_test(a_json_line_is_an_object),
+        cmocka_unit_test(the_journal_is_told_the_level),
+        cmocka_unit_test(a_level_keeps_lines_out),
+        cmocka_unit_test(the_time_is_utc),
+        cmocka_unit_test(nobody_forges_a_line),
+        cmocka_unit_test(any_bytes_make_a_line),
+        cmocka_unit_test(a_pipe_that_nobody_reads_holds_nobody_up),
+        cmocka_unit_test(a_full_disk_is_told_when_there_is_space),
+        cmocka_unit_test(half_a_line_is_taken_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
