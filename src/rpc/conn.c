@@ -539,9 +539,11 @@ static void run_resume(rq_task *task)
 {
     rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, resume);
     conn->resuming = false;
-    unsigned gone = removed_reasons(conn);
-    if ((gone & RQ_BLOCK_BUDGET) != 0 && forget_waiter(conn)) conn->refs--;
-    if (conn->stream != NULL) unblock(conn, gone, false);
+    if (conn->stream != NULL) {
+        unsigned gone = removed_reasons(conn);
+        if ((gone & RQ_BLOCK_BUDGET) != 0 && forget_waiter(conn)) conn->refs--;
+        unblock(conn, gone, false);
+    }
     rq_conn_unref(conn);
 }
 
