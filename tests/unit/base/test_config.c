@@ -260,14 +260,14 @@ static void reloadable_settings_apply_and_old_strings_stay_valid(void **state)
     rq_config *c = fresh(), *from = fresh();
     changes n = {0};
     assert_int_equal(rq_config_set_pair(from, "hbase.hstore.compaction.ratio=2.5", NULL), RQ_OK);
-    assert_int_equal(rq_config_set_pair(from, "rorqual.log.level=info", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(from, "rorqual.log.level=debug", NULL), RQ_OK);
     assert_int_equal(rq_config_set_pair(from, "rorqual.loops=3", NULL), RQ_OK);
     const char *before = rq_config_text(c, RQ_SET_LOG_LEVEL);
     assert_int_equal(rq_config_take(c, from, count_change, &n), RQ_OK);
     assert_int_equal(n.count, 3);
     assert_int_equal(n.reloading, 2);
-    assert_string_equal(before, "warn");
-    assert_string_equal(rq_config_text(c, RQ_SET_LOG_LEVEL), "info");
+    assert_string_equal(before, "info");
+    assert_string_equal(rq_config_text(c, RQ_SET_LOG_LEVEL), "debug");
     assert_true(rq_config_real(c, RQ_SET_COMPACTION_RATIO) == 2.5);
     assert_int_equal(rq_config_int(c, RQ_SET_LOOPS), 0);
     n = (changes){0};

@@ -229,7 +229,9 @@ static void a_call_that_fails_at_start_is_made_good(void **state)
     }
     printf("%llu calls, %llu starts refused, %llu served less\n", (unsigned long long)k,
            (unsigned long long)refused, (unsigned long long)restarted);
-    assert_true(restarted <= 12); /* only the descriptors' own calls: two tables, hbase:namespace */
+    /* Only list, open and read of the descriptors of two tables and hbase:namespace, at other numbers
+     * after a clean stop than after a crash. */
+    assert_true(restarted <= 18);
     assert_true(refused + restarted < k);
     free(before);
     assert_int_equal(world_close(&w, true), RQ_OK);
