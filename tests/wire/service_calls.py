@@ -97,7 +97,7 @@ def with_its_package(connection):
 
 
 def broken_request(connection):
-    refused(connection, "org.apache.hadoop.hbase.DoNotRetryIOException", "is no MutateRowsRequest",
+    refused(connection, "org.apache.hadoop.hbase.DoNotRetryIOException", "is not a MutateRowsRequest",
             text(1, META) + text(2, call(SERVICE, "MutateRows", b"\x0a\x7f")))
 
 

