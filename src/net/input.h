@@ -25,12 +25,12 @@
 
 typedef struct rq_chunk {
     unsigned refs;
+    bool overdraws; /* shared chunk: it has the overdraft until no call uses it */
     rq_budget *budget;
     size_t charged;
     size_t cap;
-    size_t used;    /* shared chunk: where the next read goes */
-    bool overdraws; /* shared chunk: it has the overdraft until no call uses it */
-    uint8_t bytes[];
+    size_t used;     /* shared chunk: where the next read goes */
+    uint8_t bytes[]; /* no padding in front: an overflow of the last byte is seen by ASan */
 } rq_chunk;
 
 void rq_chunk_unref(rq_chunk *c);
