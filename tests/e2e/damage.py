@@ -313,10 +313,14 @@ def only_refused(seen, table, first, error):
 def refuses_to_start(seen, where):
     path, offset = where
     lines = [line for line in seen.log.splitlines() if line.startswith("rorqual: ")]
+    hints = [line for line in lines if line.startswith("rorqual: hint: ")]
+    lines = [line for line in lines if line not in hints]
     if seen.started:
         return "the server started"
     if len(lines) != 1:
         return f"{len(lines)} lines say why"
+    if len(hints) != 1 or "fsck" not in hints[0]:
+        return f"the hint is {hints}"
     return None if names(lines[0], path, offset) else f"{lines[0]!r} does not name {where}"
 
 
