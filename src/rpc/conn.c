@@ -419,6 +419,13 @@ static size_t answers_of(const rq_rpc_conn *conn)
     return conn->made + (pending > owed ? pending : owed);
 }
 
+/* A turn usually comes in the same iteration, so the stream is not paused and resumed for it, which
+ * costs system calls. on_buffer pauses it if bytes arrive first. */
+static bool stops_reading(const rq_rpc_conn *conn)
+{
+    return (conn->blocked & ~(unsigned)RQ_BLOCK_TURN) != 0;
+}
+
 static bool blocked(rq_rpc_conn *conn)
 {
     if (conn->calls >= RQ_CONN_CALLS_MAX) conn->blocked |= RQ_BLOCK_CALLS;
@@ -498,7 +505,7 @@ static void run(rq_rpc_conn *conn, bool in_turn)
         rq_err rc = rq_input_detach(&conn->input, &conn->worker->chunks);
         if (rc != RQ_OK)
             rq_stream_close(conn->stream, rc);
-        else if (conn->blocked != 0)
+        else if (stops_reading(conn))
             rq_stream_pause(conn->stream);
         else if (rq_stream_paused(conn->stream))
             rq_stream_resume(conn->stream);
@@ -563,7 +570,7 @@ void rq_conn_output_queued(rq_rpc_conn *conn)
 {
     if (RQ_UNLIKELY(answers_of(conn) > server_of(conn)->share)) conn->blocked |= RQ_BLOCK_OUTPUT;
     account_output(conn);
-    if (conn->blocked != 0 && !conn->running && alive(conn)) rq_stream_pause(conn->stream);
+    if (stops_reading(conn) && !conn->running && alive(conn)) rq_stream_pause(conn->stream);
 }
 
 static void on_drain(rq_stream *s)
@@ -647,6 +654,7 @@ static void *on_buffer(rq_stream *s, size_t *ret_len)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
     rq_err why;
+    if (conn->blocked != 0) return NULL; /* the stream is paused */
     /* Connections with calls in flight hold the budget; another one must not wait for them. */
     conn->input.prompt = conn->calls == 0;
     void *p = rq_input_buffer(&conn->input, &conn->worker->chunks, ret_len, &why);
