@@ -387,14 +387,20 @@ static rq_err begin(rq__recover *r, rq_error *why)
     uint32_t stamp = 0;
     rq_err rc = rq_vfs_read_file(r->vfs, RQ_ROOT_UNFINISHED, 4096, &r->k.arena, &bytes, &own);
     bool marked = rc == RQ_OK && rq_slice_eq(bytes, RQ_SLICE_LIT(MARK));
-    if (rc == RQ_OK && !marked) return rq_root_check_finished(r->vfs, why);
+    /* The command that was writing the marker had changed nothing yet. */
+    bool torn = rc == RQ_OK && !marked && rq_slice_starts_with(RQ_SLICE_LIT(MARK), bytes);
+    if (rc == RQ_OK && !marked && !torn) return rq_root_check_finished(r->vfs, why);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
     if (!is_there(r, ".rorqual")) return rq_fail(why, RQ_E_NOT_FOUND, "no data folder of a server");
     RQ_TRY(rq__adopt_look(r->vfs, &stamp, why));
     if (stamp != 0)
         return rq_fail(why, RQ_E_STATE,
                        "an Apache HBase used the folder last: rorqual fsck tells more");
+    if (marked || torn)
+        rq__recover_tell(r, "mark", RQ_ROOT_UNFINISHED,
+                         "of an interrupted recover: is removed at the end");
     if (marked || !r->options->act) return RQ_OK;
+    if (torn) RQ_TRY(rq_vfs_remove(r->vfs, RQ_ROOT_UNFINISHED, why));
     return rq_vfs_write_new_file(r->vfs, RQ_ROOT_UNFINISHED, RQ_SLICE_LIT(MARK), why);
 }
 

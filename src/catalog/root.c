@@ -145,7 +145,12 @@ rq_err rq_root_check_finished(rq_vfs *v, rq_error *why)
     rq_error own = {0};
     rq_err rc = rq_vfs_read_file(v, RQ_ROOT_UNFINISHED, SMALL_FILE_MAX, &a, &bytes, &own);
     int len = (int)(bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\n' ? bytes.len - 1 : bytes.len);
-    if (rc == RQ_OK)
+    if (rc == RQ_OK && len == 0)
+        rc = rq_fail(why, RQ_E_STATE,
+                     "the folder is unfinished: rorqual backup, restore or recover was interrupted "
+                     "on it before it changed anything (" RQ_ROOT_UNFINISHED
+                     " is empty). Run that command again");
+    else if (rc == RQ_OK)
         rc = rq_fail(
             why, RQ_E_STATE,
             "the folder is unfinished: rorqual %.*s was interrupted on it (" RQ_ROOT_UNFINISHED

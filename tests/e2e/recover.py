@@ -275,6 +275,19 @@ def killed(b):
     served(path, b.log, b.stopped, ("gamma",))
 
 
+def torn_marker(b):
+    """Killed while it wrote its marker, or before it removed it: the folder itself is whole."""
+    for text in ("", "reco", "recover\n"):
+        path = b.copy(b.stopped)
+        (path / ".rorqual/incomplete").write_text(text)
+        code, out = run("server", "--data", path, "--zk-port", "0", "--master-port", "0", "--rs-port", "0")
+        assert code != 0 and "unfinished" in out and "rorqual  was" not in out, out
+        code, out = run("recover", "--yes", path)
+        assert code == 0, out
+        assert not (path / ".rorqual/incomplete").exists()
+        served(path, b.log, b.stopped, ())
+
+
 def refusals(b):
     path = b.copy(b.stopped)
     server = rorqual.Server(path, b.log)
@@ -291,7 +304,7 @@ def refusals(b):
 
 TESTS = (whole, log_body, log_header, meta_file, meta_lost, meta_lost_after_split,
          meta_manifest, procedure_store, store_file, lost_file,
-         region_manifest, descriptor, marks, everything, killed, refusals)
+         region_manifest, descriptor, marks, everything, killed, torn_marker, refusals)
 
 
 def main():
