@@ -8,7 +8,7 @@
 #   make package-test  installs, uses, upgrades and removes the package, and runs the image
 #   make pages     the status page in headless Chromium, light and dark
 #   make test      every test                    make unit     the C tests alone (seconds)
-#   make asan      C tests under Address- and UndefinedBehaviorSanitizer
+#   make asan      C tests under Address- and UndefinedBehaviorSanitizer, built by clang
 #   make tsan      C tests under ThreadSanitizer
 #   make aarch64   unit tests of a cross build, under qemu-user
 #   make fuzz      each fuzz target for FUZZ_SECONDS (default 60)
@@ -112,12 +112,13 @@ unit: build/rorqual
 	@meson test -C build --no-rebuild --print-errorlogs --num-processes $(JOBS)
 
 test: build/rorqual
-	@tools/setup test
+	@tools/setup all
 	@tests/run
 
 asan tsan: setup
-	@[ -e build-$@/build.ninja ] || meson setup build-$@ --buildtype=debugoptimized \
-	  -Db_sanitize=$(if $(filter asan,$@),address$(comma)undefined,thread) -Db_lundef=false >/dev/null
+	@tools/setup all
+	@[ -e build-$@/build.ninja ] || CC=clang meson setup build-$@ --buildtype=debugoptimized \
+	  -Db_sanitize=$(if $(filter asan,$@),address$(comma)undefined,thread) -Db_lundef=false -Dwerror=true >/dev/null
 	@JOBS=$(JOBS) tools/build build-$@
 	@meson test -C build-$@ --no-rebuild --print-errorlogs --num-processes $(JOBS) --timeout-multiplier 6
 comma := ,
@@ -149,7 +150,8 @@ fuzz:
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz build-fuzz
 
 fuzz-wire: build/rorqual
-	@[ -e build-asan/build.ninja ] || meson setup build-asan --buildtype=debugoptimized \
+	@tools/setup all
+	@[ -e build-asan/build.ninja ] || CC=clang meson setup build-asan --buildtype=debugoptimized \
 	  -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 	@JOBS=$(JOBS) tools/build build fuzz/wire/fuzz_wire
 	@JOBS=$(JOBS) tools/build build-asan src/cli/rorqual

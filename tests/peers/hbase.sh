@@ -6,10 +6,11 @@
 #   hbase.sh run   [DIR] CLASS ARGS…   run a class of HBase against it (PerformanceEvaluation, HFilePrettyPrinter …)
 #   hbase.sh shell [DIR] [FILE]        the official HBase shell (2.4.17, the newest on the registry) against it; FILE: non-interactive
 #   hbase.sh classpath     print the class path
+#   hbase.sh prepare       fetch what the other verbs need
 # Ports: ZK_PORT (2181), MASTER_PORT (16000), RS_PORT (16020); web pages on +10. HEAP (2g), EXTRA (more XML properties). Needs Java 17 and Maven.
 # SNAPPY, LZ4, LZO, ZSTD come from hbase-compression-aircompressor (Hadoop 2.10 has no native libraries here).
 set -euo pipefail
-verb=${1:?start, stop, run, shell or classpath}; shift
+verb=${1:?start, stop, run, shell, classpath or prepare}; shift
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/hbase-peer
 ZK_PORT=${ZK_PORT:-2181} MASTER_PORT=${MASTER_PORT:-16000} RS_PORT=${RS_PORT:-16020} HEAP=${HEAP:-2g}
 opens=(); for m in java.lang java.nio sun.nio.ch java.util java.util.concurrent java.lang.reflect java.net java.math java.text java.io; do
@@ -60,6 +61,7 @@ case ${1:-} in /*) dir=$1; shift ;; esac
 
 case $verb in
 classpath) server_cp ;;
+prepare) server_cp >/dev/null; tools_cp >/dev/null; shell_cp >/dev/null ;;
 start)
   cp=$(server_cp); configure "$dir"
   java "${opens[@]}" -Xmx"$HEAP" -cp "$dir/conf:$cp" org.apache.hadoop.hbase.master.HMaster start >"$dir/log" 2>&1 </dev/null &
