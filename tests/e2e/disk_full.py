@@ -108,18 +108,22 @@ class Test:
     # ---- the parts
 
     def is_refused(self):
-        refusals = self.write(1 << 20)
-        if not refusals:
-            return f"{len(self.rows)} rows on a disk of {SIZE_MB} MB and no refusal"
-        if set(refusals) - set(BUSY):
-            return f"refused with {refusals}"
-        for _ in range(20):  # others may still fit into what the log has
-            try:
-                self.client.data.put(self.regions[0], b"again", {(b"f", b"q"): b"x" * ROW_BYTES})
-            except hbase.Refused as refused:
-                if refused.name != BUSY[0] or "no space left" not in refused.trace:
-                    return str(refused)
-                return None
+        """A batch may be refused while a flush is slow; the disk is full when a single put is refused for want of space."""
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            refusals = self.write(1 << 20)
+            if not refusals:
+                return f"{len(self.rows)} rows on a disk of {SIZE_MB} MB and no refusal"
+            if set(refusals) - set(BUSY):
+                return f"refused with {refusals}"
+            for _ in range(20):  # others may still fit into what the log has
+                try:
+                    self.client.data.put(self.regions[0], b"again", {(b"f", b"q"): b"x" * ROW_BYTES})
+                except hbase.Refused as refused:
+                    if refused.name == BUSY[0] and "no space left" in refused.trace:
+                        return None
+                    if refused.name not in BUSY:
+                        return str(refused)
         return "single puts are still taken"
 
     def reads_go_on(self):
