@@ -307,8 +307,8 @@ static size_t files_of(const flush *f)
 static void tell(const flush *f, size_t files, uint64_t drained, uint64_t bytes, uint64_t begun_ns)
 {
     const rq_region *r = f->region;
-    rq_log_event(r->env.log, RQ_LOG_INFO, "flush", "flushed",
-                 rq_log_bytes("table", r->info.qualifier), rq_log_text("region", r->info.encoded),
+    rq_log_event(r->env.log, rq__region_log_level(r), "flush", "flushed",
+                 rq_log_bytes("table", r->info.table), rq_log_text("region", r->info.encoded),
                  rq_log_number("memstore_bytes", drained), rq_log_number("files", files),
                  rq_log_number("file_bytes", bytes), rq_log_number("seqid", f->seqid),
                  rq_log_ms("ms", r->env.executor->now_ns(r->env.executor) - begun_ns));

@@ -392,6 +392,17 @@ void rq__region_fail(rq_region *r, const rq_error *why)
     if (r->engine->region_failed != NULL) r->engine->region_failed(r->engine->context, r, why);
 }
 
+bool rq__region_is_system(const rq_region *r)
+{
+    return rq_slice_eq(r->info.ns, RQ_SLICE_LIT("hbase")) ||
+           rq_slice_eq(r->info.ns, RQ_SLICE_LIT("master"));
+}
+
+rq_log_level rq__region_log_level(const rq_region *r)
+{
+    return rq__region_is_system(r) ? RQ_LOG_DEBUG : RQ_LOG_INFO;
+}
+
 /* --- what is under way ------------------------------------------------------------------------ */
 
 bool rq__region_enter(rq_region *r)
