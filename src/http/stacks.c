@@ -129,8 +129,7 @@ rq__stacks *rq__stacks_new(rq_http *http, rq_executor *executor, struct event_ba
     s->task.run = make;
     pthread_mutex_init(&s->making, NULL);
     s->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->done_fd >= 0)
-        s->done = event_new(base, s->done_fd, EV_READ | EV_PERSIST, answer_all, s);
+    if (s->done_fd >= 0) s->done = event_new(base, s->done_fd, EV_READ | EV_PERSIST, answer_all, s);
     if (s->done == NULL || event_add(s->done, NULL) != 0) {
         rq__stacks_free(s);
         return NULL;

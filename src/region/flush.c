@@ -318,7 +318,7 @@ static rq_err run(flush *f, rq_error *why)
 {
     rq_region *r = f->region;
     rq_engine *e = r->engine;
-    uint64_t bytes = 0, drained = 0;
+    uint64_t bytes = 0, drained = 0, cells = 0;
     uint64_t begun_ns = r->env.executor->now_ns(r->env.executor);
     /* Under the gate, because a version prepared by a commit only has room for the present
      * snapshots. */
@@ -336,8 +336,10 @@ static rq_err run(flush *f, rq_error *why)
     RQ_TRY(write_parts(f, why));
     for (size_t i = 0; i < f->count; i++) {
         if (f->parts[i].has_file) bytes += f->parts[i].file.size_bytes;
-        for (size_t j = 0; j < f->parts[i].count; j++)
+        for (size_t j = 0; j < f->parts[i].count; j++) {
             drained += rq_segment_data_bytes(f->parts[i].segments[j]);
+            cells += rq_segment_cell_count(f->parts[i].segments[j]);
+        }
     }
     RQ_TRY(write_nonces(f, why));
     size_t files = files_of(f);
@@ -349,6 +351,8 @@ static rq_err run(flush *f, rq_error *why)
     rq_times_add_shared(&e->flush_times, r->env.executor->now_ns(r->env.executor) - begun_ns);
     atomic_fetch_add_explicit(&e->flushes, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushed_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->flushed_cells, cells, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->flushed_memstore_bytes, drained, memory_order_relaxed);
     tell(f, files, drained, bytes, begun_ns);
     return RQ_OK;
 }
