@@ -257,6 +257,9 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
         ret->storefiles++;
         ret->storefile_bytes += v->files[i].size_bytes;
         ret->storefile_uncompressed_bytes += info->uncompressed_bytes;
+        ret->root_index_bytes += info->root_index_bytes;
+        ret->index_bytes += info->index_bytes;
+        ret->bloom_bytes += info->bloom_bytes;
         ret->cached_bytes += rq_hfile_reader_cached_bytes(v->files[i].reader);
         if (v->files[i].major && (ret->last_major_compaction_ms == 0 ||
                                   info->create_time_ms < ret->last_major_compaction_ms))

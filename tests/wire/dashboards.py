@@ -101,7 +101,8 @@ def series(server):
 
 class World:
     def __init__(self, folder):
-        self.server = rorqual.Server(pathlib.Path(folder) / "data", pathlib.Path(folder) / "log")
+        self.folder = pathlib.Path(folder)
+        self.server = rorqual.Server(self.folder / "data", self.folder / "log")
         self.client = hbase.Client(self.server)
         self.client.create("t", {"f": {}})
         self.region = self.client.regions("t")[0][1]
@@ -175,7 +176,47 @@ def writes_without_the_log_are_counted(w):
     assert w.after["hbase_RegionServer_Server_mutationsWithoutWALSize"][0] >= 2 * ROUNDS * 20
 
 
-TESTS = [grafana_12243_has_data, googles_dashboards_have_data, log_lines_are_counted, writes_without_the_log_are_counted]
+# ---- sizes of indexes and blooms
+
+
+def file_sizes(path):
+    """What HBase's reader tells of a file without compression: bytes of its root index, of its index, of its bloom."""
+    data = path.read_bytes()
+    _, at = hbase.read_varint(data, data.rindex(b'TRABLK"$') + 8)
+    trailer = {}
+    for _ in range(5):  # file info's offset, load-on-open's, index, all, entries of the root
+        tag, at = hbase.read_varint(data, at)
+        trailer[tag >> 3], at = hbase.read_varint(data, at)
+    opened = trailer[2]
+    root = data.index(b"IDXROOT2", opened)
+    bloom = data.index(b"BLMFMET2", opened)
+    header = 33
+    return (int.from_bytes(data[root + 12:root + 16], "big"), trailer[3],
+            int.from_bytes(data[bloom + header + 4:bloom + header + 12], "big"))
+
+
+def index_and_bloom_sizes_are_those_of_the_files(w):
+    """GetRegionLoad, which `status 'detailed'` shows, and the figures of the table."""
+    w.client.create("sized", {"f": {"BLOCKSIZE": "1024"}})
+    region = w.client.regions("sized")[0][1]
+    w.client.data.put_many(region, [(b"row%08d" % i, {(b"f", b"q"): b"v" * 50}) for i in range(20000)])
+    w.client.flush(region)
+    files = list((w.folder / "data/data/default/sized").glob("*/f/*"))
+    assert len(files) == 1, files
+    root, index, bloom = file_sizes(files[0])
+    assert min(root, index, bloom) > 8192, (root, index, bloom)
+    load = hbase.fields(w.client.admin.call("GetRegionLoad", text(1, hbase.table_name("sized")))[1][0])
+    prefix = "hadoop_hbase_namespace_default_table_sized_metric_"
+    figures = series(w.server)
+    assert figures[prefix + "staticindexsize"] == [index] and figures[prefix + "staticbloomsize"] == [bloom], (index, bloom)
+    # In memory a root has offsets of 4 bytes for each entry instead of a length of 1.
+    in_memory = figures[prefix + "storefileindexsize"][0]
+    assert root < in_memory < root * 1.2, (root, in_memory)
+    assert (load[7][0], load[12][0]) == (in_memory // 1024, in_memory // 1024), load
+    assert (load[13][0], load[14][0]) == (index // 1024, bloom // 1024), (load, index, bloom)
+
+
+TESTS = [grafana_12243_has_data, index_and_bloom_sizes_are_those_of_the_files, googles_dashboards_have_data, log_lines_are_counted, writes_without_the_log_are_counted]
 
 if __name__ == "__main__":
     sys.exit(rorqual.run_on_world("dashboards", World, TESTS))
