@@ -496,9 +496,8 @@ void rq__region_free(rq_region *r)
 static rq_err check_room(const rq_region *r, rq_error *why)
 {
     const rq_engine *e = r->engine;
-    bool is_system = rq_slice_eq(r->info.ns, RQ_SLICE_LIT("hbase")) ||
-                     rq_slice_eq(r->info.ns, RQ_SLICE_LIT("master"));
-    if (is_system || !rq__engine_lacks_space(e) || rq__engine_memstore_held(e) <= e->memstore_high)
+    if (rq__region_is_system(r) || !rq__engine_lacks_space(e) ||
+        rq__engine_memstore_held(e) <= e->memstore_high)
         return RQ_OK;
     return rq_fail(
         why, RQ_E_NO_SPACE,
