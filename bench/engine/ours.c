@@ -320,7 +320,7 @@ static void submit(worker *w, rq_region *region, size_t count)
         run_lane(&w->lane);
     rq_epoch_collect(w->db->env.epoch);
     for (size_t i = 0; i < count; i++)
-        check(w->ops[i].rc, "write", &w->ops[i].why);
+        check(w->ops[i].rc, "write", w->ops[i].why);
 }
 
 static rq_region *region_of(const database *db, const uint8_t row[ROW_BYTES])
