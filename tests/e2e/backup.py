@@ -363,6 +363,28 @@ def killed_server(world):
         world.load = Load(world.server, world.dice)
 
 
+def sockets_of_killed_servers(world):
+    """`kill -9` leaves the control socket behind: tools see a stopped folder, and the next start makes a new one."""
+    world.load.stop()
+    world.server.kill()
+    path = world.data / ".rorqual/control"
+    assert path.is_socket()
+    left = path.stat().st_ctime_ns
+    succeeds("status", "--data", world.data)
+    assert "nothing wrong" in succeeds("fsck", "--blocks", world.data)
+    succeeds("backup", world.data, world.fresh("copy"))
+    assert path.stat().st_ctime_ns == left, "a tool changed the folder"
+    world.server = rorqual.Server(world.data, world.log, "--log", "info")
+    assert path.is_socket() and path.stat().st_ctime_ns != left
+    # A start that is refused leaves the running server's alone.
+    left = path.stat().st_ctime_ns
+    refused("in use", "server", "--data", world.data, "--zk-port", 0, "--master-port", 0, "--rs-port", 0)
+    assert path.stat().st_ctime_ns == left
+    refused("stop it", "fsck", "--repair", world.data, code=2)
+    succeeds("backup", world.data, world.fresh("copy"))
+    world.load = Load(world.server, world.dice)
+
+
 def full_disk(world):
     """The target has no space: said so, and unfinished."""
     if os.geteuid() != 0:
@@ -406,7 +428,7 @@ def stopped_folder(world):
 
 
 TESTS = (under_load, fsck_of_running, backup_starts_itself, killed_backups, bad_arguments, damaged_backups, full_disk,
-         nothing_is_held, killed_server, stopped_folder)
+         nothing_is_held, killed_server, sockets_of_killed_servers, stopped_folder)
 
 
 def main():
