@@ -203,26 +203,60 @@ typedef enum rq_ddl_kind {
     RQ_DDL_FAMILY_TRACKER = 24,
 } rq_ddl_kind;
 
+/* The parameters of a change: the member that its kind names. Kinds that are not listed have none.
+ * `schema` and `descriptor` are serialized protobuf messages; `region` is an encoded name. */
+typedef union rq_ddl_params {
+    struct {                        /* CREATE_TABLE */
+        rq_slice schema;            /* TableSchema */
+        const rq_slice *split_keys; /* in any order */
+        size_t split_key_count;
+    } create;
+    struct {             /* MODIFY_TABLE */
+        rq_slice schema; /* TableSchema */
+        bool no_reopen;  /* reopen_regions = false */
+    } modify;
+    struct {             /* ADD_FAMILY, MODIFY_FAMILY */
+        rq_slice schema; /* ColumnFamilySchema */
+    } put_family;
+    struct { /* DELETE_FAMILY */
+        rq_slice family;
+    } delete_family;
+    struct {             /* TABLE_TRACKER, FAMILY_TRACKER */
+        rq_slice name;   /* of the store-file tracker */
+        rq_slice family; /* FAMILY_TRACKER */
+    } tracker;
+    struct { /* TRUNCATE_TABLE */
+        bool preserve_splits;
+    } truncate;
+    struct { /* FLUSH_TABLE */
+        const rq_slice *families;
+        size_t family_count; /* 0: all */
+    } flush;
+    struct { /* SPLIT_REGION */
+        rq_slice region;
+        rq_slice row;        /* the daughters' boundary; empty: the middle of the region */
+        rq_slice shown_name; /* the region's name in messages; empty: the encoded name */
+    } split;
+    struct { /* MERGE_REGIONS */
+        const rq_slice *regions;
+        size_t region_count;
+        bool forcible; /* merge regions that are not adjacent */
+    } merge;
+    struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION */
+        rq_slice region;
+    } one_region;
+    struct {                 /* CREATE_NAMESPACE, MODIFY_NAMESPACE */
+        rq_slice descriptor; /* NamespaceDescriptor */
+    } put_namespace;
+} rq_ddl_params;
+
 /* A change and, once submitted, the outcome of the submission. The caller fills the first part
  * (slices must stay valid until `submitted` has run) and may free the object in submitted(). */
 typedef struct rq_ddl {
     rq_ddl_kind kind;
-    rq_slice ns;        /* of the table; or the name of a namespace */
-    rq_slice qualifier; /* tables */
-    /* CREATE_TABLE, MODIFY_TABLE: TableSchema. ADD/MODIFY_FAMILY: ColumnFamilySchema.
-     * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. TABLE/FAMILY_TRACKER: the
-     * store-file tracker's name. */
-    rq_slice descriptor;
-    rq_slice family; /* DELETE_FAMILY, FAMILY_TRACKER; SPLIT/TRUNCATE/ASSIGN/UNASSIGN_REGION: the
-                        encoded name */
-    /* CREATE_TABLE: split keys, in any order. FLUSH_TABLE: families, none for all. SPLIT_REGION:
-     * the row, empty or none for the middle, followed by the region's name for messages.
-     * MERGE_REGIONS: encoded names. */
-    const rq_slice *split_keys;
-    size_t split_key_count;
-    bool preserve_splits;        /* TRUNCATE_TABLE */
-    bool no_reopen;              /* MODIFY_TABLE with reopen_regions = false */
-    bool forcible;               /* MERGE_REGIONS that do not touch */
+    rq_slice ns;        /* the namespace that is changed, or the table's */
+    rq_slice qualifier; /* the table's; empty for changes of a namespace */
+    rq_ddl_params of;
     uint64_t nonce_group, nonce; /* nonce 0: none */
     rq_slice user;
     /* When submitted() runs. By default when HBase's RPC returns: once the first checks have passed

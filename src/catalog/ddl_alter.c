@@ -20,13 +20,15 @@ static rq_err new_schema(rq__proc *p, const rq_table_schema *old, rq_error *why)
     p->schema = NULL;
     switch (p->ops->kind) {
     case RQ_DDL_ADD_FAMILY:
-        return rq__descriptor_change(old, RQ__FAMILY_ADD, p->of.alter.change, &p->schema, why);
+        return rq__descriptor_change(old, RQ__FAMILY_ADD, p->of.alter.family_schema, &p->schema,
+                                     why);
     case RQ_DDL_MODIFY_FAMILY:
-        return rq__descriptor_change(old, RQ__FAMILY_MODIFY, p->of.alter.change, &p->schema, why);
+        return rq__descriptor_change(old, RQ__FAMILY_MODIFY, p->of.alter.family_schema, &p->schema,
+                                     why);
     case RQ_DDL_DELETE_FAMILY:
         return rq__descriptor_change(old, RQ__FAMILY_DELETE, p->of.alter.family, &p->schema, why);
     default:
-        return rq__descriptor_parse(p->of.alter.change, &p->schema, why);
+        return rq__descriptor_parse(p->of.alter.schema, &p->schema, why);
     }
 }
 
@@ -117,7 +119,7 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__tracker_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
-    RQ_TRY(rq__tracker_check_target(p->of.alter.change, why));
+    RQ_TRY(rq__tracker_check_target(p->of.alter.tracker, why));
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     rq_table_state state = t->pub.state;
     rq__table_node_unref(t);
@@ -132,7 +134,7 @@ static rq_err tracker_schema(rq__proc *p, const rq__table_node *t, rq_error *why
     rq_table_schema_unref(p->schema);
     p->schema = NULL;
     const rq_slice *family = p->ops->kind == RQ_DDL_FAMILY_TRACKER ? &p->of.alter.family : NULL;
-    RQ_TRY(rq__tracker_change(t->pub.schema, family, p->of.alter.change, &p->schema, why));
+    RQ_TRY(rq__tracker_change(t->pub.schema, family, p->of.alter.tracker, &p->schema, why));
     if (p->schema == NULL) { /* it has that one */
         p->schema = rq_table_schema_ref(t->pub.schema);
         p->of.alter.no_reopen = true;

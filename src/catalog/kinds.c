@@ -6,9 +6,9 @@
 
 #define ASSIGN "org.apache.hadoop.hbase.master.assignment."
 
-#define ALTER(k)                                                                                   \
+#define ALTER(k, payload_of)                                                                       \
     {                                                                                              \
-        .kind = k, .java_class = JAVA "ModifyTableProcedure", .payload = &rq__payload_alter,       \
+        .kind = k, .java_class = JAVA "ModifyTableProcedure", .payload = payload_of,               \
         .prepare = rq__alter_prepare,                                                              \
         .steps = {{"UPDATE_TABLE_DESCRIPTOR", rq__alter_commit},                                   \
                   {"REOPEN_ALL_REGIONS", rq__alter_reopen}},                                       \
@@ -18,7 +18,7 @@
 #define TRACKER(k, name)                                                                           \
     {                                                                                              \
         .kind = k, .java_class = "org.apache.hadoop.hbase.regionserver.storefiletracker." name,    \
-        .payload = &rq__payload_alter, .precheck = rq__tracker_precheck,                           \
+        .payload = &rq__payload_tracker, .precheck = rq__tracker_precheck,                         \
         .prepare = rq__tracker_prepare,                                                            \
         .steps = {{"MODIFY_STORE_FILE_TRACKER_FINISH_MIGRATION", rq__alter_commit},                \
                   {"REOPEN_ALL_REGIONS", rq__alter_reopen}},                                       \
@@ -83,10 +83,10 @@ static const rq__proc_kind kinds[] = {
                   {"SET_DISABLED_TABLE_STATE", rq__disable_finish}},
         .commit = 0,
     },
-    ALTER(RQ_DDL_MODIFY_TABLE),
-    ALTER(RQ_DDL_ADD_FAMILY),
-    ALTER(RQ_DDL_MODIFY_FAMILY),
-    ALTER(RQ_DDL_DELETE_FAMILY),
+    ALTER(RQ_DDL_MODIFY_TABLE, &rq__payload_modify),
+    ALTER(RQ_DDL_ADD_FAMILY, &rq__payload_put_family),
+    ALTER(RQ_DDL_MODIFY_FAMILY, &rq__payload_put_family),
+    ALTER(RQ_DDL_DELETE_FAMILY, &rq__payload_delete_family),
     TRACKER(RQ_DDL_TABLE_TRACKER, "ModifyTableStoreFileTrackerProcedure"),
     TRACKER(RQ_DDL_FAMILY_TRACKER, "ModifyColumnFamilyStoreFileTrackerProcedure"),
     {

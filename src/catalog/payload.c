@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data of some kinds of procedures only (rq__payload), by kind: taken from the submission, encoded
- * and decoded. Data that is only needed until prepare is in no record: a procedure with a record is
+/* The payload of each kind of procedure (rq__payload): taken from the submission, encoded and
+ * decoded. Data that is only needed until prepare is in no record: a procedure with a record is
  * prepared, or needs no such data. */
 #include "catalog/proc_priv.h"
 
@@ -37,7 +37,7 @@ const rq__payload_kind rq__payload_none = {0};
 
 static rq_err namespace_take(rq__proc *p, const rq_ddl *d)
 {
-    return copy(p, d->descriptor, &p->descriptor);
+    return copy(p, d->of.put_namespace.descriptor, &p->descriptor);
 }
 
 const rq__payload_kind rq__payload_namespace = {.take = namespace_take};
@@ -46,9 +46,9 @@ const rq__payload_kind rq__payload_namespace = {.take = namespace_take};
 
 static rq_err create_take(rq__proc *p, const rq_ddl *d)
 {
-    RQ_TRY(copy(p, d->descriptor, &p->descriptor));
-    return copy_list(p, d->split_keys, d->split_key_count, &p->of.create.split_keys,
-                     &p->of.create.count);
+    RQ_TRY(copy(p, d->of.create.schema, &p->descriptor));
+    return copy_list(p, d->of.create.split_keys, d->of.create.split_key_count,
+                     &p->of.create.split_keys, &p->of.create.count);
 }
 
 const rq__payload_kind rq__payload_create = {.take = create_take};
@@ -57,7 +57,7 @@ const rq__payload_kind rq__payload_create = {.take = create_take};
 
 static rq_err truncate_take(rq__proc *p, const rq_ddl *d)
 {
-    p->of.truncate.preserve_splits = d->preserve_splits;
+    p->of.truncate.preserve_splits = d->of.truncate.preserve_splits;
     return RQ_OK;
 }
 
@@ -80,11 +80,26 @@ const rq__payload_kind rq__payload_truncate = {
 
 /* --- alter ------------------------------------------------------------------------------------ */
 
-static rq_err alter_take(rq__proc *p, const rq_ddl *d)
+static rq_err modify_take(rq__proc *p, const rq_ddl *d)
 {
-    p->of.alter.no_reopen = d->no_reopen;
-    RQ_TRY(copy(p, d->descriptor, &p->of.alter.change));
-    return copy(p, d->family, &p->of.alter.family);
+    p->of.alter.no_reopen = d->of.modify.no_reopen;
+    return copy(p, d->of.modify.schema, &p->of.alter.schema);
+}
+
+static rq_err put_family_take(rq__proc *p, const rq_ddl *d)
+{
+    return copy(p, d->of.put_family.schema, &p->of.alter.family_schema);
+}
+
+static rq_err delete_family_take(rq__proc *p, const rq_ddl *d)
+{
+    return copy(p, d->of.delete_family.family, &p->of.alter.family);
+}
+
+static rq_err tracker_take(rq__proc *p, const rq_ddl *d)
+{
+    RQ_TRY(copy(p, d->of.tracker.name, &p->of.alter.tracker));
+    return copy(p, d->of.tracker.family, &p->of.alter.family);
 }
 
 static uint8_t alter_flags(const rq__proc *p)
@@ -134,20 +149,22 @@ static bool alter_holds_closed(const rq__proc *p)
     return p->of.alter.removed_count > 0;
 }
 
-const rq__payload_kind rq__payload_alter = {
-    .take = alter_take,
-    .flags = alter_flags,
-    .set_flags = alter_set_flags,
-    .encode = alter_encode,
-    .decode = alter_decode,
-    .holds_closed = alter_holds_closed,
-};
+#define ALTER(takes)                                                                               \
+    {                                                                                              \
+        .take = takes, .flags = alter_flags, .set_flags = alter_set_flags, .encode = alter_encode, \
+        .decode = alter_decode, .holds_closed = alter_holds_closed,                                \
+    }
+
+const rq__payload_kind rq__payload_modify = ALTER(modify_take);
+const rq__payload_kind rq__payload_put_family = ALTER(put_family_take);
+const rq__payload_kind rq__payload_delete_family = ALTER(delete_family_take);
+const rq__payload_kind rq__payload_tracker = ALTER(tracker_take);
 
 /* --- flush: never recorded -------------------------------------------------------------------- */
 
 static rq_err flush_take(rq__proc *p, const rq_ddl *d)
 {
-    return copy_list(p, d->split_keys, d->split_key_count, &p->of.flush.families,
+    return copy_list(p, d->of.flush.families, d->of.flush.family_count, &p->of.flush.families,
                      &p->of.flush.count);
 }
 
@@ -157,9 +174,9 @@ const rq__payload_kind rq__payload_flush = {.take = flush_take};
 
 static rq_err split_take(rq__proc *p, const rq_ddl *d)
 {
-    RQ_TRY(copy(p, d->family, &p->of.split.region));
-    if (d->split_key_count > 0) RQ_TRY(copy(p, d->split_keys[0], &p->of.split.row));
-    return d->split_key_count > 1 ? copy(p, d->split_keys[1], &p->of.split.shown_name) : RQ_OK;
+    RQ_TRY(copy(p, d->of.split.region, &p->of.split.region));
+    RQ_TRY(copy(p, d->of.split.row, &p->of.split.row));
+    return copy(p, d->of.split.shown_name, &p->of.split.shown_name);
 }
 
 static rq_err split_encode(const rq__proc *p, rq_buf *b)
@@ -191,8 +208,8 @@ const rq__payload_kind rq__payload_split = {
 
 static rq_err merge_take(rq__proc *p, const rq_ddl *d)
 {
-    p->of.merge.forcible = d->forcible;
-    return copy_list(p, d->split_keys, d->split_key_count, &p->of.merge.regions,
+    p->of.merge.forcible = d->of.merge.forcible;
+    return copy_list(p, d->of.merge.regions, d->of.merge.region_count, &p->of.merge.regions,
                      &p->of.merge.count);
 }
 
@@ -213,7 +230,7 @@ const rq__payload_kind rq__payload_merge = {
 
 static rq_err region_take(rq__proc *p, const rq_ddl *d)
 {
-    return copy(p, d->family, &p->of.region.name);
+    return copy(p, d->of.one_region.region, &p->of.region.name);
 }
 
 static rq_err region_encode(const rq__proc *p, rq_buf *b)

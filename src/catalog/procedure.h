@@ -61,7 +61,7 @@ typedef enum rq__lock_level {
     RQ__LOCK_NAMESPACE,
 } rq__lock_level;
 
-/* Data of some kinds only: the request's parameters, and the results of prepare. */
+/* The payload of a kind: the request's parameters (rq_ddl_params), and results of prepare. */
 typedef union rq__payload {
     struct {
         rq_slice *split_keys; /* only until prepare */
@@ -70,10 +70,12 @@ typedef union rq__payload {
     struct {
         bool preserve_splits;
     } truncate;
-    struct {             /* alters, including changes of the store-file tracker */
-        rq_slice change; /* only until prepare: TableSchema, ColumnFamilySchema or the tracker's
-                          * name */
-        rq_slice family; /* DELETE_FAMILY, FAMILY_TRACKER */
+    struct { /* alters, including changes of the store-file tracker */
+        /* Only until prepare, which makes the new TableSchema of them (rq__proc.descriptor): */
+        rq_slice schema;        /* MODIFY_TABLE: TableSchema */
+        rq_slice family_schema; /* ADD_FAMILY, MODIFY_FAMILY: ColumnFamilySchema */
+        rq_slice tracker;       /* TABLE_TRACKER, FAMILY_TRACKER: the store-file tracker's name */
+        rq_slice family;        /* DELETE_FAMILY, FAMILY_TRACKER: the family's name */
         bool no_reopen;
         rq_slice *removed; /* families */
         size_t removed_count;
@@ -113,8 +115,9 @@ typedef struct rq__payload_kind {
 } rq__payload_kind;
 
 extern const rq__payload_kind rq__payload_none, rq__payload_create, rq__payload_truncate,
-    rq__payload_alter, rq__payload_namespace, rq__payload_flush, rq__payload_split,
-    rq__payload_merge, rq__payload_region;
+    rq__payload_modify, rq__payload_put_family, rq__payload_delete_family, rq__payload_tracker,
+    rq__payload_namespace, rq__payload_flush, rq__payload_split, rq__payload_merge,
+    rq__payload_region;
 
 typedef struct rq__proc_kind {
     rq_ddl_kind kind;

@@ -220,7 +220,6 @@ static uint64_t regions_of_table(rq_catalog *c, const rq_region *r, const rq_reg
 typedef struct own_split {
     rq_ddl ddl;
     rq_arena arena;
-    rq_slice row;
 } own_split;
 
 static void own_split_done(rq_ddl *d)
@@ -235,19 +234,17 @@ static void split_at(rq_catalog *c, const rq_region_info *info, rq_slice row)
     own_split *s = calloc(1, sizeof *s);
     if (s == NULL) return; /* the next flush asks again */
     rq_arena_init(&s->arena);
-    s->row = rq_arena_copy(&s->arena, row);
     s->ddl = (rq_ddl){
         .kind = RQ_DDL_SPLIT_REGION,
         .ns = rq_arena_copy(&s->arena, info->ns),
         .qualifier = rq_arena_copy(&s->arena, info->qualifier),
-        .family = rq_arena_copy(&s->arena, rq_slice_cstr(info->encoded)),
-        .split_keys = &s->row,
-        .split_key_count = 1,
+        .of.split.region = rq_arena_copy(&s->arena, rq_slice_cstr(info->encoded)),
+        .of.split.row = rq_arena_copy(&s->arena, row),
         .user = RQ_SLICE_LIT("hbase"),
         .submitted = own_split_done,
     };
-    if (s->row.ptr == NULL || s->ddl.ns.ptr == NULL || s->ddl.qualifier.ptr == NULL ||
-        s->ddl.family.ptr == NULL)
+    if (s->ddl.ns.ptr == NULL || s->ddl.qualifier.ptr == NULL ||
+        s->ddl.of.split.region.ptr == NULL || s->ddl.of.split.row.ptr == NULL)
         own_split_done(&s->ddl);
     else
         rq_catalog_submit(c, &s->ddl);

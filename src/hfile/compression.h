@@ -11,14 +11,12 @@
  *                frames (HBASE: Hadoop's ZStandardCodec); both are read, an option selects which
  *                is written
  *
- * A codec keeps its work memory between blocks; one thread at a time.
+ * The codecs themselves: compress/codec.h.
  */
 #ifndef RQ_HFILE_COMPRESSION_H
 #define RQ_HFILE_COMPRESSION_H
 
-#include "base/buf.h"
-#include "base/bytes.h"
-#include "base/err.h"
+#include "compress/codec.h"
 
 /* Ordinals of HBase's Compression.Algorithm, as in HFile trailers: DO NOT CHANGE. */
 typedef enum rq_compression {
@@ -41,21 +39,9 @@ bool rq_compression_parse(rq_slice name, rq_compression *ret);
 /* Whether this build supports it. */
 bool rq_compression_is_supported(rq_compression c);
 
-typedef struct rq_codec rq_codec;
-
-/* level 0: the algorithm's default. RQ_E_UNSUPPORTED. */
+/* A codec of a file's blocks. Level 0: the algorithm's default. `zstd_bare`: writes ZSTD as bare
+ * frames; reading is not affected. RQ_E_UNSUPPORTED. */
 RQ_NODISCARD
-rq_err rq_codec_new(rq_compression c, int level, rq_codec **ret);
-void rq_codec_free(rq_codec *codec); /* NULL is fine */
-/* From now on writes ZSTD as bare frames; reading is not affected. */
-void rq_codec_write_bare_zstd(rq_codec *codec);
-
-/* Appends the compressed form of `raw` to `out`. */
-RQ_NODISCARD
-rq_err rq_codec_compress(rq_codec *codec, rq_slice raw, rq_buf *out);
-/* Fills out[0 … raw_len) exactly. RQ_E_CORRUPT: the bytes are malformed, or decompress to more
- * or fewer bytes. Never writes past raw_len. */
-RQ_NODISCARD
-rq_err rq_codec_decompress(rq_codec *codec, rq_slice packed, uint8_t *out, size_t raw_len);
+rq_err rq__compression_codec(rq_compression c, int level, bool zstd_bare, rq_codec **ret);
 
 #endif

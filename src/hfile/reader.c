@@ -40,13 +40,13 @@ static rq_err decompress(rq_hfile_reader *r, rq_slice packed, uint8_t *out, size
 {
     rq_compression kind = r->trailer.compression;
     rq_codec *codec = r->cache == NULL ? NULL : rq__cache_take_codec(r->cache, kind);
-    if (codec == NULL) RQ_TRY(rq_codec_new(kind, 0, &codec));
-    rq_err rc = rq_codec_decompress(codec, packed, out, raw_len);
+    if (codec == NULL) RQ_TRY(rq__compression_codec(kind, 0, false, &codec));
+    rq_err rc = rq_codec_fill(codec, packed, out, raw_len);
     if (r->cache == NULL)
         rq_codec_free(codec);
     else
         rq__cache_give_codec(r->cache, kind, codec);
-    return rc;
+    return rc == RQ_E_MALFORMED ? RQ_E_CORRUPT : rc;
 }
 
 rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,

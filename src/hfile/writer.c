@@ -82,8 +82,8 @@ rq_err rq_hfile_writer_open(rq_vfs *vfs, const char *path, const rq_hfile_option
     rq__bloom_writer_init(&w->bloom, o->bloom == RQ_BLOOM_ROWCOL, o->bloom_chunk_bytes, error_rate);
     rq_err rc = RQ_E_NO_MEMORY;
     w->path = strdup(path);
-    if (w->path != NULL) rc = rq_codec_new(o->compression, o->compression_level, &w->codec);
-    if (rc == RQ_OK && o->zstd_bare) rq_codec_write_bare_zstd(w->codec);
+    if (w->path != NULL)
+        rc = rq__compression_codec(o->compression, o->compression_level, o->zstd_bare, &w->codec);
     if (rc == RQ_OK) rc = rq_buf_reserve(&w->out, OUT_BYTES + o->block_bytes);
     if (rc == RQ_OK) rc = rq_buf_reserve(&w->block, o->block_bytes);
     if (rc == RQ_OK)

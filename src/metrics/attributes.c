@@ -174,7 +174,8 @@ static rq_err tell_lines(const walk *w)
     for (size_t i = 0; i < RQ_METRIC_COUNT; i++) {
         const rq__metric_info *info = &rq__metrics[i];
         if (info->bean == w->bean)
-            RQ_TRY(tell(w, info->attribute, info->kind, rq_metrics_value(w->s, i, ""), info->help));
+            RQ_TRY(tell(w, info->attribute, info->kind, rq_metrics_value(w->s, (rq_metric)i, ""),
+                        info->help));
     }
     for (size_t i = 0; i < RQ_LOAD_COUNT && w->bean == RQ__BEAN_SERVER; i++) {
         const rq__load_info *info = &rq__loads[i];

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compression of cell blocks, found by the Java class in a connection header.
- *
- * Hadoop's codecs use two framings: one stream in the library's own format (zlib, gzip, bzip2,
- * zstd), or blocks: be32 raw length, then (be32 compressed length, bytes) until the raw length is
- * reached, repeated to the end (snappy, lz4, and HBase's own zstd).
+ * Compression of cell blocks, found by the Java class in a connection header: one stream in the
+ * library's own format (zlib, gzip, bzip2, zstd), or Hadoop's block framing (snappy, lz4, and
+ * HBase's own zstd); see compress/codec.h.
  */
 #ifndef RQ_RPC_COMPRESSOR_H
 #define RQ_RPC_COMPRESSOR_H

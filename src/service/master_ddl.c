@@ -80,11 +80,12 @@ static void submit(rq_admin_services *s, rq__ddl_job *j)
     rq_catalog_submit(s->catalog, &j->ddl);
 }
 
-static void submit_descriptor(rq_admin_services *s, rq__ddl_job *j,
-                              const ProtobufCMessage *descriptor)
+/* Submits with the serialized message in `*field`, a field of j->ddl. */
+static void submit_packed(rq_admin_services *s, rq__ddl_job *j, rq_slice *field,
+                          const ProtobufCMessage *m)
 {
-    j->ddl.descriptor = pack(&j->call->arena, descriptor);
-    if (j->ddl.descriptor.ptr == NULL)
+    *field = pack(&j->call->arena, m);
+    if (field->ptr == NULL)
         rq_call_fail(j->call, RQ_E_NO_MEMORY, NULL);
     else
         submit(s, j);
@@ -109,9 +110,9 @@ void rq__create_table(void *ctx, rq_call *call)
     }
     for (size_t i = 0; i < r->n_split_keys; i++)
         keys[i] = rq__pb_slice(r->split_keys[i]);
-    j->ddl.split_keys = keys;
-    j->ddl.split_key_count = r->n_split_keys;
-    submit_descriptor(ctx, j, &r->table_schema->base);
+    j->ddl.of.create.split_keys = keys;
+    j->ddl.of.create.split_key_count = r->n_split_keys;
+    submit_packed(ctx, j, &j->ddl.of.create.schema, &r->table_schema->base);
 }
 
 void rq__delete_table(void *ctx, rq_call *call)
@@ -126,7 +127,7 @@ void rq__truncate_table(void *ctx, rq_call *call)
     const Pb__TruncateTableRequest *r = (const Pb__TruncateTableRequest *)call->param;
     rq__ddl_job *j = table_ddl(call, RQ_DDL_TRUNCATE_TABLE, r->tablename, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    j->ddl.preserve_splits = r->preservesplits;
+    j->ddl.of.truncate.preserve_splits = r->preservesplits;
     j->ddl.early = rq_rpc_client_at_least(call->client, 2, 0);
     submit(ctx, j);
 }
@@ -152,22 +153,22 @@ void rq__modify_table(void *ctx, rq_call *call)
     const Pb__ModifyTableRequest *r = (const Pb__ModifyTableRequest *)call->param;
     rq__ddl_job *j = table_ddl(call, RQ_DDL_MODIFY_TABLE, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    j->ddl.no_reopen = r->has_reopen_regions && !r->reopen_regions;
-    submit_descriptor(ctx, j, &r->table_schema->base);
+    j->ddl.of.modify.no_reopen = r->has_reopen_regions && !r->reopen_regions;
+    submit_packed(ctx, j, &j->ddl.of.modify.schema, &r->table_schema->base);
 }
 
 void rq__add_column(void *ctx, rq_call *call)
 {
     const Pb__AddColumnRequest *r = (const Pb__AddColumnRequest *)call->param;
     rq__ddl_job *j = table_ddl(call, RQ_DDL_ADD_FAMILY, r->table_name, r->nonce_group, r->nonce);
-    if (j != NULL) submit_descriptor(ctx, j, &r->column_families->base);
+    if (j != NULL) submit_packed(ctx, j, &j->ddl.of.put_family.schema, &r->column_families->base);
 }
 
 void rq__modify_column(void *ctx, rq_call *call)
 {
     const Pb__ModifyColumnRequest *r = (const Pb__ModifyColumnRequest *)call->param;
     rq__ddl_job *j = table_ddl(call, RQ_DDL_MODIFY_FAMILY, r->table_name, r->nonce_group, r->nonce);
-    if (j != NULL) submit_descriptor(ctx, j, &r->column_families->base);
+    if (j != NULL) submit_packed(ctx, j, &j->ddl.of.put_family.schema, &r->column_families->base);
 }
 
 void rq__delete_column(void *ctx, rq_call *call)
@@ -175,7 +176,7 @@ void rq__delete_column(void *ctx, rq_call *call)
     const Pb__DeleteColumnRequest *r = (const Pb__DeleteColumnRequest *)call->param;
     rq__ddl_job *j = table_ddl(call, RQ_DDL_DELETE_FAMILY, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    j->ddl.family = rq__pb_slice(r->column_name);
+    j->ddl.of.delete_family.family = rq__pb_slice(r->column_name);
     submit(ctx, j);
 }
 
@@ -185,7 +186,7 @@ void rq__modify_table_tracker(void *ctx, rq_call *call)
         (const Pb__ModifyTableStoreFileTrackerRequest *)call->param;
     rq__ddl_job *j = table_ddl(call, RQ_DDL_TABLE_TRACKER, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    j->ddl.descriptor = rq_slice_cstr(r->dst_sft);
+    j->ddl.of.tracker.name = rq_slice_cstr(r->dst_sft);
     j->ddl.early = true;
     submit(ctx, j);
 }
@@ -197,8 +198,8 @@ void rq__modify_column_tracker(void *ctx, rq_call *call)
     rq__ddl_job *j =
         table_ddl(call, RQ_DDL_FAMILY_TRACKER, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    j->ddl.family = rq__pb_slice(r->family);
-    j->ddl.descriptor = rq_slice_cstr(r->dst_sft);
+    j->ddl.of.tracker.family = rq__pb_slice(r->family);
+    j->ddl.of.tracker.name = rq_slice_cstr(r->dst_sft);
     j->ddl.early = true;
     submit(ctx, j);
 }
@@ -215,8 +216,8 @@ void rq__flush_table(void *ctx, rq_call *call)
     }
     for (size_t i = 0; i < r->n_column_family; i++)
         if (r->column_family[i].len > 0)
-            families[j->ddl.split_key_count++] = rq__pb_slice(r->column_family[i]);
-    j->ddl.split_keys = families;
+            families[j->ddl.of.flush.family_count++] = rq__pb_slice(r->column_family[i]);
+    j->ddl.of.flush.families = families;
     j->ddl.early = true;
     submit(ctx, j);
 }
@@ -228,19 +229,12 @@ static void split_at(rq_admin_services *s, rq_call *call, const rq_region_info *
                      uint64_t nonce_group, uint64_t nonce, void (*submitted)(rq_ddl *))
 {
     rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_SPLIT_REGION, nonce_group, nonce);
-    rq_slice *keys = rq_arena_alloc(&call->arena, 2 * sizeof *keys);
     if (j == NULL) return;
-    if (keys == NULL) {
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    keys[0] = row;
-    keys[1] = info->name;
     j->ddl.ns = info->ns;
     j->ddl.qualifier = info->qualifier;
-    j->ddl.family = rq_slice_cstr(info->encoded);
-    j->ddl.split_keys = keys;
-    j->ddl.split_key_count = 2;
+    j->ddl.of.split.region = rq_slice_cstr(info->encoded);
+    j->ddl.of.split.row = row;
+    j->ddl.of.split.shown_name = info->name;
     j->ddl.submitted = submitted;
     submit(s, j);
 }
@@ -284,7 +278,7 @@ void rq__truncate_region(void *ctx, rq_call *call)
     if (j == NULL) return;
     j->ddl.ns = info->ns;
     j->ddl.qualifier = info->qualifier;
-    j->ddl.family = rq_slice_cstr(info->encoded);
+    j->ddl.of.one_region.region = rq_slice_cstr(info->encoded);
     submit(ctx, j);
 }
 
@@ -314,8 +308,8 @@ static rq_err begin_merge(rq_admin_services *s, rq_call *call, Pb__RegionSpecifi
     j->ddl.ns = rq_arena_copy(&call->arena, first->ns);
     j->ddl.qualifier = rq_arena_copy(&call->arena, first->qualifier);
     if (j->ddl.ns.ptr == NULL || j->ddl.qualifier.ptr == NULL) return RQ_E_NO_MEMORY;
-    j->ddl.split_keys = names;
-    j->ddl.split_key_count = count;
+    j->ddl.of.merge.regions = names;
+    j->ddl.of.merge.region_count = count;
     submit(s, j);
     return RQ_OK;
 }
@@ -326,7 +320,7 @@ void rq__merge_regions(void *ctx, rq_call *call)
     rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_MERGE_REGIONS, r->nonce_group, r->nonce);
     rq_error why = {.code = RQ_OK};
     if (j == NULL) return;
-    j->ddl.forcible = r->forcible;
+    j->ddl.of.merge.forcible = r->forcible;
     rq_err rc = begin_merge(ctx, call, r->region, r->n_region, j, &why);
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }
@@ -370,7 +364,7 @@ void rq__dispatch_merging_regions(void *ctx, rq_call *call)
     rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_MERGE_REGIONS, 0, 0);
     rq_error why = {.code = RQ_OK};
     if (j == NULL) return;
-    j->ddl.forcible = r->forcible;
+    j->ddl.of.merge.forcible = r->forcible;
     j->ddl.submitted = begun;
     Pb__RegionSpecifier *const both[] = {r->region_a, r->region_b};
     rq_err rc = begin_merge(ctx, call, both, 2, j, &why);
@@ -385,7 +379,7 @@ void rq__create_namespace(void *ctx, rq_call *call)
     rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_CREATE_NAMESPACE, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.ns = rq__pb_slice(r->namespacedescriptor->name);
-    submit_descriptor(ctx, j, &r->namespacedescriptor->base);
+    submit_packed(ctx, j, &j->ddl.of.put_namespace.descriptor, &r->namespacedescriptor->base);
 }
 
 void rq__modify_namespace(void *ctx, rq_call *call)
@@ -394,7 +388,7 @@ void rq__modify_namespace(void *ctx, rq_call *call)
     rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_MODIFY_NAMESPACE, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.ns = rq__pb_slice(r->namespacedescriptor->name);
-    submit_descriptor(ctx, j, &r->namespacedescriptor->base);
+    submit_packed(ctx, j, &j->ddl.of.put_namespace.descriptor, &r->namespacedescriptor->base);
 }
 
 void rq__delete_namespace(void *ctx, rq_call *call)
@@ -433,15 +427,15 @@ static void exec_answer(rq__blocking *b)
 }
 
 /* "f,g". */
-static rq_err split_families(rq_arena *arena, const char *text, rq_ddl *ddl)
+static rq_err parse_families(rq_arena *arena, const char *text, rq_ddl *ddl)
 {
     rq_slice *list = rq_arena_alloc(arena, (strlen(text) / 2 + 1) * sizeof *list);
     if (list == NULL) return RQ_E_NO_MEMORY;
-    ddl->split_keys = list;
-    ddl->split_key_count = 0;
+    ddl->of.flush.families = list;
+    ddl->of.flush.family_count = 0;
     while (*text != '\0') {
         size_t len = strcspn(text, ",");
-        if (len > 0) list[ddl->split_key_count++] = rq_slice_of(text, len);
+        if (len > 0) list[ddl->of.flush.family_count++] = rq_slice_of(text, len);
         text += len + (text[len] == ',');
     }
     return RQ_OK;
@@ -462,7 +456,7 @@ static rq_err begin_exec(rq_admin_services *s, rq_call *call, rq_error *why)
                                why));
     for (size_t i = 0; i < r->procedure->n_configuration; i++)
         if (strcmp(r->procedure->configuration[i]->name, FLUSH_FAMILIES) == 0)
-            RQ_TRY(split_families(&call->arena, r->procedure->configuration[i]->value, &j->ddl));
+            RQ_TRY(parse_families(&call->arena, r->procedure->configuration[i]->value, &j->ddl));
     rq__blocking_start(&j->blocking, s, call, exec_work, exec_answer);
     return RQ_OK;
 }

@@ -60,8 +60,9 @@ static void submit_transit(rq_admin_services *a, rq_call *call, rq_ddl_kind kind
     j->ddl.wait_finished = true;
     j->ddl.ns = rq_arena_copy(&call->arena, info->ns);
     j->ddl.qualifier = rq_arena_copy(&call->arena, info->qualifier);
-    j->ddl.family = rq_arena_copy(&call->arena, rq_slice_cstr(info->encoded));
-    if (j->ddl.ns.ptr == NULL || j->ddl.qualifier.ptr == NULL || j->ddl.family.ptr == NULL)
+    j->ddl.of.one_region.region = rq_arena_copy(&call->arena, rq_slice_cstr(info->encoded));
+    if (j->ddl.ns.ptr == NULL || j->ddl.qualifier.ptr == NULL ||
+        j->ddl.of.one_region.region.ptr == NULL)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else
         rq_catalog_submit(a->catalog, &j->ddl);

@@ -315,10 +315,10 @@ static void a_crowd_of_changes_ends_in_agreement(void **state)
         assert_int_equal(rq_table_name_parse(rq_slice_cstr(name), &d->ns, &d->qualifier, NULL),
                          RQ_OK);
         d->kind = kinds[rq_sim_random(w.sim) % RQ_ARRAY_LEN(kinds)];
-        d->descriptor = world_schema(&a, name, "f g");
         if (d->kind == RQ_DDL_CREATE_TABLE) {
-            d->split_keys = keys;
-            d->split_key_count = rq_sim_random(w.sim) % 3;
+            d->of.create.schema = world_schema(&a, name, "f g");
+            d->of.create.split_keys = keys;
+            d->of.create.split_key_count = rq_sim_random(w.sim) % 3;
         }
         d->early = rq_sim_random(w.sim) % 2 == 0;
         d->wait_finished = rq_sim_random(w.sim) % 3 == 0;
@@ -363,7 +363,7 @@ static void a_stop_in_a_crowd_answers_everybody(void **state)
         d->kind = i < 3        ? RQ_DDL_CREATE_TABLE
                   : i % 2 == 0 ? RQ_DDL_DISABLE_TABLE
                                : RQ_DDL_ENABLE_TABLE;
-        d->descriptor = world_schema(&a, name, "f");
+        if (d->kind == RQ_DDL_CREATE_TABLE) d->of.create.schema = world_schema(&a, name, "f");
         d->early = i % 3 == 0;
         d->wait_finished = i % 5 == 0;
         d->submitted = answered;

@@ -313,13 +313,13 @@ static rq_err change_region(actor *a, rq_ddl_kind kind, const char *row, const c
     if (rc == RQ_OK) memcpy(encoded, r->info->encoded, sizeof encoded);
     rq_epoch_unpin(a->w.env->epoch, &m);
     if (rc != RQ_OK) return rc;
-    rq_slice key = at == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(at);
-    rq_ddl d = {.kind = kind,
-                .ns = RQ_SLICE_LIT("default"),
-                .qualifier = RQ_SLICE_LIT("t"),
-                .family = rq_slice_cstr(encoded),
-                .split_keys = &key,
-                .split_key_count = at != NULL};
+    rq_ddl d = {.kind = kind, .ns = RQ_SLICE_LIT("default"), .qualifier = RQ_SLICE_LIT("t")};
+    if (kind == RQ_DDL_SPLIT_REGION) {
+        d.of.split.region = rq_slice_cstr(encoded);
+        d.of.split.row = rq_slice_cstr(at);
+    } else {
+        d.of.one_region.region = rq_slice_cstr(encoded);
+    }
     return rq_catalog_ddl_sync(a->w.catalog, &d, &a->w.why);
 }
 

@@ -236,9 +236,9 @@ rq_err world_create_at(world *w, const char *table, const char *families, const 
     rq_arena a;
     rq_arena_init(&a);
     rq_ddl d = {.kind = RQ_DDL_CREATE_TABLE,
-                .descriptor = world_schema(&a, table, families),
-                .split_keys = keys,
-                .split_key_count = count};
+                .of.create = {.schema = world_schema(&a, table, families),
+                              .split_keys = keys,
+                              .split_key_count = count}};
     split_name(table, &d.ns, &d.qualifier);
     rq_err rc = submit(w, &d);
     rq_arena_clear(&a);
@@ -264,7 +264,7 @@ rq_err world_modify(world *w, const char *table, const char *families)
 {
     rq_arena a;
     rq_arena_init(&a);
-    rq_ddl d = {.kind = RQ_DDL_MODIFY_TABLE, .descriptor = world_schema(&a, table, families)};
+    rq_ddl d = {.kind = RQ_DDL_MODIFY_TABLE, .of.modify.schema = world_schema(&a, table, families)};
     split_name(table, &d.ns, &d.qualifier);
     rq_err rc = submit(w, &d);
     rq_arena_clear(&a);
@@ -280,7 +280,7 @@ rq_err world_table(world *w, rq_ddl_kind kind, const char *table)
 
 rq_err world_truncate(world *w, const char *table, bool preserve)
 {
-    rq_ddl d = {.kind = RQ_DDL_TRUNCATE_TABLE, .preserve_splits = preserve};
+    rq_ddl d = {.kind = RQ_DDL_TRUNCATE_TABLE, .of.truncate.preserve_splits = preserve};
     split_name(table, &d.ns, &d.qualifier);
     return submit(w, &d);
 }
@@ -310,9 +310,7 @@ rq_err world_split_at(world *w, const char *table, const char *row, rq_slice key
     static char encoded[RQ_ENCODED_NAME_LEN + 1];
     if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
     rq_ddl d = {.kind = RQ_DDL_SPLIT_REGION,
-                .family = rq_slice_cstr(encoded),
-                .split_keys = &key,
-                .split_key_count = 1};
+                .of.split = {.region = rq_slice_cstr(encoded), .row = key}};
     split_name(table, &d.ns, &d.qualifier);
     return submit(w, &d);
 }
@@ -321,7 +319,7 @@ rq_err world_truncate_region(world *w, const char *table, const char *row)
 {
     static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* as above */
     if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
-    rq_ddl d = {.kind = RQ_DDL_TRUNCATE_REGION, .family = rq_slice_cstr(encoded)};
+    rq_ddl d = {.kind = RQ_DDL_TRUNCATE_REGION, .of.one_region.region = rq_slice_cstr(encoded)};
     split_name(table, &d.ns, &d.qualifier);
     return submit(w, &d);
 }
@@ -332,14 +330,15 @@ rq_err world_merge(world *w, const char *table, const char *rows, bool forcible)
     rq_arena_init(&a);
     char encoded[16][RQ_ENCODED_NAME_LEN + 1];
     rq_slice names[16];
-    rq_ddl d = {.kind = RQ_DDL_MERGE_REGIONS, .split_keys = names, .forcible = forcible};
+    rq_ddl d = {.kind = RQ_DDL_MERGE_REGIONS, .of.merge = {.regions = names, .forcible = forcible}};
+    size_t *count = &d.of.merge.region_count;
     split_name(table, &d.ns, &d.qualifier);
     char *text = rq_arena_cstr(&a, rq_slice_cstr(rows)), *save;
     rq_err rc = RQ_OK;
     for (char *t = strtok_r(text, " ", &save); t != NULL; t = strtok_r(NULL, " ", &save)) {
-        if (!encoded_of(w, table, t, encoded[d.split_key_count])) rc = RQ_E_TABLE_NOT_FOUND;
-        names[d.split_key_count] = rq_slice_cstr(encoded[d.split_key_count]);
-        d.split_key_count++;
+        if (!encoded_of(w, table, t, encoded[*count])) rc = RQ_E_TABLE_NOT_FOUND;
+        names[*count] = rq_slice_cstr(encoded[*count]);
+        (*count)++;
     }
     if (rc == RQ_OK) rc = submit(w, &d);
     rq_arena_clear(&a);
@@ -390,11 +389,13 @@ rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *f
     rq_arena_init(&a);
     rq_ddl d = {.kind = kind};
     split_name(table, &d.ns, &d.qualifier);
-    if (kind == RQ_DDL_DELETE_FAMILY || kind == RQ_DDL_ASSIGN_REGION ||
-        kind == RQ_DDL_UNASSIGN_REGION)
-        d.family = rq_slice_cstr(family);
+    if (kind == RQ_DDL_DELETE_FAMILY)
+        d.of.delete_family.family = rq_slice_cstr(family);
+    else if (kind == RQ_DDL_ASSIGN_REGION || kind == RQ_DDL_UNASSIGN_REGION)
+        d.of.one_region.region = rq_slice_cstr(family);
     else
-        d.descriptor = pack(&a, &family_of(&a, rq_arena_cstr(&a, rq_slice_cstr(family)))->base);
+        d.of.put_family.schema =
+            pack(&a, &family_of(&a, rq_arena_cstr(&a, rq_slice_cstr(family)))->base);
     rq_err rc = submit(w, &d);
     rq_arena_clear(&a);
     return rc;
@@ -403,9 +404,9 @@ rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *f
 rq_err world_tracker(world *w, const char *table, const char *family, const char *tracker)
 {
     rq_ddl d = {.kind = family == NULL ? RQ_DDL_TABLE_TRACKER : RQ_DDL_FAMILY_TRACKER,
-                .descriptor = rq_slice_cstr(tracker),
+                .of.tracker.name = rq_slice_cstr(tracker),
                 .early = true};
-    if (family != NULL) d.family = rq_slice_cstr(family);
+    if (family != NULL) d.of.tracker.family = rq_slice_cstr(family);
     split_name(table, &d.ns, &d.qualifier);
     return submit(w, &d);
 }
@@ -425,7 +426,8 @@ rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char 
         m.configuration = &list;
         m.n_configuration = 1;
     }
-    rq_ddl d = {.kind = kind, .ns = rq_slice_cstr(name), .descriptor = pack(&a, &m.base)};
+    rq_ddl d = {.kind = kind, .ns = rq_slice_cstr(name)};
+    if (kind != RQ_DDL_DELETE_NAMESPACE) d.of.put_namespace.descriptor = pack(&a, &m.base);
     rq_err rc = submit(w, &d);
     rq_arena_clear(&a);
     return rc;

@@ -36,24 +36,24 @@ static void compressed_data_decompresses(void **state)
     static const size_t lens[] = {0, 1, 100, 65536, 196608, 196609, 1000000};
     for (size_t k = 0; k < RQ_ARRAY_LEN(kinds); k++) {
         rq_codec *c;
-        assert_int_equal(rq_codec_new(kinds[k], 0, &c), RQ_OK);
+        assert_int_equal(rq__compression_codec(kinds[k], 0, false, &c), RQ_OK);
         for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
             fill(&raw, &random, lens[i]);
             rq_buf_reset(&packed);
             assert_int_equal(rq_codec_compress(c, rq_buf_slice(&raw), &packed), RQ_OK);
             uint8_t *out = malloc(raw.len + 1);
             assert_non_null(out);
-            assert_int_equal(rq_codec_decompress(c, rq_buf_slice(&packed), out, raw.len), RQ_OK);
+            assert_int_equal(rq_codec_fill(c, rq_buf_slice(&packed), out, raw.len), RQ_OK);
             assert_int_equal(raw.len == 0 ? 0 : memcmp(out, raw.ptr, raw.len), 0);
             /* A header that lies about the length is found. */
             if (raw.len > 0)
-                assert_int_equal(rq_codec_decompress(c, rq_buf_slice(&packed), out, raw.len - 1),
-                                 RQ_E_CORRUPT);
+                assert_int_equal(rq_codec_fill(c, rq_buf_slice(&packed), out, raw.len - 1),
+                                 RQ_E_MALFORMED);
             free(out);
             out = malloc(raw.len + 1);
             assert_non_null(out);
-            assert_int_equal(rq_codec_decompress(c, rq_buf_slice(&packed), out, raw.len + 1),
-                             RQ_E_CORRUPT);
+            assert_int_equal(rq_codec_fill(c, rq_buf_slice(&packed), out, raw.len + 1),
+                             RQ_E_MALFORMED);
             free(out);
         }
         rq_codec_free(c);
@@ -71,7 +71,7 @@ static void damaged_bytes_are_an_error_or_other_bytes_but_never_outside(void **s
     rq_buf packed = {0};
     for (size_t k = 0; k < RQ_ARRAY_LEN(kinds); k++) {
         rq_codec *c;
-        assert_int_equal(rq_codec_new(kinds[k], 0, &c), RQ_OK);
+        assert_int_equal(rq__compression_codec(kinds[k], 0, false, &c), RQ_OK);
         fill(&raw, &random, 3000);
         assert_int_equal((rq_buf_reset(&packed), rq_codec_compress(c, rq_buf_slice(&raw), &packed)),
                          RQ_OK);
@@ -82,8 +82,8 @@ static void damaged_bytes_are_an_error_or_other_bytes_but_never_outside(void **s
             memcpy(copy, packed.ptr, packed.len);
             for (unsigned n = 1 + (unsigned)rq_random_below(&random, 4); n > 0; n--)
                 copy[rq_random_below(&random, packed.len)] = (uint8_t)rq_random_next(&random);
-            rq_err rc = rq_codec_decompress(c, rq_slice_of(copy, packed.len), out, raw.len);
-            assert_true(rc == RQ_OK || rc == RQ_E_CORRUPT);
+            rq_err rc = rq_codec_fill(c, rq_slice_of(copy, packed.len), out, raw.len);
+            assert_true(rc == RQ_OK || rc == RQ_E_MALFORMED);
             free(copy);
             free(out);
         }
@@ -107,12 +107,12 @@ static void bare_zstd_frames_are_read(void **state)
     assert_true(packed != NULL && out != NULL);
     size_t n = ZSTD_compress(packed, bound, raw.ptr, raw.len, 1);
     rq_codec *c;
-    assert_int_equal(rq_codec_new(RQ_COMPRESSION_ZSTD, 0, &c), RQ_OK);
-    assert_int_equal(rq_codec_decompress(c, rq_slice_of(packed, n), out, raw.len), RQ_OK);
+    assert_int_equal(rq__compression_codec(RQ_COMPRESSION_ZSTD, 0, false, &c), RQ_OK);
+    assert_int_equal(rq_codec_fill(c, rq_slice_of(packed, n), out, raw.len), RQ_OK);
     assert_memory_equal(out, raw.ptr, raw.len);
     /* Two frames, one behind the other. */
     n += ZSTD_compress(packed + n, bound, raw.ptr, raw.len, 1);
-    assert_int_equal(rq_codec_decompress(c, rq_slice_of(packed, n), out, 2 * raw.len), RQ_OK);
+    assert_int_equal(rq_codec_fill(c, rq_slice_of(packed, n), out, 2 * raw.len), RQ_OK);
     assert_memory_equal(out + raw.len, raw.ptr, raw.len);
     rq_codec_free(c);
     free(packed);
@@ -130,14 +130,13 @@ static void bare_zstd_frames_are_written_when_asked_for(void **state)
     uint8_t out[70000];
     static const size_t lens[] = {0, 1, 70000};
     rq_codec *c;
-    assert_int_equal(rq_codec_new(RQ_COMPRESSION_ZSTD, 0, &c), RQ_OK);
-    rq_codec_write_bare_zstd(c);
+    assert_int_equal(rq__compression_codec(RQ_COMPRESSION_ZSTD, 0, true, &c), RQ_OK);
     for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
         fill(&raw, &random, lens[i]);
         rq_buf_reset(&packed);
         assert_int_equal(rq_codec_compress(c, rq_buf_slice(&raw), &packed), RQ_OK);
         assert_int_equal(ZSTD_getFrameContentSize(packed.ptr, packed.len), raw.len);
-        assert_int_equal(rq_codec_decompress(c, rq_buf_slice(&packed), out, raw.len), RQ_OK);
+        assert_int_equal(rq_codec_fill(c, rq_buf_slice(&packed), out, raw.len), RQ_OK);
         assert_memory_equal(out, raw.ptr, raw.len);
     }
     rq_codec_free(c);
@@ -168,8 +167,8 @@ static void many_chunks_under_one_length_are_read(void **state)
     rq_codec *c;
     uint8_t *out = malloc(raw.len);
     assert_non_null(out);
-    assert_int_equal(rq_codec_new(RQ_COMPRESSION_SNAPPY, 0, &c), RQ_OK);
-    assert_int_equal(rq_codec_decompress(c, rq_buf_slice(&packed), out, raw.len), RQ_OK);
+    assert_int_equal(rq__compression_codec(RQ_COMPRESSION_SNAPPY, 0, false, &c), RQ_OK);
+    assert_int_equal(rq_codec_fill(c, rq_buf_slice(&packed), out, raw.len), RQ_OK);
     assert_memory_equal(out, raw.ptr, raw.len);
     rq_codec_free(c);
     free(out);
@@ -187,7 +186,7 @@ static void names_are_hbases(void **state)
     assert_string_equal(rq_compression_name(RQ_COMPRESSION_ZSTD), "ZSTD");
     assert_true(rq_compression_parse(RQ_SLICE_LIT("BROTLI"), &c));
     assert_false(rq_compression_is_supported(c));
-    assert_int_equal(rq_codec_new(c, 0, &codec), RQ_E_UNSUPPORTED);
+    assert_int_equal(rq__compression_codec(c, 0, false, &codec), RQ_E_UNSUPPORTED);
     assert_false(rq_compression_parse(RQ_SLICE_LIT("ZIP"), &c));
     assert_null(rq_compression_name((rq_compression)99));
 }

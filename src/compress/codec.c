@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A codec's life, and its calls by form; contract in codec.h. */
+#include "compress/codec_priv.h"
+
+#include <lzo/lzo1x.h>
+#include <stdlib.h>
+
+/* Bytes by which the output of a stream of unknown length grows. */
+#define STREAM_STEP ((size_t)16 * 1024)
+
+/* A zstd frame begins with these bytes; as a raw length of Hadoop's framing they would be 683
+ * MB. */
+static const uint8_t zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
+
+static const struct {
+    const rq__stream *stream;
+    const rq__chunks *chunks;
+} forms[] = {
+    [RQ_FORM_COPY] = {NULL, NULL},
+    [RQ_FORM_ZLIB] = {&rq__stream_zlib, NULL},
+    [RQ_FORM_GZIP] = {&rq__stream_gzip, NULL},
+    [RQ_FORM_BZIP2] = {&rq__stream_bzip2, NULL},
+    [RQ_FORM_ZSTD] = {&rq__stream_zstd, NULL},
+    [RQ_FORM_SNAPPY_BLOCKS] = {NULL, &rq__chunks_snappy},
+    [RQ_FORM_LZ4_BLOCKS] = {NULL, &rq__chunks_lz4},
+    [RQ_FORM_LZO_BLOCKS] = {NULL, &rq__chunks_lzo},
+    [RQ_FORM_ZSTD_BLOCKS] = {NULL, &rq__chunks_zstd},
+};
+
+rq_err rq_codec_new(const rq_codec_options *o, rq_codec **ret)
+{
+    /* Only checks that the library's ABI matches the header. */
+    if (o->form == RQ_FORM_LZO_BLOCKS && lzo_init() != LZO_E_OK) return RQ_E_UNSUPPORTED;
+    rq_codec *c = calloc(1, sizeof *c);
+    if (c == NULL) return RQ_E_NO_MEMORY;
+    c->options = *o;
+    c->stream = forms[o->form].stream;
+    c->chunks = forms[o->form].chunks;
+    *ret = c;
+    return RQ_OK;
+}
+
+void rq_codec_free(rq_codec *c)
+{
+    if (c == NULL) return;
+    if (c->deflate_ready) (void)deflateEnd(&c->deflate);
+    if (c->inflate_ready) (void)inflateEnd(&c->inflate);
+    (void)ZSTD_freeCCtx(c->zstd_out);
+    (void)ZSTD_freeDCtx(c->zstd_in);
+    free(c->lzo_state);
+    free(c);
+}
+
+rq_err rq_codec_compress(rq_codec *c, rq_slice raw, rq_buf *out)
+{
+    if (raw.len > INT32_MAX) return RQ_E_RESULT_TOO_LARGE;
+    if (c->stream != NULL) return c->stream->compress(c, raw, out);
+    if (c->chunks != NULL) return rq__blocks_compress(c, raw, out);
+    return rq_buf_append(out, raw.ptr, raw.len);
+}
+
+/* --- a known length --------------------------------------------------------------------------- */
+
+static rq_err stream_fill(rq_codec *c, rq_slice in, uint8_t *out, size_t raw_len)
+{
+    if (in.len == 0) return RQ_E_MALFORMED;
+    uint8_t nothing; /* the libraries want a pointer even without room */
+    size_t done = 0;
+    bool ended = false;
+    while (!ended) {
+        size_t in_before = in.len, made = raw_len - done;
+        rq_err rc =
+            c->stream->step(c, &in, raw_len == 0 ? &nothing : out + done, &made, true, &ended);
+        if (rc != RQ_OK) return rc;
+        done += made;
+        if (!ended && made == 0 && in.len == in_before) return RQ_E_MALFORMED; /* cut off */
+    }
+    return done == raw_len && in.len == 0 ? RQ_OK : RQ_E_MALFORMED;
+}
+
+static rq_err zstd_fill(rq_codec *c, rq_slice packed, uint8_t *out, size_t raw_len)
+{
+    size_t len;
+    RQ_TRY(rq__chunks_zstd.decompress(c, packed, out, raw_len, &len));
+    return len == raw_len ? RQ_OK : RQ_E_MALFORMED;
+}
+
+static bool is_zstd_frame(rq_slice packed)
+{
+    return packed.len >= sizeof zstd_magic &&
+           memcmp(packed.ptr, zstd_magic, sizeof zstd_magic) == 0;
+}
+
+rq_err rq_codec_fill(rq_codec *c, rq_slice packed, uint8_t *out, size_t raw_len)
+{
+    const rq_codec_options *o = &c->options;
+    if (packed.len > UINT32_MAX || raw_len >= UINT32_MAX) return RQ_E_MALFORMED;
+    if (o->form == RQ_FORM_COPY) {
+        if (packed.len != raw_len) return RQ_E_MALFORMED;
+        if (raw_len > 0) memcpy(out, packed.ptr, raw_len);
+        return RQ_OK;
+    }
+    /* One call for a whole frame is faster than a stream. */
+    if (o->form == RQ_FORM_ZSTD || (o->reads_frames && is_zstd_frame(packed)))
+        return zstd_fill(c, packed, out, raw_len);
+    if (c->chunks != NULL) return rq__blocks_fill(c, packed, out, raw_len);
+    RQ_TRY(c->stream->begin(c));
+    rq_err rc = stream_fill(c, packed, out, raw_len);
+    if (c->stream->end != NULL) c->stream->end(c);
+    return rc;
+}
+
+/* --- an unknown length ------------------------------------------------------------------------ */
+
+/* Reserves room for one more step, but never for more than raw_max + 1 bytes behind `start`. */
+static rq_err step_room(rq_buf *out, size_t start, size_t raw_max, size_t *ret)
+{
+    size_t have = out->len - start;
+    if (have > raw_max) return RQ_E_RESULT_TOO_LARGE;
+    RQ_TRY(rq_buf_reserve(out, STREAM_STEP));
+    size_t room = rq_buf_take_room(out);
+    size_t left = raw_max - have + 1; /* one more byte than allowed, to detect too much output */
+    *ret = room < left ? room : left;
+    if (*ret > INT32_MAX) *ret = INT32_MAX;
+    return RQ_OK;
+}
+
+static rq_err stream_append(rq_codec *c, rq_slice in, size_t raw_max, rq_buf *out)
+{
+    if (in.len == 0) return RQ_E_MALFORMED;
+    size_t start = out->len;
+    bool ended = false;
+    while (!ended || in.len > 0) {
+        if (ended) {
+            if (!c->stream->joins) return RQ_E_MALFORMED;
+            RQ_TRY(c->stream->begin(c));
+        }
+        size_t in_before = in.len, made;
+        RQ_TRY(step_room(out, start, raw_max, &made));
+        RQ_TRY(c->stream->step(c, &in, out->ptr + out->len, &made, false, &ended));
+        out->len += made;
+        if (!ended && made == 0 && in.len == in_before) return RQ_E_MALFORMED; /* cut off */
+    }
+    return out->len - start > raw_max ? RQ_E_RESULT_TOO_LARGE : RQ_OK;
+}
+
+rq_err rq_codec_append(rq_codec *c, rq_slice packed, size_t raw_max, rq_buf *out)
+{
+    if (packed.len > UINT32_MAX) return RQ_E_RESULT_TOO_LARGE;
+    if (c->options.form == RQ_FORM_COPY)
+        return packed.len > raw_max ? RQ_E_RESULT_TOO_LARGE
+                                    : rq_buf_append(out, packed.ptr, packed.len);
+    if (c->chunks != NULL) return rq__blocks_append(c, packed, raw_max, out);
+    RQ_TRY(c->stream->begin(c));
+    rq_err rc = stream_append(c, packed, raw_max, out);
+    if (c->stream->end != NULL) c->stream->end(c);
+    return rc;
+}
