@@ -157,6 +157,38 @@ static void serve_image(session *s, const char *name)
     rq_wal_let_go(rq_engine_wal(e));
 }
 
+static rq_err send_holder(session *s, const rq_holder_info *h)
+{
+    uint8_t body[RQ__HOLDER_LEN];
+    rq_put_be64(body, (uint64_t)h->since_ms);
+    rq_put_be64(body + 8, h->holds_all_files);
+    rq_put_be64(body + 16, h->files);
+    rq_put_be64(body + 24, h->log_from);
+    RQ_TRY(rq__record_append(&s->out, RQ_IMAGE_BYTES, h->name, sizeof body));
+    return rq_buf_append(&s->out, body, sizeof body);
+}
+
+static rq_err send_holders(session *s, rq_arena *arena)
+{
+    rq_retention *r = rq_engine_retention(rq_catalog_engine(s->control->catalog));
+    rq_holder_info *list;
+    size_t count;
+    RQ_TRY(rq_retention_list(r, arena, &list, &count));
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(send_holder(s, &list[i]));
+    RQ_TRY(rq__record_append(&s->out, RQ__RECORD_END, "", 0));
+    return flush_out(s, &(rq_error){0});
+}
+
+static void serve_holders(session *s)
+{
+    rq_arena arena;
+    rq_arena_init(&arena);
+    rq_err rc = send_holders(s, &arena);
+    if (rc != RQ_OK) send_error(s, rq_err_text(rc));
+    rq_arena_clear(&arena);
+}
+
 static void session_end(session *s)
 {
     pthread_mutex_lock(&s->control->lock);
@@ -173,6 +205,8 @@ static void session_run(rq_task *task)
     const char *line = read_line(s, REQUEST_TIMEOUT_MS);
     if (line != NULL && strncmp(line, "image ", 6) == 0)
         serve_image(s, line + 6);
+    else if (line != NULL && strcmp(line, "holders") == 0)
+        serve_holders(s);
     else if (line != NULL)
         send_error(s, "this server does not know the request: it is another version");
     session_end(s);

@@ -14,6 +14,9 @@
  *   client:  "log\n"                  the log is copied; release its hold
  *   client closes                     release all holds
  *
+ *   client:  "holders\n"              which holders there are (vfs/retention.h)
+ *   server:  a record of kind 'b' for each, whose path is its name (RQ__HOLDER_LEN in socket.h), then 'e'
+ *
  *   record:  u8 kind | be32 length of the path | be64 size | path | with kind 'b': size bytes
  *            kinds: rq_image_kind (region/image.h), 'e' end, 'x' error (the path is its text)
  *

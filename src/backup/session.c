@@ -154,11 +154,11 @@ static rq_err connect_to(const char *folder, int *ret, rq_error *why)
     return rc;
 }
 
-static rq_err ask(rq_source *s, const char *name, rq_error *why)
+static rq_err ask(rq_source *s, const char *verb, const char *name, rq_error *why)
 {
     rq_buf line = {0};
     stream in = {.fd = s->fd, .buf = malloc(RECV_BYTES)};
-    rq_err rc = in.buf == NULL ? RQ_E_NO_MEMORY : rq_buf_printf(&line, "image %.200s\n", name);
+    rq_err rc = in.buf == NULL ? RQ_E_NO_MEMORY : rq_buf_printf(&line, "%s%.200s\n", verb, name);
     if (rc == RQ_OK) rc = rq__socket_send(s->fd, line.ptr, line.len);
     if (rc != RQ_OK) (void)rq_fail(why, rc, "the server cannot be asked: %s", rq_err_text(rc));
     if (rc == RQ_OK) rc = read_list(s, &in, why);
@@ -216,7 +216,7 @@ static rq_err open_source(const char *folder, const char *name, bool stopped_too
     if (rc == RQ_OK) rc = connect_to(folder, &s.fd, why);
     s.is_running = s.fd >= 0;
     if (rc == RQ_OK && s.is_running)
-        rc = ask(&s, name, why);
+        rc = ask(&s, "image ", name, why);
     else if (rc == RQ_OK)
         rc = stopped_too ? list_stopped(&s, why)
                          : rq_fail(why, RQ_E_NOT_FOUND, "no server runs on %s", folder);
@@ -248,6 +248,41 @@ void rq_source_close(rq_source *s)
     free(s->parts);
     rq_arena_clear(&s->arena);
     *s = (rq_source){0};
+}
+
+/* --- holders ---------------------------------------------------------------------------------- */
+
+static rq_err take_holders(const rq_source *s, rq_arena *arena, rq_holder_info **ret, rq_error *why)
+{
+    rq_holder_info *list = rq_arena_calloc(arena, s->count + 1, sizeof *list);
+    if (list == NULL) return no_memory(why);
+    for (size_t i = 0; i < s->count; i++) {
+        const rq_source_part *p = &s->parts[i];
+        if (p->kind != RQ_IMAGE_BYTES || p->size != RQ__HOLDER_LEN)
+            return rq_fail(why, RQ_E_MALFORMED, "the server sent no list of holders");
+        list[i] = (rq_holder_info){.name = rq_arena_cstr(arena, rq_slice_cstr(p->path)),
+                                   .since_ms = (int64_t)rq_get_be64(p->bytes),
+                                   .holds_all_files = rq_get_be64(p->bytes + 8) != 0,
+                                   .files = (size_t)rq_get_be64(p->bytes + 16),
+                                   .log_from = rq_get_be64(p->bytes + 24)};
+        if (list[i].name == NULL) return no_memory(why);
+    }
+    *ret = list;
+    return RQ_OK;
+}
+
+rq_err rq_source_holders(const char *folder, rq_arena *arena, rq_holder_info **ret,
+                         size_t *ret_count, rq_error *why)
+{
+    rq_source s = {.fd = -1};
+    rq_err rc = connect_to(folder, &s.fd, why);
+    if (rc == RQ_OK && s.fd < 0)
+        rc = rq_fail(why, RQ_E_NOT_FOUND, "no server runs on %s: nothing is held", folder);
+    if (rc == RQ_OK) rc = ask(&s, "holders", "", why);
+    if (rc == RQ_OK) rc = take_holders(&s, arena, ret, why);
+    *ret_count = s.count;
+    rq_source_close(&s);
+    return rc;
 }
 
 /* Whether the connection is still open: the server sends nothing after the list. */

@@ -40,6 +40,11 @@ rq_err rq__source_open(const char *folder, const char *name, rq_source *ret, rq_
 /* Like rq__source_open, for a running server only. RQ_E_NOT_FOUND: none listens there. */
 RQ_NODISCARD
 rq_err rq_source_open_running(const char *folder, const char *name, rq_source *ret, rq_error *why);
+/* The holders of files and log (vfs/retention.h) of the server that runs on the folder, in the arena.
+ * RQ_E_NOT_FOUND: none runs there. */
+RQ_NODISCARD
+rq_err rq_source_holders(const char *folder, rq_arena *arena, rq_holder_info **ret,
+                         size_t *ret_count, rq_error *why);
 /* Releases holds and memory. A zeroed source is allowed. */
 void rq_source_close(rq_source *s);
 /* Releases the log, whose parts were read. RQ_E_STATE: the server ended meanwhile, so the parts read may

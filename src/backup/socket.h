@@ -12,6 +12,8 @@
 #define RQ__RECORD_HEADER_LEN 13
 #define RQ__RECORD_END 'e'
 #define RQ__RECORD_ERROR 'x'
+/* A holder: be64 since, in ms since 1970 | be64 1: of all files | be64 files | be64 log position */
+#define RQ__HOLDER_LEN 32
 
 typedef struct rq__socket_address {
     struct sockaddr_un un;

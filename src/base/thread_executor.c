@@ -46,6 +46,9 @@ typedef struct pool {
     rq_task_queue tasks;  /* these by mutex */
     rq_task_queue ranked; /* by rank */
     unsigned limit;       /* workers that may run at the same time */
+    bool resized;         /* the limit has changed: it may be lower than `started` */
+    unsigned parked;      /* of the started ones, beyond a lowered limit */
+    pthread_cond_t unpark;
     unsigned started;
     unsigned idle;
     unsigned queued;
@@ -132,6 +135,17 @@ static void task_finished(thread_executor *ex)
     unlock(&ex->pending_mutex);
 }
 
+/* REQUIRES: p->mutex. A worker beyond a lowered limit stays here. */
+static void park(pool *p)
+{
+    while (!p->stopping && p->started - p->waiting - p->parked > p->limit) {
+        if (p->queued > 0 && p->idle > 0) pthread_cond_signal(&p->wake); /* it was woken for that */
+        p->parked++;
+        pthread_cond_wait(&p->unpark, &p->mutex);
+        p->parked--;
+    }
+}
+
 static void *worker_main(void *arg)
 {
     pool *p = arg;
@@ -142,6 +156,7 @@ static void *worker_main(void *arg)
     }
     lock(&p->mutex);
     for (;;) {
+        if (p->resized) park(p);
         rq_task *task = rq_task_queue_pop(&p->tasks);
         if (task == NULL) task = rq_task_queue_pop(&p->ranked);
         if (task == NULL) {
@@ -182,14 +197,25 @@ static const char *pool_name(rq_pool kind)
     return "rq-pool";
 }
 
+/* REQUIRES: p->mutex. */
+static bool pool_start_worker(pool *p)
+{
+    if (p->started >= RQ_WORKERS_MAX) return false;
+    if (!thread_start(&p->threads[p->started], worker_main, p, pool_name(p->kind))) return false;
+    p->started++;
+    return true;
+}
+
 /* REQUIRES: p->mutex. Starts a worker if all are busy and the limit allows. A failure to start is
  * tolerated as long as there is a worker: the task waits for it. */
 static bool pool_grow(pool *p)
 {
-    if (p->started - p->waiting >= p->limit || p->started >= RQ_WORKERS_MAX) return false;
-    if (!thread_start(&p->threads[p->started], worker_main, p, pool_name(p->kind))) return false;
-    p->started++;
-    return true;
+    if (p->started - p->waiting - p->parked >= p->limit) return false;
+    if (p->parked > 0) {
+        pthread_cond_signal(&p->unpark);
+        return true;
+    }
+    return pool_start_worker(p);
 }
 
 /* REQUIRES: p->mutex. */
@@ -241,6 +267,7 @@ static bool pool_start(pool *p, thread_executor *ex, rq_pool kind, unsigned limi
     rq_task_queue_init(&p->ranked);
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->wake, NULL);
+    pthread_cond_init(&p->unpark, NULL);
     lock(&p->mutex);
     bool ok = pool_grow(p);
     unlock(&p->mutex);
@@ -252,12 +279,30 @@ static void pool_stop(pool *p)
     lock(&p->mutex);
     p->stopping = true;
     pthread_cond_broadcast(&p->wake);
+    pthread_cond_broadcast(&p->unpark);
     unsigned started = p->started;
     unlock(&p->mutex);
     for (unsigned i = 0; i < started; i++)
         pthread_join(p->threads[i], NULL);
     pthread_cond_destroy(&p->wake);
+    pthread_cond_destroy(&p->unpark);
     pthread_mutex_destroy(&p->mutex);
+}
+
+void rq_thread_executor_resize(rq_executor *ex, rq_pool kind, unsigned threads)
+{
+    pool *p = &RQ_CONTAINER_OF(ex, thread_executor, base)->pools[kind];
+    lock(&p->mutex);
+    if (p->limit != threads && threads > 0) {
+        p->limit = threads;
+        p->resized = true;
+        pthread_cond_broadcast(&p->wake); /* those beyond the limit park */
+        pthread_cond_broadcast(&p->unpark);
+        unsigned coming = p->idle + p->parked;
+        while (p->queued > coming && p->started - p->waiting < p->limit && pool_start_worker(p))
+            coming++;
+    }
+    unlock(&p->mutex);
 }
 
 /* --- lanes -------------------------------------------------------------------------------- */

@@ -2,17 +2,24 @@
 /* rorqual backup: copies a data folder, of a running server or a stopped one (backup/backup.h). */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "backup/session.h"
 #include "cli/copy_progress.h"
+#include "cli/print.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 static const char help[] =
     "usage: rorqual backup [OPTION ...] FOLDER TARGET\n"
-    "       rorqual backup --check TARGET\n\n"
+    "       rorqual backup --check TARGET\n"
+    "       rorqual backup --holders FOLDER\n\n"
     "  --copy        copy files even where a hard link would do (TARGET on the same file system)\n"
     "  --no-verify   neither read what is linked nor look through the copy afterwards\n"
     "  --check       compare a finished backup with its list of files and checksums\n"
+    "  --holders     list who keeps files and log of the running server on FOLDER from being\n"
+    "                removed: name, since when, what\n"
     "  --quiet       print errors alone\n"
     "Copies the data folder FOLDER as it is at one moment to TARGET, which must be empty or\n"
     "missing. The server may run: it goes on, only changes of tables wait for a moment. The copy\n"
@@ -24,16 +31,20 @@ static const char help[] =
 
 typedef struct arguments {
     rq_backup_options options;
-    bool check, quiet;
+    bool check, holders, quiet;
 } arguments;
 
 /* Exit code; -1: go on. */
 static int parse(int argc, char **argv, arguments *a)
 {
     static const struct option names[] = {
-        {"copy", no_argument, NULL, 'c'},  {"no-verify", no_argument, NULL, 'n'},
-        {"check", no_argument, NULL, 'k'}, {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},  {NULL, 0, NULL, 0},
+        {"copy", no_argument, NULL, 'c'},
+        {"no-verify", no_argument, NULL, 'n'},
+        {"check", no_argument, NULL, 'k'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
+        {"holders", no_argument, NULL, 'o'},
+        {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
@@ -47,6 +58,9 @@ static int parse(int argc, char **argv, arguments *a)
         case 'k':
             a->check = true;
             break;
+        case 'o':
+            a->holders = true;
+            break;
         case 'q':
             a->quiet = true;
             break;
@@ -57,12 +71,50 @@ static int parse(int argc, char **argv, arguments *a)
             return rq_refuse_option("backup", option, argv);
         }
     }
-    if (argc - optind != (a->check ? 1 : 2))
-        return rq_refuse("backup",
-                         a->check ? "name one backup" : "name a data folder and a target");
+    bool one = a->check || a->holders;
+    if (a->check && a->holders) return rq_refuse("backup", "--check and --holders: one of them");
+    if (argc - optind != (one ? 1 : 2))
+        return rq_refuse("backup", a->check     ? "name one backup"
+                                   : a->holders ? "name one data folder"
+                                                : "name a data folder and a target");
     a->options.source = argv[optind];
-    a->options.target = a->check ? NULL : argv[optind + 1];
+    a->options.target = one ? NULL : argv[optind + 1];
     return -1;
+}
+
+static void print_holder(const rq_holder_info *h)
+{
+    char since[32];
+    struct tm at;
+    time_t seconds = (time_t)(h->since_ms / 1000);
+    gmtime_r(&seconds, &at);
+    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", &at);
+    rq_print_bytes(rq_slice_cstr(h->name));
+    printf(": since %s, ", since);
+    if (h->holds_all_files)
+        printf("all files");
+    else
+        printf("%zu file%s", h->files, h->files == 1 ? "" : "s");
+    if (h->log_from == RQ_RETENTION_NO_LOG)
+        printf(", no log\n");
+    else
+        printf(", the log from position %" PRIu64 "\n", h->log_from);
+}
+
+static int list_holders(const char *folder)
+{
+    rq_arena arena;
+    rq_error why = {0};
+    rq_holder_info *list = NULL;
+    size_t count = 0;
+    rq_arena_init(&arena);
+    rq_err rc = rq_source_holders(folder, &arena, &list, &count, &why);
+    if (rc != RQ_OK) fprintf(stderr, "rorqual backup: %s\n", why.message);
+    if (rc == RQ_OK && count == 0) puts("nothing is held");
+    for (size_t i = 0; rc == RQ_OK && i < count; i++)
+        print_holder(&list[i]);
+    rq_arena_clear(&arena);
+    return rc == RQ_OK ? 0 : 1;
 }
 
 int rq_cmd_backup(int argc, char **argv)
@@ -73,6 +125,7 @@ int rq_cmd_backup(int argc, char **argv)
     rq_error why = {0};
     int code = parse(argc, argv, &a);
     if (code >= 0) return code;
+    if (a.holders) return list_holders(a.options.source);
     rq__copy_progress_init(&progress, "backup", a.quiet);
     a.options.progress = &progress.calls;
     rq_err rc =

@@ -76,7 +76,8 @@ static rq_err bind_place(rq_info_place *p, rq_error *why)
     }
     if (rc == RQ_OK) return rc;
     return rq_fail(why, RQ_E_CONFIG,
-                   "HTTP pages: %s (--http takes another address; --http none: no pages)",
+                   "HTTP pages: %s (--http HOST:PORT: another address; --http 0: a free port; "
+                   "--http none: no pages)",
                    own.message);
 }
 

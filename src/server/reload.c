@@ -48,6 +48,10 @@ static rq_err reload(rq_reload *r, rq_error *why)
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
     rq__log_settle(r->log, r->config);
     rq_vfs_posix_set_slow(r->vfs, rq__slow_ns_of(r->config));
+    rq_thread_executor_resize(r->executor, RQ_POOL_COMPACT,
+                              (unsigned)rq_config_int(r->config, RQ_SET_COMPACTION_THREADS));
+    rq_thread_executor_resize(r->executor, RQ_POOL_COMPACT_LARGE,
+                              (unsigned)rq_config_int(r->config, RQ_SET_COMPACTION_THREADS_LARGE));
     rq_ops_reload(r->ops, r->config);
     rq_client_service_reload(r->client, r->config);
     rq_slow_limits slow = rq_slow_limits_of(r->config);

@@ -18,6 +18,7 @@ typedef struct rq_reload {
     rq_log *log;
     rq_config *config;
     rq_vfs *vfs;
+    rq_executor *executor; /* of threads */
     rq_engine *engine;
     rq_ops *ops;
     rq_client_service *client;

@@ -151,6 +151,7 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
     rq_vfs_posix_on_slow(s->vfs, rq__events_slow, &s->events);
     rq_vfs_posix_set_slow(s->vfs, rq__slow_ns_of(o->config));
     s->reload.vfs = s->vfs;
+    s->reload.executor = s->executor;
     s->data_path = realpath(o->data, NULL);
     if (s->data_path == NULL)
         return rq_fail(why, RQ_E_IO, "data folder %s: %s", o->data, strerror(errno));

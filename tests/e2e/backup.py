@@ -9,6 +9,7 @@ what is finished is whole. SEED=n repeats the moments; ROUNDS=n backups under lo
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -239,6 +240,34 @@ def fsck_of_running(world):
     refused("stop it", "fsck", "--repair", world.data, code=2)
 
 
+def holders_are_listed(world):
+    """A command that has asked for an image holds what is in it until it is gone."""
+    import socket  # pylint: disable=import-outside-toplevel
+    assert succeeds("backup", "--holders", world.data) == "nothing is held\n"
+    with socket.socket(socket.AF_UNIX) as control:
+        control.connect(str(world.data / ".rorqual/control"))
+        control.sendall(b"image a test \x1b[2J\n")
+        control.settimeout(60)
+        got = b""
+        while not got.endswith(b"e" + bytes(12)):  # the end record
+            more = control.recv(1 << 20)
+            assert more
+            got += more
+        listed = succeeds("backup", "--holders", world.data)
+        found = re.fullmatch(r"a test .*: since (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ), (\d+) files?, the log from position \d+\n", listed)
+        assert found and int(found[2]) > 0 and "\x1b" not in listed, listed
+        control.sendall(b"log\n")
+        deadline = time.monotonic() + 60
+        while ", no log\n" not in listed:
+            assert time.monotonic() < deadline, listed
+            listed = succeeds("backup", "--holders", world.data)
+    while listed != "nothing is held\n":
+        assert time.monotonic() < deadline, listed
+        listed = succeeds("backup", "--holders", world.data)
+    refused("one of them", "backup", "--holders", "--check", world.data, code=2)
+    refused("no server runs", "backup", "--holders", world.folder / "nowhere")
+
+
 def backup_starts_itself(world):
     """The copy is a data folder, and no backup any more once a server ran on it."""
     before, tables = world.load.snapshot()
@@ -363,6 +392,28 @@ def killed_server(world):
         world.load = Load(world.server, world.dice)
 
 
+def sockets_of_killed_servers(world):
+    """`kill -9` leaves the control socket behind: tools see a stopped folder, and the next start makes a new one."""
+    world.load.stop()
+    world.server.kill()
+    path = world.data / ".rorqual/control"
+    assert path.is_socket()
+    left = path.stat().st_ctime_ns
+    succeeds("status", "--data", world.data)
+    assert "nothing wrong" in succeeds("fsck", "--blocks", world.data)
+    succeeds("backup", world.data, world.fresh("copy"))
+    assert path.stat().st_ctime_ns == left, "a tool changed the folder"
+    world.server = rorqual.Server(world.data, world.log, "--log", "info")
+    assert path.is_socket() and path.stat().st_ctime_ns != left
+    # A start that is refused leaves the running server's alone.
+    left = path.stat().st_ctime_ns
+    refused("in use", "server", "--data", world.data, "--zk-port", 0, "--master-port", 0, "--rs-port", 0)
+    assert path.stat().st_ctime_ns == left
+    refused("stop it", "fsck", "--repair", world.data, code=2)
+    succeeds("backup", world.data, world.fresh("copy"))
+    world.load = Load(world.server, world.dice)
+
+
 def full_disk(world):
     """The target has no space: said so, and unfinished."""
     if os.geteuid() != 0:
@@ -405,8 +456,8 @@ def stopped_folder(world):
     assert not (world.data / ".rorqual/control").exists()
 
 
-TESTS = (under_load, fsck_of_running, backup_starts_itself, killed_backups, bad_arguments, damaged_backups, full_disk,
-         nothing_is_held, killed_server, stopped_folder)
+TESTS = (under_load, fsck_of_running, holders_are_listed, backup_starts_itself, killed_backups, bad_arguments, damaged_backups, full_disk,
+         nothing_is_held, killed_server, sockets_of_killed_servers, stopped_folder)
 
 
 def main():

@@ -307,6 +307,28 @@ def a_reload_reaches_stores_that_are_open(tmp):
     stop(server)
 
 
+def a_reload_changes_threads_and_names_what_needs_a_start(tmp):
+    """As HBase's CompactSplit; the policy's class and the period of checks are read at the start, as in HBase."""
+    conf, log = tmp / "conf", tmp / "the-log"
+    conf.write_text("")
+    server = Server(tmp / "d", tmp / "log", "--config", str(conf), "--log", "info", "--log-file", str(log))
+    conf.write_text("hbase.regionserver.thread.compaction.small=3\nhbase.regionserver.thread.compaction.large=2\n"
+                    "hbase.hstore.compaction.throughput.lower.bound=1m\nhbase.regionserver.compaction.check.period=123\n"
+                    "hbase.hstore.defaultengine.compactionpolicy.class="
+                    "org.apache.hadoop.hbase.regionserver.compactions.RatioBasedCompactionPolicy\n")
+    server.process.send_signal(signal.SIGHUP)
+    deadline = time.monotonic() + WAIT
+    while "settings read again" not in log.read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    told = log.read_text()
+    for name in ("hbase.regionserver.thread.compaction.small", "hbase.regionserver.thread.compaction.large",
+                 "hbase.hstore.compaction.throughput.lower.bound"):
+        assert f"INFO server: setting {name} is now '" in told, (name, told)
+    for name in ("hbase.regionserver.compaction.check.period", "hbase.hstore.defaultengine.compactionpolicy.class"):
+        assert re.search(rf"WARN server: setting {re.escape(name)}: '\S+' takes effect at the next start", told), (name, told)
+    stop(server)
+
+
 def no_signal_but_two_ends_the_server(tmp):
     log, moved = tmp / "the-log", tmp / "moved"
     server = Server(tmp / "d", tmp / "log", "--log", "error", "--log-file", str(log))
@@ -381,7 +403,8 @@ def a_new_folder_says_so_once(tmp):
 TESTS = [settings_are_listed_with_all_that_is_known, changed_settings_are_those_that_differ, a_check_touches_nothing,
          bad_values_do_not_start_a_server, a_files_ports_and_znode_count, a_name_and_several_addresses_are_listened_on,
          ipv6_stands_in_brackets_everywhere, hints_name_an_ipv6_quorum_as_clients_read_it, a_load_runs_over_ipv6_and_both_families_have_the_same_ports,
-         settings_are_read_again_by_signal_and_by_call, a_reload_reaches_stores_that_are_open, no_signal_but_two_ends_the_server,
+         settings_are_read_again_by_signal_and_by_call, a_reload_reaches_stores_that_are_open, a_reload_changes_threads_and_names_what_needs_a_start,
+         no_signal_but_two_ends_the_server,
          a_report_names_the_calls_in_flight, a_folder_with_something_else_is_not_taken, a_new_folder_says_so_once]
 
 

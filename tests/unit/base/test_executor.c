@@ -301,6 +301,91 @@ static void the_lowest_rank_begins_first(void **state)
     assert_memory_equal(order, expected, sizeof expected);
 }
 
+/* --- a pool whose size changes ------------------------------------------------------------------ */
+
+typedef struct gate {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    unsigned running, most, ended;
+    bool open;
+} gate;
+
+typedef struct passer {
+    rq_task task;
+    gate *gate;
+} passer;
+
+/* Waits without a latch, so that it keeps its place. */
+static void pass(rq_task *task)
+{
+    gate *g = RQ_CONTAINER_OF(task, passer, task)->gate;
+    pthread_mutex_lock(&g->mutex);
+    g->running++;
+    if (g->running > g->most) g->most = g->running;
+    pthread_cond_broadcast(&g->changed);
+    while (!g->open)
+        pthread_cond_wait(&g->changed, &g->mutex);
+    pthread_mutex_unlock(&g->mutex);
+    sched_yield();
+    pthread_mutex_lock(&g->mutex);
+    g->running--;
+    g->ended++;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->mutex);
+}
+
+static void await(gate *g, const unsigned *value, unsigned wanted)
+{
+    pthread_mutex_lock(&g->mutex);
+    while (*value != wanted)
+        pthread_cond_wait(&g->changed, &g->mutex);
+    pthread_mutex_unlock(&g->mutex);
+}
+
+static void set_open(gate *g, bool open)
+{
+    pthread_mutex_lock(&g->mutex);
+    g->open = open;
+    g->most = g->ended = 0;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->mutex);
+}
+
+static void a_pool_grows_and_shrinks(void **state)
+{
+    (void)state;
+    enum { TASKS = 200 };
+    gate g = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    passer tasks[TASKS];
+    rq_executor *ex = new_executor(1);
+    for (int i = 0; i < TASKS; i++)
+        tasks[i] = (passer){.task.run = pass, .gate = &g};
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 8; i++)
+            ex->submit(ex, RQ_POOL_COMPACT, &tasks[i].task);
+        await(&g, &g.running, 1); /* the others wait for a place */
+        rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 3);
+        await(&g, &g.running, 3);
+        rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 5);
+        await(&g, &g.running, 5);
+        rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 2); /* those that run are finished */
+        assert_int_equal(g.most, 5);
+        set_open(&g, true);
+        await(&g, &g.ended, 8);
+        set_open(&g, true);
+        for (int i = 0; i < TASKS; i++)
+            ex->submit(ex, RQ_POOL_COMPACT, &tasks[i].task);
+        await(&g, &g.ended, TASKS);
+        assert_true(g.most <= 2);
+        rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 0); /* no change */
+        rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 1);
+        set_open(&g, false);
+    }
+    rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 4);
+    rq_thread_executor_resize(ex, RQ_POOL_COMPACT, 1);
+    rq_thread_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +393,7 @@ int main(void)
         cmocka_unit_test(tasks_of_a_pool_run_side_by_side),
         cmocka_unit_test(a_waiting_task_gives_its_place_to_others),
         cmocka_unit_test(a_sleeping_task_keeps_its_place),
+        cmocka_unit_test(a_pool_grows_and_shrinks),
         cmocka_unit_test(free_waits_for_tasks_that_submit_more),
         cmocka_unit_test(timers_fire_in_the_order_they_are_due),
         cmocka_unit_test(the_lowest_rank_begins_first),
