@@ -11,7 +11,7 @@
 #include "hfile/read_ctx.h"
 #include "proto/hbase.pb-c.h"
 #include "region/region_scanner.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 #include "wal/wal.h"
 
 static const char *const state_names[] = {
