@@ -324,7 +324,7 @@ static int write_loss(const rq_log *log, rq_log_sink *sink)
     return error;
 }
 
-static void emit(const rq_log *log, const line *l)
+static void emit(const rq_log *log, rq_log_level level, const line *l)
 {
     rq_log_sink *sink = log->sink;
     bool is_torn = false;
@@ -333,6 +333,7 @@ static void emit(const rq_log *log, const line *l)
         return;
     }
     pthread_mutex_lock(&sink->lock);
+    sink->lines[level]++;
     int error = sink->lost > 0 ? write_loss(log, sink) : 0;
     if (error == 0) error = write_line(log, l, &sink->is_torn);
     if (error != 0) {
@@ -353,6 +354,15 @@ rq_log rq_log_at(const rq_log *log, rq_log_level level)
                     .sink = log->sink};
 }
 
+void rq_log_get_lines(const rq_log *log, uint64_t ret[RQ_LOG_LEVELS])
+{
+    memset(ret, 0, RQ_LOG_LEVELS * sizeof *ret);
+    if (log == NULL || log->sink == NULL) return;
+    pthread_mutex_lock(&log->sink->lock);
+    memcpy(ret, log->sink->lines, sizeof log->sink->lines);
+    pthread_mutex_unlock(&log->sink->lock);
+}
+
 void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, const char *fmt, ...)
 {
     if (!rq_log_takes(log, level)) return;
@@ -364,7 +374,7 @@ void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, co
     va_end(args);
     if (len < 0) return;
     compose(&l, log, level, subject, rq_slice_cstr(message), NULL, 0);
-    emit(log, &l);
+    emit(log, level, &l);
 }
 
 void rq_log_write_fields(const rq_log *log, rq_log_level level, const char *subject,
@@ -373,7 +383,7 @@ void rq_log_write_fields(const rq_log *log, rq_log_level level, const char *subj
     if (!rq_log_takes(log, level)) return;
     line l;
     compose(&l, log, level, subject, rq_slice_cstr(message), fields, count);
-    emit(log, &l);
+    emit(log, level, &l);
 }
 
 bool rq_log_write_crash(const rq_log *log, const char *message, const rq_log_field *fields,

@@ -31,6 +31,7 @@
 #define RQ_LOG_LINE_MAX 4096
 
 typedef enum rq_log_level { RQ_LOG_DEBUG, RQ_LOG_INFO, RQ_LOG_WARN, RQ_LOG_ERROR } rq_log_level;
+#define RQ_LOG_LEVELS 4
 typedef enum rq_log_format { RQ_LOG_TEXT, RQ_LOG_JSON } rq_log_format;
 
 /* What the copies of a log share that write to one file descriptor. */
@@ -38,7 +39,8 @@ typedef struct rq_log_sink {
     pthread_mutex_t lock;
     uint64_t lost RQ_GUARDED_BY(lock); /* lines, since the last one that was written */
     int lost_errno RQ_GUARDED_BY(lock);
-    bool is_torn RQ_GUARDED_BY(lock); /* the file ends within a line */
+    bool is_torn RQ_GUARDED_BY(lock);                  /* the file ends within a line */
+    uint64_t lines[RQ_LOG_LEVELS] RQ_GUARDED_BY(lock); /* also those that were lost */
 } rq_log_sink;
 
 #define RQ_LOG_SINK_INIT                                                                           \
@@ -91,6 +93,8 @@ static inline bool rq_log_takes(const rq_log *log, rq_log_level level)
 
 /* The same output at another level. */
 rq_log rq_log_at(const rq_log *log, rq_log_level level);
+/* How many lines were logged, by level. A log without a sink has none. Any thread. */
+void rq_log_get_lines(const rq_log *log, uint64_t ret[RQ_LOG_LEVELS]);
 
 RQ_COLD
 void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, const char *fmt, ...)

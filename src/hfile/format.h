@@ -104,6 +104,10 @@ typedef struct rq_hfile_info {
     rq_compression compression;
     uint64_t size_bytes;
     uint64_t uncompressed_bytes; /* HBase's totalUncompressedBytes */
+    /* Bytes in memory, uncompressed; a reader's alone. */
+    uint64_t root_index_bytes; /* the root of the data index */
+    uint64_t index_bytes;      /* the data index, all levels */
+    uint64_t bloom_bytes;      /* the bits of the general bloom filter */
     uint64_t max_seqid;
     uint64_t max_memstore_ts; /* MAX_MEMSTORE_TS_KEY: the largest seqid in a cell */
     int64_t min_ts, max_ts;   /* TIMERANGE; empty when min > max */

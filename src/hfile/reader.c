@@ -384,6 +384,7 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
         .size_bytes = file_len,
         .entry_count = t->entry_count,
         .uncompressed_bytes = t->total_uncompressed_len,
+        .index_bytes = t->uncompressed_index_len,
         .data_index_levels = t->data_index_levels,
         .compression = t->compression,
         .order = t->order,
@@ -521,6 +522,13 @@ static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail
     return RQ_OK;
 }
 
+static uint64_t bloom_bytes_of(const rq_hfile_block *meta)
+{
+    rq__bloom_meta m;
+    memcpy(&m, meta->payload, sizeof m);
+    return m.bytes;
+}
+
 /* Reads the metadata of blooms and index once, so that a damaged file is detected when it is
  * opened and not at some later read. Also loads them into the cache, and allocates the slots to
  * hold them. */
@@ -538,6 +546,8 @@ static rq_err touch_roots(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
         rq_hfile_block *b;
         RQ_TRY(rq__reader_block(r, ctx, roots[i].place.offset, roots[i].place.size, roots[i].kind,
                                 &b, why));
+        if (i == 0) r->info.root_index_bytes = b->payload_len;
+        if (i == 1) r->info.bloom_bytes = bloom_bytes_of(b);
         if (i > 0)
             named[i] = rq__bloom_meta_index(b).count;
         else if (r->trailer.data_index_levels > 1)

@@ -58,6 +58,7 @@ struct rq_http {
     unsigned connections;
     size_t unread; /* bytes of bodies */
     rq__rates rates;
+    rq__stacks *stacks;
 };
 
 const rq_config *rq__http_config(const rq_http *h)
@@ -73,6 +74,15 @@ const rq_log *rq__http_log(const rq_http *h)
 const char *rq__http_version(const rq_http *h)
 {
     return h->version;
+}
+
+bool rq__http_sources(rq_http *h, rq_http_sources *ret)
+{
+    pthread_mutex_lock(&h->lock);
+    bool serves = h->serves;
+    *ret = h->from;
+    pthread_mutex_unlock(&h->lock);
+    return serves;
 }
 
 static uint64_t now_ns(const rq_http *h)
@@ -264,13 +274,15 @@ static bool give_body(rq_http *h, struct evbuffer *out, rq__page *p)
     return false;
 }
 
+/* `request` may have lost its connection meanwhile: evhttp then frees it. */
 static void send_page(rq_http *h, struct evhttp_request *request, rq__page *p)
 {
+    struct evhttp_connection *of = evhttp_request_get_connection(request);
     bool has_body = evhttp_request_get_command(request) != EVHTTP_REQ_HEAD && p->text.buf.len > 0;
     struct evbuffer *out = evbuffer_new();
     add_headers(request, p);
     evhttp_request_set_on_complete_cb(request, on_answered, h);
-    evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_close, NULL);
+    if (of != NULL) evhttp_connection_set_closecb(of, on_close, NULL);
     if (out != NULL && (!has_body || give_body(h, out, p)))
         evhttp_send_reply(request, (int)p->status, NULL, out);
     else
@@ -279,21 +291,29 @@ static void send_page(rq_http *h, struct evhttp_request *request, rq__page *p)
     rq_buf_clear(&p->text.buf);
 }
 
-static void make_page(rq_http *h, const char *path, const rq__query *query, rq__page *ret)
+/* True: another thread makes the page, which is sent later. */
+static bool make_page(rq_http *h, struct evhttp_request *request, const char *path,
+                      const rq__query *query, rq__page *ret)
 {
     rq__request r = {.path = path, .query = query, .http = h, .rates = &h->rates};
+    rq_http_sources from;
     if (h->unread > h->unread_max && rq__page_is_large(path)) {
         rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too much that was asked for is not read yet");
-        return;
+        return false;
     }
+    if (rq__page_is_later(path) && rq__http_sources(h, &from))
+        return rq__stacks_ask(h->stacks, request, ret);
     pthread_mutex_lock(&h->lock);
     if (h->serves) r.from = &h->from;
     rq__page_make(&r, ret);
     pthread_mutex_unlock(&h->lock);
+    return false;
 }
 
-static void read_request(rq_http *h, struct evhttp_request *request, rq__page *ret)
+/* As make_page. */
+static bool read_request(rq_http *h, struct evhttp_request *request, rq__page *ret)
 {
+    bool later = false;
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
     const char *raw = uri == NULL ? NULL : evhttp_uri_get_path(uri);
     const char *query = uri == NULL ? NULL : evhttp_uri_get_query(uri);
@@ -305,9 +325,10 @@ static void read_request(rq_http *h, struct evhttp_request *request, rq__page *r
     else if (rc != RQ_OK)
         rq__page_fail(ret, RQ__HTTP_BAD, "too many parameters");
     else
-        make_page(h, path, &parameters, ret);
+        later = make_page(h, request, path, &parameters, ret);
     rq__query_clear(&parameters);
     free(path);
+    return later;
 }
 
 static void answer(struct evhttp_request *request, void *ctx)
@@ -315,11 +336,12 @@ static void answer(struct evhttp_request *request, void *ctx)
     rq_http *h = ctx;
     rq__page page = {0};
     enum evhttp_cmd_type command = evhttp_request_get_command(request);
+    bool later = false;
     if (command == EVHTTP_REQ_GET || command == EVHTTP_REQ_HEAD)
-        read_request(h, request, &page);
+        later = read_request(h, request, &page);
     else
         rq__page_fail(&page, RQ__HTTP_NO_METHOD, "only GET and HEAD");
-    send_page(h, request, &page);
+    if (!later) send_page(h, request, &page);
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
@@ -377,7 +399,9 @@ static rq_err start(rq_http *h, rq_error *why)
     if (h->base == NULL || h->end_fd < 0) return no_pages(why);
     h->tick = evtimer_new(h->base, on_tick, h);
     h->end = event_new(h->base, h->end_fd, EV_READ, on_end, h);
-    if (h->tick == NULL || h->end == NULL || event_add(h->end, NULL) != 0) return no_pages(why);
+    h->stacks = rq__stacks_new(h, h->executor, h->base, send_page);
+    if (h->tick == NULL || h->end == NULL || h->stacks == NULL || event_add(h->end, NULL) != 0)
+        return no_pages(why);
     RQ_TRY(listen_on(h, why));
     rq_err rc = h->executor->lane_new(h->executor, "http", &h->lane);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start the HTTP thread: %s", rq_err_text(rc));
@@ -430,6 +454,7 @@ void rq_http_withdraw(rq_http *h)
     pthread_mutex_lock(&h->lock);
     h->serves = false;
     pthread_mutex_unlock(&h->lock);
+    if (h->stacks != NULL) rq__stacks_wait(h->stacks);
 }
 
 static void end_thread(rq_http *h)
@@ -445,6 +470,7 @@ void rq_http_close(rq_http *h)
     if (h == NULL) return;
     rq_http_withdraw(h);
     if (h->lane != NULL) end_thread(h);
+    rq__stacks_free(h->stacks);
     if (h->server != NULL) evhttp_free(h->server);
     while (h->list.next != &h->list)
         forget(h, h->list.next);

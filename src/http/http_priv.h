@@ -7,6 +7,9 @@
 #include "base/buf.h"
 #include "http/http.h"
 
+struct event_base;
+struct evhttp_request;
+
 /* --- text (text.c) ---------------------------------------------------------------------------- */
 
 /* A page while it is made. After the first error nothing is added, and `rc` says why. */
@@ -37,6 +40,8 @@ void rq__put_count(rq__text *t, uint64_t n);
 void rq__put_duration(rq__text *t, uint64_t ns);
 
 /* --- pages (pages.c) -------------------------------------------------------------------------- */
+
+#define RQ__HTTP_PLAIN "text/plain; charset=utf-8"
 
 #define RQ__HTTP_OK 200
 #define RQ__HTTP_BAD 400
@@ -83,6 +88,8 @@ typedef struct rq__page {
 void rq__page_make(const rq__request *r, rq__page *ret);
 /* True: the page may be large, and is refused while too much is unread. */
 bool rq__page_is_large(const char *path);
+/* True: the page is /stacks, which is made on another thread (rq__stacks). */
+bool rq__page_is_later(const char *path);
 /* A page of one line. */
 void rq__page_fail(rq__page *p, unsigned status, const char *text);
 
@@ -96,6 +103,25 @@ void rq__metrics_page(const rq__request *r, rq__page *p); /* figures.c */
 void rq__jmx_page(const rq__request *r, rq__page *p);
 void rq__prometheus_page(const rq__request *r, rq__page *p);
 
+/* --- /stacks (stacks.c) ----------------------------------------------------------------------- */
+
+typedef struct rq__stacks rq__stacks;
+/* Sends the page, whose text it takes over. */
+typedef void (*rq__stacks_answer)(rq_http *h, struct evhttp_request *request, rq__page *page);
+/* NULL: memory or descriptors are exhausted. */
+rq__stacks *rq__stacks_new(rq_http *http, rq_executor *executor, struct event_base *base,
+                           rq__stacks_answer answer);
+/* Answers the request when a report is ready, on the HTTP thread. False: it cannot, and *ret says why. */
+bool rq__stacks_ask(rq__stacks *s, struct evhttp_request *request, rq__page *ret);
+/* Returns when no report is being made. Any thread. */
+void rq__stacks_wait(rq__stacks *s);
+/* Requests that wait are not answered. REQUIRES: the HTTP thread has ended. NULL is fine. */
+void rq__stacks_free(rq__stacks *s);
+
+/* --- the server ------------------------------------------------------------------------------- */
+
+/* What there is to show; false: nothing. Any thread. */
+bool rq__http_sources(rq_http *h, rq_http_sources *ret);
 /* The settings, for pages that show some. */
 const rq_config *rq__http_config(const rq_http *h);
 const rq_log *rq__http_log(const rq_http *h);

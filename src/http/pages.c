@@ -2,12 +2,8 @@
 /* Which pages there are, and the small ones. */
 #include "http/http_priv.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#define PLAIN "text/plain; charset=utf-8"
 #define HTML "text/html; charset=utf-8"
 
 void rq__page_fail(rq__page *p, unsigned status, const char *text)
@@ -15,7 +11,7 @@ void rq__page_fail(rq__page *p, unsigned status, const char *text)
     rq_buf_reset(&p->text.buf);
     p->text.rc = RQ_OK;
     p->status = status;
-    p->type = PLAIN;
+    p->type = RQ__HTTP_PLAIN;
     rq__put(&p->text, "%s\n", text);
 }
 
@@ -52,30 +48,6 @@ static void level_page(const rq__request *r, rq__page *p)
     rq__html_end(p);
 }
 
-static rq_err read_all(int fd, rq_buf *out)
-{
-    off_t size = lseek(fd, 0, SEEK_END);
-    if (size < 0) return RQ_E_IO;
-    RQ_TRY(rq_buf_reserve(out, (size_t)size));
-    ssize_t got = pread(fd, out->ptr, (size_t)size, 0);
-    if (got < 0) return RQ_E_IO;
-    out->len = (size_t)got;
-    return RQ_OK;
-}
-
-/* What SIGQUIT writes to the log. */
-static void stacks_page(const rq__request *r, rq__page *p)
-{
-    int fd = memfd_create("rorqual-report", MFD_CLOEXEC);
-    if (fd < 0) {
-        rq__page_fail(p, RQ__HTTP_BROKEN, strerror(errno));
-        return;
-    }
-    r->from->report(r->from->report_ctx, fd);
-    p->text.rc = read_all(fd, &p->text.buf);
-    close(fd);
-}
-
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const struct page_entry {
@@ -89,12 +61,12 @@ static const struct page_entry {
     {"/metrics", rq__metrics_page, RQ_METRICS_TEXT_TYPE, false, true},
     {"/prometheus", rq__prometheus_page, RQ_METRICS_TEXT_TYPE, false, true},
     {"/jmx", rq__jmx_page, RQ_METRICS_JSON_TYPE, false, true},
-    {"/health/live", live_page, PLAIN, true, false},
-    {"/health/ready", ready_page, PLAIN, true, false},
+    {"/health/live", live_page, RQ__HTTP_PLAIN, true, false},
+    {"/health/ready", ready_page, RQ__HTTP_PLAIN, true, false},
     {"/conf", rq__conf_page, "text/xml; charset=utf-8", true, true},
     {"/rs-status", rq__tasks_page, "application/json; charset=utf-8", false, true},
     {"/logLevel", level_page, HTML, true, false},
-    {"/stacks", stacks_page, PLAIN, false, true},
+    {"/stacks", NULL, RQ__HTTP_PLAIN, false, true}, /* http.c, stacks.c */
     {"/debug/slow", rq__slow_page, HTML, false, true},
     /* Where HBase's own pages begin. */
     {"/master-status", rq__status_page, HTML, false, true},
@@ -105,6 +77,12 @@ static const struct page_entry *find_page(const char *path)
     for (size_t i = 0; i < RQ_ARRAY_LEN(pages); i++)
         if (strcmp(pages[i].path, path) == 0) return &pages[i];
     return NULL;
+}
+
+bool rq__page_is_later(const char *path)
+{
+    const struct page_entry *e = find_page(path);
+    return e != NULL && e->make == NULL;
 }
 
 bool rq__page_is_large(const char *path)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 512
+#define SLOW_NS 1000000000ull
 
 typedef struct walk {
     const rq_metrics *m;
@@ -140,6 +141,11 @@ static double share(const rq_metrics_snapshot *s, const rq__attribute *a)
     return all > 0 ? a->factor * part / all : 0;
 }
 
+static double slow_of(const rq_times_sum *t)
+{
+    return (double)(rq_times_count(t) - rq_times_count_up_to(t, SLOW_NS));
+}
+
 static rq_err tell_attribute(const walk *w, const rq__attribute *a)
 {
     const rq_times_sum none = {0}, *t;
@@ -154,6 +160,9 @@ static rq_err tell_attribute(const walk *w, const rq__attribute *a)
     case RQ__FROM_TIMES:
         t = times_of(w->s, a->metric, a->label);
         return tell_times(w, a->name, t == NULL ? &none : t, rq__metrics[a->metric].help);
+    case RQ__FROM_SLOW:
+        t = times_of(w->s, a->metric, a->label);
+        return tell(w, a->name, a->kind, t == NULL ? 0 : slow_of(t), rq__metrics[a->metric].help);
     case RQ__FROM_NOTHING:
         break;
     }
@@ -165,7 +174,8 @@ static rq_err tell_lines(const walk *w)
     for (size_t i = 0; i < RQ_METRIC_COUNT; i++) {
         const rq__metric_info *info = &rq__metrics[i];
         if (info->bean == w->bean)
-            RQ_TRY(tell(w, info->attribute, info->kind, rq_metrics_value(w->s, i, ""), info->help));
+            RQ_TRY(tell(w, info->attribute, info->kind, rq_metrics_value(w->s, (rq_metric)i, ""),
+                        info->help));
     }
     for (size_t i = 0; i < RQ_LOAD_COUNT && w->bean == RQ__BEAN_SERVER; i++) {
         const rq__load_info *info = &rq__loads[i];

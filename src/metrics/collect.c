@@ -263,6 +263,8 @@ static void collect_background(rq__collector *c, rq_engine *e)
     rq__collect(c, RQ_METRIC_FLUSH_QUEUE, "", (double)s.flush_queue);
     rq__collect(c, RQ_METRIC_FLUSHES, "", (double)s.flushes);
     rq__collect(c, RQ_METRIC_FLUSHED, "", (double)s.flushed_bytes);
+    rq__collect(c, RQ_METRIC_FLUSHED_MEMSTORE, "", (double)s.flushed_memstore_bytes);
+    rq__collect(c, RQ_METRIC_FLUSHED_CELLS, "", (double)s.flushed_cells);
     rq__collect(c, RQ_METRIC_FLUSH_FAILURES, "", (double)s.failed_flushes);
     rq__collect_times(c, RQ_METRIC_FLUSH_TIMES, "", &flushes);
     rq__collect(c, RQ_METRIC_COMPACTION_QUEUE, "", (double)s.compaction_queue);
@@ -272,6 +274,9 @@ static void collect_background(rq__collector *c, rq_engine *e)
     rq__collect(c, RQ_METRIC_COMPACTION_FAILURES, "", (double)s.failed_compactions);
     rq__collect_times(c, RQ_METRIC_COMPACTION_TIMES, "", &compactions);
     rq__collect(c, RQ_METRIC_DELAYED_WRITES, "", (double)s.delayed_writes);
+    rq__collect(c, RQ_METRIC_WRITE_DELAY, "", (double)s.delay_ns);
+    rq__collect(c, RQ_METRIC_WITHOUT_WAL, "", (double)s.writes_without_wal);
+    rq__collect(c, RQ_METRIC_WITHOUT_WAL_BYTES, "", (double)s.bytes_without_wal);
     rq__collect(c, RQ_METRIC_REFUSED_WRITES, "", (double)s.refused_writes);
     rq__collect(c, RQ_METRIC_RECOVERED_RECORDS, "", (double)s.recovered_records);
     rq__collect(c, RQ_METRIC_MEMORY, "memstore", (double)s.memstore_bytes_held);
@@ -291,6 +296,15 @@ void rq__collect_engine(rq__collector *c)
 
 /* --- the process ------------------------------------------------------------------------------ */
 
+static void collect_log(rq__collector *c)
+{
+    static const char *const levels[RQ_LOG_LEVELS] = {"debug", "info", "warn", "error"};
+    uint64_t lines[RQ_LOG_LEVELS];
+    rq_log_get_lines(c->m->from.env->log, lines);
+    for (size_t i = 0; i < RQ_LOG_LEVELS; i++)
+        rq__collect(c, RQ_METRIC_LOG_LINES, levels[i], (double)lines[i]);
+}
+
 void rq__collect_process(rq__collector *c)
 {
     rq_process_usage u;
@@ -301,6 +315,7 @@ void rq__collect_process(rq__collector *c)
     rq__collect(c, RQ_METRIC_FDS, "", (double)u.open_files);
     rq__collect(c, RQ_METRIC_FDS_MAX, "", (double)u.open_files_max);
     rq__collect(c, RQ_METRIC_THREADS, "", (double)u.threads);
+    if (c->m->from.env != NULL) collect_log(c);
     if (c->m->from.catalog == NULL) return;
     rq_executor *executor = c->m->from.env->executor;
     int64_t started = rq_catalog_server(c->m->from.catalog)->start_code;

@@ -138,6 +138,9 @@ static void read_loads(const rq_region *r, double loads[RQ_LOAD_COUNT])
     loads[RQ_LOAD_STOREFILES] = loads[RQ_LOAD_STOREFILES_MAX] = l.storefiles;
     loads[RQ_LOAD_STOREFILE_BYTES] = (double)l.storefile_bytes;
     loads[RQ_LOAD_UNCOMPRESSED_BYTES] = (double)l.storefile_uncompressed_bytes;
+    loads[RQ_LOAD_ROOT_INDEX_BYTES] = (double)l.root_index_bytes;
+    loads[RQ_LOAD_INDEX_BYTES] = (double)l.index_bytes;
+    loads[RQ_LOAD_BLOOM_BYTES] = (double)l.bloom_bytes;
     loads[RQ_LOAD_CACHED_BYTES] = (double)l.cached_bytes;
     loads[RQ_LOAD_MEMSTORE_BYTES] = (double)l.memstore_bytes;
     loads[RQ_LOAD_COMPACTING_CELLS] = (double)l.compacting_cells;

@@ -48,6 +48,7 @@ typedef enum rq__source {
     RQ__FROM_LOAD,
     RQ__FROM_SHARE, /* factor × metric / (metric + other) */
     RQ__FROM_TIMES,
+    RQ__FROM_SLOW,    /* the number of durations above a second */
     RQ__FROM_NOTHING, /* factor */
 } rq__source;
 

@@ -41,6 +41,8 @@ const rq__attribute rq__attributes[] = {
     LINE(bean, attribute, kind, LOAD, RQ_LOAD_##load, 0, "", 1)
 #define SHARE(bean, attribute, factor, part, other)                                                \
     LINE(bean, attribute, GAUGE, SHARE, RQ_METRIC_##part, RQ_METRIC_##other, "", factor)
+#define SLOW(bean, attribute, figure, label)                                                       \
+    LINE(bean, attribute, COUNTER, SLOW, RQ_METRIC_##figure, 0, label, 1)
 #define TIMES(bean, attribute, figure, label)                                                      \
     LINE(bean, attribute, TIMES, TIMES, RQ_METRIC_##figure, 0, label, 1)
 #define FIXED(bean, attribute, kind, value) LINE(bean, attribute, kind, NOTHING, 0, 0, "", value)

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 
 #define KEEP_BYTES ((size_t)64 * 1024) /* larger buffers are spares, not pooled */
-/* A buffer with more than this is not appended to; a response that is copied still fits into
- * one. */
-#define FULL_BYTES ((size_t)40 * 1024)
 #define POOL_MAX 32
 
 static struct rq_out_segment *segment_new(rq_out_pool *p)
@@ -96,15 +93,13 @@ static void append(rq_out_queue *q, struct rq_out_segment *g)
     q->tail = g;
 }
 
-rq_buf *rq_out_queue_tail(rq_out_queue *q, rq_out_pool *p)
+rq_buf *rq__out_queue_extend(rq_out_queue *q, rq_out_pool *p)
 {
-    if (q->tail == NULL || q->tail->sealed || q->tail->buf.len >= FULL_BYTES) {
-        struct rq_out_segment *g = segment_new(p);
-        if (g == NULL) return NULL;
-        rq_out_queue_count(q); /* a response may have begun in the previous buffer */
-        append(q, g);
-    }
-    return &q->tail->buf;
+    struct rq_out_segment *g = segment_new(p);
+    if (g == NULL) return NULL;
+    rq_out_queue_count(q); /* a response may have begun in the previous buffer */
+    append(q, g);
+    return &g->buf;
 }
 
 void rq_out_queue_count(rq_out_queue *q)

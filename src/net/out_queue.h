@@ -13,6 +13,7 @@
 #define RQ_NET_OUT_QUEUE_H
 
 #include "base/buf.h"
+#include "base/macros.h"
 
 #include <sys/uio.h>
 
@@ -53,9 +54,21 @@ typedef struct rq_out_queue {
 
 void rq_out_pool_clear(rq_out_pool *p);
 
+/* A buffer with more than this is not appended to; a response that is copied still fits into
+ * one. */
+#define RQ_OUT_FULL_BYTES ((size_t)40 * 1024)
+
+/* Appends an empty buffer. NULL: memory is exhausted. */
+rq_buf *rq__out_queue_extend(rq_out_queue *q, rq_out_pool *p);
+
 /* Returns the buffer to append to, or NULL when memory is exhausted. Call rq_out_queue_count
  * after appending. */
-rq_buf *rq_out_queue_tail(rq_out_queue *q, rq_out_pool *p);
+static inline rq_buf *rq_out_queue_tail(rq_out_queue *q, rq_out_pool *p)
+{
+    struct rq_out_segment *g = q->tail;
+    if (RQ_LIKELY(g != NULL && !g->sealed && g->buf.len < RQ_OUT_FULL_BYTES)) return &g->buf;
+    return rq__out_queue_extend(q, p);
+}
 /* Counts the appended bytes. */
 void rq_out_queue_count(rq_out_queue *q);
 /* Moves b's memory to the end of the queue; *b is empty afterwards. */

@@ -178,9 +178,9 @@ static uint64_t bytes_of(const compaction *c)
 static void tell(const compaction *c, size_t files, uint64_t bytes, uint64_t begun_ns)
 {
     const rq_region *r = c->store->region;
-    rq_log_event(r->env.log, RQ_LOG_INFO, "compaction",
+    rq_log_event(r->env.log, rq__region_log_level(r), "compaction",
                  c->choice.all_files ? "compacted all files" : "compacted",
-                 rq_log_bytes("table", r->info.qualifier), rq_log_text("region", r->info.encoded),
+                 rq_log_bytes("table", r->info.table), rq_log_text("region", r->info.encoded),
                  rq_log_bytes("family", rq_store_schema(c->store->store)->name),
                  rq_log_number("files", c->input_count), rq_log_number("bytes", bytes_of(c)),
                  rq_log_number("to_files", files), rq_log_number("to_bytes", bytes),

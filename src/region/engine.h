@@ -131,9 +131,12 @@ typedef struct rq_engine_stats {
     uint64_t block_cache_bytes_max;
     uint64_t flush_queue, compaction_queue;
     uint64_t flushes, flushed_bytes;
+    uint64_t flushed_cells, flushed_memstore_bytes; /* before the flushes */
     uint64_t compactions, major_compactions, compacted_bytes;
     uint64_t failed_flushes, failed_compactions;
-    uint64_t delayed_writes, refused_writes; /* by back-pressure */
+    uint64_t delayed_writes, refused_writes;        /* by back-pressure */
+    uint64_t delay_ns;                              /* of the delayed writes, added up */
+    uint64_t writes_without_wal, bytes_without_wal; /* mutations with SKIP_WAL, and their cells */
     uint64_t recovered_records, dropped_records;
     uint64_t nonces, nonces_dropped, nonces_bytes; /* nonces.h */
 } rq_engine_stats;

@@ -67,9 +67,10 @@ struct rq_engine {
     _Atomic uint64_t held_writes;    /* in all regions */
     _Atomic uint64_t relieved_ns;    /* when regions were last selected for a flush */
     _Atomic uint64_t flush_queue, compaction_queue;
-    _Atomic uint64_t flushes, flushed_bytes;
+    _Atomic uint64_t flushes, flushed_bytes, flushed_cells, flushed_memstore_bytes;
     _Atomic uint64_t compactions, major_compactions, compacted_bytes;
-    _Atomic uint64_t delayed_writes, refused_writes;
+    _Atomic uint64_t delayed_writes, refused_writes, delay_ns;
+    _Atomic uint64_t writes_without_wal, bytes_without_wal;
     _Atomic uint64_t dropped_records;
     _Atomic uint64_t versions_alive; /* store versions not freed yet */
     _Atomic bool compactions_off;    /* rq_engine_compactions_enable(e, false) */

@@ -307,8 +307,8 @@ static size_t files_of(const flush *f)
 static void tell(const flush *f, size_t files, uint64_t drained, uint64_t bytes, uint64_t begun_ns)
 {
     const rq_region *r = f->region;
-    rq_log_event(r->env.log, RQ_LOG_INFO, "flush", "flushed",
-                 rq_log_bytes("table", r->info.qualifier), rq_log_text("region", r->info.encoded),
+    rq_log_event(r->env.log, rq__region_log_level(r), "flush", "flushed",
+                 rq_log_bytes("table", r->info.table), rq_log_text("region", r->info.encoded),
                  rq_log_number("memstore_bytes", drained), rq_log_number("files", files),
                  rq_log_number("file_bytes", bytes), rq_log_number("seqid", f->seqid),
                  rq_log_ms("ms", r->env.executor->now_ns(r->env.executor) - begun_ns));
@@ -318,7 +318,7 @@ static rq_err run(flush *f, rq_error *why)
 {
     rq_region *r = f->region;
     rq_engine *e = r->engine;
-    uint64_t bytes = 0, drained = 0;
+    uint64_t bytes = 0, drained = 0, cells = 0;
     uint64_t begun_ns = r->env.executor->now_ns(r->env.executor);
     /* Under the gate, because a version prepared by a commit only has room for the present
      * snapshots. */
@@ -336,8 +336,10 @@ static rq_err run(flush *f, rq_error *why)
     RQ_TRY(write_parts(f, why));
     for (size_t i = 0; i < f->count; i++) {
         if (f->parts[i].has_file) bytes += f->parts[i].file.size_bytes;
-        for (size_t j = 0; j < f->parts[i].count; j++)
+        for (size_t j = 0; j < f->parts[i].count; j++) {
             drained += rq_segment_data_bytes(f->parts[i].segments[j]);
+            cells += rq_segment_cell_count(f->parts[i].segments[j]);
+        }
     }
     RQ_TRY(write_nonces(f, why));
     size_t files = files_of(f);
@@ -349,6 +351,8 @@ static rq_err run(flush *f, rq_error *why)
     rq_times_add_shared(&e->flush_times, r->env.executor->now_ns(r->env.executor) - begun_ns);
     atomic_fetch_add_explicit(&e->flushes, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushed_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->flushed_cells, cells, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->flushed_memstore_bytes, drained, memory_order_relaxed);
     tell(f, files, drained, bytes, begun_ns);
     return RQ_OK;
 }

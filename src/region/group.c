@@ -76,7 +76,11 @@ static rq_err stage(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t
                     uint64_t seqid)
 {
     rq__group *g = r->group;
-    if (g->durability == RQ_SKIP_WAL) return RQ_OK;
+    if (g->durability == RQ_SKIP_WAL) {
+        atomic_fetch_add_explicit(&r->engine->writes_without_wal, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&r->engine->bytes_without_wal, g->bytes, memory_order_relaxed);
+        return RQ_OK;
+    }
     rq_wal_record record = {
         .kind = RQ_WAL_EDIT,
         .sequence_id = seqid,

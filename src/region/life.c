@@ -307,20 +307,31 @@ static void replay_link(replay_list *l)
 {
     rq_segment_link_all(l->segment, l->fresh, l->count);
     l->count = 0;
+}
+
+/* After a full list; without memory for a longer one the short one goes on. */
+static void replay_lengthen(replay_list *l)
+{
+    rq_segment_fresh *longer = malloc(REPLAY_LIST * sizeof *longer);
+    if (longer == NULL) return;
+    free(l->fresh);
+    l->fresh = longer;
     l->full = REPLAY_LIST;
 }
 
 static rq_err replay_cell(replay_list *l, const rq_cell *cell)
 {
     if (l->full == 0) { /* most openings have nothing to replay */
-        l->fresh = malloc(REPLAY_LIST * sizeof *l->fresh);
+        l->fresh = malloc(REPLAY_FIRST * sizeof *l->fresh);
         l->full = REPLAY_FIRST;
     }
     if (l->fresh == NULL) return rq_segment_add(l->segment, cell);
     rq_segment_fresh *f = &l->fresh[l->count];
     RQ_TRY(rq_segment_prepare(l->segment, cell, &f->node));
     f->seqid = cell->seqid;
-    if (++l->count == l->full) replay_link(l);
+    if (++l->count < l->full) return RQ_OK;
+    replay_link(l);
+    if (l->full < REPLAY_LIST) replay_lengthen(l);
     return RQ_OK;
 }
 
@@ -485,9 +496,8 @@ void rq__region_free(rq_region *r)
 static rq_err check_room(const rq_region *r, rq_error *why)
 {
     const rq_engine *e = r->engine;
-    bool is_system = rq_slice_eq(r->info.ns, RQ_SLICE_LIT("hbase")) ||
-                     rq_slice_eq(r->info.ns, RQ_SLICE_LIT("master"));
-    if (is_system || !rq__engine_lacks_space(e) || rq__engine_memstore_held(e) <= e->memstore_high)
+    if (rq__region_is_system(r) || !rq__engine_lacks_space(e) ||
+        rq__engine_memstore_held(e) <= e->memstore_high)
         return RQ_OK;
     return rq_fail(
         why, RQ_E_NO_SPACE,

@@ -257,6 +257,9 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
         ret->storefiles++;
         ret->storefile_bytes += v->files[i].size_bytes;
         ret->storefile_uncompressed_bytes += info->uncompressed_bytes;
+        ret->root_index_bytes += info->root_index_bytes;
+        ret->index_bytes += info->index_bytes;
+        ret->bloom_bytes += info->bloom_bytes;
         ret->cached_bytes += rq_hfile_reader_cached_bytes(v->files[i].reader);
         if (v->files[i].major && (ret->last_major_compaction_ms == 0 ||
                                   info->create_time_ms < ret->last_major_compaction_ms))
@@ -390,6 +393,17 @@ void rq__region_fail(rq_region *r, const rq_error *why)
     if (atomic_exchange(&r->failure_told, true)) return;
     rq_log_error(r->env.log, "region", "%s given up: %s", r->info.encoded, why->message);
     if (r->engine->region_failed != NULL) r->engine->region_failed(r->engine->context, r, why);
+}
+
+bool rq__region_is_system(const rq_region *r)
+{
+    return rq_slice_eq(r->info.ns, RQ_SLICE_LIT("hbase")) ||
+           rq_slice_eq(r->info.ns, RQ_SLICE_LIT("master"));
+}
+
+rq_log_level rq__region_log_level(const rq_region *r)
+{
+    return rq__region_is_system(r) ? RQ_LOG_DEBUG : RQ_LOG_INFO;
 }
 
 /* --- what is under way ------------------------------------------------------------------------ */

@@ -158,6 +158,8 @@ typedef struct rq_region_load {
     uint32_t stores, storefiles;
     uint64_t compacted_cells, compacting_cells;
     uint64_t cached_bytes; /* of its files' blocks in memory */
+    /* Of its files, uncompressed: the roots of the data indexes, all their levels, the bits of blooms. */
+    uint64_t root_index_bytes, index_bytes, bloom_bytes;
     int64_t last_major_compaction_ms;
 } rq_region_load;
 void rq_region_get_load(const rq_region *r, rq_region_load *ret);

@@ -75,6 +75,7 @@ static void finish(rq__batch *first)
         return;
     }
     atomic_fetch_add_explicit(&e->delayed_writes, first->ended.count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->delay_ns, delay * first->ended.count, memory_order_relaxed);
     first->timer = (rq_timer){.task.run = deliver_late};
     e->env.executor->timer_arm(e->env.executor, &first->timer, rq__write_of(first)->writer->lane,
                                delay);

@@ -423,8 +423,8 @@ void **rq_call_connection_state(rq_call *call)
 
 /* Encodes the cells for the wire: *ret is one of `block`, `encoded` and `packed`, which are reset
  * first. */
-static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encoded, rq_buf *packed,
-                           rq_buf **ret)
+RQ_COLD static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encoded,
+                                   rq_buf *packed, rq_buf **ret)
 {
     if (block->len > 0 && !rq_cell_codec_is_native(conn->codec)) {
         rq_buf_reset(encoded);
@@ -440,10 +440,17 @@ static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encod
     return RQ_OK;
 }
 
+static bool is_as_sent(const rq_call_private *p)
+{
+    return p->conn->compressor == NULL && rq_cell_codec_is_native(p->conn->codec);
+}
+
 static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
 {
     rq_rpc_worker *w = p->conn->worker;
-    if (RQ_LIKELY(p->packing == NULL))
+    *ret = &p->call.cells.bytes;
+    if (RQ_LIKELY((*ret)->len == 0 || is_as_sent(p))) return RQ_OK;
+    if (p->packing == NULL)
         return encode_block(p->conn, &p->call.cells.bytes, &w->encoded, &w->packed, ret);
     *ret = p->packing->block;
     return p->packing->rc;
@@ -742,11 +749,6 @@ static bool find_block(rq_call_private *p, const rq_request_head *head, rq_curso
                   "a cell block came, but the connection header named no codec");
 }
 
-static bool is_as_sent(const rq_call_private *p)
-{
-    return p->conn->compressor == NULL && rq_cell_codec_is_native(p->conn->codec);
-}
-
 typedef enum outcome { DECODED, REFUSED, TOO_LONG } outcome;
 
 /* TOO_LONG: the block decompresses to more than raw_max bytes; nothing was changed. */
@@ -773,8 +775,8 @@ static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max,
 
 /* Decodes the parameter, then the cell block, of at most raw_max bytes when decompressed. Any
  * thread, while no other thread uses the call. */
-static outcome decode(rq_call_private *p, rq_cursor param, rq_slice block, size_t raw_max,
-                      struct refusal *r)
+RQ_INLINE outcome decode(rq_call_private *p, rq_cursor param, rq_slice block, size_t raw_max,
+                         struct refusal *r)
 {
     if (p->call.param == NULL && !decode_param(p, &param, r)) return REFUSED;
     if (block.len > 0 && !is_as_sent(p)) return take_unpacked(p, block, raw_max, r);
@@ -838,7 +840,7 @@ static void set_times(rq_call *call, const rq_request_head *head, rq_rpc_worker 
     call->deadline_ns = call->received_ns + (uint64_t)call->timeout_ms * 1000000;
 }
 
-static void dispatch(rq_call_private *p)
+RQ_INLINE void dispatch(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_buf *cells = &p->call.cells.bytes;
@@ -861,7 +863,7 @@ static void dispatch(rq_call_private *p)
     (void)rq_call_take_in_hand(before);
 }
 
-static void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t now_ns)
+RQ_INLINE void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t now_ns)
 {
     if (o != DECODED)
         answer_refusal(p, r);

@@ -38,9 +38,14 @@
 #define STOP_SLOW_NS                                                                               \
     (2 * 1000000000ull) /* when stopping, longest wait for a peer that reads
                                           * slowly */
-/* How long a connection counts as heavy after a long call or a large response. */
+/* How long a connection counts as heavy after a large response. */
 #define HEAVY_NS 1000000000ull
+/* A connection also counts as heavy while its score of long calls is at least HEAVY_SCORE. A long
+ * call adds HEAVY_SCORE, up to HEAVY_SCORE_MAX; a short one subtracts 1. So one long call among short
+ * ones, which may be a short call during which the thread did not run, has no effect for long. */
 #define LONG_CALL_NS 100000 /* several times the time of a get or put */
+#define HEAVY_SCORE 16
+#define HEAVY_SCORE_MAX 64
 #define LOG_LINES_PER_SECOND 5
 #define AHEAD_MAX 16                     /* frames of one read that the service learns of at once */
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
@@ -429,7 +434,9 @@ static bool stops_reading(const rq_rpc_conn *conn)
 static bool blocked(rq_rpc_conn *conn)
 {
     if (conn->calls >= RQ_CONN_CALLS_MAX) conn->blocked |= RQ_BLOCK_CALLS;
-    if (RQ_UNLIKELY(answers_of(conn) > share_of(conn))) conn->blocked |= RQ_BLOCK_OUTPUT;
+    size_t answers = answers_of(conn);
+    bool few = answers <= RQ_UNREAD_SMALL && conn->first_waiting == NULL; /* within any share */
+    if (RQ_UNLIKELY(!few) && answers > share_of(conn)) conn->blocked |= RQ_BLOCK_OUTPUT;
     return conn->blocked != 0;
 }
 
@@ -460,47 +467,61 @@ static void run_turn(rq_task *task)
     rq_conn_unref(conn);
 }
 
-/* In an iteration that is already long: if a call took long on the loop, its connection must wait
- * for its turn from now on. `begun_ns`: when the previous call began. */
-RQ_COLD static void judge_call(rq_rpc_conn *conn, uint64_t begun_ns)
+/* A call took `ns` on the loop, in an iteration that was already long. */
+static void judge_call(rq_rpc_conn *conn, uint64_t ns)
 {
-    uint64_t last_ns = conn->worker->begun_ns;
-    if (last_ns == begun_ns) return; /* no call was run */
-    uint64_t now = rq_loop_clock_ns();
-    if (now > last_ns + LONG_CALL_NS) conn->heavy_ns = now;
+    if (RQ_UNLIKELY(ns > LONG_CALL_NS))
+        conn->long_calls = conn->long_calls + HEAVY_SCORE < HEAVY_SCORE_MAX
+                               ? conn->long_calls + HEAVY_SCORE
+                               : HEAVY_SCORE_MAX;
+    else if (RQ_UNLIKELY(conn->long_calls > 0))
+        conn->long_calls--;
 }
 
-/* Whether the connection must wait for its turn in a long iteration. A connection whose recent
- * calls were short need not. */
-RQ_COLD static bool wait_for_turn(rq_rpc_conn *conn)
+static bool is_heavy(const rq_rpc_conn *conn)
 {
-    uint64_t now = rq_loop_now_ns(conn->worker->loop);
-    if (conn->last_method != NULL && now > conn->heavy_ns + HEAVY_NS) return false;
+    bool is_new = conn->last_method == NULL;
+    return is_new || conn->long_calls >= HEAVY_SCORE ||
+           rq_loop_now_ns(conn->worker->loop) <= conn->heavy_ns + HEAVY_NS;
+}
+
+/* In a long iteration a heavy connection waits for its turn; one whose recent calls were short does
+ * not. */
+RQ_COLD static void wait_for_turn(rq_rpc_conn *conn)
+{
     conn->blocked |= RQ_BLOCK_TURN;
     if (!conn->deferred) {
         conn->deferred = true;
         conn->refs++;
         rq_loop_defer(conn->worker->loop, &conn->turn);
     }
-    return true;
 }
 
 /* Handles the received frames until there are no more, the connection is blocked, or the iteration
- * is long enough. `in_turn`: it has waited for its turn. */
+ * is long enough. `in_turn`: it has waited for its turn. A call has ended, or left the loop, when the
+ * next one begins, so the clock is read once for all of them. */
 static void run(rq_rpc_conn *conn, bool in_turn)
 {
     if (conn->running) return;
     conn->running = true;
-    conn->refs++; /* handlers may end the last call of a stream that has closed */
+    conn->refs++;             /* handlers may end the last call of a stream that has closed */
+    uint64_t unjudged_ns = 0; /* when the last call began here, in a long iteration */
     bool more = true;
     while (more && alive(conn) && !blocked(conn)) {
         uint64_t begun_ns = conn->worker->begun_ns;
         bool late = rq_loop_turn_is_over(conn->worker->loop, begun_ns);
-        if (RQ_UNLIKELY(late) && !in_turn && wait_for_turn(conn)) break;
+        if (RQ_UNLIKELY(late) && !in_turn && is_heavy(conn)) {
+            wait_for_turn(conn);
+            break;
+        }
         in_turn = false;
         more = conn->state == RQ_CONN_PREAMBLE ? step_preamble(conn) : step_frame(conn);
-        if (RQ_UNLIKELY(late)) judge_call(conn, begun_ns);
+        uint64_t next_ns = conn->worker->begun_ns;
+        if (!late || next_ns == begun_ns) continue; /* no call was run */
+        if (unjudged_ns != 0) judge_call(conn, next_ns - unjudged_ns);
+        unjudged_ns = next_ns;
     }
+    if (unjudged_ns != 0) judge_call(conn, rq_loop_clock_ns() - unjudged_ns);
     if (alive(conn)) {
         rq_err rc = rq_input_detach(&conn->input, &conn->worker->chunks);
         if (rc != RQ_OK)

@@ -148,7 +148,8 @@ struct rq_rpc_conn {
     const rq_rpc_method *last_method; /* a cache: most connections repeat one method */
     rq_budget_waiter waiter;
     rq_unread unread;        /* debt for unread responses */
-    uint64_t heavy_ns;       /* when it last had a long call or a large response */
+    uint64_t heavy_ns;       /* when it last had a large response */
+    unsigned long_calls;     /* rises with each long call, falls with each short one (conn.c) */
     size_t made;             /* bytes its calls have taken from the budget `answers` */
     rq_call_private *exempt; /* the call whose response may exceed the share */
     rq_call_private *first_waiting,

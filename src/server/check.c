@@ -115,8 +115,8 @@ static rq_err check_existing(check *c, const char *path, rq_error *why)
         [RQ_ROOT_BEGUN] = "was begun by a start that was interrupted: it is begun anew",
         [RQ_ROOT_CLEAN] = "is Rorqual's and was stopped in order",
         [RQ_ROOT_OPEN] =
-            "is Rorqual's; a server runs on it, or was not stopped in order: then the log "
-            "is replayed",
+            ("is Rorqual's; a server runs on it, or was not stopped in order: then the log "
+             "is replayed"),
         [RQ_ROOT_HBASES] = "is HBase's: it is taken over",
     };
     rq_root_state state;

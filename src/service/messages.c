@@ -55,6 +55,13 @@ static uint32_t megabytes_up(uint64_t bytes)
     return bytes > 0 && bytes < 1 << 20 ? 1 : megabytes(bytes);
 }
 
+/* HBASE: HRegionServer.roundSize */
+static uint32_t kilobytes_up(uint64_t bytes)
+{
+    uint64_t kb = bytes > 0 && bytes < 1024 ? 1 : bytes >> 10;
+    return kb < INT32_MAX ? (uint32_t)kb : INT32_MAX;
+}
+
 static Pb__RegionSpecifier *specifier(rq_arena *arena, rq_slice name)
 {
     Pb__RegionSpecifier *s = rq_arena_alloc(arena, sizeof *s);
@@ -84,6 +91,11 @@ static Pb__RegionLoad *region_load(rq_arena *arena, const rq_catalog_region *nam
     m->storefile_size_mb = megabytes_up(load.storefile_bytes);
     m->mem_store_size_mb = megabytes_up(load.memstore_bytes);
     m->region_size_mb = megabytes_up(load.storefile_bytes);
+    m->has_storefile_index_size_kb = m->has_root_index_size_kb = 1;
+    m->has_total_static_index_size_kb = m->has_total_static_bloom_size_kb = 1;
+    m->storefile_index_size_kb = m->root_index_size_kb = kilobytes_up(load.root_index_bytes);
+    m->total_static_index_size_kb = kilobytes_up(load.index_bytes);
+    m->total_static_bloom_size_kb = kilobytes_up(load.bloom_bytes);
     m->has_read_requests_count = m->has_write_requests_count = 1;
     m->has_filtered_read_requests_count = 1;
     if (named->info->replica_id ==

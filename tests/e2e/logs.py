@@ -211,6 +211,8 @@ def json_lines_are_objects(tmp):
     assert forged[0]["table"] == FORGED and forged[1]["table"] == '\\xff"\\\x00\n' and forged[2]["table"].endswith("aaa..."), forged
     flushed = [line for line in lines if line["subject"] == "flush" and line.get("table") == "t"]
     assert len(flushed) >= 4 and all(line["files"] == 1 and line["file_bytes"] > 0 for line in flushed), flushed
+    levels = {(line["table"], line["level"]) for line in lines if line["subject"] in ("flush", "compaction")}
+    assert {("t", "info"), ("hbase:meta", "debug"), ("hbase:namespace", "debug"), ("master:store", "debug")} == levels, levels  # the stop flushes all
 
 
 def a_compaction_is_told(tmp):

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -268,6 +269,117 @@ static void it_ends_with_connections_in_every_state(void **state)
     assert_int_equal(open_descriptors(), before);
 }
 
+/* --- /stacks ---------------------------------------------------------------------------------- */
+
+/* A report that is made when a byte comes. */
+typedef struct slow_report {
+    int begun[2], go[2];
+    _Atomic int count;
+} slow_report;
+
+static void report_slowly(void *ctx, int fd)
+{
+    slow_report *r = ctx;
+    char byte = 'x';
+    atomic_fetch_add(&r->count, 1);
+    assert_int_equal(write(r->begun[1], &byte, 1), 1);
+    assert_int_equal(read(r->go[0], &byte, 1), 1);
+    assert_int_equal(write(fd, "the report\n", 11), 11);
+}
+
+static void open_slow_world(world *w, slow_report *r)
+{
+    open_world(w, 0, 0);
+    assert_int_equal(pipe(r->begun), 0);
+    assert_int_equal(pipe(r->go), 0);
+    atomic_init(&r->count, 0);
+    rq_http_sources from = {.report = report_slowly, .report_ctx = r};
+    rq_http_serve(w->http, &from);
+}
+
+static void close_slow_report(slow_report *r)
+{
+    close(r->begun[0]);
+    close(r->begun[1]);
+    close(r->go[0]);
+    close(r->go[1]);
+}
+
+static int ask_for_stacks(const world *w)
+{
+    static const char request[] = "GET /stacks HTTP/1.1\r\nConnection: close\r\n\r\n";
+    int fd = dial(w);
+    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    return fd;
+}
+
+static void expect_report(int fd)
+{
+    char text[4096];
+    size_t len = 0;
+    ssize_t n = 1;
+    while (readable(fd, PATIENCE_MS) && (n = recv(fd, text + len, sizeof text - len - 1, 0)) > 0)
+        len += (size_t)n;
+    text[len] = '\0';
+    assert_memory_equal(text, "HTTP/1.1 200", 12);
+    assert_non_null(strstr(text, "the report\n"));
+    close(fd);
+}
+
+static void await_begin(const slow_report *r)
+{
+    char byte;
+    assert_true(readable(r->begun[0], PATIENCE_MS));
+    assert_int_equal(read(r->begun[0], &byte, 1), 1);
+}
+
+/* As while a loop hangs. Requests that come meanwhile share the report. */
+static void health_is_told_while_stacks_are_gathered(void **state)
+{
+    (void)state;
+    world w;
+    slow_report r;
+    unsigned before = open_descriptors();
+    open_slow_world(&w, &r);
+    int fds[3], gone;
+    fds[0] = ask_for_stacks(&w);
+    await_begin(&r);
+    gone = ask_for_stacks(&w);
+    fds[1] = ask_for_stacks(&w);
+    fds[2] = ask_for_stacks(&w);
+    close(gone);
+    assert_int_equal(status(&w, "/health/live"), 200);
+    assert_int_equal(status(&w, "/health/ready"), 200);
+    assert_false(readable(fds[0], 0));
+    assert_int_equal(write(r.go[1], "x", 1), 1);
+    for (int i = 0; i < 3; i++)
+        expect_report(fds[i]);
+    assert_int_equal(atomic_load(&r.count), 1);
+    fds[0] = ask_for_stacks(&w);
+    await_begin(&r);
+    assert_int_equal(write(r.go[1], "x", 1), 1);
+    expect_report(fds[0]);
+    close_world(&w);
+    close_slow_report(&r);
+    assert_int_equal(open_descriptors(), before);
+}
+
+static void it_ends_while_stacks_are_gathered(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        world w;
+        slow_report r;
+        open_slow_world(&w, &r);
+        int fd = ask_for_stacks(&w);
+        if (round % 2 == 0) await_begin(&r);
+        assert_int_equal(write(r.go[1], "x", 1), 1);
+        close_world(&w); /* the report is finished, or never begun; nothing of it is used later */
+        close_slow_report(&r);
+        close(fd);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +390,8 @@ int main(void)
         cmocka_unit_test(hundreds_of_idle_connections_keep_nobody_out),
         cmocka_unit_test(a_peer_that_does_not_read_stops_large_pages_alone),
         cmocka_unit_test(it_ends_with_connections_in_every_state),
+        cmocka_unit_test(health_is_told_while_stacks_are_gathered),
+        cmocka_unit_test(it_ends_while_stacks_are_gathered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static void *down_main(void *arg)
         size_t n = read_far(r, bytes, sizeof bytes);
         if (n == 0) break;
         size_t skip = greeting < n ? greeting : n;
-        assert_memory_equal(bytes, "EHLO" + (4 - greeting), skip);
+        assert_memory_equal(bytes, &"EHLO"[4 - greeting], skip);
         greeting -= skip;
         rq_buf_reset(&plain);
         if (r->frames)

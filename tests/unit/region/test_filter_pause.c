@@ -22,8 +22,8 @@ static const char *const filters[] = {
     "ColumnPaginationFilter(2, 1) OR ValueFilter(=, '%s')",
     "ColumnPaginationFilter(3, 0) AND ValueFilter(=, '%s')",
     "ValueFilter(=, '%s') AND ColumnPaginationFilter(3, 0)",
-    "(ColumnPaginationFilter(2, 0) AND ValueFilter(!=, '%s')) OR (PageFilter(3) AND "
-    "ColumnPrefixFilter('c1'))",
+    ("(ColumnPaginationFilter(2, 0) AND ValueFilter(!=, '%s')) OR (PageFilter(3) AND "
+     "ColumnPrefixFilter('c1'))"),
     "SingleColumnValueFilter('a', 'c1', =, '%s', true, true)",
     "SingleColumnValueFilter('a', 'c1', !=, '%s', false, false) AND PageFilter(4)",
     "SingleColumnValueExcludeFilter('a', 'c2', =, '%s')",
@@ -55,7 +55,7 @@ static char *shown(fixture *f, const char *text, unsigned *ret_pauses)
 {
     rq_arena arena = {0};
     rq_slice name, message;
-    rq_filter *filter;
+    rq_filter *filter = NULL;
     rq_error why = {0};
     if (rq_filter_language_compile(rq_slice_cstr(text), &arena, &name, &message, &why) != RQ_OK ||
         rq_filter_parse(name, message, &arena, &filter, &why) != RQ_OK)

@@ -340,7 +340,7 @@ static void a_connection_closed_in_mid_frame_leaves_nothing(void **state)
     int fd = peer_connect(t->port);
     uint8_t *half = calloc(1, 100000);
     peer_send(fd, "HBas\0\x50\x0f\xff\xff\xff", 10); /* 256 MB announced */
-    peer_send(fd, half, 100000);
+    (void)!peer_try_send(fd, half, 100000); /* a header this long is refused: it may be closed */
     free(half);
     close(fd);
     while (rq_rpc_server_stats(t->server).connections > 0)
