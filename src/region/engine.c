@@ -401,7 +401,7 @@ static void run_tick(rq_task *task)
 
 /* --- the log's callbacks ---------------------------------------------------------------------- */
 
-/* Share of a region's flush size; a memstore below it is flushed early when that frees a segment of
+/* Share of a region's flush size; a memstore below it is flushed early when that frees a file of
  * the log. */
 #define LITTLE_SHARE 128
 
@@ -444,7 +444,7 @@ static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options
 {
     const char *sync = rq_config_text(c, RQ_SET_SYNC);
     rq_wal_options o = {
-        .segment_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
+        .file_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
         .max_log_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_MAX),
         .staging_bytes_max = staging_bytes_max(c),
         .retention = e->retention,
