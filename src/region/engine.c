@@ -83,7 +83,7 @@ rq_err rq_engine_reload(rq_engine *e, const rq_config *c, rq_error *why)
     pthread_mutex_lock(&e->lock);
     rq_err rc = take_reloadable(e, c);
     for (rq_region *r = e->regions; r != NULL && rc == RQ_OK; r = r->next)
-        rc = rq__compaction_resettle(r);
+        rc = rq__compaction_reconfigure(r);
     pthread_mutex_unlock(&e->lock);
     return rc == RQ_OK ? rc : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
@@ -208,7 +208,7 @@ void rq__engine_add(rq_engine *e, rq_region *r)
     /* The site's settings have changed since the stores' settings were computed. If there is no
      * memory for the new ones, the stores keep the old ones. */
     rq_err rc = RQ_OK;
-    if (r->compaction_site != atomic_load(&e->compaction)) rc = rq__compaction_resettle(r);
+    if (r->compaction_site != atomic_load(&e->compaction)) rc = rq__compaction_reconfigure(r);
     (void)rc;
     pthread_mutex_unlock(&e->lock);
 }
