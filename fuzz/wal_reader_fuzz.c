@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The log's reader on arbitrary bytes. The first byte selects the meaning of the rest:
  *
- *  - 0: a segment file
- *  - 1: bodies of frames (be16 length each), put into a segment with valid checksums, to reach the
+ *  - 0: a WAL file
+ *  - 1: bodies of frames (be16 length each), put into a WAL file with valid checksums, to reach the
  *    code behind the checksums; one byte of the file is then damaged
  *  - 2: one record's body
- *  - 3: like 1, with the first one as the body of the index at the segment's end */
+ *  - 3: like 1, with the first one as the body of the index at the WAL file's end */
 #include <stdlib.h>
 
 #include "base/checksum.h"
@@ -13,7 +13,7 @@
 #include "wal/format.h"
 #include "wal/reader.h"
 #include "wal/record_codec.h"
-#include "wal/segment.h"
+#include "wal/header.h"
 
 #define FILE_NAME "000001.wal"
 
@@ -107,9 +107,9 @@ static rq_err put_index(rq_file *f, rq_slice body, uint64_t end)
     return rq_file_write(f, body.ptr, body.len, off + sizeof header, NULL);
 }
 
-static rq_err put_segment(rq_file *f, rq_slice bodies, bool has_index, uint64_t *ret_end)
+static rq_err put_file(rq_file *f, rq_slice bodies, bool has_index, uint64_t *ret_end)
 {
-    rq_wal_segment_info info = {
+    rq_wal_file_info info = {
         .number = 1, .epoch = 1, .first_lsn = RQ_WAL_FIRST_LSN, .oldest_number = 1};
     RQ_TRY(rq__wal_header_write(f, &info, 0, NULL));
     uint64_t lsn = RQ_WAL_FIRST_LSN;
@@ -137,7 +137,7 @@ static void fuzz_file(uint8_t mode, rq_slice bytes)
     uint64_t end = bytes.len > 8 ? bytes.ptr[bytes.len - 1] * 64u : 0;
     if (rq_vfs_open(v, FILE_NAME, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, NULL) == RQ_OK) {
         rq_err rc = mode == 0 ? rq_file_write(f, bytes.ptr, bytes.len, 0, NULL)
-                              : put_segment(f, bytes, mode == 3, &end);
+                              : put_file(f, bytes, mode == 3, &end);
         rq_file_close(f);
         if (rc == RQ_OK) {
             read_all(v, 0);

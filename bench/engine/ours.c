@@ -240,7 +240,7 @@ database *database_open(const settings *s)
     if (s->buffer_bytes > (uint64_t)1
                               << 30) /* a log for as much: nothing is flushed for its sake */
         set(db, "rorqual.wal.max", "%.0f", (double)s->buffer_bytes);
-    /* A few log segments for each write buffer: what is kept of the log is whole segments. */
+    /* A few WAL files for each write buffer: what is kept of the log is whole files. */
     set(db, "rorqual.wal.segment", "%.0f",
         s->buffer_bytes < 64 << 20 ? (double)s->buffer_bytes / 2 : 64 << 20);
     rq_engine_options o = {.config = db->config};

@@ -86,7 +86,7 @@ bool rq_config_given(const rq_config *c, rq_setting s);
 bool rq_config_given_by_older(const rq_config *c, rq_setting s);
 
 /* What no setting shows alone: sums of shares, and the memory budget against `memory`, the bytes that
- * the process can have (machine.h; 0: not known). Settles what depends on two settings. Once, before
+ * the process can have (machine.h; 0: not known). Sets what depends on two settings. Once, before
  * the configuration is used. */
 RQ_NODISCARD
 rq_err rq_config_check(rq_config *c, uint64_t memory, rq_error *why);

@@ -10,7 +10,7 @@
 
 /* HBASE: MemorySizeUtil.getGlobalMemStoreHeapLowerMark. The older name is a share of all memory,
  * the newer one a share of the memstores' memory. */
-static rq_err settle_low_mark(rq_config *c, rq_error *why)
+static rq_err derive_low_mark(rq_config *c, rq_error *why)
 {
     char text[32];
     if (!rq_config_given_by_older(c, RQ_SET_GLOBAL_MEMSTORE_LOW)) return RQ_OK;
@@ -53,7 +53,7 @@ static rq_err check_znode(const rq_config *c, rq_error *why)
 
 rq_err rq_config_check(rq_config *c, uint64_t memory, rq_error *why)
 {
-    RQ_TRY(settle_low_mark(c, why));
+    RQ_TRY(derive_low_mark(c, why));
     RQ_TRY(check_shares(c, why));
     RQ_TRY(check_znode(c, why));
     return check_memory(c, memory, why);

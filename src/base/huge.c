@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Huge pages and their stock; contract in huge.h. */
+/* Huge pages, their index and their stock; contract in huge.h. */
 #include "base/huge.h"
 
 #include "base/asan.h"
 #include "base/macros.h"
 
-#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE_BYTES 4096
@@ -32,6 +33,65 @@ void rq_huge_advise(void *p)
 {
     (void)madvise(p, RQ_HUGE_BYTES, MADV_HUGEPAGE);
 }
+
+/* --- index ------------------------------------------------------------------------------------ */
+
+size_t rq_huge_index_find(const rq_huge_index *x, const uint8_t *base)
+{
+    size_t low = 0;
+    size_t high = x->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (x->parts[mid]->base < base)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+rq_huge_part *rq_huge_index_of(const rq_huge_index *x, const void *p, size_t *ret_at)
+{
+    const uint8_t *base = (const uint8_t *)p - (uintptr_t)p % RQ_HUGE_BYTES;
+    size_t at = rq_huge_index_find(x, base);
+    RQ_ASSERT(at < x->count && x->parts[at]->base == base);
+    *ret_at = at;
+    return x->parts[at];
+}
+
+bool rq_huge_index_reserve(rq_huge_index *x)
+{
+    if (x->count < x->cap) return true;
+    size_t cap = x->cap == 0 ? 16 : x->cap * 2;
+    rq_huge_part **parts = realloc(x->parts, cap * sizeof(*parts));
+    if (parts == NULL) return false;
+    x->parts = parts;
+    x->cap = cap;
+    return true;
+}
+
+size_t rq_huge_index_insert(rq_huge_index *x, rq_huge_part *part)
+{
+    size_t at = rq_huge_index_find(x, part->base);
+    memmove(x->parts + at + 1, x->parts + at, (x->count - at) * sizeof(x->parts[0]));
+    x->parts[at] = part;
+    x->count++;
+    return at;
+}
+
+void rq_huge_index_remove(rq_huge_index *x, size_t at)
+{
+    x->count--;
+    memmove(x->parts + at, x->parts + at + 1, (x->count - at) * sizeof(x->parts[0]));
+}
+
+void rq_huge_index_clear(rq_huge_index *x)
+{
+    free(x->parts);
+    *x = (rq_huge_index){0};
+}
+
+/* --- stock ------------------------------------------------------------------------------------ */
 
 /* The kernel's work is done here. */
 static void *map_ready(void)

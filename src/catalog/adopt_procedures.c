@@ -8,7 +8,7 @@
 
 #include "hfile/reader.h"
 #include "proto/procedure.pb-c.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 
 typedef struct look {
     rq_vfs *vfs;

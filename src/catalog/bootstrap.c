@@ -10,7 +10,7 @@
  * 6. Drop records in the log that belong to no known region.
  *
  * On a full disk the start proceeds in the same way: data it cannot write is kept in memory (the
- * locations of regions) or written later (.rorqual/open, the log's first segment).
+ * locations of regions) or written later (.rorqual/open, the log's first WAL file).
  *
  * A new root is laid out with few syncs: all writes go to one log, only the last one is waited for,
  * and only then .rorqual/version marks the folder as complete. */
@@ -102,7 +102,7 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
     return RQ_OK;
 }
 
-/* --- 1: the procedure store and hbase:meta ----------------------------------------------------- */
+/* --- 1: the procedure store and hbase:meta ---------------------------------------------------- */
 
 /* The descriptor on disk, or the built-in one (which is then written) if it cannot be read or
  * belongs to another table. */

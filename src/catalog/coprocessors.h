@@ -9,7 +9,7 @@
 #define RQ_CATALOG_COPROCESSORS_H
 
 #include "base/config.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 /* A set of them. */
 typedef enum rq_coprocessor {

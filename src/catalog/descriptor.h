@@ -5,7 +5,7 @@
 #define RQ_CATALOG_DESCRIPTOR_H
 
 #include "base/config.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 /* Parses a client's descriptor and adds the attributes that HBase's master adds (IS_META, the
  * store-file tracker). A value outside an enumeration fails the sanity check, as in HBase. */

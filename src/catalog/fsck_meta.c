@@ -8,7 +8,7 @@
 #include "cell/cellblock.h"
 #include "hfile/reader.h"
 #include "proto/procedure.pb-c.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ static void log_damage(void *ctx, const rq_error *what)
     rq__fsck_tell(k, RQ_FINDING_PROBLEM, ".rorqual/wal", "%s", what->message);
 }
 
-static rq_err take_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
+static rq_err take_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
                           uint64_t offset, rq_error *why)
 {
     rq__fsck *k = ctx;
@@ -84,8 +84,7 @@ rq_err rq__fsck_log(rq__fsck *k, rq_error *why)
     rq_wal_survey v;
     RQ_TRY(rq_wal_survey_dir(k->vfs, ".rorqual/wal", &k->arena, &calls, &v, why));
     for (size_t i = 0; i < v.count; i++)
-        if (v.segments[i].live)
-            RQ_TRY(rq_wal_survey_read(k->vfs, &v.segments[i], &calls, NULL, why));
+        if (v.files[i].live) RQ_TRY(rq_wal_survey_read(k->vfs, &v.files[i], &calls, NULL, why));
     return RQ_OK;
 }
 

@@ -11,7 +11,7 @@
 #include "hfile/read_ctx.h"
 #include "proto/hbase.pb-c.h"
 #include "region/region_scanner.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 #include "wal/wal.h"
 
 static const char *const state_names[] = {
@@ -598,7 +598,7 @@ static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, bool 
 }
 
 /* The row key of a region has commas, a table's name has none: the row is one or the other. */
-static void settle_kind(rq__meta_row *row, bool has_region)
+static void decide_kind(rq__meta_row *row, bool has_region)
 {
     rq_slice ns;
     if (!row->is_table) return;
@@ -633,7 +633,7 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
         if (!s->ignored) return RQ_OK;
         row.malformed = row.odd;
     }
-    settle_kind(&row, has_region);
+    decide_kind(&row, has_region);
     return s->callback(s->ctx, &row, why);
 }
 

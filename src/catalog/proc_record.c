@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "proto/procedure.pb-c.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 
 #define RECORD_FORMAT 1
 #define LIST_MAX 1000000

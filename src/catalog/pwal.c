@@ -6,7 +6,7 @@
 #include "base/pb.h"
 #include "cell/cellblock.h"
 #include "proto/wal.pb-c.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 
 #define MARKS RQ_SLICE_LIT("METAFAMILY") /* HBASE: WALEdit.METAFAMILY */
 #define TRAILER_TAIL 8

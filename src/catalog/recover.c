@@ -243,7 +243,7 @@ static void log_damage(void *ctx, const rq_error *what)
     rq__recover_tell(r, "log", ".rorqual/wal", what->message);
 }
 
-static rq_err copy_segment(rq__recover *r, const char *name, uint8_t *buf, rq_error *why)
+static rq_err copy_wal_file(rq__recover *r, const char *name, uint8_t *buf, rq_error *why)
 {
     rq_file *from = NULL, *to = NULL;
     const char *path = rq_arena_printf(&r->k.arena, ".rorqual/wal/%s", name);
@@ -265,7 +265,7 @@ static rq_err copy_segment(rq__recover *r, const char *name, uint8_t *buf, rq_er
     return rc;
 }
 
-/* Segments are written again when they are not needed, so a copy stays and not a link. */
+/* WAL files are written again when they are not needed, so a copy stays and not a link. */
 static rq_err copy_log_aside(rq__recover *r, rq_error *why)
 {
     rq_dir_entry *entries;
@@ -276,7 +276,7 @@ static rq_err copy_log_aside(rq__recover *r, rq_error *why)
     rq_err rc = dir == NULL || buf == NULL ? no_memory(why) : rq_vfs_mkdirs(r->vfs, dir, why);
     if (rc == RQ_OK) rc = rq__fsck_list(&r->k, ".rorqual/wal", &entries, &count, why);
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
-        if (!entries[i].is_dir) rc = copy_segment(r, entries[i].name, buf, why);
+        if (!entries[i].is_dir) rc = copy_wal_file(r, entries[i].name, buf, why);
     if (rc == RQ_OK) rc = rq_vfs_sync_dir(r->vfs, dir, why);
     free(buf);
     return rc;
@@ -288,8 +288,7 @@ static rq_err look_at_log(rq__recover *r, rq_error *why)
     rq_wal_survey v;
     RQ_TRY(rq_wal_survey_dir(r->vfs, ".rorqual/wal", &r->k.arena, &calls, &v, why));
     for (size_t i = 0; i < v.count; i++)
-        if (v.segments[i].live)
-            RQ_TRY(rq_wal_survey_read(r->vfs, &v.segments[i], &calls, NULL, why));
+        if (v.files[i].live) RQ_TRY(rq_wal_survey_read(r->vfs, &v.files[i], &calls, NULL, why));
     return r->log_damaged && r->options->act ? copy_log_aside(r, why) : RQ_OK;
 }
 

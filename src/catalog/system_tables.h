@@ -4,7 +4,7 @@
 #ifndef RQ_CATALOG_SYSTEM_TABLES_H
 #define RQ_CATALOG_SYSTEM_TABLES_H
 
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 typedef enum rq__system_table {
     RQ__META,      /* hbase:meta       HBASE: FSTableDescriptors.createMetaTableDescriptorBuilder */

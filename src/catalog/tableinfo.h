@@ -10,7 +10,7 @@
 #ifndef RQ_CATALOG_TABLEINFO_H
 #define RQ_CATALOG_TABLEINFO_H
 
-#include "store/schema.h"
+#include "descriptor/schema.h"
 #include "vfs/vfs.h"
 
 /* data/<ns>/<qualifier>, or MasterData/data/master/store. NULL: out of memory. */

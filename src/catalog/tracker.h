@@ -5,7 +5,7 @@
 #ifndef RQ_CATALOG_TRACKER_H
 #define RQ_CATALOG_TRACKER_H
 
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 /* Refuses user-defined Java classes. */
 RQ_NODISCARD

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "proto/hbase.pb-c.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 
 /* --- region nodes ----------------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ int rq__cluster_option(rq__cluster_where *w, const char *command, int option, co
     }
 }
 
-int rq__cluster_where_settle(rq__cluster_where *w, const char *command)
+int rq__cluster_where_resolve(rq__cluster_where *w, const char *command)
 {
     const rq_client_options *c = &w->client;
     if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (w->data != NULL) > 1)

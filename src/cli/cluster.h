@@ -38,7 +38,7 @@ typedef struct rq__cluster_where {
 /* One of them was given. Exit code; -1: go on. */
 int rq__cluster_option(rq__cluster_where *w, const char *command, int option, const char *value);
 /* All were. Exit code; -1: go on. */
-int rq__cluster_where_settle(rq__cluster_where *w, const char *command);
+int rq__cluster_where_resolve(rq__cluster_where *w, const char *command);
 
 /* A server, namespace, table or region. */
 typedef struct rq__cluster_row {

@@ -47,7 +47,7 @@ static int parse(arguments *a, int argc, char **argv)
     }
     if (code >= 0) return code;
     if (optind < argc) return rq_refuse("status", "'%s' is no option", argv[optind]);
-    return rq__cluster_where_settle(&a->where, "status");
+    return rq__cluster_where_resolve(&a->where, "status");
 }
 
 /* --- as text ---------------------------------------------------------------------------------- */

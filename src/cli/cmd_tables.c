@@ -68,7 +68,7 @@ static int parse(arguments *a, int argc, char **argv)
     a->table = argv[optind]; /* NULL: none */
     if (a->where.data != NULL && a->rate_seconds > 0)
         return rq_refuse("tables", "a stopped folder has no --rates");
-    return rq__cluster_where_settle(&a->where, "tables");
+    return rq__cluster_where_resolve(&a->where, "tables");
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */

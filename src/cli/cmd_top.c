@@ -150,7 +150,7 @@ static int parse(top *t, int argc, char **argv)
         if (code >= 0) return code;
     }
     if (optind < argc) return rq_refuse("top", "'%s' is no option", argv[optind]);
-    return rq__cluster_where_settle(&t->where, "top");
+    return rq__cluster_where_resolve(&t->where, "top");
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rorqual wal: prints the log of a data folder, or one of its segments. It only reads, so it may
+/* rorqual wal: prints the log of a data folder, or one of its WAL files. It only reads, so it may
  * run beside a server; then it sees the log's end at that moment.
  *
- *   list     the live segments in order, oldest first
+ *   list     the live WAL files in order, oldest first
  *   dump     the records and their cells, by table, region, row and sequence id
  *   verify   reads every record; exit code 1 if one is damaged
  *
@@ -38,7 +38,7 @@ typedef struct wal_args {
     const char *place;
 } wal_args;
 
-/* Totals of one segment, for `list`. */
+/* Totals of one WAL file, for `list`. */
 typedef struct totals {
     uint64_t records, cells, bytes;
     uint64_t lowest, highest; /* sequence ids; 0: no record */
@@ -49,8 +49,8 @@ typedef struct wal_run {
     rq_progress progress;
     uint64_t shown;
     uint64_t damaged;
-    totals totals;   /* of the segment being read */
-    uint64_t before; /* bytes of the segments before it */
+    totals totals;   /* of the WAL file being read */
+    uint64_t before; /* bytes of the WAL files before it */
     uint64_t size;   /* of all */
     bool is_data_folder;
 } wal_run;
@@ -145,7 +145,7 @@ static rq_err print_cells(const wal_args *a, const rq_wal_record *r, rq_error *w
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-static void tell_damaged_cells(wal_run *run, const rq_wal_survey_segment *s, uint64_t offset,
+static void tell_damaged_cells(wal_run *run, const rq_wal_surveyed_file *s, uint64_t offset,
                                rq_err rc, const rq_error *inner)
 {
     rq_error what = {0};
@@ -153,7 +153,7 @@ static void tell_damaged_cells(wal_run *run, const rq_wal_survey_segment *s, uin
     tell_damage(run, &what);
 }
 
-static rq_err dump_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
+static rq_err dump_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
                           uint64_t offset, rq_error *why)
 {
     wal_run *run = ctx;
@@ -232,7 +232,7 @@ static rq_err show_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
 /* --- list, verify ----------------------------------------------------------------------------- */
 
 /* Counts, and parses the parts that otherwise only a replay parses. */
-static rq_err count_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
+static rq_err count_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
                            uint64_t offset, rq_error *why)
 {
     wal_run *run = ctx;
@@ -255,7 +255,7 @@ static rq_err count_record(void *ctx, const rq_wal_survey_segment *s, const rq_w
     return RQ_OK;
 }
 
-static void print_segment(const wal_run *run, const rq_wal_survey_segment *s, uint64_t end)
+static void print_file(const wal_run *run, const rq_wal_surveyed_file *s, uint64_t end)
 {
     const totals *t = &run->totals;
     if (run->args->json) {
@@ -272,7 +272,7 @@ static void print_segment(const wal_run *run, const rq_wal_survey_segment *s, ui
                s->sealed ? "true" : "false", s->info.clean ? "true" : "false");
         return;
     }
-    printf("%s  segment %" PRIu64 ", epoch %" PRIu64 ", from position %" PRIu64 ": %" PRIu64
+    printf("%s  WAL file %" PRIu64 ", epoch %" PRIu64 ", from position %" PRIu64 ": %" PRIu64
            " records, %" PRIu64 " cells, %" PRIu64 " bytes, to offset %" PRIu64 "%s%s\n",
            s->path, s->info.number, s->info.epoch, s->info.first_lsn, t->records, t->cells,
            t->bytes, end, s->sealed ? ", sealed" : "",
@@ -286,19 +286,19 @@ typedef enum verb { LIST, DUMP, VERIFY, VERBS } verb;
 static const struct {
     const char *name, *help;
 } verbs[VERBS] = {
-    [LIST] = {"list", "the segments in order, what they hold and where they end"},
+    [LIST] = {"list", "the WAL files in order, what they hold and where they end"},
     [DUMP] = {"dump", "the records and their cells; of a data folder the files of nonces too"},
     [VERIFY] = {"verify", "read every record; report damaged records with their offset"},
 };
 
 static void usage(FILE *out)
 {
-    fprintf(out, "usage: rorqual wal VERB [OPTION ...] FOLDER|SEGMENT\n\n");
+    fprintf(out, "usage: rorqual wal VERB [OPTION ...] FOLDER|FILE\n\n");
     for (int i = 0; i < VERBS; i++)
         fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
     fprintf(out, "\n  FOLDER           a data folder, or its .rorqual/wal\n"
                  "  --json           print a JSON object per line\n"
-                 "  --all            include recycled segments, with their old records\n"
+                 "  --all            include recycled WAL files, with their old records\n"
                  "  --table NAME     dump: this table only\n"
                  "  --region NAME    dump: this region only (encoded name)\n"
                  "  --row ROW        dump: records with cells of this row, and those cells\n"
@@ -369,12 +369,12 @@ static int parse(int argc, char **argv, wal_args *a)
     }
     if (optind == argc) return rq_refuse("wal", "expected a verb and a folder");
     a->verb = argv[optind];
-    if (argc - optind > 2) return rq_refuse("wal", "expected one folder or segment");
+    if (argc - optind > 2) return rq_refuse("wal", "expected one folder or WAL file");
     a->place = argc - optind == 2 ? argv[optind + 1] : NULL;
     return -1;
 }
 
-/* Opens the folder of segments, or of a single one: *ret_file is NULL or its name in the folder. */
+/* Opens the folder of WAL files, or of a single one: *ret_file is NULL or its name in the folder. */
 static rq_err open_place(const char *place, rq_arena *arena, rq_vfs **ret, const char **ret_dir,
                          const char **ret_file, rq_error *why)
 {
@@ -402,11 +402,11 @@ static rq_err run_verb(rq_vfs *vfs, const rq_wal_survey *v, verb what, wal_run *
     uint64_t records = 0;
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < v->count; i++)
-        run->size += v->segments[i].size_bytes;
+        run->size += v->files[i].size_bytes;
     rq_progress_begin(&run->progress, what == DUMP ? "records" : "log");
     if (what == DUMP && isatty(STDOUT_FILENO)) run->progress.is_terminal = false;
     for (size_t i = 0; i < v->count && rc == RQ_OK; i++) {
-        const rq_wal_survey_segment *s = &v->segments[i];
+        const rq_wal_surveyed_file *s = &v->files[i];
         uint64_t end = 0;
         if (!s->live && !run->args->all) continue;
         run->totals = (totals){0};
@@ -415,7 +415,7 @@ static rq_err run_verb(rq_vfs *vfs, const rq_wal_survey *v, verb what, wal_run *
         records += run->totals.records;
         if (rc == RQ_OK && what == LIST) {
             rq_progress_end(&run->progress);
-            print_segment(run, s, end);
+            print_file(run, s, end);
         }
     }
     rq_progress_end(&run->progress);
@@ -472,7 +472,7 @@ int rq_cmd_wal(int argc, char **argv)
     for (int v = 0; v < VERBS; v++) {
         if (strcmp(args.verb, verbs[v].name) != 0) continue;
         if (args.place == NULL)
-            return rq_refuse("wal", "%s: expected a folder or segment", args.verb);
+            return rq_refuse("wal", "%s: expected a folder or WAL file", args.verb);
         return run_command(&args, (verb)v);
     }
     return rq_refuse("wal", "unknown verb or option '%s'", args.verb);

@@ -3,7 +3,7 @@
  * Chunks, bitmaps, first fit (slab.h). Under AddressSanitizer everything is malloc's, so that it
  * sees a piece's end.
  *
- * Invariant: longest[i] is at least the longest free run of chunks[i]. It is made exact when a
+ * Invariant: longest[i] is at least the longest free run of chunk i of the index. It is made exact when a
  * search has found it wrong, not at each piece taken: the lock is held for a few bits only.
  */
 #include "hfile/slab.h"
@@ -31,7 +31,7 @@
 #define READY_MAX 16
 
 typedef struct chunk {
-    uint8_t *base;
+    rq_huge_part part;
     uint32_t used; /* units */
     bool advised;  /* a huge page was requested */
     uint64_t taken[UNITS / 64];
@@ -39,12 +39,10 @@ typedef struct chunk {
 
 struct rq__slab {
     pthread_mutex_t lock;
-    chunk **chunks RQ_GUARDED_BY(lock); /* ascending by address */
-    uint32_t *longest;                  /* per chunk: upper bound of the longest free run, in
-                                         * units */
-    size_t count, cap;
-    size_t empty;  /* chunks nothing is cut from */
-    size_t lowest; /* of empty, since the last trim */
+    rq_huge_index chunks RQ_GUARDED_BY(lock);
+    uint32_t *longest; /* per chunk: upper bound of the longest free run, in units */
+    size_t longest_cap;
+    rq_huge_unused empty; /* chunks nothing is cut from */
 
     rq_huge_stock stock;
     size_t most; /* chunks, up to which some are made ready */
@@ -59,9 +57,14 @@ rq_err rq__slab_new(rq__slab **ret)
     return RQ_OK;
 }
 
+static chunk *chunk_at(const rq__slab *s, size_t at)
+{
+    return RQ_CONTAINER_OF(s->chunks.parts[at], chunk, part);
+}
+
 static void chunk_free(chunk *c)
 {
-    rq_huge_unmap(c->base);
+    rq_huge_unmap(c->part.base);
     free(c);
 }
 
@@ -69,11 +72,11 @@ void rq__slab_free(rq__slab *s)
 {
     if (s == NULL) return;
     rq_huge_stock_stop(&s->stock);
-    for (size_t i = 0; i < s->count; i++) {
-        RQ_ASSERT(s->chunks[i]->used == 0);
-        chunk_free(s->chunks[i]);
+    for (size_t i = 0; i < s->chunks.count; i++) {
+        RQ_ASSERT(chunk_at(s, i)->used == 0);
+        chunk_free(chunk_at(s, i));
     }
-    free(s->chunks);
+    rq_huge_index_clear(&s->chunks);
     free(s->longest);
     (void)pthread_mutex_destroy(&s->lock);
     free(s);
@@ -147,35 +150,18 @@ static void advise(chunk *c)
 {
     if (c->advised || c->used < UNITS / 8 * 7) return;
     c->advised = true;
-    rq_huge_advise(c->base);
-}
-
-/* Index of the chunk with this base, or where it would be inserted. */
-static size_t find(const rq__slab *s, const uint8_t *base)
-{
-    size_t low = 0;
-    size_t high = s->count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (s->chunks[mid]->base < base)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    rq_huge_advise(c->part.base);
 }
 
 /* Room in the arrays for one more. */
 static bool room_for_chunk(rq__slab *s)
 {
-    if (s->count < s->cap) return true;
-    size_t cap = s->cap == 0 ? 16 : s->cap * 2;
-    chunk **chunks = realloc(s->chunks, cap * sizeof(*chunks));
-    if (chunks != NULL) s->chunks = chunks;
-    uint32_t *longest = realloc(s->longest, cap * sizeof(*longest));
-    if (longest != NULL) s->longest = longest;
-    if (chunks == NULL || longest == NULL) return false;
-    s->cap = cap;
+    if (!rq_huge_index_reserve(&s->chunks)) return false;
+    if (s->longest_cap == s->chunks.cap) return true;
+    uint32_t *longest = realloc(s->longest, s->chunks.cap * sizeof(*longest));
+    if (longest == NULL) return false;
+    s->longest = longest;
+    s->longest_cap = s->chunks.cap;
     return true;
 }
 
@@ -183,8 +169,8 @@ static chunk *chunk_new(void)
 {
     chunk *c = calloc(1, sizeof(*c));
     if (c == NULL) return NULL;
-    c->base = rq_huge_map();
-    if (c->base != NULL) return c;
+    c->part.base = rq_huge_map();
+    if (c->part.base != NULL) return c;
     free(c);
     return NULL;
 }
@@ -192,13 +178,11 @@ static chunk *chunk_new(void)
 /* There is room. Returns its place. */
 static size_t insert_chunk(rq__slab *s, chunk *c)
 {
-    size_t at = find(s, c->base);
-    memmove(s->chunks + at + 1, s->chunks + at, (s->count - at) * sizeof(s->chunks[0]));
-    memmove(s->longest + at + 1, s->longest + at, (s->count - at) * sizeof(s->longest[0]));
-    s->chunks[at] = c;
+    size_t at = rq_huge_index_insert(&s->chunks, &c->part);
+    memmove(s->longest + at + 1, s->longest + at,
+            (s->chunks.count - 1 - at) * sizeof(s->longest[0]));
     s->longest[at] = UNITS;
-    s->count++;
-    s->empty++;
+    s->empty.count++;
     return at;
 }
 
@@ -213,19 +197,18 @@ static bool add_chunk(rq__slab *s, size_t *ret_at)
 
 static void remove_chunk(rq__slab *s, size_t at)
 {
-    s->count--;
-    memmove(s->chunks + at, s->chunks + at + 1, (s->count - at) * sizeof(s->chunks[0]));
-    memmove(s->longest + at, s->longest + at + 1, (s->count - at) * sizeof(s->longest[0]));
+    rq_huge_index_remove(&s->chunks, at);
+    memmove(s->longest + at, s->longest + at + 1, (s->chunks.count - at) * sizeof(s->longest[0]));
 }
 
 /* The first used chunk with room, else the first empty one. */
 static size_t with_room(const rq__slab *s, uint32_t units)
 {
-    size_t empty = s->count;
-    for (size_t at = 0; at < s->count; at++) {
+    size_t count = s->chunks.count, empty = count;
+    for (size_t at = 0; at < count; at++) {
         if (s->longest[at] < units) continue;
         if (s->longest[at] < UNITS) return at;
-        if (empty == s->count) empty = at;
+        if (empty == count) empty = at;
     }
     return empty;
 }
@@ -235,8 +218,8 @@ static bool find_room(rq__slab *s, uint32_t units, size_t *ret_at, size_t *ret_u
 {
     for (;;) {
         *ret_at = with_room(s, units);
-        if (*ret_at == s->count) break;
-        const chunk *c = s->chunks[*ret_at];
+        if (*ret_at == s->chunks.count) break;
+        const chunk *c = chunk_at(s, *ret_at);
         *ret_unit = first_fit(c, units);
         if (*ret_unit < UNITS) return true;
         s->longest[*ret_at] = longest_run(c);
@@ -250,11 +233,11 @@ static bool find_room(rq__slab *s, uint32_t units, size_t *ret_at, size_t *ret_u
 static bool is_short(const rq_huge_stock *stock)
 {
     const rq__slab *s = RQ_CONTAINER_OF(stock, rq__slab, stock);
-    size_t in_use = s->count - s->empty;
+    size_t in_use = s->chunks.count - s->empty.count;
     size_t ready = in_use / READY_SHARE;
     if (ready < READY_MIN) ready = READY_MIN;
     if (ready > READY_MAX) ready = READY_MAX;
-    return in_use >= READY_FROM && s->empty < ready && s->count < s->most;
+    return in_use >= READY_FROM && s->empty.count < ready && s->chunks.count < s->most;
 }
 
 static bool keep(rq_huge_stock *stock, void *base)
@@ -263,7 +246,7 @@ static bool keep(rq_huge_stock *stock, void *base)
     if (!is_short(stock) || !room_for_chunk(s)) return false;
     chunk *c = calloc(1, sizeof(*c));
     if (c == NULL) return false;
-    c->base = base;
+    c->part.base = base;
     c->advised = true;
     (void)insert_chunk(s, c);
     return true;
@@ -313,12 +296,12 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
     (void)pthread_mutex_lock(&s->lock);
     size_t at, unit;
     if (find_room(s, units, &at, &unit)) {
-        chunk *c = s->chunks[at];
-        if (c->used == 0 && --s->empty < s->lowest) s->lowest = s->empty;
+        chunk *c = chunk_at(s, at);
+        if (c->used == 0) rq_huge_unused_take(&s->empty);
         set_bits(c, unit, units, true);
         if (s->longest[at] == UNITS) s->longest[at]--; /* marks it as not empty for with_room */
         advise(c);
-        piece = c->base + unit * UNIT_BYTES;
+        piece = c->part.base + unit * UNIT_BYTES;
     }
     bool refill = rq_huge_stock_claim(&s->stock);
     (void)pthread_mutex_unlock(&s->lock);
@@ -334,17 +317,14 @@ void rq__slab_give(rq__slab *s, void *piece, size_t charge)
         free(piece);
         return;
     }
-    uint8_t *p = piece;
-    uint8_t *base = p - (uintptr_t)p % CHUNK_BYTES;
     (void)pthread_mutex_lock(&s->lock);
-    size_t at = find(s, base);
-    RQ_ASSERT(at < s->count && s->chunks[at]->base == base);
-    chunk *c = s->chunks[at];
-    size_t unit = (size_t)(p - base) / UNIT_BYTES;
+    size_t at;
+    chunk *c = RQ_CONTAINER_OF(rq_huge_index_of(&s->chunks, piece, &at), chunk, part);
+    size_t unit = (size_t)((uint8_t *)piece - c->part.base) / UNIT_BYTES;
     set_bits(c, unit, charge / UNIT_BYTES, false);
     uint32_t run = run_around(c, unit);
     if (run > s->longest[at]) s->longest[at] = run;
-    if (c->used == 0) s->empty++;
+    if (c->used == 0) s->empty.count++;
     (void)pthread_mutex_unlock(&s->lock);
 }
 
@@ -353,11 +333,11 @@ static chunk *take_empty(rq__slab *s)
 {
     chunk *c = NULL;
     (void)pthread_mutex_lock(&s->lock);
-    for (size_t at = s->count; at-- > 0 && c == NULL;) {
-        if (s->chunks[at]->used > 0) continue;
-        c = s->chunks[at];
+    for (size_t at = s->chunks.count; at-- > 0 && c == NULL;) {
+        if (chunk_at(s, at)->used > 0) continue;
+        c = chunk_at(s, at);
         remove_chunk(s, at);
-        if (--s->empty < s->lowest) s->lowest = s->empty;
+        rq_huge_unused_take(&s->empty);
     }
     (void)pthread_mutex_unlock(&s->lock);
     return c;
@@ -366,7 +346,7 @@ static chunk *take_empty(rq__slab *s)
 void rq__slab_trim(rq__slab *s, unsigned share)
 {
     (void)pthread_mutex_lock(&s->lock);
-    size_t count = (s->lowest + share - 1) / share;
+    size_t count = rq_huge_unused_excess(&s->empty, share);
     (void)pthread_mutex_unlock(&s->lock);
     for (; count > 0; count--) {
         chunk *c = take_empty(s);
@@ -374,14 +354,14 @@ void rq__slab_trim(rq__slab *s, unsigned share)
         chunk_free(c);
     }
     (void)pthread_mutex_lock(&s->lock);
-    s->lowest = s->empty;
+    rq_huge_unused_restart(&s->empty);
     (void)pthread_mutex_unlock(&s->lock);
 }
 
 uint64_t rq__slab_mapped(rq__slab *s)
 {
     (void)pthread_mutex_lock(&s->lock);
-    uint64_t mapped = s->count * CHUNK_BYTES;
+    uint64_t mapped = s->chunks.count * CHUNK_BYTES;
     (void)pthread_mutex_unlock(&s->lock);
     return mapped;
 }

@@ -198,7 +198,7 @@ static void collect_wal(rq__collector *c, rq_wal *wal)
     rq_times_sum syncs = {0};
     rq_wal_get_stats(wal, &s);
     rq_wal_sync_times(wal, &syncs);
-    rq__collect(c, RQ_METRIC_WAL_SEGMENTS, "", (double)s.segments);
+    rq__collect(c, RQ_METRIC_WAL_SEGMENTS, "", (double)s.files);
     rq__collect(c, RQ_METRIC_WAL_BYTES, "", (double)s.log_bytes);
     rq__collect(c, RQ_METRIC_WAL_RECORDS, "", (double)s.records);
     rq__collect(c, RQ_METRIC_WAL_RECORD_BYTES, "", (double)s.record_bytes);

@@ -9,7 +9,7 @@
 #include "store/reference.h"
 
 #include "proto/files.pb-c.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 
 static rq_err read_inputs(rq_slice event, const char *path, rq_arena *arena, rq_slice **ret,
                           size_t *ret_count, rq_error *why)

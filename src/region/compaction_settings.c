@@ -201,7 +201,7 @@ void rq__compaction_clear(rq__compaction_node *_Atomic *list)
     }
 }
 
-rq_err rq__compaction_resettle(rq_region *r)
+rq_err rq__compaction_reconfigure(rq_region *r)
 {
     for (size_t i = 0; i < r->store_count; i++) {
         rq_compaction_settings s = {0};

@@ -83,7 +83,7 @@ rq_err rq_engine_reload(rq_engine *e, const rq_config *c, rq_error *why)
     pthread_mutex_lock(&e->lock);
     rq_err rc = take_reloadable(e, c);
     for (rq_region *r = e->regions; r != NULL && rc == RQ_OK; r = r->next)
-        rc = rq__compaction_resettle(r);
+        rc = rq__compaction_reconfigure(r);
     pthread_mutex_unlock(&e->lock);
     return rc == RQ_OK ? rc : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
@@ -208,7 +208,7 @@ void rq__engine_add(rq_engine *e, rq_region *r)
     /* The site's settings have changed since the stores' settings were computed. If there is no
      * memory for the new ones, the stores keep the old ones. */
     rq_err rc = RQ_OK;
-    if (r->compaction_site != atomic_load(&e->compaction)) rc = rq__compaction_resettle(r);
+    if (r->compaction_site != atomic_load(&e->compaction)) rc = rq__compaction_reconfigure(r);
     (void)rc;
     pthread_mutex_unlock(&e->lock);
 }
@@ -401,7 +401,7 @@ static void run_tick(rq_task *task)
 
 /* --- the log's callbacks ---------------------------------------------------------------------- */
 
-/* Share of a region's flush size; a memstore below it is flushed early when that frees a segment of
+/* Share of a region's flush size; a memstore below it is flushed early when that frees a file of
  * the log. */
 #define LITTLE_SHARE 128
 
@@ -444,7 +444,7 @@ static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options
 {
     const char *sync = rq_config_text(c, RQ_SET_SYNC);
     rq_wal_options o = {
-        .segment_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
+        .file_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
         .max_log_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_MAX),
         .staging_bytes_max = staging_bytes_max(c),
         .retention = e->retention,

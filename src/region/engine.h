@@ -50,7 +50,7 @@ typedef struct rq_engine_options {
 } rq_engine_options;
 
 /* Opens the engine; creates .rorqual/ and the log if they are missing. The root folder must
- * exist. Blocks. RQ_E_CONFIG names an invalid setting, RQ_E_CORRUPT the segment and offset of an
+ * exist. Blocks. RQ_E_CONFIG names an invalid setting, RQ_E_CORRUPT the WAL file and offset of an
  * invalid record. `env` is copied; the objects in it must outlive the engine. */
 RQ_NODISCARD
 rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_engine **ret,

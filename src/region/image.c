@@ -436,8 +436,8 @@ static rq_err tell_log(const taking *t, rq_error *why)
     return rc;
 }
 
-static rq_err each_segment(const taking *t, const char *dir, const char *name, const char *path,
-                           rq_error *why)
+static rq_err each_wal_file(const taking *t, const char *dir, const char *name, const char *path,
+                            rq_error *why)
 {
     rq_stat st;
     (void)dir;
@@ -474,7 +474,7 @@ static rq_err tell_own(const taking *t, rq_error *why)
     }
     rq_arena_clear(&a);
     if (rc != RQ_OK || count == 0) return rc;
-    return t->engine != NULL ? tell_log(t, why) : walk(t, ".rorqual/wal", 0, each_segment, why);
+    return t->engine != NULL ? tell_log(t, why) : walk(t, ".rorqual/wal", 0, each_wal_file, why);
 }
 
 /* --- the root --------------------------------------------------------------------------------- */

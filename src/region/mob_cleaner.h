@@ -17,7 +17,7 @@
 #define RQ_REGION_MOB_CLEANER_H
 
 #include "region/engine.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 typedef struct rq_mob_cleaning {
     rq_table_schema *const *tables; /* all tables, since a clone refers to its origin's files */

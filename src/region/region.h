@@ -19,7 +19,7 @@
 #include "filter/filter.h"
 #include "region/region_info.h"
 #include "store/scan.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 #include "wal/wal.h"
 
 /* region/engine.h: environment, log, block cache, ceilings, background work */

@@ -9,7 +9,7 @@
 #include "cell/cell.h"
 #include "hfile/bloom.h"
 #include "proto/hbase.pb-c.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 
 #include <stdio.h>
 

@@ -205,7 +205,7 @@ struct rq_region {
     /* const: */
     rq_slice log_scopes; /* rq_wal_record.scopes */
     uint64_t flush_bytes;
-    const rq__compaction_node *compaction_site; /* the engine's, when the stores were settled */
+    const rq__compaction_node *compaction_site; /* the engine's, when the stores were configured */
     uint64_t blocking_bytes;
     int64_t timestamp_slop_ms; /* INT64_MAX: not checked */
     rq_region_info info;
@@ -431,7 +431,7 @@ void rq__compaction_clear(rq__compaction_node *_Atomic *list);
 /* Computes the settings of the region's stores again after the site's have changed. With the
  * engine's lock. */
 RQ_NODISCARD
-rq_err rq__compaction_resettle(rq_region *r);
+rq_err rq__compaction_reconfigure(rq_region *r);
 /* Queues a compaction if the store needs one. `wants`: RQ__WANT_…; 0: requests recorded before. */
 void rq__store_request_compaction(rq__region_store *s, unsigned wants);
 void rq__region_compact_task(rq_task *task);

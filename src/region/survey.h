@@ -7,7 +7,7 @@
 #define RQ_REGION_SURVEY_H
 
 #include "region/region_info.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 #include "vfs/vfs.h"
 
 typedef enum rq_finding {

@@ -14,7 +14,7 @@
 #ifndef RQ_REGION_TRACKING_H
 #define RQ_REGION_TRACKING_H
 
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 #define RQ_TRACKER_IMPL "hbase.store.file-tracker.impl"
 #define RQ_TRACKER_FROM "hbase.store.file-tracker.migration.src.impl"

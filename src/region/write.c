@@ -28,7 +28,7 @@
 #define GROUP_BYTES_MAX ((size_t)256 * 1024)
 /* Most bytes by which memstores grow before they are accounted again. */
 #define ACCOUNT_BYTES ((size_t)64 * 1024)
-/* Longest wait on a full disk, enough for flushes to free log segments: a client gives up after
+/* Longest wait on a full disk, enough for flushes to free WAL files: a client gives up after
  * hbase.rpc.timeout, and would never learn the reason. */
 #define NO_SPACE_WAIT_NS ((uint64_t)5 * 1000 * 1000 * 1000)
 

@@ -14,7 +14,7 @@ static rq_log_level level_of(const rq_config *c)
     return (rq_log_level)level;
 }
 
-void rq__log_settle(rq_log *log, const rq_config *c)
+void rq__log_configure(rq_log *log, const rq_config *c)
 {
     if (log == NULL) return;
     log->level = level_of(c);
@@ -46,7 +46,7 @@ static rq_err reload(rq_reload *r, rq_error *why)
     rq_err rc = rq_config_take(r->config, fresh, on_changed, r);
     rq_config_free(fresh);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
-    rq__log_settle(r->log, r->config);
+    rq__log_configure(r->log, r->config);
     rq_vfs_posix_set_slow(r->vfs, rq__slow_ns_of(r->config));
     rq_thread_executor_resize(r->executor, RQ_POOL_COMPACT,
                               (unsigned)rq_config_int(r->config, RQ_SET_COMPACTION_THREADS));

@@ -29,7 +29,7 @@ typedef struct rq_reload {
 } rq_reload;
 
 /* Gives the log the level and the format of the configuration. NULL is fine. */
-void rq__log_settle(rq_log *log, const rq_config *c);
+void rq__log_configure(rq_log *log, const rq_config *c);
 /* Above it a write or sync is slow. */
 uint64_t rq__slow_ns_of(const rq_config *c);
 /* On an error nothing has changed. Reads files: do not call it on a loop. */

@@ -441,7 +441,7 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
     rq_server *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     s->log = o->log;
-    rq__log_settle(s->log, o->config);
+    rq__log_configure(s->log, o->config);
     s->config = o->config;
     s->info.fd = -1;
     s->reload =

@@ -4,7 +4,7 @@
 
 #include "catalog/coprocessors.h"
 #include "service/call_op.h"
-#include "store/pb_arena.h"
+#include "base/pb_arena.h"
 
 static void run_done(rq_task *task)
 {

@@ -8,7 +8,7 @@
 #ifndef RQ_STORE_CACHE_OPTIONS_H
 #define RQ_STORE_CACHE_OPTIONS_H
 
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 typedef struct rq_cache_options {
     bool data_on_read;

@@ -7,7 +7,7 @@
 #define RQ_STORE_FILE_OPTIONS_H
 
 #include "hfile/writer.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 /* Names of the properties, index from 0; NULL past the end. */
 const char *rq_file_property(size_t i);

@@ -485,10 +485,10 @@ rq_err rq__merge_park(rq__merge *m)
 {
     if (!m->is_open) return RQ_OK;
     rq_err rc = RQ_OK;
-    bool settled = m->opened == m->source_count && !m->seeking;
+    bool in_order = m->opened == m->source_count && !m->seeking;
     if (m->reversed) {
-        if (m->in_row && settled) rc = m->heap_len > 0 ? remember_place(m) : leave_row(m);
-    } else if (settled && !m->at_end) {
+        if (m->in_row && in_order) rc = m->heap_len > 0 ? remember_place(m) : leave_row(m);
+    } else if (in_order && !m->at_end) {
         if (m->heap_len > 0)
             rc = remember_place(m);
         else
@@ -566,7 +566,7 @@ static void leave_run(rq__merge *m, rq__source *s)
     m->run = NULL;
     m->current = NULL;
     if (!source_shows(m, s)) {
-        s->state = RQ__SOURCE_SKIP; /* settled, and put in its place, by top */
+        s->state = RQ__SOURCE_SKIP; /* positioned, and put in its place, by top */
     } else if (m->heap_len > 1) {
         sift_down(m, 0);
     } else {

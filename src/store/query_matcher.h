@@ -22,7 +22,7 @@
 #include "store/file_choice.h"
 #include "store/new_version_tracker.h"
 #include "store/scan.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 typedef struct rq__query_matcher {
     rq_filter *filter;

@@ -19,7 +19,7 @@ typedef struct free_piece {
 
 /* A slab that is cut. */
 typedef struct cut {
-    uint8_t *base;
+    rq_huge_part part;
     uint8_t free[UNITS]; /* order + 1 of the free piece that begins there; 0: none */
 } cut;
 
@@ -27,8 +27,7 @@ struct rq_slab_pieces {
     rq_slab_pool *pool;
     pthread_mutex_t lock;
     free_piece *free[ORDERS] RQ_GUARDED_BY(lock); /* last in, first out */
-    cut **cuts RQ_GUARDED_BY(lock);               /* ascending by address */
-    size_t count, cap;
+    rq_huge_index cuts RQ_GUARDED_BY(lock);
 };
 
 rq_err rq_slab_pieces_new(rq_slab_pool *pool, rq_slab_pieces **ret)
@@ -44,8 +43,8 @@ rq_err rq_slab_pieces_new(rq_slab_pool *pool, rq_slab_pieces **ret)
 void rq_slab_pieces_free(rq_slab_pieces *p)
 {
     if (p == NULL) return;
-    RQ_ASSERT(p->count == 0);
-    free(p->cuts);
+    RQ_ASSERT(p->cuts.count == 0);
+    rq_huge_index_clear(&p->cuts);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -60,34 +59,16 @@ static unsigned order_of(size_t size)
     return (unsigned)__builtin_ctzll(size / RQ_PIECE_MIN);
 }
 
-/* Index of the slab with this base in `cuts`, or where it would be inserted. REQUIRES: lock. */
-static size_t find(const rq_slab_pieces *p, const uint8_t *base)
-{
-    size_t low = 0;
-    size_t high = p->count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (p->cuts[mid]->base < base)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 /* REQUIRES: lock; so do the following functions. */
 static cut *cut_of(const rq_slab_pieces *p, const void *piece)
 {
-    size_t in_slab = (uintptr_t)piece % RQ_SLAB_BYTES;
-    const uint8_t *base = (const uint8_t *)piece - in_slab;
-    size_t at = find(p, base);
-    RQ_ASSERT(at < p->count && p->cuts[at]->base == base);
-    return p->cuts[at];
+    size_t at;
+    return RQ_CONTAINER_OF(rq_huge_index_of(&p->cuts, piece, &at), cut, part);
 }
 
 static void insert_free(rq_slab_pieces *p, cut *c, size_t unit, unsigned order)
 {
-    free_piece *f = (free_piece *)(void *)(c->base + unit * RQ_PIECE_MIN);
+    free_piece *f = (free_piece *)(void *)(c->part.base + unit * RQ_PIECE_MIN);
     f->next = p->free[order];
     f->link = &p->free[order];
     if (f->next != NULL) f->next->link = &f->next;
@@ -97,7 +78,7 @@ static void insert_free(rq_slab_pieces *p, cut *c, size_t unit, unsigned order)
 
 static void remove_free(cut *c, size_t unit)
 {
-    free_piece *f = (free_piece *)(void *)(c->base + unit * RQ_PIECE_MIN);
+    free_piece *f = (free_piece *)(void *)(c->part.base + unit * RQ_PIECE_MIN);
     *f->link = f->next;
     if (f->next != NULL) f->next->link = f->link;
     c->free[unit] = 0;
@@ -106,18 +87,9 @@ static void remove_free(cut *c, size_t unit)
 /* A slab becomes two halves. */
 static bool add_cut(rq_slab_pieces *p, void *slab, cut *c)
 {
-    if (p->count == p->cap) {
-        size_t cap = p->cap == 0 ? 16 : 2 * p->cap;
-        cut **more = realloc(p->cuts, cap * sizeof(cut *));
-        if (more == NULL) return false;
-        p->cuts = more;
-        p->cap = cap;
-    }
-    c->base = slab;
-    size_t at = find(p, c->base);
-    memmove(p->cuts + at + 1, p->cuts + at, (p->count - at) * sizeof(cut *));
-    p->cuts[at] = c;
-    p->count++;
+    if (!rq_huge_index_reserve(&p->cuts)) return false;
+    c->part.base = slab;
+    rq_huge_index_insert(&p->cuts, &c->part);
     insert_free(p, c, UNITS / 2, ORDERS - 1);
     insert_free(p, c, 0, ORDERS - 1);
     return true;
@@ -125,9 +97,7 @@ static bool add_cut(rq_slab_pieces *p, void *slab, cut *c)
 
 static void remove_cut(rq_slab_pieces *p, const cut *c)
 {
-    size_t at = find(p, c->base);
-    p->count--;
-    memmove(p->cuts + at, p->cuts + at + 1, (p->count - at) * sizeof(cut *));
+    rq_huge_index_remove(&p->cuts, rq_huge_index_find(&p->cuts, c->part.base));
 }
 
 /* A piece of that order, cut from the smallest free one that fits; NULL: there is none. */
@@ -139,7 +109,7 @@ static void *take_free(rq_slab_pieces *p, unsigned order)
     if (from == ORDERS) return NULL;
     uint8_t *piece = (uint8_t *)p->free[from];
     cut *c = cut_of(p, piece);
-    size_t unit = (size_t)(piece - c->base) / RQ_PIECE_MIN;
+    size_t unit = (size_t)(piece - c->part.base) / RQ_PIECE_MIN;
     remove_free(c, unit);
     while (from-- > order) /* the upper half stays */
         insert_free(p, c, unit + ((size_t)1 << from), from);
@@ -183,7 +153,7 @@ void rq_slab_piece_give(rq_slab_pieces *p, void *piece, size_t size)
     unsigned order = order_of(size);
     pthread_mutex_lock(&p->lock);
     cut *c = cut_of(p, piece);
-    size_t unit = (size_t)((uint8_t *)piece - c->base) / RQ_PIECE_MIN;
+    size_t unit = (size_t)((uint8_t *)piece - c->part.base) / RQ_PIECE_MIN;
     for (; order < ORDERS; order++) {
         size_t other = unit ^ (size_t)1 << order;
         if (c->free[other] != order + 1) break;
@@ -197,6 +167,6 @@ void rq_slab_piece_give(rq_slab_pieces *p, void *piece, size_t size)
         insert_free(p, c, unit, order);
     pthread_mutex_unlock(&p->lock);
     if (!whole) return;
-    rq_slab_pool_give(p->pool, c->base);
+    rq_slab_pool_give(p->pool, c->part.base);
     free(c);
 }

@@ -22,8 +22,7 @@ typedef struct free_slab {
 struct rq_slab_pool {
     pthread_mutex_t lock;
     free_slab *free RQ_GUARDED_BY(lock);
-    size_t free_count RQ_GUARDED_BY(lock);
-    size_t lowest RQ_GUARDED_BY(lock); /* free_count since the last trim */
+    rq_huge_unused unused RQ_GUARDED_BY(lock); /* counts the free ones */
     size_t taken RQ_GUARDED_BY(lock);
     _Atomic uint64_t bytes; /* of living segments */
     size_t slabs_max;
@@ -43,11 +42,11 @@ static void *map_slab(void)
 /* Puts a slab on the stack, if there is room for it. REQUIRES: lock. */
 static bool push(rq_slab_pool *p, void *slab)
 {
-    if (p->taken + p->free_count >= p->slabs_max) return false;
+    if (p->taken + p->unused.count >= p->slabs_max) return false;
     free_slab *s = slab;
     s->next = p->free;
     p->free = s;
-    p->free_count++;
+    p->unused.count++;
     RQ_POISON(s + 1, RQ_SLAB_BYTES - sizeof *s);
     return true;
 }
@@ -61,7 +60,7 @@ static rq_slab_pool *pool_of(const rq_huge_stock *s)
 static bool is_short(const rq_huge_stock *s)
 {
     const rq_slab_pool *p = pool_of(s);
-    return p->taken > 0 && p->free_count < READY && p->free_count + p->taken < p->slabs_max;
+    return p->taken > 0 && p->unused.count < READY && p->unused.count + p->taken < p->slabs_max;
 }
 
 /* REQUIRES: lock. */
@@ -110,7 +109,7 @@ void *rq_slab_pool_take(rq_slab_pool *p)
     free_slab *s = p->free;
     if (s != NULL) {
         p->free = s->next;
-        if (--p->free_count < p->lowest) p->lowest = p->free_count;
+        rq_huge_unused_take(&p->unused);
     }
     p->taken++;
     bool refill = rq_huge_stock_claim(&p->stock);
@@ -159,16 +158,16 @@ uint64_t rq_slab_pool_bytes(const rq_slab_pool *p)
 void rq_slab_pool_trim(rq_slab_pool *p, unsigned share)
 {
     pthread_mutex_lock(&p->lock);
-    size_t count = (p->lowest + share - 1) / share;
+    size_t count = rq_huge_unused_excess(&p->unused, share);
     free_slab *gone = NULL;
     for (; count > 0 && p->free != NULL; count--) {
         free_slab *s = p->free;
         p->free = s->next;
-        p->free_count--;
+        rq_huge_unused_take(&p->unused);
         s->next = gone;
         gone = s;
     }
-    p->lowest = p->free_count;
+    rq_huge_unused_restart(&p->unused);
     pthread_mutex_unlock(&p->lock);
     while (gone != NULL) {
         free_slab *next = gone->next;

@@ -19,7 +19,7 @@
 #include "hfile/reader.h"
 #include "hfile/writer.h"
 #include "store/cache_options.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 #include "store/segment.h"
 
 #include <stdatomic.h>

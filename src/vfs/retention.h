@@ -5,7 +5,7 @@
  * position on, or both. A backup is one; snapshots, replication peers and incremental backups will be.
  *
  * Whoever removes asks here first:
- *   - the log, before it recycles a segment (wal/holders.c)
+ *   - the log, before it recycles a WAL file (wal/holders.c)
  *   - the cleaner of archive/, before it removes a file (catalog/cleaner.c). Compactions, dropped
  *     tables, split parents and the cleaner of MOB files only move files into archive/, and need not
  *     ask: a held file is found under its own path or under rq_retention_archived() of it

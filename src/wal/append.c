@@ -103,7 +103,7 @@ static size_t piece_at(size_t cap, rq_lsn from, rq_lsn to)
     return len < to - from ? len : (size_t)(to - from);
 }
 
-rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s, const slot *to_slot,
+rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const wal_file *s, const slot *to_slot,
                           rq_lsn from, rq_lsn to, rq_error *why)
 {
     while (from < to) {
@@ -117,7 +117,7 @@ rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s, con
 
 /* The start of the page that a write to [from, to) is the first to touch and does not fill; `to` if
  * there is none, or if the file, of file_bytes, does not reach that page. */
-static rq_lsn page_begun(const segment *s, uint64_t file_bytes, rq_lsn from, rq_lsn to)
+static rq_lsn page_begun(const wal_file *s, uint64_t file_bytes, rq_lsn from, rq_lsn to)
 {
     uint64_t inside = rq__wal_offset(s, to) % PAGE_BYTES;
     bool begun = inside > 0 && inside <= to - from;
@@ -126,8 +126,8 @@ static rq_lsn page_begun(const segment *s, uint64_t file_bytes, rq_lsn from, rq_
 
 /* Writes into a recycled file. Its pages may no longer be in the page cache, and writing a part of
  * a page would read it from the device first, with a loop waiting. So the first write into a page
- * fills it, with zeros behind the end: the old bytes there are no frames of this segment. */
-static rq_err write_over(const uint8_t *ring, size_t cap, const segment *s, uint64_t file_bytes,
+ * fills it, with zeros behind the end: the old bytes there are no frames of this WAL file. */
+static rq_err write_over(const uint8_t *ring, size_t cap, const wal_file *s, uint64_t file_bytes,
                          rq_lsn from, rq_lsn to)
 {
     uint8_t bytes[2 * PAGE_BYTES];
@@ -153,7 +153,7 @@ static rq_err write_over(const uint8_t *ring, size_t cap, const segment *s, uint
 /* --- stage -------------------------------------------------------------------------------- */
 
 /* On a full disk only prewritten space is left. Its last part is reserved for kinds that do not
- * hold segments (they help to free some). */
+ * hold WAL files (they help to free some). */
 static bool fits_full_disk(const rq_wal *wal, uint64_t len, rq_wal_kind kind)
 {
     if (wal->newest->slot == NULL) return false; /* the lane waits for space for a new file */
@@ -278,7 +278,7 @@ rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
 
 void rq__wal_write_staged(rq_wal *wal)
 {
-    segment *s = wal->write_segment;
+    wal_file *s = wal->current;
     rq_lsn from = wal->written;
     rq_lsn to = wal->staged;
     uint32_t crc = wal->staged_crc;
@@ -324,9 +324,9 @@ static bool sync_is_due(const rq_wal *wal)
  * must run, as for rq__wal_lane_claim. */
 static bool after_write(rq_wal *wal)
 {
-    const segment *s = wal->write_segment;
+    const wal_file *s = wal->current;
     bool lane = wal->broken != RQ_OK || wal->no_space || sync_is_due(wal) ||
-                wal->written - s->first_lsn >= wal->options.segment_bytes || wal->push_wanted;
+                wal->written - s->first_lsn >= wal->options.file_bytes || wal->push_wanted;
     if (lane) return rq__wal_lane_claim(wal);
     rq__wal_arm_timer(wal);
     return false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginning of a log segment: after a start (wal.c), when the log rolls and when it continues
- * in another file after an error (lane.c), and the empty segment that a clean stop leaves (wal.c).
+/* The beginning of a WAL file: after a start (wal.c), when the log rolls and when it continues
+ * in another file after an error (lane.c), and the empty WAL file that a clean stop leaves (wal.c).
  * Each has its own number, and a header with its place in the chain. */
 #include "wal/wal_priv.h"
 
 #include <stdlib.h>
 
-segment *rq__wal_segment_new(rq_lsn first_lsn)
+wal_file *rq__wal_file_new(rq_lsn first_lsn)
 {
-    segment *s = calloc(1, sizeof *s);
+    wal_file *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
     s->first_lsn = first_lsn;
     s->indexed = true;
@@ -16,9 +16,9 @@ segment *rq__wal_segment_new(rq_lsn first_lsn)
     return s;
 }
 
-rq_wal_segment_info rq__wal_info_of(rq_wal *wal, const segment *s, uint32_t prev_crc)
+rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_crc)
 {
-    return (rq_wal_segment_info){
+    return (rq_wal_file_info){
         .number = s->number,
         .epoch = wal->epoch,
         .first_lsn = s->first_lsn,
@@ -29,7 +29,7 @@ rq_wal_segment_info rq__wal_info_of(rq_wal *wal, const segment *s, uint32_t prev
     };
 }
 
-rq_err rq__wal_header_put(slot *to, const rq_wal_segment_info *info, rq_error *why)
+rq_err rq__wal_header_put(slot *to, const rq_wal_file_info *info, rq_error *why)
 {
     to->number = info->number;
     return rq__wal_header_write(to->file, info, to->older, why);

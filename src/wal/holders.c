@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which region holds which segment.
+ * Which region holds which WAL file.
  *
- * Each region has a short list of notes, one per segment with records of it. An EDIT above the
- * region's flushed sequence id holds the segment. A segment that no region holds is recycled as
+ * Each region has a short list of notes, one per WAL file with records of it. An EDIT above the
+ * region's flushed sequence id holds the WAL file. A WAL file that no region holds is recycled as
  * soon as all older ones are, so that the live chain has no holes. The notes' other contents
- * (sequence ids of all kinds, chunks of the segment with frames) become the segment's index.
+ * (sequence ids of all kinds, chunks of the WAL file with frames) become the WAL file's index.
  */
 #include <stdlib.h>
 
@@ -64,7 +64,7 @@ static void region_drop_if_idle(rq_wal_region *r)
     pthread_mutex_lock(&wal->mutex);
     bool idle = !r->open;
     for (size_t i = 0; i < r->note_count; i++)
-        idle = idle && !r->notes[i].holds && r->notes[i].segment->sealed;
+        idle = idle && !r->notes[i].holds && r->notes[i].file->sealed;
     if (idle) {
         rq_wal_region **at = &wal->buckets[bucket_of(rq_slice_cstr(r->encoded))];
         while (*at != r)
@@ -94,13 +94,13 @@ rq_err rq__wal_note_reserve(rq_wal_region *r)
     return RQ_OK;
 }
 
-static note *note_of(rq_wal_region *r, segment *s)
+static note *note_of(rq_wal_region *r, wal_file *s)
 {
-    if (r->note_count > 0 && r->notes[r->note_count - 1].segment == s)
+    if (r->note_count > 0 && r->notes[r->note_count - 1].file == s)
         return &r->notes[r->note_count - 1];
     RQ_ASSERT(r->note_count < r->note_cap);
     note *n = &r->notes[r->note_count++];
-    *n = (note){.segment = s, .lowest = UINT64_MAX};
+    *n = (note){.file = s, .lowest = UINT64_MAX};
     return n;
 }
 
@@ -108,18 +108,18 @@ static void note_hold(note *n)
 {
     if (n->holds) return;
     n->holds = true;
-    n->segment->holders++;
+    n->file->holders++;
 }
 
 static void note_release(note *n)
 {
     if (!n->holds) return;
     n->holds = false;
-    RQ_ASSERT(n->segment->holders > 0);
-    n->segment->holders--;
+    RQ_ASSERT(n->file->holders > 0);
+    n->file->holders--;
 }
 
-void rq__wal_note(rq_wal_region *r, segment *s, uint64_t chunk_width, rq_lsn lsn,
+void rq__wal_note(rq_wal_region *r, wal_file *s, uint64_t chunk_width, rq_lsn lsn,
                   uint64_t sequence_id, rq_wal_kind kind)
 {
     note *n = note_of(r, s);
@@ -140,21 +140,21 @@ void rq__wal_note(rq_wal_region *r, segment *s, uint64_t chunk_width, rq_lsn lsn
 static void notes_trim(rq_wal_region *r)
 {
     size_t n = 0;
-    while (n < r->note_count && !r->notes[n].holds && r->notes[n].segment->sealed)
+    while (n < r->note_count && !r->notes[n].holds && r->notes[n].file->sealed)
         n++;
     if (n == 0) return;
     r->note_count -= n;
     memmove(r->notes, r->notes + n, r->note_count * sizeof *r->notes);
 }
 
-rq_err rq__wal_notes_inherit(rq_wal *wal, const segment *from, segment *to)
+rq_err rq__wal_notes_inherit(rq_wal *wal, const wal_file *from, wal_file *to)
 {
     for (size_t b = 0; b < RQ_WAL_BUCKETS; b++) {
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
             /* from's note is the last one or, if `to` has one already, the one before. */
             for (size_t i = r->note_count; i > 0; i--) {
-                if (r->notes[i - 1].segment != from) continue;
-                if (r->notes[r->note_count - 1].segment != to) RQ_TRY(rq__wal_note_reserve(r));
+                if (r->notes[i - 1].file != from) continue;
+                if (r->notes[r->note_count - 1].file != to) RQ_TRY(rq__wal_note_reserve(r));
                 note *n = note_of(r, to);
                 const note *old = &r->notes[i - 1];
                 if (old->lowest < n->lowest) n->lowest = old->lowest;
@@ -169,20 +169,20 @@ rq_err rq__wal_notes_inherit(rq_wal *wal, const segment *from, segment *to)
     return RQ_OK;
 }
 
-/* Removes all pointers to a segment that is being recycled. */
-static void notes_forget(rq_wal *wal, const segment *s)
+/* Removes all pointers to a WAL file that is being recycled. */
+static void notes_forget(rq_wal *wal, const wal_file *s)
 {
     for (size_t b = 0; b < RQ_WAL_BUCKETS; b++)
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
             size_t kept = 0;
             for (size_t i = 0; i < r->note_count; i++)
-                if (r->notes[i].segment != s) r->notes[kept++] = r->notes[i];
+                if (r->notes[i].file != s) r->notes[kept++] = r->notes[i];
             r->note_count = kept;
         }
 }
 
 /* Somebody beside the regions reads it: a backup, for one. */
-static bool is_retained(const rq_wal *wal, const segment *s)
+static bool is_retained(const rq_wal *wal, const wal_file *s)
 {
     return wal->options.retention != NULL &&
            s->end_lsn > rq_retention_log_from(wal->options.retention);
@@ -190,9 +190,9 @@ static bool is_retained(const rq_wal *wal, const segment *s)
 
 void rq__wal_recycle(rq_wal *wal)
 {
-    while (wal->oldest != wal->write_segment && wal->oldest->sealed && wal->oldest->holders == 0 &&
+    while (wal->oldest != wal->current && wal->oldest->sealed && wal->oldest->holders == 0 &&
            !is_retained(wal, wal->oldest)) {
-        segment *s = wal->oldest;
+        wal_file *s = wal->oldest;
         wal->oldest = s->next;
         notes_forget(wal, s);
         s->slot->next = wal->free_slots;
@@ -207,9 +207,9 @@ uint64_t rq__wal_live_bytes(const rq_wal *wal)
     return wal->staged - wal->oldest->first_lsn;
 }
 
-/* With the flushes of one table the log would need two or three segments. It gets longer mostly
+/* With the flushes of one table the log would need two or three WAL files. It gets longer mostly
  * because of regions with few writes, above all hbase:meta: one of its cells holds the oldest
- * segment, and thereby all later ones. */
+ * WAL file, and thereby all later ones. */
 #define GENTLE_SHARE 8
 #define FEW_HOLDERS 4
 
@@ -225,10 +225,10 @@ rq__wal_pressure rq__wal_pressure_now(const rq_wal *wal)
 
 /* --- the index ---------------------------------------------------------------------------- */
 
-static const note *note_find(const rq_wal_region *r, const segment *s)
+static const note *note_find(const rq_wal_region *r, const wal_file *s)
 {
     for (size_t i = r->note_count; i > 0; i--)
-        if (r->notes[i - 1].segment == s) return &r->notes[i - 1];
+        if (r->notes[i - 1].file == s) return &r->notes[i - 1];
     return NULL;
 }
 
@@ -243,7 +243,7 @@ static rq_err index_entry(rq_buf *b, const rq_wal_region *r, const note *n)
     return rq_buf_append_be64(b, n->chunks);
 }
 
-rq_err rq__wal_index_build(rq_wal *wal, const segment *s, rq_lsn end, rq_buf *ret)
+rq_err rq__wal_index_build(rq_wal *wal, const wal_file *s, rq_lsn end, rq_buf *ret)
 {
     static const uint8_t header_room[RQ_WAL_INDEX_HEADER_LEN];
     rq_buf_reset(ret);
@@ -417,8 +417,7 @@ void rq__wal_press(rq_wal *wal)
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
             pthread_mutex_lock(&wal->mutex);
             rq__wal_pressure pressure = rq__wal_pressure_now(wal);
-            bool holds =
-                r->note_count > 0 && r->notes[0].segment == wal->oldest && r->notes[0].holds;
+            bool holds = r->note_count > 0 && r->notes[0].file == wal->oldest && r->notes[0].holds;
             pthread_mutex_unlock(&wal->mutex);
             if (holds && pressure != PRESSURE_NONE)
                 wal->options.on_pressure(wal->options.ctx, r, pressure == PRESSURE_URGENT);

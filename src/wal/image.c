@@ -19,18 +19,18 @@ void rq_wal_let_go(rq_wal *wal)
     pthread_mutex_unlock(&wal->mutex);
 }
 
-/* REQUIRES: mutex. The segments that begin below `end`, each up to there. *ret_last: the youngest. */
+/* REQUIRES: mutex. The WAL files that begin below `end`, each up to there. *ret_last: the youngest. */
 static rq_err list_pieces(const rq_wal *wal, rq_lsn end, rq_arena *arena, rq_wal_image *ret,
-                          const segment **ret_last, unsigned *ret_free_id)
+                          const wal_file **ret_last, unsigned *ret_free_id)
 {
     size_t count = 0;
-    for (const segment *s = wal->oldest; s != NULL && s->first_lsn < end; s = s->next)
+    for (const wal_file *s = wal->oldest; s != NULL && s->first_lsn < end; s = s->next)
         count++;
     ret->pieces = rq_arena_calloc(arena, count + 1, sizeof *ret->pieces);
     if (ret->pieces == NULL) return RQ_E_NO_MEMORY;
     *ret_last = NULL;
     *ret_free_id = 1;
-    for (const segment *s = wal->oldest; ret->count < count; s = s->next) {
+    for (const wal_file *s = wal->oldest; ret->count < count; s = s->next) {
         char path[RQ_WAL_PATH_MAX];
         rq__wal_slot_path(wal, s->slot->id, path);
         rq_lsn upto = s->sealed && s->end_lsn < end ? s->end_lsn : end;
@@ -43,11 +43,11 @@ static rq_err list_pieces(const rq_wal *wal, rq_lsn end, rq_arena *arena, rq_wal
     return RQ_OK;
 }
 
-/* REQUIRES: mutex. `last` NULL: the copy has no other segment. */
-static rq_err make_last(rq_wal *wal, const segment *last, rq_lsn end, uint32_t crc, unsigned id,
+/* REQUIRES: mutex. `last` NULL: the copy has no other WAL file. */
+static rq_err make_last(rq_wal *wal, const wal_file *last, rq_lsn end, uint32_t crc, unsigned id,
                         rq_arena *arena, rq_wal_image *ret)
 {
-    rq_wal_segment_info info = {
+    rq_wal_file_info info = {
         .number = last == NULL ? wal->oldest->number : last->number + 1,
         .epoch = wal->epoch,
         .first_lsn = end,
@@ -77,7 +77,7 @@ rq_err rq_wal_image_take(rq_wal *wal, rq_arena *arena, rq_wal_image *ret, rq_err
     pthread_mutex_unlock(&wal->mutex);
     rq_err rc = rq_wal_wait_blocking(wal, end, true);
     if (rc != RQ_OK) return rq_fail(why, rc, "the log: %s", rq_err_text(rc));
-    const segment *last;
+    const wal_file *last;
     unsigned id;
     pthread_mutex_lock(&wal->mutex);
     rc = list_pieces(wal, end, arena, ret, &last, &id);

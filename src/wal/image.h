@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log at one moment, for a copy that is read as a log of its own: the live segments up to a
- * position E, and a last, empty segment that begins at E. That one is not in the log's folder; it proves
+ * The log at one moment, for a copy that is read as a log of its own: the live WAL files up to a
+ * position E, and a last, empty WAL file that begins at E. That one is not in the log's folder; it proves
  * the others complete (format.h, rule 2), so damage done by the copying is found.
  */
 #ifndef RQ_WAL_IMAGE_H
@@ -19,7 +19,7 @@ typedef struct rq_wal_piece {
 typedef struct rq_wal_image {
     rq_wal_piece *pieces; /* oldest first */
     size_t count;
-    const char *last_path; /* of the segment that ends the copy */
+    const char *last_path; /* of the WAL file that ends the copy */
     rq_slice last;         /* its bytes */
     rq_lsn end;
 } rq_wal_image;

@@ -8,11 +8,11 @@
  * - prewrite: fills the file with zeros ahead of the writers, so that fdatasync need not make new
  *   lengths and blocks durable with each batch, and a full disk is noticed early. Not in HANDOVER
  *   mode, where syncs are few and it would only cost (about 2 ms of CPU per MB).
- * - roll: ends a segment and begins the next, between two staged frames, with the pen. The old
- *   segment's bytes are durable before the new one's header (wal/format.h, rule 2).
- * - repair: after a failed write or sync, seals the segment at its last durable frame and appends
+ * - roll: ends a WAL file and begins the next, between two staged frames, with the pen. The old
+ *   WAL file's bytes are durable before the new one's header (wal/format.h, rule 2).
+ * - repair: after a failed write or sync, seals the WAL file at its last durable frame and appends
  *   everything behind it to a new one, with the same positions and bytes. A log opened on a full
- *   disk gets its first segment in the same way.
+ *   disk gets its first WAL file in the same way.
  *
  * One of these functions runs at a time. Each is entered and left with the mutex held and releases
  * it during file operations.
@@ -115,7 +115,7 @@ static void sync_written(rq_wal *wal)
 {
     rq_lsn target = wal->written;
     uint32_t crc = wal->written_crc;
-    slot *s = wal->write_segment->slot;
+    slot *s = wal->current->slot;
     pthread_mutex_unlock(&wal->mutex);
     uint64_t began = now_ns(wal);
     rq_err rc = rq_file_sync(s->file, NULL);
@@ -171,17 +171,17 @@ void rq__wal_arm_timer(rq_wal *wal)
 
 static uint64_t prewrite_step(const rq_wal *wal)
 {
-    uint64_t step = wal->options.segment_bytes / 4;
+    uint64_t step = wal->options.file_bytes / 4;
     return step > PREWRITE_STEP ? PREWRITE_STEP : step;
 }
 
 /* How far the zeros reach beyond the written bytes, and whether more are needed. */
 static bool prewrite_due(rq_wal *wal, uint64_t least_ahead)
 {
-    const slot *s = wal->write_segment->slot;
-    uint64_t at = rq__wal_offset(wal->write_segment, wal->staged);
+    const slot *s = wal->current->slot;
+    uint64_t at = rq__wal_offset(wal->current, wal->staged);
     return wal->options.sync == RQ_WAL_SYNC &&
-           s->prewritten < RQ_WAL_FRAMES_AT + wal->options.segment_bytes &&
+           s->prewritten < RQ_WAL_FRAMES_AT + wal->options.file_bytes &&
            s->prewritten < at + least_ahead && !s->bad && !wal->closing && may_retry(wal);
 }
 
@@ -204,9 +204,9 @@ static void prewrite(rq_wal *wal)
         wal->lane_wants_pen = true;
         return;
     }
-    slot *s = wal->write_segment->slot;
+    slot *s = wal->current->slot;
     uint64_t from = s->prewritten;
-    uint64_t at = rq__wal_offset(wal->write_segment, wal->written);
+    uint64_t at = rq__wal_offset(wal->current, wal->written);
     if (from < at) from = at;
     if (from < RQ_WAL_FRAMES_AT) from = RQ_WAL_FRAMES_AT;
     uint64_t to = from + prewrite_step(wal);
@@ -297,14 +297,14 @@ rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why)
 
 static bool roll_due(rq_wal *wal)
 {
-    const segment *s = wal->write_segment;
+    const wal_file *s = wal->current;
     if (wal->staged == s->first_lsn) wal->roll_wanted = false; /* nothing in it */
-    return (wal->roll_wanted || wal->written - s->first_lsn >= wal->options.segment_bytes) &&
+    return (wal->roll_wanted || wal->written - s->first_lsn >= wal->options.file_bytes) &&
            !wal->closing && may_retry(wal);
 }
 
 /* Makes everything up to the cut durable in `old`, and writes its index behind it. */
-static rq_err roll_seal(const rq_wal *wal, const uint8_t *ring, size_t cap, const segment *old,
+static rq_err roll_seal(const rq_wal *wal, const uint8_t *ring, size_t cap, const wal_file *old,
                         rq_lsn cut, const rq_buf *index, bool *ret_sync_failed)
 {
     *ret_sync_failed = false;
@@ -335,10 +335,10 @@ static void roll(rq_wal *wal)
         pthread_mutex_lock(&wal->mutex);
     }
     if (wal->broken != RQ_OK || !pen_take(wal)) return;
-    segment *old = wal->write_segment;
-    segment *next = rc == RQ_OK ? rq__wal_segment_new(wal->staged) : NULL;
+    wal_file *old = wal->current;
+    wal_file *next = rc == RQ_OK ? rq__wal_file_new(wal->staged) : NULL;
     if (next == NULL) {
-        /* The old segment grows until there is a file for the next one. */
+        /* The old WAL file grows until there is a file for the next one. */
         retry_later(wal);
         rq__wal_pen_release(wal);
         return;
@@ -371,7 +371,7 @@ static void roll(rq_wal *wal)
     }
     wal->written_crc = wal->synced_crc = crc;
     marks_set(wal, cut, cut);
-    rq_wal_segment_info info = rq__wal_info_of(wal, next, crc);
+    rq_wal_file_info info = rq__wal_info_of(wal, next, crc);
     pthread_mutex_unlock(&wal->mutex);
     rc = rq__wal_header_put(next->slot, &info, NULL);
     pthread_mutex_lock(&wal->mutex);
@@ -384,7 +384,7 @@ static void roll(rq_wal *wal)
     next->slot->older = 1 - next->slot->older;
     old->sealed = true;
     old->end_lsn = cut;
-    wal->write_segment = next;
+    wal->current = next;
     wal->stats.rolls++;
     wal->retry_at_ns = 0;
     rq__wal_recycle(wal);
@@ -396,7 +396,7 @@ static void roll(rq_wal *wal)
 /* --- repair ------------------------------------------------------------------------------- */
 
 /* REQUIRES: the pen. One attempt on one file; the mutex is released. */
-static rq_err repair_into(rq_wal *wal, segment *to, slot *file, rq_error *why)
+static rq_err repair_into(rq_wal *wal, wal_file *to, slot *file, rq_error *why)
 {
     rq_lsn from = wal->synced;
     rq_lsn cut = wal->staged;
@@ -404,7 +404,7 @@ static rq_err repair_into(rq_wal *wal, segment *to, slot *file, rq_error *why)
     const uint8_t *ring = wal->ring;
     size_t cap = wal->ring_cap;
     to->number = wal->next_number++;
-    rq_wal_segment_info info = rq__wal_info_of(wal, to, wal->synced_crc);
+    rq_wal_file_info info = rq__wal_info_of(wal, to, wal->synced_crc);
     pthread_mutex_unlock(&wal->mutex);
     rq_err rc = rq__wal_header_put(file, &info, why);
     if (rc == RQ_OK) rc = rq__wal_ring_write(ring, cap, to, file, from, cut, why);
@@ -426,12 +426,12 @@ static void slot_give_back(rq_wal *wal, slot *s)
     wal->free_slots = s;
 }
 
-/* The segment that replaces `old` from the last durable frame on. */
-static segment *repair_segment(rq_wal *wal, segment *old)
+/* The WAL file that replaces `old` from the last durable frame on. */
+static wal_file *repair_file(rq_wal *wal, wal_file *old)
 {
-    segment *to = wal->newest;
+    wal_file *to = wal->newest;
     if (to == old) {
-        to = rq__wal_segment_new(wal->synced);
+        to = rq__wal_file_new(wal->synced);
         if (to == NULL) return NULL;
         old->next = to;
         wal->newest = to;
@@ -441,7 +441,7 @@ static segment *repair_segment(rq_wal *wal, segment *old)
     to->slot = NULL;
     to->first_lsn = wal->synced;
     to->prev_number = old->number;
-    if (old->sealed) return to; /* the log's first segment: nothing has been staged for it yet */
+    if (old->sealed) return to; /* the log's first WAL file: nothing has been staged for it yet */
     to->indexed = false;
     return rq__wal_notes_inherit(wal, old, to) == RQ_OK ? to : NULL;
 }
@@ -450,7 +450,7 @@ static void repair(rq_wal *wal)
 {
     rq_error why;
     rq_error_clear(&why);
-    segment *old = wal->write_segment;
+    wal_file *old = wal->current;
     rq_err cause = wal->broken;
     if (!wal->broken_by_sync && wal->written > wal->synced) {
         /* Bytes written before the failed write can still become durable in their place. */
@@ -463,7 +463,7 @@ static void repair(rq_wal *wal)
         log_fail(wal, cause, &why);
         return;
     }
-    segment *to = repair_segment(wal, old);
+    wal_file *to = repair_file(wal, old);
     rq_err rc = to == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     for (int i = 0; i < RQ_WAL_REPAIR_TRIES && to != NULL; i++) {
         slot *file = wal->spare;
@@ -498,7 +498,7 @@ static void repair(rq_wal *wal)
     if (!old->sealed) old->indexed = false;
     old->sealed = true;
     old->end_lsn = to->first_lsn;
-    wal->write_segment = to;
+    wal->current = to;
     wal->broken = RQ_OK;
     wal->no_space = false;
     wal->retry_at_ns = 0;
@@ -535,7 +535,7 @@ static bool lane_step(rq_wal *wal)
 {
     if (rq__wal_has_failed(wal)) return false;
     if (wal->broken != RQ_OK) {
-        /* A log that is being closed needs no segment if nothing more is staged. */
+        /* A log that is being closed needs no WAL file if nothing more is staged. */
         if (wal->broken == RQ_E_NO_SPACE && wal->closing && wal->staged == wal->synced)
             return false;
         if (!may_retry(wal) || !pen_take(wal)) return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads one segment: the header, its frames in order, and the index behind them. A window of the
+ * Reads one WAL file: the header, its frames in order, and the index behind them. A window of the
  * file is held in memory and grows to the longest frame; a frame's length is believed only after
  * its header's checksum, and only up to the file's size.
  *
@@ -14,7 +14,7 @@
 #include "base/checksum.h"
 #include "wal/format.h"
 #include "wal/record_codec.h"
-#include "wal/segment.h"
+#include "wal/header.h"
 
 #define WINDOW (256u << 10)
 #define UNKNOWN_END UINT64_MAX
@@ -22,7 +22,7 @@
 struct rq_wal_reader {
     rq_file *file;
     char *path;
-    rq_wal_segment_info info;
+    rq_wal_file_info info;
     uint64_t file_size;
     uint64_t end_lsn; /* from the successor's header, or UNKNOWN_END */
 
@@ -105,7 +105,7 @@ void rq_wal_reader_close(rq_wal_reader *r)
     free(r);
 }
 
-const rq_wal_segment_info *rq_wal_reader_info(const rq_wal_reader *r)
+const rq_wal_file_info *rq_wal_reader_info(const rq_wal_reader *r)
 {
     return &r->info;
 }
@@ -147,7 +147,7 @@ uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r)
     return r->prev_crc;
 }
 
-/* Whether this is a frame header of this segment and position. */
+/* Whether this is a frame header of this WAL file and position. */
 static bool frame_here(const rq_wal_reader *r, const uint8_t *p, uint64_t lsn, rq__wal_frame *ret)
 {
     return rq__wal_frame_decode(p, ret) && ret->epoch == (uint32_t)r->info.epoch && ret->lsn == lsn;
@@ -215,7 +215,7 @@ static rq_err judge(rq_wal_reader *r, rq_error *why)
         if (r->lsn == r->end_lsn) return RQ_E_END;
         r->corrupt = true;
         return rq_fail(why, RQ_E_CORRUPT,
-                       "%s: offset %llu: damaged record; the segment's end is at offset %llu",
+                       "%s: offset %llu: damaged record; the WAL file's end is at offset %llu",
                        r->path, (unsigned long long)off,
                        (unsigned long long)offset_of(r, r->end_lsn));
     }

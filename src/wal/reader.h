@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads one segment file without an open log. The same code replays the log, prints it (`rorqual
+ * Reads one WAL file without an open log. The same code replays the log, prints it (`rorqual
  * wal`) and is fuzzed. Every byte is checked before it is used.
  *
  * An invalid frame is the *tail* (RQ_E_END: it was being written when the power failed) unless
- * something proves that it was durable: the segment's end according to its successor
- * (rq_wal_reader_set_end), or a later valid frame of the same segment that was staged after a sync
+ * something proves that it was durable: the WAL file's end according to its successor
+ * (rq_wal_reader_set_end), or a later valid frame of the same WAL file that was staged after a sync
  * beyond it. Then it is RQ_E_CORRUPT with file and offset, and rq_wal_reader_skip continues behind
  * it.
  */
@@ -17,25 +17,25 @@
 
 typedef struct rq_wal_reader rq_wal_reader;
 
-/* From the segment's header. */
-typedef struct rq_wal_segment_info {
+/* From the WAL file's header. */
+typedef struct rq_wal_file_info {
     uint64_t number;        /* ascending over the log's life */
     uint64_t epoch;         /* of the log; increases with each open */
     uint64_t first_lsn;     /* = its predecessor's end */
-    uint64_t oldest_number; /* oldest segment still needed when this one was begun */
+    uint64_t oldest_number; /* oldest WAL file still needed when this one was begun */
     uint64_t prev_number;   /* number of its predecessor, 0: none */
     int64_t created_ms;
     uint32_t prev_crc; /* of its predecessor's last frame */
-    bool clean;        /* written by a clean close: no earlier segment is needed */
-} rq_wal_segment_info;
+    bool clean;        /* written by a clean close: no earlier WAL file is needed */
+} rq_wal_file_info;
 
-/* Opens a segment. RQ_E_NOT_FOUND: no header was ever completed (an unused file). RQ_E_CORRUPT,
+/* Opens a WAL file. RQ_E_NOT_FOUND: no header was ever completed (an unused file). RQ_E_CORRUPT,
  * RQ_E_VERSION. */
 RQ_NODISCARD rq_err rq_wal_reader_open(rq_vfs *vfs, const char *path, rq_wal_reader **ret,
                                        rq_error *why);
 void rq_wal_reader_close(rq_wal_reader *r);
-const rq_wal_segment_info *rq_wal_reader_info(const rq_wal_reader *r);
-/* Sets the segment's end: the first LSN of its successor. */
+const rq_wal_file_info *rq_wal_reader_info(const rq_wal_reader *r);
+/* Sets the WAL file's end: the first LSN of its successor. */
 void rq_wal_reader_set_end(rq_wal_reader *r, uint64_t end_lsn);
 /* Reads the next record; its slices are valid until the next call. RQ_E_END at the end.
  * RQ_E_CORRUPT: the reader stays before the invalid frame. */
@@ -46,15 +46,15 @@ RQ_NODISCARD rq_err rq_wal_reader_skip(rq_wal_reader *r, rq_error *why);
 uint64_t rq_wal_reader_record_lsn(const rq_wal_reader *r);
 /* Moves to a frame that begins at `lsn`, according to an index. */
 void rq_wal_reader_seek(rq_wal_reader *r, uint64_t lsn);
-/* LSN behind the last frame read; after RQ_E_END the segment's end. */
+/* LSN behind the last frame read; after RQ_E_END the WAL file's end. */
 uint64_t rq_wal_reader_lsn(const rq_wal_reader *r);
 uint64_t rq_wal_reader_offset(const rq_wal_reader *r);
 /* File offset of an LSN. */
 uint64_t rq_wal_reader_lsn_offset(const rq_wal_reader *r, uint64_t lsn);
 uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r);
 
-/* --- a sealed segment's index ----------------------------------------------------------------- */
-#define RQ_WAL_CHUNKS 64 /* equal parts of a segment, for the index */
+/* --- a sealed WAL file's index ---------------------------------------------------------------- */
+#define RQ_WAL_CHUNKS 64 /* equal parts of a WAL file, for the index */
 
 typedef struct rq_wal_index_entry {
     rq_slice region;
@@ -63,7 +63,7 @@ typedef struct rq_wal_index_entry {
     uint64_t chunks;          /* bit i: a frame of the region begins in chunk i */
 } rq_wal_index_entry;
 
-/* Reads the index of a segment and calls back for each region. RQ_E_NOT_FOUND: it has none,
+/* Reads the index of a WAL file and calls back for each region. RQ_E_NOT_FOUND: it has none,
  * because it was sealed after an error. REQUIRES: rq_wal_reader_set_end was called. */
 RQ_NODISCARD rq_err rq_wal_reader_index(rq_wal_reader *r,
                                         rq_err (*callback)(void *ctx, const rq_wal_index_entry *e),

@@ -36,7 +36,7 @@ typedef struct rq_wal_record {
     uint64_t lsn; /* set by readers: LSN behind the record */
 } rq_wal_record;
 
-/* Whether records of this kind keep their segment. Recovery needs EDITs only; the other kinds
+/* Whether records of this kind keep their WAL file. Recovery needs EDITs only; the other kinds
  * are for replication. */
 static inline bool rq_wal_kind_holds(rq_wal_kind kind)
 {

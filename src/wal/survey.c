@@ -2,7 +2,7 @@
 /* Examines a log without opening it: contract in survey.h, rules in format.h. */
 #include "wal/survey.h"
 
-#include "wal/segment.h"
+#include "wal/header.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ static void tell(const rq_wal_survey_calls *calls, const rq_error *what)
     if (calls->damage != NULL) calls->damage(calls->ctx, what);
 }
 
-static bool is_segment_name(const char *name)
+static bool is_wal_name(const char *name)
 {
     size_t digits = strspn(name, "0123456789");
     return digits > 0 && strcmp(name + digits, RQ_WAL_SUFFIX) == 0;
@@ -33,7 +33,7 @@ static rq_err check_copies(rq_vfs *vfs, const char *path, const rq_wal_survey_ca
 
 /* *ret_used: the file was begun, and its header can be read. */
 static rq_err look_at(rq_vfs *vfs, const char *path, const rq_wal_survey_calls *calls,
-                      rq_wal_survey_segment *ret, bool *ret_used, rq_error *why)
+                      rq_wal_surveyed_file *ret, bool *ret_used, rq_error *why)
 {
     rq_error detail = {0};
     rq_wal_reader *reader;
@@ -47,7 +47,7 @@ static rq_err look_at(rq_vfs *vfs, const char *path, const rq_wal_survey_calls *
         return RQ_OK;
     }
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
-    *ret = (rq_wal_survey_segment){
+    *ret = (rq_wal_surveyed_file){
         .path = path, .info = *rq_wal_reader_info(reader), .size_bytes = st.size};
     rq_wal_reader_close(reader);
     *ret_used = true;
@@ -56,29 +56,29 @@ static rq_err look_at(rq_vfs *vfs, const char *path, const rq_wal_survey_calls *
 
 static int by_number(const void *a, const void *b)
 {
-    const rq_wal_survey_segment *x = a, *y = b;
+    const rq_wal_surveyed_file *x = a, *y = b;
     return (x->info.number > y->info.number) - (x->info.number < y->info.number);
 }
 
-static rq_wal_survey_segment *find_number(const rq_wal_survey *v, uint64_t number)
+static rq_wal_surveyed_file *find_number(const rq_wal_survey *v, uint64_t number)
 {
     for (size_t i = 0; i < v->count; i++)
-        if (v->segments[i].info.number == number) return &v->segments[i];
+        if (v->files[i].info.number == number) return &v->files[i];
     return NULL;
 }
 
 /* Rule 4 of format.h: from the newest header down to the oldest it needs. */
 static void find_chain(rq_wal_survey *v, const rq_wal_survey_calls *calls)
 {
-    rq_wal_survey_segment *newest = v->count == 0 ? NULL : &v->segments[v->count - 1];
-    for (rq_wal_survey_segment *s = newest; s != NULL;) {
+    rq_wal_surveyed_file *newest = v->count == 0 ? NULL : &v->files[v->count - 1];
+    for (rq_wal_surveyed_file *s = newest; s != NULL;) {
         s->live = true;
         if (s->info.number <= newest->info.oldest_number) return;
-        rq_wal_survey_segment *before = find_number(v, s->info.prev_number);
+        rq_wal_surveyed_file *before = find_number(v, s->info.prev_number);
         if (before == NULL || before->live || before->info.first_lsn > s->info.first_lsn) {
             rq_error what = {0};
             (void)rq_fail(&what, RQ_E_CORRUPT,
-                          "%s: offset 0: segment %llu, which it follows, is missing", s->path,
+                          "%s: offset 0: WAL file %llu, which it follows, is missing", s->path,
                           (unsigned long long)s->info.prev_number);
             tell(calls, &what);
             return;
@@ -99,17 +99,17 @@ rq_err rq_wal_survey_dir(rq_vfs *vfs, const char *dir, rq_arena *arena,
     rq_err rc = rq_vfs_list(vfs, dir, arena, &entries, &count, &detail);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
-    ret->segments = rq_arena_calloc(arena, count + 1, sizeof *ret->segments);
-    if (ret->segments == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", dir);
+    ret->files = rq_arena_calloc(arena, count + 1, sizeof *ret->files);
+    if (ret->files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", dir);
     for (size_t i = 0; i < count; i++) {
-        if (entries[i].is_dir || !is_segment_name(entries[i].name)) continue;
+        if (entries[i].is_dir || !is_wal_name(entries[i].name)) continue;
         bool used;
         const char *path = rq_arena_printf(arena, "%s/%s", dir, entries[i].name);
         if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", dir);
-        RQ_TRY(look_at(vfs, path, calls, &ret->segments[ret->count], &used, why));
+        RQ_TRY(look_at(vfs, path, calls, &ret->files[ret->count], &used, why));
         ret->count += used;
     }
-    if (ret->count > 1) qsort(ret->segments, ret->count, sizeof *ret->segments, by_number);
+    if (ret->count > 1) qsort(ret->files, ret->count, sizeof *ret->files, by_number);
     find_chain(ret, calls);
     return RQ_OK;
 }
@@ -118,17 +118,17 @@ rq_err rq_wal_survey_file(rq_vfs *vfs, const char *path, rq_arena *arena,
                           const rq_wal_survey_calls *calls, rq_wal_survey *ret, rq_error *why)
 {
     bool used;
-    *ret = (rq_wal_survey){.segments = rq_arena_calloc(arena, 1, sizeof *ret->segments)};
-    if (ret->segments == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
-    RQ_TRY(look_at(vfs, path, calls, ret->segments, &used, why));
+    *ret = (rq_wal_survey){.files = rq_arena_calloc(arena, 1, sizeof *ret->files)};
+    if (ret->files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
+    RQ_TRY(look_at(vfs, path, calls, ret->files, &used, why));
     ret->count = used;
-    ret->segments[0].live = used;
+    ret->files[0].live = used;
     return RQ_OK;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static rq_err read_records(rq_wal_reader *reader, const rq_wal_survey_segment *s,
+static rq_err read_records(rq_wal_reader *reader, const rq_wal_surveyed_file *s,
                            const rq_wal_survey_calls *calls, rq_error *why)
 {
     for (;;) {
@@ -149,7 +149,7 @@ static rq_err read_records(rq_wal_reader *reader, const rq_wal_survey_segment *s
     }
 }
 
-rq_err rq_wal_survey_read(rq_vfs *vfs, const rq_wal_survey_segment *s,
+rq_err rq_wal_survey_read(rq_vfs *vfs, const rq_wal_surveyed_file *s,
                           const rq_wal_survey_calls *calls, uint64_t *ret_end, rq_error *why)
 {
     rq_wal_reader *reader;

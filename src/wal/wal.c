@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing the log: open finds the live chain among the files, replay reads it and
- * begins a segment of a new epoch behind it, close leaves the log complete or empty.
+ * begins a WAL file of a new epoch behind it, close leaves the log complete or empty.
  *
- * After a crash nothing is written into the old segments: the new one's header records where the
+ * After a crash nothing is written into the old WAL files: the new one's header records where the
  * last one ended. That one is synced first: after a kill its bytes may exist only in the page
  * cache, and records that replay delivers must not vanish in the next power cut. */
 #include "wal/wal.h"
@@ -12,9 +12,9 @@
 
 #include "wal/wal_priv.h"
 
-#define DEFAULT_SEGMENT_BYTES (64u << 20)
-#define SEGMENT_BYTES_MAX (1u << 30)
-#define DEFAULT_SEGMENTS 32
+#define DEFAULT_FILE_BYTES (64u << 20)
+#define FILE_BYTES_MAX (1u << 30)
+#define DEFAULT_FILES 32
 
 void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX])
 {
@@ -37,16 +37,16 @@ static rq_err options_set(rq_wal *wal, const rq_wal_options *o, rq_error *why)
         return rq_fail(why, RQ_E_INVALID, "log folder's name is too long: %s", dir);
     strcpy(wal->dir, dir);
     w->dir = wal->dir;
-    if (w->segment_bytes == 0) w->segment_bytes = DEFAULT_SEGMENT_BYTES;
-    if (w->segment_bytes < 4096 || w->segment_bytes > SEGMENT_BYTES_MAX)
-        return rq_fail(why, RQ_E_CONFIG, "a log segment of %llu bytes is not between 4 kB and 1 GB",
-                       (unsigned long long)w->segment_bytes);
-    if (w->max_log_bytes == 0) w->max_log_bytes = w->segment_bytes * DEFAULT_SEGMENTS;
+    if (w->file_bytes == 0) w->file_bytes = DEFAULT_FILE_BYTES;
+    if (w->file_bytes < 4096 || w->file_bytes > FILE_BYTES_MAX)
+        return rq_fail(why, RQ_E_CONFIG, "a WAL file of %llu bytes is not between 4 kB and 1 GB",
+                       (unsigned long long)w->file_bytes);
+    if (w->max_log_bytes == 0) w->max_log_bytes = w->file_bytes * DEFAULT_FILES;
     if (w->staging_bytes == 0) w->staging_bytes = 1u << 20;
     if (w->staging_bytes_max == 0) w->staging_bytes_max = 64u << 20;
     if (w->staging_bytes_max < w->staging_bytes) w->staging_bytes_max = w->staging_bytes;
-    if (w->staging_bytes_max > SEGMENT_BYTES_MAX) w->staging_bytes_max = SEGMENT_BYTES_MAX;
-    wal->chunk_width = (w->segment_bytes + RQ_WAL_CHUNKS - 1) / RQ_WAL_CHUNKS;
+    if (w->staging_bytes_max > FILE_BYTES_MAX) w->staging_bytes_max = FILE_BYTES_MAX;
+    wal->chunk_width = (w->file_bytes + RQ_WAL_CHUNKS - 1) / RQ_WAL_CHUNKS;
     return RQ_OK;
 }
 
@@ -55,7 +55,7 @@ static rq_err options_set(rq_wal *wal, const rq_wal_options *o, rq_error *why)
 /* A file as open finds it. */
 typedef struct found {
     slot *slot;
-    rq_wal_segment_info info;
+    rq_wal_file_info info;
     bool live;
 } found;
 
@@ -86,7 +86,7 @@ static rq_err file_found(rq_wal *wal, unsigned id, found_list *list, rq_error *w
     slot *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
     s->id = id;
-    rq_wal_segment_info info = {0};
+    rq_wal_file_info info = {0};
     rq_error detail = {0};
     rq_err rc = rq_vfs_open(wal->env.vfs, path, RQ_OPEN_WRITE, &s->file, &detail);
     if (rc == RQ_OK) rc = rq_file_size(s->file, &s->prewritten, &detail);
@@ -120,13 +120,13 @@ static rq_err missing(const rq_wal *wal, const found *f, rq_error *why)
 {
     char path[RQ_WAL_PATH_MAX];
     rq__wal_slot_path(wal, f->slot->id, path);
-    return rq_fail(why, RQ_E_CORRUPT, "%s: segment %llu, which it follows, is missing", path,
+    return rq_fail(why, RQ_E_CORRUPT, "%s: WAL file %llu, which it follows, is missing", path,
                    (unsigned long long)f->info.prev_number);
 }
 
-static rq_err segment_prepend(rq_wal *wal, found *f)
+static rq_err file_prepend(rq_wal *wal, found *f)
 {
-    segment *s = rq__wal_segment_new(f->info.first_lsn);
+    wal_file *s = rq__wal_file_new(f->info.first_lsn);
     if (s == NULL) return RQ_E_NO_MEMORY;
     s->slot = f->slot;
     s->number = f->info.number;
@@ -154,7 +154,7 @@ static rq_err chain_build(rq_wal *wal, found_list *list, rq_error *why)
     if (newest != NULL) wal->next_number = newest->info.number + 1;
     rq_err rc = RQ_OK;
     for (found *f = newest; f != NULL && rc == RQ_OK;) {
-        rc = segment_prepend(wal, f);
+        rc = file_prepend(wal, f);
         if (rc != RQ_OK || f->info.number <= newest->info.oldest_number) break;
         found *prev = find_number(list, f->info.prev_number);
         if (prev == NULL || prev->info.first_lsn > f->info.first_lsn) {
@@ -221,8 +221,8 @@ static void wal_free(rq_wal *wal)
 {
     free(wal->ring_retired);
     free(wal->ring);
-    segment *next;
-    for (segment *s = wal->oldest; s != NULL; s = next) {
+    wal_file *next;
+    for (wal_file *s = wal->oldest; s != NULL; s = next) {
         next = s->next;
         rq__wal_slot_free(s->slot);
         free(s);
@@ -293,7 +293,8 @@ typedef struct replay {
     bool chained; /* no gap was left before it */
 } replay;
 
-static rq_err note_found(rq_wal *wal, segment *s, const rq_wal_record *r, rq_lsn lsn, rq_error *why)
+static rq_err note_found(rq_wal *wal, wal_file *s, const rq_wal_record *r, rq_lsn lsn,
+                         rq_error *why)
 {
     pthread_mutex_lock(&wal->regions_mutex);
     rq_wal_region *region = rq__wal_region_find(wal, r->region);
@@ -313,7 +314,7 @@ static rq_err note_found(rq_wal *wal, segment *s, const rq_wal_record *r, rq_lsn
     return RQ_OK;
 }
 
-/* In salvage mode, skips a corrupt place: RQ_OK continues, RQ_E_END means the segment's end. */
+/* In salvage mode, skips a corrupt place: RQ_OK continues, RQ_E_END means the WAL file's end. */
 static rq_err pass_corrupt(replay *p, rq_wal_reader *reader, rq_err rc, const rq_error *detail,
                            rq_error *why)
 {
@@ -323,7 +324,7 @@ static rq_err pass_corrupt(replay *p, rq_wal_reader *reader, rq_err rc, const rq
     return rq_wal_reader_skip(reader, why);
 }
 
-static rq_err segment_read(replay *p, segment *s, rq_wal_reader *reader, rq_error *why)
+static rq_err file_read(replay *p, wal_file *s, rq_wal_reader *reader, rq_error *why)
 {
     for (;;) {
         rq_wal_record r;
@@ -347,20 +348,20 @@ static rq_err segment_read(replay *p, segment *s, rq_wal_reader *reader, rq_erro
     return RQ_OK;
 }
 
-static rq_err segment_replay(replay *p, segment *s, rq_error *why)
+static rq_err file_replay(replay *p, wal_file *s, rq_error *why)
 {
     char path[RQ_WAL_PATH_MAX];
     rq__wal_slot_path(p->wal, s->slot->id, path);
     rq_wal_reader *reader;
     RQ_TRY(rq_wal_reader_open(p->wal->env.vfs, path, &reader, why));
     if (s->sealed) rq_wal_reader_set_end(reader, s->end_lsn);
-    const rq_wal_segment_info *info = rq_wal_reader_info(reader);
+    const rq_wal_file_info *info = rq_wal_reader_info(reader);
     rq_err rc = RQ_OK;
     bool first = s == p->wal->oldest;
     if (!first && p->chained && (info->first_lsn != p->end || info->prev_crc != p->crc)) {
         rq_error detail = {0};
-        rc = rq_fail(&detail, RQ_E_CORRUPT, "%s: offset 0: does not continue the segment before it",
-                     path);
+        rc = rq_fail(&detail, RQ_E_CORRUPT,
+                     "%s: offset 0: does not continue the WAL file before it", path);
         if (p->wal->options.salvage) {
             report_corrupt(p->wal, &detail);
             rc = RQ_OK;
@@ -369,20 +370,20 @@ static rq_err segment_replay(replay *p, segment *s, rq_error *why)
         }
     }
     p->chained = true;
-    if (rc == RQ_OK) rc = segment_read(p, s, reader, why);
+    if (rc == RQ_OK) rc = file_read(p, s, reader, why);
     rq_wal_reader_close(reader);
     return rc;
 }
 
-/* No space for the first segment: the log behaves like one whose last write failed for lack of
+/* No space for the first WAL file: the log behaves like one whose last write failed for lack of
  * space. Nothing is staged until the lane has found space (repair in lane.c); existing records can
  * be read meanwhile. */
-static void begin_later(rq_wal *wal, segment *old, segment *s)
+static void begin_later(rq_wal *wal, wal_file *old, wal_file *s)
 {
     pthread_mutex_lock(&wal->mutex);
     wal->spare = s->slot;
     s->slot = NULL;
-    wal->write_segment = old;
+    wal->current = old;
     wal->broken = RQ_E_NO_SPACE;
     wal->broken_by_sync = true; /* the old one is complete */
     wal->no_space = true;
@@ -391,7 +392,7 @@ static void begin_later(rq_wal *wal, segment *old, segment *s)
     pthread_mutex_unlock(&wal->mutex);
 }
 
-/* Begins the first segment of this epoch, behind the end of the existing ones. */
+/* Begins the first WAL file of this epoch, behind the end of the existing ones. */
 static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
 {
     if (wal->newest != NULL)
@@ -400,10 +401,10 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
         RQ_TRY(rq_vfs_mkdirs(wal->env.vfs, wal->dir, why));
     /* The name of a file found unused may not be durable, if its creator crashed just then. */
     RQ_TRY(rq_vfs_sync_dir(wal->env.vfs, wal->dir, why));
-    segment *s = rq__wal_segment_new(end);
+    wal_file *s = rq__wal_file_new(end);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
     s->number = wal->next_number++;
-    segment *old = wal->newest;
+    wal_file *old = wal->newest;
     pthread_mutex_lock(&wal->mutex);
     if (wal->newest != NULL) {
         s->prev_number = wal->newest->number;
@@ -413,7 +414,7 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
     } else {
         wal->oldest = s;
     }
-    wal->newest = wal->write_segment = s;
+    wal->newest = wal->current = s;
     wal->epoch++;
     wal->staged = wal->written = wal->synced = wal->attested = wal->mark_end = end;
     wal->staged_crc = wal->written_crc = wal->synced_crc = crc;
@@ -421,7 +422,7 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
     atomic_store(&wal->written_mark, end);
     atomic_store(&wal->synced_mark, end);
     rq__wal_recycle(wal);
-    rq_wal_segment_info info = rq__wal_info_of(wal, s, crc);
+    rq_wal_file_info info = rq__wal_info_of(wal, s, crc);
     pthread_mutex_unlock(&wal->mutex);
     rq_error own = {0};
     rq_err rc = rq__wal_slot_take(wal, &s->slot, &own);
@@ -441,8 +442,8 @@ rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_rec
     RQ_ASSERT(!wal->replayed);
     replay p = {
         .wal = wal, .callback = callback, .ctx = ctx, .end = RQ_WAL_FIRST_LSN, .chained = true};
-    for (segment *s = wal->oldest; s != NULL; s = s->next)
-        RQ_TRY(segment_replay(&p, s, why));
+    for (wal_file *s = wal->oldest; s != NULL; s = s->next)
+        RQ_TRY(file_replay(&p, s, why));
     RQ_TRY(log_begin(wal, p.end, p.crc, why));
     rq_err rc = wal->env.executor->lane_new(wal->env.executor, "rq-wal", &wal->lane);
     if (rc != RQ_OK) return rq_fail(why, rc, "the log's lane: %s", rq_err_text(rc));
@@ -455,7 +456,7 @@ rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_rec
 
 /* --- one region alone --------------------------------------------------------------------- */
 
-/* The part of one segment that must be read for one region. */
+/* The part of one WAL file that must be read for one region. */
 typedef struct part {
     uint64_t number;
     unsigned slot_id;
@@ -479,9 +480,9 @@ static rq_err parts_get(rq_wal *wal, const char *encoded, part **ret, size_t *re
         if (parts == NULL) rc = RQ_E_NO_MEMORY;
     }
     for (size_t i = 0; i < n && rc == RQ_OK; i++) {
-        const segment *s = r->notes[i].segment;
-        /* The segment that the lane is rolling or repairing into has no records of its own yet. */
-        if (!r->notes[i].holds || (!s->sealed && s != wal->write_segment)) continue;
+        const wal_file *s = r->notes[i].file;
+        /* The WAL file that the lane is rolling or repairing into has no records of its own yet. */
+        if (!r->notes[i].holds || (!s->sealed && s != wal->current)) continue;
         part *p = &parts[count++];
         p->number = s->number;
         p->slot_id = s->slot->id;
@@ -524,7 +525,7 @@ static rq_err part_replay(const region_replay *p, const part *from, rq_error *wh
     rq__wal_slot_path(wal, from->slot_id, path);
     rq_wal_reader *reader;
     RQ_TRY(rq_wal_reader_open(wal->env.vfs, path, &reader, why));
-    const rq_wal_segment_info *info = rq_wal_reader_info(reader);
+    const rq_wal_file_info *info = rq_wal_reader_info(reader);
     rq_err rc = RQ_OK;
     if (info->number != from->number)
         rc = rq_fail(why, RQ_E_STATE, "%s: recycled while being read", path);
@@ -563,21 +564,21 @@ rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
 
 /* --- close -------------------------------------------------------------------------------- */
 
-/* Turns the last segment's file into an empty segment that marks a clean stop; removes the other
+/* Turns the last WAL file into an empty one that marks a clean stop; removes the other
  * files. */
 static rq_err leave_empty(rq_wal *wal, rq_error *why)
 {
-    for (const segment *s = wal->oldest; s != NULL; s = s->next) {
+    for (const wal_file *s = wal->oldest; s != NULL; s = s->next) {
         if (s->holders == 0) continue;
         const rq_wal_region *holder = rq__wal_holder(wal);
         return rq_fail(why, RQ_E_STATE, "the log is kept, region %s still needs its records",
                        holder == NULL ? "(unknown)" : holder->encoded);
     }
-    slot *last = wal->write_segment->slot;
-    const segment empty = {.number = wal->next_number++,
-                           .first_lsn = wal->staged,
-                           .prev_number = wal->write_segment->number};
-    rq_wal_segment_info info = rq__wal_info_of(wal, &empty, wal->staged_crc);
+    slot *last = wal->current->slot;
+    const wal_file empty = {.number = wal->next_number++,
+                            .first_lsn = wal->staged,
+                            .prev_number = wal->current->number};
+    rq_wal_file_info info = rq__wal_info_of(wal, &empty, wal->staged_crc);
     info.oldest_number = info.number;
     info.clean = true;
     RQ_TRY(rq__wal_header_put(last, &info, why));
@@ -645,9 +646,9 @@ void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret)
 {
     pthread_mutex_lock(&wal->mutex);
     *ret = wal->stats;
-    ret->segments = 0;
-    for (const segment *s = wal->oldest; s != NULL; s = s->next)
-        ret->segments++;
+    ret->files = 0;
+    for (const wal_file *s = wal->oldest; s != NULL; s = s->next)
+        ret->files++;
     ret->log_bytes = wal->oldest == NULL ? 0 : rq__wal_live_bytes(wal);
     ret->staged = wal->staged;
     ret->written = wal->written;

@@ -2,7 +2,7 @@
 /*
  * The write-ahead log: one per server, shared by all regions.
  *
- *   region ── stage ──► ring of staged bytes ── push ──► segment file ── log's lane ──► disk
+ *   region ── stage ──► ring of staged bytes ── push ──► WAL file ── log's lane ──► disk
  *                                                 │ written                        │ synced
  *                                         HANDOVER waiters                   SYNC waiters
  *
@@ -14,8 +14,8 @@
  *  3. The log's own lane syncs all that is written with one sync, and repeats that while there are
  *     waiters. Then it wakes each lane that has waiters once.
  *  4. No record is acknowledged behind a hole. Bytes whose write or sync failed are appended again,
- *     at the same positions, to a new segment; when that fails, too, the log has failed for good.
- *  5. Segments are recycled, oldest first, once no region needs a record in them.
+ *     at the same positions, to a new WAL file; when that fails, too, the log has failed for good.
+ *  5. WAL files are recycled, oldest first, once no region needs a record in them.
  *
  * The format is described in wal/format.h.
  */
@@ -46,22 +46,22 @@ typedef enum rq_wal_sync {
 /* A record with its headers may have at most half of staging_bytes_max. */
 typedef struct rq_wal_options {
     const char *dir;          /* NULL: ".rorqual/wal"; created when missing */
-    uint64_t segment_bytes;   /* 0: 64 MB; size at which a new segment is begun */
-    uint64_t max_log_bytes;   /* 0: 32 segments; above it on_pressure is called with `urgent` */
+    uint64_t file_bytes;      /* 0: 64 MB; size at which a new WAL file is begun */
+    uint64_t max_log_bytes;   /* 0: 32 WAL files; above it on_pressure is called with `urgent` */
     size_t staging_bytes;     /* 0: 1 MB; initial size of the ring */
     size_t staging_bytes_max; /* 0: 64 MB; maximum size of the ring, see rq_wal_stage */
     rq_wal_sync sync;
-    rq_retention *retention; /* asked before a segment is recycled; outlives the log. NULL: none */
+    rq_retention *retention; /* asked before a WAL file is recycled; outlives the log. NULL: none */
     /* Replay also delivers records behind a corrupt place; it then returns RQ_OK and reports
      * each place to on_corrupt. Without it, replay stops there with RQ_E_CORRUPT. */
     bool salvage;
     /* All callbacks are called on the log's lane (on_corrupt: during replay) and must not block. */
-    /* `holder` has unflushed records in the oldest segment. `urgent`: the log is longer than
+    /* `holder` has unflushed records in the oldest WAL file. `urgent`: the log is longer than
      * max_log_bytes. Otherwise it is longer than an eighth of that and few regions hold the
-     * segment: if they have little to flush, flushing them frees a file for reuse, so that no
+     * WAL file: if they have little to flush, flushing them frees a file for reuse, so that no
      * new one is needed. Called with the log's region lock held: post a flush and return; the
      * only rq_wal calls allowed are rq_wal_region_owner and rq_wal_region_name. The owner is
-     * NULL for a region found in the log that was not opened. Called again with each new segment
+     * NULL for a region found in the log that was not opened. Called again with each new WAL file
      * while the log stays that long. */
     void (*on_pressure)(void *ctx, rq_wal_region *holder, bool urgent);
     void (*on_corrupt)(void *ctx, const rq_error *why);
@@ -70,8 +70,8 @@ typedef struct rq_wal_options {
     void *ctx;
 } rq_wal_options;
 
-/* Opens a log: reads the segments' headers. Blocks. RQ_E_CORRUPT names the file of a damaged or
- * missing segment. Nothing on disk changes before replay has succeeded. The env must outlive the
+/* Opens a log: reads the WAL files' headers. Blocks. RQ_E_CORRUPT names the file of a damaged or
+ * missing WAL file. Nothing on disk changes before replay has succeeded. The env must outlive the
  * log. */
 RQ_NODISCARD rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **ret,
                                 rq_error *why);
@@ -80,7 +80,7 @@ RQ_NODISCARD rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options
  * flushed (compare with its flushed sequence id). REQUIRES: called once, before any other call.
  *
  * Afterwards the log accepts records. On a full disk it refuses them with RQ_E_NO_SPACE until there
- * is space (only a log without any segment cannot be started then). Segments with records are kept
+ * is space (only a log without any WAL file cannot be started then). WAL files with records are kept
  * until each region in them has flushed: open it and call rq_wal_region_flushed, or call
  * rq_wal_forget. `callback` may be NULL; an error from it ends the replay and is returned. A
  * record's slices are valid during the callback.
@@ -89,7 +89,7 @@ RQ_NODISCARD rq_err rq_wal_replay(rq_wal *wal,
                                   rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
                                   rq_error *why);
 /* Delivers one region's records that were staged before the call; at any time after replay.
- * Blocks; any pool thread. Reads only the parts of segments that contain records of the region.
+ * Blocks; any pool thread. Reads only the parts of WAL files that contain records of the region.
  * Pushes staged records first; they need not be synced. */
 RQ_NODISCARD rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
                                          rq_err (*callback)(void *ctx, const rq_wal_record *r),
@@ -97,7 +97,7 @@ RQ_NODISCARD rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
 /*
  * Pushes and syncs the rest and frees the log, also on an error. Blocks. REQUIRES: no thread
  * stages, waits or pushes any more, members have left, regions are closed. With `clean`, an empty
- * log remains (one segment flagged clean); if a region still needs a record, the log is closed as
+ * log remains (one WAL file flagged clean); if a region still needs a record, the log is closed as
  * if not clean and RQ_E_STATE is returned. NULL is allowed.
  */
 rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
@@ -157,7 +157,7 @@ RQ_NODISCARD rq_err rq_wal_wait_blocking(rq_wal *wal, rq_lsn upto, bool synced);
  * for the name. */
 RQ_NODISCARD rq_err rq_wal_region_open(rq_wal *wal, const char *encoded, rq_slice table,
                                        void *owner, rq_wal_region **ret);
-/* Closes the handle. Unflushed records continue to hold their segments. After return no
+/* Closes the handle. Unflushed records continue to hold their WAL files. After return no
  * on_pressure call for it is running. NULL is allowed. */
 void rq_wal_region_close(rq_wal_region *r);
 void *rq_wal_region_owner(const rq_wal_region *r);
@@ -177,11 +177,11 @@ bool rq_wal_failed(const rq_wal *wal);
 bool rq_wal_lacks_space(rq_wal *wal);
 /* Highest sequence id of a record of any kind that replay found for the region; 0: none. */
 uint64_t rq_wal_found_sequence_id(rq_wal *wal, const char *encoded);
-/* Begins a new segment soon (the Admin call RollWALWriter). */
+/* Begins a new WAL file soon (the Admin call RollWALWriter). */
 void rq_wal_roll(rq_wal *wal);
 
 typedef struct rq_wal_stats {
-    uint64_t segments, log_bytes;   /* of live segments */
+    uint64_t files, log_bytes;      /* of live WAL files */
     uint64_t records, record_bytes; /* staged since open */
     uint64_t writes, syncs, sync_ns, sync_ns_max;
     uint64_t rolls, recycled, reappends;

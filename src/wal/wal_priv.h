@@ -3,12 +3,12 @@
  * The log's internals, shared by the files of this room:
  *
  *   wal.c      open, replay, close      lane.c     sync, roll, repair, prewriting (the log's lane)
- *   append.c   stage and push           holders.c  which region holds which segment
+ *   append.c   stage and push           holders.c  which region holds which WAL file
  *   wait.c     members and waiters
  *
  * Positions: staged ≥ written ≥ synced. All three are ends of frames.
  *
- * Writing a segment needs the *pen*. One thread at a time has it, without holding the mutex: a loop
+ * Writing a WAL file needs the *pen*. One thread at a time has it, without holding the mutex: a loop
  * takes it in push; the lane takes it to roll and to repair. A loop whose write fails, or that
  * finds the lane waiting for the pen, passes it to the lane.
  *
@@ -26,7 +26,7 @@
 #include "wal/format.h"
 #include "wal/reader.h"
 #include "wal/record_codec.h"
-#include "wal/segment.h"
+#include "wal/header.h"
 #include "wal/wal.h"
 
 #define RQ_WAL_PATH_MAX 512
@@ -40,7 +40,7 @@
 #define RQ_WAL_RETRY_NS 100000000u /* between attempts when the disk is full */
 #define RQ_WAL_REPAIR_TRIES 2
 
-typedef struct segment segment;
+typedef struct wal_file wal_file;
 typedef struct note note;
 
 /* A file of the log. */
@@ -49,14 +49,14 @@ typedef struct slot {
     rq_file *file;
     unsigned id;         /* NNNNNN.wal */
     int older;           /* the header copy to overwrite next */
-    uint64_t number;     /* of the segment named in its header; 0: none */
+    uint64_t number;     /* of the WAL file named in its header; 0: none */
     uint64_t prewritten; /* the file has allocated, written blocks up to here */
     bool bad;            /* a sync failed: the file is never written again */
 } slot;
 
 /* A live part of the log. Guarded by mutex, except what only the pen's holder uses. */
-struct segment {
-    segment *next; /* younger */
+struct wal_file {
+    wal_file *next; /* younger */
     slot *slot;
     uint64_t number;
     uint64_t prev_number;
@@ -68,13 +68,13 @@ struct segment {
     uint32_t chunk_first[RQ_WAL_CHUNKS];
 };
 
-/* The records of one region in one segment. */
+/* The records of one region in one WAL file. */
 struct note {
-    segment *segment;
+    wal_file *file;
     uint64_t lowest, highest; /* of records of all kinds */
     uint64_t highest_edit;
     uint64_t chunks;
-    bool holds; /* counted in segment->holders */
+    bool holds; /* counted in file->holders */
 };
 
 struct rq_wal_region {
@@ -82,7 +82,7 @@ struct rq_wal_region {
     rq_wal_region *next; /* in its bucket */
     void *owner;
     bool open;   /* guarded by regions_mutex, as owner */
-    note *notes; /* oldest segment first; guarded by mutex */
+    note *notes; /* oldest WAL file first; guarded by mutex */
     size_t note_count, note_cap;
     uint64_t flushed;
     uint64_t found; /* highest sequence id found by replay */
@@ -134,8 +134,8 @@ struct rq_wal {
                                                    * sync */
     uint32_t staged_crc, written_crc, synced_crc; /* of the frame that ends there */
     rq_lsn sync_wanted;
-    segment *oldest, *newest; /* the live chain; staged records are noted in the newest */
-    segment *write_segment;   /* the segment being written; older than newest only while the lane
+    wal_file *oldest, *newest; /* the live chain; staged records are noted in the newest */
+    wal_file *current;         /* the WAL file being written; older than newest only while the lane
                                * rolls or repairs */
     slot *free_slots;
     slot *spare; /* prepared for the next roll; used by the lane only */
@@ -146,7 +146,7 @@ struct rq_wal {
     bool lane_wants_pen;
     bool lane_posted, lane_running;
     bool roll_wanted;
-    bool prewriting; /* the lane is prewriting behind write_segment's prewritten */
+    bool prewriting; /* the lane is prewriting behind current's prewritten */
     bool timed_out;  /* the idle timer fired */
     bool timer_armed;
     bool no_space;          /* stage refuses records that do not fit into allocated space */
@@ -182,8 +182,8 @@ RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);
 bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from);
 /* REQUIRES: mutex. Shrinks the ring to its initial size if it has grown and is empty. */
 void rq__wal_ring_shrink(rq_wal *wal);
-/* REQUIRES: the pen. Writes the ring's bytes [from, to) to their offsets in the segment. */
-RQ_NODISCARD rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s,
+/* REQUIRES: the pen. Writes the ring's bytes [from, to) to their offsets in the WAL file. */
+RQ_NODISCARD rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const wal_file *s,
                                        const slot *to_slot, rq_lsn from, rq_lsn to, rq_error *why);
 /* REQUIRES: mutex, staged == written == synced. Stages a mark, which records that everything
  * before it is durable. */
@@ -202,13 +202,13 @@ void rq__wal_lane_wake(rq_wal *wal);
 bool rq__wal_lane_claim(rq_wal *wal);
 /* REQUIRES: mutex. Releases the pen, or passes it to the lane. */
 void rq__wal_pen_release(rq_wal *wal);
-/* A segment that is not in the log yet. NULL: no memory. */
-segment *rq__wal_segment_new(rq_lsn first_lsn);
-/* REQUIRES: mutex. What the header of a segment says that begins now; prev_crc: of the record before
+/* A WAL file that is not in the log yet. NULL: no memory. */
+wal_file *rq__wal_file_new(rq_lsn first_lsn);
+/* REQUIRES: mutex. What the header of a WAL file says that begins now; prev_crc: of the record before
  * it. */
-rq_wal_segment_info rq__wal_info_of(rq_wal *wal, const segment *s, uint32_t prev_crc);
-/* Writes the header. Whatever becomes of it, the file may carry the segment's number from now on. */
-RQ_NODISCARD rq_err rq__wal_header_put(slot *to, const rq_wal_segment_info *info, rq_error *why);
+rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_crc);
+/* Writes the header. Whatever becomes of it, the file may carry the WAL file's number from now on. */
+RQ_NODISCARD rq_err rq__wal_header_put(slot *to, const rq_wal_file_info *info, rq_error *why);
 /* Takes a free file or makes a new one, whose name is durable. No lock held. On the lane, or
  * before the lane starts. */
 RQ_NODISCARD rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why);
@@ -235,25 +235,25 @@ void rq__wal_region_free(rq_wal_region *r);
 /* REQUIRES: mutex. Reserves one more note, so that rq__wal_note cannot fail. */
 RQ_NODISCARD rq_err rq__wal_note_reserve(rq_wal_region *r);
 /* REQUIRES: mutex, a reserved note. Records that a frame of the region begins at `lsn` in the
- * segment. */
-void rq__wal_note(rq_wal_region *r, segment *s, uint64_t chunk_width, rq_lsn lsn,
+ * WAL file. */
+void rq__wal_note(rq_wal_region *r, wal_file *s, uint64_t chunk_width, rq_lsn lsn,
                   uint64_t sequence_id, rq_wal_kind kind);
 /* REQUIRES: mutex. Copies all notes of `from` to `to`, which may contain the same records. */
-RQ_NODISCARD rq_err rq__wal_notes_inherit(rq_wal *wal, const segment *from, segment *to);
-/* REQUIRES: mutex. Frees the slots of the oldest segments that no region needs. */
+RQ_NODISCARD rq_err rq__wal_notes_inherit(rq_wal *wal, const wal_file *from, wal_file *to);
+/* REQUIRES: mutex. Frees the slots of the oldest WAL files that no region needs. */
 void rq__wal_recycle(rq_wal *wal);
-/* REQUIRES: mutex. Builds the segment's index, including its header. */
-RQ_NODISCARD rq_err rq__wal_index_build(rq_wal *wal, const segment *s, rq_lsn end, rq_buf *ret);
+/* REQUIRES: mutex. Builds the WAL file's index, including its header. */
+RQ_NODISCARD rq_err rq__wal_index_build(rq_wal *wal, const wal_file *s, rq_lsn end, rq_buf *ret);
 /* Calls on_pressure if the log is too long. No lock held. */
 void rq__wal_press(rq_wal *wal);
 /* REQUIRES: mutex. */
 uint64_t rq__wal_live_bytes(const rq_wal *wal);
-/* Whether the regions that hold the oldest segment should flush, and how urgently. REQUIRES:
+/* Whether the regions that hold the oldest WAL file should flush, and how urgently. REQUIRES:
  * mutex. */
 typedef enum rq__wal_pressure { PRESSURE_NONE, PRESSURE_GENTLE, PRESSURE_URGENT } rq__wal_pressure;
 rq__wal_pressure rq__wal_pressure_now(const rq_wal *wal);
 
-static inline uint64_t rq__wal_offset(const segment *s, rq_lsn lsn)
+static inline uint64_t rq__wal_offset(const wal_file *s, rq_lsn lsn)
 {
     return RQ_WAL_FRAMES_AT + (lsn - s->first_lsn);
 }

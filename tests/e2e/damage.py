@@ -28,7 +28,7 @@ CORRUPT = "io.hfile.CorruptHFileException"
 NOT_SERVING = "NotServingRegionException"
 LETTERS = (b"a", b"j", b"t")  # one region of table alpha each
 DEFAULT = "data/default"
-HEADER = 4096  # of a log segment
+HEADER = 4096  # of a WAL file
 FRAME = 40
 
 # Blocks of few rows and index entries of half a kilobyte, so that some hundred rows make leaf index
@@ -126,7 +126,7 @@ def block_of(path, kind, index=0):
 
 
 def frames(path):
-    """[(offset, bytes with header)] of the frames of a log segment, in order."""
+    """[(offset, bytes with header)] of the frames of a WAL file, in order."""
     data = path.read_bytes()
     at, out, lsn = HEADER, [], None
     while at + FRAME <= len(data) and data[at:at + 4] == b"RQf1":
@@ -141,8 +141,8 @@ def frames(path):
     return out
 
 
-def segment(path):
-    """The segment with the most frames."""
+def wal_file(path):
+    """The WAL file with the most frames."""
     return max(path.glob(".rorqual/wal/*.wal"), key=lambda f: len(frames(f)))
 
 
@@ -152,8 +152,8 @@ def newest_slot(path, encoded):
 
 
 def contents(path):
-    """What a refused start may not touch: everything but the lock and a log segment's header (the
-    log begins a segment before hbase:meta is read)."""
+    """What a refused start may not touch: everything but the lock and a WAL file's header (the
+    log begins a WAL file before hbase:meta is read)."""
     return {f: zlib.crc32(f.read_bytes()[HEADER if f.suffix == ".wal" else 0:])
             for f in path.rglob("*") if f.is_file() and f.name != "lock"}
 
@@ -445,14 +445,14 @@ def system_cases(tests):
 
 def log_cases(tests):
     def middle(path, done):
-        file = segment(path)
+        file = wal_file(path)
         all_frames = frames(file)
         offset, size = all_frames[len(all_frames) // 2]
         done.flip(file, offset + size - 10, 5)
         return file, offset
 
     def header(path, done):
-        file = segment(path)
+        file = wal_file(path)
         all_frames = frames(file)
         offset, _ = all_frames[len(all_frames) // 3]
         done.flip(file, offset + 26, 1)
@@ -462,20 +462,20 @@ def log_cases(tests):
     tests.case("log record, its length", tests.killed, header, refuses_to_start)
 
     def first_header(path, done):
-        done.flip(segment(path), 20, 1)
+        done.flip(wal_file(path), 20, 1)
 
-    tests.case("log segment's header, one copy", tests.killed, first_header,
+    tests.case("WAL file's header, one copy", tests.killed, first_header,
                lambda seen, _: None if seen.started and not seen.refused else "not served")
 
     def both_headers(path, done):
-        file = segment(path)
+        file = wal_file(path)
         done.flip(file, 20, 1)
         data = bytearray(file.read_bytes())
         data[512 + 20] ^= 2
         file.write_bytes(data)
         return file, None
 
-    tests.case("log segment's header, both copies", tests.killed, both_headers, refuses_to_start)
+    tests.case("WAL file's header, both copies", tests.killed, both_headers, refuses_to_start)
 
 
 def tail_case(tests):
@@ -493,7 +493,7 @@ def tail_case(tests):
     at = max((o for o, n in records if b"a-last" in file.read_bytes()[o:o + n]), default=None)
     problem = None
     if at is None:
-        problem = "the last record is not in the newest segment"
+        problem = "the last record is not in the newest WAL file"
     else:
         done = Damage()
         done.zero(file, at + FRAME + 9)

@@ -71,7 +71,7 @@ def running(report, folder, log):
     report.outcome("fsck: a running server's folder, at one moment", expect(code, lines, 0, "nothing wrong"))
     report.outcome("fsck: which is not repaired", expect(*fsck(folder.path, "--repair"), 2, "stop it"))
     code, lines = run("wal", "list", folder.path)
-    report.outcome("wal: beside a running server", expect(code, lines, 0, "segment"))
+    report.outcome("wal: beside a running server", expect(code, lines, 0, "WAL file"))
     report.outcome("fsck: the server stops", server.stop())
     code, lines = fsck(folder.path / "nowhere")
     report.outcome("fsck: no folder", expect(code, lines, 2, "nowhere"))
@@ -151,7 +151,7 @@ def flips(report, folders, rng):
 
 def damaged_record(report, folder):
     """It is named with its offset, and the records behind it still come."""
-    file = damage.segment(folder.path)
+    file = damage.wal_file(folder.path)
     offset, size = damage.frames(file)[60]
     whole = len(run("wal", "dump", "--json", folder.path)[1])
     done = damage.Damage()

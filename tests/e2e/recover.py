@@ -129,7 +129,7 @@ def whole(b):
 
 def log_body(b):
     def hurt(path):
-        file = damage.segment(path)
+        file = damage.wal_file(path)
         frames = damage.frames(file)
         offset, size = frames[b.dice.randrange(len(frames) // 4, len(frames) // 2)]
         b.flip(file, offset, offset + size)
@@ -138,7 +138,7 @@ def log_body(b):
 
 def log_header(b):
     def hurt(path):
-        file = damage.segment(path)
+        file = damage.wal_file(path)
         content = bytearray(file.read_bytes())
         content[3] ^= 8
         content[512 + 9] ^= 8
@@ -250,7 +250,7 @@ def everything(b):
                 file.write_bytes(b"")
         b.flip(damage.hfiles(path, "gamma", "f")[0], 40, 400)
         (path / "hbase.id").write_bytes(b"")
-        file = damage.segment(path)
+        file = damage.wal_file(path)
         frames = damage.frames(file)
         offset, size = frames[len(frames) // 3]
         b.flip(file, offset, offset + size)

@@ -7,7 +7,7 @@
 #define RQ_TESTS_MODEL_MODEL_H
 
 #include "store/scan.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 /* The order of rows all sets and scans of the model use from here on. */
 void model_set_order(rq_cell_order order);

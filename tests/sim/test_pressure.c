@@ -381,13 +381,13 @@ static uint64_t flushes_of_400_kb(world *w, const char *flush_size)
     return stats.flushes;
 }
 
-static void a_region_with_little_lets_go_of_an_old_segment_early(void **state)
+static void a_region_with_little_lets_go_of_an_old_wal_file_early(void **state)
 {
     /* A megabyte is little of this. */
     assert_true(flushes_of_400_kb(*state, "hbase.hregion.memstore.flush.size=134217728") > 0);
 }
 
-static void a_region_with_much_keeps_an_old_segment_until_the_log_is_too_long(void **state)
+static void a_region_with_much_keeps_an_old_wal_file_until_the_log_is_too_long(void **state)
 {
     /* Eight kilobytes would be little. */
     assert_int_equal(flushes_of_400_kb(*state, "hbase.hregion.memstore.flush.size=1048576"), 0);
@@ -481,8 +481,8 @@ int main(void)
         T(a_compaction_waits_while_a_flush_lacks_space),
         T(a_running_compaction_gives_its_space_to_a_flush),
         T(a_compaction_lets_go_of_its_inputs_pages_unless_told_not_to),
-        T(a_region_with_little_lets_go_of_an_old_segment_early),
-        T(a_region_with_much_keeps_an_old_segment_until_the_log_is_too_long),
+        T(a_region_with_little_lets_go_of_an_old_wal_file_early),
+        T(a_region_with_much_keeps_an_old_wal_file_until_the_log_is_too_long),
         T(a_log_larger_than_memory_is_replayed_region_by_region),
         T(records_of_a_region_nobody_opens_are_told_and_counted),
     };

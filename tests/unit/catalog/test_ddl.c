@@ -219,7 +219,7 @@ static void families_are_added_changed_and_removed(void **state)
     teardown(w);
 }
 
-/* The log may have the removed family's edits as long as its segment is kept. */
+/* The log may have the removed family's edits as long as its WAL file is kept. */
 static void a_family_removed_and_added_again_is_empty_after_crashes_too(void **state)
 {
     (void)state;

@@ -25,7 +25,7 @@ typedef struct staged {
     history *h;
     int region;
     uint64_t sequence_id;
-    bool holds; /* its segment, until flushed */
+    bool holds; /* its WAL file, until flushed */
     rq_lsn lsn;
     bool acknowledged;
     bool refused; /* its waiter was told an error */

@@ -7,12 +7,12 @@
 
 static const rq_wal_options small = {
     .dir = "wal",
-    .segment_bytes = 8192,
+    .file_bytes = 8192,
     .staging_bytes = 4096,
     .staging_bytes_max = 65536,
 };
 
-/* A log of several segments, every record acknowledged; `idle`: left alone for a while at the end.
+/* A log of several WAL files, every record acknowledged; `idle`: left alone for a while at the end.
  */
 static void build(history *h, rq_sim *sim, bool idle)
 {
@@ -33,7 +33,7 @@ static void build(history *h, rq_sim *sim, bool idle)
     rq_sim_restart(sim);
 }
 
-static size_t segment_count(rq_sim *sim, char paths[][32], uint64_t sizes[])
+static size_t file_count(rq_sim *sim, char paths[][32], uint64_t sizes[])
 {
     rq_vfs *v = rq_sim_env(sim)->vfs;
     rq_arena arena = {0};
@@ -75,7 +75,7 @@ static void a_flipped_bit_is_harmless_or_named(void **state)
         build(&h, sim, true);
         char paths[32][32];
         uint64_t sizes[32];
-        size_t count = segment_count(sim, paths, sizes);
+        size_t count = file_count(sim, paths, sizes);
         size_t file = rq_sim_random(sim) % count;
         uint64_t offset = rq_sim_random(sim) % 8 == 0 ? rq_sim_random(sim) % 700
                                                       : rq_sim_random(sim) % sizes[file];
@@ -121,7 +121,7 @@ static void salvage_delivers_what_is_whole(void **state)
         build(&h, sim, true);
         char paths[32][32];
         uint64_t sizes[32];
-        size_t count = segment_count(sim, paths, sizes);
+        size_t count = file_count(sim, paths, sizes);
         size_t file = rq_sim_random(sim) % count;
         uint64_t offset = RQ_WAL_FRAMES_AT + rq_sim_random(sim) % 8000;
         bool flipped = rq_sim_flip_bit(sim, paths[file], offset, 3);
@@ -152,7 +152,7 @@ static void garbage_behind_the_end_is_the_tail(void **state)
         build(&h, sim, seed % 2 == 0);
         char paths[32][32];
         uint64_t sizes[32];
-        size_t count = segment_count(sim, paths, sizes);
+        size_t count = file_count(sim, paths, sizes);
         /* The newest is the one whose frames end first below its size: fill all files' ends. */
         rq_vfs *v = rq_sim_env(sim)->vfs;
         for (size_t i = 0; i < count; i++) {
@@ -173,7 +173,7 @@ static void garbage_behind_the_end_is_the_tail(void **state)
     }
 }
 
-static void a_missing_segment_is_noticed(void **state)
+static void a_missing_file_is_noticed(void **state)
 {
     (void)state;
     for (size_t gone = 0; gone < 5; gone++) {
@@ -183,7 +183,7 @@ static void a_missing_segment_is_noticed(void **state)
         build(&h, sim, true);
         char paths[32][32];
         uint64_t sizes[32];
-        size_t count = segment_count(sim, paths, sizes);
+        size_t count = file_count(sim, paths, sizes);
         assert_true(count >= 4);
         if (gone + 1 < count) {
             assert_int_equal(rq_vfs_remove(rq_sim_env(sim)->vfs, paths[gone], NULL), RQ_OK);
@@ -202,7 +202,7 @@ typedef struct told {
     rq_error first;
 } told;
 
-static rq_err note_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
+static rq_err note_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
                           uint64_t offset, rq_error *why)
 {
     told *t = ctx;
@@ -228,8 +228,8 @@ static told look(rq_sim *sim)
     char *before = rq_sim_tree(sim);
     assert_int_equal(rq_wal_survey_dir(vfs, "wal", &arena, &calls, &v, NULL), RQ_OK);
     for (size_t i = 0; i < v.count; i++)
-        if (v.segments[i].live)
-            assert_int_equal(rq_wal_survey_read(vfs, &v.segments[i], &calls, NULL, NULL), RQ_OK);
+        if (v.files[i].live)
+            assert_int_equal(rq_wal_survey_read(vfs, &v.files[i], &calls, NULL, NULL), RQ_OK);
     char *after = rq_sim_tree(sim);
     assert_string_equal(before, after);
     free(before);
@@ -255,7 +255,7 @@ static void a_survey_reports_what_an_open_refuses(void **state)
         assert_true(whole.records > 0);
         char paths[32][32];
         uint64_t sizes[32];
-        size_t file = rq_sim_random(sim) % segment_count(sim, paths, sizes);
+        size_t file = rq_sim_random(sim) % file_count(sim, paths, sizes);
         uint64_t offset = rq_sim_random(sim) % 8 == 0 ? rq_sim_random(sim) % 700
                                                       : rq_sim_random(sim) % sizes[file];
         if (rq_sim_flip_bit(sim, paths[file], offset, (unsigned)(rq_sim_random(sim) % 8))) {
@@ -283,7 +283,7 @@ int main(void)
         cmocka_unit_test(a_flipped_bit_is_harmless_or_named),
         cmocka_unit_test(salvage_delivers_what_is_whole),
         cmocka_unit_test(garbage_behind_the_end_is_the_tail),
-        cmocka_unit_test(a_missing_segment_is_noticed),
+        cmocka_unit_test(a_missing_file_is_noticed),
         cmocka_unit_test(a_survey_reports_what_an_open_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

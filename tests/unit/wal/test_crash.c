@@ -20,7 +20,7 @@ static rq_wal_options small_log(uint64_t seed)
 {
     return (rq_wal_options){
         .dir = "wal",
-        .segment_bytes = 4096 << seed % 3,
+        .file_bytes = 4096 << seed % 3,
         .staging_bytes = 4096,
         .staging_bytes_max = 65536,
         .sync = seed % 4 == 3 ? RQ_WAL_HANDOVER : RQ_WAL_SYNC,

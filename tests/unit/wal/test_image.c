@@ -66,7 +66,7 @@ static void check_copy(const history *h, const uint64_t *upto, const uint64_t *f
     assert_int_equal(rq_wal_close(wal, false, NULL), RQ_OK);
 }
 
-/* The highest numbers that hold a segment until they are flushed. */
+/* The highest numbers that hold a WAL file until they are flushed. */
 static void newest_edits(const history *h, uint64_t ret[REGIONS])
 {
     memset(ret, 0, REGIONS * sizeof *ret);
@@ -84,7 +84,7 @@ static void run_seed(uint64_t seed)
     assert_int_equal(rq_sim_new(seed, NULL, &sim), RQ_OK);
     assert_int_equal(rq_retention_new(&retention), RQ_OK);
     rq_wal_options o = {.dir = "wal",
-                        .segment_bytes = 8192,
+                        .file_bytes = 8192,
                         .max_log_bytes = 40000,
                         .staging_bytes = 4096,
                         .staging_bytes_max = 65536,
@@ -140,7 +140,7 @@ static void an_empty_log_has_an_image(void **state)
     rq_error why = {0};
     static const uint64_t none[REGIONS];
     assert_int_equal(rq_sim_new(1, NULL, &sim), RQ_OK);
-    history_init(&h, sim, &(rq_wal_options){.dir = "wal", .segment_bytes = 8192});
+    history_init(&h, sim, &(rq_wal_options){.dir = "wal", .file_bytes = 8192});
     if (!history_open(&h, &why)) fail_msg("%s %s", h.fault, why.message);
     assert_int_equal(rq_wal_image_take(h.wal, &a, &image, &why), RQ_OK);
     assert_int_equal(image.count, 0);

@@ -6,7 +6,7 @@
 #include "wal/format.h"
 #include "wal/reader.h"
 #include "wal/record_codec.h"
-#include "wal/segment.h"
+#include "wal/header.h"
 
 static rq_sim *new_sim(uint64_t seed)
 {
@@ -17,7 +17,7 @@ static rq_sim *new_sim(uint64_t seed)
 
 static const rq_wal_options small = {
     .dir = "wal",
-    .segment_bytes = 8192,
+    .file_bytes = 8192,
     .max_log_bytes = 40000,
     .staging_bytes = 4096,
     .staging_bytes_max = 65536,
@@ -284,7 +284,7 @@ static void one_sync_serves_all_waiters(void **state)
     rq_sim_free(sim);
 }
 
-/* --- segments --------------------------------------------------------------------------------- */
+/* --- WAL files -------------------------------------------------------------------------------- */
 
 static void flush_all(history *h)
 {
@@ -293,7 +293,7 @@ static void flush_all(history *h)
 }
 
 /* Else a loop would wait for the device to read what is written over. */
-static void an_overwrite_of_a_segment_fills_each_page_it_starts(void **state)
+static void an_overwrite_of_a_file_fills_each_page_it_starts(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(7);
@@ -323,7 +323,7 @@ static void an_overwrite_of_a_segment_fills_each_page_it_starts(void **state)
     rq_sim_free(sim);
 }
 
-static void flushed_segments_are_used_again(void **state)
+static void flushed_files_are_used_again(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(7);
@@ -338,7 +338,7 @@ static void flushed_segments_are_used_again(void **state)
     rq_wal_get_stats(h.wal, &stats);
     assert_true(stats.rolls > 20);
     assert_true(stats.recycled > 18);
-    assert_true(stats.segments <= 4);
+    assert_true(stats.files <= 4);
     assert_true(files_in(sim, "wal") <= 6);
     assert_int_equal(history_close(&h, false), RQ_OK);
     open_ok(&h);
@@ -355,7 +355,7 @@ static void on_pressure(void *ctx, rq_wal_region *holder, bool urgent)
     if (rq_wal_region_owner(holder) != h) h->pressed[1] = 1000000;
 }
 
-static void a_log_too_long_names_the_region_holding_its_oldest_segment(void **state)
+static void a_log_too_long_names_the_region_holding_its_oldest_file(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(8);
@@ -363,7 +363,7 @@ static void a_log_too_long_names_the_region_holding_its_oldest_segment(void **st
     history_init(&h, sim, &small);
     h.options.on_pressure = on_pressure;
     open_ok(&h);
-    append(&h, 0, 100); /* region 0 holds the first segment with one small record */
+    append(&h, 0, 100); /* region 0 holds the first WAL file with one small record */
     for (int i = 0; i < 200; i++) {
         append(&h, 1, 500);
         if (i % 4 == 3) history_flush(&h, 1);
@@ -396,7 +396,7 @@ static void on_gentle_pressure(void *ctx, rq_wal_region *holder, bool urgent)
         h->pressed[0]++;
 }
 
-static void a_region_nearly_alone_in_an_old_segment_is_flushed_early(void **state)
+static void a_region_nearly_alone_in_an_old_file_is_flushed_early(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(8);
@@ -406,7 +406,7 @@ static void a_region_nearly_alone_in_an_old_segment_is_flushed_early(void **stat
     open_ok(&h);
     rq_wal_stats stats;
     for (int round = 0; round < 5; round++) {
-        append(&h, 0, 100); /* holds a segment */
+        append(&h, 0, 100); /* holds a WAL file */
         h.pressed[0] = 0;
         for (int i = 0; h.pressed[0] == 0; i++) {
             assert_true(i < 100);
@@ -442,7 +442,7 @@ static void an_opened_region_is_pressed_again(void **state)
         history_flush(&h, 1);
         rq_wal_get_stats(h.wal, &stats);
     } while (stats.log_bytes < 2 * small.max_log_bytes);
-    append(&h, 1, 10); /* no new segment: nobody is pressed */
+    append(&h, 1, 10); /* no new WAL file: nobody is pressed */
     int before = h.pressed[0];
     append(&h, 1, 10);
     assert_int_equal(h.pressed[0], before);
@@ -497,7 +497,7 @@ static bool say_yes(void *ctx, const char *encoded)
     return true;
 }
 
-static void a_region_keeps_its_segments_until_released(void **state)
+static void a_region_keeps_its_files_until_released(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(9);
@@ -592,7 +592,7 @@ static rq_err see_index(void *ctx, const rq_wal_index_entry *e)
     return RQ_OK;
 }
 
-static void a_sealed_segment_ends_with_an_index(void **state)
+static void a_sealed_file_ends_with_an_index(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(10);
@@ -636,7 +636,7 @@ static rq_file *new_log(rq_sim *sim)
     rq_file *f;
     assert_int_equal(rq_vfs_open(v, "wal/000001.wal", RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, NULL),
                      RQ_OK);
-    rq_wal_segment_info info = {
+    rq_wal_file_info info = {
         .number = 1, .epoch = 1, .first_lsn = RQ_WAL_FIRST_LSN, .oldest_number = 1};
     assert_int_equal(rq__wal_header_write(f, &info, 0, NULL), RQ_OK);
     return f;
@@ -760,15 +760,15 @@ int main(void)
         cmocka_unit_test(handover_acknowledges_before_the_disk_and_sync_after_it),
         cmocka_unit_test(unawaited_bytes_are_synced_soon),
         cmocka_unit_test(one_sync_serves_all_waiters),
-        cmocka_unit_test(flushed_segments_are_used_again),
-        cmocka_unit_test(an_overwrite_of_a_segment_fills_each_page_it_starts),
-        cmocka_unit_test(a_log_too_long_names_the_region_holding_its_oldest_segment),
-        cmocka_unit_test(a_region_nearly_alone_in_an_old_segment_is_flushed_early),
+        cmocka_unit_test(flushed_files_are_used_again),
+        cmocka_unit_test(an_overwrite_of_a_file_fills_each_page_it_starts),
+        cmocka_unit_test(a_log_too_long_names_the_region_holding_its_oldest_file),
+        cmocka_unit_test(a_region_nearly_alone_in_an_old_file_is_flushed_early),
         cmocka_unit_test(an_opened_region_is_pressed_again),
         cmocka_unit_test(a_clean_close_leaves_an_empty_log),
-        cmocka_unit_test(a_region_keeps_its_segments_until_released),
+        cmocka_unit_test(a_region_keeps_its_files_until_released),
         cmocka_unit_test(a_region_replays_alone),
-        cmocka_unit_test(a_sealed_segment_ends_with_an_index),
+        cmocka_unit_test(a_sealed_file_ends_with_an_index),
         cmocka_unit_test(a_frame_that_does_not_follow_the_one_before_it_is_no_part_of_the_log),
         cmocka_unit_test(unknown_kinds_and_malformed_records_are_refused),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many threads on a real disk: loops that stage, wait and push, pool tasks that block, flushes that
- * release segments, rolls and growth in between. Under TSan this tests the locking rules. */
+ * release WAL files, rolls and growth in between. Under TSan this tests the locking rules. */
 #include "../base/unit.h"
 
 #include "vfs/vfs.h"
@@ -16,7 +16,7 @@
 
 static const rq_wal_options options = {
     .dir = "log",
-    .segment_bytes = 256 << 10,
+    .file_bytes = 256 << 10,
     .max_log_bytes = 1 << 20,
     .staging_bytes = 16 << 10,
     .staging_bytes_max = 1 << 20,
@@ -227,7 +227,8 @@ static void all_of_it(rq_wal_sync sync)
     bench_open(&b, sync, &t);
     assert_false(t.wrong);
     for (int i = 0; i < LOOPS; i++)
-        assert_true(t.last[i] == RECORDS || t.last[i] == 0); /* 0: flushed, and its segments gone */
+        assert_true(t.last[i] == RECORDS ||
+                    t.last[i] == 0); /* 0: flushed, and its WAL files gone */
     assert_int_equal(t.last[LOOPS + 1], RECORDS / 5);
     assert_int_equal(rq_wal_close(b.wal, false, NULL), RQ_OK);
     rq_thread_executor_free(b.env.executor);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors: HBase's defaults, text forms, refusals, and back to the same bytes. */
 #include "proto/hbase.pb-c.h"
-#include "store/schema.h"
+#include "descriptor/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 /* Unpacks protobuf messages into an arena. protobuf-c returns NULL both for a malformed message
  * and for exhausted memory. For files the difference matters: only the former means that a table
  * is damaged. */
-#ifndef RQ_STORE_PB_ARENA_H
-#define RQ_STORE_PB_ARENA_H
+#ifndef RQ_BASE_PB_ARENA_H
+#define RQ_BASE_PB_ARENA_H
 
 #include "base/arena.h"
 

@@ -4,8 +4,8 @@
  * and returned unchanged), and the parsed values used by the engine. Immutable once built;
  * reference-counted; any thread.
  */
-#ifndef RQ_STORE_SCHEMA_H
-#define RQ_STORE_SCHEMA_H
+#ifndef RQ_DESCRIPTOR_SCHEMA_H
+#define RQ_DESCRIPTOR_SCHEMA_H
 
 #include "base/arena.h"
 #include "base/bytes.h"

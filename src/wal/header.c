@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's header, in two copies. Layout and rule 3: wal/format.h. */
-#include "wal/segment.h"
+/* A WAL file's header, in two copies. Layout and rule 3: wal/format.h. */
+#include "wal/header.h"
 
 #include "base/checksum.h"
 #include "wal/format.h"
 
 static const uint64_t copy_at[2] = {0, RQ_WAL_HEADER_COPY_AT};
 
-void rq__wal_header_encode(const rq_wal_segment_info *i, uint8_t *out)
+void rq__wal_header_encode(const rq_wal_file_info *i, uint8_t *out)
 {
     memset(out, 0, RQ_WAL_HEADER_LEN);
-    memcpy(out, RQ_WAL_SEGMENT_MAGIC, 8);
+    memcpy(out, RQ_WAL_MAGIC, 8);
     rq_put_be32(out + 8, RQ_WAL_VERSION);
     rq_put_be32(out + 12, i->clean ? RQ_WAL_FLAG_CLEAN : 0);
     rq_put_be64(out + 16, i->number);
@@ -24,12 +24,12 @@ void rq__wal_header_encode(const rq_wal_segment_info *i, uint8_t *out)
 }
 
 /* RQ_OK, RQ_E_CORRUPT, or RQ_E_VERSION for a valid header of a later version. */
-static rq_err header_decode(const uint8_t *in, rq_wal_segment_info *ret)
+static rq_err header_decode(const uint8_t *in, rq_wal_file_info *ret)
 {
-    if (memcmp(in, RQ_WAL_SEGMENT_MAGIC, 8) != 0 || rq_get_be32(in + 92) != rq_crc32c(0, in, 92))
+    if (memcmp(in, RQ_WAL_MAGIC, 8) != 0 || rq_get_be32(in + 92) != rq_crc32c(0, in, 92))
         return RQ_E_CORRUPT;
     if (rq_get_be32(in + 8) != RQ_WAL_VERSION) return RQ_E_VERSION;
-    *ret = (rq_wal_segment_info){
+    *ret = (rq_wal_file_info){
         .number = rq_get_be64(in + 16),
         .epoch = rq_get_be64(in + 24),
         .first_lsn = rq_get_be64(in + 32),
@@ -52,13 +52,13 @@ static bool all_zero(const uint8_t *p, size_t len)
     return true;
 }
 
-rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_segment_info *ret, int *ret_older,
+rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_file_info *ret, int *ret_older,
                            rq_error *why)
 {
     uint8_t bytes[RQ_WAL_HEADER_COPY_AT + RQ_WAL_HEADER_LEN] = {0};
     size_t len = 0;
     RQ_TRY(rq_file_read(f, bytes, sizeof bytes, 0, &len, why));
-    rq_wal_segment_info copies[2];
+    rq_wal_file_info copies[2];
     rq_err rc[2];
     for (int i = 0; i < 2; i++)
         rc[i] = header_decode(bytes + copy_at[i], &copies[i]);
@@ -75,14 +75,14 @@ rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_segment_info *re
         return rq_fail(why, RQ_E_VERSION, "%s: written by a newer version", path);
     /* The second copy is written only once the first is durable. */
     if (all_zero(bytes + RQ_WAL_HEADER_COPY_AT, RQ_WAL_HEADER_LEN))
-        return rq_fail(why, RQ_E_NOT_FOUND, "%s: contains no segment", path);
+        return rq_fail(why, RQ_E_NOT_FOUND, "%s: contains no WAL file", path);
     return rq_fail(why, RQ_E_CORRUPT, "%s: offset 0: both copies of the header are damaged", path);
 }
 
 rq_err rq__wal_header_check(rq_file *f, const char *path, rq_error *why)
 {
     uint8_t bytes[RQ_WAL_HEADER_COPY_AT + RQ_WAL_HEADER_LEN] = {0};
-    rq_wal_segment_info ignored;
+    rq_wal_file_info ignored;
     size_t len = 0;
     RQ_TRY(rq_file_read(f, bytes, sizeof bytes, 0, &len, why));
     for (int i = 0; i < 2; i++) {
@@ -97,7 +97,7 @@ rq_err rq__wal_header_check(rq_file *f, const char *path, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq__wal_header_write(rq_file *f, const rq_wal_segment_info *info, int older, rq_error *why)
+rq_err rq__wal_header_write(rq_file *f, const rq_wal_file_info *info, int older, rq_error *why)
 {
     uint8_t bytes[RQ_WAL_HEADER_LEN];
     rq__wal_header_encode(info, bytes);
