@@ -148,7 +148,7 @@ static double bench_gets(bench *b, const char *name)
     for (int i = 0; i < READS; i++) {
         rq_cell key = key_of(row, rq_random_below(&random, b->cells));
         must(b, resume(b, &s, &key, false));
-        rq_hfile_scanner_release(&s);
+        rq__hfile_scanner_release(&s);
     }
     double each = (now() - begin) / READS * 1e9;
     if (name != NULL) printf("%s %8.0f ns\n", name, each);

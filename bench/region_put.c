@@ -146,7 +146,7 @@ static void run(rq_engine *e, rq_region *r, own_lane *lane, rq_writer *writer, u
         for (unsigned i = 0; i < batch; i++)
             rq_region_write(r, &puts[i].write);
         uint64_t b = cpu_ns();
-        rq_writer_push(writer);
+        rq__writer_push(writer);
         uint64_t c = cpu_ns();
         run_lane(lane);
         while (in_flight > 0)

@@ -76,7 +76,7 @@ static void seek(const rq_segment *s, bool ascending, uint32_t cells, rq_random 
         rq_segment_cursor at;
         if (other != NULL) empty_caches(other);
         uint64_t from = now_ns();
-        rq_segment_seek(&at, s, &c);
+        rq__segment_seek(&at, s, &c);
         ns[i] = now_ns() - from;
     }
 }
@@ -89,8 +89,8 @@ static void walk(const rq_segment *s, const char *what)
     uint64_t seqids = 0;
     size_t count = 0;
     uint64_t from = now_ns();
-    for (rq_segment_first(&at, s); rq_segment_cursor_valid(&at); rq_segment_cursor_next(&at)) {
-        rq_segment_cursor_cell(&at, &c);
+    for (rq_segment_first(&at, s); rq__segment_cursor_valid(&at); rq__segment_cursor_next(&at)) {
+        rq__segment_cursor_cell(&at, &c);
         seqids += c.seqid;
         count++;
     }

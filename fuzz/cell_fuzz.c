@@ -16,11 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     rq_error why = {0};
     rq_cell c;
-    if (rq_cell_parse_key(rq_slice_of(data, size), &c, &why) == RQ_OK) {
+    if (rq__cell_parse_key(rq_slice_of(data, size), &c, &why) == RQ_OK) {
         RQ_ASSERT(rq_cell_key_len(&c) == size);
         RQ_ASSERT(rq_cell_compare(RQ_ORDER_META, &c, &c) == 0);
     }
-    if (rq_cell_parse(rq_slice_of(data, size), &c, &why) != RQ_OK) return 0;
+    if (rq__cell_parse(rq_slice_of(data, size), &c, &why) != RQ_OK) return 0;
     check_inside(c.row, c.row_len, data, size);
     check_inside(c.family, c.family_len, data, size);
     check_inside(c.qualifier, c.qualifier_len, data, size);

@@ -21,9 +21,9 @@ static void read_multi(const rq_response_view *v)
     rq_cursor cells = rq_cursor_of(v->cells);
     rq_region_result region;
     rq_action_result action;
-    while (rq_multi_response_next(&message, &region) == RQ_OK) {
+    while (rq__multi_response_next(&message, &region) == RQ_OK) {
         rq_cursor actions = rq_cursor_of(region.actions);
-        while (rq_action_result_next(&actions, &action) == RQ_OK)
+        while (rq__action_result_next(&actions, &action) == RQ_OK)
             read_cells(&action.result, &cells);
     }
 }
@@ -34,9 +34,9 @@ static void read_scan(const rq_response_view *v)
     rq_scan_view scan;
     rq_scan_rows rows;
     rq_result_view row;
-    if (rq_scan_response_parse(v->message, &scan) != RQ_OK) return;
-    rq_scan_rows_begin(&scan, &rows);
-    while (rq_scan_rows_next(&rows, &row) == RQ_OK)
+    if (rq__scan_response_parse(v->message, &scan) != RQ_OK) return;
+    rq__scan_rows_begin(&scan, &rows);
+    while (rq__scan_rows_next(&rows, &row) == RQ_OK)
         read_cells(&row, &cells);
 }
 
@@ -55,9 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rq_response_view v;
     rq_result_view r;
     bool processed;
-    if (rq_response_parse(rq_slice_of(data, size), &v) != RQ_OK) return 0;
+    if (rq__response_parse(rq_slice_of(data, size), &v) != RQ_OK) return 0;
     rq_cursor cells = rq_cursor_of(v.cells);
-    if (rq_mutate_response_parse(v.message, &r, &processed) == RQ_OK) read_cells(&r, &cells);
+    if (rq__mutate_response_parse(v.message, &r, &processed) == RQ_OK) read_cells(&r, &cells);
     read_multi(&v);
     read_scan(&v);
     read_status(&v);

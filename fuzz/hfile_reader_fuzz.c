@@ -30,7 +30,7 @@ static void scan(rq_hfile_reader *r, rq_read_ctx *ctx)
             (void)!rq_hfile_may_contain_row(r, ctx, rq_cell_row(c), &may, NULL);
             (void)!rq_hfile_may_contain_column(r, ctx, rq_cell_row(c), rq_cell_qualifier(c), &may,
                                                NULL);
-            (void)!rq_hfile_may_contain_delete_family(r, ctx, rq_cell_row(c), &may, NULL);
+            (void)!rq__hfile_may_contain_delete_family(r, ctx, rq_cell_row(c), &may, NULL);
         }
         rc = rq_hfile_scanner_next(&s, ctx, NULL);
     }

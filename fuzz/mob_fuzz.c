@@ -11,7 +11,7 @@ static void decode_list(rq_slice bytes)
     rq_buf out = {0};
     rq_error why = {0};
     if (rq_mob_refs_add_encoded(&refs, bytes, &why) == RQ_OK) {
-        RQ_ASSERT(rq_mob_refs_encode(&refs, &out) == RQ_OK);
+        RQ_ASSERT(rq__mob_refs_encode(&refs, &out) == RQ_OK);
         RQ_ASSERT(rq_mob_refs_add_encoded(&again, rq_buf_slice(&out), &why) == RQ_OK);
         RQ_ASSERT(again.count == refs.count);
     } else {
@@ -34,8 +34,8 @@ static void parse_reference(rq_slice bytes)
     rq_mob_reference ref;
     bool names_file;
     rq_slice ns, qualifier;
-    if (!rq_mob_is_reference(&c) || rq_mob_reference_parse(&c, &ref, &names_file, NULL) != RQ_OK ||
-        !names_file)
+    if (!rq__mob_is_reference(&c) ||
+        rq__mob_reference_parse(&c, &ref, &names_file, NULL) != RQ_OK || !names_file)
         return;
     RQ_ASSERT(rq_mob_table_parts(ref.table, &ns, &qualifier));
     for (size_t i = 0; i < ref.file.len; i++)

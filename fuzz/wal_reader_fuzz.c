@@ -36,7 +36,7 @@ static void touch_record(const rq_wal_record *r)
     rq_cursor c = rq_cursor_of(r->scopes);
     rq_slice family;
     uint32_t scope;
-    while (rq_wal_scope_next(&c, &family, &scope))
+    while (rq__wal_scope_next(&c, &family, &scope))
         touch(family);
 }
 
@@ -52,28 +52,28 @@ static void read_all(rq_vfs *v, uint64_t end)
 {
     rq_wal_reader *r;
     rq_error why = {0};
-    if (rq_wal_reader_open(v, FILE_NAME, &r, &why) != RQ_OK) return;
-    if (end != 0) rq_wal_reader_set_end(r, rq_wal_reader_info(r)->first_lsn + end);
+    if (rq__wal_reader_open(v, FILE_NAME, &r, &why) != RQ_OK) return;
+    if (end != 0) rq__wal_reader_set_end(r, rq__wal_reader_info(r)->first_lsn + end);
     for (;;) {
         rq_wal_record record;
         why = (rq_error){0};
-        rq_err rc = rq_wal_reader_next(r, &record, &why);
+        rq_err rc = rq__wal_reader_next(r, &record, &why);
         if (rc == RQ_OK) {
             touch_record(&record);
             continue;
         }
         if (rc != RQ_E_CORRUPT && rc != RQ_E_VERSION) break;
-        if (rq_wal_reader_skip(r, NULL) != RQ_OK) break;
+        if (rq__wal_reader_skip(r, NULL) != RQ_OK) break;
     }
     if (end != 0) {
         rq_err unimportant = rq_wal_reader_index(r, touch_entry, NULL, NULL);
         for (unsigned c = 0; c < RQ_WAL_CHUNKS; c += 9)
             unimportant = rq_wal_reader_seek_chunk(r, c, NULL);
         rq_wal_record record;
-        unimportant = rq_wal_reader_next(r, &record, NULL);
+        unimportant = rq__wal_reader_next(r, &record, NULL);
         (void)unimportant;
     }
-    rq_wal_reader_close(r);
+    rq__wal_reader_close(r);
 }
 
 static rq_err put_frame(rq_file *f, rq_slice body, uint64_t *lsn, uint32_t *crc)

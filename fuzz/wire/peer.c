@@ -60,17 +60,17 @@ static void put_message(rq_buf *out, const rq_buf *message)
 static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells, rq_buf *out)
 {
     rq_buf coded = {0};
-    if (rq_cell_codec_is_native((rq_cell_codec)how->codec))
+    if (rq__cell_codec_is_native((rq_cell_codec)how->codec))
         put(&coded, cells->ptr, cells->len);
-    else if (rq_cell_codec_encode((rq_cell_codec)how->codec, rq_buf_slice(cells), &coded) != RQ_OK)
+    else if (rq__cell_codec_encode((rq_cell_codec)how->codec, rq_buf_slice(cells), &coded) != RQ_OK)
         rq_buf_reset(&coded);
     const rq_compressor *c =
-        how->compressor_class == NULL ? NULL : rq_compressor_find(how->compressor_class);
+        how->compressor_class == NULL ? NULL : rq__compressor_find(how->compressor_class);
     if (once_in(r, 40)) draw_damage(r, &coded);
     if (c == NULL)
         put(out, coded.ptr, coded.len);
     else
-        (void)!rq_compressor_pack(c, rq_buf_slice(&coded), out); /* none of these bytes, or some */
+        (void)!rq__compressor_pack(c, rq_buf_slice(&coded), out); /* none of these bytes, or some */
     if (once_in(r, 40)) draw_damage(r, out);
     rq_buf_clear(&coded);
 }
@@ -374,12 +374,12 @@ static int64_t count_cells(const peer *p, rq_slice block)
     rq_cell cell;
     int64_t count = 0;
     const rq_compressor *c =
-        p->how.compressor_class == NULL ? NULL : rq_compressor_find(p->how.compressor_class);
-    if (c != NULL && rq_compressor_unpack(c, block, CELLS_MAX, &raw, &why) != RQ_OK) count = -1;
+        p->how.compressor_class == NULL ? NULL : rq__compressor_find(p->how.compressor_class);
+    if (c != NULL && rq__compressor_unpack(c, block, CELLS_MAX, &raw, &why) != RQ_OK) count = -1;
     if (c != NULL) block = rq_buf_slice(&raw);
     native.with_tags = true;
-    if (count == 0 && !rq_cell_codec_is_native((rq_cell_codec)p->how.codec)) {
-        if (rq_cell_codec_decode((rq_cell_codec)p->how.codec, block, &native, &why) != RQ_OK)
+    if (count == 0 && !rq__cell_codec_is_native((rq_cell_codec)p->how.codec)) {
+        if (rq__cell_codec_decode((rq_cell_codec)p->how.codec, block, &native, &why) != RQ_OK)
             count = -1;
         block = rq_buf_slice(&native.bytes);
     }

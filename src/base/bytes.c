@@ -66,7 +66,7 @@ static bool varint_at_end(rq_cursor *c, uint64_t *ret)
 
 /* Lengths have one or two bytes, but timestamps that mean "latest" have nine, and requests have
  * many of them: eight bytes are decoded at a time. */
-bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret)
+bool rq__cursor_varint_long(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v;
     size_t left = rq_cursor_left(c);

@@ -236,10 +236,10 @@ bool rq_cursor_be32(rq_cursor *c, uint32_t *ret);
 bool rq_cursor_be64(rq_cursor *c, uint64_t *ret);
 bool rq_cursor_bytes(rq_cursor *c, size_t len, rq_slice *ret);
 /* Protobuf base-128 varint, at most 10 bytes. */
-bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret);
+bool rq__cursor_varint_long(rq_cursor *c, uint64_t *ret);
 static inline bool rq_cursor_varint(rq_cursor *c, uint64_t *ret)
 {
-    if (c->ptr == c->end || (*c->ptr & 0x80) != 0) return rq_cursor_varint_long(c, ret);
+    if (c->ptr == c->end || (*c->ptr & 0x80) != 0) return rq__cursor_varint_long(c, ret);
     *ret = *c->ptr++;
     return true;
 }

@@ -192,7 +192,7 @@ const char *rq_setting_unit(const rq_setting_info *i)
     return i->unit != NULL ? i->unit : units[i->kind];
 }
 
-const char *rq_setting_kind_text(rq_setting_kind k)
+const char *rq__setting_kind_text(rq_setting_kind k)
 {
     static const char *const texts[] = {[RQ_SETTING_INT] = "a whole number",
                                         [RQ_SETTING_SIGNED] =
@@ -230,7 +230,7 @@ static rq_err parse_setting(const rq_setting_info *i, const char *text, parsed *
 {
     if (!parse_value(i->kind, text, ret))
         return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not %s", i->name, text,
-                       rq_setting_kind_text(i->kind));
+                       rq__setting_kind_text(i->kind));
     if (!is_choice(i->choices, text))
         return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not one of %s", i->name, text,
                        i->choices);
@@ -435,7 +435,7 @@ bool rq_config_given(const rq_config *c, rq_setting s)
     return c->values[s].given;
 }
 
-bool rq_config_given_by_older(const rq_config *c, rq_setting s)
+bool rq__config_given_by_older(const rq_config *c, rq_setting s)
 {
     return c->values[s].by_older;
 }

@@ -53,7 +53,7 @@ const char *rq_setting_range(const rq_setting_info *i, char ret[RQ_SETTING_RANGE
 /* "ms", "bytes", …; empty: none. */
 const char *rq_setting_unit(const rq_setting_info *i);
 /* "a whole number" … */
-const char *rq_setting_kind_text(rq_setting_kind k);
+const char *rq__setting_kind_text(rq_setting_kind k);
 /* 67108864 as "64m". */
 void rq_setting_bytes_text(int64_t bytes, char ret[RQ_SETTING_RANGE_MAX]);
 
@@ -83,7 +83,7 @@ const char *rq_config_by_name(const rq_config *c, const char *name);
 /* Whether it was set, or is the default. */
 bool rq_config_given(const rq_config *c, rq_setting s);
 /* Whether it was set by HBase's older name only. */
-bool rq_config_given_by_older(const rq_config *c, rq_setting s);
+bool rq__config_given_by_older(const rq_config *c, rq_setting s);
 
 /* What no setting shows alone: sums of shares, and the memory budget against `memory`, the bytes that
  * the process can have (machine.h; 0: not known). Sets what depends on two settings. Once, before

@@ -13,7 +13,7 @@
 static rq_err derive_low_mark(rq_config *c, rq_error *why)
 {
     char text[32];
-    if (!rq_config_given_by_older(c, RQ_SET_GLOBAL_MEMSTORE_LOW)) return RQ_OK;
+    if (!rq__config_given_by_older(c, RQ_SET_GLOBAL_MEMSTORE_LOW)) return RQ_OK;
     double share =
         rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE_LOW) / rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE);
     snprintf(text, sizeof text, "%.6g", share > 1 ? 1.0 : share);

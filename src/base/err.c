@@ -61,7 +61,7 @@ rq_err rq_no_memory(rq_error *why)
     return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
 }
 
-void rq_assert_failed(const char *expr, const char *file, int line)
+void rq__assert_failed(const char *expr, const char *file, int line)
 {
     fprintf(stderr, "rorqual: broken invariant at %s:%d: %s\n", file, line, expr);
     abort();

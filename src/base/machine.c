@@ -73,7 +73,7 @@ static uint64_t limit_of_line(const char *root, char *line)
     return lowest_limit(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
 }
 
-uint64_t rq_cgroup_memory_limit(const char *root)
+uint64_t rq__cgroup_memory_limit(const char *root)
 {
     char path[PATH_SIZE], line[PATH_SIZE];
     uint64_t lowest = UINT64_MAX;
@@ -92,7 +92,7 @@ uint64_t rq_machine_memory(void)
     long pages = sysconf(_SC_PHYS_PAGES);
     long page = sysconf(_SC_PAGESIZE);
     uint64_t all = pages <= 0 || page <= 0 ? 0 : (uint64_t)pages * (uint64_t)page;
-    uint64_t limit = rq_cgroup_memory_limit("");
+    uint64_t limit = rq__cgroup_memory_limit("");
     if (limit == UINT64_MAX) return all;
     return all == 0 || limit < all ? limit : all;
 }

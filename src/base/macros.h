@@ -37,7 +37,7 @@
  * wrong data. */
 #define RQ_ASSERT(x)                                                                               \
     do {                                                                                           \
-        if (RQ_UNLIKELY(!(x))) rq_assert_failed(#x, __FILE__, __LINE__);                           \
+        if (RQ_UNLIKELY(!(x))) rq__assert_failed(#x, __FILE__, __LINE__);                          \
     } while (0)
 
 /* Returns on error. Use it only where nothing is held that would leak. */
@@ -55,6 +55,6 @@ static inline void rq_prefetch_bytes(const void *from, size_t bytes)
         __builtin_prefetch((const char *)from + i);
 }
 
-RQ_COLD _Noreturn void rq_assert_failed(const char *expr, const char *file, int line);
+RQ_COLD _Noreturn void rq__assert_failed(const char *expr, const char *file, int line);
 
 #endif

@@ -42,7 +42,7 @@ static inline rq_task *rq_task_queue_take(rq_task_queue *q, size_t index)
 }
 
 /* NULL: the queue is empty. */
-static inline rq_task *rq_task_queue_pop(rq_task_queue *q)
+static inline rq_task *rq__task_queue_pop(rq_task_queue *q)
 {
     return q->head == NULL ? NULL : rq_task_queue_take(q, 0);
 }

@@ -157,8 +157,8 @@ static void *worker_main(void *arg)
     lock(&p->mutex);
     for (;;) {
         if (p->resized) park(p);
-        rq_task *task = rq_task_queue_pop(&p->tasks);
-        if (task == NULL) task = rq_task_queue_pop(&p->ranked);
+        rq_task *task = rq__task_queue_pop(&p->tasks);
+        if (task == NULL) task = rq__task_queue_pop(&p->ranked);
         if (task == NULL) {
             if (p->stopping) break;
             p->idle++;
@@ -312,7 +312,7 @@ static void *lane_main(void *arg)
     lane *l = arg;
     lock(&l->mutex);
     for (;;) {
-        rq_task *task = rq_task_queue_pop(&l->tasks);
+        rq_task *task = rq__task_queue_pop(&l->tasks);
         if (task == NULL) {
             if (l->stopping) break;
             l->sleeping = true;

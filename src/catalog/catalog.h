@@ -170,9 +170,9 @@ RQ_NODISCARD
 rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why);
 /* The two parts, as in protobuf messages. */
 RQ_NODISCARD
-rq_err rq_table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
+rq_err rq__table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
 RQ_NODISCARD
-rq_err rq_namespace_name_check(rq_slice ns, rq_error *why);
+rq_err rq__namespace_name_check(rq_slice ns, rq_error *why);
 /* "ns:q", or "q" in the default namespace. .ptr is NULL when out of memory. */
 rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier);
 
@@ -335,7 +335,7 @@ RQ_NODISCARD
 rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why);
 /* Blocking: archives MOB files without references (region/mob_cleaner.h). */
 RQ_NODISCARD
-rq_err rq_catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why);
+rq_err rq__catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why);
 /* Requests a compaction with MOB files for the MOB families of open regions: of one table
  * (table.len > 0) and family (family.len > 0), or of all. */
 RQ_NODISCARD

@@ -113,7 +113,7 @@ static rq_err write_row(rq_catalog *c, rq__proc *p, bool put, rq_error *why)
 rq_err rq__ns_create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)c;
-    RQ_TRY(rq_namespace_name_check(p->ns, why));
+    RQ_TRY(rq__namespace_name_check(p->ns, why));
     return rq__internal_check(p, why);
 }
 
@@ -156,7 +156,7 @@ rq_err rq__ns_put(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__ns_modify_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    RQ_TRY(rq_namespace_name_check(p->ns, why));
+    RQ_TRY(rq__namespace_name_check(p->ns, why));
     return exists(c, p->ns) ? RQ_OK : not_found(p, why);
 }
 

@@ -42,7 +42,7 @@ static rq_err clean(rq_catalog *c, size_t *ret_archived, rq_error *why)
     return rc;
 }
 
-rq_err rq_catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why)
+rq_err rq__catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why)
 {
     rq_error own;
     rq_err rc = RQ_E_STATE;
@@ -119,7 +119,7 @@ static void run_cleaner(rq_task *task)
     rq_catalog *c = RQ_CONTAINER_OF(task, rq__mob_chore, task)->catalog;
     size_t archived;
     rq_error why = {0};
-    if (rq_catalog_clean_mob(c, &archived, &why) != RQ_OK)
+    if (rq__catalog_clean_mob(c, &archived, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "cannot archive unreferenced MOB files: %s",
                     why.message);
     rq__procedures_task_end(c, arm_cleaner);

@@ -89,7 +89,7 @@ static int shown(rq_slice s)
     return s.len > NAME_SHOWN_MAX ? NAME_SHOWN_MAX : (int)s.len;
 }
 
-rq_err rq_namespace_name_check(rq_slice ns, rq_error *why)
+rq_err rq__namespace_name_check(rq_slice ns, rq_error *why)
 {
     if (ns.len == 0) return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Namespace name must not be empty");
     if (rq_slice_eq(ns, RQ_SLICE_LIT("zookeeper")))
@@ -130,14 +130,14 @@ static rq_err qualifier_check(rq_slice q, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq_table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why)
+rq_err rq__table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why)
 {
     if (rq_slice_eq(qualifier, RQ_SLICE_LIT("-ROOT-")))
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "-ROOT- has been deprecated.");
     if (rq_slice_eq(qualifier, RQ_SLICE_LIT(".META.")))
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
                        ".META. no longer exists. The table has been renamed to hbase:meta");
-    RQ_TRY(rq_namespace_name_check(ns, why));
+    RQ_TRY(rq__namespace_name_check(ns, why));
     return qualifier_check(qualifier, why);
 }
 
@@ -151,7 +151,7 @@ rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualif
         ns = rq_slice_of(name.ptr, (size_t)(colon - name.ptr));
         qualifier = rq_slice_of(colon + 1, name.len - ns.len - 1);
     }
-    RQ_TRY(rq_table_name_check(ns, qualifier, why));
+    RQ_TRY(rq__table_name_check(ns, qualifier, why));
     *ret_ns = ns;
     *ret_qualifier = qualifier;
     return RQ_OK;

@@ -120,14 +120,14 @@ void rq_cell_serialize(const rq_cell *c, bool with_tags, uint8_t *out);
 void rq_cell_serialize_key(const rq_cell *c, uint8_t *out);
 /* Parses exactly one KeyValue into a view on `bytes`. Every length is checked. seqid is set to
  * 0. RQ_E_MALFORMED. */
-RQ_NODISCARD rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why);
+RQ_NODISCARD rq_err rq__cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why);
 /* Parses a serialized key into a view on it; value and tags are empty. */
-RQ_NODISCARD rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why);
-/* Like rq_cell_parse_key, for a key read from storage: RQ_E_CORRUPT. */
+RQ_NODISCARD rq_err rq__cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why);
+/* Like rq__cell_parse_key, for a key read from storage: RQ_E_CORRUPT. */
 RQ_NODISCARD
 static inline rq_err rq_cell_parse_stored_key(rq_slice key, rq_cell *ret, rq_error *why)
 {
-    return rq_err_of_storage(rq_cell_parse_key(key, ret, why), why);
+    return rq_err_of_storage(rq__cell_parse_key(key, ret, why), why);
 }
 
 /* Whether the bytes are a well-formed sequence of tags. Tags from outside must be checked: later

@@ -25,7 +25,7 @@ typedef struct rq_cellblock_mark {
 } rq_cellblock_mark;
 
 /* Makes room for `more` bytes. */
-RQ_NODISCARD RQ_COLD rq_err rq_cellblock_grow(rq_cellblock *b, size_t more);
+RQ_NODISCARD RQ_COLD rq_err rq__cellblock_grow(rq_cellblock *b, size_t more);
 RQ_NODISCARD rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell);
 /* Appends a cell given as a KeyValue without tags. */
 RQ_NODISCARD
@@ -33,7 +33,7 @@ static inline rq_err rq_cellblock_append_keyvalue(rq_cellblock *b, rq_slice keyv
 {
     if (RQ_UNLIKELY(keyvalue.len > INT32_MAX || b->count == UINT32_MAX)) return RQ_E_INVALID;
     if (RQ_UNLIKELY(RQ_ASAN || b->bytes.cap - b->bytes.len < 4 + keyvalue.len))
-        RQ_TRY(rq_cellblock_grow(b, 4 + keyvalue.len));
+        RQ_TRY(rq__cellblock_grow(b, 4 + keyvalue.len));
     uint8_t *out = b->bytes.ptr + b->bytes.len;
     rq_put_be32(out, (uint32_t)keyvalue.len);
     memcpy(out + 4, keyvalue.ptr, keyvalue.len);

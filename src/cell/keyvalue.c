@@ -88,7 +88,7 @@ static bool is_type(uint8_t type)
     }
 }
 
-rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
+rq_err rq__cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
 {
     if (key.len < RQ_KEY_FIXED_LEN)
         return rq_fail(why, RQ_E_MALFORMED, "Invalid key length in KeyValue. keyLength=%zu",
@@ -141,7 +141,7 @@ bool rq_tags_are_whole(const uint8_t *tags, size_t len)
     return true;
 }
 
-rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why)
+rq_err rq__cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why)
 {
     if (bytes.len < 8)
         return rq_fail(why, RQ_E_MALFORMED,
@@ -161,7 +161,7 @@ rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why)
                        value_len, key_len, bytes.len);
     left -= value_len;
     rq_cell cell;
-    RQ_TRY(rq_cell_parse_key(rq_slice_of(bytes.ptr + 8, key_len), &cell, why));
+    RQ_TRY(rq__cell_parse_key(rq_slice_of(bytes.ptr + 8, key_len), &cell, why));
     cell.value = bytes.ptr + 8 + key_len;
     cell.value_len = (uint32_t)value_len;
     if (left > 0) {
@@ -183,7 +183,7 @@ bool rq_cell_tag(const rq_cell *c, uint8_t tag_type, rq_slice *ret)
     size_t left = c->tags_len;
     while (left >= 3) {
         size_t len = rq_get_be16(tag);
-        if (len < 1 || len > left - 2) return false; /* not made by rq_cell_parse */
+        if (len < 1 || len > left - 2) return false; /* not made by rq__cell_parse */
         if (tag[2] == tag_type) {
             *ret = rq_slice_of(tag + 3, len - 1);
             return true;

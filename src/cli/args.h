@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 /* "rorqual COMMAND: … (rorqual COMMAND --help says more)". Returns 2. */
-int rq_refuse(const char *command, const char *fmt, ...) RQ_PRINTF(2, 3);
+int rq__refuse(const char *command, const char *fmt, ...) RQ_PRINTF(2, 3);
 
 /* Reports an option after getopt_long has returned '?' or ':'. The option string must begin with
  * ":", so that getopt itself prints nothing. */
-int rq_refuse_option(const char *command, int got, char **argv);
+int rq__refuse_option(const char *command, int got, char **argv);
 
 /* Parses a decimal number without a sign, up to *end; the caller checks what follows. */
-bool rq_arg_number_prefix(const char *text, const char **end, uint64_t *ret);
+bool rq__arg_number_prefix(const char *text, const char **end, uint64_t *ret);
 /* The whole text must be a number. */
-bool rq_arg_number(const char *text, uint64_t *ret);
+bool rq__arg_number(const char *text, uint64_t *ret);
 
 #endif

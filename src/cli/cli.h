@@ -4,18 +4,18 @@
 #ifndef RQ_CLI_CLI_H
 #define RQ_CLI_CLI_H
 
-int rq_cmd_server(int argc, char **argv);
-int rq_cmd_ping(int argc, char **argv);
+int rq__cmd_server(int argc, char **argv);
+int rq__cmd_ping(int argc, char **argv);
 int rq__cmd_status(int argc, char **argv);
 int rq__cmd_tables(int argc, char **argv);
 int rq__cmd_top(int argc, char **argv);
-int rq_cmd_hfile(int argc, char **argv);
-int rq_cmd_wal(int argc, char **argv);
-int rq_cmd_fsck(int argc, char **argv);
-int rq_cmd_backup(int argc, char **argv);
-int rq_cmd_recover(int argc, char **argv);
-int rq_cmd_restore(int argc, char **argv);
-int rq_cmd_settings(int argc, char **argv);
-int rq_cmd_bench(int argc, char **argv);
+int rq__cmd_hfile(int argc, char **argv);
+int rq__cmd_wal(int argc, char **argv);
+int rq__cmd_fsck(int argc, char **argv);
+int rq__cmd_backup(int argc, char **argv);
+int rq__cmd_recover(int argc, char **argv);
+int rq__cmd_restore(int argc, char **argv);
+int rq__cmd_settings(int argc, char **argv);
+int rq__cmd_bench(int argc, char **argv);
 
 #endif

@@ -27,9 +27,9 @@ int rq__cluster_option(rq__cluster_where *w, const char *command, int option, co
         w->client.zk_root = value;
         return -1;
     case 259:
-        if (!rq_arg_number(value, &seconds) || seconds == 0 || seconds > 3600)
-            return rq_refuse(command, "--timeout %s: not a number of seconds from 1 to 3600",
-                             value);
+        if (!rq__arg_number(value, &seconds) || seconds == 0 || seconds > 3600)
+            return rq__refuse(command, "--timeout %s: not a number of seconds from 1 to 3600",
+                              value);
         w->client.rpc_timeout_ms = (unsigned)seconds * 1000;
         return -1;
     default: /* 260 */
@@ -42,7 +42,7 @@ int rq__cluster_where_resolve(rq__cluster_where *w, const char *command)
 {
     const rq_client_options *c = &w->client;
     if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (w->data != NULL) > 1)
-        return rq_refuse(command, "one place to look at: --zk, --bootstrap or --data");
+        return rq__refuse(command, "one place to look at: --zk, --bootstrap or --data");
     if (c->zookeeper == NULL && c->bootstrap == NULL) w->client.zookeeper = "127.0.0.1:2181";
     if (c->rpc_timeout_ms == 0) w->client.rpc_timeout_ms = TIMEOUT_MS;
     return -1;

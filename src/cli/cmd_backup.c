@@ -68,15 +68,15 @@ static int parse(int argc, char **argv, arguments *a)
             fputs(help, stdout);
             return 0;
         default:
-            return rq_refuse_option("backup", option, argv);
+            return rq__refuse_option("backup", option, argv);
         }
     }
     bool one = a->check || a->holders;
-    if (a->check && a->holders) return rq_refuse("backup", "--check and --holders: one of them");
+    if (a->check && a->holders) return rq__refuse("backup", "--check and --holders: one of them");
     if (argc - optind != (one ? 1 : 2))
-        return rq_refuse("backup", a->check     ? "name one backup"
-                                   : a->holders ? "name one data folder"
-                                                : "name a data folder and a target");
+        return rq__refuse("backup", a->check     ? "name one backup"
+                                    : a->holders ? "name one data folder"
+                                                 : "name a data folder and a target");
     a->options.source = argv[optind];
     a->options.target = one ? NULL : argv[optind + 1];
     return -1;
@@ -89,7 +89,7 @@ static void print_holder(const rq_holder_info *h)
     time_t seconds = (time_t)(h->since_ms / 1000);
     gmtime_r(&seconds, &at);
     strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", &at);
-    rq_print_bytes(rq_slice_cstr(h->name));
+    rq__print_bytes(rq_slice_cstr(h->name));
     printf(": since %s, ", since);
     if (h->holds_all_files)
         printf("all files");
@@ -117,7 +117,7 @@ static int list_holders(const char *folder)
     return rc == RQ_OK ? 0 : 1;
 }
 
-int rq_cmd_backup(int argc, char **argv)
+int rq__cmd_backup(int argc, char **argv)
 {
     arguments a = {0};
     rq_copy_progress progress;

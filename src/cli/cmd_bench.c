@@ -112,14 +112,14 @@ static void usage(FILE *out)
 
 static void bad_value(bench_args *a, const char *text)
 {
-    if (!a->bad) (void)rq_refuse("bench", "--%s %s: invalid value", a->option, text);
+    if (!a->bad) (void)rq__refuse("bench", "--%s %s: invalid value", a->option, text);
     a->bad = true;
 }
 
 static uint64_t take_u64(bench_args *a, const char *text)
 {
     uint64_t v = 0;
-    if (!rq_arg_number(text, &v)) bad_value(a, text);
+    if (!rq__arg_number(text, &v)) bad_value(a, text);
     return v;
 }
 
@@ -253,19 +253,19 @@ static int take_args(bench_args *a, int argc, char **argv)
         else if (c == 0)
             take_option(a, index, optarg);
         else
-            return rq_refuse_option("bench", c, argv);
+            return rq__refuse_option("bench", c, argv);
         if (a->bad) return 2;
     }
     if (a->help) {
         usage(stdout);
         return 0;
     }
-    if (optind != argc - 1) return rq_refuse("bench", "expected one workload");
+    if (optind != argc - 1) return rq__refuse("bench", "expected one workload");
     a->o.workload = argv[optind];
     if (a->o.client.zookeeper != NULL && a->o.client.bootstrap != NULL)
-        return rq_refuse("bench", "--zk and --bootstrap exclude each other");
+        return rq__refuse("bench", "--zk and --bootstrap exclude each other");
     if (a->o.replace && a->o.reuse)
-        return rq_refuse("bench", "--replace and --reuse exclude each other");
+        return rq__refuse("bench", "--replace and --reuse exclude each other");
     if (a->o.client.bootstrap == NULL && a->o.client.zookeeper == NULL)
         a->o.client.zookeeper = "127.0.0.1:2181";
     return -1;
@@ -317,7 +317,7 @@ static void on_interrupt(int signal_number)
     signal(signal_number, SIG_DFL);
 }
 
-int rq_cmd_bench(int argc, char **argv)
+int rq__cmd_bench(int argc, char **argv)
 {
     bench_args a = {0};
     rq_load_report r = {0};
@@ -331,7 +331,7 @@ int rq_cmd_bench(int argc, char **argv)
     rq_err rc = rq_load_run(&a.o, &r, &why);
     if (rc == RQ_E_INVALID) {
         rq_load_report_clear(&r);
-        return rq_refuse("bench", "%s", why.message);
+        return rq__refuse("bench", "%s", why.message);
     }
     if (rc != RQ_OK) fprintf(stderr, "rorqual bench: %s\n", why.message);
     bool good = rc == RQ_OK && r.failed == 0 && r.wrong == 0 && !r.gave_up;

@@ -28,17 +28,17 @@ static void print_finding(void *ctx, rq_finding level, const char *place, const 
     fsck_run *run = ctx;
     bool problem = level == RQ_FINDING_PROBLEM;
     if (run->quiet && !problem) return;
-    rq_progress_end(&run->progress);
+    rq__progress_end(&run->progress);
     if (run->json) {
-        rq_print_json_text("{", "level", rq_slice_cstr(problem ? "problem" : "note"));
-        rq_print_json_text(",", "place", rq_slice_cstr(place));
-        rq_print_json_text(",", "text", rq_slice_cstr(text));
+        rq__print_json_text("{", "level", rq_slice_cstr(problem ? "problem" : "note"));
+        rq__print_json_text(",", "place", rq_slice_cstr(place));
+        rq__print_json_text(",", "text", rq_slice_cstr(text));
         puts("}");
     } else {
         printf("%s  ", problem ? "PROBLEM" : "note   ");
-        rq_print_bytes(rq_slice_cstr(place)); /* names in a damaged folder may contain any bytes */
+        rq__print_bytes(rq_slice_cstr(place)); /* names in a damaged folder may contain any bytes */
         if (place[0] != '\0') printf(": ");
-        rq_print_bytes(rq_slice_cstr(text));
+        rq__print_bytes(rq_slice_cstr(text));
         putchar('\n');
     }
     fflush(stdout);
@@ -48,7 +48,7 @@ static void step(void *ctx, uint64_t bytes)
 {
     fsck_run *run = ctx;
     run->done += bytes;
-    rq_progress_step(&run->progress, run->done, run->total);
+    rq__progress_step(&run->progress, run->done, run->total);
 }
 
 /* The total for the progress bar; unreadable entries count as nothing. */
@@ -75,13 +75,13 @@ static uint64_t bytes_below(rq_vfs *vfs, const char *dir, unsigned depth)
 static void print_totals(const fsck_run *run, const char *folder, const rq_fsck_totals *t)
 {
     if (run->json) {
-        rq_print_json_number("{", "tables", (int64_t)t->tables);
-        rq_print_json_number(",", "regions", (int64_t)t->regions);
-        rq_print_json_number(",", "files", (int64_t)t->files);
-        rq_print_json_number(",", "logRecords", (int64_t)t->log_records);
-        rq_print_json_number(",", "notes", (int64_t)t->notes);
-        rq_print_json_number(",", "moved", (int64_t)t->moved);
-        rq_print_json_number(",", "problems", (int64_t)t->problems);
+        rq__print_json_number("{", "tables", (int64_t)t->tables);
+        rq__print_json_number(",", "regions", (int64_t)t->regions);
+        rq__print_json_number(",", "files", (int64_t)t->files);
+        rq__print_json_number(",", "logRecords", (int64_t)t->log_records);
+        rq__print_json_number(",", "notes", (int64_t)t->notes);
+        rq__print_json_number(",", "moved", (int64_t)t->moved);
+        rq__print_json_number(",", "problems", (int64_t)t->problems);
         puts("}");
         return;
     }
@@ -136,10 +136,10 @@ static int parse(int argc, char **argv, fsck_run *run, rq_fsck_options *options,
             usage(stdout);
             return 0;
         default:
-            return rq_refuse_option("fsck", option, argv);
+            return rq__refuse_option("fsck", option, argv);
         }
     }
-    if (argc - optind != 1) return rq_refuse("fsck", "expected one data folder");
+    if (argc - optind != 1) return rq__refuse("fsck", "expected one data folder");
     *ret_folder = argv[optind];
     return -1;
 }
@@ -170,7 +170,7 @@ static void print_advice(const fsck_run *run, const char *folder)
         folder);
 }
 
-int rq_cmd_fsck(int argc, char **argv)
+int rq__cmd_fsck(int argc, char **argv)
 {
     fsck_run run = {0};
     rq_fsck_options options = {.findings = {print_finding, step, &run}};
@@ -183,10 +183,10 @@ int rq_cmd_fsck(int argc, char **argv)
     rq_error why = {0};
     rq_err rc = open_folder(folder, options.repair, &source, &vfs, &why);
     if (rc == RQ_OK) {
-        rq_progress_begin(&run.progress, folder);
+        rq__progress_begin(&run.progress, folder);
         if (run.progress.is_terminal) run.total = bytes_below(vfs, "data", 0);
         rc = rq_fsck(vfs, &options, &totals, &why);
-        rq_progress_end(&run.progress);
+        rq__progress_end(&run.progress);
     }
     rq_vfs_free(vfs);
     rq_source_close(&source);

@@ -29,7 +29,7 @@ typedef struct hfile_args {
 
 static void step(void *progress, uint64_t done, uint64_t total)
 {
-    rq_progress_step(progress, done, total);
+    rq__progress_step(progress, done, total);
 }
 
 static void print_tags(const rq_cell *c)
@@ -43,7 +43,7 @@ static void print_tags(const rq_cell *c)
             return;
         }
         printf(" T[%d]: [Tag type : %d, value : ", i, (int8_t)p[2]);
-        rq_print_bytes(rq_slice_of(p + 3, len - 1));
+        rq__print_bytes(rq_slice_of(p + 3, len - 1));
         putchar(']');
         p += 2 + len;
         left -= 2 + len;
@@ -70,7 +70,7 @@ static void print_info_value(rq_slice key, rq_slice value)
         printf("%" PRId64 "....%" PRId64, (int64_t)rq_get_be64(value.ptr),
                (int64_t)rq_get_be64(value.ptr + 8));
     else if (is_key_value(key) && rq_cell_parse_stored_key(value, &c, NULL) == RQ_OK)
-        rq_print_key(&c);
+        rq__print_key(&c);
     else if (value.len == 8)
         printf("%" PRId64, (int64_t)rq_get_be64(value.ptr));
     else if (value.len == 4 && value.ptr[0] == 0)
@@ -78,7 +78,7 @@ static void print_info_value(rq_slice key, rq_slice value)
     else if (value.len == 1)
         fputs(value.ptr[0] != 0 ? "true" : "false", stdout);
     else
-        rq_print_bytes(value);
+        rq__print_bytes(value);
 }
 
 static void print_json_info_value(rq_slice key, rq_slice v)
@@ -88,7 +88,7 @@ static void print_json_info_value(rq_slice key, rq_slice v)
         printf("[%" PRId64 ",%" PRId64 "]", (int64_t)rq_get_be64(v.ptr),
                (int64_t)rq_get_be64(v.ptr + 8));
     else if (is_key_value(key) && rq_cell_parse_stored_key(v, &c, NULL) == RQ_OK)
-        rq_print_json_bytes(rq_cell_row(&c));
+        rq__print_json_bytes(rq_cell_row(&c));
     else if (v.len == 8)
         printf("%" PRId64, (int64_t)rq_get_be64(v.ptr));
     else if (v.len == 4 && v.ptr[0] == 0)
@@ -96,7 +96,7 @@ static void print_json_info_value(rq_slice key, rq_slice v)
     else if (v.len == 1)
         fputs(v.ptr[0] != 0 ? "true" : "false", stdout);
     else
-        rq_print_json_bytes(v);
+        rq__print_json_bytes(v);
 }
 
 static rq_err print_json_meta(rq_hfile_reader *r)
@@ -105,22 +105,22 @@ static rq_err print_json_meta(rq_hfile_reader *r)
     rq_slice key;
     rq_slice value;
     rq_cell c;
-    rq_print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
-    rq_print_json_number(",", "size", (int64_t)info->size_bytes);
-    rq_print_json_number(",", "entryCount", (int64_t)info->entry_count);
-    rq_print_json_number(",", "totalUncompressedBytes", (int64_t)info->uncompressed_bytes);
-    rq_print_json_number(",", "numDataIndexLevels", info->data_index_levels);
-    rq_print_json_text(",", "compressionCodec",
-                       rq_slice_cstr(rq_compression_name(info->compression)));
-    rq_print_json_text(",", "comparator",
-                       rq_slice_cstr(info->order == RQ_ORDER_META ? "meta" : "default"));
+    rq__print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+    rq__print_json_number(",", "size", (int64_t)info->size_bytes);
+    rq__print_json_number(",", "entryCount", (int64_t)info->entry_count);
+    rq__print_json_number(",", "totalUncompressedBytes", (int64_t)info->uncompressed_bytes);
+    rq__print_json_number(",", "numDataIndexLevels", info->data_index_levels);
+    rq__print_json_text(",", "compressionCodec",
+                        rq_slice_cstr(rq_compression_name(info->compression)));
+    rq__print_json_text(",", "comparator",
+                        rq_slice_cstr(info->order == RQ_ORDER_META ? "meta" : "default"));
     if (rq_cell_parse_stored_key(info->first_key, &c, NULL) == RQ_OK)
-        rq_print_json_text(",", "firstRow", rq_cell_row(&c));
+        rq__print_json_text(",", "firstRow", rq_cell_row(&c));
     if (rq_cell_parse_stored_key(info->last_key, &c, NULL) == RQ_OK)
-        rq_print_json_text(",", "lastRow", rq_cell_row(&c));
+        rq__print_json_text(",", "lastRow", rq_cell_row(&c));
     for (size_t i = 0; rq_hfile_reader_file_info_at(r, i, &key, &value); i++) {
         fputs(i == 0 ? ",\"fileInfo\":{" : ",", stdout);
-        rq_print_json_bytes(key);
+        rq__print_json_bytes(key);
         putchar(':');
         print_json_info_value(key, value);
     }
@@ -145,7 +145,7 @@ static rq_err print_meta(rq_hfile_reader *r, const hfile_args *args, rq_error *w
     printf("Fileinfo:\n");
     for (size_t i = 0; rq_hfile_reader_file_info_at(r, i, &key, &value); i++) {
         printf("    ");
-        rq_print_bytes(key);
+        rq__print_bytes(key);
         printf(" = ");
         print_info_value(key, value);
         putchar('\n');
@@ -156,13 +156,13 @@ static rq_err print_meta(rq_hfile_reader *r, const hfile_args *args, rq_error *w
     rq_err rc = rq_cell_parse_stored_key(info->first_key, &c, why);
     if (rc == RQ_OK) {
         printf("First key: ");
-        rq_print_key(&c);
+        rq__print_key(&c);
         rc = rq_hfile_midkey(r, &ctx, &mid, why);
     }
     if (rc == RQ_OK) rc = rq_cell_parse_stored_key(rq_buf_slice(&mid), &c, why);
     if (rc == RQ_OK) {
         printf("\nMid-key: ");
-        rq_print_key(&c);
+        rq__print_key(&c);
         putchar('\n');
     }
     rq_buf_clear(&mid);
@@ -177,13 +177,13 @@ static rq_err print_block(void *arg, const rq_hfile_block_line *line)
     static const char *const checksums[] = {"NONE", "CRC32", "CRC32C"};
     const hfile_args *args = arg;
     if (args->json) {
-        rq_print_json_number("{", "offset", (int64_t)line->offset);
-        rq_print_json_text(",", "kind", rq_slice_cstr(rq_block_kind_name(line->kind)));
-        rq_print_json_number(",", "onDisk", line->on_disk_len);
-        rq_print_json_number(",", "raw", line->raw_len);
-        rq_print_json_number(",", "previous", (int64_t)line->prev_offset);
-        rq_print_json_text(",", "checksum", rq_slice_cstr(checksums[line->checksum_type]));
-        rq_print_json_number(",", "bytesPerChecksum", line->bytes_per_checksum);
+        rq__print_json_number("{", "offset", (int64_t)line->offset);
+        rq__print_json_text(",", "kind", rq_slice_cstr(rq_block_kind_name(line->kind)));
+        rq__print_json_number(",", "onDisk", line->on_disk_len);
+        rq__print_json_number(",", "raw", line->raw_len);
+        rq__print_json_number(",", "previous", (int64_t)line->prev_offset);
+        rq__print_json_text(",", "checksum", rq_slice_cstr(checksums[line->checksum_type]));
+        rq__print_json_number(",", "bytesPerChecksum", line->bytes_per_checksum);
         puts("}");
         return RQ_OK;
     }
@@ -204,26 +204,26 @@ static void print_cell(const rq_cell *c, const hfile_args *args)
 {
     if (!args->json) {
         printf("K: ");
-        rq_print_key(c);
+        rq__print_key(c);
         printf("/vlen=%u/seqid=%" PRIu64, c->value_len, c->seqid);
         if (args->values) {
             printf(" V: ");
-            rq_print_bytes(rq_cell_value(c));
+            rq__print_bytes(rq_cell_value(c));
             print_tags(c);
         }
         putchar('\n');
         return;
     }
-    rq_print_json_text("{", "row", rq_cell_row(c));
-    rq_print_json_text(",", "family", rq_cell_family(c));
-    rq_print_json_text(",", "qualifier", rq_cell_qualifier(c));
-    rq_print_json_number(",", "timestamp", c->timestamp);
-    rq_print_json_text(",", "type", rq_slice_cstr(rq_cell_type_name(c->type)));
-    rq_print_json_number(",", "valueLength", c->value_len);
-    rq_print_json_number(",", "seqid", (int64_t)c->seqid);
+    rq__print_json_text("{", "row", rq_cell_row(c));
+    rq__print_json_text(",", "family", rq_cell_family(c));
+    rq__print_json_text(",", "qualifier", rq_cell_qualifier(c));
+    rq__print_json_number(",", "timestamp", c->timestamp);
+    rq__print_json_text(",", "type", rq_slice_cstr(rq_cell_type_name(c->type)));
+    rq__print_json_number(",", "valueLength", c->value_len);
+    rq__print_json_number(",", "seqid", (int64_t)c->seqid);
     if (args->values) {
-        rq_print_json_text(",", "value", rq_cell_value(c));
-        rq_print_json_text(",", "tags", rq_slice_of(c->tags, c->tags_len));
+        rq__print_json_text(",", "value", rq_cell_value(c));
+        rq__print_json_text(",", "tags", rq_slice_of(c->tags, c->tags_len));
     }
     puts("}");
 }
@@ -238,17 +238,17 @@ static rq_err print_cells(rq_hfile_reader *r, const hfile_args *args, rq_error *
     rq_err rc = args->row != NULL ? rq_hfile_scanner_seek(&s, &ctx, &first, why)
                                   : rq_hfile_scanner_seek_first(&s, &ctx, why);
     rq_progress progress;
-    rq_progress_begin(&progress, "cells");
+    rq__progress_begin(&progress, "cells");
     /* On a terminal the cells themselves show the progress. */
     if (isatty(STDOUT_FILENO)) progress.is_terminal = false;
     for (uint64_t n = 0; rc == RQ_OK && n < args->limit; n++) {
-        if (n % 1024 == 0) rq_progress_step(&progress, n, rq_hfile_reader_info(r)->entry_count);
+        if (n % 1024 == 0) rq__progress_step(&progress, n, rq_hfile_reader_info(r)->entry_count);
         const rq_cell *c = rq_hfile_scanner_cell(&s);
         if (args->row != NULL && !rq_slice_eq(rq_cell_row(c), row)) break;
         print_cell(c, args);
         rc = rq_hfile_scanner_next(&s, &ctx, why);
     }
-    rq_progress_end(&progress);
+    rq__progress_end(&progress);
     rq_hfile_scanner_clear(&s);
     rq_read_ctx_clear(&ctx);
     return rc == RQ_E_END ? RQ_OK : rc;
@@ -259,29 +259,29 @@ static rq_err print_cells(rq_hfile_reader *r, const hfile_args *args, rq_error *
 static rq_err check_with_bar(rq_hfile_reader *r, rq_hfile_report *ret, rq_error *why)
 {
     rq_progress progress;
-    rq_progress_begin(&progress, rq_hfile_reader_path(r));
+    rq__progress_begin(&progress, rq_hfile_reader_path(r));
     rq_err rc = rq_hfile_check_watched(r, &(rq_hfile_watch){step, &progress}, ret, why);
-    rq_progress_end(&progress);
+    rq__progress_end(&progress);
     return rc;
 }
 
 static rq_err print_json_statistics(const rq_hfile_reader *r, const rq_hfile_report *report)
 {
     const rq_hfile_info *info = rq_hfile_reader_info(r);
-    rq_print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
-    rq_print_json_number(",", "cells", (int64_t)report->cells);
-    rq_print_json_number(",", "rows", (int64_t)report->rows);
-    rq_print_json_number(",", "tombstones", (int64_t)report->tombstones);
-    rq_print_json_number(",", "keyBytes", (int64_t)report->key_bytes);
-    rq_print_json_number(",", "valueBytes", (int64_t)report->value_bytes);
-    rq_print_json_number(",", "size", (int64_t)info->size_bytes);
-    rq_print_json_number(",", "uncompressed", (int64_t)info->uncompressed_bytes);
+    rq__print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+    rq__print_json_number(",", "cells", (int64_t)report->cells);
+    rq__print_json_number(",", "rows", (int64_t)report->rows);
+    rq__print_json_number(",", "tombstones", (int64_t)report->tombstones);
+    rq__print_json_number(",", "keyBytes", (int64_t)report->key_bytes);
+    rq__print_json_number(",", "valueBytes", (int64_t)report->value_bytes);
+    rq__print_json_number(",", "size", (int64_t)info->size_bytes);
+    rq__print_json_number(",", "uncompressed", (int64_t)info->uncompressed_bytes);
     fputs(",\"blocks\":", stdout);
     const char *before = "{";
     for (int k = 0; k < RQ_BLOCK_KIND_COUNT; k++) {
         if (report->blocks[k] == 0) continue;
-        rq_print_json_number(before, rq_block_kind_name((rq_block_kind)k),
-                             (int64_t)report->blocks[k]);
+        rq__print_json_number(before, rq_block_kind_name((rq_block_kind)k),
+                              (int64_t)report->blocks[k]);
         before = ",";
     }
     puts("}}"); /* no file is without blocks */
@@ -316,8 +316,8 @@ static rq_err check(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
     rq_hfile_report report;
     RQ_TRY(check_with_bar(r, &report, why));
     if (args->json) {
-        rq_print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
-        rq_print_json_number(",", "cells", (int64_t)report.cells);
+        rq__print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+        rq__print_json_number(",", "cells", (int64_t)report.cells);
         puts(",\"fine\":true}");
         return RQ_OK;
     }
@@ -393,17 +393,17 @@ static int parse(int argc, char **argv, hfile_args *args)
             args->row = optarg;
             break;
         case 'l':
-            if (!rq_arg_number(optarg, &args->limit))
-                return rq_refuse("hfile", "--limit %s: not a number", optarg);
+            if (!rq__arg_number(optarg, &args->limit))
+                return rq__refuse("hfile", "--limit %s: not a number", optarg);
             break;
         case 'h':
             usage(stdout);
             return 0;
         default:
-            return rq_refuse_option("hfile", option, argv);
+            return rq__refuse_option("hfile", option, argv);
         }
     }
-    if (optind == argc) return rq_refuse("hfile", "expected a verb and files");
+    if (optind == argc) return rq__refuse("hfile", "expected a verb and files");
     args->verb = argv[optind];
     args->files = argv + optind + 1;
     args->file_count = argc - optind - 1;
@@ -430,8 +430,8 @@ static int run_on_files(const hfile_args *args,
         if (rc == RQ_OK) continue;
         const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
         if (args->json) {
-            rq_print_json_text("{", "file", rq_slice_cstr(args->files[i]));
-            rq_print_json_text(",\"fine\":false,", "error", rq_slice_cstr(text));
+            rq__print_json_text("{", "file", rq_slice_cstr(args->files[i]));
+            rq__print_json_text(",\"fine\":false,", "error", rq_slice_cstr(text));
             puts("}");
         }
         fflush(stdout);
@@ -444,7 +444,7 @@ static int run_on_files(const hfile_args *args,
     return fflush(stdout) == 0 ? status : 1;
 }
 
-int rq_cmd_hfile(int argc, char **argv)
+int rq__cmd_hfile(int argc, char **argv)
 {
     hfile_args args;
     int code = parse(argc, argv, &args);
@@ -455,8 +455,8 @@ int rq_cmd_hfile(int argc, char **argv)
     }
     for (size_t v = 0; v < RQ_ARRAY_LEN(verbs); v++) {
         if (strcmp(args.verb, verbs[v].name) != 0) continue;
-        if (args.file_count == 0) return rq_refuse("hfile", "%s: expected a file", args.verb);
+        if (args.file_count == 0) return rq__refuse("hfile", "%s: expected a file", args.verb);
         return run_on_files(&args, verbs[v].run);
     }
-    return rq_refuse("hfile", "unknown verb or option '%s'", args.verb);
+    return rq__refuse("hfile", "unknown verb or option '%s'", args.verb);
 }

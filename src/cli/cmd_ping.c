@@ -31,7 +31,7 @@ typedef struct arguments {
 static bool parse_timeout(const char *text, unsigned *ret_ms)
 {
     uint64_t seconds;
-    if (!rq_arg_number(text, &seconds) || seconds == 0 || seconds > 3600) return false;
+    if (!rq__arg_number(text, &seconds) || seconds == 0 || seconds > 3600) return false;
     *ret_ms = (unsigned)seconds * 1000;
     return true;
 }
@@ -57,7 +57,7 @@ static int apply(arguments *a, int option, const char *value)
         return -1;
     case 't':
         if (parse_timeout(value, &a->client.rpc_timeout_ms)) return -1;
-        return rq_refuse("ping", "--timeout %s: not a number of seconds from 1 to 3600", value);
+        return rq__refuse("ping", "--timeout %s: not a number of seconds from 1 to 3600", value);
     default: /* 'h' */
         fputs(help, stdout);
         return 0;
@@ -74,13 +74,13 @@ static int parse(arguments *a, int argc, char **argv)
     };
     int option;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?' || option == ':') return rq_refuse_option("ping", option, argv);
+        if (option == '?' || option == ':') return rq__refuse_option("ping", option, argv);
         int code = apply(a, option, optarg);
         if (code >= 0) return code;
     }
-    if (optind < argc) return rq_refuse("ping", "unknown argument '%s'", argv[optind]);
+    if (optind < argc) return rq__refuse("ping", "unknown argument '%s'", argv[optind]);
     if (a->client.zookeeper != NULL && a->client.bootstrap != NULL)
-        return rq_refuse("ping", "--zk and --bootstrap exclude each other");
+        return rq__refuse("ping", "--zk and --bootstrap exclude each other");
     if (a->client.bootstrap == NULL && a->client.zookeeper == NULL)
         a->client.zookeeper = "127.0.0.1:2181";
     return -1;
@@ -95,7 +95,7 @@ static void print_answer(const arguments *a, const rq_client *c, int64_t ns)
            rq_client_cluster_id(c), (double)ns / 1e6);
 }
 
-int rq_cmd_ping(int argc, char **argv)
+int rq__cmd_ping(int argc, char **argv)
 {
     arguments a = {.client = {.rpc_timeout_ms = 5000}};
     rq_client *c = NULL;

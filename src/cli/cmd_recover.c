@@ -35,9 +35,9 @@ static void tell(void *ctx, const char *what, const char *place, const char *tex
     run *r = ctx;
     r->shown++;
     printf("%-10s ", what);
-    rq_print_bytes(rq_slice_cstr(place)); /* names out of a damaged folder may hold anything */
+    rq__print_bytes(rq_slice_cstr(place)); /* names out of a damaged folder may hold anything */
     printf(": ");
-    rq_print_bytes(rq_slice_cstr(text));
+    rq__print_bytes(rq_slice_cstr(text));
     putchar('\n');
     fflush(stdout);
 }
@@ -103,7 +103,7 @@ static int recover(const char *folder, run *r)
     return refused ? 1 : 0;
 }
 
-int rq_cmd_recover(int argc, char **argv)
+int rq__cmd_recover(int argc, char **argv)
 {
     static const struct option names[] = {{"yes", no_argument, NULL, 'y'},
                                           {"dry-run", no_argument, NULL, 'd'},
@@ -123,9 +123,9 @@ int rq_cmd_recover(int argc, char **argv)
             fputs(help, stdout);
             return 0;
         default:
-            return rq_refuse_option("recover", option, argv);
+            return rq__refuse_option("recover", option, argv);
         }
     }
-    if (argc - optind != 1) return rq_refuse("recover", "name one data folder");
+    if (argc - optind != 1) return rq__refuse("recover", "name one data folder");
     return recover(argv[optind], &r);
 }

@@ -56,10 +56,10 @@ static int parse(int argc, char **argv, arguments *a)
             fputs(help, stdout);
             return 0;
         default:
-            return rq_refuse_option("restore", option, argv);
+            return rq__refuse_option("restore", option, argv);
         }
     }
-    if (argc - optind != 2) return rq_refuse("restore", "name a backup and a data folder");
+    if (argc - optind != 2) return rq__refuse("restore", "name a backup and a data folder");
     a->options.source = argv[optind];
     a->options.target = argv[optind + 1];
     return -1;
@@ -100,7 +100,7 @@ static rq_err move_away(const char *folder, bool quiet, rq_error *why)
     return rc;
 }
 
-int rq_cmd_restore(int argc, char **argv)
+int rq__cmd_restore(int argc, char **argv)
 {
     arguments a = {0};
     rq_copy_progress progress;

@@ -90,7 +90,7 @@ static bool add_alias(arguments *a, int option, const char *value)
 {
     for (size_t i = 0; i < RQ_ARRAY_LEN(aliases); i++)
         if (aliases[i].option == option)
-            return rq_site_add(&a->site, RQ_SITE_VALUE, aliases[i].setting, value);
+            return rq__site_add(&a->site, RQ_SITE_VALUE, aliases[i].setting, value);
     return true;
 }
 
@@ -108,9 +108,9 @@ static bool apply(arguments *a, int option, const char *value)
         a->options.advertise = value;
         return true;
     case 'c':
-        return rq_site_add(&a->site, RQ_SITE_FILE, (rq_setting)0, value);
+        return rq__site_add(&a->site, RQ_SITE_FILE, (rq_setting)0, value);
     case 'D':
-        return rq_site_add(&a->site, RQ_SITE_PAIR, (rq_setting)0, value);
+        return rq__site_add(&a->site, RQ_SITE_PAIR, (rq_setting)0, value);
     case 'f':
         a->log_file = value;
         return true;
@@ -148,7 +148,7 @@ static int parse(arguments *a, int argc, char **argv)
     };
     int option;
     while ((option = getopt_long(argc, argv, ":D:h", options, NULL)) != -1) {
-        if (option == '?' || option == ':') return rq_refuse_option("server", option, argv);
+        if (option == '?' || option == ':') return rq__refuse_option("server", option, argv);
         if (option == 'h') {
             fputs(help, stdout);
             return 0;
@@ -158,13 +158,13 @@ static int parse(arguments *a, int argc, char **argv)
             return 1;
         }
     }
-    if (optind < argc) return rq_refuse("server", "unknown argument '%s'", argv[optind]);
+    if (optind < argc) return rq__refuse("server", "unknown argument '%s'", argv[optind]);
     return -1;
 }
 
 static rq_err reread(void *ctx, rq_config **ret, rq_error *why)
 {
-    return rq_site_read(ctx, ret, why);
+    return rq__site_read(ctx, ret, why);
 }
 
 static const int signals_taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT};
@@ -261,7 +261,7 @@ static int next_signal(const sigset_t *signals, rq_server *server, const rq_noti
     for (;;) {
         int got = ns > 0 ? sigtimedwait(signals, NULL, &pause) : sigwaitinfo(signals, NULL);
         if (got > 0) return got;
-        if (errno == EAGAIN && rq_server_pulse(server)) rq_notify_send(notify, "WATCHDOG=1");
+        if (errno == EAGAIN && rq_server_pulse(server)) rq__notify_send(notify, "WATCHDOG=1");
     }
 }
 
@@ -311,9 +311,9 @@ static int serve_until_signal(const arguments *a, rq_server *server, const sigse
     if (rq_server_folder_is_new(server)) printf("new data folder %s\n", rq_server_folder(server));
     if (a->hints) print_hints(server);
     fflush(stdout);
-    rq_notify_send(notify, "READY=1\nSTATUS=%s", rq_server_ready_text(server));
+    rq__notify_send(notify, "READY=1\nSTATUS=%s", rq_server_ready_text(server));
     int number = serve_signals(a, server, signals, notify);
-    rq_notify_send(notify, "STOPPING=1\nSTATUS=flushing");
+    rq__notify_send(notify, "STOPPING=1\nSTATUS=flushing");
     printf("rorqual stopping: %s\n", number == SIGINT ? "SIGINT" : "SIGTERM");
     fflush(stdout);
     if (rq_server_close(server, &why) != RQ_OK) {
@@ -349,7 +349,7 @@ static int serve(const arguments *a)
     rq_notify notify;
     block_signals(&signals);
     raise_open_files();
-    if (rq_config_int(a->options.config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
+    if (rq_config_int(a->options.config, RQ_SET_HUGE_TEXT) != 0) (void)rq__text_to_huge_pages();
     if (set_umask(a->options.config, &why) != RQ_OK ||
         rq_server_open(&a->options, &server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
@@ -360,9 +360,9 @@ static int serve(const arguments *a)
         print_advice(a->options.data, why.code);
         return 1;
     }
-    rq_notify_open(&notify);
+    rq__notify_open(&notify);
     int code = serve_until_signal(a, server, &signals, &notify);
-    rq_notify_close(&notify);
+    rq__notify_close(&notify);
     return code;
 }
 
@@ -422,7 +422,7 @@ static int run(arguments *a)
 {
     rq_server_options *o = &a->options;
     rq_error why = {.code = RQ_OK};
-    if (rq_site_read(&a->site, &o->config, &why) != RQ_OK) {
+    if (rq__site_read(&a->site, &o->config, &why) != RQ_OK) {
         fprintf(stderr, "rorqual server: %s\n", why.message);
         return 2;
     }
@@ -432,7 +432,7 @@ static int run(arguments *a)
     return code;
 }
 
-int rq_cmd_server(int argc, char **argv)
+int rq__cmd_server(int argc, char **argv)
 {
     arguments a = {.options = {.data = "data",
                                .listen = "127.0.0.1",
@@ -447,6 +447,6 @@ int rq_cmd_server(int argc, char **argv)
     set_allocator();
     int code = parse(&a, argc, argv);
     if (code < 0) code = run(&a);
-    rq_site_clear(&a.site);
+    rq__site_clear(&a.site);
     return code;
 }

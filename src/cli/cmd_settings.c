@@ -59,16 +59,16 @@ static bool is_own(const rq_setting_info *i)
 
 static void json_text(const char *name, const char *value)
 {
-    if (value != NULL && value[0] != '\0') rq_print_json_text(",", name, rq_slice_cstr(value));
+    if (value != NULL && value[0] != '\0') rq__print_json_text(",", name, rq_slice_cstr(value));
 }
 
 static void print_json(const rq_setting_info *i, const char *value)
 {
     char range[RQ_SETTING_RANGE_MAX];
-    rq_print_json_text("{", "name", rq_slice_cstr(i->name));
+    rq__print_json_text("{", "name", rq_slice_cstr(i->name));
     json_text("type", kind_name(i->kind));
     json_text("unit", rq_setting_unit(i));
-    rq_print_json_text(",", "default", rq_slice_cstr(i->fallback));
+    rq__print_json_text(",", "default", rq_slice_cstr(i->fallback));
     if (strcmp(value, i->fallback) != 0) json_text("value", value);
     json_text("range", rq_setting_range(i, range));
     json_text("meaning", i->text);
@@ -127,7 +127,7 @@ static int print_settings(const settings_run *run)
     rq_config *c;
     rq_error why = {.code = RQ_OK};
     size_t count = 0;
-    if (rq_site_read(&run->site, &c, &why) != RQ_OK) {
+    if (rq__site_read(&run->site, &c, &why) != RQ_OK) {
         fprintf(stderr, "rorqual settings: %s\n", why.message);
         return 2;
     }
@@ -159,7 +159,7 @@ static int parse(settings_run *run, int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, ":D:h", options, NULL)) != -1) {
         rq_site_kind kind = option == 'f' ? RQ_SITE_FILE : RQ_SITE_PAIR;
-        if (option == '?' || option == ':') return rq_refuse_option("settings", option, argv);
+        if (option == '?' || option == ':') return rq__refuse_option("settings", option, argv);
         if (option == 'h') {
             fputs(help, stdout);
             return 0;
@@ -167,23 +167,23 @@ static int parse(settings_run *run, int argc, char **argv)
         run->changed |= option == 'c';
         run->json |= option == 'j';
         if ((option == 'f' || option == 'D') &&
-            !rq_site_add(&run->site, kind, (rq_setting)0, optarg)) {
+            !rq__site_add(&run->site, kind, (rq_setting)0, optarg)) {
             fprintf(stderr, "rorqual settings: out of memory\n");
             return 1;
         }
     }
     if (argc - optind > 1)
-        return rq_refuse("settings", "expected one pattern, unknown argument '%s'",
-                         argv[optind + 1]);
+        return rq__refuse("settings", "expected one pattern, unknown argument '%s'",
+                          argv[optind + 1]);
     run->pattern = optind < argc ? argv[optind] : NULL;
     return -1;
 }
 
-int rq_cmd_settings(int argc, char **argv)
+int rq__cmd_settings(int argc, char **argv)
 {
     settings_run run = {0};
     int code = parse(&run, argc, argv);
     if (code < 0) code = print_settings(&run);
-    rq_site_clear(&run.site);
+    rq__site_clear(&run.site);
     return code;
 }

@@ -35,7 +35,7 @@ static int parse(arguments *a, int argc, char **argv)
     };
     int option, code = -1;
     while (code < 0 && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?' || option == ':') return rq_refuse_option("status", option, argv);
+        if (option == '?' || option == ':') return rq__refuse_option("status", option, argv);
         if (option == 'h') {
             fputs(help, stdout);
             return 0;
@@ -46,7 +46,7 @@ static int parse(arguments *a, int argc, char **argv)
             code = rq__cluster_option(&a->where, "status", option, optarg);
     }
     if (code >= 0) return code;
-    if (optind < argc) return rq_refuse("status", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq__refuse("status", "'%s' is no option", argv[optind]);
     return rq__cluster_where_resolve(&a->where, "status");
 }
 
@@ -78,7 +78,7 @@ static void print_load(const rq__cluster_row *r)
 static void print_server(const rq__cluster_row *s, int64_t now_ms)
 {
     printf("server    ");
-    rq_print_bytes(s->name);
+    rq__print_bytes(s->name);
     printf(": up ");
     print_age(now_ms - s->start_ms);
     printf(", ");
@@ -94,7 +94,7 @@ static void print_transitions(const rq_cluster_status *s, int64_t now_ms)
 {
     for (size_t i = 0; i < s->transition_count; i++) {
         printf("not open  ");
-        rq_print_bytes(s->transitions[i].region);
+        rq__print_bytes(s->transitions[i].region);
         printf(": %s for ", rq_region_state_name(s->transitions[i].state));
         print_age(now_ms - s->transitions[i].since_ms);
         putchar('\n');
@@ -112,11 +112,11 @@ static void print_cluster(const rq__cluster *c, int64_t now_ms)
 {
     const rq_cluster_status *s = &c->status;
     printf("cluster   ");
-    rq_print_bytes(s->cluster_id);
+    rq__print_bytes(s->cluster_id);
     printf(", HBase ");
-    rq_print_bytes(s->version);
+    rq__print_bytes(s->version);
     printf(", master ");
-    rq_print_bytes(s->master.host);
+    rq__print_bytes(s->master.host);
     printf(":%u\n", s->master.port);
     printf("servers   %zu live, %zu dead; balancer %s\n", s->server_count, s->dead_count,
            s->balancer_on ? "on" : "off");
@@ -141,7 +141,7 @@ static void print_folder(const rq__cluster *c, const char *folder)
 
 static void json_number(const char *name, uint64_t n)
 {
-    rq_print_json_number(",", name, (int64_t)n);
+    rq__print_json_number(",", name, (int64_t)n);
 }
 
 static void json_load(const rq__cluster_row *r)
@@ -156,7 +156,7 @@ static void json_servers(const rq__cluster *c)
     printf(",\"servers\":[");
     for (size_t i = 0; i < c->servers.count; i++) {
         const rq__cluster_row *s = &c->servers.list[i];
-        rq_print_json_text(i == 0 ? "{" : ",{", "server", s->name);
+        rq__print_json_text(i == 0 ? "{" : ",{", "server", s->name);
         json_number("startMs", (uint64_t)s->start_ms);
         json_load(s);
         json_number("memstoreBytes", s->memstore_bytes);
@@ -175,8 +175,8 @@ static void json_transitions(const rq_cluster_status *s)
     printf(",\"notOpen\":[");
     for (size_t i = 0; i < s->transition_count; i++) {
         const rq_transition_status *t = &s->transitions[i];
-        rq_print_json_text(i == 0 ? "{" : ",{", "region", t->region);
-        rq_print_json_text(",", "state", rq_slice_cstr(rq_region_state_name(t->state)));
+        rq__print_json_text(i == 0 ? "{" : ",{", "region", t->region);
+        rq__print_json_text(",", "state", rq_slice_cstr(rq_region_state_name(t->state)));
         json_number("sinceMs", (uint64_t)t->since_ms);
         putchar('}');
     }
@@ -186,9 +186,9 @@ static void json_transitions(const rq_cluster_status *s)
 static void json_cluster(const rq__cluster *c)
 {
     const rq_cluster_status *s = &c->status;
-    rq_print_json_text("{", "cluster", s->cluster_id);
-    rq_print_json_text(",", "version", s->version);
-    rq_print_json_text(",", "masterHost", s->master.host);
+    rq__print_json_text("{", "cluster", s->cluster_id);
+    rq__print_json_text(",", "version", s->version);
+    rq__print_json_text(",", "masterHost", s->master.host);
     json_number("masterPort", s->master.port);
     json_number("deadServers", s->dead_count);
     printf(",\"balancer\":%s", s->balancer_on ? "true" : "false");
@@ -201,7 +201,7 @@ static void json_cluster(const rq__cluster *c)
 
 static void json_folder(const rq__cluster *c, const char *folder)
 {
-    rq_print_json_text("{", "folder", rq_slice_cstr(folder));
+    rq__print_json_text("{", "folder", rq_slice_cstr(folder));
     printf(",\"stoppedInOrder\":%s", c->was_open ? "false" : "true");
     json_number("tables", c->tables.count);
     json_load(&c->total);

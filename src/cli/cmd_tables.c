@@ -34,10 +34,10 @@ static int apply(arguments *a, int option, const char *value)
 {
     switch (option) {
     case 'r':
-        if (rq_arg_number(value, &a->rate_seconds) && a->rate_seconds > 0 &&
+        if (rq__arg_number(value, &a->rate_seconds) && a->rate_seconds > 0 &&
             a->rate_seconds <= 3600)
             return -1;
-        return rq_refuse("tables", "--rates %s: not a number of seconds from 1 to 3600", value);
+        return rq__refuse("tables", "--rates %s: not a number of seconds from 1 to 3600", value);
     case 'j':
         a->json = true;
         return -1;
@@ -60,14 +60,14 @@ static int parse(arguments *a, int argc, char **argv)
     };
     int option;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?' || option == ':') return rq_refuse_option("tables", option, argv);
+        if (option == '?' || option == ':') return rq__refuse_option("tables", option, argv);
         int code = apply(a, option, optarg);
         if (code >= 0) return code;
     }
-    if (argc - optind > 1) return rq_refuse("tables", "name one table, or none");
+    if (argc - optind > 1) return rq__refuse("tables", "name one table, or none");
     a->table = argv[optind]; /* NULL: none */
     if (a->where.data != NULL && a->rate_seconds > 0)
-        return rq_refuse("tables", "a stopped folder has no --rates");
+        return rq__refuse("tables", "a stopped folder has no --rates");
     return rq__cluster_where_resolve(&a->where, "tables");
 }
 
@@ -94,7 +94,7 @@ static int printed_width(rq_slice s)
 
 static void print_padded(rq_slice s, int width)
 {
-    rq_print_bytes(s);
+    rq__print_bytes(s);
     printf("%*s", width > printed_width(s) ? width - printed_width(s) : 0, "");
 }
 
@@ -132,23 +132,23 @@ static void print_row(const shape *s, const rq__cluster_row *r)
 
 static void print_json(const shape *s, const rq__cluster_row *r)
 {
-    rq_print_json_text("{", s->is_regions ? "region" : "table", r->name);
+    rq__print_json_text("{", s->is_regions ? "region" : "table", r->name);
     if (s->is_regions) {
-        rq_print_json_text(",", "encodedName", r->encoded);
+        rq__print_json_text(",", "encodedName", r->encoded);
     } else {
-        rq_print_json_text(",", "state", rq_slice_cstr(r->state));
-        rq_print_json_number(",", "regions", (int64_t)r->regions);
+        rq__print_json_text(",", "state", rq_slice_cstr(r->state));
+        rq__print_json_number(",", "regions", (int64_t)r->regions);
     }
     if (s->is_live && !s->is_regions) {
-        rq_print_json_number(",", "openRegions", (int64_t)r->open);
-        rq_print_json_number(",", "regionsInTransition", (int64_t)r->in_transition);
+        rq__print_json_number(",", "openRegions", (int64_t)r->open);
+        rq__print_json_number(",", "regionsInTransition", (int64_t)r->in_transition);
     }
-    rq_print_json_number(",", "files", (int64_t)r->files);
-    rq_print_json_number(",", "fileBytes", (int64_t)r->bytes);
+    rq__print_json_number(",", "files", (int64_t)r->files);
+    rq__print_json_number(",", "fileBytes", (int64_t)r->bytes);
     if (s->is_live) {
-        rq_print_json_number(",", "memstoreBytes", (int64_t)r->memstore_bytes);
-        rq_print_json_number(",", "reads", (int64_t)r->reads);
-        rq_print_json_number(",", "writes", (int64_t)r->writes);
+        rq__print_json_number(",", "memstoreBytes", (int64_t)r->memstore_bytes);
+        rq__print_json_number(",", "reads", (int64_t)r->reads);
+        rq__print_json_number(",", "writes", (int64_t)r->writes);
     }
     if (s->has_rates)
         printf(",\"readsPerSecond\":%.3f,\"writesPerSecond\":%.3f", r->reads_s, r->writes_s);

@@ -95,7 +95,7 @@ static int set_mode(top *t, const char *name)
         t->mode = (mode)i;
         return -1;
     }
-    return rq_refuse("top", "--mode %s: neither region, table, namespace nor server", name);
+    return rq__refuse("top", "--mode %s: neither region, table, namespace nor server", name);
 }
 
 static int set_sort(top *t, const char *name)
@@ -106,7 +106,7 @@ static int set_sort(top *t, const char *name)
         t->ascending = i == NAME;
         return -1;
     }
-    return rq_refuse("top", "--sort %s: no such column", name);
+    return rq__refuse("top", "--sort %s: no such column", name);
 }
 
 /* Exit code; -1: go on. */
@@ -118,9 +118,9 @@ static int apply(top *t, int option, const char *value)
     case 's':
         return set_sort(t, value);
     case 'p':
-        if (rq_arg_number(value, &t->period_s) && t->period_s > 0 && t->period_s <= PERIOD_MAX_S)
+        if (rq__arg_number(value, &t->period_s) && t->period_s > 0 && t->period_s <= PERIOD_MAX_S)
             return -1;
-        return rq_refuse("top", "--period %s: not a number of seconds from 1 to 3600", value);
+        return rq__refuse("top", "--period %s: not a number of seconds from 1 to 3600", value);
     case 'o':
         t->once = true;
         return -1;
@@ -145,11 +145,11 @@ static int parse(top *t, int argc, char **argv)
     };
     int option;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?' || option == ':') return rq_refuse_option("top", option, argv);
+        if (option == '?' || option == ':') return rq__refuse_option("top", option, argv);
         int code = apply(t, option, optarg);
         if (code >= 0) return code;
     }
-    if (optind < argc) return rq_refuse("top", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq__refuse("top", "'%s' is no option", argv[optind]);
     return rq__cluster_where_resolve(&t->where, "top");
 }
 

@@ -66,10 +66,10 @@ static void tell_damage(void *ctx, const rq_error *what)
 {
     wal_run *run = ctx;
     run->damaged++;
-    rq_progress_end(&run->progress);
+    rq__progress_end(&run->progress);
     fflush(stdout);
     if (run->args->json) {
-        rq_print_json_text("{", "damage", rq_slice_cstr(what->message));
+        rq__print_json_text("{", "damage", rq_slice_cstr(what->message));
         puts("}");
         fflush(stdout);
     }
@@ -106,24 +106,24 @@ static bool has_row(const wal_args *a, const rq_wal_record *r)
 static void print_text_cell(const wal_args *a, const rq_cell *c)
 {
     printf("    ");
-    rq_print_key(c);
+    rq__print_key(c);
     printf("/vlen=%u", c->value_len);
     if (a->values) {
         printf(" V: ");
-        rq_print_bytes(rq_cell_value(c));
+        rq__print_bytes(rq_cell_value(c));
     }
     putchar('\n');
 }
 
 static void print_json_cell(const wal_args *a, const rq_cell *c, bool first)
 {
-    rq_print_json_text(first ? "{" : ",{", "row", rq_cell_row(c));
-    rq_print_json_text(",", "family", rq_cell_family(c));
-    rq_print_json_text(",", "qualifier", rq_cell_qualifier(c));
-    rq_print_json_number(",", "timestamp", c->timestamp);
-    rq_print_json_text(",", "type", rq_slice_cstr(rq_cell_type_name(c->type)));
-    rq_print_json_number(",", "valueLength", c->value_len);
-    if (a->values) rq_print_json_text(",", "value", rq_cell_value(c));
+    rq__print_json_text(first ? "{" : ",{", "row", rq_cell_row(c));
+    rq__print_json_text(",", "family", rq_cell_family(c));
+    rq__print_json_text(",", "qualifier", rq_cell_qualifier(c));
+    rq__print_json_number(",", "timestamp", c->timestamp);
+    rq__print_json_text(",", "type", rq_slice_cstr(rq_cell_type_name(c->type)));
+    rq__print_json_number(",", "valueLength", c->value_len);
+    if (a->values) rq__print_json_text(",", "value", rq_cell_value(c));
     putchar('}');
 }
 
@@ -164,21 +164,21 @@ static rq_err dump_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal
     if (run->shown++ >= a->limit) return RQ_E_END;
     if (!a->json) {
         printf("%s:%" PRIu64 "  ", s->path, offset);
-        rq_print_bytes(r->table);
+        rq__print_bytes(r->table);
         putchar(' ');
-        rq_print_bytes(r->region);
+        rq__print_bytes(r->region);
         printf("  seq %" PRIu64 "  %s  at %" PRId64 " ms", r->sequence_id, kind_name(r->kind),
                r->write_time_ms);
         if (r->nonce != 0) printf("  nonce %" PRIu64 "/%" PRIu64, r->nonce_group, r->nonce);
         putchar('\n');
     } else {
-        rq_print_json_text("{", "file", rq_slice_cstr(s->path));
-        rq_print_json_number(",", "offset", (int64_t)offset);
-        rq_print_json_text(",", "table", r->table);
-        rq_print_json_text(",", "region", r->region);
-        rq_print_json_number(",", "sequence", (int64_t)r->sequence_id);
-        rq_print_json_text(",", "kind", rq_slice_cstr(kind_name(r->kind)));
-        rq_print_json_number(",", "time", r->write_time_ms);
+        rq__print_json_text("{", "file", rq_slice_cstr(s->path));
+        rq__print_json_number(",", "offset", (int64_t)offset);
+        rq__print_json_text(",", "table", r->table);
+        rq__print_json_text(",", "region", r->region);
+        rq__print_json_number(",", "sequence", (int64_t)r->sequence_id);
+        rq__print_json_text(",", "kind", rq_slice_cstr(kind_name(r->kind)));
+        rq__print_json_number(",", "time", r->write_time_ms);
         fputs(",\"cells\":[", stdout);
     }
     rq_err rc = print_cells(a, r, &inner);
@@ -192,12 +192,12 @@ static rq_err dump_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal
 static void print_nonces(const wal_args *a, const rq_nonce_survey *f)
 {
     if (a->json) {
-        rq_print_json_text("{", "file", rq_slice_cstr(f->path));
-        rq_print_json_text(",", "region", rq_slice_cstr(f->region));
-        rq_print_json_number(",", "sequence", (int64_t)f->highest);
-        rq_print_json_text(",", "kind", RQ_SLICE_LIT("nonces"));
-        rq_print_json_number(",", "time", f->written_ms);
-        rq_print_json_number(",", "nonces", (int64_t)f->count);
+        rq__print_json_text("{", "file", rq_slice_cstr(f->path));
+        rq__print_json_text(",", "region", rq_slice_cstr(f->region));
+        rq__print_json_number(",", "sequence", (int64_t)f->highest);
+        rq__print_json_text(",", "kind", RQ_SLICE_LIT("nonces"));
+        rq__print_json_number(",", "time", f->written_ms);
+        rq__print_json_number(",", "nonces", (int64_t)f->count);
         puts("}");
         return;
     }
@@ -251,7 +251,7 @@ static rq_err count_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wa
     t->bytes += r->payload.len;
     if (t->lowest == 0 || r->sequence_id < t->lowest) t->lowest = r->sequence_id;
     if (r->sequence_id > t->highest) t->highest = r->sequence_id;
-    if (t->records % 256 == 0) rq_progress_step(&run->progress, run->before + offset, run->size);
+    if (t->records % 256 == 0) rq__progress_step(&run->progress, run->before + offset, run->size);
     return RQ_OK;
 }
 
@@ -259,15 +259,15 @@ static void print_file(const wal_run *run, const rq_wal_surveyed_file *s, uint64
 {
     const totals *t = &run->totals;
     if (run->args->json) {
-        rq_print_json_text("{", "file", rq_slice_cstr(s->path));
-        rq_print_json_number(",", "number", (int64_t)s->info.number);
-        rq_print_json_number(",", "epoch", (int64_t)s->info.epoch);
-        rq_print_json_number(",", "firstLsn", (int64_t)s->info.first_lsn);
-        rq_print_json_number(",", "created", s->info.created_ms);
-        rq_print_json_number(",", "records", (int64_t)t->records);
-        rq_print_json_number(",", "cells", (int64_t)t->cells);
-        rq_print_json_number(",", "payloadBytes", (int64_t)t->bytes);
-        rq_print_json_number(",", "end", (int64_t)end);
+        rq__print_json_text("{", "file", rq_slice_cstr(s->path));
+        rq__print_json_number(",", "number", (int64_t)s->info.number);
+        rq__print_json_number(",", "epoch", (int64_t)s->info.epoch);
+        rq__print_json_number(",", "firstLsn", (int64_t)s->info.first_lsn);
+        rq__print_json_number(",", "created", s->info.created_ms);
+        rq__print_json_number(",", "records", (int64_t)t->records);
+        rq__print_json_number(",", "cells", (int64_t)t->cells);
+        rq__print_json_number(",", "payloadBytes", (int64_t)t->bytes);
+        rq__print_json_number(",", "end", (int64_t)end);
         printf(",\"live\":%s,\"sealed\":%s,\"clean\":%s}\n", s->live ? "true" : "false",
                s->sealed ? "true" : "false", s->info.clean ? "true" : "false");
         return;
@@ -310,12 +310,12 @@ static void usage(FILE *out)
 static bool parse_range(const char *text, wal_args *a)
 {
     const char *end;
-    if (!rq_arg_number_prefix(text, &end, &a->lowest)) return false;
+    if (!rq__arg_number_prefix(text, &end, &a->lowest)) return false;
     a->highest = a->lowest;
     if (*end == '-') {
         a->highest = UINT64_MAX;
         if (end[1] == '\0') return true;
-        if (!rq_arg_number_prefix(end + 1, &end, &a->highest)) return false;
+        if (!rq__arg_number_prefix(end + 1, &end, &a->highest)) return false;
     }
     return *end == '\0';
 }
@@ -354,22 +354,22 @@ static int parse(int argc, char **argv, wal_args *a)
             break;
         case 's':
             if (!parse_range(optarg, a))
-                return rq_refuse("wal", "--sequence %s: expected N or N-M", optarg);
+                return rq__refuse("wal", "--sequence %s: expected N or N-M", optarg);
             break;
         case 'l':
-            if (!rq_arg_number(optarg, &a->limit))
-                return rq_refuse("wal", "--limit %s: not a number", optarg);
+            if (!rq__arg_number(optarg, &a->limit))
+                return rq__refuse("wal", "--limit %s: not a number", optarg);
             break;
         case 'h':
             usage(stdout);
             return 0;
         default:
-            return rq_refuse_option("wal", option, argv);
+            return rq__refuse_option("wal", option, argv);
         }
     }
-    if (optind == argc) return rq_refuse("wal", "expected a verb and a folder");
+    if (optind == argc) return rq__refuse("wal", "expected a verb and a folder");
     a->verb = argv[optind];
-    if (argc - optind > 2) return rq_refuse("wal", "expected one folder or WAL file");
+    if (argc - optind > 2) return rq__refuse("wal", "expected one folder or WAL file");
     a->place = argc - optind == 2 ? argv[optind + 1] : NULL;
     return -1;
 }
@@ -403,7 +403,7 @@ static rq_err run_verb(rq_vfs *vfs, const rq_wal_survey *v, verb what, wal_run *
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < v->count; i++)
         run->size += v->files[i].size_bytes;
-    rq_progress_begin(&run->progress, what == DUMP ? "records" : "log");
+    rq__progress_begin(&run->progress, what == DUMP ? "records" : "log");
     if (what == DUMP && isatty(STDOUT_FILENO)) run->progress.is_terminal = false;
     for (size_t i = 0; i < v->count && rc == RQ_OK; i++) {
         const rq_wal_surveyed_file *s = &v->files[i];
@@ -414,17 +414,17 @@ static rq_err run_verb(rq_vfs *vfs, const rq_wal_survey *v, verb what, wal_run *
         run->before += s->size_bytes;
         records += run->totals.records;
         if (rc == RQ_OK && what == LIST) {
-            rq_progress_end(&run->progress);
+            rq__progress_end(&run->progress);
             print_file(run, s, end);
         }
     }
-    rq_progress_end(&run->progress);
+    rq__progress_end(&run->progress);
     if (rc == RQ_OK && what != LIST && run->is_data_folder)
         rc = rq_nonces_survey(vfs, show_nonces, run, why);
     if (rc == RQ_E_END) rc = RQ_OK; /* the limit */
     if (rc != RQ_OK || what != VERIFY) return rc;
     if (run->args->json) {
-        rq_print_json_number("{", "records", (int64_t)records);
+        rq__print_json_number("{", "records", (int64_t)records);
         printf(",\"fine\":%s}\n", run->damaged == 0 ? "true" : "false");
     } else {
         printf("%s: %s, %" PRIu64 " records\n", run->args->place,
@@ -460,7 +460,7 @@ static int run_command(const wal_args *args, verb what)
     return run.damaged > 0 ? 1 : 0;
 }
 
-int rq_cmd_wal(int argc, char **argv)
+int rq__cmd_wal(int argc, char **argv)
 {
     wal_args args;
     int code = parse(argc, argv, &args);
@@ -472,8 +472,8 @@ int rq_cmd_wal(int argc, char **argv)
     for (int v = 0; v < VERBS; v++) {
         if (strcmp(args.verb, verbs[v].name) != 0) continue;
         if (args.place == NULL)
-            return rq_refuse("wal", "%s: expected a folder or WAL file", args.verb);
+            return rq__refuse("wal", "%s: expected a folder or WAL file", args.verb);
         return run_command(&args, (verb)v);
     }
-    return rq_refuse("wal", "unknown verb or option '%s'", args.verb);
+    return rq__refuse("wal", "unknown verb or option '%s'", args.verb);
 }

@@ -32,12 +32,12 @@ static void begin(void *ctx, const char *what, uint64_t bytes)
 {
     rq_copy_progress *p = ctx;
     char text[32];
-    rq_progress_end(&p->bar);
+    rq__progress_end(&p->bar);
     p->what = what;
     p->done = 0;
     p->total = bytes;
     p->told_ns = now_ns();
-    rq_progress_begin(&p->bar, what);
+    rq__progress_begin(&p->bar, what);
     if (p->quiet || p->bar.is_terminal) return;
     if (bytes > 0)
         fprintf(stderr, "%s %s\n", what, rq__bytes_text(bytes, text, sizeof text));
@@ -50,7 +50,7 @@ static void step(void *ctx, uint64_t bytes)
     rq_copy_progress *p = ctx;
     p->done += bytes;
     if (p->quiet || p->total == 0) return;
-    rq_progress_step(&p->bar, p->done, p->total);
+    rq__progress_step(&p->bar, p->done, p->total);
     if (p->bar.is_terminal) return;
     int64_t now = now_ns();
     if (now - p->told_ns < LINE_NS) return;
@@ -63,11 +63,11 @@ static void tell(void *ctx, rq_finding level, const char *place, const char *tex
 {
     rq_copy_progress *p = ctx;
     (void)level;
-    rq_progress_end(&p->bar);
+    rq__progress_end(&p->bar);
     printf("PROBLEM  ");
-    rq_print_bytes(rq_slice_cstr(place));
+    rq__print_bytes(rq_slice_cstr(place));
     if (place[0] != '\0') printf(": ");
-    rq_print_bytes(rq_slice_cstr(text));
+    rq__print_bytes(rq_slice_cstr(text));
     putchar('\n');
 }
 
@@ -83,7 +83,7 @@ int rq__copy_progress_end(rq_copy_progress *p, const rq_backup_options *o,
                           const rq_error *why)
 {
     char all[32], linked[32];
-    rq_progress_end(&p->bar);
+    rq__progress_end(&p->bar);
     if (rc != RQ_OK) {
         fflush(stdout);
         fprintf(stderr, "rorqual %s: %s\n", p->command,

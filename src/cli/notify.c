@@ -28,12 +28,12 @@ static uint64_t watchdog_period_ns(void)
     const char *period = getenv("WATCHDOG_USEC");
     const char *process = getenv("WATCHDOG_PID"); /* not set: for any process */
     uint64_t us, pid;
-    if (period == NULL || !rq_arg_number(period, &us) || us > UINT64_MAX / 1000) return 0;
-    if (process != NULL && (!rq_arg_number(process, &pid) || pid != (uint64_t)getpid())) return 0;
+    if (period == NULL || !rq__arg_number(period, &us) || us > UINT64_MAX / 1000) return 0;
+    if (process != NULL && (!rq__arg_number(process, &pid) || pid != (uint64_t)getpid())) return 0;
     return us * 1000;
 }
 
-void rq_notify_open(rq_notify *n)
+void rq__notify_open(rq_notify *n)
 {
     const char *address = getenv("NOTIFY_SOCKET");
     *n = (rq_notify){.fd = -1};
@@ -42,7 +42,7 @@ void rq_notify_open(rq_notify *n)
     if (n->fd >= 0) n->watchdog_ns = watchdog_period_ns();
 }
 
-void rq_notify_send(const rq_notify *n, const char *fmt, ...)
+void rq__notify_send(const rq_notify *n, const char *fmt, ...)
 {
     char text[4096];
     va_list args;
@@ -55,7 +55,7 @@ void rq_notify_send(const rq_notify *n, const char *fmt, ...)
     (void)sendto(n->fd, text, size, MSG_NOSIGNAL, (const struct sockaddr *)&n->to, n->to_len);
 }
 
-void rq_notify_close(rq_notify *n)
+void rq__notify_close(rq_notify *n)
 {
     if (n->fd >= 0) close(n->fd);
     n->fd = -1;

@@ -21,9 +21,9 @@ typedef struct rq_notify {
 
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. If they are not set, sending does
  * nothing. */
-void rq_notify_open(rq_notify *n);
+void rq__notify_open(rq_notify *n);
 /* Never blocks; a notification that cannot be sent is dropped. */
-void rq_notify_send(const rq_notify *n, const char *fmt, ...) RQ_PRINTF(2, 3);
-void rq_notify_close(rq_notify *n);
+void rq__notify_send(const rq_notify *n, const char *fmt, ...) RQ_PRINTF(2, 3);
+void rq__notify_close(rq_notify *n);
 
 #endif

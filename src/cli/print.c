@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Escaped bytes can take four times their length. */
-void rq_print_bytes(rq_slice s)
+void rq__print_bytes(rq_slice s)
 {
     char text[1024];
     while (s.len > 0) {
@@ -19,7 +19,7 @@ void rq_print_bytes(rq_slice s)
 }
 
 /* The same as a JSON string. */
-void rq_print_json_bytes(rq_slice s)
+void rq__print_json_bytes(rq_slice s)
 {
     char text[1024];
     putchar('"');
@@ -37,24 +37,24 @@ void rq_print_json_bytes(rq_slice s)
 }
 
 /* `before` is the text before the member: "{" or ",". */
-void rq_print_json_number(const char *before, const char *name, int64_t v)
+void rq__print_json_number(const char *before, const char *name, int64_t v)
 {
     printf("%s\"%s\":%" PRId64, before, name, v);
 }
 
-void rq_print_json_text(const char *before, const char *name, rq_slice v)
+void rq__print_json_text(const char *before, const char *name, rq_slice v)
 {
     printf("%s\"%s\":", before, name);
-    rq_print_json_bytes(v);
+    rq__print_json_bytes(v);
 }
 
-void rq_print_key(const rq_cell *c)
+void rq__print_key(const rq_cell *c)
 {
-    rq_print_bytes(rq_cell_row(c));
+    rq__print_bytes(rq_cell_row(c));
     putchar('/');
-    rq_print_bytes(rq_cell_family(c));
+    rq__print_bytes(rq_cell_family(c));
     if (c->family_len > 0) putchar(':');
-    rq_print_bytes(rq_cell_qualifier(c));
+    rq__print_bytes(rq_cell_qualifier(c));
     if (c->timestamp == RQ_TIMESTAMP_LATEST)
         printf("/LATEST_TIMESTAMP/");
     else if (c->timestamp == RQ_TIMESTAMP_OLDEST)

@@ -7,14 +7,14 @@
 #include "cell/cell.h"
 
 /* Non-text bytes as \xNN. */
-void rq_print_bytes(rq_slice s);
+void rq__print_bytes(rq_slice s);
 /* The same as a JSON string. */
-void rq_print_json_bytes(rq_slice s);
+void rq__print_json_bytes(rq_slice s);
 /* `before` is the text before the member: "{" or ",". */
-void rq_print_json_number(const char *before, const char *name, int64_t v);
-void rq_print_json_text(const char *before, const char *name, rq_slice v);
+void rq__print_json_number(const char *before, const char *name, int64_t v);
+void rq__print_json_text(const char *before, const char *name, rq_slice v);
 
 /* row/family:qualifier/timestamp/type, like HBase's HFilePrettyPrinter. */
-void rq_print_key(const rq_cell *c);
+void rq__print_key(const rq_cell *c);
 
 #endif

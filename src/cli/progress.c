@@ -17,12 +17,12 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void rq_progress_begin(rq_progress *p, const char *what)
+void rq__progress_begin(rq_progress *p, const char *what)
 {
     *p = (rq_progress){.what = what, .begin_ns = now_ns(), .is_terminal = isatty(STDERR_FILENO)};
 }
 
-void rq_progress_step(rq_progress *p, uint64_t done, uint64_t total)
+void rq__progress_step(rq_progress *p, uint64_t done, uint64_t total)
 {
     if (!p->is_terminal || total == 0) return;
     int64_t now = now_ns();
@@ -39,7 +39,7 @@ void rq_progress_step(rq_progress *p, uint64_t done, uint64_t total)
     p->is_drawn = true;
 }
 
-void rq_progress_end(rq_progress *p)
+void rq__progress_end(rq_progress *p)
 {
     if (p->is_drawn) fputs("\r\033[K", stderr);
     p->is_drawn = false;

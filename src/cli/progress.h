@@ -14,10 +14,10 @@ typedef struct rq_progress {
     bool is_drawn;
 } rq_progress;
 
-void rq_progress_begin(rq_progress *p, const char *what);
+void rq__progress_begin(rq_progress *p, const char *what);
 /* Cheap enough to be called often: draws at most ten times a second. */
-void rq_progress_step(rq_progress *p, uint64_t done, uint64_t total);
+void rq__progress_step(rq_progress *p, uint64_t done, uint64_t total);
 /* Wipes the bar. */
-void rq_progress_end(rq_progress *p);
+void rq__progress_end(rq_progress *p);
 
 #endif

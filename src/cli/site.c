@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-bool rq_site_add(rq_site *s, rq_site_kind kind, rq_setting setting, const char *text)
+bool rq__site_add(rq_site *s, rq_site_kind kind, rq_setting setting, const char *text)
 {
     rq_site_source *more = realloc(s->sources, (s->count + 1) * sizeof *more);
     if (more == NULL) return false;
@@ -28,7 +28,7 @@ static rq_err read_source(rq_config *c, const rq_site_source *from, rq_error *wh
     return rq_config_set(c, rq_setting_get(from->setting)->name, from->text, why);
 }
 
-rq_err rq_site_read(const rq_site *s, rq_config **ret, rq_error *why)
+rq_err rq__site_read(const rq_site *s, rq_config **ret, rq_error *why)
 {
     rq_config *c;
     if (rq_config_new(&c) != RQ_OK) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
@@ -45,7 +45,7 @@ rq_err rq_site_read(const rq_site *s, rq_config **ret, rq_error *why)
     return rc;
 }
 
-void rq_site_clear(rq_site *s)
+void rq__site_clear(rq_site *s)
 {
     free(s->sources);
     *s = (rq_site){0};

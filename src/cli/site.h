@@ -22,10 +22,10 @@ typedef struct rq_site {
 } rq_site;
 
 /* False: no memory. */
-bool rq_site_add(rq_site *s, rq_site_kind kind, rq_setting setting, const char *text);
+bool rq__site_add(rq_site *s, rq_site_kind kind, rq_setting setting, const char *text);
 /* Reads all sources, and checks the settings against each other and the machine. */
 RQ_NODISCARD
-rq_err rq_site_read(const rq_site *s, rq_config **ret, rq_error *why);
-void rq_site_clear(rq_site *s);
+rq_err rq__site_read(const rq_site *s, rq_config **ret, rq_error *why);
+void rq__site_clear(rq_site *s);
 
 #endif

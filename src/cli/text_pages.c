@@ -48,7 +48,7 @@ static bool rest_is_free(const text *t, uintptr_t end)
     return false;
 }
 
-bool rq_text_to_huge_pages(void)
+bool rq__text_to_huge_pages(void)
 {
     text t = {0, 0};
     dl_iterate_phdr(find_text, &t);

@@ -11,6 +11,6 @@
  *
  * Call it before other threads are started. False: nothing was changed, which is harmless: no huge
  * page was available, or the program was not linked for it (src/cli/meson.build). */
-bool rq_text_to_huge_pages(void);
+bool rq__text_to_huge_pages(void);
 
 #endif

@@ -35,7 +35,7 @@ typedef struct rq__registry_answer {
 typedef struct rq__region {
     rq_slice start;
     rq_slice end;
-    rq_slice specifier; /* field 1 of a request: rq_put_region */
+    rq_slice specifier; /* field 1 of a request: rq__put_region */
     uint32_t server;
 } rq__region;
 

@@ -384,7 +384,7 @@ static bool take_frame(rq__conn *c, rq_slice frame)
 {
     rq_response_view v;
     char text[256];
-    if (rq_response_parse(frame, &v) != RQ_OK || !v.has_call_id) {
+    if (rq__response_parse(frame, &v) != RQ_OK || !v.has_call_id) {
         lose(c, "the server's bytes make no sense");
         return false;
     }
@@ -406,7 +406,7 @@ static bool take_frame(rq__conn *c, rq_slice frame)
     c->in_flight--;
     rq_reply reply = {.message = v.message, .cells = v.cells};
     if (v.exception.java_class.len > 0) {
-        reply.err = rq_err_of_class(v.exception.java_class);
+        reply.err = rq__err_of_class(v.exception.java_class);
         reply.retry = !v.exception.do_not_retry;
         reply.kind = simple_name(v.exception.java_class);
         reply.text = v.exception.text;

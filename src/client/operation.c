@@ -226,7 +226,7 @@ static void take_single(void *ctx, const rq_reply *reply)
         return;
     }
     rq_op_result r = {.cells = rq_cursor_of(reply->cells), .attempts = op->attempts};
-    if (rq_mutate_response_parse(reply->message, &r.row, &r.processed) != RQ_OK)
+    if (rq__mutate_response_parse(reply->message, &r.row, &r.processed) != RQ_OK)
         fail_here(op, RQ_E_MALFORMED, false, RQ_SLICE_LIT("MalformedAnswer"));
     else
         finish(op, &r);
@@ -247,7 +247,7 @@ rq_err rq_op_get(rq_op *op, rq_client_table *t, const rq_get *get, rq_op_done do
     begin(op, t, OP_GET);
     op->done = done;
     RQ_TRY(rq_buf_append(&op->row, get->row.ptr, get->row.len));
-    RQ_TRY(rq_put_get_body(&op->body, get));
+    RQ_TRY(rq__put_get_body(&op->body, get));
     attempt(op);
     return RQ_OK;
 }
@@ -257,7 +257,7 @@ rq_err rq_op_mutate(rq_op *op, rq_client_table *t, const rq_mutate *m, rq_op_don
     begin(op, t, OP_MUTATE);
     op->done = done;
     RQ_TRY(rq_buf_append(&op->row, m->row.ptr, m->row.len));
-    RQ_TRY(rq_put_mutate_body(&op->body, &op->cells, m, op->client->nonce_group));
+    RQ_TRY(rq__put_mutate_body(&op->body, &op->cells, m, op->client->nonce_group));
     attempt(op);
     return RQ_OK;
 }
@@ -301,7 +301,7 @@ rq_err rq_op_batch_get(rq_op *op, const rq_get *get)
 {
     action *a;
     RQ_TRY(add_action(op, get->row, &a));
-    RQ_TRY(rq_put_get_action(&op->body, (uint32_t)op->action_count, get));
+    RQ_TRY(rq__put_get_action(&op->body, (uint32_t)op->action_count, get));
     added_action(op, a);
     return RQ_OK;
 }
@@ -310,7 +310,7 @@ rq_err rq_op_batch_mutate(rq_op *op, const rq_mutate *m)
 {
     action *a;
     RQ_TRY(add_action(op, m->row, &a));
-    RQ_TRY(rq_put_mutate_action(&op->body, &op->cells, (uint32_t)op->action_count, m));
+    RQ_TRY(rq__put_mutate_action(&op->body, &op->cells, (uint32_t)op->action_count, m));
     added_action(op, a);
     return RQ_OK;
 }
@@ -388,7 +388,7 @@ static rq_slice simple_name(rq_slice java_class)
 
 static void fail_exception(rq_op *op, uint32_t index, const rq_exception_view *e)
 {
-    fail_action(op, index, rq_err_of_class(e->java_class), !e->do_not_retry,
+    fail_action(op, index, rq__err_of_class(e->java_class), !e->do_not_retry,
                 simple_name(e->java_class), e->text);
 }
 
@@ -405,7 +405,7 @@ static rq_err take_region(rq_op *op, const rq_region_result *region, size_t begi
             fail_exception(op, op->order[i], &region->exception);
         return RQ_OK;
     }
-    while ((rc = rq_action_result_next(&c, &a)) == RQ_OK) {
+    while ((rc = rq__action_result_next(&c, &a)) == RQ_OK) {
         if (a.index >= op->action_count || op->actions[a.index].done) return RQ_E_MALFORMED;
         if (a.exception.java_class.len > 0) {
             fail_exception(op, a.index, &a.exception);
@@ -442,7 +442,7 @@ static void take_part(void *ctx, const rq_reply *reply)
         size_t next;
         for (size_t i = p->begin; rc == RQ_OK && i < p->end; i = next) {
             next = region_end(op, i, p->end);
-            rc = rq_multi_response_next(&message, &region);
+            rc = rq__multi_response_next(&message, &region);
             if (rc == RQ_OK) rc = take_region(op, &region, i, next, &cells);
         }
     }
@@ -612,8 +612,8 @@ static rq_err open_scanner(rq_op *op)
                                                      : rq_slice_compare(edge, op->scan.stop) >= 0));
     op->sequence = 0;
     rq_buf_reset(&op->body);
-    RQ_TRY(rq_put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
-                            rows_wanted(op), rows_left(op)));
+    RQ_TRY(rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
+                             rows_wanted(op), rows_left(op)));
     return rq__conn_call(conn, "Scan", 0, r->specifier, rq_buf_slice(&op->body), (rq_slice){0},
                          take_scan, op);
 }
@@ -625,8 +625,8 @@ static rq_err go_on(rq_op *op, bool close)
     rq__conn *conn = NULL;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
-    RQ_TRY(rq_put_scan_next(&op->body, op->scanner, op->sequence++, rows_wanted(op), rows_left(op),
-                            close));
+    RQ_TRY(rq__put_scan_next(&op->body, op->scanner, op->sequence++, rows_wanted(op), rows_left(op),
+                             close));
     return rq__conn_call(conn, "Scan", 0, (rq_slice){0}, rq_buf_slice(&op->body), (rq_slice){0},
                          close ? ignore_answer : take_scan, op);
 }
@@ -641,8 +641,8 @@ static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block)
     rq_result_view row;
     rq_cell cell;
     rq_err rc;
-    rq_scan_rows_begin(v, &rows);
-    while ((rc = rq_scan_rows_next(&rows, &row)) == RQ_OK) {
+    rq__scan_rows_begin(v, &rows);
+    while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
         rq_op_result r = {.row = row, .cells = cells};
         last = row;
         last_cells = cells;
@@ -685,7 +685,7 @@ static void take_scan(void *ctx, const rq_reply *reply)
         fail_or_again(op, reply);
         return;
     }
-    rq_err rc = rq_scan_response_parse(reply->message, &v);
+    rq_err rc = rq__scan_response_parse(reply->message, &v);
     if (rc == RQ_OK && v.has_scanner) op->scanner = v.scanner;
     if (rc == RQ_OK) rc = take_rows(op, &v, reply->cells);
     if (rc != RQ_OK) {

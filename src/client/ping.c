@@ -22,8 +22,8 @@ static rq_err ping_meta(rq_client *c, const rq__address *at, rq_buf *answer, rq_
     rq_buf request = {0};
     rq_get get = {.row = RQ_SLICE_LIT("ping")};
     rq_err rc = rq__client_conn(c, at, "ClientService", &conn);
-    if (rc == RQ_OK) rc = rq_put_region(&request, RQ_SLICE_LIT(RQ__META_REGION));
-    if (rc == RQ_OK) rc = rq_put_get_body(&request, &get);
+    if (rc == RQ_OK) rc = rq__put_region(&request, RQ_SLICE_LIT(RQ__META_REGION));
+    if (rc == RQ_OK) rc = rq__put_get_body(&request, &get);
     if (rc == RQ_OK) rc = rq__client_call(c, conn, "Get", rq_buf_slice(&request), answer, why);
     rq_buf_clear(&request);
     return rc;

@@ -98,7 +98,7 @@ static rq_err add_region(rq_client_table *t, const meta_row *m)
     r->start = rq_arena_copy(&t->next_arena, start);
     r->end = rq_arena_copy(&t->next_arena, end);
     rq_buf_reset(&t->request);
-    RQ_TRY(rq_put_region(&t->request, m->row));
+    RQ_TRY(rq__put_region(&t->request, m->row));
     r->specifier = rq_arena_copy(&t->next_arena, rq_buf_slice(&t->request));
     if (r->start.ptr == NULL || r->end.ptr == NULL || r->specifier.ptr == NULL)
         return RQ_E_NO_MEMORY;
@@ -167,11 +167,11 @@ static void take_answer(void *ctx, const rq_reply *reply)
         end_refresh(t, reply->err, reply->text.len > 0 ? reply->text : reply->kind);
         return;
     }
-    rq_err rc = rq_scan_response_parse(reply->message, &v);
+    rq_err rc = rq__scan_response_parse(reply->message, &v);
     if (rc == RQ_OK) {
         rq_cursor cells = rq_cursor_of(reply->cells);
-        rq_scan_rows_begin(&v, &rows);
-        while ((rc = rq_scan_rows_next(&rows, &row)) == RQ_OK && rc == RQ_OK)
+        rq__scan_rows_begin(&v, &rows);
+        while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK && rc == RQ_OK)
             if ((rc = take_row(t, &row, &cells)) != RQ_OK) break;
         if (rc == RQ_E_END) rc = RQ_OK;
     }
@@ -194,10 +194,10 @@ static rq_err put_open(rq_client_table *t)
     if (rc == RQ_OK) {
         scan.start = rq_slice_of(names.ptr, start_len);
         scan.stop = rq_slice_of(names.ptr + start_len, start_len + 1);
-        rc = rq_put_region(&t->request, RQ_SLICE_LIT(RQ__META_REGION));
+        rc = rq__put_region(&t->request, RQ_SLICE_LIT(RQ__META_REGION));
     }
     if (rc == RQ_OK)
-        rc = rq_put_scan_open(&t->request, &scan, scan.start, true, ROWS_PER_ANSWER, 0);
+        rc = rq__put_scan_open(&t->request, &scan, scan.start, true, ROWS_PER_ANSWER, 0);
     rq_buf_clear(&names);
     return rc;
 }
@@ -209,7 +209,7 @@ static void ask(rq_client_table *t, bool open)
     if (open) t->sequence = 0;
     rq_err rc =
         open ? put_open(t)
-             : rq_put_scan_next(&t->request, t->scanner, t->sequence++, ROWS_PER_ANSWER, 0, false);
+             : rq__put_scan_next(&t->request, t->scanner, t->sequence++, ROWS_PER_ANSWER, 0, false);
     if (rc == RQ_OK)
         rc = rq__conn_call(c->meta, "Scan", RQ__PRIORITY_META, (rq_slice){0},
                            rq_buf_slice(&t->request), (rq_slice){0}, take_answer, t);

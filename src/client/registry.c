@@ -281,7 +281,7 @@ static void ask_cluster_id(const rq__address *at, int64_t timeout_ns, rq__regist
     rq_response_view v;
     if (wire_open(&w, at, timeout_ns) == RQ_OK && rq_buf_append(&b, "Regist", 6) == RQ_OK &&
         wire_send(&w, &b) == RQ_OK && wire_frame(&w, &frame) == RQ_OK &&
-        rq_response_parse(frame, &v) == RQ_OK)
+        rq__response_parse(frame, &v) == RQ_OK)
         copy_id(field_of(v.message, 1), ret);
     rq_buf_clear(&b);
     wire_close(&w);
@@ -326,11 +326,11 @@ static rq_err rpc_ask(wire *w, uint32_t id, const char *method, rq_slice *ret)
     rq_slice frame;
     rq_response_view v;
     RQ_TRY(wire_frame(w, &frame));
-    if (rq_response_parse(frame, &v) != RQ_OK)
+    if (rq__response_parse(frame, &v) != RQ_OK)
         return rq_fail(w->why, RQ_E_MALFORMED, "%s: malformed answer to %s",
                        RQ_HOST_PORT(w->at.host, w->at.port), method);
     if (v.exception.java_class.len > 0)
-        return rq_fail(w->why, rq_err_of_class(v.exception.java_class), "%s: %.*s", method,
+        return rq_fail(w->why, rq__err_of_class(v.exception.java_class), "%s: %.*s", method,
                        (int)(v.exception.text.len > 300 ? 300 : v.exception.text.len),
                        (const char *)v.exception.text.ptr);
     *ret = v.message;

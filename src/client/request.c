@@ -10,7 +10,7 @@
 #define CONDITION_EQUAL 2
 #define REGION_NAME 1
 
-rq_err rq_put_region(rq_buf *out, rq_slice region_name)
+rq_err rq__put_region(rq_buf *out, rq_slice region_name)
 {
     size_t at;
     RQ_TRY(rq_pb_begin(out, 1, &at));
@@ -55,7 +55,7 @@ static rq_err put_get(rq_buf *out, uint32_t field, const rq_get *g)
     return rq_pb_end(out, at);
 }
 
-rq_err rq_put_get_body(rq_buf *out, const rq_get *get)
+rq_err rq__put_get_body(rq_buf *out, const rq_get *get)
 {
     return put_get(out, 2, get);
 }
@@ -108,7 +108,7 @@ static rq_err put_condition(rq_buf *out, uint32_t field, const rq_mutate *m)
     return rq_pb_end(out, condition);
 }
 
-rq_err rq_put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint64_t nonce_group)
+rq_err rq__put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint64_t nonce_group)
 {
     RQ_TRY(put_mutation(out, cells, 2, m));
     if (m->has_condition) RQ_TRY(put_condition(out, 3, m));
@@ -117,7 +117,7 @@ rq_err rq_put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint64
 
 /* --- actions ---------------------------------------------------------------------------------- */
 
-rq_err rq_put_get_action(rq_buf *out, uint32_t index, const rq_get *get)
+rq_err rq__put_get_action(rq_buf *out, uint32_t index, const rq_get *get)
 {
     size_t at;
     RQ_TRY(rq_pb_begin(out, 3, &at));
@@ -126,7 +126,7 @@ rq_err rq_put_get_action(rq_buf *out, uint32_t index, const rq_get *get)
     return rq_pb_end(out, at);
 }
 
-rq_err rq_put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m)
+rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m)
 {
     size_t at;
     RQ_TRY(rq_pb_begin(out, 3, &at));
@@ -137,8 +137,8 @@ rq_err rq_put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq
 
 /* --- Scan ------------------------------------------------------------------------------------- */
 
-rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
-                        uint32_t rows, uint32_t limit)
+rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
+                         uint32_t rows, uint32_t limit)
 {
     size_t at;
     RQ_TRY(rq_pb_begin(out, 2, &at));
@@ -163,8 +163,8 @@ rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool i
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 
-rq_err rq_put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                        uint32_t limit, bool close)
+rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
+                         uint32_t limit, bool close)
 {
     RQ_TRY(rq_pb_put_number(out, 3, scanner));
     RQ_TRY(rq_pb_put_number(out, 4, close ? 0 : rows));

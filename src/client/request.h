@@ -54,25 +54,25 @@ typedef struct rq_scan {
 
 /* The region, at the front: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */
 RQ_NODISCARD
-rq_err rq_put_region(rq_buf *out, rq_slice region_name);
+rq_err rq__put_region(rq_buf *out, rq_slice region_name);
 /* GetRequest and MutateRequest, behind the region. */
 RQ_NODISCARD
-rq_err rq_put_get_body(rq_buf *out, const rq_get *get);
+rq_err rq__put_get_body(rq_buf *out, const rq_get *get);
 RQ_NODISCARD
-rq_err rq_put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint64_t nonce_group);
+rq_err rq__put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint64_t nonce_group);
 /* One Action of a RegionAction, with its tag. */
 RQ_NODISCARD
-rq_err rq_put_get_action(rq_buf *out, uint32_t index, const rq_get *get);
+rq_err rq__put_get_action(rq_buf *out, uint32_t index, const rq_get *get);
 RQ_NODISCARD
-rq_err rq_put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m);
+rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m);
 /* ScanRequest behind the region: opens a scanner at `start` and requests its first response. */
 RQ_NODISCARD
-rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
-                        uint32_t rows, uint32_t limit);
+rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
+                         uint32_t rows, uint32_t limit);
 /* The whole ScanRequest that continues (or, with `close`, ends) a scan. `sequence` counts from 0,
  * starting behind the request that opened the scanner. */
 RQ_NODISCARD
-rq_err rq_put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                        uint32_t limit, bool close);
+rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
+                         uint32_t limit, bool close);
 
 #endif

@@ -46,11 +46,11 @@ static rq_err parse_named_exception(rq_slice bytes, rq_exception_view *ret)
         if (is_bytes(&f, 1)) ret->java_class = f.bytes;
         if (is_bytes(&f, 2)) ret->text = f.bytes;
     }
-    ret->do_not_retry = rq_err_do_not_retry(rq_err_of_class(ret->java_class));
+    ret->do_not_retry = rq_err_do_not_retry(rq__err_of_class(ret->java_class));
     return ended(rc);
 }
 
-rq_err rq_response_parse(rq_slice frame, rq_response_view *ret)
+rq_err rq__response_parse(rq_slice frame, rq_response_view *ret)
 {
     rq_cursor c = rq_cursor_of(frame);
     rq_slice head;
@@ -97,10 +97,10 @@ static rq_err parse_result(rq_slice bytes, rq_result_view *ret)
 rq_err rq_get_response_parse(rq_slice message, rq_result_view *ret)
 {
     bool processed;
-    return rq_mutate_response_parse(message, ret, &processed);
+    return rq__mutate_response_parse(message, ret, &processed);
 }
 
-rq_err rq_mutate_response_parse(rq_slice message, rq_result_view *ret, bool *ret_processed)
+rq_err rq__mutate_response_parse(rq_slice message, rq_result_view *ret, bool *ret_processed)
 {
     rq_cursor c = rq_cursor_of(message);
     rq_pb_field f;
@@ -114,7 +114,7 @@ rq_err rq_mutate_response_parse(rq_slice message, rq_result_view *ret, bool *ret
     return ended(rc);
 }
 
-rq_err rq_multi_response_next(rq_cursor *message, rq_region_result *ret)
+rq_err rq__multi_response_next(rq_cursor *message, rq_region_result *ret)
 {
     rq_pb_field f;
     do
@@ -128,7 +128,7 @@ rq_err rq_multi_response_next(rq_cursor *message, rq_region_result *ret)
     return ended(rc);
 }
 
-rq_err rq_action_result_next(rq_cursor *actions, rq_action_result *ret)
+rq_err rq__action_result_next(rq_cursor *actions, rq_action_result *ret)
 {
     rq_pb_field f;
     do
@@ -145,7 +145,7 @@ rq_err rq_action_result_next(rq_cursor *actions, rq_action_result *ret)
     return ended(rc);
 }
 
-rq_err rq_scan_response_parse(rq_slice message, rq_scan_view *ret)
+rq_err rq__scan_response_parse(rq_slice message, rq_scan_view *ret)
 {
     rq_cursor c = rq_cursor_of(message);
     rq_pb_field f;
@@ -163,12 +163,12 @@ rq_err rq_scan_response_parse(rq_slice message, rq_scan_view *ret)
     return ended(rc);
 }
 
-void rq_scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret)
+void rq__scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret)
 {
     *ret = (rq_scan_rows){.message = rq_cursor_of(v->message)};
 }
 
-rq_err rq_scan_rows_next(rq_scan_rows *r, rq_result_view *ret)
+rq_err rq__scan_rows_next(rq_scan_rows *r, rq_result_view *ret)
 {
     rq_pb_field f;
     uint64_t count;
@@ -236,7 +236,7 @@ rq_err rq_result_next(rq_result_view *r, rq_cursor *block, rq_cell *ret)
     return parse_inline_cell(f.bytes, ret);
 }
 
-rq_err rq_err_of_class(rq_slice java_class)
+rq_err rq__err_of_class(rq_slice java_class)
 {
     for (int i = RQ_E_DO_NOT_RETRY; i < RQ_ERR_COUNT; i++)
         if (rq_slice_eq(java_class, rq_slice_cstr(rq_err_java_class((rq_err)i)))) return (rq_err)i;

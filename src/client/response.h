@@ -41,7 +41,7 @@ typedef struct rq_action_result {
 
 /* One region's answers of a Multi. */
 typedef struct rq_region_result {
-    rq_slice actions; /* for rq_action_result_next */
+    rq_slice actions; /* for rq__action_result_next */
     rq_exception_view exception;
 } rq_region_result;
 
@@ -56,27 +56,27 @@ typedef struct rq_scan_view {
 } rq_scan_view;
 
 RQ_NODISCARD
-rq_err rq_response_parse(rq_slice frame, rq_response_view *ret);
+rq_err rq__response_parse(rq_slice frame, rq_response_view *ret);
 RQ_NODISCARD
 rq_err rq_get_response_parse(rq_slice message, rq_result_view *ret);
 RQ_NODISCARD
-rq_err rq_mutate_response_parse(rq_slice message, rq_result_view *ret, bool *ret_processed);
+rq_err rq__mutate_response_parse(rq_slice message, rq_result_view *ret, bool *ret_processed);
 /* The next region's results, in the request's order; RQ_E_END after the last. */
 RQ_NODISCARD
-rq_err rq_multi_response_next(rq_cursor *message, rq_region_result *ret);
+rq_err rq__multi_response_next(rq_cursor *message, rq_region_result *ret);
 /* The next action's result; RQ_E_END after the last. */
 RQ_NODISCARD
-rq_err rq_action_result_next(rq_cursor *actions, rq_action_result *ret);
+rq_err rq__action_result_next(rq_cursor *actions, rq_action_result *ret);
 RQ_NODISCARD
-rq_err rq_scan_response_parse(rq_slice message, rq_scan_view *ret);
+rq_err rq__scan_response_parse(rq_slice message, rq_scan_view *ret);
 /* The rows of a scan's response: first those with cells in the block, then those in the message. */
 typedef struct rq_scan_rows {
     rq_cursor message;
     rq_cursor packed;
 } rq_scan_rows;
-void rq_scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret);
+void rq__scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret);
 RQ_NODISCARD
-rq_err rq_scan_rows_next(rq_scan_rows *r, rq_result_view *ret);
+rq_err rq__scan_rows_next(rq_scan_rows *r, rq_result_view *ret);
 
 /* The result's next cell, from the block or from the message; RQ_E_END after the last. The caller
  * must read all cells of a result, to move the block's cursor behind them. */
@@ -84,6 +84,6 @@ RQ_NODISCARD
 rq_err rq_result_next(rq_result_view *r, rq_cursor *block, rq_cell *ret);
 
 /* The error for a Java class; RQ_E_IOEXCEPTION for an unknown class. */
-rq_err rq_err_of_class(rq_slice java_class);
+rq_err rq__err_of_class(rq_slice java_class);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * Direction: rq_comparator_compare(c, bytes) compares *the comparator with the bytes* (> 0: the
  * comparator's value is greater). HBase interprets the result in two ways. A filter with LESS keeps
- * cells less than the value (rq_compare_op_excludes); a checkAndMutate with LESS passes if the
+ * cells less than the value (rq__compare_op_excludes); a checkAndMutate with LESS passes if the
  * *given* value is less than the stored one (rq_compare_op_check).
  */
 #ifndef RQ_FILTER_COMPARATOR_H
@@ -53,7 +53,7 @@ bool rq_comparator_is_null(const rq_comparator *c);
 rq_slice rq_comparator_value(const rq_comparator *c);
 
 /* HBASE: CompareFilter.compare. True: the cell is filtered out. */
-static inline bool rq_compare_op_excludes(rq_compare_op op, int result)
+static inline bool rq__compare_op_excludes(rq_compare_op op, int result)
 {
     switch (op) {
     case RQ_LESS:

@@ -146,7 +146,7 @@ static inline rq_err rq__filter_compare(rq_compare_op op, rq_comparator *nullabl
     }
     int c;
     RQ_TRY(nullable->cls->compare(nullable, bytes, &c, why));
-    *ret = rq_compare_op_excludes(op, c);
+    *ret = rq__compare_op_excludes(op, c);
     return RQ_OK;
 }
 

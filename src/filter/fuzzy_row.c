@@ -78,7 +78,7 @@ static rq_err fuzzy_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret,
 {
     (void)why;
     fuzzy_filter *z = (fuzzy_filter *)f;
-    if (RQ_UNLIKELY(rq_pace_is_due(z->pace))) return RQ_E_AGAIN;
+    if (RQ_UNLIKELY(rq__pace_is_due(z->pace))) return RQ_E_AGAIN;
     z->pace->resuming = false;
     for (size_t n = 0; n < z->count; n++) {
         size_t i = (z->last_found + n) % z->count;

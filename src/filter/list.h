@@ -23,7 +23,7 @@ static inline bool rq__list_is_due(const rq__list *l)
 {
     if (RQ_LIKELY(!l->is_long)) return false;
     l->base.pace->resuming = false; /* no child has paused */
-    return rq_pace_is_due(l->base.pace);
+    return rq__pace_is_due(l->base.pace);
 }
 /* Counts `asked` calls of children. */
 static inline void rq__list_spend(const rq__list *l, size_t asked)

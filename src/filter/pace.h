@@ -28,7 +28,7 @@ typedef struct rq_pace {
 } rq_pace;
 
 /* Whether the filter must return RQ_E_AGAIN now. */
-static inline bool rq_pace_is_due(const rq_pace *p)
+static inline bool rq__pace_is_due(const rq_pace *p)
 {
     return p->slice_left <= 0 && p->may_pause;
 }

@@ -283,7 +283,7 @@ static search begin_search(rq_regex *r, rq_slice text, const rq_pace *pace)
     return s;
 }
 
-bool rq_regex_is_paused(const rq_regex *r)
+bool rq__regex_is_paused(const rq_regex *r)
 {
     return r->paused;
 }

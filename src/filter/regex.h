@@ -32,6 +32,6 @@ rq_err rq_regex_new(rq_slice pattern, unsigned flags, rq_regex_kind kind, rq_are
 RQ_NODISCARD
 rq_err rq_regex_search(rq_regex *r, rq_slice text, rq_pace *pace, bool *ret, rq_error *why);
 /* Whether the next call would continue the last search. */
-bool rq_regex_is_paused(const rq_regex *r);
+bool rq__regex_is_paused(const rq_regex *r);
 
 #endif

@@ -108,7 +108,7 @@ static rq_err regex_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error
 {
     regex_comparator *r = (regex_comparator *)c;
     rq_slice text = r->as_it_is ? bytes : rq_buf_slice(&r->decoded);
-    if (RQ_LIKELY(!r->pace->resuming || !rq_regex_is_paused(r->regex)))
+    if (RQ_LIKELY(!r->pace->resuming || !rq__regex_is_paused(r->regex)))
         RQ_TRY(text_to_search(r, bytes, &text));
     bool found = false;
     rq_err rc = RQ_OK;

@@ -131,7 +131,7 @@ static void run(row_search *rows, size_t open)
                 i++;
                 continue;
             }
-            rq_hfile_block_unref(rows[i].block);
+            rq__hfile_block_unref(rows[i].block);
             rows[i] = rows[--open];
         }
     }

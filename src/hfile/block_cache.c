@@ -12,7 +12,7 @@
 #include "hfile/cache_priv.h"
 
 #include "hfile/second_level.h"
-#include "hfile/reader.h" /* rq_hfile_block_unref */
+#include "hfile/reader.h" /* rq__hfile_block_unref */
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ rq_err rq__block_new(rq_block_cache *c, size_t len, rq_hfile_block **ret)
     return RQ_OK;
 }
 
-void rq_hfile_block_unref(rq_hfile_block *b)
+void rq__hfile_block_unref(rq_hfile_block *b)
 {
     if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
     /* Removed for good: the cache's own reference is dropped. */
@@ -197,7 +197,7 @@ static void release_victims(rq_block_cache *c, rq_hfile_block *victims, bool for
         if (for_room && c->second != NULL &&
             !atomic_load_explicit(&f->obsolete, memory_order_relaxed))
             rq__second_level_offer(c->second, victims);
-        rq_hfile_block_unref(victims);
+        rq__hfile_block_unref(victims);
         rq__cache_file_unref(f);
         victims = next;
     }
@@ -515,7 +515,7 @@ rq_hfile_block *rq__cache_put(rq__cache_file *f, rq_hfile_block *b)
     }
     (void)pthread_mutex_unlock(&s->lock);
     release_victims(c, victims, true);
-    rq_hfile_block_unref(mine);
+    rq__hfile_block_unref(mine);
     return b;
 }
 

@@ -35,7 +35,7 @@ rq_err rq__block_header_parse(const uint8_t b[RQ_HFILE_HEADER_LEN], rq_compressi
                               rq_error *why)
 {
     rq__block_header h;
-    if (!rq_block_kind_of_magic(b, &h.kind)) {
+    if (!rq__block_kind_of_magic(b, &h.kind)) {
         char magic[40];
         rq_bytes_to_string(rq_slice_of(b, 8), magic, sizeof(magic));
         return rq_fail(why, RQ_E_CORRUPT, "%s: no block at offset %" PRIu64 ": magic '%s'", path,
@@ -116,7 +116,7 @@ rq_err rq__block_seal(rq_buf *out, size_t start, rq_block_kind kind, uint32_t ra
     if (data_len + sums_len > INT32_MAX) return RQ_E_INVALID;
     RQ_TRY(rq_buf_reserve(out, sums_len));
     uint8_t *b = out->ptr + start;
-    memcpy(b, rq_block_kind_magic(kind), 8);
+    memcpy(b, rq__block_kind_magic(kind), 8);
     rq_put_be32(b + 8, (uint32_t)(data_len + sums_len - RQ_HFILE_HEADER_LEN));
     rq_put_be32(b + 12, raw_len);
     rq_put_be64(b + 16, prev_offset);

@@ -153,8 +153,8 @@ rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slic
     return noted(r, rc);
 }
 
-rq_err rq_hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
-                                          bool *ret, rq_error *why)
+rq_err rq__hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
+                                           bool *ret, rq_error *why)
 {
     bool possible =
         row_is_in_range(r, row) && (!r->counts_delete_families || r->info.delete_family_count > 0);

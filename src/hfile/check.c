@@ -19,7 +19,7 @@ static rq_err load_any(rq_hfile_reader *r, rq_buf *scratch, uint64_t offset,
     rq_block_kind kind = h->kind == RQ_BLOCK_ENCODED_DATA ? RQ_BLOCK_DATA : h->kind;
     RQ_TRY(as_it_is ? rq__reader_load_raw(r, scratch, true, offset, h->on_disk_len, kind, &b, why)
                     : rq__reader_load(r, scratch, true, offset, h->on_disk_len, kind, &b, why));
-    rq_hfile_block_unref(b);
+    rq__hfile_block_unref(b);
     return RQ_OK;
 }
 
@@ -182,7 +182,7 @@ static rq_err check_blooms(cell_pass *p, const rq_cell *cell, bool new_row)
         RQ_TRY(rq_hfile_may_contain_row(p->r, &p->ctx, row, &may, p->why));
     if (!may) return bad_place(p, "the bloom filter does not know the cell");
     if (cell->type == RQ_TYPE_DELETE_FAMILY || cell->type == RQ_TYPE_DELETE_FAMILY_VERSION)
-        RQ_TRY(rq_hfile_may_contain_delete_family(p->r, &p->ctx, row, &may, p->why));
+        RQ_TRY(rq__hfile_may_contain_delete_family(p->r, &p->ctx, row, &may, p->why));
     return may ? RQ_OK : bad_place(p, "the delete family bloom does not know the cell");
 }
 
@@ -206,7 +206,7 @@ static rq_err check_cell(cell_pass *p, bool new_block)
     p->report->value_bytes += cell->value_len;
     p->report->tombstones += rq_cell_is_delete(cell);
     if (p->r->info.lists_qualifiers && cell->type == RQ_TYPE_PUT &&
-        !rq_qualifiers_has(p->r->info.qualifiers, rq_cell_qualifier(cell)))
+        !rq__qualifiers_has(p->r->info.qualifiers, rq_cell_qualifier(cell)))
         return rq_fail(p->why, RQ_E_CORRUPT, "%s: RORQUAL_QUALIFIERS lacks a cell's qualifier",
                        p->r->path);
     p->delete_families +=

@@ -24,12 +24,12 @@ static const block_kind_row block_kinds[RQ_BLOCK_KIND_COUNT] = {
     [RQ_BLOCK_TRAILER] = {"TRABLK\"$", "TRAILER"},
 };
 
-const uint8_t *rq_block_kind_magic(rq_block_kind kind)
+const uint8_t *rq__block_kind_magic(rq_block_kind kind)
 {
     return (const uint8_t *)block_kinds[kind].magic;
 }
 
-bool rq_block_kind_of_magic(const uint8_t magic[8], rq_block_kind *ret)
+bool rq__block_kind_of_magic(const uint8_t magic[8], rq_block_kind *ret)
 {
     for (int i = 0; i < RQ_BLOCK_KIND_COUNT; i++)
         if (memcmp(block_kinds[i].magic, magic, 8) == 0) {
@@ -51,7 +51,7 @@ static const char *const bloom_names[] = {
     [RQ_BLOOM_ROWPREFIX_FIXED_LENGTH] = "ROWPREFIX_FIXED_LENGTH",
 };
 
-const char *rq_bloom_type_name(rq_bloom_type t)
+const char *rq__bloom_type_name(rq_bloom_type t)
 {
     return bloom_names[t];
 }
@@ -61,7 +61,7 @@ static bool is_name(rq_slice s, const char *name)
     return s.len == strlen(name) && strncasecmp((const char *)s.ptr, name, s.len) == 0;
 }
 
-bool rq_bloom_type_parse(rq_slice name, rq_bloom_type *ret)
+bool rq__bloom_type_parse(rq_slice name, rq_bloom_type *ret)
 {
     for (size_t i = 0; i < RQ_ARRAY_LEN(bloom_names); i++)
         if (is_name(name, bloom_names[i])) {

@@ -46,8 +46,8 @@ typedef enum rq_block_kind {
 } rq_block_kind;
 
 /* The eight magic bytes; not NUL-terminated. */
-const uint8_t *rq_block_kind_magic(rq_block_kind kind);
-bool rq_block_kind_of_magic(const uint8_t magic[8], rq_block_kind *ret);
+const uint8_t *rq__block_kind_magic(rq_block_kind kind);
+bool rq__block_kind_of_magic(const uint8_t magic[8], rq_block_kind *ret);
 /* "DATA", "LEAF_INDEX" … as HBase prints them. */
 const char *rq_block_kind_name(rq_block_kind kind);
 
@@ -66,8 +66,8 @@ typedef enum rq_bloom_type {
     RQ_BLOOM_ROWPREFIX_FIXED_LENGTH,
 } rq_bloom_type;
 
-const char *rq_bloom_type_name(rq_bloom_type t);
-bool rq_bloom_type_parse(rq_slice name, rq_bloom_type *ret);
+const char *rq__bloom_type_name(rq_bloom_type t);
+bool rq__bloom_type_parse(rq_slice name, rq_bloom_type *ret);
 
 /* On disk: DO NOT CHANGE. HBASE: DataBlockEncoding. */
 typedef enum rq_block_encoding {

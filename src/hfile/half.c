@@ -14,7 +14,7 @@ rq_err rq__half_check(rq_hfile_scanner *s)
     const rq_hfile_reader *r = s->reader;
     int c = rq_row_compare(r->info.order, rq_cell_row(&s->cell), rq_cell_row(&r->half->key));
     if (r->half->top ? c >= 0 : c < 0) return RQ_OK;
-    rq_hfile_scanner_release(s);
+    rq__hfile_scanner_release(s);
     return RQ_E_END;
 }
 

@@ -42,7 +42,7 @@ void rq__reader_held_clear(rq_hfile_reader *r)
         rq_hfile_block *b = atomic_load_explicit(&r->held[i], memory_order_relaxed);
         if (b == NULL) continue;
         rq__cache_let_go(r->cache, b->heap_len);
-        rq_hfile_block_unref(b);
+        rq__hfile_block_unref(b);
     }
     free(r->held);
 }
@@ -54,7 +54,7 @@ static void keep(rq_hfile_reader *r, size_t slot, rq_hfile_block *b)
     if (!rq__cache_hold(r->cache, b->heap_len, HELD_SHARE)) return;
     (void)rq__block_ref(b);
     if (atomic_compare_exchange_strong(&r->held[slot], &none, b)) return;
-    rq_hfile_block_unref(b);
+    rq__hfile_block_unref(b);
     rq__cache_let_go(r->cache, b->heap_len);
 }
 

@@ -60,7 +60,7 @@ bool rq__qualifiers_ok(rq_slice value)
     return true;
 }
 
-bool rq_qualifiers_has(rq_slice value, rq_slice qualifier)
+bool rq__qualifiers_has(rq_slice value, rq_slice qualifier)
 {
     rq_slice one;
     while (rq_qualifiers_next(&value, &one))

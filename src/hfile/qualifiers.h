@@ -32,6 +32,6 @@ void rq__qualifiers_add(rq__qualifiers *q, rq_slice qualifier);
 bool rq__qualifiers_ok(rq_slice value);
 /* The next qualifier of a well-formed value; false at the end. *rest is the value at first. */
 bool rq_qualifiers_next(rq_slice *rest, rq_slice *ret);
-bool rq_qualifiers_has(rq_slice value, rq_slice qualifier);
+bool rq__qualifiers_has(rq_slice value, rq_slice qualifier);
 
 #endif

@@ -6,7 +6,7 @@
 
 static void pin(rq_read_ctx *ctx, rq_hfile_block *b)
 {
-    rq_hfile_block_unref(ctx->pins[ctx->pin_next]);
+    rq__hfile_block_unref(ctx->pins[ctx->pin_next]);
     ctx->pins[ctx->pin_next] = b;
     ctx->pin_next = (ctx->pin_next + 1) % RQ_READ_PINS_MAX;
 }
@@ -47,7 +47,7 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
 void rq_read_ctx_unpin(rq_read_ctx *ctx)
 {
     for (size_t i = 0; i < RQ_READ_PINS_MAX && ctx->pins[i] != NULL; i++) {
-        rq_hfile_block_unref(ctx->pins[i]);
+        rq__hfile_block_unref(ctx->pins[i]);
         ctx->pins[i] = NULL;
     }
     ctx->pin_next = 0;

@@ -102,7 +102,7 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
                          rq_compression_name(r->trailer.compression), h.raw_len);
     }
     if (rc != RQ_OK) {
-        rq_hfile_block_unref(b);
+        rq__hfile_block_unref(b);
         return rc;
     }
     b->kind = (uint8_t)h.kind;
@@ -236,13 +236,13 @@ rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint
         rq_hfile_block *b;
         rc = with_payload(r->cache, raw, rq_buf_slice(&form), &b);
         if (rc == RQ_OK) {
-            rq_hfile_block_unref(raw);
+            rq__hfile_block_unref(raw);
             raw = b;
         }
     }
     rq_buf_clear(&form);
     if (rc != RQ_OK) {
-        rq_hfile_block_unref(raw);
+        rq__hfile_block_unref(raw);
         return rc;
     }
     *ret = raw;
@@ -292,7 +292,7 @@ rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, u
     /* A damaged file may refer to the same position with different kinds. */
     if (b->kind != kind) {
         rq_err rc = rq__fail_block(why, r, b, "named as a block of another kind");
-        rq_hfile_block_unref(b);
+        rq__hfile_block_unref(b);
         return rc;
     }
     if (kind == RQ_BLOCK_DATA) {
@@ -411,7 +411,7 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
         if (!info->has_time_range) bad = "TIMERANGE";
     }
     if (rq__file_info_get(&r->file_info, RQ__INFO_BLOOM_TYPE, &v) &&
-        !rq_bloom_type_parse(v, &info->bloom))
+        !rq__bloom_type_parse(v, &info->bloom))
         bad = "BLOOM_FILTER_TYPE";
     info->lists_qualifiers =
         rq__file_info_get(&r->file_info, RQ__INFO_QUALIFIERS, &info->qualifiers);
@@ -485,7 +485,7 @@ static rq_err take_block(rq_hfile_reader *r, unsigned nth, const rq__block_heade
                                why));
         rq_err rc = rq__file_info_parse(rq_slice_of(b->payload, b->payload_len), &r->file_info);
         if (rc == RQ_E_CORRUPT) rc = rq__fail_block(why, r, b, "malformed file info");
-        rq_hfile_block_unref(b);
+        rq__hfile_block_unref(b);
         return rc;
     } else if (h->kind == RQ_BLOCK_GENERAL_BLOOM_META) {
         r->bloom = place;
@@ -552,7 +552,7 @@ static rq_err touch_roots(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
             named[i] = rq__bloom_meta_index(b).count;
         else if (r->trailer.data_index_levels > 1)
             named[i] = rq__index_view_of(b->payload).count;
-        rq_hfile_block_unref(b);
+        rq__hfile_block_unref(b);
     }
     RQ_TRY(rq__reader_held_init(r, named[1], named[2], named[0]));
     return r->trailer.entry_count == 0 ? RQ_OK : fill_first_key(r, ctx, why);

@@ -108,8 +108,8 @@ rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slic
                                    rq_slice qualifier, bool *ret, rq_error *why);
 /* Whether the file may contain a DeleteFamily or DeleteFamilyVersion of the row. */
 RQ_NODISCARD
-rq_err rq_hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
-                                          bool *ret, rq_error *why);
+rq_err rq__hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
+                                           bool *ret, rq_error *why);
 
 /* Appends the key in the middle of the data index to `out`, serialized: where a region splits.
  * RQ_E_END: the file is empty, or a half, which is not split again (HBASE:
@@ -149,7 +149,7 @@ void rq_hfile_scanner_init(rq_hfile_scanner *s, rq_hfile_reader *r);
  * that all threads read. */
 void rq_hfile_scanner_init_borrowed(rq_hfile_scanner *s, rq_hfile_reader *r);
 /* Releases pins and position but keeps the reader: cheap parking between two RPCs. */
-void rq_hfile_scanner_release(rq_hfile_scanner *s);
+void rq__hfile_scanner_release(rq_hfile_scanner *s);
 /* Releases everything. A zeroed scanner is allowed. */
 void rq_hfile_scanner_clear(rq_hfile_scanner *s);
 
@@ -209,6 +209,6 @@ static inline const rq_cell *rq_hfile_scanner_cell(const rq_hfile_scanner *s)
     return s->block != NULL ? &s->cell : NULL;
 }
 
-void rq_hfile_block_unref(rq_hfile_block *b); /* NULL is allowed */
+void rq__hfile_block_unref(rq_hfile_block *b); /* NULL is allowed */
 
 #endif

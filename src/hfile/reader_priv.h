@@ -126,7 +126,7 @@ typedef struct rq__lent_block {
 
 static inline void rq__lent_return(rq__lent_block b)
 {
-    if (b.owned) rq_hfile_block_unref(b.block);
+    if (b.owned) rq__hfile_block_unref(b.block);
 }
 
 /* Called once, when the numbers are known. */

@@ -37,7 +37,7 @@ typedef struct target {
 static void target_drop(target *t)
 {
     rq__lent_return(t->leaf);
-    rq_hfile_block_unref(t->block);
+    rq__hfile_block_unref(t->block);
     t->leaf = (rq__lent_block){0};
     t->block = NULL;
 }
@@ -549,10 +549,10 @@ static inline void set_position(rq_hfile_scanner *s, const target *t)
     s->spare = was;
 }
 
-void rq_hfile_scanner_release(rq_hfile_scanner *s)
+void rq__hfile_scanner_release(rq_hfile_scanner *s)
 {
     rq__lent_return(leaf_of(s));
-    rq_hfile_block_unref(s->block);
+    rq__hfile_block_unref(s->block);
     s->leaf = s->block = NULL;
 }
 
@@ -563,7 +563,7 @@ static rq_err finish_move(rq_hfile_scanner *s, target *t, rq_err rc)
         target_drop(t);
         return rc;
     }
-    rq_hfile_scanner_release(s);
+    rq__hfile_scanner_release(s);
     if (rc != RQ_OK) {
         target_drop(t);
         return rc;
@@ -612,7 +612,7 @@ void rq_hfile_scanner_init_borrowed(rq_hfile_scanner *s, rq_hfile_reader *r)
 
 void rq_hfile_scanner_clear(rq_hfile_scanner *s)
 {
-    rq_hfile_scanner_release(s);
+    rq__hfile_scanner_release(s);
     if (s->owns_reader) rq_hfile_reader_unref(s->reader);
     s->reader = NULL;
     if (s->walk == NULL) return;
@@ -704,7 +704,7 @@ rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_c
             return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
         }
         if (rc != RQ_OK) {
-            rq_hfile_scanner_release(s);
+            rq__hfile_scanner_release(s);
             return rc;
         }
     }
@@ -741,7 +741,7 @@ static rq_err next_delta(rq_hfile_scanner *s, rq_error *why)
 {
     rq_err rc = delta_next(s, s->block, s->walk, why);
     if (RQ_UNLIKELY(rc != RQ_OK)) {
-        rq_hfile_scanner_release(s);
+        rq__hfile_scanner_release(s);
         return rc;
     }
     s->pos = s->walk->pos;
@@ -759,7 +759,7 @@ rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *wh
     size_t next;
     rq_err rc = cell_at(s, s->block, pos, &s->cell, &next, why);
     if (RQ_UNLIKELY(rc != RQ_OK)) {
-        rq_hfile_scanner_release(s);
+        rq__hfile_scanner_release(s);
         return rc;
     }
     s->pos = (uint32_t)pos;
@@ -796,7 +796,7 @@ rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_err
         } else {
             rc = rq__fail_block(why, r, root, "its middle key is outside the leaf it names");
         }
-        rq_hfile_block_unref(leaf);
+        rq__hfile_block_unref(leaf);
     }
     rq__lent_return(lent);
     return rc;

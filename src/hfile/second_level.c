@@ -296,7 +296,7 @@ static void run_writer(rq_task *task)
     rq__second_level *s = RQ_CONTAINER_OF(task, rq__second_level, task);
     for (rq_hfile_block *b = take_queued(s); b != NULL; b = take_queued(s)) {
         if (!is_off(s)) write_block(s, b);
-        rq_hfile_block_unref(b);
+        rq__hfile_block_unref(b);
     }
     /* If the disk is full, this file may be the reason. Best effort: the stop removes the file. */
     if (is_off(s)) (void)!rq_file_truncate(s->file, 0, NULL);
@@ -366,7 +366,7 @@ rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offs
         *ret = block_of_record(&e, b);
         return RQ_OK;
     }
-    rq_hfile_block_unref(b);
+    rq__hfile_block_unref(b);
     if (rc == RQ_E_AGAIN) return rc;
     count(&s->misses);
     if (rc != RQ_OK)

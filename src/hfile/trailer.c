@@ -89,7 +89,7 @@ rq_err rq__trailer_write(const rq__trailer *t, rq_buf *out)
     if (rc != RQ_OK) goto out;
     uint8_t *b = out->ptr + out->len;
     memset(b, 0, RQ_HFILE_TRAILER_LEN);
-    memcpy(b, rq_block_kind_magic(RQ_BLOCK_TRAILER), 8);
+    memcpy(b, rq__block_kind_magic(RQ_BLOCK_TRAILER), 8);
     size_t n = 8 + rq_put_varint(b + 8, message.len);
     memcpy(b + n, message.ptr, message.len);
     uint8_t *seal = b + RQ_HFILE_TRAILER_LEN - 4 - SEAL_LEN;
@@ -204,7 +204,7 @@ rq_err rq__trailer_parse(rq_slice bytes, uint64_t file_len, const char *path, rq
                        file_len, len);
     const uint8_t *b = bytes.ptr + bytes.len - len;
     const uint8_t *end = bytes.ptr + bytes.len - 4;
-    if (memcmp(b, rq_block_kind_magic(RQ_BLOCK_TRAILER), 8) != 0)
+    if (memcmp(b, rq__block_kind_magic(RQ_BLOCK_TRAILER), 8) != 0)
         return rq_fail(why, RQ_E_CORRUPT, "%s: trailer at offset %" PRIu64 ": wrong magic", path,
                        start);
     /* After the magic was checked: a torn file may end in any version number. */

@@ -27,7 +27,7 @@ static rq_err bring(rq_hfile_reader *r, rq_buf *scratch, uint64_t offset, uint32
     rq_hfile_block *b;
     if (rq__cache_has(r->cached, offset)) return RQ_OK;
     RQ_TRY(rq__reader_load(r, scratch, true, offset, size, kind, &b, why));
-    rq_hfile_block_unref(rq__cache_put(r->cached, b));
+    rq__hfile_block_unref(rq__cache_put(r->cached, b));
     return RQ_OK;
 }
 

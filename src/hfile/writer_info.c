@@ -82,7 +82,7 @@ rq_err rq__writer_fill_info(rq_hfile_writer *w)
     }
     RQ_TRY(set_bool(w, RQ__INFO_HISTORICAL, false));
     if (w->bloom.key_count > 0) {
-        rq_slice name = rq_slice_cstr(rq_bloom_type_name(w->options.bloom));
+        rq_slice name = rq_slice_cstr(rq__bloom_type_name(w->options.bloom));
         rq_slice last = rq_cell_row(&w->last);
         if (w->options.bloom == RQ_BLOOM_ROWCOL) {
             RQ_TRY(rq__writer_rowcol_key(w, &w->last));

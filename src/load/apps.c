@@ -111,8 +111,8 @@ static rq_err make_post(rq__slot *s, uint64_t user, uint64_t number, char row[PO
                         rq_cell *ret)
 {
     rq_buf_reset(&s->values);
-    RQ_TRY(rq_rows_value(&s->bench->rows, item_key(user, number), 0, (uint64_t)EPOCH_MS + number,
-                         &s->values));
+    RQ_TRY(rq__rows_value(&s->bench->rows, item_key(user, number), 0, (uint64_t)EPOCH_MS + number,
+                          &s->values));
     put_post_row(row, user, number);
     *ret = make_cell(rq_slice_of(row, POST_ROW_LEN), family, RQ_SLICE_LIT("content"),
                      rq_buf_slice(&s->values), RQ_TIMESTAMP_LATEST);
@@ -206,7 +206,7 @@ rq_err rq__begin_publish(rq__slot *s)
     rq__bench *b = s->bench;
     char row[POST_ROW_LEN + 1];
     rq_cell c;
-    s->key = rq_keys_draw(&b->keys, users(b), &b->random);
+    s->key = rq__keys_draw(&b->keys, users(b), &b->random);
     s->version = b->posts_sent[s->key]++;
     RQ_TRY(make_post(s, s->key, s->version, row, &c));
     rq_mutate m = make_put(&c);
@@ -236,8 +236,8 @@ static void take_post(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     else if (!digits(rq_slice_of(row.ptr, UID_LEN), &user) ||
              !digits(rq_slice_of(row.ptr + UID_LEN + 1, MILLIS_LEN), &millis) ||
              millis < (uint64_t)EPOCH_MS || !rq_slice_eq(rq_cell_row(&c), row) ||
-             !rq_rows_value_check(&b->rows, item_key(user, millis - (uint64_t)EPOCH_MS), 0,
-                                  rq_cell_value(&c), &version) ||
+             !rq__rows_value_check(&b->rows, item_key(user, millis - (uint64_t)EPOCH_MS), 0,
+                                   rq_cell_value(&c), &version) ||
              version != millis)
         rq__note_wrong(b, s->key, "a post is not what was published");
 }
@@ -299,7 +299,7 @@ rq_err rq__begin_timeline(rq__slot *s)
 {
     rq__bench *b = s->bench;
     char uid[UID_LEN];
-    s->key = rq_keys_draw(&b->keys, users(b), &b->random);
+    s->key = rq__keys_draw(&b->keys, users(b), &b->random);
     s->rows_wanted = b->o->verify && !b->o->reuse ? posts_expected(s) : 0;
     put_uid(uid, s->key);
     rq_get g = {.row = rq_slice_of(uid, UID_LEN), .family = family, .max_versions = VERSIONS_READ};
@@ -327,8 +327,8 @@ static void take_event(rq__slot *s, rq_slice time, const rq_cell *c)
         b->report->checked++;
         wrong_if(s,
                  !rq_slice_eq(time, rq_slice_of(expected, TIME_LEN)) ||
-                     !rq_rows_value_check(&b->rows, item_key(s->key, number), 0, rq_cell_value(c),
-                                          &version),
+                     !rq__rows_value_check(&b->rows, item_key(s->key, number), 0, rq_cell_value(c),
+                                           &version),
                  "not the event that must come here");
     }
     s->rows_got++;
@@ -370,7 +370,7 @@ static void event_columns(rq_op *op, void *ctx, const rq_op_result *r)
 static void draw_user(rq__slot *s, char uid[UID_LEN])
 {
     const rq__bench *b = s->bench;
-    s->key = rq_keys_draw(&s->bench->keys, users(b), &s->bench->random);
+    s->key = rq__keys_draw(&s->bench->keys, users(b), &s->bench->random);
     s->rows_got = 0;
     s->rows_wanted = b->o->newest < b->o->events ? b->o->newest : b->o->events;
     put_uid(uid, s->key);
@@ -413,7 +413,7 @@ static rq_err add_event(rq__slot *s, uint64_t user, uint64_t number)
     put_uid(row, user);
     put_time(row + UID_LEN, number);
     rq_buf_reset(&s->values);
-    RQ_TRY(rq_rows_value(&s->bench->rows, item_key(user, number), 0, number, &s->values));
+    RQ_TRY(rq__rows_value(&s->bench->rows, item_key(user, number), 0, number, &s->values));
     rq_cell c = make_cell(rq_slice_of(row, rows ? UID_LEN + TIME_LEN : UID_LEN), family,
                           rows ? RQ_SLICE_LIT("") : rq_slice_of(row + UID_LEN, TIME_LEN),
                           rq_buf_slice(&s->values), RQ_TIMESTAMP_LATEST);

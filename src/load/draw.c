@@ -11,13 +11,13 @@
 #define EXPONENTIAL_CUT 10
 #define HOT_KEYS_MAX 16
 
-double rq_random_unit(rq_random *r)
+double rq__random_unit(rq_random *r)
 {
     return (double)(rq_random_next(r) >> 11) * 0x1p-53;
 }
 
 /* The finaliser of splitmix64, its multipliers' inverses modulo 2^64 for the way back. */
-uint64_t rq_mix64(uint64_t x)
+uint64_t rq__mix64(uint64_t x)
 {
     x ^= x >> 30;
     x *= UINT64_C(0xbf58476d1ce4e5b9);
@@ -26,7 +26,7 @@ uint64_t rq_mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-uint64_t rq_unmix64(uint64_t x)
+uint64_t rq__unmix64(uint64_t x)
 {
     x ^= (x >> 31) ^ (x >> 62);
     x *= UINT64_C(0x319642b2d24d8ec3);
@@ -57,24 +57,24 @@ static double density(double theta, double x)
     return exp(-theta * log(x));
 }
 
-void rq_zipf_init(rq_zipf *z, uint64_t n, double theta)
+void rq__zipf_init(rq_zipf *z, uint64_t n, double theta)
 {
     z->theta = theta;
     z->low = integral(theta, 1.5) - 1;
     z->squeeze = 2 - integral_inverse(theta, integral(theta, 2.5) - density(theta, 2));
-    rq_zipf_grow(z, n);
+    rq__zipf_grow(z, n);
 }
 
-void rq_zipf_grow(rq_zipf *z, uint64_t n)
+void rq__zipf_grow(rq_zipf *z, uint64_t n)
 {
     z->n = n;
     z->high = integral(z->theta, (double)n + 0.5);
 }
 
-uint64_t rq_zipf_draw(const rq_zipf *z, rq_random *r)
+uint64_t rq__zipf_draw(const rq_zipf *z, rq_random *r)
 {
     for (;;) {
-        double u = z->high + rq_random_unit(r) * (z->low - z->high);
+        double u = z->high + rq__random_unit(r) * (z->low - z->high);
         double x = integral_inverse(z->theta, u);
         double k = floor(x + 0.5);
         if (k < 1) k = 1;
@@ -86,10 +86,10 @@ uint64_t rq_zipf_draw(const rq_zipf *z, rq_random *r)
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-void rq_keys_init(rq_keys *k, rq_key_draw kind, uint64_t n, double theta)
+void rq__keys_init(rq_keys *k, rq_key_draw kind, uint64_t n, double theta)
 {
     *k = (rq_keys){.kind = kind};
-    rq_zipf_init(&k->zipf, n > 0 ? n : 1, theta);
+    rq__zipf_init(&k->zipf, n > 0 ? n : 1, theta);
 }
 
 static uint64_t draw_hot(uint64_t n, rq_random *r)
@@ -99,16 +99,16 @@ static uint64_t draw_hot(uint64_t n, rq_random *r)
     return rq_random_below(r, 100) == 0 ? rq_random_below(r, n) : rq_random_below(r, hot);
 }
 
-uint64_t rq_keys_draw(rq_keys *k, uint64_t n, rq_random *r)
+uint64_t rq__keys_draw(rq_keys *k, uint64_t n, rq_random *r)
 {
     switch (k->kind) {
     case RQ_KEYS_UNIFORM:
         return rq_random_below(r, n);
     case RQ_KEYS_ZIPFIAN:
-        return rq_mix64(rq_zipf_draw(&k->zipf, r) + 1) % k->zipf.n;
+        return rq__mix64(rq__zipf_draw(&k->zipf, r) + 1) % k->zipf.n;
     case RQ_KEYS_LATEST:
-        if (k->zipf.n != n) rq_zipf_grow(&k->zipf, n);
-        return n - 1 - rq_zipf_draw(&k->zipf, r);
+        if (k->zipf.n != n) rq__zipf_grow(&k->zipf, n);
+        return n - 1 - rq__zipf_draw(&k->zipf, r);
     case RQ_KEYS_SEQUENTIAL:
         return k->next++ % n;
     case RQ_KEYS_HOT:
@@ -135,7 +135,7 @@ bool rq_sizes_parse(const char *text, rq_sizes *ret)
     return ret->low <= ret->high && ret->high <= SIZE_MAX_BYTES;
 }
 
-uint32_t rq_sizes_of(const rq_sizes *s, uint64_t hash)
+uint32_t rq__sizes_of(const rq_sizes *s, uint64_t hash)
 {
     double unit = (double)(hash >> 11) * 0x1p-53;
     double v;
@@ -151,12 +151,12 @@ uint32_t rq_sizes_of(const rq_sizes *s, uint64_t hash)
     return s->low;
 }
 
-uint32_t rq_sizes_max(const rq_sizes *s)
+uint32_t rq__sizes_max(const rq_sizes *s)
 {
     return s->high;
 }
 
-double rq_sizes_mean(const rq_sizes *s)
+double rq__sizes_mean(const rq_sizes *s)
 {
     return s->kind == RQ_SIZES_UNIFORM ? ((double)s->low + (double)s->high) / 2 : (double)s->low;
 }

@@ -14,10 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-double rq_random_unit(rq_random *r); /* 0 ≤ x < 1 */
+double rq__random_unit(rq_random *r); /* 0 ≤ x < 1 */
 /* A bijection of 64-bit numbers whose results look random, and its inverse. */
-uint64_t rq_mix64(uint64_t x);
-uint64_t rq_unmix64(uint64_t x);
+uint64_t rq__mix64(uint64_t x);
+uint64_t rq__unmix64(uint64_t x);
 
 typedef struct rq_zipf {
     uint64_t n;
@@ -28,10 +28,10 @@ typedef struct rq_zipf {
 } rq_zipf;
 
 /* n ≥ 1, theta > 0. */
-void rq_zipf_init(rq_zipf *z, uint64_t n, double theta);
-void rq_zipf_grow(rq_zipf *z, uint64_t n);
+void rq__zipf_init(rq_zipf *z, uint64_t n, double theta);
+void rq__zipf_grow(rq_zipf *z, uint64_t n);
 /* 0 … n-1, 0 the most probable. */
-uint64_t rq_zipf_draw(const rq_zipf *z, rq_random *r);
+uint64_t rq__zipf_draw(const rq_zipf *z, rq_random *r);
 
 typedef enum rq_key_draw {
     RQ_KEYS_UNIFORM,
@@ -47,9 +47,9 @@ typedef struct rq_keys {
     uint64_t next; /* sequential */
 } rq_keys;
 
-void rq_keys_init(rq_keys *k, rq_key_draw kind, uint64_t n, double theta);
+void rq__keys_init(rq_keys *k, rq_key_draw kind, uint64_t n, double theta);
 /* One of n keys, n ≥ 1. With zipfian, of the n given at the start. */
-uint64_t rq_keys_draw(rq_keys *k, uint64_t n, rq_random *r);
+uint64_t rq__keys_draw(rq_keys *k, uint64_t n, rq_random *r);
 
 /* A length in bytes: "100", "50-200" (uniform), "exp:100" (exponential, at most 10 times the mean).
  */
@@ -61,8 +61,8 @@ typedef struct rq_sizes {
 
 bool rq_sizes_parse(const char *text, rq_sizes *ret);
 /* The length for this hash; always the same for the same hash. */
-uint32_t rq_sizes_of(const rq_sizes *s, uint64_t hash);
-uint32_t rq_sizes_max(const rq_sizes *s);
-double rq_sizes_mean(const rq_sizes *s);
+uint32_t rq__sizes_of(const rq_sizes *s, uint64_t hash);
+uint32_t rq__sizes_max(const rq_sizes *s);
+double rq__sizes_mean(const rq_sizes *s);
 
 #endif

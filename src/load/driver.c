@@ -44,7 +44,7 @@ static const struct {
 #undef X
 };
 
-const char *rq_load_step_name(rq_load_step step)
+const char *rq__load_step_name(rq_load_step step)
 {
     return steps[step].name;
 }
@@ -444,7 +444,7 @@ static rq_err remember(rq__bench *b)
         b->counters_sent = calloc(o->records, sizeof *b->counters_sent);
         return b->counters != NULL && b->counters_sent != NULL ? RQ_OK : RQ_E_NO_MEMORY;
     }
-    return (o->verify && !o->reuse) || conditions ? rq_rows_history(&b->rows, o->records) : RQ_OK;
+    return (o->verify && !o->reuse) || conditions ? rq__rows_history(&b->rows, o->records) : RQ_OK;
 }
 
 static rq_err open_bench(rq__bench *b, rq_error *why)
@@ -459,10 +459,10 @@ static rq_err open_bench(rq__bench *b, rq_error *why)
         .columns = o->columns,
         .base = (uint64_t)time(NULL) * 1000,
     };
-    rq_rows_name(&b->rows);
+    rq__rows_name(&b->rows);
     rq_random_seed(&b->random, o->seed);
-    rq_keys_init(&b->keys, o->draw < 0 ? b->workload->draw : (rq_key_draw)o->draw, o->records,
-                 o->theta);
+    rq__keys_init(&b->keys, o->draw < 0 ? b->workload->draw : (rq_key_draw)o->draw, o->records,
+                  o->theta);
     b->inserted = b->issued = ingests(b) ? 0 : o->records;
     if (rq_histogram_init(&b->interval) != RQ_OK ||
         rq_histogram_init(&b->report->latency) != RQ_OK || remember(b) != RQ_OK)
@@ -480,7 +480,7 @@ static void close_bench(rq__bench *b)
 {
     rq__close_places(b);
     rq_client_close(b->client);
-    rq_rows_clear(&b->rows);
+    rq__rows_clear(&b->rows);
     rq_histogram_clear(&b->interval);
     free(b->counters);
     free(b->counters_sent);
@@ -570,7 +570,7 @@ static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_
     if (o->regions == 0 || o->regions > 100000 || o->depth == 0 || o->batch == 0)
         return rq_fail(why, RQ_E_INVALID, "regions, depth and batch must be at least 1");
     if (o->idle > IDLE_MAX) return rq_fail(why, RQ_E_INVALID, "idle: at most %d", IDLE_MAX);
-    if (o->key_len.low < RQ_ROW_DIGITS || rq_sizes_max(&o->key_len) > RQ_ROW_LEN_MAX)
+    if (o->key_len.low < RQ_ROW_DIGITS || rq__sizes_max(&o->key_len) > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "keys: %d to %d bytes", RQ_ROW_DIGITS, RQ_ROW_LEN_MAX);
     if (o->verify && (o->value_len.kind == RQ_SIZES_EXPONENTIAL || o->value_len.low < 8))
         return rq_fail(why, RQ_E_INVALID, "verified values need at least 8 bytes");

@@ -134,7 +134,7 @@ typedef struct rq_load_workload_line {
 
 /* Ends with a name NULL. */
 const rq_load_workload_line *rq_load_workloads(void);
-const char *rq_load_step_name(rq_load_step step);
+const char *rq__load_step_name(rq_load_step step);
 
 void rq_load_options_init(rq_load_options *o);
 /* Returns an error if the run was not possible (the report is empty). Failed operations and wrong

@@ -76,7 +76,7 @@ rq_err rq__open_idle(rq__bench *b, rq_error *why)
     const rq_load_options *o = b->o;
     unsigned lanes = o->client.lanes > 0 ? o->client.lanes : 1;
     rq_buf row = {0};
-    rq_err rc = rq_rows_key(&b->rows, 0, &row);
+    rq_err rc = rq__rows_key(&b->rows, 0, &row);
     if (rc != RQ_OK) rq_fail(why, rc, "out of memory");
     for (unsigned i = 0; rc == RQ_OK && i < o->idle; i++)
         rc = open_one(b, lanes + i, rq_buf_slice(&row), why);

@@ -109,7 +109,7 @@ void rq_load_print(const rq_load_options *o, const rq_load_report *r, FILE *out)
     print_latency_head(out);
     print_latency("all", &r->latency, out);
     for (int i = 0; i < RQ_LOAD_STEPS && steps_used(r) > 1; i++)
-        if (any_step(r, i)) print_latency(rq_load_step_name((rq_load_step)i), &r->steps[i], out);
+        if (any_step(r, i)) print_latency(rq__load_step_name((rq_load_step)i), &r->steps[i], out);
     print_process(o, r, out);
     if (r->own_cpu_s >= 0 && r->own_cpu_s > 0.9 * r->seconds && o->rate <= 0)
         fprintf(out, "the generator used %.0f %% of a core: it may be the limit\n",
@@ -201,7 +201,7 @@ void rq_load_print_json(const rq_load_options *o, const rq_load_report *r, FILE 
     json_latency(&r->latency, out);
     for (int i = 0; i < RQ_LOAD_STEPS; i++) {
         if (!any_step(r, i)) continue;
-        fprintf(out, ", \"%s\": ", rq_load_step_name((rq_load_step)i));
+        fprintf(out, ", \"%s\": ", rq__load_step_name((rq_load_step)i));
         json_latency(&r->steps[i], out);
     }
     fprintf(out, "}, \"errors\": [");

@@ -7,7 +7,7 @@
 
 #define VALUE_VERSION_LEN 8
 
-void rq_rows_name(rq_rows *r)
+void rq__rows_name(rq_rows *r)
 {
     if (r->families == 1)
         snprintf(r->family_names[0], sizeof r->family_names[0], "cf");
@@ -18,7 +18,7 @@ void rq_rows_name(rq_rows *r)
         snprintf(r->qualifier_names[i], sizeof r->qualifier_names[i], "q%04u", i % RQ_COLUMNS_MAX);
 }
 
-rq_err rq_rows_history(rq_rows *r, uint64_t keys)
+rq_err rq__rows_history(rq_rows *r, uint64_t keys)
 {
     if (keys <= r->history_cap) return RQ_OK;
     uint64_t cap = keys + keys / 2;
@@ -30,35 +30,35 @@ rq_err rq_rows_history(rq_rows *r, uint64_t keys)
     return RQ_OK;
 }
 
-void rq_rows_clear(rq_rows *r)
+void rq__rows_clear(rq_rows *r)
 {
     free(r->history);
     r->history = NULL;
     r->history_cap = 0;
 }
 
-void rq_rows_digits(const rq_rows *r, uint64_t i, char out[RQ_ROW_DIGITS + 1])
+void rq__rows_digits(const rq_rows *r, uint64_t i, char out[RQ_ROW_DIGITS + 1])
 {
     static const char digits[] = "0123456789abcdef";
-    uint64_t x = r->hashed ? rq_mix64(i) : i;
+    uint64_t x = r->hashed ? rq__mix64(i) : i;
     for (int k = RQ_ROW_DIGITS - 1; k >= 0; k--, x >>= 4)
         out[k] = digits[x & 15];
     out[RQ_ROW_DIGITS] = 0;
 }
 
-rq_err rq_rows_key(const rq_rows *r, uint64_t i, rq_buf *out)
+rq_err rq__rows_key(const rq_rows *r, uint64_t i, rq_buf *out)
 {
     char digits[RQ_ROW_DIGITS + 1];
-    uint64_t hash = rq_mix64(i ^ UINT64_C(0x9e3779b97f4a7c15));
-    uint32_t len = rq_sizes_of(&r->key_len, hash);
-    rq_rows_digits(r, i, digits);
+    uint64_t hash = rq__mix64(i ^ UINT64_C(0x9e3779b97f4a7c15));
+    uint32_t len = rq__sizes_of(&r->key_len, hash);
+    rq__rows_digits(r, i, digits);
     RQ_TRY(rq_buf_append(out, digits, RQ_ROW_DIGITS));
     for (uint32_t k = RQ_ROW_DIGITS; k < len; k++)
         RQ_TRY(rq_buf_append_u8(out, (uint8_t)('a' + (hash >> k % 60) % 26)));
     return RQ_OK;
 }
 
-bool rq_rows_number(const rq_rows *r, rq_slice row, uint64_t *ret)
+bool rq__rows_number(const rq_rows *r, rq_slice row, uint64_t *ret)
 {
     uint64_t x = 0;
     if (row.len < RQ_ROW_DIGITS) return false;
@@ -71,7 +71,7 @@ bool rq_rows_number(const rq_rows *r, rq_slice row, uint64_t *ret)
         else
             return false;
     }
-    *ret = r->hashed ? rq_unmix64(x) : x;
+    *ret = r->hashed ? rq__unmix64(x) : x;
     return true;
 }
 
@@ -79,19 +79,20 @@ bool rq_rows_number(const rq_rows *r, rq_slice row, uint64_t *ret)
 
 static uint64_t value_seed(uint64_t key, uint32_t column, uint64_t version)
 {
-    return rq_mix64(rq_mix64(rq_mix64(key) + column) + version);
+    return rq__mix64(rq__mix64(rq__mix64(key) + column) + version);
 }
 
 /* Eight bytes of the stream at a time. */
 static uint64_t value_word(uint64_t seed, size_t n)
 {
-    return rq_mix64(seed + (n + 1) * UINT64_C(0x9e3779b97f4a7c15));
+    return rq__mix64(seed + (n + 1) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-rq_err rq_rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t version, rq_buf *out)
+rq_err rq__rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t version,
+                      rq_buf *out)
 {
     uint64_t seed = value_seed(key, column, version);
-    size_t len = rq_sizes_of(&r->value_len, seed);
+    size_t len = rq__sizes_of(&r->value_len, seed);
     uint8_t head[VALUE_VERSION_LEN];
     rq_put_be64(head, version);
     if (len < VALUE_VERSION_LEN) return rq_buf_append(out, head + VALUE_VERSION_LEN - len, len);
@@ -106,13 +107,13 @@ rq_err rq_rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t v
     return RQ_OK;
 }
 
-bool rq_rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_slice value,
-                         uint64_t *ret_version)
+bool rq__rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_slice value,
+                          uint64_t *ret_version)
 {
     if (value.len < VALUE_VERSION_LEN) return false;
     *ret_version = rq_get_be64(value.ptr);
     uint64_t seed = value_seed(key, column, *ret_version);
-    if (value.len != rq_sizes_of(&r->value_len, seed)) return false;
+    if (value.len != rq__sizes_of(&r->value_len, seed)) return false;
     for (size_t at = VALUE_VERSION_LEN; at < value.len; at += 8) {
         uint64_t word = value_word(seed, at);
         if (memcmp(value.ptr + at, &word, value.len - at < 8 ? value.len - at : 8) != 0)
@@ -123,7 +124,7 @@ bool rq_rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_sli
 
 /* --- checking --------------------------------------------------------------------------------- */
 
-rq_row_bounds rq_rows_bounds(const rq_rows *r, uint64_t key)
+rq_row_bounds rq__rows_bounds(const rq_rows *r, uint64_t key)
 {
     if (r->history == NULL || key >= r->history_cap) return (rq_row_bounds){0};
     return (rq_row_bounds){r->history[key].put_acked, r->history[key].delete_acked};
@@ -162,8 +163,8 @@ static bool column_number(const rq_rows *r, const rq_cell *c, unsigned *ret)
            rq_slice_eq(rq_cell_family(c), rq_slice_cstr(r->family_names[n % r->families]));
 }
 
-const char *rq_rows_check(const rq_rows *r, uint64_t key, rq_row_bounds bounds, rq_op_result *row,
-                          uint64_t *ret_cells, uint64_t *ret_bytes)
+const char *rq__rows_check(const rq_rows *r, uint64_t key, rq_row_bounds bounds, rq_op_result *row,
+                           uint64_t *ret_cells, uint64_t *ret_bytes)
 {
     rq_cell c;
     rq_err rc;
@@ -175,10 +176,10 @@ const char *rq_rows_check(const rq_rows *r, uint64_t key, rq_row_bounds bounds, 
         unsigned column;
         ++*ret_cells;
         *ret_bytes += c.value_len;
-        if (!rq_rows_number(r, rq_cell_row(&c), &number) || number != key)
+        if (!rq__rows_number(r, rq_cell_row(&c), &number) || number != key)
             return "a cell of another row";
         if (!column_number(r, &c, &column)) return "a column that was never written";
-        if (!rq_rows_value_check(r, key, column, rq_cell_value(&c), &version))
+        if (!rq__rows_value_check(r, key, column, rq_cell_value(&c), &version))
             return "a value that was never written";
         const char *wrong = check_version(r, key, bounds, version, c.timestamp);
         if (wrong != NULL) return wrong;

@@ -51,30 +51,30 @@ typedef struct rq_row_bounds {
 } rq_row_bounds;
 
 /* Sets the columns' names. REQUIRES: families is 1 … 16, columns 1 … RQ_COLUMNS_MAX. */
-void rq_rows_name(rq_rows *r);
+void rq__rows_name(rq_rows *r);
 RQ_NODISCARD
-rq_err rq_rows_history(rq_rows *r, uint64_t keys); /* grows it; new keys have none */
-void rq_rows_clear(rq_rows *r);
+rq_err rq__rows_history(rq_rows *r, uint64_t keys); /* grows it; new keys have none */
+void rq__rows_clear(rq_rows *r);
 
 /* Appends the row of key i. */
 RQ_NODISCARD
-rq_err rq_rows_key(const rq_rows *r, uint64_t i, rq_buf *out);
+rq_err rq__rows_key(const rq_rows *r, uint64_t i, rq_buf *out);
 /* The first 16 bytes of key i's row, for splits and scans. */
-void rq_rows_digits(const rq_rows *r, uint64_t i, char out[RQ_ROW_DIGITS + 1]);
+void rq__rows_digits(const rq_rows *r, uint64_t i, char out[RQ_ROW_DIGITS + 1]);
 /* False: not one of these rows. */
-bool rq_rows_number(const rq_rows *r, rq_slice row, uint64_t *ret);
+bool rq__rows_number(const rq_rows *r, rq_slice row, uint64_t *ret);
 /* Appends the value. */
 RQ_NODISCARD
-rq_err rq_rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t version,
-                     rq_buf *out);
+rq_err rq__rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t version,
+                      rq_buf *out);
 /* Whether it is a value of that key and column, and of which version. */
-bool rq_rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_slice value,
-                         uint64_t *ret_version);
+bool rq__rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_slice value,
+                          uint64_t *ret_version);
 
-rq_row_bounds rq_rows_bounds(const rq_rows *r, uint64_t key);
+rq_row_bounds rq__rows_bounds(const rq_rows *r, uint64_t key);
 /* Reads a row's cells and returns the error found as a static text, or NULL. Without a history it
  * only checks that values are consistent with themselves. */
-const char *rq_rows_check(const rq_rows *r, uint64_t key, rq_row_bounds bounds, rq_op_result *row,
-                          uint64_t *ret_cells, uint64_t *ret_bytes);
+const char *rq__rows_check(const rq_rows *r, uint64_t key, rq_row_bounds bounds, rq_op_result *row,
+                           uint64_t *ret_cells, uint64_t *ret_bytes);
 
 #endif

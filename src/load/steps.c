@@ -16,7 +16,7 @@
 
 static uint64_t draw_key(rq__bench *b)
 {
-    return rq_keys_draw(&b->keys, b->inserted > 0 ? b->inserted : 1, &b->random);
+    return rq__keys_draw(&b->keys, b->inserted > 0 ? b->inserted : 1, &b->random);
 }
 
 static rq_row_history *history_of(rq__bench *b, uint64_t key)
@@ -53,7 +53,7 @@ static int64_t timestamp_of(const rq__bench *b, uint32_t version)
 static rq_err set_row(rq__slot *s, uint64_t key)
 {
     rq_buf_reset(&s->row);
-    return rq_rows_key(&s->bench->rows, key, &s->row);
+    return rq__rows_key(&s->bench->rows, key, &s->row);
 }
 
 /* The mutation that puts all columns of the key; it borrows the slot's buffers. */
@@ -66,7 +66,7 @@ static rq_err make_put(rq__slot *s, uint64_t key, uint32_t version, rq_mutate *r
     for (unsigned i = 0; i < b->rows.columns; i++) {
         rq_cell *c = &s->cells[i];
         size_t at = s->values.len;
-        RQ_TRY(rq_rows_value(&b->rows, key, i, v, &s->values));
+        RQ_TRY(rq__rows_value(&b->rows, key, i, v, &s->values));
         *c = (rq_cell){.type = RQ_TYPE_PUT, .timestamp = timestamp_of(b, version)};
         c->value_len = (uint32_t)(s->values.len - at);
     }
@@ -102,12 +102,12 @@ static bool take_row(rq__slot *s, uint64_t key, rq_row_bounds bounds, rq_op_resu
     uint64_t cells = 0;
     uint64_t bytes = 0;
     if (b->o->verify) {
-        const char *wrong = rq_rows_check(&b->rows, key, bounds, r, &cells, &bytes);
+        const char *wrong = rq__rows_check(&b->rows, key, bounds, r, &cells, &bytes);
         b->report->checked++;
         if (wrong != NULL) rq__note_wrong(b, key, wrong);
     } else {
         cells = r->row.count;
-        bytes = (uint64_t)b->rows.columns * (uint64_t)rq_sizes_mean(&b->rows.value_len);
+        bytes = (uint64_t)b->rows.columns * (uint64_t)rq__sizes_mean(&b->rows.value_len);
     }
     if (s->counts && !b->sweeping) {
         if (cells > 0) {
@@ -138,7 +138,7 @@ static rq_err get_row(rq__slot *s, uint64_t key, rq_op_done done)
 {
     RQ_TRY(set_row(s, key));
     s->key = key;
-    s->bounds = rq_rows_bounds(&s->bench->rows, key);
+    s->bounds = rq__rows_bounds(&s->bench->rows, key);
     rq_get g = {.row = rq_buf_slice(&s->row)};
     return rq_op_get(s->op, s->bench->table, &g, done);
 }
@@ -194,7 +194,7 @@ static rq_err take_new_keys(rq__slot *s, uint64_t count)
     rq__bench *b = s->bench;
     s->key = b->issued;
     s->rows_wanted = count;
-    if (b->rows.history != NULL) RQ_TRY(rq_rows_history(&b->rows, b->issued + count));
+    if (b->rows.history != NULL) RQ_TRY(rq__rows_history(&b->rows, b->issued + count));
     b->issued += count;
     return RQ_OK;
 }
@@ -226,7 +226,7 @@ static rq_err add_row(rq__slot *s, uint64_t key, bool is_write)
         s->batch_cap = cap;
     }
     rq__batch_row *row = &s->batch[s->batch_count++];
-    *row = (rq__batch_row){.key = key, .bounds = rq_rows_bounds(&b->rows, key)};
+    *row = (rq__batch_row){.key = key, .bounds = rq__rows_bounds(&b->rows, key)};
     if (!is_write) {
         RQ_TRY(set_row(s, key));
         rq_get g = {.row = rq_buf_slice(&s->row)};
@@ -310,7 +310,7 @@ rq_err rq__begin_load_rows(rq__slot *s, uint64_t first, uint64_t count)
 /* The order of rows as a number. */
 static uint64_t place_of(const rq__bench *b, uint64_t key)
 {
-    return b->rows.hashed ? rq_mix64(key) : key;
+    return b->rows.hashed ? rq__mix64(key) : key;
 }
 
 static const char *check_order(const rq__slot *s, uint64_t key)
@@ -342,14 +342,14 @@ static void scanned_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     rq_cell c;
     uint64_t key = 0;
     if (rq_result_next(&look.row, &look.cells, &c) != RQ_OK ||
-        !rq_rows_number(&b->rows, rq_cell_row(&c), &key)) {
+        !rq__rows_number(&b->rows, rq_cell_row(&c), &key)) {
         rq__note_wrong(b, key, "a row that was never written");
         return;
     }
     const char *wrong = check_order(s, key);
     if (wrong != NULL) rq__note_wrong(b, key, wrong);
     /* The scan began before later acknowledged writes: only the oldest version is certain. */
-    rq_row_bounds bounds = rq_rows_bounds(&b->rows, key);
+    rq_row_bounds bounds = rq__rows_bounds(&b->rows, key);
     if (bounds.put_acked > 1) bounds.put_acked = 1;
     bounds.delete_acked = 0;
     take_row(s, key, bounds, r);
@@ -378,7 +378,7 @@ static rq_err scan_some(rq__slot *s, bool back)
 {
     rq__bench *b = s->bench;
     uint64_t key = draw_key(b);
-    uint64_t limit = rq_sizes_of(&b->o->scan_rows, rq_random_next(&b->random));
+    uint64_t limit = rq__sizes_of(&b->o->scan_rows, rq_random_next(&b->random));
     rq_scan what = {.reversed = back, .limit = limit > 0 ? limit : 1, .caching = b->o->caching};
     uint64_t there = back ? key + 1 : b->inserted - key;
     s->rows_wanted = b->rows.hashed ? 1 : what.limit < there ? what.limit : there;
@@ -472,7 +472,7 @@ static void appended(rq_op *op, void *ctx, const rq_op_result *r)
         rq_op_result copy = *r;
         rq_cell c = {0};
         char digits[RQ_ROW_DIGITS + 1];
-        rq_rows_digits(&s->bench->rows, s->key, digits);
+        rq__rows_digits(&s->bench->rows, s->key, digits);
         bool good =
             rq_result_next(&copy.row, &copy.cells, &c) == RQ_OK && c.value_len % RQ_ROW_DIGITS == 0;
         for (size_t at = 0; good && at < c.value_len; at += RQ_ROW_DIGITS)
@@ -489,7 +489,7 @@ rq_err rq__begin_append(rq__slot *s)
 {
     char digits[RQ_ROW_DIGITS + 1];
     uint64_t key = draw_key(s->bench);
-    rq_rows_digits(&s->bench->rows, key, digits);
+    rq__rows_digits(&s->bench->rows, key, digits);
     return change_counter(s, key, RQ_MUTATE_APPEND, APPEND_QUALIFIER,
                           rq_slice_of(digits, RQ_ROW_DIGITS), appended);
 }
@@ -525,7 +525,7 @@ rq_err rq__begin_check_and_put(rq__slot *s)
     s->version = take_version(b, key, false);
     RQ_TRY(make_put(s, key, s->version, &m));
     rq_buf_reset(&s->keep);
-    RQ_TRY(rq_rows_value(&b->rows, key, 0, b->rows.base + was, &s->keep));
+    RQ_TRY(rq__rows_value(&b->rows, key, 0, b->rows.base + was, &s->keep));
     m.has_condition = true;
     m.condition_family = rq_slice_cstr(b->rows.family_names[0]);
     m.condition_qualifier = rq_slice_cstr(b->rows.qualifier_names[0]);

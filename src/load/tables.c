@@ -31,7 +31,7 @@ static void split_key(const rq__bench *b, unsigned i, unsigned n, char out[RQ_RO
     }
     uint64_t at = b->rows.hashed ? (uint64_t)((double)UINT64_MAX / n * i)
                                  : (uint64_t)((double)b->o->records / n * i);
-    rq_rows_digits(&plain, at, out);
+    rq__rows_digits(&plain, at, out);
 }
 
 static rq_err make_table(rq__bench *b, const char *name, bool relations, rq_error *why)

@@ -253,7 +253,7 @@ bool rq_budget_overdraws(const rq_budget *b, const void *holder)
     return atomic_load_explicit(&b->overdrawer, memory_order_relaxed) == holder;
 }
 
-void rq_budget_pass_overdraft(rq_budget *b, const void *holder, const void *to)
+void rq__budget_pass_overdraft(rq_budget *b, const void *holder, const void *to)
 {
     const void *me = holder;
     (void)atomic_compare_exchange_strong(&b->overdrawer, &me, to);
@@ -310,7 +310,7 @@ static void evict_debtors(rq_budget *b)
     }
 }
 
-void rq_budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew)
+void rq__budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew)
 {
     pthread_mutex_lock(&b->lock);
     size_t before = d->owed;
@@ -332,7 +332,7 @@ void rq_budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew)
     if (bytes < before) rq_budget_give(b, before - bytes);
 }
 
-bool rq_budget_is_debtor(rq_budget *b, const rq_debtor *d)
+bool rq__budget_is_debtor(rq_budget *b, const rq_debtor *d)
 {
     pthread_mutex_lock(&b->lock);
     bool is = d->state != RQ_DEBTOR_NONE;
@@ -340,7 +340,7 @@ bool rq_budget_is_debtor(rq_budget *b, const rq_debtor *d)
     return is;
 }
 
-bool rq_budget_confirm_eviction(rq_budget *b, rq_debtor *d)
+bool rq__budget_confirm_eviction(rq_budget *b, rq_debtor *d)
 {
     pthread_mutex_lock(&b->lock);
     b->evicted_bytes -= d->evicted_bytes;

@@ -100,16 +100,16 @@ bool rq_budget_contended(const rq_budget *b);
 RQ_COLD bool rq_budget_overdraw(rq_budget *b, const void *holder);
 bool rq_budget_overdraws(const rq_budget *b, const void *holder);
 /* Passes the overdraft on to `to`. No-op unless `holder` has it. */
-void rq_budget_pass_overdraft(rq_budget *b, const void *holder, const void *to);
+void rq__budget_pass_overdraft(rq_budget *b, const void *holder, const void *to);
 /* Releases the overdraft. No-op unless `holder` has it. */
 void rq_budget_end_overdraft(rq_budget *b, const void *holder);
 
 /* Sets the debtor's debt to `bytes`; 0: none. `renew`: all it owed when it was listed is paid,
  * so it is listed as the newest. */
-void rq_budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew);
+void rq__budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew);
 /* Whether it has a debt, or its task is posted. */
-bool rq_budget_is_debtor(rq_budget *b, const rq_debtor *d);
+bool rq__budget_is_debtor(rq_budget *b, const rq_debtor *d);
 /* An evicted debtor's task calls this first. False: the debt was paid in the meantime. */
-bool rq_budget_confirm_eviction(rq_budget *b, rq_debtor *d);
+bool rq__budget_confirm_eviction(rq_budget *b, rq_debtor *d);
 
 #endif

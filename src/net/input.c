@@ -61,7 +61,7 @@ static rq_err pool_room(rq_chunk_pool *p, const rq_input *in, size_t need)
         overdraws = true;
     }
     rq_chunk *c = chunk_alloc(p->budget, cap, charged);
-    if (overdraws) rq_budget_pass_overdraft(p->budget, in, c);
+    if (overdraws) rq__budget_pass_overdraft(p->budget, in, c);
     if (c == NULL) return RQ_E_NO_MEMORY;
     c->overdraws = overdraws;
     rq_chunk_unref(p->current);
@@ -190,7 +190,7 @@ void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len)
         in->end = in->big_want;
         in->big = NULL;
         in->big_len = in->big_want = 0;
-        rq_budget_pass_overdraft(pool->budget, in, in->chunk);
+        rq__budget_pass_overdraft(pool->budget, in, in->chunk);
         return;
     }
     rq_chunk *c = pool->current;

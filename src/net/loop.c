@@ -66,7 +66,7 @@ rq_lane *rq_loop_lane(rq_loop *loop)
     return &loop->lane;
 }
 
-rq_loop *rq_loop_of_lane(rq_lane *lane)
+rq_loop *rq__loop_of_lane(rq_lane *lane)
 {
     return RQ_CONTAINER_OF(lane, rq_loop, lane);
 }
@@ -82,7 +82,7 @@ static void post_local(rq_loop *loop, rq_task *task)
 
 static void loop_post(rq_lane *lane, rq_task *task)
 {
-    rq_loop *loop = rq_loop_of_lane(lane);
+    rq_loop *loop = rq__loop_of_lane(lane);
     if (rq_loop_is_current(loop)) {
         post_local(loop, task);
         return;
@@ -244,7 +244,7 @@ static void timer_unlink(rq_loop_timer *t)
     t->armed = false;
 }
 
-void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
+void rq__loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
 {
     if (timer->armed) timer_unlink(timer);
     timer->due_ns = rq_loop_clock_ns() + delay_ns;
@@ -260,7 +260,7 @@ void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
     if (loop->timers.next == timer) clock_set(loop);
 }
 
-void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
+void rq__loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
 {
     (void)loop; /* libuv's timer may fire once for nothing */
     if (timer->armed) timer_unlink(timer);
@@ -525,7 +525,7 @@ static void loop_clear(rq_loop *loop)
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
     if (loop->uv_open) uv_loop_close(&loop->uv);
-    rq_out_pool_clear(&loop->pool);
+    rq__out_pool_clear(&loop->pool);
     free(loop->scratch);
 }
 

@@ -62,7 +62,7 @@ void rq_loop_defer(rq_loop *loop, rq_task *task);
 /* Whether this iteration has lasted RQ_TURN_NS by `now_ns`; further work should be deferred. */
 bool rq_loop_turn_is_over(const rq_loop *loop, uint64_t now_ns);
 /* REQUIRES: `lane` was returned by rq_loop_lane. */
-rq_loop *rq_loop_of_lane(rq_lane *lane);
+rq_loop *rq__loop_of_lane(rq_lane *lane);
 unsigned rq_loop_index(const rq_loop *loop);
 /* True on the loop's own thread. */
 bool rq_loop_is_current(const rq_loop *loop);
@@ -90,7 +90,7 @@ typedef struct rq_loop_timer {
 } rq_loop_timer;
 
 /* Arms the timer, or changes the time of an armed one. `run` may arm it again. */
-void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns);
-void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer);
+void rq__loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns);
+void rq__loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer);
 
 #endif

@@ -52,7 +52,7 @@ typedef struct rq_load {
 #define RQ__LOOP_SAMPLE 16
 
 struct rq_loop {
-    rq_lane lane; /* must be first: rq_loop_of_lane */
+    rq_lane lane; /* must be first: rq__loop_of_lane */
     struct rq_loops *loops;
     unsigned index;
     bool created; /* `joinable` is valid */

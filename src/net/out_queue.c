@@ -27,7 +27,7 @@ static rq_buf remove_spare(rq_out_pool *p, unsigned i)
     return b;
 }
 
-void rq_out_pool_keep(rq_out_pool *p, rq_buf *b)
+void rq__out_pool_keep(rq_out_pool *p, rq_buf *b)
 {
     if (b->cap == 0 || b->cap > RQ_OUT_SPARE_BYTES) {
         rq_buf_clear(b);
@@ -43,7 +43,7 @@ void rq_out_pool_keep(rq_out_pool *p, rq_buf *b)
     *b = (rq_buf){0};
 }
 
-void rq_out_pool_take(rq_out_pool *p, size_t want, rq_buf *b)
+void rq__out_pool_take(rq_out_pool *p, size_t want, rq_buf *b)
 {
     if (p->spare_count == 0) return;
     unsigned best = p->spare_count - 1;
@@ -55,7 +55,7 @@ void rq_out_pool_take(rq_out_pool *p, size_t want, rq_buf *b)
 static void segment_free(rq_out_pool *p, struct rq_out_segment *g)
 {
     if (g->moved || g->buf.cap > KEEP_BYTES || p->count >= POOL_MAX) {
-        if (g->moved || g->buf.cap > KEEP_BYTES) rq_out_pool_keep(p, &g->buf);
+        if (g->moved || g->buf.cap > KEEP_BYTES) rq__out_pool_keep(p, &g->buf);
         rq_buf_clear(&g->buf);
         free(g);
         return;
@@ -68,7 +68,7 @@ static void segment_free(rq_out_pool *p, struct rq_out_segment *g)
     p->count++;
 }
 
-void rq_out_pool_clear(rq_out_pool *p)
+void rq__out_pool_clear(rq_out_pool *p)
 {
     while (p->free != NULL) {
         struct rq_out_segment *g = p->free;
@@ -97,12 +97,12 @@ rq_buf *rq__out_queue_extend(rq_out_queue *q, rq_out_pool *p)
 {
     struct rq_out_segment *g = segment_new(p);
     if (g == NULL) return NULL;
-    rq_out_queue_count(q); /* a response may have begun in the previous buffer */
+    rq__out_queue_count(q); /* a response may have begun in the previous buffer */
     append(q, g);
     return &g->buf;
 }
 
-void rq_out_queue_count(rq_out_queue *q)
+void rq__out_queue_count(rq_out_queue *q)
 {
     struct rq_out_segment *g = q->tail; /* only the last one can have grown */
     if (g == NULL) return;
@@ -110,21 +110,21 @@ void rq_out_queue_count(rq_out_queue *q)
     g->counted = g->buf.len;
 }
 
-rq_err rq_out_queue_move(rq_out_queue *q, rq_buf *b)
+rq_err rq__out_queue_move(rq_out_queue *q, rq_buf *b)
 {
     struct rq_out_segment *g = calloc(1, sizeof *g);
     if (g == NULL) return RQ_E_NO_MEMORY;
-    rq_out_queue_count(q);
+    rq__out_queue_count(q);
     g->buf = *b;
     g->sealed = g->moved = true;
     *b = (rq_buf){0};
     append(q, g);
-    rq_out_queue_count(q);
+    rq__out_queue_count(q);
     return RQ_OK;
 }
 
-unsigned rq_out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned iov_max,
-                             size_t *ret_len)
+unsigned rq__out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned iov_max,
+                              size_t *ret_len)
 {
     unsigned n = 0;
     *ret_len = 0;
@@ -137,7 +137,7 @@ unsigned rq_out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned 
     return n;
 }
 
-void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
+void rq__out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
 {
     RQ_ASSERT(len <= q->pending);
     q->pending -= len;
@@ -156,7 +156,7 @@ void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
     }
 }
 
-size_t rq_out_queue_held(const rq_out_queue *q)
+size_t rq__out_queue_held(const rq_out_queue *q)
 {
     size_t held = 0;
     /* A buffer too large to be kept as a spare is fresh memory: behind its bytes it is not
@@ -166,7 +166,7 @@ size_t rq_out_queue_held(const rq_out_queue *q)
     return held;
 }
 
-void rq_out_queue_drop(rq_out_queue *q, rq_out_pool *p)
+void rq__out_queue_drop(rq_out_queue *q, rq_out_pool *p)
 {
     while (q->head != NULL) {
         struct rq_out_segment *g = q->head;

@@ -6,8 +6,8 @@
  * idle stream holds none and a busy one allocates none: a fresh buffer costs a page fault every 4
  * kB, which is most of the cost of a response of 50 kB.
  *
- * The queue does no I/O: the stream takes the front with rq_out_queue_gather, writes it, and
- * reports the bytes taken with rq_out_queue_consume.
+ * The queue does no I/O: the stream takes the front with rq__out_queue_gather, writes it, and
+ * reports the bytes taken with rq__out_queue_consume.
  */
 #ifndef RQ_NET_OUT_QUEUE_H
 #define RQ_NET_OUT_QUEUE_H
@@ -41,10 +41,10 @@ typedef struct rq_out_pool {
 } rq_out_pool;
 
 /* Keeps b's memory as a spare; frees the oldest spares above the limits. *b is empty afterwards. */
-void rq_out_pool_keep(rq_out_pool *p, rq_buf *b);
+void rq__out_pool_keep(rq_out_pool *p, rq_buf *b);
 /* Moves a spare to *b, which must be empty: the most recent one with room for `want` bytes, or
  * the largest. Leaves *b empty if there is none. */
-void rq_out_pool_take(rq_out_pool *p, size_t want, rq_buf *b);
+void rq__out_pool_take(rq_out_pool *p, size_t want, rq_buf *b);
 
 typedef struct rq_out_queue {
     struct rq_out_segment *head;
@@ -52,7 +52,7 @@ typedef struct rq_out_queue {
     size_t pending;
 } rq_out_queue;
 
-void rq_out_pool_clear(rq_out_pool *p);
+void rq__out_pool_clear(rq_out_pool *p);
 
 /* A buffer with more than this is not appended to; a response that is copied still fits into
  * one. */
@@ -61,26 +61,26 @@ void rq_out_pool_clear(rq_out_pool *p);
 /* Appends an empty buffer. NULL: memory is exhausted. */
 rq_buf *rq__out_queue_extend(rq_out_queue *q, rq_out_pool *p);
 
-/* Returns the buffer to append to, or NULL when memory is exhausted. Call rq_out_queue_count
+/* Returns the buffer to append to, or NULL when memory is exhausted. Call rq__out_queue_count
  * after appending. */
-static inline rq_buf *rq_out_queue_tail(rq_out_queue *q, rq_out_pool *p)
+static inline rq_buf *rq__out_queue_tail(rq_out_queue *q, rq_out_pool *p)
 {
     struct rq_out_segment *g = q->tail;
     if (RQ_LIKELY(g != NULL && !g->sealed && g->buf.len < RQ_OUT_FULL_BYTES)) return &g->buf;
     return rq__out_queue_extend(q, p);
 }
 /* Counts the appended bytes. */
-void rq_out_queue_count(rq_out_queue *q);
+void rq__out_queue_count(rq_out_queue *q);
 /* Moves b's memory to the end of the queue; *b is empty afterwards. */
 RQ_NODISCARD
-rq_err rq_out_queue_move(rq_out_queue *q, rq_buf *b);
+rq_err rq__out_queue_move(rq_out_queue *q, rq_buf *b);
 /* Fills iov with the first buffers. Returns their number; *ret_len is their total length. */
-unsigned rq_out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned iov_max,
-                             size_t *ret_len);
+unsigned rq__out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned iov_max,
+                              size_t *ret_len);
 /* Removes `len` bytes from the front. */
-void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len);
+void rq__out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len);
 /* Memory of all its buffers, including written and unused bytes. */
-size_t rq_out_queue_held(const rq_out_queue *q);
-void rq_out_queue_drop(rq_out_queue *q, rq_out_pool *p);
+size_t rq__out_queue_held(const rq_out_queue *q);
+void rq__out_queue_drop(rq_out_queue *q, rq_out_pool *p);
 
 #endif

@@ -71,7 +71,7 @@ rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *r
     return RQ_OK;
 }
 
-void rq_socket_accepted(int fd, rq_peer *ret_peer)
+void rq__socket_accepted(int fd, rq_peer *ret_peer)
 {
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -11,6 +11,6 @@ RQ_NODISCARD
 rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *ret_fd,
                         uint16_t *ret_port, rq_error *why);
 /* Sets TCP_NODELAY and keep-alive, and returns the peer's address. */
-void rq_socket_accepted(int fd, rq_peer *ret_peer);
+void rq__socket_accepted(int fd, rq_peer *ret_peer);
 
 #endif

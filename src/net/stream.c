@@ -36,7 +36,7 @@ void rq__stream_mark_dirty(rq_stream *s)
 
 rq_buf *rq_stream_out(rq_stream *s)
 {
-    rq_buf *b = s->closing ? NULL : rq_out_queue_tail(&s->out, &s->loop->pool);
+    rq_buf *b = s->closing ? NULL : rq__out_queue_tail(&s->out, &s->loop->pool);
     if (b != NULL) return b;
     rq_stream_close(s, RQ_E_NO_MEMORY);
     rq_buf_reset(&s->sink);
@@ -54,7 +54,7 @@ static void queued(rq_stream *s)
 
 void rq_stream_written(rq_stream *s)
 {
-    rq_out_queue_count(&s->out);
+    rq__out_queue_count(&s->out);
     queued(s);
 }
 
@@ -71,19 +71,19 @@ rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b)
         rq_buf_clear(b);
         return RQ_OK;
     }
-    RQ_TRY(rq_out_queue_move(&s->out, b));
+    RQ_TRY(rq__out_queue_move(&s->out, b));
     queued(s);
     return RQ_OK;
 }
 
 void rq_stream_take_spare(rq_stream *s, size_t want, rq_buf *b)
 {
-    rq_out_pool_take(&s->loop->pool, want, b);
+    rq__out_pool_take(&s->loop->pool, want, b);
 }
 
 void rq_stream_keep_spare(rq_stream *s, rq_buf *b)
 {
-    rq_out_pool_keep(&s->loop->pool, b);
+    rq__out_pool_keep(&s->loop->pool, b);
 }
 
 size_t rq_stream_out_pending(const rq_stream *s)
@@ -96,18 +96,18 @@ bool rq__stream_is_out(const rq_stream *s)
     return s->out.pending == 0 && (s->transformed == NULL || rq__transformed_is_out(s));
 }
 
-bool rq_stream_stalled(const rq_stream *s)
+bool rq__stream_stalled(const rq_stream *s)
 {
     return s->writing;
 }
 
-size_t rq_stream_out_held(const rq_stream *s)
+size_t rq__stream_out_held(const rq_stream *s)
 {
     size_t wire = s->transformed != NULL ? rq__transformed_held(s) : 0;
-    return rq_out_queue_held(&s->out) + wire;
+    return rq__out_queue_held(&s->out) + wire;
 }
 
-uint64_t rq_stream_out_taken(const rq_stream *s)
+uint64_t rq__stream_out_taken(const rq_stream *s)
 {
     return s->taken;
 }
@@ -185,14 +185,14 @@ static void push(rq_stream *s)
         struct iovec iov[IOV_MAX_OUT];
         size_t asked;
         if (out == NULL || out->pending == 0) break;
-        unsigned n = rq_out_queue_gather(out, iov, IOV_MAX_OUT, &asked);
+        unsigned n = rq__out_queue_gather(out, iov, IOV_MAX_OUT, &asked);
         ssize_t sent = send_some(s, iov, n);
         if (sent < 0) {
             rq_stream_close(s, RQ_E_IO);
             return;
         }
         count_taken(s, (size_t)sent);
-        if (sent > 0) rq_out_queue_consume(out, &s->loop->pool, (size_t)sent);
+        if (sent > 0) rq__out_queue_consume(out, &s->loop->pool, (size_t)sent);
         if ((size_t)sent < asked) { /* the rest when the socket is ready */
             s->writing = true;
             if (sent > 0 || (s->watched & UV_WRITABLE) == 0) s->progress_ns = s->loop->now_ns;
@@ -207,7 +207,7 @@ static void flush(rq_stream *s)
 {
     if (s->closing || s->writing) return;
     push(s);
-    if (s->out.pending == 0) rq_out_queue_drop(&s->out, &s->loop->pool); /* an empty segment */
+    if (s->out.pending == 0) rq__out_queue_drop(&s->out, &s->loop->pool); /* an empty segment */
     shut_if_finished(s);
     if (s->closing || s->events->on_drain == NULL) return;
     bool was_paused = s->paused;
@@ -441,7 +441,7 @@ bool rq_stream_paused(const rq_stream *s)
 
 static void stream_free(rq_stream *s)
 {
-    rq_out_queue_drop(&s->out, &s->loop->pool);
+    rq__out_queue_drop(&s->out, &s->loop->pool);
     if (s->transformed != NULL) rq__transformed_free(s);
     rq_buf_clear(&s->in);
     rq_buf_clear(&s->sink);
@@ -579,12 +579,12 @@ void rq__loop_sweep(rq_loop_timer *t)
         sweep_stream(s, loop->now_ns);
         again |= s->writing || s->deadline_ns != 0;
     }
-    if (again) rq_loop_timer_arm(loop, t, SWEEP_NS);
+    if (again) rq__loop_timer_arm(loop, t, SWEEP_NS);
 }
 
 static void sweep_arm(rq_loop *loop)
 {
-    if (!loop->sweep.armed) rq_loop_timer_arm(loop, &loop->sweep, SWEEP_NS);
+    if (!loop->sweep.armed) rq__loop_timer_arm(loop, &loop->sweep, SWEEP_NS);
 }
 
 void rq_stream_set_user(rq_stream *s, void *user)

@@ -113,12 +113,12 @@ void rq_stream_keep_spare(rq_stream *s, rq_buf *b);
 size_t rq_stream_out_pending(const rq_stream *s);
 
 /* Whether the kernel took less than it was offered, so that pending output waits for the peer. */
-bool rq_stream_stalled(const rq_stream *s);
+bool rq__stream_stalled(const rq_stream *s);
 /* Memory of the output's buffers, wire bytes of a transform included; it is more than its bytes.
  * O(number of buffers). */
-size_t rq_stream_out_held(const rq_stream *s);
+size_t rq__stream_out_held(const rq_stream *s);
 /* Bytes of output that the kernel has taken since the stream was opened. */
-uint64_t rq_stream_out_taken(const rq_stream *s);
+uint64_t rq__stream_out_taken(const rq_stream *s);
 
 void rq_stream_pause(rq_stream *s); /* on_read and on_data are not called until resume */
 void rq_stream_resume(rq_stream *s);

@@ -61,7 +61,7 @@ void rq__transformed_free(rq_stream *s)
 {
     rq__transformed *w = s->transformed;
     if (w->budget != NULL) rq_budget_give(w->budget, w->charged);
-    rq_out_queue_drop(&w->wire, &s->loop->pool);
+    rq__out_queue_drop(&w->wire, &s->loop->pool);
     w->transform->calls->free(w->transform);
     free(w);
 }
@@ -72,10 +72,10 @@ void rq__transformed_free(rq_stream *s)
 static rq_err wrap(rq_stream *s, rq_slice plain)
 {
     rq__transformed *w = s->transformed;
-    rq_buf *to = rq_out_queue_tail(&w->wire, &s->loop->pool);
+    rq_buf *to = rq__out_queue_tail(&w->wire, &s->loop->pool);
     if (to == NULL) return RQ_E_NO_MEMORY;
     rq_err rc = w->transform->calls->wrap(w->transform, plain, to);
-    rq_out_queue_count(&w->wire);
+    rq__out_queue_count(&w->wire);
     return rc;
 }
 
@@ -96,10 +96,10 @@ static rq_err wrap_next(rq_stream *s)
 {
     struct iovec iov;
     size_t len;
-    if (rq_out_queue_gather(&s->out, &iov, 1, &len) == 0) return RQ_OK;
+    if (rq__out_queue_gather(&s->out, &iov, 1, &len) == 0) return RQ_OK;
     if (len > WRAP_BYTES) len = WRAP_BYTES;
     RQ_TRY(wrap(s, rq_slice_of(iov.iov_base, len)));
-    rq_out_queue_consume(&s->out, &s->loop->pool, len);
+    rq__out_queue_consume(&s->out, &s->loop->pool, len);
     s->wire_plain += len;
     return RQ_OK;
 }
@@ -107,11 +107,11 @@ static rq_err wrap_next(rq_stream *s)
 static rq_err say_end(rq_stream *s)
 {
     rq__transformed *w = s->transformed;
-    rq_buf *to = rq_out_queue_tail(&w->wire, &s->loop->pool);
+    rq_buf *to = rq__out_queue_tail(&w->wire, &s->loop->pool);
     if (to == NULL) return RQ_E_NO_MEMORY;
     w->said_end = true;
     rq_err rc = w->transform->calls->end(w->transform, to);
-    rq_out_queue_count(&w->wire);
+    rq__out_queue_count(&w->wire);
     return rc;
 }
 
@@ -131,7 +131,7 @@ rq_out_queue *rq__transformed_output(rq_stream *s)
     rq_err rc = refill(s);
     if (rc == RQ_E_AGAIN) rc = RQ_OK;
     rq__transformed_charge(s);
-    if (w->wire.pending == 0) rq_out_queue_drop(&w->wire, &s->loop->pool); /* an empty segment */
+    if (w->wire.pending == 0) rq__out_queue_drop(&w->wire, &s->loop->pool); /* an empty segment */
     if (rc == RQ_OK) return &w->wire;
     w->failed = true;
     rq_stream_close(s, rc);
@@ -154,7 +154,7 @@ bool rq__transformed_is_out(const rq_stream *s)
 
 size_t rq__transformed_held(const rq_stream *s)
 {
-    return rq_out_queue_held(&s->transformed->wire);
+    return rq__out_queue_held(&s->transformed->wire);
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static inline void rq_unread_account(rq_unread *u)
 {
     size_t pending = rq_stream_out_pending(u->stream);
     if (RQ_LIKELY(u->debt.owed == 0 && pending <= RQ_UNREAD_SMALL &&
-                  (pending == 0 || !rq_stream_stalled(u->stream))))
+                  (pending == 0 || !rq__stream_stalled(u->stream))))
         return;
     if (u->budget != NULL) rq__unread_charge(u, pending);
 }

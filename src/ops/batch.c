@@ -128,7 +128,7 @@ static void end(rq_op_batch *b)
     op->cost.bytes_out = b->result_bytes;
     for (int kind = 0; kind < RQ_OP_KINDS; kind++) {
         op->cost.rows += b->counts[kind];
-        if (b->counts[kind] > 0) rq_gate_count_parts(op, (rq_op_kind)kind, b->counts[kind]);
+        if (b->counts[kind] > 0) rq__gate_count_parts(op, (rq_op_kind)kind, b->counts[kind]);
     }
     rq_op_end(op, b->ended_with);
 }
@@ -208,7 +208,7 @@ static void run(rq_op *op)
     rq_op_batch *b = RQ_CONTAINER_OF(op, rq_op_batch, read.op);
     rq_op_read_init(&b->read, step);
     b->read.sink = b->out;
-    rq_op_read_run(&b->read);
+    rq__op_read_run(&b->read);
 }
 
 void rq_op_batch_start(rq_op_batch *b)

@@ -86,7 +86,7 @@ static rq_row_op *run_add(run *r, const rq_mutation *mutation, uint32_t index)
 
 static void count_op(rq_op_batch *b, const rq_row_op *op)
 {
-    b->counts[rq_op_kind_of_row(op)]++;
+    b->counts[rq__op_kind_of_row(op)]++;
     for (size_t i = 0; i < op->mutation_count; i++)
         b->read.op.cost.cells += op->mutations[i].cell_count;
 }

@@ -90,7 +90,7 @@ static inline void rq_op_end(rq_op *op, rq_err rc)
 }
 
 /* Parts of a batch. */
-static inline void rq_gate_count_parts(const rq_op *batch, rq_op_kind kind, uint64_t count)
+static inline void rq__gate_count_parts(const rq_op *batch, rq_op_kind kind, uint64_t count)
 {
     rq__gate_add(&batch->seat->counters[kind].parts, count);
 }

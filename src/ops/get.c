@@ -51,7 +51,7 @@ RQ_COLD static void scan_row(rq_op_get *g, rq_err rc)
     else if (waits && op->seat->lane != NULL)
         rq_op_read_wait(&g->read);
     else
-        rq_op_read_run(&g->read);
+        rq__op_read_run(&g->read);
 }
 
 static void run(rq_op *op)

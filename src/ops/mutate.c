@@ -53,7 +53,7 @@ static void run(rq_op *op)
 
 void rq_op_mutate_start(rq_op_mutate *m)
 {
-    m->op.kind = rq_op_kind_of_row(&m->row);
+    m->op.kind = rq__op_kind_of_row(&m->row);
     m->row.rc = RQ_OK;
     m->row.why = NULL;
     m->row.processed = false;

@@ -20,7 +20,7 @@ _Static_assert(RQ_OP_DELETE - RQ_OP_PUT == (int)RQ_MUTATE_DELETE &&
                "kinds of single mutations stand in their order");
 
 /* The kind under which a batch counts it. */
-static inline rq_op_kind rq_op_kind_of_row(const rq_row_op *row)
+static inline rq_op_kind rq__op_kind_of_row(const rq_row_op *row)
 {
     if (row->condition_count > 0) return RQ_OP_CHECK_AND_MUTATE;
     if (row->mutation_count != 1) return RQ_OP_MUTATE_ROW;

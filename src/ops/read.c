@@ -111,7 +111,7 @@ void rq_op_read_wait(rq_op_read *read)
     op->seat->executor->submit(op->seat->executor, RQ_POOL_READ, &read->task);
 }
 
-void rq_op_read_run(rq_op_read *read)
+void rq__op_read_run(rq_op_read *read)
 {
     if (read->op.seat->lane != NULL) {
         read->step(read);

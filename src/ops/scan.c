@@ -470,7 +470,7 @@ static void run(rq_op *op)
         s->more_in_region = false;
         answer(s);
     } else {
-        rq_op_read_run(&s->read);
+        rq__op_read_run(&s->read);
     }
 }
 

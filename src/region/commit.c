@@ -52,7 +52,7 @@ static void change_files(rq__manifest_family *f, const rq__store_change *c)
 static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_change *changes,
                              size_t change_count, rq__manifest *m)
 {
-    *m = (rq__manifest){.in_use = r->manifest.in_use, .next_seqid = rq_region_read_point(r) + 1};
+    *m = (rq__manifest){.in_use = r->manifest.in_use, .next_seqid = rq__region_read_point(r) + 1};
     m->families = rq_arena_calloc(arena, r->store_count + 1, sizeof *m->families);
     if (m->families == NULL) return RQ_E_NO_MEMORY;
     /* Files only change under the commit gate, which this thread holds: the file lists of versions

@@ -54,14 +54,14 @@ bool rq__store_is_old(const rq__region_store *s, int64_t now_ms)
     const rq_region *r = s->region;
     uint64_t lowest = lowest_seqid(s->store);
     if (lowest == UINT64_MAX) return false;
-    if (rq_region_read_point(r) > lowest - 1 + r->flush_changes) return true;
+    if (rq__region_read_point(r) > lowest - 1 + r->flush_changes) return true;
     return r->flush_interval_ms > 0 && holds_old_edits(s->store, r->flush_interval_ms, now_ms);
 }
 
 static bool is_due(rq_region *r, int64_t now_ms)
 {
     uint64_t flushed = atomic_load_explicit(&r->max_flushed_seqid, memory_order_relaxed);
-    if (flushed > 0 && flushed + r->flush_changes < rq_region_read_point(r)) return true;
+    if (flushed > 0 && flushed + r->flush_changes < rq__region_read_point(r)) return true;
     bool system = rq_slice_eq(r->info.ns, RQ_SLICE_LIT("hbase"));
     int64_t interval_ms = system ? SYSTEM_INTERVAL_MS : r->flush_interval_ms;
     bool due = false;

@@ -121,7 +121,7 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
                           bool has_manifest, rq_arena *arena, names *folder, rq_error *why)
 {
     rq__filelist list = {0};
-    if (!rq_tracking_reads_list(r->schema, schema)) return RQ_OK;
+    if (!rq__tracking_reads_list(r->schema, schema)) return RQ_OK;
     rq_err rc = rq__filelist_read(r->env.vfs, dir, arena, &list, why);
     if (rc == RQ_E_NOT_FOUND && has_manifest) return RQ_OK;
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
@@ -688,7 +688,7 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
     rq_arena arena = {0};
     for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
         rq_store *s = r->stores[i].store;
-        if (!rq_tracking_keeps_list(r->schema, rq_store_schema(s))) {
+        if (!rq__tracking_keeps_list(r->schema, rq_store_schema(s))) {
             rc = rq__filelist_remove(r->env.vfs, rq_store_dir(s), why);
             continue;
         }

@@ -180,7 +180,7 @@ static rq_err read_folder(cleaning *c, const rq_table_schema *t, const rq_family
 {
     rq_vfs *vfs = c->engine->env.vfs;
     rq__filelist list = {0};
-    if (rq_tracking_reads_list(t, schema)) {
+    if (rq__tracking_reads_list(t, schema)) {
         rq_error own = {0};
         rq_err rc = rq__filelist_read(vfs, dir, a, &list, &own);
         for (size_t i = 0; rc == RQ_OK && i < list.count; i++) {

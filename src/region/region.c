@@ -97,7 +97,7 @@ rq_err rq__region_not_serving(const rq_region *r, rq_error *why)
 
 /* --- read points ------------------------------------------------------------------------------ */
 
-uint64_t rq_region_read_point(const rq_region *r)
+uint64_t rq__region_read_point(const rq_region *r)
 {
     return atomic_load_explicit(&r->read_point, memory_order_acquire);
 }
@@ -198,7 +198,7 @@ static void keep(rq_region *r, uint64_t number)
     list_add(r, number);
 }
 
-void rq_region_read_point_release(rq_region *r, uint64_t read_point)
+void rq__region_read_point_release(rq_region *r, uint64_t read_point)
 {
     for (size_t i = 0; i < RQ__READ_POINT_SLOTS; i++) {
         uint64_t mine = read_point + 1;
@@ -215,7 +215,7 @@ void rq_region_read_point_release(rq_region *r, uint64_t read_point)
  * at the slots: either it sees the slot, or the taker sees the floor above its number and takes a
  * newer one. (Both orders are sequentially consistent.)
  */
-uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point)
+uint64_t rq__region_read_point_acquire(rq_region *r, uint64_t read_point)
 {
     rq__region_count_read(r);
     if (read_point != 0) {
@@ -226,7 +226,7 @@ uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point)
         uint64_t number = atomic_load(&r->read_point);
         keep(r, number);
         if (atomic_load(&r->read_floor) <= number) return number;
-        rq_region_read_point_release(r, number);
+        rq__region_read_point_release(r, number);
     }
 }
 

@@ -88,11 +88,11 @@ typedef struct rq_row_op {
     rq_cellblock result; /* cells returned by an APPEND or INCREMENT */
     rq_error *why;       /* details of an error; NULL: none, or memory was exhausted */
 } rq_row_op;
-void rq_row_op_release(rq_row_op *op);
+void rq__row_op_release(rq_row_op *op);
 /* Releases the results. Called by the owner after done() has run. */
 static inline void rq_row_op_clear(rq_row_op *op)
 {
-    if (op->why != NULL || op->result.bytes.ptr != NULL) rq_row_op_release(op);
+    if (op->why != NULL || op->result.bytes.ptr != NULL) rq__row_op_release(op);
 }
 
 /* Collects a lane's writes until the end of the lane's current run, so that writes of one region
@@ -104,7 +104,7 @@ RQ_NODISCARD rq_err rq_writer_new(rq_engine *e, rq_lane *lane, rq_writer **ret);
  * allowed. */
 void rq_writer_free(rq_writer *w);
 /* Passes the collected writes on at once; otherwise a task of the lane does. On the lane. */
-void rq_writer_push(rq_writer *w);
+void rq__writer_push(rq_writer *w);
 
 /* A batch. Everything it points to belongs to the owner and must stay until done() runs. Each op
  * succeeds or fails on its own. */
@@ -149,7 +149,7 @@ uint64_t rq_region_cell_bytes_max(const rq_region *r);
 /* The first sequence id after opening: meta's info:seqnumDuringOpen. */
 uint64_t rq_region_open_seqid(const rq_region *r);
 /* The newest visible sequence id. */
-uint64_t rq_region_read_point(const rq_region *r);
+uint64_t rq__region_read_point(const rq_region *r);
 bool rq_region_is_closing(const rq_region *r);
 /* The counters of HBase's RegionLoad; cheap. */
 typedef struct rq_region_load {

@@ -71,7 +71,7 @@ rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read
     part parts[FAMILIES_MAX];
     size_t count = choose_parts(r, scan, parts);
     if (count == 0) return RQ_OK;
-    uint64_t read_point = rq_region_read_point(r);
+    uint64_t read_point = rq__region_read_point(r);
     if (!versions_stand(parts, count)) return RQ_OK;
 
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);

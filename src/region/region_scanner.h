@@ -64,10 +64,10 @@ rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read
 /* --- what the region gives its scanners (region.c) -------------------------------------------- */
 /* Registers a read point (0: the newest visible one), so that nothing visible at it is dropped.
  * Any lane; cheap. */
-uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point);
+uint64_t rq__region_read_point_acquire(rq_region *r, uint64_t read_point);
 /* Rows of scans: returned ones are read requests, as HBase counts them. Any thread. */
 void rq__region_count_rows(rq_region *r, uint64_t returned, uint64_t filtered);
-void rq_region_read_point_release(rq_region *r, uint64_t read_point);
+void rq__region_read_point_release(rq_region *r, uint64_t read_point);
 size_t rq_region_store_count(const rq_region *r);
 struct rq_store *rq_region_store_at(const rq_region *r, size_t i); /* ascending by family name */
 
@@ -75,7 +75,7 @@ struct rq_store *rq_region_store_at(const rq_region *r, size_t i); /* ascending 
  * and read-modify-writes. REQUIRES: the writer token. `scan` has is_get. RQ_E_AGAIN as for
  * rq_region_scanner_next. */
 RQ_NODISCARD
-rq_err rq_region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
-                             rq_cellblock *out, rq_error *why);
+rq_err rq__region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                              rq_cellblock *out, rq_error *why);
 
 #endif

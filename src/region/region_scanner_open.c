@@ -154,7 +154,7 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         if (ex != NULL) rq_filter_set_seed(s->filter, ex->random(ex));
     }
     if (!staged && !scan->read_uncommitted) {
-        s->read_point = rq_region_read_point_acquire(r, read_point);
+        s->read_point = rq__region_read_point_acquire(r, read_point);
         s->holds_read_point = true;
     }
     s->region = rq_region_ref(r);
@@ -222,7 +222,7 @@ void rq_region_scanner_close(rq_region_scanner *s)
     count_rows(s);
     for (size_t i = 0; i < s->store_count; i++)
         rq_store_scanner_close(s->stores[i]);
-    if (s->holds_read_point) rq_region_read_point_release(s->region, s->read_point);
+    if (s->holds_read_point) rq__region_read_point_release(s->region, s->read_point);
     rq_region_unref(s->region);
     rq_buf_clear(&s->scratch);
     s->region = NULL;
@@ -244,8 +244,8 @@ rq_slice rq_region_scanner_current_row(const rq_region_scanner *s)
 }
 
 /* --- reads under the writer token ------------------------------------------------------------- */
-rq_err rq_region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
-                             rq_cellblock *out, rq_error *why)
+rq_err rq__region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                              rq_cellblock *out, rq_error *why)
 {
     RQ_ASSERT(scan->is_get);
     rq_cellblock_mark mark = rq_cellblock_get_mark(out);

@@ -83,7 +83,7 @@ static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_c
     rq_cellblock *block = &u->region->scratch_cells;
     rq_cellblock_reset(block);
     block->with_tags = true;
-    RQ_TRY(rq_region_read_staged(u->region, scan, u->arena, u->ctx, block, u->why));
+    RQ_TRY(rq__region_read_staged(u->region, scan, u->arena, u->ctx, block, u->why));
     rq_cell *cells = rq_arena_calloc(u->arena, block->count + 1, sizeof *cells);
     if (cells == NULL) return RQ_E_NO_MEMORY;
     rq_cursor c = rq_cursor_of(rq_buf_slice(&block->bytes));

@@ -165,7 +165,7 @@ static rq_err holds_any(const making *m, const char *parent_dir, const char *nam
     rq_vfs *vfs = m->engine->env.vfs;
     rq_hfile_reader_options plain = {0};
     RQ_TRY(parts.is_link || parts.is_reference
-               ? rq__store_open_elsewhere(vfs, parent_dir, path, &parts, &plain, &reader, m->why)
+               ? rq_store_open_elsewhere(vfs, parent_dir, path, &parts, &plain, &reader, m->why)
                : rq_hfile_reader_open_with(vfs, path, &plain, &reader, m->why));
     const rq_hfile_info *info = rq_hfile_reader_info(reader);
     rq_cell first, last;

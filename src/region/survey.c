@@ -15,8 +15,8 @@
 #define EDITS "recovered.edits"
 #define REFERENCE_MAX ((size_t)128 * 1024)
 
-void rq_findings_tell(const rq_findings *f, rq_finding level, const char *place, const char *format,
-                      ...)
+void rq__findings_tell(const rq_findings *f, rq_finding level, const char *place,
+                       const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -49,13 +49,13 @@ static rq_err read_manifest(look *l, rq_error *why)
     if (rc == RQ_OK) {
         l->out->in_use = l->manifest.in_use;
         if (other != NULL)
-            rq_findings_tell(l->findings, RQ_FINDING_NOTE, other,
-                             "a slot of the manifest is damaged; the other one counts");
+            rq__findings_tell(l->findings, RQ_FINDING_NOTE, other,
+                              "a slot of the manifest is damaged; the other one counts");
         return RQ_OK;
     }
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_E_CORRUPT && rc != RQ_E_VERSION) return rq_fail(why, rc, "%s", own.message);
-    rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place, "%s", own.message);
+    rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, place, "%s", own.message);
     return RQ_OK;
 }
 
@@ -71,8 +71,8 @@ static rq_err look_at_edits(look *l, const char *dir, rq_error *why)
         if (name[strspn(name, "0123456789")] != '\0') continue;
         const char *place = rq_arena_printf(l->arena, "%s/%s", edits, name);
         if (place == NULL) return rq_no_memory(why);
-        rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place,
-                         "edits that HBase has not replayed");
+        rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, place,
+                          "edits that HBase has not replayed");
     }
     return RQ_OK;
 }
@@ -143,7 +143,7 @@ static rq_err look_at_list(look *l, rq_region_survey_family *f, bool *ret_listed
     rq_err rc = rq__filelist_read(l->vfs, f->dir, l->arena, &fl, &own);
     if (rc == RQ_E_NOT_FOUND && l->out->has_manifest) return RQ_OK;
     if (rc == RQ_E_CORRUPT || rc == RQ_E_VERSION) {
-        rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, f->dir, "%s", own.message);
+        rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, f->dir, "%s", own.message);
         return RQ_OK;
     }
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
@@ -183,7 +183,7 @@ static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
     const rq_table_schema *schema = l->options->schema;
     const rq_family_schema *fs = schema == NULL ? NULL : rq_table_schema_family(schema, f->name);
     bool listed = false;
-    if (fs != NULL && rq_tracking_reads_list(schema, fs)) RQ_TRY(look_at_list(l, f, &listed, why));
+    if (fs != NULL && rq__tracking_reads_list(schema, fs)) RQ_TRY(look_at_list(l, f, &listed, why));
     if (m != NULL && !l->options->foreign) compare_with_manifest(l, f, m);
     return RQ_OK;
 }
@@ -216,11 +216,11 @@ static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, 
             continue;
         const char *place = rq__family_dir(l->arena, l->info, family);
         if (place == NULL) return rq_no_memory(why);
-        rq_findings_tell(l->findings, l->options->in_change ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
-                         place,
-                         "is of a family that the table's descriptor (.tableinfo) does not name; "
-                         "the region cannot be opened%s",
-                         l->options->in_change ? " before a procedure has ended" : "");
+        rq__findings_tell(l->findings, l->options->in_change ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
+                          place,
+                          "is of a family that the table's descriptor (.tableinfo) does not name; "
+                          "the region cannot be opened%s",
+                          l->options->in_change ? " before a procedure has ended" : "");
     }
     return RQ_OK;
 }
@@ -280,8 +280,8 @@ static rq_err report_result(const file_look *l, const char *place, rq_err rc, co
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO || rc == RQ_E_PERMISSION)
         return rq_fail(why, rc, "%s: %s", place, own->message);
-    rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place, "%s",
-                     own->message[0] != '\0' ? own->message : rq_err_text(rc));
+    rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, place, "%s",
+                      own->message[0] != '\0' ? own->message : rq_err_text(rc));
     return RQ_OK;
 }
 
@@ -297,8 +297,8 @@ static void look_at_range(const file_look *l, const char *path, const rq_hfile_i
     bool high =
         l->info->end_key.len > 0 && rq_slice_compare(rq_cell_row(&last), l->info->end_key) >= 0;
     if (low || high)
-        rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, path, "holds rows %s the region's range",
-                         low ? "before" : "behind");
+        rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, path, "holds rows %s the region's range",
+                          low ? "before" : "behind");
 }
 
 static rq_err look_inside(const file_look *l, rq_hfile_reader *reader, rq_error *why)
@@ -354,9 +354,9 @@ static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_erro
         inner = (rq_error){0};
         rc = rq_vfs_stat(m->l->vfs, archived, &st, &inner);
         if (rc == RQ_E_NOT_FOUND)
-            rq_findings_tell(m->l->findings, RQ_FINDING_PROBLEM, m->path,
-                             "refers to the MOB file %s, which is not there, nor in archive/",
-                             place);
+            rq__findings_tell(m->l->findings, RQ_FINDING_PROBLEM, m->path,
+                              "refers to the MOB file %s, which is not there, nor in archive/",
+                              place);
         place = archived;
     }
     bool there = rc == RQ_OK;

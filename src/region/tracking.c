@@ -52,14 +52,14 @@ rq_tracking rq_tracking_of(const rq_table_schema *t, const rq_family_schema *f)
     };
 }
 
-bool rq_tracking_reads_list(const rq_table_schema *t, const rq_family_schema *f)
+bool rq__tracking_reads_list(const rq_table_schema *t, const rq_family_schema *f)
 {
     rq_tracking k = rq_tracking_of(t, f);
     return k.impl == RQ_TRACKER_FILE ||
            (k.impl == RQ_TRACKER_MIGRATION && k.from == RQ_TRACKER_FILE);
 }
 
-bool rq_tracking_keeps_list(const rq_table_schema *t, const rq_family_schema *f)
+bool rq__tracking_keeps_list(const rq_table_schema *t, const rq_family_schema *f)
 {
     rq_tracking k = rq_tracking_of(t, f);
     return k.impl == RQ_TRACKER_FILE || (k.impl == RQ_TRACKER_MIGRATION &&

@@ -42,8 +42,8 @@ const char *rq_tracker_name(rq_tracker t);
 rq_tracking rq_tracking_of(const rq_table_schema *t, const rq_family_schema *f);
 
 /* Whether the list determines the files after HBase had the folder last. */
-bool rq_tracking_reads_list(const rq_table_schema *t, const rq_family_schema *f);
+bool rq__tracking_reads_list(const rq_table_schema *t, const rq_family_schema *f);
 /* Whether a clean close leaves a list. */
-bool rq_tracking_keeps_list(const rq_table_schema *t, const rq_family_schema *f);
+bool rq__tracking_keeps_list(const rq_table_schema *t, const rq_family_schema *f);
 
 #endif

@@ -90,7 +90,7 @@ void rq__op_fail(rq_row_op *op, rq_err rc, const rq_error *why)
     if (op->why != NULL) *op->why = *why;
 }
 
-void rq_row_op_release(rq_row_op *op)
+void rq__row_op_release(rq_row_op *op)
 {
     rq_cellblock_clear(&op->result);
     free(op->why);
@@ -228,7 +228,7 @@ static void hand_over(rq_writer *w)
     }
 }
 
-void rq_writer_push(rq_writer *w)
+void rq__writer_push(rq_writer *w)
 {
     hand_over(w);
     rq_wal_push(w->wal, w->member);
@@ -241,7 +241,7 @@ static void push_task(rq_task *task)
     if (w->left)
         free(w);
     else
-        rq_writer_push(w);
+        rq__writer_push(w);
 }
 
 void rq_region_write(rq_region *r, rq_write *write)

@@ -15,7 +15,7 @@
  *  (4) While unread responses fill their budget no large response grows or is sent: its call waits
  *      for the peers. So responses being made are bounded by their budget and reserve, unread ones
  *      by their budget, reserve and one response. Responses up to RQ_UNREAD_SMALL are always sent;
- *      their debt is handled by the budget (rq_budget_owe).
+ *      their debt is handled by the budget (rq__budget_owe).
  *  (5) A call that must wait but finds no memory for its bytes is refused with
  *      CallQueueTooBigException. While the server stops no call waits:
  *      RegionServerStoppedException.

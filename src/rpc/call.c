@@ -175,7 +175,7 @@ RQ_COLD static void call_free(rq_rpc_worker *w, rq_call_private *p)
     free(p);
 }
 
-void rq_call_pool_clear(rq_rpc_worker *w)
+void rq__call_pool_clear(rq_rpc_worker *w)
 {
     while (w->free_calls != NULL) {
         rq_call_private *p = w->free_calls;
@@ -254,8 +254,8 @@ static void call_end(rq_call_private *p)
     call_recycle(w, p);
     conn->calls--;
     rq_count(&w->counters.in_flight, (uint64_t)-1);
-    rq_conn_call_ended(conn);
-    rq_conn_unref(conn);
+    rq__conn_call_ended(conn);
+    rq__conn_unref(conn);
 }
 
 /* ---- endings --------------------------------------------------------------------------------- */
@@ -301,7 +301,7 @@ static void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
     if (rc == RQ_OK) {
         rq_stream_written(s);
         rq_count(&p->conn->worker->counters.bytes_out, bytes);
-        rq_conn_output_queued(p->conn);
+        rq__conn_output_queued(p->conn);
     } else {
         rq_stream_close(s, rc); /* the output may end in half a response */
     }
@@ -322,13 +322,13 @@ RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *excep
     if (s == NULL) return;
     rq_buf *out = rq_stream_out(s);
     size_t before = out->len;
-    rq_err rc = rq_response_exception(out, p->call.id, exception, text);
+    rq_err rc = rq__response_exception(out, p->call.id, exception, text);
     rq__worker_count_error(p->conn->worker, exception->java_class);
     if (is_looked_at(p, 0)) rq__call_note(p, 0, exception->java_class);
     finish(p, s, rc, out->len - before);
 }
 
-const char *rq_exception_text(const char *java_class, const char *message, char *buf, size_t size)
+const char *rq__exception_text(const char *java_class, const char *message, char *buf, size_t size)
 {
     if (message == NULL)
         snprintf(buf, size, "%s", java_class);
@@ -341,7 +341,7 @@ void rq_call_throw(rq_call *call, const rq_rpc_exception *exception)
 {
     char text[TEXT_MAX];
     throw_text(private_of(call), exception,
-               rq_exception_text(exception->java_class, exception->message, text, sizeof text));
+               rq__exception_text(exception->java_class, exception->message, text, sizeof text));
 }
 
 static const char *queue_is_full(const rq_call_private *p, char *text, size_t size)
@@ -349,7 +349,7 @@ static const char *queue_is_full(const rq_call_private *p, char *text, size_t si
     char address[RQ_ADDRESS_MAX];
     snprintf(text, size,
              "Call queue is full on %s, is hbase.ipc.server.max.callqueue.size too small?",
-             rq_server_address(p->conn->worker->server, address));
+             rq__server_address(p->conn->worker->server, address));
     return text;
 }
 
@@ -388,7 +388,7 @@ void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why)
     rq_rpc_worker *w = call->priv->conn->worker;
     const rq_log *log = w->server->options.log;
     if (code != RQ_E_CORRUPT || why == NULL || log == NULL || call->method == NULL) return;
-    if (!rq_worker_may_log(w)) return;
+    if (!rq__worker_may_log(w)) return;
     rq_log_error(log, "rpc", "%s from %s failed on damaged data: %s", call->method->name,
                  RQ_HOST_PORT(call->client->host, call->client->port), why->message);
 }
@@ -426,14 +426,14 @@ void **rq_call_connection_state(rq_call *call)
 RQ_COLD static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encoded,
                                    rq_buf *packed, rq_buf **ret)
 {
-    if (block->len > 0 && !rq_cell_codec_is_native(conn->codec)) {
+    if (block->len > 0 && !rq__cell_codec_is_native(conn->codec)) {
         rq_buf_reset(encoded);
-        RQ_TRY(rq_cell_codec_encode(conn->codec, rq_buf_slice(block), encoded));
+        RQ_TRY(rq__cell_codec_encode(conn->codec, rq_buf_slice(block), encoded));
         block = encoded;
     }
     if (block->len > 0 && conn->compressor != NULL) {
         rq_buf_reset(packed);
-        RQ_TRY(rq_compressor_pack(conn->compressor, rq_buf_slice(block), packed));
+        RQ_TRY(rq__compressor_pack(conn->compressor, rq_buf_slice(block), packed));
         block = packed;
     }
     *ret = block;
@@ -442,7 +442,7 @@ RQ_COLD static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_bu
 
 static bool is_as_sent(const rq_call_private *p)
 {
-    return p->conn->compressor == NULL && rq_cell_codec_is_native(p->conn->codec);
+    return p->conn->compressor == NULL && rq__cell_codec_is_native(p->conn->codec);
 }
 
 static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
@@ -572,7 +572,7 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
     size_t block_len = rc == RQ_OK ? block->len : 0;
     rq_buf *out = rq_stream_out(s);
     size_t before = out->len;
-    if (rc == RQ_OK) rc = rq_response_begin(out, p->call.id, len, block_len);
+    if (rc == RQ_OK) rc = rq__response_begin(out, p->call.id, len, block_len);
     if (rc != RQ_OK) { /* nothing was appended yet */
         rq_call_fail(&p->call, rc, "failed to create response: %s", rq_err_text(rc));
         return;
@@ -672,7 +672,7 @@ static bool find_method(rq_call_private *p, const rq_request_head *head, struct 
     rq_rpc_conn *conn = p->conn;
     const rq_rpc_method *m = conn->last_method;
     if (m == NULL || !rq_slice_eq(rq_slice_cstr(m->name), head->method)) {
-        m = rq_service_method(conn->service, head->method);
+        m = rq__service_method(conn->service, head->method);
         conn->last_method = m;
     }
     p->call.method = m;
@@ -710,15 +710,15 @@ static rq_err unpack_block(rq_call_private *p, rq_slice bytes, size_t raw_max, r
     rq_rpc_conn *conn = p->conn;
     rq_buf raw = {0};
     if (conn->compressor != NULL) {
-        rq_err rc = rq_compressor_unpack(conn->compressor, bytes, raw_max, &raw, why);
-        if (rc != RQ_OK || rq_cell_codec_is_native(conn->codec)) {
+        rq_err rc = rq__compressor_unpack(conn->compressor, bytes, raw_max, &raw, why);
+        if (rc != RQ_OK || rq__cell_codec_is_native(conn->codec)) {
             p->block = raw;
             return rc;
         }
         bytes = rq_buf_slice(&raw);
     }
-    rq_cellblock cells = {.with_tags = rq_cell_codec_has_tags(conn->codec)};
-    rq_err rc = rq_cell_codec_decode(conn->codec, bytes, &cells, why);
+    rq_cellblock cells = {.with_tags = rq__cell_codec_has_tags(conn->codec)};
+    rq_err rc = rq__cell_codec_decode(conn->codec, bytes, &cells, why);
     rq_buf_clear(&raw);
     p->block = cells.bytes;
     return rc;
@@ -823,7 +823,7 @@ RQ_COLD static void answer_refusal(rq_call_private *p, struct refusal *r)
         snprintf(text, sizeof text, "%s", r->message);
     else
         snprintf(text, sizeof text, "/%s is unable to read call parameter from client %s; %s",
-                 rq_server_address(p->conn->worker->server, address), p->conn->client.host,
+                 rq__server_address(p->conn->worker->server, address), p->conn->client.host,
                  r->message);
     throw_text(p, &r->exception, text);
 }
@@ -867,7 +867,7 @@ RQ_INLINE void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t 
 {
     if (o != DECODED)
         answer_refusal(p, r);
-    else if (rq_call_expired(&p->call, now_ns))
+    else if (rq__call_expired(&p->call, now_ns))
         rq_call_drop(&p->call);
     else
         dispatch(p);
@@ -932,13 +932,13 @@ static void receive(rq_call_private *p, const rq_request_head *head, rq_cursor c
         begin(p, o, &r, p->call.started_ns);
 }
 
-bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
+bool rq__call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
 {
     rq_rpc_server *server = conn->worker->server;
     rq_cursor c = rq_cursor_of(bytes);
     rq_request_head head;
     rq_call_private *p = NULL;
-    if (!rq_request_head_parse(&c, &head) || (p = call_new(conn)) == NULL) {
+    if (!rq__request_head_parse(&c, &head) || (p = call_new(conn)) == NULL) {
         rq_chunk_unref(frame);
         return false;
     }
@@ -954,7 +954,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     char address[RQ_ADDRESS_MAX];
     if (atomic_load_explicit(&server->draining, memory_order_relaxed))
         rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",
-                     rq_server_address(server, address));
+                     rq__server_address(server, address));
     else
         receive(p, &head, c);
     return true;

@@ -90,7 +90,7 @@ void **rq_call_connection_state(rq_call *call);
 /* Whether the peer has closed the connection, so that the response is not needed. Loop's thread. */
 bool rq_call_disconnected(const rq_call *call);
 /* Whether the deadline has passed by `now_ns`; HBase then drops the call without a response. */
-static inline bool rq_call_expired(const rq_call *call, uint64_t now_ns)
+static inline bool rq__call_expired(const rq_call *call, uint64_t now_ns)
 {
     return now_ns > call->deadline_ns;
 }

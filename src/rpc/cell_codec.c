@@ -14,7 +14,7 @@ static const struct {
     {PACKAGE "CellCodecWithTags", RQ_CODEC_CELL_TAGS},
 };
 
-bool rq_cell_codec_find(const char *java_class, rq_cell_codec *ret)
+bool rq__cell_codec_find(const char *java_class, rq_cell_codec *ret)
 {
     for (size_t i = 0; i < RQ_ARRAY_LEN(codecs); i++) {
         if (strcmp(codecs[i].java_class, java_class) != 0) continue;
@@ -57,7 +57,7 @@ static bool read_cell(rq_cursor *c, bool tags, rq_cell *cell)
     return true;
 }
 
-rq_err rq_cell_codec_decode(rq_cell_codec codec, rq_slice wire, rq_cellblock *ret, rq_error *why)
+rq_err rq__cell_codec_decode(rq_cell_codec codec, rq_slice wire, rq_cellblock *ret, rq_error *why)
 {
     rq_cursor c = rq_cursor_of(wire);
     while (rq_cursor_left(&c) > 0) {
@@ -77,7 +77,7 @@ static rq_err put_sized(rq_buf *out, const uint8_t *bytes, size_t len)
     return rq_buf_append(out, bytes, len);
 }
 
-rq_err rq_cell_codec_encode(rq_cell_codec codec, rq_slice keyvalues, rq_buf *out)
+rq_err rq__cell_codec_encode(rq_cell_codec codec, rq_slice keyvalues, rq_buf *out)
 {
     rq_cursor c = rq_cursor_of(keyvalues);
     rq_cell cell;

@@ -22,24 +22,24 @@ typedef enum rq_cell_codec {
 } rq_cell_codec;
 
 /* False: the codec is unknown. */
-bool rq_cell_codec_find(const char *java_class, rq_cell_codec *ret);
+bool rq__cell_codec_find(const char *java_class, rq_cell_codec *ret);
 
-static inline bool rq_cell_codec_has_tags(rq_cell_codec c)
+static inline bool rq__cell_codec_has_tags(rq_cell_codec c)
 {
     return c == RQ_CODEC_KEYVALUE_TAGS || c == RQ_CODEC_CELL_TAGS;
 }
 
 /* Whether the codec's blocks are KeyValues, so that they need no conversion. */
-static inline bool rq_cell_codec_is_native(rq_cell_codec c)
+static inline bool rq__cell_codec_is_native(rq_cell_codec c)
 {
     return c == RQ_CODEC_KEYVALUE || c == RQ_CODEC_KEYVALUE_TAGS;
 }
 
 /* Appends the cells of `wire`, untrusted bytes of a non-native codec, to `ret`. */
 RQ_NODISCARD
-rq_err rq_cell_codec_decode(rq_cell_codec codec, rq_slice wire, rq_cellblock *ret, rq_error *why);
+rq_err rq__cell_codec_decode(rq_cell_codec codec, rq_slice wire, rq_cellblock *ret, rq_error *why);
 /* Appends KeyValues to `out` in a non-native codec. */
 RQ_NODISCARD
-rq_err rq_cell_codec_encode(rq_cell_codec codec, rq_slice keyvalues, rq_buf *out);
+rq_err rq__cell_codec_encode(rq_cell_codec codec, rq_slice keyvalues, rq_buf *out);
 
 #endif

@@ -32,7 +32,7 @@ static const rq_compressor compressors[] = {
     {HBASE "zstd.ZstdCodec", RQ_FORM_ZSTD_BLOCKS},
 };
 
-const rq_compressor *rq_compressor_find(const char *java_class)
+const rq_compressor *rq__compressor_find(const char *java_class)
 {
     for (size_t i = 0; i < RQ_ARRAY_LEN(compressors); i++)
         if (strcmp(compressors[i].java_class, java_class) == 0) return &compressors[i];
@@ -60,7 +60,7 @@ static rq_err codec_new(const rq_compressor *c, rq_codec **ret)
         ret);
 }
 
-rq_err rq_compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
+rq_err rq__compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
 {
     rq_codec *codec;
     RQ_TRY(codec_new(c, &codec));
@@ -69,8 +69,8 @@ rq_err rq_compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
     return rc;
 }
 
-rq_err rq_compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out,
-                            rq_error *why)
+rq_err rq__compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out,
+                             rq_error *why)
 {
     rq_codec *codec;
     RQ_TRY(codec_new(c, &codec));

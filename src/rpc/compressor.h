@@ -13,7 +13,7 @@
 typedef struct rq_compressor rq_compressor;
 
 /* NULL: the codec is unknown. Static. */
-const rq_compressor *rq_compressor_find(const char *java_class);
+const rq_compressor *rq__compressor_find(const char *java_class);
 
 /* Most bytes of a cell block, compressed or not, that take less than about 200 µs. */
 size_t rq__compressor_short(const rq_compressor *c);
@@ -23,11 +23,11 @@ bool rq__compressor_expands(const rq_compressor *c);
 
 /* Compresses `raw` and appends it to `out`. */
 RQ_NODISCARD
-rq_err rq_compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out);
+rq_err rq__compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out);
 /* Decompresses `packed`, untrusted bytes, and appends at most raw_max bytes to `out`.
  * RQ_E_MALFORMED; RQ_E_RESULT_TOO_LARGE: it is longer. */
 RQ_NODISCARD
-rq_err rq_compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out,
-                            rq_error *why);
+rq_err rq__compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out,
+                             rq_error *why);
 
 #endif

@@ -55,7 +55,7 @@ static const rq_rpc_server *server_of(const rq_rpc_conn *conn)
     return conn->worker->server;
 }
 
-void rq_conn_unref(rq_rpc_conn *conn)
+void rq__conn_unref(rq_rpc_conn *conn)
 {
     if (--conn->refs > 0) return;
     rq_budget_give(server_of(conn)->options.budget, conn->strings_charged);
@@ -65,7 +65,7 @@ void rq_conn_unref(rq_rpc_conn *conn)
 
 /* --- refusing --------------------------------------------------------------------------------- */
 
-bool rq_worker_may_log(rq_rpc_worker *w)
+bool rq__worker_may_log(rq_rpc_worker *w)
 {
     uint64_t second = rq_loop_now_ns(w->loop) / 1000000000u;
     if (w->log_second != second) {
@@ -80,7 +80,7 @@ RQ_COLD static void refused(rq_rpc_conn *conn, const char *why)
     const rq_log *log = server_of(conn)->options.log;
     conn->state = RQ_CONN_DEAD;
     rq_count(&conn->worker->counters.refused, 1);
-    if (log != NULL && rq_worker_may_log(conn->worker))
+    if (log != NULL && rq__worker_may_log(conn->worker))
         rq_log_warn(log, "rpc", "connection from %s closed: %s",
                     RQ_HOST_PORT(conn->client.host, conn->client.port), why);
 }
@@ -96,7 +96,7 @@ RQ_COLD static void send_exception(rq_rpc_conn *conn, uint32_t call_id, const ch
                                    bool do_not_retry, const char *text)
 {
     rq_rpc_exception e = {.java_class = java_class, .message = text, .do_not_retry = do_not_retry};
-    rq_err rc = rq_response_exception(rq_stream_out(conn->stream), call_id, &e, text);
+    rq_err rc = rq__response_exception(rq_stream_out(conn->stream), call_id, &e, text);
     if (rc == RQ_OK)
         rq_stream_written(conn->stream);
     else
@@ -117,7 +117,7 @@ RQ_COLD static void answer_registry(rq_rpc_conn *conn)
 {
     Pb__GetConnectionRegistryResponse r = PB__GET_CONNECTION_REGISTRY_RESPONSE__INIT;
     r.cluster_id = server_of(conn)->cluster_id;
-    rq_err rc = rq_response_message(rq_stream_out(conn->stream), RQ_CALL_ID_NONE, &r.base);
+    rq_err rc = rq__response_message(rq_stream_out(conn->stream), RQ_CALL_ID_NONE, &r.base);
     conn->state = RQ_CONN_DEAD;
     if (rc != RQ_OK) {
         rq_stream_close(conn->stream, rc);
@@ -250,7 +250,7 @@ RQ_COLD static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader 
     c->version = version != NULL ? put_string(&at, version) : NULL;
     c->service = conn->service->service.name;
     c->has_codec = conn->codec != RQ_CODEC_NONE;
-    c->codec_with_tags = rq_cell_codec_has_tags(conn->codec);
+    c->codec_with_tags = rq__cell_codec_has_tags(conn->codec);
     if (version == NULL) return RQ_OK;
     if (h->version_info->has_version_major && h->version_info->has_version_minor) {
         c->version_major = h->version_info->version_major;
@@ -267,18 +267,18 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
     const char *service = h->service_name != NULL ? h->service_name : "";
     const char *codec = h->cell_block_codec_class;
     const char *compressor = h->cell_block_compressor_class;
-    conn->service = rq_server_service(server_of(conn), service);
+    conn->service = rq__server_service(server_of(conn), service);
     if (conn->service == NULL) {
         fatal(conn, HB "ipc.UnknownServiceException", service);
         return;
     }
     if (codec != NULL && codec[0] != '\0') {
-        if (!rq_cell_codec_find(codec, &conn->codec)) {
+        if (!rq__cell_codec_find(codec, &conn->codec)) {
             fatal(conn, HB "ipc.UnsupportedCellCodecException", codec);
             return;
         }
         /* Without a codec the compressor is ignored. */
-        conn->compressor = compressor != NULL ? rq_compressor_find(compressor) : NULL;
+        conn->compressor = compressor != NULL ? rq__compressor_find(compressor) : NULL;
         if (compressor != NULL && conn->compressor == NULL) {
             fatal(conn, HB "ipc.UnsupportedCompressionCodecException", compressor);
             return;
@@ -339,7 +339,7 @@ RQ_COLD static bool too_big(rq_rpc_conn *conn, rq_slice front, size_t len)
              len, conn->client.host, server_of(conn)->options.request_bytes_max);
     rq_cursor c = rq_cursor_of(front);
     rq_request_head head;
-    if (rq_request_head_parse(&c, &head)) {
+    if (rq__request_head_parse(&c, &head)) {
         bool knows = rq_rpc_client_at_least(&conn->client, 1, 3);
         send_exception(conn, head.call_id,
                        knows ? HB "exceptions.RequestTooBigException" : HB "DoNotRetryIOException",
@@ -373,7 +373,7 @@ static bool step_frame(rq_rpc_conn *conn)
     }
     if (conn->state == RQ_CONN_OPEN) {
         if (conn->ahead > 0) conn->ahead--;
-        if (!rq_call_run(conn, bytes, owner))
+        if (!rq__call_run(conn, bytes, owner))
             cut_off(conn, "malformed request header (or no memory)");
         return conn->state != RQ_CONN_DEAD;
     }
@@ -464,7 +464,7 @@ static void run_turn(rq_task *task)
     rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, turn);
     conn->deferred = false;
     unblock(conn, RQ_BLOCK_TURN, true);
-    rq_conn_unref(conn);
+    rq__conn_unref(conn);
 }
 
 /* A call took `ns` on the loop, in an iteration that was already long. */
@@ -535,7 +535,7 @@ static void run(rq_rpc_conn *conn, bool in_turn)
         rq_input_clear(&conn->input, server_of(conn)->options.budget);
     }
     conn->running = false;
-    rq_conn_unref(conn);
+    rq__conn_unref(conn);
 }
 
 static void unblock(rq_rpc_conn *conn, unsigned reason, bool in_turn)
@@ -572,10 +572,10 @@ static void run_resume(rq_task *task)
         if ((gone & RQ_BLOCK_BUDGET) != 0 && forget_waiter(conn)) conn->refs--;
         unblock(conn, gone, false);
     }
-    rq_conn_unref(conn);
+    rq__conn_unref(conn);
 }
 
-void rq_conn_call_ended(rq_rpc_conn *conn)
+void rq__conn_call_ended(rq_rpc_conn *conn)
 {
     unsigned reasons = RQ_BLOCK_CALLS | RQ_BLOCK_OUTPUT | RQ_BLOCK_BUDGET;
     if (RQ_LIKELY((conn->blocked & reasons) == 0) || conn->resuming || conn->stream == NULL ||
@@ -587,7 +587,7 @@ void rq_conn_call_ended(rq_rpc_conn *conn)
     rq_lane_post(rq_loop_lane(conn->worker->loop), &conn->resume);
 }
 
-void rq_conn_output_queued(rq_rpc_conn *conn)
+void rq__conn_output_queued(rq_rpc_conn *conn)
 {
     if (RQ_UNLIKELY(answers_of(conn) > server_of(conn)->share)) conn->blocked |= RQ_BLOCK_OUTPUT;
     account_output(conn);
@@ -613,7 +613,7 @@ static void cut_off_debtor(rq_unread *u)
 
 static void debtor_released(rq_unread *u)
 {
-    rq_conn_unref(RQ_CONTAINER_OF(u, rq_rpc_conn, unread));
+    rq__conn_unref(RQ_CONTAINER_OF(u, rq_rpc_conn, unread));
 }
 
 static void run_room(rq_task *task)
@@ -624,7 +624,7 @@ static void run_room(rq_task *task)
     conn->waiting = false;
     unblock(conn, RQ_BLOCK_BUDGET, false);
     rq_budget_kick(budget);
-    rq_conn_unref(conn);
+    rq__conn_unref(conn);
 }
 
 RQ_COLD static void wait_for_room(rq_rpc_conn *conn)
@@ -767,7 +767,7 @@ static void on_close(rq_stream *s, rq_err why)
     tell_service(conn);
     if (conn->waiting && forget_waiter(conn))
         conn->refs--; /* not the last one: the stream still has a reference */
-    rq_conn_unref(conn);
+    rq__conn_unref(conn);
 }
 
 const rq_stream_events rq_conn_events = {

@@ -86,7 +86,7 @@ RQ_COLD void rq__worker_count_error(rq_rpc_worker *w, const char *java_class);
 /* Whether one more line about a client's behaviour may be logged. Limits the lines per second,
  * so that a client that sends garbage or reads a damaged block again and again cannot fill the
  * disk. */
-bool rq_worker_may_log(rq_rpc_worker *w);
+bool rq__worker_may_log(rq_rpc_worker *w);
 
 struct rq_rpc_server {
     rq_rpc_server_options options; /* its strings and services point to the copies below */
@@ -163,10 +163,10 @@ struct rq_rpc_conn {
 
 extern const rq_stream_events rq_conn_events;
 
-void rq_conn_unref(rq_rpc_conn *conn);
+void rq__conn_unref(rq_rpc_conn *conn);
 /* Called after a call has ended or output was queued: decides whether the connection is read. */
-void rq_conn_call_ended(rq_rpc_conn *conn);
-void rq_conn_output_queued(rq_rpc_conn *conn);
+void rq__conn_call_ended(rq_rpc_conn *conn);
+void rq__conn_output_queued(rq_rpc_conn *conn);
 
 /* --- answers' memory (answer.c) --------------------------------------------------------------- */
 
@@ -241,17 +241,17 @@ RQ_COLD void rq__call_describe(rq_call_private *p);
 
 /* Runs a request: decodes it and passes it to its handler, or responds with an exception. Takes
  * over the reference on `frame`. False: the bytes are not a request. */
-bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame);
-void rq_call_pool_clear(rq_rpc_worker *w);
+bool rq__call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame);
+void rq__call_pool_clear(rq_rpc_worker *w);
 
 /* Formats this server's host:port for exceptions. */
 #define RQ_ADDRESS_MAX RQ_HOST_PORT_MAX
-const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX]);
+const char *rq__server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX]);
 
 /* Formats "class: message", or only the class, into `buf`. */
-const char *rq_exception_text(const char *java_class, const char *message, char *buf, size_t size);
+const char *rq__exception_text(const char *java_class, const char *message, char *buf, size_t size);
 
-const rq_rpc_service_index *rq_server_service(const rq_rpc_server *s, const char *name);
-const rq_rpc_method *rq_service_method(const rq_rpc_service_index *s, rq_slice name);
+const rq_rpc_service_index *rq__server_service(const rq_rpc_server *s, const char *name);
+const rq_rpc_method *rq__service_method(const rq_rpc_service_index *s, rq_slice name);
 
 #endif

@@ -29,14 +29,14 @@ static rq_err index_service(const rq_rpc_service *service, rq_rpc_service_index 
     return RQ_OK;
 }
 
-const rq_rpc_service_index *rq_server_service(const rq_rpc_server *s, const char *name)
+const rq_rpc_service_index *rq__server_service(const rq_rpc_server *s, const char *name)
 {
     for (size_t i = 0; i < s->options.service_count; i++)
         if (strcmp(s->services[i].service.name, name) == 0) return &s->services[i];
     return NULL;
 }
 
-const rq_rpc_method *rq_service_method(const rq_rpc_service_index *s, rq_slice name)
+const rq_rpc_method *rq__service_method(const rq_rpc_service_index *s, rq_slice name)
 {
     size_t low = 0, high = s->service.method_count;
     while (low < high) {
@@ -51,7 +51,7 @@ const rq_rpc_method *rq_service_method(const rq_rpc_service_index *s, rq_slice n
     return NULL;
 }
 
-const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX])
+const char *rq__server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX])
 {
     return rq_host_port(s->host, atomic_load(&s->port), buf);
 }
@@ -67,7 +67,7 @@ static void server_free(rq_rpc_server *s)
     free(s->cluster_id);
     for (unsigned i = 0; i < s->worker_count; i++) {
         rq_rpc_worker *w = &s->workers[i];
-        rq_call_pool_clear(w);
+        rq__call_pool_clear(w);
         rq_chunk_pool_clear(&w->chunks);
         rq_buf_clear(&w->encoded);
         rq_buf_clear(&w->packed);

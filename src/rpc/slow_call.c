@@ -28,7 +28,7 @@ static void log_slow(const rq_call_private *p, const rq_slow_call *s)
 {
     rq_rpc_worker *w = p->conn->worker;
     const rq_log *log = w->server->options.log;
-    if (log == NULL || !rq_worker_may_log(w)) return;
+    if (log == NULL || !rq__worker_may_log(w)) return;
     rq_log_warn(log, "rpc",
                 "%s: %s of '%s' from %s took %.3f ms (memory %.3f, files %.3f, log %.3f; queue "
                 "before it %.3f), answer %llu bytes%s%s: %s",

@@ -117,7 +117,7 @@ uint64_t rq__request_trace_id(rq_slice trace)
     return id;
 }
 
-bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret)
+bool rq__request_head_parse(rq_cursor *frame, rq_request_head *ret)
 {
     *ret = (rq_request_head){0};
     if (!rq_pb_delimited(frame, &ret->bytes)) return false;
@@ -127,7 +127,7 @@ bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret)
     return true;
 }
 
-rq_err rq_response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len)
+rq_err rq__response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len)
 {
     size_t meta_len = block_len == 0 ? 0 : 1 + rq_varint_len(block_len);
     size_t head_len = 1 + rq_varint_len(call_id) + (block_len == 0 ? 0 : 2 + meta_len);
@@ -175,7 +175,7 @@ static rq_err append_delimited(rq_buf *out, const ProtobufCMessage *head,
     return RQ_OK;
 }
 
-rq_err rq_response_message(rq_buf *out, uint32_t call_id, const ProtobufCMessage *message)
+rq_err rq__response_message(rq_buf *out, uint32_t call_id, const ProtobufCMessage *message)
 {
     Pb__ResponseHeader head = PB__RESPONSE_HEADER__INIT;
     head.has_call_id = true;
@@ -183,8 +183,8 @@ rq_err rq_response_message(rq_buf *out, uint32_t call_id, const ProtobufCMessage
     return append_delimited(out, &head.base, message);
 }
 
-rq_err rq_response_exception(rq_buf *out, uint32_t call_id, const rq_rpc_exception *exception,
-                             const char *text)
+rq_err rq__response_exception(rq_buf *out, uint32_t call_id, const rq_rpc_exception *exception,
+                              const char *text)
 {
     Pb__ExceptionResponse e = PB__EXCEPTION_RESPONSE__INIT;
     e.exception_class_name = (char *)exception->java_class;

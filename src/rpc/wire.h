@@ -42,7 +42,7 @@ typedef struct rq_request_head {
 
 /* Parses the delimited header at the front of a frame and advances the cursor past it. False:
  * malformed. */
-bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret);
+bool rq__request_head_parse(rq_cursor *frame, rq_request_head *ret);
 
 /* The trace that an RPCTInfo names: its trace_id (HTrace), or the low 64 bits of the trace id in its
  * header `traceparent` (OpenTelemetry). 0: none, or malformed. */
@@ -52,13 +52,13 @@ RQ_COLD uint64_t rq__request_trace_id(rq_slice trace);
  * append message_len bytes of message and block_len bytes of cell block. Reserves room for the
  * message. */
 RQ_NODISCARD
-rq_err rq_response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len);
+rq_err rq__response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len);
 /* Appends a complete response without cell block; `message` may be NULL. */
 RQ_NODISCARD
-rq_err rq_response_message(rq_buf *out, uint32_t call_id, const ProtobufCMessage *message);
+rq_err rq__response_message(rq_buf *out, uint32_t call_id, const ProtobufCMessage *message);
 /* Appends a complete response with an exception; `text` is what the client prints. */
 RQ_NODISCARD
-rq_err rq_response_exception(rq_buf *out, uint32_t call_id, const rq_rpc_exception *exception,
-                             const char *text);
+rq_err rq__response_exception(rq_buf *out, uint32_t call_id, const rq_rpc_exception *exception,
+                              const char *text);
 
 #endif

@@ -54,7 +54,7 @@ static void check_listening(check *c)
                   .master = (uint16_t)rq_config_int(config, RQ_SET_MASTER_PORT),
                   .rs = (uint16_t)rq_config_int(config, RQ_SET_RS_PORT)};
     char host[RQ_HOST_SIZE];
-    rq_err rc = rq_listen_resolve(c->o->listen, &l, &why);
+    rq_err rc = rq__listen_resolve(c->o->listen, &l, &why);
     if (rc != RQ_OK) {
         problem(c, rc, &why);
         return;
@@ -62,9 +62,9 @@ static void check_listening(check *c)
     for (unsigned i = 0; i < l.count; i++)
         say(c, "listen", "%s: zookeeper %u, master %u, regionserver %u", l.address[i], p.zk,
             p.master, p.rs);
-    rq_listen_host(&l, c->o->advertise, host);
+    rq__listen_host(&l, c->o->advertise, host);
     say(c, "clients", "connect to %s", host);
-    if (rq_listen_try(&l, &p, &why) != RQ_OK) say(c, "note", "now: %s", why.message);
+    if (rq__listen_try(&l, &p, &why) != RQ_OK) say(c, "note", "now: %s", why.message);
 }
 
 static void check_pages(check *c)
@@ -96,7 +96,7 @@ static void check_settings(check *c)
     const rq_config *config = c->o->config;
     rq_error why = {.code = RQ_OK};
     unsigned mode;
-    rq_err rc = rq_security_check(config, NULL, &why);
+    rq_err rc = rq__security_check(config, NULL, &why);
     if (rc == RQ_OK) rc = rq_server_folder_mode(config, &mode, &why);
     if (rc != RQ_OK) problem(c, rc, &why);
     for (int s = 0; s < RQ_SETTING_COUNT; s++) {

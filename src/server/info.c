@@ -69,7 +69,7 @@ static rq_err bind_place(rq_info_place *p, rq_error *why)
 {
     rq_listen l;
     rq_error own = {.code = RQ_OK};
-    rq_err rc = rq_listen_resolve(p->host, &l, &own);
+    rq_err rc = rq__listen_resolve(p->host, &l, &own);
     if (rc == RQ_OK) {
         snprintf(p->address, sizeof p->address, "%s", l.address[0]);
         rc = rq_socket_listen(p->address, p->port, false, &p->fd, &p->port, &own);

@@ -85,7 +85,7 @@ static rq_err add_entry(rq_listen *l, char *entry, rq_error *why)
     return is_numeric(entry) ? add(l, entry, why) : add_name(l, entry, why);
 }
 
-rq_err rq_listen_resolve(const char *text, rq_listen *ret, rq_error *why)
+rq_err rq__listen_resolve(const char *text, rq_listen *ret, rq_error *why)
 {
     char copy[RQ_LISTEN_MAX * RQ_HOST_SIZE];
     *ret = (rq_listen){0};
@@ -102,7 +102,7 @@ rq_err rq_listen_resolve(const char *text, rq_listen *ret, rq_error *why)
     return RQ_OK;
 }
 
-void rq_listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST_SIZE])
+void rq__listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST_SIZE])
 {
     bool given = advertise != NULL && advertise[0] != '\0';
     snprintf(ret, RQ_HOST_SIZE, "%s", given ? advertise : l->first);
@@ -155,7 +155,7 @@ static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, h
                    option);
 }
 
-rq_err rq_listen_try(const rq_listen *l, rq_ports *ports, rq_error *why)
+rq_err rq__listen_try(const rq_listen *l, rq_ports *ports, rq_error *why)
 {
     held h = {.count = 0}; /* all at once, so that two ports given as 0 do not become the same */
     rq_err rc = try_port(l, "--zk-port", &ports->zk, &h, why);

@@ -25,12 +25,12 @@ typedef struct rq_ports {
 /* "ADDRESS[,ADDRESS]...": IPv4 and IPv6 addresses (with or without brackets) and host names. A name
  * stands for all of its addresses that this machine has. */
 RQ_NODISCARD
-rq_err rq_listen_resolve(const char *text, rq_listen *ret, rq_error *why);
+rq_err rq__listen_resolve(const char *text, rq_listen *ret, rq_error *why);
 /* Binds every port on every address briefly; a port 0 becomes one that is free on all of them. */
 RQ_NODISCARD
-rq_err rq_listen_try(const rq_listen *l, rq_ports *ports, rq_error *why);
+rq_err rq__listen_try(const rq_listen *l, rq_ports *ports, rq_error *why);
 /* The host name sent to clients: `advertise`; if that is NULL or empty the first entry, or this
  * host's name if the server listens on all addresses of the machine. */
-void rq_listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST_SIZE]);
+void rq__listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST_SIZE]);
 
 #endif

@@ -16,14 +16,14 @@ static void run_trim(rq_task *task)
     atomic_store(&r->posted, false);
 }
 
-void rq_relief_init(rq_relief *r, rq_executor *executor, void (*trim)(void))
+void rq__relief_init(rq_relief *r, rq_executor *executor, void (*trim)(void))
 {
     r->executor = executor;
     r->trim = trim;
     r->task.run = run_trim;
 }
 
-bool rq_relief_begin(void *ctx)
+bool rq__relief_begin(void *ctx)
 {
     rq_relief *r = ctx;
     if (r->executor->now_ns(r->executor) < atomic_load(&r->next_ns)) return false;

@@ -16,8 +16,8 @@ typedef struct rq_relief {
     _Atomic uint64_t next_ns; /* not before */
 } rq_relief;
 
-void rq_relief_init(rq_relief *r, rq_executor *executor, void (*trim)(void));
+void rq__relief_init(rq_relief *r, rq_executor *executor, void (*trim)(void));
 /* For rq_budget_on_relief; ctx: the rq_relief. */
-bool rq_relief_begin(void *ctx);
+bool rq__relief_begin(void *ctx);
 
 #endif

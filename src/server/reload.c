@@ -59,7 +59,7 @@ static rq_err reload(rq_reload *r, rq_error *why)
     return rq_engine_reload(r->engine, r->config, why);
 }
 
-rq_err rq_reload_run(rq_reload *r, rq_error *why)
+rq_err rq__reload_run(rq_reload *r, rq_error *why)
 {
     rq_error own = {.code = RQ_OK};
     if (r->reread == NULL) return RQ_OK;

@@ -34,6 +34,6 @@ void rq__log_configure(rq_log *log, const rq_config *c);
 uint64_t rq__slow_ns_of(const rq_config *c);
 /* On an error nothing has changed. Reads files: do not call it on a loop. */
 RQ_NODISCARD
-rq_err rq_reload_run(rq_reload *r, rq_error *why);
+rq_err rq__reload_run(rq_reload *r, rq_error *why);
 
 #endif

@@ -26,7 +26,7 @@ static void report_procedures(rq_catalog *c, const rq_log *log)
     rq_arena_clear(&arena);
 }
 
-void rq_report_write(const rq_report_sources *from)
+void rq__report_write(const rq_report_sources *from)
 {
     if (from->log == NULL) return;
     rq_log log = rq_log_at(from->log, RQ_LOG_DEBUG);

@@ -16,6 +16,6 @@ typedef struct rq_report_sources {
 } rq_report_sources;
 
 /* Logged whatever the log's level is. Do not call it on a loop. */
-void rq_report_write(const rq_report_sources *from);
+void rq__report_write(const rq_report_sources *from);
 
 #endif

@@ -117,7 +117,7 @@ static void add(names *n, const char *name, const char *value)
     if (n->len >= sizeof n->text) n->len = sizeof n->text - 1;
 }
 
-rq_err rq_security_check(const rq_config *c, const rq_log *log, rq_error *why)
+rq_err rq__security_check(const rq_config *c, const rq_log *log, rq_error *why)
 {
     names unmet = {0}, unmet_names = {0}, ignored = {0};
     RQ_TRY(check_ignored(c, why));
@@ -156,7 +156,7 @@ static bool is_loopback(const char *address)
     return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
 }
 
-void rq_security_warn_listening(const rq_log *log, const char *address)
+void rq__security_warn_listening(const rq_log *log, const char *address)
 {
     if (is_loopback(address)) return;
     rq_log_warn(log, "server",

@@ -11,10 +11,10 @@
  * rorqual.security.ignored does not name them; `why` has their names. Ignored settings are logged
  * in one line. */
 RQ_NODISCARD
-rq_err rq_security_check(const rq_config *c, const rq_log *log, rq_error *why);
+rq_err rq__security_check(const rq_config *c, const rq_log *log, rq_error *why);
 
 /* Logs one line unless `address` (numeric) is a loopback address. */
-void rq_security_warn_listening(const rq_log *log, const char *address);
+void rq__security_warn_listening(const rq_log *log, const char *address);
 /* The same for the address of the HTTP pages. */
 void rq__security_warn_pages(const rq_log *log, const char *address);
 

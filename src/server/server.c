@@ -242,10 +242,10 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     if (o->transform != NULL) s->transform = *o->transform;
     if (s->transform.budget == NULL) s->transform.budget = s->budget;
     if (o->trim != NULL) {
-        rq_relief_init(&s->relief, s->executor, o->trim);
-        rq_budget_on_relief(s->budget, rq_relief_begin, &s->relief);
-        rq_budget_on_relief(s->answers, rq_relief_begin, &s->relief);
-        rq_budget_on_relief(s->unread, rq_relief_begin, &s->relief);
+        rq__relief_init(&s->relief, s->executor, o->trim);
+        rq_budget_on_relief(s->budget, rq__relief_begin, &s->relief);
+        rq_budget_on_relief(s->answers, rq__relief_begin, &s->relief);
+        rq_budget_on_relief(s->unread, rq__relief_begin, &s->relief);
     }
     rq_ops_options ops = {.env = &s->env,
                           .engine = s->engine,
@@ -383,7 +383,7 @@ static void report(const rq_server *s, const rq_log *log)
                               .rs = s->rs,
                               .executor = s->executor,
                               .catalog = s->catalog};
-    rq_report_write(&from);
+    rq__report_write(&from);
 }
 
 static void report_to(void *ctx, int fd)
@@ -415,12 +415,12 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
         .master = (uint16_t)rq_config_int(o->config, RQ_SET_MASTER_PORT),
         .rs = (uint16_t)rq_config_int(o->config, RQ_SET_RS_PORT),
     };
-    RQ_TRY(rq_security_check(o->config, s->log, why));
-    RQ_TRY(rq_listen_resolve(o->listen, &s->listen, why));
+    RQ_TRY(rq__security_check(o->config, s->log, why));
+    RQ_TRY(rq__listen_resolve(o->listen, &s->listen, why));
     for (unsigned i = 0; i < s->listen.count; i++)
         s->addresses[i] = s->listen.address[i];
-    RQ_TRY(rq_listen_try(&s->listen, &p, why));
-    rq_listen_host(&s->listen, o->advertise, s->host);
+    RQ_TRY(rq__listen_try(&s->listen, &p, why));
+    rq__listen_host(&s->listen, o->advertise, s->host);
     RQ_TRY(rq__info_place_of(o->config, &s->info, why));
     RQ_TRY(rq__info_bind(&s->info, s->log, why));
     RQ_TRY(open_threads(s, o, why));
@@ -455,7 +455,7 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
     rq__events_opened(&s->events, s->engine, o->config, s->data_path, s->folder_is_new, s->address);
     log_unused(s->log, o->config);
     for (unsigned i = 0; i < s->listen.count; i++)
-        rq_security_warn_listening(s->log, s->listen.address[i]);
+        rq__security_warn_listening(s->log, s->listen.address[i]);
     if (s->info.on) rq__security_warn_pages(s->log, s->info.address);
     *ret = s;
     return RQ_OK;
@@ -487,7 +487,7 @@ rq_err rq_server_connect(rq_server *s, rq_server_port port, rq_memory_peer **ret
 
 rq_err rq_server_reload(rq_server *s, rq_error *why)
 {
-    return rq_reload_run(&s->reload, why);
+    return rq__reload_run(&s->reload, why);
 }
 
 void rq_server_report(rq_server *s)

@@ -72,8 +72,8 @@ bool rq_cache_options_take(rq_cache_options *o, const char *name, rq_slice value
     return false;
 }
 
-rq_cache_options rq_cache_options_of(const rq_cache_options *server, const rq_table_schema *t,
-                                     const rq_family_schema *f)
+rq_cache_options rq__cache_options_of(const rq_cache_options *server, const rq_table_schema *t,
+                                      const rq_family_schema *f)
 {
     rq_cache_options o = *server;
     for (size_t i = 0; i < RQ_ARRAY_LEN(properties); i++) {
@@ -93,7 +93,8 @@ rq_cache_options rq_cache_options_of(const rq_cache_options *server, const rq_ta
     return o;
 }
 
-unsigned rq_cache_options_on_write(const rq_cache_options *o, bool compaction, uint64_t input_bytes)
+unsigned rq__cache_options_on_write(const rq_cache_options *o, bool compaction,
+                                    uint64_t input_bytes)
 {
     bool all = compaction ? o->compacted_on_write && input_bytes <= o->compacted_bytes_max
                           : o->data_on_write;

@@ -25,12 +25,12 @@ const char *rq_cache_property(size_t i);
 /* Sets a property. False: the value is invalid; nothing was changed. */
 bool rq_cache_options_take(rq_cache_options *o, const char *property, rq_slice value);
 /* The server's options with those of table and family applied. */
-rq_cache_options rq_cache_options_of(const rq_cache_options *server, const rq_table_schema *t,
-                                     const rq_family_schema *f);
+rq_cache_options rq__cache_options_of(const rq_cache_options *server, const rq_table_schema *t,
+                                      const rq_family_schema *f);
 
 /* RQ_WARM_… flags: the blocks of a new file that are cached at once. HBASE: HStore.createWriter:
  * a compaction leaves data out unless configured otherwise. */
-unsigned rq_cache_options_on_write(const rq_cache_options *o, bool compaction,
-                                   uint64_t input_bytes);
+unsigned rq__cache_options_on_write(const rq_cache_options *o, bool compaction,
+                                    uint64_t input_bytes);
 
 #endif

@@ -34,7 +34,7 @@ static void clear_block(uint64_t *ranks)
     memset(ranks, 0xff, BLOCK * sizeof *ranks);
 }
 
-rq_fences *rq_fences_new(size_t capacity, rq_fences *older)
+rq_fences *rq__fences_new(size_t capacity, rq_fences *older)
 {
     size_t sizes[LEVELS_MAX];
     size_t total = 0;
@@ -66,7 +66,7 @@ rq_fences *rq_fences_new(size_t capacity, rq_fences *older)
     return f;
 }
 
-void rq_fences_free(rq_fences *f)
+void rq__fences_free(rq_fences *f)
 {
     while (f != NULL) {
         rq_fences *older = f->older;
@@ -77,13 +77,13 @@ void rq_fences_free(rq_fences *f)
     }
 }
 
-size_t rq_fences_bytes(const rq_fences *f)
+size_t rq__fences_bytes(const rq_fences *f)
 {
     return sizeof *f + f->capacity * (sizeof(uint64_t) + sizeof(void *)) +
            f->capacity / (BLOCK - 1) * sizeof(uint64_t);
 }
 
-bool rq_fences_append(rq_fences *f, uint64_t rank, void *node, unsigned above)
+bool rq__fences_append(rq_fences *f, uint64_t rank, void *node, unsigned above)
 {
     size_t at = f->counts[0];
     if (at == f->capacity) return false;
@@ -99,17 +99,17 @@ bool rq_fences_append(rq_fences *f, uint64_t rank, void *node, unsigned above)
     return true;
 }
 
-size_t rq_fences_count(const rq_fences *f)
+size_t rq__fences_count(const rq_fences *f)
 {
     return f->counts[0];
 }
 
-void rq_fences_search_begin(rq_fences_search *c, const rq_fences *f, uint64_t rank)
+void rq__fences_search_begin(rq_fences_search *c, const rq_fences *f, uint64_t rank)
 {
     *c = (rq_fences_search){.fences = f, .rank = rank, .level = f->levels};
 }
 
-bool rq_fences_search_step(rq_fences_search *c)
+bool rq__fences_search_step(rq_fences_search *c)
 {
     const rq_fences *f = c->fences;
     unsigned level = --c->level;
@@ -129,38 +129,38 @@ bool rq_fences_search_step(rq_fences_search *c)
     return false;
 }
 
-size_t rq_fences_before(const rq_fences *f, uint64_t rank)
+size_t rq__fences_before(const rq_fences *f, uint64_t rank)
 {
     rq_fences_search c;
-    rq_fences_search_begin(&c, f, rank);
-    while (!rq_fences_search_step(&c))
+    rq__fences_search_begin(&c, f, rank);
+    while (!rq__fences_search_step(&c))
         ;
     return c.at;
 }
 
-uint64_t rq_fences_rank(const rq_fences *f, size_t i)
+uint64_t rq__fences_rank(const rq_fences *f, size_t i)
 {
     return f->ranks[0][i];
 }
 
-void *rq_fences_node(const rq_fences *f, size_t i)
+void *rq__fences_node(const rq_fences *f, size_t i)
 {
     uintptr_t entry = atomic_load_explicit(&f->nodes[i], memory_order_acquire);
     return (void *)(entry & ~(FORGOTTEN | ABOVE));
 }
 
-unsigned rq_fences_above(const rq_fences *f, size_t i)
+unsigned rq__fences_above(const rq_fences *f, size_t i)
 {
     uintptr_t entry = atomic_load_explicit(&f->nodes[i], memory_order_relaxed);
     return (unsigned)((entry & ABOVE) >> ABOVE_SHIFT);
 }
 
-bool rq_fences_holds(const rq_fences *f, size_t i)
+bool rq__fences_holds(const rq_fences *f, size_t i)
 {
     return (atomic_load_explicit(&f->nodes[i], memory_order_acquire) & FORGOTTEN) == 0;
 }
 
-void rq_fences_forget(rq_fences *f, size_t i)
+void rq__fences_forget(rq_fences *f, size_t i)
 {
     atomic_fetch_or_explicit(&f->nodes[i], FORGOTTEN, memory_order_release);
 }

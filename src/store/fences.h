@@ -23,26 +23,26 @@ typedef struct rq_fences rq_fences;
 
 /* Makes fences for at most `capacity` nodes. NULL: memory is exhausted. Owned by the caller,
  * which chains them by `older`. */
-rq_fences *rq_fences_new(size_t capacity, rq_fences *older);
+rq_fences *rq__fences_new(size_t capacity, rq_fences *older);
 
 /* Frees the fences and all older ones. */
-void rq_fences_free(rq_fences *f);
+void rq__fences_free(rq_fences *f);
 
 /* Memory in bytes, without the older ones. */
-size_t rq_fences_bytes(const rq_fences *f);
+size_t rq__fences_bytes(const rq_fences *f);
 
 /* Appends a node; called by the writer before publishing. `rank` must not be below the previous
  * one's. `above`: number of levels of the node above FENCE_LEVEL, capped at RQ_FENCE_ABOVE_MAX.
  * False: full. */
 #define RQ_FENCE_ABOVE_MAX 3
-bool rq_fences_append(rq_fences *f, uint64_t rank, void *node, unsigned above);
+bool rq__fences_append(rq_fences *f, uint64_t rank, void *node, unsigned above);
 
-size_t rq_fences_count(const rq_fences *f);
+size_t rq__fences_count(const rq_fences *f);
 
 /* The number of entries whose rank is smaller. */
-size_t rq_fences_before(const rq_fences *f, uint64_t rank);
+size_t rq__fences_before(const rq_fences *f, uint64_t rank);
 
-/* rq_fences_before one level at a time; each step prefetches what the next one reads. */
+/* rq__fences_before one level at a time; each step prefetches what the next one reads. */
 typedef struct rq_fences_search {
     const rq_fences *fences;
     uint64_t rank;
@@ -50,22 +50,22 @@ typedef struct rq_fences_search {
     size_t at;      /* after the last step: number of entries with a smaller rank */
 } rq_fences_search;
 
-void rq_fences_search_begin(rq_fences_search *c, const rq_fences *f, uint64_t rank);
+void rq__fences_search_begin(rq_fences_search *c, const rq_fences *f, uint64_t rank);
 /* True: this was the last step. */
-bool rq_fences_search_step(rq_fences_search *c);
+bool rq__fences_search_step(rq_fences_search *c);
 
-uint64_t rq_fences_rank(const rq_fences *f, size_t i);
+uint64_t rq__fences_rank(const rq_fences *f, size_t i);
 
 /* The node of an entry, also of a forgotten one, whose position in the order is still right. */
-void *rq_fences_node(const rq_fences *f, size_t i);
+void *rq__fences_node(const rq_fences *f, size_t i);
 
 /* The `above` the entry was appended with. */
-unsigned rq_fences_above(const rq_fences *f, size_t i);
+unsigned rq__fences_above(const rq_fences *f, size_t i);
 
 /* Whether a search may begin at the entry. */
-bool rq_fences_holds(const rq_fences *f, size_t i);
+bool rq__fences_holds(const rq_fences *f, size_t i);
 
 /* Called by the writer: no search may begin at this node any more. */
-void rq_fences_forget(rq_fences *f, size_t i);
+void rq__fences_forget(rq_fences *f, size_t i);
 
 #endif

@@ -99,8 +99,8 @@ bool rq_file_options_take(rq_hfile_options *o, const char *name, rq_slice value)
     return false;
 }
 
-rq_hfile_options rq_file_options_of(const rq_hfile_options *server, const rq_table_schema *t,
-                                    const rq_family_schema *f)
+rq_hfile_options rq__file_options_of(const rq_hfile_options *server, const rq_table_schema *t,
+                                     const rq_family_schema *f)
 {
     rq_hfile_options o = *server;
     for (size_t i = 0; i < RQ_ARRAY_LEN(properties); i++) {

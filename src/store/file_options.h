@@ -16,7 +16,7 @@ bool rq_file_options_take(rq_hfile_options *o, const char *property, rq_slice va
 
 /* The server's options with the properties and attributes of table and family applied. The
  * caller sets the fields that depend on the file (mvcc, tags, time, order). */
-rq_hfile_options rq_file_options_of(const rq_hfile_options *server, const rq_table_schema *t,
-                                    const rq_family_schema *f);
+rq_hfile_options rq__file_options_of(const rq_hfile_options *server, const rq_table_schema *t,
+                                     const rq_family_schema *f);
 
 #endif

@@ -169,8 +169,8 @@ static void pop(rq__merge *m)
 static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
     if (s->segment != NULL) {
-        rq_segment_seek(&s->cursor, s->segment, s->goal);
-        return rq_segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
+        rq__segment_seek(&s->cursor, s->segment, s->goal);
+        return rq__segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
     }
     if (s->check_bloom) {
         bool may = true;
@@ -185,15 +185,15 @@ static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, r
 static rq_err source_next(rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
     if (s->segment == NULL) return rq_hfile_scanner_next(&s->file, ctx, why);
-    rq_segment_cursor_next(&s->cursor);
-    return rq_segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
+    rq__segment_cursor_next(&s->cursor);
+    return rq__segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
 }
 
 /* Loads the cell at the source's position as its current cell. */
 static void source_load(rq__source *s)
 {
     if (s->segment != NULL) {
-        rq_segment_cursor_cell(&s->cursor, &s->own);
+        rq__segment_cursor_cell(&s->cursor, &s->own);
         s->cell = &s->own;
         return;
     }
@@ -370,8 +370,8 @@ static rq_err leave_row(rq__merge *m)
 static rq_err source_seek_before(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
     if (s->segment == NULL) return rq_hfile_scanner_seek_before(&s->file, ctx, &m->bound.cell, why);
-    rq_segment_seek_before(&s->cursor, s->segment, &m->bound.cell);
-    return rq_segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
+    rq__segment_seek_before(&s->cursor, s->segment, &m->bound.cell);
+    return rq__segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
 }
 
 /* Finds the next row downwards; possibly none of its cells is visible at the read point. */

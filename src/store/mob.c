@@ -81,8 +81,8 @@ static void put_date(int64_t ms, char ret[DATE_LEN + 1])
                  (unsigned)(tm.tm_mon + 1) % 100, (unsigned)tm.tm_mday % 100);
 }
 
-void rq_mob_file_name(rq_slice start_key, int64_t newest_ms, const uint64_t random[2],
-                      const char *region_encoded, char ret[RQ_MOB_FILE_NAME_LEN + 1])
+void rq__mob_file_name(rq_slice start_key, int64_t newest_ms, const uint64_t random[2],
+                       const char *region_encoded, char ret[RQ_MOB_FILE_NAME_LEN + 1])
 {
     char key[RQ_MD5_HEX_LEN + 1];
     char date[DATE_LEN + 1];
@@ -111,8 +111,8 @@ rq_slice rq_mob_file_region(rq_slice name)
 
 /* --- references ------------------------------------------------------------------------------- */
 
-rq_err rq_mob_reference_parse(const rq_cell *c, rq_mob_reference *ret, bool *ret_names_file,
-                              rq_error *why)
+rq_err rq__mob_reference_parse(const rq_cell *c, rq_mob_reference *ret, bool *ret_names_file,
+                               rq_error *why)
 {
     *ret_names_file = false;
     if (c->value_len <= 4 || !rq_cell_tag(c, RQ_TAG_MOB_TABLE, &ret->table)) return RQ_OK;
@@ -124,8 +124,8 @@ rq_err rq_mob_reference_parse(const rq_cell *c, rq_mob_reference *ret, bool *ret
     return RQ_OK;
 }
 
-rq_err rq_mob_reference_make(const rq_cell *cell, rq_slice table, rq_slice file, rq_buf *bytes,
-                             rq_cell *ret)
+rq_err rq__mob_reference_make(const rq_cell *cell, rq_slice table, rq_slice file, rq_buf *bytes,
+                              rq_cell *ret)
 {
     size_t own = 3 + 3 + table.len;
     if (own + cell->tags_len > RQ_TAGS_LEN_MAX) return RQ_E_INVALID;
@@ -188,7 +188,7 @@ static rq_err grow(rq_mob_refs *r)
     return RQ_OK;
 }
 
-rq_err rq_mob_refs_add(rq_mob_refs *r, rq_slice table, rq_slice file)
+rq_err rq__mob_refs_add(rq_mob_refs *r, rq_slice table, rq_slice file)
 {
     if (2 * r->count >= r->room) RQ_TRY(grow(r));
     struct rq_mob_ref *s = slot_of(r, table, file);
@@ -228,7 +228,7 @@ static rq_err append_sorted(const struct rq_mob_ref *list, size_t count, rq_buf 
     return RQ_OK;
 }
 
-rq_err rq_mob_refs_encode(const rq_mob_refs *r, rq_buf *out)
+rq_err rq__mob_refs_encode(const rq_mob_refs *r, rq_buf *out)
 {
     struct rq_mob_ref *list = malloc((r->count + 1) * sizeof *list);
     if (list == NULL) return RQ_E_NO_MEMORY;
@@ -279,7 +279,7 @@ rq_err rq_mob_refs_add_encoded(rq_mob_refs *r, rq_slice value, rq_error *why)
             rq_slice file = cut(&files, ',', false);
             if (!is_component(file))
                 return rq_fail(why, RQ_E_CORRUPT, "malformed " RQ_MOB_INFO_REFS);
-            RQ_TRY(rq_mob_refs_add(r, table, file));
+            RQ_TRY(rq__mob_refs_add(r, table, file));
         }
     }
     return RQ_OK;

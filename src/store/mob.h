@@ -48,8 +48,8 @@ bool rq_mob_table_parts(rq_slice table, rq_slice *ret_ns, rq_slice *ret_qualifie
 
 /* Makes a new file's name. `newest_ms`: the newest timestamp in it; `random`: random bits for
  * it. */
-void rq_mob_file_name(rq_slice start_key, int64_t newest_ms, const uint64_t random[2],
-                      const char *region_encoded, char ret[RQ_MOB_FILE_NAME_LEN + 1]);
+void rq__mob_file_name(rq_slice start_key, int64_t newest_ms, const uint64_t random[2],
+                       const char *region_encoded, char ret[RQ_MOB_FILE_NAME_LEN + 1]);
 /* Whether all of the file's cells are older than `oldest_ms`, judged only by the date in its
  * name, in whole days. HBASE: MobUtils.cleanExpiredMobFiles. */
 bool rq_mob_file_is_expired(rq_slice name, int64_t oldest_ms);
@@ -57,7 +57,7 @@ bool rq_mob_file_is_expired(rq_slice name, int64_t oldest_ms);
 rq_slice rq_mob_file_region(rq_slice name);
 
 /* --- references ------------------------------------------------------------------------------- */
-static inline bool rq_mob_is_reference(const rq_cell *c)
+static inline bool rq__mob_is_reference(const rq_cell *c)
 {
     rq_slice tag;
     return RQ_UNLIKELY(c->tags_len > 0) && rq_cell_tag(c, RQ_TAG_MOB_REFERENCE, &tag);
@@ -70,15 +70,15 @@ typedef struct rq_mob_reference {
 
 /* Parses a reference. *ret_names_file false: it names no file; HBase treats it as an empty
  * value. RQ_E_MALFORMED: an invalid file or table name, since clients may write tags. REQUIRES:
- * rq_mob_is_reference. */
+ * rq__mob_is_reference. */
 RQ_NODISCARD
-rq_err rq_mob_reference_parse(const rq_cell *c, rq_mob_reference *ret, bool *ret_names_file,
-                              rq_error *why);
+rq_err rq__mob_reference_parse(const rq_cell *c, rq_mob_reference *ret, bool *ret_names_file,
+                               rq_error *why);
 /* Makes the reference for `cell`. Its value and tags are stored in `bytes`, which is reset
  * first; they are valid until it changes. RQ_E_INVALID: there is no room for two more tags. */
 RQ_NODISCARD
-rq_err rq_mob_reference_make(const rq_cell *cell, rq_slice table, rq_slice file, rq_buf *bytes,
-                             rq_cell *ret);
+rq_err rq__mob_reference_make(const rq_cell *cell, rq_slice table, rq_slice file, rq_buf *bytes,
+                              rq_cell *ret);
 
 /* --- MOB_FILE_REFS ---------------------------------------------------------------------------- */
 /* A set of MOB files by table; zeroed is empty. HBASE: SetMultimap<TableName, String>. */
@@ -89,11 +89,11 @@ typedef struct rq_mob_refs {
 } rq_mob_refs;
 
 RQ_NODISCARD
-rq_err rq_mob_refs_add(rq_mob_refs *r, rq_slice table, rq_slice file);
+rq_err rq__mob_refs_add(rq_mob_refs *r, rq_slice table, rq_slice file);
 bool rq_mob_refs_has(const rq_mob_refs *r, rq_slice table, rq_slice file);
 /* Appends the file info's value; tables and files ascending. */
 RQ_NODISCARD
-rq_err rq_mob_refs_encode(const rq_mob_refs *r, rq_buf *out);
+rq_err rq__mob_refs_encode(const rq_mob_refs *r, rq_buf *out);
 /* Adds the files in a file info value, untrusted bytes. RQ_E_CORRUPT. */
 RQ_NODISCARD
 rq_err rq_mob_refs_add_encoded(rq_mob_refs *r, rq_slice value, rq_error *why);

@@ -170,7 +170,7 @@ void rq_mob_files_trim(rq_mob_files *f)
 
 /* --- being written ---------------------------------------------------------------------------- */
 
-rq_err rq_mob_files_writing(rq_mob_files *f, const char *name)
+rq_err rq__mob_files_writing(rq_mob_files *f, const char *name)
 {
     size_t size = strlen(name) + 1;
     written_file *w = malloc(sizeof *w + size);
@@ -191,7 +191,7 @@ static written_file **find_written(rq_mob_files *f, const char *name)
     return at;
 }
 
-void rq_mob_files_written(rq_mob_files *f, const char *name)
+void rq__mob_files_written(rq_mob_files *f, const char *name)
 {
     pthread_mutex_lock(&f->lock);
     written_file **at = find_written(f, name);
@@ -392,13 +392,13 @@ static rq_err read_value(rq_mob_read *r, const rq_cell *reference, const rq_mob_
     return RQ_OK;
 }
 
-rq_err rq_mob_read_cell(rq_mob_read *r, const rq_cell *reference, rq_read_ctx *ctx, rq_cell *ret,
-                        rq_error *why)
+rq_err rq__mob_read_cell(rq_mob_read *r, const rq_cell *reference, rq_read_ctx *ctx, rq_cell *ret,
+                         rq_error *why)
 {
     rq_mob_reference ref;
     bool names_file;
     rq_error own = {0};
-    rq_err rc = rq_mob_reference_parse(reference, &ref, &names_file, &own);
+    rq_err rc = rq__mob_reference_parse(reference, &ref, &names_file, &own);
     if (rc == RQ_OK && names_file) {
         rc = read_value(r, reference, &ref, ctx, ret, &own);
         if (rc == RQ_OK || rc == RQ_E_AGAIN) return rc;
@@ -412,7 +412,7 @@ rq_err rq_mob_read_cell(rq_mob_read *r, const rq_cell *reference, rq_read_ctx *c
     return RQ_OK;
 }
 
-void rq_mob_read_release(rq_mob_read *r)
+void rq__mob_read_release(rq_mob_read *r)
 {
     rq_hfile_scanner_clear(&r->at);
 }
@@ -430,7 +430,7 @@ static rq_err open_store_file(rq_vfs *vfs, const char *dir, const char *name, rq
     const char *path = rq_arena_printf(&a, "%s/%s", dir, name);
     rq_err rc = path == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
                 : parts.is_reference || parts.is_link
-                    ? rq__store_open_elsewhere(vfs, dir, path, &parts, &none, ret, why)
+                    ? rq_store_open_elsewhere(vfs, dir, path, &parts, &none, ret, why)
                     : rq_hfile_reader_open(vfs, path, NULL, false, ret, why);
     rq_arena_clear(&a);
     return rc;

@@ -39,8 +39,8 @@ rq_err rq_mob_refs_of_store_file(rq_vfs *vfs, const char *dir, const char *name,
 
 /* --- being written ---------------------------------------------------------------------------- */
 RQ_NODISCARD
-rq_err rq_mob_files_writing(rq_mob_files *f, const char *name);
-void rq_mob_files_written(rq_mob_files *f, const char *name);
+rq_err rq__mob_files_writing(rq_mob_files *f, const char *name);
+void rq__mob_files_written(rq_mob_files *f, const char *name);
 bool rq_mob_files_is_being_written(rq_mob_files *f, const char *name);
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -62,8 +62,8 @@ typedef struct rq_mob_read {
  * within a file are read without a new seek.
  */
 RQ_NODISCARD
-rq_err rq_mob_read_cell(rq_mob_read *r, const rq_cell *reference, rq_read_ctx *ctx, rq_cell *ret,
-                        rq_error *why);
-void rq_mob_read_release(rq_mob_read *r);
+rq_err rq__mob_read_cell(rq_mob_read *r, const rq_cell *reference, rq_read_ctx *ctx, rq_cell *ret,
+                         rq_error *why);
+void rq__mob_read_release(rq_mob_read *r);
 
 #endif

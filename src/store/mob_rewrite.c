@@ -26,7 +26,7 @@ void rq_mob_output_end(rq_mob_output *o, const rq_store *s, bool remove)
         rq_mob_written *w = o->first;
         o->first = w->next;
         if (remove) remove_path(rq_store_env(s)->vfs, w->path);
-        rq_mob_files_written(rq_store_mob(s)->files, w->name);
+        rq__mob_files_written(rq__store_mob(s)->files, w->name);
         free(w->path);
         free(w);
     }
@@ -37,7 +37,7 @@ static rq_err note(rq__mob_rewrite *m, const char *path)
 {
     rq_mob_written *w = calloc(1, sizeof *w);
     char *copy = w == NULL ? NULL : strdup(path);
-    if (copy == NULL || rq_mob_files_writing(m->mob->files, m->name) != RQ_OK) {
+    if (copy == NULL || rq__mob_files_writing(m->mob->files, m->name) != RQ_OK) {
         free(copy);
         free(w);
         return RQ_E_NO_MEMORY;
@@ -54,7 +54,7 @@ static rq_err begin_file(rq__mob_rewrite *m, rq_error *why)
     const rq_env *env = rq_store_env(m->what->scan.store);
     uint64_t random[2] = {env->executor->random(env->executor),
                           env->executor->random(env->executor)};
-    rq_mob_file_name(m->mob->start_key, m->newest_ms, random, m->mob->region, m->name);
+    rq__mob_file_name(m->mob->start_key, m->newest_ms, random, m->mob->region, m->name);
     const char *dir;
     RQ_TRY(rq__store_mob_dir(m->what->scan.store, &dir, why));
     rq_arena a;
@@ -85,14 +85,14 @@ static rq_err put_value(rq__mob_rewrite *m, const rq_cell *c, rq_error *why)
     rq_cell reference;
     if (m->mob_file == NULL) RQ_TRY(begin_file(m, why));
     rq_slice name = rq_slice_of(m->name, RQ_MOB_FILE_NAME_LEN);
-    rq_err rc = rq_mob_reference_make(c, m->table, name, &m->reference, &reference);
+    rq_err rc = rq__mob_reference_make(c, m->table, name, &m->reference, &reference);
     /* Its tags leave no room for a reference: the value stays in the store file. */
     if (rc == RQ_E_INVALID) return rq_hfile_writer_append(m->store_file, c, why);
     RQ_TRY(rc);
     RQ_TRY(rq_hfile_writer_append(m->mob_file, c, why));
     m->value_bytes += c->value_len;
     RQ_TRY(rq_hfile_writer_append(m->store_file, &reference, why));
-    if (m->mob_cells++ == 0) RQ_TRY(rq_mob_refs_add(&m->refs, m->table, name));
+    if (m->mob_cells++ == 0) RQ_TRY(rq__mob_refs_add(&m->refs, m->table, name));
     if (m->mob->optimized && !m->what->scan.is_flush &&
         rq_hfile_writer_bytes(m->mob_file) > m->mob->file_bytes_max)
         return finish_file(m, why);
@@ -105,8 +105,8 @@ static rq_err keep_reference(rq__mob_rewrite *m, const rq_cell *c, rq_error *why
 {
     rq_mob_reference ref;
     bool names_file;
-    if (rq_mob_reference_parse(c, &ref, &names_file, NULL) == RQ_OK && names_file)
-        RQ_TRY(rq_mob_refs_add(&m->refs, ref.table, ref.file));
+    if (rq__mob_reference_parse(c, &ref, &names_file, NULL) == RQ_OK && names_file)
+        RQ_TRY(rq__mob_refs_add(&m->refs, ref.table, ref.file));
     return rq_hfile_writer_append(m->store_file, c, why);
 }
 
@@ -115,10 +115,10 @@ static rq_err rewrite_reference(rq__mob_rewrite *m, const rq_cell *c, rq_error *
     rq_mob_reference ref;
     bool names_file;
     rq_cell value;
-    if (rq_mob_reference_parse(c, &ref, &names_file, NULL) != RQ_OK || !names_file)
+    if (rq__mob_reference_parse(c, &ref, &names_file, NULL) != RQ_OK || !names_file)
         return keep_reference(m, c, why);
     rq_error own = {0};
-    rq_err rc = rq_mob_read_cell(&m->read, c, &m->ctx, &value, &own);
+    rq_err rc = rq__mob_read_cell(&m->read, c, &m->ctx, &value, &own);
     if (rc == RQ_E_DO_NOT_RETRY && m->mob->discard_missing) {
         rq_log_error(rq_store_env(m->what->scan.store)->log, "store",
                      "dropping a MOB value whose file is missing: %s", own.message);
@@ -137,7 +137,7 @@ static rq_err rewrite_reference(rq__mob_rewrite *m, const rq_cell *c, rq_error *
 rq_err rq__mob_rewrite_cell(rq__mob_rewrite *m, const rq_cell *c, rq_error *why)
 {
     if (c->type != RQ_TYPE_PUT) return rq_hfile_writer_append(m->store_file, c, why);
-    if (rq_mob_is_reference(c))
+    if (rq__mob_is_reference(c))
         return m->what->rewrites_mob ? rewrite_reference(m, c, why) : keep_reference(m, c, why);
     return c->value_len > m->threshold ? put_value(m, c, why)
                                        : rq_hfile_writer_append(m->store_file, c, why);
@@ -151,7 +151,7 @@ static int64_t newest_ms(const rq_rewrite_options *o)
     int64_t newest = INT64_MIN;
     for (size_t i = 0; i < o->segment_count; i++) {
         int64_t min, max;
-        rq_segment_time_range(o->segments[i], &min, &max);
+        rq__segment_time_range(o->segments[i], &min, &max);
         if (max > newest) newest = max;
     }
     for (size_t i = 0; i < o->file_count; i++)
@@ -165,8 +165,8 @@ void rq__mob_rewrite_init(rq__mob_rewrite *m, const rq_rewrite *what,
     const rq_store *s = what->scan.store;
     *m = (rq__mob_rewrite){
         .what = what,
-        .mob = rq_store_mob(s),
-        .table = rq_store_table(s)->name,
+        .mob = rq__store_mob(s),
+        .table = rq__store_table(s)->name,
         .threshold = rq_store_schema(s)->mob_threshold,
         .options = *options,
         .newest_ms = newest_ms(&what->scan),
@@ -188,7 +188,7 @@ rq_err rq__mob_rewrite_finish(rq__mob_rewrite *m, rq_error *why)
 {
     RQ_TRY(finish_file(m, why));
     rq_buf refs = {0};
-    rq_err rc = rq_mob_refs_encode(&m->refs, &refs);
+    rq_err rc = rq__mob_refs_encode(&m->refs, &refs);
     if (rc == RQ_OK)
         rc = rq_hfile_writer_append_file_info(m->store_file, RQ_SLICE_LIT(RQ_MOB_INFO_REFS),
                                               rq_buf_slice(&refs), why);
@@ -199,7 +199,7 @@ rq_err rq__mob_rewrite_finish(rq__mob_rewrite *m, rq_error *why)
 void rq__mob_rewrite_clear(rq__mob_rewrite *m)
 {
     rq_hfile_writer_close(m->mob_file);
-    rq_mob_read_release(&m->read);
+    rq__mob_read_release(&m->read);
     rq_read_ctx_clear(&m->ctx);
     rq_mob_refs_clear(&m->refs);
     rq_buf_clear(&m->reference);

@@ -45,7 +45,7 @@ static void run(rq_task *task)
     end(j);
 }
 
-void rq_prefetch_start(const rq_prefetch *p, rq_hfile_reader *reader)
+void rq__prefetch_start(const rq_prefetch *p, rq_hfile_reader *reader)
 {
     job *j = calloc(1, sizeof *j);
     if (j == NULL) return;

@@ -21,6 +21,6 @@ typedef struct rq_prefetch {
 } rq_prefetch;
 
 /* Starts a prefetch. Best effort: without memory there is none. */
-void rq_prefetch_start(const rq_prefetch *p, rq_hfile_reader *reader);
+void rq__prefetch_start(const rq_prefetch *p, rq_hfile_reader *reader);
 
 #endif

@@ -132,7 +132,7 @@ static rq_err count_filtered(rq__query_matcher *m, const rq_cell *cell)
 /* HBASE: HMobStore.createScanner adds a MobReferenceOnlyFilter behind the scan's own filter. */
 static rq_filter_code without_values(rq_filter_code code, const rq_cell *cell)
 {
-    if (rq_mob_is_reference(cell)) return code;
+    if (rq__mob_is_reference(cell)) return code;
     switch (code) {
     case RQ_FILTER_INCLUDE:
         return RQ_FILTER_SKIP;

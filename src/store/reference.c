@@ -166,9 +166,9 @@ static rq_err open_part(rq_vfs *vfs, const char *path, const rq_hfile_half *half
     return rq_hfile_reader_open_with(vfs, path, &o, ret, why);
 }
 
-rq_err rq__store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
-                                const rq_store_name *name, const rq_hfile_reader_options *o,
-                                rq_hfile_reader **ret, rq_error *why)
+rq_err rq_store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
+                               const rq_store_name *name, const rq_hfile_reader_options *o,
+                               rq_hfile_reader **ret, rq_error *why)
 {
     rq_arena a;
     rq_arena_init(&a);

@@ -47,8 +47,8 @@ rq_err rq_store_file_locate(rq_vfs *vfs, const char *dir, const char *name, rq_a
 /* Opens the file that the name stands for. `dir` is the family's folder, `path` the file in it.
  * The options' `half` is ignored. */
 RQ_NODISCARD
-rq_err rq__store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
-                                const rq_store_name *name, const rq_hfile_reader_options *o,
-                                rq_hfile_reader **ret, rq_error *why);
+rq_err rq_store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
+                               const rq_store_name *name, const rq_hfile_reader_options *o,
+                               rq_hfile_reader **ret, rq_error *why);
 
 #endif

@@ -15,7 +15,7 @@
 static bool any_tags(const rq_rewrite_options *o)
 {
     for (size_t i = 0; i < o->segment_count; i++)
-        if (rq_segment_has_tags(o->segments[i])) return true;
+        if (rq__segment_has_tags(o->segments[i])) return true;
     for (size_t i = 0; i < o->file_count; i++)
         if (rq_hfile_reader_info(o->files[i].reader)->has_tags) return true;
     return false;
@@ -34,9 +34,9 @@ static rq_hfile_options options_of(const rq_rewrite *w)
 {
     const rq_store *s = w->scan.store;
     rq_hfile_options o =
-        rq_file_options_of(rq_store_file_options(s), rq_store_table(s), rq_store_schema(s));
+        rq__file_options_of(rq__store_file_options(s), rq__store_table(s), rq_store_schema(s));
     o.order = rq_store_order(s);
-    bool is_mob = rq_store_mob(s) != NULL; /* HBASE: DefaultMobStoreCompactor.writerFactory */
+    bool is_mob = rq__store_mob(s) != NULL; /* HBASE: DefaultMobStoreCompactor.writerFactory */
     o.include_mvcc = is_mob || any_mvcc(&w->scan);
     o.include_tags = is_mob || any_tags(&w->scan);
     o.create_time_ms = w->scan.now_ms;
@@ -112,7 +112,7 @@ static rq_err open_output(const outputs *o, output *out, rq_error *why)
 /* Begins the only output of a MOB family, which needs files for values as well. */
 static rq_err begin_mob(outputs *o, rq_error *why)
 {
-    o->is_mob = rq_store_mob(o->rewrite->scan.store) != NULL;
+    o->is_mob = rq__store_mob(o->rewrite->scan.store) != NULL;
     if (!o->is_mob) return RQ_OK;
     RQ_TRY(open_output(o, &o->list[0], why));
     rq__mob_rewrite_init(&o->mob, o->rewrite, &o->options, o->list[0].writer);
@@ -191,15 +191,15 @@ static rq_err copy_cells(const rq_rewrite *w, outputs *o, rq_error *why)
     scan.look = look_around;
     scan.look_context = &c;
     rq_rewrite_scanner *in = NULL;
-    rq_err rc = rq_rewrite_scanner_open(&scan, &in, why);
+    rq_err rc = rq__rewrite_scanner_open(&scan, &in, why);
     for (; rc == RQ_OK; c.written++) {
         rq_cell cell;
-        rc = rq_rewrite_scanner_next(in, &cell, why);
+        rc = rq__rewrite_scanner_next(in, &cell, why);
         if (rc == RQ_OK) rc = append(o, &cell, why);
         if (rc == RQ_OK && o->mob.value_bytes - c.looked_at >= MOB_BYTES_BETWEEN_LOOKS)
             rc = look_around(&c, why);
     }
-    rq_rewrite_scanner_close(in);
+    rq__rewrite_scanner_close(in);
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
@@ -227,8 +227,8 @@ static rq_err warm(const rq_rewrite *w, rq_hfile_reader *reader, rq_error *why)
     uint64_t input_bytes = 0, position = 0;
     for (size_t i = 0; i < o->file_count; i++)
         input_bytes += o->files[i].size_bytes;
-    unsigned what =
-        rq_cache_options_on_write(rq_store_cache_options(o->store), o->file_count > 0, input_bytes);
+    unsigned what = rq__cache_options_on_write(rq__store_cache_options(o->store), o->file_count > 0,
+                                               input_bytes);
     if (what == 0) return RQ_OK;
     rq_err rc = RQ_OK;
     while (rc == RQ_OK && !is_stopped(w))

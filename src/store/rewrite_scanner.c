@@ -80,7 +80,8 @@ static void look_at_files(rq_rewrite_scanner *s, const rq_rewrite_options *o, bo
     if (s->zero_seqid_up_to > o->smallest_read_point) s->zero_seqid_up_to = o->smallest_read_point;
 }
 
-rq_err rq_rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner **ret, rq_error *why)
+rq_err rq__rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner **ret,
+                                rq_error *why)
 {
     (void)why;
     const rq_family_schema *schema = rq_store_schema(o->store);
@@ -128,14 +129,14 @@ rq_err rq_rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner *
         rc = rq__merge_start(&s->merge, &key);
     }
     if (rc != RQ_OK) {
-        rq_rewrite_scanner_close(s);
+        rq__rewrite_scanner_close(s);
         return rc;
     }
     *ret = s;
     return RQ_OK;
 }
 
-void rq_rewrite_scanner_close(rq_rewrite_scanner *s)
+void rq__rewrite_scanner_close(rq_rewrite_scanner *s)
 {
     if (s == NULL) return;
     rq__merge_clear(&s->merge);
@@ -288,7 +289,7 @@ static rq_err look_now_and_then(rq_rewrite_scanner *s, const rq_cell *cell, rq_e
     return s->look == NULL ? RQ_OK : s->look(s->look_context, why);
 }
 
-rq_err rq_rewrite_scanner_next(rq_rewrite_scanner *s, rq_cell *ret, rq_error *why)
+rq_err rq__rewrite_scanner_next(rq_rewrite_scanner *s, rq_cell *ret, rq_error *why)
 {
     for (;;) {
         const rq_cell *cell = NULL;

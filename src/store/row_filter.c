@@ -8,7 +8,7 @@
 #define GROWTH 4
 #define ROWS_PER_WORD 8
 
-rq_row_filter *rq_row_filter_new(rq_row_filter *older)
+rq_row_filter *rq__row_filter_new(rq_row_filter *older)
 {
     size_t words = older == NULL ? WORDS_FIRST : GROWTH * older->words;
     rq_row_filter *f = calloc(1, sizeof *f + words * sizeof f->bits[0]);
@@ -18,7 +18,7 @@ rq_row_filter *rq_row_filter_new(rq_row_filter *older)
     return f;
 }
 
-void rq_row_filter_free(rq_row_filter *f)
+void rq__row_filter_free(rq_row_filter *f)
 {
     while (f != NULL) {
         rq_row_filter *older = f->older;
@@ -27,19 +27,19 @@ void rq_row_filter_free(rq_row_filter *f)
     }
 }
 
-size_t rq_row_filter_bytes(const rq_row_filter *f)
+size_t rq__row_filter_bytes(const rq_row_filter *f)
 {
     return sizeof *f + f->words * sizeof f->bits[0];
 }
 
-bool rq_row_filter_is_full(const rq_row_filter *f)
+bool rq__row_filter_is_full(const rq_row_filter *f)
 {
     return f->rows >= f->words * ROWS_PER_WORD;
 }
 
-void rq_row_filter_add(rq_row_filter *f, uint64_t hash)
+void rq__row_filter_add(rq_row_filter *f, uint64_t hash)
 {
-    if (rq_row_filter_may_have(f, hash)) return;
+    if (rq__row_filter_may_have(f, hash)) return;
     _Atomic uint64_t *word = &f->bits[rq__row_word(f, hash)];
     uint64_t now = atomic_load_explicit(word, memory_order_relaxed);
     atomic_store_explicit(word, now | rq__row_bits(hash), memory_order_relaxed);

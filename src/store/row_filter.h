@@ -27,7 +27,7 @@ typedef struct rq_row_filter {
 } rq_row_filter;
 
 /* A hash of any bytes; every input bit affects every output bit. */
-static inline uint64_t rq_row_hash(const uint8_t *row, size_t len)
+static inline uint64_t rq__row_hash(const uint8_t *row, size_t len)
 {
     const uint64_t k = 0x9e3779b97f4a7c15u;
     uint64_t h = (uint64_t)len * k;
@@ -58,7 +58,7 @@ static inline uint64_t rq__row_bits(uint64_t hash)
 }
 
 /* Any thread. False: no row of this hash was added. */
-static inline bool rq_row_filter_may_have(const rq_row_filter *f, uint64_t hash)
+static inline bool rq__row_filter_may_have(const rq_row_filter *f, uint64_t hash)
 {
     uint64_t bits = rq__row_bits(hash);
     for (; f != NULL; f = f->older)
@@ -71,13 +71,13 @@ static inline bool rq_row_filter_may_have(const rq_row_filter *f, uint64_t hash)
 /* --- the writer ------------------------------------------------------------------------------- */
 
 /* Makes an empty layer on top of `older`, the filter so far. NULL: memory is exhausted. */
-rq_row_filter *rq_row_filter_new(rq_row_filter *older);
+rq_row_filter *rq__row_filter_new(rq_row_filter *older);
 /* Frees the layer and all older ones. NULL is allowed. */
-void rq_row_filter_free(rq_row_filter *f);
+void rq__row_filter_free(rq_row_filter *f);
 /* Memory of this layer. */
-size_t rq_row_filter_bytes(const rq_row_filter *f);
+size_t rq__row_filter_bytes(const rq_row_filter *f);
 /* Whether more rows would raise the error rate too much. */
-bool rq_row_filter_is_full(const rq_row_filter *f);
-void rq_row_filter_add(rq_row_filter *f, uint64_t hash);
+bool rq__row_filter_is_full(const rq_row_filter *f);
+void rq__row_filter_add(rq_row_filter *f, uint64_t hash);
 
 #endif

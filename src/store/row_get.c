@@ -110,8 +110,8 @@ typedef struct place {
 static void load_segment_cell(const row_get *g, place *p)
 {
     p->cell = NULL;
-    if (!rq_segment_cursor_valid(&p->cursor)) return;
-    rq_segment_cursor_cell(&p->cursor, &p->own);
+    if (!rq__segment_cursor_valid(&p->cursor)) return;
+    rq__segment_cursor_cell(&p->cursor, &p->own);
     if (is_in_row(g, &p->own)) p->cell = &p->own;
 }
 
@@ -130,7 +130,7 @@ static void load_file_cell(const row_get *g, place *p)
 static rq_err place_next(const row_get *g, place *p, rq_error *why)
 {
     if (p->meta == NULL) {
-        rq_segment_cursor_next(&p->cursor);
+        rq__segment_cursor_next(&p->cursor);
         load_segment_cell(g, p);
         return RQ_OK;
     }
@@ -147,7 +147,7 @@ static void place_next_column(const row_get *g, place *p)
 {
     rq_cell behind = rq_cell_last_on_column(rq_cell_row(&p->own), rq_cell_family(&p->own),
                                             rq_cell_qualifier(&p->own));
-    rq_segment_seek(&p->cursor, p->cursor.segment, &behind);
+    rq__segment_seek(&p->cursor, p->cursor.segment, &behind);
     load_segment_cell(g, p);
 }
 
@@ -156,7 +156,7 @@ static void place_in_segment(const row_get *g, const rq_segment *s, place *p)
     rq_cell key = rq_cell_first_on_row(g->scan->start_row);
     key.seqid = UINT64_MAX;
     p->meta = NULL;
-    rq_segment_seek(&p->cursor, s, &key);
+    rq__segment_seek(&p->cursor, s, &key);
     load_segment_cell(g, p);
 }
 
@@ -240,7 +240,7 @@ static rq_err place_in(const row_get *g, const rq_store_version *v, size_t i, pl
     const rq_segment *s = segment_at(v, i);
     p->meta = NULL;
     p->cell = NULL;
-    if (s != NULL && rq_segment_may_have_row(s, g->row_hash)) place_in_segment(g, s, p);
+    if (s != NULL && rq__segment_may_have_row(s, g->row_hash)) place_in_segment(g, s, p);
     return RQ_OK;
 }
 
@@ -251,7 +251,7 @@ static bool all_older(const rq_store_version *v, size_t from, int64_t timestamp)
         int64_t min, max;
         const rq_segment *s = segment_at(v, i);
         if (s != NULL) {
-            rq_segment_time_range(s, &min, &max);
+            rq__segment_time_range(s, &min, &max);
             if (min <= max && max >= timestamp) return false;
         } else {
             const rq_store_file *f = file_at(v, i);
@@ -265,7 +265,7 @@ static bool all_older(const rq_store_version *v, size_t from, int64_t timestamp)
 static size_t columns_of(const rq_store_version *v, size_t i)
 {
     const rq_segment *s = segment_at(v, i);
-    if (s != NULL) return rq_segment_column_count(s);
+    if (s != NULL) return rq__segment_column_count(s);
     const rq_hfile_info *file = rq_hfile_reader_info(file_at(v, i)->reader);
     return file->lists_qualifiers ? file->qualifier_count : SIZE_MAX;
 }
@@ -296,10 +296,10 @@ static bool has_column(columns *c, rq_slice qualifier)
 
 static bool has_columns_of_segment(columns *c, const rq_segment *s)
 {
-    size_t count = rq_segment_column_count(s);
+    size_t count = rq__segment_column_count(s);
     if (count == SIZE_MAX) return false; /* one came just now */
     for (size_t i = 0; i < count; i++)
-        if (!has_column(c, rq_segment_column(s, i))) return false;
+        if (!has_column(c, rq__segment_column(s, i))) return false;
     return true;
 }
 
@@ -420,7 +420,7 @@ rq_err rq_store_get_row(const rq_store *store, const rq_store_version *v, const 
 {
     const rq_family_schema *schema = rq_store_schema(store);
     *ret_answered = false;
-    if (rq_store_mob(store) != NULL || schema->new_version_behavior ||
+    if (rq__store_mob(store) != NULL || schema->new_version_behavior ||
         rq_store_order(store) != RQ_ORDER_DEFAULT)
         return RQ_OK;
     row_get g;
@@ -436,9 +436,9 @@ rq_err rq_store_get_row(const rq_store *store, const rq_store_version *v, const 
     g.bloom = (rq__bloom_question){.row = scan->start_row, .log = rq_store_env(store)->log};
     g.bloom.has_column = g.has_columns && family->qualifier_count == 1;
     if (g.bloom.has_column) g.bloom.column = family->qualifiers[0];
-    g.row_hash = rq_row_hash(scan->start_row.ptr, scan->start_row.len);
+    g.row_hash = rq__row_hash(scan->start_row.ptr, scan->start_row.len);
     start_over(&g);
-    ctx->dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read;
+    ctx->dont_cache = !scan->cache_blocks || !rq__store_cache_options(store)->data_on_read;
     for (size_t i = 0; i < PLACES_MAX && i < v->file_count; i++)
         rq_hfile_reader_prefetch(v->files[v->file_count - 1 - i].reader);
     place places[PLACES_MAX];

@@ -28,7 +28,7 @@ static bool goes_on_in_digits(rq_slice row, size_t at)
     return end > at;
 }
 
-rq_ranking rq_ranking_of(rq_slice first, rq_slice last)
+rq_ranking rq__ranking_of(rq_slice first, rq_slice last)
 {
     size_t len = common_length(first, last);
     bool digits = goes_on_in_digits(first, len) && goes_on_in_digits(last, len);
@@ -36,7 +36,7 @@ rq_ranking rq_ranking_of(rq_slice first, rq_slice last)
     return (rq_ranking){first.ptr, len < slack ? 0 : len - slack, digits};
 }
 
-bool rq_ranking_same(const rq_ranking *a, const rq_ranking *b)
+bool rq__ranking_same(const rq_ranking *a, const rq_ranking *b)
 {
     static const rq_ranking none = {0};
     if (a == NULL) a = &none;

@@ -18,16 +18,16 @@
 
 /* How ranks are computed. Only ranks of the same ranking can be compared. */
 typedef struct rq_ranking {
-    const uint8_t *common; /* borrowed from `first` of rq_ranking_of */
+    const uint8_t *common; /* borrowed from `first` of rq__ranking_of */
     size_t len;
     bool digits; /* the bytes after it are mostly decimal digits */
 } rq_ranking;
 
 /* A ranking for rows between `first` and `last`: their common prefix is common to all. */
-rq_ranking rq_ranking_of(rq_slice first, rq_slice last);
+rq_ranking rq__ranking_of(rq_slice first, rq_slice last);
 
 /* Whether both give the same ranks to rows in the same range. NULL: there is no common prefix. */
-bool rq_ranking_same(const rq_ranking *a, const rq_ranking *b);
+bool rq__ranking_same(const rq_ranking *a, const rq_ranking *b);
 
 /* The rank of a row. `r` NULL: no common prefix is known. */
 uint64_t rq_rank(const rq_ranking *r, const uint8_t *row, size_t len);

@@ -54,10 +54,10 @@
 
 rq_err rq_segment_new(rq_cell_order order, rq_segment **ret)
 {
-    return rq_segment_new_in(NULL, order, ret);
+    return rq__segment_new_in(NULL, order, ret);
 }
 
-rq_err rq_segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **ret)
+rq_err rq__segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **ret)
 {
     rq_segment *s = calloc(1, sizeof *s);
     if (s == NULL) return RQ_E_NO_MEMORY;
@@ -91,12 +91,12 @@ rq_segment *rq_segment_ref(rq_segment *s)
 void rq_segment_unref(rq_segment *s)
 {
     if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
-    rq_slab_pool_count(s->pool,
-                       -(int64_t)atomic_load_explicit(&s->heap_bytes, memory_order_relaxed));
+    rq__slab_pool_count(s->pool,
+                        -(int64_t)atomic_load_explicit(&s->heap_bytes, memory_order_relaxed));
     rq__segment_free_slabs(s);
-    rq_fences_free(s->making != NULL ? s->making
-                                     : atomic_load_explicit(&s->fences, memory_order_relaxed));
-    rq_row_filter_free(atomic_load_explicit(&s->filter, memory_order_relaxed));
+    rq__fences_free(s->making != NULL ? s->making
+                                      : atomic_load_explicit(&s->fences, memory_order_relaxed));
+    rq__row_filter_free(atomic_load_explicit(&s->filter, memory_order_relaxed));
     free(s);
 }
 
@@ -190,9 +190,9 @@ static void rank_again(rq_segment *s)
     rq_cell last;
     node_cell(next_of(head_of(s), 0), &first);
     node_cell(last_of(s), &last);
-    rq_ranking now = rq_ranking_of(rq_cell_row(&first), rq_cell_row(&last));
+    rq_ranking now = rq__ranking_of(rq_cell_row(&first), rq_cell_row(&last));
     const rq_ranking *old = atomic_load_explicit(&s->ranking, memory_order_relaxed);
-    if (rq_ranking_same(&now, old)) return;
+    if (rq__ranking_same(&now, old)) return;
     *r = now;
     change_begins(s);
     atomic_store_explicit(&s->ranking, r, memory_order_release);
@@ -427,7 +427,7 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
     rq__segment_fences_work(s);
 }
 
-void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
+void rq__segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
 {
     link_node(s, n, seqid, false);
 }
@@ -476,7 +476,7 @@ void rq_segment_link_all(rq_segment *s, rq_segment_fresh *list, size_t count)
             __builtin_prefetch(soon);
             __builtin_prefetch(soon + RQ_CACHE_LINE);
         }
-        rq_segment_link(s, list[i].node, list[i].seqid);
+        rq__segment_link(s, list[i].node, list[i].seqid);
     }
 }
 
@@ -484,7 +484,7 @@ rq_err rq_segment_add(rq_segment *s, const rq_cell *cell)
 {
     rq_segment_node *n;
     RQ_TRY(rq_segment_prepare(s, cell, &n));
-    rq_segment_link(s, n, cell->seqid);
+    rq__segment_link(s, n, cell->seqid);
     return RQ_OK;
 }
 
@@ -523,12 +523,12 @@ size_t rq_segment_data_bytes(const rq_segment *s)
     return atomic_load_explicit(&s->data_bytes, memory_order_relaxed);
 }
 
-bool rq_segment_has_tags(const rq_segment *s)
+bool rq__segment_has_tags(const rq_segment *s)
 {
     return atomic_load_explicit(&s->has_tags, memory_order_relaxed);
 }
 
-void rq_segment_time_range(const rq_segment *s, int64_t *ret_min, int64_t *ret_max)
+void rq__segment_time_range(const rq_segment *s, int64_t *ret_min, int64_t *ret_max)
 {
     *ret_min = atomic_load_explicit(&s->min_ts, memory_order_relaxed);
     *ret_max = atomic_load_explicit(&s->max_ts, memory_order_relaxed);

@@ -7,7 +7,7 @@
  *
  * A write copies each cell once. rq_segment_prepare stores it as a length-prefixed KeyValue in the
  * segment's memory, from which the log copies it. After the log has accepted the record,
- * rq_segment_link makes the cell readable and cannot fail. A prepared cell that is not linked is
+ * rq__segment_link makes the cell readable and cannot fail. A prepared cell that is not linked is
  * freed with rq_segment_rollback.
  */
 #ifndef RQ_STORE_SEGMENT_H
@@ -23,7 +23,7 @@ rq_err rq_segment_new(rq_cell_order order, rq_segment **ret);
 /* Like rq_segment_new, with memory from a slab pool (store/slab_pool.h), which must outlive the
  * segment. */
 RQ_NODISCARD
-rq_err rq_segment_new_in(struct rq_slab_pool *pool, rq_cell_order order, rq_segment **ret);
+rq_err rq__segment_new_in(struct rq_slab_pool *pool, rq_cell_order order, rq_segment **ret);
 rq_segment *rq_segment_ref(rq_segment *s);
 void rq_segment_unref(rq_segment *s); /* frees with the last reference; NULL is allowed */
 
@@ -41,7 +41,7 @@ rq_err rq_segment_prepare(rq_segment *s, const rq_cell *cell, rq_segment_node **
 /* The node's cell as an entry of a cell block: be32 length and KeyValue with tags. */
 rq_slice rq_segment_node_bytes(const rq_segment_node *n);
 /* Makes a prepared cell readable. Prepared nodes may be linked in any order. */
-void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid);
+void rq__segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid);
 /* Links a batch's cells, in this order; they may be in several segments. */
 typedef struct rq_segment_pending {
     rq_segment *segment;
@@ -77,16 +77,16 @@ typedef struct rq_segment_row {
 } rq_segment_row;
 void rq_segment_expect_rows(const rq_segment_row *rows, size_t count);
 
-/* Whether the segment may contain a row with this rq_row_hash (store/row_filter.h), at the
+/* Whether the segment may contain a row with this rq__row_hash (store/row_filter.h), at the
  * caller's read point. False: a search would find nothing. Any thread. */
-bool rq_segment_may_have_row(const rq_segment *s, uint64_t row_hash);
+bool rq__segment_may_have_row(const rq_segment *s, uint64_t row_hash);
 
 #define RQ_SEGMENT_COLUMNS_MAX 12
 /* Number of different qualifiers of puts that are visible at the caller's read point. SIZE_MAX:
  * unknown, because they are many or long. Any thread. */
-size_t rq_segment_column_count(const rq_segment *s);
+size_t rq__segment_column_count(const rq_segment *s);
 /* One of these qualifiers; i below the count. Valid as long as the segment. */
-rq_slice rq_segment_column(const rq_segment *s, size_t i);
+rq_slice rq__segment_column(const rq_segment *s, size_t i);
 
 /* Any thread; the writer's latest counts. */
 size_t rq_segment_cell_count(const rq_segment *s);
@@ -95,9 +95,9 @@ size_t rq_segment_heap_bytes(const rq_segment *s);
 /* Sum of the serialized cells: HBase's memstore data size, compared with the flush size. */
 size_t rq_segment_data_bytes(const rq_segment *s);
 /* Whether a cell with tags was ever added. */
-bool rq_segment_has_tags(const rq_segment *s);
+bool rq__segment_has_tags(const rq_segment *s);
 /* Over all cells; min > max if there is none. */
-void rq_segment_time_range(const rq_segment *s, int64_t *ret_min, int64_t *ret_max);
+void rq__segment_time_range(const rq_segment *s, int64_t *ret_min, int64_t *ret_max);
 void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *ret_max);
 /* Time of the first write; 0: none was recorded. */
 int64_t rq_segment_written_since(const rq_segment *s);
@@ -116,16 +116,16 @@ typedef struct rq_segment_cursor {
 } rq_segment_cursor;
 
 /* Moves to the first cell >= key, in the full order with seqid. */
-void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
+void rq__segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
 void rq_segment_first(rq_segment_cursor *c, const rq_segment *s);
 /* Moves to the last cell < key; past the end if there is none. */
-void rq_segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
-static inline bool rq_segment_cursor_valid(const rq_segment_cursor *c)
+void rq__segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
+static inline bool rq__segment_cursor_valid(const rq_segment_cursor *c)
 {
     return c->node != NULL;
 }
 /* REQUIRES: valid. */
-void rq_segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret);
-void rq_segment_cursor_next(rq_segment_cursor *c);
+void rq__segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret);
+void rq__segment_cursor_next(rq_segment_cursor *c);
 
 #endif

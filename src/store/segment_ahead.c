@@ -75,20 +75,20 @@ static void row_begin(row_search *r, const rq_segment *s, rq_slice row, size_t l
         return;
     }
     r->at_fence = true;
-    rq_fences_search_begin(&r->fences, f, r->rank);
+    rq__fences_search_begin(&r->fences, f, r->rank);
 }
 
 static void fence_step(row_search *r)
 {
-    if (!rq_fences_search_step(&r->fences)) return;
+    if (!rq__fences_search_step(&r->fences)) return;
     size_t i = r->fences.at;
-    if (i == 0 || i == rq_fences_count(r->fences.fences) ||
-        !rq_fences_holds(r->fences.fences, i - 1)) {
+    if (i == 0 || i == rq__fences_count(r->fences.fences) ||
+        !rq__fences_holds(r->fences.fences, i - 1)) {
         from_head(r);
         return;
     }
     r->at_fence = false;
-    r->at = rq_fences_node(r->fences.fences, i - 1);
+    r->at = rq__fences_node(r->fences.fences, i - 1);
     r->level = FENCE_LEVEL + 1;
     __builtin_prefetch(link_of(r->at, FENCE_LEVEL));
     __builtin_prefetch(link_of(r->at, 0));
@@ -160,7 +160,7 @@ void rq_segment_expect_rows(const rq_segment_row *list, size_t count)
         const rq_segment *s = list[i].segment;
         if (rq_segment_cell_count(s) == 0) continue;
         if (!list[i].writes &&
-            !rq_segment_may_have_row(s, rq_row_hash(list[i].row.ptr, list[i].row.len)))
+            !rq__segment_may_have_row(s, rq__row_hash(list[i].row.ptr, list[i].row.len)))
             continue;
         row_begin(&rows[open++], s, list[i].row, 1);
     }

@@ -36,13 +36,13 @@ void rq__segment_note_column(rq_segment *s, const rq_cell *c)
     atomic_store_explicit(&s->column_count, count, memory_order_release);
 }
 
-size_t rq_segment_column_count(const rq_segment *s)
+size_t rq__segment_column_count(const rq_segment *s)
 {
     unsigned count = atomic_load_explicit(&s->column_count, memory_order_acquire);
     return count > RQ_SEGMENT_COLUMNS_MAX ? SIZE_MAX : count;
 }
 
-rq_slice rq_segment_column(const rq_segment *s, size_t i)
+rq_slice rq__segment_column(const rq_segment *s, size_t i)
 {
     return rq_slice_of(s->columns[i].bytes, s->columns[i].len);
 }

@@ -27,7 +27,7 @@ static void walk_from(rq_segment_cursor *c, const rq_segment_node *tall)
     c->stops[0] = c->turn = next_of(tall, FENCE_LEVEL);
 }
 
-void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
+void rq__segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
 {
     c->segment = s;
     /* For the many regions that have not been written to: reads one cache line instead of six. */
@@ -49,7 +49,7 @@ void rq_segment_first(rq_segment_cursor *c, const rq_segment *s)
     walk_from(c, head_of(s));
 }
 
-void rq_segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
+void rq__segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
 {
     rq_segment_node *tall;
     const rq_segment_node *n = rq__segment_search(s, key, &tall);
@@ -58,7 +58,7 @@ void rq_segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_
     walk_from(c, tall);
 }
 
-void rq_segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret)
+void rq__segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret)
 {
     node_cell(c->node, ret);
 }
@@ -107,7 +107,7 @@ static void scout(rq_segment_cursor *c, unsigned i)
     prefetch_node(n);
 }
 
-void rq_segment_cursor_next(rq_segment_cursor *c)
+void rq__segment_cursor_next(rq_segment_cursor *c)
 {
     c->node = next_of(c->node, 0);
     if (c->node == NULL) return;

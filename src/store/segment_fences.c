@@ -13,8 +13,8 @@ static void begin(rq_segment *s, size_t cells)
 {
     /* Twice the expected number: cells will be added meanwhile, and the build ends when the array
      * is full. */
-    s->making = rq_fences_new(2 * cells / FENCE_EVERY,
-                              atomic_load_explicit(&s->fences, memory_order_relaxed));
+    s->making = rq__fences_new(2 * cells / FENCE_EVERY,
+                               atomic_load_explicit(&s->fences, memory_order_relaxed));
     s->fence = head_of(s);
     for (unsigned i = 0; i < RQ_FENCE_ABOVE_MAX; i++)
         s->fence_above[i] = head_of(s);
@@ -23,7 +23,7 @@ static void begin(rq_segment *s, size_t cells)
 
 static void end(rq_segment *s)
 {
-    rq__segment_count_heap(s, (int64_t)rq_fences_bytes(s->making));
+    rq__segment_count_heap(s, (int64_t)rq__fences_bytes(s->making));
     atomic_store_explicit(&s->fences, s->making, memory_order_release);
     s->before = 0; /* it counted the old ones */
     s->making = NULL;
@@ -56,7 +56,7 @@ void rq__segment_fences_work(rq_segment *s)
     const link *l = link_of(s->fence, FENCE_LEVEL);
     rq_segment_node *next = next_of(s->fence, FENCE_LEVEL);
     uint64_t rank = atomic_load_explicit(&l->rank, memory_order_relaxed);
-    if (next == NULL || !rq_fences_append(s->making, rank, next, levels_above(s, next, rank))) {
+    if (next == NULL || !rq__fences_append(s->making, rank, next, levels_above(s, next, rank))) {
         end(s);
     } else {
         s->fence = next;
@@ -69,7 +69,7 @@ static void forget(const rq_segment *s, rq_fences *f, const rq_segment_node *nod
 {
     if (f == NULL) return;
     size_t i = rq__segment_fence_at(s, f, key);
-    if (i < rq_fences_count(f) && rq_fences_node(f, i) == node) rq_fences_forget(f, i);
+    if (i < rq__fences_count(f) && rq__fences_node(f, i) == node) rq__fences_forget(f, i);
 }
 
 void rq__segment_fences_forget(rq_segment *s, const rq_segment_node *node, const probe *key)

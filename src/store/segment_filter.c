@@ -5,8 +5,8 @@
 
 static rq_row_filter *filter_add_layer(rq_segment *s, rq_row_filter *older)
 {
-    rq_row_filter *f = rq_row_filter_new(older);
-    if (f != NULL) rq__segment_count_heap(s, (int64_t)rq_row_filter_bytes(f));
+    rq_row_filter *f = rq__row_filter_new(older);
+    if (f != NULL) rq__segment_count_heap(s, (int64_t)rq__row_filter_bytes(f));
     return f;
 }
 
@@ -19,7 +19,7 @@ static rq_row_filter *filter_begin(rq_segment *s)
     rq_cell c;
     for (const rq_segment_node *n = next_of(head_of(s), 0); n != NULL; n = next_of(n, 0)) {
         node_cell(n, &c);
-        rq_row_filter_add(f, rq_row_hash(c.row, c.row_len));
+        rq__row_filter_add(f, rq__row_hash(c.row, c.row_len));
     }
     atomic_store_explicit(&s->filter, f, memory_order_release);
     return f;
@@ -33,18 +33,18 @@ void rq__segment_filter_note(rq_segment *s, const rq_cell *c)
         f = filter_begin(s);
         if (f == NULL) return;
     }
-    if (RQ_UNLIKELY(rq_row_filter_is_full(f))) {
+    if (RQ_UNLIKELY(rq__row_filter_is_full(f))) {
         rq_row_filter *more = filter_add_layer(s, f);
         if (more != NULL) { /* else the full one tells less */
             f = more;
             atomic_store_explicit(&s->filter, f, memory_order_release);
         }
     }
-    rq_row_filter_add(f, rq_row_hash(c->row, c->row_len));
+    rq__row_filter_add(f, rq__row_hash(c->row, c->row_len));
 }
 
-bool rq_segment_may_have_row(const rq_segment *s, uint64_t row_hash)
+bool rq__segment_may_have_row(const rq_segment *s, uint64_t row_hash)
 {
     const rq_row_filter *f = atomic_load_explicit(&s->filter, memory_order_acquire);
-    return f == NULL || rq_row_filter_may_have(f, row_hash);
+    return f == NULL || rq__row_filter_may_have(f, row_hash);
 }

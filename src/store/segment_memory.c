@@ -26,9 +26,9 @@ static void free_slab(rq_segment *s, slab *b)
 {
     RQ_UNPOISON(b, b->size);
     if (b->size == RQ_SLAB_BYTES)
-        rq_slab_pool_give(s->pool, b);
-    else if (s->pool != NULL && rq_slab_is_piece(b->size))
-        rq_slab_piece_give(rq_slab_pool_pieces(s->pool), b, b->size);
+        rq__slab_pool_give(s->pool, b);
+    else if (s->pool != NULL && rq__slab_is_piece(b->size))
+        rq__slab_piece_give(rq__slab_pool_pieces(s->pool), b, b->size);
     else if (b->size >= SLAB_MAPPED)
         munmap(b, b->size);
     else
@@ -37,9 +37,9 @@ static void free_slab(rq_segment *s, slab *b)
 
 static void *get_slab(rq_segment *s, size_t size)
 {
-    if (size == RQ_SLAB_BYTES) return rq_slab_pool_take(s->pool);
-    if (s->pool != NULL && rq_slab_is_piece(size))
-        return rq_slab_piece_take(rq_slab_pool_pieces(s->pool), size);
+    if (size == RQ_SLAB_BYTES) return rq__slab_pool_take(s->pool);
+    if (s->pool != NULL && rq__slab_is_piece(size))
+        return rq__slab_piece_take(rq__slab_pool_pieces(s->pool), size);
     if (size < SLAB_MAPPED) return malloc(size);
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? NULL : p;
@@ -49,7 +49,7 @@ void rq__segment_count_heap(rq_segment *s, int64_t bytes)
 {
     size_t now = atomic_load_explicit(&s->heap_bytes, memory_order_relaxed);
     atomic_store_explicit(&s->heap_bytes, now + (size_t)bytes, memory_order_relaxed);
-    rq_slab_pool_count(s->pool, bytes);
+    rq__slab_pool_count(s->pool, bytes);
 }
 
 static bool add_slab(rq_segment *s, size_t need)

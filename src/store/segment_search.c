@@ -38,13 +38,13 @@ rq_segment_node *rq__segment_find_before(const rq_segment *s, probe *key, rq_seg
 /* Of those not before its rank. */
 static bool fence_is_before(const rq_segment *s, const rq_fences *f, size_t i, const probe *key)
 {
-    return i < rq_fences_count(f) && rq_fences_rank(f, i) == key->rank &&
-           node_compare(s->order, rq_fences_node(f, i), key) < 0;
+    return i < rq__fences_count(f) && rq__fences_rank(f, i) == key->rank &&
+           node_compare(s->order, rq__fences_node(f, i), key) < 0;
 }
 
 size_t rq__segment_fence_at(const rq_segment *s, const rq_fences *f, const probe *key)
 {
-    size_t from = rq_fences_before(f, key->rank);
+    size_t from = rq__fences_before(f, key->rank);
     size_t to = from;
     /* Of the fences of a row mostly the first: new cells of the row are inserted there. */
     for (size_t step = 1; fence_is_before(s, f, to, key); step *= 2) {
@@ -80,11 +80,11 @@ bool rq__segment_find_above(const rq_segment *s, size_t i, probe *key, unsigned 
     if (levels > FENCE_LEVEL + 1 + RQ_FENCE_ABOVE_MAX) return false;
     for (unsigned level = FENCE_LEVEL + 1; level < levels; level++) {
         while (i > end &&
-               (rq_fences_above(f, i - 1) < level - FENCE_LEVEL || !rq_fences_holds(f, i - 1)))
+               (rq__fences_above(f, i - 1) < level - FENCE_LEVEL || !rq__fences_holds(f, i - 1)))
             i--;
         if (i == end) return false;
         rq_segment_node *next;
-        path[level] = walk(s, rq_fences_node(f, i - 1), level, key, &next);
+        path[level] = walk(s, rq__fences_node(f, i - 1), level, key, &next);
         if (path[level] == NULL) return false;
     }
     return true;
@@ -98,8 +98,8 @@ rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
     if (f == NULL) return NULL;
     size_t i = rq__segment_fence_at(s, f, key);
     *ret_before = i;
-    if (i == 0 || i == rq_fences_count(f) || !rq_fences_holds(f, i - 1)) return NULL;
-    rq_segment_node *at = rq_fences_node(f, i - 1);
+    if (i == 0 || i == rq__fences_count(f) || !rq__fences_holds(f, i - 1)) return NULL;
+    rq_segment_node *at = rq__fences_node(f, i - 1);
     __builtin_prefetch(at);
     rq_segment_node *next;
     at = walk(s, at, FENCE_LEVEL, key, &next);

@@ -30,7 +30,7 @@ struct rq_slab_pieces {
     rq_huge_index cuts RQ_GUARDED_BY(lock);
 };
 
-rq_err rq_slab_pieces_new(rq_slab_pool *pool, rq_slab_pieces **ret)
+rq_err rq__slab_pieces_new(rq_slab_pool *pool, rq_slab_pieces **ret)
 {
     rq_slab_pieces *p = calloc(1, sizeof *p);
     if (p == NULL) return RQ_E_NO_MEMORY;
@@ -40,7 +40,7 @@ rq_err rq_slab_pieces_new(rq_slab_pool *pool, rq_slab_pieces **ret)
     return RQ_OK;
 }
 
-void rq_slab_pieces_free(rq_slab_pieces *p)
+void rq__slab_pieces_free(rq_slab_pieces *p)
 {
     if (p == NULL) return;
     RQ_ASSERT(p->cuts.count == 0);
@@ -49,7 +49,7 @@ void rq_slab_pieces_free(rq_slab_pieces *p)
     free(p);
 }
 
-bool rq_slab_is_piece(size_t size)
+bool rq__slab_is_piece(size_t size)
 {
     return size >= RQ_PIECE_MIN && size < RQ_SLAB_BYTES && (size & (size - 1)) == 0;
 }
@@ -122,21 +122,21 @@ static void *take_free(rq_slab_pieces *p, unsigned order)
 static void *take_of_new(rq_slab_pieces *p, unsigned order)
 {
     cut *c = calloc(1, sizeof *c);
-    void *slab = c == NULL ? NULL : rq_slab_pool_take(p->pool);
+    void *slab = c == NULL ? NULL : rq__slab_pool_take(p->pool);
     pthread_mutex_lock(&p->lock);
     void *piece = take_free(p, order);
     bool cuts = piece == NULL && slab != NULL && add_cut(p, slab, c);
     if (cuts) piece = take_free(p, order);
     pthread_mutex_unlock(&p->lock);
     if (cuts) return piece;
-    if (slab != NULL) rq_slab_pool_give(p->pool, slab);
+    if (slab != NULL) rq__slab_pool_give(p->pool, slab);
     free(c);
     return piece;
 }
 
-void *rq_slab_piece_take(rq_slab_pieces *p, size_t size)
+void *rq__slab_piece_take(rq_slab_pieces *p, size_t size)
 {
-    RQ_ASSERT(rq_slab_is_piece(size));
+    RQ_ASSERT(rq__slab_is_piece(size));
     if (RQ_ASAN) return malloc(size);
     pthread_mutex_lock(&p->lock);
     void *piece = take_free(p, order_of(size));
@@ -144,7 +144,7 @@ void *rq_slab_piece_take(rq_slab_pieces *p, size_t size)
     return piece != NULL ? piece : take_of_new(p, order_of(size));
 }
 
-void rq_slab_piece_give(rq_slab_pieces *p, void *piece, size_t size)
+void rq__slab_piece_give(rq_slab_pieces *p, void *piece, size_t size)
 {
     if (RQ_ASAN) {
         free(piece);
@@ -167,6 +167,6 @@ void rq_slab_piece_give(rq_slab_pieces *p, void *piece, size_t size)
         insert_free(p, c, unit, order);
     pthread_mutex_unlock(&p->lock);
     if (!whole) return;
-    rq_slab_pool_give(p->pool, c->part.base);
+    rq__slab_pool_give(p->pool, c->part.base);
     free(c);
 }

@@ -19,13 +19,13 @@
 typedef struct rq_slab_pieces rq_slab_pieces;
 
 RQ_NODISCARD
-rq_err rq_slab_pieces_new(rq_slab_pool *pool, rq_slab_pieces **ret);
+rq_err rq__slab_pieces_new(rq_slab_pool *pool, rq_slab_pieces **ret);
 /* REQUIRES: all pieces were given back. NULL is allowed. */
-void rq_slab_pieces_free(rq_slab_pieces *p);
+void rq__slab_pieces_free(rq_slab_pieces *p);
 /* Whether a size can be a piece: a power of two from RQ_PIECE_MIN to half a slab. */
-bool rq_slab_is_piece(size_t size);
-/* Takes a piece; not zeroed. NULL when memory is exhausted. REQUIRES: rq_slab_is_piece(size). */
-void *rq_slab_piece_take(rq_slab_pieces *p, size_t size);
-void rq_slab_piece_give(rq_slab_pieces *p, void *piece, size_t size);
+bool rq__slab_is_piece(size_t size);
+/* Takes a piece; not zeroed. NULL when memory is exhausted. REQUIRES: rq__slab_is_piece(size). */
+void *rq__slab_piece_take(rq_slab_pieces *p, size_t size);
+void rq__slab_piece_give(rq_slab_pieces *p, void *piece, size_t size);
 
 #endif

@@ -74,7 +74,7 @@ static bool keep(rq_huge_stock *s, void *slab)
 rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **ret)
 {
     rq_slab_pool *p = calloc(1, sizeof *p);
-    rq_err rc = p == NULL ? RQ_E_NO_MEMORY : rq_slab_pieces_new(p, &p->pieces);
+    rq_err rc = p == NULL ? RQ_E_NO_MEMORY : rq__slab_pieces_new(p, &p->pieces);
     if (rc != RQ_OK) {
         free(p);
         return rc;
@@ -90,7 +90,7 @@ rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **
 void rq_slab_pool_free(rq_slab_pool *p)
 {
     if (p == NULL) return;
-    rq_slab_pieces_free(p->pieces);
+    rq__slab_pieces_free(p->pieces);
     rq_huge_stock_stop(&p->stock);
     RQ_ASSERT(p->taken == 0);
     while (p->free != NULL) {
@@ -102,7 +102,7 @@ void rq_slab_pool_free(rq_slab_pool *p)
     free(p);
 }
 
-void *rq_slab_pool_take(rq_slab_pool *p)
+void *rq__slab_pool_take(rq_slab_pool *p)
 {
     if (p == NULL) return map_slab();
     pthread_mutex_lock(&p->lock);
@@ -128,7 +128,7 @@ void *rq_slab_pool_take(rq_slab_pool *p)
     return fresh;
 }
 
-void rq_slab_pool_give(rq_slab_pool *p, void *slab)
+void rq__slab_pool_give(rq_slab_pool *p, void *slab)
 {
     if (p != NULL) {
         pthread_mutex_lock(&p->lock);
@@ -140,12 +140,12 @@ void rq_slab_pool_give(rq_slab_pool *p, void *slab)
     rq_huge_unmap(slab);
 }
 
-rq_slab_pieces *rq_slab_pool_pieces(const rq_slab_pool *p)
+rq_slab_pieces *rq__slab_pool_pieces(const rq_slab_pool *p)
 {
     return p->pieces;
 }
 
-void rq_slab_pool_count(rq_slab_pool *p, int64_t bytes)
+void rq__slab_pool_count(rq_slab_pool *p, int64_t bytes)
 {
     if (p != NULL) atomic_fetch_add_explicit(&p->bytes, (uint64_t)bytes, memory_order_relaxed);
 }

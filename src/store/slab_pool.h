@@ -26,13 +26,13 @@ rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **
 void rq_slab_pool_free(rq_slab_pool *p);
 /* Takes a slab; not zeroed. NULL when memory is exhausted. `p` NULL: maps memory from the
  * kernel. */
-void *rq_slab_pool_take(rq_slab_pool *p);
-void rq_slab_pool_give(rq_slab_pool *p, void *slab);
+void *rq__slab_pool_take(rq_slab_pool *p);
+void rq__slab_pool_give(rq_slab_pool *p, void *slab);
 /* Counts that a segment has grown or shrunk by `bytes`, from slabs or other memory. NULL is
  * allowed. */
-void rq_slab_pool_count(rq_slab_pool *p, int64_t bytes);
+void rq__slab_pool_count(rq_slab_pool *p, int64_t bytes);
 /* The allocator of pieces smaller than a slab (store/slab_pieces.h). */
-struct rq_slab_pieces *rq_slab_pool_pieces(const rq_slab_pool *p);
+struct rq_slab_pieces *rq__slab_pool_pieces(const rq_slab_pool *p);
 /* The sum of the counted bytes. */
 uint64_t rq_slab_pool_bytes(const rq_slab_pool *p);
 /* Returns 1/share of the slabs that were not used since the last call to the system. */

@@ -250,7 +250,7 @@ rq_err rq_store_begin_flush(rq_store *s)
     if (rq_segment_cell_count(now->active) == 0) return RQ_OK;
     rq_store_version *v = version_alloc(s, now->snapshot_count + 1, now->file_count);
     if (v == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc = rq_segment_new_in(s->slabs, rq_store_order(s), &v->active);
+    rq_err rc = rq__segment_new_in(s->slabs, rq_store_order(s), &v->active);
     if (rc != RQ_OK) {
         version_free(v);
         return rc;
@@ -297,7 +297,7 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
                                  .in_memory = s->family->in_memory,
                                  .keep_blocks = !s->caching.evict_on_close};
     rq_err rc = elsewhere
-                    ? rq__store_open_elsewhere(s->env.vfs, s->dir, path, &parts, &o, &reader, why)
+                    ? rq_store_open_elsewhere(s->env.vfs, s->dir, path, &parts, &o, &reader, why)
                     : rq_hfile_reader_open_with(s->env.vfs, path, &o, &reader, why);
     free(path);
     if (rc != RQ_OK) return rc;
@@ -315,11 +315,11 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
     };
     memcpy(f.name, name, strlen(name) + 1);
     if (s->caching.prefetch_on_open && s->cache != NULL && s->versions_alive != NULL)
-        rq_prefetch_start(&(rq_prefetch){.env = &s->env,
-                                         .cache = s->cache,
-                                         .in_memory = s->family->in_memory,
-                                         .alive = s->versions_alive},
-                          reader);
+        rq__prefetch_start(&(rq_prefetch){.env = &s->env,
+                                          .cache = s->cache,
+                                          .in_memory = s->family->in_memory,
+                                          .alive = s->versions_alive},
+                           reader);
     if (parts.is_reference) {
         /* HBASE: StoreFileInfo, StoreFileReader: half of the file; it never counts as written by a
          * major compaction. */
@@ -357,7 +357,7 @@ void rq_store_new_file_name(const rq_store *s, char ret[RQ_STORE_FILE_NAME_MAX +
 static rq_err open_files(rq_store *s, const char *const *files, size_t file_count,
                          rq_store_version *v, rq_error *why)
 {
-    RQ_TRY(rq_segment_new_in(s->slabs, rq_store_order(s), &v->active));
+    RQ_TRY(rq__segment_new_in(s->slabs, rq_store_order(s), &v->active));
     for (size_t i = 0; i < file_count; i++) {
         RQ_TRY(rq_store_file_open(s, files[i], &v->files[v->file_count], why));
         v->file_count++;
@@ -397,7 +397,7 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     s->file_options = o->files != NULL ? *o->files : rq_hfile_options_default();
     s->is_date_tiered = o->is_date_tiered;
     rq_cache_options caching = o->caching != NULL ? *o->caching : rq_cache_options_default();
-    s->caching = rq_cache_options_of(&caching, o->table, o->family);
+    s->caching = rq__cache_options_of(&caching, o->table, o->family);
     rc = RQ_OK;
     if (s->cache != NULL)
         rc = rq_cache_family_get(s->cache, o->table->name, o->family->name, &s->counters);
@@ -434,7 +434,7 @@ const rq_family_schema *rq_store_schema(const rq_store *s)
     return s->family;
 }
 
-const rq_table_schema *rq_store_table(const rq_store *s)
+const rq_table_schema *rq__store_table(const rq_store *s)
 {
     return s->table;
 }
@@ -454,17 +454,17 @@ const char *rq_store_dir(const rq_store *s)
     return s->dir;
 }
 
-const rq_hfile_options *rq_store_file_options(const rq_store *s)
+const rq_hfile_options *rq__store_file_options(const rq_store *s)
 {
     return &s->file_options;
 }
 
-const rq_cache_options *rq_store_cache_options(const rq_store *s)
+const rq_cache_options *rq__store_cache_options(const rq_store *s)
 {
     return &s->caching;
 }
 
-const rq_mob_options *rq_store_mob(const rq_store *s)
+const rq_mob_options *rq__store_mob(const rq_store *s)
 {
     return s->mob.files == NULL ? NULL : &s->mob;
 }

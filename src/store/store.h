@@ -89,14 +89,14 @@ void rq_store_files_keep(rq_store_files *f, size_t first, size_t count);
 void rq_store_files_release(rq_store_files *f); /* a zeroed struct is allowed */
 
 const rq_family_schema *rq_store_schema(const rq_store *s);
-const rq_table_schema *rq_store_table(const rq_store *s);
+const rq_table_schema *rq__store_table(const rq_store *s);
 rq_cell_order rq_store_order(const rq_store *s);
 const rq_env *rq_store_env(const rq_store *s);
 const char *rq_store_dir(const rq_store *s);
 /* The server's options, as given at open. */
-const struct rq_hfile_options *rq_store_file_options(const rq_store *s);
+const struct rq_hfile_options *rq__store_file_options(const rq_store *s);
 /* The options in effect for this family. */
-const rq_cache_options *rq_store_cache_options(const rq_store *s);
+const rq_cache_options *rq__store_cache_options(const rq_store *s);
 
 /* Additional options of a MOB family (store/mob.h). */
 typedef struct rq_mob_options {
@@ -109,7 +109,7 @@ typedef struct rq_mob_options {
 } rq_mob_options;
 
 /* NULL: not a MOB family. */
-const rq_mob_options *rq_store_mob(const rq_store *s);
+const rq_mob_options *rq__store_mob(const rq_store *s);
 /* Returns the folder of its MOB files after making it durable. Blocks. */
 RQ_NODISCARD
 rq_err rq__store_mob_dir(const rq_store *s, const char **ret, rq_error *why);

@@ -106,7 +106,7 @@ static rq_err add_mob_part(rq_store_scanner *s)
     s->mob = rq_arena_calloc(s->arena, 1, sizeof *s->mob);
     if (s->mob == NULL) return RQ_E_NO_MEMORY;
     s->mob->read = (rq_mob_read){
-        .files = rq_store_mob(s->store)->files,
+        .files = rq__store_mob(s->store)->files,
         .family = s->family,
         .read_point = s->read_point,
         .cache_blocks = s->scan->mob_cache_blocks,
@@ -134,12 +134,12 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
         .read_point = read_point,
         .is_get = scan->is_get,
         .first_cell_only = scan->is_get && scan->check_existence_only && scan->filter == NULL,
-        .dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read,
+        .dont_cache = !scan->cache_blocks || !rq__store_cache_options(store)->data_on_read,
         .transforms = scan->filter != NULL && rq_filter_may_transform(scan->filter),
         .clock_left = rq_filter_clock(scan->filter, CLOCK_CELLS),
         .clock_cells = rq_filter_clock(scan->filter, CLOCK_CELLS),
     };
-    if (rq_store_mob(store) != NULL && !scan->mob_raw) RQ_TRY(add_mob_part(s));
+    if (rq__store_mob(store) != NULL && !scan->mob_raw) RQ_TRY(add_mob_part(s));
     RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));
     s->may_pass = s->mob == NULL && rq__row_pass_is_for(scan, &s->matcher);
     s->times = rq__query_matcher_times(&s->matcher, schema, read_point);
@@ -227,7 +227,7 @@ static rq_err open_merge(rq_store_scanner *s)
 
 rq_err rq_store_scanner_suspend(rq_store_scanner *s)
 {
-    if (s->mob != NULL) rq_mob_read_release(&s->mob->read);
+    if (s->mob != NULL) rq__mob_read_release(&s->mob->read);
     return rq__merge_park(&s->merge);
 }
 
@@ -239,7 +239,7 @@ void rq_store_scanner_lend(rq_store_scanner *s, rq_arena *lent)
 void rq_store_scanner_close(rq_store_scanner *s)
 {
     if (s == NULL) return;
-    if (s->mob != NULL) rq_mob_read_release(&s->mob->read);
+    if (s->mob != NULL) rq__mob_read_release(&s->mob->read);
     rq__merge_clear(&s->merge);
     s->ended = true;
 }
@@ -435,7 +435,7 @@ static rq_err enter_row(rq_store_scanner *s, const rq_cell *cell)
 static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out, rq_read_ctx *ctx,
                      rq_error *why)
 {
-    if (RQ_LIKELY(s->mob == NULL) || !rq_mob_is_reference(cell)) {
+    if (RQ_LIKELY(s->mob == NULL) || !rq__mob_is_reference(cell)) {
         rq_slice keyvalue;
         if (cell == s->merge.current && cell->tags_len == 0 &&
             rq__merge_keyvalue(&s->merge, &keyvalue))
@@ -443,10 +443,10 @@ static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out
         return rq_cellblock_append(out, cell);
     }
     rq_cell value;
-    rq_err rc = rq_mob_read_cell(&s->mob->read, cell, ctx, &value, why);
+    rq_err rc = rq__mob_read_cell(&s->mob->read, cell, ctx, &value, why);
     if (rc == RQ_OK) rc = rq_cellblock_append(out, &value);
     /* Nothing is pinned once the value is copied; a repeated call finds the blocks in the ctx. */
-    rq_mob_read_release(&s->mob->read);
+    rq__mob_read_release(&s->mob->read);
     return rc;
 }
 

@@ -117,10 +117,10 @@ typedef struct rq_rewrite_options {
 
 /* May block on files; runs on a pool. Cells come in order, with seqid zeroed where HBase zeroes
  * it. */
-RQ_NODISCARD rq_err rq_rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner **ret,
-                                            rq_error *why);
+RQ_NODISCARD rq_err rq__rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner **ret,
+                                             rq_error *why);
 /* Returns the next cell, valid until the next call. RQ_E_END at the end. */
-RQ_NODISCARD rq_err rq_rewrite_scanner_next(rq_rewrite_scanner *s, rq_cell *ret, rq_error *why);
-void rq_rewrite_scanner_close(rq_rewrite_scanner *s);
+RQ_NODISCARD rq_err rq__rewrite_scanner_next(rq_rewrite_scanner *s, rq_cell *ret, rq_error *why);
+void rq__rewrite_scanner_close(rq_rewrite_scanner *s);
 
 #endif

@@ -158,7 +158,7 @@ static bool fits_full_disk(const rq_wal *wal, uint64_t len, rq_wal_kind kind)
 {
     if (wal->newest->slot == NULL) return false; /* the lane waits for space for a new file */
     uint64_t end = rq__wal_offset(wal->newest, wal->staged) + len;
-    uint64_t reserve = rq_wal_kind_holds(kind) ? 64u << 10 : 0;
+    uint64_t reserve = rq__wal_kind_holds(kind) ? 64u << 10 : 0;
     return end + reserve <= wal->newest->slot->prewritten;
 }
 

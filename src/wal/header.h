@@ -8,7 +8,7 @@
 
 #define RQ_WAL_SUFFIX ".wal"
 
-/* Returns the codes of rq_wal_reader_open. *ret_older is the copy (0 or 1) to overwrite next; it
+/* Returns the codes of rq__wal_reader_open. *ret_older is the copy (0 or 1) to overwrite next; it
  * is also set on RQ_E_NOT_FOUND. */
 RQ_NODISCARD rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_file_info *ret,
                                         int *ret_older, rq_error *why);

@@ -130,7 +130,7 @@ void rq__wal_note(rq_wal_region *r, wal_file *s, uint64_t chunk_width, rq_lsn ls
     if (chunk >= RQ_WAL_CHUNKS) chunk = RQ_WAL_CHUNKS - 1;
     n->chunks |= (uint64_t)1 << chunk;
     if (at < s->chunk_first[chunk]) s->chunk_first[chunk] = (uint32_t)at;
-    if (rq_wal_kind_holds(kind)) {
+    if (rq__wal_kind_holds(kind)) {
         if (sequence_id > n->highest_edit) n->highest_edit = sequence_id;
         if (sequence_id > r->flushed) note_hold(n);
     }

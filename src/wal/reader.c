@@ -71,7 +71,7 @@ static rq_err window_get(rq_wal_reader *r, uint64_t off, size_t len, const uint8
     return RQ_OK;
 }
 
-rq_err rq_wal_reader_open(rq_vfs *vfs, const char *path, rq_wal_reader **ret, rq_error *why)
+rq_err rq__wal_reader_open(rq_vfs *vfs, const char *path, rq_wal_reader **ret, rq_error *why)
 {
     rq_wal_reader *r = calloc(1, sizeof *r);
     if (r == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
@@ -92,11 +92,11 @@ rq_err rq_wal_reader_open(rq_vfs *vfs, const char *path, rq_wal_reader **ret, rq
     r->chained = true;
     *ret = r;
 out:
-    if (rc != RQ_OK) rq_wal_reader_close(r);
+    if (rc != RQ_OK) rq__wal_reader_close(r);
     return rc;
 }
 
-void rq_wal_reader_close(rq_wal_reader *r)
+void rq__wal_reader_close(rq_wal_reader *r)
 {
     if (r == NULL) return;
     (void)rq_file_close(r->file);
@@ -105,44 +105,44 @@ void rq_wal_reader_close(rq_wal_reader *r)
     free(r);
 }
 
-const rq_wal_file_info *rq_wal_reader_info(const rq_wal_reader *r)
+const rq_wal_file_info *rq__wal_reader_info(const rq_wal_reader *r)
 {
     return &r->info;
 }
 
-void rq_wal_reader_set_end(rq_wal_reader *r, uint64_t end_lsn)
+void rq__wal_reader_set_end(rq_wal_reader *r, uint64_t end_lsn)
 {
     r->end_lsn = end_lsn;
 }
 
-uint64_t rq_wal_reader_lsn(const rq_wal_reader *r)
+uint64_t rq__wal_reader_lsn(const rq_wal_reader *r)
 {
     return r->lsn;
 }
 
-uint64_t rq_wal_reader_record_lsn(const rq_wal_reader *r)
+uint64_t rq__wal_reader_record_lsn(const rq_wal_reader *r)
 {
     return r->record_lsn;
 }
 
-void rq_wal_reader_seek(rq_wal_reader *r, uint64_t lsn)
+void rq__wal_reader_seek(rq_wal_reader *r, uint64_t lsn)
 {
     r->lsn = lsn;
     r->chained = false;
     r->corrupt = false;
 }
 
-uint64_t rq_wal_reader_offset(const rq_wal_reader *r)
+uint64_t rq__wal_reader_offset(const rq_wal_reader *r)
 {
     return offset_of(r, r->lsn);
 }
 
-uint64_t rq_wal_reader_lsn_offset(const rq_wal_reader *r, uint64_t lsn)
+uint64_t rq__wal_reader_lsn_offset(const rq_wal_reader *r, uint64_t lsn)
 {
     return offset_of(r, lsn);
 }
 
-uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r)
+uint32_t rq__wal_reader_prev_crc(const rq_wal_reader *r)
 {
     return r->prev_crc;
 }
@@ -230,7 +230,7 @@ static rq_err judge(rq_wal_reader *r, rq_error *why)
                    r->path, (unsigned long long)off, (unsigned long long)offset_of(r, witness));
 }
 
-rq_err rq_wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why)
+rq_err rq__wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why)
 {
     r->corrupt = false;
     for (;;) {
@@ -266,7 +266,7 @@ rq_err rq_wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why)
     }
 }
 
-rq_err rq_wal_reader_skip(rq_wal_reader *r, rq_error *why)
+rq_err rq__wal_reader_skip(rq_wal_reader *r, rq_error *why)
 {
     if (!r->corrupt) return RQ_E_STATE;
     r->corrupt = false;
@@ -343,6 +343,6 @@ rq_err rq_wal_reader_seek_chunk(rq_wal_reader *r, unsigned chunk, rq_error *why)
     if (first % RQ_WAL_ALIGN != 0 || lsn >= r->end_lsn)
         return rq_fail(why, RQ_E_CORRUPT, "%s: offset %llu: malformed index", r->path,
                        (unsigned long long)offset_of(r, r->end_lsn));
-    rq_wal_reader_seek(r, lsn);
+    rq__wal_reader_seek(r, lsn);
     return RQ_OK;
 }

@@ -40,7 +40,7 @@ static rq_err look_at(rq_vfs *vfs, const char *path, const rq_wal_survey_calls *
     rq_stat st;
     *ret_used = false;
     RQ_TRY(rq_vfs_stat(vfs, path, &st, why));
-    rq_err rc = rq_wal_reader_open(vfs, path, &reader, &detail);
+    rq_err rc = rq__wal_reader_open(vfs, path, &reader, &detail);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc == RQ_E_CORRUPT || rc == RQ_E_VERSION) {
         tell(calls, &detail);
@@ -48,8 +48,8 @@ static rq_err look_at(rq_vfs *vfs, const char *path, const rq_wal_survey_calls *
     }
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
     *ret = (rq_wal_surveyed_file){
-        .path = path, .info = *rq_wal_reader_info(reader), .size_bytes = st.size};
-    rq_wal_reader_close(reader);
+        .path = path, .info = *rq__wal_reader_info(reader), .size_bytes = st.size};
+    rq__wal_reader_close(reader);
     *ret_used = true;
     return check_copies(vfs, path, calls, why);
 }
@@ -134,16 +134,16 @@ static rq_err read_records(rq_wal_reader *reader, const rq_wal_surveyed_file *s,
     for (;;) {
         rq_wal_record r;
         rq_error detail = {0};
-        rq_err rc = rq_wal_reader_next(reader, &r, &detail);
+        rq_err rc = rq__wal_reader_next(reader, &r, &detail);
         if (rc == RQ_OK) {
-            uint64_t offset = rq_wal_reader_lsn_offset(reader, rq_wal_reader_record_lsn(reader));
+            uint64_t offset = rq__wal_reader_lsn_offset(reader, rq__wal_reader_record_lsn(reader));
             if (calls->record != NULL) RQ_TRY(calls->record(calls->ctx, s, &r, offset, why));
             continue;
         }
         if (rc == RQ_E_END) return RQ_OK;
         if (rc != RQ_E_CORRUPT && rc != RQ_E_VERSION) return rq_fail(why, rc, "%s", detail.message);
         tell(calls, &detail);
-        rc = rq_wal_reader_skip(reader, why);
+        rc = rq__wal_reader_skip(reader, why);
         if (rc == RQ_E_END) return RQ_OK;
         RQ_TRY(rc);
     }
@@ -153,10 +153,10 @@ rq_err rq_wal_survey_read(rq_vfs *vfs, const rq_wal_surveyed_file *s,
                           const rq_wal_survey_calls *calls, uint64_t *ret_end, rq_error *why)
 {
     rq_wal_reader *reader;
-    RQ_TRY(rq_wal_reader_open(vfs, s->path, &reader, why));
-    if (s->sealed) rq_wal_reader_set_end(reader, s->end_lsn);
+    RQ_TRY(rq__wal_reader_open(vfs, s->path, &reader, why));
+    if (s->sealed) rq__wal_reader_set_end(reader, s->end_lsn);
     rq_err rc = read_records(reader, s, calls, why);
-    if (ret_end != NULL) *ret_end = rq_wal_reader_offset(reader);
-    rq_wal_reader_close(reader);
+    if (ret_end != NULL) *ret_end = rq__wal_reader_offset(reader);
+    rq__wal_reader_close(reader);
     return rc;
 }

@@ -321,7 +321,7 @@ static rq_err pass_corrupt(replay *p, rq_wal_reader *reader, rq_err rc, const rq
     if (!p->wal->options.salvage) return rq_fail(why, rc, "%s", detail->message);
     report_corrupt(p->wal, detail);
     p->chained = false;
-    return rq_wal_reader_skip(reader, why);
+    return rq__wal_reader_skip(reader, why);
 }
 
 static rq_err file_read(replay *p, wal_file *s, rq_wal_reader *reader, rq_error *why)
@@ -329,9 +329,9 @@ static rq_err file_read(replay *p, wal_file *s, rq_wal_reader *reader, rq_error 
     for (;;) {
         rq_wal_record r;
         rq_error detail = {0};
-        rq_err rc = rq_wal_reader_next(reader, &r, &detail);
+        rq_err rc = rq__wal_reader_next(reader, &r, &detail);
         if (rc == RQ_OK) {
-            RQ_TRY(note_found(p->wal, s, &r, rq_wal_reader_record_lsn(reader), why));
+            RQ_TRY(note_found(p->wal, s, &r, rq__wal_reader_record_lsn(reader), why));
             if (p->callback != NULL) RQ_TRY(p->callback(p->ctx, &r));
             p->chained = true;
             continue;
@@ -343,8 +343,8 @@ static rq_err file_read(replay *p, wal_file *s, rq_wal_reader *reader, rq_error 
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
     }
-    p->end = rq_wal_reader_lsn(reader);
-    p->crc = rq_wal_reader_prev_crc(reader);
+    p->end = rq__wal_reader_lsn(reader);
+    p->crc = rq__wal_reader_prev_crc(reader);
     return RQ_OK;
 }
 
@@ -353,9 +353,9 @@ static rq_err file_replay(replay *p, wal_file *s, rq_error *why)
     char path[RQ_WAL_PATH_MAX];
     rq__wal_slot_path(p->wal, s->slot->id, path);
     rq_wal_reader *reader;
-    RQ_TRY(rq_wal_reader_open(p->wal->env.vfs, path, &reader, why));
-    if (s->sealed) rq_wal_reader_set_end(reader, s->end_lsn);
-    const rq_wal_file_info *info = rq_wal_reader_info(reader);
+    RQ_TRY(rq__wal_reader_open(p->wal->env.vfs, path, &reader, why));
+    if (s->sealed) rq__wal_reader_set_end(reader, s->end_lsn);
+    const rq_wal_file_info *info = rq__wal_reader_info(reader);
     rq_err rc = RQ_OK;
     bool first = s == p->wal->oldest;
     if (!first && p->chained && (info->first_lsn != p->end || info->prev_crc != p->crc)) {
@@ -371,7 +371,7 @@ static rq_err file_replay(replay *p, wal_file *s, rq_error *why)
     }
     p->chained = true;
     if (rc == RQ_OK) rc = file_read(p, s, reader, why);
-    rq_wal_reader_close(reader);
+    rq__wal_reader_close(reader);
     return rc;
 }
 
@@ -506,12 +506,12 @@ typedef struct region_replay {
 /* Delivers the region's records that begin below `upto`. */
 static rq_err part_run(const region_replay *p, rq_wal_reader *reader, rq_lsn upto, rq_error *why)
 {
-    while (rq_wal_reader_lsn(reader) < upto) {
+    while (rq__wal_reader_lsn(reader) < upto) {
         rq_wal_record r;
-        rq_err rc = rq_wal_reader_next(reader, &r, why);
+        rq_err rc = rq__wal_reader_next(reader, &r, why);
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
-        if (!rq_slice_eq(r.region, p->encoded) || rq_wal_reader_record_lsn(reader) >= upto)
+        if (!rq_slice_eq(r.region, p->encoded) || rq__wal_reader_record_lsn(reader) >= upto)
             continue;
         RQ_TRY(p->base.callback(p->base.ctx, &r));
     }
@@ -524,22 +524,22 @@ static rq_err part_replay(const region_replay *p, const part *from, rq_error *wh
     char path[RQ_WAL_PATH_MAX];
     rq__wal_slot_path(wal, from->slot_id, path);
     rq_wal_reader *reader;
-    RQ_TRY(rq_wal_reader_open(wal->env.vfs, path, &reader, why));
-    const rq_wal_file_info *info = rq_wal_reader_info(reader);
+    RQ_TRY(rq__wal_reader_open(wal->env.vfs, path, &reader, why));
+    const rq_wal_file_info *info = rq__wal_reader_info(reader);
     rq_err rc = RQ_OK;
     if (info->number != from->number)
         rc = rq_fail(why, RQ_E_STATE, "%s: recycled while being read", path);
-    rq_wal_reader_set_end(reader, from->end);
+    rq__wal_reader_set_end(reader, from->end);
     if (rc == RQ_OK && !from->indexed) rc = part_run(p, reader, from->end, why);
     for (unsigned c = 0; c < RQ_WAL_CHUNKS && rc == RQ_OK && from->indexed; c++) {
         if ((from->chunks >> c & 1) == 0) continue;
         rq_lsn first = info->first_lsn + from->chunk_first[c];
         rq_lsn upto =
             c + 1 == RQ_WAL_CHUNKS ? from->end : info->first_lsn + (c + 1) * wal->chunk_width;
-        rq_wal_reader_seek(reader, first);
+        rq__wal_reader_seek(reader, first);
         rc = part_run(p, reader, upto < from->end ? upto : from->end, why);
     }
-    rq_wal_reader_close(reader);
+    rq__wal_reader_close(reader);
     return rc;
 }
 

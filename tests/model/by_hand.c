@@ -95,12 +95,12 @@ const rq_family_schema *rq_store_schema(const rq_store *s)
     return &s->schema;
 }
 
-const rq_cache_options *rq_store_cache_options(const rq_store *s)
+const rq_cache_options *rq__store_cache_options(const rq_store *s)
 {
     return &s->caching;
 }
 
-const rq_mob_options *rq_store_mob(const rq_store *s)
+const rq_mob_options *rq__store_mob(const rq_store *s)
 {
     (void)s;
     return NULL;
@@ -117,7 +117,7 @@ const rq_env *rq_store_env(const rq_store *s)
 }
 
 /* --- what readers call of a region ------------------------------------------------------------ */
-uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point)
+uint64_t rq__region_read_point_acquire(rq_region *r, uint64_t read_point)
 {
     if (read_point == 0) read_point = r->read_point;
     RQ_ASSERT(r->open_count < RQ_ARRAY_LEN(r->open_points));
@@ -125,7 +125,7 @@ uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point)
     return read_point;
 }
 
-void rq_region_read_point_release(rq_region *r, uint64_t read_point)
+void rq__region_read_point_release(rq_region *r, uint64_t read_point)
 {
     for (size_t i = 0; i < r->open_count; i++) {
         if (r->open_points[i] != read_point) continue;
@@ -227,7 +227,7 @@ static bool write_file(rq_store *s, const rq_rewrite_options *o, uint64_t max_se
     char name[64];
     snprintf(name, sizeof(name), "%032x", ++w->next_file);
     rq_rewrite_scanner *in = NULL;
-    must(rq_rewrite_scanner_open(o, &in, &why), &why);
+    must(rq__rewrite_scanner_open(o, &in, &why), &why);
     rq_hfile_options fo = file_options(s);
     rq_hfile_writer *out = NULL;
     must(rq_hfile_writer_open(w->env.vfs, name, &fo, &out, &why), &why);
@@ -235,7 +235,7 @@ static bool write_file(rq_store *s, const rq_rewrite_options *o, uint64_t max_se
     rq_cell cell;
     rq_err rc;
     size_t count = 0;
-    while ((rc = rq_rewrite_scanner_next(in, &cell, &why)) == RQ_OK) {
+    while ((rc = rq__rewrite_scanner_next(in, &cell, &why)) == RQ_OK) {
         must(rq_hfile_writer_append(out, &cell, &why), &why);
         if (written != NULL) cell_set_add(written, &cell);
         count++;
@@ -243,7 +243,7 @@ static bool write_file(rq_store *s, const rq_rewrite_options *o, uint64_t max_se
     if (rc != RQ_E_END) must(rc, &why);
     if (count > 0) must(rq_hfile_writer_finish(out, NULL, &why), &why);
     rq_hfile_writer_close(out);
-    rq_rewrite_scanner_close(in);
+    rq__rewrite_scanner_close(in);
     if (count == 0) return false;
 
     rq_hfile_reader *reader;

@@ -145,7 +145,7 @@ void history_close(history *h, bool clean)
     rq_error why = {0};
     rq_err rc = RQ_OK;
     if (h->engine == NULL) return;
-    if (h->writer != NULL) rq_writer_push(h->writer);
+    if (h->writer != NULL) rq__writer_push(h->writer);
     if (h->region != NULL) {
         rc = rq_region_close(h->region, !clean, &why);
         if (rc != RQ_OK && clean) {
@@ -273,7 +273,7 @@ static void write_rows(history *h, bool wait)
     if (wait) h->env->executor->latch_init(h->env->executor, &b->latch);
     h->in_flight++;
     rq_region_write(h->region, &b->write);
-    if (wait || below(h, 3) == 0) rq_writer_push(h->writer);
+    if (wait || below(h, 3) == 0) rq__writer_push(h->writer);
     if (!wait) return;
     (void)rq_sim_run_until(h->sim, &b->latch);
     h->env->executor->latch_destroy(&b->latch);

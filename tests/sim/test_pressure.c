@@ -129,7 +129,7 @@ static uint64_t flood(world *w, unsigned first, unsigned count, unsigned *failed
     for (unsigned i = 0; i < count || done < count;) {
         rq_engine_stats stats;
         if (i < count) send(w, first + i++, &done, failed, NULL);
-        if (i % 8 == 0 || i == count) rq_writer_push(w->h.writer);
+        if (i % 8 == 0 || i == count) rq__writer_push(w->h.writer);
         rq_sim_step(w->sim);
         if (i == count) rq_sim_advance(w->sim, SECOND / 100);
         rq_engine_get_stats(w->h.engine, &stats);
@@ -187,7 +187,7 @@ static void what_was_flushed_counts_as_long_as_it_is_read(void **state)
     rq_epoch_pin(w->h.env->epoch, &reader);
     for (unsigned i = 0; i < 6000; i++) {
         send(w, i, &done, &failed, NULL);
-        if (i % 8 == 0) rq_writer_push(w->h.writer);
+        if (i % 8 == 0) rq__writer_push(w->h.writer);
         rq_sim_step(w->sim);
     }
     rq_sim_advance(w->sim, SECOND * 2);
@@ -219,7 +219,7 @@ static void a_full_disk_refuses_soon_and_forgets_nothing(void **state)
     rq_sim_quota(w->sim, 1);
     for (unsigned n = 100; failed == 0 && n < 200; n++) { /* until the log's file is full */
         send(w, n, &done, &failed, &rc);
-        rq_writer_push(w->h.writer);
+        rq__writer_push(w->h.writer);
         rq_sim_advance(w->sim, SECOND);
         if (done < n - 99) { /* it waits, for a while only */
             rq_sim_advance(w->sim, 10 * SECOND);

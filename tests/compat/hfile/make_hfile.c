@@ -141,7 +141,7 @@ static bool take_option(plan *p, const char *name, const char *value)
     rq_slice v = rq_slice_cstr(value);
     unsigned long n = strtoul(value, NULL, 10);
     if (strcmp(name, "compression") == 0) return rq_compression_parse(v, &p->options.compression);
-    if (strcmp(name, "bloom") == 0) return rq_bloom_type_parse(v, &p->options.bloom);
+    if (strcmp(name, "bloom") == 0) return rq__bloom_type_parse(v, &p->options.bloom);
     if (strcmp(name, "encoding") == 0)
         return take_encoding(v, &p->options.encoding);
     else if (strcmp(name, "compress_tags") == 0)

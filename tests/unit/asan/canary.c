@@ -72,7 +72,7 @@ static void segment(void)
     must(rq_segment_new(RQ_ORDER_DEFAULT, &s) == RQ_OK);
     for (int i = 0; i < 3000; i++) {
         must(rq_segment_prepare(s, &cell, &n) == RQ_OK);
-        if (i < 2999) rq_segment_link(s, n, (uint64_t)i + 1);
+        if (i < 2999) rq__segment_link(s, n, (uint64_t)i + 1);
     }
     rq_slice bytes = rq_segment_node_bytes(n);
     touch("none", bytes.ptr + bytes.len - 1);
@@ -86,17 +86,17 @@ static void slabs(void)
 {
     rq_slab_pool *pool;
     must(rq_slab_pool_new(NULL, 4, &pool) == RQ_OK);
-    uint8_t *whole = rq_slab_pool_take(pool);
-    uint8_t *piece = rq_slab_piece_take(rq_slab_pool_pieces(pool), RQ_PIECE_MIN);
+    uint8_t *whole = rq__slab_pool_take(pool);
+    uint8_t *piece = rq__slab_piece_take(rq__slab_pool_pieces(pool), RQ_PIECE_MIN);
     must(whole != NULL && piece != NULL);
     touch("none", whole + RQ_SLAB_BYTES - 1);
     touch("piece-behind", piece + RQ_PIECE_MIN);
-    rq_slab_pool_give(pool, whole);
+    rq__slab_pool_give(pool, whole);
     touch("slab-after-give", whole + 4096);
-    whole = rq_slab_pool_take(pool);
+    whole = rq__slab_pool_take(pool);
     touch("none", whole + 4096);
-    rq_slab_pool_give(pool, whole);
-    rq_slab_piece_give(rq_slab_pool_pieces(pool), piece, RQ_PIECE_MIN);
+    rq__slab_pool_give(pool, whole);
+    rq__slab_piece_give(rq__slab_pool_pieces(pool), piece, RQ_PIECE_MIN);
     touch("piece-after-give", piece + 64);
     rq_slab_pool_free(pool);
 }

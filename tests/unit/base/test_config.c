@@ -195,7 +195,7 @@ static void an_older_name_gives_way_to_the_newer_one(void **state)
                                "hbase.hstore.compaction.min=5"};
         assert_int_equal(rq_config_set_pair(c, pairs[newer_first], NULL), RQ_OK);
         assert_int_equal(rq_config_int(c, RQ_SET_COMPACTION_MIN), newer_first ? 5 : 7);
-        assert_int_equal(rq_config_given_by_older(c, RQ_SET_COMPACTION_MIN), !newer_first);
+        assert_int_equal(rq__config_given_by_older(c, RQ_SET_COMPACTION_MIN), !newer_first);
         assert_int_equal(rq_config_set_pair(c, pairs[1 - newer_first], NULL), RQ_OK);
         assert_int_equal(rq_config_int(c, RQ_SET_COMPACTION_MIN), 5);
         assert_null(rq_config_unused(c, 0));

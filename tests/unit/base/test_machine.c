@@ -45,11 +45,11 @@ static int remove_root(void **state)
 static void no_group_is_no_limit(void **state)
 {
     (void)state;
-    assert_true(rq_cgroup_memory_limit(root) == UINT64_MAX);
+    assert_true(rq__cgroup_memory_limit(root) == UINT64_MAX);
     put("/proc/self/cgroup", "0::/\n");
-    assert_true(rq_cgroup_memory_limit(root) == UINT64_MAX);
+    assert_true(rq__cgroup_memory_limit(root) == UINT64_MAX);
     put("/sys/fs/cgroup/memory.max", "max\n");
-    assert_true(rq_cgroup_memory_limit(root) == UINT64_MAX);
+    assert_true(rq__cgroup_memory_limit(root) == UINT64_MAX);
 }
 
 static void the_lowest_limit_of_the_groups_above_counts(void **state)
@@ -59,7 +59,7 @@ static void the_lowest_limit_of_the_groups_above_counts(void **state)
     put("/sys/fs/cgroup/a/b/c/memory.max", "max\n");
     put("/sys/fs/cgroup/a/b/memory.max", "536870912\n");
     put("/sys/fs/cgroup/a/memory.max", "1073741824\n");
-    assert_true(rq_cgroup_memory_limit(root) == 536870912);
+    assert_true(rq__cgroup_memory_limit(root) == 536870912);
 }
 
 static void a_container_sees_its_own_group_as_the_top(void **state)
@@ -67,7 +67,7 @@ static void a_container_sees_its_own_group_as_the_top(void **state)
     (void)state;
     put("/proc/self/cgroup", "0::/system.slice/elsewhere\n");
     put("/sys/fs/cgroup/memory.max", "268435456\n");
-    assert_true(rq_cgroup_memory_limit(root) == 268435456);
+    assert_true(rq__cgroup_memory_limit(root) == 268435456);
 }
 
 static void version_1_is_read_too(void **state)
@@ -75,9 +75,9 @@ static void version_1_is_read_too(void **state)
     (void)state;
     put("/proc/self/cgroup", "12:cpu,cpuacct:/x\n3:hugetlb,memory:/docker/1\n1:name=systemd:/\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    assert_true(rq_cgroup_memory_limit(root) == UINT64_MAX);
+    assert_true(rq__cgroup_memory_limit(root) == UINT64_MAX);
     put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "134217728\n");
-    assert_true(rq_cgroup_memory_limit(root) == 134217728);
+    assert_true(rq__cgroup_memory_limit(root) == 134217728);
 }
 
 static void an_ipv6_address_is_bracketed(void **state)

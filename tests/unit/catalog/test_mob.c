@@ -70,7 +70,7 @@ static size_t clean(world *w)
 {
     size_t archived = 0;
     rq_error why = {0};
-    if (rq_catalog_clean_mob(w->catalog, &archived, &why) != RQ_OK) fail_msg("%s", why.message);
+    if (rq__catalog_clean_mob(w->catalog, &archived, &why) != RQ_OK) fail_msg("%s", why.message);
     return archived;
 }
 
@@ -240,7 +240,7 @@ static void values_survive_a_split_whose_parent_goes(void (*meanwhile)(world *w)
     hook_list(&w, "data/default/t", meanwhile);
     size_t archived;
     rq_error why = {0};
-    if (rq_catalog_clean_mob(w.catalog, &archived, &why) != RQ_OK) fail_msg("%s", why.message);
+    if (rq__catalog_clean_mob(w.catalog, &archived, &why) != RQ_OK) fail_msg("%s", why.message);
     assert_null(hook.meanwhile);
     throw_archive_away(&w);
     expect_rows(&w, "t", "a b y z ");
@@ -272,7 +272,7 @@ static void nothing_goes_while_a_store_file_does_not_say_what_it_refers_to(void 
     assert_int_equal(world_modify(&w, "t", MOB), RQ_OK);
     size_t archived;
     rq_error why = {0};
-    assert_int_equal(rq_catalog_clean_mob(w.catalog, &archived, &why), RQ_E_STATE);
+    assert_int_equal(rq__catalog_clean_mob(w.catalog, &archived, &why), RQ_E_STATE);
     assert_non_null(strstr(why.message, "does not list the MOB files it refers to"));
     expect_rows(&w, "t", "a ");
     assert_int_equal(world_compact(&w, "t"), RQ_OK);

@@ -147,17 +147,17 @@ static void bytes_come_back_and_no_part_of_them_is_a_cell(void **state)
         rq_cell_serialize(&r.cell, true, bytes);
         rq_cell back;
         rq_error why = {0};
-        assert_int_equal(rq_cell_parse(rq_slice_of(bytes, len), &back, &why), RQ_OK);
+        assert_int_equal(rq__cell_parse(rq_slice_of(bytes, len), &back, &why), RQ_OK);
         assert_true(same_cell(&r.cell, &back));
         assert_int_equal(back.seqid, 0);
         size_t without_tags = rq_cell_serialized_len(&r.cell, false);
         for (size_t n = 0; n <= len + 1; n++) {
-            rq_err rc = rq_cell_parse(rq_slice_of(bytes, n), &back, NULL);
+            rq_err rc = rq__cell_parse(rq_slice_of(bytes, n), &back, NULL);
             assert_int_equal(rc, n == len || n == without_tags ? RQ_OK : RQ_E_MALFORMED);
         }
         size_t key_len = rq_cell_key_len(&r.cell);
         rq_cell_serialize_key(&r.cell, bytes);
-        assert_int_equal(rq_cell_parse_key(rq_slice_of(bytes, key_len), &back, &why), RQ_OK);
+        assert_int_equal(rq__cell_parse_key(rq_slice_of(bytes, key_len), &back, &why), RQ_OK);
         assert_int_equal(rq_cell_compare_key(RQ_ORDER_DEFAULT, &back, &r.cell), 0);
         free(bytes);
     }
@@ -175,7 +175,7 @@ static void a_parsed_cell_is_written_as_its_parts_are(void **state)
         rq_cell_serialize(&r.cell, true, bytes);
         rq_cell parsed;
         size_t len = rq_cell_serialized_len(&r.cell, true);
-        assert_int_equal(rq_cell_parse(rq_slice_of(bytes, len), &parsed, NULL), RQ_OK);
+        assert_int_equal(rq__cell_parse(rq_slice_of(bytes, len), &parsed, NULL), RQ_OK);
         if (below(2)) parsed.timestamp = r.cell.timestamp = (int64_t)below(1000);
         if (below(2)) parsed.type = r.cell.type = RQ_TYPE_DELETE;
         if (below(4) == 0) parsed.value_len = r.cell.value_len = 0;
@@ -201,7 +201,7 @@ static void flipped_bytes_never_reach_outside(void **state)
         for (size_t n = 1 + below(3); n > 0; n--)
             bytes[below(below(2) ? len : 12)] = (uint8_t)rq_random_next(&dice);
         rq_cell back;
-        if (rq_cell_parse(rq_slice_of(bytes, len), &back, NULL) == RQ_OK) {
+        if (rq__cell_parse(rq_slice_of(bytes, len), &back, NULL) == RQ_OK) {
             uint8_t *again = malloc(len);
             assert_non_null(again);
             if (rq_cell_serialized_len(&back, true) == len) {
@@ -232,7 +232,7 @@ static void unknown_types_and_negative_lengths_are_refused(void **state)
         rq_cell back;
         bool known = type == 0 || type == 4 || type == 8 || type == 10 || type == 12 ||
                      type == 14 || type == 255;
-        assert_int_equal(rq_cell_parse(rq_slice_of(bytes, len), &back, NULL),
+        assert_int_equal(rq__cell_parse(rq_slice_of(bytes, len), &back, NULL),
                          known ? RQ_OK : RQ_E_MALFORMED);
     }
     c.type = RQ_TYPE_PUT;
@@ -244,7 +244,7 @@ static void unknown_types_and_negative_lengths_are_refused(void **state)
         rq_cell back;
         rq_cell_serialize(&c, false, bytes);
         bytes[negative[i].at] = negative[i].byte;
-        assert_int_equal(rq_cell_parse(rq_slice_of(bytes, len), &back, NULL), RQ_E_MALFORMED);
+        assert_int_equal(rq__cell_parse(rq_slice_of(bytes, len), &back, NULL), RQ_E_MALFORMED);
     }
 }
 

@@ -33,7 +33,7 @@ static rq_cell cell_of(char *word, const char *seqid)
 {
     rq_cell c;
     rq_error why = {0};
-    if (rq_cell_parse(unhex(word), &c, &why) != RQ_OK) {
+    if (rq__cell_parse(unhex(word), &c, &why) != RQ_OK) {
         printf("%s\n", why.message);
         exit(1);
     }

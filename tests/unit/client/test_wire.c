@@ -30,8 +30,8 @@ static void a_get_matches_protobuf(void **state)
                 .has_qualifier = true,
                 .max_versions = 5,
                 .column_limit = 7};
-    assert_int_equal(rq_put_region(&b, RQ_SLICE_LIT("t,,1.x.")), RQ_OK);
-    assert_int_equal(rq_put_get_body(&b, &g), RQ_OK);
+    assert_int_equal(rq__put_region(&b, RQ_SLICE_LIT("t,,1.x.")), RQ_OK);
+    assert_int_equal(rq__put_get_body(&b, &g), RQ_OK);
     Pb__GetRequest *r = pb__get_request__unpack(NULL, b.len, b.ptr);
     assert_non_null(r);
     assert_bytes(r->region->value, "t,,1.x.");
@@ -73,8 +73,8 @@ static void a_conditional_put_with_a_long_value_matches_protobuf(void **state)
                    .condition_family = RQ_SLICE_LIT("cf"),
                    .condition_qualifier = RQ_SLICE_LIT("q"),
                    .condition_value = rq_slice_of(value, sizeof value)};
-    assert_int_equal(rq_put_region(&b, RQ_SLICE_LIT("r")), RQ_OK);
-    assert_int_equal(rq_put_mutate_body(&b, &cells, &m, 17), RQ_OK);
+    assert_int_equal(rq__put_region(&b, RQ_SLICE_LIT("r")), RQ_OK);
+    assert_int_equal(rq__put_mutate_body(&b, &cells, &m, 17), RQ_OK);
     Pb__MutateRequest *r = pb__mutate_request__unpack(NULL, b.len, b.ptr);
     assert_non_null(r);
     assert_int_equal(r->mutation->associated_cell_count, 1);
@@ -99,8 +99,8 @@ static void a_reversed_scan_matches_protobuf(void **state)
     (void)state;
     rq_buf b = {0};
     rq_scan s = {.stop = RQ_SLICE_LIT("a"), .reversed = true};
-    assert_int_equal(rq_put_region(&b, RQ_SLICE_LIT("r")), RQ_OK);
-    assert_int_equal(rq_put_scan_open(&b, &s, RQ_SLICE_LIT("m"), false, 100, 30), RQ_OK);
+    assert_int_equal(rq__put_region(&b, RQ_SLICE_LIT("r")), RQ_OK);
+    assert_int_equal(rq__put_scan_open(&b, &s, RQ_SLICE_LIT("m"), false, 100, 30), RQ_OK);
     Pb__ScanRequest *r = pb__scan_request__unpack(NULL, b.len, b.ptr);
     assert_non_null(r);
     assert_bytes(r->scan->start_row, "m");
@@ -145,9 +145,9 @@ static void an_exception_says_its_class_and_whether_to_retry(void **state)
     head.call_id = 12;
     head.exception = &e;
     rq_buf b = make_frame(&head, NULL, "");
-    assert_int_equal(rq_response_parse(rq_buf_slice(&b), &v), RQ_OK);
+    assert_int_equal(rq__response_parse(rq_buf_slice(&b), &v), RQ_OK);
     assert_int_equal(v.call_id, 12);
-    assert_int_equal(rq_err_of_class(v.exception.java_class), RQ_E_NOT_SERVING_REGION);
+    assert_int_equal(rq__err_of_class(v.exception.java_class), RQ_E_NOT_SERVING_REGION);
     assert_false(v.exception.do_not_retry);
     assert_true(rq_slice_eq(v.exception.text, RQ_SLICE_LIT("gone")));
     rq_buf_clear(&b);
@@ -165,10 +165,10 @@ static void a_cell_block_must_be_as_long_as_the_header_says(void **state)
     meta.has_length = true;
     meta.length = 5;
     rq_buf b = make_frame(&head, &get.base, "12345");
-    assert_int_equal(rq_response_parse(rq_buf_slice(&b), &v), RQ_OK);
+    assert_int_equal(rq__response_parse(rq_buf_slice(&b), &v), RQ_OK);
     assert_true(rq_slice_eq(v.cells, RQ_SLICE_LIT("12345")));
     b.len--;
-    assert_int_equal(rq_response_parse(rq_buf_slice(&b), &v), RQ_E_MALFORMED);
+    assert_int_equal(rq__response_parse(rq_buf_slice(&b), &v), RQ_E_MALFORMED);
     rq_buf_clear(&b);
 }
 
@@ -211,13 +211,13 @@ static void rows_of_a_scan_come_packed_or_one_by_one(void **state)
         rq_scan_view v;
         rq_scan_rows rows;
         rq_result_view r;
-        assert_int_equal(rq_scan_response_parse(both[i], &v), RQ_OK);
-        rq_scan_rows_begin(&v, &rows);
+        assert_int_equal(rq__scan_response_parse(both[i], &v), RQ_OK);
+        rq__scan_rows_begin(&v, &rows);
         for (unsigned k = 0; k < 3; k++) {
-            assert_int_equal(rq_scan_rows_next(&rows, &r), RQ_OK);
+            assert_int_equal(rq__scan_rows_next(&rows, &r), RQ_OK);
             assert_int_equal(r.count, k == 0 ? 1 : k == 1 ? 0 : 2);
         }
-        assert_int_equal(rq_scan_rows_next(&rows, &r), RQ_E_END);
+        assert_int_equal(rq__scan_rows_next(&rows, &r), RQ_E_END);
     }
 }
 
@@ -236,11 +236,11 @@ static void random_bytes_end_every_reader(void **state)
         for (size_t k = 0; k < len; k++)
             bytes[k] = (uint8_t)(rq_random_below(&random, 2) == 0 ? rq_random_below(&random, 20)
                                                                   : rq_random_next(&random));
-        if (rq_response_parse(s, &v) == RQ_OK) assert_true(v.message.len <= len);
+        if (rq__response_parse(s, &v) == RQ_OK) assert_true(v.message.len <= len);
         rq_cursor c = rq_cursor_of(s);
-        while (rq_multi_response_next(&c, &region) == RQ_OK)
+        while (rq__multi_response_next(&c, &region) == RQ_OK)
             assert_true(region.actions.len <= len);
-        if (rq_scan_response_parse(s, &scan) == RQ_OK) assert_true(scan.message.len == len);
+        if (rq__scan_response_parse(s, &scan) == RQ_OK) assert_true(scan.message.len == len);
     }
 }
 

@@ -208,7 +208,7 @@ static void binary_comparator_without_message_compares_bytes(void **state)
     assert_false(rq_comparator_is_null(c));
     assert_true(rq_slice_eq(rq_comparator_value(c), RQ_SLICE_LIT("b")));
     /* The two readings of one result. */
-    assert_false(rq_compare_op_excludes(RQ_LESS, compare(c, "a")));
+    assert_false(rq__compare_op_excludes(RQ_LESS, compare(c, "a")));
     assert_true(rq_compare_op_check(RQ_LESS, compare(c, "c")));
     rq_arena_clear(&arena);
 }

@@ -43,7 +43,7 @@ static rq_hfile_block *put(rq_block_cache *c, rq__cache_file *f, uint64_t offset
 static bool has(rq__cache_file *f, uint64_t offset)
 {
     rq_hfile_block *b = rq__cache_get(f, offset, RQ_BLOCK_DATA);
-    rq_hfile_block_unref(b);
+    rq__hfile_block_unref(b);
     return b != NULL;
 }
 
@@ -61,7 +61,7 @@ static void a_block_is_found_until_it_is_evicted(void **state)
     assert_int_equal(rq_block_cache_new(100 * 1024, &c), RQ_OK);
     rq__cache_file *f = file(c, "f");
     for (uint64_t i = 0; i < 1000; i++) {
-        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
         assert_true(has(f, i));
         assert_true(stats_of(c).used_bytes <= 100 * 1024);
         assert_int_equal(stats_of(c).pinned_bytes, 0);
@@ -82,9 +82,9 @@ static void a_scan_does_not_push_out_what_is_used(void **state)
     /* About 60 of 95 that fit are used again and again. */
     for (int round = 0; round < 4; round++)
         for (uint64_t i = 0; i < 60; i++)
-            if (!has(f, i)) rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+            if (!has(f, i)) rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
     for (uint64_t i = 1000; i < 6000; i++) {
-        if (!has(f, i)) rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        if (!has(f, i)) rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
         if (i % 10 == 0) (void)has(f, (i / 10) % 60);
     }
     int kept = 0;
@@ -102,9 +102,9 @@ static void index_blocks_outlive_data_blocks_of_the_same_use(void **state)
     assert_int_equal(rq_block_cache_new(400 * 1024, &c), RQ_OK);
     rq__cache_file *f = file(c, "f");
     for (uint64_t i = 0; i < 40; i++)
-        rq_hfile_block_unref(put(c, f, i, i % 2 ? RQ_BLOCK_LEAF_INDEX : RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, f, i, i % 2 ? RQ_BLOCK_LEAF_INDEX : RQ_BLOCK_DATA));
     for (uint64_t i = 1000; i < 1120; i++)
-        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
     int index = 0;
     int data = 0;
     for (uint64_t i = 0; i < 40; i++)
@@ -123,7 +123,7 @@ static void a_held_block_stays_whole_and_is_counted_as_pinned(void **state)
     rq__cache_file *f = file(c, "f");
     rq_hfile_block *held = put(c, f, 7, RQ_BLOCK_DATA);
     for (uint64_t i = 100; i < 200; i++)
-        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
     assert_false(has(f, 7));
     assert_int_equal(stats_of(c).pinned_bytes, held->node.charge);
     /* What it grows while it is pinned counts there too. */
@@ -131,7 +131,7 @@ static void a_held_block_stays_whole_and_is_counted_as_pinned(void **state)
     assert_int_equal(stats_of(c).pinned_bytes, held->node.charge);
     for (size_t i = 0; i < BLOCK_BYTES; i++)
         assert_int_equal(held->bytes[i], 7);
-    rq_hfile_block_unref(held);
+    rq__hfile_block_unref(held);
     assert_int_equal(stats_of(c).pinned_bytes, 0);
     rq__cache_file_close(f, true);
     rq_block_cache_free(c);
@@ -146,8 +146,8 @@ static void the_second_of_two_loaders_gets_the_firsts_block(void **state)
     rq_hfile_block *a = put(c, f, 1, RQ_BLOCK_DATA);
     rq_hfile_block *b = put(c, f, 1, RQ_BLOCK_DATA);
     assert_ptr_equal(a, b);
-    rq_hfile_block_unref(a);
-    rq_hfile_block_unref(b);
+    rq__hfile_block_unref(a);
+    rq__hfile_block_unref(b);
     assert_int_equal(stats_of(c).blocks, 1);
     rq__cache_file_close(f, true);
     rq_block_cache_free(c);
@@ -162,7 +162,7 @@ static void a_block_that_does_not_fit_stays_outside(void **state)
     rq_hfile_block *b = put(c, f, 1, RQ_BLOCK_DATA);
     assert_false(has(f, 1));
     assert_int_equal(stats_of(c).blocks, 0);
-    rq_hfile_block_unref(b);
+    rq__hfile_block_unref(b);
     rq__cache_file_close(f, true);
     rq_block_cache_free(c);
 }
@@ -175,8 +175,8 @@ static void a_closed_file_takes_its_blocks_along_and_no_others(void **state)
     rq__cache_file *a = file(c, "a");
     rq__cache_file *b = file(c, "b");
     for (uint64_t i = 0; i < 500; i++) {
-        rq_hfile_block_unref(put(c, a, i * 4096, RQ_BLOCK_DATA));
-        rq_hfile_block_unref(put(c, b, i * 4096, RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, a, i * 4096, RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, b, i * 4096, RQ_BLOCK_DATA));
     }
     (void)rq__cache_file_ref(a); /* to be asked after it is closed */
     rq__cache_file_close(a, true);
@@ -199,11 +199,11 @@ static void data_never_pushes_out_index_and_in_memory_blocks_within_their_shares
     rq__cache_file *f = file(c, "f");
     /* A block is charged more than 4000 bytes: 90 or so fit. */
     for (uint64_t i = 0; i < 30; i++)
-        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
+        rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
     for (uint64_t i = 100; i < 115; i++)
-        rq_hfile_block_unref(put_ranked(c, f, i, RQ_BLOCK_DATA, RQ__RANK_MEMORY));
+        rq__hfile_block_unref(put_ranked(c, f, i, RQ_BLOCK_DATA, RQ__RANK_MEMORY));
     for (uint64_t i = 1000; i < 3000; i++) {
-        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
         (void)has(f, i);
         (void)has(f, i);
     }
@@ -213,12 +213,12 @@ static void data_never_pushes_out_index_and_in_memory_blocks_within_their_shares
         assert_true(has(f, i));
     /* Beyond half of the capacity index blocks evict each other, and leave data its share. */
     for (uint64_t i = 5000; i < 6000; i++)
-        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
+        rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
     rq_block_cache_stats s = stats_of(c);
     assert_true(s.meta_bytes <= 201 * 1024 + 2 * 4096);
     assert_true(s.memory_bytes > 0);
     for (uint64_t i = 7000; i < 8000; i++)
-        rq_hfile_block_unref(put_ranked(c, f, i, RQ_BLOCK_DATA, RQ__RANK_MEMORY));
+        rq__hfile_block_unref(put_ranked(c, f, i, RQ_BLOCK_DATA, RQ__RANK_MEMORY));
     s = stats_of(c);
     assert_true(s.memory_bytes <= 101 * 1024 + 2 * 4096 && s.meta_bytes > 150 * 1024);
     rq__cache_file_close(f, true);
@@ -231,8 +231,8 @@ static void kept_blocks_are_found_when_the_file_is_reopened(void **state)
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
     rq__cache_file *f = file(c, "data/f");
-    rq_hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
-    rq_hfile_block_unref(put(c, f, 2, RQ_BLOCK_LEAF_INDEX));
+    rq__hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
+    rq__hfile_block_unref(put(c, f, 2, RQ_BLOCK_LEAF_INDEX));
     rq__cache_file *other;
     /* The same name, another file. */
     assert_int_equal(rq__cache_file_open(c, "data/f", 1000, 8, NULL, &other), RQ_OK);
@@ -252,7 +252,7 @@ static void kept_blocks_are_found_when_the_file_is_reopened(void **state)
     assert_int_equal(stats_of(c).blocks, 0);
     /* Blocks may outlast everything but the cache. */
     f = file(c, "g");
-    rq_hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
+    rq__hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
     rq__cache_file_close(f, false);
     rq_block_cache_free(c);
 }
@@ -284,10 +284,10 @@ static void a_familys_counters_are_its_own(void **state)
     rq_cache_family_unref(g);
     for (uint64_t i = 0; i < 100; i++) {
         assert_false(has(of_f, i));
-        rq_hfile_block_unref(put(c, of_f, i, RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, of_f, i, RQ_BLOCK_DATA));
         assert_true(has(of_f, i));
     }
-    rq_hfile_block_unref(put(c, of_g, 1, RQ_BLOCK_DATA));
+    rq__hfile_block_unref(put(c, of_g, 1, RQ_BLOCK_DATA));
     rq_cache_family_stats s = {0};
     rq_block_cache_each_family(c, add_up, &s);
     assert_int_equal(s.data_hits, 100);
@@ -308,7 +308,7 @@ static void shrinking_evicts_at_once(void **state)
     assert_int_equal(rq_block_cache_new(64 << 20, &c), RQ_OK);
     rq__cache_file *f = file(c, "f");
     for (uint64_t i = 0; i < 2000; i++)
-        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        rq__hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
     rq_block_cache_resize(c, 1 << 20);
     assert_true(stats_of(c).used_bytes <= 1 << 20);
     rq__cache_file_close(f, true);
@@ -335,7 +335,7 @@ static void *work(void *arg)
         if (b->bytes[0] != (offset & 0xff) || b->bytes[BLOCK_BYTES - 1] != (offset & 0xff))
             w->broken = true;
         if (rq_random_below(&random, 50) == 0) rq__cache_grow(b, 16);
-        rq_hfile_block_unref(b);
+        rq__hfile_block_unref(b);
         if (w->seed == 0 && i % 5000 == 0)
             rq_block_cache_resize(w->cache, 200000 + (uint64_t)i * 40);
     }

@@ -163,7 +163,7 @@ static void made_up_index_keys_lie_between_their_blocks(void **state)
             rq_cell c;
             if (rq_cell_compare_key(shape.order, left, right) == 0) continue;
             assert_int_equal(rq__index_key_between(shape.order, left, right, &key), RQ_OK);
-            assert_int_equal(rq_cell_parse_key(rq_buf_slice(&key), &c, NULL), RQ_OK);
+            assert_int_equal(rq__cell_parse_key(rq_buf_slice(&key), &c, NULL), RQ_OK);
             assert_true(rq_cell_compare_key(shape.order, left, &c) < 0);
             assert_true(rq_cell_compare_key(shape.order, &c, right) <= 0);
             assert_true(key.len <= rq_cell_key_len(right));

@@ -52,7 +52,7 @@ static void it_holds_what_was_added_or_says_too_many(void **state)
         rq_slice value = rq_slice_of(q.bytes, q.len), one;
         assert_true(rq__qualifiers_ok(value));
         for (size_t i = 0; i < different; i++)
-            if (added[i]) assert_true(rq_qualifiers_has(value, rq_slice_cstr(names[i])));
+            if (added[i]) assert_true(rq__qualifiers_has(value, rq_slice_cstr(names[i])));
         size_t listed = 0;
         while (rq_qualifiers_next(&value, &one))
             listed++;

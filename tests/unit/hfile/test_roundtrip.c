@@ -335,7 +335,7 @@ static void seek_around(world *w)
             if (at == w->list.count || there > at) at = there;
             break;
         case 2:
-            rq_hfile_scanner_release(&s);
+            rq__hfile_scanner_release(&s);
             rc = RESUME(w, rq_hfile_scanner_reseek(&s, &w->ctx, &key, &w->why));
             at = there;
             break;
@@ -367,8 +367,8 @@ static void blooms_never_deny(world *w)
                                                        rq_cell_qualifier(c), &may, &w->why)));
         assert_true(may);
         if (c->type == RQ_TYPE_DELETE_FAMILY || c->type == RQ_TYPE_DELETE_FAMILY_VERSION) {
-            CHECK(w, RESUME(w, rq_hfile_may_contain_delete_family(w->reader, &w->ctx, row, &may,
-                                                                  &w->why)));
+            CHECK(w, RESUME(w, rq__hfile_may_contain_delete_family(w->reader, &w->ctx, row, &may,
+                                                                   &w->why)));
             assert_true(may);
         }
     }
@@ -414,7 +414,7 @@ static void midkey_divides(world *w)
     } else {
         CHECK(w, rc);
         rq_cell c;
-        CHECK(w, rq_cell_parse_key(rq_buf_slice(&key), &c, &w->why));
+        CHECK(w, rq__cell_parse_key(rq_buf_slice(&key), &c, &w->why));
         assert_true(rq_cell_compare_key(w->shape.order, &c, &w->list.cells[w->list.count - 1]) <=
                     0);
         assert_true(rq_cell_compare_key(w->shape.order, &c, &w->list.cells[0]) >= 0);
@@ -449,8 +449,8 @@ static void info_is_reported(world *w)
     }
     rq_cell first;
     rq_cell last;
-    CHECK(w, rq_cell_parse_key(info->first_key, &first, &w->why));
-    CHECK(w, rq_cell_parse_key(info->last_key, &last, &w->why));
+    CHECK(w, rq__cell_parse_key(info->first_key, &first, &w->why));
+    CHECK(w, rq__cell_parse_key(info->last_key, &last, &w->why));
     assert_int_equal(rq_cell_compare_key(w->shape.order, &first, &w->list.cells[0]), 0);
     assert_int_equal(rq_cell_compare_key(w->shape.order, &last, &w->list.cells[w->list.count - 1]),
                      0);

@@ -52,7 +52,7 @@ static void put(rq__cache_file *f, uint64_t offset)
     b->payload_len = payload_len(offset);
     for (size_t i = 0; i < b->payload_len; i++)
         b->bytes[i] = payload_byte(offset, i);
-    rq_hfile_block_unref(rq__cache_put(f, b));
+    rq__hfile_block_unref(rq__cache_put(f, b));
 }
 
 /* Whether the block is there, in memory or in the file; then it is the right one. */
@@ -70,7 +70,7 @@ static bool check(rq__cache_file *f, uint64_t offset, bool may_block)
     assert_int_equal(b->payload_len, payload_len(offset));
     for (size_t i = 0; i < b->payload_len; i++)
         if (b->payload[i] != payload_byte(offset, i)) fail_msg("a byte is wrong");
-    rq_hfile_block_unref(b);
+    rq__hfile_block_unref(b);
     return true;
 }
 

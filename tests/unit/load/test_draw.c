@@ -60,9 +60,9 @@ static void ranks_of_zipf_are_as_probable_as_their_power(void **state)
         for (size_t t = 0; t < 4; t++) {
             rq_zipf z;
             memset(seen, 0, sizeof seen);
-            rq_zipf_init(&z, sizes[s], thetas[t]);
+            rq__zipf_init(&z, sizes[s], thetas[t]);
             for (int i = 0; i < DRAWS; i++) {
-                uint64_t k = rq_zipf_draw(&z, &r);
+                uint64_t k = rq__zipf_draw(&z, &r);
                 assert_true(k < sizes[s]);
                 seen[k]++;
             }
@@ -78,13 +78,13 @@ static void a_grown_zipf_is_one_made_at_that_size(void **state)
     rq_zipf grown;
     rq_zipf made;
     uint64_t seed = unit_seed();
-    rq_zipf_init(&grown, 10, 0.99);
-    rq_zipf_grow(&grown, 12345);
-    rq_zipf_init(&made, 12345, 0.99);
+    rq__zipf_init(&grown, 10, 0.99);
+    rq__zipf_grow(&grown, 12345);
+    rq__zipf_init(&made, 12345, 0.99);
     for (int i = 0; i < 2; i++)
         rq_random_seed(&r[i], seed);
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(rq_zipf_draw(&grown, &r[0]), rq_zipf_draw(&made, &r[1]));
+        assert_int_equal(rq__zipf_draw(&grown, &r[0]), rq__zipf_draw(&made, &r[1]));
 }
 
 static void uniform_keys_are_equally_probable(void **state)
@@ -95,12 +95,12 @@ static void uniform_keys_are_equally_probable(void **state)
     rq_keys k;
     rq_random r;
     rq_random_seed(&r, unit_seed());
-    rq_keys_init(&k, RQ_KEYS_UNIFORM, 997, 0.99);
+    rq__keys_init(&k, RQ_KEYS_UNIFORM, 997, 0.99);
     memset(seen, 0, sizeof seen);
     for (size_t i = 0; i < 997; i++)
         p[i] = 1.0 / 997;
     for (int i = 0; i < DRAWS; i++)
-        seen[rq_keys_draw(&k, 997, &r)]++;
+        seen[rq__keys_draw(&k, 997, &r)]++;
     assert_fits(seen, p, 997);
 }
 
@@ -113,11 +113,11 @@ static void latest_counts_back_from_the_newest_while_keys_are_added(void **state
     rq_keys k;
     rq_random r;
     rq_random_seed(&r, unit_seed());
-    rq_keys_init(&k, RQ_KEYS_LATEST, 100, 0.99);
+    rq__keys_init(&k, RQ_KEYS_LATEST, 100, 0.99);
     memset(seen, 0, sizeof seen);
     for (int i = 0; i < DRAWS; i++) {
         uint64_t n = 9000 + (uint64_t)i % 2; /* a small growth: the probabilities hardly move */
-        uint64_t key = rq_keys_draw(&k, n, &r);
+        uint64_t key = rq__keys_draw(&k, n, &r);
         assert_true(key < n);
         seen[n - 1 - key]++;
     }
@@ -134,10 +134,10 @@ static void scattered_keys_keep_the_weight_of_their_ranks(void **state)
     rq_random r;
     uint64_t most = 0;
     rq_random_seed(&r, unit_seed());
-    rq_keys_init(&k, RQ_KEYS_ZIPFIAN, 1000, 0.99);
+    rq__keys_init(&k, RQ_KEYS_ZIPFIAN, 1000, 0.99);
     memset(seen, 0, sizeof seen);
     for (int i = 0; i < DRAWS; i++) {
-        uint64_t key = rq_keys_draw(&k, 1000, &r);
+        uint64_t key = rq__keys_draw(&k, 1000, &r);
         assert_true(key < 1000);
         seen[key]++;
     }
@@ -155,12 +155,12 @@ static void sequential_goes_round_and_hot_stays_with_few(void **state)
     rq_random r;
     int hot = 0;
     rq_random_seed(&r, unit_seed());
-    rq_keys_init(&k, RQ_KEYS_SEQUENTIAL, 7, 0.99);
+    rq__keys_init(&k, RQ_KEYS_SEQUENTIAL, 7, 0.99);
     for (uint64_t i = 0; i < 30; i++)
-        assert_int_equal(rq_keys_draw(&k, 7, &r), i % 7);
-    rq_keys_init(&k, RQ_KEYS_HOT, 100000, 0.99);
+        assert_int_equal(rq__keys_draw(&k, 7, &r), i % 7);
+    rq__keys_init(&k, RQ_KEYS_HOT, 100000, 0.99);
     for (int i = 0; i < DRAWS; i++)
-        hot += rq_keys_draw(&k, 100000, &r) < 16;
+        hot += rq__keys_draw(&k, 100000, &r) < 16;
     assert_true(hot > DRAWS * 0.985);
     assert_true(hot < DRAWS * 0.995);
 }
@@ -172,7 +172,7 @@ static void mixing_can_be_undone(void **state)
     rq_random_seed(&r, unit_seed());
     for (int i = 0; i < 100000; i++) {
         uint64_t x = rq_random_next(&r) >> rq_random_below(&r, 64);
-        assert_int_equal(rq_unmix64(rq_mix64(x)), x);
+        assert_int_equal(rq__unmix64(rq__mix64(x)), x);
     }
 }
 
@@ -187,12 +187,12 @@ static void lengths_keep_their_bounds_and_their_mean(void **state)
         double sum = 0;
         assert_true(rq_sizes_parse(texts[t], &s));
         for (int i = 0; i < DRAWS; i++) {
-            uint32_t len = rq_sizes_of(&s, rq_random_next(&r));
-            assert_true(len <= rq_sizes_max(&s));
+            uint32_t len = rq__sizes_of(&s, rq_random_next(&r));
+            assert_true(len <= rq__sizes_max(&s));
             if (s.kind != RQ_SIZES_EXPONENTIAL) assert_true(len >= s.low);
             sum += len;
         }
-        assert_true(fabs(sum / DRAWS - rq_sizes_mean(&s)) < 0.02 * rq_sizes_mean(&s) + 0.5);
+        assert_true(fabs(sum / DRAWS - rq__sizes_mean(&s)) < 0.02 * rq__sizes_mean(&s) + 0.5);
     }
 }
 

@@ -13,7 +13,7 @@ static rq_rows make_rows(bool hashed)
     rq_rows r = {.hashed = hashed, .families = 2, .columns = 3, .base = 1000000};
     rq_sizes_parse("20-40", &r.key_len);
     rq_sizes_parse("8-300", &r.value_len);
-    rq_rows_name(&r);
+    rq__rows_name(&r);
     return r;
 }
 
@@ -30,10 +30,10 @@ static void a_key_says_its_number_and_keeps_the_order(void **state)
             uint64_t x = rq_random_next(&random) >> rq_random_below(&random, 60);
             uint64_t y = rq_random_next(&random) >> rq_random_below(&random, 60);
             uint64_t got;
-            assert_int_equal(rq_rows_key(&rows, x, &a), RQ_OK);
-            assert_int_equal(rq_rows_key(&rows, y, &b), RQ_OK);
+            assert_int_equal(rq__rows_key(&rows, x, &a), RQ_OK);
+            assert_int_equal(rq__rows_key(&rows, y, &b), RQ_OK);
             assert_in_range(a.len, 20, 40);
-            assert_true(rq_rows_number(&rows, rq_buf_slice(&a), &got));
+            assert_true(rq__rows_number(&rows, rq_buf_slice(&a), &got));
             assert_int_equal(got, x);
             if (hashed == 0 && x != y)
                 assert_int_equal(x < y, rq_slice_compare(rq_buf_slice(&a), rq_buf_slice(&b)) < 0);
@@ -53,16 +53,16 @@ static void a_value_is_recognised_and_no_other_is(void **state)
         rq_buf v = {0};
         uint64_t version = rq_random_below(&random, 1000);
         uint64_t got;
-        assert_int_equal(rq_rows_value(&rows, KEY, 1, version, &v), RQ_OK);
-        assert_true(rq_rows_value_check(&rows, KEY, 1, rq_buf_slice(&v), &got));
+        assert_int_equal(rq__rows_value(&rows, KEY, 1, version, &v), RQ_OK);
+        assert_true(rq__rows_value_check(&rows, KEY, 1, rq_buf_slice(&v), &got));
         assert_int_equal(got, version);
         if (v.len > 40) {
-            assert_false(rq_rows_value_check(&rows, KEY + 1, 1, rq_buf_slice(&v), &got));
-            assert_false(rq_rows_value_check(&rows, KEY, 2, rq_buf_slice(&v), &got));
-            assert_false(rq_rows_value_check(&rows, KEY, 1, rq_slice_of(v.ptr, v.len - 1), &got));
+            assert_false(rq__rows_value_check(&rows, KEY + 1, 1, rq_buf_slice(&v), &got));
+            assert_false(rq__rows_value_check(&rows, KEY, 2, rq_buf_slice(&v), &got));
+            assert_false(rq__rows_value_check(&rows, KEY, 1, rq_slice_of(v.ptr, v.len - 1), &got));
             v.ptr[8 + rq_random_below(&random, v.len - 8)] ^=
                 (uint8_t)(1 + rq_random_below(&random, 255));
-            assert_false(rq_rows_value_check(&rows, KEY, 1, rq_buf_slice(&v), &got));
+            assert_false(rq__rows_value_check(&rows, KEY, 1, rq_buf_slice(&v), &got));
         }
         rq_buf_clear(&v);
     }
@@ -76,11 +76,11 @@ static const char *check_row(const rq_rows *rows, const uint32_t *versions, unsi
     rq_buf key = {0};
     uint64_t cells = 0;
     uint64_t bytes = 0;
-    assert_int_equal(rq_rows_key(rows, KEY, &key), RQ_OK);
+    assert_int_equal(rq__rows_key(rows, KEY, &key), RQ_OK);
     for (unsigned c = 0; c < columns; c++) {
         rq_buf v = {0};
         const char *family = rows->family_names[c % rows->families];
-        assert_int_equal(rq_rows_value(rows, KEY, c, rows->base + versions[c], &v), RQ_OK);
+        assert_int_equal(rq__rows_value(rows, KEY, c, rows->base + versions[c], &v), RQ_OK);
         rq_cell cell = {.row = key.ptr,
                         .row_len = (uint16_t)key.len,
                         .family = (const uint8_t *)family,
@@ -96,7 +96,7 @@ static const char *check_row(const rq_rows *rows, const uint32_t *versions, unsi
     }
     rq_op_result r = {.row = {.present = true, .count = block.count},
                       .cells = rq_cursor_of(rq_buf_slice(&block.bytes))};
-    const char *wrong = rq_rows_check(rows, KEY, bounds, &r, &cells, &bytes);
+    const char *wrong = rq__rows_check(rows, KEY, bounds, &r, &cells, &bytes);
     rq_cellblock_clear(&block);
     rq_buf_clear(&key);
     return wrong;
@@ -107,7 +107,7 @@ static void a_read_is_checked_against_acknowledged_and_sent_writes(void **state)
     (void)state;
     rq_rows rows = make_rows(true);
     const rq_row_bounds five = {.put_acked = 5};
-    assert_int_equal(rq_rows_history(&rows, 10), RQ_OK);
+    assert_int_equal(rq__rows_history(&rows, 10), RQ_OK);
     rows.history[KEY] = (rq_row_history){.put_sent = 9, .put_acked = 5};
     assert_null(check_row(&rows, (uint32_t[]){5, 5, 5}, 3, five, 0));
     assert_null(check_row(&rows, (uint32_t[]){9, 9, 9}, 3, five, 0));
@@ -122,21 +122,21 @@ static void a_read_is_checked_against_acknowledged_and_sent_writes(void **state)
     assert_string_equal(check_row(&rows, (uint32_t[]){5, 5, 5}, 3, five, 1),
                         "a cell has another timestamp than its value's");
     assert_string_equal(check_row(&rows, NULL, 0, five, 0), "an acknowledged row is missing");
-    rq_rows_clear(&rows);
+    rq__rows_clear(&rows);
 }
 
 static void a_delete_hides_what_is_older_and_excuses_what_is_missing(void **state)
 {
     (void)state;
     rq_rows rows = make_rows(true);
-    assert_int_equal(rq_rows_history(&rows, 10), RQ_OK);
+    assert_int_equal(rq__rows_history(&rows, 10), RQ_OK);
     rows.history[KEY] = (rq_row_history){7, 5, 6, 0};
     assert_null(check_row(&rows, NULL, 0, (rq_row_bounds){.put_acked = 5}, 0));
     rows.history[KEY].delete_acked = 6;
     assert_string_equal(check_row(&rows, (uint32_t[]){5, 5, 5}, 3, (rq_row_bounds){5, 6}, 0),
                         "a version that was deleted");
     assert_null(check_row(&rows, (uint32_t[]){7, 7, 7}, 3, (rq_row_bounds){5, 6}, 0));
-    rq_rows_clear(&rows);
+    rq__rows_clear(&rows);
 }
 
 int main(void)

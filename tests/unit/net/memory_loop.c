@@ -197,18 +197,18 @@ size_t rq_stream_out_pending(const rq_stream *s)
     return s->out.len;
 }
 
-bool rq_stream_stalled(const rq_stream *s)
+bool rq__stream_stalled(const rq_stream *s)
 {
     (void)s;
     return false;
 }
 
-size_t rq_stream_out_held(const rq_stream *s)
+size_t rq__stream_out_held(const rq_stream *s)
 {
     return s->out.len;
 }
 
-uint64_t rq_stream_out_taken(const rq_stream *s)
+uint64_t rq__stream_out_taken(const rq_stream *s)
 {
     (void)s;
     return 0;

@@ -130,7 +130,7 @@ static void expect_condemned(struct world *w, rq_debtor *d, bool owes)
     assert_true(w->lane.count > 0);
     assert_ptr_equal(w->lane.posted[0], &d->task);
     memmove(w->lane.posted, w->lane.posted + 1, --w->lane.count * sizeof w->lane.posted[0]);
-    assert_int_equal(rq_budget_confirm_eviction(w->budget, d), owes);
+    assert_int_equal(rq__budget_confirm_eviction(w->budget, d), owes);
 }
 
 static void the_oldest_debtors_are_condemned_as_many_as_it_takes(void **state)
@@ -144,24 +144,25 @@ static void the_oldest_debtors_are_condemned_as_many_as_it_takes(void **state)
         d[i].lane = &w.lane.lane;
     for (int round = 1; round <= 4; round++) /* small steps: no debt is one large answer */
         for (int i = 0; i < 6; i++)
-            rq_budget_owe(w.budget, &d[i], (size_t)round * 50, false);
-    rq_budget_owe(w.budget, &d[0], 200, true); /* it has read all of before: now it is the newest */
+            rq__budget_owe(w.budget, &d[i], (size_t)round * 50, false);
+    rq__budget_owe(w.budget, &d[0], 200,
+                   true); /* it has read all of before: now it is the newest */
     assert_int_equal(rq_budget_used(w.budget), 1200);
     assert_int_equal(w.lane.count, 0);
-    rq_budget_owe(w.budget, &d[6], 60, false);
+    rq__budget_owe(w.budget, &d[6], 60, false);
     assert_int_equal(w.lane.count, 1); /* d[1], and with its 200 bytes it is enough */
-    rq_budget_owe(w.budget, &d[7], 60, false);
-    rq_budget_owe(w.budget, &d[6], 120, false);
-    rq_budget_owe(w.budget, &d[6], 180, false);
+    rq__budget_owe(w.budget, &d[7], 60, false);
+    rq__budget_owe(w.budget, &d[6], 120, false);
+    rq__budget_owe(w.budget, &d[6], 180, false);
     assert_int_equal(w.lane.count, 1);
-    rq_budget_owe(w.budget, &d[6], 240, false);
+    rq__budget_owe(w.budget, &d[6], 240, false);
     assert_int_equal(w.lane.count, 2); /* and d[2] */
-    rq_budget_owe(w.budget, &d[1], 0, false);
+    rq__budget_owe(w.budget, &d[1], 0, false);
     expect_condemned(&w, &d[1], false); /* it has paid in the meantime */
     expect_condemned(&w, &d[2], true);
-    assert_true(rq_budget_is_debtor(w.budget, &d[2]));
+    assert_true(rq__budget_is_debtor(w.budget, &d[2]));
     for (int i = 0; i < 8; i++)
-        rq_budget_owe(w.budget, &d[i], 0, false);
+        rq__budget_owe(w.budget, &d[i], 0, false);
     assert_int_equal(w.lane.count, 0);
     end(&w);
 }
@@ -173,16 +174,16 @@ static void what_one_large_answer_goes_over_is_no_reason_to_condemn(void **state
     rq_debtor large = {.lane = NULL}, small = {.lane = NULL};
     begin(&w);
     large.lane = small.lane = &w.lane.lane;
-    rq_budget_owe(w.budget, &large, 20 * MAX, false);
-    rq_budget_owe(w.budget, &small, 50, false);
+    rq__budget_owe(w.budget, &large, 20 * MAX, false);
+    rq__budget_owe(w.budget, &small, 50, false);
     assert_int_equal(w.lane.count, 0);
     for (size_t bytes = 100; bytes <= 250; bytes += 50)
-        rq_budget_owe(w.budget, &small, bytes, false);
+        rq__budget_owe(w.budget, &small, bytes, false);
     assert_int_equal(w.lane.count, 0);
-    rq_budget_owe(w.budget, &small, 300, false); /* the reserve is gone all the same */
+    rq__budget_owe(w.budget, &small, 300, false); /* the reserve is gone all the same */
     expect_condemned(&w, &large, true);
-    rq_budget_owe(w.budget, &large, 0, false);
-    rq_budget_owe(w.budget, &small, 0, false);
+    rq__budget_owe(w.budget, &large, 0, false);
+    rq__budget_owe(w.budget, &small, 0, false);
     end(&w);
 }
 

@@ -27,7 +27,7 @@ struct world {
 static void look(struct world *w, rq_stream *s)
 {
     atomic_store(&w->pending, rq_stream_out_pending(s));
-    atomic_store(&w->held, rq_stream_out_held(s));
+    atomic_store(&w->held, rq__stream_out_held(s));
 }
 
 static rq_err on_open(void *ctx, rq_stream *s)

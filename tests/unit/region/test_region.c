@@ -40,7 +40,7 @@ static void a_put_survives_a_crash(void **state)
     fixture f;
     fixture_open(&f, env_of(state), NULL, 0);
     assert_ok(put(&f, "r", "a", "q", 5, "v"));
-    uint64_t last = rq_region_read_point(f.region);
+    uint64_t last = rq__region_read_point(f.region);
     fixture_stop(&f, false);
     fixture_start(&f);
     assert_string_equal(get(&f, "r", "a", "q"), "v");
@@ -69,13 +69,13 @@ static void read_points_are_kept(void **state)
     for (int step = 0; step < STEPS; step++) {
         uint64_t *one = &held[rand() % HELD];
         if (*one != 0) {
-            rq_region_read_point_release(f.region, *one);
+            rq__region_read_point_release(f.region, *one);
             *one = 0;
         } else {
             /* In phases: all of them rise; some are old ones. */
             bool rises = step / 10000 % 2 == 0 || rand() % 4 > 0;
             *one = rises ? now++ : now - (uint64_t)(rand() % 4000);
-            assert_int_equal(rq_region_read_point_acquire(f.region, *one), *one);
+            assert_int_equal(rq__region_read_point_acquire(f.region, *one), *one);
         }
         if (step % 10 > 0) continue;
         uint64_t kept = rq__region_smallest_read_point(f.region),
@@ -85,10 +85,10 @@ static void read_points_are_kept(void **state)
         if (step % 9000 == 0)
             for (size_t i = 0; i < HELD; i++)
                 if (rand() % 10 > 0 && held[i] != 0)
-                    rq_region_read_point_release(f.region, held[i]), held[i] = 0;
+                    rq__region_read_point_release(f.region, held[i]), held[i] = 0;
     }
     for (size_t i = 0; i < HELD; i++)
-        if (held[i] != 0) rq_region_read_point_release(f.region, held[i]);
+        if (held[i] != 0) rq__region_read_point_release(f.region, held[i]);
     assert_int_equal(rq__region_smallest_read_point(f.region), 1000000);
     fixture_close(&f);
 }
@@ -105,9 +105,9 @@ static uint64_t cost_of(rq_region *r, uint64_t count, bool falling)
 {
     uint64_t begun = nanoseconds();
     for (uint64_t i = 1; i <= count; i++)
-        (void)rq_region_read_point_acquire(r, falling ? 1 + count - i : i);
+        (void)rq__region_read_point_acquire(r, falling ? 1 + count - i : i);
     for (uint64_t i = 1; i <= count; i++)
-        rq_region_read_point_release(r, i % 2 == 0 ? i : 1 + (count - 1) / 2 * 2 + 1 - i);
+        rq__region_read_point_release(r, i % 2 == 0 ? i : 1 + (count - 1) / 2 * 2 + 1 - i);
     return nanoseconds() - begun;
 }
 

@@ -577,7 +577,7 @@ static void a_staged_read_sees_what_is_not_visible_yet(void **state)
     assert_next(f, "r1 f:a g:a", RQ_SCAN_DONE);
     close_scan(f);
     assert_int_equal(
-        rq_region_read_staged(&f->world.region, &f->scan, &f->arena, &f->ctx, &f->out, &f->why),
+        rq__region_read_staged(&f->world.region, &f->scan, &f->arena, &f->ctx, &f->out, &f->why),
         RQ_OK);
     assert_int_equal(f->out.count, 3);
     assert_int_equal(f->world.region.open_count, 0);

@@ -497,7 +497,7 @@ static void an_op_of_a_batch_fails_alone(void **state)
                              .cell_count = 1};
         ops[i] = (rq_row_op){.mutations = &m[i], .mutation_count = 1};
     }
-    uint64_t before = rq_region_read_point(f->region);
+    uint64_t before = rq__region_read_point(f->region);
     assert_err(rq_region_write_sync(f->region, ops, 3, NULL), RQ_E_NO_SUCH_FAMILY);
     assert_ok(ops[0].rc);
     assert_err(ops[1].rc, RQ_E_NO_SUCH_FAMILY);
@@ -505,7 +505,7 @@ static void an_op_of_a_batch_fails_alone(void **state)
     assert_string_equal(get(f, "r0", "a", "q"), "v");
     assert_null(get(f, "r1", "a", "q"));
     assert_string_equal(get(f, "r2", "a", "q"), "v");
-    assert_int_equal(rq_region_read_point(f->region), before + 1); /* one record for both */
+    assert_int_equal(rq__region_read_point(f->region), before + 1); /* one record for both */
 }
 
 static void row_mutations_fail_as_a_whole(void **state)

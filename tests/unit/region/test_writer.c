@@ -116,7 +116,7 @@ static void run_start(rq_task *task)
     /* A push in between may answer some, and they begin others. */
     for (unsigned i = 0; i < w->at_once && w->begun < w->count; i++) {
         begin_next(w);
-        if (rq_random_below(&w->random, 50) == 0) rq_writer_push(w->writer);
+        if (rq_random_below(&w->random, 50) == 0) rq__writer_push(w->writer);
     }
 }
 

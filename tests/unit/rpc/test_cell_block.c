@@ -32,19 +32,19 @@ static void fill_cells(rq_cellblock *b, unsigned count)
 
 static void check_codec(rq_cell_codec codec)
 {
-    rq_cellblock cells = {.with_tags = rq_cell_codec_has_tags(codec)};
+    rq_cellblock cells = {.with_tags = rq__cell_codec_has_tags(codec)};
     rq_cellblock back = {.with_tags = cells.with_tags};
     rq_buf wire = {0};
     fill_cells(&cells, 50);
-    assert_int_equal(rq_cell_codec_encode(codec, rq_buf_slice(&cells.bytes), &wire), RQ_OK);
-    assert_int_equal(rq_cell_codec_decode(codec, rq_buf_slice(&wire), &back, NULL), RQ_OK);
+    assert_int_equal(rq__cell_codec_encode(codec, rq_buf_slice(&cells.bytes), &wire), RQ_OK);
+    assert_int_equal(rq__cell_codec_decode(codec, rq_buf_slice(&wire), &back, NULL), RQ_OK);
     assert_int_equal(back.count, 50);
     assert_int_equal(back.bytes.len, cells.bytes.len);
     assert_memory_equal(back.bytes.ptr, cells.bytes.ptr, cells.bytes.len);
     unsigned cut_ok = 0;
     for (size_t n = 0; n < 200; n++) {
         rq_cellblock cut = {0};
-        if (rq_cell_codec_decode(codec, rq_slice_of(wire.ptr, n), &cut, NULL) == RQ_OK) cut_ok++;
+        if (rq__cell_codec_decode(codec, rq_slice_of(wire.ptr, n), &cut, NULL) == RQ_OK) cut_ok++;
         rq_cellblock_clear(&cut);
     }
     assert_in_range(cut_ok, 1, 6); /* only at cell boundaries */
@@ -64,12 +64,12 @@ static void codecs_are_found_by_java_class(void **state)
 {
     (void)state;
     rq_cell_codec c;
-    assert_true(rq_cell_codec_find("org.apache.hadoop.hbase.codec.KeyValueCodec", &c));
+    assert_true(rq__cell_codec_find("org.apache.hadoop.hbase.codec.KeyValueCodec", &c));
     assert_int_equal(c, RQ_CODEC_KEYVALUE);
-    assert_true(rq_cell_codec_find("org.apache.hadoop.hbase.codec.KeyValueCodecWithTags", &c));
-    assert_true(rq_cell_codec_has_tags(c));
-    assert_false(rq_cell_codec_find("org.apache.hadoop.hbase.codec.NoCodec", &c));
-    assert_null(rq_compressor_find("org.apache.hadoop.io.compress.NoCodec"));
+    assert_true(rq__cell_codec_find("org.apache.hadoop.hbase.codec.KeyValueCodecWithTags", &c));
+    assert_true(rq__cell_codec_has_tags(c));
+    assert_false(rq__cell_codec_find("org.apache.hadoop.hbase.codec.NoCodec", &c));
+    assert_null(rq__compressor_find("org.apache.hadoop.io.compress.NoCodec"));
 }
 
 static const char *const compressors[] = {
@@ -85,18 +85,18 @@ static const char *const compressors[] = {
 static void check_round_trip(const rq_compressor *c, const uint8_t *raw, size_t len)
 {
     rq_buf packed = {0}, back = {0};
-    assert_int_equal(rq_compressor_pack(c, rq_slice_of(raw, len), &packed), RQ_OK);
-    assert_int_equal(rq_compressor_unpack(c, rq_buf_slice(&packed), len, &back, NULL), RQ_OK);
+    assert_int_equal(rq__compressor_pack(c, rq_slice_of(raw, len), &packed), RQ_OK);
+    assert_int_equal(rq__compressor_unpack(c, rq_buf_slice(&packed), len, &back, NULL), RQ_OK);
     assert_int_equal(back.len, len);
     if (len > 0) assert_memory_equal(back.ptr, raw, len);
     rq_buf_clear(&back);
     if (len > 0)
-        assert_int_equal(rq_compressor_unpack(c, rq_buf_slice(&packed), len - 1, &back, NULL),
+        assert_int_equal(rq__compressor_unpack(c, rq_buf_slice(&packed), len - 1, &back, NULL),
                          RQ_E_RESULT_TOO_LARGE);
     rq_buf_clear(&back);
     if (packed.len > 1 && len > 0)
         assert_int_not_equal(
-            rq_compressor_unpack(c, rq_slice_of(packed.ptr, packed.len - 1), len, &back, NULL),
+            rq__compressor_unpack(c, rq_slice_of(packed.ptr, packed.len - 1), len, &back, NULL),
             RQ_OK);
     rq_buf_clear(&back);
     rq_buf_clear(&packed);
@@ -114,7 +114,7 @@ static void compressors_round_trip(void **state)
     static const size_t lens[] = {0, 1, 100, 65535, 65536, 65537, 200000, MAX};
     for (size_t i = 0; i < RQ_ARRAY_LEN(compressors); i++)
         for (size_t k = 0; k < RQ_ARRAY_LEN(lens); k++)
-            check_round_trip(rq_compressor_find(compressors[i]), raw, lens[k]);
+            check_round_trip(rq__compressor_find(compressors[i]), raw, lens[k]);
     free(raw);
 }
 
@@ -132,8 +132,8 @@ static void random_bytes_do_not_decompress(void **state)
         for (size_t i = 0; i < RQ_ARRAY_LEN(compressors); i++) {
             rq_buf out = {0};
             rq_error why = {0};
-            rq_err rc = rq_compressor_unpack(rq_compressor_find(compressors[i]),
-                                             rq_slice_of(bytes, len), 10000, &out, &why);
+            rq_err rc = rq__compressor_unpack(rq__compressor_find(compressors[i]),
+                                              rq_slice_of(bytes, len), 10000, &out, &why);
             assert_true(out.len <= 10001);
             if (rc == RQ_E_MALFORMED) assert_true(why.message[0] != '\0');
             rq_buf_clear(&out);
@@ -144,11 +144,11 @@ static void random_bytes_do_not_decompress(void **state)
 static void gzip_members_are_joined(void **state)
 {
     (void)state;
-    const rq_compressor *c = rq_compressor_find(compressors[1]);
+    const rq_compressor *c = rq__compressor_find(compressors[1]);
     rq_buf packed = {0}, back = {0};
-    assert_int_equal(rq_compressor_pack(c, RQ_SLICE_LIT("one"), &packed), RQ_OK);
-    assert_int_equal(rq_compressor_pack(c, RQ_SLICE_LIT("two"), &packed), RQ_OK);
-    assert_int_equal(rq_compressor_unpack(c, rq_buf_slice(&packed), 100, &back, NULL), RQ_OK);
+    assert_int_equal(rq__compressor_pack(c, RQ_SLICE_LIT("one"), &packed), RQ_OK);
+    assert_int_equal(rq__compressor_pack(c, RQ_SLICE_LIT("two"), &packed), RQ_OK);
+    assert_int_equal(rq__compressor_unpack(c, rq_buf_slice(&packed), 100, &back, NULL), RQ_OK);
     assert_true(rq_slice_eq(rq_buf_slice(&back), RQ_SLICE_LIT("onetwo")));
     rq_buf_clear(&packed);
     rq_buf_clear(&back);

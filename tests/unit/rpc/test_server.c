@@ -467,8 +467,8 @@ static void compressed_cell_blocks_are_answered_compressed(void **state)
     fill_block(&cells, 1000);
     rq_buf packed = {0}, b = {0};
     /* The test's own compressor would be another; the room's is tested against itself elsewhere. */
-    const struct rq_compressor *c = rq_compressor_find(gzip.compressor);
-    assert_int_equal(rq_compressor_pack(c, rq_buf_slice(&cells.bytes), &packed), RQ_OK);
+    const struct rq_compressor *c = rq__compressor_find(gzip.compressor);
+    assert_int_equal(rq__compressor_pack(c, rq_buf_slice(&cells.bytes), &packed), RQ_OK);
     Pb__MultiRequest multi = PB__MULTI_REQUEST__INIT;
     rpc_put_request(&b, 1, "Multi", &multi.base, rq_buf_slice(&packed), 0);
     rpc_put_request(&b, 2, "Multi", &multi.base, RQ_SLICE_LIT("not gzip"), 0);

@@ -48,7 +48,7 @@ static void request_head_is_read_as_protobuf_reads_it(void **state)
     bytes[len] = 0x55;
     rq_cursor c = rq_cursor_of(rq_slice_of(bytes, len + 1));
     rq_request_head head;
-    assert_true(rq_request_head_parse(&c, &head));
+    assert_true(rq__request_head_parse(&c, &head));
     assert_int_equal(rq_cursor_left(&c), 1);
     assert_int_equal(head.call_id, 0x80000001);
     assert_true(rq_slice_eq(head.method, RQ_SLICE_LIT("Multi")));
@@ -61,7 +61,7 @@ static void request_head_is_read_as_protobuf_reads_it(void **state)
     /* Every cut is refused, none is read past. */
     for (size_t n = 0; n < len; n++) {
         c = rq_cursor_of(rq_slice_of(bytes, n));
-        assert_false(rq_request_head_parse(&c, &head));
+        assert_false(rq__request_head_parse(&c, &head));
     }
 }
 
@@ -118,15 +118,15 @@ static void malformed_heads_are_refused(void **state)
     for (size_t i = 0; i < RQ_ARRAY_LEN(bad); i++) {
         rq_cursor c = rq_cursor_of(rq_slice_of(bad[i], sizeof bad[i]));
         rq_request_head head;
-        assert_false(rq_request_head_parse(&c, &head));
+        assert_false(rq__request_head_parse(&c, &head));
     }
 }
 
-/* Reads what rq_response_begin wrote with protobuf-c. */
+/* Reads what rq__response_begin wrote with protobuf-c. */
 static void check_response(uint32_t call_id, size_t message_len, size_t block_len)
 {
     rq_buf out = {0};
-    assert_int_equal(rq_response_begin(&out, call_id, message_len, block_len), RQ_OK);
+    assert_int_equal(rq__response_begin(&out, call_id, message_len, block_len), RQ_OK);
     assert_true(out.cap - out.len >= message_len);
     rq_cursor c = rq_cursor_of(rq_buf_slice(&out));
     uint32_t total;
@@ -157,7 +157,7 @@ static void response_head_is_protobuf(void **state)
     check_response(300, 16384, 5000000);
     check_response(RQ_CALL_ID_NONE, 2, 1);
     rq_buf out = {0};
-    assert_int_equal(rq_response_begin(&out, 1, 10, RQ_RESPONSE_BYTES_MAX), RQ_E_RESULT_TOO_LARGE);
+    assert_int_equal(rq__response_begin(&out, 1, 10, RQ_RESPONSE_BYTES_MAX), RQ_E_RESULT_TOO_LARGE);
     rq_buf_clear(&out);
 }
 

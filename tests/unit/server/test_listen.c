@@ -12,7 +12,7 @@ static rq_listen resolved(const char *text)
 {
     rq_listen l;
     rq_error why = {0};
-    if (rq_listen_resolve(text, &l, &why) != RQ_OK) fail_msg("%s: %s", text, why.message);
+    if (rq__listen_resolve(text, &l, &why) != RQ_OK) fail_msg("%s: %s", text, why.message);
     return l;
 }
 
@@ -51,7 +51,7 @@ static void wrong_addresses_are_refused(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         rq_listen l;
         rq_error why = {0};
-        assert_int_equal(rq_listen_resolve(wrong[i], &l, &why), RQ_E_CONFIG);
+        assert_int_equal(rq__listen_resolve(wrong[i], &l, &why), RQ_E_CONFIG);
         assert_non_null(strstr(why.message, "--listen"));
     }
 }
@@ -61,15 +61,15 @@ static void clients_get_a_reachable_host(void **state)
     (void)state;
     char host[RQ_HOST_SIZE], own[RQ_HOST_SIZE];
     rq_listen l = resolved("127.0.0.1,127.0.0.2");
-    rq_listen_host(&l, NULL, host);
+    rq__listen_host(&l, NULL, host);
     assert_string_equal(host, "127.0.0.1");
-    rq_listen_host(&l, "", host);
+    rq__listen_host(&l, "", host);
     assert_string_equal(host, "127.0.0.1");
-    rq_listen_host(&l, "example.org", host);
+    rq__listen_host(&l, "example.org", host);
     assert_string_equal(host, "example.org");
     assert_int_equal(gethostname(own, sizeof own), 0);
     l = resolved("0.0.0.0"); /* no address that a client could use */
-    rq_listen_host(&l, NULL, host);
+    rq__listen_host(&l, NULL, host);
     assert_string_equal(host, own);
 }
 
@@ -79,7 +79,7 @@ static void zeros_become_ports_that_differ(void **state)
     rq_listen l = resolved("127.0.0.1,127.0.0.2");
     rq_error why = {0};
     rq_ports p = {0};
-    assert_int_equal(rq_listen_try(&l, &p, &why), RQ_OK);
+    assert_int_equal(rq__listen_try(&l, &p, &why), RQ_OK);
     assert_true(p.zk != 0 && p.master != 0 && p.rs != 0);
     assert_true(p.zk != p.master && p.master != p.rs && p.rs != p.zk);
     /* They are free on every address: it holds none of them. */
@@ -101,12 +101,12 @@ static void a_port_in_use_is_named(void **state)
     int fd;
     assert_int_equal(rq_socket_listen("127.0.0.2", 0, false, &fd, &taken, &why), RQ_OK);
     rq_ports p = {.master = taken};
-    assert_int_equal(rq_listen_try(&l, &p, &why), RQ_E_CONFIG);
+    assert_int_equal(rq__listen_try(&l, &p, &why), RQ_E_CONFIG);
     assert_non_null(strstr(why.message, "--master-port"));
     assert_non_null(strstr(why.message, "127.0.0.2"));
     close(fd);
     rq_error_clear(&why);
-    assert_int_equal(rq_listen_try(&l, &p, &why), RQ_OK);
+    assert_int_equal(rq__listen_try(&l, &p, &why), RQ_OK);
     assert_int_equal(p.master, taken);
 }
 

@@ -31,7 +31,7 @@ static void a_file_is_named_as_hbase_names_it(void **state)
     char name[RQ_MOB_FILE_NAME_LEN + 1];
     static const uint64_t random[2] = {0x0123456789abcdef, 0xfedcba9876543210};
     const char *region = "3e7c693fad145c1b69daad40c4b268c6";
-    rq_mob_file_name((rq_slice){0}, 86400000 * INT64_C(3) / 2, random, region, name);
+    rq__mob_file_name((rq_slice){0}, 86400000 * INT64_C(3) / 2, random, region, name);
     assert_int_equal(strlen(name), RQ_MOB_FILE_NAME_LEN);
     assert_memory_equal(name, "d41d8cd98f00b204e9800998ecf8427e1970010", 39);
     assert_string_equal(name + 40,
@@ -44,7 +44,7 @@ static void a_file_is_named_as_hbase_names_it(void **state)
     /* Times no calendar has keep the name's length. */
     static const int64_t odd[] = {INT64_MIN, -1, INT64_MAX, INT64_C(253402300800000)};
     for (size_t i = 0; i < RQ_ARRAY_LEN(odd); i++) {
-        rq_mob_file_name((rq_slice){0}, odd[i], random, region, name);
+        rq__mob_file_name((rq_slice){0}, odd[i], random, region, name);
         assert_int_equal(strlen(name), RQ_MOB_FILE_NAME_LEN);
     }
 }
@@ -68,16 +68,16 @@ static void a_reference_is_hbase_s_byte_for_byte(void **state)
     rq_cell c = some_cell();
     rq_cell r;
     rq_buf bytes = {0};
-    assert_false(rq_mob_is_reference(&c));
-    assert_int_equal(rq_mob_reference_make(&c, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("file"), &bytes, &r),
-                     RQ_OK);
-    assert_true(rq_mob_is_reference(&r));
+    assert_false(rq__mob_is_reference(&c));
+    assert_int_equal(
+        rq__mob_reference_make(&c, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("file"), &bytes, &r), RQ_OK);
+    assert_true(rq__mob_is_reference(&r));
     assert_true(rq_slice_eq(rq_cell_value(&r), rq_slice_of("\0\0\0\5file", 8)));
     assert_true(
         rq_slice_eq(rq_slice_of(r.tags, r.tags_len), rq_slice_of("\0\1\5\0\2\6t\0\2\x42x", 11)));
     rq_mob_reference ref;
     bool names_file;
-    assert_int_equal(rq_mob_reference_parse(&r, &ref, &names_file, NULL), RQ_OK);
+    assert_int_equal(rq__mob_reference_parse(&r, &ref, &names_file, NULL), RQ_OK);
     assert_true(names_file && rq_slice_eq(ref.table, RQ_SLICE_LIT("t")) &&
                 rq_slice_eq(ref.file, RQ_SLICE_LIT("file")));
     rq_buf_clear(&bytes);
@@ -94,17 +94,17 @@ static void a_reference_that_leads_elsewhere_is_refused(void **state)
         rq_mob_reference ref;
         bool names_file;
         assert_int_equal(
-            rq_mob_reference_make(&c, RQ_SLICE_LIT("t"), rq_slice_cstr(files[i]), &bytes, &r),
+            rq__mob_reference_make(&c, RQ_SLICE_LIT("t"), rq_slice_cstr(files[i]), &bytes, &r),
             RQ_OK);
-        assert_int_equal(rq_mob_reference_parse(&r, &ref, &names_file, NULL), RQ_E_MALFORMED);
+        assert_int_equal(rq__mob_reference_parse(&r, &ref, &names_file, NULL), RQ_E_MALFORMED);
     }
     /* Too short to name one: HBase reads an empty value. */
     rq_cell r;
     rq_mob_reference ref;
     bool names_file = true;
-    assert_int_equal(rq_mob_reference_make(&c, RQ_SLICE_LIT("t"), (rq_slice){0}, &bytes, &r),
+    assert_int_equal(rq__mob_reference_make(&c, RQ_SLICE_LIT("t"), (rq_slice){0}, &bytes, &r),
                      RQ_OK);
-    assert_int_equal(rq_mob_reference_parse(&r, &ref, &names_file, NULL), RQ_OK);
+    assert_int_equal(rq__mob_reference_parse(&r, &ref, &names_file, NULL), RQ_OK);
     assert_false(names_file);
     rq_buf_clear(&bytes);
 }
@@ -115,17 +115,17 @@ static void a_list_of_files_comes_back_as_it_was(void **state)
     rq_mob_refs refs = {0};
     rq_mob_refs again = {0};
     rq_buf out = {0};
-    assert_int_equal(rq_mob_refs_encode(&refs, &out), RQ_OK);
+    assert_int_equal(rq__mob_refs_encode(&refs, &out), RQ_OK);
     assert_true(rq_slice_eq(rq_buf_slice(&out), rq_slice_of("\0", 1)));
     char name[32];
     for (int i = 0; i < 500; i++) {
         snprintf(name, sizeof name, "file%d", i / 2);
         rq_slice table = i % 4 < 2 ? RQ_SLICE_LIT("t") : RQ_SLICE_LIT("ns:u");
-        assert_int_equal(rq_mob_refs_add(&refs, table, rq_slice_cstr(name)), RQ_OK);
+        assert_int_equal(rq__mob_refs_add(&refs, table, rq_slice_cstr(name)), RQ_OK);
     }
     assert_int_equal(refs.count, 250);
     rq_buf_reset(&out);
-    assert_int_equal(rq_mob_refs_encode(&refs, &out), RQ_OK);
+    assert_int_equal(rq__mob_refs_encode(&refs, &out), RQ_OK);
     assert_memory_equal(out.ptr, "ns:u/file1,file101,", 19);
     assert_int_equal(rq_mob_refs_add_encoded(&again, rq_buf_slice(&out), NULL), RQ_OK);
     assert_int_equal(again.count, 250);

@@ -28,7 +28,7 @@ static uint64_t hash_of(size_t shape, unsigned number)
 {
     char bytes[64];
     rq_slice row = row_of(bytes, shape, number);
-    return rq_row_hash(row.ptr, row.len);
+    return rq__row_hash(row.ptr, row.len);
 }
 
 static void added_rows_are_never_denied_and_few_others_are_not(void **state)
@@ -36,22 +36,22 @@ static void added_rows_are_never_denied_and_few_others_are_not(void **state)
     (void)state;
     for (size_t shape = 0; shape < SHAPES; shape++) {
         enum { ROWS = 50000 };
-        rq_row_filter *f = rq_row_filter_new(NULL);
+        rq_row_filter *f = rq__row_filter_new(NULL);
         assert_non_null(f);
         for (unsigned i = 0; i < ROWS; i++) {
-            if (rq_row_filter_is_full(f)) f = rq_row_filter_new(f);
+            if (rq__row_filter_is_full(f)) f = rq__row_filter_new(f);
             assert_non_null(f);
-            rq_row_filter_add(f, hash_of(shape, i));
+            rq__row_filter_add(f, hash_of(shape, i));
         }
         assert_non_null(f->older); /* more than one layer */
         unsigned wrong = 0;
         for (unsigned i = 0; i < ROWS; i++) {
-            assert_true(rq_row_filter_may_have(f, hash_of(shape, i)));
-            wrong += rq_row_filter_may_have(f, hash_of(shape, ROWS + i));
+            assert_true(rq__row_filter_may_have(f, hash_of(shape, i)));
+            wrong += rq__row_filter_may_have(f, hash_of(shape, ROWS + i));
         }
         /* Two full layers and one of a quarter: one in twelve or so. */
         if (wrong > ROWS / 8) fail_msg("shape %zu: %u of %u absent rows", shape, wrong, ROWS);
-        rq_row_filter_free(f);
+        rq__row_filter_free(f);
     }
 }
 
@@ -60,11 +60,11 @@ static void rows_of_any_length_differ_by_each_byte(void **state)
     (void)state;
     uint8_t row[70] = {0};
     for (size_t len = 0; len < sizeof row; len++) {
-        uint64_t plain = rq_row_hash(row, len);
-        assert_int_not_equal(plain, rq_row_hash(row, len + 1 < sizeof row ? len + 1 : 0));
+        uint64_t plain = rq__row_hash(row, len);
+        assert_int_not_equal(plain, rq__row_hash(row, len + 1 < sizeof row ? len + 1 : 0));
         for (size_t i = 0; i < len; i++) {
             row[i] = 1;
-            assert_int_not_equal(plain, rq_row_hash(row, len));
+            assert_int_not_equal(plain, rq__row_hash(row, len));
             row[i] = 0;
         }
     }
@@ -93,14 +93,14 @@ static void a_segment_denies_no_row_it_has(void **state)
         c.seqid = i + 1;
         assert_int_equal(rq_segment_add(s, &c), RQ_OK);
         /* The row just added and an early one, at each size. */
-        assert_true(rq_segment_may_have_row(s, hash_of(shape, rows[i])));
+        assert_true(rq__segment_may_have_row(s, hash_of(shape, rows[i])));
         unsigned early = rows[rq_random_below(&random, i + 1)];
-        assert_true(rq_segment_may_have_row(s, hash_of(shape, early)));
+        assert_true(rq__segment_may_have_row(s, hash_of(shape, early)));
         if (i == 100) heap_small = rq_segment_heap_bytes(s);
     }
     unsigned denied = 0;
     for (unsigned i = 0; i < CELLS; i++)
-        denied += !rq_segment_may_have_row(s, hash_of(shape, 2 * CELLS + i));
+        denied += !rq__segment_may_have_row(s, hash_of(shape, 2 * CELLS + i));
     assert_true(denied > CELLS * 3 / 4);
     assert_true(rq_segment_heap_bytes(s) > heap_small);
     rq_segment_unref(s);

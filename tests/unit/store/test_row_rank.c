@@ -54,7 +54,7 @@ static void different_ranks_order_as_the_rows_do(void **state)
         for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++)
             make(&random, digits, prefix, &rows[i]);
         bool in_order = rq_slice_compare(slice_of(&rows[0]), slice_of(&rows[1])) <= 0;
-        rq_ranking made = rq_ranking_of(slice_of(&rows[!in_order]), slice_of(&rows[in_order]));
+        rq_ranking made = rq__ranking_of(slice_of(&rows[!in_order]), slice_of(&rows[in_order]));
         const rq_ranking *ranking = round % 5 == 0 ? NULL : &made;
         for (size_t i = 1; i < RQ_ARRAY_LEN(rows); i++) {
             uint64_t a = rq_rank(ranking, rows[i - 1].bytes, rows[i - 1].len);
@@ -71,17 +71,17 @@ static void different_ranks_order_as_the_rows_do(void **state)
 static void a_ranking_is_the_same_if_it_is_made_of_the_same(void **state)
 {
     (void)state;
-    rq_ranking numbers = rq_ranking_of(RQ_SLICE_LIT("row-0000001"), RQ_SLICE_LIT("row-0999999"));
-    rq_ranking words = rq_ranking_of(RQ_SLICE_LIT("row-a"), RQ_SLICE_LIT("row-z"));
-    rq_ranking none = rq_ranking_of(RQ_SLICE_LIT("a"), RQ_SLICE_LIT("z"));
+    rq_ranking numbers = rq__ranking_of(RQ_SLICE_LIT("row-0000001"), RQ_SLICE_LIT("row-0999999"));
+    rq_ranking words = rq__ranking_of(RQ_SLICE_LIT("row-a"), RQ_SLICE_LIT("row-z"));
+    rq_ranking none = rq__ranking_of(RQ_SLICE_LIT("a"), RQ_SLICE_LIT("z"));
     assert_true(numbers.digits && !words.digits);
-    assert_true(rq_ranking_same(&none, NULL));
-    assert_false(rq_ranking_same(&words, NULL));
-    assert_false(rq_ranking_same(&words, &numbers));
-    assert_true(rq_ranking_same(&numbers, &numbers));
-    rq_ranking digits = rq_ranking_of(RQ_SLICE_LIT("1"), RQ_SLICE_LIT("2"));
+    assert_true(rq__ranking_same(&none, NULL));
+    assert_false(rq__ranking_same(&words, NULL));
+    assert_false(rq__ranking_same(&words, &numbers));
+    assert_true(rq__ranking_same(&numbers, &numbers));
+    rq_ranking digits = rq__ranking_of(RQ_SLICE_LIT("1"), RQ_SLICE_LIT("2"));
     assert_true(digits.len == none.len && digits.digits);
-    assert_false(rq_ranking_same(&digits, &none));
+    assert_false(rq__ranking_same(&digits, &none));
 }
 
 int main(void)

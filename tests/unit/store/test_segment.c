@@ -95,11 +95,11 @@ static void assert_same(const model *m, size_t i, const rq_segment_cursor *c, ui
 {
     rq_cell got;
     if (i == m->count) {
-        if (rq_segment_cursor_valid(c)) fail_msg("seed %" PRIu64 ": a cell behind the end", seed);
+        if (rq__segment_cursor_valid(c)) fail_msg("seed %" PRIu64 ": a cell behind the end", seed);
         return;
     }
-    if (!rq_segment_cursor_valid(c)) fail_msg("seed %" PRIu64 ": cell %zu is missing", seed, i);
-    rq_segment_cursor_cell(c, &got);
+    if (!rq__segment_cursor_valid(c)) fail_msg("seed %" PRIu64 ": cell %zu is missing", seed, i);
+    rq__segment_cursor_cell(c, &got);
     const rq_cell *want = &m->cells[i]->cell;
     if (rq_cell_compare(m->order, &got, want) != 0 ||
         !rq_slice_eq(rq_cell_value(&got), rq_cell_value(want)))
@@ -148,19 +148,19 @@ static void check_against_model(uint64_t seed, rq_cell_order order, bool decimal
         model_cell wanted;
         fill(&m, &wanted);
         size_t at = model_seek(&m, &wanted.cell);
-        rq_segment_seek(&c, s, &wanted.cell);
+        rq__segment_seek(&c, s, &wanted.cell);
         assert_same(&m, at, &c, seed);
-        rq_segment_seek_before(&c, s, &wanted.cell);
+        rq__segment_seek_before(&c, s, &wanted.cell);
         assert_same(&m, at == 0 ? m.count : at - 1, &c, seed);
     }
     rq_segment_first(&c, s);
     size_t bytes = 0;
     for (size_t i = 0; i < m.count; i++) {
         assert_same(&m, i, &c, seed);
-        rq_segment_cursor_next(&c);
+        rq__segment_cursor_next(&c);
         bytes += rq_cell_serialized_len(&m.cells[i]->cell, true);
     }
-    assert_false(rq_segment_cursor_valid(&c));
+    assert_false(rq__segment_cursor_valid(&c));
     assert_int_equal(rq_segment_cell_count(s), m.count);
     assert_int_equal(rq_segment_data_bytes(s), bytes);
     for (size_t i = 0; i < m.count; i++)
@@ -197,10 +197,10 @@ static void an_empty_segment_is_small_and_says_so(void **state)
     rq_segment_cursor c;
     assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s), RQ_OK);
     assert_true(rq_segment_heap_bytes(s) < 1024);
-    rq_segment_time_range(s, &min, &max);
+    rq__segment_time_range(s, &min, &max);
     assert_true(min > max);
     rq_segment_first(&c, s);
-    assert_false(rq_segment_cursor_valid(&c));
+    assert_false(rq__segment_cursor_valid(&c));
     char row[16];
     rq_cell one = numbered(row, 1, 1);
     assert_int_equal(rq_segment_add(s, &one), RQ_OK);
@@ -266,11 +266,11 @@ static void wide_rows_are_written_again(void **state)
         for (size_t i = 0; i < m.count; i++) {
             rq_segment_cursor found;
             assert_same(&m, i, &c, seed);
-            rq_segment_seek(&found, s, &m.cells[i]->cell);
+            rq__segment_seek(&found, s, &m.cells[i]->cell);
             assert_same(&m, i, &found, seed);
-            rq_segment_cursor_next(&c);
+            rq__segment_cursor_next(&c);
         }
-        assert_false(rq_segment_cursor_valid(&c));
+        assert_false(rq__segment_cursor_valid(&c));
         for (size_t i = 0; i < m.count; i++)
             free(m.cells[i]);
         free(m.cells);
@@ -296,7 +296,7 @@ static void families_link(families *f, size_t count, uint64_t seqid, bool togeth
 {
     if (together) rq_segment_link_batch(f->batch, count, seqid, 7);
     for (size_t i = 0; i < count && !together; i++)
-        rq_segment_link(f->batch[i].segment, f->batch[i].node, seqid);
+        rq__segment_link(f->batch[i].segment, f->batch[i].node, seqid);
 }
 
 static void assert_alike(const rq_segment *a, const rq_segment *b, uint64_t seed)
@@ -305,16 +305,16 @@ static void assert_alike(const rq_segment *a, const rq_segment *b, uint64_t seed
     rq_cell cx, cy;
     assert_int_equal(rq_segment_cell_count(a), rq_segment_cell_count(b));
     rq_segment_first(&x, a);
-    for (rq_segment_first(&y, b); rq_segment_cursor_valid(&y); rq_segment_cursor_next(&y)) {
-        assert_true(rq_segment_cursor_valid(&x));
-        rq_segment_cursor_cell(&x, &cx);
-        rq_segment_cursor_cell(&y, &cy);
+    for (rq_segment_first(&y, b); rq__segment_cursor_valid(&y); rq__segment_cursor_next(&y)) {
+        assert_true(rq__segment_cursor_valid(&x));
+        rq__segment_cursor_cell(&x, &cx);
+        rq__segment_cursor_cell(&y, &cy);
         if (rq_cell_compare(RQ_ORDER_DEFAULT, &cx, &cy) != 0 ||
             !rq_slice_eq(rq_cell_value(&cx), rq_cell_value(&cy)))
             fail_msg("seed %" PRIu64 ": a cell differs", seed);
-        rq_segment_cursor_next(&x);
+        rq__segment_cursor_next(&x);
     }
-    assert_false(rq_segment_cursor_valid(&x));
+    assert_false(rq__segment_cursor_valid(&x));
 }
 
 /* Rows of few or many columns in either family, of small or large cells, some columns twice. */
@@ -419,8 +419,8 @@ static void seeks_find_what_walking_finds(rq_segment *s, rq_random *random, unsi
     rq_segment_cursor c;
     rq_cell got;
     char row[40];
-    for (rq_segment_first(&c, s); rq_segment_cursor_valid(&c); rq_segment_cursor_next(&c)) {
-        rq_segment_cursor_cell(&c, &got);
+    for (rq_segment_first(&c, s); rq__segment_cursor_valid(&c); rq__segment_cursor_next(&c)) {
+        rq__segment_cursor_cell(&c, &got);
         assert_true(count < rq_segment_cell_count(s));
         walked[count++] = many_number(&got);
         if (count > 1) assert_true(walked[count - 2] < walked[count - 1]);
@@ -438,16 +438,16 @@ static void seeks_find_what_walking_finds(rq_segment *s, rq_random *random, unsi
                 to = mid;
         }
         rq_cell key = many_cell(row, shape, n);
-        rq_segment_seek(&c, s, &key);
-        assert_int_equal(rq_segment_cursor_valid(&c), from < count);
+        rq__segment_seek(&c, s, &key);
+        assert_int_equal(rq__segment_cursor_valid(&c), from < count);
         if (from < count) {
-            rq_segment_cursor_cell(&c, &got);
+            rq__segment_cursor_cell(&c, &got);
             assert_int_equal(many_number(&got), walked[from]);
         }
-        rq_segment_seek_before(&c, s, &key);
-        assert_int_equal(rq_segment_cursor_valid(&c), from > 0);
+        rq__segment_seek_before(&c, s, &key);
+        assert_int_equal(rq__segment_cursor_valid(&c), from > 0);
         if (from > 0) {
-            rq_segment_cursor_cell(&c, &got);
+            rq__segment_cursor_cell(&c, &got);
             assert_int_equal(many_number(&got), walked[from - 1]);
         }
     }
@@ -470,15 +470,15 @@ static void levels_are_parts_of_each_other(const rq_segment *s)
     size_t high = 0;
     for (unsigned above = 1; f != NULL && above <= RQ_FENCE_ABOVE_MAX; above++) {
         const rq_segment_node *n = head_of(s);
-        for (size_t i = 0; i < rq_fences_count(f); i++) {
-            if (rq_fences_above(f, i) < above || !rq_fences_holds(f, i)) continue;
-            while (n != NULL && n != rq_fences_node(f, i))
+        for (size_t i = 0; i < rq__fences_count(f); i++) {
+            if (rq__fences_above(f, i) < above || !rq__fences_holds(f, i)) continue;
+            while (n != NULL && n != rq__fences_node(f, i))
                 n = next_of(n, FENCE_LEVEL + above);
             assert_non_null(n);
             high++;
         }
     }
-    assert_true(f == NULL || high > rq_fences_count(f) / 4); /* chance gives 7/8 */
+    assert_true(f == NULL || high > rq__fences_count(f) / 4); /* chance gives 7/8 */
 }
 
 static void many_cells_are_found_from_fences(void **state)
@@ -555,9 +555,9 @@ static void a_replaced_fence_is_not_begun_at_whatever_its_rank(void **state)
         char copy[40];
         rq_cell key = many_cell(row, 1, (unsigned)rq_random_below(&random, 250000));
         row[0] = 'z';
-        rq_segment_seek(&at, s, &key);
-        if (!rq_segment_cursor_valid(&at)) continue;
-        rq_segment_cursor_cell(&at, &old);
+        rq__segment_seek(&at, s, &key);
+        if (!rq__segment_cursor_valid(&at)) continue;
+        rq__segment_cursor_cell(&at, &old);
         memcpy(copy, old.row, old.row_len);
         old.row = (const uint8_t *)copy;
         assert_int_equal(rq_segment_add(s, &old), RQ_OK);
@@ -565,9 +565,9 @@ static void a_replaced_fence_is_not_begun_at_whatever_its_rank(void **state)
         rq_cell behind = old;
         behind.row_len++;
         assert_int_equal(rq_segment_add(s, &behind), RQ_OK);
-        rq_segment_seek(&at, s, &behind);
-        assert_true(rq_segment_cursor_valid(&at));
-        rq_segment_cursor_cell(&at, &old);
+        rq__segment_seek(&at, s, &behind);
+        assert_true(rq__segment_cursor_valid(&at));
+        rq__segment_cursor_cell(&at, &old);
         assert_true(rq_cell_same_row(&old, &behind));
     }
     rq_segment_unref(s);
@@ -633,18 +633,18 @@ static void *reader(void *arg)
         rq_cell key = numbered(row, n, UINT64_MAX);
         rq_cell got;
         rq_segment_cursor c;
-        rq_segment_seek(&c, s->segment, &key);
-        faults += !rq_segment_cursor_valid(&c);
-        if (!rq_segment_cursor_valid(&c)) continue;
-        rq_segment_cursor_cell(&c, &got);
+        rq__segment_seek(&c, s->segment, &key);
+        faults += !rq__segment_cursor_valid(&c);
+        if (!rq__segment_cursor_valid(&c)) continue;
+        rq__segment_cursor_cell(&c, &got);
         faults += !rq_cell_same_row(&got, &key);
         /* Rows ascend whatever is inserted meanwhile, also in a walk long enough for scouts. */
         int walk = rq_random_below(&random, 16) == 0 ? 400 : 20;
         for (int steps = 0; steps < walk; steps++) {
             rq_cell next;
-            rq_segment_cursor_next(&c);
-            if (!rq_segment_cursor_valid(&c)) break;
-            rq_segment_cursor_cell(&c, &next);
+            rq__segment_cursor_next(&c);
+            if (!rq__segment_cursor_valid(&c)) break;
+            rq__segment_cursor_cell(&c, &next);
             faults += rq_cell_compare(RQ_ORDER_DEFAULT, &got, &next) >= 0;
             got = next;
         }

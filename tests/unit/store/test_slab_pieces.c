@@ -30,7 +30,7 @@ static void set_up(fixture *f)
     static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1};
     assert_int_equal(rq_thread_executor_new(threads, &f->executor), RQ_OK);
     assert_int_equal(rq_slab_pool_new(f->executor, 100, &f->pool), RQ_OK);
-    f->pieces = rq_slab_pool_pieces(f->pool);
+    f->pieces = rq__slab_pool_pieces(f->pool);
 }
 
 /* The pool asserts that every slab came back. */
@@ -45,11 +45,11 @@ static void only_powers_of_two_below_a_slab_are_pieces(void **state)
     (void)state;
     size_t found = 0;
     for (size_t size = 4096; size <= 2 * RQ_SLAB_BYTES; size += 4096)
-        found += rq_slab_is_piece(size);
+        found += rq__slab_is_piece(size);
     assert_int_equal(found, ORDERS);
-    assert_true(rq_slab_is_piece(RQ_PIECE_MIN));
-    assert_true(rq_slab_is_piece(RQ_SLAB_BYTES / 2));
-    assert_false(rq_slab_is_piece(RQ_SLAB_BYTES));
+    assert_true(rq__slab_is_piece(RQ_PIECE_MIN));
+    assert_true(rq__slab_is_piece(RQ_SLAB_BYTES / 2));
+    assert_false(rq__slab_is_piece(RQ_SLAB_BYTES));
 }
 
 static void halves_that_came_back_are_one_piece_again(void **state)
@@ -59,11 +59,11 @@ static void halves_that_came_back_are_one_piece_again(void **state)
     set_up(&f);
     void *all[RQ_SLAB_BYTES / RQ_PIECE_MIN];
     for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++)
-        all[i] = rq_slab_piece_take(f.pieces, RQ_PIECE_MIN);
+        all[i] = rq__slab_piece_take(f.pieces, RQ_PIECE_MIN);
     uintptr_t slab = (uintptr_t)all[0] / RQ_SLAB_BYTES;
     for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
         if (!RQ_ASAN) assert_int_equal((uintptr_t)all[i] / RQ_SLAB_BYTES, slab);
-        rq_slab_piece_give(f.pieces, all[i * 37 % RQ_ARRAY_LEN(all)], RQ_PIECE_MIN);
+        rq__slab_piece_give(f.pieces, all[i * 37 % RQ_ARRAY_LEN(all)], RQ_PIECE_MIN);
     }
     tear_down(&f);
 }
@@ -106,13 +106,13 @@ static void pieces_never_overlap(void **state)
             piece *p = &pieces[rq_random_below(&random, PIECES)];
             if (p->at != NULL) {
                 expect_filled(p);
-                rq_slab_piece_give(f.pieces, p->at, p->size);
+                rq__slab_piece_give(f.pieces, p->at, p->size);
                 p->at = NULL;
                 continue;
             }
             p->size = RQ_PIECE_MIN
                       << rq_random_below(&random, rq_random_below(&random, ORDERS) + 1);
-            p->at = rq_slab_piece_take(f.pieces, p->size);
+            p->at = rq__slab_piece_take(f.pieces, p->size);
             p->mark = seed << 32 | step;
             assert_non_null(p->at);
             if (!RQ_ASAN) assert_int_equal((uintptr_t)p->at % p->size, 0);
@@ -121,7 +121,7 @@ static void pieces_never_overlap(void **state)
         for (size_t i = 0; i < PIECES; i++) {
             if (pieces[i].at == NULL) continue;
             expect_filled(&pieces[i]);
-            rq_slab_piece_give(f.pieces, pieces[i].at, pieces[i].size);
+            rq__slab_piece_give(f.pieces, pieces[i].at, pieces[i].size);
         }
         tear_down(&f);
     }
@@ -136,9 +136,9 @@ static void *take_and_give(void *arg)
 {
     const taker *t = arg;
     pthread_barrier_wait(t->together); /* all find nothing free */
-    void *taken = rq_slab_piece_take(t->pieces, RQ_PIECE_MIN);
+    void *taken = rq__slab_piece_take(t->pieces, RQ_PIECE_MIN);
     pthread_barrier_wait(t->together);
-    if (taken != NULL) rq_slab_piece_give(t->pieces, taken, RQ_PIECE_MIN);
+    if (taken != NULL) rq__slab_piece_give(t->pieces, taken, RQ_PIECE_MIN);
     return taken;
 }
 
@@ -174,7 +174,7 @@ static void segments_of_all_sizes_give_everything_back(void **state)
     set_up(&f);
     rq_segment *segments[SEGMENTS];
     for (unsigned i = 0; i < SEGMENTS; i++)
-        assert_int_equal(rq_segment_new_in(f.pool, RQ_ORDER_DEFAULT, &segments[i]), RQ_OK);
+        assert_int_equal(rq__segment_new_in(f.pool, RQ_ORDER_DEFAULT, &segments[i]), RQ_OK);
     static const uint8_t value[1000];
     for (unsigned n = 0; n < 6000; n++) {
         for (unsigned i = 0; i < SEGMENTS; i++) {
@@ -196,8 +196,8 @@ static void segments_of_all_sizes_give_everything_back(void **state)
     for (unsigned i = 0; i < SEGMENTS; i++) {
         rq_segment_cursor c;
         size_t cells = 0;
-        for (rq_segment_first(&c, segments[i]); rq_segment_cursor_valid(&c);
-             rq_segment_cursor_next(&c))
+        for (rq_segment_first(&c, segments[i]); rq__segment_cursor_valid(&c);
+             rq__segment_cursor_next(&c))
             cells++;
         assert_int_equal(cells, rq_segment_cell_count(segments[i]));
         assert_true(cells > 0);

@@ -276,7 +276,7 @@ static void a_flush_keeps_what_an_open_scanner_still_sees(void **state)
     schema.max_versions = 1;
     fixture *f = make(&schema, 1);
     put(f, "r", "a", 1, "old");
-    uint64_t point = rq_region_read_point_acquire(&f->world.region, 0);
+    uint64_t point = rq__region_read_point_acquire(&f->world.region, 0);
     put(f, "r", "a", 2, "new");
     put(f, "r", "b", 1, "gone");
     del(f, "r", "b", 1, RQ_TYPE_DELETE);
@@ -284,7 +284,7 @@ static void a_flush_keeps_what_an_open_scanner_still_sees(void **state)
     assert_string_equal(raw(f), "r/f:a@2=new r/f:a@1=old r/f:b@1D r/f:b@1=gone");
     compact(f, true);
     assert_string_equal(raw(f), "r/f:a@2=new r/f:a@1=old r/f:b@1D r/f:b@1=gone");
-    rq_region_read_point_release(&f->world.region, point);
+    rq__region_read_point_release(&f->world.region, point);
     compact(f, true);
     assert_string_equal(raw(f), "r/f:a@2=new");
     drop(f);
@@ -669,13 +669,13 @@ static void a_rewrite_that_drops_everything_is_looked_after_too(void **state)
                             .look_context = &looks};
     rq_rewrite_scanner *s;
     rq_cell cell;
-    assert_int_equal(rq_rewrite_scanner_open(&o, &s, NULL), RQ_OK);
-    assert_int_equal(rq_rewrite_scanner_next(s, &cell, NULL), RQ_E_CANCELLED);
-    rq_rewrite_scanner_close(s);
+    assert_int_equal(rq__rewrite_scanner_open(&o, &s, NULL), RQ_OK);
+    assert_int_equal(rq__rewrite_scanner_next(s, &cell, NULL), RQ_E_CANCELLED);
+    rq__rewrite_scanner_close(s);
     looks = 100;
-    assert_int_equal(rq_rewrite_scanner_open(&o, &s, NULL), RQ_OK);
-    assert_int_equal(rq_rewrite_scanner_next(s, &cell, NULL), RQ_E_END);
-    rq_rewrite_scanner_close(s);
+    assert_int_equal(rq__rewrite_scanner_open(&o, &s, NULL), RQ_OK);
+    assert_int_equal(rq__rewrite_scanner_next(s, &cell, NULL), RQ_E_END);
+    rq__rewrite_scanner_close(s);
     assert_in_range(looks, 90, 98);
     drop(f);
 }

@@ -188,7 +188,7 @@ staged *history_stage(history *h, int region, size_t size, rq_wal_kind kind, rq_
     s->h = h;
     s->region = region;
     s->sequence_id = h->next_sequence_id[region]++;
-    s->holds = rq_wal_kind_holds(kind);
+    s->holds = rq__wal_kind_holds(kind);
     s->waiter.run = acknowledged;
     history_payload(region, s->sequence_id, payload, size);
     rq_wal_record r = {.kind = kind,

@@ -74,9 +74,9 @@ static rq_err check_full_record(void *ctx, const rq_wal_record *r)
     rq_cursor c = rq_cursor_of(r->scopes);
     rq_slice family;
     uint32_t scope;
-    assert_true(rq_wal_scope_next(&c, &family, &scope));
+    assert_true(rq__wal_scope_next(&c, &family, &scope));
     assert_true(rq_slice_eq(family, RQ_SLICE_LIT("cf")) && scope == 1);
-    assert_false(rq_wal_scope_next(&c, &family, &scope));
+    assert_false(rq__wal_scope_next(&c, &family, &scope));
     assert_true(rq_slice_eq(r->payload, RQ_SLICE_LIT("one two three")));
     return RQ_OK;
 }
@@ -606,10 +606,10 @@ static void a_sealed_file_ends_with_an_index(void **state)
     append(&h, 3, 10);
     rq_vfs *v = rq_sim_env(sim)->vfs;
     rq_wal_reader *first, *second;
-    assert_int_equal(rq_wal_reader_open(v, "wal/000001.wal", &first, NULL), RQ_OK);
-    assert_int_equal(rq_wal_reader_open(v, "wal/000002.wal", &second, NULL), RQ_OK);
-    assert_int_equal(rq_wal_reader_info(second)->prev_number, rq_wal_reader_info(first)->number);
-    rq_wal_reader_set_end(first, rq_wal_reader_info(second)->first_lsn);
+    assert_int_equal(rq__wal_reader_open(v, "wal/000001.wal", &first, NULL), RQ_OK);
+    assert_int_equal(rq__wal_reader_open(v, "wal/000002.wal", &second, NULL), RQ_OK);
+    assert_int_equal(rq__wal_reader_info(second)->prev_number, rq__wal_reader_info(first)->number);
+    rq__wal_reader_set_end(first, rq__wal_reader_info(second)->first_lsn);
     index_seen seen = {0};
     rq_error why = {0};
     if (rq_wal_reader_index(first, see_index, &seen, &why) != RQ_OK) fail_msg("%s", why.message);
@@ -617,11 +617,11 @@ static void a_sealed_file_ends_with_an_index(void **state)
     assert_int_equal(seen.highest, 5);
     rq_wal_record r;
     assert_int_equal(rq_wal_reader_seek_chunk(first, 0, NULL), RQ_OK);
-    assert_int_equal(rq_wal_reader_next(first, &r, NULL), RQ_OK);
+    assert_int_equal(rq__wal_reader_next(first, &r, NULL), RQ_OK);
     assert_int_equal(r.sequence_id, 1);
     assert_int_equal(rq_wal_reader_seek_chunk(first, 63, NULL), RQ_E_END);
-    rq_wal_reader_close(first);
-    rq_wal_reader_close(second);
+    rq__wal_reader_close(first);
+    rq__wal_reader_close(second);
     history_close(&h, false);
     history_clear(&h);
     rq_sim_free(sim);
