@@ -134,6 +134,22 @@ size_t rq_put_varint(uint8_t *out, uint64_t v)
     return n;
 }
 
+size_t rq_utf8_take(rq_slice s, uint32_t *ret)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint8_t first = s.ptr[0];
+    size_t len = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (len == 0 || first > 0xf4 || len > s.len) return 0;
+    uint32_t point = len == 1 ? first : first & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        if ((s.ptr[i] & 0xc0) != 0x80) return 0;
+        point = point << 6 | (s.ptr[i] & 0x3f);
+    }
+    if (point < least[len] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
+    *ret = point;
+    return len;
+}
+
 static unsigned magnitude_bytes(uint64_t v)
 {
     return v == 0 ? 1 : (71 - (unsigned)__builtin_clzll(v)) / 8;

@@ -35,23 +35,6 @@ typedef struct line {
 
 /* --- characters ------------------------------------------------------------------------------- */
 
-/* The code point that begins the text, and its length in bytes; 0: invalid UTF-8. */
-static size_t take_utf8(rq_slice s, uint32_t *ret)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint8_t first = s.ptr[0];
-    size_t len = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (len == 0 || first > 0xf4 || len > s.len) return 0;
-    uint32_t point = len == 1 ? first : first & (0x7fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if ((s.ptr[i] & 0xc0) != 0x80) return 0;
-        point = point << 6 | (s.ptr[i] & 0x3f);
-    }
-    if (point < least[len] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
-    *ret = point;
-    return len;
-}
-
 /* Control characters, and those that break lines, join, or turn the direction of text around. */
 static bool is_harmless(uint32_t c)
 {
@@ -96,7 +79,7 @@ static size_t escape_one(rq_slice s, place where, char out[ESCAPED_MAX], size_t 
     static const char names[] = {
         ['\t'] = 't', ['\n'] = 'n', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\'};
     uint32_t c = 0;
-    size_t taken = take_utf8(s, &c);
+    size_t taken = rq_utf8_take(s, &c);
     size_t len = 0;
     if (taken == 0) {
         *ret_len = escape_byte(out, s.ptr[0], where == IN_JSON);

@@ -34,19 +34,12 @@ static void put_slice(rq__text *t, const void *bytes, size_t len)
 
 /* --- UTF-8 ------------------------------------------------------------------------------------ */
 
-/* Bytes of the valid sequence that `s` begins with; 0: there is none. */
-static size_t sequence(rq_slice s)
+/* Bytes of the character that `s` begins with; 0: it is invalid, or would change the page. */
+static size_t take_printable(rq_slice s)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint8_t first = s.ptr[0];
-    size_t len = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (len == 0 || first > 0xf4 || len > s.len) return 0;
-    uint32_t code = len == 1 ? first : first & (0x7fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if ((s.ptr[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (s.ptr[i] & 0x3fu);
-    }
-    if (code < least[len] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0;
+    uint32_t code;
+    size_t len = rq_utf8_take(s, &code);
+    if (len == 0) return 0;
     /* C1 controls, and the marks that turn the direction of text. */
     if (code >= 0x7f && code < 0xa0) return 0;
     if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return 0;
@@ -59,7 +52,7 @@ typedef const char *escape_fn(uint8_t c);
 static void put_escaped(rq__text *t, rq_slice s, escape_fn *escape, const char *bad)
 {
     while (s.len > 0 && t->rc == RQ_OK) {
-        size_t len = s.ptr[0] < ' ' ? 0 : sequence(s);
+        size_t len = s.ptr[0] < ' ' ? 0 : take_printable(s);
         const char *other = len == 1 ? escape(s.ptr[0]) : NULL;
         if (len == 0)
             rq__put(t, bad, s.ptr[0]);

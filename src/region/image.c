@@ -22,11 +22,6 @@ typedef struct taking {
     bool has_snapshots; /* HBase's: then the whole archive may be referred to */
 } taking;
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 static const char *below(rq_arena *a, const char *dir, const char *name)
 {
     return dir[0] == '\0' ? rq_arena_printf(a, "%s", name) : rq_arena_printf(a, "%s/%s", dir, name);
@@ -45,7 +40,7 @@ static rq_err tell(const taking *t, const rq_image_part *part, rq_error *why)
     if (part->kind == RQ_IMAGE_FILE && is_cache_file(t, part->path)) return RQ_OK;
     if (part->kind == RQ_IMAGE_FILE && t->holder != NULL &&
         rq_holder_add(t->holder, part->path) != RQ_OK)
-        return no_memory(why);
+        return rq_no_memory(why);
     return t->sink->take(t->sink->ctx, part, why);
 }
 
@@ -107,7 +102,7 @@ static rq_err walk(const taking *t, const char *dir, unsigned depth, each_file e
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *path = below(&a, dir, entries[i].name);
         if (path == NULL)
-            rc = no_memory(why);
+            rc = rq_no_memory(why);
         else if (entries[i].is_dir)
             rc = walk(t, path, depth + 1, each, why);
         else
@@ -167,7 +162,7 @@ static rq_err walk_archive(const taking *t, const char *dir, unsigned depth, rq_
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *path = below(&a, dir, entries[i].name);
         if (path == NULL)
-            rc = no_memory(why);
+            rc = rq_no_memory(why);
         else if (entries[i].is_dir && is_link_folder(entries[i].name))
             rc = walk(t, path, depth + 1, each_any, why);
         else if (entries[i].is_dir)
@@ -208,7 +203,7 @@ static rq_err add_bytes(listed *l, const char *path, size_t max, rq_error *why)
 {
     rq_image_part part = {.kind = RQ_IMAGE_BYTES, .path = path};
     RQ_TRY(rq_vfs_read_file(l->taking->vfs, path, max, &l->arena, &part.bytes, why));
-    return add(l, part) == RQ_OK ? RQ_OK : no_memory(why);
+    return add(l, part) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 static bool manifest_names(const listed *l, rq_slice family, const char *name)
@@ -224,7 +219,7 @@ static rq_err add_store_file(listed *l, const char *path, rq_error *why)
     rq_stat st;
     RQ_TRY(rq_vfs_stat(l->taking->vfs, path, &st, why));
     rq_image_part part = {.kind = RQ_IMAGE_FILE, .path = path, .size = st.size};
-    return add(l, part) == RQ_OK ? RQ_OK : no_memory(why);
+    return add(l, part) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 static rq_err add_tree(listed *l, const char *dir, rq_slice family, unsigned depth, rq_error *why);
@@ -232,7 +227,7 @@ static rq_err add_tree(listed *l, const char *dir, rq_slice family, unsigned dep
 static rq_err add_entry(listed *l, const char *path, const rq_dir_entry *e, rq_slice family,
                         unsigned depth, rq_error *why)
 {
-    if (path == NULL) return no_memory(why);
+    if (path == NULL) return rq_no_memory(why);
     if (e->is_dir)
         return add_tree(l, path, depth == 0 ? rq_slice_cstr(e->name) : (rq_slice){0}, depth + 1,
                         why);
@@ -251,7 +246,8 @@ static rq_err add_tree(listed *l, const char *dir, rq_slice family, unsigned dep
     size_t count;
     if (depth > DEPTH_MAX) return rq_fail(why, RQ_E_STATE, "%s: too deep", dir);
     RQ_TRY(rq_vfs_list_if_any(l->taking->vfs, dir, &l->arena, &entries, &count, why));
-    if (add(l, (rq_image_part){.kind = RQ_IMAGE_DIR, .path = dir}) != RQ_OK) return no_memory(why);
+    if (add(l, (rq_image_part){.kind = RQ_IMAGE_DIR, .path = dir}) != RQ_OK)
+        return rq_no_memory(why);
     for (size_t i = 0; i < count; i++)
         RQ_TRY(
             add_entry(l, below(&l->arena, dir, entries[i].name), &entries[i], family, depth, why));
@@ -265,7 +261,7 @@ static rq_err add_slots(listed *l, rq_error *why)
         rq_error own = {0};
         const char *path =
             rq_arena_printf(&l->arena, RQ__MANIFEST_DIR "/%s.%d", l->region->info.encoded, i);
-        if (path == NULL) return no_memory(why);
+        if (path == NULL) return rq_no_memory(why);
         rq_err rc = add_bytes(l, path, BYTES_MAX, &own);
         if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
     }
@@ -277,11 +273,11 @@ static rq_err add_nonces(listed *l, rq_error *why)
     rq_dir_entry *entries;
     size_t count;
     const char *dir = rq_arena_printf(&l->arena, RQ__NONCE_DIR "/%s", l->region->info.encoded);
-    if (dir == NULL) return no_memory(why);
+    if (dir == NULL) return rq_no_memory(why);
     RQ_TRY(rq_vfs_list_if_any(l->taking->vfs, dir, &l->arena, &entries, &count, why));
     for (size_t i = 0; i < count; i++) {
         const char *path = below(&l->arena, dir, entries[i].name);
-        if (path == NULL) return no_memory(why);
+        if (path == NULL) return rq_no_memory(why);
         RQ_TRY(add_bytes(l, path, NONCES_MAX, why));
     }
     return RQ_OK;
@@ -345,7 +341,7 @@ static rq_err tell_data(const taking *t, const char *dir, unsigned level, rq_err
         const char *path = below(&a, dir, entries[i].name);
         bool inner = entries[i].is_dir && entries[i].name[0] != '.';
         if (path == NULL)
-            rc = no_memory(why);
+            rc = rq_no_memory(why);
         else if (inner && level < 2)
             rc = tell_data(t, path, level + 1, why);
         else if (inner)
@@ -367,7 +363,7 @@ static rq_err tell_master_data(const taking *t, const char *dir, rq_error *why)
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *path = below(&a, dir, entries[i].name);
         if (path == NULL)
-            rc = no_memory(why);
+            rc = rq_no_memory(why);
         else if (strcmp(entries[i].name, "data") == 0)
             rc = tell_data(t, path, 0, why);
         else
@@ -404,7 +400,7 @@ static rq_err tell_of_closed(const taking *t, const char *dir, rq_error *why)
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *path = below(&a, dir, entries[i].name);
         if (path == NULL)
-            rc = no_memory(why);
+            rc = rq_no_memory(why);
         else if (is_of_open_region(t, entries[i].name))
             rc = entries[i].is_dir ? tell_dir(t, path, why) : RQ_OK;
         else
@@ -466,7 +462,7 @@ static rq_err tell_own(const taking *t, rq_error *why)
         const char *name = entries[i].name;
         const char *path = below(&a, ".rorqual", name);
         if (path == NULL)
-            rc = no_memory(why);
+            rc = rq_no_memory(why);
         else if (strcmp(name, "regions") == 0 || strcmp(name, "nonces") == 0)
             rc = tell_of_closed(t, path, why);
         else if (!stays_behind(name))

@@ -12,6 +12,7 @@
  * under the subject `procedure`, with the same number.
  */
 #include "service/admin_priv.h"
+#include "service/messages.h"
 
 #include "base/address.h"
 
@@ -206,30 +207,6 @@ static const char *append_element(value *v, const ProtobufCFieldDescriptor *f, c
     }
 }
 
-static size_t element_size(const ProtobufCFieldDescriptor *f)
-{
-    switch (f->type) {
-    case PROTOBUF_C_TYPE_MESSAGE:
-    case PROTOBUF_C_TYPE_STRING:
-        return sizeof(void *);
-    case PROTOBUF_C_TYPE_BYTES:
-        return sizeof(ProtobufCBinaryData);
-    case PROTOBUF_C_TYPE_BOOL:
-        return sizeof(protobuf_c_boolean);
-    case PROTOBUF_C_TYPE_ENUM:
-        return sizeof(int);
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return sizeof(uint64_t);
-    default:
-        return sizeof(uint32_t);
-    }
-}
-
 /* --- fields of a request ---------------------------------------------------------------------- */
 
 #define ELEMENTS_MAX 8 /* of a list; how many more follows them */
@@ -259,7 +236,7 @@ static void add_list(audit *a, const ProtobufCMessage *m, const ProtobufCFieldDe
     const char *key = NULL;
     for (size_t i = 0; i < count && i < ELEMENTS_MAX; i++) {
         if (i > 0) append(v, RQ_SLICE_LIT(","));
-        key = append_element(v, f, list + i * element_size(f));
+        key = append_element(v, f, list + i * rq__pb_element_size(f->type));
         if (key == NULL) return;
     }
     if (count == 0) return;

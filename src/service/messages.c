@@ -170,3 +170,27 @@ Pb__NameBytesPair *rq__exception_pair(rq_arena *arena, rq_err code, const rq_err
     pair->value = (ProtobufCBinaryData){text.len, (uint8_t *)text.ptr};
     return pair;
 }
+
+size_t rq__pb_element_size(ProtobufCType type)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_MESSAGE:
+    case PROTOBUF_C_TYPE_STRING:
+        return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    case PROTOBUF_C_TYPE_BOOL:
+        return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_ENUM:
+        return sizeof(int);
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return sizeof(uint64_t);
+    default:
+        return sizeof(uint32_t);
+    }
+}

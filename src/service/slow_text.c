@@ -4,6 +4,7 @@
 #include "service/slow_text.h"
 
 #include "base/bytes.h"
+#include "service/messages.h"
 
 #include "proto/client.pb-c.h"
 
@@ -109,28 +110,6 @@ static void print_value(out *o, const ProtobufCFieldDescriptor *f, const void *a
     }
 }
 
-static size_t size_of(ProtobufCType type)
-{
-    switch (type) {
-    case PROTOBUF_C_TYPE_MESSAGE:
-    case PROTOBUF_C_TYPE_STRING:
-        return sizeof(void *);
-    case PROTOBUF_C_TYPE_BYTES:
-        return sizeof(ProtobufCBinaryData);
-    case PROTOBUF_C_TYPE_BOOL:
-        return sizeof(protobuf_c_boolean);
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return 8;
-    default:
-        return 4;
-    }
-}
-
 static void print_field(out *o, const ProtobufCFieldDescriptor *f, const void *at, unsigned depth)
 {
     bool is_message = f->type == PROTOBUF_C_TYPE_MESSAGE;
@@ -157,7 +136,7 @@ static void print_repeated(out *o, const ProtobufCFieldDescriptor *f, const uint
     size_t count = *(const size_t *)(message + f->quantifier_offset);
     const uint8_t *items = *(uint8_t *const *)(message + f->offset);
     for (size_t i = 0; i < count && !is_full(o); i++)
-        print_field(o, f, items + i * size_of(f->type), depth);
+        print_field(o, f, items + i * rq__pb_element_size(f->type), depth);
 }
 
 static void print_fields(out *o, const ProtobufCMessage *m, unsigned depth)
