@@ -3,7 +3,7 @@
  *
  * Hadoop's framing divides the input into chunks that fit into the reader's buffer. Hadoop's
  * codecs default to 256 KiB less an overhead (snappy's is the largest: a sixth and 32 bytes), so
- * all of them can read chunks of CHUNK, which is below that. */
+ * each of them can read a chunk of CHUNK bytes, which is less. */
 #include "hfile/compression.h"
 
 #define CHUNK (192 * 1024)

@@ -317,10 +317,7 @@ def a_reload_changes_threads_and_names_what_needs_a_start(tmp):
                     "hbase.hstore.defaultengine.compactionpolicy.class="
                     "org.apache.hadoop.hbase.regionserver.compactions.RatioBasedCompactionPolicy\n")
     server.process.send_signal(signal.SIGHUP)
-    deadline = time.monotonic() + WAIT
-    while "settings read again" not in log.read_text() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    told = log.read_text()
+    told = wait_for(log, "settings read again")
     for name in ("hbase.regionserver.thread.compaction.small", "hbase.regionserver.thread.compaction.large",
                  "hbase.hstore.compaction.throughput.lower.bound"):
         assert f"INFO server: setting {name} is now '" in told, (name, told)
