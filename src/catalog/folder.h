@@ -27,7 +27,7 @@ typedef struct rq_folder {
     size_t region_count;
     uint64_t log_records; /* in the write-ahead log: a start replays what is in no file */
     uint64_t problems;    /* met on the way; fsck names them, and finds more */
-    bool was_open;        /* the last server was not stopped in order */
+    bool was_open;        /* the last server was not stopped cleanly */
 } rq_folder;
 
 /* Takes the lock that a server takes, for as long as it reads. RQ_E_LOCKED: one runs.
