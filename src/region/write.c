@@ -469,8 +469,8 @@ void rq__region_retry_held(rq_region *r)
             fail_rest(w, rc, &why);
             end_batch(r, b, &ended);
         } else {
-            /* If a batch is held again, the batches behind it stay held. Memory that was freed is
-             * used at once: one of them runs to its end. */
+            /* If one is held again, so are those behind it. Memory that was freed is used at once:
+             * one of them runs to its end. */
             while (run_batch(r, b, r->held_first == NULL, now_ms, &ended))
                 continue;
         }

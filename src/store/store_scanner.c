@@ -302,8 +302,8 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
             rq__merge_step(&s->merge);
         } else {
             RQ_TRY(seek_past(s));
-            /* The seek may end at a cell with the same key, which must be skipped too: from
-             * here on only steps, not seeks. */
+            /* If the seek ended at one of these cells again, because the keys are equal, step
+             * instead. */
             s->skip_left = UINT32_MAX;
         }
         if (yield_ns != 0 && --s->clock_left == 0) {
