@@ -5,15 +5,14 @@ none is torn.
 
     crash.py                     ROUNDS=20 rounds of build/rorqual (or RORQUAL): write, kill -9, restart, check
     ZK=host:port crash.py        on a server that runs already; it is not killed: tests the test
-    SEED=n                       repeats the moments of an earlier run (printed); the order of threads is not repeatable
+    SEED=n                       the moments of an earlier run (printed); the threads' order is not repeatable
     KEEP=1                       keeps the data folder and the journal of a failure
 
-The writer is one JVM (rorqual.tests.client26.crash.CrashMain) that outlives all servers. On four threads it puts rows in several
-families, mutates two columns together, increments, deletes and sends batches; flushes, compactions and DDL run all the time.
-Other clients retry until the next server answers on the same ports: their increments, appends, checkAndPuts and
-RowMutations must be applied exactly once. In some rounds the server is stopped for seconds (SIGSTOP) while clients write, or its
-clock jumps by a day or a year (libfaketime), while it runs or between two runs. At the end data is damaged on purpose, which
-the check must detect. Ends with 'N passed, N failed'.
+The writer is one JVM (rorqual.tests.client26.crash.CrashMain) that outlives all servers. It puts rows over several families,
+mutates two columns together, increments, deletes and batches, on four threads; flushes, compactions and DDL run all the time.
+Beside them clients try again until the next server answers, on the same ports: their increments, appends, checkAndPuts and
+RowMutations count exactly once. In some rounds the server is stopped for seconds (SIGSTOP) while all of them write, or its
+clock jumps by a day or a year (libfaketime), between two lives or within one. At the end damage is done on purpose, which the check must notice. Ends with 'N passed, N failed'.
 """
 import os
 import pathlib
@@ -46,7 +45,7 @@ class Writer:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
     def ask(self, command):
-        """Returns the writer's answer; 'problem …' if it reports one or does not answer."""
+        """Returns the answer; 'problem …' if it is one, or if none comes."""
         alarm = threading.Timer(ANSWER_DEADLINE, self.process.kill)
         alarm.start()
         try:
@@ -68,7 +67,7 @@ class Writer:
 
 
 class Clock:
-    """The servers' clock: the machine's clock plus an offset in seconds. Time-outs use the monotonic clock, which does not jump."""
+    """The servers': the machine's and so many seconds. Timeouts go by the monotonic clock, which does not jump."""
 
     def __init__(self, folder):
         self.file = folder / "clock"
@@ -111,7 +110,7 @@ class Servers:
         return f"clock at {self.clock.offset // DAY:+d} days"
 
     def start_and_kill(self, seconds):
-        """Kills the server during its start, before it accepts requests."""
+        """Killed while it comes up, before anybody could ask it anything."""
         half = subprocess.Popen([BINARY, "server", "--data", str(self.folder / "data"), *self.arguments()],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment())
         time.sleep(seconds)
@@ -147,8 +146,8 @@ def stop_for_a_while(server, dice):
 
 
 def one_round(server, servers, writer, dice, number, zk):
-    """Returns the problem or None, and what was done besides the kill."""
-    # A minimum of acknowledged operations, then a random time, so that the kill may interrupt anything.
+    """What is wrong, or None, and what was done beside the kill."""
+    # At least so many acknowledged operations, then some time more: the kill may fall into anything.
     problem = problem_of(writer.ask(f"write {zk} {number} {dice.choice([1, 20, 200, 1000])}"))
     time.sleep(dice.uniform(0, 0.3))
     what = None
@@ -159,7 +158,7 @@ def one_round(server, servers, writer, dice, number, zk):
     if kind < 0.2:
         what = stop_for_a_while(server, dice)
     elif kind < 0.5 and FAKETIME:
-        # A nonce is kept for half an hour: operations in flight while the clock jumps may be applied twice.
+        # A nonce lives for half an hour: what waits for an answer while the clock jumps may count twice.
         problem = problem_of(writer.ask("pause")) or problem
         what = servers.jump(dice)
         time.sleep(dice.uniform(0, 0.5))
