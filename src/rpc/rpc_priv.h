@@ -11,13 +11,13 @@
 #ifndef RQ_RPC_PRIV_H
 #define RQ_RPC_PRIV_H
 
+#include "net/input.h"
+#include "net/stream.h"
+#include "net/unread.h"
 #include "proto/rpc.pb-c.h"
 #include "rpc/cell_codec.h"
 #include "rpc/compressor.h"
-#include "net/input.h"
 #include "rpc/server.h"
-#include "net/stream.h"
-#include "net/unread.h"
 #include "rpc/wire.h"
 
 #include "base/address.h"
