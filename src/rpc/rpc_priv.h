@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by server.c, conn.c, call.c and answer.c. Except for the server's constant fields
+ * Shared by the files of the room (those of a call alone: call_priv.h). Except for the server's constant fields
  * everything belongs to one loop's thread at a time; a connection without calls may move between
  * loops.
  *

@@ -91,7 +91,7 @@ RQ_NODISCARD
 rq_err rq_slow_log_list(rq_slow_log *l, rq_slow_list *ret);
 void rq_slow_list_release(rq_slow_list *list);
 
-/* --- for calls (call.c) ----------------------------------------------------------------------- */
+/* --- for calls (reply.c) ---------------------------------------------------------------------- */
 
 struct rq_slow_log {
     /* The least limit of time, less RQ_SLOW_SLACK_NS, and of bytes: what every call is held against. */
