@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share: the tables as data, the object, the collectors. */
+/* Declarations shared by this room's files: the .def tables as arrays, the object, the
+ * collectors. */
 #ifndef RQ_METRICS_METRICS_PRIV_H
 #define RQ_METRICS_METRICS_PRIV_H
 
@@ -7,7 +8,7 @@
 
 #include <stdatomic.h>
 
-/* --- the tables as data (table.c) ------------------------------------------------------------- */
+/* --- the .def tables as arrays (table.c) ------------------------------------------------------ */
 typedef enum rq__kind { RQ__COUNTER, RQ__GAUGE, RQ__TIMES } rq__kind;
 typedef enum rq__unit { RQ__COUNT, RQ__BYTES, RQ__NS, RQ__MS, RQ__RATIO } rq__unit;
 enum { RQ__SERVER = 1, RQ__TABLE = 2, RQ__REGION = 4 };
@@ -84,7 +85,8 @@ struct rq_metrics {
 };
 
 /* --- collecting ------------------------------------------------------------------------------- */
-/* A snapshot being made. Collectors set values in any order; after the first error they do nothing. */
+/* A snapshot under construction. Collectors set values in any order; after the first error they do
+ * nothing. */
 typedef struct rq__collector {
     rq_metrics *m;
     rq_arena *arena;
@@ -105,7 +107,7 @@ void rq__collect_process(rq__collector *c);
 /* Tables, regions and their sums. */
 void rq__collect_loads(rq__collector *c, bool by_region);
 
-/* Reads of the operations' counters, the rates' and the collectors'. */
+/* Reads the counters of operations, for the rates and for the collectors. */
 typedef struct rq__op_counts {
     uint64_t requests, reads, writes;
 } rq__op_counts;
@@ -129,8 +131,8 @@ typedef struct rq__attribute_value {
     const char *help;
 } rq__attribute_value;
 typedef rq_err (*rq__attribute_visit)(void *ctx, const rq__attribute_value *v);
-/* Calls `visit` for every attribute of the bean, until it fails. Of the bean Regions there are those of
- * the snapshot's regions. */
+/* Calls `visit` for every attribute of the bean until `visit` fails. The bean Regions has
+ * attributes of the regions in the snapshot. */
 RQ_NODISCARD
 rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s, rq__bean bean,
                            rq__attribute_visit visit, void *ctx);
