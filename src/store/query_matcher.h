@@ -17,12 +17,12 @@
 #ifndef RQ_STORE_QUERY_MATCHER_H
 #define RQ_STORE_QUERY_MATCHER_H
 
-#include "descriptor/schema.h"
 #include "store/column_tracker.h"
 #include "store/delete_tracker.h"
 #include "store/file_choice.h"
 #include "store/new_version_tracker.h"
 #include "store/scan.h"
+#include "descriptor/schema.h"
 
 typedef struct rq__query_matcher {
     rq_filter *filter;
