@@ -95,7 +95,7 @@ RQ_NODISCARD
 rq_err rq_slow_log_list(rq_slow_log *l, rq_slow_list *ret);
 void rq_slow_list_release(rq_slow_list *list);
 
-/* --- for calls (call.c) ----------------------------------------------------------------------- */
+/* --- for calls (reply.c) ---------------------------------------------------------------------- */
 
 struct rq_slow_log {
     /* The lowest limits of time (less RQ_SLOW_SLACK_NS) and of bytes; checked for every call. */
