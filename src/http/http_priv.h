@@ -86,7 +86,7 @@ typedef struct rq__page {
 
 /* Makes the page of the path. Out of memory: status 500. */
 void rq__page_make(const rq__request *r, rq__page *ret);
-/* Whether the page may be large: large pages are refused while too many bytes are unread. */
+/* True: the page may be large, and is refused while too much is unread. */
 bool rq__page_is_large(const char *path);
 /* True: the page is /stacks, which is made on another thread (rq__stacks). */
 bool rq__page_is_later(const char *path);

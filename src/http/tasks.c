@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /rs-status?format=json: procedures and calls in flight, in the form that the shell's
- * `processlist` reads. `filter` is all, general (procedures), handler, rpc or operation (calls in
- * flight: there are no idle handlers). HBASE: RSStatusServlet, TaskMonitor,
- * MonitoredTaskImpl.toMap, MonitoredRPCHandlerImpl.
+ * /rs-status?format=json: what the server works on, as the shell's `processlist` reads it. `filter` is
+ * all, general (procedures), handler, rpc or operation (calls in flight: there are no idle handlers).
+ * HBASE: RSStatusServlet, TaskMonitor, MonitoredTaskImpl.toMap, MonitoredRPCHandlerImpl.
  */
 #include "http/http_priv.h"
 

@@ -159,8 +159,8 @@ void rq__out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
 size_t rq__out_queue_held(const rq_out_queue *q)
 {
     size_t held = 0;
-    /* A buffer that is too large to be reused was allocated for this response: the part after its
-     * bytes was never touched and uses no memory. */
+    /* A buffer too large to be kept as a spare is fresh memory: behind its bytes it is not
+     * resident. */
     for (const struct rq_out_segment *g = q->head; g != NULL; g = g->next)
         held += sizeof *g + (g->buf.cap > RQ_OUT_SPARE_BYTES ? g->buf.len : g->buf.cap);
     return held;
