@@ -111,8 +111,7 @@ typedef void (*rq__stacks_answer)(rq_http *h, struct evhttp_request *request, rq
 /* NULL: memory or descriptors are exhausted. */
 rq__stacks *rq__stacks_new(rq_http *http, rq_executor *executor, struct event_base *base,
                            rq__stacks_answer answer);
-/* Answers the request when a report is ready, on the HTTP thread. False: it cannot, and *ret says
- * why. */
+/* Answers the request when a report is ready, on the HTTP thread. False: it cannot, and *ret says why. */
 bool rq__stacks_ask(rq__stacks *s, struct evhttp_request *request, rq__page *ret);
 /* Returns when no report is being made. Any thread. */
 void rq__stacks_wait(rq__stacks *s);
