@@ -103,9 +103,9 @@ static void report_fate(rq__recover *r, const rq__lost_region *l)
     static const char *const text[] = {
         [RQ__FATE_ADD] = "has no row, and gets one",
         [RQ__FATE_SPLIT_PARENT] =
-            "has no row; it was split, and stays for the regions that refer to it",
+            "has no row; it was split, and is kept for the regions that refer to it",
         [RQ__FATE_MERGE_PARENT] =
-            "has no row; it was merged, and stays for the region that refers to it",
+            "has no row; it was merged, and is kept for the region that refers to it",
         [RQ__FATE_ASIDE] = "has no row, and other regions have its rows"};
     rq__recover_tell(r, what[l->fate], l->dir, text[l->fate]);
 }
