@@ -48,6 +48,7 @@ typedef struct rq_read_ctx {
     rq_read_need need;
     rq_read_wait *wait; /* NULL: none; else the read waits for it unless it is done */
     /* counters; they only increase */
+    uint64_t cells_passed;     /* examined, in units of a scanner's clock readings */
     uint64_t blocks_read;      /* from files, not from the cache */
     uint64_t block_bytes_read; /* their size on disk */
     uint64_t blocks_used;      /* data blocks a scanner moved to, cached or not */

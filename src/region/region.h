@@ -115,7 +115,7 @@ typedef struct rq_write {
     void (*done)(struct rq_write *write); /* every op has its rc; durable as requested */
     /* The following fields belong to the region. */
     struct rq_write *next;
-    void *state[34];
+    void *state[36];
 } rq_write;
 
 /* A read or write of one row that will follow soon. */

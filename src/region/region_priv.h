@@ -191,7 +191,9 @@ struct rq_region {
     struct rq_write *held_first, *held_last; /* writes that wait for memory */
     uint64_t memstore_heap;                  /* as reported to the engine */
     uint64_t unaccounted;                    /* bytes staged since then */
-    bool log_is_full;                        /* the log had no room for the last record */
+    rq__work retry;                          /* the next slice of rq__region_retry_held */
+    bool retry_queued;
+    bool log_is_full; /* the log had no room for the last record */
     /* atomic: */
     _Atomic bool flush_requested;
     _Atomic uint64_t read_point;

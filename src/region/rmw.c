@@ -83,7 +83,10 @@ static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_c
     rq_cellblock *block = &u->region->scratch_cells;
     rq_cellblock_reset(block);
     block->with_tags = true;
-    RQ_TRY(rq__region_read_staged(u->region, scan, u->arena, u->ctx, block, u->why));
+    uint64_t passed = u->ctx->cells_passed;
+    rq_err rc = rq__region_read_staged(u->region, scan, u->arena, u->ctx, block, u->why);
+    u->region->meter.steps += READ_STEPS + block->count + (u->ctx->cells_passed - passed);
+    if (rc != RQ_OK) return rc;
     rq_cell *cells = rq_arena_calloc(u->arena, block->count + 1, sizeof *cells);
     if (cells == NULL) return RQ_E_NO_MEMORY;
     rq_cursor c = rq_cursor_of(rq_buf_slice(&block->bytes));
@@ -91,7 +94,6 @@ static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_c
         RQ_TRY(rq_cellblock_next(&c, &cells[i], u->why));
     *ret = cells;
     *ret_count = block->count;
-    u->region->meter.steps += READ_STEPS + block->count;
     return RQ_OK;
 }
 

@@ -49,7 +49,8 @@ static void hand_over(rq_region *r, rq__work *w)
     rq_lane_post(w->lane, &r->drain_task);
 }
 
-/* Runs the list in order; true: the rest was handed over. */
+/* Runs the list in order; true: the rest was handed over. Work may enqueue its own rest instead,
+ * which then runs after all work enqueued so far (write.c, put_behind). */
 static bool run_list(rq_region *r, rq__work *w)
 {
     while (w != NULL) {

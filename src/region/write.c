@@ -31,6 +31,13 @@
 /* Longest wait on a full disk, enough for flushes to free WAL files: a client gives up after
  * hbase.rpc.timeout, and would never learn the reason. */
 #define NO_SPACE_WAIT_NS ((uint64_t)5 * 1000 * 1000 * 1000)
+/* Time slices after which a batch goes behind the other work of its region. Fewer would move the
+ * token between lanes more often; a bulk load's batches are shorter. */
+#define SLICES_IN_FRONT 8
+/* Steps (base/meter.h) of the reading ops of a batch after which its other ops are refused for now.
+ * Each of them reads all versions and markers that those before it have made, which would be work
+ * of the square of their number. Batches of clients need less than a hundredth. */
+#define READ_STEPS_MAX ((uint64_t)10 * 1000 * 1000)
 
 /* A batch waiting for a block. */
 struct rq__parked {
@@ -272,6 +279,18 @@ static outcome commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_
     return ENDED;
 }
 
+static void refuse_rest(rq_region *r, rq__batch *b, size_t next_op)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = rq_fail(&why, RQ_E_REGION_TOO_BUSY,
+                        "the batch reads too many versions, its other operations must be sent "
+                        "again, regionName=%s",
+                        r->info.encoded);
+    b->next_op = next_op;
+    fail_rest(rq__write_of(b), rc, &why);
+}
+
 static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
     rq_row_op *op = &rq__write_of(b)->ops[i];
@@ -283,7 +302,9 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
         op->rc = p->rc;
         why = p->why;
     } else {
+        uint64_t steps = r->meter.steps;
         op->rc = rq__op_run_reading(r, op, ctx, now_ms, &why);
+        b->read_steps += r->meter.steps - steps;
         if (op->rc == RQ_E_AGAIN) {
             why.code = RQ_OK;
             op->rc = park(r, b, ctx);
@@ -337,6 +358,10 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
         if (reads) {
             outcome o = run_reading(r, b, i, now_ms);
             if (o != ENDED) return o;
+            if (RQ_UNLIKELY(b->read_steps > READ_STEPS_MAX) && b->latch == NULL) {
+                refuse_rest(r, b, i + 1);
+                return ENDED;
+            }
         } else {
             rq_error why; /* not cleared: a kilobyte for each */
             why.code = RQ_OK;
@@ -355,8 +380,11 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
     return o;
 }
 
+/* All ops of a batch have the timestamp of its first time slice. HBASE: doMiniBatchMutate. */
 static outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
 {
+    if (b->now_ms == 0) b->now_ms = now_ms;
+    now_ms = b->now_ms;
     rq__group group;
     rq__group_begin(&group);
     r->group = &group;
@@ -401,7 +429,7 @@ static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, r
         return false;
     }
     outcome o = HELD;
-    bool behind = r->held_first != NULL && !waited && b->parked == NULL;
+    bool behind = r->held_first != NULL && !waited && b->parked == NULL && !b->was_admitted;
     if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b, now_ms);
     if (r->unaccounted >= ACCOUNT_BYTES) rq__region_account(r);
     if (o == HELD)
@@ -418,6 +446,25 @@ static void interrupt(rq_region *r, rq_write *w)
     r->interrupted = &rq__batch_of(w)->list.work;
 }
 
+/* The rest of the batch runs after all work that waits for the token. */
+static void put_behind(rq_region *r, rq__batch *b)
+{
+    rq__write_of(b)->next = NULL;
+    rq__region_enqueue(r, &b->list.work);
+}
+
+/* The time slice ended inside the batch. A batch of many slices does not keep the other writes of
+ * the region, its flush or its close waiting until its end. */
+static void interrupt_batch(rq_region *r, rq__batch *b, rq_write *next)
+{
+    if (++b->slices % SLICES_IN_FRONT != 0) {
+        interrupt(r, rq__write_of(b));
+        return;
+    }
+    if (next != NULL) interrupt(r, next);
+    put_behind(r, b);
+}
+
 void rq__write_list_run(rq_region *r, rq__work *work)
 {
     rq__batch *first = RQ_CONTAINER_OF(work, rq__batch, list.work);
@@ -427,15 +474,15 @@ void rq__write_list_run(rq_region *r, rq__work *work)
     for (rq_write *w = rq__write_of(first), *next; w != NULL; w = next) {
         next = w->next; /* it may end, be held or parked */
         if (n++ % RQ_REGION_EXPECT_MAX == 0 && next != NULL) rq__region_expect_list(r, next);
-        bool stopped = run_batch(r, rq__batch_of(w), false, now_ms, &ended);
-        /* The time slice ended together with the batch: the batches behind it wait. */
-        if (!stopped && next != NULL && r->meter.over) {
-            w = next;
-            stopped = true;
+        if (run_batch(r, rq__batch_of(w), false, now_ms, &ended)) {
+            interrupt_batch(r, rq__batch_of(w), next);
+            break;
         }
-        if (!stopped) continue;
-        interrupt(r, w);
-        break;
+        /* The time slice ended together with the batch: the batches behind it wait. */
+        if (next != NULL && r->meter.over) {
+            interrupt(r, next);
+            break;
+        }
     }
     rq__writes_finish(r, &ended);
 }
@@ -447,9 +494,29 @@ static uint64_t longest_wait_ns(const rq_region *r)
     return full && busy > NO_SPACE_WAIT_NS ? NO_SPACE_WAIT_NS : busy;
 }
 
+static void run_retry(rq_region *r, rq__work *work)
+{
+    (void)work;
+    r->retry_queued = false;
+    rq__region_retry_held(r);
+}
+
+/* Puts the writes from `first` to `last` in front of the held ones again, for another time slice. */
+static void retry_rest(rq_region *r, rq_write *first, rq_write *last)
+{
+    last->next = r->held_first;
+    if (r->held_last == NULL) r->held_last = last;
+    r->held_first = first;
+    if (r->retry_queued) return;
+    r->retry_queued = true;
+    r->retry = (rq__work){.run = run_retry, .lane = rq__batch_of(first)->list.work.lane};
+    rq__region_enqueue(r, &r->retry);
+}
+
 void rq__region_retry_held(rq_region *r)
 {
     rq_write *w = r->held_first;
+    rq_write *last = r->held_last;
     r->held_first = r->held_last = NULL;
     uint64_t now = r->env.executor->now_ns(r->env.executor);
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);
@@ -469,13 +536,18 @@ void rq__region_retry_held(rq_region *r)
             fail_rest(w, rc, &why);
             end_batch(r, b, &ended);
         } else {
-            /* If one is held again, so are those behind it. Memory that was freed is used at once:
-             * one of them runs to its end. */
-            while (run_batch(r, b, r->held_first == NULL, now_ms, &ended))
-                continue;
+            /* If one is held again, so are those behind it. */
+            if (run_batch(r, b, r->held_first == NULL, now_ms, &ended)) {
+                b->was_admitted = true;
+                put_behind(r, b);
+            }
         }
         rq__writes_finish(r, &ended);
         w = next;
+        if (w != NULL && r->meter.over) {
+            retry_rest(r, w, last);
+            return;
+        }
     }
 }
 

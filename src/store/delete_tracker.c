@@ -71,3 +71,20 @@ rq__deleted rq__delete_tracker_check(rq__delete_tracker *t, const rq_cell *cell)
     t->has_column = false;
     return RQ__NOT_DELETED;
 }
+
+bool rq__delete_tracker_hides_column(const rq__delete_tracker *t, const rq_cell *cell)
+{
+    if (t->has_family && cell->timestamp <= t->family_ts) return true;
+    /* At the empty qualifier an older DeleteFamily may follow the DeleteColumn. */
+    return t->has_column && t->column_type == RQ_TYPE_DELETE_COLUMN && cell->qualifier_len > 0 &&
+           cell->timestamp <= t->column_ts && same_qualifier(t, cell);
+}
+
+/* At one timestamp DeleteFamily and DeleteColumn come first, which hide more than a version. */
+bool rq__delete_tracker_hides_version(const rq__delete_tracker *t, const rq_cell *cell)
+{
+    if (cell->type > RQ_TYPE_DELETE_FAMILY_VERSION) return false;
+    if (t->version_count != 0 && has_version(t, cell->timestamp)) return true;
+    return t->has_column && t->column_type == RQ_TYPE_DELETE && cell->timestamp == t->column_ts &&
+           same_qualifier(t, cell);
+}

@@ -98,6 +98,30 @@ bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret)
     return rq__column_tracker_hint(&m->columns, ret);
 }
 
+/* Whether all cells of this column with the cell's timestamp that come behind it are skipped. Those
+ * have the cell's type, or one that is ordered behind it. */
+static bool is_version_over(const rq__query_matcher *m, const rq_cell *cell)
+{
+    if (rq__delete_tracker_hides_version(&m->deletes, cell)) return true;
+    /* A put of a version that was taken already. Tags: its own TTL may be the reason instead. */
+    return cell->type == RQ_TYPE_PUT && cell->tags_len == 0 &&
+           cell->timestamp == m->columns.last_ts;
+}
+
+bool rq__query_matcher_skip_to(const rq__query_matcher *m, const rq_cell *cell, rq_cell *ret)
+{
+    if (m->raw || m->tracker != NULL || m->filter_paused) return false;
+    rq_slice row = rq_cell_row(cell);
+    rq_slice family = rq_cell_family(cell);
+    rq_slice qualifier = rq_cell_qualifier(cell);
+    bool is_column_over = rq__delete_tracker_hides_column(&m->deletes, cell);
+    if (!is_column_over && !is_version_over(m, cell)) return false;
+    *ret = is_column_over || cell->timestamp <= 0
+               ? rq_cell_last_on_column(row, family, qualifier)
+               : rq_cell_first_on_column_ts(row, family, qualifier, cell->timestamp - 1);
+    return true;
+}
+
 static rq__match next_column(rq__query_matcher *m, const rq_cell *cell)
 {
     if (m->tracker != NULL) return RQ__MATCH_NEXT_COLUMN;

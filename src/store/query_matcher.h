@@ -133,6 +133,10 @@ static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell
     if (code == RQ_FILTER_INCLUDE && !m->counts_filtered) return RQ_OK;
     return rq__query_matcher_merge(m, cell, code, ret);
 }
+/* After SKIP, for columns with many cells to skip: whether the cells behind this one, up to the key
+ * *ret, are skipped too and change nothing, so that the read may seek there. The key points into
+ * the cell. */
+bool rq__query_matcher_skip_to(const rq__query_matcher *m, const rq_cell *cell, rq_cell *ret);
 /* After NEXT_COLUMN codes: the column to seek to. False: the one behind the cell's. */
 bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret);
 

@@ -27,6 +27,8 @@
 #include "store/row_pass.h"
 
 #define SKIP_STEPS 8
+/* Cells with the matcher's code SKIP between two questions whether a seek passes more of them. */
+#define SKIPS_BEFORE_SEEK 16
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
 /* HBASE: hbase.table.max.rowsize; for one family's part of a row in one answer. */
@@ -63,6 +65,7 @@ struct rq_store_scanner {
     size_t row_from; /* where this call began in the result */
     skip_kind skip;
     uint32_t skip_left;
+    uint32_t skips; /* number of cells with SKIP */
     bool has_skip_to;
     rq_slice skip_to; /* a column of the scan's */
     rq__kept_bytes skip_column;
@@ -370,6 +373,19 @@ static rq_err skip_column(rq_store_scanner *s, const rq_cell *cell)
     return RQ_OK;
 }
 
+/* Goes on behind a cell with SKIP. Writes of one timestamp, or markers of one column, may be many:
+ * the deletes of one batch all have the time of the batch. */
+static rq_err pass_skipped(rq_store_scanner *s, const rq_cell *cell, rq__merge_moved *ret)
+{
+    rq_cell key;
+    if (RQ_LIKELY(++s->skips % SKIPS_BEFORE_SEEK != 0) ||
+        !rq__query_matcher_skip_to(&s->matcher, cell, &key)) {
+        *ret = rq__merge_step_in_row(&s->merge);
+        return RQ_OK;
+    }
+    return rq__merge_seek(&s->merge, &key);
+}
+
 static rq_err follow_hint(rq_store_scanner *s, const rq_cell *cell)
 {
     rq_cell hint;
@@ -510,9 +526,11 @@ static bool limit_reached(const rq_store_read *read, rq_store_state *ret)
 }
 
 /* RQ_OK: continue; *ret_timed_out: the deadline has passed. */
-static rq_err check_clock(rq_store_scanner *s, const rq_store_read *read, bool *ret_timed_out)
+static rq_err check_clock(rq_store_scanner *s, const rq_store_read *read, rq_read_ctx *ctx,
+                          bool *ret_timed_out)
 {
     s->clock_left = s->clock_cells;
+    ctx->cells_passed += s->clock_cells;
     if (read->deadline_ns == 0 && read->yield_ns == 0) return RQ_OK;
     uint64_t now = clock_ns(s);
     *ret_timed_out = read->deadline_ns != 0 && now >= read->deadline_ns;
@@ -580,7 +598,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
 
         if (RQ_UNLIKELY(--s->clock_left == 0)) {
             bool timed_out = false;
-            RQ_TRY(check_clock(s, read, &timed_out));
+            RQ_TRY(check_clock(s, read, ctx, &timed_out));
             if (timed_out) {
                 *ret = RQ_STORE_TIME_REACHED;
                 return RQ_OK;
@@ -614,7 +632,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
             break;
         }
         case RQ__MATCH_SKIP:
-            moved = rq__merge_step_in_row(&s->merge);
+            RQ_TRY(pass_skipped(s, cell, &moved));
             break;
         case RQ__MATCH_NEXT_COLUMN:
             RQ_TRY(skip_column(s, cell));

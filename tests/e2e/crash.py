@@ -145,6 +145,16 @@ def stop_for_a_while(server, dice):
     return "stopped for a while"
 
 
+def evidence(folder):
+    """The ends of the server's log and of the journal's lines about tables, for a failure that may not come again."""
+    for file, wanted in ((folder / "server.log", lambda line: True),
+                         (folder / "journal", lambda line: line[2:].startswith(("create", "drop")))):
+        if file.exists():
+            print(f"-- the end of {file.name}:")
+            for line in [line for line in file.read_text(errors="replace").splitlines() if wanted(line)][-60:]:
+                print(f"   {line}")
+
+
 def one_round(server, servers, writer, dice, number, zk):
     """What is wrong, or None, and what was done beside the kill."""
     # At least so many acknowledged operations, then some time more: the kill may fall into anything.
@@ -193,6 +203,7 @@ def rounds(report, folder, writer):
             answer = writer.ask(f"check {zk} {max(0, number - 1)}")
             problem = problem or problem_of(answer) or problem_of(writer.ask("patients"))
             if not report.outcome(f"{name}: {what}" if what else name, problem):
+                evidence(folder)
                 return
             if "TIMES" in os.environ:
                 print(f"TIME {name}: {time.monotonic() - begun:.1f} s, {answer}")

@@ -242,12 +242,175 @@ static void a_write_gathered_before_a_close_is_refused(void **state)
     world_close(&w);
 }
 
+/* --- a batch of many time slices -------------------------------------------------------------- */
+
+#define LONG_OPS 60000
+
+typedef struct long_and_short {
+    world *world;
+    rq_write written;
+    rq_row_op *ops;
+    rq_mutation mutation;
+    rq_cell cell;
+    one small;
+    rq_task begin;
+    rq_latch done;
+    bool long_is_done;
+    bool small_was_first;
+} long_and_short;
+
+static void end_both(long_and_short *l)
+{
+    rq_executor *ex = l->world->f.env->executor;
+    if (l->long_is_done && l->small.answered) ex->latch_open(&l->done, RQ_OK);
+}
+
+static void long_done(rq_write *write)
+{
+    long_and_short *l = RQ_CONTAINER_OF(write, long_and_short, written);
+    l->long_is_done = true;
+    end_both(l);
+}
+
+static void small_done(rq_write *write)
+{
+    long_and_short *l = RQ_CONTAINER_OF(write, long_and_short, small.write);
+    l->small.answered = 1;
+    l->small_was_first = !l->long_is_done;
+    end_both(l);
+}
+
+static void begin_both(rq_task *task)
+{
+    long_and_short *l = RQ_CONTAINER_OF(task, long_and_short, begin);
+    rq_region_write(l->world->regions[0], &l->written);
+    rq__writer_push(l->world->writer); /* runs the first slice */
+    rq_region_write(l->world->regions[0], &l->small.write);
+}
+
+static void a_long_batch_lets_later_writes_pass(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w);
+    rq_executor *ex = w.f.env->executor;
+    long_and_short l = {.world = &w, .begin.run = begin_both};
+    ex->latch_init(ex, &l.done);
+    l.ops = calloc(LONG_OPS, sizeof *l.ops);
+    l.cell = cell_of("a", "q", RQ_TIMESTAMP_LATEST, RQ_TYPE_DELETE, "");
+    l.mutation = (rq_mutation){
+        .type = RQ_MUTATE_DELETE, .row = RQ_SLICE_LIT("a"), .cells = &l.cell, .cell_count = 1};
+    for (size_t i = 0; i < LONG_OPS; i++)
+        l.ops[i] = (rq_row_op){.mutations = &l.mutation, .mutation_count = 1};
+    l.written =
+        (rq_write){.ops = l.ops, .op_count = LONG_OPS, .writer = w.writer, .done = long_done};
+    l.small.cell = cell_of("a", "q", 1, RQ_TYPE_PUT, "small");
+    l.small.mutation = (rq_mutation){
+        .type = RQ_MUTATE_PUT, .row = RQ_SLICE_LIT("a1"), .cells = &l.small.cell, .cell_count = 1};
+    l.small.op = (rq_row_op){.mutations = &l.small.mutation, .mutation_count = 1};
+    l.small.write =
+        (rq_write){.ops = &l.small.op, .op_count = 1, .writer = w.writer, .done = small_done};
+    rq_lane_post(w.lane, &l.begin);
+    assert_ok(ex->latch_wait(&l.done));
+    assert_true(l.small_was_first);
+    for (size_t i = 0; i < LONG_OPS; i++) {
+        assert_ok(l.ops[i].rc);
+        rq_row_op_clear(&l.ops[i]);
+    }
+    assert_ok(l.small.op.rc);
+    rq_row_op_clear(&l.small.op);
+    free(l.ops);
+    ex->latch_destroy(&l.done);
+    world_close(&w);
+}
+
+/* --- a batch whose ops read what those before it have made ------------------------------------ */
+
+#define VERSIONS 4000
+
+typedef struct ladder {
+    world *world;
+    rq_write written;
+    rq_row_op *ops;
+    rq_mutation put, mutation;
+    rq_cell *cells, cell;
+    rq_task begin;
+    rq_latch done;
+} ladder;
+
+static void ladder_done(rq_write *write)
+{
+    ladder *l = RQ_CONTAINER_OF(write, ladder, written);
+    l->world->f.env->executor->latch_open(&l->done, RQ_OK);
+}
+
+static void ladder_begin(rq_task *task)
+{
+    ladder *l = RQ_CONTAINER_OF(task, ladder, begin);
+    rq_region_write(l->world->regions[0], &l->written);
+}
+
+/* Returns the number of ops done; those behind them are to be sent again. */
+static size_t write_ladder(ladder *l, size_t first)
+{
+    rq_executor *ex = l->world->f.env->executor;
+    l->written = (rq_write){.ops = l->ops + first,
+                            .op_count = VERSIONS + 1 - first,
+                            .writer = l->world->writer,
+                            .done = ladder_done};
+    ex->latch_init(ex, &l->done);
+    rq_lane_post(l->world->lane, &l->begin);
+    assert_ok(ex->latch_wait(&l->done));
+    ex->latch_destroy(&l->done);
+    size_t done = first;
+    while (done <= VERSIONS && l->ops[done].rc == RQ_OK)
+        done++;
+    for (size_t i = done; i <= VERSIONS; i++)
+        assert_err(l->ops[i].rc, RQ_E_REGION_TOO_BUSY);
+    for (size_t i = first; i <= VERSIONS; i++)
+        rq_row_op_clear(&l->ops[i]);
+    return done;
+}
+
+/* The n-th deletion of a newest version passes the n - 1 deleted ones. */
+static void a_batch_that_reads_too_much_is_done_in_parts(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w);
+    ladder l = {.world = &w, .begin.run = ladder_begin};
+    l.ops = calloc(VERSIONS + 1, sizeof *l.ops);
+    l.cells = calloc(VERSIONS, sizeof *l.cells);
+    for (size_t i = 0; i < VERSIONS; i++)
+        l.cells[i] = cell_of("a", "q", 1 + (int64_t)i, RQ_TYPE_PUT, "v");
+    l.put = (rq_mutation){
+        .type = RQ_MUTATE_PUT, .row = RQ_SLICE_LIT("a"), .cells = l.cells, .cell_count = VERSIONS};
+    l.cell = cell_of("a", "q", RQ_TIMESTAMP_LATEST, RQ_TYPE_DELETE, "");
+    l.mutation = (rq_mutation){
+        .type = RQ_MUTATE_DELETE, .row = RQ_SLICE_LIT("a"), .cells = &l.cell, .cell_count = 1};
+    l.ops[0] = (rq_row_op){.mutations = &l.put, .mutation_count = 1};
+    for (size_t i = 1; i <= VERSIONS; i++)
+        l.ops[i] = (rq_row_op){.mutations = &l.mutation, .mutation_count = 1};
+    size_t done = write_ladder(&l, 0);
+    assert_in_range(done, 1000, VERSIONS - 1);
+    while (done <= VERSIONS) {
+        size_t more = write_ladder(&l, done);
+        assert_true(more > done);
+        done = more;
+    }
+    free(l.ops);
+    free(l.cells);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_of_many_is_answered_for_itself),
         cmocka_unit_test(an_answer_may_write_again),
         cmocka_unit_test(a_write_gathered_before_a_close_is_refused),
+        cmocka_unit_test(a_long_batch_lets_later_writes_pass),
+        cmocka_unit_test(a_batch_that_reads_too_much_is_done_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,8 @@ final class CrashWriter {
     /** The kill is about to come, or has: errors from now on are its doing. */
     private volatile boolean dying;
     private volatile boolean stop;
+    /** Joined: a thread that is left behind must not begin anything more. Guarded by {@code journal}. */
+    private boolean ended;
 
     CrashWriter(Journal journal, String run, String zookeeper, int round) throws IOException {
         this.journal = journal;
@@ -122,8 +124,8 @@ final class CrashWriter {
 
     /**
      * Returns when no writer runs any more, with what they complained of before the kill. After a kill the client may wait
-     * for a ZooKeeper that is no more, and for ever: its threads are then left behind with a closed connection, over which
-     * nothing can be acknowledged any more.
+     * for a ZooKeeper that is no more until the next server's answers on the same port: its threads are then left behind, may
+     * finish the call that the journal knows as sent, and begin no other.
      */
     List<String> join() throws Exception {
         if (dying) {
@@ -142,6 +144,9 @@ final class CrashWriter {
                 problems.add(thread.getName() + " hangs in " + List.of(thread.getStackTrace()));
             }
         }
+        synchronized (journal) {
+            ended = true;
+        }
         if (!dying) {
             connection.close();
         }
@@ -157,10 +162,20 @@ final class CrashWriter {
     }
 
     private void journaled(String operation, Work work) throws Exception {
-        journal.sent(operation);
+        sent(operation);
         work.run();
         journal.acknowledged(operation);
         acknowledged.incrementAndGet();
+    }
+
+    /** Fails once this writer has been joined: what is sent later would be unknown to the check that reads the journal. */
+    private void sent(String operation) throws IOException {
+        synchronized (journal) {
+            if (ended) {
+                throw new IOException("this writer has ended");
+            }
+            journal.sent(operation);
+        }
     }
 
     // ---- the writers -------------------------------------------------------------------------------------------------
@@ -233,7 +248,7 @@ final class CrashWriter {
             operations.add("put " + row + " " + version);
         }
         for (String operation : operations) {
-            journal.sent(operation);
+            sent(operation);
         }
         table.put(puts);
         for (String operation : operations) {
