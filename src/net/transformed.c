@@ -131,7 +131,7 @@ rq_out_queue *rq__transformed_output(rq_stream *s)
     rq_err rc = refill(s);
     if (rc == RQ_E_AGAIN) rc = RQ_OK;
     rq__transformed_charge(s);
-    if (w->wire.pending == 0) rq__out_queue_drop(&w->wire, &s->loop->pool); /* an empty segment */
+    if (w->wire.pending == 0) rq__out_queue_drop(&w->wire, &s->loop->pool); /* an empty buffer */
     if (rc == RQ_OK) return &w->wire;
     w->failed = true;
     rq_stream_close(s, rc);
