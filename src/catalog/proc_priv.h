@@ -42,7 +42,7 @@ bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p);
 void rq__proc_refuse(rq__proc *p, const rq__proc *parked);
 bool rq__proc_holds_closed(const rq__proc *p);
 
-/* --- proc_queue.c; all but _new and _free REQUIRE: lock held ----------------------------------- */
+/* --- proc_queue.c; all but _new and _free REQUIRE: lock held ---------------------------------- */
 RQ_NODISCARD
 rq_err rq__lock_table_new(rq__lock_table **ret);
 void rq__lock_table_free(rq__lock_table *t);

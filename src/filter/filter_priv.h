@@ -203,8 +203,8 @@ static inline rq_slice rq__slice_of_pb(ProtobufCBinaryData b)
 rq_err rq__parse_pace(rq__parse *p, rq_pace **ret);
 /* Links a growable buffer to the arena, which then frees it. */
 rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b);
-/* Like rq_buf_reserve, for a buffer that grows with the cells read: its growth is charged to the filter's
- * arena before. RQ_E_NO_MEMORY, too, where the arena may not grow. */
+/* Like rq_buf_reserve, for a buffer that grows with the cells read: its growth is charged to the
+ * filter's arena before. RQ_E_NO_MEMORY, too, where the arena may not grow. */
 RQ_NODISCARD
 rq_err rq__filter_reserve(rq_arena *arena, rq_buf *b, size_t more);
 

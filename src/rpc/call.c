@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a call: its object, its arena, and what they are charged with. receive.c begins calls, reply.c ends
- * them.
+/* The life of a call: its object, its arena, and what they are charged with. receive.c begins
+ * calls, reply.c ends them.
  *
  * Call objects and their arenas are recycled per loop; in the steady state a call allocates
  * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a frame to a handler: finds the method, decodes the parameter and the cell block (long ones on a pool), and calls
- * the method's handler, or responds with an exception. All bytes are untrusted. */
+/* From a frame to a handler: finds the method, decodes the parameter and the cell block (long ones
+ * on a pool), and calls the method's handler, or responds with an exception. All bytes are
+ * untrusted. */
 #include "rpc/call_priv.h"
 
 #include "base/pb.h"
@@ -12,8 +13,9 @@
 #define HB "org.apache.hadoop.hbase."
 #define SHADED "org.apache.hbase.thirdparty.com.google.protobuf."
 
-/* A handler of signals gets no argument of ours: what a thread works on has to be found by the thread.
- * This is the only variable of the file; nothing but the report of a crash depends on it. */
+/* A handler of signals gets no argument of ours: what a thread works on has to be found by the
+ * thread. This is the only variable of the file; nothing but the report of a crash depends on
+ * it. */
 static _Thread_local const rq_call *in_hand;
 
 const rq_call *rq_call_in_hand(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a handler's response to the connection's output, and the other ends of a call: an exception, or no response at
- * all. A large response may wait for memory, and for a pool that compresses its cells; it is packed first, and its
- * request freed. Contracts in call.h. */
+/* From a handler's response to the connection's output, and the other ends of a call: an exception,
+ * or no response at all. A large response may wait for memory, and for a pool that compresses its
+ * cells; it is packed first, and its request freed. Contracts in call.h. */
 #include "rpc/call_priv.h"
 
 #include <stdarg.h>
@@ -52,8 +52,8 @@ static rq_stream *answer_stream(rq_call_private *p)
     return NULL;
 }
 
-/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration, or
- * of the call that began last in it: for one comparison no clock is read. */
+/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration,
+ * or of the call that began last in it: for one comparison no clock is read. */
 static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
 {
     const rq_rpc_worker *w = p->conn->worker;

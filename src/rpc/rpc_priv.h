@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the files of the room (those of a call alone: call_priv.h). Except for the server's constant fields
- * everything belongs to one loop's thread at a time; a connection without calls may move between
- * loops.
+ * Shared by the files of the room (those of a call alone: call_priv.h). Except for the server's
+ * constant fields everything belongs to one loop's thread at a time; a connection without calls may
+ * move between loops.
  *
  *   rq_rpc_server ── one worker per loop ── the calls and chunks of that loop
  *        │                    │
