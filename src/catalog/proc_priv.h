@@ -98,8 +98,6 @@ void rq__procs_remove(rq__procedures *ps, rq__proc *p);
 void rq__procs_keep(rq__procedures *ps, rq__proc *p);
 RQ_NODISCARD
 rq_err rq__procs_init(rq__procedures *ps);
-/* NULL: none of that id, finished or not. */
-rq__proc *rq__procs_find(const rq__procedures *ps, uint64_t id);
 /* NULL: none is unfinished of that id. */
 rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id);
 /* NULL: none; also for the nonce 0, which means no nonce. */

@@ -185,12 +185,9 @@ struct Pb__Filter;
 struct Pb__Comparator;
 /* Parses a filter inside a filter. */
 rq_err rq__parse_child(rq__parse *p, const struct Pb__Filter *message, rq_filter **ret);
-rq_err rq__parse_filter(rq__parse *p, rq_slice java_class_name, rq_slice bytes, rq_filter **ret);
 /* Parses a comparator inside a filter. */
 rq_err rq__parse_comparator_of_filter(rq__parse *p, const struct Pb__Comparator *message,
                                       rq_comparator **ret);
-rq_err rq__parse_comparator(rq__parse *p, rq_slice java_class_name, rq_slice bytes,
-                            rq_comparator **ret);
 /* Checks and converts protobuf's CompareType. */
 rq_err rq__parse_op(rq__parse *p, int wire, rq_compare_op *ret);
 

@@ -80,7 +80,7 @@ RQ_COLD static void refused(rq_rpc_conn *conn, const char *why)
 {
     const rq_log *log = server_of(conn)->options.log;
     conn->state = RQ_CONN_DEAD;
-    rq_count(&conn->worker->counters.refused, 1);
+    rq__counter_add(&conn->worker->counters.refused, 1);
     if (log != NULL && rq__worker_may_log(conn->worker))
         rq_log_warn(log, "rpc", "connection from %s closed: %s",
                     RQ_HOST_PORT(conn->client.host, conn->client.port), why);
@@ -692,7 +692,7 @@ static void on_read(rq_stream *s, size_t len)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
     if (len == 0) return;
-    rq_count(&conn->worker->counters.bytes_in, len);
+    rq__counter_add(&conn->worker->counters.bytes_in, len);
     rq_input_received(&conn->input, &conn->worker->chunks, len);
     run(conn, false);
 }
