@@ -192,7 +192,8 @@ const char *rq_setting_unit(const rq_setting_info *i)
     return i->unit != NULL ? i->unit : units[i->kind];
 }
 
-const char *rq__setting_kind_text(rq_setting_kind k)
+/* "a whole number" … */
+static const char *kind_text(rq_setting_kind k)
 {
     static const char *const texts[] = {[RQ_SETTING_INT] = "a whole number",
                                         [RQ_SETTING_SIGNED] =
@@ -230,7 +231,7 @@ static rq_err parse_setting(const rq_setting_info *i, const char *text, parsed *
 {
     if (!parse_value(i->kind, text, ret))
         return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not %s", i->name, text,
-                       rq__setting_kind_text(i->kind));
+                       kind_text(i->kind));
     if (!is_choice(i->choices, text))
         return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not one of %s", i->name, text,
                        i->choices);

@@ -53,8 +53,6 @@ const rq_setting_info *rq_setting_get(rq_setting s);
 const char *rq_setting_range(const rq_setting_info *i, char ret[RQ_SETTING_RANGE_MAX]);
 /* "ms", "bytes", …; empty: none. */
 const char *rq_setting_unit(const rq_setting_info *i);
-/* "a whole number" … */
-const char *rq__setting_kind_text(rq_setting_kind k);
 /* 67108864 as "64m". */
 void rq_setting_bytes_text(int64_t bytes, char ret[RQ_SETTING_RANGE_MAX]);
 

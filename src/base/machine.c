@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory limits and use; contract in machine.h. /proc/self/cgroup lists the groups of the process, one
- * per line: "0::/path" for version 2, "N:memory:/path" for version 1. In a container the path is
- * often invisible and the top of the mount is the container's own group, so the top is read in
+/* Memory limits and use; contract in machine.h. /proc/self/cgroup lists the groups of the process,
+ * one per line: "0::/path" for version 2, "N:memory:/path" for version 1. In a container the path
+ * is often invisible and the top of the mount is the container's own group, so the top is read in
  * any case. */
 #include "base/machine.h"
 

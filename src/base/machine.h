@@ -5,13 +5,15 @@
 
 #include <stdint.h>
 
-/* Bytes of memory available to this process: the machine's, or the lowest limit of its control groups
- * and their parents (v2 memory.max, v1 memory.limit_in_bytes). 0: unknown. */
+/* Bytes of memory available to this process: the machine's, or the lowest limit of its control
+ * groups and their parents (v2 memory.max, v1 memory.limit_in_bytes). 0: unknown. */
 uint64_t rq_machine_memory(void);
-/* The control groups' limit, with proc and sys below `root` ("": the real ones); UINT64_MAX: none. */
+/* The control groups' limit, with proc and sys below `root` ("": the real ones); UINT64_MAX:
+ * none. */
 uint64_t rq__cgroup_memory_limit(const char *root);
 
-/* The process's current usage; unreadable values are 0. Lists its open files: 1 ms for thousands. */
+/* The process's current usage; unreadable values are 0. Lists its open files: 1 ms for
+ * thousands. */
 typedef struct rq_process_usage {
     uint64_t resident_bytes, virtual_bytes;
     uint64_t cpu_ns; /* user and system, of all threads */

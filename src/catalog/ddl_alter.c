@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "catalog/descriptor.h"
+#include "catalog/descriptor_change.h"
 #include "catalog/tableinfo.h"
 #include "catalog/tracker.h"
 #include "region/mob_cleaner.h"

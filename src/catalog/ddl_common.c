@@ -7,11 +7,6 @@
 
 static const char *const table_states[] = {"ENABLED", "DISABLED", "DISABLING", "ENABLING"};
 
-const char *rq__table_state_name(rq_table_state s)
-{
-    return table_states[s];
-}
-
 rq_err rq__fail_state(rq_err code, const char *prefix, const rq__proc *p, rq_table_state state,
                       rq_error *why)
 {

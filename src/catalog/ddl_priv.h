@@ -58,7 +58,6 @@ rq_err rq__need_schema(rq__proc *p, rq_error *why);
 RQ_NODISCARD
 rq_err rq__fail_state(rq_err code, const char *prefix, const rq__proc *p, rq_table_state state,
                       rq_error *why);
-const char *rq__table_state_name(rq_table_state s);
 /* Index of the region with that encoded name in the table; pub.region_count: not found. */
 size_t rq__table_find(rq_catalog *c, const rq__table_node *t, rq_slice encoded);
 /* Refuses a table or namespace whose folder would be the procedure store's. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Truncates a region: it keeps its name and location, and loses all data.
  *
- *    checks ─ closed (flushed) ─ its families removed from manifest and folder, one by one ─ opened ─ meta
+ *    checks ─ closed (flushed) ─ each family removed from manifest and folder ─ opened ─ meta
  *
  * Records in the log for a family that the manifest does not name are ignored (region/recover.c),
  * and a family that is new in a region starts above every number used so far (region/life.c). So no

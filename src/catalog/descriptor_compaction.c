@@ -2,7 +2,7 @@
 /* Checks the compaction attributes of a descriptor when a table is created or altered. HBASE:
  * TableDescriptorChecker.checkCompactionPolicy. An unknown class is refused, whereas HBase would
  * fail to open the regions. */
-#include "catalog/descriptor.h"
+#include "catalog/descriptor_change.h"
 #include "store/compaction.h"
 
 #include <stdlib.h>

@@ -90,7 +90,8 @@ static void index_remove(rq__procedures *ps, rq__proc *p)
     }
 }
 
-rq__proc *rq__procs_find(const rq__procedures *ps, uint64_t id)
+/* NULL: none of that id, finished or not. */
+static rq__proc *find_proc(const rq__procedures *ps, uint64_t id)
 {
     rq__proc *p = ps->index[BY_ID][bucket_of(ps, &(rq__proc){.id = id}, BY_ID)];
     while (p != NULL && p->id != id)
@@ -100,7 +101,7 @@ rq__proc *rq__procs_find(const rq__procedures *ps, uint64_t id)
 
 rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id)
 {
-    rq__proc *p = rq__procs_find(ps, id);
+    rq__proc *p = find_proc(ps, id);
     return p == NULL || p->finished ? NULL : p;
 }
 
@@ -238,7 +239,7 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
 bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret)
 {
     pthread_mutex_lock(&c->procedures.lock);
-    const rq__proc *p = rq__procs_find(&c->procedures, proc_id);
+    const rq__proc *p = find_proc(&c->procedures, proc_id);
     bool found = p != NULL && describe(p, arena, ret);
     pthread_mutex_unlock(&c->procedures.lock);
     return found;
@@ -286,7 +287,7 @@ void rq_catalog_procedure_counts(rq_catalog *c, rq_procedure_counts *ret)
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id)
 {
     pthread_mutex_lock(&c->procedures.lock);
-    rq__proc *p = rq__procs_find(&c->procedures, proc_id);
+    rq__proc *p = find_proc(&c->procedures, proc_id);
     if (p != NULL && p->finished && p->acknowledged_ms == 0)
         p->acknowledged_ms = c->env->executor->now_ms(c->env->executor);
     pthread_mutex_unlock(&c->procedures.lock);

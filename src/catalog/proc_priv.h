@@ -42,7 +42,7 @@ bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p);
 void rq__proc_refuse(rq__proc *p, const rq__proc *parked);
 bool rq__proc_holds_closed(const rq__proc *p);
 
-/* --- proc_queue.c; all but _new and _free REQUIRE: lock held ----------------------------------- */
+/* --- proc_queue.c; all but _new and _free REQUIRE: lock held ---------------------------------- */
 RQ_NODISCARD
 rq_err rq__lock_table_new(rq__lock_table **ret);
 void rq__lock_table_free(rq__lock_table *t);
@@ -98,8 +98,6 @@ void rq__procs_remove(rq__procedures *ps, rq__proc *p);
 void rq__procs_keep(rq__procedures *ps, rq__proc *p);
 RQ_NODISCARD
 rq_err rq__procs_init(rq__procedures *ps);
-/* NULL: none of that id, finished or not. */
-rq__proc *rq__procs_find(const rq__procedures *ps, uint64_t id);
 /* NULL: none is unfinished of that id. */
 rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id);
 /* NULL: none; also for the nonce 0, which means no nonce. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of a recovery: marks, regions, descriptors, log, hbase:meta. The contract is in recover.h. */
+/* The order of a recovery: marks, regions, descriptors, log, hbase:meta. The contract is in
+ * recover.h. */
 #include "catalog/recover_priv.h"
 
 #include "catalog/adopt.h"

@@ -12,7 +12,7 @@
  *   traces in WALs/ or MasterData/WALs/      HBase worked on it since: like an HBase folder; but
  *                                            refused if this server was not stopped cleanly before
  *   .rorqual exists without its version      an interrupted first start: its files are removed, if
- *                                            and only if there can be no user table in the folder */
+ *                                            and only if it can hold no user table */
 #include "catalog/root_priv.h"
 
 #include "catalog/adopt.h"

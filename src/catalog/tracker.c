@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "catalog/descriptor.h"
+#include "catalog/descriptor_change.h"
 #include "proto/hbase.pb-c.h"
 #include "region/tracking.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of a view: regions, tables with their replicas, namespaces. Immutable and counted; see view.h. */
+/* The nodes of a view: regions, tables with their replicas, namespaces. Immutable and counted; see
+ * view.h. */
 #include "catalog/view_priv.h"
 
 #include <stdlib.h>

@@ -25,8 +25,8 @@ typedef struct rq__option {
 
 #define RQ__OPTIONS_MAX 16
 
-/* Parses the options of a command; --help and -h print `help`. -1: go on, optind is the index of the first argument
- * that is no option. Otherwise the exit code. Texts point into argv. */
+/* Parses the options of a command; --help and -h print `help`. -1: go on, optind is the index of
+ * the first argument that is no option. Otherwise the exit code. Texts point into argv. */
 int rq__parse_options(const char *command, const char *help, const rq__option *list, size_t count,
                       int argc, char **argv);
 

@@ -37,7 +37,8 @@ typedef struct rq__cluster_where {
     "  --timeout SECONDS      of each call (5)\n"
 #define RQ__CLUSTER_HELP_DATA "  --data DIR             or the data folder of a stopped server\n"
 
-/* Checks the options after all were parsed, and fills in defaults. Returns an exit code, or -1 to go on. */
+/* Checks the options after all were parsed, and fills in defaults. Returns an exit code, or -1 to
+ * go on. */
 int rq__cluster_where_resolve(rq__cluster_where *w, const char *command);
 
 /* A server, namespace, table or region. */

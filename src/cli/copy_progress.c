@@ -17,7 +17,8 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-const char *rq__bytes_text(uint64_t bytes, char *buf, size_t len)
+/* "12.3 GB" */
+static const char *bytes_text(uint64_t bytes, char *buf, size_t len)
 {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
     double n = (double)bytes;
@@ -40,7 +41,7 @@ static void begin(void *ctx, const char *what, uint64_t bytes)
     rq__progress_begin(&p->bar, what);
     if (p->quiet || p->bar.is_terminal) return;
     if (bytes > 0)
-        fprintf(stderr, "%s %s\n", what, rq__bytes_text(bytes, text, sizeof text));
+        fprintf(stderr, "%s %s\n", what, bytes_text(bytes, text, sizeof text));
     else
         fprintf(stderr, "%s\n", what);
 }
@@ -92,9 +93,9 @@ int rq__copy_progress_end(rq_copy_progress *p, const rq_backup_options *o,
     }
     if (p->quiet) return 0;
     printf("%s: %s %" PRIu64 " files, %s", o->target != NULL ? o->target : o->source, verb,
-           r->files, rq__bytes_text(r->bytes, all, sizeof all));
+           r->files, bytes_text(r->bytes, all, sizeof all));
     if (r->linked_files > 0)
-        printf(" (%s of them by links)", rq__bytes_text(r->linked_bytes, linked, sizeof linked));
+        printf(" (%s of them by links)", bytes_text(r->linked_bytes, linked, sizeof linked));
     putchar('\n');
     return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -21,7 +21,5 @@ void rq__copy_progress_init(rq_copy_progress *p, const char *command, bool quiet
 int rq__copy_progress_end(rq_copy_progress *p, const rq_backup_options *o,
                           const rq_backup_result *r, const char *verb, rq_err rc,
                           const rq_error *why);
-/* "12.3 GB" */
-const char *rq__bytes_text(uint64_t bytes, char *buf, size_t len);
 
 #endif

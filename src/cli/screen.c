@@ -86,7 +86,7 @@ void rq__screen_begin(void)
     write_all(ENTER, sizeof ENTER - 1);
 }
 
-void rq__screen_size(unsigned *ret_columns, unsigned *ret_rows)
+static void screen_size(unsigned *ret_columns, unsigned *ret_rows)
 {
     struct winsize size;
     bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
@@ -111,7 +111,7 @@ void rq__frame_begin(rq__frame *f)
     rq_buf_reset(&f->bytes);
     f->row = 0;
     f->no_memory = false;
-    rq__screen_size(&f->columns, &f->rows);
+    screen_size(&f->columns, &f->rows);
     append_text(f, "\x1b[H");
 }
 

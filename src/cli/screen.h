@@ -16,7 +16,6 @@ bool rq__screen_is_possible(void);
 void rq__screen_begin(void);
 /* Restores the terminal. May be called twice. */
 void rq__screen_end(void);
-void rq__screen_size(unsigned *ret_columns, unsigned *ret_rows);
 
 /* A frame: lines from the top, cut at the terminal's edge. */
 typedef struct rq__frame {

@@ -70,7 +70,8 @@ typedef struct rq_cluster_status {
     size_t transition_count;
 } rq_cluster_status;
 
-/* Blocking: one call to the master. *ret is cleared by rq_cluster_status_clear, also after an error. */
+/* Blocking: one call to the master. *ret is cleared by rq_cluster_status_clear, also after an
+ * error. */
 RQ_NODISCARD
 rq_err rq_client_status(struct rq_client *c, rq_cluster_status *ret, rq_error *why);
 /* Of ret->bytes, the packed GetClusterStatusResponse; the rest of *ret is empty. */

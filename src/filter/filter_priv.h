@@ -185,12 +185,9 @@ struct Pb__Filter;
 struct Pb__Comparator;
 /* Parses a filter inside a filter. */
 rq_err rq__parse_child(rq__parse *p, const struct Pb__Filter *message, rq_filter **ret);
-rq_err rq__parse_filter(rq__parse *p, rq_slice java_class_name, rq_slice bytes, rq_filter **ret);
 /* Parses a comparator inside a filter. */
 rq_err rq__parse_comparator_of_filter(rq__parse *p, const struct Pb__Comparator *message,
                                       rq_comparator **ret);
-rq_err rq__parse_comparator(rq__parse *p, rq_slice java_class_name, rq_slice bytes,
-                            rq_comparator **ret);
 /* Checks and converts protobuf's CompareType. */
 rq_err rq__parse_op(rq__parse *p, int wire, rq_compare_op *ret);
 
@@ -203,8 +200,8 @@ static inline rq_slice rq__slice_of_pb(ProtobufCBinaryData b)
 rq_err rq__parse_pace(rq__parse *p, rq_pace **ret);
 /* Links a growable buffer to the arena, which then frees it. */
 rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b);
-/* Like rq_buf_reserve, for a buffer that grows with the cells read: its growth is charged to the filter's
- * arena before. RQ_E_NO_MEMORY, too, where the arena may not grow. */
+/* Like rq_buf_reserve, for a buffer that grows with the cells read: its growth is charged to the
+ * filter's arena before. RQ_E_NO_MEMORY, too, where the arena may not grow. */
 RQ_NODISCARD
 rq_err rq__filter_reserve(rq_arena *arena, rq_buf *b, size_t more);
 

@@ -16,7 +16,4 @@ RQ_NODISCARD
 rq_err rq_filter_language_compile(rq_slice text, rq_arena *arena, rq_slice *ret_java_class_name,
                                   rq_slice *ret_serialized, rq_error *why);
 
-/* Names of the language's filters, ascending, for `show_filters`; NULL past the end. */
-const char *rq_filter_language_name(size_t index);
-
 #endif

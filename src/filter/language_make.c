@@ -474,8 +474,3 @@ rq_err rq__language_make(rq_slice name, const rq__arguments *a, const char **ret
     }
     return RQ_E_NOT_FOUND;
 }
-
-const char *rq_filter_language_name(size_t index)
-{
-    return index < RQ_ARRAY_LEN(makers) ? makers[index].name : NULL;
-}

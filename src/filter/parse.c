@@ -194,7 +194,7 @@ static rq_err no_such_class(rq__parse *p, rq_slice name)
                    (int)(name.len < 256 ? name.len : 256), (const char *)name.ptr);
 }
 
-rq_err rq__parse_filter(rq__parse *p, rq_slice name, rq_slice bytes, rq_filter **ret)
+static rq_err parse_filter(rq__parse *p, rq_slice name, rq_slice bytes, rq_filter **ret)
 {
     rq_slice simple = class_in_package(name);
     for (size_t i = 0; i < RQ_ARRAY_LEN(filters); i++)
@@ -211,8 +211,8 @@ rq_err rq__parse_child(rq__parse *p, const Pb__Filter *message, rq_filter **ret)
                        RQ__FILTER_DEPTH_MAX);
     }
     p->depth++;
-    rq_err rc = rq__parse_filter(p, rq_slice_cstr(message->name),
-                                 rq__slice_of_pb(message->serialized_filter), ret);
+    rq_err rc = parse_filter(p, rq_slice_cstr(message->name),
+                             rq__slice_of_pb(message->serialized_filter), ret);
     p->depth--;
     return wrap(p, rc, DESERIALIZATION "org.apache.hadoop.hbase.DoNotRetryIOException: ");
 }
@@ -227,7 +227,7 @@ rq_err rq_filter_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *
                        rq_filter **ret, rq_error *why)
 {
     rq__parse p = {.arena = arena, .bytes_left = RQ__FILTER_BYTES_MAX};
-    rq_err rc = rq__parse_filter(&p, java_class_name, serialized, ret);
+    rq_err rc = parse_filter(&p, java_class_name, serialized, ret);
     if (rc != RQ_OK) return report(&p, rc, RQ_E_DO_NOT_RETRY, why);
     (*ret)->parts = p.parts;
     (*ret)->pace = p.pace;
@@ -235,7 +235,7 @@ rq_err rq_filter_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *
 }
 
 /* --- Comparators ------------------------------------------------------------------------------ */
-rq_err rq__parse_comparator(rq__parse *p, rq_slice name, rq_slice bytes, rq_comparator **ret)
+static rq_err parse_comparator(rq__parse *p, rq_slice name, rq_slice bytes, rq_comparator **ret)
 {
     rq_slice simple = class_in_package(name);
     for (size_t i = 0; i < RQ_ARRAY_LEN(comparators); i++)
@@ -247,8 +247,8 @@ rq_err rq__parse_comparator(rq__parse *p, rq_slice name, rq_slice bytes, rq_comp
 rq_err rq__parse_comparator_of_filter(rq__parse *p, const Pb__Comparator *message,
                                       rq_comparator **ret)
 {
-    rq_err rc = rq__parse_comparator(p, rq_slice_cstr(message->name),
-                                     rq__slice_of_pb(message->serialized_comparator), ret);
+    rq_err rc = parse_comparator(p, rq_slice_cstr(message->name),
+                                 rq__slice_of_pb(message->serialized_comparator), ret);
     return wrap(p, rc, DESERIALIZATION "java.io.IOException: ");
 }
 
@@ -256,7 +256,7 @@ rq_err rq_comparator_parse(rq_slice java_class_name, rq_slice serialized, rq_are
                            rq_comparator **ret, rq_error *why)
 {
     rq__parse p = {.arena = arena, .bytes_left = RQ__FILTER_BYTES_MAX};
-    rq_err rc = rq__parse_comparator(&p, java_class_name, serialized, ret);
+    rq_err rc = parse_comparator(&p, java_class_name, serialized, ret);
     if (rc != RQ_OK) return report(&p, rc, RQ_E_IOEXCEPTION, why);
     (*ret)->pace = p.pace;
     return RQ_OK;

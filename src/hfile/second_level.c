@@ -3,7 +3,7 @@
  *
  * A record: "RQL2", CRC-32C of everything behind it, the run's nonce, file id, offset in the HFile,
  * lengths of the payload in memory and of the block in the HFile, kind, rank; then the payload. A
- * record never crosses the end of a segment.
+ * record never crosses the end of an extent.
  *
  * Locks: one for the queue and one per stripe of the index; leaves, never held across I/O. */
 #include "hfile/second_level.h"
@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEGMENT_BYTES_MAX ((uint64_t)4 << 20)
-#define SEGMENTS_MIN 16
+#define EXTENT_BYTES_MAX ((uint64_t)4 << 20)
+#define EXTENTS_MIN 16
 #define STRIPES 16
 #define SLOTS_MIN 64
 #define INDEX_SHARE 8   /* of the cache's capacity */
@@ -34,9 +34,9 @@
 
 typedef struct entry {
     uint64_t file_id, offset;
-    uint32_t segment, at; /* where the record begins */
-    uint32_t len;         /* of the record; 0: an empty slot */
-    uint32_t generation;  /* the segment's when the record was written; if it has changed, the entry
+    uint32_t extent, at; /* where the record begins */
+    uint32_t len;        /* of the record; 0: an empty slot */
+    uint32_t generation; /* the extent's when the record was written; if it has changed, the entry
                            * is void */
 } entry;
 
@@ -55,7 +55,7 @@ struct rq__second_level {
     char *path;
     rq_file *file;
     uint64_t nonce; /* of this run */
-    uint32_t segment_bytes, segment_count;
+    uint32_t extent_bytes, extent_count;
     _Atomic uint32_t *generations;
     size_t slots_max; /* of a stripe */
     _Atomic bool off;
@@ -72,7 +72,7 @@ struct rq__second_level {
     bool scheduled;
 
     /* the writer's */
-    uint32_t segment, at;
+    uint32_t extent, at;
     rq_buf record;
 };
 
@@ -133,7 +133,7 @@ static stripe *stripe_of(rq__second_level *s, uint64_t hash)
 
 static bool is_void(const rq__second_level *s, const entry *e)
 {
-    return atomic_load_explicit(&s->generations[e->segment], memory_order_acquire) != e->generation;
+    return atomic_load_explicit(&s->generations[e->extent], memory_order_acquire) != e->generation;
 }
 
 /* The key's slot, or the empty one behind its chain. REQUIRES: the stripe's lock; there is a
@@ -208,11 +208,11 @@ static bool insert(rq__second_level *s, const entry *e)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static void begin_next_segment(rq__second_level *s)
+static void begin_next_extent(rq__second_level *s)
 {
-    s->segment = (s->segment + 1) % s->segment_count;
+    s->extent = (s->extent + 1) % s->extent_count;
     s->at = 0;
-    atomic_fetch_add_explicit(&s->generations[s->segment], 1, memory_order_acq_rel);
+    atomic_fetch_add_explicit(&s->generations[s->extent], 1, memory_order_acq_rel);
 }
 
 static rq_err make_record(rq__second_level *s, const rq_hfile_block *b)
@@ -240,8 +240,8 @@ static bool is_written(rq__second_level *s, const rq_hfile_block *b)
 {
     entry e;
     if (!look_up(s, b->file_id, b->offset, &e)) return false;
-    uint32_t ahead = (e.segment + s->segment_count - s->segment) % s->segment_count;
-    return ahead == 0 || ahead > s->segment_count / 8;
+    uint32_t ahead = (e.extent + s->extent_count - s->extent) % s->extent_count;
+    return ahead == 0 || ahead > s->extent_count / 8;
 }
 
 static void write_block(rq__second_level *s, const rq_hfile_block *b)
@@ -252,24 +252,24 @@ static void write_block(rq__second_level *s, const rq_hfile_block *b)
         count(&s->dropped);
         return;
     }
-    if (s->record.len > s->segment_bytes - s->at) begin_next_segment(s);
+    if (s->record.len > s->extent_bytes - s->at) begin_next_extent(s);
     entry e = {.file_id = b->file_id,
                .offset = b->offset,
-               .segment = s->segment,
+               .extent = s->extent,
                .at = s->at,
                .len = (uint32_t)s->record.len,
-               .generation = atomic_load(&s->generations[s->segment])};
+               .generation = atomic_load(&s->generations[s->extent])};
     if (rq_file_write(s->file, s->record.ptr, s->record.len,
-                      (uint64_t)e.segment * s->segment_bytes + e.at, &why) != RQ_OK) {
+                      (uint64_t)e.extent * s->extent_bytes + e.at, &why) != RQ_OK) {
         turn_off(s, "cannot be written", &why);
         return;
     }
     s->at += e.len;
-    /* Drops the oldest segments until there is room in the index; in the end the block's own would
+    /* Drops the oldest extents until there is room in the index; in the end the block's own would
      * be dropped. */
     bool in = insert(s, &e);
-    for (uint32_t n = 1; !in && n < s->segment_count; n++) {
-        begin_next_segment(s);
+    for (uint32_t n = 1; !in && n < s->extent_count; n++) {
+        begin_next_extent(s);
         in = insert(s, &e);
     }
     count(in ? &s->written : &s->dropped);
@@ -305,7 +305,7 @@ static void run_writer(rq_task *task)
 void rq__second_level_offer(rq__second_level *s, rq_hfile_block *b)
 {
     bool post = false;
-    if (is_off(s) || b->payload_len + HEADER_BYTES > s->segment_bytes) return;
+    if (is_off(s) || b->payload_len + HEADER_BYTES > s->extent_bytes) return;
     (void)pthread_mutex_lock(&s->queue_lock);
     bool taken =
         s->queue_count < QUEUE_BLOCKS && s->queue_bytes + b->heap_len <= s->queue_bytes_max;
@@ -358,7 +358,7 @@ rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offs
         return RQ_OK;
     }
     if (rq__block_new(s->cache, e.len, &b) != RQ_OK) return RQ_OK; /* the caller will notice */
-    uint64_t at = (uint64_t)e.segment * s->segment_bytes + e.at;
+    uint64_t at = (uint64_t)e.extent * s->extent_bytes + e.at;
     rq_err rc = may_block ? rq_file_read(s->file, b->bytes, e.len, at, &got, &why)
                           : rq_file_try_read(s->file, b->bytes, e.len, at, &got);
     if (rc == RQ_OK && got == e.len && is_record(s, &e, b->bytes)) {
@@ -384,7 +384,7 @@ void rq__second_level_get_stats(rq__second_level *s, rq_block_cache_stats *ret)
     ret->second_written = atomic_load(&s->written);
     ret->second_dropped = atomic_load(&s->dropped);
     ret->second_index_bytes = atomic_load(&s->index_bytes);
-    ret->second_capacity_bytes = (uint64_t)s->segment_count * s->segment_bytes;
+    ret->second_capacity_bytes = (uint64_t)s->extent_count * s->extent_bytes;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -407,9 +407,9 @@ static rq_err open_file(rq__second_level *s, rq_error *why)
 rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq__second_level **ret,
                             rq_error *why)
 {
-    uint64_t segment = o->bytes / SEGMENTS_MIN;
-    if (segment > SEGMENT_BYTES_MAX) segment = SEGMENT_BYTES_MAX;
-    if (segment <= HEADER_BYTES || o->bytes / segment > UINT32_MAX)
+    uint64_t extent = o->bytes / EXTENTS_MIN;
+    if (extent > EXTENT_BYTES_MAX) extent = EXTENT_BYTES_MAX;
+    if (extent <= HEADER_BYTES || o->bytes / extent > UINT32_MAX)
         return rq_fail(why, RQ_E_CONFIG, "a block cache file of %" PRIu64 " bytes", o->bytes);
     rq__second_level *s = aligned_alloc(64, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
@@ -420,8 +420,8 @@ rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq_
     s->log = o->log;
     s->vfs = o->vfs;
     s->nonce = o->executor->random(o->executor);
-    s->segment_bytes = (uint32_t)segment;
-    s->segment_count = (uint32_t)(o->bytes / segment);
+    s->extent_bytes = (uint32_t)extent;
+    s->extent_count = (uint32_t)(o->bytes / extent);
     s->slots_max = slots_max_of(capacity);
     s->queue_bytes_max = capacity / QUEUE_SHARE;
     s->task.run = run_writer;
@@ -429,7 +429,7 @@ rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq_
     for (int i = 0; i < STRIPES; i++)
         (void)pthread_mutex_init(&s->stripes[i].lock, NULL);
     s->path = strdup(o->path);
-    s->generations = calloc(s->segment_count, sizeof *s->generations);
+    s->generations = calloc(s->extent_count, sizeof *s->generations);
     rq_err rc = s->path == NULL || s->generations == NULL
                     ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
                     : open_file(s, why);

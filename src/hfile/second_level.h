@@ -3,12 +3,12 @@
  * The block cache's second level: a file on a local disk for blocks evicted from memory. HBASE:
  * BucketCache with ioengine file:PATH. Within the room; set up by rq_block_cache_add_file.
  *
- *   evicted ─► queue (bounded) ─► writer, a lane of its own ─► file: a ring of segments
+ *   evicted ─► queue (bounded) ─► writer, a lane of its own ─► file: a ring of extents
  *   missed  ─► index (striped) ─► read and checked ─► block, into memory again
  *
  * 1. No thread waits for the writer: a full queue drops the block. No thread waits for the index:
  *    if a stripe is locked, the lookup is a miss.
- * 2. The file is written round robin. Starting a segment again first increments its generation,
+ * 2. The file is written round robin. Starting an extent again first increments its generation,
  *    which invalidates all index entries that point into it; they are removed when their table is
  *    rebuilt.
  * 3. A record is valid if its checksum is right and it names the file, the offset and the run of
@@ -16,7 +16,7 @@
  * 4. Damage, or a failed read or write (also a full disk), switches the second level off with a
  *    line in the log and empties its file; reads then go to the HFiles.
  * 5. The index's memory is taken from the cache's capacity, at most an eighth of it; beyond that
- *    the oldest segment is dropped early. Blocks in the queue get a sixteenth and count as pinned.
+ *    the oldest extent is dropped early. Blocks in the queue get a sixteenth and count as pinned.
  * 6. The file's content is discarded at start, and the file is removed at stop. Blocks of an HFile
  *    are valid while the HFile is open or has a block in memory.
  */

@@ -3,9 +3,9 @@
  * Chunks, bitmaps, first fit (slab.h). Under AddressSanitizer everything is malloc's, so that it
  * sees a piece's end.
  *
- * Invariant: longest[i] is at least the length of the longest free run in chunk i of the index. Taking a
- * piece leaves it too large; a search that finds no such run corrects it. So taking a piece holds the lock
- * only while it sets the piece's bits.
+ * Invariant: longest[i] is at least the length of the longest free run in chunk i of the index.
+ * Taking a piece leaves it too large; a search that finds no such run corrects it. So taking a
+ * piece holds the lock only while it sets the piece's bits.
  */
 #include "hfile/slab.h"
 

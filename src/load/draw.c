@@ -11,7 +11,8 @@
 #define EXPONENTIAL_CUT 10
 #define HOT_KEYS_MAX 16
 
-double rq__random_unit(rq_random *r)
+/* 0 ≤ x < 1 */
+static double random_unit(rq_random *r)
 {
     return (double)(rq_random_next(r) >> 11) * 0x1p-53;
 }
@@ -74,7 +75,7 @@ void rq__zipf_grow(rq_zipf *z, uint64_t n)
 uint64_t rq__zipf_draw(const rq_zipf *z, rq_random *r)
 {
     for (;;) {
-        double u = z->high + rq__random_unit(r) * (z->low - z->high);
+        double u = z->high + random_unit(r) * (z->low - z->high);
         double x = integral_inverse(z->theta, u);
         double k = floor(x + 0.5);
         if (k < 1) k = 1;

@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-double rq__random_unit(rq_random *r); /* 0 ≤ x < 1 */
 /* A bijection of 64-bit numbers whose results look random, and its inverse. */
 uint64_t rq__mix64(uint64_t x);
 uint64_t rq__unmix64(uint64_t x);

@@ -141,7 +141,8 @@ static void add_latency(rq__bench *b, rq_load_step step, uint64_t ns)
     b->report->operations++;
 }
 
-void rq__slot_end(rq__slot *s, rq_err err, rq_slice kind, rq_slice text)
+/* Ends the slot's operation. An error is counted by its kind. */
+static void end_slot(rq__slot *s, rq_err err, rq_slice kind, rq_slice text)
 {
     rq__bench *b = s->bench;
     int64_t now = rq_client_now_ns();
@@ -169,13 +170,13 @@ void rq__slot_end(rq__slot *s, rq_err err, rq_slice kind, rq_slice text)
 
 void rq__slot_end_result(rq__slot *s, const rq_op_result *r)
 {
-    rq__slot_end(s, r->err, r->kind, r->text);
+    end_slot(s, r->err, r->kind, r->text);
 }
 
 void rq__slot_broken(rq__slot *s, rq_err err)
 {
     s->bench->fatal = true;
-    rq__slot_end(s, err, RQ_SLICE_LIT("Generator"), RQ_SLICE_LIT("out of memory"));
+    end_slot(s, err, RQ_SLICE_LIT("Generator"), RQ_SLICE_LIT("out of memory"));
 }
 
 static rq__slot *take_slot(rq__bench *b, int64_t due_ns)

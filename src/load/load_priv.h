@@ -101,8 +101,6 @@ struct rq__bench {
 };
 
 /* driver.c */
-/* Ends the slot's operation. An error is counted by its kind. */
-void rq__slot_end(rq__slot *s, rq_err err, rq_slice kind, rq_slice text);
 void rq__slot_end_result(rq__slot *s, const rq_op_result *r);
 void rq__note_wrong(rq__bench *b, uint64_t key, const char *what);
 /* Ends the run after an error that can only mean lack of memory. */

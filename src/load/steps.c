@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations on rows. Each step begins in rq__begin_…, continues in the callbacks of its
- * requests, and ends with rq__slot_end. With a history, versions are timestamps and every row read
- * is checked; without one, cells are only counted. */
+ * requests, and ends with rq__slot_end_result. With a history, versions are timestamps and every
+ * row read is checked; without one, cells are only counted. */
 #include "load/load_priv.h"
 
 #include "base/macros.h"

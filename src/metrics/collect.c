@@ -46,8 +46,9 @@ static void collect_figures(rq__collector *c, const char *label, const figure *l
         rq__collect(c, list[i].metric, label, (double)list[i].value);
 }
 
-void rq__collect_times(rq__collector *c, rq_metric metric, const char *label,
-                       const rq_times_sum *times)
+/* Copies the histogram. */
+static void collect_times(rq__collector *c, rq_metric metric, const char *label,
+                          const rq_times_sum *times)
 {
     rq_times_sum *copy = rq_arena_alloc(c->arena, sizeof *copy);
     if (copy == NULL) {
@@ -91,7 +92,7 @@ void rq__op_counts_read(rq_ops *ops, rq__op_counts *ret)
     }
 }
 
-void rq__collect_ops(rq__collector *c)
+static void collect_ops(rq__collector *c)
 {
     rq_ops *ops = c->m->from.ops;
     rq_metrics_rates rates;
@@ -111,7 +112,7 @@ void rq__collect_ops(rq__collector *c)
             {RQ_METRIC_OP_BYTES_OUT, s.bytes_out},
         };
         collect_figures(c, name, figures, RQ_ARRAY_LEN(figures));
-        rq__collect_times(c, RQ_METRIC_OP_TIMES, name, &s.times);
+        collect_times(c, RQ_METRIC_OP_TIMES, name, &s.times);
     }
     rq_metrics_get_rates(c->m, &rates);
     rq__collect(c, RQ_METRIC_REQUESTS, "", (double)rates.requests);
@@ -164,9 +165,9 @@ static void collect_server(rq__collector *c, const rq_rpc_server *server, const 
     collect_figures(c, port, figures, RQ_ARRAY_LEN(figures));
     rq_times_sum queue = {0}, process = {0}, total = {0};
     rq_rpc_server_times(server, &queue, &process, &total);
-    rq__collect_times(c, RQ_METRIC_RPC_QUEUE_TIMES, port, &queue);
-    rq__collect_times(c, RQ_METRIC_RPC_PROCESS_TIMES, port, &process);
-    rq__collect_times(c, RQ_METRIC_RPC_TOTAL_TIMES, port, &total);
+    collect_times(c, RQ_METRIC_RPC_QUEUE_TIMES, port, &queue);
+    collect_times(c, RQ_METRIC_RPC_PROCESS_TIMES, port, &process);
+    collect_times(c, RQ_METRIC_RPC_TOTAL_TIMES, port, &total);
     rq_rpc_server_each_method(server, collect_method, c);
     rq_rpc_server_each_error(server, collect_error, c);
 }
@@ -189,10 +190,10 @@ static void collect_loop(rq__collector *c, unsigned i)
     rq_loop_get_stats(rq_loops_get(c->m->from.loops, i), &s);
     rq__collect(c, RQ_METRIC_LOOP_ITERATIONS, label, (double)s.iterations);
     rq__collect(c, RQ_METRIC_LOOP_CURRENT, label, (double)s.current_ns);
-    rq__collect_times(c, RQ_METRIC_LOOP_TIMES, label, &s.times);
+    collect_times(c, RQ_METRIC_LOOP_TIMES, label, &s.times);
 }
 
-void rq__collect_rpc(rq__collector *c)
+static void collect_rpc(rq__collector *c)
 {
     const rq_metrics_sources *from = &c->m->from;
     collect_server(c, atomic_load(&c->m->master), "master");
@@ -226,7 +227,7 @@ static void collect_wal(rq__collector *c, rq_wal *wal)
         {RQ_METRIC_WAL_FAILED, rq_wal_failed(wal)},
     };
     collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
-    rq__collect_times(c, RQ_METRIC_WAL_SYNC_TIMES, "", &syncs);
+    collect_times(c, RQ_METRIC_WAL_SYNC_TIMES, "", &syncs);
 }
 
 static const char *const block_kinds[RQ_BLOCK_KIND_COUNT] = {
@@ -300,14 +301,14 @@ static void collect_background(rq__collector *c, rq_engine *e)
         {RQ_METRIC_RECOVERED_RECORDS, s.recovered_records},
     };
     collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
-    rq__collect_times(c, RQ_METRIC_FLUSH_TIMES, "", &flushes);
-    rq__collect_times(c, RQ_METRIC_COMPACTION_TIMES, "", &compactions);
+    collect_times(c, RQ_METRIC_FLUSH_TIMES, "", &flushes);
+    collect_times(c, RQ_METRIC_COMPACTION_TIMES, "", &compactions);
     rq__collect(c, RQ_METRIC_MEMORY, "memstore", (double)s.memstore_bytes_held);
     rq__collect(c, RQ_METRIC_MEMORY_MAX, "memstore", (double)s.memstore_bytes_max);
     rq__collect(c, RQ_METRIC_MEMORY, "nonces", (double)s.nonces_bytes);
 }
 
-void rq__collect_engine(rq__collector *c)
+static void collect_engine(rq__collector *c)
 {
     rq_engine *e = c->m->from.engine;
     if (e == NULL) return;
@@ -328,7 +329,7 @@ static void collect_log(rq__collector *c)
         rq__collect(c, RQ_METRIC_LOG_LINES, levels[i], (double)lines[i]);
 }
 
-void rq__collect_process(rq__collector *c)
+static void collect_process(rq__collector *c)
 {
     rq_process_usage u;
     rq_machine_process(&u);
@@ -366,10 +367,10 @@ rq_err rq_metrics_collect(rq_metrics *m, bool by_region, rq_arena *arena, rq_met
 {
     rq__collector c = {.m = m, .arena = arena, .s = ret};
     *ret = (rq_metrics_snapshot){0};
-    rq__collect_ops(&c);
-    rq__collect_rpc(&c);
-    rq__collect_engine(&c);
-    rq__collect_process(&c);
+    collect_ops(&c);
+    collect_rpc(&c);
+    collect_engine(&c);
+    collect_process(&c);
     rq__collect_loads(&c, by_region);
     if (c.rc != RQ_OK) return c.rc;
     qsort(ret->samples, ret->sample_count, sizeof *ret->samples, sample_order);

@@ -96,14 +96,7 @@ typedef struct rq__collector {
 } rq__collector;
 
 void rq__collect(rq__collector *c, rq_metric metric, const char *label, double value);
-/* Copies the histogram. */
-void rq__collect_times(rq__collector *c, rq_metric metric, const char *label,
-                       const rq_times_sum *times);
 
-void rq__collect_ops(rq__collector *c);
-void rq__collect_rpc(rq__collector *c);
-void rq__collect_engine(rq__collector *c);
-void rq__collect_process(rq__collector *c);
 /* Tables, regions and their sums. */
 void rq__collect_loads(rq__collector *c, bool by_region);
 
@@ -117,8 +110,6 @@ void rq__op_counts_read(rq_ops *ops, rq__op_counts *ret);
 /* Appends a value in the shortest form; whole numbers without a point. */
 RQ_NODISCARD
 rq_err rq__append_number(rq_buf *out, double value);
-/* The value in seconds if its unit is a time, else itself. */
-double rq__in_base_unit(rq__unit unit, double value);
 
 /* --- HBase's view (attributes.c) -------------------------------------------------------------- */
 /* One attribute: `name` and `help` are valid during the call; `text` NULL: it is a number. */

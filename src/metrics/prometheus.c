@@ -13,7 +13,8 @@
 #define FIRST_BOUND 13 /* 2^13 ns: 8 µs */
 #define LAST_BOUND 35  /* 2^35 ns: 34 s */
 
-double rq__in_base_unit(rq__unit unit, double value)
+/* The value in seconds if its unit is a time, else itself. */
+static double in_base_unit(rq__unit unit, double value)
 {
     return unit == RQ__NS ? value / 1e9 : unit == RQ__MS ? value / 1e3 : value;
 }
@@ -56,7 +57,7 @@ static rq_err put_head(rq_buf *out, const char *prefix, const char *name, rq__ki
 static rq_err put_value(rq_buf *out, rq__unit unit, double value)
 {
     RQ_TRY(rq_buf_append_u8(out, ' '));
-    RQ_TRY(rq__append_number(out, rq__in_base_unit(unit, value)));
+    RQ_TRY(rq__append_number(out, in_base_unit(unit, value)));
     return rq_buf_append_u8(out, '\n');
 }
 

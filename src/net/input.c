@@ -132,8 +132,8 @@ void rq_input_clear(rq_input *in, rq_budget *budget)
     *in = (rq_input){0};
 }
 
-/* A connection that is blocked keeps what it has read (stash), so reads get smaller as the budget is
- * used up: of a thousand blocked connections each may keep a whole read. */
+/* A connection that is blocked keeps what it has read (stash), so reads get smaller as the budget
+ * is used up: of a thousand blocked connections each may keep a whole read. */
 static size_t read_most(const rq_input *in, const rq_budget *budget)
 {
     size_t used = rq_budget_used(budget), max = rq_budget_max(budget);

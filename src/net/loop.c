@@ -66,7 +66,8 @@ rq_lane *rq_loop_lane(rq_loop *loop)
     return &loop->lane;
 }
 
-rq_loop *rq__loop_of_lane(rq_lane *lane)
+/* REQUIRES: `lane` was returned by rq_loop_lane. */
+static rq_loop *loop_of_lane(rq_lane *lane)
 {
     return RQ_CONTAINER_OF(lane, rq_loop, lane);
 }
@@ -82,7 +83,7 @@ static void post_local(rq_loop *loop, rq_task *task)
 
 static void loop_post(rq_lane *lane, rq_task *task)
 {
-    rq_loop *loop = rq__loop_of_lane(lane);
+    rq_loop *loop = loop_of_lane(lane);
     if (rq_loop_is_current(loop)) {
         post_local(loop, task);
         return;

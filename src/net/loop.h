@@ -61,8 +61,6 @@ void rq_loop_defer(rq_loop *loop, rq_task *task);
 #define RQ_TURN_NS 2000000
 /* Whether this iteration has lasted RQ_TURN_NS by `now_ns`; further work should be deferred. */
 bool rq_loop_turn_is_over(const rq_loop *loop, uint64_t now_ns);
-/* REQUIRES: `lane` was returned by rq_loop_lane. */
-rq_loop *rq__loop_of_lane(rq_lane *lane);
 unsigned rq_loop_index(const rq_loop *loop);
 /* True on the loop's own thread. */
 bool rq_loop_is_current(const rq_loop *loop);

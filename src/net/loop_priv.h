@@ -52,7 +52,7 @@ typedef struct rq_load {
 #define RQ__LOOP_SAMPLE 16
 
 struct rq_loop {
-    rq_lane lane; /* must be first: rq__loop_of_lane */
+    rq_lane lane; /* must be first: loop_of_lane */
     struct rq_loops *loops;
     unsigned index;
     bool created; /* `joinable` is valid */
@@ -206,8 +206,6 @@ bool rq__transformed_is_out(const rq_stream *s);
 size_t rq__transformed_held(const rq_stream *s);
 /* As rq__stream_receive, of protocol bytes. */
 ssize_t rq__transformed_receive(rq_stream *s, void *bytes, size_t len);
-/* Charges the transform's current memory. */
-void rq__transformed_charge(rq_stream *s);
 void rq__transformed_free(rq_stream *s);
 
 /* ---- a stream in memory (memory.c); its loop's thread */

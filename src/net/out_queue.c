@@ -7,9 +7,9 @@
 #define KEEP_BYTES ((size_t)64 * 1024) /* larger buffers are spares, not pooled */
 #define POOL_MAX 32
 
-static struct rq_out_segment *segment_new(rq_out_pool *p)
+static struct rq_out_buffer *buffer_new(rq_out_pool *p)
 {
-    struct rq_out_segment *g = p->free;
+    struct rq_out_buffer *g = p->free;
     if (g == NULL) return calloc(1, sizeof *g);
     p->free = g->next;
     p->count--;
@@ -52,7 +52,7 @@ void rq__out_pool_take(rq_out_pool *p, size_t want, rq_buf *b)
     *b = remove_spare(p, best);
 }
 
-static void segment_free(rq_out_pool *p, struct rq_out_segment *g)
+static void buffer_free(rq_out_pool *p, struct rq_out_buffer *g)
 {
     if (g->moved || g->buf.cap > KEEP_BYTES || p->count >= POOL_MAX) {
         if (g->moved || g->buf.cap > KEEP_BYTES) rq__out_pool_keep(p, &g->buf);
@@ -71,7 +71,7 @@ static void segment_free(rq_out_pool *p, struct rq_out_segment *g)
 void rq__out_pool_clear(rq_out_pool *p)
 {
     while (p->free != NULL) {
-        struct rq_out_segment *g = p->free;
+        struct rq_out_buffer *g = p->free;
         p->free = g->next;
         rq_buf_clear(&g->buf);
         free(g);
@@ -83,7 +83,7 @@ void rq__out_pool_clear(rq_out_pool *p)
     }
 }
 
-static void append(rq_out_queue *q, struct rq_out_segment *g)
+static void append(rq_out_queue *q, struct rq_out_buffer *g)
 {
     g->next = NULL;
     if (q->tail != NULL)
@@ -95,7 +95,7 @@ static void append(rq_out_queue *q, struct rq_out_segment *g)
 
 rq_buf *rq__out_queue_extend(rq_out_queue *q, rq_out_pool *p)
 {
-    struct rq_out_segment *g = segment_new(p);
+    struct rq_out_buffer *g = buffer_new(p);
     if (g == NULL) return NULL;
     rq__out_queue_count(q); /* a response may have begun in the previous buffer */
     append(q, g);
@@ -104,7 +104,7 @@ rq_buf *rq__out_queue_extend(rq_out_queue *q, rq_out_pool *p)
 
 void rq__out_queue_count(rq_out_queue *q)
 {
-    struct rq_out_segment *g = q->tail; /* only the last one can have grown */
+    struct rq_out_buffer *g = q->tail; /* only the last one can have grown */
     if (g == NULL) return;
     q->pending += g->buf.len - g->counted;
     g->counted = g->buf.len;
@@ -112,7 +112,7 @@ void rq__out_queue_count(rq_out_queue *q)
 
 rq_err rq__out_queue_move(rq_out_queue *q, rq_buf *b)
 {
-    struct rq_out_segment *g = calloc(1, sizeof *g);
+    struct rq_out_buffer *g = calloc(1, sizeof *g);
     if (g == NULL) return RQ_E_NO_MEMORY;
     rq__out_queue_count(q);
     g->buf = *b;
@@ -128,7 +128,7 @@ unsigned rq__out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned
 {
     unsigned n = 0;
     *ret_len = 0;
-    for (struct rq_out_segment *g = q->head; g != NULL && n < iov_max; g = g->next) {
+    for (struct rq_out_buffer *g = q->head; g != NULL && n < iov_max; g = g->next) {
         if (g->buf.len == g->sent) continue;
         iov[n] = (struct iovec){g->buf.ptr + g->sent, g->buf.len - g->sent};
         *ret_len += iov[n].iov_len;
@@ -142,7 +142,7 @@ void rq__out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
     RQ_ASSERT(len <= q->pending);
     q->pending -= len;
     while (q->head != NULL) {
-        struct rq_out_segment *g = q->head;
+        struct rq_out_buffer *g = q->head;
         size_t left = g->buf.len - g->sent;
         if (len < left) {
             g->sent += len;
@@ -152,7 +152,7 @@ void rq__out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
         len -= left;
         q->head = g->next;
         if (q->head == NULL) q->tail = NULL;
-        segment_free(p, g);
+        buffer_free(p, g);
     }
 }
 
@@ -161,7 +161,7 @@ size_t rq__out_queue_held(const rq_out_queue *q)
     size_t held = 0;
     /* A buffer too large to be kept as a spare is fresh memory: behind its bytes it is not
      * resident. */
-    for (const struct rq_out_segment *g = q->head; g != NULL; g = g->next)
+    for (const struct rq_out_buffer *g = q->head; g != NULL; g = g->next)
         held += sizeof *g + (g->buf.cap > RQ_OUT_SPARE_BYTES ? g->buf.len : g->buf.cap);
     return held;
 }
@@ -169,9 +169,9 @@ size_t rq__out_queue_held(const rq_out_queue *q)
 void rq__out_queue_drop(rq_out_queue *q, rq_out_pool *p)
 {
     while (q->head != NULL) {
-        struct rq_out_segment *g = q->head;
+        struct rq_out_buffer *g = q->head;
         q->head = g->next;
-        segment_free(p, g);
+        buffer_free(p, g);
     }
     *q = (rq_out_queue){0};
 }

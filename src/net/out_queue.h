@@ -17,8 +17,8 @@
 
 #include <sys/uio.h>
 
-struct rq_out_segment {
-    struct rq_out_segment *next;
+struct rq_out_buffer {
+    struct rq_out_buffer *next;
     rq_buf buf;
     size_t sent;
     size_t counted; /* bytes already included in `pending` */
@@ -31,7 +31,7 @@ struct rq_out_segment {
 #define RQ_OUT_SPARE_BYTES ((size_t)4 << 20)
 
 typedef struct rq_out_pool {
-    struct rq_out_segment *free;
+    struct rq_out_buffer *free;
     unsigned count;
     /* Written buffers that had been moved in. The last one is in the caches, and is reused
      * first. */
@@ -47,8 +47,8 @@ void rq__out_pool_keep(rq_out_pool *p, rq_buf *b);
 void rq__out_pool_take(rq_out_pool *p, size_t want, rq_buf *b);
 
 typedef struct rq_out_queue {
-    struct rq_out_segment *head;
-    struct rq_out_segment *tail;
+    struct rq_out_buffer *head;
+    struct rq_out_buffer *tail;
     size_t pending;
 } rq_out_queue;
 
@@ -65,7 +65,7 @@ rq_buf *rq__out_queue_extend(rq_out_queue *q, rq_out_pool *p);
  * after appending. */
 static inline rq_buf *rq__out_queue_tail(rq_out_queue *q, rq_out_pool *p)
 {
-    struct rq_out_segment *g = q->tail;
+    struct rq_out_buffer *g = q->tail;
     if (RQ_LIKELY(g != NULL && !g->sealed && g->buf.len < RQ_OUT_FULL_BYTES)) return &g->buf;
     return rq__out_queue_extend(q, p);
 }

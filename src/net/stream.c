@@ -207,7 +207,7 @@ static void flush(rq_stream *s)
 {
     if (s->closing || s->writing) return;
     push(s);
-    if (s->out.pending == 0) rq__out_queue_drop(&s->out, &s->loop->pool); /* an empty segment */
+    if (s->out.pending == 0) rq__out_queue_drop(&s->out, &s->loop->pool); /* an empty buffer */
     shut_if_finished(s);
     if (s->closing || s->events->on_drain == NULL) return;
     bool was_paused = s->paused;

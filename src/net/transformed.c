@@ -32,6 +32,17 @@ struct rq__transformed {
     rq_err input_rc; /* the error that ended the input; RQ_OK: none */
 };
 
+/* Charges the transform's current memory. */
+static void charge(rq_stream *s)
+{
+    rq__transformed *w = s->transformed;
+    if (w->budget == NULL) return;
+    size_t held = sizeof *w + w->transform->calls->held(w->transform);
+    if (held > w->charged) rq_budget_force(w->budget, held - w->charged);
+    if (held < w->charged) rq_budget_give(w->budget, w->charged - held);
+    w->charged = held;
+}
+
 rq_err rq_stream_set_transform(rq_stream *s, rq_transform *t, rq_budget *budget)
 {
     RQ_ASSERT(s->transformed == NULL);
@@ -43,18 +54,8 @@ rq_err rq_stream_set_transform(rq_stream *s, rq_transform *t, rq_budget *budget)
     s->wire_plain = s->out.pending;
     s->out = (rq_out_queue){0};
     s->transformed = w;
-    rq__transformed_charge(s);
+    charge(s);
     return RQ_OK;
-}
-
-void rq__transformed_charge(rq_stream *s)
-{
-    rq__transformed *w = s->transformed;
-    if (w->budget == NULL) return;
-    size_t held = sizeof *w + w->transform->calls->held(w->transform);
-    if (held > w->charged) rq_budget_force(w->budget, held - w->charged);
-    if (held < w->charged) rq_budget_give(w->budget, w->charged - held);
-    w->charged = held;
 }
 
 void rq__transformed_free(rq_stream *s)
@@ -130,8 +131,8 @@ rq_out_queue *rq__transformed_output(rq_stream *s)
     if (w->wire.pending > 0 || w->failed) return &w->wire;
     rq_err rc = refill(s);
     if (rc == RQ_E_AGAIN) rc = RQ_OK;
-    rq__transformed_charge(s);
-    if (w->wire.pending == 0) rq__out_queue_drop(&w->wire, &s->loop->pool); /* an empty segment */
+    charge(s);
+    if (w->wire.pending == 0) rq__out_queue_drop(&w->wire, &s->loop->pool); /* an empty buffer */
     if (rc == RQ_OK) return &w->wire;
     w->failed = true;
     rq_stream_close(s, rc);
@@ -199,7 +200,7 @@ ssize_t rq__transformed_receive(rq_stream *s, void *bytes, size_t len)
         else if (n == 0)
             got = feed(s);
     }
-    rq__transformed_charge(s);
+    charge(s);
     rq__stream_mark_dirty(s); /* the transform may have to say something */
     if (n > 0) return (ssize_t)n;
     if (got == 1) { /* nothing for the protocol yet, and perhaps no event announces the rest */

@@ -29,9 +29,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SEGMENT 4096      /* buckets allocated at a time, and at first */
-#define SEGMENTS_MAX 4096 /* beyond, chains grow */
-#define CLOSED 4096       /* remembered; a ring by id */
+#define PAGE 4096      /* buckets allocated at a time, and at first */
+#define PAGES_MAX 4096 /* beyond, chains grow */
+#define CLOSED 4096    /* remembered; a ring by id */
 
 /* Size of a holder with the beginning of its arena: enough for a scan of one family and short
  * rows. */
@@ -67,7 +67,7 @@ struct rq__leases {
     uint64_t first_id; /* const */
     uint64_t next_id RQ_GUARDED_BY(lock);
     uint64_t expired RQ_GUARDED_BY(lock); /* scanners whose lease ended */
-    rq__scan_holder **segments[SEGMENTS_MAX] RQ_GUARDED_BY(lock);
+    rq__scan_holder **pages[PAGES_MAX] RQ_GUARDED_BY(lock);
     size_t bucket_count RQ_GUARDED_BY(lock);
     size_t bucket_mask RQ_GUARDED_BY(lock);      /* 2^n - 1, >= bucket_count - 1 */
     rq__scan_holder *oldest RQ_GUARDED_BY(lock); /* of those that are not busy */
@@ -85,7 +85,7 @@ struct rq__leases {
 
 static rq__scan_holder **bucket_at(rq__leases *t, size_t i)
 {
-    return &t->segments[i / SEGMENT][i % SEGMENT];
+    return &t->pages[i / PAGE][i % PAGE];
 }
 
 static rq__scan_holder **bucket_of(rq__leases *t, uint64_t id)
@@ -95,14 +95,14 @@ static rq__scan_holder **bucket_of(rq__leases *t, uint64_t id)
     return bucket_at(t, i);
 }
 
-/* Splits the next bucket. Without memory for a segment the chains get longer. */
+/* Splits the next bucket. Without memory for a page the chains get longer. */
 static void add_bucket(rq__leases *t)
 {
     size_t added = t->bucket_count;
-    if (added / SEGMENT >= SEGMENTS_MAX) return;
-    rq__scan_holder ***segment = &t->segments[added / SEGMENT];
-    if (*segment == NULL) *segment = calloc(SEGMENT, sizeof **segment);
-    if (*segment == NULL) return;
+    if (added / PAGE >= PAGES_MAX) return;
+    rq__scan_holder ***page = &t->pages[added / PAGE];
+    if (*page == NULL) *page = calloc(PAGE, sizeof **page);
+    if (*page == NULL) return;
     if (added > t->bucket_mask) t->bucket_mask = t->bucket_mask * 2 + 1;
     rq__scan_holder **from = bucket_at(t, added & (t->bucket_mask >> 1));
     rq__scan_holder **to = bucket_at(t, added);
@@ -374,10 +374,10 @@ rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq
      * from before a restart is unknown instead of another client's. */
     t->first_id = t->next_id = env->executor->random(env->executor) << 32 & INT64_MAX;
     pthread_mutex_init(&t->lock, NULL);
-    t->bucket_mask = SEGMENT - 1;
-    t->bucket_count = SEGMENT;
-    t->segments[0] = calloc(SEGMENT, sizeof *t->segments[0]);
-    if (t->segments[0] == NULL) {
+    t->bucket_mask = PAGE - 1;
+    t->bucket_count = PAGE;
+    t->pages[0] = calloc(PAGE, sizeof *t->pages[0]);
+    if (t->pages[0] == NULL) {
         pthread_mutex_destroy(&t->lock);
         free(t);
         return RQ_E_NO_MEMORY;
@@ -406,8 +406,8 @@ void rq__leases_free(rq__leases *t)
         free_holder(h);
     }
     RQ_ASSERT(any(t) == NULL); /* the others are busy */
-    for (size_t i = 0; i < SEGMENTS_MAX && t->segments[i] != NULL; i++)
-        free(t->segments[i]);
+    for (size_t i = 0; i < PAGES_MAX && t->pages[i] != NULL; i++)
+        free(t->pages[i]);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }

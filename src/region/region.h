@@ -158,8 +158,8 @@ typedef struct rq_region_load {
     uint32_t stores, storefiles;
     uint64_t compacted_cells, compacting_cells;
     uint64_t cached_bytes; /* of its files' blocks in memory */
-    /* Uncompressed bytes in the region's files: root blocks of the data indexes, all levels of the data
-     * indexes, bloom filters. */
+    /* Uncompressed bytes in the region's files: root blocks of the data indexes, all levels of the
+     * data indexes, bloom filters. */
     uint64_t root_index_bytes, index_bytes, bloom_bytes;
     int64_t last_major_compaction_ms;
 } rq_region_load;

@@ -371,8 +371,8 @@ rq_err rq__region_note_flush(rq_region *r, rq_err rc);
 rq__nonce_place rq__region_nonce_place(rq_region *r);
 /* Of a table in the namespace hbase, or of master:store. */
 bool rq__region_is_system(const rq_region *r);
-/* The level at which flushes and compactions are logged: of system tables, whose small memstores are
- * flushed every few seconds under writes, debug. */
+/* The level at which flushes and compactions are logged: of system tables, whose small memstores
+ * are flushed every few seconds under writes, debug. */
 rq_log_level rq__region_log_level(const rq_region *r);
 /* Called by the engine's tick: starts nonce_task if one of the files holds no live nonce. */
 void rq__region_nonces_look(rq_region *r);

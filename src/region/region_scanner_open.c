@@ -184,8 +184,8 @@ rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_p
     return open_scanner(r, scan, read_point, false, arena, ret, why);
 }
 
-/* HBASE: RegionScannerImpl.nextRaw and incrementCountOfRowsFilteredMetric count row by row. The row of a
- * get was counted when its scanner was opened. */
+/* HBASE: RegionScannerImpl.nextRaw and incrementCountOfRowsFilteredMetric count row by row. The row
+ * of a get was counted when its scanner was opened. */
 static void count_rows(rq_region_scanner *s)
 {
     uint64_t filtered = s->stats.rows_filtered;

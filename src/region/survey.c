@@ -15,8 +15,11 @@
 #define EDITS "recovered.edits"
 #define REFERENCE_MAX ((size_t)128 * 1024)
 
-void rq__findings_tell(const rq_findings *f, rq_finding level, const char *place,
-                       const char *format, ...)
+static void tell_finding(const rq_findings *f, rq_finding level, const char *place,
+                         const char *format, ...) RQ_PRINTF(4, 5);
+
+static void tell_finding(const rq_findings *f, rq_finding level, const char *place,
+                         const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -49,13 +52,13 @@ static rq_err read_manifest(look *l, rq_error *why)
     if (rc == RQ_OK) {
         l->out->in_use = l->manifest.in_use;
         if (other != NULL)
-            rq__findings_tell(l->findings, RQ_FINDING_NOTE, other,
-                              "a slot of the manifest is damaged; the other one counts");
+            tell_finding(l->findings, RQ_FINDING_NOTE, other,
+                         "a slot of the manifest is damaged; the other one counts");
         return RQ_OK;
     }
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_E_CORRUPT && rc != RQ_E_VERSION) return rq_fail(why, rc, "%s", own.message);
-    rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, place, "%s", own.message);
+    tell_finding(l->findings, RQ_FINDING_PROBLEM, place, "%s", own.message);
     return RQ_OK;
 }
 
@@ -71,8 +74,7 @@ static rq_err look_at_edits(look *l, const char *dir, rq_error *why)
         if (name[strspn(name, "0123456789")] != '\0') continue;
         const char *place = rq_arena_printf(l->arena, "%s/%s", edits, name);
         if (place == NULL) return rq_no_memory(why);
-        rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, place,
-                          "edits that HBase has not replayed");
+        tell_finding(l->findings, RQ_FINDING_PROBLEM, place, "edits that HBase has not replayed");
     }
     return RQ_OK;
 }
@@ -143,7 +145,7 @@ static rq_err look_at_list(look *l, rq_region_survey_family *f, bool *ret_listed
     rq_err rc = rq__filelist_read(l->vfs, f->dir, l->arena, &fl, &own);
     if (rc == RQ_E_NOT_FOUND && l->out->has_manifest) return RQ_OK;
     if (rc == RQ_E_CORRUPT || rc == RQ_E_VERSION) {
-        rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, f->dir, "%s", own.message);
+        tell_finding(l->findings, RQ_FINDING_PROBLEM, f->dir, "%s", own.message);
         return RQ_OK;
     }
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
@@ -216,11 +218,11 @@ static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, 
             continue;
         const char *place = rq__family_dir(l->arena, l->info, family);
         if (place == NULL) return rq_no_memory(why);
-        rq__findings_tell(l->findings, l->options->in_change ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
-                          place,
-                          "is of a family that the table's descriptor (.tableinfo) does not name; "
-                          "the region cannot be opened%s",
-                          l->options->in_change ? " before a procedure has ended" : "");
+        tell_finding(l->findings, l->options->in_change ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
+                     place,
+                     "is of a family that the table's descriptor (.tableinfo) does not name; "
+                     "the region cannot be opened%s",
+                     l->options->in_change ? " before a procedure has ended" : "");
     }
     return RQ_OK;
 }
@@ -280,8 +282,8 @@ static rq_err report_result(const file_look *l, const char *place, rq_err rc, co
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO || rc == RQ_E_PERMISSION)
         return rq_fail(why, rc, "%s: %s", place, own->message);
-    rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, place, "%s",
-                      own->message[0] != '\0' ? own->message : rq_err_text(rc));
+    tell_finding(l->findings, RQ_FINDING_PROBLEM, place, "%s",
+                 own->message[0] != '\0' ? own->message : rq_err_text(rc));
     return RQ_OK;
 }
 
@@ -297,8 +299,8 @@ static void look_at_range(const file_look *l, const char *path, const rq_hfile_i
     bool high =
         l->info->end_key.len > 0 && rq_slice_compare(rq_cell_row(&last), l->info->end_key) >= 0;
     if (low || high)
-        rq__findings_tell(l->findings, RQ_FINDING_PROBLEM, path, "holds rows %s the region's range",
-                          low ? "before" : "behind");
+        tell_finding(l->findings, RQ_FINDING_PROBLEM, path, "holds rows %s the region's range",
+                     low ? "before" : "behind");
 }
 
 static rq_err check_contents(const file_look *l, rq_hfile_reader *reader, rq_error *why)
@@ -354,9 +356,8 @@ static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_erro
         inner = (rq_error){0};
         rc = rq_vfs_stat(m->l->vfs, archived, &st, &inner);
         if (rc == RQ_E_NOT_FOUND)
-            rq__findings_tell(m->l->findings, RQ_FINDING_PROBLEM, m->path,
-                              "refers to the MOB file %s, which is not there, nor in archive/",
-                              place);
+            tell_finding(m->l->findings, RQ_FINDING_PROBLEM, m->path,
+                         "refers to the MOB file %s, which is not there, nor in archive/", place);
         place = archived;
     }
     bool there = rc == RQ_OK;

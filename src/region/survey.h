@@ -23,9 +23,6 @@ typedef struct rq_findings {
     void *ctx;
 } rq_findings;
 
-void rq__findings_tell(const rq_findings *f, rq_finding level, const char *place,
-                       const char *format, ...) RQ_PRINTF(4, 5);
-
 typedef struct rq_region_survey_family {
     rq_slice name;
     const char *dir;

@@ -31,8 +31,8 @@ typedef struct rq_registry_options {
 /* Listens for ZooKeeper clients. Everything in the options must outlive it. */
 RQ_NODISCARD
 rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_error *why);
-uint16_t rq_registry_port(const rq_registry *r);
-/* One of its listeners, for connections in memory (net/memory.h); valid until the registry closes. */
+/* One of its listeners, for connections in memory (net/memory.h); valid until the registry
+ * closes. */
 rq_listener *rq_registry_listener(rq_registry *r);
 /* REQUIRES: the loops run, or never ran. NULL is fine. */
 void rq_registry_close(rq_registry *r);

@@ -331,11 +331,6 @@ rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_erro
     return RQ_OK;
 }
 
-uint16_t rq_registry_port(const rq_registry *r)
-{
-    return rq_listener_port(r->listeners[0]);
-}
-
 rq_listener *rq_registry_listener(rq_registry *r)
 {
     return r->listeners[0];

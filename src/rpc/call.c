@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a call: its object, its arena, and what they are charged with. receive.c begins calls, reply.c ends
- * them.
+/* The life of a call: its object, its arena, and what they are charged with. receive.c begins
+ * calls, reply.c ends them.
  *
  * Call objects and their arenas are recycled per loop; in the steady state a call allocates
  * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes
@@ -122,7 +122,7 @@ rq_call_private *rq__call_new(rq_rpc_conn *conn)
     conn->calls++;
     p->call.client = &conn->client;
     p->call.cells.with_tags = conn->client.codec_with_tags;
-    rq_count(&w->counters.in_flight, 1);
+    rq__counter_add(&w->counters.in_flight, 1);
     return p;
 }
 
@@ -195,7 +195,7 @@ void rq__call_end(rq_call_private *p)
     if (RQ_UNLIKELY(p->text != NULL)) free(p->text);
     call_recycle(w, p);
     conn->calls--;
-    rq_count(&w->counters.in_flight, (uint64_t)-1);
+    rq__counter_add(&w->counters.in_flight, (uint64_t)-1);
     rq__conn_call_ended(conn);
     rq__conn_unref(conn);
 }

@@ -114,8 +114,8 @@ bool rq_call_can_grow(rq_call *call, size_t wanted);
 /* Whether a large response would have to wait; a call that can end with a smaller one should. */
 bool rq_call_answers_are_scarce(const rq_call *call);
 
-/* The call whose handler, or whose work on a pool, runs on this thread; NULL: none. For the report of
- * a crash: async-signal-safe. */
+/* The call whose handler, or whose work on a pool, runs on this thread; NULL: none. For the report
+ * of a crash: async-signal-safe. */
 const rq_call *rq_call_in_hand(void);
 /* For handlers that go on in a task: this thread works on `call` until NULL is given, or the call
  * ends here. Returns what was in hand before. */

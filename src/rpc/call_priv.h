@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call, shared by the files that lead it from its request to its response. On the call's loop, unless a
- * function says otherwise.
+ * One call, shared by the files that lead it from its request to its response. On the call's loop,
+ * unless a function says otherwise.
  *
  *   receive.c ── rq__call_new ──► call.c (memory, pool) ◄── rq__call_end ── reply.c
  *       └─────────────────► handler (service/) ─────────────────────────────────▲
@@ -37,12 +37,13 @@ static inline bool rq__call_is_as_sent(const rq_call_private *p)
 
 /* A call from the pool, with a reference on its connection. NULL: out of memory. */
 rq_call_private *rq__call_new(rq_rpc_conn *conn);
-/* Returns the call and everything it holds. Exactly once, after its response was passed on or dropped. */
+/* Returns the call and everything it holds. Exactly once, after its response was passed on or
+ * dropped. */
 void rq__call_end(rq_call_private *p);
 /* Frees the request's memory, except the arena. */
 void rq__call_release_request(rq_call_private *p);
-/* Charges `bytes` more to the budget of requests. False, and over_budget is set: there is no room, and this call must
- * not overdraw. Any thread, while no other thread uses the call. */
+/* Charges `bytes` more to the budget of requests. False, and over_budget is set: there is no room,
+ * and this call must not overdraw. Any thread, while no other thread uses the call. */
 bool rq__call_charge(rq_call_private *p, size_t bytes);
 /* How many times larger than its request a decoded one may be with the overdraft. */
 #define RQ__SWELL_MAX 3

@@ -41,8 +41,9 @@
 /* How long a connection counts as heavy after a large response. */
 #define HEAVY_NS 1000000000ull
 /* A connection also counts as heavy while its score of long calls is at least HEAVY_SCORE. A long
- * call adds HEAVY_SCORE, up to HEAVY_SCORE_MAX; a short one subtracts 1. So one long call among short
- * ones, which may be a short call during which the thread did not run, has no effect for long. */
+ * call adds HEAVY_SCORE, up to HEAVY_SCORE_MAX; a short one subtracts 1. So one long call among
+ * short ones, which may be a short call during which the thread did not run, has no effect for
+ * long. */
 #define LONG_CALL_NS 100000 /* several times the time of a get or put */
 #define HEAVY_SCORE 16
 #define HEAVY_SCORE_MAX 64
@@ -79,7 +80,7 @@ RQ_COLD static void refused(rq_rpc_conn *conn, const char *why)
 {
     const rq_log *log = server_of(conn)->options.log;
     conn->state = RQ_CONN_DEAD;
-    rq_count(&conn->worker->counters.refused, 1);
+    rq__counter_add(&conn->worker->counters.refused, 1);
     if (log != NULL && rq__worker_may_log(conn->worker))
         rq_log_warn(log, "rpc", "connection from %s closed: %s",
                     RQ_HOST_PORT(conn->client.host, conn->client.port), why);
@@ -498,8 +499,8 @@ RQ_COLD static void wait_for_turn(rq_rpc_conn *conn)
 }
 
 /* Handles the received frames until there are no more, the connection is blocked, or the iteration
- * is long enough. `in_turn`: it has waited for its turn. A call has ended, or left the loop, when the
- * next one begins, so the clock is read once for all of them. */
+ * is long enough. `in_turn`: it has waited for its turn. A call has ended, or left the loop, when
+ * the next one begins, so the clock is read once for all of them. */
 static void run(rq_rpc_conn *conn, bool in_turn)
 {
     if (conn->running) return;
@@ -691,7 +692,7 @@ static void on_read(rq_stream *s, size_t len)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
     if (len == 0) return;
-    rq_count(&conn->worker->counters.bytes_in, len);
+    rq__counter_add(&conn->worker->counters.bytes_in, len);
     rq_input_received(&conn->input, &conn->worker->chunks, len);
     run(conn, false);
 }

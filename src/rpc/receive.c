@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a frame to a handler: finds the method, decodes the parameter and the cell block (long ones on a pool), and calls
- * the method's handler, or responds with an exception. All bytes are untrusted. */
+/* From a frame to a handler: finds the method, decodes the parameter and the cell block (long ones
+ * on a pool), and calls the method's handler, or responds with an exception. All bytes are
+ * untrusted. */
 #include "rpc/call_priv.h"
 
 #include "base/pb.h"
@@ -12,8 +13,9 @@
 #define HB "org.apache.hadoop.hbase."
 #define SHADED "org.apache.hbase.thirdparty.com.google.protobuf."
 
-/* A handler of signals gets no argument of ours: what a thread works on has to be found by the thread.
- * This is the only variable of the file; nothing but the report of a crash depends on it. */
+/* A handler of signals gets no argument of ours: what a thread works on has to be found by the
+ * thread. This is the only variable of the file; nothing but the report of a crash depends on
+ * it. */
 static _Thread_local const rq_call *in_hand;
 
 const rq_call *rq_call_in_hand(void)
@@ -252,7 +254,7 @@ RQ_INLINE void dispatch(rq_call_private *p)
     }
     const rq_rpc_service_index *service = conn->service;
     size_t place = service->first_method + (size_t)(p->call.method - service->service.methods);
-    rq_count(&conn->worker->method_calls[place], 1);
+    rq__counter_add(&conn->worker->method_calls[place], 1);
     const rq_call *before = rq_call_take_in_hand(&p->call);
     p->call.method->handle(service->service.ctx, &p->call);
     (void)rq_call_take_in_hand(before);
@@ -345,7 +347,7 @@ bool rq__call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     call->trace_id = RQ_UNLIKELY(head.trace.len > 0) ? rq__request_trace_id(head.trace) : 0;
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, conn->worker);
-    p->timed = rq_count(&conn->worker->counters.calls, 1) % RQ__CALL_SAMPLE == 0;
+    p->timed = rq__counter_add(&conn->worker->counters.calls, 1) % RQ__CALL_SAMPLE == 0;
     char address[RQ_ADDRESS_MAX];
     if (atomic_load_explicit(&server->draining, memory_order_relaxed))
         rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",

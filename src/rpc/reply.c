@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a handler's response to the connection's output, and the other ends of a call: an exception, or no response at
- * all. A large response may wait for memory, and for a pool that compresses its cells; it is packed first, and its
- * request freed. Contracts in call.h. */
+/* From a handler's response to the connection's output, and the other ends of a call: an exception,
+ * or no response at all. A large response may wait for memory, and for a pool that compresses its
+ * cells; it is packed first, and its request freed. Contracts in call.h. */
 #include "rpc/call_priv.h"
 
 #include <stdarg.h>
@@ -52,8 +52,8 @@ static rq_stream *answer_stream(rq_call_private *p)
     return NULL;
 }
 
-/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration, or
- * of the call that began last in it: for one comparison no clock is read. */
+/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration,
+ * or of the call that began last in it: for one comparison no clock is read. */
 static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
 {
     const rq_rpc_worker *w = p->conn->worker;
@@ -68,7 +68,7 @@ static void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
 {
     if (rc == RQ_OK) {
         rq_stream_written(s);
-        rq_count(&p->conn->worker->counters.bytes_out, bytes);
+        rq__counter_add(&p->conn->worker->counters.bytes_out, bytes);
         rq__conn_output_queued(p->conn);
     } else {
         rq_stream_close(s, rc); /* the output may end in half a response */
@@ -95,7 +95,9 @@ void rq__call_throw_text(rq_call_private *p, const rq_rpc_exception *exception, 
     finish(p, s, rc, out->len - before);
 }
 
-const char *rq__exception_text(const char *java_class, const char *message, char *buf, size_t size)
+/* Formats "class: message", or only the class, into `buf`. */
+static const char *exception_text(const char *java_class, const char *message, char *buf,
+                                  size_t size)
 {
     if (message == NULL)
         snprintf(buf, size, "%s", java_class);
@@ -109,7 +111,7 @@ void rq_call_throw(rq_call *call, const rq_rpc_exception *exception)
     char text[RQ__TEXT_MAX];
     rq__call_throw_text(
         rq__call_private(call), exception,
-        rq__exception_text(exception->java_class, exception->message, text, sizeof text));
+        exception_text(exception->java_class, exception->message, text, sizeof text));
 }
 
 const char *rq__call_queue_is_full(const rq_call_private *p, char *text, size_t size)
@@ -173,7 +175,7 @@ void rq_call_drop(rq_call *call)
                                           .message = "the client has gone or given up"};
     rq_call_private *p = rq__call_private(call);
     if (wants_end(p)) tell_end(p, NULL, &gone);
-    rq_count(&p->conn->worker->counters.dropped, 1);
+    rq__counter_add(&p->conn->worker->counters.dropped, 1);
     if (is_looked_at(p, 0)) rq__call_note(p, 0, "dropped");
     rq__call_end(p);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the files of the room (those of a call alone: call_priv.h). Except for the server's constant fields
- * everything belongs to one loop's thread at a time; a connection without calls may move between
- * loops.
+ * Shared by the files of the room (those of a call alone: call_priv.h). Except for the server's
+ * constant fields everything belongs to one loop's thread at a time; a connection without calls may
+ * move between loops.
  *
  *   rq_rpc_server ── one worker per loop ── the calls and chunks of that loop
  *        │                    │
@@ -51,7 +51,7 @@ typedef struct rq_rpc_counters {
     _Atomic uint64_t in_flight;
 } rq_rpc_counters;
 
-static inline uint64_t rq_count(_Atomic uint64_t *counter, uint64_t by)
+static inline uint64_t rq__counter_add(_Atomic uint64_t *counter, uint64_t by)
 {
     uint64_t v = atomic_load_explicit(counter, memory_order_relaxed) + by;
     atomic_store_explicit(counter, v, memory_order_relaxed);
@@ -247,9 +247,6 @@ void rq__call_pool_clear(rq_rpc_worker *w);
 /* Formats this server's host:port for exceptions. */
 #define RQ_ADDRESS_MAX RQ_HOST_PORT_MAX
 const char *rq__server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX]);
-
-/* Formats "class: message", or only the class, into `buf`. */
-const char *rq__exception_text(const char *java_class, const char *message, char *buf, size_t size);
 
 const rq_rpc_service_index *rq__server_service(const rq_rpc_server *s, const char *name);
 const rq_rpc_method *rq__service_method(const rq_rpc_service_index *s, rq_slice name);

@@ -258,13 +258,13 @@ rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s)
 
 void rq__worker_count_error(rq_rpc_worker *w, const char *java_class)
 {
-    rq_count(&w->counters.exceptions, 1);
+    rq__counter_add(&w->counters.exceptions, 1);
     for (size_t i = 0; i < RQ__ERROR_CLASSES; i++) {
         rq__error_count *e = &w->errors[i];
         const char *known = atomic_load_explicit(&e->java_class, memory_order_relaxed);
         if (known == NULL) atomic_store_explicit(&e->java_class, java_class, memory_order_release);
         if (known != NULL && known != java_class && strcmp(known, java_class) != 0) continue;
-        rq_count(&e->count, 1);
+        rq__counter_add(&e->count, 1);
         return;
     }
 }

@@ -44,8 +44,8 @@ typedef struct rq_request_head {
  * malformed. */
 bool rq__request_head_parse(rq_cursor *frame, rq_request_head *ret);
 
-/* The trace that an RPCTInfo names: its trace_id (HTrace), or the low 64 bits of the trace id in its
- * header `traceparent` (OpenTelemetry). 0: none, or malformed. */
+/* The trace that an RPCTInfo names: its trace_id (HTrace), or the low 64 bits of the trace id in
+ * its header `traceparent` (OpenTelemetry). 0: none, or malformed. */
 RQ_COLD uint64_t rq__request_trace_id(rq_slice trace);
 
 /* Appends length, header and the message's length of a successful response. The caller must then

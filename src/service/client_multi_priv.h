@@ -30,7 +30,7 @@ static inline rq_call *rq__multi_call(const rq__multi *m)
     return rq__call_of_op(&m->batch.read.op);
 }
 
-/* --- client_multi_answer.c: rq_batch_caller ---------------------------------------------------- */
+/* --- client_multi_answer.c: rq_batch_caller --------------------------------------------------- */
 /* Begins the answer of the current group, with room for all its parts. */
 RQ_NODISCARD
 rq_err rq__multi_new_group(rq__multi *m, size_t part_count);

@@ -45,7 +45,6 @@ rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpeci
 RQ_NODISCARD
 rq_err rq__fail_read_only(rq_error *why);
 
-void rq__handle_get(void *ctx, rq_call *call);
 void rq__handle_mutate(void *ctx, rq_call *call);
 void rq__expect_requests(void *ctx, const rq_slice *messages, size_t count);
 void rq__handle_multi(void *ctx, rq_call *call);

@@ -111,6 +111,8 @@ RQ_COLD static void wait_for_row(get_job *g, size_t bytes)
     run_again(&g->task);
 }
 
+static void handle_get(void *ctx, rq_call *call);
+
 static void run_again(rq_task *task)
 {
     get_job *g = RQ_CONTAINER_OF(task, get_job, task);
@@ -118,7 +120,7 @@ static void run_again(rq_task *task)
     rq_err rc = rq_call_may_grow(call, 0, g->row_bytes, task);
     call->user = call; /* the repeated read has room */
     if (rc == RQ_OK)
-        rq__handle_get(g->service, call);
+        handle_get(g->service, call);
     else if (rc != RQ_E_AGAIN)
         rq_call_fail(call, rc, NULL);
 }
@@ -168,7 +170,7 @@ static rq_err decode_get(rq_client_service *s, rq_call *call, get_job *g)
     return rc == RQ_OK ? choose_sink(g, call) : rc;
 }
 
-void rq__handle_get(void *ctx, rq_call *call)
+static void handle_get(void *ctx, rq_call *call)
 {
     rq_client_service *s = ctx;
     get_job *g = rq_arena_alloc(&call->arena, sizeof *g);
@@ -190,7 +192,7 @@ void rq__handle_get(void *ctx, rq_call *call)
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const rq_rpc_method methods[] = {
-    {"Get", &pb__get_request__descriptor, rq__handle_get},
+    {"Get", &pb__get_request__descriptor, handle_get},
     {"Mutate", &pb__mutate_request__descriptor, rq__handle_mutate},
     {"Multi", &pb__multi_request__descriptor, rq__handle_multi},
     {"Scan", &pb__scan_request__descriptor, rq__handle_scan},

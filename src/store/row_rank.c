@@ -71,7 +71,7 @@ static uint64_t digits_rank(const uint8_t *p, size_t len)
     return (used < 64 ? v >> (64 - used) << (64 - used) : v) >> 4;
 }
 
-uint64_t rq_rank(const rq_ranking *r, const uint8_t *row, size_t len)
+uint64_t rq__row_rank(const rq_ranking *r, const uint8_t *row, size_t len)
 {
     size_t skip = r == NULL ? 0 : r->len;
     if (skip > 0) {

@@ -30,6 +30,6 @@ rq_ranking rq__ranking_of(rq_slice first, rq_slice last);
 bool rq__ranking_same(const rq_ranking *a, const rq_ranking *b);
 
 /* The rank of a row. `r` NULL: no common prefix is known. */
-uint64_t rq_rank(const rq_ranking *r, const uint8_t *row, size_t len);
+uint64_t rq__row_rank(const rq_ranking *r, const uint8_t *row, size_t len);
 
 #endif

@@ -104,7 +104,7 @@ static inline rq_segment_node *next_of(const rq_segment_node *n, unsigned level)
 static inline uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
 {
     if (s->order == RQ_ORDER_META) return 0;
-    return rq_rank(atomic_load_explicit(&s->ranking, memory_order_acquire), row, len);
+    return rq__row_rank(atomic_load_explicit(&s->ranking, memory_order_acquire), row, len);
 }
 
 /* --- segment_memory.c: the writer's ------------------------------------------------------------

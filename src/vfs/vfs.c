@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks in front of every storage implementation: paths are checked here, once, so that no implementation
- * can be led out of its root; and the small compositions (make folders, whole small files) that
- * keep the durability rules of vfs.h for their callers.
+ * Checks in front of every storage implementation: paths are checked here, once, so that no
+ * implementation can be led out of its root; and the small compositions (make folders, whole small
+ * files) that keep the durability rules of vfs.h for their callers.
  */
 #include "vfs/vfs.h"
 

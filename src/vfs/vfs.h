@@ -12,9 +12,9 @@
  *
  * All operations are synchronous. Event loops may call only rq_file_try_read, which never waits for
  * a device and returns RQ_E_AGAIN instead, and rq_file_write for the log: a loop writes its staged
- * records into a preallocated segment, which is a copy into the page cache and waits for the device
- * only when the operating system limits writers. All other operations may block and run on pools,
- * on the log's lane, and in tools.
+ * records into a preallocated WAL file, which is a copy into the page cache and waits for the
+ * device only when the operating system limits writers. All other operations may block and run on
+ * pools, on the log's lane, and in tools.
  *
  * Only regular files are opened, and opening does not wait for a peer: a FIFO, a socket, a device,
  * a folder or a loop of symbolic links under a file's name is RQ_E_CORRUPT. Errors: RQ_E_NOT_FOUND,

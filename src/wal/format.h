@@ -37,8 +37,9 @@
  *
  *  1. A frame belongs to its WAL file if its epoch and LSN fit its offset. Old frames in a recycled
  *     file have lower LSNs at the same offsets; they read as the end of the log.
- *  2. A WAL file's header is durable before its first frame is written, and its predecessor's frames
- *     are durable before the header is: a later WAL file proves that an earlier one is complete.
+ *  2. A WAL file's header is durable before its first frame is written, and its predecessor's
+ *     frames are durable before the header is: a later WAL file proves that an earlier one is
+ *     complete.
  *  3. The older (or invalid) header copy is overwritten and synced first, then the other one. A
  *     power cut leaves the old or the new header. Two invalid copies are corruption, unless the
  *     second is all zeros: then the file was never used.

@@ -19,7 +19,8 @@ void rq_wal_let_go(rq_wal *wal)
     pthread_mutex_unlock(&wal->mutex);
 }
 
-/* REQUIRES: mutex. The WAL files that begin below `end`, each up to there. *ret_last: the youngest. */
+/* REQUIRES: mutex. The WAL files that begin below `end`, each up to there.
+ * *ret_last: the youngest. */
 static rq_err list_pieces(const rq_wal *wal, rq_lsn end, rq_arena *arena, rq_wal_image *ret,
                           const wal_file **ret_last, unsigned *ret_free_id)
 {

@@ -5,9 +5,9 @@
  *
  * An invalid frame is the *tail* (RQ_E_END: it was being written when the power failed) unless
  * something proves that it was durable: the WAL file's end according to its successor
- * (rq__wal_reader_set_end), or a later valid frame of the same WAL file that was staged after a sync
- * beyond it. Then it is RQ_E_CORRUPT with file and offset, and rq__wal_reader_skip continues behind
- * it.
+ * (rq__wal_reader_set_end), or a later valid frame of the same WAL file that was staged after a
+ * sync beyond it. Then it is RQ_E_CORRUPT with file and offset, and rq__wal_reader_skip continues
+ * behind it.
  */
 #ifndef RQ_WAL_READER_H
 #define RQ_WAL_READER_H

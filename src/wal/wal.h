@@ -80,8 +80,8 @@ RQ_NODISCARD rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options
  * flushed (compare with its flushed sequence id). REQUIRES: called once, before any other call.
  *
  * Afterwards the log accepts records. On a full disk it refuses them with RQ_E_NO_SPACE until there
- * is space (only a log without any WAL file cannot be started then). WAL files with records are kept
- * until each region in them has flushed: open it and call rq_wal_region_flushed, or call
+ * is space (only a log without any WAL file cannot be started then). WAL files with records are
+ * kept until each region in them has flushed: open it and call rq_wal_region_flushed, or call
  * rq_wal_forget. `callback` may be NULL; an error from it ends the replay and is returned. A
  * record's slices are valid during the callback.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compaction attributes of a descriptor: HBase's sanity checks with its texts, and the supported
  * classes. */
-#include "catalog/descriptor.h"
+#include "catalog/descriptor_change.h"
 #include "fixture.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "catalog/catalog_priv.h"
-#include "catalog/descriptor.h"
+#include "catalog/descriptor_change.h"
 #include "catalog/proc_priv.h"
 #include "proto/procedure.pb-c.h"
 

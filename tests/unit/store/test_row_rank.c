@@ -57,8 +57,8 @@ static void different_ranks_order_as_the_rows_do(void **state)
         rq_ranking made = rq__ranking_of(slice_of(&rows[!in_order]), slice_of(&rows[in_order]));
         const rq_ranking *ranking = round % 5 == 0 ? NULL : &made;
         for (size_t i = 1; i < RQ_ARRAY_LEN(rows); i++) {
-            uint64_t a = rq_rank(ranking, rows[i - 1].bytes, rows[i - 1].len);
-            uint64_t b = rq_rank(ranking, rows[i].bytes, rows[i].len);
+            uint64_t a = rq__row_rank(ranking, rows[i - 1].bytes, rows[i - 1].len);
+            uint64_t b = rq__row_rank(ranking, rows[i].bytes, rows[i].len);
             if (a == b) continue;
             int c = rq_slice_compare(slice_of(&rows[i - 1]), slice_of(&rows[i]));
             assert_true(c != 0 && (c < 0) == (a < b));

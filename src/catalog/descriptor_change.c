@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edits work on the protobuf form, so that attributes unknown to this version survive. */
-#include "catalog/descriptor.h"
+#include "catalog/descriptor_change.h"
 
 #include "catalog/catalog.h"
 #include "catalog/coprocessors.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes new descriptors from old ones, and checks descriptors. HBASE:
  * HMaster.addColumn/modifyColumn/deleteColumn, TableDescriptorChecker. */
-#ifndef RQ_CATALOG_DESCRIPTOR_H
-#define RQ_CATALOG_DESCRIPTOR_H
+#ifndef RQ_CATALOG_DESCRIPTOR_CHANGE_H
+#define RQ_CATALOG_DESCRIPTOR_CHANGE_H
 
 #include "base/config.h"
 #include "descriptor/schema.h"
