@@ -97,6 +97,9 @@ void rq__collect(rq__collector *c, rq_metric metric, const char *label, double v
 /* Copies the histogram. */
 void rq__collect_times(rq__collector *c, rq_metric metric, const char *label,
                        const rq_times_sum *times);
+/* `times` is in the arena; `table` NULL: the server's. */
+void rq__collect_table_times(rq__collector *c, rq_metric metric, const rq_metrics_table *table,
+                             const char *label, const rq_times_sum *times);
 
 void rq__collect_ops(rq__collector *c);
 void rq__collect_rpc(rq__collector *c);
@@ -129,11 +132,23 @@ typedef struct rq__attribute_value {
     const char *help;
 } rq__attribute_value;
 typedef rq_err (*rq__attribute_visit)(void *ctx, const rq__attribute_value *v);
+/* Several beans are made of one line of beans.def where each table has its own. `name` is what stands
+ * behind the line's name and record, and valid during the call. */
+typedef struct rq__bean_ref {
+    rq__bean bean;
+    const rq_metrics_table *table; /* NULL: the bean is not a table's */
+    const char *name;
+} rq__bean_ref;
+typedef rq_err (*rq__bean_visit)(void *ctx, const rq__bean_ref *bean);
+/* Calls `visit` for every bean, in the order of beans.def, until it fails. Of tables there are those with
+ * times. */
+RQ_NODISCARD
+rq_err rq__beans_each(const rq_metrics_snapshot *s, rq__bean_visit visit, void *ctx);
 /* Calls `visit` for every attribute of the bean, until it fails. Of the bean Regions there are those of
  * the snapshot's regions. */
 RQ_NODISCARD
-rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s, rq__bean bean,
-                           rq__attribute_visit visit, void *ctx);
+rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s,
+                           const rq__bean_ref *bean, rq__attribute_visit visit, void *ctx);
 
 /* --- ObjectName (object_name.c) --------------------------------------------------------------- */
 /* Whether it is an ObjectName or a pattern of one. */

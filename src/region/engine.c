@@ -524,6 +524,7 @@ static void engine_free(rq_engine *e)
     rq__nonces_free(e->nonces);
     rq__compaction_clear(&e->compaction);
     rq__past_clear(e);
+    rq__table_times_clear(&e->table_times);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -563,8 +564,8 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
     rq__debt_init(&e->debt);
     rq_config *defaults = NULL;
     const rq_config *c = options->config;
-    rq_err rc = RQ_OK;
-    if (c == NULL) {
+    rq_err rc = rq__table_times_init(&e->table_times);
+    if (rc == RQ_OK && c == NULL) {
         rc = rq_config_new(&defaults);
         c = defaults;
     }

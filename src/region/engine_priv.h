@@ -16,6 +16,14 @@
 
 typedef struct rq__past rq__past; /* past.c */
 
+/* Of table_times.c. */
+typedef struct rq__table_times_list {
+    pthread_mutex_t lock; /* a leaf */
+    struct rq__table_times *tables RQ_GUARDED_BY(lock);
+    struct rq__table_times *others; /* const */
+    _Atomic size_t used;            /* histograms, without the others' */
+} rq__table_times_list;
+
 struct rq_engine {
     rq_env env;                   /* const */
     rq_wal *wal;                  /* const */
@@ -91,6 +99,7 @@ struct rq_engine {
     rq_region *regions RQ_GUARDED_BY(lock);
     rq__past *past RQ_GUARDED_BY(lock);
     rq_request_counts past_all RQ_GUARDED_BY(lock);
+    rq__table_times_list table_times;
     rq__nonces *nonces;       /* const; for all regions */
     bool nonces_dropped_told; /* used by the tick */
 };
@@ -104,6 +113,13 @@ static inline bool rq__engine_lacks_space(const rq_engine *e)
 /* Adds the counts of a region that closes. REQUIRES: the engine's lock. */
 void rq__past_add(rq_engine *e, const rq_region *r);
 void rq__past_clear(rq_engine *e);
+RQ_NODISCARD
+rq_err rq__table_times_init(rq__table_times_list *list);
+/* REQUIRES: all regions are freed. Fine after a failed init. */
+void rq__table_times_clear(rq__table_times_list *list);
+void rq__table_times_forget(rq__table_times_list *list, rq_slice ns, rq_slice qualifier);
+/* The region is being freed. */
+void rq__table_times_leave(rq_region *r);
 void rq__region_counts(const rq_region *r, rq_request_counts *ret);
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);

@@ -75,6 +75,7 @@ void rq_engine_forget_table(rq_engine *e, rq_slice ns, rq_slice qualifier)
     if (p != NULL) *at = p->next;
     pthread_mutex_unlock(&e->lock);
     free(p);
+    rq__table_times_forget(&e->table_times, ns, qualifier);
 }
 
 void rq__past_clear(rq_engine *e)
