@@ -97,6 +97,7 @@ struct rq_engine {
 
     pthread_mutex_t lock;
     rq_region *regions RQ_GUARDED_BY(lock);
+    size_t region_count RQ_GUARDED_BY(lock);
     rq__past *past RQ_GUARDED_BY(lock);
     rq_request_counts past_all RQ_GUARDED_BY(lock);
     rq__table_times_list table_times;
@@ -123,6 +124,9 @@ void rq__table_times_leave(rq_region *r);
 void rq__region_counts(const rq_region *r, rq_request_counts *ret);
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);
+/* As rq_engine_regions. REQUIRES: the engine's lock. */
+RQ_NODISCARD
+rq_err rq__engine_list(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count);
 /* Returns a reference on the open region with that encoded name, or NULL. Any thread. */
 rq_region *rq__engine_find(rq_engine *e, const char *encoded);
 /* HBASE: OffPeakHours. Local time. */
