@@ -123,7 +123,7 @@ class Rorqual(Server):
             return
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(timeout=120) != 0:
-            sys.exit(f"{self.name} did not stop in order")
+            sys.exit(f"{self.name} did not stop cleanly")
 
 
 ECHO_HOST = "127.0.0.2"

@@ -140,7 +140,7 @@ class Rorqual(Server):
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(timeout=120) != 0:
-            sys.exit(f"{self.name} did not stop in order")
+            sys.exit(f"{self.name} did not stop cleanly")
 
 
 class Echo(Rorqual):

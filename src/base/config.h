@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings. Each has one line in settings.def (name, kind, default, meaning, range); those HBase also
- * has carry HBase's property names. A name that only HBase knows (hbase_settings.def) is accepted and
- * can be listed as unused; an unknown name is an error, so that a typing mistake is found. Filled
- * before the server starts; afterwards only rq_config_take changes it. Any thread may read.
+ * Settings. Each has one line in settings.def (name, kind, default, meaning, range); those HBase
+ * also has carry HBase's property names. A name that only HBase knows (hbase_settings.def) is
+ * accepted and can be listed as unused; an unknown name is an error, so that a typing mistake is
+ * found. Filled before the server starts; afterwards only rq_config_take changes it. Any thread may
+ * read.
  */
 #ifndef RQ_BASE_CONFIG_H
 #define RQ_BASE_CONFIG_H
@@ -63,7 +64,8 @@ RQ_NODISCARD
 rq_err rq_config_new(rq_config **ret);
 void rq_config_free(rq_config *c);
 
-/* RQ_E_CONFIG for an unknown name or a value that its kind or range does not allow; `why` says which. */
+/* RQ_E_CONFIG for an unknown name or a value that its kind or range does not allow; `why` says
+ * which. */
 RQ_NODISCARD
 rq_err rq_config_set(rq_config *c, const char *name, const char *value, rq_error *why);
 /* "name=value", as -D gives it. */
@@ -85,21 +87,21 @@ bool rq_config_given(const rq_config *c, rq_setting s);
 /* Whether it was set by HBase's older name only. */
 bool rq__config_given_by_older(const rq_config *c, rq_setting s);
 
-/* What no setting shows alone: sums of shares, and the memory budget against `memory`, the bytes that
- * the process can have (machine.h; 0: not known). Sets what depends on two settings. Once, before
- * the configuration is used. */
+/* Checks that concern several settings: sums of shares, and the memory budget against `memory`, the
+ * bytes available to the process (machine.h; 0: unknown). Also computes defaults that depend on
+ * other settings. Call it once, before the configuration is used. */
 RQ_NODISCARD
 rq_err rq_config_check(rq_config *c, uint64_t memory, rq_error *why);
 
 /* Called for each setting that differs; `text` is its new value. */
 typedef void (*rq_config_changed)(void *ctx, rq_setting s, const char *text);
-/* Takes over the settings of `from` that change without a restart (rq_setting_info.reloads). Threads
- * may read meanwhile: a text that one of them holds stays valid. One caller at a time. */
+/* Takes over the settings of `from` that change without a restart (rq_setting_info.reloads).
+ * Threads may read meanwhile: a text that one of them holds stays valid. One caller at a time. */
 RQ_NODISCARD
 rq_err rq_config_take(rq_config *c, const rq_config *from, rq_config_changed changed, void *ctx);
 
-/* Names given that are HBase's but not used here, each once, in the order given; NULL behind the
- * last. The value is the one given last. */
+/* The i-th name given that only HBase uses, each name once, in the order given; NULL behind the
+ * last. Its value is the one given last. */
 const char *rq_config_unused(const rq_config *c, size_t i);
 const char *rq_config_unused_value(const rq_config *c, size_t i);
 

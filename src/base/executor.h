@@ -100,8 +100,8 @@ struct rq_executor {
 /* The real executor: threads[pool] workers per pool, started on first use. */
 RQ_NODISCARD
 rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret);
-/* Changes how many tasks of a pool run at the same time. Tasks that run are finished. 0: no change. Any
- * thread. */
+/* Changes the number of a pool's tasks that run at the same time; running tasks are not stopped. 0:
+ * no change. Any thread. */
 void rq_thread_executor_resize(rq_executor *ex, rq_pool pool, unsigned threads);
 struct rq_log;
 /* Logs each pool's threads and queued tasks. Any thread. */

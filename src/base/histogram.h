@@ -2,9 +2,9 @@
 /*
  * Histograms of durations in nanoseconds, in buckets whose width is a fraction of their value.
  *
- * `bits` sets the precision: values below 2^(bits+1) have a bucket each, every power of two above has
- * 2^bits buckets, so a bucket is at most 1/2^bits of its value wide. Values above RQ_HISTOGRAM_MAX
- * count as RQ_HISTOGRAM_MAX. Two forms share the buckets:
+ * `bits` sets the precision: values below 2^(bits+1) have a bucket each, every power of two above
+ * has 2^bits buckets, so a bucket is at most 1/2^bits of its value wide. Values above
+ * RQ_HISTOGRAM_MAX count as RQ_HISTOGRAM_MAX. Two forms share the buckets:
  *
  *   rq_histogram   10 bits (0.1 %), on the heap, one thread: benchmarks
  *   rq_times       2 bits (a quarter), in place, relaxed counters, read by any thread: a server
@@ -22,8 +22,8 @@
 #define RQ_HISTOGRAM_MAX ((UINT64_C(1) << RQ_HISTOGRAM_POWERS) - 1) /* 73 minutes */
 #define RQ_HISTOGRAM_BUCKETS(bits) ((size_t)(RQ_HISTOGRAM_POWERS - (bits) + 1) << (bits))
 
-/* The value itself below 2^(bits+1). Above, the value's bits+1 highest bits behind 2^bits buckets for
- * each bit that was shifted out. */
+/* The bucket of a value. Below 2^(bits+1) it is the value; above, the value's bits+1 highest bits
+ * plus 2^bits for each bit that was shifted out. */
 static inline size_t rq__histogram_bucket(unsigned bits, uint64_t value)
 {
     if (value < (UINT64_C(2) << bits)) return (size_t)value;
@@ -86,7 +86,8 @@ void rq_times_add_shared(rq_times *t, uint64_t ns, uint64_t weight);
 void rq_times_read(const rq_times *t, rq_times_sum *to);
 
 uint64_t rq_times_count(const rq_times_sum *s);
-/* Values of at most `ns`, exact where `ns` is 2^n - 1; else a part of the bucket of `ns` is counted. */
+/* Values of at most `ns`, exact where `ns` is 2^n - 1; else a part of the bucket of `ns` is
+ * counted. */
 uint64_t rq_times_count_up_to(const rq_times_sum *s, uint64_t ns);
 /* The largest value of the bucket that holds the value at `percent`; 0: none was counted. */
 uint64_t rq_times_percentile_ns(const rq_times_sum *s, double percent);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of the log (log.h). A line is composed on the stack by functions that a signal handler may
- * call, too, and leaves with one write(2), so that lines of several threads never mix.
+ * Lines of the log (log.h). A line is composed on the stack, by async-signal-safe functions, and
+ * written with one write(2), so that lines of several threads never mix.
  *
- * Before a write poll(2) is asked whether there is room: a pipe says yes while it can take
- * PIPE_BUF bytes, which no line exceeds. The lock of the sink keeps two threads from taking the same
- * room. Regular files are always ready: their bytes go to the page cache.
+ * poll(2) before each write keeps the write from blocking: a pipe is writable while it has room for
+ * PIPE_BUF bytes, which no line exceeds. The sink's lock keeps two threads from using the same
+ * room. Regular files are always writable: their bytes go to the page cache.
  */
 #include "base/log.h"
 
@@ -73,7 +73,8 @@ static size_t escape_json_point(char *out, uint32_t c)
 
 typedef enum place { FREE_TEXT, IN_QUOTES, IN_JSON } place;
 
-/* Writes the text's first character as it stands in the log. Returns the bytes taken from the text. */
+/* Writes the text's first character as it stands in the log. Returns the bytes taken from the
+ * text. */
 static size_t escape_one(rq_slice s, place where, char out[ESCAPED_MAX], size_t *ret_len)
 {
     static const char names[] = {
@@ -117,7 +118,7 @@ static void put(line *l, const char *text)
     l->len += len;
 }
 
-/* At most `max` bytes; the mark of a cut and a quote have room behind them. */
+/* Writes at most `max` bytes and leaves room for the "..." of a cut text and a closing quote. */
 static void put_escaped(line *l, rq_slice s, place where, size_t max)
 {
     size_t end = l->len + max;
@@ -149,8 +150,8 @@ static void put_decimal(line *l, uint64_t value, unsigned digits_min)
     put(l, text + at);
 }
 
-/* 2026-11-23T16:45:38.123Z. The date by days since March 1st of year 0, in which a leap day is the
- * last of its year. (gmtime is not for signal handlers.) */
+/* 2026-11-23T16:45:38.123Z. Years are counted from March 1st, so that a leap day is the last day of
+ * its year. (gmtime_r is not async-signal-safe.) */
 static void put_time(line *l)
 {
     struct timespec now;
@@ -192,12 +193,12 @@ static void put_quoted(line *l, rq_slice s, size_t max)
 {
     put(l, "\"");
     put_escaped(l, s, l->is_json ? IN_JSON : IN_QUOTES, max);
-    l->bytes[l->len++] = '"'; /* END_ROOM keeps its place */
+    l->bytes[l->len++] = '"'; /* END_ROOM reserves this byte */
 }
 
 static void put_field(line *l, const rq_log_field *f)
 {
-    /* A field that can only be begun is left out. */
+    /* A field that does not fit is left out whole. */
     if (!has_room(l, strlen(f->key) + 64)) return;
     put(l, l->is_json ? ",\"" : " ");
     put(l, f->key);
@@ -258,7 +259,8 @@ static void compose(line *l, const rq_log *log, rq_log_level level, const char *
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* A file that took only the beginning of a line loses it again, unless others have written since. */
+/* After a partial write to a regular file, truncates the file to where the line began, unless
+ * another process has appended since. */
 static bool take_back(int fd, size_t written)
 {
     struct stat st;
@@ -326,7 +328,7 @@ static void emit(const rq_log *log, rq_log_level level, const line *l)
     pthread_mutex_unlock(&sink->lock);
 }
 
-/* --- what others call ------------------------------------------------------------------------- */
+/* --- public functions ------------------------------------------------------------------------- */
 
 rq_log rq_log_at(const rq_log *log, rq_log_level level)
 {

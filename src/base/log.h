@@ -12,11 +12,11 @@
  *  1. A line is one line, whatever clients call their tables: control characters, invalid UTF-8 and
  *     characters that change the direction of text are escaped. In text a value is quoted unless it
  *     is a plain word, so that it cannot look like another field. A JSON line is always valid JSON.
- *  2. A line has at most RQ_LOG_LINE_MAX bytes: a pipe takes it whole. What is too long is cut and
- *     ends in "...".
+ *  2. A line has at most RQ_LOG_LINE_MAX bytes, so that a pipe takes it whole. Longer values are
+ *     cut and end in "...".
  *  3. Logging does not wait for a reader: a line that a pipe, socket or terminal has no room for is
- *     dropped. Dropped lines, and those that could not be written, are counted in rq_log.sink, and
- *     the next line that can be written is preceded by one that gives their number and the reason.
+ *     dropped. Dropped lines and failed writes are counted in rq_log.sink; the next line that can
+ *     be written is preceded by one with their number and the reason.
  */
 #ifndef RQ_BASE_LOG_H
 #define RQ_BASE_LOG_H
@@ -34,13 +34,13 @@ typedef enum rq_log_level { RQ_LOG_DEBUG, RQ_LOG_INFO, RQ_LOG_WARN, RQ_LOG_ERROR
 #define RQ_LOG_LEVELS 4
 typedef enum rq_log_format { RQ_LOG_TEXT, RQ_LOG_JSON } rq_log_format;
 
-/* What the copies of a log share that write to one file descriptor. */
+/* State shared by all copies of a log that write to one file descriptor. */
 typedef struct rq_log_sink {
     pthread_mutex_t lock;
-    uint64_t lost RQ_GUARDED_BY(lock); /* lines, since the last one that was written */
+    uint64_t lost RQ_GUARDED_BY(lock); /* lines lost since the last line that was written */
     int lost_errno RQ_GUARDED_BY(lock);
-    bool is_torn RQ_GUARDED_BY(lock);                  /* the file ends within a line */
-    uint64_t lines[RQ_LOG_LEVELS] RQ_GUARDED_BY(lock); /* also those that were lost */
+    bool is_torn RQ_GUARDED_BY(lock);                  /* the file ends in the middle of a line */
+    uint64_t lines[RQ_LOG_LEVELS] RQ_GUARDED_BY(lock); /* lines logged, lost ones included */
 } rq_log_sink;
 
 #define RQ_LOG_SINK_INIT                                                                           \
@@ -51,12 +51,12 @@ typedef struct rq_log_sink {
 typedef struct rq_log {
     int fd;                       /* -1: no output */
     _Atomic rq_log_level level;   /* may change while other threads log */
-    _Atomic rq_log_format format; /* likewise */
+    _Atomic rq_log_format format; /* may change while other threads log */
     bool for_journal;             /* lines begin with their priority, "<6>", as sd-daemon(3) says */
-    rq_log_sink *sink;            /* NULL: lines that are lost are not counted */
+    rq_log_sink *sink;            /* NULL: lines are not counted */
 } rq_log;
 
-/* A key and its value. The key is a constant of ours: letters, digits and '_'. */
+/* A key and its value. The key is a literal of letters, digits and '_'. */
 typedef struct rq_log_field {
     const char *key;
     enum { RQ_LOG_FIELD_BYTES, RQ_LOG_FIELD_NUMBER, RQ_LOG_FIELD_MS } kind;
@@ -85,7 +85,7 @@ static inline rq_log_field rq_log_ms(const char *key, uint64_t ns)
     return (rq_log_field){key, RQ_LOG_FIELD_MS, {NULL, 0}, ns};
 }
 
-/* Whether a line of this level would be written; for callers that gather fields at a cost. */
+/* Whether a line of this level would be written, for callers whose fields are costly to gather. */
 static inline bool rq_log_takes(const rq_log *log, rq_log_level level)
 {
     return log != NULL && log->fd >= 0 && level >= log->level;
@@ -93,18 +93,18 @@ static inline bool rq_log_takes(const rq_log *log, rq_log_level level)
 
 /* The same output at another level. */
 rq_log rq_log_at(const rq_log *log, rq_log_level level);
-/* How many lines were logged, by level. A log without a sink has none. Any thread. */
+/* Lines logged so far, by level; 0 for a log without a sink. Any thread. */
 void rq_log_get_lines(const rq_log *log, uint64_t ret[RQ_LOG_LEVELS]);
 
 RQ_COLD
 void rq_log_write(const rq_log *log, rq_log_level level, const char *subject, const char *fmt, ...)
     RQ_PRINTF(4, 5);
-/* A message with fields; they are borrowed during the call. */
+/* Logs a message with fields. Fields are borrowed during the call. */
 RQ_COLD
 void rq_log_write_fields(const rq_log *log, rq_log_level level, const char *subject,
                          const char *message, const rq_log_field *fields, size_t count);
-/* Likewise, for signal handlers: async-signal-safe, takes no lock, subject `crash`. Waits at most a
- * second for the descriptor. False: it was not written. */
+/* rq_log_write_fields for signal handlers, with the subject `crash`: async-signal-safe, takes no
+ * lock. Waits at most 1 s until the descriptor is writable. False: the line was not written. */
 RQ_COLD
 bool rq_log_write_crash(const rq_log *log, const char *message, const rq_log_field *fields,
                         size_t count);

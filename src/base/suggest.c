@@ -9,8 +9,8 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Both words are at most RQ_SUGGEST_WORD_MAX long. Three rows of the table are enough: a swap of
- * neighbours looks two rows back. */
+/* Both words are at most RQ_SUGGEST_WORD_MAX long. Only three rows of the distance table are kept:
+ * a swap of neighbours looks two rows back. */
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t rows[3][RQ_SUGGEST_WORD_MAX + 1];

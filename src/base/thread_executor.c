@@ -338,8 +338,8 @@ static void lane_post(rq_lane *base, rq_task *task)
     if (wake) atomic_fetch_add_explicit(&l->wakers, 1, memory_order_relaxed);
     unlock(&l->mutex);
     if (!wake) return;
-    /* Outside the mutex, which the woken thread takes first: on a busy core it would run, wait and
-     * run again. */
+    /* Signals after unlocking: the woken thread takes the mutex first, and would otherwise have to
+     * wait for it. */
     pthread_cond_signal(&l->wake);
     atomic_fetch_sub_explicit(&l->wakers, 1, memory_order_release);
 }

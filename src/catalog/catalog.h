@@ -306,8 +306,8 @@ bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_p
 /* All that are kept, ascending by id. */
 RQ_NODISCARD
 rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
-/* How many procedures there are in each state, and since the start how many ended well and did not. Any
- * thread; costs a look at each unfinished one. */
+/* Unfinished procedures by state, and procedures that have succeeded and failed since the start.
+ * Any thread; visits every unfinished procedure. */
 typedef struct rq_procedure_counts {
     uint64_t running, waiting, parked;
     uint64_t succeeded, failed;
@@ -349,7 +349,7 @@ rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why);
  * Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_clean_parents(rq_catalog *c, uint64_t *ret_count, rq_error *why);
-/* Whether its table's policy allows a split and it has no references itself. HBASE:
+/* Whether the table's policy allows a split of the region, and the region has no references. HBASE:
  * HRegion.isSplittable. */
 bool rq_catalog_region_is_splittable(rq_catalog *c, rq_region *r);
 /* Its split row, in the arena; ret->len 0: it cannot be split. Blocking, may flush. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stopped data folder holds, by hbase:meta and the regions' manifests: tables, regions, the
- * sizes of their files. Read as fsck reads (fsck.h), without an engine and without a write.
+ * The tables, regions and file sizes of a stopped data folder, read from hbase:meta and the
+ * regions' manifests. Like fsck (fsck.h) it reads without an engine and writes nothing.
  */
 #ifndef RQ_CATALOG_FOLDER_H
 #define RQ_CATALOG_FOLDER_H
@@ -27,11 +27,11 @@ typedef struct rq_folder {
     size_t region_count;
     uint64_t log_records; /* in the write-ahead log: a start replays what is in no file */
     uint64_t problems;    /* met on the way; fsck names them, and finds more */
-    bool was_open;        /* the last server was not stopped in order */
+    bool was_open;        /* the last server was not stopped cleanly */
 } rq_folder;
 
-/* Takes the lock that a server takes, for as long as it reads. RQ_E_LOCKED: one runs.
- * RQ_E_NOT_FOUND: no data folder. Everything is in the arena. Blocks. */
+/* Reads the folder, holding the lock that a server would hold. RQ_E_LOCKED: a server runs.
+ * RQ_E_NOT_FOUND: no data folder. Results are in the arena. Blocks. */
 RQ_NODISCARD
 rq_err rq_folder_read(rq_vfs *vfs, rq_arena *arena, rq_folder *ret, rq_error *why);
 

@@ -72,8 +72,8 @@ bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p)
     }
 }
 
-/* While it is parked, nothing else may open the regions it has half changed: a region that has lost
- * some of its families, or has one that its table no longer has. */
+/* While the procedure is parked, nothing else may open the regions it has half changed: regions
+ * that have lost some of their families, or have a family that the table no longer has. */
 bool rq__proc_holds_closed(const rq__proc *p)
 {
     return p->ops->payload->holds_closed != NULL && p->ops->payload->holds_closed(p);

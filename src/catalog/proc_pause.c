@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A moment in which no procedure runs a step: what tables and regions consist of on disk stands still,
- * as after a crash between two steps. Steps that run are finished first, later ones wait on their
+ * Pauses all procedures between two steps, so that the files of tables and regions do not change,
+ * as after a crash between two steps. Running steps are finished first; later steps wait on their
  * pool's threads.
  */
 #include "catalog/proc_priv.h"

@@ -226,8 +226,7 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
     pthread_mutex_lock(&ps->lock);
     rq_task *list = NULL;
     p->retrying = true;
-    if (p->ops->transient) { /* others need not wait for it: it only repeats, and has nothing half
-                              * done */
+    if (p->ops->transient) { /* only retries, has nothing half done: others need not wait */
         p->sleeping = true;
         p->running = false;
         rq__queue_leave(ps, p);

@@ -22,9 +22,10 @@
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
- *  7. No step is repeated for ever, but where memory or disk space is missing. A *parked* procedure
- *     runs no step and keeps its lock: what conflicts with it is refused with its error, not kept
- *     waiting. It stays parked over restarts, until it is aborted; a start does not wait for it.
+ *  7. No step is repeated forever, except when memory or disk space is missing. A *parked*
+ *     procedure runs no step and keeps its lock: what conflicts with it is refused with its error,
+ *     not kept waiting. It stays parked over restarts, until it is aborted; a start does not wait
+ *     for it.
  *  8. An abort before the commit undoes; behind it each remaining step is tried once more, and what
  *     fails again is left out.
  *  9. A procedure that only repeats (REOPEN_REGION) has no lock between two attempts.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hbase:meta brought in line with what is on disk: which region without a row gets which; and the log
- * replayed as far as it can be read, by an engine and a catalog of its own, which then stop in order.
+ * Brings hbase:meta in line with the regions on disk: makes rows for regions that have none, and
+ * replays the readable part of the log, with an engine and a catalog that are opened for this and
+ * then stop cleanly.
  */
 #include "catalog/recover_priv.h"
 
@@ -215,7 +216,8 @@ static rq_err run_pass(rq__recover *r, bool add, bool *ret_kept, rq_error *why)
     return rc;
 }
 
-/* The first pass gives regions their rows, the second opens them and takes their records out of the log. */
+/* The first pass makes the regions' rows; the second opens the regions, which replays their records
+ * in the log. */
 rq_err rq__recover_meta(rq__recover *r, rq_error *why)
 {
     bool kept = true;

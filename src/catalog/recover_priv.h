@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a recovery share: recover.c looks and moves, recover_meta.c brings hbase:meta in line with
- * what is on disk, by an engine of its own. */
+/* Declarations shared by the files of a recovery: recover.c finds damage and moves files,
+ * recover_meta.c brings hbase:meta in line with the regions on disk. */
 #ifndef RQ_CATALOG_RECOVER_PRIV_H
 #define RQ_CATALOG_RECOVER_PRIV_H
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The regions of one table, in the order of their start keys, as an immutable tree: a B-tree whose
- * leaves hold regions and whose branches know how many regions stand below each child.
+ * The regions of one table in the order of their start keys, as an immutable B-tree: leaves hold
+ * regions, branches also the number of regions below each child.
  *
  *   branch (up to 32 children: child, its first region, regions up to its end)
  *     └─ … leaf (up to 32 regions)
  *
  * A change copies the nodes on the path to the changed leaf and shares all others with the tree it
  * was made from. So one region's change costs some 100 pointers at 10^5 regions, not 10^5. Nodes
- * are reference-counted; a leaf holds a reference on each of its regions. Nodes that become small
- * are not joined with their neighbours: only empty ones go.
+ * are reference-counted; a leaf holds a reference on each of its regions. Small nodes are not
+ * merged with their neighbours; only empty nodes are removed.
  */
 #ifndef RQ_CATALOG_REGION_TREE_H
 #define RQ_CATALOG_REGION_TREE_H

@@ -131,8 +131,8 @@ static void make_cluster_id(rq_root *root)
              (unsigned)(lo >> 48), (unsigned long long)(lo & UINT64_C(0xffffffffffff)));
 }
 
-/* Entries that a file system has in its top folder, or that a server starting at the same time has
- * made. */
+/* Entries that do not make a folder non-empty: a file system's own, and those of a server that
+ * starts at the same time. */
 static bool may_be_in_new_folder(const char *name)
 {
     return strcmp(name, "lost+found") == 0 || strcmp(name, DIR_NAME) == 0;

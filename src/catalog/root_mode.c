@@ -2,7 +2,7 @@
 /* The modes of an existing data folder, made by an older version that left it readable to everyone,
  * by HBase, or by mkdir. The entries in the root are restricted, which protects everything below;
  * so is the root itself if it contains nothing but a database (not if someone serves /tmp). Modes
- * are only ever restricted: what the operator has closed further stays so. */
+ * are only ever restricted: stricter modes set by the operator are kept. */
 #include "catalog/root_priv.h"
 
 #include <string.h>

@@ -80,8 +80,8 @@ rq_err rq__snapshot_add_manifest(rq__snapshot_files *s, rq_slice manifest, rq_er
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* If it cannot be understood, it holds every file: it may be of HBase 0.96, whose snapshots were
- * folders. */
+/* A snapshot that cannot be parsed holds every file: it may be one of HBase 0.96, whose snapshots
+ * were folders. */
 static rq_err read_one(rq__snapshot_files *s, rq_vfs *v, const char *name, rq_error *why)
 {
     rq_slice bytes;

@@ -5,10 +5,10 @@
  *
  *   .hbase-snapshot/<name>/data.manifest    SnapshotDataManifest { 1: table's descriptor,
  *                                           2: region { 3: family { 2: store file { 1: name } } } }
- *   .hbase-snapshot/.tmp/                   those that were being made: never finished, not counted
+ *   .hbase-snapshot/.tmp/                   snapshots that were never finished: ignored
  *
- * As in HBase a file is held by its name alone, wherever it lies now: names are made by chance. A
- * link's name and a reference's hold the file they stand for.
+ * As in HBase a file is held by its name alone, in whatever folder it is: names are random. The
+ * name of a link or reference holds the file it refers to.
  */
 #ifndef RQ_CATALOG_SNAPSHOTS_H
 #define RQ_CATALOG_SNAPSHOTS_H

@@ -10,8 +10,8 @@
  *   KeyPrefix…, DelimitedKeyPrefix…           as IncreasingToUpperBound; the row is cut to a prefix
  *
  * max: MAX_FILESIZE of the table or hbase.hregion.max.filesize, with a jitter per region. It is
- * held against the largest store, or the sum of all (hbase.hregion.split.overallfiles). HBASE:
- * RegionSplitPolicy and its subclasses, RegionSplitRestriction.
+ * compared with the largest store, or with the sum of all (hbase.hregion.split.overallfiles).
+ * HBASE: RegionSplitPolicy and its subclasses, RegionSplitRestriction.
  */
 #ifndef RQ_CATALOG_SPLIT_POLICY_H
 #define RQ_CATALOG_SPLIT_POLICY_H

@@ -4,8 +4,9 @@
  *
  *   <table folder>/.tabledesc/.tableinfo.<10-digit number>.<file's length>    "PBUF" + TableSchema
  *
- * The highest number counts; a file whose length is not the one in its name was torn and is passed
- * over, so writing a new one is atomic without a rename. Older ones are removed afterwards.
+ * The file with the highest number is the table's descriptor. A file whose length differs from the
+ * one in its name is incomplete and ignored, so writing a new one is atomic without a rename. Older
+ * files are removed afterwards.
  */
 #ifndef RQ_CATALOG_TABLEINFO_H
 #define RQ_CATALOG_TABLEINFO_H

@@ -18,9 +18,10 @@
  * its read section ends: the nodes that a commit drops are released with the view before it,
  * through the epoch.
  *
- * The current view owns one reference on each of its tables and namespaces. A commit hands them on
- * to the next view and leaves the old view with those that the next one has not. That is enough
- * because views are released in the order they were published.
+ * The current view owns one reference on each of its tables and namespaces. A commit passes these
+ * references to the next view, except those on nodes that the next view lacks; the old view keeps
+ * them until it is released. That is enough because views are released in the order they were
+ * published.
  */
 #ifndef RQ_CATALOG_VIEW_H
 #define RQ_CATALOG_VIEW_H
@@ -36,7 +37,7 @@ typedef struct rq__region_node {
     rq_catalog_region pub; /* the part that lookups return */
     rq_region_info info;
     _Atomic unsigned refs;
-    _Atomic bool unsplittable_logged; /* the log has a message that it cannot be split
+    _Atomic bool unsplittable_logged; /* the log already has a message that it cannot be split
                                      * automatically */
 } rq__region_node;
 

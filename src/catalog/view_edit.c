@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edits: from one view to the next, which shares with it what the edit does not change. Memory only; see
- * view.h. */
+/* Edits make the next view from the current one; the two share all nodes that the edit does not
+ * change. Memory only; see view.h. */
 #include "catalog/view_priv.h"
 
 #include <stdlib.h>
@@ -48,8 +48,8 @@ void rq__edit_abort(rq__edit *e)
 
 /* --- edits: the hash -------------------------------------------------------------------------- */
 
-/* For `live` regions the table is at most half full; from 5/8 on it is copied. So it is copied once
- * for at least as many new regions as an eighth of its slots. */
+/* A table made for `live` regions is at most half full. It is copied when it is 5/8 full, so at
+ * most once per as many new regions as an eighth of its slots. */
 static bool needs_rehash(size_t used, size_t mask)
 {
     return used > (mask + 1) / 8 * 5;

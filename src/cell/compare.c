@@ -20,7 +20,7 @@ typedef struct meta_row {
     bool has_start;
 } meta_row;
 
-/* The start key may contain commas, the other two cannot, so the first and the last comma separate.
+/* Only the start key may contain commas, so the first and the last comma separate the three parts.
  * HBASE: MetaCellComparator.compareRows. There, a row with a single comma (a scan's prefix, never a
  * region) is its own id as a whole. The same here, since it determines the results of such a scan;
  * the order stays total. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands of the binary: each gets the arguments behind its name and returns the process's
- * exit code. One file and one line in commands.def each. */
+/* The subcommands of the binary. Each has a file and a line in commands.def; it gets the arguments
+ * after its name and returns the process's exit code. */
 #ifndef RQ_CLI_CLI_H
 #define RQ_CLI_CLI_H
 

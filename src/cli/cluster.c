@@ -98,7 +98,7 @@ static rq_err make_room(rq__cluster *c, rq__cluster_rows *rows, size_t count)
     return rows->list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* Without what says how many regions there are, which a table knows itself. */
+/* Adds all figures except the number of regions, which tables have from the master. */
 static void add_load(rq__cluster_row *to, const rq__cluster_row *r)
 {
     to->stores += r->stores;
@@ -117,7 +117,7 @@ static void add_counts(rq__cluster_row *to, const rq__cluster_row *r)
     to->in_transition += r->in_transition;
 }
 
-/* A region's name begins with its table's; so does that with its namespace. */
+/* The name of a region begins with its table's name, and that with its namespace's. */
 static rq_slice until(rq_slice s, char end)
 {
     const uint8_t *at = s.len == 0 ? NULL : memchr(s.ptr, end, s.len);
@@ -137,8 +137,8 @@ static rq__cluster_row *find(const rq__cluster_rows *rows, rq_slice name, rq_sli
     return bsearch(&key, rows->list, rows->count, sizeof key, by_name);
 }
 
-/* Regions of a table that the master does not count (hbase:meta's) make it. REQUIRES: tables are
- * sorted, regions are sorted. */
+/* Adds tables that the master's list lacks (hbase:meta) but that have regions. REQUIRES: tables and
+ * regions are sorted. */
 static rq_err sum_tables(rq__cluster *c)
 {
     rq__cluster_rows more = {0};
@@ -167,7 +167,7 @@ static rq_err sum_tables(rq__cluster *c)
     return RQ_OK;
 }
 
-/* Few: looked for one by one. */
+/* There are few servers, so the search is linear. */
 static rq_err sum_namespaces(rq__cluster *c)
 {
     RQ_TRY(make_room(c, &c->namespaces, c->tables.count));
@@ -193,8 +193,8 @@ static rq_err sum_namespaces(rq__cluster *c)
 
 /* --- a cluster -------------------------------------------------------------------------------- */
 
-/* table,start,time.encoded. is cut before its time: "table,start". Without the two parts (hbase:meta)
- * it stays as it is. */
+/* Cuts the name "table,start,time.encoded." to "table,start". Names without time and encoded name
+ * (hbase:meta's) are kept whole. */
 static void set_name(rq__cluster_row *row, rq_slice name)
 {
     size_t len = name.len;

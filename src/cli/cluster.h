@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `rorqual status`, `tables` and `top` show, of a cluster that runs (over RPC) or of a stopped
- * data folder: rows of servers, namespaces, tables and regions with the same figures.
+ * The data that `rorqual status`, `tables` and `top` show: servers, namespaces, tables and regions
+ * with their figures, read from a running cluster (over RPC) or from a stopped data folder.
  */
 #ifndef RQ_CLI_CLUSTER_H
 #define RQ_CLI_CLUSTER_H
@@ -14,14 +14,14 @@
 
 struct rq_vfs;
 
-/* Where to look. The texts are borrowed. */
+/* Which cluster or folder to show. The texts are borrowed. */
 typedef struct rq__cluster_where {
     rq_client_options client;
     const char *data; /* a stopped folder; NULL: a cluster */
 } rq__cluster_where;
 
-/* The options that lead to it: entries for getopt_long, with values of their own above 255, and their
- * lines of help. */
+/* The options of rq__cluster_where: entries for getopt_long, whose values are above 255, and their
+ * help. */
 #define RQ__CLUSTER_OPTIONS                                                                        \
     {"zk", required_argument, NULL, 256}, {"bootstrap", required_argument, NULL, 257},             \
         {"zk-root", required_argument, NULL, 258}, {"timeout", required_argument, NULL, 259},      \
@@ -35,9 +35,9 @@ typedef struct rq__cluster_where {
     "  --timeout SECONDS      of each call (5)\n"
 #define RQ__CLUSTER_HELP_DATA "  --data DIR             or the data folder of a stopped server\n"
 
-/* One of them was given. Exit code; -1: go on. */
+/* Handles one of these options. Returns an exit code, or -1 to go on. */
 int rq__cluster_option(rq__cluster_where *w, const char *command, int option, const char *value);
-/* All were. Exit code; -1: go on. */
+/* Checks the options after all were handled. Returns an exit code, or -1 to go on. */
 int rq__cluster_where_resolve(rq__cluster_where *w, const char *command);
 
 /* A server, namespace, table or region. */
@@ -61,13 +61,13 @@ typedef struct rq__cluster_rows {
     size_t count;
 } rq__cluster_rows;
 
-/* One look. */
+/* The state at one moment. */
 typedef struct rq__cluster {
     rq_arena arena;           /* the rows and what they point to, but for: */
     rq_cluster_status status; /* of a cluster; names point into it */
     int64_t taken_ns;         /* monotonic */
     bool is_live;
-    bool was_open;        /* of a folder: not stopped in order */
+    bool was_open;        /* of a folder: not stopped cleanly */
     uint64_t log_records; /* of a folder */
     uint64_t problems;    /* of a folder: met while it was read */
     rq__cluster_rows servers, namespaces, tables, regions;
@@ -88,11 +88,11 @@ void rq__cluster_close(rq__cluster_link *l);
 RQ_NODISCARD
 rq_err rq__cluster_look(rq__cluster_link *l, rq__cluster *ret, rq_error *why);
 void rq__cluster_clear(rq__cluster *c);
-/* One line on the standard error. */
+/* Prints the error as one line on standard error. */
 void rq__cluster_tell_failure(const rq__cluster_where *w, const char *command, rq_err rc,
                               const rq_error *why);
-/* Requests a second since an earlier look. A region that was not there, or whose counters began
- * anew, has none. */
+/* Computes requests per second since an earlier look. A region that is new, or whose counters
+ * restarted, has a rate of 0. */
 void rq__cluster_rates(rq__cluster *now, const rq__cluster *before);
 
 /* "950", "12.3k", "4.5M"; `bytes`: "12.3K" of 1024. Returns `ret`. */

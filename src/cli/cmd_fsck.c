@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rorqual fsck: checks a data folder (catalog/fsck.h) and prints its findings, one per line: PROBLEM or
- * note, where, what. The folder of a running server is seen as it is at one moment
- * (backup/session.h). Exit code 0: no problems; 1: problems; 2: the check was not possible (an I/O error,
- * no such folder). */
+/* rorqual fsck: checks a data folder (catalog/fsck.h) and prints its findings, one per line:
+ * PROBLEM or note, where, what. The folder of a running server is seen as it is at one moment
+ * (backup/session.h). Exit code 0: no problems; 1: problems; 2: the check was not possible (an I/O
+ * error, no such folder). */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -144,7 +144,7 @@ static int parse(int argc, char **argv, fsck_run *run, rq_fsck_options *options,
     return -1;
 }
 
-/* Of a running server the folder at one moment, of a stopped one the folder. */
+/* The folder as it is, or, if a server runs on it, as it is at one moment. */
 static rq_err open_folder(const char *folder, bool repair, rq_source *ret_source, rq_vfs **ret,
                           rq_error *why)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rorqual recover: makes a damaged data folder start again (catalog/recover.h). Shows first what it would do, and asks. */
+/* rorqual recover: repairs a damaged data folder so that a server starts on it (catalog/recover.h).
+ * Prints what it would do, and asks before doing it. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -17,12 +18,11 @@ static const char help[] =
     "usage: rorqual recover [OPTION ...] FOLDER\n\n"
     "  --yes       do it without asking\n"
     "  --dry-run   only print what would be done\n"
-    "For a stopped data folder that does not start, or does not serve everything, because "
-    "something in\n"
-    "it is damaged. What is whole is served afterwards. What is not is moved to\n"
-    "FOLDER/.rorqual/aside/N under the path it had, and printed: nothing is deleted. Acknowledged\n"
-    "writes that were in damaged files or in a damaged part of the log are missing afterwards;\n"
-    "a backup may have them. Reads every block, prints what it would do, and asks.\n"
+    "Repairs a damaged data folder so that a server can start on it and serve the undamaged data.\n"
+    "Stop the server first. Damaged files are moved to FOLDER/.rorqual/aside/N under their old\n"
+    "paths and printed; nothing is deleted. Acknowledged writes in damaged files or in a damaged\n"
+    "part of the log are missing afterwards; a backup may have them. Reads every block, prints\n"
+    "what it would do, and asks.\n"
     "exit codes: 0 nothing to do, or done; 1 not done; 2 wrong arguments\n";
 
 typedef struct run {
@@ -35,7 +35,7 @@ static void tell(void *ctx, const char *what, const char *place, const char *tex
     run *r = ctx;
     r->shown++;
     printf("%-10s ", what);
-    rq__print_bytes(rq_slice_cstr(place)); /* names out of a damaged folder may hold anything */
+    rq__print_bytes(rq_slice_cstr(place)); /* names in a damaged folder may contain any bytes */
     printf(": ");
     rq__print_bytes(rq_slice_cstr(text));
     putchar('\n');
@@ -96,7 +96,7 @@ static int recover(const char *folder, run *r)
         return 1;
     }
     if (refused) fprintf(stderr, "rorqual recover: nothing was done\n");
-    if (go) printf("%s: done, %" PRIu64 " things put in order", folder, result.found);
+    if (go) printf("%s: done, %" PRIu64 " repairs", folder, result.found);
     if (go && result.aside_text[0] != '\0')
         printf("; what was moved is in %s/%s", folder, result.aside_text);
     if (go) printf(". Look once more (rorqual fsck --blocks %s), then start the server.\n", folder);

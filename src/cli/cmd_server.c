@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for signals:
- * SIGTERM and Ctrl-C close it cleanly, SIGHUP reads the settings again, SIGUSR1 opens the log file
- * again, SIGQUIT logs what the server is doing. */
+/* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for
+ * signals: SIGTERM and Ctrl-C close it cleanly, SIGHUP reads the settings again, SIGUSR1 opens the
+ * log file again, SIGQUIT logs what the server is doing. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "base/address.h"
@@ -44,27 +44,26 @@ static const char help[] =
     "  --master-port PORT  the master's port (default 16000, or the setting hbase.master.port)\n"
     "  --rs-port PORT    the region server's port (default 16020, or the setting\n"
     "                    hbase.regionserver.port)\n"
-    "  --http HOST:PORT  status page, metrics and health checks (default 127.0.0.1:16010, and "
-    "none\n"
-    "                    where that is busy; or the settings rorqual.http.address and\n"
-    "                    hbase.master.info.port); a port alone: on 127.0.0.1; none: no pages\n"
+    "  --http HOST:PORT  status page, metrics and health checks (default 127.0.0.1:16010, or no\n"
+    "                    pages if that port is in use; or the settings rorqual.http.address and\n"
+    "                    hbase.master.info.port); PORT alone: on 127.0.0.1; none: no pages\n"
     "  --memory SIZE     the memory budget (k, m, g; default an eighth of the machine's, at most\n"
     "                    512m); the setting rorqual.memory\n"
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
     "  -D name=value     one setting; HBase's property names where HBase has them\n"
     "                    (rorqual settings lists them)\n"
-    "  --log LEVEL       what is logged (default info); the setting rorqual.log.level\n"
+    "  --log LEVEL       lowest level that is logged (default info); the setting "
+    "rorqual.log.level\n"
     "  --log-format FORMAT  text, or json: one object per line; the setting rorqual.log.format\n"
     "  --log-file PATH   log to this file (default: standard error)\n"
     "  --check           show what a server with these options would do (ports, folder, memory,\n"
-    "                    settings), and do nothing; exit code 0, or 2 if it would not start\n"
+    "                    settings) without doing it; exit code 0, or 2 if it would not start\n"
     "  --hints           print how clients connect, after the ready line\n"
     "Port 0 picks a free port; the line 'rorqual ready: …' shows it.\n"
-    "Signals: SIGTERM and Ctrl-C stop the server in order; SIGHUP reads the settings again (those\n"
-    "that rorqual settings calls reloadable change); SIGUSR1 reopens the log file; SIGQUIT "
-    "logs\n"
-    "what threads and calls are doing.\n"
-    "exit codes: 0 stopped in order; 1 could not start, or not stopped in order; 2 wrong "
+    "Signals: SIGTERM and Ctrl-C stop the server cleanly; SIGHUP reads the settings again (those\n"
+    "that can be reloaded change); SIGUSR1 reopens the log file; SIGQUIT logs what threads and\n"
+    "calls are doing.\n"
+    "exit codes: 0 stopped cleanly; 1 could not start, or not stopped cleanly; 2 wrong "
     "arguments\n";
 
 typedef struct arguments {
@@ -317,7 +316,7 @@ static int serve_until_signal(const arguments *a, rq_server *server, const sigse
     printf("rorqual stopping: %s\n", number == SIGINT ? "SIGINT" : "SIGTERM");
     fflush(stdout);
     if (rq_server_close(server, &why) != RQ_OK) {
-        fprintf(stderr, "rorqual: not stopped in order: %s\n", why.message);
+        fprintf(stderr, "rorqual: not stopped cleanly: %s\n", why.message);
         return 1;
     }
     printf("rorqual stopped\n");

@@ -129,8 +129,7 @@ static void print_cluster(const rq__cluster *c, int64_t now_ms)
 static void print_folder(const rq__cluster *c, const char *folder)
 {
     printf("folder    %s, %s\n", folder,
-           c->was_open ? "not stopped in order: the next start replays the log"
-                       : "stopped in order");
+           c->was_open ? "not stopped cleanly: the next start replays the log" : "stopped cleanly");
     print_sums(c);
     printf("log       %" PRIu64 " record%s\n", c->log_records, plural(c->log_records));
     if (c->problems > 0)

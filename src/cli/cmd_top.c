@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rorqual top: who is busy, as HBase's `hbase top`: regions, tables, namespaces or servers of a
- * cluster, with requests a second, on a screen that refreshes. Where the output is no terminal it
+ * rorqual top, like HBase's `hbase top`: the regions, tables, namespaces or servers of a cluster
+ * with their requests per second, on a screen that refreshes. If the output is not a terminal, it
  * is printed once.
  *
  *   look ─► rates since the last look ─► rows of the mode, sorted ─► frame
@@ -21,7 +21,7 @@
 
 #define PERIOD_S 3
 #define PERIOD_MAX_S 3600
-#define FIRST_PERIOD_MS 1000 /* rates are wanted soon */
+#define FIRST_PERIOD_MS 1000 /* short, so that the first rates appear soon */
 
 static const char help[] =
     "usage: rorqual top [--zk HOST:PORT | --bootstrap HOST:PORT | --data DIR]\n"
@@ -177,7 +177,7 @@ static double value_of(const rq__cluster_row *r, column c)
     }
 }
 
-/* Of equal ones the name decides, so that lines stay where they are. */
+/* Rows with equal values are sorted by name, so that lines keep their places. */
 static int in_order(const void *a, const void *b, void *ctx)
 {
     const top *t = ctx;
@@ -228,7 +228,7 @@ RQ_PRINTF(2, 3) static void put(line *l, const char *fmt, ...)
         l->len += (size_t)n < sizeof l->text - l->len ? (size_t)n : sizeof l->text - 1 - l->len;
 }
 
-/* The columns that stand beside a name of at least NAME_WIDTH_MIN, from the left. */
+/* The number of columns, from the left, that fit beside a name of NAME_WIDTH_MIN. */
 static unsigned columns_shown(const top *t, unsigned width, unsigned *ret_name_width)
 {
     unsigned left = width, shown = 1;
@@ -258,14 +258,14 @@ static void put_header(const top *t, line *l, unsigned width)
     put(l, "%-*.*s", (int)name_width, (int)name_width, title);
     for (column c = COUNT; c < COLUMN_COUNT; c++) {
         if (!is_shown(t, c, shown)) continue;
-        /* The mark takes the blank between columns. */
+        /* The mark of the sort column takes the place of the space between columns. */
         bool sorts = t->sort == c;
         put(l, "%*s%s%s", columns[c].width + 1 - (int)strlen(columns[c].title) - sorts, "",
             sorts ? "*" : "", columns[c].title);
     }
 }
 
-/* Bytes that are no text as \xNN; cut with "..". */
+/* Prints non-text bytes as \xNN; a longer name is cut and ends in "..". */
 static void put_name(line *l, rq_slice name, unsigned width)
 {
     char text[LINE_MAX_BYTES];
@@ -303,7 +303,7 @@ static void put_title(const top *t, line *l, bool is_terminal)
     else
         put(l, "%s, stopped", t->where.data);
     if (is_terminal) put(l, "  every %" PRIu64 " s  (h help, q end)", t->period_s);
-    /* What a server says of itself stays on its line. */
+    /* Names that servers report may contain line ends and escape sequences. */
     for (size_t i = 0; i < l->len; i++)
         if ((unsigned char)l->text[i] < ' ' || (unsigned char)l->text[i] > '~') l->text[i] = '?';
 }
@@ -471,7 +471,7 @@ static verdict take_key(top *t, const rq__frame *f, int key)
     }
 }
 
-/* Until the next look is due, or wanted, or the end. */
+/* Handles keys until the next look is due, a key asks for one, or the user quits. */
 static rq_err wait_and_draw(top *t, rq__frame *f, int64_t due_ns, bool *ret_end)
 {
     for (;;) {

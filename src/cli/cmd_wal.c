@@ -83,7 +83,7 @@ static bool is_wanted(const wal_args *a, const rq_wal_record *r)
     if (r->sequence_id < a->lowest || r->sequence_id > a->highest) return false;
     if (a->region != NULL && !rq_slice_eq(r->region, rq_slice_cstr(a->region))) return false;
     if (a->table == NULL) return true;
-    /* "default:t" is written "t". */
+    /* Prints table t of the default namespace as "t", not "default:t". */
     const char *table = strncmp(a->table, "default:", 8) == 0 ? a->table + 8 : a->table;
     return rq_slice_eq(r->table, rq_slice_cstr(table));
 }
@@ -231,7 +231,7 @@ static rq_err show_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
 
 /* --- list, verify ----------------------------------------------------------------------------- */
 
-/* Counts, and parses the parts that otherwise only a replay parses. */
+/* Counts the record, and parses the fields that otherwise only a replay parses. */
 static rq_err count_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
                            uint64_t offset, rq_error *why)
 {
@@ -286,7 +286,7 @@ typedef enum verb { LIST, DUMP, VERIFY, VERBS } verb;
 static const struct {
     const char *name, *help;
 } verbs[VERBS] = {
-    [LIST] = {"list", "the WAL files in order, what they hold and where they end"},
+    [LIST] = {"list", "the WAL files, oldest first: what they hold and where they end"},
     [DUMP] = {"dump", "the records and their cells; of a data folder the files of nonces too"},
     [VERIFY] = {"verify", "read every record; report damaged records with their offset"},
 };
@@ -374,7 +374,8 @@ static int parse(int argc, char **argv, wal_args *a)
     return -1;
 }
 
-/* Opens the folder of WAL files, or of a single one: *ret_file is NULL or its name in the folder. */
+/* Opens the folder of the WAL files. If the path names a single WAL file, *ret_file is its name in
+ * the folder, else NULL. */
 static rq_err open_place(const char *place, rq_arena *arena, rq_vfs **ret, const char **ret_dir,
                          const char **ret_file, rq_error *why)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `rorqual backup` and `rorqual restore` show while they work, and at the end. To the standard error: a bar on
- * a terminal; else a line when a part begins and every ten seconds. One thread. */
+/* Progress and result of `rorqual backup` and `rorqual restore`, on standard error: on a terminal a
+ * progress bar, elsewhere a line at the beginning of each phase and every 10 s. One thread. */
 #ifndef RQ_CLI_COPY_PROGRESS_H
 #define RQ_CLI_COPY_PROGRESS_H
 

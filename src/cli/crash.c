@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report of a crash (crash.h). Everything in the handler is async-signal-safe:
- * backtrace(3) is once it has loaded its library, which rq__crash_watch has it do, and
- * backtrace_symbols_fd writes to a pipe, from which each frame is read back to become a line in the
- * log's format.
+ * The report of a crash (crash.h). Everything in the handler is async-signal-safe. backtrace(3) is
+ * safe once its library is loaded, which rq__crash_watch ensures by calling it.
+ * backtrace_symbols_fd writes to a pipe, from which each frame is read back and written as a line
+ * of the log.
  *
- * The first thread that crashes reports; others wait for the end. A fault of the report itself ends
- * the process at once: its signals are blocked meanwhile, and the kernel does not wait for that.
+ * The first thread that crashes reports; others wait for the process to end. A fault inside the
+ * report ends the process at once, because the fault's signal is blocked then.
  */
 #include "cli/crash.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The service manager's notification protocol, as sd_notify(3) describes it, without its library:
- * each notification is one datagram of NAME=value lines to the socket that the environment names.
+ * The notification protocol of systemd (sd_notify(3)), without its library: each notification is
+ * one datagram of NAME=value lines, sent to the socket that NOTIFY_SOCKET names.
  */
 #ifndef RQ_CLI_NOTIFY_H
 #define RQ_CLI_NOTIFY_H

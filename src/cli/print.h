@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output shared by the tools: bytes as text, a cell's key as HBase's tools show it, and parts of
- * JSON objects. To standard output. */
+/* Printing for the tools, to standard output: bytes as text, a cell's key in the form of HBase's
+ * tools, and members of JSON objects. */
 #ifndef RQ_CLI_PRINT_H
 #define RQ_CLI_PRINT_H
 
@@ -8,7 +8,7 @@
 
 /* Non-text bytes as \xNN. */
 void rq__print_bytes(rq_slice s);
-/* The same as a JSON string. */
+/* Prints the bytes as a JSON string; non-text bytes as \xNN. */
 void rq__print_json_bytes(rq_slice s);
 /* `before` is the text before the member: "{" or ",". */
 void rq__print_json_number(const char *before, const char *name, int64_t v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A full screen on the terminal: frames that replace each other, and keys. What ends the process
- * (Ctrl-C, SIGTERM, SIGHUP) gives the terminal back as it was. One at a time, one thread.
+ * A full screen on the terminal: frames that replace each other, and keys. Signals that end the
+ * process (Ctrl-C, SIGTERM, SIGHUP) restore the terminal. One screen at a time, one thread.
  */
 #ifndef RQ_CLI_SCREEN_H
 #define RQ_CLI_SCREEN_H
@@ -14,7 +14,7 @@
 /* Whether the standard output is a terminal that can show one. */
 bool rq__screen_is_possible(void);
 void rq__screen_begin(void);
-/* NULL-safe to call twice; after it lines are printed as usual. */
+/* Restores the terminal. May be called twice. */
 void rq__screen_end(void);
 void rq__screen_size(unsigned *ret_columns, unsigned *ret_rows);
 
@@ -27,23 +27,23 @@ typedef struct rq__frame {
 } rq__frame;
 
 void rq__frame_begin(rq__frame *f);
-/* Text in printable ASCII; the line's rest is blank. Beyond the last row it is left out. */
+/* Appends a line of printable ASCII. Lines below the screen's last row are left out. */
 void rq__frame_line(rq__frame *f, bool reverse, const char *text);
-/* Shows it. */
+/* Shows the frame. */
 void rq__frame_show(rq__frame *f);
 
 typedef enum rq__key {
-    RQ__KEY_NONE = 0, /* the time is over, or the terminal's size has changed */
+    RQ__KEY_NONE = 0, /* time-out, or the terminal's size has changed */
     RQ__KEY_UP = 256,
     RQ__KEY_DOWN,
     RQ__KEY_LEFT,
     RQ__KEY_RIGHT,
     RQ__KEY_PAGE_UP,
     RQ__KEY_PAGE_DOWN,
-    RQ__KEY_CLOSED, /* nobody will press a key any more */
+    RQ__KEY_CLOSED, /* the input has ended */
 } rq__key;
 
-/* The next key, a character or one of those above; waits for so long. */
+/* The next key: a character or a constant above. Waits at most `timeout_ms`. */
 int rq__screen_key(int64_t timeout_ms);
 
 #endif

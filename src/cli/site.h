@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sources of a command's settings: --config and -D in the given order, then options that stand
- * for a setting. They are kept, so that they can be read again. */
+/* The sources of a command's settings: --config and -D in the given order, then the options that
+ * are short for a setting. The sources are kept so that the settings can be reloaded. */
 #ifndef RQ_CLI_SITE_H
 #define RQ_CLI_SITE_H
 

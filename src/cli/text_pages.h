@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-/* Moves the program's code to huge pages, if the kernel has them. A request uses some fifty pages
- * of code; on a core shared with the clients each of them costs a page walk again, one huge page
- * costs one. (HHVM and MySQL do the same.)
+/* Moves the program's code to huge pages, if the kernel has them. A request executes some fifty 4
+ * KB pages of code. On a core shared with clients each of these pages costs a page walk per
+ * request; with one huge page a request costs one. (HHVM and MySQL do the same.)
  *
  * Call it before other threads are started. False: nothing was changed, which is harmless: no huge
  * page was available, or the program was not linked for it (src/cli/meson.build). */

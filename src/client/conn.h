@@ -5,10 +5,9 @@
  *
  *   idle ──call──► connecting ──► open ──lost──► idle        (the next call connects again)
  *
- * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids.
- * A call that takes longer than its time ends with RQ_E_CALL_TIMEOUT; its answer is thrown away
- * should it come. Bytes are written by rq__conn_flush_all, so that calls made together leave
- * together.
+ * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids. A
+ * call that exceeds its time-out ends with RQ_E_CALL_TIMEOUT; a later response to it is dropped.
+ * Bytes are written by rq__conn_flush_all, so that calls made together are sent together.
  */
 #ifndef RQ_CLIENT_CONN_H
 #define RQ_CLIENT_CONN_H

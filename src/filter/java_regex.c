@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Translates Java's regular expressions to PCRE2's language. Most of both languages is the same
- * (Perl's) and is copied. Rewritten are the parts that mean something else in PCRE2, or nothing:
+ * (Perl's) and is copied. Parts that PCRE2 lacks or interprets differently are rewritten:
  *
  *   . ^ $ \Z \b                      line ends and words are Java's, and depend on its flags
  *   \uXXXX \0ooo \cX \Q...\E \1      one character or group, without ambiguity
@@ -13,8 +13,8 @@
  * its groups, and PCRE2 only gets the flag for case folding (its line ends are LF, its dot matches
  * everything).
  *
- * Refused is what Java refuses and PCRE2 would interpret: (*VERB), \C, \K, \g, an escaped letter
- * without meaning.
+ * Syntax that Java refuses is refused even if PCRE2 accepts it: (*VERB), \C, \K, \g, an escaped
+ * letter without meaning.
  *
  * This file translates everything outside of classes; classes are in java_regex_class.c, the forms
  * of a single character in java_regex_char.c. */

@@ -38,8 +38,8 @@ typedef struct substring_comparator {
                       * is */
 } substring_comparator;
 
-/* Decoding and lower case of other characters neither add ASCII to a text nor remove any, except
- * for those two: an ASCII needle is searched for in the undecoded bytes. */
+/* Decoding and lower-casing add ASCII letters to a text only for U+0130 and U+212A ('i' and 'k').
+ * So an ASCII needle without these letters is searched for in the undecoded bytes. */
 static rq_err substring_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why)
 {
     (void)why;

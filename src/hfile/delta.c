@@ -40,8 +40,8 @@ static size_t shared_be64(uint64_t a, uint64_t b)
     return a == b ? 8 : (size_t)__builtin_clzll(a ^ b) / 8;
 }
 
-/* Number of bytes that two flat keys have in common at their beginning, timestamp and type only if
- * requested. A file has one family, which is not compared. */
+/* Length of the common prefix of two flat keys, with timestamp and type only if requested. All
+ * cells of a file have the same family, which is not compared. */
 static size_t shared_key(const rq_cell *a, const rq_cell *b, bool with_time)
 {
     if (a->row_len != b->row_len) return a->row_len >> 8 == b->row_len >> 8 ? 1 : 0;

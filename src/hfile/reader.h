@@ -198,8 +198,8 @@ typedef enum rq_hfile_move {
 rq_hfile_move rq_hfile_scanner_next_here(rq_hfile_scanner *s);
 /* Moves to the first cell of the next row. False: unchanged; it is not in this block. */
 bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s);
-/* Whether it is a whole file whose blocks contain plain KeyValues (which begin at cell.row -
- * 10). */
+/* Whether the reader is for a whole file, not a half, whose blocks contain plain KeyValues; a
+ * cell's KeyValue then begins at cell.row - 10. */
 bool rq_hfile_reader_is_plain(const rq_hfile_reader *r);
 
 /* The current cell: a view on the pinned block and the scanner's memory, valid until the

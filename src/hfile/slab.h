@@ -28,8 +28,8 @@ RQ_NODISCARD
 rq_err rq__slab_new(rq__slab **ret);
 /* REQUIRES: all pieces were given back. Waits for the background task. NULL is allowed. */
 void rq__slab_free(rq__slab *s);
-/* From now on chunks are prepared on RQ_POOL_FLUSH while there are fewer than `bytes_max` bytes
- * need. Called once, before other threads take pieces; the executor must outlive the slab. */
+/* From now on chunks are prepared on RQ_POOL_FLUSH, up to what `bytes_max` bytes need. Called once,
+ * before other threads take pieces; the executor must outlive the slab. */
 void rq__slab_make_ready(rq__slab *s, rq_executor *executor, uint64_t bytes_max);
 /* Changes bytes_max. Any thread. */
 void rq__slab_set_most(rq__slab *s, uint64_t bytes_max);

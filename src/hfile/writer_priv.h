@@ -74,8 +74,8 @@ rq_err rq__writer_put_block(rq_hfile_writer *w, rq_block_kind kind, rq_slice pay
 /* Writes the open data block, if there is one. */
 RQ_NODISCARD
 rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why);
-/* Writes the leaf index blocks and bloom chunks that are ready between two data blocks. A file
- * whose entries all fit into the first leaf has no leaf blocks: that leaf becomes the root. */
+/* Writes the finished leaf index blocks and bloom chunks, between two data blocks. A file whose
+ * entries all fit into the first leaf has no leaf blocks: that leaf becomes the root. */
 RQ_NODISCARD
 rq_err rq__writer_put_inline_blocks(rq_hfile_writer *w, bool closing, rq_error *why);
 /* Writes `out` to the file. */

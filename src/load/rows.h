@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands in the table: the bytes of key number i and of its values. Both are functions, so
- * that whatever is read can be checked without having been kept.
+ * The contents of the table: the bytes of key number i and of its values. Both are functions of i,
+ * so that data can be checked when it is read without being stored by the client.
  *
  *   row    16 hex digits, then letters up to the key's length. Sorted: the digits are i; hashed:
  *          a bijection of i, so that keys spread and the number can be read back from the row.
  *   value  be64 version, then bytes drawn from (key, column, version); its length is drawn from the
  *          same. A value shorter than 8 bytes is the version's last ones.
  *
- * With *history* each key remembers the newest version that was sent and that was acknowledged, for
- * puts and deletes. Versions are timestamps then, so the highest wins whatever the order in which
- * two writers' puts arrive, and a read must find one that is not older than the newest put
- * acknowledged before it began, and not newer than the newest sent.
+ * With *history* each key has the newest version sent and the newest version acknowledged, for puts
+ * and deletes. Versions are then timestamps, so the highest wins in whatever order two writers'
+ * puts arrive. A read must return a version that is not older than the newest one acknowledged
+ * before the read began, and not newer than the newest one sent.
  */
 #ifndef RQ_LOAD_ROWS_H
 #define RQ_LOAD_ROWS_H

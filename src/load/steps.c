@@ -177,8 +177,8 @@ static bool makes_rows(const rq__slot *s)
     return s->step == RQ_LOAD_INSERT || s->step == RQ_LOAD_INGEST;
 }
 
-/* All keys below the lowest one that is still being inserted exist. `ended`: the slot whose insert
- * has just ended. */
+/* Updates the number of keys that certainly exist: all below the lowest one that is still being
+ * inserted. `ended` is the slot whose insert has just ended. */
 static void move_inserted(rq__bench *b, const rq__slot *ended)
 {
     uint64_t lowest = b->issued;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What HBase's beans show, from the snapshot: attributes of metrics.def and attributes.def, histograms
- * as HBase's MutableTimeHistogram shows them, tables and regions as its aggregate sources do. */
+/* The attributes of HBase's beans, computed from a snapshot: those listed in metrics.def and
+ * attributes.def, histograms in the form of HBase's MutableTimeHistogram, tables and regions in the
+ * form of HBase's aggregate sources. */
 #include "metrics/metrics_priv.h"
 
 #include <stdio.h>
@@ -67,7 +68,7 @@ static rq_err tell_part(const walk *w, const char *name, const char *suffix, dou
     return tell(w, full, RQ__GAUGE, value, help);
 }
 
-/* How many took from `from` to `to` milliseconds; none: HBase leaves the attribute out. */
+/* The number of durations from `from` to `to` ms. HBase leaves out ranges without any. */
 static rq_err tell_range(const walk *w, const char *name, unsigned from, const char *to,
                          uint64_t count, const char *help)
 {
@@ -191,7 +192,7 @@ static rq_err tell_lines(const walk *w)
 
 /* --- tables and regions ----------------------------------------------------------------------- */
 
-/* Names as HBase's: Namespace_NS_table_NAME[_region_ENCODED]_metric_ATTRIBUTE. */
+/* HBase's names: Namespace_NS_table_NAME[_region_ENCODED]_metric_ATTRIBUTE. */
 static rq_err tell_loads(const walk *w, const rq_metrics_table *t, const char *region,
                          const double *loads, unsigned level)
 {

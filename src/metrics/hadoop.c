@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HBase's /prometheus: each attribute of its metrics under the record's and its own name, in words of
- * small letters with underscores between them. HBASE: PrometheusHadoopServlet. */
+/* HBase's /prometheus: the attributes of HBase's beans as metrics named RECORD_ATTRIBUTE in snake
+ * case. HBASE: PrometheusHadoopServlet. */
 #include "metrics/metrics_priv.h"
 
 #include <ctype.h>
@@ -34,8 +34,8 @@ static bool begins_word(const char *s, size_t i)
     return islower(before) || (isupper(before) && islower((unsigned char)s[i + 1]));
 }
 
-/* "Server" and "hlogFileCount" are server_hlog_file_count. What is neither letter nor digit parts words
- * as well. */
+/* "Server" and "hlogFileCount" become server_hlog_file_count. Characters other than letters and
+ * digits become underscores too. */
 static void word_name(const char *record, const char *name, char ret[NAME_MAX_BYTES])
 {
     char base[NAME_MAX_BYTES / 2];
@@ -64,7 +64,7 @@ static void note_tag(writer *w, const rq__attribute_value *v)
     t->text = v->text;
 }
 
-/* Texts of tags are host names and ids: nothing in them is to be escaped. */
+/* Tags are host names and ids, which need no escaping. */
 static rq_err put_tags(writer *w)
 {
     RQ_TRY(rq_buf_append_u8(w->out, '{'));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HBase's /jmx: its beans as JSON. HBASE: JMXJsonServlet, JSONBean (indented by two blanks). */
+/* HBase's /jmx: HBase's beans as JSON, indented by two spaces. HBASE: JMXJsonServlet, JSONBean. */
 #include "metrics/metrics_priv.h"
 
 #include "filter/pace.h"
@@ -15,10 +15,10 @@
 typedef struct json {
     rq_buf *out;
     bool description;
-    bool follows; /* a member of the array or object stands before */
+    bool follows; /* the array or object has a member already */
 } json;
 
-/* Which attributes are shown: `one`, or those that a pattern finds itself in, or all. */
+/* Which attributes are shown: `one`, or those that contain one of the patterns, or all. */
 typedef struct selection {
     const char *one; /* NULL: see `patterns` */
     rq_regex *patterns[PATTERNS_MAX];
@@ -183,7 +183,7 @@ static rq_err refuse(json *j, const char *message)
     return RQ_E_ILLEGAL_ARGUMENT;
 }
 
-/* With a * the attribute is a list of patterns, between commas. */
+/* An attribute with a * is a comma-separated list of patterns. */
 static rq_err select_attributes(selection *s, const char *attribute, rq_arena *arena, rq_error *why)
 {
     size_t bytes_left = PATTERN_BYTES_MAX;

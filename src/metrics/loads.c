@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The figures of tables and regions. The tables are those of the catalog's view, copied in one read
- * section; then the open regions are asked, with a reference each and no section, and what a region says
- * is added to its table's and the server's sums. Counters go on where a region has closed: what it had
- * counted is the engine's (region/past.c).
+ * The metrics of tables and regions. The list of tables is copied from the catalog's view within
+ * one epoch section. Then each open region is read, under a reference but outside the epoch, and
+ * its values are added to the sums of its table and of the server. Counters do not drop when a
+ * region closes: the engine keeps the counts of closed regions (region/past.c).
  */
 #include "metrics/metrics_priv.h"
 
@@ -119,8 +119,8 @@ static int name_order(const void *a, const void *b)
     return order != 0 ? order : rq_slice_compare(x->qualifier, y->qualifier);
 }
 
-/* NULL: the catalog shows no such table: it is being made or dropped, or it is the store of the
- * procedures. */
+/* NULL if the catalog does not show the region's table: the table is being created or dropped, or
+ * is the procedure store. */
 static rq_metrics_table *table_of(const rq__collector *c, rq_slice ns, rq_slice qualifier)
 {
     rq_metrics_table key = {.ns = ns, .qualifier = qualifier};
@@ -184,7 +184,7 @@ static void collect_region(rq__collector *c, const rq_region *r)
     memcpy(to->loads, loads, sizeof loads);
 }
 
-/* What is counted of tables that the catalog does not show is the server's alone. */
+/* Counts of tables that the catalog does not show are only in the server's sums. */
 static void collect_past(rq__collector *c, const rq_engine_survey *survey)
 {
     add_past(c->s->loads, &survey->past_all);

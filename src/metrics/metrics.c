@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The object: its sources, and the rates that a timer measures. */
+/* The rq_metrics object: its sources, and the rates, which a timer measures. */
 #include "metrics/metrics_priv.h"
 
 #include <stdlib.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The figures of a server, in the forms in which they are read: Prometheus text, HBase's /jmx,
- * HBase's /prometheus, and a snapshot for pages and messages.
+ * The metrics of a server, in four formats: Prometheus text, HBase's /jmx, HBase's /prometheus, and
+ * a snapshot for pages and messages.
  *
  *   engine, log, cache, ops, rpc, loops, catalog ─► collect ─► snapshot ─► prometheus │ jmx │ status
  *
- * Each figure is one line of metrics.def: name, kind, unit, help, and the bean and attribute under
- * which HBase shows it. A form lists what the table lists; none has figures of its own.
+ * Each metric is one line of metrics.def: name, kind, unit, help, and the bean and attribute under
+ * which HBase shows it. All formats are generated from that table.
  *
- * Every function may be called by any thread that is outside a read section of the epoch, event loops
- * excepted, also by several at a time. None waits for a loop, and none takes a lock that a loop waits
- * for while more than a few words are read under it.
+ * Unless noted, functions may be called by any thread that is outside an epoch section, except
+ * event loops, and by several threads at a time. None waits for a loop. Locks that loops take too
+ * are held only for the copy of a few words.
  */
 #ifndef RQ_METRICS_METRICS_H
 #define RQ_METRICS_METRICS_H
@@ -28,7 +28,7 @@
 
 typedef struct rq_metrics rq_metrics;
 
-/* All borrowed; they outlive the rq_metrics. What is NULL has no figures (tests). */
+/* All borrowed; they outlive the rq_metrics. A source that is NULL (tests) has no metrics. */
 typedef struct rq_metrics_sources {
     const rq_env *env;
     rq_engine *engine;
@@ -48,12 +48,13 @@ typedef struct rq_metrics_sources {
 
 RQ_NODISCARD
 rq_err rq_metrics_new(const rq_metrics_sources *from, rq_metrics **ret);
-/* The RPC servers, once they are open; NULL, NULL before they close. REQUIRES: no other call runs. */
+/* The RPC servers, once they are open; NULL, NULL before they close. REQUIRES: no other call
+ * runs. */
 void rq_metrics_serve(rq_metrics *m, rq_rpc_server *master, rq_rpc_server *rs);
 /* REQUIRES: the lane has ended, no other call is running. NULL is fine. */
 void rq_metrics_free(rq_metrics *m);
 
-/* What changes by the second, without a look at regions; may be called by event loops. */
+/* The values that change every second. Reads no regions, so event loops may call it. */
 typedef struct rq_metrics_rates {
     uint64_t requests; /* operations of clients since the start, a batch as one */
     double requests_per_second, reads_per_second, writes_per_second;
@@ -104,21 +105,22 @@ typedef struct rq_metrics_snapshot {
     size_t region_count;
 } rq_metrics_snapshot;
 
-/* All figures as of now; everything is in the arena. `by_region`: with those of single regions. */
+/* Takes a snapshot of all metrics, allocated from the arena. `by_region`: with a value per
+ * region. */
 RQ_NODISCARD
 rq_err rq_metrics_collect(rq_metrics *m, bool by_region, rq_arena *arena, rq_metrics_snapshot *ret);
-/* The value with that label, or with "" the sum of the figure's values; 0: there is none. */
+/* The metric's value with that label, or for "" the sum over all labels; 0 if there is none. */
 double rq_metrics_value(const rq_metrics_snapshot *s, rq_metric metric, const char *label);
 
 /* --- forms ------------------------------------------------------------------------------------ */
-/* Each appends to `out`, and fails with RQ_E_NO_MEMORY alone unless it says more; `out` then holds a
- * part. */
+/* Each appends to `out`. The only error, unless noted, is RQ_E_NO_MEMORY; `out` then holds a part
+ * of the text. */
 
 /* The content type of rq_metrics_prometheus and rq_metrics_hadoop_prometheus. */
 #define RQ_METRICS_TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* Prometheus' text format: figures of the server and of each table; `by_region`: of each open region
- * as well. */
+/* Prometheus' text format: metrics of the server, of each table and, if `by_region`, of each open
+ * region. */
 RQ_NODISCARD
 rq_err rq_metrics_prometheus(rq_metrics *m, bool by_region, rq_buf *out);
 
@@ -129,15 +131,15 @@ typedef struct rq_metrics_query {
     const char *excl; /* beans that are left out */
     bool description; /* with the help texts */
 } rq_metrics_query;
-/* HBase's JSON: {"beans": [{"name": …, "modelerType": …, ATTRIBUTE: VALUE, …}, …]}. Errors are those for
- * which HBase answers 400 (Bad Request); for them `out` is what is sent: RQ_E_ILLEGAL_ARGUMENT.
- * HBASE: JMXJsonServlet, JSONBean. */
+/* HBase's JSON: {"beans": [{"name": …, "modelerType": …, ATTRIBUTE: VALUE, …}, …]}.
+ * RQ_E_ILLEGAL_ARGUMENT: a parameter for which HBase answers 400 (Bad Request); `out` has the body
+ * of that response. HBASE: JMXJsonServlet, JSONBean. */
 #define RQ_METRICS_JSON_TYPE "application/json; charset=utf8"
 RQ_NODISCARD
 rq_err rq_metrics_jmx(rq_metrics *m, const rq_metrics_query *query, rq_buf *out);
 
-/* The figures under the names of HBase's /prometheus. `qry` (may be NULL): only names that contain it;
- * `description`: with help texts. HBASE: PrometheusHadoopServlet. */
+/* The metrics under the names of HBase's /prometheus. `qry` (may be NULL): only names that contain
+ * it; `description`: with help texts. HBASE: PrometheusHadoopServlet. */
 RQ_NODISCARD
 rq_err rq_metrics_hadoop_prometheus(rq_metrics *m, bool description, const char *qry, rq_buf *out);
 

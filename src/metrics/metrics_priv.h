@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share: the tables as data, the object, the collectors. */
+/* Declarations shared by this room's files: the .def tables as arrays, the object, the
+ * collectors. */
 #ifndef RQ_METRICS_METRICS_PRIV_H
 #define RQ_METRICS_METRICS_PRIV_H
 
@@ -7,7 +8,7 @@
 
 #include <stdatomic.h>
 
-/* --- the tables as data (table.c) ------------------------------------------------------------- */
+/* --- the .def tables as arrays (table.c) ------------------------------------------------------ */
 typedef enum rq__kind { RQ__COUNTER, RQ__GAUGE, RQ__TIMES } rq__kind;
 typedef enum rq__unit { RQ__COUNT, RQ__BYTES, RQ__NS, RQ__MS, RQ__RATIO } rq__unit;
 enum { RQ__SERVER = 1, RQ__TABLE = 2, RQ__REGION = 4 };
@@ -84,7 +85,8 @@ struct rq_metrics {
 };
 
 /* --- collecting ------------------------------------------------------------------------------- */
-/* A snapshot being made. Collectors set values in any order; after the first error they do nothing. */
+/* A snapshot under construction. Collectors set values in any order; after the first error they do
+ * nothing. */
 typedef struct rq__collector {
     rq_metrics *m;
     rq_arena *arena;
@@ -108,7 +110,7 @@ void rq__collect_process(rq__collector *c);
 /* Tables, regions and their sums. */
 void rq__collect_loads(rq__collector *c, bool by_region);
 
-/* Reads of the operations' counters, the rates' and the collectors'. */
+/* Reads the counters of operations, for the rates and for the collectors. */
 typedef struct rq__op_counts {
     uint64_t requests, reads, writes;
 } rq__op_counts;
@@ -132,20 +134,20 @@ typedef struct rq__attribute_value {
     const char *help;
 } rq__attribute_value;
 typedef rq_err (*rq__attribute_visit)(void *ctx, const rq__attribute_value *v);
-/* Several beans are made of one line of beans.def where each table has its own. `name` is what stands
- * behind the line's name and record, and valid during the call. */
+/* A bean. Where each table has a bean, one line of beans.def stands for all of them. `name` follows the
+ * line's name and record, and is valid during the call. */
 typedef struct rq__bean_ref {
     rq__bean bean;
     const rq_metrics_table *table; /* NULL: the bean is not a table's */
     const char *name;
 } rq__bean_ref;
 typedef rq_err (*rq__bean_visit)(void *ctx, const rq__bean_ref *bean);
-/* Calls `visit` for every bean, in the order of beans.def, until it fails. Of tables there are those with
- * times. */
+/* Calls `visit` for every bean, in the order of beans.def, until `visit` fails. Tables without durations
+ * have no bean. */
 RQ_NODISCARD
 rq_err rq__beans_each(const rq_metrics_snapshot *s, rq__bean_visit visit, void *ctx);
-/* Calls `visit` for every attribute of the bean, until it fails. Of the bean Regions there are those of
- * the snapshot's regions. */
+/* Calls `visit` for every attribute of the bean until `visit` fails. The bean Regions has
+ * attributes of the regions in the snapshot. */
 RQ_NODISCARD
 rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s,
                            const rq__bean_ref *bean, rq__attribute_visit visit, void *ctx);

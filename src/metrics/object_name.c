@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JMX's ObjectName, "domain:key=value,key=value", as a pattern: * and ? in the domain and in values,
- * ",*" for further keys. Keys are compared in any order. An empty text is "*:*". Quoted values, which no
- * bean of HBase's has, are refused.
+ * Matches JMX ObjectNames, "domain:key=value,key=value", against patterns: * and ? in the domain
+ * and in values, ",*" for any further keys. The order of keys does not matter. An empty pattern is
+ * "*:*". Quoted values are refused; no bean of HBase has one.
  */
 #include "metrics/metrics_priv.h"
 
 #include <string.h>
 
-/* REQUIRES: the name has neither * nor ?. Each * begins anew behind what the one before took. */
+/* REQUIRES: the name has neither * nor ?. On a mismatch the last * takes one byte more; earlier
+ * ones need no second try. */
 static bool glob(rq_slice pattern, rq_slice text)
 {
     size_t p = 0, t = 0, star = SIZE_MAX, star_text = 0;
@@ -32,7 +33,7 @@ static bool glob(rq_slice pattern, rq_slice text)
     return p == pattern.len;
 }
 
-/* Takes what stands before the first `end`, or all, off `*rest`. */
+/* Cuts the text before the first `end`, or all of it, off `*rest`. */
 static rq_slice take(rq_slice *rest, char end)
 {
     const uint8_t *at = rest->len == 0 ? NULL : memchr(rest->ptr, end, rest->len);
@@ -55,7 +56,7 @@ static bool is_star(rq_slice property)
     return property.len == 1 && property.ptr[0] == '*';
 }
 
-/* The value of the key among the properties; .ptr NULL: it is not there. */
+/* The value of the key among the properties; .ptr is NULL if the key is missing. */
 static rq_slice value_of(rq_slice properties, rq_slice key)
 {
     while (properties.len > 0) {
@@ -92,7 +93,7 @@ bool rq__object_name_is_valid(const char *pattern)
         if (!property_is_valid(property)) return false;
         rq_slice value = property;
         rq_slice key = take(&value, '=');
-        if (value_of(all, key).ptr != value.ptr) return false; /* the key stands there twice */
+        if (value_of(all, key).ptr != value.ptr) return false; /* a key occurs twice */
     }
     return stars <= 1;
 }

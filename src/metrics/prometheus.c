@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prometheus' text format, version 0.0.4. Values of one figure stand together behind its HELP and TYPE
- * lines. Durations are in seconds. The bounds of a histogram's buckets are powers of two of nanoseconds,
- * where the server's own buckets end, so that each count is exact.
+ * Prometheus' text format, version 0.0.4. A metric's values follow its HELP and TYPE lines.
+ * Durations are in seconds. The bounds of histogram buckets are powers of two in nanoseconds: the
+ * server's own buckets end there too, so each count is exact.
  */
 #include "metrics/metrics_priv.h"
 

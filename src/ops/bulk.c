@@ -117,8 +117,9 @@ static rq_err count_folders(rq_op_bulk *b, size_t *ret, bool remove_empty)
     return RQ_OK;
 }
 
-/* Nobody asks for the end of a folder whose client died. Those that hold nothing go when there are
- * too many; those with files stay, and then there is no other. */
+/* The staging folder of a client that died is never cleaned up. When there are too many folders,
+ * empty ones are removed; folders with files stay, and if all have files no further one is
+ * created. */
 static rq_err check_room(rq_op_bulk *b)
 {
     size_t count;

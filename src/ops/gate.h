@@ -4,8 +4,9 @@
  * policy, which may refuse the op or delay it; `after` counts and times what the op did.
  *
  * Counting costs a get some twenty instructions: relaxed counters of the seat, written by one
- * thread. A read that waited for a block is always timed. Of other ops, at whose end no clock was
- * read, one of RQ_GATE_SAMPLE is, with that weight: so the figures stand for all ops.
+ * thread. A read that waited for a block is always timed, because the clock is read then anyway. Of
+ * the other ops one in RQ_GATE_SAMPLE is timed and counts RQ_GATE_SAMPLE times, so that the
+ * histograms estimate all ops.
  */
 #ifndef RQ_OPS_GATE_H
 #define RQ_OPS_GATE_H
@@ -62,8 +63,8 @@ static inline uint64_t rq__gate_add(_Atomic uint64_t *counter, uint64_t by)
 RQ_COLD void rq__gate_ask(rq_op *op, void (*run)(rq_op *op));
 RQ_COLD void rq__gate_settle(rq_op *op, uint64_t count);
 
-/* Runs `run` when the policy lets the op pass; else the op is refused, or delayed and run later. The
- * op's region is pinned while it is delayed. */
+/* Runs `run` when the policy lets the op pass; else the op is refused, or delayed and run later.
+ * The op's region is pinned while it is delayed. */
 static inline void rq_op_begin(rq_op *op, void (*run)(rq_op *op))
 {
     if (RQ_LIKELY(op->seat->policy == NULL))

@@ -17,7 +17,7 @@ typedef struct rq__scan_holder {
     rq_region_scanner *scanner;
     rq_region *region; /* a reference */
     bool stale;        /* it was named as a replica */
-    bool at_border;    /* the region is exhausted, and the client must be told by an answer of its
+    bool at_border;    /* the region is exhausted, and the client must be told by a response of its
                         * own */
     uint64_t next_call_seq;
     rq_slice partial_row; /* row of the last result if that was partial; own memory */

@@ -12,8 +12,8 @@
  *
  * An op is started inside a read section of the epoch. With a seat that has a lane (an event loop)
  * it never blocks and may complete later. With a seat without one it runs on the calling thread to
- * its end, and blocks where it must: when start returns, done() has run; the op's memory stays until
- * then.
+ * its end, and blocks where it must: when start returns, done() has run; the op's memory stays
+ * until then.
  */
 #ifndef RQ_OPS_OP_H
 #define RQ_OPS_OP_H
@@ -36,8 +36,8 @@ typedef enum rq_op_kind {
 /* The name of a kind; static. */
 const char *rq_op_kind_text(rq_op_kind kind);
 
-/* What an op asks its caller while it runs, on the lane of the op's seat. One table for all ops of a
- * kind of caller (service/call_op.c: RPC). */
+/* Callbacks from a running op to its caller, on the lane of the op's seat. One table per kind of
+ * caller (for RPC: service/call_op.c). */
 typedef struct rq_op_caller {
     /* Charges the memory of a result before it is made: it has `held` bytes and is about to have
      * `wanted`. RQ_E_AGAIN: `task` runs on the lane when the op may ask again; until then the op
@@ -45,8 +45,8 @@ typedef struct rq_op_caller {
     rq_err (*may_grow)(rq_op *op, size_t held, size_t wanted, rq_task *task);
     /* Memory for results is short: an op that can stop early with a small result does. */
     bool (*is_scarce)(const rq_op *op);
-    /* While on: the op's arena may refuse memory, because what a request brought swells as it is
-     * decoded. Elsewhere its memory is charged and never refused. */
+    /* While on, the op's arena may refuse memory: a request's data may grow many times when it is
+     * decoded. While off, the arena's memory is charged and never refused. */
     void (*limit_memory)(rq_op *op, bool on);
     /* The result is no longer needed. */
     bool (*has_gone)(const rq_op *op);

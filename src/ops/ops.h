@@ -47,8 +47,8 @@ typedef struct rq_op_stats {
 } rq_op_stats;
 void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret);
 
-/* The open scanners: how many, their memory, its limit; since the start: how many were opened, and how
- * many ended because their lease did. Any thread. */
+/* The number of open scanners, their memory and its limit; and, since the start, the number of
+ * scanners opened and of scanners closed because their lease ended. Any thread. */
 typedef struct rq_scanner_stats {
     uint64_t open, bytes, bytes_max, opened, expired;
 } rq_scanner_stats;

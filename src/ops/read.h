@@ -34,13 +34,13 @@ static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *re
     read->held = NULL;
     read->step = step;
 }
-/* After RQ_E_AGAIN: brings what ctx needs, or ends the slice, and runs step again; fetch_rc is
- * looked at first there. The caller has suspended its scanner. */
+/* After RQ_E_AGAIN: loads the block that ctx needs, or ends the slice, then runs step again, which
+ * must check fetch_rc first. REQUIRES: the caller has suspended its scanner. */
 RQ_COLD void rq_op_read_wait(rq_op_read *read);
 /* Runs step; without a lane until the op has ended. */
 void rq__op_read_run(rq_op_read *read);
-/* The time at which a slice that begins now must yield (rq_scan_limits.yield_ns); 0 on a seat without
- * a lane: no limit. */
+/* The time at which a slice that begins now must yield (rq_scan_limits.yield_ns); 0 on a seat
+ * without a lane: no limit. */
 uint64_t rq_op_read_yield_ns(const rq_op_read *read);
 
 #endif

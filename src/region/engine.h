@@ -107,8 +107,8 @@ typedef struct rq_table_past {
     rq_request_counts counts;
 } rq_table_past;
 
-/* Open and closed regions as of one moment: the sum of `past_all` and of the regions' loads never goes
- * back. */
+/* The open regions and the counts of closed ones, as of one moment, so that `past_all` plus the
+ * loads of the open regions never decreases. */
 typedef struct rq_engine_survey {
     rq_region **regions; /* a reference each, which the caller releases */
     size_t region_count;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A data folder's content at one moment, as a list: what a server that is killed at that moment, with
- * everything durable, would leave. A copy of it is a data folder that starts. The parts are told
- * in no certain order:
+ * The list of a data folder's files at one moment: the files that a server would leave if it were
+ * killed at that moment after syncing everything. A server can start on a copy of them. The parts
+ * come in any order:
  *
- *   folders
- *   small files, with their bytes: whatever may change or be removed later (manifests, descriptors,
+ *   folders small files, with their bytes: files that may change or be removed later (manifests,
+ *   descriptors,
  *     nonces, references). Manifest and nonces of an open region are read under its gates
  *   large files, by path and size: they never change. They may move to the archive meanwhile
  *     (rq_retention_archived), and the holder keeps them there
- *   the log up to a position E that is taken last (wal/image.h): replaying it on top of each region's
- *     manifest, whenever that was read, gives the state at E
+ *   the log up to a position E that is taken last (wal/image.h): replaying it on top of each
+ *     region's manifest, whenever that was read, gives the state at E
  *
- * Not in it: what is nobody's (files that no manifest names, .rorqual/aside), staging/, files of the
- * archive that no link and no snapshot stands for, the block cache's file.
+ * The list leaves out files that no server reads (files that no manifest names, .rorqual/aside),
+ * staging/, files in the archive to which no link or snapshot refers, and the block cache's file.
  */
 #ifndef RQ_REGION_IMAGE_H
 #define RQ_REGION_IMAGE_H
@@ -42,12 +42,12 @@ typedef struct rq_image_sink {
     void *ctx;
 } rq_image_sink;
 
-/* Of a running engine; holds what is listed for `holder`, which holds everything until this is called.
- * Blocks, also for flushes that run. REQUIRES: no procedure runs a step, regions are neither opened nor
- * closed meanwhile. */
+/* Lists the files of a running engine. `holder`, which held all files before the call, then holds
+ * only the listed ones. Blocks; waits for running flushes too. REQUIRES: no procedure runs a step,
+ * and no region is opened or closed meanwhile. */
 RQ_NODISCARD
 rq_err rq_image_take(rq_engine *e, rq_holder *holder, const rq_image_sink *sink, rq_error *why);
-/* Of a folder that nobody uses. */
+/* Lists the files of a folder on which no server runs. */
 RQ_NODISCARD
 rq_err rq_image_of_stopped(rq_vfs *vfs, const rq_image_sink *sink, rq_error *why);
 

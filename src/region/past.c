@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What regions counted that are closed now: by table, and in all. With it the counters of a table go
- * on when its regions are moved, split, merged or reopened, and those of the server also when a table
- * is dropped.
+ * The counts of closed regions, by table and in total. Adding them keeps the counters of a table
+ * from decreasing when its regions are moved, split, merged or reopened, and the counters of the
+ * server when a table is dropped.
  */
 #include "region/engine_priv.h"
 

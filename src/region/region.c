@@ -342,9 +342,9 @@ void rq_region_evict_blocks(const rq_region *r, uint64_t *ret_blocks, uint64_t *
     }
 }
 
-/* A client's request counts from the request on, one of the server's own after its files are
- * selected. HBASE: HRegion.reportCompactionRequestStart, which runs before a client's request is
- * answered. */
+/* A compaction that a client requested is reported from its request on; one that the server
+ * started, once its files are selected. HBASE: HRegion.reportCompactionRequestStart, which runs
+ * before the client gets its response. */
 int rq_region_compaction_state(const rq_region *r)
 {
     bool minor = false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cannot be read of a region on disk is taken out of it, so that it opens and serves the rest. For a
- * repair of a folder that nobody uses.
+ * Removes damaged files from a region on disk, so that the region opens and serves the rest. For
+ * the repair of a folder that no server uses.
  *
- *   a manifest without a valid slot     its slots are moved; the folder is believed then
- *   a file that is damaged              out of the manifest, and moved; its cells are lost to readers
- *   a file that is missing              out of the manifest
+ *   a manifest without a valid slot   is moved aside; the region opens with the files in its folder
+ *   a damaged file   is removed from the manifest and moved aside; its cells are lost
+ *   a missing file   is removed from the manifest
  *
- * MOB files and what is only unusual stay. A crash between two steps leaves a region that is as damaged as
- * before, or less.
+ * MOB files are not moved. A crash between two steps leaves a region that is at most as damaged as
+ * before.
  */
 #ifndef RQ_REGION_SET_ASIDE_H
 #define RQ_REGION_SET_ASIDE_H
@@ -18,12 +18,12 @@
 
 typedef struct rq_set_aside {
     void (*tell)(void *ctx, const char *place, const char *text);
-    /* Moves a file out of the way. NULL: nothing is done, only told. */
+    /* Moves a file aside. NULL: nothing is changed, damage is only reported. */
     rq_err (*move)(void *ctx, const char *path, rq_error *why);
     void *ctx;
 } rq_set_aside;
 
-/* *ret_count grows by what was told. Blocks; reads every block of every file. */
+/* Adds the number of calls of tell() to *ret_count. Blocks; reads every block of every file. */
 RQ_NODISCARD
 rq_err rq_region_set_aside(rq_vfs *vfs, const rq_region_info *info, const rq_set_aside *calls,
                            uint64_t *ret_count, rq_error *why);

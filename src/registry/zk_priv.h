@@ -78,8 +78,8 @@ RQ_NODISCARD
 rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame);
 
 /* --- zookeeper.c ------------------------------------------------------------------------------ */
-/* Charges the connection's memory. False: there is no room. A connection gets at most as much as it
- * leaves free: a single one half of the limit, two a third each, and so on. */
+/* Charges the connection's memory. False: there is no room. A connection may have at most as much
+ * memory as remains free: a single connection half of the limit, two a third each, and so on. */
 bool rq__zk_charge(rq__zk_connection *c, size_t bytes);
 void rq__zk_give(rq__zk_connection *c, size_t bytes);
 

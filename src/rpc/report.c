@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calls are in flight, for the operator. Calls belong to their loops' threads: each loop is asked by
- * a task to copy what its own are, and the thread that asks waits for them, but not for ever. */
+/* Lists the calls in flight, for the operator. Calls belong to their loops' threads, so a task on
+ * each loop copies the loop's calls; the requesting thread waits for the tasks for a limited
+ * time. */
 #include "rpc/rpc_priv.h"
 
 #include "base/clock.h"

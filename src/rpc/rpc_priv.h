@@ -233,7 +233,7 @@ struct rq_call_private {
 
 /* --- slow calls (slow_call.c) ----------------------------------------------------------------- */
 
-/* Looks at a call that is about to end, and notes it when it is slow or large. `failure`: the Java
+/* Records a call that is about to end in the slow log if it was slow or large. `failure`: the Java
  * class of the exception it ends with, or NULL. REQUIRES: options.slow. */
 RQ_COLD void rq__call_note(rq_call_private *p, size_t answer_bytes, const char *failure);
 /* Keeps what the log would say of the request: its memory is about to go. */

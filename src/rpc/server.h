@@ -35,15 +35,16 @@ typedef struct rq_rpc_service {
     /* A hint, may be NULL: these requests arrived together and will be handled one after
      * another. Their messages are not yet checked, and may be of different methods. */
     void (*expect)(void *ctx, const rq_slice *messages, size_t count);
-    /* Describes a call for the slow log; its param is decoded. Any thread of the call's. May be NULL:
-     * the record has no text then. */
+    /* Describes a call, whose param is decoded, for the slow log. Runs on the thread that works on
+     * the call. NULL: records have no text. */
     void (*describe)(const rq_call *call, rq_call_text *ret);
     /* Called when a connection has closed whose rq_call_connection_state is set. On its loop;
      * calls may still be running. May be NULL. */
     void (*closed)(void *ctx, void *state);
-    /* Called once for each call of a known method when it ends, before its request is released; for
-     * an audit. `response` is NULL when the answer was packed by the handler, or `failure` is given:
-     * what the client is told, or that nothing is told. On its loop. May be NULL. */
+    /* Called when a call of a known method ends, before its request is released, for the audit log.
+     * `response` is NULL if the handler packed the response itself or the call failed; `failure`
+     * then describes the exception, or that no response is sent. On the call's loop. May be
+     * NULL. */
     void (*ended)(void *ctx, const rq_call *call, const ProtobufCMessage *response,
                   const rq_rpc_exception *failure);
 } rq_rpc_service;
@@ -101,9 +102,9 @@ typedef struct rq_rpc_stats {
 } rq_rpc_stats;
 
 rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s);
-/* Calls that were passed to their handlers, by method, and exceptions that were sent, by Java class (a
- * class may be named several times). `each` is called on this thread, for methods without calls, too.
- * Any thread. */
+/* Counts of the calls passed to handlers, by method, and of the exceptions sent, by Java class (a
+ * class may be passed several times). `each` runs on the calling thread, also for methods without
+ * calls. Any thread. */
 void rq_rpc_server_each_method(const rq_rpc_server *s,
                                void (*each)(void *ctx, const char *service, const char *method,
                                             uint64_t calls),
@@ -111,8 +112,8 @@ void rq_rpc_server_each_method(const rq_rpc_server *s,
 void rq_rpc_server_each_error(const rq_rpc_server *s,
                               void (*each)(void *ctx, const char *java_class, uint64_t count),
                               void *ctx);
-/* Adds the times of all calls, estimated from a sample: from the read of the request to its begin, from
- * there to the response, and both. Any thread. */
+/* Adds histograms of all calls' durations, estimated from a sample: from the read of the request to
+ * the start of its handling, from there to the response, and in total. Any thread. */
 void rq_rpc_server_times(const rq_rpc_server *s, rq_times_sum *queue, rq_times_sum *process,
                          rq_times_sum *total);
 
@@ -137,11 +138,11 @@ typedef struct rq_rpc_calls {
     unsigned silent_loops; /* that did not answer in time */
 } rq_rpc_calls;
 
-/* Asks each loop for its calls, and waits for the answers for `wait_ms` at most. REQUIRES: the loops run;
- * not on a loop, and not while the server closes. */
+/* Collects the calls in flight from all loops; waits at most `wait_ms`. REQUIRES: the loops run,
+ * and the server is not closing. Not on a loop. */
 void rq_rpc_server_calls(rq_rpc_server *s, unsigned wait_ms, rq_rpc_calls *ret);
-/* Logs the calls in flight: method, user, peer, age; and how many loops did not answer in time. REQUIRES:
- * as rq_rpc_server_calls. */
+/* Logs the calls in flight with method, user, peer and age, and the number of loops that did not
+ * reply in time. REQUIRES: as rq_rpc_server_calls. */
 void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms);
 
 #endif

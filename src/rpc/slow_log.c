@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring of slow and large calls; contract in slow_log.h. Records are counted by references, so that
- * a reader takes a list under the lock and looks at it outside. */
+/* The ring of slow and large calls; contract in slow_log.h. Records are reference-counted: a reader
+ * takes references under the lock and reads the records without it. */
 #include "rpc/slow_log.h"
 
 #include <pthread.h>

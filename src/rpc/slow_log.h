@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slow and large calls: those that took longer than a limit, or whose answer was larger than one. The
+ * Slow and large calls: calls that took longer than a limit, or whose response exceeded one. The
  * newest are kept in a ring for the operator (HBase's get_slowlog_responses, the page /debug/slow).
  *
- * A call that is neither costs two comparisons at its end: the time is that of the loop's iteration,
- * and the clock is read only where that comes near the limit. So a call that begins and ends within
- * one iteration, which lasts 2 ms, is noticed by limits below RQ_SLOW_SLACK_NS alone.
+ * Other calls cost two comparisons at their end. Their duration comes from the loop's time, which
+ * is that of the beginning of the iteration, so it misses at most one iteration, 2 ms. The clock is
+ * read only if that duration exceeds the limit less RQ_SLOW_SLACK_NS. Hence a call that begins and
+ * ends within one iteration is checked only if the limit is below RQ_SLOW_SLACK_NS.
  *
- * Each record is one allocation of at most some 3 KB, and the ring has a fixed number of places; nothing
- * is allocated before the first slow call. HBASE: RpcServer.isTooSlow, SlowLogQueueService.
+ * Each record is one allocation of at most about 3 KB, and the ring has a fixed number of places;
+ * nothing is allocated before the first slow call. HBASE: RpcServer.isTooSlow, SlowLogQueueService.
  */
 #ifndef RQ_RPC_SLOW_LOG_H
 #define RQ_RPC_SLOW_LOG_H
@@ -22,8 +23,8 @@
 #define RQ_SLOW_SLACK_NS ((uint64_t)4000000)
 #define RQ_SLOW_NEVER UINT64_MAX
 
-/* Where a call's time went, as far as it is known. The rest is work on its loop (a scan's filter among it)
- * and waiting for a turn there. */
+/* The parts of a call's duration that are measured. The rest is processing on its loop, filters
+ * included, and waiting for the loop. */
 typedef enum rq_call_place {
     RQ_CALL_IN_MEMORY, /* it waited for memory for its answer */
     RQ_CALL_IN_FILES,  /* it waited for blocks: for a thread that reads, and for the disk */
@@ -56,14 +57,16 @@ typedef struct rq_slow_call {
     const char *user, *region, *param;
 } rq_slow_call;
 
-/* Limits, in ns and bytes; RQ_SLOW_NEVER: none. A call is slow from `ns` on, large above `bytes`. */
+/* Limits, in ns and bytes; RQ_SLOW_NEVER: none. A call is slow from `ns` on, large above
+ * `bytes`. */
 typedef struct rq_slow_limits {
     uint64_t ns, scan_ns;
     uint64_t bytes, scan_bytes;
     bool keeps; /* in the ring; else calls are logged only */
 } rq_slow_limits;
 
-/* Of hbase.ipc.warn.response.… and hbase.regionserver.slowlog.…; reads the settings as they are now. */
+/* Of hbase.ipc.warn.response.… and hbase.regionserver.slowlog.…; reads the settings as they are
+ * now. */
 rq_slow_limits rq_slow_limits_of(const rq_config *c);
 
 typedef struct rq_slow_log rq_slow_log;
@@ -75,7 +78,8 @@ rq_err rq_slow_log_new(unsigned places, const rq_slow_limits *limits, rq_slow_lo
 void rq_slow_log_free(rq_slow_log *l);
 /* Any thread, while calls run. */
 void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits);
-/* Copies the call into the ring, in the place of the oldest. Without memory it is left out. Any thread. */
+/* Copies the call into the ring, in the place of the oldest. Without memory it is left out. Any
+ * thread. */
 void rq__slow_log_add(rq_slow_log *l, const rq_slow_call *call);
 /* Forgets all records. False: none are kept. Any thread. */
 bool rq_slow_log_clear(rq_slow_log *l);
@@ -94,7 +98,8 @@ void rq_slow_list_release(rq_slow_list *list);
 /* --- for calls (call.c) ----------------------------------------------------------------------- */
 
 struct rq_slow_log {
-    /* The least limit of time, less RQ_SLOW_SLACK_NS, and of bytes: what every call is held against. */
+    /* The least limit of time, less RQ_SLOW_SLACK_NS, and of bytes: what every call is held
+     * against. */
     _Atomic uint64_t look_ns, look_bytes;
     _Atomic uint64_t ns, scan_ns, bytes, scan_bytes;
     _Atomic bool keeps;

@@ -44,7 +44,7 @@ static void problem(check *c, rq_err rc, const rq_error *why)
     if (c->first == RQ_OK) c->first = rc;
 }
 
-/* A port in use is not an error of the configuration: the server it belongs to may be running. */
+/* A port in use is no error of the configuration: this very server may be the one that uses it. */
 static void check_listening(check *c)
 {
     const rq_config *config = c->o->config;
@@ -105,18 +105,18 @@ static void check_settings(check *c)
         if (strcmp(text, i->fallback) != 0) say(c, "setting", "%s = %s", i->name, text);
     }
     for (size_t i = 0; rq_config_unused(config, i) != NULL; i++)
-        say(c, "no effect", "%s, a setting of HBase's", rq_config_unused(config, i));
+        say(c, "no effect", "%s, a setting of HBase", rq_config_unused(config, i));
 }
 
 static rq_err check_existing(check *c, const char *path, rq_error *why)
 {
     static const char *const states[] = {
         [RQ_ROOT_NEW] = "is empty: it becomes a new data folder",
-        [RQ_ROOT_BEGUN] = "was begun by a start that was interrupted: it is begun anew",
-        [RQ_ROOT_CLEAN] = "is Rorqual's and was stopped in order",
+        [RQ_ROOT_BEGUN] = "is left from an interrupted first start, which is repeated",
+        [RQ_ROOT_CLEAN] = "is Rorqual's and was stopped cleanly",
         [RQ_ROOT_OPEN] =
-            ("is Rorqual's; a server runs on it, or was not stopped in order: then the log "
-             "is replayed"),
+            ("is Rorqual's; a server runs on it, or was not stopped cleanly, and a start "
+             "replays the log"),
         [RQ_ROOT_HBASES] = "is HBase's: it is taken over",
     };
     rq_root_state state;

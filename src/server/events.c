@@ -110,12 +110,12 @@ void rq__events_stopped(const rq_events *e, rq_err rc, const rq_error *why)
 {
     if (!e->is_open) return;
     if (rc != RQ_OK) {
-        rq_log_event(e->log, RQ_LOG_ERROR, SUBJECT, "not stopped in order",
+        rq_log_event(e->log, RQ_LOG_ERROR, SUBJECT, "not stopped cleanly",
                      rq_log_text("why", why != NULL && why->message[0] != '\0' ? why->message
                                                                                : rq_err_text(rc)));
         return;
     }
-    rq_log_event(e->log, RQ_LOG_INFO, SUBJECT, "stopped in order",
+    rq_log_event(e->log, RQ_LOG_INFO, SUBJECT, "stopped cleanly",
                  rq_log_number("flushes", e->stats.flushes),
                  rq_log_number("flushed_bytes", e->stats.flushed_bytes),
                  rq_log_ms("ms", now_ns(e) - e->begun_ns));

@@ -89,7 +89,7 @@ rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why)
     if (rc == RQ_OK) return rc;
     p->on = false;
     if (p->asked) return rq_fail(why, rc, "%s", own.message);
-    rq_log_warn(log, "server", "%s: the server goes on without", own.message);
+    rq_log_warn(log, "server", "%s: the server runs without HTTP pages", own.message);
     return RQ_OK;
 }
 
@@ -103,7 +103,7 @@ uint16_t rq__info_told(const rq_info_place *p, const rq_listen *listen, const ch
     if (!p->on) return 0;
     if (is_any(p->address) || strcmp(p->address, host) == 0 || strcmp(p->host, host) == 0)
         return p->port;
-    /* A name of ours: the first of its addresses is the first that is listened on. */
+    /* A host name's first address is the first address that the server listens on. */
     bool is_first = strcmp(host, listen->first) == 0 && strcmp(p->address, listen->address[0]) == 0;
     return is_first ? p->port : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the HTTP pages are (HBase's info port): from the settings to a listening socket, and what clients
- * are told of it. */
+/* The address of the HTTP pages (HBase's info port): parses the settings, opens the listening
+ * socket, and chooses the port that clients are told. */
 #ifndef RQ_SERVER_INFO_H
 #define RQ_SERVER_INFO_H
 
@@ -10,21 +10,23 @@
 
 typedef struct rq_info_place {
     bool on;
-    bool asked;              /* by a setting: then it must be there */
+    bool asked;              /* a setting names the address: a failure to listen stops the start */
     char host[RQ_HOST_SIZE]; /* as given, without brackets */
-    char address[46];        /* numeric, once it is bound */
+    char address[46];        /* numeric; set by rq__info_bind */
     uint16_t port;
-    int fd; /* the listening socket, once it is bound; else -1 */
+    int fd; /* the listening socket; -1 before rq__info_bind */
 } rq_info_place;
 
-/* From rorqual.http.address, or without it from hbase.master.info.bindAddress and hbase.master.info.port. */
+/* Reads rorqual.http.address; if that is not set, hbase.master.info.bindAddress and
+ * hbase.master.info.port. */
 RQ_NODISCARD
 rq_err rq__info_place_of(const rq_config *config, rq_info_place *ret, rq_error *why);
-/* Listens. Where nobody asked for the pages and the port is busy, the log says so and they are off. */
+/* Opens the listening socket. If no setting names the address and the port is in use, logs that and
+ * turns the pages off. */
 RQ_NODISCARD
 rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why);
-/* The info port that clients are told: 0 unless the pages are reachable at the name that they are told
- * (`host`), which is one of `listen` where nobody gave another. */
+/* The info port to report to clients: the pages' port if they listen on the host that clients are
+ * told (`host`: --advertise, or the first of `listen`), else 0. */
 uint16_t rq__info_told(const rq_info_place *p, const rq_listen *listen, const char *host);
 
 #endif

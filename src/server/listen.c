@@ -157,7 +157,7 @@ static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, h
 
 rq_err rq__listen_try(const rq_listen *l, rq_ports *ports, rq_error *why)
 {
-    held h = {.count = 0}; /* all at once, so that two ports given as 0 do not become the same */
+    held h = {.count = 0}; /* keeps all ports bound, so that two ports given as 0 differ */
     rq_err rc = try_port(l, "--zk-port", &ports->zk, &h, why);
     if (rc == RQ_OK) rc = try_port(l, "--master-port", &ports->master, &h, why);
     if (rc == RQ_OK) rc = try_port(l, "--rs-port", &ports->rs, &h, why);

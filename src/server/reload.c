@@ -67,9 +67,9 @@ rq_err rq__reload_run(rq_reload *r, rq_error *why)
     rq_err rc = reload(r, &own);
     pthread_mutex_unlock(&r->lock);
     if (rc == RQ_OK) {
-        rq_log_info(r->log, "server", "settings read again");
+        rq_log_info(r->log, "server", "settings reloaded");
         return rc;
     }
-    rq_log_error(r->log, "server", "settings not read again: %s", own.message);
+    rq_log_error(r->log, "server", "settings were not reloaded: %s", own.message);
     return rq_fail(why, rc, "%s", own.message);
 }

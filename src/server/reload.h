@@ -18,21 +18,22 @@ typedef struct rq_reload {
     rq_log *log;
     rq_config *config;
     rq_vfs *vfs;
-    rq_executor *executor; /* of threads */
+    rq_executor *executor; /* whose threads' statistics depend on settings */
     rq_engine *engine;
     rq_ops *ops;
     rq_client_service *client;
     rq_slow_log *slow;
     rq_err (*reread)(void *ctx, rq_config **ret, rq_error *why); /* NULL: nothing to read again */
     void *ctx;
-    pthread_mutex_t lock; /* one at a time */
+    pthread_mutex_t lock; /* one reload at a time */
 } rq_reload;
 
-/* Gives the log the level and the format of the configuration. NULL is fine. */
+/* Sets the log's level and format from the configuration. `log` may be NULL. */
 void rq__log_configure(rq_log *log, const rq_config *c);
-/* Above it a write or sync is slow. */
+/* The duration above which a write or sync is logged as slow. */
 uint64_t rq__slow_ns_of(const rq_config *c);
-/* On an error nothing has changed. Reads files: do not call it on a loop. */
+/* Reads the settings again and applies them. On an error nothing has changed. Reads files: do not
+ * call it on a loop. */
 RQ_NODISCARD
 rq_err rq__reload_run(rq_reload *r, rq_error *why);
 

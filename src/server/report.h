@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server is doing, line by line as in the log: for SIGQUIT to the log, for the page /stacks to a file. */
+/* What a server is doing, as lines of the log: SIGQUIT writes them to the log, the page /stacks to
+ * a file that it sends. */
 #ifndef RQ_SERVER_REPORT_H
 #define RQ_SERVER_REPORT_H
 
@@ -15,7 +16,7 @@ typedef struct rq_report_sources {
     rq_catalog *catalog;
 } rq_report_sources;
 
-/* Logged whatever the log's level is. Do not call it on a loop. */
+/* Writes the report, whatever the log's level. Do not call it on a loop. */
 void rq__report_write(const rq_report_sources *from);
 
 #endif

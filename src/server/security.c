@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Security settings that are not implemented; contract in security.h. Other HBase settings without
  * effect are listed and ignored, so that an hbase-site.xml can be used as it is. These are refused,
- * because the operator relies on them to keep others out. They include coprocessors of the master
- * or region server, since access controllers are such (HBase's AccessController, Ranger's).
+ * because the operator relies on them to keep others out. Coprocessors of the master and region
+ * server are among them, because access controllers (HBase's AccessController, Ranger's) are
+ * coprocessors.
  *
  * HBASE: User.isHBaseSecurityEnabled, SaslUtil.initSaslProperties, ServiceAuthorizationManager,
  * X509Util, AbstractFSWAL encryption, CoprocessorHost. */
@@ -96,7 +97,7 @@ static rq_err check_ignored(const rq_config *c, rq_error *why)
     rq_slice name;
     while (next_name(&list, &name))
         if (!is_security(name))
-            return rq_fail(why, RQ_E_CONFIG, "setting " IGNORED ": %.*s is no security setting",
+            return rq_fail(why, RQ_E_CONFIG, "setting " IGNORED ": %.*s is not a security setting",
                            (int)name.len, (const char *)name.ptr);
     return RQ_OK;
 }
@@ -136,7 +137,7 @@ rq_err rq__security_check(const rq_config *c, const rq_log *log, rq_error *why)
         return rq_fail(
             why, RQ_E_CONFIG,
             "%s: this server has no authentication, authorization or encryption and does "
-            "not start where they are asked for; to start it without them: " IGNORED "=%s%s%s",
+            "not start if they are asked for; to start it without them: " IGNORED "=%s%s%s",
             unmet.text, rq_config_text(c, RQ_SET_SECURITY_IGNORED),
             rq_config_text(c, RQ_SET_SECURITY_IGNORED)[0] == '\0' ? "" : ",", unmet_names.text);
     if (ignored.len > 0)
@@ -169,7 +170,7 @@ void rq__security_warn_pages(const rq_log *log, const char *address)
 {
     if (is_loopback(address)) return;
     rq_log_warn(log, "server",
-                "HTTP pages on %s without authentication: whoever can connect may read names of "
-                "tables, figures, settings and the requests of slow calls",
+                "HTTP pages on %s without authentication: anyone who can connect may read names of "
+                "tables, metrics, settings and the requests of slow calls",
                 address);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The assembly: which room gets which other, in what order they start, and the reverse at the end.
+ * Assembles a server: creates the rooms' objects in this order, connects them, and closes them in
+ * reverse order.
  *
- *   settings ─► ports looked at ─► folder, root (lock, versions) ─► executor, epoch ─► engine (log)
+ *   settings ─► ports checked ─► folder, root (lock, versions) ─► executor, epoch ─► engine (log)
  *   ─► catalog ─► loops ─► services ─► RPC listeners ─► registry ─► loops run
  *
- * Ports are tried before the folder is touched, so that "port in use" leaves no trace. The catalog
- * must know the ports it tells clients; with port 0 they are known only once bound, so a free one
- * is picked first and bound for good later.
+ * Ports are checked before the folder is touched, so that "port in use" changes nothing on disk.
+ * The catalog needs the ports that clients are told before the server listens: for port 0 a free
+ * port is picked first and bound for good later.
  */
 #include "server/server.h"
 
@@ -89,11 +90,10 @@ rq_err rq_server_folder_mode(const rq_config *config, unsigned *ret, rq_error *w
     char *end;
     unsigned long mode = strtoul(text, &end, 8);
     if (end == text || *end != '\0' || mode > 0777 || (mode & 0700) != 0700)
-        return rq_fail(
-            why, RQ_E_CONFIG,
-            "setting rorqual.data.mode: '%s' is not a mode from 0700 to 0777 that leaves "
-            "the owner everything",
-            text);
+        return rq_fail(why, RQ_E_CONFIG,
+                       "setting rorqual.data.mode: '%s' is not a mode from 0700 to 0777 that gives "
+                       "the owner all rights",
+                       text);
     *ret = (unsigned)mode;
     return RQ_OK;
 }
@@ -128,7 +128,7 @@ static rq_err open_threads(rq_server *s, const rq_server_options *o, rq_error *w
     return RQ_OK;
 }
 
-/* Before the folder is opened: health checks are answered while a start reads it. */
+/* Runs before the folder is opened, so that health checks are answered while recovery reads it. */
 static rq_err open_pages(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     rq_http_options http = {.fd = s->info.fd,
@@ -202,7 +202,7 @@ static rq_err reload_for_client(void *ctx, rq_error *why)
     return rq_server_reload(ctx, why);
 }
 
-/* What watches the rest: figures, slow calls. */
+/* Opens what observes the other rooms: metrics, the slow log. */
 static rq_err open_observers(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     const rq_metrics_sources metrics = {.env = &s->env,
@@ -221,7 +221,7 @@ static rq_err open_observers(rq_server *s, const rq_server_options *o, rq_error 
     rq_err rc = rq_slow_log_new(places, &limits, &s->slow);
     if (rc == RQ_OK) rc = rq_metrics_new(&metrics, &s->metrics);
     s->reload.slow = s->slow;
-    return rc == RQ_OK ? rc : rq_fail(why, rc, "cannot make figures: %s", rq_err_text(rc));
+    return rc == RQ_OK ? rc : rq_fail(why, rc, "cannot create metrics: %s", rq_err_text(rc));
 }
 
 static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
@@ -231,7 +231,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                               .epoch = s->epoch,
                               .log = s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);
-    if (rc != RQ_OK) return rq_fail(why, rc, "cannot make event loops: %s", rq_err_text(rc));
+    if (rc != RQ_OK) return rq_fail(why, rc, "cannot create event loops: %s", rq_err_text(rc));
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
     if (requests == 0) requests = rq_engine_memory_budget(o->config) / 8;
     rc = rq_budget_new((size_t)requests, &s->budget);
@@ -347,7 +347,7 @@ static void open_control(rq_server *s)
     rq_error why = {0};
     rq_control_options o = {.env = &s->env, .catalog = s->catalog, .folder = s->data_path};
     if (rq_control_open(&o, &s->control, &why) != RQ_OK)
-        rq_log_warn(s->log, "server", "no backup can be made while the server runs: %s",
+        rq_log_warn(s->log, "server", "backups of the running server are not possible: %s",
                     why.message);
 }
 
@@ -355,7 +355,7 @@ static void open_control(rq_server *s)
 static void log_unused(const rq_log *log, const rq_config *c)
 {
     for (size_t i = 0; rq_config_unused(c, i) != NULL; i++)
-        rq_log_debug(log, "server", "setting %s is HBase's and has no effect here",
+        rq_log_debug(log, "server", "HBase's setting %s has no effect here",
                      rq_config_unused(c, i));
 }
 
@@ -367,7 +367,7 @@ static void ready_text(rq_server *s, const rq_ports *p)
     int n = snprintf(s->address, sizeof s->address, "zookeeper %s, master %s, regionserver %s",
                      RQ_HOST_PORT(s->host, p->zk), RQ_HOST_PORT(s->host, p->master),
                      RQ_HOST_PORT(s->host, p->rs));
-    if (s->info.on) /* at the name that clients are told where they can reach it there */
+    if (s->info.on) /* under the host name that clients are told, if it leads to the pages */
         n += snprintf(
             s->address + n, sizeof s->address - (size_t)n, ", http %s",
             RQ_HOST_PORT(rq__info_told(&s->info, &s->listen, s->host) != 0 ? s->host : s->info.host,

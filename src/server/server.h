@@ -28,7 +28,8 @@ typedef struct rq_server_options {
         void); /* returns the allocator's free memory to the system; NULL: none. Any thread */
     /* May refuse and delay operations (ops/gate.h); outlives the server. NULL: all pass. */
     const struct rq_gate_policy *policy;
-    /* Below every connection (net/transform.h); copied. NULL: connections are plain. If its budget is NULL, its memory is charged to the requests' budget. */
+    /* Transform of every connection, e.g. TLS (net/transform.h); copied. NULL: none. Without a
+     * budget of its own its memory is charged to the requests' budget. */
     const rq_transform_kind *transform;
 } rq_server_options;
 
@@ -36,8 +37,8 @@ typedef struct rq_server_options {
 RQ_NODISCARD
 rq_err rq_server_folder_mode(const rq_config *config, unsigned *ret, rq_error *why);
 
-/* Receives a line of rq_server_check: "listen", "clients", "data", "memory", "setting", "no
- * effect", "note", "PROBLEM". */
+/* Receives a line of rq_server_check. `kind` is one of "listen", "clients", "data", "memory",
+ * "setting", "no effect", "note", "PROBLEM". */
 typedef void (*rq_server_line)(void *ctx, const char *subject, const char *text);
 /* Reports what a server with these options would do, without doing it. Returns the first problem
  * that would prevent the start. A port in use is only a note. */
@@ -61,8 +62,8 @@ typedef enum rq_server_port {
     RQ_PORT_MASTER,
     RQ_PORT_REGION_SERVER
 } rq_server_port;
-/* Opens a connection in memory, which is served as one to that port. Any thread but a loop's. Errors
- * as rq_memory_connect. */
+/* Opens a connection in memory, served like a TCP connection to `port`. Any thread but a loop's.
+ * Errors as rq_memory_connect. */
 RQ_NODISCARD
 rq_err rq_server_connect(rq_server *s, rq_server_port port, rq_memory_peer **ret);
 /* Reads the configuration again and applies the settings that change without a restart

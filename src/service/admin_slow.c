@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow log as clients read it: GetSlowLogResponses, GetLargeLogResponses (clients before 2.4),
- * GetLogEntries, ClearSlowLogsResponses. The records of both ports are answered.
+ * The slow log for clients: GetSlowLogResponses, GetLargeLogResponses (clients before 2.4),
+ * GetLogEntries, ClearSlowLogsResponses. Responses have the records of both ports.
  * HBASE: RSRpcServices.getLogEntries, SlowLogQueueService, LogHandlerUtils.
  */
 #include "service/admin_priv.h"

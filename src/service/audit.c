@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit log: a line for each call of MasterService, AdminService and HbckService that changes
- * something or could, also when it is refused.
+ * or could change something, refused calls included.
  *
  *   INFO audit: CreateTable user=bob address=127.0.0.1:40112 table=t result=ok procedure=7
  *
- * What a call is about is read from its request by the descriptors of its messages: each top-level
- * field that names a table, region, family or namespace, and each plain value. So a new method needs
- * no line here. A method that only reads says so by its name in HBase's protocol (Get…, List…, Is…,
- * Has…) and is not audited. The end of the procedure that a call has begun is logged by the catalog
- * under the subject `procedure`, with the same number.
+ * The fields of the line come from the request, found by its message descriptor: each top-level
+ * field that names a table, region, family or namespace, and each plain value. So new methods need
+ * no code here. Methods that only read have names that begin with Get, List, Is or Has, and are not
+ * audited. The catalog logs the end of the procedure that a call started, under the subject
+ * `procedure` with the same number.
  */
 #include "service/admin_priv.h"
 #include "service/messages.h"
@@ -60,8 +60,8 @@ static bool is_taken(const audit *a, const char *key)
     return find(a, key) != NULL;
 }
 
-/* Under its key, or under the name of its field where two things of a request have the same key (an
- * alter names its table twice: once is enough). */
+/* Adds a value under its key; if the key is already used with another value, under the name of its
+ * field. (An alter names its table twice: it is logged once.) */
 static void add_named(audit *a, const char *key, const char *field_name, rq_slice bytes)
 {
     const rq_log_field *same = find(a, key);

@@ -58,7 +58,7 @@ rq_err rq__multi_failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const
 {
     rq__multi *m = rq__multi_of(b);
     rq_call *call = rq__multi_call(m);
-    /* Clients before 1.2 do not know MultiActionResultTooLarge; RegionTooBusyException they retry
+    /* Clients before 1.2 do not know MultiActionResultTooLarge, but retry RegionTooBusyException
      * after a pause. */
     if (rc == RQ_E_RESULT_TOO_LARGE && !call->client->retry_immediately) rc = RQ_E_REGION_TOO_BUSY;
     Pb__ResultOrException *r = add_outcome(m, b->group, p->index);

@@ -36,8 +36,8 @@ static inline rq_writer *rq__writer(const rq_client_service *s, const rq_call *c
 RQ_NODISCARD
 rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
                        rq_error *why);
-/* The same for reads, which a replica's name may address too. *ret_stale: it was a replica's name,
- * and Results say so. rq__find_region refuses replicas. */
+/* rq__find_region for reads, which may also name a replica; then *ret_stale is set, and Results are
+ * marked as stale. rq__find_region refuses names of replicas. */
 RQ_NODISCARD
 rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpecifier *spec,
                                rq_region **ret, bool *ret_stale, rq_error *why);

@@ -20,7 +20,7 @@ rq_err rq__decode_get(const Pb__Get *get, const rq_region *region, rq_arena *are
 RQ_NODISCARD
 rq_err rq__decode_scan(const Pb__Scan *scan, const rq_region *region, rq_arena *arena, rq_scan *ret,
                        rq_scan_extra *ret_extra, rq_error *why);
-/* The type, APPEND where it is absent or a number of no type. HBASE: the default of MutationProto's
+/* The mutation's type; APPEND if it is absent or unknown. HBASE: the default of MutationProto's
  * mutate_type. */
 rq_mutation_type rq__mutation_type(const Pb__MutationProto *m);
 /* Takes the mutation's cells from `cells` (the frame's cell block) if the message says so; they are

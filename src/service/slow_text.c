@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests as text; see slow_text.h. A message is printed in protobuf's text form on one line, until the
- * buffer is full: what it costs is bounded by the buffer, however large the message is. */
+/* Requests as text; see slow_text.h. A message is printed in protobuf's text format on one line
+ * until the buffer is full, so the cost is bounded by the buffer, however large the message is. */
 #include "service/slow_text.h"
 
 #include "base/bytes.h"

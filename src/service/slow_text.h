@@ -5,8 +5,9 @@
 
 #include "rpc/server.h"
 
-/* For rq_rpc_service.describe, of any service: region and row of ClientService's requests as HBase's slow
- * log names them, other messages field by field, cut. HBASE: ProtobufUtil.getSlowLogParams. */
+/* An implementation of rq_rpc_service.describe for all services: for ClientService's requests the
+ * region and row, in the format of HBase's slow log; for other messages their fields, up to the
+ * buffer's size. HBASE: ProtobufUtil.getSlowLogParams. */
 void rq__describe_call(const rq_call *call, rq_call_text *ret);
 
 #endif

@@ -42,8 +42,9 @@
 
 #define PREFETCH 8 /* nodes prefetched ahead when many are linked in order */
 #define NEAR_TRY 3 /* levels climbed from the last node if the previous key was not near */
-/* Steps from the last node, if the key is in its row, before levels are climbed: for the second
- * cell of a row, which shows the number of versions, and for later ones beyond the stride. */
+/* If the key is in the row of the last node, this many steps along the lowest level are tried
+ * before the search climbs: FIRST for the second cell of a row, whose distance becomes the stride;
+ * the other for later cells, after the stride. */
 #define ROW_STEPS_FIRST 8
 #define ROW_STEPS 4
 #define STRIDE_MAX 64
@@ -277,9 +278,9 @@ static near find_in_row(rq_segment *s, probe *key, unsigned known)
  *    level 1   path[1] ──► last ──► a ──► …     climb: its link is before the key
  *    level 0               last ──► b ──► …     climb
  *
- * False: the key is not near, and the path must be found from a fence or the head. If
- * keys arrive in no order, only NEAR_TRY levels are tried, which costs little. A row in which steps
- * along the lowest level have failed (many versions, or columns in no order) does not try them again.
+ * False: the key is not near, and the path must be found from a fence or the head. If keys arrive
+ * in no order, only NEAR_TRY levels are tried, which costs little. A row in which steps along the
+ * lowest level have failed (many versions, or columns in no order) does not try them again.
  */
 static bool find_near(rq_segment *s, probe *key)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The qualifiers of a memstore segment's puts, if they are few and short: a get that has found the
- * newest version of each is finished, however many older versions there are. */
+/* The list of a memstore segment's qualifiers, kept while they are few and short. A get of a whole
+ * row that has found the newest version of each of them can stop without reading older versions. */
 #include "store/segment_list.h"
 
 static bool is_column(const column *c, rq_slice qualifier)

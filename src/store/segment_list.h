@@ -41,9 +41,9 @@ struct rq_segment {
     rq_cell_order order;
     /* used by the writer only */
     struct rq_slab_pool *pool; /* may be NULL */
-    slab *slabs;               /* newest first; nodes are allocated from the newest … */
-    size_t used, room;         /* … whose used and total bytes these are: copies, since the
-                                * slab's header is in no cache when many regions are written */
+    slab *slabs;               /* newest first; nodes are allocated from the newest */
+    size_t used, room;         /* used and total bytes of the newest slab: copies, since its header
+                                * is in no cache when many regions are written */
     size_t next_slab;
     size_t rank_at; /* number of cells at which ranks are recomputed; 0: never again */
     uint64_t random;

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must not be removed yet: the one register of names that somebody still reads although nothing
- * of the database refers to them any more. A *holder* has a name and holds store files, the log from a
- * position on, or both. A backup is one; snapshots, replication peers and incremental backups will be.
+ * The register of files that must not be removed yet, because something outside the database's own
+ * references still reads them. A *holder* has a name and holds store files, the log from a position
+ * on, or both. A backup is a holder; snapshots, replication peers and incremental backups will be
+ * holders.
  *
- * Whoever removes asks here first:
+ * Code that removes files asks here first:
  *   - the log, before it recycles a WAL file (wal/holders.c)
  *   - the cleaner of archive/, before it removes a file (catalog/cleaner.c). Compactions, dropped
- *     tables, split parents and the cleaner of MOB files only move files into archive/, and need not
- *     ask: a held file is found under its own path or under rq_retention_archived() of it
+ *     tables, split parents and the cleaner of MOB files only move files into archive/, and need
+ *     not ask: a held file is found under its own path or under rq_retention_archived() of it
  *
- *  1. Holders are in memory. One that must survive a restart (a snapshot, a peer) has a durable
- *     record of its own, and takes its holder again before the first cleaner runs. So no holder can
- *     outlive what it is for, and none leaks.
- *  2. A new holder holds every file. Its owner lists what it needs (rq_holder_add) and then lets go
- *     of the rest (rq_holder_narrow), so nothing is lost between looking and holding.
+ *  1. Holders are in memory. A feature whose holder must survive a restart (a snapshot, a peer) has
+ *     a durable record of its own, and takes its holder again before the first cleaner runs. So no
+ *     holder outlives its purpose.
+ *  2. A new holder holds every file. Its owner adds the files it needs (rq_holder_add) and then
+ *     releases the rest (rq_holder_narrow), so no file is removed between its listing and its
+ *     holding.
  *  3. Names are kept as hashes of 8 bytes. Two names with one hash keep a file too long, never too
  *     short.
- *  4. Nothing here depends on links: a link to a local file is only a faster copy for who can make
- *     one. In a cluster a holder's record is an object of the shared storage; the questions stay.
+ *  4. Nothing here depends on hard links; where links are possible they only replace a copy. In a
+ *     cluster a holder's record will be an object in the shared storage, behind the same functions.
  *
  * Threads: any. One lock, held for a lookup.
  */
@@ -71,7 +73,7 @@ typedef struct rq_holder_info {
 RQ_NODISCARD
 rq_err rq_retention_list(rq_retention *r, rq_arena *arena, rq_holder_info **ret, size_t *ret_count);
 
-/* Where a file of data/, MasterData/ or mobdir/ is after it was moved to the archive, in the arena. NULL:
+/* The path in the archive of a file of data/, MasterData/ or mobdir/, allocated in the arena. NULL:
  * memory is exhausted. */
 const char *rq_retention_archived(rq_arena *arena, const char *path);
 

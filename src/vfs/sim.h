@@ -79,7 +79,7 @@ uint64_t rq_sim_pages_begun(const rq_sim *sim);
 /* Total bytes passed to rq_file_drop_behind. */
 uint64_t rq_sim_dropped(const rq_sim *sim);
 /* Applies the losses of a power cut (and cuts, if there was none) and lets calls succeed again.
- * Files opened before fail for ever; locks are free. REQUIRES: no task is queued. Armed timers
+ * Files opened before fail forever; locks are free. REQUIRES: no task is queued. Armed timers
  * are dropped. */
 void rq_sim_restart(rq_sim *sim);
 /* Like restart, but only the process died: everything it wrote is there, synced or not. Unsynced

@@ -128,9 +128,9 @@ RQ_NODISCARD rq_err rq_file_identify(rq_file *f, rq_file_id *ret, rq_error *why)
  * caller can copy the bytes instead. */
 RQ_NODISCARD rq_err rq_file_link(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
 
-/* Makes another name for an open file that nobody changes any more, in the vfs `to`; it may have other
- * names, and keeps its mode. On an error (another file system, no links there) nothing was done, and
- * the caller can copy the bytes instead. */
+/* Makes another name for an open file that nobody changes any more, in the vfs `to`; it may have
+ * other names, and keeps its mode. On an error (another file system, no links there) nothing was
+ * done, and the caller can copy the bytes instead. */
 RQ_NODISCARD rq_err rq_file_share(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
 
 /* --- names ---------------------------------------------------------------------------------- */
@@ -176,8 +176,8 @@ RQ_NODISCARD rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_e
 RQ_NODISCARD rq_err rq_vfs_restrict_mode(rq_vfs *v, const char *path, unsigned *ret_was,
                                          rq_error *why);
 
-/* Makes everything durable that was written to the root's file system, whoever wrote it: for a copy of many
- * files. */
+/* Makes all data durable that was written to the root's file system, by any process (syncfs), for
+ * copies of many files. */
 RQ_NODISCARD rq_err rq_vfs_sync_all(rq_vfs *v, rq_error *why);
 
 /*

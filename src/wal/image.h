@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log at one moment, for a copy that is read as a log of its own: the live WAL files up to a
- * position E, and a last, empty WAL file that begins at E. That one is not in the log's folder; it proves
- * the others complete (format.h, rule 2), so damage done by the copying is found.
+ * The log at one moment, for a copy that can be opened as a log: the live WAL files up to a
+ * position E, and an empty last WAL file that begins at E. The last one is made for the copy. It
+ * proves that the others are complete (format.h, rule 2), so damage done while copying is detected.
  */
 #ifndef RQ_WAL_IMAGE_H
 #define RQ_WAL_IMAGE_H
@@ -26,8 +26,9 @@ typedef struct rq_wal_image {
 
 /* The holder holds from now on all that a region may still need. REQUIRES: after replay. */
 void rq_wal_hold(rq_wal *wal, rq_holder *holder);
-/* Everything that was staged before the call, durable. Blocks; any pool thread. Results are in the arena.
- * REQUIRES: rq_wal_hold, and the holder holds the log until the pieces are copied. */
+/* Makes all records that were staged before the call durable, and returns the files that have them.
+ * Blocks; any pool thread. Results are in the arena. REQUIRES: rq_wal_hold was called, and the
+ * holder keeps the log until the pieces are copied. */
 RQ_NODISCARD rq_err rq_wal_image_take(rq_wal *wal, rq_arena *arena, rq_wal_image *ret,
                                       rq_error *why);
 /* A holder may have let go of the log: recycles what nobody holds any more. */

@@ -8,8 +8,8 @@
  *
  * Positions: staged ≥ written ≥ synced. All three are ends of frames.
  *
- * Writing a WAL file needs the *pen*. One thread at a time has it, without holding the mutex: a loop
- * takes it in push; the lane takes it to roll and to repair. A loop whose write fails, or that
+ * Writing a WAL file needs the *pen*. One thread at a time has it, without holding the mutex: a
+ * loop takes it in push; the lane takes it to roll and to repair. A loop whose write fails, or that
  * finds the lane waiting for the pen, passes it to the lane.
  *
  * Locks, in the order they are taken: regions_mutex, mutex, then a member's. The pen is not a lock:
@@ -204,10 +204,11 @@ bool rq__wal_lane_claim(rq_wal *wal);
 void rq__wal_pen_release(rq_wal *wal);
 /* A WAL file that is not in the log yet. NULL: no memory. */
 wal_file *rq__wal_file_new(rq_lsn first_lsn);
-/* REQUIRES: mutex. What the header of a WAL file says that begins now; prev_crc: of the record before
- * it. */
+/* REQUIRES: mutex. Makes the header of a WAL file that begins now; prev_crc is the checksum of the
+ * frame before it. */
 rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_crc);
-/* Writes the header. Whatever becomes of it, the file may carry the WAL file's number from now on. */
+/* Writes the header. Whatever becomes of it, the file may carry the WAL file's number from now
+ * on. */
 RQ_NODISCARD rq_err rq__wal_header_put(slot *to, const rq_wal_file_info *info, rq_error *why);
 /* Takes a free file or makes a new one, whose name is durable. No lock held. On the lane, or
  * before the lane starts. */

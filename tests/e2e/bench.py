@@ -280,7 +280,7 @@ def main():
                         a_server_that_comes_back_has_everything, a_cluster_elsewhere_is_named_before_it_is_changed,
                         ctrl_c_ends_with_a_report):
                 attempt(run.__name__, run, tmp)
-            report.outcome("server stops in order", server.stop())
+            report.outcome("server stops cleanly", server.stop())
     return report.finish()
 
 

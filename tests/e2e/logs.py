@@ -81,7 +81,7 @@ def start_and_stop_are_told(tmp):
     stop(Server(tmp / "d", tmp / "log2"))
     told = (tmp / "log2").read_text()
     assert int(re.search(r"server: data folder path=\S+ recovered_records=(\d+) ", told)[1]) > 0, told
-    done = re.search(r"server: stopped in order flushes=(\d+) flushed_bytes=(\d+) ms=\d+\.\d{3}\n\Z", told)
+    done = re.search(r"server: stopped cleanly flushes=(\d+) flushed_bytes=(\d+) ms=\d+\.\d{3}\n\Z", told)
     assert done and int(done[1]) > 0 and int(done[2]) > 0, told
 
 
@@ -265,7 +265,7 @@ def level_and_format_change_at_run_time(tmp):
     assert "table=heard" in told and "quiet" not in told, told
     conf.write_text("rorqual.log.format=json\n")
     server.process.send_signal(signal.SIGHUP)
-    wait_for(log, '"message":"settings read again"')
+    wait_for(log, '"message":"settings reloaded"')
     client.create("parsed", {"f": {}})
     assert json.loads(log.read_text().splitlines()[-1])["subject"] == "procedure"
     client.close()

@@ -138,7 +138,7 @@ def main():
             except (AssertionError, KeyError, StopIteration, json.JSONDecodeError) as e:
                 problem = repr(e).replace("\n", " | ")[:900]
             report.outcome(f"observe/{test.__name__}", problem)
-        report.outcome("observe/server stops in order", server.stop())
+        report.outcome("observe/server stops cleanly", server.stop())
     except subprocess.TimeoutExpired:
         report.outcome("observe", f"no end after {SHELL_DEADLINE} s")
     finally:

@@ -114,7 +114,7 @@ def main():
             except (AssertionError, OSError, subprocess.SubprocessError) as e:
                 problem = repr(e)[:500]
             report.outcome(f"pages/{name}", problem)
-        report.outcome("pages/server stops in order", server.stop())
+        report.outcome("pages/server stops cleanly", server.stop())
     finally:
         if server.process.poll() is None:
             server.kill()

@@ -178,7 +178,7 @@ def main():
                 report.outcome(title, str(failure).replace("\n", " | ")[:900])
     finally:
         reader.close()
-        report.outcome("readme: the server stops in order", server.stop())
+        report.outcome("readme: the server stops cleanly", server.stop())
         shutil.rmtree(folder, ignore_errors=True)
     return report.finish()
 

@@ -57,7 +57,7 @@ def run_on_world(name, make_world, tests):
                 problem = repr(e)
             report.outcome(f"{name}/{test.__name__}", problem)
         world.client.close()
-        report.outcome(f"{name}/stops in order", world.server.stop())
+        report.outcome(f"{name}/stops cleanly", world.server.stop())
     return report.finish()
 
 

@@ -356,7 +356,7 @@ def a_stopped_folder_has_the_same_tables(folder):
         got = lines("status", "--data", world.data, "--json")[0]
         assert got["stoppedInOrder"] == (ends == "stopped") and (got["logRecords"] > 0) == (ends == "killed") and got["problems"] == 0, got
         said = run("status", "--data", world.data).stdout
-        assert ("not stopped in order" in said) == (ends == "killed") and "6, 35 regions" in said, said
+        assert ("not stopped cleanly" in said) == (ends == "killed") and "6, 35 regions" in said, said
         assert len(lines("tables", "--data", world.data, "--json", "b")) == 30
         assert run("top", "--data", world.data, "--mode", "table").stdout.splitlines()[4].startswith("TABLE")
         if ends == "killed":

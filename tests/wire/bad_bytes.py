@@ -320,7 +320,7 @@ def main():
                 run(report, server, cluster_id, f"{test.__name__} {port}", test, address)
         run(report, server, cluster_id, "zookeeper_chaos", zookeeper_chaos, server.zk)
         open_at_the_end = Connection(server.master, HELLO)
-        report.outcome("stops in order", server.stop())
+        report.outcome("stops cleanly", server.stop())
         open_at_the_end.close()
         if report.failed:
             print(pathlib.Path(folder, "log").read_text(encoding="utf-8", errors="replace")[-3000:])

@@ -282,7 +282,7 @@ def main():
         outcome(names_too_long, server)
         outcome(a_region_is_told_of_while_it_reopens, server)
         outcome(times_that_nobodys_clock_shows, server)
-        report.outcome("catalog/stops in order", server.stop())
+        report.outcome("catalog/stops cleanly", server.stop())
         outcome(a_stop_while_a_procedure_repeats, data, log)
         outcome(an_abort_ends_what_repeats, pathlib.Path(folder, "data"), log)
         server = rorqual.Server(data, log)
@@ -291,7 +291,7 @@ def main():
         for _ in range(2):
             server = rorqual.Server(data, log)
             outcome(sound_tables_are_served, server) if _ == 0 else None
-            report.outcome("catalog/stops in order, beside garbage", server.stop())
+            report.outcome("catalog/stops cleanly, beside garbage", server.stop())
         lines = len(re.findall(r"(?m)^\S+ (?:WARN|ERROR) ", log.read_text(errors="replace")))
         report.outcome("catalog/the log is not flooded", None if lines < 300 else f"{lines} lines")
         outcome(fsck_names_it, data)

@@ -180,7 +180,7 @@ def main():
                 server.kill()
                 data = pathlib.Path(folder, test.__name__)
                 server = start()
-        report.outcome("hostile_requests/stops in order", server.stop())
+        report.outcome("hostile_requests/stops cleanly", server.stop())
     return report.finish()
 
 

@@ -335,7 +335,7 @@ def where_nobody_asked_a_busy_port_is_no_error(w):
         assert process.wait(TIMEOUT) == 0
     assert line.startswith("rorqual ready: ") and ", http " not in line, line
     said = [x for x in log.read_text().splitlines() if "16010" in x]
-    assert len(said) == 1 and "goes on without" in said[0], said
+    assert len(said) == 1 and "runs without HTTP pages" in said[0], said
     assert "--http HOST:PORT" in said[0] and "--http 0" in said[0], said
 
 

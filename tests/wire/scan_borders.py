@@ -212,7 +212,7 @@ def main():
                 scans.c.close()
                 report.outcome(f"scan_borders/{test.__name__}/{version}", problem)
         client.close()
-        report.outcome("scan_borders/stops in order", server.stop())
+        report.outcome("scan_borders/stops cleanly", server.stop())
     return report.finish()
 
 

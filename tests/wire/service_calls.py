@@ -153,7 +153,7 @@ def main():
             except (AssertionError, EOFError, OSError, KeyError, IndexError) as e:
                 problem = repr(e)
             report.outcome(f"service_calls/{test.__name__}", problem)
-        report.outcome("service_calls/stops in order", server.stop())
+        report.outcome("service_calls/stops cleanly", server.stop())
     return report.finish()
 
 

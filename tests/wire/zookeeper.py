@@ -429,7 +429,7 @@ def main():
             except (AssertionError, OSError, EOFError, ValueError, struct.error, hbase.Refused) as e:
                 report.outcome(test.__name__, f"{type(e).__name__} {e} (line {e.__traceback__.tb_next.tb_lineno})")
         w.client.close()
-        report.outcome("stops in order", server.stop())
+        report.outcome("stops cleanly", server.stop())
     return report.finish()
 
 
