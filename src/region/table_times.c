@@ -126,7 +126,8 @@ RQ_COLD static rq__table_times *join(rq__table_times_list *list, rq_region *r)
 }
 
 /* NULL: no room, or no memory. */
-RQ_COLD static rq_times *add_histogram(rq__table_times_list *list, rq__table_times *t, unsigned kind)
+RQ_COLD static rq_times *add_histogram(rq__table_times_list *list, rq__table_times *t,
+                                       unsigned kind)
 {
     size_t counts = t != list->others; /* in list->used */
     size_t used = atomic_fetch_add_explicit(&list->used, counts, memory_order_relaxed);

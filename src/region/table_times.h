@@ -25,7 +25,7 @@
 void rq_region_add_time(rq_region *r, unsigned kind, uint64_t ns, uint64_t weight);
 
 typedef struct rq_table_times {
-    rq_slice ns, qualifier; /* empty: the others */
+    rq_slice ns, qualifier;                       /* empty: the others */
     const rq_times_sum *of[RQ_TABLE_TIMES_KINDS]; /* NULL: none was added */
 } rq_table_times;
 
