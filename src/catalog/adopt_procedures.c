@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
+#include "base/pb_arena.h"
 #include "hfile/reader.h"
 #include "proto/procedure.pb-c.h"
-#include "base/pb_arena.h"
 
 typedef struct look {
     rq_vfs *vfs;

@@ -173,8 +173,6 @@ RQ_NODISCARD
 rq_err rq__table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
 RQ_NODISCARD
 rq_err rq__namespace_name_check(rq_slice ns, rq_error *why);
-/* "ns:q", or "q" in the default namespace. .ptr is NULL when out of memory. */
-rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier);
 
 /* --- changes ---------------------------------------------------------------------------------- */
 /* In durable records: DO NOT CHANGE. */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "catalog/descriptor.h"
-#include "catalog/tracker.h"
 #include "catalog/tableinfo.h"
+#include "catalog/tracker.h"
 
 static int slice_order(const void *a, const void *b)
 {

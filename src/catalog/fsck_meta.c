@@ -4,11 +4,11 @@
  * unless a marker hides it. Both are small enough to be held in memory. */
 #include "catalog/fsck_priv.h"
 
+#include "base/pb_arena.h"
 #include "catalog/newest.h"
 #include "cell/cellblock.h"
 #include "hfile/reader.h"
 #include "proto/procedure.pb-c.h"
-#include "base/pb_arena.h"
 
 #include <stdlib.h>
 

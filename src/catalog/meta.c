@@ -6,12 +6,12 @@
 #include <stdlib.h>
 
 #include "base/address.h"
+#include "base/pb_arena.h"
 #include "catalog/catalog_priv.h"
 #include "catalog/newest.h"
 #include "hfile/read_ctx.h"
 #include "proto/hbase.pb-c.h"
 #include "region/region_scanner.h"
-#include "base/pb_arena.h"
 #include "wal/wal.h"
 
 static const char *const state_names[] = {

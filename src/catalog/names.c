@@ -157,19 +157,6 @@ rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualif
     return RQ_OK;
 }
 
-rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier)
-{
-    if (rq_slice_eq(ns, RQ_SLICE_LIT("default"))) return rq_arena_copy(a, qualifier);
-    size_t len = ns.len + 1 + qualifier.len;
-    uint8_t *p = rq_arena_alloc(a, len);
-    if (p == NULL) return (rq_slice){NULL, 0};
-    /* A damaged record may have either part empty. */
-    if (ns.len > 0) memcpy(p, ns.ptr, ns.len);
-    p[ns.len] = ':';
-    if (qualifier.len > 0) memcpy(p + ns.len + 1, qualifier.ptr, qualifier.len);
-    return rq_slice_of(p, len);
-}
-
 bool rq__table_is_internal(rq_slice ns, rq_slice qualifier)
 {
     return rq_slice_eq(ns, RQ_SLICE_LIT("master")) ||

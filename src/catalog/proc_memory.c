@@ -3,6 +3,7 @@
  * result, freed. Everything is in the procedure's own arena, except the regions it has opened and
  * its schema, which are references. */
 #include "catalog/proc_priv.h"
+#include "descriptor/schema.h"
 
 #include <stdlib.h>
 

@@ -10,12 +10,12 @@
  * The tags are in procedure.h; fields of a kind are in its payload (payload.c). An unknown field or
  * kind is not skipped, because that might do half of a change: the record stays as it is, and its
  * procedure is parked (rq__proc_set_unreadable). */
+#include "base/pb_arena.h"
 #include "catalog/procedure.h"
+#include "descriptor/schema.h"
+#include "proto/procedure.pb-c.h"
 
 #include <stdlib.h>
-
-#include "proto/procedure.pb-c.h"
-#include "base/pb_arena.h"
 
 #define RECORD_FORMAT 1
 #define LIST_MAX 1000000

@@ -4,9 +4,9 @@
 
 #include "base/arena.h"
 #include "base/pb.h"
+#include "base/pb_arena.h"
 #include "cell/cellblock.h"
 #include "proto/wal.pb-c.h"
-#include "base/pb_arena.h"
 
 #define MARKS RQ_SLICE_LIT("METAFAMILY") /* HBASE: WALEdit.METAFAMILY */
 #define TRAILER_TAIL 8

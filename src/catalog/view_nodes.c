@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "proto/hbase.pb-c.h"
 #include "base/pb_arena.h"
+#include "proto/hbase.pb-c.h"
 
 /* --- region nodes ----------------------------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 #include "cli/args.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +28,45 @@ int rq__refuse_option(const char *command, int got, char **argv)
     if (is_long && strncmp(word, "--", 2) == 0)
         return rq__refuse(command, "option %s %s", word, problem);
     return rq__refuse(command, "option -%c %s", optopt, problem);
+}
+
+static int take_value(const char *command, const rq__option *o, const char *value)
+{
+    if (o->flag != NULL) {
+        *o->flag = true;
+    } else if (o->text != NULL) {
+        *o->text = value;
+    } else if (o->number != NULL) {
+        if (!rq__arg_number(value, o->number))
+            return rq__refuse(command, "--%s %s: not a number", o->name, value);
+    } else if (!rq__arg_number(value, o->seconds) || *o->seconds == 0 || *o->seconds > 3600) {
+        return rq__refuse(command, "--%s %s: not a number of seconds from 1 to 3600", o->name,
+                          value);
+    }
+    return -1;
+}
+
+int rq__parse_options(const char *command, const char *help, const rq__option *list, size_t count,
+                      int argc, char **argv)
+{
+    enum { FIRST = 256 }; /* above the short options */
+    struct option names[RQ__OPTIONS_MAX + 2] = {{0}};
+    RQ_ASSERT(count <= RQ__OPTIONS_MAX);
+    for (size_t i = 0; i < count; i++)
+        names[i] =
+            (struct option){list[i].name, list[i].flag != NULL ? no_argument : required_argument,
+                            NULL, FIRST + (int)i};
+    names[count] = (struct option){"help", no_argument, NULL, 'h'};
+    int got, code = -1;
+    while (code < 0 && (got = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
+        if (got == '?' || got == ':') return rq__refuse_option(command, got, argv);
+        if (got == 'h') {
+            fputs(help, stdout);
+            return 0;
+        }
+        code = take_value(command, &list[got - FIRST], optarg);
+    }
+    return code;
 }
 
 bool rq__arg_number_prefix(const char *text, const char **end, uint64_t *ret)

@@ -6,11 +6,29 @@
 
 #include "base/macros.h"
 
+#include <getopt.h> /* optind */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* "rorqual COMMAND: … (rorqual COMMAND --help says more)". Returns 2. */
 int rq__refuse(const char *command, const char *fmt, ...) RQ_PRINTF(2, 3);
+
+/* An option of a command, and where its value goes: exactly one pointer is not NULL. */
+typedef struct rq__option {
+    const char *name;
+    bool *flag; /* takes no value */
+    const char **text;
+    uint64_t *number;
+    uint64_t *seconds; /* a number from 1 to 3600 */
+} rq__option;
+
+#define RQ__OPTIONS_MAX 16
+
+/* Parses the options of a command; --help and -h print `help`. -1: go on, optind is the index of the first argument
+ * that is no option. Otherwise the exit code. Texts point into argv. */
+int rq__parse_options(const char *command, const char *help, const rq__option *list, size_t count,
+                      int argc, char **argv);
 
 /* Reports an option after getopt_long has returned '?' or ':'. The option string must begin with
  * ":", so that getopt itself prints nothing. */

@@ -4,47 +4,25 @@
 
 #include "catalog/folder.h"
 #include "cli/args.h"
+#include "descriptor/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TIMEOUT_MS 5000
+#define TIMEOUT_S 5
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-int rq__cluster_option(rq__cluster_where *w, const char *command, int option, const char *value)
-{
-    uint64_t seconds;
-    switch (option) {
-    case 256:
-        w->client.zookeeper = value;
-        return -1;
-    case 257:
-        w->client.bootstrap = value;
-        return -1;
-    case 258:
-        w->client.zk_root = value;
-        return -1;
-    case 259:
-        if (!rq__arg_number(value, &seconds) || seconds == 0 || seconds > 3600)
-            return rq__refuse(command, "--timeout %s: not a number of seconds from 1 to 3600",
-                              value);
-        w->client.rpc_timeout_ms = (unsigned)seconds * 1000;
-        return -1;
-    default: /* 260 */
-        w->data = value;
-        return -1;
-    }
-}
-
 int rq__cluster_where_resolve(rq__cluster_where *w, const char *command)
 {
-    const rq_client_options *c = &w->client;
+    rq_client_options *c = &w->client;
     if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (w->data != NULL) > 1)
-        return rq__refuse(command, "one place to look at: --zk, --bootstrap or --data");
-    if (c->zookeeper == NULL && c->bootstrap == NULL) w->client.zookeeper = "127.0.0.1:2181";
-    if (c->rpc_timeout_ms == 0) w->client.rpc_timeout_ms = TIMEOUT_MS;
+        return rq__refuse(command, "%s and %s exclude each other",
+                          c->zookeeper != NULL ? "--zk" : "--bootstrap",
+                          w->data != NULL ? "--data" : "--bootstrap");
+    if (c->zookeeper == NULL && c->bootstrap == NULL) c->zookeeper = "127.0.0.1:2181";
+    c->rpc_timeout_ms = (unsigned)(w->timeout_s == 0 ? TIMEOUT_S : w->timeout_s) * 1000;
     return -1;
 }
 
@@ -266,12 +244,9 @@ static rq_err take_tables(rq__cluster *c)
     RQ_TRY(make_room(c, &c->tables, s->table_count));
     for (size_t i = 0; i < s->table_count; i++) {
         const rq_table_status *from = &s->tables[i];
-        bool is_default = rq_slice_eq(from->ns, RQ_SLICE_LIT("default"));
-        char *name = rq_arena_printf(&c->arena, "%.*s%s%.*s", is_default ? 0 : (int)from->ns.len,
-                                     (const char *)from->ns.ptr, is_default ? "" : ":",
-                                     (int)from->qualifier.len, (const char *)from->qualifier.ptr);
-        if (name == NULL) return RQ_E_NO_MEMORY;
-        c->tables.list[c->tables.count++] = (rq__cluster_row){.name = rq_slice_cstr(name),
+        rq_slice name = rq_table_name_join(&c->arena, from->ns, from->qualifier);
+        if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+        c->tables.list[c->tables.count++] = (rq__cluster_row){.name = name,
                                                               .state = state_of(from),
                                                               .regions = from->total,
                                                               .open = from->open,

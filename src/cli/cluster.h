@@ -10,23 +10,25 @@
 #include "client/client.h"
 #include "client/status.h"
 
-#include <getopt.h>
-
 struct rq_vfs;
 
 /* Which cluster or folder to show. The texts are borrowed. */
 typedef struct rq__cluster_where {
     rq_client_options client;
-    const char *data; /* a stopped folder; NULL: a cluster */
+    uint64_t timeout_s; /* of each call; 0: the default */
+    const char *data;   /* a stopped folder; NULL: a cluster */
 } rq__cluster_where;
 
-/* The options of rq__cluster_where: entries for getopt_long, whose values are above 255, and their
- * help. */
-#define RQ__CLUSTER_OPTIONS                                                                        \
-    {"zk", required_argument, NULL, 256}, {"bootstrap", required_argument, NULL, 257},             \
-        {"zk-root", required_argument, NULL, 258}, {"timeout", required_argument, NULL, 259},      \
+/* The options of rq__cluster_where: entries for rq__parse_options, and their help. */
+#define RQ__CLUSTER_OPTIONS(where)                                                                 \
+    {"zk", .text = &(where)->client.zookeeper}, {"bootstrap", .text = &(where)->client.bootstrap}, \
+        {"zk-root", .text = &(where)->client.zk_root},                                             \
     {                                                                                              \
-        "data", required_argument, NULL, 260                                                       \
+        "timeout", .seconds = &(where)->timeout_s                                                  \
+    }
+#define RQ__CLUSTER_OPTION_DATA(where)                                                             \
+    {                                                                                              \
+        "data", .text = &(where)->data                                                             \
     }
 #define RQ__CLUSTER_HELP                                                                           \
     "  --zk HOST:PORT         ZooKeeper of the cluster (127.0.0.1:2181)\n"                         \
@@ -35,9 +37,7 @@ typedef struct rq__cluster_where {
     "  --timeout SECONDS      of each call (5)\n"
 #define RQ__CLUSTER_HELP_DATA "  --data DIR             or the data folder of a stopped server\n"
 
-/* Handles one of these options. Returns an exit code, or -1 to go on. */
-int rq__cluster_option(rq__cluster_where *w, const char *command, int option, const char *value);
-/* Checks the options after all were handled. Returns an exit code, or -1 to go on. */
+/* Checks the options after all were parsed, and fills in defaults. Returns an exit code, or -1 to go on. */
 int rq__cluster_where_resolve(rq__cluster_where *w, const char *command);
 
 /* A server, namespace, table or region. */

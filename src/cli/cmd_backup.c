@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rorqual backup: copies a data folder, of a running server or a stopped one (backup/backup.h). */
+#include "backup/session.h"
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "backup/session.h"
 #include "cli/copy_progress.h"
 #include "cli/print.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -37,40 +36,15 @@ typedef struct arguments {
 /* Exit code; -1: go on. */
 static int parse(int argc, char **argv, arguments *a)
 {
-    static const struct option names[] = {
-        {"copy", no_argument, NULL, 'c'},
-        {"no-verify", no_argument, NULL, 'n'},
-        {"check", no_argument, NULL, 'k'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},
-        {"holders", no_argument, NULL, 'o'},
-        {NULL, 0, NULL, 0},
+    const rq__option options[] = {
+        {"copy", .flag = &a->options.never_link},
+        {"no-verify", .flag = &a->options.no_verify},
+        {"check", .flag = &a->check},
+        {"holders", .flag = &a->holders},
+        {"quiet", .flag = &a->quiet},
     };
-    int option;
-    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            a->options.never_link = true;
-            break;
-        case 'n':
-            a->options.no_verify = true;
-            break;
-        case 'k':
-            a->check = true;
-            break;
-        case 'o':
-            a->holders = true;
-            break;
-        case 'q':
-            a->quiet = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return 0;
-        default:
-            return rq__refuse_option("backup", option, argv);
-        }
-    }
+    int code = rq__parse_options("backup", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code >= 0) return code;
     bool one = a->check || a->holders;
     if (a->check && a->holders) return rq__refuse("backup", "--check and --holders: one of them");
     if (argc - optind != (one ? 1 : 2))

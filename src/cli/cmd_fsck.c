@@ -11,7 +11,6 @@
 #include "backup/session.h"
 #include "catalog/fsck.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,50 +94,28 @@ static void print_totals(const fsck_run *run, const char *folder, const rq_fsck_
     if (t->moved > 0) printf("%" PRIu64 " moved aside; run fsck again\n", t->moved);
 }
 
-static void usage(FILE *out)
-{
-    fprintf(out,
-            "usage: rorqual fsck [OPTION ...] FOLDER\n\n"
-            "  --blocks   check every block and cell of every file too\n"
-            "  --repair   move aside (never delete) files that no server reads: folders and\n"
-            "             manifests of regions that hbase:meta does not know\n"
-            "  --quiet    print problems only\n"
-            "  --json     print a JSON object per line\n\n"
-            "The server may run, except for --repair: then the folder is checked as it is at one\n"
-            "moment. Exit code 0: no problems, 1: problems, 2: the check was not possible.\n");
-}
+static const char help[] =
+    "usage: rorqual fsck [OPTION ...] FOLDER\n\n"
+    "  --blocks   check every block and cell of every file too\n"
+    "  --repair   move aside (never delete) files that no server reads: folders and\n"
+    "             manifests of regions that hbase:meta does not know\n"
+    "  --quiet    print problems only\n"
+    "  --json     print a JSON object per line\n\n"
+    "The server may run, except for --repair: then the folder is checked as it is at one\n"
+    "moment. Exit code 0: no problems, 1: problems, 2: the check was not possible.\n";
 
 /* Exit code; -1: go on. */
 static int parse(int argc, char **argv, fsck_run *run, rq_fsck_options *options,
                  const char **ret_folder)
 {
-    static const struct option names[] = {
-        {"blocks", no_argument, NULL, 'b'}, {"repair", no_argument, NULL, 'r'},
-        {"quiet", no_argument, NULL, 'q'},  {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0},
+    const rq__option list[] = {
+        {"blocks", .flag = &options->deep},
+        {"repair", .flag = &options->repair},
+        {"quiet", .flag = &run->quiet},
+        {"json", .flag = &run->json},
     };
-    int option;
-    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
-        switch (option) {
-        case 'b':
-            options->deep = true;
-            break;
-        case 'r':
-            options->repair = true;
-            break;
-        case 'q':
-            run->quiet = true;
-            break;
-        case 'j':
-            run->json = true;
-            break;
-        case 'h':
-            usage(stdout);
-            return 0;
-        default:
-            return rq__refuse_option("fsck", option, argv);
-        }
-    }
+    int code = rq__parse_options("fsck", help, list, RQ_ARRAY_LEN(list), argc, argv);
+    if (code >= 0) return code;
     if (argc - optind != 1) return rq__refuse("fsck", "expected one data folder");
     *ret_folder = argv[optind];
     return -1;

@@ -10,7 +10,6 @@
 
 #include "hfile/check.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,25 +329,21 @@ static rq_err check(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
 static const struct {
     const char *name;
     rq_err (*run)(rq_hfile_reader *r, const hfile_args *args, rq_error *why);
-    const char *help;
 } verbs[] = {
-    {"meta", print_meta, "trailer and file info"},
-    {"blocks", print_blocks, "every block: offset, kind, sizes, checksum"},
-    {"cells", print_cells, "the cells, as HBase's HFilePrettyPrinter -p prints them"},
-    {"statistics", print_statistics, "counts, sizes, averages"},
-    {"check", check, "read everything and hold it against what the file says"},
+    {"meta", print_meta}, {"blocks", print_blocks},         {"cells", print_cells},
+    {"check", check},     {"statistics", print_statistics},
 };
 
-static void usage(FILE *out)
-{
-    fprintf(out, "usage: rorqual hfile VERB [OPTION ...] FILE...\n\n");
-    for (size_t i = 0; i < RQ_ARRAY_LEN(verbs); i++)
-        fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
-    fprintf(out, "\n  --json     print a JSON object per line\n"
-                 "  --values   cells: print values and tags too\n"
-                 "  --row ROW  cells: this row only\n"
-                 "  --limit N  cells: at most N\n");
-}
+static const char help[] = "usage: rorqual hfile VERB [OPTION ...] FILE...\n\n"
+                           "  meta       trailer and file info\n"
+                           "  blocks     every block: offset, kind, sizes, checksum\n"
+                           "  cells      the cells, as HBase's HFilePrettyPrinter -p prints them\n"
+                           "  statistics counts, sizes, averages\n"
+                           "  check      read everything and hold it against what the file says\n\n"
+                           "  --json     print a JSON object per line\n"
+                           "  --values   cells: print values and tags too\n"
+                           "  --row ROW  cells: this row only\n"
+                           "  --limit N  cells: at most N\n";
 
 /* The file's folder is the root of a vfs; the file may be anywhere. */
 static rq_err run_on_file(const char *path, const hfile_args *args,
@@ -374,35 +369,15 @@ static rq_err run_on_file(const char *path, const hfile_args *args,
 /* Exit code; -1: go on. */
 static int parse(int argc, char **argv, hfile_args *args)
 {
-    static const struct option names[] = {
-        {"json", no_argument, NULL, 'j'},      {"values", no_argument, NULL, 'v'},
-        {"row", required_argument, NULL, 'r'}, {"limit", required_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0},
+    const rq__option options[] = {
+        {"json", .flag = &args->json},
+        {"values", .flag = &args->values},
+        {"row", .text = &args->row},
+        {"limit", .number = &args->limit},
     };
-    int option;
     *args = (hfile_args){.limit = UINT64_MAX};
-    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
-        switch (option) {
-        case 'j':
-            args->json = true;
-            break;
-        case 'v':
-            args->values = true;
-            break;
-        case 'r':
-            args->row = optarg;
-            break;
-        case 'l':
-            if (!rq__arg_number(optarg, &args->limit))
-                return rq__refuse("hfile", "--limit %s: not a number", optarg);
-            break;
-        case 'h':
-            usage(stdout);
-            return 0;
-        default:
-            return rq__refuse_option("hfile", option, argv);
-        }
-    }
+    int code = rq__parse_options("hfile", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code >= 0) return code;
     if (optind == argc) return rq__refuse("hfile", "expected a verb and files");
     args->verb = argv[optind];
     args->files = argv + optind + 1;
@@ -450,7 +425,7 @@ int rq__cmd_hfile(int argc, char **argv)
     int code = parse(argc, argv, &args);
     if (code >= 0) return code;
     if (strcmp(args.verb, "help") == 0) {
-        usage(stdout);
+        fputs(help, stdout);
         return 0;
     }
     for (size_t v = 0; v < RQ_ARRAY_LEN(verbs); v++) {

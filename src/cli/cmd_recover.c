@@ -8,7 +8,6 @@
 #include "base/epoch.h"
 #include "catalog/recover.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,27 +104,10 @@ static int recover(const char *folder, run *r)
 
 int rq__cmd_recover(int argc, char **argv)
 {
-    static const struct option names[] = {{"yes", no_argument, NULL, 'y'},
-                                          {"dry-run", no_argument, NULL, 'd'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     run r = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
-        switch (option) {
-        case 'y':
-            r.yes = true;
-            break;
-        case 'd':
-            r.dry = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return 0;
-        default:
-            return rq__refuse_option("recover", option, argv);
-        }
-    }
+    const rq__option options[] = {{"yes", .flag = &r.yes}, {"dry-run", .flag = &r.dry}};
+    int code = rq__parse_options("recover", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code >= 0) return code;
     if (argc - optind != 1) return rq__refuse("recover", "name one data folder");
     return recover(argv[optind], &r);
 }

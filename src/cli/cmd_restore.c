@@ -5,7 +5,6 @@
 #include "cli/copy_progress.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,33 +31,14 @@ typedef struct arguments {
 /* Exit code; -1: go on. */
 static int parse(int argc, char **argv, arguments *a)
 {
-    static const struct option names[] = {
-        {"copy", no_argument, NULL, 'c'},    {"no-verify", no_argument, NULL, 'n'},
-        {"replace", no_argument, NULL, 'r'}, {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},    {NULL, 0, NULL, 0},
+    const rq__option options[] = {
+        {"replace", .flag = &a->replace},
+        {"copy", .flag = &a->options.never_link},
+        {"no-verify", .flag = &a->options.no_verify},
+        {"quiet", .flag = &a->quiet},
     };
-    int option;
-    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
-        switch (option) {
-        case 'c':
-            a->options.never_link = true;
-            break;
-        case 'n':
-            a->options.no_verify = true;
-            break;
-        case 'r':
-            a->replace = true;
-            break;
-        case 'q':
-            a->quiet = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return 0;
-        default:
-            return rq__refuse_option("restore", option, argv);
-        }
-    }
+    int code = rq__parse_options("restore", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code >= 0) return code;
     if (argc - optind != 2) return rq__refuse("restore", "name a backup and a data folder");
     a->options.source = argv[optind];
     a->options.target = argv[optind + 1];

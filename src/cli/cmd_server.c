@@ -2,10 +2,10 @@
 /* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for
  * signals: SIGTERM and Ctrl-C close it cleanly, SIGHUP reads the settings again, SIGUSR1 opens the
  * log file again, SIGQUIT logs what the server is doing. */
-#include "cli/args.h"
-#include "cli/cli.h"
 #include "base/address.h"
 #include "base/log.h"
+#include "cli/args.h"
+#include "cli/cli.h"
 #include "cli/crash.h"
 #include "cli/notify.h"
 #include "cli/site.h"

@@ -27,24 +27,10 @@ typedef struct arguments {
 /* Exit code; -1: go on. */
 static int parse(arguments *a, int argc, char **argv)
 {
-    static const struct option options[] = {
-        RQ__CLUSTER_OPTIONS,
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int option, code = -1;
-    while (code < 0 && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?' || option == ':') return rq__refuse_option("status", option, argv);
-        if (option == 'h') {
-            fputs(help, stdout);
-            return 0;
-        }
-        if (option == 'j')
-            a->json = true;
-        else
-            code = rq__cluster_option(&a->where, "status", option, optarg);
-    }
+    const rq__option options[] = {RQ__CLUSTER_OPTIONS(&a->where),
+                                  RQ__CLUSTER_OPTION_DATA(&a->where),
+                                  {"json", .flag = &a->json}};
+    int code = rq__parse_options("status", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
     if (optind < argc) return rq__refuse("status", "'%s' is no option", argv[optind]);
     return rq__cluster_where_resolve(&a->where, "status");

@@ -30,40 +30,14 @@ typedef struct arguments {
 } arguments;
 
 /* Exit code; -1: go on. */
-static int apply(arguments *a, int option, const char *value)
-{
-    switch (option) {
-    case 'r':
-        if (rq__arg_number(value, &a->rate_seconds) && a->rate_seconds > 0 &&
-            a->rate_seconds <= 3600)
-            return -1;
-        return rq__refuse("tables", "--rates %s: not a number of seconds from 1 to 3600", value);
-    case 'j':
-        a->json = true;
-        return -1;
-    case 'h':
-        fputs(help, stdout);
-        return 0;
-    default:
-        return rq__cluster_option(&a->where, "tables", option, value);
-    }
-}
-
 static int parse(arguments *a, int argc, char **argv)
 {
-    static const struct option options[] = {
-        RQ__CLUSTER_OPTIONS,
-        {"rates", required_argument, NULL, 'r'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int option;
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?' || option == ':') return rq__refuse_option("tables", option, argv);
-        int code = apply(a, option, optarg);
-        if (code >= 0) return code;
-    }
+    const rq__option options[] = {RQ__CLUSTER_OPTIONS(&a->where),
+                                  RQ__CLUSTER_OPTION_DATA(&a->where),
+                                  {"rates", .seconds = &a->rate_seconds},
+                                  {"json", .flag = &a->json}};
+    int code = rq__parse_options("tables", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code >= 0) return code;
     if (argc - optind > 1) return rq__refuse("tables", "name one table, or none");
     a->table = argv[optind]; /* NULL: none */
     if (a->where.data != NULL && a->rate_seconds > 0)

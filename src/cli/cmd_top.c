@@ -110,45 +110,17 @@ static int set_sort(top *t, const char *name)
 }
 
 /* Exit code; -1: go on. */
-static int apply(top *t, int option, const char *value)
-{
-    switch (option) {
-    case 'm':
-        return set_mode(t, value);
-    case 's':
-        return set_sort(t, value);
-    case 'p':
-        if (rq__arg_number(value, &t->period_s) && t->period_s > 0 && t->period_s <= PERIOD_MAX_S)
-            return -1;
-        return rq__refuse("top", "--period %s: not a number of seconds from 1 to 3600", value);
-    case 'o':
-        t->once = true;
-        return -1;
-    case 'h':
-        fputs(help, stdout);
-        return 0;
-    default:
-        return rq__cluster_option(&t->where, "top", option, value);
-    }
-}
-
 static int parse(top *t, int argc, char **argv)
 {
-    static const struct option options[] = {
-        RQ__CLUSTER_OPTIONS,
-        {"mode", required_argument, NULL, 'm'},
-        {"sort", required_argument, NULL, 's'},
-        {"period", required_argument, NULL, 'p'},
-        {"once", no_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int option;
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?' || option == ':') return rq__refuse_option("top", option, argv);
-        int code = apply(t, option, optarg);
-        if (code >= 0) return code;
-    }
+    const char *mode_name = NULL, *sort_name = NULL;
+    const rq__option options[] = {
+        RQ__CLUSTER_OPTIONS(&t->where),      RQ__CLUSTER_OPTION_DATA(&t->where),
+        {"mode", .text = &mode_name},        {"sort", .text = &sort_name},
+        {"period", .seconds = &t->period_s}, {"once", .flag = &t->once}};
+    int code = rq__parse_options("top", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code < 0 && mode_name != NULL) code = set_mode(t, mode_name);
+    if (code < 0 && sort_name != NULL) code = set_sort(t, sort_name);
+    if (code >= 0) return code;
     if (optind < argc) return rq__refuse("top", "'%s' is no option", argv[optind]);
     return rq__cluster_where_resolve(&t->where, "top");
 }

@@ -20,7 +20,6 @@
 #include "region/survey.h"
 #include "wal/survey.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,29 +282,22 @@ static void print_file(const wal_run *run, const rq_wal_surveyed_file *s, uint64
 
 typedef enum verb { LIST, DUMP, VERIFY, VERBS } verb;
 
-static const struct {
-    const char *name, *help;
-} verbs[VERBS] = {
-    [LIST] = {"list", "the WAL files, oldest first: what they hold and where they end"},
-    [DUMP] = {"dump", "the records and their cells; of a data folder the files of nonces too"},
-    [VERIFY] = {"verify", "read every record; report damaged records with their offset"},
-};
+static const char *const verbs[VERBS] = {[LIST] = "list", [DUMP] = "dump", [VERIFY] = "verify"};
 
-static void usage(FILE *out)
-{
-    fprintf(out, "usage: rorqual wal VERB [OPTION ...] FOLDER|FILE\n\n");
-    for (int i = 0; i < VERBS; i++)
-        fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
-    fprintf(out, "\n  FOLDER           a data folder, or its .rorqual/wal\n"
-                 "  --json           print a JSON object per line\n"
-                 "  --all            include recycled WAL files, with their old records\n"
-                 "  --table NAME     dump: this table only\n"
-                 "  --region NAME    dump: this region only (encoded name)\n"
-                 "  --row ROW        dump: records with cells of this row, and those cells\n"
-                 "  --sequence N[-M] dump: records with these sequence ids\n"
-                 "  --limit N        dump: at most N records\n"
-                 "  --values         dump: print values too\n");
-}
+static const char help[] =
+    "usage: rorqual wal VERB [OPTION ...] FOLDER|FILE\n\n"
+    "  list       the WAL files, oldest first: what they hold and where they end\n"
+    "  dump       the records and their cells; of a data folder the files of nonces too\n"
+    "  verify     read every record; report damaged records with their offset\n\n"
+    "  FOLDER           a data folder, or its .rorqual/wal\n"
+    "  --json           print a JSON object per line\n"
+    "  --all            include recycled WAL files, with their old records\n"
+    "  --table NAME     dump: this table only\n"
+    "  --region NAME    dump: this region only (encoded name)\n"
+    "  --row ROW        dump: records with cells of this row, and those cells\n"
+    "  --sequence N[-M] dump: records with these sequence ids\n"
+    "  --limit N        dump: at most N records\n"
+    "  --values         dump: print values too\n";
 
 static bool parse_range(const char *text, wal_args *a)
 {
@@ -323,50 +315,18 @@ static bool parse_range(const char *text, wal_args *a)
 /* Exit code; -1: go on. */
 static int parse(int argc, char **argv, wal_args *a)
 {
-    static const struct option names[] = {
-        {"json", no_argument, NULL, 'j'},           {"all", no_argument, NULL, 'a'},
-        {"values", no_argument, NULL, 'v'},         {"table", required_argument, NULL, 't'},
-        {"region", required_argument, NULL, 'g'},   {"row", required_argument, NULL, 'r'},
-        {"sequence", required_argument, NULL, 's'}, {"limit", required_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+    const char *sequence = NULL;
+    const rq__option options[] = {
+        {"json", .flag = &a->json},      {"all", .flag = &a->all},
+        {"values", .flag = &a->values},  {"table", .text = &a->table},
+        {"region", .text = &a->region},  {"row", .text = &a->row},
+        {"sequence", .text = &sequence}, {"limit", .number = &a->limit},
     };
-    int option;
     *a = (wal_args){.highest = UINT64_MAX, .limit = UINT64_MAX};
-    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
-        switch (option) {
-        case 'j':
-            a->json = true;
-            break;
-        case 'a':
-            a->all = true;
-            break;
-        case 'v':
-            a->values = true;
-            break;
-        case 't':
-            a->table = optarg;
-            break;
-        case 'g':
-            a->region = optarg;
-            break;
-        case 'r':
-            a->row = optarg;
-            break;
-        case 's':
-            if (!parse_range(optarg, a))
-                return rq__refuse("wal", "--sequence %s: expected N or N-M", optarg);
-            break;
-        case 'l':
-            if (!rq__arg_number(optarg, &a->limit))
-                return rq__refuse("wal", "--limit %s: not a number", optarg);
-            break;
-        case 'h':
-            usage(stdout);
-            return 0;
-        default:
-            return rq__refuse_option("wal", option, argv);
-        }
-    }
+    int code = rq__parse_options("wal", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code >= 0) return code;
+    if (sequence != NULL && !parse_range(sequence, a))
+        return rq__refuse("wal", "--sequence %s: expected N or N-M", sequence);
     if (optind == argc) return rq__refuse("wal", "expected a verb and a folder");
     a->verb = argv[optind];
     if (argc - optind > 2) return rq__refuse("wal", "expected one folder or WAL file");
@@ -467,11 +427,11 @@ int rq__cmd_wal(int argc, char **argv)
     int code = parse(argc, argv, &args);
     if (code >= 0) return code;
     if (strcmp(args.verb, "help") == 0) {
-        usage(stdout);
+        fputs(help, stdout);
         return 0;
     }
     for (int v = 0; v < VERBS; v++) {
-        if (strcmp(args.verb, verbs[v].name) != 0) continue;
+        if (strcmp(args.verb, verbs[v]) != 0) continue;
         if (args.place == NULL)
             return rq__refuse("wal", "%s: expected a folder or WAL file", args.verb);
         return run_command(&args, (verb)v);

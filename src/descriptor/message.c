@@ -133,15 +133,8 @@ static rq_err take_name(rq_arena *arena, const Pb__TableSchema *m, rq_table_sche
     if (t->qualifier.len == 0)
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Table qualifier must not be empty");
     if (t->ns.len == 0) t->ns = RQ_SLICE_LIT("default");
-    t->name = t->qualifier;
-    if (rq_slice_eq(t->ns, RQ_SLICE_LIT("default"))) return RQ_OK;
-    uint8_t *p = rq_arena_alloc(arena, t->ns.len + 1 + t->qualifier.len);
-    if (p == NULL) return RQ_E_NO_MEMORY;
-    memcpy(p, t->ns.ptr, t->ns.len);
-    p[t->ns.len] = ':';
-    memcpy(p + t->ns.len + 1, t->qualifier.ptr, t->qualifier.len);
-    t->name = rq_slice_of(p, t->ns.len + 1 + t->qualifier.len);
-    return RQ_OK;
+    t->name = rq_table_name_join(arena, t->ns, t->qualifier);
+    return t->name.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
 rq_err rq__schema_take(rq_arena *arena, const Pb__TableSchema *m, rq_table_schema *t, rq_error *why)

@@ -78,6 +78,19 @@ void rq_table_schema_unref(rq_table_schema *s)
         holder_free(holder_of(s));
 }
 
+rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier)
+{
+    if (rq_slice_eq(ns, RQ_SLICE_LIT("default")))
+        return qualifier.len > 0 ? qualifier : RQ_SLICE_LIT("");
+    size_t len = ns.len + 1 + qualifier.len;
+    uint8_t *p = rq_arena_alloc(a, len);
+    if (p == NULL) return (rq_slice){NULL, 0};
+    if (ns.len > 0) memcpy(p, ns.ptr, ns.len);
+    p[ns.len] = ':';
+    if (qualifier.len > 0) memcpy(p + ns.len + 1, qualifier.ptr, qualifier.len);
+    return rq_slice_of(p, len);
+}
+
 const rq_family_schema *rq_table_schema_family(const rq_table_schema *s, rq_slice name)
 {
     size_t lo = 0;

@@ -84,6 +84,9 @@ rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why);
 rq_slice rq_table_schema_pb(const rq_table_schema *s);
 rq_table_schema *rq_table_schema_ref(rq_table_schema *s);
 void rq_table_schema_unref(rq_table_schema *s); /* NULL is allowed */
+/* "ns:qualifier", allocated in `a`; in the default namespace the qualifier itself, not copied. Either part may be
+ * empty. Out of memory: .ptr is NULL. */
+rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier);
 /* NULL when absent. */
 const rq_family_schema *rq_table_schema_family(const rq_table_schema *s, rq_slice name);
 /* NULL: absent. Items are ascending by key. */

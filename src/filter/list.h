@@ -17,8 +17,8 @@ typedef struct rq__list {
 /* A longer list may take long for one cell or row, whatever its filters are. */
 #define RQ__LIST_LONG 64
 
-/* Call before a cell is passed to the children; some may have seen it already. True: return
- * RQ_E_AGAIN. */
+/* Call before a cell is passed to the children (or, after a pause, to the rest of them). True:
+ * return RQ_E_AGAIN. */
 static inline bool rq__list_is_due(const rq__list *l)
 {
     if (RQ_LIKELY(!l->is_long)) return false;

@@ -11,8 +11,8 @@
  */
 #include "hfile/cache_priv.h"
 
-#include "hfile/second_level.h"
 #include "hfile/reader.h" /* rq__hfile_block_unref */
+#include "hfile/second_level.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #ifndef RQ_LOAD_LOAD_H
 #define RQ_LOAD_LOAD_H
 
-#include "load/draw.h"
 #include "base/histogram.h"
+#include "load/draw.h"
 
 #include "client/client.h"
 

@@ -40,6 +40,18 @@ void rq__collect_table_times(rq__collector *c, rq_metric metric, const rq_metric
     add(c, &(rq_metric_sample){.metric = metric, .table = table, .label = label, .times = times});
 }
 
+/* A whole number, not negative. */
+typedef struct figure {
+    rq_metric metric;
+    uint64_t value;
+} figure;
+
+static void collect_figures(rq__collector *c, const char *label, const figure *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        rq__collect(c, list[i].metric, label, (double)list[i].value);
+}
+
 void rq__collect_times(rq__collector *c, rq_metric metric, const char *label,
                        const rq_times_sum *times)
 {
@@ -97,13 +109,16 @@ void rq__collect_ops(rq__collector *c)
         const char *name = rq_op_kind_text((rq_op_kind)kind);
         rq_op_stats s;
         rq_ops_stats(ops, (rq_op_kind)kind, &s);
-        rq__collect(c, RQ_METRIC_OPS, name, (double)s.ops);
-        rq__collect(c, RQ_METRIC_OP_PARTS, name, (double)s.parts);
-        rq__collect(c, RQ_METRIC_OP_FAILURES, name, (double)s.failed);
-        rq__collect(c, RQ_METRIC_OP_ROWS, name, (double)s.rows);
-        rq__collect(c, RQ_METRIC_OP_CELLS, name, (double)s.cells);
-        rq__collect(c, RQ_METRIC_OP_BYTES_IN, name, (double)s.bytes_in);
-        rq__collect(c, RQ_METRIC_OP_BYTES_OUT, name, (double)s.bytes_out);
+        const figure figures[] = {
+            {RQ_METRIC_OPS, s.ops},
+            {RQ_METRIC_OP_PARTS, s.parts},
+            {RQ_METRIC_OP_FAILURES, s.failed},
+            {RQ_METRIC_OP_ROWS, s.rows},
+            {RQ_METRIC_OP_CELLS, s.cells},
+            {RQ_METRIC_OP_BYTES_IN, s.bytes_in},
+            {RQ_METRIC_OP_BYTES_OUT, s.bytes_out},
+        };
+        collect_figures(c, name, figures, RQ_ARRAY_LEN(figures));
         rq__collect_times(c, RQ_METRIC_OP_TIMES, name, &s.times);
     }
     rq_metrics_get_rates(c->m, &rates);
@@ -148,14 +163,13 @@ static void collect_server(rq__collector *c, const rq_rpc_server *server, const 
 {
     if (server == NULL) return;
     rq_rpc_stats s = rq_rpc_server_stats(server);
-    rq__collect(c, RQ_METRIC_RPC_CONNECTIONS, port, (double)s.connections);
-    rq__collect(c, RQ_METRIC_RPC_IN_FLIGHT, port, (double)s.calls_in_flight);
-    rq__collect(c, RQ_METRIC_RPC_RECEIVED, port, (double)s.bytes_in);
-    rq__collect(c, RQ_METRIC_RPC_SENT, port, (double)s.bytes_out);
-    rq__collect(c, RQ_METRIC_RPC_PORT_CALLS, port, (double)s.calls);
-    rq__collect(c, RQ_METRIC_RPC_EXCEPTIONS, port, (double)s.exceptions);
-    rq__collect(c, RQ_METRIC_RPC_DROPPED, port, (double)s.dropped);
-    rq__collect(c, RQ_METRIC_RPC_REFUSED, port, (double)s.refused);
+    const figure figures[] = {
+        {RQ_METRIC_RPC_CONNECTIONS, s.connections}, {RQ_METRIC_RPC_IN_FLIGHT, s.calls_in_flight},
+        {RQ_METRIC_RPC_RECEIVED, s.bytes_in},       {RQ_METRIC_RPC_SENT, s.bytes_out},
+        {RQ_METRIC_RPC_PORT_CALLS, s.calls},        {RQ_METRIC_RPC_EXCEPTIONS, s.exceptions},
+        {RQ_METRIC_RPC_DROPPED, s.dropped},         {RQ_METRIC_RPC_REFUSED, s.refused},
+    };
+    collect_figures(c, port, figures, RQ_ARRAY_LEN(figures));
     rq_times_sum queue = {0}, process = {0}, total = {0};
     rq_rpc_server_times(server, &queue, &process, &total);
     rq__collect_times(c, RQ_METRIC_RPC_QUEUE_TIMES, port, &queue);
@@ -206,18 +220,21 @@ static void collect_wal(rq__collector *c, rq_wal *wal)
     rq_times_sum syncs = {0};
     rq_wal_get_stats(wal, &s);
     rq_wal_sync_times(wal, &syncs);
-    rq__collect(c, RQ_METRIC_WAL_SEGMENTS, "", (double)s.files);
-    rq__collect(c, RQ_METRIC_WAL_BYTES, "", (double)s.log_bytes);
-    rq__collect(c, RQ_METRIC_WAL_RECORDS, "", (double)s.records);
-    rq__collect(c, RQ_METRIC_WAL_RECORD_BYTES, "", (double)s.record_bytes);
-    rq__collect(c, RQ_METRIC_WAL_WRITES, "", (double)s.writes);
+    const figure figures[] = {
+        {RQ_METRIC_WAL_SEGMENTS, s.files},
+        {RQ_METRIC_WAL_BYTES, s.log_bytes},
+        {RQ_METRIC_WAL_RECORDS, s.records},
+        {RQ_METRIC_WAL_RECORD_BYTES, s.record_bytes},
+        {RQ_METRIC_WAL_WRITES, s.writes},
+        {RQ_METRIC_WAL_ROLLS, s.rolls},
+        {RQ_METRIC_WAL_RECYCLED, s.recycled},
+        {RQ_METRIC_WAL_REAPPENDS, s.reappends},
+        {RQ_METRIC_WAL_UNSYNCED, s.staged - s.synced},
+        {RQ_METRIC_WAL_LACKS_SPACE, rq_wal_lacks_space(wal)},
+        {RQ_METRIC_WAL_FAILED, rq_wal_failed(wal)},
+    };
+    collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
     rq__collect_times(c, RQ_METRIC_WAL_SYNC_TIMES, "", &syncs);
-    rq__collect(c, RQ_METRIC_WAL_ROLLS, "", (double)s.rolls);
-    rq__collect(c, RQ_METRIC_WAL_RECYCLED, "", (double)s.recycled);
-    rq__collect(c, RQ_METRIC_WAL_REAPPENDS, "", (double)s.reappends);
-    rq__collect(c, RQ_METRIC_WAL_UNSYNCED, "", (double)(s.staged - s.synced));
-    rq__collect(c, RQ_METRIC_WAL_LACKS_SPACE, "", rq_wal_lacks_space(wal));
-    rq__collect(c, RQ_METRIC_WAL_FAILED, "", rq_wal_failed(wal));
 }
 
 static const char *const block_kinds[RQ_BLOCK_KIND_COUNT] = {
@@ -244,20 +261,23 @@ static void collect_cache(rq__collector *c, rq_block_cache *cache)
         rq__collect(c, RQ_METRIC_CACHE_INSERTED, block_kinds[k], (double)s.inserted[k]);
     }
     uint64_t free_bytes = s.used_bytes < s.capacity_bytes ? s.capacity_bytes - s.used_bytes : 0;
-    rq__collect(c, RQ_METRIC_CACHE_EVICTED, "", (double)s.evicted);
-    rq__collect(c, RQ_METRIC_CACHE_DROPPED, "", (double)s.evicted_by_file);
-    rq__collect(c, RQ_METRIC_CACHE_BLOCKS, "", (double)s.blocks);
-    rq__collect(c, RQ_METRIC_CACHE_BYTES, "", (double)s.used_bytes);
-    rq__collect(c, RQ_METRIC_CACHE_META_BYTES, "", (double)s.meta_bytes);
-    rq__collect(c, RQ_METRIC_CACHE_IN_MEMORY_BYTES, "", (double)s.memory_bytes);
-    rq__collect(c, RQ_METRIC_CACHE_PINNED, "", (double)s.pinned_bytes);
-    rq__collect(c, RQ_METRIC_CACHE_CAPACITY, "", (double)s.capacity_bytes);
-    rq__collect(c, RQ_METRIC_CACHE_FREE, "", (double)free_bytes);
-    rq__collect(c, RQ_METRIC_L2_HITS, "", (double)s.second_hits);
-    rq__collect(c, RQ_METRIC_L2_MISSES, "", (double)s.second_misses);
-    rq__collect(c, RQ_METRIC_L2_WRITTEN, "", (double)s.second_written);
-    rq__collect(c, RQ_METRIC_L2_DROPPED, "", (double)s.second_dropped);
-    rq__collect(c, RQ_METRIC_L2_CAPACITY, "", s.second_on ? (double)s.second_capacity_bytes : 0);
+    const figure figures[] = {
+        {RQ_METRIC_CACHE_EVICTED, s.evicted},
+        {RQ_METRIC_CACHE_DROPPED, s.evicted_by_file},
+        {RQ_METRIC_CACHE_BLOCKS, s.blocks},
+        {RQ_METRIC_CACHE_BYTES, s.used_bytes},
+        {RQ_METRIC_CACHE_META_BYTES, s.meta_bytes},
+        {RQ_METRIC_CACHE_IN_MEMORY_BYTES, s.memory_bytes},
+        {RQ_METRIC_CACHE_PINNED, s.pinned_bytes},
+        {RQ_METRIC_CACHE_CAPACITY, s.capacity_bytes},
+        {RQ_METRIC_CACHE_FREE, free_bytes},
+        {RQ_METRIC_L2_HITS, s.second_hits},
+        {RQ_METRIC_L2_MISSES, s.second_misses},
+        {RQ_METRIC_L2_WRITTEN, s.second_written},
+        {RQ_METRIC_L2_DROPPED, s.second_dropped},
+        {RQ_METRIC_L2_CAPACITY, s.second_on ? s.second_capacity_bytes : 0},
+    };
+    collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
     rq__collect(c, RQ_METRIC_MEMORY, "block_cache", (double)(s.used_bytes + s.pinned_bytes));
     rq__collect(c, RQ_METRIC_MEMORY_MAX, "block_cache", (double)s.capacity_bytes);
 }
@@ -268,25 +288,28 @@ static void collect_background(rq__collector *c, rq_engine *e)
     rq_times_sum flushes = {0}, compactions = {0};
     rq_engine_get_stats(e, &s);
     rq_engine_times(e, &flushes, &compactions);
-    rq__collect(c, RQ_METRIC_FLUSH_QUEUE, "", (double)s.flush_queue);
-    rq__collect(c, RQ_METRIC_FLUSHES, "", (double)s.flushes);
-    rq__collect(c, RQ_METRIC_FLUSHED, "", (double)s.flushed_bytes);
-    rq__collect(c, RQ_METRIC_FLUSHED_MEMSTORE, "", (double)s.flushed_memstore_bytes);
-    rq__collect(c, RQ_METRIC_FLUSHED_CELLS, "", (double)s.flushed_cells);
-    rq__collect(c, RQ_METRIC_FLUSH_FAILURES, "", (double)s.failed_flushes);
+    const figure figures[] = {
+        {RQ_METRIC_FLUSH_QUEUE, s.flush_queue},
+        {RQ_METRIC_FLUSHES, s.flushes},
+        {RQ_METRIC_FLUSHED, s.flushed_bytes},
+        {RQ_METRIC_FLUSHED_MEMSTORE, s.flushed_memstore_bytes},
+        {RQ_METRIC_FLUSHED_CELLS, s.flushed_cells},
+        {RQ_METRIC_FLUSH_FAILURES, s.failed_flushes},
+        {RQ_METRIC_COMPACTION_QUEUE, s.compaction_queue},
+        {RQ_METRIC_COMPACTIONS, s.compactions},
+        {RQ_METRIC_MAJOR_COMPACTIONS, s.major_compactions},
+        {RQ_METRIC_COMPACTED, s.compacted_bytes},
+        {RQ_METRIC_COMPACTION_FAILURES, s.failed_compactions},
+        {RQ_METRIC_DELAYED_WRITES, s.delayed_writes},
+        {RQ_METRIC_WRITE_DELAY, s.delay_ns},
+        {RQ_METRIC_WITHOUT_WAL, s.writes_without_wal},
+        {RQ_METRIC_WITHOUT_WAL_BYTES, s.bytes_without_wal},
+        {RQ_METRIC_REFUSED_WRITES, s.refused_writes},
+        {RQ_METRIC_RECOVERED_RECORDS, s.recovered_records},
+    };
+    collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
     rq__collect_times(c, RQ_METRIC_FLUSH_TIMES, "", &flushes);
-    rq__collect(c, RQ_METRIC_COMPACTION_QUEUE, "", (double)s.compaction_queue);
-    rq__collect(c, RQ_METRIC_COMPACTIONS, "", (double)s.compactions);
-    rq__collect(c, RQ_METRIC_MAJOR_COMPACTIONS, "", (double)s.major_compactions);
-    rq__collect(c, RQ_METRIC_COMPACTED, "", (double)s.compacted_bytes);
-    rq__collect(c, RQ_METRIC_COMPACTION_FAILURES, "", (double)s.failed_compactions);
     rq__collect_times(c, RQ_METRIC_COMPACTION_TIMES, "", &compactions);
-    rq__collect(c, RQ_METRIC_DELAYED_WRITES, "", (double)s.delayed_writes);
-    rq__collect(c, RQ_METRIC_WRITE_DELAY, "", (double)s.delay_ns);
-    rq__collect(c, RQ_METRIC_WITHOUT_WAL, "", (double)s.writes_without_wal);
-    rq__collect(c, RQ_METRIC_WITHOUT_WAL_BYTES, "", (double)s.bytes_without_wal);
-    rq__collect(c, RQ_METRIC_REFUSED_WRITES, "", (double)s.refused_writes);
-    rq__collect(c, RQ_METRIC_RECOVERED_RECORDS, "", (double)s.recovered_records);
     rq__collect(c, RQ_METRIC_MEMORY, "memstore", (double)s.memstore_bytes_held);
     rq__collect(c, RQ_METRIC_MEMORY_MAX, "memstore", (double)s.memstore_bytes_max);
     rq__collect(c, RQ_METRIC_MEMORY, "nonces", (double)s.nonces_bytes);
@@ -317,12 +340,12 @@ void rq__collect_process(rq__collector *c)
 {
     rq_process_usage u;
     rq_machine_process(&u);
-    rq__collect(c, RQ_METRIC_CPU_SECONDS, "", (double)u.cpu_ns);
-    rq__collect(c, RQ_METRIC_RESIDENT, "", (double)u.resident_bytes);
-    rq__collect(c, RQ_METRIC_VIRTUAL, "", (double)u.virtual_bytes);
-    rq__collect(c, RQ_METRIC_FDS, "", (double)u.open_files);
-    rq__collect(c, RQ_METRIC_FDS_MAX, "", (double)u.open_files_max);
-    rq__collect(c, RQ_METRIC_THREADS, "", (double)u.threads);
+    const figure figures[] = {
+        {RQ_METRIC_CPU_SECONDS, u.cpu_ns},     {RQ_METRIC_RESIDENT, u.resident_bytes},
+        {RQ_METRIC_VIRTUAL, u.virtual_bytes},  {RQ_METRIC_FDS, u.open_files},
+        {RQ_METRIC_FDS_MAX, u.open_files_max}, {RQ_METRIC_THREADS, u.threads},
+    };
+    collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
     if (c->m->from.env != NULL) collect_log(c);
     if (c->m->from.catalog == NULL) return;
     rq_executor *executor = c->m->from.env->executor;

@@ -8,8 +8,8 @@
 #include "region/engine_priv.h"
 #include "store/reference.h"
 
-#include "proto/files.pb-c.h"
 #include "base/pb_arena.h"
+#include "proto/files.pb-c.h"
 
 static rq_err read_inputs(rq_slice event, const char *path, rq_arena *arena, rq_slice **ret,
                           size_t *ret_count, rq_error *why)

@@ -5,9 +5,9 @@
 
 #include "base/config.h"
 #include "hfile/writer.h"
+#include "region/debt.h"
 #include "region/recover.h"
 #include "region/region_priv.h"
-#include "region/debt.h"
 #include "region/throughput.h"
 #include "store/cache_options.h"
 #include "store/mob_files.h"

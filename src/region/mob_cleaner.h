@@ -16,8 +16,8 @@
 #ifndef RQ_REGION_MOB_CLEANER_H
 #define RQ_REGION_MOB_CLEANER_H
 
-#include "region/engine.h"
 #include "descriptor/schema.h"
+#include "region/engine.h"
 
 typedef struct rq_mob_cleaning {
     rq_table_schema *const *tables; /* all tables, since a clone refers to its origin's files */

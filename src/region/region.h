@@ -15,11 +15,11 @@
 
 #include "base/env.h"
 #include "cell/cellblock.h"
+#include "descriptor/schema.h"
 #include "filter/comparator.h"
 #include "filter/filter.h"
 #include "region/region_info.h"
 #include "store/scan.h"
-#include "descriptor/schema.h"
 #include "wal/wal.h"
 
 /* region/engine.h: environment, log, block cache, ceilings, background work */

@@ -6,10 +6,11 @@
 #include "region/region_info.h"
 
 #include "base/digest.h"
+#include "base/pb_arena.h"
 #include "cell/cell.h"
+#include "descriptor/schema.h"
 #include "hfile/bloom.h"
 #include "proto/hbase.pb-c.h"
-#include "base/pb_arena.h"
 
 #include <stdio.h>
 
@@ -18,21 +19,6 @@ static const uint8_t pb_magic[4] = {'P', 'B', 'U', 'F'};
 static bool is_meta(rq_slice ns, rq_slice qualifier)
 {
     return rq_slice_eq(ns, RQ_SLICE_LIT("hbase")) && rq_slice_eq(qualifier, RQ_SLICE_LIT("meta"));
-}
-
-static rq_err make_table_name(rq_arena *arena, rq_region_info *r)
-{
-    if (rq_slice_eq(r->ns, RQ_SLICE_LIT("default"))) {
-        r->table = r->qualifier;
-        return RQ_OK;
-    }
-    uint8_t *p = rq_arena_alloc(arena, r->ns.len + 1 + r->qualifier.len);
-    if (p == NULL) return RQ_E_NO_MEMORY;
-    memcpy(p, r->ns.ptr, r->ns.len);
-    p[r->ns.len] = ':';
-    memcpy(p + r->ns.len + 1, r->qualifier.ptr, r->qualifier.len);
-    r->table = rq_slice_of(p, r->ns.len + 1 + r->qualifier.len);
-    return RQ_OK;
 }
 
 /* Makes table,start,id[_replica] followed by .encoded. */
@@ -84,7 +70,8 @@ rq_err rq_region_info_make(rq_arena *arena, rq_slice ns, rq_slice qualifier, rq_
     if (r.ns.ptr == NULL || r.qualifier.ptr == NULL || r.start_key.ptr == NULL ||
         r.end_key.ptr == NULL)
         return RQ_E_NO_MEMORY;
-    RQ_TRY(make_table_name(arena, &r));
+    r.table = rq_table_name_join(arena, r.ns, r.qualifier);
+    if (r.table.ptr == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(make_name(arena, &r));
     *ret = r;
     return RQ_OK;

@@ -6,8 +6,8 @@
 #ifndef RQ_REGION_SURVEY_H
 #define RQ_REGION_SURVEY_H
 
-#include "region/region_info.h"
 #include "descriptor/schema.h"
+#include "region/region_info.h"
 #include "vfs/vfs.h"
 
 typedef enum rq_finding {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by server.c, conn.c, call.c and answer.c. Except for the server's constant fields
+ * Shared by the files of the room (those of a call alone: call_priv.h). Except for the server's constant fields
  * everything belongs to one loop's thread at a time; a connection without calls may move between
  * loops.
  *
@@ -11,13 +11,13 @@
 #ifndef RQ_RPC_PRIV_H
 #define RQ_RPC_PRIV_H
 
+#include "net/input.h"
+#include "net/stream.h"
+#include "net/unread.h"
 #include "proto/rpc.pb-c.h"
 #include "rpc/cell_codec.h"
 #include "rpc/compressor.h"
-#include "net/input.h"
 #include "rpc/server.h"
-#include "net/stream.h"
-#include "net/unread.h"
 #include "rpc/wire.h"
 
 #include "base/address.h"

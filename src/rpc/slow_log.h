@@ -26,26 +26,26 @@
 /* The parts of a call's duration that are measured. The rest is processing on its loop, filters
  * included, and waiting for the loop. */
 typedef enum rq_call_place {
-    RQ_CALL_IN_MEMORY, /* it waited for memory for its answer */
-    RQ_CALL_IN_FILES,  /* it waited for blocks: for a thread that reads, and for the disk */
-    RQ_CALL_IN_LOG,    /* it only writes: its regions' order and the log, what the others leave */
+    RQ_CALL_IN_MEMORY, /* waiting for memory for the response */
+    RQ_CALL_IN_FILES,  /* waiting for blocks: for a thread that reads them, and for the disk */
+    RQ_CALL_IN_LOG,    /* all other time of a call that only writes: waiting for the log */
     RQ_CALL_PLACES
 } rq_call_place;
 
-/* What a service knows of a call's request, as text. Zeroed at first. */
+/* A call's request as text, filled by its service; zeroed before. */
 typedef struct rq_call_text {
     char region[768];                        /* name of the region; empty: none, or several kinds */
     char param[1024];                        /* the request, cut */
     unsigned gets, mutations, service_calls; /* of a Multi */
-    bool only_writes;                        /* reads nothing: its time is the log's */
+    bool only_writes;                        /* see RQ_CALL_IN_LOG */
 } rq_call_text;
 
 /* A record; immutable. Texts end with NUL and live as long as the record. */
 typedef struct rq_slow_call {
     bool is_slow, is_large;
     int64_t start_ms;  /* wall clock at which its processing began */
-    uint64_t queue_ns; /* before that: between the read of its bytes and its turn */
-    uint64_t ns;       /* from then until its answer was complete and could be sent */
+    uint64_t queue_ns; /* between the read of its bytes and the start of its processing */
+    uint64_t ns;       /* from the start of its processing until its response could be sent */
     uint64_t place_ns[RQ_CALL_PLACES]; /* of `ns` */
     uint64_t request_bytes, answer_bytes;
     unsigned gets, mutations, service_calls;
@@ -74,7 +74,7 @@ typedef struct rq_slow_log rq_slow_log;
 /* `places`: records kept. */
 RQ_NODISCARD
 rq_err rq_slow_log_new(unsigned places, const rq_slow_limits *limits, rq_slow_log **ret);
-/* REQUIRES: nobody uses it, and every list was released. NULL is fine. */
+/* REQUIRES: no thread uses it, and every list was released. NULL is fine. */
 void rq_slow_log_free(rq_slow_log *l);
 /* Any thread, while calls run. */
 void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits);
@@ -83,7 +83,7 @@ void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits);
 void rq__slow_log_add(rq_slow_log *l, const rq_slow_call *call);
 /* Forgets all records. False: none are kept. Any thread. */
 bool rq_slow_log_clear(rq_slow_log *l);
-/* Calls noted since the start, also those that are no longer in the ring. */
+/* Calls recorded since the start, including those no longer in the ring. */
 uint64_t rq_slow_log_count(const rq_slow_log *l, bool large);
 
 /* The records, newest first. Costs a few ns for each: also for loops. */
@@ -95,11 +95,10 @@ RQ_NODISCARD
 rq_err rq_slow_log_list(rq_slow_log *l, rq_slow_list *ret);
 void rq_slow_list_release(rq_slow_list *list);
 
-/* --- for calls (call.c) ----------------------------------------------------------------------- */
+/* --- for calls (reply.c) ---------------------------------------------------------------------- */
 
 struct rq_slow_log {
-    /* The least limit of time, less RQ_SLOW_SLACK_NS, and of bytes: what every call is held
-     * against. */
+    /* The lowest limits of time (less RQ_SLOW_SLACK_NS) and of bytes; checked for every call. */
     _Atomic uint64_t look_ns, look_bytes;
     _Atomic uint64_t ns, scan_ns, bytes, scan_bytes;
     _Atomic bool keeps;
@@ -107,7 +106,7 @@ struct rq_slow_log {
     struct rq_slow_ring *ring;
 };
 
-/* Whether a call must be looked at: it has run for about `ns` and answers `bytes`. */
+/* Whether a call that has run for about `ns` and has a response of `bytes` must be checked. */
 static inline bool rq__slow_log_looks(const rq_slow_log *l, uint64_t ns, uint64_t bytes)
 {
     return ns >= atomic_load_explicit(&l->look_ns, memory_order_relaxed) ||

@@ -6,9 +6,9 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "ops/ops.h"
 #include "region/engine.h"
 #include "server/server.h"
-#include "ops/ops.h"
 #include "service/service.h"
 #include "vfs/vfs.h"
 

@@ -12,16 +12,14 @@
  */
 #include "server/server.h"
 
-#include "base/address.h"
 #include "backup/control.h"
+#include "base/address.h"
 #include "base/log.h"
-#include "http/http.h"
 #include "catalog/catalog.h"
+#include "http/http.h"
 #include "metrics/metrics.h"
 #include "ops/ops.h"
 #include "registry/registry.h"
-#include "service/admin.h"
-#include "service/service.h"
 #include "server/events.h"
 #include "server/info.h"
 #include "server/listen.h"
@@ -29,6 +27,8 @@
 #include "server/reload.h"
 #include "server/report.h"
 #include "server/security.h"
+#include "service/admin.h"
+#include "service/service.h"
 #include "vfs/intake.h"
 #include "vfs/vfs.h"
 

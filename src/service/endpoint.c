@@ -2,9 +2,9 @@
 /* Finds the endpoint of a call, and implements ClientService's ExecService; see endpoint.h. */
 #include "service/endpoint.h"
 
+#include "base/pb_arena.h"
 #include "catalog/coprocessors.h"
 #include "service/call_op.h"
-#include "base/pb_arena.h"
 
 static void run_done(rq_task *task)
 {

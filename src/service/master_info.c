@@ -2,6 +2,7 @@
 /* MasterService: queries about tables and namespaces. Everything is read from the catalog's current
  * view on the loop; table schemas are sent as the stored bytes. HBASE: MasterRpcServices,
  * HMaster.listTableDescriptors. */
+#include "descriptor/schema.h"
 #include "filter/regex.h"
 #include "service/master_priv.h"
 #include "service/messages.h"

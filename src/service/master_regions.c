@@ -3,6 +3,7 @@
  * MasterService: single regions (move, assign), the locks of procedures, the archive's cleaner.
  * HBASE: HMaster.move, MasterRpcServices.assignRegion, getLocks, runCleanerChore.
  */
+#include "descriptor/schema.h"
 #include "service/master_priv.h"
 
 #include <string.h>

@@ -6,8 +6,8 @@
 #ifndef RQ_STORE_FILE_OPTIONS_H
 #define RQ_STORE_FILE_OPTIONS_H
 
-#include "hfile/writer.h"
 #include "descriptor/schema.h"
+#include "hfile/writer.h"
 
 /* Names of the properties, index from 0; NULL past the end. */
 const char *rq_file_property(size_t i);

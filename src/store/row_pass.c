@@ -146,8 +146,8 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
         if (RQ_UNLIKELY(c->type != RQ_TYPE_PUT || c->tags_len != 0 || c->timestamp < p->oldest))
             return RQ_OK;
         if (RQ_UNLIKELY(is_of_last_column(p, c))) {
-            /* Another version of the column; if the column is finished, just one more cell to
-             * skip. */
+            /* Another version of the last column. If that column is finished, the version is
+             * skipped as if the filter had excluded it. */
             p->code = RQ_FILTER_NEXT_COL;
             if (p->last.is_done) *ret = TOLD;
             return RQ_OK;

@@ -16,10 +16,10 @@
 #define RQ_STORE_STORE_H
 
 #include "base/env.h"
+#include "descriptor/schema.h"
 #include "hfile/reader.h"
 #include "hfile/writer.h"
 #include "store/cache_options.h"
-#include "descriptor/schema.h"
 #include "store/segment.h"
 
 #include <stdatomic.h>

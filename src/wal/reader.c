@@ -13,8 +13,8 @@
 
 #include "base/checksum.h"
 #include "wal/format.h"
-#include "wal/record_codec.h"
 #include "wal/header.h"
+#include "wal/record_codec.h"
 
 #define WINDOW (256u << 10)
 #define UNKNOWN_END UINT64_MAX

@@ -24,9 +24,9 @@
 #include "base/buf.h"
 #include "vfs/vfs.h"
 #include "wal/format.h"
+#include "wal/header.h"
 #include "wal/reader.h"
 #include "wal/record_codec.h"
-#include "wal/header.h"
 #include "wal/wal.h"
 
 #define RQ_WAL_PATH_MAX 512

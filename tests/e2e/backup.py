@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`rorqual backup` and `rorqual restore` of a server under load: writers with rows over three families (one MOB), flushes,
-compactions, splits, merges, creates, alters, drops, all at once. Each backup is restored, started and held against
-what was acknowledged before it began: no row lost, no row torn, `fsck --blocks` clean, all tables of which the create was
-acknowledged there. Backups, restores and servers are killed at random moments: what is unfinished is refused,
-what is finished is whole. SEED=n repeats the moments; ROUNDS=n backups under load (default 4).
+"""`rorqual backup` and `rorqual restore` of a server under load: writers of rows in three families (one MOB), flushes,
+compactions, splits, merges, creates, alters, drops, all at the same time. Each backup is restored, a server is started on it,
+and its content is compared with the writes acknowledged before the backup began: no row is lost or torn, `fsck --blocks` finds
+nothing, and every table whose creation was acknowledged exists. Backups, restores and servers are killed at random moments:
+unfinished copies must be refused, finished ones must be complete. SEED=n repeats the moments; ROUNDS=n sets the number of
+backups under load (default 4).
 """
 import os
 import pathlib
@@ -45,7 +46,7 @@ def refused(word, *arguments, code=1):
 
 
 def row_cells(value):
-    """Of one value in three families: a torn row has different ones."""
+    """Cells of a row with the same value in three families: in a torn row the values differ."""
     return {(b"a", b"q"): value, (b"b", b"q"): value + b"-b", (b"m", b"q"): value + BIG}
 
 
@@ -62,7 +63,7 @@ def is_whole(cells):
 
 
 class Load:
-    """Writers, and changes of tables beside them, until stopped. `acknowledged`: row → number of its last put."""
+    """Writers and concurrent changes of tables, until stopped. `acknowledged`: row → number of its last put."""
 
     def __init__(self, server, dice):
         self.server = server
@@ -155,15 +156,15 @@ class Load:
 
 
 def fields_info(client, name):
-    """The RegionInfo of a region's row in meta, without its length of magic."""
+    """The RegionInfo of a region's row in meta, without the magic in front."""
     return client.data.get(b"1588230740", name)[(b"info", b"regioninfo")][4:]
 
 
-# ---- what a copy has
+# ---- the content of a copy
 
 
 def scan_all(client):
-    """A split or merge of which the copy has a half goes on at the start: then meta is asked again."""
+    """A split or merge that was running when the copy was made continues at the start; then meta is read again."""
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -224,7 +225,7 @@ def under_load(world):
         before, tables = world.load.snapshot()
         copy, back = world.fresh("copy"), world.fresh("back")
         succeeds("backup", *(["--copy"] if n % 2 else []), world.data, copy)
-        # What was dropped since is in the copy or not.
+        # Tables dropped since then may be in the copy or not.
         tables &= world.load.snapshot()[1]
         succeeds("backup", "--check", copy)
         succeeds("restore", copy, back)
@@ -241,7 +242,7 @@ def fsck_of_running(world):
 
 
 def holders_are_listed(world):
-    """A command that has asked for an image holds what is in it until it is gone."""
+    """A command that has requested an image holds the listed files until it ends."""
     import socket  # pylint: disable=import-outside-toplevel
     assert succeeds("backup", "--holders", world.data) == "nothing is held\n"
     with socket.socket(socket.AF_UNIX) as control:
@@ -269,7 +270,7 @@ def holders_are_listed(world):
 
 
 def backup_starts_itself(world):
-    """The copy is a data folder, and no backup any more once a server ran on it."""
+    """The copy is a data folder; after a server ran on it, it is no longer a backup."""
     before, tables = world.load.snapshot()
     copy = world.fresh("copy")
     succeeds("backup", "--no-verify", world.data, copy)
@@ -278,7 +279,7 @@ def backup_starts_itself(world):
 
 
 def killed_backups(world):
-    """Unfinished ones are refused by servers, restore and fsck; the same command begins anew."""
+    """Unfinished copies are refused by servers, restore and fsck; the same command starts over."""
     copy = world.fresh("copy")
     unfinished = 0
     for _ in range(8):
@@ -342,7 +343,7 @@ def bad_arguments(world):
 
 
 def damaged_backups(world):
-    """Each change of a file is found, and named."""
+    """Each change of a file is found, and the file is named."""
     copy = world.folder / "copy"
     files = [f for f in copy.rglob("*") if f.is_file() and f.stat().st_size > 0 and
              f.relative_to(copy).parts[:2] != (".rorqual", "backup")]
@@ -366,7 +367,7 @@ def damaged_backups(world):
 
 
 def killed_server(world):
-    """Under a backup: it fails or is whole. Then the killed folder is backed up as it is."""
+    """The server is killed during a backup, which then fails or is complete. Then the killed server's folder is backed up."""
     for _ in range(3):
         before, tables = world.load.snapshot()
         copy, back = world.fresh("copy"), world.fresh("back")
@@ -405,7 +406,7 @@ def sockets_of_killed_servers(world):
     assert path.stat().st_ctime_ns == left, "a tool changed the folder"
     world.server = rorqual.Server(world.data, world.log, "--log", "info")
     assert path.is_socket() and path.stat().st_ctime_ns != left
-    # A start that is refused leaves the running server's alone.
+    # A refused start does not touch the running server's socket.
     left = path.stat().st_ctime_ns
     refused("in use", "server", "--data", world.data, "--zk-port", 0, "--master-port", 0, "--rs-port", 0)
     assert path.stat().st_ctime_ns == left
@@ -415,7 +416,7 @@ def sockets_of_killed_servers(world):
 
 
 def full_disk(world):
-    """The target has no space: said so, and unfinished."""
+    """The target has no space: the command reports it, and the copy is unfinished."""
     if os.geteuid() != 0:
         return
     small = world.fresh("small")
@@ -432,7 +433,7 @@ def full_disk(world):
 
 
 def nothing_is_held(world):
-    """Of commands that are over, or killed: each hold that began has ended."""
+    """After all commands have ended or were killed, no holder is left."""
     deadline = time.monotonic() + 30
     while True:
         lines = world.log.read_text(errors="replace").splitlines()

@@ -88,7 +88,7 @@ def ramp_and_warm_up_are_not_counted(where):
 
 
 def one_seed_draws_the_same_rows(where):
-    """Keys have lengths of their own, so the bytes sent tell which were drawn."""
+    """Each key has a length of its own, so the number of bytes sent shows which keys were drawn."""
     wanted = [*where, *SMALL, "--connections", "1", "--depth", "1", "--key-bytes", "16-300", "get"]
     sent = [measured("--seed", seed, *wanted)["sent"] for seed in (5, 5, 6)]
     assert sent[0] == sent[1] != sent[2], sent
@@ -125,7 +125,7 @@ def an_existing_table_is_refused_and_left_alone(where):
     assert refused.returncode == 1 and not refused.stdout, refused
     for word in ("bench_mine exists", "--replace", "--reuse", "--table"):
         assert word in refused.stderr, refused.stderr
-    # The other tables of this workload would be new: they are not created either.
+    # The workload's other tables do not exist, and must not be created either.
     assert bench(*where, *USERS, *table, "timeline").returncode == 1
     r = measured(*where, *SMALL, *table, "--reuse", "get")
     assert r["misses"] == 0, r
@@ -158,7 +158,7 @@ def a_missing_table_is_named(where):
     assert done.returncode == 1 and "bench_absent" in done.stderr, done.stderr
 
 
-# ---- with a server of one's own
+# ---- with a server started here
 
 
 def server_costs_are_told(server):
@@ -176,7 +176,7 @@ def nobody_listens(tmp):
 
 
 def wait_for_load(server, deadline=30):
-    """Until the server has worked for half a second of CPU: the load is on."""
+    """Waits until the server has used half a second of CPU, which shows that the load runs."""
     end = time.monotonic() + deadline
     while time.monotonic() < end:
         fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Memory stays within its limits under any load: a server with a budget of 64 MB gets several times as much of
-everything at once. It may slow down and it may refuse in HBase's retryable terms;
-it must not grow, die, or lose acknowledged writes. SEED=n repeats a run; LOAD_MB=n sets the puts.
+"""Memory stays within its limits under any load: a server with a memory budget of 64 MB gets several times as many bytes
+of everything at once. It may become slow and may refuse requests with HBase's retryable exceptions;
+it must not exceed its memory, crash, or lose acknowledged writes. SEED=n repeats a run; LOAD_MB=n sets the bytes of puts.
 
-Peaks of resident memory are the kernel's (VmHWM), which is set back before each part.
+Peaks of resident memory are the kernel's (VmHWM), which is reset before each part.
 """
 import os
 import pathlib
@@ -24,12 +24,12 @@ SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
 LOAD_MB = int(os.environ.get("LOAD_MB", "256"))
 MB = 1 << 20
 BUDGET = 64 * MB
-# The program, its stacks, allocator slack, the log's ring, and one request and answer of 10 MB over
-# the ceilings: one may always go on.
+# The program, its stacks, allocator slack, the log's ring, and one request and one response of 10 MB above the
+# limits, because one may always exceed them.
 CONSTANT = 120 * MB
-# What flushes and compactions add when cells have 10 MB: a block of each file they read or write, and
-# a block is then a cell; a small compaction and a large one may run at the same time. They go on in
-# the background while the next parts run.
+# Memory of flushes and compactions if cells have 10 MB: one block, here one cell, of each file they read or write.
+# A small compaction and a large one may run at the same time, and may continue in the background while
+# the next parts run.
 LARGE_BLOCKS = 60 * MB
 LARGE_REQUEST = 40 * MB  # … and when one request has 40 MB
 CONNECTIONS = 8
@@ -38,7 +38,7 @@ FAMILY, QUALIFIER = b"f", b"q"
 
 
 class Values:
-    """Bytes that do not compress and that a row's name determines."""
+    """Incompressible bytes, determined by the row's name."""
 
     def __init__(self, rng):
         self.pool = rng.randbytes(12 * MB)
@@ -218,7 +218,7 @@ class Tests:
                 try:
                     found = connection.get(self.large, row)
                 except EOFError:
-                    # Cut off for reading too slowly, as a busy machine's client may: it comes back.
+                    # Disconnected for reading too slowly, which may happen on a busy machine: connects again.
                     connection = hbase.Connection(self.server.regionserver)
                     found = connection.get(self.large, row)
                 self.check_large(row, found)
@@ -254,7 +254,7 @@ class Tests:
         return problems[0] if problems else None
 
     def open_scanners(self):
-        """Each has read one row and stays open, with the next call still possible at the end."""
+        """Each scanner has returned one row and stays open; at the end its next call must still work."""
         connection = hbase.Connection(self.server.regionserver)
         scanners = []
         for n in range(500):

@@ -223,7 +223,7 @@ def hbase_setting_without_effect_is_listed(tmp):
 
 
 def wrong_arguments_are_told_in_one_line(tmp):
-    """Each is refused with exit code 2 and one line that names what is wrong."""
+    """Each is refused with exit code 2 and one line that names the error."""
     wrong = [("server --bogus", "--bogus"), ("server --data", "--data"), ("server -x", "-x"),
              ("server --zk-port 70000", "70000"), ("server --log loud", "loud"),
              ("server extra", "extra"), ("server -D nonsense", "nonsense"),
@@ -463,7 +463,7 @@ def zookeeper_answers_as_hbase_znodes(tmp):
     s = Server(tmp / "d")
     with connect(s, s.zk) as c:
         assert zk_session(c, session, password)[1] == session, "also after a restart"
-        # setWatches: data watch set at zxid 1: the node is newer, so it fires at once.
+        # setWatches with a data watch set at zxid 1: the node has changed since, so the watch fires at once.
         body = struct.pack(">q", 1) + struct.pack(">i", 1) + zk_string("/hbase/master")
         body += struct.pack(">ii", 0, 0)
         c.sendall(struct.pack(">iii", len(body) + 8, -8, 101) + body)

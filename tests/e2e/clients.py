@@ -6,7 +6,7 @@
     ZK=host:port clients.py     tests a server that runs already (a real HBase, say)
     CLIENTS='17 30'             only these
 
-The programs are those of client12 and client26, as they were compiled; DIFFERS lists results that differ
+The compiled programs of client12 and client26 run on the other clients' libraries; DIFFERS lists results that differ
 because of the client's version. Ends with 'N passed, N failed'.
 """
 import concurrent.futures
@@ -23,7 +23,7 @@ OLD = []  # all of client12's
 NEW = ["Borders", "Connections", "Filters", "Reads", "Tables", "Weibo", "Writes"]
 PROGRAMS = {"14": OLD, "17": OLD, "24": NEW, "25": NEW, "30": NEW}
 
-# Steps that must fail on a client, and why it is the client's doing.
+# Steps that must fail with a client, and the reason in the client.
 DISABLED = (r"Tables/write/a disabled table serves nothing", "looks at the table's state before a flush, and returns")
 NATIVE = (r"Connections/write/cell blocks compressed by (Snappy|LZ4|Zstd)",
           "has no compressors here that need no native library; 2.6 has them")
@@ -42,7 +42,7 @@ DIFFERS = {
 
 
 class ClientReport:
-    """Passes a client's lines on under the client's name; known differences of the client are skipped."""
+    """Prints a client's lines with the client's name in front; known differences of the client are skipped."""
 
     def __init__(self, report, client):
         self.report = report

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many connections: the memory of an idle one, and that no busy one starves.
+"""Many connections: measures the memory of an idle connection, and checks that no busy connection starves.
 
-10,000 connections are opened (IDLE), each with the preamble, its header and one call, and left alone;
-what resident memory grew by must be at most 16 kB for each. Beside them 500 (BUSY) ask one question
-after another for a few seconds (SECONDS): each must get its share, and none may wait long. In the end
-an idle connection must still answer.
+10,000 connections (IDLE) are opened, send the preamble, their header and one call, and stay idle; resident memory must
+grow by at most 16 kB for each. Meanwhile 500 more (BUSY) send one request after another for a few seconds (SECONDS):
+each must get its share, and none may wait long. At the end an idle connection must still get a response.
 
-The server starts with the soft limit of open files at 1,024, as a login shell has it, and is to raise
-it itself. Where the hard limit does not allow so many, fewer are opened, and the report says so.
+The server starts with a soft limit of 1,024 open files, like that of a login shell, and must raise it itself. If the
+hard limit is too low for so many connections, fewer are opened, and the report says so.
 Ends with 'N passed, N failed'.
 """
 import os
@@ -49,7 +48,7 @@ def connect(address):
 
 
 def read_answer(connection):
-    """The bytes of one answer, whose call id must be the asked one."""
+    """The bytes of one response, whose call id must be that of the request."""
     data = b""
     while len(data) < 4 or len(data) < 4 + struct.unpack(">I", data[:4])[0]:
         some = connection.recv(4096)
@@ -60,7 +59,7 @@ def read_answer(connection):
 
 
 def open_idle(address, count):
-    """In the end all have been served, and nothing is under way."""
+    """At the end all requests have been answered, and none is in flight."""
     connections = []
     while len(connections) < count:
         some = [connect(address) for _ in range(min(250, count - len(connections)))]
@@ -89,7 +88,7 @@ class Asker:
         self.socket.send(request(self.answers + 1))
 
     def receive(self):
-        """True when an answer is complete."""
+        """True when a response is complete."""
         self.data += self.socket.recv(4096)
         if len(self.data) < 4 or len(self.data) < 4 + struct.unpack(">I", self.data[:4])[0]:
             return False
@@ -125,7 +124,7 @@ def limits(report):
 
 
 def start(folder, hard):
-    """With the soft limit most systems give; ours is raised afterwards, the server's by itself."""
+    """Starts the server with the soft limit of most systems, which the server raises itself."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
     try:
         return rorqual.Server(folder / "data", folder / "server.log")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One flipped bit in a server's files: there must be an error that names file and offset, everything else is
-served, and no acknowledged write is lost. SEED=n repeats a run; ROUNDS=n random flips (default 16).
+"""One flipped bit in a server's files: an error must name the file and the offset, all other data must be
+served, and no acknowledged write may be lost. SEED=n repeats a run; ROUNDS=n sets the random flips (default 16).
 
-A folder is made twice, once killed (its log holds edits) and once stopped; each case copies one of
-them, damages one file, starts the server, looks at every row, mends the file, and looks again.
-Three answers are right for a row: its value, an error, or a server that refuses to start. Another value, or no
+Two folders are made, of a killed server (its log has edits) and of a stopped one. Each case copies one of
+them, damages one file, starts the server, reads every row, repairs the file, and reads again.
+Three results are right for a row: its value, an error, or a server that refuses to start. Another value, or no
 value, is always wrong.
 """
 import os
@@ -31,13 +31,13 @@ DEFAULT = "data/default"
 HEADER = 4096  # of a WAL file
 FRAME = 40
 
-# Blocks of few rows and index entries of half a kilobyte, so that some hundred rows make leaf index
-# blocks. (An index key is cut behind the first byte that differs: it must come late.)
+# Blocks of few rows and index entries of half a kilobyte, so that a few hundred rows fill several leaf index
+# blocks. (An index key is cut after the first byte that differs, so that byte must come late.)
 PAD = b"k" * 500
 
 
 class Folder:
-    """The folder that one server left, and its acknowledged rows: {table: {row: cells}}."""
+    """The folder of a server that has ended, and the acknowledged rows: {table: {row: cells}}."""
 
     def __init__(self, path):
         self.path = path
@@ -63,8 +63,8 @@ def write(client, folder, table, rows):
 
 
 def make(root, rng):
-    """Both folders. Table alpha is flushed and then written again; beta is in the log alone; gamma
-    is flushed and quiet."""
+    """Makes both folders. Table alpha is flushed and then written again; beta is only in the log;
+    gamma is flushed and not written again."""
     killed = Folder(root / "killed")
     server = rorqual.Server(killed.path, root / "make.log")
     client = hbase.Client(server)
@@ -101,7 +101,7 @@ def make(root, rng):
     return killed, stopped
 
 
-# ---- what stands where
+# ---- the parts of files
 
 
 def hfiles(path, table, family, encoded=None):
@@ -152,17 +152,17 @@ def newest_slot(path, encoded):
 
 
 def contents(path):
-    """What a refused start may not touch: everything but the lock and a WAL file's header (the
+    """The files that a refused start must not change: all but the lock and a WAL file's header (the
     log begins a WAL file before hbase:meta is read)."""
     return {f: zlib.crc32(f.read_bytes()[HEADER if f.suffix == ".wal" else 0:])
             for f in path.rglob("*") if f.is_file() and f.name != "lock"}
 
 
-# ---- damage, and how it was
+# ---- damage and its repair
 
 
 class Damage:
-    """Changes to files, to be taken back."""
+    """Changes to files that can be undone."""
 
     def __init__(self):
         self.were = {}
@@ -189,11 +189,11 @@ class Damage:
             path.write_bytes(was)
 
 
-# ---- looking
+# ---- reading
 
 
 class Seen:
-    """What a started (or not started) server shows of a folder's tables."""
+    """The rows and errors of a folder's tables, read from a server, or the error of its start."""
 
     def __init__(self, folder, log, look_more=None):
         self.wrong = []      # rows with another value than acknowledged, or none
@@ -245,7 +245,7 @@ class Seen:
 
 
 def stopped_wrongly(seen, log_held_edits):
-    """A region that could not be opened keeps its edits in the log, and the stop says so."""
+    """A region that could not be opened keeps its edits in the log, and the server's stop reports it."""
     closed = "stays closed" in seen.log or "is not served" in seen.log
     if closed and log_held_edits and seen.stop_problem and "still needs its records" in seen.log:
         return None
@@ -294,7 +294,7 @@ class Tests:
 
 
 def names(text, path, offset=None):
-    """Whether a message names the file, and the place when one is given."""
+    """Whether a message names the file and, if given, the offset."""
     if pathlib.Path(path).name not in text:
         return False
     return offset is None or re.search(rf"\b{offset}\b", text) is not None
@@ -396,7 +396,7 @@ def hfile_cases(tests):
 
 
 def bloom_case(tests):
-    """A bloom only saves time: the damage is logged, and every row is served."""
+    """A bloom filter only saves reads: the damage is logged, and every row is served."""
     _, whole, encoded = tests.stopped.regions["alpha"][0]
 
     def damage(path, done):
@@ -479,7 +479,7 @@ def log_cases(tests):
 
 
 def tail_case(tests):
-    """The last frame cut off, as a power cut leaves it: everything before it is there, silently."""
+    """The last frame is truncated, as by a power cut: all records before it are replayed, without an error."""
     folder = tests.copy(tests.killed)
     server = rorqual.Server(folder.path, tests.log)
     client = hbase.Client(server)
@@ -562,7 +562,7 @@ def descriptor_cases(tests):
     tests.case("table descriptor", tests.killed, tableinfo, judge)
 
     def user_family(path, done):
-        """Family p becomes q: what the files and the log have of it must not be given up."""
+        """The descriptor names q instead of family p: the family's cells in files and log must not be lost."""
         file = next(path.glob(f"{DEFAULT}/alpha/.tabledesc/.tableinfo.*"))
         done.flip(file, file.read_bytes().index(b"\x0a\x01p") + 2, 0)
         return file, None
@@ -570,7 +570,7 @@ def descriptor_cases(tests):
     tests.case("table descriptor, the name of a family", tests.killed, user_family, judge)
 
     def family_name(table):
-        """`info` becomes another family, in a descriptor that can be read."""
+        """A readable descriptor of a system table names another family instead of `info`."""
         def damage(path, done):
             file = next(path.glob(f"data/hbase/{table}/.tabledesc/.tableinfo.*"))
             at = file.read_bytes().index(b"\x0a\x04info")
@@ -587,7 +587,7 @@ def descriptor_cases(tests):
         encoded = tests.stopped.regions["alpha"][2][2].decode()
         done.flip(path / DEFAULT / "alpha" / encoded / ".regioninfo", 9, 7)
 
-    # hbase:meta says the same; the file is for tools that rebuild it.
+    # hbase:meta has the same content; the file is for tools that rebuild hbase:meta.
     tests.case("region descriptor", tests.stopped, regioninfo,
                lambda seen, _: None if seen.started and not seen.refused else f"refused: {seen.refused}")
 
@@ -598,7 +598,7 @@ def random_cases(tests, rng):
         template = rng.choice((tests.killed, tests.stopped))
         files = [f.relative_to(template.path) for f in sorted(template.path.rglob("*"))
                  if f.is_file() and f.stat().st_size > 0 and f.name != "lock"]
-        # The regions whose rows are looked at, the log and the rest come equally often.
+        # The regions whose rows are read, the log, and the other files are chosen equally often.
         kinds = {}
         for file in files:
             kind = "small" if len(file.parts) < 3 else file.parts[:3 if file.parts[0] == "data" else 2]
@@ -607,7 +607,7 @@ def random_cases(tests, rng):
         size = (template.path / file).stat().st_size
         if file.suffix == ".wal":
             last = frames(template.path / file)
-            # What no later record vouches for may be a torn tail: that is the case above.
+            # Damage behind which no valid record follows may be a torn tail, which is tested above.
             size = last[-3][0] if len(last) > 3 else HEADER
         offset, bit = rng.randrange(size), rng.randrange(8)
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real file system without space: a server on a tmpfs of SIZE_MB is written to until it refuses,
-is read meanwhile, and goes on when a file beside its own is removed; it is killed on the full disk and
-started on it, and serves reads; at last it is stopped while the disk is full, and started with space.
-Nothing acknowledged may be lost.
+"""A real full file system. Clients write to a server on a tmpfs of SIZE_MB until it refuses writes, and read meanwhile;
+writes continue after a file beside the data folder is removed. The server is killed on the full disk, started on it,
+and serves reads. At last it is stopped while the disk is full, and started with space.
+No acknowledged write may be lost.
 
-Runs in a mount namespace of its own (unshare -rm), so nothing outside sees the mount and it ends with
+Runs in a mount namespace of its own (unshare -rm), so the mount is invisible outside and ends with
 the program. If the machine does not allow mounts, this is reported and no test is counted.
 """
 import errno
@@ -78,8 +78,8 @@ class Test:
         return [(b"%c%08d" % (b"az"[region], n), None) for n in range(first, first + BATCH)]
 
     def write(self, batches):
-        """Both regions at once, a batch at a time, until one is refused. Returns how often each
-        exception came."""
+        """Writes batches to both regions until one is refused. Returns the count of each
+        exception."""
         refusals = {}
         end = time.monotonic() + DEADLINE
 
@@ -127,7 +127,7 @@ class Test:
         return None if got.get((b"f", b"q")) == self.value(row) else f"get {row!r}: {got!r}"[:200]
 
     def flush_says_why(self):
-        """The flush may find a place for what it writes; else its error can be retried."""
+        """The flush may find enough space; otherwise its error must be retryable."""
         try:
             self.client.flush(self.regions[0])
         except hbase.Refused as refused:
@@ -151,7 +151,7 @@ class Test:
         return self.reads_go_on()
 
     def flushes_in_the_end(self, region, end):
-        """A compaction beside it may take what space there is for a while: then it gives up first,
+        """A concurrent compaction may use the free space for a while: then it gives up first,
         or the flush is refused once more."""
         while True:
             try:
@@ -162,7 +162,7 @@ class Test:
                     return str(refused)
 
     def starts_when_full(self):
-        """Killed with not a byte left, twice: the second time what the first start left is there too."""
+        """Kills the server with no byte left, twice; the second time files of the first restart exist as well."""
         self.fill_rest()
         refusals = self.write(1 << 20)
         if set(refusals) - set(BUSY) or not refusals:
@@ -199,7 +199,7 @@ class Test:
         return "no write is refused"
 
     def stops_when_full(self):
-        """What cannot be flushed stays in the log; nothing may hang."""
+        """Edits that cannot be flushed stay in the log; nothing may hang."""
         self.fill_rest()
         refusals = self.write(1 << 20)
         if set(refusals) - set(BUSY) or not refusals:
@@ -217,7 +217,7 @@ class Test:
         return self.reads_go_on()
 
     def fill_rest(self, all_of_it=False):
-        """Leaves 2 MB, or nothing. The server writes meanwhile: what was free may be taken already."""
+        """Leaves 2 MB or 0 bytes free. The server writes at the same time and may have used free space already."""
         while True:
             left = os.statvfs(self.disk)
             free = left.f_bavail * left.f_bsize
@@ -258,7 +258,7 @@ def inside():
 
 
 def run(report):
-    """All of it, counted by the report."""
+    """Runs all parts, counted by the report."""
     reason = may_mount()
     if reason is not None:
         print(f"SKIP disk full: no file system of a test's own here: {reason}", flush=True)

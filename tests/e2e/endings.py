@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drivers ended by a signal stop their servers: tests/peers/peer.py.
 
-    endings.py    starts each driver, signals it when its HBase runs, and looks for what is left
+    endings.py    starts each driver, signals it when its HBase runs, and looks for processes that are left
 
 Ends with 'N passed, N failed'.
 """
@@ -16,7 +16,7 @@ import threading
 
 from rorqual import ROOT, Report, build_java
 
-# A driver, the line behind which it is at work, and the signal. The benchmark's next step is a JVM of its own.
+# A driver, the line after which it works, and the signal. The benchmark's next step is a JVM of its own.
 DRIVERS = {
     "oracle": (["tests/e2e/oracle.py"], "PASS seed", signal.SIGTERM, {"OPS": "20", "SEEDS": "100000", "FIRST_SEED": "1"}),
     "bench": (["bench/run"], "echo: ready", signal.SIGINT, {"BUILD": str(ROOT / "build")}),
@@ -38,7 +38,7 @@ def left_behind(folder):
 
 
 def run(name, folder):
-    """What was wrong with its end, or None."""
+    """The problem with the driver's end, or None."""
     command, ready, number, settings = DRIVERS[name]
     with subprocess.Popen([str(ROOT / command[0]), *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                           env={**os.environ, **settings, "TMPDIR": folder}) as driver:

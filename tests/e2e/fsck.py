@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that inspect a folder: `rorqual fsck` and `rorqual wal`. On healthy folders, one killed and one
-stopped, they report no problem and change nothing; a flipped bit anywhere that means something is
-found and its file named; what is missing, left over, orphaned, a hole or an overlap of regions too; a
-repair moves aside and the server starts. SEED=n repeats a run; ROUNDS=n flips (default 60).
+"""The tools that inspect a folder: `rorqual fsck` and `rorqual wal`. On the undamaged folders of a killed and of a
+stopped server they report no problem and change nothing. They find a flipped bit in any used byte and name its file; they
+find missing, left-over and orphaned files, and holes and overlaps of regions. After a
+repair the server starts. SEED=n repeats a run; ROUNDS=n sets the flips (default 60).
 """
 import hashlib
 import json
@@ -40,7 +40,7 @@ def tree(path):
 
 
 def expect(code, lines, wanted, *parts):
-    """None, or a problem: the exit code, and words of which each is in some line."""
+    """Checks the exit code, and that each of the words is in some line. Returns None or the problem."""
     missing = [p for p in parts if not any(str(p) in line for line in lines)]
     return None if code == wanted and not missing else f"code {code}, without {missing}: {lines[-4:]}"
 
@@ -78,7 +78,7 @@ def running(report, folder, log):
 
 
 def dump(report, folder):
-    """The filters, against what was acknowledged: beta is in the log alone."""
+    """Compares the output of the filters with the acknowledged writes; beta is only in the log."""
     def rows(*options):
         code, lines = run("wal", "dump", "--json", *options, folder.path)
         assert code == 0, lines[-3:]
@@ -103,7 +103,7 @@ def dump(report, folder):
 
 
 def places(template):
-    """[(kind, file, [offsets that mean something])]; the rest of a sector or of a prewritten log does not."""
+    """[(kind, file, [offsets of used bytes])], without the unused rest of a sector or of a prewritten log."""
     out = []
     for file in sorted(template.path.rglob("*")):
         parts = file.relative_to(template.path).parts
@@ -136,7 +136,7 @@ def flips(report, folders, rng):
             done = damage.Damage()
             done.flip(file, offset, bit)
             code, lines = fsck(template.path, "--blocks")
-            # A manifest's slot stands under the region's name; a torn first slot may be a note.
+            # A manifest's slot is reported under the region's name; a torn first slot may be a note.
             word = file.stem if kind == "manifest" else file.name if kind != "region descriptor" else file.parts[-2]
             problem = expect(code, lines, 1, word)
             if problem and kind == "manifest" and code == 0 and any("note" in x and word in x for x in lines):
@@ -150,7 +150,7 @@ def flips(report, folders, rng):
 
 
 def damaged_record(report, folder):
-    """It is named with its offset, and the records behind it still come."""
+    """Damage is reported with its offset, and the records after it are still printed."""
     file = damage.wal_file(folder.path)
     offset, size = damage.frames(file)[60]
     whole = len(run("wal", "dump", "--json", folder.path)[1])
@@ -165,7 +165,7 @@ def damaged_record(report, folder):
     done.mend()
 
 
-# ---- what is not where it should be
+# ---- missing and misplaced files
 
 
 def copied(template, root):
@@ -176,7 +176,7 @@ def copied(template, root):
 
 
 def rename_family(path):
-    """Of alpha's families p becomes q; the descriptor can be read."""
+    """alpha's descriptor, still readable, names q instead of family p."""
     file = next(path.glob(f"{damage.DEFAULT}/alpha/.tabledesc/.tableinfo.*"))
     content = file.read_bytes()
     assert content.count(b"\x0a\x01p") == 1
@@ -222,7 +222,7 @@ def region_row(table, start, end):
 
 
 def chain(report, template, root, log):
-    """A row of hbase:meta is deleted, another is put: a hole, an orphan, an overlap."""
+    """Deletes a row of hbase:meta and puts another one: makes a hole, an orphan and an overlap."""
     path = copied(template, root)
     server = rorqual.Server(path, log)
     client = hbase.Client(server)

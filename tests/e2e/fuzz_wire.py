@@ -4,13 +4,14 @@
 
     fuzz_wire.py                 rounds for SECONDS=60; SEED=n is the first round's seed, the next ones follow it
     SEED=n ROUNDS=1 fuzz_wire.py repeats a round; COUNT=n its length in requests
-    SEED=n SHRINK=1 fuzz_wire.py leaves out requests as long as the round still fails
-    ONLY_REQUESTS=file SEED=n …  those requests alone, by their numbers
+    SEED=n SHRINK=1 fuzz_wire.py removes requests as long as the round still fails
+    ONLY_REQUESTS=file SEED=n …  only the requests whose numbers the file lists
 
-A round fails when the server dies, a sanitizer speaks, a call has no answer, an answer cannot be read, memory goes over
-the ceiling, a client beside it waits or fails; and afterwards, when the server does not stop within STOP_S seconds of
-SIGTERM, does not start again on its folder, has lost what that client wrote, or `rorqual fsck` has something to say.
-The server is build-asan's when there is one (RORQUAL=path: that one); HANG_MS, STALL_MS, P99_MS and RSS_MAX (MB) set other bounds. What is found is kept in build/fuzz-wire/SEED.
+A round fails if the server dies, a sanitizer reports an error, a call gets no response or an unreadable one, memory exceeds
+its limit, or a concurrent client (the bystander) waits too long or fails. It also fails if the server then does not stop
+within STOP_S seconds of SIGTERM, does not start again on its folder, has lost writes of the bystander, or `rorqual fsck` finds
+problems. The server is build-asan's if that exists (RORQUAL=path: another one); HANG_MS, STALL_MS, P99_MS and RSS_MAX (MB) set
+the limits. Failed rounds are kept in build/fuzz-wire/SEED.
 """
 import os
 import pathlib
@@ -39,8 +40,8 @@ COUNTS = (400, 2000, 2000, 6000)
 START_S = 60
 STOP_S = 10
 BUDGET_MB = 128
-# What is resident beside the budget and a third of it: the program, stacks, the allocator's slack, and one request and
-# one answer over the ceilings. A sanitizer's build has shadow memory, red zones and a quarantine as well.
+# Resident memory besides the budget and a third of it: the program, stacks, the allocator's slack, and one request and
+# one response above the limits. A sanitizer's build also has shadow memory, red zones and a quarantine.
 PLAIN_MB = BUDGET_MB * 13 // 10 + 100
 SANITIZED_MB = PLAIN_MB * 2 + 200
 FAMILIES = ("f", "g", "c", "m")
@@ -59,7 +60,7 @@ def environment():
 
 
 class Finding(Exception):
-    """What is wrong; the round ends."""
+    """A problem; it ends the round."""
 
 
 class Server:
@@ -73,7 +74,7 @@ class Server:
             self.process = subprocess.Popen(
                 [str(BINARY), "server", "--data", str(folder / "data"), "--http", "none", "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", "-D", f"rorqual.memory={BUDGET_MB}m", "-D", "hbase.catalogjanitor.interval=2000",
-                 # A line for each admin call would be most of what is read again and again; test_requests has them.
+                 # Audit lines of all admin calls would be most of the log, which is read repeatedly; test_requests checks them.
                  "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],
                 stdout=subprocess.PIPE, stderr=log, env=environment(), text=True)
         alarm = threading.Timer(START_S, self.process.kill)
@@ -112,7 +113,7 @@ class Server:
             raise Finding(f"the server ended with {code}: {self.tail()}")
 
     def stacks(self):
-        """What the server does while somebody waits for it."""
+        """Saves the stacks of the server's threads while it makes a client wait."""
         if not shutil.which("gdb"):
             return
         done = subprocess.run(["gdb", "-q", "-batch", "-p", str(self.process.pid), "-ex", "thread apply all bt 16"],
@@ -120,7 +121,7 @@ class Server:
         (self.folder / "stacks").write_text(done.stdout)
 
     def check(self):
-        """Alive, and no sanitizer has said anything."""
+        """Checks that the server lives and no sanitizer has reported an error."""
         code = self.process.poll()
         if code is not None:
             raise Finding(f"the server died with {code}: {self.tail()}")
@@ -136,7 +137,7 @@ class Server:
         self.process.wait()
 
 
-# ---- what stands there before a round
+# ---- preparation of a round
 
 
 def table_of(space, name):
@@ -171,7 +172,7 @@ def rows_of(table, count=150):
 
 
 def prepare(server):
-    """Tables, rows of them in files and in memory; returns the bystander's region."""
+    """Creates tables with rows in files and in memory; returns the bystander's region."""
     client = hbase.Client(server)
     for space in ("fns", "by"):
         got = client.master.call("CreateNamespace", text(1, text(1, space)))
@@ -195,7 +196,7 @@ def prepare(server):
 
 
 def make_paths(folder, data):
-    """What bulk loads may name: files of all kinds, one of them good."""
+    """Files that bulk loads may name, of all kinds; one of them is a valid HFile."""
     place = folder / "bulk"
     (place / "f").mkdir(parents=True)
     (place / "f" / "junk").write_bytes(random.Random(1).randbytes(5000))
@@ -252,7 +253,7 @@ class Round:
                                f"fuzz_wire ended with {fuzzer.returncode}: {self.said[-3:]}"))
 
     def check_rows(self):
-        """What the bystander was told is written is there after a start."""
+        """The bystander's acknowledged writes are there after a restart."""
         client = hbase.Client(self.server)
         found = 0
         for _, whole, _ in client.regions("by:watch"):
@@ -273,12 +274,12 @@ class Round:
         problems = [line for line in done.stdout.splitlines() if "PROBLEM" in line]
         if done.returncode not in (0, 1) or SANITIZER.search(done.stdout):
             raise Finding(f"fsck ended with {done.returncode}: {done.stdout[-2000:]}")
-        # What a client wrote into hbase:meta is no damage that the server did.
+        # Garbage that a client wrote into hbase:meta is not damage caused by the server.
         if problems and not self.wrote_meta():
             raise Finding(f"fsck: {' | '.join(problems[:5])}")
 
     def run(self):
-        """None, or what was found."""
+        """Runs a round; returns the finding or None."""
         try:
             self.server = Server(self.folder)
             region = prepare(self.server)
@@ -323,7 +324,7 @@ class Round:
 
 
 def one(seed, only=None):
-    """(what was found or None, the round)"""
+    """(the finding or None, the round)"""
     this = Round(seed, only)
     return this.run(), this
 
@@ -332,7 +333,7 @@ def one(seed, only=None):
 
 
 def kind(problem):
-    """The same finding in other words: without numbers and places."""
+    """The finding's text without numbers and addresses, to compare findings."""
     frame = re.search(r"#\d+ \S+ in (rq_?_?\w+)", problem)
     return frame[1] if frame else re.sub(r"[\d.]+", "", problem)[:40]
 
@@ -342,7 +343,7 @@ def shrink(seed, count):
     if wanted is None:
         print("the round finds nothing")
         return 1
-    # Nothing behind the last one that was sent matters.
+    # Requests after the last one that was sent are irrelevant.
     sent = [int(line.split("\t")[0]) for line in (this.folder / "requests").read_text(errors="replace").splitlines() if line[0] != "r"]
     this.clean()
     left = list(range(min(count, max(sent) + 1)))

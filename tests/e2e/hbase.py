@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HBase's RPC as far as the drivers need it, without a client library: no retries that
-hide an error, no cache that hides a damaged block, and requests that no library would send.
+"""The part of HBase's RPC that the drivers need, without a client library, whose retries would
+hide errors and whose checks would prevent malformed requests.
 
 Cells travel inside the messages (the connection names no codec). One connection is for one thread.
 """
@@ -14,7 +14,7 @@ HB = "org.apache.hadoop.hbase."
 PUT = 2
 
 
-# ---- protobuf, as little as is needed
+# ---- protobuf, as much as is needed
 
 
 def varint(value):
@@ -85,7 +85,7 @@ def read_exact(connection, length):
 
 
 def header(service, version="2.6.1", codec=None, compressor=None, user="tester"):
-    """A connection header. version None: a client that sends none. codec, compressor: Java classes."""
+    """A connection header. version None: of a client that sends no version. codec, compressor: Java classes."""
     head = text(1, text(1, user)) + text(2, service)
     head += (text(3, codec) if codec else b"") + (text(4, compressor) if compressor else b"")
     if version is None:
@@ -96,7 +96,7 @@ def header(service, version="2.6.1", codec=None, compressor=None, user="tester")
 
 
 def region(name):
-    """A RegionSpecifier: names with a comma are whole ones."""
+    """A RegionSpecifier: names with a comma are full region names, others are encoded names."""
     return number(1, 1 if b"," in name else 2) + text(2, name)
 
 
@@ -121,7 +121,7 @@ def result_cells(result):
 
 
 class Refused(Exception):
-    """What the server answered instead of a result."""
+    """The exception that the server sent instead of a result."""
 
     def __init__(self, name, trace):
         super().__init__(f"{name}: {trace.splitlines()[0] if trace else ''}")
@@ -130,7 +130,7 @@ class Refused(Exception):
 
 
 class Connection:
-    """One service of one address."""
+    """A connection to one service at one address."""
 
     def __init__(self, address, service="ClientService", version="2.6.1", codec=None, compressor=None, user="tester"):
         host, port = address.rsplit(":", 1)
@@ -146,7 +146,7 @@ class Connection:
         self.socket.close()
 
     def send(self, method, message, block=b""):
-        """Without waiting for the answer; returns the call's id. block: cells behind the message."""
+        """Sends a call without waiting for the response; returns its id. block: the cell block after the message."""
         self.last_id += 1
         head = number(1, self.last_id) + text(3, method) + number(4, 1)
         head += text(5, number(1, len(block))) if block else b""
@@ -161,7 +161,7 @@ class Connection:
         return data
 
     def receive(self):
-        """(call id, fields of the answer or Refused)"""
+        """Reads a response: (call id, its fields or Refused)"""
         body = self._read(struct.unpack(">I", self._read(4))[0])
         size, at = read_varint(body, 0)
         head = fields(body[at:at + size])
@@ -257,7 +257,7 @@ class Client:
         self.procedure(self.master.call("CreateTable", message)[1][0])
 
     def procedure(self, proc_id):
-        """Waits for it as clients do: by asking."""
+        """Waits for the procedure as clients do: by polling."""
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             got = self.master.call("getProcedureResult", number(1, proc_id))

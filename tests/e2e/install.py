@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-# Before the import: the server that the others test stands in build/.
+# Set before the import, which would choose the server in build/.
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-install-"))
 ROOT_FOLDER = FOLDER / "a root"
 PREFIX = "/opt/rorqual"
@@ -33,7 +33,7 @@ def commands():
 
 
 def install():
-    """The second time over the first, and by a relative path."""
+    """Installs a second time over the first, by a relative path."""
     for folder in (ROOT_FOLDER, os.path.relpath(ROOT_FOLDER, rorqual.ROOT)):
         done = subprocess.run(["make", "-s", "install", "BUILD_INSTALLED=build", f"PREFIX={PREFIX}", f"DESTDIR={folder}"],
                               cwd=rorqual.ROOT, capture_output=True, text=True, timeout=600, check=False)

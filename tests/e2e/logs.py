@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The log as an operator reads it: what is told at start and stop, of flushes, compactions and slow disks, an audit line for
-each call that changes something, in text and JSON; names that try to forge a line; readers that do not read, full disks;
-what a crash leaves."""
+"""The server's log: lines at start and stop, of flushes, compactions and slow disks; audit lines of calls that change
+something, in text and JSON; names that try to forge a line; readers that do not read, full disks; the report of a crash."""
 import ctypes
 import json
 import os
@@ -32,7 +31,7 @@ def stop(server):
 
 
 def wait_for(path, wanted, count=1):
-    """Until the file's text has it so often; returns the text."""
+    """Waits until the file has the text so many times; returns the file's text."""
     deadline = time.monotonic() + WAIT
     while time.monotonic() < deadline:
         found = path.read_text(errors="replace") if path.exists() else ""
@@ -43,7 +42,7 @@ def wait_for(path, wanted, count=1):
 
 
 def events(path, subject):
-    """(message, fields) of the subject's lines in a log of text; each line of the log has its form."""
+    """(message, fields) of the subject's lines in a log in text format; checks the form of all lines."""
     out = []
     for line in path.read_text().splitlines():
         parsed = LINE.fullmatch(line)
@@ -138,7 +137,7 @@ def calls_that_change_something_are_audited(tmp):
         assert expected.items() <= got.items(), (method, got, expected)
     assert f"127.0.0.1:{port}" in {f["address"] for _, f in told}
     assert told[3][1]["why"] and "procedure" not in told[3][1]
-    # What a call began ends under its number.
+    # The end of a procedure is logged with the number that the call's audit line has.
     ended = {f["procedure"]: (m, f) for m, f in events(log, "procedure")}
     for method, got in told:
         if "procedure" in got:
@@ -148,7 +147,7 @@ def calls_that_change_something_are_audited(tmp):
 
 
 def split_info(client, table):
-    """The RegionInfo of a table's first region, as a client has it from hbase:meta."""
+    """The RegionInfo of a table's first region, read from hbase:meta."""
     name = client.regions(table)[0][1]
     info = client.admin.call("GetRegionInfo", text(1, hbase.region(name)))[1][0]
     return info
@@ -165,7 +164,7 @@ def names_forge_no_line(tmp):
         refused(forger, "DisableTable", text(1, text(1, table) + text(2, table)))
     refused(forger, "CreateNamespace", text(1, text(1, FORGED)))
     forger.close()
-    # Neither does a connection for a service that is not there.
+    # A connection for an unknown service is not audited either.
     odd = hbase.Connection(server.master, FORGED)
     try:
         odd.call("x", b"")
@@ -280,7 +279,7 @@ def the_journal_gets_priorities(tmp):
     stop(server)
     lines = log.read_text().splitlines()
     assert lines and all(line.startswith("<6>2") for line in lines), lines
-    # Another stream's: a shell that was started by the service manager passes the variable on.
+    # JOURNAL_STREAM of another stream: a shell started by the service manager passes the variable on.
     server = Server(tmp / "d", tmp / "log2", env={**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
     stop(server)
     assert (tmp / "log2").read_text().startswith("2")
@@ -293,7 +292,7 @@ def nobody_waits_for_a_reader_of_the_log(tmp):
     name = "x" * 400
     for _ in range(1000):  # a pipe holds 64 KiB; each line has 400 bytes and more
         refused(master, "DeleteTable", text(1, table_name(name)))
-    # Read what is there, and what the next line says.
+    # Read the rest, then the line that reports the loss.
     os.set_blocking(process.stderr.fileno(), False)
     told = process.stderr.read()
     os.set_blocking(process.stderr.fileno(), True)
@@ -361,7 +360,7 @@ def a_crash_is_told_on_the_standard_error_too(tmp):
 
 
 def a_crash_names_the_request_in_hand(tmp):
-    """A call that waits: it reads the settings anew, from a pipe into which nobody writes."""
+    """A call that blocks: it reloads the settings from a pipe without a writer."""
     libc = ctypes.CDLL(None, use_errno=True)
     conf, log = tmp / "conf", tmp / "log"
     conf.write_text("rorqual.log.level=info\n")

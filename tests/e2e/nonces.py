@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Increments, appends, batches and RowMutations under a nonce, repeated after a flush and kill -9: each has
-counted exactly once, whatever the server wrote in between. The files that remember it are shown by
-`rorqual wal dump`; damage in one is named by `rorqual fsck` and by the start, which it does not stop.
+"""Increments, appends, batches and RowMutations with a nonce, retried after a flush and kill -9: each must be
+applied exactly once, whatever the server wrote in between. `rorqual wal dump` shows the files of nonces;
+`rorqual fsck` and the start report a damaged one, and the server starts nevertheless.
 SEED=n repeats a run; ROUNDS=n kills (default 6).
 """
 import os
@@ -32,7 +32,7 @@ def delta(row, kind, value, nonce):
 
 
 class Op:
-    """One change of one counter, in one of the ways in which a client sends it."""
+    """One change of one counter, by one of the kinds of requests."""
 
     def __init__(self, rng, nonce):
         self.row = b"%c%d" % (b"az"[rng.randrange(2)], rng.randrange(COUNTERS))
@@ -127,7 +127,7 @@ class Test:
         return None
 
     def shown(self):
-        """And nothing is wrong with the folder of a server that was killed."""
+        """fsck finds no problem in the folder of the killed server."""
         self.flush()
         self.client.close()
         self.server.kill()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What HBase's shell, which is its Java client, reads of a server that is watched: slow and large calls by every filter of
-get_slowlog_responses, the ring cleared, `processlist` from the HTTP port.
+"""HBase's shell, and with it HBase's Java client, reads slow and large calls by every filter of
+get_slowlog_responses, clears them, and reads `processlist` from the HTTP port.
 
-    observe.py      starts build/rorqual (or RORQUAL) on a temporary folder, with limits that every answer is above
+    observe.py      starts build/rorqual (or RORQUAL) on a temporary folder, with limits that every response exceeds
     KEEP=1          keeps the temporary folder with the raw output
 """
 import json
@@ -64,7 +64,7 @@ def run_shell(zk, folder):
 
 
 def fill(server):
-    """A table that takes long to look through."""
+    """A table whose scan takes long."""
     client = Client(server)
     client.create("large", {"cf": {}})
     region = client.regions("large")[0][1]
@@ -102,7 +102,7 @@ def filters(got):
 
 
 def slow_calls(got):
-    """Looking for what is not there took milliseconds."""
+    """The search for an absent text was recorded with a duration of milliseconds."""
     calls = records(got["slow"])
     assert calls and all(c["processingTime"] >= 1 for c in calls), got["slow"][:500]
     assert any(c["methodName"] == "Scan" and "SubstringComparator" in c["param"] for c in calls), got["slow"][:1500]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenTSDB 2.4.1, the released daemon and tools, as others.py runs them: points written by HTTP and telnet are queried,
-counted by its tools, deleted, and there again after both servers were restarted."""
+"""OpenTSDB 2.4.1, the released daemon and tools, run by others.py: points are written by HTTP and telnet, queried,
+counted by OpenTSDB's tools, deleted, and read again after both servers were restarted."""
 import json
 import os
 import random
@@ -18,7 +18,7 @@ START_DEADLINE = 60
 LOG = """<configuration><appender name="OUT" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>
 %d %-5level [%thread] %logger{0}: %msg%n</pattern></encoder></appender>
 <root level="WARN"><appender-ref ref="OUT"/></root></configuration>"""
-# As its create_table.sh makes them; LZO is the compression that script takes when it is told none.
+# The tables of OpenTSDB's create_table.sh; LZO is that script's default compression.
 TABLES = {"data_table": ("tsdb", "t:LZO"), "uid_table": ("tsdb-uid", "id:LZO,name:LZO"),
           "tree_table": ("tsdb-tree", "t:LZO"), "meta_table": ("tsdb-meta", "name:LZO")}
 
@@ -51,7 +51,7 @@ class Daemon:
         self.process = None
 
     def _command(self, name, arguments):
-        # A JVM's own heap setting would do; the daemon's default asks for more than these points need.
+        # The daemon's default heap is larger than these points need.
         environment = {**os.environ, "HEAP": "256m", "JAVA_FLAGS": "-Dlogback.configurationFile="
                        + str(self.folder / "logback.xml")}
         return [str(JAVA), "class", "opentsdb", f"net.opentsdb.tools.{name}", f"--config={self.config}",
@@ -77,7 +77,7 @@ class Daemon:
         raise RuntimeError("the daemon did not start: " + (self.folder / "tsd.log").read_text()[-800:])
 
     def stop(self):
-        """SIGTERM, on which it writes what it holds; None, or what was wrong."""
+        """Sends SIGTERM, after which the daemon writes its buffered points; returns None or the problem."""
         self.process.terminate()
         try:
             self.process.wait(60)
@@ -88,7 +88,7 @@ class Daemon:
         return None
 
     def call(self, method, path, body=None):
-        """(status, what the JSON says or None)"""
+        """(status, decoded JSON or None)"""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/{path}", method=method,
                                          data=None if body is None else json.dumps(body).encode(),
                                          headers={"Content-Type": "application/json"})
@@ -126,7 +126,7 @@ class Daemon:
 
 
 class Points:
-    """What is written, and what queries must answer."""
+    """The points to write, and the expected results of queries."""
 
     def __init__(self):
         chance = random.Random(5)
@@ -150,7 +150,7 @@ def body(metric, t, value, **given):
 
 
 def write(tsd, points):
-    """By HTTP 50 at a time, as its agents do, and the last host's by telnet."""
+    """Writes points by HTTP, 50 at a time like OpenTSDB's agents, and the last host's points by telnet."""
     rows = [body("sys.load", t, v, host=h, dc="lga") for (h, t), v in points.load.items() if h != "web02"]
     rows += [body("sys.fine", t, v, host="web01") for t, v in points.fine.items()]
     for i in range(0, len(rows), 50):
@@ -163,7 +163,7 @@ def write(tsd, points):
 
 
 def await_points(tsd, points):
-    """Telnet puts have no answer, and are sent a second later at most."""
+    """Telnet puts get no response; the daemon writes them within a second."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
@@ -221,7 +221,7 @@ def check_milliseconds(report, tsd, points, when):
 
 
 def check_refused(report, tsd):
-    """One of three is no point: the others are written, and the answer says which."""
+    """One of three points is malformed: the others are written, and the response names it."""
     status, answer = tsd.call("POST", "put?details&sync", [body("sys.three", HOUR, 1, host="a"),
                                                            body("sys.three", HOUR, "x", host="b"),
                                                            body("sys.three", HOUR, 3, host="c")])
@@ -258,7 +258,7 @@ def check_annotations(report, tsd):
 
 
 def check_tools(report, tsd, points):
-    """What the daemon compacted and what not, its own tools read it all."""
+    """OpenTSDB's tools read all points, whether or not the daemon has compacted them."""
     wanted = len(points.load)
     dumped = tsd.tool("DumpSeries", "--import", str(HOUR), str(HOUR + 4 * 3600 - 1), "none", "sys.load")
     got = set()
@@ -324,7 +324,7 @@ def second_day(report, tsd, points):
 
 
 def opentsdb(report, zk, folder, restart):
-    """`restart` gives the servers a new life and says where ZooKeeper is then."""
+    """`restart` restarts the servers and returns the new address of ZooKeeper."""
     folder = folder / "opentsdb"
     folder.mkdir()
     run, points = f"{random.randrange(10**6):06}", Points()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's pages: every block of docs/operate/*.md behind '<!-- test: operate -->' is run, page by page in order, on a
-server with data. /var/lib/rorqual and /backup stand for folders of the test; `systemctl` and `rorqual` for the test's
-server and ports. Each block must end with 0, and rows written before must be there at the page's end. A page with such a
-block has no other ```sh blocks without a test.
+"""The operator's pages: runs every block of docs/operate/*.md after '<!-- test: operate -->', page by page in order, on a
+server with data. /var/lib/rorqual and /backup are replaced by folders of the test; `systemctl` and `rorqual` by scripts for the
+test's server and ports. Each block must exit with 0, and rows written before must exist at the end of the page. A page with
+such a block may have no ```sh blocks without a test.
 """
 import os
 import pathlib
@@ -22,7 +22,7 @@ BLOCK = re.compile(r"(?:<!-- test: (?P<kind>\w+) -->\n)?```sh\n(?P<text>.*?)```\
 DEADLINE = 300
 
 SYSTEMCTL = """#!/bin/sh
-# Of systemd's verbs those that the pages use, for the one service of the test.
+# The verbs of systemctl that the pages use, for the test's only service.
 pid=$(cat "$STATE/pid" 2>/dev/null)
 gone() { while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done; }
 case "$1" in
@@ -48,7 +48,7 @@ esac
 
 
 def free_ports(count):
-    """Below those that the kernel gives away: the server is started again on the same ones."""
+    """Ports below the kernel's ephemeral range: the server is started again on the same ports."""
     found = set()
     while len(found) < count:
         port = random.randrange(20000, 30000)
@@ -62,7 +62,7 @@ def free_ports(count):
 
 
 class Machine:
-    """A folder that stands for an operator's machine, with a running server and a hundred rows."""
+    """A folder that replaces an operator's machine, with a running server and a hundred rows."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -6,8 +6,8 @@
     FIRST_SEED=57 SEEDS=1 oracle.py            one of them again
     HBASE=host:port RORQUAL_ZK=host:port       on servers that run already (their ZooKeepers)
     HBASE_DIR=folder                           and the folder that tests/peers/hbase.sh started the former from
-    LIMIT=10                                   seconds until it is looked into whether an operation ends
-    TIMES=1                                    says what the time went into
+    LIMIT=10                                   seconds after which an operation counts as hanging and is examined
+    TIMES=1                                    prints the parts of the run's duration
     SHRINK=60                                  seconds spent on making a difference small; 0: none
     DIFFERENCES=3                              how many of one seed are reported
     SECONDS=60                                 no further seed begins after these
@@ -34,19 +34,19 @@ from rorqual import BINARY, JAVA, ROOT, Server, build_java, fail_hard
 sys.path.insert(0, str(ROOT / "tests/peers"))
 from peer import SCRIPT, HBase, orderly  # noqa: E402  (its folder is not a package)
 
-# Nothing is compacted unless the history says so; buffers per region are not worth their memory here.
+# Only the history starts compactions; buffers per region would use memory without benefit.
 LEASE = 4000
 NEVER = "1000000000"
 SETTINGS = {"hbase.client.scanner.timeout.period": str(LEASE), "hbase.server.thread.wakefrequency": "100",
             "hbase.hregion.majorcompaction": "0", "hbase.hregion.memstore.mslab.enabled": "false",
             "hbase.regionserver.optionalcacheflushinterval": "0", "hbase.hfile.compaction.discharger.interval": "100",
             "hbase.regionserver.compaction.check.period": NEVER,
-            # A machine that is busy for a minute is not to end it.
+            # A machine that is busy for a minute must not end HBase.
             "zookeeper.session.timeout": "900000", "hbase.zookeeper.property.maxSessionTimeout": "900000"}
 
 
 def start_hbase(folder):
-    """HBase, its address, and what the harness runs to break off what does not end, or to start it again."""
+    """HBase, its address, and the commands by which the harness stops hanging reads or restarts HBase."""
     hbase = HBase(folder, SETTINGS)
     hbase.start()
     restart = f"kill -9 $(cat '{folder}/pid'); rm -f '{folder}/pid'; exec '{SCRIPT}' start '{folder}'"
@@ -54,13 +54,13 @@ def start_hbase(folder):
 
 
 def break_off(folder):
-    """A command that ends HBase's reads without an end; their stacks go to a file beside HBase's log."""
+    """A command that ends HBase's endless reads and writes their stacks to a file beside HBase's log."""
     agent = ROOT / "tests/java/oracle/target/breaker.jar"
     return {"BREAK": f"exec jcmd $(cat '{folder}/pid') JVMTI.agent_load '{agent}' '{folder}/endless'"}
 
 
 def ask(commands, hbase, rorqual, log):
-    """Runs the harness and passes its lines on; returns its sum."""
+    """Runs the harness and prints its lines; returns its counts."""
     summary = "0 passed, 1 failed"
     with open(log, "wb") as stderr, \
             subprocess.Popen([str(JAVA), "oracle"], stdout=subprocess.PIPE, stderr=stderr, text=True,

@@ -4,10 +4,10 @@
 hbase-rpc-client, OpenTSDB.
 
     others.py                  starts build/rorqual (or RORQUAL) on a temporary folder
-    ZK=host:port others.py     tests a server that runs already; PEER=hbase leaves snappy out, which a real
-                               HBase without Hadoop's native library does not speak
+    ZK=host:port others.py     tests a server that runs already; PEER=hbase skips snappy, which a real
+                               HBase without Hadoop's native library does not support
 
-ONLY_OTHER=opentsdb (a list) picks some. gohbase needs Go (Debian: golang-go) and, once, the Go module proxy;
+ONLY_OTHER=opentsdb (a list) selects clients. gohbase needs Go (Debian: golang-go) and, once, the Go module proxy;
 hbase-rpc-client Node and npm, and once the npm registry. Ends with 'N passed, N failed'.
 """
 import os
@@ -46,7 +46,7 @@ def gohbase(report, zk, folder):
 
 
 def table_tool(report, client, zk, folder, *arguments):
-    """HBase's client makes and drops tables for those that cannot."""
+    """HBase's client creates and drops tables for clients that cannot."""
     with open(folder / "tool.log", "ab") as log:
         ran = subprocess.run([str(JAVA), "class", "26", "rorqual.tests.client26.TableTool", *arguments],
                              env={**os.environ, "ZK": zk}, stderr=log, check=False)
@@ -61,7 +61,7 @@ def asynchbase(report, zk, folder):
 
 
 def node_packages(folder):
-    """What tests/node names, in a folder of its own, from npm's cache if it has it; or why not."""
+    """Installs the packages of tests/node in a folder, from npm's cache if possible. Returns the folder, or the error."""
     if not shutil.which("npm"):
         return None, "there is no npm on the PATH (Debian's packages are nodejs and npm)"
     place = folder / "node"
@@ -102,7 +102,7 @@ def main():
             zk = server.zk
 
         def restart():
-            """A server that runs already stays; ours dies and comes back, on other ports."""
+            """Kills a server started here and starts it again on other ports; leaves an external one alone."""
             nonlocal server
             if not server:
                 return zk

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The status page as a browser shows it: headless Chromium takes pictures of it, light and dark, wide and narrow, of a server
+"""The status page in a browser: headless Chromium takes pictures of it, light and dark, wide and narrow, of a server
 with tables, traffic and slow calls.
 
     pages.py [FOLDER]    FOLDER keeps the pictures; CHROMIUM names the browser. make pages
 
-Checked is what a picture can tell a program: its size, that the background is light or dark, that text stands on it, and that
-nothing reaches beyond the right border.
+The test checks each picture's size, that the background is light or dark, that there is text, and that
+nothing extends beyond the right border.
 """
 import os
 import pathlib
@@ -35,7 +35,7 @@ def picture(folder, name, url, width, dark):
 
 
 def pixels(png):
-    """Of a PNG with 8 bits a channel, not interlaced, as Chromium writes them."""
+    """Decodes a PNG with 8 bits per channel, not interlaced, which is what Chromium writes."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     at, data, head = 8, b"", None
     while at < len(png):

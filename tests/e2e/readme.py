@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The README's five minutes, as a reader would follow them: every marked block is read from README.md and run
-in order.
+"""Follows README.md's "Five minutes": runs every marked block in order.
 
-A comment '<!-- test: KIND -->' stands before each block. Kinds: shell (HBase's shell), file PATH (written as it is),
-run NAME (how: RUNS below). Default ports are replaced by those of the test's own servers, nothing else is changed.
+Each block follows a comment '<!-- test: KIND -->'. Kinds: shell (HBase's shell), file PATH (written unchanged),
+run NAME (see RUNS below). Default ports are replaced by those of the test's own servers; nothing else is changed.
 A block without a comment of this kind fails the test, unless it is indented text. Ends with 'N passed, N failed'.
 """
 import os
@@ -40,7 +39,7 @@ def command(*arguments, cwd=None, **environment):
 
 
 class Reader:
-    """A newcomer's machine: a server, a folder for the files, HBase's gateways when a block needs them."""
+    """A reader's machine: a server, a folder for the files, HBase's gateways when a block needs them."""
 
     def __init__(self, folder, server):
         self.folder = folder
@@ -93,7 +92,7 @@ class Reader:
 
 
 def java(reader, text):
-    # The one thing a reader with default ports does not need: where ZooKeeper is.
+    # ZooKeeper's address, which a reader with default ports does not need.
     reader.write("java/src/main/resources/hbase-site.xml",
                  "<configuration><property><name>hbase.zookeeper.property.clientPort</name>"
                  f"<value>{reader.ports['2181']}</value></property></configuration>")
@@ -129,7 +128,7 @@ def python(reader):
 def go(reader):
     folder = reader.folder / "go"
     command("go", "mod", "init", "blog", cwd=folder)
-    # The release that Go 1.19, Debian's, can build.
+    # The release that Debian's Go 1.19 can build.
     shutil.copy(ROOT / "tests/go/go.sum", folder)
     (folder / "go.mod").write_text((ROOT / "tests/go/go.mod").read_text())
     assert command("go", "run", ".", cwd=folder).splitlines()[-1:] == ["by Go"]
@@ -143,7 +142,7 @@ def node(reader):
     assert command("node", "blog.js", cwd=folder).splitlines()[-1:] == ["by Node"]
 
 
-# Files that the text around them says how to run.
+# Files that are run by commands in the text around them.
 PROGRAMS = {"python/blog.py": python, "go/main.go": go, "node/blog.js": node}
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`rorqual recover` on damaged folders: the log, hbase:meta's files and manifest, the procedure store, store files, manifests,
-descriptors, marks of the folder, each at a random place, and several at once. Before: the start is refused, and names the
-command that helps, or serves less. A dry run and a "no" change nothing. After: the server starts, what was whole is served, each row
-has its value or is missing (never another value), nothing was deleted, a second recover finds nothing. A killed recover is
-repeated. SEED=n repeats a run.
+descriptors, .rorqual/version and the like, each damaged at a random place, and several at once. Before the recovery the start
+fails and names the command that helps, or serves only a part. A dry run and the answer "no" change nothing. Afterwards
+the server starts and serves the undamaged data, each row has its value or is missing (never another value), nothing was
+deleted, and a second recover finds nothing. A killed recover is repeated. SEED=n repeats a run.
 """
 import os
 import pathlib
@@ -36,7 +36,7 @@ def tree(path):
 
 
 def served(path, log, folder, may_miss):
-    """Starts; compares every row of every table. may_miss: tables of which rows may be gone."""
+    """Starts a server and compares every row of every table. may_miss: tables in which rows may be missing."""
     server = rorqual.Server(path, log)
     client = hbase.Client(server)
     problems = []
@@ -74,7 +74,7 @@ class Bench:
         self.dice = dice
         self.log = root / "log"
         self.killed, self.stopped = damage.make(root, dice)
-        # What meta and the procedure store say is in files, not in the log alone.
+        # Flushes hbase:meta and the procedure store, so that their content is in files and not only in the log.
         assert list(self.stopped.path.glob(f"{META}/info/*")), "meta was not flushed"
 
     def copy(self, template):
@@ -112,7 +112,7 @@ class Bench:
         after = tree(path)
         contents = set(after.values())
         for name, content in before.items():
-            # Immutable files: where they were, or aside, or in the archive; the log was copied if it was damaged.
+            # Immutable files are at their old paths, aside, or in the archive; a damaged log was copied.
             if name.parts[0] in ("data", "MasterData") and len(name.name) == 32 and content not in contents:
                 raise AssertionError(f"{name} is gone")
         code, out = run("recover", "--dry-run", path)
@@ -151,7 +151,7 @@ def meta_file(b):
 
 
 def meta_lost(b):
-    """Every file of hbase:meta: all rows come from .regioninfo."""
+    """Damages every file of hbase:meta: all rows are then made from .regioninfo."""
     def hurt(path):
         for file in path.glob(f"{META}/*/*"):
             if file.is_file():
@@ -160,7 +160,7 @@ def meta_lost(b):
 
 
 def meta_lost_after_split(b):
-    """Parents of splits and merges lie beside those that replaced them: each row is served once."""
+    """Folders of split and merged parents exist beside those of the new regions: each row is served once."""
     made = damage.Folder(b.root / "split")
     made.rows = {"s": {}, "m": {}}
     server = rorqual.Server(made.path, b.log)
@@ -258,7 +258,7 @@ def everything(b):
 
 
 def killed(b):
-    """Interrupted anywhere, it is repeated; a server that starts in between is refused or whole."""
+    """An interrupted recovery is repeated; a server started in between refuses the folder or serves everything."""
     path = b.copy(b.stopped)
     for file in path.glob(f"{META}/*/*"):
         if file.is_file():
@@ -276,7 +276,7 @@ def killed(b):
 
 
 def torn_marker(b):
-    """Killed while it wrote its marker, or before it removed it: the folder itself is whole."""
+    """Recover is killed while it writes its marker, or before it removes it: the folder itself is undamaged."""
     for text in ("", "reco", "recover\n"):
         path = b.copy(b.stopped)
         (path / ".rorqual/incomplete").write_text(text)

@@ -21,21 +21,21 @@ STOP_DEADLINE = 120
 
 
 class Report:
-    """Lines of the form 'PASS name' and 'FAIL name: reason', counted whoever prints them."""
+    """Counts lines of the form 'PASS name' and 'FAIL name: reason', of this driver and of its programs."""
 
     def __init__(self):
         self.passed = self.failed = 0
         self.lock = threading.Lock()
 
     def line(self, line):
-        """Passes a line on; if it is an outcome, counts it."""
+        """Prints a line, and counts it if it is an outcome."""
         with self.lock:
             self.passed += line.startswith("PASS ")
             self.failed += line.startswith("FAIL ")
             print(line, flush=True)
 
     def outcome(self, name, problem=None):
-        """Reports one test of the driver's own; a problem is a text, or None."""
+        """Reports one test of the driver; `problem` is a text, or None if it passed."""
         self.line(f"FAIL {name}: {problem}" if problem else f"PASS {name}")
         return not problem
 
@@ -45,7 +45,7 @@ class Report:
 
 
 def run_on_world(name, make_world, tests):
-    """Runs the tests on one world, which has a `client` and a `server`, then stops it. Exit code."""
+    """Runs the tests on one world, which has a `client` and a `server`, then stops it. Returns the exit code."""
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
         world = make_world(folder)
@@ -71,7 +71,7 @@ class Server:
                 [BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", *(() if "--http" in arguments else ("--http", "0")), *arguments],
                 stdout=subprocess.PIPE, stderr=stderr, env=env)
-        # A driver that ends by an exception of its own leaves no server behind.
+        # No server may be left if the driver ends by an exception.
         atexit.register(self.process.kill)
         line = self._first_line()
         ready = READY.search(line)
@@ -79,11 +79,11 @@ class Server:
             self.kill()
             raise RuntimeError(f"no ready line but {line!r}; {self.tail()}")
         self.zk, self.master, self.regionserver, self.http = ready[1], ready[2], ready[3], ready[4]
-        # Nobody reads further lines: what the server prints later goes nowhere, and never blocks it.
+        # A thread discards all further lines, so that the server never blocks on a full pipe.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
     def _first_line(self):
-        """The ready line, or whatever came until the server ended or the deadline passed."""
+        """The ready line, or all output until the server ended or the deadline passed."""
         deadline = time.monotonic() + START_DEADLINE
         text = b""
         descriptor = self.process.stdout.fileno()
@@ -97,7 +97,7 @@ class Server:
         return text.decode(errors="replace")
 
     def stop(self):
-        """SIGTERM; returns None, or what was wrong with the way it ended."""
+        """Sends SIGTERM and waits; returns None, or the problem with the server's end."""
         self.process.send_signal(signal.SIGTERM)
         try:
             code = self.process.wait(STOP_DEADLINE)
@@ -107,7 +107,7 @@ class Server:
         return None if code == 0 else f"exit code {code}; {self.tail()}"
 
     def kill(self):
-        """kill -9; returns None, or that it was dead already."""
+        """kill -9; returns None, or a text if the server was dead already."""
         died = self.process.poll()
         self.process.kill()
         self.process.wait()
@@ -129,7 +129,7 @@ def java(report, client, phases, zk, run, log, programs=()):
                                    stderr=stderr, env={**os.environ, "ZK": zk, "RUN": run}, text=True)
         ended = False
         for line in process.stdout:
-            # The JVM's own sum is not a test; ours counts everything.
+            # The JVM's summary line is not a test; this driver counts all results itself.
             if re.fullmatch(r"\d+ passed, \d+ failed\n", line):
                 ended = True
             else:

@@ -5,7 +5,7 @@
     run.py                     starts build/rorqual (or RORQUAL) on a temporary folder, and removes it at the end
     ZK=host:port run.py        tests a server that runs already (a real HBase, say): writes and checks, restarts nothing
     PROGRAMS='Blog Weibo.*'    only these (regular expressions)
-    PEER=hbase                 the server is a real HBase: forgives what that does not promise
+    PEER=hbase                 the server is a real HBase: skips checks of guarantees that HBase does not give
     KEEP=1                     keeps the temporary folder, and names it
 
 Ends with 'N passed, N failed'.
@@ -24,7 +24,7 @@ PROGRAMS = os.environ.get("PROGRAMS", "").split()
 
 
 def phase(report, name, zk, run, logs):
-    """Both clients at the same time: they use tables of their own."""
+    """Runs both clients at the same time; they use different tables."""
     print(f"-- {name}", flush=True)
     clients = [threading.Thread(target=java, args=(report, client, name, zk, run, logs / f"client{client}.log", PROGRAMS))
                for client in ("26", "12")]
@@ -44,7 +44,7 @@ def own_server(report, run, folder):
     server = Server(data, log)
     try:
         phase(report, "write", server.zk, run, folder)
-        # The log holds everything that no flush has taken: what follows is read back from it.
+        # Unflushed edits are only in the log: the next start replays them.
         report.outcome("server/alive until kill -9", server.kill())
         server = Server(data, log)
         report.outcome("server/starts after kill -9")
@@ -53,7 +53,7 @@ def own_server(report, run, folder):
         server = Server(data, log)
         report.outcome("server/starts after a clean stop")
         phase(report, "check", server.zk, run, folder)
-        # Nothing was written since: a second kill has only files to lose, and must lose none.
+        # Nothing was written since, so after a second kill all data is in files; none may be lost.
         report.outcome("server/alive until the second kill -9", server.kill())
         server = Server(data, log)
         phase(report, "drop", server.zk, run, folder)

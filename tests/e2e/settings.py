@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Settings, addresses and signals as an operator uses them: listing, checks and refusals, changes without a
-restart, listening addresses, refused folders. Tests of IPv6 are skipped where the machine has no ::1."""
+"""Settings, addresses and signals: listing, checks and refusals, changes without a restart, listening
+addresses, refused folders. Tests of IPv6 are skipped if the machine has no ::1."""
 import json
 import os
 import pathlib
@@ -23,7 +23,7 @@ PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "no
 
 
 class Skipped(Exception):
-    """The machine cannot do what the test is about."""
+    """The machine lacks what the test needs."""
 
 
 def run(*arguments):
@@ -44,7 +44,7 @@ def stop(server):
 
 
 def wait_for(path, wanted, count=1):
-    """Until the file's text has it so often; returns the text."""
+    """Waits until the file has the text so many times; returns the file's text."""
     deadline = time.monotonic() + WAIT
     while time.monotonic() < deadline:
         text = path.read_text() if path.exists() else ""
@@ -150,7 +150,7 @@ def a_files_ports_and_znode_count(tmp):
     conf = tmp / "conf"
     conf.write_text(f"hbase.zookeeper.property.clientPort={ports[0]}\nhbase.master.port={ports[1]}\n"
                     f"hbase.regionserver.port={ports[2]}\nzookeeper.znode.parent=/other\n")
-    # The command line goes before the file, also when the file stands behind it.
+    # Options override the file, even if --config comes later on the command line.
     server = Server(tmp / "d", tmp / "log", "--config", str(conf))
     assert server.zk != f"127.0.0.1:{ports[0]}"
     assert zk_children(server.zk, "/hbase")[0] == -101 and zk_children(server.zk, "/other/rs")[0] == 0
@@ -190,7 +190,7 @@ def ipv6_stands_in_brackets_everywhere(tmp):
         server = Server(tmp / "d", tmp / "log", "--listen", listen)
         for place in (server.zk, server.master, server.regionserver):
             assert re.fullmatch(r"\[::1\]:\d+", place), place
-        # HBase's server name has the address as it is, meta's info:server and texts have it in brackets.
+        # HBase's server name has the address without brackets, meta's info:server and texts have it in brackets.
         error, names = zk_children(server.zk, "/hbase/rs")
         assert error == 0 and b"::1," in names and b"[" not in names, names
         client = hbase.Client(server)
@@ -265,7 +265,7 @@ def settings_are_read_again_by_signal_and_by_call(tmp):
     client.admin.call("UpdateConfiguration", b"")
     assert is_refused()
     wait_for(log, "settings reloaded", 2)
-    # What is wrong changes nothing, and the caller is told.
+    # A wrong value changes nothing, and the caller gets an error.
     conf.write_text("hbase.rpc.rows.warning.threshold=1000\nhbase.hregion.memstore.flush.size=64\n")
     try:
         client.admin.call("UpdateConfiguration", b"")
@@ -282,7 +282,7 @@ def settings_are_read_again_by_signal_and_by_call(tmp):
 
 
 def a_reload_reaches_stores_that_are_open(tmp):
-    """Three files are not compacted while six are asked for, and are once two are enough."""
+    """Three files are not compacted while the minimum is six, and are compacted once it is two."""
     conf, log = tmp / "conf", tmp / "the-log"
     conf.write_text("hbase.hstore.compaction.min=6\n")
     server = Server(tmp / "d", tmp / "log", "--config", str(conf), "-D", "hbase.regionserver.compaction.check.period=100",
@@ -308,7 +308,7 @@ def a_reload_reaches_stores_that_are_open(tmp):
 
 
 def a_reload_changes_threads_and_names_what_needs_a_start(tmp):
-    """As HBase's CompactSplit; the policy's class and the period of checks are read at the start, as in HBase."""
+    """Settings that HBase's CompactSplit reloads; the policy's class and the period of checks change at the next start only."""
     conf, log = tmp / "conf", tmp / "the-log"
     conf.write_text("")
     server = Server(tmp / "d", tmp / "log", "--config", str(conf), "--log", "info", "--log-file", str(log))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The official HBase shell against a server: a session whose expected answers come from a real HBase 2.6.1.
+"""The official HBase shell against a server: a session whose expected output comes from a real HBase 2.6.1.
 
     shell.py                        starts build/rorqual (or RORQUAL) on a temporary folder
     ZK=host:port shell.py           against a server that runs already
@@ -24,15 +24,15 @@ SESSION = ROOT / "tests/e2e/shell/session.rb"
 EXPECTED = ROOT / "tests/e2e/shell/session.expected"
 DEADLINE = 300
 
-# What differs from run to run and from server to server.
+# Parts that differ between runs or servers.
 MASKS = [
     (r"Took [0-9.]+ seconds *", ""),
-    # The clock's timestamps; those of 1970 are the session's own.
+    # Timestamps of the clock; timestamps of 1970 are set by the session and compared.
     (r"timestamp=(?!1970)\d{4}-\d\d-\d\dT[\d:.]+Z?", "timestamp=CLOCK"),
-    # The shell shows what it reads.
+    # The shell echoes its input.
     (r"^hbase:\d+:\d+[>*].*$", ""),
     (r"shell_(\w+),(.*?),\d{13}\.[0-9a-f]{32}\.", r"shell_\1,\2,CLOCK.ENCODED."),
-    # How often it polled is a matter of speed.
+    # The number of polls depends on speed.
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.)\n", ""),
     (r"^1 active master, .*$", "1 active master, …"),
     # Wanted differences of docs/compatibility.md: the descriptor is not spelled out behind an unknown
@@ -53,7 +53,7 @@ def shell(zk, folder):
         "<property><name>hbase.client.retries.number</name><value>8</value></property>"
         "<property><name>hbase.client.pause</name><value>20</value></property></configuration>")
     conf.joinpath("log4j.properties").write_text("log4j.rootLogger=OFF\n")
-    # One line to read, so that the shell's echo of its input is one line too.
+    # Each statement is one line, so that the shell's echo of it is one line too.
     start = folder / "start.rb"
     start.write_text(f"eval(File.read('{SESSION}'), binding)\nexit\n")
     with open(folder / "shell.err", "wb") as stderr:

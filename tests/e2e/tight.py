@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Limits that would make other tests fail: small requests, short leases, clients that wait briefly, and
-connections that change loops after each turn.
+"""Tests under limits that would make other tests fail: small requests, short leases, clients with short
+time-outs, and connections that change loops after each turn.
 
     tight.py                 starts build/rorqual (or RORQUAL) with SETTINGS and OWN
     tight.py --hbase         starts a real HBase with SETTINGS
@@ -19,7 +19,7 @@ from rorqual import BINARY, ROOT, Report, Server, build_java, fail_hard, java
 sys.path.insert(0, str(ROOT / "tests/peers"))
 from peer import HBase, orderly  # noqa: E402  (its folder is not a package)
 
-# HBase looks at its leases so often; every ten seconds unless told otherwise.
+# The interval at which HBase checks its leases; its default is ten seconds.
 SETTINGS = {"hbase.ipc.max.request.size": "1048576", "hbase.client.scanner.timeout.period": "2000",
             "hbase.server.thread.wakefrequency": "100"}
 OWN = {"rorqual.loops.restless": "true", "rorqual.loops": "3"}

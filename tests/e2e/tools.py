@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""HBase's own load tools, to their end without an error: make tools-tests.
+"""Runs HBase's load tools, which must end without an error: make tools-tests.
 
     tools.py                  starts build/rorqual (or RORQUAL) on a temporary folder
     ZK=host:port tools.py     tests a server that runs already (a real HBase, say)
@@ -21,7 +21,7 @@ from rorqual import BINARY, ROOT, Report, Server, fail_hard
 
 PEER = ROOT / "tests/peers/hbase.sh"
 PACKAGE = "org.apache.hadoop.hbase."
-# In an order in which each finds what it reads.
+# Ordered so that each command finds the rows it reads.
 ALL = """sequentialWrite sequentialRead randomRead randomWrite randomSeekScan scan reverseScan filterScan
 scanRange10 scanRange100 scanRange1000 scanRange10000 asyncSequentialWrite asyncSequentialRead
 asyncRandomWrite asyncRandomRead asyncScan increment append checkAndMutate checkAndPut checkAndDelete
@@ -29,7 +29,7 @@ randomDelete sequentialDelete metaWrite metaRandomRead cleanMeta"""
 COMMANDS = os.environ.get("COMMANDS", ALL).split()
 ROWS = os.environ.get("ROWS", "2000")
 KEYS = int(os.environ.get("KEYS", "3000"))
-# Options of interest, each with commands that it means something to.
+# Options to test, each with commands that use it.
 VARIANTS = [["--autoFlush=true", "--multiPut=50", "--valueSize=200", "--writeToWAL=false", "--presplit=4", "sequentialWrite"],
             ["--multiGet=20", "randomRead"], ["--inmemory=true", "--bloomFilter=ROWCOL", "--columns=3", "--families=2",
                                               "randomWrite"],
@@ -39,7 +39,7 @@ BAD = re.compile(r"^(?!.*(?:SLF4J|NativeCodeLoader)).*(?:Exception|\bERROR\b|FAT
 
 
 def run_tool(report, name, zk, folder, arguments):
-    """A tool reads the folder's hbase-site.xml; its port is all that matters there."""
+    """The tools read the folder's hbase-site.xml, which has ZooKeeper's port."""
     environment = {**os.environ, "ZK_PORT": zk.rsplit(":", 1)[1], "HEAP": "1g"}
     try:
         ran = subprocess.run([str(PEER), "run", str(folder), *arguments], env=environment, text=True, check=False,

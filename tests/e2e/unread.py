@@ -3,15 +3,14 @@
 """Peers that do not read their responses use bounded memory, and do not slow others down.
 
 A server with rorqual.memory=128m and one loop (MEMORY_MB, LOOPS) is attacked in one way after
-another, by raw connections that ask for far more than fits and read nothing, or little. While an
-attack stands, a bystander process puts, gets and scans a row again and again. Of each attack is
-checked
-  - the peak of resident memory: the budget and 30 %;
-  - the bystander's 99th percentile: 100 ms, and on a busy machine NOISE times what it oversleeps; its
-    longest call: a second, likewise;
-  - that the bystander is answered at all times, and refused nothing;
-  - resident memory some seconds after the attackers have gone: about what it was before.
-In the end the server must stop within 10 s while such peers are connected. ONLY=part,part picks
+another, by raw connections that request far more than fits into memory and read little or nothing. During
+an attack a bystander process puts, gets and scans a row repeatedly. The limits of each attack are
+  - peak of resident memory: the budget and 30 %;
+  - the bystander's 99th percentile: 100 ms, and on a busy machine also NOISE times the time by which
+    its sleeps were too long; its longest call: a second, with the same allowance;
+  - the bystander always gets responses, and none is refused;
+  - resident memory some seconds after the attackers have gone: about as much as before.
+At the end the server must stop within 10 s while such peers are connected. ONLY=part,part selects
 parts; SCALE=0.2 makes the attacks smaller, for a server that is expected to fail.
 """
 import multiprocessing
@@ -59,7 +58,7 @@ def status(pid, field):
 
 
 class Deaf:
-    """A connection that sends without waiting, and reads only what it is told to."""
+    """A connection that sends without waiting, and reads only on request."""
 
     def __init__(self, address, service="ClientService", codec=False, user=b"tester"):
         host, port = address.rsplit(":", 1)
@@ -81,7 +80,7 @@ class Deaf:
         self.out += struct.pack(">I", len(body)) + body
 
     def pump(self):
-        """Sends what the server takes. False: it has closed."""
+        """Sends as much as the server accepts. False: the server has closed the connection."""
         try:
             while self.out:
                 self.out = self.out[self.socket.send(self.out[:1 << 18]):]
@@ -104,7 +103,7 @@ class Deaf:
 
 
 def pump_all(peers, seconds):
-    """Offers the server what is left to send, for a time."""
+    """Tries to send the rest for a limited time."""
     deadline = time.monotonic() + seconds
     left = [p for p in peers if p.out]
     while left and time.monotonic() < deadline:
@@ -112,12 +111,12 @@ def pump_all(peers, seconds):
         select.select([], [], [], 0.02)
 
 
-# ---- who must not notice
+# ---- the bystander
 
 
 def bystander(address, region, stop, pipe):
-    """Puts, gets and scans one row; sends how long each took, in seconds, how much too long it slept
-    between them, and what went wrong."""
+    """Puts, gets and scans one row; sends the duration of each call in seconds, by how much its
+    sleeps were too long, and the problem, if any."""
     times, problem, overslept = {"put": [], "get": [], "scan": []}, None, []
     try:
         connection = hbase.Connection(address)
@@ -192,7 +191,7 @@ class Tests:
             client.data.put(self.large, b"%d" % n, {(FAMILY, QUALIFIER): os.urandom(LARGE_BYTES)})
         client.flush(self.data)
         client.flush(self.large)
-        # The block cache has what it will have: what grows from now on is not the cache.
+        # The block cache is full from now on: later growth of memory is not the cache's.
         client.data.scan(self.data, rows=2000)
         for n in range(4):
             client.data.get(self.large, b"%d" % n)
@@ -210,7 +209,7 @@ class Tests:
         for peer in peers:
             peer.close()
         del peers
-        # What was begun for them ends, too: the bystander is there until memory is back.
+        # Calls that the attackers started end, too; the bystander runs until memory has been released.
         deadline = time.monotonic() + BACK_SECONDS
         while time.monotonic() < deadline and status(pid, "VmRSS") > before + BACK_MAX // 2:
             time.sleep(0.1)
@@ -256,7 +255,7 @@ class Tests:
         return hbase.text(1, hbase.region(self.large)) + hbase.text(2, hbase.text(1, b"%d" % (n % 4)))
 
     def calm(self):
-        """No attack: what the machine itself does to the bystander."""
+        """No attack: measures the machine's own effect on the bystander."""
         return self.stand([])
 
     def scans(self):
@@ -266,7 +265,7 @@ class Tests:
         return self.stand([peer])
 
     def scans_in_messages(self):
-        """The same by a client that names no codec."""
+        """The previous attack by a client that names no codec."""
         peer = Deaf(self.server.regionserver)
         for _ in range(scaled(1000)):
             peer.ask("Scan", self.scan_message())
@@ -328,7 +327,7 @@ class Tests:
         return self.stand(peers)
 
     def slow_readers(self):
-        """A byte a second; or some of the answer and then nothing."""
+        """Reads a byte per second; or a part of the response and then nothing."""
         peers = self.peers(200, codec=True)
         for n, peer in enumerate(peers):
             for _ in range(10):
@@ -341,7 +340,7 @@ class Tests:
         return peers
 
     def closers(self):
-        """Peers that go in the middle of an answer, again and again."""
+        """Peers that repeatedly disconnect in the middle of a response."""
         deadline = time.monotonic() + STAND_SECONDS
         while time.monotonic() < deadline:
             peers = self.peers(20, codec=True)
@@ -355,7 +354,7 @@ class Tests:
         return []
 
     def zookeeper(self):
-        """Answers and events of the registry that nobody reads."""
+        """Unread responses and events of the registry."""
         peers = []
         for _ in range(scaled(300)):
             peer = Deaf(self.server.zk)
@@ -380,7 +379,7 @@ class Tests:
         return self.stand(peers, 1)
 
     def stop(self):
-        """SIGTERM while attackers hang."""
+        """SIGTERM while attackers are connected."""
         if ONLY and "stop" not in ONLY.split(","):
             problem = self.server.stop()
             self.report.outcome("unread: stop", problem)

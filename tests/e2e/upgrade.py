@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Data folders written by earlier versions, tests/data/folders/VERSION.tar.xz: each is opened by this one, every row compared,
-written to, stopped, and `rorqual fsck --blocks` finds nothing wrong, before and after.
+"""Data folders written by earlier versions, tests/data/folders/VERSION.tar.xz: this version opens each of them, every row is
+compared, new rows are written, and `rorqual fsck --blocks` finds no problem, before and after.
 
     upgrade.py                 all of them
-    upgrade.py --make VERSION  makes the folder of this version: once, when it is tagged; never made anew
+    upgrade.py --make VERSION  makes the folder of this version, once, when the version is tagged; it is never replaced
 
-An archive holds two folders, `stopped` and `killed` (with edits in the log), and rows.json, what was acknowledged. They have
+An archive has two folders, `stopped` and `killed` (with edits in the log), and rows.json, the acknowledged rows. They have
 compressed and encoded families, MOB values, versions, deletes, increments with nonces, a namespace, a disabled table, a split
 table whose halves are references, and a procedure's record. Folders of newer versions are refused, untouched.
 """
@@ -163,7 +163,7 @@ def opens(folder, log, rows):
 
 
 def newer_is_refused(root, log):
-    """Of another format, nothing is touched."""
+    """A folder with another format number is refused unchanged."""
     folder = root / "newer"
     server = rorqual.Server(folder, log)
     server.stop()

@@ -21,7 +21,7 @@ WAIT = 60  # seconds until something is certainly not going to happen
 
 
 class Skipped(Exception):
-    """The machine cannot do what the test is about."""
+    """The machine lacks what the test needs."""
 
 
 def run(*arguments):
@@ -165,7 +165,7 @@ def what_does_not_answer_is_told_in_one_line(world):
                 assert "a server runs on it" in done.stderr and str(world.data) in done.stderr, done
             elif where[0] == "--data":
                 assert str(where[1]) in done.stderr, done
-    # Another protocol on the port.
+    # The port speaks another protocol.
     done = run("status", "--zk", world.server.master, "--timeout", "2")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
 
@@ -195,7 +195,7 @@ def lines_of_any_code(*arguments):
 
 
 class Terminal:
-    """A pane of tmux of its own server, and what is seen on it."""
+    """A pane of a tmux server started here, and its content."""
 
     def __init__(self, folder, command, columns=80, rows=24):
         if shutil.which("tmux") is None:
@@ -218,7 +218,7 @@ class Terminal:
         return self.tmux("capture-pane", "-p", "-t", "t").split("\n")
 
     def until(self, wanted):
-        """The screen once `wanted` is true of it."""
+        """Waits until `wanted` is true of the screen; returns the screen."""
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
             seen = self.screen()
@@ -290,7 +290,7 @@ def top_shows_modes_sorts_and_scrolls(world):
         t.until(lambda s: "every 2 s" in s[0])
         t.keys("q")
         assert t.ended() == 0
-        # The terminal is as it was: a line is shown as it is typed, and no cell of the frame is left.
+        # The terminal is restored: typed text is echoed, and nothing of the frame is left.
         assert not any("rorqual top" in line for line in t.screen()), t.screen()
         t.keys("typed")
         t.until(lambda s: any("typed" in line for line in s))
@@ -362,7 +362,7 @@ def a_stopped_folder_has_the_same_tables(folder):
         if ends == "killed":
             assert {p: p.stat().st_mtime_ns for p in world.data.rglob("*") if p.name != "lock"} == before, "nothing is written"
             stop(Server(world.data, folder / "log"))
-    # Damage is counted, and told by the exit code.
+    # Damage is counted, and changes the exit code.
     victim = next((world.data / "data/default/b").iterdir())
     shutil.rmtree(victim)
     done = run("status", "--data", world.data)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bad bytes on each port of a started server: truncated, oversized, random, slow, closed in mid-frame.
+"""Malformed input on each port of a started server: truncated, oversized, random, slow, closed in mid-frame.
 
-After each kind the server must still serve every port, hold little memory, and in the end stop with
-status 0. Requests are put together by hand here: no client library would send them.
+After each kind the server must still serve every port and use little memory, and at the end stop with
+status 0. The requests are encoded here, because no client library would send them.
 """
 import os
 import pathlib
@@ -25,7 +25,7 @@ TIMEOUT = 20
 NO_CALL = 0xFFFFFFFF
 HB = "org.apache.hadoop.hbase."
 
-# ---- protobuf, as little as is needed
+# ---- protobuf, as much as is needed
 
 
 def frame(body):
@@ -50,7 +50,7 @@ def request(call_id, method="GetClusterId", param=b""):
 
 
 def padded_request(call_id, length):
-    """A GetClusterId whose frame body is `length` bytes, by a field that no server knows."""
+    """A GetClusterId whose frame body is padded to `length` bytes by an unknown field."""
     for pad in range(length - 60, length):
         made = request(call_id, param=text(1000, bytes(pad)))
         if len(made) - 4 == length:
@@ -176,8 +176,8 @@ def cut_anywhere(server, address, rng):
 
 
 def huge_lengths(server, address, rng):
-    """Hundreds of frames announced and not sent: memory must depend on the bytes received, not on announced
-    lengths."""
+    """Hundreds of frames whose lengths are sent but not their bodies: memory must depend on the bytes received, not
+    on these lengths."""
     del rng
     held = []
     for announced in (LIMIT, 1 << 28, (1 << 31) - 1, (1 << 32) - 1):
@@ -259,7 +259,7 @@ def unknown_names(server, address, rng):
 
 
 def zookeeper_chaos(server, address, rng):
-    """Good handshakes followed by broken requests; broken handshakes."""
+    """Valid handshakes followed by malformed requests; malformed handshakes."""
     del server
     for _ in range(100):
         with Connection(address) as c:

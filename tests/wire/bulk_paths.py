@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""BulkLoadHFile with paths that a client must not use: FIFOs, devices, foreign files, symbolic links, hard
-links, other servers' files; and the folders of rorqual.bulkload.folders, from which loads go on working.
+"""BulkLoadHFile with forbidden paths: FIFOs, devices, files outside the allowed folders, symbolic links, hard
+links, other servers' files. Meanwhile loads from rorqual.bulkload.folders must work.
 
-The store files that are loaded are the server's own: flushed by one table and copied.
+The loaded store files come from the server: they are flushed by one table and copied.
 """
 import os
 import pathlib
@@ -44,7 +44,7 @@ class World:
         assert problem is None, problem
 
     def make_hfile(self):
-        """A store file of three rows, outside of every table."""
+        """A store file of three rows that belongs to no table."""
         self.client.create("source", {"f": {}})
         name = self.client.regions("source")[0][1]
         for i in range(3):
@@ -79,7 +79,7 @@ def load(w, name, *paths, **how):
 
 
 def refusal(w, name, path, **how):
-    """Class and text, with the path taken out."""
+    """The exception's class and text, without the path."""
     try:
         loaded = load(w, name, path, **how)
     except hbase.Refused as e:
@@ -94,7 +94,7 @@ def rows(w, name):
 
 
 def fifos_stop_no_pool(w):
-    """More FIFOs than any pool has threads, then a load, a DDL and a flush go on."""
+    """Loads more FIFOs than any pool has threads; then a load, a DDL and a flush must still work."""
     name = w.table()
     connections = []
     for i in range(8):
@@ -127,8 +127,8 @@ def only_regular_files(w):
 
 
 def a_foreign_file_is_not_told_of(w):
-    """One text for files that are there and files that are not, with and without a token, and nothing is opened: a
-    FIFO without a writer would make it wait."""
+    """The error is the same for existing and missing files, with and without a token, and nothing is opened: opening a
+    FIFO without a writer would block."""
     name = w.table()
     elsewhere = w.folder.parent / (w.folder.name + "-elsewhere")
     elsewhere.mkdir()
@@ -175,7 +175,7 @@ def links_lead_nowhere(w):
 
 
 def server_files_stay(w):
-    """Below a listed folder that holds the data folder itself, and another server's."""
+    """A listed folder contains the server's data folder and another server's; files in these are refused."""
     name = w.table()
     own, = [p for p in (w.data / "data/default/source").glob("*/f/*") if p.is_file()]
     other = w.place("other", "data/default/t/r/f/file")
@@ -189,7 +189,7 @@ def server_files_stay(w):
 
 
 def what_is_shared_is_copied(w):
-    """A file with a second name, or another owner, is read and stays as it is."""
+    """A file with a second hard link, or another owner, is copied and stays unchanged."""
     name = w.table()
     file = w.place("loads", "f", "two-names")
     os.link(file, w.loads / "f" / "second")
@@ -209,7 +209,8 @@ def what_is_shared_is_copied(w):
 
 
 def listed_folders_are_loaded_from(w):
-    """By a URL, a plain path, the listed name and the one behind its symbolic link; moved, or copied on request."""
+    """Loads by a URL, a plain path, the listed name and the target of its symbolic link; moves files, or copies them on
+    request."""
     name = w.table()
     for i, said in enumerate((f"file:{w.loads}/f/a", f"file://{w.loads}/f/b", f"{w.loads}/f//c", f"{w.loads}/./f/d",
                               f"file://localhost{w.loads}/f/e", f"{w.folder}/linked/f/g",
@@ -246,8 +247,8 @@ def staging_is_loaded_from(w):
 
 
 def files_that_change_meanwhile(w):
-    """A file that is replaced or written again and again while it is loaded: each load takes one whole file, or fails
-    and leaves nothing."""
+    """A file is replaced or overwritten repeatedly while it is loaded: each load takes one complete file, or fails
+    and leaves nothing behind."""
     name = w.table()
     file = w.place("loads", "f", "changing")
     done = threading.Event()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Catalog changes that cannot be executed, and garbage that any client may write into hbase:meta. The former
-are refused before any region is closed, and block nothing: neither the table nor a stop. The latter affects
+"""Catalog changes that cannot be executed, and garbage that a client writes into hbase:meta. Such changes
+are refused before any region is closed, and block neither the table nor a stop. Garbage affects
 only its own row, also at the next start.
 """
 import hashlib
@@ -27,7 +27,7 @@ ENABLED = b"\x08\x00"
 
 
 def refusal(call_it, *arguments):
-    """The exception's class and text; None: it was not refused."""
+    """The exception's class and text; None if the call succeeded."""
     try:
         call_it(*arguments)
     except hbase.Refused as e:
@@ -76,8 +76,8 @@ REOPENINGS = 40
 
 
 def a_region_is_told_of_while_it_reopens(server):
-    """GetRegionInfo with a best split row looks for the row on a pool; meanwhile the catalog may
-    replace what it knows of the region. What is freed is overwritten where MALLOC_PERTURB_ is set."""
+    """GetRegionInfo with a best split row searches the row on a pool; meanwhile the catalog may
+    replace its node of the region. Freed memory is overwritten if MALLOC_PERTURB_ is set."""
     client = hbase.Client(server)
     client.create("reopened", {"f": {}})
     regions = client.regions("reopened")
@@ -117,7 +117,7 @@ def a_region_is_told_of_while_it_reopens(server):
 
 
 def block_archive(folder):
-    """A file in its place: nothing can be archived. The server may make the folder meanwhile."""
+    """Puts a file in the place of archive/, so that nothing can be archived. The server may create the folder meanwhile."""
     archive = folder / "archive"
     while not archive.is_file():
         shutil.rmtree(archive, ignore_errors=True)
@@ -129,7 +129,7 @@ def block_archive(folder):
 
 
 def a_stop_while_a_procedure_repeats(folder, log):
-    """The step that archives a dropped table's files cannot, and another call waits for the table."""
+    """The step that archives a dropped table's files fails, while another call waits for the table."""
     server = rorqual.Server(folder, log)
     client = hbase.Client(server)
     client.create("dropped", {"f": {}})

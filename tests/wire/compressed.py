@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed cell blocks, large and hostile: in both directions the cells are the same as without compression,
-and clients that use slow compression do not delay others. One loop, rorqual.memory=128m.
+"""Compressed cell blocks, large and hostile: in both directions the cells must be the same as without compression,
+and clients that use slow compression must not delay others. One loop, rorqual.memory=128m.
 """
 import bz2
 import os
@@ -34,7 +34,7 @@ def gzip(data):
 
 
 def cell(row, qualifier, value):
-    """A Put's cell as KeyValueCodec writes it."""
+    """A Put's cell in the format of KeyValueCodec."""
     key = struct.pack(">H", len(row)) + row + b"\1f" + qualifier + struct.pack(">qB", (1 << 63) - 1, 4)
     body = struct.pack(">II", len(key), len(value)) + key + value
     return struct.pack(">I", len(body)) + body
@@ -60,7 +60,7 @@ class World:
         return text(1, hbase.region(self.region)) + text(2, text(1, row))
 
     def put(self, row):
-        """One whose only cell is in the block."""
+        """A Put whose only cell is in the cell block."""
         mutation = text(1, row) + number(2, hbase.PUT) + number(8, 1)
         return text(1, hbase.region(self.region)) + text(2, mutation)
 
@@ -112,7 +112,7 @@ def damaged_blocks_are_refused(world):
 
 
 def a_bomb_takes_no_memory(world):
-    """Some hundred bytes that unpack to 200 MB."""
+    """A few hundred bytes that decompress to 200 MB."""
     bomb = bytes(200 << 20)
     for name, (pack, _) in CODECS.items():
         block = pack(bomb)
@@ -132,7 +132,7 @@ def a_bomb_takes_no_memory(world):
 
 
 def others_go_on(world):
-    """Before, a loop compressed one answer after another, and served one call of others in between."""
+    """Regression: a loop compressed one response after another, and served only one call of others in between."""
     slow = world.connect("BZip2Codec")
     for _ in range(SLOW_ANSWERS):
         slow.send("Get", world.get(b"large"))
@@ -147,7 +147,7 @@ def others_go_on(world):
 
 
 def peers_that_go(world):
-    """While their requests are unpacked, or their answers compressed."""
+    """Clients disconnect while their requests are decompressed or their responses compressed."""
     block = bz2.compress(cell(b"gone", b"q", world.pool))
     for _ in range(10):
         c = world.connect("BZip2Codec")

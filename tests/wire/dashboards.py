@@ -7,7 +7,7 @@ Prometheus' JMX exporter, an agent inside a Java process. Here /jmx is read and 
 - "HBase Prometheus Overview" and "Region Server Operations" of GoogleCloudPlatform/monitoring-dashboard-samples:
   hbase_NAME_SUB_ATTRIBUTE
 
-Each line is one expression: "metric", "rate metric" or "sum metric". With "+" before it the value must be positive under load.
+Each line below is one expression: "metric", "rate metric" or "sum metric". After "+" the value must be positive under load.
 """
 import json
 import pathlib
@@ -41,7 +41,7 @@ hadoop_hbase_ritcount
 + rate hadoop_hbase_sentbytes
 + rate hadoop_hbase_totalrequestcount
 """
-# The values of the dashboard's variable [[num_ops]]: names of operations, that is of histograms.
+# The values of the dashboard's variable [[num_ops]]: names of operations, for which there are histograms.
 NUM_OPS = ["get", "put", "delete", "append", "increment", "processcalltime", "totalcalltime", "queuecalltime", "flushtime", "synctime"]
 
 GOOGLE = """
@@ -88,7 +88,7 @@ def beans(server):
 
 
 def series(server):
-    """All numbers of HBase's beans under both names, each a list: beans may share a name."""
+    """All numbers of HBase's beans under both names. Each name has a list, because beans may share it."""
     out = {}
     for bean in beans(server):
         found = re.fullmatch(r"Hadoop:service=HBase,name=(\w+)(?:,sub=(\w+))?", bean["name"])
@@ -180,7 +180,7 @@ def writes_without_the_log_are_counted(w):
 
 
 def file_sizes(path):
-    """What HBase's reader tells of a file without compression: bytes of its root index, of its index, of its bloom."""
+    """What HBase's reader reports of an uncompressed file: bytes of its root index, of its index, of its bloom."""
     data = path.read_bytes()
     _, at = hbase.read_varint(data, data.rindex(b'TRABLK"$') + 8)
     trailer = {}
@@ -196,7 +196,7 @@ def file_sizes(path):
 
 
 def index_and_bloom_sizes_are_those_of_the_files(w):
-    """GetRegionLoad, which `status 'detailed'` shows, and the figures of the table."""
+    """The values of GetRegionLoad, which `status 'detailed'` shows, and the metrics of the table."""
     w.client.create("sized", {"f": {"BLOCKSIZE": "1024"}})
     region = w.client.regions("sized")[0][1]
     w.client.data.put_many(region, [(b"row%08d" % i, {(b"f", b"q"): b"v" * 50}) for i in range(20000)])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server and its data folder: permissions, exclusive use whatever happens to the lock file, and non-regular
-files, which must be reported and never block. And its warnings about settings and addresses that expose it."""
+"""A server's data folder: permissions, exclusive use whatever happens to the lock file, and non-regular
+files, which must be reported and never block. Also warnings about settings and addresses that expose the server."""
 import os
 import pathlib
 import select
@@ -109,7 +109,7 @@ def a_setting_lets_others_see_it(folder):
 
 
 def open_folders_are_narrowed(folder):
-    """As older versions left them, or mkdir."""
+    """Modes left by older versions or by mkdir."""
     data = folder / "older"
     data.mkdir(mode=0o755)
     data.chmod(0o755)
@@ -133,7 +133,7 @@ def open_folders_are_narrowed(folder):
     assert (data / "data").stat().st_mode & 0o777 == 0o700
     warned = [line for line in (folder / "narrowed-log").read_text().splitlines() if " WARN " in line]
     assert len(warned) == 1 and "rorqual.data.mode" in warned[0], warned
-    # Beside somebody else's files the folder itself stays as it is.
+    # If the folder has foreign files, its own mode is not changed.
     data.chmod(0o755)
     (data / "data").chmod(0o755)
     (data / "somebodys").write_text("x")
@@ -147,8 +147,8 @@ def open_folders_are_narrowed(folder):
 
 
 def only_one_uses_it(folder):
-    """By path, by symbolic link, by a bind mount where that can be made, by the tools; with the lock file deleted and
-    made anew."""
+    """A second server by path, by symbolic link, by a bind mount if possible, and the tools; with the lock file deleted
+    and created again."""
     data = folder / "locked"
     (folder / "link").symlink_to(data)
     server = start(folder, data)
@@ -182,7 +182,7 @@ def only_one_uses_it(folder):
     assert fsck(data).returncode == 0
 
 
-# ---- what is no file
+# ---- entries that are not regular files
 
 
 def replaced_by(path, kind):
@@ -205,7 +205,7 @@ def replaced_by(path, kind):
 
 
 def ends_and_names(folder, data, path):
-    """A start: it serves, or says what is wrong. Nothing else, and no waiting."""
+    """A start, which must serve or report an error without blocking."""
     with open(folder / "one-log", "wb") as log:
         process = subprocess.Popen([rorqual.BINARY, "server", "--data", str(data), "--http", "none", "--zk-port", "0", "--master-port",
                                     "0", "--rs-port", "0"], stdout=subprocess.PIPE, stderr=log)
@@ -225,8 +225,8 @@ def ends_and_names(folder, data, path):
 
 
 def nothing_is_waited_for(folder):
-    """Each file of a data folder in turn is a FIFO, and some are other things: the start ends in a served folder or in
-    one line, and fsck ends."""
+    """Replaces each file of a data folder in turn by a FIFO, and some by other things: the start must serve the folder or
+    print one line, and fsck must end."""
     origin = folder / "origin"
     server = start(folder, origin)
     fill(server)
@@ -291,18 +291,18 @@ def unmet_security_is_refused(folder):
     words = refused(folder, data, "--config", str(site))
     assert not data.exists(), "a refused start made a folder"
     assert all(name in words for name in list(asks)[:4]), words
-    # All but one are ignored; then all.
+    # First all settings but one are ignored, then all.
     names = list(asks)
     assert names[3] in refused(folder, data, "--config", str(site), "-D", f"{IGNORED}={','.join(names[:3] + names[4:])}")
     server = start(folder, data, "--config", str(site), "-D", f"{IGNORED}={', '.join(names)}", name="ignored-log")
     stop(server)
     warned = [line for line in (folder / "ignored-log").read_text().splitlines() if " WARN " in line]
     assert len(warned) == 1 and IGNORED in warned[0] and names[0] in warned[0], warned
-    assert "no security setting" in refused(folder, data, "-D", f"{IGNORED}=hbase.security.autentication")
+    assert "not a security setting" in refused(folder, data, "-D", f"{IGNORED}=hbase.security.autentication")
 
 
 def met_security_is_accepted(folder):
-    """HBase's defaults, and what was taken back."""
+    """HBase's defaults, and settings that a later value resets."""
     data = folder / "open"
     server = start(folder, data, "-D", "hbase.security.authentication=simple", "-D", "hbase.security.authorization=false",
                    "-D", "hbase.rpc.protection=authentication", "-D", "hbase.server.netty.tls.enabled=false",

@@ -18,7 +18,7 @@ from hbase import number, text  # pylint: disable=wrong-import-position
 
 
 def answer_of(call_it, *arguments):
-    """What was answered, or the exception's class."""
+    """The response's fields, or the exception's class."""
     try:
         return call_it(*arguments)
     except hbase.Refused as e:
@@ -40,18 +40,18 @@ def put(region, row, *cells):
 
 
 def forget(server):
-    """What the kernel has of the store files in memory."""
+    """Drops the store files from the page cache."""
     for file in server.data.glob("data/default/*/*/f/*"):
         with open(file, "rb") as f:
             os.fdatasync(f.fileno())
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-# ---- the tests: each gets the server, and returns it, or the one that followed it
+# ---- the tests: each gets the server, and returns it, or its successor after a restart
 
 
 def tags_that_are_none(server, restart):
-    """They could not be written into a file with compressed tags, nor read back from the log."""
+    """Malformed tags, which could neither be written to a file with compressed tags nor read back from the log."""
     client = hbase.Client(server)
     region = table(client, "tags", {"DATA_BLOCK_ENCODING": "FAST_DIFF"})
     client.data.call("Mutate", put(region, b"good", cell(b"q", b"v", b"\0\2\x41x")))
@@ -67,7 +67,7 @@ def tags_that_are_none(server, restart):
 
 
 def peer_that_reads_late(server, restart):
-    """Answers whose message ends in a full buffer and whose cells begin the next one."""
+    """Responses whose message ends a full buffer and whose cells begin the next one."""
     del restart
     client = hbase.Client(server)
     region = table(client, "late")
@@ -119,7 +119,7 @@ def patterns_of_table_names(server, restart):
 
 
 def increments_of_rows_that_are_on_disk(server, restart):
-    """Several that come at once, each of which waits for a block."""
+    """Several requests that arrive at once, each of which waits for a block."""
     client = hbase.Client(server)
     region = table(client, "cold", {"BLOCKSIZE": "1024"})
     rows = [b"row%04d" % n for n in range(400)]

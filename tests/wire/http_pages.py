@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP pages of a started server: what they say, what they refuse, and hostile peers, beside which gets are answered;
-slow and large calls as the pages and AdminService tell them; the port and what clients are told of it.
+"""The HTTP pages of a started server: their content, refused requests, and hostile peers, which must not delay gets of
+clients; slow and large calls on the pages and from AdminService; the port, and the port that clients are told.
 """
 import ctypes
 import json
@@ -44,7 +44,7 @@ class Page:
 
 
 class World:
-    """A server for which every answer with a cell is a large one."""
+    """A server whose limit makes every response with a cell a large one."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -107,7 +107,7 @@ def settings_are_shown_and_secrets_are_not(w):
 
 
 def log_entries(w, kind=None, limit=None, client=None, user=None, table=None, all_of_them=False):
-    """The payloads that GetLogEntries answers, as fields."""
+    """The payloads in GetLogEntries' response, as fields."""
     request = (text(2, table) if table else b"") + (text(3, client) if client else b"") + (text(4, user) if user else b"")
     request += (number(5, limit) if limit is not None else b"") + number(6, 0 if all_of_them else 1)
     request += number(7, kind) if kind is not None else b""
@@ -178,7 +178,7 @@ def the_ring_is_bounded(w):
 
 
 def slow_calls_have_their_times(w):
-    """A scan that reads much and finds nothing takes some milliseconds."""
+    """A scan that reads many rows and finds none takes some milliseconds."""
     rows = [(b"r%06d" % i, {(FAMILY, b"q"): b"x" * 50}) for i in range(20000)]
     last = w.client.regions("watched")[1][1]
     for i in range(0, len(rows), 2000):
@@ -197,7 +197,7 @@ def slow_calls_have_their_times(w):
 
 
 class rorqual_with:  # pylint: disable=invalid-name
-    """The world's server stopped, another on its folder with a setting, and back."""
+    """Stops the world's server, runs another on its folder with a setting, and starts the first again."""
 
     def __init__(self, world, setting):
         self.world, self.setting, self.other = world, setting, None
@@ -215,7 +215,7 @@ class rorqual_with:  # pylint: disable=invalid-name
 
 
 def what_runs_is_told_as_the_shell_reads_it(w):
-    """Scans run until one is seen."""
+    """Runs scans until one is shown on the page."""
     stop = threading.Event()
 
     def scan():
@@ -313,7 +313,7 @@ def garbage_is_refused(w):
 
 
 def gets_are_answered_beside_hostile_peers(w):
-    """A thousand connections, silent or not reading; each get of a client is answered meanwhile."""
+    """A thousand connections that send nothing or do not read; a client's gets must be answered meanwhile."""
     host, port = w.server.http.rsplit(":", 1)
     peers = []
     try:
@@ -359,7 +359,7 @@ def a_busy_port_that_was_asked_for_is_an_error(w):
 
 
 def where_nobody_asked_a_busy_port_is_no_error(w):
-    """The default port, taken by us unless it is taken already."""
+    """The default port is in use: by this test, unless another program uses it already."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -26,7 +26,7 @@ def fetch(url):
 
 
 def wait_for(look, what):
-    """What `look` returns once it is true."""
+    """Waits until `look` returns a true value; returns it."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         found = look()
@@ -48,8 +48,8 @@ class World:
         self.prometheus = None
 
     def scrape(self):
-        """Prometheus with the configuration of contrib/, in seconds instead of minutes. It picks no port itself: a busy one
-        ends it, and another is tried."""
+        """Prometheus with the configuration of contrib/, in seconds instead of minutes. It cannot pick a free port itself: if
+        the port is in use it ends, and another port is tried."""
         source = ROOT / "contrib/prometheus"
         config = (source / "prometheus.yml").read_text().replace("127.0.0.1:16010", self.http).replace("15s", "1s")
         rules = re.sub(r"for: \w+", "for: 1s", (source / "rorqual.rules.yml").read_text())

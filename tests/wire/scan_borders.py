@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The form of a scan's answers at the end of a region.
+"""The form of a scan's responses at the end of a region.
 
-A client from 2.0 on gets no answer that completes a result and also ends a region behind which its
-scan goes on: AsyncTableResultScanner can lose its wake-up there and wait for ever. One more answer,
-empty, ends the region. Every other end is reported with the last results.
+Clients from 2.0 on get no response that completes a result and also ends a region after which their
+scan continues: AsyncTableResultScanner can lose its wake-up there and wait forever. An additional, empty
+response ends the region. Every other end is reported with the last results.
 """
 import pathlib
 import sys
@@ -50,7 +50,7 @@ class Answer:
         return not self.more or not self.more_in_region
 
 
-# In shapes: an answer with results, and the one that only ends the region.
+# Shapes: a response with results, and the response that only ends the region.
 def held(results, partial=0):
     return results, partial, 1, 1
 
@@ -66,7 +66,7 @@ class Scans:
         self.regions = regions
 
     def walk(self, which, request, next_request=number(4, 100), between=None):
-        """The shapes of all answers until region or scan end."""
+        """The shapes of all responses until the region or the scan ends."""
         request += number(7, 1) + number(8, 1)
         got = self.c.call("Scan", text(1, hbase.region(self.regions[which][1])) + request)
         answers, scanner, seq = [Answer(got)], got[2][0], 0
@@ -151,8 +151,8 @@ def a_lease_can_be_renewed_before_it(s):
 
 
 def a_pending_partial_result_is_completed_first(s):
-    """Of each row the first cell, in batches of one: whether the row goes on is seen too late, and
-    the emptiness of the next answer completes the last result in the client."""
+    """The first cell of each row, in batches of one: the server learns too late whether the row continues, so
+    the empty next response completes the last result in the client."""
     first = number(9, 1) + column_prefix(b"a")
     expect(s.walk(0, rows_and(first, ROWS), number(4, ROWS)), held(ROWS, 1), held(0), END)
     expect(s.walk(0, rows_and(first)), held(ROWS), END)
@@ -160,7 +160,7 @@ def a_pending_partial_result_is_completed_first(s):
 
 
 def a_row_that_ends_as_a_partial_result_counts_for_the_limit(s):
-    """Otherwise the client, which counts it, continues with a limit of zero, which means none."""
+    """The result is complete: a client that counted it as partial would continue with a limit of 0, meaning no limit."""
     first, limit = number(9, 1) + column_prefix(b"a"), number(11, ROWS)
     expect(s.walk(0, rows_and(first, ROWS) + limit, number(4, ROWS) + number(11, 1)),
            held(ROWS, 1), (0, 0, 0, 0))
@@ -168,7 +168,7 @@ def a_row_that_ends_as_a_partial_result_counts_for_the_limit(s):
     expect(s.walk(0, rows_and(first) + number(11, ROWS + 1)), held(ROWS), END)
 
 
-# ---- older ones, and whoever tells no version
+# ---- older clients, and clients that send no version
 
 
 def a_region_ends_with_its_results(s):

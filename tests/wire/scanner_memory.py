@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of open scanners is bounded, whoever opens them; other clients' scanners stay; a closed connection
-leaves none behind.
+"""The memory of open scanners is bounded; a client that opens too many does not close other clients' scanners; a
+closed connection leaves none behind.
 
-The server has rorqual.memory=128m, and scanners a quarter of it. Its resident size is told of each
-flood, and may not pass the budget by more than 30 percent.
+The server has rorqual.memory=128m, of which scanners may use a quarter. Its resident size is printed for each
+flood, and may not exceed the budget by more than 30 percent.
 """
 import os
 import pathlib
@@ -30,14 +30,14 @@ def prefix_filter(size):
 
 
 def list_filter(children):
-    """Small filters that are much larger in memory than on the wire."""
+    """Filters that are small on the wire and much larger in memory."""
     one = text(2, text(1, FILTERS + "KeyOnlyFilter") + text(2, number(1, 0)))
     body = number(1, 1) + one * children
     return text(5, text(1, FILTERS + "FilterList") + text(2, body))
 
 
 def regex_filter(repeats):
-    """A few bytes that are a large program when compiled."""
+    """A short regular expression that is large when compiled."""
     pattern = text(1, b"(?:[a-z][0-9]){1,%d}$" % repeats)
     pattern += number(2, 0) + text(3, "UTF-8") + text(4, "JAVA")
     comparator = text(1, FILTERS + "RegexStringComparator") + text(2, pattern)
@@ -72,7 +72,7 @@ class World:
             return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmRSS"))
 
     def opening(self, scan, rows):
-        """Without rows where the filter would end the scan."""
+        """The message of a Scan that opens a scanner. `rows` is 0 with a filter that would end the scan at its first row."""
         return text(1, hbase.region(self.region)) + text(2, scan + number(17, 1)) + number(4, rows)
 
     def open(self, connection, scan=b""):
@@ -108,7 +108,7 @@ class World:
         assert len(got.get(5, [])) == 1, got
 
     def finish(self, *connections):
-        """Closes them, and waits until there is room for as much again."""
+        """Closes the scanners, and waits until as many can be opened again."""
         for connection in connections:
             connection.close()
         deadline = time.monotonic() + DEADLINE
@@ -193,7 +193,7 @@ def a_client_that_changes_its_connection(world):
         assert time.monotonic() < deadline, "orphans stay"
         time.sleep(0.5)
         world.next(second, world.open(second))
-        # A call would make it the third connection's: asked as late as an orphan must be gone.
+        # A call would make the scanner the third connection's, so it is made only when orphans must be gone.
         touched = time.monotonic() > deadline - DEADLINE + 14
     assert is_unknown(third, left), "an orphan stayed for 14 s"
     world.next(second, moved)

@@ -3,9 +3,9 @@
 """Calls of coprocessor endpoints inside a Multi, requests to endpoints that no client would send, and a region
 closed and opened by hand.
 
-hbase:meta is the table: HBase gives it MultiRowMutationEndpoint. The Java client names services in a
-Multi with their package, under which neither HBase nor we know ours, so the calls are put together
-by hand.
+The table is hbase:meta, which has MultiRowMutationEndpoint. The Java client sends service names in a
+Multi with their package, under which neither HBase nor this server knows these services, so the calls are
+encoded here.
 """
 import pathlib
 import sys
@@ -107,7 +107,7 @@ def not_a_system_tables_endpoint(connection):
 
 
 def answer_of(call_it, *arguments):
-    """What was answered, or the exception's class."""
+    """The response's fields, or the exception's class."""
     try:
         return call_it(*arguments)
     except hbase.Refused as e:

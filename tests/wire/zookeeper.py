@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The registry over ZooKeeper's protocol, byte by byte: handshakes of clients 3.3 to 3.9, reads, watches that fire
-once and are set again after a reconnect, operations it does not have. Ends with 'N passed, N failed'."""
+once and are set again after a reconnect, unsupported operations. Ends with 'N passed, N failed'."""
 import os
 import pathlib
 import socket
@@ -34,7 +34,7 @@ def texts(values):
 
 
 class Session:
-    """Replies are returned; events gather in `events` as (type, path)."""
+    """A client session: replies are returned; events are collected in `events` as (type, path)."""
 
     def __init__(self, address, session=0, password=bytes(16), zxid=0, read_only=True, receive_buffer=0):
         host, port = address.rsplit(":", 1)
@@ -44,7 +44,7 @@ class Session:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.connect((host, int(port)))
         self.events, self.xid, self.zxid = [], 0, zxid
-        # Clients before 3.4 do not send the last byte, and do not expect one.
+        # Clients before 3.4 neither send the last byte nor expect one.
         self.send(struct.pack(">iqiq", 0, zxid, 30000, session) + text(password) + (b"\0" if read_only else b""))
         answer = self.frame()
         self.timeout, self.session = struct.unpack(">iq", answer[4:16])
@@ -88,13 +88,13 @@ class Session:
         return self.call(op, text(path) + b"\1")
 
     def event(self):
-        """The next event; there must be one."""
+        """Waits for the next event."""
         while not self.events:
             assert self.take() is None
         return self.events.pop(0)
 
     def nothing(self):
-        """No event has come, and none comes before the answer of a ping."""
+        """Checks that no event has come, and that none comes before the response to a ping."""
         assert self.call(PING, xid=-2) == (OK, b"")
         assert not self.events, self.events
 
@@ -171,7 +171,7 @@ def created_and_deleted(w):
     assert z.watch(EXISTS, TABLE + "znew") == (NO_NODE, b"")
     w.create("znew")
     assert z.event() == (CREATED, TABLE + "znew")
-    # Two watches of one kind on one node, as ZooKeeper counts them: one event.
+    # Two watches of one kind on one node give one event, as with ZooKeeper.
     assert z.watch(EXISTS, TABLE + "znew")[0] == OK
     assert z.watch(GET_DATA, TABLE + "znew")[0] == OK
     w.disable("znew")
@@ -194,7 +194,7 @@ def children_watch(w):
 
 
 def events_before_answers(w):
-    """Nobody sees the new state before the event that tells of it."""
+    """No client sees a new state before the event about it."""
     w.create("zorder")
     for i in range(20):
         z = w.session()
@@ -207,7 +207,7 @@ def events_before_answers(w):
 
 
 def set_again(w):
-    """What changed while the client was away fires at once, the rest when it changes."""
+    """Watches on nodes that changed while the client was disconnected fire at once, the others at the next change."""
     w.create("zaway")
     z = w.session()
     for op, path in ((GET_DATA, TABLE + "zaway"), (GET_CHILDREN, "/hbase/table"), (GET_DATA, "/hbase/master"),
@@ -228,7 +228,7 @@ def set_again(w):
     z = again(z)
     assert (DATA, TABLE + "zaway") in z.events, z.events
     assert all(path.startswith("/hbase/table") for _, path in z.events), z.events
-    # Nothing has changed since: all of them are set again, and none fires.
+    # Nothing has changed since then: all watches are set again, and none fires.
     z.close()
     z = again(z)
     z.nothing()
@@ -270,7 +270,7 @@ def answers_nobody_reads(w):
 
 
 def answers_read_late(w):
-    """What waits while answers are unread is answered once they are read, in order."""
+    """Requests that wait while responses are unread are answered in order once these are read."""
     z = w.session(receive_buffer=20000)
     path = text(b"/" * 300000)
     for i in range(20):
@@ -289,7 +289,7 @@ def cpu_seconds(server):
 
 
 def watch_many(z, prefix, count):
-    """Watches so many nodes that are not there; returns how many were taken before the first refusal."""
+    """Sets watches on absent nodes; returns the number accepted before the first refusal."""
     for i in range(count):
         z.send(struct.pack(">ii", i, EXISTS) + text(f"{prefix}{i:06d}") + b"\1")
     errors = [z.take()[1] for _ in range(count)]
@@ -299,7 +299,7 @@ def watch_many(z, prefix, count):
 
 
 def watches_have_a_total(w):
-    """One connection gets a half, the next half of what is left; and it comes back when they close."""
+    """One connection may use half of the memory, the next half of the rest; closing releases it."""
     for _ in range(2):
         first, second = w.session(), w.session()
         most = watch_many(first, "/hbase/none", WATCHES_BYTES // WATCH_BYTES)
@@ -343,7 +343,7 @@ def setting_too_many_again_ends_the_connection(w):
 
 
 def unfinished_requests_have_a_total(w):
-    """Frames of 1 MB of which all but a byte comes."""
+    """Frames of 1 MB of which all but the last byte is sent."""
     before = memory(w.server)
     open_ones = []
     for _ in range(100):
@@ -362,7 +362,7 @@ def unfinished_requests_have_a_total(w):
 
 
 def a_byte_behind_a_large_request_holds_little(w):
-    """Connections that had a request of 900 kB and have begun the next one."""
+    """Connections that have sent a request of 900 kB and the beginning of another one."""
     body = struct.pack(">ii", 1, SYNC) + text(b"/" * 900000)
     frame = struct.pack(">i", len(body)) + body
     z = w.session()
@@ -383,7 +383,7 @@ def a_byte_behind_a_large_request_holds_little(w):
 
 
 def many_that_do_not_read(w):
-    """What many connections leave unread has a total, too."""
+    """The sum of the unread responses of many connections is limited, too."""
     before = memory(w.server)
     sessions = []
     for _ in range(500):
@@ -403,7 +403,7 @@ def many_that_do_not_read(w):
     used = memory(w.server) - before
     for z in sessions:
         z.close()
-    # Beside what is unread: a buffer or two for each of the 500 streams.
+    # Besides the unread bytes each of the 500 streams has a buffer or two.
     assert used < BUDGET // 8 * 5 // 4 + (80 << 20), f"{used >> 20} MiB"
 
 

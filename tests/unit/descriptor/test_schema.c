@@ -210,6 +210,31 @@ static void garbage_is_no_schema(void **state)
     assert_int_equal(rq_table_schema_parse((rq_slice){0}, &s, NULL), RQ_E_ILLEGAL_ARGUMENT);
 }
 
+static void the_default_namespace_is_not_part_of_a_tables_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ns, *qualifier, *name;
+    } cases[] = {
+        {"default", "t", "t"}, {"ns", "t", "ns:t"}, {"hbase", "meta", "hbase:meta"},
+        {"default", "", ""},   {"ns", "", "ns:"},   {"", "t", ":t"},
+    };
+    rq_arena arena = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rq_slice name = rq_table_name_join(&arena, rq_slice_cstr(cases[i].ns),
+                                           rq_slice_cstr(cases[i].qualifier));
+        assert_non_null(name.ptr);
+        assert_true(rq_slice_eq(name, rq_slice_cstr(cases[i].name)));
+    }
+    assert_string_equal(
+        "", (const char *)rq_table_name_join(&arena, RQ_SLICE_LIT("default"), (rq_slice){0}).ptr);
+    rq_arena_clear(&arena);
+    rq_table_schema *s;
+    assert_int_equal(parse("ns", "f", NULL, 0, NULL, 0, &s, NULL), RQ_OK);
+    assert_true(rq_slice_eq(s->name, RQ_SLICE_LIT("ns:t")));
+    rq_table_schema_unref(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +245,7 @@ int main(void)
         cmocka_unit_test(invalid_family_names_are_refused),
         cmocka_unit_test(parsing_what_was_serialised_changes_nothing),
         cmocka_unit_test(garbage_is_no_schema),
+        cmocka_unit_test(the_default_namespace_is_not_part_of_a_tables_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

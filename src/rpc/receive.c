@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a frame to a handler: finds the method, decodes the parameter and the cell block (long ones on a pool), and calls
+ * the method's handler, or responds with an exception. All bytes are untrusted. */
+#include "rpc/call_priv.h"
+
+#include "base/pb.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HB "org.apache.hadoop.hbase."
+#define SHADED "org.apache.hbase.thirdparty.com.google.protobuf."
+
+/* A handler of signals gets no argument of ours: what a thread works on has to be found by the thread.
+ * This is the only variable of the file; nothing but the report of a crash depends on it. */
+static _Thread_local const rq_call *in_hand;
+
+const rq_call *rq_call_in_hand(void)
+{
+    return in_hand;
+}
+
+const rq_call *rq_call_take_in_hand(const rq_call *call)
+{
+    const rq_call *before = in_hand;
+    in_hand = call;
+    return before;
+}
+
+void rq__call_out_of_hand(const rq_call *call)
+{
+    if (in_hand == call) in_hand = NULL;
+}
+
+/* An error found while a request was read, before its handler was called. */
+struct refusal {
+    rq_rpc_exception exception;
+    char message[512];
+};
+
+RQ_COLD static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry,
+                           const char *fmt, ...) RQ_PRINTF(4, 5);
+
+RQ_COLD static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry,
+                           const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(r->message, sizeof r->message, fmt, args);
+    va_end(args);
+    r->exception.java_class = java_class;
+    r->exception.do_not_retry = do_not_retry;
+    return false;
+}
+
+RQ_COLD static bool refuse_overloaded(const rq_call_private *p, struct refusal *r)
+{
+    char text[sizeof r->message];
+    r->exception.server_overloaded = true;
+    return refuse(r, HB "CallQueueTooBigException", false, "%s",
+                  rq__call_queue_is_full(p, text, sizeof text));
+}
+
+static bool find_method(rq_call_private *p, const rq_request_head *head, struct refusal *r)
+{
+    rq_rpc_conn *conn = p->conn;
+    const rq_rpc_method *m = conn->last_method;
+    if (m == NULL || !rq_slice_eq(rq_slice_cstr(m->name), head->method)) {
+        m = rq__service_method(conn->service, head->method);
+        conn->last_method = m;
+    }
+    p->call.method = m;
+    if (m != NULL && m->handle != NULL) return true;
+    return refuse(r, HB "DoNotRetryIOException", true,
+                  "java.lang.UnsupportedOperationException: %.*s%s", (int)head->method.len,
+                  (const char *)head->method.ptr, m == NULL ? "" : " is not served here");
+}
+
+static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
+{
+    rq_call *call = &p->call;
+    rq_slice bytes;
+    if (!rq_pb_delimited(c, &bytes))
+        return refuse(r, SHADED "InvalidProtocolBufferException", false,
+                      "the parameter of %s is cut short", call->method->name);
+    ProtobufCAllocator allocator = rq_rpc_allocator(&call->arena);
+    const rq_rpc_service *service = &p->conn->service->service;
+    rq_call_decoding(call, true);
+    if (service->unpack != NULL)
+        call->param = service->unpack(call->method->request, &allocator, bytes);
+    if (call->param == NULL && !p->over_budget)
+        call->param =
+            protobuf_c_message_unpack(call->method->request, &allocator, bytes.len, bytes.ptr);
+    rq_call_decoding(call, false);
+    if (call->param != NULL) return true;
+    if (p->over_budget) return refuse_overloaded(p, r);
+    return refuse(r, SHADED "InvalidProtocolBufferException", false,
+                  "the parameter of %s is malformed or lacks a required field", call->method->name);
+}
+
+/* Decompresses a block, or converts it from another codec, into p->block: at most raw_max bytes. */
+static rq_err unpack_block(rq_call_private *p, rq_slice bytes, size_t raw_max, rq_error *why)
+{
+    rq_rpc_conn *conn = p->conn;
+    rq_buf raw = {0};
+    if (conn->compressor != NULL) {
+        rq_err rc = rq__compressor_unpack(conn->compressor, bytes, raw_max, &raw, why);
+        if (rc != RQ_OK || rq__cell_codec_is_native(conn->codec)) {
+            p->block = raw;
+            return rc;
+        }
+        bytes = rq_buf_slice(&raw);
+    }
+    rq_cellblock cells = {.with_tags = rq__cell_codec_has_tags(conn->codec)};
+    rq_err rc = rq__cell_codec_decode(conn->codec, bytes, &cells, why);
+    rq_buf_clear(&raw);
+    p->block = cells.bytes;
+    return rc;
+}
+
+/* The largest size that a compressed block may decompress to: no more than could be charged
+ * afterwards. */
+static size_t raw_limit(const rq_call_private *p)
+{
+    size_t limit = p->conn->worker->server->options.request_bytes_max;
+    size_t chargeable = rq_budget_max(rq__call_budget(p));
+    size_t swollen = RQ__SWELL_MAX * (size_t)p->call.request_bytes;
+    if (chargeable < swollen) chargeable = swollen;
+    return chargeable < limit ? chargeable : limit;
+}
+
+/* The cell block's bytes in the frame; empty if there is none. */
+static bool find_block(rq_call_private *p, const rq_request_head *head, rq_cursor *c, rq_slice *ret,
+                       struct refusal *r)
+{
+    *ret = (rq_slice){0};
+    if (!head->has_cell_block) return true;
+    if (!rq_cursor_bytes(c, head->cell_block_len, ret))
+        return refuse(r, "java.lang.IllegalArgumentException", false,
+                      "the cell block's length %u exceeds the frame", head->cell_block_len);
+    if (p->conn->codec != RQ_CODEC_NONE) return true;
+    return refuse(r, HB "DoNotRetryIOException", true,
+                  "a cell block came, but the connection header named no codec");
+}
+
+typedef enum outcome { DECODED, REFUSED, TOO_LONG } outcome;
+
+/* TOO_LONG: the block decompresses to more than raw_max bytes; nothing was changed. */
+static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max, struct refusal *r)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    size_t limit = raw_limit(p);
+    rq_err rc = unpack_block(p, bytes, raw_max < limit ? raw_max : limit, &why);
+    if (rc == RQ_E_RESULT_TOO_LARGE && raw_max < limit) {
+        rq_buf_clear(&p->block);
+        return TOO_LONG;
+    }
+    if (rc == RQ_E_RESULT_TOO_LARGE && limit < p->conn->worker->server->options.request_bytes_max)
+        return refuse_overloaded(p, r), REFUSED;
+    if (rc != RQ_OK)
+        return refuse(r, "java.io.IOException", false, "%s",
+                      why.message[0] != '\0' ? why.message : rq_err_text(rc)),
+               REFUSED;
+    if (!rq__call_charge(p, p->block.cap)) return refuse_overloaded(p, r), REFUSED;
+    p->call.cell_block = rq_buf_slice(&p->block);
+    return DECODED;
+}
+
+/* Decodes the parameter, then the cell block, of at most raw_max bytes when decompressed. Any
+ * thread, while no other thread uses the call. */
+RQ_INLINE outcome decode(rq_call_private *p, rq_cursor param, rq_slice block, size_t raw_max,
+                         struct refusal *r)
+{
+    if (p->call.param == NULL && !decode_param(p, &param, r)) return REFUSED;
+    if (block.len > 0 && !rq__call_is_as_sent(p)) return take_unpacked(p, block, raw_max, r);
+    p->call.cell_block = block;
+    return DECODED;
+}
+
+static bool find_parts(rq_call_private *p, const rq_request_head *head, rq_cursor *c,
+                       rq_cursor *ret_param, rq_slice *ret_block, struct refusal *r)
+{
+    rq_slice ignored;
+    if (!head->has_param)
+        return refuse(
+            r, HB "DoNotRetryIOException", true,
+            "Invalid request header: call_id: %u method_name: \"%.*s\", should have param "
+            "set in it",
+            head->call_id, (int)head->method.len, (const char *)head->method.ptr);
+    *ret_param = *c;
+    *ret_block = (rq_slice){0};
+    if (!find_method(p, head, r)) return false;
+    if (!rq_pb_delimited(c, &ignored)) return true; /* decode() reports it */
+    return find_block(p, head, c, ret_block, r);
+}
+
+#define LONG_PARAM ((size_t)512 * 1024) /* takes about a millisecond to decode */
+#define LONG_BLOCK ((size_t)64 * 1024)  /* takes as long to convert from another codec */
+
+static bool decoding_is_long(const rq_call_private *p, rq_cursor param, rq_slice block)
+{
+    bool unpacks = block.len > 0 && !rq__call_is_as_sent(p);
+    if (RQ_LIKELY(p->call.request_bytes <= LONG_PARAM && !unpacks) || !rq__call_may_offload(p))
+        return false;
+    const rq_compressor *c = p->conn->compressor;
+    size_t block_max = c == NULL ? LONG_BLOCK : rq__compressor_short(c);
+    return rq_cursor_left(&param) - block.len > LONG_PARAM ||
+           (unpacks && (block.len > block_max || rq__compressor_expands(c)));
+}
+
+RQ_COLD static void answer_refusal(rq_call_private *p, struct refusal *r)
+{
+    char text[RQ__TEXT_MAX], address[RQ_ADDRESS_MAX];
+    r->exception.message = r->message;
+    if (r->exception.server_overloaded)
+        snprintf(text, sizeof text, "%s", r->message);
+    else
+        snprintf(text, sizeof text, "/%s is unable to read call parameter from client %s; %s",
+                 rq__server_address(p->conn->worker->server, address), p->conn->client.host,
+                 r->message);
+    rq__call_throw_text(p, &r->exception, text);
+}
+
+static void set_times(rq_call *call, const rq_request_head *head, rq_rpc_worker *w)
+{
+    const rq_rpc_server *s = w->server;
+    call->received_ns = rq_loop_now_ns(call->loop);
+    call->started_ns = w->begun_ns = rq_loop_clock_ns();
+    call->deadline_ns = UINT64_MAX;
+    if (head->timeout_ms == 0) return;
+    call->timeout_ms =
+        head->timeout_ms > s->options.min_timeout_ms ? head->timeout_ms : s->options.min_timeout_ms;
+    call->deadline_ns = call->received_ns + (uint64_t)call->timeout_ms * 1000000;
+}
+
+RQ_INLINE void dispatch(rq_call_private *p)
+{
+    rq_rpc_conn *conn = p->conn;
+    rq_buf *cells = &p->call.cells.bytes;
+    size_t want = conn->worker->large_bytes;
+    if (p->call.method == conn->worker->large_method && cells->cap < want) {
+        rq_buf spare = {0};
+        rq_stream_take_spare(conn->stream, want, &spare);
+        if (spare.cap > cells->cap) {
+            rq_buf_clear(cells);
+            *cells = spare;
+        } else {
+            rq_stream_keep_spare(conn->stream, &spare);
+        }
+    }
+    const rq_rpc_service_index *service = conn->service;
+    size_t place = service->first_method + (size_t)(p->call.method - service->service.methods);
+    rq_count(&conn->worker->method_calls[place], 1);
+    const rq_call *before = rq_call_take_in_hand(&p->call);
+    p->call.method->handle(service->service.ctx, &p->call);
+    (void)rq_call_take_in_hand(before);
+}
+
+RQ_INLINE void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t now_ns)
+{
+    if (o != DECODED)
+        answer_refusal(p, r);
+    else if (rq__call_expired(&p->call, now_ns))
+        rq_call_drop(&p->call);
+    else
+        dispatch(p);
+}
+
+/* A request while it is decoded on the pool. */
+struct preparation {
+    rq_offload offload;
+    rq_cursor param;
+    rq_slice block;
+    outcome outcome;
+    struct refusal refusal;
+};
+
+static void decode_on_pool(rq_offload *o)
+{
+    struct preparation *k = RQ_CONTAINER_OF(o, struct preparation, offload);
+    k->outcome = decode(o->call, k->param, k->block, SIZE_MAX, &k->refusal);
+}
+
+static void decoded_on_pool(rq_offload *o)
+{
+    struct preparation *k = RQ_CONTAINER_OF(o, struct preparation, offload);
+    rq_call_private *p = o->call;
+    if (rq_call_disconnected(&p->call))
+        rq_call_drop(&p->call);
+    else
+        begin(p, k->outcome, &k->refusal, rq_loop_clock_ns());
+    free(k);
+}
+
+RQ_COLD static void decode_elsewhere(rq_call_private *p, rq_cursor param, rq_slice block)
+{
+    struct preparation *k = calloc(1, sizeof *k);
+    if (k == NULL) {
+        rq_call_fail(&p->call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    k->param = param;
+    k->block = block;
+    rq__call_offload(p, &k->offload, decode_on_pool, decoded_on_pool);
+}
+
+/* Accepts a call whose head is decoded; `c` is at the bytes behind it. */
+static void receive(rq_call_private *p, const rq_request_head *head, rq_cursor c)
+{
+    struct refusal r;
+    r.exception = (rq_rpc_exception){0};
+    r.message[0] = '\0'; /* the rest is never read */
+    rq_cursor param;
+    rq_slice block;
+    outcome o = REFUSED;
+    if (find_parts(p, head, &c, &param, &block, &r)) {
+        if (decoding_is_long(p, param, block))
+            o = TOO_LONG;
+        else
+            o = decode(p, param, block, rq__call_may_offload(p) ? LONG_BLOCK : SIZE_MAX, &r);
+    }
+    if (RQ_UNLIKELY(o == TOO_LONG))
+        decode_elsewhere(p, param, block);
+    else
+        begin(p, o, &r, p->call.started_ns);
+}
+
+bool rq__call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
+{
+    rq_rpc_server *server = conn->worker->server;
+    rq_cursor c = rq_cursor_of(bytes);
+    rq_request_head head;
+    rq_call_private *p = NULL;
+    if (!rq__request_head_parse(&c, &head) || (p = rq__call_new(conn)) == NULL) {
+        rq_chunk_unref(frame);
+        return false;
+    }
+    rq_call *call = &p->call;
+    p->frame = frame;
+    p->head = head.bytes;
+    call->id = head.call_id;
+    call->priority = head.priority;
+    call->trace_id = RQ_UNLIKELY(head.trace.len > 0) ? rq__request_trace_id(head.trace) : 0;
+    call->request_bytes = (uint32_t)bytes.len;
+    set_times(call, &head, conn->worker);
+    p->timed = rq_count(&conn->worker->counters.calls, 1) % RQ__CALL_SAMPLE == 0;
+    char address[RQ_ADDRESS_MAX];
+    if (atomic_load_explicit(&server->draining, memory_order_relaxed))
+        rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",
+                     rq__server_address(server, address));
+    else
+        receive(p, &head, c);
+    return true;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a handler's response to the connection's output, and the other ends of a call: an exception, or no response at
+ * all. A large response may wait for memory, and for a pool that compresses its cells; it is packed first, and its
+ * request freed. Contracts in call.h. */
+#include "rpc/call_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A block up to this size is copied behind its message; a larger one is moved to the output without
+ * a copy, and its memory is recycled. */
+#define BLOCK_COPY_MAX ((size_t)16 * 1024)
+
+/* A response's cells while they are compressed on the pool. */
+struct rq_packing {
+    rq_offload offload;
+    rq_err rc;
+    rq_buf encoded, packed;
+    rq_buf *block; /* the bytes to send */
+};
+
+void rq__packing_free(struct rq_packing *k)
+{
+    if (k == NULL) return;
+    rq_buf_clear(&k->encoded);
+    rq_buf_clear(&k->packed);
+    free(k);
+}
+
+RQ_COLD static void tell_end(rq_call_private *p, const ProtobufCMessage *response,
+                             const rq_rpc_exception *failure)
+{
+    const rq_rpc_service *service = &p->conn->service->service;
+    if (p->end_told || p->call.method == NULL) return;
+    p->end_told = true;
+    service->ended(service->ctx, &p->call, response, failure);
+}
+
+static bool wants_end(const rq_call_private *p)
+{
+    return RQ_UNLIKELY(p->conn->service != NULL && p->conn->service->service.ended != NULL);
+}
+
+/* The connection's stream if a response can still be sent; otherwise drops the call and returns
+ * NULL. */
+static rq_stream *answer_stream(rq_call_private *p)
+{
+    RQ_ASSERT(rq_loop_is_current(p->call.loop));
+    if (!rq_call_disconnected(&p->call)) return p->conn->stream;
+    rq_call_drop(&p->call);
+    return NULL;
+}
+
+/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration, or
+ * of the call that began last in it: for one comparison no clock is read. */
+static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
+{
+    const rq_rpc_worker *w = p->conn->worker;
+    const rq_slow_log *slow = w->server->options.slow;
+    uint64_t now = rq_loop_now_ns(p->call.loop);
+    if (now < w->begun_ns) now = w->begun_ns;
+    uint64_t ns = now > p->call.started_ns ? now - p->call.started_ns : 0;
+    return slow != NULL && rq__slow_log_looks(slow, ns, bytes);
+}
+
+static void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+{
+    if (rc == RQ_OK) {
+        rq_stream_written(s);
+        rq_count(&p->conn->worker->counters.bytes_out, bytes);
+        rq__conn_output_queued(p->conn);
+    } else {
+        rq_stream_close(s, rc); /* the output may end in half a response */
+    }
+    rq__call_end(p);
+}
+
+static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+{
+    if (RQ_UNLIKELY(is_looked_at(p, bytes))) rq__call_note(p, bytes, NULL);
+    finish(p, s, rc, bytes);
+}
+
+void rq__call_throw_text(rq_call_private *p, const rq_rpc_exception *exception, const char *text)
+{
+    if (wants_end(p)) tell_end(p, NULL, exception);
+    rq_stream *s = answer_stream(p);
+    if (s == NULL) return;
+    rq_buf *out = rq_stream_out(s);
+    size_t before = out->len;
+    rq_err rc = rq__response_exception(out, p->call.id, exception, text);
+    rq__worker_count_error(p->conn->worker, exception->java_class);
+    if (is_looked_at(p, 0)) rq__call_note(p, 0, exception->java_class);
+    finish(p, s, rc, out->len - before);
+}
+
+const char *rq__exception_text(const char *java_class, const char *message, char *buf, size_t size)
+{
+    if (message == NULL)
+        snprintf(buf, size, "%s", java_class);
+    else
+        snprintf(buf, size, "%s: %s", java_class, message);
+    return buf;
+}
+
+void rq_call_throw(rq_call *call, const rq_rpc_exception *exception)
+{
+    char text[RQ__TEXT_MAX];
+    rq__call_throw_text(
+        rq__call_private(call), exception,
+        rq__exception_text(exception->java_class, exception->message, text, sizeof text));
+}
+
+const char *rq__call_queue_is_full(const rq_call_private *p, char *text, size_t size)
+{
+    char address[RQ_ADDRESS_MAX];
+    snprintf(text, size,
+             "Call queue is full on %s, is hbase.ipc.server.max.callqueue.size too small?",
+             rq__server_address(p->conn->worker->server, address));
+    return text;
+}
+
+static void fail(rq_call *call, rq_err code, const char *message)
+{
+    char text[RQ__TEXT_MAX / 2];
+    if (RQ_UNLIKELY(code == RQ_E_NO_MEMORY && rq__call_private(call)->over_budget)) {
+        code = RQ_E_CALL_QUEUE_TOO_BIG; /* bytes that the call's arena could not get */
+        message = rq__call_queue_is_full(rq__call_private(call), text, sizeof text);
+    }
+    rq_rpc_exception e = {
+        .java_class = rq_err_java_class(code),
+        .message = message,
+        .do_not_retry = rq_err_do_not_retry(code),
+        .server_overloaded = code == RQ_E_CALL_QUEUE_TOO_BIG || code == RQ_E_CALL_DROPPED,
+    };
+    rq_call_throw(call, &e);
+}
+
+void rq_call_fail(rq_call *call, rq_err code, const char *fmt, ...)
+{
+    if (fmt == NULL) {
+        fail(call, code, rq_err_text(code));
+        return;
+    }
+    char message[RQ__TEXT_MAX / 2];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    fail(call, code, message);
+}
+
+void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why)
+{
+    rq_rpc_worker *w = call->priv->conn->worker;
+    const rq_log *log = w->server->options.log;
+    if (code != RQ_E_CORRUPT || why == NULL || log == NULL || call->method == NULL) return;
+    if (!rq__worker_may_log(w)) return;
+    rq_log_error(log, "rpc", "%s from %s failed on damaged data: %s", call->method->name,
+                 RQ_HOST_PORT(call->client->host, call->client->port), why->message);
+}
+
+void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why)
+{
+    rq_call_alarm(call, code, why);
+    fail(call, code, why != NULL && why->message[0] != '\0' ? why->message : rq_err_text(code));
+}
+
+void rq_call_drop(rq_call *call)
+{
+    static const rq_rpc_exception gone = {.java_class = "none",
+                                          .message = "the client has gone or given up"};
+    rq_call_private *p = rq__call_private(call);
+    if (wants_end(p)) tell_end(p, NULL, &gone);
+    rq_count(&p->conn->worker->counters.dropped, 1);
+    if (is_looked_at(p, 0)) rq__call_note(p, 0, "dropped");
+    rq__call_end(p);
+}
+
+/* Encodes the cells for the wire: *ret is one of `block`, `encoded` and `packed`, which are reset
+ * first. */
+RQ_COLD static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encoded,
+                                   rq_buf *packed, rq_buf **ret)
+{
+    if (block->len > 0 && !rq__cell_codec_is_native(conn->codec)) {
+        rq_buf_reset(encoded);
+        RQ_TRY(rq__cell_codec_encode(conn->codec, rq_buf_slice(block), encoded));
+        block = encoded;
+    }
+    if (block->len > 0 && conn->compressor != NULL) {
+        rq_buf_reset(packed);
+        RQ_TRY(rq__compressor_pack(conn->compressor, rq_buf_slice(block), packed));
+        block = packed;
+    }
+    *ret = block;
+    return RQ_OK;
+}
+
+static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
+{
+    rq_rpc_worker *w = p->conn->worker;
+    *ret = &p->call.cells.bytes;
+    if (RQ_LIKELY((*ret)->len == 0 || rq__call_is_as_sent(p))) return RQ_OK;
+    if (p->packing == NULL)
+        return encode_block(p->conn, &p->call.cells.bytes, &w->encoded, &w->packed, ret);
+    *ret = p->packing->block;
+    return p->packing->rc;
+}
+
+/* The worker's buffers, which hold the encoded or packed cells, are kept while they are small. */
+static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *block)
+{
+    if (block->len == 0) return RQ_OK;
+    if (block->len > (block == &p->call.cells.bytes ? BLOCK_COPY_MAX : RQ__CELLS_KEEP))
+        return rq_stream_write_owned(s, block);
+    return rq_buf_append(rq_stream_out(s), block->ptr, block->len);
+}
+
+static void run_send(rq_task *task);
+
+/* Packs the message and frees the request: the response may have to wait for long. */
+RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *response,
+                                 rq_slice packed, size_t len)
+{
+    rq_buf message = {0};
+    RQ_TRY(rq_buf_reserve(&message, len));
+    rq__call_describe(p);
+    if (response != NULL)
+        protobuf_c_message_pack(response, message.ptr);
+    else if (len > 0)
+        memcpy(message.ptr, packed.ptr, len);
+    message.len = len;
+    rq__call_release_request(p);
+    rq_arena_clear(&p->call.arena);
+    p->charged = p->arena_charged = 0;
+    p->frame = NULL;
+    p->header = NULL;
+    p->call.param = NULL;
+    p->call.cell_block = (rq_slice){0};
+    p->block = message;
+    p->whole = true;
+    p->send.run = run_send;
+    return RQ_OK;
+}
+
+static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice packed);
+
+static void pack_on_pool(rq_offload *o)
+{
+    struct rq_packing *k = RQ_CONTAINER_OF(o, struct rq_packing, offload);
+    k->rc =
+        encode_block(o->call->conn, &o->call->call.cells.bytes, &k->encoded, &k->packed, &k->block);
+}
+
+static void packed_on_pool(rq_offload *o)
+{
+    reply(o->call, NULL, rq_buf_slice(&o->call->block));
+}
+
+static bool packing_is_long(const rq_call_private *p)
+{
+    const rq_compressor *c = p->conn->compressor;
+    size_t len = p->call.cells.bytes.len;
+    return c != NULL && p->packing == NULL && len > rq__compressor_short(c) &&
+           rq__call_may_offload(p);
+}
+
+/* Compresses the response's cells on a pool, once there is memory for the result in addition to
+ * them: the call waits, or has ended. */
+RQ_COLD static void pack_elsewhere(rq_call_private *p, const ProtobufCMessage *response,
+                                   rq_slice packed, size_t len)
+{
+    struct rq_packing *k = NULL;
+    rq_err rc = p->whole ? RQ_OK : make_whole(p, response, packed, len);
+    size_t have = p->block.cap + p->call.cells.bytes.cap;
+    if (rc == RQ_OK)
+        rc = rq_call_may_grow(&p->call, have, have + p->call.cells.bytes.len, &p->send);
+    if (rc == RQ_E_AGAIN) return; /* `send` asks again */
+    if (rc == RQ_OK && (k = calloc(1, sizeof *k)) == NULL) rc = RQ_E_NO_MEMORY;
+    if (rc != RQ_OK) {
+        rq_call_fail(&p->call, rc, NULL);
+        return;
+    }
+    p->packing = k;
+    rq__call_offload(p, &k->offload, pack_on_pool, packed_on_pool);
+}
+
+/* For a large response: true if it can be sent now; otherwise it waits, or the call has ended. */
+RQ_COLD static bool large_may_go(rq_call_private *p, const ProtobufCMessage *response,
+                                 rq_slice packed, size_t len)
+{
+    size_t bytes = sizeof *p + len + p->call.cells.bytes.cap;
+    if (!rq__answer_must_wait(p)) return true;
+    rq_err rc = p->whole ? RQ_OK : make_whole(p, response, packed, len);
+    if (rc == RQ_OK) rc = rq__answer_wait(p, bytes, &p->send);
+    if (rc == RQ_E_AGAIN) return false;
+    if (rc == RQ_E_SERVER_STOPPED) {
+        rq_call_fail(&p->call, rc, NULL);
+        return false;
+    }
+    rq_call_fail(&p->call, rc, "an answer of %zu bytes was dropped: answers fill their memory",
+                 bytes);
+    return false;
+}
+
+/* `response`, or its packed bytes. */
+static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice packed)
+{
+    RQ_ASSERT(p->call.cells.count == 0 || p->conn->client.has_codec);
+    rq_stream *s = answer_stream(p);
+    if (s == NULL) return;
+    size_t len = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
+    if (RQ_UNLIKELY(p->conn->compressor != NULL) && packing_is_long(p)) {
+        pack_elsewhere(p, response, packed, len);
+        return;
+    }
+    if (RQ_UNLIKELY(len + p->call.cells.bytes.len > RQ_UNREAD_SMALL)) {
+        p->conn->heavy_ns = rq_loop_now_ns(p->call.loop);
+        if (!large_may_go(p, response, packed, len)) return;
+    }
+    rq_buf *block = NULL;
+    rq_err rc = encode_cells(p, &block);
+    size_t block_len = rc == RQ_OK ? block->len : 0;
+    rq_buf *out = rq_stream_out(s);
+    size_t before = out->len;
+    if (rc == RQ_OK) rc = rq__response_begin(out, p->call.id, len, block_len);
+    if (rc != RQ_OK) { /* nothing was appended yet */
+        rq_call_fail(&p->call, rc, "failed to create response: %s", rq_err_text(rc));
+        return;
+    }
+    if (response != NULL)
+        protobuf_c_message_pack(response, out->ptr + out->len);
+    else if (len > 0)
+        memcpy(out->ptr + out->len, packed.ptr, len);
+    out->len += len;
+    size_t bytes = out->len - before + block_len;
+    /* Large responses mostly come from the same few methods, so their next calls start with a large
+     * buffer. */
+    if (p->call.cells.bytes.len > BLOCK_COPY_MAX) {
+        p->conn->worker->large_method = p->call.method;
+        p->conn->worker->large_bytes = p->call.cells.bytes.len;
+    }
+    rc = put_block(p, s, block);
+    if (p->call.cells.bytes.cap > RQ__CELLS_KEEP) rq_stream_keep_spare(s, &p->call.cells.bytes);
+    sent(p, s, rc, bytes);
+}
+
+void rq_call_reply(rq_call *call, const ProtobufCMessage *response)
+{
+    rq_call_private *p = rq__call_private(call);
+    if (wants_end(p)) tell_end(p, response, NULL);
+    reply(p, response, (rq_slice){0});
+}
+
+void rq_call_reply_packed(rq_call *call, rq_slice message)
+{
+    rq_call_private *p = rq__call_private(call);
+    if (wants_end(p)) tell_end(p, NULL, NULL);
+    reply(p, NULL, message);
+}
+
+static void run_send(rq_task *task)
+{
+    rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, send);
+    reply(p, NULL, rq_buf_slice(&p->block));
+}
+
+rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
+                             const char **ret_class, rq_slice *ret_text)
+{
+    const char *java_class = rq_err_java_class(code);
+    char *text =
+        rq_arena_printf(arena, "%s: %s", java_class, message != NULL ? message : rq_err_text(code));
+    if (text == NULL) return RQ_E_NO_MEMORY;
+    *ret_class = java_class;
+    *ret_text = rq_slice_cstr(text);
+    return RQ_OK;
+}
