@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The catalog's view (src/catalog/view.c): what one change of one region costs, and one lookup by
- * encoded name, at 1,000 and 100,000 regions of one table.
+ * The catalog's view (src/catalog/view.c): the cost of one change of one region and of one lookup
+ * by encoded name, with 1,000 and 100,000 regions of one table.
  *
  *   bench_catalog_view [CHANGES]     default 2,000
  *

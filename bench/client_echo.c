@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor of a request by HBase's own clients: a bare epoll echo that an unmodified client takes
- * for a region server. `client_echo LISTEN TARGET TABLE PORT…` stands at LISTEN in front of a
- * server at TARGET, on the same ports, and passes everything on but the Gets and Mutates of one
- * table: of these the first KEPT answers of each are kept, and every later request is answered at
- * once with one of them under its own call id. What is left of a server then is what no server can
- * avoid: to be woken, to read, to find the frames, to write, with caches that the client's work
- * has cooled.
+ * The lower bound of a request's cost with HBase's clients: an epoll echo server that looks like a
+ * region server to an unmodified client. `client_echo LISTEN TARGET TABLE PORT…` is a proxy at
+ * LISTEN for a server at TARGET, on the same ports. It forwards everything except the Gets and
+ * Mutates of one table: it keeps the first KEPT responses to each, and answers every later request
+ * at once with one of them, under the request's call id. The remaining cost is unavoidable for any
+ * server: waking up, reading, finding the frames, writing, with caches that the client's work has
+ * evicted.
  *
  *   client ──► client_echo ── Get, Mutate of TABLE ──► an answer kept
  *                   └───────── all else ─────────────► server
  *
- * A benchmark's tool: it trusts both sides, and ends with the process at the first thing it does
- * not understand.
+ * For benchmarks only: it trusts both sides, and exits on anything unexpected.
  */
 #include <arpa/inet.h>
 #include <errno.h>

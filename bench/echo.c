@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor of a request: a bare epoll echo. `echo REQUEST RESPONSE CONNECTIONS SECONDS [DEPTH
- * [CORE CORE [LOOPS]]]` starts a server thread that answers every REQUEST bytes with RESPONSE bytes
- * over loopback, and a client that keeps DEPTH requests (1) in flight on each connection; prints
- * requests per second and the server thread's CPU time per request in microseconds. What one read
- * brings is answered with one write, on both sides. CORE: where client and server are pinned, -1:
- * nowhere. LOOPS: so many server threads, which the connections are dealt out to.
+ * The lower bound of a request's cost: an epoll echo server. `echo REQUEST RESPONSE CONNECTIONS
+ * SECONDS [DEPTH [CORE CORE [LOOPS]]]` starts a server thread that answers every REQUEST bytes with
+ * RESPONSE bytes over loopback, and a client that keeps DEPTH requests (1) in flight on each
+ * connection. It prints requests per second and the server thread's CPU time per request in
+ * microseconds. Both sides answer all bytes of one read with one write. CORE: the cores of client
+ * and server, -1: not pinned. LOOPS: the number of server threads, among which the connections are
+ * divided.
  *
- * The client asks again at once, so the server finds several requests each time it looks and hardly
- * sleeps. The floor by clients that work between two requests is client_echo.c's.
+ * The client sends its next request at once, so the server finds several requests at each read and
+ * hardly sleeps. client_echo.c measures the lower bound with clients that work between requests.
  */
 #include <arpa/inet.h>
 #include <errno.h>

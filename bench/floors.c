@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this machine can do without a server: floors FOLDER BATCH SECONDS, one line of JSON.
+ * The machine's own speed, as lower bounds for any server: floors FOLDER BATCH SECONDS prints one
+ * line of JSON.
  *
- *   sync    write of BATCH bytes and fdatasync, over and over in a file that was written before
+ *   sync    write of BATCH bytes and fdatasync, repeatedly in a file that was written before
  *           (its blocks exist, its length does not change): batches per second, and the latency
  *   memcpy  GB per second of copies of a megabyte
- *   wake    a canary: a thread that sleeps for a message every millisecond; how long until it runs.
- *           The upper percentiles are the machine's noise: no server's can be better
+ *   wake    latency of waking a thread that gets a message every millisecond. The upper percentiles
+ *           are the machine's noise, which a server's latencies include
  */
 #include <errno.h>
 #include <fcntl.h>

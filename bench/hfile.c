@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HFile speed: writing, scanning and point reads of cached blocks, each beside a floor of its own
- * (what the bytes cost at least on this machine). CPU time of the one thread, so that neighbours
- * count only through caches and memory bandwidth.
+ * HFile speed: writing, scanning and point reads of cached blocks, each with a lower bound (the
+ * cost of moving the same bytes on this machine). Measures CPU time of the one thread, so that
+ * other processes matter only through caches and memory bandwidth.
  *
  *   bench_hfile FOLDER [CELLS [VALUE_BYTES [COMPRESSION]]]
  *
- * Behind that a line for each data block encoding, the same cells in a file of it: time to write
- * and scan a cell and for a point read, from the cache, each also relative to NONE.
+ * Then prints a line for each data block encoding, for a file of the same cells: time per cell
+ * written and scanned and per point read, from the cache, also relative to NONE.
  */
 #include "base/checksum.h"
 #include "base/random.h"
@@ -217,7 +217,8 @@ static void bench_encodings(bench *b)
     }
 }
 
-/* One load after another, each from where the last one pointed, over as much memory. */
+/* Dependent loads, each from the address that the last one returned, over the same amount of
+ * memory. */
 static void load_floor(uint64_t bytes)
 {
     size_t n = bytes / 64;

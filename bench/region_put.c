@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The write path without a network: single 1 kB puts through a region, its memstore and the log,
- * from one lane. Prints the CPU time of that lane per put (staging, memstore, acknowledging; the
- * log's write() calls apart), with rows at random and in order.
+ * from one lane. Prints the CPU time of that lane per put (staging, memstore, acknowledging;
+ * separately the log's write() calls), with rows in random and in ascending order.
  *
  *   region_put FOLDER [PUTS] [BATCH]
  */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The read path without a network: gets of one row and scans with filters, through a region's
- * scanner, from the memstore and from one file. The table is bench/filters' (three columns a row,
- * about 170 bytes), or has one column of 1 kB for the gets. Prints CPU time of the calling thread
- * per get and per cell looked at.
+ * scanner, from the memstore and from one file. The table is that of bench/filters (three columns a
+ * row, about 170 bytes); for the gets it has one column of 1 kB. Prints CPU time of the calling
+ * thread per get and per cell examined.
  *
  *   region_read FOLDER [ROWS] [ROUNDS] [ONLY]
  *
- * ONLY names one line ("get memstore", "get file", "none", "Value = binary" …): alone
- * under callgrind (--toggle-collect=measure_gets or measure_scan*), whose counts do not depend on
- * what else the machine does. "both": the row is in the memstore and in a file; "scanner": by a
- * region scanner instead of rq_region_get.
+ * ONLY selects one line ("get memstore", "get file", "none", "Value = binary" …), for runs under
+ * callgrind (--toggle-collect=measure_gets or measure_scan*), whose counts do not depend on other
+ * load. "both": the row is in the memstore and in a file; "scanner": by a region scanner instead of
+ * rq_region_get.
  */
 #include "base/config.h"
 #include "base/random.h"

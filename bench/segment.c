@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memstore alone: what an insert and a seek of a 1 kB cell cost at CELLS cells (first argument,
- * a million), in random and in ascending order; then with the core's caches emptied before each, as
- * a client on the same core leaves them; and what a walk over all cells costs a cell, as a flush
- * makes it. The value's bytes are the second argument. The floor printed beside it is copying the
- * same bytes into the same kind of memory.
+ * The memstore alone: the cost of an insert and of a seek of a 1 kB cell with CELLS cells (first
+ * argument, a million), in random and in ascending order; the same with the core's caches emptied
+ * before each operation, as by a client on the same core; and the cost per cell of a walk over all
+ * cells, as in a flush. The second argument is the length of values. The lower bound is copying the
+ * same bytes to the same kind of memory.
  */
 #include "base/random.h"
 #include "store/segment.h"
@@ -81,7 +81,7 @@ static void seek(const rq_segment *s, bool ascending, uint32_t cells, rq_random 
     }
 }
 
-/* Each cell's key is looked at, as whoever writes it to a file does. */
+/* Reads each cell's key, as the HFile writer does. */
 static void walk(const rq_segment *s, const char *what)
 {
     rq_segment_cursor at;

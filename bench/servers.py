@@ -64,7 +64,7 @@ class Server:
         self.pid, self.start_ms, self.rss_start = 0, 0.0, 0.0
 
     def pe(self, *args):
-        """Runs PerformanceEvaluation; returns (operations per second, server CPU µs per op): including the
+        """Runs PerformanceEvaluation; returns (operations per second, server CPU µs per op), including the
         flushes and compactions that follow the run."""
         before = cpu_seconds(self.pid)
         out = subprocess.run([str(PEER), "run", str(self.dir), PE, "--nomapred", *args],
@@ -139,7 +139,7 @@ def echo_in_front(table, ports, prefix=()):
 
 
 class Echo(Rorqual):
-    """The floor: bench/client_echo in front of a Rorqual that creates the table and gives the answers kept."""
+    """The lower bound: bench/client_echo in front of a Rorqual that creates the table and gives the first responses."""
 
     def __init__(self, name, work):
         super().__init__(name, work, "--advertise", ECHO_HOST, "-D", "rorqual.wal.sync=handover")
@@ -160,7 +160,7 @@ class Echo(Rorqual):
 
 @contextlib.contextmanager
 def running(servers):
-    """Starts them one after another; at the end, and at any exception, each that has begun to is stopped."""
+    """Starts the servers one after another; stops all started ones at the end and after an exception."""
     with contextlib.ExitStack() as stack:
         for server in servers:
             stack.callback(server.stop)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LRU, plain, and as HBase's LruBlockCache divides it: blocks used once and blocks used again have
- * a list each (a third and two thirds here, as nothing is IN_MEMORY); the list that is further
- * above its share gives up its oldest. HBASE: LruBlockCache, hbase.lru.blockcache.*.percentage.
+ * Plain LRU, and the segmented LRU of HBase's LruBlockCache: blocks used once and blocks used more
+ * often have a list each (shares of a third and two thirds here, as nothing is IN_MEMORY); the
+ * oldest block of the list that is further above its share is evicted. HBASE: LruBlockCache,
+ * hbase.lru.blockcache.*.percentage.
  */
 #include "policy.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which blocks should stay? Replays traces that it makes against policies of the block cache and
- * prints, as rows of a table, the share of accesses that hit and the CPU time of one access.
+ * Compares eviction policies of the block cache: replays generated traces and prints, as rows of a
+ * table, the share of accesses that hit and the CPU time of one access.
  *
  *   bench_cache [CACHE_MB [ACCESSES [SEED]]]
  *
- * Blocks are charged as the product's cache charges them: three of four are data of 64 KiB and what
- * the last cell exceeds it by, the others of families with smaller blocks or good encodings (4 to
- * 64 KiB). There are ten times as many bytes of blocks as of cache. The first fifth of a trace
- * warms the cache and is not counted. The time is of the policy and one lookup in an array, without
- * locks, without the block itself: what differs from policy to policy.
+ * Blocks are charged as in the product's cache. Three of four have 64 KiB plus the part of the last
+ * cell beyond that, the others 4 to 64 KiB, as in families with smaller blocks or good encodings.
+ * All blocks together are ten times as large as the cache. The first fifth of a trace warms the
+ * cache and is not counted. The time covers the policy and one lookup in an array, without locks
+ * and without the block itself: the part that differs between policies.
  */
 #include "policy.h"
 
@@ -39,7 +39,7 @@ typedef struct world {
     uint32_t count;
     uint32_t fit; /* how many fit into the cache, about */
     uint32_t *trace;
-    uint32_t *order; /* the blocks by popularity: neighbours in a file are not alike */
+    uint32_t *order; /* the blocks by popularity, which is independent of their order in the file */
 } world;
 
 void *allocate(size_t size)
@@ -144,7 +144,7 @@ static void trace_zipf(world *w)
         w->trace[i] = zipf(w, 0.99);
 }
 
-/* A scan of two caches' blocks is always on its way beside the gets: an access each in turn. */
+/* Gets and a scan of blocks worth two caches, one access each in turn. */
 static void trace_zipf_scans(world *w)
 {
     uint32_t at = 0, left = 0;
@@ -169,7 +169,8 @@ static void trace_loop(world *w)
         w->trace[i] = (uint32_t)(i % (w->fit + w->fit / 10));
 }
 
-/* Nine of ten accesses go to as many blocks as fill half of the cache; these change ten times. */
+/* Nine of ten accesses go to a set of blocks that fills half of the cache; the set changes ten
+ * times. */
 static void trace_shifting(world *w)
 {
     for (size_t i = 0; i < w->accesses; i++) {

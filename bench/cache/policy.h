@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cache benchmark asks of a policy: which blocks stay. The product's is S3-FIFO
- * (src/hfile/s3_fifo.h); the others are here to be measured beside it.
+ * The interface of an eviction policy in the cache benchmark. The product uses S3-FIFO
+ * (src/hfile/s3_fifo.h); the other policies are here for comparison.
  */
 #ifndef BENCH_CACHE_POLICY_H
 #define BENCH_CACHE_POLICY_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * W-TinyLFU (Einziger, Friedman, Manes, ACM TOS 2017), as Caffeine has it: a window of a hundredth
- * of the bytes in LRU order; what leaves it takes the place of the main part's next victim only if
- * a sketch of all accesses says that it is asked for more often. The main part is two LRU lists:
- * probation and protected (four fifths).
+ * W-TinyLFU (Einziger, Friedman, Manes, ACM TOS 2017) as in Caffeine: a window of a hundredth of
+ * the bytes in LRU order. A block that leaves the window replaces the main part's next victim only
+ * if it is accessed more often, according to a sketch of all accesses. The main part has two LRU
+ * lists: probation and protected (four fifths).
  *
  * The sketch: four rows of four-bit counters, halved every ten accesses a counter.
  */

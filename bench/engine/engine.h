@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine benchmark asks of a database: Rorqual's region (ours.c) or RocksDB (rocksdb.c).
- * Rows have ROW_BYTES, one column each; a worker is one thread's own state.
+ * The database interface of the engine benchmark, implemented by Rorqual's region (ours.c) and
+ * RocksDB (rocksdb.c). Row keys have ROW_BYTES; each row has one column. A worker is the state of
+ * one thread.
  */
 #ifndef BENCH_ENGINE_H
 #define BENCH_ENGINE_H
@@ -42,7 +43,8 @@ static inline void row_of(uint64_t n, uint8_t row[ROW_BYTES])
     memcpy(row, text, ROW_BYTES);
 }
 
-/* Every verb ends the program with a line on stderr when it fails: a benchmark of errors is none.
+/* Every function prints a line to stderr and exits when it fails, since failed operations must not
+ * be measured.
  */
 database *database_open(const settings *s);
 void database_close(database *db);

@@ -19,10 +19,10 @@
  * The database is opened at the first step ("open" is then a line too). A line for each:
  *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p999=US]
  *   [written=BYTES disk=BYTES most=BYTES]
- * `written` is what the process gave to write() in the step; `disk` what the folder holds in the
- * mean of the second half of the step (of short ones: after it), `most` the most it held then:
- * compactions make it a saw's teeth, and one look would find chance. With a rate a batch's time
- * counts from when it was due.
+ * `written` is the number of bytes passed to write() in the step. `disk` is the mean size of the
+ * folder in the second half of the step (for short steps: its size afterwards), `most` its largest
+ * size then; the size rises and falls with compactions, so a single sample would be arbitrary. With
+ * a rate a batch's latency counts from the time at which it was due.
  */
 #include "engine.h"
 
@@ -366,7 +366,7 @@ static uint64_t folder_bytes(const char *path)
     return bytes;
 }
 
-/* What the folder holds, looked at during a step. */
+/* Samples of the folder's size during a step. */
 typedef struct watch {
     pthread_t thread;
     pthread_mutex_t lock;

@@ -154,7 +154,7 @@ typedef struct opening {
     _Atomic unsigned *next;
 } opening;
 
-/* Takes region after region, as a server's opening does with one worker for each core. */
+/* Opens region after region; like a server's start, with one such worker for each core. */
 static void *open_regions(void *arg)
 {
     opening *o = arg;
@@ -199,8 +199,8 @@ static void open_table(database *db, const settings *s)
         printf("regions threads=2 ops=%u seconds=%.3f first=%.3f\n", db->regions, last, first);
 }
 
-/* What compactions replaced goes at once, as with hbase.master.hfilecleaner.ttl=0: the peer keeps
- * no archive either. */
+/* Removes compacted files at once, as with hbase.master.hfilecleaner.ttl=0: RocksDB has no archive
+ * either. */
 static void *clean(void *arg)
 {
     database *db = arg;
@@ -228,8 +228,8 @@ database *database_open(const settings *s)
     check(rq_thread_executor_new(threads, &db->env.executor), "executor", NULL);
     check(rq_epoch_new(&db->env.epoch), "epoch", NULL);
     check(rq_config_new(&db->config), "config", NULL);
-    /* A budget of which the block cache is what was asked for, the rest memstores: as many write
-     * buffers as the peer has. */
+    /* A memory budget with a block cache of the requested size, and memstores for as many write
+     * buffers as RocksDB has. */
     double memstores = 4.0 * (double)s->buffer_bytes;
     double budget = ((double)s->cache_bytes + memstores) / 0.9;
     check(rq_config_set(db->config, "rorqual.wal.sync", "handover", &why), "sync", &why);
@@ -240,7 +240,8 @@ database *database_open(const settings *s)
     if (s->buffer_bytes > (uint64_t)1
                               << 30) /* a log for as much: nothing is flushed for its sake */
         set(db, "rorqual.wal.max", "%.0f", (double)s->buffer_bytes);
-    /* A few WAL files for each write buffer: what is kept of the log is whole files. */
+    /* Several WAL files for each write buffer, because the log is kept and removed in whole
+     * files. */
     set(db, "rorqual.wal.segment", "%.0f",
         s->buffer_bytes < 64 << 20 ? (double)s->buffer_bytes / 2 : 64 << 20);
     rq_engine_options o = {.config = db->config};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that compare Rorqual with itself, with the device, or with redis-server."""
+"""The parts that compare Rorqual with other settings of itself, with the device, or with redis-server."""
 import subprocess
 
 import floors
@@ -81,8 +81,8 @@ def sync(fleet, page):
 
 
 def tail(fleet, page):
-    """p99.9 of gets while another table is written to, at two flush sizes: one never reached, one
-    reached all the time. The writing is the same, flushes and compactions are the difference."""
+    """p99.9 of gets while another table is written to, at two flush sizes: one that is never reached, one that is
+    reached all the time. The writes are the same; the difference is flushes and compactions."""
     seconds, places = max(SECONDS, 3 * min(SECONDS, 3)), "16x1"
     settings = {"without": "4g", "with": "4m"}
 
@@ -144,7 +144,7 @@ def memory(fleet, page):
 
 
 def loops(fleet, page):
-    """Both servers may use both cores, as may the generator."""
+    """Servers and generator may use both cores."""
     rows = []
     with fleet.own(*HANDOVER, "-D", "rorqual.loops=1", core=None) as one, \
             fleet.own(*HANDOVER, "-D", "rorqual.loops=2", core=None) as two:

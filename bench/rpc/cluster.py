@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers under test, and runs of `rorqual bench` against them.
 
-A fleet starts a server when a part first needs it, and stops all at the end. Servers are pinned to
-one core, the generator to another; `own` starts one for a part alone, with settings and cores of its
-own. Tables are loaded once a server, by their shape.
+A fleet starts a server when a part first needs it, and stops all servers at the end. Servers are pinned to
+one core, the generator to another; `own` starts a server for one part, with its own settings and cores.
+A table of each shape is loaded once per server.
 """
 import contextlib
 import json
@@ -144,8 +144,8 @@ class Rorqual(Server):
 
 
 class Echo(Rorqual):
-    """The floor of gets and puts of one table: bench/client_echo, which knows their answers, in front of a Rorqual
-    that made the table."""
+    """The lower bound for gets and puts of one table: bench/client_echo, which replays responses, in front of a Rorqual
+    that created the table."""
 
     def __init__(self, name, work, shape):
         super().__init__(name, work, "--advertise", ECHO_HOST, *LOOP, *HANDOVER)

@@ -8,8 +8,8 @@ READS = {"get", "multi-get", "scan-long", "scan-short", "ycsb-c"}
 
 
 class Case:
-    """One line of the table. bar: times HBase per CPU second; None: reported alone. per: what is
-    counted, a field of the report. synced: also on the server that syncs."""
+    """One line of the table. bar: the goal, in multiples of HBase's operations per CPU second; None: no goal. per: the field
+    of the report that is counted. synced: runs also on the server with fdatasync."""
 
     def __init__(self, name, workload, shape, places="1x16", bar=None, per="operations", options=(), synced=False):
         self.name, self.workload, self.shape, self.bar, self.per = name, workload, shape, bar, per
@@ -41,7 +41,7 @@ def measure(fleet, cases):
         servers.append(fleet.synced())
     if fleet.hbase() is not None:
         warm_up(fleet.hbase(), cases, WARM_SECONDS)
-    # Nothing here is compiled on the way; but memory that was never used before costs 0.7 ns a byte.
+    # Rorqual needs no warm-up for a JIT compiler, but the first touch of memory costs 0.7 ns per byte.
     for server in servers:
         if server is not fleet.hbase():
             warm_up(server, cases, WARM_SECONDS / 6)
@@ -122,8 +122,9 @@ def scan(fleet, page):
 
 
 def at_same_rate(fleet, page, cases, results):
-    """Half of what HBase reached, offered to both: latencies free of coordinated omission, and of the generator's own
-    sleep, for it has a core to itself. The floor is the same load on an echo, where that knows the answers."""
+    """Both servers get half of the rate that HBase reached: latencies without coordinated omission and without the
+    generator's own wake-ups, since it has a core to itself. The lower bound is the same load on an echo that has the
+    responses."""
     if fleet.hbase() is None:
         return
     for case in cases:
@@ -157,7 +158,7 @@ def ycsb(fleet, page):
 
 
 def wide(fleet, page):
-    """The method of an HBase descendant that claims five times HBase."""
+    """The benchmark method of an HBase descendant that claims to be five times as fast as HBase."""
     cases = [Case(f"20 × 20 B: {name}", workload, "wide", bar=8, per=per, options=options)
              for name, workload, per, options in (
                  ("single-row read", "get", "operations", []),

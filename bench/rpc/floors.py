@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower bounds for any server on this machine, and redis-server: measured beside the figures."""
+"""Lower bounds for any server on this machine, and redis-server, measured in the same run."""
 import json
 import re
 import signal
@@ -19,7 +19,7 @@ def build():
 
 
 def echo(run, places, cores=(CLIENT_CORE, SERVER_CORE), loops=1):
-    """Server CPU in µs of an echo of as many calls of those lengths as one operation of the run took."""
+    """Server CPU in µs of an echo server for the calls, with the same lengths, of one operation of the run."""
     connections, depth = PLACES[places]
     out = subprocess.run([str(BUILD / "bench/echo"), str(max(1, round(run["sent"]))),
                           str(max(1, round(run["received"]))), str(connections), str(FLOOR_SECONDS), str(depth),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measured rows, kept over runs in docs/benchmarks/rpc.json, and the two pages that show them: all
-rows in docs/lab/server.md, the headline in docs/benchmarks.md. A run replaces the rows it measured and leaves the
-others."""
+"""The measured rows, kept between runs in docs/benchmarks/rpc.json, and the two pages that show them: all
+rows in docs/lab/server.md, the main ones in docs/benchmarks.md. A run replaces only the rows it measured."""
 import json
 import os
 import pathlib
@@ -55,7 +54,7 @@ class Page:
         say(f"=> {name}: against {against or '-'}; ours {ours}; {ratio}; bar {bar or '-'}: {said or '-'}")
 
     def end(self):
-        """The part is complete: its rows replace earlier ones, and the page is written."""
+        """Ends a part: its rows replace earlier ones, and the pages are written."""
         self.store["rows"] = [r for r in self.store["rows"] if r["part"] != self.part] + self.fresh
         self.store["machine"] = machine()
         self.store["peers"] = f"HBase 2.6.1, heap {HEAP}, JDK {java_version()}, its 30 handlers"

@@ -38,7 +38,7 @@ def anonymous_bytes(pid):
 
 
 def settle(pid, deadline=300):
-    """Until the process has been idle for a second: its flushes and compactions are done."""
+    """Waits until the process has been idle for a second: its flushes and compactions are done."""
     end = time.monotonic() + deadline
     before = cpu_seconds(pid)
     while time.monotonic() < end:

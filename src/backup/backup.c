@@ -74,7 +74,8 @@ static rq_err copy_parts(backup *b, bool first, rq_error *why)
     return RQ_OK;
 }
 
-/* --- check of the copy ------------------------------------------------------------------------- */
+/* --- check of the copy
+ * ------------------------------------------------------------------------- */
 
 static void count_finding(void *ctx, rq_finding level, const char *place, const char *text)
 {
@@ -101,8 +102,8 @@ static rq_err look_through(backup *b, rq_error *why)
     if (b->problems == 0) return RQ_OK;
     return rq_fail(
         why, RQ_E_CORRUPT,
-        "the copy has %llu problems, as named above: the source is damaged (rorqual fsck "
-        "--blocks %s), or the copying was",
+        "the copy has the %llu problems above: either the source is damaged (rorqual fsck "
+        "--blocks %s), or the copy was damaged while it was made",
         (unsigned long long)b->problems, b->options->source);
 }
 

@@ -83,7 +83,7 @@ static rq_err flush_out(session *s, rq_error *why)
 {
     rq_err rc = rq__socket_send(s->fd, s->out.ptr, s->out.len);
     rq_buf_reset(&s->out);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "the command does not read, or is gone");
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "the command has ended, or does not read");
 }
 
 static rq_err send_part(void *ctx, const rq_image_part *part, rq_error *why)
@@ -208,7 +208,7 @@ static void session_run(rq_task *task)
     else if (line != NULL && strcmp(line, "holders") == 0)
         serve_holders(s);
     else if (line != NULL)
-        send_error(s, "this server does not know the request: it is another version");
+        send_error(s, "this server is another version: it does not know the request");
     session_end(s);
 }
 
@@ -257,8 +257,9 @@ static void accept_one(rq_control *c)
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     session *s = is_allowed(fd) ? take_session(c, fd) : NULL;
     if (s == NULL) {
-        refuse(fd, is_allowed(fd) ? "the server holds files for others already; try again later"
-                                  : "only the user that runs the server may ask for this");
+        refuse(fd, is_allowed(fd)
+                       ? "the server already holds files for too many commands; try again later"
+                       : "only the user that runs the server may connect");
         return;
     }
     s->task = (rq_task){.run = session_run};

@@ -22,7 +22,7 @@ static bool is_in(const char *inner, const char *outer)
 }
 
 /* Paths are compared without symbolic links. */
-static rq_err check_apart(const char *folder, const char *source, rq_error *why)
+static rq_err check_disjoint(const char *folder, const char *source, rq_error *why)
 {
     char *a = realpath(folder, NULL), *b = realpath(source, NULL);
     rq_err rc = RQ_OK;
@@ -126,7 +126,7 @@ rq_err rq__copy_begin(const char *folder, const char *source, const char *what, 
     bool made = false;
     rq_err rc = c.buf == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory") : RQ_OK;
     if (rc == RQ_OK) rc = make_folder(folder, &made, why);
-    if (rc == RQ_OK) rc = check_apart(folder, source, why);
+    if (rc == RQ_OK) rc = check_disjoint(folder, source, why);
     if (rc != RQ_OK && made) (void)rmdir(folder);
     if (rc == RQ_OK) rc = take_target(&c, folder, what, why);
     if (rc != RQ_OK) {

@@ -123,7 +123,7 @@ static rq_err check_file(restore *r, const rq_listed_file *f, uint8_t *buf, size
     for (uint64_t at = 0; at < f->size && rc == RQ_OK;) {
         size_t n = 0;
         rc = rq_file_read(from, buf, room, at, &n, why);
-        if (rc == RQ_OK && n == 0) rc = differs(r, f, "it got shorter", why);
+        if (rc == RQ_OK && n == 0) rc = differs(r, f, "the file became shorter", why);
         crc = rq_crc32c(crc, buf, n);
         at += n;
         r->options->progress->step(r->options->progress->ctx, n);

@@ -160,7 +160,8 @@ static rq_err ask(rq_source *s, const char *verb, const char *name, rq_error *wh
     stream in = {.fd = s->fd, .buf = malloc(RECV_BYTES)};
     rq_err rc = in.buf == NULL ? RQ_E_NO_MEMORY : rq_buf_printf(&line, "%s%.200s\n", verb, name);
     if (rc == RQ_OK) rc = rq__socket_send(s->fd, line.ptr, line.len);
-    if (rc != RQ_OK) (void)rq_fail(why, rc, "the server cannot be asked: %s", rq_err_text(rc));
+    if (rc != RQ_OK)
+        (void)rq_fail(why, rc, "cannot send the request to the server: %s", rq_err_text(rc));
     if (rc == RQ_OK) rc = read_list(s, &in, why);
     rq_buf_clear(&line);
     free(in.buf);

@@ -223,9 +223,9 @@ static void arm(rq_catalog *c)
 {
     rq_executor *ex = c->env->executor;
     int64_t interval = c->cleaner.interval_ms;
-    /* A file's time begins when a round first sees it. Rounds at least as often as the time to live
-     * keep the archive as small as HBase's; under steady writes it grows as fast as compactions
-     * write. */
+    /* A file's time in the archive counts from the first round that sees it. If the time to live is
+     * shorter than the interval, rounds are made that often: otherwise the archive, which grows as
+     * fast as compactions write, would become larger than HBase's. */
     if (c->cleaner.ttl_ms >= ROUNDS_APART_MIN_MS && c->cleaner.ttl_ms < interval)
         interval = c->cleaner.ttl_ms;
     if (interval > 0)

@@ -384,8 +384,8 @@ static bool is_committed(const rq__table_node *t, const rq__proc *p)
 
 /* For a region that was not opened at the start, or whose opening failed: opens it for the records
  * in the log. */
-static rq_err bring_into_files(rq_catalog *c, const rq_region_info *info, rq_table_schema *schema,
-                               rq_error *why)
+static rq_err flush_log_records(rq_catalog *c, const rq_region_info *info, rq_table_schema *schema,
+                                rq_error *why)
 {
     rq_region *r;
     RQ_TRY(rq_region_open(c->engine, info, schema, &r, why));
@@ -412,7 +412,7 @@ static rq_err close_parent(rq_catalog *c, rq__proc *p, const rq_region_info *inf
         rc = rq__publish_closed(c, p, info, 1, state, &open, &count, why);
     if (rc == RQ_OK)
         rc = count > 0 ? rq__close_regions(c, open, count, false, why)
-                       : bring_into_files(c, info, t->pub.schema, why);
+                       : flush_log_records(c, info, t->pub.schema, why);
     if (open != NULL) rq__unref_regions(open, count);
     rq__table_node_unref(t);
     return rc;

@@ -4,7 +4,7 @@
 
 #include "catalog/fsck_priv.h"
 
-static void tell_nobody(void *ctx, rq_finding level, const char *place, const char *text)
+static void ignore_finding(void *ctx, rq_finding level, const char *place, const char *text)
 {
     (void)ctx;
     (void)level;
@@ -73,7 +73,7 @@ static rq_err add_regions(rq__fsck *k, rq_arena *arena, rq_folder *ret, rq_error
 
 rq_err rq_folder_read(rq_vfs *vfs, rq_arena *arena, rq_folder *ret, rq_error *why)
 {
-    const rq_fsck_options options = {.findings = {.tell = tell_nobody}};
+    const rq_fsck_options options = {.findings = {.tell = ignore_finding}};
     rq__fsck k;
     *ret = (rq_folder){0};
     rq_err rc = rq__fsck_begin(&k, vfs, &options, why);

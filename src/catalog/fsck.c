@@ -21,7 +21,7 @@ void rq__fsck_tell(rq__fsck *k, rq_finding level, const char *place, const char 
     k->findings.tell(k->findings.ctx, level, place, text);
 }
 
-static void count_and_tell(void *ctx, rq_finding level, const char *place, const char *text)
+static void count_finding(void *ctx, rq_finding level, const char *place, const char *text)
 {
     rq__fsck *k = ctx;
     if (k->half_made) level = RQ_FINDING_NOTE;
@@ -153,7 +153,7 @@ static rq_err take_lock(rq__fsck *k, rq_file **ret, rq_error *why)
 rq_err rq__fsck_begin(rq__fsck *k, rq_vfs *vfs, const rq_fsck_options *options, rq_error *why)
 {
     *k = (rq__fsck){.vfs = vfs, .options = options, .meta_whole = true};
-    k->findings = (rq_findings){count_and_tell, pass_step, k};
+    k->findings = (rq_findings){count_finding, pass_step, k};
     if (!options->is_copy) RQ_TRY(take_lock(k, &k->lock, why));
     return look_at_root(k, why);
 }

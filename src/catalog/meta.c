@@ -297,7 +297,7 @@ typedef struct row_reader {
     size_t cap;
 } row_reader;
 
-static rq_err hand_on(row_reader *rr, const rq_cellblock *from, rq_error *why)
+static rq_err visit_row(row_reader *rr, const rq_cellblock *from, rq_error *why)
 {
     if (from->count > rr->cap) {
         rq_cell *more = realloc(rr->cells, from->count * sizeof *more);
@@ -322,7 +322,7 @@ static rq_err end_row(row_reader *rr, rq_error *why)
         RQ_TRY(rq_cellblock_append(&rr->kept, &nothing));
     }
     if (rr->ret_ignored != NULL) *rr->ret_ignored = rr->newest.ignored;
-    return hand_on(rr, &rr->kept, why);
+    return visit_row(rr, &rr->kept, why);
 }
 
 static rq_err keep_cell(row_reader *rr, const rq_cell *c)
@@ -379,7 +379,7 @@ static rq_err each_part(row_reader *rr, rq_region *r, const rq_scan *scan, rq_ar
         if (rc != RQ_OK || rr->block.count == 0) continue;
         rq_region_scanner_suspend(scanner);
         rq_epoch_unpin(epoch, &member); /* the callback may take its time */
-        rc = scan->raw ? take_cells(rr, why) : hand_on(rr, &rr->block, why);
+        rc = scan->raw ? take_cells(rr, why) : visit_row(rr, &rr->block, why);
         member = (rq_epoch_member){0};
         rq_epoch_pin(epoch, &member);
     }

@@ -251,7 +251,7 @@ static rq_task *unpark(rq__procedures *ps, rq__proc *p)
 
 /* Procedures that wait for one that is now parked are refused, or continue if they do not conflict.
  * Returns the tasks to start. REQUIRES: lock held. */
-static rq_task *let_others_go(rq__procedures *ps, rq__proc *parked)
+static rq_task *release_waiters(rq__procedures *ps, rq__proc *parked)
 {
     rq__queue_park(ps, parked);
     return take_startable(ps);
@@ -278,7 +278,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     answer_proc(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parking = false;
-    rq_task *list = p->aborted && !ps->stopping ? unpark(ps, p) : let_others_go(ps, p);
+    rq_task *list = p->aborted && !ps->stopping ? unpark(ps, p) : release_waiters(ps, p);
     pthread_mutex_unlock(&ps->lock);
     start_all(c, list);
 }

@@ -25,7 +25,7 @@ void rq__recover_tell(rq__recover *r, const char *what, const char *place, const
     r->options->tell(r->options->ctx, what, place, text);
 }
 
-static void say_nothing(void *ctx, rq_finding level, const char *place, const char *text)
+static void ignore_finding(void *ctx, rq_finding level, const char *place, const char *text)
 {
     (void)ctx;
     (void)level;
@@ -434,7 +434,7 @@ rq_err rq_recover(const rq_env *env, const rq_recover_options *o, rq_recover_res
 {
     rq__recover r = {.env = env, .vfs = env->vfs, .options = o};
     rq_file *lock = NULL;
-    r.quiet = (rq_fsck_options){.deep = true, .findings = {say_nothing, NULL, NULL}};
+    r.quiet = (rq_fsck_options){.deep = true, .findings = {ignore_finding, NULL, NULL}};
     r.k = (rq__fsck){.vfs = env->vfs, .options = &r.quiet, .ours = true, .meta_whole = true};
     r.k.findings = r.quiet.findings;
     rq_err rc =

@@ -94,7 +94,7 @@ static int youngest_first(const void *a, const void *b)
     return (x->info.region_id < y->info.region_id) - (x->info.region_id > y->info.region_id);
 }
 
-static void tell_fate(rq__recover *r, const rq__lost_region *l)
+static void report_fate(rq__recover *r, const rq__lost_region *l)
 {
     static const char *const what[] = {[RQ__FATE_ADD] = "hbase:meta",
                                        [RQ__FATE_SPLIT_PARENT] = "hbase:meta",
@@ -103,9 +103,9 @@ static void tell_fate(rq__recover *r, const rq__lost_region *l)
     static const char *const text[] = {
         [RQ__FATE_ADD] = "has no row, and gets one",
         [RQ__FATE_SPLIT_PARENT] =
-            "has no row; it was split, and stays for the regions that refer to it",
+            "has no row; it was split, and is kept for the regions that refer to it",
         [RQ__FATE_MERGE_PARENT] =
-            "has no row; it was merged, and stays for the region that refers to it",
+            "has no row; it was merged, and is kept for the region that refers to it",
         [RQ__FATE_ASIDE] = "has no row, and other regions have its rows"};
     rq__recover_tell(r, what[l->fate], l->dir, text[l->fate]);
 }
@@ -121,7 +121,7 @@ rq_err rq__recover_decide(rq__recover *r, rq_error *why)
                   : !l->referred_to           ? RQ__FATE_ASIDE
                   : contains(l->by, &l->info) ? RQ__FATE_MERGE_PARENT
                                               : RQ__FATE_SPLIT_PARENT;
-        tell_fate(r, l);
+        report_fate(r, l);
     }
     return RQ_OK;
 }

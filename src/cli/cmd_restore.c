@@ -15,12 +15,12 @@ static const char help[] =
     "  --replace     FOLDER is not empty: rename it to FOLDER.replaced-N first (nothing in it is\n"
     "                deleted); its server must be stopped\n"
     "  --copy        copy files even where a hard link would do (FOLDER on the same file system)\n"
-    "  --no-verify   believe files that are linked without reading them\n"
-    "  --quiet       print errors alone\n"
-    "Makes the data folder FOLDER, which must be empty or missing, from a finished backup. Each "
-    "file is\n"
-    "compared with the backup's list. An interrupted restore is refused by every server; the same\n"
-    "command begins it anew. Then start a server on FOLDER.\n"
+    "  --no-verify   do not read linked files to check them\n"
+    "  --quiet       print only errors\n"
+    "Makes the data folder FOLDER, which must be empty or missing, from a finished backup. Each\n"
+    "file is compared with the backup's list. Servers refuse the folder of an interrupted "
+    "restore;\n"
+    "the same command starts it over. Then start a server on FOLDER.\n"
     "exit codes: 0 done; 1 not done, or damage found; 2 wrong arguments\n";
 
 typedef struct arguments {
@@ -45,7 +45,7 @@ static int parse(int argc, char **argv, arguments *a)
     return -1;
 }
 
-/* Nobody uses it: then it may get another name. */
+/* A folder that no server uses may be renamed. */
 static rq_err check_unused(const char *folder, rq_error *why)
 {
     rq_vfs *v;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See screen.h. Sequences are those of ECMA-48 and xterm, which every terminal of today knows: the
- * alternate screen, the cursor's place, erase to the end of line and screen, reverse. */
+/* See screen.h. Uses escape sequences of ECMA-48 and xterm, which all current terminals support:
+ * alternate screen, cursor position, erase to the end of line and screen, reverse video. */
 #include "cli/screen.h"
 
 #include <errno.h>

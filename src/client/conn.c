@@ -129,7 +129,7 @@ static rq_err take_place(rq__conn *c, uint32_t *ret)
     return RQ_OK;
 }
 
-static void give_place(rq__conn *c, uint32_t id)
+static void free_call_id(rq__conn *c, uint32_t id)
 {
     c->calls[id] = (pending){.next_free = c->free_head};
     c->free_head = id;
@@ -311,7 +311,7 @@ rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slic
     RQ_TRY(take_place(c, &id));
     rq_err rc = put_request(c, id, method, priority, region_prefix, message, cells);
     if (rc != RQ_OK) {
-        give_place(c, id);
+        free_call_id(c, id);
         return rc;
     }
     c->calls[id] = (pending){.done = done, .ctx = ctx};
@@ -401,7 +401,7 @@ static bool take_frame(rq__conn *c, rq_slice frame)
         lose(c, "an answer to no call");
         return false;
     }
-    give_place(c, v.call_id);
+    free_call_id(c, v.call_id);
     if (call.done == NULL) return true;
     c->in_flight--;
     rq_reply reply = {.message = v.message, .cells = v.cells};

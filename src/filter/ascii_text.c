@@ -76,7 +76,7 @@ static inline bool any_here(const uint8_t *text, unsigned mask, rq_slice needle,
     return false;
 }
 
-static bool find_by_all_looks(rq_slice text, rq_slice needle)
+static bool find_naively(rq_slice text, rq_slice needle)
 {
     bool found = false;
     for (size_t i = 0; !found && i + needle.len <= text.len; i++)
@@ -90,7 +90,7 @@ RQ_COLD static bool find_folded_linear(rq_slice text, rq_slice needle)
     size_t window = 2 * needle.len > WINDOW_MIN ? 2 * needle.len : WINDOW_MIN;
     if (window > text.len) window = text.len;
     uint8_t *lower = malloc(window);
-    if (lower == NULL) return find_by_all_looks(text, needle); /* late rather than wrong */
+    if (lower == NULL) return find_naively(text, needle); /* late rather than wrong */
     bool found = false;
     for (size_t from = 0; !found; from += window - needle.len + 1) {
         if (from + window > text.len) from = text.len - window;

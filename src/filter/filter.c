@@ -66,7 +66,7 @@ bool rq_filter_ends_at_cells(const rq_filter *f)
 }
 
 /* In one step: rows are short, and the callers cannot repeat the call. */
-static rq_err row_key_at_one_go(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+static rq_err row_key_in_one_step(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
     bool paused = f->pace->may_pause;
     if (paused) f->pace->whole_left = RQ_PACE_WHOLE;
@@ -82,7 +82,7 @@ rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
         *ret = true;
         return RQ_OK;
     }
-    return f->pace != NULL ? row_key_at_one_go(f, row, ret, why)
+    return f->pace != NULL ? row_key_in_one_step(f, row, ret, why)
                            : rq__filter_row_key(f, row, ret, why);
 }
 

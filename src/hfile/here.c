@@ -30,7 +30,7 @@ static inline bool took(rq_hfile_scanner *s, size_t pos, size_t len)
 }
 
 /* Makes the valid cell at `pos` the scanner's current one. */
-static bool stand_at(rq_hfile_scanner *s, size_t pos)
+static bool move_to(rq_hfile_scanner *s, size_t pos)
 {
     const rq_hfile_block *b = s->block;
     return took(
@@ -38,8 +38,8 @@ static bool stand_at(rq_hfile_scanner *s, size_t pos)
         rq__plain_parse(b->payload + pos, b->payload_len - pos, shape_of(s->reader), &s->cell));
 }
 
-/* The same for most cells; false: this form does not apply, the cell may still be valid. */
-static inline bool stand_at_alike(rq_hfile_scanner *s, size_t pos)
+/* A faster move_to for most cells. False: it does not apply, and the cell may still be valid. */
+static inline bool move_to_alike(rq_hfile_scanner *s, size_t pos)
 {
     const rq_hfile_block *b = s->block;
     return took(s, pos,
@@ -53,8 +53,8 @@ rq_hfile_move rq_hfile_scanner_next_here(rq_hfile_scanner *s)
     const uint8_t *row = s->cell.row;
     size_t row_len = s->cell.row_len;
     if (RQ_UNLIKELY(pos >= s->block->payload_len)) return RQ_HFILE_NOT_MOVED;
-    if (RQ_UNLIKELY(!stand_at_alike(s, pos))) {
-        if (!stand_at(s, pos)) return RQ_HFILE_NOT_MOVED;
+    if (RQ_UNLIKELY(!move_to_alike(s, pos))) {
+        if (!move_to(s, pos)) return RQ_HFILE_NOT_MOVED;
         if (row_len != s->cell.row_len) return RQ_HFILE_NEW_ROW;
     }
     return rq__plain_same_row(row - 2, s->cell.row - 2, row_len) ? RQ_HFILE_SAME_ROW
@@ -72,7 +72,7 @@ bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s)
     for (unsigned i = 0; i < PASS_MAX && pos < end; i++) {
         size_t len = rq__plain_len_in_row(payload + pos, end - pos, shape, row, row_len);
         /* If the cell there is valid, it is in another row. */
-        if (len == 0) return stand_at_alike(s, pos) || stand_at(s, pos);
+        if (len == 0) return move_to_alike(s, pos) || move_to(s, pos);
         pos += len;
     }
     return false;

@@ -203,7 +203,7 @@ static void remove_chunk(rq__slab *s, size_t at)
 }
 
 /* The first used chunk with room, else the first empty one. */
-static size_t with_room(const rq__slab *s, uint32_t units)
+static size_t chunk_with_room(const rq__slab *s, uint32_t units)
 {
     size_t count = s->chunks.count, empty = count;
     for (size_t at = 0; at < count; at++) {
@@ -218,7 +218,7 @@ static size_t with_room(const rq__slab *s, uint32_t units)
 static bool find_room(rq__slab *s, uint32_t units, size_t *ret_at, size_t *ret_unit)
 {
     for (;;) {
-        *ret_at = with_room(s, units);
+        *ret_at = chunk_with_room(s, units);
         if (*ret_at == s->chunks.count) break;
         const chunk *c = chunk_at(s, *ret_at);
         *ret_unit = first_fit(c, units);
@@ -300,7 +300,8 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
         chunk *c = chunk_at(s, at);
         if (c->used == 0) rq_huge_unused_take(&s->empty);
         set_bits(c, unit, units, true);
-        if (s->longest[at] == UNITS) s->longest[at]--; /* marks it as not empty for with_room */
+        if (s->longest[at] == UNITS)
+            s->longest[at]--; /* marks it as not empty for chunk_with_room */
         advise(c);
         piece = c->part.base + unit * UNIT_BYTES;
     }

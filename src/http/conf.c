@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /conf: the settings in force, in the forms of HBase's ConfServlet (XML, or ?format=json). Values of
- * names that contain "password", "secret", "superuser" or "credential" are not shown.
+ * /conf: the current settings, in the formats of HBase's ConfServlet (XML, or ?format=json). Values
+ * of settings whose names contain "password", "secret", "superuser" or "credential" are not shown.
  * HBASE: ConfServlet, Configuration.writeXml, dumpConfiguration.
  */
 #include "http/http_priv.h"
@@ -22,7 +22,7 @@ static const char *shown(const row *r)
     return r->value;
 }
 
-/* Where HBase names the file that a value came from. */
+/* In this field HBase names the file that a value came from. */
 static const char *source_of(const row *r)
 {
     return r->is_unused ? "given, without effect" : r->is_given ? "given" : "default";

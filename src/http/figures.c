@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pages for monitors: their text is the metrics room's. */
+/* The pages for monitors, whose text the metrics room writes. */
 #include "http/http_priv.h"
 
 static bool is_true(const char *value)

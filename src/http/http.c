@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP thread: libevent's evhttp on an event base of its own. Contract in http.h.
+ * The HTTP thread: libevent's evhttp on its own event base. Contract in http.h.
  *
  *   socket ─► evhttp ─► answer(): the page is made on this thread ─► body, counted until it is read
  *                  └─ sweep(): connections past their deadline, or too many
  *
- * evhttp has neither a limit of connections nor a deadline for one. So each connection's bufferevent is
- * made here, and a reference kept: evhttp has let it go when it has no callbacks any more.
+ * evhttp limits neither the number of connections nor the time of a connection. So each
+ * connection's bufferevent is created here, and a reference to it is kept. evhttp has freed its
+ * connection when the bufferevent has no callbacks.
  *
- * Pages are made under `lock`, which rq_http_withdraw takes: nothing that they show goes away meanwhile.
+ * Pages are made under `lock`, which rq_http_withdraw takes too, so that the objects they show stay
+ * alive.
  */
 #include "http/http_priv.h"
 
@@ -26,13 +28,13 @@
 #include <unistd.h>
 
 #define HEAD_BYTES_MAX 16384
-#define BODY_BYTES_MAX 1024 /* nobody sends one */
-#define NICE 5              /* pages give way to the loops */
+#define BODY_BYTES_MAX 1024 /* GET and HEAD have no body */
+#define NICE 5              /* lower priority than the event loops */
 
 typedef struct connection {
-    struct connection *next, *prev; /* in the order of since_ns, oldest first */
+    struct connection *next, *prev; /* ordered by since_ns, oldest first */
     struct bufferevent *stream;     /* a reference */
-    uint64_t since_ns;              /* its begin, or its last answer was read */
+    uint64_t since_ns;              /* when it began, or its last response was read */
 } connection;
 
 struct rq_http {
@@ -42,8 +44,8 @@ struct rq_http {
     const char *version;
     uint64_t deadline_ns;
     size_t unread_max;
-    int fd;     /* the listening socket, until evhttp has it */
-    int end_fd; /* an eventfd: the thread ends */
+    int fd;     /* the listening socket, until evhttp owns it */
+    int end_fd; /* an eventfd that ends the thread */
     rq_lane *lane;
     rq_task task;
     struct event_base *base;
@@ -122,14 +124,14 @@ static void forget(rq_http *h, connection *c)
     h->connections--;
 }
 
-/* evhttp sees the end of the socket, and closes it. */
+/* Shuts the socket down: evhttp then reads end-of-file and closes the connection. */
 static void end_connection(const connection *c)
 {
     int fd = bufferevent_getfd(c->stream);
     if (fd >= 0) shutdown(fd, SHUT_RDWR);
 }
 
-/* Ends connections that are past their deadline, and the oldest of too many. */
+/* Ends connections that are past their deadline, and the oldest ones above the limit. */
 static void sweep(rq_http *h)
 {
     uint64_t now = now_ns(h);
@@ -148,7 +150,7 @@ static void sweep(rq_http *h)
     }
 }
 
-/* Once a second while there are connections. */
+/* Arms the timer, which runs once a second while there are connections. */
 static void set_tick(rq_http *h)
 {
     struct timeval second = {1, 0};
@@ -165,8 +167,9 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
     if (h->connections > 0) set_tick(h);
 }
 
-/* Of a connection that was accepted. Its descriptor is closed with the last reference: while we have one no
- * other connection gets its number. NULL: evhttp makes one itself, and idle time alone limits it. */
+/* Makes the bufferevent of an accepted connection. Its descriptor is closed with the last
+ * reference, so no other connection gets the same number before. NULL: evhttp makes one itself, and
+ * only the idle time-out limits the connection. */
 static struct bufferevent *make_stream(struct event_base *base, void *ctx)
 {
     rq_http *h = ctx;
@@ -185,7 +188,8 @@ static struct bufferevent *make_stream(struct event_base *base, void *ctx)
     return stream;
 }
 
-/* Mostly too many open files: the same connection would be tried again at once, and for ever. */
+/* Mostly because of too many open files. Stops listening until the next tick, because the same
+ * connection would be tried again at once and forever. */
 static void on_accept_error(struct evconnlistener *listener, void *ctx)
 {
     rq_http *h = ctx;
@@ -194,7 +198,7 @@ static void on_accept_error(struct evconnlistener *listener, void *ctx)
     set_tick(h);
 }
 
-/* The answer was taken by the kernel. */
+/* The kernel has taken the whole response. */
 static void on_answered(struct evhttp_request *request, void *ctx)
 {
     rq_http *h = ctx;
@@ -208,7 +212,7 @@ static void on_answered(struct evhttp_request *request, void *ctx)
     }
 }
 
-/* The peer sees the end now, though the descriptor is closed by the next sweep. */
+/* Lets the peer see the end at once; the descriptor is closed by the next sweep. */
 static void on_close(struct evhttp_connection *of, void *ctx)
 {
     (void)ctx;
@@ -258,7 +262,7 @@ static void add_headers(struct evhttp_request *request, const rq__page *p)
     evhttp_add_header(headers, "Refresh", number);
 }
 
-/* The page's text into the output, without a copy. */
+/* Moves the page's text to the output without a copy. */
 static bool give_body(rq_http *h, struct evbuffer *out, rq__page *p)
 {
     body *b = malloc(sizeof *b);
@@ -274,7 +278,7 @@ static bool give_body(rq_http *h, struct evbuffer *out, rq__page *p)
     return false;
 }
 
-/* `request` may have lost its connection meanwhile: evhttp then frees it. */
+/* If `request` has lost its connection meanwhile, evhttp frees it. */
 static void send_page(rq_http *h, struct evhttp_request *request, rq__page *p)
 {
     struct evhttp_connection *of = evhttp_request_get_connection(request);
@@ -311,7 +315,7 @@ static bool make_page(rq_http *h, struct evhttp_request *request, const char *pa
     return false;
 }
 
-/* As make_page. */
+/* Returns as make_page does. */
 static bool read_request(rq_http *h, struct evhttp_request *request, rq__page *ret)
 {
     bool later = false;

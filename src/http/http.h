@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP port: pages for people, figures for monitors, answers for health checks. Read only, without
- * authentication. GET and HEAD alone.
+ * The HTTP port: pages for people, metrics for monitors, health checks. Read-only, without
+ * authentication; only GET and HEAD.
  *
- * It runs on a thread of its own (libevent), and no event loop waits for it. It answers health
- * checks from rq_http_open on: while a start replays the log, /health/ready says 503. The other pages
- * have something to show between rq_http_serve and rq_http_withdraw, and answer 503 outside.
+ * It runs on a thread of its own (libevent), and no event loop waits for it. Health checks are
+ * answered from rq_http_open on: while a start replays the log, /health/ready returns 503. The
+ * other pages are served between rq_http_serve and rq_http_withdraw, and return 503 before and
+ * after.
  *
- * What a peer can cost is bounded: connections, their memory, the bytes of answers that are not read yet
- * (beyond them large pages are 503), and the time for one request and answer.
+ * The resources that peers can use are bounded: connections and their memory, the bytes of unread
+ * responses (at the limit large pages return 503), and the time for one request and its response.
  */
 #ifndef RQ_HTTP_HTTP_H
 #define RQ_HTTP_HTTP_H
@@ -21,19 +22,20 @@
 
 typedef struct rq_http rq_http;
 
-/* Connections at once. For each that comes beyond it, the one is closed whose last answer was read, or
- * which began, longest ago. */
+/* The highest number of connections. A further one closes the connection that has been idle for
+ * longest, counted from its beginning or from when its last response was read. */
 #define RQ_HTTP_CONNECTIONS 64
-/* From a connection's begin, or its last answer, to the end of the next. */
+/* Longest time from a connection's beginning, or its last response, to the end of the next
+ * response. */
 #define RQ_HTTP_DEADLINE_MS 60000
-/* Without a byte either way. */
+/* Longest time without a byte sent or received. */
 #define RQ_HTTP_IDLE_S 20
-/* Bytes of pages that peers have not read; one page may go over it. */
+/* Limit of the bytes of pages that peers have not read; one page may exceed it. */
 #define RQ_HTTP_UNREAD_BYTES ((size_t)16 << 20)
 
 typedef struct rq_http_options {
     int fd;                  /* a listening socket; taken over, also on an error */
-    rq_executor *executor;   /* its lane is the thread */
+    rq_executor *executor;   /* makes the HTTP thread, a lane */
     const rq_log *log;       /* may be NULL */
     const rq_config *config; /* what /conf shows; outlives it */
     const char *version;     /* static */
@@ -41,7 +43,7 @@ typedef struct rq_http_options {
     size_t unread_bytes_max; /* 0: RQ_HTTP_UNREAD_BYTES */
 } rq_http_options;
 
-/* What pages show. All borrowed until rq_http_withdraw has returned. */
+/* The objects that pages show. All borrowed until rq_http_withdraw has returned. */
 typedef struct rq_http_sources {
     const rq_env *env;
     rq_engine *engine;
@@ -58,9 +60,10 @@ typedef struct rq_http_sources {
 
 RQ_NODISCARD
 rq_err rq_http_open(const rq_http_options *o, rq_http **ret, rq_error *why);
-/* From now on there is something to show. `from` is copied. */
+/* Starts to serve all pages. `from` is copied. */
 void rq_http_serve(rq_http *h, const rq_http_sources *from);
-/* There is nothing to show any more; returns when no page is being made. NULL, and twice, is fine. */
+/* Ends serving of all pages except health checks; returns when no page is being made. May be called
+ * twice; NULL is fine. */
 void rq_http_withdraw(rq_http *h);
 /* Ends the thread and closes all connections. NULL is fine. */
 void rq_http_close(rq_http *h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this room share: requests, pages, and text that is built. */
+/* Declarations shared by the files of this room: requests, pages, text. */
 #ifndef RQ_HTTP_HTTP_PRIV_H
 #define RQ_HTTP_HTTP_PRIV_H
 
@@ -12,21 +12,21 @@ struct evhttp_request;
 
 /* --- text (text.c) ---------------------------------------------------------------------------- */
 
-/* A page while it is made. After the first error nothing is added, and `rc` says why. */
+/* A page under construction. After the first error, kept in `rc`, nothing is appended. */
 typedef struct rq__text {
     rq_buf buf;
     rq_err rc;
 } rq__text;
 
 void rq__put(rq__text *t, const char *fmt, ...) RQ_PRINTF(2, 3);
-/* Bytes in HTML or XML, as text or in a quoted attribute. What is no valid UTF-8, or a control character,
- * becomes \xNN. */
+/* Appends bytes escaped for HTML and XML, as text or inside a quoted attribute. Invalid UTF-8 and
+ * control characters become \xNN. */
 void rq__put_html(rq__text *t, rq_slice s);
 static inline void rq__put_html_cstr(rq__text *t, const char *s)
 {
     rq__put_html(t, rq_slice_cstr(s));
 }
-/* The same, with its quotes, in JSON; '<', '>' and '&' are escaped as well. */
+/* Appends bytes as a JSON string with quotes; '<', '>' and '&' are escaped as well. */
 void rq__put_json(rq__text *t, rq_slice s);
 static inline void rq__put_json_cstr(rq__text *t, const char *s)
 {
@@ -70,7 +70,7 @@ typedef struct rq__request {
     const char *path;
     const rq__query *query;
     const rq_http *http;
-    const rq_http_sources *from; /* NULL: there is nothing to show */
+    const rq_http_sources *from; /* NULL: the server is not open */
     struct rq__rates *rates;     /* of the status page */
 } rq__request;
 
@@ -82,10 +82,10 @@ typedef struct rq__page {
     unsigned status; /* 200 at first */
     const char *type;
     rq__text text;
-    unsigned refresh_s; /* the browser asks again; 0: it does not */
+    unsigned refresh_s; /* the browser reloads after this time; 0: never */
 } rq__page;
 
-/* Makes the page of the path. Without memory: 500. */
+/* Makes the page of the path. Out of memory: status 500. */
 void rq__page_make(const rq__request *r, rq__page *ret);
 /* True: the page may be large, and is refused while too much is unread. */
 bool rq__page_is_large(const char *path);
@@ -146,9 +146,9 @@ void rq__later_free(rq__later *l);
 
 /* --- the server ------------------------------------------------------------------------------- */
 
-/* What there is to show; false: nothing. Any thread. */
+/* Copies the objects that pages show; false: the server is not open. Any thread. */
 bool rq__http_sources(rq_http *h, rq_http_sources *ret);
-/* The settings, for pages that show some. */
+/* The settings, for pages that show them. */
 const rq_config *rq__http_config(const rq_http *h);
 const rq_log *rq__http_log(const rq_http *h);
 const char *rq__http_version(const rq_http *h);
@@ -157,7 +157,7 @@ const char *rq__http_version(const rq_http *h);
 void rq__html_begin(rq__page *p, const char *title);
 void rq__html_end(rq__page *p);
 
-/* Counters of the status page's last look, for rates; the HTTP thread's alone. */
+/* Counters when the status page was last made, for rates. Used by the HTTP thread only. */
 typedef struct rq__rates {
     uint64_t at_ns, reads, writes, bytes_in, bytes_out;
 } rq__rates;

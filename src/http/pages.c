@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pages there are, and the small ones. */
+/* The list of pages, and the small pages. */
 #include "http/http_priv.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void ready_page(const rq__request *r, rq__page *p)
         rq__put(&p->text, "ready\n");
 }
 
-/* HBase's page also sets levels; here update_config does. */
+/* HBase's page can also change levels; here update_config does. */
 static void level_page(const rq__request *r, rq__page *p)
 {
     static const char *const names[] = {"DEBUG", "INFO", "WARN", "ERROR"};
@@ -55,7 +55,7 @@ static const struct page_entry {
     const char *path;
     void (*make)(const rq__request *r, rq__page *p);
     const char *type;
-    bool always; /* also while there is nothing to show */
+    bool always; /* served before the server is open, too */
     bool large;
 } pages[] = {
     {"/", rq__status_page, HTML, false, true},
@@ -69,7 +69,7 @@ static const struct page_entry {
     {"/logLevel", level_page, HTML, true, false},
     {"/stacks", NULL, RQ__HTTP_PLAIN, false, true}, /* rq__page_later */
     {"/debug/slow", rq__slow_page, HTML, false, true},
-    /* Where HBase's own pages begin. */
+    /* The addresses of HBase's front pages. */
     {"/master-status", rq__status_page, HTML, false, true},
 };
 

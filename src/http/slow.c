@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /debug/slow: the slow and large calls that are kept, and where their time went. */
+/* /debug/slow: the slow and large calls in the ring, with the parts of their durations. */
 #include "http/http_priv.h"
 
 #include <time.h>
@@ -26,7 +26,7 @@ static void put_text(rq__text *t, const char *class, const char *text)
     rq__put(t, "</td>");
 }
 
-/* What nobody else measured. */
+/* The part of the duration that was not measured separately. */
 static uint64_t rest_of(const rq_slow_call *c)
 {
     uint64_t known = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The status page, for eyes: one page, no script, one style sheet in it, light or dark as the browser
- * is. Figures for programs are /metrics.
+ * The status page for people: one page without scripts, with its style sheet inside, light or dark
+ * as the browser is set. Programs read /metrics.
  *
- * It counts regions within one read section of the epoch, which delays the release of memory for some
- * milliseconds with ten thousand regions, and stops nobody. The largest TABLES_SHOWN tables are shown.
+ * Regions are counted within one epoch section, which with ten thousand regions delays the release
+ * of memory for some milliseconds and blocks no thread. The largest TABLES_SHOWN tables are shown.
  */
 #include "http/http_priv.h"
 
@@ -304,14 +304,14 @@ static void rate_tile(rq__text *t, const char *label, uint64_t now, uint64_t bef
     tile_end(t, note);
 }
 
-/* Since the last look; the first one is since the start. */
+/* Rates since the page was last requested; at the first request, since the server's start. */
 static void put_rates(rq__text *t, const rq__request *r, const table_row *all)
 {
     rq_executor *executor = r->from->env->executor;
     uint64_t now = rq_loop_clock_ns();
     int64_t up_ms = executor->now_ms(executor) - rq_catalog_server(r->from->catalog)->start_code;
     uint64_t up_ns = up_ms > 0 ? (uint64_t)up_ms * 1000000 : 1;
-    /* Tables that were dropped take their counts along. */
+    /* The sums decrease when a table is dropped. */
     bool is_first =
         r->rates->at_ns == 0 || all->reads < r->rates->reads || all->writes < r->rates->writes;
     rq__rates before = is_first ? (rq__rates){.at_ns = now - up_ns} : *r->rates;

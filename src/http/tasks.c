@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* A loop that does not answer within it is left out: /stacks names it. */
+/* A loop that does not reply within this time is left out; /stacks names it. */
 #define LOOP_WAIT_MS 200
 
 typedef struct printer {
@@ -19,7 +19,7 @@ typedef struct printer {
     uint64_t now_ns;
 } printer;
 
-/* A monotonic time by the wall clock. */
+/* Converts a monotonic time to wall-clock time. */
 static long long wall_ms(const printer *p, uint64_t ns)
 {
     return (long long)(p->now_ms - (p->now_ns > ns ? (int64_t)((p->now_ns - ns) / 1000000) : 0));

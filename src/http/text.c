@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of pages: numbers as people read them, and bytes that must not become markup. */
+/* Text of pages: numbers in readable units, and escaping of bytes that could be markup. */
 #include "http/http_priv.h"
 
 #include <stdarg.h>
@@ -34,13 +34,14 @@ static void put_slice(rq__text *t, const void *bytes, size_t len)
 
 /* --- UTF-8 ------------------------------------------------------------------------------------ */
 
-/* Bytes of the character that `s` begins with; 0: it is invalid, or would change the page. */
+/* The length of the character that `s` begins with; 0: it is invalid, or may change the page's
+ * layout. */
 static size_t take_printable(rq_slice s)
 {
     uint32_t code;
     size_t len = rq_utf8_take(s, &code);
     if (len == 0) return 0;
-    /* C1 controls, and the marks that turn the direction of text. */
+    /* C1 control characters, and those that change the direction of text. */
     if (code >= 0x7f && code < 0xa0) return 0;
     if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return 0;
     if (code == 0xfffe || code == 0xffff) return 0;

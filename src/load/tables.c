@@ -104,7 +104,7 @@ static void announce(const rq__bench *b, const rq__table_names *n)
 }
 
 /* Drops a table of this name if the options allow it; otherwise its existence is an error. */
-static rq_err make_way(rq__bench *b, const char *name, rq_error *why)
+static rq_err remove_existing(rq__bench *b, const char *name, rq_error *why)
 {
     bool exists = false;
     RQ_TRY(rq_client_table_exists(b->client, name, &exists, why));
@@ -123,7 +123,7 @@ rq_err rq__make_tables(rq__bench *b, rq_error *why)
     announce(b, &n);
     /* All names are checked before the first table is created: a refused run changes nothing. */
     for (int i = 0; !b->o->reuse && i < n.count; i++)
-        RQ_TRY(make_way(b, n.name[i], why));
+        RQ_TRY(remove_existing(b, n.name[i], why));
     for (int i = 0; i < n.count; i++) {
         if (!b->o->reuse) {
             RQ_TRY(make_table(b, n.name[i], i == 2, why));

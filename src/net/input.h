@@ -52,8 +52,8 @@ typedef struct rq_input {
     size_t big_len;
     size_t big_want;
     bool never_big; /* set by the user: the first bytes are not a frame, or one to be refused */
-    bool prompt;    /* set by the user: it is read, in small pieces, when the budget is used up, and
-                     * frames up to RQ_INPUT_PROMPT may use the reserve */
+    bool prompt;    /* set by the user: the connection is read in small pieces even when the budget
+                     * is used up, and frames up to RQ_INPUT_PROMPT may use the reserve */
 } rq_input;
 
 void rq_input_clear(rq_input *in, rq_budget *budget);
@@ -77,8 +77,8 @@ typedef enum rq_frame { RQ_FRAME_WHOLE, RQ_FRAME_MORE, RQ_FRAME_TOO_BIG } rq_fra
  * *ret_len its length. */
 rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk **ret_owner,
                         size_t *ret_len);
-/* Call after the last frame: copies the rest and releases the shared chunk. REQUIRES: a frame
- * longer than bytes_max was handled. */
+/* Call after the last frame: copies the remaining bytes and releases the shared chunk. REQUIRES:
+ * the caller has handled RQ_FRAME_TOO_BIG, if rq_input_frame returned it. */
 RQ_NODISCARD
 rq_err rq_input_detach(rq_input *in, rq_chunk_pool *pool);
 

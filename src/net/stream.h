@@ -114,8 +114,8 @@ size_t rq_stream_out_pending(const rq_stream *s);
 
 /* Whether the kernel took less than it was offered, so that pending output waits for the peer. */
 bool rq__stream_stalled(const rq_stream *s);
-/* Memory of the output's buffers, wire bytes of a transform included; it is more than its bytes.
- * O(number of buffers). */
+/* The memory of the buffers that hold unsent output, including the wire bytes of a transform: more
+ * than the number of unsent bytes. O(number of buffers). */
 size_t rq__stream_out_held(const rq_stream *s);
 /* Bytes of output that the kernel has taken since the stream was opened. */
 uint64_t rq__stream_out_taken(const rq_stream *s);

@@ -80,7 +80,7 @@ static rq_err wrap(rq_stream *s, rq_slice plain)
 }
 
 /* Sends the transform's own output. */
-static rq_err speak(rq_stream *s)
+static rq_err write_own_output(rq_stream *s)
 {
     rq__transformed *w = s->transformed;
     size_t before = w->wire.pending;
@@ -117,7 +117,7 @@ static rq_err say_end(rq_stream *s)
 
 static rq_err refill(rq_stream *s)
 {
-    RQ_TRY(speak(s));
+    RQ_TRY(write_own_output(s));
     while (s->out.pending > 0 && s->wire_plain < WRAP_BYTES)
         RQ_TRY(wrap_next(s));
     if (s->finishing && s->out.pending == 0 && !s->transformed->said_end) return say_end(s);
@@ -162,7 +162,7 @@ size_t rq__transformed_held(const rq_stream *s)
 /* No more input is used; offers the transform's last output to the socket. */
 static ssize_t fail(rq_stream *s, rq_err rc)
 {
-    (void)speak(s); /* the first error wins */
+    (void)write_own_output(s); /* the first error wins */
     s->transformed->failed = true;
     s->transformed->input_rc = rc;
     if (s->why == RQ_OK) s->why = rc;
@@ -179,7 +179,7 @@ static ssize_t feed(rq_stream *s)
     rq_err rc = RQ_OK;
     if (got == 0) rc = t->calls->input_end(t);
     if (got > 0) rc = t->calls->feed(t, rq_slice_of(wire, (size_t)got));
-    if (rc == RQ_OK && got > 0) rc = speak(s);
+    if (rc == RQ_OK && got > 0) rc = write_own_output(s);
     if (rc != RQ_OK) return fail(s, rc);
     return got > 0 ? 1 : got;
 }

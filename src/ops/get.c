@@ -38,8 +38,8 @@ static void step(rq_op_read *read)
     end_scan(g, rc);
 }
 
-/* For a row that must wait for a block or be merged, and for a get that fails. `rc` is the result
- * of the fast path. */
+/* Continues a get that the fast path did not answer, with result `rc`, by a scanner: the row needs
+ * a block or must be merged, or the get fails. */
 RQ_COLD static void scan_row(rq_op_get *g, rq_err rc)
 {
     rq_op *op = &g->read.op;

@@ -87,7 +87,7 @@ static rq_err remember_partial_row(rq_op_scan *s, bool more)
 
 /* HBASE: ConnectionUtils.noMoreResultsForScan and noMoreResultsForReverseScan: whether the client
  * opens a scanner of the next region when this one ends. */
-static bool goes_on_behind(const rq__scan_holder *h)
+static bool continues_in_next_region(const rq__scan_holder *h)
 {
     const rq_region_info *info = rq_region_get_info(h->region);
     rq_slice border = h->scan.reversed ? info->start_key : info->end_key;
@@ -103,7 +103,7 @@ static bool keeps_the_border_back(const rq_op_scan *s)
 {
     const rq__scan_holder *h = s->holder;
     return !s->more_in_region && !s->closes && (s->result_count > 0 || h->partial_row.len > 0) &&
-           s->tells_border_apart && goes_on_behind(h);
+           s->tells_border_apart && continues_in_next_region(h);
 }
 
 static rq_err find_cursor(rq_op_scan *s)

@@ -90,8 +90,8 @@ struct rq_op_scan {
     rq_op_read read;
 };
 
-/* The caller's fields are set, the others are zero. RQ_E_CALLER_DISCONNECTED: the caller's
- * connection has closed. */
+/* REQUIRES: the caller has set its fields, and all others are zero. RQ_E_CALLER_DISCONNECTED: the
+ * caller's connection has closed. */
 void rq_op_scan_start(rq_op_scan *s);
 
 #endif

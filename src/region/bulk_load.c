@@ -276,7 +276,7 @@ static target *target_of(loading *l, rq__region_store *s)
     return t;
 }
 
-static rq_err bring_all(loading *l, rq_error *why)
+static rq_err place_files(loading *l, rq_error *why)
 {
     size_t n = l->what->file_count;
     for (size_t i = 0; i < n; i++) {
@@ -400,7 +400,7 @@ static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
     if (!fits || l->what->file_count == 0) return RQ_OK;
     RQ_TRY(rq__region_mark_in_use(r, why));
     if (l->what->assign_seqid) rq__region_with_token(r, take_number, l);
-    rq_err rc = bring_all(l, why);
+    rq_err rc = place_files(l, why);
     if (rc == RQ_OK) rc = commit(l, why);
     if (rc != RQ_OK) {
         take_back(l);

@@ -369,7 +369,7 @@ static void trim_mob_files(rq_engine *e)
 }
 
 /* True once after a full disk has space again: waiting compactions may continue. */
-static bool compactions_may_go_on(rq_engine *e)
+static bool ends_compaction_wait(rq_engine *e)
 {
     return !rq__engine_lacks_space(e) && atomic_load(&e->compactions_wait) &&
            atomic_exchange(&e->compactions_wait, false);
@@ -391,8 +391,7 @@ static void run_tick(rq_task *task)
     if (e->throughput.is_limited && e->ticks % e->throughput.ticks_between_looks == 0)
         rq__throughput_tune(e);
     bool age = e->ticks % e->ticks_between_age_looks == 0;
-    bool compactions =
-        e->ticks % e->ticks_between_compaction_looks == 0 || compactions_may_go_on(e);
+    bool compactions = e->ticks % e->ticks_between_compaction_looks == 0 || ends_compaction_wait(e);
     if (age || compactions) look_at_regions(e, age, compactions);
     if (e->ticks % TICKS_BETWEEN_TRIMS == 0) {
         rq_slab_pool_trim(e->slabs, TRIM_SHARE);

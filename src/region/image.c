@@ -389,8 +389,9 @@ static bool is_of_open_region(const taking *t, const char *slot)
     return true;
 }
 
-/* .rorqual/regions and .rorqual/nonces: what is not an open region's. */
-static rq_err tell_of_closed(const taking *t, const char *dir, rq_error *why)
+/* Lists the manifests and nonces in .rorqual/regions and .rorqual/nonces that belong to no open
+ * region. */
+static rq_err list_unclaimed(const taking *t, const char *dir, rq_error *why)
 {
     rq_arena a = {0};
     rq_dir_entry *entries;
@@ -451,7 +452,7 @@ static bool stays_behind(const char *name)
     return false;
 }
 
-static rq_err tell_own(const taking *t, rq_error *why)
+static rq_err list_server_files(const taking *t, rq_error *why)
 {
     rq_arena a = {0};
     rq_dir_entry *entries;
@@ -464,7 +465,7 @@ static rq_err tell_own(const taking *t, rq_error *why)
         if (path == NULL)
             rc = rq_no_memory(why);
         else if (strcmp(name, "regions") == 0 || strcmp(name, "nonces") == 0)
-            rc = tell_of_closed(t, path, why);
+            rc = list_unclaimed(t, path, why);
         else if (!stays_behind(name))
             rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : tell_any(t, path, why);
     }
@@ -475,7 +476,7 @@ static rq_err tell_own(const taking *t, rq_error *why)
 
 /* --- the root --------------------------------------------------------------------------------- */
 
-static bool is_told_apart(const char *name)
+static bool is_listed_separately(const char *name)
 {
     static const char *const names[] = {"data",     "MasterData", "mobdir",    "archive",
                                         ".rorqual", "staging",    "lost+found"};
@@ -484,11 +485,12 @@ static bool is_told_apart(const char *name)
     return false;
 }
 
-static rq_err tell_others(const taking *t, const rq_dir_entry *entries, size_t count, rq_error *why)
+static rq_err list_other_entries(const taking *t, const rq_dir_entry *entries, size_t count,
+                                 rq_error *why)
 {
     for (size_t i = 0; i < count; i++) {
         const char *name = entries[i].name;
-        if (is_told_apart(name)) continue;
+        if (is_listed_separately(name)) continue;
         RQ_TRY(entries[i].is_dir ? walk(t, name, 0, each_any, why) : tell_any(t, name, why));
     }
     return RQ_OK;
@@ -505,8 +507,8 @@ static rq_err tell_all(taking *t, const rq_dir_entry *entries, size_t count, rq_
     if (rq_vfs_stat(t->vfs, "mobdir", &st, NULL) == RQ_OK)
         RQ_TRY(walk(t, "mobdir", 0, each_mob, why));
     RQ_TRY(walk_archive(t, "archive", 0, why));
-    RQ_TRY(tell_others(t, entries, count, why));
-    return tell_own(t, why); /* the log last */
+    RQ_TRY(list_other_entries(t, entries, count, why));
+    return list_server_files(t, why); /* the log last */
 }
 
 static rq_err take(taking *t, rq_error *why)

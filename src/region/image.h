@@ -4,9 +4,10 @@
  * killed at that moment after syncing everything. A server can start on a copy of them. The parts
  * come in any order:
  *
- *   folders small files, with their bytes: files that may change or be removed later (manifests,
- *   descriptors,
- *     nonces, references). Manifest and nonces of an open region are read under its gates
+ *   folders
+ *   small files, with their bytes: files that may change or be removed later (manifests,
+ *     descriptors, nonces, references). Manifest and nonces of an open region are read under its
+ *     gates
  *   large files, by path and size: they never change. They may move to the archive meanwhile
  *     (rq_retention_archived), and the holder keeps them there
  *   the log up to a position E that is taken last (wal/image.h): replaying it on top of each

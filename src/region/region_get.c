@@ -55,7 +55,7 @@ static size_t choose_parts(rq_region *r, const rq_scan *scan, part parts[FAMILIE
     return count;
 }
 
-static bool versions_stand(const part *parts, size_t count)
+static bool versions_are_current(const part *parts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (rq_store_version_now(parts[i].store) != parts[i].version) return false;
@@ -72,7 +72,7 @@ rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read
     size_t count = choose_parts(r, scan, parts);
     if (count == 0) return RQ_OK;
     uint64_t read_point = rq__region_read_point(r);
-    if (!versions_stand(parts, count)) return RQ_OK;
+    if (!versions_are_current(parts, count)) return RQ_OK;
 
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     rq_cellblock_mark mark = rq_cellblock_get_mark(out);

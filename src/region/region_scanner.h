@@ -37,8 +37,9 @@ RQ_NODISCARD
 rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
                               rq_cellblock *out, rq_scan_state *ret_state, rq_error *why);
 void rq_region_scanner_suspend(rq_region_scanner *s);
-/* Allocates memory that is used only between two suspensions from `lent`, which must live until
- * the next call of this function; NULL: from the scanner's own arena. REQUIRES: suspended. */
+/* From now on the scanner allocates the memory that it does not keep over suspensions in `lent`,
+ * which must live until the next call of this function; NULL: in its own arena. REQUIRES:
+ * suspended. */
 void rq_region_scanner_lend(rq_region_scanner *s, rq_arena *lent);
 void rq_region_scanner_close(rq_region_scanner *s); /* NULL is fine */
 

@@ -3,9 +3,9 @@
  * Removes damaged files from a region on disk, so that the region opens and serves the rest. For
  * the repair of a folder that no server uses.
  *
- *   a manifest without a valid slot   is moved aside; the region opens with the files in its folder
- *   a damaged file   is removed from the manifest and moved aside; its cells are lost
- *   a missing file   is removed from the manifest
+ *   a manifest without a valid slot   moved aside; the region opens with the files in its folder
+ *   a damaged file                    removed from the manifest and moved aside; its cells are lost
+ *   a missing file                    removed from the manifest
  *
  * MOB files are not moved. A crash between two steps leaves a region that is at most as damaged as
  * before.

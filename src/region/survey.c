@@ -301,7 +301,7 @@ static void look_at_range(const file_look *l, const char *path, const rq_hfile_i
                           low ? "before" : "behind");
 }
 
-static rq_err look_inside(const file_look *l, rq_hfile_reader *reader, rq_error *why)
+static rq_err check_contents(const file_look *l, rq_hfile_reader *reader, rq_error *why)
 {
     rq_hfile_report report;
     rq_error inner = {0};
@@ -310,7 +310,7 @@ static rq_err look_inside(const file_look *l, rq_hfile_reader *reader, rq_error 
     return report_result(l, rq_hfile_reader_path(reader), rc, &inner, why);
 }
 
-static void tell_size(const file_look *l, const rq_hfile_reader *reader)
+static void count_bytes(const file_look *l, const rq_hfile_reader *reader)
 {
     if (l->findings->step != NULL)
         l->findings->step(l->findings->ctx, rq_hfile_reader_info(reader)->size_bytes);
@@ -330,7 +330,7 @@ static rq_err read_mob_file(const file_look *l, const char *path, rq_error *why)
     rq_error inner = {0};
     rq_err rc = rq_hfile_reader_open(l->vfs, path, NULL, false, &reader, &inner);
     if (rc != RQ_OK) return report_result(l, path, rc, &inner, why);
-    rc = look_inside(l, reader, why);
+    rc = check_contents(l, reader, why);
     rq_hfile_reader_unref(reader);
     return rc;
 }
@@ -398,9 +398,9 @@ static rq_err look_at_hfile(const file_look *l, const char *path, rq_slice famil
     if (rc != RQ_OK) return report_result(l, path, rc, &inner, why);
     const rq_hfile_info *hi = rq_hfile_reader_info(reader);
     if (own && hi->entry_count > 0) look_at_range(l, path, hi);
-    rc = look_inside(l, reader, why);
+    rc = check_contents(l, reader, why);
     if (rc == RQ_OK) rc = look_at_mob_refs(l, reader, path, family, why);
-    tell_size(l, reader);
+    count_bytes(l, reader);
     rq_hfile_reader_unref(reader);
     return rc;
 }

@@ -78,7 +78,7 @@ static void check_pages(check *c)
         say(c, "listen", "no HTTP pages");
     else
         say(c, "listen", "HTTP pages on %s%s", RQ_HOST_PORT(p.host, p.port),
-            p.asked ? "" : ", if the port is free");
+            p.is_explicit ? "" : ", if the port is free");
 }
 
 static void check_memory(const check *c)

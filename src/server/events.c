@@ -17,7 +17,7 @@ static uint64_t now_ns(const rq_events *e)
 
 /* --- the start -------------------------------------------------------------------------------- */
 
-static void tell_settings(const rq_log *log, const rq_config *config)
+static void log_settings(const rq_log *log, const rq_config *config)
 {
     for (int s = 0; s < RQ_SETTING_COUNT; s++) {
         const rq_setting_info *i = rq_setting_get((rq_setting)s);
@@ -38,10 +38,10 @@ void rq__events_begin(rq_events *e, const rq_env *env, const rq_server_options *
                  rq_log_text("version", o->version == NULL ? "unknown" : o->version),
                  rq_log_number("pid", (uint64_t)getpid()), rq_log_text("data", o->data),
                  rq_log_text("listen", o->listen));
-    tell_settings(log, o->config);
+    log_settings(log, o->config);
 }
 
-static void tell_memory(const rq_log *log, const rq_config *config, const rq_engine_stats *s)
+static void log_memory(const rq_log *log, const rq_config *config, const rq_engine_stats *s)
 {
     uint64_t budget = rq_engine_memory_budget(config);
     uint64_t scanners = (uint64_t)rq_config_int(config, RQ_SET_SCANNERS_MEMORY);
@@ -60,7 +60,7 @@ void rq__events_opened(rq_events *e, const rq_engine *engine, const rq_config *c
     rq_engine_stats s;
     rq_engine_get_stats(engine, &s);
     e->is_open = true;
-    tell_memory(e->log, config, &s);
+    log_memory(e->log, config, &s);
     rq_log_event(e->log, RQ_LOG_INFO, SUBJECT, is_new ? "new data folder" : "data folder",
                  rq_log_text("path", folder),
                  rq_log_number("recovered_records", s.recovered_records),

@@ -49,7 +49,7 @@ rq_err rq__info_place_of(const rq_config *c, rq_info_place *ret, rq_error *why)
 {
     const char *text = rq_config_text(c, RQ_SET_HTTP);
     int64_t port = rq_config_int(c, RQ_SET_INFO_PORT);
-    *ret = (rq_info_place){.fd = -1, .on = true, .asked = true};
+    *ret = (rq_info_place){.fd = -1, .on = true, .is_explicit = true};
     snprintf(ret->host, sizeof ret->host, "%s", LOOPBACK);
     if (strcmp(text, "none") == 0) {
         ret->on = false;
@@ -58,7 +58,8 @@ rq_err rq__info_place_of(const rq_config *c, rq_info_place *ret, rq_error *why)
     if (text[0] != '\0') return parse_address(text, ret, why);
     ret->on = port >= 0;
     ret->port = port < 0 ? 0 : (uint16_t)port;
-    ret->asked = rq_config_given(c, RQ_SET_INFO_PORT) || rq_config_given(c, RQ_SET_INFO_ADDRESS);
+    ret->is_explicit =
+        rq_config_given(c, RQ_SET_INFO_PORT) || rq_config_given(c, RQ_SET_INFO_ADDRESS);
     const char *host = rq_config_text(c, RQ_SET_INFO_ADDRESS);
     if (strlen(host) >= sizeof ret->host) return bad_address(host, why);
     if (host[0] != '\0') snprintf(ret->host, sizeof ret->host, "%s", host);
@@ -88,7 +89,7 @@ rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why)
     rq_err rc = bind_place(p, &own);
     if (rc == RQ_OK) return rc;
     p->on = false;
-    if (p->asked) return rq_fail(why, rc, "%s", own.message);
+    if (p->is_explicit) return rq_fail(why, rc, "%s", own.message);
     rq_log_warn(log, "server", "%s: the server runs without HTTP pages", own.message);
     return RQ_OK;
 }
@@ -98,7 +99,7 @@ static bool is_any(const char *address)
     return strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
 }
 
-uint16_t rq__info_told(const rq_info_place *p, const rq_listen *listen, const char *host)
+uint16_t rq__info_client_port(const rq_info_place *p, const rq_listen *listen, const char *host)
 {
     if (!p->on) return 0;
     if (is_any(p->address) || strcmp(p->address, host) == 0 || strcmp(p->host, host) == 0)

@@ -10,7 +10,7 @@
 
 typedef struct rq_info_place {
     bool on;
-    bool asked;              /* a setting names the address: a failure to listen stops the start */
+    bool is_explicit; /* a setting names the address: a failure to listen prevents the start */
     char host[RQ_HOST_SIZE]; /* as given, without brackets */
     char address[46];        /* numeric; set by rq__info_bind */
     uint16_t port;
@@ -27,6 +27,6 @@ RQ_NODISCARD
 rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why);
 /* The info port to report to clients: the pages' port if they listen on the host that clients are
  * told (`host`: --advertise, or the first of `listen`), else 0. */
-uint16_t rq__info_told(const rq_info_place *p, const rq_listen *listen, const char *host);
+uint16_t rq__info_client_port(const rq_info_place *p, const rq_listen *listen, const char *host);
 
 #endif

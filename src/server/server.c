@@ -188,7 +188,7 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const rq_ports
     rq_catalog_options catalog = {
         .server = {.host = s->host, .port = p->rs, .start_code = now},
         .master = {.host = s->host, .port = p->master, .start_code = now},
-        .info_port = rq__info_told(&s->info, &s->listen, s->host),
+        .info_port = rq__info_client_port(&s->info, &s->listen, s->host),
         .config = o->config,
     };
     RQ_TRY(rq_engine_open(&s->env, &engine, &s->engine, why));
@@ -368,10 +368,11 @@ static void ready_text(rq_server *s, const rq_ports *p)
                      RQ_HOST_PORT(s->host, p->zk), RQ_HOST_PORT(s->host, p->master),
                      RQ_HOST_PORT(s->host, p->rs));
     if (s->info.on) /* under the host name that clients are told, if it leads to the pages */
-        n += snprintf(
-            s->address + n, sizeof s->address - (size_t)n, ", http %s",
-            RQ_HOST_PORT(rq__info_told(&s->info, &s->listen, s->host) != 0 ? s->host : s->info.host,
-                         s->info.port));
+        n += snprintf(s->address + n, sizeof s->address - (size_t)n, ", http %s",
+                      RQ_HOST_PORT(rq__info_client_port(&s->info, &s->listen, s->host) != 0
+                                       ? s->host
+                                       : s->info.host,
+                                   s->info.port));
     snprintf(s->address + n, sizeof s->address - (size_t)n, ", data %s", s->data_path);
 }
 

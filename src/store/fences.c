@@ -18,8 +18,8 @@ struct rq_fences {
     size_t capacity;
     unsigned levels;
     size_t counts[LEVELS_MAX];
-    uint64_t *ranks[LEVELS_MAX]; /* [0]: of every entry; [k]: of the first entry in each block of
-                                  * [k-1] */
+    uint64_t *ranks[LEVELS_MAX]; /* ranks[0]: of all entries; ranks[k]: the first rank of each
+                                  * block of ranks[k-1] */
     _Atomic uintptr_t *nodes;
 };
 

@@ -321,8 +321,8 @@ static rq_err reader_of(rq_mob_files *f, const wanted *w, rq_read_ctx *ctx, rq_h
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static rq_err stand_on_file(rq_mob_read *r, const rq_mob_reference *ref, rq_read_ctx *ctx,
-                            rq_error *why)
+static rq_err position_at_file(rq_mob_read *r, const rq_mob_reference *ref, rq_read_ctx *ctx,
+                               rq_error *why)
 {
     wanted w;
     rq_hfile_reader *reader;
@@ -376,7 +376,7 @@ static rq_err choose(rq_mob_read *r, const rq_cell *key, uint64_t limit, rq_read
 static rq_err read_value(rq_mob_read *r, const rq_cell *reference, const rq_mob_reference *ref,
                          rq_read_ctx *ctx, rq_cell *ret, rq_error *why)
 {
-    RQ_TRY(stand_on_file(r, ref, ctx, why));
+    RQ_TRY(position_at_file(r, ref, ctx, why));
     uint64_t limit = reference->seqid > 0 ? reference->seqid : r->read_point;
     bool dont_cache = ctx->dont_cache;
     ctx->dont_cache = !r->cache_blocks;

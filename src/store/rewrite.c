@@ -163,12 +163,12 @@ static bool is_stopped(const rq_rewrite *w)
     return w->stop != NULL && atomic_load_explicit(w->stop, memory_order_relaxed);
 }
 
-static bool is_in_the_way(const rq_rewrite *w)
+static bool flush_lacks_space(const rq_rewrite *w)
 {
     return w->lacking != NULL && atomic_load_explicit(w->lacking, memory_order_relaxed) != 0;
 }
 
-static rq_err look_around(void *context, rq_error *why)
+static rq_err check_progress(void *context, rq_error *why)
 {
     copying *c = context;
     const rq_rewrite *w = c->rewrite;
@@ -180,7 +180,7 @@ static rq_err look_around(void *context, rq_error *why)
     ex->yield(ex);
     if (w->pace != NULL) w->pace(w->pace_context, bytes_of(c->outputs));
     if (is_stopped(w)) return rq_fail(why, RQ_E_CANCELLED, "the store is closing");
-    if (is_in_the_way(w)) return rq_fail(why, RQ_E_CANCELLED, "the disk is full");
+    if (flush_lacks_space(w)) return rq_fail(why, RQ_E_CANCELLED, "the disk is full");
     return RQ_OK;
 }
 
@@ -188,7 +188,7 @@ static rq_err copy_cells(const rq_rewrite *w, outputs *o, rq_error *why)
 {
     copying c = {.rewrite = w, .outputs = o};
     rq_rewrite_options scan = w->scan;
-    scan.look = look_around;
+    scan.look = check_progress;
     scan.look_context = &c;
     rq_rewrite_scanner *in = NULL;
     rq_err rc = rq__rewrite_scanner_open(&scan, &in, why);
@@ -197,7 +197,7 @@ static rq_err copy_cells(const rq_rewrite *w, outputs *o, rq_error *why)
         rc = rq__rewrite_scanner_next(in, &cell, why);
         if (rc == RQ_OK) rc = append(o, &cell, why);
         if (rc == RQ_OK && o->mob.value_bytes - c.looked_at >= MOB_BYTES_BETWEEN_LOOKS)
-            rc = look_around(&c, why);
+            rc = check_progress(&c, why);
     }
     rq__rewrite_scanner_close(in);
     return rc == RQ_E_END ? RQ_OK : rc;

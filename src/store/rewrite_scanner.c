@@ -278,7 +278,7 @@ static void drop_behind(rq_rewrite_scanner *s)
     }
 }
 
-static rq_err look_now_and_then(rq_rewrite_scanner *s, const rq_cell *cell, rq_error *why)
+static rq_err check_between_cells(rq_rewrite_scanner *s, const rq_cell *cell, rq_error *why)
 {
     s->bytes_unlooked +=
         cell->value_len < BYTES_BETWEEN_LOOKS ? cell->value_len : BYTES_BETWEEN_LOOKS;
@@ -294,7 +294,7 @@ rq_err rq__rewrite_scanner_next(rq_rewrite_scanner *s, rq_cell *ret, rq_error *w
     for (;;) {
         const rq_cell *cell = NULL;
         RQ_TRY(top(s, &cell, why));
-        RQ_TRY(look_now_and_then(s, cell, why));
+        RQ_TRY(check_between_cells(s, cell, why));
         RQ_ASSERT(cell->seqid <= s->max_seqid_inclusive);
         RQ_TRY(enter_row(s, cell));
         rq__match m;

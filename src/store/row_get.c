@@ -360,8 +360,8 @@ static void start_over(row_get *g)
 }
 
 /* Reads only the place `p`, which is in this source. */
-static rq_err read_alone(row_get *g, const rq_store_version *v, size_t source, place *p,
-                         rq_error *why)
+static rq_err read_one_place(row_get *g, const rq_store_version *v, size_t source, place *p,
+                             rq_error *why)
 {
     bool wants_all = !g->has_columns && g->matcher.columns.max_versions == 1;
     if (wants_all) g->columns_here = columns_of(v, source);
@@ -379,14 +379,14 @@ static rq_err read_row(row_get *g, const rq_store_version *v, place *places, siz
         *ret_open = 1;
         RQ_TRY(place_in(g, v, next++, &places[0], why));
     } while (places[0].cell == NULL && next < count);
-    if (next == count) return read_alone(g, v, next - 1, places, why);
+    if (next == count) return read_one_place(g, v, next - 1, places, why);
 
     if (may_suffice(g, v, next) && all_older(v, next, places[0].cell->timestamp)) {
         size_t newest = next - 1;
         bool in_segment = places[0].meta == NULL;
         rq_segment_cursor at = {0}; /* to go back to */
         if (in_segment) at = places[0].cursor;
-        RQ_TRY(read_alone(g, v, newest, places, why));
+        RQ_TRY(read_one_place(g, v, newest, places, why));
         if (g->gave_up || rest_is_older(g, v, next)) return RQ_OK;
         start_over(g);
         place_clear(&places[0]);

@@ -43,8 +43,8 @@
 #define PREFETCH 8 /* nodes prefetched ahead when many are linked in order */
 #define NEAR_TRY 3 /* levels climbed from the last node if the previous key was not near */
 /* If the key is in the row of the last node, this many steps along the lowest level are tried
- * before the search climbs: FIRST for the second cell of a row, whose distance becomes the stride;
- * the other for later cells, after the stride. */
+ * before the search climbs: ROW_STEPS_FIRST for the second cell of a row, whose distance becomes
+ * the stride; ROW_STEPS for later cells, after a leap of one stride. */
 #define ROW_STEPS_FIRST 8
 #define ROW_STEPS 4
 #define STRIDE_MAX 64
@@ -394,8 +394,8 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
     if (!in_row) rq__segment_filter_note(s, &cell);
     rq__segment_note_column(s, &cell);
     find_path(s, &key, height);
-    /* If a node has an equal key, the search has compared it: a node at which it stopped has
-     * another rank, or was compared there or one level above. */
+    /* If a node has an equal key, the search has compared it and set key.equal: the search compares
+     * every node of the key's rank at which it stops, on that level or on the one above. */
     rq_segment_node *old = next_of(s->path[0], 0);
     if (old != key.equal) old = NULL;
     unsigned old_height = old == NULL ? 0 : height_of(s, old, &key);

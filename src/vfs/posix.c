@@ -457,8 +457,9 @@ static bool link_open(int fd, int to_root, const char *to)
     return linkat(AT_FDCWD, name, to_root, to, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Another user could still write to their file; a file with a second name stays in use under it. */
-static bool is_ours_alone(int fd, nlink_t names)
+/* Whether the process's user owns the file and it has `names` hard links. Another owner could still
+ * write to the file; under a further name it may stay in use. */
+static bool is_own_file(int fd, nlink_t names)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && st.st_uid == geteuid() && st.st_nlink == names;
@@ -468,10 +469,10 @@ static rq_err posix_link_file(rq_file *base, rq_vfs *to, const char *path, rq_er
 {
     posix_file *f = (posix_file *)base;
     const posix_vfs *v = (posix_vfs *)to;
-    if (!is_ours_alone(f->fd, 1))
+    if (!is_own_file(f->fd, 1))
         return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: another owner, or two names", path);
     if (!link_open(f->fd, v->root, path)) return fail_errno(why, errno, "link", v, path);
-    if (is_ours_alone(f->fd, 2) && fchmod(f->fd, file_mode(v)) == 0) return RQ_OK;
+    if (is_own_file(f->fd, 2) && fchmod(f->fd, file_mode(v)) == 0) return RQ_OK;
     (void)unlinkat(v->root, path, 0);
     return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: it changed", path);
 }

@@ -29,8 +29,9 @@ struct rq_retention {
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* The same for a file's own path and for the one it has in the archive. */
-static const char *without_place(const char *path)
+/* The path below archive/ or mobdir/: the same for a file's original path and its path in the
+ * archive. */
+static const char *without_top_folder(const char *path)
 {
     if (strncmp(path, ARCHIVE, sizeof ARCHIVE - 1) == 0) return path + sizeof ARCHIVE - 1;
     if (strncmp(path, MOB_DIR, sizeof MOB_DIR - 1) == 0) return path + sizeof MOB_DIR - 1;
@@ -39,14 +40,14 @@ static const char *without_place(const char *path)
 
 const char *rq_retention_archived(rq_arena *arena, const char *path)
 {
-    return rq_arena_printf(arena, ARCHIVE "%s", without_place(path));
+    return rq_arena_printf(arena, ARCHIVE "%s", without_top_folder(path));
 }
 
 /* FNV-1a, mixed, because the set uses its low bits; never 0. */
 static uint64_t hash_of(const char *path)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (const char *p = without_place(path); *p != '\0'; p++)
+    for (const char *p = without_top_folder(path); *p != '\0'; p++)
         h = (h ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
     h ^= h >> 32;
     return h == 0 ? 1 : h;

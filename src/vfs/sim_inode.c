@@ -97,8 +97,9 @@ static void bytes_touch(sim_disk *d, inode *n, uint64_t off, uint64_t len)
     }
 }
 
-/* --- space: a sector for each file or folder, and the sectors up to its end. What is inside a
- * file's size has its place. -------------------------------------------------------------- */
+/* --- space ------------------------------------------------------------------------------------
+ *
+ * Each file or folder uses one sector, and each file the sectors up to its size, written or not. */
 
 static uint64_t sectors_bytes(uint64_t size)
 {

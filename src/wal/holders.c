@@ -207,9 +207,9 @@ uint64_t rq__wal_live_bytes(const rq_wal *wal)
     return wal->staged - wal->oldest->first_lsn;
 }
 
-/* With the flushes of one table the log would need two or three WAL files. It gets longer mostly
- * because of regions with few writes, above all hbase:meta: one of its cells holds the oldest
- * WAL file, and thereby all later ones. */
+/* The flushes of busy regions keep the log at two or three WAL files. It gets longer mostly because
+ * of regions with few writes, above all hbase:meta: a single cell that is not flushed holds the
+ * oldest WAL file, and thereby all later ones. */
 #define GENTLE_SHARE 8
 #define FEW_HOLDERS 4
 

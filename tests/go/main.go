@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A program on gohbase: create, write, read, scan, increment, check, errors, drop. ZK=host:port says
-// where the server is; each step prints 'PASS gohbase/name' or 'FAIL gohbase/name: reason'.
+// A program on gohbase: create, write, read, scan, increment, check, errors, drop. ZK=host:port is the
+// server; each step prints 'PASS gohbase/name' or 'FAIL gohbase/name: reason'.
 package main
 
 import (
@@ -92,7 +92,7 @@ func (p *program) holds(ctx context.Context, row, wanted string, options ...func
 	return expect(row, wanted, got)
 }
 
-// The rows' keys, or what a row gives.
+// The rows' keys, or what `show` returns for each row.
 func (p *program) scan(ctx context.Context, start, stop string, options ...func(hrpc.Call) error) ([]string, error) {
 	scan, err := hrpc.NewScanRangeStr(ctx, p.table, start, stop, options...)
 	if err != nil {
@@ -215,7 +215,7 @@ func (p *program) scans(ctx context.Context) error {
 	return expect("by prefix", 100, len(prefixed))
 }
 
-// Small answers cut rows into parts, which the client puts together, or hands out as they are.
+// Small responses cut rows into parts, which the client joins, or returns as they are.
 func (p *program) partial(ctx context.Context) error {
 	wide := values{"f": {}}
 	for i := 0; i < 200; i++ {
@@ -331,7 +331,7 @@ func (p *program) versions(ctx context.Context) error {
 	return p.holds(ctx, "versions", "")
 }
 
-// Fifty puts that go out together; only the one that is wrong fails.
+// Fifty puts that are sent together; only the invalid one fails.
 func (p *program) mistake(ctx context.Context) error {
 	problems := make([]error, 50)
 	var group sync.WaitGroup

@@ -183,7 +183,7 @@ bool cell_set_equal(const cell_set *a, const cell_set *b, bool seqids)
     return true;
 }
 
-/* --- what is over ----------------------------------------------------------------------------- */
+/* --- expired and hidden cells ----------------------------------------------------------------- */
 static bool family_expired(const rq_family_schema *f, const rq_cell *c, int64_t now_ms)
 {
     return f->ttl_s != RQ_TTL_FOREVER && c->timestamp < now_ms - 1000 * (int64_t)f->ttl_s;
@@ -280,9 +280,9 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_
             }
         } else {
             count = true;
-            /* HBase asks family markers first, then markers of family versions, then the column's;
-             * the first one that hides the put decides whether the rest of the column is hidden
-             * too. */
+            /* HBase checks family markers first, then markers of family versions, then the
+             * column's; the first one that hides the put decides whether the rest of the column is
+             * hidden too. */
             static const uint8_t order[] = {RQ_TYPE_DELETE_FAMILY, RQ_TYPE_DELETE_FAMILY_VERSION,
                                             RQ_TYPE_DELETE_COLUMN, RQ_TYPE_DELETE};
             for (size_t rank = 0; rank < RQ_ARRAY_LEN(order) && keep; rank++) {

@@ -312,7 +312,7 @@ void run_write_many(run *r)
     if (chance(r, 80)) compact(r, 0);
 }
 
-/* One random change of a store's version; nobody may stand on it. */
+/* One random change of a store's version; no reader may be positioned on it. */
 void run_change_versions(run *r)
 {
     size_t f = below(r, r->family_count);

@@ -72,7 +72,7 @@ typedef struct filter_bytes {
     rq_buf pb;
 } filter_bytes;
 
-/* Any of HBase's; below a depth of 2 also those that hold others. */
+/* Any of HBase's filters; below a depth of 2 also filters that contain others. */
 void run_make_filter(run *r, filter_bytes *f, unsigned depth);
 
 #endif

@@ -397,7 +397,8 @@ static void collect(run *r, reader *d, uint32_t from_count, size_t from_len)
     rq_err rc;
     uint32_t n = from_count;
     while ((rc = rq_cellblock_next(&c, &cell, NULL)) == RQ_OK) {
-        /* The cut row may have had no more cells to return; then the next row comes at once. */
+        /* The row that was cut may have had no more cells to return; then the next row follows at
+         * once. */
         if (d->got.count > 0 && !rq_cell_same_row(&d->got.items[0], &cell)) {
             if (n != from_count) run_fail(r, "two rows in one answer");
             end_row(r, d);

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// npm's hbase-rpc-client against a running server: a client without cell blocks, whose cells travel
-// inside the messages. ZK=host:port says where it is, TABLE a table with the families f and g, split at
-// row0300 and row0700. Prints PASS and FAIL lines and a sum, as the other clients' programs do.
+// npm's hbase-rpc-client against a running server: a client without cell blocks, whose cells are
+// inside the messages. ZK=host:port is the server, TABLE a table with the families f and g, split at
+// row0300 and row0700. Prints PASS and FAIL lines and their counts, like the programs of the other clients.
 'use strict';
-// The package is of 2016: it makes Buffers in the way Node has deprecated since, and says so.
+// The package is from 2016: Node warns of its deprecated way of making Buffers.
 process.noDeprecation = true;
 const assert = require('assert');
 const hbase = require('hbase-rpc-client');
 
 const TABLE = process.env.TABLE;
 const ROWS = 1000;
-// Without retries (0 means its default): any exception makes it look regions up as no server answers since 2.0.
+// No retries (0 would mean the default): after an exception the client looks regions up by a call that servers since 2.0
+// do not answer.
 const client = hbase({zookeeperHosts: [process.env.ZK], tcpNoDelay: true, maxActionRetries: -1});
 const failures = [];
 let passed = 0;
 
 client.on('error', error => failures.push(`the client: ${error.message || error}`));
 
-/** Calls a method that ends with a callback, as a promise. */
+/** Calls a method that takes a callback; returns a promise. */
 function call(object, method, ...args) {
   return new Promise((resolve, reject) => {
     object[method](...args, (error, result) => error ? reject(error) : resolve(result));
@@ -41,9 +42,9 @@ const put = (key, cells) => {
   for (const [column, value] of Object.entries(cells)) p.add(...column.split(':'), value);
   return p;
 };
-/** What an increment's answer says of a column. */
+/** A column's value in an increment's response. */
 const number = (answer, column) => client._parseResponse(answer.result).cols[column].value.readBigInt64BE();
-/** {column: text} of a result; null where there is no row. */
+/** {column: text} of a result; null if there is no row. */
 const texts = result => result && Object.fromEntries(
   Object.entries(result.cols).map(([column, cell]) => [column, cell.value.toString()]));
 const rows = results => results.map(result => result.row.toString());
@@ -52,7 +53,7 @@ const read = async (key, ...column) => {
   if (column.length > 0) get.addColumn(...column);
   return texts(await call(client, 'get', TABLE, get));
 };
-/** A scan in one answer: with more, the client's timer for an answer without `ttl` ends it (it does so on HBase). */
+/** A scan that fits into one response: if it needs more, the client's timer for a response without `ttl` ends it (with HBase too). */
 const scan = (from, to, change = () => {}) => {
   const scanner = client.getScanner(TABLE, from, to);
   change(scanner);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The container image, run as its own configuration says (user, entry point, health check), as process 1 of namespaces
-with loopback alone: chroot and unshare stand in for a container runtime. `make package-test`; needs root.
+"""The container image, run according to its configuration (user, entry point, health check) as process 1 of namespaces
+with only a loopback interface: chroot and unshare replace a container runtime. `make package-test`; needs root.
 """
 import json
 import os

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian package in a container with a systemd of its own: installed, started by its unit, used, killed, upgraded
-over data, removed, installed again, purged. `make package-test`; needs root and, for the first run, the network.
+"""The Debian package in a container with its own systemd: it is installed, started by its unit, used, killed, upgraded
+with data present, removed, installed again, and purged. `make package-test`; needs root and, for the first run, the network.
 
-The container is Debian's minimal system with what the package depends on (build-deb/base.tar, made once), booted by
-systemd-nspawn without a network but loopback. Everything in it is run through nsenter.
+The container is Debian's minimal system with the package's dependencies (build-deb/base.tar, made once), booted by
+systemd-nspawn with only a loopback interface. Commands in it are run by nsenter.
 """
 import os
 import pathlib
@@ -37,7 +37,7 @@ def wait_for(what, condition):
 
 
 def packages():
-    """The package as built, and the same one version later."""
+    """The package as built, and the same package with a higher version number."""
     debs = [p for p in BUILD.glob("rorqual_*_amd64.deb") if "+next" not in p.name]
     assert len(debs) == 1, f"{debs}: run make deb"
     first = debs[0]
@@ -111,7 +111,7 @@ class Container:
         return self.run("apt-get", "install", "-y", "-q", "--no-install-recommends", f"/root/{package.name}")
 
     def client(self, verb, start, count):
-        """This program, in the container's network."""
+        """Runs this program in the container's network."""
         done = subprocess.run(["nsenter", "-t", str(self.leader), "-n", sys.executable, __file__, verb, str(start), str(count)],
                               capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr[-700:]
@@ -188,7 +188,7 @@ def unit_is_valid(c, _first, _second):
 
 
 def code_is_on_huge_pages_all_the_same(c, _first, _second):
-    """No option of the unit keeps the program from moving its code, where the kernel has huge pages."""
+    """No option of the unit prevents the program from moving its code to huge pages, if the kernel has them."""
     if "[never]" in pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
         return
     maps = c.run("cat", f"/proc/{c.main_pid()}/maps")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A real Apache HBase 2.6.1, standalone, from Maven Central: the oracle and the peer of every measurement.
-#   hbase.sh start [DIR]   start it on loopback and wait until it is ready (DIR: default ${TMPDIR:-/tmp}/hbase-peer)
-#   hbase.sh stop  [DIR]   stop the one started from DIR and wait until it is gone
+# A real Apache HBase 2.6.1, standalone, from Maven Central: the reference of tests and benchmarks.
+#   hbase.sh start [DIR]   start HBase on loopback and wait until it is ready (DIR: default ${TMPDIR:-/tmp}/hbase-peer)
+#   hbase.sh stop  [DIR]   stop the HBase started from DIR and wait until its process has ended
 #   hbase.sh run   [DIR] CLASS ARGS…   run a class of HBase against it (PerformanceEvaluation, HFilePrettyPrinter …)
 #   hbase.sh shell [DIR] [FILE]        the official HBase shell (2.4.17, the newest on the registry) against it; FILE: non-interactive
 #   hbase.sh classpath     print the class path
@@ -26,7 +26,7 @@ resolve() { # resolve NAME ARTIFACT… : a class path file from Maven, made once
       [ "$n" = hbase-it ] && echo '<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>'
       echo '</dependency>'; done
     echo '</dependencies></project>'; } >"$cache/$name/pom.xml"
-  # From Maven's own cache if all is there: a second machine start must not depend on a network.
+  # Uses Maven's cache if it is complete, so that later starts need no network.
   local goal=org.apache.maven.plugins:maven-dependency-plugin:2.8:build-classpath
   mvn -o -q -B -f "$cache/$name/pom.xml" $goal -Dmdep.outputFile="$cache/$name/cp" >/dev/null 2>&1 \
     || mvn -q -B -f "$cache/$name/pom.xml" $goal -Dmdep.outputFile="$cache/$name/cp" >&2
@@ -35,7 +35,7 @@ server_cp() { local g=org.apache.hbase v=2.6.1
   resolve server-2 $g:hbase-server:$v $g:hbase-server:$v:test-jar $g:hbase-mapreduce:$v $g:hbase-mapreduce:$v:test-jar \
     $g:hbase-it:$v:test-jar $g:hbase-common:$v:test-jar $g:hbase-client:$v:test-jar $g:hbase-zookeeper:$v:test-jar \
     $g:hbase-thrift:$v $g:hbase-rest:$v $g:hbase-endpoint:$v $g:hbase-compression-aircompressor:$v junit:junit:4.13.2; cat "$cache/server-2/cp"; }
-# What LoadTestTool needs and the test jars do not bring.
+# Dependencies of LoadTestTool that the test jars lack.
 tools_cp() { local l=org.apache.logging.log4j v=2.17.2; resolve tools $l:log4j-api:$v $l:log4j-core:$v; cat "$cache/tools/cp"; }
 shell_cp() { resolve shell org.apache.hbase:hbase-shell:2.4.17; cat "$cache/shell/cp"
   [ -d "$cache/shell/jar" ] || unzip -q "$(tr ':' '\n' <"$cache/shell/cp" | grep '/hbase-shell-')" -d "$cache/shell/jar"; }
@@ -66,13 +66,13 @@ start)
   cp=$(server_cp); configure "$dir"
   java "${opens[@]}" -Xmx"$HEAP" -cp "$dir/conf:$cp" org.apache.hadoop.hbase.master.HMaster start >"$dir/log" 2>&1 </dev/null &
   echo $! >"$dir/pid"
-  # After a kill -9 it splits logs first; on a busy machine that alone takes a minute.
+  # After a kill -9 HBase splits its logs first, which takes a minute on a busy machine.
   for _ in $(seq 900); do grep -q 'Master has completed initialization' "$dir/log" && { echo "HBase ready: zookeeper 127.0.0.1:$ZK_PORT"; exit 0; }
     kill -0 "$(cat "$dir/pid")" 2>/dev/null || break; sleep 0.2; done
   tail -n 20 "$dir/log" >&2; exit 1 ;;
 stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/null
   for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.2; done; if kill -9 "$pid" 2>/dev/null; then echo 'killed after 60 s' >&2
-    # A large process takes a moment to be gone, and whoever asked counts on it.
+    # A large process takes a moment to end; callers rely on its end.
     for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done; fi; rm -f "$dir/pid" ;;
 run) cp=$(server_cp):$(tools_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
 shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real HBase for Python drivers, and clean-up when a driver ends.
 
-HBase runs in a session of nobody's: whoever started it has to stop it. orderly() lets SIGTERM, SIGHUP and SIGINT end a driver as
-an exception does, so that its `finally` and `with` have their turn; tests/e2e/endings.py checks it.
+HBase runs in a session of its own, so its driver has to stop it. orderly() makes SIGTERM, SIGHUP and SIGINT end a driver by
+an exception, so that its `finally` and `with` blocks run; tests/e2e/endings.py checks it.
 """
 import atexit
 import os
@@ -18,7 +18,7 @@ ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def _end(number, _frame):
-    # Once is enough: another one must not interrupt what is being put in order.
+    # Only the first signal counts: another one must not interrupt the clean-up.
     for ending in ENDINGS:
         signal.signal(ending, signal.SIG_IGN)
     print(f"ended by {signal.Signals(number).name}", file=sys.stderr, flush=True)
@@ -27,7 +27,7 @@ def _end(number, _frame):
 
 
 def _end_children():
-    """The signal may have come between a child's beginning and the `with` that would end it."""
+    """Kills children: the signal may have come between a child's start and the `with` that would stop it."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
@@ -40,14 +40,14 @@ def _end_children():
 
 
 def orderly():
-    """To be called first in main(). SIGINT too where a shell had it ignored, as it does for what runs in the background."""
+    """To be called first in main(). Handles SIGINT even if it was ignored, as a shell does for background jobs."""
     for ending in ENDINGS:
         signal.signal(ending, _end)
 
 
 def free_ports(count):
-    """Each with the one ten above it, where HBase has its web pages. They are below those that the kernel gives to whoever
-    asks for any: HBase takes seconds until it binds them."""
+    """Free ports, each with the port ten above it free too, for HBase's web pages. They are below the kernel's ephemeral
+    range, because HBase takes seconds until it binds them."""
     found = []
     while len(found) < count:
         port = random.randrange(10000, 30000)
@@ -67,11 +67,11 @@ def is_free(port):
 
 
 class HBase:
-    """A standalone HBase on ports of its own, in that folder; `with` starts and stops it."""
+    """A standalone HBase in the folder, on ports of its own; `with` starts and stops it."""
 
     def __init__(self, folder, settings=None, env=None):
-        """settings: {property: value}; env: what hbase.sh reads besides (HEAP)."""
-        # The web pages' ports are those of the servers and ten.
+        """settings: {property: value}; env: further variables of hbase.sh (HEAP)."""
+        # The web pages' ports are the servers' ports plus ten.
         zk, master, region = free_ports(3)
         extra = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in (settings or {}).items())
         self.folder = pathlib.Path(folder)
@@ -83,7 +83,7 @@ class HBase:
         try:
             subprocess.run([str(SCRIPT), "start", str(self.folder)], env=self.env, stdout=stdout, check=True)
         except BaseException:
-            # It may run already: nobody else would stop it.
+            # HBase may run already, and nothing else would stop it.
             self.stop()
             raise
 

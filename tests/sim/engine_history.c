@@ -24,7 +24,7 @@ static bool is_excused(const history *h)
     return h->faults || rq_sim_is_cut(h->sim);
 }
 
-/* Whether a full disk may cause this error: clients retry the same op after it. */
+/* Whether a full disk may cause this error, after which clients retry the op. */
 static bool is_refusal(history *h, rq_err rc, const rq_error *why)
 {
     if (!h->full || rc != RQ_E_REGION_TOO_BUSY || strstr(why->message, "space") == NULL)

@@ -64,7 +64,7 @@ void history_init(history *h, rq_sim *sim, uint64_t seed);
  * that the cleaner archives are deleted at once, so that a missing one would be noticed. */
 void history_make_mob(history *h);
 void history_clear(history *h);
-/* False: it could not be opened (this is a fault, unless a cut or failing calls explain it). */
+/* False: the engine could not be opened (a fault, unless a cut or failing calls explain it). */
 bool history_open(history *h);
 /* Up to `count` random steps; ends early when the power is cut. */
 void history_steps(history *h, unsigned count);

@@ -119,7 +119,7 @@ static const row rows[] = {
     {"t", "x", "f", 23, 26}, {"t", "e", "f", 28, 31},
 };
 
-/* All there until one change, and gone behind it. */
+/* Rows that exist after the changes [from, to), and not later. */
 static const row taken[] = {
     {"t", "z", "f", 6, 14},
     {"t", "p", "f", 9, 14},
@@ -236,7 +236,7 @@ static void note_problem(void *ctx, rq_finding level, const char *place, const c
     if (level == RQ_FINDING_PROBLEM) wrong(ctx, "fsck: %s: %s", place, text);
 }
 
-/* What a cut leaves is nothing a look through the folder complains of. */
+/* fsck finds no problem in the folder that a power cut leaves. */
 static void check_by_tool(world *w, verdict *v)
 {
     rq_arena a = {0};
@@ -245,14 +245,14 @@ static void check_by_tool(world *w, verdict *v)
     rq_fsck_totals totals;
     const rq_fsck_options o = {.findings = {note_problem, NULL, v}};
     rq_err rc = rq_vfs_read_file(w->env->vfs, ".rorqual/version", 64, &a, &version, NULL);
-    /* Until that is there a first start begins anew. */
+    /* Before this file exists, a first start starts over. */
     if (rc == RQ_OK && version.len > 0 && version.ptr[0] != 0 &&
         rq_fsck(w->env->vfs, &o, &totals, &why) != RQ_OK)
         wrong(v, "fsck: %s", why.message);
     rq_arena_clear(&a);
 }
 
-/* What is there after the cut: the old state or the new one. */
+/* Checks the state after the cut, which must be the old one or the new one. */
 static void check_state(world *w, const reference *ref, verdict *v, bool *ret_new)
 {
     size_t done = v->done;

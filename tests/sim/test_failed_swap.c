@@ -46,7 +46,7 @@ static void compact(world *w)
     rq_sim_run(w->sim);
 }
 
-/* As a crash leaves it: what fails now fails. */
+/* Stops without a flush, like a crash; errors of the stop are ignored. */
 static void stop(world *w)
 {
     rq_err may_fail = rq_region_close(w->f.region, true, NULL);
@@ -81,7 +81,7 @@ static void start(world *w, uint64_t seed, uint64_t call)
                  why.message);
 }
 
-/* True: the calls that were to fail were none of this work's. */
+/* True: the failing calls were not reached by this work. */
 static bool fail_once(uint64_t seed, uint64_t offset)
 {
     world w = {0};
@@ -105,7 +105,7 @@ static bool fail_once(uint64_t seed, uint64_t offset)
     if (more >= 1) put_rows(&w, 3);
     if (more >= 2) flush(&w);
     if (more >= 3) compact(&w);
-    if (rq_sim_random(w.sim) % 3 == 0) { /* killed, looked at, and then the power goes */
+    if (rq_sim_random(w.sim) % 3 == 0) { /* killed, checked, and then a power cut */
         stop(&w);
         rq_sim_restart_process(w.sim);
         start(&w, seed, call);

@@ -20,7 +20,7 @@
 
 #define STEPS 60
 
-/* RQ_CUT_MOB: the same of MOB families, of fewer seeds. */
+/* RQ_CUT_MOB: the same test for MOB families, with fewer seeds. */
 #ifdef RQ_CUT_MOB
 #define SEEDS 100
 #define begin_history(h, sim, seed)                                                                \

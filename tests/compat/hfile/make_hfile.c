@@ -5,7 +5,7 @@
  *   make_hfile cells SEED COUNT ROWS VALUE_MAX TAGS DELETES   random sorted cells as text
  *   make_hfile meta  SEED COUNT ROWS VALUE_MAX TAGS DELETES   with rows and order of hbase:meta
  *   make_hfile rows COUNT                                     COUNT rows of one small cell
- *   make_hfile write FILE KEY=VALUE…  <cells                  our writer's file of them
+ *   make_hfile write FILE KEY=VALUE…  <cells                  writes the cells to FILE
  *
  * A line of the text is row, family, qualifier, value, tags (hex, '-' when empty), timestamp, type,
  * sequence id, separated by tabs. HFileTool.java reads the same text and options.

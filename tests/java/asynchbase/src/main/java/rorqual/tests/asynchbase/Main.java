@@ -27,9 +27,9 @@ import rorqual.tests.support.Runner;
 import rorqual.tests.support.Steps;
 
 /**
- * asynchbase on a table {@code async_RUN} with the families f and g, split at row0300 and row0700, which somebody else has made
- * (asynchbase makes none). Twice: looking regions up as it does by itself (an old request, refused, then scans), and by scans
- * from the beginning.
+ * asynchbase on an existing table {@code async_RUN} with the families f and g, split at row0300 and row0700 (asynchbase cannot
+ * create tables). Runs twice: with asynchbase's default way of finding regions (an old request, which is refused, then scans),
+ * and with scans only.
  */
 public final class Main implements Program {
     private static final int ROWS = 1000;
@@ -100,7 +100,7 @@ public final class Main implements Program {
                     get(client.ensureTableFamilyExists(table, b("none")));
                     throw new AssertionError("a family nobody has was found");
                 } catch (NoSuchColumnFamilyException e) {
-                    // as it should
+                    // expected
                 }
             });
             steps.must("put", () -> {
@@ -221,7 +221,7 @@ public final class Main implements Program {
                 get(client.put(put(row("wrong"), "none", "q", "v")));
                 throw new AssertionError("it went through");
             } catch (NoSuchColumnFamilyException e) {
-                // as it should
+                // expected
             }
         });
     }

@@ -22,7 +22,7 @@ public final class Main {
             run = "r" + ThreadLocalRandom.current().nextInt(100_000, 1_000_000);
         }
         Configuration conf = configuration(zookeeper);
-        // Tight12 needs a server with settings that the others could not bear.
+        // Tight12 needs a server with settings under which the other programs would fail.
         List<Program> programs = "1".equals(System.getenv("TIGHT")) ? List.of(new Tight12(conf, run))
             : List.of(new Weibo12(conf, run), new OldCalls(conf, run));
         System.exit(Runner.run(programs, args));
@@ -33,7 +33,7 @@ public final class Main {
         int colon = zookeeper.lastIndexOf(':');
         conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
         conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));
-        // Few and short retries: this client repeats even what the server refused for good (a namespace with tables).
+        // Few and short retries: this client retries even calls that the server refused with a final error (a namespace with tables).
         conf.setInt("hbase.client.retries.number", 4);
         conf.setInt("hbase.client.pause", 20);
         conf.setInt("hbase.rpc.timeout", 30_000);

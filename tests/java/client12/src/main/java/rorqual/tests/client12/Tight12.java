@@ -61,7 +61,7 @@ public final class Tight12 implements Program {
                     for (Result r : scanner.next(2)) {
                         seen.add(Bytes.toInt(r.value()));
                     }
-                    // Time itself is tested: a call would renew the lease that is to end.
+                    // A fixed sleep is needed: a polling call would renew the lease that must end.
                     Thread.sleep(2 * LEASE_MS);
                     for (Result r = scanner.next(); r != null; r = scanner.next()) {
                         seen.add(Bytes.toInt(r.value()));

@@ -159,7 +159,7 @@ public final class Weibo12 implements Program {
             Expect.fails(NamespaceExistException.class, weibo.namespace, () -> admin.createNamespace(weibo.namespaceDescriptor()));
             Expect.fails(TableExistsException.class, weibo.content.getNameAsString(), () -> admin.createTable(weibo.contentDescriptor()));
             Expect.fails(TableNotDisabledException.class, weibo.content.getNameAsString(), () -> admin.deleteTable(weibo.content));
-            // This client repeats the refused call until its retries end.
+            // This client retries the refused call until its retries are used up.
             try {
                 admin.deleteNamespace(weibo.namespace);
                 throw new AssertionError("a namespace with tables was deleted");

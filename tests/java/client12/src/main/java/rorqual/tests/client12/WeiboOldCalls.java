@@ -95,7 +95,7 @@ final class WeiboOldCalls {
         HBaseAdmin admin = new HBaseAdmin(conf);
         try {
             admin.createNamespace(namespaceDescriptor());
-            // This client does not wait for the procedure behind the call; the post waited a day between two methods.
+            // This client does not wait for the procedure that the call starts; the post's author ran the two methods a day apart.
             Await.until("namespace " + namespace + " there", () -> exists(admin));
             admin.createTable(contentDescriptor());
             admin.createTable(relationsDescriptor());

@@ -24,8 +24,8 @@ import rorqual.tests.support.Await;
 /**
  * The server under test, as one connection that all programs of this JVM share.
  *
- * <p>{@code ZK=host:port} (needed) says where it is. {@code RUN} is a suffix of all names, so that runs do not meet; a later JVM
- * that is to check what an earlier one wrote gets the same.
+ * <p>{@code ZK=host:port} (required) is the server. {@code RUN} is a suffix of all names, so that runs do not use the same
+ * tables; a later JVM that checks the writes of an earlier one gets the same suffix.
  */
 public final class Cluster implements AutoCloseable {
     public final Configuration configuration;
@@ -60,13 +60,13 @@ public final class Cluster implements AutoCloseable {
         int colon = zookeeper.lastIndexOf(':');
         conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
         conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));
-        // Enough retries for a region that is on its way, few enough that an endless "try again" of the server fails soon.
+        // Enough retries for a region in transition, few enough that a server that always asks for a retry fails soon.
         conf.setInt("hbase.client.retries.number", 8);
         conf.setInt("hbase.client.pause", 20);
         conf.setInt("hbase.rpc.timeout", 30_000);
         conf.setInt("hbase.client.operation.timeout", 60_000);
         conf.setInt("hbase.client.meta.operation.timeout", 60_000);
-        // The size of a cell is for the server to judge.
+        // Only the server checks the size of cells.
         conf.setInt("hbase.client.keyvalue.maxsize", 0);
         return conf;
     }
@@ -141,7 +141,7 @@ public final class Cluster implements AutoCloseable {
         admin.deleteTable(table);
     }
 
-    /** Drops every table of this run whose name begins so. */
+    /** Drops every table of this run whose name has this prefix. */
     public void dropAll(String prefix) throws IOException {
         for (TableName table : admin.listTableNames(Pattern.compile(Pattern.quote(prefix) + ".*_" + run))) {
             drop(table);

@@ -39,13 +39,13 @@ public final class Main {
         try (Cluster cluster = Cluster.fromEnvironment()) {
             exit = Runner.run(programs(cluster), args);
         }
-        // The client leaves threads behind; nothing of theirs is wanted any more.
+        // The client leaves threads behind, which are not needed any more.
         System.exit(exit);
     }
 
     private static List<Program> programs(Cluster cluster) throws Exception {
         if ("1".equals(System.getenv("TIGHT"))) {
-            // The server has the settings that this one needs, and no other could bear.
+            // The server has settings that this program needs and under which the others would fail.
             return List.of(new Tight(cluster));
         }
         // The longest first, so that it does not run alone at the end.

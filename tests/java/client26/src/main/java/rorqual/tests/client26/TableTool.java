@@ -10,7 +10,7 @@ import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.regionserver.BloomType;
 
-/** Tables for clients that make none: {@code create NAME FAMILY[:COMPRESSION],… [SPLIT,…]}, {@code drop NAME}. */
+/** Creates and drops tables for clients that cannot: {@code create NAME FAMILY[:COMPRESSION],… [SPLIT,…]}, {@code drop NAME}. */
 public final class TableTool {
     private TableTool() {}
 
@@ -29,7 +29,7 @@ public final class TableTool {
         System.exit(0);
     }
 
-    /** As OpenTSDB's script makes them. */
+    /** Creates the tables of OpenTSDB's script. */
     private static ColumnFamilyDescriptor family(String text) {
         String[] parts = text.split(":");
         Compression.Algorithm compression = Compression.Algorithm.valueOf(parts.length > 1 ? parts[1] : "NONE");

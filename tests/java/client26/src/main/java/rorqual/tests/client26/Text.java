@@ -18,7 +18,7 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * Cells as text, so that a whole answer can be written down and compared as one line:
+ * Cells as text, so that a whole result can be compared as one line:
  * {@code row/family:qualifier@timestamp=value}, and {@code …@timestamp!DeleteColumn} for a marker.
  */
 public final class Text {
@@ -32,7 +32,7 @@ public final class Text {
         return bytes == null ? null : Bytes.toStringBinary(bytes);
     }
 
-    /** A scan of the rows that begin so; the client's own call for it has another name in each version. */
+    /** A scan of the rows with this prefix; the client's call for it has another name in each version. */
     public static Scan prefix(byte[] prefix) {
         int length = prefix.length;
         while (length > 0 && prefix[length - 1] == (byte) 0xff) {

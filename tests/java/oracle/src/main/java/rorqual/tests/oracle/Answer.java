@@ -18,15 +18,15 @@ import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
 import org.apache.hadoop.hbase.util.Bytes;
 import org.apache.hadoop.ipc.RemoteException;
 
-/** What a server answered, as lines of text in which nothing is left that differs between two right servers. */
+/** A server's answer as lines of text, without the parts that may differ between two correct servers. */
 final class Answer {
     private static final Pattern[] OWN = {
-        // Region names carry the moment of the table's creation; hosts, ports and call numbers are the peer's own.
+        // Region names contain the table's creation time; hosts, ports and call ids differ between the servers.
         Pattern.compile("\\d{13}\\.[0-9a-f]{32}\\.?"), Pattern.compile("\\b[0-9a-f]{32}\\b"),
         Pattern.compile("(localhost|127\\.0\\.0\\.1)[:/,0-9.a-z]*"), Pattern.compile("\\b\\d{19}\\b")};
-    /** How a row begins. */
+    /** The beginning of a row's line. */
     static final String RESULT = "Result";
-    /** With REPLAY: where an exception came from, as far as the server told. */
+    /** With REPLAY: the stack of an exception, as far as the server sent it. */
     private static final boolean STACKS = System.getenv("STACKS") != null;
     private final Place place;
     private final StringBuilder text = new StringBuilder();
@@ -42,7 +42,7 @@ final class Answer {
         return text.toString();
     }
 
-    /** Behind a limit in bytes it depends on the sizes of Java's objects which rows are sent before something is thrown. */
+    /** With a limit in bytes, the rows sent before an exception depend on the sizes of Java's objects. */
     void forget() {
         text.setLength(0);
     }
@@ -80,7 +80,7 @@ final class Answer {
         cells(result);
     }
 
-    /** Where a limit in bytes cuts a row depends on the sizes of Java's objects: the parts of a row are put together again. */
+    /** Joins the parts of a row: where a limit in bytes cuts it depends on the sizes of Java's objects. */
     void part(Result result) {
         if (!Bytes.equals(result.getRow(), partsOf)) {
             result(result);
@@ -111,7 +111,7 @@ final class Answer {
         text.append('\n');
     }
 
-    /** Was a read broken off (Breaker)? HBase sends the stacks along. */
+    /** Whether Breaker aborted a read; HBase sends the stacks with the exception. */
     boolean brokenOff() {
         return brokenOff;
     }
@@ -148,10 +148,10 @@ final class Answer {
         say((thrown instanceof RetriesExhaustedException ? "thrown after a retry " : "thrown ") + described(e));
     }
 
-    /** Class and first line. */
+    /** The exception's class and first line. */
     private String described(Throwable thrown) {
         Throwable e = thrown;
-        // A scanner's own exception around the server's.
+        // The exception of the client's scanner, which wraps the server's.
         while (e.getCause() != null && (e.getCause() instanceof RemoteException || e.getMessage() == null)) {
             e = e.getCause();
         }
@@ -165,15 +165,15 @@ final class Answer {
         while (message.startsWith(name + ": ")) {
             message = message.substring(name.length() + 2);
         }
-        // Here the class of an exception within a filter is in the text; HBase has it in the stack behind.
+        // Rorqual has the class of a filter's exception in the message; HBase has it in the stack after the message.
         if (name.equals("java.io.IOException")) {
             message = message.replaceFirst("^java\\.lang\\.(IllegalArgument|Runtime)Exception: ", "");
         }
-        // An exception of Java without a text arrives as an IOException with none.
+        // A Java exception without a message arrives as an IOException without one.
         if (name.equals(message) || message.matches("java\\.lang\\.NullPointerException|Cannot \\w+ .* because .* is null")) {
             message = "";
         }
-        // Rorqual does not spell the table's whole descriptor out behind it.
+        // HBase appends the table's whole descriptor, Rorqual does not.
         message = message.replaceFirst("( in table '[^']*').*", "$1");
         for (Pattern own : OWN) {
             message = own.matcher(message).replaceAll("#");

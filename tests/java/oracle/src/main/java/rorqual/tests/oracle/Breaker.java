@@ -14,21 +14,21 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Runs inside HBase's JVM, brought there when an operation takes long (jcmd JVMTI.agent_load): a read that does not end is made to
- * fail, as nothing else ends it, not even its client's leaving, and each would keep a core. HBase tells that client and goes on.
+ * Runs inside HBase's JVM, loaded when an operation takes long (jcmd JVMTI.agent_load). Makes endless reads fail: nothing
+ * else ends them, not even their client's disconnection, and each occupies a core. HBase sends the client an exception.
  */
 public final class Breaker {
     private static final int SAMPLES = 30;
     private static final long PAUSE = 50;
-    /** Nanoseconds of a processor. */
+    /** In ns of CPU time. */
     private static final long WORK = 100_000_000;
 
-    /** By which a client knows. */
+    /** The text by which a client recognizes an aborted read. */
     static final String WORDS = "the oracle broke this off";
 
     private Breaker() { }
 
-    /** Is it in the merging of a region's cells, and so in nothing that holds more than this read's own state? */
+    /** Whether the thread merges a region's cells, and so uses no state but that of this read. */
     private static boolean reads(StackTraceElement[] stack) {
         for (StackTraceElement frame : stack) {
             if (frame.getClassName().endsWith(".RegionScannerImpl") || frame.getClassName().endsWith(".StoreScanner")) {
@@ -38,7 +38,7 @@ public final class Breaker {
         return false;
     }
 
-    /** A read that ends takes milliseconds: who is in one at every look, and at work, is in one that does not end. */
+    /** Normal reads take milliseconds: a thread that is in a read at every sample, and uses the CPU, is in an endless one. */
     public static void agentmain(String report) throws Exception {
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         Map<Thread, Integer> seen = new HashMap<>();
@@ -67,8 +67,8 @@ public final class Breaker {
     }
 
     /**
-     * Lets an exception happen in the thread, wherever it is. That interrupts it as well, which HBase's handlers do not expect (one
-     * would wait for two calls from then on, and lose one of them): so it stands still until the interrupt is taken back.
+     * Throws an exception in the thread, wherever it is. That also interrupts the thread, which HBase's handlers do not expect (one
+     * would wait for two calls from then on, and lose one of them). So the thread is suspended until the interrupt is cleared.
      */
     @SuppressWarnings("removal")
     private static void fail(Thread thread) throws Exception {

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Random;
 
-/** Chance from a seed. Operation n of a seed has dice of its own, so it stays the same whatever a shrunken history leaves out. */
+/** Random numbers from a seed. Each operation of a history has its own generator, so it stays the same when others are left out. */
 final class Dice {
     private final Random random;
 
@@ -23,7 +23,7 @@ final class Dice {
         return random.nextInt(100) < percent;
     }
 
-    /** Between the two, both included. */
+    /** A number from the first to the second argument, both included. */
     int between(int least, int most) {
         return least + random.nextInt(most - least + 1);
     }

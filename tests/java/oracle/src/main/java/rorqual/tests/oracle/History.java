@@ -14,24 +14,24 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.apache.hadoop.hbase.TableName;
 
-/** One seed's operations on both servers, and how a difference is made small. */
+/** Runs one seed's operations on both servers, and shrinks the history that leads to a difference. */
 final class History {
-    /** The origin of operations that are only shown. */
+    /** The origin of operations that are only printed. */
     private static final long PLAN = 1_000_000_000_000L;
-    /** Tables are never used twice: an attempt begins with fresh ones. */
+    /** Number of the attempt: each one uses new tables. */
     private static final AtomicInteger TABLES = new AtomicInteger();
 
     private static final long LEASE = Long.parseLong(System.getenv().getOrDefault("LEASE", "60000"));
-    /** What depends on the oldest open scanner: what is dropped, and which older versions a counter leaves behind. */
+    /** Operations whose effects depend on the oldest open scanner: dropped cells, and older versions that a counter leaves. */
     private static final Pattern ON_SCANNERS = Pattern.compile("Increment|Append|increment|append");
-    /** A seed in which HBase fails to answer more often is broken off. */
+    /** A seed is aborted if HBase fails to answer more often than this. */
     private static final int MOST_ENDLESS = 20;
-    /** What a client says when the server itself may be gone. */
+    /** Exceptions of a client whose server may have ended. */
     private static final Pattern GONE = Pattern.compile("Zookeeper|Timeout|Connect|NotServingRegion|NoServer|ServerNotRunning|Stopped");
     private static final int MOST_STARTS = 5;
     private static final ExecutorService TIDY = Executors.newSingleThreadExecutor();
 
-    /** Two answers, mostly such as are not the same. */
+    /** Two answers, in most uses different ones. */
     record Difference(int number, String hbase, String rorqual) {
         String there() {
             return said(hbase);
@@ -58,12 +58,12 @@ final class History {
         this.run = run;
     }
 
-    /** A fresh pair of tables, and a time of its own. */
+    /** A new pair of tables, with a new origin of timestamps. */
     private final class Pair implements AutoCloseable {
         final World world = new World(seed, System.currentTimeMillis() / 1000 * 1000);
         private final Place there;
         private final Place here;
-        /** Until then, HBase may keep a scanner open that nobody will close. */
+        /** Until this time, HBase may have an open scanner that no client will close. */
         private long open;
 
         Pair() throws IOException {
@@ -74,7 +74,7 @@ final class History {
             here = Place.create(rorqual, world, name);
         }
 
-        /** Both servers' answers; null for one that does not come. */
+        /** Both servers' answers; null for a missing one. */
         Difference ask(int number) throws InterruptedException {
             Operation operation = Operation.make(world, number);
             if (operation.upkeep || operation.writes && ON_SCANNERS.matcher(operation.text).find()) {
@@ -84,13 +84,13 @@ final class History {
             }
             String one = there.run(number);
             if (one == null || operation.text.startsWith("Scan") && one.contains("thrown after a retry java.io.IOException")) {
-                // What is no IOException leaves the scanner open on HBase until its lease ends.
+                // After exceptions other than IOException, HBase keeps the scanner open until its lease ends.
                 open = System.currentTimeMillis() + LEASE;
             }
             return new Difference(number, one, here.run(number));
         }
 
-        /** Returns null if both say the same, or if HBase alone says nothing. */
+        /** Returns null if the answers are the same, or if only HBase does not answer. */
         Difference run(int number) throws InterruptedException {
             Difference both = ask(number);
             return both.rorqual == null || both.hbase != null && !both.hbase.equals(both.rorqual) ? both : null;
@@ -98,7 +98,7 @@ final class History {
 
         @Override
         public void close() {
-            // Nobody waits for it.
+            // No thread waits for it.
             TIDY.execute(() -> {
                 try {
                     there.drop();
@@ -110,18 +110,18 @@ final class History {
         }
     }
 
-    /** What became of a seed: how many operations were compared, which known differences were met, and what is new. */
+    /** The result of a seed: the number of operations compared, the known differences found, and new ones. */
     static final class Outcome {
         int operations;
         final List<Known> known = new ArrayList<>();
         final List<Difference> differences = new ArrayList<>();
         /** Operations that HBase did not answer. */
         final Set<Integer> endless = new TreeSet<>();
-        /** Why it did not come to its end, or null. */
+        /** Why the history was aborted, or null. */
         String broken;
     }
 
-    /** Begins anew when HBase had to be started again meanwhile, and without a write that HBase does not answer. */
+    /** Starts over if HBase was restarted meanwhile, and without a write that HBase does not answer. */
     Outcome run(int operations, int most) throws Exception {
         Set<Integer> left = new TreeSet<>();
         for (int starts = 0; true; ) {
@@ -132,7 +132,7 @@ final class History {
                     return outcome;
                 }
             } catch (IOException e) {
-                // No table could be made.
+                // No table could be created.
                 if (++starts == MOST_STARTS || !hbase.restart(generation)) {
                     throw e;
                 }
@@ -174,7 +174,7 @@ final class History {
                     System.out.println("-- HBase does not end: seed " + seed + ", operation " + number + ": " + operation.text);
                     outcome.endless.add(number);
                     left.add(number);
-                    // Its compactions stand behind this one, for ever.
+                    // HBase's compactions wait behind this one forever.
                     if (left.size() > MOST_ENDLESS || !hbase.restart(generation)) {
                         outcome.broken = "HBase compacts without an end";
                         return outcome;
@@ -199,7 +199,7 @@ final class History {
                 }
                 outcome.differences.add(both);
                 if (operation.writes) {
-                    // From here on the tables need not be the same.
+                    // From here on the tables may differ.
                     break;
                 }
             }
@@ -207,7 +207,7 @@ final class History {
         return outcome;
     }
 
-    /** Runs some operations and then the last; returns its difference, or null. */
+    /** Runs some operations and then the last one; returns the last one's difference, or null. */
     private Difference attempt(List<Integer> numbers, int last) throws Exception {
         try (Pair pair = new Pair()) {
             for (int number : numbers) {
@@ -218,7 +218,7 @@ final class History {
         }
     }
 
-    /** The difference with as few operations before it as can be found in that time; delta debugging. */
+    /** Finds, within the time limit, as few preceding operations as possible that still lead to the difference (delta debugging). */
     String shrunken(Difference first, long milliseconds) throws Exception {
         long end = System.currentTimeMillis() + milliseconds;
         World world = new World(seed, PLAN);
@@ -241,7 +241,7 @@ final class History {
         for (int parts = 2; !history.isEmpty() && System.currentTimeMillis() < end;) {
             int size = (history.size() + parts - 1) / parts;
             boolean smaller = false;
-            // The oldest operations matter least: they go first.
+            // The oldest operations matter least, so they are removed first.
             for (int from = 0; from < history.size() && System.currentTimeMillis() < end; from += size) {
                 List<Integer> without = new ArrayList<>(history.subList(0, from));
                 without.addAll(history.subList(Math.min(history.size(), from + size), history.size()));
@@ -261,7 +261,7 @@ final class History {
         return text(difference, history, null);
     }
 
-    /** Runs the operations given and prints what both servers say to each. */
+    /** Runs the given operations and prints both servers' answers to each. */
     void replay(List<Integer> numbers) throws Exception {
         try (Pair pair = new Pair()) {
             System.out.println(pair.world);
@@ -289,7 +289,7 @@ final class History {
             .append(indented(difference.here(), difference.there())).toString();
     }
 
-    /** An answer with a mark at each line that the other one has not. */
+    /** An answer with a mark at each line that the other answer lacks. */
     private static String indented(String answer, String other) {
         List<String> others = new ArrayList<>(List.of(other.split("\n")));
         StringBuilder text = new StringBuilder();

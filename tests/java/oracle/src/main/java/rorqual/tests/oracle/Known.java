@@ -10,12 +10,12 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * A difference that is wanted, or that HBase has with itself. The file KNOWN (known.tsv) lists them, one a line: name, operation,
- * HBase's answer, Rorqual's answer, reason; tabs between them. The three in the middle are regular expressions for the whole text, in
- * which {@code .} is any character. The operation's text is preceded by {@code SEED:NUMBER }.
+ * A known difference: one that is wanted, or an inconsistency of HBase. The file KNOWN (known.tsv) lists one per line: name,
+ * operation, HBase's answer, Rorqual's answer, reason, separated by tabs. The three in the middle are regular expressions for the
+ * whole text, in which {@code .} is any character. The operation's text is preceded by {@code SEED:NUMBER }.
  *
- * <p>An answer that begins with {@code +} is one for single lines instead: such lines may be there besides, and all the rest is the
- * same on both.
+ * <p>An expression that begins with {@code +} is for additional lines instead: this server's answer may have lines that match it,
+ * and all other lines must be the same on both.
  */
 record Known(String name, Pattern operation, Side hbase, Side rorqual) {
     /** What one of the servers may answer. */
@@ -25,7 +25,7 @@ record Known(String name, Pattern operation, Side hbase, Side rorqual) {
             return new Side(Known.pattern(lines ? text.substring(1) : text), lines);
         }
 
-        /** A row of which nothing is left goes as a whole. */
+        /** A row without remaining cells is removed as a whole. */
         String without(String answer) {
             List<String> left = new ArrayList<>();
             boolean removed = false;
@@ -71,7 +71,7 @@ record Known(String name, Pattern operation, Side hbase, Side rorqual) {
         return Pattern.compile(text, Pattern.DOTALL);
     }
 
-    /** Returns null if the difference is not one of these. */
+    /** Returns null if the difference is not a known one. */
     static Known of(long seed, Operation operation, History.Difference difference) {
         String text = seed + ":" + difference.number() + " " + operation.text;
         return ALL.stream().filter(known -> known.operation.matcher(text).matches()

@@ -16,10 +16,10 @@ import java.util.stream.IntStream;
 /**
  * Drives a real HBase and a Rorqual with the same random histories and compares every answer.
  *
- * <p>{@code HBASE} and {@code RORQUAL} say where the two are (host:port of ZooKeeper). {@code FIRST_SEED}, {@code SEEDS} and
- * {@code OPS} say what is run, {@code JOBS} how many histories at a time; {@code SHRINK} is how many seconds a difference may be
- * shrunken for (0: not at all), {@code DIFFERENCES} how many of one seed are reported, {@code SECONDS} when no further seed begins.
- * {@code REPLAY=3,5,10-20} runs these operations of FIRST_SEED alone and shows all answers.
+ * <p>{@code HBASE} and {@code RORQUAL} are the servers (host:port of ZooKeeper). {@code FIRST_SEED}, {@code SEEDS} and
+ * {@code OPS} select the histories, {@code JOBS} how many run at a time; {@code SHRINK} is the time in seconds for shrinking a
+ * difference (0: none), {@code DIFFERENCES} how many of one seed are reported, {@code SECONDS} when no further seed begins.
+ * {@code REPLAY=3,5,10-20} runs only these operations of FIRST_SEED and prints all answers.
  */
 public final class Main {
     private Main() { }

@@ -7,16 +7,16 @@ final class Operation {
         void run(Place place, Answer answer) throws Exception;
     }
 
-    /** Are regions split and merged as well? */
+    /** Whether regions are split and merged as well. */
     static final boolean DIVIDE = System.getenv("DIVIDE") != null;
 
-    /** What it does, for people. */
+    /** The operation as text, for reports. */
     final String text;
-    /** Does it change anything? What does not can be left out of a shrunken history. */
+    /** Whether it changes anything. Other operations can be left out of a shrunken history. */
     final boolean writes;
-    /** Does the server choose a timestamp in it? */
+    /** Whether the server chooses a timestamp in it. */
     final boolean stamped;
-    /** Is it a flush, a compaction, a split or a merge? */
+    /** Whether it is a flush, a compaction, a split or a merge. */
     final boolean upkeep;
     final Action action;
 
@@ -36,7 +36,7 @@ final class Operation {
         return new Operation(text, true, false, false, action);
     }
 
-    /** What changes nothing but the place where cells lie. */
+    /** An operation that changes only the files that cells are in. */
     static Operation upkeep(String text, Action action) {
         return new Operation(text, true, false, true, action);
     }
@@ -46,7 +46,7 @@ final class Operation {
         return new Operation(text, true, true, false, action);
     }
 
-    /** The operation of that number in the world's history. It is made anew for each server: clients keep state in requests. */
+    /** The operation with this number in the world's history; a new one for each server, because clients keep state in requests. */
     static Operation make(World world, int number) {
         Dice dice = new Dice(world.seed, number);
         if (number == 0) {
@@ -55,7 +55,7 @@ final class Operation {
         if (DIVIDE && number % 150 == 149) {
             return new Upkeep(world, dice).divide();
         }
-        // A history has moods: mostly writing, then mostly reading.
+        // A history alternates between phases of mostly writes and mostly reads.
         int writes = number % 60 < 25 ? 75 : 15;
         int kind = dice.below(100);
         if (kind < 4) {

@@ -35,31 +35,31 @@ final class Peer implements AutoCloseable {
         int colon = zookeeper.lastIndexOf(':');
         conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
         conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));
-        // An exception that clients may retry is an answer too: it is not to be hidden for long.
+        // A retryable exception is an answer too: few retries, so that it is not hidden for long.
         conf.setInt("hbase.client.retries.number", 1);
         conf.setInt("hbase.client.pause", 3);
         conf.setInt("hbase.rpc.timeout", 120_000);
         conf.setInt("hbase.client.operation.timeout", 240_000);
         conf.setInt("hbase.client.meta.operation.timeout", 240_000);
         conf.setInt("hbase.client.scanner.timeout.period", 120_000);
-        // A get that may be stale asks the replicas after this many microseconds, and where there are none, forgets that the region
-        // itself failed before: the exception is lost to whoever answers quickly.
+        // After this many µs a get with timeline consistency asks the replicas too. If there are none, the client forgets that the
+        // primary region failed before, and loses the exception of a server that answers quickly.
         conf.setInt("hbase.client.primaryCallTimeout.get", 0);
-        // The size of a cell is for the server to judge.
+        // Only the server checks the size of cells.
         conf.setInt("hbase.client.keyvalue.maxsize", 0);
         return conf;
     }
 
-    /** Ends reads that do not end by themselves, by a command that the driver gives; without one, or none such, nothing happens. */
+    /** Aborts endless reads by the driver's command; does nothing if there is no command or no such read. */
     synchronized void breakOff() throws InterruptedException {
-        // Many may be waiting: one look is for all of them.
+        // Many threads may be waiting: one run of the command is enough for all.
         if (name.equals("HBase") && System.nanoTime() - looked > TimeUnit.SECONDS.toNanos(Place.LIMIT) / 2) {
             command("BREAK");
             looked = System.nanoTime();
         }
     }
 
-    /** How often it was started. */
+    /** How often the server was started. */
     synchronized int generation() {
         return generation;
     }

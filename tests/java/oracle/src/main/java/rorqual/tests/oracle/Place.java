@@ -18,13 +18,13 @@ import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Table;
 
-/** A world's table on one server, and how the two servers' clocks are made one. */
+/** A world's table on one server, and the conversion of the server's timestamps to those of both. */
 final class Place implements AutoCloseable {
-    /** Seconds until it is looked into whether an operation ends. */
+    /** Seconds after which an operation is examined for an endless read. */
     static final int LIMIT = Integer.parseInt(System.getenv().getOrDefault("LIMIT", "10"));
-    /** Seconds that a busy machine may take for what ends. */
+    /** Seconds that a normal operation may take on a busy machine. */
     static final int PATIENCE = 120;
-    /** What the time goes into: how often, and how many nanoseconds. */
+    /** The parts of the run's duration: counts and nanoseconds. */
     static final Map<String, long[]> TIMES = new ConcurrentSkipListMap<>();
     private static final ExecutorService ASKED = Executors.newCachedThreadPool(task -> {
         Thread thread = new Thread(task, "asked");
@@ -37,7 +37,7 @@ final class Place implements AutoCloseable {
     final Admin admin;
     final Table table;
     private final Peer peer;
-    /** When each operation began that lets the server choose a timestamp. */
+    /** The start of each operation in which the server chooses a timestamp. */
     private final ConcurrentSkipListMap<Long, Integer> moments = new ConcurrentSkipListMap<>();
 
     private Place(Peer peer, World world, TableName name) {
@@ -69,8 +69,8 @@ final class Place implements AutoCloseable {
     }
 
     /**
-     * Asks in a thread of its own. What takes long may be waiting for a busy machine: only who is told that his read was broken off
-     * had one without an end, or whose patience is spent.
+     * Runs the operation on a thread of its own. A slow operation may only be waiting for a busy machine: it counts as endless only
+     * if its read was aborted, or after the longest time.
      */
     private String within(Callable<String> asked) throws InterruptedException {
         Future<String> future = ASKED.submit(asked);
@@ -87,12 +87,12 @@ final class Place implements AutoCloseable {
         return null;
     }
 
-    /** Adds to what the time went into. */
+    /** Adds a duration to the parts. */
     static void count(String what, long nanoseconds) {
         TIMES.merge(what, new long[] {1, nanoseconds}, (a, b) -> new long[] {a[0] + b[0], a[1] + b[1]});
     }
 
-    /** Returns null if it takes longer than so many seconds. */
+    /** Returns null if the operation takes longer than the given seconds. */
     private static String within(int seconds, Callable<String> asked) throws InterruptedException {
         Future<String> answer = ASKED.submit(asked);
         try {
@@ -105,7 +105,7 @@ final class Place implements AutoCloseable {
         }
     }
 
-    /** Does each region answer? */
+    /** Whether every region answers. */
     boolean answers() throws InterruptedException {
         try {
             return asked();
@@ -127,8 +127,8 @@ final class Place implements AutoCloseable {
 
     private String answer(Operation operation, int number) {
         if (operation.stamped) {
-            // The server's clock is this machine's. Every operation whose timestamps the server chooses has milliseconds of its
-            // own: they order the operations here as there, and name the operation wherever they are read again.
+            // The server's clock is this machine's. No two operations whose timestamps the server chooses share a millisecond:
+            // so these timestamps have the same order on both servers, and identify the operation when they are read.
             long end = System.currentTimeMillis();
             while (System.currentTimeMillis() <= end) {
                 Thread.onSpinWait();
@@ -144,7 +144,7 @@ final class Place implements AutoCloseable {
         return answer.brokenOff() ? null : answer.text();
     }
 
-    /** A timestamp as both servers have it. */
+    /** A timestamp in the form that is the same for both servers. */
     String time(long time) {
         long distance = time - world.origin;
         if (Math.abs(distance) <= 2_000 * World.STEP) {

@@ -21,9 +21,9 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /** Random gets and scans. */
 final class Reads {
-    /** More Results than any scan has: a server that never ends is not waited for. */
+    /** More Results than any scan has: a limit for a server whose scan never ends. */
     private static final int ENDLESS = 20_000;
-    /** Filters that a row's key alone may end, and lists that such an end of one of theirs ends. */
+    /** Filters that a row key may end, and lists that end when one of their filters does. */
     private static final Pattern OF_ROWS = Pattern.compile("MUST_PASS_ONE|\\b(Row|Prefix|InclusiveStop|Page|FuzzyRow|MultiRowRange|RandomRow|ColumnCountGet)Filter");
     private final World world;
     private final Dice dice;
@@ -61,7 +61,7 @@ final class Reads {
             }
             default -> {
                 Scan scan = dice.chance(12) ? everything() : scan();
-                // What is left behind is closed, and that is all.
+                // The scanner is closed; its result does not matter.
                 int most = scan.getMaxResultSize() < 0 && dice.chance(5) && !scan.getAllowPartialResults() ? dice.between(1, 4) : ENDLESS;
                 boolean bytes = scan.getAllowPartialResults() || scan.getMaxResultSize() > 0 && scan.getBatch() > 0;
                 return Operation.read(text(scan) + (most < ENDLESS ? " (first " + most + ")" : ""), (place, answer) -> {
@@ -69,7 +69,7 @@ final class Reads {
                         int seen = 0;
                         for (Result result = scanner.next(); result != null; result = scanner.next()) {
                             if (result.isCursor()) {
-                                // Where a server paused is its own business.
+                                // Servers may pause at different places.
                                 continue;
                             }
                             if (bytes) {
@@ -100,7 +100,7 @@ final class Reads {
         return gets;
     }
 
-    /** All there is, as it lies there. */
+    /** A raw scan of everything. */
     private Scan everything() {
         Scan scan = new Scan().readAllVersions();
         return dice.chance(60) ? scan.setRaw(true) : scan;
@@ -142,8 +142,8 @@ final class Reads {
     }
 
     /**
-     * Behind a family marker of a raw scan, HBase's next column is mostly the same one. Where columns are named, its filters are asked
-     * about the scan's start row though there is none (HBASE-27691), which ends a WhileMatch over filters that look at rows.
+     * After a family marker of a raw scan, HBase's "next column" is mostly the same column. If the scan names columns, HBase calls its
+     * filters for the start row even if that row does not exist (HBASE-27691), which ends a WhileMatch over filters on rows.
      */
     private Filter filter(Scan scan) {
         Map<byte[], NavigableSet<byte[]>> named = scan.getFamilyMap();
@@ -152,7 +152,7 @@ final class Reads {
         while (true) {
             Filter filter = trees.any();
             String text = Trees.text(filter);
-            // A marker's value has no eight bytes.
+            // The value of a marker does not have eight bytes.
             boolean ofNumbers = scan.isRaw() && (text.contains("LongComparator") || text.contains("BigDecimalComparator"));
             if (!ofNumbers && !(anyNamed && text.contains("WhileMatch") && (!world.wide || OF_ROWS.matcher(text).find()))) {
                 return filter;
@@ -208,7 +208,7 @@ final class Reads {
         } catch (IOException e) {
             throw new IllegalStateException(e);
         }
-        // Some versions only of a raw scan that meets the empty qualifier: HBase looks for the next column without an end.
+        // A raw scan of some versions at the empty qualifier: HBase searches the next column endlessly.
         scan.setRaw(dice.chance(12) && !world.emptyQualifier);
         for (int i = dice.chance(55) || scan.isRaw() && dice.chance(90) ? 0 : dice.between(1, 3); i > 0; i--) {
             if (dice.chance(40)) {
@@ -227,7 +227,7 @@ final class Reads {
         if (dice.chance(50)) {
             scan.setCaching(dice.of(1, 2, 3, 100));
         }
-        // The client itself refuses a batch with a filter that wants whole rows.
+        // The client itself refuses a batch with a filter that decides on whole rows.
         if (dice.chance(20) && (scan.getFilter() == null || !scan.getFilter().hasFilterRow())) {
             scan.setBatch(dice.between(1, 5));
         }
@@ -237,7 +237,7 @@ final class Reads {
         if (dice.chance(30)) {
             scan.setMaxResultSize(dice.of(1, 50, 200, 500, 2000));
         }
-        // With a limit of rows, the client counts one twice that HBase cuts at its end (AllowPartialScanResultCache).
+        // With a limit of rows, the client counts a row twice if HBase cuts it at its end (AllowPartialScanResultCache).
         scan.setAllowPartialResults(dice.chance(15) && scan.getLimit() <= 0);
         scan.setCacheBlocks(dice.chance(70));
         scan.setReadType(dice.of(Scan.ReadType.DEFAULT, Scan.ReadType.PREAD, Scan.ReadType.STREAM));
@@ -254,7 +254,7 @@ final class Reads {
         return scan;
     }
 
-    // ---- for people --------------------------------------------------------------------------------------------------
+    // ---- as text -----------------------------------------------------------------------------------------------------
 
     static String text(Get get) {
         return "Get " + Bytes.toStringBinary(get.getRow()) + what(get.getFamilyMap(), get.getMaxVersions(), get.getTimeRange(),

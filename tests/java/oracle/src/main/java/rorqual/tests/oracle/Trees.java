@@ -93,7 +93,7 @@ final class Trees {
         return new FilterList(dice.of(FilterList.Operator.MUST_PASS_ALL, FilterList.Operator.MUST_PASS_ONE), children);
     }
 
-    /** One that looks at values: what a condition is made of. */
+    /** A filter on values, as used in conditions. */
     Filter condition() {
         return dice.chance(60) ? singleColumn() : any();
     }
@@ -171,7 +171,7 @@ final class Trees {
         return new String(dice.letters(alphabet, least, most), StandardCharsets.ISO_8859_1);
     }
 
-    /** NO_OP in a get or a condition at most: what a filter throws in a scan leaves HBase's scanner open for a minute. */
+    /** NO_OP only in a get or a condition: an exception of a filter in a scan leaves HBase's scanner open for a minute. */
     CompareOperator operator() {
         return CompareOperator.values()[dice.below(inScan || dice.chance(95) ? 6 : 7)];
     }
@@ -223,13 +223,13 @@ final class Trees {
             try {
                 return new MultiRowRangeFilter(ranges);
             } catch (IllegalArgumentException e) {
-                // A range with nothing in it, which the client refuses: once more.
+                // The client refuses an empty range: tries again.
                 continue;
             }
         }
     }
 
-    /** A tree for people: what HBase's own texts leave out is added. */
+    /** A tree as text, including parts that HBase's toString() omits. */
     static String text(Filter filter) {
         if (filter instanceof FilterList list) {
             return list.getOperator() + "[" + String.join(", ", list.getFilters().stream().map(Trees::text).toList()) + "]";

@@ -11,12 +11,12 @@ import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** What changes nothing but the place where cells lie. */
+/** Operations that change only the files that cells are in. */
 final class Upkeep {
     private static final long DEADLINE = 120_000;
-    /** What is said then. */
+    /** The text of a refusal for this reason. */
     static final String ENDLESS = "the compaction does not end";
-    /** So many are more than World's limit for files that are compacted. */
+    /** More bytes than World's size limit of files for minor compactions. */
     private static final int BIG_CELLS = 60;
     /** A row in each region of any history, which no operation names. */
     private static final List<byte[]> REGIONS = List.of(World.bytes("a!"), World.bytes("aa!"), World.bytes("c!"));
@@ -44,7 +44,7 @@ final class Upkeep {
             case 6, 7 -> Operation.upkeep("compact", (place, answer) -> {
                 for (byte[] one : world.families) {
                     if ((Operation.DIVIDE || !world.wide) && world.expires(one)) {
-                        // A region's flush before it is divided asks nobody (live).
+                        // The flush of a region before a split or merge does not consult live().
                         place.admin.majorCompact(place.name, one);
                     } else {
                         place.admin.compact(place.name, one);
@@ -66,16 +66,16 @@ final class Upkeep {
     }
 
     /**
-     * A flush in which all has expired leaves an empty file on HBase and none on Rorqual, which counts when a minor compaction chooses
-     * files: so each store is given a cell that does not expire. With DIVIDE each store of each region: there a compaction may leave
-     * nothing, too.
+     * If all cells have expired, a flush leaves an empty file on HBase and none on Rorqual, which changes a minor compaction's choice
+     * of files. So each store gets a cell that does not expire; with DIVIDE each store of each region, because there a compaction
+     * may leave no cell, either.
      */
     private void live(Place place) throws Exception {
         List<Put> puts = new ArrayList<>();
         if (Operation.DIVIDE) {
             place.table.getRegionLocator().clearRegionLocationCache();
             for (RegionInfo region : place.admin.getRegions(place.name)) {
-                // Nothing else need lie in a region; no marker is newer.
+                // There may be no other cell in a region; no marker is newer.
                 Put put = new Put(region.getStartKey().length == 0 ? World.bytes("!") : region.getStartKey());
                 world.families.forEach(one -> put.addColumn(one, LIVE, world.future + World.STEP, LIVE_LONG));
                 puts.add(put);
@@ -97,16 +97,17 @@ final class Upkeep {
     }
 
     /**
-     * A region is split at one of the rows, or merged with the next one. Rewritten at once: from then on all depends on cells alone.
+     * Splits a region at one of the rows, or merges it with the next one, and rewrites the result at once, so that later results
+     * depend on the cells only.
      *
-     * <p>Opened anew before: HBase divides what lies in a region's folder, and files that were compacted lie there as long as a reader
-     * holds them, or has not let go of them. Only a region that is opened looks which ones those are.
+     * <p>The region is reopened before: HBase splits all files in the region's folder, where compacted files stay as long as readers
+     * hold them. Only opening a region excludes these files.
      */
     Operation divide() {
         byte[] row = world.row(dice);
         boolean split = dice.chance(60);
         return Operation.upkeep((split ? "split at " : "merge at ") + Bytes.toStringBinary(row), (place, answer) -> {
-            // Each server says for a while that its housekeeping of the last time is not done.
+            // After a split or merge each server refuses the next one until its clean-up is done.
             Change change = () -> {
                 List<RegionInfo> regions = place.admin.getRegions(place.name);
                 int at = 0;
@@ -155,7 +156,7 @@ final class Upkeep {
         }
     }
 
-    /** The server takes the request before the call returns: from then on its state is not NONE until all is done. */
+    /** The server accepts the request before the call returns: from then on its state is not NONE until all is done. */
     private static void settle(Place place) throws Exception {
         long end = System.currentTimeMillis() + DEADLINE;
         while (place.admin.getCompactionState(place.name) != CompactionState.NONE) {
@@ -167,14 +168,14 @@ final class Upkeep {
     }
 
     /**
-     * In every other history the oldest file of each store is a big one, which minor compactions leave alone: so they do not
-     * take all files, and keep the delete markers.
+     * In every other history the oldest file of each store is too large for minor compactions, so that they do not
+     * include all files, and keep delete markers.
      */
     Operation bulk() {
         if (dice.chance(50)) {
             return Operation.upkeep("nothing", (place, answer) -> { });
         }
-        // No two alike: it is to be big after any compression.
+        // All different, so that the file is large with any compression.
         byte[][] values = new byte[BIG_CELLS][World.MAX_CELL - 200];
         for (byte[] value : values) {
             dice.random().nextBytes(value);
@@ -185,7 +186,7 @@ final class Upkeep {
                 Put put = new Put(row);
                 Delete delete = new Delete(row);
                 for (byte[] family : world.families) {
-                    // What has expired makes no big file.
+                    // Expired cells would not make a large file.
                     long time = world.wide && world.expires(family) ? world.future : 1;
                     for (int i = 0; i < BIG_CELLS; i++) {
                         put.addColumn(family, World.bytes("big" + i), time, values[i]);

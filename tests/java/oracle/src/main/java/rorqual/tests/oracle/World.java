@@ -20,39 +20,39 @@ import org.apache.hadoop.hbase.regionserver.BloomType;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * What a seed's history is about: the table with its random family settings, and few rows, columns and timestamps, so that
- * everything collides with everything.
+ * The objects of a seed's history: the table with its random family settings, and few rows, columns and timestamps, so that
+ * operations often touch the same cells.
  *
- * <p>Explicit timestamps are small numbers, or so many seconds before {@link #origin}, the start of the history. Times to live
- * lie in the middle between two of the latter, so that nothing expires while a history runs, and what is to have expired has so
- * from the beginning.
+ * <p>Explicit timestamps are small numbers, or a few fixed intervals before {@link #origin}, the start of the history. TTLs are
+ * halfway between two of these intervals, so that no cell expires while a history runs: a cell has expired from the beginning
+ * or never does.
  */
 final class World {
-    /** A history must not last half as long; on a busy machine it takes minutes. */
+    /** A history must take less than half of this; on a busy machine it takes minutes. */
     static final long STEP = 4_000_000;
     static final long[] LIVES = {6_000_000, 14_000_000};
     static final int MAX_CELL = 3000;
-    /** Times of cells at the empty qualifier are not above it, those of family markers are. */
+    /** Timestamps of cells at the empty qualifier are at most this, those of family markers are above it. */
     private static final int LOW = 3;
     private static final long FIRST_WIDE = 8000;
     private static final String[] ALL_ROWS = {"a", "a\0", "aa", "ab", "abc", "b", "b\u00ff", "ba", "c", "ca", "cb", "d", "e", "\u00ff"};
 
     final long seed;
     final long origin;
-    /** A time that no time to live ends before. */
+    /** A timestamp so late that no TTL ends during the history. */
     final long future;
     final List<byte[]> families = new ArrayList<>();
     final List<byte[]> rows = new ArrayList<>();
     final List<byte[]> qualifiers = new ArrayList<>();
     final List<Long> times = new ArrayList<>();
-    /** There the seek hints of filters do other things than elsewhere (docs/compatibility.md), and family markers are lost. */
+    /** With NEW_VERSION_BEHAVIOR, HBase handles seek hints of filters differently (docs/compatibility.md), and loses family markers. */
     final boolean emptyQualifier;
-    /** All values have eight bytes: LongComparator is defined on nothing shorter. */
+    /** All values have eight bytes, because LongComparator fails on shorter ones. */
     final boolean longs;
     final boolean tags;
     /**
-     * Histories of later seeds have more: minor compactions of families that expire, filters in gets of a batch, WhileMatch over filters
-     * that do not look at rows. Those before stay as they are: known.tsv names their operations.
+     * Histories of higher seeds also have minor compactions of families with a TTL, filters in gets of a batch, and WhileMatch over
+     * filters that ignore rows. Histories of lower seeds must not change, because known.tsv names their operations.
      */
     final boolean wide;
     private final List<ColumnFamilyDescriptor> descriptors = new ArrayList<>();
@@ -112,11 +112,11 @@ final class World {
         boolean expires = family.build().getTimeToLive() != HConstants.FOREVER;
         if (dice.chance(40)) {
             int least = Math.min(versions, dice.between(1, 3));
-            // Where columns are named, HBase shows the MIN_VERSIONS-th version if it is expired, however few are asked for.
+            // If the read names columns, HBase returns the MIN_VERSIONS-th version even if it has expired and fewer were requested.
             family.setMinVersions(family.build().isNewVersionBehavior() && expires ? 1 : least);
         }
         BloomType bloom = dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL, BloomType.ROWPREFIX_FIXED_LENGTH);
-        // Where columns are named, HBase does not get past what stands for a file that its bloom leaves out.
+        // If the read names columns, HBase loops endlessly at the placeholder of a file that its bloom excludes.
         family.setBloomFilterType(family.build().isNewVersionBehavior() && bloom == BloomType.ROWCOL ? BloomType.ROW : bloom);
         if (family.build().getBloomFilterType() == BloomType.ROWPREFIX_FIXED_LENGTH) {
             family.setConfiguration("RowPrefixBloomFilter.prefix_length", "1");
@@ -127,26 +127,26 @@ final class World {
             Compression.Algorithm.LZ4, Compression.Algorithm.ZSTD));
         family.setBlocksize(dice.of(1024, 1024, 4096, 65536));
         family.setInMemory(dice.chance(30));
-        // Nothing is compacted but by the history. Where it asks for a minor compaction, both servers have to choose the same
-        // files: all that are small, whatever their exact sizes.
+        // Only the history starts compactions. For a minor compaction both servers must choose the same files: all small
+        // ones, whatever their exact sizes.
         family.setConfiguration("hbase.hstore.compaction.min", "2");
         family.setConfiguration("hbase.hstore.compaction.max", "100");
-        // Not only each: all together have to stay below, as sums count too.
+        // The sum of the small files must stay below the limit too, since sums are compared as well.
         family.setConfiguration("hbase.hstore.compaction.max.size", "120000");
         family.setConfiguration("hbase.hstore.blockingStoreFiles", "1000");
         return family.build();
     }
 
     /**
-     * Will HBase go on behind a column that a filter is done with? At the empty qualifier it goes elsewhere; where columns of a family
-     * with NEW_VERSION_BEHAVIOR are named it stays, and shows older versions instead (NewVersionBehaviorTracker.getColumnHint).
+     * Whether HBase continues after a column that a filter has finished. At the empty qualifier it goes to another cell; if the read
+     * names columns of a family with NEW_VERSION_BEHAVIOR it stays, and returns older versions (NewVersionBehaviorTracker.getColumnHint).
      */
     boolean skipsColumns(Map<byte[], NavigableSet<byte[]>> named) {
         return !emptyQualifier && descriptors.stream()
             .noneMatch(family -> family.isNewVersionBehavior() && named.get(family.getName()) != null);
     }
 
-    /** May all cells of the family expire? */
+    /** Whether all cells of the family may expire. */
     boolean expires(byte[] name) {
         return descriptors.stream().anyMatch(family -> Bytes.equals(family.getName(), name)
             && family.getTimeToLive() != HConstants.FOREVER && family.getMinVersions() == 0);
@@ -169,7 +169,7 @@ final class World {
         return dice.of(rows);
     }
 
-    /** Mostly one that exists. */
+    /** In most cases an existing one. */
     byte[] rowLike(Dice dice) {
         return dice.chance(75) ? row(dice) : dice.letters("abc\0\u00ff", 1, 3);
     }
@@ -191,8 +191,8 @@ final class World {
     }
 
     /**
-     * For a cell in that column, and for a marker that deletes of all columns of a family: HBase passes over such a marker that lies
-     * behind cells at the empty qualifier, so there it lies before all of them.
+     * A timestamp for a cell in the column, or for a family marker: HBase skips family markers that sort after cells at the empty
+     * qualifier, so markers get timestamps that sort before all of these.
      */
     long time(byte[] qualifier, Dice dice) {
         return emptyQualifier && qualifier.length == 0 ? dice.between(1, LOW) : time(dice);

@@ -26,7 +26,7 @@ final class Writes {
     private static final byte[] NO_FAMILY = World.bytes("none");
     private final World world;
     private final Dice dice;
-    /** Set by whatever leaves a timestamp to the server. */
+    /** Set by operations that leave a timestamp to the server. */
     private boolean stamped;
 
     Writes(World world, Dice dice) {
@@ -104,7 +104,7 @@ final class Writes {
         return stamped ? Operation.stamped(text, action) : Operation.write(text, action);
     }
 
-    /** Different ones: within a call the servers take them in an order of their own. */
+    /** Different rows, because each server processes the rows of a call in its own order. */
     private List<byte[]> someRows() {
         List<byte[]> rows = new ArrayList<>(world.rows);
         java.util.Collections.shuffle(rows, dice.random());
@@ -132,7 +132,7 @@ final class Writes {
             try {
                 place.table.batch(actions, results);
             } catch (IOException e) {
-                // Which action failed with what is in the results.
+                // The results have the error of each action.
                 answer.say("some failed");
             }
             for (Object result : results) {
@@ -141,7 +141,7 @@ final class Writes {
         });
     }
 
-    /** A filter that throws fails all of HBase's call: those that might are left out, or others put in their place. */
+    /** An exception of a filter fails the whole call on HBase: filters that may throw are replaced. */
     private Get quiet(Get get) {
         return get.getFilter() == null ? get
             : get.setFilter(harmless(new Trees(world, dice, true, world.skipsColumns(get.getFamilyMap())), false));
@@ -184,12 +184,12 @@ final class Writes {
             byte[] qualifier = world.qualifier(dice);
             long time = world.time(qualifier, dice);
             int kind = dice.below(24);
-            // At the empty qualifier, HBase's compactions do not get past a Delete and the Put of its time.
+            // At the empty qualifier, HBase's compactions loop endlessly at a Delete and a Put with the same timestamp.
             switch (qualifier.length == 0 && kind > 6 ? 7 : kind) {
                 case 0, 1, 2 -> delete.addFamily(family, world.familyMarkerTime(dice));
                 case 3, 4, 5, 6 -> delete.addFamilyVersion(family, world.familyMarkerTime(dice));
                 case 7, 8, 9, 10, 11, 12 -> delete.addColumns(family, qualifier, time);
-                // The newest version; the marker bears the server's time if there is none.
+                // Deletes the newest version; if there is none the marker gets the server's time.
                 case 13, 14 -> {
                     stamped = true;
                     delete.addColumn(family, qualifier);
@@ -204,7 +204,7 @@ final class Writes {
         return delete;
     }
 
-    /** Mostly a column of such mutations' own. Never the empty one: the server chooses the time (World.time). */
+    /** In most cases a column used only by such mutations. Never the empty one, because the server chooses the timestamp (World.time). */
     private byte[] counted(String own) {
         byte[] qualifier = dice.chance(75) ? World.bytes(own) : world.qualifier(dice);
         return qualifier.length == 0 ? World.bytes(own) : qualifier;
@@ -214,7 +214,7 @@ final class Writes {
         stamped = true;
         Increment increment = new Increment(row);
         for (int i = dice.below(3); i >= 0; i--) {
-            // Mostly where only increments write; the others find values of other lengths.
+            // In most cases a column that only increments write to; other columns have values of other lengths.
             increment.addColumn(world.family(dice), counted("n"), dice.below(9) - 3);
         }
         increment.setReturnResults(dice.chance(85));
@@ -272,7 +272,7 @@ final class Writes {
         return TimeRange.between(Math.min(a, b), Math.max(a, b) + dice.between(1, 2));
     }
 
-    /** Without those of which HBase makes a NullPointerException: in a Skip, a filter is not asked about the row before its cells. */
+    /** Without filters that throw NullPointerException in HBase: inside a Skip, a filter does not get the row key before its cells. */
     private static Filter harmless(Trees trees, boolean isCondition) {
         while (true) {
             Filter filter = isCondition ? trees.condition() : trees.any();
@@ -286,7 +286,7 @@ final class Writes {
         CheckAndMutate.Builder builder = CheckAndMutate.newBuilder(row);
         byte[] family = dice.below(100) == 0 ? NO_FAMILY : world.family(dice);
         byte[] qualifier = world.qualifier(dice);
-        // What is no IOException fails all of HBase's call: nothing may throw that stands in a list.
+        // Exceptions other than IOException fail the whole call on HBase, so no operation in a list may throw one.
         Trees trees = new Trees(world, dice, true);
         switch (dice.below(4)) {
             case 0 -> builder.ifNotExists(family, qualifier);
@@ -342,7 +342,7 @@ final class Writes {
             });
     }
 
-    // ---- for people --------------------------------------------------------------------------------------------------
+    // ---- as text -----------------------------------------------------------------------------------------------------
 
     private static String text(Mutation mutation) {
         StringBuilder text = new StringBuilder(mutation.getClass().getSimpleName()).append(' ').append(Bytes.toStringBinary(mutation.getRow()));

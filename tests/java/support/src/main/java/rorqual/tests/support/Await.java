@@ -3,7 +3,7 @@ package rorqual.tests.support;
 
 import java.util.concurrent.Callable;
 
-/** Waits for a condition by asking again and again until a deadline; nothing else in these tests waits. */
+/** Polls a condition until a deadline; the only way in which these tests wait. */
 public final class Await {
     private static final long DEADLINE_SECONDS = 60;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package rorqual.tests.support;
 
-/** What a step does; any exception is a failure. */
+/** The body of a step; any exception is a failure. */
 @FunctionalInterface
 public interface Body {
     void run() throws Exception;

@@ -4,7 +4,7 @@ package rorqual.tests.support;
 import java.util.List;
 import java.util.Objects;
 
-/** What a step claims; a false claim is an AssertionError that says what was expected and what came. */
+/** Assertions of a step; a failure is an AssertionError with the expected and the actual value. */
 public final class Expect {
     private Expect() {}
 

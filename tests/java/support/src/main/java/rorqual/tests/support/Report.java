@@ -30,7 +30,7 @@ public final class Report {
         return failed;
     }
 
-    /** One line: what went wrong and where in the test's own code. */
+    /** One line: the error, and its place in the test's own code. */
     static String describe(Throwable why) {
         StringBuilder text = new StringBuilder();
         text.append(why instanceof AssertionError ? "" : why.getClass().getName() + ": ");

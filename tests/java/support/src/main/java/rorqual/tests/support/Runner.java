@@ -57,7 +57,7 @@ public final class Runner {
         return chosen;
     }
 
-    /** Whatever hangs, the run ends, and with its last line. */
+    /** Even if a program hangs, the run ends with its last line. */
     private static void endAfter(long seconds, Report report) {
         Thread watch = new Thread(() -> {
             try {

@@ -24,7 +24,7 @@ public final class Steps {
     private static final long TIMEOUT_SECONDS =
         Long.parseLong(System.getenv().getOrDefault("STEP_TIMEOUT", "120"));
 
-    /** A failure slower than this is a server that does not answer; a phase gives up at the second one. */
+    /** A failure that took longer than this means that the server does not answer; a phase gives up at the second one. */
     private static final long SLOW_SECONDS = 20;
 
     private final Report report;

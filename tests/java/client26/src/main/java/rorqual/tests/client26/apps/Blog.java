@@ -46,7 +46,7 @@ public final class Blog implements Program {
         String earlier = null;
         for (int j = 0; j < POSTS; j++) {
             String date = switch (j) {
-                // The month's edges, and dates that come twice: of two Puts to a row in one list the later must win.
+                // The month's borders, and duplicate dates: of two Puts to a row in one list the later one must win.
                 case 100 -> "20221201000000";
                 case 200 -> "20221130235959";
                 case 300 -> "20221231235959";

@@ -96,11 +96,11 @@ public final class OpenTsdb implements Program {
 
     // ---- UIDs --------------------------------------------------------------------------------------------------------
 
-    /** Takes a number of the kind's counter and tries to bind it; whoever comes second gets the first one's. */
+    /** Takes a number from the kind's counter and tries to assign it; the second of two callers gets the number of the first. */
     private static byte[] assign(Table uids, String kind, String name) throws IOException {
         long number = uids.incrementColumnValue(COUNTERS, ID, b(kind), 1);
         byte[] uid = Arrays.copyOfRange(Bytes.toBytes(number), 5, 8);
-        // First the way back, then the way there: a UID without a name would be a hole nobody can explain.
+        // First the row from UID to name, then the row from name to UID, so that no UID in use lacks a name.
         uids.put(new Put(Bytes.add(uid, b(kind))).addColumn(NAME, b(kind), b(name)));
         boolean bound = uids.checkAndMutate(CheckAndMutate.newBuilder(b(name)).ifNotExists(ID, b(kind))
             .build(new Put(b(name)).addColumn(ID, b(kind), uid))).isSuccess();
@@ -210,7 +210,7 @@ public final class OpenTsdb implements Program {
         try (Table uids = cluster.table("tsdb_uid"); Table data = cluster.table("tsdb")) {
             steps.run(state + ": counters", () -> {
                 Result counters = uids.get(new Get(COUNTERS));
-                // The second asker's number is lost, as in OpenTSDB.
+                // The second caller's number is lost, as in OpenTSDB.
                 Expect.equal(METRICS.length + 1L, Bytes.toLong(counters.getValue(ID, b("metrics"))), "metrics");
                 Expect.equal(2L, Bytes.toLong(counters.getValue(ID, b("tagk"))), "tagk");
                 Expect.equal((long) HOSTS.length + CENTRES.length, Bytes.toLong(counters.getValue(ID, b("tagv"))), "tagv");
@@ -247,7 +247,7 @@ public final class OpenTsdb implements Program {
         }
     }
 
-    /** In a fuzzy mask 0 stands for a byte that must be this one, 1 for any. */
+    /** In a fuzzy mask 0 stands for a byte that must match, 1 for any byte. */
     private static void fix(byte[] row, byte[] mask, int offset, byte[] value) {
         System.arraycopy(value, 0, row, offset, value.length);
         Arrays.fill(mask, offset, offset + value.length, (byte) 0);

@@ -154,7 +154,7 @@ public final class RowKeys implements Program {
         boolean holds(int region, int count);
     }
 
-    /** Counts each region by a scan of exactly its own range, and compares with what the keys say. */
+    /** Counts the rows of each region by a scan of its key range, and compares with the expected number. */
     private void spread(String name, int regions, Scheme scheme, Claim claim) throws IOException {
         TreeSet<String> keys = new TreeSet<>();
         for (int id = 0; id < IDS; id++) {
@@ -306,7 +306,7 @@ public final class RowKeys implements Program {
         steps.must("lengths: create", () -> cluster.create("rk_lengths", Cluster.family("cf")).close());
         try (Table table = cluster.table("rk_lengths")) {
             steps.run("lengths: the longest key", () -> {
-                // The client caches the region by an ordinary key first: the meta row for so long a key would be too long.
+                // The client caches the region by a short key first, because the row for looking up such a long key in meta would be too long.
                 table.put(new Put(b("a")).addColumn(CF, b("q"), b("short")));
                 table.put(new Put(longest()).addColumn(CF, b("q"), b("longest")));
             });

@@ -33,8 +33,8 @@ import rorqual.tests.support.Steps;
 /**
  * The webtable and the data model's fragments (seed 002): explicit timestamps, versions, every kind of delete.
  *
- * <p>Most states exist twice, in a table that is flushed and in one that is not, so that a check after a kill has both to
- * read back: files, and the log.
+ * <p>Most states exist twice, in a table that is flushed and in one that is not, so that a check after a kill reads
+ * from files and from the log.
  */
 public final class WebTable implements Program {
     private static final String CNN = "com.cnn.www";
@@ -173,7 +173,7 @@ public final class WebTable implements Program {
 
     // ---- deletes -----------------------------------------------------------------------------------------------------
 
-    /** Each row meets one kind of delete. Families cf and cg hold a and b at 1, 2, 3 before it. */
+    /** Each row gets one kind of delete. Before that, families cf and cg have the columns a and b at 1, 2, 3. */
     private void writeDeletes(String name) throws IOException {
         byte[] cf = b("cf");
         byte[] a = b("a");
@@ -240,7 +240,7 @@ public final class WebTable implements Program {
         });
     }
 
-    /** A raw scan of one row; a clock's timestamp reads as {@link #CLOCK}. "Kept" may have been flushed or not. */
+    /** A raw scan of one row; timestamps of the clock are shown as {@link #CLOCK}. "Kept" may have been flushed or not. */
     private static void raw(Table table, String row, String state, String inMemory, String flushed) throws IOException {
         String cells = raw(table, row).replaceAll("@\\d{13}!", "@" + CLOCK + "!");
         switch (state) {

@@ -43,9 +43,9 @@ public final class Weibo implements Program {
     private static final long T = 1_700_000_000_000L;
 
     private final Cluster cluster;
-    /** This one stays for later checks. */
+    /** This table stays for later checks. */
     private final WeiboApp app;
-    /** This one goes through the consequences and is gone at the end. */
+    /** The table for the consequences; dropped at the end. */
     private final WeiboApp consequences;
     private long sameMillisecond;
 
@@ -57,7 +57,7 @@ public final class Weibo implements Program {
             () -> sameMillisecond != 0 ? sameMillisecond : clock.getAsLong());
     }
 
-    /** A clock that counts its askers, so that the keys are known: T1, T2 … are a second apart. */
+    /** A clock that advances by a second at each call, so that the keys are known: T1, T2 … */
     private static LongSupplier seconds() {
         AtomicLong count = new AtomicLong();
         return () -> t(count.incrementAndGet());
@@ -123,7 +123,7 @@ public final class Weibo implements Program {
         left(steps, "kept");
     }
 
-    /** What the test methods leave behind. */
+    /** The state after the test methods. */
     private void left(Steps steps, String state) {
         steps.run(state + ": content", () -> Expect.equal(post("0001", 1) + BETTER + " " + post("0001", 2) + BETTER + " "
             + post("0008", 3) + hex(WEATHER) + " " + post("0008", 6) + BETTER + " " + post("0009", 4) + hex(WEATHER),
@@ -327,7 +327,7 @@ public final class Weibo implements Program {
         }
     }
 
-    /** As {@link Text} shows bytes that are not ASCII. */
+    /** Bytes that are not ASCII, in the form of {@link Text}. */
     private static String hex(String text) {
         return Text.s(b(text));
     }

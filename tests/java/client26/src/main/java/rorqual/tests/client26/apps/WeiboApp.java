@@ -28,8 +28,8 @@ import org.apache.hadoop.hbase.filter.SubstringComparator;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * The Weibo of seed 004, its code carried over to the 2.6 API with every peculiarity kept: what a compatible server must
- * make of them is what {@link Weibo} checks. The clock is given, so that what is stored can be foretold.
+ * The Weibo of seed 004, its code ported to the 2.6 API with all its peculiarities, whose effects on a compatible server
+ * {@link Weibo} checks. The clock is an argument, so that the stored cells are known in advance.
  */
 final class WeiboApp {
     /** One post, as its reader sees it. */

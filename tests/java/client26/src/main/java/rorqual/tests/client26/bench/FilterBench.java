@@ -39,17 +39,17 @@ import rorqual.tests.client26.Cluster;
 import rorqual.tests.client26.Text;
 
 /**
- * What filters cost: scans of one table through the same client, most with a small answer, so that the server's work is what is
- * measured ({@code bench/filters}). {@code fill ROWS} makes the table and an empty one; {@code scan ROWS ROUNDS} scans with each
- * filter (or those FILTER names, by commas): first the empty table, until the client's own code is compiled, and then a few times
- * more, which is what the client and the way cost; then the full one, once unmeasured and then as often as said. It prints
- * {@code begin name} when it comes to the full table and {@code end name rows seconds seconds-of-the-empty-table} behind it, medians.
+ * Measures the cost of filters by scans of one table through one client, most with a small result, so that the server's work
+ * dominates ({@code bench/filters}). {@code fill ROWS} makes the table and an empty one. {@code scan ROWS ROUNDS} scans with each
+ * filter (or with those that FILTER lists, separated by commas): first the empty table, until the client's code is compiled, and
+ * then some more times to measure the cost of client and network; then the full table, once unmeasured and then ROUNDS times. It
+ * prints {@code begin name} before the full table and {@code end name rows seconds seconds-of-the-empty-table} after it, medians.
  *
  * <p>Row {@code GGGG_IIIIIII}: group and number within it, a thousand groups, or more where they would have less than a thousand
  * rows each; columns f:number, f:text, f:word.
  */
 public final class FilterBench {
-    /** Different values of f:number and f:word, and groups at least. */
+    /** The number of different values of f:number and f:word, and the lowest number of groups. */
     private static final int THOUSAND = 1000;
     private static final int WARM = 400;
     private static final int FLOOR_ROUNDS = 101;
@@ -86,7 +86,7 @@ public final class FilterBench {
         }
         try (BufferedMutator mutator = cluster.connection.getBufferedMutator(NAME)) {
             for (int i = 0; i < rows; i++) {
-                // No pattern that the order of rows gives away.
+                // Values that do not follow the order of rows.
                 int chance = (int) (i * 2654435761L >>> 7 & 0x7fffffff);
                 mutator.mutate(new Put(Text.b(row(i, rows)))
                     .addColumn(FAMILY, Text.b("number"), ByteBuffer.allocate(8).putLong(chance % THOUSAND).array())

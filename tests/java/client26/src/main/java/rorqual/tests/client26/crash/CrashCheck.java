@@ -23,15 +23,15 @@ import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
-/** Compares a server that came back with the journal: all that was acknowledged is there, nothing by half, nothing else. */
+/** Compares a restarted server with the journal: every acknowledged write is there, none is torn, and there is nothing else. */
 final class CrashCheck {
     private final List<String> problems = new ArrayList<>();
 
     private CrashCheck() {}
 
     /**
-     * Returns what is wrong. Rows are those of rounds from {@code firstRound} on; older ones were checked before and cannot
-     * have changed for the writers' part, so only the last check of all looks at them again.
+     * Returns the problem. Checks rows of rounds from {@code firstRound} on; writers do not change older rows, which were
+     * checked before, so only the last check reads them again.
      */
     static List<String> check(String zookeeper, String run, Path journal, int firstRound) throws Exception {
         Journal.Expected expected = Journal.read(journal);

@@ -15,17 +15,17 @@ import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Table;
 
 /**
- * Writer and checker in one JVM that outlives many servers: the driver tells it line by line what to do, and reads one line
+ * Writer and checker in one JVM that outlives many servers: the driver sends one command per line, and reads one line
  * of answer for each.
  *
  * <pre>
  *   create ZK              → ok
  *   write ZK ROUND COUNT   → writing, once COUNT operations of this round are acknowledged
- *   kill                   → now: the driver may kill the server
- *   stop                   → now: the writers end by themselves
+ *   kill                   → now: from now on the driver may kill the server
+ *   stop                   → now: the writers end without a kill
  *   join                   → ok ACKNOWLEDGED, once no writer runs any more; or problem TEXT
  *   check ZK FIRSTROUND    → ok ACKNOWLEDGED INDOUBT (of the whole journal); or problem TEXT
- *   patient ZK             → ok: clients begin that try again until the next server answers (CrashPatient)
+ *   patient ZK             → ok: starts clients that retry until the next server answers (CrashPatient)
  *   pause                  → ok, once none of them waits for an answer; resume → ok
  *   patients               → ok DONE; or problem TEXT
  *   settle                 → ok DONE, once they have ended; or problem TEXT

@@ -22,9 +22,9 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * Clients that outlive every server: a call that a kill interrupts is tried again on the next server, by HBase's own client
- * and under the same nonce. So nothing of theirs is ever in doubt: each increment and each append counts exactly once, which
- * every answer shows, for each row has one writer.
+ * Clients that outlive every server: HBase's client retries a call that a kill interrupts on the next server, with the same
+ * nonce. So no call is in doubt: each increment and each append is applied exactly once, which every response shows, since each
+ * row has only one writer.
  */
 final class CrashPatient {
     private static final int COUNTERS = 3;
@@ -45,7 +45,7 @@ final class CrashPatient {
         this.run = run;
     }
 
-    /** As patient as a client can be that is to end some day. */
+    /** Settings with very many, but not endless, retries. */
     private static Configuration configuration(String zookeeper) {
         Configuration conf = CrashWriter.configuration(zookeeper);
         conf.setInt("hbase.client.retries.number", 2000);
@@ -94,7 +94,7 @@ final class CrashPatient {
         thread.start();
     }
 
-    /** False: it is over. */
+    /** False: the clients must end. */
     private boolean enter() throws InterruptedException {
         synchronized (turnstile) {
             while (paused && !stop) {
@@ -112,7 +112,7 @@ final class CrashPatient {
         }
     }
 
-    /** Returns when no operation is under way, and keeps it so: a server's clock may jump over the life of its nonces. */
+    /** Waits until no operation is in flight and starts none: a server's clock may then jump by more than the life of nonces. */
     void pause() throws InterruptedException {
         synchronized (turnstile) {
             paused = true;
@@ -129,7 +129,7 @@ final class CrashPatient {
         }
     }
 
-    /** What was wrong so far; nothing is asked of the server. */
+    /** The problems so far; makes no call to the server. */
     List<String> problems() {
         return new ArrayList<>(problems);
     }
@@ -176,7 +176,7 @@ final class CrashPatient {
         expect("row " + row, wanted.toString(), s(result.getValue(CrashWriter.A, b("text"))));
     }
 
-    /** A chain: each value stands only on the one before. A second try finds the first one's value: it counted. */
+    /** A chain of checkAndPuts, each on the value of the previous one. A retry finds the value of the first attempt: it succeeded. */
     private void checkAndPut(Table table, long number) throws IOException {
         byte[] row = b("exact-chain");
         Put put = CrashWriter.at(new Put(row), CrashWriter.A, b("v"), Bytes.toBytes(number));

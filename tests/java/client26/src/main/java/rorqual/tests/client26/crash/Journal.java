@@ -37,7 +37,7 @@ final class Journal implements AutoCloseable {
         this.file = new BufferedWriter(new FileWriter(path.toFile(), StandardCharsets.UTF_8, true));
     }
 
-    /** Flushed line by line: the file must know at least what the server was asked for. */
+    /** Flushed line by line, so that the file has every operation before it is sent. */
     private synchronized void line(String line) throws IOException {
         file.write(line);
         file.write('\n');
@@ -57,7 +57,7 @@ final class Journal implements AutoCloseable {
         file.close();
     }
 
-    /** What must be found, and what may be. */
+    /** The expected state: what must be found, and what may be found. */
     static final class Expected {
         /** Rows of puts: what is allowed for each; null in the set stands for no row. */
         final Map<String, Set<String>> rows = new TreeMap<>();

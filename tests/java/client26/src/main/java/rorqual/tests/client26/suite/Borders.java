@@ -26,11 +26,11 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
 /**
- * Scans over many regions by AsyncTableResultScanner, which all scans of the 3.0 client are. It suspends a scan while its reader is
- * slow, and can lose the wake-up when the answer that it is suspended with ended a region: then it waits for ever.
+ * Scans over many regions by AsyncTableResultScanner, which the 3.0 client uses for all scans. It suspends a scan while its reader is
+ * slow, and can lose the wake-up if the response that suspended it ended a region: then it waits forever.
  *
- * <p>{@code BORDERS_MB}: how much there is (2), {@code BORDERS_PAUSE_US}: how long the reader takes for a row (0),
- * {@code BORDERS_ROUNDS}: how often the whole table is read by each kind of scan (1).
+ * <p>{@code BORDERS_MB}: size of the table in MB (2), {@code BORDERS_PAUSE_US}: the reader's time per row in µs (0),
+ * {@code BORDERS_ROUNDS}: how often each kind of scan reads the whole table (1).
  */
 public final class Borders implements Program {
     private static final int REGIONS = 50;

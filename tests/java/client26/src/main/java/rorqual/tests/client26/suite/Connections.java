@@ -44,7 +44,7 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 import rorqual.tests.support.Ticks;
 
-/** Ways to find the server and to speak to it: registries, codecs, compression, many calls in flight. */
+/** Ways to find the server and to connect to it: registries, codecs, compression, many calls in flight. */
 public final class Connections implements Program {
     private static final String RPC_REGISTRY = "org.apache.hadoop.hbase.client.RpcConnectionRegistry";
 
@@ -92,7 +92,7 @@ public final class Connections implements Program {
             {"master registry", "org.apache.hadoop.hbase.client.MasterRegistry", "hbase.masters", master}};
         for (String[] line : registries) {
             steps.run(line[0], () -> {
-                // ZooKeeper's address leads nowhere, so that nothing can come from it.
+                // ZooKeeper's address is unreachable, so that it cannot be used.
                 Configuration conf = Cluster.configuration("127.0.0.1:1");
                 conf.set("hbase.client.registry.impl", line[1]);
                 conf.set(line[2], line[3]);
@@ -106,7 +106,7 @@ public final class Connections implements Program {
         return name.getHostname() + ":" + name.getPort();
     }
 
-    /** A little of everything over a connection of its own. */
+    /** A few operations of each kind over a connection of its own. */
     private void use(Configuration conf) throws Exception {
         try (Connection connection = ConnectionFactory.createConnection(conf);
              Admin admin = connection.getAdmin(); Table t = connection.getTable(cluster.name("conn"))) {
@@ -122,7 +122,7 @@ public final class Connections implements Program {
         }
     }
 
-    /** Answers and requests of many blocks of a compressor: some that shrink well, some not at all. */
+    /** Responses and requests that take many compressed blocks: compressible and incompressible ones. */
     private static void large(Table t) throws Exception {
         byte[] random = new byte[300_000];
         new Random(1).nextBytes(random);

@@ -169,7 +169,7 @@ public final class Endpoints implements Program {
         }));
     }
 
-    /** The client's own reckoning: the value before the running sum passes half of the whole. */
+    /** The client's definition of the median: the value before the running sum exceeds half of the total. */
     private static Long medianOfLongs() {
         double half = 0;
         for (int i = 60; i < 100; i++) {
@@ -240,7 +240,7 @@ public final class Endpoints implements Program {
             Expect.equal((long) ROWS, aggregates().rowCount(cluster.name("endpoint"), ci, between().addFamily(b("f"))), "f");
             Expect.equal(1L, aggregates().rowCount(cluster.name("endpoint"), ci, between().addFamily(b("g"))), "g");
             Expect.equal(10L, aggregates().rowCount(cluster.name("endpoint"), ci, new Scan().setFilter(new PrefixFilter(b("r04")))), "prefix");
-            // HBase takes the column out of the scan before it counts: the family counts.
+            // HBase removes the column from the scan before it counts, so all rows of the family count.
             Expect.equal((long) ROWS, aggregates().rowCount(cluster.name("endpoint"), ci, column("absent")), "a column");
         }));
         steps.run("an average behind a filter", () -> call(() -> {
@@ -251,7 +251,7 @@ public final class Endpoints implements Program {
             for (int i = 80; i < 90; i++) {
                 sum += longOf(i);
             }
-            // The step that finds nothing more is counted as a row.
+            // The last step, which finds no row, is counted as a row.
             Expect.equal(sum / 11.0, aggregates().avg(cluster.name("endpoint"), ci, scan), "average");
         }));
     }
@@ -271,7 +271,7 @@ public final class Endpoints implements Program {
         }
     }
 
-    // --- what is not there
+    // --- missing endpoints
 
     private void mistakes(Steps steps) {
         steps.run("a table without the endpoint", () -> {
@@ -386,7 +386,7 @@ public final class Endpoints implements Program {
         });
         steps.run("service calls in one batch", () -> {
             try (Table t = cluster.table("endpoint")) {
-                // The client names HBase's own services with their package there, and HBase knows them without it.
+                // The client sends the names of HBase's own services with their package; HBase knows them without it.
                 String causes = Failures.causes(() -> call(() -> t.batchCoprocessorService(
                     MultiRowMutationService.getDescriptor().findMethodByName("MutateRows"), MutateRowsRequest.getDefaultInstance(),
                     b(row(0)), b("zz"), MutateRowsResponse.getDefaultInstance())));

@@ -4,11 +4,11 @@ package rorqual.tests.client26.suite;
 import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
 import rorqual.tests.support.Body;
 
-/** Looks into the layers that a client wraps around a server's exception. */
+/** Searches the layers of exceptions that a client wraps around a server's exception. */
 final class Failures {
     private Failures() {}
 
-    /** The whole chain in one line, what single actions of a batch failed with included; empty if nothing was thrown. */
+    /** The whole chain in one line, including the errors of single actions of a batch; empty if nothing was thrown. */
     static String causes(Body body) {
         try {
             body.run();

@@ -40,7 +40,7 @@ import rorqual.tests.support.Ticks;
 /** Attributes of families and tables: kept, returned, and honoured. */
 public final class Families implements Program {
     private static final int ROWS = 600;
-    /** One table, one family each; a name says what its family is for. */
+    /** One table with a family for each case, which its name describes. */
     private static final Map<String, Map<String, String>> STORED = new TreeMap<>(Map.ofEntries(
         Map.entry("none", Map.of("COMPRESSION", "NONE")),
         Map.entry("gz", Map.of("COMPRESSION", "GZ")),
@@ -232,7 +232,7 @@ public final class Families implements Program {
             ColumnFamilyDescriptorBuilder.newBuilder(b("min")).setTimeToLive(1_000).setMaxVersions(9).setMinVersions(2).build()).close());
         try (Table t = cluster.table("fam_ttl")) {
             long now = System.currentTimeMillis();
-            // Written with times of their own, so that nobody must wait for them to grow old.
+            // Written with explicit timestamps, so that the test need not wait until the cells expire.
             steps.must("TTL: put", () -> {
                 for (String family : List.of("ttl", "min")) {
                     byte[] f = b(family);
@@ -267,7 +267,7 @@ public final class Families implements Program {
         }
     }
 
-    /** A time to live of single cells: shorter than the family's counts, longer does not. */
+    /** A TTL of single cells: a shorter one than the family's applies, a longer one does not. */
     private void cellTimeToLive(Steps steps) throws Exception {
         steps.must("cell TTL: create", () -> cluster.create("fam_cellttl",
             ColumnFamilyDescriptorBuilder.newBuilder(b("f")).setMaxVersions(3).build(),
@@ -275,7 +275,7 @@ public final class Families implements Program {
         try (Table t = cluster.table("fam_cellttl")) {
             long now = System.currentTimeMillis();
             steps.must("cell TTL: put", () -> {
-                // Times of their own again; the server's clock is the client's.
+                // Explicit timestamps again; server and client have the same clock.
                 t.put(new Put(b("a")).addColumn(b("f"), b("q"), now - 600_000, b("ended")).setTTL(300_000));
                 t.put(new Put(b("b")).addColumn(b("f"), b("q"), now - 600_000, b("lives")).setTTL(3_600_000));
                 t.put(new Put(b("c")).addColumn(b("f"), b("q"), now - 700_000, b("below")));

@@ -163,12 +163,12 @@ public final class Filters implements Program {
         });
         steps.run("PageFilter is per region", () -> {
             Expect.equal("a1 a2", rowLine(t, with(new PageFilter(2)).withStopRow(b("c"))), "within one region");
-            // Over two regions the server may give the page twice; the client asked for no limit of its own.
+            // The server may return one page for each of the two regions; the client sets no limit of its own.
             Expect.equal("a1 a2 c1 c2", rowsOf(t, new PageFilter(2)), "over two regions");
         });
         steps.run("InclusiveStopFilter", () -> Expect.equal("a1 a2 b1", rowsOf(t, new InclusiveStopFilter(b("b1"))), "rows"));
         steps.run("FuzzyRowFilter", () -> {
-            // A row shorter than the pattern is compared over its own length only: HBase takes 00 in.
+            // A row shorter than the pattern is compared over its own length only: HBase includes 00.
             Expect.equal("00 0000_03 0001_03 0002_03 0003_03 0004_03 0005_03 0006_03 0007_03 0008_03 0009_03",
                 rowsOf(keys, fuzzy("000?_03")), "one fixed part before, one behind");
             Expect.equal("00 0003_04 0013_04", rowsOf(keys, fuzzy("00?3_04")), "hole in the middle");
@@ -332,7 +332,7 @@ public final class Filters implements Program {
             Expect.fails(DoNotRetryIOException.class, "", () -> rowsOf(t, new Unknown())));
     }
 
-    /** Exists here only; what it does is of no interest. */
+    /** A filter class that the server does not have; its behaviour is irrelevant. */
     public static final class Unknown extends org.apache.hadoop.hbase.filter.FilterBase {
         @Override
         public byte[] toByteArray() {

@@ -64,7 +64,7 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
 /**
- * Random histories whose every answer a real HBase 2.6.1 has given before: writes and deletes of every kind with small
+ * Random histories with answers recorded from a real HBase 2.6.1: writes and deletes of every kind with small
  * explicit timestamps (so that they collide), flushes, compactions, gets and scans with random options and filters.
  *
  * <p>{@code HISTORIES=N} runs fewer seeds, {@code TRACE=1} prints the operations before a difference, {@code RECORD=FILE} takes the answers of the server at hand as the expected ones (resource {@code histories.gz}).
@@ -75,8 +75,8 @@ public final class Histories implements Program {
     private static final String[] FAMILIES = {"one", "three", "keep"};
     private static final String[] ROWS = {"a", "aa", "b", "c", "d", "e"};
     /**
-     * Not the empty one: of a column with that name HBase shows a filter every version even where the filter asked for the
-     * next column (it looks for family markers there), which is no more than an accident.
+     * Not the empty qualifier: HBase passes every version of that column to a filter even if the filter has asked for the
+     * next column (because family markers may be there), which is an accident of its implementation.
      */
     private static final String[] QUALIFIERS = {"m", "p", "q", "qq", "r"};
     private static final int TIMES = 9;
@@ -105,7 +105,7 @@ public final class Histories implements Program {
         }
     }
 
-    /** What no flush, compaction or restart may change: all that a reader sees at the end. */
+    /** The cells that readers see at the end, which no flush, compaction or restart may change. */
     @Override
     public void check(Steps steps) throws Exception {
         Map<Integer, List<String>> expected = expected();
@@ -145,7 +145,7 @@ public final class Histories implements Program {
         if (name.equals("keep")) {
             family.setKeepDeletedCells(KeepDeletedCells.TRUE);
         }
-        // When the server compacts by itself is not ours to say, and compaction shows: only the history compacts.
+        // Raw scans show compactions, and the time of automatic ones is unknown: only the history compacts.
         return family.setConfiguration("hbase.hstore.compaction.min", "1000").build();
     }
 
@@ -193,13 +193,13 @@ public final class Histories implements Program {
             this.random = new Random(seed);
         }
 
-        /** Returns the answers; with expected ones given, fails at the first that differs. */
+        /** Returns the answers; if expected answers are given, fails at the first difference. */
         List<String> run(List<String> expected) throws Exception {
             List<String> answers = new ArrayList<>();
             List<String> trace = new ArrayList<>();
             for (int i = 0; i < OPERATIONS; i++) {
                 StringBuilder what = new StringBuilder();
-                // A history has two moods: mostly writing, then mostly reading.
+                // A history alternates between phases of mostly writes and mostly reads.
                 String answer;
                 try {
                     answer = random.nextInt(100) < (i % 50 < 30 ? 75 : 20) ? write(what) : read(what);
@@ -228,7 +228,7 @@ public final class Histories implements Program {
             return answers;
         }
 
-        /** Where the cell begins in which two answers differ first. */
+        /** The beginning of the first cell in which two answers differ. */
         private static int commonCells(String a, String b) {
             int same = 0;
             while (same < Math.min(a.length(), b.length()) && a.charAt(same) == b.charAt(same)) {
@@ -393,7 +393,7 @@ public final class Histories implements Program {
                 boolean swap = from.compareTo(to) > 0 != reversed;
                 scan.withStartRow(b(swap ? to : from), random.nextBoolean()).withStopRow(b(swap ? from : to), random.nextBoolean());
             }
-            // HBase refuses to load families on demand backwards, and would with a SingleColumnValueFilter.
+            // HBase refuses to load families on demand in reversed scans, which a SingleColumnValueFilter would need.
             scan.setReversed(reversed).setLoadColumnFamiliesOnDemand(!reversed);
             boolean raw = random.nextInt(6) == 0;
             scan.setRaw(raw);

@@ -35,7 +35,7 @@ import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 import rorqual.tests.support.Ticks;
 
-/** Flush and compaction as a client can ask for them, and what they must not change. */
+/** Flushes and compactions requested by a client, and the data that they must not change. */
 public final class Maintenance implements Program {
     private final Cluster cluster;
     private final Admin admin;
@@ -121,7 +121,7 @@ public final class Maintenance implements Program {
     private void familyFlush(Steps steps) {
         steps.run("flush: of a family leaves the others in memory", () -> {
             TableName name = cluster.name("maint_family");
-            // A compaction of the server's own would drop the marker that this looks for.
+            // An automatic compaction would drop the marker that this test expects.
             ColumnFamilyDescriptor f = ColumnFamilyDescriptorBuilder.newBuilder(b("f"))
                 .setConfiguration("hbase.hstore.compaction.min", "1000").build();
             try (Table t = cluster.create("maint_family", f, Cluster.family("g"))) {
@@ -132,7 +132,7 @@ public final class Maintenance implements Program {
                 t.put(put("r", "f:q@5=5"));
                 admin.flush(name);
                 Expect.equal("r/f:@7!DeleteFamily r/g:q@1=1", timed(t, new Scan().setRaw(true).readAllVersions()), "raw scan");
-                // In another flush than the marker it stays in its file, hidden.
+                // A put that is flushed separately from the marker stays in its file, hidden.
                 t.put(put("r", "f:q@4=4"));
                 admin.flush(name);
                 Expect.equal("r/f:@7!DeleteFamily r/f:q@4=4 r/g:q@1=1", timed(t, new Scan().setRaw(true).readAllVersions()), "raw scan");
@@ -145,7 +145,7 @@ public final class Maintenance implements Program {
         Await.until("compaction of " + name + " done", () -> admin.getCompactionState(name) == CompactionState.NONE);
     }
 
-    /** So small a memstore that the server flushes, and so many files that it compacts, by itself. */
+    /** A memstore so small that the server flushes automatically, and so many files that it compacts. */
     private void ownFlushes(Steps steps) throws Exception {
         steps.must("own flushes: create", () -> admin.createTable(TableDescriptorBuilder.newBuilder(cluster.name("maint_small"))
             .setColumnFamily(Cluster.family("f")).setMemStoreFlushSize(1 << 20).build()));
@@ -174,8 +174,8 @@ public final class Maintenance implements Program {
     }
 
     /**
-     * A scanner keeps its view while flush and compaction replace the files beneath it. A real HBase 2.6.1 forgets the
-     * deleted row about one time in three; {@code PEER=hbase} forgives that.
+     * A scanner keeps its view while flush and compaction replace the files it reads. A real HBase 2.6.1 loses the
+     * deleted row about one time in three; {@code PEER=hbase} accepts that.
      */
     private void scannerOverFlush(Steps steps) throws Exception {
         boolean forgiving = "hbase".equals(System.getenv("PEER"));

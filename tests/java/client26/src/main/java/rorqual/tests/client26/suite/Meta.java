@@ -33,7 +33,7 @@ import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
-/** {@code hbase:meta} read as the ordinary table that every client takes it for. */
+/** Reads {@code hbase:meta} as an ordinary table, as every client does. */
 public final class Meta implements Program {
     private static final byte[] INFO = HConstants.CATALOG_FAMILY;
     /** Start keys whose byte order within a row key is not their order as keys: a comma is the separator. */
@@ -51,7 +51,7 @@ public final class Meta implements Program {
             try (Table t = cluster.create("meta_keys", SPLITS, Cluster.family("f"))) {
                 t.put(put("x", "f:q=1"));
             }
-            // Names of which one begins the other's.
+            // Names of which one is a prefix of the other.
             cluster.create("meta_keys_more", Cluster.family("f")).close();
             cluster.create("meta_keys-more", Cluster.family("f")).close();
         });
@@ -133,7 +133,7 @@ public final class Meta implements Program {
                 Expect.equal(1, startKeys(meta, ofTable(cluster.name("meta_keys-more"))).size(), "regions of -more");
             });
             steps.run("every row once and in order, small and large pages", () -> {
-                // Other tests create and drop while this one reads: only this table's rows are compared.
+                // Other tests create and drop tables meanwhile: only this table's rows are compared.
                 for (int caching : new int[] {1, 3, 1_000}) {
                     List<String> keys = startKeys(meta, ofTable(name).setCaching(caching));
                     Expect.equal(SPLITS.length + 1, keys.size(), "rows with caching " + caching);

@@ -31,12 +31,12 @@ import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
-/** MOB families: larger values lie in files of their own, and nobody who reads sees that unless he asks for it. */
+/** MOB families: larger values are in files of their own, which readers do not notice unless they ask for it. */
 public final class Mob implements Program {
     private static final String TABLE = "mob";
     private static final byte[] LARGE = b("large"), SMALL = b("small"), ALL = b("all"), Q = b("q");
     private static final int THRESHOLD = 1000;
-    /** Up to it, just above, and over many blocks. */
+    /** Lengths of values: up to the threshold, just above it, and many blocks. */
     private static final int[] SIZES = {0, 1, THRESHOLD, THRESHOLD + 1, 70_000, 300_000};
     private static final int ROWS = 60;
 

@@ -57,7 +57,7 @@ public final class Namespaces implements Program {
         steps.run("reserved names exist", () -> Expect.fails(NamespaceExistException.class, "hbase", () ->
             admin.createNamespace(NamespaceDescriptor.create(NamespaceDescriptor.SYSTEM_NAMESPACE_NAME_STR).build())));
         steps.run("illegal names", () -> {
-            // The server's refusal does not say "do not retry", so the client would; once is enough.
+            // The server's exception is retryable; the client must not retry here.
             Configuration once = Cluster.configuration(Cluster.zookeeper());
             once.setInt("hbase.client.retries.number", 1);
             try (Connection connection = ConnectionFactory.createConnection(once); Admin impatient = connection.getAdmin()) {

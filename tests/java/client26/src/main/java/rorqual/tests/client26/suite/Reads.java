@@ -61,7 +61,7 @@ public final class Reads implements Program {
                 table.put(puts.subList(0, 100));
                 cluster.flush("read_long");
                 table.put(puts.subList(100, ROWS));
-                // Holes: a scan must pass rows of which nothing is left.
+                // Holes: a scan must skip rows whose cells are all deleted.
                 table.delete(new Delete(b(row(60))));
                 table.delete(new Delete(b(row(150))));
             }
@@ -88,7 +88,7 @@ public final class Reads implements Program {
                 table.put(put("r", "f:q@3=again"));
             }
         });
-        // Not in check: a flush, which a restart may bring, drops what the markers hide.
+        // Not in check: a restart may flush, which drops the puts that markers hide.
         try (Table raw = cluster.table("read_raw")) {
             raw(steps, raw);
         }
@@ -206,7 +206,7 @@ public final class Reads implements Program {
         });
     }
 
-    /** Markers do not count as versions; what they hide does. */
+    /** Markers do not count as versions; puts that they hide do. */
     private void raw(Steps steps, Table t) {
         String all = "@1!DeleteFamily @1!DeleteFamilyVersion q@4!Delete q@4=4 q@3!Delete q@3=again q@2=2 q@1=1 "
             + "r@2!DeleteColumn r@2=2 r@1=1";
@@ -275,7 +275,7 @@ public final class Reads implements Program {
                 }
                 ScanMetrics metrics = scanner.getScanMetrics();
                 Expect.equal(3L, metrics.countOfRegions.get(), "regions scanned");
-                // Rows of which only markers are left count too.
+                // Rows that have only markers count too.
                 Expect.equal(200L, metrics.countOfRowsScanned.get(), "rows scanned");
             }
         });
@@ -305,7 +305,7 @@ public final class Reads implements Program {
         });
     }
 
-    /** Rows of 5 MB each: larger than what one answer carries. */
+    /** Rows of 5 MB each: larger than one response. */
     private void wide(Steps steps, Table t) {
         steps.run("wide: rows come whole", () -> {
             List<String> rows = new ArrayList<>();

@@ -37,10 +37,10 @@ import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
-/** Split and merge of regions: what a client asks for, is refused, and sees while it writes and scans. */
+/** Split and merge of regions: requests, refusals, and concurrent writes and scans. */
 public final class Regions implements Program {
     private static final int ROWS = 3_000;
-    /** A real HBase keeps what a compaction replaced for two minutes, and merges nothing meanwhile. */
+    /** A real HBase keeps compacted files for two minutes, and refuses merges meanwhile. */
     private static final long PATIENCE_SECONDS = 200;
 
     private final Cluster cluster;
@@ -81,7 +81,7 @@ public final class Regions implements Program {
         admin.mergeRegionsAsync(names, forcible).get(60, TimeUnit.SECONDS);
     }
 
-    /** What the future failed with. */
+    /** The exception with which the future failed. */
     private static Body unwrapped(Body body) {
         return () -> {
             try {
@@ -345,8 +345,8 @@ public final class Regions implements Program {
                     for (boolean reversed = false; !stop.get(); reversed = !reversed) {
                         int before = written.size();
                         List<String> seen = List.of(rows(t, new Scan().setCaching(100).setReversed(reversed)).split(" "));
-                        // Backward the client itself may pass over a region that was merged while it looked for the next one,
-                        // and a real HBase 2.6.1 forward too.
+                        // In a reversed scan the client itself may skip a region that was merged while it looked for the next one;
+                        // with a real HBase 2.6.1 also in a forward scan.
                         boolean all = !reversed && !"hbase".equals(System.getenv("PEER"));
                         Expect.that(!all || seen.size() >= ROWS / 2 + before, "a scan saw " + seen.size() + " rows, " + (ROWS / 2 + before) + " were there");
                         for (int i = 1; i < seen.size(); i++) {

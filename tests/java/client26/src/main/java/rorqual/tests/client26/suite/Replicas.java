@@ -35,7 +35,7 @@ import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
-/** REGION_REPLICATION: where replicas are said to be, what they answer, and how they come and go. */
+/** REGION_REPLICATION: the locations of replicas, reads from them, and changes of their number. */
 public final class Replicas implements Program {
     private final Cluster cluster;
     private final Admin admin;
@@ -108,7 +108,7 @@ public final class Replicas implements Program {
             Expect.that(loads.containsAll(regions), "asked of the server: " + loads);
             Expect.equal(6, admin.getRegionMetrics(server, name).size(), "loads of the table");
             if (!"hbase".equals(System.getenv("PEER"))) {
-                // HBase's master knows it after the server's next report.
+                // HBase's master learns it from the server's next report.
                 TreeSet<String> reported = new TreeSet<>();
                 admin.getClusterMetrics().getLiveServerMetrics().get(server).getRegionMetrics().values()
                     .forEach(load -> reported.add(load.getNameAsString()));
@@ -120,7 +120,7 @@ public final class Replicas implements Program {
                 table.put(put("a", "f:q=0"));
                 table.put(put("x", "f:q=1"));
             }
-            // HBase's replicas, without replication of their own, look at the files when they are opened.
+            // HBase's replicas, without replication between them, read the list of files only when they are opened.
             admin.disableTable(name);
             admin.enableTable(name);
             answers();

@@ -98,7 +98,7 @@ public final class Tight implements Program {
         steps.run("the largest request", () -> {
             try (Connection own = ConnectionFactory.createConnection(Cluster.configuration(Cluster.zookeeper()));
                  Table t = own.getTable(cluster.name("tight"))) {
-                // Call ids of two bytes from here on, so that all of the requests to come have headers of one size.
+                // From here on call ids have two bytes, so that all following requests have headers of the same size.
                 for (int i = 0; i < 140; i++) {
                     t.exists(get("none"));
                 }
@@ -181,7 +181,7 @@ public final class Tight implements Program {
                 () -> calls.next(scanner, 2, 0));
             Expect.fails(OutOfOrderScannerNextException.class, "Expected nextCallSeq: 1 But the nextCallSeq got from client: 7",
                 () -> calls.next(scanner, 2, 7));
-            // The scanner is where it was.
+            // The scanner has not moved.
             Expect.equal(3, rows(calls.next(scanner, 3, 1)), "rows of call 1");
             Expect.fails(OutOfOrderScannerNextException.class, "Expected nextCallSeq: 2 But the nextCallSeq got from client: 1",
                 () -> calls.renew(scanner, 1));
@@ -293,7 +293,7 @@ public final class Tight implements Program {
                 Expect.that(tookMs > 2 * SHORT_TIMEOUT_MS, "it takes but " + tookMs + " ms, which tests nothing");
                 String causes = Failures.causes(() -> t.get(get("wide").setFilter(slow(filters))));
                 Expect.that(causes.contains(CallTimeoutException.class.getName()), "a time-out: " + causes);
-                // Its late answer, or none, disturbs nobody on the connection.
+                // A late response, or none, does not disturb other calls on the connection.
                 for (int i = 0; i < 50; i++) {
                     Expect.that(warm.exists(get("n0007")), "an answer");
                 }

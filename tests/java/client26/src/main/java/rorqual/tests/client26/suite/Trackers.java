@@ -22,7 +22,7 @@ import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
-/** Store-file trackers: how a table and a family come to another one, and which ways are closed. */
+/** Store-file trackers: changing that of a table and of a family, and refused changes. */
 public final class Trackers implements Program {
     private static final String IMPL = "hbase.store.file-tracker.impl";
     private static final String FROM = "hbase.store.file-tracker.migration.src.impl";
@@ -45,7 +45,7 @@ public final class Trackers implements Program {
         }
     }
 
-    /** What the table says of trackers, and what its family f says. */
+    /** The tracker attributes of the table and of its family f. */
     private String said() throws Exception {
         TableDescriptor table = admin.getDescriptor(name);
         var family = table.getColumnFamily(b("f"));

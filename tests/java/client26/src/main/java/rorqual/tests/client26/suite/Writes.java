@@ -74,7 +74,7 @@ public final class Writes implements Program {
         }
     }
 
-    /** Of each kind of write something is left for a restart. */
+    /** Each kind of write leaves cells for the check after a restart. */
     @Override
     public void check(Steps steps) throws Exception {
         try (Table t = cluster.table("write")) {
@@ -356,7 +356,7 @@ public final class Writes implements Program {
         });
         steps.run("check: each comparison", () -> {
             t.put(put("cam2", "f:q=m"));
-            // ifMatches(op, value) asks: value op (what is there)? The value given stands left.
+            // ifMatches(op, value) tests "value op stored value": the given value is on the left.
             String[][] table = {
                 {"LESS", "true", "false", "false"}, {"LESS_OR_EQUAL", "true", "true", "false"}, {"EQUAL", "false", "true", "false"},
                 {"NOT_EQUAL", "true", "false", "true"}, {"GREATER_OR_EQUAL", "false", "true", "true"}, {"GREATER", "false", "false",
@@ -449,7 +449,7 @@ public final class Writes implements Program {
             Expect.that(Failures.causes(() -> t.checkAndPut(b("old4"), F, Q, null, put("other", "f:q=1"))).contains("row"), "refused"));
     }
 
-    /** Many writers on one row: nothing is lost and nobody sees half of a row. */
+    /** Many writers on one row: no write is lost, and no reader sees a torn row. */
     private void concurrent(Steps steps, Table t) {
         steps.run("concurrent: increments, row mutations and readers", () -> {
             int threads = 4;
