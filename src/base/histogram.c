@@ -89,10 +89,10 @@ void rq_times_add(rq_times *t, uint64_t ns, uint64_t weight)
     add_own(&t->counts[rq__histogram_bucket(RQ_TIMES_BITS, ns)], weight);
 }
 
-void rq_times_add_shared(rq_times *t, uint64_t ns)
+void rq_times_add_shared(rq_times *t, uint64_t ns, uint64_t weight)
 {
-    atomic_fetch_add_explicit(&t->sum_ns, ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&t->counts[rq__histogram_bucket(RQ_TIMES_BITS, ns)], 1,
+    atomic_fetch_add_explicit(&t->sum_ns, ns * weight, memory_order_relaxed);
+    atomic_fetch_add_explicit(&t->counts[rq__histogram_bucket(RQ_TIMES_BITS, ns)], weight,
                               memory_order_relaxed);
 }
 

@@ -80,8 +80,8 @@ typedef struct rq_times_sum {
 
 /* Adds `weight` values of `ns`. One thread at a time. */
 void rq_times_add(rq_times *t, uint64_t ns, uint64_t weight);
-/* Adds one value. Any thread. */
-void rq_times_add_shared(rq_times *t, uint64_t ns);
+/* The same for several threads at a time. */
+void rq_times_add_shared(rq_times *t, uint64_t ns, uint64_t weight);
 /* Adds what was counted to `*to`. Any thread; not a consistent snapshot. */
 void rq_times_read(const rq_times *t, rq_times_sum *to);
 

@@ -392,6 +392,11 @@ static rq_err begin(rq__recover *r, rq_error *why)
     if (rc == RQ_OK && !marked && !torn) return rq_root_check_finished(r->vfs, why);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
     if (!is_there(r, ".rorqual")) return rq_fail(why, RQ_E_NOT_FOUND, "no data folder of a server");
+    if (!is_there(r, "data") && !is_there(r, "MasterData"))
+        return rq_fail(
+            why, RQ_E_NOT_FOUND,
+            "there is nothing to recover: the folder has neither data nor MasterData, so "
+            "no table is left. Nothing was written; restore a backup");
     RQ_TRY(rq__adopt_look(r->vfs, &stamp, why));
     if (stamp != 0)
         return rq_fail(why, RQ_E_STATE,

@@ -60,7 +60,7 @@ struct rq_http {
     unsigned connections;
     size_t unread; /* bytes of bodies */
     rq__rates rates;
-    rq__stacks *stacks;
+    rq__later *later[RQ__LATER_COUNT];
 };
 
 const rq_config *rq__http_config(const rq_http *h)
@@ -305,8 +305,9 @@ static bool make_page(rq_http *h, struct evhttp_request *request, const char *pa
         rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too much that was asked for is not read yet");
         return false;
     }
-    if (rq__page_is_later(path) && rq__http_sources(h, &from))
-        return rq__stacks_ask(h->stacks, request, ret);
+    rq__later_kind later = rq__page_later(path, query);
+    if (later != RQ__LATER_NONE && rq__http_sources(h, &from))
+        return rq__later_ask(h->later[later], request, ret);
     pthread_mutex_lock(&h->lock);
     if (h->serves) r.from = &h->from;
     rq__page_make(&r, ret);
@@ -403,9 +404,12 @@ static rq_err start(rq_http *h, rq_error *why)
     if (h->base == NULL || h->end_fd < 0) return no_pages(why);
     h->tick = evtimer_new(h->base, on_tick, h);
     h->end = event_new(h->base, h->end_fd, EV_READ, on_end, h);
-    h->stacks = rq__stacks_new(h, h->executor, h->base, send_page);
-    if (h->tick == NULL || h->end == NULL || h->stacks == NULL || event_add(h->end, NULL) != 0)
-        return no_pages(why);
+    if (h->tick == NULL || h->end == NULL || event_add(h->end, NULL) != 0) return no_pages(why);
+    for (int i = 0; i < RQ__LATER_COUNT; i++) {
+        const rq__later_page *what = rq__later_page_of((rq__later_kind)i);
+        h->later[i] = rq__later_new(what, h, h->executor, h->base, send_page);
+        if (h->later[i] == NULL) return no_pages(why);
+    }
     RQ_TRY(listen_on(h, why));
     rq_err rc = h->executor->lane_new(h->executor, "http", &h->lane);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start the HTTP thread: %s", rq_err_text(rc));
@@ -458,7 +462,8 @@ void rq_http_withdraw(rq_http *h)
     pthread_mutex_lock(&h->lock);
     h->serves = false;
     pthread_mutex_unlock(&h->lock);
-    if (h->stacks != NULL) rq__stacks_wait(h->stacks);
+    for (int i = 0; i < RQ__LATER_COUNT; i++)
+        if (h->later[i] != NULL) rq__later_wait(h->later[i]);
 }
 
 static void end_thread(rq_http *h)
@@ -474,7 +479,8 @@ void rq_http_close(rq_http *h)
     if (h == NULL) return;
     rq_http_withdraw(h);
     if (h->lane != NULL) end_thread(h);
-    rq__stacks_free(h->stacks);
+    for (int i = 0; i < RQ__LATER_COUNT; i++)
+        rq__later_free(h->later[i]);
     if (h->server != NULL) evhttp_free(h->server);
     while (h->list.next != &h->list)
         forget(h, h->list.next);

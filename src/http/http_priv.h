@@ -75,6 +75,7 @@ typedef struct rq__request {
 } rq__request;
 
 /* The first parameter of the name, "" where it has no value; NULL: not given. */
+const char *rq__query_value(const rq__query *q, const char *name);
 const char *rq__parameter(const rq__request *r, const char *name);
 
 typedef struct rq__page {
@@ -88,35 +89,60 @@ typedef struct rq__page {
 void rq__page_make(const rq__request *r, rq__page *ret);
 /* True: the page may be large, and is refused while too much is unread. */
 bool rq__page_is_large(const char *path);
-/* True: the page is /stacks, which is made on another thread (rq__stacks). */
-bool rq__page_is_later(const char *path);
 /* A page of one line. */
 void rq__page_fail(rq__page *p, unsigned status, const char *text);
 
 /* One function for each page; page->text is empty and `from` is set, unless said otherwise. */
 void rq__status_page(const rq__request *r, rq__page *p); /* status.c */
 void rq__conf_page(const rq__request *r, rq__page *p);   /* conf.c; `from` may be NULL */
-void rq__tasks_page(const rq__request *r, rq__page *p);  /* tasks.c */
+void rq__tasks_page(const rq__request *r, rq__page *p);  /* tasks.c; without calls */
 void rq__slow_page(const rq__request *r, rq__page *p);   /* slow.c */
 void rq__slow_rows(const rq__request *r, rq__page *p, size_t count);
 void rq__metrics_page(const rq__request *r, rq__page *p); /* figures.c */
 void rq__jmx_page(const rq__request *r, rq__page *p);
 void rq__prometheus_page(const rq__request *r, rq__page *p);
 
-/* --- /stacks (stacks.c) ----------------------------------------------------------------------- */
+/* --- pages made on other threads (later.c) ---------------------------------------------------- */
 
-typedef struct rq__stacks rq__stacks;
+/* Which pages; a thread for each. */
+typedef enum rq__later_kind {
+    RQ__LATER_STACKS,
+    RQ__LATER_TASKS, /* /rs-status?filter=all */
+    RQ__LATER_CALLS, /* /rs-status?filter=handler, rpc, operation */
+    RQ__LATER_COUNT,
+    RQ__LATER_NONE = RQ__LATER_COUNT, /* the HTTP thread makes the page */
+} rq__later_kind;
+
+typedef struct rq__later_page {
+    const char *type;
+    const char *thread; /* its name */
+    /* page->text is empty. Runs on the other thread. */
+    void (*make)(rq__page *page, const rq_http_sources *from);
+} rq__later_page;
+
+/* The kind of the request's page. */
+rq__later_kind rq__page_later(const char *path, const rq__query *query);
+/* Static. */
+const rq__later_page *rq__later_page_of(rq__later_kind kind);
+
+void rq__stacks_make(rq__page *p, const rq_http_sources *from); /* stacks.c */
+void rq__tasks_make(rq__page *p, const rq_http_sources *from);  /* tasks.c */
+void rq__calls_make(rq__page *p, const rq_http_sources *from);
+/* Of a request for /rs-status. */
+rq__later_kind rq__tasks_later(const rq__query *query);
+
+typedef struct rq__later rq__later;
 /* Sends the page, whose text it takes over. */
-typedef void (*rq__stacks_answer)(rq_http *h, struct evhttp_request *request, rq__page *page);
+typedef void (*rq__later_answer)(rq_http *h, struct evhttp_request *request, rq__page *page);
 /* NULL: memory or descriptors are exhausted. */
-rq__stacks *rq__stacks_new(rq_http *http, rq_executor *executor, struct event_base *base,
-                           rq__stacks_answer answer);
-/* Answers the request when a report is ready, on the HTTP thread. False: it cannot, and *ret says why. */
-bool rq__stacks_ask(rq__stacks *s, struct evhttp_request *request, rq__page *ret);
-/* Returns when no report is being made. Any thread. */
-void rq__stacks_wait(rq__stacks *s);
+rq__later *rq__later_new(const rq__later_page *what, rq_http *http, rq_executor *executor,
+                         struct event_base *base, rq__later_answer answer);
+/* Answers the request when the page is ready, on the HTTP thread. False: it cannot, and *ret says why. */
+bool rq__later_ask(rq__later *l, struct evhttp_request *request, rq__page *ret);
+/* Returns when no page is being made. Any thread. */
+void rq__later_wait(rq__later *l);
 /* Requests that wait are not answered. REQUIRES: the HTTP thread has ended. NULL is fine. */
-void rq__stacks_free(rq__stacks *s);
+void rq__later_free(rq__later *l);
 
 /* --- the server ------------------------------------------------------------------------------- */
 

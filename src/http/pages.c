@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define HTML "text/html; charset=utf-8"
+#define JSON "application/json; charset=utf-8"
 
 void rq__page_fail(rq__page *p, unsigned status, const char *text)
 {
@@ -64,9 +65,9 @@ static const struct page_entry {
     {"/health/live", live_page, RQ__HTTP_PLAIN, true, false},
     {"/health/ready", ready_page, RQ__HTTP_PLAIN, true, false},
     {"/conf", rq__conf_page, "text/xml; charset=utf-8", true, true},
-    {"/rs-status", rq__tasks_page, "application/json; charset=utf-8", false, true},
+    {"/rs-status", rq__tasks_page, JSON, false, true},
     {"/logLevel", level_page, HTML, true, false},
-    {"/stacks", NULL, RQ__HTTP_PLAIN, false, true}, /* http.c, stacks.c */
+    {"/stacks", NULL, RQ__HTTP_PLAIN, false, true}, /* rq__page_later */
     {"/debug/slow", rq__slow_page, HTML, false, true},
     /* The addresses of HBase's front pages. */
     {"/master-status", rq__status_page, HTML, false, true},
@@ -79,10 +80,20 @@ static const struct page_entry *find_page(const char *path)
     return NULL;
 }
 
-bool rq__page_is_later(const char *path)
+rq__later_kind rq__page_later(const char *path, const rq__query *query)
 {
-    const struct page_entry *e = find_page(path);
-    return e != NULL && e->make == NULL;
+    if (strcmp(path, "/stacks") == 0) return RQ__LATER_STACKS;
+    return strcmp(path, "/rs-status") == 0 ? rq__tasks_later(query) : RQ__LATER_NONE;
+}
+
+const rq__later_page *rq__later_page_of(rq__later_kind kind)
+{
+    static const rq__later_page of[RQ__LATER_COUNT] = {
+        [RQ__LATER_STACKS] = {RQ__HTTP_PLAIN, "http-stacks", rq__stacks_make},
+        [RQ__LATER_TASKS] = {JSON, "http-tasks", rq__tasks_make},
+        [RQ__LATER_CALLS] = {JSON, "http-calls", rq__calls_make},
+    };
+    return &of[kind];
 }
 
 bool rq__page_is_large(const char *path)

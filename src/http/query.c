@@ -46,10 +46,14 @@ void rq__query_clear(rq__query *q)
     q->count = 0;
 }
 
-const char *rq__parameter(const rq__request *r, const char *name)
+const char *rq__query_value(const rq__query *q, const char *name)
 {
-    const rq__query *q = r->query;
     for (size_t i = 0; i < q->count; i++)
         if (strcmp(q->items[i].name, name) == 0) return q->items[i].value;
     return NULL;
+}
+
+const char *rq__parameter(const rq__request *r, const char *name)
+{
+    return rq__query_value(r->query, name);
 }

@@ -2,6 +2,7 @@
 /*
  * /rs-status?format=json: what the server works on, as the shell's `processlist` reads it. `filter` is
  * all, general (procedures), handler, rpc or operation (calls in flight: there are no idle handlers).
+ * Calls are asked for on a thread of their own (rq__later), because a loop may hang; procedures are not.
  * HBASE: RSStatusServlet, TaskMonitor, MonitoredTaskImpl.toMap, MonitoredRPCHandlerImpl.
  */
 #include "http/http_priv.h"
@@ -91,29 +92,58 @@ static void put_procedures(printer *p, rq_catalog *c)
     rq_arena_clear(&arena);
 }
 
-static bool one_of(const char *filter, const char *a, const char *b, const char *c, const char *d)
+static bool is_json(const rq__query *query)
 {
-    return strcmp(filter, a) == 0 || strcmp(filter, b) == 0 || strcmp(filter, c) == 0 ||
-           strcmp(filter, d) == 0;
+    const char *format = rq__query_value(query, "format");
+    return format != NULL && strcmp(format, "json") == 0;
+}
+
+static const char *filter_of(const rq__query *query)
+{
+    const char *filter = rq__query_value(query, "filter");
+    return filter == NULL || filter[0] == '\0' ? "general" : filter;
+}
+
+static void make(rq__page *page, const rq_http_sources *from, bool procedures, bool calls)
+{
+    rq_executor *executor = from->env->executor;
+    printer p = {
+        .text = &page->text, .now_ms = executor->now_ms(executor), .now_ns = rq_loop_clock_ns()};
+    rq__put(p.text, "[");
+    if (procedures) put_procedures(&p, from->catalog);
+    if (calls) {
+        put_calls(&p, from->rs, "regionserver");
+        put_calls(&p, from->master, "master");
+    }
+    rq__put(p.text, "]\n");
+}
+
+void rq__tasks_make(rq__page *p, const rq_http_sources *from)
+{
+    make(p, from, true, true);
+}
+
+void rq__calls_make(rq__page *p, const rq_http_sources *from)
+{
+    make(p, from, false, true);
+}
+
+rq__later_kind rq__tasks_later(const rq__query *query)
+{
+    const char *filter = filter_of(query);
+    if (!is_json(query)) return RQ__LATER_NONE;
+    if (strcmp(filter, "all") == 0) return RQ__LATER_TASKS;
+    bool calls = strcmp(filter, "handler") == 0 || strcmp(filter, "rpc") == 0 ||
+                 strcmp(filter, "operation") == 0;
+    return calls ? RQ__LATER_CALLS : RQ__LATER_NONE;
 }
 
 void rq__tasks_page(const rq__request *r, rq__page *page)
 {
-    const char *format = rq__parameter(r, "format"), *filter = rq__parameter(r, "filter");
-    rq_executor *executor = r->from->env->executor;
-    printer p = {
-        .text = &page->text, .now_ms = executor->now_ms(executor), .now_ns = rq_loop_clock_ns()};
-    if (format == NULL || strcmp(format, "json") != 0) {
-        page->type = "text/html; charset=utf-8";
-        rq__status_page(r, page);
+    if (is_json(r->query)) {
+        make(page, r->from, strcmp(filter_of(r->query), "general") == 0, false);
         return;
     }
-    if (filter == NULL || filter[0] == '\0') filter = "general";
-    rq__put(p.text, "[");
-    if (one_of(filter, "general", "all", "", "")) put_procedures(&p, r->from->catalog);
-    if (one_of(filter, "all", "handler", "rpc", "operation")) {
-        put_calls(&p, r->from->rs, "regionserver");
-        put_calls(&p, r->from->master, "master");
-    }
-    rq__put(p.text, "]\n");
+    page->type = "text/html; charset=utf-8";
+    rq__status_page(r, page);
 }

@@ -14,6 +14,7 @@ typedef struct walk {
     const rq_metrics *m;
     const rq_metrics_snapshot *s;
     rq__bean bean;
+    const rq_metrics_table *table; /* see rq__bean_ref */
     rq__attribute_visit visit;
     void *ctx;
 } walk;
@@ -124,12 +125,13 @@ static rq_err tell_times(const walk *w, const char *name, const rq_times_sum *t,
     return tell_ranges(w, name, t, help);
 }
 
-static const rq_times_sum *times_of(const rq_metrics_snapshot *s, unsigned metric,
-                                    const char *label)
+static const rq_times_sum *times_of(const walk *w, unsigned metric, const char *label)
 {
-    for (size_t i = 0; i < s->sample_count; i++)
-        if (s->samples[i].metric == metric && strcmp(s->samples[i].label, label) == 0)
-            return s->samples[i].times;
+    for (size_t i = 0; i < w->s->sample_count; i++) {
+        const rq_metric_sample *x = &w->s->samples[i];
+        if (x->metric == metric && x->table == w->table && strcmp(x->label, label) == 0)
+            return x->times;
+    }
     return NULL;
 }
 
@@ -159,10 +161,10 @@ static rq_err tell_attribute(const walk *w, const rq__attribute *a)
     case RQ__FROM_SHARE:
         return tell(w, a->name, a->kind, share(w->s, a), rq__metrics[a->metric].help);
     case RQ__FROM_TIMES:
-        t = times_of(w->s, a->metric, a->label);
+        t = times_of(w, a->metric, a->label);
         return tell_times(w, a->name, t == NULL ? &none : t, rq__metrics[a->metric].help);
     case RQ__FROM_SLOW:
-        t = times_of(w->s, a->metric, a->label);
+        t = times_of(w, a->metric, a->label);
         return tell(w, a->name, a->kind, t == NULL ? 0 : slow_of(t), rq__metrics[a->metric].help);
     case RQ__FROM_NOTHING:
         break;
@@ -224,12 +226,47 @@ static rq_err tell_regions(const walk *w)
     return RQ_OK;
 }
 
-rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s, rq__bean bean,
-                           rq__attribute_visit visit, void *ctx)
+rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s,
+                           const rq__bean_ref *bean, rq__attribute_visit visit, void *ctx)
 {
-    const walk w = {.m = m, .s = s, .bean = bean, .visit = visit, .ctx = ctx};
+    const walk w = {
+        .m = m, .s = s, .bean = bean->bean, .table = bean->table, .visit = visit, .ctx = ctx};
     RQ_TRY(tell_tags(&w));
     RQ_TRY(tell_lines(&w));
-    if (bean == RQ__BEAN_TABLES) return tell_tables(&w);
-    return bean == RQ__BEAN_REGIONS ? tell_regions(&w) : RQ_OK;
+    if (w.bean == RQ__BEAN_TABLES) return tell_tables(&w);
+    return w.bean == RQ__BEAN_REGIONS ? tell_regions(&w) : RQ_OK;
+}
+
+/* --- beans ------------------------------------------------------------------------------------ */
+
+static rq_err visit_table(const rq_metrics_table *t, rq__bean_visit visit, void *ctx)
+{
+    char name[NAME_MAX_BYTES];
+    snprintf(name, sizeof name, "_Namespace_%.*s_table_%.*s", (int)t->ns.len,
+             (const char *)t->ns.ptr, (int)t->qualifier.len, (const char *)t->qualifier.ptr);
+    return visit(ctx, &(rq__bean_ref){.bean = RQ__BEAN_TABLE_REQUESTS, .table = t, .name = name});
+}
+
+/* Samples of one table stand together. */
+static rq_err visit_tables(const rq_metrics_snapshot *s, rq__bean_visit visit, void *ctx)
+{
+    const rq_metrics_table *last = NULL;
+    for (size_t i = 0; i < s->sample_count; i++) {
+        const rq_metric_sample *x = &s->samples[i];
+        if (x->metric != RQ_METRIC_TABLE_OP_TIMES || x->table == last) continue;
+        last = x->table;
+        RQ_TRY(visit_table(last, visit, ctx));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__beans_each(const rq_metrics_snapshot *s, rq__bean_visit visit, void *ctx)
+{
+    for (int bean = 0; bean < RQ__BEAN_NONE; bean++) {
+        if (bean == RQ__BEAN_TABLE_REQUESTS)
+            RQ_TRY(visit_tables(s, visit, ctx));
+        else
+            RQ_TRY(visit(ctx, &(rq__bean_ref){.bean = (rq__bean)bean, .name = ""}));
+    }
+    return RQ_OK;
 }

@@ -34,6 +34,12 @@ void rq__collect(rq__collector *c, rq_metric metric, const char *label, double v
     add(c, &(rq_metric_sample){.metric = metric, .label = label, .value = value});
 }
 
+void rq__collect_table_times(rq__collector *c, rq_metric metric, const rq_metrics_table *table,
+                             const char *label, const rq_times_sum *times)
+{
+    add(c, &(rq_metric_sample){.metric = metric, .table = table, .label = label, .times = times});
+}
+
 /* A whole number, not negative. */
 typedef struct figure {
     rq_metric metric;
@@ -56,14 +62,16 @@ static void collect_times(rq__collector *c, rq_metric metric, const char *label,
         return;
     }
     *copy = *times;
-    add(c, &(rq_metric_sample){.metric = metric, .label = label, .times = copy});
+    rq__collect_table_times(c, metric, NULL, label, copy);
 }
 
-/* By metric, then in the order in which they were added. */
+/* By metric, then the server's before the tables', by label. Tables are members of an array. */
 static int sample_order(const void *a, const void *b)
 {
     const rq_metric_sample *x = a, *y = b;
     if (x->metric != y->metric) return x->metric < y->metric ? -1 : 1;
+    if (x->table != y->table)
+        return x->table == NULL || (y->table != NULL && x->table < y->table) ? -1 : 1;
     return strcmp(x->label, y->label);
 }
 

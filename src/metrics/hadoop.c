@@ -19,6 +19,9 @@ typedef struct writer {
     rq_buf *out;
     const char *qry;
     bool description;
+    const rq_metrics *m;
+    const rq_metrics_snapshot *s;
+    char record[NAME_MAX_BYTES];
     tag tags[TAGS_MAX];
     size_t tag_count;
 } writer;
@@ -80,7 +83,7 @@ static rq_err put_attribute(void *ctx, const rq__attribute_value *v)
         note_tag(w, v);
         return RQ_OK;
     }
-    word_name(rq__beans[v->bean].record, v->name, name);
+    word_name(w->record, v->name, name);
     if (w->qry != NULL && strstr(name, w->qry) == NULL) return RQ_OK;
     if (w->description && v->help[0] != '\0')
         RQ_TRY(rq_buf_printf(w->out, "# HELP %s %s\n", name, v->help));
@@ -90,17 +93,24 @@ static rq_err put_attribute(void *ctx, const rq__attribute_value *v)
     return rq_buf_append_u8(w->out, '\n');
 }
 
+static rq_err put_bean(void *ctx, const rq__bean_ref *bean)
+{
+    writer *w = ctx;
+    const char *record = rq__beans[bean->bean].record;
+    if (record[0] == '\0') return RQ_OK;
+    w->tag_count = 0;
+    snprintf(w->record, sizeof w->record, "%s%s", record, bean->name);
+    return rq__attributes_each(w->m, w->s, bean, put_attribute, w);
+}
+
 rq_err rq_metrics_hadoop_prometheus(rq_metrics *m, bool description, const char *qry, rq_buf *out)
 {
     rq_arena arena;
     rq_metrics_snapshot s;
+    writer w = {.out = out, .qry = qry, .description = description, .m = m, .s = &s};
     rq_arena_init(&arena);
     rq_err rc = rq_metrics_collect(m, true, &arena, &s);
-    for (int bean = 0; bean < RQ__BEAN_NONE && rc == RQ_OK; bean++) {
-        writer w = {.out = out, .qry = qry, .description = description};
-        if (rq__beans[bean].record[0] != '\0')
-            rc = rq__attributes_each(m, &s, (rq__bean)bean, put_attribute, &w);
-    }
+    if (rc == RQ_OK) rc = rq__beans_each(&s, put_bean, &w);
     rq_arena_clear(&arena);
     return rc;
 }

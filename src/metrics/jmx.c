@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NAME_MAX_BYTES 512
 #define PATTERNS_MAX 64
 #define PATTERN_BYTES_MAX ((size_t)1 << 20)
 
@@ -115,28 +116,42 @@ static rq_err put_missing(json *j, const char *attribute)
     return put_member(j, "      ", "message", text);
 }
 
-/* *ret_found is false if the bean has no attribute of the requested name. */
-static rq_err put_bean(json *j, const rq_metrics *m, const rq_metrics_snapshot *s, rq__bean bean,
-                       selection *select, bool *ret_found)
+/* The beans that are wanted. */
+typedef struct beans {
+    json *j;
+    const rq_metrics *m;
+    const rq_metrics_snapshot *s;
+    const char *pattern, *excluded;
+    selection *select;
+} beans;
+
+static bool is_wanted(const beans *b, const char *name)
 {
-    bean_writer w = {.j = j, .select = select};
+    return rq__object_name_matches(b->pattern, name) &&
+           (b->excluded == NULL || !rq__object_name_matches(b->excluded, name));
+}
+
+/* RQ_E_ILLEGAL_ARGUMENT: the bean lacks the attribute that was asked for. */
+static rq_err put_bean(void *ctx, const rq__bean_ref *bean)
+{
+    const beans *b = ctx;
+    json *j = b->j;
+    bean_writer w = {.j = j, .select = b->select};
+    char name[NAME_MAX_BYTES], type[NAME_MAX_BYTES];
+    snprintf(name, sizeof name, "%s%s", rq__beans[bean->bean].name, bean->name);
+    snprintf(type, sizeof type, "%s%s", rq__beans[bean->bean].type, bean->name);
+    if (!is_wanted(b, name)) return RQ_OK;
     RQ_TRY(next(j, "    "));
     RQ_TRY(put(j, "{"));
     j->follows = false;
-    RQ_TRY(put_member(j, "      ", "name", rq__beans[bean].name));
-    RQ_TRY(put_member(j, "      ", "modelerType", rq__beans[bean].type));
-    RQ_TRY(rq__attributes_each(m, s, bean, put_attribute, &w));
-    *ret_found = w.found || select->one == NULL;
-    if (!*ret_found) RQ_TRY(put_missing(j, select->one));
+    RQ_TRY(put_member(j, "      ", "name", name));
+    RQ_TRY(put_member(j, "      ", "modelerType", type));
+    RQ_TRY(rq__attributes_each(b->m, b->s, bean, put_attribute, &w));
+    bool found = w.found || b->select->one == NULL;
+    if (!found) RQ_TRY(put_missing(j, b->select->one));
     j->follows = true;
-    return put(j, "\n    }");
-}
-
-static bool is_wanted(rq__bean bean, const char *pattern, const char *excluded)
-{
-    const char *name = rq__beans[bean].name;
-    return rq__object_name_matches(pattern, name) &&
-           (excluded == NULL || !rq__object_name_matches(excluded, name));
+    RQ_TRY(put(j, "\n    }"));
+    return found ? RQ_OK : RQ_E_ILLEGAL_ARGUMENT;
 }
 
 static rq_err put_beans(json *j, rq_metrics *m, const char *pattern, const char *excluded,
@@ -144,17 +159,16 @@ static rq_err put_beans(json *j, rq_metrics *m, const char *pattern, const char 
 {
     rq_arena arena;
     rq_metrics_snapshot s;
+    beans b = {.j = j, .m = m, .s = &s, .pattern = pattern, .excluded = excluded, .select = select};
     rq_arena_init(&arena);
-    rq_err rc = rq_metrics_collect(m, is_wanted(RQ__BEAN_REGIONS, pattern, excluded), &arena, &s);
+    rq_err rc = rq_metrics_collect(m, is_wanted(&b, rq__beans[RQ__BEAN_REGIONS].name), &arena, &s);
     if (rc == RQ_OK) rc = put(j, "{\n  \"beans\": [");
     j->follows = false;
-    bool found = true;
-    for (int bean = 0; bean < RQ__BEAN_NONE && rc == RQ_OK && found; bean++)
-        if (is_wanted((rq__bean)bean, pattern, excluded))
-            rc = put_bean(j, m, &s, (rq__bean)bean, select, &found);
+    if (rc == RQ_OK) rc = rq__beans_each(&s, put_bean, &b);
     rq_arena_clear(&arena);
-    if (rc == RQ_OK) rc = put(j, j->follows ? "\n  ]\n}" : "]\n}");
-    return rc == RQ_OK && !found ? RQ_E_ILLEGAL_ARGUMENT : rc;
+    if (rc != RQ_OK && rc != RQ_E_ILLEGAL_ARGUMENT) return rc;
+    RQ_TRY(put(j, j->follows ? "\n  ]\n}" : "]\n}"));
+    return rc;
 }
 
 /* --- queries ---------------------------------------------------------------------------------- */

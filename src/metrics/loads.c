@@ -7,6 +7,8 @@
  */
 #include "metrics/metrics_priv.h"
 
+#include "region/table_times.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,6 +214,31 @@ static void collect_regions(rq__collector *c, bool by_region)
     collect_past(c, &survey);
 }
 
+/* --- durations -------------------------------------------------------------------------------- */
+
+static void collect_times_of(rq__collector *c, const rq_table_times *times)
+{
+    const rq_metrics_table *t = table_of(c, times->ns, times->qualifier);
+    if (t == NULL && times->qualifier.len > 0) return;
+    for (int kind = 0; kind < RQ_OP_KINDS; kind++)
+        if (times->of[kind] != NULL)
+            rq__collect_table_times(c, RQ_METRIC_TABLE_OP_TIMES, t,
+                                    rq_op_kind_text((rq_op_kind)kind), times->of[kind]);
+}
+
+static void collect_table_times(rq__collector *c)
+{
+    rq_table_times *list;
+    size_t count, bytes;
+    c->rc = rq_engine_table_times(c->m->from.engine, c->arena, &list, &count, &bytes);
+    if (c->rc != RQ_OK) return;
+    for (size_t i = 0; i < count; i++)
+        collect_times_of(c, &list[i]);
+    rq__collect(c, RQ_METRIC_MEMORY, "table_times", (double)bytes);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 void rq__collect_loads(rq__collector *c, bool by_region)
 {
     const double *loads = c->s->loads;
@@ -219,6 +246,7 @@ void rq__collect_loads(rq__collector *c, bool by_region)
     collect_view(c);
     collect_procedures(c);
     if (c->rc == RQ_OK) collect_regions(c, by_region);
+    if (c->rc == RQ_OK) collect_table_times(c);
     double bytes = loads[RQ_LOAD_STOREFILE_BYTES] + loads[RQ_LOAD_MEMSTORE_BYTES];
     double regions = loads[RQ_LOAD_REGIONS];
     rq__collect(c, RQ_METRIC_AVERAGE_REGION, "", regions > 0 ? bytes / regions : 0);

@@ -76,7 +76,8 @@ typedef enum rq_load_metric {
 
 typedef struct rq_metric_sample {
     rq_metric metric;
-    const char *label;         /* "": it has none */
+    const struct rq_metrics_table *table; /* NULL: it is the server's */
+    const char *label;                    /* "": it has none */
     double value;              /* in the unit of metrics.def: bytes, nanoseconds, milliseconds */
     const rq_times_sum *times; /* of a histogram; else NULL */
 } rq_metric_sample;

@@ -96,6 +96,9 @@ typedef struct rq__collector {
 } rq__collector;
 
 void rq__collect(rq__collector *c, rq_metric metric, const char *label, double value);
+/* `times` is in the arena; `table` NULL: the server's. */
+void rq__collect_table_times(rq__collector *c, rq_metric metric, const rq_metrics_table *table,
+                             const char *label, const rq_times_sum *times);
 
 /* Tables, regions and their sums. */
 void rq__collect_loads(rq__collector *c, bool by_region);
@@ -122,11 +125,23 @@ typedef struct rq__attribute_value {
     const char *help;
 } rq__attribute_value;
 typedef rq_err (*rq__attribute_visit)(void *ctx, const rq__attribute_value *v);
+/* A bean. Where each table has a bean, one line of beans.def stands for all of them. `name` follows the
+ * line's name and record, and is valid during the call. */
+typedef struct rq__bean_ref {
+    rq__bean bean;
+    const rq_metrics_table *table; /* NULL: the bean is not a table's */
+    const char *name;
+} rq__bean_ref;
+typedef rq_err (*rq__bean_visit)(void *ctx, const rq__bean_ref *bean);
+/* Calls `visit` for every bean, in the order of beans.def, until `visit` fails. Tables without durations
+ * have no bean. */
+RQ_NODISCARD
+rq_err rq__beans_each(const rq_metrics_snapshot *s, rq__bean_visit visit, void *ctx);
 /* Calls `visit` for every attribute of the bean until `visit` fails. The bean Regions has
  * attributes of the regions in the snapshot. */
 RQ_NODISCARD
-rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s, rq__bean bean,
-                           rq__attribute_visit visit, void *ctx);
+rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s,
+                           const rq__bean_ref *bean, rq__attribute_visit visit, void *ctx);
 
 /* --- ObjectName (object_name.c) --------------------------------------------------------------- */
 /* Whether it is an ObjectName or a pattern of one. */

@@ -12,6 +12,7 @@
 #define PREFIX "rorqual_"
 #define FIRST_BOUND 13 /* 2^13 ns: 8 µs */
 #define LAST_BOUND 35  /* 2^35 ns: 34 s */
+#define TABLE_STEP 2   /* every second bound, where there are many histograms */
 
 /* The value in seconds if its unit is a time, else itself. */
 static double in_base_unit(rq__unit unit, double value)
@@ -63,47 +64,65 @@ static rq_err put_value(rq_buf *out, rq__unit unit, double value)
 
 /* --- figures of the server -------------------------------------------------------------------- */
 
-static rq_err put_bucket(rq_buf *out, const rq__metric_info *info, const char *label,
+/* The sample's labels without braces. *ret: there are some. */
+static rq_err put_labels(rq_buf *out, const rq__metric_info *info, const rq_metric_sample *s,
+                         bool *ret)
+{
+    bool has_label = info->label[0] != '\0';
+    *ret = has_label || s->table != NULL;
+    if (s->table != NULL) {
+        RQ_TRY(put_label(out, "namespace", s->table->ns));
+        RQ_TRY(rq_buf_append_u8(out, ','));
+        RQ_TRY(put_label(out, "table", s->table->qualifier));
+        if (has_label) RQ_TRY(rq_buf_append_u8(out, ','));
+    }
+    return has_label ? put_label(out, info->label, rq_slice_cstr(s->label)) : RQ_OK;
+}
+
+static rq_err put_bucket(rq_buf *out, const rq__metric_info *info, const rq_metric_sample *s,
                          const char *bound, uint64_t count)
 {
+    bool labelled;
     RQ_TRY(rq_buf_printf(out, "%s_bucket{", info->name));
-    if (info->label[0] != '\0') {
-        RQ_TRY(put_label(out, info->label, rq_slice_cstr(label)));
-        RQ_TRY(rq_buf_append_u8(out, ','));
-    }
-    return rq_buf_printf(out, "le=\"%s\"} %llu\n", bound, (unsigned long long)count);
+    RQ_TRY(put_labels(out, info, s, &labelled));
+    return rq_buf_printf(out, "%sle=\"%s\"} %llu\n", labelled ? "," : "", bound,
+                         (unsigned long long)count);
 }
 
 static rq_err put_part(rq_buf *out, const rq__metric_info *info, const char *suffix,
-                       const char *label)
+                       const rq_metric_sample *s)
 {
+    bool labelled;
     RQ_TRY(rq_buf_printf(out, "%s%s", info->name, suffix));
-    if (info->label[0] == '\0') return RQ_OK;
+    size_t at = out->len;
     RQ_TRY(rq_buf_append_u8(out, '{'));
-    RQ_TRY(put_label(out, info->label, rq_slice_cstr(label)));
-    return rq_buf_append_u8(out, '}');
+    RQ_TRY(put_labels(out, info, s, &labelled));
+    if (labelled) return rq_buf_append_u8(out, '}');
+    out->len = at;
+    return RQ_OK;
 }
 
 static rq_err put_histogram(rq_buf *out, const rq__metric_info *info, const rq_metric_sample *s)
 {
     uint64_t total = rq_times_count(s->times);
-    for (unsigned power = FIRST_BOUND; power <= LAST_BOUND; power++) {
+    unsigned step = s->metric == RQ_METRIC_TABLE_OP_TIMES ? TABLE_STEP : 1;
+    for (unsigned power = FIRST_BOUND; power <= LAST_BOUND; power += step) {
         char bound[32];
         uint64_t end = UINT64_C(1) << power;
         snprintf(bound, sizeof bound, "%.12g", (double)end / 1e9);
-        RQ_TRY(put_bucket(out, info, s->label, bound, rq_times_count_up_to(s->times, end - 1)));
+        RQ_TRY(put_bucket(out, info, s, bound, rq_times_count_up_to(s->times, end - 1)));
     }
-    RQ_TRY(put_bucket(out, info, s->label, "+Inf", total));
-    RQ_TRY(put_part(out, info, "_sum", s->label));
+    RQ_TRY(put_bucket(out, info, s, "+Inf", total));
+    RQ_TRY(put_part(out, info, "_sum", s));
     RQ_TRY(put_value(out, RQ__NS, (double)s->times->sum_ns));
-    RQ_TRY(put_part(out, info, "_count", s->label));
+    RQ_TRY(put_part(out, info, "_count", s));
     return put_value(out, RQ__COUNT, (double)total);
 }
 
 static rq_err put_sample(rq_buf *out, const rq__metric_info *info, const rq_metric_sample *s)
 {
     if (info->kind == RQ__TIMES) return put_histogram(out, info, s);
-    RQ_TRY(put_part(out, info, "", s->label));
+    RQ_TRY(put_part(out, info, "", s));
     return put_value(out, info->unit, s->value);
 }
 

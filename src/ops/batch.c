@@ -5,11 +5,21 @@
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
+/* The batch is timed for the table of its first group. */
+static void give_region_back(rq_op_batch *b)
+{
+    if (!b->in_group) return;
+    if (b->first_region == NULL)
+        b->first_region = b->region;
+    else
+        rq_region_unref(b->region);
+    b->in_group = false;
+}
+
 static void leave_group(rq_op_batch *b)
 {
-    if (b->in_group) rq_region_unref(b->region);
+    give_region_back(b);
     b->region = NULL;
-    b->in_group = false;
     b->collecting = NULL;
     b->group_at++;
 }
@@ -121,8 +131,8 @@ static rq_err work_part(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 static void end(rq_op_batch *b)
 {
     rq_op *op = &b->read.op;
-    if (b->in_group) rq_region_unref(b->region);
-    b->in_group = false;
+    rq_region *region;
+    give_region_back(b);
     rq_region_scanner_close(b->scanner);
     rq_read_ctx_clear(&b->read.ctx);
     op->cost.bytes_out = b->result_bytes;
@@ -130,7 +140,9 @@ static void end(rq_op_batch *b)
         op->cost.rows += b->counts[kind];
         if (b->counts[kind] > 0) rq__gate_count_parts(op, (rq_op_kind)kind, b->counts[kind]);
     }
+    op->region = region = b->first_region;
     rq_op_end(op, b->ended_with);
+    rq_region_unref(region);
 }
 
 void rq__batch_fail(rq_op_batch *b, rq_err rc)

@@ -92,6 +92,7 @@ struct rq_op_batch {
     struct rq__batch_run *collecting; /* puts and deletes of this group */
     size_t ahead;                     /* gets before this part were expected */
     size_t runs_running;
+    rq_region *first_region; /* of the first group that was left; a reference */
     rq_meter meter;
     bool walked;
     rq_err ended_with; /* RQ_OK, or the first error that ends the batch */

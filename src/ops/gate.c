@@ -2,6 +2,10 @@
 /* The parts of the gate that few ops pass: delays, refusals, times; see gate.h. */
 #include "ops/gate.h"
 
+#include "region/table_times.h"
+
+_Static_assert(RQ_OP_KINDS <= RQ_TABLE_TIMES_KINDS, "every kind has a histogram");
+
 static void retry(rq_task *task)
 {
     rq_op *op = RQ_CONTAINER_OF(task, rq_op, task);
@@ -55,6 +59,7 @@ static void take_time(rq_op *op, rq_gate_counters *c, uint64_t weight)
     uint64_t now = op->seat->executor->now_ns(op->seat->executor);
     uint64_t ns = now > op->started_ns ? now - op->started_ns : 0;
     rq_times_add(&c->times, ns, weight);
+    if (op->region != NULL) rq_region_add_time(op->region, (unsigned)op->kind, ns, weight);
 }
 
 void rq__gate_settle(rq_op *op, uint64_t count)

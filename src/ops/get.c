@@ -12,12 +12,14 @@ static void end(rq_op_get *g, rq_err rc)
     rq_op_end(op, rc);
 }
 
-/* Of a get that has had a scanner. */
+/* Of a get that has had a scanner, which keeps the region while the get waits. */
 static void end_scan(rq_op_get *g, rq_err rc)
 {
+    rq_region *region = rq_region_ref(g->read.op.region);
     rq_region_scanner_close(g->scanner);
     rq_read_ctx_clear(&g->read.ctx);
     end(g, rc);
+    rq_region_unref(region);
 }
 
 static void step(rq_op_read *read)

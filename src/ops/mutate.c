@@ -31,9 +31,9 @@ RQ_COLD static void write_on_thread(rq_op_mutate *m)
     rq_epoch_exit(epoch, op->seat->section);
     rq_err rc = rq_region_write_sync(region, &m->row, 1, &op->why);
     rq_epoch_enter(epoch, op->seat->section);
-    rq_region_unref(region);
     m->row.rc = rc;
     end(m);
+    rq_region_unref(region);
 }
 
 static void run(rq_op *op)

@@ -73,8 +73,10 @@ struct rq_op {
     void *user;                 /* the caller's */
     void (*done)(rq_op *op);
     /* Set by the caller when they are known; else as rq_op_init leaves them. */
-    rq_slice principal;   /* name of the user; empty: none was named */
-    rq_region *region;    /* valid until the read section ends; NULL: found later, or none */
+    rq_slice principal; /* name of the user; empty: none was named */
+    /* Valid until the read section ends, and again in rq_op_end, for its table's times. NULL: found
+     * later, or none. */
+    rq_region *region;
     uint64_t started_ns;  /* executor's clock */
     uint64_t deadline_ns; /* UINT64_MAX: none */
     uint64_t trace_id;    /* 0: not traced */

@@ -28,6 +28,7 @@ static void finish_holder(rq_op_scan *s, bool close, bool well)
 {
     rq__leases *leases = ops_of(s)->leases;
     if (s->holder == NULL) return;
+    if (s->region == NULL) s->region = rq_region_ref(s->holder->region);
     if (close) {
         rq__lease_close(leases, s->holder, well);
     } else {
@@ -45,7 +46,10 @@ static void end(rq_op_scan *s, rq_err rc)
     op->cost.rows = s->result_count;
     op->cost.cells = s->out->count - s->first.count;
     op->cost.bytes_out = s->out->bytes.len - s->first.len;
+    rq_region *region = s->region;
+    if (region != NULL) op->region = region;
     rq_op_end(op, rc);
+    rq_region_unref(region);
 }
 
 static void fail(rq_op_scan *s, rq_err rc)

@@ -78,6 +78,7 @@ struct rq_op_scan {
                        * been closed before */
     /* The op's. */
     struct rq__scan_holder *holder;
+    rq_region *region; /* the holder's, once it was given back; a reference */
     uint64_t bytes_max;
     uint64_t time_limit_ns; /* 0: none */
     uint32_t result_cap;

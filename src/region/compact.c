@@ -191,7 +191,7 @@ static void note_done(const compaction *c, uint64_t begun_ns, uint64_t bytes)
 {
     rq_engine *e = c->store->region->engine;
     rq_executor *executor = c->store->region->env.executor;
-    rq_times_add_shared(&e->compaction_times, executor->now_ns(executor) - begun_ns);
+    rq_times_add_shared(&e->compaction_times, executor->now_ns(executor) - begun_ns, 1);
     atomic_fetch_add_explicit(&e->compactions, 1, memory_order_relaxed);
     if (c->choice.all_files)
         atomic_fetch_add_explicit(&e->major_compactions, 1, memory_order_relaxed);

@@ -205,6 +205,7 @@ void rq__engine_add(rq_engine *e, rq_region *r)
     if (r->next != NULL) r->next->link = &r->next;
     r->link = &e->regions;
     e->regions = r;
+    e->region_count++;
     /* The site's settings have changed since the stores' settings were computed. If there is no
      * memory for the new ones, the stores keep the old ones. */
     rq_err rc = RQ_OK;
@@ -217,6 +218,7 @@ void rq__engine_remove(rq_engine *e, rq_region *r)
 {
     pthread_mutex_lock(&e->lock);
     *r->link = r->next;
+    e->region_count--;
     if (r->next != NULL) r->next->link = r->link;
     rq__past_add(e, r);
     pthread_mutex_unlock(&e->lock);
@@ -231,23 +233,24 @@ void rq__engine_grown(rq_engine *e, rq_region *r)
         e->region_grown(e->context, r);
 }
 
-rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count)
+rq_err rq__engine_list(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count)
 {
-    rq_err rc = RQ_OK;
     size_t count = 0;
-    pthread_mutex_lock(&e->lock);
-    for (const rq_region *r = e->regions; r != NULL; r = r->next)
-        count++;
-    rq_region **list = rq_arena_calloc(arena, count + 1, sizeof *list);
-    size_t i = 0;
-    if (list == NULL) rc = RQ_E_NO_MEMORY;
-    for (rq_region *r = e->regions; rc == RQ_OK && r != NULL; r = r->next)
-        list[i++] = rq_region_ref(r);
-    pthread_mutex_unlock(&e->lock);
-    if (rc != RQ_OK) return rc;
+    rq_region **list = rq_arena_alloc(arena, (e->region_count + 1) * sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (rq_region *r = e->regions; r != NULL; r = r->next)
+        list[count++] = rq_region_ref(r);
     *ret = list;
     *ret_count = count;
     return RQ_OK;
+}
+
+rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count)
+{
+    pthread_mutex_lock(&e->lock);
+    rq_err rc = rq__engine_list(e, arena, ret, ret_count);
+    pthread_mutex_unlock(&e->lock);
+    return rc;
 }
 
 rq_region *rq__engine_find(rq_engine *e, const char *encoded)
@@ -523,6 +526,7 @@ static void engine_free(rq_engine *e)
     rq__nonces_free(e->nonces);
     rq__compaction_clear(&e->compaction);
     rq__past_clear(e);
+    rq__table_times_clear(&e->table_times);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -562,8 +566,8 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
     rq__debt_init(&e->debt);
     rq_config *defaults = NULL;
     const rq_config *c = options->config;
-    rq_err rc = RQ_OK;
-    if (c == NULL) {
+    rq_err rc = rq__table_times_init(&e->table_times);
+    if (rc == RQ_OK && c == NULL) {
         rc = rq_config_new(&defaults);
         c = defaults;
     }

@@ -16,6 +16,14 @@
 
 typedef struct rq__past rq__past; /* past.c */
 
+/* Of table_times.c. */
+typedef struct rq__table_times_list {
+    pthread_mutex_t lock; /* a leaf */
+    struct rq__table_times *tables RQ_GUARDED_BY(lock);
+    struct rq__table_times *others; /* const */
+    _Atomic size_t used;            /* histograms, without the others' */
+} rq__table_times_list;
+
 struct rq_engine {
     rq_env env;                   /* const */
     rq_wal *wal;                  /* const */
@@ -89,8 +97,10 @@ struct rq_engine {
 
     pthread_mutex_t lock;
     rq_region *regions RQ_GUARDED_BY(lock);
+    size_t region_count RQ_GUARDED_BY(lock);
     rq__past *past RQ_GUARDED_BY(lock);
     rq_request_counts past_all RQ_GUARDED_BY(lock);
+    rq__table_times_list table_times;
     rq__nonces *nonces;       /* const; for all regions */
     bool nonces_dropped_told; /* used by the tick */
 };
@@ -104,9 +114,19 @@ static inline bool rq__engine_lacks_space(const rq_engine *e)
 /* Adds the counts of a region that closes. REQUIRES: the engine's lock. */
 void rq__past_add(rq_engine *e, const rq_region *r);
 void rq__past_clear(rq_engine *e);
+RQ_NODISCARD
+rq_err rq__table_times_init(rq__table_times_list *list);
+/* REQUIRES: all regions are freed. Fine after a failed init. */
+void rq__table_times_clear(rq__table_times_list *list);
+void rq__table_times_forget(rq__table_times_list *list, rq_slice ns, rq_slice qualifier);
+/* The region is being freed. */
+void rq__table_times_leave(rq_region *r);
 void rq__region_counts(const rq_region *r, rq_request_counts *ret);
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);
+/* As rq_engine_regions. REQUIRES: the engine's lock. */
+RQ_NODISCARD
+rq_err rq__engine_list(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count);
 /* Returns a reference on the open region with that encoded name, or NULL. Any thread. */
 rq_region *rq__engine_find(rq_engine *e, const char *encoded);
 /* HBASE: OffPeakHours. Local time. */

@@ -348,7 +348,7 @@ static rq_err run(flush *f, rq_error *why)
     rq__debt_drained(&e->debt, drained, begun_ns, r->env.executor->now_ns(r->env.executor));
     rq_wal_region_flushed(r->log, f->seqid);
     atomic_store_explicit(&r->max_flushed_seqid, f->seqid, memory_order_relaxed);
-    rq_times_add_shared(&e->flush_times, r->env.executor->now_ns(r->env.executor) - begun_ns);
+    rq_times_add_shared(&e->flush_times, r->env.executor->now_ns(r->env.executor) - begun_ns, 1);
     atomic_fetch_add_explicit(&e->flushes, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushed_bytes, bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushed_cells, cells, memory_order_relaxed);

@@ -467,6 +467,7 @@ static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_sche
 
 void rq__region_free(rq_region *r)
 {
+    rq__table_times_leave(r);
     for (size_t i = 0; i < r->store_count; i++) {
         rq_store_free(r->stores[i].store);
         free(r->stores[i].unarchived.names);

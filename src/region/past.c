@@ -75,6 +75,7 @@ void rq_engine_forget_table(rq_engine *e, rq_slice ns, rq_slice qualifier)
     if (p != NULL) *at = p->next;
     pthread_mutex_unlock(&e->lock);
     free(p);
+    rq__table_times_forget(&e->table_times, ns, qualifier);
 }
 
 void rq__past_clear(rq_engine *e)
@@ -107,15 +108,10 @@ static rq_err list_past(const rq_engine *e, rq_arena *arena, rq_engine_survey *s
 rq_err rq_engine_survey_take(rq_engine *e, rq_arena *arena, rq_engine_survey *ret)
 {
     rq_engine_survey s = {0};
-    size_t count = 0;
     pthread_mutex_lock(&e->lock);
-    for (const rq_region *r = e->regions; r != NULL; r = r->next)
-        count++;
     s.past_all = e->past_all;
-    s.regions = rq_arena_calloc(arena, count + 1, sizeof(rq_region *));
-    rq_err rc = s.regions == NULL ? RQ_E_NO_MEMORY : list_past(e, arena, &s);
-    for (rq_region *r = e->regions; rc == RQ_OK && r != NULL; r = r->next)
-        s.regions[s.region_count++] = rq_region_ref(r);
+    rq_err rc = list_past(e, arena, &s);
+    if (rc == RQ_OK) rc = rq__engine_list(e, arena, &s.regions, &s.region_count);
     pthread_mutex_unlock(&e->lock);
     if (rc == RQ_OK) *ret = s;
     return rc;

@@ -243,7 +243,8 @@ struct rq_region {
     _Atomic uint64_t compacted_cells, compacting_cells;
     _Atomic uint64_t max_flushed_seqid;
     _Atomic bool failure_told;
-    _Atomic bool stop; /* background work ends at its next check */
+    _Atomic bool stop;                       /* background work ends at its next check */
+    _Atomic(struct rq__table_times *) times; /* table_times.c; NULL: none was added yet */
 
     rq_task flush_task;
     rq__gate flush_gate;            /* one flush at a time */

@@ -302,9 +302,25 @@ def refusals(b):
     assert run("recover")[0] == 2
 
 
+def nothing_left(b):
+    """Only .rorqual is left, whole or nearly empty: recover refuses and writes nothing. It does not make a new folder of it."""
+    path = b.copy(b.stopped)
+    for entry in path.iterdir():
+        if entry.name != ".rorqual":
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    for _ in range(2):
+        before = tree(path)
+        for option in ("--dry-run", "--yes"):
+            code, out = run("recover", option, path)
+            assert code == 1 and "nothing to recover" in out, (code, out)
+            assert tree(path) == before, set(tree(path)) ^ set(before)
+        shutil.rmtree(path / ".rorqual")
+        (path / ".rorqual").mkdir()
+
+
 TESTS = (whole, log_body, log_header, meta_file, meta_lost, meta_lost_after_split,
          meta_manifest, procedure_store, store_file, lost_file,
-         region_manifest, descriptor, marks, everything, killed, torn_marker, refusals)
+         region_manifest, descriptor, marks, everything, killed, torn_marker, refusals, nothing_left)
 
 
 def main():

@@ -3,9 +3,12 @@
 """The HTTP pages of a started server: their content, refused requests, and hostile peers, which must not delay gets of
 clients; slow and large calls on the pages and from AdminService; the port, and the port that clients are told.
 """
+import ctypes
 import json
+import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -250,6 +253,45 @@ def threads_are_told(w):
         assert word in page, (word, page)
 
 
+class StoppedLoop:
+    """The server's first event loop, stopped by ptrace; its other threads run."""
+
+    SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
+
+    def __init__(self, pid):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+        self.thread = next(int(t.name) for t in sorted(pathlib.Path(f"/proc/{pid}/task").iterdir()) if (t / "comm").read_text() == "rq-loop-0\n")
+
+    def call(self, request):
+        if self.libc.ptrace(request, self.thread, None, None) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+
+    def __enter__(self):
+        self.call(self.SEIZE)
+        self.call(self.INTERRUPT)
+        os.waitpid(self.thread, 0x40000000)  # __WALL
+
+    def __exit__(self, *_):
+        self.call(self.DETACH)
+
+
+def other_pages_are_answered_while_a_loop_hangs(w):
+    """A page that waits for the loop is asked for first and answered last. A busy machine may need more than one try."""
+    for path in ("/stacks", "/rs-status?format=json&filter=all", "/rs-status?format=json&filter=rpc"):
+        for _ in range(20):
+            with StoppedLoop(w.server.process.pid), socket.create_connection(w.server.http.rsplit(":", 1), TIMEOUT) as s:
+                s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                others = [w.page(other).status for other in ("/health/live", "/health/ready", "/metrics")]
+                was_first = not select.select([s], [], [], 0)[0]
+                answer = s.recv(1000)
+            assert others == [200] * 3 and answer.startswith(b"HTTP/1.1 200 OK"), (path, others, answer)
+            if was_first:
+                break
+        else:
+            raise AssertionError(f"{path} kept the HTTP thread in every try")
+
+
 # ---- hostile peers
 
 
@@ -364,7 +406,7 @@ def clients_are_told_the_port_that_they_can_reach(w):
 
 
 TESTS = [every_page_is_served, nothing_is_changed, the_status_page_has_tables_and_figures, settings_are_shown_and_secrets_are_not, a_large_call_is_told,
-         records_are_filtered_as_hbase_does, names_that_are_markup_stay_text, a_large_multi_says_what_it_is, the_ring_is_bounded, threads_are_told,
+         records_are_filtered_as_hbase_does, names_that_are_markup_stay_text, a_large_multi_says_what_it_is, the_ring_is_bounded, threads_are_told, other_pages_are_answered_while_a_loop_hangs,
          garbage_is_refused, gets_are_answered_beside_hostile_peers, a_busy_port_that_was_asked_for_is_an_error,
          where_nobody_asked_a_busy_port_is_no_error, clients_are_told_the_port_that_they_can_reach, slow_calls_have_their_times,
          what_runs_is_told_as_the_shell_reads_it]

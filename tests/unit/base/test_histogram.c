@@ -105,7 +105,7 @@ static void a_servers_histogram_counts_up_to_a_power_of_two_exactly(void **state
         if (i % 2 == 0)
             rq_times_add(&t, values[i], 1);
         else
-            rq_times_add_shared(&t, values[i]);
+            rq_times_add_shared(&t, values[i], 1);
     }
     rq_times_read(&t, &s);
     assert_int_equal(rq_times_count(&s), COUNT);

@@ -92,6 +92,8 @@ def check_jmx():
     assert server["Get_num_ops"] > 0 and server["totalRequestCount"] == 200
     assert server["tag.zookeeperQuorum"] == "localhost:2181" and server["tag.clusterId"]
     assert sum(v for k, v in server.items() if k.startswith("Get_TimeRangeCount_")) == server["Get_num_ops"]
+    of_table = every["Hadoop:service=HBase,name=RegionServer,sub=TableRequests_Namespace_default_table_t"]
+    assert of_table["getTime_num_ops"] > 0 and of_table["putTime_num_ops"] > 0, of_table
     assert every[wanted[4]]["Namespace_default_table_t_metric_regionCount"] == 2
     assert any(re.match(r"Namespace_default_table_t_region_[0-9a-f]{32}_metric_storeFileCount$", k) for k in every[wanted[3]])
     # No attribute is told twice: json keeps the last one.

@@ -5,6 +5,7 @@
 #include "filter/language.h"
 #include "metrics/metrics_priv.h"
 #include "region/region_scanner.h"
+#include "region/table_times.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,6 +76,7 @@ static void every_source_is_asked(void **state)
     rq_arena arena = {0};
     rq_metrics_snapshot s;
     metrics_world_init(&w);
+    metrics_world_get(&w, RQ_GATE_SAMPLE);
     rq_epoch_unpin(w.o->w.env->epoch, &w.o->section);
     assert_int_equal(rq_metrics_collect(w.m, true, &arena, &s), RQ_OK);
     rq_epoch_pin(w.o->w.env->epoch, &w.o->section);
@@ -291,6 +293,111 @@ static void a_dropped_table_is_forgotten(void **state)
     metrics_world_clear(m);
 }
 
+#define GETS_OF_T                                                                                  \
+    "rorqual_table_op_duration_seconds_count{namespace=\"default\",table=\"t\",op=\"get\"}"
+#define PUTS_OF_T                                                                                  \
+    "rorqual_table_op_duration_seconds_count{namespace=\"default\",table=\"t\",op=\"put\"}"
+
+/* The durations of each op are those of its table; a dropped table's are gone. */
+static void durations_are_told_by_table(void **state)
+{
+    (void)state;
+    metrics_world mw, *m = &mw;
+    metrics_world_init(m);
+    world *w = &m->o->w;
+    char *text = metrics_world_prometheus(m, false);
+    assert_null(strstr(text, GETS_OF_T));
+    free(text);
+    metrics_world_get(m, 5 * RQ_GATE_SAMPLE);
+    metrics_world_put(m, 3 * RQ_GATE_SAMPLE);
+    text = metrics_world_prometheus(m, false);
+    assert_true(value_of(text, GETS_OF_T) == 5 * RQ_GATE_SAMPLE);
+    assert_true(value_of(text, PUTS_OF_T) == 3 * RQ_GATE_SAMPLE);
+    free(text);
+    rq_err rc;
+    text = metrics_world_jmx(m, &(rq_metrics_query){.qry = "*:sub=TableRequests*,*"}, &rc);
+    assert_int_equal(rc, RQ_OK);
+    assert_non_null(
+        strstr(text, "name=RegionServer,sub=TableRequests_Namespace_default_table_t\""));
+    assert_non_null(strstr(text, "\"getTime_num_ops\": 80,"));
+    assert_non_null(strstr(text, "\"putTime_num_ops\": 48,"));
+    free(text);
+    rq_epoch_unpin(w->env->epoch, &m->o->section);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_DELETE_TABLE, "t"));
+    OK(world_create(w, "t", "f", NULL));
+    rq_epoch_pin(w->env->epoch, &m->o->section);
+    text = metrics_world_prometheus(m, false);
+    assert_null(strstr(text, GETS_OF_T));
+    free(text);
+    metrics_world_clear(m);
+}
+
+static rq_region *open_region_of(const world *w, const char *table)
+{
+    const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
+    assert_non_null(t);
+    return rq_catalog_table_region(t, 0)->region;
+}
+
+static size_t table_times_bytes(metrics_world *m, size_t *ret_tables)
+{
+    rq_arena arena = {0};
+    rq_table_times *list;
+    size_t bytes;
+    assert_int_equal(rq_engine_table_times(m->o->w.engine, &arena, &list, ret_tables, &bytes),
+                     RQ_OK);
+    rq_arena_clear(&arena);
+    return bytes;
+}
+
+/* Every table has some durations, each of one kind. Those without room are counted together, and a
+ * dropped table leaves its room to another. */
+static void many_tables_stay_bounded(void **state)
+{
+    (void)state;
+    enum { TABLES = RQ_TABLE_TIMES_MAX + 100 };
+    metrics_world mw, *m = &mw;
+    metrics_world_init(m);
+    world *w = &m->o->w;
+    char name[16];
+    size_t tables;
+    rq_epoch_unpin(w->env->epoch, &m->o->section);
+    for (int i = 0; i < TABLES; i++) {
+        snprintf(name, sizeof name, "many%d", i);
+        OK(world_create(w, name, "f", NULL));
+    }
+    rq_epoch_pin(w->env->epoch, &m->o->section);
+    for (int i = 0; i < TABLES; i++) {
+        snprintf(name, sizeof name, "many%d", i);
+        rq_region_add_time(open_region_of(w, name), RQ_OP_GET, 1000, 1);
+    }
+    assert_true(table_times_bytes(m, &tables) < (size_t)1 << 20);
+    assert_true(tables <= RQ_TABLE_TIMES_MAX + 1);
+    char *text = metrics_world_prometheus(m, false);
+    double others = value_of(text, "rorqual_table_op_duration_seconds_count{op=\"get\"}");
+    assert_true(others >= TABLES - RQ_TABLE_TIMES_MAX && others < TABLES);
+    check_line(text, "rorqual_table_op_duration_seconds_count{namespace=\"default\","
+                     "table=\"many0\",op=\"get\"} 1");
+    assert_null(strstr(text, "table=\"many611\",op="));
+    free(text);
+    rq_epoch_unpin(w->env->epoch, &m->o->section);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "many0"));
+    OK(world_table(w, RQ_DDL_DELETE_TABLE, "many0"));
+    for (int i = 0; i < 4; i++) { /* the dropped region is freed */
+        rq_sim_run(w->sim);
+        rq_epoch_collect(w->env->epoch);
+    }
+    OK(world_create(w, "late", "f", NULL));
+    rq_epoch_pin(w->env->epoch, &m->o->section);
+    rq_region_add_time(open_region_of(w, "late"), RQ_OP_GET, 1000, 1);
+    text = metrics_world_prometheus(m, false);
+    check_line(text, "rorqual_table_op_duration_seconds_count{namespace=\"default\","
+                     "table=\"late\",op=\"get\"} 1");
+    free(text);
+    metrics_world_clear(m);
+}
+
 static void rates_are_those_of_the_last_period(void **state)
 {
     (void)state;
@@ -321,6 +428,8 @@ int main(void)
         cmocka_unit_test(rows_of_scans_are_counted),
         cmocka_unit_test(counters_never_go_back),
         cmocka_unit_test(a_dropped_table_is_forgotten),
+        cmocka_unit_test(durations_are_told_by_table),
+        cmocka_unit_test(many_tables_stay_bounded),
         cmocka_unit_test(rates_are_those_of_the_last_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops_world.h"
 
+#include "region/table_times.h"
+
 static void fill(world *w)
 {
     char row[4] = "a0";
@@ -115,4 +117,18 @@ rq_op_stats ops_stats(ops_world *o, rq_op_kind kind)
     rq_op_stats s;
     rq_ops_stats(o->ops, kind, &s);
     return s;
+}
+
+uint64_t ops_table_times(ops_world *o, rq_op_kind kind)
+{
+    rq_arena arena = {0};
+    rq_table_times *list;
+    size_t tables, bytes;
+    uint64_t count = 0;
+    assert_int_equal(rq_engine_table_times(o->w.engine, &arena, &list, &tables, &bytes), RQ_OK);
+    for (size_t i = 0; i < tables; i++)
+        if (rq_slice_eq(list[i].qualifier, RQ_SLICE_LIT("t")) && list[i].of[kind] != NULL)
+            count += rq_times_count(list[i].of[kind]);
+    rq_arena_clear(&arena);
+    return count;
 }

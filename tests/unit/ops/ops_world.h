@@ -39,5 +39,7 @@ void ops_get(ops_world *o, rq_op_get *g, rq_ops_seat *seat, const char *row, rq_
 rq_slice ops_value(const rq_cellblock *cells);
 
 rq_op_stats ops_stats(ops_world *o, rq_op_kind kind);
+/* The number of durations of table t. */
+uint64_t ops_table_times(ops_world *o, rq_op_kind kind);
 
 #endif

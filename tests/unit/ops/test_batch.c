@@ -337,6 +337,9 @@ static void gets_wait_for_blocks(void **state)
             "got0=2 got1=2 got2=2 got3=2 got4=2 got5=2 got6=2 got7=2 got8=2 got9=2 ");
         assert_int_equal(t.out.count, 20);
     }
+    rq_op_stats counted = ops_stats(o, RQ_OP_BATCH);
+    assert_true(rq_times_count(&counted.times) > 0);
+    assert_int_equal(ops_table_times(o, RQ_OP_BATCH), rq_times_count(&counted.times));
     clear(&t);
     ops_world_free(o);
 }

@@ -142,6 +142,9 @@ static void a_scanner_goes_on_from_call_to_call(void **state)
         assert_true(s->is_idle);
     }
     assert_int_equal(t->taken, 6);
+    rq_op_stats counted = ops_stats(t->o, RQ_OP_SCAN);
+    assert_true(rq_times_count(&counted.times) > 0);
+    assert_int_equal(ops_table_times(t->o, RQ_OP_SCAN), rq_times_count(&counted.times));
     assert_int_equal(ops_stats(t->o, RQ_OP_SCAN).ops, 8);
     assert_int_equal(ops_stats(t->o, RQ_OP_SCAN).rows, 20);
     assert_int_equal(ops_stats(t->o, RQ_OP_SCAN).failed, 0);
