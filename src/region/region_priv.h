@@ -189,6 +189,8 @@ struct rq_region {
     rq_lsn write_horizon;  /* … that must be written */
     rq__group *group;      /* of the running batch; NULL: none */
     struct rq_write *held_first, *held_last; /* writes that wait for memory */
+    struct rq__batch *long_batch;            /* alternates with other work; NULL: none */
+    struct rq_write *long_first, *long_last; /* other long batches, in the order interrupted */
     uint64_t memstore_heap;                  /* as reported to the engine */
     uint64_t unaccounted;                    /* bytes staged since then */
     rq__work retry;                          /* the next slice of rq__region_retry_held */

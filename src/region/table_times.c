@@ -49,7 +49,7 @@ static void table_unref(rq__table_times_list *list, rq__table_times *t)
 
 rq_err rq__table_times_init(rq__table_times_list *list)
 {
-    list->others = table_new((rq_slice){0}, (rq_slice){0});
+    list->others = table_new(RQ_SLICE_LIT(""), RQ_SLICE_LIT(""));
     if (list->others == NULL) return RQ_E_NO_MEMORY;
     pthread_mutex_init(&list->lock, NULL);
     return RQ_OK;

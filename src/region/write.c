@@ -415,6 +415,33 @@ static void end_batch(rq_region *r, rq__batch *b, rq__ended *ended)
     if (b->last_seqid > ended->last_seqid) ended->last_seqid = b->last_seqid;
 }
 
+/* The rest of the batch runs after all work that waits for the token. Of several long batches, one
+ * alternates with other work and the others wait for its end: if they took turns, each would end as
+ * late as the last. */
+static void put_behind(rq_region *r, rq__batch *b)
+{
+    rq_write *w = rq__write_of(b);
+    w->next = NULL;
+    if (r->long_batch == NULL) r->long_batch = b;
+    if (r->long_batch == b) {
+        rq__region_enqueue(r, &b->list.work);
+        return;
+    }
+    *(r->long_first == NULL ? &r->long_first : &r->long_last->next) = w;
+    r->long_last = w;
+}
+
+/* The batch waits for the token no more. */
+static void let_next_long_batch_in(rq_region *r, const rq__batch *b)
+{
+    if (RQ_LIKELY(r->long_batch != b)) return;
+    r->long_batch = NULL;
+    rq_write *next = r->long_first;
+    if (next == NULL) return;
+    r->long_first = next->next;
+    put_behind(r, rq__batch_of(next));
+}
+
 /* `waited`: the batch comes from the held list and goes to its front again. True: interrupted. */
 static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
 {
@@ -425,6 +452,7 @@ static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, r
         rq_err rc = rq__region_not_serving(r, &why);
         unpark(b);
         fail_rest(rq__write_of(b), rc, &why);
+        let_next_long_batch_in(r, b);
         end_batch(r, b, ended);
         return false;
     }
@@ -432,6 +460,7 @@ static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, r
     bool behind = r->held_first != NULL && !waited && b->parked == NULL && !b->was_admitted;
     if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b, now_ms);
     if (r->unaccounted >= ACCOUNT_BYTES) rq__region_account(r);
+    if (o != INTERRUPTED) let_next_long_batch_in(r, b);
     if (o == HELD)
         hold(r, b);
     else if (o == ENDED)
@@ -444,13 +473,6 @@ static void interrupt(rq_region *r, rq_write *w)
 {
     RQ_ASSERT(r->interrupted == NULL);
     r->interrupted = &rq__batch_of(w)->list.work;
-}
-
-/* The rest of the batch runs after all work that waits for the token. */
-static void put_behind(rq_region *r, rq__batch *b)
-{
-    rq__write_of(b)->next = NULL;
-    rq__region_enqueue(r, &b->list.work);
 }
 
 /* The time slice ended inside the batch. A batch of many slices does not keep the other writes of

@@ -324,6 +324,86 @@ static void a_long_batch_lets_later_writes_pass(void **state)
     world_close(&w);
 }
 
+/* --- several of them -------------------------------------------------------------------------- */
+
+#define LONG_BATCHES 4
+#define BATCH_OPS 20000
+#define NOT_BEGUN RQ_E_AGAIN
+
+typedef struct long_batches long_batches;
+
+typedef struct long_batch {
+    long_batches *all;
+    rq_write write;
+    rq_row_op ops[BATCH_OPS];
+} long_batch;
+
+struct long_batches {
+    world *world;
+    long_batch each[LONG_BATCHES];
+    rq_mutation mutation;
+    rq_cell cell;
+    rq_task begin;
+    rq_latch done;
+    unsigned ended;
+    size_t begun; /* ops of the last batch when the first ends */
+};
+
+static void long_batch_done(rq_write *write)
+{
+    long_batch *b = RQ_CONTAINER_OF(write, long_batch, write);
+    long_batches *l = b->all;
+    RQ_ASSERT(b == &l->each[l->ended]);
+    const long_batch *last = &l->each[LONG_BATCHES - 1];
+    for (size_t i = 0; l->ended == 0 && i < BATCH_OPS; i++)
+        l->begun += last->ops[i].rc != NOT_BEGUN;
+    if (++l->ended == LONG_BATCHES) l->world->f.env->executor->latch_open(&l->done, RQ_OK);
+}
+
+static void begin_long_batches(rq_task *task)
+{
+    long_batches *l = RQ_CONTAINER_OF(task, long_batches, begin);
+    for (size_t i = 0; i < LONG_BATCHES; i++) {
+        rq_region_write(l->world->regions[0], &l->each[i].write);
+        rq__writer_push(l->world->writer);
+    }
+}
+
+static void long_batches_end_one_after_another(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w);
+    rq_executor *ex = w.f.env->executor;
+    long_batches *l = calloc(1, sizeof *l);
+    l->world = &w;
+    l->begin.run = begin_long_batches;
+    ex->latch_init(ex, &l->done);
+    l->cell = cell_of("a", "q", RQ_TIMESTAMP_LATEST, RQ_TYPE_DELETE, "");
+    l->mutation = (rq_mutation){
+        .type = RQ_MUTATE_DELETE, .row = RQ_SLICE_LIT("a"), .cells = &l->cell, .cell_count = 1};
+    for (size_t i = 0; i < LONG_BATCHES; i++) {
+        long_batch *b = &l->each[i];
+        b->all = l;
+        for (size_t j = 0; j < BATCH_OPS; j++)
+            b->ops[j] =
+                (rq_row_op){.mutations = &l->mutation, .mutation_count = 1, .rc = NOT_BEGUN};
+        b->write = (rq_write){
+            .ops = b->ops, .op_count = BATCH_OPS, .writer = w.writer, .done = long_batch_done};
+    }
+    rq_lane_post(w.lane, &l->begin);
+    assert_ok(ex->latch_wait(&l->done));
+    assert_true(l->begun < BATCH_OPS / 2);
+    for (size_t i = 0; i < LONG_BATCHES; i++)
+        for (size_t j = 0; j < BATCH_OPS; j++) {
+            assert_ok(l->each[i].ops[j].rc);
+            rq_row_op_clear(&l->each[i].ops[j]);
+        }
+    ex->latch_destroy(&l->done);
+    free(l);
+    world_close(&w);
+}
+
 /* --- a batch whose ops read what those before it have made ------------------------------------ */
 
 #define VERSIONS 4000
@@ -410,6 +490,7 @@ int main(void)
         cmocka_unit_test(an_answer_may_write_again),
         cmocka_unit_test(a_write_gathered_before_a_close_is_refused),
         cmocka_unit_test(a_long_batch_lets_later_writes_pass),
+        cmocka_unit_test(long_batches_end_one_after_another),
         cmocka_unit_test(a_batch_that_reads_too_much_is_done_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
