@@ -479,10 +479,14 @@ static void interrupt(rq_region *r, rq_write *w)
  * the region, its flush or its close waiting until its end. */
 static void interrupt_batch(rq_region *r, rq__batch *b, rq_write *next)
 {
-    if (++b->slices % SLICES_IN_FRONT != 0) {
+    /* An op of many steps is not interrupted: it takes several slices at once. */
+    uint64_t steps = r->meter.steps - r->meter.begun;
+    b->slices += 1 + (unsigned)(steps / RQ_METER_STRETCH_STEPS);
+    if (b->slices < SLICES_IN_FRONT) {
         interrupt(r, rq__write_of(b));
         return;
     }
+    b->slices = 0;
     if (next != NULL) interrupt(r, next);
     put_behind(r, b);
 }

@@ -41,7 +41,7 @@ typedef struct rq__batch {
     uint64_t held_since_ns; /* 0: was never held */
     int64_t now_ms;         /* 0: it has not begun */
     uint64_t read_steps;    /* of the meter, in its ops that read */
-    unsigned slices;        /* time slices that ended inside it */
+    unsigned slices;        /* time slices used since it waited for other work */
     bool was_admitted;      /* after it was held: it does not wait behind held ones again */
     rq__ended ended;        /* in the first batch: all batches answered with it */
 } rq__batch;
