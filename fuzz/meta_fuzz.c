@@ -171,7 +171,7 @@ static rq_slice name_of(input *in, const char *table, const char *row)
 static void check(input *in, bool first)
 {
     world *w = &in->w;
-    uint64_t cleaned;
+    int64_t cleaned;
     must(world_settle(w), "a procedure never ends", w);
     must(world_get(w, "sound", "a", "f") == RQ_OK, "sound, a", w);
     must(world_get(w, "sound", "z", "f") == RQ_OK, "sound, z", w);

@@ -48,6 +48,7 @@ typedef enum rq_pool {
     RQ_POOL_COMPACT,       /* low priority */
     RQ_POOL_COMPACT_LARGE, /* low priority, for large compactions */
     RQ_POOL_CODEC,         /* decoding and compression that would hold an event loop */
+    RQ_POOL_CALL,          /* calls that block, even for long: at most as many as it has threads */
     RQ_POOL_WORK,          /* procedures and all other work; tasks may wait on latches */
     RQ_POOL_COUNT
 } rq_pool;

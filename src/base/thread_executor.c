@@ -8,7 +8,8 @@
  *     started when a task finds none idle, up to the pool's limit.
  *  2. A worker that waits on a latch does not count against the limit while it waits: the tasks it
  *     waits for may be behind it in the same queue. Such extra workers are kept; RQ_WORKERS_MAX
- *     limits them.
+ *     limits them. In RQ_POOL_CALL it counts: a peer decides how many tasks there are, and none of
+ *     them waits for another one of the pool.
  *  3. RQ_POOL_COMPACT runs under SCHED_BATCH: the scheduler lets waking loops preempt it.
  *  4. Signals are blocked in all threads made here; they belong to the main thread.
  *
@@ -135,10 +136,16 @@ static void task_finished(thread_executor *ex)
     unlock(&ex->pending_mutex);
 }
 
+/* REQUIRES: p->mutex. Workers that count against the limit, parked ones included. */
+static unsigned counted(const pool *p)
+{
+    return p->kind == RQ_POOL_CALL ? p->started : p->started - p->waiting;
+}
+
 /* REQUIRES: p->mutex. A worker beyond a lowered limit stays here. */
 static void park(pool *p)
 {
-    while (!p->stopping && p->started - p->waiting - p->parked > p->limit) {
+    while (!p->stopping && counted(p) - p->parked > p->limit) {
         if (p->queued > 0 && p->idle > 0) pthread_cond_signal(&p->wake); /* it was woken for that */
         p->parked++;
         pthread_cond_wait(&p->unpark, &p->mutex);
@@ -189,6 +196,8 @@ static const char *pool_name(rq_pool kind)
         return "rq-compact-big";
     case RQ_POOL_CODEC:
         return "rq-codec";
+    case RQ_POOL_CALL:
+        return "rq-call";
     case RQ_POOL_WORK:
         return "rq-work";
     case RQ_POOL_COUNT:
@@ -210,7 +219,7 @@ static bool pool_start_worker(pool *p)
  * tolerated as long as there is a worker: the task waits for it. */
 static bool pool_grow(pool *p)
 {
-    if (p->started - p->waiting - p->parked >= p->limit) return false;
+    if (counted(p) - p->parked >= p->limit) return false;
     if (p->parked > 0) {
         pthread_cond_signal(&p->unpark);
         return true;
@@ -299,7 +308,7 @@ void rq_thread_executor_resize(rq_executor *ex, rq_pool kind, unsigned threads)
         pthread_cond_broadcast(&p->wake); /* those beyond the limit park */
         pthread_cond_broadcast(&p->unpark);
         unsigned coming = p->idle + p->parked;
-        while (p->queued > coming && p->started - p->waiting < p->limit && pool_start_worker(p))
+        while (p->queued > coming && counted(p) < p->limit && pool_start_worker(p))
             coming++;
     }
     unlock(&p->mutex);
@@ -669,7 +678,8 @@ void rq_thread_executor_report(rq_executor *ex, const rq_log *log)
     static const char *const names[RQ_POOL_COUNT] = {
         [RQ_POOL_READ] = "read",       [RQ_POOL_FLUSH] = "flush",
         [RQ_POOL_COMPACT] = "compact", [RQ_POOL_COMPACT_LARGE] = "compact-large",
-        [RQ_POOL_CODEC] = "codec",     [RQ_POOL_WORK] = "work"};
+        [RQ_POOL_CODEC] = "codec",     [RQ_POOL_CALL] = "call",
+        [RQ_POOL_WORK] = "work"};
     thread_executor *e = RQ_CONTAINER_OF(ex, thread_executor, base);
     for (int i = 0; i < RQ_POOL_COUNT; i++) {
         pool *p = &e->pools[i];

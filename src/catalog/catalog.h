@@ -343,10 +343,10 @@ rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq
 RQ_NODISCARD
 rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why);
 
-/* Archives split and merged regions to which no file refers any more; returns their number.
- * Blocking. */
+/* Archives split and merged regions to which no file refers any more. *ret_count: their number, or -1
+ * if another call is at it. Blocking. */
 RQ_NODISCARD
-rq_err rq_catalog_clean_parents(rq_catalog *c, uint64_t *ret_count, rq_error *why);
+rq_err rq_catalog_clean_parents(rq_catalog *c, int64_t *ret_count, rq_error *why);
 /* Whether the table's policy allows a split of the region, and the region has no references. HBASE:
  * HRegion.isSplittable. */
 bool rq_catalog_region_is_splittable(rq_catalog *c, rq_region *r);

@@ -31,6 +31,7 @@ typedef struct rq__janitor {
     rq_task task;
     int64_t interval_ms;
     _Atomic uint64_t cleaned; /* regions, since the start */
+    _Atomic bool busy;        /* a caller of rq_catalog_clean_parents waits for its round */
 } rq__janitor;
 
 /* open_mark.c */

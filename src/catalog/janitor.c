@@ -62,12 +62,15 @@ static rq_err run_round(rq_catalog *c, bool wait, rq_error *why)
     return rc;
 }
 
-rq_err rq_catalog_clean_parents(rq_catalog *c, uint64_t *ret_count, rq_error *why)
+rq_err rq_catalog_clean_parents(rq_catalog *c, int64_t *ret_count, rq_error *why)
 {
+    *ret_count = -1;
+    if (atomic_exchange(&c->janitor.busy, true)) return RQ_OK;
     uint64_t before = atomic_load(&c->janitor.cleaned);
-    RQ_TRY(run_round(c, true, why));
-    *ret_count = atomic_load(&c->janitor.cleaned) - before;
-    return RQ_OK;
+    rq_err rc = run_round(c, true, why);
+    *ret_count = (int64_t)(atomic_load(&c->janitor.cleaned) - before);
+    atomic_store(&c->janitor.busy, false);
+    return rc;
 }
 
 /* --- on its own ------------------------------------------------------------------------------- */

@@ -74,7 +74,7 @@ static void run(rq_op *op)
         return;
     }
     b->task.run = run_work;
-    op->seat->executor->submit(op->seat->executor, RQ_POOL_WORK, &b->task);
+    op->seat->executor->submit(op->seat->executor, RQ_POOL_CALL, &b->task);
 }
 
 static void start(rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(rq_op_bulk *b))

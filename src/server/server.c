@@ -121,6 +121,7 @@ static rq_err open_threads(rq_server *s, const rq_server_options *o, rq_error *w
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
         [RQ_POOL_CODEC] = 1,
+        [RQ_POOL_CALL] = 16,
         [RQ_POOL_WORK] = 4,
     };
     if (rq_thread_executor_new(threads, &s->executor) != RQ_OK || rq_epoch_new(&s->epoch) != RQ_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MasterService and AdminService: DDL, cluster status, switches, flushes and compactions. Handlers
- * run on the loop of the call's connection; long work runs on RQ_POOL_WORK, and the call is
+ * run on the loop of the call's connection; long work runs on RQ_POOL_CALL, and the call is
  * answered on its loop afterwards. */
 #ifndef RQ_SERVICE_ADMIN_H
 #define RQ_SERVICE_ADMIN_H
@@ -18,7 +18,7 @@ typedef struct rq_admin_services_options {
     const rq_config *config;
     struct rq_metrics *metrics; /* NULL: the cluster's status has no requests */
     rq_loops *loops;
-    /* Handles UpdateConfiguration, on RQ_POOL_WORK; NULL: the call does nothing. */
+    /* Handles UpdateConfiguration, on RQ_POOL_CALL; NULL: the call does nothing. */
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
     rq_slow_log *slow; /* what the slow-log calls read; may be NULL */

@@ -41,7 +41,7 @@ RQ_NODISCARD
 rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
                              rq_region **ret, rq_error *why);
 
-/* A call that blocks: `work` runs on RQ_POOL_WORK. If it returns RQ_OK, `answer` runs on the call's
+/* A call that blocks: `work` runs on RQ_POOL_CALL. If it returns RQ_OK, `answer` runs on the call's
  * loop; otherwise the call fails with the error. Embedded in a struct in the call's arena. */
 typedef struct rq__blocking {
     rq_admin_services *services;

@@ -50,7 +50,7 @@ void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
     b->work = work;
     b->answer = answer;
     b->task.run = run_blocking;
-    s->env.executor->submit(s->env.executor, RQ_POOL_WORK, &b->task);
+    s->env.executor->submit(s->env.executor, RQ_POOL_CALL, &b->task);
 }
 
 /* --- regions ---------------------------------------------------------------------------------- */

@@ -407,23 +407,17 @@ void rq__delete_namespace(void *ctx, rq_call *call)
 #define FLUSH_FAMILIES "family"
 #define EXPECTED_TIMEOUT_MS 60000
 
-typedef struct exec_job {
-    rq__blocking blocking;
-    rq_ddl ddl;
-} exec_job;
-
-static rq_err exec_work(rq__blocking *b)
+static void exec_finished(rq_ddl *ddl)
 {
-    exec_job *j = RQ_CONTAINER_OF(b, exec_job, blocking);
-    return rq_catalog_ddl_sync(b->services->catalog, &j->ddl, &b->why);
-}
-
-static void exec_answer(rq__blocking *b)
-{
+    rq__ddl_job *j = RQ_CONTAINER_OF(ddl, rq__ddl_job, ddl);
+    if (ddl->rc != RQ_OK) {
+        rq_call_fail_why(j->call, ddl->rc, &ddl->why);
+        return;
+    }
     Pb__ExecProcedureResponse response = PB__EXEC_PROCEDURE_RESPONSE__INIT;
     response.has_expected_timeout = 1;
     response.expected_timeout = EXPECTED_TIMEOUT_MS;
-    rq_call_reply(b->call, &response.base);
+    rq_call_reply(j->call, &response.base);
 }
 
 /* "f,g". */
@@ -449,15 +443,20 @@ static rq_err begin_exec(rq_admin_services *s, rq_call *call, rq_error *why)
                        r->procedure->signature);
     if (r->procedure->instance == NULL)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s needs a table", FLUSH_SIGNATURE);
-    exec_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
-    if (j == NULL) return RQ_E_NO_MEMORY;
-    j->ddl.kind = RQ_DDL_FLUSH_TABLE;
-    RQ_TRY(rq_table_name_parse(rq_slice_cstr(r->procedure->instance), &j->ddl.ns, &j->ddl.qualifier,
-                               why));
+    rq_ddl ddl = {0};
+    RQ_TRY(
+        rq_table_name_parse(rq_slice_cstr(r->procedure->instance), &ddl.ns, &ddl.qualifier, why));
     for (size_t i = 0; i < r->procedure->n_configuration; i++)
         if (strcmp(r->procedure->configuration[i]->name, FLUSH_FAMILIES) == 0)
-            RQ_TRY(parse_families(&call->arena, r->procedure->configuration[i]->value, &j->ddl));
-    rq__blocking_start(&j->blocking, s, call, exec_work, exec_answer);
+            RQ_TRY(parse_families(&call->arena, r->procedure->configuration[i]->value, &ddl));
+    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_FLUSH_TABLE, 0, 0);
+    if (j == NULL) return RQ_OK; /* the call has failed */
+    j->ddl.ns = ddl.ns;
+    j->ddl.qualifier = ddl.qualifier;
+    j->ddl.of.flush = ddl.of.flush;
+    j->ddl.submitted = exec_finished;
+    j->ddl.wait_finished = true;
+    rq_catalog_submit(s->catalog, &j->ddl);
     return RQ_OK;
 }
 

@@ -191,7 +191,7 @@ static void normalize(void *ctx, rq_call *call)
 
 typedef struct scan_job {
     rq__blocking blocking;
-    uint64_t cleaned;
+    int64_t cleaned;
 } scan_job;
 
 static rq_err scan_work(rq__blocking *b)
@@ -209,7 +209,7 @@ static void scan_answer(rq__blocking *b)
     rq_call_reply(b->call, &response.base);
 }
 
-/* HBASE: CatalogJanitor.scan: the number of regions that were removed. */
+/* HBASE: CatalogJanitor.scan: the number of regions that were removed, -1 while another scan runs. */
 static void run_catalog_scan(void *ctx, rq_call *call)
 {
     scan_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);

@@ -104,6 +104,15 @@ def table_name(table):
     return text(1, "default") + text(2, table)
 
 
+def region_info(table, start, end, region_id, namespace=b"default", replica=0):
+    return (number(1, region_id) + text(2, text(1, namespace) + text(2, table)) + text(3, start) +
+            text(4, end) + number(5, 0) + number(6, 0) + number(7, replica))
+
+
+def nonce():
+    return random.getrandbits(62) | 1
+
+
 def put_message(row, cells):
     """cells: {(family, qualifier): value}"""
     columns = b"".join(text(3, text(1, f) + text(2, text(1, q) + text(2, v)))
@@ -253,7 +262,7 @@ class Client:
             for name, attributes in families.items())
         message = text(1, text(1, table_name(table)) + described)
         message += b"".join(text(2, split) for split in splits)
-        message += number(3, random.getrandbits(62) | 1) + number(4, random.getrandbits(62) | 1)
+        message += number(3, nonce()) + number(4, nonce())
         self.procedure(self.master.call("CreateTable", message)[1][0])
 
     def procedure(self, proc_id):
@@ -278,3 +287,11 @@ class Client:
 
     def flush(self, region_name):
         self.admin.call("FlushRegion", text(1, region(region_name)))
+
+    def split(self, table, at):
+        """Splits the table's first region."""
+        start, name, _ = self.regions(table)[0]
+        region_id = int(name.rpartition(b",")[2].split(b".")[0])
+        message = (text(1, region_info(table.encode(), start, b"", region_id)) + text(2, at) +
+                   number(3, nonce()) + number(4, nonce()))
+        self.procedure(self.master.call("SplitRegion", message)[1][0])

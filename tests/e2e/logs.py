@@ -374,14 +374,14 @@ def a_crash_names_the_request_in_hand(tmp):
     waiting = []
     while not waiting and time.monotonic() < deadline:
         for task in pathlib.Path(f"/proc/{server.process.pid}/task").iterdir():
-            if (task / "comm").read_text() == "rq-work\n" and (task / "syscall").read_text().split()[0] in OPENAT:
+            if (task / "comm").read_text() == "rq-call\n" and (task / "syscall").read_text().split()[0] in OPENAT:
                 waiting.append(int(task.name))
         time.sleep(0.02)
     assert libc.tgkill(server.process.pid, waiting[0], signal.SIGSEGV) == 0
     assert server.process.wait(WAIT) == -signal.SIGSEGV
     admin.close()
     told = log.read_text()
-    assert f"signal=SIGSEGV sender={os.getpid()} thread=rq-work tid={waiting[0]}" in told, told
+    assert f"signal=SIGSEGV sender={os.getpid()} thread=rq-call tid={waiting[0]}" in told, told
     assert re.search(r"ERROR crash: request in hand method=UpdateConfiguration user=\"eve\\n\" address=127\.0\.0\.1 "
                      rf"port={port} call=1 bytes=\d+\n\Z", told), told
 

@@ -6,7 +6,6 @@ only its own row, also at the next start.
 """
 import hashlib
 import pathlib
-import random
 import re
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
-from hbase import fields, number, text  # pylint: disable=wrong-import-position
+from hbase import fields, nonce, number, region_info, text  # pylint: disable=wrong-import-position
 
 META = b"1588230740"
 LONG = b"k" * 32760
@@ -39,30 +38,13 @@ def expect_refused(got, name, words):
     assert got is not None and got[0] == name and words in got[1], got
 
 
-def region_info(table, start, end, region_id, namespace=b"default", replica=0):
-    return (number(1, region_id) + text(2, text(1, namespace) + text(2, table)) + text(3, start) +
-            text(4, end) + number(5, 0) + number(6, 0) + number(7, replica))
-
-
-def nonce():
-    return random.getrandbits(62) | 1
-
-
-def split(client, table, at):
-    start, name, _ = client.regions(table)[0]
-    region_id = int(name.rpartition(b",")[2].split(b".")[0])
-    message = (text(1, region_info(table.encode(), start, b"", region_id)) + text(2, at) +
-               number(3, nonce()) + number(4, nonce()))
-    client.procedure(client.master.call("SplitRegion", message)[1][0])
-
-
 def names_too_long(server):
     client = hbase.Client(server)
     expect_refused(refusal(client.create, "long", {"f": {}}, [LONG]), "DoNotRetryIOException",
                    "Row length")
     client.create("long", {"f": {}})
     name = client.regions("long")[0][1]
-    expect_refused(refusal(split, client, "long", LONG), "DoNotRetryIOException", "Row length")
+    expect_refused(refusal(client.split, "long", LONG), "DoNotRetryIOException", "Row length")
     client.data.put(name, b"row", {(b"f", b"q"): b"v"})
     client.create("other", {"f": {}})
     disable = text(1, hbase.table_name("long")) + number(2, nonce()) + number(3, nonce())

@@ -144,7 +144,37 @@ def increments_of_rows_that_are_on_disk(server, restart):
     return server
 
 
-TESTS = (increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names)
+def calls_that_wait_for_procedures(server, restart):
+    """A thousand calls each of which waits for a procedure: they may not use up the threads that procedures run on."""
+    del restart
+    client = hbase.Client(server)
+    name = table(client, "waits")
+    client.data.put_many(name, [(b"row%02d" % n, {(b"f", b"q"): b"v"}) for n in range(20)])
+    client.flush(name)
+    client.admin.call("CompactionSwitch", number(1, 0))  # the split region's files are needed for ever
+    client.split("waits", b"row10")
+    regions = client.regions("waits")
+    flush = text(1, text(1, "flush-table-proc") + text(2, "waits"))
+    for service, method, message in (("MasterService", "RunCatalogScan", b""), ("MasterService", "ExecProcedure", flush),
+                                     ("AdminService", "FlushRegion", text(1, hbase.region(regions[-1][1])))):
+        many = hbase.Connection(server.master if service == "MasterService" else server.regionserver, service)
+        count = 1000
+        for _ in range(count):
+            many.send(method, message)
+        client.create("beside" + method, {"f": {}})
+        threads = len(os.listdir(f"/proc/{server.process.pid}/task"))
+        assert threads < 100, f"{method}: {threads} threads"
+        for _ in range(count):
+            answer = many.receive()[1]
+            assert not isinstance(answer, hbase.Refused), f"{method}: {answer.name}"
+        many.close()
+    client.admin.call("CompactionSwitch", number(1, 1))
+    client.close()
+    return server
+
+
+TESTS = (increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
+         calls_that_wait_for_procedures)
 
 
 def main():

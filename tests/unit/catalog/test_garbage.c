@@ -89,7 +89,7 @@ static void expect_service(world *w)
     OK(world_table(w, RQ_DDL_DELETE_TABLE, "n:new"));
     OK(world_family(w, RQ_DDL_MODIFY_FAMILY, "u", "f:VERSIONS=4"));
     OK(world_table(w, RQ_DDL_FLUSH_TABLE, "n:t"));
-    uint64_t cleaned;
+    int64_t cleaned;
     OK(rq_catalog_clean_parents(w->catalog, &cleaned, &w->why));
 }
 
@@ -412,7 +412,7 @@ static void a_region_that_is_served_is_not_archived(void **state)
     rq_arena_init(&a);
     rq_region_info t, u;
     rq_slice bytes;
-    uint64_t cleaned;
+    int64_t cleaned;
     setup(&w);
     copy_info(&w, "n:t", "a", &a, &t);
     copy_info(&w, "u", "a", &a, &u);

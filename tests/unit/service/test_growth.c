@@ -330,54 +330,121 @@ static void add_cells(request *r, size_t count, bool equal, uint8_t type, int64_
     r->cells = block.bytes;
 }
 
-/* A mutation whose cells are in the cell block. */
-static void make_mutate(const tester *t, Pb__MutationProto__MutationType type, size_t count,
-                        request *ret)
+static Pb__RegionSpecifier region_of(const tester *t)
 {
-    Pb__MutateRequest m = PB__MUTATE_REQUEST__INIT;
-    Pb__MutationProto mutation = PB__MUTATION_PROTO__INIT;
     Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
     region.type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME;
     region.value = (ProtobufCBinaryData){strlen(t->world->regions[2]),
                                          (uint8_t *)(uintptr_t)t->world->regions[2]};
+    return region;
+}
+
+/* A mutation of row a1 with `count` cells in the cell block. */
+static Pb__MutationProto mutation_of(Pb__MutationProto__MutationType type, size_t count)
+{
+    Pb__MutationProto mutation = PB__MUTATION_PROTO__INIT;
     mutation.has_row = mutation.has_mutate_type = mutation.has_associated_cell_count = 1;
     mutation.row = (ProtobufCBinaryData){2, (uint8_t *)(uintptr_t) "a1"};
     mutation.mutate_type = type;
     mutation.associated_cell_count = (int32_t)count;
+    return mutation;
+}
+
+static void make_mutate(const tester *t, Pb__MutationProto__MutationType type, size_t count,
+                        request *ret)
+{
+    Pb__MutateRequest m = PB__MUTATE_REQUEST__INIT;
+    Pb__MutationProto mutation = mutation_of(type, count);
+    Pb__RegionSpecifier region = region_of(t);
     m.region = &region;
     m.mutation = &mutation;
     assert_int_equal(rq_buf_reserve(&ret->message, 256), RQ_OK);
     ret->message.len = pb__mutate_request__pack(&m, ret->message.ptr);
 }
 
+/* `count` actions, each a mutation with one cell. */
+static void make_multi(const tester *t, Pb__MutationProto__MutationType type, size_t count,
+                       request *ret)
+{
+    Pb__MultiRequest m = PB__MULTI_REQUEST__INIT;
+    Pb__RegionAction part = PB__REGION_ACTION__INIT;
+    Pb__RegionAction *parts = &part;
+    Pb__RegionSpecifier region = region_of(t);
+    Pb__MutationProto mutation = mutation_of(type, 1);
+    Pb__Action action = PB__ACTION__INIT;
+    Pb__Action **actions = malloc(count * sizeof *actions);
+    assert_non_null(actions);
+    action.mutation = &mutation;
+    for (size_t i = 0; i < count; i++)
+        actions[i] = &action;
+    part.region = &region;
+    part.action = actions;
+    part.n_action = count;
+    m.regionaction = &parts;
+    m.n_regionaction = 1;
+    assert_int_equal(rq_buf_reserve(&ret->message, pb__multi_request__get_packed_size(&m)), RQ_OK);
+    ret->message.len = pb__multi_request__pack(&m, ret->message.ptr);
+    free(actions);
+}
+
+static const struct {
+    Pb__MutationProto__MutationType mutation;
+    uint8_t cell;
+} mutation_kinds[] = {
+    {PB__MUTATION_PROTO__MUTATION_TYPE__PUT, RQ_TYPE_PUT},
+    {PB__MUTATION_PROTO__MUTATION_TYPE__APPEND, RQ_TYPE_PUT},
+    {PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT, RQ_TYPE_PUT},
+    {PB__MUTATION_PROTO__MUTATION_TYPE__DELETE, RQ_TYPE_DELETE},
+    {PB__MUTATION_PROTO__MUTATION_TYPE__DELETE, RQ_TYPE_DELETE_COLUMN},
+    {PB__MUTATION_PROTO__MUTATION_TYPE__DELETE, RQ_TYPE_DELETE_FAMILY},
+};
+
 static void cells_of_a_mutation(void **state)
 {
     (void)state;
-    static const struct {
-        Pb__MutationProto__MutationType mutation;
-        uint8_t cell;
-    } kinds[] = {
-        {PB__MUTATION_PROTO__MUTATION_TYPE__PUT, RQ_TYPE_PUT},
-        {PB__MUTATION_PROTO__MUTATION_TYPE__APPEND, RQ_TYPE_PUT},
-        {PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT, RQ_TYPE_PUT},
-        {PB__MUTATION_PROTO__MUTATION_TYPE__DELETE, RQ_TYPE_DELETE},
-        {PB__MUTATION_PROTO__MUTATION_TYPE__DELETE, RQ_TYPE_DELETE_COLUMN},
-        {PB__MUTATION_PROTO__MUTATION_TYPE__DELETE, RQ_TYPE_DELETE_FAMILY},
-    };
     tester t = begin();
     t.kind = SERVICE_CLIENT;
-    for (size_t i = 0; i < RQ_ARRAY_LEN(kinds); i++)
+    for (size_t i = 0; i < RQ_ARRAY_LEN(mutation_kinds); i++)
         for (int variant = 0; variant < 4; variant++) {
             int64_t timestamp = variant % 2 == 0 ? RQ_TIMESTAMP_LATEST : 5;
             request list[2] = {0};
             char text[64];
             for (size_t k = 0; k < 2; k++) {
                 size_t count = sizes[k + 1] / 4;
-                make_mutate(&t, kinds[i].mutation, count, &list[k]);
-                add_cells(&list[k], count, variant < 2, kinds[i].cell, timestamp);
+                make_mutate(&t, mutation_kinds[i].mutation, count, &list[k]);
+                add_cells(&list[k], count, variant < 2, mutation_kinds[i].cell, timestamp);
             }
             snprintf(text, sizeof text, "cells of kind %zu, variant %d", i, variant);
             compare(&t, "Mutate", &list[0], &list[1], text);
+            clear(&list[0]);
+            clear(&list[1]);
+        }
+    finish(&t);
+}
+
+/* Operations that read see what those before them have written, and the markers of a batch share
+ * its timestamp. An append makes a value as long as all before it, which is the square of their
+ * number in bytes. */
+static void ops_of_a_multi(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {3000, 30000};
+    tester t = begin();
+    t.kind = SERVICE_CLIENT;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(mutation_kinds); i++)
+        for (int variant = 0; variant < 4; variant++) {
+            int64_t timestamp = variant % 2 == 0 ? RQ_TIMESTAMP_LATEST : 5;
+            bool equal = variant < 2;
+            request list[2] = {0};
+            char text[64];
+            if (equal && mutation_kinds[i].mutation == PB__MUTATION_PROTO__MUTATION_TYPE__APPEND)
+                continue;
+            for (size_t k = 0; k < 2; k++) {
+                make_multi(&t, mutation_kinds[i].mutation, counts[k], &list[k]);
+                add_cells(&list[k], counts[k], equal, mutation_kinds[i].cell, timestamp);
+            }
+            snprintf(text, sizeof text, "ops of kind %zu, variant %d", i, variant);
+            compare(&t, "Multi", &list[0], &list[1], text);
             clear(&list[0]);
             clear(&list[1]);
         }
@@ -390,7 +457,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(client_service), cmocka_unit_test(filters),
         cmocka_unit_test(endpoints),      cmocka_unit_test(cells_of_a_mutation),
-        cmocka_unit_test(admin_service),  cmocka_unit_test(master_service),
+        cmocka_unit_test(ops_of_a_multi), cmocka_unit_test(admin_service),
+        cmocka_unit_test(master_service),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
