@@ -479,10 +479,18 @@ static bool cell_is(const rq_cell *c, const char *family, const char *qualifier)
 const char rq__meta_odd_relatives[] = "info:splitA, splitB or merge0000";
 static const char bad_state[] = "table:state", bad_info[] = "info:regioninfo";
 
+/* What a row's cells have shown so far. */
+typedef struct row_cells {
+    bool has_region; /* info:regioninfo, perhaps malformed */
+    bool bad_region;
+    bool has_state; /* table:state, perhaps malformed */
+    bool bad_state;
+} row_cells;
+
 #define STATE_BYTES_MAX 64
 #define REGION_INFO_BYTES_MAX (2 * RQ_ROW_LEN_MAX + 2048) /* two keys, and a table's name */
 
-static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row)
+static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row, row_cells *seen)
 {
     rq_pb_arena memory;
     rq_pb_arena_init(&memory, s->arena);
@@ -491,11 +499,9 @@ static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row
                                           * more memory */
         m = pb__table_state__unpack(&memory.allocator, c->value_len, c->value);
     if (m == NULL && memory.exhausted) return RQ_E_NO_MEMORY;
-    row->is_table = true;
-    if (m == NULL || (unsigned)m->state > RQ_TABLE_ENABLING)
-        row->malformed = bad_state;
-    else
-        row->table_state = (rq_table_state)m->state;
+    seen->has_state = true;
+    seen->bad_state = m == NULL || (unsigned)m->state > RQ_TABLE_ENABLING;
+    if (!seen->bad_state) row->table_state = (rq_table_state)m->state;
     return RQ_OK;
 }
 
@@ -529,11 +535,12 @@ static rq_err parse_info(meta_scan *s, const rq_cell *c, rq_region_info *ret)
     return rq_region_info_parse(rq_cell_value(c), s->arena, ret, NULL);
 }
 
-static rq_err take_region_info(meta_scan *s, const rq_cell *c, rq__meta_row *row)
+static rq_err take_region_info(meta_scan *s, const rq_cell *c, rq__meta_row *row, row_cells *seen)
 {
     rq_err rc = parse_info(s, c, &row->info);
     if (rc == RQ_E_NO_MEMORY) return rc;
-    if (rc != RQ_OK || !is_region_of_meta(&row->info, rq_cell_row(c))) row->malformed = bad_info;
+    seen->has_region = true;
+    seen->bad_region = rc != RQ_OK || !is_region_of_meta(&row->info, rq_cell_row(c));
     return RQ_OK;
 }
 
@@ -571,15 +578,12 @@ static rq_region_state parse_region_state(rq_slice text)
     return RQ_REGION_CLOSED;
 }
 
-static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, bool *has_region)
+static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, row_cells *seen)
 {
     rq_slice qualifier = rq_cell_qualifier(c);
-    if (cell_is(c, "table", "state")) return take_table_state(s, c, row);
+    if (cell_is(c, "table", "state")) return take_table_state(s, c, row, seen);
     if (!rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("info"))) return RQ_OK;
-    if (cell_is(c, "info", "regioninfo")) {
-        *has_region = true;
-        return take_region_info(s, c, row);
-    }
+    if (cell_is(c, "info", "regioninfo")) return take_region_info(s, c, row, seen);
     if (cell_is(c, "info", "splitA") || cell_is(c, "info", "splitB"))
         return row->daughter_count < 2 && c->value_len > 0
                    ? take_relative(s, c, row, &row->daughters[row->daughter_count],
@@ -597,20 +601,23 @@ static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, bool 
     return RQ_OK;
 }
 
-/* The row key of a region has commas, a table's name has none: the row is one or the other. */
-static void decide_kind(rq__meta_row *row, bool has_region)
+/* The row key of a region has commas, a table's name has none: the row is one or the other, and a
+ * cell of the other kind is ignored. A row without cells of its kind is malformed. */
+static void decide_kind(rq__meta_row *row, const row_cells *seen)
 {
     rq_slice ns;
-    if (!row->is_table) return;
     bool is_name = rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta")) || /* HBase writes one */
                    is_table_of_meta(row->row, &ns);
-    const char *other = is_name ? bad_info : bad_state;
-    row->is_table = is_name;
-    if (has_region) {
-        if (row->odd == NULL) row->odd = other;
-        if (row->malformed == other) row->malformed = NULL;
-    } else if (!is_name) {
-        row->malformed = "table name";
+    row->is_table = seen->has_state && (is_name || !seen->has_region);
+    if (row->is_table) {
+        if (seen->has_region && row->odd == NULL) row->odd = bad_info;
+        if (seen->bad_state)
+            row->malformed = bad_state;
+        else if (!is_name)
+            row->malformed = "table name";
+    } else {
+        if (seen->has_state && row->odd == NULL) row->odd = bad_state;
+        if (seen->bad_region) row->malformed = bad_info;
     }
 }
 
@@ -618,22 +625,23 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
 {
     meta_scan *s = ctx;
     rq__meta_row row = {.state = RQ_REGION_OFFLINE, .open_seqnum = -1};
-    bool has_region = false;
+    row_cells seen = {0};
     if (!s->keeps_arena) rq_arena_reset(s->arena);
     for (size_t i = 0; i < count; i++) {
         const rq_cell *c = &cells[i];
         if (c->timestamp > row.newest_ms && c->timestamp != RQ_TIMESTAMP_LATEST)
             row.newest_ms = c->timestamp;
-        RQ_TRY(take_cell(s, c, &row, &has_region));
+        RQ_TRY(take_cell(s, c, &row, &seen));
     }
     row.row = rq_arena_copy(s->arena, rq_cell_row(&cells[0]));
     if (row.row.ptr == NULL) return RQ_E_NO_MEMORY;
     if (s->ignored && row.odd == NULL) row.odd = "a timestamp that no clock shows";
-    if (!row.is_table && !has_region) {
+    if (!seen.has_state && !seen.has_region) {
         if (!s->ignored) return RQ_OK;
         row.malformed = row.odd;
+    } else {
+        decide_kind(&row, &seen);
     }
-    decide_kind(&row, has_region);
     return s->callback(s->ctx, &row, why);
 }
 

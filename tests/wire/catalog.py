@@ -208,6 +208,10 @@ def garbage_in_meta(server):
     client = hbase.Client(server)
     name = client.regions("other")[0][1]
     client.data.put(name, b"row", {(b"f", b"q"): b"kept"})
+    client.create("torn", {"f": {}}, [b"h", b"p"])
+    torn = client.regions("torn")
+    for start, region, _ in (torn[0], torn[-1]):
+        client.data.put(region, start + b"a", {(b"f", b"q"): b"kept"})
     info, ten_megabytes = (b"info", b"regioninfo"), b"x" * (9 << 20)
     pbuf = b"PBUF"
     rows = [
@@ -222,6 +226,7 @@ def garbage_in_meta(server):
         (name, {(b"info", b"splitA"): b"junk", (b"info", b"merge0000"): b"junk",
                 (b"info", b"state"): b"junk", (b"info", b"server"): b"\xff",
                 (b"info", b"seqnumDuringOpen"): b"\xff" * 8, (b"info", b"state_FFFF"): b"x"}),
+        (torn[1][1], {info: b"junk", STATE: b"junk"}),
         (b"other", {(b"table", b"other"): ten_megabytes}),
         (b"large", {STATE: ten_megabytes, info: ten_megabytes}),
     ]
@@ -235,6 +240,9 @@ def sound_tables_are_served(server):
     name = [r for r in client.regions("other") if not r[1].endswith(b",7." + r[2] + b".")]
     got = [refusal(client.data.get, r[1], b"row") for r in name]
     assert None in got, got
+    torn = client.regions("torn")
+    for start, region, _ in (torn[0], torn[-1]):
+        assert client.data.get(region, start + b"a") == {(b"f", b"q"): b"kept"}, region
     client.create("after", {"f": {}})
     client.create("phantom17", {"f": {}})
     client.close()
