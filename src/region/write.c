@@ -460,7 +460,7 @@ static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, r
     bool behind = r->held_first != NULL && !waited && b->parked == NULL && !b->was_admitted;
     if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b, now_ms);
     if (r->unaccounted >= ACCOUNT_BYTES) rq__region_account(r);
-    if (o != INTERRUPTED) let_next_long_batch_in(r, b);
+    if (o == ENDED || o == HELD) let_next_long_batch_in(r, b);
     if (o == HELD)
         hold(r, b);
     else if (o == ENDED)
