@@ -29,6 +29,7 @@ static rq_err enter_group(rq_op_batch *b)
     b->region = NULL;
     RQ_TRY(b->table->enter(b));
     b->part_at = 0;
+    b->no_run_before = 0;
     b->ahead = 0;
     b->meter.steps += b->part_count / 8;
     if (b->region == NULL) {

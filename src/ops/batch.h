@@ -90,6 +90,7 @@ struct rq_op_batch {
     size_t part_at;
     bool in_group;
     struct rq__batch_run *collecting; /* puts and deletes of this group */
+    size_t no_run_before;             /* part of this group; the parts before it have no run */
     size_t ahead;                     /* gets before this part were expected */
     size_t runs_running;
     rq_region *first_region; /* of the first group that was left; a reference */

@@ -214,21 +214,29 @@ rq_err rq__batch_begin_atomic(rq_op_batch *b)
 
 /* --- each for itself -------------------------------------------------------------------------- */
 
-/* The number of writes in a run that begins with the current part: up to and including the next
- * append or increment, after which the run is submitted. */
-static size_t run_length(const rq_op_batch *b)
+/* The end of a run that begins with the current part: behind the next append or increment, after
+ * which the run is submitted. *ret_count: the number of its writes. */
+static size_t run_end(const rq_op_batch *b, size_t *ret_count)
 {
-    size_t count = 0;
-    for (size_t i = b->part_at; i < b->part_count; i++) {
-        count += rq_batch_part_writes(&b->parts[i]);
-        if (b->parts[i].kind == RQ_PART_ALONE) break;
+    size_t i = b->part_at;
+    *ret_count = 0;
+    while (i < b->part_count) {
+        const rq_batch_part *p = &b->parts[i++];
+        *ret_count += rq_batch_part_writes(p);
+        if (p->kind == RQ_PART_ALONE) break;
     }
-    return count;
+    return i;
 }
 
+/* NULL: there is no memory for the run. Then all parts of it fail, and its length is not counted for
+ * each of them again. */
 static run *collecting_run(rq_op_batch *b)
 {
-    if (b->collecting == NULL) b->collecting = run_new(b, run_length(b), false);
+    if (b->collecting != NULL || b->part_at < b->no_run_before) return b->collecting;
+    size_t count;
+    size_t end = run_end(b, &count);
+    b->collecting = run_new(b, count, false);
+    if (b->collecting == NULL) b->no_run_before = end;
     return b->collecting;
 }
 
