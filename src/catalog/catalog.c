@@ -371,7 +371,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
         atomic_init(&c->switches[i], true);
     rq_err rc = copy_names(c, options);
     if (rc == RQ_OK) rc = rq__views_init(&c->views, c->env->epoch);
-    if (rc == RQ_OK) rc = rq__procedures_init(c, why);
+    if (rc == RQ_OK) rc = rq__procedures_init(c, options->procedure_bytes_max, why);
     if (rc == RQ_OK) rc = rq__bootstrap(c, why);
     if (rc != RQ_OK) {
         (void)rq_catalog_close(c, false, NULL);

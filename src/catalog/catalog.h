@@ -33,6 +33,7 @@ typedef struct rq_catalog_options {
     uint16_t
         info_port; /* of the HTTP pages, as clients are told it; 0: none that they could reach */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
+    size_t procedure_bytes_max;     /* memory of unfinished procedures; 0: no limit */
 } rq_catalog_options;
 
 /* Blocking. Lays out an empty root; otherwise reads meta, opens the regions of enabled tables and
@@ -275,11 +276,9 @@ typedef struct rq_ddl {
     struct rq_ddl *next; /* of those that wait for the same record */
 } rq_ddl;
 
-/* Any thread, never blocks. submitted() runs exactly once, in any case. */
+/* Any thread, never blocks. submitted() runs exactly once, in any case. RQ_E_CALL_QUEUE_TOO_BIG: the
+ * unfinished procedures use all of procedure_bytes_max. */
 void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
-/* For pools, tools and tests: submits, and waits until the procedure has *finished*. */
-RQ_NODISCARD
-rq_err rq_catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
 
 /* --- procedures ------------------------------------------------------------------------------- */
 typedef struct rq_procedure {

@@ -155,6 +155,11 @@ RQ_NODISCARD
 rq_err rq__open_mark_write(rq_catalog *c, rq_error *why);
 void rq__open_mark_start(rq_catalog *c);
 
+/* --- procedure.c ------------------------------------------------------------------------------ */
+/* For pools, tools and tests: submits, and waits until the procedure has *finished*. */
+RQ_NODISCARD
+rq_err rq__catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
+
 /* --- janitor.c -------------------------------------------------------------------------------- */
 void rq__janitor_start(rq_catalog *c);
 

@@ -51,7 +51,7 @@ static rq_err run_round(rq_catalog *c, bool wait, rq_error *why)
             continue;
         }
         rq_ddl d = {.kind = RQ_DDL_CLEAN_PARENTS, .ns = tables[i][0], .qualifier = tables[i][1]};
-        rc = rq_catalog_ddl_sync(c, &d, why);
+        rc = rq__catalog_ddl_sync(c, &d, why);
         if (rc == RQ_E_TABLE_NOT_FOUND) { /* dropped meanwhile, and its split and merged regions
                                            * with it */
             if (why != NULL) why->code = RQ_OK;

@@ -126,6 +126,8 @@ void rq__procs_append(rq__procedures *ps, rq__proc *p)
     else
         p->prev->next = p;
     ps->active_last = p;
+    p->charged = sizeof *p + p->arena.total_bytes;
+    ps->bytes += p->charged;
     index_add(ps, p);
 }
 
@@ -140,6 +142,7 @@ void rq__procs_remove(rq__procedures *ps, rq__proc *p)
     else
         p->next->prev = p->prev;
     p->next = p->prev = NULL;
+    ps->bytes -= p->charged;
     index_remove(ps, p);
 }
 

@@ -472,6 +472,22 @@ bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running
 
 /* --- submission ------------------------------------------------------------------------------- */
 
+/* REQUIRES: lock held. A single procedure may be larger than the limit. */
+static bool has_room(const rq__procedures *ps, const rq__proc *p)
+{
+    return ps->active == NULL || ps->bytes + sizeof *p + p->arena.total_bytes <= ps->bytes_max;
+}
+
+static void refuse_for_now(rq__proc *p, rq_ddl *d)
+{
+    rq_error why = {0};
+    rq_err rc = rq_fail(&why, RQ_E_CALL_QUEUE_TOO_BIG,
+                        "Call queue is full on %s, too many unfinished procedures",
+                        p->catalog->master.text);
+    rq__proc_free(p);
+    answer(d, rc, &why, 0);
+}
+
 /* Enters the procedure, or finds an earlier one with the same nonce. */
 static rq__proc *enter(rq__proc *p, rq_ddl *d)
 {
@@ -480,6 +496,11 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
     rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
     uint64_t same_id = same == NULL ? 0 : same->id;
     bool waits = same != NULL && same->recording;
+    if (same == NULL && !has_room(ps, p)) {
+        pthread_mutex_unlock(&ps->lock);
+        refuse_for_now(p, d);
+        return NULL;
+    }
     if (waits) {
         d->next = same->same;
         same->same = d;
@@ -582,7 +603,7 @@ static void sync_submitted(rq_ddl *d)
     s->latch.executor->latch_open(&s->latch, RQ_OK);
 }
 
-rq_err rq_catalog_ddl_sync(rq_catalog *c, rq_ddl *d, rq_error *why)
+rq_err rq__catalog_ddl_sync(rq_catalog *c, rq_ddl *d, rq_error *why)
 {
     rq_executor *ex = c->env->executor;
     sync_ddl s = {.ddl = *d};
@@ -626,9 +647,10 @@ no_memory:
 
 /* --- start and stop --------------------------------------------------------------------------- */
 
-rq_err rq__procedures_init(rq_catalog *c, rq_error *why)
+rq_err rq__procedures_init(rq_catalog *c, size_t bytes_max, rq_error *why)
 {
     rq__procedures *ps = &c->procedures;
+    ps->bytes_max = bytes_max == 0 ? SIZE_MAX : bytes_max;
     pthread_mutex_init(&ps->lock, NULL);
     ps->next_id = 1;
     rq_err rc = rq__procs_init(ps);

@@ -158,6 +158,7 @@ struct rq__proc {
     const char *java_class; /* of the kind; for an unknown kind the one in its record */
     uint64_t id;
     rq_arena arena; /* everything below that points somewhere */
+    size_t charged; /* bytes, in the sum of the unfinished ones */
     /* --- as submitted, in the record */
     rq_slice ns, qualifier, table; /* table: "ns:q" or "q" */
     rq_slice user;
@@ -213,6 +214,7 @@ typedef struct rq__procedures {
     pthread_mutex_t lock;
     uint64_t next_id;
     rq__proc *active, *active_last; /* in order of arrival */
+    size_t bytes, bytes_max;        /* memory of the active ones, as submitted */
     rq__proc *finished;             /* newest first */
     size_t finished_count;
     uint64_t succeeded, failed; /* since the start */
@@ -237,7 +239,7 @@ typedef struct rq__procedures {
 } rq__procedures;
 
 RQ_NODISCARD
-rq_err rq__procedures_init(rq_catalog *c, rq_error *why);
+rq_err rq__procedures_init(rq_catalog *c, size_t bytes_max, rq_error *why);
 /* Reads the records: finished ones become results, the others wait for _resume. */
 RQ_NODISCARD
 rq_err rq__procedures_load(rq_catalog *c, rq_error *why);

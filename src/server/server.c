@@ -191,6 +191,7 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const rq_ports
         .master = {.host = s->host, .port = p->master, .start_code = now},
         .info_port = rq__info_client_port(&s->info, &s->listen, s->host),
         .config = o->config,
+        .procedure_bytes_max = (size_t)rq_engine_memory_budget(o->config) / 16,
     };
     RQ_TRY(rq_engine_open(&s->env, &engine, &s->engine, why));
     RQ_TRY(rq_catalog_open(s->engine, s->root, &catalog, &s->catalog, why));

@@ -3,6 +3,8 @@
  * error. */
 #include "world.h"
 
+#include "catalog/catalog_priv.h"
+
 static world *setup(void)
 {
     world *w = calloc(1, sizeof *w);
@@ -469,6 +471,55 @@ static void a_region_is_closed_and_opened_by_hand(void **state)
     teardown(w);
 }
 
+/* --- memory of unfinished procedures ---------------------------------------------------------- */
+
+#define MANY 200
+
+typedef struct many {
+    unsigned done, refused;
+} many;
+
+typedef struct one_of_many {
+    rq_ddl ddl;
+    many *all;
+} one_of_many;
+
+static void count_submitted(rq_ddl *d)
+{
+    many *m = RQ_CONTAINER_OF(d, one_of_many, ddl)->all;
+    if (d->rc == RQ_OK)
+        m->done++;
+    else if (d->rc == RQ_E_CALL_QUEUE_TOO_BIG)
+        m->refused++;
+}
+
+static void unfinished_procedures_have_a_limit(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f", "m"));
+    w->catalog->procedures.bytes_max = 64 * 1024;
+    many m = {0};
+    one_of_many *list = calloc(MANY, sizeof *list);
+    for (size_t i = 0; i < MANY; i++) {
+        list[i].all = &m;
+        list[i].ddl = (rq_ddl){.kind = RQ_DDL_FLUSH_TABLE,
+                               .ns = RQ_SLICE_LIT("default"),
+                               .qualifier = RQ_SLICE_LIT("t"),
+                               .wait_finished = true,
+                               .submitted = count_submitted};
+        rq_catalog_submit(w->catalog, &list[i].ddl);
+    }
+    while (m.done + m.refused < MANY)
+        (void)world_table(w, RQ_DDL_FLUSH_TABLE, "t"); /* may be refused itself */
+    assert_true(m.refused > 0);
+    assert_true(m.done > 0);
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+    assert_int_equal(w->catalog->procedures.bytes, 0);
+    free(list);
+    teardown(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +538,7 @@ int main(void)
         cmocka_unit_test(switches_are_remembered_as_hbase_remembers_them),
         cmocka_unit_test(lookups_answer_as_a_region_server),
         cmocka_unit_test(a_region_is_closed_and_opened_by_hand),
+        cmocka_unit_test(unfinished_procedures_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,7 +320,7 @@ static rq_err change_region(actor *a, rq_ddl_kind kind, const char *row, const c
     } else {
         d.of.one_region.region = rq_slice_cstr(encoded);
     }
-    return rq_catalog_ddl_sync(a->w.catalog, &d, &a->w.why);
+    return rq__catalog_ddl_sync(a->w.catalog, &d, &a->w.why);
 }
 
 static void *splitter(void *arg)

@@ -2,6 +2,8 @@
 /* The world's life, and its verbs for changes of the catalog. */
 #include "world.h"
 
+#include "catalog/catalog_priv.h"
+
 #include "proto/hbase.pb-c.h"
 
 void world_init(world *w, uint64_t seed, const rq_sim_options *options)
@@ -198,7 +200,7 @@ static rq_err submit(world *w, rq_ddl *d)
         w->why = (rq_error){0};
         d->nonce = w->nonce;
         d->nonce_group = w->nonce == 0 ? 0 : 7;
-        rq_err rc = rq_catalog_ddl_sync(w->catalog, d, &w->why);
+        rq_err rc = rq__catalog_ddl_sync(w->catalog, d, &w->why);
         w->proc = d->proc_id;
         return rc;
     }
