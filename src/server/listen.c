@@ -54,7 +54,7 @@ static rq_err add_name(rq_listen *l, const char *name, rq_error *why)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *list;
-    unsigned before = l->count;
+    bool is_here = false;
     rq_err rc = RQ_OK;
     int error = getaddrinfo(name, NULL, &hints, &list);
     if (error != 0) return rq_fail(why, RQ_E_CONFIG, "--listen %s: %s", name, gai_strerror(error));
@@ -62,11 +62,13 @@ static rq_err add_name(rq_listen *l, const char *name, rq_error *why)
         char text[NI_MAXHOST];
         if (getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST) ==
                 0 &&
-            is_numeric(text) && can_bind(text))
-            rc = add(l, text, why);
+            is_numeric(text) && can_bind(text)) {
+            is_here = true;
+            rc = add(l, text, why); /* an earlier entry may have the address already */
+        }
     }
     freeaddrinfo(list);
-    if (rc == RQ_OK && l->count == before && !is_there(l, name))
+    if (rc == RQ_OK && !is_here)
         return rq_fail(why, RQ_E_CONFIG, "--listen %s: this machine has none of its addresses",
                        name);
     return rc;
@@ -75,6 +77,11 @@ static rq_err add_name(rq_listen *l, const char *name, rq_error *why)
 static rq_err add_entry(rq_listen *l, char *entry, rq_error *why)
 {
     size_t len = strlen(entry);
+    if (strchr(entry, ':') != NULL && entry[len - 1] != ']' && !is_numeric(entry))
+        return rq_fail(why, RQ_E_CONFIG,
+                       "--listen %s: not an address or a host name (ports are set by --zk-port, "
+                       "--master-port and --rs-port)",
+                       entry);
     if (len > 1 && entry[0] == '[' && entry[len - 1] == ']') {
         entry[len - 1] = '\0';
         entry++;
@@ -151,8 +158,10 @@ static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, h
         rc = try_once(l, port, h, &own);
     }
     if (rc == RQ_OK) return rc;
-    return rq_fail(why, RQ_E_CONFIG, "%s (%s takes another port; 0 picks a free one)", own.message,
-                   option);
+    if (rc == RQ_E_EXISTS || rc == RQ_E_PERMISSION)
+        return rq_fail(why, rc == RQ_E_EXISTS ? rc : RQ_E_CONFIG,
+                       "%s (%s takes another port; 0 picks a free one)", own.message, option);
+    return rq_fail(why, RQ_E_CONFIG, "--listen: %s", own.message);
 }
 
 rq_err rq__listen_try(const rq_listen *l, rq_ports *ports, rq_error *why)

@@ -26,7 +26,8 @@ typedef struct rq_ports {
  * stands for all of its addresses that this machine has. */
 RQ_NODISCARD
 rq_err rq__listen_resolve(const char *text, rq_listen *ret, rq_error *why);
-/* Binds every port on every address briefly; a port 0 becomes one that is free on all of them. */
+/* Binds every port on every address briefly; a port 0 becomes one that is free on all of them.
+ * RQ_E_EXISTS: a port is in use; RQ_E_CONFIG: it cannot be bound. */
 RQ_NODISCARD
 rq_err rq__listen_try(const rq_listen *l, rq_ports *ports, rq_error *why);
 /* The host name sent to clients: `advertise`; if that is NULL or empty the first entry, or this
