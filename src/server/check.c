@@ -50,6 +50,7 @@ static void check_listening(check *c)
     const rq_config *config = c->o->config;
     rq_error why = {.code = RQ_OK};
     rq_listen l;
+    rq_listen_held held;
     rq_ports p = {.zk = (uint16_t)rq_config_int(config, RQ_SET_ZK_PORT),
                   .master = (uint16_t)rq_config_int(config, RQ_SET_MASTER_PORT),
                   .rs = (uint16_t)rq_config_int(config, RQ_SET_RS_PORT)};
@@ -64,7 +65,8 @@ static void check_listening(check *c)
             rq_host_bracketed(l.address[i], text), p.zk, p.master, p.rs);
     rq__listen_host(&l, c->o->advertise, host);
     say(c, "clients", "connect to %s", rq_host_bracketed(host, text));
-    rc = rq__listen_try(&l, &p, &why);
+    rc = rq__listen_hold(&l, &p, &held, &why);
+    rq__listen_release(&held);
     if (rc == RQ_E_EXISTS)
         say(c, "note", "now: %s", why.message);
     else if (rc != RQ_OK)

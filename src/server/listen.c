@@ -120,24 +120,19 @@ void rq__listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST
 
 /* --- ports ------------------------------------------------------------------------------------ */
 
-typedef struct held {
-    int fd[3 * RQ_LISTEN_MAX];
-    unsigned count;
-} held;
-
-static void release(held *h, unsigned from)
+static void release(rq_listen_held *h, unsigned from)
 {
     while (h->count > from)
         close(h->fd[--h->count]);
 }
 
 /* Binds one port on all addresses; port 0 becomes the one chosen for the first address. */
-static rq_err try_once(const rq_listen *l, uint16_t *port, held *h, rq_error *why)
+static rq_err try_once(const rq_listen *l, uint16_t *port, rq_listen_held *h, rq_error *why)
 {
     unsigned before = h->count;
     uint16_t got = *port;
     for (unsigned i = 0; i < l->count; i++) {
-        rq_err rc = rq_socket_listen(l->address[i], got, l->count > 1, &h->fd[h->count], &got, why);
+        rq_err rc = rq_socket_bind(l->address[i], got, l->count > 1, &h->fd[h->count], &got, why);
         if (rc != RQ_OK) {
             release(h, before);
             return rc;
@@ -148,7 +143,7 @@ static rq_err try_once(const rq_listen *l, uint16_t *port, held *h, rq_error *wh
     return RQ_OK;
 }
 
-static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, held *h,
+static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, rq_listen_held *h,
                        rq_error *why)
 {
     rq_error own = {.code = RQ_OK};
@@ -164,12 +159,33 @@ static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, h
     return rq_fail(why, RQ_E_CONFIG, "--listen: %s", own.message);
 }
 
-rq_err rq__listen_try(const rq_listen *l, rq_ports *ports, rq_error *why)
+/* Sockets that do not listen may share a port, so binding does not find this out. */
+static rq_err compare(const rq_ports *p, rq_error *why)
 {
-    held h = {.count = 0}; /* keeps all ports bound, so that two ports given as 0 differ */
-    rq_err rc = try_port(l, "--zk-port", &ports->zk, &h, why);
-    if (rc == RQ_OK) rc = try_port(l, "--master-port", &ports->master, &h, why);
-    if (rc == RQ_OK) rc = try_port(l, "--rs-port", &ports->rs, &h, why);
-    release(&h, 0);
+    const struct {
+        const char *option;
+        uint16_t port;
+    } all[] = {{"--zk-port", p->zk}, {"--master-port", p->master}, {"--rs-port", p->rs}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++)
+        for (size_t j = 0; j < i; j++)
+            if (all[i].port != 0 && all[i].port == all[j].port)
+                return rq_fail(why, RQ_E_CONFIG, "%s and %s: both are %u", all[j].option,
+                               all[i].option, all[i].port);
+    return RQ_OK;
+}
+
+rq_err rq__listen_hold(const rq_listen *l, rq_ports *ports, rq_listen_held *ret, rq_error *why)
+{
+    ret->count = 0;
+    RQ_TRY(compare(ports, why));
+    rq_err rc = try_port(l, "--zk-port", &ports->zk, ret, why);
+    if (rc == RQ_OK) rc = try_port(l, "--master-port", &ports->master, ret, why);
+    if (rc == RQ_OK) rc = try_port(l, "--rs-port", &ports->rs, ret, why);
+    if (rc != RQ_OK) rq__listen_release(ret);
     return rc;
+}
+
+void rq__listen_release(rq_listen_held *h)
+{
+    release(h, 0);
 }
