@@ -102,7 +102,8 @@ static const char help[] =
     "  --quiet    print problems only\n"
     "  --json     print a JSON object per line\n\n"
     "The server may run, except for --repair: then the folder is checked as it is at one\n"
-    "moment. Exit code 0: no problems, 1: problems, 2: the check was not possible.\n";
+    "moment.\n"
+    "exit codes: 0 no problems; 1 problems; 2 the check was not possible, or wrong arguments\n";
 
 /* Exit code; -1: go on. */
 static int parse(int argc, char **argv, fsck_run *run, rq_fsck_options *options,

@@ -334,16 +334,18 @@ static const struct {
     {"check", check},     {"statistics", print_statistics},
 };
 
-static const char help[] = "usage: rorqual hfile VERB [OPTION ...] FILE...\n\n"
-                           "  meta       trailer and file info\n"
-                           "  blocks     every block: offset, kind, sizes, checksum\n"
-                           "  cells      the cells, as HBase's HFilePrettyPrinter -p prints them\n"
-                           "  statistics counts, sizes, averages\n"
-                           "  check      read everything and hold it against what the file says\n\n"
-                           "  --json     print a JSON object per line\n"
-                           "  --values   cells: print values and tags too\n"
-                           "  --row ROW  cells: this row only\n"
-                           "  --limit N  cells: at most N\n";
+static const char help[] =
+    "usage: rorqual hfile VERB [OPTION ...] FILE...\n\n"
+    "  meta       trailer and file info\n"
+    "  blocks     every block: offset, kind, sizes, checksum\n"
+    "  cells      the cells, as HBase's HFilePrettyPrinter -p prints them\n"
+    "  statistics counts, sizes, averages\n"
+    "  check      read everything and hold it against what the file says\n\n"
+    "  --json     print a JSON object per line\n"
+    "  --values   cells: print values and tags too\n"
+    "  --row ROW  cells: this row only\n"
+    "  --limit N  cells: at most N\n"
+    "exit codes: 0 success; 1 damage, or a file cannot be read; 2 wrong arguments\n";
 
 /* The file's folder is the root of a vfs; the file may be anywhere. */
 static rq_err run_on_file(const char *path, const hfile_args *args,

@@ -16,6 +16,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <libgen.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -391,6 +393,43 @@ static void print_check(void *ctx, const char *subject, const char *text)
     printf("%-9s %s\n", subject, text);
 }
 
+/* Whether the file, or a new one in its folder, can be written. Sets errno. */
+static bool can_log_to(const char *path)
+{
+    struct stat st;
+    char folder[PATH_MAX];
+    size_t len = strlen(path);
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) return access(path, W_OK) == 0;
+    if (len == 0)
+        errno = ENOENT;
+    else
+        errno = len >= sizeof folder ? ENAMETOOLONG : EISDIR;
+    if (len >= sizeof folder || len == 0 || path[len - 1] == '/' || stat(path, &st) == 0)
+        return false;
+    if (errno != ENOENT) return false;
+    memcpy(folder, path, len + 1);
+    return access(dirname(folder), W_OK | X_OK) == 0;
+}
+
+static rq_err check_log(const char *path, rq_error *why)
+{
+    if (can_log_to(path)) return RQ_OK;
+    return rq_fail(why, RQ_E_IO, "cannot open the log file %s: %s", path, strerror(errno));
+}
+
+static int check(const arguments *a)
+{
+    rq_error why = {.code = RQ_OK};
+    int code = rq_server_check(&a->options, print_check, NULL) == RQ_OK ? 0 : 2;
+    if (a->log_file == NULL) return code;
+    if (check_log(a->log_file, &why) == RQ_OK) {
+        print_check(NULL, "log", a->log_file);
+        return code;
+    }
+    print_check(NULL, "PROBLEM", why.message);
+    return 2;
+}
+
 /* Whether the descriptor leads to the journal: it then takes the level from the line's beginning
  * (systemd.exec(5), JOURNAL_STREAM). */
 static bool is_journal(int fd)
@@ -404,9 +443,8 @@ static bool is_journal(int fd)
 
 static int start(arguments *a)
 {
-    rq_server_options *o = &a->options;
     rq_error why = {.code = RQ_OK};
-    if (a->check) return rq_server_check(o, print_check, NULL) == RQ_OK ? 0 : 2;
+    if (a->check) return check(a);
     if (a->log_file != NULL && open_log(a->log_file, &a->log.fd, &why) != RQ_OK) {
         fprintf(stderr, "rorqual server: %s\n", why.message);
         return 1;

@@ -297,7 +297,8 @@ static const char help[] =
     "  --row ROW        dump: records with cells of this row, and those cells\n"
     "  --sequence N[-M] dump: records with these sequence ids\n"
     "  --limit N        dump: at most N records\n"
-    "  --values         dump: print values too\n";
+    "  --values         dump: print values too\n"
+    "exit codes: 0 no damage; 1 damage; 2 the log cannot be read, or wrong arguments\n";
 
 static bool parse_range(const char *text, wal_args *a)
 {

@@ -46,8 +46,8 @@ static rq_err bind_error(int error, const char *address, uint16_t port, rq_error
                    strerror(error));
 }
 
-rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *ret_fd,
-                        uint16_t *ret_port, rq_error *why)
+rq_err rq_socket_bind(const char *address, uint16_t port, bool only_v6, int *ret_fd,
+                      uint16_t *ret_port, rq_error *why)
 {
     struct sockaddr_storage ss;
     socklen_t len;
@@ -60,13 +60,27 @@ rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *r
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (only_v6 && ss.ss_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (bind(fd, (struct sockaddr *)&ss, len) != 0 || listen(fd, BACKLOG) != 0 ||
+    if (bind(fd, (struct sockaddr *)&ss, len) != 0 ||
         getsockname(fd, (struct sockaddr *)&ss, &len) != 0) {
         int error = errno;
         close(fd);
         return bind_error(error, address, port, why);
     }
     *ret_port = port_of(&ss);
+    *ret_fd = fd;
+    return RQ_OK;
+}
+
+rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *ret_fd,
+                        uint16_t *ret_port, rq_error *why)
+{
+    int fd;
+    RQ_TRY(rq_socket_bind(address, port, only_v6, &fd, ret_port, why));
+    if (listen(fd, BACKLOG) != 0) {
+        int error = errno;
+        close(fd);
+        return bind_error(error, address, port, why);
+    }
     *ret_fd = fd;
     return RQ_OK;
 }

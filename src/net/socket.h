@@ -5,6 +5,12 @@
 
 #include "net/stream.h"
 
+/* Binds a socket without listening: connections are refused, and the port of this address is not given
+ * to others. This process and others of the same user may still listen there with rq_socket_listen.
+ * Arguments and errors as rq_socket_listen. */
+RQ_NODISCARD
+rq_err rq_socket_bind(const char *address, uint16_t port, bool only_v6, int *ret_fd,
+                      uint16_t *ret_port, rq_error *why);
 /* Makes a non-blocking listening socket on a numeric address. only_v6: "::" leaves IPv4 to another
  * socket. RQ_E_EXISTS: the port is in use. */
 RQ_NODISCARD

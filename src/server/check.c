@@ -50,21 +50,27 @@ static void check_listening(check *c)
     const rq_config *config = c->o->config;
     rq_error why = {.code = RQ_OK};
     rq_listen l;
+    rq_listen_held held;
     rq_ports p = {.zk = (uint16_t)rq_config_int(config, RQ_SET_ZK_PORT),
                   .master = (uint16_t)rq_config_int(config, RQ_SET_MASTER_PORT),
                   .rs = (uint16_t)rq_config_int(config, RQ_SET_RS_PORT)};
-    char host[RQ_HOST_SIZE];
+    char host[RQ_HOST_SIZE], text[RQ_HOST_PORT_MAX];
     rq_err rc = rq__listen_resolve(c->o->listen, &l, &why);
     if (rc != RQ_OK) {
         problem(c, rc, &why);
         return;
     }
     for (unsigned i = 0; i < l.count; i++)
-        say(c, "listen", "%s: zookeeper %u, master %u, regionserver %u", l.address[i], p.zk,
-            p.master, p.rs);
+        say(c, "listen", "%s: zookeeper %u, master %u, regionserver %u",
+            rq_host_bracketed(l.address[i], text), p.zk, p.master, p.rs);
     rq__listen_host(&l, c->o->advertise, host);
-    say(c, "clients", "connect to %s", host);
-    if (rq__listen_try(&l, &p, &why) != RQ_OK) say(c, "note", "now: %s", why.message);
+    say(c, "clients", "connect to %s", rq_host_bracketed(host, text));
+    rc = rq__listen_hold(&l, &p, &held, &why);
+    rq__listen_release(&held);
+    if (rc == RQ_E_EXISTS)
+        say(c, "note", "now: %s", why.message);
+    else if (rc != RQ_OK)
+        problem(c, rc, &why);
 }
 
 static void check_pages(check *c)
@@ -81,14 +87,22 @@ static void check_pages(check *c)
             p.is_explicit ? "" : ", if the port is free");
 }
 
+/* Small shares with a digit after the point: a budget of 1 MB has shares, too. */
+static void in_mb(double mb, char ret[32])
+{
+    snprintf(ret, 32, "%.*f MB", mb < 10 ? 1 : 0, mb);
+}
+
 static void check_memory(const check *c)
 {
+    char all[32], memstores[32], cache[32];
     const rq_config *config = c->o->config;
     double budget = (double)rq_engine_memory_budget(config) / (1 << 20);
-    say(c, "memory", "%.0f MB of %llu MB: memstores %.0f MB, block cache %.0f MB", budget,
-        (unsigned long long)(rq_machine_memory() >> 20),
-        budget * rq_config_real(config, RQ_SET_GLOBAL_MEMSTORE),
-        budget * rq_config_real(config, RQ_SET_BLOCK_CACHE));
+    in_mb(budget, all);
+    in_mb(budget * rq_config_real(config, RQ_SET_GLOBAL_MEMSTORE), memstores);
+    in_mb(budget * rq_config_real(config, RQ_SET_BLOCK_CACHE), cache);
+    say(c, "memory", "%s of %llu MB: memstores %s, block cache %s", all,
+        (unsigned long long)(rq_machine_memory() >> 20), memstores, cache);
 }
 
 static void check_settings(check *c)

@@ -54,7 +54,7 @@ static rq_err add_name(rq_listen *l, const char *name, rq_error *why)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *list;
-    unsigned before = l->count;
+    bool is_here = false;
     rq_err rc = RQ_OK;
     int error = getaddrinfo(name, NULL, &hints, &list);
     if (error != 0) return rq_fail(why, RQ_E_CONFIG, "--listen %s: %s", name, gai_strerror(error));
@@ -62,11 +62,13 @@ static rq_err add_name(rq_listen *l, const char *name, rq_error *why)
         char text[NI_MAXHOST];
         if (getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST) ==
                 0 &&
-            is_numeric(text) && can_bind(text))
-            rc = add(l, text, why);
+            is_numeric(text) && can_bind(text)) {
+            is_here = true;
+            rc = add(l, text, why); /* an earlier entry may have the address already */
+        }
     }
     freeaddrinfo(list);
-    if (rc == RQ_OK && l->count == before && !is_there(l, name))
+    if (rc == RQ_OK && !is_here)
         return rq_fail(why, RQ_E_CONFIG, "--listen %s: this machine has none of its addresses",
                        name);
     return rc;
@@ -75,6 +77,11 @@ static rq_err add_name(rq_listen *l, const char *name, rq_error *why)
 static rq_err add_entry(rq_listen *l, char *entry, rq_error *why)
 {
     size_t len = strlen(entry);
+    if (strchr(entry, ':') != NULL && entry[len - 1] != ']' && !is_numeric(entry))
+        return rq_fail(why, RQ_E_CONFIG,
+                       "--listen %s: not an address or a host name (ports are set by --zk-port, "
+                       "--master-port and --rs-port)",
+                       entry);
     if (len > 1 && entry[0] == '[' && entry[len - 1] == ']') {
         entry[len - 1] = '\0';
         entry++;
@@ -113,24 +120,19 @@ void rq__listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST
 
 /* --- ports ------------------------------------------------------------------------------------ */
 
-typedef struct held {
-    int fd[3 * RQ_LISTEN_MAX];
-    unsigned count;
-} held;
-
-static void release(held *h, unsigned from)
+static void release(rq_listen_held *h, unsigned from)
 {
     while (h->count > from)
         close(h->fd[--h->count]);
 }
 
 /* Binds one port on all addresses; port 0 becomes the one chosen for the first address. */
-static rq_err try_once(const rq_listen *l, uint16_t *port, held *h, rq_error *why)
+static rq_err try_once(const rq_listen *l, uint16_t *port, rq_listen_held *h, rq_error *why)
 {
     unsigned before = h->count;
     uint16_t got = *port;
     for (unsigned i = 0; i < l->count; i++) {
-        rq_err rc = rq_socket_listen(l->address[i], got, l->count > 1, &h->fd[h->count], &got, why);
+        rq_err rc = rq_socket_bind(l->address[i], got, l->count > 1, &h->fd[h->count], &got, why);
         if (rc != RQ_OK) {
             release(h, before);
             return rc;
@@ -141,7 +143,7 @@ static rq_err try_once(const rq_listen *l, uint16_t *port, held *h, rq_error *wh
     return RQ_OK;
 }
 
-static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, held *h,
+static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, rq_listen_held *h,
                        rq_error *why)
 {
     rq_error own = {.code = RQ_OK};
@@ -151,16 +153,39 @@ static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, h
         rc = try_once(l, port, h, &own);
     }
     if (rc == RQ_OK) return rc;
-    return rq_fail(why, RQ_E_CONFIG, "%s (%s takes another port; 0 picks a free one)", own.message,
-                   option);
+    if (rc == RQ_E_EXISTS || rc == RQ_E_PERMISSION)
+        return rq_fail(why, rc == RQ_E_EXISTS ? rc : RQ_E_CONFIG,
+                       "%s (%s takes another port; 0 picks a free one)", own.message, option);
+    return rq_fail(why, RQ_E_CONFIG, "--listen: %s", own.message);
 }
 
-rq_err rq__listen_try(const rq_listen *l, rq_ports *ports, rq_error *why)
+/* Sockets that do not listen may share a port, so binding does not find this out. */
+static rq_err compare(const rq_ports *p, rq_error *why)
 {
-    held h = {.count = 0}; /* keeps all ports bound, so that two ports given as 0 differ */
-    rq_err rc = try_port(l, "--zk-port", &ports->zk, &h, why);
-    if (rc == RQ_OK) rc = try_port(l, "--master-port", &ports->master, &h, why);
-    if (rc == RQ_OK) rc = try_port(l, "--rs-port", &ports->rs, &h, why);
-    release(&h, 0);
+    const struct {
+        const char *option;
+        uint16_t port;
+    } all[] = {{"--zk-port", p->zk}, {"--master-port", p->master}, {"--rs-port", p->rs}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++)
+        for (size_t j = 0; j < i; j++)
+            if (all[i].port != 0 && all[i].port == all[j].port)
+                return rq_fail(why, RQ_E_CONFIG, "%s and %s: both are %u", all[j].option,
+                               all[i].option, all[i].port);
+    return RQ_OK;
+}
+
+rq_err rq__listen_hold(const rq_listen *l, rq_ports *ports, rq_listen_held *ret, rq_error *why)
+{
+    ret->count = 0;
+    RQ_TRY(compare(ports, why));
+    rq_err rc = try_port(l, "--zk-port", &ports->zk, ret, why);
+    if (rc == RQ_OK) rc = try_port(l, "--master-port", &ports->master, ret, why);
+    if (rc == RQ_OK) rc = try_port(l, "--rs-port", &ports->rs, ret, why);
+    if (rc != RQ_OK) rq__listen_release(ret);
     return rc;
+}
+
+void rq__listen_release(rq_listen_held *h)
+{
+    release(h, 0);
 }

@@ -22,13 +22,23 @@ typedef struct rq_ports {
     uint16_t zk, master, rs;
 } rq_ports;
 
+/* Sockets that are bound and do not listen. */
+typedef struct rq_listen_held {
+    unsigned count;
+    int fd[3 * RQ_LISTEN_MAX];
+} rq_listen_held;
+
 /* "ADDRESS[,ADDRESS]...": IPv4 and IPv6 addresses (with or without brackets) and host names. A name
  * stands for all of its addresses that this machine has. */
 RQ_NODISCARD
 rq_err rq__listen_resolve(const char *text, rq_listen *ret, rq_error *why);
-/* Binds every port on every address briefly; a port 0 becomes one that is free on all of them. */
+/* Binds every port on every address; a port 0 becomes one that is free on all of them. While held, no
+ * other process is given one of the ports; the server itself can listen on them. RQ_E_EXISTS: a port
+ * is in use; RQ_E_CONFIG: it cannot be bound. The caller releases `ret`; on failure it is empty. */
 RQ_NODISCARD
-rq_err rq__listen_try(const rq_listen *l, rq_ports *ports, rq_error *why);
+rq_err rq__listen_hold(const rq_listen *l, rq_ports *ports, rq_listen_held *ret, rq_error *why);
+/* All zero and already released are fine. */
+void rq__listen_release(rq_listen_held *h);
 /* The host name sent to clients: `advertise`; if that is NULL or empty the first entry, or this
  * host's name if the server listens on all addresses of the machine. */
 void rq__listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST_SIZE]);

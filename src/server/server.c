@@ -7,8 +7,8 @@
  *   ─► catalog ─► loops ─► services ─► RPC listeners ─► registry ─► loops run
  *
  * Ports are checked before the folder is touched, so that "port in use" changes nothing on disk.
- * The catalog needs the ports that clients are told before the server listens: for port 0 a free
- * port is picked first and bound for good later.
+ * The catalog needs the ports that clients are told before the server listens: the ports
+ * are bound first, which keeps them from other processes while the data is opened, and served last.
  */
 #include "server/server.h"
 
@@ -45,6 +45,7 @@ struct rq_server {
     rq_config *config; /* likewise */
     rq_events events;
     rq_listen listen;
+    rq_listen_held held;                  /* until the server listens */
     const char *addresses[RQ_LISTEN_MAX]; /* of `listen` */
     rq_vfs *vfs;
     char *data_path; /* absolute, no symbolic links */
@@ -422,7 +423,7 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
     RQ_TRY(rq__listen_resolve(o->listen, &s->listen, why));
     for (unsigned i = 0; i < s->listen.count; i++)
         s->addresses[i] = s->listen.address[i];
-    RQ_TRY(rq__listen_try(&s->listen, &p, why));
+    RQ_TRY(rq__listen_hold(&s->listen, &p, &s->held, why));
     rq__listen_host(&s->listen, o->advertise, s->host);
     RQ_TRY(rq__info_place_of(o->config, &s->info, why));
     RQ_TRY(rq__info_bind(&s->info, s->log, why));
@@ -433,6 +434,7 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
     RQ_TRY(open_data(s, o, &p, why));
     RQ_TRY(open_services(s, o, why));
     RQ_TRY(open_listeners(s, &p, why));
+    rq__listen_release(&s->held);
     open_control(s);
     ready_text(s, &p);
     serve_pages(s);
@@ -553,6 +555,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     if (s->unread != NULL) rq_budget_free(s->unread);
     rq_http_close(s->http);
     if (s->info.fd >= 0) close(s->info.fd);
+    rq__listen_release(&s->held);
     rq__events_stopped(&s->events, first, why);
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);

@@ -116,6 +116,34 @@ def a_check_touches_nothing(tmp):
         assert done.returncode == 0 and "note " in done.stdout and "in use" in done.stdout, done
 
 
+def a_check_finds_what_a_start_would_refuse(tmp):
+    """A log file that cannot be opened, an address of another machine; names whose addresses are listed already are fine."""
+    def checked(*arguments):
+        done = run("server", "--check", "--data", tmp / "d", *PORTS, *arguments)
+        return done.returncode, done.stdout
+
+    for path in (tmp / "missing" / "log", tmp, f"{tmp}/new/"):
+        code, out = checked("--log-file", path)
+        assert code == 2 and f"PROBLEM   cannot open the log file {path}: " in out, out
+    code, out = checked("--log-file", tmp / "log")
+    assert code == 0 and f"log       {tmp}/log" in out and not (tmp / "log").exists(), out
+    code, out = checked("--listen", "192.0.2.1")
+    assert code == 2 and "PROBLEM" in out and "192.0.2.1" in out and "another port" not in out, out
+    for address in ("[::1]:2181", "localhost:0", "127.0.0.1:1"):
+        code, out = checked("--listen", address)
+        assert code == 2 and address in out and "--zk-port" in out, out
+    code, out = checked("--listen", "127.0.0.1,localhost,localhost")
+    assert code == 0 and out.count("listen    127.0.0.1:") == 1, out
+    code, out = checked("--memory", "1m")
+    assert code == 0 and "memstores 0.4 MB, block cache 0.4 MB" in out, out
+
+
+def a_check_writes_ipv6_in_brackets(tmp):
+    needs_ipv6()
+    done = run("server", "--check", "--data", tmp / "d", *PORTS, "--listen", "::1")
+    assert done.returncode == 0 and "listen    [::1]: zookeeper" in done.stdout and "connect to [::1]\n" in done.stdout, done
+
+
 def bad_values_do_not_start_a_server(tmp):
     for arguments, wanted in ((("-D", "hbase.hregion.memstore.flush.size=64"), "64 bytes"), (("--memory", "100000g"), "MB that the machine"),
                               (("-D", "hbase.regionserver.global.memstore.upperLimit=0.5"), "more than 0.8"),
@@ -398,7 +426,7 @@ def a_new_folder_says_so_once(tmp):
 
 
 TESTS = [settings_are_listed_with_all_that_is_known, changed_settings_are_those_that_differ, a_check_touches_nothing,
-         bad_values_do_not_start_a_server, a_files_ports_and_znode_count, a_name_and_several_addresses_are_listened_on,
+         a_check_finds_what_a_start_would_refuse, a_check_writes_ipv6_in_brackets, bad_values_do_not_start_a_server, a_files_ports_and_znode_count, a_name_and_several_addresses_are_listened_on,
          ipv6_stands_in_brackets_everywhere, hints_name_an_ipv6_quorum_as_clients_read_it, a_load_runs_over_ipv6_and_both_families_have_the_same_ports,
          settings_are_read_again_by_signal_and_by_call, a_reload_reaches_stores_that_are_open, a_reload_changes_threads_and_names_what_needs_a_start,
          no_signal_but_two_ends_the_server,

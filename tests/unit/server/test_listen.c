@@ -6,6 +6,8 @@
 #include "net/socket.h"
 #include "../base/unit.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static rq_listen resolved(const char *text)
@@ -73,23 +75,68 @@ static void clients_get_a_reachable_host(void **state)
     assert_string_equal(host, own);
 }
 
+/* As another program does it, without SO_REUSEADDR. */
+static bool is_free(const char *address, uint16_t port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+    assert_int_equal(inet_pton(AF_INET, address, &at.sin_addr), 1);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    bool free = bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
+    close(fd);
+    return free;
+}
+
 static void zeros_become_ports_that_differ(void **state)
 {
     (void)state;
     rq_listen l = resolved("127.0.0.1,127.0.0.2");
     rq_error why = {0};
     rq_ports p = {0};
-    assert_int_equal(rq__listen_try(&l, &p, &why), RQ_OK);
+    rq_listen_held held;
+    assert_int_equal(rq__listen_hold(&l, &p, &held, &why), RQ_OK);
     assert_true(p.zk != 0 && p.master != 0 && p.rs != 0);
     assert_true(p.zk != p.master && p.master != p.rs && p.rs != p.zk);
-    /* They are free on every address: it holds none of them. */
+    rq__listen_release(&held);
+    for (unsigned i = 0; i < l.count; i++)
+        assert_true(is_free(l.address[i], p.rs));
+    rq__listen_release(&held);
+}
+
+/* From the choice of a port to the listener nobody else gets it. */
+static void a_held_port_is_the_servers(void **state)
+{
+    (void)state;
+    rq_listen l = resolved("127.0.0.1,127.0.0.2");
+    rq_error why = {0};
+    rq_ports p = {0};
+    rq_listen_held held;
+    int fd[2];
+    assert_int_equal(rq__listen_hold(&l, &p, &held, &why), RQ_OK);
     for (unsigned i = 0; i < l.count; i++) {
         uint16_t bound;
-        int fd;
-        assert_int_equal(rq_socket_listen(l.address[i], p.rs, false, &fd, &bound, &why), RQ_OK);
+        assert_false(is_free(l.address[i], p.rs));
+        assert_int_equal(rq_socket_listen(l.address[i], p.rs, false, &fd[i], &bound, &why), RQ_OK);
         assert_int_equal(bound, p.rs);
-        close(fd);
     }
+    rq__listen_release(&held);
+    for (unsigned i = 0; i < l.count; i++) {
+        assert_false(is_free(l.address[i], p.rs));
+        close(fd[i]);
+        assert_true(is_free(l.address[i], p.rs));
+    }
+}
+
+static void equal_ports_are_refused(void **state)
+{
+    (void)state;
+    rq_listen l = resolved("127.0.0.1");
+    rq_error why = {0};
+    rq_ports p = {.zk = 0, .master = 12345, .rs = 12345};
+    rq_listen_held held;
+    assert_int_equal(rq__listen_hold(&l, &p, &held, &why), RQ_E_CONFIG);
+    assert_string_equal(why.message, "--master-port and --rs-port: both are 12345");
+    assert_int_equal(held.count, 0);
 }
 
 static void a_port_in_use_is_named(void **state)
@@ -97,17 +144,21 @@ static void a_port_in_use_is_named(void **state)
     (void)state;
     rq_listen l = resolved("127.0.0.1,127.0.0.2");
     rq_error why = {0};
+    rq_listen_held held;
     uint16_t taken;
     int fd;
     assert_int_equal(rq_socket_listen("127.0.0.2", 0, false, &fd, &taken, &why), RQ_OK);
     rq_ports p = {.master = taken};
-    assert_int_equal(rq__listen_try(&l, &p, &why), RQ_E_CONFIG);
+    assert_int_equal(rq__listen_hold(&l, &p, &held, &why), RQ_E_EXISTS);
     assert_non_null(strstr(why.message, "--master-port"));
     assert_non_null(strstr(why.message, "127.0.0.2"));
+    assert_int_equal(held.count, 0);
     close(fd);
     rq_error_clear(&why);
-    assert_int_equal(rq__listen_try(&l, &p, &why), RQ_OK);
+    p.zk = p.rs = 0;
+    assert_int_equal(rq__listen_hold(&l, &p, &held, &why), RQ_OK);
     assert_int_equal(p.master, taken);
+    rq__listen_release(&held);
 }
 
 int main(void)
@@ -117,6 +168,8 @@ int main(void)
         cmocka_unit_test(wrong_addresses_are_refused),
         cmocka_unit_test(clients_get_a_reachable_host),
         cmocka_unit_test(zeros_become_ports_that_differ),
+        cmocka_unit_test(a_held_port_is_the_servers),
+        cmocka_unit_test(equal_ports_are_refused),
         cmocka_unit_test(a_port_in_use_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
