@@ -21,7 +21,10 @@ int rq__cluster_where_resolve(rq__cluster_where *w, const char *command)
         return rq__refuse(command, "%s and %s exclude each other",
                           c->zookeeper != NULL ? "--zk" : "--bootstrap",
                           w->data != NULL ? "--data" : "--bootstrap");
-    if (c->zookeeper == NULL && c->bootstrap == NULL) c->zookeeper = "127.0.0.1:2181";
+    const char *at = c->zookeeper != NULL ? c->zookeeper : c->bootstrap;
+    if (at != NULL && !rq_client_is_address(at))
+        return rq__refuse(command, "'%s' is not host:port", at);
+    if (at == NULL) c->zookeeper = "127.0.0.1:2181";
     c->rpc_timeout_ms = (unsigned)(w->timeout_s == 0 ? TIMEOUT_S : w->timeout_s) * 1000;
     return -1;
 }

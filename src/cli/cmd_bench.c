@@ -266,6 +266,9 @@ static int take_args(bench_args *a, int argc, char **argv)
         return rq__refuse("bench", "--zk and --bootstrap exclude each other");
     if (a->o.replace && a->o.reuse)
         return rq__refuse("bench", "--replace and --reuse exclude each other");
+    const char *at = a->o.client.zookeeper != NULL ? a->o.client.zookeeper : a->o.client.bootstrap;
+    if (at != NULL && !rq_client_is_address(at))
+        return rq__refuse("bench", "'%s' is not host:port", at);
     if (a->o.client.bootstrap == NULL && a->o.client.zookeeper == NULL)
         a->o.client.zookeeper = "127.0.0.1:2181";
     return -1;

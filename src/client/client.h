@@ -37,6 +37,10 @@ typedef struct rq_client_options {
     void *ctx;
 } rq_client_options;
 
+/* Whether the text can be `zookeeper` or `bootstrap`, an IPv6 address in brackets; asks no name
+ * server. */
+bool rq_client_is_address(const char *text);
+
 /* Blocking: asks the registry. The strings must outlive the client. */
 RQ_NODISCARD
 rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why);

@@ -55,8 +55,10 @@ typedef struct wire {
 
 static rq_err wire_failed(const wire *w, const char *what)
 {
+    /* Of a socket with a time-out. */
+    bool is_late = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINPROGRESS;
     return rq_fail(w->why, RQ_E_IO, "%s %s: %s", what, RQ_HOST_PORT(w->at.host, w->at.port),
-                   strerror(errno));
+                   is_late ? "no answer in time" : strerror(errno));
 }
 
 static rq_err wire_open(wire *w, const rq__address *at, int64_t timeout_ns)
@@ -351,6 +353,13 @@ static rq_err ask_rpc(const rq_client_options *o, wire *w, rq__registry_answer *
         return rq_fail(w->why, RQ_E_NOT_FOUND, "%s does not know the master",
                        RQ_HOST_PORT(w->at.host, w->at.port));
     return RQ_OK;
+}
+
+bool rq_client_is_address(const char *text)
+{
+    rq__address at;
+    if (text[0] != '[' && strchr(text, ':') != strrchr(text, ':')) return false; /* "::1" */
+    return rq__address_parse(rq_slice_cstr(text), &at);
 }
 
 rq_err rq__registry_ask(const rq_client_options *o, int64_t timeout_ns, rq__registry_answer *ret,

@@ -53,7 +53,8 @@ static void put_row(rq__text *t, const rq_slow_call *c)
     rq__put(t, "</td>");
     put_text(t, "w", c->user);
     put_text(t, "w", c->client);
-    rq__put(t, "<td class=q>");
+    /* The request is long: in a row of its own it needs no scrolling. */
+    rq__put(t, "</tr><tr class=q><td colspan=12>");
     rq__put_html_cstr(t, c->param);
     if (c->failure != NULL) {
         rq__put(t, " <b>");
@@ -77,7 +78,7 @@ void rq__slow_rows(const rq__request *r, rq__page *p, size_t count)
     } else {
         rq__put(t, "<div class=s><table><tr><th>began (UTC)<th><th>method<th class=n>ms<th "
                    "class=n>queue<th class=n>memory<th class=n>files<th class=n>log<th "
-                   "class=n>other<th class=n>answer<th>user<th>client<th>request</tr>\n");
+                   "class=n>other<th class=n>answer<th>user<th>client</tr>\n");
         for (size_t i = 0; i < list.count && i < count; i++)
             put_row(t, list.calls[i]);
         rq__put(t, "</table></div>\n");

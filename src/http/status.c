@@ -49,7 +49,9 @@ static const char style[] =
     "th{color:var(--dim);font-weight:500;font-size:.85rem;white-space:nowrap}"
     ".n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}"
     ".w{white-space:nowrap;font-variant-numeric:tabular-nums}"
-    ".t{overflow-wrap:anywhere;min-width:9rem}.q{overflow-wrap:anywhere;min-width:22rem}"
+    ".t{overflow-wrap:anywhere;min-width:9rem}"
+    ".q td{border-top:0;padding-top:0;color:var(--dim);overflow-wrap:anywhere}"
+    "@media(max-width:40rem){nav{margin-left:0}.t{min-width:11rem}}"
     ".bad{background:var(--badback);color:var(--bad);border:1px solid var(--bad);border-radius:8px;"
     "padding:.5rem .8rem;margin:1rem 0;overflow-wrap:anywhere}";
 
@@ -404,6 +406,19 @@ static void put_background(rq__text *t, const survey *s, const sums *u)
 
 /* --- the page --------------------------------------------------------------------------------- */
 
+/* The two largest units. */
+static void put_duration(rq__text *t, int64_t s)
+{
+    if (s >= 86400)
+        rq__put(t, "%lld d %d h", (long long)(s / 86400), (int)(s / 3600 % 24));
+    else if (s >= 3600)
+        rq__put(t, "%d h %d min", (int)(s / 3600), (int)(s / 60 % 60));
+    else if (s >= 60)
+        rq__put(t, "%d min %d s", (int)(s / 60), (int)(s % 60));
+    else
+        rq__put(t, "%d s", (int)s);
+}
+
 static void put_head(rq__text *t, const rq__request *r)
 {
     const rq_server_name *name = rq_catalog_server(r->from->catalog);
@@ -411,8 +426,9 @@ static void put_head(rq__text *t, const rq__request *r)
     int64_t up_s = (executor->now_ms(executor) - name->start_code) / 1000;
     rq__put(t, "<p class=dim>Rorqual %s · ", rq__http_version(r->http));
     rq__put_html_cstr(t, name->text);
-    rq__put(t, " · up %lld d %lld h %lld min %lld s · data folder ", (long long)(up_s / 86400),
-            (long long)(up_s / 3600 % 24), (long long)(up_s / 60 % 60), (long long)(up_s % 60));
+    rq__put(t, " · up ");
+    put_duration(t, up_s);
+    rq__put(t, " · data folder ");
     rq__put_html_cstr(t, r->from->folder);
     rq__put(t, "</p>\n");
 }

@@ -239,7 +239,8 @@ def wrong_arguments_are_told_in_one_line(tmp):
              ("wal dump --sequence 1-x y", "1-x"), ("wal dump a b", "one"),
              ("juggle", "juggle"), ("help juggle", "juggle"), ("bench --replace --reuse put", "--reuse"),
              ("ping --zk a:1 --bootstrap b:1", "--bootstrap"), ("ping --timeout 0", "--timeout 0"),
-             ("ping --timeout soon", "soon"), ("status --bogus", "--bogus"), ("status x", "x"), ("status --zk a:1 --data b", "--data"),
+             ("status --zk 127.0.0.1:99999", "99999"), ("ping --bootstrap ::1", "::1"), ("top --zk nowhere", "nowhere"),
+             ("bench --zk nowhere get", "nowhere"), ("ping --timeout soon", "soon"), ("status --bogus", "--bogus"), ("status x", "x"), ("status --zk a:1 --data b", "--data"),
              ("tables a b", "one"), ("tables --rates 0", "--rates 0"), ("tables --data x --rates 1", "--rates"),
              ("top --mode users", "users"), ("top --sort luck", "luck"), ("top --period 0", "--period 0"), ("top x", "x"),
              ("server --log-format xml", "xml"), ("ping look", "look"), ("ping --bogus", "--bogus"),
@@ -267,6 +268,17 @@ def help_is_an_answer(tmp):
         text = run("help", command).stdout
         assert text == run(command, "--help").stdout and "\nexit codes: 0 " in text, command
         assert f"\n  {command} " in run("help").stdout, command
+
+
+def a_silent_peer_is_named(tmp):
+    """A port that accepts and never answers, as an HTTP server's does when it waits for more."""
+    del tmp
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(1)
+        at = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = run("ping", "--zk", at, "--timeout", "1")
+    assert done.returncode == 1 and done.stderr == f"rorqual ping: cannot read from {at}: no answer in time\n", done
 
 
 def version_names_commit_and_libraries(tmp):
@@ -487,7 +499,7 @@ TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
          port_in_use_leaves_nothing_behind, unwritable_folder_is_refused,
          newer_format_is_refused_untouched, unknown_setting_is_refused,
          hbase_setting_without_effect_is_listed, wrong_arguments_are_told_in_one_line,
-         help_is_an_answer, version_names_commit_and_libraries, a_slip_is_answered_with_a_suggestion,
+         help_is_an_answer, a_silent_peer_is_named, version_names_commit_and_libraries, a_slip_is_answered_with_a_suggestion,
          pages_and_completions_name_every_command, hints_name_the_ports_in_use, stopping_is_announced_and_confirmed, what_is_not_there_is_named_once, an_empty_name_is_no_file,
          options_stand_anywhere_and_json_is_json, bad_frames_on_each_port_harm_nobody,
          zookeeper_answers_as_hbase_znodes]

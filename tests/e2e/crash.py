@@ -19,14 +19,13 @@ import pathlib
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from rorqual import BINARY, JAVA, Report, Server, build_java, fail_hard
+from rorqual import BINARY, JAVA, Report, Server, build_java, fail_hard, free_ports
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
 SEED = int(os.environ.get("SEED", random.randrange(10**9)))
@@ -116,21 +115,6 @@ class Servers:
         time.sleep(seconds)
         half.kill()
         half.wait()
-
-
-def free_ports(count):
-    """Ports below those that the kernel assigns, so that no other program takes one between two servers."""
-    found = []
-    while len(found) < count:
-        port = random.randrange(20000, 30000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
-    return found
 
 
 def problem_of(answer):

@@ -86,7 +86,7 @@ def start_and_stop_are_told(tmp):
 
 def a_refused_start_is_told_without_its_settings(tmp):
     server = Server(tmp / "d", tmp / "log")
-    done = subprocess.run([BINARY, "server", "--data", tmp / "d", *PORTS, "--log-file", tmp / "other"], capture_output=True,
+    done = subprocess.run([BINARY, "server", "--data", tmp / "d", *PORTS, "--http", "none", "--log-file", tmp / "other"], capture_output=True,
                           text=True, timeout=WAIT, check=False)
     assert done.returncode == 1 and "in use" in done.stderr.splitlines()[0] and "starts version" not in done.stderr, done
     told = (tmp / "other").read_text()

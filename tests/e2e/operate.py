@@ -7,9 +7,7 @@ such a block may have no ```sh blocks without a test.
 """
 import os
 import pathlib
-import random
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -47,26 +45,12 @@ esac
 """
 
 
-def free_ports(count):
-    """Ports below the kernel's ephemeral range: the server is started again on the same ports."""
-    found = set()
-    while len(found) < count:
-        port = random.randrange(20000, 30000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                found.add(port)
-            except OSError:
-                pass
-    return sorted(found)
-
-
 class Machine:
     """A folder that replaces an operator's machine, with a running server and a hundred rows."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.ports = free_ports(3)
+        self.ports = rorqual.free_ports(3)
         (folder / "bin").mkdir()
         (folder / "backup").mkdir()
         for name, script in (("systemctl", SYSTEMCTL), ("rorqual", RORQUAL)):

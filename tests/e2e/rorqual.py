@@ -3,9 +3,11 @@
 import atexit
 import os
 import pathlib
+import random
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -116,6 +118,21 @@ class Server:
     def tail(self):
         with open(self.log, errors="replace") as log:
             return "log ends: " + " | ".join(log.read().splitlines()[-8:])
+
+
+def free_ports(count):
+    """For servers that are started on given ports, or again on the same: below the ports that the kernel picks, so that no
+    other program gets one meanwhile."""
+    found = set()
+    while len(found) < count:
+        port = random.randrange(20000, 30000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                found.add(port)
+            except OSError:
+                pass
+    return sorted(found)
 
 
 def build_java():

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 import hbase
-from rorqual import BINARY, Server
+from rorqual import BINARY, Server, free_ports
 
 WAIT = 60  # seconds until something is certainly not going to happen
 PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "none")
@@ -167,14 +167,8 @@ def zk_children(address, path):
     return struct.unpack(">i", answer[12:16])[0], answer[16:]
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def a_files_ports_and_znode_count(tmp):
-    ports = [free_port() for _ in range(3)]
+    ports = free_ports(3)
     conf = tmp / "conf"
     conf.write_text(f"hbase.zookeeper.property.clientPort={ports[0]}\nhbase.master.port={ports[1]}\n"
                     f"hbase.regionserver.port={ports[2]}\nzookeeper.znode.parent=/other\n")

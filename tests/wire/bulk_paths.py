@@ -7,11 +7,13 @@ The loaded store files come from the server: they are flushed by one table and c
 """
 import os
 import pathlib
+import re
 import shutil
 import socket
 import sys
 import tempfile
 import threading
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
@@ -280,6 +282,24 @@ def files_that_change_meanwhile(w):
     print("  outcomes:", sorted(map(str, outcomes)))
 
 
+def loads_have_durations_of_their_table(w):
+    """A load that is refused has one, too: it took the server's time."""
+    name = w.table()
+    table = f"t{w.tables}"
+
+    def timed():
+        with urllib.request.urlopen(f"http://{w.server.http}/metrics", timeout=LIMIT) as page:
+            found = re.findall(r'(?m)^rorqual_table_op_duration_seconds_count\{([^}]*)\} (\d+)$', page.read().decode())
+        return sum(int(count) for labels, count in found if f'table="{table}"' in labels and 'op="bulk-load"' in labels)
+
+    assert timed() == 0
+    for i in range(3):
+        assert load(w, name, w.place("loads", "f", f"timed{i}"))
+        assert timed() == i + 1
+    refusal(w, name, "/no/such/file")
+    assert timed() == 4
+
+
 def settings_that_make_no_sense(w):
     for folders, words in (("relative/folder", "not an absolute path"), (f"/tmp,{w.folder}/../x", "not an absolute path"),
                            (f"{w.data}/data", "is inside the data folder"), (str(w.data), "is inside the data folder")):
@@ -298,7 +318,8 @@ def main():
         w.make_hfile()
         for test in (fifos_stop_no_pool, only_regular_files, a_foreign_file_is_not_told_of, links_lead_nowhere,
                      server_files_stay, what_is_shared_is_copied, listed_folders_are_loaded_from,
-                     a_path_is_one_line_of_the_log, staging_is_loaded_from, files_that_change_meanwhile):
+                     a_path_is_one_line_of_the_log, staging_is_loaded_from, files_that_change_meanwhile,
+                     loads_have_durations_of_their_table):
             test(w)
             print("PASS", test.__name__, flush=True)
         w.stop()

@@ -70,6 +70,8 @@ def every_page_is_served(w):
         assert page.headers["X-Content-Type-Options"] == "nosniff" and page.headers["X-Frame-Options"] == "DENY", path
         head = w.page(path, "HEAD")
         assert (head.status, head.body) == (200, b""), (path, head.status, head.body)
+    head = w.page("/").text
+    assert re.search(r" · up (\d+ min )?\d+ s · data folder ", head), head[:3000]
     assert w.page("/nothing").status == 404
     assert w.page("/..%2f..%2fetc/passwd").status == 404
 
@@ -193,6 +195,7 @@ def slow_calls_have_their_times(w):
         assert record[2][0] >= 1 and record[15][0] == 0, record
         page = Page(other, "/debug/slow").text
         assert "<td>slow</td><td class=w>Scan</td>" in page, page[-2000:]
+        assert page.count("<tr class=q><td colspan=12>") == page.count("<td class=w>Scan</td>"), "a request is a row of its own"
         client.close()
 
 

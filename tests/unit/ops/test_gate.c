@@ -151,11 +151,15 @@ static void a_get_of_a_dropped_table_ends(void **state)
         if (o->done == 0) break;
     } while (++tries < 100);
     assert_int_equal(o->done, 0);
+    rq_op_stats waiting = ops_stats(o, RQ_OP_GET);
     rq_epoch_unpin(w->env->epoch, &o->section);
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
     OK(world_table(w, RQ_DDL_DELETE_TABLE, "t"));
     rq_epoch_pin(w->env->epoch, &o->section);
     ops_wait(o, 1);
+    rq_op_stats s = ops_stats(o, RQ_OP_GET);
+    assert_int_equal(rq_times_count(&s.times), rq_times_count(&waiting.times) + 1);
+    assert_int_equal(ops_table_times(o, RQ_OP_GET), 0); /* it does not bring the table back */
     rq_cellblock_clear(&out);
     ops_world_free(o);
 }

@@ -53,6 +53,9 @@ static void a_lane_waits_for_blocks_and_a_thread_reads_them(void **state)
     assert_in_range(waited, 1, 20);
     assert_int_equal(ops_stats(o, RQ_OP_GET).ops, 40);
     assert_int_equal(ops_stats(o, RQ_OP_GET).rows, 40);
+    rq_op_stats s = ops_stats(o, RQ_OP_GET);
+    assert_true(rq_times_count(&s.times) >= waited);
+    assert_int_equal(ops_table_times(o, RQ_OP_GET), rq_times_count(&s.times));
     rq_cellblock_clear(&out);
     ops_world_free(o);
 }

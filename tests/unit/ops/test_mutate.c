@@ -128,6 +128,51 @@ static void a_condition_decides(void **state)
     ops_world_free(o);
 }
 
+/* Of the server and of table t: as many durations as ops. */
+static void check_times(ops_world *o, rq_op_kind kind, uint64_t ops)
+{
+    rq_op_stats s = ops_stats(o, kind);
+    assert_int_equal(s.ops, ops);
+    assert_int_equal(rq_times_count(&s.times), ops);
+    assert_int_equal(ops_table_times(o, kind), ops);
+}
+
+/* Enough ops of a kind on a seat for one of them to be timed. */
+static void write_each_kind(ops_world *o, rq_ops_seat *seat, const rq_condition *condition)
+{
+    write_test t;
+    uint8_t one[8] = {0, 0, 0, 0, 0, 0, 0, 1};
+    rq_slice number = rq_slice_of(one, sizeof one);
+    for (int i = 0; i < RQ_GATE_SAMPLE; i++) {
+        write_cell(o, &t, seat, RQ_MUTATE_PUT, "k1", number, NULL);
+        write_cell(o, &t, seat, RQ_MUTATE_DELETE, "k2", (rq_slice){0}, NULL);
+        rq_row_op_clear(write_cell(o, &t, seat, RQ_MUTATE_APPEND, "k3", number, NULL));
+        rq_row_op_clear(write_cell(o, &t, seat, RQ_MUTATE_INCREMENT, "k4", number, NULL));
+        rq_row_op_clear(write_cell(o, &t, seat, RQ_MUTATE_PUT, "k5", number, condition));
+    }
+}
+
+static void every_kind_has_durations_of_its_table(void **state)
+{
+    (void)state;
+    ops_world *o = ops_world_new(NULL);
+    rq_arena a = {0};
+    rq_condition is_one = {.row = RQ_SLICE_LIT("k5"),
+                           .family = RQ_SLICE_LIT("f"),
+                           .qualifier = RQ_SLICE_LIT("q"),
+                           .op = RQ_EQUAL,
+                           .time_range = RQ_TIME_RANGE_ALL};
+    assert_int_equal(rq_comparator_new_binary(RQ_SLICE_LIT("one"), &a, &is_one.comparator), RQ_OK);
+    rq_ops_seat *seats[] = {o->loop, o->own};
+    for (uint64_t i = 0; i < 4; i++) {
+        write_each_kind(o, seats[i % 2], &is_one);
+        for (int kind = RQ_OP_PUT; kind <= RQ_OP_CHECK_AND_MUTATE; kind++)
+            check_times(o, (rq_op_kind)kind, (i + 1) * RQ_GATE_SAMPLE);
+    }
+    rq_arena_clear(&a);
+    ops_world_free(o);
+}
+
 static void a_refused_write_says_why(void **state)
 {
     (void)state;
@@ -151,6 +196,7 @@ int main(void)
         cmocka_unit_test(a_write_is_there_when_it_is_done),
         cmocka_unit_test(an_increment_returns_its_cell),
         cmocka_unit_test(a_condition_decides),
+        cmocka_unit_test(every_kind_has_durations_of_its_table),
         cmocka_unit_test(a_refused_write_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
