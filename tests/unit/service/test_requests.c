@@ -401,14 +401,14 @@ static void ten_thousand_increments_fit_a_request(void **state)
         add_mutation(f, ra, PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT, "an", 1);
         assert_int_equal(rq_cellblock_append(&f->cells, &c), RQ_OK);
     }
-#if !RQ_ASAN && !defined(__SANITIZE_THREAD__)
+#if !RQ_ASAN && !RQ_TSAN
     struct rlimit before, limit;
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     limit = (struct rlimit){(rlim_t)2 << 30, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
 #endif
     Pb__MultiResponse *r = multi(f, &ra, 1);
-#if !RQ_ASAN && !defined(__SANITIZE_THREAD__)
+#if !RQ_ASAN && !RQ_TSAN
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
 #endif
     assert_non_null(r);
