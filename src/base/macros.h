@@ -30,6 +30,16 @@
 #ifndef RQ_ASAN
 #define RQ_ASAN 0
 #endif
+#if defined(__SANITIZE_THREAD__)
+#define RQ_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RQ_TSAN 1
+#endif
+#endif
+#ifndef RQ_TSAN
+#define RQ_TSAN 0
+#endif
 /* Names the lock that guards a field. Documentation only; gcc does not check it. */
 #define RQ_GUARDED_BY(lock)
 

@@ -2,7 +2,7 @@
 /* The cost of an operation; see meter.h. */
 #include "base/meter.h"
 
-#if RQ_ASAN || defined(__SANITIZE_THREAD__)
+#if RQ_ASAN || RQ_TSAN
 #define CHECKED true
 #else
 #define CHECKED false

@@ -25,7 +25,7 @@
 #define OWN_FRAMES 1 /* the handler's, which the reader need not see */
 #define STACK_BYTES 65536
 
-#if defined(__SANITIZE_THREAD__)
+#if RQ_TSAN
 #define IS_SANITIZED 1
 #else
 #define IS_SANITIZED RQ_ASAN

@@ -159,8 +159,9 @@ void rq__batch_end_if_done(rq_op_batch *b)
 /* True: continue at once. */
 static bool walk_group(rq_op_batch *b, rq_err *ret)
 {
+    *ret = RQ_OK;
     if (b->part_at == b->part_count) {
-        if (b->collecting != NULL) rq__batch_submit(b, false);
+        if (rq__batch_submit_rest(b)) return false;
         leave_group(b);
         return true;
     }

@@ -11,6 +11,8 @@
  *    a run before the next part; the last run of a group is in progress while the next group is
  *    executed.
  *
+ * If memory is short the writes of a group are submitted in smaller runs, each awaited.
+ *
  * The op ends when all runs are durable. Results are reported in the order in which the parts were
  * executed, and the cells in the sink have the same order. */
 #ifndef RQ_OPS_BATCH_H
@@ -48,7 +50,8 @@ typedef struct rq_batch_caller {
      * group without a region is skipped. */
     rq_err (*enter)(rq_op_batch *b);
     /* Decode a part; an error fails only the part. They consume the write's cells from their source
-     * in any case. *ret_nonce is left unchanged if the part has none. */
+     * in any case. A write is decoded into b->write_arena. *ret_nonce is left unchanged if the part
+     * has none. */
     rq_err (*get)(rq_op_batch *b, const rq_batch_part *p, rq_scan *ret, rq_error *why);
     rq_err (*write)(rq_op_batch *b, const rq_batch_part *p, rq_mutation *ret, uint64_t *ret_nonce,
                     rq_error *why);
@@ -90,8 +93,10 @@ struct rq_op_batch {
     size_t part_at;
     bool in_group;
     struct rq__batch_run *collecting; /* puts and deletes of this group */
-    size_t no_run_before;             /* part of this group; the parts before it have no run */
+    size_t no_run_before;             /* part of this group; the parts before it use small_run */
+    struct rq__batch_run *small_run;  /* used when there is no memory for a larger one, or NULL */
     size_t ahead;                     /* gets before this part were expected */
+    rq_arena *write_arena;            /* of the write that is being decoded; until its run ends */
     size_t runs_running;
     rq_region *first_region; /* of the first group that was left; a reference */
     rq_meter meter;

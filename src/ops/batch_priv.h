@@ -26,6 +26,9 @@ rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait,
 /* Submits the collected writes to the region. `awaited`: the iteration continues when they are
  * done. True: they are in progress. */
 bool rq__batch_submit(rq_op_batch *b, bool awaited);
+/* At the end of a group: submits the writes collected last. True: the iteration waits for them. */
+RQ_NODISCARD
+bool rq__batch_submit_rest(rq_op_batch *b);
 
 /* --- batch_get.c ------------------------------------------------------------------------------ */
 /* Completes at once, or sets get_running; RQ_E_AGAIN: the get is running and waits for a block. */

@@ -3,10 +3,20 @@
  * is one op of the region. Otherwise writes are collected, one op each, until an append or
  * increment comes or the group ends. HBASE: RSRpcServices.doAtomicBatchOp, doNonAtomicBatchOp.
  *
- * A run lives in the op's arena. The caller learns its results when it is done. */
+ * A run lives in the op's arena. The caller learns its results when it is done.
+ *
+ * If there is no memory for a run of all writes of a group, a small run is used again and again:
+ * the iteration waits for it each time, so that a batch of any length makes progress. */
 #include "ops/batch_priv.h"
 
 #include "ops/mutate.h"
+
+/* The memory of b->small_run. */
+typedef struct scratch {
+    rq_arena arena; /* of the decoded writes; begins with `bytes` */
+    void *bytes;
+    size_t accounted; /* to the op's arena: the most that the scratch had beyond `bytes` */
+} scratch;
 
 /* Writes handed to a region at once. */
 typedef struct rq__batch_run {
@@ -18,7 +28,9 @@ typedef struct rq__batch_run {
     size_t op_count;
     size_t cap; /* of the arrays */
     bool atomic;
-    bool awaited; /* the batch continues when it is done */
+    bool awaited;     /* the batch continues when it is done */
+    bool running;     /* submitted, and not completely answered */
+    scratch *scratch; /* of b->small_run; NULL: the writes are in the op's arena */
     /* Error of a put or delete that could not be decoded: it fails all writes collected with it.
      * HBASE: doNonAtomicBatchOp decodes the whole batch in one step. */
     rq_err refused;
@@ -51,6 +63,11 @@ static run *run_alloc(rq_op_batch *b, size_t cap, bool atomic)
     return r->mutations == NULL || r->indexes == NULL ? NULL : r;
 }
 
+static run *run_linked(rq_op_batch *b, run *r)
+{
+    return r != NULL && rq_arena_link(b->read.op.arena, release_ops, r) == RQ_OK ? r : NULL;
+}
+
 /* For small parts it takes many times their bytes. */
 static run *run_new(rq_op_batch *b, size_t cap, bool atomic)
 {
@@ -58,7 +75,89 @@ static run *run_new(rq_op_batch *b, size_t cap, bool atomic)
     if (op->caller != NULL) op->caller->limit_memory(op, true);
     run *r = run_alloc(b, cap, atomic);
     if (op->caller != NULL) op->caller->limit_memory(op, false);
-    return r != NULL && rq_arena_link(op->arena, release_ops, r) == RQ_OK ? r : NULL;
+    return run_linked(b, r);
+}
+
+/* With its memory a small run stays below what every call may use. */
+#define SMALL_RUN 64                    /* writes */
+#define SMALL_BYTES ((size_t)32 * 1024) /* for the writes, decoded */
+
+/* Results that the caller may still refer to outlive the run's next use. */
+static rq_err keep_result(run *r, rq_row_op *op)
+{
+    rq_arena *arena = r->batch->read.op.arena;
+    if (op->why == NULL && op->result.bytes.ptr == NULL) return RQ_OK;
+    run *kept = rq_arena_alloc(arena, sizeof *kept);
+    rq_row_op *copy = rq_arena_alloc(arena, sizeof *copy);
+    if (kept == NULL || copy == NULL) return RQ_E_NO_MEMORY;
+    *kept = (run){.ops = copy};
+    RQ_TRY(rq_arena_link(arena, release_ops, kept));
+    *copy = *op;
+    kept->op_count = 1;
+    op->why = NULL;
+    op->result = (rq_cellblock){0};
+    return RQ_OK;
+}
+
+static bool scratch_may_grow(void *ctx, size_t bytes)
+{
+    run *r = ctx;
+    scratch *own = r->scratch;
+    size_t total = own->arena.total_bytes + bytes;
+    if (total <= own->accounted) return true;
+    if (rq_arena_account(r->batch->read.op.arena, total - own->accounted) != RQ_OK) return false;
+    own->accounted = total;
+    return true;
+}
+
+static void release_scratch(void *thing)
+{
+    scratch *own = thing;
+    rq_arena_clear(&own->arena);
+}
+
+static void renew_scratch(scratch *own)
+{
+    rq_arena_clear(&own->arena);
+    rq_arena_lend(&own->arena, own->bytes, SMALL_BYTES);
+}
+
+static run *small_run_new(rq_op_batch *b)
+{
+    rq_arena *arena = b->read.op.arena;
+    scratch *own = rq_arena_calloc(arena, 1, sizeof *own);
+    run *r = run_linked(b, run_alloc(b, SMALL_RUN, false));
+    if (own == NULL || r == NULL || rq_arena_link(arena, release_scratch, own) != RQ_OK)
+        return NULL;
+    own->bytes = rq_arena_alloc(arena, SMALL_BYTES);
+    if (own->bytes == NULL) return NULL;
+    rq_arena_meter(&own->arena, scratch_may_grow, r);
+    r->scratch = own;
+    return r;
+}
+
+/* The batch's small run, empty. NULL: it is in use, or there is no memory at all. */
+static run *small_run(rq_op_batch *b)
+{
+    if (b->small_run == NULL) b->small_run = small_run_new(b);
+    run *r = b->small_run;
+    if (r == NULL || r->running) return NULL;
+    for (size_t i = 0; i < r->op_count; i++)
+        if (keep_result(r, &r->ops[i]) != RQ_OK) return NULL;
+    r->op_count = r->answered = 0;
+    r->refused = RQ_OK;
+    r->refused_why = NULL;
+    r->group = b->group;
+    return r;
+}
+
+/* A small run is full as well when the next write might not find memory. */
+static bool is_full(const run *r)
+{
+    if (r->scratch == NULL) return false;
+    const rq_arena *own = &r->scratch->arena;
+    return r->op_count == r->cap || own->total_bytes > 0 ||
+           (size_t)(own->end - own->next) < SMALL_BYTES / 2;
 }
 
 static rq_row_op *run_add(run *r, const rq_mutation *mutation, uint32_t index)
@@ -136,6 +235,7 @@ static bool answer_run(run *r)
     rq_err rc = r->atomic ? answer_atomic(r) : answer_singles(r);
     if (rc == RQ_E_AGAIN) return false;
     if (rc != RQ_OK) rq__batch_fail(r->batch, rc);
+    r->running = false;
     r->batch->runs_running--;
     return true;
 }
@@ -154,9 +254,17 @@ static void go_on_answering(rq_task *task)
     end_run(RQ_CONTAINER_OF(task, run, task));
 }
 
+/* A batch may have any number of small runs: each continues in a task, not on the stack of the one
+ * before. */
 static void written(rq_write *w)
 {
-    end_run(RQ_CONTAINER_OF(w, run, write));
+    run *r = RQ_CONTAINER_OF(w, run, write);
+    if (RQ_LIKELY(r->scratch == NULL)) {
+        end_run(r);
+        return;
+    }
+    r->task.run = go_on_answering;
+    rq_lane_post(r->batch->read.op.seat->lane, &r->task);
 }
 
 /* Runs outside the read section, like a single write (mutate.c). */
@@ -179,11 +287,13 @@ static bool submit(rq_op_batch *b, run *r, bool awaited)
 {
     rq_ops_seat *seat = b->read.op.seat;
     r->awaited = awaited;
+    r->running = true;
     b->runs_running++;
     if (RQ_UNLIKELY(seat->lane == NULL)) {
         write_on_thread(r);
         return false;
     }
+    if (r->refused != RQ_OK && awaited) return !answer_run(r);
     if (r->refused != RQ_OK) {
         end_run(r);
         return true;
@@ -228,15 +338,18 @@ static size_t run_end(const rq_op_batch *b, size_t *ret_count)
     return i;
 }
 
-/* NULL: there is no memory for the run. Then all parts of it fail, and its length is not counted for
- * each of them again. */
+/* If there is no memory for a run of all writes that belong to it, they are collected in small runs,
+ * and their number is not counted for each of these again. NULL: there is no memory. */
 static run *collecting_run(rq_op_batch *b)
 {
-    if (b->collecting != NULL || b->part_at < b->no_run_before) return b->collecting;
-    size_t count;
-    size_t end = run_end(b, &count);
-    b->collecting = run_new(b, count, false);
-    if (b->collecting == NULL) b->no_run_before = end;
+    if (b->collecting != NULL) return b->collecting;
+    if (b->part_at >= b->no_run_before) {
+        size_t count;
+        size_t end = run_end(b, &count);
+        b->collecting = run_new(b, count, false);
+        if (b->collecting == NULL) b->no_run_before = end;
+    }
+    if (b->collecting == NULL) b->collecting = small_run(b);
     return b->collecting;
 }
 
@@ -247,6 +360,14 @@ bool rq__batch_submit(rq_op_batch *b, bool awaited)
     return submit(b, r, awaited);
 }
 
+bool rq__batch_submit_rest(rq_op_batch *b)
+{
+    run *r = b->collecting;
+    if (r == NULL || r->op_count == 0) return false;
+    bool awaited = r->scratch != NULL;
+    return rq__batch_submit(b, awaited) && awaited;
+}
+
 static void refuse_run(run *r, rq_err rc, const rq_error *why)
 {
     if (r->refused != RQ_OK) return;
@@ -255,18 +376,43 @@ static void refuse_run(run *r, rq_err rc, const rq_error *why)
     if (r->refused_why != NULL) *r->refused_why = *why;
 }
 
+/* A run for an append or increment whose collected writes are refused: without them. */
+static run *run_without_refused(rq_op_batch *b)
+{
+    rq__batch_submit(b, false);
+    return b->collecting = run_new(b, 1, false);
+}
+
+/* A part that fails alone: the writes collected before an append or increment are submitted without
+ * it, and those of a small run, so that the next part finds memory. */
+RQ_COLD static rq_err part_failed(rq_op_batch *b, run *r, const rq_batch_part *p, rq_err rc,
+                                  bool *ret_wait, const rq_error *why)
+{
+    bool reads = p->kind == RQ_PART_ALONE;
+    if (r->op_count == 0) {
+        if (reads) b->collecting = NULL; /* it has room for the parts up to this one */
+        return rc;
+    }
+    *ret_wait = reads || r->scratch != NULL;
+    return *ret_wait ? b->table->failed(b, p, rc, why) : rc;
+}
+
 rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait, rq_error *why)
 {
     rq_mutation mutation;
     uint64_t nonce = 0;
     bool reads = p->kind == RQ_PART_ALONE;
-    rq_err rc = b->table->write(b, p, &mutation, &nonce, why);
-    /* An append or increment runs alone if the puts and deletes collected before it are refused. If
-     * it is refused itself, the collected ones are submitted without it. */
-    if (reads && b->collecting != NULL && (rc != RQ_OK || b->collecting->refused != RQ_OK))
-        rq__batch_submit(b, false);
-    if (rc != RQ_OK && reads) return rc;
     run *r = collecting_run(b);
+    if (r == NULL) {
+        b->table->skip(b, p);
+        return RQ_E_NO_MEMORY;
+    }
+    if (r->scratch != NULL && r->op_count == 0) renew_scratch(r->scratch);
+    b->write_arena = r->scratch != NULL ? &r->scratch->arena : b->read.op.arena;
+    rq_err rc = b->table->write(b, p, &mutation, &nonce, why);
+    if (rc == RQ_E_NO_MEMORY || (rc != RQ_OK && reads))
+        return part_failed(b, r, p, rc, ret_wait, why);
+    if (reads && r->refused != RQ_OK) r = run_without_refused(b);
     if (r == NULL) return RQ_E_NO_MEMORY;
     if (RQ_UNLIKELY(rc != RQ_OK)) {
         refuse_run(r, rc, why);
@@ -274,7 +420,7 @@ rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait,
     }
     b->meter.steps += mutation.cell_count;
     rq_row_op *op = run_add(r, &mutation, p->index);
-    *ret_wait = reads;
+    *ret_wait = reads || is_full(r);
     if (reads) {
         op->nonce_group = b->nonce_group;
         op->nonce = nonce;

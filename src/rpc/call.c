@@ -23,9 +23,24 @@ static void *arena_alloc(void *data, size_t size)
     return rq_arena_alloc(data, size);
 }
 
-static bool overdraw(const rq_call_private *p, size_t bytes)
+/* What one call may be charged with, which has the overdraft above the budget: many small puts take
+ * ten times their bytes when decoded, a large value is copied once. */
+#define BUDGETS_MAX 2
+#define SWELL_MAX 3
+
+size_t rq__call_charge_max(const rq_call_private *p)
 {
-    if ((p->charged + bytes) / RQ__SWELL_MAX > p->call.request_bytes) return false;
+    size_t max = BUDGETS_MAX * rq_budget_max(rq__call_budget(p));
+    size_t swollen = SWELL_MAX * (size_t)p->call.request_bytes;
+    return max > swollen ? max : swollen;
+}
+
+static bool overdraw(rq_call_private *p, size_t bytes)
+{
+    if (p->charged + bytes > rq__call_charge_max(p)) {
+        p->never_fits = true;
+        return false;
+    }
     if (!rq_budget_overdraws(rq__call_budget(p), p->frame) &&
         !rq_budget_overdraw(rq__call_budget(p), p))
         return false;

@@ -43,10 +43,11 @@ void rq__call_end(rq_call_private *p);
 /* Frees the request's memory, except the arena. */
 void rq__call_release_request(rq_call_private *p);
 /* Charges `bytes` more to the budget of requests. False, and over_budget is set: there is no room,
- * and this call must not overdraw. Any thread, while no other thread uses the call. */
+ * and this call must not overdraw; if never_fits is set, it would not fit into an unused budget
+ * either. Any thread, while no other thread uses the call. */
 bool rq__call_charge(rq_call_private *p, size_t bytes);
-/* How many times larger than its request a decoded one may be with the overdraft. */
-#define RQ__SWELL_MAX 3
+/* What one call may be charged with at most: a multiple of the budget, or of a large request. */
+size_t rq__call_charge_max(const rq_call_private *p);
 
 /* --- requests (receive.c) --------------------------------------------------------------------- */
 
@@ -58,6 +59,8 @@ void rq__call_out_of_hand(const rq_call *call);
 /* Ends the call with an exception whose text is complete. */
 RQ_COLD void rq__call_throw_text(rq_call_private *p, const rq_rpc_exception *exception,
                                  const char *text);
+/* The text of the refusal of a request that never fits, formatted into `text`. */
+RQ_COLD const char *rq__request_is_too_large(const rq_call_private *p, char *text, size_t size);
 /* The text of CallQueueTooBigException, formatted into `text`. */
 RQ_COLD const char *rq__call_queue_is_full(const rq_call_private *p, char *text, size_t size);
 /* Frees a compressed response. */

@@ -56,9 +56,13 @@ RQ_COLD static bool refuse(struct refusal *r, const char *java_class, bool do_no
     return false;
 }
 
+/* A client that repeats the request is served later, unless the request fits into no budget. */
 RQ_COLD static bool refuse_overloaded(const rq_call_private *p, struct refusal *r)
 {
     char text[sizeof r->message];
+    if (p->never_fits)
+        return refuse(r, HB "DoNotRetryIOException", true, "%s",
+                      rq__request_is_too_large(p, text, sizeof text));
     r->exception.server_overloaded = true;
     return refuse(r, HB "CallQueueTooBigException", false, "%s",
                   rq__call_queue_is_full(p, text, sizeof text));
@@ -126,9 +130,7 @@ static rq_err unpack_block(rq_call_private *p, rq_slice bytes, size_t raw_max, r
 static size_t raw_limit(const rq_call_private *p)
 {
     size_t limit = p->conn->worker->server->options.request_bytes_max;
-    size_t chargeable = rq_budget_max(rq__call_budget(p));
-    size_t swollen = RQ__SWELL_MAX * (size_t)p->call.request_bytes;
-    if (chargeable < swollen) chargeable = swollen;
+    size_t chargeable = rq__call_charge_max(p);
     return chargeable < limit ? chargeable : limit;
 }
 
@@ -159,8 +161,10 @@ static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max,
         rq_buf_clear(&p->block);
         return TOO_LONG;
     }
-    if (rc == RQ_E_RESULT_TOO_LARGE && limit < p->conn->worker->server->options.request_bytes_max)
+    if (rc == RQ_E_RESULT_TOO_LARGE && limit < p->conn->worker->server->options.request_bytes_max) {
+        p->never_fits = true;
         return refuse_overloaded(p, r), REFUSED;
+    }
     if (rc != RQ_OK)
         return refuse(r, "java.io.IOException", false, "%s",
                       why.message[0] != '\0' ? why.message : rq_err_text(rc)),

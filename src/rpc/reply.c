@@ -123,12 +123,24 @@ const char *rq__call_queue_is_full(const rq_call_private *p, char *text, size_t 
     return text;
 }
 
+const char *rq__request_is_too_large(const rq_call_private *p, char *text, size_t size)
+{
+    snprintf(text, size,
+             "a request of %u bytes needs more than %zu bytes of memory when decoded: send smaller "
+             "batches, or raise rorqual.memory",
+             p->call.request_bytes, rq__call_charge_max(p));
+    return text;
+}
+
 static void fail(rq_call *call, rq_err code, const char *message)
 {
     char text[RQ__TEXT_MAX / 2];
-    if (RQ_UNLIKELY(code == RQ_E_NO_MEMORY && rq__call_private(call)->over_budget)) {
-        code = RQ_E_CALL_QUEUE_TOO_BIG; /* bytes that the call's arena could not get */
-        message = rq__call_queue_is_full(rq__call_private(call), text, sizeof text);
+    const rq_call_private *p = rq__call_private(call);
+    if (RQ_UNLIKELY(code == RQ_E_NO_MEMORY && p->over_budget)) {
+        /* Bytes that the call's arena could not get. */
+        code = p->never_fits ? RQ_E_DO_NOT_RETRY : RQ_E_CALL_QUEUE_TOO_BIG;
+        message = p->never_fits ? rq__request_is_too_large(p, text, sizeof text)
+                                : rq__call_queue_is_full(p, text, sizeof text);
     }
     rq_rpc_exception e = {
         .java_class = rq_err_java_class(code),

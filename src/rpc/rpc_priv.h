@@ -221,6 +221,7 @@ struct rq_call_private {
     bool woken;                 /* it is about to resume */
     bool whole;                 /* the response is complete; its message is in `block` */
     bool over_budget;           /* an allocation was refused */
+    bool never_fits;            /* … and will be refused if the request comes again */
     bool end_told;              /* the service's `ended` was called */
     bool timed;                 /* one of RQ__CALL_SAMPLE */
     rq_task send;               /* sends the response */

@@ -118,8 +118,8 @@ static rq_err decode_write(rq_op_batch *b, const rq_batch_part *p, rq_mutation *
     rq_call_decoding(call, true);
     rq_err rc = m->stale ? rq__fail_read_only(why)
                          : rq__decode_mutation(p->cells, b->region, &m->cells,
-                                               rq_region_cell_bytes_max(b->region),
-                                               b->read.op.arena, ret, ret_nonce, why);
+                                               rq_region_cell_bytes_max(b->region), b->write_arena,
+                                               ret, ret_nonce, why);
     rq_call_decoding(call, false);
     if (rc == RQ_OK) return rc;
     m->cells = before; /* in any case the next action must find its own cells */

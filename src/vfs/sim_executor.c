@@ -21,7 +21,7 @@
 #else
 #define FIBER_STACK (512u << 10)
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if RQ_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -107,7 +107,7 @@ static void switch_begin(void **fake_stack, const void *bottom, size_t len, void
     (void)bottom;
     (void)len;
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if RQ_TSAN
     __tsan_switch_to_fiber(tsan, 0);
 #else
     (void)tsan;
@@ -162,7 +162,7 @@ static fiber *fiber_new(sim_executor *ex)
     f->context.uc_stack.ss_size = FIBER_USABLE;
     uintptr_t self = (uintptr_t)f;
     makecontext(&f->context, (void (*)(void))fiber_main, 2, (unsigned)(self >> 32), (unsigned)self);
-#if defined(__SANITIZE_THREAD__)
+#if RQ_TSAN
     f->tsan = __tsan_create_fiber(0);
 #endif
     return f;
@@ -170,7 +170,7 @@ static fiber *fiber_new(sim_executor *ex)
 
 static void fiber_free(fiber *f)
 {
-#if defined(__SANITIZE_THREAD__)
+#if RQ_TSAN
     __tsan_destroy_fiber(f->tsan);
 #endif
     munmap(f->stack, FIBER_STACK);
@@ -182,7 +182,7 @@ static void fiber_enter(fiber *f)
     sim_executor *ex = f->ex;
     RQ_ASSERT(ex->current == NULL);
     ex->current = f;
-#if defined(__SANITIZE_THREAD__)
+#if RQ_TSAN
     ex->main_tsan = __tsan_get_current_fiber();
 #endif
     switch_begin(&ex->main_fake_stack, f->stack, FIBER_USABLE, f->tsan);

@@ -295,10 +295,10 @@ def killed_backups(world):
             code, out = run("fsck", copy)
             assert code != 0 and "unfinished" in out, out
             try:
-                rorqual.Server(copy, world.log).kill()
+                rorqual.Server(copy, world.fresh("log")).kill()
                 raise AssertionError("a server starts on an unfinished backup")
             except RuntimeError as e:
-                assert "unfinished" in world.log.read_text(errors="replace")[-3000:] or "unfinished" in str(e), e
+                assert "unfinished" in str(e), e
         elif (copy / ".rorqual/backup").exists():
             succeeds("backup", "--check", copy)
             shutil.rmtree(copy)

@@ -208,6 +208,48 @@ class Tests:
         problems = in_threads(2, work)
         return problems[0] if problems else None
 
+    def many_small_puts(self):
+        """Batches whose puts take many times their bytes when decoded: what a batch cannot do for want of memory comes
+        again, and each repetition makes progress. A batch that would never fit is refused for good."""
+        codec = "org.apache.hadoop.hbase.codec.KeyValueCodec"
+
+        def message(rows, in_block):
+            if not in_block:
+                return hbase.multi_message(self.load[0], [(row, {(FAMILY, QUALIFIER): row}) for row in rows]), b""
+            actions = b"".join(
+                hbase.text(3, hbase.number(1, i) + hbase.text(2, hbase.text(1, row) + hbase.number(2, hbase.PUT) +
+                                                             hbase.number(8, 1)))
+                for i, row in enumerate(rows))
+            return hbase.text(1, hbase.text(1, hbase.region(self.load[0])) + actions), \
+                b"".join(hbase.key_value(row, FAMILY, QUALIFIER, row) for row in rows)
+
+        for count, in_block in ((5000, False), (22000, False), (25000, True), (35000, True)):
+            connection = hbase.Connection(self.server.regionserver, codec=codec if in_block else None)
+            rows = [bytes([0]) + b"small%06d" % n for n in range(count)]
+            rounds = 0
+            while rows:
+                rounds += 1
+                assert rounds <= 20, f"{len(rows)} of {count} puts are still refused after 20 requests"
+                try:
+                    outcomes = hbase.multi_outcomes(connection.call("Multi", *message(rows, in_block)), len(rows))
+                except hbase.Refused as refused:
+                    assert refused.name in BUSY, f"{count} puts: {refused}"
+                    continue
+                bad = {o for o in outcomes if o is not None} - set(BUSY)
+                assert not bad, bad
+                rows = [row for row, outcome in zip(rows, outcomes) if outcome is not None]
+            connection.close()
+        connection = hbase.Connection(self.server.regionserver)
+        for row in (b"\0small000000", b"\0small034999"):
+            assert connection.get(self.load[0], row) == {(FAMILY, QUALIFIER): row}, row
+        try:
+            connection.call("Multi", message([b"\0never%06d" % n for n in range(300000)], False)[0])
+            return "300,000 puts of 20 bytes in 16 MB"
+        except hbase.Refused as refused:
+            assert refused.name == "DoNotRetryIOException" and "rorqual.memory" in refused.trace, refused
+        connection.close()
+        return None
+
     def large_gets(self, each=3):
         """Rows of 10 and 20 MB, by all connections at once."""
         def work(i):
@@ -351,6 +393,7 @@ def main():
             tests.part(f"{LOAD_MB} MB of puts", tests.puts)
             tests.part("cells of 10 MB", tests.big_cells, LARGE_BLOCKS)
             tests.part("batches of 40 MB", tests.big_batches, LARGE_BLOCKS + LARGE_REQUEST)
+            tests.part("batches of many small puts", tests.many_small_puts, LARGE_BLOCKS)
             tests.part("gets of 10 and 20 MB", tests.large_gets, LARGE_BLOCKS)
             tests.part("500 open scanners", tests.open_scanners)
             tests.part("clients that do not read", tests.never_reading)

@@ -153,9 +153,10 @@ def newest_slot(path, encoded):
 
 def contents(path):
     """The files that a refused start must not change: all but the lock and a WAL file's header (the
-    log begins a WAL file before hbase:meta is read)."""
-    return {f: zlib.crc32(f.read_bytes()[HEADER if f.suffix == ".wal" else 0:])
-            for f in path.rglob("*") if f.is_file() and f.name != "lock"}
+    log begins a WAL file, a new one or one that is used again, before hbase:meta is read)."""
+    files = {f: f.read_bytes() for f in path.rglob("*") if f.is_file() and f.name != "lock"}
+    return {f: zlib.crc32(data[HEADER:] if f.suffix == ".wal" else data) for f, data in files.items()
+            if f.suffix != ".wal" or len(data) > HEADER}
 
 
 # ---- damage and its repair

@@ -120,6 +120,14 @@ def put_message(row, cells):
     return text(1, row) + number(2, PUT) + columns
 
 
+def key_value(row, family, qualifier, value, timestamp=(1 << 63) - 1):
+    """A put's cell as KeyValueCodec writes it into a cell block."""
+    key = struct.pack(">HB", len(row), len(family))
+    key = key[:2] + row + key[2:] + family + qualifier + struct.pack(">Qb", timestamp, 4)
+    cell = struct.pack(">II", len(key), len(value)) + key + value
+    return struct.pack(">I", len(cell)) + cell
+
+
 def result_cells(result):
     """{(family, qualifier): value} of a Result's first version of each column."""
     out = {}

@@ -121,7 +121,7 @@ def a_bomb_takes_no_memory(world):
             try:
                 c.call("Mutate", world.put(b"bomb"), block)
             except hbase.Refused as refused:
-                assert "CallQueueTooBig" in refused.name, str(refused)
+                assert refused.name == "DoNotRetryIOException" and "rorqual.memory" in refused.trace, str(refused)
             else:
                 assert False, f"{name}: taken"
         c.close()

@@ -30,6 +30,9 @@ typedef struct batch_test {
     rq_cellblock out;
     rq_buf log; /* what the batch told, in order */
     rq_task task;
+    bool is_tight; /* the op's arena refuses memory while it is limited */
+    bool limited;
+    unsigned refused; /* times */
 } batch_test;
 
 static batch_test *test_of(rq_op_batch *b)
@@ -216,6 +219,47 @@ static const rq_batch_caller caller = {.enter = enter,
                                        .failed = failed,
                                        .group_failed = group_failed};
 
+/* --- a caller without memory ------------------------------------------------------------------- */
+
+static void limit_memory(rq_op *op, bool on)
+{
+    RQ_CONTAINER_OF(op, batch_test, batch.read.op)->limited = on;
+}
+
+static bool arena_may_grow(void *ctx, size_t bytes)
+{
+    batch_test *t = ctx;
+    (void)bytes;
+    if (t->limited) t->refused++;
+    return !t->limited;
+}
+
+static rq_err result_may_grow(rq_op *op, size_t held, size_t wanted, rq_task *task)
+{
+    (void)op;
+    (void)held;
+    (void)wanted;
+    (void)task;
+    return RQ_OK;
+}
+
+static bool no(const rq_op *op)
+{
+    (void)op;
+    return false;
+}
+
+static void defer(rq_op *op, rq_task *task)
+{
+    rq_lane_post(op->seat->lane, task);
+}
+
+static const rq_op_caller tight = {.may_grow = result_may_grow,
+                                   .is_scarce = no,
+                                   .limit_memory = limit_memory,
+                                   .has_gone = no,
+                                   .defer = defer};
+
 /* What a batch of the groups tells. */
 static const char *run(batch_test *t, ops_world *o, rq_ops_seat *seat, const group *groups,
                        size_t count)
@@ -227,6 +271,10 @@ static const char *run(batch_test *t, ops_world *o, rq_ops_seat *seat, const gro
     t->o = o;
     t->groups = groups;
     ops_init(o, &t->batch.read.op, RQ_OP_BATCH, seat);
+    if (t->is_tight) {
+        t->batch.read.op.caller = &tight;
+        rq_arena_meter(&o->arena, arena_may_grow, t);
+    }
     rq_op_batch_start(&t->batch);
     if (seat->lane == NULL) assert_int_equal(o->done, done);
     ops_wait(o, done);
@@ -344,6 +392,60 @@ static void gets_wait_for_blocks(void **state)
     ops_world_free(o);
 }
 
+/* Without memory for all writes of a group they are done all the same, with the same results: the
+ * caller keeps results until the batch ends. */
+static void a_batch_without_memory_is_done_in_parts(void **state)
+{
+    (void)state;
+    static wish wishes[PARTS_MAX];
+    static const wish few[] = {{'p', "r1", "x"}, {'p', "r2", "y"}};
+    const group groups[] = {
+        {"r", false, wishes, PARTS_MAX}, {"r", false, few, 2}, {"a", false, few, 0}};
+    ops_world *o = ops_world_new(NULL);
+    rq_ops_seat *seats[] = {o->loop, o->own};
+    for (int i = 0; i < PARTS_MAX; i++)
+        wishes[i] = (wish){'p', {'r', (char)('a' + i % 7)}, "v"};
+    wishes[198].what = 'g';
+    for (int i = 0; i < 2; i++) {
+        batch_test roomy = {0}, t = {.is_tight = true};
+        wishes[49] = wishes[99] = (wish){'i', {'r', (char)('w' + 2 * i)}, NULL};
+        char *wanted = strdup(run(&roomy, o, seats[i], groups, 3));
+        wishes[49] = wishes[99] = (wish){'i', {'r', (char)('x' + 2 * i)}, NULL};
+        const char *got = run(&t, o, seats[i], groups, 3);
+        assert_true(t.refused > 0);
+        if (strstr(got, "RQ_E") != NULL) fail_msg("%s", got);
+        assert_int_equal(strlen(got), strlen(wanted));
+        if (seats[i] == o->own) assert_string_equal(got, wanted);
+        free(wanted);
+        clear(&roomy);
+        clear(&t);
+    }
+    ops_world_free(o);
+}
+
+/* Writes of many groups that cannot be decoded end one after another, not on each other's stack. */
+static void refused_writes_without_memory_end_too(void **state)
+{
+    (void)state;
+    enum { GROUPS = 20000 };
+    static const wish refused[] = {{'!', "r1", NULL}};
+    static group groups[GROUPS];
+    ops_world *o = ops_world_new(NULL);
+    rq_ops_seat *seats[] = {o->loop, o->own};
+    for (size_t i = 0; i < GROUPS; i++)
+        groups[i] = (group){"r", false, refused, 1};
+    for (int i = 0; i < 2; i++) {
+        batch_test t = {.is_tight = true};
+        size_t count = 0;
+        for (const char *at = run(&t, o, seats[i], groups, GROUPS);
+             (at = strstr(at, "RQ_E_DO_NOT_RETRY")) != NULL; at++)
+            count++;
+        assert_int_equal(count, GROUPS);
+        clear(&t);
+    }
+    ops_world_free(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +454,8 @@ int main(void)
         cmocka_unit_test(a_refused_put_fails_its_run),
         cmocka_unit_test(other_parts_are_the_callers),
         cmocka_unit_test(gets_wait_for_blocks),
+        cmocka_unit_test(a_batch_without_memory_is_done_in_parts),
+        cmocka_unit_test(refused_writes_without_memory_end_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

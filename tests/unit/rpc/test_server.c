@@ -567,8 +567,7 @@ static void a_request_that_swells_is_refused(void **state)
     assert_int_equal(rq_buf_append(&b, multi.ptr, multi.len), RQ_OK);
     rq_put_be32(b.ptr, (uint32_t)b.len - 4);
     rpc_send(fd, &b);
-    rpc_expect_exception(fd, 1, HB "CallQueueTooBigException",
-                         "hbase.ipc.server.max.callqueue.size", false);
+    rpc_expect_exception(fd, 1, HB "DoNotRetryIOException", "rorqual.memory", true);
     rpc_put_get(&b, 2, "Get", "row");
     rpc_send(fd, &b);
     rpc_expect_row(fd, 2, "row");

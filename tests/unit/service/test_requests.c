@@ -401,14 +401,14 @@ static void ten_thousand_increments_fit_a_request(void **state)
         add_mutation(f, ra, PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT, "an", 1);
         assert_int_equal(rq_cellblock_append(&f->cells, &c), RQ_OK);
     }
-#if !RQ_ASAN && !defined(__SANITIZE_THREAD__)
+#if !RQ_ASAN && !RQ_TSAN
     struct rlimit before, limit;
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     limit = (struct rlimit){(rlim_t)2 << 30, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
 #endif
     Pb__MultiResponse *r = multi(f, &ra, 1);
-#if !RQ_ASAN && !defined(__SANITIZE_THREAD__)
+#if !RQ_ASAN && !RQ_TSAN
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
 #endif
     assert_non_null(r);
@@ -530,8 +530,7 @@ static void decoded_memory_is_charged(void **state)
     g.get->filter->name = (char *)"org.apache.hadoop.hbase.filter.FuzzyRowFilter";
     g.get->filter->has_serialized_filter = 1;
     g.get->filter->serialized_filter = (ProtobufCBinaryData){filter.len, filter.ptr};
-    assert_string_equal(send(f, "Get", &g.base),
-                        "org.apache.hadoop.hbase.CallQueueTooBigException");
+    assert_string_equal(send(f, "Get", &g.base), "org.apache.hadoop.hbase.DoNotRetryIOException");
     /* Endpoints' messages lie in bytes too. */
     Pb__CoprocessorServiceRequest e = PB__COPROCESSOR_SERVICE_REQUEST__INIT;
     e.region = region(f, 2);
@@ -544,7 +543,7 @@ static void decoded_memory_is_charged(void **state)
         assert_int_equal(rq_buf_append(&filter, "\x0a\0", 2), RQ_OK); /* an empty mutation */
     e.call->request = (ProtobufCBinaryData){filter.len, filter.ptr};
     assert_string_equal(send(f, "ExecService", &e.base),
-                        "org.apache.hadoop.hbase.CallQueueTooBigException");
+                        "org.apache.hadoop.hbase.DoNotRetryIOException");
     rq_buf_clear(&filter);
     assert_int_equal(cells_of(f, "a0") > 0, 1); /* and all is given back */
 }
