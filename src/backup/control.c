@@ -296,7 +296,7 @@ static rq_err listen_on(rq_control *c, rq_error *why)
 rq_err rq_control_open(const rq_control_options *o, rq_control **ret, rq_error *why)
 {
     rq_control *c = calloc(1, sizeof *c);
-    if (c == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (c == NULL) return rq_no_memory(why);
     c->env = o->env;
     c->catalog = o->catalog;
     c->listen_fd = c->stop_fd = c->address.dir = -1;

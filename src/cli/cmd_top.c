@@ -7,6 +7,7 @@
  *   look ─► rates since the last look ─► rows of the mode, sorted ─► frame
  *     └──────────────── period, or a key that changes what is shown ◄──┘
  */
+#include "base/clock.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
@@ -264,7 +265,7 @@ static void put_row(const top *t, line *l, const rq__cluster_row *r, unsigned wi
 static void put_title(const top *t, line *l, bool is_terminal)
 {
     char clock[16] = "";
-    time_t now = time(NULL);
+    time_t now = (time_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000000);
     struct tm local;
     if (localtime_r(&now, &local) != NULL) strftime(clock, sizeof clock, "%H:%M:%S", &local);
     put(l, "rorqual top %s  ", clock);
@@ -489,10 +490,8 @@ static rq_err run_screen(top *t, rq__cluster_link *l, rq_error *why)
 
 static rq_err run_once(top *t, rq__cluster_link *l, rq_error *why)
 {
-    struct timespec second = {FIRST_PERIOD_MS / 1000, 0};
     if (t->now.is_live) {
-        while (nanosleep(&second, &second) != 0)
-            ;
+        rq_clock_sleep_ns((uint64_t)FIRST_PERIOD_MS * 1000000);
         RQ_TRY(look_again(t, l, why));
     }
     RQ_TRY(arrange(t));

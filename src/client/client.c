@@ -2,6 +2,7 @@
 /* The client object: servers and connections, and the loop that all operations run in. An iteration
  * waits for sockets, lets connections end their calls, starts attempts whose pause is over, and
  * writes everything these have queued. */
+#include "base/clock.h"
 #include "client/client_priv.h"
 
 #include "base/random.h"
@@ -21,7 +22,7 @@
 rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why)
 {
     rq_client *c = calloc(1, sizeof *c);
-    if (c == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (c == NULL) return rq_no_memory(why);
     c->options = *o;
     if (c->options.lanes == 0) c->options.lanes = 1;
     if (c->options.rpc_timeout_ms == 0) c->options.rpc_timeout_ms = RPC_TIMEOUT_MS;
@@ -227,7 +228,7 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
     rq_client_table *t = calloc(1, sizeof *t);
     if (t == NULL || (t->name = strdup(name)) == NULL) {
         free(t);
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        return rq_no_memory(why);
     }
     t->client = c;
     t->next = c->tables;
@@ -242,8 +243,7 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
             return rq_fail(why, rc, "table %s: %s", name,
                            t->refresh_err != RQ_OK ? t->refresh_text
                                                    : "hbase:meta has no region of this table");
-        struct timespec pause = {0, (long)c->options.pause_ms % 1000 * 1000000};
-        nanosleep(&pause, NULL);
+        rq_clock_sleep_ns((uint64_t)c->options.pause_ms * 1000000);
     }
     *ret = t;
     return RQ_OK;

@@ -154,7 +154,7 @@ rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret
     rq_pb_arena_init(&memory, arena);
     Pb__RegionInfo *m = pb__region_info__unpack(&memory.allocator, bytes.len - sizeof pb_magic,
                                                 bytes.ptr + sizeof pb_magic);
-    if (m == NULL && memory.exhausted) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (m == NULL && memory.exhausted) return rq_no_memory(why);
     if (m == NULL || m->table_name->qualifier.len == 0 ||
         !may_be_folder(from_pb(m->table_name->namespace_)) ||
         !may_be_folder(from_pb(m->table_name->qualifier)) || m->start_key.len > RQ_ROW_LEN_MAX ||

@@ -117,8 +117,8 @@ bool rq_call_answers_are_scarce(const rq_call *call);
 /* The call whose handler, or whose work on a pool, runs on this thread; NULL: none. For the report
  * of a crash: async-signal-safe. */
 const rq_call *rq_call_in_hand(void);
-/* For handlers that go on in a task: this thread works on `call` until NULL is given, or the call
- * ends here. Returns what was in hand before. */
+/* For handlers that continue in a task: sets the call that this thread works on, for crash reports
+ * (NULL: none), and returns the previous one. The end of a call resets it. */
 const rq_call *rq_call_take_in_hand(const rq_call *call);
 
 /* --- endings; all on the loop's thread ------------------------------------------------------- */

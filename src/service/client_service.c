@@ -246,7 +246,7 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
                              rq_error *why)
 {
     rq_client_service *s = calloc(1, sizeof *s);
-    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (s == NULL) return rq_no_memory(why);
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;
