@@ -72,8 +72,7 @@ static rq_err copy_parts(backup *b, bool first, rq_error *why)
     return RQ_OK;
 }
 
-/* --- check of the copy
- * ------------------------------------------------------------------------- */
+/* --- check of the copy ------------------------------------------------------------------------ */
 
 static void count_finding(void *ctx, rq_finding level, const char *place, const char *text)
 {

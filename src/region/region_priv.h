@@ -320,8 +320,7 @@ rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64
 /* The op's durability; the table's if it is USE_DEFAULT. */
 rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op);
 
-/* --- group.c -----------------------------------------------------------------------------------
- */
+/* --- group.c ---------------------------------------------------------------------------------- */
 /* token: starts an empty group. */
 void rq__group_begin(rq__group *g);
 /* Ends the group. REQUIRES: everything added was committed or rolled back. */
