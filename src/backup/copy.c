@@ -30,9 +30,9 @@ static rq_err check_disjoint(const char *folder, const char *source, rq_error *w
         rc = rq_fail(why, RQ_E_IO, "cannot find %s: %s", a == NULL ? folder : source,
                      strerror(errno));
     else if (is_in(a, b))
-        rc = rq_fail(why, RQ_E_INVALID, "%s lies in %s, which is to be copied", folder, source);
+        rc = rq_fail(why, RQ_E_INVALID, "%s is inside %s, the folder to copy", folder, source);
     else if (is_in(b, a))
-        rc = rq_fail(why, RQ_E_INVALID, "%s, which is to be copied, lies in %s", source, folder);
+        rc = rq_fail(why, RQ_E_INVALID, "%s, the folder to copy, is inside %s", source, folder);
     free(a);
     free(b);
     return rc;

@@ -243,7 +243,7 @@ rq_err rq__reopen_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)c;
     (void)p;
-    return rq_fail(why, RQ_E_INVALID, "not a change of its own");
+    return rq_fail(why, RQ_E_INVALID, "regions are reopened by the server only");
 }
 
 static rq_err reopen_store(rq_catalog *c, rq_error *why)

@@ -160,7 +160,7 @@ void rq_intake_end(rq_intake_visit *v)
 static rq_err refuse(const char *said, rq_error *why)
 {
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "%s lists no folder of the server's machine that contains this file: %s",
+                   "this file is in none of the folders that the server's setting %s allows: %s",
                    SETTING, said);
 }
 

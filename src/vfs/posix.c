@@ -469,7 +469,8 @@ static rq_err posix_link_file(rq_file *base, rq_vfs *to, const char *path, rq_er
     posix_file *f = (posix_file *)base;
     const posix_vfs *v = (posix_vfs *)to;
     if (!is_own_file(f->fd, 1))
-        return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: another owner, or two names", path);
+        return rq_fail(why, RQ_E_PERMISSION,
+                       "cannot link %s: the file has another owner, or several names", path);
     if (!link_open(f->fd, v->root, path)) return fail_errno(why, errno, "link", v, path);
     if (is_own_file(f->fd, 2) && fchmod(f->fd, file_mode(v)) == 0) return RQ_OK;
     (void)unlinkat(v->root, path, 0);
