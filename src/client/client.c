@@ -162,6 +162,19 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Without epoll_pwait2 (Linux before 5.11, a container's seccomp profile, an emulator) the time is
+ * rounded up to milliseconds. */
+static int wait_for_events(rq_client *c, struct epoll_event events[static EVENTS], int64_t wait_ns)
+{
+    struct timespec t = {wait_ns / 1000000000, wait_ns % 1000000000};
+    if (RQ_LIKELY(!c->waits_in_ms)) {
+        int n = epoll_pwait2(c->epoll, events, EVENTS, &t, NULL);
+        if (n >= 0 || (errno != ENOSYS && errno != EPERM)) return n;
+        c->waits_in_ms = true;
+    }
+    return epoll_wait(c->epoll, events, EVENTS, (int)((wait_ns + 999999) / 1000000));
+}
+
 void rq_client_poll(rq_client *c, int64_t timeout_ns)
 {
     struct epoll_event events[EVENTS];
@@ -171,8 +184,7 @@ void rq_client_poll(rq_client *c, int64_t timeout_ns)
     if (due != INT64_MAX) wait = min64(wait, due - rq_client_now_ns());
     wait = min64(wait, TIMEOUT_PERIOD_NS);
     if (wait < 0) wait = 0;
-    struct timespec t = {wait / 1000000000, wait % 1000000000};
-    int n = epoll_pwait2(c->epoll, events, EVENTS, &t, NULL);
+    int n = wait_for_events(c, events, wait);
     for (int i = 0; i < n; i++)
         rq__conn_ready(events[i].data.ptr, events[i].events);
     int64_t now = rq_client_now_ns();
