@@ -446,7 +446,7 @@ static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options
 {
     const char *sync = rq_config_text(c, RQ_SET_SYNC);
     rq_wal_options o = {
-        .file_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
+        .file_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_FILE),
         .max_log_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_MAX),
         .staging_bytes_max = staging_bytes_max(c),
         .retention = e->retention,
