@@ -36,7 +36,7 @@ RQ_NODISCARD
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                             void *ctx);
 bool rq__proc_names_region(const rq__proc *p, rq_slice encoded);
-/* `p` is refused while `parked` is. */
+/* Whether `p` is refused as long as the procedure `parked` is parked. */
 bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p);
 /* Fills in the error with which `p` ends. */
 void rq__proc_refuse(rq__proc *p, const rq__proc *parked);

@@ -16,7 +16,8 @@ static const char help[] =
     "  --json                 one JSON object; sizes in bytes, times in milliseconds\n"
     "Asks the master of a cluster, HBase's too. Sizes of a cluster are rounded up to megabytes by\n"
     "its servers.\n"
-    "exit codes: 0 it answers; 1 it does not, or a region is not where it should be; 2 wrong "
+    "exit codes: 0 all is well; 1 no answer, a region in transition, or problems in the folder; 2 "
+    "wrong "
     "arguments\n";
 
 typedef struct arguments {

@@ -28,18 +28,18 @@ static const char help[] =
     "usage: rorqual top [--zk HOST:PORT | --bootstrap HOST:PORT | --data DIR]\n"
     "                   [--mode region|table|namespace|server] [--sort COLUMN]\n"
     "                   [--period SECONDS] [--once]\n\n" RQ__CLUSTER_HELP RQ__CLUSTER_HELP_DATA
-    "  --mode MODE            what a line is: region (default), table, namespace or server\n"
+    "  --mode MODE            what a line shows: region (default), table, namespace or server\n"
     "  --sort COLUMN          requests (default), reads, writes, size, memstore, files, regions or "
     "name\n"
-    "  --period SECONDS       between two looks (3)\n"
-    "  --once                 print it once, rates measured for a second; so it is also where the\n"
-    "                         output is no terminal\n"
+    "  --period SECONDS       time between refreshes (3)\n"
+    "  --once                 print once, with rates measured for a second; also if the output is\n"
+    "                         no terminal\n"
     "Keys: r t n s regions, tables, namespaces, servers; left and right the column to sort by; o "
     "the\n"
-    "other order; up, down, page up, page down scroll; + and - the period; space look at once; h "
+    "other order; up, down, page up, page down scroll; + and - the period; space refresh; h "
     "or\n"
     "? help; q or Ctrl-C end.\n"
-    "exit codes: 0 ended by its user; 1 the cluster does not answer; 2 wrong arguments\n";
+    "exit codes: 0 ended by the user; 1 the cluster does not answer; 2 wrong arguments\n";
 
 typedef enum mode { REGIONS, TABLES, NAMESPACES, SERVERS, MODE_COUNT } mode;
 static const char *const mode_names[] = {"region", "table", "namespace", "server"};

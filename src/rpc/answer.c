@@ -181,7 +181,7 @@ static void mark_heavy(const rq_call_private *p)
     p->conn->heavy_ns = rq_loop_now_ns(p->call.loop);
 }
 
-/* --- what is asked ---------------------------------------------------------------------------- */
+/* --- questions of handlers -------------------------------------------------------------------- */
 
 static bool is_scarce(const rq_call_private *p)
 {

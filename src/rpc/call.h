@@ -71,7 +71,8 @@ struct rq_call {
     uint32_t timeout_ms;    /* 0: none */
     uint32_t priority;      /* 0 when the client set none */
     uint32_t request_bytes; /* length of the frame, without its length field */
-    /* Waits so far; whoever lets the call wait adds to it. For the slow log. */
+    /* Times that the call has waited so far, by reason; added by the code that makes it wait. For the slow
+     * log. */
     uint64_t place_ns[RQ_CALL_PLACES];
     void *user;   /* the handler's; NULL at first */
     rq_task task; /* the handler's, to post the call to lanes or pools */
