@@ -4,6 +4,8 @@
 #include "cluster.h"
 #include "policy.h"
 
+#include "base/clock.h"
+
 #include "../net/frames.h"
 #include "../net/peer.h"
 #include "../net/relay.h"
@@ -104,6 +106,25 @@ static void a_client_needs_no_epoll_pwait2(void **state)
     cluster_stop(&c);
     cluster_remove_folder(&c);
     if (done == NULL) skip();
+}
+
+/* Three pauses between four attempts. */
+static void a_client_pauses_for_whole_seconds(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_error why = {0};
+    rq_client *client;
+    rq_client_table *table;
+    cluster_start(&c, NULL, NULL, NULL);
+    rq_client_options o = {.zookeeper = c.zookeeper, .pause_ms = 1000};
+    assert_int_equal(rq_client_open(&o, &client, &why), RQ_OK);
+    uint64_t begun = rq_clock_ns(CLOCK_MONOTONIC);
+    assert_int_equal(rq_client_table_open(client, "absent", &table, &why), RQ_E_TABLE_NOT_FOUND);
+    assert_true(rq_clock_ns(CLOCK_MONOTONIC) - begun >= 3000000000u);
+    rq_client_close(client);
+    cluster_stop(&c);
+    cluster_remove_folder(&c);
 }
 
 /* ---- folders ---------------------------------------------------------------------------------- */
@@ -368,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_servers_share_nothing),
         cmocka_unit_test(a_client_needs_no_epoll_pwait2),
+        cmocka_unit_test(a_client_pauses_for_whole_seconds),
         cmocka_unit_test(two_servers_do_not_share_a_folder),
         cmocka_unit_test(protocols_do_not_notice_a_transform),
         cmocka_unit_test(a_program_connects_to_its_own_server),
