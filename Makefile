@@ -124,9 +124,14 @@ asan tsan: setup
 comma := ,
 
 # The unit tests as an AArch64 processor runs them, emulated.
+AARCH64_LIBRARIES = libprotobuf-c-dev libuv1-dev zlib1g-dev libsnappy-dev liblz4-dev libzstd-dev liblzo2-dev libbz2-dev \
+  libpcre2-dev libmd-dev libexpat1-dev libevent-dev libcmocka-dev
 aarch64:
 	@tools/setup aarch64
-	@[ -e build-aarch64/build.ninja ] || meson setup build-aarch64 --cross-file tools/aarch64.ini >/dev/null
+	@tools/sysroot arm64 build-aarch64/root libc6-dev $(AARCH64_LIBRARIES)
+	@[ -e build-aarch64/build.ninja ] || meson setup build-aarch64 --cross-file build-aarch64/root.ini \
+	  --cross-file tools/aarch64.ini >build.log 2>&1 || { cat build.log; exit 1; }
+	@rm -f build.log
 	@JOBS=$(JOBS) tools/build build-aarch64
 	@meson test -C build-aarch64 --no-rebuild --suite unit --print-errorlogs --num-processes $(JOBS) --timeout-multiplier 20
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers from the environment that repeat or lengthen a random test (RQ_SEED, RQ_SEEDS …). */
+/* Numbers from the environment that repeat or lengthen a random test (RQ_SEED, RQ_SEEDS …), or allow
+ * an emulated processor more time (RQ_TESTS_SLOWER). */
 #ifndef RQ_TESTS_SEEDS_H
 #define RQ_TESTS_SEEDS_H
 
@@ -11,6 +12,12 @@ static inline uint64_t seeds_number(const char *name, uint64_t fallback)
 {
     const char *text = getenv(name);
     return text == NULL ? fallback : strtoull(text, NULL, 0);
+}
+
+/* How many times as much processor time as usual a test may take. */
+static inline unsigned tests_slower(void)
+{
+    return (unsigned)seeds_number("RQ_TESTS_SLOWER", 1);
 }
 
 /* The seeds of a run: RQ_SEED alone, or RQ_SEEDS (default `usual`) seeds from RQ_FIRST on, so that

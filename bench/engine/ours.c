@@ -242,7 +242,7 @@ database *database_open(const settings *s)
         set(db, "rorqual.wal.max", "%.0f", (double)s->buffer_bytes);
     /* Several WAL files for each write buffer, because the log is kept and removed in whole
      * files. */
-    set(db, "rorqual.wal.segment", "%.0f",
+    set(db, "rorqual.wal.file.size", "%.0f",
         s->buffer_bytes < 64 << 20 ? (double)s->buffer_bytes / 2 : 64 << 20);
     rq_engine_options o = {.config = db->config};
     db->begun = seconds_now();

@@ -40,21 +40,22 @@ def curve(points, colour):
     return f'<polyline fill="none" stroke="{colour}" stroke-width="1.8" points="{ends}"/>\n{dots}'
 
 
-def plot_growth(names, rows, ceiling, path):
-    """rows: (millions of cells, [CPU µs of each name], peak MB)."""
+def plot_growth(names, rows, ceiling, caption, path):
+    """rows: (millions of cells, [CPU µs of each name], peak MB). caption: when and where."""
     cells = [n for n, _, _ in rows]
     body, place = axis(cells, LEFT, 1.1 * max(max(c) for _, c, _ in rows), "µs")
-    body += text(LEFT, 24, "CPU per operation over cells", size=14)
+    body += text(LEFT, 24, "CPU per operation over cells in the table (log scale)", size=14)
     for i, name in enumerate(names):
         body += curve([place(n, cpu[i]) for n, cpu, _ in rows], COLOURS[i])
         body += text(LEFT + 6, TOP + 14 + 15 * i, name, colour=COLOURS[i])
     right = LEFT + WIDE + GAP
     frame, place = axis(cells, right, 1.2 * max(ceiling, *(m for _, _, m in rows)), "MB")
-    body += frame + text(right, 24, "resident memory at most; dashed: the budget", size=14)
+    body += frame + text(right, 24, "largest resident memory; dashed: the budget", size=14)
     body += curve([place(n, m) for n, _, m in rows], COLOURS[1])
     _, y = place(cells[0], ceiling)
     body += line(right, y, right + WIDE, y, "#b3261e", ' stroke-dasharray="6 4"')
-    width, height = right + WIDE + 40, TOP + HIGH + 40
+    width, height = right + WIDE + 40, TOP + HIGH + 56
+    body += text(LEFT, height - 8, caption, size=10)
     path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
                     f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">\n'
                     f'<rect width="100%" height="100%" fill="#ffffff"/>\n{body}</svg>\n')

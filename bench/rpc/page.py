@@ -4,12 +4,12 @@ rows in docs/lab/server.md, the main ones in docs/benchmarks.md. A run replaces 
 import json
 import os
 import pathlib
-import re
 import subprocess
 import time
 
 import pictures
 from settings import CLIENT_CORE, HEAP, OUT, ROUNDS, SECONDS, SERVER_CORE, say
+from machine import machine  # settings has put its folder on the path
 
 BEGIN = "<!-- bench/rpc begins -->"
 END = "<!-- bench/rpc ends -->"
@@ -20,12 +20,6 @@ HEADLINES = ["get 100 B, 1x16", "get 100 B, 16x16", "put 100 B, 1x16", "put 100 
              "YCSB A", "YCSB E", "20 × 20 B: single-row read", "20 × 20 B: batch write", "get against redis GET, 1x16",
              "put against redis SET, 1x16"]
 HEAD = ["what", "bar", "against", "Rorqual", "ratio", "floors", "holds", "when"]
-
-
-def machine():
-    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    return (f"{os.cpu_count()} cores ({model[1] if model else 'unknown'}), "
-            f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') >> 30} GiB, Linux {os.uname().release}")
 
 
 def java_version():
@@ -77,13 +71,11 @@ class Page:
         ratios = [(r["name"], r["times"], r.get("bar_times")) for r in rows if "times" in r]
         pictures_shown = []
         if ratios:
-            dates = sorted(r["when"].split(",")[0] for r in rows if "times" in r)
-            span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-            pictures.plot_ratios(ratios, f"{span}; {self.store['machine']}", folder / "ratios.svg")
+            pictures.plot_ratios(ratios, self.caption("times"), folder / "ratios.svg")
             pictures_shown += ["![ratios](benchmarks/ratios.svg)", ""]
         curves = [(r["name"], r["curves"]) for r in rows if "curves" in r]
         if curves:
-            pictures.plot_latencies(curves, folder / "latencies.svg")
+            pictures.plot_latencies(curves, self.caption("curves"), folder / "latencies.svg")
             lines += ["![latencies](../benchmarks/latencies.svg)", ""]
         lines += [f"{self.store['machine']}; server on core {SERVER_CORE}, generator on core {CLIENT_CORE} but where "
                   f"a row says otherwise; {self.store['peers']}; Rorqual with one event loop and the same memory for "
@@ -94,6 +86,12 @@ class Page:
                   "as the part began: figures with a load above 1 are a look, no measurement."]
         write_section(OUT / "lab/server.md", "\n".join(lines))
         write_section(OUT / "benchmarks.md", "\n".join(self.headline(rows) + ["", *pictures_shown]).rstrip())
+
+    def caption(self, key):
+        """When and where the rows that have this number were measured."""
+        dates = sorted(r["when"].split(",")[0] for r in self.store["rows"] if key in r)
+        span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+        return f"{span}; {self.store['machine']}"
 
     def headline(self, rows):
         """The rows of most interest, without lower bounds and goals; server CPU per operation."""

@@ -3,7 +3,8 @@
 import math
 
 OURS, LIGHT, MISSED = "#1f5fa8", "#8fb4dd", "#d07a12"
-COLOURS = (MISSED, OURS)
+PEER = "#777777"
+COLOURS = (PEER, OURS)
 POINTS = ("p50", "p90", "p99", "p99.9", "p99.99")
 
 
@@ -65,7 +66,7 @@ def panel(name, curves, x0, y0, wide, high):
         body += line(x0, y, x0 + wide - 40, y, "#dddddd")
         body += text(x0 - 4, y + 4, f"{10 ** d / 1000:g} ms" if d >= 3 else f"{10 ** d} µs", "end", 10)
     for k, p in enumerate(POINTS):
-        body += text(x0 + k * (wide - 40) / (len(POINTS) - 1), y0 + high + 14, p[1:], "middle", 10)
+        body += text(x0 + k * (wide - 40) / (len(POINTS) - 1), y0 + high + 14, f"{p[1:]} %", "middle", 10)
     for curve, colour in zip(curves.values(), COLOURS):
         points = []
         for k, p in enumerate(POINTS):
@@ -76,10 +77,12 @@ def panel(name, curves, x0, y0, wide, high):
     return body
 
 
-def plot_latencies(rows, path):
+def plot_latencies(rows, caption, path):
     wide, high = 270, 210
-    body = text(60, 20, "latency over percentiles, same offered rate: orange "
+    height = 50 + (len(rows) + 2) // 3 * (high + 60)
+    body = text(60, 20, "Latency (log scale) over percentiles of operations, same offered rate: grey "
                 + ", blue ".join(list(rows[0][1])[:2]), size=14)
+    body += text(60, height - 8, caption, size=10)
     for i, (name, curves) in enumerate(rows):
-        body += panel(name, curves, 60 + i % 3 * (wide + 30), 50 + i // 3 * (high + 60), wide, high)
-    path.write_text(svg(60 + 3 * (wide + 30), 60 + (len(rows) + 2) // 3 * (high + 60), body))
+        body += panel(name.split(":")[0], curves, 60 + i % 3 * (wide + 30), 50 + i // 3 * (high + 60), wide, high)
+    path.write_text(svg(60 + 3 * (wide + 30), height, body))

@@ -5,10 +5,10 @@
 #include "backup/copy.h"
 #include "backup/marker.h"
 #include "backup/session.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 typedef struct backup {
@@ -21,9 +21,7 @@ typedef struct backup {
 
 static int64_t wall_clock_ms(void)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */
@@ -74,8 +72,7 @@ static rq_err copy_parts(backup *b, bool first, rq_error *why)
     return RQ_OK;
 }
 
-/* --- check of the copy
- * ------------------------------------------------------------------------- */
+/* --- check of the copy ------------------------------------------------------------------------ */
 
 static void count_finding(void *ctx, rq_finding level, const char *place, const char *text)
 {
@@ -113,7 +110,7 @@ static rq_err copy_all(backup *b, rq_error *why)
 {
     const rq_backup_progress *p = b->options->progress;
     b->list.files = calloc(b->source.count + 1, sizeof *b->list.files);
-    if (b->list.files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (b->list.files == NULL) return rq_no_memory(why);
     p->begin(p->ctx, "copying", b->source.bytes);
     RQ_TRY(copy_parts(b, true, why));
     RQ_TRY(rq__source_log_done(&b->source, why));

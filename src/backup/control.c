@@ -83,7 +83,9 @@ static rq_err flush_out(session *s, rq_error *why)
 {
     rq_err rc = rq__socket_send(s->fd, s->out.ptr, s->out.len);
     rq_buf_reset(&s->out);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "the command has ended, or does not read");
+    return rc == RQ_OK
+               ? RQ_OK
+               : rq_fail(why, rc, "the command has ended or does not read the server's answer");
 }
 
 static rq_err send_part(void *ctx, const rq_image_part *part, rq_error *why)
@@ -296,7 +298,7 @@ static rq_err listen_on(rq_control *c, rq_error *why)
 rq_err rq_control_open(const rq_control_options *o, rq_control **ret, rq_error *why)
 {
     rq_control *c = calloc(1, sizeof *c);
-    if (c == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (c == NULL) return rq_no_memory(why);
     c->env = o->env;
     c->catalog = o->catalog;
     c->listen_fd = c->stop_fd = c->address.dir = -1;

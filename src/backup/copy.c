@@ -30,9 +30,9 @@ static rq_err check_disjoint(const char *folder, const char *source, rq_error *w
         rc = rq_fail(why, RQ_E_IO, "cannot find %s: %s", a == NULL ? folder : source,
                      strerror(errno));
     else if (is_in(a, b))
-        rc = rq_fail(why, RQ_E_INVALID, "%s lies in %s, which is to be copied", folder, source);
+        rc = rq_fail(why, RQ_E_INVALID, "%s is inside %s, the folder to copy", folder, source);
     else if (is_in(b, a))
-        rc = rq_fail(why, RQ_E_INVALID, "%s, which is to be copied, lies in %s", source, folder);
+        rc = rq_fail(why, RQ_E_INVALID, "%s, the folder to copy, is inside %s", source, folder);
     free(a);
     free(b);
     return rc;
@@ -124,7 +124,7 @@ rq_err rq__copy_begin(const char *folder, const char *source, const char *what, 
 {
     rq_copy c = {.may_link = true, .checksums = true, .buf = malloc(COPY_BYTES)};
     bool made = false;
-    rq_err rc = c.buf == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory") : RQ_OK;
+    rq_err rc = c.buf == NULL ? rq_no_memory(why) : RQ_OK;
     if (rc == RQ_OK) rc = make_folder(folder, &made, why);
     if (rc == RQ_OK) rc = check_disjoint(folder, source, why);
     if (rc != RQ_OK && made) (void)rmdir(folder);
@@ -173,7 +173,7 @@ static rq_err make_parent(rq_copy *c, const char *path, rq_error *why)
     const char *slash = strrchr(path, '/');
     if (slash == NULL) return RQ_OK;
     char *parent = strndup(path, (size_t)(slash - path));
-    if (parent == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (parent == NULL) return rq_no_memory(why);
     rq_err rc = rq__copy_dir(c, parent, why);
     free(parent);
     return rc;

@@ -126,7 +126,7 @@ static rq_err parse(char *text, size_t len, rq_arena *arena, rq_backup_list *ret
     text[body] = '\0';
     RQ_TRY(parse_head(&text, ret, why));
     ret->files = rq_arena_calloc(arena, count + 1, sizeof *ret->files);
-    if (ret->files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (ret->files == NULL) return rq_no_memory(why);
     for (char *line; (line = next_line(&text)) != NULL;) {
         if (ret->count == count) return damaged(why, "it has more lines than its last line says");
         RQ_TRY(parse_file(line, &ret->files[ret->count++], why));
@@ -146,7 +146,7 @@ rq_err rq__backup_list_read(rq_vfs *v, rq_arena *arena, rq_backup_list *ret, rq_
                        " is missing (the backup was interrupted, or a server was started on it)");
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
     char *text = rq_arena_cstr(arena, bytes);
-    if (text == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (text == NULL) return rq_no_memory(why);
     if (strlen(text) != bytes.len) return damaged(why, "it contains a zero byte");
     return parse(text, bytes.len, arena, ret, why);
 }

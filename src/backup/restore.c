@@ -139,7 +139,7 @@ rq_err rq_backup_check(const rq_backup_options *o, rq_backup_result *ret, rq_err
     restore r = {.options = o};
     size_t room = (size_t)1024 * 1024;
     uint8_t *buf = malloc(room);
-    rq_err rc = buf == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory") : open_source(&r, why);
+    rq_err rc = buf == NULL ? rq_no_memory(why) : open_source(&r, why);
     if (rc == RQ_OK) o->progress->begin(o->progress->ctx, "checking", r.list.bytes);
     for (size_t i = 0; i < r.list.count && rc == RQ_OK; i++)
         if (r.list.files[i].kind != 'd') rc = check_file(&r, &r.list.files[i], buf, room, why);

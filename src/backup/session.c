@@ -17,18 +17,13 @@
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* `path` and `bytes` are in the arena. */
 static rq_err add_part(rq_source *s, rq_source_part part, rq_error *why)
 {
     if (s->count == s->room) {
         size_t room = s->room == 0 ? 1024 : s->room * 2;
         rq_source_part *more = realloc(s->parts, room * sizeof *more);
-        if (more == NULL) return no_memory(why);
+        if (more == NULL) return rq_no_memory(why);
         s->parts = more;
         s->room = room;
     }
@@ -96,7 +91,7 @@ static rq_err read_path(rq_source *s, stream *in, size_t len, char **ret, rq_err
 {
     if (len > PATH_BYTES_MAX) return rq_fail(why, RQ_E_MALFORMED, "the server sent no list");
     char *path = rq_arena_alloc(&s->arena, len + 1);
-    if (path == NULL) return no_memory(why);
+    if (path == NULL) return rq_no_memory(why);
     RQ_TRY(read_bytes(in, path, len, why));
     path[len] = '\0';
     *ret = path;
@@ -113,7 +108,7 @@ static rq_err read_part(rq_source *s, stream *in, char kind, char *path, uint64_
                        kind);
     if (kind == RQ_IMAGE_BYTES) {
         uint8_t *bytes = size > SIZE_MAX / 2 ? NULL : rq_arena_alloc(&s->arena, (size_t)size + 1);
-        if (bytes == NULL) return no_memory(why);
+        if (bytes == NULL) return rq_no_memory(why);
         RQ_TRY(read_bytes(in, bytes, (size_t)size, why));
         part.bytes = bytes;
     }
@@ -175,10 +170,10 @@ static rq_err take_part(void *ctx, const rq_image_part *p, rq_error *why)
     rq_source *s = ctx;
     rq_source_part part = {
         .kind = p->kind, .path = rq_arena_cstr(&s->arena, rq_slice_cstr(p->path)), .size = p->size};
-    if (part.path == NULL) return no_memory(why);
+    if (part.path == NULL) return rq_no_memory(why);
     if (p->kind == RQ_IMAGE_BYTES) {
         rq_slice own = rq_arena_copy(&s->arena, p->bytes);
-        if (own.ptr == NULL && p->bytes.len > 0) return no_memory(why);
+        if (own.ptr == NULL && p->bytes.len > 0) return rq_no_memory(why);
         part.bytes = own.ptr != NULL ? own.ptr : (const uint8_t *)"";
         part.size = p->bytes.len;
     }
@@ -256,7 +251,7 @@ void rq_source_close(rq_source *s)
 static rq_err take_holders(const rq_source *s, rq_arena *arena, rq_holder_info **ret, rq_error *why)
 {
     rq_holder_info *list = rq_arena_calloc(arena, s->count + 1, sizeof *list);
-    if (list == NULL) return no_memory(why);
+    if (list == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < s->count; i++) {
         const rq_source_part *p = &s->parts[i];
         if (p->kind != RQ_IMAGE_BYTES || p->size != RQ__HOLDER_LEN)
@@ -266,7 +261,7 @@ static rq_err take_holders(const rq_source *s, rq_arena *arena, rq_holder_info *
                                    .holds_all_files = rq_get_be64(p->bytes + 8) != 0,
                                    .files = (size_t)rq_get_be64(p->bytes + 16),
                                    .log_from = rq_get_be64(p->bytes + 24)};
-        if (list[i].name == NULL) return no_memory(why);
+        if (list[i].name == NULL) return rq_no_memory(why);
     }
     *ret = list;
     return RQ_OK;

@@ -151,12 +151,12 @@ static rq_err source_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir
     const rq_source_part *self = dir[0] == '\0' ? NULL : rq__source_find(s, dir);
     if (dir[0] != '\0' && (self == NULL || self->kind != RQ_IMAGE_DIR)) return not_found(why, dir);
     const char *prefix = dir[0] == '\0' ? "" : rq_arena_printf(arena, "%s/", dir);
-    if (prefix == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (prefix == NULL) return rq_no_memory(why);
     size_t len = strlen(prefix), from = lower_bound(s, prefix), count = 0, i;
     for (i = from; i < s->count && strncmp(s->parts[i].path, prefix, len) == 0; i++)
         count += strchr(s->parts[i].path + len, '/') == NULL;
     rq_dir_entry *list = rq_arena_calloc(arena, count + 1, sizeof *list);
-    if (list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (list == NULL) return rq_no_memory(why);
     count = 0;
     for (size_t j = from; j < i; j++)
         if (strchr(s->parts[j].path + len, '/') == NULL)
@@ -193,7 +193,7 @@ static rq_err source_lock(rq_vfs *base, const char *path, rq_file **ret, rq_erro
 {
     (void)path;
     source_file *f = calloc(1, sizeof *f);
-    if (f == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (f == NULL) return rq_no_memory(why);
     f->base.vfs = base;
     *ret = &f->base;
     return RQ_OK;
@@ -222,7 +222,7 @@ static void source_free(rq_vfs *base)
 rq_err rq_source_vfs_new(rq_source *s, rq_vfs **ret, rq_error *why)
 {
     source_vfs *v = calloc(1, sizeof *v);
-    if (v == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (v == NULL) return rq_no_memory(why);
     v->base = (rq_vfs){
         .open = source_open,
         .close = source_close,

@@ -98,7 +98,7 @@ bool rq_cursor_vlong(rq_cursor *c, int64_t *ret)
 {
     uint8_t first;
     if (!rq_cursor_u8(c, &first)) return false;
-    int8_t head = (int8_t)first;
+    int head = (first ^ 0x80) - 0x80; /* sign-extended */
     if (head >= -112) {
         *ret = head;
         return true;

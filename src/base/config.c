@@ -243,7 +243,7 @@ static rq_err store_value(rq_config *c, rq_setting s, const char *text, bool giv
     parsed p = {0};
     RQ_TRY(parse_setting(&table[s], text, &p, why));
     char *copy = strdup(text);
-    if (copy == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (copy == NULL) return rq_no_memory(why);
     value *v = &c->values[s];
     free(v->text);
     v->text = copy;
@@ -333,12 +333,12 @@ static rq_err note_unused(rq_config *c, const char *name, const char *text, rq_e
 {
     unused *u = unused_of(c, name);
     char *copy = u == NULL ? NULL : strdup(text);
-    if (copy == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (copy == NULL) return rq_no_memory(why);
     if (u->name == NULL) {
         u->name = strdup(name);
         if (u->name == NULL) {
             free(copy);
-            return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+            return rq_no_memory(why);
         }
         c->unused_count++;
     }
@@ -389,8 +389,7 @@ static rq_err set_any(rq_config *c, const char *name, size_t name_len, const cha
 {
     char *n = trimmed(name, name_len);
     char *t = trimmed(text, strlen(text));
-    rq_err rc = n == NULL || t == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
-                                       : set_trimmed(c, n, t, why);
+    rq_err rc = n == NULL || t == NULL ? rq_no_memory(why) : set_trimmed(c, n, t, why);
     free(n);
     free(t);
     return rc;

@@ -70,7 +70,7 @@ static rq_err load_xml(rq_config *c, const char *path, rq_slice text, rq_error *
 {
     XML_Parser parser = XML_ParserCreate(NULL);
     xml_state x = {.config = c, .parser = parser};
-    if (parser == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (parser == NULL) return rq_no_memory(why);
     XML_SetUserData(parser, &x);
     XML_SetElementHandler(parser, xml_start, xml_end);
     XML_SetCharacterDataHandler(parser, xml_text);

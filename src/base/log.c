@@ -8,6 +8,7 @@
  * room. Regular files are always writable: their bytes go to the page cache.
  */
 #include "base/log.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 _Static_assert(RQ_LOG_LINE_MAX <= PIPE_BUF, "a pipe takes a line whole");
@@ -154,9 +154,7 @@ static void put_decimal(line *l, uint64_t value, unsigned digits_min)
  * its year. (gmtime_r is not async-signal-safe.) */
 static void put_time(line *l)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t seconds = now.tv_sec < 0 ? 0 : (uint64_t)now.tv_sec;
+    uint64_t now_ms = rq_clock_ns(CLOCK_REALTIME) / 1000000, seconds = now_ms / 1000;
     uint64_t days = seconds / 86400 + 719468;
     uint64_t era = days / 146097, day = days % 146097; /* of 400 years */
     uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
@@ -175,7 +173,7 @@ static void put_time(line *l)
                  {seconds / 3600 % 24, 2, ":"},
                  {seconds / 60 % 60, 2, ":"},
                  {seconds % 60, 2, "."},
-                 {(uint64_t)now.tv_nsec / 1000000, 3, "Z"}};
+                 {now_ms % 1000, 3, "Z"}};
     for (size_t i = 0; i < RQ_ARRAY_LEN(parts); i++) {
         put_decimal(l, parts[i].value, parts[i].digits);
         put(l, parts[i].end);

@@ -4,6 +4,7 @@
  * is often invisible and the top of the mount is the container's own group, so the top is read in
  * any case. */
 #include "base/machine.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PATH_SIZE 4096
@@ -131,12 +131,10 @@ static uint64_t count_names(const char *path)
 
 void rq_machine_process(rq_process_usage *ret)
 {
-    struct timespec cpu = {0};
     struct rlimit files = {0};
     *ret = (rq_process_usage){0};
     read_pages(&ret->virtual_bytes, &ret->resident_bytes);
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
-        ret->cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+    ret->cpu_ns = rq_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) ret->open_files_max = files.rlim_cur;
     uint64_t open_files = count_names("/proc/self/fd");
     ret->open_files = open_files > 0 ? open_files - 1 : 0; /* without the folder itself */

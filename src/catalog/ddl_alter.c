@@ -187,7 +187,7 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
     for (size_t i = from; i < to; i++)
         RQ_TRY(remove_families(c, p, &infos[i], why));
     rq__opened *list = rq__opened_new(infos + from, to - from, p->schema);
-    if (list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (list == NULL) return rq_no_memory(why);
     rq_err rc = rq__open_regions(c, list, to - from, why);
     if (rc == RQ_OK) {
         rc = rq__publish_nodes(c, p, list, to - from, false, why);

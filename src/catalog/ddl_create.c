@@ -151,7 +151,7 @@ rq_err rq__create_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__create_publish(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__region_node **nodes = calloc(p->opened_count + 1, sizeof(rq__region_node *));
-    if (nodes == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (nodes == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < p->opened_count; i++)
         nodes[i] = p->opened[i].node;
     rq_err rc = rq__publish_table(c, p->schema, RQ_TABLE_ENABLED, nodes, p->opened_count, why);

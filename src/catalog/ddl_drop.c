@@ -119,7 +119,7 @@ static rq_err publish(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error
 {
     RQ_TRY(rq__need_schema(p, why));
     rq__region_node **nodes = calloc(p->region_count + 1, sizeof(rq__region_node *));
-    if (nodes == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (nodes == NULL) return rq_no_memory(why);
     int64_t now = c->env->executor->now_ms(c->env->executor);
     rq_err rc = RQ_OK;
     size_t n = 0;
@@ -128,7 +128,7 @@ static rq_err publish(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error
             p->opened != NULL && p->opened[n].node != NULL
                 ? rq__region_node_ref(p->opened[n].node)
                 : rq__region_node_new(&p->regions[n], RQ_REGION_OPENING, NULL, -1, now, NULL);
-        if (nodes[n] == NULL) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (nodes[n] == NULL) rc = rq_no_memory(why);
     }
     if (rc == RQ_OK) rc = rq__publish_table(c, p->schema, state, nodes, n, why);
     for (size_t i = 0; i < n; i++)
@@ -163,7 +163,7 @@ rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
     if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
-    if (p->opened == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (p->opened == NULL) return rq_no_memory(why);
     p->opened_count = p->region_count;
     if (p->region_count > 0 && p->opened[0].node == NULL) /* not when this is a repetition */
         RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));

@@ -38,7 +38,7 @@ static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_err rc = rq__copy_infos(p, t, &p->regions, &p->region_count);
     rq__opened *list =
         rc == RQ_OK ? rq__opened_new(p->regions, p->region_count, t->pub.schema) : NULL;
-    if (list == NULL) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (list == NULL) rc = rq_no_memory(why);
     if (rc == RQ_OK) rc = rq__open_regions(c, list, p->region_count, why);
     rq__table_node_unref(t);
     if (rc != RQ_OK) {
@@ -243,7 +243,7 @@ rq_err rq__reopen_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)c;
     (void)p;
-    return rq_fail(why, RQ_E_INVALID, "not a change of its own");
+    return rq_fail(why, RQ_E_INVALID, "regions are reopened by the server only");
 }
 
 static rq_err reopen_store(rq_catalog *c, rq_error *why)

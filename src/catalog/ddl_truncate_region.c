@@ -24,8 +24,7 @@ static rq_err prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_er
     p->schema = rq_table_schema_ref(t->pub.schema);
     p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(t->pub.schema));
     p->old_regions = rq_arena_calloc(&p->arena, 1, sizeof *p->old_regions);
-    if (p->descriptor.ptr == NULL || p->old_regions == NULL)
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (p->descriptor.ptr == NULL || p->old_regions == NULL) return rq_no_memory(why);
     size_t at = rq__table_find(c, t, p->of.region.name);
     if (at == t->pub.region_count) return RQ_OK; /* the first step reports it */
     const rq_catalog_region *r = &rq__table_region(t, at)->pub;
@@ -111,7 +110,7 @@ rq_err rq__truncate_region_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
     if (p->opened == NULL) p->opened = rq__opened_new(p->old_regions, 1, p->schema);
-    if (p->opened == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (p->opened == NULL) return rq_no_memory(why);
     p->opened_count = 1;
     if (p->opened[0].node == NULL) /* not when this is a repetition */
         RQ_TRY(rq__open_regions(c, p->opened, 1, why));

@@ -19,7 +19,7 @@ static rq_err add_family(rq__fsck *k, const rq_region_survey_family *f, rq_folde
         rq_stat st;
         rq_error own = {0};
         const char *path = rq_arena_printf(&k->arena, "%s/%s", f->dir, f->files[i]);
-        if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (path == NULL) return rq_no_memory(why);
         rq_err rc = rq_vfs_stat(k->vfs, path, &st, &own);
         if (rc == RQ_E_NOT_FOUND) continue; /* fsck names it */
         if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);

@@ -64,7 +64,7 @@ static rq_err look_at_dir(mob_look *m, const char *dir, int level, rq_error *why
         bool down = level < LEVELS && entries[i].is_dir && entries[i].name[0] != '.';
         if (!down && (level < LEVELS || !is_mob_file(&entries[i]))) continue;
         const char *path = rq_arena_printf(&m->k->arena, "%s/%s", dir, entries[i].name);
-        if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (path == NULL) return rq_no_memory(why);
         rq_err rc = down ? look_at_dir(m, path, level + 1, why) : look_at_file(m, path);
         if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", path, rq_err_text(rc));
     }

@@ -495,8 +495,9 @@ static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row
     rq_pb_arena memory;
     rq_pb_arena_init(&memory, s->arena);
     Pb__TableState *m = NULL;
-    if (c->value_len <= STATE_BYTES_MAX) /* a message with as many fields as bytes would take much
-                                          * more memory */
+    /* A longer value is malformed: it is not unpacked, since a message of many tiny fields takes many
+     * times its length in memory. */
+    if (c->value_len <= STATE_BYTES_MAX)
         m = pb__table_state__unpack(&memory.allocator, c->value_len, c->value);
     if (m == NULL && memory.exhausted) return RQ_E_NO_MEMORY;
     seen->has_state = true;

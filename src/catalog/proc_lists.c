@@ -154,8 +154,8 @@ void rq__procs_keep(rq__procedures *ps, rq__proc *p)
     index_add(ps, p);
 }
 
-/* Results are checked when there are an eighth too many, and at intervals, not at each end of a
- * procedure. */
+/* Looking for results to evict costs a walk over all of them, so it is not done at each end of a
+ * procedure: only when an eighth more than KEEP_RESULTS_MAX are kept, and every EVICT_EVERY_MS. */
 static bool eviction_is_due(const rq__procedures *ps, int64_t now_ms)
 {
     return ps->finished_count > KEEP_RESULTS_MAX + KEEP_RESULTS_MAX / 8 ||

@@ -19,7 +19,7 @@ rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slic
 }
 
 typedef struct region_search {
-    const rq__proc *other; /* NULL: `encoded` is looked for */
+    const rq__proc *other; /* NULL: searches for `encoded` */
     rq_slice encoded;
     bool found;
 } region_search;

@@ -36,7 +36,7 @@ RQ_NODISCARD
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                             void *ctx);
 bool rq__proc_names_region(const rq__proc *p, rq_slice encoded);
-/* `p` is refused while `parked` is. */
+/* Whether `p` is refused as long as the procedure `parked` is parked. */
 bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p);
 /* Fills in the error with which `p` ends. */
 void rq__proc_refuse(rq__proc *p, const rq__proc *parked);
@@ -52,10 +52,11 @@ RQ_NODISCARD
 rq_err rq__claims_new(rq__proc *p);
 /* REQUIRES: the claims are in no queue, or the queues are no longer used. */
 void rq__claims_free(rq__proc *p);
-/* Enters behind all others. With all its locks it becomes ready, unless it is still `recording`. If
- * a parked procedure excludes it, it is `refused` and ready without locks. */
+/* Puts the procedure's claims at the end of the locks' queues. It becomes ready once it has all its
+ * locks and its record is durable (not `recording`). If a parked procedure excludes it, it becomes
+ * `refused`, and ready without locks. */
 void rq__queue_enter(rq__procedures *ps, rq__proc *p);
-/* It is no longer `recording`. */
+/* The procedure's record is durable: ends `recording`. */
 void rq__queue_recorded(rq__procedures *ps, rq__proc *p);
 /* Grants the locks of claims that are in no queue at once, in addition to the current holders. */
 void rq__queue_hold(rq__procedures *ps, rq__proc *p);

@@ -242,7 +242,7 @@ rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why)
     rq_pb_arena memory;
     rq_pb_arena_init(&memory, &p->arena);
     Pb__Procedure *m = pb__procedure__unpack(&memory.allocator, bytes.len, bytes.ptr);
-    if (m == NULL && memory.exhausted) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (m == NULL && memory.exhausted) return rq_no_memory(why);
     p->ops = &rq__proc_kind_unknown;
     p->java_class = "";
     p->recorded = true;

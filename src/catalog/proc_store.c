@@ -78,7 +78,7 @@ static rq_err read_record(rq__proc *p, rq_slice bytes, uint64_t id, rq_error *wh
         rc = rq_fail(&bad, RQ_E_CORRUPT, "procedure record: it has the number %llu",
                      (unsigned long long)p->id);
     if (rc == RQ_OK) return RQ_OK;
-    if (rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "out of memory");
+    if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
     bool ended = p->finished;
     RQ_TRY(rq__proc_set_unreadable(p, id, &bad));
     p->parked = !ended;

@@ -193,11 +193,11 @@ struct rq__proc {
     rq__proc *parked_next; /* in the list of parked ones */
     bool queued;           /* its claims are in their queues */
     bool running;          /* holds its lock */
-    bool parked;           /* and runs no step any more; rc and why have the reason */
+    bool parked;           /* runs no step any more; rc and why have the reason */
     bool parking;          /* its record is being written */
     bool refused;          /* a parked one holds its lock: ends with rc and why */
     bool retrying;         /* waits for its timer; rc and why are from the last attempt */
-    bool sleeping;         /* the same, without its lock */
+    bool sleeping;         /* retrying, and gave up its locks for the wait */
     _Atomic bool aborted;
     bool finished;
     rq_err rc;

@@ -15,11 +15,6 @@
 #define REGION_INFO_MAX ((size_t)1024 * 1024)
 #define COPY_BYTES ((size_t)1024 * 1024)
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 void rq__recover_tell(rq__recover *r, const char *what, const char *place, const char *text)
 {
     r->found++;
@@ -123,12 +118,12 @@ static rq_err walk_tables(rq__recover *r, each_table each, rq_error *why)
     for (size_t i = 0; i < count; i++) {
         if (!spaces[i].is_dir || spaces[i].name[0] == '.') continue;
         const char *dir = rq_arena_printf(&r->k.arena, "data/%s", spaces[i].name);
-        if (dir == NULL) return no_memory(why);
+        if (dir == NULL) return rq_no_memory(why);
         RQ_TRY(rq__fsck_list(&r->k, dir, &tables, &n, why));
         for (size_t t = 0; t < n; t++) {
             if (!tables[t].is_dir || tables[t].name[0] == '.') continue;
             const char *path = rq_arena_printf(&r->k.arena, "%s/%s", dir, tables[t].name);
-            if (path == NULL) return no_memory(why);
+            if (path == NULL) return rq_no_memory(why);
             RQ_TRY(each(r, path, spaces[i].name, tables[t].name, why));
         }
     }
@@ -162,7 +157,7 @@ static rq_err find_families(rq__recover *r, const char *dir, rq_slice *list, siz
     for (size_t i = 0; i < count; i++) {
         if (!is_region_name(&regions[i])) continue;
         const char *path = rq_arena_printf(&r->k.arena, "%s/%s", dir, regions[i].name);
-        if (path == NULL) return no_memory(why);
+        if (path == NULL) return rq_no_memory(why);
         RQ_TRY(rq__fsck_list(&r->k, path, &inner, &n, why));
         for (size_t f = 0; f < n; f++) {
             rq_slice name = rq_slice_cstr(inner[f].name);
@@ -201,10 +196,10 @@ static rq_err write_descriptor(rq__recover *r, const char *dir, const char *ns,
     rq_table_schema *schema;
     size_t count = 0;
     rq_slice *families = rq_arena_calloc(&r->k.arena, FAMILIES_MAX, sizeof *families);
-    if (families == NULL) return no_memory(why);
+    if (families == NULL) return rq_no_memory(why);
     RQ_TRY(find_families(r, dir, families, FAMILIES_MAX, &count, why));
     char *old = rq_arena_printf(&r->k.arena, "%s/.tabledesc", dir);
-    if (old == NULL) return no_memory(why);
+    if (old == NULL) return rq_no_memory(why);
     if (is_there(r, old)) RQ_TRY(move(r, old, why));
     rq_err rc = make_descriptor(ns, qualifier, families, count, &pb);
     if (rc == RQ_OK) rc = rq_table_schema_parse(rq_buf_slice(&pb), &schema, why);
@@ -250,7 +245,7 @@ static rq_err copy_wal_file(rq__recover *r, const char *name, uint8_t *buf, rq_e
     const char *path = rq_arena_printf(&r->k.arena, ".rorqual/wal/%s", name);
     const char *target =
         path == NULL ? NULL : rq_arena_printf(&r->k.arena, "%s/%s", r->aside, path);
-    if (target == NULL) return no_memory(why);
+    if (target == NULL) return rq_no_memory(why);
     RQ_TRY(rq_vfs_open(r->vfs, path, RQ_OPEN_READ, &from, why));
     rq_err rc = rq_vfs_open(r->vfs, target, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &to, why);
     for (uint64_t at = 0; rc == RQ_OK;) {
@@ -274,7 +269,7 @@ static rq_err copy_log_aside(rq__recover *r, rq_error *why)
     RQ_TRY(need_aside(r, why));
     const char *dir = rq_arena_printf(&r->k.arena, "%s/.rorqual/wal", r->aside);
     uint8_t *buf = malloc(COPY_BYTES);
-    rq_err rc = dir == NULL || buf == NULL ? no_memory(why) : rq_vfs_mkdirs(r->vfs, dir, why);
+    rq_err rc = dir == NULL || buf == NULL ? rq_no_memory(why) : rq_vfs_mkdirs(r->vfs, dir, why);
     if (rc == RQ_OK) rc = rq__fsck_list(&r->k, ".rorqual/wal", &entries, &count, why);
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         if (!entries[i].is_dir) rc = copy_wal_file(r, entries[i].name, buf, why);
@@ -327,12 +322,12 @@ static rq_err look_for_row(rq__recover *r, const char *dir, const char *encoded,
     rq_error own = {0};
     const char *path = rq_arena_printf(&r->k.arena, "%s/.regioninfo", dir);
     if (meta_knows(&r->k, encoded)) return RQ_OK;
-    if (path == NULL) return no_memory(why);
+    if (path == NULL) return rq_no_memory(why);
     rq_err rc = rq_vfs_read_file(r->vfs, path, REGION_INFO_MAX, &r->k.arena, &bytes, &own);
     if (rc == RQ_OK) rc = rq_region_info_parse_delimited(bytes, &r->k.arena, &info, &own);
     if (rc == RQ_E_IO || rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "%s", own.message);
     if (rc == RQ_OK && strcmp(info.encoded, encoded) == 0)
-        return note_lost(r, &info, dir) == RQ_OK ? RQ_OK : no_memory(why);
+        return note_lost(r, &info, dir) == RQ_OK ? RQ_OK : rq_no_memory(why);
     rq__recover_tell(
         r, "set aside", dir,
         "a region that hbase:meta does not know, and without a .regioninfo that can be "
@@ -350,7 +345,7 @@ static rq_err look_for_rows(rq__recover *r, const char *dir, const char *ns, con
     for (size_t i = 0; i < count; i++) {
         if (!is_region_name(&entries[i])) continue;
         const char *region = rq_arena_printf(&r->k.arena, "%s/%s", dir, entries[i].name);
-        if (region == NULL) return no_memory(why);
+        if (region == NULL) return rq_no_memory(why);
         if (r->options->act) RQ_TRY(need_aside(r, why));
         RQ_TRY(look_for_row(r, region, entries[i].name, why));
     }

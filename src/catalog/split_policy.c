@@ -46,7 +46,8 @@ static policy policy_of(const rq_catalog *c, const rq_table_schema *schema)
 bool rq__schema_allows(const rq_table_schema *schema, const char *attribute)
 {
     const rq_attribute *a = rq_attributes_find(&schema->attributes, attribute);
-    return a == NULL || a->value.len != 5 || strncasecmp((const char *)a->value.ptr, "false", 5);
+    return a == NULL || a->value.len != 5 ||
+           strncasecmp((const char *)a->value.ptr, "false", 5) != 0;
 }
 
 /* --- where ------------------------------------------------------------------------------------ */

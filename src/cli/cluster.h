@@ -32,10 +32,11 @@ typedef struct rq__cluster_where {
     }
 #define RQ__CLUSTER_HELP                                                                           \
     "  --zk HOST:PORT         ZooKeeper of the cluster (127.0.0.1:2181)\n"                         \
-    "  --bootstrap HOST:PORT  or a master or region server\n"                                      \
+    "  --bootstrap HOST:PORT  a master or region server, instead of ZooKeeper\n"                   \
     "  --zk-root PATH         parent znode (/hbase)\n"                                             \
-    "  --timeout SECONDS      of each call (5)\n"
-#define RQ__CLUSTER_HELP_DATA "  --data DIR             or the data folder of a stopped server\n"
+    "  --timeout SECONDS      time-out of each call (5)\n"
+#define RQ__CLUSTER_HELP_DATA                                                                      \
+    "  --data DIR             the data folder of a stopped server, instead of a cluster\n"
 
 /* Checks the options after all were parsed, and fills in defaults. Returns an exit code, or -1 to
  * go on. */

@@ -22,7 +22,7 @@ static const char help[] =
     "  --quiet       print only errors\n"
     "Copies the data folder FOLDER as it is at one moment to TARGET, which must be empty or\n"
     "missing. The server may run meanwhile; only changes of tables wait for a moment. The copy\n"
-    "has every write that was acknowledged before, is a data folder itself, and is checked like\n"
+    "has every write that was acknowledged before, is a data folder itself, and is checked as\n"
     "by rorqual fsck --blocks. Servers and restore refuse the copy of an interrupted backup; the\n"
     "same command starts it over.\n"
     "The command runs on the server's machine, as the user that runs the server.\n"

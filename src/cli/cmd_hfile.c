@@ -340,7 +340,7 @@ static const char help[] =
     "  blocks     every block: offset, kind, sizes, checksum\n"
     "  cells      the cells, as HBase's HFilePrettyPrinter -p prints them\n"
     "  statistics counts, sizes, averages\n"
-    "  check      read everything and hold it against what the file says\n\n"
+    "  check      read everything and compare it with the file's metadata\n\n"
     "  --json     print a JSON object per line\n"
     "  --values   cells: print values and tags too\n"
     "  --row ROW  cells: this row only\n"

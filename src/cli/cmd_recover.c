@@ -58,7 +58,7 @@ static rq_err open_env(const char *folder, rq_log *log, rq_env *ret, rq_error *w
     RQ_TRY(rq_vfs_posix_new(folder, &ret->vfs, why));
     if (rq_thread_executor_new(threads, &ret->executor) != RQ_OK ||
         rq_epoch_new(&ret->epoch) != RQ_OK)
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        return rq_no_memory(why);
     return RQ_OK;
 }
 

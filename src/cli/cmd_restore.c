@@ -66,7 +66,7 @@ static rq_err move_away(const char *folder, bool quiet, rq_error *why)
     while (len > 1 && folder[len - 1] == '/')
         len--;
     char *to = malloc(room);
-    if (to == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (to == NULL) return rq_no_memory(why);
     for (unsigned n = 1;; n++) {
         snprintf(to, room, "%.*s.replaced-%u", (int)len, folder, n);
         if (access(to, F_OK) != 0) break;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rorqual status: a cluster, or a stopped data folder, on one screen: servers, regions, sizes. */
+#include "base/clock.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
@@ -8,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const char help[] =
     "usage: rorqual status [--zk HOST:PORT | --bootstrap HOST:PORT | --data DIR] "
@@ -16,7 +16,8 @@ static const char help[] =
     "  --json                 one JSON object; sizes in bytes, times in milliseconds\n"
     "Asks the master of a cluster, HBase's too. Sizes of a cluster are rounded up to megabytes by\n"
     "its servers.\n"
-    "exit codes: 0 it answers; 1 it does not, or a region is not where it should be; 2 wrong "
+    "exit codes: 0 all is well; 1 no answer, a region in transition, or problems in the folder; 2 "
+    "wrong "
     "arguments\n";
 
 typedef struct arguments {
@@ -197,7 +198,7 @@ static void json_folder(const rq__cluster *c, const char *folder)
 
 static void print(const arguments *a, const rq__cluster *c)
 {
-    int64_t now_ms = (int64_t)time(NULL) * 1000;
+    int64_t now_ms = (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
     if (c->is_live && a->json)
         json_cluster(c);
     else if (c->is_live)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rorqual tables: the tables of a cluster or of a stopped data folder, or the regions of one table,
  * with their sizes and requests, a line each. */
+#include "base/clock.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
@@ -9,18 +10,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const char help[] =
     "usage: rorqual tables [--zk HOST:PORT | --bootstrap HOST:PORT | --data DIR]\n"
     "                      [--rates SECONDS] [--json] [TABLE]\n\n" RQ__CLUSTER_HELP
         RQ__CLUSTER_HELP_DATA
-    "  --rates SECONDS        requests a second, too, measured for so long\n"
+    "  --rates SECONDS        also requests per second, measured for SECONDS\n"
     "  --json                 a JSON object a line; sizes in bytes\n"
     "Lists the tables; with TABLE (ns:name) the regions of that table. Reads and writes are "
     "counted\n"
     "since a region was opened. Sizes of a cluster are rounded up to megabytes by its servers.\n"
-    "exit codes: 0 success; 1 it does not answer, or there is no such table; 2 wrong arguments\n";
+    "exit codes: 0 success; 1 the cluster does not answer, or there is no such table; 2 wrong "
+    "arguments\n";
 
 typedef struct arguments {
     rq__cluster_where where;
@@ -167,9 +168,7 @@ static rq_err look(const arguments *a, rq__cluster_link *l, rq__cluster *ret, rq
     RQ_TRY(rq__cluster_look(l, ret, why));
     if (a->rate_seconds == 0) return RQ_OK;
     before = *ret;
-    struct timespec t = {(time_t)a->rate_seconds, 0};
-    while (nanosleep(&t, &t) != 0)
-        ;
+    rq_clock_sleep_ns((uint64_t)a->rate_seconds * 1000000000);
     rq_err rc = rq__cluster_look(l, ret, why);
     if (rc == RQ_OK) rq__cluster_rates(ret, &before);
     rq__cluster_clear(&before);

@@ -7,6 +7,7 @@
  *   look ─► rates since the last look ─► rows of the mode, sorted ─► frame
  *     └──────────────── period, or a key that changes what is shown ◄──┘
  */
+#include "base/clock.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
@@ -27,18 +28,18 @@ static const char help[] =
     "usage: rorqual top [--zk HOST:PORT | --bootstrap HOST:PORT | --data DIR]\n"
     "                   [--mode region|table|namespace|server] [--sort COLUMN]\n"
     "                   [--period SECONDS] [--once]\n\n" RQ__CLUSTER_HELP RQ__CLUSTER_HELP_DATA
-    "  --mode MODE            what a line is: region (default), table, namespace or server\n"
+    "  --mode MODE            what a line shows: region (default), table, namespace or server\n"
     "  --sort COLUMN          requests (default), reads, writes, size, memstore, files, regions or "
     "name\n"
-    "  --period SECONDS       between two looks (3)\n"
-    "  --once                 print it once, rates measured for a second; so it is also where the\n"
-    "                         output is no terminal\n"
+    "  --period SECONDS       time between refreshes (3)\n"
+    "  --once                 print once, with rates measured for a second; also if the output is\n"
+    "                         no terminal\n"
     "Keys: r t n s regions, tables, namespaces, servers; left and right the column to sort by; o "
     "the\n"
-    "other order; up, down, page up, page down scroll; + and - the period; space look at once; h "
+    "other order; up, down, page up, page down scroll; + and - the period; space refresh; h "
     "or\n"
     "? help; q or Ctrl-C end.\n"
-    "exit codes: 0 ended by its user; 1 the cluster does not answer; 2 wrong arguments\n";
+    "exit codes: 0 ended by the user; 1 the cluster does not answer; 2 wrong arguments\n";
 
 typedef enum mode { REGIONS, TABLES, NAMESPACES, SERVERS, MODE_COUNT } mode;
 static const char *const mode_names[] = {"region", "table", "namespace", "server"};
@@ -264,7 +265,7 @@ static void put_row(const top *t, line *l, const rq__cluster_row *r, unsigned wi
 static void put_title(const top *t, line *l, bool is_terminal)
 {
     char clock[16] = "";
-    time_t now = time(NULL);
+    time_t now = (time_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000000);
     struct tm local;
     if (localtime_r(&now, &local) != NULL) strftime(clock, sizeof clock, "%H:%M:%S", &local);
     put(l, "rorqual top %s  ", clock);
@@ -489,10 +490,8 @@ static rq_err run_screen(top *t, rq__cluster_link *l, rq_error *why)
 
 static rq_err run_once(top *t, rq__cluster_link *l, rq_error *why)
 {
-    struct timespec second = {FIRST_PERIOD_MS / 1000, 0};
     if (t->now.is_live) {
-        while (nanosleep(&second, &second) != 0)
-            ;
+        rq_clock_sleep_ns((uint64_t)FIRST_PERIOD_MS * 1000000);
         RQ_TRY(look_again(t, l, why));
     }
     RQ_TRY(arrange(t));

@@ -2,19 +2,17 @@
 /* See copy_progress.h. */
 #include "cli/copy_progress.h"
 
+#include "base/clock.h"
 #include "cli/print.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 #define LINE_NS INT64_C(10000000000)
 
 static int64_t now_ns(void)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (int64_t)rq_clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 /* "12.3 GB" */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bar (progress.h). */
 #include "cli/progress.h"
+#include "base/clock.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FIRST_NS 1000000000
@@ -12,9 +12,7 @@
 
 static int64_t now_ns(void)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (int64_t)rq_clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 void rq__progress_begin(rq_progress *p, const char *what)

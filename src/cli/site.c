@@ -31,7 +31,7 @@ static rq_err read_source(rq_config *c, const rq_site_source *from, rq_error *wh
 rq_err rq__site_read(const rq_site *s, rq_config **ret, rq_error *why)
 {
     rq_config *c;
-    if (rq_config_new(&c) != RQ_OK) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (rq_config_new(&c) != RQ_OK) return rq_no_memory(why);
     rq_err rc = RQ_OK;
     for (int options = 0; options < 2; options++) /* options go before files and -D */
         for (size_t i = 0; i < s->count && rc == RQ_OK; i++)

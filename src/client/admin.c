@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates, drops and flushes tables: calls the master, then polls its procedure until it is
  * finished. HBASE: RawAsyncHBaseAdmin. */
+#include "base/clock.h"
 #include "client/client_priv.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define PROCEDURE_PERIOD_NS 20000000
 #define PROCEDURE_ATTEMPTS 6000
@@ -14,7 +14,7 @@ static rq_err master(rq_client *c, rq__conn **ret, rq_error *why)
 {
     if (c->master == NULL &&
         rq__client_conn(c, &c->found.master, "MasterService", &c->master) != RQ_OK)
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        return rq_no_memory(why);
     *ret = c->master;
     return RQ_OK;
 }
@@ -71,8 +71,7 @@ static rq_err wait_procedure(rq_client *c, rq__conn *conn, uint64_t id, const ch
         }
         if (rc != RQ_OK || state != PROCEDURE_RUNNING) break;
         if (i == PROCEDURE_ATTEMPTS) rc = rq_fail(why, RQ_E_TIMEOUT, "%s: timed out", what);
-        struct timespec t = {0, PROCEDURE_PERIOD_NS};
-        nanosleep(&t, NULL);
+        rq_clock_sleep_ns(PROCEDURE_PERIOD_NS);
     }
     rq_buf_clear(&request);
     rq_buf_clear(&answer);

@@ -2,6 +2,7 @@
 /* The client object: servers and connections, and the loop that all operations run in. An iteration
  * waits for sockets, lets connections end their calls, starts attempts whose pause is over, and
  * writes everything these have queued. */
+#include "base/clock.h"
 #include "client/client_priv.h"
 
 #include "base/random.h"
@@ -21,7 +22,7 @@
 rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why)
 {
     rq_client *c = calloc(1, sizeof *c);
-    if (c == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (c == NULL) return rq_no_memory(why);
     c->options = *o;
     if (c->options.lanes == 0) c->options.lanes = 1;
     if (c->options.rpc_timeout_ms == 0) c->options.rpc_timeout_ms = RPC_TIMEOUT_MS;
@@ -161,6 +162,19 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Without epoll_pwait2 (Linux before 5.11, a container's seccomp profile, an emulator) the time is
+ * rounded up to milliseconds. */
+static int wait_for_events(rq_client *c, struct epoll_event events[static EVENTS], int64_t wait_ns)
+{
+    struct timespec t = {wait_ns / 1000000000, wait_ns % 1000000000};
+    if (RQ_LIKELY(!c->waits_in_ms)) {
+        int n = epoll_pwait2(c->epoll, events, EVENTS, &t, NULL);
+        if (n >= 0 || (errno != ENOSYS && errno != EPERM)) return n;
+        c->waits_in_ms = true;
+    }
+    return epoll_wait(c->epoll, events, EVENTS, (int)((wait_ns + 999999) / 1000000));
+}
+
 void rq_client_poll(rq_client *c, int64_t timeout_ns)
 {
     struct epoll_event events[EVENTS];
@@ -170,8 +184,7 @@ void rq_client_poll(rq_client *c, int64_t timeout_ns)
     if (due != INT64_MAX) wait = min64(wait, due - rq_client_now_ns());
     wait = min64(wait, TIMEOUT_PERIOD_NS);
     if (wait < 0) wait = 0;
-    struct timespec t = {wait / 1000000000, wait % 1000000000};
-    int n = epoll_pwait2(c->epoll, events, EVENTS, &t, NULL);
+    int n = wait_for_events(c, events, wait);
     for (int i = 0; i < n; i++)
         rq__conn_ready(events[i].data.ptr, events[i].events);
     int64_t now = rq_client_now_ns();
@@ -227,7 +240,7 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
     rq_client_table *t = calloc(1, sizeof *t);
     if (t == NULL || (t->name = strdup(name)) == NULL) {
         free(t);
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        return rq_no_memory(why);
     }
     t->client = c;
     t->next = c->tables;
@@ -242,8 +255,7 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
             return rq_fail(why, rc, "table %s: %s", name,
                            t->refresh_err != RQ_OK ? t->refresh_text
                                                    : "hbase:meta has no region of this table");
-        struct timespec pause = {0, (long)c->options.pause_ms % 1000 * 1000000};
-        nanosleep(&pause, NULL);
+        rq_clock_sleep_ns((uint64_t)c->options.pause_ms * 1000000);
     }
     *ret = t;
     return RQ_OK;

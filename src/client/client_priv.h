@@ -75,7 +75,8 @@ struct rq_client {
     uint64_t nonce_group;
     int64_t timeouts_checked_ns;
     rq__conn *dirty;
-    rq__conn **all; /* every connection, for time-outs */
+    bool waits_in_ms; /* the system has no epoll_pwait2 */
+    rq__conn **all;   /* every connection, for time-outs */
     size_t all_count;
     size_t all_cap;
 };

@@ -17,8 +17,9 @@ rq_err rq__family_values(rq_arena *arena, rq_family_schema *f, rq_error *why);
 RQ_NODISCARD
 rq_err rq__table_values(rq_arena *arena, rq_table_schema *t, rq_error *why);
 
-/* message.c. _take: slices of `t` point into the message, which is in the arena.
- * RQ_E_ILLEGAL_ARGUMENT. */
+/* --- message.c: between the protobuf message and the struct ------------------------------------ */
+/* Fills *t from the message, which must be in the arena: slices of *t point into it.
+ * RQ_E_ILLEGAL_ARGUMENT with HBase's text. */
 RQ_NODISCARD
 rq_err rq__schema_take(rq_arena *arena, const Pb__TableSchema *m, rq_table_schema *t,
                        rq_error *why);

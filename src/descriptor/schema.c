@@ -39,7 +39,7 @@ rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
     if (pb.len > SCHEMA_BYTES_MAX)
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "table descriptor of %zu bytes", pb.len);
     holder *h = calloc(1, sizeof *h);
-    if (h == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (h == NULL) return rq_no_memory(why);
     atomic_init(&h->refs, 1);
     rq_pb_arena memory;
     rq_pb_arena_init(&memory, &h->arena);

@@ -18,7 +18,7 @@
 
 #define RQ_PACE_SLICE 16384    /* about 0.1 to 0.2 ms */
 #define RQ_PACE_WHOLE 1000000  /* about 5 to 10 ms */
-#define RQ_PACE_PER_SEARCH 256 /* added to the allowance by each search */
+#define RQ_PACE_PER_SEARCH 256 /* added to the allowance by each search that cannot pause */
 
 typedef struct rq_pace {
     int64_t slice_left; /* units left; <= 0: the loop must be yielded */

@@ -64,8 +64,8 @@ void rq_block_cache_resize(rq_block_cache *c, uint64_t capacity_bytes);
  * periodically. */
 void rq_block_cache_trim(rq_block_cache *c, unsigned share);
 void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret);
-/* Whether `bytes` more would fit without evicting a block, and none was evicted for room so far.
- * Approximate. */
+/* Whether `bytes` more would fit without evicting a block. Approximate: they are assumed to spread
+ * evenly over the shards. */
 bool rq_block_cache_has_room(rq_block_cache *c, uint64_t bytes);
 
 /* --- on disk ---------------------------------------------------------------------------------- */

@@ -169,7 +169,8 @@ rq__bloom_chunk rq__bloom_chunk_shape(uint32_t bytes_hint, float error_rate)
     double ln2 = log(2);
     int64_t ideal_keys = (int64_t)((double)bits * (ln2 * ln2 / -log((double)error_rate)));
     if (ideal_keys < 1) ideal_keys = 1;
-    double hash_count = ceil(ln2 * (double)(bits / ideal_keys));
+    int64_t bits_per_key = bits / ideal_keys; /* HBase divides integers */
+    double hash_count = ceil(ln2 * (double)bits_per_key);
     if (hash_count < 1) hash_count = 1;
     int64_t max_keys =
         (int64_t)((double)-bits / hash_count * log(1 - exp(log((double)error_rate) / hash_count)));

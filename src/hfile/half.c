@@ -23,7 +23,7 @@ rq_err rq__half_new(const rq_hfile_half *half, const char *path, rq__half **ret,
     if (half->row.len > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_CORRUPT, "%s: divided at a row of %zu bytes", path, half->row.len);
     rq__half *h = malloc(sizeof *h + half->row.len);
-    if (h == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (h == NULL) return rq_no_memory(why);
     uint8_t *row = (uint8_t *)(h + 1);
     if (half->row.len > 0) memcpy(row, half->row.ptr, half->row.len);
     h->key = rq_cell_first_on_row(rq_slice_of(row, half->row.len));

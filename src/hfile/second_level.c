@@ -412,7 +412,7 @@ rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq_
     if (extent <= HEADER_BYTES || o->bytes / extent > UINT32_MAX)
         return rq_fail(why, RQ_E_CONFIG, "a block cache file of %" PRIu64 " bytes", o->bytes);
     rq__second_level *s = aligned_alloc(64, sizeof *s);
-    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (s == NULL) return rq_no_memory(why);
     uint64_t capacity = atomic_load(&c->capacity);
     memset(s, 0, sizeof *s);
     s->cache = c;
@@ -430,9 +430,7 @@ rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq_
         (void)pthread_mutex_init(&s->stripes[i].lock, NULL);
     s->path = strdup(o->path);
     s->generations = calloc(s->extent_count, sizeof *s->generations);
-    rq_err rc = s->path == NULL || s->generations == NULL
-                    ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
-                    : open_file(s, why);
+    rq_err rc = s->path == NULL || s->generations == NULL ? rq_no_memory(why) : open_file(s, why);
     if (rc == RQ_OK) rc = s->executor->lane_new(s->executor, "cache file", &s->lane);
     if (rc != RQ_OK) {
         rq__second_level_free(s);

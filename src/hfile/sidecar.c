@@ -127,8 +127,8 @@ static uint32_t lower_bound(const rq__sidecar *s, uint32_t mark)
         else
             high = mid;
     }
-    /* Sample `low` is the first that is not below: the position is between it and its
-     * predecessor. */
+    /* samples[low] is the first sample not below `mark`, so the position is behind the sample before
+     * it, and not behind samples[low]. */
     uint32_t i = low == 0 ? 0 : (low - 1) * RQ__MARKS_PER_SAMPLE;
     __builtin_prefetch(marks + s->count + i); /* the place, while marks are compared */
     uint32_t end = low * RQ__MARKS_PER_SAMPLE < s->count ? low * RQ__MARKS_PER_SAMPLE : s->count;

@@ -63,8 +63,8 @@ rq_err rq_hfile_writer_set_store_info(rq_hfile_writer *w, uint64_t max_seqid, bo
                                       const rq_slice *replaced_names, size_t replaced_count,
                                       rq_error *why);
 
-/* Adds the entries of a MOB file (store/mob.h): MOB_CELLS_COUNT in place of the names. HBASE:
- * StoreFileWriter.appendMetadata. */
+/* Adds the file info of a MOB file (store/mob.h): sequence id, whether a major compaction wrote it,
+ * and MOB_CELLS_COUNT, its number of cells. HBASE: StoreFileWriter.appendMetadata. */
 RQ_NODISCARD
 rq_err rq_hfile_writer_set_mob_info(rq_hfile_writer *w, uint64_t max_seqid, bool major,
                                     uint64_t cell_count);

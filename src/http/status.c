@@ -330,7 +330,7 @@ static void put_tiles(rq__text *t, const rq__request *r, const survey *s, const 
     tile_begin(t, "Calls in flight");
     rq__put_count(t, u->rs.calls_in_flight + u->master.calls_in_flight);
     snprintf(note, sizeof note, "%llu connections",
-             (unsigned long long)(u->rs.connections + u->master.connections));
+             (unsigned long long)u->rs.connections + u->master.connections);
     tile_end(t, note);
     bytes_tile(t, "Resident memory", resident_bytes(),
                rq_engine_memory_budget(rq__http_config(r->http)));

@@ -5,6 +5,7 @@
  * With a rate, the time at which operation k is due depends only on the rate and the ramp; if all
  * slots are taken it waits, and the waiting counts as latency. Ramp-up without a rate opens the
  * slots one after the other. */
+#include "base/clock.h"
 #include "load/load_priv.h"
 
 #include "base/macros.h"
@@ -12,7 +13,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOAD_BATCH 100
@@ -458,7 +458,7 @@ static rq_err open_bench(rq__bench *b, rq_error *why)
         .value_len = o->value_len,
         .families = o->families,
         .columns = o->columns,
-        .base = (uint64_t)time(NULL) * 1000,
+        .base = rq_clock_ns(CLOCK_REALTIME) / 1000000000 * 1000,
     };
     rq__rows_name(&b->rows);
     rq_random_seed(&b->random, o->seed);
@@ -467,13 +467,13 @@ static rq_err open_bench(rq__bench *b, rq_error *why)
     b->inserted = b->issued = ingests(b) ? 0 : o->records;
     if (rq_histogram_init(&b->interval) != RQ_OK ||
         rq_histogram_init(&b->report->latency) != RQ_OK || remember(b) != RQ_OK)
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        return rq_no_memory(why);
     client.lanes += o->idle;
     client.on_retry = note_retry;
     client.ctx = b;
     RQ_TRY(rq_client_open(&client, &b->client, why));
     RQ_TRY(rq__make_tables(b, why));
-    if (rq__open_places(b) != RQ_OK) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (rq__open_places(b) != RQ_OK) return rq_no_memory(why);
     return rq__open_idle(b, why);
 }
 
@@ -610,7 +610,7 @@ rq_err rq_load_run(const rq_load_options *given, rq_load_report *ret, rq_error *
         ret->servers = rq_client_table_servers(b.table);
         ret->connects = rq_client_connects(b.client);
         snprintf(ret->cluster_id, sizeof ret->cluster_id, "%s", rq_client_cluster_id(b.client));
-        if (b.fatal) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (b.fatal) rc = rq_no_memory(why);
     }
     if (o.live != NULL) fprintf(o.live, "\r\033[K");
     if (!o.keep && !ret->gave_up) {

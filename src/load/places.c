@@ -67,7 +67,7 @@ static rq_err open_one(rq__bench *b, unsigned lane, rq_slice row, rq_error *why)
     while (rc == RQ_OK && !g.done)
         rq_client_poll(b->client, IDLE_POLL_NS);
     rq_op_free(op);
-    if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
     return g.err == RQ_OK ? RQ_OK : rq_fail(why, g.err, "an idle connection: %s", g.text);
 }
 
@@ -77,7 +77,7 @@ rq_err rq__open_idle(rq__bench *b, rq_error *why)
     unsigned lanes = o->client.lanes > 0 ? o->client.lanes : 1;
     rq_buf row = {0};
     rq_err rc = rq__rows_key(&b->rows, 0, &row);
-    if (rc != RQ_OK) rq_fail(why, rc, "out of memory");
+    if (rc != RQ_OK) rq_fail(why, rc, "%s", rq_err_text(rc));
     for (unsigned i = 0; rc == RQ_OK && i < o->idle; i++)
         rc = open_one(b, lanes + i, rq_buf_slice(&row), why);
     rq_buf_clear(&row);

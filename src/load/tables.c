@@ -42,7 +42,7 @@ static rq_err make_table(rq__bench *b, const char *name, bool relations, rq_erro
     rq_slice *splits = calloc(o->regions, sizeof *splits);
     size_t family_count = rq__is_app(b) ? 1 : o->families;
     rq_err rc = RQ_OK;
-    if (keys == NULL || splits == NULL) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (keys == NULL || splits == NULL) rc = rq_no_memory(why);
     for (size_t i = 0; i < family_count; i++)
         families[i] = (rq_client_family){.name = rq__is_app(b) ? "cf" : b->rows.family_names[i],
                                          .versions = rq__is_app(b) ? 1000 : 1,

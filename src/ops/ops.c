@@ -47,7 +47,7 @@ static size_t scanner_bytes(const rq_config *c)
 rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
 {
     rq_ops *ops = calloc(1, sizeof *ops);
-    if (ops == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (ops == NULL) return rq_no_memory(why);
     ops->env = *o->env;
     ops->engine = o->engine;
     ops->catalog = o->catalog;
@@ -59,7 +59,7 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
         rq__leases_new(&ops->env, ops->lease_ms, scanner_bytes(o->config), o->lane, &ops->leases);
     if (rc != RQ_OK) {
         free(ops);
-        return rq_fail(why, rc, "out of memory");
+        return rq_fail(why, rc, "%s", rq_err_text(rc));
     }
     pthread_mutex_init(&ops->lock, NULL);
     *ret = ops;

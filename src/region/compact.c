@@ -65,7 +65,7 @@ static rq_err commit(compaction *c, rq_error *why)
 {
     rq_region *r = c->store->region;
     rq__store_change *changes = calloc(c->file_count + 1, sizeof *changes);
-    if (changes == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (changes == NULL) return rq_no_memory(why);
     changes[0] = (rq__store_change){
         .store = c->store, .removed = c->inputs, .removed_count = c->input_count};
     for (size_t i = 0; i < c->file_count; i++)
@@ -94,7 +94,7 @@ static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
     RQ_TRY(rq_compaction_boundaries(rq__compaction_of(c->store), &c->choice, c->all.list, now_ms,
                                     &c->boundaries, &n));
     c->files = calloc(n, sizeof *c->files);
-    if (c->files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (c->files == NULL) return rq_no_memory(why);
     rq__pacing pacing;
     rq_rewrite w = {
         .scan =
@@ -347,7 +347,7 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     round_end end = ROUND_IDLE;
     if (rq_store_files_take(s->store, &c.all) != RQ_OK) {
-        warn(s, rq_fail(&why, RQ_E_NO_MEMORY, "out of memory"), &why);
+        warn(s, rq_no_memory(&why), &why);
         return ROUND_IDLE;
     }
     if (is_owed(&c)) *wants |= RQ__WANT_MAJOR;

@@ -25,7 +25,7 @@ static rq_err read_inputs(rq_slice event, const char *path, rq_arena *arena, rq_
                        "%s: malformed COMPACTION_EVENT_KEY", path);
     size_t n = m->n_compacted_store_file;
     rq_slice *list = rq_arena_calloc(arena, n + 1, sizeof *list);
-    if (list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (list == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < n; i++)
         list[i] = rq_slice_of(m->compacted_store_file[i].data, m->compacted_store_file[i].len);
     *ret = list;
@@ -47,7 +47,7 @@ static rq_err find_replaced(rq_vfs *vfs, const char *dir, const char *const *nam
         rq_store_name_parse(rq_slice_cstr(names[i]), &parts);
         /* The file it refers to could only have been compacted in another region's folder. */
         if (parts.is_reference || parts.is_link) continue;
-        if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (path == NULL) return rq_no_memory(why);
         RQ_TRY(rq_hfile_reader_open(vfs, path, NULL, false, &reader, why));
         rq_err rc = RQ_OK;
         if (rq_hfile_reader_file_info(reader, RQ_SLICE_LIT("COMPACTION_EVENT_KEY"), &event))
@@ -66,7 +66,7 @@ rq_err rq__drop_compacted(rq_region *r, rq_slice family, const char *dir, rq_are
 {
     if (*count < 2) return RQ_OK;
     bool *replaced = rq_arena_calloc(arena, *count, sizeof *replaced);
-    if (replaced == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (replaced == NULL) return rq_no_memory(why);
     RQ_TRY(find_replaced(r->env.vfs, dir, names, *count, arena, replaced, why));
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++) {

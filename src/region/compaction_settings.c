@@ -181,6 +181,8 @@ rq_compaction_settings rq__compaction_settings_of_site(const rq_config *c)
 rq_err rq__compaction_publish(rq__compaction_node *_Atomic *list, const rq_compaction_settings *s)
 {
     rq__compaction_node *old = atomic_load_explicit(list, memory_order_relaxed);
+    /* Equal bytes are equal settings; unequal padding only adds a node.
+     * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     if (old != NULL && memcmp(&old->settings, s, sizeof *s) == 0) return RQ_OK;
     rq__compaction_node *node = calloc(1, sizeof *node);
     if (node == NULL) return RQ_E_NO_MEMORY;

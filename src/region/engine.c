@@ -446,7 +446,7 @@ static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options
 {
     const char *sync = rq_config_text(c, RQ_SET_SYNC);
     rq_wal_options o = {
-        .file_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
+        .file_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_FILE),
         .max_log_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_MAX),
         .staging_bytes_max = staging_bytes_max(c),
         .retention = e->retention,
@@ -492,7 +492,7 @@ static void open_cache_file(rq_engine *e, const rq_config *c)
         .executor = e->env.executor,
         .log = e->env.log,
     };
-    rq_err rc = path == NULL ? rq_fail(&why, RQ_E_NO_MEMORY, "out of memory") : RQ_OK;
+    rq_err rc = path == NULL ? rq_no_memory(&why) : RQ_OK;
     if (rc == RQ_OK && path[0] != '/') e->cache_path = strdup(path);
     /* A relative path is relative to the data folder. */
     if (rc == RQ_OK && path[0] == '/') {
@@ -557,7 +557,7 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
                       rq_error *why)
 {
     rq_engine *e = calloc(1, sizeof *e);
-    if (e == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (e == NULL) return rq_no_memory(why);
     e->env = *env;
     e->region_failed = options->region_failed;
     e->region_grown = options->region_grown;

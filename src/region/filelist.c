@@ -56,7 +56,7 @@ static rq_err decode_message(rq_slice pb, rq_arena *arena, rq__filelist *ret, rq
     rq__filelist l = {0};
     /* An entry takes at least four bytes. */
     l.files = rq_arena_calloc(arena, pb.len / 4 + 1, sizeof *l.files);
-    if (l.files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (l.files == NULL) return rq_no_memory(why);
     while (rq_cursor_left(&c) > 0) {
         rq_pb_field f;
         if (!rq_pb_field_read(&c, &f))
@@ -152,7 +152,7 @@ static rq_err read_of_number(rq_vfs *vfs, const char *dir, const rq_dir_entry *e
         rq__filelist l;
         if (!parse_name(&entries[i], &n) || n != number) continue;
         const char *path = rq_arena_printf(arena, "%s/%s", dir, entries[i].name);
-        if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (path == NULL) return rq_no_memory(why);
         rq_err rc = read_one(vfs, path, arena, &l, why);
         if (rc == RQ_E_END) continue;
         RQ_TRY(rc);
@@ -170,7 +170,7 @@ rq_err rq__filelist_read(rq_vfs *vfs, const char *family_dir, rq_arena *arena, r
     size_t count;
     rq_error inner = {0};
     const char *dir = rq_arena_printf(arena, "%s/" RQ__FILELIST_DIR, family_dir);
-    if (dir == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (dir == NULL) return rq_no_memory(why);
     rq_err rc = rq_vfs_list(vfs, dir, arena, &entries, &count, &inner);
     if (rc == RQ_E_NOT_FOUND) return rc;
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", inner.message);
@@ -207,7 +207,7 @@ static rq_err describe(rq_vfs *vfs, const char *dir, const char *const *names, s
                        rq_arena *arena, rq__filelist *ret, rq_error *why)
 {
     ret->files = rq_arena_calloc(arena, count + 1, sizeof *ret->files);
-    if (ret->files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (ret->files == NULL) return rq_no_memory(why);
     for (ret->count = 0; ret->count < count; ret->count++) {
         rq__filelist_entry *e = &ret->files[ret->count];
         rq_store_name parts;
@@ -216,7 +216,7 @@ static rq_err describe(rq_vfs *vfs, const char *dir, const char *const *names, s
         rq_store_name_parse(e->name, &parts);
         if (parts.is_reference || parts.is_link) continue;
         const char *path = rq_arena_printf(arena, "%s/%s", dir, names[ret->count]);
-        if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (path == NULL) return rq_no_memory(why);
         RQ_TRY(rq_vfs_stat(vfs, path, &st, why));
         e->size = st.size;
     }
@@ -228,8 +228,7 @@ static rq_err write_new(rq_vfs *vfs, const char *dir, const rq__filelist *list, 
 {
     rq_buf bytes = {0};
     const char *path = rq_arena_printf(arena, "%s/f1.%llu", dir, (unsigned long long)list->number);
-    rq_err rc = path == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
-                             : rq__filelist_encode(list, &bytes);
+    rq_err rc = path == NULL ? rq_no_memory(why) : rq__filelist_encode(list, &bytes);
     if (rc == RQ_OK) rc = rq_vfs_mkdirs(vfs, dir, why);
     if (rc == RQ_OK) rc = rq_vfs_write_new_file(vfs, path, rq_buf_slice(&bytes), why);
     rq_buf_clear(&bytes);
@@ -247,7 +246,7 @@ static rq_err remove_older(rq_vfs *vfs, const char *dir, uint64_t number, rq_are
         uint64_t n;
         if (!parse_name(&entries[i], &n) || n >= number) continue;
         const char *path = rq_arena_printf(arena, "%s/%s", dir, entries[i].name);
-        if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (path == NULL) return rq_no_memory(why);
         RQ_TRY(rq_vfs_remove(vfs, path, why));
     }
     return RQ_OK;
@@ -284,7 +283,7 @@ static rq_err write_list(rq_vfs *vfs, const char *family_dir, const char *const 
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_CORRUPT) return rc;
     if (why != NULL) *why = (rq_error){0};
     const char *dir = rq_arena_printf(arena, "%s/" RQ__FILELIST_DIR, family_dir);
-    if (dir == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (dir == NULL) return rq_no_memory(why);
     RQ_TRY(highest_number(vfs, dir, arena, &highest, why));
     RQ_TRY(describe(vfs, family_dir, names, count, arena, &list, why));
     uint64_t now = now_ms > 0 ? (uint64_t)now_ms : 1;
@@ -307,8 +306,7 @@ rq_err rq__filelist_remove(rq_vfs *vfs, const char *family_dir, rq_error *why)
 {
     rq_arena arena = {0};
     const char *dir = rq_arena_printf(&arena, "%s/" RQ__FILELIST_DIR, family_dir);
-    rq_err rc = dir == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
-                            : remove_older(vfs, dir, UINT64_MAX, &arena, why);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : remove_older(vfs, dir, UINT64_MAX, &arena, why);
     rq_arena_clear(&arena);
     return rc;
 }

@@ -242,7 +242,7 @@ static rq_err commit(flush *f, rq_error *why)
     rq_region *r = f->region;
     rq_err rc = RQ_OK;
     rq__store_change *changes = calloc(f->count + 1, sizeof *changes);
-    if (changes == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (changes == NULL) return rq_no_memory(why);
     rq__gate_enter(&r->commit_gate, r->env.executor);
     for (size_t i = 0; i < f->count && rc == RQ_OK; i++) {
         part *p = &f->parts[i];
@@ -390,7 +390,7 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
                .family = family,
                .now_ms = r->env.executor->now_ms(r->env.executor)};
     f.parts = calloc(r->store_count + 1, sizeof *f.parts);
-    if (f.parts == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (f.parts == NULL) return rq_no_memory(why);
     rq__gate_enter(&r->flush_gate, r->env.executor);
     rq_error own = {0};
     rq_err rc = rq__region_state_now(r) == RQ__REGION_FAILED ? rq__region_not_serving(r, &own)

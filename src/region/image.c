@@ -11,7 +11,7 @@
 
 #define DEPTH_MAX 24
 #define BYTES_MAX ((size_t)64 * 1024 * 1024) /* of a small file */
-#define INLINE_MAX ((uint64_t)1024 * 1024)   /* others are told by path and size */
+#define INLINE_MAX ((uint64_t)1024 * 1024)   /* larger ones are listed by path and size */
 #define NONCES_MAX RQ__NONCE_FILE_BYTES_MAX
 
 typedef struct taking {
@@ -27,7 +27,7 @@ static const char *below(rq_arena *a, const char *dir, const char *name)
     return dir[0] == '\0' ? rq_arena_printf(a, "%s", name) : rq_arena_printf(a, "%s/%s", dir, name);
 }
 
-/* --- telling ---------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
 static bool is_cache_file(const taking *t, const char *path)
 {
@@ -35,7 +35,7 @@ static bool is_cache_file(const taking *t, const char *path)
            strcmp(t->engine->cache_path, path) == 0;
 }
 
-static rq_err tell(const taking *t, const rq_image_part *part, rq_error *why)
+static rq_err pass(const taking *t, const rq_image_part *part, rq_error *why)
 {
     if (part->kind == RQ_IMAGE_FILE && is_cache_file(t, part->path)) return RQ_OK;
     if (part->kind == RQ_IMAGE_FILE && t->holder != NULL &&
@@ -44,36 +44,36 @@ static rq_err tell(const taking *t, const rq_image_part *part, rq_error *why)
     return t->sink->take(t->sink->ctx, part, why);
 }
 
-static rq_err tell_dir(const taking *t, const char *path, rq_error *why)
+static rq_err pass_dir(const taking *t, const char *path, rq_error *why)
 {
-    return tell(t, &(rq_image_part){.kind = RQ_IMAGE_DIR, .path = path}, why);
+    return pass(t, &(rq_image_part){.kind = RQ_IMAGE_DIR, .path = path}, why);
 }
 
-static rq_err tell_bytes(const taking *t, const char *path, size_t max, rq_error *why)
+static rq_err pass_bytes(const taking *t, const char *path, size_t max, rq_error *why)
 {
     rq_arena a = {0};
     rq_image_part part = {.kind = RQ_IMAGE_BYTES, .path = path};
     rq_err rc = rq_vfs_read_file(t->vfs, path, max, &a, &part.bytes, why);
-    if (rc == RQ_OK) rc = tell(t, &part, why);
+    if (rc == RQ_OK) rc = pass(t, &part, why);
     rq_arena_clear(&a);
     return rc;
 }
 
-/* A file that is looked at when it may just be going. */
-static rq_err tell_file(const taking *t, const char *path, rq_error *why)
+/* RQ_E_NOT_FOUND: the file was removed meanwhile. */
+static rq_err pass_file(const taking *t, const char *path, rq_error *why)
 {
     rq_stat st;
     RQ_TRY(rq_vfs_stat(t->vfs, path, &st, why));
-    return tell(t, &(rq_image_part){.kind = RQ_IMAGE_FILE, .path = path, .size = st.size}, why);
+    return pass(t, &(rq_image_part){.kind = RQ_IMAGE_FILE, .path = path, .size = st.size}, why);
 }
 
-/* Small ones with their bytes. */
-static rq_err tell_any(const taking *t, const char *path, rq_error *why)
+/* A small file is listed with its bytes. */
+static rq_err pass_any(const taking *t, const char *path, rq_error *why)
 {
     rq_stat st;
     RQ_TRY(rq_vfs_stat(t->vfs, path, &st, why));
-    return st.size <= INLINE_MAX ? tell_bytes(t, path, (size_t)INLINE_MAX, why)
-                                 : tell_file(t, path, why);
+    return st.size <= INLINE_MAX ? pass_bytes(t, path, (size_t)INLINE_MAX, why)
+                                 : pass_file(t, path, why);
 }
 
 /* --- any tree --------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static bool is_store_file(const char *name)
     return !parts.is_reference && !parts.is_link;
 }
 
-/* What `each` is asked about every file; folders are told and gone into. */
+/* Called for each file of a walk. The walk lists folders and descends into them by itself. */
 typedef rq_err (*each_file)(const taking *t, const char *dir, const char *name, const char *path,
                             rq_error *why);
 
@@ -98,7 +98,7 @@ static rq_err walk(const taking *t, const char *dir, unsigned depth, each_file e
     size_t count = 0;
     if (depth > DEPTH_MAX) return rq_fail(why, RQ_E_STATE, "%s: too deep", dir);
     rq_err rc = rq_vfs_list_if_any(t->vfs, dir, &a, &entries, &count, why);
-    if (rc == RQ_OK) rc = tell_dir(t, dir, why);
+    if (rc == RQ_OK) rc = pass_dir(t, dir, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *path = below(&a, dir, entries[i].name);
         if (path == NULL)
@@ -116,7 +116,7 @@ static rq_err each_any(const taking *t, const char *dir, const char *name, const
                        rq_error *why)
 {
     (void)dir;
-    return is_store_file(name) ? tell_file(t, path, why) : tell_any(t, path, why);
+    return is_store_file(name) ? pass_file(t, path, why) : pass_any(t, path, why);
 }
 
 static rq_err each_nonces(const taking *t, const char *dir, const char *name, const char *path,
@@ -124,17 +124,18 @@ static rq_err each_nonces(const taking *t, const char *dir, const char *name, co
 {
     (void)dir;
     (void)name;
-    return tell_bytes(t, path, NONCES_MAX, why);
+    return pass_bytes(t, path, NONCES_MAX, why);
 }
 
-/* One that is being written is of a flush that did not commit before the regions were listed. */
+/* A MOB file that is still being written belongs to a flush that had not committed when the regions
+ * were listed, so no manifest of the list refers to it. */
 static rq_err each_mob(const taking *t, const char *dir, const char *name, const char *path,
                        rq_error *why)
 {
     bool being_written =
         t->engine != NULL && rq_mob_files_is_being_written(t->engine->mob_files, name);
     if (being_written) return RQ_OK;
-    return strchr(name, '=') != NULL ? tell_any(t, path, why) : each_any(t, dir, name, path, why);
+    return strchr(name, '=') != NULL ? pass_any(t, path, why) : each_any(t, dir, name, path, why);
 }
 
 /* --- the archive ------------------------------------------------------------------------------ */
@@ -144,7 +145,7 @@ static bool is_link_folder(const char *name)
     return strncmp(name, ".links-", 7) == 0;
 }
 
-/* A clone's link says in a folder beside the file that it stands for it. */
+/* HBase notes links to a file (of clones) in the folder .links-FILE beside it. */
 static bool has_links(const rq_dir_entry *entries, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
@@ -168,7 +169,7 @@ static rq_err walk_archive(const taking *t, const char *dir, unsigned depth, rq_
         else if (entries[i].is_dir)
             rc = walk_archive(t, path, depth + 1, why);
         else if (t->has_snapshots || has_links(entries, count, entries[i].name))
-            rc = tell_file(t, path, why);
+            rc = pass_file(t, path, why);
     }
     rq_arena_clear(&a);
     return rc;
@@ -176,7 +177,8 @@ static rq_err walk_archive(const taking *t, const char *dir, unsigned depth, rq_
 
 /* --- an open region --------------------------------------------------------------------------- */
 
-/* What is read under the gates and told behind them: nobody waits for whoever takes the list. */
+/* A region's parts, collected under its gates and passed to the sink after leaving them: a flush
+ * never waits for the sink. */
 typedef struct listed {
     const taking *taking;
     rq_region *region;
@@ -234,7 +236,7 @@ static rq_err add_entry(listed *l, const char *path, const rq_dir_entry *e, rq_s
     bool in_family = depth == 1 && rq__manifest_family_of(&l->manifest, family) != NULL;
     if (!in_family || !rq__store_file_name_ok(rq_slice_cstr(e->name)))
         return add_bytes(l, path, BYTES_MAX, why);
-    if (!manifest_names(l, family, e->name)) return RQ_OK; /* nobody's */
+    if (!manifest_names(l, family, e->name)) return RQ_OK; /* no manifest names it */
     return is_store_file(e->name) ? add_store_file(l, path, why)
                                   : add_bytes(l, path, BYTES_MAX, why);
 }
@@ -301,13 +303,13 @@ static rq_err list_open(listed *l, const char *dir, rq_error *why)
 static rq_err tell_open(const taking *t, rq_region *r, const char *dir, rq_error *why)
 {
     listed l = {.taking = t, .region = r};
-    rq__gate_enter(&r->flush_gate, r->env.executor); /* nonces stand still, too */
+    rq__gate_enter(&r->flush_gate, r->env.executor); /* the nonces do not change either */
     rq__gate_enter(&r->commit_gate, r->env.executor);
     rq_err rc = list_open(&l, dir, why);
     rq__gate_leave(&r->commit_gate, r->env.executor);
     rq__gate_leave(&r->flush_gate, r->env.executor);
     for (size_t i = 0; i < l.count && rc == RQ_OK; i++)
-        rc = tell(t, &l.parts[i], why);
+        rc = pass(t, &l.parts[i], why);
     free(l.parts);
     rq_arena_clear(&l.arena);
     return rc;
@@ -336,7 +338,7 @@ static rq_err tell_data(const taking *t, const char *dir, unsigned level, rq_err
     rq_dir_entry *entries;
     size_t count = 0;
     rq_err rc = rq_vfs_list_if_any(t->vfs, dir, &a, &entries, &count, why);
-    if (rc == RQ_OK) rc = tell_dir(t, dir, why);
+    if (rc == RQ_OK) rc = pass_dir(t, dir, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *path = below(&a, dir, entries[i].name);
         bool inner = entries[i].is_dir && entries[i].name[0] != '.';
@@ -347,7 +349,7 @@ static rq_err tell_data(const taking *t, const char *dir, unsigned level, rq_err
         else if (inner)
             rc = tell_region(t, path, entries[i].name, why);
         else
-            rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : tell_any(t, path, why);
+            rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : pass_any(t, path, why);
     }
     rq_arena_clear(&a);
     return rc;
@@ -359,7 +361,7 @@ static rq_err tell_master_data(const taking *t, const char *dir, rq_error *why)
     rq_dir_entry *entries;
     size_t count = 0;
     rq_err rc = rq_vfs_list_if_any(t->vfs, dir, &a, &entries, &count, why);
-    if (rc == RQ_OK) rc = tell_dir(t, dir, why);
+    if (rc == RQ_OK) rc = pass_dir(t, dir, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *path = below(&a, dir, entries[i].name);
         if (path == NULL)
@@ -367,7 +369,7 @@ static rq_err tell_master_data(const taking *t, const char *dir, rq_error *why)
         else if (strcmp(entries[i].name, "data") == 0)
             rc = tell_data(t, path, 0, why);
         else
-            rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : tell_any(t, path, why);
+            rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : pass_any(t, path, why);
     }
     rq_arena_clear(&a);
     return rc;
@@ -375,7 +377,7 @@ static rq_err tell_master_data(const taking *t, const char *dir, rq_error *why)
 
 /* --- .rorqual --------------------------------------------------------------------------------- */
 
-/* NAME.0 or NAME.1 of a region whose manifest was told with it. */
+/* Whether the slot (NAME.0 or NAME.1) belongs to an open region, whose manifest was listed with it. */
 static bool is_of_open_region(const taking *t, const char *slot)
 {
     char encoded[RQ_ENCODED_NAME_LEN + 1];
@@ -397,16 +399,16 @@ static rq_err list_unclaimed(const taking *t, const char *dir, rq_error *why)
     rq_dir_entry *entries;
     size_t count = 0;
     rq_err rc = rq_vfs_list_if_any(t->vfs, dir, &a, &entries, &count, why);
-    if (rc == RQ_OK) rc = tell_dir(t, dir, why);
+    if (rc == RQ_OK) rc = pass_dir(t, dir, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *path = below(&a, dir, entries[i].name);
         if (path == NULL)
             rc = rq_no_memory(why);
         else if (is_of_open_region(t, entries[i].name))
-            rc = entries[i].is_dir ? tell_dir(t, path, why) : RQ_OK;
+            rc = entries[i].is_dir ? pass_dir(t, path, why) : RQ_OK;
         else
             rc = entries[i].is_dir ? walk(t, path, 0, each_nonces, why)
-                                   : tell_bytes(t, path, BYTES_MAX, why);
+                                   : pass_bytes(t, path, BYTES_MAX, why);
     }
     rq_arena_clear(&a);
     return rc;
@@ -416,16 +418,16 @@ static rq_err tell_log(const taking *t, rq_error *why)
 {
     rq_arena a = {0};
     rq_wal_image image;
-    rq_err rc = tell_dir(t, ".rorqual/wal", why);
+    rq_err rc = pass_dir(t, ".rorqual/wal", why);
     if (rc == RQ_OK) rc = rq_wal_image_take(t->engine->wal, &a, &image, why);
     for (size_t i = 0; rc == RQ_OK && i < image.count; i++)
-        rc = tell(t,
+        rc = pass(t,
                   &(rq_image_part){.kind = RQ_IMAGE_LOG,
                                    .path = image.pieces[i].path,
                                    .size = image.pieces[i].bytes},
                   why);
     if (rc == RQ_OK)
-        rc = tell(
+        rc = pass(
             t,
             &(rq_image_part){.kind = RQ_IMAGE_BYTES, .path = image.last_path, .bytes = image.last},
             why);
@@ -440,11 +442,11 @@ static rq_err each_wal_file(const taking *t, const char *dir, const char *name, 
     (void)dir;
     (void)name;
     RQ_TRY(rq_vfs_stat(t->vfs, path, &st, why));
-    return tell(t, &(rq_image_part){.kind = RQ_IMAGE_LOG, .path = path, .size = st.size}, why);
+    return pass(t, &(rq_image_part){.kind = RQ_IMAGE_LOG, .path = path, .size = st.size}, why);
 }
 
-/* Its own folder's business, and nobody else's. */
-static bool stays_behind(const char *name)
+/* Entries of .rorqual that concern this folder only, and are not copied. */
+static bool is_not_copied(const char *name)
 {
     static const char *const names[] = {"lock", "control", "aside", "wal", "backup", "incomplete"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
@@ -458,7 +460,7 @@ static rq_err list_server_files(const taking *t, rq_error *why)
     rq_dir_entry *entries;
     size_t count = 0;
     rq_err rc = rq_vfs_list_if_any(t->vfs, ".rorqual", &a, &entries, &count, why);
-    if (rc == RQ_OK && count > 0) rc = tell_dir(t, ".rorqual", why);
+    if (rc == RQ_OK && count > 0) rc = pass_dir(t, ".rorqual", why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const char *name = entries[i].name;
         const char *path = below(&a, ".rorqual", name);
@@ -466,8 +468,8 @@ static rq_err list_server_files(const taking *t, rq_error *why)
             rc = rq_no_memory(why);
         else if (strcmp(name, "regions") == 0 || strcmp(name, "nonces") == 0)
             rc = list_unclaimed(t, path, why);
-        else if (!stays_behind(name))
-            rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : tell_any(t, path, why);
+        else if (!is_not_copied(name))
+            rc = entries[i].is_dir ? walk(t, path, 0, each_any, why) : pass_any(t, path, why);
     }
     rq_arena_clear(&a);
     if (rc != RQ_OK || count == 0) return rc;
@@ -491,7 +493,7 @@ static rq_err list_other_entries(const taking *t, const rq_dir_entry *entries, s
     for (size_t i = 0; i < count; i++) {
         const char *name = entries[i].name;
         if (is_listed_separately(name)) continue;
-        RQ_TRY(entries[i].is_dir ? walk(t, name, 0, each_any, why) : tell_any(t, name, why));
+        RQ_TRY(entries[i].is_dir ? walk(t, name, 0, each_any, why) : pass_any(t, name, why));
     }
     return RQ_OK;
 }

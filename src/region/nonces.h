@@ -43,8 +43,8 @@ rq_err rq__nonces_add(rq__nonces *n, uint64_t group, uint64_t nonce, uint64_t se
                       rq__nonce_id *ret);
 /* Removes a nonce whose operation failed. */
 void rq__nonces_forget(rq__nonces *n, rq__nonce_id id);
-/* Adds a nonce of a file, which must be older than all nonces added so far; so add the youngest
- * first. Nonces that are too old, or exceed count_max, are ignored. */
+/* Adds a nonce read from a file. It must be older than all nonces added so far, so they are added
+ * youngest first. Nonces that are too old, or exceed count_max, are ignored. */
 RQ_NODISCARD
 rq_err rq__nonces_add_old(rq__nonces *n, const rq__nonce *old);
 /* Reads an entry. False: it has expired or was dropped. */

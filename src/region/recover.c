@@ -60,7 +60,7 @@ static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__buc
         return rq_fail(why, RQ_E_CORRUPT, "log record of a region with a name of %zu bytes",
                        encoded.len);
     rq__bucket *b = calloc(1, sizeof *b);
-    if (b == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (b == NULL) return rq_no_memory(why);
     memcpy(b->encoded, encoded.ptr, encoded.len);
     rq_err rc = rq_buf_append(&b->table, table.ptr, table.len);
     if (rc == RQ_OK) {

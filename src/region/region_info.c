@@ -154,7 +154,7 @@ rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret
     rq_pb_arena_init(&memory, arena);
     Pb__RegionInfo *m = pb__region_info__unpack(&memory.allocator, bytes.len - sizeof pb_magic,
                                                 bytes.ptr + sizeof pb_magic);
-    if (m == NULL && memory.exhausted) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (m == NULL && memory.exhausted) return rq_no_memory(why);
     if (m == NULL || m->table_name->qualifier.len == 0 ||
         !may_be_folder(from_pb(m->table_name->namespace_)) ||
         !may_be_folder(from_pb(m->table_name->qualifier)) || m->start_key.len > RQ_ROW_LEN_MAX ||
@@ -185,12 +185,4 @@ rq_err rq_region_info_parse_delimited(rq_slice bytes, rq_arena *arena, rq_region
     memcpy(p, magic.ptr, sizeof pb_magic);
     if (body.len > 0) memcpy(p + sizeof pb_magic, body.ptr, body.len);
     return rq_region_info_parse(rq_slice_of(p, sizeof pb_magic + body.len), arena, ret, why);
-}
-
-bool rq_region_info_contains(const rq_region_info *r, rq_slice row)
-{
-    /* hbase:meta is one region: its bounds are empty, and its own row order does not matter
-     * here. */
-    return rq_slice_compare(row, r->start_key) >= 0 &&
-           (r->end_key.len == 0 || rq_slice_compare(row, r->end_key) < 0);
 }

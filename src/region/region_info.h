@@ -53,6 +53,11 @@ rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret
 RQ_NODISCARD
 rq_err rq_region_info_parse_delimited(rq_slice bytes, rq_arena *arena, rq_region_info *ret,
                                       rq_error *why);
-bool rq_region_info_contains(const rq_region_info *r, rq_slice row);
+/* hbase:meta is one region: its bounds are empty, and its own row order does not matter here. */
+static inline bool rq_region_info_contains(const rq_region_info *r, rq_slice row)
+{
+    return rq_slice_compare(row, r->start_key) >= 0 &&
+           (r->end_key.len == 0 || rq_slice_compare(row, r->end_key) < 0);
+}
 
 #endif

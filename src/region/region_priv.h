@@ -320,8 +320,7 @@ rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64
 /* The op's durability; the table's if it is USE_DEFAULT. */
 rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op);
 
-/* --- group.c -----------------------------------------------------------------------------------
- */
+/* --- group.c ---------------------------------------------------------------------------------- */
 /* token: starts an empty group. */
 void rq__group_begin(rq__group *g);
 /* Ends the group. REQUIRES: everything added was committed or rolled back. */
@@ -346,8 +345,32 @@ void rq__region_expect_writes(const rq_region_expected *list, size_t count);
 void rq__region_expect_list(rq_region *r, const struct rq_write *first);
 
 /* --- rmw.c ------------------------------------------------------------------------------------ */
-/* token: whether the op must read before it writes. */
-bool rq__op_reads(const rq_row_op *op);
+static inline bool rq__mutation_is_delta(const rq_mutation *m)
+{
+    return m->type == RQ_MUTATE_INCREMENT || m->type == RQ_MUTATE_APPEND;
+}
+
+/* A Delete without a timestamp: it deletes the column's newest version, whose timestamp has to be
+ * read. */
+static inline bool rq__cell_deletes_newest(const rq_cell *c)
+{
+    return c->type == RQ_TYPE_DELETE && c->timestamp == RQ_TIMESTAMP_LATEST;
+}
+
+/* Whether the op must read before it writes. */
+static inline bool rq__op_reads(const rq_row_op *op)
+{
+    if (op->condition_count > 0) return true;
+    for (size_t i = 0; i < op->mutation_count; i++) {
+        const rq_mutation *m = &op->mutations[i];
+        if (rq__mutation_is_delta(m)) return true;
+        if (m->type != RQ_MUTATE_DELETE) continue;
+        for (size_t j = 0; j < m->cell_count; j++)
+            if (rq__cell_deletes_newest(&m->cells[j])) return true;
+    }
+    return false;
+}
+
 /* token: runs the whole op. RQ_E_AGAIN: ctx names the missing block; nothing was done. */
 rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
                           rq_error *why);

@@ -29,29 +29,6 @@ typedef struct run {
     rq_error *why;
 } run;
 
-static bool is_delta(const rq_mutation *m)
-{
-    return m->type == RQ_MUTATE_INCREMENT || m->type == RQ_MUTATE_APPEND;
-}
-
-static bool deletes_newest(const rq_cell *c)
-{
-    return c->type == RQ_TYPE_DELETE && c->timestamp == RQ_TIMESTAMP_LATEST;
-}
-
-bool rq__op_reads(const rq_row_op *op)
-{
-    if (op->condition_count > 0) return true;
-    for (size_t i = 0; i < op->mutation_count; i++) {
-        const rq_mutation *m = &op->mutations[i];
-        if (is_delta(m)) return true;
-        if (m->type != RQ_MUTATE_DELETE) continue;
-        for (size_t j = 0; j < m->cell_count; j++)
-            if (deletes_newest(&m->cells[j])) return true;
-    }
-    return false;
-}
-
 /* --- reading ---------------------------------------------------------------------------------- */
 
 static rq_time_range range_or_all(rq_time_range t)
@@ -464,7 +441,7 @@ static rq_err find_newest(run *u, const rq_mutation *m, int64_t **ret)
     if (list == NULL || timestamps == NULL) return RQ_E_NO_MEMORY;
     size_t count = 0;
     for (size_t i = 0; i < m->cell_count; i++)
-        if (deletes_newest(&m->cells[i])) list[count++] = (delta){m->cells[i], i};
+        if (rq__cell_deletes_newest(&m->cells[i])) list[count++] = (delta){m->cells[i], i};
     qsort(list, count, sizeof *list, compare_deltas);
     column_deletes *columns;
     size_t column_count;
@@ -485,7 +462,7 @@ static rq_err run_delete(run *u, const rq_mutation *m)
     RQ_TRY(find_newest(u, m, &newest));
     for (size_t i = 0; i < m->cell_count; i++) {
         rq_cell c = m->cells[i];
-        if (deletes_newest(&c))
+        if (rq__cell_deletes_newest(&c))
             c.timestamp = newest[i];
         else if (c.timestamp == RQ_TIMESTAMP_LATEST)
             c.timestamp = u->now_ms;
@@ -498,7 +475,7 @@ static rq_err run_delete(run *u, const rq_mutation *m)
 
 static rq_err run_mutation(run *u, const rq_mutation *m)
 {
-    if (u->duplicate_of != 0) return is_delta(m) ? answer_duplicate(u, m) : RQ_OK;
+    if (u->duplicate_of != 0) return rq__mutation_is_delta(m) ? answer_duplicate(u, m) : RQ_OK;
     switch (m->type) {
     case RQ_MUTATE_PUT:
         return run_put(u, m);
@@ -540,7 +517,7 @@ static rq_err find_duplicate(run *u)
     rq_region *r = u->region;
     bool counts = false;
     for (size_t i = 0; i < op->mutation_count; i++)
-        counts |= is_delta(&op->mutations[i]);
+        counts |= rq__mutation_is_delta(&op->mutations[i]);
     if (!r->engine->nonces_enabled || op->nonce == 0 || !counts) return RQ_OK;
     u->duplicate_of = rq__nonces_find(r->engine->nonces, op->nonce_group, op->nonce);
     u->remembers = u->duplicate_of == 0;

@@ -20,11 +20,6 @@ typedef struct work {
     uint64_t *told;
 } work;
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 static void tell(work *w, const char *place, const char *text)
 {
     w->calls->tell(w->calls->ctx, place, text);
@@ -39,7 +34,7 @@ static rq_err move_slots(work *w, rq_error *why)
         rq_stat st;
         const char *path =
             rq_arena_printf(&w->arena, RQ__MANIFEST_DIR "/%s.%d", w->info->encoded, i);
-        if (path == NULL) return no_memory(why);
+        if (path == NULL) return rq_no_memory(why);
         if (rq_vfs_stat(w->vfs, path, &st, NULL) == RQ_OK)
             RQ_TRY(w->calls->move(w->calls->ctx, path, why));
     }
@@ -51,7 +46,7 @@ static rq_err read_manifest(work *w, rq_error *why)
     rq_error own = {0};
     const char *other,
         *place = rq_arena_printf(&w->arena, RQ__MANIFEST_DIR "/%s", w->info->encoded);
-    if (place == NULL) return no_memory(why);
+    if (place == NULL) return rq_no_memory(why);
     rq_err rc = rq__manifest_peek(w->vfs, w->info->encoded, &w->arena, &w->manifest, &other, &own);
     w->has_manifest = rc == RQ_OK;
     if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) return RQ_OK;
@@ -92,7 +87,7 @@ static rq_err write_manifest(work *w, rq_error *why)
         rq__manifest_family *f = &m.families[i];
         const char *dir = rq__family_dir(&w->arena, w->info, f->name);
         size_t kept = 0;
-        if (dir == NULL) return no_memory(why);
+        if (dir == NULL) return rq_no_memory(why);
         for (size_t n = 0; n < f->file_count; n++)
             if (is_there(w, dir, f->files[n]) && !is_bad(w, dir, f->files[n]))
                 f->files[kept++] = f->files[n];
@@ -150,7 +145,7 @@ static rq_err look_at_file(work *w, rq_slice family, const char *dir, const char
     RQ_TRY(rq_region_survey_files(w->vfs, w->info, &s, true, NULL, NULL, &findings, why));
     if (!v.is_bad) return RQ_OK;
     const char *path = rq_arena_printf(&w->arena, "%s/%s", dir, name);
-    if (path == NULL || note_bad(w, path) != RQ_OK) return no_memory(why);
+    if (path == NULL || note_bad(w, path) != RQ_OK) return rq_no_memory(why);
     tell(w, path, v.text);
     w->changed = true;
     return RQ_OK;
@@ -160,13 +155,13 @@ static rq_err look_at_listed(work *w, const rq__manifest_family *f, const char *
 {
     for (size_t i = 0; i < f->file_count; i++) {
         const char *name = rq_arena_cstr(&w->arena, f->files[i]);
-        if (name == NULL) return no_memory(why);
+        if (name == NULL) return rq_no_memory(why);
         if (is_there(w, dir, f->files[i])) {
             if (w->manifest.in_use) RQ_TRY(look_at_file(w, f->name, dir, name, why));
             continue;
         }
         const char *path = rq_arena_printf(&w->arena, "%s/%s", dir, name);
-        if (path == NULL) return no_memory(why);
+        if (path == NULL) return rq_no_memory(why);
         tell(w, path, "is missing; the region goes on without it");
         w->changed = true;
     }
@@ -190,7 +185,7 @@ static rq_err look_at_family(work *w, rq_slice family, rq_error *why)
     const char *dir = rq__family_dir(&w->arena, w->info, family);
     const rq__manifest_family *f =
         w->has_manifest ? rq__manifest_family_of(&w->manifest, family) : NULL;
-    if (dir == NULL) return no_memory(why);
+    if (dir == NULL) return rq_no_memory(why);
     if (f != NULL) RQ_TRY(look_at_listed(w, f, dir, why));
     bool by_manifest = w->has_manifest && w->manifest.in_use;
     return by_manifest ? RQ_OK : look_at_folder(w, family, dir, why);
@@ -201,7 +196,7 @@ static rq_err look(work *w, rq_error *why)
     rq_dir_entry *entries;
     size_t count;
     const char *dir = rq__region_dir(&w->arena, w->info);
-    if (dir == NULL) return no_memory(why);
+    if (dir == NULL) return rq_no_memory(why);
     RQ_TRY(read_manifest(w, why));
     RQ_TRY(rq_vfs_list_if_any(w->vfs, dir, &w->arena, &entries, &count, why));
     for (size_t i = 0; i < count; i++)

@@ -34,9 +34,10 @@
 /* Time slices after which a batch goes behind the other work of its region. Fewer would move the
  * token between lanes more often; a bulk load's batches are shorter. */
 #define SLICES_IN_FRONT 8
-/* Steps (base/meter.h) of the reading ops of a batch after which its other ops are refused for now.
- * Each of them reads all versions and markers that those before it have made, which would be work
- * of the square of their number. Batches of clients need less than a hundredth. */
+/* Limits the reads of one batch, in steps (base/meter.h): when its ops that read (deletes of the
+ * newest version, increments) have taken so many, the rest of the batch is refused and the client
+ * sends it again. Each op reads the versions and markers of the ops before it, so the cost is
+ * quadratic in their number. Clients' real batches need less than a hundredth of the limit. */
 #define READ_STEPS_MAX ((uint64_t)10 * 1000 * 1000)
 
 /* A batch waiting for a block. */

@@ -304,7 +304,7 @@ static rq_err listen_on(rq_registry *r, const rq_registry_options *o, rq_error *
 rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_error *why)
 {
     rq_registry *r = calloc(1, sizeof *r);
-    if (r == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (r == NULL) return rq_no_memory(why);
     r->env = *o->env;
     r->catalog = o->catalog;
     r->zxid_start = rq_catalog_server(o->catalog)->start_code << 16;
@@ -319,9 +319,7 @@ rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_erro
         *all = (rq__zk_watchers){.task = {.run = rq__zk_watchers_run}};
         all->lane = rq_loop_lane(rq_loops_get(o->loops, i));
     }
-    rq_err rc = r->root == NULL || r->watchers == NULL
-                    ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
-                    : listen_on(r, o, why);
+    rq_err rc = r->root == NULL || r->watchers == NULL ? rq_no_memory(why) : listen_on(r, o, why);
     if (rc != RQ_OK) {
         rq_registry_close(r);
         return rc;

@@ -181,7 +181,7 @@ static void mark_heavy(const rq_call_private *p)
     p->conn->heavy_ns = rq_loop_now_ns(p->call.loop);
 }
 
-/* --- what is asked ---------------------------------------------------------------------------- */
+/* --- questions of handlers -------------------------------------------------------------------- */
 
 static bool is_scarce(const rq_call_private *p)
 {
@@ -253,11 +253,9 @@ rq_err rq__answer_wait(rq_call_private *p, size_t bytes, rq_task *task)
     return stay(p, bytes, 0, leaves_share(p) ? NULL : server_of(p)->options.unread, task);
 }
 
-void rq__answer_end(rq_call_private *p)
+void rq__answer_release(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
-    if (RQ_LIKELY(p->answer_charged == 0 && conn->first_waiting == NULL && conn->exempt != p))
-        return;
     rq_budget *answers = server_of(p)->options.answers;
     if (conn->exempt == p) conn->exempt = NULL;
     conn->made -= p->answer_charged;

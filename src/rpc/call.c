@@ -235,3 +235,32 @@ const struct Pb__RequestHeader *rq_call_header(rq_call *call)
     }
     return p->header;
 }
+
+/* --- long work -------------------------------------------------------------------------------- */
+
+static void run_done(rq_task *task)
+{
+    rq_offload *o = RQ_CONTAINER_OF(task, rq_offload, task);
+    o->done(o);
+}
+
+static void run_work(rq_task *task)
+{
+    rq_offload *o = RQ_CONTAINER_OF(task, rq_offload, task);
+    o->work(o);
+    o->task.run = run_done;
+    rq_lane_post(rq_loop_lane(o->call->call.loop), &o->task);
+}
+
+bool rq__call_may_offload(const rq_call_private *p)
+{
+    return p->conn->worker->server->options.executor != NULL;
+}
+
+void rq__call_offload(rq_call_private *p, rq_offload *o, void (*work)(rq_offload *o),
+                      void (*done)(rq_offload *o))
+{
+    rq_executor *executor = p->conn->worker->server->options.executor;
+    *o = (rq_offload){.task.run = run_work, .call = p, .work = work, .done = done};
+    executor->submit(executor, RQ_POOL_CODEC, &o->task);
+}

@@ -71,7 +71,8 @@ struct rq_call {
     uint32_t timeout_ms;    /* 0: none */
     uint32_t priority;      /* 0 when the client set none */
     uint32_t request_bytes; /* length of the frame, without its length field */
-    /* Waits so far; whoever lets the call wait adds to it. For the slow log. */
+    /* Times that the call has waited so far, by reason; added by the code that makes it wait. For the slow
+     * log. */
     uint64_t place_ns[RQ_CALL_PLACES];
     void *user;   /* the handler's; NULL at first */
     rq_task task; /* the handler's, to post the call to lanes or pools */
@@ -117,8 +118,8 @@ bool rq_call_answers_are_scarce(const rq_call *call);
 /* The call whose handler, or whose work on a pool, runs on this thread; NULL: none. For the report
  * of a crash: async-signal-safe. */
 const rq_call *rq_call_in_hand(void);
-/* For handlers that go on in a task: this thread works on `call` until NULL is given, or the call
- * ends here. Returns what was in hand before. */
+/* For handlers that continue in a task: sets the call that this thread works on, for crash reports
+ * (NULL: none), and returns the previous one. The end of a call resets it. */
 const rq_call *rq_call_take_in_hand(const rq_call *call);
 
 /* --- endings; all on the loop's thread ------------------------------------------------------- */

@@ -63,6 +63,14 @@ RQ_COLD void rq__call_throw_text(rq_call_private *p, const rq_rpc_exception *exc
 RQ_COLD const char *rq__request_is_too_large(const rq_call_private *p, char *text, size_t size);
 /* The text of CallQueueTooBigException, formatted into `text`. */
 RQ_COLD const char *rq__call_queue_is_full(const rq_call_private *p, char *text, size_t size);
+/* Called at the end of a call: releases its response's charge, and resumes the next call that waits
+ * for it. */
+static inline void rq__answer_end(rq_call_private *p)
+{
+    const rq_rpc_conn *conn = p->conn;
+    if (RQ_UNLIKELY(p->answer_charged != 0 || conn->first_waiting != NULL || conn->exempt == p))
+        rq__answer_release(p);
+}
 /* Frees a compressed response. */
 RQ_COLD void rq__packing_free(struct rq_packing *k);
 

@@ -13,9 +13,8 @@
 #define HB "org.apache.hadoop.hbase."
 #define SHADED "org.apache.hbase.thirdparty.com.google.protobuf."
 
-/* A handler of signals gets no argument of ours: what a thread works on has to be found by the
- * thread. This is the only variable of the file; nothing but the report of a crash depends on
- * it. */
+/* The call that this thread works on, for crash reports: a signal handler gets no argument of the
+ * program, so it must find the call through its thread. Nothing else depends on it. */
 static _Thread_local const rq_call *in_hand;
 
 const rq_call *rq_call_in_hand(void)

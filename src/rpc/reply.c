@@ -313,7 +313,8 @@ RQ_COLD static bool large_may_go(rq_call_private *p, const ProtobufCMessage *res
         rq_call_fail(&p->call, rc, NULL);
         return false;
     }
-    rq_call_fail(&p->call, rc, "an answer of %zu bytes was dropped: answers fill their memory",
+    rq_call_fail(&p->call, rc,
+                 "a response of %zu bytes was dropped: responses use all memory allowed for them",
                  bytes);
     return false;
 }

@@ -176,14 +176,14 @@ bool rq__answer_must_wait(const rq_call_private *p);
  * RQ_E_CALL_QUEUE_TOO_BIG: there is no memory to keep them. */
 RQ_NODISCARD
 rq_err rq__answer_wait(rq_call_private *p, size_t bytes, rq_task *task);
-/* Called at the end of a call: releases its charge. */
-void rq__answer_end(rq_call_private *p);
+/* The uncommon part of rq__answer_end (call_priv.h). */
+RQ_COLD void rq__answer_release(rq_call_private *p);
 /* Called when the peer has read or a call has ended: resumes the next call that waits for that. */
 void rq__answers_wake_one(rq_rpc_conn *conn);
 /* Called when the connection is closed: resumes all waiting calls, which then end. */
 void rq__answers_wake_all(rq_rpc_conn *conn);
 
-/* --- long work (offload.c) -------------------------------------------------------------------- */
+/* --- long work (call.c) ----------------------------------------------------------------------- */
 
 /* Whether there is a pool for work that would hold the loop. */
 bool rq__call_may_offload(const rq_call_private *p);

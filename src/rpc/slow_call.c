@@ -43,7 +43,8 @@ static void log_slow(const rq_call_private *p, const rq_slow_call *s)
                 s->failure == NULL ? "" : s->failure, s->param);
 }
 
-/* Processor time of a write is microseconds. */
+/* The time for which a write waited for the log: what remains of its duration. (Its processor time, some
+ * microseconds, is included.) */
 static uint64_t rest_of(const rq_slow_call *s)
 {
     uint64_t known = s->place_ns[RQ_CALL_IN_MEMORY] + s->place_ns[RQ_CALL_IN_FILES];

@@ -65,8 +65,8 @@ typedef struct rq_slow_limits {
     bool keeps; /* in the ring; else calls are logged only */
 } rq_slow_limits;
 
-/* Of hbase.ipc.warn.response.… and hbase.regionserver.slowlog.…; reads the settings as they are
- * now. */
+/* The limits in the settings hbase.ipc.warn.response.… and hbase.regionserver.slowlog.…, with their
+ * current values. */
 rq_slow_limits rq_slow_limits_of(const rq_config *c);
 
 typedef struct rq_slow_log rq_slow_log;

@@ -126,7 +126,7 @@ static rq_err open_threads(rq_server *s, const rq_server_options *o, rq_error *w
         [RQ_POOL_WORK] = 4,
     };
     if (rq_thread_executor_new(threads, &s->executor) != RQ_OK || rq_epoch_new(&s->epoch) != RQ_OK)
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        return rq_no_memory(why);
     return RQ_OK;
 }
 
@@ -241,7 +241,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     size_t answers = (size_t)rq_engine_memory_budget(o->config) / 8;
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->answers);
     if (rc == RQ_OK) rc = rq_budget_new(answers / 2, &s->unread);
-    if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
     if (o->transform != NULL) s->transform = *o->transform;
     if (s->transform.budget == NULL) s->transform.budget = s->budget;
     if (o->trim != NULL) {
@@ -444,7 +444,7 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
 rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why)
 {
     rq_server *s = calloc(1, sizeof *s);
-    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (s == NULL) return rq_no_memory(why);
     s->log = o->log;
     rq__log_configure(s->log, o->config);
     s->config = o->config;

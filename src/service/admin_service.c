@@ -542,7 +542,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
                              rq_error *why)
 {
     rq_admin_services *s = calloc(1, sizeof *s);
-    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (s == NULL) return rq_no_memory(why);
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;

@@ -1,6 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls as callers of ops; see call_op.h. */
+/* Ops of calls: the region that a request names, and the call as the op's caller (call_op.h). */
 #include "service/call_op.h"
+#include "service/client_priv.h"
+
+rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpecifier *spec,
+                               rq_region **ret, bool *ret_stale, rq_error *why)
+{
+    rq_slice name = rq__pb_slice(spec->value);
+    const rq_catalog_region *r;
+    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
+        RQ_TRY(rq_catalog_replica_by_encoded(s->catalog, name, &r, why));
+    else
+        RQ_TRY(rq_catalog_replica_by_name(s->catalog, name, &r, why));
+    *ret = r->region;
+    *ret_stale = r->info->replica_id != 0;
+    return RQ_OK;
+}
+
+rq_err rq__fail_read_only(rq_error *why)
+{
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "region is read only");
+}
+
+rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
+                       rq_error *why)
+{
+    bool stale;
+    RQ_TRY(rq__find_region_to_read(s, spec, ret, &stale, why));
+    return stale ? rq__fail_read_only(why) : RQ_OK;
+}
+
+/* --- callbacks -------------------------------------------------------------------------------- */
 
 static rq_err may_grow(rq_op *op, size_t held, size_t wanted, rq_task *task)
 {

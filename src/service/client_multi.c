@@ -23,8 +23,8 @@ static bool is_read_modify_write(const Pb__MutationProto *m)
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-/* Of the parts with kind OTHER, those without `request` are empty actions; those with it set
- * several fields. */
+/* A part of kind OTHER is an invalid action: without `request` none of its fields is set, with it
+ * several are. */
 static const char several[] = "several";
 
 static rq_batch_part classify(const Pb__Action *a)

@@ -32,7 +32,7 @@ static inline rq_writer *rq__writer(const rq_client_service *s, const rq_call *c
     return rq__seat(s, call)->writer;
 }
 
-/* The region of a RegionSpecifier; valid until the end of the loop's iteration. */
+/* call_op.c: the region of a RegionSpecifier; valid until the end of the loop's iteration. */
 RQ_NODISCARD
 rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
                        rq_error *why);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ClientService: its method table, start and stop, and Get. HBASE: RSRpcServices.
  *
- * Code shared by all handlers is here: finding the region, and leaving the loop to read a block. A
- * Get is decoded into a scan of one row, read on the loop, and answered at once unless it needs a
+ * A Get is decoded into a scan of one row, read on the loop, and answered at once unless it needs a
  * block that is not in memory. */
 #include "service/client_priv.h"
 #include "service/slow_text.h"
@@ -16,33 +15,6 @@
 #include "wal/wal.h"
 
 #include <stdlib.h>
-
-rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpecifier *spec,
-                               rq_region **ret, bool *ret_stale, rq_error *why)
-{
-    rq_slice name = rq__pb_slice(spec->value);
-    const rq_catalog_region *r;
-    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
-        RQ_TRY(rq_catalog_replica_by_encoded(s->catalog, name, &r, why));
-    else
-        RQ_TRY(rq_catalog_replica_by_name(s->catalog, name, &r, why));
-    *ret = r->region;
-    *ret_stale = r->info->replica_id != 0;
-    return RQ_OK;
-}
-
-rq_err rq__fail_read_only(rq_error *why)
-{
-    return rq_fail(why, RQ_E_DO_NOT_RETRY, "region is read only");
-}
-
-rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
-                       rq_error *why)
-{
-    bool stale;
-    RQ_TRY(rq__find_region_to_read(s, spec, ret, &stale, why));
-    return stale ? rq__fail_read_only(why) : RQ_OK;
-}
 
 /* --- get -------------------------------------------------------------------------------------- */
 
@@ -246,7 +218,7 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
                              rq_error *why)
 {
     rq_client_service *s = calloc(1, sizeof *s);
-    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (s == NULL) return rq_no_memory(why);
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;

@@ -2,8 +2,6 @@
 /* Results for clients; see encode.h. */
 #include "service/encode.h"
 
-#include "base/pb.h"
-
 static ProtobufCBinaryData binary(rq_slice s)
 {
     return (ProtobufCBinaryData){s.len, (uint8_t *)s.ptr};
@@ -52,23 +50,4 @@ rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *r
     ret->has_associated_cell_count = 1;
     ret->associated_cell_count = (int32_t)cells->count;
     return RQ_OK;
-}
-
-rq_slice rq__pack_counted_result(uint32_t count, uint8_t out[RQ__COUNTED_RESULT_MAX])
-{
-    uint8_t *p = out + 2;
-    *p++ = 2 << 3 | RQ_PB_VARINT; /* associated_cell_count */
-    p += rq_put_varint(p, count);
-    *p++ = 4 << 3 | RQ_PB_VARINT; /* stale */
-    *p++ = 0;
-    out[0] = 1 << 3 | RQ_PB_BYTES; /* result */
-    out[1] = (uint8_t)(p - out - 2);
-    return rq_slice_of(out, (size_t)(p - out));
-}
-
-rq_slice rq__pack_processed(bool processed, uint8_t out[RQ__PROCESSED_LEN])
-{
-    out[0] = 2 << 3 | RQ_PB_VARINT;
-    out[1] = processed;
-    return rq_slice_of(out, RQ__PROCESSED_LEN);
 }

@@ -4,6 +4,7 @@
 #ifndef RQ_SERVICE_ENCODE_H
 #define RQ_SERVICE_ENCODE_H
 
+#include "base/pb.h"
 #include "rpc/call.h"
 
 #include "proto/client.pb-c.h"
@@ -22,8 +23,23 @@ rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *r
 #define RQ__COUNTED_RESULT_MAX (2 + 2 + RQ_VARINT_MAX + 2)
 #define RQ__PROCESSED_LEN 2
 /* GetResponse { result { associated_cell_count, stale = false } } */
-rq_slice rq__pack_counted_result(uint32_t count, uint8_t out[RQ__COUNTED_RESULT_MAX]);
+static inline rq_slice rq__pack_counted_result(uint32_t count, uint8_t out[RQ__COUNTED_RESULT_MAX])
+{
+    uint8_t *p = out + 2;
+    *p++ = 2 << 3 | RQ_PB_VARINT; /* associated_cell_count */
+    p += rq_put_varint(p, count);
+    *p++ = 4 << 3 | RQ_PB_VARINT; /* stale */
+    *p++ = 0;
+    out[0] = 1 << 3 | RQ_PB_BYTES; /* result */
+    out[1] = (uint8_t)(p - out - 2);
+    return rq_slice_of(out, (size_t)(p - out));
+}
 /* MutateResponse { processed } */
-rq_slice rq__pack_processed(bool processed, uint8_t out[RQ__PROCESSED_LEN]);
+static inline rq_slice rq__pack_processed(bool processed, uint8_t out[RQ__PROCESSED_LEN])
+{
+    out[0] = 2 << 3 | RQ_PB_VARINT;
+    out[1] = processed;
+    return rq_slice_of(out, RQ__PROCESSED_LEN);
+}
 
 #endif

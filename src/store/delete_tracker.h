@@ -53,7 +53,7 @@ rq__deleted rq__delete_tracker_check(rq__delete_tracker *t, const rq_cell *cell)
 /* Whether the markers added hide all puts of the column from this cell on, and make all markers
  * there redundant. The cell is a put or marker that was added or checked. */
 bool rq__delete_tracker_hides_column(const rq__delete_tracker *t, const rq_cell *cell);
-/* The same for those of the column with the cell's timestamp. */
+/* Likewise for puts and markers of the column with the cell's timestamp. */
 bool rq__delete_tracker_hides_version(const rq__delete_tracker *t, const rq_cell *cell);
 
 #endif

@@ -199,8 +199,8 @@ static void source_load(rq__source *s)
     }
     s->cell = rq_hfile_scanner_cell(&s->file);
     if (s->meta->bulk_loaded) {
-        /* Its cells have no numbers of this store; they count as written when the file was
-         * loaded. */
+        /* The sequence ids in a loaded file are not this region's. All its cells have the one that
+         * the load got. */
         s->own = *s->cell;
         s->own.seqid = s->meta->max_seqid;
         s->cell = &s->own;

@@ -119,7 +119,7 @@ rq_err rq__mob_reference_parse(const rq_cell *c, rq_mob_reference *ret, bool *re
     ret->file = rq_slice_of(c->value + 4, c->value_len - 4);
     rq_slice ns, qualifier;
     if (!is_component(ret->file) || !rq_mob_table_parts(ret->table, &ns, &qualifier))
-        return rq_fail(why, RQ_E_MALFORMED, "a MOB reference that names no MOB file");
+        return rq_fail(why, RQ_E_MALFORMED, "MOB reference without the name of a MOB file");
     *ret_names_file = true;
     return RQ_OK;
 }

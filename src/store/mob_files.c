@@ -428,7 +428,7 @@ static rq_err open_store_file(rq_vfs *vfs, const char *dir, const char *name, rq
     const rq_hfile_reader_options none = {0}; /* no cache */
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     const char *path = rq_arena_printf(&a, "%s/%s", dir, name);
-    rq_err rc = path == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
+    rq_err rc = path == NULL ? rq_no_memory(why)
                 : parts.is_reference || parts.is_link
                     ? rq_store_open_elsewhere(vfs, dir, path, &parts, &none, ret, why)
                     : rq_hfile_reader_open(vfs, path, NULL, false, ret, why);

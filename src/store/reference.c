@@ -143,7 +143,7 @@ rq_err rq_store_file_locate(rq_vfs *vfs, const char *dir, const char *name, rq_a
     places[0] =
         elsewhere ? place_of(arena, dir, &parts) : rq_arena_printf(arena, "%s/%s", dir, name);
     if (places[0] != NULL) places[1] = rq_arena_printf(arena, "archive/%s", places[0]);
-    if (places[1] == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (places[1] == NULL) return rq_no_memory(why);
     for (int i = 0; i < (elsewhere ? 2 : 1); i++) {
         rq_error inner = {0};
         rq_err rc = rq_vfs_stat(vfs, places[i], &st, &inner);
@@ -182,7 +182,7 @@ rq_err rq_store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
     }
     char *here = place_of(&a, dir, name);
     char *archived = here == NULL ? NULL : rq_arena_printf(&a, "archive/%s", here);
-    if (rc == RQ_OK && archived == NULL) rc = rq_fail(&inner, RQ_E_NO_MEMORY, "out of memory");
+    if (rc == RQ_OK && archived == NULL) rc = rq_no_memory(&inner);
     if (rc == RQ_OK) {
         const rq_hfile_half *part = name->is_reference ? &half : NULL;
         rc = open_part(vfs, here, part, o, ret, &inner);

@@ -104,7 +104,7 @@ static rq_err open_output(const outputs *o, output *out, rq_error *why)
     rq_store_new_file_name(s, out->name);
     size_t size = strlen(rq_store_dir(s)) + 1 + strlen(out->name) + 1;
     out->path = malloc(size);
-    if (out->path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (out->path == NULL) return rq_no_memory(why);
     snprintf(out->path, size, "%s/%s", rq_store_dir(s), out->name);
     return rq_hfile_writer_open(rq_store_env(s)->vfs, out->path, &o->options, &out->writer, why);
 }
@@ -263,7 +263,7 @@ rq_err rq_store_rewrite(const rq_rewrite *w, rq_store_file *ret, size_t *ret_cou
     *ret_count = 0;
     o.count = w->boundary_count == 0 ? 1 : w->boundary_count;
     o.list = calloc(o.count, sizeof *o.list);
-    if (o.list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (o.list == NULL) return rq_no_memory(why);
     rq_err rc = begin_mob(&o, why);
     if (rc == RQ_OK) rc = copy_cells(w, &o, why);
     if (rc == RQ_OK) rc = finish(&o, why);

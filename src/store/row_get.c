@@ -11,14 +11,14 @@
  *    not read (rest_is_older).
  *  - In a row with a thousand versions, only one cell of each column is looked at (columns_here).
  *
- * Invariant: the result is the one of the store scanner. The sources are those the scanner would
- * choose, their cells come in the order of its merge (of equal cells the younger source's first),
- * and the same matcher decides. One difference remains: the scanner skips the rest of a column
- * without passing it to the matcher, whereas here the matcher sees these cells. It then answers
- * NEXT_COLUMN or SKIP: for the explicit tracker a finished column is behind its index, and the
- * other tracker keeps counting. A marker seen there belongs to that column and hides nothing of
- * another one. Rows with many cells to skip are left to the scanner, which can seek; so are rows in
- * many places. */
+ * Invariant: the result equals the store scanner's. Both choose the same sources, pass cells to the
+ * same matcher, and pass them in the same order (of equal cells, the newer source's first).
+ *
+ * There is one difference. After the matcher's answer NEXT_COLUMN the scanner seeks past the rest of
+ * the column; a get passes these cells to the matcher as well. This does not change the result: the
+ * matcher answers NEXT_COLUMN or SKIP for each of them, because the column is finished or its
+ * versions are used up, and a delete marker among them affects this column only. Rows with many
+ * cells to skip are left to the scanner, which can seek; so are rows in many places. */
 #include "store/row_get.h"
 
 #include "hfile/qualifiers.h"

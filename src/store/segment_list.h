@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internals of the memstore's skip list. segment.c describes the list and links nodes;
- * segment_search.c searches, segment_cursor.c iterates, segment_fences.c builds the start points
- * of searches, segment_memory.c allocates nodes, segment_filter.c and segment_columns.c track
- * which rows and columns exist, segment_ahead.c prefetches. */
+ * segment_search.c searches and builds fences, the start points of searches; segment_cursor.c
+ * iterates, segment_memory.c allocates nodes, segment_contents.c tracks which rows and qualifiers
+ * exist, segment_ahead.c prefetches. */
 #ifndef RQ_STORE_SEGMENT_LIST_H
 #define RQ_STORE_SEGMENT_LIST_H
 
@@ -107,8 +107,7 @@ static inline uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t l
     return rq__row_rank(atomic_load_explicit(&s->ranking, memory_order_acquire), row, len);
 }
 
-/* --- segment_memory.c: the writer's ------------------------------------------------------------
- */
+/* --- segment_memory.c: the writer's ----------------------------------------------------------- */
 
 /* Allocates a node with room for its links before it and `payload` bytes. NULL: memory is
  * exhausted. */
@@ -116,8 +115,7 @@ rq_segment_node *rq__segment_alloc(rq_segment *s, unsigned height, size_t payloa
 void rq__segment_count_heap(rq_segment *s, int64_t bytes);
 void rq__segment_free_slabs(rq_segment *s);
 
-/* --- segment_fences.c --------------------------------------------------------------------------
- */
+/* --- segment_search.c ------------------------------------------------------------------------- */
 
 /* Called by the writer after each insert: appends a fence when one is due. Without memory for
  * fences searches are slower. */
@@ -125,14 +123,10 @@ void rq__segment_fences_work(rq_segment *s);
 /* Called by the writer: no search may begin any more at this node, which is on FENCE_LEVEL. */
 void rq__segment_fences_forget(rq_segment *s, const rq_segment_node *node, const probe *key);
 
-/* --- segment_filter.c --------------------------------------------------------------------------
- */
+/* --- segment_contents.c ----------------------------------------------------------------------- */
 
 /* Called by the writer before the cell is published. */
 void rq__segment_filter_note(rq_segment *s, const rq_cell *c);
-
-/* --- segment_columns.c -------------------------------------------------------------------------
- */
 
 /* Called by the writer before the cell is published. */
 void rq__segment_note_column(rq_segment *s, const rq_cell *c);

@@ -54,9 +54,6 @@ rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
 bool rq__segment_find_above(const rq_segment *s, size_t before, probe *key, unsigned levels,
                             rq_segment_node **path);
 
-/* Index of the first fence not before the key. */
-size_t rq__segment_fence_at(const rq_segment *s, const rq_fences *f, const probe *key);
-
 /* A reader's search: the last node before the key. Repeats if ranks changed meanwhile, comparing
  * only bytes while they change. *ret_tall: the last node on FENCE_LEVEL. */
 rq_segment_node *rq__segment_search(const rq_segment *s, const rq_cell *key,

@@ -286,8 +286,7 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
     if (strlen(name) > RQ_STORE_FILE_NAME_MAX)
         return rq_fail(why, RQ_E_INVALID, "store file name %s is too long", name);
     char *path;
-    if (asprintf(&path, "%s/%s", s->dir, name) < 0)
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (asprintf(&path, "%s/%s", s->dir, name) < 0) return rq_no_memory(why);
     rq_hfile_reader *reader;
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
@@ -380,7 +379,7 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
                      rq_store **ret, rq_error *why)
 {
     rq_store *s = calloc(1, sizeof *s);
-    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (s == NULL) return rq_no_memory(why);
     s->env = *o->env;
     s->versions_alive = o->versions_alive;
     s->version_freed = o->version_freed;

@@ -251,7 +251,7 @@ rq_err rq_vfs_cas_peek(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *r
     const slot *other = &slots[1 - newest];
     if (other->exists && !other->valid) {
         *ret_other = rq_arena_printf(arena, "%s", other->path);
-        if (*ret_other == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (*ret_other == NULL) return rq_no_memory(why);
     }
     *ret = slots[newest].bytes;
     return RQ_OK;

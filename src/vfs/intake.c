@@ -110,7 +110,7 @@ static rq_err parse_list(rq_intake *t, const char *list, rq_error *why)
     for (const char *p = list; *p != '\0'; p++)
         parts += *p == ',';
     t->folders = rq_arena_calloc(&t->arena, parts, sizeof *t->folders);
-    if (t->folders == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (t->folders == NULL) return rq_no_memory(why);
     for (;;) {
         size_t n = strcspn(list, ",");
         RQ_TRY(add_folder(t, rq_slice_of(list, n), why));
@@ -123,7 +123,7 @@ rq_err rq_intake_new(const char *list, rq_vfs *own, const char *own_path, rq_int
                      rq_error *why)
 {
     rq_intake *t = calloc(1, sizeof *t);
-    if (t == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (t == NULL) return rq_no_memory(why);
     t->own = own;
     t->own_path = own_path;
     rq_err rc = parse_list(t, list, why);
@@ -160,7 +160,7 @@ void rq_intake_end(rq_intake_visit *v)
 static rq_err refuse(const char *said, rq_error *why)
 {
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "%s lists no folder of the server's machine that contains this file: %s",
+                   "this file is in none of the folders that the server's setting %s allows: %s",
                    SETTING, said);
 }
 

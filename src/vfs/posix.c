@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "vfs/posix_priv.h"
 
 #define FOLDER_MODE 0700
@@ -239,9 +240,7 @@ static void posix_drop_behind(rq_file *base, uint64_t off, uint64_t len)
 
 static uint64_t now_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    return rq_clock_ns(CLOCK_MONOTONIC);
 }
 
 static void look_at_time(const posix_file *f, const char *what, uint64_t bytes, uint64_t begun_ns)
@@ -470,7 +469,8 @@ static rq_err posix_link_file(rq_file *base, rq_vfs *to, const char *path, rq_er
     posix_file *f = (posix_file *)base;
     const posix_vfs *v = (posix_vfs *)to;
     if (!is_own_file(f->fd, 1))
-        return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: another owner, or two names", path);
+        return rq_fail(why, RQ_E_PERMISSION,
+                       "cannot link %s: the file has another owner, or several names", path);
     if (!link_open(f->fd, v->root, path)) return fail_errno(why, errno, "link", v, path);
     if (is_own_file(f->fd, 2) && fchmod(f->fd, file_mode(v)) == 0) return RQ_OK;
     (void)unlinkat(v->root, path, 0);
@@ -718,7 +718,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
     if (v == NULL || path == NULL) {
         free(v);
         free(path);
-        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        return rq_no_memory(why);
     }
     v->base = (rq_vfs){
         .open = posix_open,

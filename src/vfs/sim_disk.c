@@ -112,7 +112,7 @@ static rq_err create(sim_disk *d, const char *path, bool is_dir, inode **ret, rq
         return rq_fail(why, RQ_E_EXISTS, "cannot create %s: it exists", path);
     if (rq__sim_bytes_free(d) < SECTOR) return no_space(why, "create", path);
     inode *n = rq__inode_new(d, is_dir);
-    if (n == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (n == NULL) return rq_no_memory(why);
     n->mtime_ms = d->sim->env.executor->now_ms(d->sim->env.executor);
     n->refs = 1;
     rq_err rc = rq__entry_set(d, parent, name, n);
@@ -301,13 +301,13 @@ static rq_err disk_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entr
     for (const entry *e = n->entries; e != NULL; e = e->next)
         count += e->now != NULL;
     rq_dir_entry *out = rq_arena_calloc(arena, count + 1, sizeof *out);
-    if (out == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (out == NULL) return rq_no_memory(why);
     size_t i = 0;
     for (const entry *e = n->entries; e != NULL; e = e->next) {
         if (e->now == NULL) continue;
         out[i].name = rq_arena_cstr(arena, rq_slice_cstr(e->name));
         out[i].is_dir = e->now->is_dir;
-        if (out[i++].name == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        if (out[i++].name == NULL) return rq_no_memory(why);
     }
     *ret = out;
     *ret_count = count;

@@ -50,29 +50,9 @@ rq_err rq_file_close(rq_file *f)
     return f == NULL ? RQ_OK : f->vfs->close(f);
 }
 
-rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len, rq_error *why)
-{
-    return f->vfs->read(f, buf, len, off, ret_len, why);
-}
-
-rq_err rq_file_try_read(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len)
-{
-    return f->vfs->try_read(f, buf, len, off, ret_len);
-}
-
 void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len)
 {
     if (f->vfs->drop_behind != NULL && len > 0) f->vfs->drop_behind(f, off, len);
-}
-
-rq_err rq_file_write(rq_file *f, const void *buf, size_t len, uint64_t off, rq_error *why)
-{
-    return f->vfs->write(f, buf, len, off, why);
-}
-
-rq_err rq_file_sync(rq_file *f, rq_error *why)
-{
-    return f->vfs->sync(f, why);
 }
 
 rq_err rq_file_truncate(rq_file *f, uint64_t size, rq_error *why)

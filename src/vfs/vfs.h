@@ -107,19 +107,31 @@ RQ_NODISCARD rq_err rq_vfs_open(rq_vfs *v, const char *path, int flags, rq_file 
 /* NULL is allowed. Unsynced bytes are left to the operating system. */
 rq_err rq_file_close(rq_file *f);
 /* Reads up to len bytes; fewer only at the end of the file. */
-RQ_NODISCARD rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
-                                 rq_error *why);
+RQ_NODISCARD static inline rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off,
+                                               size_t *ret_len, rq_error *why)
+{
+    return f->vfs->read(f, buf, len, off, ret_len, why);
+}
 /* Like read, from the page cache only (preadv2 with RWF_NOWAIT). RQ_E_AGAIN: it would have to
  * wait. */
-RQ_NODISCARD rq_err rq_file_try_read(rq_file *f, void *buf, size_t len, uint64_t off,
-                                     size_t *ret_len);
+RQ_NODISCARD static inline rq_err rq_file_try_read(rq_file *f, void *buf, size_t len, uint64_t off,
+                                                   size_t *ret_len)
+{
+    return f->vfs->try_read(f, buf, len, off, ret_len);
+}
 /* Advice that these bytes will not be read again: the operating system may drop clean pages from
  * its cache at once. */
 void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len);
 /* Writes all `len` bytes, or returns an error. */
-RQ_NODISCARD rq_err rq_file_write(rq_file *f, const void *buf, size_t len, uint64_t off,
-                                  rq_error *why);
-RQ_NODISCARD rq_err rq_file_sync(rq_file *f, rq_error *why);
+RQ_NODISCARD static inline rq_err rq_file_write(rq_file *f, const void *buf, size_t len,
+                                                uint64_t off, rq_error *why)
+{
+    return f->vfs->write(f, buf, len, off, why);
+}
+RQ_NODISCARD static inline rq_err rq_file_sync(rq_file *f, rq_error *why)
+{
+    return f->vfs->sync(f, why);
+}
 RQ_NODISCARD rq_err rq_file_truncate(rq_file *f, uint64_t size, rq_error *why);
 RQ_NODISCARD rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why);
 RQ_NODISCARD rq_err rq_file_identify(rq_file *f, rq_file_id *ret, rq_error *why);

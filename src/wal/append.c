@@ -133,7 +133,7 @@ static rq_err write_over(const uint8_t *ring, size_t cap, const wal_file *s, uin
     uint8_t bytes[2 * PAGE_BYTES];
     rq_lsn page = page_begun(s, file_bytes, from, to);
     if (page == to) return rq__wal_ring_write(ring, cap, s, s->slot, from, to, NULL);
-    /* In one call with the bytes before it, if they are few. */
+    /* Few bytes before the page are written in one call with it. */
     if (page - from > PAGE_BYTES) {
         RQ_TRY(rq__wal_ring_write(ring, cap, s, s->slot, from, page, NULL));
         from = page;

@@ -446,7 +446,7 @@ rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_rec
         RQ_TRY(file_replay(&p, s, why));
     RQ_TRY(log_begin(wal, p.end, p.crc, why));
     rq_err rc = wal->env.executor->lane_new(wal->env.executor, "rq-wal", &wal->lane);
-    if (rc != RQ_OK) return rq_fail(why, rc, "the log's lane: %s", rq_err_text(rc));
+    if (rc != RQ_OK) return rq_fail(why, rc, "cannot start the log's lane: %s", rq_err_text(rc));
     wal->replayed = true;
     pthread_mutex_lock(&wal->mutex);
     if (wal->broken != RQ_OK) rq__wal_arm_timer(wal);

@@ -434,7 +434,7 @@ def full_disk(world):
 
 def nothing_is_held(world):
     """After all commands have ended or were killed, no holder is left."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         lines = world.log.read_text(errors="replace").splitlines()
         begun = sum("was listed in" in line for line in lines)

@@ -22,7 +22,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "6"))
 INCREMENT, APPEND = 1, 0
 GROUP = 4711
 COUNTERS = 8
-SETTINGS = ("rorqual.memory=33554432", "rorqual.wal.segment=65536", "rorqual.wal.max=262144",
+SETTINGS = ("rorqual.memory=33554432", "rorqual.wal.file.size=65536", "rorqual.wal.max=262144",
             "hbase.hregion.memstore.flush.size=65536")
 
 

@@ -166,7 +166,7 @@ def write(tsd, points):
 
 def await_points(tsd, points):
     """Telnet puts get no response; the daemon writes them within a second."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             if tsd.query({"aggregator": "none", "metric": "sys.load", "tags": {"host": "web02"}}) \
@@ -282,7 +282,7 @@ def check_delete(report, tsd, points):
     query = {"aggregator": "none", "metric": "sys.load", "tags": {"host": "db01"}}
     first = tsd.query(query, delete=True)
     left = {}
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:  # the answer does not wait for the deletes
         left = tsd.query({"aggregator": "none", "metric": "sys.load"})
         if tags(host="db01", dc="lga") not in left:

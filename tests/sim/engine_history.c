@@ -90,7 +90,7 @@ void history_init(history *h, rq_sim *sim, uint64_t seed)
     RQ_ASSERT(rq_config_new(&h->config) == RQ_OK);
     static const char *const settings[] = {
         "rorqual.memory=33554432",
-        "rorqual.wal.segment=16384",
+        "rorqual.wal.file.size=16384",
         "rorqual.wal.max=65536",
         "hbase.hregion.memstore.flush.size=65536",
         "hbase.hregion.percolumnfamilyflush.size.lower.bound.min=1024",

@@ -112,7 +112,7 @@ static outcome run_once(uint64_t seed)
     world own;
     world *w = &own;
     world_init(w, seed, NULL);
-    assert_int_equal(rq_config_set_pair(w->config, "rorqual.wal.segment=65536", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(w->config, "rorqual.wal.file.size=65536", NULL), RQ_OK);
     OK(world_open(w));
     put_all(w);
     size_t which = rq_sim_random(w->sim) % RQ_ARRAY_LEN(changes);

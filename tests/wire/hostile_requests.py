@@ -111,7 +111,8 @@ def patterns_of_table_names(server, restart):
             client.data.put(region, b"row", {(b"f", b"q"): b"v"})
             answered, answer = client.master.receive()
             took = time.monotonic() - begun
-            assert answered == call and took < 2, f"{pattern}: {took:.1f} s"
+            # Without a limit the search would take years; a busy machine needs some seconds.
+            assert answered == call and took < 20, f"{pattern}: {took:.1f} s"
             assert isinstance(answer, hbase.Refused) and answer.name == "DoNotRetryIOException", (pattern, answer)
     assert len(client.master.call("GetTableNames", text(1, "(a|b)(a+|eside)"))[1]) == 2
     client.close()

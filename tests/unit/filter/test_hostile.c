@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define PACKAGE "org.apache.hadoop.hbase.filter."
-#define SLOWER (RQ_ASAN ? 20 : 1)
+#define SLOWER (RQ_ASAN ? 20 : tests_slower())
 #define STRETCH_MS (150 * SLOWER)
 
 static double cpu_ms(void)

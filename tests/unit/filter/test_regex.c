@@ -6,12 +6,14 @@
  */
 #include "filter/comparator.h"
 
+#include "../../seeds.h"
 #include "oracle_file.h"
 
 int main(int argc, char **argv)
 {
     size_t cases = 0;
     size_t wrong = 0;
+    size_t undecided = 0; /* the limit of processor time was reached, by emulation */
     size_t refused = 0;
     size_t patterns = 0;
     rq_arena arena = {0};
@@ -42,6 +44,10 @@ int main(int argc, char **argv)
                 cases++;
                 rq_err rc = rq_comparator_compare(c, text, &result, &why);
                 if (rc == RQ_OK && result == expected) continue;
+                if (rc == RQ_E_DO_NOT_RETRY && tests_slower() > 1) {
+                    undecided++;
+                    continue;
+                }
                 char subject[200];
                 rq_bytes_to_string(text, subject, sizeof subject);
                 printf("line %zu: %s on '%s': Java %d, here %d %s\n", f.number, shown, subject,
@@ -54,5 +60,5 @@ int main(int argc, char **argv)
     rq_arena_clear(&arena);
     printf("%zu patterns (%zu refused), %zu searches, %zu differ\n", patterns, refused, cases,
            wrong);
-    return cases == 0 || wrong > 0 || refused * 100 > patterns;
+    return cases == 0 || wrong > 0 || undecided * 100 > cases || refused * 100 > patterns;
 }

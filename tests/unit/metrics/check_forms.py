@@ -5,17 +5,20 @@ promtool's lint where it is installed.
 
     check_forms.py DUMP_METRICS"""
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 
 SAMPLE = re.compile(r'([a-z_:][a-z0-9_:]*)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?|\+Inf)$')
+WRAPPER = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # the emulator of a cross build
 SERVER = "Hadoop:service=HBase,name=RegionServer,sub=Server"
 
 
 def dump(*arguments, expect=0):
-    done = subprocess.run([sys.argv[1], *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([*WRAPPER, sys.argv[1], *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == expect, (arguments, done.returncode, done.stderr)
     return done.stdout
 

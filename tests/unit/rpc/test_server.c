@@ -317,7 +317,8 @@ static void a_call_outlives_its_connection(void **state)
     while (atomic_load(&t->seen) < seen + 10)
         usleep(1000);
     close(fd);
-    usleep(50000);
+    while (rq_rpc_server_stats(t->server).connections > 0)
+        usleep(1000);
     assert_int_equal(toy_release(t), 10);
     while (rq_rpc_server_stats(t->server).calls_in_flight > 0)
         usleep(1000);
@@ -638,6 +639,8 @@ static void a_client_that_does_not_read_is_not_read(void **state)
     for (uint32_t i = 0; i < N; i++)
         rpc_put_get(&b, i, "Get", "big:500000");
     rpc_send(fd, &b);
+    while (atomic_load(&t.seen) == 0)
+        usleep(1000);
     usleep(300000);
     unsigned seen = atomic_load(&t.seen);
     assert_in_range(seen, 1, 60); /* what sockets hold, and 1 MiB; not all 200 */

@@ -10,7 +10,7 @@
 static const char *const settings[][2] = {
     {"rorqual.memory", "64m"},     {"hbase.zookeeper.property.clientPort", "0"},
     {"hbase.master.port", "0"},    {"hbase.regionserver.port", "0"},
-    {"rorqual.log.level", "warn"},
+    {"rorqual.log.level", "warn"}, {"rorqual.http.address", "none"},
 };
 
 void cluster_start(cluster *c, const char *folder, const struct rq_gate_policy *policy,

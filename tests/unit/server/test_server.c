@@ -4,14 +4,20 @@
 #include "cluster.h"
 #include "policy.h"
 
+#include "base/clock.h"
+
 #include "../net/frames.h"
 #include "../net/peer.h"
 #include "../net/relay.h"
 #include "proto/client.pb-c.h"
 #include "proto/rpc.pb-c.h"
 #include "../base/unit.h"
+#include "../base/forbid.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static uint16_t zookeeper_port(const cluster *c)
@@ -73,6 +79,55 @@ static void two_servers_share_nothing(void **state)
     cluster_remove_folder(&a);
     cluster_remove_folder(&b);
 }
+
+/* ---- the client on an older kernel ------------------------------------------------------------ */
+
+static void *use_without_epoll_pwait2(void *arg)
+{
+    static bool there_are_filters;
+    there_are_filters = forbid_system_call(SYS_epoll_pwait2, ENOSYS);
+    if (!there_are_filters) return NULL;
+    serve_a_table(arg);
+    assert_int_equal(cluster_put(arg, "row", "value"), RQ_OK);
+    expect_row(arg, "row", "value");
+    return &there_are_filters;
+}
+
+/* Linux 5.10 has no epoll_pwait2; nor have emulators. */
+static void a_client_needs_no_epoll_pwait2(void **state)
+{
+    (void)state;
+    cluster c;
+    pthread_t thread; /* the filter stays with it */
+    void *done;
+    cluster_start(&c, NULL, NULL, NULL);
+    assert_int_equal(pthread_create(&thread, NULL, use_without_epoll_pwait2, &c), 0);
+    assert_int_equal(pthread_join(thread, &done), 0);
+    cluster_stop(&c);
+    cluster_remove_folder(&c);
+    if (done == NULL) skip();
+}
+
+/* Three pauses between four attempts. */
+static void a_client_pauses_for_whole_seconds(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_error why = {0};
+    rq_client *client;
+    rq_client_table *table;
+    cluster_start(&c, NULL, NULL, NULL);
+    rq_client_options o = {.zookeeper = c.zookeeper, .pause_ms = 1000};
+    assert_int_equal(rq_client_open(&o, &client, &why), RQ_OK);
+    uint64_t begun = rq_clock_ns(CLOCK_MONOTONIC);
+    assert_int_equal(rq_client_table_open(client, "absent", &table, &why), RQ_E_TABLE_NOT_FOUND);
+    assert_true(rq_clock_ns(CLOCK_MONOTONIC) - begun >= 3000000000u);
+    rq_client_close(client);
+    cluster_stop(&c);
+    cluster_remove_folder(&c);
+}
+
+/* ---- folders ---------------------------------------------------------------------------------- */
 
 /* Only one server uses a folder at a time, also within a process. */
 static void two_servers_do_not_share_a_folder(void **state)
@@ -333,6 +388,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_servers_share_nothing),
+        cmocka_unit_test(a_client_needs_no_epoll_pwait2),
+        cmocka_unit_test(a_client_pauses_for_whole_seconds),
         cmocka_unit_test(two_servers_do_not_share_a_folder),
         cmocka_unit_test(protocols_do_not_notice_a_transform),
         cmocka_unit_test(a_program_connects_to_its_own_server),
