@@ -261,7 +261,8 @@ def help_is_an_answer(tmp):
     for line in ("--help", "-h", "help", "version", "server --help", "server -h", "fsck --help",
                  "fsck -h", "hfile --help", "hfile help", "hfile meta --help", "wal --help", "wal help",
                  "wal list -h", "bench --help", "bench -h", "help server", "help fsck", "help hfile",
-                 "help wal", "help bench", "help settings", "help ping", "ping --help", "ping -h", "status --help", "tables --help", "top --help", "help top", "settings", "settings memory"):
+                 "help wal", "help bench", "help settings", "help ping", "ping --help", "ping -h", "status --help", "tables --help", "top --help", "help top", "help help",
+                 "help --help", "help version", "settings", "settings memory"):
         done = run(*line.split(), cwd=tmp)
         assert done.returncode == 0 and done.stderr == "" and "rorqual" in done.stdout, (line, done)
     for command in re.findall(r"(?m)^  ([a-z]+) ", run("help").stdout.split("\nother\n")[0]):
