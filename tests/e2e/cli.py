@@ -317,6 +317,16 @@ def pages_and_completions_name_every_command(tmp):
     assert {"--records", "ycsb-a"} <= set(complete("rorqual", "bench"))
     assert complete("rorqual", "help") == commands
 
+    def complete_in_fish(line):
+        script = f"source '{tmp}/rorqual.fish'; complete -C '{line}'"
+        out = subprocess.run(["fish", "-N", "-c", script], capture_output=True, text=True, check=True, cwd=tmp / "empty").stdout
+        return [one.split("\t")[0] for one in out.splitlines()]
+    if shutil.which("fish") is not None:
+        (tmp / "empty").mkdir()
+        assert set(complete_in_fish("rorqual ")) == {*commands, "help", "version"}
+        assert set(complete_in_fish("rorqual help ")) == set(commands)
+        assert {"--records", "--regions"} <= set(complete_in_fish("rorqual bench --re"))
+
 
 def hints_name_the_ports_in_use(tmp):
     s = Server(tmp / "d", "--hints")
