@@ -99,10 +99,11 @@ image: release
 	@packaging/image build-release/src/cli/rorqual "$(DEB_VERSION)"
 	@ls build-image/*.tar
 
-# Both, tried: the package in a container with systemd, the image by what it says of itself. Needs the network once.
+# Both, tried: the package in a container with systemd, the image by what it says of itself and by podman. Needs the network once.
 package-test: deb image
 	@tests/package/run.py
 	@tests/package/image.py
+	@tests/package/container.py
 
 run: build/rorqual
 	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)

@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "base/suggest.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,16 @@ static int unknown(const char *name)
     return 2;
 }
 
+static bool is_help(const char *name)
+{
+    return strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+}
+
+static bool is_version(const char *name)
+{
+    return strcmp(name, "version") == 0 || strcmp(name, "--version") == 0;
+}
+
 static int help(int argc, char **argv)
 {
     char option[] = "--help";
@@ -72,7 +83,16 @@ static int help(int argc, char **argv)
         return 0;
     }
     const command *c = find(argv[0]);
-    return c != NULL ? c->run(2, arguments) : unknown(argv[0]);
+    if (c != NULL) return c->run(2, arguments);
+    if (is_help(argv[0]))
+        printf("usage: rorqual help [COMMAND]\n\n"
+               "Prints the commands, or the help of one.\n");
+    else if (is_version(argv[0]))
+        printf("usage: rorqual version\n\n"
+               "Prints the version, the commit, and the libraries that it was built with.\n");
+    else
+        return unknown(argv[0]);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -84,9 +104,8 @@ int main(int argc, char **argv)
     const char *name = argv[1];
     const command *c = find(name);
     if (c != NULL) return c->run(argc - 1, argv + 1);
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        return help(argc - 2, argv + 2);
-    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+    if (is_help(name)) return help(argc - 2, argv + 2);
+    if (is_version(name)) {
         version();
         return 0;
     }

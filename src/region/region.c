@@ -5,7 +5,6 @@
 #include "region/region_scanner.h"
 
 #include <stdio.h>
-#include <sched.h>
 #include <stdlib.h>
 
 /* --- identity --------------------------------------------------------------------------------- */
@@ -267,11 +266,21 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
     }
 }
 
+/* The counter of the calling thread, of those of each region. */
+static unsigned own_read_count(void)
+{
+    static _Atomic unsigned threads;
+    static _Thread_local unsigned own; /* 0: none yet */
+    if (RQ_UNLIKELY(own == 0)) {
+        unsigned before = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
+        own = before % RQ__READ_COUNTS + 1;
+    }
+    return own - 1;
+}
+
 static void count_reads(rq_region *r, uint64_t count)
 {
-    unsigned cpu = (unsigned)sched_getcpu(); /* a hint: any shard would do */
-    atomic_fetch_add_explicit(&r->read_requests[cpu % RQ__READ_COUNTS].n, count,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->read_requests[own_read_count()].n, count, memory_order_relaxed);
 }
 
 void rq__region_count_read(rq_region *r)

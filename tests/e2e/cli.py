@@ -261,7 +261,8 @@ def help_is_an_answer(tmp):
     for line in ("--help", "-h", "help", "version", "server --help", "server -h", "fsck --help",
                  "fsck -h", "hfile --help", "hfile help", "hfile meta --help", "wal --help", "wal help",
                  "wal list -h", "bench --help", "bench -h", "help server", "help fsck", "help hfile",
-                 "help wal", "help bench", "help settings", "help ping", "ping --help", "ping -h", "status --help", "tables --help", "top --help", "help top", "settings", "settings memory"):
+                 "help wal", "help bench", "help settings", "help ping", "ping --help", "ping -h", "status --help", "tables --help", "top --help", "help top", "help help",
+                 "help --help", "help version", "settings", "settings memory"):
         done = run(*line.split(), cwd=tmp)
         assert done.returncode == 0 and done.stderr == "" and "rorqual" in done.stdout, (line, done)
     for command in re.findall(r"(?m)^  ([a-z]+) ", run("help").stdout.split("\nother\n")[0]):
@@ -315,6 +316,16 @@ def pages_and_completions_name_every_command(tmp):
     assert {"--data", "--listen"} <= set(complete("rorqual", "server"))
     assert {"--records", "ycsb-a"} <= set(complete("rorqual", "bench"))
     assert complete("rorqual", "help") == commands
+
+    def complete_in_fish(line):
+        script = f"source '{tmp}/rorqual.fish'; complete -C '{line}'"
+        out = subprocess.run(["fish", "-N", "-c", script], capture_output=True, text=True, check=True, cwd=tmp / "empty").stdout
+        return [one.split("\t")[0] for one in out.splitlines()]
+    if shutil.which("fish") is not None:
+        (tmp / "empty").mkdir()
+        assert set(complete_in_fish("rorqual ")) == {*commands, "help", "version"}
+        assert set(complete_in_fish("rorqual help ")) == set(commands)
+        assert {"--records", "--regions"} <= set(complete_in_fish("rorqual bench --re"))
 
 
 def hints_name_the_ports_in_use(tmp):

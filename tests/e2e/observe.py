@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """HBase's shell, and with it HBase's Java client, reads slow and large calls by every filter of
-get_slowlog_responses, clears them, and reads `processlist` from the HTTP port.
+get_slowlog_responses, clears them, reads `processlist` from the HTTP port, and shows the figures of `status`; HBase's hbtop
+shows the rates of a known load.
 
     observe.py      starts build/rorqual (or RORQUAL) on a temporary folder, with limits that every response exceeds
     KEEP=1          keeps the temporary folder with the raw output
@@ -41,6 +42,7 @@ section('clear') { clear_slowlog_responses }
 section('slow after clear') { get_slowlog_responses '*' }
 section('processlist') { processlist 'all' }
 section('processlist general') { processlist }
+section('status') { status 'detailed' }
 """
 
 
@@ -61,6 +63,24 @@ def run_shell(zk, folder):
                              stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", timeout=SHELL_DEADLINE, check=False).stdout
     (folder / "shell.out").write_text(out)
     return dict(re.findall(r"^## (.+?)\n(.*?)^## end$", out, re.M | re.S))
+
+
+RATE = 200
+HBTOP_SECONDS = 60
+
+
+def run_hbtop(zk, folder):
+    """What hbtop prints of tables in several looks, beside a generator that puts and gets at RATE."""
+    load = subprocess.Popen([BINARY, "bench", "--zk", zk, "--table", "steady", "--records", "1000", "--rate", str(RATE), "--seconds",
+                             str(HBTOP_SECONDS), "--quiet", "mixed"], stdout=subprocess.DEVNULL)
+    try:
+        with open(folder / "hbtop.err", "wb") as stderr:
+            return subprocess.run([str(ROOT / "tests/peers/hbase.sh"), "hbtop", str(folder / "peer"), "-b", "-n", "6", "-d", "3", "-m", "t"],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
+                                  timeout=SHELL_DEADLINE, check=True).stdout
+    finally:
+        load.kill()
+        load.wait()
 
 
 def fill(server):
@@ -119,7 +139,31 @@ def processlist(got):
         assert re.search(r"\d+ tasks as of: ", got[name]), got[name]
 
 
-TESTS = [large_calls, filters, slow_calls, the_ring_is_cleared, processlist]
+def status_is_live(got):
+    server = re.search(r"requestsPerSecond=.*", got["status"])[0]
+    region = re.search(r'"large,,.*\n(.*)', got["status"])[1]
+
+    def figure(line, name):
+        return int(re.search(rf"\b{name}=(\d+)", line)[1])
+
+    assert figure(region, "writeRequestsCount") == 40000, region
+    assert figure(region, "readRequestsCount") >= 1 and figure(server, "filteredReadRequestsCount") >= 40000, (region, server)
+    assert figure(region, "memstoreSizeMB") + figure(region, "storefileSizeMB") >= 4, region
+    assert figure(server, "writeRequestsCount") > 40000 and 0 < figure(server, "usedHeapMB") <= figure(server, "maxHeapMB"), server
+    assert figure(server, "numberOfOnlineRegions") == 5, server  # with hbase:meta and hbase:namespace
+
+
+def hbtop_is_live(got):
+    """Of the looks while the load runs, the median: a busy machine delays some."""
+    rates = [tuple(map(int, r)) for r in re.findall(r"(?m)^default +steady +1 +(\d+) +(\d+) +\d+ +(\d+) ", got["hbtop"])]
+    busy = sorted(r for r in rates if r[0] > 0)
+    assert len(busy) >= 2, (rates, got["hbtop"][-900:])
+    total, reads, writes = busy[len(busy) // 2]
+    assert RATE * 0.6 < total < RATE * 1.6, rates
+    assert abs(reads - writes) < total / 2, rates
+
+
+TESTS = [large_calls, filters, slow_calls, the_ring_is_cleared, processlist, status_is_live, hbtop_is_live]
 
 
 def main():
@@ -131,11 +175,12 @@ def main():
     try:
         fill(server)
         got = run_shell(server.zk, folder)
+        got["hbtop"] = run_hbtop(server.zk, folder)
         for test in TESTS:
             problem = None
             try:
                 test(got)
-            except (AssertionError, KeyError, StopIteration, json.JSONDecodeError) as e:
+            except (AssertionError, KeyError, StopIteration, TypeError, json.JSONDecodeError) as e:
                 problem = repr(e).replace("\n", " | ")[:900]
             report.outcome(f"observe/{test.__name__}", problem)
         report.outcome("observe/server stops cleanly", server.stop())

@@ -1,33 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Follows README.md's "Five minutes": runs every marked block in order.
+"""Follows README.md: runs every block in order, then every command and option that its text names.
 
 Each block follows a comment '<!-- test: KIND -->'. Kinds: shell (HBase's shell), file PATH (written unchanged),
 run NAME (see RUNS below). Default ports are replaced by those of the test's own servers; nothing else is changed.
-A block without a comment of this kind fails the test, unless it is indented text. Ends with 'N passed, N failed'.
+A block without a comment of this kind fails the test. Commands in the text, between backquotes or indented, are run
+by the first of COMMANDS that matches; one that none matches fails the test, too. Ends with 'N passed, N failed'.
 """
 import os
 import pathlib
 import re
+import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-from rorqual import BINARY, ROOT, Report, Server
+from rorqual import BINARY, READY, ROOT, Report, Server, free_ports
 
 README = ROOT / "README.md"
 PEER = ROOT / "tests/peers/hbase.sh"
 BLOCK = re.compile(r"(?:<!-- test: (?P<kind>\w+)(?: (?P<name>\S+))? -->\n)?```\w+\n(?P<text>.*?)```\n", re.S)
 DEADLINE = 300
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def command(*arguments, cwd=None, **environment):
@@ -44,8 +41,10 @@ class Reader:
     def __init__(self, folder, server):
         self.folder = folder
         self.zk = server.zk
+        self.ready = server.ready
+        rest, thrift = free_ports(2)
         self.ports = {"2181": server.zk.rsplit(":", 1)[1], "16020": server.regionserver.rsplit(":", 1)[1],
-                      "8080": str(free_port()), "9090": str(free_port())}
+                      "8080": str(rest), "9090": str(thrift)}
         self.gateways = []
 
     def with_ports(self, text):
@@ -159,6 +158,122 @@ def step(reader, kind, name, text):
             assert f"value={wanted}" in out, f"{wanted}: {out[-900:]}"
 
 
+# ---- commands in the text
+
+NAMED = re.compile(r"`([^`]+)`|^    (\S.*)$", re.M)
+# What a reader would type: everything else between backquotes is the name of a file, a setting, a signal …
+TYPED = re.compile(r"(build/)?rorqual[ :]|(make|pip|npm|go) |bin/|-D |--")
+
+
+def commands_of(text):
+    """Commands, options and lines of output that the text names, without the blocks."""
+    named = (one or line.split("  #")[0] for one, line in NAMED.findall(BLOCK.sub("", text)))
+    return list(dict.fromkeys(" ".join(name.split()) for name in named if TYPED.match(name)))
+
+
+class Typist:
+    """Runs commands of the text in the reader's folder, where data is the running server's folder."""
+
+    def __init__(self, reader):
+        self.reader = reader
+        self.folder = reader.folder
+        (self.folder / "backup").mkdir()
+        (self.folder / "settings").write_text("hbase.hregion.memstore.flush.size=64m\n")
+        (self.folder / "hbase-site.xml").write_text(
+            "<configuration><property><name>hbase.hregion.memstore.flush.size</name><value>64m</value></property></configuration>")
+
+    def rorqual(self, *arguments):
+        return command(pathlib.Path(BINARY).resolve(), *arguments, cwd=self.folder)
+
+    def check(self, text):
+        """What a server with these options would do."""
+        return self.rorqual("server", "--check", "--data", "unused", "--zk-port", "0", "--master-port", "0", "--rs-port", "0",
+                            "--http", "none", *shlex.split(text))
+
+    def store_file(self):
+        self.reader.shell("create 'stored', 'cf'\nput 'stored', 'r', 'cf:q', 'v'\nflush 'stored'\n")
+        return next(p for p in (self.folder / "data/data/default/stored").rglob("cf/*") if re.fullmatch("[0-9a-f]{32}", p.name))
+
+    def is_a_target(self, text):
+        command("make", "-n", *shlex.split(text)[1:], cwd=ROOT)
+
+    def runs(self, text):
+        """make run, stopped as by Ctrl-C. In a folder of the test and on free ports."""
+        port, = free_ports(1)
+        arguments = re.search(r"ARGS='(.*)'", text)[1].replace("12181", str(port))
+        process = subprocess.Popen(["make", "-s", "run", f"DATA={self.folder / 'made'}", f"ARGS={arguments} --http 0"], cwd=ROOT,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        try:
+            while not READY.search(line := process.stdout.readline()):
+                assert line, "make run ends without a ready line"
+            assert f"zookeeper 127.0.0.1:{port}," in line, line
+            os.killpg(process.pid, signal.SIGINT)
+            out = process.communicate(timeout=DEADLINE)[0]
+            assert "rorqual stopping: SIGINT" in out and "rorqual stopped" in out, out
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def is_what_a_server_prints(self, line):
+        shown, own = (re.sub(r"\S*[:/]\S+", "X", line) for line in (line, self.reader.ready))
+        assert shown == own, (shown, own)
+
+    def is_an_option(self, text):
+        pages = [self.rorqual("help", name) for name in re.findall(r"(?m)^  ([a-z]+) ", self.rorqual("help"))]
+        assert any(re.search(rf"(?m)^ *{text}\b", page) for page in pages), "no command has it"
+
+    def is_done_above(self, _text):
+        """By a block, with the test's own installation of HBase or versions that are known to the test."""
+
+    def listing(self, _text):
+        assert "rorqual.memory\n" in self.rorqual("settings") and "rorqual.memory\n" in self.rorqual("settings", "memory")
+
+    def changed(self, _text):
+        assert "memstore.flush.size" in self.rorqual("settings", "--changed", "--config", "settings")
+
+    def watch(self, text):
+        name = text.split()[-1]
+        out = self.rorqual(name, "--zk", self.reader.zk)
+        assert "server" in out or name == "tables" and "hbase:meta" in out, out
+
+    def watch_stopped(self, _text):
+        assert "stored" in self.rorqual("tables", "--data", "backup/monday")
+
+    def hfile(self, _text):
+        assert "cells" in self.rorqual("hfile", "meta", self.store_file())
+
+    def fsck(self, _text):
+        assert "nothing wrong" in self.rorqual("fsck", "data")
+
+    def run(self, text):
+        assert self.rorqual(*text.replace("/backup", "backup").split()[1:])
+
+
+COMMANDS = [
+    (r"make run ARGS=.*", Typist.runs), (r"make .*", Typist.is_a_target), (r"rorqual ready: .*", Typist.is_what_a_server_prints),
+    (r"bin/hbase (shell|rest start .*|thrift start)|(pip|npm) install .*|go mod init .*", Typist.is_done_above),
+    (r"--data DIR", Typist.watch_stopped), (r"--[a-z-]+", Typist.is_an_option),
+    (r"-D \S+=\S+|--listen \S+|--config \S+", Typist.check), (r"rorqual server --check", lambda typist, _: typist.check("")),
+    (r"build/rorqual settings \[PATTERN\]", Typist.listing), (r"rorqual settings --changed --config FILE", Typist.changed),
+    (r"build/rorqual (status|tables|top)", Typist.watch), (r"build/rorqual hfile meta FILE", Typist.hfile), (r"build/rorqual wal list data", Typist.run),
+    (r"build/rorqual fsck data", Typist.fsck), (r"build/rorqual ((backup|restore|recover) .*|\w+ --help)", Typist.run),
+]
+
+
+def commands(report, reader, text):
+    typist = Typist(reader)
+    later = ("--data DIR",)  # of a stopped folder: behind the command that makes one
+    for typed in sorted(commands_of(text), key=lambda one: one in later):
+        try:
+            run = next((run for pattern, run in COMMANDS if re.fullmatch(pattern, typed)), None)
+            assert run is not None, "no test runs it: COMMANDS in tests/e2e/readme.py"
+            run(typist, typed)
+            report.outcome(f"readme command {typed}")
+        except (AssertionError, OSError, StopIteration, subprocess.TimeoutExpired) as failure:
+            report.outcome(f"readme command {typed}", str(failure).replace("\n", " | ")[:900])
+
+
 def main():
     report = Report()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-readme-"))
@@ -175,6 +290,7 @@ def main():
                 report.outcome(title)
             except (AssertionError, KeyError, OSError, subprocess.TimeoutExpired) as failure:
                 report.outcome(title, str(failure).replace("\n", " | ")[:900])
+        commands(report, reader, README.read_text())
     finally:
         reader.close()
         report.outcome("readme: the server stops cleanly", server.stop())

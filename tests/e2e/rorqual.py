@@ -80,6 +80,7 @@ class Server:
         if not ready:
             self.kill()
             raise RuntimeError(f"no ready line but {line!r}; {self.tail()}")
+        self.ready = ready[0]
         self.zk, self.master, self.regionserver, self.http = ready[1], ready[2], ready[3], ready[4]
         # A thread discards all further lines, so that the server never blocks on a full pipe.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()

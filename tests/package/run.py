@@ -201,9 +201,16 @@ def serves(c, _first, _second):
     c.run("rorqual", "bench", "--operations", "200", "--seconds", "60", "--records", "200", "--verify", "get")
 
 
+def blocks_of_page(kind):
+    """The commands of docs/operate/install.md with this mark. A block without a mark raises."""
+    blocks = re.findall(r"(?:<!-- test: (\w+) -->\n)?```sh\n(.*?)```", (ROOT / "docs/operate/install.md").read_text(), re.S)
+    assert all(of in ("package", "installed") for of, _ in blocks), blocks
+    return [text for of, text in blocks if of == kind]
+
+
 def page_holds(c, _first, _second):
     """The commands of docs/operate/install.md, in order."""
-    blocks = re.findall(r"<!-- test: package -->\n```sh\n(.*?)```", (ROOT / "docs/operate/install.md").read_text(), re.S)
+    blocks = blocks_of_page("package")
     assert len(blocks) >= 4, blocks
     for block in blocks:
         c.run("sh", "-e", "-c", block)
@@ -285,9 +292,24 @@ def purge_without_data_leaves_nothing(c, _first, _second):
     assert "stays" not in out and not (c.root / "var/lib/rorqual").exists(), out
 
 
+def runs_from_make_install(c, _first, _second):
+    """The server of `make install` as a service, by the page's commands, in the tree's folder."""
+    assert not (c.root / "usr/bin/rorqual").exists(), "the package is still installed"
+    done = subprocess.run(["make", "-s", "install", "PREFIX=/usr/local", f"DESTDIR={c.root}"], cwd=ROOT, capture_output=True, text=True,
+                          timeout=1800, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-700:]
+    shutil.copytree(ROOT / "packaging", c.root / "src/packaging")
+    block, = blocks_of_page("installed")
+    c.run("sh", "-e", "-c", f"cd /src\n{block}")
+    c.wait_active()
+    c.client("create", 0, 500)
+    c.client("check", 0, 500)
+    c.run("systemctl", "stop", "rorqual")
+
+
 STEPS = [installs_and_starts, user_and_folder_are_its_own, unit_is_valid, code_is_on_huge_pages_all_the_same, serves, page_holds, settings_count,
          comes_back_after_a_kill, watchdog_restarts_a_server_that_hangs, upgrades_over_data, removal_leaves_settings_and_data,
-         purge_leaves_data, purge_without_data_leaves_nothing]
+         purge_leaves_data, purge_without_data_leaves_nothing, runs_from_make_install]
 
 
 def main():

@@ -5,12 +5,13 @@
 #   hbase.sh stop  [DIR]   stop the HBase started from DIR and wait until its process has ended
 #   hbase.sh run   [DIR] CLASS ARGS…   run a class of HBase against it (PerformanceEvaluation, HFilePrettyPrinter …)
 #   hbase.sh shell [DIR] [FILE]        the official HBase shell (2.4.17, the newest on the registry) against it; FILE: non-interactive
+#   hbase.sh hbtop [DIR] ARGS…         HBase's hbtop against it
 #   hbase.sh classpath     print the class path
 #   hbase.sh prepare       fetch what the other verbs need
 # Ports: ZK_PORT (2181), MASTER_PORT (16000), RS_PORT (16020); web pages on +10. HEAP (2g), EXTRA (more XML properties). Needs Java 17 and Maven.
 # SNAPPY, LZ4, LZO, ZSTD come from hbase-compression-aircompressor (Hadoop 2.10 has no native libraries here).
 set -euo pipefail
-verb=${1:?start, stop, run, shell, classpath or prepare}; shift
+verb=${1:?start, stop, run, shell, hbtop, classpath or prepare}; shift
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/hbase-peer
 ZK_PORT=${ZK_PORT:-2181} MASTER_PORT=${MASTER_PORT:-16000} RS_PORT=${RS_PORT:-16020} HEAP=${HEAP:-2g}
 opens=(); for m in java.lang java.nio sun.nio.ch java.util java.util.concurrent java.lang.reflect java.net java.math java.text java.io; do
@@ -23,7 +24,7 @@ resolve() { # resolve NAME ARTIFACT… : a class path file from Maven, made once
   { echo '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>peer</groupId><artifactId>peer</artifactId><version>1</version><dependencies>'
     local a g n v t; for a in "$@"; do IFS=: read -r g n v t <<<"$a"
       echo "<dependency><groupId>$g</groupId><artifactId>$n</artifactId><version>$v</version>${t:+<type>$t</type>}"
-      [ "$n" = hbase-it ] && echo '<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>'
+      case $n in hbase-it|hbase-hbtop) echo '<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>' ;; esac
       echo '</dependency>'; done
     echo '</dependencies></project>'; } >"$cache/$name/pom.xml"
   # Uses Maven's cache if it is complete, so that later starts need no network.
@@ -39,6 +40,8 @@ server_cp() { local g=org.apache.hbase v=2.6.1
 tools_cp() { local l=org.apache.logging.log4j v=2.17.2; resolve tools $l:log4j-api:$v $l:log4j-core:$v; cat "$cache/tools/cp"; }
 shell_cp() { resolve shell org.apache.hbase:hbase-shell:2.4.17; cat "$cache/shell/cp"
   [ -d "$cache/shell/jar" ] || unzip -q "$(tr ':' '\n' <"$cache/shell/cp" | grep '/hbase-shell-')" -d "$cache/shell/jar"; }
+# Not its shaded client, but the client that the others use, too.
+hbtop_cp() { local g=org.apache.hbase v=2.6.1; resolve hbtop $g:hbase-hbtop:$v $g:hbase-client:$v; cat "$cache/hbtop/cp"; }
 property() { echo "<property><name>$1</name><value>$2</value></property>"; }
 configure() { mkdir -p "$1/conf"
   { echo '<configuration>'
@@ -61,7 +64,7 @@ case ${1:-} in /*) dir=$1; shift ;; esac
 
 case $verb in
 classpath) server_cp ;;
-prepare) server_cp >/dev/null; tools_cp >/dev/null; shell_cp >/dev/null ;;
+prepare) server_cp >/dev/null; tools_cp >/dev/null; shell_cp >/dev/null; hbtop_cp >/dev/null ;;
 start)
   cp=$(server_cp); configure "$dir"
   java "${opens[@]}" -Xmx"$HEAP" -cp "$dir/conf:$cp" org.apache.hadoop.hbase.master.HMaster start >"$dir/log" 2>&1 </dev/null &
@@ -77,5 +80,7 @@ stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/nul
 run) cp=$(server_cp):$(tools_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
 shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"
   exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
+hbtop) cp=$(hbtop_cp); [ -d "$dir/conf" ] || configure "$dir"
+  exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" org.apache.hadoop.hbase.hbtop.HBTop "$@" ;;
 *) echo "unknown verb: $verb" >&2; exit 2 ;;
 esac
