@@ -263,16 +263,26 @@ static rq_err note_returned(embed_scan *s, const rq_row *row)
     return rq_buf_append(&s->from, name.ptr, name.len);
 }
 
+/* Whether the result is of the row that is read again, and was returned. */
+static bool drops(embed_scan *s, rq_scan_result result, rq_slice block)
+{
+    rq_cursor c = rq_cursor_of(block);
+    rq_cell cell;
+    if (s->cells_to_drop == 0) return false;
+    bool is_again = result.cells <= s->cells_to_drop &&
+                    rq_cellblock_next(&c, &cell, NULL) == RQ_OK &&
+                    rq_slice_eq(rq_cell_row(&cell), rq_buf_slice(&s->partial_row));
+    s->cells_to_drop = is_again ? s->cells_to_drop - result.cells : 0;
+    return is_again;
+}
+
 static rq_err take_row(embed_scan *s, rq_row **ret)
 {
     rq_scan_result result;
     rq_slice block;
     rq_row *row;
     RQ_TRY(next_result(s, &result, &block));
-    if (s->cells_to_drop >= result.cells && s->cells_to_drop > 0) {
-        s->cells_to_drop -= result.cells;
-        return RQ_OK;
-    }
+    if (drops(s, result, block)) return RQ_OK;
     RQ_TRY(rq_row_of_block(block, result.cells, &row));
     row->is_partial = result.is_partial;
     rq_err rc = row->count == 0 ? RQ_E_MALFORMED : note_returned(s, row);

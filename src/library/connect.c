@@ -2,6 +2,7 @@
 /* rq_connect: the URL chooses the back end. */
 #include "api/backend.h"
 #include "embed/embed.h"
+#include "remote/remote.h"
 
 #define TIMEOUT_MS 60000
 
@@ -43,6 +44,9 @@ static rq_err connect_to(const char *url, const rq_connect_options *o, rq_db **r
             return rq_fail(why, RQ_E_INVALID, "no path of this machine: %s", url);
         return rq_embed_open(path, o, ret, why);
     }
+    if ((rest = after(url, "hbase://")) != NULL) return rq_remote_open(rest, true, o, ret, why);
+    if ((rest = after(url, "hbase+rpc://")) != NULL)
+        return rq_remote_open(rest, false, o, ret, why);
     return rq_fail(why, RQ_E_INVALID,
                    "not a database's URL (hbase://HOST:PORT, hbase+rpc://HOST:PORT, file:PATH, "
                    "memory:): %s",
