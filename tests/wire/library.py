@@ -3,7 +3,7 @@
 """librorqual and a server: the library's tests (tests/unit/api/test_api.c) over the wire, by ZooKeeper and by RPC; and a folder that an
 embedded database and a server use one after the other.
 
-library.py TEST_API TEST_FOLDER
+library.py TEST_API TEST_FOLDER EXAMPLE…
 """
 import pathlib
 import subprocess
@@ -47,10 +47,26 @@ def one_folder(report, test_folder):
         run(report, "embedded has b", test_folder, f"file:{data}", "read", "b")
 
 
+def blog(report, program):
+    """The example prints December's posts, on every kind of database, and twice on the same rows."""
+    first, last = 10000 - 849, 9999  # a post each 3,153.6 s; December has 2,678,400 s
+    expected = [f"title_{i}--content_{i}--tag_{i}" for i in range(last, first - 1, -1)]
+    with tempfile.TemporaryDirectory() as folder:
+        server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
+        for url in ("memory:", f"file:{folder}/db", f"file:{folder}/db", f"hbase://{server.zk}"):
+            done = subprocess.run([program, url], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+            lines = done.stdout.splitlines()
+            right = done.returncode == 0 and lines[:-1] == expected and lines[-1] == f"{len(expected)} posts in December"
+            problem = None if right else f"{done.returncode} {len(lines)} lines: {done.stdout[:200]}{done.stderr[:500]}"
+            report.outcome(f"library/blog on {url.split(':')[0]}", problem)
+        report.outcome("library/stops cleanly with posts", server.stop())
+
+
 def main():
     report = rorqual.Report()
     cases(report, str(pathlib.Path(sys.argv[1]).resolve()))
     one_folder(report, str(pathlib.Path(sys.argv[2]).resolve()))
+    blog(report, str(pathlib.Path(sys.argv[3]).resolve()))
     return report.finish()
 
 
