@@ -2,7 +2,7 @@
 # A thin front for Meson. The two commands a newcomer needs: `make run` and `make test`.
 #   make           build build/rorqual (make release: build-release/rorqual, optimised)      make run      build and serve ./data in the foreground
 #                  (make run DATA=/somewhere ARGS='--zk-port 12181 …': arguments of rorqual server)
-#   make install   build-release/rorqual, manual pages and completions into PREFIX (/usr/local) below DESTDIR
+#   make install   build-release/rorqual, manual pages, completions and librorqual into PREFIX (/usr/local) below DESTDIR
 #   make static    build-static/rorqual, without shared libraries
 #   make deb       a Debian package in build-deb/       make image    a container image in build-image/
 #   make package-test  installs, uses, upgrades and removes the package, and runs the image
@@ -68,20 +68,20 @@ release: setup build-release/build.ninja
 
 # A binary without shared libraries: for systems other than the one it is built on.
 build-static/build.ninja: | setup
-	@meson setup build-static -Dlto=$(LTO) -Dprefer_static=true >build.log 2>&1 || { cat build.log; exit 1; }
+	@meson setup build-static -Dlto=$(LTO) -Dprefer_static=true -Dlibrary=false >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 
 static: setup build-static/build.ninja
 	@JOBS=$(JOBS) tools/build build-static src/cli/rorqual
 	@[ -e build-static/rorqual ] || ln -s src/cli/rorqual build-static/rorqual
 
-# The binary, its manual pages and completions: make install [PREFIX=/usr] [DESTDIR=/a/root]
+# The binary, its manual pages and completions, the library with its headers: make install [PREFIX=/usr] [DESTDIR=/a/root]
 # BUILD_INSTALLED=build takes the build at hand, which the tests do.
 PREFIX ?= /usr/local
 BUILD_INSTALLED ?= build-release
 install: $(if $(filter build,$(BUILD_INSTALLED)),build/rorqual,release)
 	@meson configure "$(BUILD_INSTALLED)" --prefix "$(PREFIX)"
-	@JOBS=$(JOBS) tools/build "$(BUILD_INSTALLED)" src/cli/rorqual src/cli/rorqual.1
+	@JOBS=$(JOBS) tools/build "$(BUILD_INSTALLED)" src/cli/rorqual src/cli/rorqual.1 librorqual
 	@root="$(DESTDIR)"; case $$root in ''|/*) ;; *) root="$$PWD/$$root" ;; esac; \
 	  DESTDIR="$$root" meson install -C "$(BUILD_INSTALLED)" --no-rebuild --quiet --skip-subprojects
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/rorqual"

@@ -20,9 +20,21 @@ static const struct {
 #undef X
 };
 
+/* The numbers of rorqual/errors.h are those of the table's lines, without a gap. */
+enum {
+    BEFORE_FIRST, /* RQ_OK */
+#define X(code, java, retry, words) LINE_OF_##code,
+#include "base/errors.def"
+#undef X
+};
+#define X(code, java, retry, words)                                                                \
+    _Static_assert((int)(code) == (int)LINE_OF_##code, "number and line of " #code " differ");
+#include "base/errors.def"
+#undef X
+
 static bool known(rq_err code)
 {
-    return (int)code >= 0 && code < RQ_ERR_COUNT;
+    return (int)code >= 0 && (int)code < RQ_ERR_COUNT;
 }
 
 const char *rq_err_name(rq_err code)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors: one number from one table (errors.def), which also gives the Java exception class for the
+ * Errors: one number (rorqual/errors.h) from one table (errors.def), which also gives the Java exception class for the
  * HBase client and whether the client may retry. 0 is success. Where a person needs details (file,
  * offset, expected and found value), a function takes a nullable `rq_error *why`. The code that
  * detects the error fills it once; the client sees the message after the class name.
@@ -8,17 +8,18 @@
 #ifndef RQ_BASE_ERR_H
 #define RQ_BASE_ERR_H
 
+#include "rorqual/errors.h"
+
 #include "base/macros.h"
 
 #include <stdbool.h>
 
-typedef enum rq_err {
-    RQ_OK = 0,
-#define X(name, java_class, retry, text) name,
+enum {
+    RQ_ERR_COUNT = 1 /* RQ_OK */
+#define X(name, java_class, retry, text) +1
 #include "base/errors.def"
 #undef X
-    RQ_ERR_COUNT
-} rq_err;
+};
 
 typedef struct rq_error {
     rq_err code;
@@ -50,9 +51,6 @@ static inline rq_err rq_err_of_storage(rq_err rc, rq_error *why)
     return RQ_E_CORRUPT;
 }
 
-/* Static strings from the table; never NULL. */
-const char *rq_err_name(rq_err code);
-const char *rq_err_text(rq_err code);
 /* Fully qualified Java class, e.g. "org.apache.hadoop.hbase.TableNotFoundException". */
 const char *rq_err_java_class(rq_err code);
 bool rq_err_do_not_retry(rq_err code);

@@ -71,7 +71,7 @@ static rq_err wait_procedure(rq_client *c, rq__conn *conn, uint64_t id, const ch
         }
         if (rc != RQ_OK || state != PROCEDURE_RUNNING) break;
         if (i == PROCEDURE_ATTEMPTS) rc = rq_fail(why, RQ_E_TIMEOUT, "%s: timed out", what);
-        rq_clock_sleep_ns(PROCEDURE_PERIOD_NS);
+        rq__client_pause(c, PROCEDURE_PERIOD_NS);
     }
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
@@ -190,5 +190,125 @@ rq_err rq_client_flush_table(rq_client *c, const char *name, rq_error *why)
     rq_err rc = put_table(&b, 1, name);
     if (rc == RQ_OK) rc = run_procedure(c, "FlushTable", &b, why);
     rq_buf_clear(&b);
+    return rc;
+}
+
+/* --- any method ------------------------------------------------------------------------------- */
+
+typedef struct master_call {
+    bool done;
+    rq_err err;
+    rq_buf *ret;
+    rq_client_failure *failure;
+} master_call;
+
+static void copy_text(char *to, size_t size, rq_slice from)
+{
+    size_t len = from.len < size ? from.len : size - 1;
+    if (len > 0) memcpy(to, from.ptr, len);
+    to[len] = '\0';
+}
+
+static void take_master(void *ctx, const rq_reply *r)
+{
+    master_call *m = ctx;
+    m->done = true;
+    m->err = r->err;
+    if (r->err == RQ_OK) {
+        m->err = rq_buf_append(m->ret, r->message.ptr, r->message.len);
+        return;
+    }
+    m->failure->retry = r->retry;
+    copy_text(m->failure->java_class, sizeof m->failure->java_class, r->java_class);
+    copy_text(m->failure->text, sizeof m->failure->text, r->text.len > 0 ? r->text : r->kind);
+}
+
+static rq_err call_master(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
+                          rq_client_failure *failure)
+{
+    rq__conn *conn = NULL;
+    rq_error why = {.code = RQ_OK};
+    master_call m = {.ret = ret, .failure = failure};
+    RQ_TRY(master(c, &conn, &why));
+    rq_buf_reset(ret);
+    rq_err rc =
+        rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_master, &m);
+    if (rc != RQ_OK) {
+        snprintf(failure->text, sizeof failure->text, "cannot connect to master %s",
+                 c->found.master.host);
+        return rc;
+    }
+    while (!m.done)
+        rq_client_poll(c, PROCEDURE_PERIOD_NS);
+    return m.err;
+}
+
+/* ForeignExceptionMessage { generic_exception 2 { class_name 1, message 2 } } */
+static rq_err foreign_exception(rq_slice foreign, rq_client_failure *failure)
+{
+    rq_cursor c = rq_cursor_of(foreign);
+    rq_pb_field f;
+    rq_slice java_class = RQ_SLICE_LIT("java.io.IOException");
+    while (rq_pb_next(&c, &f) == RQ_OK) {
+        if (f.number != 2 || f.wire != RQ_PB_BYTES) continue;
+        rq_cursor inner = rq_cursor_of(f.bytes);
+        while (rq_pb_next(&inner, &f) == RQ_OK) {
+            if (f.number == 1 && f.wire == RQ_PB_BYTES) java_class = f.bytes;
+            if (f.number == 2 && f.wire == RQ_PB_BYTES)
+                copy_text(failure->text, sizeof failure->text, f.bytes);
+        }
+    }
+    copy_text(failure->java_class, sizeof failure->java_class, java_class);
+    rq_err rc = rq__err_of_class(java_class);
+    failure->retry = !rq_err_do_not_retry(rc);
+    return rc;
+}
+
+/* Polls until the procedure has finished; its failure is the call's. */
+static rq_err follow_procedure(rq_client *c, uint64_t id, rq_client_failure *failure)
+{
+    rq_buf request = {0};
+    rq_buf answer = {0};
+    rq_err rc = rq_pb_put_number(&request, 1, id);
+    int64_t until = rq_client_now_ns() + (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
+    for (int64_t pause = 1000000; rc == RQ_OK;
+         pause = 2 * pause < PROCEDURE_PERIOD_NS ? 2 * pause : PROCEDURE_PERIOD_NS) {
+        uint64_t state = 0;
+        rq_slice foreign = {0};
+        rq_pb_field f;
+        rc = call_master(c, "getProcedureResult", rq_buf_slice(&request), &answer, failure);
+        rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
+        while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK) {
+            if (f.number == 1 && f.wire == RQ_PB_VARINT) state = f.value;
+            if (f.number == 5 && f.wire == RQ_PB_BYTES) foreign = f.bytes;
+        }
+        if (rc == RQ_OK && foreign.len > 0) rc = foreign_exception(foreign, failure);
+        if (rc != RQ_OK || state != PROCEDURE_RUNNING) break;
+        if (rq_client_now_ns() > until) {
+            snprintf(failure->text, sizeof failure->text, "procedure %llu goes on",
+                     (unsigned long long)id);
+            rc = RQ_E_TIMEOUT;
+        }
+        rq__client_pause(c, pause);
+    }
+    rq_buf_clear(&request);
+    rq_buf_clear(&answer);
+    return rc;
+}
+
+rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool is_procedure,
+                        rq_buf *ret, rq_client_failure *ret_failure)
+{
+    rq_buf answer = {0};
+    rq_pb_field f;
+    uint64_t id = 0;
+    *ret_failure = (rq_client_failure){.retry = false};
+    rq_err rc = call_master(c, method, message, &answer, ret_failure);
+    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
+    while (is_procedure && rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK)
+        if (f.number == 1 && f.wire == RQ_PB_VARINT) id = f.value;
+    if (rc == RQ_OK && id != 0) rc = follow_procedure(c, id, ret_failure);
+    if (rc == RQ_OK && ret != NULL) rc = rq_buf_append(ret, answer.ptr, answer.len);
+    rq_buf_clear(&answer);
     return rc;
 }

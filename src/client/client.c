@@ -184,7 +184,9 @@ void rq_client_poll(rq_client *c, int64_t timeout_ns)
     if (due != INT64_MAX) wait = min64(wait, due - rq_client_now_ns());
     wait = min64(wait, TIMEOUT_PERIOD_NS);
     if (wait < 0) wait = 0;
+    if (c->options.before_wait != NULL) c->options.before_wait(c->options.ctx);
     int n = wait_for_events(c, events, wait);
+    if (c->options.after_wait != NULL) c->options.after_wait(c->options.ctx);
     for (int i = 0; i < n; i++)
         rq__conn_ready(events[i].data.ptr, events[i].events);
     int64_t now = rq_client_now_ns();
@@ -195,6 +197,18 @@ void rq_client_poll(rq_client *c, int64_t timeout_ns)
     }
     if (c->waiting != NULL) rq__ops_wake(c, now);
     rq__conn_flush_all(&c->dirty);
+}
+
+void rq_client_flush(rq_client *c)
+{
+    rq__conn_flush_all(&c->dirty);
+}
+
+void rq__client_pause(rq_client *c, int64_t ns)
+{
+    int64_t until = rq_client_now_ns() + ns;
+    for (int64_t left = ns; left > 0; left = until - rq_client_now_ns())
+        rq_client_poll(c, left);
 }
 
 /* --- a blocking call -------------------------------------------------------------------------- */
@@ -235,6 +249,15 @@ rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slic
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
+static void forget_table(rq_client *c, rq_client_table *t)
+{
+    rq_client_table **at = &c->tables;
+    while (*at != t)
+        at = &(*at)->next;
+    *at = t->next;
+    table_free(t);
+}
+
 rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why)
 {
     rq_client_table *t = calloc(1, sizeof *t);
@@ -251,11 +274,14 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
             rq_client_poll(c, 10000000);
         if (t->refresh_err == RQ_OK && t->region_count > 0) break;
         rq_err rc = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
-        if (attempt >= 3)
-            return rq_fail(why, rc, "table %s: %s", name,
-                           t->refresh_err != RQ_OK ? t->refresh_text
-                                                   : "hbase:meta has no region of this table");
-        rq_clock_sleep_ns((uint64_t)c->options.pause_ms * 1000000);
+        if (attempt >= 3) {
+            (void)rq_fail(why, rc, "table %s: %s", name,
+                          t->refresh_err != RQ_OK ? t->refresh_text
+                                                  : "hbase:meta has no region of this table");
+            forget_table(c, t);
+            return rc;
+        }
+        rq__client_pause(c, (int64_t)c->options.pause_ms * 1000000);
     }
     *ret = t;
     return RQ_OK;

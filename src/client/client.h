@@ -34,6 +34,10 @@ typedef struct rq_client_options {
     unsigned retries;
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);
+    /* Around each wait for sockets, if set: a lock that guards the client is released and taken. So
+     * several threads can use a client, one at a time but for the waits. */
+    void (*before_wait)(void *ctx);
+    void (*after_wait)(void *ctx);
     void *ctx;
 } rq_client_options;
 
@@ -48,6 +52,8 @@ rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why
 void rq_client_close(rq_client *c);
 /* Waits at most this long for an event, and handles all pending ones. */
 void rq_client_poll(rq_client *c, int64_t timeout_ns);
+/* Sends what operations have queued, without waiting for anything. */
+void rq_client_flush(rq_client *c);
 int64_t rq_client_now_ns(void); /* CLOCK_MONOTONIC */
 /* Connections made so far, all servers. */
 uint64_t rq_client_connects(const rq_client *c);
@@ -77,11 +83,15 @@ rq_err rq_client_ping(rq_client *c, bool same_host, rq_error *why);
 
 typedef struct rq_op_result {
     rq_err err;
-    rq_slice kind; /* of the failure */
+    rq_slice kind;       /* of the failure */
+    rq_slice java_class; /* empty: the failure is the client's own */
     rq_slice text;
+    bool retry;         /* the failure may pass */
     rq_result_view row; /* get, increment, append */
     rq_cursor cells;
     bool processed;    /* checkAndMutate */
+    bool goes_on;      /* of a stepwise scan: a response is complete, and rq_op_scan_step asks for
+                        * the next one */
     unsigned attempts; /* that failed before */
 } rq_op_result;
 
@@ -96,6 +106,8 @@ RQ_NODISCARD
 rq_err rq_op_new(rq_client *c, unsigned lane, void *ctx, rq_op **ret);
 /* REQUIRES: nothing in progress. NULL is fine. */
 void rq_op_free(rq_op *op);
+/* For the next operation. */
+void rq_op_set_ctx(rq_op *op, void *ctx);
 
 /* On an error nothing was started. The arguments are copied. */
 RQ_NODISCARD
@@ -111,10 +123,20 @@ RQ_NODISCARD
 rq_err rq_op_batch_mutate(rq_op *op, const rq_mutate *m);
 RQ_NODISCARD
 rq_err rq_op_batch_run(rq_op *op, rq_op_item item, rq_op_done done);
+/* Several mutations of one row, all or nothing; `condition`, unless empty, is an encoded message
+ * Condition, and the result's `processed` tells whether it held. */
+RQ_NODISCARD
+rq_err rq_op_mutate_row(rq_op *op, rq_client_table *t, const rq_mutate *list, size_t count,
+                        rq_slice condition, rq_op_done done);
 /* Rows in order, region after region; after a failure it continues behind the last row. */
 RQ_NODISCARD
 rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item row,
                   rq_op_done done);
+/* The next response of a stepwise scan whose done() was called with goes_on; or, after done() was
+ * called with an error, another attempt to continue behind the last row. */
+void rq_op_scan_step(rq_op *op);
+/* Ends a stepwise scan between two steps; done() is not called. */
+void rq_op_scan_end(rq_op *op);
 
 /* --- definitions: blocking -------------------------------------------------------------------- */
 
@@ -126,6 +148,19 @@ typedef struct rq_client_family {
     const char *bloom;       /* NULL: ROW */
     unsigned block_bytes;    /* 0: 65536 */
 } rq_client_family;
+
+/* Why a call of the master failed. */
+typedef struct rq_client_failure {
+    bool retry;
+    char java_class[96]; /* empty: the client's own error */
+    char text[1024];
+} rq_client_failure;
+/* Calls a method of MasterService with an encoded message and appends its response's message to
+ * `ret`, which may be NULL. `is_procedure`: the response names a procedure, and the call waits for
+ * its end. */
+RQ_NODISCARD
+rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool is_procedure,
+                        rq_buf *ret, rq_client_failure *ret_failure);
 
 RQ_NODISCARD
 rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_family *families,

@@ -100,6 +100,9 @@ RQ_NODISCARD
 rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slice message,
                        rq_buf *ret, rq_error *why);
 
+/* Blocking: lets so much time pass, and works meanwhile. */
+void rq__client_pause(rq_client *c, int64_t ns);
+
 /* region_map.c */
 const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
 /* The region before the one that begins with `start`; if that is empty, the last one. */

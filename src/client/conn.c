@@ -409,6 +409,7 @@ static bool take_frame(rq__conn *c, rq_slice frame)
         reply.err = rq__err_of_class(v.exception.java_class);
         reply.retry = !v.exception.do_not_retry;
         reply.kind = simple_name(v.exception.java_class);
+        reply.java_class = v.exception.java_class;
         reply.text = v.exception.text;
     }
     call.done(call.ctx, &reply);

@@ -15,7 +15,7 @@
 #define ROWS_NO_LIMIT INT32_MAX
 #define PAUSE_WHILE_REFRESHING_NS 1000000
 
-typedef enum op_kind { OP_NONE, OP_GET, OP_MUTATE, OP_BATCH, OP_SCAN } op_kind;
+typedef enum op_kind { OP_NONE, OP_GET, OP_MUTATE, OP_ATOMIC, OP_BATCH, OP_SCAN } op_kind;
 
 typedef struct span {
     size_t at;
@@ -69,7 +69,9 @@ struct rq_op {
     char kind_text[64];
     /* scan */
     rq_scan scan;
-    rq_buf bounds; /* start, stop, family */
+    rq_buf bounds;        /* start, stop, family, further fields */
+    uint64_t cells_given; /* of the last row, if that was partial */
+    uint64_t cells_to_drop;
     rq_buf region_key;
     bool region_is_last;
     bool include_start;
@@ -89,6 +91,11 @@ rq_err rq_op_new(rq_client *c, unsigned lane, void *ctx, rq_op **ret)
     op->ctx = ctx;
     *ret = op;
     return RQ_OK;
+}
+
+void rq_op_set_ctx(rq_op *op, void *ctx)
+{
+    op->ctx = ctx;
 }
 
 void rq_op_free(rq_op *op)
@@ -184,7 +191,11 @@ static bool again(rq_op *op, rq_err err, bool retry, rq_slice kind)
 static void fail_or_again(rq_op *op, const rq_reply *reply)
 {
     if (again(op, reply->err, reply->retry, reply->kind)) return;
-    rq_op_result r = {.err = reply->err, .kind = reply->kind, .text = reply->text};
+    rq_op_result r = {.err = reply->err,
+                      .kind = reply->kind,
+                      .java_class = reply->java_class,
+                      .text = reply->text,
+                      .retry = reply->retry};
     finish(op, &r);
 }
 
@@ -192,6 +203,14 @@ static void fail_here(rq_op *op, rq_err err, bool retry, rq_slice kind)
 {
     rq_reply reply = {.err = err, .retry = retry, .kind = kind};
     fail_or_again(op, &reply);
+}
+
+static rq_slice simple_name(rq_slice java_class)
+{
+    for (size_t i = java_class.len; i > 0; i--)
+        if (java_class.ptr[i - 1] == '.')
+            return rq_slice_of(java_class.ptr + i, java_class.len - i);
+    return java_class;
 }
 
 static void attempt(rq_op *op);
@@ -258,6 +277,76 @@ rq_err rq_op_mutate(rq_op *op, rq_client_table *t, const rq_mutate *m, rq_op_don
     op->done = done;
     RQ_TRY(rq_buf_append(&op->row, m->row.ptr, m->row.len));
     RQ_TRY(rq__put_mutate_body(&op->body, &op->cells, m, op->client->nonce_group));
+    attempt(op);
+    return RQ_OK;
+}
+
+/* --- several mutations of a row, atomic ------------------------------------------------------- */
+
+static void take_atomic(void *ctx, const rq_reply *reply)
+{
+    rq_op *op = ctx;
+    if (reply->err != RQ_OK) {
+        fail_or_again(op, reply);
+        return;
+    }
+    rq_op_result r = {.cells = rq_cursor_of(reply->cells), .attempts = op->attempts};
+    rq_cursor message = rq_cursor_of(reply->message);
+    rq_region_result region;
+    rq_action_result first = {0};
+    rq_err rc = rq__multi_response_next(&message, &region);
+    if (rc == RQ_OK) {
+        rq_cursor actions = rq_cursor_of(region.actions);
+        rc = rq__action_result_next(&actions, &first);
+        if (rc == RQ_E_END) rc = RQ_OK;
+    }
+    const rq_exception_view *e =
+        region.exception.java_class.len > 0 ? &region.exception : &first.exception;
+    if (rc != RQ_OK) {
+        fail_here(op, RQ_E_MALFORMED, false, RQ_SLICE_LIT("MalformedAnswer"));
+    } else if (e->java_class.len > 0) {
+        rq_reply failed = {.err = rq__err_of_class(e->java_class),
+                           .retry = !e->do_not_retry,
+                           .kind = simple_name(e->java_class),
+                           .java_class = e->java_class,
+                           .text = e->text};
+        fail_or_again(op, &failed);
+    } else {
+        r.processed = region.processed;
+        r.row = first.result;
+        finish(op, &r);
+    }
+}
+
+/* MultiRequest { regionAction 1 { region 1, atomic 2, action 3, condition 4 }, nonceGroup 2 } */
+static rq_err send_atomic(rq_op *op)
+{
+    rq__conn *conn = NULL;
+    size_t at;
+    const rq__region *r = rq__map_locate(op->table, rq_buf_slice(&op->row));
+    if (r == NULL) return RQ_E_NOT_SERVING_REGION;
+    rq_buf_reset(&op->scratch);
+    RQ_TRY(rq_pb_begin(&op->scratch, 1, &at));
+    RQ_TRY(rq_buf_append(&op->scratch, r->specifier.ptr, r->specifier.len));
+    RQ_TRY(rq_pb_put_number(&op->scratch, 2, 1));
+    RQ_TRY(rq_buf_append(&op->scratch, op->body.ptr, op->body.len));
+    RQ_TRY(rq_pb_end(&op->scratch, at));
+    RQ_TRY(rq_pb_put_number(&op->scratch, 2, op->client->nonce_group));
+    RQ_TRY(rq__client_lane(op->client, r->server, op->lane, &conn));
+    return rq__conn_call(conn, "Multi", 0, (rq_slice){0}, rq_buf_slice(&op->scratch),
+                         rq_buf_slice(&op->cells), take_atomic, op);
+}
+
+rq_err rq_op_mutate_row(rq_op *op, rq_client_table *t, const rq_mutate *list, size_t count,
+                        rq_slice condition, rq_op_done done)
+{
+    begin(op, t, OP_ATOMIC);
+    op->done = done;
+    RQ_ASSERT(count > 0);
+    RQ_TRY(rq_buf_append(&op->row, list[0].row.ptr, list[0].row.len));
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(rq__put_mutate_action(&op->body, &op->cells, (uint32_t)i, &list[i]));
+    if (condition.len > 0) RQ_TRY(rq_pb_put_bytes(&op->body, 4, condition));
     attempt(op);
     return RQ_OK;
 }
@@ -347,7 +436,7 @@ static void note_failure(rq_op *op, rq_err *slot, rq_err err, rq_slice kind)
 
 /* An action's failure: kept for the next attempt, or reported. */
 static void fail_action(rq_op *op, uint32_t index, rq_err err, bool retry, rq_slice kind,
-                        rq_slice text)
+                        rq_slice java_class, rq_slice text)
 {
     action *a = &op->actions[index];
     a->answered = true;
@@ -355,7 +444,8 @@ static void fail_action(rq_op *op, uint32_t index, rq_err err, bool retry, rq_sl
         note_failure(op, &op->retry_err, err, kind);
         return;
     }
-    rq_op_result r = {.err = err, .kind = kind, .text = text};
+    rq_op_result r = {
+        .err = err, .kind = kind, .java_class = java_class, .text = text, .retry = retry};
     a->done = true;
     note_failure(op, &op->batch_err, err, kind);
     op->item(op, op->ctx, index, &r);
@@ -378,18 +468,10 @@ static void end_part(rq_op *op)
     if (--op->parts_out == 0) end_attempt(op);
 }
 
-static rq_slice simple_name(rq_slice java_class)
-{
-    for (size_t i = java_class.len; i > 0; i--)
-        if (java_class.ptr[i - 1] == '.')
-            return rq_slice_of(java_class.ptr + i, java_class.len - i);
-    return java_class;
-}
-
 static void fail_exception(rq_op *op, uint32_t index, const rq_exception_view *e)
 {
     fail_action(op, index, rq__err_of_class(e->java_class), !e->do_not_retry,
-                simple_name(e->java_class), e->text);
+                simple_name(e->java_class), e->java_class, e->text);
 }
 
 /* The results of one region, for the actions order[begin … end). Cells are in the order of the
@@ -450,10 +532,11 @@ static void take_part(void *ctx, const rq_reply *reply)
         const action *a = &op->actions[op->order[i]];
         if (a->answered) continue;
         if (reply->err != RQ_OK)
-            fail_action(op, op->order[i], reply->err, reply->retry, reply->kind, reply->text);
+            fail_action(op, op->order[i], reply->err, reply->retry, reply->kind, reply->java_class,
+                        reply->text);
         else
             fail_action(op, op->order[i], RQ_E_MALFORMED, false, RQ_SLICE_LIT("MalformedAnswer"),
-                        RQ_SLICE_LIT(""));
+                        (rq_slice){0}, RQ_SLICE_LIT(""));
     }
     end_part(op);
 }
@@ -533,7 +616,7 @@ static rq_err send_batch(rq_op *op)
         if (rc == RQ_OK) continue;
         for (size_t k = p->begin; k < p->end; k++)
             fail_action(op, op->order[k], rc, rc == RQ_E_IO, RQ_SLICE_LIT("CannotSend"),
-                        RQ_SLICE_LIT(""));
+                        (rq_slice){0}, RQ_SLICE_LIT(""));
         op->parts_out--;
     }
     end_part(op);
@@ -554,15 +637,18 @@ rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item
     op->scan = *scan;
     op->item = row;
     op->done = done;
-    op->include_start = true;
+    op->include_start = !scan->excludes_start;
     op->scanner_open = false;
+    op->cells_given = op->cells_to_drop = 0;
     op->rows = 0;
     rq_buf_reset(&op->bounds);
     RQ_TRY(rq_buf_append(&op->bounds, scan->start.ptr, scan->start.len));
     RQ_TRY(rq_buf_append(&op->bounds, scan->stop.ptr, scan->stop.len));
     RQ_TRY(rq_buf_append(&op->bounds, scan->family.ptr, scan->family.len));
+    RQ_TRY(rq_buf_append(&op->bounds, scan->more.ptr, scan->more.len));
     op->scan.stop = bound(op, &scan->stop, scan->start.len);
     op->scan.family = bound(op, &scan->family, scan->start.len + scan->stop.len);
+    op->scan.more = bound(op, &scan->more, scan->start.len + scan->stop.len + scan->family.len);
     RQ_TRY(rq_buf_append(&op->row, scan->start.ptr, scan->start.len));
     attempt(op);
     return RQ_OK;
@@ -596,6 +682,13 @@ static const rq__region *scan_region(const rq_op *op)
 
 static void take_scan(void *ctx, const rq_reply *reply);
 
+/* Of a region's edge, compared with the stop row: whether no row behind it is asked for. */
+static bool is_behind_stop(const rq_op *op, int c)
+{
+    if (op->scan.reversed) return c <= 0;
+    return c > 0 || (c == 0 && !op->scan.includes_stop);
+}
+
 static rq_err open_scanner(rq_op *op)
 {
     rq__conn *conn = NULL;
@@ -608,8 +701,7 @@ static rq_err open_scanner(rq_op *op)
     RQ_TRY(rq_buf_append(&op->region_key, edge.ptr, edge.len));
     op->region_is_last =
         edge.len == 0 ||
-        (op->scan.stop.len > 0 && (op->scan.reversed ? rq_slice_compare(edge, op->scan.stop) <= 0
-                                                     : rq_slice_compare(edge, op->scan.stop) >= 0));
+        (op->scan.stop.len > 0 && is_behind_stop(op, rq_slice_compare(edge, op->scan.stop)));
     op->sequence = 0;
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
@@ -631,63 +723,96 @@ static rq_err go_on(rq_op *op, bool close)
                          close ? ignore_answer : take_scan, op);
 }
 
-/* Passes the rows on; keeps the key of the last one, from which the scan can continue. */
-static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block)
+static rq_err skip_cells(rq_result_view row, rq_cursor *cells)
 {
-    rq_cursor cells = rq_cursor_of(block);
-    rq_cursor last_cells = cells;
-    rq_result_view last = {0};
-    rq_scan_rows rows;
-    rq_result_view row;
     rq_cell cell;
-    rq_err rc;
-    rq__scan_rows_begin(v, &rows);
-    while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
-        rq_op_result r = {.row = row, .cells = cells};
-        last = row;
-        last_cells = cells;
-        op->item(op, op->ctx, (uint32_t)op->rows, &r);
-        if (r.row.present && r.row.count < row.count && r.row.count == 0) {
-            cells = r.cells; /* all read by the callback */
-        } else {
-            while (row.count > 0)
-                RQ_TRY(rq_result_next(&row, &cells, &cell));
-        }
-        op->rows++;
+    while (row.count > 0)
+        RQ_TRY(rq_result_next(&row, cells, &cell));
+    return RQ_OK;
+}
+
+/* Of a row that is read again, after a part of it was passed on. */
+static bool drops(rq_op *op, rq_result_view row, rq_cursor cells)
+{
+    rq_cell cell;
+    uint32_t count = row.count;
+    if (op->cells_to_drop == 0) return false;
+    bool is_again = count <= op->cells_to_drop && rq_result_next(&row, &cells, &cell) == RQ_OK &&
+                    rq_slice_eq(rq_cell_row(&cell), rq_buf_slice(&op->row));
+    op->cells_to_drop = is_again ? op->cells_to_drop - count : 0;
+    return is_again;
+}
+
+/* Where the scan continues with a new scanner: behind the row, or at a partial row again. */
+static rq_err note_row(rq_op *op, rq_result_view row, rq_cursor cells)
+{
+    rq_cell cell;
+    uint32_t count = row.count;
+    rq_err rc = rq_result_next(&row, &cells, &cell);
+    if (rc == RQ_E_END) return RQ_OK;
+    RQ_TRY(rc);
+    bool goes_on = op->cells_given > 0 && rq_slice_eq(rq_cell_row(&cell), rq_buf_slice(&op->row));
+    if (op->cells_given > 0 && !goes_on) {
+        op->rows++; /* the row before had ended with its last part */
+        op->cells_given = 0;
     }
-    if (rc != RQ_E_END) return rc;
-    if (!last.present) return RQ_OK;
-    RQ_TRY(rq_result_next(&last, &last_cells, &cell));
+    if (row.partial)
+        op->cells_given += count;
+    else
+        op->cells_given = 0;
+    op->rows += !row.partial;
+    op->include_start = row.partial;
     rq_buf_reset(&op->row);
-    op->include_start = false;
     return rq_buf_append(&op->row, cell.row, cell.row_len);
 }
 
-static void next_region(rq_op *op)
+/* Passes the rows on. */
+static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t *ret_given)
 {
-    rq_buf_reset(&op->row);
-    rq_err rc = rq_buf_append(&op->row, op->region_key.ptr, op->region_key.len);
-    op->include_start = !op->scan.reversed;
-    op->scanner_open = false;
-    if (rc != RQ_OK)
-        fail_here(op, rc, false, RQ_SLICE_LIT("NoMemory"));
-    else
-        attempt(op);
+    rq_cursor cells = rq_cursor_of(block);
+    rq_scan_rows rows;
+    rq_result_view row;
+    rq_err rc;
+    *ret_given = 0;
+    rq__scan_rows_begin(v, &rows);
+    while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
+        rq_op_result r = {.row = row, .cells = cells};
+        if (!drops(op, row, cells)) {
+            op->item(op, op->ctx, (uint32_t)op->rows, &r);
+            RQ_TRY(note_row(op, row, cells));
+            ++*ret_given;
+        }
+        RQ_TRY(skip_cells(row, &cells));
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
 }
+
+static rq_err enter_next_region(rq_op *op)
+{
+    op->include_start = !op->scan.reversed;
+    op->cells_given = 0;
+    op->scanner_open = false;
+    rq_buf_reset(&op->row);
+    return rq_buf_append(&op->row, op->region_key.ptr, op->region_key.len);
+}
+
+static const rq_op_result step_done = {.goes_on = true};
 
 static void take_scan(void *ctx, const rq_reply *reply)
 {
     static const rq_op_result well = {0};
     rq_op *op = ctx;
     rq_scan_view v;
+    size_t given = 0;
     if (reply->err != RQ_OK) {
         op->scanner_open = false;
+        op->cells_to_drop = op->cells_given;
         fail_or_again(op, reply);
         return;
     }
     rq_err rc = rq__scan_response_parse(reply->message, &v);
     if (rc == RQ_OK && v.has_scanner) op->scanner = v.scanner;
-    if (rc == RQ_OK) rc = take_rows(op, &v, reply->cells);
+    if (rc == RQ_OK) rc = take_rows(op, &v, reply->cells, &given);
     if (rc != RQ_OK) {
         fail_here(op, rc, false, RQ_SLICE_LIT("MalformedAnswer"));
         return;
@@ -695,14 +820,31 @@ static void take_scan(void *ctx, const rq_reply *reply)
     op->attempts = 0;
     op->scanner_open = v.more_results && v.more_results_in_region;
     bool enough = op->scan.limit > 0 && op->rows >= op->scan.limit;
-    if (enough && op->scanner_open && go_on(op, true) != RQ_OK)
-        enough = true; /* its lease ends it */
-    if (enough || !v.more_results || (!v.more_results_in_region && op->region_is_last))
+    if (enough) rq_op_scan_end(op);
+    if (enough || !v.more_results || (!v.more_results_in_region && op->region_is_last)) {
         finish(op, &well);
-    else if (!v.more_results_in_region)
-        next_region(op);
+        return;
+    }
+    if (!v.more_results_in_region) rc = enter_next_region(op);
+    if (rc != RQ_OK)
+        fail_here(op, rc, false, RQ_SLICE_LIT("NoMemory"));
+    else if (op->scan.is_stepwise && given > 0)
+        op->done(op, op->ctx, &step_done);
     else
         attempt(op);
+}
+
+void rq_op_scan_step(rq_op *op)
+{
+    op->kind = OP_SCAN;
+    op->attempts = 0;
+    attempt(op);
+}
+
+void rq_op_scan_end(rq_op *op)
+{
+    if (op->scanner_open) (void)go_on(op, true); /* else its lease ends it */
+    op->scanner_open = false;
 }
 
 /* --- an attempt ------------------------------------------------------------------------------- */
@@ -714,6 +856,9 @@ static void attempt(rq_op *op)
     case OP_GET:
     case OP_MUTATE:
         rc = send_single(op);
+        break;
+    case OP_ATOMIC:
+        rc = send_atomic(op);
         break;
     case OP_BATCH:
         rc = send_batch(op);

@@ -19,6 +19,12 @@ rq_err rq__put_region(rq_buf *out, rq_slice region_name)
     return rq_pb_end(out, at);
 }
 
+/* Fields that the caller has encoded; of fields that are there twice the last one counts. */
+static rq_err put_more(rq_buf *out, rq_slice more)
+{
+    return more.len == 0 ? RQ_OK : rq_buf_append(out, more.ptr, more.len);
+}
+
 /* --- Get -------------------------------------------------------------------------------------- */
 
 /* HBASE: protobuf Filter { name, serialized ColumnCountGetFilter { limit } }. */
@@ -52,6 +58,7 @@ static rq_err put_get(rq_buf *out, uint32_t field, const rq_get *g)
         RQ_TRY(put_column(out, 2, g->family, g->has_qualifier ? &g->qualifier : NULL));
     if (g->column_limit > 0) RQ_TRY(put_column_limit(out, 4, g->column_limit));
     if (g->max_versions > 1) RQ_TRY(rq_pb_put_number(out, 6, g->max_versions));
+    RQ_TRY(put_more(out, g->more));
     return rq_pb_end(out, at);
 }
 
@@ -83,6 +90,7 @@ static rq_err put_mutation(rq_buf *out, rq_buf *cells, uint32_t field, const rq_
     RQ_TRY(rq_pb_put_number(out, 4, (uint64_t)RQ_TIMESTAMP_LATEST));
     RQ_TRY(rq_pb_put_number(out, 8, m->cell_count));
     if (m->nonce != 0) RQ_TRY(rq_pb_put_number(out, 9, m->nonce));
+    RQ_TRY(put_more(out, m->more));
     return rq_pb_end(out, at);
 }
 
@@ -112,6 +120,7 @@ rq_err rq__put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint6
 {
     RQ_TRY(put_mutation(out, cells, 2, m));
     if (m->has_condition) RQ_TRY(put_condition(out, 3, m));
+    if (m->condition.len > 0) RQ_TRY(rq_pb_put_bytes(out, 3, m->condition));
     return m->nonce == 0 ? RQ_OK : rq_pb_put_number(out, 4, nonce_group);
 }
 
@@ -155,6 +164,7 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     }
     RQ_TRY(rq_pb_put_number(out, 17, rows));
     if (!include_start) RQ_TRY(rq_pb_put_number(out, 21, 0));
+    RQ_TRY(put_more(out, scan->more));
     RQ_TRY(rq_pb_end(out, at));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));

@@ -20,6 +20,7 @@ typedef struct rq_get {
     uint32_t max_versions; /* 0: one */
     uint32_t column_limit; /* ColumnCountGetFilter; 0: none */
     bool has_qualifier;
+    rq_slice more; /* further fields of the message Get, encoded */
 } rq_get;
 
 /* On the wire: DO NOT CHANGE. HBASE: MutationProto.MutationType. */
@@ -39,6 +40,8 @@ typedef struct rq_mutate {
     /* checkAndMutate: this column must have exactly this value. */
     bool has_condition;
     rq_slice condition_family, condition_qualifier, condition_value;
+    rq_slice condition; /* or the whole message Condition, encoded; empty: none */
+    rq_slice more;      /* further fields of the message MutationProto, encoded */
 } rq_mutate;
 
 typedef struct rq_scan {
@@ -48,8 +51,12 @@ typedef struct rq_scan {
     uint64_t limit;        /* rows; 0: all */
     uint32_t caching;      /* rows per response; 0: as many as fit result_bytes */
     uint64_t result_bytes; /* bytes per response; 0: 2 MiB, as HBase's client requests */
+    bool excludes_start;
+    bool includes_stop; /* the field is in `more` */
     bool reversed;
     bool no_cache_blocks;
+    rq_slice more;    /* further fields of the message Scan, encoded */
+    bool is_stepwise; /* waits for rq_op_scan_step after each response with rows */
 } rq_scan;
 
 /* The region, at the front: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */

@@ -123,8 +123,10 @@ rq_err rq__multi_response_next(rq_cursor *message, rq_region_result *ret)
     *ret = (rq_region_result){.actions = f.bytes};
     rq_cursor c = rq_cursor_of(f.bytes);
     rq_err rc;
-    while ((rc = rq_pb_next(&c, &f)) == RQ_OK)
+    while ((rc = rq_pb_next(&c, &f)) == RQ_OK) {
         if (is_bytes(&f, 2)) RQ_TRY(parse_named_exception(f.bytes, &ret->exception));
+        if (is_number(&f, 3)) ret->processed = f.value != 0;
+    }
     return ended(rc);
 }
 
@@ -165,10 +167,46 @@ rq_err rq__scan_response_parse(rq_slice message, rq_scan_view *ret)
 
 void rq__scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret)
 {
-    *ret = (rq_scan_rows){.message = rq_cursor_of(v->message)};
+    *ret = (rq_scan_rows){.message = rq_cursor_of(v->message), .flags = rq_cursor_of(v->message)};
 }
 
+/* Whether the next result is partial; false if there are no flags. */
+static rq_err next_flag(rq_scan_rows *r, bool *ret)
+{
+    rq_pb_field f;
+    uint64_t flag;
+    for (;;) {
+        if (rq_cursor_left(&r->packed_flags) > 0) {
+            if (!rq_cursor_varint(&r->packed_flags, &flag)) return RQ_E_MALFORMED;
+            *ret = flag != 0;
+            return RQ_OK;
+        }
+        rq_err rc = rq_pb_next(&r->flags, &f);
+        if (rc == RQ_E_END) {
+            *ret = false;
+            return RQ_OK;
+        }
+        RQ_TRY(rc);
+        if (is_number(&f, 7)) {
+            *ret = f.value != 0;
+            return RQ_OK;
+        }
+        if (is_bytes(&f, 7)) r->packed_flags = rq_cursor_of(f.bytes);
+    }
+}
+
+static rq_err next_row(rq_scan_rows *r, rq_result_view *ret);
+
 rq_err rq__scan_rows_next(rq_scan_rows *r, rq_result_view *ret)
+{
+    bool partial;
+    RQ_TRY(next_row(r, ret));
+    RQ_TRY(next_flag(r, &partial));
+    ret->partial = ret->partial || partial;
+    return RQ_OK;
+}
+
+static rq_err next_row(rq_scan_rows *r, rq_result_view *ret)
 {
     rq_pb_field f;
     uint64_t count;

@@ -43,6 +43,7 @@ typedef struct rq_action_result {
 typedef struct rq_region_result {
     rq_slice actions; /* for rq__action_result_next */
     rq_exception_view exception;
+    bool processed; /* of an atomic group with a condition */
 } rq_region_result;
 
 typedef struct rq_scan_view {
@@ -73,6 +74,8 @@ rq_err rq__scan_response_parse(rq_slice message, rq_scan_view *ret);
 typedef struct rq_scan_rows {
     rq_cursor message;
     rq_cursor packed;
+    rq_cursor flags; /* the message again, for partial_flag_per_result */
+    rq_cursor packed_flags;
 } rq_scan_rows;
 void rq__scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret);
 RQ_NODISCARD

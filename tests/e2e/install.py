@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make install` into a folder of its own: binary, manual pages and completions are installed and work, and
-nothing else is installed. The server is started from there, asked, loaded and stopped.
+"""`make install` into a folder of its own: binary, manual pages, completions and library are installed and work, and
+nothing else is installed. The server is started from there, asked, loaded and stopped; an example is built with the library.
 """
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,9 @@ FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-install-"))
 ROOT_FOLDER = FOLDER / "a root"
 PREFIX = "/opt/rorqual"
 INSTALLED = ROOT_FOLDER / PREFIX.lstrip("/")
+VERSION = re.search(r"version: '([^']+)'", (pathlib.Path(__file__).resolve().parents[2] / "meson.build").read_text())[1]
+LIB = "lib/" + subprocess.run(["cc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
+LIB = LIB.rstrip("/")
 os.environ["RORQUAL"] = str(INSTALLED / "bin/rorqual")
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -44,8 +48,27 @@ def install():
 def files():
     found = {str(p.relative_to(INSTALLED)) for p in ROOT_FOLDER.rglob("*") if p.is_file()}
     pages = {f"share/man/man1/rorqual{suffix}.1" for suffix in ("", *(f"-{c}" for c in commands()))}
-    assert found == pages | {"bin/rorqual", "share/bash-completion/completions/rorqual.bash",
+    library = {"include/rorqual/rorqual.h", "include/rorqual/errors.h"} | {
+        f"{LIB}/{name}" for name in ("librorqual.a", "librorqual.so", "librorqual.so.0", f"librorqual.so.{VERSION}", "pkgconfig/rorqual.pc")}
+    assert found == pages | library | {"bin/rorqual", "share/bash-completion/completions/rorqual.bash",
                              "share/zsh/site-functions/_rorqual", "share/fish/vendor_completions.d/rorqual.fish"}, found
+
+
+def library():
+    """The example, linked with the shared library and with the static one, as pkg-config says; from a folder that was moved."""
+    place = FOLDER / "place"  # pkg-config 0.29 does not quote blanks
+    place.symlink_to(INSTALLED)
+    environment = {**os.environ, "PKG_CONFIG_LIBDIR": f"{INSTALLED}/{LIB}/pkgconfig"}
+    for static in ([], ["--static"]):
+        flags = run("pkg-config", f"--define-variable=prefix={place}", "--cflags", "--libs", *static, "rorqual",
+                    env=environment)
+        words = shlex.split(flags.replace("-lrorqual", "-l:librorqual.a") if static else flags)
+        program = str(FOLDER / f"blog{len(static)}")
+        run("cc", "-Wall", "-Werror", str(rorqual.ROOT / "examples/blog.c"), "-o", program, *words)
+        needed = run("readelf", "-d", program)
+        assert ("librorqual.so.0" in needed) == (not static), needed
+        lines = run(program, f"file:{FOLDER}/blog", env={**os.environ, "LD_LIBRARY_PATH": f"{INSTALLED}/{LIB}"}).splitlines()
+        assert lines[-1] == "849 posts in December", lines[-1:]
 
 
 def version():
@@ -83,7 +106,7 @@ def server():
     assert "nothing wrong" in run(rorqual.BINARY, "fsck", str(FOLDER / "data"))
 
 
-TESTS = [install, files, version, pages, completions, server]
+TESTS = [install, files, library, version, pages, completions, server]
 
 
 def main():

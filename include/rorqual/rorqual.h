@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * librorqual: HBase's data model for C programs. One API on three kinds of databases, chosen by a
+ * URL (rq_connect):
+ *
+ *   "hbase://host:2181"          a cluster, Rorqual or HBase, found through its ZooKeeper
+ *   "hbase+rpc://host:16020"     a cluster, found through one of its servers
+ *   "file:/path"                 a folder of this machine, in this process, without a server
+ *   "memory:"                    as file:, in memory; gone when it is closed
+ *
+ *     rq_db *db; rq_table *users; rq_failure why = {sizeof why};
+ *     if (rq_connect("file:/tmp/db", NULL, &db, &why) != RQ_OK) puts(why.message);
+ *     rq_table_open(db, "users", &users, &why);
+ *     rq_put_value(users, rq_text("ann"), rq_text("cf"), rq_text("age"), rq_text("31"), &why);
+ *
+ * Conventions
+ *  1. Errors. A call that can fail returns an rq_err, RQ_OK (0) for success, and fills its last
+ *     parameter, which may be NULL. On an error, results (parameters named ret) are unchanged
+ *     unless the declaration says otherwise. Every call on a database may return RQ_E_FORKED (it
+ *     was opened by the parent process), RQ_E_CLOSED, RQ_E_INVALID (an argument) and
+ *     RQ_E_NO_MEMORY; the declarations do not repeat these.
+ *  2. Bytes. rq_bytes are borrowed: a call copies what it keeps, and what a result contains lives
+ *     until the result is freed.
+ *  3. Structs that the caller fills begin with `size`, set to the struct's sizeof; fields that are
+ *     zero have the default that their comment gives. Later versions append fields.
+ *  4. Threads. Any thread may use any database or table, also at the same time. A scanner and a
+ *     result belong to one thread at a time.
+ *  5. Time. Timestamps are milliseconds since 1970; time ranges are [min, max).
+ *  6. The library has no mutable global state, prints nothing, ends no process and installs no
+ *     signal handler; its threads block all signals. After a fork the child can use no database of
+ *     its parent: every call returns RQ_E_FORKED and touches nothing that the parent uses. It may
+ *     open databases of its own.
+ *  7. Limits are HBase's: rows of 1 to 32,767 bytes, families of printable characters.
+ */
+#ifndef RORQUAL_H
+#define RORQUAL_H
+
+#include "rorqual/errors.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Borrowed bytes; data may be NULL when len is 0. */
+typedef struct rq_bytes {
+    const void *data;
+    size_t len;
+} rq_bytes;
+
+static inline rq_bytes rq_text(const char *text)
+{
+    rq_bytes b = {text, strlen(text)};
+    return b;
+}
+
+static inline rq_bytes rq_bytes_of(const void *data, size_t len)
+{
+    rq_bytes b = {data, len};
+    return b;
+}
+
+/* The library's version, "0.1.0"; a static string. */
+RQ_API const char *rq_version(void);
+
+/* --- failures --------------------------------------------------------------------------------- */
+
+#define RQ_NO_ACTION SIZE_MAX
+
+/* Why a call failed. The caller's memory; `size` is set by the caller, the rest by a failed call. */
+typedef struct rq_failure {
+    size_t size;
+    rq_err code;
+    /* The same call may succeed later: the library has repeated it already, until its time was up. */
+    bool retryable;
+    size_t action;        /* the index of the batch's action that failed first, or RQ_NO_ACTION */
+    char hbase_class[96]; /* HBase's exception, "org.apache.hadoop.hbase.TableNotFoundException" */
+    char message[1024];   /* one line or more, for people; longer texts are cut */
+} rq_failure;
+
+/* --- databases -------------------------------------------------------------------------------- */
+
+typedef struct rq_db rq_db;
+
+/* A name and a value, both terminated by NUL. */
+typedef struct rq_property {
+    const char *name;
+    const char *value;
+} rq_property;
+
+typedef struct rq_connect_options {
+    size_t size;
+    /* How long a call may take, repetitions included, in milliseconds; 0: 60,000. */
+    uint32_t timeout_ms;
+    /* The user's name that a cluster is told; NULL: the name of the process's user. */
+    const char *user;
+    /* hbase:// only: the cluster's znode; NULL: /hbase. */
+    const char *znode_parent;
+    /* file: and memory: only: settings of the engine by HBase's names (docs/settings.md), e.g.
+     * rorqual.wal.sync = handover or hbase.hregion.memstore.flush.size. */
+    const rq_property *settings;
+    size_t setting_count;
+    /* file: only: fail with RQ_E_NOT_FOUND if there is no folder, instead of making one. */
+    bool must_exist;
+} rq_connect_options;
+
+/* Opens a database; options may be NULL. The caller closes it with rq_disconnect. Blocks: for a
+ * folder until its log is read, for a cluster until the registry has answered.
+ * RQ_E_LOCKED: a process (this one, perhaps) has the folder open, and the message names it.
+ * RQ_E_INVALID: not a URL of the kinds above. RQ_E_CONFIG: a setting. RQ_E_IO, RQ_E_TIMEOUT: no
+ * cluster answers. */
+RQ_API rq_err rq_connect(const char *url, const rq_connect_options *options, rq_db **ret,
+                         rq_failure *why);
+
+/* Closes a database and frees it, also when it returns an error: an engine of this process flushes
+ * its memory to files first. Waits for running calls of other threads; later calls on its tables
+ * and scanners return RQ_E_CLOSED, and these are still to be closed. NULL is fine.
+ * RQ_E_FORKED: nothing was done, the memory stays allocated. Other errors: what is acknowledged is
+ * safe in the log, and the next rq_connect recovers it. */
+RQ_API rq_err rq_disconnect(rq_db *db, rq_failure *why);
+
+/* --- tables and namespaces: definitions ------------------------------------------------------- */
+
+/* A column family with HBase's attributes: VERSIONS, TTL, COMPRESSION, BLOOMFILTER … Attributes
+ * that are not given have HBase's defaults. */
+typedef struct rq_family {
+    const char *name;
+    const rq_property *attributes;
+    size_t attribute_count;
+} rq_family;
+
+typedef struct rq_table_spec {
+    size_t size;
+    const char *name; /* "table" or "namespace:table" */
+    const rq_family *families;
+    size_t family_count;
+    const rq_property *attributes; /* of the table: MAX_FILESIZE, DURABILITY … */
+    size_t attribute_count;
+    const rq_bytes *split_keys; /* the first rows of all regions but the first */
+    size_t split_key_count;
+} rq_table_spec;
+
+/* Creates a table and returns when it can be used.
+ * RQ_E_TABLE_EXISTS, RQ_E_NAMESPACE_NOT_FOUND, RQ_E_ILLEGAL_ARGUMENT (a name), RQ_E_DO_NOT_RETRY
+ * (an attribute). */
+RQ_API rq_err rq_table_create(rq_db *db, const rq_table_spec *spec, rq_failure *why);
+/* Removes a disabled table. RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_DISABLED. */
+RQ_API rq_err rq_table_drop(rq_db *db, const char *name, rq_failure *why);
+/* RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_DISABLED (it is enabled). */
+RQ_API rq_err rq_table_enable(rq_db *db, const char *name, rq_failure *why);
+/* RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED. */
+RQ_API rq_err rq_table_disable(rq_db *db, const char *name, rq_failure *why);
+/* Removes all rows of a disabled table and enables it. RQ_E_TABLE_NOT_FOUND,
+ * RQ_E_TABLE_NOT_DISABLED. */
+RQ_API rq_err rq_table_truncate(rq_db *db, const char *name, bool preserve_splits, rq_failure *why);
+/* Writes the table's memory to files and returns when that is done. RQ_E_TABLE_NOT_FOUND. */
+RQ_API rq_err rq_table_flush(rq_db *db, const char *name, rq_failure *why);
+RQ_API rq_err rq_table_exists(rq_db *db, const char *name, bool *ret, rq_failure *why);
+
+/* Strings in order; the library's, freed by rq_names_free. */
+typedef struct rq_names {
+    size_t count;
+    const char *const *items;
+} rq_names;
+/* The names of all user tables, ascending: of one namespace, or (NULL) of all. The caller frees
+ * them. */
+RQ_API rq_err rq_table_list(rq_db *db, const char *ns, rq_names **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_names_free(rq_names *names);
+
+/* A table's definition and state; the library's, freed by rq_table_info_free. Attributes are all
+ * that HBase's describe shows, ascending by name. */
+typedef struct rq_table_info {
+    const char *name;
+    bool is_enabled;
+    const rq_family *families; /* ascending by name */
+    size_t family_count;
+    const rq_property *attributes;
+    size_t attribute_count;
+} rq_table_info;
+/* RQ_E_TABLE_NOT_FOUND. The caller frees the result. */
+RQ_API rq_err rq_table_describe(rq_db *db, const char *name, rq_table_info **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_table_info_free(rq_table_info *info);
+
+/* RQ_E_NAMESPACE_EXISTS, RQ_E_ILLEGAL_ARGUMENT (the name). */
+RQ_API rq_err rq_namespace_create(rq_db *db, const char *name, const rq_property *properties,
+                                  size_t property_count, rq_failure *why);
+/* Removes an empty namespace. RQ_E_NAMESPACE_NOT_FOUND, RQ_E_CONSTRAINT (it has tables). */
+RQ_API rq_err rq_namespace_drop(rq_db *db, const char *name, rq_failure *why);
+/* Ascending, HBase's own ("hbase", "default") among them. The caller frees the names. */
+RQ_API rq_err rq_namespace_list(rq_db *db, rq_names **ret, rq_failure *why);
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+typedef struct rq_table rq_table;
+
+/* A table for reading and writing, which need not be there until it is used. The caller closes it.
+ * RQ_E_ILLEGAL_ARGUMENT: the name. */
+RQ_API rq_err rq_table_open(rq_db *db, const char *name, rq_table **ret, rq_failure *why);
+/* REQUIRES: no call on it is running; its scanners may stay open. NULL is fine. */
+RQ_API void rq_table_close(rq_table *table);
+
+/* What a cell is: a value, or in raw scans a delete marker. HBase's numbers. */
+typedef enum rq_kv_type {
+    RQ_KV_PUT = 4,
+    RQ_KV_DELETE = 8,                 /* of one version */
+    RQ_KV_DELETE_FAMILY_VERSION = 10, /* of all columns of a family at one timestamp */
+    RQ_KV_DELETE_COLUMN = 12,         /* of a column's versions up to a timestamp */
+    RQ_KV_DELETE_FAMILY = 14,         /* of a family's columns up to a timestamp */
+} rq_kv_type;
+
+/* A cell of a result: one version of one column. */
+typedef struct rq_kv {
+    rq_bytes row;
+    rq_bytes family;
+    rq_bytes qualifier;
+    rq_bytes value;
+    int64_t timestamp;
+    rq_kv_type type;
+} rq_kv;
+
+/* A row's cells, in HBase's order: by family, qualifier, newest first. The library's; it lives
+ * until rq_row_free, or rq_results_free if it is part of results. */
+typedef struct rq_row {
+    size_t count; /* 0: the row has none of what was asked for */
+    const rq_kv *cells;
+    bool exists;     /* of a get with existence_only; else whether count > 0 */
+    bool is_partial; /* of a scan with `batch`: the row goes on in the next result */
+} rq_row;
+/* NULL is fine. */
+RQ_API void rq_row_free(rq_row *row);
+/* The newest cell of a column, or NULL. */
+RQ_API const rq_kv *rq_row_find(const rq_row *row, rq_bytes family, rq_bytes qualifier);
+
+/* A column, or (qualifier.data NULL) a whole family. The empty qualifier, which HBase allows, has
+ * len 0 and data "". */
+typedef struct rq_column {
+    rq_bytes family;
+    rq_bytes qualifier;
+} rq_column;
+
+#define RQ_ALL_VERSIONS INT32_MAX
+
+typedef struct rq_get_request {
+    size_t size;
+    rq_bytes row;
+    const rq_column *columns;
+    size_t column_count;   /* 0: all families */
+    int32_t max_versions;  /* of each column; 0: 1 */
+    int64_t min_timestamp; /* cells within [min, max) */
+    int64_t max_timestamp; /* 0: no limit */
+    /* A filter as text of HBase's filter language, "ColumnPrefixFilter('a')", or as bytes of HBase's
+     * protobuf message Filter (class name 1, serialized filter 2); at most one of them. */
+    const char *filter_text;
+    rq_bytes filter;
+    int32_t family_limit;  /* cells of each family; 0: no limit */
+    int32_t family_offset; /* cells of each family that are skipped */
+    bool existence_only;   /* returns no cells, only whether there are some */
+    bool no_block_cache;   /* blocks read from files are not kept in the cache */
+} rq_get_request;
+
+/* Reads a row. *ret is never NULL on success; the caller frees it.
+ * RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED, RQ_E_NO_SUCH_FAMILY; RQ_E_ILLEGAL_ARGUMENT (a
+ * filter's text), RQ_E_DO_NOT_RETRY (its bytes); RQ_E_IO, RQ_E_CORRUPT; RQ_E_TIMEOUT and HBase's
+ * retryable errors when timeout_ms is over. */
+RQ_API rq_err rq_table_get(rq_table *table, const rq_get_request *get, rq_row **ret,
+                           rq_failure *why);
+
+typedef enum rq_change_kind {
+    RQ_PUT,
+    RQ_DELETE,
+    RQ_APPEND,
+    RQ_INCREMENT,
+} rq_change_kind;
+
+/* What an edit of a RQ_DELETE removes. Edits of other kinds ignore it. */
+typedef enum rq_delete_scope {
+    RQ_DELETE_COLUMN,         /* all versions of the column up to the timestamp */
+    RQ_DELETE_VERSION,        /* one version: that of the timestamp, or the newest */
+    RQ_DELETE_FAMILY,         /* all columns of the family up to the timestamp */
+    RQ_DELETE_FAMILY_VERSION, /* all columns of the family at the timestamp */
+} rq_delete_scope;
+
+/* The timestamp 0 as such: 0 in an edit means the server's clock. */
+#define RQ_TIMESTAMP_ZERO INT64_MIN
+
+/* A column of a change. Fixed layout. */
+typedef struct rq_edit {
+    rq_bytes family;
+    rq_bytes qualifier;
+    rq_bytes value; /* of a put, append; of an increment: 8 bytes, big-endian, or empty (amount) */
+    int64_t timestamp; /* 0: the change's */
+    int64_t amount;    /* of an increment */
+    rq_delete_scope scope;
+    uint32_t reserved; /* 0 */
+} rq_edit;
+
+typedef enum rq_durability_level {
+    RQ_DURABILITY_DEFAULT,  /* as the table and the server are set */
+    RQ_DURABILITY_SKIP_LOG, /* in memory only: lost at a crash */
+    RQ_DURABILITY_ASYNC,    /* written to the log soon */
+    RQ_DURABILITY_SYNC,     /* on disk when the call returns */
+    RQ_DURABILITY_FSYNC,    /* likewise */
+} rq_durability_level;
+
+/* A put, delete, append or increment of one row: all or nothing. */
+typedef struct rq_change {
+    size_t size;
+    rq_change_kind kind;
+    rq_bytes row;
+    const rq_edit *edits;
+    size_t edit_count; /* 0: of a delete only: the whole row */
+    int64_t timestamp; /* of edits without one; 0: the server's clock */
+    rq_durability_level durability;
+    uint64_t ttl_ms;       /* cells expire after this time; 0: as their family says */
+    bool returns_nothing;  /* an append or increment without its result */
+    int64_t min_timestamp; /* of the cells that an append or increment reads: [min, max) */
+    int64_t max_timestamp; /* 0: no limit */
+} rq_change;
+
+/* Changes a row; durable as requested when it returns. `ret` may be NULL; otherwise *ret is the
+ * result of an append or increment (the new cells), or a row without cells; the caller frees it.
+ * After an error of RQ_E_TIMEOUT or RQ_E_IO the change may have been made. Appends and increments
+ * that the library repeats are applied once. Errors as rq_table_get's, and RQ_E_REGION_TOO_BUSY
+ * (memory or disk are full). */
+RQ_API rq_err rq_table_change(rq_table *table, const rq_change *change, rq_row **ret,
+                              rq_failure *why);
+/* Several puts and deletes of one row, all or nothing (HBase's RowMutations). `changes` are an array
+ * of structs whose size is the first one's. */
+RQ_API rq_err rq_table_change_row(rq_table *table, const rq_change *changes, size_t count,
+                                  rq_failure *why);
+
+/* Compares the given value with the stored one, as HBase's checkAndMutate: RQ_COMPARE_LESS holds if
+ * the given value is less than the stored one. */
+typedef enum rq_compare {
+    RQ_COMPARE_EQUAL,
+    RQ_COMPARE_NOT_EQUAL,
+    RQ_COMPARE_LESS,
+    RQ_COMPARE_LESS_OR_EQUAL,
+    RQ_COMPARE_GREATER,
+    RQ_COMPARE_GREATER_OR_EQUAL,
+    RQ_COMPARE_ABSENT, /* the column has no value, or an empty one */
+} rq_compare;
+
+typedef struct rq_check {
+    size_t size;
+    /* The column; not used with a filter. */
+    rq_bytes family;
+    rq_bytes qualifier;
+    rq_compare compare;
+    rq_bytes value;
+    /* Or a filter (rq_get_request), which must let a cell of the row pass. */
+    const char *filter_text;
+    rq_bytes filter;
+    int64_t min_timestamp; /* of the cells that are looked at */
+    int64_t max_timestamp; /* 0: no limit */
+} rq_check;
+
+/* Makes the changes, all of one row and all or nothing, if the check of that row holds; *ret_done
+ * tells. `ret` may be NULL; otherwise *ret is the result of an append or increment, which the caller
+ * frees. Errors as rq_table_change's. */
+RQ_API rq_err rq_table_check_and_change(rq_table *table, const rq_check *check,
+                                        const rq_change *changes, size_t count, bool *ret_done,
+                                        rq_row **ret, rq_failure *why);
+
+/* --- batches ---------------------------------------------------------------------------------- */
+
+/* One action: a get, or changes of one row (one, or several that are atomic). Fixed layout. */
+typedef struct rq_action {
+    const rq_get_request *get; /* NULL: changes */
+    const rq_change *changes;
+    size_t change_count;
+} rq_action;
+
+typedef struct rq_outcome {
+    rq_err code;
+    bool retryable;
+    const rq_row *row;       /* of a get, append, increment; else NULL */
+    const char *hbase_class; /* of a failure; else NULL */
+    const char *message;
+} rq_outcome;
+
+/* One outcome for each action, in the actions' order. The library's, freed by rq_results_free. */
+typedef struct rq_results {
+    size_t count;
+    const rq_outcome *items;
+} rq_results;
+/* NULL is fine. */
+RQ_API void rq_results_free(rq_results *results);
+
+/* Executes actions, grouped by server and region. Changes of one row keep their order; a get sees
+ * the changes of its batch or does not, as in HBase. There is no atomicity beyond an action. RQ_OK: every action succeeded. Otherwise
+ * the error of an action that failed, with its index in why->action; *ret is set all the same,
+ * unless it is RQ_E_INVALID or RQ_E_NO_MEMORY for the whole. The caller frees *ret; `ret` may be
+ * NULL. */
+RQ_API rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count,
+                             rq_results **ret, rq_failure *why);
+
+/* --- scans ------------------------------------------------------------------------------------ */
+
+typedef struct rq_scanner rq_scanner;
+
+typedef struct rq_scan_request {
+    size_t size;
+    rq_bytes start;      /* empty: the table's first row, or (reversed) its last one */
+    rq_bytes stop;       /* empty: no end */
+    bool excludes_start; /* rows behind `start` only */
+    bool includes_stop;  /* the row `stop`, too */
+    bool reversed;       /* from `start` downwards to `stop` */
+    bool raw;            /* delete markers and deleted cells, too; no columns may be given */
+    bool no_block_cache;
+    const rq_column *columns;
+    size_t column_count;
+    int32_t max_versions;
+    int64_t min_timestamp;
+    int64_t max_timestamp;
+    const char *filter_text;
+    rq_bytes filter;
+    int32_t family_limit;
+    int32_t family_offset;
+    uint64_t limit;       /* rows in all; 0: no limit */
+    uint32_t caching;     /* rows fetched at once; 0: as many as fit fetch_bytes */
+    uint32_t batch;       /* cells of a result; longer rows come in parts; 0: no limit */
+    uint64_t fetch_bytes; /* bytes fetched at once; 0: 2 MB from a cluster, 256 kB in process */
+} rq_scan_request;
+
+/* Opens a scanner; the caller closes it. Rows are read when rq_scanner_next asks for them, so errors
+ * of the table come there. Within a region a scan sees the rows as of one moment. */
+RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
+                            rq_failure *why);
+/* The next row, which the caller frees; *ret is NULL at the end. An error ends the scan. Errors as
+ * rq_table_get's. */
+RQ_API rq_err rq_scanner_next(rq_scanner *scanner, rq_row **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_scanner_close(rq_scanner *scanner);
+
+/* --- short forms ------------------------------------------------------------------------------ */
+
+/* Puts one value. Errors as rq_table_change's. */
+RQ_API rq_err rq_put_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
+                           rq_bytes value, rq_failure *why);
+/* Copies the newest value of a column into `buf` of `cap` bytes. *ret_len is its length, or SIZE_MAX
+ * if there is none. RQ_E_RESULT_TOO_LARGE: it is longer than cap; *ret_len is set. */
+RQ_API rq_err rq_get_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
+                           void *buf, size_t cap, size_t *ret_len, rq_failure *why);
+/* Adds to a counter of 8 bytes, big-endian, and returns its new value; an absent one counts as 0.
+ * RQ_E_DO_NOT_RETRY: the column holds something else. */
+RQ_API rq_err rq_add_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
+                           int64_t amount, int64_t *ret, rq_failure *why);
+/* Deletes a whole row. */
+RQ_API rq_err rq_delete_row(rq_table *table, rq_bytes row, rq_failure *why);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The caller's structs, checked and in the form of the back ends: columns grouped by family and
+ * sorted, filters as class name and bytes, edits as cells. Rules and texts are those of HBase's
+ * client, which checks before it sends (HBASE: Mutation.checkRow, Put, Delete, Get, Scan). */
+#include "api/api_priv.h"
+
+#include "filter/language.h"
+
+#include "base/pb.h"
+
+#include <stdlib.h>
+
+static rq_err check_row(rq_slice row, rq_error *why)
+{
+    if (row.len == 0) return rq_fail(why, RQ_E_INVALID, "Row length is 0");
+    if (row.len > RQ_ROW_LEN_MAX)
+        return rq_fail(why, RQ_E_INVALID, "Row length %zu is > %d", row.len, RQ_ROW_LEN_MAX);
+    return RQ_OK;
+}
+
+static rq_err check_family(rq_slice family, rq_error *why)
+{
+    if (family.len == 0) return rq_fail(why, RQ_E_INVALID, "a column without a family");
+    if (family.len > RQ_FAMILY_LEN_MAX)
+        return rq_fail(why, RQ_E_INVALID, "Family length %zu is > %d", family.len,
+                       RQ_FAMILY_LEN_MAX);
+    return RQ_OK;
+}
+
+/* HBASE: TimeRange.between */
+static rq_err take_times(int64_t min, int64_t max, int64_t *ret_min, int64_t *ret_max,
+                         rq_error *why)
+{
+    if (max == 0) max = INT64_MAX;
+    if (min < 0 || max < 0)
+        return rq_fail(why, RQ_E_INVALID,
+                       "Timestamp cannot be negative. minStamp:%lld, maxStamp:%lld", (long long)min,
+                       (long long)max);
+    if (max < min) return rq_fail(why, RQ_E_INVALID, "maxStamp is smaller than minStamp");
+    *ret_min = min;
+    *ret_max = max;
+    return RQ_OK;
+}
+
+/* --- filters ---------------------------------------------------------------------------------- */
+
+/* Filter { name 1, serialized_filter 2 } */
+static rq_err parse_filter(rq_slice bytes, rq_slice *ret_class, rq_slice *ret_filter, rq_error *why)
+{
+    rq_cursor c = rq_cursor_of(bytes);
+    rq_pb_field f;
+    rq_err rc;
+    while ((rc = rq_pb_next(&c, &f)) == RQ_OK) {
+        if (f.number == 1 && f.wire == RQ_PB_BYTES) *ret_class = f.bytes;
+        if (f.number == 2 && f.wire == RQ_PB_BYTES) *ret_filter = f.bytes;
+    }
+    if (rc != RQ_E_END || ret_class->len == 0)
+        return rq_fail(why, RQ_E_INVALID, "the filter's bytes are no message Filter");
+    return RQ_OK;
+}
+
+static rq_err take_filter(const char *text, rq_bytes bytes, rq_arena *arena, rq_slice *ret_class,
+                          rq_slice *ret_filter, rq_error *why)
+{
+    *ret_class = *ret_filter = (rq_slice){0};
+    if (text != NULL && bytes.len > 0)
+        return rq_fail(why, RQ_E_INVALID, "a filter as text and as bytes");
+    if (bytes.len > 0) return parse_filter(rq_slice_of_bytes(bytes), ret_class, ret_filter, why);
+    if (text == NULL) return RQ_OK;
+    return rq_filter_language_compile(rq_slice_cstr(text), arena, ret_class, ret_filter, why);
+}
+
+/* --- columns ---------------------------------------------------------------------------------- */
+
+static int compare_columns(const void *a, const void *b)
+{
+    const rq_column *x = a, *y = b;
+    int c = rq_slice_compare(rq_slice_of_bytes(x->family), rq_slice_of_bytes(y->family));
+    if (c != 0) return c;
+    /* A whole family before its columns. */
+    if (x->qualifier.data == NULL || y->qualifier.data == NULL)
+        return (x->qualifier.data != NULL) - (y->qualifier.data != NULL);
+    return rq_slice_compare(rq_slice_of_bytes(x->qualifier), rq_slice_of_bytes(y->qualifier));
+}
+
+/* One family from sorted columns; returns their number. */
+static size_t pick_family(const rq_column *columns, size_t count, rq_slice *qualifiers,
+                          rq_picked *ret)
+{
+    size_t n = 0, kept = 0;
+    rq_slice family = rq_slice_of_bytes(columns[0].family);
+    for (; n < count && rq_slice_eq(rq_slice_of_bytes(columns[n].family), family); n++) {
+        rq_slice q = rq_slice_of_bytes(columns[n].qualifier);
+        if (columns[0].qualifier.data == NULL) continue; /* all of them anyway */
+        if (kept == 0 || !rq_slice_eq(qualifiers[kept - 1], q)) qualifiers[kept++] = q;
+    }
+    *ret = (rq_picked){family, qualifiers, kept};
+    return n;
+}
+
+static rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *arena, rq_reading *ret,
+                           rq_error *why)
+{
+    if (count == 0) return RQ_OK;
+    if (columns == NULL) return rq_fail(why, RQ_E_INVALID, "no columns");
+    if (count > UINT32_MAX) return rq_fail(why, RQ_E_INVALID, "%zu columns", count);
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(check_family(rq_slice_of_bytes(columns[i].family), why));
+    rq_picked *families = rq_arena_alloc(arena, count * sizeof *families);
+    rq_slice *qualifiers = rq_arena_alloc(arena, count * sizeof *qualifiers);
+    if (families == NULL || qualifiers == NULL) return rq_no_memory(why);
+    const rq_column *sorted = columns;
+    if (count > 1) {
+        rq_column *own = rq_arena_alloc(arena, count * sizeof *own);
+        if (own == NULL) return rq_no_memory(why);
+        memcpy(own, columns, count * sizeof *own);
+        qsort(own, count, sizeof *own, compare_columns);
+        sorted = own;
+    }
+    for (size_t i = 0; i < count;)
+        i += pick_family(sorted + i, count - i, qualifiers + i, &families[ret->family_count++]);
+    ret->families = families;
+    return RQ_OK;
+}
+
+/* --- reads ------------------------------------------------------------------------------------ */
+
+static rq_err take_versions(int32_t given, int32_t *ret, rq_error *why)
+{
+    if (given < 0) return rq_fail(why, RQ_E_INVALID, "max_versions is negative");
+    *ret = given == 0 ? 1 : given;
+    return RQ_OK;
+}
+
+static rq_err take_family_limits(int32_t limit, int32_t offset, rq_reading *ret, rq_error *why)
+{
+    if (limit < 0 || offset < 0)
+        return rq_fail(why, RQ_E_INVALID, "family_limit or family_offset is negative");
+    ret->family_limit = limit == 0 ? -1 : limit;
+    ret->family_offset = offset;
+    return RQ_OK;
+}
+
+rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *ret, rq_error *why)
+{
+    rq_get_request own;
+    const rq_get_request *g = given;
+    if (g == NULL || g->size != sizeof own) {
+        RQ_TRY(rq__sized(&own, sizeof own, g, offsetof(rq_get_request, columns), "rq_get_request",
+                         why));
+        g = &own;
+    }
+    *ret = (rq_getting){
+        .row = rq_slice_of_bytes(g->row),
+        .read = {.existence_only = g->existence_only, .no_block_cache = g->no_block_cache}};
+    rq_reading *r = &ret->read;
+    RQ_TRY(check_row(ret->row, why));
+    RQ_TRY(take_versions(g->max_versions, &r->max_versions, why));
+    RQ_TRY(take_family_limits(g->family_limit, g->family_offset, r, why));
+    RQ_TRY(
+        take_times(g->min_timestamp, g->max_timestamp, &r->min_timestamp, &r->max_timestamp, why));
+    RQ_TRY(pick_columns(g->columns, g->column_count, arena, r, why));
+    return take_filter(g->filter_text, g->filter, arena, &r->filter_class, &r->filter, why);
+}
+
+/* A copy of `in` in the arena; with a pointer that is not NULL unless memory is exhausted. */
+static rq_err keep(rq_arena *arena, rq_slice *in, rq_error *why)
+{
+    if (in->len == 0) return RQ_OK;
+    *in = rq_arena_copy(arena, *in);
+    return in->ptr == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
+static rq_err keep_reading(rq_arena *arena, rq_reading *r, rq_error *why)
+{
+    for (size_t i = 0; i < r->family_count; i++) {
+        rq_picked *p = (rq_picked *)(uintptr_t)&r->families[i]; /* the arena's */
+        RQ_TRY(keep(arena, &p->family, why));
+        for (size_t q = 0; q < p->qualifier_count; q++)
+            RQ_TRY(keep(arena, (rq_slice *)(uintptr_t)&p->qualifiers[q], why));
+    }
+    RQ_TRY(keep(arena, &r->filter_class, why));
+    return keep(arena, &r->filter, why);
+}
+
+rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning *ret, rq_error *why)
+{
+    rq_scan_request s;
+    RQ_TRY(rq__sized(&s, sizeof s, given, offsetof(rq_scan_request, stop), "rq_scan_request", why));
+    *ret = (rq_scanning){.start = rq_slice_of_bytes(s.start),
+                         .stop = rq_slice_of_bytes(s.stop),
+                         .include_start = !s.excludes_start,
+                         .include_stop = s.includes_stop,
+                         .reversed = s.reversed,
+                         .raw = s.raw,
+                         .limit = s.limit,
+                         .caching = s.caching > INT32_MAX ? INT32_MAX : s.caching,
+                         .batch = s.batch,
+                         .fetch_bytes = s.fetch_bytes,
+                         .read = {.no_block_cache = s.no_block_cache}};
+    rq_reading *r = &ret->read;
+    if (s.batch > INT32_MAX) return rq_fail(why, RQ_E_INVALID, "batch is too large");
+    if (ret->start.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->start, why));
+    if (ret->stop.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->stop, why));
+    RQ_TRY(take_versions(s.max_versions, &r->max_versions, why));
+    RQ_TRY(take_family_limits(s.family_limit, s.family_offset, r, why));
+    RQ_TRY(take_times(s.min_timestamp, s.max_timestamp, &r->min_timestamp, &r->max_timestamp, why));
+    RQ_TRY(pick_columns(s.columns, s.column_count, arena, r, why));
+    RQ_TRY(take_filter(s.filter_text, s.filter, arena, &r->filter_class, &r->filter, why));
+    RQ_TRY(keep(arena, &ret->start, why));
+    RQ_TRY(keep(arena, &ret->stop, why));
+    return keep_reading(arena, r, why);
+}
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+static uint8_t type_of(const rq_change *c, const rq_edit *e)
+{
+    static const uint8_t types[] = {
+        [RQ_DELETE_COLUMN] = RQ_TYPE_DELETE_COLUMN,
+        [RQ_DELETE_VERSION] = RQ_TYPE_DELETE,
+        [RQ_DELETE_FAMILY] = RQ_TYPE_DELETE_FAMILY,
+        [RQ_DELETE_FAMILY_VERSION] = RQ_TYPE_DELETE_FAMILY_VERSION,
+    };
+    if (c->kind != RQ_DELETE) return RQ_TYPE_PUT;
+    return (unsigned)e->scope < RQ_ARRAY_LEN(types) ? types[e->scope] : 0;
+}
+
+/* `given` 0: the fallback. HBASE: Put and Delete refuse negative timestamps. */
+static rq_err take_timestamp(int64_t given, int64_t fallback, int64_t *ret, rq_error *why)
+{
+    if (given == 0) {
+        *ret = fallback;
+    } else if (given == RQ_TIMESTAMP_ZERO) {
+        *ret = 0;
+    } else if (given < 0) {
+        return rq_fail(why, RQ_E_INVALID, "Timestamp cannot be negative. ts=%lld",
+                       (long long)given);
+    } else {
+        *ret = given;
+    }
+    return RQ_OK;
+}
+
+static rq_err take_value(const rq_change *c, const rq_edit *e, rq_arena *arena, rq_cell *cell,
+                         rq_error *why)
+{
+    if (c->kind == RQ_DELETE) return RQ_OK;
+    if (c->kind == RQ_INCREMENT && e->value.len == 0) {
+        uint8_t *number = rq_arena_alloc(arena, 8);
+        if (number == NULL) return rq_no_memory(why);
+        rq_put_be64(number, (uint64_t)e->amount);
+        cell->value = number;
+        cell->value_len = 8;
+        return RQ_OK;
+    }
+    if (c->kind == RQ_INCREMENT && e->value.len != 8)
+        return rq_fail(why, RQ_E_INVALID, "an increment's value has 8 bytes, not %zu",
+                       e->value.len);
+    if (e->value.len > INT32_MAX)
+        return rq_fail(why, RQ_E_INVALID, "a value of %zu bytes", e->value.len);
+    cell->value = e->value.data;
+    cell->value_len = (uint32_t)e->value.len;
+    return RQ_OK;
+}
+
+static rq_err take_edit(const rq_change *c, const rq_edit *e, rq_slice row, int64_t timestamp,
+                        rq_arena *arena, rq_cell *cell, rq_error *why)
+{
+    *cell = (rq_cell){.row = row.ptr,
+                      .row_len = (uint16_t)row.len,
+                      .family = e->family.data,
+                      .family_len = (uint8_t)e->family.len,
+                      .type = type_of(c, e)};
+    RQ_TRY(check_family(rq_slice_of_bytes(e->family), why));
+    if (cell->type == 0) return rq_fail(why, RQ_E_INVALID, "scope %d of an edit", (int)e->scope);
+    if (e->qualifier.len > INT32_MAX)
+        return rq_fail(why, RQ_E_INVALID, "a qualifier of %zu bytes", e->qualifier.len);
+    if (cell->type != RQ_TYPE_DELETE_FAMILY && cell->type != RQ_TYPE_DELETE_FAMILY_VERSION) {
+        cell->qualifier = e->qualifier.data;
+        cell->qualifier_len = (uint32_t)e->qualifier.len;
+    }
+    RQ_TRY(take_timestamp(e->timestamp, timestamp, &cell->timestamp, why));
+    return take_value(c, e, arena, cell, why);
+}
+
+static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *ret, rq_error *why)
+{
+    rq_change own;
+    const rq_change *c = given;
+    if (c->size != sizeof own) {
+        RQ_TRY(rq__sized(&own, sizeof own, c, offsetof(rq_change, timestamp), "rq_change", why));
+        c = &own;
+    }
+    if ((unsigned)c->kind > RQ_INCREMENT)
+        return rq_fail(why, RQ_E_INVALID, "kind %d of a change", (int)c->kind);
+    if ((unsigned)c->durability > RQ_DURABILITY_FSYNC)
+        return rq_fail(why, RQ_E_INVALID, "durability %d", (int)c->durability);
+    *ret = (rq_changing){.kind = c->kind,
+                         .row = rq_slice_of_bytes(c->row),
+                         .durability = c->durability,
+                         .ttl_ms = c->ttl_ms,
+                         .returns_nothing = c->returns_nothing};
+    RQ_TRY(check_row(ret->row, why));
+    RQ_TRY(take_timestamp(c->timestamp, RQ_TIMESTAMP_LATEST, &ret->timestamp, why));
+    RQ_TRY(take_times(c->min_timestamp, c->max_timestamp, &ret->min_timestamp, &ret->max_timestamp,
+                      why));
+    if (c->edit_count == 0)
+        return c->kind == RQ_DELETE ? RQ_OK : rq_fail(why, RQ_E_INVALID, "No columns to insert");
+    if (c->edits == NULL || c->edit_count > INT32_MAX)
+        return rq_fail(why, RQ_E_INVALID, "no edits, or too many");
+    ret->cells = rq_arena_alloc(arena, c->edit_count * sizeof *ret->cells);
+    if (ret->cells == NULL) return rq_no_memory(why);
+    ret->cell_count = c->edit_count;
+    for (size_t i = 0; i < c->edit_count; i++)
+        RQ_TRY(take_edit(c, &c->edits[i], ret->row, ret->timestamp, arena, &ret->cells[i], why));
+    return RQ_OK;
+}
+
+rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena, rq_changing **ret,
+                        rq_error *why)
+{
+    if (count == 0 || changes == NULL) return rq_fail(why, RQ_E_INVALID, "no change");
+    size_t stride = changes->size;
+    if (count > UINT32_MAX || stride < sizeof(size_t))
+        return rq_fail(why, RQ_E_INVALID, "rq_change.size is %zu", stride);
+    rq_changing *list = rq_arena_alloc(arena, count * sizeof *list);
+    if (list == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        const rq_change *c = (const rq_change *)(const void *)((const char *)changes + i * stride);
+        RQ_TRY(take_change(c, arena, &list[i], why));
+        /* HBASE: RowMutations.add */
+        if (i > 0 && !rq_slice_eq(list[i].row, list[0].row))
+            return rq_fail(why, RQ_E_INVALID, "the changes are of different rows");
+    }
+    *ret = list;
+    return RQ_OK;
+}
+
+rq_err rq__take_check(const rq_check *given, rq_arena *arena, rq_checking *ret, rq_error *why)
+{
+    static const unsigned ops[] = {
+        /* HBase's CompareType */
+        [RQ_COMPARE_EQUAL] = 2,   [RQ_COMPARE_NOT_EQUAL] = 3,
+        [RQ_COMPARE_LESS] = 0,    [RQ_COMPARE_LESS_OR_EQUAL] = 1,
+        [RQ_COMPARE_GREATER] = 5, [RQ_COMPARE_GREATER_OR_EQUAL] = 4,
+        [RQ_COMPARE_ABSENT] = 2,
+    };
+    rq_check c;
+    RQ_TRY(rq__sized(&c, sizeof c, given, offsetof(rq_check, filter_text), "rq_check", why));
+    if ((unsigned)c.compare >= RQ_ARRAY_LEN(ops))
+        return rq_fail(why, RQ_E_INVALID, "comparison %d of a check", (int)c.compare);
+    *ret = (rq_checking){.family = rq_slice_of_bytes(c.family),
+                         .qualifier = rq_slice_of_bytes(c.qualifier),
+                         .op = ops[c.compare]};
+    if (c.compare != RQ_COMPARE_ABSENT) ret->value = rq_slice_of_bytes(c.value);
+    RQ_TRY(take_times(c.min_timestamp, c.max_timestamp, &ret->min_timestamp, &ret->max_timestamp,
+                      why));
+    RQ_TRY(take_filter(c.filter_text, c.filter, arena, &ret->filter_class, &ret->filter, why));
+    return ret->filter_class.len > 0 ? RQ_OK : check_family(ret->family, why);
+}

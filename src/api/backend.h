@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the public functions (rorqual/rorqual.h) need of a back end, and what they give it. A public
+ * function checks its arguments, takes a slot, calls the back end and fills the caller's failure.
+ *
+ *   rq_table_get ─► arguments ─► slot ─► backend->get ─► slot back ─► rq_failure
+ *
+ * A slot is taken by one call at a time: it is what a back end keeps for a thread that is in a call
+ * (an arena, a seat), without knowing threads. A thread usually gets the slot it had before. When a
+ * database is closed, `closed` is set and every slot is waited for, so that no call is running when
+ * the back end closes.
+ *
+ * Lifetimes: a scanner holds its table, a table its database's rq_db. After rq_disconnect the back
+ * end is gone and the rq_db is an empty shell until the last of them is closed.
+ */
+#ifndef RQ_API_BACKEND_H
+#define RQ_API_BACKEND_H
+
+#include "rorqual/rorqual.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "cell/cell.h"
+
+#include <stdatomic.h>
+
+/* Why a call fails, before it is copied to the caller's rq_failure. */
+typedef struct rq_why {
+    rq_error error;
+    size_t action;
+    bool is_remote; /* retryable and java_class are what a server said */
+    bool retryable;
+    char java_class[96];
+} rq_why;
+
+typedef struct rq_slot {
+    _Alignas(RQ_CACHE_LINE) _Atomic bool busy;
+    rq_arena arena; /* of the call; reset at its end */
+    void *own;      /* the back end's, kept between calls */
+} rq_slot;
+
+#define RQ_SLOTS 128
+
+typedef struct rq_backend rq_backend;
+
+/* The first member of a back end's database. */
+struct rq_db {
+    const rq_backend *backend;
+    const struct rq__home *home; /* whether this is the process that opened it */
+    _Atomic bool closed;
+    _Atomic unsigned refs;
+    uint32_t timeout_ms; /* of a call, repetitions included */
+    rq_slot slots[RQ_SLOTS];
+};
+
+struct rq_table {
+    rq_db *db;
+    _Atomic unsigned refs;
+    rq_slice name;      /* as HBase shows it: "ns:q", or "q" in the default namespace */
+    rq_slice ns;        /* a part of it, or "default" */
+    rq_slice qualifier; /* a part of it */
+    void *own;          /* the back end's, which frees it when it closes */
+    char bytes[];
+};
+
+/* --- arguments, checked ----------------------------------------------------------------------- */
+
+/* The columns of a family that are asked for; ascending, each once. */
+typedef struct rq_picked {
+    rq_slice family;
+    const rq_slice *qualifiers;
+    size_t qualifier_count; /* 0: the whole family */
+} rq_picked;
+
+/* What gets and scans have in common. */
+typedef struct rq_reading {
+    const rq_picked *families; /* ascending by name */
+    size_t family_count;       /* 0: all */
+    int32_t max_versions;      /* >= 1 */
+    int64_t min_timestamp, max_timestamp;
+    rq_slice filter_class; /* empty: no filter */
+    rq_slice filter;
+    int32_t family_limit; /* -1: none */
+    int32_t family_offset;
+    bool existence_only;
+    bool no_block_cache;
+} rq_reading;
+
+typedef struct rq_getting {
+    rq_slice row;
+    rq_reading read;
+} rq_getting;
+
+typedef struct rq_scanning {
+    rq_slice start, stop;
+    bool include_start, include_stop, reversed, raw;
+    rq_reading read;
+    uint64_t limit; /* rows; 0: none */
+    uint32_t caching;
+    uint32_t batch;
+    uint64_t fetch_bytes; /* 0: the back end's */
+} rq_scanning;
+
+typedef struct rq_changing {
+    rq_change_kind kind;
+    rq_slice row;
+    rq_cell *cells;    /* of that row */
+    size_t cell_count; /* 0: a delete of the whole row */
+    int64_t timestamp; /* for such a delete; RQ_TIMESTAMP_LATEST: the server's clock */
+    rq_durability_level durability;
+    uint64_t ttl_ms;
+    bool returns_nothing;
+    int64_t min_timestamp, max_timestamp;
+} rq_changing;
+
+typedef struct rq_checking {
+    rq_slice family, qualifier;
+    unsigned op; /* HBase's CompareType */
+    rq_slice value;
+    rq_slice filter_class; /* empty: the comparison counts */
+    rq_slice filter;
+    int64_t min_timestamp, max_timestamp;
+} rq_checking;
+
+typedef struct rq_acting {
+    bool is_get;
+    rq_getting get;
+    rq_changing *changes;
+    size_t change_count; /* above 1: atomic */
+} rq_acting;
+
+typedef enum rq_define_kind {
+    RQ_DEFINE_CREATE_TABLE,
+    RQ_DEFINE_DROP_TABLE,
+    RQ_DEFINE_ENABLE_TABLE,
+    RQ_DEFINE_DISABLE_TABLE,
+    RQ_DEFINE_TRUNCATE_TABLE,
+    RQ_DEFINE_FLUSH_TABLE,
+    RQ_DEFINE_CREATE_NAMESPACE,
+    RQ_DEFINE_DROP_NAMESPACE,
+} rq_define_kind;
+
+typedef struct rq_defining {
+    rq_define_kind kind;
+    rq_slice ns;
+    rq_slice qualifier;
+    rq_slice message; /* TableSchema or NamespaceDescriptor, of a creation */
+    const rq_slice *split_keys;
+    size_t split_key_count;
+    bool preserve_splits;
+} rq_defining;
+
+/* Names that a back end finds, in any order. */
+typedef struct rq_naming {
+    rq_buf text; /* each with its NUL */
+    size_t count;
+} rq_naming;
+RQ_NODISCARD
+rq_err rq_naming_add(rq_naming *n, rq_slice name);
+
+/* A batch's outcomes while they come in. */
+typedef struct rq_outcomes rq_outcomes;
+/* Takes over the row. */
+void rq_outcome_row(rq_outcomes *o, size_t action, rq_row *row);
+/* `why` may be NULL. */
+void rq_outcome_fail(rq_outcomes *o, size_t action, rq_err rc, const rq_why *why);
+bool rq_outcome_is_set(const rq_outcomes *o, size_t action);
+
+/* --- the back end ----------------------------------------------------------------------------- */
+
+/* Arguments live as long as the call. A failing call fills `why`. */
+struct rq_backend {
+    /* No call is running. Frees everything of the back end but the rq_db. */
+    rq_err (*close)(rq_db *db, rq_error *why);
+    rq_err (*define)(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why);
+    /* The serialized TableSchema, appended to `ret`. */
+    rq_err (*describe)(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier, rq_buf *ret,
+                       bool *ret_enabled, rq_why *why);
+    /* User tables; ns empty: of all namespaces. */
+    rq_err (*tables)(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
+    rq_err (*namespaces)(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+    rq_err (*get)(rq_table *t, rq_slot *slot, const rq_getting *get, rq_row **ret, rq_why *why);
+    /* check NULL: none. Several changes, or a check: all of the row of the first, atomic. `ret` NULL:
+     * the result is not wanted. */
+    rq_err (*change)(rq_table *t, rq_slot *slot, const rq_checking *check, rq_changing *changes,
+                     size_t count, bool *ret_done, rq_row **ret, rq_why *why);
+    /* Sets every outcome, or fails as a whole. */
+    rq_err (*batch)(rq_table *t, rq_slot *slot, rq_acting *actions, size_t count, rq_outcomes *ret,
+                    rq_why *why);
+    /* A scan's state, *ret, is the back end's; `scan` lives longer than it. */
+    rq_err (*scan)(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
+    rq_err (*next)(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why);
+    /* slot NULL: the database is closed. */
+    void (*scan_close)(rq_db *db, rq_slot *slot, void *scan);
+};
+
+/* --- databases -------------------------------------------------------------------------------- */
+
+/* Initialises db->… of a back end's database, allocated with zeros; with one reference. */
+RQ_NODISCARD
+rq_err rq_db_init(rq_db *db, const rq_backend *backend, uint32_t timeout_ms, rq_error *why);
+/* Of a database whose opening failed: undoes rq_db_init. */
+void rq_db_unref(rq_db *db);
+/* Returns `rc`, after the caller's failure was filled. */
+rq_err rq_fill_failure(rq_failure *to, rq_err rc, const rq_why *why);
+
+static inline void rq_why_clear(rq_why *why)
+{
+    rq_error_clear(&why->error);
+    why->action = RQ_NO_ACTION;
+    why->is_remote = false;
+}
+
+/* The first `count` cells of a cell block, as a row of the caller's. RQ_E_MALFORMED. */
+RQ_NODISCARD
+rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row **ret);
+
+/* An array of structs with a size tag: the i-th, brought to the library's size. */
+static inline rq_slice rq_slice_of_bytes(rq_bytes b)
+{
+    return rq_slice_of(b.data, b.len);
+}
+
+#endif

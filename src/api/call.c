@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The frame of every call: the process, the slot, the failure.
+ *
+ * After a fork the child has a copy of the database's memory, but none of its threads, and shares
+ * its files and sockets. The page `home` is wiped in a child (MADV_WIPEONFORK), so one load tells a
+ * call that it is in a child, without a system call and without global state. Where the kernel does
+ * not know that, the process id is compared.
+ */
+#include "api/api_priv.h"
+
+#include "base/clock.h"
+#include "base/macros.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct rq__home {
+    _Atomic uint32_t here; /* 1; 0 in a child */
+    pid_t pid;             /* compared if it is not 0 */
+} home;
+
+#define HOME_BYTES 4096
+
+static rq_err home_new(const home **ret, rq_error *why)
+{
+    home *h = mmap(NULL, HOME_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (h == MAP_FAILED) return rq_no_memory(why);
+    if (madvise(h, HOME_BYTES, MADV_WIPEONFORK) != 0) h->pid = getpid();
+    atomic_init(&h->here, 1);
+    *ret = h;
+    return RQ_OK;
+}
+
+bool rq__db_is_home(const rq_db *db)
+{
+    const home *h = db->home;
+    if (RQ_UNLIKELY(atomic_load_explicit(&h->here, memory_order_relaxed) == 0)) return false;
+    return RQ_LIKELY(h->pid == 0) || h->pid == getpid();
+}
+
+/* --- databases -------------------------------------------------------------------------------- */
+
+rq_err rq_db_init(rq_db *db, const rq_backend *backend, uint32_t timeout_ms, rq_error *why)
+{
+    db->backend = backend;
+    db->timeout_ms = timeout_ms;
+    atomic_init(&db->refs, 1);
+    return home_new(&db->home, why);
+}
+
+rq_db *rq__db_ref(rq_db *db)
+{
+    atomic_fetch_add_explicit(&db->refs, 1, memory_order_relaxed);
+    return db;
+}
+
+void rq_db_unref(rq_db *db)
+{
+    if (atomic_fetch_sub_explicit(&db->refs, 1, memory_order_acq_rel) != 1) return;
+    for (size_t i = 0; i < RQ_SLOTS; i++)
+        rq_arena_clear(&db->slots[i].arena);
+    if (db->home != NULL) munmap((void *)(uintptr_t)db->home, HOME_BYTES);
+    free(db);
+}
+
+static void pause_briefly(void)
+{
+    rq_clock_sleep_ns(100000);
+}
+
+rq_err rq_disconnect(rq_db *db, rq_failure *failure)
+{
+    rq_why why;
+    rq_why_clear(&why);
+    if (db == NULL) return RQ_OK;
+    if (!rq__db_is_home(db)) return rq_fill_failure(failure, RQ_E_FORKED, &why);
+    if (atomic_exchange(&db->closed, true)) return rq_fill_failure(failure, RQ_E_CLOSED, &why);
+    for (size_t i = 0; i < RQ_SLOTS; i++)
+        while (atomic_load(&db->slots[i].busy))
+            pause_briefly();
+    rq_err rc = db->backend->close(db, &why.error);
+    rq_db_unref(db);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+/* --- slots ------------------------------------------------------------------------------------ */
+
+static size_t slot_of_thread(void)
+{
+    uint64_t self = (uint64_t)(uintptr_t)pthread_self();
+    return (size_t)(self * 0x9e3779b97f4a7c15u >> 57);
+}
+_Static_assert(RQ_SLOTS == 1 << (64 - 57), "slot_of_thread makes numbers of 7 bits");
+
+rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why)
+{
+    if (RQ_UNLIKELY(!rq__db_is_home(db)))
+        return rq_fail(&why->error, RQ_E_FORKED,
+                       "the database was opened before a fork, by the parent process");
+    for (;;) {
+        size_t first = slot_of_thread();
+        for (size_t i = 0; i < RQ_SLOTS; i++) {
+            rq_slot *s = &db->slots[(first + i) % RQ_SLOTS];
+            if (atomic_load_explicit(&s->busy, memory_order_relaxed) ||
+                atomic_exchange(&s->busy, true))
+                continue;
+            if (RQ_UNLIKELY(atomic_load(&db->closed))) {
+                atomic_store(&s->busy, false);
+                return rq_fail(&why->error, RQ_E_CLOSED, "the database is closed");
+            }
+            *ret = s;
+            return RQ_OK;
+        }
+        pause_briefly(); /* as many calls are running as there are slots */
+    }
+}
+
+void rq__slot_give_back(rq_slot *slot)
+{
+    rq_arena_reset(&slot->arena);
+    atomic_store_explicit(&slot->busy, false, memory_order_release);
+}
+
+/* --- failures --------------------------------------------------------------------------------- */
+
+/* Part of the caller's struct, which may be an older and shorter one. */
+#define HAS(to, field) ((to)->size >= offsetof(rq_failure, field) + sizeof(to)->field)
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    size_t len = strnlen(from, size - 1);
+    memcpy(to, from, len);
+    to[len] = '\0';
+}
+
+rq_err rq_fill_failure(rq_failure *to, rq_err rc, const rq_why *why)
+{
+    if (RQ_LIKELY(rc == RQ_OK) || to == NULL) return rc;
+    const char *text = why->error.message[0] != '\0' ? why->error.message : rq_err_text(rc);
+    if (HAS(to, code)) to->code = rc;
+    if (HAS(to, retryable))
+        to->retryable = why->is_remote ? why->retryable : !rq_err_do_not_retry(rc);
+    if (HAS(to, action)) to->action = why->action;
+    if (HAS(to, hbase_class))
+        copy_text(to->hbase_class, sizeof to->hbase_class,
+                  why->is_remote && why->java_class[0] != '\0' ? why->java_class
+                                                               : rq_err_java_class(rc));
+    if (HAS(to, message)) copy_text(to->message, sizeof to->message, text);
+    return rc;
+}
+
+rq_err rq__sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
+                 rq_error *why)
+{
+    size_t size = 0;
+    if (from == NULL) return rq_fail(why, RQ_E_INVALID, "no %s", what);
+    memcpy(&size, from, sizeof size);
+    if (size < least)
+        return rq_fail(why, RQ_E_INVALID, "%s.size is %zu, less than any version's", what, size);
+    if (size >
+        to_size) { /* of a later version: what this one does not know must not be asked for */
+        const unsigned char *more = (const unsigned char *)from + to_size;
+        for (size_t i = 0; i < size - to_size; i++)
+            if (more[i] != 0)
+                return rq_fail(why, RQ_E_UNSUPPORTED,
+                               "%s has fields that this version of the library does not know",
+                               what);
+        size = to_size;
+    }
+    memcpy(to, from, size);
+    memset((char *)to + size, 0, to_size - size);
+    return RQ_OK;
+}
+
+const char *rq_version(void)
+{
+    return RQ_VERSION;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public functions on rows: each checks its arguments, and calls the back end with a slot. */
+#include "api/api_priv.h"
+
+#include <stdlib.h>
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+/* HBASE: TableName.valueOf; the characters are checked where a table is made. */
+static rq_err split_name(const char *name, rq_table *t, rq_error *why)
+{
+    const char *colon = strchr(name, ':');
+    t->name = rq_slice_cstr(name);
+    t->ns = RQ_SLICE_LIT("default");
+    t->qualifier = t->name;
+    if (colon != NULL) {
+        size_t len = (size_t)(colon - name);
+        t->ns = rq_slice_of(name, len);
+        t->qualifier = rq_slice_of(colon + 1, t->name.len - len - 1);
+        if (rq_slice_eq(t->ns, RQ_SLICE_LIT("default"))) t->name = t->qualifier;
+    }
+    if (t->ns.len == 0 || t->qualifier.len == 0)
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Table qualifier must not be empty: '%s'", name);
+    return RQ_OK;
+}
+
+rq_err rq_table_open(rq_db *db, const char *name, rq_table **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_why_clear(&why);
+    if (db == NULL || name == NULL)
+        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no database or no name"),
+                               &why);
+    rq_err rc = rq__slot_take(db, &slot, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    size_t len = strlen(name) + 1;
+    rq_table *t = calloc(1, sizeof *t + len);
+    rc = t == NULL ? rq_no_memory(&why.error) : RQ_OK;
+    if (rc == RQ_OK) {
+        memcpy(t->bytes, name, len);
+        rc = split_name(t->bytes, t, &why.error);
+    }
+    if (rc == RQ_OK) {
+        atomic_init(&t->refs, 1);
+        t->db = rq__db_ref(db);
+        *ret = t;
+    } else {
+        free(t);
+    }
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+static void table_unref(rq_table *t)
+{
+    if (atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1) return;
+    rq_db_unref(t->db);
+    free(t);
+}
+
+void rq_table_close(rq_table *table)
+{
+    if (table != NULL && rq__db_is_home(table->db)) table_unref(table);
+}
+
+/* The begin of every call on a table. */
+static rq_err begin(rq_table *t, rq_slot **ret, rq_why *why)
+{
+    rq_why_clear(why);
+    return t == NULL ? rq_fail(&why->error, RQ_E_INVALID, "no table")
+                     : rq__slot_take(t->db, ret, why);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+rq_err rq_table_get(rq_table *table, const rq_get_request *get, rq_row **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_getting g;
+    rq_err rc = begin(table, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    rc = rq__take_get(get, &slot->arena, &g, &why.error);
+    if (rc == RQ_OK) rc = table->db->backend->get(table, slot, &g, ret, &why);
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+rq_err rq_table_change(rq_table *table, const rq_change *change, rq_row **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_changing *c;
+    bool done;
+    rq_err rc = begin(table, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    rc = rq__take_changes(change, 1, &slot->arena, &c, &why.error);
+    if (rc == RQ_OK) rc = table->db->backend->change(table, slot, NULL, c, 1, &done, ret, &why);
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+/* HBASE: RowMutations takes puts and deletes; CheckAndMutate of one action takes all kinds. */
+static rq_err check_kinds(const rq_changing *c, size_t count, rq_error *why)
+{
+    for (size_t i = 0; i < count && count > 1; i++)
+        if (c[i].kind != RQ_PUT && c[i].kind != RQ_DELETE && !c[i].returns_nothing)
+            return rq_fail(why, RQ_E_INVALID,
+                           "an append or increment among several changes returns nothing: set "
+                           "returns_nothing");
+    return RQ_OK;
+}
+
+rq_err rq_table_change_row(rq_table *table, const rq_change *changes, size_t count,
+                           rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_changing *c;
+    bool done;
+    rq_err rc = begin(table, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    rc = rq__take_changes(changes, count, &slot->arena, &c, &why.error);
+    if (rc == RQ_OK) rc = check_kinds(c, count, &why.error);
+    if (rc == RQ_OK)
+        rc = table->db->backend->change(table, slot, NULL, c, count, &done, NULL, &why);
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+rq_err rq_table_check_and_change(rq_table *table, const rq_check *check, const rq_change *changes,
+                                 size_t count, bool *ret_done, rq_row **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_changing *c;
+    rq_checking k;
+    rq_err rc = begin(table, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    rc = rq__take_check(check, &slot->arena, &k, &why.error);
+    if (rc == RQ_OK) rc = rq__take_changes(changes, count, &slot->arena, &c, &why.error);
+    if (rc == RQ_OK) rc = check_kinds(c, count, &why.error);
+    if (rc == RQ_OK)
+        rc = table->db->backend->change(table, slot, &k, c, count, ret_done, ret, &why);
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+/* --- batches ---------------------------------------------------------------------------------- */
+
+static rq_err take_action(const rq_action *given, rq_arena *arena, rq_acting *ret, rq_error *why)
+{
+    *ret = (rq_acting){.is_get = given->get != NULL, .change_count = given->change_count};
+    if (ret->is_get && given->change_count > 0)
+        return rq_fail(why, RQ_E_INVALID, "an action with a get and with changes");
+    if (ret->is_get) return rq__take_get(given->get, arena, &ret->get, why);
+    RQ_TRY(rq__take_changes(given->changes, given->change_count, arena, &ret->changes, why));
+    return check_kinds(ret->changes, ret->change_count, why);
+}
+
+static rq_err take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
+                           rq_why *why)
+{
+    if (count > 0 && given == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no actions");
+    if (count > UINT32_MAX) return rq_fail(&why->error, RQ_E_INVALID, "%zu actions", count);
+    *ret = rq_arena_alloc(arena, (count + 1) * sizeof **ret);
+    if (*ret == NULL) return rq_no_memory(&why->error);
+    for (size_t i = 0; i < count; i++) {
+        why->action = i;
+        RQ_TRY(take_action(&given[i], arena, &(*ret)[i], &why->error));
+    }
+    why->action = RQ_NO_ACTION;
+    return RQ_OK;
+}
+
+rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count, rq_results **ret,
+                      rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_acting *a;
+    rq_outcomes *o = NULL;
+    rq_err rc = begin(table, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    rc = take_actions(actions, count, &slot->arena, &a, &why);
+    if (rc == RQ_OK) rc = rq__outcomes_new(count, &o);
+    if (rc == RQ_OK && count > 0) {
+        rc = table->db->backend->batch(table, slot, a, count, o, &why);
+        for (size_t i = 0; rc != RQ_OK && i < count; i++)
+            if (!rq_outcome_is_set(o, i)) rq_outcome_fail(o, i, rc, &why);
+    }
+    if (o != NULL) rc = rq__outcomes_end(o, ret, &why);
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+/* --- scans ------------------------------------------------------------------------------------ */
+
+struct rq_scanner {
+    rq_table *table;
+    rq_arena arena;
+    rq_scanning scan;
+    void *own;
+    bool ended;
+};
+
+static void scanner_free(rq_scanner *s)
+{
+    table_unref(s->table);
+    rq_arena_clear(&s->arena);
+    free(s);
+}
+
+rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
+                     rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_err rc = begin(table, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    rq_scanner *s = calloc(1, sizeof *s);
+    rc = s == NULL ? rq_no_memory(&why.error) : RQ_OK;
+    if (rc == RQ_OK) {
+        s->table = table;
+        atomic_fetch_add_explicit(&table->refs, 1, memory_order_relaxed);
+        rc = rq__take_scan(scan, &s->arena, &s->scan, &why.error);
+        if (rc == RQ_OK) rc = table->db->backend->scan(table, slot, &s->scan, &s->own, &why);
+        if (rc == RQ_OK)
+            *ret = s;
+        else
+            scanner_free(s);
+    }
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+rq_err rq_scanner_next(rq_scanner *s, rq_row **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_row *row = NULL;
+    rq_why_clear(&why);
+    rq_err rc = s == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no scanner")
+                          : rq__slot_take(s->table->db, &slot, &why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
+    if (!s->ended) rc = s->table->db->backend->next(s->table, slot, s->own, &row, &why);
+    s->ended = rc != RQ_OK || row == NULL;
+    if (rc == RQ_OK) *ret = row;
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+void rq_scanner_close(rq_scanner *s)
+{
+    rq_why why;
+    rq_slot *slot = NULL;
+    rq_why_clear(&why);
+    if (s == NULL || !rq__db_is_home(s->table->db)) return;
+    rq_err rc = rq__slot_take(s->table->db, &slot, &why);
+    s->table->db->backend->scan_close(s->table->db, rc == RQ_OK ? slot : NULL, s->own);
+    if (rc == RQ_OK) rq__slot_give_back(slot);
+    scanner_free(s);
+}
+
+/* --- short forms ------------------------------------------------------------------------------ */
+
+rq_err rq_put_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
+                    rq_bytes value, rq_failure *why)
+{
+    rq_edit edit = {.family = family, .qualifier = qualifier, .value = value};
+    rq_change put = {
+        .size = sizeof put, .kind = RQ_PUT, .row = row, .edits = &edit, .edit_count = 1};
+    return rq_table_change(table, &put, NULL, why);
+}
+
+rq_err rq_delete_row(rq_table *table, rq_bytes row, rq_failure *why)
+{
+    rq_change change = {.size = sizeof change, .kind = RQ_DELETE, .row = row};
+    return rq_table_change(table, &change, NULL, why);
+}
+
+rq_err rq_get_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier, void *buf,
+                    size_t cap, size_t *ret_len, rq_failure *failure)
+{
+    rq_column column = {family, qualifier};
+    if (qualifier.data == NULL) column.qualifier = (rq_bytes){"", 0};
+    rq_get_request get = {.size = sizeof get, .row = row, .columns = &column, .column_count = 1};
+    rq_row *r;
+    rq_err rc = rq_table_get(table, &get, &r, failure);
+    if (rc != RQ_OK) return rc;
+    *ret_len = SIZE_MAX;
+    if (r->count > 0) {
+        rq_bytes value = r->cells[0].value;
+        *ret_len = value.len;
+        if (value.len > cap) {
+            rq_why why;
+            rq_why_clear(&why);
+            rc = rq_fail(&why.error, RQ_E_RESULT_TOO_LARGE, "the value has %zu bytes", value.len);
+            (void)rq_fill_failure(failure, rc, &why);
+        } else if (value.len > 0) {
+            memcpy(buf, value.data, value.len);
+        }
+    }
+    rq_row_free(r);
+    return rc;
+}
+
+rq_err rq_add_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
+                    int64_t amount, int64_t *ret, rq_failure *failure)
+{
+    rq_edit edit = {.family = family, .qualifier = qualifier, .amount = amount};
+    rq_change add = {
+        .size = sizeof add, .kind = RQ_INCREMENT, .row = row, .edits = &edit, .edit_count = 1};
+    rq_row *r;
+    rq_err rc = rq_table_change(table, &add, &r, failure);
+    if (rc != RQ_OK) return rc;
+    if (r->count == 1 && r->cells[0].value.len == 8) {
+        *ret = (int64_t)rq_get_be64(r->cells[0].value.data);
+    } else {
+        rq_why why;
+        rq_why_clear(&why);
+        rc = rq_fail(&why.error, RQ_E_MALFORMED, "the increment returned no number");
+        (void)rq_fill_failure(failure, rc, &why);
+    }
+    rq_row_free(r);
+    return rc;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens and closes a database of this process: the rooms that a server opens, without loops and
+ * ports, in the same order (server/server.c).
+ *
+ *   settings ─► folder or memory ─► root (lock, versions) ─► engine (log) ─► catalog ─► ops
+ *
+ * Threads: the log's, the timers', the scanners' leases' from the start; the pools' when there is
+ * work for them. They block all signals.
+ */
+#include "embed/embed_priv.h"
+
+#include "base/machine.h"
+#include "vfs/memory.h"
+#include "vfs/vfs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* The names under which hbase:meta lists its server; no client reads them. */
+#define HOST "localhost"
+#define PORT 16020
+#define MASTER_PORT 16000
+
+/* --- settings --------------------------------------------------------------------------------- */
+
+/* What suits a process that has other things to do, where the caller sets nothing. */
+static const rq_property memory_settings[] = {{"rorqual.wal.sync", "handover"},
+                                              {"rorqual.wal.segment", "4194304"},
+                                              {"rorqual.wal.max", "33554432"}};
+
+static rq_err make_config(const rq_connect_options *o, bool in_memory, rq_config **ret,
+                          rq_error *why)
+{
+    rq_config *c;
+    rq_err rc = rq_config_new(&c);
+    if (rc != RQ_OK) return rq_no_memory(why);
+    for (size_t i = 0; in_memory && rc == RQ_OK && i < RQ_ARRAY_LEN(memory_settings); i++)
+        rc = rq_config_set(c, memory_settings[i].name, memory_settings[i].value, why);
+    for (size_t i = 0; rc == RQ_OK && i < o->setting_count; i++) {
+        const rq_property *p = &o->settings[i];
+        rc = p->name == NULL || p->value == NULL
+                 ? rq_fail(why, RQ_E_CONFIG, "a setting without name or value")
+                 : rq_config_set(c, p->name, p->value, why);
+    }
+    if (rc == RQ_OK) rc = rq_config_check(c, rq_machine_memory(), why);
+    if (rc == RQ_OK)
+        *ret = c;
+    else
+        rq_config_free(c);
+    return rc;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static void region_failed(void *context, rq_region *r, const rq_error *why)
+{
+    rq__embed *e = context;
+    if (atomic_load(&e->has_catalog)) rq_catalog_region_failed(e->catalog, r, why);
+}
+
+static void region_grown(void *context, rq_region *r)
+{
+    rq__embed *e = context;
+    if (atomic_load(&e->has_catalog)) rq_catalog_region_grown(e->catalog, r);
+}
+
+static rq_err open_folder(rq__embed *e, const char *path, bool must_exist, rq_error *why)
+{
+    struct stat st;
+    if (path == NULL) return rq_vfs_memory_new(&e->vfs) == RQ_OK ? RQ_OK : rq_no_memory(why);
+    if (must_exist && stat(path, &st) != 0 && errno == ENOENT)
+        return rq_fail(why, RQ_E_NOT_FOUND, "there is no folder %s", path);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return rq_fail(why, errno == EACCES ? RQ_E_PERMISSION : RQ_E_IO,
+                       "cannot create folder %s: %s", path, strerror(errno));
+    return rq_vfs_posix_new(path, &e->vfs, why);
+}
+
+static rq_err open_environment(rq__embed *e, const char *path, bool must_exist, rq_error *why)
+{
+    unsigned compactions = (unsigned)rq_config_int(e->config, RQ_SET_COMPACTION_THREADS);
+    unsigned large = (unsigned)rq_config_int(e->config, RQ_SET_COMPACTION_THREADS_LARGE);
+    const unsigned threads[RQ_POOL_COUNT] = {
+        [RQ_POOL_READ] = 1,
+        [RQ_POOL_FLUSH] = 2,
+        [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
+        [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
+        [RQ_POOL_CODEC] = 1,
+        [RQ_POOL_CALL] = 1,
+        [RQ_POOL_WORK] = 4,
+    };
+    RQ_TRY(open_folder(e, path, must_exist, why));
+    if (rq_thread_executor_new(threads, &e->executor) != RQ_OK || rq_epoch_new(&e->epoch) != RQ_OK)
+        return rq_no_memory(why);
+    e->log = (rq_log){.fd = -1, .level = RQ_LOG_ERROR};
+    e->env = (rq_env){.vfs = e->vfs, .executor = e->executor, .epoch = e->epoch, .log = &e->log};
+    e->nonce_group = e->executor->random(e->executor) | 1;
+    return rq_root_open(&e->env, &e->root, why);
+}
+
+static rq_err open_data(rq__embed *e, rq_error *why)
+{
+    rq_engine_options engine = {.config = e->config,
+                                .region_failed = region_failed,
+                                .region_grown = region_grown,
+                                .context = e};
+    int64_t now = e->executor->now_ms(e->executor);
+    rq_catalog_options catalog = {
+        .server = {.host = HOST, .port = PORT, .start_code = now},
+        .master = {.host = HOST, .port = MASTER_PORT, .start_code = now},
+        .config = e->config,
+        .procedure_bytes_max = (size_t)rq_engine_memory_budget(e->config) / 16,
+    };
+    RQ_TRY(rq_engine_open(&e->env, &engine, &e->engine, why));
+    RQ_TRY(rq_catalog_open(e->engine, e->root, &catalog, &e->catalog, why));
+    atomic_store(&e->has_catalog, true);
+    if (e->executor->lane_new(e->executor, "rq leases", &e->lane) != RQ_OK)
+        return rq_no_memory(why);
+    rq_ops_options ops = {.env = &e->env,
+                          .engine = e->engine,
+                          .catalog = e->catalog,
+                          .config = e->config,
+                          .lane = e->lane};
+    return rq_ops_new(&ops, &e->ops, why);
+}
+
+/* --- closing ---------------------------------------------------------------------------------- */
+
+static void seat_free(rq__embed *e, rq_slot *slot)
+{
+    rq__embed_seat *s = slot->own;
+    if (s == NULL) return;
+    slot->own = NULL;
+    rq_ops_seat_free(s->ops);
+    rq_epoch_leave(e->epoch, &s->section);
+    rq_cellblock_clear(&s->out);
+    free(s);
+}
+
+/* Of what was opened, in reverse order. */
+static rq_err close_all(rq__embed *e, rq_error *why)
+{
+    rq_err first = RQ_OK;
+    if (e->catalog != NULL) rq_catalog_stop(e->catalog);
+    for (size_t i = 0; i < RQ_SLOTS; i++)
+        seat_free(e, &e->db.slots[i]);
+    rq_ops_free(e->ops);
+    if (e->catalog != NULL) first = rq_catalog_close(e->catalog, true, why);
+    if (e->engine != NULL) {
+        rq_err rc = rq_engine_close(e->engine, first == RQ_OK, why);
+        if (first == RQ_OK) first = rc;
+        if (first == RQ_OK && e->catalog != NULL) rq_root_stopped_cleanly(e->root);
+    }
+    rq_root_close(e->root);
+    if (e->lane != NULL) e->executor->lane_free(e->executor, e->lane);
+    rq_epoch_free(e->epoch);
+    if (e->executor != NULL) rq_thread_executor_free(e->executor);
+    rq_vfs_free(e->vfs);
+    rq_config_free(e->config);
+    return first;
+}
+
+static rq_err embed_close(rq_db *db, rq_error *why)
+{
+    return close_all(rq__embed_of(db), why);
+}
+
+static const rq_backend backend = {
+    .close = embed_close,
+    .define = rq__embed_define,
+    .describe = rq__embed_describe,
+    .tables = rq__embed_tables,
+    .namespaces = rq__embed_namespaces,
+    .get = rq__embed_get,
+    .change = rq__embed_change,
+    .batch = rq__embed_batch,
+    .scan = rq__embed_scan,
+    .next = rq__embed_next,
+    .scan_close = rq__embed_scan_close,
+};
+
+rq_err rq_embed_open(const char *path, const rq_connect_options *o, rq_db **ret, rq_error *why)
+{
+    rq__embed *e = aligned_alloc(RQ_CACHE_LINE, sizeof *e);
+    if (e == NULL) return rq_no_memory(why);
+    memset(e, 0, sizeof *e);
+    rq_err rc = rq_db_init(&e->db, &backend, o->timeout_ms, why);
+    if (rc == RQ_OK) rc = make_config(o, path == NULL, &e->config, why);
+    if (rc == RQ_OK) rc = open_environment(e, path, o->must_exist, why);
+    if (rc == RQ_OK) rc = open_data(e, why);
+    if (rc == RQ_OK) {
+        *ret = &e->db;
+        return RQ_OK;
+    }
+    (void)close_all(e, NULL); /* the first error counts */
+    rq_db_unref(&e->db);
+    return rc;
+}
+
+/* --- seats ------------------------------------------------------------------------------------ */
+
+rq_err rq__seat_of(rq__embed *e, rq_slot *slot, rq__embed_seat **ret, rq_why *why)
+{
+    if (RQ_LIKELY(slot->own != NULL)) {
+        *ret = slot->own;
+        return RQ_OK;
+    }
+    rq__embed_seat *s = calloc(1, sizeof *s);
+    if (s == NULL) return rq_no_memory(&why->error);
+    rq_epoch_join(e->epoch, &s->section);
+    if (rq_ops_seat_new(e->ops, NULL, &s->section, &s->ops) != RQ_OK) {
+        rq_epoch_leave(e->epoch, &s->section);
+        free(s);
+        return rq_no_memory(&why->error);
+    }
+    *ret = slot->own = s;
+    return RQ_OK;
+}
+
+static void op_done(rq_op *op)
+{
+    (void)op; /* its start returns now */
+}
+
+void rq__op_begin(rq__embed *e, rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_op_kind kind)
+{
+    rq_op_init(op, kind, s->ops, &slot->arena, op_done);
+    op->started_ns = e->executor->now_ns(e->executor);
+}
+
+/* --- regions ---------------------------------------------------------------------------------- */
+
+/* HBASE: a client that finds a region without a server asks whether its table is enabled
+ * (TableNotEnabledException). */
+RQ_COLD static rq_err not_open(const rq__embed *e, const rq_table *t, rq_error *why)
+{
+    const rq_catalog_table *table = rq_catalog_table_find(e->catalog, t->name);
+    bool disabled =
+        table != NULL && (table->state == RQ_TABLE_DISABLED || table->state == RQ_TABLE_DISABLING);
+    int len = (int)t->name.len;
+    if (disabled)
+        return rq_fail(why, RQ_E_TABLE_NOT_ENABLED, "%.*s is disabled.", len,
+                       (const char *)t->name.ptr);
+    return rq_fail(why, RQ_E_NOT_SERVING_REGION, "a region of %.*s is not open", len,
+                   (const char *)t->name.ptr);
+}
+
+rq_err rq__locate(const rq__embed *e, const rq_table *t, rq_slice row, rq_region **ret,
+                  rq_error *why)
+{
+    const rq_catalog_region *r;
+    RQ_TRY(rq_catalog_locate(e->catalog, t->name, row, &r, why));
+    if (RQ_UNLIKELY(r->region == NULL)) return not_open(e, t, why);
+    *ret = r->region;
+    return RQ_OK;
+}
+
+/* --- repetitions ------------------------------------------------------------------------------ */
+
+bool rq__may_pass(rq_err rc)
+{
+    switch (rc) {
+    case RQ_E_NOT_SERVING_REGION:
+    case RQ_E_WRONG_REGION:
+    case RQ_E_REGION_MOVED:
+    case RQ_E_REGION_OPENING:
+    case RQ_E_REGION_TOO_BUSY:
+    case RQ_E_CALL_QUEUE_TOO_BIG:
+    case RQ_E_RESULT_TOO_LARGE:
+    case RQ_E_PLEASE_HOLD:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Short at first: a split or a flush is over in milliseconds, and nobody else is asked. */
+bool rq__attempt_again(rq__embed *e, rq__attempts *a, rq_err rc, rq_error *why)
+{
+    static const unsigned pauses_ms[] = {1, 2, 5, 10, 20, 50, 100};
+    if (!rq__may_pass(rc) || atomic_load(&e->db.closed)) return false;
+    uint64_t now = e->executor->now_ns(e->executor);
+    if (a->until_ns == 0) a->until_ns = now + (uint64_t)e->db.timeout_ms * 1000000;
+    size_t last = RQ_ARRAY_LEN(pauses_ms) - 1;
+    uint64_t pause = (uint64_t)pauses_ms[a->failed < last ? a->failed : last] * 1000000;
+    if (now + pause >= a->until_ns) return false;
+    a->failed++;
+    e->executor->sleep(e->executor, pause);
+    rq_error_clear(why);
+    return true;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checked arguments to fields of HBase's messages (proto/client.proto has their numbers), which the
+ * client appends to those that it writes itself; results to rows. HBASE: ProtobufUtil,
+ * RequestConverter. */
+#include "remote/remote_priv.h"
+
+#include "base/pb.h"
+#include "cell/cellblock.h"
+
+#define BINARY_COMPARATOR "org.apache.hadoop.hbase.filter.BinaryComparator"
+
+/* The numbers of the fields that Get and Scan have in common. */
+typedef struct numbers {
+    uint32_t column, filter, time_range, max_versions, cache_blocks, limit, offset;
+} numbers;
+
+static rq_err put_filter(rq_buf *out, uint32_t field, rq_slice java_class, rq_slice bytes)
+{
+    size_t at;
+    RQ_TRY(rq_pb_begin(out, field, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, java_class));
+    RQ_TRY(rq_pb_put_bytes(out, 2, bytes));
+    return rq_pb_end(out, at);
+}
+
+static rq_err put_times(rq_buf *out, uint32_t field, int64_t min, int64_t max)
+{
+    size_t at;
+    if (min == 0 && max == INT64_MAX) return RQ_OK;
+    RQ_TRY(rq_pb_begin(out, field, &at));
+    RQ_TRY(rq_pb_put_number(out, 1, (uint64_t)min));
+    RQ_TRY(rq_pb_put_number(out, 2, (uint64_t)max));
+    return rq_pb_end(out, at);
+}
+
+static rq_err put_attribute(rq_buf *out, uint32_t field, const char *name, const void *value,
+                            size_t len)
+{
+    size_t at;
+    RQ_TRY(rq_pb_begin(out, field, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, rq_slice_cstr(name)));
+    RQ_TRY(rq_pb_put_bytes(out, 2, rq_slice_of(value, len)));
+    return rq_pb_end(out, at);
+}
+
+static rq_err put_reading(rq_buf *out, const rq_reading *r, const numbers *n)
+{
+    for (size_t i = 0; i < r->family_count; i++) {
+        const rq_picked *p = &r->families[i];
+        size_t at;
+        RQ_TRY(rq_pb_begin(out, n->column, &at));
+        RQ_TRY(rq_pb_put_bytes(out, 1, p->family));
+        for (size_t q = 0; q < p->qualifier_count; q++)
+            RQ_TRY(rq_pb_put_bytes(out, 2, p->qualifiers[q]));
+        RQ_TRY(rq_pb_end(out, at));
+    }
+    if (r->filter_class.len > 0) RQ_TRY(put_filter(out, n->filter, r->filter_class, r->filter));
+    RQ_TRY(put_times(out, n->time_range, r->min_timestamp, r->max_timestamp));
+    if (r->max_versions != 1)
+        RQ_TRY(rq_pb_put_number(out, n->max_versions, (uint64_t)r->max_versions));
+    if (r->no_block_cache) RQ_TRY(rq_pb_put_number(out, n->cache_blocks, 0));
+    if (r->family_limit >= 0) RQ_TRY(rq_pb_put_number(out, n->limit, (uint64_t)r->family_limit));
+    if (r->family_offset > 0) RQ_TRY(rq_pb_put_number(out, n->offset, (uint64_t)r->family_offset));
+    return RQ_OK;
+}
+
+rq_err rq__encode_get(rq_buf *out, const rq_reading *r)
+{
+    static const numbers fields = {2, 4, 5, 6, 7, 8, 9};
+    RQ_TRY(put_reading(out, r, &fields));
+    return r->existence_only ? rq_pb_put_number(out, 10, 1) : RQ_OK;
+}
+
+rq_err rq__encode_scan(rq_buf *out, const rq_scanning *s)
+{
+    static const numbers fields = {1, 5, 6, 7, 8, 11, 12};
+    RQ_TRY(put_reading(out, &s->read, &fields));
+    if (s->raw) RQ_TRY(put_attribute(out, 2, "_raw_", "\xff", 1));
+    if (s->batch > 0) RQ_TRY(rq_pb_put_number(out, 9, s->batch));
+    return rq_pb_put_number(out, 22, s->include_stop);
+}
+
+rq_err rq__encode_change(rq_buf *out, const rq_changing *c)
+{
+    /* The message's numbers. */
+    static const uint8_t levels[] = {[RQ_DURABILITY_DEFAULT] = 0,
+                                     [RQ_DURABILITY_SKIP_LOG] = 1,
+                                     [RQ_DURABILITY_ASYNC] = 2,
+                                     [RQ_DURABILITY_SYNC] = 3,
+                                     [RQ_DURABILITY_FSYNC] = 4};
+    if (c->cell_count == 0) RQ_TRY(rq_pb_put_number(out, 4, (uint64_t)c->timestamp));
+    if (c->ttl_ms > 0 && c->kind != RQ_DELETE) {
+        uint8_t ttl[8];
+        rq_put_be64(ttl, c->ttl_ms);
+        RQ_TRY(put_attribute(out, 5, "_ttl", ttl, sizeof ttl));
+    }
+    if (c->returns_nothing) RQ_TRY(put_attribute(out, 5, "_rr_", "\0", 1));
+    if (c->durability != RQ_DURABILITY_DEFAULT)
+        RQ_TRY(rq_pb_put_number(out, 6, levels[c->durability]));
+    return put_times(out, 7, c->min_timestamp, c->max_timestamp);
+}
+
+static rq_err put_comparator(rq_buf *out, uint32_t field, rq_slice value)
+{
+    size_t comparator, binary, comparable;
+    RQ_TRY(rq_pb_begin(out, field, &comparator));
+    RQ_TRY(rq_pb_put_bytes(out, 1, RQ_SLICE_LIT(BINARY_COMPARATOR)));
+    RQ_TRY(rq_pb_begin(out, 2, &binary));
+    RQ_TRY(rq_pb_begin(out, 1, &comparable));
+    RQ_TRY(rq_pb_put_bytes(out, 1, value));
+    RQ_TRY(rq_pb_end(out, comparable));
+    RQ_TRY(rq_pb_end(out, binary));
+    return rq_pb_end(out, comparator);
+}
+
+rq_err rq__encode_check(rq_buf *out, const rq_checking *k, rq_slice row)
+{
+    RQ_TRY(rq_pb_put_bytes(out, 1, row));
+    if (k->filter_class.len > 0) {
+        RQ_TRY(put_filter(out, 7, k->filter_class, k->filter));
+    } else {
+        RQ_TRY(rq_pb_put_bytes(out, 2, k->family));
+        RQ_TRY(rq_pb_put_bytes(out, 3, k->qualifier));
+        RQ_TRY(rq_pb_put_number(out, 4, k->op));
+        RQ_TRY(put_comparator(out, 5, k->value));
+    }
+    return put_times(out, 6, k->min_timestamp, k->max_timestamp);
+}
+
+rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce)
+{
+    static const rq_mutate_kind kinds[] = {[RQ_PUT] = RQ_MUTATE_PUT,
+                                           [RQ_DELETE] = RQ_MUTATE_DELETE,
+                                           [RQ_APPEND] = RQ_MUTATE_APPEND,
+                                           [RQ_INCREMENT] = RQ_MUTATE_INCREMENT};
+    bool reads = c->kind == RQ_APPEND || c->kind == RQ_INCREMENT;
+    return (rq_mutate){.kind = kinds[c->kind],
+                       .row = c->row,
+                       .cells = c->cells,
+                       .cell_count = c->cell_count,
+                       .nonce = reads ? nonce : 0,
+                       .more = more};
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+/* Cells in the message itself: a server sends them to clients without a codec, and may to others. */
+static rq_err row_of_message(rq_result_view view, rq_cursor cells, rq_row **ret)
+{
+    rq_cellblock block = {0};
+    rq_cell cell;
+    rq_err rc;
+    while ((rc = rq_result_next(&view, &cells, &cell)) == RQ_OK)
+        if ((rc = rq_cellblock_append(&block, &cell)) != RQ_OK) break;
+    if (rc == RQ_E_END) rc = rq_row_of_block(rq_buf_slice(&block.bytes), block.count, ret);
+    rq_cellblock_clear(&block);
+    return rc;
+}
+
+rq_err rq__row_of_result(const rq_op_result *result, rq_row **ret)
+{
+    rq_result_view view = result->row;
+    rq_cursor cells = result->cells;
+    const uint8_t *begin = cells.ptr;
+    rq_err rc;
+    if (view.count == 0) {
+        rc = row_of_message(view, cells, ret);
+    } else {
+        rq_cell cell;
+        while (view.count > 0)
+            RQ_TRY(rq_result_next(&view, &cells, &cell));
+        rc = rq_row_of_block(rq_slice_of(begin, (size_t)(cells.ptr - begin)), result->row.count,
+                             ret);
+    }
+    if (rc == RQ_OK) {
+        (*ret)->exists = (*ret)->exists || result->row.exists;
+        (*ret)->is_partial = result->row.partial;
+    }
+    return rc;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One client for all threads of the database.
+ *
+ * The client is used by one thread at a time, under the lock. While it waits for sockets it gives
+ * the lock up, so other threads start their operations then. There is no thread of the library: one
+ * of the calls that wait is the driver and runs the client's loop until its own operation has ended;
+ * then the next one that waits becomes the driver. A single thread's call costs no wake-up.
+ *
+ *    call ─► start operation, send ─► driven by another? ─yes─► sleep until done, or to be the driver
+ *                                          └─no─► poll … until done ─► hand over
+ */
+#include "remote/remote_priv.h"
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "base/random.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* After so many attempts with HBase's pauses the call looks whether the table is there at all. */
+#define RETRIES 3
+#define PAUSE_MS 100
+#define POLL_NS 100000000
+
+/* --- driving ---------------------------------------------------------------------------------- */
+
+static void before_wait(void *ctx)
+{
+    rq__remote *r = ctx;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void after_wait(void *ctx)
+{
+    rq__remote *r = ctx;
+    pthread_mutex_lock(&r->lock);
+}
+
+void rq__wait_done(rq__wait *w)
+{
+    w->done = true;
+    pthread_cond_signal(&w->wake);
+}
+
+static void unlist(rq__remote *r, rq__wait *w)
+{
+    rq__wait **at = &r->waiting;
+    if (!w->is_listed) return;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    w->is_listed = false;
+}
+
+void rq__remote_wait(rq__remote *r, rq__wait *w)
+{
+    rq_client_flush(r->client);
+    while (!w->done && r->is_driven) {
+        if (!w->is_listed) {
+            w->next = r->waiting;
+            r->waiting = w;
+            w->is_listed = true;
+        }
+        pthread_cond_wait(&w->wake, &r->lock);
+    }
+    unlist(r, w);
+    if (w->done) return;
+    r->is_driven = true;
+    while (!w->done)
+        rq_client_poll(r->client, POLL_NS);
+    r->is_driven = false;
+    for (rq__wait *next = r->waiting; next != NULL; next = next->next)
+        if (!next->done) { /* it drives from now on */
+            pthread_cond_signal(&next->wake);
+            break;
+        }
+}
+
+/* --- slots ------------------------------------------------------------------------------------ */
+
+rq_err rq__post_of(rq__remote *r, rq_slot *slot, rq__post **ret, rq_why *why)
+{
+    if (RQ_LIKELY(slot->own != NULL)) {
+        *ret = slot->own;
+        return RQ_OK;
+    }
+    rq__post *p = calloc(1, sizeof *p);
+    if (p == NULL) return rq_no_memory(&why->error);
+    if (rq_op_new(r->client, 0, NULL, &p->op) != RQ_OK) {
+        free(p);
+        return rq_no_memory(&why->error);
+    }
+    pthread_cond_init(&p->wait.wake, NULL);
+    *ret = slot->own = p;
+    return RQ_OK;
+}
+
+static void post_free(rq_slot *slot)
+{
+    rq__post *p = slot->own;
+    if (p == NULL) return;
+    slot->own = NULL;
+    rq_op_free(p->op);
+    pthread_cond_destroy(&p->wait.wake);
+    rq_buf_clear(&p->more);
+    rq_buf_clear(&p->cells);
+    free(p);
+}
+
+/* --- failures --------------------------------------------------------------------------------- */
+
+void rq__remote_text(rq_slice java_class, rq_slice text, rq_why *why)
+{
+    rq_error *e = &why->error;
+    if (java_class.len > 0 && text.len > java_class.len + 1 &&
+        rq_slice_starts_with(text, java_class) && text.ptr[java_class.len] == ':')
+        text = rq_slice_of(text.ptr + java_class.len + 2, text.len - java_class.len - 2);
+    for (size_t i = 0; i + 4 < text.len; i++)
+        if (memcmp(text.ptr + i, "\n\tat ", 5) == 0) text.len = i;
+    size_t len = text.len < sizeof e->message ? text.len : sizeof e->message - 1;
+    if (len > 0) memcpy(e->message, text.ptr, len);
+    e->message[len] = '\0';
+    len = java_class.len < sizeof why->java_class ? java_class.len : sizeof why->java_class - 1;
+    if (len > 0) memcpy(why->java_class, java_class.ptr, len);
+    why->java_class[len] = '\0';
+}
+
+rq_err rq__remote_failure(const rq_op_result *result, rq_why *why)
+{
+    if (result->err == RQ_OK) return RQ_OK;
+    why->is_remote = true;
+    why->retryable = result->retry;
+    why->error.code = result->err;
+    rq__remote_text(result->java_class, result->text.len > 0 ? result->text : result->kind, why);
+    return result->err;
+}
+
+/* --- repetitions ------------------------------------------------------------------------------ */
+
+rq__tries rq__tries_begin(const rq__remote *r)
+{
+    return (rq__tries){.until_ns = rq_client_now_ns() + (int64_t)r->db.timeout_ms * 1000000};
+}
+
+/* Of a region that is not where the map says: perhaps the table is disabled or dropped. */
+static bool doubts_table(rq_err rc)
+{
+    return rc == RQ_E_NOT_SERVING_REGION || rc == RQ_E_UNKNOWN_REGION || rc == RQ_E_TABLE_NOT_FOUND;
+}
+
+bool rq__try_again(rq__remote *r, rq_table *t, rq__tries *tries, rq_err *rc, rq_why *why)
+{
+    bool retry = why->is_remote ? why->retryable : !rq_err_do_not_retry(*rc);
+    if (doubts_table(*rc)) {
+        rq_why state;
+        bool enabled = true;
+        rq_why_clear(&state);
+        rq_err known = rq__remote_table_state(r, t->ns, t->qualifier, &enabled, &state);
+        if (known == RQ_E_TABLE_NOT_FOUND) {
+            *why = state;
+            *rc = known;
+            return false;
+        }
+        if (known == RQ_OK && !enabled) {
+            rq_why_clear(why);
+            *rc = rq_fail(&why->error, RQ_E_TABLE_NOT_ENABLED, "%.*s is disabled.",
+                          (int)t->name.len, (const char *)t->name.ptr);
+            return false;
+        }
+        retry = true;
+    }
+    int64_t pause = (int64_t)500000000 << (tries->failed < 4 ? tries->failed : 4);
+    if (!retry || atomic_load(&r->db.closed) || rq_client_now_ns() + pause > tries->until_ns)
+        return false;
+    tries->failed++;
+    pthread_mutex_unlock(&r->lock);
+    rq_clock_sleep_ns((uint64_t)pause);
+    pthread_mutex_lock(&r->lock);
+    rq_why_clear(why);
+    return true;
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+rq_err rq__remote_table(rq__remote *r, rq_table *t, rq_client_table **ret, rq_why *why)
+{
+    char name[512];
+    if (t->own == NULL) {
+        rq_client_table *table = NULL;
+        if (t->name.len >= sizeof name)
+            return rq_fail(&why->error, RQ_E_ILLEGAL_ARGUMENT, "the table's name is too long");
+        memcpy(name, t->name.ptr, t->name.len);
+        name[t->name.len] = '\0';
+        RQ_TRY(rq_client_table_open(r->client, name, &table, &why->error));
+        t->own = table;
+    }
+    *ret = t->own;
+    return RQ_OK;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static void free_all(rq__remote *r)
+{
+    for (size_t i = 0; i < RQ_SLOTS; i++)
+        post_free(&r->db.slots[i]);
+    rq_client_close(r->client);
+    pthread_mutex_destroy(&r->lock);
+    free(r->address);
+    free(r->znode_parent);
+    free(r->user);
+}
+
+static rq_err remote_close(rq_db *db, rq_error *why)
+{
+    (void)why;
+    free_all(rq__remote_of(db));
+    return RQ_OK;
+}
+
+static const rq_backend backend = {
+    .close = remote_close,
+    .define = rq__remote_define,
+    .describe = rq__remote_describe,
+    .tables = rq__remote_tables,
+    .namespaces = rq__remote_namespaces,
+    .get = rq__remote_get,
+    .change = rq__remote_change,
+    .batch = rq__remote_batch,
+    .scan = rq__remote_scan,
+    .next = rq__remote_next,
+    .scan_close = rq__remote_scan_close,
+};
+
+/* HBASE: User.getCurrent: the process's user. */
+static char *user_name(const char *given)
+{
+    struct passwd entry, *found = NULL;
+    char buf[1024], number[24];
+    if (given != NULL) return strdup(given);
+    if (getpwuid_r(geteuid(), &entry, buf, sizeof buf, &found) == 0 && found != NULL)
+        return strdup(found->pw_name);
+    snprintf(number, sizeof number, "%u", (unsigned)geteuid());
+    return strdup(number);
+}
+
+static rq_err open_client(rq__remote *r, bool by_zookeeper, rq_error *why)
+{
+    rq_client_options o = {
+        .zookeeper = by_zookeeper ? r->address : NULL,
+        .bootstrap = by_zookeeper ? NULL : r->address,
+        .zk_root = r->znode_parent,
+        .user = r->user,
+        .rpc_timeout_ms = r->db.timeout_ms,
+        .pause_ms = PAUSE_MS,
+        .retries = RETRIES,
+        .before_wait = before_wait,
+        .after_wait = after_wait,
+        .ctx = r,
+    };
+    pthread_mutex_lock(&r->lock);
+    rq_err rc = rq_client_open(&o, &r->client, why);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+rq_err rq_remote_open(const char *address, bool by_zookeeper, const rq_connect_options *o,
+                      rq_db **ret, rq_error *why)
+{
+    if (!rq_client_is_address(address))
+        return rq_fail(why, RQ_E_INVALID, "not HOST:PORT: %s", address);
+    rq__remote *r = aligned_alloc(RQ_CACHE_LINE, sizeof *r);
+    if (r == NULL) return rq_no_memory(why);
+    memset(r, 0, sizeof *r);
+    pthread_mutex_init(&r->lock, NULL);
+    rq_random random;
+    rq_random_seed(&random, (uint64_t)rq_client_now_ns() ^ (uint64_t)(uintptr_t)r);
+    r->next_nonce = rq_random_next(&random) | 1; /* odd for ever: 0 is none */
+    rq_err rc = rq_db_init(&r->db, &backend, o->timeout_ms, why);
+    r->address = strdup(address);
+    r->user = user_name(o->user);
+    if (o->znode_parent != NULL) r->znode_parent = strdup(o->znode_parent);
+    if (rc == RQ_OK && (r->address == NULL || r->user == NULL ||
+                        (o->znode_parent != NULL && r->znode_parent == NULL)))
+        rc = rq_no_memory(why);
+    if (rc == RQ_OK) rc = open_client(r, by_zookeeper, why);
+    if (rc == RQ_OK) {
+        *ret = &r->db;
+        return RQ_OK;
+    }
+    free_all(r);
+    rq_db_unref(&r->db);
+    return rc;
+}

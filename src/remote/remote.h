@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The remote back end: a cluster of HBase's or Rorqual's servers, reached by the client. */
+#ifndef RQ_REMOTE_REMOTE_H
+#define RQ_REMOTE_REMOTE_H
+
+#include "api/backend.h"
+
+/* `address` is HOST:PORT of a ZooKeeper server (by_zookeeper) or of a master or region server.
+ * Blocks until the registry has answered. RQ_E_INVALID: no address; RQ_E_IO, RQ_E_TIMEOUT. */
+RQ_NODISCARD
+rq_err rq_remote_open(const char *address, bool by_zookeeper, const rq_connect_options *o,
+                      rq_db **ret, rq_error *why);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of the library share. They see the public header only, and are linked with the
+ * shared library. */
+#ifndef RQ_TESTS_API_TEST_H
+#define RQ_TESTS_API_TEST_H
+
+#include "rorqual/rorqual.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* The call succeeds; else its message is printed. `why` is a struct of the test. */
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        rq_err ok_rc_ = (call);                                                                    \
+        if (ok_rc_ != RQ_OK) fail_msg("%s: %s: %s", #call, rq_err_name(ok_rc_), why.message);      \
+    } while (0)
+
+/* The call fails with this error. */
+#define FAILS(code, call)                                                                          \
+    do {                                                                                           \
+        rq_err fails_rc_ = (call);                                                                 \
+        if (fails_rc_ != (code))                                                                   \
+            fail_msg("%s: %s instead of %s: %s", #call, rq_err_name(fails_rc_), #code,             \
+                     why.message);                                                                 \
+    } while (0)
+
+static inline bool is(rq_bytes a, const char *text)
+{
+    return a.len == strlen(text) && (a.len == 0 || memcmp(a.data, text, a.len) == 0);
+}
+
+#endif

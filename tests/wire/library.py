@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""librorqual and a server: the library's tests (tests/unit/api/test_api.c) over the wire, by ZooKeeper and by RPC; and a folder that an
+embedded database and a server use one after the other.
+
+library.py TEST_API TEST_FOLDER EXAMPLE…
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import rorqual  # pylint: disable=wrong-import-position
+
+TIMEOUT = 200
+
+
+def run(report, name, *command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    text = done.stdout + done.stderr
+    problem = None if done.returncode == 0 else f"ended with {done.returncode}\n{text[-4000:]}"
+    report.outcome(f"library/{name}", problem)
+
+
+def cases(report, test_api):
+    with tempfile.TemporaryDirectory() as folder:
+        server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
+        run(report, "by zookeeper", test_api, f"hbase://{server.zk}")
+        run(report, "by rpc, region server", test_api, f"hbase+rpc://{server.regionserver}")
+        run(report, "by rpc, master", test_api, f"hbase+rpc://{server.master}")
+        report.outcome("library/stops cleanly", server.stop())
+
+
+def one_folder(report, test_folder):
+    """Rows that either of them wrote are there for the other, and the lock tells them apart."""
+    with tempfile.TemporaryDirectory() as folder:
+        data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
+        run(report, "embedded writes a", test_folder, f"file:{data}", "write", "a")
+        server = rorqual.Server(data, log)
+        url = f"hbase://{server.zk}"
+        run(report, "the server has a", test_folder, url, "read", "a")
+        run(report, "the server writes b", test_folder, url, "write", "b")
+        run(report, "the folder is locked", test_folder, f"file:{data}", "locked", str(server.process.pid))
+        report.outcome("library/stops cleanly with rows", server.stop())
+        run(report, "embedded has a", test_folder, f"file:{data}", "read", "a")
+        run(report, "embedded has b", test_folder, f"file:{data}", "read", "b")
+
+
+def blog(report, program):
+    """The example prints December's posts, on every kind of database, and twice on the same rows."""
+    first, last = 10000 - 849, 9999  # a post each 3,153.6 s; December has 2,678,400 s
+    expected = [f"title_{i}--content_{i}--tag_{i}" for i in range(last, first - 1, -1)]
+    with tempfile.TemporaryDirectory() as folder:
+        server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
+        for url in ("memory:", f"file:{folder}/db", f"file:{folder}/db", f"hbase://{server.zk}"):
+            done = subprocess.run([program, url], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+            lines = done.stdout.splitlines()
+            right = done.returncode == 0 and lines[:-1] == expected and lines[-1] == f"{len(expected)} posts in December"
+            problem = None if right else f"{done.returncode} {len(lines)} lines: {done.stdout[:200]}{done.stderr[:500]}"
+            report.outcome(f"library/blog on {url.split(':')[0]}", problem)
+        report.outcome("library/stops cleanly with posts", server.stop())
+
+
+def main():
+    report = rorqual.Report()
+    cases(report, str(pathlib.Path(sys.argv[1]).resolve()))
+    one_folder(report, str(pathlib.Path(sys.argv[2]).resolve()))
+    blog(report, str(pathlib.Path(sys.argv[3]).resolve()))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
