@@ -324,9 +324,9 @@ def killed_backups(world):
 
 def bad_arguments(world):
     copy = world.fresh("copy")
-    refused("lies in", "backup", world.data, world.data / "inside")
+    refused("is inside", "backup", world.data, world.data / "inside")
     assert not (world.data / "inside").exists()
-    refused("lies in", "backup", world.data, world.folder)
+    refused("is inside", "backup", world.data, world.folder)
     full = world.fresh("full")
     full.mkdir()
     (full / "precious").write_text("x")
