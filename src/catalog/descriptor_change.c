@@ -250,11 +250,10 @@ static rq_err check_compression(const rq_family_schema *f, rq_error *why)
                            "No enum constant org.apache.hadoop.hbase.io.compress.Compression."
                            "Algorithm.%.*s" BYPASS,
                            shown(a->value), (const char *)a->value.ptr);
-        if (!rq_compression_is_supported(c))
+        rq_error missing = {0};
+        if (rq_compression_check(c, &missing) != RQ_OK)
             return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                           "java.lang.UnsupportedOperationException: compression %.*s is not "
-                           "supported" BYPASS,
-                           shown(a->value), (const char *)a->value.ptr);
+                           "java.lang.UnsupportedOperationException: %s" BYPASS, missing.message);
     }
     return RQ_OK;
 }

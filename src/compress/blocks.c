@@ -1,41 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hadoop's block framing, and one chunk of it in Snappy, LZ4, LZO and zstd (codec_priv.h). HBASE:
+/* Hadoop's block framing, and one chunk of it in LZ4, LZO and zstd (codec_priv.h). HBASE:
  * BlockCompressorStream, BlockDecompressorStream. */
 #include "compress/codec_priv.h"
 
 #include <lz4.h>
 #include <lzo/lzo1x.h>
-#include <snappy-c.h>
 #include <stdlib.h>
-
-/* --- snappy ----------------------------------------------------------------------------------- */
-
-static rq_err snappy_chunk(rq_codec *c, rq_slice raw, uint8_t *out, size_t room, size_t *ret_len)
-{
-    (void)c;
-    *ret_len = room;
-    return snappy_compress((const char *)raw.ptr, raw.len, (char *)out, ret_len) == SNAPPY_OK
-               ? RQ_OK
-               : RQ_E_NO_MEMORY;
-}
-
-static rq_err unsnappy_chunk(rq_codec *c, rq_slice packed, uint8_t *out, size_t room,
-                             size_t *ret_len)
-{
-    (void)c;
-    const char *p = (const char *)packed.ptr;
-    if (snappy_uncompressed_length(p, packed.len, ret_len) != SNAPPY_OK || *ret_len > room ||
-        snappy_uncompress(p, packed.len, (char *)out, ret_len) != SNAPPY_OK)
-        return RQ_E_MALFORMED;
-    return RQ_OK;
-}
-
-const rq__chunks rq__chunks_snappy = {snappy_max_compressed_length, snappy_chunk, unsnappy_chunk};
 
 /* --- LZ4 -------------------------------------------------------------------------------------- */
 
-static size_t lz4_bound(size_t raw_len)
+static size_t lz4_bound(const rq_codec *c, size_t raw_len)
 {
+    (void)c;
     return (size_t)LZ4_compressBound((int)raw_len);
 }
 
@@ -63,8 +39,9 @@ const rq__chunks rq__chunks_lz4 = {lz4_bound, lz4_chunk, unlz4_chunk};
 
 /* --- LZO -------------------------------------------------------------------------------------- */
 
-static size_t lzo_bound(size_t raw_len)
+static size_t lzo_bound(const rq_codec *c, size_t raw_len)
 {
+    (void)c;
     return raw_len + raw_len / 16 + 64 + 3; /* as in its documentation */
 }
 
@@ -93,6 +70,12 @@ const rq__chunks rq__chunks_lzo = {lzo_bound, lzo_chunk, unlzo_chunk};
 
 /* --- zstd ------------------------------------------------------------------------------------- */
 
+static size_t zstd_bound(const rq_codec *c, size_t raw_len)
+{
+    (void)c;
+    return ZSTD_compressBound(raw_len);
+}
+
 static rq_err zstd_chunk(rq_codec *c, rq_slice raw, uint8_t *out, size_t room, size_t *ret_len)
 {
     if (c->zstd_out == NULL && (c->zstd_out = ZSTD_createCCtx()) == NULL) return RQ_E_NO_MEMORY;
@@ -108,7 +91,7 @@ static rq_err unzstd_chunk(rq_codec *c, rq_slice packed, uint8_t *out, size_t ro
     return ZSTD_isError(*ret_len) ? RQ_E_MALFORMED : RQ_OK;
 }
 
-const rq__chunks rq__chunks_zstd = {ZSTD_compressBound, zstd_chunk, unzstd_chunk};
+const rq__chunks rq__chunks_zstd = {zstd_bound, zstd_chunk, unzstd_chunk};
 
 /* --- framing ---------------------------------------------------------------------------------- */
 
@@ -118,7 +101,7 @@ rq_err rq__blocks_compress(rq_codec *c, rq_slice raw, rq_buf *out)
     if (raw.len == 0) return rq_buf_append_be32(out, 0);
     for (size_t done = 0; done < raw.len;) {
         size_t len = raw.len - done < chunk_max ? raw.len - done : chunk_max, packed_len;
-        size_t bound = c->chunks->bound(len);
+        size_t bound = c->chunks->bound(c, len);
         RQ_TRY(rq_buf_reserve(out, 8 + bound));
         uint8_t *at = out->ptr + out->len;
         RQ_TRY(

@@ -27,12 +27,26 @@ static const struct {
     [RQ_FORM_ZSTD_BLOCKS] = {NULL, &rq__chunks_zstd},
 };
 
+rq_err rq_form_check(rq_form form, rq_error *why)
+{
+    rq__snappy snappy;
+    if (form == RQ_FORM_SNAPPY_BLOCKS) return rq__snappy_load(&snappy, why);
+    /* Only checks that the library's ABI matches the header. */
+    if (form == RQ_FORM_LZO_BLOCKS && lzo_init() != LZO_E_OK)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "liblzo2 is of another version than its header");
+    return RQ_OK;
+}
+
 rq_err rq_codec_new(const rq_codec_options *o, rq_codec **ret)
 {
-    /* Only checks that the library's ABI matches the header. */
-    if (o->form == RQ_FORM_LZO_BLOCKS && lzo_init() != LZO_E_OK) return RQ_E_UNSUPPORTED;
     rq_codec *c = calloc(1, sizeof *c);
     if (c == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = o->form == RQ_FORM_SNAPPY_BLOCKS ? rq__snappy_load(&c->snappy, NULL)
+                                                 : rq_form_check(o->form, NULL);
+    if (rc != RQ_OK) {
+        free(c);
+        return rc;
+    }
     c->options = *o;
     c->stream = forms[o->form].stream;
     c->chunks = forms[o->form].chunks;

@@ -39,7 +39,13 @@ typedef struct rq_codec_options {
 
 typedef struct rq_codec rq_codec;
 
-/* RQ_E_NO_MEMORY. RQ_E_UNSUPPORTED: the library is of another version than its header. */
+/* Whether codecs of this form can be made. RQ_E_UNSUPPORTED names the library: it is not installed, or of
+ * another version than its header. Snappy's is loaded by the first call: the C++ runtime that it needs
+ * would be a ninth of the memory of a server that has just started. */
+RQ_NODISCARD
+rq_err rq_form_check(rq_form form, rq_error *why);
+
+/* RQ_E_NO_MEMORY; RQ_E_UNSUPPORTED as rq_form_check. */
 RQ_NODISCARD
 rq_err rq_codec_new(const rq_codec_options *o, rq_codec **ret);
 void rq_codec_free(rq_codec *c); /* NULL is allowed */

@@ -6,6 +6,7 @@
 #include "compress/codec.h"
 
 #include <bzlib.h>
+#include <snappy-c.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -23,12 +24,20 @@ typedef struct rq__stream {
 
 /* One chunk of Hadoop's framing. */
 typedef struct rq__chunks {
-    size_t (*bound)(size_t raw_len);
+    size_t (*bound)(const rq_codec *c, size_t raw_len);
     /* `room` is at least the bound. RQ_E_NO_MEMORY. */
     rq_err (*compress)(rq_codec *c, rq_slice raw, uint8_t *out, size_t room, size_t *ret_len);
     /* Writes at most `room` bytes. RQ_E_MALFORMED, RQ_E_NO_MEMORY. */
     rq_err (*decompress)(rq_codec *c, rq_slice packed, uint8_t *out, size_t room, size_t *ret_len);
 } rq__chunks;
+
+/* The functions of libsnappy that a codec calls (snappy.c). */
+typedef struct rq__snappy {
+    __typeof__(snappy_max_compressed_length) *bound;
+    __typeof__(snappy_compress) *compress;
+    __typeof__(snappy_uncompressed_length) *raw_len;
+    __typeof__(snappy_uncompress) *decompress;
+} rq__snappy;
 
 struct rq_codec {
     rq_codec_options options;
@@ -40,10 +49,14 @@ struct rq_codec {
     ZSTD_CCtx *zstd_out;
     ZSTD_DCtx *zstd_in;
     void *lzo_state;
+    rq__snappy snappy; /* set for SNAPPY_BLOCKS */
 };
 
 extern const rq__stream rq__stream_zlib, rq__stream_gzip, rq__stream_bzip2, rq__stream_zstd;
 extern const rq__chunks rq__chunks_snappy, rq__chunks_lz4, rq__chunks_lzo, rq__chunks_zstd;
+
+/* Loads libsnappy; it stays loaded. RQ_E_UNSUPPORTED: it is not installed. */
+rq_err rq__snappy_load(rq__snappy *ret, rq_error *why);
 
 rq_err rq__blocks_compress(rq_codec *c, rq_slice raw, rq_buf *out);
 rq_err rq__blocks_fill(rq_codec *c, rq_slice packed, uint8_t *out, size_t raw_len);

@@ -127,7 +127,7 @@ const rq__stream rq__stream_bzip2 = {bzip2_compress, bzip2_begin, bzip2_step, bz
 
 static rq_err zstd_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 {
-    size_t bound = rq__chunks_zstd.bound(raw.len), len;
+    size_t bound = rq__chunks_zstd.bound(c, raw.len), len;
     RQ_TRY(rq_buf_reserve(out, bound));
     RQ_TRY(rq__chunks_zstd.compress(c, raw, out->ptr + out->len, bound, &len));
     out->len += len;

@@ -17,9 +17,17 @@ static const rq_form forms[RQ_COMPRESSION_COUNT] = {
     [RQ_COMPRESSION_ZSTD] = RQ_FORM_ZSTD_BLOCKS,
 };
 
+rq_err rq_compression_check(rq_compression c, rq_error *why)
+{
+    if ((unsigned)c >= RQ_COMPRESSION_COUNT || (forms[c] == RQ_FORM_COPY && c != RQ_COMPRESSION_NONE))
+        return rq_fail(why, RQ_E_UNSUPPORTED, "compression %s is not supported",
+                       (unsigned)c < RQ_COMPRESSION_COUNT ? rq_compression_name(c) : "of a newer version");
+    return rq_form_check(forms[c], why);
+}
+
 rq_err rq__compression_codec(rq_compression c, int level, bool zstd_bare, rq_codec **ret)
 {
-    if (!rq_compression_is_supported(c)) return RQ_E_UNSUPPORTED;
+    RQ_TRY(rq_compression_check(c, NULL));
     rq_codec_options o = {
         .form = forms[c],
         .level = c == RQ_COMPRESSION_BZIP2 ? 0 : level,

@@ -36,8 +36,10 @@ typedef enum rq_compression {
 const char *rq_compression_name(rq_compression c);
 /* Parses a name, ignoring case. False: HBase has no such algorithm. */
 bool rq_compression_parse(rq_slice name, rq_compression *ret);
-/* Whether this build supports it. */
-bool rq_compression_is_supported(rq_compression c);
+/* Whether files can be read and written with it. RQ_E_UNSUPPORTED: this version has no such codec, or its
+ * library is missing. */
+RQ_NODISCARD
+rq_err rq_compression_check(rq_compression c, rq_error *why);
 
 /* A codec of a file's blocks. Level 0: the algorithm's default. `zstd_bare`: writes ZSTD as bare
  * frames; reading is not affected. RQ_E_UNSUPPORTED. */

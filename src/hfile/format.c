@@ -71,35 +71,25 @@ bool rq__bloom_type_parse(rq_slice name, rq_bloom_type *ret)
     return false;
 }
 
-typedef struct compression_row {
-    const char *name;
-    bool supported;
-} compression_row;
-
-static const compression_row compressions[RQ_COMPRESSION_COUNT] = {
-    [RQ_COMPRESSION_LZO] = {"LZO", true},        [RQ_COMPRESSION_GZ] = {"GZ", true},
-    [RQ_COMPRESSION_NONE] = {"NONE", true},      [RQ_COMPRESSION_SNAPPY] = {"SNAPPY", true},
-    [RQ_COMPRESSION_LZ4] = {"LZ4", true},        [RQ_COMPRESSION_BZIP2] = {"BZIP2", true},
-    [RQ_COMPRESSION_ZSTD] = {"ZSTD", true},      [RQ_COMPRESSION_LZMA] = {"LZMA", false},
-    [RQ_COMPRESSION_BROTLI] = {"BROTLI", false},
+static const char *const compressions[RQ_COMPRESSION_COUNT] = {
+    [RQ_COMPRESSION_LZO] = "LZO",       [RQ_COMPRESSION_GZ] = "GZ",
+    [RQ_COMPRESSION_NONE] = "NONE",     [RQ_COMPRESSION_SNAPPY] = "SNAPPY",
+    [RQ_COMPRESSION_LZ4] = "LZ4",       [RQ_COMPRESSION_BZIP2] = "BZIP2",
+    [RQ_COMPRESSION_ZSTD] = "ZSTD",     [RQ_COMPRESSION_LZMA] = "LZMA",
+    [RQ_COMPRESSION_BROTLI] = "BROTLI",
 };
 
 const char *rq_compression_name(rq_compression c)
 {
-    return (unsigned)c < RQ_COMPRESSION_COUNT ? compressions[c].name : NULL;
+    return (unsigned)c < RQ_COMPRESSION_COUNT ? compressions[c] : NULL;
 }
 
 bool rq_compression_parse(rq_slice name, rq_compression *ret)
 {
     for (int i = 0; i < RQ_COMPRESSION_COUNT; i++)
-        if (is_name(name, compressions[i].name)) {
+        if (is_name(name, compressions[i])) {
             *ret = (rq_compression)i;
             return true;
         }
     return false;
-}
-
-bool rq_compression_is_supported(rq_compression c)
-{
-    return (unsigned)c < RQ_COMPRESSION_COUNT && compressions[c].supported;
 }

@@ -228,9 +228,9 @@ rq_err rq__trailer_parse(rq_slice bytes, uint64_t file_len, const char *path, rq
                        name);
     }
     if (t.encrypted) return rq_fail(why, RQ_E_UNSUPPORTED, "%s: the file is encrypted", path);
-    if (!rq_compression_is_supported(t.compression))
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: compression %s is not supported", path,
-                       rq_compression_name(t.compression));
+    rq_error missing = {0};
+    if (rq_compression_check(t.compression, &missing) != RQ_OK)
+        return rq_fail(why, missing.code, "%s: %s", path, missing.message);
     if (!offset_is_inside(t.load_on_open_offset, start) ||
         !offset_is_inside(t.file_info_offset, start) ||
         t.file_info_offset < t.load_on_open_offset || t.data_index_levels < 1 ||

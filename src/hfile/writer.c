@@ -46,8 +46,7 @@ static rq_err check_options(const rq_hfile_options *o, rq_error *why)
 {
     if (rq__encoding_name(o->encoding) == NULL)
         return rq_fail(why, RQ_E_UNSUPPORTED, "cannot write data block encoding %d", o->encoding);
-    if (!rq_compression_is_supported(o->compression))
-        return rq_fail(why, RQ_E_UNSUPPORTED, "cannot write compression %d", o->compression);
+    RQ_TRY(rq_compression_check(o->compression, why));
     if (o->block_bytes == 0 || o->block_bytes > RQ_HFILE_BLOCK_LEN_MAX / 2 ||
         o->bytes_per_checksum < RQ_HFILE_HEADER_LEN || o->bytes_per_checksum > INT32_MAX ||
         o->checksum > RQ_CHECKSUM_CRC32C || o->index_chunk_bytes == 0 ||

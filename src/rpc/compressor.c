@@ -39,6 +39,11 @@ const rq_compressor *rq__compressor_find(const char *java_class)
     return NULL;
 }
 
+rq_err rq__compressor_check(const rq_compressor *c, rq_error *why)
+{
+    return rq_form_check(c->form, why);
+}
+
 size_t rq__compressor_short(const rq_compressor *c)
 {
     if (c->form == RQ_FORM_BZIP2) return 512;

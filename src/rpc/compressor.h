@@ -14,6 +14,9 @@ typedef struct rq_compressor rq_compressor;
 
 /* NULL: the codec is unknown. Static. */
 const rq_compressor *rq__compressor_find(const char *java_class);
+/* RQ_E_UNSUPPORTED: the library that it needs is not installed. */
+RQ_NODISCARD
+rq_err rq__compressor_check(const rq_compressor *c, rq_error *why);
 
 /* Most bytes of a cell block, compressed or not, that take less than about 200 µs. */
 size_t rq__compressor_short(const rq_compressor *c);

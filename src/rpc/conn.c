@@ -263,6 +263,18 @@ RQ_COLD static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader 
     return RQ_OK;
 }
 
+/* False: the client has the reason. */
+RQ_COLD static bool choose_compressor(rq_rpc_conn *conn, const char *java_class)
+{
+    rq_error missing = {0};
+    conn->compressor = rq__compressor_find(java_class);
+    if (conn->compressor != NULL && rq__compressor_check(conn->compressor, &missing) == RQ_OK)
+        return true;
+    fatal(conn, HB "ipc.UnsupportedCompressionCodecException",
+          conn->compressor == NULL ? java_class : missing.message);
+    return false;
+}
+
 RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
 {
     const char *service = h->service_name != NULL ? h->service_name : "";
@@ -279,11 +291,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
             return;
         }
         /* Without a codec the compressor is ignored. */
-        conn->compressor = compressor != NULL ? rq__compressor_find(compressor) : NULL;
-        if (compressor != NULL && conn->compressor == NULL) {
-            fatal(conn, HB "ipc.UnsupportedCompressionCodecException", compressor);
-            return;
-        }
+        if (compressor != NULL && !choose_compressor(conn, compressor)) return;
     }
     rq_err rc = keep_client(conn, h);
     if (conn->state == RQ_CONN_DEAD) return; /* it has got the reason */
