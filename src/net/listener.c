@@ -288,7 +288,7 @@ static void run_end_streams(rq_task *task)
         if (e->at_once)
             rq_stream_close(s, RQ_E_CANCELLED);
         else
-            rq_stream_finish(s);
+            rq__stream_end(s);
     }
     task_done(e->listener);
     free(e);

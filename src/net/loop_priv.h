@@ -167,7 +167,8 @@ struct rq_stream {
     bool is_dirty;
     bool writing; /* waits until the socket is writable */
     bool finishing;
-    bool shut; /* end-of-file was sent */
+    bool shut;  /* end-of-file was sent */
+    bool spoke; /* input came while it finished */
     bool closing;
     bool deferred; /* `turn` is posted … */
     bool ended;    /* … and must close the stream */
@@ -182,6 +183,8 @@ bool rq__loops_live(rq_loops *loops);
 void rq__loop_flush(rq_loop *loop);
 /* The loop's timer: checks streams' deadlines. */
 void rq__loop_sweep(rq_loop_timer *t);
+/* Its listener has stopped: closes it when the peer has all output, at once if it has it already. */
+RQ_COLD void rq__stream_end(rq_stream *s);
 void rq__stream_read_start(rq_stream *s);
 
 void rq__stream_mark_dirty(rq_stream *s);

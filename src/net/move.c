@@ -46,7 +46,7 @@ static void run_arrive(rq_task *task)
     if (s->deadline_ns != 0) rq_stream_set_deadline(s, s->deadline_ns);
     if (!s->paused) rq__stream_read_start(s);
     s->events->on_move_end(s);
-    if (atomic_load(&s->listener->finish_all)) rq_stream_finish(s);
+    if (atomic_load(&s->listener->finish_all)) rq__stream_end(s);
 }
 
 static void on_departed(uv_handle_t *h)

@@ -6,7 +6,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define BACKLOG 1024
@@ -83,6 +85,13 @@ rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *r
     }
     *ret_fd = fd;
     return RQ_OK;
+}
+
+bool rq__socket_is_delivered(int fd)
+{
+    int unsent, unread;
+    return ioctl(fd, SIOCOUTQ, &unsent) == 0 && unsent == 0 && ioctl(fd, FIONREAD, &unread) == 0 &&
+           unread == 0;
 }
 
 void rq__socket_accepted(int fd, rq_peer *ret_peer)

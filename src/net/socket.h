@@ -16,6 +16,9 @@ rq_err rq_socket_bind(const char *address, uint16_t port, bool only_v6, int *ret
 RQ_NODISCARD
 rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *ret_fd,
                         uint16_t *ret_port, rq_error *why);
+/* Whether the peer's system has acknowledged all that was sent, end-of-file included, and nothing
+ * received waits to be read: then a close resets nothing that the peer has not got. */
+bool rq__socket_is_delivered(int fd);
 /* Sets TCP_NODELAY and keep-alive, and returns the peer's address. */
 void rq__socket_accepted(int fd, rq_peer *ret_peer);
 

@@ -4,6 +4,7 @@
  * cost less per request than libuv's streams, and the descriptor stays ours when a stream moves
  * to another loop. Contracts in stream.h, invariants in loop_priv.h. */
 #include "net/loop_priv.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
     (120 * 1000000000ull) /* a peer that accepts no byte for this long is
                                               * disconnected */
 #define SWEEP_NS 1000000000ull
+#define END_SWEEP_NS 20000000ull /* after the listener's stop */
 
 /* ---- the write side of a stream -------------------------------------------------------------- */
 
@@ -340,7 +342,8 @@ static void read_ready(rq_stream *s)
             return;
         }
         len = none ? 0 : (size_t)got;
-        if (!s->finishing) { /* else it is discarded */
+        s->spoke |= s->finishing; /* and what it said is discarded */
+        if (!s->finishing) {
             rq__stream_worked(s, 1 + (unsigned)(len / PAGE));
             if (s->events->on_buffer != NULL)
                 s->events->on_read(s, len);
@@ -546,6 +549,23 @@ void rq_stream_finish(rq_stream *s)
     rq__stream_mark_dirty(s);
 }
 
+/* A peer that speaks may be told by a reset, before it has read its answers, that nobody listens. */
+static bool is_delivered(const rq_stream *s)
+{
+    return rq__stream_is_out(s) && !s->spoke &&
+           (s->memory != NULL || rq__socket_is_delivered(s->fd));
+}
+
+void rq__stream_end(rq_stream *s)
+{
+    if (s->transformed == NULL && is_delivered(s)) {
+        rq_stream_close(s, s->why);
+        return;
+    }
+    rq_stream_finish(s);
+    rq__loop_timer_arm(s->loop, &s->loop->sweep, END_SWEEP_NS);
+}
+
 bool rq_stream_closing(const rq_stream *s)
 {
     return s->closing || s->finishing;
@@ -559,7 +579,9 @@ void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
 
 static void sweep_stream(rq_stream *s, uint64_t now)
 {
-    if (s->writing && now > s->progress_ns + WRITE_STALL_NS) {
+    if (s->shut && atomic_load(&s->listener->finish_all) && is_delivered(s)) {
+        rq_stream_close(s, s->why);
+    } else if (s->writing && now > s->progress_ns + WRITE_STALL_NS) {
         rq_stream_close(s, RQ_E_TIMEOUT);
     } else if (s->deadline_ns != 0 && now >= s->deadline_ns) {
         s->deadline_ns = 0;
@@ -573,13 +595,14 @@ static void sweep_stream(rq_stream *s, uint64_t now)
 void rq__loop_sweep(rq_loop_timer *t)
 {
     rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, sweep);
-    bool again = false;
+    bool again = false, ending = false;
     for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
         if (s->closing) continue;
         sweep_stream(s, loop->now_ns);
         again |= s->writing || s->deadline_ns != 0;
+        ending |= s->finishing && atomic_load(&s->listener->finish_all);
     }
-    if (again) rq__loop_timer_arm(loop, t, SWEEP_NS);
+    if (again) rq__loop_timer_arm(loop, t, ending ? END_SWEEP_NS : SWEEP_NS);
 }
 
 static void sweep_arm(rq_loop *loop)

@@ -72,8 +72,9 @@ rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_
 uint16_t rq_listener_port(const rq_listener *l);
 /* Number of open connections. Any thread. */
 unsigned rq_listener_connections(const rq_listener *l);
-/* Stops listening and waits for that. With `streams`, also asks every accepted stream to finish
- * (rq_stream_finish) without waiting. Not from a loop's thread. */
+/* Stops listening and waits for that. With `streams`, also ends every accepted stream, without waiting:
+ * at once if the peer's system has all output and the peer sends nothing, else as rq_stream_finish, but
+ * no longer than until it has. Not from a loop's thread. */
 void rq_listener_stop(rq_listener *l, bool streams);
 /* Stops listening, closes the remaining streams without waiting for their output, waits until
  * the last is closed, and frees the listener. REQUIRES: the loops run or never ran. Not from a

@@ -5,9 +5,12 @@
 #include "peer.h"
 #include "../base/unit.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static rq_loops *start_loops(unsigned count, rq_epoch *epoch)
@@ -427,6 +430,62 @@ static void loops_stop_with_connections_open(void **state)
     rq_loops_free(loops);
 }
 
+/* Turns of the loops, not time: a stream that waits for its peer's end-of-file would take seconds. */
+static bool is_closed_within_turns(rq_loops *loops, const rq_listener *l)
+{
+    for (int i = 0; i < 1000 && rq_listener_connections(l) > 0; i++)
+        rq_loops_sync(loops);
+    return rq_listener_connections(l) == 0;
+}
+
+static void a_stop_does_not_wait_for_peers_that_have_everything(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(2, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_echo(loops, &e, 0);
+    int fds[8], on = 1;
+    for (int i = 0; i < 8; i++) {
+        fds[i] = peer_connect(rq_listener_port(l));
+        peer_send(fds[i], "x\n", 2);
+        peer_expect(fds[i], "x\n", 2);
+        setsockopt(fds[i], IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on); /* acknowledges at once */
+    }
+    rq_listener_stop(l, true);
+    assert_true(is_closed_within_turns(loops, l));
+    assert_int_equal(e.closed, 8);
+    for (int i = 0; i < 8; i++) {
+        peer_expect_end(fds[i]);
+        close(fds[i]);
+    }
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
+static void a_stop_waits_for_a_peer_that_has_not_read(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(1, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_echo(loops, &e, 0);
+    size_t len = 32 << 20; /* more than the kernel takes */
+    char *line = malloc(len);
+    assert_non_null(line);
+    memset(line, 'x', len);
+    line[len - 1] = '\n';
+    int fd = peer_connect(rq_listener_port(l));
+    peer_send(fd, line, len);
+    peer_expect(fd, line, 1); /* the answer has begun */
+    rq_listener_stop(l, true);
+    assert_false(is_closed_within_turns(loops, l));
+    peer_expect(fd, line + 1, len - 1);
+    peer_expect_end(fd);
+    close(fd);
+    free(line);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
 static void a_listener_may_be_opened_and_closed_before_the_loops_run(void **state)
 {
     (void)state;
@@ -491,6 +550,8 @@ int main(void)
         cmocka_unit_test(much_output_leaves_before_the_iteration_ends),
         cmocka_unit_test(a_port_in_use_is_said),
         cmocka_unit_test(loops_stop_with_connections_open),
+        cmocka_unit_test(a_stop_does_not_wait_for_peers_that_have_everything),
+        cmocka_unit_test(a_stop_waits_for_a_peer_that_has_not_read),
         cmocka_unit_test(a_listener_may_be_opened_and_closed_before_the_loops_run),
         cmocka_unit_test(the_pulse_stops_while_a_loop_is_stuck),
     };
