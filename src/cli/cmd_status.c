@@ -100,6 +100,10 @@ static void print_cluster(const rq__cluster *c, int64_t now_ms)
     const rq_cluster_status *s = &c->status;
     printf("cluster   ");
     rq__print_bytes(s->cluster_id);
+    if (s->rorqual.len > 0) {
+        printf(", Rorqual ");
+        rq__print_bytes(s->rorqual);
+    }
     printf(", HBase ");
     rq__print_bytes(s->version);
     printf(", master ");
@@ -174,6 +178,7 @@ static void json_cluster(const rq__cluster *c)
     const rq_cluster_status *s = &c->status;
     rq__print_json_text("{", "cluster", s->cluster_id);
     rq__print_json_text(",", "version", s->version);
+    if (s->rorqual.len > 0) rq__print_json_text(",", "rorqualVersion", s->rorqual);
     rq__print_json_text(",", "masterHost", s->master.host);
     json_number("masterPort", s->master.port);
     json_number("deadServers", s->dead_count);

@@ -262,6 +262,14 @@ static void put_row(const top *t, line *l, const rq__cluster_row *r, unsigned wi
                 RQ__AMOUNT(value_of(r, c), c == SIZE || c == MEMSTORE));
 }
 
+static void put_server(const top *t, line *l)
+{
+    const rq_cluster_status *s = &t->now.status;
+    put(l, "%.*s:%u, ", (int)s->master.host.len, (const char *)s->master.host.ptr, s->master.port);
+    if (s->rorqual.len > 0) put(l, "Rorqual %.*s, ", (int)s->rorqual.len, (const char *)s->rorqual.ptr);
+    put(l, "HBase %.*s", (int)s->version.len, (const char *)s->version.ptr);
+}
+
 static void put_title(const top *t, line *l, bool is_terminal)
 {
     char clock[16] = "";
@@ -270,12 +278,10 @@ static void put_title(const top *t, line *l, bool is_terminal)
     if (localtime_r(&now, &local) != NULL) strftime(clock, sizeof clock, "%H:%M:%S", &local);
     put(l, "rorqual top %s  ", clock);
     if (t->now.is_live)
-        put(l, "%.*s:%u, HBase %.*s", (int)t->now.status.master.host.len,
-            (const char *)t->now.status.master.host.ptr, t->now.status.master.port,
-            (int)t->now.status.version.len, (const char *)t->now.status.version.ptr);
+        put_server(t, l);
     else
         put(l, "%s, stopped", t->where.data);
-    if (is_terminal) put(l, "  every %" PRIu64 " s  (h help, q end)", t->period_s);
+    if (is_terminal) put(l, "  (h: help)");
     /* Names that servers report may contain line ends and escape sequences. */
     for (size_t i = 0; i < l->len; i++)
         if ((unsigned char)l->text[i] < ' ' || (unsigned char)l->text[i] > '~') l->text[i] = '?';
@@ -351,6 +357,7 @@ static void draw(top *t, rq__frame *f)
     rq__frame_line(f, false, l.text);
     l.len = 0;
     put_summary(t, &l);
+    put(&l, "; every %" PRIu64 " s", t->period_s);
     rq__frame_line(f, false, l.text);
     l.len = 0;
     put_totals(t, &l);

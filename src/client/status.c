@@ -234,6 +234,9 @@ static rq_err take_status(void *ctx, const rq_pb_field *f)
     case 12:
         RQ_TRY(each(f->bytes, take_table, &table));
         return APPEND(s->tables, s->table_count, table);
+    case 1000:
+        s->rorqual = f->bytes;
+        return RQ_OK;
     default:
         return RQ_OK;
     }

@@ -56,7 +56,9 @@ typedef struct rq_transition_status {
 
 typedef struct rq_cluster_status {
     rq_buf bytes;
-    rq_slice version, cluster_id;
+    rq_slice version; /* of HBase: the server's, or the one that it is compatible with */
+    rq_slice rorqual; /* the server's own version; empty: it is HBase */
+    rq_slice cluster_id;
     rq_server_name master;
     bool balancer_on;
     size_t dead_count;

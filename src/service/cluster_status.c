@@ -194,7 +194,10 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
     response.cluster_status = &status;
     version.version = (char *)HBASE_VERSION;
     id.cluster_id = (char *)rq_root_cluster_id(rq_catalog_root(a->catalog));
-    if (wants(r, PB__OPTION__HBASE_VERSION)) status.hbase_version = &version;
+    if (wants(r, PB__OPTION__HBASE_VERSION)) {
+        status.hbase_version = &version;
+        status.rorqual_version = (char *)RQ_VERSION;
+    }
     if (wants(r, PB__OPTION__CLUSTER_ID)) status.cluster_id = &id;
     if (wants(r, PB__OPTION__BALANCER_ON)) {
         status.has_balancer_on = 1;

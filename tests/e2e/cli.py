@@ -267,6 +267,7 @@ def help_is_an_answer(tmp):
         assert done.returncode == 0 and done.stderr == "" and "rorqual" in done.stdout, (line, done)
     for command in re.findall(r"(?m)^  ([a-z]+) ", run("help").stdout.split("\nother\n")[0]):
         text = run("help", command).stdout
+        assert max(map(len, text.split("\n"))) <= 100, command
         assert text == run(command, "--help").stdout and "\nexit codes: 0 " in text, command
         assert f"\n  {command} " in run("help").stdout, command
 

@@ -15,8 +15,9 @@ import time
 
 import hbase
 from hbase import number, table_name, text
-from rorqual import BINARY, Server
+from rorqual import BINARY, ROOT, Server
 
+VERSION = re.search(r"version: '(.*)'", (ROOT / "meson.build").read_text()).group(1)
 WAIT = 60  # seconds until something is certainly not going to happen
 
 
@@ -77,7 +78,7 @@ def status_has_the_figures(world):
     got = lines("status", *world.at, "--json")[0]
     host, port = world.server.master.rsplit(":", 1)
     assert (got["masterHost"], got["masterPort"]) == (host, int(port)) and re.fullmatch("[0-9a-f-]{36}", got["cluster"]), got
-    assert got["version"].startswith("2.6") and got["deadServers"] == 0 and got["notOpen"] == [], got
+    assert got["version"] == "2.6.1" and got["rorqualVersion"] == VERSION and got["deadServers"] == 0 and got["notOpen"] == [], got
     # hbase:meta, hbase:namespace, a, b, ns:c are open; off has a region that is not.
     assert got["tables"] == 6 and got["regions"] == 35, got
     server = got["servers"][0]
@@ -87,7 +88,7 @@ def status_has_the_figures(world):
     for where in (world.at, ("--bootstrap", world.server.master), ("--bootstrap", world.server.regionserver)):
         said = run("status", *where)
         assert said.returncode == 0 and said.stderr == "", said
-        assert f"master {world.server.master}\n" in said.stdout and f"server    {world.server.regionserver}: up 0 min, 34 regions" in said.stdout, said
+        assert f", Rorqual {VERSION}, HBase 2.6.1, master {world.server.master}\n" in said.stdout and f"server    {world.server.regionserver}: up 0 min, 34 regions" in said.stdout, said
         assert "tables    6, 35 regions" in said.stdout and "servers   1 live, 0 dead" in said.stdout, said
 
 
@@ -255,7 +256,7 @@ def top(world, tmp, *arguments, **size):
 def top_shows_modes_sorts_and_scrolls(world):
     with tempfile.TemporaryDirectory() as tmp, top(world, pathlib.Path(tmp), "--period", "1") as t:
         seen = t.until(lambda s: s[0].startswith("rorqual top "))
-        assert f"{world.server.master}, HBase 2.6" in seen[0] and "(h help, q end)" in seen[0], seen
+        assert f"{world.server.master}, Rorqual {VERSION}, HBase 2.6.1" in seen[0] and "(h: help)" in seen[0], seen
         assert seen[1].startswith("1 server, 0 dead; 6 tables; 35 regions, 0 not open"), seen
         assert seen[4].split() == ["REGION", "*REQ/S", "READ/S", "WRITE/S", "SIZE", "MEMSTORE", "FILES"] and len(seen[4]) == 80, seen
         assert [line.split()[0] for line in seen[5:8]] == ["a,", "b,", "b,01"] and seen[23].split()[0] == "b,17", seen
@@ -287,7 +288,7 @@ def top_shows_modes_sorts_and_scrolls(world):
         t.keys("x", "h")  # what means nothing does nothing
         t.until(lambda s: s[5].startswith("b,"))
         t.keys("+")
-        t.until(lambda s: "every 2 s" in s[0])
+        t.until(lambda s: "every 2 s" in s[1])
         t.keys("q")
         assert t.ended() == 0
         # The terminal is restored: typed text is echoed, and nothing of the frame is left.
