@@ -145,10 +145,16 @@ static void release_links(rq_arena *a)
         l->release(l->thing);
 }
 
-/* Frees all chunks except the newest one that is small enough to keep. */
-void rq_arena_reset(rq_arena *a)
+static void use_chunk_again(rq_arena *a, struct rq_arena_chunk *c)
 {
-    release_links(a);
+    a->next = c->bytes;
+    a->end = c->bytes + c->size;
+    a->total_bytes = sizeof *c + c->size;
+}
+
+/* Frees all chunks except the newest one that is small enough to keep. */
+RQ_COLD static void reset_chunks(rq_arena *a)
+{
     struct rq_arena_chunk *keep = NULL;
     struct rq_arena_chunk *next;
     for (struct rq_arena_chunk *c = a->chunks; c != NULL; c = next) {
@@ -162,9 +168,17 @@ void rq_arena_reset(rq_arena *a)
     if (keep == NULL) return;
     keep->next = NULL;
     a->chunks = keep;
-    a->next = keep->bytes;
-    a->end = keep->bytes + keep->size;
-    a->total_bytes = sizeof *keep + keep->size;
+    use_chunk_again(a, keep);
+}
+
+void rq_arena_reset(rq_arena *a)
+{
+    struct rq_arena_chunk *c = a->chunks;
+    if (RQ_UNLIKELY(a->links != NULL)) release_links(a);
+    if (RQ_LIKELY(!RQ_ASAN && c != NULL && c->next == NULL && c->size <= KEEP_MAX))
+        use_chunk_again(a, c);
+    else
+        reset_chunks(a);
 }
 
 void rq_arena_clear(rq_arena *a)

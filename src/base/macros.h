@@ -13,7 +13,7 @@
 /* Functions called on errors, or once in the life of a connection or chunk. The compiler moves
  * the paths to them out of the code that runs for each request, where every cache line costs
  * time (docs/lab/requests.md). */
-#define RQ_COLD __attribute__((cold))
+#define RQ_COLD __attribute__((cold, noinline))
 #define RQ_FALLTHROUGH __attribute__((fallthrough))
 #define RQ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RQ_UNLIKELY(x) __builtin_expect(!!(x), 0)

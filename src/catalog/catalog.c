@@ -48,21 +48,24 @@ void rq_catalog_on_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx)
     pthread_mutex_unlock(&c->views.edit_lock);
 }
 
-/* HBASE: HRegionServer.getRegionByEncodedName; `shown` is the name the client sent. */
-static rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice shown,
-                            const rq_catalog_region **ret, rq_error *why)
+RQ_COLD static rq_err not_served(const rq_catalog *c, const rq_catalog_region *r, rq_slice shown,
+                                 rq_error *why)
 {
-    const rq_catalog_region *r = rq__view_region(rq__views_now(&c->views), encoded);
-    if (RQ_LIKELY(r != NULL && r->region != NULL)) {
-        *ret = r;
-        return RQ_OK;
-    }
     char name[600];
     rq_bytes_to_string(shown, name, sizeof name);
     if (r != NULL && r->state == RQ_REGION_OPENING)
         return rq_fail(why, RQ_E_REGION_OPENING, "Region %s is opening on %s", name,
                        c->server.text);
     return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on %s", name, c->server.text);
+}
+
+/* HBASE: HRegionServer.getRegionByEncodedName; `shown` is the name the client sent. */
+RQ_INLINE rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice shown,
+                               const rq_catalog_region **ret, rq_error *why)
+{
+    const rq_catalog_region *r = rq__view_region(rq__views_now(&c->views), encoded);
+    *ret = r;
+    return RQ_LIKELY(r != NULL && r->region != NULL) ? RQ_OK : not_served(c, r, shown, why);
 }
 
 rq_err rq_catalog_replica_by_encoded(const rq_catalog *c, rq_slice encoded,
@@ -97,19 +100,23 @@ static const rq_catalog_region *meta_region(const rq_catalog *c, rq_slice name)
     return NULL;
 }
 
+RQ_COLD static rq_err unnamed_lookup(const rq_catalog *c, rq_slice name,
+                                     const rq_catalog_region **ret, rq_error *why)
+{
+    *ret = rq_slice_starts_with(name, RQ_SLICE_LIT("hbase:meta,,1")) ? meta_region(c, name) : NULL;
+    return *ret != NULL && (*ret)->region != NULL ? RQ_OK : not_served(c, *ret, name, why);
+}
+
 rq_err rq_catalog_replica_by_name(const rq_catalog *c, rq_slice name, const rq_catalog_region **ret,
                                   rq_error *why)
 {
     /* HBASE: RegionInfo.encodeRegionName: the part between the last two dots. Only hbase:meta,,1
      * still has the old form without it. */
-    rq_slice encoded = {NULL, 0};
-    if (name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')
-        encoded = rq_slice_of(name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN);
-    else if (rq_slice_starts_with(name, RQ_SLICE_LIT("hbase:meta,,1"))) {
-        const rq_catalog_region *r = meta_region(c, name);
-        if (r != NULL) encoded = rq_slice_cstr(r->info->encoded);
+    if (RQ_LIKELY(name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')) {
+        const uint8_t *encoded = name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1;
+        return region_lookup(c, rq_slice_of(encoded, RQ_ENCODED_NAME_LEN), name, ret, why);
     }
-    return region_lookup(c, encoded, name, ret, why);
+    return unnamed_lookup(c, name, ret, why);
 }
 
 rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice name, rq_region **ret, rq_error *why)

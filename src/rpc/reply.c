@@ -44,7 +44,7 @@ static bool wants_end(const rq_call_private *p)
 
 /* The connection's stream if a response can still be sent; otherwise drops the call and returns
  * NULL. */
-static rq_stream *answer_stream(rq_call_private *p)
+RQ_INLINE rq_stream *answer_stream(rq_call_private *p)
 {
     RQ_ASSERT(rq_loop_is_current(p->call.loop));
     if (!rq_call_disconnected(&p->call)) return p->conn->stream;
@@ -64,7 +64,7 @@ static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
     return slow != NULL && rq__slow_log_looks(slow, ns, bytes);
 }
 
-static void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+RQ_INLINE void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
 {
     if (rc == RQ_OK) {
         rq_stream_written(s);
@@ -223,12 +223,12 @@ static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
 }
 
 /* The worker's buffers, which hold the encoded or packed cells, are kept while they are small. */
-static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *block)
+static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *out, rq_buf *block)
 {
     if (block->len == 0) return RQ_OK;
     if (block->len > (block == &p->call.cells.bytes ? BLOCK_COPY_MAX : RQ__CELLS_KEEP))
         return rq_stream_write_owned(s, block);
-    return rq_buf_append(rq_stream_out(s), block->ptr, block->len);
+    return rq_buf_append(out, block->ptr, block->len);
 }
 
 static void run_send(rq_task *task);
@@ -356,7 +356,7 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
         p->conn->worker->large_method = p->call.method;
         p->conn->worker->large_bytes = p->call.cells.bytes.len;
     }
-    rc = put_block(p, s, block);
+    rc = put_block(p, s, out, block);
     if (p->call.cells.bytes.cap > RQ__CELLS_KEEP) rq_stream_keep_spare(s, &p->call.cells.bytes);
     sent(p, s, rc, bytes);
 }
