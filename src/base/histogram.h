@@ -15,6 +15,7 @@
 #include "base/err.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,6 +62,25 @@ void rq_histogram_merge(rq_histogram *to, const rq_histogram *from);
 /* The smallest value that `percent` of all values do not exceed; 0 when there are none. */
 uint64_t rq_histogram_percentile(const rq_histogram *h, double percent);
 double rq_histogram_mean(const rq_histogram *h);
+
+/* --- samples ---------------------------------------------------------------------------------- */
+
+/* Which of many short events are timed, and for how many each of these stands: one in 16 of the first
+ * 1,024, then one in 64. Events are counted from 1. */
+#define RQ_SAMPLE_MASK_FIRST ((uint64_t)15) /* a sample's mask at first */
+
+static inline bool rq_sample_has(uint64_t mask, uint64_t count)
+{
+    return (count & mask) == 0;
+}
+
+/* The weight of the sample's event number `count`; sets the mask for the next ones. */
+static inline uint64_t rq_sample_take(uint64_t *mask, uint64_t count)
+{
+    uint64_t weight = *mask + 1;
+    if (count >= 1024) *mask = 63;
+    return weight;
+}
 
 /* --- of a running server ---------------------------------------------------------------------- */
 #define RQ_TIMES_BITS 2

@@ -70,8 +70,8 @@ void rq__gate_settle(rq_op *op, uint64_t count)
         rq__gate_add(&c->ops, (uint64_t)-1);
     else if (op->has_waited)
         take_time(op, c, 1);
-    else if (count % RQ_GATE_SAMPLE == 0)
-        take_time(op, c, RQ_GATE_SAMPLE);
+    else if (rq_sample_has(c->sample, count))
+        take_time(op, c, rq_sample_take(&c->sample, count));
     /* RQ_E_RESULT_TOO_LARGE is no failure: the client repeats the actions that are left. */
     if (op->rc != RQ_OK && op->rc != RQ_E_RESULT_TOO_LARGE) rq__gate_add(&c->failed, 1);
     if (p != NULL && p->after != NULL) p->after(p->ctx, op);

@@ -5,8 +5,8 @@
  *
  * Counting costs a get some twenty instructions: relaxed counters of the seat, written by one
  * thread. A read that waited for a block is always timed, because the clock is read then anyway. Of
- * the other ops one in RQ_GATE_SAMPLE is timed and counts RQ_GATE_SAMPLE times, so that the
- * histograms estimate all ops.
+ * the other ops a sample is timed (base/histogram.h) and counts for the rest, so that the histograms
+ * estimate all ops.
  */
 #ifndef RQ_OPS_GATE_H
 #define RQ_OPS_GATE_H
@@ -14,8 +14,6 @@
 #include "base/epoch.h"
 #include "base/histogram.h"
 #include "ops/op.h"
-
-#define RQ_GATE_SAMPLE 16
 
 /* Decides on ops; borrowed by rq_ops. Functions may be NULL, and run on the op's thread. */
 typedef struct rq_gate_policy {
@@ -37,6 +35,7 @@ typedef struct rq_gate_counters {
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t parts; /* of batches; not among `ops` */
+    uint64_t sample;        /* mask of the ops that are timed; the seat's thread */
     rq_times times;         /* of all ops, estimated as described above */
 } rq_gate_counters;
 
@@ -85,7 +84,7 @@ static inline void rq_op_end(rq_op *op, rq_err rc)
     rq__gate_add(&c->bytes_out, op->cost.bytes_out);
     op->rc = rc;
     if (RQ_UNLIKELY(rc != RQ_OK || op->has_waited || op->repeats || seat->policy != NULL ||
-                    count % RQ_GATE_SAMPLE == 0))
+                    rq_sample_has(c->sample, count)))
         rq__gate_settle(op, count);
     op->done(op);
 }

@@ -104,6 +104,8 @@ rq_err rq_ops_seat_new(rq_ops *ops, rq_lane *lane, rq_epoch_member *section, rq_
     seat->section = section;
     seat->executor = ops->env.executor;
     seat->policy = ops->policy;
+    for (int kind = 0; kind < RQ_OP_KINDS; kind++)
+        seat->counters[kind].sample = RQ_SAMPLE_MASK_FIRST;
     rq_err rc = lane == NULL ? RQ_OK : rq_writer_new(ops->engine, lane, &seat->writer);
     if (rc != RQ_OK) {
         free(seat);

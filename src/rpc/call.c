@@ -137,7 +137,6 @@ rq_call_private *rq__call_new(rq_rpc_conn *conn)
     conn->calls++;
     p->call.client = &conn->client;
     p->call.cells.with_tags = conn->client.codec_with_tags;
-    rq__counter_add(&w->counters.in_flight, 1);
     return p;
 }
 
@@ -172,10 +171,8 @@ static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
         rq_cellblock_clear(&c->cells);
     else
         rq_cellblock_reset(&c->cells);
-    *p = (rq_call_private){
-        .call = {.loop = c->loop, .arena = c->arena, .cells = c->cells, .priv = p},
-        .next_made = p->next_made,
-        .previous_made = p->previous_made};
+    const size_t kept = offsetof(rq_call_private, call.method);
+    memset((char *)p + kept, 0, sizeof *p - kept);
     p->next_free = w->free_calls;
     w->free_calls = p;
     w->free_count++;
@@ -190,19 +187,19 @@ void rq__call_release_request(rq_call_private *p)
     rq_chunk_unref(p->frame);
 }
 
-RQ_COLD static void take_times(rq_rpc_worker *w, const rq_call *c)
+RQ_COLD static void take_times(rq_rpc_worker *w, const rq_call *c, uint64_t weight)
 {
     uint64_t now = rq_loop_clock_ns();
-    rq_times_add(&w->queue_times, c->started_ns - c->received_ns, RQ__CALL_SAMPLE);
-    rq_times_add(&w->process_times, now - c->started_ns, RQ__CALL_SAMPLE);
-    rq_times_add(&w->total_times, now - c->received_ns, RQ__CALL_SAMPLE);
+    rq_times_add(&w->queue_times, c->started_ns - c->received_ns, weight);
+    rq_times_add(&w->process_times, now - c->started_ns, weight);
+    rq_times_add(&w->total_times, now - c->received_ns, weight);
 }
 
 void rq__call_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_rpc_worker *w = conn->worker;
-    if (RQ_UNLIKELY(p->timed)) take_times(w, &p->call);
+    if (RQ_UNLIKELY(p->timed != 0)) take_times(w, &p->call, p->timed);
     rq__call_release_request(p);
     rq__answer_end(p);
     if (RQ_UNLIKELY(p->packing != NULL)) rq__packing_free(p->packing);
@@ -210,7 +207,7 @@ void rq__call_end(rq_call_private *p)
     if (RQ_UNLIKELY(p->text != NULL)) free(p->text);
     call_recycle(w, p);
     conn->calls--;
-    rq__counter_add(&w->counters.in_flight, (uint64_t)-1);
+    rq__counter_add(&w->counters.ended, 1);
     rq__conn_call_ended(conn);
     rq__conn_unref(conn);
 }

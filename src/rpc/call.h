@@ -55,14 +55,17 @@ static inline bool rq_rpc_client_at_least(const rq_rpc_client *c, uint32_t major
 
 /* Fields are read-only for handlers except where noted. */
 struct rq_call {
+    /* Kept when the call object is used again: */
+    rq_loop *loop;      /* the loop on which it must end */
+    struct rq_call_private *priv;
+    rq_cellblock cells; /* the response's cells, appended by the handler; with_tags is set */
+    rq_arena arena;     /* for the handler's allocations; released when the call ends */
+    /* Zero at first, as is the rest of rq_call_private: */
     const rq_rpc_method *method;
     const rq_rpc_client *client;
-    rq_loop *loop;                 /* the loop on which it must end */
     const ProtobufCMessage *param; /* of type method->request; in the arena */
     rq_slice cell_block;  /* the request's cells as KeyValues (rq_cellblock_next); may be empty */
-    rq_cellblock cells;   /* the response's cells, appended by the handler; with_tags is set */
     bool decoding;        /* set by rq_call_decoding */
-    rq_arena arena;       /* for the handler's allocations; released when the call ends */
     uint64_t received_ns; /* monotonic */
     uint64_t started_ns;
     uint64_t deadline_ns; /* UINT64_MAX: none */
@@ -76,7 +79,6 @@ struct rq_call {
     uint64_t place_ns[RQ_CALL_PLACES];
     void *user;   /* the handler's; NULL at first */
     rq_task task; /* the handler's, to post the call to lanes or pools */
-    struct rq_call_private *priv;
 };
 
 /* The full request header (attributes, trace), decoded on first use. NULL when memory is

@@ -82,26 +82,35 @@ static bool find_method(rq_call_private *p, const rq_request_head *head, struct 
                   (const char *)head->method.ptr, m == NULL ? "" : " is not served here");
 }
 
-static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
+RQ_COLD static bool refuse_param(const rq_call_private *p, struct refusal *r)
+{
+    if (p->over_budget) return refuse_overloaded(p, r);
+    return refuse(r, SHADED "InvalidProtocolBufferException", false,
+                  "the parameter of %s is malformed or lacks a required field",
+                  p->call.method->name);
+}
+
+RQ_COLD static bool refuse_short_param(const rq_call_private *p, struct refusal *r)
+{
+    return refuse(r, SHADED "InvalidProtocolBufferException", false,
+                  "the parameter of %s is cut short", p->call.method->name);
+}
+
+RQ_INLINE bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
 {
     rq_call *call = &p->call;
     rq_slice bytes;
-    if (!rq_pb_delimited(c, &bytes))
-        return refuse(r, SHADED "InvalidProtocolBufferException", false,
-                      "the parameter of %s is cut short", call->method->name);
+    if (!rq_pb_delimited(c, &bytes)) return refuse_short_param(p, r);
     ProtobufCAllocator allocator = rq_rpc_allocator(&call->arena);
     const rq_rpc_service *service = &p->conn->service->service;
     rq_call_decoding(call, true);
-    if (service->unpack != NULL)
+    if (RQ_LIKELY(service->unpack != NULL))
         call->param = service->unpack(call->method->request, &allocator, bytes);
-    if (call->param == NULL && !p->over_budget)
+    if (RQ_UNLIKELY(call->param == NULL && !p->over_budget))
         call->param =
             protobuf_c_message_unpack(call->method->request, &allocator, bytes.len, bytes.ptr);
     rq_call_decoding(call, false);
-    if (call->param != NULL) return true;
-    if (p->over_budget) return refuse_overloaded(p, r);
-    return refuse(r, SHADED "InvalidProtocolBufferException", false,
-                  "the parameter of %s is malformed or lacks a required field", call->method->name);
+    return RQ_LIKELY(call->param != NULL) || refuse_param(p, r);
 }
 
 /* Decompresses a block, or converts it from another codec, into p->block: at most raw_max bytes. */
@@ -350,7 +359,10 @@ bool rq__call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     call->trace_id = RQ_UNLIKELY(head.trace.len > 0) ? rq__request_trace_id(head.trace) : 0;
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, conn->worker);
-    p->timed = rq__counter_add(&conn->worker->counters.calls, 1) % RQ__CALL_SAMPLE == 0;
+    rq_rpc_worker *w = conn->worker;
+    uint64_t count = rq__counter_add(&w->counters.calls, 1);
+    if (RQ_UNLIKELY(rq_sample_has(w->sample, count)))
+        p->timed = (uint16_t)rq_sample_take(&w->sample, count);
     char address[RQ_ADDRESS_MAX];
     if (atomic_load_explicit(&server->draining, memory_order_relaxed))
         rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",

@@ -35,8 +35,6 @@ typedef struct rq_rpc_service_index {
     size_t first_method; /* place of the table's first method in rq_rpc_worker.method_calls */
 } rq_rpc_service_index;
 
-/* One of so many calls is timed, with that weight. */
-#define RQ__CALL_SAMPLE 16
 #define RQ__ERROR_CLASSES 48
 
 /* Exceptions of one Java class, whose name is static. Written by one thread. */
@@ -48,7 +46,7 @@ typedef struct rq__error_count {
 /* Written by one thread, read by any thread (relaxed). */
 typedef struct rq_rpc_counters {
     _Atomic uint64_t calls, exceptions, dropped, bytes_in, bytes_out, refused;
-    _Atomic uint64_t in_flight;
+    _Atomic uint64_t ended; /* of `calls`; the others are in flight */
 } rq_rpc_counters;
 
 static inline uint64_t rq__counter_add(_Atomic uint64_t *counter, uint64_t by)
@@ -75,6 +73,7 @@ typedef struct rq_rpc_worker {
                                         * clients */
     unsigned log_lines;
     rq_rpc_counters counters;
+    uint64_t sample;                /* mask of the calls that are timed */
     _Atomic uint64_t *method_calls; /* calls passed to a handler, by method */
     rq__error_count errors[RQ__ERROR_CLASSES];
     rq_times queue_times, process_times, total_times; /* of all calls, estimated */
@@ -203,7 +202,8 @@ void rq__call_offload(rq_call_private *p, rq_offload *o, void (*work)(rq_offload
 /* --- calls ------------------------------------------------------------------------------------ */
 
 struct rq_call_private {
-    rq_call call;
+    rq_call_private *next_made, *previous_made; /* worker->made; NULL `conn`: not in use */
+    rq_call call;                               /* its part from `method` on, and the rest: zero in the pool */
     rq_rpc_conn *conn;
     rq_chunk *frame;           /* the chunk with the request's bytes */
     rq_slice head;             /* the header's bytes in `frame` */
@@ -223,13 +223,12 @@ struct rq_call_private {
     bool over_budget;           /* an allocation was refused */
     bool never_fits;            /* … and will be refused if the request comes again */
     bool end_told;              /* the service's `ended` was called */
-    bool timed;                 /* one of RQ__CALL_SAMPLE */
+    uint16_t timed;             /* for how many calls its times stand; 0: it is not timed */
     rq_task send;               /* sends the response */
     struct rq_packing *packing; /* of a response that is compressed on a pool; owned */
     rq_call_text *text;         /* for the slow log, of a request that was let go; owned; or NULL */
     uint64_t waits_since_ns;    /* while it waits for memory */
     rq_call_private *next_free;
-    rq_call_private *next_made, *previous_made; /* worker->made; NULL `conn`: not in use */
 };
 
 /* --- slow calls (slow_call.c) ----------------------------------------------------------------- */

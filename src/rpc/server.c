@@ -100,6 +100,7 @@ static rq_err server_fill(rq_rpc_server *s, const rq_rpc_server_options *options
         w->server = s;
         w->loop = rq_loops_get(options->loops, i);
         w->chunks.budget = options->budget;
+        w->sample = RQ_SAMPLE_MASK_FIRST;
     }
     if (options->cluster_id != NULL) {
         s->cluster_id = strdup(options->cluster_id);
@@ -163,6 +164,21 @@ static unsigned connections(const rq_rpc_server *s)
     return n;
 }
 
+/* Read in this order, the second is not below the first. */
+static uint64_t in_flight_of(const rq_rpc_worker *w)
+{
+    uint64_t ended = atomic_load_explicit(&w->counters.ended, memory_order_acquire);
+    return atomic_load_explicit(&w->counters.calls, memory_order_relaxed) - ended;
+}
+
+static uint64_t calls_in_flight(const rq_rpc_server *s)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < s->worker_count; i++)
+        n += in_flight_of(&s->workers[i]);
+    return n;
+}
+
 rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **ret, rq_error *why)
 {
     size_t loops = rq_loops_count(options->loops);
@@ -191,13 +207,6 @@ rq_listener *rq_rpc_server_listener(rq_rpc_server *s)
 
 /* --- end -------------------------------------------------------------------------------------- */
 
-static uint64_t calls_in_flight(const rq_rpc_server *s)
-{
-    uint64_t n = 0;
-    for (unsigned i = 0; i < s->worker_count; i++)
-        n += atomic_load_explicit(&s->workers[i].counters.in_flight, memory_order_acquire);
-    return n;
-}
 
 static void sleep_1_ms(void)
 {
@@ -251,7 +260,7 @@ rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s)
         t.bytes_in += atomic_load_explicit(&c->bytes_in, memory_order_relaxed);
         t.bytes_out += atomic_load_explicit(&c->bytes_out, memory_order_relaxed);
         t.refused += atomic_load_explicit(&c->refused, memory_order_relaxed);
-        t.calls_in_flight += atomic_load_explicit(&c->in_flight, memory_order_relaxed);
+        t.calls_in_flight += in_flight_of(&s->workers[i]);
     }
     return t;
 }

@@ -5,6 +5,8 @@
 #include "base/bytes.h"
 #include "ops/mutate.h"
 
+enum { SAMPLE = RQ_SAMPLE_MASK_FIRST + 1 }; /* one of so many operations is timed */
+
 typedef struct write_test {
     rq_op_mutate mutate;
     rq_mutation mutation;
@@ -143,7 +145,7 @@ static void write_each_kind(ops_world *o, rq_ops_seat *seat, const rq_condition 
     write_test t;
     uint8_t one[8] = {0, 0, 0, 0, 0, 0, 0, 1};
     rq_slice number = rq_slice_of(one, sizeof one);
-    for (int i = 0; i < RQ_GATE_SAMPLE; i++) {
+    for (int i = 0; i < SAMPLE; i++) {
         write_cell(o, &t, seat, RQ_MUTATE_PUT, "k1", number, NULL);
         write_cell(o, &t, seat, RQ_MUTATE_DELETE, "k2", (rq_slice){0}, NULL);
         rq_row_op_clear(write_cell(o, &t, seat, RQ_MUTATE_APPEND, "k3", number, NULL));
@@ -167,7 +169,7 @@ static void every_kind_has_durations_of_its_table(void **state)
     for (uint64_t i = 0; i < 4; i++) {
         write_each_kind(o, seats[i % 2], &is_one);
         for (int kind = RQ_OP_PUT; kind <= RQ_OP_CHECK_AND_MUTATE; kind++)
-            check_times(o, (rq_op_kind)kind, (i + 1) * RQ_GATE_SAMPLE);
+            check_times(o, (rq_op_kind)kind, (i + 1) * SAMPLE);
     }
     rq_arena_clear(&a);
     ops_world_free(o);
