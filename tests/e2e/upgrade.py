@@ -7,8 +7,9 @@ compared, new rows are written, and `rorqual fsck --blocks` finds no problem, be
     upgrade.py --make VERSION  makes the folder of this version, once, when the version is tagged; it is never replaced
 
 An archive has two folders, `stopped` and `killed` (with edits in the log), and rows.json, the acknowledged rows. They have
-compressed and encoded families, MOB values, versions, deletes, increments with nonces, a namespace, a disabled table, a split
-table whose halves are references, and a procedure's record. Folders of newer versions are refused, untouched.
+compressed and encoded families, MOB values, versions, a disabled table, a split table whose halves are references, and
+procedures' records; from 2026-11-25 on also each codec, and increments with nonces, in files of nonces and in the log. Folders of
+newer versions are refused, untouched.
 """
 import base64
 import json
@@ -16,6 +17,7 @@ import os
 import pathlib
 import random
 import shutil
+import struct
 import sys
 import tarfile
 import tempfile
@@ -34,6 +36,9 @@ TABLES = {
     "large": {"m": {"IS_MOB": "true", "MOB_THRESHOLD": "100"}},
     "split": {"f": {}},
     "idle": {"f": {}},
+    "codecs": {"s": {"COMPRESSION": "SNAPPY", "DATA_BLOCK_ENCODING": "ROW_INDEX_V1"}, "z": {"COMPRESSION": "ZSTD", "DATA_BLOCK_ENCODING": "DIFF"},
+               "l": {"COMPRESSION": "LZ4", "DATA_BLOCK_ENCODING": "PREFIX"}, "o": {"COMPRESSION": "LZO"}, "b": {"COMPRESSION": "BZIP2"}},
+    "counted": {"f": {}},
 }
 
 
@@ -44,7 +49,21 @@ def cells_of(table, i, kind):
         return {(b"gz", b"q%d" % (i % 3)): b"%s %d" % (kind, i)}
     if table == "plain":
         return {(b"f", b"q"): b"%s %d" % (kind, i), (b"g", b"q"): b"%d" % i}
+    if table == "codecs":
+        return {(family.encode(), b"q"): b"%s %d " % (kind, i) * 9 for family in TABLES["codecs"]}
     return {(b"f", b"q"): b"%s %d" % (kind, i)}
+
+
+def count(client, times, rows):
+    """Increments with nonces, which the region keeps."""
+    name = regions_of(client, "counted")[0][1]
+    for i in range(times):
+        row = b"n%d" % (i % 7)
+        counted = rows.setdefault("counted", {}).setdefault(row, {})
+        column = text(3, text(1, b"f") + text(2, text(1, b"n") + text(2, struct.pack(">q", i))))
+        change = text(1, row) + number(2, 1) + column + number(9, hbase.nonce())
+        client.data.call("Mutate", text(1, hbase.region(name)) + text(2, change) + number(4, 4711))
+        counted[(b"f", b"n")] = struct.pack(">q", i + struct.unpack(">q", counted.get((b"f", b"n"), bytes(8)))[0])
 
 
 def put_rows(client, table, count, kind, rows):
@@ -84,14 +103,18 @@ def make(version):
         for table, families in TABLES.items():
             client.create(table, families, [b"m"] if table == "packed" else [])
             put_rows(client, table, 120, b"flushed", rows)
+            if table == "counted":
+                count(client, 60, rows)
             flush_all(client, table)
         split(client, "split")
         disable(client, "idle")
-        for table in ("plain", "packed", "large", "split"):
+        for table in ("plain", "packed", "large", "split", "codecs"):
             put_rows(client, table, 40, b"logged", rows)
+        count(client, 30, rows)
         client.close()
         server.kill()
         (killed / ".rorqual/control").unlink(missing_ok=True)
+        assert list((killed / ".rorqual/nonces").rglob("*.*")), "no files of nonces"
         shutil.copytree(killed, stopped)
         problem = rorqual.Server(stopped, root / "log").stop()
         assert problem is None, problem
@@ -154,7 +177,7 @@ def opens(folder, log, rows):
             found = scan(client, table)
             different = [r for r in wanted if found.get(r) != wanted[r]] + [r for r in found if r not in wanted]
             assert not different, f"{table}: {len(different)} rows differ: {different[:3]}"
-        for table in TABLES:
+        for table in list(rows):
             put_rows(client, table, 30, b"newer %d" % turn, rows)
         client.close()
         problem = server.stop()
