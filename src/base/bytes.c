@@ -64,18 +64,23 @@ static bool varint_at_end(rq_cursor *c, uint64_t *ret)
     return false;
 }
 
-/* Lengths have one or two bytes, but timestamps that mean "latest" have nine, and requests have
- * many of them: eight bytes are decoded at a time. */
+/* Most have two or three bytes, but timestamps that mean "latest" have nine, and requests have many
+ * of them: eight bytes are decoded at a time. */
 bool rq__cursor_varint_long(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v;
     size_t left = rq_cursor_left(c);
-    if (left < sizeof v) return varint_at_end(c, ret);
-    if (c->ptr[1] < 0x80) {
-        *ret = (uint64_t)(c->ptr[0] & 0x7f) | (uint64_t)c->ptr[1] << 7;
+    const uint8_t *p = c->ptr;
+    if (RQ_LIKELY(left >= 3)) { /* lengths have two bytes, call ids and time-outs three */
+        *ret = (uint64_t)(p[0] & 0x7f) | (uint64_t)(p[1] & 0x7f) << 7;
         c->ptr += 2;
-        return true;
+        if (p[1] < 0x80) return true;
+        *ret |= (uint64_t)p[2] << 14;
+        c->ptr += 1;
+        if (p[2] < 0x80) return true;
+        c->ptr = p;
     }
+    if (left < sizeof v) return varint_at_end(c, ret);
     memcpy(&v, c->ptr, sizeof v);
     uint64_t last = ~v & 0x8080808080808080u; /* bytes that end a varint */
     if (last != 0) {
@@ -117,10 +122,8 @@ bool rq_cursor_vlong(rq_cursor *c, int64_t *ret)
 
 size_t rq_varint_len(uint64_t v)
 {
-    size_t n = 1;
-    for (; v >= 0x80; v >>= 7)
-        n++;
-    return n;
+    unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1);
+    return (bits * 9 + 64) / 64; /* bits / 7, rounded up */
 }
 
 size_t rq_put_varint(uint8_t *out, uint64_t v)

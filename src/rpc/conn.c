@@ -655,6 +655,7 @@ static void take_loop(rq_rpc_conn *conn, rq_rpc_server *server)
     rq_loop *loop = rq_stream_loop(conn->stream);
     conn->worker = &server->workers[rq_loop_index(loop)];
     conn->waiter.lane = rq_loop_lane(loop);
+    if (conn->last_method != NULL) conn->last_count = rq__method_count(conn, conn->last_method);
     rq_unread_moved(&conn->unread);
 }
 

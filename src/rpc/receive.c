@@ -67,6 +67,13 @@ RQ_COLD static bool refuse_overloaded(const rq_call_private *p, struct refusal *
                   rq__call_queue_is_full(p, text, sizeof text));
 }
 
+_Atomic uint64_t *rq__method_count(const rq_rpc_conn *conn, const rq_rpc_method *m)
+{
+    const rq_rpc_service_index *service = conn->service;
+    size_t place = service->first_method + (size_t)(m - service->service.methods);
+    return &conn->worker->method_calls[place];
+}
+
 static bool find_method(rq_call_private *p, const rq_request_head *head, struct refusal *r)
 {
     rq_rpc_conn *conn = p->conn;
@@ -74,6 +81,7 @@ static bool find_method(rq_call_private *p, const rq_request_head *head, struct 
     if (m == NULL || !rq_slice_eq(rq_slice_cstr(m->name), head->method)) {
         m = rq__service_method(conn->service, head->method);
         conn->last_method = m;
+        conn->last_count = m == NULL ? NULL : rq__method_count(conn, m);
     }
     p->call.method = m;
     if (m != NULL && m->handle != NULL) return true;
@@ -264,11 +272,10 @@ RQ_INLINE void dispatch(rq_call_private *p)
             rq_stream_keep_spare(conn->stream, &spare);
         }
     }
-    const rq_rpc_service_index *service = conn->service;
-    size_t place = service->first_method + (size_t)(p->call.method - service->service.methods);
-    rq__counter_add(&conn->worker->method_calls[place], 1);
+    bool cached = RQ_LIKELY(p->call.method == conn->last_method); /* not after a pool has decoded */
+    rq__counter_add(cached ? conn->last_count : rq__method_count(conn, p->call.method), 1);
     const rq_call *before = rq_call_take_in_hand(&p->call);
-    p->call.method->handle(service->service.ctx, &p->call);
+    p->call.method->handle(conn->service->service.ctx, &p->call);
     (void)rq_call_take_in_hand(before);
 }
 

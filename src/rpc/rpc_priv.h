@@ -144,7 +144,8 @@ struct rq_rpc_conn {
     rq_cell_codec codec;
     const rq_compressor *compressor;
     const rq_rpc_service_index *service;
-    const rq_rpc_method *last_method; /* a cache: most connections repeat one method */
+    const rq_rpc_method *last_method; /* a cache: most connections repeat one method … */
+    _Atomic uint64_t *last_count;     /* … and its counter, of `worker` */
     rq_budget_waiter waiter;
     rq_unread unread;        /* debt for unread responses */
     uint64_t heavy_ns;       /* when it last had a large response */
@@ -242,6 +243,8 @@ RQ_COLD void rq__call_describe(rq_call_private *p);
 /* Runs a request: decodes it and passes it to its handler, or responds with an exception. Takes
  * over the reference on `frame`. False: the bytes are not a request. */
 bool rq__call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame);
+/* Where the connection's worker counts the calls of the method. */
+RQ_COLD _Atomic uint64_t *rq__method_count(const rq_rpc_conn *conn, const rq_rpc_method *m);
 void rq__call_pool_clear(rq_rpc_worker *w);
 
 /* Formats this server's host:port for exceptions. */
