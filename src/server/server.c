@@ -29,6 +29,7 @@
 #include "server/security.h"
 #include "service/admin.h"
 #include "service/service.h"
+#include "service/user_metrics.h"
 #include "vfs/intake.h"
 #include "vfs/vfs.h"
 
@@ -73,6 +74,7 @@ struct rq_server {
     rq_rpc_server *rs;
     rq_registry *registry;
     rq_slow_log *slow;
+    rq_user_metrics *users; /* NULL: requests are not counted by user */
     rq_info_place info;
     rq_http *http;
     rq_control *control; /* NULL: the file system has no sockets */
@@ -227,6 +229,13 @@ static rq_err open_observers(rq_server *s, const rq_server_options *o, rq_error 
     return rc == RQ_OK ? rc : rq_fail(why, rc, "cannot create metrics: %s", rq_err_text(rc));
 }
 
+static rq_err open_user_metrics(rq_server *s, const rq_server_options *o, rq_error *why)
+{
+    if (rq_config_int(o->config, RQ_SET_USER_METRICS) == 0) return RQ_OK;
+    s->users = rq_user_metrics_new(o->policy);
+    return s->users != NULL ? RQ_OK : rq_no_memory(why);
+}
+
 static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     rq_loops_options loops = {.count = (unsigned)rq_config_int(o->config, RQ_SET_LOOPS),
@@ -250,11 +259,12 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
         rq_budget_on_relief(s->answers, rq__relief_begin, &s->relief);
         rq_budget_on_relief(s->unread, rq__relief_begin, &s->relief);
     }
+    RQ_TRY(open_user_metrics(s, o, why));
     rq_ops_options ops = {.env = &s->env,
                           .engine = s->engine,
                           .catalog = s->catalog,
                           .config = o->config,
-                          .policy = o->policy,
+                          .policy = s->users != NULL ? rq_user_metrics_policy(s->users) : o->policy,
                           .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
                           .intake = s->intake,
                           .data_path = s->data_path};
@@ -278,6 +288,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .reload = reload_for_client,
                                        .reload_ctx = s,
                                        .slow = s->slow,
+                                       .users = s->users,
                                        .loops = s->loops};
     return rq_admin_services_new(&admin, &s->admin, why);
 }
@@ -530,6 +541,7 @@ static void stop_serving(rq_server *s)
     rq_metrics_free(s->metrics);
     rq_slow_log_free(s->slow);
     rq_ops_free(s->ops);
+    rq_user_metrics_free(s->users);
 }
 
 rq_err rq_server_close(rq_server *s, rq_error *why)

@@ -21,7 +21,8 @@ typedef struct rq_admin_services_options {
     /* Handles UpdateConfiguration, on RQ_POOL_CALL; NULL: the call does nothing. */
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
-    rq_slow_log *slow; /* what the slow-log calls read; may be NULL */
+    rq_slow_log *slow;             /* what the slow-log calls read; may be NULL */
+    struct rq_user_metrics *users; /* NULL: requests are not counted by user */
 } rq_admin_services_options;
 
 /* Everything in the options outlives it. */

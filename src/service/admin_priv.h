@@ -17,7 +17,8 @@ struct rq_admin_services {
     rq_loops *loops;
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
-    rq_slow_log *slow; /* may be NULL */
+    rq_slow_log *slow;             /* may be NULL */
+    struct rq_user_metrics *users; /* may be NULL */
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */

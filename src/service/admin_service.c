@@ -551,6 +551,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->reload = o->reload;
     s->reload_ctx = o->reload_ctx;
     s->slow = o->slow;
+    s->users = o->users;
     s->metrics = o->metrics;
     *ret = s;
     return RQ_OK;

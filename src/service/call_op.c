@@ -83,6 +83,11 @@ void rq__op_of_call(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_call *call
     op->cost.bytes_in = call->request_bytes;
 }
 
+bool rq__op_is_of_call(const rq_op *op)
+{
+    return op->caller == &of_call;
+}
+
 void rq__fail_call_of_op(const rq_op *op)
 {
     rq_call_fail_why(rq__call_of_op(op), op->rc, &op->why);

@@ -16,6 +16,9 @@ static inline rq_call *rq__call_of_op(const rq_op *op)
     return op->user;
 }
 
+/* Whether an op is a call's: others have another caller. */
+bool rq__op_is_of_call(const rq_op *op);
+
 /* Ends the op's call with the op's error. */
 RQ_COLD void rq__fail_call_of_op(const rq_op *op);
 

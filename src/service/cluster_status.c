@@ -4,6 +4,7 @@
  * in. HBASE: HMaster.getClusterMetricsWithoutCoprocessor. */
 #include "service/master_priv.h"
 #include "service/messages.h"
+#include "service/user_metrics.h"
 
 #include "base/machine.h"
 
@@ -59,6 +60,7 @@ static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
     m->has_report_start_time = m->has_report_end_time = 1;
     m->report_end_time = (uint64_t)now;
     m->report_start_time = (uint64_t)now - RQ_METRICS_PERIOD_NS / 1000000; /* of the rate */
+    if (a->users != NULL && rq__user_loads(a->users, arena, m) != RQ_OK) return NULL;
     return m;
 }
 

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Requests by user and client host in the cluster's status, with hbase.regionserver.user.metrics.enabled: which requests count,
+names of any length, more users than are kept; and nothing without the setting.
+"""
+import pathlib
+import struct
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import hbase  # pylint: disable=wrong-import-position
+import rorqual  # pylint: disable=wrong-import-position
+from hbase import fields, number, text  # pylint: disable=wrong-import-position
+
+KEPT = 1000
+NAME_MAX = 255
+
+
+def loads(client):
+    """{user: [(host, reads, writes, filtered, version, service)]} and the length of the answer."""
+    status = fields(client.master.call("GetClusterStatus", b"")[1][0])
+    load = fields(fields(status[2][0])[2][0])
+    out = {}
+    for user in load.get(12, []):
+        user = fields(user)
+        clients = [fields(c) for c in user[2]]
+        assert all(c[6][0] == user[1][0] and c[5][0] == c[1][0] for c in clients), user
+        out[user[1][0].decode()] = [(c[1][0].decode(), c[2][0], c[3][0], c[4][0], c[7][0].decode(), c[8][0].decode()) for c in clients]
+    return out
+
+
+def increment(row):
+    column = text(3, text(1, b"f") + text(2, text(1, b"n") + text(2, struct.pack(">q", 1))))
+    return text(1, row) + number(2, 1) + column
+
+
+def connect(server, user):
+    return hbase.Connection(server.regionserver, user=user)
+
+
+def counts_by_user(server, client, name):
+    with_filter = text(3, b"") + text(4, b"") + number(17, 100) + text(
+        5, text(1, b"org.apache.hadoop.hbase.filter.PrefixFilter") + text(2, text(1, b"row1")))
+    writer, reader = connect(server, "writer"), connect(server, "reader")
+    for i in range(5):
+        writer.put(name, b"row%d" % i, {(b"f", b"q"): b"v"})
+    assert writer.put_many(name, [(b"row%d" % i, {(b"f", b"q"): b"v"}) for i in range(5, 9)]) == [None] * 4  # not counted, as in HBase
+    writer.call("Mutate", text(1, hbase.region(name)) + text(2, increment(b"row1")))
+    reader.get(name, b"row1")
+    reader.get(name, b"absent")  # no row
+    assert len(reader.scan(name)) == 9
+    reader.call("Scan", text(1, hbase.region(name)) + text(2, with_filter) + number(4, 100) + number(5, 1))
+    got = loads(client)
+    assert got["writer"] == [("127.0.0.1", 0, 6, 0, "2.6.1", "ClientService")], got
+    (host, reads, writes, filtered, *_), = got["reader"]
+    assert (host, reads, writes) == ("127.0.0.1", 1 + 9 + 1, 0) and filtered > 0, got
+    assert "tester" not in got or got["tester"][0][2] == 0, got  # it has only read
+    for c in (writer, reader):
+        c.close()
+
+
+def names_are_bounded(server, client, name):
+    """A long name is cut; the busy user stays while others come and go."""
+    long = connect(server, "x" * 10_000)
+    long.get(name, b"row1")
+    got = loads(client)
+    assert "x" * NAME_MAX in got and max(map(len, got)) == NAME_MAX, sorted(map(len, got))
+    long.close()
+    for i in range(KEPT + 200):
+        c = connect(server, f"user {i}")
+        c.get(name, b"row1")
+        c.close()
+    got = loads(client)
+    assert len(got) <= KEPT and {"reader", "writer", f"user {KEPT + 199}"} <= set(got), (len(got), sorted(got)[:3])
+
+
+def nothing_without_the_setting(server, client, name):
+    client.data.put(name, b"row", {(b"f", b"q"): b"v"})
+    client.data.get(name, b"row")
+    assert loads(client) == {}
+
+
+def main():
+    report = rorqual.Report()
+    for arguments, tests in ((("-D", "hbase.regionserver.user.metrics.enabled=true"), (counts_by_user, names_are_bounded)),
+                             ((), (nothing_without_the_setting,))):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            server = rorqual.Server(root / "data", root / "log", *arguments)
+            client = hbase.Client(server)
+            client.create("t", {"f": {}})
+            name = client.regions("t")[0][1]
+            for test in tests:
+                problem = None
+                try:
+                    test(server, client, name)
+                except Exception as e:  # pylint: disable=broad-except
+                    problem = repr(e)[:900]
+                report.outcome(f"user metrics/{test.__name__}", problem)
+            client.close()
+            report.outcome("user metrics/stops cleanly", server.stop())
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
