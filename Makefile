@@ -4,7 +4,8 @@
 #                  (make run DATA=/somewhere ARGS='--zk-port 12181 …': arguments of rorqual server)
 #   make install   build-release/rorqual, manual pages, completions and librorqual into PREFIX (/usr/local) below DESTDIR
 #   make static    build-static/rorqual, without shared libraries
-#   make deb       a Debian package in build-deb/       make image    a container image in build-image/
+#   make deb       a Debian package in build-deb/       make rpm      an rpm in build-rpm/
+#   make image     a container image in build-image/
 #   make package-test  installs, uses, upgrades and removes the package, and runs the image
 #   make pages     the status page in headless Chromium, light and dark
 #   make test      every test                    make unit     the C tests alone (seconds)
@@ -39,7 +40,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -93,15 +94,22 @@ deb:
 	@JOBS=$(JOBS) LTO=$(LTO) packaging/deb "$(DEB_VERSION)"
 	@ls build-deb/*.deb
 
+# An rpm in build-rpm/.
+rpm:
+	@tools/setup package
+	@JOBS=$(JOBS) LTO=$(LTO) packaging/rpm
+	@ls build-rpm/*.rpm
+
 # A container image in build-image/, of the release build.
 image: release
 	@tools/setup package
 	@packaging/image build-release/src/cli/rorqual "$(DEB_VERSION)"
 	@ls build-image/*.tar
 
-# Both, tried: the package in a container with systemd, the image by what it says of itself and by podman. Needs the network once.
-package-test: deb image
+# All of them, tried: the Debian package in a container with systemd, the image by what it says of itself and by podman. Needs the network once.
+package-test: deb rpm image
 	@tests/package/run.py
+	@tests/package/rpm.py
 	@tests/package/image.py
 	@tests/package/container.py
 
