@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cursors over untrusted bytes, the two variable-length integers, and printable keys. */
 #include "base/bytes.h"
+#include "base/macros.h"
 
 bool rq_cursor_u8(rq_cursor *c, uint8_t *ret)
 {

@@ -266,7 +266,8 @@ static void put_server(const top *t, line *l)
 {
     const rq_cluster_status *s = &t->now.status;
     put(l, "%.*s:%u, ", (int)s->master.host.len, (const char *)s->master.host.ptr, s->master.port);
-    if (s->rorqual.len > 0) put(l, "Rorqual %.*s, ", (int)s->rorqual.len, (const char *)s->rorqual.ptr);
+    if (s->rorqual.len > 0)
+        put(l, "Rorqual %.*s, ", (int)s->rorqual.len, (const char *)s->rorqual.ptr);
     put(l, "HBase %.*s", (int)s->version.len, (const char *)s->version.ptr);
 }
 

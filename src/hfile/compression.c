@@ -19,9 +19,11 @@ static const rq_form forms[RQ_COMPRESSION_COUNT] = {
 
 rq_err rq_compression_check(rq_compression c, rq_error *why)
 {
-    if ((unsigned)c >= RQ_COMPRESSION_COUNT || (forms[c] == RQ_FORM_COPY && c != RQ_COMPRESSION_NONE))
+    if ((unsigned)c >= RQ_COMPRESSION_COUNT ||
+        (forms[c] == RQ_FORM_COPY && c != RQ_COMPRESSION_NONE))
         return rq_fail(why, RQ_E_UNSUPPORTED, "compression %s is not supported",
-                       (unsigned)c < RQ_COMPRESSION_COUNT ? rq_compression_name(c) : "of a newer version");
+                       (unsigned)c < RQ_COMPRESSION_COUNT ? rq_compression_name(c)
+                                                          : "of a newer version");
     return rq_form_check(forms[c], why);
 }
 

@@ -266,15 +266,17 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
     }
 }
 
-/* The counter of the calling thread, of those of each region. */
-static unsigned own_read_count(void)
+RQ_COLD static size_t next_read_count(void)
 {
     static _Atomic unsigned threads;
-    static _Thread_local unsigned own; /* 0: none yet */
-    if (RQ_UNLIKELY(own == 0)) {
-        unsigned before = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
-        own = before % RQ__READ_COUNTS + 1;
-    }
+    return atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % RQ__READ_COUNTS + 1;
+}
+
+/* The counter of the calling thread, of those of each region. */
+static size_t own_read_count(void)
+{
+    static _Thread_local size_t own; /* 0: none yet */
+    if (RQ_UNLIKELY(own == 0)) own = next_read_count();
     return own - 1;
 }
 

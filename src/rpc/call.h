@@ -56,7 +56,7 @@ static inline bool rq_rpc_client_at_least(const rq_rpc_client *c, uint32_t major
 /* Fields are read-only for handlers except where noted. */
 struct rq_call {
     /* Kept when the call object is used again: */
-    rq_loop *loop;      /* the loop on which it must end */
+    rq_loop *loop; /* the loop on which it must end */
     struct rq_call_private *priv;
     rq_cellblock cells; /* the response's cells, appended by the handler; with_tags is set */
     rq_arena arena;     /* for the handler's allocations; released when the call ends */

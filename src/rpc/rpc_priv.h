@@ -204,7 +204,7 @@ void rq__call_offload(rq_call_private *p, rq_offload *o, void (*work)(rq_offload
 
 struct rq_call_private {
     rq_call_private *next_made, *previous_made; /* worker->made; NULL `conn`: not in use */
-    rq_call call;                               /* its part from `method` on, and the rest: zero in the pool */
+    rq_call call; /* its part from `method` on, and the rest: zero in the pool */
     rq_rpc_conn *conn;
     rq_chunk *frame;           /* the chunk with the request's bytes */
     rq_slice head;             /* the header's bytes in `frame` */

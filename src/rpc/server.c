@@ -207,7 +207,6 @@ rq_listener *rq_rpc_server_listener(rq_rpc_server *s)
 
 /* --- end -------------------------------------------------------------------------------------- */
 
-
 static void sleep_1_ms(void)
 {
     rq_clock_sleep_ns(1000000);
