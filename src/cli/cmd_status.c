@@ -16,9 +16,8 @@ static const char help[] =
     "  --json                 one JSON object; sizes in bytes, times in milliseconds\n"
     "Asks the master of a cluster, HBase's too. Sizes of a cluster are rounded up to megabytes by\n"
     "its servers.\n"
-    "exit codes: 0 all is well; 1 no answer, a region in transition, or problems in the folder; 2 "
-    "wrong "
-    "arguments\n";
+    "exit codes: 0 all is well; 1 no answer, a region in transition, or problems in the folder;\n"
+    "2 wrong arguments\n";
 
 typedef struct arguments {
     rq__cluster_where where;
