@@ -111,8 +111,10 @@ typedef struct rq_connect_options {
 /* Opens a database; options may be NULL. The caller closes it with rq_disconnect. Blocks: for a
  * folder until its log is read, for a cluster until the registry has answered.
  * RQ_E_LOCKED: a process (this one, perhaps) has the folder open, and the message names it.
- * RQ_E_INVALID: not a URL of the kinds above. RQ_E_CONFIG: a setting. RQ_E_IO, RQ_E_TIMEOUT: no
- * cluster answers. */
+ * RQ_E_INVALID: not a URL of the kinds above. RQ_E_CONFIG: a setting. RQ_E_IO: no cluster answers,
+ * or the folder cannot be read or written. RQ_E_NOT_FOUND: no cluster is registered there, or no
+ * folder is there (must_exist). RQ_E_VERSION, RQ_E_UNSUPPORTED, RQ_E_STATE, RQ_E_CORRUPT: a folder
+ * that cannot be opened; the message says why. */
 RQ_API rq_err rq_connect(const char *url, const rq_connect_options *options, rq_db **ret,
                          rq_failure *why);
 
@@ -144,6 +146,9 @@ typedef struct rq_table_spec {
     size_t split_key_count;
 } rq_table_spec;
 
+/* The calls that define tables and namespaces return when the change is done. With a cluster they
+ * may return RQ_E_TIMEOUT or RQ_E_CALL_TIMEOUT; the change may then be made later. */
+
 /* Creates a table and returns when it can be used.
  * RQ_E_TABLE_EXISTS, RQ_E_NAMESPACE_NOT_FOUND, RQ_E_ILLEGAL_ARGUMENT (a name), RQ_E_DO_NOT_RETRY
  * (an attribute). */
@@ -167,7 +172,7 @@ typedef struct rq_names {
     const char *const *items;
 } rq_names;
 /* The names of all user tables, ascending: of one namespace, or (NULL) of all. The caller frees
- * them. */
+ * them. RQ_E_NAMESPACE_NOT_FOUND. */
 RQ_API rq_err rq_table_list(rq_db *db, const char *ns, rq_names **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_names_free(rq_names *names);
@@ -266,8 +271,8 @@ typedef struct rq_get_request {
 
 /* Reads a row. *ret is never NULL on success; the caller frees it.
  * RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED, RQ_E_NO_SUCH_FAMILY; RQ_E_ILLEGAL_ARGUMENT (a
- * filter's text), RQ_E_DO_NOT_RETRY (its bytes); RQ_E_IO, RQ_E_CORRUPT; RQ_E_TIMEOUT and HBase's
- * retryable errors when timeout_ms is over. */
+ * filter's text), RQ_E_DO_NOT_RETRY (its bytes); RQ_E_IO, RQ_E_CORRUPT; RQ_E_CALL_TIMEOUT and
+ * HBase's retryable errors when timeout_ms is over. */
 RQ_API rq_err rq_table_get(rq_table *table, const rq_get_request *get, rq_row **ret,
                            rq_failure *why);
 
@@ -325,13 +330,14 @@ typedef struct rq_change {
 
 /* Changes a row; durable as requested when it returns. `ret` may be NULL; otherwise *ret is the
  * result of an append or increment (the new cells), or a row without cells; the caller frees it.
- * After an error of RQ_E_TIMEOUT or RQ_E_IO the change may have been made. Appends and increments
+ * After RQ_E_CALL_TIMEOUT or RQ_E_IO the change may have been made. Appends and increments
  * that the library repeats are applied once. Errors as rq_table_get's, and RQ_E_REGION_TOO_BUSY
  * (memory or disk are full). */
 RQ_API rq_err rq_table_change(rq_table *table, const rq_change *change, rq_row **ret,
                               rq_failure *why);
-/* Several puts and deletes of one row, all or nothing (HBase's RowMutations). `changes` are an array
- * of structs whose size is the first one's. */
+/* Several changes of one row, all or nothing (HBase's RowMutations). `changes` are an array of
+ * structs whose size is the first one's. Appends and increments among several must have
+ * returns_nothing. Errors as rq_table_change's. */
 RQ_API rq_err rq_table_change_row(rq_table *table, const rq_change *changes, size_t count,
                                   rq_failure *why);
 
@@ -394,10 +400,11 @@ typedef struct rq_results {
 RQ_API void rq_results_free(rq_results *results);
 
 /* Executes actions, grouped by server and region. Changes of one row keep their order; a get sees
- * the changes of its batch or does not, as in HBase. There is no atomicity beyond an action. RQ_OK: every action succeeded. Otherwise
- * the error of an action that failed, with its index in why->action; *ret is set all the same,
- * unless it is RQ_E_INVALID or RQ_E_NO_MEMORY for the whole. The caller frees *ret; `ret` may be
- * NULL. */
+ * the changes of its batch or does not, as in HBase. There is no atomicity beyond an action.
+ * RQ_OK: every action succeeded. Otherwise the error of the first action that failed, with its
+ * index in why->action; *ret is set all the same. Only if nothing was executed (an argument was
+ * refused, the database is closed, no memory) *ret is unchanged: set it to NULL before the call to
+ * tell the two apart. The caller frees *ret; `ret` may be NULL. */
 RQ_API rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count,
                              rq_results **ret, rq_failure *why);
 
@@ -412,7 +419,7 @@ typedef struct rq_scan_request {
     bool excludes_start; /* rows behind `start` only */
     bool includes_stop;  /* the row `stop`, too */
     bool reversed;       /* from `start` downwards to `stop` */
-    bool raw;            /* delete markers and deleted cells, too; no columns may be given */
+    bool raw;            /* delete markers and deleted cells, too; of whole families only */
     bool no_block_cache;
     const rq_column *columns;
     size_t column_count;

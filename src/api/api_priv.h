@@ -9,7 +9,8 @@
 
 /* Whether the process is the one that opened the database; touches nothing else. */
 bool rq__db_is_home(const rq_db *db);
-/* RQ_E_FORKED, RQ_E_CLOSED; else the caller gives the slot back. */
+/* Waits while every slot is taken. RQ_E_FORKED, RQ_E_CLOSED; else the caller gives the slot
+ * back. */
 RQ_NODISCARD
 rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why);
 void rq__slot_give_back(rq_slot *slot);
@@ -39,8 +40,8 @@ rq_err rq__take_check(const rq_check *check, rq_arena *arena, rq_checking *ret, 
 
 RQ_NODISCARD
 rq_err rq__outcomes_new(size_t count, rq_outcomes **ret);
-/* The first failed action's error, with `why`; RQ_OK: none failed. Gives the results to *ret unless
- * that is NULL. */
+/* The first failed action's error, with `why`; RQ_OK: none failed. Gives the results to *ret, or
+ * frees them if `ret` is NULL. */
 rq_err rq__outcomes_end(rq_outcomes *o, rq_results **ret, rq_why *why);
 
 #endif

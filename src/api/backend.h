@@ -215,7 +215,6 @@ static inline void rq_why_clear(rq_why *why)
 RQ_NODISCARD
 rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row **ret);
 
-/* An array of structs with a size tag: the i-th, brought to the library's size. */
 static inline rq_slice rq_slice_of_bytes(rq_bytes b)
 {
     return rq_slice_of(b.data, b.len);

@@ -19,10 +19,10 @@ typedef struct rq_backup_progress {
 } rq_backup_progress;
 
 typedef struct rq_backup_options {
-    const char *source, *target;
-    bool never_link; /* copy even where a hard link is possible */
-    bool no_verify;  /* neither read linked files nor check the copy */
-    const rq_backup_progress *progress;
+    const char *source, *target;        /* folders; a check has no target */
+    bool never_link;                    /* copy even where a hard link is possible */
+    bool no_verify;                     /* neither read linked files nor check the copy */
+    const rq_backup_progress *progress; /* not NULL; all of its functions are set */
 } rq_backup_options;
 
 typedef struct rq_backup_result {

@@ -19,7 +19,7 @@
 typedef struct rq_copy {
     rq_vfs *vfs; /* of the target */
     bool may_link;
-    bool checksums;
+    bool checksums;                          /* linked files are read, too, for their checksums */
     void (*step)(void *ctx, uint64_t bytes); /* may be NULL */
     void *ctx;
     uint64_t linked_files, linked_bytes, copied_files, copied_bytes;
@@ -40,7 +40,7 @@ RQ_NODISCARD
 rq_err rq__copy_bytes(rq_copy *c, const char *path, rq_slice bytes, uint32_t *ret_crc,
                       rq_error *why);
 /* Copies the first `size` bytes of an open file; `immutable`: a hard link suffices. *ret_crc is 0
- * without checksums. RQ_E_CORRUPT: the file is shorter. */
+ * for a linked file without checksums. RQ_E_CORRUPT: the file is shorter. */
 RQ_NODISCARD
 rq_err rq__copy_file(rq_copy *c, const char *path, rq_file *from, uint64_t size, bool immutable,
                      uint32_t *ret_crc, rq_error *why);

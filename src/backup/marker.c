@@ -27,6 +27,9 @@ static rq_err put_file(rq_buf *b, const rq_listed_file *f, rq_error *why)
 rq_err rq__backup_list_write(rq_vfs *v, const rq_backup_list *list, rq_error *why)
 {
     rq_buf b = {0};
+    if (strchr(list->source, '\n') != NULL)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: a name with a line break cannot be listed",
+                       list->source);
     rq_err rc =
         rq_buf_printf(&b, HEAD "source %s\ntaken %" PRId64 " from a %s\n", list->source,
                       list->taken_ms, list->was_running ? "running server" : "stopped folder");

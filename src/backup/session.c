@@ -235,15 +235,19 @@ rq_err rq_source_open_running(const char *folder, const char *name, rq_source *r
     return open_source(folder, name, false, ret, why);
 }
 
-void rq_source_close(rq_source *s)
+static void release(rq_source *s)
 {
-    if (s->vfs == NULL) return;
     if (s->fd >= 0) close(s->fd);
     (void)rq_file_close(s->lock);
     rq_vfs_free(s->vfs);
     free(s->parts);
     rq_arena_clear(&s->arena);
     *s = (rq_source){0};
+}
+
+void rq_source_close(rq_source *s)
+{
+    if (s->vfs != NULL) release(s);
 }
 
 /* --- holders ---------------------------------------------------------------------------------- */
@@ -277,7 +281,7 @@ rq_err rq_source_holders(const char *folder, rq_arena *arena, rq_holder_info **r
     if (rc == RQ_OK) rc = ask(&s, "holders", "", why);
     if (rc == RQ_OK) rc = take_holders(&s, arena, ret, why);
     *ret_count = s.count;
-    rq_source_close(&s);
+    release(&s);
     return rc;
 }
 

@@ -16,7 +16,7 @@ typedef struct rq_source_part {
     rq_image_kind kind;
     const char *path;
     uint64_t size;
-    const uint8_t *bytes; /* BYTES; else NULL */
+    const uint8_t *bytes; /* of a RQ_IMAGE_BYTES; else NULL */
 } rq_source_part;
 
 typedef struct rq_source {

@@ -21,7 +21,7 @@
 #define RQ_ARENA_CHUNK_MIN 4096
 
 typedef struct rq_arena {
-    struct rq_arena_chunk *chunks; /* newest first; the oldest is kept by reset */
+    struct rq_arena_chunk *chunks; /* newest first */
     struct rq_arena_link *links;
     uint8_t *next;
     uint8_t *end;
@@ -33,8 +33,8 @@ typedef struct rq_arena {
 /* Makes an empty arena. Nothing is allocated until the first use. Zero bytes are an empty arena,
  * too. */
 void rq_arena_init(rq_arena *a);
-/* Runs the release functions and frees all chunks except one of at most 64 kB, which is used
- * again. The meter stays set; lent memory is no longer used. */
+/* Runs the release functions and frees all chunks except the newest one of at most 64 kB, which is
+ * used again. The meter stays set; lent memory is no longer used. */
 void rq_arena_reset(rq_arena *a);
 /* Runs the release functions and frees all chunks. The arena is empty and usable again. */
 void rq_arena_clear(rq_arena *a);

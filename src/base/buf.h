@@ -16,7 +16,8 @@ typedef struct rq_buf {
     size_t cap;
 } rq_buf;
 
-/* Makes room for exactly `more` bytes behind len. Invalidates pointers into the buffer. */
+/* Makes room for `more` bytes behind len: the caller may write these, and none behind them.
+ * Invalidates pointers into the buffer. */
 RQ_NODISCARD
 rq_err rq_buf_reserve(rq_buf *b, size_t more);
 RQ_NODISCARD

@@ -260,9 +260,10 @@ size_t rq_vlong_len(int64_t v);
 size_t rq_utf8_take(rq_slice s, uint32_t *ret);
 
 /*
- * HBase's Bytes.toStringBinary: printable ASCII unchanged, other bytes as \xHH (upper-case hex).
- * Writes at most `size` bytes including the terminating NUL and never cuts an escape. Returns the
- * length without the NUL.
+ * HBase's Bytes.toStringBinary: printable ASCII except '\' unchanged, other bytes as \xHH
+ * (upper-case hex).
+ * Writes at most `size` bytes including the terminating NUL and never cuts an escape. Returns
+ * the length without the NUL.
  */
 size_t rq_bytes_to_string(rq_slice s, char *out, size_t size);
 

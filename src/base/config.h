@@ -46,7 +46,7 @@ typedef struct rq_setting_info {
     const char *older;         /* HBase's older name of it */
 } rq_setting_info;
 
-/* The table; valid for ever. */
+/* The line of a setting; static. */
 const rq_setting_info *rq_setting_get(rq_setting s);
 #define RQ_SETTING_RANGE_MAX 128
 /* "0.01 to 0.8", "at least 64k", "fdatasync|handover"; empty: any. Returns `ret`. */
@@ -74,7 +74,7 @@ rq_err rq_config_set_pair(rq_config *c, const char *pair, rq_error *why);
 RQ_NODISCARD
 rq_err rq_config_load(rq_config *c, const char *path, rq_error *why);
 
-int64_t rq_config_int(const rq_config *c, rq_setting s); /* BYTES, INT, MS, BOOL (0, 1) */
+int64_t rq_config_int(const rq_config *c, rq_setting s); /* any kind but REAL, TEXT; BOOL: 0, 1 */
 double rq_config_real(const rq_config *c, rq_setting s);
 const char *rq_config_text(const rq_config *c, rq_setting s);
 /* The text of a setting of settings.def by its name, or NULL: for rooms that take a lookup function
@@ -91,7 +91,8 @@ bool rq__config_given_by_older(const rq_config *c, rq_setting s);
 RQ_NODISCARD
 rq_err rq_config_check(rq_config *c, uint64_t memory, rq_error *why);
 
-/* Called for each setting that differs; `text` is its new value. */
+/* Called for each setting that differs; `text` is its new value. A setting that does not change
+ * without a restart is reported, too, but not taken over. */
 typedef void (*rq_config_changed)(void *ctx, rq_setting s, const char *text);
 /* Takes over the settings of `from` that change without a restart (rq_setting_info.reloads).
  * Threads may read meanwhile: a text that one of them holds stays valid. One caller at a time. */

@@ -48,8 +48,8 @@ typedef enum rq_pool {
     RQ_POOL_COMPACT,       /* low priority */
     RQ_POOL_COMPACT_LARGE, /* low priority, for large compactions */
     RQ_POOL_CODEC,         /* decoding and compression that would hold an event loop */
-    RQ_POOL_CALL,          /* calls that block, even for long: at most as many as it has threads */
-    RQ_POOL_WORK,          /* procedures and all other work; tasks may wait on latches */
+    RQ_POOL_CALL, /* RPC calls that block, perhaps for minutes; more than threads: queued */
+    RQ_POOL_WORK, /* procedures and all other work; tasks may wait on latches */
     RQ_POOL_COUNT
 } rq_pool;
 
@@ -107,7 +107,8 @@ void rq_thread_executor_resize(rq_executor *ex, rq_pool pool, unsigned threads);
 struct rq_log;
 /* Logs each pool's threads and queued tasks. Any thread. */
 void rq_thread_executor_report(rq_executor *ex, const struct rq_log *log);
-/* Waits until running and queued tasks have ended. Armed timers are dropped. */
+/* Waits until running and queued tasks have ended. Armed timers are dropped. NULL is allowed.
+ * REQUIRES: every lane was freed. */
 void rq_thread_executor_free(rq_executor *ex);
 
 #endif

@@ -59,7 +59,8 @@ void rq_histogram_reset(rq_histogram *h);
 void rq_histogram_clear(rq_histogram *h);
 void rq_histogram_add(rq_histogram *h, uint64_t value);
 void rq_histogram_merge(rq_histogram *to, const rq_histogram *from);
-/* The smallest value that `percent` of all values do not exceed; 0 when there are none. */
+/* The smallest value that `percent` of all values do not exceed, rounded up to the end of its
+ * bucket; 0 when there are none. */
 uint64_t rq_histogram_percentile(const rq_histogram *h, double percent);
 double rq_histogram_mean(const rq_histogram *h);
 
@@ -100,7 +101,7 @@ typedef struct rq_times_sum {
 
 /* Adds `weight` values of `ns`. One thread at a time. */
 void rq_times_add(rq_times *t, uint64_t ns, uint64_t weight);
-/* The same for several threads at a time. */
+/* rq_times_add for several threads at a time. */
 void rq_times_add_shared(rq_times *t, uint64_t ns, uint64_t weight);
 /* Adds what was counted to `*to`. Any thread; not a consistent snapshot. */
 void rq_times_read(const rq_times *t, rq_times_sum *to);

@@ -91,7 +91,7 @@ static inline bool rq_log_takes(const rq_log *log, rq_log_level level)
     return log != NULL && log->fd >= 0 && level >= log->level;
 }
 
-/* The same output at another level. */
+/* A copy of the log: the same output and sink, another level. */
 rq_log rq_log_at(const rq_log *log, rq_log_level level);
 /* Lines logged so far, by level; 0 for a log without a sink. Any thread. */
 void rq_log_get_lines(const rq_log *log, uint64_t ret[RQ_LOG_LEVELS]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small deterministic generator (xoshiro256**, public domain by Blackman and Vigna) for tests,
- * the simulation and skip-list heights. Not for secrets. */
+/* A small deterministic generator (xoshiro256**, public domain by Blackman and Vigna): the random
+ * numbers of executors (real and simulated), load tests and unit tests. Not for secrets. */
 #ifndef RQ_BASE_RANDOM_H
 #define RQ_BASE_RANDOM_H
 

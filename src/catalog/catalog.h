@@ -64,7 +64,7 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
  * itself answers under it, read-only, and marks its answers as possibly stale, as HBase's replicas
  * do. Larger replications are refused. */
 #define RQ_REPLICATION_MAX 64
-/* REGION_REPLICATION, within 1 and that. */
+/* REGION_REPLICATION, limited to 1 … RQ_REPLICATION_MAX. */
 int rq_catalog_replication(const rq_table_schema *s);
 
 /* --- regions: read section -------------------------------------------------------------------- */
@@ -139,7 +139,8 @@ const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice en
 const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table);
 /* All tables, ascending by namespace, then qualifier. */
 void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret, size_t *ret_count);
-/* The region of the table that contains the row, open or not. RQ_E_TABLE_NOT_FOUND. */
+/* The region of the table that contains the row, open or not. RQ_E_TABLE_NOT_FOUND;
+ * RQ_E_NOT_SERVING_REGION: no region contains it. */
 RQ_NODISCARD
 rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
                          const rq_catalog_region **ret, rq_error *why);
@@ -273,7 +274,7 @@ typedef struct rq_ddl {
     /* The catalog's. */
     rq_catalog *catalog;
     rq_task task;
-    struct rq_ddl *next; /* of those that wait for the same record */
+    struct rq_ddl *next; /* of those with the same nonce */
 } rq_ddl;
 
 /* Any thread, never blocks. submitted() runs exactly once, in any case. RQ_E_CALL_QUEUE_TOO_BIG: the
@@ -297,8 +298,8 @@ typedef struct rq_procedure {
     const char *message;
 } rq_procedure;
 
-/* False: unknown (never existed, or its result was evicted). Strings are copied into the arena. Any
- * thread. */
+/* False: unknown (never existed, or its result was evicted), or memory is exhausted. Strings are
+ * copied into the arena. Any thread. */
 bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret);
 /* All that are kept, ascending by id. */
 RQ_NODISCARD
@@ -317,7 +318,8 @@ void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
  * it is running and past its commit; with `if_running` false, also if it has begun. Any thread,
  * never blocks. */
 bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
-/* HBase's "ConvertClassName"-style names: "org.apache.hadoop.hbase.master.procedure.…Procedure". */
+/* HBase's class of the procedure, "org.apache.hadoop.hbase.master.procedure.…Procedure"; "":
+ * unknown. */
 const char *rq_ddl_java_class(rq_ddl_kind kind);
 /* HBase's progress of an alter: the number of regions that still have the old schema, and of
  * all. */

@@ -73,6 +73,8 @@ struct rq_catalog {
     _Atomic bool stopping;
 };
 
+/* --- catalog.c -------------------------------------------------------------------------------- */
+
 /* Milliseconds, strictly increasing: two changes of one row never have the same timestamp, because
  * then a delete would hide the put that follows it. */
 int64_t rq__catalog_now_ms(rq_catalog *c);

@@ -130,7 +130,7 @@ rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *w
 /* The same for regions that were reopened, without waiting for the log: a start writes the same. */
 RQ_NODISCARD
 rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count, rq_error *why);
-/* After they are written and published: retries failed regions and frees the list. */
+/* After they are written and published: retries failed regions and releases the nodes. */
 void rq__opened_done(rq_catalog *c, rq__proc *p);
 /* A malloc'ed array for p->regions or other regions. NULL: out of memory. */
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema);

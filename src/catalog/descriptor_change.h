@@ -24,7 +24,8 @@ RQ_NODISCARD
 rq_err rq__descriptor_change(const rq_table_schema *old, rq__family_change change, rq_slice family,
                              rq_table_schema **ret, rq_error *why);
 
-/* "… Set hbase.table.sanity.checks to false …". `config` may be NULL: defaults. */
+/* HBase's sanity checks with HBase's texts, and a refusal of what this server does not have.
+ * RQ_E_DO_NOT_RETRY. `config` may be NULL: defaults. */
 RQ_NODISCARD
 rq_err rq__descriptor_check(const rq_config *config, const rq_table_schema *s, rq_error *why);
 

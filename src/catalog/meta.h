@@ -34,8 +34,8 @@ void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms);
 RQ_NODISCARD
 rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why);
 /* For rows that every start and every opening writes again, such as the locations of regions: on
- * a full disk they are kept in memory only, so that they can be read and no caller waits for
- * space. */
+ * a full disk, or when the region refuses writes, they are kept in memory only, so that they can be
+ * read and no caller waits for space. */
 RQ_NODISCARD
 rq_err rq__batch_note(const rq__batch *b, rq_engine *e, rq_region *region, rq_error *why);
 

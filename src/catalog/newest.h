@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects the valid cells of a system table's row among all stored cells: the newest put of each
  * column that no marker hides. It decides as the store's scanner does, with one exception:
- * timestamps that no clock can show (above RQ__MS_READ_MAX) are invalid here. Otherwise such a put
- * would hide all later ones of its column forever, and such a marker would delete them. */
+ * timestamps that no clock can show (negative, or above RQ__MS_READ_MAX) are invalid here.
+ * Otherwise such a put would hide all later ones of its column forever, and such a marker would
+ * delete them. */
 #ifndef RQ_CATALOG_NEWEST_H
 #define RQ_CATALOG_NEWEST_H
 
@@ -28,6 +29,7 @@ typedef struct rq__newest {
     bool ignored; /* the row has a cell with an invalid timestamp */
 } rq__newest;
 
+/* Begins a row. */
 void rq__newest_row(rq__newest *n);
 /* Passes the next cell of the row, in order, including markers and all versions. *ret: the cell is
  * valid. */

@@ -88,6 +88,7 @@ void rq__proc_undo(rq__proc *p);
 /* "procedure 7 (… of t), step …: error; what" */
 void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
                    const char *what);
+/* After an abort that left steps out: reopens the regions that the procedure had closed. */
 void rq__proc_reopen_closed(rq__proc *p);
 /* "": none of that number. Any thread. */
 const char *rq__proc_step_name(const rq__proc *p, unsigned step);
@@ -103,7 +104,8 @@ rq_err rq__procs_init(rq__procedures *ps);
 rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id);
 /* NULL: none; also for the nonce 0, which means no nonce. */
 rq__proc *rq__procs_by_nonce(rq__procedures *ps, uint64_t group, uint64_t nonce);
-/* Takes an expired result out of the list; NULL: none. */
+/* Takes the expired results out of the list, if it is time to look for them; linked by `next`.
+ * NULL: none. */
 rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms);
 
 /* --- proc_store.c: blocking ------------------------------------------------------------------- */

@@ -11,8 +11,8 @@
  *     else, error may pass (base/errors.def)                ─► repeated, at growing intervals
  *     else, or repeated too often                           ─► parked
  *
- *  1. The record says everything the steps need, region names included. It is written once, before
- *     the first step, and again (without waiting) when the procedure has finished.
+ *  1. The record says everything the steps need, region names included. It is written before the
+ *     first step, again when the procedure is parked, and (without waiting) when it has finished.
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
  *     the old state holds, behind it the new one.
@@ -263,6 +263,8 @@ void rq__procedures_clear(rq_catalog *c);
 /* Returns when no step runs; none begins until _go_on. One pause at a time; not in a step. */
 void rq__procedures_pause(rq_catalog *c);
 void rq__procedures_go_on(rq_catalog *c);
+
+/* --- procedure.c ------------------------------------------------------------------------------ */
 
 /* For other background work of the catalog: _stop waits for work begun here. False: stopping.
  * `again` is called unless it is stopping; the catalog may be freed when _end returns. */

@@ -24,7 +24,8 @@ typedef struct rq_root rq_root;
 /* Takes the lock and checks the versions, before anything else is touched. Blocking. RQ_E_LOCKED:
  * another server runs on it. RQ_E_VERSION: newer than this version knows. RQ_E_UNSUPPORTED: a
  * folder with foreign content. RQ_E_STATE: HBase worked on it and left edits in its logs, or an
- * unfinished procedure. On an error `why` has one clear line, and the folder is unchanged. */
+ * unfinished procedure; or the folder is unfinished. On an error `why` has one clear line, and
+ * unless it is an I/O error the folder is unchanged. */
 RQ_NODISCARD
 rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why);
 /* Releases the lock. NULL is fine. */

@@ -9,8 +9,8 @@
  * folder). */
 RQ_NODISCARD
 rq_err rq__root_write_identity(rq_root *root, rq_error *why);
-/* Writes .rorqual/version: from now on the folder counts as laid out. REQUIRES: everything else is
- * durable. */
+/* Writes .rorqual/version and .rorqual/open: from now on the folder counts as laid out. REQUIRES:
+ * everything else is durable. */
 RQ_NODISCARD
 rq_err rq__root_seal(rq_root *root, rq_error *why);
 /* Writes .rorqual/open, before a start writes anything else to a folder that was laid out. May be
@@ -25,7 +25,8 @@ rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why);
 /* Restricts the modes of the entries in the root to those configured, and logs each change. */
 void rq__root_restrict(rq_vfs *v, const rq_log *log, bool is_new);
 
-/* HBase was the last to run on the folder: the start cleans up after it, and calls this. */
+/* HBase was the last to run on the folder: the start cleans up after it, and then calls
+ * rq__root_adopted. */
 bool rq__root_adopts(const rq_root *root);
 RQ_NODISCARD
 rq_err rq__root_adopted(rq_root *root, rq_error *why);

@@ -64,8 +64,8 @@ rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state
 rq__region_node *rq__region_node_ref(rq__region_node *n);
 void rq__region_node_unref(rq__region_node *n); /* NULL is fine */
 
-/* Takes its own references on schema and regions (sorted by start key), and makes the nodes of
- * their replicas. NULL: out of memory. */
+/* Takes its own references on schema and regions (in any order), and makes the nodes of their
+ * replicas. NULL: out of memory. */
 rq__table_node *rq__table_node_new(rq_table_schema *schema, rq_table_state state,
                                    rq__region_node *const *regions, size_t region_count);
 rq__table_node *rq__table_node_ref(rq__table_node *n);
@@ -185,6 +185,7 @@ rq_err rq__edit_swap_regions(rq__edit *e, const rq__table_node *t, const rq_regi
 RQ_NODISCARD
 rq_err rq__edit_remove_table(rq__edit *e, rq_slice ns, rq_slice qualifier);
 RQ_NODISCARD
+/* Inserts or replaces; takes the caller's reference, also on failure. */
 rq_err rq__edit_put_namespace(rq__edit *e, rq__namespace_node *n);
 RQ_NODISCARD
 rq_err rq__edit_remove_namespace(rq__edit *e, rq_slice name);

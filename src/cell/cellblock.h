@@ -15,7 +15,9 @@ typedef struct rq_cellblock {
     rq_buf bytes;
     uint32_t count;
     bool with_tags;
-    size_t bytes_max; /* limit of its length, until reset: RQ_E_RESULT_TOO_LARGE; 0: none */
+    /* Limit of its length, until reset: RQ_E_RESULT_TOO_LARGE; 0: none. Checked when the buffer has
+     * to grow, so the length may pass the limit up to the buffer's capacity. */
+    size_t bytes_max;
 } rq_cellblock;
 
 /* A position to truncate to: rq_cellblock_truncate drops everything appended after it. */

@@ -47,7 +47,7 @@ typedef struct rq__cluster_row {
     rq_slice name;     /* of a region: its table and start key, as in the region's name */
     rq_slice encoded;  /* of a region */
     const char *state; /* of a table: "enabled", "disabled", "changing"; else "" */
-    size_t server;     /* of a region: its server's place */
+    size_t server;     /* of a region: its server's index in rq__cluster.servers */
     uint64_t regions, open, in_transition;
     uint64_t stores, files, bytes, memstore_bytes;
     uint64_t reads, writes;       /* requests since the region was opened */

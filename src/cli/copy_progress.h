@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Progress and result of `rorqual backup` and `rorqual restore`, on standard error: on a terminal a
- * progress bar, elsewhere a line at the beginning of each phase and every 10 s. One thread. */
+/* Progress and result of `rorqual backup` and `rorqual restore`. Progress and errors go to standard
+ * error (on a terminal a progress bar, elsewhere a line at the beginning of each phase and every
+ * 10 s), the result to standard output. One thread. */
 #ifndef RQ_CLI_COPY_PROGRESS_H
 #define RQ_CLI_COPY_PROGRESS_H
 

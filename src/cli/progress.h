@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A progress bar on standard error for work that takes longer than a second; nothing if that is not
- * a terminal. One thread. Zero the struct and set the fields below. */
+ * a terminal. One thread. A zeroed struct is a bar that was not begun. */
 #ifndef RQ_CLI_PROGRESS_H
 #define RQ_CLI_PROGRESS_H
 

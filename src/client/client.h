@@ -6,7 +6,8 @@
  *    rq_client ──► rq_client_table (region map) ──► rq_op (one operation at a time) ──► connection
  *
  * One thread. All work happens inside rq_client_poll and the few calls marked "blocking"; every
- * operation ends with exactly one call of `done`, inside poll. An operation object is reused for
+ * operation ends with exactly one call of `done`, inside poll; or, if its first attempt cannot be
+ * sent and is not repeated, inside the call that starts it. An operation object is reused for
  * many operations and then allocates nothing.
  *
  * Failures: if a region is not where the map says, the map is reloaded from hbase:meta in the
@@ -72,6 +73,7 @@ const char *rq_client_cluster_id(const rq_client *c); /* empty when the registry
 RQ_NODISCARD
 rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why);
 size_t rq_client_table_regions(const rq_client_table *t);
+/* The servers that the client knows, of all its tables. */
 size_t rq_client_table_servers(const rq_client_table *t);
 
 /* Blocking: one call to the master and one read of hbase:meta. RQ_OK: both servers answer.

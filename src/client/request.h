@@ -45,14 +45,14 @@ typedef struct rq_mutate {
 } rq_mutate;
 
 typedef struct rq_scan {
-    rq_slice start; /* empty: the table's (reversed: last) row */
+    rq_slice start; /* empty: the table's first (reversed: last) row */
     rq_slice stop;  /* empty: to the end; exclusive */
     rq_slice family;
     uint64_t limit;        /* rows; 0: all */
     uint32_t caching;      /* rows per response; 0: as many as fit result_bytes */
     uint64_t result_bytes; /* bytes per response; 0: 2 MiB, as HBase's client requests */
     bool excludes_start;
-    bool includes_stop; /* the field is in `more` */
+    bool includes_stop; /* the caller encodes the field include_stop_row into `more` */
     bool reversed;
     bool no_cache_blocks;
     rq_slice more;    /* further fields of the message Scan, encoded */

@@ -51,8 +51,8 @@ bool rq_schema_setting(const rq_table_schema *t, const rq_family_schema *f, cons
                        rq_slice *ret)
 {
     const rq_attribute *a = NULL;
-    if (f != NULL) a = rq_attributes_find(&f->configuration, property);
-    if (a == NULL && f != NULL) a = rq_attributes_find(&f->attributes, property);
+    if (f != NULL) a = rq_attributes_find(&f->attributes, property);
+    if (a == NULL && f != NULL) a = rq_attributes_find(&f->configuration, property);
     if (a == NULL) a = rq_attributes_find(&t->attributes, property);
     if (a == NULL) return false;
     *ret = a->value;

@@ -91,9 +91,9 @@ rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier);
 const rq_family_schema *rq_table_schema_family(const rq_table_schema *s, rq_slice name);
 /* NULL: absent. Items are ascending by key. */
 const rq_attribute *rq_attributes_find(const rq_attributes *a, const char *key);
-/* Looks up a server setting overridden for a family: in its configuration, its attributes, then
- * the table's attributes (HBASE: CompoundConfiguration in HStore). False: the server's value is
- * used. */
+/* Looks up a server setting overridden for a family: in its attributes, its configuration, then
+ * the table's attributes (HBASE: StoreUtils.createStoreConfiguration). `f` may be NULL: only the
+ * table's. False: the server's value is used. */
 bool rq_schema_setting(const rq_table_schema *t, const rq_family_schema *f, const char *property,
                        rq_slice *ret);
 

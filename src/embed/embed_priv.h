@@ -54,7 +54,7 @@ static inline void rq__seat_exit(rq__embed *e, rq__embed_seat *s)
     rq_epoch_collect(e->epoch);
 }
 
-/* Of an op that ends before its start returns. */
+/* Initialises an op that will have ended when the function that starts it returns. */
 void rq__op_begin(rq__embed *e, rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_op_kind kind);
 
 /* The open region that holds the row. In a section. RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED,

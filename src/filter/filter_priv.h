@@ -167,16 +167,16 @@ typedef struct rq__parse {
     rq_error why;    /* message: the Java exception's toString(), as ProtobufUtil would wrap it */
 } rq__parse;
 
-/* Decodes a message into the arena. NULL: p->why is set. */
+/* Decodes a message into the arena. NULL: return rq__parse_failed(p). */
 void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq_slice bytes);
 /* Zeroed arena memory, charged to the same limit: for per-key or per-range data besides the
- * message. NULL: p->why is set. */
+ * message. NULL: return rq__parse_failed(p). */
 void *rq__parse_calloc(rq__parse *p, size_t count, size_t size);
 /* The error after one of these functions failed: RQ_E_NO_MEMORY or RQ_E_DO_NOT_RETRY. */
 rq_err rq__parse_failed(rq__parse *p);
 /* The IllegalArgumentException of HBase's constructors. */
 rq_err rq__parse_illegal(rq__parse *p, const char *fmt, ...) RQ_PRINTF(2, 3);
-/* A zeroed filter or comparator with its class set. NULL: p->why is set. */
+/* A zeroed filter or comparator with its class set. NULL: return rq__parse_failed(p). */
 rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class *cls);
 rq_comparator *rq__parse_new_comparator(rq__parse *p, size_t size, const rq_comparator_class *cls,
                                         rq_slice value);

@@ -19,6 +19,7 @@ typedef struct rq__arguments {
 rq_err rq__language_make(rq_slice name, const rq__arguments *a, const char **ret_java_class,
                          rq_slice *ret_message);
 
+/* Serializes the message into the arena. */
 rq_err rq__language_pack(rq_arena *arena, const ProtobufCMessage *m, rq_slice *ret);
 
 #endif

@@ -56,11 +56,11 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret);
  * consists of huge pages and no reader waits for the kernel. Called once, before the first
  * reader; the executor must outlive the cache. */
 void rq_block_cache_make_ready(rq_block_cache *c, struct rq_executor *executor);
-/* REQUIRES: no reader uses it any more. */
+/* REQUIRES: every reader is closed, and every family reference was returned. NULL is allowed. */
 void rq_block_cache_free(rq_block_cache *c);
 /* Changes the capacity; evicts at once if it shrinks. */
 void rq_block_cache_resize(rq_block_cache *c, uint64_t capacity_bytes);
-/* Returns 1/share of the memory that has held no block since the last call to the system. Called
+/* Returns to the system 1/share of the memory that has held no block since the last call. Called
  * periodically. */
 void rq_block_cache_trim(rq_block_cache *c, unsigned share);
 void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret);

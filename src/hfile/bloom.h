@@ -28,7 +28,7 @@ typedef enum rq__hash_type {
 int32_t rq_jenkins_hash(rq_slice key, int32_t seed);
 int32_t rq__bloom_hash(rq__hash_type type, rq_slice key, int32_t seed);
 
-/* Whether all bits of the key are set. `bits_len` is in bytes and not 0. */
+/* Whether all bits of the key are set. REQUIRES: bits.len is not 0. */
 bool rq__bloom_test(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key);
 
 /* A hint: prefetches the key's bits. */

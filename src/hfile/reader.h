@@ -80,7 +80,7 @@ enum { RQ_WARM_DATA = 1, RQ_WARM_INDEX = 2, RQ_WARM_BLOOMS = 4, RQ_WARM_ALL = 7 
 
 /* Reads blocks of these kinds into the cache, in file order, starting at *position (0: the
  * beginning), until about `bytes_max` bytes were read; updates *position. Blocks. RQ_E_END at
- * the end of the blocks. No-op without a cache and for halves. */
+ * the end of the blocks; without a cache and for halves at once. */
 RQ_NODISCARD
 rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_max,
                             uint64_t *position, rq_error *why);
@@ -92,7 +92,8 @@ bool rq_hfile_reader_is_unused(const rq_hfile_reader *r);
  * true. May return RQ_E_AGAIN like every read. A damaged bloom returns RQ_E_CORRUPT once; then
  * the file counts as one without blooms. HBASE: StoreFileReader goes on without a faulty bloom. */
 
-/* Whether the file may contain the row. Uses a ROW bloom; with other types only the key range. */
+/* Whether the file may contain the row. Uses a ROW or ROWPREFIX_FIXED_LENGTH bloom and the key
+ * range; with other types only the key range. */
 RQ_NODISCARD
 rq_err rq_hfile_may_contain_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row, bool *ret,
                                 rq_error *why);
@@ -101,8 +102,8 @@ rq_err rq_hfile_may_contain_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice r
 RQ_NODISCARD
 rq_err rq_hfile_may_contain_prefix(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice prefix, bool *ret,
                                    rq_error *why);
-/* Whether the file may contain the column, or a family delete of its row. Uses a ROWCOL bloom,
- * else ROW. */
+/* Whether the file may contain the column, or a family delete of its row. Uses a ROWCOL bloom;
+ * without one like rq_hfile_may_contain_row. */
 RQ_NODISCARD
 rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
                                    rq_slice qualifier, bool *ret, rq_error *why);
@@ -168,7 +169,7 @@ typedef struct rq_hfile_place {
 } rq_hfile_place;
 rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s);
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place);
-/* File offset of the current block; 0: none. */
+/* File offset of the current block; 0: none, or the first one. */
 uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s);
 /* Like seek, for continuing a scan at `place`: cells of the place's block before it may be
  * skipped without being examined. Needs no search in the block, so the block gets no sidecar for

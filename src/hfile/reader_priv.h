@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by reader.c, bloom_reader.c, scanner.c and read_ctx.c. Within the room. */
+/* The reader's struct and its blocks, shared by the files that read (reader.c, scanner.c,
+ * bloom_reader.c, half.c, held.c, here.c, warm.c, check.c, ahead.c, read_ctx.c). Within the
+ * room. */
 #ifndef RQ_HFILE_READER_PRIV_H
 #define RQ_HFILE_READER_PRIV_H
 
@@ -145,6 +147,9 @@ void rq__reader_held_clear(rq_hfile_reader *r);
 RQ_NODISCARD
 rq_err rq__reader_at_hand(rq_hfile_reader *r, rq_read_ctx *ctx, size_t slot, uint64_t offset,
                           uint32_t size, rq_block_kind kind, rq__lent_block *ret, rq_error *why);
+
+/* --- reader.c --------------------------------------------------------------------------------- */
+/* The root of the data index. */
 RQ_NODISCARD
 rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block *ret, rq_error *why);
 

@@ -41,7 +41,7 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge);
 /* Gives a piece back; `charge` as returned by take. NULL is allowed. */
 void rq__slab_give(rq__slab *s, void *piece, size_t charge);
 
-/* Returns 1/share of the chunks that were empty since the last call to the system. */
+/* Returns to the system 1/share of the chunks that were empty since the last call. */
 void rq__slab_trim(rq__slab *s, unsigned share);
 
 /* Bytes of all chunks, used and free. */

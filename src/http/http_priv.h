@@ -92,6 +92,8 @@ bool rq__page_is_large(const char *path);
 /* A page of one line. */
 void rq__page_fail(rq__page *p, unsigned status, const char *text);
 
+/* --- pages, each in a file of its own --------------------------------------------------------- */
+
 /* One function for each page; page->text is empty and `from` is set, unless said otherwise. */
 void rq__status_page(const rq__request *r, rq__page *p); /* status.c */
 void rq__conf_page(const rq__request *r, rq__page *p);   /* conf.c; `from` may be NULL */

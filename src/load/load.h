@@ -38,7 +38,7 @@ typedef struct rq_load_options {
     bool verify;
     /* the table */
     uint64_t records;
-    bool records_set;
+    bool records_set; /* `records` was given; else application mixes have a default of their own */
     unsigned regions;
     unsigned families;
     unsigned columns; /* of a row */
@@ -58,10 +58,11 @@ typedef struct rq_load_options {
     rq_sizes scan_rows;
     unsigned caching;
     uint64_t scan_bytes;
-    unsigned followers;
-    unsigned posts;
-    unsigned events;
-    unsigned newest;
+    /* of the application mixes */
+    unsigned followers; /* of a user */
+    unsigned posts;     /* of a user, at first */
+    unsigned events;    /* of a user, at first */
+    unsigned newest;    /* events that a read returns */
     /* time */
     double rate; /* operations per second; 0: as fast as possible */
     /* Polls instead of sleeping until an operation is due or a response comes, so that no latency
@@ -137,8 +138,10 @@ const rq_load_workload_line *rq_load_workloads(void);
 const char *rq__load_step_name(rq_load_step step);
 
 void rq_load_options_init(rq_load_options *o);
-/* Returns an error if the run was not possible (the report is empty). Failed operations and wrong
- * values of a completed run are in the report. */
+/* Blocks until the run has ended. Failed operations and wrong values are in the report, not errors.
+ * An error: the run was not possible or could not go on, or its tables could not be dropped; the
+ * report has what was measured before. RQ_E_INVALID: options that contradict each other. The caller
+ * clears the report in any case. */
 RQ_NODISCARD
 rq_err rq_load_run(const rq_load_options *o, rq_load_report *ret, rq_error *why);
 void rq_load_report_clear(rq_load_report *r);

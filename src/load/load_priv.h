@@ -155,6 +155,7 @@ rq_err rq__begin_load_app(rq__slot *s, uint64_t first, uint64_t count);
 
 /* process.c */
 double rq__process_cpu_s(int pid); /* negative: not known */
+/* In bytes; -1: not known. */
 void rq__process_memory(int pid, int64_t *ret_rss, int64_t *ret_peak);
 
 #endif

@@ -67,7 +67,8 @@ bool rq__rows_number(const rq_rows *r, rq_slice row, uint64_t *ret);
 RQ_NODISCARD
 rq_err rq__rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t version,
                       rq_buf *out);
-/* Whether it is a value of that key and column, and of which version. */
+/* Whether it is a value of that key and column, and of which version. False for values shorter than
+ * 8 bytes, which do not have the whole version. */
 bool rq__rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_slice value,
                           uint64_t *ret_version);
 

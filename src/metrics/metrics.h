@@ -54,7 +54,8 @@ void rq_metrics_serve(rq_metrics *m, rq_rpc_server *master, rq_rpc_server *rs);
 /* REQUIRES: the lane has ended, no other call is running. NULL is fine. */
 void rq_metrics_free(rq_metrics *m);
 
-/* The values that change every second. Reads no regions, so event loops may call it. */
+/* The number of requests, and the rates of the last period. Reads no regions, so event loops may
+ * call rq_metrics_get_rates. */
 typedef struct rq_metrics_rates {
     uint64_t requests; /* operations of clients since the start, a batch as one */
     double requests_per_second, reads_per_second, writes_per_second;

@@ -95,6 +95,7 @@ typedef struct rq__collector {
     rq_err rc;
 } rq__collector;
 
+/* Adds a value of the server's; `label` ("": none) is static or in the arena. */
 void rq__collect(rq__collector *c, rq_metric metric, const char *label, double value);
 /* `times` is in the arena; `table` NULL: the server's. */
 void rq__collect_table_times(rq__collector *c, rq_metric metric, const rq_metrics_table *table,
@@ -110,7 +111,7 @@ typedef struct rq__op_counts {
 void rq__op_counts_read(rq_ops *ops, rq__op_counts *ret);
 
 /* --- text ------------------------------------------------------------------------------------- */
-/* Appends a value in the shortest form; whole numbers without a point. */
+/* Appends a value with at most 12 significant digits; whole numbers up to 10^15 with all digits. */
 RQ_NODISCARD
 rq_err rq__append_number(rq_buf *out, double value);
 

@@ -77,8 +77,9 @@ typedef enum rq_frame { RQ_FRAME_WHOLE, RQ_FRAME_MORE, RQ_FRAME_TOO_BIG } rq_fra
  * *ret_len its length. */
 rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk **ret_owner,
                         size_t *ret_len);
-/* Call after the last frame: copies the remaining bytes and releases the shared chunk. REQUIRES:
- * the caller has handled RQ_FRAME_TOO_BIG, if rq_input_frame returned it. */
+/* Call after the last frame: copies the remaining bytes and releases the shared chunk. The copy is
+ * charged even if the budget is used up. RQ_E_NO_MEMORY. REQUIRES: the caller has handled
+ * RQ_FRAME_TOO_BIG, if rq_input_frame returned it. */
 RQ_NODISCARD
 rq_err rq_input_detach(rq_input *in, rq_chunk_pool *pool);
 

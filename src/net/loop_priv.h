@@ -222,6 +222,7 @@ ssize_t rq__memory_receive(rq_memory_peer *p, void *bytes, size_t len);
 ssize_t rq__memory_send(rq_memory_peer *p, const struct iovec *iov, unsigned n);
 void rq__memory_shut(rq_memory_peer *p);
 
+/* ---- streams, moves, listeners (stream.c, move.c, balance.c, listener.c) */
 /* Opens a new or arriving stream on its loop, using s->fd. False: it is freed. */
 bool rq__stream_attach(rq_stream *s);
 /* Removes it from its loop's list. */

@@ -17,7 +17,8 @@
 typedef struct rq_memory_peer rq_memory_peer;
 
 /* Opens a connection to the listener. Any thread. RQ_E_CANCELLED: the listener has stopped, or its
- * loops do not run. A connection that the listener refuses is closed at once, as by a socket. */
+ * loops do not run. RQ_E_NO_MEMORY. A connection that the listener refuses is closed at once, as by
+ * a socket. */
 RQ_NODISCARD
 rq_err rq_memory_connect(rq_listener *l, rq_memory_peer **ret);
 /* Waits until there was room for all bytes. RQ_E_IO: the stream has closed. */

@@ -12,7 +12,8 @@ RQ_NODISCARD
 rq_err rq_socket_bind(const char *address, uint16_t port, bool only_v6, int *ret_fd,
                       uint16_t *ret_port, rq_error *why);
 /* Makes a non-blocking listening socket on a numeric address. only_v6: "::" leaves IPv4 to another
- * socket. RQ_E_EXISTS: the port is in use. */
+ * socket. RQ_E_EXISTS: the port is in use; RQ_E_INVALID: the address is not numeric;
+ * RQ_E_PERMISSION. */
 RQ_NODISCARD
 rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *ret_fd,
                         uint16_t *ret_port, rq_error *why);

@@ -528,7 +528,7 @@ void rq_stream_close(rq_stream *s, rq_err why)
     if (s->why == RQ_OK) s->why = why;
     s->closing = true;
     s->reading = false;
-    if (s->is_dirty) { /* flush_dirty must not find it after it was freed */
+    if (s->is_dirty) { /* rq__loop_flush must not find it after it was freed */
         rq_stream **p = &s->loop->dirty;
         while (*p != s)
             p = &(*p)->next_dirty;

@@ -102,7 +102,8 @@ void rq_stream_written(rq_stream *s);
 /* Appends a copy. On RQ_E_NO_MEMORY nothing was appended, and the caller closes the stream. */
 RQ_NODISCARD
 rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len);
-/* Appends the buffer's memory without copying; *b is empty afterwards. */
+/* Appends the buffer's memory without copying; *b is empty afterwards, except on an error
+ * (RQ_E_NO_MEMORY), after which the caller closes the stream. */
 RQ_NODISCARD
 rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b);
 /* Moves one of the loop's spare large buffers to *b, which must be empty: one with room for

@@ -49,9 +49,9 @@ typedef struct rq_batch_caller {
     /* Sets region, parts, part_count, is_atomic, with_tags and group for the group at group_at. A
      * group without a region is skipped. */
     rq_err (*enter)(rq_op_batch *b);
-    /* Decode a part; an error fails only the part. They consume the write's cells from their source
-     * in any case. A write is decoded into b->write_arena. *ret_nonce is left unchanged if the part
-     * has none. */
+    /* Decode a part; an error fails only the part. `write` consumes the write's cells from their
+     * source in any case, so that the next part finds its own. A write is decoded into
+     * b->write_arena. *ret_nonce is left unchanged if the part has none. */
     rq_err (*get)(rq_op_batch *b, const rq_batch_part *p, rq_scan *ret, rq_error *why);
     rq_err (*write)(rq_op_batch *b, const rq_batch_part *p, rq_mutation *ret, uint64_t *ret_nonce,
                     rq_error *why);

@@ -4,9 +4,9 @@
  * policy, which may refuse the op or delay it; `after` counts and times what the op did.
  *
  * Counting costs a get some twenty instructions: relaxed counters of the seat, written by one
- * thread. A read that waited for a block is always timed, because the clock is read then anyway. Of
- * the other ops a sample is timed (base/histogram.h) and counts for the rest, so that the histograms
- * estimate all ops.
+ * thread. An op that waited (at the gate, for a block, for memory or for its next slice) is always
+ * timed. Of the other ops a sample is timed (base/histogram.h) and counts for the rest, so that the
+ * histograms estimate all ops.
  */
 #ifndef RQ_OPS_GATE_H
 #define RQ_OPS_GATE_H
@@ -29,7 +29,7 @@ typedef struct rq_gate_policy {
 /* Of one kind and seat. */
 typedef struct rq_gate_counters {
     _Atomic uint64_t ops;
-    _Atomic uint64_t failed; /* of them */
+    _Atomic uint64_t failed; /* of them; RQ_E_RESULT_TOO_LARGE is no failure */
     _Atomic uint64_t rows;
     _Atomic uint64_t cells;
     _Atomic uint64_t bytes_in;

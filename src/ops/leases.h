@@ -45,6 +45,7 @@ rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq
 void rq__leases_free(rq__leases *t);
 /* As rq_scan_owner_gone. */
 void rq__lease_owner_gone(rq__leases *t, rq_scan_owner *owner);
+/* How long the scanners of a closed connection are kept. */
 #define RQ__ORPHAN_NS (10 * 1000000000ull)
 /* Creates a holder with an id, busy; the caller fills it and then sets `opened`.
  * RQ_E_CALL_QUEUE_TOO_BIG: the owner has used its share, or there is no room. Later, when the arena

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An operation (op): one request to the server, free of any wire. The caller fills one of the
- * structs that begin with rq_op (rq_op_get, rq_op_mutate, rq_op_scan, rq_op_batch …) and starts it.
+ * An operation (op): one request to the server, free of any wire. The caller fills a struct that
+ * embeds an rq_op (rq_op_get, rq_op_mutate, rq_op_scan, rq_op_batch …) and starts it.
  *
  *   caller ─ start ─► gate before ─► work: region, log, blocks ─► gate after ─► done()
  *

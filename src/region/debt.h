@@ -34,8 +34,8 @@ void rq__debt_clear(rq__debt *d);
 /* Records that a flush which began at begun_ns made `bytes` bytes of cells durable. Any thread. */
 void rq__debt_drained(rq__debt *d, uint64_t bytes, uint64_t begun_ns, uint64_t now_ns);
 
-/* The delay of the response to a write of `bytes` bytes of cells. `depth`: 0 at the low mark, 1
- * at the high mark. Any thread. */
+/* The delay of the response to a write of `bytes` bytes of cells, at most 50 ms. `depth`: 0 at the
+ * low mark, 1 at the high mark. Any thread. */
 uint64_t rq__debt_delay_ns(rq__debt *d, uint64_t bytes, double depth, uint64_t now_ns);
 
 #endif

@@ -63,6 +63,8 @@ RQ_NODISCARD
 rq_err rq__manifest_peek(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
                          const char **ret_other, rq_error *why);
 RQ_NODISCARD
+/* Replaces the manifest. *generation: in, of the one that is replaced (0: there is none); out, of
+ * the new one. *in_doubt as for rq_vfs_cas. */
 rq_err rq__manifest_write(rq_vfs *vfs, const char *encoded, const rq__manifest *m,
                           uint64_t *generation, bool *in_doubt, rq_error *why);
 RQ_NODISCARD

@@ -80,8 +80,8 @@ typedef struct rq_row_op {
     const rq_condition *conditions; /* all must hold */
     size_t condition_count;
     bool multi_row;
-    uint64_t nonce_group; /* 0: no nonce */
-    uint64_t nonce;
+    uint64_t nonce_group;
+    uint64_t nonce; /* 0: no nonce */
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */
@@ -181,10 +181,12 @@ RQ_NODISCARD
 rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
                       rq_region **ret, rq_error *why);
 /* Refuses new work (NotServingRegionException), waits for running work, flushes unless `abort`,
- * and writes the sequence id file. The caller then holds the last reference. */
+ * and writes the sequence id file. Open scanners may still hold references. After an error the
+ * region refuses work and can be closed again, also with `abort`; a failed region
+ * (RQ_E_NOT_SERVING_REGION) only so. */
 RQ_NODISCARD
 rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
-/* Removes a closed region: folder, manifest and its need for log records; its HFiles go to
+/* Removes a closed region: folder, manifest, nonces and its need for log records; its HFiles go to
  * archive/. */
 RQ_NODISCARD
 rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
@@ -220,14 +222,15 @@ rq_err rq_region_folder_has_references(rq_engine *e, const rq_region_info *info,
                                        rq_error *why);
 
 /* --- background work -------------------------------------------------------------------------- */
-/* Flushes (all families if family.len == 0) and waits. Unlike a flush for memory it starts no
+/* Flushes (all families if family.len == 0) and waits. *ret_flushed, which may be NULL: there were
+ * cells to flush. Unlike a flush for memory it starts no
  * compaction (HBASE: FlushRegionCallable), so a table keeps the files its owner requested. */
 RQ_NODISCARD
 rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
 /* Requests a compaction of each store that has enough files, as a background flush does at its
  * end. Returns at once. */
 void rq_region_compact_if_due(rq_region *r);
-/* Requests a compaction and returns at once. */
+/* Requests a compaction (of all families if family.len == 0) and returns at once. */
 RQ_NODISCARD
 rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *why);
 /* HBASE: CompactionState NONE 0, MINOR 1, MAJOR 2, MAJOR_AND_MINOR 3 */

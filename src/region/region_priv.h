@@ -392,7 +392,7 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
 /* Records the last flush's result; returns the previous one. While it is lack of space the
  * engine's compactions pause. */
 rq_err rq__region_note_flush(rq_region *r, rq_err rc);
-/* --- nonce_files.c, for a region -------------------------------------------------------------- */
+/* --- a region's nonces (flush.c), its kind (region.c) ----------------------------------------- */
 /* The place of its nonce files. */
 rq__nonce_place rq__region_nonce_place(rq_region *r);
 /* Of a table in the namespace hbase, or of master:store. */
@@ -436,10 +436,12 @@ rq_err rq__region_files(rq_region *r, rq_arena *arena, rq__manifest *ret);
 void rq__region_give_up(rq__region_store *s, rq_store_file *f);
 /* Sets IN_USE; called before the first file is made after an opening. */
 rq_err rq__region_mark_in_use(rq_region *r, rq_error *why);
+/* --- flush.c, continued ----------------------------------------------------------------------- */
 /* Wakes a flush that waits for a compaction. Any thread. */
 void rq__region_resume_flush(rq_region *r);
 /* Requests a failed flush again. Any thread. */
 void rq__region_retry_flush(rq_region *r);
+/* --- compaction_settings.c -------------------------------------------------------------------- */
 /* Sets *value to the property's value for the family (NULL: none) or table, if it is a
  * non-negative number. */
 void rq__setting_i64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
@@ -460,9 +462,11 @@ void rq__compaction_clear(rq__compaction_node *_Atomic *list);
  * engine's lock. */
 RQ_NODISCARD
 rq_err rq__compaction_reconfigure(rq_region *r);
+/* --- compact.c -------------------------------------------------------------------------------- */
 /* Queues a compaction if the store needs one. `wants`: RQ__WANT_…; 0: requests recorded before. */
 void rq__store_request_compaction(rq__region_store *s, unsigned wants);
 void rq__region_compact_task(rq_task *task);
+/* --- files (layout.c) ------------------------------------------------------------------------- */
 /* Moves a file to archive/; a reference or link is removed. A file that could not be moved is
  * found at the next open. */
 rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,

@@ -63,8 +63,8 @@ rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read
                      rq_cellblock *out, bool *ret_answered, rq_error *why);
 
 /* --- what the region gives its scanners (region.c) -------------------------------------------- */
-/* Registers a read point (0: the newest visible one), so that nothing visible at it is dropped.
- * Any lane; cheap. */
+/* Registers a read point (0: the newest visible one), so that nothing visible at it is dropped, and
+ * counts a read request. Any thread; cheap. */
 uint64_t rq__region_read_point_acquire(rq_region *r, uint64_t read_point);
 /* Rows of scans: returned ones are read requests, as HBase counts them. Any thread. */
 void rq__region_count_rows(rq_region *r, uint64_t returned, uint64_t filtered);
@@ -72,6 +72,7 @@ void rq__region_read_point_release(rq_region *r, uint64_t read_point);
 size_t rq_region_store_count(const rq_region *r);
 struct rq_store *rq_region_store_at(const rq_region *r, size_t i); /* ascending by family name */
 
+/* --- region_scanner_open.c -------------------------------------------------------------------- */
 /* Reads one row in the newest staged state (everything inserted, durable or not), for conditions
  * and read-modify-writes. REQUIRES: the writer token. `scan` has is_get. RQ_E_AGAIN as for
  * rq_region_scanner_next. */

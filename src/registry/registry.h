@@ -28,7 +28,8 @@ typedef struct rq_registry_options {
     const rq_transform_kind *transform; /* below every connection (net/transform.h); NULL: none */
 } rq_registry_options;
 
-/* Listens for ZooKeeper clients. Everything in the options must outlive it. */
+/* Listens for ZooKeeper clients. Loops, catalog, budget and transform must outlive the registry;
+ * the rest of the options is copied or read during the call. */
 RQ_NODISCARD
 rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_error *why);
 /* One of its listeners, for connections in memory (net/memory.h); valid until the registry

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of the ZooKeeper registry: zookeeper.c has connections and sessions,
- * zk_requests.c answers requests, zk_watches.c sends events.
+ * zk_requests.c answers requests, zk_watches.c sends events, zk_protocol.c encodes.
  *
  * A connection's data is used on its loop's thread only. */
 #ifndef RQ_REGISTRY_ZK_PRIV_H
@@ -49,8 +49,8 @@ typedef struct rq__zk_connection {
     rq_arena arena;               /* of the request at hand */
     struct rq__zk_watch *watches; /* its own; zk_watches.c */
     void *watch_tree;             /* the same, by kind and path */
-    size_t memory;                /* of the registry's: its part */
-    size_t input;                 /* of that, for an unfinished request */
+    size_t memory;                /* its part of rq_registry.memory_used */
+    size_t input;                 /* the part of `memory` for an unfinished request */
     uint64_t expires_ns;          /* without a request until then the session ends */
     rq_unread unread;
     uint64_t view_seen; /* the view that watches were compared with, and that the current answer

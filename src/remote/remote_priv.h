@@ -55,7 +55,8 @@ rq_err rq__remote_table(rq__remote *r, rq_table *t, rq_client_table **ret, rq_wh
 
 /* An operation's failure, in the form of the api. */
 rq_err rq__remote_failure(const rq_op_result *result, rq_why *why);
-/* A server's text without its class in front and the stack behind. */
+/* Copies a server's text to why->error, without the class in front and the stack trace behind, and
+ * the class to why->java_class. */
 void rq__remote_text(rq_slice java_class, rq_slice text, rq_why *why);
 
 /* --- repetitions: what the client has given up after some attempts ---------------------------- */

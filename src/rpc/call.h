@@ -81,8 +81,8 @@ struct rq_call {
     rq_task task; /* the handler's, to post the call to lanes or pools */
 };
 
-/* The full request header (attributes, trace), decoded on first use. NULL when memory is
- * exhausted. */
+/* The full request header (attributes, trace), decoded on first use. NULL: memory is exhausted, or
+ * a field that dispatch does not need is malformed. */
 const struct Pb__RequestHeader *rq_call_header(rq_call *call);
 
 /* The service's pointer for this connection; NULL at first. Loop's thread. Must not be used

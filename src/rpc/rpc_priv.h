@@ -237,9 +237,10 @@ struct rq_call_private {
 /* Records a call that is about to end in the slow log if it was slow or large. `failure`: the Java
  * class of the exception it ends with, or NULL. REQUIRES: options.slow. */
 RQ_COLD void rq__call_note(rq_call_private *p, size_t answer_bytes, const char *failure);
-/* Keeps what the log would say of the request: its memory is about to go. */
+/* Stores the slow log's text of the request, because the request's memory is about to be freed. */
 RQ_COLD void rq__call_describe(rq_call_private *p);
 
+/* --- running a request (receive.c), the pool (call.c), the server (server.c) ------------------ */
 /* Runs a request: decodes it and passes it to its handler, or responds with an exception. Takes
  * over the reference on `frame`. False: the bytes are not a request. */
 bool rq__call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame);

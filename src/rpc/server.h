@@ -103,7 +103,8 @@ typedef struct rq_rpc_stats {
 
 rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s);
 /* Counts of the calls passed to handlers, by method, and of the exceptions sent, by Java class (a
- * class may be passed several times). `each` runs on the calling thread, also for methods without
+ * class may be passed several times; beyond 48 classes per loop exceptions are counted only in
+ * rq_rpc_stats). `each` runs on the calling thread, also for methods without
  * calls. Any thread. */
 void rq_rpc_server_each_method(const rq_rpc_server *s,
                                void (*each)(void *ctx, const char *service, const char *method,

@@ -81,12 +81,12 @@ void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits);
 /* Copies the call into the ring, in the place of the oldest. Without memory it is left out. Any
  * thread. */
 void rq__slow_log_add(rq_slow_log *l, const rq_slow_call *call);
-/* Forgets all records. False: none are kept. Any thread. */
+/* Forgets all records. False: the limits say that none are kept (`keeps`). Any thread. */
 bool rq_slow_log_clear(rq_slow_log *l);
 /* Calls recorded since the start, including those no longer in the ring. */
 uint64_t rq_slow_log_count(const rq_slow_log *l, bool large);
 
-/* The records, newest first. Costs a few ns for each: also for loops. */
+/* The records, newest first. Costs a few ns per record, so event loops may call it. */
 typedef struct rq_slow_list {
     const rq_slow_call **calls; /* NULL with count 0 */
     size_t count;

@@ -15,7 +15,7 @@ typedef struct rq_events {
     uint64_t begun_ns;            /* when the start began, later when the stop began */
     _Atomic uint64_t slow_second; /* the last second in which a slow call was logged */
     _Atomic uint64_t slow_more;   /* slow calls since then, which were not logged */
-    rq_engine_stats stats;        /* when the stop began */
+    rq_engine_stats stats;        /* when the stop began; then what the stop has flushed */
 } rq_events;
 
 /* Logs version, process id and the settings that differ from their defaults. Call it only when the
@@ -29,7 +29,7 @@ void rq__events_opened(rq_events *e, const rq_engine *engine, const rq_config *c
 void rq__events_slow(void *ctx, const char *what, const char *path, uint64_t bytes, uint64_t ns);
 /* Logs that the stop begins. */
 void rq__events_stopping(rq_events *e, const rq_engine *engine);
-/* Logs what the stop has flushed. REQUIRES: the regions are closed. */
+/* Notes what the stop has flushed, for the last line. REQUIRES: the regions are closed. */
 void rq__events_closed(rq_events *e, const rq_engine *engine);
 /* Logs the server's last line. REQUIRES: the executor, whose clock it reads, is not closed yet. */
 void rq__events_stopped(const rq_events *e, rq_err rc, const rq_error *why);

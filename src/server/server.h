@@ -37,7 +37,7 @@ typedef struct rq_server_options {
 RQ_NODISCARD
 rq_err rq_server_folder_mode(const rq_config *config, unsigned *ret, rq_error *why);
 
-/* Receives a line of rq_server_check. `kind` is one of "listen", "clients", "data", "memory",
+/* Receives a line of rq_server_check. `subject` is one of "listen", "clients", "data", "memory",
  * "setting", "no effect", "note", "PROBLEM". */
 typedef void (*rq_server_line)(void *ctx, const char *subject, const char *text);
 /* Reports what a server with these options would do, without doing it. Returns the first problem
@@ -45,11 +45,12 @@ typedef void (*rq_server_line)(void *ctx, const char *subject, const char *text)
 RQ_NODISCARD
 rq_err rq_server_check(const rq_server_options *o, rq_server_line line, void *ctx);
 
-/* Opens everything and serves. On failure `why` has one clear line and, unless the failure came
- * from the data itself, nothing on disk was touched. */
+/* Opens everything and serves. On failure `why` has one clear line. A failure that comes from the
+ * options (settings, addresses, ports in use) leaves the disk untouched. */
 RQ_NODISCARD
 rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why);
-/* "zookeeper HOST:PORT, master HOST:PORT, regionserver HOST:PORT, data DIR" */
+/* "zookeeper HOST:PORT, master HOST:PORT, regionserver HOST:PORT, http HOST:PORT, data DIR";
+ * without http if there are no pages. */
 const char *rq_server_ready_text(const rq_server *s);
 /* The folder was empty or missing before. */
 bool rq_server_folder_is_new(const rq_server *s);
@@ -74,8 +75,8 @@ rq_err rq_server_reload(rq_server *s, rq_error *why);
 void rq_server_report(rq_server *s);
 /* True if every event loop has run a task since the previous call. Never blocks; one thread. */
 bool rq_server_pulse(rq_server *s);
-/* Finishes running calls, flushes, and leaves an empty log. Always frees; returns the first
- * error. */
+/* Finishes running calls, flushes, and leaves an empty log. Always frees; returns the first error,
+ * after which the log has what was not flushed. NULL is fine. */
 rq_err rq_server_close(rq_server *s, rq_error *why);
 
 #endif

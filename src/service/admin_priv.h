@@ -37,6 +37,8 @@ void rq__get_large_logs(void *ctx, rq_call *call);
 void rq__clear_slow_logs(void *ctx, rq_call *call);
 void rq__get_log_entries(void *ctx, rq_call *call);
 
+/* --- admin_service.c -------------------------------------------------------------------------- */
+
 /* By name or encoded name. Borrowed until the end of the loop's iteration. */
 RQ_NODISCARD
 rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,

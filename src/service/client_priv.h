@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of ClientService: the service object, and how a read waits for a block. */
+/* Shared by the files of ClientService: the service object, the search for a region, the
+ * handlers. */
 #ifndef RQ_SERVICE_CLIENT_PRIV_H
 #define RQ_SERVICE_CLIENT_PRIV_H
 
@@ -45,6 +46,8 @@ rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpeci
 RQ_NODISCARD
 rq_err rq__fail_read_only(rq_error *why);
 
+/* Handlers: client_write.c, client_expect.c, client_multi.c, client_scan.c, endpoint.c,
+ * client_bulk.c. */
 void rq__handle_mutate(void *ctx, rq_call *call);
 void rq__expect_requests(void *ctx, const rq_slice *messages, size_t count);
 void rq__handle_multi(void *ctx, rq_call *call);

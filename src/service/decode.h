@@ -23,8 +23,9 @@ rq_err rq__decode_scan(const Pb__Scan *scan, const rq_region *region, rq_arena *
 /* The mutation's type; APPEND if it is absent or unknown. HBASE: the default of MutationProto's
  * mutate_type. */
 rq_mutation_type rq__mutation_type(const Pb__MutationProto *m);
-/* Takes the mutation's cells from `cells` (the frame's cell block) if the message says so; they are
- * consumed in any case, also on failure. ret_nonce 0: none. */
+/* Takes the mutation's cells from `cells` (the frame's cell block) if the message says so. After an
+ * error the cursor may stand before, among or behind them: reset it and call rq__skip_cells.
+ * *ret_nonce 0: none. */
 RQ_NODISCARD
 rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, rq_cursor *cells,
                            uint64_t cell_max, rq_arena *arena, rq_mutation *ret,

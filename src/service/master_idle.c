@@ -25,7 +25,7 @@ static void throw_final(rq_call *call, const char *java_class, const char *messa
 
 /* No server is decommissioned or dead, no snapshot, peer or quota exists: the lists are empty. Also
  * the answer for a switch that is off and stays off, if its field 1 is optional (an empty message
- * means false); for a required field see reply_false. */
+ * means false); for a required field see rq__reply_false. */
 void rq__reply_nothing(void *ctx, rq_call *call)
 {
     (void)ctx;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MasterService's handlers by file: changes (master_ddl.c), lists and states (master_info.c),
- * cluster and switches (master_service.c, with the method table). */
+/* MasterService's handlers by file: changes (master_ddl.c), lists and states (master_info.c), calls
+ * on single regions (master_regions.c), features that do not exist here (master_idle.c), the
+ * cluster's status (cluster_status.c), switches (master_service.c, with the method table). */
 #ifndef RQ_SERVICE_MASTER_PRIV_H
 #define RQ_SERVICE_MASTER_PRIV_H
 

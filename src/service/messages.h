@@ -21,7 +21,7 @@ static inline rq_slice rq__pb_slice(ProtobufCBinaryData b)
 
 /* Bytes of one element of a repeated field of that type, in protobuf-c's structs. */
 size_t rq__pb_element_size(ProtobufCType type);
-/* NULL: memory is out. */
+/* NULL: memory is exhausted. */
 Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s);
 Pb__TableName *rq__table_name_message(rq_arena *arena, rq_slice ns, rq_slice qualifier);
 Pb__RegionInfo *rq__region_info_message(rq_arena *arena, const rq_region_info *r);

@@ -2,8 +2,8 @@
 /*
  * Which blocks of a family's files are cached, and when. HBASE: CacheConfig. Each option is on if
  * the family's attribute (CACHE_DATA_ON_WRITE …) or the property of server, table or family enables
- * it. Reads cache data only if both BLOCKCACHE and hbase.block.data.cacheonread allow it. Index and
- * bloom blocks that are read are always cached.
+ * it. Reads cache data only if both BLOCKCACHE and hbase.block.data.cacheonread allow it, or if
+ * blocks are prefetched on open. Index and bloom blocks that are read are always cached.
  */
 #ifndef RQ_STORE_CACHE_OPTIONS_H
 #define RQ_STORE_CACHE_OPTIONS_H

@@ -76,7 +76,8 @@ rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
                                           const rq_store_file *files, size_t count,
                                           bool wants_major, bool may_use_offpeak, int64_t now_ms);
 /* Whether rq_compaction_choose should be called: there are enough files, a major compaction is
- * due (HBASE: needsCompaction, shouldPerformMajorCompaction), or a file has expired. */
+ * due (HBASE: needsCompaction, shouldPerformMajorCompaction), a file is a reference, or one has
+ * expired. */
 bool rq_compaction_is_worth_a_look(const rq_compaction_settings *s, const rq_store_file *files,
                                    size_t count, const rq_family_schema *family, int64_t now_ms);
 /* Whether file i can be removed without reading it, since all its cells have expired. HBASE:

@@ -40,7 +40,7 @@
 /* Name and encoded name of the pseudo region; `table` as displayed ("ns:q" or "q"). */
 RQ_NODISCARD
 rq_err rq_mob_region_name(rq_slice table, rq_buf *ret, char ret_encoded[RQ_MD5_HEX_LEN + 1]);
-/* Paths below the root, in the arena; NULL when memory is exhausted. */
+/* Paths below the root, in the arena. NULL: memory is exhausted, or the table's name is invalid. */
 const char *rq_mob_region_dir(rq_arena *arena, rq_slice table);
 const char *rq_mob_family_dir(rq_arena *arena, rq_slice table, rq_slice family);
 /* Splits a displayed table name. False: it is not a valid name. */

@@ -45,7 +45,7 @@ rq_err rq_store_file_locate(rq_vfs *vfs, const char *dir, const char *name, rq_a
                             const char **ret, rq_error *why);
 
 /* Opens the file that the name stands for. `dir` is the family's folder, `path` the file in it.
- * The options' `half` is ignored. */
+ * The options' `half` is ignored. RQ_E_CORRUPT: also if that file is missing. */
 RQ_NODISCARD
 rq_err rq_store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
                                const rq_store_name *name, const rq_hfile_reader_options *o,

@@ -35,7 +35,7 @@ void rq__slab_pool_count(rq_slab_pool *p, int64_t bytes);
 struct rq_slab_pieces *rq__slab_pool_pieces(const rq_slab_pool *p);
 /* The sum of the counted bytes. */
 uint64_t rq_slab_pool_bytes(const rq_slab_pool *p);
-/* Returns 1/share of the slabs that were not used since the last call to the system. */
+/* Returns to the system 1/share of the slabs that were not used since the last call. */
 void rq_slab_pool_trim(rq_slab_pool *p, unsigned share);
 
 #endif

@@ -80,10 +80,12 @@ bool rq_store_scanner_may_pass(const rq_store_scanner *s);
 RQ_NODISCARD
 rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_store_pass *pass,
                                   rq_error *why);
-/* Skips the rest of the row returned by peek_row. No I/O: the next peek_row moves on. */
+/* Skips the rest of the row returned by peek_row. No I/O: the next peek_row moves on. REQUIRES: not
+ * suspended since that call. */
 RQ_NODISCARD
 rq_err rq_store_scanner_skip_row(rq_store_scanner *s);
-/* Moves forward to the row if the scanner is before it; `row` is copied. No I/O. */
+/* Moves forward to the row if the scanner is before it; `row` is copied. No I/O. REQUIRES: a
+ * forward scan, not suspended since the last peek_row. */
 RQ_NODISCARD
 rq_err rq_store_scanner_seek_row(rq_store_scanner *s, rq_slice row);
 RQ_NODISCARD

@@ -3,8 +3,9 @@
  * The folders from which a client may load files by path (bulk load): the staging folder of the
  * data folder, and the folders that the operator lists.
  *
- * 1. Only the text of a path decides whether it lies below such a folder. Nothing is looked up in
- *    the file system, so a refusal does not tell whether a file exists, nor wait for storage.
+ * 1. Only the text of a client's path decides whether it lies below such a folder. The path itself
+ *    is not looked up first, so a refusal does not tell whether a file exists. (Symbolic links on
+ *    the way to a listed folder are resolved: clients may name the folder by either path.)
  * 2. Files are opened with RQ_OPEN_BENEATH, relative to the folder: no symbolic link leads out.
  * 3. A file in any server's data folder (one with .rorqual or hbase.version) is refused, even below
  *    a listed folder. Our own staging folder is the exception.
@@ -37,7 +38,8 @@ typedef struct rq_intake_visit {
 RQ_NODISCARD
 rq_err rq_intake_begin(const rq_intake *t, rq_arena *arena, rq_intake_visit *ret);
 /* Returns the vfs and the path inside it, to be opened with RQ_OPEN_BENEATH; both are valid
- * until the visit ends. Blocks. RQ_E_DO_NOT_RETRY: the path is below none of the folders. */
+ * until the visit ends. Blocks. RQ_E_DO_NOT_RETRY: the path is below none of the folders, or in the
+ * data folder of a server. */
 RQ_NODISCARD
 rq_err rq_intake_find(rq_intake_visit *v, const char *path, rq_vfs **ret, const char **ret_path,
                       rq_error *why);

@@ -78,6 +78,8 @@ static rq_err code_of(int e)
         return RQ_E_PERMISSION;
     case ENOMEM:
         return RQ_E_NO_MEMORY;
+    case EISDIR: /* a folder where a file is to be written */
+        return RQ_E_CORRUPT;
     case ELOOP: /* symbolic links that point to each other */
         return RQ_E_CORRUPT;
     case ENXIO: /* a socket, or a device that does not exist */

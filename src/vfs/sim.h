@@ -52,16 +52,17 @@ rq_env *rq_sim_env(rq_sim *sim);
 uint64_t rq_sim_random(rq_sim *sim);
 
 /* --- files ------------------------------------------------------------------------------------ */
-/* vfs calls made so far. Each operation of struct rq_vfs except close, size and try_read counts
- * as one. */
+/* vfs calls made so far. Each operation of struct rq_vfs counts as one, except close, size,
+ * try_read, identify and drop_behind. */
 uint64_t rq_sim_calls(const rq_sim *sim);
 /* Cuts the power at that call (calls are numbered from 1; that call may or may not have begun to
  * reach the disk). It and all later calls fail with RQ_E_IO until restart. 0: never. */
 void rq_sim_cut_at(rq_sim *sim, uint64_t call);
 void rq_sim_cut_now(rq_sim *sim);
 bool rq_sim_is_cut(const rq_sim *sim);
-/* Makes one call fail with `rc` and do nothing, except that a write may be partial, and a failed
- * sync leaves its file's unsynced bytes to chance. Up to 8 may be pending. */
+/* Makes one call fail with `rc`. By chance it does nothing, or part of its work: a write may be
+ * partial, a name may be created or removed nevertheless, and a failed sync leaves its file's
+ * unsynced bytes to chance. Up to 8 may be pending. */
 void rq_sim_fail_at(rq_sim *sim, uint64_t call, rq_err rc);
 /* From now on each call that writes, creates or syncs fails with `rc` (with RQ_E_NO_SPACE, syncs
  * succeed). RQ_OK: end. */
@@ -88,7 +89,7 @@ void rq_sim_restart_process(rq_sim *sim);
 /* Flips one bit, in memory and on disk. False if there is no such byte. */
 bool rq_sim_flip_bit(rq_sim *sim, const char *path, uint64_t offset, unsigned bit);
 /* The whole tree as text, one line per file (path, size, CRC-32C), for comparisons. The caller
- * frees it. */
+ * frees it. NULL: memory is exhausted. */
 char *rq_sim_tree(rq_sim *sim);
 /* Prints each counted vfs call to stderr. */
 void rq_sim_trace(rq_sim *sim, bool on);

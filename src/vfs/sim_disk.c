@@ -131,7 +131,7 @@ static rq_err disk_open(rq_vfs *v, const char *path, int flags, rq_file **ret, r
     if (how == FATE_FAIL || (how == FATE_FAIL_PARTLY && !creates)) return rc;
     inode *n = rq__walk(d, path);
     if (n != NULL && how == FATE_FAIL_PARTLY) return rc;
-    if (n != NULL && n->is_dir) return rq_fail(why, RQ_E_IO, "cannot open %s: a folder", path);
+    if (n != NULL && n->is_dir) return rq_fail(why, RQ_E_CORRUPT, "cannot open %s: a folder", path);
     if (n != NULL && (flags & RQ_OPEN_EXCL) != 0)
         return rq_fail(why, RQ_E_EXISTS, "cannot create %s: it exists", path);
     if (n == NULL && !creates)

@@ -18,8 +18,9 @@
  *
  * Only regular files are opened, and opening does not wait for a peer: a FIFO, a socket, a device,
  * a folder or a loop of symbolic links under a file's name is RQ_E_CORRUPT. Errors: RQ_E_NOT_FOUND,
- * RQ_E_EXISTS, RQ_E_NO_SPACE, RQ_E_PERMISSION, RQ_E_IO; `why` names the path and the operating
- * system's error.
+ * RQ_E_EXISTS (also for the removal of a folder that is not empty), RQ_E_NO_SPACE,
+ * RQ_E_PERMISSION, RQ_E_NO_MEMORY, RQ_E_IO; `why` names the path and the operating system's error.
+ * RQ_E_INVALID: the path is absolute, too long, or has an empty, "." or ".." part.
  *
  * Threads: several threads may read an open file while one writes it.
  */
@@ -215,7 +216,8 @@ RQ_NODISCARD rq_err rq_vfs_write_new_file(rq_vfs *v, const char *path, rq_slice 
  * Atomic replacement of a small object. `name` stands for two slots, name.0 and name.1, each with
  * magic, generation, length and CRC-32C. The newest valid slot counts, and only the older one is
  * ever overwritten. The new object is durable when this returns. Generation 0 means absent.
- * RQ_E_CONFLICT: the stored generation is not `expected`.
+ * RQ_E_CONFLICT: the stored generation is not `expected`. RQ_E_CORRUPT: a committed object is
+ * damaged (also from the functions below). RQ_E_INVALID: more than 256 MiB.
  *
  * A failed swap is undone. If the undo cannot be made durable either, the object is *in doubt*:
  * after a power cut either the old or the new one may be found. *in_doubt is then set; the caller
@@ -225,7 +227,8 @@ RQ_NODISCARD rq_err rq_vfs_write_new_file(rq_vfs *v, const char *path, rq_slice 
  */
 RQ_NODISCARD rq_err rq_vfs_cas(rq_vfs *v, const char *name, uint64_t expected, rq_slice bytes,
                                uint64_t *ret_generation, bool *in_doubt, rq_error *why);
-/* Reads the object. RQ_E_NOT_FOUND: neither slot is valid and none was ever committed. */
+/* Reads the object, after making it durable if it may exist only in memory; so it may write.
+ * RQ_E_NOT_FOUND: neither slot is valid and none was ever committed. */
 RQ_NODISCARD rq_err rq_vfs_cas_read(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *ret,
                                     uint64_t *ret_generation, rq_error *why);
 /* Like rq_vfs_cas_read, but writes nothing; for tools. The result may not be durable yet.

@@ -2,7 +2,8 @@
 /*
  * Examines a log on disk, for tools: which files are its live WAL files, in order, and what they
  * contain. Writes nothing and opens no file for writing. Damage is reported and skipped, so that
- * one call finds all of it. A server would start if and only if no damage is reported.
+ * one call finds all of it. A server starts on a log without reported damage. It also starts if the
+ * only damage is in one of a header's two copies.
  */
 #ifndef RQ_WAL_SURVEY_H
 #define RQ_WAL_SURVEY_H

@@ -113,7 +113,8 @@ void rq_wal_region_prefetch(const rq_wal_region *r);
  * is the position to wait for; on failure nothing was staged.
  *
  * RQ_E_REGION_TOO_BUSY: the ring has its maximum size; wait for an older record and try again.
- * RQ_E_REQUEST_TOO_BIG: the record is longer than a record may be.
+ * RQ_E_REQUEST_TOO_BIG: the record is longer than half of staging_bytes_max.
+ * RQ_E_INVALID: a field is longer than the format allows.
  * RQ_E_NO_SPACE: the disk is full; what is in the log is safe. May be tried again.
  * RQ_E_NO_MEMORY: the ring could not grow.
  * Others: the log has failed.
@@ -144,8 +145,9 @@ RQ_NODISCARD rq_err rq_wal_join(rq_wal *wal, rq_lane *lane, rq_wal_member **ret)
 void rq_wal_leave(rq_wal_member *m);
 /*
  * Runs w when everything up to `upto` is acknowledged: durable with RQ_WAL_SYNC or if `synced` is
- * set, otherwise written. Any thread; never runs w before it returns. Does not push. A waiter makes
- * the log sync at once; bytes without a waiter are synced within a second.
+ * set, otherwise written. Any thread. w runs in a task of the member's lane: called on that lane,
+ * it runs after this has returned; called elsewhere, it may run before. Does not push. A waiter
+ * makes the log sync at once; bytes without a waiter are synced within a second.
  */
 void rq_wal_wait(rq_wal_member *m, rq_wal_waiter *w, rq_lsn upto, bool synced);
 /* For pool threads: pushes, and blocks until `upto` is acknowledged as in rq_wal_wait. */
@@ -153,8 +155,9 @@ RQ_NODISCARD rq_err rq_wal_wait_blocking(rq_wal *wal, rq_lsn upto, bool synced);
 
 /* --- regions and what they still need --------------------------------------------------------- */
 /* Opens a region's handle. Names are copied. The encoded name has at most RQ_WAL_REGION_NAME_MAX
- * bytes. One handle per name at a time (RQ_E_EXISTS). The handle takes over what replay found
- * for the name. */
+ * bytes. One handle per name at a time (RQ_E_EXISTS). RQ_E_INVALID: a name is too long, or the log
+ * has records of this region under another table. The handle takes over what replay found for the
+ * name. */
 RQ_NODISCARD rq_err rq_wal_region_open(rq_wal *wal, const char *encoded, rq_slice table,
                                        void *owner, rq_wal_region **ret);
 /* Closes the handle. Unflushed records continue to hold their WAL files. After return no

@@ -4,7 +4,7 @@
  *
  *   wal.c      open, replay, close      lane.c     sync, roll, repair, prewriting (the log's lane)
  *   append.c   stage and push           holders.c  which region holds which WAL file
- *   wait.c     members and waiters
+ *   wait.c     members and waiters      begin.c    how a WAL file begins
  *
  * Positions: staged ≥ written ≥ synced. All three are ends of frames.
  *
@@ -180,7 +180,8 @@ void rq__wal_slot_free(slot *s);
 RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);
 /* REQUIRES: mutex. Whether all bytes from `from` on are still in the ring. */
 bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from);
-/* REQUIRES: mutex. Shrinks the ring to its initial size if it has grown and is empty. */
+/* REQUIRES: mutex. Shrinks the ring to its initial size if it is empty, not being written, and has
+ * grown to more than twice that size. */
 void rq__wal_ring_shrink(rq_wal *wal);
 /* REQUIRES: the pen. Writes the ring's bytes [from, to) to their offsets in the WAL file. */
 RQ_NODISCARD rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const wal_file *s,
@@ -202,6 +203,7 @@ void rq__wal_lane_wake(rq_wal *wal);
 bool rq__wal_lane_claim(rq_wal *wal);
 /* REQUIRES: mutex. Releases the pen, or passes it to the lane. */
 void rq__wal_pen_release(rq_wal *wal);
+/* --- begin.c ---------------------------------------------------------------------------------- */
 /* A WAL file that is not in the log yet. NULL: no memory. */
 wal_file *rq__wal_file_new(rq_lsn first_lsn);
 /* REQUIRES: mutex. Makes the header of a WAL file that begins now; prev_crc is the checksum of the
@@ -210,6 +212,7 @@ rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_c
 /* Writes the header. Whatever becomes of it, the file may carry the WAL file's number from now
  * on. */
 RQ_NODISCARD rq_err rq__wal_header_put(slot *to, const rq_wal_file_info *info, rq_error *why);
+/* --- lane.c, continued ------------------------------------------------------------------------ */
 /* Takes a free file or makes a new one, whose name is durable. No lock held. On the lane, or
  * before the lane starts. */
 RQ_NODISCARD rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why);

@@ -132,6 +132,54 @@ static void given_values_replace_defaults_and_are_honoured(void **state)
     rq_table_schema_unref(s);
 }
 
+/* HBASE: StoreUtils.createStoreConfiguration: what is added last is looked at first. */
+static void a_familys_attributes_precede_its_configuration_and_the_table(void **state)
+{
+    (void)state;
+    Pb__BytesBytesPair attribute = PB__BYTES_BYTES_PAIR__INIT, *attributes[] = {&attribute};
+    Pb__NameStringPair set[2] = {PB__NAME_STRING_PAIR__INIT, PB__NAME_STRING_PAIR__INIT};
+    Pb__NameStringPair *configuration[] = {&set[0], &set[1]};
+    Pb__BytesBytesPair of_table[2] = {PB__BYTES_BYTES_PAIR__INIT, PB__BYTES_BYTES_PAIR__INIT};
+    Pb__BytesBytesPair *table_attributes[] = {&of_table[0], &of_table[1]};
+    Pb__ColumnFamilySchema f = PB__COLUMN_FAMILY_SCHEMA__INIT, *families[] = {&f};
+    Pb__TableName name = PB__TABLE_NAME__INIT;
+    Pb__TableSchema t = PB__TABLE_SCHEMA__INIT;
+    uint8_t bytes[1024];
+    rq_table_schema *s;
+    rq_slice v;
+    attribute.first = pb("a.b");
+    attribute.second = pb("attribute");
+    set[0].name = set[0].value = (char *)(uintptr_t) "a.b";
+    set[1].name = (char *)(uintptr_t) "a.c";
+    set[1].value = (char *)(uintptr_t) "configuration";
+    of_table[0].first = pb("a.b");
+    of_table[1].first = pb("a.c");
+    of_table[0].second = of_table[1].second = pb("table");
+    name.namespace_ = pb("default");
+    name.qualifier = pb("t");
+    f.name = pb("f");
+    f.attributes = attributes;
+    f.n_attributes = 1;
+    f.configuration = configuration;
+    f.n_configuration = 2;
+    t.table_name = &name;
+    t.column_families = families;
+    t.n_column_families = 1;
+    t.attributes = table_attributes;
+    t.n_attributes = 2;
+    assert_true(pb__table_schema__get_packed_size(&t) <= sizeof bytes);
+    assert_int_equal(
+        rq_table_schema_parse(rq_slice_of(bytes, pb__table_schema__pack(&t, bytes)), &s, NULL),
+        RQ_OK);
+    assert_true(rq_schema_setting(s, &s->families[0], "a.b", &v));
+    assert_true(rq_slice_eq(v, RQ_SLICE_LIT("attribute")));
+    assert_true(rq_schema_setting(s, &s->families[0], "a.c", &v));
+    assert_true(rq_slice_eq(v, RQ_SLICE_LIT("configuration")));
+    assert_true(rq_schema_setting(s, NULL, "a.c", &v));
+    assert_true(rq_slice_eq(v, RQ_SLICE_LIT("table")));
+    rq_table_schema_unref(s);
+}
+
 static void times_and_sizes_in_words_become_numbers(void **state)
 {
     (void)state;
@@ -240,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_family_that_says_nothing_gets_hbases_defaults),
         cmocka_unit_test(given_values_replace_defaults_and_are_honoured),
+        cmocka_unit_test(a_familys_attributes_precede_its_configuration_and_the_table),
         cmocka_unit_test(times_and_sizes_in_words_become_numbers),
         cmocka_unit_test(invalid_values_are_refused),
         cmocka_unit_test(invalid_family_names_are_refused),
