@@ -3,7 +3,9 @@
  * while calls wait for it; closing the database must end them at once. */
 #include "rorqual/rorqual.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,35 @@ static int failed(const char *what)
 {
     fprintf(stderr, "%s: %s: %s\n", what, rq_err_name(why.code), why.message);
     return 1;
+}
+
+/* Whether a thread of the process has not stopped yet. */
+static bool runs(const char *tasks, const char *thread)
+{
+    char path[512], state = 'R';
+    snprintf(path, sizeof path, "%s/%s/stat", tasks, thread);
+    FILE *f = fopen(path, "r");
+    if (f == NULL) return false; /* it has ended */
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1) state = 'R';
+    fclose(f);
+    return state != 'T';
+}
+
+/* Sends the signal and waits until no thread of the process runs. */
+static void stop(pid_t pid)
+{
+    char tasks[64];
+    bool some = true;
+    kill(pid, SIGSTOP);
+    snprintf(tasks, sizeof tasks, "/proc/%d/task", (int)pid);
+    while (some) {
+        DIR *d = opendir(tasks);
+        some = false;
+        for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
+            some = some || (e->d_name[0] != '.' && runs(tasks, e->d_name));
+        closedir(d);
+        sched_yield();
+    }
 }
 
 static void take(void *context, const rq_completion *c)
@@ -70,11 +101,12 @@ int main(int argc, char **argv)
     if (argc != 3) return 2;
     pid_t server = (pid_t)atoi(argv[2]);
     if (rq_connect(argv[1], NULL, &db, &why) != RQ_OK) return failed("connect");
-    if (rq_table_create(db, &spec, &why) != RQ_OK) return failed("create");
+    rq_err made = rq_table_create(db, &spec, &why);
+    if (made != RQ_OK && made != RQ_E_TABLE_EXISTS) return failed("create");
     if (rq_table_open(db, "stalled", &t, &why) != RQ_OK) return failed("open");
     if (rq_put_value(t, rq_text("a"), rq_text("f"), rq_text("q"), rq_text("v"), &why) != RQ_OK)
         return failed("put");
-    if (kill(server, SIGSTOP) != 0) return 1;
+    stop(server);
     int code = close_while_stopped(db, t);
     kill(server, SIGCONT);
     rq_table_close(t);
