@@ -45,14 +45,14 @@ database *database_open(const settings *s)
     snprintf(text[1], sizeof text[1], "%.6f", (double)s->cache_bytes / budget);
     snprintf(text[2], sizeof text[2], "%.6f", memstores / budget);
     snprintf(text[3], sizeof text[3], "%llu", (unsigned long long)s->buffer_bytes);
-    rq_property settings[] = {{"rorqual.wal.sync", s->sync ? "fdatasync" : "handover"},
-                              {"rorqual.memory", text[0]},
-                              {"hfile.block.cache.size", text[1]},
-                              {"hbase.regionserver.global.memstore.size", text[2]},
-                              {"hbase.hregion.memstore.flush.size", text[3]}};
+    rq_property properties[] = {{"rorqual.wal.sync", s->sync ? "fdatasync" : "handover"},
+                                {"rorqual.memory", text[0]},
+                                {"hfile.block.cache.size", text[1]},
+                                {"hbase.regionserver.global.memstore.size", text[2]},
+                                {"hbase.hregion.memstore.flush.size", text[3]}};
     rq_connect_options o = {.size = sizeof o,
-                            .settings = settings,
-                            .setting_count = sizeof settings / sizeof settings[0]};
+                            .settings = properties,
+                            .setting_count = sizeof properties / sizeof properties[0]};
     snprintf(block, sizeof block, "%u", s->block_bytes);
     rq_property attributes[] = {{"BLOCKSIZE", block},
                                 {"DATA_BLOCK_ENCODING", s->encoded ? "FAST_DIFF" : "NONE"}};
