@@ -106,6 +106,8 @@ typedef struct rq_connect_options {
     size_t setting_count;
     /* file: only: fail with RQ_E_NOT_FOUND if there is no folder, instead of making one. */
     bool must_exist;
+    /* Completions of asynchronous calls run on a thread of the library; else inside rq_poll. */
+    bool completion_thread;
 } rq_connect_options;
 
 /* Opens a database; options may be NULL. The caller closes it with rq_disconnect. Blocks: for a
@@ -119,8 +121,10 @@ RQ_API rq_err rq_connect(const char *url, const rq_connect_options *options, rq_
                          rq_failure *why);
 
 /* Closes a database and frees it, also when it returns an error: an engine of this process flushes
- * its memory to files first. Waits for running calls of other threads; later calls on its tables
- * and scanners return RQ_E_CLOSED, and these are still to be closed. NULL is fine.
+ * its memory to files first. Running calls of other threads end, with RQ_E_CLOSED if they wait for a
+ * cluster; so do asynchronous ones, whose completions run before this returns, on this thread or the
+ * library's. Later calls on its tables and scanners return RQ_E_CLOSED, and these are still to be
+ * closed. NULL is fine. RQ_E_STATE: called by a completion; nothing was done.
  * RQ_E_FORKED: nothing was done, the memory stays allocated. Other errors: what is acknowledged is
  * safe in the log, and the next rq_connect recovers it. */
 RQ_API rq_err rq_disconnect(rq_db *db, rq_failure *why);
@@ -192,6 +196,68 @@ RQ_API rq_err rq_table_describe(rq_db *db, const char *name, rq_table_info **ret
 /* NULL is fine. */
 RQ_API void rq_table_info_free(rq_table_info *info);
 
+/* Changes of a table's definition, made together. */
+typedef struct rq_alteration {
+    size_t size;
+    const char *name; /* of the table */
+    /* Families that are added; or changed: attributes that are given get that value, others stay. */
+    const rq_family *families;
+    size_t family_count;
+    const char *const *dropped_families; /* removed, with their cells */
+    size_t dropped_family_count;
+    const rq_property *attributes; /* of the table; a value of NULL removes the attribute */
+    size_t attribute_count;
+} rq_alteration;
+/* Returns when every region has the new definition. RQ_E_TABLE_NOT_FOUND; RQ_E_NO_SUCH_FAMILY (a
+ * dropped one is not there), RQ_E_DO_NOT_RETRY (an attribute), and others as HBase has them. */
+RQ_API rq_err rq_table_alter(rq_db *db, const rq_alteration *alteration, rq_failure *why);
+
+/* A region of a table. */
+typedef struct rq_region_entry {
+    rq_bytes name;        /* "table,start,id.encoded." */
+    const char *encoded;  /* its last part */
+    rq_bytes start, stop; /* rows in [start, stop); empty: no bound */
+    const char *server;   /* "host:port" of the server that has it; in process: "" */
+} rq_region_entry;
+typedef struct rq_region_list {
+    size_t count;
+    const rq_region_entry *items; /* ascending by start */
+} rq_region_list;
+/* The regions that are open. RQ_E_TABLE_NOT_FOUND. The caller frees the list. */
+RQ_API rq_err rq_table_regions(rq_db *db, const char *name, rq_region_list **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_region_list_free(rq_region_list *list);
+/* Splits the region that has the row, at the row, and returns when both parts are open.
+ * RQ_E_TABLE_NOT_FOUND, RQ_E_NOT_FOUND (no region is open there), RQ_E_DO_NOT_RETRY (the row is the
+ * region's first). */
+RQ_API rq_err rq_table_split(rq_db *db, const char *name, rq_bytes row, rq_failure *why);
+/* Merges regions that are neighbours, given by their encoded names, and returns when the merged one is
+ * open. RQ_E_UNKNOWN_REGION, RQ_E_MERGE_REGION. */
+RQ_API rq_err rq_table_merge(rq_db *db, const char *name, const char *const *regions, size_t count,
+                             rq_failure *why);
+/* Begins a compaction of all regions, of one family or (NULL) of all, and returns; `major`: of all
+ * files. RQ_E_TABLE_NOT_FOUND, RQ_E_NO_SUCH_FAMILY. */
+RQ_API rq_err rq_table_compact(rq_db *db, const char *name, const char *family, bool major,
+                               rq_failure *why);
+
+/* A cluster, or the engine of this process as its only server. */
+typedef struct rq_server_info {
+    const char *name; /* "host,port,start" */
+    size_t region_count;
+} rq_server_info;
+typedef struct rq_cluster_info {
+    const char *id;
+    const char *version; /* of the master's software */
+    const char *master;  /* as a server's name */
+    const rq_server_info *servers;
+    size_t server_count;
+    size_t dead_server_count;
+} rq_cluster_info;
+/* The caller frees the result. */
+RQ_API rq_err rq_cluster_describe(rq_db *db, rq_cluster_info **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_cluster_info_free(rq_cluster_info *info);
+
 /* RQ_E_NAMESPACE_EXISTS, RQ_E_ILLEGAL_ARGUMENT (the name). */
 RQ_API rq_err rq_namespace_create(rq_db *db, const char *name, const rq_property *properties,
                                   size_t property_count, rq_failure *why);
@@ -249,6 +315,13 @@ typedef struct rq_column {
     rq_bytes qualifier;
 } rq_column;
 
+/* A time range for a family, instead of that of the request. */
+typedef struct rq_family_times {
+    rq_bytes family;
+    int64_t min_timestamp;
+    int64_t max_timestamp; /* 0: no limit */
+} rq_family_times;
+
 #define RQ_ALL_VERSIONS INT32_MAX
 
 typedef struct rq_get_request {
@@ -260,13 +333,19 @@ typedef struct rq_get_request {
     int64_t min_timestamp; /* cells within [min, max) */
     int64_t max_timestamp; /* 0: no limit */
     /* A filter as text of HBase's filter language, "ColumnPrefixFilter('a')", or as bytes of HBase's
-     * protobuf message Filter (class name 1, serialized filter 2); at most one of them. */
+     * protobuf message Filter (class name 1, serialized filter 2), as rorqual/filters.h makes them; at
+     * most one of them. */
     const char *filter_text;
     rq_bytes filter;
     int32_t family_limit;  /* cells of each family; 0: no limit */
     int32_t family_offset; /* cells of each family that are skipped */
     bool existence_only;   /* returns no cells, only whether there are some */
     bool no_block_cache;   /* blocks read from files are not kept in the cache */
+    const rq_family_times *family_times;
+    size_t family_times_count;
+    /* A filter that looks at some families sees all of them at once, instead of reading the others only
+     * for rows that pass. HBASE: setLoadColumnFamiliesOnDemand(false). */
+    bool no_lazy_families;
 } rq_get_request;
 
 /* Reads a row. *ret is never NULL on success; the caller frees it.
@@ -434,6 +513,9 @@ typedef struct rq_scan_request {
     uint32_t caching;     /* rows fetched at once; 0: as many as fit fetch_bytes */
     uint32_t batch;       /* cells of a result; longer rows come in parts; 0: no limit */
     uint64_t fetch_bytes; /* bytes fetched at once; 0: 2 MB from a cluster, 256 kB in process */
+    const rq_family_times *family_times;
+    size_t family_times_count;
+    bool no_lazy_families;
 } rq_scan_request;
 
 /* Opens a scanner; the caller closes it. Rows are read when rq_scanner_next asks for them, so errors
@@ -443,8 +525,69 @@ RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_sca
 /* The next row, which the caller frees; *ret is NULL at the end. An error ends the scan. Errors as
  * rq_table_get's. */
 RQ_API rq_err rq_scanner_next(rq_scanner *scanner, rq_row **ret, rq_failure *why);
+/* Rows of a scan; the library's, freed with them by rq_rows_free. */
+typedef struct rq_rows {
+    size_t count; /* 0: the end */
+    rq_row *const *items;
+} rq_rows;
+/* NULL is fine. */
+RQ_API void rq_rows_free(rq_rows *rows);
+/* As rq_scanner_next, for as many rows as are there after one answer of the database, at most `max`
+ * (0: no limit). The caller frees *ret. */
+RQ_API rq_err rq_scanner_next_rows(rq_scanner *scanner, size_t max, rq_rows **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_scanner_close(rq_scanner *scanner);
+
+/* --- asynchronous calls ------------------------------------------------------------------------
+ *
+ * A function …_async begins what its namesake does and returns. If it returns RQ_OK, `done` is called
+ * exactly once, later: inside rq_poll, rq_disconnect, or on the library's thread
+ * (rq_connect_options.completion_thread). Otherwise nothing was begun. What the arguments point to is
+ * copied. Calls of one table may end in any order. Any number may be outstanding: those on a cluster
+ * are on the wire together, those on a folder or in memory are executed by up to eight threads.
+ */
+
+/* How a call ended. The results are those of the namesake, NULL where it has none; the function that
+ * is given them frees them. */
+typedef struct rq_completion {
+    size_t size; /* of the struct, as the library fills it */
+    rq_err code;
+    bool done; /* of rq_table_check_and_change_async */
+    rq_row *row;
+    rq_results *results;   /* of a batch, also if an action failed */
+    rq_rows *rows;         /* of rq_scanner_next_async */
+    const rq_failure *why; /* of a failed call, else NULL; valid during the completion */
+} rq_completion;
+
+/* May make calls, synchronous ones and further asynchronous ones; not rq_poll or rq_disconnect. */
+typedef void (*rq_done)(void *context, const rq_completion *completion);
+
+RQ_API rq_err rq_table_get_async(rq_table *table, const rq_get_request *get, rq_done done,
+                                 void *context, rq_failure *why);
+/* The row is NULL after a put or delete. */
+RQ_API rq_err rq_table_change_async(rq_table *table, const rq_change *change, rq_done done,
+                                    void *context, rq_failure *why);
+RQ_API rq_err rq_table_change_row_async(rq_table *table, const rq_change *changes, size_t count,
+                                        rq_done done, void *context, rq_failure *why);
+RQ_API rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *check,
+                                              const rq_change *changes, size_t count, rq_done done,
+                                              void *context, rq_failure *why);
+RQ_API rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count,
+                                   rq_done done, void *context, rq_failure *why);
+/* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: the scanner is in a call. It must not be
+ * closed before the call has ended. */
+RQ_API rq_err rq_scanner_next_async(rq_scanner *scanner, size_t max, rq_done done, void *context,
+                                    rq_failure *why);
+
+/* Runs the completions of the calls that have ended; if there are none, waits for one, at most
+ * timeout_ms (0: does not wait; -1: no limit). On a cluster it also does the work of the calls.
+ * *ret_count (may be NULL) is how many ran. RQ_E_STATE: another thread is in rq_poll, a completion
+ * calls it, or the completions have a thread. Returns at once if no call is outstanding. */
+RQ_API rq_err rq_poll(rq_db *db, int timeout_ms, size_t *ret_count, rq_failure *why);
+/* A descriptor for the caller's event loop (poll, epoll, libuv, glib), level-triggered: when it is
+ * readable, rq_poll(db, 0, …) has something to do. Nothing else may be done with it; it is closed by
+ * rq_disconnect. RQ_E_STATE: the completions have a thread. */
+RQ_API rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *why);
 
 /* --- short forms ------------------------------------------------------------------------------ */
 

@@ -23,6 +23,8 @@
 #define PORT 16020
 #define MASTER_PORT 16000
 
+#define ASYNC_THREADS 8 /* that execute asynchronous calls; started when they are needed */
+
 /* --- settings --------------------------------------------------------------------------------- */
 
 /* What suits a process that has other things to do, where the caller sets nothing. */
@@ -88,7 +90,7 @@ static rq_err open_environment(rq__embed *e, const char *path, bool must_exist, 
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
         [RQ_POOL_CODEC] = 1,
-        [RQ_POOL_CALL] = 1,
+        [RQ_POOL_CALL] = ASYNC_THREADS,
         [RQ_POOL_WORK] = 4,
     };
     RQ_TRY(open_folder(e, path, must_exist, why));
@@ -167,18 +169,40 @@ static rq_err embed_close(rq_db *db, rq_error *why)
     return close_all(rq__embed_of(db), why);
 }
 
+/* --- asynchronous calls ----------------------------------------------------------------------- */
+
+static void run_call(rq_task *task)
+{
+    rq_call *call = RQ_CONTAINER_OF(task, rq_call, task);
+    rq_call_run(call);
+    rq_call_done(call);
+}
+
+/* A write waits for the log, so calls that are executed together share its syncs. */
+static void start_call(rq_db *db, rq_call *call)
+{
+    rq_executor *executor = rq__embed_of(db)->executor;
+    call->task.run = run_call;
+    executor->submit(executor, RQ_POOL_CALL, &call->task);
+}
+
 static const rq_backend backend = {
     .close = embed_close,
     .define = rq__embed_define,
     .describe = rq__embed_describe,
     .tables = rq__embed_tables,
     .namespaces = rq__embed_namespaces,
+    .regions = rq__embed_regions,
+    .compact = rq__embed_compact,
+    .cluster = rq__embed_cluster,
     .get = rq__embed_get,
     .change = rq__embed_change,
     .batch = rq__embed_batch,
     .scan = rq__embed_scan,
     .next = rq__embed_next,
+    .has_row = rq__embed_has_row,
     .scan_close = rq__embed_scan_close,
+    .start = start_call,
 };
 
 rq_err rq_embed_open(const char *path, const rq_connect_options *o, rq_db **ret, rq_error *why)
@@ -247,11 +271,28 @@ RQ_COLD static rq_err not_open(const rq__embed *e, const rq_table *t, rq_error *
                    (const char *)t->name.ptr);
 }
 
-rq_err rq__locate(const rq__embed *e, const rq_table *t, rq_slice row, rq_region **ret,
-                  rq_error *why)
+/* A look-up by name takes longer than a look-up of the region, and the view changes rarely. */
+static rq_err find_table(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_error *why)
+{
+    uint64_t view = rq_catalog_view_number(e->catalog);
+    if (RQ_LIKELY(s->table_number == t->number && s->view_number == view)) return RQ_OK;
+    s->table_number = 0;
+    s->table = rq_catalog_table_find(e->catalog, t->name);
+    if (s->table == NULL)
+        return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)t->name.len,
+                       (const char *)t->name.ptr);
+    if (rq_catalog_view_number(e->catalog) != view) return RQ_OK; /* it is of one of two views */
+    s->table_number = t->number;
+    s->view_number = view;
+    return RQ_OK;
+}
+
+rq_err rq__locate(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_slice row,
+                  rq_region **ret, rq_error *why)
 {
     const rq_catalog_region *r;
-    RQ_TRY(rq_catalog_locate(e->catalog, t->name, row, &r, why));
+    RQ_TRY(find_table(e, s, t, why));
+    RQ_TRY(rq_catalog_locate_in(s->table, row, &r, why));
     if (RQ_UNLIKELY(r->region == NULL)) return not_open(e, t, why);
     *ret = r->region;
     return RQ_OK;

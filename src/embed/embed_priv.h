@@ -32,6 +32,10 @@ typedef struct rq__embed_seat {
     rq_epoch_member section;
     rq_ops_seat *ops;
     rq_cellblock out;
+    /* The table that was last looked up, valid in the view of that number. */
+    uint64_t table_number; /* rq_table.number; 0: none */
+    uint64_t view_number;
+    const rq_catalog_table *table;
 } rq__embed_seat;
 
 static inline rq__embed *rq__embed_of(rq_db *db)
@@ -60,8 +64,8 @@ void rq__op_begin(rq__embed *e, rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_
 /* The open region that holds the row. In a section. RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED,
  * RQ_E_NOT_SERVING_REGION. */
 RQ_NODISCARD
-rq_err rq__locate(const rq__embed *e, const rq_table *t, rq_slice row, rq_region **ret,
-                  rq_error *why);
+rq_err rq__locate(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_slice row,
+                  rq_region **ret, rq_error *why);
 
 /* --- repetitions ------------------------------------------------------------------------------ */
 
@@ -79,9 +83,11 @@ bool rq__attempt_again(rq__embed *e, rq__attempts *a, rq_err rc, rq_error *why);
 
 /* Families of a reading, in the arena. The filter is made anew for each use: it has a state. */
 RQ_NODISCARD
-rq_err rq__reading_to_scan(const rq_reading *r, rq_arena *arena, rq_scan *ret, rq_error *why);
+rq_err rq__reading_to_scan(const rq_reading *r, const rq_region *region, rq_arena *arena,
+                           rq_scan *ret, rq_error *why);
 RQ_NODISCARD
-rq_err rq__getting_to_scan(const rq_getting *g, rq_arena *arena, rq_scan *ret, rq_error *why);
+rq_err rq__getting_to_scan(const rq_getting *g, const rq_region *region, rq_arena *arena,
+                           rq_scan *ret, rq_error *why);
 /* Cells are copied: the region changes them. */
 RQ_NODISCARD
 rq_err rq__changing_to_mutation(const rq_changing *c, const rq_region *region, rq_arena *arena,
@@ -104,6 +110,12 @@ rq_err rq__embed_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t co
                        rq_outcomes *ret, rq_why *why);
 rq_err rq__embed_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
 rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why);
+bool rq__embed_has_row(const void *scan);
+rq_err rq__embed_regions(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
+                         rq_region_finding *ret, rq_why *why);
+rq_err rq__embed_compact(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier, rq_slice family,
+                         bool major, rq_why *why);
+rq_err rq__embed_cluster(rq_db *db, rq_slot *slot, rq_cluster_finding *ret, rq_why *why);
 void rq__embed_scan_close(rq_db *db, rq_slot *slot, void *scan);
 
 #endif

@@ -5,13 +5,12 @@
 
 #include "base/pb.h"
 
-static rq_err put_table(rq_buf *b, uint32_t field, rq_slice ns, rq_slice qualifier)
+void rq__client_failure(const rq_client_failure *failure, rq_err rc, rq_why *why)
 {
-    size_t at;
-    RQ_TRY(rq_pb_begin(b, field, &at));
-    RQ_TRY(rq_pb_put_bytes(b, 1, ns));
-    RQ_TRY(rq_pb_put_bytes(b, 2, qualifier));
-    return rq_pb_end(b, at);
+    why->is_remote = failure->java_class[0] != '\0';
+    why->retryable = failure->retry;
+    why->error.code = rc;
+    rq__remote_text(rq_slice_cstr(failure->java_class), rq_slice_cstr(failure->text), why);
 }
 
 /* The lock is held. */
@@ -21,11 +20,7 @@ static rq_err call(rq__remote *r, const char *method, const rq_buf *message, boo
     rq_client_failure failure;
     rq_err rc =
         rq_client_master(r->client, method, rq_buf_slice(message), is_procedure, ret, &failure);
-    if (rc == RQ_OK) return RQ_OK;
-    why->is_remote = failure.java_class[0] != '\0';
-    why->retryable = failure.retry;
-    why->error.code = rc;
-    rq__remote_text(rq_slice_cstr(failure.java_class), rq_slice_cstr(failure.text), why);
+    if (rc != RQ_OK) rq__client_failure(&failure, rc, why);
     return rc;
 }
 
@@ -38,6 +33,9 @@ static const char *const methods[] = {
     [RQ_DEFINE_FLUSH_TABLE] = "FlushTable",
     [RQ_DEFINE_CREATE_NAMESPACE] = "CreateNamespace",
     [RQ_DEFINE_DROP_NAMESPACE] = "DeleteNamespace",
+    [RQ_DEFINE_ALTER_TABLE] = "ModifyTable",
+    [RQ_DEFINE_SPLIT_REGION] = "SplitRegion",
+    [RQ_DEFINE_MERGE_REGIONS] = "MergeTableRegions",
 };
 
 static rq_err put_request(rq_buf *b, const rq_defining *d)
@@ -55,13 +53,23 @@ static rq_err put_request(rq_buf *b, const rq_defining *d)
     case RQ_DEFINE_TRUNCATE_TABLE:
         RQ_TRY(rq_pb_put_number(b, 2, d->preserve_splits));
         break;
+    case RQ_DEFINE_ALTER_TABLE:
+        RQ_TRY(rq_pb_put_bytes(b, 2, d->message));
+        break;
+    case RQ_DEFINE_SPLIT_REGION:
+        RQ_TRY(rq__encode_region(b, d));
+        return rq_pb_put_bytes(b, 2, d->row);
+    case RQ_DEFINE_MERGE_REGIONS:
+        for (size_t i = 0; i < d->region_count; i++)
+            RQ_TRY(rq__encode_specifier(b, d->regions[i]));
+        return RQ_OK;
     case RQ_DEFINE_DROP_TABLE:
     case RQ_DEFINE_ENABLE_TABLE:
     case RQ_DEFINE_DISABLE_TABLE:
     case RQ_DEFINE_FLUSH_TABLE:
         break;
     }
-    return put_table(b, 1, d->ns, d->qualifier);
+    return rq__encode_table(b, 1, d->ns, d->qualifier);
 }
 
 rq_err rq__remote_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why)
@@ -72,7 +80,7 @@ rq_err rq__remote_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why 
     rq_err rc = put_request(&request, d);
     pthread_mutex_lock(&r->lock);
     rc = rc == RQ_OK ? call(r, methods[d->kind], &request, true, NULL, why)
-                     : rq_no_memory(&why->error);
+                     : rq_fail(&why->error, rc, "%s", rq_err_text(rc));
     pthread_mutex_unlock(&r->lock);
     rq_buf_clear(&request);
     return rc;
@@ -100,7 +108,7 @@ static rq_err describe(rq__remote *r, rq_slice ns, rq_slice qualifier, rq_buf *r
     rq_buf request = {0}, answer = {0};
     rq_slice schema = {0}, state = {0};
     rq_pb_field f;
-    rq_err rc = put_table(&request, 1, ns, qualifier);
+    rq_err rc = rq__encode_table(&request, 1, ns, qualifier);
     if (rc == RQ_OK) rc = call(r, "GetTableDescriptors", &request, false, &answer, why);
     if (rc == RQ_OK && !first_bytes(rq_buf_slice(&answer), 1, &schema)) {
         bool is_default = rq_slice_eq(ns, RQ_SLICE_LIT("default"));
@@ -118,12 +126,6 @@ static rq_err describe(rq__remote *r, rq_slice ns, rq_slice qualifier, rq_buf *r
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
     return rc;
-}
-
-rq_err rq__remote_table_state(rq__remote *r, rq_slice ns, rq_slice qualifier, bool *ret_enabled,
-                              rq_why *why)
-{
-    return describe(r, ns, qualifier, NULL, ret_enabled, why);
 }
 
 rq_err rq__remote_describe(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier, rq_buf *ret,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""librorqual and a server: the library's tests (tests/unit/api/test_api.c) over the wire, by ZooKeeper and by RPC; and a folder that an
+"""librorqual and a server: the library's tests (tests/unit/api: test_*.c) over the wire, by ZooKeeper and by RPC; and a folder that an
 embedded database and a server use one after the other.
 
-library.py TEST_API TEST_FOLDER EXAMPLE…
+library.py TEST_API TEST_ASYNC TEST_FILTERS TEST_CLUSTER TEST_STALLED TEST_FOLDER BLOG EVENTS
 """
 import pathlib
 import subprocess
@@ -23,12 +23,16 @@ def run(report, name, *command):
     report.outcome(f"library/{name}", problem)
 
 
-def cases(report, test_api):
+def cases(report, test_api, test_async, test_filters, test_cluster, test_stalled):
     with tempfile.TemporaryDirectory() as folder:
         server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
         run(report, "by zookeeper", test_api, f"hbase://{server.zk}")
         run(report, "by rpc, region server", test_api, f"hbase+rpc://{server.regionserver}")
         run(report, "by rpc, master", test_api, f"hbase+rpc://{server.master}")
+        run(report, "asynchronous calls", test_async, f"hbase://{server.zk}")
+        run(report, "filters", test_filters, f"hbase://{server.zk}")
+        run(report, "regions and definitions", test_cluster, f"hbase://{server.zk}")
+        run(report, "closing ends calls that wait", test_stalled, f"hbase://{server.zk}", str(server.process.pid))
         report.outcome("library/stops cleanly", server.stop())
 
 
@@ -62,11 +66,23 @@ def blog(report, program):
         report.outcome("library/stops cleanly with posts", server.stop())
 
 
+def events(report, program):
+    with tempfile.TemporaryDirectory() as folder:
+        server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
+        for url in ("memory:", f"file:{folder}/db", f"hbase+rpc://{server.regionserver}"):
+            done = subprocess.run([program, url], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+            right = done.returncode == 0 and done.stdout == "1000 rows written, 1000 read\n"
+            report.outcome(f"library/events on {url.split(':')[0]}", None if right else f"{done.returncode} {done.stdout}{done.stderr}")
+        report.outcome("library/stops cleanly with events", server.stop())
+
+
 def main():
     report = rorqual.Report()
-    cases(report, str(pathlib.Path(sys.argv[1]).resolve()))
-    one_folder(report, str(pathlib.Path(sys.argv[2]).resolve()))
-    blog(report, str(pathlib.Path(sys.argv[3]).resolve()))
+    programs = [str(pathlib.Path(p).resolve()) for p in sys.argv[1:]]
+    cases(report, *programs[:5])
+    one_folder(report, programs[5])
+    blog(report, programs[6])
+    events(report, programs[7])
     return report.finish()
 
 
