@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Row keys for librorqual: composite keys whose bytes sort as their values do, salts and hash
+ * prefixes, split keys, scans over salted tables, GeoHash, secondary indexes, OpenTSDB's layout.
+ * The conventions are those of rorqual.h; functions without a database need none.
+ *
+ * A key's format is a text with one word per part:
+ *
+ *     rq_key_format *format;
+ *     rq_key_format_parse("salt(16) user:u64 time:desc-ms", &format, &why);
+ *     rq_key_value values[] = {rq_key_uint(7), rq_key_int(now_ms)};
+ *     rq_key_encode(format, values, 2, buf, sizeof buf, &len, &why);
+ *
+ * A word is NAME:TYPE for a part with a value, a literal in quotes ('_', '\x00'), or a computed part.
+ *
+ *   u8 u16 … u64        unsigned, big-endian, in steps of 8 bits (u24: 3 bytes)
+ *   i8 i16 … i64        signed: the sign bit is inverted, so that -1 sorts before 0
+ *   f32 f64 bool uuid   4, 8, 1, 16 bytes; floats: -0 before 0, NaN last
+ *   s                   seconds since 1970, 4 bytes; not negative
+ *   ms us ns            time since 1970, 8 bytes; not negative. desc-ms: INT64_MAX - time
+ *   msdigits            the same as 19 decimal digits; desc-msdigits: INT64_MAX - time
+ *   digits(N)           a number with N digits, zeros in front. desc-: 10^N - 1 - number
+ *   text(N) bytes(N)    N bytes; a text is filled up with zeros
+ *   text bytes          of any length. At the end of the key they stand as they are; elsewhere they
+ *                       end with 00 (a text) or 00 00 (bytes, where 00 becomes 00 FF); before a
+ *                       literal they end with the literal and may not contain its first byte
+ *   geohash(N)          N letters (rq_geohash_encode)
+ *   ob-i8 … ob-i64, ob-f32 ob-f64, ob-num, ob-text, ob-blob, ob-blobvar
+ *                       HBase's OrderedBytes; a format of these alone is HBase's Struct
+ *   raw-i8 … raw-i64, raw-f32 raw-f64
+ *                       HBase's Bytes.toBytes: negative numbers sort behind positive ones
+ *
+ *   desc- before a type: the largest value first.       opt-: may be null, which is the smallest
+ *   value (a byte 00 or 01 in front; ob-num, ob-text, ob-blob and ob-blobvar need no opt-).
+ *   rev-: the bytes in reverse order (of u, i, digits): spreads ascending ids, loses their order.
+ *
+ *   salt(N)             the bucket, 0 … N-1: murmur3 of the parts behind it, modulo N; 1 byte (2 if
+ *                       N > 256). salt(N,hex): as hex digits
+ *   phoenix(N)          Apache Phoenix's salt byte
+ *   md5(N) murmur3(N) xxh3(N)     the first N bytes of the hash of the parts behind it; md5(N,hex): N
+ *                       hex digits
+ *   Names of parts as further arguments restrict what is hashed: salt(16,user).
+ */
+#ifndef RORQUAL_ROWKEY_H
+#define RORQUAL_ROWKEY_H
+
+#include "rorqual/rorqual.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+typedef enum rq_value_kind {
+    RQ_VALUE_NULL,
+    RQ_VALUE_INT,     /* integer */
+    RQ_VALUE_UINT,    /* natural */
+    RQ_VALUE_REAL,    /* real */
+    RQ_VALUE_BOOL,    /* natural: 0 or 1 */
+    RQ_VALUE_BYTES,   /* bytes: bytes, text, UUIDs, GeoHashes */
+    RQ_VALUE_DECIMAL, /* bytes: a decimal number as text, "-12.50" or "1e400", for ob-num */
+} rq_value_kind;
+
+/* A part's value. Fixed layout. */
+typedef struct rq_key_value {
+    rq_value_kind kind;
+    uint32_t reserved; /* 0 */
+    int64_t integer;
+    uint64_t natural;
+    double real;
+    rq_bytes bytes;
+} rq_key_value;
+
+static inline rq_key_value rq_key_null(void)
+{
+    rq_key_value v = {RQ_VALUE_NULL, 0, 0, 0, 0, {NULL, 0}};
+    return v;
+}
+
+static inline rq_key_value rq_key_int(int64_t integer)
+{
+    rq_key_value v = {RQ_VALUE_INT, 0, integer, 0, 0, {NULL, 0}};
+    return v;
+}
+
+static inline rq_key_value rq_key_uint(uint64_t natural)
+{
+    rq_key_value v = {RQ_VALUE_UINT, 0, 0, natural, 0, {NULL, 0}};
+    return v;
+}
+
+static inline rq_key_value rq_key_real(double real)
+{
+    rq_key_value v = {RQ_VALUE_REAL, 0, 0, 0, real, {NULL, 0}};
+    return v;
+}
+
+static inline rq_key_value rq_key_bool(bool natural)
+{
+    rq_key_value v = {RQ_VALUE_BOOL, 0, 0, natural ? UINT64_C(1) : 0, 0, {NULL, 0}};
+    return v;
+}
+
+static inline rq_key_value rq_key_bytes(rq_bytes bytes)
+{
+    rq_key_value v = {RQ_VALUE_BYTES, 0, 0, 0, 0, {NULL, 0}};
+    v.bytes = bytes;
+    return v;
+}
+
+static inline rq_key_value rq_key_text(const char *text)
+{
+    return rq_key_bytes(rq_text(text));
+}
+
+/* --- formats ---------------------------------------------------------------------------------- */
+
+/* Any thread may use a format, also at the same time. */
+typedef struct rq_key_format rq_key_format;
+
+/* The caller frees the format. RQ_E_INVALID: the message names the word that is wrong, and why. */
+RQ_API rq_err rq_key_format_parse(const char *text, rq_key_format **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_key_format_free(rq_key_format *format);
+
+/* What a format says of its parts with values, in the key's order. `name` and `type` live as long as
+ * the format. */
+typedef struct rq_key_part {
+    size_t size;
+    const char *name;
+    const char *type;  /* as in the format: "desc-ms" */
+    size_t min_length; /* bytes in a key */
+    size_t max_length; /* SIZE_MAX: no limit but the key's */
+    bool is_ordered;   /* bytes sort as values, or the other way round */
+    bool is_descending;
+} rq_key_part;
+/* The number of parts with values. */
+RQ_API size_t rq_key_part_count(const rq_key_format *format);
+/* RQ_E_INVALID: there is no such part. */
+RQ_API rq_err rq_key_part_at(const rq_key_format *format, size_t index, rq_key_part *ret,
+                             rq_failure *why);
+
+/* Advice on a format, one sentence each: length, hot spots, parts whose order is lost. The caller
+ * frees it (rq_names_free). */
+RQ_API rq_err rq_key_lint(const rq_key_format *format, rq_names **ret, rq_failure *why);
+
+/* --- keys ------------------------------------------------------------------------------------- */
+
+/* Makes a key of values, one for each part that has one. With fewer values it makes the prefix that
+ * all keys with these values share; computed parts must not depend on the missing ones. *ret_len is
+ * the length. RQ_E_RESULT_TOO_LARGE: longer than cap; *ret_len is set, and `buf` is unchanged.
+ * RQ_E_INVALID: a value does not fit its part, or the key is longer than 32,767 bytes. */
+RQ_API rq_err rq_key_encode(const rq_key_format *format, const rq_key_value *values, size_t count,
+                            void *buf, size_t cap, size_t *ret_len, rq_failure *why);
+/* The same of values as text: "7", "-1.5", "true", "null" (of a part that may be null), a UUID; times
+ * as numbers or as "2022-12-31T23:59:59.999Z"; bytes with \xNN; a GeoHash, or "latitude,longitude". */
+RQ_API rq_err rq_key_encode_text(const rq_key_format *format, const char *const *values,
+                                 size_t count, void *buf, size_t cap, size_t *ret_len,
+                                 rq_failure *why);
+
+/* A key's values; the library's, freed by rq_key_values_free. Integers of u, s, ms, us, ns, digits
+ * and msdigits are RQ_VALUE_UINT, others RQ_VALUE_INT; ob-num is RQ_VALUE_DECIMAL. */
+typedef struct rq_key_values {
+    size_t count;
+    const rq_key_value *items;
+    const char *const *texts; /* the same as text, as rq_key_encode_text takes them */
+} rq_key_values;
+/* Takes a key apart; the caller frees *ret. RQ_E_MALFORMED: rq_key_encode would not make this key of
+ * any values; the message names the part. */
+RQ_API rq_err rq_key_decode(const rq_key_format *format, rq_bytes key, rq_key_values **ret,
+                            rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_key_values_free(rq_key_values *values);
+
+/* The first key behind all keys with this prefix, for a scan's `stop`: into `buf`, which has room for
+ * prefix.len bytes. Its length; 0: there is none, the scan has no stop. */
+RQ_API size_t rq_key_after_prefix(rq_bytes prefix, void *buf);
+
+/* The number of buckets of the format's first part, if that is salt(N) or phoenix(N); else 0. The
+ * salt's bytes for a bucket are written to `buf` (16 bytes), their length to *ret_len. */
+RQ_API uint32_t rq_key_buckets(const rq_key_format *format);
+RQ_API rq_err rq_key_salt(const rq_key_format *format, uint32_t bucket, void *buf, size_t *ret_len,
+                          rq_failure *why);
+
+/* --- split keys ------------------------------------------------------------------------------- */
+
+/* Keys in order; the library's, freed by rq_keys_free. */
+typedef struct rq_keys {
+    size_t count;
+    const rq_bytes *items;
+} rq_keys;
+/* NULL is fine. */
+RQ_API void rq_keys_free(rq_keys *keys);
+
+typedef enum rq_split_kind {
+    RQ_SPLIT_HEX,     /* HBase's HexStringSplit: "00000000" … "ffffffff" */
+    RQ_SPLIT_DECIMAL, /* DecimalStringSplit: "00000000" … "99999999" */
+    RQ_SPLIT_UNIFORM, /* UniformSplit: 8 bytes, 00 … FF */
+} rq_split_kind;
+/* The regions - 1 split keys that HBase's RegionSplitter makes. The caller frees *ret.
+ * RQ_E_INVALID: fewer than 2 regions, or more than the kind can tell apart. */
+RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_keys **ret, rq_failure *why);
+/* Split keys by which regions get equal parts of a sample of keys, which is in any order; with
+ * `weights` (NULL: each key counts once) equal sums of weights. Fewer than regions - 1 keys if the
+ * sample has not enough different ones. */
+RQ_API rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count,
+                              size_t regions, rq_keys **ret, rq_failure *why);
+/* Split keys that follow from a format whose first parts spread evenly: salts, hashes, UUIDs,
+ * reversed numbers, GeoHashes. RQ_E_UNSUPPORTED: the format does not tell; a sample does. */
+RQ_API rq_err rq_split_format(const rq_key_format *format, size_t regions, rq_keys **ret,
+                              rq_failure *why);
+
+/* --- GeoHash ---------------------------------------------------------------------------------- */
+
+/* Degrees: latitude -90 to 90, longitude -180 to 180. */
+typedef struct rq_point {
+    double latitude, longitude;
+} rq_point;
+
+/* With west > east it crosses the 180th meridian. */
+typedef struct rq_box {
+    double south, west, north, east;
+} rq_box;
+
+#define RQ_GEOHASH_SIZE 13 /* 12 letters and a NUL */
+
+/* The GeoHash of a point, 1 to 12 letters and a NUL, into `buf`. A point on the edge of two cells
+ * belongs to the northern and eastern one. RQ_E_INVALID: no such point or number of letters. */
+RQ_API rq_err rq_geohash_encode(rq_point point, unsigned letters, char *buf, rq_failure *why);
+/* The cell of a GeoHash. RQ_E_MALFORMED: a letter that GeoHash does not have; none, or more than 12. */
+RQ_API rq_err rq_geohash_decode(const char *hash, rq_box *ret, rq_failure *why);
+/* The cells around a cell: north, north-east, east … north-west. At a pole those beyond it are "". */
+RQ_API rq_err rq_geohash_neighbours(const char *hash, char ret[8][RQ_GEOHASH_SIZE],
+                                    rq_failure *why);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
