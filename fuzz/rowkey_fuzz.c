@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char text[512];
     rq_key_format *format;
     rq_names *advice;
-    rq_keys *keys;
+    rq_key_list *keys;
     const uint8_t *line = size == 0 ? NULL : memchr(data, '\n', size);
     if (line == NULL || (size_t)(line - data) >= sizeof text) return 0;
     memcpy(text, data, (size_t)(line - data));
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rq_key_format_parse(text, &format, NULL) != RQ_OK) return 0;
     check_key(format, (rq_bytes){line + 1, size - 1 - (size_t)(line - data)});
     if (rq_key_lint(format, &advice, NULL) == RQ_OK) rq_names_free(advice);
-    if (rq_split_format(format, 20, &keys, NULL) == RQ_OK) rq_keys_free(keys);
+    if (rq_split_format(format, 20, &keys, NULL) == RQ_OK) rq_key_list_free(keys);
     rq_key_format_free(format);
     return 0;
 }

@@ -159,6 +159,11 @@ RQ_API rq_err rq_key_encode_text(const rq_key_format *format, const char *const 
                                  size_t count, void *buf, size_t cap, size_t *ret_len,
                                  rq_failure *why);
 
+/* A key without its first part, which is salt(N) or phoenix(N): for the ranges of rq_salted_scan. */
+RQ_API rq_err rq_key_encode_unsalted(const rq_key_format *format, const rq_key_value *values,
+                                     size_t count, void *buf, size_t cap, size_t *ret_len,
+                                     rq_failure *why);
+
 /* A key's values; the library's, freed by rq_key_values_free. Integers of u, s, ms, us, ns, digits
  * and msdigits are RQ_VALUE_UINT, others RQ_VALUE_INT; ob-num is RQ_VALUE_DECIMAL. */
 typedef struct rq_key_values {
@@ -183,15 +188,33 @@ RQ_API uint32_t rq_key_buckets(const rq_key_format *format);
 RQ_API rq_err rq_key_salt(const rq_key_format *format, uint32_t bucket, void *buf, size_t *ret_len,
                           rq_failure *why);
 
+/* --- scans over salted tables ----------------------------------------------------------------- */
+
+typedef struct rq_salted_scanner rq_salted_scanner;
+
+/* Scans all buckets of a table whose key format begins with salt(N) or phoenix(N), and returns the rows
+ * in the order of their keys without the salt (rows of several buckets with equal keys: by bucket).
+ * `scan` has start and stop without salt; its limit is of all rows together. `threads` read ahead,
+ * 16 at most, with all signals blocked; 0: 4 of a cluster, none in process. The caller closes it
+ * before the table; `format` is not used after this call. RQ_E_INVALID: the format has no salt.
+ * Errors of the table come from rq_salted_next. */
+RQ_API rq_err rq_salted_scan(rq_table *table, const rq_key_format *format,
+                             const rq_scan_request *scan, uint32_t threads,
+                             rq_salted_scanner **ret, rq_failure *why);
+/* As rq_scanner_next. Keys are the table's, with their salt. */
+RQ_API rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *why);
+/* Waits for its threads. NULL is fine. */
+RQ_API void rq_salted_close(rq_salted_scanner *scanner);
+
 /* --- split keys ------------------------------------------------------------------------------- */
 
-/* Keys in order; the library's, freed by rq_keys_free. */
-typedef struct rq_keys {
+/* Keys in order; the library's, freed by rq_key_list_free. */
+typedef struct rq_key_list {
     size_t count;
     const rq_bytes *items;
-} rq_keys;
+} rq_key_list;
 /* NULL is fine. */
-RQ_API void rq_keys_free(rq_keys *keys);
+RQ_API void rq_key_list_free(rq_key_list *keys);
 
 typedef enum rq_split_kind {
     RQ_SPLIT_HEX,     /* HBase's HexStringSplit: "00000000" … "ffffffff" */
@@ -200,15 +223,15 @@ typedef enum rq_split_kind {
 } rq_split_kind;
 /* The regions - 1 split keys that HBase's RegionSplitter makes. The caller frees *ret.
  * RQ_E_INVALID: fewer than 2 regions, or more than the kind can tell apart. */
-RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_keys **ret, rq_failure *why);
+RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys by which regions get equal parts of a sample of keys, which is in any order; with
  * `weights` (NULL: each key counts once) equal sums of weights. Fewer than regions - 1 keys if the
  * sample has not enough different ones. */
 RQ_API rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count,
-                              size_t regions, rq_keys **ret, rq_failure *why);
+                              size_t regions, rq_key_list **ret, rq_failure *why);
 /* Split keys that follow from a format whose first parts spread evenly: salts, hashes, UUIDs,
  * reversed numbers, GeoHashes. RQ_E_UNSUPPORTED: the format does not tell; a sample does. */
-RQ_API rq_err rq_split_format(const rq_key_format *format, size_t regions, rq_keys **ret,
+RQ_API rq_err rq_split_format(const rq_key_format *format, size_t regions, rq_key_list **ret,
                               rq_failure *why);
 
 /* --- GeoHash ---------------------------------------------------------------------------------- */
@@ -233,6 +256,83 @@ RQ_API rq_err rq_geohash_decode(const char *hash, rq_box *ret, rq_failure *why);
 /* The cells around a cell: north, north-east, east … north-west. At a pole those beyond it are "". */
 RQ_API rq_err rq_geohash_neighbours(const char *hash, char ret[8][RQ_GEOHASH_SIZE],
                                     rq_failure *why);
+
+/* Metres between two points, on a sphere of the earth's mean radius, 6,371,008.8 m. */
+RQ_API double rq_geo_distance(rq_point a, rq_point b);
+
+typedef enum rq_area_kind {
+    RQ_AREA_BOX,
+    RQ_AREA_CIRCLE,
+    RQ_AREA_POLYGON, /* edges are straight in degrees, each the shorter way round the earth */
+} rq_area_kind;
+
+typedef struct rq_area {
+    size_t size;
+    rq_area_kind kind;
+    rq_box box;
+    rq_point center; /* of a circle */
+    double radius_m;
+    const rq_point *corners; /* of a polygon, 3 to 1,000, in either direction; one that goes once
+                                around the earth has the pole to its left */
+    size_t corner_count;
+} rq_area;
+
+/* Whether a point lies in an area; those on the edge of a polygon may be in or out.
+ * RQ_E_INVALID: no such area. */
+RQ_API rq_err rq_geo_contains(const rq_area *area, rq_point point, bool *ret, rq_failure *why);
+
+/* A range of GeoHashes: start <= hash < stop, as bytes; stop "": no end. */
+typedef struct rq_geo_range {
+    char start[RQ_GEOHASH_SIZE];
+    char stop[RQ_GEOHASH_SIZE];
+} rq_geo_range;
+
+/* The library's, freed by rq_geo_ranges_free; ascending, apart from each other. */
+typedef struct rq_geo_ranges {
+    size_t count;
+    const rq_geo_range *items;
+} rq_geo_ranges;
+
+/* Ranges that contain the GeoHashes, of `letters` letters, of all points of an area, and few others:
+ * at most `most` ranges (0: 10,000), those that cover least. The caller frees *ret.
+ * RQ_E_INVALID: no such area; letters above 12. */
+RQ_API rq_err rq_geo_cover(const rq_area *area, unsigned letters, size_t most, rq_geo_ranges **ret,
+                           rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_geo_ranges_free(rq_geo_ranges *ranges);
+
+/* Of a table whose keys are a prefix, a GeoHash of `letters` letters, and anything. */
+typedef struct rq_geo_search {
+    size_t size;
+    rq_bytes prefix;
+    unsigned letters; /* 1 to 12 */
+    rq_point center;
+    size_t count;    /* rows wanted */
+    double radius_m; /* none farther than this; 0: no limit */
+    /* Where a row's position is: 8 bytes each, big-endian doubles (Bytes.toBytes). With an empty family
+     * it is the middle of the GeoHash's cell. */
+    rq_column latitude, longitude;
+} rq_geo_search;
+
+typedef struct rq_geo_hit {
+    double distance_m;
+    rq_point point;
+    const rq_row *row;
+} rq_geo_hit;
+
+/* The library's, freed by rq_geo_found_free; the nearest first. */
+typedef struct rq_geo_found {
+    size_t count;
+    const rq_geo_hit *items;
+} rq_geo_found;
+
+/* The rows nearest to a point, at most search->count. Scans circles of growing radius, each key range
+ * once. The caller frees *ret. Errors of the table, and RQ_E_MALFORMED: a row without a GeoHash, or
+ * with a position that is none. */
+RQ_API rq_err rq_geo_nearest(rq_table *table, const rq_geo_search *search, rq_geo_found **ret,
+                             rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_geo_found_free(rq_geo_found *found);
 
 #ifdef __cplusplus
 }

@@ -63,10 +63,11 @@ static rq_err append_computed(const rq_key_format *f, size_t at, const body *b, 
     return rc;
 }
 
-static rq_err assemble(const rq_key_format *f, const body *b, rq_buf *out, rq_error *why)
+static rq_err assemble(const rq_key_format *f, const body *b, size_t first, rq_buf *out,
+                       rq_error *why)
 {
     size_t begin = out->len;
-    for (size_t i = 0; i < b->count; i++) {
+    for (size_t i = first; i < b->count; i++) {
         if (rq__part_is_computed(&f->parts[i]))
             RQ_TRY(append_computed(f, i, b, out, why));
         else
@@ -78,18 +79,32 @@ static rq_err assemble(const rq_key_format *f, const body *b, rq_buf *out, rq_er
     return RQ_OK;
 }
 
-rq_err rq__key_encode(const rq_key_format *f, const rq_key_value *values, size_t count, rq_buf *out,
-                      rq_error *why)
+static rq_err encode_from(const rq_key_format *f, size_t first, const rq_key_value *values,
+                          size_t count, rq_buf *out, rq_error *why)
 {
     body b = {0};
     if (count > f->value_count)
         return rq_fail(why, RQ_E_INVALID, "%zu values; the format has %zu parts with values", count,
                        f->value_count);
     rq_err rc = encode_body(f, values, count, &b, why);
-    if (rc == RQ_OK) rc = assemble(f, &b, out, why);
+    if (rc == RQ_OK) rc = assemble(f, &b, first, out, why);
     if (rc == RQ_E_NO_MEMORY) rc = rq_no_memory(why);
     rq_buf_clear(&b.bytes);
     return rc;
+}
+
+rq_err rq__key_encode(const rq_key_format *f, const rq_key_value *values, size_t count, rq_buf *out,
+                      rq_error *why)
+{
+    return encode_from(f, 0, values, count, out, why);
+}
+
+rq_err rq__key_encode_unsalted(const rq_key_format *f, const rq_key_value *values, size_t count,
+                               rq_buf *out, rq_error *why)
+{
+    if (f->parts[0].buckets == 0)
+        return rq_fail(why, RQ_E_INVALID, "the format does not begin with salt(N) or phoenix(N)");
+    return encode_from(f, 1, values, count, out, why);
 }
 
 /* --- decoding --------------------------------------------------------------------------------- */

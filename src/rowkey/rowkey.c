@@ -69,16 +69,31 @@ static rq_err copy_key(const rq_buf *key, void *buf, size_t cap, size_t *ret_len
     return RQ_OK;
 }
 
-rq_err rq_key_encode(const rq_key_format *format, const rq_key_value *values, size_t count,
-                     void *buf, size_t cap, size_t *ret_len, rq_failure *failure)
+typedef rq_err (*encoder)(const rq_key_format *f, const rq_key_value *values, size_t count,
+                          rq_buf *out, rq_error *why);
+
+static rq_err encode_by(encoder encode, const rq_key_format *format, const rq_key_value *values,
+                        size_t count, void *buf, size_t cap, size_t *ret_len, rq_failure *failure)
 {
     rq_why why;
     rq_buf key = {0};
     rq_why_clear(&why);
-    rq_err rc = rq__key_encode(format, values, count, &key, &why.error);
+    rq_err rc = encode(format, values, count, &key, &why.error);
     if (rc == RQ_OK) rc = copy_key(&key, buf, cap, ret_len, &why.error);
     rq_buf_clear(&key);
     return end(failure, rc, &why);
+}
+
+rq_err rq_key_encode(const rq_key_format *format, const rq_key_value *values, size_t count,
+                     void *buf, size_t cap, size_t *ret_len, rq_failure *failure)
+{
+    return encode_by(rq__key_encode, format, values, count, buf, cap, ret_len, failure);
+}
+
+rq_err rq_key_encode_unsalted(const rq_key_format *format, const rq_key_value *values, size_t count,
+                              void *buf, size_t cap, size_t *ret_len, rq_failure *failure)
+{
+    return encode_by(rq__key_encode_unsalted, format, values, count, buf, cap, ret_len, failure);
 }
 
 static rq_err values_of_texts(const rq_key_format *f, const char *const *texts, size_t count,
@@ -190,7 +205,7 @@ rq_err rq_key_salt(const rq_key_format *format, uint32_t bucket, void *buf, size
 
 /* --- split keys ------------------------------------------------------------------------------- */
 
-rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_keys **ret, rq_failure *failure)
+rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_failure *failure)
 {
     rq_why why;
     rq_why_clear(&why);
@@ -198,14 +213,14 @@ rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_keys **ret, rq_failu
 }
 
 rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count, size_t regions,
-                       rq_keys **ret, rq_failure *failure)
+                       rq_key_list **ret, rq_failure *failure)
 {
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__split_sample(keys, weights, count, regions, ret, &why.error), &why);
 }
 
-rq_err rq_split_format(const rq_key_format *format, size_t regions, rq_keys **ret,
+rq_err rq_split_format(const rq_key_format *format, size_t regions, rq_key_list **ret,
                        rq_failure *failure)
 {
     rq_why why;
@@ -235,4 +250,19 @@ rq_err rq_geohash_neighbours(const char *hash, char ret[8][RQ_GEOHASH_SIZE], rq_
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__geohash_neighbours(hash, ret, &why.error), &why);
+}
+
+rq_err rq_geo_cover(const rq_area *area, unsigned letters, size_t most, rq_geo_ranges **ret,
+                    rq_failure *failure)
+{
+    rq_why why;
+    rq_why_clear(&why);
+    return end(failure, rq__geo_cover(area, letters, most, ret, &why.error), &why);
+}
+
+rq_err rq_geo_contains(const rq_area *area, rq_point point, bool *ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_why_clear(&why);
+    return end(failure, rq__geo_contains(area, point, ret, &why.error), &why);
 }

@@ -84,6 +84,10 @@ rq_err rq__format_parse(const char *text, rq_key_format **ret, rq_error *why);
 RQ_NODISCARD
 rq_err rq__key_encode(const rq_key_format *f, const rq_key_value *values, size_t count, rq_buf *out,
                       rq_error *why);
+/* Without the first part. */
+RQ_NODISCARD
+rq_err rq__key_encode_unsalted(const rq_key_format *f, const rq_key_value *values, size_t count,
+                               rq_buf *out, rq_error *why);
 /* Values of the key; bytes are the key's or the arena's. */
 RQ_NODISCARD
 rq_err rq__key_decode(const rq_key_format *f, rq_slice key, rq_arena *arena, rq_key_value *values,
@@ -157,12 +161,12 @@ bool rq__part_is_ordered(const rq__part *p);
 RQ_NODISCARD
 rq_err rq__key_lint(const rq_key_format *f, rq_names **ret, rq_error *why);
 RQ_NODISCARD
-rq_err rq__split_keys(rq_split_kind kind, size_t regions, rq_keys **ret, rq_error *why);
+rq_err rq__split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_error *why);
 RQ_NODISCARD
 rq_err rq__split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count, size_t regions,
-                        rq_keys **ret, rq_error *why);
+                        rq_key_list **ret, rq_error *why);
 RQ_NODISCARD
-rq_err rq__split_format(const rq_key_format *f, size_t regions, rq_keys **ret, rq_error *why);
+rq_err rq__split_format(const rq_key_format *f, size_t regions, rq_key_list **ret, rq_error *why);
 
 #define RQ__GEOHASH_LETTERS "0123456789bcdefghjkmnpqrstuvwxyz"
 #define RQ__GEOHASH_MAX 12
@@ -173,5 +177,11 @@ RQ_NODISCARD
 rq_err rq__geohash_decode(rq_slice hash, rq_box *ret, rq_error *why);
 RQ_NODISCARD
 rq_err rq__geohash_neighbours(const char *hash, char ret[8][RQ_GEOHASH_SIZE], rq_error *why);
+
+RQ_NODISCARD
+rq_err rq__geo_cover(const rq_area *area, unsigned letters, size_t most, rq_geo_ranges **ret,
+                     rq_error *why);
+RQ_NODISCARD
+rq_err rq__geo_contains(const rq_area *area, rq_point point, bool *ret, rq_error *why);
 
 #endif

@@ -11,22 +11,22 @@
 #include <stdlib.h>
 
 /* The keys in one allocation: key i is what `bytes` has from cuts[i] to cuts[i + 1]. */
-static rq_err make_keys(const rq_buf *bytes, const size_t *cuts, size_t count, rq_keys **ret,
+static rq_err make_keys(const rq_buf *bytes, const size_t *cuts, size_t count, rq_key_list **ret,
                         rq_error *why)
 {
-    rq_keys *keys = malloc(sizeof *keys + count * sizeof(rq_bytes) + bytes->len);
+    rq_key_list *keys = malloc(sizeof *keys + count * sizeof(rq_bytes) + bytes->len);
     if (keys == NULL) return rq_no_memory(why);
     rq_bytes *items = (rq_bytes *)(keys + 1);
     uint8_t *to = (uint8_t *)(items + count);
     if (bytes->len > 0) memcpy(to, bytes->ptr, bytes->len);
     for (size_t i = 0; i < count; i++)
         items[i] = (rq_bytes){to + cuts[i], cuts[i + 1] - cuts[i]};
-    *keys = (rq_keys){.count = count, .items = items};
+    *keys = (rq_key_list){.count = count, .items = items};
     *ret = keys;
     return RQ_OK;
 }
 
-void rq_keys_free(rq_keys *keys)
+void rq_key_list_free(rq_key_list *keys)
 {
     free(keys);
 }
@@ -51,7 +51,7 @@ static void write_split(rq_split_kind kind, uint64_t v, uint8_t out[8])
     memcpy(out, text, 8);
 }
 
-rq_err rq__split_keys(rq_split_kind kind, size_t regions, rq_keys **ret, rq_error *why)
+rq_err rq__split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_error *why)
 {
     static const unsigned __int128 ranges[] = {
         [RQ_SPLIT_HEX] = (unsigned __int128)1 << 32,
@@ -108,7 +108,7 @@ static rq_err cut(const weighed *w, size_t count, size_t regions, rq_buf *bytes,
 }
 
 rq_err rq__split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count, size_t regions,
-                        rq_keys **ret, rq_error *why)
+                        rq_key_list **ret, rq_error *why)
 {
     RQ_TRY(check_regions(regions, why));
     rq_buf bytes = {0};
@@ -213,7 +213,7 @@ static rq_err append_splits(const rq_key_format *f, size_t regions, rq_buf *byte
     return RQ_OK;
 }
 
-rq_err rq__split_format(const rq_key_format *f, size_t regions, rq_keys **ret, rq_error *why)
+rq_err rq__split_format(const rq_key_format *f, size_t regions, rq_key_list **ret, rq_error *why)
 {
     RQ_TRY(check_regions(regions, why));
     rq_buf bytes = {0};

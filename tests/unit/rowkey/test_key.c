@@ -473,14 +473,14 @@ static void lints(void **unused)
 static void split_of_format(const char *text, size_t regions, size_t expected, const char *first)
 {
     rq_key_format *format;
-    rq_keys *keys;
+    rq_key_list *keys;
     OK(rq_key_format_parse(text, &format, &why));
     OK(rq_split_format(format, regions, &keys, &why));
     assert_int_equal(keys->count, expected);
     if (keys->count > 0 && !is(keys->items[0], first)) fail_msg("%s: another first key", text);
     for (size_t i = 1; i < keys->count; i++)
         assert_true(compare_bytes(keys->items[i - 1], keys->items[i]) < 0);
-    rq_keys_free(keys);
+    rq_key_list_free(keys);
     rq_key_format_free(format);
 }
 
@@ -495,7 +495,7 @@ static void splits(void **unused)
     split_of_format("md5(4,hex) a:u64", 16, 15, "1");
     split_of_format("'x' p:geohash(4)", 32, 31, "x1");
     rq_key_format *format;
-    rq_keys *keys;
+    rq_key_list *keys;
     OK(rq_key_format_parse("salt(16) a:u64", &format, &why));
     FAILS(RQ_E_UNSUPPORTED, rq_split_format(format, 20, &keys, &why));
     rq_key_format_free(format);
@@ -508,7 +508,7 @@ static void samples(void **unused)
     static char texts[1000][8];
     static rq_bytes sample[1000];
     static uint64_t weights[1000];
-    rq_keys *keys;
+    rq_key_list *keys;
     for (int i = 0; i < 1000; i++) { /* in an order that is not theirs */
         sprintf(texts[i], "%03d", i * 7 % 1000);
         sample[i] = rq_text(texts[i]);
@@ -517,18 +517,18 @@ static void samples(void **unused)
     OK(rq_split_sample(sample, NULL, 1000, 4, &keys, &why));
     assert_int_equal(keys->count, 3);
     assert_true(is(keys->items[0], "250") && is(keys->items[1], "500") && is(keys->items[2], "750"));
-    rq_keys_free(keys);
+    rq_key_list_free(keys);
     OK(rq_split_sample(sample, weights, 1000, 2, &keys, &why)); /* 900 of 1800 in the first 100 */
     assert_true(keys->count == 1 && is(keys->items[0], "100"));
-    rq_keys_free(keys);
+    rq_key_list_free(keys);
     for (int i = 0; i < 1000; i++)
         sample[i] = rq_text(i < 500 ? "a" : "b");
     OK(rq_split_sample(sample, NULL, 1000, 10, &keys, &why));
     assert_true(keys->count == 1 && is(keys->items[0], "b"));
-    rq_keys_free(keys);
+    rq_key_list_free(keys);
     OK(rq_split_sample(sample, NULL, 0, 10, &keys, &why));
     assert_int_equal(keys->count, 0);
-    rq_keys_free(keys);
+    rq_key_list_free(keys);
 }
 
 int main(void)

@@ -88,7 +88,7 @@ static bool check_split(char **field)
     rq_split_kind kind = strcmp(field[1], "hex") == 0       ? RQ_SPLIT_HEX
                          : strcmp(field[1], "decimal") == 0 ? RQ_SPLIT_DECIMAL
                                                             : RQ_SPLIT_UNIFORM;
-    rq_keys *keys;
+    rq_key_list *keys;
     if (rq_split_keys(kind, strtoul(field[2], NULL, 10), &keys, &why) != RQ_OK)
         return wrong(field[1], field[3], why.message);
     char *text = calloc(keys->count + 1, 32), *to = text;
@@ -98,7 +98,7 @@ static bool check_split(char **field)
         to += strlen(to);
     }
     bool ok = strcmp(text, field[3]) == 0 || wrong(field[1], field[3], text);
-    rq_keys_free(keys);
+    rq_key_list_free(keys);
     free(text);
     return ok;
 }
