@@ -334,6 +334,104 @@ RQ_API rq_err rq_geo_nearest(rq_table *table, const rq_geo_search *search, rq_ge
 /* NULL is fine. */
 RQ_API void rq_geo_found_free(rq_geo_found *found);
 
+/* --- OpenTSDB's layout ------------------------------------------------------------------------ */
+
+/* The tables of OpenTSDB 2, with UIDs of 3 bytes: what it writes is read, and the reverse. Any thread
+ * may use it, also at the same time. */
+typedef struct rq_tsdb rq_tsdb;
+
+typedef struct rq_tsdb_options {
+    size_t size;
+    const char *data_table; /* NULL: "tsdb" */
+    const char *uid_table;  /* NULL: "tsdb-uid" */
+    uint32_t salt_buckets;  /* OpenTSDB's tsd.storage.salt.buckets with a width of 1; 0: no salt */
+    bool creates;           /* the tables, if they are missing */
+} rq_tsdb_options;
+
+/* `options` may be NULL. The caller closes it before the database. */
+RQ_API rq_err rq_tsdb_open(rq_db *db, const rq_tsdb_options *options, rq_tsdb **ret,
+                           rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_tsdb_close(rq_tsdb *tsdb);
+
+typedef enum rq_tsdb_kind {
+    RQ_TSDB_METRIC,
+    RQ_TSDB_TAG_NAME,
+    RQ_TSDB_TAG_VALUE,
+} rq_tsdb_kind;
+/* A name's UID, which is assigned if there is none and `makes`. RQ_E_NOT_FOUND: there is none.
+ * RQ_E_INVALID: the name has other characters than letters, digits and -_./ */
+RQ_API rq_err rq_tsdb_uid(rq_tsdb *tsdb, rq_tsdb_kind kind, const char *name, bool makes,
+                          uint32_t *ret, rq_failure *why);
+
+/* A data point. Fixed layout. */
+typedef struct rq_tsdb_point {
+    const char *metric;
+    const rq_property *tags; /* 1 to 8, in any order */
+    size_t tag_count;
+    int64_t time_ms; /* whole seconds are written as seconds */
+    bool is_real;
+    int64_t integer;
+    double real; /* written in 4 bytes if that loses nothing */
+} rq_tsdb_point;
+
+/* Writes points, in batches; new names get UIDs. Not atomic. Errors as rq_table_batch's, and
+ * RQ_E_INVALID: a name, a time, a tag that is given twice. */
+RQ_API rq_err rq_tsdb_put(rq_tsdb *tsdb, const rq_tsdb_point *points, size_t count,
+                          rq_failure *why);
+
+typedef struct rq_tsdb_value {
+    int64_t time_ms;
+    bool is_real;
+    int64_t integer;
+    double real; /* set for integers, too */
+} rq_tsdb_value;
+
+typedef enum rq_tsdb_function {
+    RQ_TSDB_AVG,
+    RQ_TSDB_SUM,
+    RQ_TSDB_MIN,
+    RQ_TSDB_MAX,
+    RQ_TSDB_COUNT,
+} rq_tsdb_function;
+
+typedef struct rq_tsdb_query {
+    size_t size;
+    const char *metric;
+    const rq_property *tags; /* series must have these; a value NULL: any value */
+    size_t tag_count;
+    int64_t from_ms, to_ms; /* [from, to) */
+    /* Downsampling: one value for each interval, which begins at a multiple of it; 0: all points. */
+    int64_t interval_ms;
+    rq_tsdb_function function;
+} rq_tsdb_query;
+
+typedef struct rq_tsdb_series {
+    const rq_property *tags; /* ascending by UID of the name */
+    size_t tag_count;
+    const rq_tsdb_value *values; /* ascending by time; of two at a time the one written last */
+    size_t count;
+} rq_tsdb_series;
+
+/* The library's, freed by rq_tsdb_result_free; in the order of their keys. */
+typedef struct rq_tsdb_result {
+    size_t count;
+    const rq_tsdb_series *items;
+} rq_tsdb_result;
+
+/* Reads series, single and compacted columns alike. A metric or tag without a UID has none. The caller
+ * frees *ret. RQ_E_MALFORMED: a row or column that is not OpenTSDB's. */
+RQ_API rq_err rq_tsdb_read(rq_tsdb *tsdb, const rq_tsdb_query *query, rq_tsdb_result **ret,
+                           rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_tsdb_result_free(rq_tsdb_result *result);
+
+/* Makes one column of each row's points, for the metric's rows whose hour lies in [from, to): the
+ * compacted column is written first, then the single ones are deleted, at their timestamps. *ret_rows
+ * (may be NULL): the number of rows that changed. */
+RQ_API rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms, int64_t to_ms,
+                              uint64_t *ret_rows, rq_failure *why);
+
 #ifdef __cplusplus
 }
 #endif

@@ -157,6 +157,7 @@ typedef struct rq_review {
     rq_names *advice; /* on the format; may be NULL */
 } rq_review;
 
+bool rq_review_is_hot(const rq_review *r);
 /* What is wrong, and what helps, a sentence each; "" if nothing is. The arena's. */
 const char *rq_review_verdict(const rq_review *r, rq_arena *arena);
 RQ_NODISCARD

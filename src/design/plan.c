@@ -28,7 +28,6 @@ typedef struct maker {
     unsigned length;    /* of texts */
     const rq_values *values;
     rq_zipf zipf;
-    uint64_t digits_of_text;
 } maker;
 
 /* --- parts ------------------------------------------------------------------------------------ */
@@ -171,8 +170,7 @@ static char *reversed_key(const rq_schema *s, const char *type, rq_arena *a)
     const char *base = base_of(type);
     bool number = (base[0] == 'u' && isdigit((unsigned char)base[1])) ||
                   strncmp(base, "digits", 6) == 0;
-    if (!number || colon == NULL || strstr(type, "rev-") != NULL || strchr(s->key, '(') < colon)
-        if (!number || colon == NULL || strstr(type, "rev-") != NULL) return NULL;
+    if (!number || colon == NULL || strstr(type, "rev-") != NULL) return NULL;
     return rq_arena_printf(a, "%.*s:rev-%s", (int)(colon - s->key), s->key, colon + 1);
 }
 
@@ -187,7 +185,8 @@ static char *remedy_key(const rq_schema *s, rq_remedy remedy, rq_arena *a)
     case RQ_REMEDY_SALT:
         return computed ? NULL : rq_arena_printf(a, "salt(%" PRIu64 ") %s", buckets_for(s), s->key);
     case RQ_REMEDY_HASH:
-        return computed ? NULL : rq_arena_printf(a, "md5(2,%s) %s", first.name, s->key);
+        if (computed || s->values[0].kind == RQ_VALUES_NOW) return NULL; /* ranges of time would be lost */
+        return rq_arena_printf(a, "md5(2,%s) %s", first.name, s->key);
     case RQ_REMEDY_REVERSE: return computed ? NULL : reversed_key(s, first.type, a);
     default: return rq_arena_printf(a, "%s", s->key);
     }

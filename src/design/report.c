@@ -10,24 +10,32 @@
 #define NAMES_MANY 0.2    /* of all bytes */
 #define REGIONS_MANY 200  /* on a server */
 
-/* "1.5 M" with a decimal prefix, "1.5 G" */
+/* "24 ", "1.5 M", "1.5 G": a unit may follow */
 static const char *amount(double v, rq_arena *a)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
     size_t i = 0;
     for (; fabs(v) >= 1000 && i + 1 < RQ_ARRAY_LEN(prefixes); i++)
         v /= 1000;
-    const char *text = i == 0 ? rq_arena_printf(a, "%.3g", v)
+    const char *text = i == 0 ? rq_arena_printf(a, "%.3g ", v)
                               : rq_arena_printf(a, "%.*f %s", v < 10 ? 1 : 0, v, prefixes[i]);
     return text == NULL ? "" : text;
 }
 
+bool rq_review_is_hot(const rq_review *r)
+{
+    return r->outlooks[0].plan->servers > 1 && r->outlooks[0].imbalance >= HOT;
+}
+
+/* The remedies are in the order of their cost: the first that is nearly as good as the best one. */
 static const rq_outlook *best_of(const rq_review *r)
 {
-    const rq_outlook *best = &r->outlooks[0];
+    double least = r->outlooks[0].imbalance;
     for (size_t i = 1; i < r->count; i++)
-        if (r->outlooks[i].imbalance < best->imbalance - 0.02) best = &r->outlooks[i];
-    return best;
+        least = fmin(least, r->outlooks[i].imbalance);
+    for (size_t i = 0; i < r->count; i++)
+        if (r->outlooks[i].imbalance <= 1.15 * least) return &r->outlooks[i];
+    return &r->outlooks[0];
 }
 
 /* --- the verdict ------------------------------------------------------------------------------ */
@@ -122,7 +130,7 @@ static rq_err print_schema(const rq_review *r, rq_buf *out, rq_arena *a)
     const rq_outlook *o = &r->outlooks[0];
     const rq_plan *p = o->plan;
     RQ_TRY(rq_buf_printf(out, "table %s%s%s\n", r->table, p->key[0] == '\0' ? "" : ", key ", p->key));
-    RQ_TRY(rq_buf_printf(out, "%" PRIu64 " servers, %sh, %swrites, %sreads, %sB in %" PRIu64 " regions at the end\n",
+    RQ_TRY(rq_buf_printf(out, "%" PRIu64 " servers, %sh, %s writes, %s reads, %sB in %" PRIu64 " regions at the end\n",
                          p->servers, amount(p->period_s / 3600, a), amount(p->writes, a), amount(p->reads, a),
                          amount(o->bytes, a), o->regions_at_end));
     if (r->schema == NULL) return rq_buf_printf(out, "\n");
@@ -262,7 +270,7 @@ static rq_err json_all(const rq_review *r, rq_buf *out, rq_arena *a)
     RQ_TRY(json_number("periodSeconds", p->period_s, out));
     RQ_TRY(json_number("writes", p->writes, out));
     RQ_TRY(json_number("reads", p->reads, out));
-    RQ_TRY(rq_buf_printf(out, ",\"isHot\":%s,", r->outlooks[0].imbalance >= HOT && p->servers > 1 ? "true" : "false"));
+    RQ_TRY(rq_buf_printf(out, ",\"isHot\":%s,", rq_review_is_hot(r) ? "true" : "false"));
     RQ_TRY(json_text("verdict", verdict, out));
     RQ_TRY(rq_buf_printf(out, ",\"variants\":["));
     for (size_t i = 0; i < r->count; i++) {
