@@ -6,7 +6,7 @@
 #   make static    build-static/rorqual, without shared libraries
 #   make deb       a Debian package in build-deb/       make image    a container image in build-image/
 #   make package-test  installs, uses, upgrades and removes the package, and runs the image
-#   make pages     the status page in headless Chromium, light and dark
+#   make pages     the status page and the page of rorqual design in headless Chromium, light and dark
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer, built by clang
 #   make tsan      C tests under ThreadSanitizer
@@ -196,6 +196,7 @@ unread: build/rorqual
 pages: build/rorqual
 	@tools/setup pages
 	@tests/e2e/pages.py $(PICTURES)
+	@tests/e2e/design.py $(PICTURES)
 
 tools-tests: build/rorqual
 	@tools/setup test

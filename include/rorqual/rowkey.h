@@ -432,6 +432,74 @@ RQ_API void rq_tsdb_result_free(rq_tsdb_result *result);
 RQ_API rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms, int64_t to_ms,
                               uint64_t *ret_rows, rq_failure *why);
 
+/* --- secondary indexes ------------------------------------------------------------------------ */
+
+/*
+ * An index of one column of a table, kept in a second table. What it promises, as long as all writes to
+ * the column go through it:
+ *
+ *  - Who writes a row and is told so finds it by its new value from then on, also after a crash of any
+ *    process or server at any moment.
+ *  - A reader is never given a row that did not have the value when it was read.
+ *  - A crash may leave entries without a row, which cost time and are deleted by rq_index_repair.
+ *  - A unique index admits one row of each value; a row whose put failed with an error other than
+ *    RQ_E_EXISTS may have been written.
+ *
+ * A write reads the row and costs up to four more calls; a row has a column "_rq_index" beside the
+ * indexed one, for 15 minutes also after it was deleted. Rows written without the index are found
+ * after rq_index_repair, which may run while writing goes on; on an empty index table it is the
+ * rebuild. Any thread may use an index, also at the same time.
+ */
+typedef struct rq_index rq_index;
+
+typedef struct rq_index_spec {
+    size_t size;
+    const char *table;
+    const char *index_table; /* of this index alone, with a family "i" */
+    rq_column column;        /* what is indexed */
+    bool unique;
+    bool creates; /* the index table, if it is missing */
+} rq_index_spec;
+
+/* The caller closes it before the database. */
+RQ_API rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_index_close(rq_index *index);
+
+/* A put of a row, with or without the indexed column, at the server's time. RQ_E_EXISTS: the index is
+ * unique and another row has the value. RQ_E_CONFLICT: 200 attempts met other writers. */
+RQ_API rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *why);
+/* Deletes a row. */
+RQ_API rq_err rq_index_delete(rq_index *index, rq_bytes row, rq_failure *why);
+
+/* Values from `from` up to `to`, as bytes. */
+typedef struct rq_index_range {
+    size_t size;
+    rq_bytes from; /* empty: the smallest */
+    rq_bytes to;
+    bool includes_to; /* from = to and includes_to: one value */
+    bool no_end;      /* `to` does not count */
+} rq_index_range;
+
+typedef struct rq_index_scanner rq_index_scanner;
+/* Scans by value, rows of one value by their key. The caller closes the scanner before the index. */
+RQ_API rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
+                            rq_failure *why);
+/* The next row, whole, which the caller frees; *ret is NULL at the end. */
+RQ_API rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_index_scanner_close(rq_index_scanner *scanner);
+
+typedef struct rq_index_repairs {
+    size_t size;
+    uint64_t rows, entries;  /* that were looked at */
+    uint64_t added, removed; /* entries */
+    uint64_t duplicates;     /* rows whose value a unique index has for another row */
+} rq_index_repairs;
+/* Compares table and index, adds the entries that are missing and deletes those that are wrong. `ret`
+ * may be NULL; its size is set by the caller. */
+RQ_API rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *why);
+
 #ifdef __cplusplus
 }
 #endif

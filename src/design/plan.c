@@ -218,14 +218,37 @@ static void describe(const rq_schema *s, rq_remedy remedy, rq_plan *p)
 
 /* --- sampling --------------------------------------------------------------------------------- */
 
-/* A step's share of the writes. */
-static double share_of(const rq_schema *s, unsigned step)
+/* e^(k cos x) over a day is never 0 and has its peak once; its mean is the Bessel function I0(k). */
+static double peak_of(double k)
 {
-    double at = (step + 0.5) / RQ_DESIGN_STEPS, amplitude = s->peak - 1;
-    if (s->arrival == RQ_ARRIVAL_DAILY) {
-        double wave = 1 + amplitude * sin(2 * M_PI * at * (s->period_s / 86400 < 1 ? 1 : s->period_s / 86400));
-        return wave < 0 ? 0 : wave;
+    double mean = 1, term = 1;
+    for (int i = 1; i < 400 && term > 1e-12 * mean; i++) {
+        term *= k / 2 / i * (k / 2 / i);
+        mean += term;
     }
+    return exp(k) / mean;
+}
+
+/* The k with which the peak is so many times the mean. */
+static double sharpness_of(double peak)
+{
+    double low = 0, high = 300;
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        if (peak_of(middle) < peak)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A step's share of the writes. */
+static double share_of(const rq_schema *s, double sharpness, unsigned step)
+{
+    double at = (step + 0.5) / RQ_DESIGN_STEPS, days = s->period_s / 86400;
+    if (s->arrival == RQ_ARRIVAL_DAILY)
+        return exp(sharpness * (cos(2 * M_PI * (at * (days < 1 ? 1 : days) - 0.5)) - 1));
     if (s->arrival == RQ_ARRIVAL_BURSTS)
         return step % 10 == 5 ? s->peak : s->peak >= 10 ? 0 : (10 - s->peak) / 9;
     return 1;
@@ -270,12 +293,13 @@ static rq_err sample_row(sampler *m, rq_plan *p, uint32_t step, double row, doub
 static rq_err sample_all(sampler *m, rq_plan *p, size_t samples, rq_error *why)
 {
     const rq_schema *s = m->schema;
+    double sharpness = s->arrival == RQ_ARRIVAL_DAILY ? sharpness_of(s->peak) : 0;
     double shares = 0, row = 0, step_s = s->period_s / RQ_DESIGN_STEPS;
     size_t per_step = samples / RQ_DESIGN_STEPS;
     for (unsigned step = 0; step < RQ_DESIGN_STEPS; step++)
-        shares += share_of(s, step);
+        shares += share_of(s, sharpness, step);
     for (uint32_t step = 0; step < RQ_DESIGN_STEPS; step++) {
-        double weight = p->writes * share_of(s, step) / shares / (double)per_step;
+        double weight = p->writes * share_of(s, sharpness, step) / shares / (double)per_step;
         for (size_t i = 0; i < per_step && weight > 0; i++, row += weight)
             RQ_TRY(sample_row(m, p, step, row, (step + (double)i / (double)per_step) * step_s,
                               weight, why));

@@ -38,6 +38,13 @@ typedef struct bucket {
     bool ended RQ_GUARDED_BY(lock);   /* the scanner has no more rows */
 } bucket;
 
+/* A bucket in the heap, with the begin of its first row's key: most comparisons end there, without
+ * a look at the row. */
+typedef struct place {
+    uint64_t prefix; /* 8 bytes, zeros behind a shorter key */
+    uint32_t bucket;
+} place;
+
 struct rq_salted_scanner {
     size_t salt_len;
     bool reversed;
@@ -45,7 +52,7 @@ struct rq_salted_scanner {
     pid_t pid;
     uint32_t bucket_count;
     bucket *buckets;
-    uint32_t *heap;
+    place *heap;
     uint32_t heap_count;
     uint32_t thread_count;
     pthread_t threads[THREADS_MAX];
@@ -146,7 +153,7 @@ static rq_err refill(rq_salted_scanner *s, bucket *b)
     if (b->batch.at < b->batch.count) return RQ_OK;
     if (s->thread_count > 0) return take_from_threads(s, b);
     if (b->ended) return RQ_OK;
-    s->rc = fill(b->scanner, &b->batch, 1, &b->ended, &s->failure);
+    s->rc = fill(b->scanner, &b->batch, BATCH_ROWS, &b->ended, &s->failure);
     return s->rc;
 }
 
@@ -159,25 +166,36 @@ static rq_slice key_of(const rq_salted_scanner *s, uint32_t i)
     return rq_slice_of((const uint8_t *)row.data + s->salt_len, row.len - s->salt_len);
 }
 
-static bool is_before(const rq_salted_scanner *s, uint32_t a, uint32_t b)
+static place place_of(const rq_salted_scanner *s, uint32_t i)
 {
-    rq_slice x = key_of(s, a), y = key_of(s, b);
+    uint8_t begin[8] = {0};
+    rq_slice key = key_of(s, i);
+    memcpy(begin, key.ptr, key.len < 8 ? key.len : 8);
+    return (place){rq_get_be64(begin), i};
+}
+
+static bool is_before(const rq_salted_scanner *s, const place *a, const place *b)
+{
+    if (a->prefix != b->prefix) return (a->prefix < b->prefix) != s->reversed;
+    rq_slice x = key_of(s, a->bucket), y = key_of(s, b->bucket);
     int c = rq_short_compare(x.ptr, x.len, y.ptr, y.len);
-    if (c == 0) return a < b;
+    if (c == 0) return a->bucket < b->bucket;
     return s->reversed ? c > 0 : c < 0;
 }
 
 static void sift_down(rq_salted_scanner *s, uint32_t at)
 {
+    place top = s->heap[at];
     for (;;) {
-        uint32_t child = 2 * at + 1, top = s->heap[at];
-        if (child >= s->heap_count) return;
-        if (child + 1 < s->heap_count && is_before(s, s->heap[child + 1], s->heap[child])) child++;
-        if (!is_before(s, s->heap[child], top)) return;
+        uint32_t child = 2 * at + 1;
+        if (child >= s->heap_count) break;
+        if (child + 1 < s->heap_count && is_before(s, &s->heap[child + 1], &s->heap[child]))
+            child++;
+        if (!is_before(s, &s->heap[child], &top)) break;
         s->heap[at] = s->heap[child];
-        s->heap[child] = top;
         at = child;
     }
+    s->heap[at] = top;
 }
 
 static rq_err heap_build(rq_salted_scanner *s)
@@ -186,7 +204,7 @@ static rq_err heap_build(rq_salted_scanner *s)
     for (uint32_t i = 0; i < s->bucket_count; i++) {
         rq_err rc = refill(s, &s->buckets[i]);
         if (rc != RQ_OK) return rc;
-        if (s->buckets[i].batch.count > 0) s->heap[s->heap_count++] = i;
+        if (s->buckets[i].batch.count > 0) s->heap[s->heap_count++] = place_of(s, i);
     }
     for (uint32_t i = s->heap_count / 2; i > 0; i--)
         sift_down(s, i - 1);
@@ -340,14 +358,17 @@ static rq_err next(rq_salted_scanner *s, rq_row **ret)
         if (rc != RQ_OK) return rc;
     }
     if (s->heap_count == 0) return RQ_OK;
-    bucket *b = &s->buckets[s->heap[0]];
+    bucket *b = &s->buckets[s->heap[0].bucket];
     rq_row *row = b->batch.rows[b->batch.at++];
     rq_err rc = refill(s, b);
     if (rc != RQ_OK) {
         rq_row_free(row);
         return rc;
     }
-    if (b->batch.at == b->batch.count) s->heap[0] = s->heap[--s->heap_count];
+    if (b->batch.at == b->batch.count)
+        s->heap[0] = s->heap[--s->heap_count];
+    else
+        s->heap[0] = place_of(s, s->heap[0].bucket);
     if (s->heap_count > 0) sift_down(s, 0);
     if (s->left != UINT64_MAX && !row->is_partial) s->left--;
     *ret = row;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """librorqual on a real HBase: the tests that it passes on folders and on Rorqual (tests/unit/api/test_api.c), with HBase found by
-ZooKeeper and by its master; and the example.
+ZooKeeper and by its master; the row-key toolkit's tests and the examples.
 """
 import pathlib
 import subprocess
@@ -30,6 +30,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder, HBase(pathlib.Path(folder, "hbase"), env=None) as hbase:
         run(report, "HBase by zookeeper", str(tests / "test_api"), f"hbase://{hbase.zk}")
         run(report, "HBase by master", str(tests / "test_api"), f"hbase+rpc://127.0.0.1:{hbase.ports['MASTER_PORT']}")
+        for name in ("geo", "index", "salted", "tsdb"):
+            run(report, f"rowkey {name} on HBase", str(ROOT / f"build/tests/unit/rowkey/test_rowkey_{name}"), f"hbase://{hbase.zk}")
+        for expected in sorted((ROOT / "examples/expected").glob("*.txt")):
+            run(report, f"{expected.stem} on HBase", str(ROOT / "examples/compare"), str(examples / f"example_{expected.stem}"), str(expected),
+                f"hbase://{hbase.zk}")
         run(report, "blog on HBase", str(examples / "example_blog"), f"hbase://{hbase.zk}", last="849 posts in December")
     return report.finish()
 
