@@ -33,8 +33,12 @@ static double now(void)
 static rq_table *fresh(rq_db *db, const char *name, const rq_key_list *splits)
 {
     rq_family family = {"cf", NULL, 0};
-    rq_table_spec spec = {.size = sizeof spec, .name = name, .families = &family, .family_count = 1,
-                          .split_keys = splits->items, .split_key_count = splits->count};
+    rq_table_spec spec = {.size = sizeof spec,
+                          .name = name,
+                          .families = &family,
+                          .family_count = 1,
+                          .split_keys = splits->items,
+                          .split_key_count = splits->count};
     rq_table *table;
     bool exists;
     check(rq_table_exists(db, name, &exists, &why));
@@ -58,8 +62,14 @@ static void load(rq_table *table, const rq_key_format *format, size_t rows)
             size_t len;
             rq_key_value id = rq_key_uint((first + i) * (UINT64_MAX / rows));
             check(rq_key_encode(format, &id, 1, keys[i], sizeof keys[i], &len, &why));
-            edits[i] = (rq_edit){.family = rq_text("cf"), .qualifier = rq_text("q"), .value = rq_bytes_of(value, sizeof value)};
-            puts[i] = (rq_change){.size = sizeof puts[i], .kind = RQ_PUT, .row = rq_bytes_of(keys[i], len), .edits = &edits[i], .edit_count = 1};
+            edits[i] = (rq_edit){.family = rq_text("cf"),
+                                 .qualifier = rq_text("q"),
+                                 .value = rq_bytes_of(value, sizeof value)};
+            puts[i] = (rq_change){.size = sizeof puts[i],
+                                  .kind = RQ_PUT,
+                                  .row = rq_bytes_of(keys[i], len),
+                                  .edits = &edits[i],
+                                  .edit_count = 1};
             actions[i] = (rq_action){.changes = &puts[i], .change_count = 1};
         }
         check(rq_table_batch(table, actions, AT_ONCE, NULL, &why));
@@ -74,14 +84,16 @@ static double scan_plain(rq_table *table, size_t rows)
     double begun = now();
     check(rq_table_scan(table, &scan, &s, &why));
     size_t n = 0;
-    for (check(rq_scanner_next(s, &row, &why)); row != NULL; check(rq_scanner_next(s, &row, &why)), n++)
+    for (check(rq_scanner_next(s, &row, &why)); row != NULL;
+         check(rq_scanner_next(s, &row, &why)), n++)
         rq_row_free(row);
     rq_scanner_close(s);
     if (n != rows) exit(1);
     return now() - begun;
 }
 
-static double scan_salted(rq_table *table, const rq_key_format *format, size_t rows, uint32_t threads)
+static double scan_salted(rq_table *table, const rq_key_format *format, size_t rows,
+                          uint32_t threads)
 {
     rq_scan_request scan = {.size = sizeof scan};
     rq_salted_scanner *s;
@@ -89,7 +101,8 @@ static double scan_salted(rq_table *table, const rq_key_format *format, size_t r
     double begun = now();
     check(rq_salted_scan(table, format, &scan, threads, &s, &why));
     size_t n = 0;
-    for (check(rq_salted_next(s, &row, &why)); row != NULL; check(rq_salted_next(s, &row, &why)), n++)
+    for (check(rq_salted_next(s, &row, &why)); row != NULL;
+         check(rq_salted_next(s, &row, &why)), n++)
         rq_row_free(row);
     rq_salted_close(s);
     if (n != rows) exit(1);
@@ -116,7 +129,8 @@ int main(int argc, char **argv)
     check(rq_key_format_parse("salt(16) id:u64", &salted_format, &why));
     check(rq_split_format(salted_format, BUCKETS, &salted_splits, &why));
     check(rq_connect(argc > 1 ? argv[1] : "memory:", NULL, &db, &why));
-    rq_table *plain = fresh(db, "bench_plain", splits), *salted = fresh(db, "bench_salted", salted_splits);
+    rq_table *plain = fresh(db, "bench_plain", splits),
+             *salted = fresh(db, "bench_salted", salted_splits);
     load(plain, format, rows);
     load(salted, salted_format, rows);
     for (int i = 0; i < ROUNDS; i++) {
@@ -125,8 +139,9 @@ int main(int argc, char **argv)
     }
     qsort(plain_s, ROUNDS, sizeof(double), ascending);
     qsort(salted_s, ROUNDS, sizeof(double), ascending);
-    printf("unsalted %.0f rows/s, salted %.0f rows/s, %.2f x the time\n", (double)rows / plain_s[ROUNDS / 2],
-           (double)rows / salted_s[ROUNDS / 2], salted_s[ROUNDS / 2] / plain_s[ROUNDS / 2]);
+    printf("unsalted %.0f rows/s, salted %.0f rows/s, %.2f x the time\n",
+           (double)rows / plain_s[ROUNDS / 2], (double)rows / salted_s[ROUNDS / 2],
+           salted_s[ROUNDS / 2] / plain_s[ROUNDS / 2]);
     rq_key_list_free(splits);
     rq_key_list_free(salted_splits);
     rq_key_format_free(format);

@@ -41,7 +41,8 @@ static const size_t user_len = 8;
 static rq_table *open_table(rq_db *db, const char *name)
 {
     rq_family family = {"cf", NULL, 0};
-    rq_table_spec spec = {.size = sizeof spec, .name = name, .families = &family, .family_count = 1};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = name, .families = &family, .family_count = 1};
     rq_table *table;
     bool exists;
     check(rq_table_exists(db, name, &exists, &why));
@@ -76,15 +77,25 @@ static void write_events(const schemes *s)
             unsigned event = i * 7 % EVENTS; /* in no order */
             keys[i] = key_of(s, user, time_of(user, event), 2);
             snprintf(values[i], sizeof values[i], "event %u", event);
-            tall[i] = (rq_edit){.family = rq_text("cf"), .qualifier = rq_text(""), .value = rq_text(values[i])};
-            wide[i] = (rq_edit){.family = rq_text("cf"), .qualifier = rq_bytes_of(keys[i].bytes + user_len, keys[i].len - user_len),
+            tall[i] = (rq_edit){
+                .family = rq_text("cf"), .qualifier = rq_text(""), .value = rq_text(values[i])};
+            wide[i] = (rq_edit){.family = rq_text("cf"),
+                                .qualifier =
+                                    rq_bytes_of(keys[i].bytes + user_len, keys[i].len - user_len),
                                 .value = rq_text(values[i])};
-            puts[i] = (rq_change){.size = sizeof puts[i], .kind = RQ_PUT, .row = rq_bytes_of(keys[i].bytes, keys[i].len),
-                                  .edits = &tall[i], .edit_count = 1};
+            puts[i] = (rq_change){.size = sizeof puts[i],
+                                  .kind = RQ_PUT,
+                                  .row = rq_bytes_of(keys[i].bytes, keys[i].len),
+                                  .edits = &tall[i],
+                                  .edit_count = 1};
             actions[i] = (rq_action){.changes = &puts[i], .change_count = 1};
         }
         check(rq_table_batch(s->tall, actions, EVENTS, NULL, &why));
-        rq_change row = {.size = sizeof row, .kind = RQ_PUT, .row = rq_bytes_of(keys[0].bytes, user_len), .edits = wide, .edit_count = EVENTS};
+        rq_change row = {.size = sizeof row,
+                         .kind = RQ_PUT,
+                         .row = rq_bytes_of(keys[0].bytes, user_len),
+                         .edits = wide,
+                         .edit_count = EVENTS};
         check(rq_table_change(s->wide, &row, NULL, &why));
     }
 }
@@ -92,7 +103,8 @@ static void write_events(const schemes *s)
 static void print_cells(const char *scheme, const rq_row *row, size_t most)
 {
     for (size_t i = 0; i < row->count && i < most; i++)
-        printf("%s: %.*s\n", scheme, (int)row->cells[i].value.len, (const char *)row->cells[i].value.data);
+        printf("%s: %.*s\n", scheme, (int)row->cells[i].value.len,
+               (const char *)row->cells[i].value.data);
 }
 
 /* Query 1: the event of one moment. */
@@ -101,7 +113,10 @@ static void print_one(const schemes *s, unsigned user, int64_t time)
     key k = key_of(s, user, time, 2);
     rq_column column = {rq_text("cf"), rq_bytes_of(k.bytes + user_len, k.len - user_len)};
     rq_get_request tall = {.size = sizeof tall, .row = rq_bytes_of(k.bytes, k.len)};
-    rq_get_request wide = {.size = sizeof wide, .row = rq_bytes_of(k.bytes, user_len), .columns = &column, .column_count = 1};
+    rq_get_request wide = {.size = sizeof wide,
+                           .row = rq_bytes_of(k.bytes, user_len),
+                           .columns = &column,
+                           .column_count = 1};
     rq_row *row;
     check(rq_table_get(s->tall, &tall, &row, &why));
     print_cells("tall", row, 1);
@@ -117,7 +132,10 @@ static size_t scan_tall(const schemes *s, unsigned user, uint64_t newest, bool p
     unsigned char stop[16];
     key k = key_of(s, user, 0, 1);
     size_t stop_len = rq_key_after_prefix(rq_bytes_of(k.bytes, k.len), stop), count = 0;
-    rq_scan_request scan = {.size = sizeof scan, .start = rq_bytes_of(k.bytes, k.len), .stop = rq_bytes_of(stop, stop_len), .limit = newest};
+    rq_scan_request scan = {.size = sizeof scan,
+                            .start = rq_bytes_of(k.bytes, k.len),
+                            .stop = rq_bytes_of(stop, stop_len),
+                            .limit = newest};
     rq_scanner *scanner;
     check(rq_table_scan(s->tall, &scan, &scanner, &why));
     for (;; count++) {
@@ -135,7 +153,8 @@ static size_t get_wide(const schemes *s, unsigned user, int32_t newest, bool pri
 {
     key k = key_of(s, user, 0, 1);
     rq_row *row;
-    rq_get_request get = {.size = sizeof get, .row = rq_bytes_of(k.bytes, k.len), .family_limit = newest};
+    rq_get_request get = {
+        .size = sizeof get, .row = rq_bytes_of(k.bytes, k.len), .family_limit = newest};
     check(rq_table_get(s->wide, &get, &row, &why));
     if (prints) print_cells("wide", row, row->count);
     size_t count = row->count;
@@ -153,7 +172,8 @@ int main(int argc, char **argv)
     s.wide = open_table(db, "events_wide");
     write_events(&s);
     print_one(&s, 7, time_of(7, 42));
-    printf("all of a user: %zu tall, %zu wide\n", scan_tall(&s, 7, 0, false), get_wide(&s, 7, 0, false));
+    printf("all of a user: %zu tall, %zu wide\n", scan_tall(&s, 7, 0, false),
+           get_wide(&s, 7, 0, false));
     scan_tall(&s, 7, NEWEST, true);
     get_wide(&s, 7, NEWEST, true);
     rq_key_format_free(s.tall_key);

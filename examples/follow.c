@@ -18,8 +18,11 @@ typedef struct blogger {
     const char *id, *nick;
 } blogger;
 
-static const blogger bloggers[] = {
-    {"CSDN_1", "jakson"}, {"CSDN_2", "elite"}, {"CSDN_3", "bob"}, {"CSDN_4", "Eric"}, {"CSDN_5", "tom"}};
+static const blogger bloggers[] = {{"CSDN_1", "jakson"},
+                                   {"CSDN_2", "elite"},
+                                   {"CSDN_3", "bob"},
+                                   {"CSDN_4", "Eric"},
+                                   {"CSDN_5", "tom"}};
 
 static rq_failure why = {.size = sizeof(rq_failure)};
 
@@ -44,14 +47,24 @@ static rq_table *open_table(rq_db *db)
 }
 
 /* Both sides in one batch: two rows, which are not written atomically; a repetition mends that. */
-static void change_both(rq_table *table, rq_change_kind kind, const blogger *fan, const blogger *idol)
+static void change_both(rq_table *table, rq_change_kind kind, const blogger *fan,
+                        const blogger *idol)
 {
     rq_edit sides[] = {
         {.family = rq_text("cf1"), .qualifier = rq_text(idol->id), .value = rq_text(idol->nick)},
         {.family = rq_text("cf2"), .qualifier = rq_text(fan->id), .value = rq_text(fan->nick)}};
-    rq_change changes[] = {{.size = sizeof changes[0], .kind = kind, .row = rq_text(fan->id), .edits = &sides[0], .edit_count = 1},
-                           {.size = sizeof changes[0], .kind = kind, .row = rq_text(idol->id), .edits = &sides[1], .edit_count = 1}};
-    rq_action actions[] = {{.changes = &changes[0], .change_count = 1}, {.changes = &changes[1], .change_count = 1}};
+    rq_change changes[] = {{.size = sizeof changes[0],
+                            .kind = kind,
+                            .row = rq_text(fan->id),
+                            .edits = &sides[0],
+                            .edit_count = 1},
+                           {.size = sizeof changes[0],
+                            .kind = kind,
+                            .row = rq_text(idol->id),
+                            .edits = &sides[1],
+                            .edit_count = 1}};
+    rq_action actions[] = {{.changes = &changes[0], .change_count = 1},
+                           {.changes = &changes[1], .change_count = 1}};
     check(rq_table_batch(table, actions, 2, NULL, &why));
 }
 
@@ -59,7 +72,11 @@ static void change_both(rq_table *table, rq_change_kind kind, const blogger *fan
 static bool follows(rq_table *table, const blogger *fan, const blogger *idol)
 {
     rq_column column = {rq_text("cf1"), rq_text(idol->id)};
-    rq_get_request get = {.size = sizeof get, .row = rq_text(fan->id), .columns = &column, .column_count = 1, .existence_only = true};
+    rq_get_request get = {.size = sizeof get,
+                          .row = rq_text(fan->id),
+                          .columns = &column,
+                          .column_count = 1,
+                          .existence_only = true};
     rq_row *row;
     check(rq_table_get(table, &get, &row, &why));
     bool exists = row->exists;
@@ -70,7 +87,8 @@ static bool follows(rq_table *table, const blogger *fan, const blogger *idol)
 static void print_list(rq_table *table, const blogger *b, const char *family, const char *what)
 {
     rq_column column = {rq_text(family), {NULL, 0}};
-    rq_get_request get = {.size = sizeof get, .row = rq_text(b->id), .columns = &column, .column_count = 1};
+    rq_get_request get = {
+        .size = sizeof get, .row = rq_text(b->id), .columns = &column, .column_count = 1};
     rq_row *row;
     check(rq_table_get(table, &get, &row, &why));
     printf("%s %s", b->nick, what);

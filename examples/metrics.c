@@ -38,9 +38,13 @@ static void write_points(rq_tsdb *tsdb)
         tags[h][0] = (rq_property){"host", hosts[h]};
         tags[h][1] = (rq_property){"dc", h % 2 == 0 ? "berlin" : "suva"};
         for (int i = 0; i < POINTS; i++)
-            points[h * POINTS + i] = (rq_tsdb_point){.metric = "proc.loadavg.1m", .tags = tags[h], .tag_count = 2,
-                                                     .time_ms = begin_ms + (int64_t)i * EACH_S * 1000, .is_real = true,
-                                                     .real = (h + 1) * 0.25 + i * 0.0078125};
+            points[h * POINTS + i] =
+                (rq_tsdb_point){.metric = "proc.loadavg.1m",
+                                .tags = tags[h],
+                                .tag_count = 2,
+                                .time_ms = begin_ms + (int64_t)i * EACH_S * 1000,
+                                .is_real = true,
+                                .real = (h + 1) * 0.25 + i * 0.0078125};
     }
     check(rq_tsdb_put(tsdb, points, HOSTS * POINTS, &why));
 }
@@ -49,8 +53,14 @@ static void write_points(rq_tsdb *tsdb)
 static void print_averages(rq_tsdb *tsdb, const char *dc)
 {
     rq_property tags[] = {{"dc", dc}};
-    rq_tsdb_query query = {.size = sizeof query, .metric = "proc.loadavg.1m", .tags = tags, .tag_count = 1, .from_ms = begin_ms,
-                           .to_ms = begin_ms + 3600000, .interval_ms = 900000, .function = RQ_TSDB_AVG};
+    rq_tsdb_query query = {.size = sizeof query,
+                           .metric = "proc.loadavg.1m",
+                           .tags = tags,
+                           .tag_count = 1,
+                           .from_ms = begin_ms,
+                           .to_ms = begin_ms + 3600000,
+                           .interval_ms = 900000,
+                           .function = RQ_TSDB_AVG};
     rq_tsdb_result *result;
     check(rq_tsdb_read(tsdb, &query, &result, &why));
     for (size_t s = 0; s < result->count; s++) {

@@ -20,9 +20,15 @@ typedef struct place {
 } place;
 
 static const place places[] = {
-    {"Alexanderplatz", {52.5219, 13.4132}},  {"Brandenburg Gate", {52.5163, 13.3777}}, {"Checkpoint Charlie", {52.5075, 13.3904}},
-    {"Hamburg harbour", {53.5436, 9.9668}},  {"Potsdam Sanssouci", {52.4042, 13.0385}}, {"Tempelhof field", {52.4731, 13.4017}},
-    {"Wannsee", {52.4212, 13.1790}},         {"Suva", {-18.1416, 178.4419}},           {"Apia", {-13.8333, -171.7667}},
+    {"Alexanderplatz", {52.5219, 13.4132}},
+    {"Brandenburg Gate", {52.5163, 13.3777}},
+    {"Checkpoint Charlie", {52.5075, 13.3904}},
+    {"Hamburg harbour", {53.5436, 9.9668}},
+    {"Potsdam Sanssouci", {52.4042, 13.0385}},
+    {"Tempelhof field", {52.4731, 13.4017}},
+    {"Wannsee", {52.4212, 13.1790}},
+    {"Suva", {-18.1416, 178.4419}},
+    {"Apia", {-13.8333, -171.7667}},
 };
 enum { PLACES = sizeof places / sizeof places[0], LETTERS = 9 };
 
@@ -38,7 +44,8 @@ static void check(rq_err rc)
 static rq_table *open_table(rq_db *db)
 {
     rq_family family = {"p", NULL, 0};
-    rq_table_spec spec = {.size = sizeof spec, .name = "places", .families = &family, .family_count = 1};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "places", .families = &family, .family_count = 1};
     rq_table *table;
     bool exists;
     check(rq_table_exists(db, "places", &exists, &why));
@@ -56,7 +63,8 @@ static rq_bytes degrees(double v, const rq_key_format *raw, unsigned char buf[8]
     return rq_bytes_of(buf, len);
 }
 
-static void put_place(rq_table *table, const place *p, const rq_key_format *key_format, const rq_key_format *raw)
+static void put_place(rq_table *table, const place *p, const rq_key_format *key_format,
+                      const rq_key_format *raw)
 {
     char hash[RQ_GEOHASH_SIZE];
     unsigned char key[64], lat[8], lon[8];
@@ -65,10 +73,18 @@ static void put_place(rq_table *table, const place *p, const rq_key_format *key_
     rq_key_value values[] = {rq_key_text(hash), rq_key_text(p->name)};
     check(rq_key_encode(key_format, values, 2, key, sizeof key, &len, &why));
     rq_edit edits[] = {
-        {.family = rq_text("p"), .qualifier = rq_text("lat"), .value = degrees(p->point.latitude, raw, lat)},
-        {.family = rq_text("p"), .qualifier = rq_text("lon"), .value = degrees(p->point.longitude, raw, lon)},
+        {.family = rq_text("p"),
+         .qualifier = rq_text("lat"),
+         .value = degrees(p->point.latitude, raw, lat)},
+        {.family = rq_text("p"),
+         .qualifier = rq_text("lon"),
+         .value = degrees(p->point.longitude, raw, lon)},
         {.family = rq_text("p"), .qualifier = rq_text("name"), .value = rq_text(p->name)}};
-    rq_change change = {.size = sizeof change, .kind = RQ_PUT, .row = rq_bytes_of(key, len), .edits = edits, .edit_count = 3};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_bytes_of(key, len),
+                        .edits = edits,
+                        .edit_count = 3};
     check(rq_table_change(table, &change, NULL, &why));
 }
 
@@ -80,8 +96,12 @@ static void print_name(const rq_row *row, const char *end)
 
 static void print_nearest(rq_table *table, rq_point center, size_t count)
 {
-    rq_geo_search search = {.size = sizeof search, .letters = LETTERS, .center = center, .count = count,
-                            .latitude = {rq_text("p"), rq_text("lat")}, .longitude = {rq_text("p"), rq_text("lon")}};
+    rq_geo_search search = {.size = sizeof search,
+                            .letters = LETTERS,
+                            .center = center,
+                            .count = count,
+                            .latitude = {rq_text("p"), rq_text("lat")},
+                            .longitude = {rq_text("p"), rq_text("lon")}};
     rq_geo_found *found;
     check(rq_geo_nearest(table, &search, &found, &why));
     for (size_t i = 0; i < found->count; i++) {
@@ -94,7 +114,8 @@ static void print_nearest(rq_table *table, rq_point center, size_t count)
 static double take_degrees(const rq_row *row, const char *column, const rq_key_format *raw)
 {
     rq_key_values *values;
-    check(rq_key_decode(raw, rq_row_find(row, rq_text("p"), rq_text(column))->value, &values, &why));
+    check(
+        rq_key_decode(raw, rq_row_find(row, rq_text("p"), rq_text(column))->value, &values, &why));
     double v = values->items[0].real;
     rq_key_values_free(values);
     return v;
@@ -106,7 +127,9 @@ static void print_within(rq_table *table, const rq_area *area, const rq_key_form
     rq_geo_ranges *ranges;
     check(rq_geo_cover(area, LETTERS, 16, &ranges, &why));
     for (size_t i = 0; i < ranges->count; i++) {
-        rq_scan_request scan = {.size = sizeof scan, .start = rq_text(ranges->items[i].start), .stop = rq_text(ranges->items[i].stop)};
+        rq_scan_request scan = {.size = sizeof scan,
+                                .start = rq_text(ranges->items[i].start),
+                                .stop = rq_text(ranges->items[i].stop)};
         rq_scanner *scanner;
         check(rq_table_scan(table, &scan, &scanner, &why));
         for (;;) {
@@ -129,8 +152,12 @@ static void print_within(rq_table *table, const rq_area *area, const rq_key_form
 
 int main(int argc, char **argv)
 {
-    static const rq_point ring[] = {{52.55, 13.28}, {52.55, 13.48}, {52.46, 13.48}, {52.46, 13.28}}; /* about the city's ring railway */
-    rq_area inner_city = {.size = sizeof inner_city, .kind = RQ_AREA_POLYGON, .corners = ring, .corner_count = 4};
+    static const rq_point ring[] = {{52.55, 13.28},
+                                    {52.55, 13.48},
+                                    {52.46, 13.48},
+                                    {52.46, 13.28}}; /* about the city's ring railway */
+    rq_area inner_city = {
+        .size = sizeof inner_city, .kind = RQ_AREA_POLYGON, .corners = ring, .corner_count = 4};
     rq_key_format *key_format, *raw;
     rq_db *db;
     check(rq_key_format_parse("place:geohash(9) name:text", &key_format, &why));

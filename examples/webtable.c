@@ -39,10 +39,18 @@ static rq_table *open_table(rq_db *db)
     return table;
 }
 
-static void put(rq_table *table, const char *row, const char *family, const char *qualifier, int64_t time, const char *value)
+static void put(rq_table *table, const char *row, const char *family, const char *qualifier,
+                int64_t time, const char *value)
 {
-    rq_edit edit = {.family = rq_text(family), .qualifier = rq_text(qualifier), .value = rq_text(value), .timestamp = time};
-    rq_change change = {.size = sizeof change, .kind = RQ_PUT, .row = rq_text(row), .edits = &edit, .edit_count = 1};
+    rq_edit edit = {.family = rq_text(family),
+                    .qualifier = rq_text(qualifier),
+                    .value = rq_text(value),
+                    .timestamp = time};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text(row),
+                        .edits = &edit,
+                        .edit_count = 1};
     check(rq_table_change(table, &change, NULL, &why));
 }
 
@@ -50,19 +58,26 @@ static void print_cells(const rq_row *row)
 {
     for (size_t i = 0; i < row->count; i++) {
         const rq_kv *c = &row->cells[i];
-        printf("  %.*s %.*s:%.*s at %" PRId64 " = %.*s\n", (int)c->row.len, (const char *)c->row.data, (int)c->family.len,
-               (const char *)c->family.data, (int)c->qualifier.len, (const char *)c->qualifier.data, c->timestamp,
+        printf("  %.*s %.*s:%.*s at %" PRId64 " = %.*s\n", (int)c->row.len,
+               (const char *)c->row.data, (int)c->family.len, (const char *)c->family.data,
+               (int)c->qualifier.len, (const char *)c->qualifier.data, c->timestamp,
                (int)c->value.len, (const char *)c->value.data);
     }
     if (row->count == 0) puts("  nothing");
 }
 
 /* Versions of one column within [min, max). */
-static void print_column(rq_table *table, const char *row, const char *family, const char *qualifier, int32_t versions, int64_t min, int64_t max)
+static void print_column(rq_table *table, const char *row, const char *family,
+                         const char *qualifier, int32_t versions, int64_t min, int64_t max)
 {
     rq_column column = {rq_text(family), rq_text(qualifier)};
-    rq_get_request get = {.size = sizeof get, .row = rq_text(row), .columns = &column, .column_count = 1, .max_versions = versions,
-                          .min_timestamp = min, .max_timestamp = max};
+    rq_get_request get = {.size = sizeof get,
+                          .row = rq_text(row),
+                          .columns = &column,
+                          .column_count = 1,
+                          .max_versions = versions,
+                          .min_timestamp = min,
+                          .max_timestamp = max};
     rq_row *found;
     check(rq_table_get(table, &get, &found, &why));
     print_cells(found);

@@ -35,7 +35,8 @@ typedef struct weibo {
     rq_table *content, *relations, *mailbox;
 } weibo;
 
-static rq_table *open_table(rq_db *db, const char *name, const char *const *families, size_t count, const char *versions)
+static rq_table *open_table(rq_db *db, const char *name, const char *const *families, size_t count,
+                            const char *versions)
 {
     rq_property property = {"VERSIONS", versions};
     rq_family f[2];
@@ -60,17 +61,31 @@ static void init(rq_db *db, weibo *w)
     w->mailbox = open_table(db, "weibo:mailbox", cf, 1, "1000");
 }
 
-static void put(rq_table *table, const char *row, const char *family, const char *qualifier, const char *value, int64_t time)
+static void put(rq_table *table, const char *row, const char *family, const char *qualifier,
+                const char *value, int64_t time)
 {
-    rq_edit edit = {.family = rq_text(family), .qualifier = rq_text(qualifier), .value = rq_text(value), .timestamp = time};
-    rq_change change = {.size = sizeof change, .kind = RQ_PUT, .row = rq_text(row), .edits = &edit, .edit_count = 1};
+    rq_edit edit = {.family = rq_text(family),
+                    .qualifier = rq_text(qualifier),
+                    .value = rq_text(value),
+                    .timestamp = time};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text(row),
+                        .edits = &edit,
+                        .edit_count = 1};
     check(rq_table_change(table, &change, NULL, &why));
 }
 
-static void delete_column(rq_table *table, const char *row, const char *family, const char *qualifier)
+static void delete_column(rq_table *table, const char *row, const char *family,
+                          const char *qualifier)
 {
-    rq_edit edit = {.family = rq_text(family), .qualifier = rq_text(qualifier), .scope = RQ_DELETE_COLUMN};
-    rq_change change = {.size = sizeof change, .kind = RQ_DELETE, .row = rq_text(row), .edits = &edit, .edit_count = 1};
+    rq_edit edit = {
+        .family = rq_text(family), .qualifier = rq_text(qualifier), .scope = RQ_DELETE_COLUMN};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_DELETE,
+                        .row = rq_text(row),
+                        .edits = &edit,
+                        .edit_count = 1};
     check(rq_table_change(table, &change, NULL, &why));
 }
 
@@ -79,13 +94,15 @@ static void publish(weibo *w, const char *user, int64_t time, const char *text)
 {
     char row[KEY], fan[KEY];
     rq_column column = {rq_text("fans"), {NULL, 0}};
-    rq_get_request get = {.size = sizeof get, .row = rq_text(user), .columns = &column, .column_count = 1};
+    rq_get_request get = {
+        .size = sizeof get, .row = rq_text(user), .columns = &column, .column_count = 1};
     rq_row *fans;
     snprintf(row, sizeof row, "%s_%" PRId64, user, time);
     put(w->content, row, "cf", "content", text, time);
     check(rq_table_get(w->relations, &get, &fans, &why));
     for (size_t i = 0; i < fans->count; i++) {
-        snprintf(fan, sizeof fan, "%.*s", (int)fans->cells[i].qualifier.len, (const char *)fans->cells[i].qualifier.data);
+        snprintf(fan, sizeof fan, "%.*s", (int)fans->cells[i].qualifier.len,
+                 (const char *)fans->cells[i].qualifier.data);
         put(w->mailbox, fan, "cf", user, row, time);
     }
     rq_row_free(fans);
@@ -104,7 +121,8 @@ static void deliver_posts(weibo *w, const char *user, const char *other)
         rq_row *row;
         check(rq_scanner_next(scanner, &row, &why));
         if (row == NULL) break;
-        snprintf(row_key, sizeof row_key, "%.*s", (int)row->cells[0].row.len, (const char *)row->cells[0].row.data);
+        snprintf(row_key, sizeof row_key, "%.*s", (int)row->cells[0].row.len,
+                 (const char *)row->cells[0].row.data);
         put(w->mailbox, user, "cf", other, row_key, row->cells[0].timestamp);
         rq_row_free(row);
     }
@@ -154,8 +172,8 @@ static void print_timeline(weibo *w, const char *user)
     for (size_t i = 0; i < count; i++) {
         const rq_kv *text = rq_row_find(posts->items[i].row, rq_text("cf"), rq_text("content"));
         if (text == NULL) continue; /* deleted since */
-        printf("  %.*s: %.*s\n", (int)refs[i].qualifier.len, (const char *)refs[i].qualifier.data, (int)text->value.len,
-               (const char *)text->value.data);
+        printf("  %.*s: %.*s\n", (int)refs[i].qualifier.len, (const char *)refs[i].qualifier.data,
+               (int)text->value.len, (const char *)text->value.data);
     }
     rq_results_free(posts);
     rq_row_free(mailbox);

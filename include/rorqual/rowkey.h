@@ -199,8 +199,8 @@ typedef struct rq_salted_scanner rq_salted_scanner;
  * before the table; `format` is not used after this call. RQ_E_INVALID: the format has no salt.
  * Errors of the table come from rq_salted_next. */
 RQ_API rq_err rq_salted_scan(rq_table *table, const rq_key_format *format,
-                             const rq_scan_request *scan, uint32_t threads,
-                             rq_salted_scanner **ret, rq_failure *why);
+                             const rq_scan_request *scan, uint32_t threads, rq_salted_scanner **ret,
+                             rq_failure *why);
 /* As rq_scanner_next. Keys are the table's, with their salt. */
 RQ_API rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *why);
 /* Waits for its threads. NULL is fine. */

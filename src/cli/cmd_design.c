@@ -15,14 +15,16 @@ static const char help[] =
     "usage: rorqual design [--json] [--html FILE] [--samples COUNT] [--seed NUMBER] FILE\n"
     "       rorqual design [--json] [--html FILE] --from URL [--chance PERCENT] [--servers COUNT]\n"
     "                      [--regions COUNT] TABLE\n\n"
-    "  --json                 print the report as JSON, with load by key range and server over time\n"
+    "  --json                 print the report as JSON, with load by key range and server over "
+    "time\n"
     "  --html FILE            also write the report as a page with heat maps\n"
     "  --samples COUNT        simulate so many rows of each variant, 240000 unless told\n"
     "  --seed NUMBER          of the simulation's random numbers\n"
     "  --from URL             a live table: hbase://HOST:PORT, hbase+rpc://HOST:PORT, file:DIR\n"
     "  --chance PERCENT       sample so many of its rows, 100 unless told; the table is read once\n"
     "  --servers COUNT        of the cluster that is judged, 10 unless told\n"
-    "  --regions COUNT        of the table, with equal numbers of rows; as many as servers unless told\n"
+    "  --regions COUNT        of the table, with equal numbers of rows; as many as servers unless "
+    "told\n"
     "Simulates regions, splits and servers over a period, names hot spots and their remedies, and "
     "shows\n"
     "the remedies side by side. FILE (- for standard input) has a line for each fact:\n\n"
@@ -38,7 +40,8 @@ static const char help[] =
     "    writes 10000/s\n"
     "    reads 20000/s within 1h                    of rows written within that time\n"
     "    arrival daily 3                            constant, daily PEAK, bursts PEAK\n\n"
-    "exit codes: 0 no hot spot; 3 a hot spot; 1 a wrong schema, or no such table; 2 wrong arguments\n";
+    "exit codes: 0 no hot spot; 3 a hot spot; 1 a wrong schema, or no such table; 2 wrong "
+    "arguments\n";
 
 typedef struct arguments {
     bool json;
@@ -57,9 +60,9 @@ typedef struct design {
 static int parse(arguments *a, int argc, char **argv)
 {
     const rq__option options[] = {
-        {"json", .flag = &a->json},        {"html", .text = &a->html},
+        {"json", .flag = &a->json},         {"html", .text = &a->html},
         {"samples", .number = &a->samples}, {"seed", .number = &a->seed},
-        {"from", .text = &a->from},        {"chance", .number = &a->chance},
+        {"from", .text = &a->from},         {"chance", .number = &a->chance},
         {"servers", .number = &a->servers}, {"regions", .number = &a->regions}};
     int code = rq__parse_options("design", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
@@ -101,8 +104,8 @@ static rq_err simulate_schema(design *d, const arguments *a, rq_error *why)
 {
     for (unsigned i = 0; i < RQ_REMEDIES; i++) {
         size_t n = d->review.count;
-        rq_err rc = rq_plan_of_schema(&d->schema, (rq_remedy)i, a->samples, a->seed + 1,
-                                      &d->plans[n], why);
+        rq_err rc =
+            rq_plan_of_schema(&d->schema, (rq_remedy)i, a->samples, a->seed + 1, &d->plans[n], why);
         if (rc == RQ_E_UNSUPPORTED && i > 0) {
             rq_plan_clear(&d->plans[n]);
             rq_error_clear(why);
@@ -196,16 +199,14 @@ int rq__cmd_design(int argc, char **argv)
     int code = parse(&a, argc, argv);
     if (code >= 0) return code;
     design *d = calloc(1, sizeof *d);
-    rq_err rc = d == NULL                ? rq_no_memory(&why)
+    rq_err rc = d == NULL        ? rq_no_memory(&why)
                 : a.from == NULL ? judge_file(d, &a, &why)
                                  : judge_table(d, &a, &why);
     if (rc == RQ_OK) rc = print(d, &a, &why);
     if (rc != RQ_OK)
         fprintf(stderr, "rorqual design: %s%s%s\n", a.from == NULL ? a.name : "",
                 a.from == NULL ? ": " : "", why.message[0] != '\0' ? why.message : rq_err_text(rc));
-    code = rc != RQ_OK                    ? 1
-           : rq_review_is_hot(&d->review) ? 3
-                                          : 0;
+    code = rc != RQ_OK ? 1 : rq_review_is_hot(&d->review) ? 3 : 0;
     if (d != NULL) clear(d);
     return fflush(stdout) == 0 ? code : 1;
 }

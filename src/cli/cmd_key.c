@@ -34,9 +34,11 @@ static const char help[] =
     "murmur3(N),\n"
     "xxh3(N) over what is behind it. Types: u8 to u64, i8 to i64, f32 f64 bool uuid, s ms us ns "
     "msdigits,\n"
-    "digits(N), text(N) bytes(N) text bytes, geohash(N), ob-i8 ... ob-num ob-text ob-blob ob-blobvar\n"
+    "digits(N), text(N) bytes(N) text bytes, geohash(N), ob-i8 ... ob-num ob-text ob-blob "
+    "ob-blobvar\n"
     "(HBase's OrderedBytes), raw-i8 ... raw-f64 (Bytes.toBytes); desc-, opt-, rev- before them.\n"
-    "Fewer values than parts make a prefix. Times may be written 2022-12-31T23:59:59Z. Before values "
+    "Fewer values than parts make a prefix. Times may be written 2022-12-31T23:59:59Z. Before "
+    "values "
     "that\n"
     "begin with '-', write --.\n\n"
     "examples:\n"
@@ -119,8 +121,8 @@ static int encode(arguments *a, const rq_key_format *format)
 {
     uint8_t key[KEY_MAX];
     size_t len;
-    if (rq_key_encode_text(format, (const char *const *)a->words + 1, (size_t)a->word_count - 1, key,
-                           sizeof key, &len, &a->why) != RQ_OK)
+    if (rq_key_encode_text(format, (const char *const *)a->words + 1, (size_t)a->word_count - 1,
+                           key, sizeof key, &len, &a->why) != RQ_OK)
         return fail(a);
     print_key(a, (rq_bytes){key, len});
     return 0;
@@ -269,16 +271,17 @@ static int split_by_sample(arguments *a)
 /* Exit code; -1: go on. */
 static int parse(arguments *a, int argc, char **argv)
 {
-    const rq__option options[] = {
-        {"decode", .flag = &a->decode}, {"lint", .flag = &a->lint},
-        {"splits", .number = &a->splits}, {"kind", .text = &a->kind},
-        {"sample", .text = &a->sample}, {"hex", .flag = &a->hex}, {"json", .flag = &a->json}};
+    const rq__option options[] = {{"decode", .flag = &a->decode},   {"lint", .flag = &a->lint},
+                                  {"splits", .number = &a->splits}, {"kind", .text = &a->kind},
+                                  {"sample", .text = &a->sample},   {"hex", .flag = &a->hex},
+                                  {"json", .flag = &a->json}};
     int code = rq__parse_options("key", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
     a->words = argv + optind;
     a->word_count = argc - optind;
     bool has_format = a->kind == NULL && a->sample == NULL;
-    if (!has_format && a->splits == 0) return rq__refuse("key", "--kind and --sample go with --splits");
+    if (!has_format && a->splits == 0)
+        return rq__refuse("key", "--kind and --sample go with --splits");
     if (a->kind != NULL && a->sample != NULL) return rq__refuse("key", "--kind or --sample");
     if (has_format != (a->word_count > 0))
         return rq__refuse("key", has_format ? "give a format" : "no format goes with it");
@@ -297,10 +300,11 @@ static int run(arguments *a)
     if (a->kind != NULL) return split_by_kind(a);
     if (a->sample != NULL) return split_by_sample(a);
     if (rq_key_format_parse(a->words[0], &format, &a->why) != RQ_OK) return fail(a);
-    int code = a->decode       ? decode(a, format)
-               : a->lint       ? lint(a, format)
-               : a->splits > 0 ? print_splits(a, rq_split_format(format, a->splits, &keys, &a->why), &keys)
-                               : encode(a, format);
+    int code = a->decode ? decode(a, format)
+               : a->lint ? lint(a, format)
+               : a->splits > 0
+                   ? print_splits(a, rq_split_format(format, a->splits, &keys, &a->why), &keys)
+                   : encode(a, format);
     rq_key_format_free(format);
     return code;
 }

@@ -88,21 +88,21 @@ typedef struct rq_plan_key {
 
 typedef struct rq_plan {
     const char *name;
-    const char *key;   /* the format, or "" */
-    const char *cost;  /* of a remedy: what it takes */
+    const char *key;  /* the format, or "" */
+    const char *cost; /* of a remedy: what it takes */
     rq_buf bytes;
     rq_plan_key *keys; /* by step */
     size_t count;
-    double writes;     /* all */
-    double row_bytes;  /* in files */
-    double key_length; /* mean */
+    double writes;        /* all */
+    double row_bytes;     /* in files */
+    double key_length;    /* mean */
     double hottest_first; /* the largest share of one value of the first part with a value */
-    uint64_t scans;    /* that a range takes */
+    uint64_t scans;       /* that a range takes */
     uint64_t servers, regions;
     double period_s, region_bytes;
-    double reads;          /* all */
+    double reads; /* all */
     double read_window_s;
-    rq_key_list *splits;   /* at the start; NULL: quantiles of the plan's own keys, or one region */
+    rq_key_list *splits; /* at the start; NULL: quantiles of the plan's own keys, or one region */
     bool splits_by_sample;
 } rq_plan;
 

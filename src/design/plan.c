@@ -17,7 +17,15 @@
 enum { TEXT_MAX = 512, BUCKETS_MOST = 256, TALLY = 4096 };
 #define BEGIN_S 1700000000.0 /* the period begins in November 2023 */
 
-typedef enum form { FORM_UINT, FORM_INT, FORM_REAL, FORM_BOOL, FORM_UUID, FORM_GEOHASH, FORM_TEXT } form;
+typedef enum form {
+    FORM_UINT,
+    FORM_INT,
+    FORM_REAL,
+    FORM_BOOL,
+    FORM_UUID,
+    FORM_GEOHASH,
+    FORM_TEXT
+} form;
 
 /* How a part's values are written. */
 typedef struct maker {
@@ -61,7 +69,10 @@ static void maker_init(maker *m, const char *type, const rq_values *values)
     const char *base = base_of(type);
     const char *digits = base + strcspn(base, "0123456789");
     unsigned n = (unsigned)strtoul(digits, NULL, 10);
-    *m = (maker){.form = FORM_UINT, .bits = 63, .values = values, .units_per_s = units_of(base),
+    *m = (maker){.form = FORM_UINT,
+                 .bits = 63,
+                 .values = values,
+                 .units_per_s = units_of(base),
                  .length = 12};
     if (strncmp(base, "digits", 6) == 0)
         m->bits = (unsigned)(n * 3.3219); /* 10^n values */
@@ -104,11 +115,16 @@ static uint64_t draw_integer(const maker *m, rq_random *r, double row, double no
 {
     const rq_values *v = m->values;
     switch (v->kind) {
-    case RQ_VALUES_UNIFORM: return (uint64_t)(v->low + unit(r) * (v->high - v->low + 1));
-    case RQ_VALUES_ZIPF: return scatter(rq_zipf_draw(&m->zipf, r), v->count);
-    case RQ_VALUES_SEQUENCE: return (uint64_t)row;
-    case RQ_VALUES_NOW: return (uint64_t)((BEGIN_S + now_s) * m->units_per_s);
-    default: return m->bits == 0 ? 0 : rq_random_next(r) >> (64 - (m->bits > 64 ? 64 : m->bits));
+    case RQ_VALUES_UNIFORM:
+        return (uint64_t)(v->low + unit(r) * (v->high - v->low + 1));
+    case RQ_VALUES_ZIPF:
+        return scatter(rq_zipf_draw(&m->zipf, r), v->count);
+    case RQ_VALUES_SEQUENCE:
+        return (uint64_t)row;
+    case RQ_VALUES_NOW:
+        return (uint64_t)((BEGIN_S + now_s) * m->units_per_s);
+    default:
+        return m->bits == 0 ? 0 : rq_random_next(r) >> (64 - (m->bits > 64 ? 64 : m->bits));
     }
 }
 
@@ -138,18 +154,28 @@ static void write_value(const maker *m, rq_random *r, double row, double now_s, 
     }
     uint64_t n = draw_integer(m, r, row, now_s);
     switch (m->form) {
-    case FORM_UUID: write_uuid(random ? n : n * UINT64_C(0x9e3779b97f4a7c15), n, text); break;
-    case FORM_BOOL: snprintf(text, TEXT_MAX, "%s", n % 2 == 0 ? "false" : "true"); break;
-    case FORM_REAL: snprintf(text, TEXT_MAX, "%.9g", random ? unit(r) : (double)n); break;
+    case FORM_UUID:
+        write_uuid(random ? n : n * UINT64_C(0x9e3779b97f4a7c15), n, text);
+        break;
+    case FORM_BOOL:
+        snprintf(text, TEXT_MAX, "%s", n % 2 == 0 ? "false" : "true");
+        break;
+    case FORM_REAL:
+        snprintf(text, TEXT_MAX, "%.9g", random ? unit(r) : (double)n);
+        break;
     case FORM_GEOHASH:
-        snprintf(text, TEXT_MAX, "%.7f,%.7f", asin(2 * unit(r) - 1) * 57.29577, 360 * unit(r) - 180);
+        snprintf(text, TEXT_MAX, "%.7f,%.7f", asin(2 * unit(r) - 1) * 57.29577,
+                 360 * unit(r) - 180);
         break;
     case FORM_INT:
         snprintf(text, TEXT_MAX, "%" PRId64,
                  random ? (int64_t)(n << (64 - m->bits)) >> (64 - m->bits) : (int64_t)n);
         break;
-    case FORM_TEXT: snprintf(text, TEXT_MAX, "%0*" PRIu64, m->length < 20 ? (int)m->length : 12, n); break;
-    default: snprintf(text, TEXT_MAX, "%" PRIu64, n);
+    case FORM_TEXT:
+        snprintf(text, TEXT_MAX, "%0*" PRIu64, m->length < 20 ? (int)m->length : 12, n);
+        break;
+    default:
+        snprintf(text, TEXT_MAX, "%" PRIu64, n);
     }
 }
 
@@ -168,8 +194,8 @@ static char *reversed_key(const rq_schema *s, const char *type, rq_arena *a)
 {
     const char *colon = strchr(s->key, ':');
     const char *base = base_of(type);
-    bool number = (base[0] == 'u' && isdigit((unsigned char)base[1])) ||
-                  strncmp(base, "digits", 6) == 0;
+    bool number =
+        (base[0] == 'u' && isdigit((unsigned char)base[1])) || strncmp(base, "digits", 6) == 0;
     if (!number || colon == NULL || strstr(type, "rev-") != NULL) return NULL;
     return rq_arena_printf(a, "%.*s:rev-%s", (int)(colon - s->key), s->key, colon + 1);
 }
@@ -185,10 +211,13 @@ static char *remedy_key(const rq_schema *s, rq_remedy remedy, rq_arena *a)
     case RQ_REMEDY_SALT:
         return computed ? NULL : rq_arena_printf(a, "salt(%" PRIu64 ") %s", buckets_for(s), s->key);
     case RQ_REMEDY_HASH:
-        if (computed || s->values[0].kind == RQ_VALUES_NOW) return NULL; /* ranges of time would be lost */
+        if (computed || s->values[0].kind == RQ_VALUES_NOW)
+            return NULL; /* ranges of time would be lost */
         return rq_arena_printf(a, "md5(2,%s) %s", first.name, s->key);
-    case RQ_REMEDY_REVERSE: return computed ? NULL : reversed_key(s, first.type, a);
-    default: return rq_arena_printf(a, "%s", s->key);
+    case RQ_REMEDY_REVERSE:
+        return computed ? NULL : reversed_key(s, first.type, a);
+    default:
+        return rq_arena_printf(a, "%s", s->key);
     }
 }
 
@@ -320,7 +349,8 @@ static void choose_splits(const rq_schema *s, rq_remedy remedy, const rq_key_for
         p->splits_by_sample = s->regions > 1;
         return;
     }
-    if (remedy == RQ_REMEDY_PRESPLIT || rq_split_format(format, p->regions, &p->splits, NULL) != RQ_OK)
+    if (remedy == RQ_REMEDY_PRESPLIT ||
+        rq_split_format(format, p->regions, &p->splits, NULL) != RQ_OK)
         p->splits_by_sample = true;
 }
 

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#define HOT 1.5           /* busiest server ÷ mean, from which a design is called hot */
-#define NAMES_MANY 0.2    /* of all bytes */
-#define REGIONS_MANY 200  /* on a server */
+#define HOT 1.5          /* busiest server ÷ mean, from which a design is called hot */
+#define NAMES_MANY 0.2   /* of all bytes */
+#define REGIONS_MANY 200 /* on a server */
 
 /* "24 ", "1.5 M", "1.5 G": a unit may follow */
 static const char *amount(double v, rq_arena *a)
@@ -49,19 +49,21 @@ static rq_err hot_spot(writer *w, const rq_outlook *o)
 {
     const rq_plan *p = o->plan;
     if (p->servers < 2 || o->imbalance < HOT) return RQ_OK;
-    RQ_TRY(rq_buf_printf(&w->text,
-                         "Hot spot: the busiest of %" PRIu64 " servers takes %.0f %% of the load; %.0f %% would be "
-                         "even. The busiest region takes %.0f %%.\n",
-                         p->servers, 100 * o->busiest_share, 100.0 / (double)p->servers,
-                         100 * o->hottest_region));
+    RQ_TRY(rq_buf_printf(
+        &w->text,
+        "Hot spot: the busiest of %" PRIu64 " servers takes %.0f %% of the load; %.0f %% would be "
+        "even. The busiest region takes %.0f %%.\n",
+        p->servers, 100 * o->busiest_share, 100.0 / (double)p->servers, 100 * o->hottest_region));
     if (p->hottest_first > 1.0 / (double)p->servers)
-        RQ_TRY(rq_buf_printf(&w->text,
-                             "One value of the key's first part takes %.0f %% of the writes. Its rows are "
-                             "together: only a salt over further parts divides them.\n",
-                             100 * p->hottest_first));
+        RQ_TRY(rq_buf_printf(
+            &w->text,
+            "One value of the key's first part takes %.0f %% of the writes. Its rows are "
+            "together: only a salt over further parts divides them.\n",
+            100 * p->hottest_first));
     if (o->moves && o->hottest_region > 0.3)
-        RQ_TRY(rq_buf_printf(&w->text, "The hot region moves through the keys: rows come in the order of "
-                                       "their keys, so that splits do not help.\n"));
+        RQ_TRY(rq_buf_printf(&w->text,
+                             "The hot region moves through the keys: rows come in the order of "
+                             "their keys, so that splits do not help.\n"));
     if (o->regions_at_start < p->servers)
         RQ_TRY(rq_buf_printf(&w->text,
                              "The table begins with %" PRIu64 " region%s: fewer than servers.\n",
@@ -76,7 +78,8 @@ static rq_err remedy(writer *w, const rq_review *r)
     if (best == o)
         return rq_buf_printf(&w->text, "No remedy was found: change the key, or the load.\n");
     return rq_buf_printf(&w->text,
-                         "Remedy: %s, key \"%s\", %" PRIu64 " regions at the start: the busiest server takes "
+                         "Remedy: %s, key \"%s\", %" PRIu64
+                         " regions at the start: the busiest server takes "
                          "%.2f times the mean, not %.2f. Its cost: %s.\n",
                          best->plan->name, best->plan->key, best->regions_at_start, best->imbalance,
                          o->imbalance, best->plan->cost);
@@ -89,23 +92,25 @@ static rq_err names(writer *w, const rq_review *r)
     rq_row_bytes b = rq_schema_row_bytes(r->schema, o->plan->key_length);
     double shortest = 2 * b.cells, rows = o->bytes / b.all;
     if (b.names <= shortest || b.names / b.all < NAMES_MANY) return RQ_OK;
-    return rq_buf_printf(&w->text,
-                         "Names of families and columns are %.0f %% of all bytes: names of one letter save %sB of "
-                         "%sB (before compression; block encodings save most of it, too).\n",
-                         100 * b.names / b.all, amount(rows * (b.names - shortest), w->arena),
-                         amount(o->bytes, w->arena));
+    return rq_buf_printf(
+        &w->text,
+        "Names of families and columns are %.0f %% of all bytes: names of one letter save %sB of "
+        "%sB (before compression; block encodings save most of it, too).\n",
+        100 * b.names / b.all, amount(rows * (b.names - shortest), w->arena),
+        amount(o->bytes, w->arena));
 }
 
 static rq_err sizes(writer *w, const rq_outlook *o)
 {
     double each = (double)o->regions_at_end / (double)o->plan->servers;
     if (o->unsplittable > 0)
-        RQ_TRY(rq_buf_printf(&w->text,
-                             "%" PRIu64 " region%s too large and cannot be split: one row, or too few.\n",
-                             o->unsplittable, o->unsplittable == 1 ? " is" : "s are"));
+        RQ_TRY(rq_buf_printf(
+            &w->text, "%" PRIu64 " region%s too large and cannot be split: one row, or too few.\n",
+            o->unsplittable, o->unsplittable == 1 ? " is" : "s are"));
     if (each > REGIONS_MANY)
-        RQ_TRY(rq_buf_printf(&w->text, "%.0f regions on each server at the end; %d are many: use larger regions.\n",
-                             each, REGIONS_MANY));
+        RQ_TRY(rq_buf_printf(
+            &w->text, "%.0f regions on each server at the end; %d are many: use larger regions.\n",
+            each, REGIONS_MANY));
     return RQ_OK;
 }
 
@@ -129,29 +134,38 @@ static rq_err print_schema(const rq_review *r, rq_buf *out, rq_arena *a)
 {
     const rq_outlook *o = &r->outlooks[0];
     const rq_plan *p = o->plan;
-    RQ_TRY(rq_buf_printf(out, "table %s%s%s\n", r->table, p->key[0] == '\0' ? "" : ", key ", p->key));
-    RQ_TRY(rq_buf_printf(out, "%" PRIu64 " servers, %sh, %s writes, %s reads, %sB in %" PRIu64 " regions at the end\n",
-                         p->servers, amount(p->period_s / 3600, a), amount(p->writes, a), amount(p->reads, a),
-                         amount(o->bytes, a), o->regions_at_end));
+    RQ_TRY(
+        rq_buf_printf(out, "table %s%s%s\n", r->table, p->key[0] == '\0' ? "" : ", key ", p->key));
+    RQ_TRY(rq_buf_printf(out,
+                         "%" PRIu64 " servers, %sh, %s writes, %s reads, %sB in %" PRIu64
+                         " regions at the end\n",
+                         p->servers, amount(p->period_s / 3600, a), amount(p->writes, a),
+                         amount(p->reads, a), amount(o->bytes, a), o->regions_at_end));
     if (r->schema == NULL) return rq_buf_printf(out, "\n");
     rq_row_bytes b = rq_schema_row_bytes(r->schema, p->key_length);
-    return rq_buf_printf(out, "a row: %.0f bytes in %.3g cells: keys %.0f %%, names %.0f %% (key of %.1f bytes)\n\n", b.all,
-                         b.cells, 100 * b.keys / b.all, 100 * b.names / b.all, p->key_length);
+    return rq_buf_printf(
+        out, "a row: %.0f bytes in %.3g cells: keys %.0f %%, names %.0f %% (key of %.1f bytes)\n\n",
+        b.all, b.cells, 100 * b.keys / b.all, 100 * b.names / b.all, p->key_length);
 }
 
 static rq_err print_outlook(const rq_outlook *o, rq_buf *out)
 {
     const rq_plan *p = o->plan;
-    return rq_buf_printf(out, "%-12s %8.2f x %8.1f %% %8.1f %% %8" PRIu64 " %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7.1f\n", p->name,
-                         o->imbalance, 100 * o->busiest_share, 100 * o->hottest_region, o->regions_at_start,
-                         o->regions_at_end, o->splits, p->scans, p->key_length);
+    return rq_buf_printf(out,
+                         "%-12s %8.2f x %8.1f %% %8.1f %% %8" PRIu64 " %8" PRIu64 " %7" PRIu64
+                         " %7" PRIu64 " %7.1f\n",
+                         p->name, o->imbalance, 100 * o->busiest_share, 100 * o->hottest_region,
+                         o->regions_at_start, o->regions_at_end, o->splits, p->scans,
+                         p->key_length);
 }
 
 static rq_err print_all(const rq_review *r, rq_buf *out, rq_arena *a)
 {
     RQ_TRY(print_schema(r, out, a));
-    RQ_TRY(rq_buf_printf(out, "%-12s %10s %10s %10s %8s %8s %7s %7s %7s\n", "", "BUSIEST/", "BUSIEST", "HOTTEST", "REGIONS", "REGIONS", "", "SCANS", "KEY"));
-    RQ_TRY(rq_buf_printf(out, "%-12s %10s %10s %10s %8s %8s %7s %7s %7s\n", "KEY", "MEAN", "SERVER", "REGION", "BEFORE", "AFTER", "SPLITS", "A RANGE", "BYTES"));
+    RQ_TRY(rq_buf_printf(out, "%-12s %10s %10s %10s %8s %8s %7s %7s %7s\n", "", "BUSIEST/",
+                         "BUSIEST", "HOTTEST", "REGIONS", "REGIONS", "", "SCANS", "KEY"));
+    RQ_TRY(rq_buf_printf(out, "%-12s %10s %10s %10s %8s %8s %7s %7s %7s\n", "KEY", "MEAN", "SERVER",
+                         "REGION", "BEFORE", "AFTER", "SPLITS", "A RANGE", "BYTES"));
     for (size_t i = 0; i < r->count; i++)
         RQ_TRY(print_outlook(&r->outlooks[i], out));
     const char *verdict = rq_review_verdict(r, a);
@@ -197,7 +211,8 @@ static rq_err json_heat(const rq_outlook *o, double step_s, rq_buf *out)
     for (size_t band = 0; band < o->bands; band++) {
         RQ_TRY(rq_buf_printf(out, "%s[", band == 0 ? "" : ","));
         for (size_t i = 0; i < RQ_DESIGN_STEPS; i++)
-            RQ_TRY(rq_buf_printf(out, "%s%.4g", i == 0 ? "" : ",", (double)o->heat[band * RQ_DESIGN_STEPS + i] / step_s));
+            RQ_TRY(rq_buf_printf(out, "%s%.4g", i == 0 ? "" : ",",
+                                 (double)o->heat[band * RQ_DESIGN_STEPS + i] / step_s));
         RQ_TRY(rq_buf_printf(out, "]"));
     }
     return rq_buf_printf(out, "]");
@@ -209,7 +224,8 @@ static rq_err json_servers(const rq_outlook *o, double step_s, rq_buf *out)
     for (uint64_t s = 0; s < o->plan->servers; s++) {
         RQ_TRY(rq_buf_printf(out, "%s[", s == 0 ? "" : ","));
         for (size_t i = 0; i < RQ_DESIGN_STEPS; i++)
-            RQ_TRY(rq_buf_printf(out, "%s%.4g", i == 0 ? "" : ",", o->server_load[s * RQ_DESIGN_STEPS + i] / step_s));
+            RQ_TRY(rq_buf_printf(out, "%s%.4g", i == 0 ? "" : ",",
+                                 o->server_load[s * RQ_DESIGN_STEPS + i] / step_s));
         RQ_TRY(rq_buf_printf(out, "]"));
     }
     return rq_buf_printf(out, "]");

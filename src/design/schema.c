@@ -157,8 +157,9 @@ static rq_err take_distribution(const line *l, rq_schema *s, rq_values *v, rq_er
         for (size_t i = 3; i < l->count; i++)
             v->choices[i - 3] = l->words[i];
     } else {
-        return wrong(l, why, "PART random | uniform LOW HIGH | zipf COUNT SKEW | sequence | now | "
-                             "choice TEXT…");
+        return wrong(l, why,
+                     "PART random | uniform LOW HIGH | zipf COUNT SKEW | sequence | now | "
+                     "choice TEXT…");
     }
     return RQ_OK;
 }
@@ -169,8 +170,7 @@ static rq_err take_value(const line *l, rq_schema *s, rq_error *why)
     for (size_t i = 0; i < rq_key_part_count(s->format) && l->count > 1; i++) {
         rq_key_part part = {.size = sizeof part};
         RQ_TRY(rq_key_part_at(s->format, i, &part, NULL));
-        if (strcmp(part.name, l->words[1]) == 0)
-            return take_distribution(l, s, &s->values[i], why);
+        if (strcmp(part.name, l->words[1]) == 0) return take_distribution(l, s, &s->values[i], why);
     }
     return wrong(l, why, "the key has no such part");
 }
@@ -232,8 +232,9 @@ static rq_err take_line(const line *l, rq_schema *s, rq_error *why)
         return two && size(l->words[1], &s->region_bytes) && s->region_bytes >= 1048576
                    ? RQ_OK
                    : wrong(l, why, "a size like 10G, at least 1M");
-    return wrong(l, why, "table, key, value, family, servers, regions, period, region-size, writes, "
-                         "reads or arrival");
+    return wrong(l, why,
+                 "table, key, value, family, servers, regions, period, region-size, writes, "
+                 "reads or arrival");
 }
 
 /* --- the text --------------------------------------------------------------------------------- */
@@ -262,16 +263,21 @@ static rq_err cut(rq_schema *s, char *text, line *l, rq_error *why)
 static rq_err set_defaults(rq_schema *s, rq_error *why)
 {
     if (s->format == NULL) return rq_fail(why, RQ_E_INVALID, "the schema has no key");
-    if (s->family_count == 0)
-        s->families[s->family_count++] = (rq_design_family){"cf", 1, 1, 100};
+    if (s->family_count == 0) s->families[s->family_count++] = (rq_design_family){"cf", 1, 1, 100};
     return RQ_OK;
 }
 
 /* Before the lines are read: what they need not say. */
 static void begin(rq_schema *s)
 {
-    *s = (rq_schema){.table = "table", .key = "", .servers = 10, .regions = 1, .period_s = 86400,
-                     .writes_s = 10000, .peak = 1, .region_bytes = 10737418240.};
+    *s = (rq_schema){.table = "table",
+                     .key = "",
+                     .servers = 10,
+                     .regions = 1,
+                     .period_s = 86400,
+                     .writes_s = 10000,
+                     .peak = 1,
+                     .region_bytes = 10737418240.};
 }
 
 /* Times are "now" unless the schema says otherwise. */
@@ -330,7 +336,8 @@ rq_row_bytes rq_schema_row_bytes(const rq_schema *s, double key_length)
         b.cells += f->columns;
         b.keys += f->columns * key_length;
         b.names += f->columns * (family + f->qualifier);
-        b.all += f->columns * (4 + 4 + 2 + key_length + 1 + family + f->qualifier + 8 + 1 + f->value + 1);
+        b.all += f->columns *
+                 (4 + 4 + 2 + key_length + 1 + family + f->qualifier + 8 + 1 + f->value + 1);
     }
     return b;
 }

@@ -22,18 +22,18 @@ typedef struct region {
     uint32_t first; /* rank of its first key */
     uint32_t server;
     double bytes;
-    double load; /* of the step */
-    double total; /* of all steps */
+    double load;    /* of the step */
+    double total;   /* of all steps */
     bool is_single; /* has one key, or too few: cannot be split */
 } region;
 
 typedef struct world {
     const rq_plan *plan;
-    uint32_t *ranks;    /* of the plan's keys */
-    uint32_t *by_rank;  /* one of the keys with this rank */
-    double *key_bytes;  /* by rank: of files */
+    uint32_t *ranks;   /* of the plan's keys */
+    uint32_t *by_rank; /* one of the keys with this rank */
+    double *key_bytes; /* by rank: of files */
     size_t rank_count;
-    region *regions;    /* by first key */
+    region *regions; /* by first key */
     size_t count, cap;
     uint64_t *regions_of_server;
     double *server_step; /* of the step */
@@ -148,8 +148,9 @@ static rq_err make_regions(world *w)
         }
     } else if (p->splits_by_sample) {
         for (uint64_t i = 1; i < p->regions; i++)
-            RQ_TRY(insert_region(w, w->count, (uint32_t)((double)w->rank_count * (double)i / (double)p->regions), 0,
-                                 (uint32_t)(w->count % p->servers)));
+            RQ_TRY(insert_region(w, w->count,
+                                 (uint32_t)((double)w->rank_count * (double)i / (double)p->regions),
+                                 0, (uint32_t)(w->count % p->servers)));
     }
     w->out->regions_at_start = w->count;
     return RQ_OK;
@@ -161,7 +162,8 @@ static rq_err make_regions(world *w)
 static double split_size(const world *w, const region *r)
 {
     double limit = w->plan->region_bytes;
-    return w->regions_of_server[r->server] == 1 && 2 * FLUSH_BYTES < limit ? 2 * FLUSH_BYTES : limit;
+    return w->regions_of_server[r->server] == 1 && 2 * FLUSH_BYTES < limit ? 2 * FLUSH_BYTES
+                                                                           : limit;
 }
 
 /* The rank that halves the region's bytes, in *ret_before those before it; the region's first if
@@ -240,8 +242,10 @@ static void read_keys(world *w, const size_t *begins, uint32_t step)
     size_t from = begins[oldest], to = begins[step + 1], count = begins[step + 1] - begins[step];
     if (to == from || count == 0 || p->reads <= 0) return;
     double load = p->reads / RQ_DESIGN_STEPS / (double)count;
-    for (size_t i = 0; i < count; i++) /* a stride that is odd and has nothing to do with the rows */
-        add_load(w, w->ranks[from + (size_t)((unsigned __int128)(i + 1) * 2654435761u % (to - from))],
+    for (size_t i = 0; i < count;
+         i++) /* a stride that is odd and has nothing to do with the rows */
+        add_load(w,
+                 w->ranks[from + (size_t)((unsigned __int128)(i + 1) * 2654435761u % (to - from))],
                  step, load);
 }
 
@@ -301,7 +305,8 @@ static void name_bands(world *w)
     rq_outlook *o = w->out;
     for (size_t band = 0; band < o->bands; band++) {
         size_t rank = (band * w->rank_count + o->bands - 1) / o->bands;
-        rq_bytes_to_string(key_of(w->plan, w->by_rank[rank]), o->band_key[band], sizeof o->band_key[band]);
+        rq_bytes_to_string(key_of(w->plan, w->by_rank[rank]), o->band_key[band],
+                           sizeof o->band_key[band]);
     }
 }
 

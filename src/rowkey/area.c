@@ -77,8 +77,8 @@ static double angle_to_box(rq_point p, const rq_box *box)
 
 static rq__relation circle_relation(const rq__area *a, const rq_box *cell)
 {
-    rq_point p = a->center, opposite = {-p.latitude, p.longitude > 0 ? p.longitude - 180
-                                                                      : p.longitude + 180};
+    rq_point p = a->center,
+             opposite = {-p.latitude, p.longitude > 0 ? p.longitude - 180 : p.longitude + 180};
     if (angle_to_box(p, cell) > a->radius + MARGIN) return RQ__OUTSIDE;
     return M_PI - angle_to_box(opposite, cell) < a->radius - MARGIN ? RQ__INSIDE : RQ__ACROSS;
 }
@@ -221,8 +221,8 @@ static rq_err take_polygon(const rq_area *from, rq__area *to, rq_error *why)
         to->corners[i] = (rq_point){p.latitude, longitude};
     }
     to->corner_count = n;
-    double around = longitude + shorter(longitude, to->corners[0].longitude) -
-                    to->corners[0].longitude;
+    double around =
+        longitude + shorter(longitude, to->corners[0].longitude) - to->corners[0].longitude;
     if (fabs(around) > 180) { /* closed over a pole */
         double pole = around > 0 ? 90 : -90;
         double first = to->corners[0].longitude, last = first + (around > 0 ? 360 : -360);

@@ -40,8 +40,7 @@ static rq_box box_of(uint64_t cell, unsigned bits)
     unsigned xs = (bits + 1) / 2, ys = bits / 2;
     double x = (double)gather(cell, bits, 0), y = (double)gather(cell, bits, 1);
     double width = ldexp(360, -(int)xs), height = ldexp(180, -(int)ys);
-    return (rq_box){y * height - 90, x * width - 180, (y + 1) * height - 90,
-                    (x + 1) * width - 180};
+    return (rq_box){y * height - 90, x * width - 180, (y + 1) * height - 90, (x + 1) * width - 180};
 }
 
 static rq_err add(ranges *r, uint64_t cell, unsigned bits, unsigned all)

@@ -81,7 +81,7 @@ static rq_err parse_literal(const char *word, rq_key_format *f, rq__part *p, rq_
             bytes[n++] = (uint8_t)(hex_digit(c[2]) << 4 | hex_digit(c[3]));
             c += 3;
         } else if (c[1] == '\\' || c[1] == '\'') {
-            bytes[n++] = (uint8_t)*++c;
+            bytes[n++] = (uint8_t) * ++c;
         } else {
             return rq_fail(why, RQ_E_INVALID, "%s: \\xNN, \\' and \\\\ are the escapes", word);
         }
@@ -163,8 +163,7 @@ static rq_err parse_base(const char *word, const char *type, rq__part *p, rq_err
 static rq_err check_modifiers(const char *word, const rq__part *p, rq_error *why)
 {
     bool raw = p->kind == RQ__PART_RAW_INT || p->kind == RQ__PART_RAW_FLOAT;
-    bool number =
-        p->kind == RQ__PART_UINT || p->kind == RQ__PART_INT || p->kind == RQ__PART_DIGITS;
+    bool number = p->kind == RQ__PART_UINT || p->kind == RQ__PART_INT || p->kind == RQ__PART_DIGITS;
     if (raw && p->desc)
         return rq_fail(why, RQ_E_INVALID, "%s: raw types have no order to reverse", word);
     if (p->rev && !number)
@@ -293,8 +292,8 @@ static rq_err parse_word(rq_key_format *f, char *word, rq__part *p, rq_error *wh
     }
     char *colon = strchr(word, ':');
     if (colon == NULL)
-        return rq_fail(why, RQ_E_INVALID, "%s: neither NAME:TYPE nor 'literal' nor salt(N), md5(N)…",
-                       word);
+        return rq_fail(why, RQ_E_INVALID,
+                       "%s: neither NAME:TYPE nor 'literal' nor salt(N), md5(N)…", word);
     char *type = colon + 1;
     char *name = rq_arena_cstr(&f->arena, rq_slice_of(word, (size_t)(colon - word)));
     if (name == NULL) return rq_no_memory(why);
@@ -337,8 +336,8 @@ static rq_err check_length(const rq_key_format *f, rq_error *why)
         sum += least;
     }
     if (sum <= RQ__KEY_MAX) return RQ_OK;
-    return rq_fail(why, RQ_E_INVALID, "keys of this format have %zu bytes or more; a row has 32,767",
-                   sum);
+    return rq_fail(why, RQ_E_INVALID,
+                   "keys of this format have %zu bytes or more; a row has 32,767", sum);
 }
 
 static rq_err parse_words(const char *text, rq_key_format *f, rq_error *why)

@@ -10,10 +10,10 @@
 /* An area, checked. */
 typedef struct rq__area {
     rq_area_kind kind;
-    rq_box bounds;      /* the box; of a polygon with its unwrapped longitudes */
+    rq_box bounds; /* the box; of a polygon with its unwrapped longitudes */
     rq_point center;
-    double radius;      /* radians */
-    rq_point *corners;  /* unwrapped */
+    double radius;     /* radians */
+    rq_point *corners; /* unwrapped */
     size_t corner_count;
 } rq__area;
 

@@ -48,8 +48,8 @@ static rq_err append_hex(const uint8_t *bytes, uint32_t digits, rq_buf *out)
 {
     static const char hex[] = "0123456789abcdef";
     for (uint32_t i = 0; i < digits; i++)
-        RQ_TRY(rq_buf_append_u8(
-            out, (uint8_t)hex[i % 2 == 0 ? bytes[i / 2] >> 4 : bytes[i / 2] & 15]));
+        RQ_TRY(rq_buf_append_u8(out,
+                                (uint8_t)hex[i % 2 == 0 ? bytes[i / 2] >> 4 : bytes[i / 2] & 15]));
     return RQ_OK;
 }
 

@@ -118,7 +118,8 @@ rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *o
     return rq_table_check_and_change(x->entries, &check, &put, 1, ret_done, NULL, why);
 }
 
-rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done, rq_failure *why)
+rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
+                        rq_failure *why)
 {
     rq_check check = {.size = sizeof check,
                       .family = rq_text("i"),
@@ -168,16 +169,18 @@ static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const r
                             .ttl_ms = ttl_ms},
                            {.size = sizeof changes[0]}};
     if (change != NULL) changes[1] = *change;
-    return rq_table_check_and_change(x->table, &check, changes, change == NULL ? 1 : 2, ret_done, NULL,
-                                     why);
+    return rq_table_check_and_change(x->table, &check, changes, change == NULL ? 1 : 2, ret_done,
+                                     NULL, why);
 }
 
 /* After it no write whose writer read the row before succeeds. A row that is not there gets a
  * generation that expires. */
-rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *ret_done, rq_failure *why)
+rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *ret_done,
+                       rq_failure *why)
 {
-    bool empty = before->count == 0 ||
-                 (before->count == 1 && rq_row_find(before, x->family, rq_text(generation)) != NULL);
+    bool empty =
+        before->count == 0 ||
+        (before->count == 1 && rq_row_find(before, x->family, rq_text(generation)) != NULL);
     return write_row(x, before, key, NULL, empty ? GENERATION_TTL_MS : 0, ret_done, why);
 }
 
@@ -206,7 +209,8 @@ static rq_err look_at_owner(writing *w, const rq__entry *e, bool *ret_free)
     const rq_kv *cell = rq__index_cell(w->x, row);
     rq_err rc = RQ_OK;
     if (cell != NULL && rq_slice_eq(rq_slice_of_bytes(cell->value), rq_slice_of_bytes(*w->value)))
-        rc = rq__index_fail(w->why, RQ_E_EXISTS, "another row has this value, and the index is unique");
+        rc = rq__index_fail(w->why, RQ_E_EXISTS,
+                            "another row has this value, and the index is unique");
     else
         rc = rq__index_fence(w->x, row, key, ret_free, w->why);
     rq_row_free(row);
@@ -252,15 +256,17 @@ static rq_err delete_columns(writing *w, bool *ret_done)
     if (edits == NULL) return rq__index_fail(w->why, RQ_E_NO_MEMORY, "out of memory, for a delete");
     for (size_t i = 0; i < w->before->count; i++) {
         const rq_kv *c = &w->before->cells[i];
-        bool is_generation = rq_slice_eq(rq_slice_of_bytes(c->qualifier), rq_slice_cstr(generation)) &&
-                             rq_slice_eq(rq_slice_of_bytes(c->family), rq_slice_of_bytes(w->x->family));
+        bool is_generation =
+            rq_slice_eq(rq_slice_of_bytes(c->qualifier), rq_slice_cstr(generation)) &&
+            rq_slice_eq(rq_slice_of_bytes(c->family), rq_slice_of_bytes(w->x->family));
         if (!is_generation) edits[n++] = (rq_edit){.family = c->family, .qualifier = c->qualifier};
     }
     rq_change del = {
         .size = sizeof del, .kind = RQ_DELETE, .row = w->key, .edits = edits, .edit_count = n};
     *ret_done = true;
-    rq_err rc = n == 0 ? RQ_OK
-                       : write_row(w->x, w->before, w->key, &del, GENERATION_TTL_MS, ret_done, w->why);
+    rq_err rc = n == 0
+                    ? RQ_OK
+                    : write_row(w->x, w->before, w->key, &del, GENERATION_TTL_MS, ret_done, w->why);
     free(edits);
     return rc;
 }
@@ -305,7 +311,8 @@ static rq_err write_indexed(writing *w)
     rq_buf_clear(&w->new_key);
     rq_buf_clear(&w->old.row);
     if (rc == RQ_OK && !done)
-        return rq__index_fail(w->why, RQ_E_CONFLICT, "others write this row, or this value, all the time");
+        return rq__index_fail(w->why, RQ_E_CONFLICT,
+                              "others write this row, or this value, all the time");
     return rc;
 }
 
@@ -324,8 +331,12 @@ rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
     }
     if (put->timestamp != 0)
         return rq__index_fail(failure, RQ_E_INVALID, "a put with an index has the server's time");
-    writing w = {.x = index, .key = put->row, .change = put, .value = value,
-                 .keeps_value = value == NULL, .why = failure};
+    writing w = {.x = index,
+                 .key = put->row,
+                 .change = put,
+                 .value = value,
+                 .keeps_value = value == NULL,
+                 .why = failure};
     return write_indexed(&w);
 }
 
@@ -339,7 +350,8 @@ static rq_err make_table(rq_db *db, const char *name, rq_failure *why)
 {
     bool exists;
     rq_family family = {"i", NULL, 0};
-    rq_table_spec spec = {.size = sizeof spec, .name = name, .families = &family, .family_count = 1};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = name, .families = &family, .family_count = 1};
     RQ_TRY(rq_table_exists(db, name, &exists, why));
     if (exists) return RQ_OK;
     rq_err rc = rq_table_create(db, &spec, why);
@@ -364,7 +376,8 @@ static rq_err open_into(rq_index *x, rq_db *db, const rq_index_spec *spec, rq_fa
 rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *failure)
 {
     if (db == NULL || spec == NULL || spec->size != sizeof *spec || spec->table == NULL ||
-        spec->index_table == NULL || spec->column.family.len == 0 || spec->column.qualifier.data == NULL)
+        spec->index_table == NULL || spec->column.family.len == 0 ||
+        spec->column.qualifier.data == NULL)
         return rq__index_fail(failure, RQ_E_INVALID,
                               "no database, tables or column, or rq_index_spec.size is not set");
     rq_index *x = calloc(1, sizeof *x);

@@ -34,11 +34,13 @@ RQ_NODISCARD
 rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *over, bool *ret_done,
                      rq_failure *why);
 RQ_NODISCARD
-rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done, rq_failure *why);
+rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
+                        rq_failure *why);
 RQ_NODISCARD
 rq_err rq__index_read(rq_index *x, rq_bytes key, rq_row **ret, rq_failure *why);
 const rq_kv *rq__index_cell(const rq_index *x, const rq_row *row);
 RQ_NODISCARD
-rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *ret_done, rq_failure *why);
+rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *ret_done,
+                       rq_failure *why);
 
 #endif

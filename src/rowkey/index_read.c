@@ -209,8 +209,10 @@ static rq_err repair_group(rq_index *x, group *g, rq_index_repairs *r, rq_failur
         fetched *f = &g->items[i];
         bool done = false;
         if (!f->entry.exists || is_true(x, f)) continue;
-        RQ_TRY(rq__index_fence(x, f->row, (rq_bytes){f->entry.row.ptr, f->entry.row.len}, &done, why));
-        if (done) RQ_TRY(rq__entry_delete(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, &done, why));
+        RQ_TRY(
+            rq__index_fence(x, f->row, (rq_bytes){f->entry.row.ptr, f->entry.row.len}, &done, why));
+        if (done)
+            RQ_TRY(rq__entry_delete(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, &done, why));
         r->removed += done;
     }
     return RQ_OK;
@@ -241,7 +243,8 @@ static rq_err repair_entries(rq_index *x, rq_index_repairs *r, rq_failure *why)
 rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *failure)
 {
     rq_index_repairs r = {.size = sizeof r};
-    RQ_TRY(repair_entries(index, &r, failure)); /* first: a unique index's stale entries make room */
+    RQ_TRY(
+        repair_entries(index, &r, failure)); /* first: a unique index's stale entries make room */
     RQ_TRY(repair_rows(index, &r, failure));
     if (ret != NULL && ret->size == sizeof *ret) *ret = r;
     return RQ_OK;

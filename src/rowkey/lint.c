@@ -56,8 +56,10 @@ static rq_err lint_length(const rq_key_format *f, rq_buf *out, size_t *count, rq
     }
     const char *text = NULL;
     if (least > LENGTH_MAX)
-        text = rq_arena_printf(a, "keys have at least %zu bytes; each cell stores its key: 10 to 100 "
-                                  "bytes are usual", least);
+        text = rq_arena_printf(a,
+                               "keys have at least %zu bytes; each cell stores its key: 10 to 100 "
+                               "bytes are usual",
+                               least);
     else if (most < LENGTH_MIN)
         text = rq_arena_printf(a, "keys have at most %zu bytes: are there enough different ones?",
                                most);
@@ -77,20 +79,26 @@ static const rq__part *first_with_bytes(const rq_key_format *f)
 static rq_err lint_first(const rq_key_format *f, rq_buf *out, size_t *count, rq_arena *a)
 {
     const rq__part *p = first_with_bytes(f);
-    bool is_time = p->kind == RQ__PART_TIME || p->kind == RQ__PART_SECONDS ||
-                   p->kind == RQ__PART_TIME_DIGITS;
+    bool is_time =
+        p->kind == RQ__PART_TIME || p->kind == RQ__PART_SECONDS || p->kind == RQ__PART_TIME_DIGITS;
     bool is_number = p->kind == RQ__PART_UINT || p->kind == RQ__PART_DIGITS;
     const char *text = NULL;
     if (is_time)
-        text = rq_arena_printf(a, "%s is a time in front: at any moment all writes go to one region. "
-                                  "Put an id or salt(N) in front of it", p->name);
+        text = rq_arena_printf(a,
+                               "%s is a time in front: at any moment all writes go to one region. "
+                               "Put an id or salt(N) in front of it",
+                               p->name);
     else if (is_number && !p->rev)
-        text = rq_arena_printf(a, "%s: if these numbers are given out in ascending order, all new "
-                                  "rows go to one region. rev-%s, md5(2,%s) or salt(N,%s) spreads "
-                                  "them", p->name, p->type, p->name, p->name);
+        text = rq_arena_printf(a,
+                               "%s: if these numbers are given out in ascending order, all new "
+                               "rows go to one region. rev-%s, md5(2,%s) or salt(N,%s) spreads "
+                               "them",
+                               p->name, p->type, p->name, p->name);
     else if (p->kind == RQ__PART_HASH && (p->covers & (p->covers - 1)) != 0 && f->value_count > 1)
-        text = rq_arena_printf(a, "%s hashes all parts: rows can be found by their whole key only. "
-                                  "Hash the first part alone to keep its rows together", p->type);
+        text = rq_arena_printf(a,
+                               "%s hashes all parts: rows can be found by their whole key only. "
+                               "Hash the first part alone to keep its rows together",
+                               p->type);
     else if (rq__part_is_computed(p) && p->buckets > BUCKETS_MANY)
         text = rq_arena_printf(a, "%s: a scan of a range is %u scans", p->type, p->buckets);
     else if (rq__part_is_computed(p) && p->buckets == 1)
@@ -107,24 +115,31 @@ static rq_err lint_part(const rq__part *p, rq_buf *out, size_t *count, rq_arena 
     rq__part_lengths(p, &low, &high);
     if (p->name == NULL) return RQ_OK;
     if (p->rev)
-        text = rq_arena_printf(a, "%s (%s): a range of values is no range of keys", p->name,
-                               p->type);
+        text =
+            rq_arena_printf(a, "%s (%s): a range of values is no range of keys", p->name, p->type);
     else if (p->kind == RQ__PART_RAW_INT || p->kind == RQ__PART_RAW_FLOAT)
         text = rq_arena_printf(a, "%s (%s): negative numbers sort behind positive ones", p->name,
                                p->type);
     else if (p->kind == RQ__PART_OB_BLOBVAR)
-        text = rq_arena_printf(a, "%s (%s): HBase's OrderedBlobVar sorts some values of different "
-                                  "lengths the other way round (01 before 00 ff)", p->name, p->type);
+        text = rq_arena_printf(a,
+                               "%s (%s): HBase's OrderedBlobVar sorts some values of different "
+                               "lengths the other way round (01 before 00 ff)",
+                               p->name, p->type);
     else if (!rq__part_is_ordered(p) && rq__part_is_nullable_ob(p))
-        text = rq_arena_printf(a, "%s (%s): null is left out at the end of a key, as HBase's Struct "
-                                  "does, and sorts first", p->name, p->type);
+        text = rq_arena_printf(a,
+                               "%s (%s): null is left out at the end of a key, as HBase's Struct "
+                               "does, and sorts first",
+                               p->name, p->type);
     else if (!rq__part_is_ordered(p))
-        text = rq_arena_printf(a, "%s (%s): a value sorts behind longer ones that continue it with "
-                                  "bytes below %02x; without the literal it would not", p->name,
-                               p->type, p->literal.ptr[0]);
+        text = rq_arena_printf(a,
+                               "%s (%s): a value sorts behind longer ones that continue it with "
+                               "bytes below %02x; without the literal it would not",
+                               p->name, p->type, p->literal.ptr[0]);
     else if (high == SIZE_MAX && !p->is_last)
-        text = rq_arena_printf(a, "%s (%s) has no fixed length: what is behind it cannot be found by "
-                                  "an offset (FuzzyRowFilter)", p->name, p->type);
+        text = rq_arena_printf(a,
+                               "%s (%s) has no fixed length: what is behind it cannot be found by "
+                               "an offset (FuzzyRowFilter)",
+                               p->name, p->type);
     else if ((p->kind == RQ__PART_DIGITS && p->width > 4) || p->kind == RQ__PART_TIME_DIGITS)
         text = rq_arena_printf(a, "%s (%s): %u bytes for what a binary number has in %u", p->name,
                                p->type, p->width, p->width > 9 ? 8 : 4);

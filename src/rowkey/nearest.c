@@ -126,9 +126,8 @@ static rq_err append_stop(const nearest *n, const char *letters, rq_buf *out)
 
 static rq_err scan_keys(nearest *n, const rq_buf *start, const rq_buf *stop)
 {
-    rq_scan_request scan = {.size = sizeof scan,
-                            .start = {start->ptr, start->len},
-                            .stop = {stop->ptr, stop->len}};
+    rq_scan_request scan = {
+        .size = sizeof scan, .start = {start->ptr, start->len}, .stop = {stop->ptr, stop->len}};
     rq_scanner *scanner;
     RQ_TRY(rq_table_scan(n->table, &scan, &scanner, n->why));
     rq_row *row = NULL;
@@ -206,8 +205,7 @@ static rq_err scan_circle(nearest *n, double radius_m)
                       .radius_m = radius_m};
     rq_why_clear(&why);
     rq_err rc = rq__area_take(&circle, &a, &why.error);
-    if (rc == RQ_OK)
-        rc = rq__cover_make(&a, n->args->letters, RANGES_AT_ONCE, &cover, &why.error);
+    if (rc == RQ_OK) rc = rq__cover_make(&a, n->args->letters, RANGES_AT_ONCE, &cover, &why.error);
     rq_err found = rq_fill_failure(n->why, rc, &why);
     for (size_t i = 0; i < cover.count && found == RQ_OK; i++)
         found = scan_unseen(n, cover.items[i]);
@@ -245,7 +243,8 @@ static int by_distance(const void *a, const void *b)
     return (x->distance_m > y->distance_m) - (x->distance_m < y->distance_m);
 }
 
-static rq_err check(const rq_table *table, const rq_geo_search *s, rq_geo_search *ret, rq_error *why)
+static rq_err check(const rq_table *table, const rq_geo_search *s, rq_geo_search *ret,
+                    rq_error *why)
 {
     char hash[RQ_GEOHASH_SIZE];
     if (table == NULL || s == NULL || s->size != sizeof *s)
@@ -272,8 +271,7 @@ rq_err rq_geo_nearest(rq_table *table, const rq_geo_search *args, rq_geo_found *
         if (found == NULL) rc = rq_no_memory(&why.error);
     }
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    nearest n = {
-        .table = table, .args = &s, .hits = (rq_geo_hit *)(found + 1), .why = failure};
+    nearest n = {.table = table, .args = &s, .hits = (rq_geo_hit *)(found + 1), .why = failure};
     rc = search(&n);
     qsort(n.hits, n.count, sizeof *n.hits, by_distance);
     *found = (rq_geo_found){.count = n.count, .items = n.hits};

@@ -76,7 +76,8 @@ static bool parse_decimal(rq_slice s, decimal *ret)
     if (i < s.len) {
         size_t len = s.len - i - 1;
         char *end;
-        if ((s.ptr[i] != 'e' && s.ptr[i] != 'E') || len == 0 || len >= sizeof exponent) return false;
+        if ((s.ptr[i] != 'e' && s.ptr[i] != 'E') || len == 0 || len >= sizeof exponent)
+            return false;
         memcpy(exponent, s.ptr + i + 1, len);
         exponent[len] = '\0';
         if (isspace((unsigned char)exponent[0])) return false;

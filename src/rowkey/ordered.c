@@ -23,11 +23,16 @@ static uint8_t header_of(const rq__part *p)
 {
     unsigned log2 = (unsigned)__builtin_ctz(p->width | 0x100u);
     switch (p->kind) {
-    case RQ__PART_OB_INT: return (uint8_t)(HEADER_INT8 + log2);
-    case RQ__PART_OB_FLOAT: return (uint8_t)(HEADER_FLOAT32 + log2 - 2);
-    case RQ__PART_OB_TEXT: return HEADER_TEXT;
-    case RQ__PART_OB_BLOB: return HEADER_BLOB;
-    default: return HEADER_BLOB_VAR;
+    case RQ__PART_OB_INT:
+        return (uint8_t)(HEADER_INT8 + log2);
+    case RQ__PART_OB_FLOAT:
+        return (uint8_t)(HEADER_FLOAT32 + log2 - 2);
+    case RQ__PART_OB_TEXT:
+        return HEADER_TEXT;
+    case RQ__PART_OB_BLOB:
+        return HEADER_BLOB;
+    default:
+        return HEADER_BLOB_VAR;
     }
 }
 

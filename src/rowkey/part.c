@@ -214,8 +214,8 @@ static rq_err encode_geohash(const rq__part *p, rq_slice s, rq_buf *out, rq_erro
         return rq__part_fail(p, RQ_E_INVALID, why, "%zu letters, not %u", s.len, p->width);
     for (size_t i = 0; i < s.len; i++)
         if (s.ptr[i] == 0 || strchr(RQ__GEOHASH_LETTERS, s.ptr[i]) == NULL)
-            return rq__part_fail(p, RQ_E_INVALID, why, "letter %zu is none of GeoHash's (%s)", i + 1,
-                                 RQ__GEOHASH_LETTERS);
+            return rq__part_fail(p, RQ_E_INVALID, why, "letter %zu is none of GeoHash's (%s)",
+                                 i + 1, RQ__GEOHASH_LETTERS);
     return rq_buf_append(out, s.ptr, s.len);
 }
 
@@ -318,9 +318,15 @@ static rq_err decode_fixed(const rq__part *p, const uint8_t *b, rq_key_value *re
     case RQ__PART_INT:
         *ret = rq_key_int(sign_extended(n ^ top_bit(p->width), p->width));
         return RQ_OK;
-    case RQ__PART_RAW_INT: *ret = rq_key_int(sign_extended(n, p->width)); return RQ_OK;
-    case RQ__PART_FLOAT: *ret = rq_key_real(ordered_real(n, p->width)); return RQ_OK;
-    case RQ__PART_RAW_FLOAT: *ret = rq_key_real(raw_real(n, p->width)); return RQ_OK;
+    case RQ__PART_RAW_INT:
+        *ret = rq_key_int(sign_extended(n, p->width));
+        return RQ_OK;
+    case RQ__PART_FLOAT:
+        *ret = rq_key_real(ordered_real(n, p->width));
+        return RQ_OK;
+    case RQ__PART_RAW_FLOAT:
+        *ret = rq_key_real(raw_real(n, p->width));
+        return RQ_OK;
     case RQ__PART_BOOL:
         if (n > 1) return rq__part_fail(p, RQ_E_MALFORMED, why, "neither true nor false");
         *ret = rq_key_bool(n == 1);
@@ -336,7 +342,9 @@ static rq_err decode_fixed(const rq__part *p, const uint8_t *b, rq_key_value *re
         *ret = rq_key_uint(n);
         return RQ_OK;
     case RQ__PART_UINT:
-    case RQ__PART_SECONDS: *ret = rq_key_uint(n); return RQ_OK;
+    case RQ__PART_SECONDS:
+        *ret = rq_key_uint(n);
+        return RQ_OK;
     default:
         while (p->is_text && len > 0 && b[len - 1] == 0)
             len--;

@@ -40,8 +40,8 @@ rq_err rq_key_part_at(const rq_key_format *format, size_t index, rq_key_part *re
     rq_why_clear(&why);
     const rq__part *p = part_with_value(format, index);
     if (p == NULL || ret->size < sizeof *ret)
-        return end(failure, rq_fail(&why.error, RQ_E_INVALID, "no part %zu, or size not set", index),
-                   &why);
+        return end(failure,
+                   rq_fail(&why.error, RQ_E_INVALID, "no part %zu, or size not set", index), &why);
     ret->name = p->name;
     ret->type = p->type;
     rq__part_lengths(p, &ret->min_length, &ret->max_length);
@@ -63,8 +63,8 @@ static rq_err copy_key(const rq_buf *key, void *buf, size_t cap, size_t *ret_len
 {
     *ret_len = key->len;
     if (key->len > cap)
-        return rq_fail(why, RQ_E_RESULT_TOO_LARGE, "the key has %zu bytes, the buffer %zu", key->len,
-                       cap);
+        return rq_fail(why, RQ_E_RESULT_TOO_LARGE, "the key has %zu bytes, the buffer %zu",
+                       key->len, cap);
     if (key->len > 0) memcpy(buf, key->ptr, key->len);
     return RQ_OK;
 }

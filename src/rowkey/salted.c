@@ -391,9 +391,9 @@ rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *fail
     rq_row *row = NULL;
     rq_why_clear(&why);
     if (scanner->thread_count > 0 && getpid() != scanner->pid)
-        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_FORKED,
-                                                "the scan was opened by the parent process"),
-                               &why);
+        return rq_fill_failure(
+            failure, rq_fail(&why.error, RQ_E_FORKED, "the scan was opened by the parent process"),
+            &why);
     rq_err rc = next(scanner, &row);
     if (rc == RQ_OK) *ret = row;
     return tell(scanner, rc, failure);

@@ -163,22 +163,29 @@ rq_err rq__value_of_text(const rq__part *p, const char *text, rq_arena *arena, r
     case RQ__PART_INT:
     case RQ__PART_DIGITS:
     case RQ__PART_OB_INT:
-    case RQ__PART_RAW_INT: return integer_of(p, text, ret, why);
+    case RQ__PART_RAW_INT:
+        return integer_of(p, text, ret, why);
     case RQ__PART_FLOAT:
     case RQ__PART_OB_FLOAT:
-    case RQ__PART_RAW_FLOAT: return real_of(p, text, ret, why);
+    case RQ__PART_RAW_FLOAT:
+        return real_of(p, text, ret, why);
     case RQ__PART_SECONDS:
     case RQ__PART_TIME:
-    case RQ__PART_TIME_DIGITS: return time_of(p, text, ret, why);
-    case RQ__PART_OB_NUM: return number_of(p, text, ret, why);
-    case RQ__PART_UUID: return uuid_of(p, text, arena, ret, why);
-    case RQ__PART_GEOHASH: return geohash_of(p, text, arena, ret, why);
+    case RQ__PART_TIME_DIGITS:
+        return time_of(p, text, ret, why);
+    case RQ__PART_OB_NUM:
+        return number_of(p, text, ret, why);
+    case RQ__PART_UUID:
+        return uuid_of(p, text, arena, ret, why);
+    case RQ__PART_GEOHASH:
+        return geohash_of(p, text, arena, ret, why);
     case RQ__PART_BOOL:
         if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
             return no(p, why, text, "true or false");
         *ret = rq_key_bool(text[0] == 't');
         return RQ_OK;
-    default: return bytes_of(text, arena, ret, why);
+    default:
+        return bytes_of(text, arena, ret, why);
     }
 }
 
@@ -199,13 +206,20 @@ static const char *bytes_text(rq_bytes b, rq_arena *arena)
 const char *rq__value_to_text(const rq__part *p, const rq_key_value *v, rq_arena *arena)
 {
     switch (v->kind) {
-    case RQ_VALUE_NULL: return "null";
-    case RQ_VALUE_INT: return rq_arena_printf(arena, "%" PRId64, v->integer);
-    case RQ_VALUE_UINT: return rq_arena_printf(arena, "%" PRIu64, v->natural);
-    case RQ_VALUE_REAL: return rq_arena_printf(arena, "%.*g", p->width == 4 ? 9 : 17, v->real);
-    case RQ_VALUE_BOOL: return v->natural != 0 ? "true" : "false";
-    case RQ_VALUE_DECIMAL: return v->bytes.data;
-    default: break;
+    case RQ_VALUE_NULL:
+        return "null";
+    case RQ_VALUE_INT:
+        return rq_arena_printf(arena, "%" PRId64, v->integer);
+    case RQ_VALUE_UINT:
+        return rq_arena_printf(arena, "%" PRIu64, v->natural);
+    case RQ_VALUE_REAL:
+        return rq_arena_printf(arena, "%.*g", p->width == 4 ? 9 : 17, v->real);
+    case RQ_VALUE_BOOL:
+        return v->natural != 0 ? "true" : "false";
+    case RQ_VALUE_DECIMAL:
+        return v->bytes.data;
+    default:
+        break;
     }
     return p->kind == RQ__PART_UUID ? uuid_text(v->bytes.data, arena) : bytes_text(v->bytes, arena);
 }

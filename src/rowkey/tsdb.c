@@ -142,8 +142,8 @@ static rq_err uid_of(rq_tsdb *t, int kind, const char *name, bool makes, uint8_t
     }
     if (!*ret_found)
         return rq_fill_failure(
-            failure, rq_fail(&why.error, RQ_E_CONFLICT, "%s: others assign UIDs all the time", name),
-            &why);
+            failure,
+            rq_fail(&why.error, RQ_E_CONFLICT, "%s: others assign UIDs all the time", name), &why);
     cache_add(t, kind, name, uid);
     return RQ_OK;
 }
@@ -159,8 +159,8 @@ rq_err rq_tsdb_uid(rq_tsdb *tsdb, rq_tsdb_kind kind, const char *name, bool make
         return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no such kind"), &why);
     rq_err rc = uid_of(tsdb, (int)kind, name, makes, uid, &found, failure);
     if (rc == RQ_OK && !found)
-        return rq_fill_failure(
-            failure, rq_fail(&why.error, RQ_E_NOT_FOUND, "no UID for %s", name), &why);
+        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_NOT_FOUND, "no UID for %s", name),
+                               &why);
     if (rc == RQ_OK) *ret = (uint32_t)uid[0] << 16 | (uint32_t)uid[1] << 8 | uid[2];
     return rc;
 }
@@ -291,7 +291,8 @@ static rq_err ids_of(rq_tsdb *t, const rq_tsdb_point *p, bool makes, rq__tsdb_id
     for (size_t i = 0; i < p->tag_count && *ret_found; i++) {
         RQ_TRY(uid_of(t, 1, p->tags[i].name, makes, ret->tags[i], ret_found, why));
         if (*ret_found)
-            RQ_TRY(uid_of(t, 2, p->tags[i].value, makes, ret->tags[i] + RQ__TSDB_UID, ret_found, why));
+            RQ_TRY(
+                uid_of(t, 2, p->tags[i].value, makes, ret->tags[i] + RQ__TSDB_UID, ret_found, why));
     }
     return RQ_OK;
 }
@@ -349,8 +350,8 @@ rq_err rq_tsdb_put(rq_tsdb *tsdb, const rq_tsdb_point *points, size_t count, rq_
     rq_err rc = puts == NULL || actions == NULL ? rq_no_memory(&why.error) : RQ_OK;
     rq_fill_failure(failure, rc, &why);
     for (size_t i = 0; i < count && rc == RQ_OK; i += MAX_BATCH)
-        rc = put_some(tsdb, points + i, count - i < MAX_BATCH ? count - i : MAX_BATCH, puts, actions,
-                      failure);
+        rc = put_some(tsdb, points + i, count - i < MAX_BATCH ? count - i : MAX_BATCH, puts,
+                      actions, failure);
     free(puts);
     free(actions);
     return rc;

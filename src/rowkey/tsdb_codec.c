@@ -148,7 +148,8 @@ size_t rq__tsdb_key(rq__tsdb_ids *ids, uint32_t base_s, uint32_t salt_buckets, u
     memcpy(hashed, ids->metric, RQ__TSDB_UID);
     memcpy(hashed + RQ__TSDB_UID, ids->tags, tags);
     if (salt_buckets > 0)
-        key[0] = (uint8_t)rq__phoenix_bucket(rq_slice_of(hashed, RQ__TSDB_UID + tags), salt_buckets);
+        key[0] =
+            (uint8_t)rq__phoenix_bucket(rq_slice_of(hashed, RQ__TSDB_UID + tags), salt_buckets);
     memcpy(key + len, ids->metric, RQ__TSDB_UID);
     rq_put_be32(key + len + RQ__TSDB_UID, base_s);
     memcpy(key + len + RQ__TSDB_UID + RQ__TSDB_TIME, ids->tags, tags);

@@ -82,10 +82,11 @@ static rq_err delete_others(compactor *c, const rq_row *row, rq_slice qualifier)
         if (!holds_points(cell) ||
             rq_slice_eq(rq_slice_of(cell->qualifier.data, cell->qualifier.len), qualifier))
             continue;
-        edits[n++] = (rq_edit){.family = cell->family,
-                               .qualifier = cell->qualifier,
-                               .timestamp = cell->timestamp == 0 ? RQ_TIMESTAMP_ZERO : cell->timestamp,
-                               .scope = RQ_DELETE_VERSION};
+        edits[n++] =
+            (rq_edit){.family = cell->family,
+                      .qualifier = cell->qualifier,
+                      .timestamp = cell->timestamp == 0 ? RQ_TIMESTAMP_ZERO : cell->timestamp,
+                      .scope = RQ_DELETE_VERSION};
     }
     rq_change del = {.size = sizeof del,
                      .kind = RQ_DELETE,
@@ -156,7 +157,8 @@ rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms, int64
     compactor c = {.tsdb = tsdb, .failure = failure};
     rq_why_clear(&why);
     if (from_ms < 0 || to_ms <= from_ms || from_ms / 1000 > UINT32_MAX || to_ms > INT64_MAX / 2)
-        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no range of time"), &why);
+        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no range of time"),
+                               &why);
     RQ_TRY(rq__tsdb_uid(tsdb, 0, metric, uid, &found, failure));
     rq_err rc = found ? rq__tsdb_scan(tsdb, uid, from_ms, to_ms, compact_row, &c, failure) : RQ_OK;
     free(c.points);

@@ -29,7 +29,7 @@ typedef struct reader {
     bool any_value[RQ__TSDB_TAGS_MAX];
     series **list; /* ascending by tags */
     size_t count, cap;
-    series *now; /* of the row being read */
+    series *now;     /* of the row being read */
     int64_t written; /* of the cell being read */
     rq_failure *failure;
 } reader;
@@ -116,7 +116,8 @@ static bool has_wanted(const reader *r, rq_slice tags)
 static rq_err take_row(reader *r, const rq_row *row)
 {
     rq_why why;
-    size_t salt = rq__tsdb_salt_buckets(r->tsdb) > 0 ? 1 : 0, head = salt + RQ__TSDB_UID + RQ__TSDB_TIME;
+    size_t salt = rq__tsdb_salt_buckets(r->tsdb) > 0 ? 1 : 0,
+           head = salt + RQ__TSDB_UID + RQ__TSDB_TIME;
     rq_slice key = rq_slice_of(row->cells[0].row.data, row->cells[0].row.len);
     if (key.len < head || (key.len - head) % (2 * RQ__TSDB_UID) != 0 || key.len > RQ__TSDB_KEY_MAX)
         return fail(r, RQ_E_MALFORMED, "a row of the table is not OpenTSDB's");
@@ -183,7 +184,8 @@ static void sort_points(series *s)
     size_t kept = 0;
     qsort(s->points, s->count, sizeof *s->points, by_time);
     for (size_t i = 0; i < s->count; i++) {
-        bool replaced = i + 1 < s->count && s->points[i + 1].value.time_ms == s->points[i].value.time_ms;
+        bool replaced =
+            i + 1 < s->count && s->points[i + 1].value.time_ms == s->points[i].value.time_ms;
         if (!replaced) s->points[kept++] = s->points[i];
     }
     s->count = kept;
@@ -192,7 +194,8 @@ static void sort_points(series *s)
 static void add_to(rq_tsdb_value *sum, const rq_tsdb_value *v, rq_tsdb_function f)
 {
     sum->is_real |= v->is_real;
-    bool takes = (f == RQ_TSDB_MIN && v->real < sum->real) || (f == RQ_TSDB_MAX && v->real > sum->real);
+    bool takes =
+        (f == RQ_TSDB_MIN && v->real < sum->real) || (f == RQ_TSDB_MAX && v->real > sum->real);
     if (takes) {
         sum->real = v->real;
         sum->integer = v->integer;

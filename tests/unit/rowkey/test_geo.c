@@ -40,7 +40,8 @@ static rq_point random_point(void)
 static rq_point near(rq_point p, double degrees)
 {
     double lat = p.latitude + degrees * (2 * chance() - 1);
-    double lon = p.longitude + degrees * (2 * chance() - 1) / fmax(0.01, cos(p.latitude * M_PI / 180));
+    double lon =
+        p.longitude + degrees * (2 * chance() - 1) / fmax(0.01, cos(p.latitude * M_PI / 180));
     if (lat > 90 || lat < -90) lat = copysign(180, lat) - lat; /* over the pole */
     return (rq_point){lat, fmax(-180, fmin(180, longitude_of(lon)))};
 }
@@ -66,7 +67,8 @@ static void hashes(void **unused)
         assert_int_equal(strlen(hash), letters);
         assert_memory_equal(hash, whole, letters);
         OK(rq_geohash_decode(hash, &box, &why));
-        assert_true(p.latitude >= box.south && p.latitude <= box.north && p.longitude >= box.west && p.longitude <= box.east);
+        assert_true(p.latitude >= box.south && p.latitude <= box.north && p.longitude >= box.west &&
+                    p.longitude <= box.east);
     }
     FAILS(RQ_E_INVALID, rq_geohash_encode((rq_point){91, 0}, 3, hash, &why));
     FAILS(RQ_E_INVALID, rq_geohash_encode((rq_point){NAN, 0}, 3, hash, &why));
@@ -103,7 +105,8 @@ static void neighbours(void **unused)
 static bool covers(const rq_geo_ranges *r, const char *hash)
 {
     for (size_t i = 0; i < r->count; i++)
-        if (strcmp(hash, r->items[i].start) >= 0 && (r->items[i].stop[0] == '\0' || strcmp(hash, r->items[i].stop) < 0))
+        if (strcmp(hash, r->items[i].start) >= 0 &&
+            (r->items[i].stop[0] == '\0' || strcmp(hash, r->items[i].stop) < 0))
             return true;
     return false;
 }
@@ -117,13 +120,16 @@ static void random_polygon(rq_area *a, rq_point corners[CORNERS_MAX], rq_point m
     a->corners = corners;
     a->corner_count = 3 + below(CORNERS_MAX - 2);
     for (size_t i = 0; i < a->corner_count; i++) {
-        double turn = 2 * M_PI * (double)i / (double)a->corner_count, r = size * (0.3 + 0.7 * chance());
+        double turn = 2 * M_PI * (double)i / (double)a->corner_count,
+               r = size * (0.3 + 0.7 * chance());
         double lat = middle.latitude + r * sin(turn);
-        corners[i] = (rq_point){fmax(-90, fmin(90, lat)), longitude_of(middle.longitude + r * cos(turn))};
+        corners[i] =
+            (rq_point){fmax(-90, fmin(90, lat)), longitude_of(middle.longitude + r * cos(turn))};
     }
 }
 
-static void random_area(rq_area *a, rq_point corners[CORNERS_MAX], rq_point *ret_middle, double *ret_size)
+static void random_area(rq_area *a, rq_point corners[CORNERS_MAX], rq_point *ret_middle,
+                        double *ret_size)
 {
     rq_point p = random_point();
     double size = pow(10, 2.2 * chance() - 1); /* degrees: 0.1 to 16 */
@@ -131,21 +137,24 @@ static void random_area(rq_area *a, rq_point corners[CORNERS_MAX], rq_point *ret
     switch (below(3)) {
     case 0:
         a->kind = RQ_AREA_BOX;
-        a->box = (rq_box){fmax(-90, p.latitude - size * chance()), longitude_of(p.longitude - size * chance()),
-                          fmin(90, p.latitude + size * chance()), longitude_of(p.longitude + size * chance())};
+        a->box = (rq_box){
+            fmax(-90, p.latitude - size * chance()), longitude_of(p.longitude - size * chance()),
+            fmin(90, p.latitude + size * chance()), longitude_of(p.longitude + size * chance())};
         break;
     case 1:
         a->kind = RQ_AREA_CIRCLE;
         a->center = p;
         a->radius_m = size * 111195 * chance();
         break;
-    default: random_polygon(a, corners, p, size);
+    default:
+        random_polygon(a, corners, p, size);
     }
     *ret_middle = p;
     *ret_size = size;
 }
 
-static void check_cover(const rq_area *a, const rq_geo_ranges *r, unsigned letters, rq_point middle, double size)
+static void check_cover(const rq_area *a, const rq_geo_ranges *r, unsigned letters, rq_point middle,
+                        double size)
 {
     for (int i = 0; i < 400; i++) {
         char hash[RQ_GEOHASH_SIZE];
@@ -154,10 +163,13 @@ static void check_cover(const rq_area *a, const rq_geo_ranges *r, unsigned lette
         OK(rq_geo_contains(a, p, &has, &why));
         if (!has) continue;
         OK(rq_geohash_encode(p, letters, hash, &why));
-        if (!covers(r, hash)) fail_msg("area %d (size %g): %.17g,%.17g (%s) is not covered", a->kind, size, p.latitude, p.longitude, hash);
+        if (!covers(r, hash))
+            fail_msg("area %d (size %g): %.17g,%.17g (%s) is not covered", a->kind, size,
+                     p.latitude, p.longitude, hash);
     }
     for (size_t i = 1; i < r->count; i++)
-        assert_true(strcmp(r->items[i - 1].stop, r->items[i].start) < 0 && r->items[i - 1].stop[0] != '\0');
+        assert_true(strcmp(r->items[i - 1].stop, r->items[i].start) < 0 &&
+                    r->items[i - 1].stop[0] != '\0');
 }
 
 static void covers_have_all_points(void **unused)
@@ -202,8 +214,9 @@ static void covers_of_boxes_are_minimal(void **unused)
         static unsigned gaps[CELLS];
         rq_area a = {.size = sizeof a, .kind = RQ_AREA_BOX};
         rq_point p = random_point();
-        a.box = (rq_box){fmax(-90, p.latitude - 8 * chance()), longitude_of(p.longitude - 8 * chance()), fmin(90, p.latitude + 8 * chance()),
-                         longitude_of(p.longitude + 8 * chance())};
+        a.box =
+            (rq_box){fmax(-90, p.latitude - 8 * chance()), longitude_of(p.longitude - 8 * chance()),
+                     fmin(90, p.latitude + 8 * chance()), longitude_of(p.longitude + 8 * chance())};
         rq_geo_ranges *r, *few;
         OK(rq_geo_cover(&a, LETTERS, 0, &r, &why));
         size_t most = 1 + below(r->count), covered = 0, runs = 0, gap_count = 0, covered_by_few = 0;
@@ -296,9 +309,11 @@ static void put_point(rq_table *t, int i, rq_point p)
     sprintf(key + 10, "%d", i);
     put_degrees(lat, p.latitude);
     put_degrees(lon, p.longitude);
-    rq_edit edits[] = {{.family = rq_text("g"), .qualifier = rq_text("lat"), .value = rq_bytes_of(lat, 8)},
-                       {.family = rq_text("g"), .qualifier = rq_text("lon"), .value = rq_bytes_of(lon, 8)}};
-    rq_change put = {.size = sizeof put, .kind = RQ_PUT, .row = rq_text(key), .edits = edits, .edit_count = 2};
+    rq_edit edits[] = {
+        {.family = rq_text("g"), .qualifier = rq_text("lat"), .value = rq_bytes_of(lat, 8)},
+        {.family = rq_text("g"), .qualifier = rq_text("lon"), .value = rq_bytes_of(lon, 8)}};
+    rq_change put = {
+        .size = sizeof put, .kind = RQ_PUT, .row = rq_text(key), .edits = edits, .edit_count = 2};
     OK(rq_table_change(t, &put, NULL, &why));
 }
 
@@ -308,7 +323,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void check_nearest(rq_table *t, const rq_point *points, rq_point center, size_t count, double radius)
+static void check_nearest(rq_table *t, const rq_point *points, rq_point center, size_t count,
+                          double radius)
 {
     static double distances[POINTS];
     size_t expected = 0;
@@ -319,12 +335,20 @@ static void check_nearest(rq_table *t, const rq_point *points, rq_point center, 
     }
     qsort(distances, expected, sizeof(double), ascending);
     if (expected > count) expected = count;
-    rq_geo_search s = {.size = sizeof s, .prefix = rq_text("x"), .letters = 9, .center = center, .count = count, .radius_m = radius,
-                       .latitude = {rq_text("g"), rq_text("lat")}, .longitude = {rq_text("g"), rq_text("lon")}};
+    rq_geo_search s = {.size = sizeof s,
+                       .prefix = rq_text("x"),
+                       .letters = 9,
+                       .center = center,
+                       .count = count,
+                       .radius_m = radius,
+                       .latitude = {rq_text("g"), rq_text("lat")},
+                       .longitude = {rq_text("g"), rq_text("lon")}};
     OK(rq_geo_nearest(t, &s, &found, &why));
     assert_int_equal(found->count, expected);
     for (size_t i = 0; i < expected; i++)
-        if (found->items[i].distance_m != distances[i]) fail_msg("%g,%g: hit %zu is %g m away, not %g", center.latitude, center.longitude, i, found->items[i].distance_m, distances[i]);
+        if (found->items[i].distance_m != distances[i])
+            fail_msg("%g,%g: hit %zu is %g m away, not %g", center.latitude, center.longitude, i,
+                     found->items[i].distance_m, distances[i]);
     rq_geo_found_free(found);
 }
 
@@ -336,7 +360,8 @@ static void nearest_rows(void **unused)
     rq_table *t;
     bool exists;
     rq_family family = {"g", NULL, 0};
-    rq_table_spec spec = {.size = sizeof spec, .name = "geo_test", .families = &family, .family_count = 1};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "geo_test", .families = &family, .family_count = 1};
     OK(rq_connect(url, NULL, &db, &why));
     OK(rq_table_exists(db, "geo_test", &exists, &why));
     if (exists) {
@@ -352,11 +377,13 @@ static void nearest_rows(void **unused)
     OK(rq_put_value(t, rq_text("wother"), rq_text("g"), rq_text("a"), rq_text("b"), &why));
     OK(rq_put_value(t, rq_text("yother"), rq_text("g"), rq_text("a"), rq_text("b"), &why));
     for (int i = 0; i < 40; i++)
-        check_nearest(t, points, i % 2 == 0 ? random_point() : points[below(POINTS)], 1 + below(i % 10 == 0 ? POINTS : 20),
+        check_nearest(t, points, i % 2 == 0 ? random_point() : points[below(POINTS)],
+                      1 + below(i % 10 == 0 ? POINTS : 20),
                       below(2) == 0 ? 0 : pow(10, 3 + 4 * chance()));
     rq_geo_found *found;
     rq_geo_search s = {.size = sizeof s, .letters = 9, .center = {0, 0}, .count = 2000};
-    FAILS(RQ_E_MALFORMED, rq_geo_nearest(t, &s, &found, &why)); /* rows without the prefix have no hash */
+    FAILS(RQ_E_MALFORMED,
+          rq_geo_nearest(t, &s, &found, &why)); /* rows without the prefix have no hash */
     s.count = 0;
     FAILS(RQ_E_INVALID, rq_geo_nearest(t, &s, &found, &why));
     rq_table_close(t);
@@ -366,9 +393,12 @@ static void nearest_rows(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes),        cmocka_unit_test(neighbours),
-        cmocka_unit_test(covers_have_all_points), cmocka_unit_test(covers_of_boxes_are_minimal),
-        cmocka_unit_test(refused_areas), cmocka_unit_test(polygons_around_a_pole),
+        cmocka_unit_test(hashes),
+        cmocka_unit_test(neighbours),
+        cmocka_unit_test(covers_have_all_points),
+        cmocka_unit_test(covers_of_boxes_are_minimal),
+        cmocka_unit_test(refused_areas),
+        cmocka_unit_test(polygons_around_a_pole),
         cmocka_unit_test(nearest_rows),
     };
     const char *seed = getenv("SEED");

@@ -38,8 +38,12 @@ static void drop(rq_db *db, const char *name)
 static rq_index *open_index(rq_db *db, bool unique)
 {
     rq_index *x;
-    rq_index_spec spec = {.size = sizeof spec, .table = "index_test", .index_table = "index_test_by_mail", .column = {rq_text("cf"), rq_text("mail")},
-                          .unique = unique, .creates = true};
+    rq_index_spec spec = {.size = sizeof spec,
+                          .table = "index_test",
+                          .index_table = "index_test_by_mail",
+                          .column = {rq_text("cf"), rq_text("mail")},
+                          .unique = unique,
+                          .creates = true};
     OK(rq_index_open(db, &spec, &x, &why));
     return x;
 }
@@ -47,7 +51,8 @@ static rq_index *open_index(rq_db *db, bool unique)
 static rq_index *fresh(rq_db *db, bool unique)
 {
     rq_family family = {"cf", NULL, 0};
-    rq_table_spec spec = {.size = sizeof spec, .name = "index_test", .families = &family, .family_count = 1};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "index_test", .families = &family, .family_count = 1};
     drop(db, "index_test");
     drop(db, "index_test_by_mail");
     OK(rq_table_create(db, &spec, &why));
@@ -64,9 +69,14 @@ static rq_bytes value_of(uint64_t i)
 
 static rq_err put(rq_index *x, const char *row, rq_bytes mail, rq_failure *failure)
 {
-    rq_edit edits[] = {{.family = rq_text("cf"), .qualifier = rq_text("mail"), .value = mail},
-                       {.family = rq_text("cf"), .qualifier = rq_text("name"), .value = rq_text("n")}};
-    rq_change change = {.size = sizeof change, .kind = RQ_PUT, .row = rq_text(row), .edits = edits, .edit_count = 2};
+    rq_edit edits[] = {
+        {.family = rq_text("cf"), .qualifier = rq_text("mail"), .value = mail},
+        {.family = rq_text("cf"), .qualifier = rq_text("name"), .value = rq_text("n")}};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text(row),
+                        .edits = edits,
+                        .edit_count = 2};
     return rq_index_put(x, &change, failure);
 }
 
@@ -84,8 +94,11 @@ static void find(rq_index *x, rq_bytes value, char *out)
         const rq_kv *mail = rq_row_find(row, rq_text("cf"), rq_text("mail"));
         assert_non_null(mail);
         if (value.len > 0) /* an empty `from` is the begin of the index */
-            assert_true(mail->value.len == value.len && memcmp(mail->value.data, value.data, value.len) == 0);
-        if (mail->value.len == value.len) sprintf(out + strlen(out), "%.*s ", (int)row->cells[0].row.len, (const char *)row->cells[0].row.data);
+            assert_true(mail->value.len == value.len &&
+                        memcmp(mail->value.data, value.data, value.len) == 0);
+        if (mail->value.len == value.len)
+            sprintf(out + strlen(out), "%.*s ", (int)row->cells[0].row.len,
+                    (const char *)row->cells[0].row.data);
         rq_row_free(row);
     }
     rq_index_scanner_close(s);
@@ -127,7 +140,9 @@ static size_t check_all(rq_db *db, rq_index *x, bool unique)
         const rq_kv *mail = rq_row_find(row, rq_text("cf"), rq_text("mail"));
         for (uint64_t v = 0; v < VALUES && mail != NULL; v++) {
             rq_bytes value = value_of(v);
-            if (value.len != mail->value.len || memcmp(value.data, mail->value.data, value.len) != 0) continue;
+            if (value.len != mail->value.len ||
+                memcmp(value.data, mail->value.data, value.len) != 0)
+                continue;
             sprintf(expected[v] + strlen(expected[v]), "%s ", key);
             rows++;
         }
@@ -135,7 +150,8 @@ static size_t check_all(rq_db *db, rq_index *x, bool unique)
     }
     for (uint64_t v = 0; v < VALUES; v++) {
         find(x, value_of(v), found);
-        if (strcmp(found, expected[v]) != 0) fail_msg("value %d: rows %s, found %s", (int)v, expected[v], found);
+        if (strcmp(found, expected[v]) != 0)
+            fail_msg("value %d: rows %s, found %s", (int)v, expected[v], found);
         if (unique) assert_true(strlen(found) <= 4);
     }
     rq_table_close(t);
@@ -160,7 +176,11 @@ static void one_writer(void **unused)
     find(x, rq_text("ann"), found);
     assert_string_equal(found, "r02 ");
     rq_edit other = {.family = rq_text("cf"), .qualifier = rq_text("name"), .value = rq_text("x")};
-    rq_change change = {.size = sizeof change, .kind = RQ_PUT, .row = rq_text("r02"), .edits = &other, .edit_count = 1};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text("r02"),
+                        .edits = &other,
+                        .edit_count = 1};
     OK(rq_index_put(x, &change, &why)); /* does not touch the column */
     OK(rq_index_delete(x, rq_text("r03"), &why));
     OK(rq_index_delete(x, rq_text("r04"), &why)); /* not there */
@@ -205,9 +225,14 @@ static void unique_values(void **unused)
     assert_string_equal(found, "r02 ");
     /* A writer that died before it wrote its row leaves an entry, which the next one takes over. */
     OK(rq_table_open(db, "index_test_by_mail", &entries, &why));
-    rq_edit stale[] = {{.family = rq_text("i"), .qualifier = rq_text("t"), .value = rq_text("0123456789abcdef")},
-                       {.family = rq_text("i"), .qualifier = rq_text("r"), .value = rq_text("r09")}};
-    rq_change change = {.size = sizeof change, .kind = RQ_PUT, .row = rq_bytes_of("carl\0\0", 6), .edits = stale, .edit_count = 2};
+    rq_edit stale[] = {
+        {.family = rq_text("i"), .qualifier = rq_text("t"), .value = rq_text("0123456789abcdef")},
+        {.family = rq_text("i"), .qualifier = rq_text("r"), .value = rq_text("r09")}};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_bytes_of("carl\0\0", 6),
+                        .edits = stale,
+                        .edit_count = 2};
     OK(rq_table_change(entries, &change, NULL, &why));
     OK(put(x, "r05", rq_text("carl"), &why));
     find(x, rq_text("carl"), found);
@@ -229,7 +254,8 @@ static void rebuild_and_repair(void **unused)
     for (int i = 0; i < KEYS; i++) { /* without the index */
         char key[8];
         sprintf(key, "r%02d", i);
-        OK(rq_put_value(t, rq_text(key), rq_text("cf"), rq_text("mail"), value_of((uint64_t)i % VALUES), &why));
+        OK(rq_put_value(t, rq_text(key), rq_text("cf"), rq_text("mail"),
+                        value_of((uint64_t)i % VALUES), &why));
     }
     OK(rq_index_repair(x, &r, &why));
     assert_int_equal(r.added, KEYS);
@@ -262,9 +288,10 @@ static void *write_some(void *arg)
     for (unsigned i = 0; i < w->writes && !w->failed; i++) {
         char key[8];
         sprintf(key, "r%02d", (int)below(&w->state, KEYS));
-        rq_err rc = w->repairs && i % 50 == 0        ? rq_index_repair(w->x, NULL, &w->why)
-                    : below(&w->state, 5) == 0 ? rq_index_delete(w->x, rq_text(key), &w->why)
-                                               : put(w->x, key, value_of(below(&w->state, VALUES)), &w->why);
+        rq_err rc = w->repairs && i % 50 == 0 ? rq_index_repair(w->x, NULL, &w->why)
+                    : below(&w->state, 5) == 0
+                        ? rq_index_delete(w->x, rq_text(key), &w->why)
+                        : put(w->x, key, value_of(below(&w->state, VALUES)), &w->why);
         w->failed = rc != RQ_OK && !(w->unique && rc == RQ_E_EXISTS) && rc != RQ_E_CONFLICT;
     }
     return NULL;
@@ -280,7 +307,11 @@ static void several_writers(void **unused)
         OK(rq_connect(url, NULL, &db, &why));
         rq_index *x = fresh(db, unique == 1);
         for (int i = 0; i < WRITERS; i++) {
-            writers[i] = (writer){.x = x, .state = seed + (uint64_t)i, .writes = WRITES, .repairs = i == 0, .unique = unique == 1};
+            writers[i] = (writer){.x = x,
+                                  .state = seed + (uint64_t)i,
+                                  .writes = WRITES,
+                                  .repairs = i == 0,
+                                  .unique = unique == 1};
             assert_int_equal(pthread_create(&threads[i], NULL, write_some, &writers[i]), 0);
         }
         for (int i = 0; i < WRITERS; i++) {
@@ -321,7 +352,8 @@ static void kill_one(const char *folder, bool unique, uint64_t state)
     pid_t child = fork();
     if (child == 0) write_until_killed(folder, unique, state, ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    struct timespec t = {0, 1000000 + (long)below(&state, 60000000)}; /* the moment of the kill is the test */
+    struct timespec t = {
+        0, 1000000 + (long)below(&state, 60000000)}; /* the moment of the kill is the test */
     nanosleep(&t, NULL);
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
@@ -362,8 +394,9 @@ static void killed_writers(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed_writers), cmocka_unit_test(one_writer), cmocka_unit_test(unique_values),
-        cmocka_unit_test(rebuild_and_repair), cmocka_unit_test(several_writers),
+        cmocka_unit_test(killed_writers),  cmocka_unit_test(one_writer),
+        cmocka_unit_test(unique_values),   cmocka_unit_test(rebuild_and_repair),
+        cmocka_unit_test(several_writers),
     };
     if (argc > 1) url = argv[1];
     seed = getenv("SEED") != NULL ? strtoull(getenv("SEED"), NULL, 10) : (uint64_t)time(NULL);

@@ -35,7 +35,15 @@ static uint64_t natural(unsigned bits)
 
 /* --- single parts ----------------------------------------------------------------------------- */
 
-typedef enum draw { DRAW_UINT, DRAW_INT, DRAW_REAL, DRAW_BOOL, DRAW_BYTES, DRAW_TEXT, DRAW_HASH } draw;
+typedef enum draw {
+    DRAW_UINT,
+    DRAW_INT,
+    DRAW_REAL,
+    DRAW_BOOL,
+    DRAW_BYTES,
+    DRAW_TEXT,
+    DRAW_HASH
+} draw;
 
 typedef struct kind {
     const char *type;
@@ -44,20 +52,47 @@ typedef struct kind {
 } kind;
 
 static const kind kinds[] = {
-    {"u8", DRAW_UINT, 8},         {"u24", DRAW_UINT, 24},       {"u64", DRAW_UINT, 64},
-    {"i8", DRAW_INT, 8},          {"i16", DRAW_INT, 16},        {"i40", DRAW_INT, 40},
-    {"i64", DRAW_INT, 64},        {"f32", DRAW_REAL, 32},       {"f64", DRAW_REAL, 64},
-    {"bool", DRAW_BOOL, 1},       {"uuid", DRAW_BYTES, 16},     {"s", DRAW_UINT, 32},
-    {"ms", DRAW_UINT, 63},        {"us", DRAW_UINT, 63},        {"ns", DRAW_UINT, 63},
-    {"msdigits", DRAW_UINT, 63},  {"digits(19)", DRAW_UINT, 63}, {"digits(5)", DRAW_UINT, 16},
-    {"text(6)", DRAW_TEXT, 6},    {"bytes(3)", DRAW_BYTES, 3},  {"text", DRAW_TEXT, 0},
-    {"bytes", DRAW_BYTES, 0},     {"geohash(5)", DRAW_HASH, 5}, {"ob-i8", DRAW_INT, 8},
-    {"ob-i16", DRAW_INT, 16},     {"ob-i32", DRAW_INT, 32},     {"ob-i64", DRAW_INT, 64},
-    {"ob-f32", DRAW_REAL, 32},    {"ob-f64", DRAW_REAL, 64},    {"ob-num", DRAW_INT, 64},
-    {"ob-num", DRAW_REAL, 64}, {"ob-text", DRAW_TEXT, 0}, {"ob-blobvar", DRAW_BYTES, 0},
-    {"opt-u16", DRAW_UINT, 16}, {"opt-f64", DRAW_REAL, 64}, {"opt-bytes", DRAW_BYTES, 0},
-    {"opt-text", DRAW_TEXT, 0}, {"opt-bool", DRAW_BOOL, 1}, {"opt-ms", DRAW_UINT, 63},
-    {"opt-uuid", DRAW_BYTES, 16}, {"opt-digits(5)", DRAW_UINT, 16},
+    {"u8", DRAW_UINT, 8},
+    {"u24", DRAW_UINT, 24},
+    {"u64", DRAW_UINT, 64},
+    {"i8", DRAW_INT, 8},
+    {"i16", DRAW_INT, 16},
+    {"i40", DRAW_INT, 40},
+    {"i64", DRAW_INT, 64},
+    {"f32", DRAW_REAL, 32},
+    {"f64", DRAW_REAL, 64},
+    {"bool", DRAW_BOOL, 1},
+    {"uuid", DRAW_BYTES, 16},
+    {"s", DRAW_UINT, 32},
+    {"ms", DRAW_UINT, 63},
+    {"us", DRAW_UINT, 63},
+    {"ns", DRAW_UINT, 63},
+    {"msdigits", DRAW_UINT, 63},
+    {"digits(19)", DRAW_UINT, 63},
+    {"digits(5)", DRAW_UINT, 16},
+    {"text(6)", DRAW_TEXT, 6},
+    {"bytes(3)", DRAW_BYTES, 3},
+    {"text", DRAW_TEXT, 0},
+    {"bytes", DRAW_BYTES, 0},
+    {"geohash(5)", DRAW_HASH, 5},
+    {"ob-i8", DRAW_INT, 8},
+    {"ob-i16", DRAW_INT, 16},
+    {"ob-i32", DRAW_INT, 32},
+    {"ob-i64", DRAW_INT, 64},
+    {"ob-f32", DRAW_REAL, 32},
+    {"ob-f64", DRAW_REAL, 64},
+    {"ob-num", DRAW_INT, 64},
+    {"ob-num", DRAW_REAL, 64},
+    {"ob-text", DRAW_TEXT, 0},
+    {"ob-blobvar", DRAW_BYTES, 0},
+    {"opt-u16", DRAW_UINT, 16},
+    {"opt-f64", DRAW_REAL, 64},
+    {"opt-bytes", DRAW_BYTES, 0},
+    {"opt-text", DRAW_TEXT, 0},
+    {"opt-bool", DRAW_BOOL, 1},
+    {"opt-ms", DRAW_UINT, 63},
+    {"opt-uuid", DRAW_BYTES, 16},
+    {"opt-digits(5)", DRAW_UINT, 16},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0], BYTES_MAX = 24 };
 
@@ -73,7 +108,9 @@ static double real(unsigned bits)
         uint64_t u;
         double d;
     } x = {.u = chance()};
-    double d = below(3) == 0 ? edges[below(10)] : below(2) == 0 ? x.d : (double)(int64_t)below(200) - 100;
+    double d = below(3) == 0   ? edges[below(10)]
+               : below(2) == 0 ? x.d
+                               : (double)(int64_t)below(200) - 100;
     if (isnan(d)) return NAN;
     return bits == 32 ? (double)(float)d : d;
 }
@@ -107,11 +144,20 @@ static void draw_value(const kind *k, value *ret)
         return;
     }
     switch (k->draw) {
-    case DRAW_UINT: ret->v = rq_key_uint(natural(k->bits)); break;
-    case DRAW_INT: ret->v = rq_key_int((int64_t)(natural(k->bits) << (64 - k->bits)) >> (64 - k->bits)); break;
-    case DRAW_REAL: ret->v = rq_key_real(real(k->bits)); break;
-    case DRAW_BOOL: ret->v = rq_key_bool(below(2) == 1); break;
-    default: draw_bytes(k, ret);
+    case DRAW_UINT:
+        ret->v = rq_key_uint(natural(k->bits));
+        break;
+    case DRAW_INT:
+        ret->v = rq_key_int((int64_t)(natural(k->bits) << (64 - k->bits)) >> (64 - k->bits));
+        break;
+    case DRAW_REAL:
+        ret->v = rq_key_real(real(k->bits));
+        break;
+    case DRAW_BOOL:
+        ret->v = rq_key_bool(below(2) == 1);
+        break;
+    default:
+        draw_bytes(k, ret);
     }
 }
 
@@ -147,10 +193,14 @@ static int compare_values(const kind *k, const rq_key_value *a, const rq_key_val
         return (b->kind == RQ_VALUE_NULL) - (a->kind == RQ_VALUE_NULL);
     switch (k->draw) {
     case DRAW_UINT:
-    case DRAW_BOOL: return (a->natural > b->natural) - (a->natural < b->natural);
-    case DRAW_INT: return (a->integer > b->integer) - (a->integer < b->integer);
-    case DRAW_REAL: return compare_reals(a->real, b->real, strcmp(k->type, "ob-num") == 0);
-    default: return compare_bytes(a->bytes, b->bytes);
+    case DRAW_BOOL:
+        return (a->natural > b->natural) - (a->natural < b->natural);
+    case DRAW_INT:
+        return (a->integer > b->integer) - (a->integer < b->integer);
+    case DRAW_REAL:
+        return compare_reals(a->real, b->real, strcmp(k->type, "ob-num") == 0);
+    default:
+        return compare_bytes(a->bytes, b->bytes);
     }
 }
 
@@ -175,10 +225,12 @@ static void draw_shape(shape *s)
         s->kinds[i] = &kinds[below(KINDS)];
         s->desc[i] = below(2) == 1;
     }
-    for (size_t i = s->count; i > 0 && is_nullable(s->kinds[i - 1]) && s->kinds[i - 1]->type[1] == 'b'; i--)
+    for (size_t i = s->count;
+         i > 0 && is_nullable(s->kinds[i - 1]) && s->kinds[i - 1]->type[1] == 'b'; i--)
         s->desc[i - 1] = false;
     for (size_t i = 0; i < s->count; i++)
-        sprintf(s->text + strlen(s->text), "%sp%zu:%s%s", i == 0 ? "" : " ", i, s->desc[i] ? "desc-" : "", s->kinds[i]->type);
+        sprintf(s->text + strlen(s->text), "%sp%zu:%s%s", i == 0 ? "" : " ", i,
+                s->desc[i] ? "desc-" : "", s->kinds[i]->type);
     OK(rq_key_format_parse(s->text, &s->format, &why));
 }
 
@@ -257,7 +309,8 @@ static void order_of_bytes_is_order_of_values(void **unused)
 
 /* --- examples --------------------------------------------------------------------------------- */
 
-static void expect(const char *format_text, const char *const *values, size_t count, const char *hex)
+static void expect(const char *format_text, const char *const *values, size_t count,
+                   const char *hex)
 {
     unsigned char key[256];
     char got[600] = "";
@@ -278,21 +331,41 @@ static void expect(const char *format_text, const char *const *values, size_t co
 static void bytes_of_formats(void **unused)
 {
     (void)unused;
-    EXPECT("user:u64 time:desc-ms", "0000000000000007" "7ffffffffffffffe", "7", "1");
+    EXPECT("user:u64 time:desc-ms",
+           "0000000000000007"
+           "7ffffffffffffffe",
+           "7", "1");
     EXPECT("user:rev-digits(8)", "3730303030303030", "7");
-    EXPECT("a:text '_' t:desc-msdigits", "3132335f39323233333732303336383534373735383036", "123", "1");
+    EXPECT("a:text '_' t:desc-msdigits", "3132335f39323233333732303336383534373735383036", "123",
+           "1");
     EXPECT("a:i8", "7f", "-1");
     EXPECT("a:desc-u8", "fe", "1");
     EXPECT("a:desc-digits(3)", "393938", "1");
-    EXPECT("a:text b:u8", "616200" "ff", "ab", "255");
-    EXPECT("a:bytes b:u8", "6100ff" "0000" "ff", "a\\x00", "255");
+    EXPECT("a:text b:u8",
+           "616200"
+           "ff",
+           "ab", "255");
+    EXPECT("a:bytes b:u8",
+           "6100ff"
+           "0000"
+           "ff",
+           "a\\x00", "255");
     EXPECT("a:text(4)", "61620000", "ab");
     EXPECT("t:s", "5a497a00", "2018-01-01T00:00:00Z");
     EXPECT("t:ms", "0000000000000001", "1970-01-01T00:00:00.001Z");
     EXPECT("u:uuid", "00112233445566778899aabbccddeeff", "00112233-4455-6677-8899-aabbccddeeff");
-    EXPECT("p:geohash(11)", "75347072757964717176" "6a", "57.64911,10.40744");
-    EXPECT("salt(16,hex) a:u8 b:u8", "65" "0102", "1", "2");
-    EXPECT("phoenix(4) a:text", "02" "6162", "ab"); /* 31 × (31 + 97) + 98 = 4066, modulo 4: 2 */
+    EXPECT("p:geohash(11)",
+           "75347072757964717176"
+           "6a",
+           "57.64911,10.40744");
+    EXPECT("salt(16,hex) a:u8 b:u8",
+           "65"
+           "0102",
+           "1", "2");
+    EXPECT("phoenix(4) a:text",
+           "02"
+           "6162",
+           "ab"); /* 31 × (31 + 97) + 98 = 4066, modulo 4: 2 */
 }
 
 static void refused(const char *format_text, const char *what)
@@ -384,12 +457,13 @@ static void refused_keys(void **unused)
     static const struct {
         const char *format, *key, *what;
     } cases[] = {
-        {"a:u16", "a", "ends in it"},       {"a:u8", "ab", "1 bytes behind"},
-        {"a:bool", "\x02", "neither"},      {"a:digits(2)", "1x", "no digit"},
-        {"a:text b:u8", "ab", "no end"},    {"a:text '_' b:u8", "ab", "missing"},
+        {"a:u16", "a", "ends in it"},        {"a:u8", "ab", "1 bytes behind"},
+        {"a:bool", "\x02", "neither"},       {"a:digits(2)", "1x", "no digit"},
+        {"a:text b:u8", "ab", "no end"},     {"a:text '_' b:u8", "ab", "missing"},
         {"'x' a:u8", "ya", "does not have"}, {"a:ob-i8", "ab", "begins with"},
-        {"a:ob-num", "\x27", "no number"},  {"salt(200) a:u8", "\xff\x61", "another key"},
-        {"a:opt-u8", "\x02\x01", "neither"}, {"a:ob-num", "\x18\x03\x02", ""}, {"a:geohash(1)", "a", "GeoHash"},
+        {"a:ob-num", "\x27", "no number"},   {"salt(200) a:u8", "\xff\x61", "another key"},
+        {"a:opt-u8", "\x02\x01", "neither"}, {"a:ob-num", "\x18\x03\x02", ""},
+        {"a:geohash(1)", "a", "GeoHash"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         rq_key_format *format;
@@ -464,7 +538,8 @@ static void lints(void **unused)
         for (size_t k = 0; k < advice->count && cases[i][1] != NULL; k++)
             found |= strstr(advice->items[k], cases[i][1]) != NULL;
         if (found != (cases[i][1] != NULL) || (!found && advice->count > 0))
-            fail_msg("%s: %zu lints, %s", cases[i][0], advice->count, advice->count > 0 ? advice->items[0] : "");
+            fail_msg("%s: %zu lints, %s", cases[i][0], advice->count,
+                     advice->count > 0 ? advice->items[0] : "");
         rq_names_free(advice);
         rq_key_format_free(format);
     }
@@ -516,7 +591,8 @@ static void samples(void **unused)
     }
     OK(rq_split_sample(sample, NULL, 1000, 4, &keys, &why));
     assert_int_equal(keys->count, 3);
-    assert_true(is(keys->items[0], "250") && is(keys->items[1], "500") && is(keys->items[2], "750"));
+    assert_true(is(keys->items[0], "250") && is(keys->items[1], "500") &&
+                is(keys->items[2], "750"));
     rq_key_list_free(keys);
     OK(rq_split_sample(sample, weights, 1000, 2, &keys, &why)); /* 900 of 1800 in the first 100 */
     assert_true(keys->count == 1 && is(keys->items[0], "100"));

@@ -23,7 +23,8 @@ static void fresh_table(rq_db *db, const char *name, const rq_key_list *splits, 
 {
     bool exists;
     rq_family family = {"cf", NULL, 0};
-    rq_table_spec spec = {.size = sizeof spec, .name = name, .families = &family, .family_count = 1};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = name, .families = &family, .family_count = 1};
     if (splits != NULL) {
         spec.split_keys = splits->items;
         spec.split_key_count = splits->count;
@@ -77,7 +78,8 @@ static void random_scan(rq_scan_request *scan, char keys[2][KEY_MAX])
     *scan = (rq_scan_request){.size = sizeof *scan};
     size_t len[2] = {0, 0};
     for (int i = 0; i < 2; i++)
-        if (below(3) > 0) len[i] = (size_t)sprintf(keys[i], "%05llu", (unsigned long long)below(ROWS));
+        if (below(3) > 0)
+            len[i] = (size_t)sprintf(keys[i], "%05llu", (unsigned long long)below(ROWS));
     scan->reversed = below(2) == 1;
     int low = scan->reversed ? 1 : 0;
     scan->start = rq_bytes_of(keys[0], len[0]);
@@ -97,7 +99,8 @@ static void random_scan(rq_scan_request *scan, char keys[2][KEY_MAX])
 static void merged_scans(void **unused)
 {
     (void)unused;
-    static const char *const formats[] = {"salt(16) id:text", "salt(256) id:text", "salt(7,hex) id:text", "phoenix(3) id:text"};
+    static const char *const formats[] = {"salt(16) id:text", "salt(256) id:text",
+                                          "salt(7,hex) id:text", "phoenix(3) id:text"};
     rq_db *db;
     OK(rq_connect(url, NULL, &db, &why));
     for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {

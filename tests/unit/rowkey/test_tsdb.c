@@ -31,7 +31,11 @@ static void drop(const char *name)
 static rq_tsdb *fresh(uint32_t buckets)
 {
     rq_tsdb *t;
-    rq_tsdb_options o = {.size = sizeof o, .data_table = "tsdb_test", .uid_table = "tsdb_test-uid", .salt_buckets = buckets, .creates = true};
+    rq_tsdb_options o = {.size = sizeof o,
+                         .data_table = "tsdb_test",
+                         .uid_table = "tsdb_test-uid",
+                         .salt_buckets = buckets,
+                         .creates = true};
     drop(o.data_table);
     drop(o.uid_table);
     OK(rq_tsdb_open(db, &o, &t, &why));
@@ -52,7 +56,8 @@ static void dump(const char *table, char *out, size_t size)
         OK(rq_scanner_next(s, &row, &why));
         if (row == NULL) break;
         for (size_t i = 0; i < row->count; i++) {
-            const rq_bytes parts[] = {row->cells[i].row, row->cells[i].qualifier, row->cells[i].value};
+            const rq_bytes parts[] = {row->cells[i].row, row->cells[i].qualifier,
+                                      row->cells[i].value};
             for (int p = 0; p < 3; p++) {
                 for (size_t k = 0; k < parts[p].len && strlen(out) + 4 < size; k++)
                     sprintf(out + strlen(out), "%02x", ((const unsigned char *)parts[p].data)[k]);
@@ -73,11 +78,11 @@ static void published_bytes(void **unused)
     rq_tsdb *t = fresh(0);
     rq_property tags[] = {{"host", "web42"}};
     rq_tsdb_point points[] = {
-        {"proc.loadavg.1m", tags, 1, 1356998400000, false, 1, 0},     /* 0 s, one byte */
-        {"proc.loadavg.1m", tags, 1, 1356998410000, false, 300, 0},   /* 10 s, two bytes */
-        {"proc.loadavg.1m", tags, 1, 1356998420000, true, 0, 4.25},   /* a float */
-        {"proc.loadavg.1m", tags, 1, 1356998430000, true, 0, 0.1},    /* a double */
-        {"proc.loadavg.1m", tags, 1, 1356998430500, false, -1, 0},    /* milliseconds */
+        {"proc.loadavg.1m", tags, 1, 1356998400000, false, 1, 0},          /* 0 s, one byte */
+        {"proc.loadavg.1m", tags, 1, 1356998410000, false, 300, 0},        /* 10 s, two bytes */
+        {"proc.loadavg.1m", tags, 1, 1356998420000, true, 0, 4.25},        /* a float */
+        {"proc.loadavg.1m", tags, 1, 1356998430000, true, 0, 0.1},         /* a double */
+        {"proc.loadavg.1m", tags, 1, 1356998430500, false, -1, 0},         /* milliseconds */
         {"proc.loadavg.1m", tags, 1, 1357001999000, false, 5000000000, 0}, /* 3599 s, eight bytes */
     };
     OK(rq_tsdb_put(t, points, 6, &why));
@@ -89,9 +94,9 @@ static void published_bytes(void **unused)
                               "00000150e22700000001000001/e0f7=000000012a05f200\n"
                               "00000150e22700000001000001/f01dc900=ff\n");
     dump("tsdb_test-uid", text, sizeof text);
-    assert_non_null(strstr(text, "00/6d657472696373=0000000000000001\n"));         /* metrics' counter */
-    assert_non_null(strstr(text, "000001/6d657472696373=70726f632e6c6f6164"));     /* UID → name */
-    assert_non_null(strstr(text, "686f7374/7461676b=000001\n"));                   /* host → UID */
+    assert_non_null(strstr(text, "00/6d657472696373=0000000000000001\n")); /* metrics' counter */
+    assert_non_null(strstr(text, "000001/6d657472696373=70726f632e6c6f6164")); /* UID → name */
+    assert_non_null(strstr(text, "686f7374/7461676b=000001\n"));               /* host → UID */
     uint64_t rows;
     OK(rq_tsdb_compact(t, "proc.loadavg.1m", 1356998400000, 1357002000000, &rows, &why));
     assert_int_equal(rows, 1);
@@ -115,9 +120,9 @@ static void foreign_columns(void **unused)
         int64_t written;
     } columns[] = {
         {"\x00\x00\x00\x10", 4, "\x07\x08\x00", 3, 1}, /* 0 s and 1 s, compacted */
-        {"\x00\x10", 2, "\x09", 1, 2},                  /* 1 s again, later */
-        {"\x01\x00\x00", 3, "{}", 2, 3},                /* an annotation */
-        {"\xf0\x00\x7d\x00", 4, "\x0a", 1, 4},          /* 500 ms */
+        {"\x00\x10", 2, "\x09", 1, 2},                 /* 1 s again, later */
+        {"\x01\x00\x00", 3, "{}", 2, 3},               /* an annotation */
+        {"\xf0\x00\x7d\x00", 4, "\x0a", 1, 4},         /* 500 ms */
     };
     rq_tsdb *t = fresh(0);
     rq_table *data;
@@ -127,9 +132,15 @@ static void foreign_columns(void **unused)
     OK(rq_tsdb_put(t, &point, 1, &why)); /* gives names to the UIDs */
     OK(rq_table_open(db, "tsdb_test", &data, &why));
     for (size_t i = 0; i < 4; i++) {
-        rq_edit e = {.family = rq_text("t"), .qualifier = rq_bytes_of(columns[i].qualifier, columns[i].qualifier_len),
-                     .value = rq_bytes_of(columns[i].value, columns[i].value_len), .timestamp = columns[i].written};
-        rq_change put = {.size = sizeof put, .kind = RQ_PUT, .row = rq_bytes_of("\0\0\1\0\0\0\0\0\0\1\0\0\1", 13), .edits = &e, .edit_count = 1};
+        rq_edit e = {.family = rq_text("t"),
+                     .qualifier = rq_bytes_of(columns[i].qualifier, columns[i].qualifier_len),
+                     .value = rq_bytes_of(columns[i].value, columns[i].value_len),
+                     .timestamp = columns[i].written};
+        rq_change put = {.size = sizeof put,
+                         .kind = RQ_PUT,
+                         .row = rq_bytes_of("\0\0\1\0\0\0\0\0\0\1\0\0\1", 13),
+                         .edits = &e,
+                         .edit_count = 1};
         OK(rq_table_change(data, &put, NULL, &why));
     }
     rq_tsdb_query q = {.size = sizeof q, .metric = "m", .from_ms = 0, .to_ms = 3600000};
@@ -143,7 +154,8 @@ static void foreign_columns(void **unused)
     assert_string_equal(res->items[0].tags[0].name, "a");
     assert_string_equal(res->items[0].tags[0].value, "b");
     rq_tsdb_result_free(res);
-    OK(rq_put_value(data, rq_bytes_of("\0\0\1\0\0\0\0\0\0\1\0\0\1", 13), rq_text("t"), rq_bytes_of("\x00\x27", 2), rq_text("ab"), &why));
+    OK(rq_put_value(data, rq_bytes_of("\0\0\1\0\0\0\0\0\0\1\0\0\1", 13), rq_text("t"),
+                    rq_bytes_of("\x00\x27", 2), rq_text("ab"), &why));
     FAILS(RQ_E_MALFORMED, rq_tsdb_read(t, &q, &res, &why)); /* 8 bytes are said, 2 are there */
     rq_table_close(data);
     rq_tsdb_close(t);
@@ -157,7 +169,8 @@ typedef struct written {
     int host;
 } written;
 
-static double expected_of(const written *w, int host, const rq_tsdb_query *q, int64_t begin, size_t *ret_count)
+static double expected_of(const written *w, int host, const rq_tsdb_query *q, int64_t begin,
+                          size_t *ret_count)
 {
     double sum = 0, low = INFINITY, high = -INFINITY;
     *ret_count = 0;
@@ -170,11 +183,16 @@ static double expected_of(const written *w, int host, const rq_tsdb_query *q, in
         high = fmax(high, w[i].value);
     }
     switch (q->function) {
-    case RQ_TSDB_AVG: return sum / (double)*ret_count;
-    case RQ_TSDB_SUM: return sum;
-    case RQ_TSDB_MIN: return low;
-    case RQ_TSDB_MAX: return high;
-    default: return (double)*ret_count;
+    case RQ_TSDB_AVG:
+        return sum / (double)*ret_count;
+    case RQ_TSDB_SUM:
+        return sum;
+    case RQ_TSDB_MIN:
+        return low;
+    case RQ_TSDB_MAX:
+        return high;
+    default:
+        return (double)*ret_count;
     }
 }
 
@@ -184,8 +202,13 @@ static void check_read(rq_tsdb *t, const written *w, int host, rq_tsdb_function 
     rq_tsdb_result *res;
     sprintf(name, "h%d", host);
     rq_property tags[] = {{"host", name}, {"dc", NULL}};
-    rq_tsdb_query q = {.size = sizeof q, .metric = "cpu", .tags = tags, .tag_count = 2, .from_ms = 1000000 + (int64_t)below(5000000),
-                       .interval_ms = 1 + (int64_t)below(2000000), .function = function};
+    rq_tsdb_query q = {.size = sizeof q,
+                       .metric = "cpu",
+                       .tags = tags,
+                       .tag_count = 2,
+                       .from_ms = 1000000 + (int64_t)below(5000000),
+                       .interval_ms = 1 + (int64_t)below(2000000),
+                       .function = function};
     q.to_ms = q.from_ms + 1 + (int64_t)below(9000000);
     OK(rq_tsdb_read(t, &q, &res, &why));
     size_t all = 0, found = 0, n;
@@ -195,7 +218,8 @@ static void check_read(rq_tsdb *t, const written *w, int host, rq_tsdb_function 
             const rq_tsdb_value *v = &res->items[s].values[i];
             assert_true(i == 0 || v->time_ms > res->items[s].values[i - 1].time_ms);
             double e = expected_of(w, host, &q, v->time_ms, &n);
-            if (fabs(v->real - e) > 1e-9 * (1 + fabs(e))) fail_msg("host %d at %lld: %g, not %g", host, (long long)v->time_ms, v->real, e);
+            if (fabs(v->real - e) > 1e-9 * (1 + fabs(e)))
+                fail_msg("host %d at %lld: %g, not %g", host, (long long)v->time_ms, v->real, e);
             found += n;
         }
     }
@@ -203,7 +227,9 @@ static void check_read(rq_tsdb *t, const written *w, int host, rq_tsdb_function 
     int64_t interval = q.interval_ms;
     q.interval_ms = INT64_C(1) << 50;
     expected_of(w, host, &q, 0, &all);
-    if (found != all) fail_msg("host %d: %zu points, not %zu (interval %lld)", host, found, all, (long long)interval);
+    if (found != all)
+        fail_msg("host %d: %zu points, not %zu (interval %lld)", host, found, all,
+                 (long long)interval);
     rq_tsdb_result_free(res);
 }
 
@@ -224,9 +250,16 @@ static void reads_and_downsampling(void **unused)
         for (int i = 0; i < POINTS; i++) {
             bool real = below(2) == 0;
             int64_t integer = (int64_t)below(1 << (1 + below(30))) - 50;
-            int64_t at = (int64_t)(i * 7919 % POINTS) * 3000 + (below(2) == 0 ? 0 : 1 + (int64_t)below(999)); /* each once */
+            int64_t at = (int64_t)(i * 7919 % POINTS) * 3000 +
+                         (below(2) == 0 ? 0 : 1 + (int64_t)below(999)); /* each once */
             w[i] = (written){at, real ? (double)integer / 8 : (double)integer, (int)below(HOSTS)};
-            points[i] = (rq_tsdb_point){"cpu", tags[w[i].host], 2, w[i].time_ms, real, real ? 0 : integer, real ? w[i].value : 0};
+            points[i] = (rq_tsdb_point){"cpu",
+                                        tags[w[i].host],
+                                        2,
+                                        w[i].time_ms,
+                                        real,
+                                        real ? 0 : integer,
+                                        real ? w[i].value : 0};
         }
         for (int i = 0; i < POINTS; i += POINTS / 4)
             OK(rq_tsdb_put(t, points + i, POINTS / 4, &why));

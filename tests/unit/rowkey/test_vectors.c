@@ -70,11 +70,12 @@ static bool check_hash(char **field)
 {
     static unsigned char bytes[KEY_MAX], key[KEY_MAX];
     char hex[2 * KEY_MAX + 1];
-    size_t len = field[1][0] == '-' ? 0 : of_hex(field[1], bytes), width = strlen(field[2]) / 2, got;
+    size_t len = field[1][0] == '-' ? 0 : of_hex(field[1], bytes), width = strlen(field[2]) / 2,
+           got;
     rq_key_format *format;
     rq_key_value value = rq_key_bytes(rq_bytes_of(bytes, len));
-    if (rq_key_format_parse(width == 16 ? "md5(16) b:bytes" : "murmur3(4) b:bytes", &format, &why) !=
-            RQ_OK ||
+    if (rq_key_format_parse(width == 16 ? "md5(16) b:bytes" : "murmur3(4) b:bytes", &format,
+                            &why) != RQ_OK ||
         rq_key_encode(format, &value, 1, key, sizeof key, &got, &why) != RQ_OK)
         return wrong(field[1], field[2], why.message);
     rq_key_format_free(format);
