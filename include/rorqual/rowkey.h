@@ -442,6 +442,7 @@ RQ_API rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms
  *    process or server at any moment.
  *  - A reader is never given a row that did not have the value when it was read.
  *  - A crash may leave entries without a row, which cost time and are deleted by rq_index_repair.
+ *  - Clocks of all writers and servers must agree to some minutes.
  *  - A unique index admits one row of each value; a row whose put failed with an error other than
  *    RQ_E_EXISTS may have been written.
  *
@@ -466,7 +467,8 @@ RQ_API rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret
 /* NULL is fine. */
 RQ_API void rq_index_close(rq_index *index);
 
-/* A put of a row, with or without the indexed column, at the server's time. RQ_E_EXISTS: the index is
+/* A put of a row, with or without the indexed column, at the caller's clock or behind the row's newest
+ * cell; without timestamps. RQ_E_EXISTS: the index is
  * unique and another row has the value. RQ_E_CONFLICT: 200 attempts met other writers. */
 RQ_API rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *why);
 /* Deletes a row. */

@@ -9,10 +9,10 @@
  *
  * A write, of value `new` over `old`:
  *
- *   1. read the row: old, generation g. Read the token T of old's entry.
- *   2. put new's entry, with a new token
+ *   1. read the row: old, generation g. Read the tokens of the entries of old, T, and of new.
+ *   2. put new's entry with a new token, if its token is still what was read
  *   3. write the row and a new generation, if its generation is still g; else begin again
- *   4. delete old's entry, if its token is still T
+ *   4. give old's entry an empty token, if it is still T: it is deleted
  *
  * Invariant: a row's value has an entry whenever the row has the value. The entry is there before (2),
  * and who deletes an entry has read its token, and has then changed the row's generation: whoever
@@ -20,7 +20,12 @@
  * fails in step 3. After a crash there may be entries too many, never too few; readers compare each
  * with its row, and a repair deletes them in the same way.
  *
- * A deleted row keeps its generation for GENERATION_TTL_MS, so that a writer that read it before cannot
+ * Timestamps: HBase hides a put behind a delete marker, or another put, of the same millisecond or a
+ * later one. So everything is written at a time above all that was read (rq__index_time), entries are
+ * never deleted by markers but by a put, and a repair removes those deleted long ago, as long as
+ * clocks differ by less than that (RQ__LONG_AGO_MS).
+ *
+ * A deleted row keeps its generation for RQ__LONG_AGO_MS, so that a writer that read it before cannot
  * take the row for one that never was. A writer that is slower than WRITE_MS begins again.
  */
 #include "rowkey/index_priv.h"
@@ -31,7 +36,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-enum { ATTEMPTS_MAX = 200, WRITE_MS = 120000, GENERATION_TTL_MS = 900000 };
+enum { ATTEMPTS_MAX = 200, WRITE_MS = 120000 };
 
 static const char generation[] = "_rq_index";
 
@@ -85,31 +90,36 @@ static rq_err read_entry(rq_index *x, rq_bytes key, rq__entry *ret, rq_failure *
     return rc == RQ_OK ? RQ_OK : rq__index_fail(why, rc, "out of memory, for an index's entry");
 }
 
+int64_t rq__index_time(int64_t newest)
+{
+    int64_t now = (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
+    return now > newest ? now : newest + 1;
+}
+
 bool rq__entry_take(const rq_row *row, rq__entry *ret)
 {
     const rq_kv *token = rq_row_find(row, rq_text("i"), rq_text("t"));
     const rq_kv *key = rq_row_find(row, rq_text("i"), rq_text("r"));
     ret->exists = token != NULL && key != NULL && token->value.len == RQ__TOKEN;
+    ret->timestamp = token == NULL ? 0 : token->timestamp;
     ret->row.len = 0;
     if (!ret->exists) return true;
     memcpy(ret->token, token->value.data, RQ__TOKEN);
     return rq_buf_append(&ret->row, key->value.data, key->value.len) == RQ_OK;
 }
 
-/* Puts an entry; `over` NULL: whatever is there; else if that is still there, or (not existing)
- * nothing is. */
-rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *over, bool *ret_done,
-                     rq_failure *why)
+/* Over what was read, if that is still there. */
+static rq_err put_over(rq_index *x, rq_bytes key, rq_bytes row, rq_bytes token,
+                       const rq__entry *over, bool *ret_done, rq_failure *why)
 {
-    uint8_t token[RQ__TOKEN];
-    rq__index_token(token);
-    rq_edit edits[] = {
-        {.family = rq_text("i"), .qualifier = rq_text("t"), .value = {token, RQ__TOKEN}},
-        {.family = rq_text("i"), .qualifier = rq_text("r"), .value = row}};
-    rq_change put = {
-        .size = sizeof put, .kind = RQ_PUT, .row = key, .edits = edits, .edit_count = 2};
-    *ret_done = true;
-    if (over == NULL) return rq_table_change(x->entries, &put, NULL, why);
+    rq_edit edits[] = {{.family = rq_text("i"), .qualifier = rq_text("t"), .value = token},
+                       {.family = rq_text("i"), .qualifier = rq_text("r"), .value = row}};
+    rq_change put = {.size = sizeof put,
+                     .kind = RQ_PUT,
+                     .row = key,
+                     .edits = edits,
+                     .edit_count = 2,
+                     .timestamp = rq__index_time(over->timestamp)};
     rq_check check = {.size = sizeof check,
                       .family = rq_text("i"),
                       .qualifier = rq_text("t"),
@@ -118,19 +128,38 @@ rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *o
     return rq_table_check_and_change(x->entries, &check, &put, 1, ret_done, NULL, why);
 }
 
+rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *over, bool *ret_done,
+                     rq_failure *why)
+{
+    uint8_t token[RQ__TOKEN];
+    rq__index_token(token);
+    return put_over(x, key, row, (rq_bytes){token, RQ__TOKEN}, over, ret_done, why);
+}
+
 rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
                         rq_failure *why)
 {
+    return put_over(x, key, (rq_bytes){e->row.ptr, e->row.len}, rq_bytes_of("", 0), e, ret_done,
+                    why);
+}
+
+/* The empty token counts as absent. */
+rq_err rq__entry_remove(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why)
+{
+    bool done;
     rq_check check = {.size = sizeof check,
                       .family = rq_text("i"),
                       .qualifier = rq_text("t"),
-                      .compare = RQ_COMPARE_EQUAL,
-                      .value = {e->token, RQ__TOKEN}};
+                      .compare = RQ_COMPARE_ABSENT};
     rq_edit edits[] = {{.family = rq_text("i"), .qualifier = rq_text("t")},
                        {.family = rq_text("i"), .qualifier = rq_text("r")}};
-    rq_change del = {
-        .size = sizeof del, .kind = RQ_DELETE, .row = key, .edits = edits, .edit_count = 2};
-    return rq_table_check_and_change(x->entries, &check, &del, 1, ret_done, NULL, why);
+    rq_change del = {.size = sizeof del,
+                     .kind = RQ_DELETE,
+                     .row = key,
+                     .edits = edits,
+                     .edit_count = 2,
+                     .timestamp = e->timestamp};
+    return rq_table_check_and_change(x->entries, &check, &del, 1, &done, NULL, why);
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -147,11 +176,21 @@ const rq_kv *rq__index_cell(const rq_index *x, const rq_row *row)
     return rq_row_find(row, x->family, x->qualifier);
 }
 
-/* The changes, and a new generation, if the row's generation is the one that was read. */
+static int64_t newest_of(const rq_row *row)
+{
+    int64_t newest = 0;
+    for (size_t i = 0; i < row->count; i++)
+        newest = row->cells[i].timestamp > newest ? row->cells[i].timestamp : newest;
+    return newest;
+}
+
+/* The change, and a new generation, if the row's generation is the one that was read. With a time to
+ * live the generation is the row's last cell: older ones are deleted, or they would come back. */
 static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const rq_change *change,
                         uint64_t ttl_ms, bool *ret_done, rq_failure *why)
 {
     uint8_t token[RQ__TOKEN];
+    int64_t time = rq__index_time(newest_of(before));
     const rq_kv *g = rq_row_find(before, x->family, rq_text(generation));
     rq_check check = {.size = sizeof check,
                       .family = x->family,
@@ -161,16 +200,22 @@ static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const r
     rq__index_token(token);
     rq_edit edit = {
         .family = x->family, .qualifier = rq_text(generation), .value = {token, RQ__TOKEN}};
-    rq_change changes[] = {{.size = sizeof changes[0],
-                            .kind = RQ_PUT,
-                            .row = key,
-                            .edits = &edit,
-                            .edit_count = 1,
-                            .ttl_ms = ttl_ms},
-                           {.size = sizeof changes[0]}};
-    if (change != NULL) changes[1] = *change;
-    return rq_table_check_and_change(x->table, &check, changes, change == NULL ? 1 : 2, ret_done,
-                                     NULL, why);
+    rq_edit older = {.family = x->family, .qualifier = rq_text(generation), .timestamp = time - 1};
+    rq_change changes[3] = {{.size = sizeof changes[0],
+                             .kind = RQ_PUT,
+                             .edits = &edit,
+                             .edit_count = 1,
+                             .ttl_ms = ttl_ms}};
+    size_t count = 1;
+    if (ttl_ms > 0)
+        changes[count++] = (rq_change){
+            .size = sizeof changes[0], .kind = RQ_DELETE, .edits = &older, .edit_count = 1};
+    if (change != NULL) changes[count++] = *change;
+    for (size_t i = 0; i < count; i++) {
+        changes[i].row = key;
+        changes[i].timestamp = time;
+    }
+    return rq_table_check_and_change(x->table, &check, changes, count, ret_done, NULL, why);
 }
 
 /* After it no write whose writer read the row before succeeds. A row that is not there gets a
@@ -181,7 +226,7 @@ rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *re
     bool empty =
         before->count == 0 ||
         (before->count == 1 && rq_row_find(before, x->family, rq_text(generation)) != NULL);
-    return write_row(x, before, key, NULL, empty ? GENERATION_TTL_MS : 0, ret_done, why);
+    return write_row(x, before, key, NULL, empty ? RQ__LONG_AGO_MS : 0, ret_done, why);
 }
 
 /* --- a write ---------------------------------------------------------------------------------- */
@@ -221,7 +266,6 @@ static rq_err look_at_owner(writing *w, const rq__entry *e, bool *ret_free)
 static rq_err put_new_entry(writing *w, bool *ret_done)
 {
     rq_bytes key = {w->new_key.ptr, w->new_key.len};
-    if (!w->x->unique) return rq__entry_put(w->x, key, w->key, NULL, ret_done, w->why);
     rq__entry e = {0};
     bool is_free = true;
     rq_err rc = read_entry(w->x, key, &e, w->why);
@@ -266,7 +310,7 @@ static rq_err delete_columns(writing *w, bool *ret_done)
     *ret_done = true;
     rq_err rc = n == 0
                     ? RQ_OK
-                    : write_row(w->x, w->before, w->key, &del, GENERATION_TTL_MS, ret_done, w->why);
+                    : write_row(w->x, w->before, w->key, &del, RQ__LONG_AGO_MS, ret_done, w->why);
     free(edits);
     return rc;
 }
@@ -325,12 +369,15 @@ rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
         return rq__index_fail(failure, RQ_E_INVALID, "no put, or rq_change.size is not set");
     for (size_t i = 0; i < put->edit_count; i++) {
         const rq_edit *e = &put->edits[i];
+        if (e->timestamp != 0)
+            return rq__index_fail(failure, RQ_E_INVALID,
+                                  "a put with an index has no time of its own");
         if (rq_slice_eq(rq_slice_of_bytes(e->family), rq_slice_of_bytes(index->family)) &&
             rq_slice_eq(rq_slice_of_bytes(e->qualifier), rq_slice_of_bytes(index->qualifier)))
             value = &e->value;
     }
     if (put->timestamp != 0)
-        return rq__index_fail(failure, RQ_E_INVALID, "a put with an index has the server's time");
+        return rq__index_fail(failure, RQ_E_INVALID, "a put with an index has no time of its own");
     writing w = {.x = index,
                  .key = put->row,
                  .change = put,

@@ -162,7 +162,7 @@ static rq_err repair_row(rq_index *x, const rq_row *row, rq_index_repairs *r, rq
     const rq_kv *cell = rq__index_cell(x, row);
     rq_buf key = {0};
     rq_row *found = NULL;
-    rq__entry absent = {0};
+    rq__entry e = {0};
     bool done = false;
     if (cell == NULL) return RQ_OK;
     r->rows++;
@@ -170,14 +170,15 @@ static rq_err repair_row(rq_index *x, const rq_row *row, rq_index_repairs *r, rq
     if (rc != RQ_OK) return rq__index_fail(why, rc, "out of memory, for a repair");
     rq_get_request get = {.size = sizeof get, .row = {key.ptr, key.len}};
     rc = rq_table_get(x->entries, &get, &found, why);
-    if (rc == RQ_OK && found->count == 0) {
-        rc = rq__entry_put(x, (rq_bytes){key.ptr, key.len}, row->cells[0].row, &absent, &done, why);
+    if (rc == RQ_OK && !rq__entry_take(found, &e))
+        rc = rq__index_fail(why, RQ_E_NO_MEMORY, "out of memory, for a repair");
+    if (rc == RQ_OK && !e.exists) {
+        rc = rq__entry_put(x, (rq_bytes){key.ptr, key.len}, row->cells[0].row, &e, &done, why);
         r->added += done;
     } else if (rc == RQ_OK && x->unique) {
-        const rq_kv *owner = rq_row_find(found, rq_text("i"), rq_text("r"));
-        r->duplicates += owner != NULL && !rq_slice_eq(rq_slice_of_bytes(owner->value),
-                                                       rq_slice_of_bytes(row->cells[0].row));
+        r->duplicates += !rq_slice_eq(rq_buf_slice(&e.row), rq_slice_of_bytes(row->cells[0].row));
     }
+    rq_buf_clear(&e.row);
     rq_row_free(found);
     rq_buf_clear(&key);
     return rc;
@@ -201,6 +202,13 @@ static rq_err repair_rows(rq_index *x, rq_index_repairs *r, rq_failure *why)
     return rc;
 }
 
+static rq_err remove_deleted(rq_index *x, const fetched *f, rq_failure *why)
+{
+    if (f->entry.timestamp == 0 || f->entry.timestamp + RQ__LONG_AGO_MS > rq__index_time(0))
+        return RQ_OK;
+    return rq__entry_remove(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, why);
+}
+
 /* Deletes entries that are not true. The token was read before the row, so that the row's fence comes
  * after it (index.c). */
 static rq_err repair_group(rq_index *x, group *g, rq_index_repairs *r, rq_failure *why)
@@ -208,6 +216,7 @@ static rq_err repair_group(rq_index *x, group *g, rq_index_repairs *r, rq_failur
     for (size_t i = 0; i < g->count; i++) {
         fetched *f = &g->items[i];
         bool done = false;
+        if (!f->entry.exists) RQ_TRY(remove_deleted(x, f, why));
         if (!f->entry.exists || is_true(x, f)) continue;
         RQ_TRY(
             rq__index_fence(x, f->row, (rq_bytes){f->entry.row.ptr, f->entry.row.len}, &done, why));
