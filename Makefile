@@ -18,6 +18,7 @@
 #                  generator, redis, floors; PARTS=get,put,… some) and make bench-java (PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make bench-cache    the block cache's policy and others on traces of block accesses
+#   make bench-cover    covers of areas by key ranges, against S2
 #   make bench-filters  what filters cost, a real HBase's and ours
 #   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
@@ -39,7 +40,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -185,6 +186,13 @@ bench-engine: release
 bench-cache: release
 	@JOBS=$(JOBS) tools/build build-release bench/bench_cache
 	@build-release/bench/bench_cache
+
+# Covers of areas by key ranges, ours and S2's.
+bench-cover: build/rorqual
+	@tools/setup bench
+	@JOBS=$(JOBS) tools/build build src/library/librorqual.so.0.1.0
+	@$(CXX) -std=c++17 -O2 -Iinclude bench/geo_cover.cc -o build/bench/geo_cover -Lbuild/src/library -lrorqual -ls2 -Wl,-rpath,$(CURDIR)/build/src/library
+	@build/bench/geo_cover
 
 bench-filters: release
 	@tools/setup test

@@ -76,7 +76,7 @@ typedef struct rq_row_bytes {
     double all, keys, names;
     double cells;
 } rq_row_bytes;
-rq_row_bytes rq_schema_row_bytes(const rq_schema *s, double key_length);
+rq_row_bytes rq__schema_row_bytes(const rq_schema *s, double key_length);
 
 /* --- plans: keys over time -------------------------------------------------------------------- */
 
@@ -120,7 +120,7 @@ RQ_NODISCARD
 rq_err rq_plan_of_schema(const rq_schema *s, rq_remedy remedy, size_t samples, uint64_t seed,
                          rq_plan *ret, rq_error *why);
 RQ_NODISCARD
-rq_err rq_plan_add(rq_plan *p, rq_slice key, uint32_t step, double weight);
+rq_err rq__plan_add(rq_plan *p, rq_slice key, uint32_t step, double weight);
 void rq_plan_clear(rq_plan *p);
 
 /* --- simulation ------------------------------------------------------------------------------- */
@@ -158,8 +158,6 @@ typedef struct rq_review {
 } rq_review;
 
 bool rq_review_is_hot(const rq_review *r);
-/* What is wrong, and what helps, a sentence each; "" if nothing is. The arena's. */
-const char *rq_review_verdict(const rq_review *r, rq_arena *arena);
 RQ_NODISCARD
 rq_err rq_report_text(const rq_review *r, rq_buf *out);
 RQ_NODISCARD

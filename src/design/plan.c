@@ -315,7 +315,7 @@ static rq_err sample_row(sampler *m, rq_plan *p, uint32_t step, double row, doub
         return rq_fail(why, RQ_E_INVALID, "a row of the schema has no key: %s", failure.message);
     count_first(m, weight);
     p->key_length += (double)len * weight;
-    rq_err rc = rq_plan_add(p, rq_slice_of(key, len), step, weight);
+    rq_err rc = rq__plan_add(p, rq_slice_of(key, len), step, weight);
     return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
 }
 
@@ -336,7 +336,7 @@ static rq_err sample_all(sampler *m, rq_plan *p, size_t samples, rq_error *why)
     for (size_t i = 0; i < TALLY; i++)
         if (m->tally[i] / p->writes > p->hottest_first) p->hottest_first = m->tally[i] / p->writes;
     p->key_length /= p->writes;
-    p->row_bytes = rq_schema_row_bytes(s, p->key_length).all;
+    p->row_bytes = rq__schema_row_bytes(s, p->key_length).all;
     return RQ_OK;
 }
 
@@ -386,7 +386,7 @@ rq_err rq_plan_of_schema(const rq_schema *s, rq_remedy remedy, size_t samples, u
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-rq_err rq_plan_add(rq_plan *p, rq_slice key, uint32_t step, double weight)
+rq_err rq__plan_add(rq_plan *p, rq_slice key, uint32_t step, double weight)
 {
     if (p->bytes.len + key.len > UINT32_MAX) return RQ_E_NO_MEMORY;
     if ((p->count & (p->count - 1)) == 0) { /* a power of two: twice as many fit */

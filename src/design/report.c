@@ -89,7 +89,7 @@ static rq_err names(writer *w, const rq_review *r)
 {
     const rq_outlook *o = &r->outlooks[0];
     if (r->schema == NULL) return RQ_OK;
-    rq_row_bytes b = rq_schema_row_bytes(r->schema, o->plan->key_length);
+    rq_row_bytes b = rq__schema_row_bytes(r->schema, o->plan->key_length);
     double shortest = 2 * b.cells, rows = o->bytes / b.all;
     if (b.names <= shortest || b.names / b.all < NAMES_MANY) return RQ_OK;
     return rq_buf_printf(
@@ -114,7 +114,8 @@ static rq_err sizes(writer *w, const rq_outlook *o)
     return RQ_OK;
 }
 
-const char *rq_review_verdict(const rq_review *r, rq_arena *arena)
+/* What is wrong, and what helps, a sentence a line; "" if nothing is. The arena's; NULL: no memory. */
+static const char *verdict_of(const rq_review *r, rq_arena *arena)
 {
     writer w = {.arena = arena};
     rq_err rc = hot_spot(&w, &r->outlooks[0]);
@@ -142,7 +143,7 @@ static rq_err print_schema(const rq_review *r, rq_buf *out, rq_arena *a)
                          p->servers, amount(p->period_s / 3600, a), amount(p->writes, a),
                          amount(p->reads, a), amount(o->bytes, a), o->regions_at_end));
     if (r->schema == NULL) return rq_buf_printf(out, "\n");
-    rq_row_bytes b = rq_schema_row_bytes(r->schema, p->key_length);
+    rq_row_bytes b = rq__schema_row_bytes(r->schema, p->key_length);
     return rq_buf_printf(
         out, "a row: %.0f bytes in %.3g cells: keys %.0f %%, names %.0f %% (key of %.1f bytes)\n\n",
         b.all, b.cells, 100 * b.keys / b.all, 100 * b.names / b.all, p->key_length);
@@ -168,7 +169,7 @@ static rq_err print_all(const rq_review *r, rq_buf *out, rq_arena *a)
                          "REGION", "BEFORE", "AFTER", "SPLITS", "A RANGE", "BYTES"));
     for (size_t i = 0; i < r->count; i++)
         RQ_TRY(print_outlook(&r->outlooks[i], out));
-    const char *verdict = rq_review_verdict(r, a);
+    const char *verdict = verdict_of(r, a);
     if (verdict == NULL) return RQ_E_NO_MEMORY;
     return rq_buf_printf(out, "\n%s", verdict[0] == '\0' ? "No hot spot.\n" : verdict);
 }
@@ -278,7 +279,7 @@ static rq_err json_outlook(const rq_outlook *o, rq_buf *out)
 static rq_err json_all(const rq_review *r, rq_buf *out, rq_arena *a)
 {
     const rq_plan *p = r->outlooks[0].plan;
-    const char *verdict = rq_review_verdict(r, a);
+    const char *verdict = verdict_of(r, a);
     if (verdict == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq_buf_printf(out, "{"));
     RQ_TRY(json_text("table", r->table, out));

@@ -327,7 +327,7 @@ void rq_schema_clear(rq_schema *s)
 
 /* A cell in a file: lengths of key and value, row length and row, family length and family,
  * qualifier, timestamp, type, value, sequence id. */
-rq_row_bytes rq_schema_row_bytes(const rq_schema *s, double key_length)
+rq_row_bytes rq__schema_row_bytes(const rq_schema *s, double key_length)
 {
     rq_row_bytes b = {0};
     for (size_t i = 0; i < s->family_count; i++) {

@@ -115,8 +115,8 @@ static rq_err make_plan(const sample *s, const rq_from_table *from, rq_plan *p, 
         const picked *row = &s->rows[i];
         double at = ((double)row->timestamp - (double)oldest) / span * RQ_DESIGN_STEPS;
         p->key_length += (double)row->length / (double)s->count;
-        if (rq_plan_add(p, rq_slice_of(row->key, row->length), (uint32_t)at,
-                        p->writes / (double)s->count) != RQ_OK)
+        if (rq__plan_add(p, rq_slice_of(row->key, row->length), (uint32_t)at,
+                         p->writes / (double)s->count) != RQ_OK)
             return rq_no_memory(why);
     }
     return RQ_OK;

@@ -47,7 +47,7 @@ rq_err rq__index_fail(rq_failure *failure, rq_err rc, const char *text)
     return rq_fill_failure(failure, rq_fail(&why.error, rc, "%s", text), &why);
 }
 
-void rq__index_token(uint8_t token[RQ__TOKEN])
+static void make_token(uint8_t token[RQ__TOKEN])
 {
     if (getrandom(token, RQ__TOKEN, 0) != RQ__TOKEN) { /* not for secrets: the clock will do */
         rq_put_be64(token, rq_clock_ns(CLOCK_MONOTONIC));
@@ -132,7 +132,7 @@ rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *o
                      rq_failure *why)
 {
     uint8_t token[RQ__TOKEN];
-    rq__index_token(token);
+    make_token(token);
     return put_over(x, key, row, (rq_bytes){token, RQ__TOKEN}, over, ret_done, why);
 }
 
@@ -197,7 +197,7 @@ static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const r
                       .qualifier = rq_text(generation),
                       .compare = g == NULL ? RQ_COMPARE_ABSENT : RQ_COMPARE_EQUAL,
                       .value = g == NULL ? rq_bytes_of(NULL, 0) : g->value};
-    rq__index_token(token);
+    make_token(token);
     rq_edit edit = {
         .family = x->family, .qualifier = rq_text(generation), .value = {token, RQ__TOKEN}};
     rq_edit older = {.family = x->family, .qualifier = rq_text(generation), .timestamp = time - 1};

@@ -26,7 +26,6 @@ typedef struct rq__entry {
 } rq__entry;
 
 rq_err rq__index_fail(rq_failure *failure, rq_err rc, const char *text);
-void rq__index_token(uint8_t token[RQ__TOKEN]);
 /* The key of a value's entry; the value of an entry's key. Appended. */
 RQ_NODISCARD
 rq_err rq__index_key(const rq_index *x, rq_bytes value, rq_bytes row, rq_buf *out);
