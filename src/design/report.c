@@ -57,7 +57,7 @@ static rq_err hot_spot(writer *w, const rq_outlook *o)
     if (p->hottest_first > 1.0 / (double)p->servers)
         RQ_TRY(rq_buf_printf(
             &w->text,
-            "One value of the key's first part takes %.0f %% of the writes. Its rows are "
+            "One value of the key's first part takes %.0f %% of the writes. Its new rows are "
             "together: only a salt over further parts divides them.\n",
             100 * p->hottest_first));
     if (o->moves && o->hottest_region > 0.3)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of a schema, a line each; "#" begins a comment:
+ * The text of a schema, a line each; "#" at the begin of a line or behind a blank begins a comment:
  *
  *     table NAME
  *     key FORMAT                                       rorqual/rowkey.h
@@ -295,6 +295,25 @@ static rq_err choose_times(rq_schema *s)
     return RQ_OK;
 }
 
+static void cut_comment(char *text)
+{
+    bool quoted = false;
+    for (char *c = text; *c != '\0'; c++) {
+        quoted ^= *c == '\'';
+        if (*c != '#' || quoted || (c > text && c[-1] != ' ' && c[-1] != '\t')) continue;
+        *c = '\0';
+        return;
+    }
+}
+
+/* The words of a line keep no blanks at their end. */
+static void cut_blanks(char *text)
+{
+    size_t len = strlen(text);
+    while (len > 0 && strchr(" \t\r", text[len - 1]) != NULL)
+        text[--len] = '\0';
+}
+
 static rq_err parse_into(char *text, rq_schema *s, rq_error *why)
 {
     line l = {0};
@@ -303,7 +322,8 @@ static rq_err parse_into(char *text, rq_schema *s, rq_error *why)
         next = strchr(text, '\n');
         if (next != NULL) *next++ = '\0';
         bool had_key = s->format != NULL;
-        if (text[strspn(text, " \t\r")] == '#') continue;
+        cut_comment(text);
+        cut_blanks(text);
         RQ_TRY(cut(s, text, &l, why));
         if (l.count > 0) RQ_TRY(take_line(&l, s, why));
         if (!had_key && s->format != NULL) RQ_TRY(choose_times(s));
