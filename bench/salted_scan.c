@@ -2,7 +2,7 @@
 /*
  * A scan over 16 buckets of a salted table against the same rows in an unsalted one of 16 regions:
  *
- *     bench_salted_scan URL [ROWS [THREADS]]
+ *     bench_salted_scan URL [ROWS [THREADS [FETCH_BYTES]]]
  *
  * Prints rows per second of both, alternating, and the ratio of the median times.
  */
@@ -93,9 +93,9 @@ static double scan_plain(rq_table *table, size_t rows)
 }
 
 static double scan_salted(rq_table *table, const rq_key_format *format, size_t rows,
-                          uint32_t threads)
+                          uint32_t threads, uint64_t fetch_bytes)
 {
-    rq_scan_request scan = {.size = sizeof scan};
+    rq_scan_request scan = {.size = sizeof scan, .fetch_bytes = fetch_bytes};
     rq_salted_scanner *s;
     rq_row *row;
     double begun = now();
@@ -118,6 +118,7 @@ int main(int argc, char **argv)
 {
     size_t rows = argc > 2 ? strtoul(argv[2], NULL, 10) : 200000;
     uint32_t threads = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
+    uint64_t fetch_bytes = argc > 4 ? strtoul(argv[4], NULL, 10) : 0;
     double plain_s[ROUNDS], salted_s[ROUNDS];
     rq_key_format *format, *salted_format;
     rq_key_list *splits, *salted_splits;
@@ -135,7 +136,7 @@ int main(int argc, char **argv)
     load(salted, salted_format, rows);
     for (int i = 0; i < ROUNDS; i++) {
         plain_s[i] = scan_plain(plain, rows);
-        salted_s[i] = scan_salted(salted, salted_format, rows, threads);
+        salted_s[i] = scan_salted(salted, salted_format, rows, threads, fetch_bytes);
     }
     qsort(plain_s, ROUNDS, sizeof(double), ascending);
     qsort(salted_s, ROUNDS, sizeof(double), ascending);

@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCH_ROWS = 64, THREADS_MAX = 16, THREADS_REMOTE = 4 };
-#define FETCH_BYTES_LEAST ((uint64_t)256 * 1024)
-#define FETCH_BYTES_ALL ((uint64_t)8 * 1024 * 1024)
+enum { BATCH_ROWS = 32, THREADS_MAX = 16, THREADS_REMOTE = 4 };
+#define FETCH_BYTES_LEAST ((uint64_t)64 * 1024)
+#define FETCH_BYTES_ALL ((uint64_t)2 * 1024 * 1024)
 
 typedef struct batch {
     size_t count, at;

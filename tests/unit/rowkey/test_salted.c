@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-enum { ROWS = 3000, KEY_MAX = 64 };
+enum { ROWS = 1000, KEY_MAX = 64 };
 
 static rq_failure why = {.size = sizeof why};
 static const char *url = "memory:";
@@ -112,7 +112,7 @@ static void merged_scans(void **unused)
         OK(rq_split_format(format, buckets > 16 ? 16 : buckets, &splits, &why));
         fresh_table(db, "salted_test_plain", NULL, &plain);
         fresh_table(db, "salted_test", splits, &salted);
-        size_t rows = f == 0 ? ROWS : 300;
+        size_t rows = f == 0 ? ROWS : 200;
         for (size_t i = 0; i < rows; i++) {
             char id[KEY_MAX];
             unsigned char key[KEY_MAX];
