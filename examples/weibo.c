@@ -10,8 +10,8 @@
  *   weibo:mailbox         row fan              cf:PUBLISHER = row of content, up to 1,000 versions,
  *                                              each at the time of its post
  *
- * A post is written once, and a reference to it into the mailbox of each fan; a timeline is one get,
- * and one batch of gets for the texts. Following somebody delivers the posts of before by a scan with
+ * A post is written once, and a reference to it into the mailbox of each fan; a timeline is two
+ * gets, and a batch of gets for the texts. Following somebody delivers the posts of before by a scan with
  * the prefix "user_".
  */
 #include <rorqual/rorqual.h>
@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { POSTS_MAX = 100, KEY = 40 };
+enum { POSTS_MAX = 100, FOLLOWED_MAX = 100, KEY = 40 };
 
 static rq_failure why = {.size = sizeof(rq_failure)};
 
@@ -136,12 +136,12 @@ static void follow(weibo *w, const char *user, const char *other)
     deliver_posts(w, user, other);
 }
 
-/* The mailbox's column is deleted up to now, so that a later follow delivers the posts again. */
+/* The mailbox stays as it is. A delete marker of now would hide the posts, whose times are before it,
+ * from a later follow; the timeline asks for those who are followed instead. */
 static void unfollow(weibo *w, const char *user, const char *other)
 {
     delete_column(w->relations, user, "attends", other);
     delete_column(w->relations, other, "fans", user);
-    delete_column(w->mailbox, user, "cf", other);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -150,16 +150,35 @@ static int newest_first(const void *a, const void *b)
     return (x->timestamp < y->timestamp) - (x->timestamp > y->timestamp);
 }
 
-/* The newest posts, up to five of each publisher. */
+/* Up to five of the newest posts of each publisher that the user follows; *ret is the caller's. */
+static void read_mailbox(weibo *w, const char *user, rq_row **ret)
+{
+    static rq_column columns[FOLLOWED_MAX];
+    rq_column attends = {rq_text("attends"), {NULL, 0}};
+    rq_get_request list = {
+        .size = sizeof list, .row = rq_text(user), .columns = &attends, .column_count = 1};
+    rq_row *followed;
+    check(rq_table_get(w->relations, &list, &followed, &why));
+    size_t count = followed->count < FOLLOWED_MAX ? followed->count : FOLLOWED_MAX;
+    for (size_t i = 0; i < count; i++)
+        columns[i] = (rq_column){rq_text("cf"), followed->cells[i].qualifier};
+    rq_get_request get = {.size = sizeof get,
+                          .row = rq_text(count > 0 ? user : "nobody"),
+                          .columns = columns,
+                          .column_count = count,
+                          .max_versions = 5};
+    check(rq_table_get(w->mailbox, &get, ret, &why));
+    rq_row_free(followed);
+}
+
 static void print_timeline(weibo *w, const char *user)
 {
     static rq_kv refs[POSTS_MAX];
     static rq_get_request gets[POSTS_MAX];
     static rq_action actions[POSTS_MAX];
-    rq_get_request get = {.size = sizeof get, .row = rq_text(user), .max_versions = 5};
     rq_row *mailbox;
     rq_results *posts = NULL;
-    check(rq_table_get(w->mailbox, &get, &mailbox, &why));
+    read_mailbox(w, user, &mailbox);
     size_t count = mailbox->count < POSTS_MAX ? mailbox->count : POSTS_MAX;
     if (count > 0) memcpy(refs, mailbox->cells, count * sizeof refs[0]);
     qsort(refs, count, sizeof refs[0], newest_first);
