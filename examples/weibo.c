@@ -214,7 +214,8 @@ int main(int argc, char **argv)
     unfollow(&w, "0001", "0009");
     print_timeline(&w, "0001");
     follow(&w, "0002", "0009");
-    publish(&w, "0009", 4000, "More rain.");
+    follow(&w, "0002", "0010");
+    publish(&w, "0010", 4000, "More rain.");
     print_timeline(&w, "0002");
     rq_table_close(w.content);
     rq_table_close(w.relations);
