@@ -7,7 +7,7 @@
 #   make deb       a Debian package in build-deb/       make rpm      an rpm in build-rpm/
 #   make image     a container image in build-image/
 #   make package-test  installs, uses, upgrades and removes the package, and runs the image
-#   make pages     the status page in headless Chromium, light and dark
+#   make pages     the status page and the page of rorqual design in headless Chromium, light and dark
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer, built by clang
 #   make tsan      C tests under ThreadSanitizer
@@ -20,6 +20,7 @@
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make bench-library  librorqual embedded, beside the engine alone, SQLite, RocksDB; HBASE=HOST:PORT: its client beside HBase's
 #   make bench-cache    the block cache's policy and others on traces of block accesses
+#   make bench-cover    covers of areas by key ranges, against S2
 #   make bench-filters  what filters cost, a real HBase's and ours
 #   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
@@ -41,7 +42,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-cache bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -135,7 +136,7 @@ comma := ,
 
 # The unit tests as an AArch64 processor runs them, emulated.
 AARCH64_LIBRARIES = libprotobuf-c-dev libuv1-dev zlib1g-dev libsnappy-dev liblz4-dev libzstd-dev liblzo2-dev libbz2-dev \
-  libpcre2-dev libmd-dev libexpat1-dev libevent-dev libcmocka-dev
+  libpcre2-dev libmd-dev libxxhash-dev libexpat1-dev libevent-dev libcmocka-dev
 aarch64:
 	@tools/setup aarch64
 	@tools/sysroot arm64 build-aarch64/root libc6-dev $(AARCH64_LIBRARIES)
@@ -201,6 +202,13 @@ bench-cache: release
 	@JOBS=$(JOBS) tools/build build-release bench/bench_cache
 	@build-release/bench/bench_cache
 
+# Covers of areas by key ranges, ours and S2's.
+bench-cover: build/rorqual
+	@tools/setup bench
+	@JOBS=$(JOBS) tools/build build src/library/librorqual.so.0.1.0
+	@$(CXX) -std=c++17 -O2 -Iinclude bench/geo_cover.cc -o build/bench/geo_cover -Lbuild/src/library -lrorqual -ls2 -Wl,-rpath,$(CURDIR)/build/src/library
+	@build/bench/geo_cover
+
 bench-filters: release
 	@tools/setup test
 	@bench/filters
@@ -211,6 +219,7 @@ unread: build/rorqual
 pages: build/rorqual
 	@tools/setup pages
 	@tests/e2e/pages.py $(PICTURES)
+	@tests/e2e/design.py $(PICTURES)
 
 tools-tests: build/rorqual
 	@tools/setup test

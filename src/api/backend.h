@@ -258,6 +258,7 @@ void rq_call_done(rq_call *call);
 
 /* Arguments live as long as the call. A failing call fills `why`. */
 struct rq_backend {
+    bool is_remote; /* calls wait for servers: several at a time are faster */
     /* No call is running. Frees everything of the back end but the rq_db. */
     rq_err (*close)(rq_db *db, rq_error *why);
     rq_err (*define)(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why);

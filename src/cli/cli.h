@@ -16,6 +16,8 @@ int rq__cmd_backup(int argc, char **argv);
 int rq__cmd_recover(int argc, char **argv);
 int rq__cmd_restore(int argc, char **argv);
 int rq__cmd_settings(int argc, char **argv);
+int rq__cmd_key(int argc, char **argv);
+int rq__cmd_design(int argc, char **argv);
 int rq__cmd_bench(int argc, char **argv);
 
 #endif

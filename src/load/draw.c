@@ -58,7 +58,7 @@ static double density(double theta, double x)
     return exp(-theta * log(x));
 }
 
-void rq__zipf_init(rq_zipf *z, uint64_t n, double theta)
+void rq_zipf_init(rq_zipf *z, uint64_t n, double theta)
 {
     z->theta = theta;
     z->low = integral(theta, 1.5) - 1;
@@ -72,7 +72,7 @@ void rq__zipf_grow(rq_zipf *z, uint64_t n)
     z->high = integral(z->theta, (double)n + 0.5);
 }
 
-uint64_t rq__zipf_draw(const rq_zipf *z, rq_random *r)
+uint64_t rq_zipf_draw(const rq_zipf *z, rq_random *r)
 {
     for (;;) {
         double u = z->high + random_unit(r) * (z->low - z->high);
@@ -90,7 +90,7 @@ uint64_t rq__zipf_draw(const rq_zipf *z, rq_random *r)
 void rq__keys_init(rq_keys *k, rq_key_draw kind, uint64_t n, double theta)
 {
     *k = (rq_keys){.kind = kind};
-    rq__zipf_init(&k->zipf, n > 0 ? n : 1, theta);
+    rq_zipf_init(&k->zipf, n > 0 ? n : 1, theta);
 }
 
 static uint64_t draw_hot(uint64_t n, rq_random *r)
@@ -106,10 +106,10 @@ uint64_t rq__keys_draw(rq_keys *k, uint64_t n, rq_random *r)
     case RQ_KEYS_UNIFORM:
         return rq_random_below(r, n);
     case RQ_KEYS_ZIPFIAN:
-        return rq__mix64(rq__zipf_draw(&k->zipf, r) + 1) % k->zipf.n;
+        return rq__mix64(rq_zipf_draw(&k->zipf, r) + 1) % k->zipf.n;
     case RQ_KEYS_LATEST:
         if (k->zipf.n != n) rq__zipf_grow(&k->zipf, n);
-        return n - 1 - rq__zipf_draw(&k->zipf, r);
+        return n - 1 - rq_zipf_draw(&k->zipf, r);
     case RQ_KEYS_SEQUENTIAL:
         return k->next++ % n;
     case RQ_KEYS_HOT:

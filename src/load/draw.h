@@ -27,10 +27,10 @@ typedef struct rq_zipf {
 } rq_zipf;
 
 /* n ≥ 1, theta > 0. */
-void rq__zipf_init(rq_zipf *z, uint64_t n, double theta);
+void rq_zipf_init(rq_zipf *z, uint64_t n, double theta);
 void rq__zipf_grow(rq_zipf *z, uint64_t n);
 /* 0 … n-1, 0 the most probable. */
-uint64_t rq__zipf_draw(const rq_zipf *z, rq_random *r);
+uint64_t rq_zipf_draw(const rq_zipf *z, rq_random *r);
 
 typedef enum rq_key_draw {
     RQ_KEYS_UNIFORM,

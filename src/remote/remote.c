@@ -257,6 +257,7 @@ static rq_err remote_close(rq_db *db, rq_error *why)
 }
 
 static const rq_backend backend = {
+    .is_remote = true,
     .close = remote_close,
     .define = rq__remote_define,
     .describe = rq__remote_describe,

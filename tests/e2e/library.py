@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """librorqual on a real HBase: the tests that it passes on folders and on Rorqual (tests/unit/api/test_api.c), with HBase found by
-ZooKeeper and by its master; and the example.
+ZooKeeper and by its master; the row-key toolkit's tests and the examples.
 """
 import pathlib
 import subprocess
@@ -33,6 +33,11 @@ def main():
         run(report, "HBase, asynchronous calls", str(tests / "test_async"), f"hbase://{hbase.zk}")
         run(report, "HBase, filters", str(tests / "test_filters"), f"hbase://{hbase.zk}")
         run(report, "HBase, regions and definitions", str(tests / "test_cluster"), f"hbase://{hbase.zk}")
+        for name in ("geo", "index", "salted", "tsdb"):
+            run(report, f"rowkey {name} on HBase", str(ROOT / f"build/tests/unit/rowkey/test_rowkey_{name}"), f"hbase://{hbase.zk}")
+        for expected in sorted((ROOT / "examples/expected").glob("*.txt")):
+            run(report, f"{expected.stem} on HBase", str(ROOT / "examples/compare"), str(examples / f"example_{expected.stem}"), str(expected),
+                f"hbase://{hbase.zk}")
         run(report, "blog on HBase", str(examples / "example_blog"), f"hbase://{hbase.zk}", last="849 posts in December")
         run(report, "events on HBase", str(examples / "example_events"), f"hbase://{hbase.zk}", last="1000 rows written, 1000 read")
     return report.finish()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """OpenTSDB 2.4.1, the released daemon and tools, alone or as a part of others.py: points are written by HTTP and telnet, queried,
-counted by OpenTSDB's tools, deleted, and read again after both servers were restarted."""
+counted by OpenTSDB's tools, read and written by librorqual, deleted, and read again after both servers were restarted."""
 import json
 import os
 import random
@@ -13,10 +13,11 @@ import time
 import urllib.error
 import urllib.request
 
-from rorqual import JAVA
+from rorqual import JAVA, ROOT
 
 HOUR = 1600000200 // 3600 * 3600  # long past: its rows are compacted as soon as they are read
 START_DEADLINE = 60
+TOOL = ROOT / "build/tests/unit/rowkey/tsdb_tool"
 LOG = """<configuration><appender name="OUT" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>
 %d %-5level [%thread] %logger{0}: %msg%n</pattern></encoder></appender>
 <root level="WARN"><appender-ref ref="OUT"/></root></configuration>"""
@@ -294,6 +295,40 @@ def check_delete(report, tsd, points):
                    f"{str(first)[:200]} then {[(k, len(v)) for k, v in left.items()]}")
 
 
+def library(zk, run, *arguments, text=""):
+    """Lines of librorqual's tool on the daemon's tables."""
+    command = [str(TOOL), f"hbase://{zk}", f"tsdb_{run}", f"tsdb-uid_{run}", *arguments]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        raise OSError(f"{command}: {done.returncode} {done.stderr[-300:]}")
+    return done.stdout.splitlines()
+
+
+def check_library(report, tsd, zk, run, points):
+    """librorqual reads what the daemon wrote, compacted or not; the daemon reads what librorqual wrote and compacted."""
+    hours = str(HOUR * 1000), str((HOUR + 4 * 3600) * 1000)
+    read = [line.split(" ") for line in library(zk, run, "read", "sys.load", *hours)]
+    got = {(dict(pair.split("=") for pair in given.split(","))["host"], int(t) // 1000): float(v) for given, t, v in read}
+    report.outcome("opentsdb/library reads", None if got == points.load else f"{len(got)} of {len(points.load)} points")
+    read = [line.split(" ") for line in library(zk, run, "read", "sys.fine", *hours)]
+    report.outcome("opentsdb/library reads milliseconds", None if {int(t): int(v) for _, t, v in read} == points.fine else str(read)[:300])
+    text = "".join(f"dc=lga,host={h} {t * 1000} {v}\n" for (h, t), v in points.load.items())
+    text += "".join(f"dc=new,host=fine {t} {v}\n" for t, v in points.fine.items())
+    wanted = {tags(host=h, dc="lga"): {t * 1000: v for t, v in points.of(h).items()} for h in ("web01", "web02", "db01")}
+    wanted[tags(host="fine", dc="new")] = points.fine
+    for metric in ("lib.single", "lib.compacted"):
+        library(zk, run, "write", metric, text=text)
+        if metric == "lib.compacted":
+            rows = library(zk, run, "compact", metric, *hours)
+            report.outcome("opentsdb/library compacts", None if rows == ["13"] else f"{rows} rows, not 3 hosts x 4 hours and one more")
+        status, answer = tsd.call("POST", "query", {"start": HOUR, "end": HOUR + 4 * 3600 - 1, "msResolution": True, "queries": [
+            {"aggregator": "none", "metric": metric}]})
+        found = {tuple(sorted(s["tags"].items())): {int(t): v for t, v in s["dps"].items()} for s in answer} if status == 200 else answer
+        report.outcome(f"opentsdb/daemon reads {metric}", None if found == wanted else f"{status} {str(found)[:300]}")
+        checked = tsd.tool("Fsck", str(HOUR), str(HOUR + 4 * 3600 - 1), "none", metric)
+        report.outcome(f"opentsdb/fsck of {metric}", None if checked.returncode == 0 else f"code {checked.returncode}: {checked.stdout[-300:]}")
+
+
 def make_tables(report, zk, run, verb, folder):
     for name, families in TABLES.values():
         arguments = [verb, f"{name}_{run}"] + ([families] if verb == "create" else [])
@@ -304,7 +339,7 @@ def make_tables(report, zk, run, verb, folder):
             report.outcome(f"opentsdb/{verb} {name}", f"code {ran.returncode}")
 
 
-def first_day(report, tsd, points):
+def first_day(report, tsd, points, zk, run):
     tsd.start()
     report.outcome("opentsdb/points are written", write(tsd, points))
     report.outcome("opentsdb/points put by telnet are there", await_points(tsd, points))
@@ -313,6 +348,7 @@ def first_day(report, tsd, points):
     check_refused(report, tsd)
     check_names(report, tsd)
     check_annotations(report, tsd)
+    check_library(report, tsd, zk, run, points)
     report.outcome("opentsdb/stops", tsd.stop())
 
 
@@ -333,7 +369,7 @@ def opentsdb(report, zk, folder, restart):
     make_tables(report, zk, run, "create", folder)
     tsd = Daemon(zk, run, folder)
     try:
-        first_day(report, tsd, points)
+        first_day(report, tsd, points, zk, run)
         zk = restart()
         tsd = Daemon(zk, run, folder)
         second_day(report, tsd, points)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """librorqual and a server: the library's tests (tests/unit/api: test_*.c) over the wire, by ZooKeeper and by RPC; and a folder that an
-embedded database and a server use one after the other.
+embedded database and a server use one after the other; the row-key toolkit's tests and the examples on a server.
 
-library.py TEST_API TEST_ASYNC TEST_FILTERS TEST_CLUSTER TEST_STALLED TEST_FOLDER BLOG EVENTS
+library.py TEST_API TEST_ASYNC TEST_FILTERS TEST_CLUSTER TEST_STALLED TEST_FOLDER BLOG EVENTS SOURCE_ROOT BUILD_ROOT
 """
 import pathlib
 import subprocess
@@ -76,6 +76,20 @@ def events(report, program):
         report.outcome("library/stops cleanly with events", server.stop())
 
 
+def rowkey(report, source, build):
+    """The tests that take a database, and the examples: in memory, on a folder, on a server, twice on the same rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
+        url = f"hbase://{server.zk}"
+        for name in ("geo", "index", "salted", "tsdb"):
+            run(report, f"rowkey {name}", str(build / f"tests/unit/rowkey/test_rowkey_{name}"), url)
+        for expected in sorted((source / "examples/expected").glob("*.txt")):
+            for where in (f"file:{folder}/{expected.stem}", f"file:{folder}/{expected.stem}", url, url):
+                run(report, f"{expected.stem} on {where.split(':')[0]}", str(source / "examples/compare"),
+                    str(build / f"examples/example_{expected.stem}"), str(expected), where)
+        report.outcome("library/stops cleanly after the toolkit", server.stop())
+
+
 def main():
     report = rorqual.Report()
     programs = [str(pathlib.Path(p).resolve()) for p in sys.argv[1:]]
@@ -83,6 +97,7 @@ def main():
     one_folder(report, programs[5])
     blog(report, programs[6])
     events(report, programs[7])
+    rowkey(report, pathlib.Path(sys.argv[9]).resolve(), pathlib.Path(sys.argv[10]).resolve())
     return report.finish()
 
 

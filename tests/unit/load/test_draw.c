@@ -60,9 +60,9 @@ static void ranks_of_zipf_are_as_probable_as_their_power(void **state)
         for (size_t t = 0; t < 4; t++) {
             rq_zipf z;
             memset(seen, 0, sizeof seen);
-            rq__zipf_init(&z, sizes[s], thetas[t]);
+            rq_zipf_init(&z, sizes[s], thetas[t]);
             for (int i = 0; i < DRAWS; i++) {
-                uint64_t k = rq__zipf_draw(&z, &r);
+                uint64_t k = rq_zipf_draw(&z, &r);
                 assert_true(k < sizes[s]);
                 seen[k]++;
             }
@@ -78,13 +78,13 @@ static void a_grown_zipf_is_one_made_at_that_size(void **state)
     rq_zipf grown;
     rq_zipf made;
     uint64_t seed = unit_seed();
-    rq__zipf_init(&grown, 10, 0.99);
+    rq_zipf_init(&grown, 10, 0.99);
     rq__zipf_grow(&grown, 12345);
-    rq__zipf_init(&made, 12345, 0.99);
+    rq_zipf_init(&made, 12345, 0.99);
     for (int i = 0; i < 2; i++)
         rq_random_seed(&r[i], seed);
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(rq__zipf_draw(&grown, &r[0]), rq__zipf_draw(&made, &r[1]));
+        assert_int_equal(rq_zipf_draw(&grown, &r[0]), rq_zipf_draw(&made, &r[1]));
 }
 
 static void uniform_keys_are_equally_probable(void **state)

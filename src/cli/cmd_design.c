@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rorqual design: simulates a table's design, or judges a live table by a sample of its rows. */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "design/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAMPLES = 240000, SAMPLES_MAX = 10000000, FILE_MAX = 1 << 20 };
+
+static const char help[] =
+    "usage: rorqual design [--json] [--html FILE] [--samples COUNT] [--seed NUMBER] FILE\n"
+    "       rorqual design [--json] [--html FILE] --from URL [--chance PERCENT] [--servers COUNT]\n"
+    "                      [--regions COUNT] TABLE\n\n"
+    "  --json                 print the report as JSON, with load by key range and server over "
+    "time\n"
+    "  --html FILE            also write the report as a page with heat maps\n"
+    "  --samples COUNT        simulate so many rows of each variant, 240000 unless told\n"
+    "  --seed NUMBER          of the simulation's random numbers\n"
+    "  --from URL             a live table: hbase://HOST:PORT, hbase+rpc://HOST:PORT, file:DIR\n"
+    "  --chance PERCENT       sample so many of its rows, 100 unless told; the table is read once\n"
+    "  --servers COUNT        of the cluster that is judged, 10 unless told\n"
+    "  --regions COUNT        of the table, with equal numbers of rows; as many as servers unless "
+    "told\n"
+    "Simulates regions, splits and servers over a period, names hot spots and their remedies, and "
+    "shows\n"
+    "the remedies side by side. FILE (- for standard input) has a line for each fact:\n\n"
+    "    table orders\n"
+    "    key user:u64 time:desc-ms                  as rorqual key --help tells\n"
+    "    value user zipf 1M 1.1                     random, uniform LOW HIGH, zipf COUNT SKEW,\n"
+    "                                               sequence, now, choice TEXT TEXT\n"
+    "    family d columns 5 qualifier 8 value 100   bytes\n"
+    "    servers 10\n"
+    "    regions 1                                  regions 64 presplit\n"
+    "    region-size 10G\n"
+    "    period 24h\n"
+    "    writes 10000/s\n"
+    "    reads 20000/s within 1h                    of rows written within that time\n"
+    "    arrival daily 3                            constant, daily PEAK, bursts PEAK\n\n"
+    "exit codes: 0 no hot spot; 3 a hot spot; 1 a wrong schema, or no such table; 2 wrong "
+    "arguments\n";
+
+typedef struct arguments {
+    bool json;
+    const char *html, *from;
+    uint64_t samples, seed, chance, servers, regions;
+    const char *name; /* the file or the table */
+} arguments;
+
+typedef struct design {
+    rq_schema schema;
+    rq_plan plans[RQ_REMEDIES];
+    rq_review review;
+} design;
+
+/* Exit code; -1: go on. */
+static int parse(arguments *a, int argc, char **argv)
+{
+    const rq__option options[] = {
+        {"json", .flag = &a->json},         {"html", .text = &a->html},
+        {"samples", .number = &a->samples}, {"seed", .number = &a->seed},
+        {"from", .text = &a->from},         {"chance", .number = &a->chance},
+        {"servers", .number = &a->servers}, {"regions", .number = &a->regions}};
+    int code = rq__parse_options("design", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code >= 0) return code;
+    if (argc - optind != 1)
+        return rq__refuse("design", a->from == NULL ? "name one file" : "name one table");
+    a->name = argv[optind];
+    if (a->from == NULL && (a->chance > 0 || a->servers > 0 || a->regions > 0))
+        return rq__refuse("design", "--chance, --servers and --regions go with --from");
+    if (a->chance > 100) return rq__refuse("design", "--chance is a percentage, 1 to 100");
+    if (a->samples > SAMPLES_MAX || a->servers > 10000 || a->regions > 1000000)
+        return rq__refuse("design", "at most %d samples, 10000 servers, 1000000 regions",
+                          SAMPLES_MAX);
+    if (a->samples == 0) a->samples = SAMPLES;
+    if (a->samples < 12000) a->samples = 12000;
+    return -1;
+}
+
+/* --- input ------------------------------------------------------------------------------------ */
+
+static rq_err read_file(const char *path, rq_buf *out, rq_error *why)
+{
+    char chunk[4096];
+    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    if (f == NULL) return rq_fail(why, RQ_E_NOT_FOUND, "%s: %m", path);
+    size_t n;
+    rq_err rc = RQ_OK;
+    while (rc == RQ_OK && out->len < FILE_MAX && (n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        rc = rq_buf_append(out, chunk, n);
+    if (rc == RQ_OK && ferror(f)) rc = rq_fail(why, RQ_E_IO, "%s: %m", path);
+    if (rc == RQ_OK && memchr(out->len > 0 ? (const char *)out->ptr : "", 0, out->len) != NULL)
+        rc = rq_fail(why, RQ_E_INVALID, "%s is no text", path);
+    if (rc == RQ_OK) rc = rq_buf_append_u8(out, 0);
+    if (f != stdin) fclose(f);
+    return rc;
+}
+
+/* The design and each remedy that fits it. */
+static rq_err simulate_schema(design *d, const arguments *a, rq_error *why)
+{
+    for (unsigned i = 0; i < RQ_REMEDIES; i++) {
+        size_t n = d->review.count;
+        rq_err rc =
+            rq_plan_of_schema(&d->schema, (rq_remedy)i, a->samples, a->seed + 1, &d->plans[n], why);
+        if (rc == RQ_E_UNSUPPORTED && i > 0) {
+            rq_plan_clear(&d->plans[n]);
+            rq_error_clear(why);
+            continue;
+        }
+        if (rc == RQ_OK) rc = rq_simulate(&d->plans[n], &d->review.outlooks[n], why);
+        d->review.count++; /* is cleared, also after an error */
+        if (rc != RQ_OK) return rc;
+    }
+    return RQ_OK;
+}
+
+static rq_err judge_file(design *d, const arguments *a, rq_error *why)
+{
+    rq_buf text = {0};
+    rq_failure failure = {.size = sizeof failure};
+    rq_err rc = read_file(a->name, &text, why);
+    if (rc == RQ_OK) rc = rq_schema_parse((const char *)text.ptr, &d->schema, why);
+    rq_buf_clear(&text);
+    if (rc != RQ_OK) return rc;
+    d->review.table = d->schema.table;
+    d->review.schema = &d->schema;
+    rc = rq_key_lint(d->schema.format, &d->review.advice, &failure);
+    return rc == RQ_OK ? simulate_schema(d, a, why) : rq_fail(why, rc, "%s", failure.message);
+}
+
+static rq_err judge_table(design *d, const arguments *a, rq_error *why)
+{
+    rq_failure failure = {.size = sizeof failure};
+    rq_connect_options options = {.size = sizeof options, .must_exist = true};
+    rq_from_table from = {.chance = a->chance == 0 ? 1 : (double)a->chance / 100,
+                          .servers = a->servers == 0 ? 10 : a->servers};
+    rq_db *db;
+    rq_table *table = NULL;
+    from.regions = a->regions == 0 ? from.servers : a->regions;
+    rq_err rc = rq_connect(a->from, &options, &db, &failure);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", failure.message);
+    rc = rq_table_open(db, a->name, &table, &failure);
+    if (rc != RQ_OK) rc = rq_fail(why, rc, "%s", failure.message);
+    if (rc == RQ_OK) rc = rq_plan_of_table(table, &from, &d->plans[0], why);
+    if (rc == RQ_OK) rc = rq_simulate(&d->plans[0], &d->review.outlooks[0], why);
+    d->review.table = a->name;
+    d->review.count = 1;
+    rq_table_close(table);
+    rq_err closed = rq_disconnect(db, &failure);
+    return rc == RQ_OK && closed != RQ_OK ? rq_fail(why, closed, "%s", failure.message) : rc;
+}
+
+/* --- output ----------------------------------------------------------------------------------- */
+
+static rq_err write_page(const design *d, const char *path, rq_error *why)
+{
+    rq_buf page = {0};
+    rq_err rc = rq_report_html(&d->review, &page);
+    FILE *f = rc == RQ_OK ? fopen(path, "w") : NULL;
+    if (rc == RQ_OK && (f == NULL || fwrite(page.ptr, 1, page.len, f) != page.len))
+        rc = rq_fail(why, RQ_E_IO, "%s: %m", path);
+    if (f != NULL && fclose(f) != 0 && rc == RQ_OK) rc = rq_fail(why, RQ_E_IO, "%s: %m", path);
+    rq_buf_clear(&page);
+    return rc;
+}
+
+static rq_err print(const design *d, const arguments *a, rq_error *why)
+{
+    rq_buf text = {0};
+    rq_err rc = a->json ? rq_report_json(&d->review, &text) : rq_report_text(&d->review, &text);
+    if (rc == RQ_OK) {
+        fwrite(text.ptr, 1, text.len, stdout);
+        if (a->json) putchar('\n');
+    }
+    rq_buf_clear(&text);
+    if (rc == RQ_OK && a->html != NULL) rc = write_page(d, a->html, why);
+    return rc;
+}
+
+static void clear(design *d)
+{
+    for (size_t i = 0; i < d->review.count; i++)
+        rq_outlook_clear(&d->review.outlooks[i]);
+    for (size_t i = 0; i < RQ_REMEDIES; i++)
+        rq_plan_clear(&d->plans[i]);
+    rq_names_free(d->review.advice);
+    rq_schema_clear(&d->schema);
+    free(d);
+}
+
+int rq__cmd_design(int argc, char **argv)
+{
+    arguments a = {0};
+    rq_error why = {.code = RQ_OK};
+    int code = parse(&a, argc, argv);
+    if (code >= 0) return code;
+    design *d = calloc(1, sizeof *d);
+    rq_err rc = d == NULL        ? rq_no_memory(&why)
+                : a.from == NULL ? judge_file(d, &a, &why)
+                                 : judge_table(d, &a, &why);
+    if (rc == RQ_OK) rc = print(d, &a, &why);
+    if (rc != RQ_OK)
+        fprintf(stderr, "rorqual design: %s%s%s\n", a.from == NULL ? a.name : "",
+                a.from == NULL ? ": " : "", why.message[0] != '\0' ? why.message : rq_err_text(rc));
+    code = rc != RQ_OK ? 1 : rq_review_is_hot(&d->review) ? 3 : 0;
+    if (d != NULL) clear(d);
+    return fflush(stdout) == 0 ? code : 1;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A secondary index: a table with an entry for each row's value of one column.
+ *
+ *   entry        row  value, 00 00, row key (a unique index: value, 00 00)     as "v:bytes r:bytes"
+ *                i:t  the entry's token: random, another one with each write of the entry
+ *                i:r  the row key
+ *   row          FAMILY:_rq_index  its generation: random, another one with each write of the row
+ *
+ * A write, of value `new` over `old`:
+ *
+ *   1. read the row: old, generation g. Read the tokens of the entries of old, T, and of new.
+ *   2. put new's entry with a new token, if its token is still what was read
+ *   3. write the row and a new generation, if its generation is still g; else begin again
+ *   4. give old's entry an empty token, if it is still T: it is deleted
+ *
+ * Invariant: a row's value has an entry whenever the row has the value. The entry is there before (2),
+ * and who deletes an entry has read its token, and has then changed the row's generation: whoever
+ * put the entry anew for a write that is still to come either did so after (its token is not T) or
+ * fails in step 3. After a crash there may be entries too many, never too few; readers compare each
+ * with its row, and a repair deletes them in the same way.
+ *
+ * Timestamps: HBase hides a put behind a delete marker, or another put, of the same millisecond or a
+ * later one. So everything is written at a time above all that was read (rq__index_time), entries are
+ * never deleted by markers but by a put, and a repair removes those deleted long ago, as long as
+ * clocks differ by less than that (RQ__LONG_AGO_MS).
+ *
+ * A deleted row keeps its generation for RQ__LONG_AGO_MS, so that a writer that read it before cannot
+ * take the row for one that never was. A writer that is slower than WRITE_MS begins again.
+ */
+#include "rowkey/index_priv.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum { ATTEMPTS_MAX = 200, WRITE_MS = 120000 };
+
+static const char generation[] = "_rq_index";
+
+rq_err rq__index_fail(rq_failure *failure, rq_err rc, const char *text)
+{
+    rq_why why;
+    rq_why_clear(&why);
+    return rq_fill_failure(failure, rq_fail(&why.error, rc, "%s", text), &why);
+}
+
+static void make_token(uint8_t token[RQ__TOKEN])
+{
+    if (getrandom(token, RQ__TOKEN, 0) != RQ__TOKEN) { /* not for secrets: the clock will do */
+        rq_put_be64(token, rq_clock_ns(CLOCK_MONOTONIC));
+        rq_put_be64(token + 8, (uint64_t)(uintptr_t)token);
+    }
+}
+
+/* --- entries ---------------------------------------------------------------------------------- */
+
+rq_err rq__index_key(const rq_index *x, rq_bytes value, rq_bytes row, rq_buf *out)
+{
+    const uint8_t *v = value.data;
+    for (size_t i = 0; i < value.len; i++) {
+        RQ_TRY(rq_buf_append_u8(out, v[i]));
+        if (v[i] == 0) RQ_TRY(rq_buf_append_u8(out, 0xff));
+    }
+    RQ_TRY(rq_buf_append(out, "\0", 2));
+    return x->unique ? RQ_OK : rq_buf_append(out, row.data, row.len);
+}
+
+rq_err rq__index_value_of(rq_bytes key, rq_buf *out)
+{
+    const uint8_t *k = key.data;
+    for (size_t i = 0; i + 1 < key.len; i++) {
+        if (k[i] == 0 && k[i + 1] == 0) return RQ_OK;
+        RQ_TRY(rq_buf_append_u8(out, k[i]));
+        if (k[i] == 0) i++;
+    }
+    return RQ_E_MALFORMED;
+}
+
+/* The entry's row key and token. */
+static rq_err read_entry(rq_index *x, rq_bytes key, rq__entry *ret, rq_failure *why)
+{
+    rq_row *row;
+    rq_get_request get = {.size = sizeof get, .row = key};
+    RQ_TRY(rq_table_get(x->entries, &get, &row, why));
+    rq_err rc = rq__entry_take(row, ret) ? RQ_OK : RQ_E_NO_MEMORY;
+    rq_row_free(row);
+    return rc == RQ_OK ? RQ_OK : rq__index_fail(why, rc, "out of memory, for an index's entry");
+}
+
+int64_t rq__index_time(int64_t newest)
+{
+    int64_t now = (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
+    return now > newest ? now : newest + 1;
+}
+
+bool rq__entry_take(const rq_row *row, rq__entry *ret)
+{
+    const rq_kv *token = rq_row_find(row, rq_text("i"), rq_text("t"));
+    const rq_kv *key = rq_row_find(row, rq_text("i"), rq_text("r"));
+    ret->exists = token != NULL && key != NULL && token->value.len == RQ__TOKEN;
+    ret->timestamp = token == NULL ? 0 : token->timestamp;
+    ret->row.len = 0;
+    if (!ret->exists) return true;
+    memcpy(ret->token, token->value.data, RQ__TOKEN);
+    return rq_buf_append(&ret->row, key->value.data, key->value.len) == RQ_OK;
+}
+
+/* Over what was read, if that is still there. */
+static rq_err put_over(rq_index *x, rq_bytes key, rq_bytes row, rq_bytes token,
+                       const rq__entry *over, bool *ret_done, rq_failure *why)
+{
+    rq_edit edits[] = {{.family = rq_text("i"), .qualifier = rq_text("t"), .value = token},
+                       {.family = rq_text("i"), .qualifier = rq_text("r"), .value = row}};
+    rq_change put = {.size = sizeof put,
+                     .kind = RQ_PUT,
+                     .row = key,
+                     .edits = edits,
+                     .edit_count = 2,
+                     .timestamp = rq__index_time(over->timestamp)};
+    rq_check check = {.size = sizeof check,
+                      .family = rq_text("i"),
+                      .qualifier = rq_text("t"),
+                      .compare = over->exists ? RQ_COMPARE_EQUAL : RQ_COMPARE_ABSENT,
+                      .value = {over->token, over->exists ? RQ__TOKEN : 0}};
+    return rq_table_check_and_change(x->entries, &check, &put, 1, ret_done, NULL, why);
+}
+
+rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *over, bool *ret_done,
+                     rq_failure *why)
+{
+    uint8_t token[RQ__TOKEN];
+    make_token(token);
+    return put_over(x, key, row, (rq_bytes){token, RQ__TOKEN}, over, ret_done, why);
+}
+
+rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
+                        rq_failure *why)
+{
+    return put_over(x, key, (rq_bytes){e->row.ptr, e->row.len}, rq_bytes_of("", 0), e, ret_done,
+                    why);
+}
+
+/* The empty token counts as absent. */
+rq_err rq__entry_remove(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why)
+{
+    bool done;
+    rq_check check = {.size = sizeof check,
+                      .family = rq_text("i"),
+                      .qualifier = rq_text("t"),
+                      .compare = RQ_COMPARE_ABSENT};
+    rq_edit edits[] = {{.family = rq_text("i"), .qualifier = rq_text("t")},
+                       {.family = rq_text("i"), .qualifier = rq_text("r")}};
+    rq_change del = {.size = sizeof del,
+                     .kind = RQ_DELETE,
+                     .row = key,
+                     .edits = edits,
+                     .edit_count = 2,
+                     .timestamp = e->timestamp};
+    return rq_table_check_and_change(x->entries, &check, &del, 1, &done, NULL, why);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+rq_err rq__index_read(rq_index *x, rq_bytes key, rq_row **ret, rq_failure *why)
+{
+    rq_get_request get = {.size = sizeof get, .row = key};
+    return rq_table_get(x->table, &get, ret, why);
+}
+
+/* The row's value in the indexed column, or NULL. */
+const rq_kv *rq__index_cell(const rq_index *x, const rq_row *row)
+{
+    return rq_row_find(row, x->family, x->qualifier);
+}
+
+static int64_t newest_of(const rq_row *row)
+{
+    int64_t newest = 0;
+    for (size_t i = 0; i < row->count; i++)
+        newest = row->cells[i].timestamp > newest ? row->cells[i].timestamp : newest;
+    return newest;
+}
+
+/* The change, and a new generation, if the row's generation is the one that was read. With a time to
+ * live the generation is the row's last cell: older ones are deleted, or they would come back. */
+static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const rq_change *change,
+                        uint64_t ttl_ms, bool *ret_done, rq_failure *why)
+{
+    uint8_t token[RQ__TOKEN];
+    int64_t time = rq__index_time(newest_of(before));
+    const rq_kv *g = rq_row_find(before, x->family, rq_text(generation));
+    rq_check check = {.size = sizeof check,
+                      .family = x->family,
+                      .qualifier = rq_text(generation),
+                      .compare = g == NULL ? RQ_COMPARE_ABSENT : RQ_COMPARE_EQUAL,
+                      .value = g == NULL ? rq_bytes_of(NULL, 0) : g->value};
+    make_token(token);
+    rq_edit edit = {
+        .family = x->family, .qualifier = rq_text(generation), .value = {token, RQ__TOKEN}};
+    rq_edit older = {.family = x->family, .qualifier = rq_text(generation), .timestamp = time - 1};
+    rq_change changes[3] = {{.size = sizeof changes[0],
+                             .kind = RQ_PUT,
+                             .edits = &edit,
+                             .edit_count = 1,
+                             .ttl_ms = ttl_ms}};
+    size_t count = 1;
+    if (ttl_ms > 0)
+        changes[count++] = (rq_change){
+            .size = sizeof changes[0], .kind = RQ_DELETE, .edits = &older, .edit_count = 1};
+    if (change != NULL) changes[count++] = *change;
+    for (size_t i = 0; i < count; i++) {
+        changes[i].row = key;
+        changes[i].timestamp = time;
+    }
+    return rq_table_check_and_change(x->table, &check, changes, count, ret_done, NULL, why);
+}
+
+/* After it no write whose writer read the row before succeeds. A row that is not there gets a
+ * generation that expires. */
+rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *ret_done,
+                       rq_failure *why)
+{
+    bool empty =
+        before->count == 0 ||
+        (before->count == 1 && rq_row_find(before, x->family, rq_text(generation)) != NULL);
+    return write_row(x, before, key, NULL, empty ? RQ__LONG_AGO_MS : 0, ret_done, why);
+}
+
+/* --- a write ---------------------------------------------------------------------------------- */
+
+typedef struct writing {
+    rq_index *x;
+    rq_bytes key;
+    const rq_change *change; /* NULL: the row is deleted */
+    const rq_bytes *value;   /* the new one; NULL: none */
+    bool keeps_value;        /* the change does not touch the column */
+    rq_row *before;
+    rq_buf old_key, new_key; /* of entries */
+    rq__entry old;
+    rq_failure *why;
+} writing;
+
+/* Another row's entry stands where a unique index's would: *ret_free if it is stale, and then no
+ * writer can make it true any more. */
+static rq_err look_at_owner(writing *w, const rq__entry *e, bool *ret_free)
+{
+    rq_row *row;
+    rq_bytes key = {e->row.ptr, e->row.len};
+    *ret_free = false;
+    RQ_TRY(rq__index_read(w->x, key, &row, w->why));
+    const rq_kv *cell = rq__index_cell(w->x, row);
+    rq_err rc = RQ_OK;
+    if (cell != NULL && rq_slice_eq(rq_slice_of_bytes(cell->value), rq_slice_of_bytes(*w->value)))
+        rc = rq__index_fail(w->why, RQ_E_EXISTS,
+                            "another row has this value, and the index is unique");
+    else
+        rc = rq__index_fence(w->x, row, key, ret_free, w->why);
+    rq_row_free(row);
+    return rc;
+}
+
+/* Step 2; *ret_done false: begin again. */
+static rq_err put_new_entry(writing *w, bool *ret_done)
+{
+    rq_bytes key = {w->new_key.ptr, w->new_key.len};
+    rq__entry e = {0};
+    bool is_free = true;
+    rq_err rc = read_entry(w->x, key, &e, w->why);
+    if (rc == RQ_OK && e.exists && !rq_slice_eq(rq_buf_slice(&e.row), rq_slice_of_bytes(w->key)))
+        rc = look_at_owner(w, &e, &is_free);
+    *ret_done = false;
+    if (rc == RQ_OK && is_free) rc = rq__entry_put(w->x, key, w->key, &e, ret_done, w->why);
+    rq_buf_clear(&e.row);
+    return rc;
+}
+
+static rq_err make_keys(writing *w)
+{
+    const rq_kv *cell = rq__index_cell(w->x, w->before);
+    w->old_key.len = w->new_key.len = 0;
+    rq_err rc = RQ_OK;
+    if (cell != NULL) rc = rq__index_key(w->x, cell->value, w->key, &w->old_key);
+    if (rc == RQ_OK && w->keeps_value)
+        rc = rq_buf_append(&w->new_key, w->old_key.ptr, w->old_key.len);
+    else if (rc == RQ_OK && w->value != NULL)
+        rc = rq__index_key(w->x, *w->value, w->key, &w->new_key);
+    if (w->new_key.len > RQ__KEY_MAX)
+        return rq__index_fail(w->why, RQ_E_INVALID, "the value is too long for a key of the index");
+    return rc == RQ_OK ? RQ_OK : rq__index_fail(w->why, rc, "out of memory, for an index's key");
+}
+
+/* Deletes every column that was read; the generation stays, and expires. */
+static rq_err delete_columns(writing *w, bool *ret_done)
+{
+    size_t n = 0;
+    rq_edit *edits = calloc(w->before->count + 1, sizeof *edits);
+    if (edits == NULL) return rq__index_fail(w->why, RQ_E_NO_MEMORY, "out of memory, for a delete");
+    for (size_t i = 0; i < w->before->count; i++) {
+        const rq_kv *c = &w->before->cells[i];
+        bool is_generation =
+            rq_slice_eq(rq_slice_of_bytes(c->qualifier), rq_slice_cstr(generation)) &&
+            rq_slice_eq(rq_slice_of_bytes(c->family), rq_slice_of_bytes(w->x->family));
+        if (!is_generation) edits[n++] = (rq_edit){.family = c->family, .qualifier = c->qualifier};
+    }
+    rq_change del = {
+        .size = sizeof del, .kind = RQ_DELETE, .row = w->key, .edits = edits, .edit_count = n};
+    *ret_done = true;
+    rq_err rc = n == 0
+                    ? RQ_OK
+                    : write_row(w->x, w->before, w->key, &del, RQ__LONG_AGO_MS, ret_done, w->why);
+    free(edits);
+    return rc;
+}
+
+static rq_err write_old_and_new(writing *w, bool *ret_done)
+{
+    bool done = true, moves = !rq_slice_eq(rq_buf_slice(&w->old_key), rq_buf_slice(&w->new_key));
+    uint64_t begun = rq_clock_ns(CLOCK_MONOTONIC);
+    rq_bytes old_key = {w->old_key.ptr, w->old_key.len};
+    *ret_done = false;
+    w->old.exists = false;
+    if (moves && old_key.len > 0) RQ_TRY(read_entry(w->x, old_key, &w->old, w->why));
+    if (w->new_key.len > 0 && moves) RQ_TRY(put_new_entry(w, &done));
+    if (!done || rq_clock_ns(CLOCK_MONOTONIC) - begun > WRITE_MS * UINT64_C(1000000)) return RQ_OK;
+    if (w->change == NULL)
+        RQ_TRY(delete_columns(w, ret_done));
+    else
+        RQ_TRY(write_row(w->x, w->before, w->key, w->change, 0, ret_done, w->why));
+    if (*ret_done && w->old.exists) RQ_TRY(rq__entry_delete(w->x, old_key, &w->old, &done, w->why));
+    return RQ_OK;
+}
+
+static rq_err attempt(writing *w, bool *ret_done)
+{
+    RQ_TRY(rq__index_read(w->x, w->key, &w->before, w->why));
+    rq_err rc = make_keys(w);
+    if (rc == RQ_OK) rc = write_old_and_new(w, ret_done);
+    rq_row_free(w->before);
+    w->before = NULL;
+    return rc;
+}
+
+static rq_err write_indexed(writing *w)
+{
+    bool done = false;
+    rq_err rc = RQ_OK;
+    for (int i = 0; i < ATTEMPTS_MAX && rc == RQ_OK && !done; i++) {
+        if (i > 3) rq_clock_sleep_ns((uint64_t)i * 100000);
+        rc = attempt(w, &done);
+    }
+    rq_buf_clear(&w->old_key);
+    rq_buf_clear(&w->new_key);
+    rq_buf_clear(&w->old.row);
+    if (rc == RQ_OK && !done)
+        return rq__index_fail(w->why, RQ_E_CONFLICT,
+                              "others write this row, or this value, all the time");
+    return rc;
+}
+
+/* --- public ----------------------------------------------------------------------------------- */
+
+rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
+{
+    const rq_bytes *value = NULL;
+    if (put == NULL || put->size != sizeof *put || put->kind != RQ_PUT)
+        return rq__index_fail(failure, RQ_E_INVALID, "no put, or rq_change.size is not set");
+    for (size_t i = 0; i < put->edit_count; i++) {
+        const rq_edit *e = &put->edits[i];
+        if (e->timestamp != 0)
+            return rq__index_fail(failure, RQ_E_INVALID,
+                                  "a put with an index has no time of its own");
+        if (rq_slice_eq(rq_slice_of_bytes(e->family), rq_slice_of_bytes(index->family)) &&
+            rq_slice_eq(rq_slice_of_bytes(e->qualifier), rq_slice_of_bytes(index->qualifier)))
+            value = &e->value;
+    }
+    if (put->timestamp != 0)
+        return rq__index_fail(failure, RQ_E_INVALID, "a put with an index has no time of its own");
+    writing w = {.x = index,
+                 .key = put->row,
+                 .change = put,
+                 .value = value,
+                 .keeps_value = value == NULL,
+                 .why = failure};
+    return write_indexed(&w);
+}
+
+rq_err rq_index_delete(rq_index *index, rq_bytes row, rq_failure *failure)
+{
+    writing w = {.x = index, .key = row, .why = failure};
+    return write_indexed(&w);
+}
+
+static rq_err make_table(rq_db *db, const char *name, rq_failure *why)
+{
+    bool exists;
+    rq_family family = {"i", NULL, 0};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = name, .families = &family, .family_count = 1};
+    RQ_TRY(rq_table_exists(db, name, &exists, why));
+    if (exists) return RQ_OK;
+    rq_err rc = rq_table_create(db, &spec, why);
+    return rc == RQ_E_TABLE_EXISTS ? RQ_OK : rc;
+}
+
+static rq_err open_into(rq_index *x, rq_db *db, const rq_index_spec *spec, rq_failure *why)
+{
+    size_t f = spec->column.family.len, q = spec->column.qualifier.len;
+    x->unique = spec->unique;
+    x->names = malloc(f + q + 1);
+    if (x->names == NULL) return rq__index_fail(why, RQ_E_NO_MEMORY, "out of memory, for an index");
+    memcpy(x->names, spec->column.family.data, f);
+    if (q > 0) memcpy(x->names + f, spec->column.qualifier.data, q);
+    x->family = rq_bytes_of(x->names, f);
+    x->qualifier = rq_bytes_of(x->names + f, q);
+    if (spec->creates) RQ_TRY(make_table(db, spec->index_table, why));
+    RQ_TRY(rq_table_open(db, spec->table, &x->table, why));
+    return rq_table_open(db, spec->index_table, &x->entries, why);
+}
+
+rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *failure)
+{
+    if (db == NULL || spec == NULL || spec->size != sizeof *spec || spec->table == NULL ||
+        spec->index_table == NULL || spec->column.family.len == 0 ||
+        spec->column.qualifier.data == NULL)
+        return rq__index_fail(failure, RQ_E_INVALID,
+                              "no database, tables or column, or rq_index_spec.size is not set");
+    rq_index *x = calloc(1, sizeof *x);
+    if (x == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for an index");
+    rq_err rc = open_into(x, db, spec, failure);
+    if (rc == RQ_OK)
+        *ret = x;
+    else
+        rq_index_close(x);
+    return rc;
+}
+
+void rq_index_close(rq_index *index)
+{
+    if (index == NULL) return;
+    rq_table_close(index->table);
+    rq_table_close(index->entries);
+    free(index->names);
+    free(index);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading through an index, and repairing it. Entries are read first, then their rows, AT_ONCE in a
+ * batch; an entry whose row has another value is passed over by a reader, and deleted by a repair.
+ */
+#include "rowkey/index_priv.h"
+
+#include <stdlib.h>
+
+enum { AT_ONCE = 100 };
+
+typedef struct fetched {
+    rq_buf key;   /* of the entry */
+    rq_buf value; /* of the entry's key */
+    rq__entry entry;
+    rq_row *row; /* as read now; NULL: returned */
+} fetched;
+
+typedef struct group {
+    fetched items[AT_ONCE];
+    size_t count, at;
+} group;
+
+struct rq_index_scanner {
+    rq_index *x;
+    rq_scanner *entries;
+    group group;
+};
+
+/* --- groups of entries ------------------------------------------------------------------------ */
+
+static void group_clear(group *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        rq_buf_clear(&g->items[i].key);
+        rq_buf_clear(&g->items[i].value);
+        rq_buf_clear(&g->items[i].entry.row);
+        rq_row_free(g->items[i].row);
+        g->items[i] = (fetched){0};
+    }
+    g->count = g->at = 0;
+}
+
+/* Rows of the index table that are no entries are passed over. */
+static rq_err take_entry(group *g, const rq_row *row)
+{
+    fetched *f = &g->items[g->count];
+    rq_bytes key = row->cells[0].row;
+    g->count++;
+    RQ_TRY(rq_buf_append(&f->key, key.data, key.len));
+    if (!rq__entry_take(row, &f->entry)) return RQ_E_NO_MEMORY;
+    rq_err rc = rq__index_value_of(key, &f->value);
+    if (rc == RQ_E_MALFORMED) f->entry.exists = false;
+    return rc == RQ_E_MALFORMED ? RQ_OK : rc;
+}
+
+static rq_err read_entries(rq_scanner *scanner, group *g, rq_failure *why)
+{
+    while (g->count < AT_ONCE) {
+        rq_row *row = NULL;
+        RQ_TRY(rq_scanner_next(scanner, &row, why));
+        if (row == NULL) return RQ_OK;
+        rq_err rc = row->count == 0 ? RQ_OK : take_entry(g, row);
+        rq_row_free(row);
+        if (rc != RQ_OK) return rq__index_fail(why, rc, "out of memory, for entries of an index");
+    }
+    return RQ_OK;
+}
+
+/* Copies a row out of results: they are freed together. */
+static rq_err read_rows(rq_index *x, group *g, rq_failure *why)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        fetched *f = &g->items[i];
+        if (!f->entry.exists) continue;
+        RQ_TRY(rq__index_read(x, (rq_bytes){f->entry.row.ptr, f->entry.row.len}, &f->row, why));
+    }
+    return RQ_OK;
+}
+
+static bool is_true(const rq_index *x, const fetched *f)
+{
+    const rq_kv *cell = f->row == NULL ? NULL : rq__index_cell(x, f->row);
+    return cell != NULL && rq_slice_eq(rq_slice_of_bytes(cell->value), rq_buf_slice(&f->value));
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static rq_err open_range(rq_index_scanner *s, const rq_index_range *range, rq_failure *why)
+{
+    rq_buf start = {0}, stop = {0};
+    rq_bytes none = {NULL, 0};
+    rq_err rc = RQ_OK;
+    rq_index all = *s->x;
+    all.unique = true; /* the value alone */
+    if (range->from.len > 0) rc = rq__index_key(&all, range->from, none, &start);
+    if (rc == RQ_OK && !range->no_end) {
+        rc = rq__index_key(&all, range->to, none, &stop);
+        if (rc == RQ_OK && range->includes_to) stop.ptr[stop.len - 1] = 1; /* behind 00 00 */
+    }
+    rq_scan_request scan = {
+        .size = sizeof scan, .start = {start.ptr, start.len}, .stop = {stop.ptr, stop.len}};
+    if (rc != RQ_OK)
+        rc = rq__index_fail(why, rc, "out of memory, for a scan");
+    else
+        rc = rq_table_scan(s->x->entries, &scan, &s->entries, why);
+    rq_buf_clear(&start);
+    rq_buf_clear(&stop);
+    return rc;
+}
+
+rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
+                     rq_failure *failure)
+{
+    if (range == NULL || range->size != sizeof *range)
+        return rq__index_fail(failure, RQ_E_INVALID, "no range, or rq_index_range.size is not set");
+    rq_index_scanner *s = calloc(1, sizeof *s);
+    if (s == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for a scan");
+    s->x = index;
+    rq_err rc = open_range(s, range, failure);
+    if (rc == RQ_OK)
+        *ret = s;
+    else
+        rq_index_scanner_close(s);
+    return rc;
+}
+
+rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *failure)
+{
+    group *g = &scanner->group;
+    for (;;) {
+        for (; g->at < g->count; g->at++) {
+            fetched *f = &g->items[g->at];
+            if (!is_true(scanner->x, f)) continue;
+            *ret = f->row;
+            f->row = NULL;
+            g->at++;
+            return RQ_OK;
+        }
+        group_clear(g);
+        RQ_TRY(read_entries(scanner->entries, g, failure));
+        RQ_TRY(read_rows(scanner->x, g, failure));
+        if (g->count == 0) break;
+    }
+    *ret = NULL;
+    return RQ_OK;
+}
+
+void rq_index_scanner_close(rq_index_scanner *scanner)
+{
+    if (scanner == NULL) return;
+    group_clear(&scanner->group);
+    rq_scanner_close(scanner->entries);
+    free(scanner);
+}
+
+/* --- repairing -------------------------------------------------------------------------------- */
+
+/* Gives a row its entry, if it has none. A unique index keeps the entry of another row with the value. */
+static rq_err repair_row(rq_index *x, const rq_row *row, rq_index_repairs *r, rq_failure *why)
+{
+    const rq_kv *cell = rq__index_cell(x, row);
+    rq_buf key = {0};
+    rq_row *found = NULL;
+    rq__entry e = {0};
+    bool done = false;
+    if (cell == NULL) return RQ_OK;
+    r->rows++;
+    rq_err rc = rq__index_key(x, cell->value, row->cells[0].row, &key);
+    if (rc != RQ_OK) return rq__index_fail(why, rc, "out of memory, for a repair");
+    rq_get_request get = {.size = sizeof get, .row = {key.ptr, key.len}};
+    rc = rq_table_get(x->entries, &get, &found, why);
+    if (rc == RQ_OK && !rq__entry_take(found, &e))
+        rc = rq__index_fail(why, RQ_E_NO_MEMORY, "out of memory, for a repair");
+    if (rc == RQ_OK && !e.exists) {
+        rc = rq__entry_put(x, (rq_bytes){key.ptr, key.len}, row->cells[0].row, &e, &done, why);
+        r->added += done;
+    } else if (rc == RQ_OK && x->unique) {
+        r->duplicates += !rq_slice_eq(rq_buf_slice(&e.row), rq_slice_of_bytes(row->cells[0].row));
+    }
+    rq_buf_clear(&e.row);
+    rq_row_free(found);
+    rq_buf_clear(&key);
+    return rc;
+}
+
+static rq_err repair_rows(rq_index *x, rq_index_repairs *r, rq_failure *why)
+{
+    rq_column column = {x->family, x->qualifier};
+    rq_scan_request scan = {.size = sizeof scan, .columns = &column, .column_count = 1};
+    rq_scanner *s;
+    RQ_TRY(rq_table_scan(x->table, &scan, &s, why));
+    rq_row *row = NULL;
+    rq_err rc = rq_scanner_next(s, &row, why);
+    while (rc == RQ_OK && row != NULL) {
+        rc = repair_row(x, row, r, why);
+        rq_row_free(row);
+        row = NULL;
+        if (rc == RQ_OK) rc = rq_scanner_next(s, &row, why);
+    }
+    rq_scanner_close(s);
+    return rc;
+}
+
+static rq_err remove_deleted(rq_index *x, const fetched *f, rq_failure *why)
+{
+    if (f->entry.timestamp == 0 || f->entry.timestamp + RQ__LONG_AGO_MS > rq__index_time(0))
+        return RQ_OK;
+    return rq__entry_remove(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, why);
+}
+
+/* Deletes entries that are not true. The token was read before the row, so that the row's fence comes
+ * after it (index.c). */
+static rq_err repair_group(rq_index *x, group *g, rq_index_repairs *r, rq_failure *why)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        fetched *f = &g->items[i];
+        bool done = false;
+        if (!f->entry.exists) RQ_TRY(remove_deleted(x, f, why));
+        if (!f->entry.exists || is_true(x, f)) continue;
+        RQ_TRY(
+            rq__index_fence(x, f->row, (rq_bytes){f->entry.row.ptr, f->entry.row.len}, &done, why));
+        if (done)
+            RQ_TRY(rq__entry_delete(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, &done, why));
+        r->removed += done;
+    }
+    return RQ_OK;
+}
+
+static rq_err repair_entries(rq_index *x, rq_index_repairs *r, rq_failure *why)
+{
+    rq_scan_request scan = {.size = sizeof scan};
+    rq_scanner *s;
+    group *g = calloc(1, sizeof *g);
+    if (g == NULL) return rq__index_fail(why, RQ_E_NO_MEMORY, "out of memory, for a repair");
+    rq_err rc = rq_table_scan(x->entries, &scan, &s, why);
+    if (rc == RQ_OK) {
+        do {
+            group_clear(g);
+            rc = read_entries(s, g, why);
+            if (rc == RQ_OK) rc = read_rows(x, g, why);
+            if (rc == RQ_OK) rc = repair_group(x, g, r, why);
+            r->entries += g->count;
+        } while (rc == RQ_OK && g->count > 0);
+        rq_scanner_close(s);
+    }
+    group_clear(g);
+    free(g);
+    return rc;
+}
+
+rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *failure)
+{
+    rq_index_repairs r = {.size = sizeof r};
+    RQ_TRY(
+        repair_entries(index, &r, failure)); /* first: a unique index's stale entries make room */
+    RQ_TRY(repair_rows(index, &r, failure));
+    if (ret != NULL && ret->size == sizeof *ret) *ret = r;
+    return RQ_OK;
+}

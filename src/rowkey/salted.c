@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A scan of a salted table: one scan per bucket, merged in the order of the keys without their salt.
+ *
+ *     bucket 0: scanner ─► next batch ─► batch ─┐
+ *     bucket 1: scanner ─► next batch ─► batch ─┼► heap ─► row with the smallest key
+ *     …                                         ┘
+ *
+ * A heap holds the buckets that have rows, ordered by the key of their first row; equal keys by
+ * bucket, so that the parts of a row stay together. Where calls wait for servers, threads fill the
+ * next batch of each bucket while the caller consumes; otherwise the caller fills it.
+ *
+ * Lock: `lock` guards what threads change: `next`, `has_next`, `filling`, `ended`, the failure.
+ */
+#include "api/backend.h"
+#include "rowkey/rowkey_priv.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BATCH_ROWS = 32, THREADS_MAX = 16, THREADS_REMOTE = 4 };
+#define FETCH_BYTES_LEAST ((uint64_t)64 * 1024)
+#define FETCH_BYTES_ALL ((uint64_t)2 * 1024 * 1024)
+
+typedef struct batch {
+    size_t count, at;
+    rq_row *rows[BATCH_ROWS];
+} batch;
+
+typedef struct bucket {
+    rq_scanner *scanner;
+    batch batch; /* the caller's */
+    batch next;
+    bool has_next RQ_GUARDED_BY(lock);
+    bool filling RQ_GUARDED_BY(lock); /* a thread is at it */
+    bool ended RQ_GUARDED_BY(lock);   /* the scanner has no more rows */
+} bucket;
+
+/* A bucket in the heap, with the begin of its first row's key: most comparisons end there, without
+ * a look at the row. */
+typedef struct place {
+    uint64_t prefix; /* 8 bytes, zeros behind a shorter key */
+    uint32_t bucket;
+} place;
+
+struct rq_salted_scanner {
+    size_t salt_len;
+    bool reversed;
+    uint64_t left; /* rows; UINT64_MAX: no limit */
+    pid_t pid;
+    uint32_t bucket_count;
+    bucket *buckets;
+    place *heap;
+    uint32_t heap_count;
+    uint32_t thread_count;
+    pthread_t threads[THREADS_MAX];
+    pthread_mutex_t lock;
+    pthread_cond_t work, ready;
+    bool stops RQ_GUARDED_BY(lock);
+    rq_err rc RQ_GUARDED_BY(lock); /* the first failure */
+    rq_failure failure;
+};
+
+/* --- batches ---------------------------------------------------------------------------------- */
+
+static rq_err fill(rq_scanner *scanner, batch *b, size_t most, bool *ret_ended, rq_failure *why)
+{
+    b->count = b->at = 0;
+    while (b->count < most) {
+        rq_row *row = NULL;
+        rq_err rc = rq_scanner_next(scanner, &row, why);
+        if (rc != RQ_OK) return rc;
+        if (row == NULL) {
+            *ret_ended = true;
+            break;
+        }
+        b->rows[b->count++] = row;
+    }
+    return RQ_OK;
+}
+
+static void batch_clear(batch *b)
+{
+    while (b->at < b->count)
+        rq_row_free(b->rows[b->at++]);
+}
+
+/* The first bucket that a thread can fill, or NULL. */
+static bucket *find_work(rq_salted_scanner *s)
+{
+    for (uint32_t i = 0; i < s->bucket_count && s->rc == RQ_OK; i++) {
+        bucket *b = &s->buckets[i];
+        if (!b->has_next && !b->filling && !b->ended) return b;
+    }
+    return NULL;
+}
+
+static void fill_next(rq_salted_scanner *s, bucket *b)
+{
+    rq_failure why = {.size = sizeof why};
+    bool ended = false;
+    b->filling = true;
+    pthread_mutex_unlock(&s->lock);
+    rq_err rc = fill(b->scanner, &b->next, BATCH_ROWS, &ended, &why);
+    pthread_mutex_lock(&s->lock);
+    b->filling = false;
+    b->has_next = b->next.count > 0;
+    b->ended = ended;
+    if (rc != RQ_OK && s->rc == RQ_OK) {
+        s->rc = rc;
+        s->failure = why;
+    }
+    pthread_cond_broadcast(&s->ready);
+}
+
+static void *work(void *arg)
+{
+    rq_salted_scanner *s = arg;
+    pthread_mutex_lock(&s->lock);
+    while (!s->stops) {
+        bucket *b = find_work(s);
+        if (b != NULL)
+            fill_next(s, b);
+        else
+            pthread_cond_wait(&s->work, &s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* The next batch of a bucket becomes the caller's. */
+static rq_err take_from_threads(rq_salted_scanner *s, bucket *b)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!b->has_next && !b->ended && s->rc == RQ_OK)
+        pthread_cond_wait(&s->ready, &s->lock);
+    rq_err rc = b->has_next ? RQ_OK : s->rc;
+    if (b->has_next) {
+        b->batch = b->next;
+        b->next.count = b->next.at = 0;
+        b->has_next = false;
+        pthread_cond_signal(&s->work);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+/* Makes the bucket's batch non-empty, unless there are no more rows. */
+static rq_err refill(rq_salted_scanner *s, bucket *b)
+{
+    if (b->batch.at < b->batch.count) return RQ_OK;
+    if (s->thread_count > 0) return take_from_threads(s, b);
+    if (b->ended) return RQ_OK;
+    s->rc = fill(b->scanner, &b->batch, BATCH_ROWS, &b->ended, &s->failure);
+    return s->rc;
+}
+
+/* --- the heap --------------------------------------------------------------------------------- */
+
+static rq_slice key_of(const rq_salted_scanner *s, uint32_t i)
+{
+    const bucket *b = &s->buckets[i];
+    rq_bytes row = b->batch.rows[b->batch.at]->cells[0].row;
+    return rq_slice_of((const uint8_t *)row.data + s->salt_len, row.len - s->salt_len);
+}
+
+static place place_of(const rq_salted_scanner *s, uint32_t i)
+{
+    uint8_t begin[8] = {0};
+    rq_slice key = key_of(s, i);
+    memcpy(begin, key.ptr, key.len < 8 ? key.len : 8);
+    return (place){rq_get_be64(begin), i};
+}
+
+static bool is_before(const rq_salted_scanner *s, const place *a, const place *b)
+{
+    if (a->prefix != b->prefix) return (a->prefix < b->prefix) != s->reversed;
+    rq_slice x = key_of(s, a->bucket), y = key_of(s, b->bucket);
+    int c = rq_short_compare(x.ptr, x.len, y.ptr, y.len);
+    if (c == 0) return a->bucket < b->bucket;
+    return s->reversed ? c > 0 : c < 0;
+}
+
+static void sift_down(rq_salted_scanner *s, uint32_t at)
+{
+    place top = s->heap[at];
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= s->heap_count) break;
+        if (child + 1 < s->heap_count && is_before(s, &s->heap[child + 1], &s->heap[child]))
+            child++;
+        if (!is_before(s, &s->heap[child], &top)) break;
+        s->heap[at] = s->heap[child];
+        at = child;
+    }
+    s->heap[at] = top;
+}
+
+static rq_err heap_build(rq_salted_scanner *s)
+{
+    s->heap_count = 0;
+    for (uint32_t i = 0; i < s->bucket_count; i++) {
+        rq_err rc = refill(s, &s->buckets[i]);
+        if (rc != RQ_OK) return rc;
+        if (s->buckets[i].batch.count > 0) s->heap[s->heap_count++] = place_of(s, i);
+    }
+    for (uint32_t i = s->heap_count / 2; i > 0; i--)
+        sift_down(s, i - 1);
+    return RQ_OK;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+/* Keys of one bucket's scan. */
+typedef struct range {
+    rq_buf start, stop;
+} range;
+
+static rq_err append_end_of_salt(const rq_buf *salt, rq_buf *out)
+{
+    uint8_t after[16];
+    rq_bytes prefix = {salt->ptr, salt->len};
+    return rq_buf_append(out, after, rq_key_after_prefix(prefix, after));
+}
+
+/* HBase's empty start and stop mean the bucket's ends here. */
+static rq_err make_range(const rq_buf *salt, const rq_scan_request *scan, range *r,
+                         rq_scan_request *ret)
+{
+    bool up = !scan->reversed;
+    if (scan->start.len > 0 || up) RQ_TRY(rq_buf_append(&r->start, salt->ptr, salt->len));
+    RQ_TRY(rq_buf_append(&r->start, scan->start.data, scan->start.len));
+    if (scan->start.len == 0 && !up) {
+        RQ_TRY(append_end_of_salt(salt, &r->start));
+        ret->excludes_start = r->start.len > 0;
+    }
+    if (scan->stop.len > 0 || !up) RQ_TRY(rq_buf_append(&r->stop, salt->ptr, salt->len));
+    RQ_TRY(rq_buf_append(&r->stop, scan->stop.data, scan->stop.len));
+    if (scan->stop.len == 0 && up) RQ_TRY(append_end_of_salt(salt, &r->stop));
+    if (scan->stop.len == 0) ret->includes_stop = !up;
+    ret->start = (rq_bytes){r->start.ptr, r->start.len};
+    ret->stop = (rq_bytes){r->stop.ptr, r->stop.len};
+    return RQ_OK;
+}
+
+static rq_err open_bucket(rq_salted_scanner *s, rq_table *table, const rq_key_format *f,
+                          const rq_scan_request *scan, uint32_t i, rq_failure *why)
+{
+    rq_scan_request request = *scan;
+    rq_buf salt = {0};
+    range r = {0};
+    if (request.fetch_bytes == 0) {
+        request.fetch_bytes = FETCH_BYTES_ALL / s->bucket_count;
+        if (request.fetch_bytes < FETCH_BYTES_LEAST) request.fetch_bytes = FETCH_BYTES_LEAST;
+    }
+    rq_err rc = rq__salt_append(&f->parts[0], i, &salt);
+    if (rc == RQ_OK) rc = make_range(&salt, scan, &r, &request);
+    if (rc == RQ_OK) rc = rq_table_scan(table, &request, &s->buckets[i].scanner, why);
+    rq_buf_clear(&salt);
+    rq_buf_clear(&r.start);
+    rq_buf_clear(&r.stop);
+    return rc;
+}
+
+/* The library's threads block all signals. */
+static void start_threads(rq_salted_scanner *s, uint32_t count)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (s->thread_count < count &&
+           pthread_create(&s->threads[s->thread_count], NULL, work, s) == 0)
+        s->thread_count++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static uint32_t threads_for(const rq_table *table, uint32_t wanted, uint32_t buckets)
+{
+    if (wanted == 0) wanted = table->db->backend->is_remote ? THREADS_REMOTE : 0;
+    if (wanted > THREADS_MAX) wanted = THREADS_MAX;
+    return wanted > buckets ? buckets : wanted;
+}
+
+static rq_salted_scanner *scanner_new(uint32_t buckets)
+{
+    rq_salted_scanner *s = calloc(1, sizeof *s);
+    if (s == NULL) return NULL;
+    s->buckets = calloc(buckets, sizeof *s->buckets);
+    s->heap = calloc(buckets, sizeof *s->heap);
+    s->failure.size = sizeof s->failure;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->work, NULL);
+    pthread_cond_init(&s->ready, NULL);
+    s->pid = getpid();
+    if (s->buckets != NULL && s->heap != NULL) return s;
+    rq_salted_close(s);
+    return NULL;
+}
+
+static rq_err check(const rq_table *table, const rq_key_format *f, const rq_scan_request *scan,
+                    rq_error *why)
+{
+    if (table == NULL || f == NULL || scan == NULL)
+        return rq_fail(why, RQ_E_INVALID, "no table, format or scan");
+    if (scan->size != sizeof *scan)
+        return rq_fail(why, RQ_E_INVALID, "rq_scan_request.size is %zu", scan->size);
+    if (f->parts[0].buckets == 0)
+        return rq_fail(why, RQ_E_INVALID, "the format does not begin with salt(N) or phoenix(N)");
+    return RQ_OK;
+}
+
+static rq_err open_all(rq_salted_scanner *s, rq_table *table, const rq_key_format *f,
+                       const rq_scan_request *scan, uint32_t threads, rq_failure *why)
+{
+    s->bucket_count = f->parts[0].buckets;
+    s->salt_len = f->parts[0].width;
+    s->reversed = scan->reversed;
+    s->left = scan->limit == 0 ? UINT64_MAX : scan->limit;
+    for (uint32_t i = 0; i < s->bucket_count; i++) {
+        rq_err rc = open_bucket(s, table, f, scan, i, why);
+        if (rc != RQ_OK) return rc;
+    }
+    start_threads(s, threads_for(table, threads, s->bucket_count));
+    s->heap_count = UINT32_MAX; /* is built by the first rq_salted_next */
+    return RQ_OK;
+}
+
+rq_err rq_salted_scan(rq_table *table, const rq_key_format *format, const rq_scan_request *scan,
+                      uint32_t threads, rq_salted_scanner **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_why_clear(&why);
+    rq_err rc = check(table, format, scan, &why.error);
+    rq_salted_scanner *s = NULL;
+    if (rc == RQ_OK) {
+        s = scanner_new(format->parts[0].buckets);
+        if (s == NULL) rc = rq_no_memory(&why.error);
+    }
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    rc = open_all(s, table, format, scan, threads, failure);
+    if (rc == RQ_OK)
+        *ret = s;
+    else
+        rq_salted_close(s);
+    return rc;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* The row behind the next one of a bucket is needed some rows later: its key will be in the cache. */
+static void look_ahead(const batch *b)
+{
+    enum { ROW_BEGIN = 192 }; /* the row, its first cell, the begin of that cell's key */
+    if (b->at + 1 < b->count) rq_prefetch_bytes(b->rows[b->at + 1], ROW_BEGIN);
+}
+
+static rq_err next(rq_salted_scanner *s, rq_row **ret)
+{
+    *ret = NULL;
+    if (s->left == 0) return RQ_OK;
+    if (s->heap_count == UINT32_MAX) {
+        rq_err rc = heap_build(s);
+        if (rc != RQ_OK) return rc;
+    }
+    if (s->heap_count == 0) return RQ_OK;
+    bucket *b = &s->buckets[s->heap[0].bucket];
+    rq_row *row = b->batch.rows[b->batch.at++];
+    look_ahead(&b->batch);
+    rq_err rc = refill(s, b);
+    if (rc != RQ_OK) {
+        rq_row_free(row);
+        return rc;
+    }
+    if (b->batch.at == b->batch.count)
+        s->heap[0] = s->heap[--s->heap_count];
+    else
+        s->heap[0] = place_of(s, s->heap[0].bucket);
+    if (s->heap_count > 0) sift_down(s, 0);
+    if (s->left != UINT64_MAX && !row->is_partial) s->left--;
+    *ret = row;
+    return RQ_OK;
+}
+
+/* What the scanner keeps of a failure, as part of the caller's struct, whose size may differ. */
+static rq_err tell(const rq_salted_scanner *s, rq_err rc, rq_failure *to)
+{
+    if (rc == RQ_OK || to == NULL) return rc;
+    size_t size = to->size;
+    memcpy(to, &s->failure, size < sizeof *to ? size : sizeof *to);
+    to->size = size;
+    return rc;
+}
+
+rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_row *row = NULL;
+    rq_why_clear(&why);
+    if (scanner->thread_count > 0 && getpid() != scanner->pid)
+        return rq_fill_failure(
+            failure, rq_fail(&why.error, RQ_E_FORKED, "the scan was opened by the parent process"),
+            &why);
+    rq_err rc = next(scanner, &row);
+    if (rc == RQ_OK) *ret = row;
+    return tell(scanner, rc, failure);
+}
+
+static void stop_threads(rq_salted_scanner *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stops = true;
+    pthread_cond_broadcast(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        pthread_join(s->threads[i], NULL);
+}
+
+void rq_salted_close(rq_salted_scanner *scanner)
+{
+    rq_salted_scanner *s = scanner;
+    if (s == NULL) return;
+    if (s->thread_count > 0 && getpid() != s->pid) return; /* the threads are the parent's */
+    stop_threads(s);
+    for (uint32_t i = 0; i < s->bucket_count; i++) {
+        batch_clear(&s->buckets[i].batch);
+        batch_clear(&s->buckets[i].next);
+        rq_scanner_close(s->buckets[i].scanner);
+    }
+    pthread_cond_destroy(&s->work);
+    pthread_cond_destroy(&s->ready);
+    pthread_mutex_destroy(&s->lock);
+    free(s->buckets);
+    free(s->heap);
+    free(s);
+}

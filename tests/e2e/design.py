@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rorqual key and rorqual design as a person uses them: keys to and fro, split keys, schemas with and without hot spots, a live
+table, wrong input; and the page in a browser (if CHROMIUM or chromium is there; make pages installs it).
+
+    design.py [FOLDER]    FOLDER keeps the pictures
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from pages import CHROMIUM, brightness, picture
+from rorqual import ROOT, Report
+
+BINARY = str(pathlib.Path(os.environ.get("RORQUAL", ROOT / "build/rorqual")).resolve())
+BY_TIME = """table orders
+key time:ms user:u64   # the classic mistake
+value user zipf 1M 1.1
+family details columns 5 qualifier 12 value 40
+servers 10
+writes 12000/s
+reads 20000/s within 1h
+arrival daily 3
+"""
+
+
+def run(*arguments, text=""):
+    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, input=text, timeout=60, check=False)
+
+
+def prints(expected, *arguments, text=""):
+    done = run(*arguments, text=text)
+    assert (done.returncode, done.stdout) == (0, expected), (arguments, done)
+
+
+def refuses(words, *arguments, text="", code=1):
+    done = run(*arguments, text=text)
+    assert done.returncode == code and words in done.stderr and done.stdout == "", (arguments, done)
+
+
+def keys():
+    blog = "id:text '_' time:desc-msdigits"
+    prints("123_9223370367001975807\n", "key", blog, "123", "2022-12-01T00:00:00Z")
+    prints("id=123 time=1668550000000\n", "key", "--decode", blog, "123_9223370368304775807")
+    prints("0000000000000007" "7fffffffffffffff\n", "key", "--hex", "u:u64 t:desc-ms", "7", "0")
+    prints("7f\n", "key", "--hex", "--", "a:i8", "-1")
+    done = json.loads(run("key", "--json", "salt(16) u:u8", "7").stdout)
+    assert done["length"] == 2 and done["hex"].endswith("07") and int(done["hex"][:2], 16) < 16, done
+    assert json.loads(run("key", "--json", "--decode", "--hex", "salt(16) u:u8", done["hex"]).stdout) == {"u": "7"}
+    refuses("another key", "key", "--decode", "--hex", "salt(16) u:u8", "ff07")
+    refuses("no type u65", "key", "a:u65", "1")
+    refuses("larger than 255", "key", "a:u8", "256")
+    refuses("give a format", "key", code=2)
+    assert "salt" in run("key", "--lint", "time:ms").stdout
+
+
+def splits():
+    prints("40000000\n80000000\nc0000000\n", "key", "--splits", "4", "--kind", "hex")
+    prints("\\x04\n\\x08\n\\x0C\n", "key", "--splits", "4", "salt(16) a:u64")
+    prints("c\ne\ng\n", "key", "--splits", "4", "--sample", "-", text="h\ng\nf\ne\nd\nc\nb\na\n")
+    prints("b\n", "key", "--splits", "2", "--sample", "-", text="a\t9\nb\t1\nc\t1\n")
+    refuses("give a sample", "key", "--splits", "4", "a:u64")
+    refuses("line 2", "key", "--splits", "2", "--sample", "-", text="a\nb\tx\n")
+
+
+def report(text, *options, code):
+    done = run("design", "--json", *options, "-", text=text)
+    assert done.returncode == code, done
+    return json.loads(done.stdout)
+
+
+def by_name(found):
+    return {v["name"]: v for v in found["variants"]}
+
+
+def hot_spots():
+    """A table by time has a hot spot that salt removes and split keys do not."""
+    found = report(BY_TIME, code=3)
+    v = by_name(found)
+    assert found["isHot"] and "Remedy: salt" in found["verdict"] and "moves through the keys" in found["verdict"], found["verdict"]
+    assert v["as designed"]["imbalance"] > 6 and v["presplit"]["imbalance"] > 5 and v["salt"]["imbalance"] < 1.6, v.keys()
+    assert abs(found["writes"] - 12000 * 86400) < 1
+    assert len(v["salt"]["servers"]) == 10 and all(len(s) == 120 for s in v["salt"]["servers"])
+    # Every write is somewhere: the sum over time and servers is the rate's.
+    total = sum(sum(s) for s in v["salt"]["servers"]) * 86400 / 120
+    assert abs(total / (found["writes"] + found["reads"]) - 1) < 0.02, total
+    assert abs(sum(map(sum, v["salt"]["heat"])) / sum(map(sum, v["salt"]["servers"])) - 1) < 0.01
+    assert v["as designed"]["splits"] > 10 and report(BY_TIME, code=3) == found, "another report for the same seed"
+
+
+def even_tables():
+    even = "key user:uuid time:desc-ms\nservers 8\nregions 64 presplit\nwrites 1000/s\nfamily d columns 3 value 50\n"
+    found = report(even, code=0)
+    assert not found["isHot"] and found["verdict"] == "", found["verdict"]
+    assert by_name(found)["as designed"]["regionsAtStart"] == 64
+    sequence = "key id:u64\nvalue id sequence\nservers 8\nregions 16\nwrites 1000/s\n"
+    v = by_name(report(sequence, code=3))
+    assert v["reversed"]["imbalance"] < 1.5 < v["as designed"]["imbalance"], {n: x["imbalance"] for n, x in v.items()}
+    star = "key user:u64 time:desc-ms\nvalue user zipf 1k 3\nservers 8\nregions 64 presplit\nwrites 1000/s\n"
+    found = report(star, code=3)
+    assert "One value of the key's first part" in found["verdict"], found["verdict"]
+    names = "key id:uuid\nfamily measurements columns 20 qualifier 30 value 8\nregions 64 presplit\n"
+    assert "names of one letter save" in report(names, code=0)["verdict"]
+
+
+def large():
+    """10^9 writes to 100,000 regions within 10 s."""
+    found = report(BY_TIME.replace("time:ms user:u64", "id:uuid") .replace("value user zipf 1M 1.1\n", "") + "regions 100000 presplit\n", code=0)
+    assert found["writes"] > 1e9 and by_name(found)["as designed"]["regionsAtStart"] == 100000
+    assert "regions on each server" in found["verdict"]
+
+
+def wrong_schemas():
+    for text, words in (("", "has no key"), ("key a:u65\n", "line 1"), ("key a:u8\nvalue b random\n", "line 2"), ("nonsense\n", "line 1: nonsense"),
+                        ("key a:u8\n\nwrites many\n", "line 3"), ("key a:u8\nservers 0\n", "1 to 10000"), ("key a:u8\nvalue a uniform 300 400\n", "larger than 255"),
+                        ("key a:u8\nvalue a zipf 0 1\n", "zipf COUNT SKEW"), ("value a random\n", "the key stands before it"), ("key a:u8\nkey b:u8\n", "a key already")):
+        refuses(words, "design", "-", text=text)
+    refuses("No such file", "design", "/nonexistent/schema")
+    refuses("name one file", "design", code=2)
+
+
+def live_table(folder):
+    """Rows written in the order of their keys, through the library's example."""
+    where = f"file:{folder / 'blog'}"
+    subprocess.run([str(ROOT / "build/examples/example_blog"), where], check=True, stdout=subprocess.DEVNULL)
+    done = run("design", "--json", "--from", where, "--servers", "4", "blog")
+    found = json.loads(done.stdout)
+    assert done.returncode in (0, 3) and found["writes"] == 10000 and len(found["variants"]) == 1, done
+    done = run("design", "--json", "--from", where, "--chance", "20", "blog")
+    assert 8000 < json.loads(done.stdout)["writes"] < 12000, done.stdout[:300]
+    assert run("design", "--from", where, "nothing").returncode == 1
+    assert run("design", "--from", "file:/nonexistent", "nothing").returncode == 1
+
+
+def page(folder):
+    """The page has the verdict in red and the maps in colour, light and dark, and nothing beyond its border."""
+    schema, html = folder / "orders.design", folder / "orders.html"
+    schema.write_text(BY_TIME.replace("orders", "<orders>"))
+    assert run("design", "--html", str(html), str(schema)).returncode == 3
+    assert "http" not in html.read_text(), "the page refers to another"
+    if shutil.which(CHROMIUM) is None:
+        print(f"no {CHROMIUM}: the page is not looked at")
+        return
+    for dark in (False, True):
+        rows = picture(folder, f"design-{'dark' if dark else 'light'}", html.as_uri(), 1200, dark)
+        corner = brightness(rows[2][2])
+        assert (corner < 60) if dark else (corner > 200), corner
+        pixels = [p for row in rows[::2] for p in row[::2]]
+        hot = sum(r > 200 and 100 < g < 220 and b < 90 for r, g, b in pixels)
+        cold = sum(r < 30 and g < 20 and 20 < b < 60 for r, g, b in pixels)
+        assert hot > 3000 and cold > 50000, f"the maps have {hot} hot and {cold} cold pixels"
+        assert len({p for row in rows for p in row[-4:]}) == 1, "something reaches the right border"
+
+
+def main():
+    report_ = Report()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-design-"))
+    tests = {"keys": keys, "splits": splits, "hot spots": hot_spots, "even tables": even_tables, "large": large, "wrong schemas": wrong_schemas,
+             "a live table": lambda: live_table(folder), "page": lambda: page(folder)}
+    try:
+        for name, test in tests.items():
+            problem = None
+            try:
+                test()
+            except (AssertionError, OSError, ValueError, subprocess.SubprocessError) as e:
+                problem = repr(e)[:1500]
+            report_.outcome(f"design/{name}", problem)
+        if len(sys.argv) > 1:
+            pathlib.Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
+            for one in folder.glob("*.png"):
+                shutil.copy(one, sys.argv[1])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return report_.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

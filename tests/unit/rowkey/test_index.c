@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Secondary indexes: what rowkey.h promises, with one writer, with several at the same rows, and after
+ * kill -9 at a random moment. With a URL as argument the database is that one, and nobody is killed.
+ */
+#include "../api/api_test.h"
+
+#include "rorqual/rowkey.h"
+
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEYS = 20, VALUES = 6, WRITERS = 4, WRITES = 250, ROUNDS = 8 };
+
+static rq_failure why = {.size = sizeof why};
+static const char *url = "memory:";
+static uint64_t seed;
+
+static uint64_t below(uint64_t *state, uint64_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*state >> 33) % n;
+}
+
+static void drop(rq_db *db, const char *name)
+{
+    bool exists;
+    OK(rq_table_exists(db, name, &exists, &why));
+    if (!exists) return;
+    OK(rq_table_disable(db, name, &why));
+    OK(rq_table_drop(db, name, &why));
+}
+
+static rq_index *open_index(rq_db *db, bool unique)
+{
+    rq_index *x;
+    rq_index_spec spec = {.size = sizeof spec,
+                          .table = "index_test",
+                          .index_table = "index_test_by_mail",
+                          .column = {rq_text("cf"), rq_text("mail")},
+                          .unique = unique,
+                          .creates = true};
+    OK(rq_index_open(db, &spec, &x, &why));
+    return x;
+}
+
+static rq_index *fresh(rq_db *db, bool unique)
+{
+    rq_family family = {"cf", NULL, 0};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "index_test", .families = &family, .family_count = 1};
+    drop(db, "index_test");
+    drop(db, "index_test_by_mail");
+    OK(rq_table_create(db, &spec, &why));
+    return open_index(db, unique);
+}
+
+/* Values have bytes 00, and one begins another. */
+static rq_bytes value_of(uint64_t i)
+{
+    static const char *const values[VALUES] = {"a", "a\0b", "a\0", "ab", "", "\xff"};
+    static const size_t lengths[VALUES] = {1, 3, 2, 2, 0, 1};
+    return rq_bytes_of(values[i], lengths[i]);
+}
+
+static rq_err put(rq_index *x, const char *row, rq_bytes mail, rq_failure *failure)
+{
+    rq_edit edits[] = {
+        {.family = rq_text("cf"), .qualifier = rq_text("mail"), .value = mail},
+        {.family = rq_text("cf"), .qualifier = rq_text("name"), .value = rq_text("n")}};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text(row),
+                        .edits = edits,
+                        .edit_count = 2};
+    return rq_index_put(x, &change, failure);
+}
+
+/* The rows of a value, "r1 r2 …". */
+static void find(rq_index *x, rq_bytes value, char *out)
+{
+    rq_index_scanner *s;
+    rq_index_range range = {.size = sizeof range, .from = value, .to = value, .includes_to = true};
+    out[0] = '\0';
+    OK(rq_index_scan(x, &range, &s, &why));
+    for (;;) {
+        rq_row *row;
+        OK(rq_index_next(s, &row, &why));
+        if (row == NULL) break;
+        const rq_kv *mail = rq_row_find(row, rq_text("cf"), rq_text("mail"));
+        assert_non_null(mail);
+        if (value.len > 0) /* an empty `from` is the begin of the index */
+            assert_true(mail->value.len == value.len &&
+                        memcmp(mail->value.data, value.data, value.len) == 0);
+        if (mail->value.len == value.len)
+            sprintf(out + strlen(out), "%.*s ", (int)row->cells[0].row.len,
+                    (const char *)row->cells[0].row.data);
+        rq_row_free(row);
+    }
+    rq_index_scanner_close(s);
+}
+
+static size_t count_entries(rq_db *db)
+{
+    rq_table *t;
+    rq_scanner *s;
+    rq_scan_request scan = {.size = sizeof scan};
+    size_t n = 0;
+    OK(rq_table_open(db, "index_test_by_mail", &t, &why));
+    OK(rq_table_scan(t, &scan, &s, &why));
+    for (;;) {
+        rq_row *row;
+        OK(rq_scanner_next(s, &row, &why));
+        if (row == NULL) break;
+        const rq_kv *token = rq_row_find(row, rq_text("i"), rq_text("t"));
+        if (token != NULL && token->value.len > 0) n++; /* an empty token is a deleted entry */
+        rq_row_free(row);
+    }
+    rq_scanner_close(s);
+    rq_table_close(t);
+    return n;
+}
+
+/* Every row is found by its value, and found rows have it; the number of rows with a value. */
+static size_t check_all(rq_db *db, rq_index *x, bool unique)
+{
+    static char expected[VALUES][KEYS * 8], found[KEYS * 8];
+    rq_table *t;
+    size_t rows = 0;
+    OK(rq_table_open(db, "index_test", &t, &why));
+    memset(expected, 0, sizeof expected);
+    for (int i = 0; i < KEYS; i++) {
+        char key[8];
+        rq_row *row;
+        sprintf(key, "r%02d", i);
+        rq_get_request get = {.size = sizeof get, .row = rq_text(key)};
+        OK(rq_table_get(t, &get, &row, &why));
+        const rq_kv *mail = rq_row_find(row, rq_text("cf"), rq_text("mail"));
+        for (uint64_t v = 0; v < VALUES && mail != NULL; v++) {
+            rq_bytes value = value_of(v);
+            if (value.len != mail->value.len ||
+                memcmp(value.data, mail->value.data, value.len) != 0)
+                continue;
+            sprintf(expected[v] + strlen(expected[v]), "%s ", key);
+            rows++;
+        }
+        rq_row_free(row);
+    }
+    for (uint64_t v = 0; v < VALUES; v++) {
+        find(x, value_of(v), found);
+        if (strcmp(found, expected[v]) != 0)
+            fail_msg("value %d: rows %s, found %s", (int)v, expected[v], found);
+        if (unique) assert_true(strlen(found) <= 4);
+    }
+    rq_table_close(t);
+    return rows;
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+static void one_writer(void **unused)
+{
+    (void)unused;
+    char found[200];
+    rq_db *db;
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(db, false);
+    OK(put(x, "r01", rq_text("ann"), &why));
+    OK(put(x, "r02", rq_text("ann"), &why));
+    OK(put(x, "r03", rq_text("anna"), &why));
+    find(x, rq_text("ann"), found);
+    assert_string_equal(found, "r01 r02 ");
+    OK(put(x, "r01", rq_text("bob"), &why));
+    find(x, rq_text("ann"), found);
+    assert_string_equal(found, "r02 ");
+    rq_edit other = {.family = rq_text("cf"), .qualifier = rq_text("name"), .value = rq_text("x")};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text("r02"),
+                        .edits = &other,
+                        .edit_count = 1};
+    OK(rq_index_put(x, &change, &why)); /* does not touch the column */
+    OK(rq_index_delete(x, rq_text("r03"), &why));
+    OK(rq_index_delete(x, rq_text("r04"), &why)); /* not there */
+    find(x, rq_text("anna"), found);
+    assert_string_equal(found, "");
+    find(x, rq_text("ann"), found);
+    assert_string_equal(found, "r02 ");
+    assert_int_equal(count_entries(db), 2);
+    OK(put(x, "r03", rq_text("zoe"), &why)); /* again, after its delete */
+    rq_index_range range = {.size = sizeof range, .from = rq_text("b"), .no_end = true};
+    rq_index_scanner *s;
+    rq_row *row;
+    OK(rq_index_scan(x, &range, &s, &why));
+    for (const char *const *key = (const char *const[]){"r01", "r03", NULL}; *key != NULL; key++) {
+        OK(rq_index_next(s, &row, &why));
+        assert_true(row != NULL && is(row->cells[0].row, *key));
+        rq_row_free(row);
+    }
+    OK(rq_index_next(s, &row, &why));
+    assert_null(row);
+    rq_index_scanner_close(s);
+    change.timestamp = 5;
+    FAILS(RQ_E_INVALID, rq_index_put(x, &change, &why));
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
+static void unique_values(void **unused)
+{
+    (void)unused;
+    char found[200];
+    rq_db *db;
+    rq_table *entries;
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(db, true);
+    OK(put(x, "r01", rq_text("ann"), &why));
+    OK(put(x, "r01", rq_text("ann"), &why));
+    FAILS(RQ_E_EXISTS, put(x, "r02", rq_text("ann"), &why));
+    OK(put(x, "r01", rq_text("bob"), &why));
+    OK(put(x, "r02", rq_text("ann"), &why));
+    find(x, rq_text("ann"), found);
+    assert_string_equal(found, "r02 ");
+    /* A writer that died before it wrote its row leaves an entry, which the next one takes over. */
+    OK(rq_table_open(db, "index_test_by_mail", &entries, &why));
+    rq_edit stale[] = {
+        {.family = rq_text("i"), .qualifier = rq_text("t"), .value = rq_text("0123456789abcdef")},
+        {.family = rq_text("i"), .qualifier = rq_text("r"), .value = rq_text("r09")}};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_bytes_of("carl\0\0", 6),
+                        .edits = stale,
+                        .edit_count = 2};
+    OK(rq_table_change(entries, &change, NULL, &why));
+    OK(put(x, "r05", rq_text("carl"), &why));
+    find(x, rq_text("carl"), found);
+    assert_string_equal(found, "r05 ");
+    rq_table_close(entries);
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
+static void rebuild_and_repair(void **unused)
+{
+    (void)unused;
+    rq_db *db;
+    rq_table *t;
+    rq_index_repairs r = {.size = sizeof r};
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(db, false);
+    OK(rq_table_open(db, "index_test", &t, &why));
+    for (int i = 0; i < KEYS; i++) { /* without the index */
+        char key[8];
+        sprintf(key, "r%02d", i);
+        OK(rq_put_value(t, rq_text(key), rq_text("cf"), rq_text("mail"),
+                        value_of((uint64_t)i % VALUES), &why));
+    }
+    OK(rq_index_repair(x, &r, &why));
+    assert_int_equal(r.added, KEYS);
+    assert_int_equal(check_all(db, x, false), KEYS);
+    OK(rq_put_value(t, rq_text("r03"), rq_text("cf"), rq_text("mail"), rq_text("other"), &why));
+    OK(rq_delete_row(t, rq_text("r04"), &why));
+    check_all(db, x, false); /* wrong entries are passed over */
+    OK(rq_index_repair(x, &r, &why));
+    assert_true(r.added == 1 && r.removed == 2 && r.rows == KEYS - 1 && r.duplicates == 0);
+    OK(rq_index_repair(x, &r, &why));
+    assert_true(r.added == 0 && r.removed == 0);
+    assert_int_equal(count_entries(db), KEYS - 1);
+    rq_table_close(t);
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
+typedef struct writer {
+    rq_index *x;
+    uint64_t state;
+    unsigned writes;
+    bool repairs, unique, failed;
+    rq_failure why;
+} writer;
+
+static void *write_some(void *arg)
+{
+    writer *w = arg;
+    w->why.size = sizeof w->why;
+    for (unsigned i = 0; i < w->writes && !w->failed; i++) {
+        char key[8];
+        sprintf(key, "r%02d", (int)below(&w->state, KEYS));
+        rq_err rc = w->repairs && i % 50 == 0 ? rq_index_repair(w->x, NULL, &w->why)
+                    : below(&w->state, 5) == 0
+                        ? rq_index_delete(w->x, rq_text(key), &w->why)
+                        : put(w->x, key, value_of(below(&w->state, VALUES)), &w->why);
+        w->failed = rc != RQ_OK && !(w->unique && rc == RQ_E_EXISTS) && rc != RQ_E_CONFLICT;
+    }
+    return NULL;
+}
+
+static void several_writers(void **unused)
+{
+    (void)unused;
+    for (int unique = 0; unique < 2; unique++) {
+        writer writers[WRITERS];
+        pthread_t threads[WRITERS];
+        rq_db *db;
+        OK(rq_connect(url, NULL, &db, &why));
+        rq_index *x = fresh(db, unique == 1);
+        for (int i = 0; i < WRITERS; i++) {
+            writers[i] = (writer){.x = x,
+                                  .state = seed + (uint64_t)i,
+                                  .writes = WRITES,
+                                  .repairs = i == 0,
+                                  .unique = unique == 1};
+            assert_int_equal(pthread_create(&threads[i], NULL, write_some, &writers[i]), 0);
+        }
+        for (int i = 0; i < WRITERS; i++) {
+            pthread_join(threads[i], NULL);
+            if (writers[i].failed) fail_msg("%s", writers[i].why.message);
+        }
+        size_t rows = check_all(db, x, unique == 1);
+        OK(rq_index_repair(x, NULL, &why));
+        assert_int_equal(check_all(db, x, unique == 1), rows);
+        assert_int_equal(count_entries(db), rows);
+        rq_index_close(x);
+        OK(rq_disconnect(db, &why));
+    }
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+/* The child writes until it is killed. */
+static void write_until_killed(const char *folder, bool unique, uint64_t state, int ready)
+{
+    rq_db *db;
+    if (rq_connect(folder, NULL, &db, &why) != RQ_OK) _exit(1);
+    writer w = {.x = open_index(db, unique), .state = state, .writes = 1000000, .unique = unique};
+    if (write(ready, "x", 1) != 1) _exit(1);
+    write_some(&w);
+    _exit(1);
+}
+
+static void kill_one(const char *folder, bool unique, uint64_t state)
+{
+    int ready[2], status;
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) write_until_killed(folder, unique, state, ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    struct timespec t = {
+        0, 1000000 + (long)below(&state, 60000000)}; /* the moment of the kill is the test */
+    nanosleep(&t, NULL);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    assert_true(WIFSIGNALED(status));
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void killed_writers(void **unused)
+{
+    (void)unused;
+    if (strcmp(url, "memory:") != 0) skip();
+    char folder[] = "/tmp/rq-index-XXXXXX", where[64];
+    assert_non_null(mkdtemp(folder));
+    sprintf(where, "file:%s", folder);
+    for (int unique = 0; unique < 2; unique++) {
+        rq_db *db;
+        OK(rq_connect(where, NULL, &db, &why));
+        rq_index_close(fresh(db, unique == 1));
+        OK(rq_disconnect(db, &why));
+        for (int round = 0; round < ROUNDS; round++) {
+            kill_one(where, unique == 1, seed + (uint64_t)round);
+            OK(rq_connect(where, NULL, &db, &why));
+            rq_index *x = open_index(db, unique == 1);
+            size_t rows = check_all(db, x, unique == 1);
+            if (round % 2 == 1) {
+                OK(rq_index_repair(x, NULL, &why));
+                assert_int_equal(check_all(db, x, unique == 1), rows);
+                assert_int_equal(count_entries(db), rows);
+            }
+            rq_index_close(x);
+            OK(rq_disconnect(db, &why));
+        }
+    }
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_writers),  cmocka_unit_test(one_writer),
+        cmocka_unit_test(unique_values),   cmocka_unit_test(rebuild_and_repair),
+        cmocka_unit_test(several_writers),
+    };
+    if (argc > 1) url = argv[1];
+    seed = getenv("SEED") != NULL ? strtoull(getenv("SEED"), NULL, 10) : (uint64_t)time(NULL);
+    printf("SEED=%llu\n", (unsigned long long)seed);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scans over salted tables against the same rows unsalted, on the database of the argument (default:
+ * memory:). */
+#include "../api/api_test.h"
+
+#include "rorqual/rowkey.h"
+
+#include <time.h>
+
+enum { ROWS = 1000, KEY_MAX = 64 };
+
+static rq_failure why = {.size = sizeof why};
+static const char *url = "memory:";
+static uint64_t state;
+
+static uint64_t below(uint64_t n)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (state >> 33) % n;
+}
+
+static void fresh_table(rq_db *db, const char *name, const rq_key_list *splits, rq_table **ret)
+{
+    bool exists;
+    rq_family family = {"cf", NULL, 0};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = name, .families = &family, .family_count = 1};
+    if (splits != NULL) {
+        spec.split_keys = splits->items;
+        spec.split_key_count = splits->count;
+    }
+    OK(rq_table_exists(db, name, &exists, &why));
+    if (exists) {
+        OK(rq_table_disable(db, name, &why));
+        OK(rq_table_drop(db, name, &why));
+    }
+    OK(rq_table_create(db, &spec, &why));
+    OK(rq_table_open(db, name, ret, &why));
+}
+
+static void put(rq_table *t, rq_bytes row)
+{
+    OK(rq_put_value(t, row, rq_text("cf"), rq_text("a"), rq_text("1"), &why));
+    OK(rq_put_value(t, row, rq_text("cf"), rq_text("b"), rq_text("2"), &why));
+}
+
+/* Rows of both tables, in steps; the same keys without the salt. */
+static void compare_scans(rq_table *plain, rq_table *salted, const rq_key_format *format,
+                          const rq_scan_request *scan, uint32_t threads, size_t salt_len)
+{
+    rq_scanner *a;
+    rq_salted_scanner *b;
+    OK(rq_table_scan(plain, scan, &a, &why));
+    OK(rq_salted_scan(salted, format, scan, threads, &b, &why));
+    for (;;) {
+        rq_row *x, *y;
+        OK(rq_scanner_next(a, &x, &why));
+        OK(rq_salted_next(b, &y, &why));
+        if (x == NULL || y == NULL) {
+            assert_true(x == NULL && y == NULL);
+            break;
+        }
+        rq_bytes key = y->cells[0].row, expected = x->cells[0].row;
+        assert_int_equal(key.len, expected.len + salt_len);
+        assert_memory_equal((const char *)key.data + salt_len, expected.data, expected.len);
+        assert_int_equal(x->count, y->count);
+        assert_int_equal(x->is_partial, y->is_partial);
+        assert_memory_equal(x->cells[0].qualifier.data, y->cells[0].qualifier.data, 1);
+        rq_row_free(x);
+        rq_row_free(y);
+    }
+    rq_scanner_close(a);
+    rq_salted_close(b);
+}
+
+static void random_scan(rq_scan_request *scan, char keys[2][KEY_MAX])
+{
+    *scan = (rq_scan_request){.size = sizeof *scan};
+    size_t len[2] = {0, 0};
+    for (int i = 0; i < 2; i++)
+        if (below(3) > 0)
+            len[i] = (size_t)sprintf(keys[i], "%05llu", (unsigned long long)below(ROWS));
+    scan->reversed = below(2) == 1;
+    int low = scan->reversed ? 1 : 0;
+    scan->start = rq_bytes_of(keys[0], len[0]);
+    scan->stop = rq_bytes_of(keys[1], len[1]);
+    if (len[0] > 0 && len[1] > 0 && strcmp(keys[low], keys[1 - low]) > 0) {
+        scan->start = rq_bytes_of(keys[1], len[1]);
+        scan->stop = rq_bytes_of(keys[0], len[0]);
+    }
+    scan->excludes_start = scan->start.len > 0 && below(2) == 1;
+    scan->includes_stop = scan->stop.len > 0 && below(2) == 1;
+    scan->limit = below(2) == 1 ? 0 : 1 + below(200);
+    scan->batch = below(4) == 0 ? 1 : 0;
+    scan->caching = (uint32_t)below(50);
+    if (scan->batch > 0) scan->limit = 0;
+}
+
+static void merged_scans(void **unused)
+{
+    (void)unused;
+    static const char *const formats[] = {"salt(16) id:text", "salt(256) id:text",
+                                          "salt(7,hex) id:text", "phoenix(3) id:text"};
+    rq_db *db;
+    OK(rq_connect(url, NULL, &db, &why));
+    for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
+        rq_key_format *format;
+        rq_table *plain, *salted;
+        rq_key_list *splits;
+        OK(rq_key_format_parse(formats[f], &format, &why));
+        size_t buckets = rq_key_buckets(format);
+        OK(rq_split_format(format, buckets > 16 ? 16 : buckets, &splits, &why));
+        fresh_table(db, "salted_test_plain", NULL, &plain);
+        fresh_table(db, "salted_test", splits, &salted);
+        size_t rows = f == 0 ? ROWS : 200;
+        for (size_t i = 0; i < rows; i++) {
+            char id[KEY_MAX];
+            unsigned char key[KEY_MAX];
+            size_t len;
+            sprintf(id, "%05zu", i * 7 % rows);
+            rq_key_value v = rq_key_text(id);
+            OK(rq_key_encode(format, &v, 1, key, sizeof key, &len, &why));
+            put(plain, rq_text(id));
+            put(salted, rq_bytes_of(key, len));
+        }
+        for (int round = 0; round < 40; round++) {
+            char keys[2][KEY_MAX];
+            rq_scan_request scan;
+            random_scan(&scan, keys);
+            compare_scans(plain, salted, format, &scan, (uint32_t)below(4), 1);
+        }
+        rq_key_list_free(splits);
+        rq_key_format_free(format);
+        rq_table_close(plain);
+        rq_table_close(salted);
+    }
+    OK(rq_disconnect(db, &why));
+}
+
+static void failures(void **unused)
+{
+    (void)unused;
+    rq_db *db;
+    rq_table *table;
+    rq_key_format *format, *unsalted;
+    rq_salted_scanner *s;
+    rq_row *row;
+    rq_scan_request scan = {.size = sizeof scan};
+    OK(rq_connect(url, NULL, &db, &why));
+    OK(rq_key_format_parse("salt(8) id:text", &format, &why));
+    OK(rq_key_format_parse("id:text", &unsalted, &why));
+    OK(rq_table_open(db, "salted_test_missing", &table, &why));
+    FAILS(RQ_E_INVALID, rq_salted_scan(table, unsalted, &scan, 0, &s, &why));
+    for (uint32_t threads = 0; threads < 3; threads++) {
+        OK(rq_salted_scan(table, format, &scan, threads, &s, &why));
+        FAILS(RQ_E_TABLE_NOT_FOUND, rq_salted_next(s, &row, &why));
+        assert_non_null(strstr(why.message, "salted_test_missing"));
+        rq_salted_close(s);
+        OK(rq_salted_scan(table, format, &scan, threads, &s, &why)); /* closed unread */
+        rq_salted_close(s);
+    }
+    rq_key_format_free(format);
+    rq_key_format_free(unsalted);
+    rq_table_close(table);
+    OK(rq_disconnect(db, &why));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(merged_scans), cmocka_unit_test(failures)};
+    const char *seed = getenv("SEED");
+    if (argc > 1) url = argv[1];
+    state = seed != NULL ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
+    printf("SEED=%llu\n", (unsigned long long)state);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
