@@ -155,7 +155,7 @@ class Request:
         if isinstance(given, str):
             if "\0" in given:
                 raise ValueError("the filter's text contains a NUL character")
-            return self.text(given.encode() + b"\0"), -1
+            return self.text(given.encode(errors="surrogateescape") + b"\0"), -1
         return -1, self.text(given)
 
     def read(self, row: bytes, columns: Optional[Columns] = None, versions: Optional[int] = None,

@@ -104,7 +104,9 @@ class Row(Mapping[bytes, bytes]):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Row):
             return self.key == other.key and self.cells == other.cells
-        return bool(dict(self) == other) if isinstance(other, Mapping) else NotImplemented
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return dict(self) == dict(other)
 
     def __hash__(self) -> int:
         return hash((self.key, self.cells))

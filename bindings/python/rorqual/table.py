@@ -105,7 +105,7 @@ class Table:
             request.numbers.append(0)
             request.read(key, names, versions, time_range, filter)
         request.actions = len(keys)
-        return _succeeded(self._batch(request, keys))
+        return succeeded(self._batch(request, keys))
 
     def scan(self, start: Optional[Bytes] = None, stop: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
              columns: Optional[Columns] = None, filter: Optional[Filter] = None, reverse: bool = False,
@@ -221,7 +221,7 @@ class Table:
         return [block.outcome(i, key, error_name) for i, key in enumerate(keys)]
 
 
-def _succeeded(outcomes: List[Union[Row, Error]]) -> List[Row]:
+def succeeded(outcomes: List[Union[Row, Error]]) -> List[Row]:
     failures = {i: outcome for i, outcome in enumerate(outcomes) if isinstance(outcome, Error)}
     if failures:
         first = failures[min(failures)]
@@ -300,7 +300,7 @@ class Batch:
         BatchError: some failed; all are taken off the batch."""
         request, keys = self._request, self._keys
         self._clear()
-        return _succeeded(self.table._batch(request, keys))
+        return succeeded(self.table._batch(request, keys))
 
     def __enter__(self) -> "Batch":
         return self
