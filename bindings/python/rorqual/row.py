@@ -2,7 +2,7 @@
 """What reads return: cells and rows."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar, Union, overload
+from typing import Any, Dict, Iterator, KeysView, List, Mapping, NamedTuple, Optional, Tuple, TypeVar, Union, overload
 
 from .values import Column, decode_bool, decode_float, decode_int, decode_json, to_bytes
 
@@ -41,7 +41,7 @@ def column_name(column: Column) -> bytes:
     return name if b":" in name else name + b":"
 
 
-class Row(Mapping[bytes, bytes]):
+class Row:
     """A row: a mapping of b"family:qualifier" to the newest value. Columns are looked up by bytes, text or a pair. A row
     without cells is false: the table has none of what was asked for."""
 
@@ -82,6 +82,15 @@ class Row(Mapping[bytes, bytes]):
         if isinstance(column, tuple):
             return len(column) == 2 and column_name((column[0], column[1])) in self._columns()
         return isinstance(column, (str, bytes)) and column_name(column) in self._columns()
+
+    def keys(self) -> KeysView[bytes]:
+        return self._columns().keys()
+
+    def values(self) -> List[bytes]:
+        return [cell.value for cell in self._columns().values()]
+
+    def items(self) -> List[Tuple[bytes, bytes]]:
+        return [(name, cell.value) for name, cell in self._columns().items()]
 
     def __getitem__(self, column: Column) -> bytes:
         try:
@@ -139,3 +148,6 @@ class Row(Mapping[bytes, bytes]):
     def get_json(self, column: Column, default: Any = None) -> Any:
         value = self.get(column)
         return default if value is None else decode_json(value)
+
+
+Mapping.register(Row)  # not a base: types of keys would be bytes alone

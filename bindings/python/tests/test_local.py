@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from typing import Any
+from typing import Any, Callable, List
 
 import pytest
 
@@ -58,8 +58,10 @@ def test_after_close_every_call_says_so(memory: rorqual.Database) -> None:
     scanner = table.scan()
     memory.close()
     memory.close()
-    for call in (lambda: table.get("r"), lambda: table.put("r", {"cf:a": 1}), lambda: next(scanner), memory.tables,
-                 lambda: table.get_many(["r"]), lambda: memory.table("t"), lambda: list(table.scan())):
+    calls: List[Callable[[], object]] = [
+        lambda: table.get("r"), lambda: table.put("r", {"cf:a": 1}), lambda: next(scanner), memory.tables,
+                 lambda: table.get_many(["r"]), lambda: memory.table("t"), lambda: list(table.scan())]
+    for call in calls:
         with pytest.raises(rorqual.ClosedError):
             call()
     scanner.close()
@@ -89,7 +91,9 @@ def test_close_waits_for_the_calls_of_other_threads(memory: rorqual.Database) ->
 
 
 def _use(table: rorqual.Table, db: rorqual.Database, scanner: rorqual.Scanner, answers: Any) -> None:
-    for call in (lambda: table.get("r"), lambda: table.put("r", {"cf:a": 2}), lambda: next(scanner), db.tables, db.close):
+    calls: List[Callable[[], object]] = [lambda: table.get("r"), lambda: table.put("r", {"cf:a": 2}), lambda: next(scanner),
+                                         db.tables, db.close]
+    for call in calls:
         try:
             call()
             answers.put("done")

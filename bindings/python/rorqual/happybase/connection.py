@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -30,6 +31,11 @@ OPTIONS: Dict[str, Tuple[Optional[str], Any]] = {
     "bloom_filter_type": ("BLOOMFILTER", "NONE"), "bloom_filter_vector_size": (None, 0), "bloom_filter_nb_hashes": (None, 0),
     "block_cache_enabled": ("BLOCKCACHE", False), "time_to_live": ("TTL", 2147483647),
 }
+
+
+LEGAL_NAME = re.compile(r"(?:\w[\w.-]*:)?\w[\w.-]*")
+COMPRESSIONS = ("NONE", "GZ", "SNAPPY", "LZ4", "LZO", "ZSTD", "BZIP2", "LZMA", "BROTLI")
+BLOOM_FILTERS = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 
 
 class _Shared:
@@ -172,6 +178,8 @@ class Connection:
         """Creates a table. `families` maps names to options: max_versions, compression, in_memory, bloom_filter_type,
         bloom_filter_vector_size, bloom_filter_nb_hashes, block_cache_enabled, time_to_live."""
         full = self._name(name)
+        if not LEGAL_NAME.fullmatch(full):
+            raise ttypes.IllegalArgument(f"java.lang.IllegalArgumentException: illegal name of a table: {full!r}")
         if not isinstance(families, dict):
             raise TypeError("'families' arg must be a dictionary")
         if not families:
@@ -214,6 +222,10 @@ def _attributes(options: Mapping[str, Any]) -> Dict[str, Any]:
         if attribute is not None:
             attributes[attribute] = value.decode() if isinstance(value, bytes) else value
     attributes["COMPRESSION"] = str(attributes["COMPRESSION"]).upper()
+    for attribute, known in (("COMPRESSION", COMPRESSIONS), ("BLOOMFILTER", BLOOM_FILTERS)):
+        if attributes[attribute] not in known:
+            raise ttypes.IllegalArgument(f"java.lang.IllegalArgumentException: {attribute} is {attributes[attribute]!r}, not one "
+                                         f"of {', '.join(known)}")
     if attributes["TTL"] <= 0:
         attributes["TTL"] = 2147483647
     return attributes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Dict, List, Tuple, Union
 
 from ..database import Database
-from ..errors import TableNotFoundError
 
 Field = Union[int, bytes]
 
@@ -39,8 +38,10 @@ def fields(data: bytes) -> Dict[int, Field]:
 
 
 def regions_of(database: Database, table: bytes) -> List[Dict[str, Any]]:
+    if database.url.startswith("hbase"):
+        raise NotImplementedError("the regions of a cluster's table")
     found = []
-    with database.table("hbase:meta").scan(table + b",", table + b"-", columns=["info"]) as rows:
+    with database.table("hbase:meta").scan(table + b",,", table + b" ,,", columns=["info"]) as rows:
         for row in rows:
             record = row.get("info:regioninfo", b"")
             info = fields(record[4:]) if record[:4] == b"PBUF" else {}

@@ -5,10 +5,12 @@ If thriftpy2 is installed, its TException is their base, because programs may ha
 """
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Iterator, Type
+from types import TracebackType
+from typing import TYPE_CHECKING, Optional, Type
 
 from .. import errors
+
+RETRIES_EXHAUSTED = "org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException"
 
 if TYPE_CHECKING:
     class TException(Exception):
@@ -67,18 +69,21 @@ class AlreadyExists(_Answer):
     """The table exists."""
 
 
-@contextmanager
-def answers(invalid: Type[_Answer] = IllegalArgument) -> Iterator[None]:
-    """What librorqual raises becomes what HBase's Thrift server would have answered."""
-    try:
-        yield
-    except errors.BatchError as failed:
-        raise _answer_of(failed.failures[min(failed.failures)], invalid) from failed
-    except errors.Error as error:
-        raise _answer_of(error, invalid) from error
+class answers:  # pylint: disable=invalid-name
+    """with answers(): what librorqual raises becomes what HBase's Thrift server would have answered."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if isinstance(error, errors.Error):
+            raise _answer_of(error) from error
 
 
-def _answer_of(error: errors.Error, invalid: Type[_Answer]) -> _Answer:
+def _answer_of(error: errors.Error) -> _Answer:
+    if isinstance(error, errors.BatchError):
+        return IOError(f"{RETRIES_EXHAUSTED}: {error.message}", True)
     if isinstance(error, errors.InvalidArgumentError):
-        return invalid(f"java.lang.IllegalArgumentException: {error.message}")
+        return IllegalArgument(f"java.lang.IllegalArgumentException: {error.message}")
     return IOError(f"{error.hbase_class}: {error.message}", error.retryable)
