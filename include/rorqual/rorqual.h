@@ -106,6 +106,8 @@ typedef struct rq_connect_options {
     size_t setting_count;
     /* file: only: fail with RQ_E_NOT_FOUND if there is no folder, instead of making one. */
     bool must_exist;
+    /* Completions of asynchronous calls run on a thread of the library; else inside rq_poll. */
+    bool completion_thread;
 } rq_connect_options;
 
 /* Opens a database; options may be NULL. The caller closes it with rq_disconnect. Blocks: for a
@@ -117,8 +119,10 @@ RQ_API rq_err rq_connect(const char *url, const rq_connect_options *options, rq_
                          rq_failure *why);
 
 /* Closes a database and frees it, also when it returns an error: an engine of this process flushes
- * its memory to files first. Waits for running calls of other threads; later calls on its tables
- * and scanners return RQ_E_CLOSED, and these are still to be closed. NULL is fine.
+ * its memory to files first. Running calls of other threads end, with RQ_E_CLOSED if they wait for a
+ * cluster; so do asynchronous ones, whose completions run before this returns, on this thread or the
+ * library's. Later calls on its tables and scanners return RQ_E_CLOSED, and these are still to be
+ * closed. NULL is fine. RQ_E_STATE: called by a completion; nothing was done.
  * RQ_E_FORKED: nothing was done, the memory stays allocated. Other errors: what is acknowledged is
  * safe in the log, and the next rq_connect recovers it. */
 RQ_API rq_err rq_disconnect(rq_db *db, rq_failure *why);
@@ -436,8 +440,69 @@ RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_sca
 /* The next row, which the caller frees; *ret is NULL at the end. An error ends the scan. Errors as
  * rq_table_get's. */
 RQ_API rq_err rq_scanner_next(rq_scanner *scanner, rq_row **ret, rq_failure *why);
+/* Rows of a scan; the library's, freed with them by rq_rows_free. */
+typedef struct rq_rows {
+    size_t count; /* 0: the end */
+    rq_row *const *items;
+} rq_rows;
+/* NULL is fine. */
+RQ_API void rq_rows_free(rq_rows *rows);
+/* As rq_scanner_next, for as many rows as are there after one answer of the database, at most `max`
+ * (0: no limit). The caller frees *ret. */
+RQ_API rq_err rq_scanner_next_rows(rq_scanner *scanner, size_t max, rq_rows **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_scanner_close(rq_scanner *scanner);
+
+/* --- asynchronous calls ------------------------------------------------------------------------
+ *
+ * A function …_async begins what its namesake does and returns. If it returns RQ_OK, `done` is called
+ * exactly once, later: inside rq_poll, rq_disconnect, or on the library's thread
+ * (rq_connect_options.completion_thread). Otherwise nothing was begun. What the arguments point to is
+ * copied. Calls of one table may end in any order. Any number may be outstanding: those on a cluster
+ * are on the wire together, those on a folder or in memory are executed by up to eight threads.
+ */
+
+/* How a call ended. The results are those of the namesake, NULL where it has none; the function that
+ * is given them frees them. */
+typedef struct rq_completion {
+    size_t size; /* of the struct, as the library fills it */
+    rq_err code;
+    bool done; /* of rq_table_check_and_change_async */
+    rq_row *row;
+    rq_results *results;   /* of a batch, also if an action failed */
+    rq_rows *rows;         /* of rq_scanner_next_async */
+    const rq_failure *why; /* of a failed call, else NULL; valid during the completion */
+} rq_completion;
+
+/* May make calls, synchronous ones and further asynchronous ones; not rq_poll or rq_disconnect. */
+typedef void (*rq_done)(void *context, const rq_completion *completion);
+
+RQ_API rq_err rq_table_get_async(rq_table *table, const rq_get_request *get, rq_done done,
+                                 void *context, rq_failure *why);
+/* The row is NULL after a put or delete. */
+RQ_API rq_err rq_table_change_async(rq_table *table, const rq_change *change, rq_done done,
+                                    void *context, rq_failure *why);
+RQ_API rq_err rq_table_change_row_async(rq_table *table, const rq_change *changes, size_t count,
+                                        rq_done done, void *context, rq_failure *why);
+RQ_API rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *check,
+                                              const rq_change *changes, size_t count, rq_done done,
+                                              void *context, rq_failure *why);
+RQ_API rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count,
+                                   rq_done done, void *context, rq_failure *why);
+/* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: the scanner is in a call. It must not be
+ * closed before the call has ended. */
+RQ_API rq_err rq_scanner_next_async(rq_scanner *scanner, size_t max, rq_done done, void *context,
+                                    rq_failure *why);
+
+/* Runs the completions of the calls that have ended; if there are none, waits for one, at most
+ * timeout_ms (0: does not wait; -1: no limit). On a cluster it also does the work of the calls.
+ * *ret_count (may be NULL) is how many ran. RQ_E_STATE: another thread is in rq_poll, a completion
+ * calls it, or the completions have a thread. Returns at once if no call is outstanding. */
+RQ_API rq_err rq_poll(rq_db *db, int timeout_ms, size_t *ret_count, rq_failure *why);
+/* A descriptor for the caller's event loop (poll, epoll, libuv, glib), level-triggered: when it is
+ * readable, rq_poll(db, 0, …) has something to do. Nothing else may be done with it; it is closed by
+ * rq_disconnect. RQ_E_STATE: the completions have a thread. */
+RQ_API rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *why);
 
 /* --- short forms ------------------------------------------------------------------------------ */
 

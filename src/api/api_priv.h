@@ -35,10 +35,60 @@ rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena,
 RQ_NODISCARD
 rq_err rq__take_check(const rq_check *check, rq_arena *arena, rq_checking *ret, rq_error *why);
 
+/* Copies what the arguments point to into the arena. */
+RQ_NODISCARD
+rq_err rq__keep_get(rq_arena *arena, rq_getting *g, rq_error *why);
+RQ_NODISCARD
+rq_err rq__keep_changes(rq_arena *arena, rq_changing *changes, size_t count, rq_error *why);
+RQ_NODISCARD
+rq_err rq__keep_check(rq_arena *arena, rq_checking *k, rq_error *why);
+
+/* What several functions on rows share (table.c). */
+RQ_NODISCARD
+rq_err rq__check_kinds(const rq_changing *c, size_t count, rq_error *why);
+RQ_NODISCARD
+rq_err rq__take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
+                        rq_why *why);
+/* Fails the actions without an outcome with `rc`, of the batch as a whole. */
+void rq__outcomes_fill(rq_outcomes *o, size_t count, rq_err rc, const rq_why *why);
+rq_table *rq__table_ref(rq_table *t);
+void rq__table_unref(rq_table *t);
+
+struct rq_scanner {
+    rq_table *table;
+    rq_arena arena;
+    rq_scanning scan;
+    void *own;
+    bool ended;
+    bool in_call; /* an asynchronous one */
+};
+
+/* --- completions (async.c) -------------------------------------------------------------------- */
+
+typedef struct rq__completions rq__completions;
+RQ_NODISCARD
+rq_err rq__completions_new(rq_db *db, rq_error *why);
+void rq__completions_free(rq_db *db);
+/* Whether this thread runs a completion of the database. */
+bool rq__completions_inside(const rq_db *db);
+/* db->closed is set. The first ends what waits; the second, when no slot is taken any more, runs the
+ * completions of all outstanding calls. */
+void rq__completions_stop(rq_db *db);
+void rq__completions_end(rq_db *db);
+
 /* --- results (result.c) ----------------------------------------------------------------------- */
 
 RQ_NODISCARD
 rq_err rq__outcomes_new(size_t count, rq_outcomes **ret);
+RQ_NODISCARD
+rq_err rq__rows_new(rq_rows **ret);
+/* Takes the row over, also if it fails. */
+RQ_NODISCARD
+rq_err rq__rows_add(rq_rows *rows, rq_row *row);
+/* The rows of a scan that one answer gives; in `rows`. */
+RQ_NODISCARD
+rq_err rq__next_rows(rq_table *table, rq_slot *slot, void *scan, size_t max, rq_rows *rows,
+                     rq_why *why);
 /* The first failed action's error, with `why`; RQ_OK: none failed. Gives the results to *ret unless
  * that is NULL. */
 rq_err rq__outcomes_end(rq_outcomes *o, rq_results **ret, rq_why *why);

@@ -183,6 +183,12 @@ static rq_err keep_reading(rq_arena *arena, rq_reading *r, rq_error *why)
     return keep(arena, &r->filter, why);
 }
 
+rq_err rq__keep_get(rq_arena *arena, rq_getting *g, rq_error *why)
+{
+    RQ_TRY(keep(arena, &g->row, why));
+    return keep_reading(arena, &g->read, why);
+}
+
 rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning *ret, rq_error *why)
 {
     rq_scan_request s;
@@ -335,6 +341,39 @@ rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena,
     }
     *ret = list;
     return RQ_OK;
+}
+
+/* The pointer of a cell to bytes of which a copy is kept. */
+static rq_err keep_bytes(rq_arena *arena, const uint8_t **bytes, size_t len, rq_error *why)
+{
+    if (len == 0) return RQ_OK;
+    *bytes = rq_arena_copy(arena, rq_slice_of(*bytes, len)).ptr;
+    return *bytes == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
+rq_err rq__keep_changes(rq_arena *arena, rq_changing *changes, size_t count, rq_error *why)
+{
+    for (size_t i = 0; i < count; i++) {
+        rq_changing *c = &changes[i];
+        RQ_TRY(keep(arena, &c->row, why));
+        for (size_t k = 0; k < c->cell_count; k++) {
+            rq_cell *cell = &c->cells[k];
+            cell->row = c->row.ptr;
+            RQ_TRY(keep_bytes(arena, &cell->family, cell->family_len, why));
+            RQ_TRY(keep_bytes(arena, &cell->qualifier, cell->qualifier_len, why));
+            RQ_TRY(keep_bytes(arena, &cell->value, cell->value_len, why));
+        }
+    }
+    return RQ_OK;
+}
+
+rq_err rq__keep_check(rq_arena *arena, rq_checking *k, rq_error *why)
+{
+    RQ_TRY(keep(arena, &k->family, why));
+    RQ_TRY(keep(arena, &k->qualifier, why));
+    RQ_TRY(keep(arena, &k->value, why));
+    RQ_TRY(keep(arena, &k->filter_class, why));
+    return keep(arena, &k->filter, why);
 }
 
 rq_err rq__take_check(const rq_check *given, rq_arena *arena, rq_checking *ret, rq_error *why)

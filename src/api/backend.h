@@ -20,6 +20,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/executor.h"
 #include "cell/cell.h"
 
 #include <stdatomic.h>
@@ -49,7 +50,8 @@ struct rq_db {
     const struct rq__home *home; /* whether this is the process that opened it */
     _Atomic bool closed;
     _Atomic unsigned refs;
-    uint32_t timeout_ms; /* of a call, repetitions included */
+    uint32_t timeout_ms;                 /* of a call, repetitions included */
+    struct rq__completions *completions; /* async.c */
     rq_slot slots[RQ_SLOTS];
 };
 
@@ -166,6 +168,58 @@ void rq_outcome_row(rq_outcomes *o, size_t action, rq_row *row);
 void rq_outcome_fail(rq_outcomes *o, size_t action, rq_err rc, const rq_why *why);
 bool rq_outcome_is_set(const rq_outcomes *o, size_t action);
 
+/* --- asynchronous calls (async.c) ------------------------------------------------------------- */
+
+typedef enum rq_call_kind {
+    RQ_CALL_GET,
+    RQ_CALL_CHANGE,
+    RQ_CALL_BATCH,
+    RQ_CALL_NEXT,
+} rq_call_kind;
+
+/* A call that was begun and whose completion has not run. The back end has it from `start` until it
+ * calls rq_call_done. */
+typedef struct rq_call {
+    rq_task task; /* the back end's, to queue it */
+    struct rq_call *next;
+    rq_call_kind kind;
+    rq_table *table;
+    rq_arena arena; /* of the arguments */
+    rq_getting get;
+    bool has_check;
+    rq_checking check;
+    rq_changing *changes;
+    size_t change_count;
+    bool returns_row; /* of the changes */
+    rq_acting *actions;
+    size_t action_count;
+    struct rq_scanner *scanner;
+    void *scan; /* the back end's */
+    size_t rows_max;
+    void *own; /* the back end's */
+    /* The outcome. */
+    rq_err rc;
+    rq_why why;
+    bool done;
+    rq_row *row;
+    rq_outcomes *outcomes;
+    rq_rows *rows;
+    rq_done complete;
+    void *context;
+} rq_call;
+
+/* Executes the call on this thread, by the back end's synchronous functions. */
+void rq_call_run(rq_call *call);
+/* Takes the row over, also if it fails. */
+RQ_NODISCARD
+rq_err rq_call_add_row(rq_call *call, rq_row *row);
+size_t rq_call_row_count(const rq_call *call);
+/* Makes the thread on which completions run, if the options want it. */
+RQ_NODISCARD
+rq_err rq_db_start_thread(rq_db *db, rq_error *why);
+/* The call has ended: its completion will run. Any thread; never waits. */
+void rq_call_done(rq_call *call);
+
 /* --- the back end ----------------------------------------------------------------------------- */
 
 /* Arguments live as long as the call. A failing call fills `why`. */
@@ -190,8 +244,22 @@ struct rq_backend {
     /* A scan's state, *ret, is the back end's; `scan` lives longer than it. */
     rq_err (*scan)(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
     rq_err (*next)(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why);
+    /* Whether `next` returns at once, with a row. */
+    bool (*has_row)(const void *scan);
     /* slot NULL: the database is closed. */
     void (*scan_close)(rq_db *db, rq_slot *slot, void *scan);
+
+    /* Begins an asynchronous call, which ends with rq_call_done. */
+    void (*start)(rq_db *db, rq_call *call);
+    /* Ends the calls that wait, with RQ_E_CLOSED; db->closed is set. NULL: none waits for long. */
+    void (*stop)(rq_db *db);
+    /* Works on asynchronous calls until one has ended or the database is closed, at most that long;
+     * one thread at a time. NULL: they need no such work. */
+    void (*turn)(rq_db *db, int64_t timeout_ns);
+    /* A descriptor that is readable when `turn` has something to do. */
+    int (*descriptor)(rq_db *db);
+    /* When it has something to do without that (rq_clock_ns, CLOCK_MONOTONIC; INT64_MAX: never). */
+    int64_t (*due)(rq_db *db);
 };
 
 /* --- databases -------------------------------------------------------------------------------- */

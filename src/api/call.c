@@ -48,6 +48,7 @@ rq_err rq_db_init(rq_db *db, const rq_backend *backend, uint32_t timeout_ms, rq_
     db->backend = backend;
     db->timeout_ms = timeout_ms;
     atomic_init(&db->refs, 1);
+    RQ_TRY(rq__completions_new(db, why));
     return home_new(&db->home, why);
 }
 
@@ -62,6 +63,7 @@ void rq_db_unref(rq_db *db)
     if (atomic_fetch_sub_explicit(&db->refs, 1, memory_order_acq_rel) != 1) return;
     for (size_t i = 0; i < RQ_SLOTS; i++)
         rq_arena_clear(&db->slots[i].arena);
+    rq__completions_free(db);
     if (db->home != NULL) munmap((void *)(uintptr_t)db->home, HOME_BYTES);
     free(db);
 }
@@ -77,10 +79,15 @@ rq_err rq_disconnect(rq_db *db, rq_failure *failure)
     rq_why_clear(&why);
     if (db == NULL) return RQ_OK;
     if (!rq__db_is_home(db)) return rq_fill_failure(failure, RQ_E_FORKED, &why);
+    if (rq__completions_inside(db))
+        return rq_fill_failure(
+            failure, rq_fail(&why.error, RQ_E_STATE, "a completion of the database runs"), &why);
     if (atomic_exchange(&db->closed, true)) return rq_fill_failure(failure, RQ_E_CLOSED, &why);
+    rq__completions_stop(db);
     for (size_t i = 0; i < RQ_SLOTS; i++)
         while (atomic_load(&db->slots[i].busy))
             pause_briefly();
+    rq__completions_end(db);
     rq_err rc = db->backend->close(db, &why.error);
     rq_db_unref(db);
     return rq_fill_failure(failure, rc, &why);

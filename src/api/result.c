@@ -47,6 +47,51 @@ void rq_row_free(rq_row *row)
     free(row);
 }
 
+/* --- rows of a scan --------------------------------------------------------------------------- */
+
+typedef struct row_list {
+    rq_rows pub;
+    rq_row **items; /* pub.items */
+    size_t cap;
+} row_list;
+
+rq_err rq__rows_new(rq_rows **ret)
+{
+    row_list *list = calloc(1, sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    *ret = &list->pub;
+    return RQ_OK;
+}
+
+rq_err rq__rows_add(rq_rows *rows, rq_row *row)
+{
+    row_list *list = RQ_CONTAINER_OF(rows, row_list, pub);
+    if (rows->count == list->cap) {
+        size_t cap = list->cap == 0 ? 16 : 2 * list->cap;
+        rq_row **items = realloc(list->items, cap * sizeof *items);
+        if (items == NULL) {
+            rq_row_free(row);
+            return RQ_E_NO_MEMORY;
+        }
+        rows->items = list->items = items;
+        list->cap = cap;
+    }
+    list->items[rows->count++] = row;
+    return RQ_OK;
+}
+
+void rq_rows_free(rq_rows *rows)
+{
+    if (rows == NULL) return;
+    row_list *list = RQ_CONTAINER_OF(rows, row_list, pub);
+    for (size_t i = 0; i < rows->count; i++)
+        rq_row_free(list->items[i]);
+    free(list->items);
+    free(list);
+}
+
+/* --- columns of a row ------------------------------------------------------------------------- */
+
 static bool is(rq_bytes a, rq_bytes b)
 {
     return rq_slice_eq(rq_slice_of_bytes(a), rq_slice_of_bytes(b));
@@ -149,6 +194,12 @@ void rq_outcome_fail(rq_outcomes *o, size_t action, rq_err rc, const rq_why *why
         o->why = *why;
     else
         rq_why_clear(&o->why);
+}
+
+void rq__outcomes_fill(rq_outcomes *o, size_t count, rq_err rc, const rq_why *why)
+{
+    for (size_t i = 0; rc != RQ_OK && i < count; i++)
+        if (!o->set[i]) rq_outcome_fail(o, i, rc, why);
 }
 
 rq_err rq__outcomes_end(rq_outcomes *o, rq_results **ret, rq_why *why)

@@ -52,7 +52,13 @@ rq_err rq_table_open(rq_db *db, const char *name, rq_table **ret, rq_failure *fa
     return rq_fill_failure(failure, rc, &why);
 }
 
-static void table_unref(rq_table *t)
+rq_table *rq__table_ref(rq_table *t)
+{
+    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+void rq__table_unref(rq_table *t)
 {
     if (atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1) return;
     rq_db_unref(t->db);
@@ -61,7 +67,7 @@ static void table_unref(rq_table *t)
 
 void rq_table_close(rq_table *table)
 {
-    if (table != NULL && rq__db_is_home(table->db)) table_unref(table);
+    if (table != NULL && rq__db_is_home(table->db)) rq__table_unref(table);
 }
 
 /* The begin of every call on a table. */
@@ -102,7 +108,7 @@ rq_err rq_table_change(rq_table *table, const rq_change *change, rq_row **ret, r
 }
 
 /* HBASE: RowMutations takes puts and deletes; CheckAndMutate of one action takes all kinds. */
-static rq_err check_kinds(const rq_changing *c, size_t count, rq_error *why)
+rq_err rq__check_kinds(const rq_changing *c, size_t count, rq_error *why)
 {
     for (size_t i = 0; i < count && count > 1; i++)
         if (c[i].kind != RQ_PUT && c[i].kind != RQ_DELETE && !c[i].returns_nothing)
@@ -122,7 +128,7 @@ rq_err rq_table_change_row(rq_table *table, const rq_change *changes, size_t cou
     rq_err rc = begin(table, &slot, &why);
     if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
     rc = rq__take_changes(changes, count, &slot->arena, &c, &why.error);
-    if (rc == RQ_OK) rc = check_kinds(c, count, &why.error);
+    if (rc == RQ_OK) rc = rq__check_kinds(c, count, &why.error);
     if (rc == RQ_OK)
         rc = table->db->backend->change(table, slot, NULL, c, count, &done, NULL, &why);
     rq__slot_give_back(slot);
@@ -140,7 +146,7 @@ rq_err rq_table_check_and_change(rq_table *table, const rq_check *check, const r
     if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
     rc = rq__take_check(check, &slot->arena, &k, &why.error);
     if (rc == RQ_OK) rc = rq__take_changes(changes, count, &slot->arena, &c, &why.error);
-    if (rc == RQ_OK) rc = check_kinds(c, count, &why.error);
+    if (rc == RQ_OK) rc = rq__check_kinds(c, count, &why.error);
     if (rc == RQ_OK)
         rc = table->db->backend->change(table, slot, &k, c, count, ret_done, ret, &why);
     rq__slot_give_back(slot);
@@ -156,11 +162,11 @@ static rq_err take_action(const rq_action *given, rq_arena *arena, rq_acting *re
         return rq_fail(why, RQ_E_INVALID, "an action with a get and with changes");
     if (ret->is_get) return rq__take_get(given->get, arena, &ret->get, why);
     RQ_TRY(rq__take_changes(given->changes, given->change_count, arena, &ret->changes, why));
-    return check_kinds(ret->changes, ret->change_count, why);
+    return rq__check_kinds(ret->changes, ret->change_count, why);
 }
 
-static rq_err take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
-                           rq_why *why)
+rq_err rq__take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
+                        rq_why *why)
 {
     if (count > 0 && given == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no actions");
     if (count > UINT32_MAX) return rq_fail(&why->error, RQ_E_INVALID, "%zu actions", count);
@@ -183,12 +189,11 @@ rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count, r
     rq_outcomes *o = NULL;
     rq_err rc = begin(table, &slot, &why);
     if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
-    rc = take_actions(actions, count, &slot->arena, &a, &why);
+    rc = rq__take_actions(actions, count, &slot->arena, &a, &why);
     if (rc == RQ_OK) rc = rq__outcomes_new(count, &o);
     if (rc == RQ_OK && count > 0) {
         rc = table->db->backend->batch(table, slot, a, count, o, &why);
-        for (size_t i = 0; rc != RQ_OK && i < count; i++)
-            if (!rq_outcome_is_set(o, i)) rq_outcome_fail(o, i, rc, &why);
+        rq__outcomes_fill(o, count, rc, &why);
     }
     if (o != NULL) rc = rq__outcomes_end(o, ret, &why);
     rq__slot_give_back(slot);
@@ -197,17 +202,9 @@ rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count, r
 
 /* --- scans ------------------------------------------------------------------------------------ */
 
-struct rq_scanner {
-    rq_table *table;
-    rq_arena arena;
-    rq_scanning scan;
-    void *own;
-    bool ended;
-};
-
 static void scanner_free(rq_scanner *s)
 {
-    table_unref(s->table);
+    rq__table_unref(s->table);
     rq_arena_clear(&s->arena);
     free(s);
 }
@@ -222,8 +219,7 @@ rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **
     rq_scanner *s = calloc(1, sizeof *s);
     rc = s == NULL ? rq_no_memory(&why.error) : RQ_OK;
     if (rc == RQ_OK) {
-        s->table = table;
-        atomic_fetch_add_explicit(&table->refs, 1, memory_order_relaxed);
+        s->table = rq__table_ref(table);
         rc = rq__take_scan(scan, &s->arena, &s->scan, &why.error);
         if (rc == RQ_OK) rc = table->db->backend->scan(table, slot, &s->scan, &s->own, &why);
         if (rc == RQ_OK)
@@ -244,10 +240,51 @@ rq_err rq_scanner_next(rq_scanner *s, rq_row **ret, rq_failure *failure)
     rq_err rc = s == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no scanner")
                           : rq__slot_take(s->table->db, &slot, &why);
     if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
-    if (!s->ended) rc = s->table->db->backend->next(s->table, slot, s->own, &row, &why);
-    s->ended = rc != RQ_OK || row == NULL;
+    if (s->in_call) {
+        rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is in an asynchronous call");
+    } else {
+        if (!s->ended) rc = s->table->db->backend->next(s->table, slot, s->own, &row, &why);
+        s->ended = rc != RQ_OK || row == NULL;
+    }
     if (rc == RQ_OK) *ret = row;
     rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+rq_err rq__next_rows(rq_table *table, rq_slot *slot, void *scan, size_t max, rq_rows *rows,
+                     rq_why *why)
+{
+    const rq_backend *backend = table->db->backend;
+    do {
+        rq_row *row = NULL;
+        RQ_TRY(backend->next(table, slot, scan, &row, why));
+        if (row == NULL) return RQ_OK;
+        if (rq__rows_add(rows, row) != RQ_OK) return rq_no_memory(&why->error);
+    } while (rows->count < max && backend->has_row(scan));
+    return RQ_OK;
+}
+
+rq_err rq_scanner_next_rows(rq_scanner *s, size_t max, rq_rows **ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_rows *rows = NULL;
+    rq_why_clear(&why);
+    rq_err rc = s == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no scanner")
+                          : rq__slot_take(s->table->db, &slot, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    if (s->in_call)
+        rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is in an asynchronous call");
+    else if (rq__rows_new(&rows) != RQ_OK)
+        rc = rq_no_memory(&why.error);
+    else if (!s->ended)
+        rc = rq__next_rows(s->table, slot, s->own, max == 0 ? SIZE_MAX : max, rows, &why);
+    if (rows != NULL) s->ended = rc != RQ_OK || rows->count == 0;
+    rq__slot_give_back(slot);
+    if (rc == RQ_OK)
+        *ret = rows;
+    else
+        rq_rows_free(rows);
     return rq_fill_failure(failure, rc, &why);
 }
 

@@ -485,12 +485,8 @@ static bool executor_timer_cancel(rq_executor *base, rq_timer *timer)
 
 static bool timers_start(thread_executor *ex)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&ex->timer_mutex, NULL);
-    pthread_cond_init(&ex->timer_wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rq_clock_cond_init(&ex->timer_wake);
     if (thread_start(&ex->timer_thread, timer_main, ex, "rq-timer")) return true;
     pthread_cond_destroy(&ex->timer_wake);
     pthread_mutex_destroy(&ex->timer_mutex);

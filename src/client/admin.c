@@ -312,3 +312,17 @@ rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool
     rq_buf_clear(&answer);
     return rc;
 }
+
+static void take_question(void *ctx, const rq_reply *r)
+{
+    rq_client_question *q = ctx;
+    q->done(q, r->err, r->message);
+}
+
+rq_err rq_client_ask_master(rq_client *c, const char *method, rq_slice message,
+                            rq_client_question *q)
+{
+    rq__conn *conn = NULL;
+    RQ_TRY(master(c, &conn, NULL));
+    return rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_question, q);
+}

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +19,16 @@
 #define PAUSE_MS 100
 #define EVENTS 64
 #define TIMEOUT_PERIOD_NS 100000000
+
+static rq_err open_epoll(rq_client *c, rq_error *why)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
+    c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->epoll >= 0 && c->wake >= 0 && epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->wake, &ev) == 0)
+        return RQ_OK;
+    return rq_fail(why, RQ_E_IO, "epoll: %s", strerror(errno));
+}
 
 rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why)
 {
@@ -32,8 +43,8 @@ rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why
     rq_random r;
     rq_random_seed(&r, (uint64_t)rq_client_now_ns() ^ (uint64_t)getpid() << 32);
     c->nonce_group = rq_random_next(&r) | 1;
-    c->epoll = epoll_create1(EPOLL_CLOEXEC);
-    rq_err rc = c->epoll >= 0 ? RQ_OK : rq_fail(why, RQ_E_IO, "epoll: %s", strerror(errno));
+    c->epoll = c->wake = -1;
+    rq_err rc = open_epoll(c, why);
     if (rc == RQ_OK) rc = rq__registry_ask(&c->options, c->timeout_ns, &c->found, why);
     if (rc != RQ_OK) {
         rq_client_close(c);
@@ -69,6 +80,7 @@ void rq_client_close(rq_client *c)
         rq__conn_free(c->all[i]);
     free(c->all);
     if (c->epoll >= 0) close(c->epoll);
+    if (c->wake >= 0) close(c->wake);
     free(c);
 }
 
@@ -107,6 +119,7 @@ const char *rq_client_cluster_id(const rq_client *c)
 
 rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, rq__conn **ret)
 {
+    if (c->stopped) return RQ_E_CLOSED;
     if (c->all_count == c->all_cap) {
         size_t cap = c->all_cap == 0 ? 16 : c->all_cap * 2;
         rq__conn **all = realloc(c->all, cap * sizeof *all);
@@ -175,10 +188,91 @@ static int wait_for_events(rq_client *c, struct epoll_event events[static EVENTS
     return epoll_wait(c->epoll, events, EVENTS, (int)((wait_ns + 999999) / 1000000));
 }
 
+/* Runs the timers that are due; returns when the next one is. */
+static int64_t run_timers(rq_client *c, int64_t now_ns)
+{
+    int64_t due = INT64_MAX;
+    rq_client_timer *list = c->timers;
+    c->timers = NULL;
+    while (list != NULL) {
+        rq_client_timer *t = list;
+        list = t->next;
+        if (t->due_ns <= now_ns || c->stopped) {
+            t->run(t); /* may free it, or arm it again */
+        } else {
+            t->next = c->timers;
+            c->timers = t;
+        }
+    }
+    for (const rq_client_timer *t = c->timers; t != NULL; t = t->next)
+        due = min64(due, t->due_ns);
+    return due;
+}
+
+void rq_client_timer_arm(rq_client *c, rq_client_timer *timer, int64_t delay_ns)
+{
+    timer->due_ns = rq_client_now_ns() + delay_ns;
+    timer->next = c->timers;
+    c->timers = timer;
+}
+
+/* What is due; returns when more is. */
+static int64_t run_due(rq_client *c)
+{
+    if (c->waiting == NULL && c->timers == NULL) return INT64_MAX;
+    int64_t now = rq_client_now_ns();
+    int64_t due = c->timers == NULL ? INT64_MAX : run_timers(c, now);
+    return c->waiting == NULL ? due : min64(due, rq__ops_wake(c, now));
+}
+
+int64_t rq_client_due(const rq_client *c)
+{
+    int64_t due = c->stopped && c->timers != NULL ? 0 : INT64_MAX;
+    for (const rq_client_timer *t = c->timers; t != NULL; t = t->next)
+        due = min64(due, t->due_ns);
+    due = min64(due, rq__ops_due(c));
+    for (size_t i = 0; i < c->all_count; i++)
+        if (rq__conn_in_flight(c->all[i]) > 0)
+            return min64(due, c->timeouts_checked_ns + TIMEOUT_PERIOD_NS);
+    return due;
+}
+
+int rq_client_descriptor(const rq_client *c)
+{
+    return c->epoll;
+}
+
+void rq_client_wake(rq_client *c)
+{
+    uint64_t one = 1;
+    ssize_t n = write(c->wake, &one, sizeof one); /* EAGAIN: it is awake */
+    (void)n;
+}
+
+void rq_client_stop(rq_client *c)
+{
+    c->stopped = true;
+    rq__ops_stop(c);
+    for (size_t i = 0; i < c->all_count; i++)
+        rq__conn_stop(c->all[i]);
+    rq_client_wake(c);
+}
+
+static void take_event(rq_client *c, const struct epoll_event *e)
+{
+    uint64_t count;
+    if (e->data.ptr != NULL) {
+        rq__conn_ready(e->data.ptr, e->events);
+    } else {
+        ssize_t n = read(c->wake, &count, sizeof count); /* another thread may have been faster */
+        (void)n;
+    }
+}
+
 void rq_client_poll(rq_client *c, int64_t timeout_ns)
 {
     struct epoll_event events[EVENTS];
-    int64_t due = c->waiting != NULL ? rq__ops_wake(c, rq_client_now_ns()) : INT64_MAX;
+    int64_t due = run_due(c);
     rq__conn_flush_all(&c->dirty);
     int64_t wait = timeout_ns;
     if (due != INT64_MAX) wait = min64(wait, due - rq_client_now_ns());
@@ -188,14 +282,14 @@ void rq_client_poll(rq_client *c, int64_t timeout_ns)
     int n = wait_for_events(c, events, wait);
     if (c->options.after_wait != NULL) c->options.after_wait(c->options.ctx);
     for (int i = 0; i < n; i++)
-        rq__conn_ready(events[i].data.ptr, events[i].events);
+        take_event(c, &events[i]);
     int64_t now = rq_client_now_ns();
     if (now - c->timeouts_checked_ns >= TIMEOUT_PERIOD_NS) {
         c->timeouts_checked_ns = now;
         for (size_t i = 0; i < c->all_count; i++)
             rq__conn_check_timeouts(c->all[i], now);
     }
-    if (c->waiting != NULL) rq__ops_wake(c, now);
+    (void)run_due(c);
     rq__conn_flush_all(&c->dirty);
 }
 
@@ -207,7 +301,7 @@ void rq_client_flush(rq_client *c)
 void rq__client_pause(rq_client *c, int64_t ns)
 {
     int64_t until = rq_client_now_ns() + ns;
-    for (int64_t left = ns; left > 0; left = until - rq_client_now_ns())
+    for (int64_t left = ns; left > 0 && !c->stopped; left = until - rq_client_now_ns())
         rq_client_poll(c, left);
 }
 
@@ -249,6 +343,20 @@ rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slic
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
+static rq_err table_new(rq_client *c, const char *name, rq_client_table **ret)
+{
+    rq_client_table *t = calloc(1, sizeof *t);
+    if (t == NULL || (t->name = strdup(name)) == NULL) {
+        free(t);
+        return RQ_E_NO_MEMORY;
+    }
+    t->client = c;
+    t->next = c->tables;
+    c->tables = t;
+    *ret = t;
+    return RQ_OK;
+}
+
 static void forget_table(rq_client *c, rq_client_table *t)
 {
     rq_client_table **at = &c->tables;
@@ -258,23 +366,27 @@ static void forget_table(rq_client *c, rq_client_table *t)
     table_free(t);
 }
 
+rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret)
+{
+    for (rq_client_table *t = c->tables; t != NULL; t = t->next)
+        if (strcmp(t->name, name) == 0) {
+            *ret = t;
+            return RQ_OK;
+        }
+    return table_new(c, name, ret);
+}
+
 rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why)
 {
-    rq_client_table *t = calloc(1, sizeof *t);
-    if (t == NULL || (t->name = strdup(name)) == NULL) {
-        free(t);
-        return rq_no_memory(why);
-    }
-    t->client = c;
-    t->next = c->tables;
-    c->tables = t;
+    rq_client_table *t;
+    if (table_new(c, name, &t) != RQ_OK) return rq_no_memory(why);
     for (unsigned attempt = 0;; attempt++) {
         rq__map_refresh(t);
         while (t->refreshing)
             rq_client_poll(c, 10000000);
         if (t->refresh_err == RQ_OK && t->region_count > 0) break;
         rq_err rc = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
-        if (attempt >= 3) {
+        if (attempt >= 3 || c->stopped) {
             (void)rq_fail(why, rc, "table %s: %s", name,
                           t->refresh_err != RQ_OK ? t->refresh_text
                                                   : "hbase:meta has no region of this table");

@@ -54,7 +54,27 @@ void rq_client_close(rq_client *c);
 void rq_client_poll(rq_client *c, int64_t timeout_ns);
 /* Sends what operations have queued, without waiting for anything. */
 void rq_client_flush(rq_client *c);
+/* For an event loop of the caller's: a descriptor that is readable when rq_client_poll has something
+ * to do; and the time at which it has something to do even if the descriptor is not readable
+ * (INT64_MAX: never). */
+int rq_client_descriptor(const rq_client *c);
+int64_t rq_client_due(const rq_client *c);
+/* Ends the wait of an rq_client_poll in another thread. Any thread. */
+void rq_client_wake(rq_client *c);
+/* Ends all operations and calls with RQ_E_CLOSED, also those that are started later. Their `done`
+ * runs. */
+void rq_client_stop(rq_client *c);
 int64_t rq_client_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* A one-shot timer that runs inside poll. Its owner's memory; all zero is idle. */
+typedef struct rq_client_timer {
+    struct rq_client_timer *next; /* the client's */
+    int64_t due_ns;
+    void (*run)(struct rq_client_timer *timer); /* after rq_client_stop: at the next poll */
+} rq_client_timer;
+/* REQUIRES: it is idle. */
+void rq_client_timer_arm(rq_client *c, rq_client_timer *timer, int64_t delay_ns);
+
 /* Connections made so far, all servers. */
 uint64_t rq_client_connects(const rq_client *c);
 /* Bytes sent and received so far, over all connections. */
@@ -71,6 +91,10 @@ const char *rq_client_cluster_id(const rq_client *c); /* empty when the registry
 /* Blocking: reads the table's regions. The client owns the table. */
 RQ_NODISCARD
 rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why);
+/* Does not block: the table's regions are read when an operation needs them, and an operation on a
+ * table that hbase:meta does not have fails with RQ_E_TABLE_NOT_FOUND, without repetitions. */
+RQ_NODISCARD
+rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret);
 size_t rq_client_table_regions(const rq_client_table *t);
 size_t rq_client_table_servers(const rq_client_table *t);
 
@@ -161,6 +185,14 @@ typedef struct rq_client_failure {
 RQ_NODISCARD
 rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool is_procedure,
                         rq_buf *ret, rq_client_failure *ret_failure);
+
+/* The same for one call, without waiting: `done` runs in poll. On an error nothing was sent. */
+typedef struct rq_client_question {
+    void (*done)(struct rq_client_question *q, rq_err rc, rq_slice message);
+} rq_client_question;
+RQ_NODISCARD
+rq_err rq_client_ask_master(rq_client *c, const char *method, rq_slice message,
+                            rq_client_question *q);
 
 RQ_NODISCARD
 rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_family *families,

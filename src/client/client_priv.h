@@ -71,7 +71,10 @@ struct rq_client {
     rq__server *servers;
     size_t server_count;
     rq_client_table *tables;
-    rq_op *waiting; /* by no order */
+    rq_op *waiting;          /* by no order */
+    rq_client_timer *timers; /* likewise */
+    int wake;                /* an eventfd in the epoll */
+    bool stopped;
     uint64_t nonce_group;
     int64_t timeouts_checked_ns;
     rq__conn *dirty;
@@ -114,5 +117,10 @@ void rq__map_refresh(rq_client_table *t);
 /* Starts the next attempt of operations whose pause is over; returns when the next one is due
  * (INT64_MAX: none). */
 int64_t rq__ops_wake(rq_client *c, int64_t now_ns);
+int64_t rq__ops_due(const rq_client *c);
+/* The table's map was read, or could not be: operations that wait for it continue. */
+void rq__ops_map_known(rq_client_table *t);
+/* Ends the operations that wait for their next attempt. */
+void rq__ops_stop(rq_client *c);
 
 #endif

@@ -41,6 +41,7 @@ struct rq__conn {
     conn_state state;
     bool wants_write;
     bool is_dirty;
+    bool stopped;
     rq__conn **dirty;
     rq__conn *next_dirty;
     char *host;
@@ -105,6 +106,11 @@ rq_client_traffic rq__conn_traffic(const rq__conn *c)
     return c->traffic;
 }
 
+size_t rq__conn_in_flight(const rq__conn *c)
+{
+    return c->in_flight;
+}
+
 uint64_t rq__conn_connects(const rq__conn *c)
 {
     return c->connects;
@@ -137,14 +143,11 @@ static void free_call_id(rq__conn *c, uint32_t id)
 
 /* --- losing it -------------------------------------------------------------------------------- */
 
-static void lose(rq__conn *c, const char *why)
+/* Ends every call with this reply. */
+static void disconnect(rq__conn *c, const rq_reply *reply)
 {
     pending *calls = c->calls;
     uint32_t cap = c->call_cap;
-    rq_reply reply = {.err = RQ_E_IO,
-                      .retry = true,
-                      .kind = RQ_SLICE_LIT("ConnectionLost"),
-                      .text = rq_slice_cstr(why)};
     if (c->fd >= 0) close(c->fd); /* leaves the epoll by itself */
     c->fd = -1;
     c->state = IDLE;
@@ -157,8 +160,24 @@ static void lose(rq__conn *c, const char *why)
     c->free_head = NO_PLACE;
     c->in_flight = 0;
     for (uint32_t i = 0; i < cap; i++)
-        if (calls[i].done != NULL) calls[i].done(calls[i].ctx, &reply);
+        if (calls[i].done != NULL) calls[i].done(calls[i].ctx, reply);
     free(calls);
+}
+
+static void lose(rq__conn *c, const char *why)
+{
+    rq_reply reply = {.err = RQ_E_IO,
+                      .retry = true,
+                      .kind = RQ_SLICE_LIT("ConnectionLost"),
+                      .text = rq_slice_cstr(why)};
+    disconnect(c, &reply);
+}
+
+void rq__conn_stop(rq__conn *c)
+{
+    static const rq_reply reply = {.err = RQ_E_CLOSED, .kind = {(const uint8_t *)"Closed", 6}};
+    c->stopped = true;
+    disconnect(c, &reply);
 }
 
 static void lose_errno(rq__conn *c, const char *what, int error)
@@ -307,6 +326,7 @@ rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slic
                      rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx)
 {
     uint32_t id;
+    if (c->stopped) return RQ_E_CLOSED;
     if (c->state == IDLE) RQ_TRY(begin_connect(c));
     RQ_TRY(take_place(c, &id));
     rq_err rc = put_request(c, id, method, priority, region_prefix, message, cells);

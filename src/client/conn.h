@@ -58,6 +58,9 @@ void rq__conn_flush_all(rq__conn **dirty);
 /* epoll's events; ends calls by their callbacks. */
 void rq__conn_ready(rq__conn *c, uint32_t events);
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);
+/* Ends its calls with RQ_E_CLOSED, and refuses further ones with that error. */
+void rq__conn_stop(rq__conn *c);
+size_t rq__conn_in_flight(const rq__conn *c);
 /* All its life. */
 rq_client_traffic rq__conn_traffic(const rq__conn *c);
 /* Times it was connected. */

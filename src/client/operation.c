@@ -50,7 +50,8 @@ struct rq_op {
     op_kind kind;
     unsigned attempts; /* that failed, in a row */
     int64_t wake_ns;
-    rq_buf row; /* of a get or mutation; rows of a batch; the last row of a scan */
+    bool awaits_map; /* of a table whose regions were never read */
+    rq_buf row;      /* of a get or mutation; rows of a batch; the last row of a scan */
     rq_buf body;
     rq_buf cells;
     rq_buf scratch;
@@ -119,6 +120,7 @@ static void begin(rq_op *op, rq_client_table *t, op_kind kind)
     op->table = t;
     op->kind = kind;
     op->attempts = 0;
+    op->awaits_map = false;
     rq_buf_reset(&op->row);
     rq_buf_reset(&op->body);
     rq_buf_reset(&op->cells);
@@ -176,6 +178,8 @@ static void wait_until(rq_op *op, int64_t when_ns)
 static bool again(rq_op *op, rq_err err, bool retry, rq_slice kind)
 {
     rq_client *c = op->client;
+    op->awaits_map = false;
+    if (c->stopped) return false;
     if (map_is_wrong(err)) {
         retry = true;
         rq__map_refresh(op->table);
@@ -217,7 +221,6 @@ static void attempt(rq_op *op);
 
 int64_t rq__ops_wake(rq_client *c, int64_t now_ns)
 {
-    int64_t due = INT64_MAX;
     rq_op *list = c->waiting;
     c->waiting = NULL;
     while (list != NULL) {
@@ -230,9 +233,33 @@ int64_t rq__ops_wake(rq_client *c, int64_t now_ns)
         else
             attempt(op);
     }
+    return rq__ops_due(c);
+}
+
+int64_t rq__ops_due(const rq_client *c)
+{
+    int64_t due = INT64_MAX;
     for (const rq_op *op = c->waiting; op != NULL; op = op->next_waiting)
         if (op->wake_ns < due) due = op->wake_ns;
     return due;
+}
+
+void rq__ops_map_known(rq_client_table *t)
+{
+    for (rq_op *op = t->client->waiting; op != NULL; op = op->next_waiting)
+        if (op->table == t && op->awaits_map) op->wake_ns = 0;
+}
+
+void rq__ops_stop(rq_client *c)
+{
+    static const rq_op_result closed = {.err = RQ_E_CLOSED, .kind = {(const uint8_t *)"Closed", 6}};
+    rq_op *list = c->waiting;
+    c->waiting = NULL;
+    while (list != NULL) {
+        rq_op *op = list;
+        list = op->next_waiting;
+        finish(op, &closed);
+    }
 }
 
 /* --- gets and mutations ----------------------------------------------------------------------- */
@@ -849,9 +876,35 @@ void rq_op_scan_end(rq_op *op)
 
 /* --- an attempt ------------------------------------------------------------------------------- */
 
+/* Of a table without regions: true while they are being read. Each attempt reads them once. */
+static bool waits_for_map(rq_op *op, rq_err *ret)
+{
+    rq_client_table *t = op->table;
+    if (RQ_LIKELY(t->region_count > 0)) return false;
+    if (!op->awaits_map) {
+        op->awaits_map = true;
+        rq__map_refresh(t);
+        if (t->refreshing) {
+            wait_until(op, rq_client_now_ns() + op->client->timeout_ns);
+            return true;
+        }
+    }
+    *ret = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
+    return false;
+}
+
 static void attempt(rq_op *op)
 {
     rq_err rc = RQ_OK;
+    if (waits_for_map(op, &rc)) return;
+    if (RQ_UNLIKELY(rc != RQ_OK)) {
+        rq_reply reply = {.err = rc,
+                          .retry = !rq_err_do_not_retry(rc),
+                          .kind = RQ_SLICE_LIT("NoRegions"),
+                          .text = rq_slice_cstr(op->table->refresh_text)};
+        fail_or_again(op, &reply);
+        return;
+    }
     switch (op->kind) {
     case OP_GET:
     case OP_MUTATE:

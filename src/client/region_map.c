@@ -153,6 +153,7 @@ static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
     }
     rq_arena_clear(&t->next_arena);
     t->next_count = 0;
+    rq__ops_map_known(t);
 }
 
 static void ask(rq_client_table *t, bool open);
@@ -238,7 +239,8 @@ void rq__map_refresh(rq_client_table *t)
     rq_err rc = RQ_OK;
     if (t->refreshing) return;
     t->refreshing = true;
-    if (c->meta_lost) {
+    if (c->stopped) rc = RQ_E_CLOSED;
+    if (rc == RQ_OK && c->meta_lost) {
         rc = find_meta(c, &why);
         c->meta_lost = rc != RQ_OK;
     }

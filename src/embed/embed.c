@@ -23,6 +23,8 @@
 #define PORT 16020
 #define MASTER_PORT 16000
 
+#define ASYNC_THREADS 8 /* that execute asynchronous calls; started when they are needed */
+
 /* --- settings --------------------------------------------------------------------------------- */
 
 /* What suits a process that has other things to do, where the caller sets nothing. */
@@ -88,7 +90,7 @@ static rq_err open_environment(rq__embed *e, const char *path, bool must_exist, 
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
         [RQ_POOL_CODEC] = 1,
-        [RQ_POOL_CALL] = 1,
+        [RQ_POOL_CALL] = ASYNC_THREADS,
         [RQ_POOL_WORK] = 4,
     };
     RQ_TRY(open_folder(e, path, must_exist, why));
@@ -167,6 +169,23 @@ static rq_err embed_close(rq_db *db, rq_error *why)
     return close_all(rq__embed_of(db), why);
 }
 
+/* --- asynchronous calls ----------------------------------------------------------------------- */
+
+static void run_call(rq_task *task)
+{
+    rq_call *call = RQ_CONTAINER_OF(task, rq_call, task);
+    rq_call_run(call);
+    rq_call_done(call);
+}
+
+/* A write waits for the log, so calls that are executed together share its syncs. */
+static void start_call(rq_db *db, rq_call *call)
+{
+    rq_executor *executor = rq__embed_of(db)->executor;
+    call->task.run = run_call;
+    executor->submit(executor, RQ_POOL_CALL, &call->task);
+}
+
 static const rq_backend backend = {
     .close = embed_close,
     .define = rq__embed_define,
@@ -178,7 +197,9 @@ static const rq_backend backend = {
     .batch = rq__embed_batch,
     .scan = rq__embed_scan,
     .next = rq__embed_next,
+    .has_row = rq__embed_has_row,
     .scan_close = rq__embed_scan_close,
+    .start = start_call,
 };
 
 rq_err rq_embed_open(const char *path, const rq_connect_options *o, rq_db **ret, rq_error *why)

@@ -104,6 +104,7 @@ rq_err rq__embed_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t co
                        rq_outcomes *ret, rq_why *why);
 rq_err rq__embed_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
 rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why);
+bool rq__embed_has_row(const void *scan);
 void rq__embed_scan_close(rq_db *db, rq_slot *slot, void *scan);
 
 #endif

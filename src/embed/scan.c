@@ -310,6 +310,12 @@ rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_w
     return RQ_OK;
 }
 
+bool rq__embed_has_row(const void *scan)
+{
+    const embed_scan *s = scan;
+    return s->result_at < s->result_count;
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 
 rq_err rq__embed_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why)

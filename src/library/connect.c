@@ -61,6 +61,12 @@ rq_err rq_connect(const char *url, const rq_connect_options *options, rq_db **re
     rq_why_clear(&why);
     rq_err rc = url == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no URL")
                             : take_options(options, &o, &why.error);
-    if (rc == RQ_OK) rc = connect_to(url, &o, ret, &why.error);
+    rq_db *db = NULL;
+    if (rc == RQ_OK) rc = connect_to(url, &o, &db, &why.error);
+    if (rc == RQ_OK && o.completion_thread) {
+        rc = rq_db_start_thread(db, &why.error);
+        if (rc != RQ_OK) (void)rq_disconnect(db, NULL); /* the first error counts */
+    }
+    if (rc == RQ_OK) *ret = db;
     return rq_fill_failure(failure, rc, &why);
 }

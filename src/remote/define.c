@@ -5,15 +5,6 @@
 
 #include "base/pb.h"
 
-static rq_err put_table(rq_buf *b, uint32_t field, rq_slice ns, rq_slice qualifier)
-{
-    size_t at;
-    RQ_TRY(rq_pb_begin(b, field, &at));
-    RQ_TRY(rq_pb_put_bytes(b, 1, ns));
-    RQ_TRY(rq_pb_put_bytes(b, 2, qualifier));
-    return rq_pb_end(b, at);
-}
-
 /* The lock is held. */
 static rq_err call(rq__remote *r, const char *method, const rq_buf *message, bool is_procedure,
                    rq_buf *ret, rq_why *why)
@@ -61,7 +52,7 @@ static rq_err put_request(rq_buf *b, const rq_defining *d)
     case RQ_DEFINE_FLUSH_TABLE:
         break;
     }
-    return put_table(b, 1, d->ns, d->qualifier);
+    return rq__encode_table(b, 1, d->ns, d->qualifier);
 }
 
 rq_err rq__remote_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why)
@@ -100,7 +91,7 @@ static rq_err describe(rq__remote *r, rq_slice ns, rq_slice qualifier, rq_buf *r
     rq_buf request = {0}, answer = {0};
     rq_slice schema = {0}, state = {0};
     rq_pb_field f;
-    rq_err rc = put_table(&request, 1, ns, qualifier);
+    rq_err rc = rq__encode_table(&request, 1, ns, qualifier);
     if (rc == RQ_OK) rc = call(r, "GetTableDescriptors", &request, false, &answer, why);
     if (rc == RQ_OK && !first_bytes(rq_buf_slice(&answer), 1, &schema)) {
         bool is_default = rq_slice_eq(ns, RQ_SLICE_LIT("default"));
@@ -118,12 +109,6 @@ static rq_err describe(rq__remote *r, rq_slice ns, rq_slice qualifier, rq_buf *r
     rq_buf_clear(&request);
     rq_buf_clear(&answer);
     return rc;
-}
-
-rq_err rq__remote_table_state(rq__remote *r, rq_slice ns, rq_slice qualifier, bool *ret_enabled,
-                              rq_why *why)
-{
-    return describe(r, ns, qualifier, NULL, ret_enabled, why);
 }
 
 rq_err rq__remote_describe(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier, rq_buf *ret,

@@ -43,6 +43,15 @@ static rq_err put_attribute(rq_buf *out, uint32_t field, const char *name, const
     return rq_pb_end(out, at);
 }
 
+rq_err rq__encode_table(rq_buf *out, uint32_t field, rq_slice ns, rq_slice qualifier)
+{
+    size_t at;
+    RQ_TRY(rq_pb_begin(out, field, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, ns));
+    RQ_TRY(rq_pb_put_bytes(out, 2, qualifier));
+    return rq_pb_end(out, at);
+}
+
 static rq_err put_reading(rq_buf *out, const rq_reading *r, const numbers *n)
 {
     for (size_t i = 0; i < r->family_count; i++) {

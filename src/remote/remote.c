@@ -9,6 +9,9 @@
  *
  *    call ─► start operation, send ─► driven by another? ─yes─► sleep until done, or to be the driver
  *                                          └─no─► poll … until done ─► hand over
+ *
+ * The thread that runs the completions of asynchronous calls (api/async.c) is one of these: it drives
+ * until one of them has ended.
  */
 #include "remote/remote_priv.h"
 
@@ -21,7 +24,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* After so many attempts with HBase's pauses the call looks whether the table is there at all. */
+/* After so many attempts with HBase's pauses job.c asks whether the table is there at all. */
 #define RETRIES 3
 #define PAUSE_MS 100
 #define POLL_NS 100000000
@@ -31,6 +34,7 @@
 static void before_wait(void *ctx)
 {
     rq__remote *r = ctx;
+    r->is_asleep = true;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -38,12 +42,21 @@ static void after_wait(void *ctx)
 {
     rq__remote *r = ctx;
     pthread_mutex_lock(&r->lock);
+    r->is_asleep = false;
 }
 
 void rq__wait_done(rq__wait *w)
 {
     w->done = true;
     pthread_cond_signal(&w->wake);
+}
+
+static void list(rq__remote *r, rq__wait *w)
+{
+    if (w->is_listed) return;
+    w->next = r->waiting;
+    r->waiting = w;
+    w->is_listed = true;
 }
 
 static void unlist(rq__remote *r, rq__wait *w)
@@ -56,15 +69,22 @@ static void unlist(rq__remote *r, rq__wait *w)
     w->is_listed = false;
 }
 
+/* Another thread that waits drives from now on. */
+static void hand_over(rq__remote *r)
+{
+    r->is_driven = false;
+    for (rq__wait *next = r->waiting; next != NULL; next = next->next)
+        if (!next->done) {
+            pthread_cond_signal(&next->wake);
+            break;
+        }
+}
+
 void rq__remote_wait(rq__remote *r, rq__wait *w)
 {
     rq_client_flush(r->client);
     while (!w->done && r->is_driven) {
-        if (!w->is_listed) {
-            w->next = r->waiting;
-            r->waiting = w;
-            w->is_listed = true;
-        }
+        list(r, w);
         pthread_cond_wait(&w->wake, &r->lock);
     }
     unlist(r, w);
@@ -72,15 +92,86 @@ void rq__remote_wait(rq__remote *r, rq__wait *w)
     r->is_driven = true;
     while (!w->done)
         rq_client_poll(r->client, POLL_NS);
-    r->is_driven = false;
-    for (rq__wait *next = r->waiting; next != NULL; next = next->next)
-        if (!next->done) { /* it drives from now on */
-            pthread_cond_signal(&next->wake);
-            break;
-        }
+    hand_over(r);
 }
 
-/* --- slots ------------------------------------------------------------------------------------ */
+/* Until the time, or until this thread can drive. */
+static void wait_for_driver(rq__remote *r, rq__wait *w, int64_t until_ns)
+{
+    struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    list(r, w);
+    pthread_cond_timedwait(&w->wake, &r->lock, &until);
+    unlist(r, w);
+}
+
+/* The thread that runs completions works on their calls. */
+static void remote_turn(rq_db *db, int64_t timeout_ns)
+{
+    rq__remote *r = rq__remote_of(db);
+    rq__wait *w = &r->turn;
+    int64_t until = rq_client_now_ns() + timeout_ns;
+    pthread_mutex_lock(&r->lock);
+    for (int64_t left = timeout_ns; !w->done && left >= 0 && !atomic_load(&db->closed);
+         left = until - rq_client_now_ns() - 1) {
+        if (r->is_driven) {
+            wait_for_driver(r, w, until);
+        } else {
+            r->is_driven = true;
+            rq_client_poll(r->client, left);
+            hand_over(r);
+        }
+    }
+    w->done = false;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static int remote_descriptor(rq_db *db)
+{
+    return rq_client_descriptor(rq__remote_of(db)->client);
+}
+
+static int64_t remote_due(rq_db *db)
+{
+    rq__remote *r = rq__remote_of(db);
+    pthread_mutex_lock(&r->lock);
+    int64_t due = rq_client_due(r->client);
+    pthread_mutex_unlock(&r->lock);
+    return due;
+}
+
+/* Every job ends in this poll, because what it begins fails at once. */
+static void remote_stop(rq_db *db)
+{
+    rq__remote *r = rq__remote_of(db);
+    pthread_mutex_lock(&r->lock);
+    rq_client_stop(r->client);
+    rq_client_poll(r->client, 0);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* --- posts ------------------------------------------------------------------------------------ */
+
+static rq_err post_new(rq__remote *r, rq__post **ret)
+{
+    rq__post *p = calloc(1, sizeof *p);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    if (rq_op_new(r->client, 0, NULL, &p->op) != RQ_OK) {
+        free(p);
+        return RQ_E_NO_MEMORY;
+    }
+    pthread_cond_init(&p->wait.wake, NULL);
+    *ret = p;
+    return RQ_OK;
+}
+
+static void post_free(rq__post *p)
+{
+    if (p == NULL) return;
+    rq_op_free(p->op);
+    pthread_cond_destroy(&p->wait.wake);
+    rq_buf_clear(&p->more);
+    free(p);
+}
 
 rq_err rq__post_of(rq__remote *r, rq_slot *slot, rq__post **ret, rq_why *why)
 {
@@ -88,27 +179,24 @@ rq_err rq__post_of(rq__remote *r, rq_slot *slot, rq__post **ret, rq_why *why)
         *ret = slot->own;
         return RQ_OK;
     }
-    rq__post *p = calloc(1, sizeof *p);
-    if (p == NULL) return rq_no_memory(&why->error);
-    if (rq_op_new(r->client, 0, NULL, &p->op) != RQ_OK) {
-        free(p);
-        return rq_no_memory(&why->error);
-    }
-    pthread_cond_init(&p->wait.wake, NULL);
-    *ret = slot->own = p;
+    if (post_new(r, ret) != RQ_OK) return rq_no_memory(&why->error);
+    slot->own = *ret;
     return RQ_OK;
 }
 
-static void post_free(rq_slot *slot)
+rq_err rq__post_take(rq__remote *r, rq__post **ret)
 {
-    rq__post *p = slot->own;
-    if (p == NULL) return;
-    slot->own = NULL;
-    rq_op_free(p->op);
-    pthread_cond_destroy(&p->wait.wake);
-    rq_buf_clear(&p->more);
-    rq_buf_clear(&p->cells);
-    free(p);
+    rq__post *p = r->spare;
+    if (p == NULL) return post_new(r, ret);
+    r->spare = p->next;
+    *ret = p;
+    return RQ_OK;
+}
+
+void rq__post_give_back(rq__remote *r, rq__post *p)
+{
+    p->next = r->spare;
+    r->spare = p;
 }
 
 /* --- failures --------------------------------------------------------------------------------- */
@@ -139,76 +227,21 @@ rq_err rq__remote_failure(const rq_op_result *result, rq_why *why)
     return result->err;
 }
 
-/* --- repetitions ------------------------------------------------------------------------------ */
-
-rq__tries rq__tries_begin(const rq__remote *r)
-{
-    return (rq__tries){.until_ns = rq_client_now_ns() + (int64_t)r->db.timeout_ms * 1000000};
-}
-
-/* Of a region that is not where the map says: perhaps the table is disabled or dropped. */
-static bool doubts_table(rq_err rc)
-{
-    return rc == RQ_E_NOT_SERVING_REGION || rc == RQ_E_UNKNOWN_REGION || rc == RQ_E_TABLE_NOT_FOUND;
-}
-
-bool rq__try_again(rq__remote *r, rq_table *t, rq__tries *tries, rq_err *rc, rq_why *why)
-{
-    bool retry = why->is_remote ? why->retryable : !rq_err_do_not_retry(*rc);
-    if (doubts_table(*rc)) {
-        rq_why state;
-        bool enabled = true;
-        rq_why_clear(&state);
-        rq_err known = rq__remote_table_state(r, t->ns, t->qualifier, &enabled, &state);
-        if (known == RQ_E_TABLE_NOT_FOUND) {
-            *why = state;
-            *rc = known;
-            return false;
-        }
-        if (known == RQ_OK && !enabled) {
-            rq_why_clear(why);
-            *rc = rq_fail(&why->error, RQ_E_TABLE_NOT_ENABLED, "%.*s is disabled.",
-                          (int)t->name.len, (const char *)t->name.ptr);
-            return false;
-        }
-        retry = true;
-    }
-    int64_t pause = (int64_t)500000000 << (tries->failed < 4 ? tries->failed : 4);
-    if (!retry || atomic_load(&r->db.closed) || rq_client_now_ns() + pause > tries->until_ns)
-        return false;
-    tries->failed++;
-    pthread_mutex_unlock(&r->lock);
-    rq_clock_sleep_ns((uint64_t)pause);
-    pthread_mutex_lock(&r->lock);
-    rq_why_clear(why);
-    return true;
-}
-
-/* --- tables ----------------------------------------------------------------------------------- */
-
-rq_err rq__remote_table(rq__remote *r, rq_table *t, rq_client_table **ret, rq_why *why)
-{
-    char name[512];
-    if (t->own == NULL) {
-        rq_client_table *table = NULL;
-        if (t->name.len >= sizeof name)
-            return rq_fail(&why->error, RQ_E_ILLEGAL_ARGUMENT, "the table's name is too long");
-        memcpy(name, t->name.ptr, t->name.len);
-        name[t->name.len] = '\0';
-        RQ_TRY(rq_client_table_open(r->client, name, &table, &why->error));
-        t->own = table;
-    }
-    *ret = t->own;
-    return RQ_OK;
-}
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 static void free_all(rq__remote *r)
 {
-    for (size_t i = 0; i < RQ_SLOTS; i++)
-        post_free(&r->db.slots[i]);
     rq_client_close(r->client);
+    for (size_t i = 0; i < RQ_SLOTS; i++) {
+        post_free(r->db.slots[i].own);
+        r->db.slots[i].own = NULL;
+    }
+    while (r->spare != NULL) {
+        rq__post *p = r->spare;
+        r->spare = p->next;
+        post_free(p);
+    }
+    pthread_cond_destroy(&r->turn.wake);
     pthread_mutex_destroy(&r->lock);
     free(r->address);
     free(r->znode_parent);
@@ -233,7 +266,13 @@ static const rq_backend backend = {
     .batch = rq__remote_batch,
     .scan = rq__remote_scan,
     .next = rq__remote_next,
+    .has_row = rq__remote_has_row,
     .scan_close = rq__remote_scan_close,
+    .start = rq__remote_start,
+    .stop = remote_stop,
+    .turn = remote_turn,
+    .descriptor = remote_descriptor,
+    .due = remote_due,
 };
 
 /* HBASE: User.getCurrent: the process's user. */
@@ -277,6 +316,7 @@ rq_err rq_remote_open(const char *address, bool by_zookeeper, const rq_connect_o
     if (r == NULL) return rq_no_memory(why);
     memset(r, 0, sizeof *r);
     pthread_mutex_init(&r->lock, NULL);
+    rq_clock_cond_init(&r->turn.wake);
     rq_random random;
     rq_random_seed(&random, (uint64_t)rq_client_now_ns() ^ (uint64_t)(uintptr_t)r);
     r->next_nonce = rq_random_next(&random) | 1; /* odd for ever: 0 is none */

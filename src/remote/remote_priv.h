@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this room: the client under its lock, calls that wait for it. */
+/* Shared by the files of this room: the client under its lock, calls from start to end. */
 #ifndef RQ_REMOTE_REMOTE_PRIV_H
 #define RQ_REMOTE_REMOTE_PRIV_H
 
@@ -9,13 +9,15 @@
 
 #include <pthread.h>
 
-/* A call that waits for its operation. */
+/* A thread that waits for its call, or to run the client's loop. */
 typedef struct rq__wait {
     bool done;
     bool is_listed; /* among those that wait for the driver */
     pthread_cond_t wake;
     struct rq__wait *next;
 } rq__wait;
+
+typedef struct rq__post rq__post;
 
 typedef struct rq__remote {
     rq_db db;
@@ -24,8 +26,12 @@ typedef struct rq__remote {
     char *user;
     pthread_mutex_t lock; /* held by whoever uses the client, but for its waits */
     rq_client *client RQ_GUARDED_BY(lock);
-    bool is_driven RQ_GUARDED_BY(lock); /* a call runs the client's loop */
+    bool is_driven RQ_GUARDED_BY(lock); /* a thread runs the client's loop … */
+    bool is_asleep RQ_GUARDED_BY(lock); /* … and waits for sockets */
     rq__wait *waiting RQ_GUARDED_BY(lock);
+    rq__wait turn
+        RQ_GUARDED_BY(lock); /* of the thread in the back end's turn; `done`: a call has ended */
+    rq__post *spare RQ_GUARDED_BY(lock); /* of asynchronous calls that have ended */
     uint64_t next_nonce RQ_GUARDED_BY(lock);
 } rq__remote;
 
@@ -34,40 +40,89 @@ static inline rq__remote *rq__remote_of(rq_db *db)
     return RQ_CONTAINER_OF(db, rq__remote, db);
 }
 
-/* What a slot keeps. */
-typedef struct rq__post {
-    rq__wait wait;
-    rq_op *op;
-    rq_buf more, cells; /* of the request at hand */
-} rq__post;
+/* --- jobs (job.c) ----------------------------------------------------------------------------- */
 
-RQ_NODISCARD
-rq_err rq__post_of(rq__remote *r, rq_slot *slot, rq__post **ret, rq_why *why);
+/* A call from its start to its end, with its repetitions. Everything happens under the lock.
+ *
+ *    begin ─► attempt ─► operation … rq__job_ended ─► end
+ *                ▲                        │ may pass: is the table there? pause
+ *                └────────────────────────┘
+ */
+typedef struct rq__job {
+    rq__remote *remote;
+    rq_table *table;
+    rq_arena *arena;
+    /* Begins an attempt, which calls rq__job_ended; perhaps at once. An error: it has not begun. */
+    rq_err (*attempt)(struct rq__job *job, rq_client_table *table);
+    /* The call has ended with `rc` and `why`. The job may be freed. */
+    void (*end)(struct rq__job *job);
+    rq_err rc;
+    rq_why *why;
+    void *owner; /* end's: an rq__wait, or an rq_call */
+    /* Repetitions. */
+    int64_t until_ns;
+    unsigned failed;
+    rq_client_timer pause;
+    rq_client_question question;
+} rq__job;
+
+/* The attempt has ended; an error is in job->why, too. */
+void rq__job_ended(rq__job *job, rq_err rc);
+/* Begins the job, and works until it has ended; takes the lock. Returns its error. The caller of this
+ * and the next one has set remote, table, arena, attempt and why; the rest is zero. */
+rq_err rq__job_run(rq__job *job, rq__wait *wait);
+/* Begins the job of an asynchronous call; the lock is held. `end` calls rq__job_complete. */
+void rq__job_start(rq__job *job, rq_call *call, void (*end)(rq__job *job));
+/* Gives the call's outcome to the api. */
+void rq__job_complete(rq__job *job);
 
 /* The lock is held by the caller of these two. Sends what was queued, and works until w->done. */
 void rq__remote_wait(rq__remote *r, rq__wait *w);
 /* An operation has ended: wakes its call. */
 void rq__wait_done(rq__wait *w);
 
-/* The client's table. */
-RQ_NODISCARD
-rq_err rq__remote_table(rq__remote *r, rq_table *t, rq_client_table **ret, rq_why *why);
-
 /* An operation's failure, in the form of the api. */
 rq_err rq__remote_failure(const rq_op_result *result, rq_why *why);
 /* A server's text without its class in front and the stack behind. */
 void rq__remote_text(rq_slice java_class, rq_slice text, rq_why *why);
 
-/* --- repetitions: what the client has given up after some attempts ---------------------------- */
+/* --- operations of a row (rows.c) ------------------------------------------------------------- */
 
-typedef struct rq__tries {
-    int64_t until_ns;
-    unsigned failed;
-} rq__tries;
-rq__tries rq__tries_begin(const rq__remote *r);
-/* The operation failed with *rc. Whether it is to be tried again, after a pause; else *rc and `why`
- * are the call's result: that of the table, if it is disabled or missing. The lock is held. */
-bool rq__try_again(rq__remote *r, rq_table *t, rq__tries *tries, rq_err *rc, rq_why *why);
+/* A get, or changes of one row. */
+typedef struct rq__single {
+    rq__job job;
+    rq__post *post;
+    const rq_getting *get; /* NULL: changes */
+    rq_mutate *list;
+    size_t count;
+    rq_slice condition;
+    rq_row *row;
+    bool processed;
+} rq__single;
+
+/* What a slot keeps, or an asynchronous call uses. */
+struct rq__post {
+    rq__wait wait;
+    rq_op *op;
+    rq_buf more; /* fields of the request at hand */
+    rq__single single;
+    rq__post *next; /* of the spare ones */
+};
+
+/* The slot's, made when it is first used. */
+RQ_NODISCARD
+rq_err rq__post_of(rq__remote *r, rq_slot *slot, rq__post **ret, rq_why *why);
+/* One for an asynchronous call. The lock is held. */
+RQ_NODISCARD
+rq_err rq__post_take(rq__remote *r, rq__post **ret);
+void rq__post_give_back(rq__remote *r, rq__post *p);
+
+/* The changes as the client wants them: their fields are in `more`, which must not change until the
+ * operation is done; behind them the condition, if check is not NULL. */
+RQ_NODISCARD
+rq_err rq__make_mutations(rq_buf *more, const rq_checking *check, const rq_changing *changes,
+                          size_t count, uint64_t nonce, rq_arena *arena, rq_mutate **ret,
+                          rq_slice *ret_condition);
 
 /* --- messages (encode.c) ---------------------------------------------------------------------- */
 
@@ -81,6 +136,9 @@ rq_err rq__encode_change(rq_buf *out, const rq_changing *c);
 /* A message Condition. */
 RQ_NODISCARD
 rq_err rq__encode_check(rq_buf *out, const rq_checking *k, rq_slice row);
+/* TableName { namespace 1, qualifier 2 } as a field. */
+RQ_NODISCARD
+rq_err rq__encode_table(rq_buf *out, uint32_t field, rq_slice ns, rq_slice qualifier);
 /* The mutation of a change whose fields are in `more`. */
 rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce);
 /* The result's cells as a row. */
@@ -102,11 +160,15 @@ rq_err rq__remote_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t c
 rq_err rq__remote_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret,
                        rq_why *why);
 rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why);
+bool rq__remote_has_row(const void *scan);
 void rq__remote_scan_close(rq_db *db, rq_slot *slot, void *scan);
+void rq__remote_start(rq_db *db, rq_call *call);
 
-/* Whether a table is there and enabled; the lock is held. */
+/* Begin an asynchronous call; the lock is held. An error: it has not begun. */
 RQ_NODISCARD
-rq_err rq__remote_table_state(rq__remote *r, rq_slice ns, rq_slice qualifier, bool *ret_enabled,
-                              rq_why *why);
+rq_err rq__single_start(rq__remote *r, rq_call *call);
+RQ_NODISCARD
+rq_err rq__batch_start(rq__remote *r, rq_call *call);
+void rq__next_start(rq__remote *r, rq_call *call);
 
 #endif

@@ -11,10 +11,10 @@ typedef struct remote_scan {
     const rq_scanning *args;
     rq_op *op;
     rq_buf more;
+    rq__job job; /* of the call at hand */
     bool has_begun;
     bool has_ended;
     rq_err rc; /* of the step */
-    rq_why why;
     rq_row **rows;
     size_t row_count, row_at, row_cap;
 } remote_scan;
@@ -45,60 +45,95 @@ static void take_end(rq_op *op, void *ctx, const rq_op_result *result)
 {
     remote_scan *s = ctx;
     (void)op;
-    if (s->rc == RQ_OK) s->rc = rq__remote_failure(result, &s->why);
+    if (s->rc != RQ_OK)
+        (void)rq_fail(&s->job.why->error, s->rc, "%s", rq_err_text(s->rc));
+    else
+        s->rc = rq__remote_failure(result, s->job.why);
     s->has_ended = s->rc == RQ_OK && !result->goes_on;
-    rq__wait_done(&s->wait);
+    if (s->row_count > 0) s->rc = RQ_OK; /* they come first; the next step meets the error again */
+    rq__job_ended(&s->job, s->rc);
 }
 
-/* One response, or the error that the client gives up with. */
-static rq_err step(rq__remote *r, rq_table *t, remote_scan *s, rq_why *why)
+static remote_scan *scan_of(rq__job *j)
 {
+    return RQ_CONTAINER_OF(j, remote_scan, job);
+}
+
+/* The client continues behind the last row. */
+static rq_err attempt(rq__job *j, rq_client_table *table)
+{
+    remote_scan *s = scan_of(j);
     const rq_scanning *a = s->args;
-    s->row_count = s->row_at = 0;
     s->rc = RQ_OK;
-    rq_why_clear(&s->why);
-    s->wait.done = false;
     if (s->has_begun) {
         rq_op_scan_step(s->op);
-    } else {
-        rq_client_table *table;
-        RQ_TRY(rq__remote_table(r, t, &table, why));
-        rq_scan scan = {.start = a->start,
-                        .stop = a->stop,
-                        .limit = a->limit,
-                        .caching = a->caching,
-                        .result_bytes = a->fetch_bytes,
-                        .excludes_start = !a->include_start,
-                        .includes_stop = a->include_stop,
-                        .reversed = a->reversed,
-                        .more = rq_buf_slice(&s->more),
-                        .is_stepwise = true};
-        rq_err rc = rq_op_scan(s->op, table, &scan, take_row, take_end);
-        if (rc != RQ_OK) return rq_fail(&why->error, rc, "%s", rq_err_text(rc));
-        s->has_begun = true;
+        return RQ_OK;
     }
-    rq__remote_wait(r, &s->wait);
-    if (s->rc != RQ_OK) *why = s->why;
-    return s->rc;
+    rq_scan scan = {.start = a->start,
+                    .stop = a->stop,
+                    .limit = a->limit,
+                    .caching = a->caching,
+                    .result_bytes = a->fetch_bytes,
+                    .excludes_start = !a->include_start,
+                    .includes_stop = a->include_stop,
+                    .reversed = a->reversed,
+                    .more = rq_buf_slice(&s->more),
+                    .is_stepwise = true};
+    s->has_begun = true;
+    rq_err rc = rq_op_scan(s->op, table, &scan, take_row, take_end);
+    if (rc != RQ_OK) s->has_begun = false;
+    return rc;
+}
+
+/* The next step, for a call that returns rows. */
+static void prepare(remote_scan *s, rq__remote *r, rq_table *t, rq_why *why)
+{
+    s->row_count = s->row_at = 0;
+    s->job = (rq__job){.remote = r, .table = t, .attempt = attempt, .why = why};
+}
+
+bool rq__remote_has_row(const void *scan)
+{
+    const remote_scan *s = scan;
+    return s->row_at < s->row_count;
 }
 
 rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why)
 {
-    rq__remote *r = rq__remote_of(t->db);
     remote_scan *s = scan;
     (void)slot;
     if (s->row_at == s->row_count && !s->has_ended) {
-        rq__tries tries = rq__tries_begin(r);
-        pthread_mutex_lock(&r->lock);
-        rq_err rc;
-        do
-            rc = step(r, t, s, why);
-        while (rc != RQ_OK && s->row_count == 0 && rq__try_again(r, t, &tries, &rc, why));
-        pthread_mutex_unlock(&r->lock);
-        if (rc != RQ_OK && s->row_count == 0) return rc;
+        prepare(s, rq__remote_of(t->db), t, why);
+        RQ_TRY(rq__job_run(&s->job, &s->wait));
     }
     if (s->row_at < s->row_count) *ret = s->rows[s->row_at++];
     return RQ_OK;
+}
+
+/* Rows that were fetched, as many as the call takes. */
+static rq_err give_rows(remote_scan *s, rq_call *call)
+{
+    while (s->row_at < s->row_count && rq_call_row_count(call) < call->rows_max)
+        RQ_TRY(rq_call_add_row(call, s->rows[s->row_at++]));
+    return RQ_OK;
+}
+
+static void complete(rq__job *j)
+{
+    if (j->rc == RQ_OK) j->rc = give_rows(scan_of(j), j->owner);
+    rq__job_complete(j);
+}
+
+void rq__next_start(rq__remote *r, rq_call *call)
+{
+    remote_scan *s = call->scan;
+    if (s->row_at < s->row_count || s->has_ended) {
+        s->job = (rq__job){.remote = r, .table = call->table, .owner = call};
+        complete(&s->job);
+    } else {
+        prepare(s, r, call->table, &call->why);
+        rq__job_start(&s->job, call, complete);
+    }
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

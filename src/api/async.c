@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asynchronous calls. A call copies its arguments and is given to the back end, which puts it into the
+ * list of ended calls when it has an outcome; the completions of that list run on the thread that is
+ * in rq_poll, or on the library's.
+ *
+ *    …_async ─► outstanding + 1 ─► backend->start … rq_call_done ─► list ─► rq_poll ─► completion
+ *
+ * A back end whose calls need a thread to work on sockets (`turn`) gets that of rq_poll; a back end
+ * with threads of its own needs none, and rq_poll sleeps until the list has something.
+ *
+ * Lock: one, a leaf; no completion and no function of the back end is called under it.
+ */
+#include "api/api_priv.h"
+
+#include "base/clock.h"
+#include "base/signals.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define NO_DESCRIPTOR (-1)
+#define THREAD_TURN_NS 1000000000
+
+struct rq__completions {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    rq_call *first RQ_GUARDED_BY(lock); /* ended calls, oldest first */
+    rq_call **end RQ_GUARDED_BY(lock);
+    size_t outstanding RQ_GUARDED_BY(lock); /* calls whose completion has not run */
+    bool is_polled RQ_GUARDED_BY(lock);     /* a thread, `poller`, runs completions */
+    pthread_t poller RQ_GUARDED_BY(lock);
+    bool stopped RQ_GUARDED_BY(lock);
+    /* For rq_descriptor: readable while the list has calls (event), when the back end is due (timer),
+     * or when its own descriptor is. */
+    int descriptor RQ_GUARDED_BY(lock);
+    int event RQ_GUARDED_BY(lock);
+    int timer RQ_GUARDED_BY(lock);
+    int64_t timer_due RQ_GUARDED_BY(lock); /* INT64_MAX: it is not armed */
+    bool has_thread;
+    pthread_t thread;
+};
+
+static int64_t now_ns(void)
+{
+    return (int64_t)rq_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+static void signal_event(rq__completions *q)
+{
+    uint64_t one = 1;
+    if (q->event == NO_DESCRIPTOR) return;
+    ssize_t n = write(q->event, &one, sizeof one); /* EAGAIN: it is readable */
+    (void)n;
+}
+
+void rq_call_done(rq_call *call)
+{
+    rq__completions *q = call->table->db->completions;
+    call->next = NULL;
+    pthread_mutex_lock(&q->lock);
+    if (q->first == NULL && !q->is_polled) signal_event(q);
+    *q->end = call;
+    q->end = &call->next;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+}
+
+static rq_call *take_all(rq__completions *q, bool *ret_outstanding)
+{
+    pthread_mutex_lock(&q->lock);
+    rq_call *list = q->first;
+    q->first = NULL;
+    q->end = &q->first;
+    *ret_outstanding = q->outstanding > 0;
+    pthread_mutex_unlock(&q->lock);
+    return list;
+}
+
+static void call_free(rq_call *call)
+{
+    rq_arena_clear(&call->arena);
+    rq__table_unref(call->table);
+    free(call);
+}
+
+static void complete(rq__completions *q, rq_call *call)
+{
+    rq_failure why = {.size = sizeof why};
+    rq_completion c = {.size = sizeof c, .done = call->done, .row = call->row, .rows = call->rows};
+    rq_err rc = call->rc;
+    if (call->scanner != NULL) {
+        call->scanner->ended = rc != RQ_OK || call->rows == NULL || call->rows->count == 0;
+        call->scanner->in_call = false;
+    }
+    if (rc != RQ_OK) {
+        rq_rows_free(c.rows);
+        c.rows = NULL;
+    }
+    if (call->outcomes != NULL) {
+        rq__outcomes_fill(call->outcomes, call->action_count, rc, &call->why);
+        rc = rq__outcomes_end(call->outcomes, &c.results, &call->why);
+    }
+    c.code = rq_fill_failure(&why, rc, &call->why);
+    c.why = rc == RQ_OK ? NULL : &why;
+    call->complete(call->context, &c);
+    call_free(call);
+    pthread_mutex_lock(&q->lock);
+    q->outstanding--;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+}
+
+static size_t complete_list(rq__completions *q, rq_call *list)
+{
+    size_t count = 0;
+    while (list != NULL) {
+        rq_call *next = list->next;
+        complete(q, list);
+        list = next;
+        count++;
+    }
+    return count;
+}
+
+/* --- polling ---------------------------------------------------------------------------------- */
+
+static void sleep_for_change(rq__completions *q, int64_t until_ns)
+{
+    struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    pthread_mutex_lock(&q->lock);
+    while (q->first == NULL && !q->stopped && q->outstanding > 0)
+        if (pthread_cond_timedwait(&q->changed, &q->lock, &until) == ETIMEDOUT) break;
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Runs completions, waiting for the first one until then. REQUIRES: this thread is the poller. */
+static size_t poll_until(rq_db *db, int64_t until_ns)
+{
+    rq__completions *q = db->completions;
+    for (bool is_last = false;;) {
+        bool outstanding;
+        rq_call *list = take_all(q, &outstanding);
+        if (list != NULL) return complete_list(q, list);
+        if (!outstanding || is_last || atomic_load(&db->closed)) return 0;
+        int64_t left = until_ns - now_ns();
+        is_last = left <= 0;
+        if (db->backend->turn != NULL)
+            db->backend->turn(db, is_last ? 0 : left);
+        else
+            sleep_for_change(q, until_ns);
+    }
+}
+
+static bool begin_polling(rq__completions *q)
+{
+    pthread_mutex_lock(&q->lock);
+    bool free = !q->is_polled;
+    if (free) {
+        q->is_polled = true;
+        q->poller = pthread_self();
+    }
+    pthread_mutex_unlock(&q->lock);
+    return free;
+}
+
+/* The descriptor is readable from now on if there is something in the list. */
+static void end_polling(rq__completions *q)
+{
+    uint64_t count;
+    pthread_mutex_lock(&q->lock);
+    q->is_polled = false;
+    if (q->event != NO_DESCRIPTOR) {
+        ssize_t n = read(q->event, &count, sizeof count); /* EAGAIN: it is not readable */
+        (void)n;
+    }
+    if (q->first != NULL) signal_event(q);
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* --- the descriptor --------------------------------------------------------------------------- */
+
+/* The timer is armed for the time at which the back end is due; it may be armed for earlier. */
+static void arm_timer(rq_db *db)
+{
+    rq__completions *q = db->completions;
+    if (db->backend->due == NULL) return;
+    int64_t due = db->backend->due(db);
+    int64_t now = now_ns();
+    pthread_mutex_lock(&q->lock);
+    if (q->timer != NO_DESCRIPTOR && (due < q->timer_due || q->timer_due <= now)) {
+        int64_t at = due == INT64_MAX ? 0 : due > 0 ? due : 1; /* 0 disarms */
+        struct itimerspec spec = {.it_value = {at / 1000000000, at % 1000000000}};
+        if (timerfd_settime(q->timer, TFD_TIMER_ABSTIME, &spec, NULL) == 0) q->timer_due = due;
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+static bool watch(int epoll, int fd)
+{
+    struct epoll_event ev = {.events = EPOLLIN};
+    return fd != NO_DESCRIPTOR && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd != NO_DESCRIPTOR) close(*fd);
+    *fd = NO_DESCRIPTOR;
+}
+
+/* REQUIRES: the lock. */
+static bool open_descriptor(rq_db *db, rq__completions *q)
+{
+    bool turns = db->backend->turn != NULL;
+    q->event = eventfd(q->first != NULL, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (turns) q->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    q->timer_due = INT64_MAX;
+    q->descriptor = epoll_create1(EPOLL_CLOEXEC);
+    if (q->descriptor != NO_DESCRIPTOR && watch(q->descriptor, q->event) &&
+        (!turns ||
+         (watch(q->descriptor, q->timer) && watch(q->descriptor, db->backend->descriptor(db)))))
+        return true;
+    close_fd(&q->descriptor);
+    close_fd(&q->event);
+    close_fd(&q->timer);
+    return false;
+}
+
+rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_why_clear(&why);
+    rq_err rc = db == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no database")
+                           : rq__slot_take(db, &slot, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    rq__completions *q = db->completions;
+    pthread_mutex_lock(&q->lock);
+    if (q->has_thread)
+        rc = rq_fail(&why.error, RQ_E_STATE, "completions run on a thread of the library");
+    else if (q->descriptor == NO_DESCRIPTOR && !open_descriptor(db, q))
+        rc = rq_fail(&why.error, RQ_E_IO, "cannot make a descriptor: %s", strerror(errno));
+    else
+        *ret = q->descriptor;
+    pthread_mutex_unlock(&q->lock);
+    if (rc == RQ_OK) arm_timer(db);
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+rq_err rq_poll(rq_db *db, int timeout_ms, size_t *ret_count, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_why_clear(&why);
+    rq_err rc = db == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no database")
+                           : rq__slot_take(db, &slot, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    size_t count = 0;
+    if (begin_polling(db->completions)) {
+        int64_t until = timeout_ms < 0 ? INT64_MAX / 2 : now_ns() + (int64_t)timeout_ms * 1000000;
+        count = poll_until(db, until);
+        arm_timer(db);
+        end_polling(db->completions);
+    } else {
+        rc = rq_fail(&why.error, RQ_E_STATE, "completions are run by another thread or rq_poll");
+    }
+    if (rc == RQ_OK && ret_count != NULL) *ret_count = count;
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, &why);
+}
+
+/* --- the library's thread --------------------------------------------------------------------- */
+
+/* Waits until there is a call; false: the database is closed and there is none. */
+static bool wait_for_calls(rq__completions *q)
+{
+    pthread_mutex_lock(&q->lock);
+    while (q->outstanding == 0 && !q->stopped)
+        pthread_cond_wait(&q->changed, &q->lock);
+    bool any = q->outstanding > 0;
+    pthread_mutex_unlock(&q->lock);
+    return any;
+}
+
+static void run_rest(rq_db *db);
+
+static void *thread_main(void *arg)
+{
+    rq_db *db = arg;
+    (void)begin_polling(db->completions);
+    while (!atomic_load(&db->closed) && wait_for_calls(db->completions))
+        (void)poll_until(db, now_ns() + THREAD_TURN_NS);
+    run_rest(db);
+    end_polling(db->completions);
+    return NULL;
+}
+
+rq_err rq_db_start_thread(rq_db *db, rq_error *why)
+{
+    rq__completions *q = db->completions;
+    sigset_t all, before;
+    rq_thread_signals(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    int rc = pthread_create(&q->thread, NULL, thread_main, db);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0) return rq_fail(why, RQ_E_IO, "cannot start a thread: %s", strerror(rc));
+    q->has_thread = true;
+    return RQ_OK;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+rq_err rq__completions_new(rq_db *db, rq_error *why)
+{
+    rq__completions *q = calloc(1, sizeof *q);
+    if (q == NULL) return rq_no_memory(why);
+    pthread_mutex_init(&q->lock, NULL);
+    rq_clock_cond_init(&q->changed);
+    q->end = &q->first;
+    q->descriptor = q->event = q->timer = NO_DESCRIPTOR;
+    db->completions = q;
+    return RQ_OK;
+}
+
+void rq__completions_free(rq_db *db)
+{
+    rq__completions *q = db->completions;
+    if (q == NULL) return;
+    close_fd(&q->descriptor);
+    close_fd(&q->event);
+    close_fd(&q->timer);
+    pthread_cond_destroy(&q->changed);
+    pthread_mutex_destroy(&q->lock);
+    free(q);
+    db->completions = NULL;
+}
+
+bool rq__completions_inside(const rq_db *db)
+{
+    rq__completions *q = db->completions;
+    pthread_mutex_lock(&q->lock);
+    bool inside = q->is_polled && pthread_equal(q->poller, pthread_self());
+    pthread_mutex_unlock(&q->lock);
+    return inside;
+}
+
+void rq__completions_stop(rq_db *db)
+{
+    rq__completions *q = db->completions;
+    if (db->backend->stop != NULL) db->backend->stop(db);
+    pthread_mutex_lock(&q->lock);
+    q->stopped = true;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Runs the completions of all outstanding calls; the back end ends them without a turn. */
+static void run_rest(rq_db *db)
+{
+    rq__completions *q = db->completions;
+    pthread_mutex_lock(&q->lock);
+    while (q->outstanding > 0) {
+        while (q->first == NULL)
+            pthread_cond_wait(&q->changed, &q->lock);
+        pthread_mutex_unlock(&q->lock);
+        bool outstanding;
+        (void)complete_list(q, take_all(q, &outstanding));
+        pthread_mutex_lock(&q->lock);
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+void rq__completions_end(rq_db *db)
+{
+    rq__completions *q = db->completions;
+    if (q->has_thread) {
+        pthread_join(q->thread, NULL);
+        return;
+    }
+    (void)begin_polling(
+        q); /* for rq__completions_inside; rq_poll holds a slot, so none is running */
+    run_rest(db);
+    end_polling(q);
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+void rq_call_run(rq_call *call)
+{
+    const rq_backend *backend = call->table->db->backend;
+    rq_slot *slot;
+    rq_err rc = rq__slot_take(call->table->db, &slot, &call->why);
+    if (rc == RQ_OK) {
+        switch (call->kind) {
+        case RQ_CALL_GET:
+            rc = backend->get(call->table, slot, &call->get, &call->row, &call->why);
+            break;
+        case RQ_CALL_CHANGE:
+            rc = backend->change(call->table, slot, call->has_check ? &call->check : NULL,
+                                 call->changes, call->change_count, &call->done,
+                                 call->returns_row ? &call->row : NULL, &call->why);
+            break;
+        case RQ_CALL_BATCH:
+            rc = backend->batch(call->table, slot, call->actions, call->action_count,
+                                call->outcomes, &call->why);
+            break;
+        case RQ_CALL_NEXT:
+            rc = rq__next_rows(call->table, slot, call->scan, call->rows_max, call->rows,
+                               &call->why);
+            break;
+        }
+        rq__slot_give_back(slot);
+    }
+    call->rc = rc;
+}
+
+rq_err rq_call_add_row(rq_call *call, rq_row *row)
+{
+    return rq__rows_add(call->rows, row);
+}
+
+size_t rq_call_row_count(const rq_call *call)
+{
+    return call->rows->count;
+}
+
+/* A call with a slot for the time of its beginning; the caller fills it, then calls submit. */
+static rq_err prepare(rq_table *table, rq_call_kind kind, rq_done done, void *context,
+                      rq_slot **ret_slot, rq_call **ret, rq_why *why)
+{
+    rq_why_clear(why);
+    if (table == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no table");
+    if (done == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no completion function");
+    RQ_TRY(rq__slot_take(table->db, ret_slot, why));
+    rq_call *call = calloc(1, sizeof *call);
+    if (call == NULL) {
+        rq__slot_give_back(*ret_slot);
+        return rq_no_memory(&why->error);
+    }
+    call->kind = kind;
+    call->table = rq__table_ref(table);
+    call->complete = done;
+    call->context = context;
+    rq_why_clear(&call->why);
+    *ret = call;
+    return RQ_OK;
+}
+
+/* Whether there is nothing to do: an empty batch, a scan that has ended. */
+static bool is_trivial(const rq_call *call)
+{
+    return (call->kind == RQ_CALL_BATCH && call->action_count == 0) ||
+           (call->kind == RQ_CALL_NEXT && call->scanner->ended);
+}
+
+/* Begins the call, or frees it if it could not be filled. */
+static rq_err submit(rq_call *call, rq_slot *slot, rq_err rc, rq_why *why, rq_failure *failure)
+{
+    rq_db *db = call->table->db;
+    rq__completions *q = db->completions;
+    if (rc == RQ_OK) {
+        pthread_mutex_lock(&q->lock);
+        if (q->outstanding++ == 0 && q->has_thread) pthread_cond_broadcast(&q->changed);
+        bool timed = q->timer != NO_DESCRIPTOR;
+        pthread_mutex_unlock(&q->lock);
+        if (is_trivial(call))
+            rq_call_done(call);
+        else
+            db->backend->start(db, call);
+        if (timed) arm_timer(db);
+    } else {
+        if (call->outcomes != NULL) (void)rq__outcomes_end(call->outcomes, NULL, &call->why);
+        rq_rows_free(call->rows);
+        call_free(call);
+    }
+    rq__slot_give_back(slot);
+    return rq_fill_failure(failure, rc, why);
+}
+
+rq_err rq_table_get_async(rq_table *table, const rq_get_request *get, rq_done done, void *context,
+                          rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_call *call;
+    rq_err rc = prepare(table, RQ_CALL_GET, done, context, &slot, &call, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    rc = rq__take_get(get, &call->arena, &call->get, &why.error);
+    if (rc == RQ_OK) rc = rq__keep_get(&call->arena, &call->get, &why.error);
+    return submit(call, slot, rc, &why, failure);
+}
+
+static rq_err change_async(rq_table *table, const rq_check *check, const rq_change *changes,
+                           size_t count, rq_done done, void *context, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_call *call;
+    rq_err rc = prepare(table, RQ_CALL_CHANGE, done, context, &slot, &call, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    call->has_check = check != NULL;
+    call->change_count = count;
+    if (check != NULL) rc = rq__take_check(check, &call->arena, &call->check, &why.error);
+    if (rc == RQ_OK && check != NULL) rc = rq__keep_check(&call->arena, &call->check, &why.error);
+    if (rc == RQ_OK)
+        rc = rq__take_changes(changes, count, &call->arena, &call->changes, &why.error);
+    if (rc == RQ_OK) rc = rq__check_kinds(call->changes, count, &why.error);
+    if (rc == RQ_OK) rc = rq__keep_changes(&call->arena, call->changes, count, &why.error);
+    if (rc == RQ_OK)
+        call->returns_row =
+            count == 1 && !call->changes->returns_nothing &&
+            (call->changes->kind == RQ_APPEND || call->changes->kind == RQ_INCREMENT);
+    return submit(call, slot, rc, &why, failure);
+}
+
+rq_err rq_table_change_async(rq_table *table, const rq_change *change, rq_done done, void *context,
+                             rq_failure *why)
+{
+    return change_async(table, NULL, change, 1, done, context, why);
+}
+
+rq_err rq_table_change_row_async(rq_table *table, const rq_change *changes, size_t count,
+                                 rq_done done, void *context, rq_failure *why)
+{
+    return change_async(table, NULL, changes, count, done, context, why);
+}
+
+rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *check,
+                                       const rq_change *changes, size_t count, rq_done done,
+                                       void *context, rq_failure *failure)
+{
+    if (check == NULL) {
+        rq_why why;
+        rq_why_clear(&why);
+        return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no rq_check"), &why);
+    }
+    return change_async(table, check, changes, count, done, context, failure);
+}
+
+static rq_err keep_actions(rq_call *call, rq_error *why)
+{
+    for (size_t i = 0; i < call->action_count; i++) {
+        rq_acting *a = &call->actions[i];
+        RQ_TRY(a->is_get ? rq__keep_get(&call->arena, &a->get, why)
+                         : rq__keep_changes(&call->arena, a->changes, a->change_count, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count, rq_done done,
+                            void *context, rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_call *call;
+    rq_err rc = prepare(table, RQ_CALL_BATCH, done, context, &slot, &call, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    call->action_count = count;
+    rc = rq__take_actions(actions, count, &call->arena, &call->actions, &why);
+    if (rc == RQ_OK) rc = keep_actions(call, &why.error);
+    if (rc == RQ_OK && rq__outcomes_new(count, &call->outcomes) != RQ_OK)
+        rc = rq_no_memory(&why.error);
+    return submit(call, slot, rc, &why, failure);
+}
+
+rq_err rq_scanner_next_async(rq_scanner *s, size_t max, rq_done done, void *context,
+                             rq_failure *failure)
+{
+    rq_why why;
+    rq_slot *slot;
+    rq_call *call;
+    rq_err rc =
+        prepare(s == NULL ? NULL : s->table, RQ_CALL_NEXT, done, context, &slot, &call, &why);
+    if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
+    if (s->in_call) {
+        rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is in a call");
+    } else {
+        rc = rq__rows_new(&call->rows);
+        if (rc != RQ_OK) rc = rq_no_memory(&why.error);
+    }
+    if (rc == RQ_OK) {
+        s->in_call = true;
+        call->scanner = s;
+        call->scan = s->own;
+        call->rows_max = max == 0 ? SIZE_MAX : max;
+    }
+    return submit(call, slot, rc, &why, failure);
+}
