@@ -29,7 +29,7 @@ def declarations(header: str) -> str:
 
 def wrappers(source: str) -> str:
     """The prototypes of pack.c's functions that Python calls."""
-    return "\n".join(re.sub(r"\s+", " ", found) + ";" for found in re.findall(r"^static ((?:rq_err|void) rqpy_\w+\([^)]*\))",
+    return "typedef struct rqpy_queue rqpy_queue;\n" + "\n".join(re.sub(r"\s+", " ", found) + ";" for found in re.findall(r"^static ((?:rq_err|void|rqpy_queue) \*?rqpy_\w+\([^)]*\))",
                                                                               source, re.M))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from functools import lru_cache
 from struct import unpack_from
-from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Callable, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 from .errors import Error, make
 from .row import Cell, Row
@@ -60,6 +60,14 @@ def _durability(name: Optional[str]) -> int:
         raise ValueError(f"durability is default, skip, async, sync or fsync, not {name!r}") from None
 
 
+class Change(Protocol):
+    """A Put or Delete."""
+
+    row: Bytes
+
+    def add_to(self, request: "Request") -> None: ...
+
+
 class Request:
     """Numbers and bytes of one call, and the counts of what they contain."""
 
@@ -75,6 +83,18 @@ class Request:
             return array("q", self.numbers).tobytes(), b"".join(self.parts)
         except OverflowError as error:
             raise ValueError("a number of the request does not fit 64 bits") from error
+
+    @classmethod
+    def of_gets(cls, rows: Iterable[Bytes], columns: Optional[Columns], versions: Optional[int],
+                time_range: Optional[TimeRange], filter: Optional[Filter]) -> Tuple["Request", List[bytes]]:
+        """A batch of gets, and their rows."""
+        request, keys = cls(), [to_bytes(row) for row in rows]
+        names = None if columns is None else list(one_or_many(columns))
+        for key in keys:
+            request.numbers.append(0)
+            request.read(key, names, versions, time_range, filter)
+        request.actions = len(keys)
+        return request, keys
 
     # --- changes ---
 
@@ -140,6 +160,27 @@ class Request:
                 raise TypeError(f"an amount is an integer, not {type(amount).__name__}")
             self.numbers += (len(family), len(qualifier or b""), 0, 0, amount, 0)
             self.parts += (family, qualifier or b"")
+
+    def check(self, row: Bytes, changes: Sequence["Change"], column: Optional[Column], compare: str, value: Optional[Value],
+              filter: Optional[Filter], time_range: Optional[TimeRange]) -> None:
+        """A check of a row and the changes that it allows."""
+        if (column is None) == (filter is None):
+            raise ValueError("give a column or a filter")
+        if compare not in COMPARE:
+            raise ValueError(f"compare is one of {' '.join(COMPARE)}, not {compare!r}")
+        if value is None and filter is None and compare not in ("=", "=="):
+            raise ValueError("without a value only == can be compared: the column has none")
+        family, qualifier = (None, None) if column is None else split_column(column)
+        data = None if value is None else encode(value)
+        operator = COMPARE_ABSENT if data is None and filter is None else COMPARE[compare]
+        low, high = time_range or (None, None)
+        sizes = [self.text(family), self.text(None if family is None else qualifier or b""), self.text(data)]
+        self.numbers += (*sizes, operator, *self.filter(filter), low or 0, high or 0)
+        key = to_bytes(row)
+        for change in changes:
+            if to_bytes(change.row) != key:
+                raise ValueError(f"a change of row {to_bytes(change.row)!r} with a check of row {key!r}")
+            change.add_to(self)
 
     # --- reads ---
 
@@ -221,9 +262,15 @@ class Block:
         self.at = at + CELL_NUMBERS if count else at
         return Row(found if count or key is None else key, tuple(cells), bool(flags & 1), bool(flags & 2))
 
-    def outcome(self, index: int, key: bytes, name: Callable[[int], str]) -> Union[Row, Error]:
-        code, retryable, class_size, message_size = self.numbers[self.at:self.at + 4]
-        self.at += 4
-        hbase_class, message = self._take(class_size).decode(), self._take(message_size).decode(errors="replace")
+    def take_numbers(self, count: int) -> Tuple[int, ...]:
+        self.at += count
+        return self.numbers[self.at - count:self.at]
+
+    def take_text(self) -> str:
+        return self._take(self.take_numbers(1)[0]).decode(errors="replace")
+
+    def outcome(self, index: int, key: Optional[bytes], name: Callable[[int], str]) -> Union[Row, Error]:
+        code, retryable = self.take_numbers(2)
+        hbase_class, message = self.take_text(), self.take_text()
         row = self.row(key)
         return make(code, name(code), hbase_class, message, bool(retryable), index) if code != 0 else row

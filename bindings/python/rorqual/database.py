@@ -77,7 +77,7 @@ class _Memory:
         return array, len(items)
 
 
-def _disconnect(handle: Any) -> None:
+def _disconnect(handle: Any, _kept: List[Any]) -> None:
     lib.rq_disconnect(handle, ffi.NULL)
 
 
@@ -100,8 +100,9 @@ class Database:
         self._handle: Any = database[0]
         self._idle = threading.Condition()  # nobody uses the handle, which close() frees
         self._users = 0
+        self._kept: List[Any] = []  # what completions of asynchronous calls write to
         self._closing = False
-        self._finalizer = weakref.finalize(self, _disconnect, self._handle)
+        self._finalizer = weakref.finalize(self, _disconnect, self._handle, self._kept)
 
     def __repr__(self) -> str:
         return f"<rorqual.Database {self.url!r}{' closed' if self.closed else ''}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Type, Union
+from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from . import _pack
 from ._call import Answer, error_name, new_failure, check
@@ -45,7 +45,15 @@ class Delete:
 Mutation = Union[Put, Delete]
 
 
-def _of_one_row(changes: Sequence[Mutation]) -> Request:
+def several(changes: Union[Mutation, Sequence[Mutation]]) -> Sequence[Mutation]:
+    return [changes] if isinstance(changes, (Put, Delete)) else changes
+
+
+def counter_of(row: Row) -> int:
+    return int.from_bytes(row.cells[0].value, "big", signed=True)
+
+
+def of_one_row(changes: Sequence[Mutation]) -> Request:
     if not changes:
         raise ValueError("no changes")
     request = Request()
@@ -99,12 +107,7 @@ class Table:
     def get_many(self, rows: Iterable[Bytes], columns: Optional[Columns] = None, *, versions: Optional[int] = None,
                  time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None) -> List[Row]:
         """Reads rows, each as get(), in one batch; in the order of `rows`, empty ones included."""
-        request, keys = Request(), [to_bytes(row) for row in rows]
-        names = None if columns is None else list(_pack.one_or_many(columns))
-        for key in keys:
-            request.numbers.append(0)
-            request.read(key, names, versions, time_range, filter)
-        request.actions = len(keys)
+        request, keys = Request.of_gets(rows, columns, versions, time_range, filter)
         return succeeded(self._batch(request, keys))
 
     def scan(self, start: Optional[Bytes] = None, stop: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
@@ -118,7 +121,7 @@ class Table:
         With `reverse`, `start` is the highest row and `stop` lies below it. `limit` counts rows; `batch` cuts rows into
         results of so many cells; `raw` shows deleted cells and the markers that delete them; `caching` and `fetch_bytes`
         say how much is fetched at once. The scanner is closed at its end, by close() or as a context manager."""
-        return Scanner(self, self._handle, _pack_scan(
+        return Scanner(self, self._handle, pack_scan(
             start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, raw,
             batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks))
 
@@ -149,8 +152,7 @@ class Table:
     def increment(self, row: Bytes, column: Column, amount: int = 1, *, durability: Optional[str] = None,
                   ttl_ms: Optional[int] = None) -> int:
         """Adds to a counter of 8 bytes, big-endian, and returns its new value. An absent one counts as 0."""
-        value = self.increment_many(row, {column: amount}, durability=durability, ttl_ms=ttl_ms).cells[0].value
-        return int.from_bytes(value, "big", signed=True)
+        return counter_of(self.increment_many(row, {column: amount}, durability=durability, ttl_ms=ttl_ms))
 
     def increment_many(self, row: Bytes, amounts: Mapping[Column, int], *, durability: Optional[str] = None,
                        ttl_ms: Optional[int] = None) -> Row:
@@ -168,7 +170,7 @@ class Table:
 
     def mutate(self, changes: Sequence[Mutation]) -> None:
         """Makes several Puts and Deletes of one row, all or nothing."""
-        self._change(_of_one_row(changes))
+        self._change(of_one_row(changes))
 
     def check_and_mutate(self, row: Bytes, changes: Union[Mutation, Sequence[Mutation]], *, column: Optional[Column] = None,
                          compare: str = "==", value: Optional[Value] = None, filter: Optional[Filter] = None,
@@ -176,24 +178,8 @@ class Table:
         """Makes changes of a row, all or nothing, if its `column` has `value` (None: has no value), or if `filter` lets a
         cell pass. As in HBase, `compare` says what the given value is to the stored one: value=5, compare="<" holds if 5 is
         less than what is stored. Returns whether the check held."""
-        if (column is None) == (filter is None):
-            raise ValueError("give a column or a filter")
-        if compare not in _pack.COMPARE:
-            raise ValueError(f"compare is one of {' '.join(_pack.COMPARE)}, not {compare!r}")
-        if value is None and filter is None and compare not in ("=", "=="):
-            raise ValueError("without a value only == can be compared: the column has none")
         request = Request()
-        family, qualifier = (None, None) if column is None else _pack.split_column(column)
-        data = None if value is None else encode(value)
-        operator = _pack.COMPARE_ABSENT if data is None and filter is None else _pack.COMPARE[compare]
-        low, high = time_range or (None, None)
-        sizes = [request.text(family), request.text(None if family is None else qualifier or b""), request.text(data)]
-        request.numbers += (*sizes, operator, *request.filter(filter), low or 0, high or 0)
-        key = to_bytes(row)
-        for change in [changes] if isinstance(changes, (Put, Delete)) else changes:
-            if to_bytes(change.row) != key:
-                raise ValueError(f"a change of row {to_bytes(change.row)!r} with a check of row {key!r}")
-            change.add_to(request)
+        request.check(row, several(changes), column, compare, value, filter, time_range)
         answer, done = Answer(), ffi.new("bool *")
         numbers, flat = request.flat()
         answer.check(lib.rqpy_check_and_change(self._handle, numbers, flat, request.changes, request.edits, done, answer.block,
@@ -246,6 +232,11 @@ class Batch:
         self._request = Request()
         self._keys: List[bytes] = []
 
+    def _taken(self) -> Tuple[Request, List[bytes]]:
+        request, keys = self._request, self._keys
+        self._clear()
+        return request, keys
+
     def __len__(self) -> int:
         return len(self._keys)
 
@@ -261,7 +252,7 @@ class Batch:
 
     def add(self, *changes: Mutation) -> None:
         """Puts and Deletes of one row, which are made all or nothing."""
-        packed = _of_one_row(changes)
+        packed = of_one_row(changes)
         self._merge(packed, len(changes), changes[0].row)
 
     def _merge(self, packed: Request, changes: int, row: Bytes) -> None:
@@ -298,8 +289,7 @@ class Batch:
     def send(self) -> List[Row]:
         """Sends what was collected. Returns a row for each change: the new cells of an increment or append, else none.
         BatchError: some failed; all are taken off the batch."""
-        request, keys = self._request, self._keys
-        self._clear()
+        request, keys = self._taken()
         return succeeded(self.table._batch(request, keys))
 
     def __enter__(self) -> "Batch":
@@ -317,7 +307,7 @@ def _after_prefix(prefix: bytes) -> bytes:
     return end[:-1] + bytes([end[-1] + 1]) if end else b""
 
 
-def _pack_scan(start: Optional[Bytes], stop: Optional[Bytes], prefix: Optional[Bytes], columns: Optional[Columns],
+def pack_scan(start: Optional[Bytes], stop: Optional[Bytes], prefix: Optional[Bytes], columns: Optional[Columns],
                filter: Optional[Filter], reverse: bool, limit: Optional[int], versions: Optional[int],
                time_range: Optional[TimeRange], include_start: bool, include_stop: bool, raw: bool, batch: Optional[int],
                family_limit: Optional[int], family_offset: Optional[int], caching: Optional[int], fetch_bytes: Optional[int],
