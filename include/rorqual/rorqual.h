@@ -191,6 +191,68 @@ RQ_API rq_err rq_table_describe(rq_db *db, const char *name, rq_table_info **ret
 /* NULL is fine. */
 RQ_API void rq_table_info_free(rq_table_info *info);
 
+/* Changes of a table's definition, made together. */
+typedef struct rq_alteration {
+    size_t size;
+    const char *name; /* of the table */
+    /* Families that are added; or changed: attributes that are given get that value, others stay. */
+    const rq_family *families;
+    size_t family_count;
+    const char *const *dropped_families; /* removed, with their cells */
+    size_t dropped_family_count;
+    const rq_property *attributes; /* of the table; a value of NULL removes the attribute */
+    size_t attribute_count;
+} rq_alteration;
+/* Returns when every region has the new definition. RQ_E_TABLE_NOT_FOUND; RQ_E_NO_SUCH_FAMILY (a
+ * dropped one is not there), RQ_E_DO_NOT_RETRY (an attribute), and others as HBase has them. */
+RQ_API rq_err rq_table_alter(rq_db *db, const rq_alteration *alteration, rq_failure *why);
+
+/* A region of a table. */
+typedef struct rq_region_entry {
+    rq_bytes name;        /* "table,start,id.encoded." */
+    const char *encoded;  /* its last part */
+    rq_bytes start, stop; /* rows in [start, stop); empty: no bound */
+    const char *server;   /* "host:port" of the server that has it; in process: "" */
+} rq_region_entry;
+typedef struct rq_region_list {
+    size_t count;
+    const rq_region_entry *items; /* ascending by start */
+} rq_region_list;
+/* The regions that are open. RQ_E_TABLE_NOT_FOUND. The caller frees the list. */
+RQ_API rq_err rq_table_regions(rq_db *db, const char *name, rq_region_list **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_region_list_free(rq_region_list *list);
+/* Splits the region that has the row, at the row, and returns when both parts are open.
+ * RQ_E_TABLE_NOT_FOUND, RQ_E_NOT_FOUND (no region is open there), RQ_E_DO_NOT_RETRY (the row is the
+ * region's first). */
+RQ_API rq_err rq_table_split(rq_db *db, const char *name, rq_bytes row, rq_failure *why);
+/* Merges regions that are neighbours, given by their encoded names, and returns when the merged one is
+ * open. RQ_E_UNKNOWN_REGION, RQ_E_MERGE_REGION. */
+RQ_API rq_err rq_table_merge(rq_db *db, const char *name, const char *const *regions, size_t count,
+                             rq_failure *why);
+/* Begins a compaction of all regions, of one family or (NULL) of all, and returns; `major`: of all
+ * files. RQ_E_TABLE_NOT_FOUND, RQ_E_NO_SUCH_FAMILY. */
+RQ_API rq_err rq_table_compact(rq_db *db, const char *name, const char *family, bool major,
+                               rq_failure *why);
+
+/* A cluster, or the engine of this process as its only server. */
+typedef struct rq_server_info {
+    const char *name; /* "host,port,start" */
+    size_t region_count;
+} rq_server_info;
+typedef struct rq_cluster_info {
+    const char *id;
+    const char *version; /* of the master's software */
+    const char *master;  /* as a server's name */
+    const rq_server_info *servers;
+    size_t server_count;
+    size_t dead_server_count;
+} rq_cluster_info;
+/* The caller frees the result. */
+RQ_API rq_err rq_cluster_describe(rq_db *db, rq_cluster_info **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_cluster_info_free(rq_cluster_info *info);
+
 /* RQ_E_NAMESPACE_EXISTS, RQ_E_ILLEGAL_ARGUMENT (the name). */
 RQ_API rq_err rq_namespace_create(rq_db *db, const char *name, const rq_property *properties,
                                   size_t property_count, rq_failure *why);
@@ -248,6 +310,13 @@ typedef struct rq_column {
     rq_bytes qualifier;
 } rq_column;
 
+/* A time range for a family, instead of that of the request. */
+typedef struct rq_family_times {
+    rq_bytes family;
+    int64_t min_timestamp;
+    int64_t max_timestamp; /* 0: no limit */
+} rq_family_times;
+
 #define RQ_ALL_VERSIONS INT32_MAX
 
 typedef struct rq_get_request {
@@ -259,13 +328,19 @@ typedef struct rq_get_request {
     int64_t min_timestamp; /* cells within [min, max) */
     int64_t max_timestamp; /* 0: no limit */
     /* A filter as text of HBase's filter language, "ColumnPrefixFilter('a')", or as bytes of HBase's
-     * protobuf message Filter (class name 1, serialized filter 2); at most one of them. */
+     * protobuf message Filter (class name 1, serialized filter 2), as rorqual/filters.h makes them; at
+     * most one of them. */
     const char *filter_text;
     rq_bytes filter;
     int32_t family_limit;  /* cells of each family; 0: no limit */
     int32_t family_offset; /* cells of each family that are skipped */
     bool existence_only;   /* returns no cells, only whether there are some */
     bool no_block_cache;   /* blocks read from files are not kept in the cache */
+    const rq_family_times *family_times;
+    size_t family_times_count;
+    /* A filter that looks at some families sees all of them at once, instead of reading the others only
+     * for rows that pass. HBASE: setLoadColumnFamiliesOnDemand(false). */
+    bool no_lazy_families;
 } rq_get_request;
 
 /* Reads a row. *ret is never NULL on success; the caller frees it.
@@ -431,6 +506,9 @@ typedef struct rq_scan_request {
     uint32_t caching;     /* rows fetched at once; 0: as many as fit fetch_bytes */
     uint32_t batch;       /* cells of a result; longer rows come in parts; 0: no limit */
     uint64_t fetch_bytes; /* bytes fetched at once; 0: 2 MB from a cluster, 256 kB in process */
+    const rq_family_times *family_times;
+    size_t family_times_count;
+    bool no_lazy_families;
 } rq_scan_request;
 
 /* Opens a scanner; the caller closes it. Rows are read when rq_scanner_next asks for them, so errors

@@ -63,6 +63,17 @@ struct rq_scanner {
     bool in_call; /* an asynchronous one */
 };
 
+/* --- definitions (define.c) ------------------------------------------------------------------- */
+
+RQ_NODISCARD
+rq_err rq__db_begin(rq_db *db, rq_slot **ret, rq_why *why);
+/* "ns:q" or "q"; the parts point into `name`, or to "default". */
+RQ_NODISCARD
+rq_err rq__split_name(const char *name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why);
+/* A ColumnFamilySchema as field 3, with HBase's defaults. */
+RQ_NODISCARD
+rq_err rq__put_family(rq_buf *b, const rq_family *f, rq_error *why);
+
 /* --- completions (async.c) -------------------------------------------------------------------- */
 
 typedef struct rq__completions rq__completions;

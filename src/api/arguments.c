@@ -123,6 +123,26 @@ static rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *are
     return RQ_OK;
 }
 
+/* Of the families that the request asks for; a range of another one has no effect. */
+static rq_err take_ranges(const rq_family_times *given, size_t count, rq_arena *arena,
+                          rq_reading *ret, rq_error *why)
+{
+    if (count == 0) return RQ_OK;
+    if (given == NULL || count > UINT16_MAX)
+        return rq_fail(why, RQ_E_INVALID, "no family_times, or too many");
+    rq_family_range *ranges = rq_arena_alloc(arena, count * sizeof *ranges);
+    if (ranges == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        ranges[i].family = rq_slice_of_bytes(given[i].family);
+        RQ_TRY(check_family(ranges[i].family, why));
+        RQ_TRY(take_times(given[i].min_timestamp, given[i].max_timestamp, &ranges[i].min_timestamp,
+                          &ranges[i].max_timestamp, why));
+    }
+    ret->ranges = ranges;
+    ret->range_count = count;
+    return RQ_OK;
+}
+
 /* --- reads ------------------------------------------------------------------------------------ */
 
 static rq_err take_versions(int32_t given, int32_t *ret, rq_error *why)
@@ -150,9 +170,10 @@ rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *re
                          why));
         g = &own;
     }
-    *ret = (rq_getting){
-        .row = rq_slice_of_bytes(g->row),
-        .read = {.existence_only = g->existence_only, .no_block_cache = g->no_block_cache}};
+    *ret = (rq_getting){.row = rq_slice_of_bytes(g->row),
+                        .read = {.existence_only = g->existence_only,
+                                 .no_block_cache = g->no_block_cache,
+                                 .no_lazy_families = g->no_lazy_families}};
     rq_reading *r = &ret->read;
     RQ_TRY(check_row(ret->row, why));
     RQ_TRY(take_versions(g->max_versions, &r->max_versions, why));
@@ -160,6 +181,7 @@ rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *re
     RQ_TRY(
         take_times(g->min_timestamp, g->max_timestamp, &r->min_timestamp, &r->max_timestamp, why));
     RQ_TRY(pick_columns(g->columns, g->column_count, arena, r, why));
+    RQ_TRY(take_ranges(g->family_times, g->family_times_count, arena, r, why));
     return take_filter(g->filter_text, g->filter, arena, &r->filter_class, &r->filter, why);
 }
 
@@ -179,6 +201,8 @@ static rq_err keep_reading(rq_arena *arena, rq_reading *r, rq_error *why)
         for (size_t q = 0; q < p->qualifier_count; q++)
             RQ_TRY(keep(arena, (rq_slice *)(uintptr_t)&p->qualifiers[q], why));
     }
+    for (size_t i = 0; i < r->range_count; i++)
+        RQ_TRY(keep(arena, (rq_slice *)(uintptr_t)&r->ranges[i].family, why));
     RQ_TRY(keep(arena, &r->filter_class, why));
     return keep(arena, &r->filter, why);
 }
@@ -193,17 +217,18 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
 {
     rq_scan_request s;
     RQ_TRY(rq__sized(&s, sizeof s, given, offsetof(rq_scan_request, stop), "rq_scan_request", why));
-    *ret = (rq_scanning){.start = rq_slice_of_bytes(s.start),
-                         .stop = rq_slice_of_bytes(s.stop),
-                         .include_start = !s.excludes_start,
-                         .include_stop = s.includes_stop,
-                         .reversed = s.reversed,
-                         .raw = s.raw,
-                         .limit = s.limit,
-                         .caching = s.caching > INT32_MAX ? INT32_MAX : s.caching,
-                         .batch = s.batch,
-                         .fetch_bytes = s.fetch_bytes,
-                         .read = {.no_block_cache = s.no_block_cache}};
+    *ret = (rq_scanning){
+        .start = rq_slice_of_bytes(s.start),
+        .stop = rq_slice_of_bytes(s.stop),
+        .include_start = !s.excludes_start,
+        .include_stop = s.includes_stop,
+        .reversed = s.reversed,
+        .raw = s.raw,
+        .limit = s.limit,
+        .caching = s.caching > INT32_MAX ? INT32_MAX : s.caching,
+        .batch = s.batch,
+        .fetch_bytes = s.fetch_bytes,
+        .read = {.no_block_cache = s.no_block_cache, .no_lazy_families = s.no_lazy_families}};
     rq_reading *r = &ret->read;
     if (s.batch > INT32_MAX) return rq_fail(why, RQ_E_INVALID, "batch is too large");
     if (ret->start.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->start, why));
@@ -212,6 +237,7 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
     RQ_TRY(take_family_limits(s.family_limit, s.family_offset, r, why));
     RQ_TRY(take_times(s.min_timestamp, s.max_timestamp, &r->min_timestamp, &r->max_timestamp, why));
     RQ_TRY(pick_columns(s.columns, s.column_count, arena, r, why));
+    RQ_TRY(take_ranges(s.family_times, s.family_times_count, arena, r, why));
     RQ_TRY(take_filter(s.filter_text, s.filter, arena, &r->filter_class, &r->filter, why));
     RQ_TRY(keep(arena, &ret->start, why));
     RQ_TRY(keep(arena, &ret->stop, why));

@@ -86,7 +86,15 @@ typedef struct rq_reading {
     int32_t family_offset;
     bool existence_only;
     bool no_block_cache;
+    bool no_lazy_families;
+    const struct rq_family_range *ranges; /* of families, instead of the times above */
+    size_t range_count;
 } rq_reading;
+
+typedef struct rq_family_range {
+    rq_slice family;
+    int64_t min_timestamp, max_timestamp;
+} rq_family_range;
 
 typedef struct rq_getting {
     rq_slice row;
@@ -140,17 +148,41 @@ typedef enum rq_define_kind {
     RQ_DEFINE_FLUSH_TABLE,
     RQ_DEFINE_CREATE_NAMESPACE,
     RQ_DEFINE_DROP_NAMESPACE,
+    RQ_DEFINE_ALTER_TABLE,
+    RQ_DEFINE_SPLIT_REGION,
+    RQ_DEFINE_MERGE_REGIONS,
 } rq_define_kind;
 
 typedef struct rq_defining {
     rq_define_kind kind;
     rq_slice ns;
     rq_slice qualifier;
-    rq_slice message; /* TableSchema or NamespaceDescriptor, of a creation */
+    rq_slice message; /* TableSchema or NamespaceDescriptor, of a creation or alteration */
     const rq_slice *split_keys;
     size_t split_key_count;
     bool preserve_splits;
+    const rq_region_entry *region; /* of a split, at row */
+    rq_slice row;
+    const rq_slice *regions; /* of a merge: encoded names */
+    size_t region_count;
 } rq_defining;
+
+/* A table's open regions, in any order; everything is in the arena. */
+typedef struct rq_region_finding {
+    rq_arena *arena;
+    rq_region_entry *items;
+    size_t count, cap;
+} rq_region_finding;
+/* Copies everything; the name ends with ".encoded.". RQ_E_MALFORMED, RQ_E_NO_MEMORY. */
+RQ_NODISCARD
+rq_err rq_region_found(rq_region_finding *f, rq_slice name, rq_slice start, rq_slice stop,
+                       const char *server);
+
+/* The back end fills it; everything is in the arena. */
+typedef struct rq_cluster_finding {
+    rq_arena *arena;
+    rq_cluster_info *info;
+} rq_cluster_finding;
 
 /* Names that a back end finds, in any order. */
 typedef struct rq_naming {
@@ -233,6 +265,13 @@ struct rq_backend {
     /* User tables; ns empty: of all namespaces. */
     rq_err (*tables)(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
     rq_err (*namespaces)(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+    /* RQ_E_TABLE_NOT_FOUND. */
+    rq_err (*regions)(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
+                      rq_region_finding *ret, rq_why *why);
+    /* family empty: all. */
+    rq_err (*compact)(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier, rq_slice family,
+                      bool major, rq_why *why);
+    rq_err (*cluster)(rq_db *db, rq_slot *slot, rq_cluster_finding *ret, rq_why *why);
     rq_err (*get)(rq_table *t, rq_slot *slot, const rq_getting *get, rq_row **ret, rq_why *why);
     /* check NULL: none. Several changes, or a check: all of the row of the first, atomic. `ret` NULL:
      * the result is not wanted. */

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static rq_err begin(rq_db *db, rq_slot **ret, rq_why *why)
+rq_err rq__db_begin(rq_db *db, rq_slot **ret, rq_why *why)
 {
     rq_why_clear(why);
     return db == NULL ? rq_fail(&why->error, RQ_E_INVALID, "no database")
@@ -16,7 +16,7 @@ static rq_err begin(rq_db *db, rq_slot **ret, rq_why *why)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-static rq_err split_name(const char *name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why)
+rq_err rq__split_name(const char *name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why)
 {
     if (name == NULL || name[0] == '\0') return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "no name");
     const char *colon = strchr(name, ':');
@@ -31,9 +31,9 @@ static rq_err define(rq_db *db, rq_defining *d, const char *table, rq_failure *f
 {
     rq_why why;
     rq_slot *slot;
-    rq_err rc = begin(db, &slot, &why);
+    rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    rc = split_name(table, &d->ns, &d->qualifier, &why.error);
+    rc = rq__split_name(table, &d->ns, &d->qualifier, &why.error);
     if (rc == RQ_OK) rc = db->backend->define(db, slot, d, &why);
     rq__slot_give_back(slot);
     return rq_fill_failure(failure, rc, &why);
@@ -99,7 +99,7 @@ static bool is_given(const rq_family *f, const char *name)
     return false;
 }
 
-static rq_err put_family(rq_buf *b, const rq_family *f, rq_error *why)
+rq_err rq__put_family(rq_buf *b, const rq_family *f, rq_error *why)
 {
     size_t at;
     if (f->name == NULL) return rq_fail(why, RQ_E_INVALID, "a family without a name");
@@ -123,7 +123,7 @@ static rq_err put_schema(rq_buf *b, const rq_table_spec *s, const rq_defining *d
     if (s->family_count > 0 && s->families == NULL)
         return rq_fail(why, RQ_E_INVALID, "no families");
     for (size_t i = 0; i < s->family_count; i++)
-        RQ_TRY(put_family(b, &s->families[i], why));
+        RQ_TRY(rq__put_family(b, &s->families[i], why));
     return RQ_OK;
 }
 
@@ -134,7 +134,7 @@ static rq_err create_table(rq_db *db, rq_slot *slot, const rq_table_spec *given,
     rq_defining d = {.kind = RQ_DEFINE_CREATE_TABLE};
     RQ_TRY(rq__sized(&s, sizeof s, given, offsetof(rq_table_spec, attributes), "rq_table_spec",
                      &why->error));
-    RQ_TRY(split_name(s.name, &d.ns, &d.qualifier, &why->error));
+    RQ_TRY(rq__split_name(s.name, &d.ns, &d.qualifier, &why->error));
     if (s.split_key_count > 0 && s.split_keys == NULL)
         return rq_fail(&why->error, RQ_E_INVALID, "no split keys");
     if (s.split_key_count > UINT32_MAX)
@@ -156,7 +156,7 @@ rq_err rq_table_create(rq_db *db, const rq_table_spec *spec, rq_failure *failure
 {
     rq_why why;
     rq_slot *slot;
-    rq_err rc = begin(db, &slot, &why);
+    rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     rc = create_table(db, slot, spec, &why);
     rq__slot_give_back(slot);
@@ -267,7 +267,7 @@ static rq_err describe(rq_db *db, rq_slot *slot, const char *name, rq_table_info
 {
     rq_slice ns, qualifier;
     rq_buf schema = {0};
-    RQ_TRY(split_name(name, &ns, &qualifier, &why->error));
+    RQ_TRY(rq__split_name(name, &ns, &qualifier, &why->error));
     info_memory *m = calloc(1, sizeof *m);
     if (m == NULL) return rq_no_memory(&why->error);
     rq_err rc = db->backend->describe(db, slot, ns, qualifier, &schema, &m->pub.is_enabled, why);
@@ -289,7 +289,7 @@ rq_err rq_table_describe(rq_db *db, const char *name, rq_table_info **ret, rq_fa
 {
     rq_why why;
     rq_slot *slot;
-    rq_err rc = begin(db, &slot, &why);
+    rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     rc = describe(db, slot, name, ret, &why);
     rq__slot_give_back(slot);
@@ -303,9 +303,9 @@ rq_err rq_table_exists(rq_db *db, const char *name, bool *ret, rq_failure *failu
     rq_slice ns, qualifier;
     rq_buf schema = {0};
     bool enabled;
-    rq_err rc = begin(db, &slot, &why);
+    rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    rc = split_name(name, &ns, &qualifier, &why.error);
+    rc = rq__split_name(name, &ns, &qualifier, &why.error);
     if (rc == RQ_OK) {
         rc = db->backend->describe(db, slot, ns, qualifier, &schema, &enabled, &why);
         if (rc == RQ_OK || rc == RQ_E_TABLE_NOT_FOUND) {
@@ -348,7 +348,7 @@ static rq_err list(rq_db *db, bool namespaces, const char *ns, rq_names **ret, r
     rq_why why;
     rq_slot *slot;
     rq_naming found = {0};
-    rq_err rc = begin(db, &slot, &why);
+    rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     rq_slice of = ns == NULL ? (rq_slice){0} : rq_slice_cstr(ns);
     rc = namespaces ? db->backend->namespaces(db, slot, &found, &why)
@@ -391,7 +391,7 @@ rq_err rq_namespace_create(rq_db *db, const char *name, const rq_property *prope
 {
     rq_why why;
     rq_slot *slot;
-    rq_err rc = begin(db, &slot, &why);
+    rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     rc = define_namespace(db, slot, RQ_DEFINE_CREATE_NAMESPACE, name, properties, property_count,
                           &why);
@@ -403,7 +403,7 @@ rq_err rq_namespace_drop(rq_db *db, const char *name, rq_failure *failure)
 {
     rq_why why;
     rq_slot *slot;
-    rq_err rc = begin(db, &slot, &why);
+    rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
     rc = define_namespace(db, slot, RQ_DEFINE_DROP_NAMESPACE, name, NULL, 0, &why);
     rq__slot_give_back(slot);

@@ -223,24 +223,30 @@ static void take_master(void *ctx, const rq_reply *r)
     copy_text(m->failure->text, sizeof m->failure->text, r->text.len > 0 ? r->text : r->kind);
 }
 
-static rq_err call_master(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
-                          rq_client_failure *failure)
+/* To a master or region server at `host`. */
+static rq_err call_server(rq_client *c, rq__conn *conn, const char *host, const char *method,
+                          rq_slice message, rq_buf *ret, rq_client_failure *failure)
 {
-    rq__conn *conn = NULL;
-    rq_error why = {.code = RQ_OK};
     master_call m = {.ret = ret, .failure = failure};
-    RQ_TRY(master(c, &conn, &why));
     rq_buf_reset(ret);
     rq_err rc =
         rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_master, &m);
     if (rc != RQ_OK) {
-        snprintf(failure->text, sizeof failure->text, "cannot connect to master %s",
-                 c->found.master.host);
+        snprintf(failure->text, sizeof failure->text, "cannot connect to %s", host);
         return rc;
     }
     while (!m.done)
         rq_client_poll(c, PROCEDURE_PERIOD_NS);
     return m.err;
+}
+
+static rq_err call_master(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
+                          rq_client_failure *failure)
+{
+    rq__conn *conn = NULL;
+    rq_error why = {.code = RQ_OK};
+    RQ_TRY(master(c, &conn, &why));
+    return call_server(c, conn, c->found.master.host, method, message, ret, failure);
 }
 
 /* ForeignExceptionMessage { generic_exception 2 { class_name 1, message 2 } } */
@@ -325,4 +331,33 @@ rq_err rq_client_ask_master(rq_client *c, const char *method, rq_slice message,
     rq__conn *conn = NULL;
     RQ_TRY(master(c, &conn, NULL));
     return rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_question, q);
+}
+
+/* --- regions ---------------------------------------------------------------------------------- */
+
+/* CompactRegionRequest { region 1, major 2, family 3 } */
+static rq_err put_compact(rq_buf *b, const rq__region *r, rq_slice family, bool major)
+{
+    RQ_TRY(rq_buf_append(b, r->specifier.ptr, r->specifier.len));
+    RQ_TRY(rq_pb_put_number(b, 2, major));
+    return family.len == 0 ? RQ_OK : rq_pb_put_bytes(b, 3, family);
+}
+
+rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool major,
+                         rq_client_failure *ret_failure)
+{
+    rq_client *c = t->client;
+    const rq__region *r = &t->regions[i];
+    rq__server *server = &c->servers[r->server];
+    rq_buf request = {0}, answer = {0};
+    *ret_failure = (rq_client_failure){.retry = false};
+    rq_err rc = put_compact(&request, r, family, major);
+    if (rc == RQ_OK && server->admin == NULL)
+        rc = rq__client_conn(c, &server->at, "AdminService", &server->admin);
+    if (rc == RQ_OK)
+        rc = call_server(c, server->admin, server->at.host, "CompactRegion", rq_buf_slice(&request),
+                         &answer, ret_failure);
+    rq_buf_clear(&request);
+    rq_buf_clear(&answer);
+    return rc;
 }

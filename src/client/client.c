@@ -408,3 +408,36 @@ size_t rq_client_table_servers(const rq_client_table *t)
 {
     return t->client->server_count;
 }
+
+rq_err rq_client_table_read(rq_client_table *t, rq_error *why)
+{
+    rq__map_refresh(t);
+    while (t->refreshing)
+        rq_client_poll(t->client, 10000000);
+    return t->refresh_err == RQ_OK
+               ? RQ_OK
+               : rq_fail(why, t->refresh_err, "table %s: %s", t->name, t->refresh_text);
+}
+
+/* A region's specifier is a field with { type 1, value 2 }: its name. */
+static rq_slice name_of(rq_slice specifier)
+{
+    rq_cursor c = rq_cursor_of(specifier);
+    rq_pb_field f;
+    if (rq_pb_next(&c, &f) != RQ_OK) return (rq_slice){0};
+    c = rq_cursor_of(f.bytes);
+    while (rq_pb_next(&c, &f) == RQ_OK)
+        if (f.number == 2) return f.bytes;
+    return (rq_slice){0};
+}
+
+rq_client_region rq_client_table_region(const rq_client_table *t, size_t i)
+{
+    const rq__region *r = &t->regions[i];
+    const rq__address *at = &t->client->servers[r->server].at;
+    return (rq_client_region){.name = name_of(r->specifier),
+                              .start = r->start,
+                              .end = r->end,
+                              .host = at->host,
+                              .port = at->port};
+}

@@ -95,6 +95,16 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
  * table that hbase:meta does not have fails with RQ_E_TABLE_NOT_FOUND, without repetitions. */
 RQ_NODISCARD
 rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret);
+/* Blocking: reads the table's regions anew. */
+RQ_NODISCARD
+rq_err rq_client_table_read(rq_client_table *t, rq_error *why);
+/* REQUIRES: i below rq_client_table_regions. Ascending by start; valid until the next poll. */
+typedef struct rq_client_region {
+    rq_slice name, start, end;
+    const char *host;
+    uint16_t port;
+} rq_client_region;
+rq_client_region rq_client_table_region(const rq_client_table *t, size_t i);
 size_t rq_client_table_regions(const rq_client_table *t);
 size_t rq_client_table_servers(const rq_client_table *t);
 
@@ -193,6 +203,12 @@ typedef struct rq_client_question {
 RQ_NODISCARD
 rq_err rq_client_ask_master(rq_client *c, const char *method, rq_slice message,
                             rq_client_question *q);
+
+/* Blocking: begins a compaction of the i-th region, of one family or (empty) of all, on the server
+ * that has it. */
+RQ_NODISCARD
+rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool major,
+                         rq_client_failure *ret_failure);
 
 RQ_NODISCARD
 rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_family *families,

@@ -23,6 +23,7 @@ typedef struct rq__address {
 typedef struct rq__server {
     rq__address at;
     rq__conn **lanes; /* made when first used */
+    rq__conn *admin;  /* AdminService; likewise */
 } rq__server;
 
 /* The registry's answer. */

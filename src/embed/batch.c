@@ -103,7 +103,7 @@ static rq_err enter(rq_op_batch *b)
 static rq_err decode_get(rq_op_batch *b, const rq_batch_part *p, rq_scan *ret, rq_error *why)
 {
     const rq_getting *get = p->request;
-    return rq__getting_to_scan(get, job_of(b)->arena, ret, why);
+    return rq__getting_to_scan(get, b->region, job_of(b)->arena, ret, why);
 }
 
 static rq_err decode_write(rq_op_batch *b, const rq_batch_part *p, rq_mutation *ret,

@@ -23,7 +23,60 @@ static const rq_ddl_kind kinds[] = {
     [RQ_DEFINE_FLUSH_TABLE] = RQ_DDL_FLUSH_TABLE,
     [RQ_DEFINE_CREATE_NAMESPACE] = RQ_DDL_CREATE_NAMESPACE,
     [RQ_DEFINE_DROP_NAMESPACE] = RQ_DDL_DELETE_NAMESPACE,
+    [RQ_DEFINE_ALTER_TABLE] = RQ_DDL_MODIFY_TABLE,
+    [RQ_DEFINE_SPLIT_REGION] = RQ_DDL_SPLIT_REGION,
+    [RQ_DEFINE_MERGE_REGIONS] = RQ_DDL_MERGE_REGIONS,
 };
+
+static void fill(rq_ddl_params *p, const rq_defining *d)
+{
+    switch (d->kind) {
+    case RQ_DEFINE_CREATE_TABLE:
+        p->create.schema = d->message;
+        p->create.split_keys = d->split_keys;
+        p->create.split_key_count = d->split_key_count;
+        break;
+    case RQ_DEFINE_TRUNCATE_TABLE:
+        p->truncate.preserve_splits = d->preserve_splits;
+        break;
+    case RQ_DEFINE_CREATE_NAMESPACE:
+        p->put_namespace.descriptor = d->message;
+        break;
+    case RQ_DEFINE_ALTER_TABLE:
+        p->modify.schema = d->message;
+        break;
+    case RQ_DEFINE_SPLIT_REGION:
+        p->split.region = rq_slice_cstr(d->region->encoded);
+        p->split.row = d->row;
+        p->split.shown_name = rq_slice_of_bytes(d->region->name);
+        break;
+    case RQ_DEFINE_MERGE_REGIONS:
+        p->merge.regions = d->regions;
+        p->merge.region_count = d->region_count;
+        break;
+    case RQ_DEFINE_DROP_TABLE:
+    case RQ_DEFINE_ENABLE_TABLE:
+    case RQ_DEFINE_DISABLE_TABLE:
+    case RQ_DEFINE_FLUSH_TABLE:
+    case RQ_DEFINE_DROP_NAMESPACE:
+        break;
+    }
+}
+
+/* HBASE: MasterRpcServices.mergeTableRegions */
+static rq_err check_regions(rq__embed *e, rq_slot *slot, const rq_defining *d, rq_why *why)
+{
+    rq__embed_seat *s;
+    rq_err rc = RQ_OK;
+    RQ_TRY(rq__seat_of(e, slot, &s, why));
+    rq__seat_enter(e, s);
+    for (size_t i = 0; rc == RQ_OK && i < d->region_count; i++)
+        if (rq_catalog_region_find(e->catalog, d->regions[i]) == NULL)
+            rc = rq_fail(&why->error, RQ_E_UNKNOWN_REGION, "%.*s", (int)d->regions[i].len,
+                         (const char *)d->regions[i].ptr);
+    rq__seat_exit(e, s);
+    return rc;
+}
 
 rq_err rq__embed_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why)
 {
@@ -31,6 +84,7 @@ rq_err rq__embed_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *
     rq_executor *ex = e->executor;
     define_job *j = rq_arena_calloc(&slot->arena, 1, sizeof *j);
     if (j == NULL) return rq_no_memory(&why->error);
+    if (d->kind == RQ_DEFINE_MERGE_REGIONS) RQ_TRY(check_regions(e, slot, d, why));
     rq_ddl *ddl = &j->ddl;
     ddl->kind = kinds[d->kind];
     ddl->ns = d->ns;
@@ -38,15 +92,7 @@ rq_err rq__embed_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *
     ddl->wait_finished = true;
     ddl->submitted = submitted;
     ddl->user = RQ_SLICE_LIT("embedded");
-    if (d->kind == RQ_DEFINE_CREATE_TABLE) {
-        ddl->of.create.schema = d->message;
-        ddl->of.create.split_keys = d->split_keys;
-        ddl->of.create.split_key_count = d->split_key_count;
-    } else if (d->kind == RQ_DEFINE_TRUNCATE_TABLE) {
-        ddl->of.truncate.preserve_splits = d->preserve_splits;
-    } else if (d->kind == RQ_DEFINE_CREATE_NAMESPACE) {
-        ddl->of.put_namespace.descriptor = d->message;
-    }
+    fill(&ddl->of, d);
     ex->latch_init(ex, &j->latch);
     rq_catalog_submit(e->catalog, ddl);
     rq_err rc = ex->latch_wait(&j->latch);
@@ -127,4 +173,84 @@ rq_err rq__embed_namespaces(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *wh
         rc = rq_naming_add(ret, list[i]->name);
     rq__seat_exit(e, s);
     return rc;
+}
+
+/* --- regions ---------------------------------------------------------------------------------- */
+
+/* In a section. */
+static rq_err find_table(const rq__embed *e, rq_slot *slot, rq_slice ns, rq_slice qualifier,
+                         const rq_catalog_table **ret, rq_error *why)
+{
+    rq_slice name = name_of(&slot->arena, ns, qualifier);
+    if (name.ptr == NULL) return rq_no_memory(why);
+    *ret = rq_catalog_table_find(e->catalog, name);
+    if (*ret != NULL) return RQ_OK;
+    return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)name.len, (const char *)name.ptr);
+}
+
+rq_err rq__embed_regions(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
+                         rq_region_finding *ret, rq_why *why)
+{
+    rq__embed *e = rq__embed_of(db);
+    rq__embed_seat *s;
+    const rq_catalog_table *t;
+    RQ_TRY(rq__seat_of(e, slot, &s, why));
+    rq__seat_enter(e, s);
+    rq_err rc = find_table(e, slot, ns, qualifier, &t, &why->error);
+    for (size_t i = 0; rc == RQ_OK && i < t->region_count; i++) {
+        const rq_catalog_region *r = rq_catalog_table_region(t, i);
+        if (r->region != NULL)
+            rc = rq_region_found(ret, r->info->name, r->info->start_key, r->info->end_key, "");
+    }
+    rq__seat_exit(e, s);
+    return rc;
+}
+
+static bool has_family(const rq_table_schema *s, rq_slice family)
+{
+    for (size_t i = 0; i < s->family_count; i++)
+        if (rq_slice_eq(s->families[i].name, family)) return true;
+    return false;
+}
+
+rq_err rq__embed_compact(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier, rq_slice family,
+                         bool major, rq_why *why)
+{
+    rq__embed *e = rq__embed_of(db);
+    rq__embed_seat *s;
+    const rq_catalog_table *t;
+    RQ_TRY(rq__seat_of(e, slot, &s, why));
+    rq__seat_enter(e, s);
+    rq_err rc = find_table(e, slot, ns, qualifier, &t, &why->error);
+    if (rc == RQ_OK && family.len > 0 && !has_family(t->schema, family))
+        rc = rq_fail(&why->error, RQ_E_NO_SUCH_FAMILY, "column family %.*s does not exist",
+                     (int)family.len, (const char *)family.ptr);
+    for (size_t i = 0; rc == RQ_OK && i < t->region_count; i++) {
+        rq_region *r = rq_catalog_table_region(t, i)->region;
+        if (r != NULL) rc = rq_region_compact(r, family, major, &why->error);
+    }
+    rq__seat_exit(e, s);
+    return rc;
+}
+
+rq_err rq__embed_cluster(rq_db *db, rq_slot *slot, rq_cluster_finding *ret, rq_why *why)
+{
+    rq__embed *e = rq__embed_of(db);
+    const rq_catalog_region **regions;
+    rq__embed_seat *s;
+    RQ_TRY(rq__seat_of(e, slot, &s, why));
+    rq_server_info *server = rq_arena_calloc(ret->arena, 1, sizeof *server);
+    if (server == NULL) return rq_no_memory(&why->error);
+    rq__seat_enter(e, s);
+    rq_err rc = rq_catalog_online(e->catalog, &slot->arena, &regions, &server->region_count);
+    rq__seat_exit(e, s);
+    if (rc != RQ_OK) return rq_no_memory(&why->error);
+    server->name = rq_arena_cstr(ret->arena, rq_slice_cstr(rq_catalog_server(e->catalog)->text));
+    *ret->info = (rq_cluster_info){
+        .id = rq_arena_cstr(ret->arena, rq_slice_cstr(rq_root_cluster_id(e->root))),
+        .version = RQ_VERSION,
+        .master = rq_arena_cstr(ret->arena, rq_slice_cstr(rq_catalog_master(e->catalog)->text)),
+        .servers = server,
+        .server_count = 1};
+    return RQ_OK;
 }

@@ -79,9 +79,11 @@ bool rq__attempt_again(rq__embed *e, rq__attempts *a, rq_err rc, rq_error *why);
 
 /* Families of a reading, in the arena. The filter is made anew for each use: it has a state. */
 RQ_NODISCARD
-rq_err rq__reading_to_scan(const rq_reading *r, rq_arena *arena, rq_scan *ret, rq_error *why);
+rq_err rq__reading_to_scan(const rq_reading *r, const rq_region *region, rq_arena *arena,
+                           rq_scan *ret, rq_error *why);
 RQ_NODISCARD
-rq_err rq__getting_to_scan(const rq_getting *g, rq_arena *arena, rq_scan *ret, rq_error *why);
+rq_err rq__getting_to_scan(const rq_getting *g, const rq_region *region, rq_arena *arena,
+                           rq_scan *ret, rq_error *why);
 /* Cells are copied: the region changes them. */
 RQ_NODISCARD
 rq_err rq__changing_to_mutation(const rq_changing *c, const rq_region *region, rq_arena *arena,
@@ -105,6 +107,11 @@ rq_err rq__embed_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t co
 rq_err rq__embed_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
 rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why);
 bool rq__embed_has_row(const void *scan);
+rq_err rq__embed_regions(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
+                         rq_region_finding *ret, rq_why *why);
+rq_err rq__embed_compact(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier, rq_slice family,
+                         bool major, rq_why *why);
+rq_err rq__embed_cluster(rq_db *db, rq_slot *slot, rq_cluster_finding *ret, rq_why *why);
 void rq__embed_scan_close(rq_db *db, rq_slot *slot, void *scan);
 
 #endif

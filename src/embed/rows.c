@@ -17,7 +17,7 @@ static rq_err get_once(rq_table *t, rq_slot *slot, rq__embed_seat *s, const rq_g
     rq_cellblock_reset(&s->out);
     rq__seat_enter(e, s);
     rq_err rc = rq__locate(e, t, get->row, &region, why);
-    if (RQ_LIKELY(rc == RQ_OK)) rc = rq__getting_to_scan(get, &slot->arena, &g.scan, why);
+    if (RQ_LIKELY(rc == RQ_OK)) rc = rq__getting_to_scan(get, region, &slot->arena, &g.scan, why);
     if (RQ_LIKELY(rc == RQ_OK)) {
         rq__op_begin(e, s, slot, op, RQ_OP_GET);
         op->region = region;

@@ -98,7 +98,7 @@ static rq_err fill(rq_op_scan *op, rq_arena *arena, rq_scan *ret, rq_scan_extra 
     if (ret->start_row.ptr == NULL) return RQ_E_NO_MEMORY;
     *ret_extra =
         (rq_scan_extra){.max_result_bytes = a->fetch_bytes > 0 ? a->fetch_bytes : FETCH_BYTES};
-    return rq__reading_to_scan(&a->read, arena, ret, &op->read.op.why);
+    return rq__reading_to_scan(&a->read, op->read.op.region, arena, ret, &op->read.op.why);
 }
 
 static rq_err take(rq_op_scan *op)

@@ -5,14 +5,16 @@
 
 #include "filter/comparator.h"
 #include "filter/filter.h"
+#include "ops/read.h"
 
 #include <stdio.h>
 
-rq_err rq__reading_to_scan(const rq_reading *r, rq_arena *arena, rq_scan *ret, rq_error *why)
+rq_err rq__reading_to_scan(const rq_reading *r, const rq_region *region, rq_arena *arena,
+                           rq_scan *ret, rq_error *why)
 {
     ret->cache_blocks = !r->no_block_cache;
     ret->check_existence_only = r->existence_only;
-    ret->load_families_on_demand = true;
+    ret->load_families_on_demand = !r->no_lazy_families;
     ret->max_versions = r->max_versions;
     ret->time_range = (rq_time_range){r->min_timestamp, r->max_timestamp};
     ret->store_limit = r->family_limit;
@@ -27,18 +29,24 @@ rq_err rq__reading_to_scan(const rq_reading *r, rq_arena *arena, rq_scan *ret, r
         ret->families = list;
         ret->family_count = r->family_count;
     }
+    for (size_t i = 0; i < r->range_count; i++) {
+        rq_time_range range = {r->ranges[i].min_timestamp, r->ranges[i].max_timestamp};
+        if (rq_op_read_limit_family(ret, region, arena, r->ranges[i].family, range) != RQ_OK)
+            return rq_no_memory(why);
+    }
     if (r->filter_class.len == 0) return RQ_OK;
     return rq_filter_parse(r->filter_class, r->filter, arena, &ret->filter, why);
 }
 
-rq_err rq__getting_to_scan(const rq_getting *g, rq_arena *arena, rq_scan *ret, rq_error *why)
+rq_err rq__getting_to_scan(const rq_getting *g, const rq_region *region, rq_arena *arena,
+                           rq_scan *ret, rq_error *why)
 {
     *ret = (rq_scan){.start_row = g->row,
                      .stop_row = g->row,
                      .include_start = true,
                      .include_stop = true,
                      .is_get = true};
-    return rq__reading_to_scan(&g->read, arena, ret, why);
+    return rq__reading_to_scan(&g->read, region, arena, ret, why);
 }
 
 /* --- changes ---------------------------------------------------------------------------------- */

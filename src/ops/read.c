@@ -2,6 +2,8 @@
 /* How an op waits while it reads; see read.h. */
 #include "ops/read.h"
 
+#include <stdlib.h>
+
 static uint64_t now_ns(const rq_op_read *read)
 {
     rq_executor *executor = read->op.seat->executor;
@@ -121,4 +123,41 @@ void rq__op_read_run(rq_op_read *read)
         read->goes_on = false;
         read->step(read);
     } while (read->goes_on);
+}
+
+/* --- time ranges of families ------------------------------------------------------------------ */
+
+static int compare_families(const void *a, const void *b)
+{
+    return rq_slice_compare(((const rq_scan_family *)a)->family,
+                            ((const rq_scan_family *)b)->family);
+}
+
+/* Lists all families of the region in `ret`, in the arena. */
+static rq_err name_all_families(const rq_region *region, rq_arena *arena, rq_scan *ret)
+{
+    rq_table_schema *schema = rq_region_schema(region);
+    rq_scan_family *list = rq_arena_calloc(arena, schema->family_count, sizeof *list);
+    rq_err rc = list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    for (size_t i = 0; rc == RQ_OK && i < schema->family_count; i++) {
+        list[i].family = rq_arena_copy(arena, schema->families[i].name);
+        if (list[i].family.ptr == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    ret->families = list;
+    ret->family_count = schema->family_count;
+    rq_table_schema_unref(schema);
+    return rc;
+}
+
+rq_err rq_op_read_limit_family(rq_scan *scan, const rq_region *region, rq_arena *arena,
+                               rq_slice family, rq_time_range range)
+{
+    if (scan->family_count == 0) RQ_TRY(name_all_families(region, arena, scan));
+    rq_scan_family key = {.family = family};
+    rq_scan_family *f = (rq_scan_family *)(uintptr_t)bsearch(
+        &key, scan->families, scan->family_count, sizeof key, compare_families);
+    if (f == NULL) return RQ_OK; /* the scan does not ask for it */
+    f->has_time_range = true;
+    f->time_range = range;
+    return RQ_OK;
 }

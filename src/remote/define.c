@@ -5,6 +5,14 @@
 
 #include "base/pb.h"
 
+void rq__client_failure(const rq_client_failure *failure, rq_err rc, rq_why *why)
+{
+    why->is_remote = failure->java_class[0] != '\0';
+    why->retryable = failure->retry;
+    why->error.code = rc;
+    rq__remote_text(rq_slice_cstr(failure->java_class), rq_slice_cstr(failure->text), why);
+}
+
 /* The lock is held. */
 static rq_err call(rq__remote *r, const char *method, const rq_buf *message, bool is_procedure,
                    rq_buf *ret, rq_why *why)
@@ -12,11 +20,7 @@ static rq_err call(rq__remote *r, const char *method, const rq_buf *message, boo
     rq_client_failure failure;
     rq_err rc =
         rq_client_master(r->client, method, rq_buf_slice(message), is_procedure, ret, &failure);
-    if (rc == RQ_OK) return RQ_OK;
-    why->is_remote = failure.java_class[0] != '\0';
-    why->retryable = failure.retry;
-    why->error.code = rc;
-    rq__remote_text(rq_slice_cstr(failure.java_class), rq_slice_cstr(failure.text), why);
+    if (rc != RQ_OK) rq__client_failure(&failure, rc, why);
     return rc;
 }
 
@@ -29,6 +33,9 @@ static const char *const methods[] = {
     [RQ_DEFINE_FLUSH_TABLE] = "FlushTable",
     [RQ_DEFINE_CREATE_NAMESPACE] = "CreateNamespace",
     [RQ_DEFINE_DROP_NAMESPACE] = "DeleteNamespace",
+    [RQ_DEFINE_ALTER_TABLE] = "ModifyTable",
+    [RQ_DEFINE_SPLIT_REGION] = "SplitRegion",
+    [RQ_DEFINE_MERGE_REGIONS] = "MergeTableRegions",
 };
 
 static rq_err put_request(rq_buf *b, const rq_defining *d)
@@ -46,6 +53,16 @@ static rq_err put_request(rq_buf *b, const rq_defining *d)
     case RQ_DEFINE_TRUNCATE_TABLE:
         RQ_TRY(rq_pb_put_number(b, 2, d->preserve_splits));
         break;
+    case RQ_DEFINE_ALTER_TABLE:
+        RQ_TRY(rq_pb_put_bytes(b, 2, d->message));
+        break;
+    case RQ_DEFINE_SPLIT_REGION:
+        RQ_TRY(rq__encode_region(b, d));
+        return rq_pb_put_bytes(b, 2, d->row);
+    case RQ_DEFINE_MERGE_REGIONS:
+        for (size_t i = 0; i < d->region_count; i++)
+            RQ_TRY(rq__encode_specifier(b, d->regions[i]));
+        return RQ_OK;
     case RQ_DEFINE_DROP_TABLE:
     case RQ_DEFINE_ENABLE_TABLE:
     case RQ_DEFINE_DISABLE_TABLE:
@@ -63,7 +80,7 @@ rq_err rq__remote_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why 
     rq_err rc = put_request(&request, d);
     pthread_mutex_lock(&r->lock);
     rc = rc == RQ_OK ? call(r, methods[d->kind], &request, true, NULL, why)
-                     : rq_no_memory(&why->error);
+                     : rq_fail(&why->error, rc, "%s", rq_err_text(rc));
     pthread_mutex_unlock(&r->lock);
     rq_buf_clear(&request);
     return rc;

@@ -11,7 +11,8 @@
 
 /* The numbers of the fields that Get and Scan have in common. */
 typedef struct numbers {
-    uint32_t column, filter, time_range, max_versions, cache_blocks, limit, offset;
+    uint32_t column, filter, time_range, max_versions, cache_blocks, limit, offset, ranges,
+        on_demand;
 } numbers;
 
 static rq_err put_filter(rq_buf *out, uint32_t field, rq_slice java_class, rq_slice bytes)
@@ -30,6 +31,19 @@ static rq_err put_times(rq_buf *out, uint32_t field, int64_t min, int64_t max)
     RQ_TRY(rq_pb_begin(out, field, &at));
     RQ_TRY(rq_pb_put_number(out, 1, (uint64_t)min));
     RQ_TRY(rq_pb_put_number(out, 2, (uint64_t)max));
+    return rq_pb_end(out, at);
+}
+
+/* ColumnFamilyTimeRange { column_family 1, time_range 2 { from 1, to 2 } } */
+static rq_err put_range(rq_buf *out, uint32_t field, const rq_family_range *r)
+{
+    size_t at, range;
+    RQ_TRY(rq_pb_begin(out, field, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, r->family));
+    RQ_TRY(rq_pb_begin(out, 2, &range));
+    RQ_TRY(rq_pb_put_number(out, 1, (uint64_t)r->min_timestamp));
+    RQ_TRY(rq_pb_put_number(out, 2, (uint64_t)r->max_timestamp));
+    RQ_TRY(rq_pb_end(out, range));
     return rq_pb_end(out, at);
 }
 
@@ -65,6 +79,9 @@ static rq_err put_reading(rq_buf *out, const rq_reading *r, const numbers *n)
     }
     if (r->filter_class.len > 0) RQ_TRY(put_filter(out, n->filter, r->filter_class, r->filter));
     RQ_TRY(put_times(out, n->time_range, r->min_timestamp, r->max_timestamp));
+    for (size_t i = 0; i < r->range_count; i++)
+        RQ_TRY(put_range(out, n->ranges, &r->ranges[i]));
+    if (r->no_lazy_families) RQ_TRY(rq_pb_put_number(out, n->on_demand, 0));
     if (r->max_versions != 1)
         RQ_TRY(rq_pb_put_number(out, n->max_versions, (uint64_t)r->max_versions));
     if (r->no_block_cache) RQ_TRY(rq_pb_put_number(out, n->cache_blocks, 0));
@@ -75,14 +92,14 @@ static rq_err put_reading(rq_buf *out, const rq_reading *r, const numbers *n)
 
 rq_err rq__encode_get(rq_buf *out, const rq_reading *r)
 {
-    static const numbers fields = {2, 4, 5, 6, 7, 8, 9};
+    static const numbers fields = {2, 4, 5, 6, 7, 8, 9, 13, 14};
     RQ_TRY(put_reading(out, r, &fields));
     return r->existence_only ? rq_pb_put_number(out, 10, 1) : RQ_OK;
 }
 
 rq_err rq__encode_scan(rq_buf *out, const rq_scanning *s)
 {
-    static const numbers fields = {1, 5, 6, 7, 8, 11, 12};
+    static const numbers fields = {1, 5, 6, 7, 8, 11, 12, 19, 13};
     RQ_TRY(put_reading(out, &s->read, &fields));
     if (s->raw) RQ_TRY(put_attribute(out, 2, "_raw_", "\xff", 1));
     if (s->batch > 0) RQ_TRY(rq_pb_put_number(out, 9, s->batch));
@@ -149,6 +166,47 @@ rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce)
                        .cell_count = c->cell_count,
                        .nonce = reads ? nonce : 0,
                        .more = more};
+}
+
+/* --- regions ---------------------------------------------------------------------------------- */
+
+/* The id in "table,start,id.encoded.". */
+static bool region_id(rq_slice name, uint64_t *ret)
+{
+    size_t comma = name.len;
+    while (comma > 0 && name.ptr[comma - 1] != ',')
+        comma--;
+    *ret = 0;
+    size_t at = comma;
+    for (; at < name.len && name.ptr[at] >= '0' && name.ptr[at] <= '9'; at++)
+        *ret = *ret * 10 + (uint64_t)(name.ptr[at] - '0');
+    return comma > 0 && at > comma && at < name.len && name.ptr[at] == '.';
+}
+
+/* RegionInfo { region_id 1, table_name 2, start_key 3, end_key 4, offline 5, split 6 } */
+rq_err rq__encode_region(rq_buf *out, const rq_defining *d)
+{
+    uint64_t id;
+    size_t at;
+    if (!region_id(rq_slice_of_bytes(d->region->name), &id)) return RQ_E_MALFORMED;
+    RQ_TRY(rq_pb_begin(out, 1, &at));
+    RQ_TRY(rq_pb_put_number(out, 1, id));
+    RQ_TRY(rq__encode_table(out, 2, d->ns, d->qualifier));
+    RQ_TRY(rq_pb_put_bytes(out, 3, rq_slice_of_bytes(d->region->start)));
+    RQ_TRY(rq_pb_put_bytes(out, 4, rq_slice_of_bytes(d->region->stop)));
+    RQ_TRY(rq_pb_put_number(out, 5, 0));
+    RQ_TRY(rq_pb_put_number(out, 6, 0));
+    return rq_pb_end(out, at);
+}
+
+/* RegionSpecifier { type 1: ENCODED_REGION_NAME, value 2 } */
+rq_err rq__encode_specifier(rq_buf *out, rq_slice encoded)
+{
+    size_t at;
+    RQ_TRY(rq_pb_begin(out, 1, &at));
+    RQ_TRY(rq_pb_put_number(out, 1, 2));
+    RQ_TRY(rq_pb_put_bytes(out, 2, encoded));
+    return rq_pb_end(out, at);
 }
 
 /* --- results ---------------------------------------------------------------------------------- */

@@ -83,6 +83,8 @@ void rq__wait_done(rq__wait *w);
 
 /* An operation's failure, in the form of the api. */
 rq_err rq__remote_failure(const rq_op_result *result, rq_why *why);
+/* Likewise of a call of the master or of a server's administration. */
+void rq__client_failure(const rq_client_failure *failure, rq_err rc, rq_why *why);
 /* A server's text without its class in front and the stack behind. */
 void rq__remote_text(rq_slice java_class, rq_slice text, rq_why *why);
 
@@ -139,6 +141,12 @@ rq_err rq__encode_check(rq_buf *out, const rq_checking *k, rq_slice row);
 /* TableName { namespace 1, qualifier 2 } as a field. */
 RQ_NODISCARD
 rq_err rq__encode_table(rq_buf *out, uint32_t field, rq_slice ns, rq_slice qualifier);
+/* RegionInfo of d->region as field 1. RQ_E_MALFORMED: the region's name. */
+RQ_NODISCARD
+rq_err rq__encode_region(rq_buf *out, const rq_defining *d);
+/* A region by its encoded name as field 1. */
+RQ_NODISCARD
+rq_err rq__encode_specifier(rq_buf *out, rq_slice encoded);
 /* The mutation of a change whose fields are in `more`. */
 rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce);
 /* The result's cells as a row. */
@@ -152,6 +160,11 @@ rq_err rq__remote_describe(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice quali
                            bool *ret_enabled, rq_why *why);
 rq_err rq__remote_tables(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
 rq_err rq__remote_namespaces(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+rq_err rq__remote_regions(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
+                          rq_region_finding *ret, rq_why *why);
+rq_err rq__remote_compact(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
+                          rq_slice family, bool major, rq_why *why);
+rq_err rq__remote_cluster(rq_db *db, rq_slot *slot, rq_cluster_finding *ret, rq_why *why);
 rq_err rq__remote_get(rq_table *t, rq_slot *slot, const rq_getting *get, rq_row **ret, rq_why *why);
 rq_err rq__remote_change(rq_table *t, rq_slot *slot, const rq_checking *check, rq_changing *changes,
                          size_t count, bool *ret_done, rq_row **ret, rq_why *why);

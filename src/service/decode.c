@@ -150,42 +150,15 @@ static rq_err decode_columns(Pb__Column *const *columns, size_t count, rq_arena 
     return RQ_OK;
 }
 
-/* Lists all families of the region in `ret`, in the arena. */
-static rq_err name_all_families(const rq_region *region, rq_arena *arena, rq_scan *ret)
-{
-    rq_table_schema *schema = rq_region_schema(region);
-    rq_scan_family *list = rq_arena_calloc(arena, schema->family_count, sizeof *list);
-    rq_err rc = list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
-    for (size_t i = 0; rc == RQ_OK && i < schema->family_count; i++) {
-        list[i].family = rq_arena_copy(arena, schema->families[i].name);
-        if (list[i].family.ptr == NULL) rc = RQ_E_NO_MEMORY;
-    }
-    ret->families = list;
-    ret->family_count = schema->family_count;
-    rq_table_schema_unref(schema);
-    return rc;
-}
-
-/* The entry of that family; NULL: the scan does not ask for it. */
-static rq_scan_family *find_family(const rq_scan *scan, rq_slice name)
-{
-    rq_scan_family key = {.family = name};
-    if (scan->family_count == 0) return NULL;
-    return bsearch(&key, scan->families, scan->family_count, sizeof key, compare_families);
-}
-
 static rq_err decode_family_ranges(Pb__ColumnFamilyTimeRange *const *ranges, size_t count,
                                    const rq_region *region, rq_arena *arena, rq_scan *ret,
                                    rq_error *why)
 {
-    if (count > 0 && ret->family_count == 0) RQ_TRY(name_all_families(region, arena, ret));
     for (size_t i = 0; i < count; i++) {
         rq_time_range range;
         RQ_TRY(decode_time_range(ranges[i]->time_range, &range, why));
-        rq_scan_family *family = find_family(ret, rq__pb_slice(ranges[i]->column_family));
-        if (family == NULL) continue;
-        family->has_time_range = true;
-        family->time_range = range;
+        RQ_TRY(rq_op_read_limit_family(ret, region, arena, rq__pb_slice(ranges[i]->column_family),
+                                       range));
     }
     return RQ_OK;
 }

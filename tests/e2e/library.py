@@ -31,6 +31,8 @@ def main():
         run(report, "HBase by zookeeper", str(tests / "test_api"), f"hbase://{hbase.zk}")
         run(report, "HBase by master", str(tests / "test_api"), f"hbase+rpc://127.0.0.1:{hbase.ports['MASTER_PORT']}")
         run(report, "HBase, asynchronous calls", str(tests / "test_async"), f"hbase://{hbase.zk}")
+        run(report, "HBase, filters", str(tests / "test_filters"), f"hbase://{hbase.zk}")
+        run(report, "HBase, regions and definitions", str(tests / "test_cluster"), f"hbase://{hbase.zk}")
         run(report, "blog on HBase", str(examples / "example_blog"), f"hbase://{hbase.zk}", last="849 posts in December")
     return report.finish()
 

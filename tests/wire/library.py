@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""librorqual and a server: the library's tests (tests/unit/api: test_api.c, test_async.c) over the wire, by ZooKeeper and by RPC; and a folder that an
+"""librorqual and a server: the library's tests (tests/unit/api: test_*.c) over the wire, by ZooKeeper and by RPC; and a folder that an
 embedded database and a server use one after the other.
 
-library.py TEST_API TEST_ASYNC TEST_STALLED TEST_FOLDER EXAMPLE
+library.py TEST_API TEST_ASYNC TEST_FILTERS TEST_CLUSTER TEST_STALLED TEST_FOLDER EXAMPLE
 """
 import pathlib
 import subprocess
@@ -23,13 +23,15 @@ def run(report, name, *command):
     report.outcome(f"library/{name}", problem)
 
 
-def cases(report, test_api, test_async, test_stalled):
+def cases(report, test_api, test_async, test_filters, test_cluster, test_stalled):
     with tempfile.TemporaryDirectory() as folder:
         server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
         run(report, "by zookeeper", test_api, f"hbase://{server.zk}")
         run(report, "by rpc, region server", test_api, f"hbase+rpc://{server.regionserver}")
         run(report, "by rpc, master", test_api, f"hbase+rpc://{server.master}")
         run(report, "asynchronous calls", test_async, f"hbase://{server.zk}")
+        run(report, "filters", test_filters, f"hbase://{server.zk}")
+        run(report, "regions and definitions", test_cluster, f"hbase://{server.zk}")
         run(report, "closing ends calls that wait", test_stalled, f"hbase://{server.zk}", str(server.process.pid))
         report.outcome("library/stops cleanly", server.stop())
 
@@ -67,9 +69,9 @@ def blog(report, program):
 def main():
     report = rorqual.Report()
     programs = [str(pathlib.Path(p).resolve()) for p in sys.argv[1:]]
-    cases(report, *programs[:3])
-    one_folder(report, programs[3])
-    blog(report, programs[4])
+    cases(report, *programs[:5])
+    one_folder(report, programs[5])
+    blog(report, programs[6])
     return report.finish()
 
 

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Definitions that change, regions, and the cluster, alike on every back end: test_cluster URL … */
+#include "api_test.h"
+
+static const char *url;
+static rq_db *db;
+static rq_table *table;
+static rq_failure why = {.size = sizeof(rq_failure)};
+
+static int begin(void **state)
+{
+    rq_bytes split = rq_text("m");
+    rq_property versions[] = {{"VERSIONS", "3"}, {"TTL", "86400"}};
+    rq_family families[] = {{"f", versions, 2}, {"g", NULL, 0}};
+    rq_property attributes[] = {{"MAX_FILESIZE", "1073741824"}};
+    rq_table_spec spec = {.size = sizeof spec,
+                          .name = "cluster",
+                          .families = families,
+                          .family_count = 2,
+                          .attributes = attributes,
+                          .attribute_count = 1,
+                          .split_keys = &split,
+                          .split_key_count = 1};
+    (void)state;
+    OK(rq_connect(url, NULL, &db, &why));
+    OK(rq_table_create(db, &spec, &why));
+    OK(rq_table_open(db, "cluster", &table, &why));
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    rq_table_close(table);
+    OK(rq_table_disable(db, "cluster", &why));
+    OK(rq_table_drop(db, "cluster", &why));
+    OK(rq_disconnect(db, &why));
+    return 0;
+}
+
+static const char *attribute(const rq_property *list, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0) return list[i].value;
+    return "(none)";
+}
+
+static void a_definition_changes(void **state)
+{
+    rq_property more[] = {{"VERSIONS", "7"}},
+                attributes[] = {{"MAX_FILESIZE", NULL}, {"owner", "ann"}};
+    rq_family families[] = {{"f", more, 1}, {"h", NULL, 0}};
+    const char *dropped[] = {"g"};
+    rq_alteration a = {.size = sizeof a,
+                       .name = "cluster",
+                       .families = families,
+                       .family_count = 2,
+                       .dropped_families = dropped,
+                       .dropped_family_count = 1,
+                       .attributes = attributes,
+                       .attribute_count = 2};
+    rq_table_info *info;
+    (void)state;
+    OK(rq_put_value(table, rq_text("r"), rq_text("f"), rq_text("q"), rq_text("v"), &why));
+    OK(rq_table_alter(db, &a, &why));
+    OK(rq_table_describe(db, "cluster", &info, &why));
+    assert_int_equal(info->family_count, 2);
+    assert_string_equal(info->families[0].name, "f");
+    assert_string_equal(info->families[1].name, "h");
+    const rq_family *f = &info->families[0];
+    assert_string_equal(attribute(f->attributes, f->attribute_count, "VERSIONS"), "7");
+    assert_string_equal(attribute(f->attributes, f->attribute_count, "TTL"), "86400");
+    assert_string_equal(attribute(info->attributes, info->attribute_count, "MAX_FILESIZE"),
+                        "(none)");
+    assert_string_equal(attribute(info->attributes, info->attribute_count, "owner"), "ann");
+    rq_table_info_free(info);
+    OK(rq_put_value(table, rq_text("r"), rq_text("h"), rq_text("q"), rq_text("v"), &why));
+    FAILS(RQ_E_NO_SUCH_FAMILY,
+          rq_put_value(table, rq_text("r"), rq_text("g"), rq_text("q"), rq_text("v"), &why));
+    FAILS(RQ_E_NO_SUCH_FAMILY, rq_table_alter(db, &a, &why)); /* g is gone */
+    a.dropped_family_count = 0;
+    a.name = "absent";
+    FAILS(RQ_E_TABLE_NOT_FOUND, rq_table_alter(db, &a, &why));
+    a.name = "cluster";
+    more[0] = (rq_property){"BLOCKSIZE", "1"};
+    FAILS(RQ_E_DO_NOT_RETRY, rq_table_alter(db, &a, &why));
+}
+
+/* The starts of the table's regions, one behind the other. */
+static rq_region_list *regions(const char *expected)
+{
+    rq_region_list *list;
+    char text[256] = "";
+    OK(rq_table_regions(db, "cluster", &list, &why));
+    for (size_t i = 0; i < list->count; i++) {
+        const rq_region_entry *r = &list->items[i];
+        size_t len = strlen(text);
+        snprintf(text + len, sizeof text - len, "[%.*s,%.*s)", (int)r->start.len,
+                 (const char *)r->start.data, (int)r->stop.len, (const char *)r->stop.data);
+        assert_int_equal(strlen(r->encoded), 32);
+        assert_true(is(rq_bytes_of(r->name.data, 8), "cluster,"));
+        assert_int_equal(strchr(r->server, ':') != NULL, strncmp(url, "hbase", 5) == 0);
+    }
+    assert_string_equal(text, expected);
+    return list;
+}
+
+static void expect_regions(const char *expected)
+{
+    rq_region_list_free(regions(expected));
+}
+
+static void regions_are_merged_and_split(void **state)
+{
+    (void)state;
+    rq_region_list *list = regions("[,m)[m,)");
+    const char *names[] = {list->items[0].encoded, list->items[1].encoded};
+    const char *unknown[] = {names[0], "0123456789abcdef0123456789abcdef"};
+    FAILS(RQ_E_INVALID, rq_table_merge(db, "cluster", names, 1, &why));
+    FAILS(RQ_E_UNKNOWN_REGION, rq_table_merge(db, "cluster", unknown, 2, &why));
+    OK(rq_table_merge(db, "cluster", names, 2, &why));
+    rq_region_list_free(list);
+    expect_regions("[,)");
+    for (char row[] = "a"; row[0] <= 'z'; row[0]++)
+        OK(rq_put_value(table, rq_text(row), rq_text("f"), rq_text("q"), rq_text("v"), &why));
+    OK(rq_table_split(db, "cluster", rq_text("k"), &why));
+    expect_regions("[,k)[k,)");
+    FAILS(RQ_E_INVALID, rq_table_split(db, "cluster", rq_text(""), &why));
+    FAILS(RQ_E_TABLE_NOT_FOUND, rq_table_split(db, "absent", rq_text("m"), &why));
+    FAILS(RQ_E_DO_NOT_RETRY, rq_table_split(db, "cluster", rq_text("k"), &why));
+    for (char row[] = "a"; row[0] <= 'z'; row[0]++) { /* the map of before is wrong */
+        char value[8];
+        size_t len;
+        OK(rq_get_value(table, rq_text(row), rq_text("f"), rq_text("q"), value, 8, &len, &why));
+        assert_int_equal(len, 1);
+    }
+}
+
+static void compactions_are_asked_for(void **state)
+{
+    (void)state;
+    OK(rq_table_compact(db, "cluster", NULL, true, &why));
+    OK(rq_table_compact(db, "cluster", "f", false, &why));
+    FAILS(RQ_E_NO_SUCH_FAMILY, rq_table_compact(db, "cluster", "none", false, &why));
+    FAILS(RQ_E_TABLE_NOT_FOUND, rq_table_compact(db, "absent", NULL, false, &why));
+}
+
+static void a_cluster_is_described(void **state)
+{
+    rq_cluster_info *info;
+    size_t count = 0;
+    (void)state;
+    OK(rq_cluster_describe(db, &info, &why));
+    assert_int_equal(strlen(info->id), 36);
+    assert_true(info->version[0] >= '0' && info->version[0] <= '9');
+    assert_non_null(strchr(info->master, ','));
+    assert_true(info->server_count >= 1);
+    for (size_t i = 0; i < info->server_count; i++) {
+        assert_non_null(strchr(info->servers[i].name, ','));
+        count += info->servers[i].region_count;
+    }
+    assert_true(count >= 2); /* hbase:meta and the table's, at least */
+    assert_int_equal(info->dead_server_count, 0);
+    rq_cluster_info_free(info);
+}
+
+static int run(const char *on)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_definition_changes),
+        TEST(regions_are_merged_and_split),
+        TEST(compactions_are_asked_for),
+        TEST(a_cluster_is_described),
+    };
+    url = on;
+    return cmocka_run_group_tests_name(on, tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    for (int i = 1; i < argc; i++)
+        failed += run(argv[i]);
+    return argc > 1 ? failed != 0 : run("memory:") != 0;
+}
