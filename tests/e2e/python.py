@@ -46,15 +46,25 @@ def pytest(report, site, name, *arguments):
         report.outcome(f"python/{name}/pytest ends with 0", f"{done.returncode}")
 
 
+def unpacked(folder, build=ROOT / "build"):
+    """Builds the wheel and unpacks it; returns the folder to be put on Python's path."""
+    site = pathlib.Path(folder, "site")
+    built = run([SOURCES / "build", build, folder, PYTHON])
+    if built.returncode:
+        raise RuntimeError(f"no wheel: {built.stdout[-2000:]}")
+    with zipfile.ZipFile(next(pathlib.Path(folder).glob("*.whl"))) as wheel:
+        wheel.extractall(site)
+    return site
+
+
 def main():
     report = Report()
     with tempfile.TemporaryDirectory(prefix="rorqual-python-") as folder:
-        site = pathlib.Path(folder, "site")
-        built = run([SOURCES / "build", ROOT / "build", folder, PYTHON])
-        report.outcome("python/the wheel is built", built.stdout[-2000:] if built.returncode else None)
-        if built.returncode == 0:
-            with zipfile.ZipFile(next(pathlib.Path(folder).glob("*.whl"))) as wheel:
-                wheel.extractall(site)
+        try:
+            site = unpacked(folder)
+        except RuntimeError as failed:
+            report.outcome("python/the wheel is built", str(failed))
+        else:
             report.outcome("python/the wheel needs no library", ", ".join(needed(site)) or None)
             typed = run([PYTHON, "-m", "mypy", "--strict", "--python-version", "3.9", "--cache-dir", f"{folder}/mypy", "-p", "rorqual"],
                         cwd=site)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes the extension rorqual._native to cffi: the functions of include/rorqual and those of pack.c.
+"""Describes the extension rorqual._native to cffi: the functions of include/rorqual and those of the C files here.
 
 The compiler checks every declaration against the header. librorqual.a is linked in; the shared libraries below it are looked
 for in the wheel's folder rorqual/lib (../build copies them). RORQUAL_SOURCES and RORQUAL_BUILD name the root of the sources
@@ -28,18 +28,18 @@ def declarations(header: str) -> str:
 
 
 def wrappers(source: str) -> str:
-    """The prototypes of pack.c's functions that Python calls."""
+    """The prototypes of the C files' functions that Python calls."""
     return "typedef struct rqpy_queue rqpy_queue;\n" + "\n".join(re.sub(r"\s+", " ", found) + ";" for found in re.findall(r"^static ((?:rq_err|void|rqpy_queue) \*?rqpy_\w+\([^)]*\))",
                                                                               source, re.M))
 
 
 def make() -> FFI:
     headers = [(ROOT / "include/rorqual" / name).read_text(encoding="utf-8") for name in ("errors.h", "rorqual.h")]
-    pack = (HERE / "pack.c").read_text(encoding="utf-8")
+    source = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("pack.c", "calls.c", "async.c"))
     builder = FFI()
-    builder.cdef("\n".join(declarations(header) for header in headers) + wrappers(pack))
+    builder.cdef("\n".join(declarations(header) for header in headers) + wrappers(source))
     builder.set_source(
-        "rorqual._native", '#include "rorqual/rorqual.h"\n' + pack,
+        "rorqual._native", source,
         include_dirs=[str(ROOT / "include")], extra_objects=[str(BUILD / "src/library/librorqual.a")],
         extra_compile_args=["-std=gnu11", "-O2", "-Wno-unused-function"], py_limited_api=True,
         libraries=LIBRARIES,

@@ -8,7 +8,7 @@
         users.put("ann", {"cf:name": "Ann", "cf:age": 31})
         print(users.get("ann").get_int("cf:age"))
 """
-from .database import Attributes, Database, Families, TableInfo, connect
+from .database import Attributes, ClusterInfo, Database, Families, Region, TableInfo, connect
 from .errors import *  # noqa: F401,F403
 from .errors import __all__ as _errors
 from ._native import ffi as _ffi, lib as _lib
@@ -19,6 +19,6 @@ from .values import (Bytes, Column, Value, decode_bool, decode_float, decode_int
                      int64)
 
 __version__: str = _ffi.string(_lib.rq_version()).decode()
-__all__ = ["Attributes", "Batch", "Bytes", "Cell", "Column", "Database", "Delete", "Families", "Put", "Row", "Scanner", "Table",
+__all__ = ["Attributes", "Batch", "Bytes", "Cell", "ClusterInfo", "Column", "Database", "Delete", "Families", "Put", "Region", "Row", "Scanner", "Table",
            "TableInfo", "Value", "connect", "decode_bool", "decode_float", "decode_int", "decode_json", "encode", "float32",
            "int16", "int32", "int64", *_errors]

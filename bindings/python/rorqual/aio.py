@@ -22,7 +22,7 @@ from . import database as plain
 from ._call import Answer, check, error_name, new_failure
 from ._native import ffi, lib
 from ._pack import Block, Columns, Filter, Request, TimeRange
-from .database import Attributes, Families, TableInfo
+from .database import Attributes, ClusterInfo, Families, Region, TableInfo
 from .errors import Error, make
 from .row import Row
 from .table import Batch as PlainBatch
@@ -183,6 +183,25 @@ class Database:
 
     async def flush_table(self, name: str) -> None:
         await asyncio.to_thread(self._plain.flush_table, name)
+
+    async def compact_table(self, name: str, family: Optional[str] = None, *, major: bool = False) -> None:
+        await asyncio.to_thread(self._plain.compact_table, name, family, major=major)
+
+    async def alter_table(self, name: str, families: Families = (), *, drop_families: Iterable[str] = (),
+                          attributes: Optional[Mapping[str, Union[str, int, bool, None]]] = None) -> None:
+        await asyncio.to_thread(self._plain.alter_table, name, families, drop_families=drop_families, attributes=attributes)
+
+    async def regions(self, name: str) -> List[Region]:
+        return await asyncio.to_thread(self._plain.regions, name)
+
+    async def split_table(self, name: str, row: Bytes) -> None:
+        await asyncio.to_thread(self._plain.split_table, name, row)
+
+    async def merge_regions(self, name: str, regions: Iterable[str]) -> None:
+        await asyncio.to_thread(self._plain.merge_regions, name, regions)
+
+    async def cluster(self) -> ClusterInfo:
+        return await asyncio.to_thread(self._plain.cluster)
 
     async def table_exists(self, name: str) -> bool:
         return await asyncio.to_thread(self._plain.table_exists, name)

@@ -14,7 +14,7 @@ from ._native import ffi, lib
 from .table import Table
 from .values import Bytes, to_bytes
 
-__all__ = ["Attributes", "Database", "Families", "TableInfo", "connect"]
+__all__ = ["Attributes", "ClusterInfo", "Database", "Families", "Region", "TableInfo", "connect"]
 
 Attributes = Mapping[str, Union[str, int, bool]]
 """HBase's attributes by name: {"VERSIONS": 3, "COMPRESSION": "ZSTD"}. Names may be written in lower case."""
@@ -30,6 +30,26 @@ class TableInfo(NamedTuple):
     enabled: bool
     families: Dict[str, Dict[str, str]]
     attributes: Dict[str, str]
+
+
+class Region(NamedTuple):
+    """A region of a table: the rows from `start` to `stop`, which is excluded; empty: no bound."""
+
+    name: bytes  # b"table,start,id.encoded."
+    encoded: str
+    start: bytes
+    stop: bytes
+    server: str  # "host:port"; in this process: ""
+
+
+class ClusterInfo(NamedTuple):
+    """A cluster, or the engine of this process as its only server."""
+
+    id: str
+    version: str            # of the master's software
+    master: str             # "host,port,start"
+    servers: Dict[str, int]  # how many regions each has
+    dead_servers: int
 
 
 def connect(url: str, *, timeout: Optional[float] = None, user: Optional[str] = None, znode_parent: Optional[str] = None,
@@ -68,12 +88,20 @@ class _Memory:
         target.data = self.keep(ffi.from_buffer(data))
         target.len = len(data)
 
-    def properties(self, given: Optional[Attributes], upper: bool) -> Tuple[Any, int]:
+    def families(self, given: Families) -> Tuple[Any, int]:
+        pairs = list(given.items()) if isinstance(given, Mapping) else [(family, None) for family in _names(given)]
+        array = self.keep(ffi.new("rq_family[]", len(pairs)))
+        for at, (family, its) in zip(array, pairs):
+            at.name = self.chars(family)
+            at.attributes, at.attribute_count = self.properties(its, upper=True)
+        return array, len(pairs)
+
+    def properties(self, given: Optional[Mapping[str, Union[str, int, bool, None]]], upper: bool) -> Tuple[Any, int]:
         items = list((given or {}).items())
         array = self.keep(ffi.new("rq_property[]", len(items)))
         for at, (name, value) in zip(array, items):
             at.name = self.chars(name.upper() if upper else name)
-            at.value = self.chars(str(value).lower() if isinstance(value, bool) else str(value))
+            at.value = self.chars(None if value is None else str(value).lower() if isinstance(value, bool) else str(value))
         return array, len(items)
 
 
@@ -161,11 +189,7 @@ class Database:
         spec = ffi.new("rq_table_spec *")
         spec.size = ffi.sizeof("rq_table_spec")
         spec.name = memory.chars(name)
-        pairs = list(families.items()) if isinstance(families, Mapping) else [(family, None) for family in _names(families)]
-        spec.families, spec.family_count = memory.keep(ffi.new("rq_family[]", len(pairs))), len(pairs)
-        for at, (family, its) in zip(spec.families[0:len(pairs)], pairs):
-            at.name = memory.chars(family)
-            at.attributes, at.attribute_count = memory.properties(its, upper=True)
+        spec.families, spec.family_count = memory.families(families)
         spec.attributes, spec.attribute_count = memory.properties(attributes, upper=True)
         keys = [to_bytes(key) for key in splits]
         spec.split_keys, spec.split_key_count = memory.keep(ffi.new("rq_bytes[]", len(keys))), len(keys)
@@ -199,6 +223,61 @@ class Database:
     def flush_table(self, name: str) -> None:
         """Writes the table's memory to files."""
         self._named(lib.rq_table_flush, name)
+
+    def compact_table(self, name: str, family: Optional[str] = None, *, major: bool = False) -> None:
+        """Begins a compaction of all families, or of one; `major`: of all files."""
+        memory = _Memory()
+        self._named(lib.rq_table_compact, name, memory.chars(family), major)
+
+    def alter_table(self, name: str, families: Families = (), *, drop_families: Iterable[str] = (),
+                    attributes: Optional[Mapping[str, Union[str, int, bool, None]]] = None) -> None:
+        """Adds families, or gives attributes of those that are there another value; removes families with their cells; sets
+        attributes of the table, or removes them (None). Returns when every region has the new definition."""
+        memory, why = _Memory(), new_failure()
+        change = ffi.new("rq_alteration *")
+        change.size = ffi.sizeof("rq_alteration")
+        change.name = memory.chars(name)
+        change.families, change.family_count = memory.families(families)
+        dropped = [memory.chars(family) for family in _names(drop_families)]
+        change.dropped_families = memory.keep(ffi.new("char *[]", dropped))
+        change.dropped_family_count = len(dropped)
+        change.attributes, change.attribute_count = memory.properties(attributes, upper=True)
+        with self._open() as handle:
+            check(lib.rq_table_alter(handle, change, why), why)
+
+    def regions(self, name: str) -> List[Region]:
+        """A table's open regions, ascending."""
+        found = ffi.new("rq_region_list **")
+        self._named(lib.rq_table_regions, name, found)
+        try:
+            return [Region(_bytes(item.name), text(item.encoded), _bytes(item.start), _bytes(item.stop), text(item.server))
+                    for item in found[0].items[0:found[0].count]]
+        finally:
+            lib.rq_region_list_free(found[0])
+
+    def split_table(self, name: str, row: Bytes) -> None:
+        """Splits the region that has the row, at the row."""
+        memory = _Memory()
+        key = ffi.new("rq_bytes *")
+        memory.bytes_of(key, to_bytes(row))
+        self._named(lib.rq_table_split, name, key[0])
+
+    def merge_regions(self, name: str, regions: Iterable[str]) -> None:
+        """Merges neighbours, given by their encoded names."""
+        memory = _Memory()
+        names = [memory.chars(region) for region in _names(regions)]
+        self._named(lib.rq_table_merge, name, ffi.new("char *[]", names), len(names))
+
+    def cluster(self) -> ClusterInfo:
+        why, found = new_failure(), ffi.new("rq_cluster_info **")
+        with self._open() as handle:
+            check(lib.rq_cluster_describe(handle, found, why), why)
+        info = found[0]
+        try:
+            servers = {text(server.name): int(server.region_count) for server in info.servers[0:info.server_count]}
+            return ClusterInfo(text(info.id), text(info.version), text(info.master), servers, int(info.dead_server_count))
+        finally:
+            lib.rq_cluster_info_free(info)
 
     def table_exists(self, name: str) -> bool:
         found = ffi.new("bool *")
@@ -252,8 +331,13 @@ def _milliseconds(timeout: Optional[float]) -> int:
 
 def _names(families: Iterable[str]) -> List[str]:
     if isinstance(families, (str, bytes)):
-        raise TypeError("families are a list of names or a mapping, not one text")
+        raise TypeError("names are a list, not one text")
     return list(families)
+
+
+def _bytes(given: Any) -> bytes:
+    found: bytes = ffi.buffer(ffi.cast("char *", given.data), given.len)[:] if given.len else b""
+    return found
 
 
 def _taken(names: Any) -> List[str]:

@@ -24,6 +24,8 @@ from typing import Mapping, Optional, Type, Union
 __all__ = ["Server", "ServerError", "find_binary"]
 
 READY = re.compile(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+), (?:http (\S+), )?data (.+)")
+# A shell between this process and the server: when its input closes, however this process ends, it stops the server.
+WATCH = 'trap : TERM; "$@" </dev/null & server=$!; exec >&-; cat >/dev/null; kill $server 2>/dev/null; wait $server'
 START_SECONDS = 60
 STOP_SECONDS = 60
 
@@ -41,9 +43,9 @@ def find_binary(binary: Optional[str] = None) -> str:
 
 
 def _discard(process: "subprocess.Popen[bytes]", folder: Optional[str]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait()
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -60,8 +62,8 @@ class Server:
         options = [word for name, value in (settings or {}).items() for word in ("-D", f"{name}={value}")]
         with open(self.log, "wb") as log:
             self._process = subprocess.Popen(
-                [program, "server", "--data", str(self.data), "--zk-port", "0", "--master-port", "0", "--rs-port", "0",
-                 "--http", "none", *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+                ["/bin/sh", "-c", WATCH, "rorqual", program, "server", "--data", str(self.data), "--zk-port", "0", "--master-port", "0", "--rs-port", "0",
+                 "--http", "none", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         self._finalizer = weakref.finalize(self, _discard, self._process, folder)
         ready = READY.search(self._first_lines())
         if ready is None:
@@ -73,10 +75,6 @@ class Server:
         # Later lines are discarded, so that the server never blocks on a full pipe.
         assert self._process.stdout is not None
         threading.Thread(target=self._process.stdout.read, daemon=True).start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def _first_lines(self) -> str:
         """What the server says until it is ready, has ended, or is too late."""
@@ -102,11 +100,13 @@ class Server:
         """Stops the server cleanly and removes what it wrote to a temporary folder."""
         if not self._finalizer.alive:
             return
-        self._process.terminate()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         try:
             code: Optional[int] = self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             code = None
+            self._process.kill()
         problem = None if code == 0 else f"{'no end' if code is None else f'exit code {code}'}; {self._tail()}"
         self._finalizer()
         if problem is not None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures in a project of others: pytest in pytest."""
 import pathlib
+import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -35,6 +37,20 @@ def test_a_server_starts_and_leaves_nothing() -> None:
         assert log.exists() and server.url.startswith("hbase://127.0.0.1:")
     assert not folder.exists()
     server.stop()
+
+
+def test_a_server_ends_with_its_program() -> None:
+    program = subprocess.run([sys.executable, "-c", "import os, signal; from rorqual.server import Server; s = Server(); "
+                              "print(s.url, flush=True); os.kill(os.getpid(), signal.SIGKILL)"], capture_output=True, text=True,
+                             check=False)
+    port = int(program.stdout.strip().rpartition(":")[2])
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return
+        time.sleep(0.02)
+    raise AssertionError("the server runs on")
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: pathlib.Path) -> None:

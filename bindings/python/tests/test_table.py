@@ -266,6 +266,46 @@ def test_tables_are_disabled_truncated_and_dropped(rorqual_db: rorqual.Database)
     assert not rorqual_db.table_exists("py_other")
 
 
+def test_tables_are_altered(table: rorqual.Table) -> None:
+    db = table.database
+    table.put("r", {"cf:a": 1, "other:a": 1})
+    db.alter_table("py_test", {"cf": {"versions": 7}, "new": None}, drop_families=["other"], attributes={"MAX_FILESIZE": 1 << 30})
+    info = db.describe("py_test")
+    assert sorted(info.families) == ["cf", "new"] and info.families["cf"]["VERSIONS"] == "7"
+    assert info.attributes["MAX_FILESIZE"] == str(1 << 30)
+    assert list(table.get("r")) == [b"cf:a"]
+    db.alter_table("py_test", attributes={"MAX_FILESIZE": None})
+    assert "MAX_FILESIZE" not in db.describe("py_test").attributes
+    with pytest.raises(rorqual.TableNotFoundError):
+        db.alter_table("py_nothing", ["f"])
+    with pytest.raises(rorqual.Error):
+        db.alter_table("py_test", drop_families=["nowhere"])
+
+
+def test_regions_are_split_merged_and_compacted(table: rorqual.Table) -> None:
+    db = table.database
+    assert [(region.start, region.stop) for region in db.regions("py_test")] == [(b"", b"m"), (b"m", b"")]
+    table.put("a", {"cf:a": 1})
+    table.put("f", {"cf:a": 2})
+    db.flush_table("py_test")
+    db.split_table("py_test", "f")
+    regions = db.regions("py_test")
+    assert [region.start for region in regions] == [b"", b"f", b"m"]
+    assert all(region.name.startswith(b"py_test," + region.start + b",") for region in regions)
+    assert keys(table.scan()) == [b"a", b"f"]
+    db.compact_table("py_test", major=True)
+    db.compact_table("py_test", "cf")
+    with pytest.raises(rorqual.Error):
+        db.compact_table("py_test", "nowhere")
+    with pytest.raises(rorqual.TableNotFoundError):
+        db.regions("py_nothing")
+
+
+def test_the_cluster_has_a_server(rorqual_db: rorqual.Database) -> None:
+    info = rorqual_db.cluster()
+    assert info.id and info.version and len(info.servers) >= 1 and info.dead_servers == 0
+
+
 def test_namespaces(rorqual_db: rorqual.Database) -> None:
     rorqual_db.create_namespace("py_ns", {"owner": "ann"})
     rorqual_db.create_table("py_ns:t", ["f"])
@@ -306,3 +346,14 @@ def test_the_longest_row_key(table: rorqual.Table) -> None:
     assert table.get(row).key == row
     with pytest.raises(rorqual.Error):
         table.put(row + b"k", {"cf:v": 1})
+
+
+def test_neighbours_are_merged(rorqual_db: rorqual.Database) -> None:
+    rorqual_db.create_table("py_merged", ["f"], splits=["g", "p"])
+    first, second, last = rorqual_db.regions("py_merged")
+    rorqual_db.merge_regions("py_merged", [first.encoded, second.encoded])
+    assert [region.start for region in rorqual_db.regions("py_merged")] == [b"", b"p"]
+    with pytest.raises(rorqual.Error):
+        rorqual_db.merge_regions("py_merged", [last.encoded, "0" * 32])
+    with pytest.raises(TypeError):
+        rorqual_db.merge_regions("py_merged", "one")

@@ -212,6 +212,11 @@ class Connection:
         with ttypes.answers():
             return self._database.describe(self._name(name)).enabled
 
+    def compact_table(self, name: Text, major: bool = False) -> None:
+        """Begins a compaction."""
+        with ttypes.answers():
+            self._database.compact_table(self._name(name), major=major)
+
 
 def _attributes(options: Mapping[str, Any]) -> Dict[str, Any]:
     attributes = {attribute: default for attribute, default in OPTIONS.values() if attribute is not None}

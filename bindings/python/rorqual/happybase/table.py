@@ -9,10 +9,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .. import table as plain
-from ..database import TableInfo
+from ..database import Region, TableInfo
+from ..errors import TableNotFoundError
 from . import ttypes
 from .batch import Batch
-from .regions import regions_of
 from .util import Text, as_dict, bytes_increment, column_of, columns_of, ensure_bytes
 
 if TYPE_CHECKING:
@@ -74,7 +74,10 @@ class Table:
     def regions(self) -> List[Dict[str, Any]]:
         """The table's regions, ascending: start_key, end_key, id, name, version, server_name, port."""
         with ttypes.answers():
-            return regions_of(self.connection._database, self.name)
+            try:
+                return [_region(region) for region in self.connection._database.regions(self.name.decode("utf-8"))]
+            except TableNotFoundError:
+                return []
 
     # --- reading ---
 
@@ -208,3 +211,11 @@ def _descriptor(name: bytes, attributes: Mapping[str, str]) -> Dict[str, Any]:
         "bloom_filter_nb_hashes": 0, "block_cache_enabled": attributes.get("BLOCKCACHE", "true") == "true",
         "time_to_live": int(ttl) if ttl.isdigit() else 2147483647,
     }
+
+
+def _region(region: Region) -> Dict[str, Any]:
+    """In this process regions have no server."""
+    host, _, port = region.server.rpartition(":")
+    number = region.name[:-len(region.encoded) - 2].rpartition(b",")[2]
+    return {"start_key": region.start, "end_key": region.stop, "id": int(number), "name": region.name, "version": 1,
+            "server_name": host.encode(), "port": int(port or 0)}
