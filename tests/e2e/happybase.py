@@ -5,6 +5,7 @@
   HappyBase's own tests, as published, with the import changed: in memory, on a folder, on a server
   the calls of bindings/python/tests/happybase_calls.py: real HappyBase through the Thrift server of a real HBase gives what
   happybase_calls.json says, and rorqual.happybase on that HBase gives the same
+  the binding's own tests on that HBase
 
 --record writes happybase_calls.json. Needs the network once, for HappyBase. Ends with 'N passed, N failed'.
 """
@@ -14,7 +15,7 @@ import re
 import sys
 import tempfile
 
-from python import PYTHON, SOURCES, unpacked
+from python import PYTHON, SOURCES, pytest, unpacked
 from rorqual import ROOT, Report, Server
 
 sys.path.insert(0, str(ROOT / "tests/peers"))
@@ -23,7 +24,7 @@ from thrift import Thrift, environment, own_tests, run  # noqa: E402
 
 CALLS = SOURCES / "tests/happybase_calls.py"
 RECORDED = SOURCES / "tests/happybase_calls.json"
-# Errors that the Thrift server cannot answer; and how HBase itself refuses a name that the others send to it.
+# Errors that the Thrift server cannot answer.
 NAMED_HERE = {"create bad name", "put empty row", "row empty key", "rows empty key", "scan bad filter"}
 
 
@@ -70,6 +71,7 @@ def main():
             compare(report, "real", json.loads(RECORDED.read_text()), real)
             ours = calls(interpreter, site, "rorqual.happybase", f"hbase://{hbase.zk}", 1)
             compare(report, "ours on HBase", real, ours, NAMED_HERE)
+            pytest(report, site, "HBase", f"--rorqual=hbase://{hbase.zk}", "test_table.py", "test_aio.py")
     return report.finish()
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Python binding: its wheel, built from build/ and unpacked, its types, and its tests in memory and on a server; the calls on
-rows again on a real HBase with HBASE=zookeeper's host:port. Ends with 'N passed, N failed'.
+"""The Python binding: its wheel, built from build/ and unpacked, its types, and its tests in memory and on a server (on a real
+HBase: happybase.py). Ends with 'N passed, N failed'.
 
 PYTHON is the interpreter (default Debian's, whose packages tools/setup installs). Arguments go to pytest.
 """
@@ -69,11 +69,8 @@ def main():
             typed = run([PYTHON, "-m", "mypy", "--strict", "--python-version", "3.9", "--cache-dir", f"{folder}/mypy", "-p", "rorqual"],
                         cwd=site)
             report.outcome("python/types", typed.stdout[-2000:] if typed.returncode else None)
-            if hbase := os.environ.get("HBASE"):
-                pytest(report, site, "hbase", f"--rorqual=hbase://{hbase}", "test_table.py", "test_aio.py")
-            else:
-                pytest(report, site, "memory", *sys.argv[1:])
-                pytest(report, site, "server", "--rorqual=server", "test_table.py", "test_aio.py", *sys.argv[1:])
+            pytest(report, site, "memory", *sys.argv[1:])
+            pytest(report, site, "server", "--rorqual=server", "test_table.py", "test_aio.py", *sys.argv[1:])
     return report.finish()
 
 
