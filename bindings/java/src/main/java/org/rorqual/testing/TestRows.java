@@ -25,7 +25,7 @@ final class TestRows {
   /** "aaa" to "zzz". */
   static final byte[][] ROWS = rows();
 
-  /** The first rows of 26 regions: "", "bbb" … "zzz" without its first, and with "zzz". */
+  /** First rows of regions: "", "bbb" … "yyy"; as split keys: "bbb" … "zzz". */
   static final byte[][] KEYS = keys(true);
   static final byte[][] KEYS_FOR_HBA_CREATE_TABLE = keys(false);
 
