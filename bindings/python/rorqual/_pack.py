@@ -101,7 +101,7 @@ class Request:
     def _change(self, kind: int, row: Bytes, edits: int, timestamp: int, durability: Optional[str], ttl_ms: Optional[int],
                 returns_nothing: bool = False, times: TimeRange = (None, None)) -> None:
         key = to_bytes(row)
-        self.numbers += (kind, len(key), edits, timestamp, _durability(durability), ttl_ms or 0, returns_nothing,
+        self.numbers += (kind, len(key), edits, timestamp, _durability(durability), limited("ttl_ms", ttl_ms, 2 ** 63 - 1), returns_nothing,
                          times[0] or 0, times[1] or 0)
         self.parts.append(key)
         self.changes += 1
@@ -175,7 +175,8 @@ class Request:
         operator = COMPARE_ABSENT if data is None and filter is None else COMPARE[compare]
         low, high = time_range or (None, None)
         sizes = [self.text(family), self.text(None if family is None else qualifier or b""), self.text(data)]
-        self.numbers += (*sizes, operator, *self.filter(filter), low or 0, high or 0)
+        self.numbers += (*sizes, operator, *self.filter(filter), limited("the earliest time", low, 2 ** 63 - 1),
+                         limited("the latest time", high, 2 ** 63 - 1))
         key = to_bytes(row)
         for change in changes:
             if to_bytes(change.row) != key:

@@ -120,7 +120,7 @@ async def test_a_cancelled_call_disturbs_no_other(db: aio.Database, table: aio.T
         task.cancel()
     found = await asyncio.gather(*tasks, return_exceptions=True)
     for i, row in enumerate(found):
-        assert isinstance(row, asyncio.CancelledError) if i % 2 == 0 else row.get_int("cf:v") == i  # type: ignore[union-attr]
+        assert isinstance(row, asyncio.CancelledError) if i % 2 == 0 else row.get_int("cf:v") == i
     scan = table.scan()
     first = asyncio.ensure_future(scan.__anext__())
     await asyncio.sleep(0)

@@ -244,6 +244,21 @@ def test_errors_name_hbases_class(table: rorqual.Table) -> None:
         table.put("r", {"cf": "no column"})
     with pytest.raises(ValueError):
         table.get("r", versions=-1)
+    for wrong in ({"ttl_ms": -1}, {"timestamp": 2 ** 63}, {"durability": "hope"}):
+        with pytest.raises(ValueError):
+            table.put("r", {"cf:a": 1}, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        table.put(5, {"cf:a": 1})  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        table.increment("r", "cf:a", True)
+
+
+def test_cells_expire(table: rorqual.Table) -> None:
+    table.put("r", {"cf:a": 1}, ttl_ms=1)
+    table.put("r", {"cf:b": 1}, ttl_ms=3_600_000)
+    while "cf:a" in table.get("r"):
+        pass
+    assert list(table.get("r")) == [b"cf:b"]
 
 
 def test_tables_are_disabled_truncated_and_dropped(rorqual_db: rorqual.Database) -> None:
