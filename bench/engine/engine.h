@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The database interface of the engine benchmark, implemented by Rorqual's region (ours.c) and
- * RocksDB (rocksdb.c). Row keys have ROW_BYTES; each row has one column. A worker is the state of
+ * The database interface of the engine benchmark, implemented by Rorqual's region (ours.c), RocksDB
+ * (rocksdb.c), librorqual on a folder (library.c) and SQLite (sqlite.c). Row keys have ROW_BYTES; each row has one column. A worker is the state of
  * one thread.
  */
 #ifndef BENCH_ENGINE_H
@@ -24,6 +24,7 @@ typedef struct settings {
     unsigned regions; /* ours: row numbers are divided into so many parts, opened side by side */
     uint64_t rows;    /* for that */
     bool leveled;     /* RocksDB: leveled instead of universal compaction */
+    bool sync;        /* a write is on disk when it returns (not ours) */
 } settings;
 
 typedef struct entry {

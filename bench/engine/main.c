@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine benchmark's driver; linked once with ours.c and once with rocksdb.c.
+ * The engine benchmark's driver; linked with each of ours.c, rocksdb.c, library.c and sqlite.c.
  *
  *   engine_ours FOLDER [name=value]... STEP...
  *
  * Values (before the step they apply to): rows, value (bytes), threads, ops (per thread), batch,
  * seconds, rate (rows a second that overwriting offers; 0: as many as it can); cache, buffer, block
- * (bytes), leveled, encoded, regions (these before the first step).
+ * (bytes), leveled, encoded, regions, sync (these before the first step).
  *
  * Steps:
  *   fill-random fill-sequential       every row once, in batches
@@ -530,6 +530,8 @@ static bool set(const char *arg)
         run.db.encoded = n != 0;
     else if (IS("leveled"))
         run.db.leveled = n != 0;
+    else if (IS("sync"))
+        run.db.sync = n != 0;
     else
         return false;
 #undef IS

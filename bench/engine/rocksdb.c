@@ -15,6 +15,7 @@ struct database {
     rocksdb_t *db;
     rocksdb_options_t *options;
     rocksdb_cache_t *cache;
+    bool sync;
 };
 
 struct worker {
@@ -34,6 +35,7 @@ static void check(char *error, const char *what)
 database *database_open(const settings *s)
 {
     database *db = calloc(1, sizeof *db);
+    db->sync = s->sync;
     char *error = NULL;
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_universal_compaction_options_t *universal =
@@ -85,6 +87,7 @@ worker *worker_new(database *db)
     worker *w = calloc(1, sizeof *w);
     w->db = db;
     w->write = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_set_sync(w->write, db->sync);
     w->read = rocksdb_readoptions_create();
     rocksdb_readoptions_set_verify_checksums(w->read, 1);
     w->batch = rocksdb_writebatch_create();

@@ -50,6 +50,7 @@ struct rq_db {
     const struct rq__home *home; /* whether this is the process that opened it */
     _Atomic bool closed;
     _Atomic unsigned refs;
+    _Atomic uint64_t tables; /* that were opened */
     uint32_t timeout_ms;                 /* of a call, repetitions included */
     struct rq__completions *completions; /* async.c */
     rq_slot slots[RQ_SLOTS];
@@ -61,6 +62,7 @@ struct rq_table {
     rq_slice name;      /* as HBase shows it: "ns:q", or "q" in the default namespace */
     rq_slice ns;        /* a part of it, or "default" */
     rq_slice qualifier; /* a part of it */
+    uint64_t number;    /* of no other table of the database, for what is kept of a table */
     void *own;          /* the back end's, which frees it when it closes */
     char bytes[];
 };

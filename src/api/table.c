@@ -44,6 +44,7 @@ rq_err rq_table_open(rq_db *db, const char *name, rq_table **ret, rq_failure *fa
     if (rc == RQ_OK) {
         atomic_init(&t->refs, 1);
         t->db = rq__db_ref(db);
+        t->number = atomic_fetch_add(&db->tables, 1) + 1;
         *ret = t;
     } else {
         free(t);

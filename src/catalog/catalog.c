@@ -143,18 +143,24 @@ void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret,
     *ret_count = v->table_count;
 }
 
+rq_err rq_catalog_locate_in(const rq_catalog_table *t, rq_slice row, const rq_catalog_region **ret,
+                            rq_error *why)
+{
+    const rq_catalog_region *r = rq__table_locate(t, row);
+    if (RQ_UNLIKELY(r == NULL))
+        return rq_fail(why, RQ_E_NOT_SERVING_REGION, "no region of %.*s holds the row",
+                       (int)t->schema->name.len, (const char *)t->schema->name.ptr);
+    *ret = r;
+    return RQ_OK;
+}
+
 rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
                          const rq_catalog_region **ret, rq_error *why)
 {
     const rq_catalog_table *t = rq_catalog_table_find(c, table);
     if (t == NULL)
         return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)table.len, (const char *)table.ptr);
-    const rq_catalog_region *r = rq__table_locate(t, row);
-    if (r == NULL)
-        return rq_fail(why, RQ_E_NOT_SERVING_REGION, "no region of %.*s holds the row",
-                       (int)table.len, (const char *)table.ptr);
-    *ret = r;
-    return RQ_OK;
+    return rq_catalog_locate_in(t, row, ret, why);
 }
 
 static void add_online(const rq_catalog_table *t, const rq_catalog_region **list, size_t *count)

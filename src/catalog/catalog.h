@@ -143,6 +143,11 @@ void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret,
 RQ_NODISCARD
 rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
                          const rq_catalog_region **ret, rq_error *why);
+/* Likewise, of a table that was found before; valid while rq_catalog_view_number is what it was then,
+ * read in this section. */
+RQ_NODISCARD
+rq_err rq_catalog_locate_in(const rq_catalog_table *t, rq_slice row, const rq_catalog_region **ret,
+                            rq_error *why);
 /* All open regions, meta first; the list is in the arena. */
 RQ_NODISCARD
 rq_err rq_catalog_online(const rq_catalog *c, rq_arena *arena, const rq_catalog_region ***ret,

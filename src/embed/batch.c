@@ -21,6 +21,7 @@ typedef struct group {
 typedef struct batch_job {
     rq_op_batch batch;
     rq__embed *embed;
+    rq__embed_seat *seat;
     rq_table *table;
     rq_arena *arena;
     rq_acting *actions;
@@ -74,8 +75,8 @@ static rq_err enter(rq_op_batch *b)
     rq_error_clear(&why);
     const rq_acting *first = &j->actions[j->order[g->begin]];
     rq_err rc =
-        rq__locate(j->embed, j->table, first->is_get ? first->get.row : first->changes[0].row,
-                   &b->region, &why);
+        rq__locate(j->embed, j->seat, j->table,
+                   first->is_get ? first->get.row : first->changes[0].row, &b->region, &why);
     if (rc != RQ_OK) {
         for (size_t i = g->begin; i < g->end; i++)
             fail_action(j, j->order[i], rc, &why);
@@ -238,7 +239,7 @@ static void plan(batch_job *j)
         rq_region *region;
         if (rq_outcome_is_set(j->outcomes, i)) continue;
         rq_error_clear(&why);
-        rq_err rc = rq__locate(j->embed, j->table, row_of(&j->actions[i]), &region, &why);
+        rq_err rc = rq__locate(j->embed, j->seat, j->table, row_of(&j->actions[i]), &region, &why);
         if (rc != RQ_OK) {
             fail_action(j, i, rc, &why);
             continue;
@@ -321,6 +322,7 @@ rq_err rq__embed_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t co
     j->count = count;
     j->outcomes = ret;
     RQ_TRY(rq__seat_of(j->embed, slot, &s, why));
+    j->seat = s;
     if (make_job(j, &slot->arena) != RQ_OK) return rq_no_memory(&why->error);
     do
         RQ_TRY(batch_once(j, slot, s, &why->error));

@@ -271,11 +271,28 @@ RQ_COLD static rq_err not_open(const rq__embed *e, const rq_table *t, rq_error *
                    (const char *)t->name.ptr);
 }
 
-rq_err rq__locate(const rq__embed *e, const rq_table *t, rq_slice row, rq_region **ret,
-                  rq_error *why)
+/* A look-up by name takes longer than a look-up of the region, and the view changes rarely. */
+static rq_err find_table(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_error *why)
+{
+    uint64_t view = rq_catalog_view_number(e->catalog);
+    if (RQ_LIKELY(s->table_number == t->number && s->view_number == view)) return RQ_OK;
+    s->table_number = 0;
+    s->table = rq_catalog_table_find(e->catalog, t->name);
+    if (s->table == NULL)
+        return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)t->name.len,
+                       (const char *)t->name.ptr);
+    if (rq_catalog_view_number(e->catalog) != view) return RQ_OK; /* it is of one of two views */
+    s->table_number = t->number;
+    s->view_number = view;
+    return RQ_OK;
+}
+
+rq_err rq__locate(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_slice row,
+                  rq_region **ret, rq_error *why)
 {
     const rq_catalog_region *r;
-    RQ_TRY(rq_catalog_locate(e->catalog, t->name, row, &r, why));
+    RQ_TRY(find_table(e, s, t, why));
+    RQ_TRY(rq_catalog_locate_in(s->table, row, &r, why));
     if (RQ_UNLIKELY(r->region == NULL)) return not_open(e, t, why);
     *ret = r->region;
     return RQ_OK;

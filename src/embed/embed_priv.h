@@ -32,6 +32,10 @@ typedef struct rq__embed_seat {
     rq_epoch_member section;
     rq_ops_seat *ops;
     rq_cellblock out;
+    /* The table that was last looked up, valid in the view of that number. */
+    uint64_t table_number; /* rq_table.number; 0: none */
+    uint64_t view_number;
+    const rq_catalog_table *table;
 } rq__embed_seat;
 
 static inline rq__embed *rq__embed_of(rq_db *db)
@@ -60,8 +64,8 @@ void rq__op_begin(rq__embed *e, rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_
 /* The open region that holds the row. In a section. RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED,
  * RQ_E_NOT_SERVING_REGION. */
 RQ_NODISCARD
-rq_err rq__locate(const rq__embed *e, const rq_table *t, rq_slice row, rq_region **ret,
-                  rq_error *why);
+rq_err rq__locate(const rq__embed *e, rq__embed_seat *s, const rq_table *t, rq_slice row,
+                  rq_region **ret, rq_error *why);
 
 /* --- repetitions ------------------------------------------------------------------------------ */
 

@@ -16,7 +16,7 @@ static rq_err get_once(rq_table *t, rq_slot *slot, rq__embed_seat *s, const rq_g
     rq_region *region;
     rq_cellblock_reset(&s->out);
     rq__seat_enter(e, s);
-    rq_err rc = rq__locate(e, t, get->row, &region, why);
+    rq_err rc = rq__locate(e, s, t, get->row, &region, why);
     if (RQ_LIKELY(rc == RQ_OK)) rc = rq__getting_to_scan(get, region, &slot->arena, &g.scan, why);
     if (RQ_LIKELY(rc == RQ_OK)) {
         rq__op_begin(e, s, slot, op, RQ_OP_GET);
@@ -85,7 +85,7 @@ static rq_err change_once(rq_table *t, rq_slot *slot, rq__embed_seat *s, change_
     rq_op *op = &j->mutate.op;
     rq_region *region;
     rq__seat_enter(e, s);
-    rq_err rc = rq__locate(e, t, j->changes[0].row, &region, why);
+    rq_err rc = rq__locate(e, s, t, j->changes[0].row, &region, why);
     if (RQ_LIKELY(rc == RQ_OK)) rc = fill(e, j, region, &slot->arena, why);
     if (RQ_LIKELY(rc == RQ_OK)) {
         rq__op_begin(e, s, slot, op, RQ_OP_PUT);

@@ -62,24 +62,25 @@ static size_t regions_up_to(const rq_catalog_table *t, rq_slice row)
 }
 
 /* The region in which a reversed scan continues below the row; row empty: the last one. */
-static rq_err locate_below(const rq__embed *e, const rq_table *t, rq_slice row, rq_region **ret,
-                           rq_error *why)
+static rq_err locate_below(const rq__embed *e, rq__embed_seat *seat, const rq_table *t,
+                           rq_slice row, rq_region **ret, rq_error *why)
 {
     const rq_catalog_table *table = rq_catalog_table_find(e->catalog, t->name);
     size_t n = table == NULL ? 0 : row.len == 0 ? table->region_count : regions_up_to(table, row);
     if (n > 1 && row.len > 0 &&
         rq_slice_eq(rq_catalog_table_region(table, n - 1)->info->start_key, row))
         n--;
-    if (n == 0) return rq__locate(e, t, row, ret, why); /* no such table */
-    return rq__locate(e, t, rq_catalog_table_region(table, n - 1)->info->start_key, ret, why);
+    if (n == 0) return rq__locate(e, seat, t, row, ret, why); /* no such table */
+    return rq__locate(e, seat, t, rq_catalog_table_region(table, n - 1)->info->start_key, ret, why);
 }
 
-static rq_err locate(const rq__embed *e, const embed_scan *s, rq_region **ret, rq_error *why)
+static rq_err locate(const rq__embed *e, rq__embed_seat *seat, const embed_scan *s, rq_region **ret,
+                     rq_error *why)
 {
     rq_slice from = rq_buf_slice(&s->from);
     if (s->args->reversed && (!s->include_from || from.len == 0))
-        return locate_below(e, s->table, from, ret, why);
-    return rq__locate(e, s->table, from, ret, why);
+        return locate_below(e, seat, s->table, from, ret, why);
+    return rq__locate(e, seat, s->table, from, ret, why);
 }
 
 /* --- a call of the scanner -------------------------------------------------------------------- */
@@ -163,7 +164,7 @@ static rq_err call_scanner(rq__embed *e, rq_slot *slot, rq__embed_seat *seat, sc
     op->out = &s->out;
     rq__op_begin(e, seat, slot, base, RQ_OP_SCAN);
     if (op->opens) {
-        RQ_TRY(locate(e, s, &base->region, why));
+        RQ_TRY(locate(e, seat, s, &base->region, why));
         RQ_TRY(keep_border(s, base->region));
     }
     rq_op_scan_start(op);

@@ -34,6 +34,7 @@ def main():
         run(report, "HBase, filters", str(tests / "test_filters"), f"hbase://{hbase.zk}")
         run(report, "HBase, regions and definitions", str(tests / "test_cluster"), f"hbase://{hbase.zk}")
         run(report, "blog on HBase", str(examples / "example_blog"), f"hbase://{hbase.zk}", last="849 posts in December")
+        run(report, "events on HBase", str(examples / "example_events"), f"hbase://{hbase.zk}", last="1000 rows written, 1000 read")
     return report.finish()
 
 

@@ -3,7 +3,7 @@
 """librorqual and a server: the library's tests (tests/unit/api: test_*.c) over the wire, by ZooKeeper and by RPC; and a folder that an
 embedded database and a server use one after the other.
 
-library.py TEST_API TEST_ASYNC TEST_FILTERS TEST_CLUSTER TEST_STALLED TEST_FOLDER EXAMPLE
+library.py TEST_API TEST_ASYNC TEST_FILTERS TEST_CLUSTER TEST_STALLED TEST_FOLDER BLOG EVENTS
 """
 import pathlib
 import subprocess
@@ -66,12 +66,23 @@ def blog(report, program):
         report.outcome("library/stops cleanly with posts", server.stop())
 
 
+def events(report, program):
+    with tempfile.TemporaryDirectory() as folder:
+        server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
+        for url in ("memory:", f"file:{folder}/db", f"hbase+rpc://{server.regionserver}"):
+            done = subprocess.run([program, url], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+            right = done.returncode == 0 and done.stdout == "1000 rows written, 1000 read\n"
+            report.outcome(f"library/events on {url.split(':')[0]}", None if right else f"{done.returncode} {done.stdout}{done.stderr}")
+        report.outcome("library/stops cleanly with events", server.stop())
+
+
 def main():
     report = rorqual.Report()
     programs = [str(pathlib.Path(p).resolve()) for p in sys.argv[1:]]
     cases(report, *programs[:5])
     one_folder(report, programs[5])
     blog(report, programs[6])
+    events(report, programs[7])
     return report.finish()
 
 

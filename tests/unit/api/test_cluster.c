@@ -136,6 +136,44 @@ static void regions_are_merged_and_split(void **state)
     }
 }
 
+/* A row that comes in parts is continued where it was, although its region is gone meanwhile. */
+static void a_scan_goes_on_after_a_split(void **state)
+{
+    enum { CELLS = 20, PART = 3 };
+    static const char *rows[] = {"n", "r"};
+    rq_scan_request scan = {
+        .size = sizeof scan, .start = rq_text("n"), .batch = PART, .caching = 1};
+    rq_scanner *s;
+    char found[512] = "", expected[512] = "";
+    rq_row *row;
+    (void)state;
+    for (int r = 0; r < 2; r++)
+        for (int i = 0; i < CELLS; i++) {
+            char qualifier[8];
+            size_t len = strlen(expected);
+            snprintf(qualifier, sizeof qualifier, "q%02d", i);
+            snprintf(expected + len, sizeof expected - len, "%s%s ", rows[r], qualifier);
+            OK(rq_put_value(table, rq_text(rows[r]), rq_text("f"), rq_text(qualifier), rq_text("v"),
+                            &why));
+        }
+    OK(rq_table_scan(table, &scan, &s, &why));
+    for (int parts = 0;; parts++) {
+        OK(rq_scanner_next(s, &row, &why));
+        if (row == NULL) break;
+        assert_true(row->count <= PART);
+        for (size_t i = 0; i < row->count; i++) {
+            size_t len = strlen(found);
+            snprintf(found + len, sizeof found - len, "%.*s%.*s ", (int)row->cells[i].row.len,
+                     (const char *)row->cells[i].row.data, (int)row->cells[i].qualifier.len,
+                     (const char *)row->cells[i].qualifier.data);
+        }
+        rq_row_free(row);
+        if (parts == 1) OK(rq_table_split(db, "cluster", rq_text("p"), &why));
+    }
+    rq_scanner_close(s);
+    assert_string_equal(found, expected);
+}
+
 static void compactions_are_asked_for(void **state)
 {
     (void)state;
@@ -168,9 +206,8 @@ static int run(const char *on)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(a_definition_changes),
-        TEST(regions_are_merged_and_split),
-        TEST(compactions_are_asked_for),
+        TEST(a_definition_changes),      TEST(regions_are_merged_and_split),
+        TEST(compactions_are_asked_for), TEST(a_scan_goes_on_after_a_split),
         TEST(a_cluster_is_described),
     };
     url = on;
