@@ -17,6 +17,7 @@
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
 #                  generator, redis, floors; PARTS=get,put,… some) and make bench-java (PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
+#   make bench-library  librorqual embedded, beside the engine alone, SQLite, RocksDB; HBASE=HOST:PORT: its client beside HBase's
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-filters  what filters cost, a real HBase's and ours
 #   make python    the Python binding's wheel in build-python/     make java  rorqual-testing into Maven's local repository
@@ -44,7 +45,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb image package-test python java happybase java-suites bench-python run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb image package-test python java happybase java-suites bench-python run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-cache bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -210,6 +211,12 @@ bench-engine: release
 	@tools/setup bench
 	@meson setup --reconfigure build-release >/dev/null # RocksDB may have come since
 	@bench/engine/run
+
+bench-library: release
+	@tools/setup bench
+	@meson setup --reconfigure build-release >/dev/null
+	@JOBS=$(JOBS) tools/build build-release bench/engine_ours bench/engine_library bench/engine_sqlite bench/library_client
+	@bench/library/run
 
 bench-cache: release
 	@JOBS=$(JOBS) tools/build build-release bench/bench_cache

@@ -154,13 +154,14 @@ size_t worker_scan(worker *w, const uint8_t start[ROW_BYTES], size_t limit)
     rq_scanner *s;
     size_t n = 0;
     check(rq_table_scan(w->db->table, &scan, &s, &why), "scan");
-    for (;;) {
-        rq_row *row;
-        check(rq_scanner_next(s, &row, &why), "next");
-        if (row == NULL) break;
-        touch_row(row);
-        rq_row_free(row);
-        n++;
+    for (size_t got = 1; got > 0;) {
+        rq_rows *rows;
+        check(rq_scanner_next_rows(s, 0, &rows, &why), "next");
+        got = rows->count;
+        for (size_t i = 0; i < got; i++)
+            touch_row(rows->items[i]);
+        rq_rows_free(rows);
+        n += got;
     }
     rq_scanner_close(s);
     return n;

@@ -50,7 +50,7 @@ struct rq_db {
     const struct rq__home *home; /* whether this is the process that opened it */
     _Atomic bool closed;
     _Atomic unsigned refs;
-    _Atomic uint64_t tables; /* that were opened */
+    _Atomic uint64_t tables;             /* that were opened */
     uint32_t timeout_ms;                 /* of a call, repetitions included */
     struct rq__completions *completions; /* async.c */
     rq_slot slots[RQ_SLOTS];

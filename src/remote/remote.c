@@ -146,6 +146,7 @@ static void remote_stop(rq_db *db)
     pthread_mutex_lock(&r->lock);
     rq_client_stop(r->client);
     rq_client_poll(r->client, 0);
+    rq_client_wake(r->client); /* that poll may have taken the wake-up of a driver that sleeps */
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -67,7 +67,8 @@ def main():
         with HBase(folder / "hbase") as hbase, Thrift(hbase) as thrift:
             real = calls(interpreter, site, "happybase", "127.0.0.1", thrift.port)
             if "--record" in sys.argv:
-                RECORDED.write_text(json.dumps(real, indent=0) + "\n")
+                lines = (f"{json.dumps(call)}: {json.dumps(outcome)}" for call, outcome in real.items())
+                RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
             compare(report, "real", json.loads(RECORDED.read_text()), real)
             ours = calls(interpreter, site, "rorqual.happybase", f"hbase://{hbase.zk}", 1)
             compare(report, "ours on HBase", real, ours, NAMED_HERE)

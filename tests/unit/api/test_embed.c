@@ -149,7 +149,49 @@ static void urls_and_settings_are_checked(void **state)
     FAILS(RQ_E_UNSUPPORTED, rq_connect(text, NULL, &db, &why));
 }
 
+/* A call looks its table up once; tables that are closed and made anew have the same address, perhaps,
+ * but not the same rows. */
+static void tables_are_told_apart(void **state)
+{
+    (void)state;
+    rq_db *db = open_db();
+    rq_table *t = open_table(db);
+    rq_family family = {"f", NULL, 0};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "second", .families = &family, .family_count = 1};
+    OK(put(t, "which", "first"));
+    rq_table_close(t);
+    OK(rq_table_create(db, &spec, &why));
+    for (int round = 0; round < 4; round++) {
+        OK(rq_table_open(db, "second", &t, &why));
+        if (round % 2 == 0) OK(put(t, "which", "second"));
+        holds(t, "which", "second");
+        rq_table_close(t);
+        t = open_table(db);
+        holds(t, "which", "first");
+        rq_table_close(t);
+        OK(rq_table_disable(db, "second", &why));
+        OK(rq_table_open(db, "second", &t, &why));
+        FAILS(RQ_E_TABLE_NOT_ENABLED, put(t, "which", "third"));
+        OK(rq_table_enable(db, "second", &why));
+        holds(t, "which", "second");
+        rq_table_close(t);
+    }
+    OK(rq_table_disable(db, "second", &why));
+    OK(rq_table_open(db, "second", &t, &why));
+    OK(rq_table_drop(db, "second", &why));
+    FAILS(RQ_E_TABLE_NOT_FOUND, put(t, "which", "third"));
+    rq_table_close(t);
+    OK(rq_disconnect(db, &why));
+}
+
 /* --- fork ------------------------------------------------------------------------------------- */
+
+static void never(void *context, const rq_completion *c)
+{
+    (void)context, (void)c;
+    abort();
+}
 
 /* In a child, with a database of the parent: what each call says. */
 static bool child_is_refused(rq_db *db, rq_table *t, rq_scanner *s)
@@ -160,7 +202,9 @@ static bool child_is_refused(rq_db *db, rq_table *t, rq_scanner *s)
     rq_table *other;
     rq_scanner *scanner;
     rq_names *names;
+    rq_region_list *regions;
     bool exists;
+    int fd;
     bool refused = rq_table_get(t, &get, &row, &why) == RQ_E_FORKED && why.message[0] != '\0' &&
                    put(t, "child", "v") == RQ_E_FORKED &&
                    rq_table_scan(t, &scan, &scanner, &why) == RQ_E_FORKED &&
@@ -168,6 +212,11 @@ static bool child_is_refused(rq_db *db, rq_table *t, rq_scanner *s)
                    rq_table_open(db, "t", &other, &why) == RQ_E_FORKED &&
                    rq_table_exists(db, "t", &exists, &why) == RQ_E_FORKED &&
                    rq_table_list(db, NULL, &names, &why) == RQ_E_FORKED &&
+                   rq_table_get_async(t, &get, never, NULL, &why) == RQ_E_FORKED &&
+                   rq_scanner_next_async(s, 0, never, NULL, &why) == RQ_E_FORKED &&
+                   rq_poll(db, 0, NULL, &why) == RQ_E_FORKED &&
+                   rq_descriptor(db, &fd, &why) == RQ_E_FORKED &&
+                   rq_table_regions(db, "t", &regions, &why) == RQ_E_FORKED &&
                    rq_table_flush(db, "t", &why) == RQ_E_FORKED;
     rq_scanner_close(s);
     rq_table_close(t);
@@ -293,6 +342,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_are_there_after_reopening, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_has_one_user, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(tables_are_told_apart, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(urls_and_settings_are_checked, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_child_touches_nothing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(acknowledged_writes_survive_kill_9, make_folder,
