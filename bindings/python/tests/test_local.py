@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import pathlib
 import pickle
+import socket
 import subprocess
 import sys
 import threading
@@ -117,26 +118,25 @@ def test_a_child_of_fork_cannot_use_its_parents_database(memory: rorqual.Databas
     assert table.get("r").get_int("cf:a") == 1 and next(scanner).key == b"r"
 
 
-def test_threads_run_while_a_call_waits(memory: rorqual.Database) -> None:
-    """The interpreter's lock is not held during calls: two threads' batches overlap with a thread that counts."""
-    table = memory.create_table("t", ["cf"])
-    stop, counted = threading.Event(), [0]
+def test_threads_run_while_a_call_waits() -> None:
+    """A call that waits for a server does not hold the interpreter's lock: this thread is that server meanwhile."""
+    order = []
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
 
-    def count() -> None:
-        while not stop.is_set():
-            counted[0] += 1
+        def connect() -> None:
+            with pytest.raises(rorqual.Error):
+                rorqual.connect(f"hbase+rpc://127.0.0.1:{server.getsockname()[1]}", timeout=1.5)
+            order.append("gave up")
 
-    with table.batch() as batch:
-        for i in range(20_000):
-            batch.put(f"{i:06}", {"cf:v": b"v" * 100})
-        counter = threading.Thread(target=count)
-        counter.start()
-        before = counted[0]
-        batch.send()
-        assert counted[0] > before
-        stop.set()
-        counter.join()
-    assert sum(1 for _ in table.scan()) == 20_000
+        thread = threading.Thread(target=connect)
+        thread.start()
+        connection, _ = server.accept()
+        order.append("accepted")
+        thread.join()
+        connection.close()
+    assert order == ["accepted", "gave up"]
 
 
 def test_wrong_arguments_are_named() -> None:
