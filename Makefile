@@ -22,6 +22,11 @@
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-cover    covers of areas by key ranges, against S2
 #   make bench-filters  what filters cost, a real HBase's and ours
+#   make python    the Python binding's wheel in build-python/     make java  rorqual-testing into Maven's local repository
+#                  (BUNDLE=build-static/rorqual: with the server in it)
+#   make happybase HappyBase's own tests on rorqual.happybase, and its calls on a real HBase's Thrift server and on ours
+#   make java-suites    tests of other projects, written for HBaseTestingUtility, on rorqual-testing
+#   make bench-python   Python's gets and puts, ours and HappyBase's through HBase's Thrift server, into docs/benchmarks.md
 #   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make nightly   what takes too long for each commit: asan, tsan, aarch64, a build by clang and its unit tests, simulations,
@@ -42,7 +47,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -114,6 +119,30 @@ package-test: deb rpm image
 	@tests/package/rpm.py
 	@tests/package/image.py
 	@tests/package/container.py
+
+# The wheel, with the release build's library in it, for Python 3.9 and later.
+python: release
+	@tools/setup test
+	@JOBS=$(JOBS) tools/build build-release librorqual
+	@bindings/python/build build-release build-python
+
+java: setup
+	@tools/setup test
+	@bindings/java/run install $(BUNDLE)
+	@echo "installed org.rorqual:rorqual-testing:$(DEB_VERSION)"
+
+happybase: build/rorqual
+	@tools/setup test
+	@JOBS=$(JOBS) tools/build build librorqual
+	@tests/e2e/happybase.py
+
+java-suites: build/rorqual
+	@tools/setup test
+	@bindings/java/suites/run
+
+bench-python: python
+	@tools/setup test
+	@bench/python
 
 run: build/rorqual
 	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)

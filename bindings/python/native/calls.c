@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls that Python waits for: pack.c's requests to librorqual's, rows to blocks. *ret is set to
+ * a block that the caller frees by rqpy_free, or stays NULL where there is none.
+ *
+ * One translation unit with pack.c and async.c, in the order that build.py gives.
+ */
+
+static rq_failure *fresh(rq_failure *why)
+{
+    why->size = sizeof *why;
+    return why;
+}
+
+static void rqpy_free(char *block)
+{
+    free(block);
+}
+
+/* A get of all columns of a row. */
+static rq_err rqpy_get_row(rq_table *table, const char *row, size_t row_len, char **ret,
+                           size_t *ret_len, rq_failure *why)
+{
+    rq_get_request get = {.size = sizeof get, .row = {row, row_len}};
+    rq_row *result = NULL;
+    rq_err e = rq_table_get(table, &get, &result, fresh(why));
+    return one_row(e, result, ret, ret_len, why);
+}
+
+/* The requests are given as numbers and bytes, with the counts of what they contain. */
+static rq_err rqpy_get(rq_table *table, const char *numbers, const char *bytes, size_t columns,
+                       char **ret, size_t *ret_len, rq_failure *why)
+{
+    request r;
+    input in = {(const void *)numbers, bytes};
+    void *all = request_allocate(&r, 0, 0, 0, 1, columns);
+    if (all == NULL) return no_memory(why);
+    take_get(&in, r.gets, r.columns);
+    rq_row *row = NULL;
+    rq_err e = rq_table_get(table, r.gets, &row, fresh(why));
+    free(all);
+    return one_row(e, row, ret, ret_len, why);
+}
+
+/* One change; or several of a row, all or nothing. */
+static rq_err rqpy_change(rq_table *table, const char *numbers, const char *bytes, size_t changes,
+                          size_t edits, char **ret, size_t *ret_len, rq_failure *why)
+{
+    request r;
+    input in = {(const void *)numbers, bytes};
+    void *all = request_allocate(&r, 0, changes, edits, 0, 0);
+    if (all == NULL) return no_memory(why);
+    take_changes(&in, r.changes, changes, r.edits);
+    rq_row *row = NULL;
+    rq_err e;
+    if (changes != 1)
+        e = rq_table_change_row(table, r.changes, changes, fresh(why));
+    else
+        e = rq_table_change(table, r.changes, r.changes->kind >= RQ_APPEND ? &row : NULL,
+                            fresh(why));
+    free(all);
+    return one_row(e, row, ret, ret_len, why);
+}
+
+/* The check's numbers: lengths of family, qualifier, value; comparison; lengths of the filter's text and bytes; time range. */
+static void take_check(input *in, rq_check *check)
+{
+    *check = (rq_check){.size = sizeof *check};
+    check->family = take_bytes(in, take_number(in));
+    check->qualifier = take_bytes(in, take_number(in));
+    check->value = take_bytes(in, take_number(in));
+    check->compare = (rq_compare)take_number(in);
+    check->filter_text = take_bytes(in, take_number(in)).data;
+    check->filter = take_bytes(in, take_number(in));
+    check->min_timestamp = take_number(in);
+    check->max_timestamp = take_number(in);
+}
+
+static rq_err rqpy_check_and_change(rq_table *table, const char *numbers, const char *bytes,
+                                    size_t changes, size_t edits, bool *ret_done, char **ret,
+                                    size_t *ret_len, rq_failure *why)
+{
+    request r;
+    rq_check check;
+    input in = {(const void *)numbers, bytes};
+    void *all = request_allocate(&r, 0, changes, edits, 0, 0);
+    if (all == NULL) return no_memory(why);
+    take_check(&in, &check);
+    take_changes(&in, r.changes, changes, r.edits);
+    rq_row *row = NULL;
+    rq_err e =
+        rq_table_check_and_change(table, &check, r.changes, changes, ret_done, &row, fresh(why));
+    free(all);
+    return one_row(e, row, ret, ret_len, why);
+}
+
+/* Each action begins with a number: 0 a get, otherwise how many changes of one row. */
+static void take_actions(input *in, const request *r, size_t count)
+{
+    rq_change *change = r->changes;
+    rq_edit *edit = r->edits;
+    rq_get_request *get = r->gets;
+    rq_column *column = r->columns;
+    for (size_t i = 0; i < count; i++) {
+        size_t changes = (size_t)take_number(in);
+        bool is_get = changes == 0;
+        r->actions[i] = (rq_action){is_get ? get : NULL, is_get ? NULL : change, changes};
+        if (is_get) column = take_get(in, get++, column);
+        for (; changes > 0; changes--)
+            edit = take_change(in, change++, edit);
+    }
+}
+
+/* *ret is set although actions failed. */
+static rq_err rqpy_batch(rq_table *table, const char *numbers, const char *bytes, size_t actions,
+                         size_t changes, size_t edits, size_t gets, size_t columns, char **ret,
+                         size_t *ret_len, rq_failure *why)
+{
+    request r;
+    input in = {(const void *)numbers, bytes};
+    void *all = request_allocate(&r, actions, changes, edits, gets, columns);
+    if (all == NULL) return no_memory(why);
+    take_actions(&in, &r, actions);
+    rq_results *results = NULL;
+    rq_err e = rq_table_batch(table, r.actions, actions, &results, fresh(why));
+    free(all);
+    if (results == NULL) return e;
+    output out = {0};
+    for (size_t i = 0; i < results->count && !out.failed; i++)
+        put_outcome(&out, results->items + i);
+    rq_results_free(results);
+    rq_err packed = output_end(&out, ret, ret_len, why);
+    return e != RQ_OK ? e : packed;
+}
+
+/* The scan's numbers are a get's, with the start as row; then length of the stop, five flags, limit, caching, batch, bytes. */
+static rq_err rqpy_scan(rq_table *table, const char *numbers, const char *bytes, size_t columns,
+                        rq_scanner **ret, rq_failure *why)
+{
+    request r;
+    input in = {(const void *)numbers, bytes};
+    void *all = request_allocate(&r, 0, 0, 0, 1, columns);
+    if (all == NULL) return no_memory(why);
+    take_get(&in, r.gets, r.columns);
+    rq_scan_request scan = {.size = sizeof scan,
+                            .start = r.gets->row,
+                            .columns = r.columns,
+                            .column_count = r.gets->column_count};
+    scan.max_versions = r.gets->max_versions;
+    scan.min_timestamp = r.gets->min_timestamp;
+    scan.max_timestamp = r.gets->max_timestamp;
+    scan.filter_text = r.gets->filter_text;
+    scan.filter = r.gets->filter;
+    scan.family_limit = r.gets->family_limit;
+    scan.family_offset = r.gets->family_offset;
+    scan.no_block_cache = r.gets->no_block_cache;
+    scan.stop = take_bytes(&in, take_number(&in));
+    scan.excludes_start = take_number(&in) != 0;
+    scan.includes_stop = take_number(&in) != 0;
+    scan.reversed = take_number(&in) != 0;
+    scan.raw = take_number(&in) != 0;
+    scan.limit = (uint64_t)take_number(&in);
+    scan.caching = (uint32_t)take_number(&in);
+    scan.batch = (uint32_t)take_number(&in);
+    scan.fetch_bytes = (uint64_t)take_number(&in);
+    rq_err e = rq_table_scan(table, &scan, ret, fresh(why));
+    free(all);
+    return e;
+}
+
+/* Up to `most` rows, or about `bytes`; fewer, even none, only at the end (*ret_end). An error that comes after rows is kept by
+ * the library's scanner no longer, so these rows are returned with it. */
+static rq_err rqpy_scan_next(rq_scanner *scanner, size_t most, size_t bytes, char **ret,
+                             size_t *ret_len, size_t *ret_count, bool *ret_end, rq_failure *why)
+{
+    output out = {0};
+    rq_err e = RQ_OK;
+    size_t count = 0;
+    *ret_end = false;
+    while (count < most && out.len < bytes && !out.failed) {
+        rq_row *row = NULL;
+        e = rq_scanner_next(scanner, &row, fresh(why));
+        *ret_end = e != RQ_OK || row == NULL;
+        if (*ret_end) break;
+        put_row(&out, row);
+        rq_row_free(row);
+        count++;
+    }
+    rq_err packed = output_end(&out, ret, ret_len, why);
+    *ret_count = packed == RQ_OK ? count : 0;
+    return e != RQ_OK ? e : packed;
+}

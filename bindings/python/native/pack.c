@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests and rows as two flat arrays, so that a call from Python crosses into C once, however many
+ * cells it has: int64 numbers in a fixed order, and bytes one after another.
+ *
+ *   request: numbers (host order) and bytes, made by rorqual/_pack.py, which says the order
+ *   rows:    one block: how many numbers follow, the numbers, the bytes; freed by rqpy_free
+ *
+ * Numbers of a row:     cells, flags (1 exists, 2 partial), length of the row key
+ *            a cell:    lengths of family, qualifier, value; timestamp, type
+ *            outcome:   code, retryable, lengths of class and message; then its row
+ * Bytes are those of each length, in the same order.
+ *
+ * Lengths are trusted: they come from len() of the bytes that Python concatenated.
+ */
+#include "rorqual/rorqual.h"
+
+#include <stdlib.h>
+
+/* A request that is taken apart, front to back. */
+typedef struct input {
+    const int64_t *numbers;
+    const char *bytes;
+} input;
+
+static int64_t take_number(input *in)
+{
+    return *in->numbers++;
+}
+
+/* A length below zero stands for absent bytes. */
+static rq_bytes take_bytes(input *in, int64_t len)
+{
+    rq_bytes b = {NULL, 0};
+    if (len < 0) return b;
+    b.data = in->bytes;
+    b.len = (size_t)len;
+    in->bytes += len;
+    return b;
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+static void take_edit(input *in, rq_edit *edit)
+{
+    int64_t family = take_number(in), qualifier = take_number(in), value = take_number(in);
+    *edit = (rq_edit){.family = take_bytes(in, family), .qualifier = take_bytes(in, qualifier)};
+    edit->value = take_bytes(in, value);
+    edit->timestamp = take_number(in);
+    edit->amount = take_number(in);
+    edit->scope = (rq_delete_scope)take_number(in);
+}
+
+/* `edits` has room for the edits of all changes that follow; returns what is left of it. */
+static rq_edit *take_change(input *in, rq_change *change, rq_edit *edits)
+{
+    *change = (rq_change){.size = sizeof *change, .edits = edits};
+    change->kind = (rq_change_kind)take_number(in);
+    change->row = take_bytes(in, take_number(in));
+    change->edit_count = (size_t)take_number(in);
+    change->timestamp = take_number(in);
+    change->durability = (rq_durability_level)take_number(in);
+    change->ttl_ms = (uint64_t)take_number(in);
+    change->returns_nothing = take_number(in) != 0;
+    change->min_timestamp = take_number(in);
+    change->max_timestamp = take_number(in);
+    for (size_t i = 0; i < change->edit_count; i++)
+        take_edit(in, edits + i);
+    return edits + change->edit_count;
+}
+
+static rq_column *take_columns(input *in, rq_column *columns, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t family = take_number(in), qualifier = take_number(in);
+        columns[i].family = take_bytes(in, family);
+        columns[i].qualifier = take_bytes(in, qualifier);
+    }
+    return columns + count;
+}
+
+/* Both kinds of reads have the same numbers; the text of a filter ends with NUL. */
+static rq_column *take_get(input *in, rq_get_request *get, rq_column *columns)
+{
+    *get = (rq_get_request){.size = sizeof *get, .columns = columns};
+    get->row = take_bytes(in, take_number(in));
+    get->column_count = (size_t)take_number(in);
+    get->max_versions = (int32_t)take_number(in);
+    get->min_timestamp = take_number(in);
+    get->max_timestamp = take_number(in);
+    get->filter_text = take_bytes(in, take_number(in)).data;
+    get->filter = take_bytes(in, take_number(in));
+    get->family_limit = (int32_t)take_number(in);
+    get->family_offset = (int32_t)take_number(in);
+    get->existence_only = take_number(in) != 0;
+    get->no_block_cache = take_number(in) != 0;
+    return take_columns(in, columns, get->column_count);
+}
+
+static void take_changes(input *in, rq_change *changes, size_t count, rq_edit *edits)
+{
+    for (size_t i = 0; i < count; i++)
+        edits = take_change(in, changes + i, edits);
+}
+
+/* A request's structs, in one allocation: freed by free(). */
+typedef struct request {
+    rq_action *actions;
+    rq_change *changes;
+    rq_get_request *gets;
+    rq_edit *edits;
+    rq_column *columns;
+} request;
+
+static void *request_allocate(request *r, size_t actions, size_t changes, size_t edits, size_t gets,
+                              size_t columns)
+{
+    size_t size = actions * sizeof *r->actions + changes * sizeof *r->changes +
+                  edits * sizeof *r->edits + gets * sizeof *r->gets + columns * sizeof *r->columns;
+    char *at = malloc(size + 1);
+    if (at == NULL) return NULL;
+    void *all = at;
+    r->actions = (void *)at;
+    r->changes = (void *)(at += actions * sizeof *r->actions);
+    r->edits = (void *)(at += changes * sizeof *r->changes);
+    r->gets = (void *)(at += edits * sizeof *r->edits);
+    r->columns = (void *)(at + gets * sizeof *r->gets);
+    return all;
+}
+
+static rq_err no_memory(rq_failure *why)
+{
+    why->code = RQ_E_NO_MEMORY;
+    why->retryable = true;
+    why->action = RQ_NO_ACTION;
+    why->hbase_class[0] = 0;
+    strcpy(why->message, "out of memory");
+    return RQ_E_NO_MEMORY;
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* A block of rows in the making. */
+typedef struct output {
+    int64_t *numbers;
+    size_t number_count, number_cap;
+    char *bytes;
+    size_t len, cap;
+    bool failed;
+} output;
+
+static void *grow(void *memory, size_t *cap, size_t needed, size_t item)
+{
+    size_t wanted = *cap * 2 > needed ? *cap * 2 : needed;
+    void *grown = realloc(memory, wanted * item);
+    if (grown != NULL) *cap = wanted;
+    return grown;
+}
+
+static void put_number(output *out, int64_t number)
+{
+    if (out->number_count == out->number_cap) {
+        void *grown = grow(out->numbers, &out->number_cap, 32, sizeof number);
+        out->failed |= grown == NULL;
+        if (grown == NULL) return;
+        out->numbers = grown;
+    }
+    out->numbers[out->number_count++] = number;
+}
+
+static void put_bytes(output *out, const void *data, size_t len)
+{
+    if (len > out->cap - out->len) {
+        void *grown = grow(out->bytes, &out->cap, out->len + len + 256, 1);
+        out->failed |= grown == NULL;
+        if (grown == NULL) return;
+        out->bytes = grown;
+    }
+    if (len > 0) memcpy(out->bytes + out->len, data, len);
+    out->len += len;
+}
+
+static void put_sized(output *out, rq_bytes b)
+{
+    put_number(out, (int64_t)b.len);
+    put_bytes(out, b.data, b.len);
+}
+
+static void put_row(output *out, const rq_row *row)
+{
+    put_number(out, (int64_t)row->count);
+    put_number(out, (row->exists ? 1 : 0) | (row->is_partial ? 2 : 0));
+    put_sized(out, row->count > 0 ? row->cells[0].row : rq_text(""));
+    for (size_t i = 0; i < row->count && !out->failed; i++) {
+        const rq_kv *cell = row->cells + i;
+        put_sized(out, cell->family);
+        put_sized(out, cell->qualifier);
+        put_sized(out, cell->value);
+        put_number(out, cell->timestamp);
+        put_number(out, cell->type);
+    }
+}
+
+static void put_outcome(output *out, const rq_outcome *outcome)
+{
+    static const rq_row empty = {0};
+    put_number(out, outcome->code);
+    put_number(out, outcome->retryable);
+    put_sized(out, rq_text(outcome->hbase_class != NULL ? outcome->hbase_class : ""));
+    put_sized(out, rq_text(outcome->message != NULL ? outcome->message : ""));
+    put_row(out, outcome->row != NULL ? outcome->row : &empty);
+}
+
+/* Makes one block of what was put and frees the rest. */
+static rq_err output_end(output *out, char **ret, size_t *ret_len, rq_failure *why)
+{
+    size_t numbers = out->number_count * sizeof *out->numbers,
+           len = sizeof(int64_t) + numbers + out->len;
+    char *block = out->failed ? NULL : malloc(len);
+    if (block != NULL) {
+        int64_t count = (int64_t)out->number_count;
+        memcpy(block, &count, sizeof count);
+        if (numbers > 0) memcpy(block + sizeof count, out->numbers, numbers);
+        if (out->len > 0) memcpy(block + sizeof count + numbers, out->bytes, out->len);
+        *ret = block;
+        *ret_len = len;
+    }
+    free(out->numbers);
+    free(out->bytes);
+    return block != NULL ? RQ_OK : no_memory(why);
+}
+
+static rq_err one_row(rq_err e, rq_row *row, char **ret, size_t *ret_len, rq_failure *why)
+{
+    if (e != RQ_OK || row == NULL) return e;
+    output out = {0};
+    put_row(&out, row);
+    rq_row_free(row);
+    return output_end(&out, ret, ret_len, why);
+}

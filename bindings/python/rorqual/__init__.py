@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HBase's data model for Python, by librorqual: embedded in this process, or on clusters of Rorqual and HBase.
+
+    import rorqual
+
+    with rorqual.connect("memory:") as db:
+        users = db.create_table("users", ["cf"])
+        users.put("ann", {"cf:name": "Ann", "cf:age": 31})
+        print(users.get("ann").get_int("cf:age"))
+"""
+from .database import Attributes, ClusterInfo, Database, Families, Region, TableInfo, connect
+from .errors import *  # noqa: F401,F403
+from .errors import __all__ as _errors
+from ._native import ffi as _ffi, lib as _lib
+from .row import Cell, Row
+from .scan import Scanner
+from .table import Batch, Delete, Put, Table
+from .values import (Bytes, Column, Value, decode_bool, decode_float, decode_int, decode_json, encode, float32, int16, int32,
+                     int64)
+
+__version__: str = _ffi.string(_lib.rq_version()).decode()
+__all__ = ["Attributes", "Batch", "Bytes", "Cell", "ClusterInfo", "Column", "Database", "Delete", "Families", "Put", "Region", "Row", "Scanner", "Table",
+           "TableInfo", "Value", "connect", "decode_bool", "decode_float", "decode_int", "decode_json", "encode", "float32",
+           "int16", "int32", "int64", *_errors]

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scanners: iterators over rows. Rows cross from C in blocks, small ones first, so that who takes few rows waits for few."""
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Type
+
+from ._call import Answer, check, error_of, new_failure
+from ._native import ffi, lib
+from ._pack import Block, Request
+from .errors import Error
+from .row import Row
+
+if TYPE_CHECKING:
+    from .table import Table
+
+__all__ = ["Scanner"]
+
+FIRST_ROWS = 8
+MOST_ROWS = 512
+BLOCK_BYTES = 1 << 20
+
+
+class Scanner(Iterator[Row]):
+    """Made by Table.scan(). Threads may share one; each row goes to one of them."""
+
+    def __init__(self, table: "Table", handle: Any, request: Request) -> None:
+        self._table = table  # outlives the scanner
+        self._lock = threading.Lock()
+        self._rows: List[Row] = []  # fetched, the next one last
+        self._error: Optional[Error] = None
+        self._most = FIRST_ROWS
+        why, scanner = new_failure(), ffi.new("rq_scanner **")
+        numbers, data = request.flat()
+        check(lib.rqpy_scan(handle, numbers, data, request.columns, scanner, why), why)
+        self._scanner: Any = ffi.gc(scanner[0], lib.rq_scanner_close)
+
+    def __iter__(self) -> "Scanner":
+        return self
+
+    def __next__(self) -> Row:
+        with self._lock:
+            if not self._rows:
+                self._fetch()
+            if self._rows:
+                return self._rows.pop()
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+        raise StopIteration
+
+    def _fetch(self) -> None:
+        if self._scanner is None:
+            return
+        answer, count, end = Answer(), ffi.new("size_t *"), ffi.new("bool *")
+        code = lib.rqpy_scan_next(self._scanner, self._most, BLOCK_BYTES, answer.block, answer.size, count, end, answer.why)
+        if code != 0:
+            self._error = error_of(code, answer.why)
+        if answer.block[0] != ffi.NULL:
+            block = Block(answer.take())
+            self._rows = [block.row() for _ in range(count[0])]
+            self._rows.reverse()
+        self._most = min(self._most * 2, MOST_ROWS)
+        if end[0] or code != 0:
+            self._end()
+
+    def _end(self) -> None:
+        scanner, self._scanner = self._scanner, None
+        if scanner is not None:
+            ffi.release(scanner)
+
+    def close(self) -> None:
+        """Frees what the scan holds; later rows are not read. A second time it does nothing."""
+        with self._lock:
+            self._rows, self._error = [], None
+            self._end()
+
+    def __enter__(self) -> "Scanner":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()

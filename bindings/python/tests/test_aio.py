@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rorqual.aio: many calls at the same time, cancelled ones, closing; in memory, on a server, on a real HBase (--rorqual)."""
+import asyncio
+import functools
+from typing import Awaitable, Callable
+
+import pytest
+
+import rorqual
+from rorqual import Put, aio
+
+Body = Callable[..., Awaitable[None]]
+
+
+def in_loop(test: Body) -> Callable[[rorqual.Database], None]:
+    """A test in an event loop, with an empty table of a database that is opened beside the fixture's, or of its own in memory."""
+    @functools.wraps(test)
+    def run(rorqual_db: rorqual.Database) -> None:
+        async def body() -> None:
+            async with aio.connect(rorqual_db.url) as db:
+                await test(db, await db.create_table("py_aio", {"cf": {"versions": 3}}, splits=["m"]))
+        asyncio.run(asyncio.wait_for(body(), 60))
+    del run.__wrapped__  # type: ignore[attr-defined]  # pytest would look for the test's own parameters
+    return run
+
+
+@in_loop
+async def test_every_call(db: aio.Database, table: aio.Table) -> None:
+    await table.put("ann", {"cf:age": 31, "cf:name": "Ann"})
+    row = await table.get("ann")
+    assert row.key == b"ann" and row.get_int("cf:age") == 31 and len(row) == 2
+    assert list(await table.get("ann", "cf:age", versions=2)) == [b"cf:age"]
+    nobody = await table.get("nobody")
+    assert not nobody and nobody.key == b"nobody"
+    assert await table.exists("ann") and not await table.exists("nobody")
+    assert [await table.increment("n", "cf:n", 5), await table.increment("n", "cf:n")] == [5, 6]
+    assert (await table.append("ann", {"cf:name": "a"}))["cf:name"] == b"Anna"
+    await table.mutate([Put("ann", {"cf:x": 1}), rorqual.Delete("ann", "cf:age")])
+    assert await table.check_and_mutate("ann", Put("ann", {"cf:y": 1}), column="cf:x", value=1)
+    assert not await table.check_and_mutate("ann", Put("ann", {"cf:y": 2}), column="cf:x", value=2)
+    assert list(await table.get("ann")) == [b"cf:name", b"cf:x", b"cf:y"]
+    await table.delete("ann", "cf:x")
+    assert [(row.key, len(row)) for row in await table.get_many(["z", "ann"])] == [(b"z", 0), (b"ann", 2)]
+    assert await table.get_many([]) == []
+
+
+@in_loop
+async def test_definitions(db: aio.Database, table: aio.Table) -> None:
+    assert "py_aio" in await db.tables() and await db.table_exists("py_aio")
+    assert (await db.describe("py_aio")).families["cf"]["VERSIONS"] == "3"
+    await db.create_namespace("py_aio_ns")
+    assert "py_aio_ns" in await db.namespaces()
+    await db.drop_namespace("py_aio_ns")
+    await db.flush_table("py_aio")
+    await db.disable_table("py_aio")
+    await db.enable_table("py_aio")
+    await db.disable_table("py_aio")
+    await db.truncate_table("py_aio")
+
+
+@in_loop
+async def test_many_calls_at_the_same_time(db: aio.Database, table: aio.Table) -> None:
+    await asyncio.gather(*(table.put(f"r{i:04}", {"cf:v": i}) for i in range(1000)))
+    rows = await asyncio.gather(*(table.get(f"r{i:04}") for i in range(1000)))
+    assert [row.get_int("cf:v") for row in rows] == list(range(1000))
+    counts = await asyncio.gather(*(table.increment("counter", "cf:n") for _ in range(200)))
+    assert sorted(counts) == list(range(1, 201))
+
+
+@in_loop
+async def test_scans_and_batches(db: aio.Database, table: aio.Table) -> None:
+    async with table.batch() as batch:
+        for i in range(2000):
+            batch.put(f"r{i:04}", {"cf:v": i})
+    assert [row.get_int("cf:v") async for row in table.scan()] == list(range(2000))
+    assert [row.key async for row in table.scan(prefix="r00", reverse=True, limit=2)] == [b"r0099", b"r0098"]
+    async with table.scan("r1990") as scan:
+        assert (await scan.__anext__()).key == b"r1990"
+    with pytest.raises(StopAsyncIteration):
+        await scan.__anext__()
+    batch = table.batch()
+    batch.increment("n", {"cf:n": 2})
+    batch.put("a", {"nowhere:x": 1})
+    with pytest.raises(rorqual.BatchError) as failed:
+        await batch.send()
+    assert list(failed.value.failures) == [1]
+    assert (await table.get("n")).get_int("cf:n") == 2
+    with pytest.raises(RuntimeError):
+        async with table.batch() as batch:
+            batch.put("never", {"cf:v": 1})
+            raise RuntimeError
+    assert not await table.exists("never")
+
+
+@in_loop
+async def test_errors(db: aio.Database, table: aio.Table) -> None:
+    with pytest.raises(rorqual.FamilyNotFoundError) as failed:
+        await table.put("r", {"nowhere:x": 1})
+    assert failed.value.hbase_class.endswith("NoSuchColumnFamilyException")
+    with pytest.raises(rorqual.TableNotFoundError):
+        await db.table("py_nothing").get("r")
+    with pytest.raises(rorqual.TableNotFoundError):
+        async for _ in db.table("py_nothing").scan():
+            pass
+    with pytest.raises(rorqual.Error):
+        await table.get("")
+    with pytest.raises(TypeError):
+        with table.batch():
+            pass
+
+
+@in_loop
+async def test_a_cancelled_call_disturbs_no_other(db: aio.Database, table: aio.Table) -> None:
+    async with table.batch() as batch:
+        for i in range(1000):
+            batch.put(f"r{i:04}", {"cf:v": i})
+    tasks = [asyncio.ensure_future(table.get(f"r{i:04}")) for i in range(200)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    for i, row in enumerate(found):
+        assert isinstance(row, asyncio.CancelledError) if i % 2 == 0 else row.get_int("cf:v") == i
+    scan = table.scan()
+    first = asyncio.ensure_future(scan.__anext__())
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert len([row async for row in scan]) == 1000
+
+
+@in_loop
+async def test_the_loop_runs_while_calls_wait(db: aio.Database, table: aio.Table) -> None:
+    turns = [0]
+
+    async def turn() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    turning = asyncio.ensure_future(turn())
+    for i in range(50):
+        before = turns[0]
+        await table.put("r", {"cf:v": i})
+        assert turns[0] > before
+    turning.cancel()
+
+
+def test_closing_ends_calls(memory: rorqual.Database) -> None:
+    async def body() -> None:
+        db = await aio.connect("memory:")
+        table = await db.create_table("t", ["cf"])
+        calls = [asyncio.ensure_future(table.put(f"r{i}", {"cf:v": i})) for i in range(500)]
+        await asyncio.sleep(0)
+        await db.close()
+        await db.close()
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(end is None or isinstance(end, rorqual.ClosedError) for end in ends)
+        with pytest.raises(rorqual.ClosedError):
+            await table.get("r1")
+        with pytest.raises(rorqual.ClosedError):
+            await db.tables()
+    asyncio.run(body())
+
+
+def test_a_database_that_cannot_be_opened() -> None:
+    async def body() -> None:
+        with pytest.raises(rorqual.Error):
+            async with aio.connect("hbase+rpc://127.0.0.1:1", timeout=0.3):
+                pass
+        with pytest.raises(rorqual.Error):
+            await aio.connect("nowhere:")
+    asyncio.run(body())

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a database in this process does: folders, locks, closing, forks, threads; and the values' bytes."""
+import gc
+import multiprocessing
+import pathlib
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any, Callable, List
+
+import pytest
+
+import rorqual
+from rorqual import values
+
+
+def test_a_folder_keeps_what_was_written(tmp_path: pathlib.Path) -> None:
+    url = f"file:{tmp_path}/db"
+    with pytest.raises(rorqual.NotFoundError):
+        rorqual.connect(url, must_exist=True)
+    with rorqual.connect(url) as db:
+        db.create_table("t", ["cf"]).put("r", {"cf:a": 1})
+    with rorqual.connect(url, must_exist=True) as db:
+        assert db.table("t").get("r").get_int("cf:a") == 1
+
+
+def test_a_folder_is_open_once(tmp_path: pathlib.Path) -> None:
+    url = f"file:{tmp_path}/db"
+    with rorqual.connect(url):
+        with pytest.raises(rorqual.LockedError) as locked:
+            rorqual.connect(url)
+        assert "process" in str(locked.value)
+    rorqual.connect(url).close()
+
+
+def test_a_program_that_ends_without_close_loses_nothing(tmp_path: pathlib.Path) -> None:
+    url = f"file:{tmp_path}/db"
+    subprocess.run([sys.executable, "-c", f"import rorqual; db = rorqual.connect({url!r}); "
+                    "db.create_table('t', ['cf']).put('r', {'cf:a': 1}); s = db.table('t').scan(); next(s)"], check=True)
+    with rorqual.connect(url) as db:
+        assert db.table("t").get("r")
+
+
+def test_a_database_that_nobody_holds_is_closed(tmp_path: pathlib.Path) -> None:
+    url = f"file:{tmp_path}/db"
+    table = rorqual.connect(url).create_table("t", ["cf"])
+    scanner = table.scan()
+    assert not table.exists("r")
+    del table, scanner
+    gc.collect()
+    rorqual.connect(url).close()
+
+
+def test_after_close_every_call_says_so(memory: rorqual.Database) -> None:
+    table = memory.create_table("t", ["cf"])
+    table.put("r", {"cf:a": 1})
+    scanner = table.scan()
+    memory.close()
+    memory.close()
+    calls: List[Callable[[], object]] = [
+        lambda: table.get("r"), lambda: table.put("r", {"cf:a": 1}), lambda: next(scanner), memory.tables,
+                 lambda: table.get_many(["r"]), lambda: memory.table("t"), lambda: list(table.scan())]
+    for call in calls:
+        with pytest.raises(rorqual.ClosedError):
+            call()
+    scanner.close()
+
+
+def test_close_waits_for_the_calls_of_other_threads(memory: rorqual.Database) -> None:
+    begun, problems = threading.Barrier(5), []
+
+    def work(number: int) -> None:
+        begun.wait()
+        try:
+            for i in range(1000):
+                memory.create_table(f"t{number}_{i}", ["cf"]).put("r", {"cf:a": 1})
+        except rorqual.ClosedError:
+            return
+        except BaseException as problem:  # pylint: disable=broad-except
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    memory.close()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
+def _use(table: rorqual.Table, db: rorqual.Database, scanner: rorqual.Scanner, answers: Any) -> None:
+    calls: List[Callable[[], object]] = [lambda: table.get("r"), lambda: table.put("r", {"cf:a": 2}), lambda: next(scanner),
+                                         db.tables, db.close]
+    for call in calls:
+        try:
+            call()
+            answers.put("done")
+        except rorqual.Error as error:
+            answers.put(type(error).__name__)
+    with rorqual.connect("memory:") as own:
+        answers.put(own.create_table("t", ["cf"]).increment("r", "cf:n"))
+
+
+def test_a_child_of_fork_cannot_use_its_parents_database(memory: rorqual.Database) -> None:
+    table = memory.create_table("t", ["cf"])
+    table.put("r", {"cf:a": 1})
+    scanner = table.scan()
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    child = context.Process(target=_use, args=(table, memory, scanner, answers))
+    child.start()
+    found = [answers.get() for _ in range(6)]
+    child.join()
+    assert found == ["ForkedError"] * 5 + [1] and child.exitcode == 0
+    assert table.get("r").get_int("cf:a") == 1 and next(scanner).key == b"r"
+
+
+def test_threads_run_while_a_call_waits() -> None:
+    """A call that waits for a server does not hold the interpreter's lock: this thread is that server meanwhile."""
+    order = []
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+
+        def connect() -> None:
+            with pytest.raises(rorqual.Error):
+                rorqual.connect(f"hbase+rpc://127.0.0.1:{server.getsockname()[1]}", timeout=1.5)
+            order.append("gave up")
+
+        thread = threading.Thread(target=connect)
+        thread.start()
+        connection, _ = server.accept()
+        order.append("accepted")
+        thread.join()
+        connection.close()
+    assert order == ["accepted", "gave up"]
+
+
+def test_wrong_arguments_are_named() -> None:
+    for url in ("nowhere:", "", "file:", "hbase://"):
+        with pytest.raises(rorqual.Error):
+            rorqual.connect(url)
+    with pytest.raises(rorqual.InvalidArgumentError) as wrong:
+        rorqual.connect("memory:", settings={"rorqual.no.such": 1})
+    assert "rorqual.no.such" in str(wrong.value)
+    with pytest.raises(ValueError):
+        rorqual.connect("memory:", timeout=0)
+    with rorqual.connect("memory:") as db:
+        with pytest.raises(ValueError):
+            db.table("a\0b")
+        with pytest.raises(TypeError):
+            db.create_table("t", "cf")
+        with pytest.raises(rorqual.Error):
+            db.create_table("t", [])
+
+
+def test_errors_are_pickled() -> None:
+    error = rorqual.TableNotFoundError("t", code=42, name="RQ_E_TABLE_NOT_FOUND", hbase_class="c", retryable=False)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error) and copy.__dict__ == error.__dict__ and str(copy) == "t"
+
+
+def test_every_error_of_the_library_has_a_class() -> None:
+    from rorqual import errors
+    from rorqual._native import lib
+    names = {name for name in dir(lib) if name.startswith("RQ_E_")}
+    assert set(errors.CLASSES) <= names
+
+
+# Made by HBase's class Bytes.
+@pytest.mark.parametrize("value, expected", [
+    (values.int64(1), "0000000000000001"), (values.int64(-1), "ffffffffffffffff"), (values.int64(2 ** 63 - 1), "7fffffffffffffff"),
+    (values.int32(-2), "fffffffe"), (values.int16(258), "0102"), (values.encode(1.5), "3ff8000000000000"),
+    (values.float32(1.5), "3fc00000"), (values.encode(True), "ff"), (values.encode(False), "00"),
+    (values.encode("ä"), "c3a4"), (values.encode([1, {"a": None}]), b'[1,{"a":null}]'.hex()), (values.encode(bytearray(b"x")), "78"),
+])
+def test_bytes_of_values(value: bytes, expected: str) -> None:
+    assert value.hex() == expected
+
+
+def test_values_that_do_not_fit() -> None:
+    for encode, value in ((values.int64, 2 ** 63), (values.int32, 2 ** 31), (values.int16, -2 ** 15 - 1)):
+        with pytest.raises(ValueError):
+            encode(value)
+    for wrong in (None, object(), {1, 2}):
+        with pytest.raises(TypeError):
+            values.encode(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError):
+        values.encode([float("nan")])
+    for decode in (values.decode_int, values.decode_float, values.decode_bool):
+        with pytest.raises(ValueError):
+            decode(b"123")

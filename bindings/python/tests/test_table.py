@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows and tables, alike in memory, on a server and on a real HBase (--rorqual)."""
+import struct
+import threading
+from typing import Any, List, Tuple
+
+import pytest
+
+import rorqual
+from rorqual import Delete, Put
+
+
+def keys(rows: Any) -> List[bytes]:
+    return [row.key for row in rows]
+
+
+def test_a_row_is_a_mapping_of_columns(table: rorqual.Table) -> None:
+    table.put("ann", {"cf:name": "Änn", b"cf:raw": b"\0\xff", ("other", "x:y"): 7, "cf:": "empty"})
+    row = table.get("ann")
+    assert row and len(row) == 4 and row.key == b"ann"
+    assert row["cf:name"] == "Änn".encode() and row[b"cf:raw"] == b"\0\xff" and row["other", "x:y"] == struct.pack(">q", 7)
+    assert row["cf:"] == row["cf"] == b"empty"
+    assert list(row) == [b"cf:", b"cf:name", b"cf:raw", b"other:x:y"]
+    assert "cf:name" in row and "cf:none" not in row and 5 not in row and ("other", "x:y") in row
+    assert row.get("cf:none") is None and row.get("cf:none", b"d") == b"d"
+    with pytest.raises(KeyError):
+        row["cf:none"]
+
+
+def test_values_keep_their_types(table: rorqual.Table) -> None:
+    table.put("r", {"cf:i": -5, "cf:s": "text", "cf:f": 0.25, "cf:b": True, "cf:j": {"a": [1, "ü"]}, "cf:4": rorqual.int32(9)})
+    row = table.get("r")
+    assert (row.get_int("cf:i"), row.get_str("cf:s"), row.get_float("cf:f"), row.get_bool("cf:b")) == (-5, "text", 0.25, True)
+    assert row.get_json("cf:j") == {"a": [1, "ü"]} and row.get_int("cf:4") == 9
+    assert row.get_int("cf:no") is None and row.get_int("cf:no", 3) == 3
+    with pytest.raises(ValueError):
+        row.get_int("cf:j")
+
+
+def test_a_missing_row_is_empty_and_false(table: rorqual.Table) -> None:
+    row = table.get("nobody")
+    assert not row and len(row) == 0 and row.key == b"nobody" and row.cells == ()
+    assert not table.exists("nobody")
+
+
+def test_get_chooses_columns_versions_and_times(table: rorqual.Table) -> None:
+    for time in (10, 20, 30, 40):
+        table.put("r", {"cf:a": str(time), "cf:b": "b", "other:c": "c"}, timestamp=time)
+    assert list(table.get("r", "cf:a")) == [b"cf:a"]
+    assert list(table.get("r", ["cf:a", "other"])) == [b"cf:a", b"other:c"]
+    assert [cell.value for cell in table.get("r", "cf:a", versions=2).versions("cf:a")] == [b"40", b"30"]
+    assert [cell.timestamp for cell in table.get("r", "cf:a", versions=9).cells] == [40, 30, 20]
+    assert table.get("r", "cf:a", time_range=(20, 31))["cf:a"] == b"30"
+    assert list(table.get("r", filter="QualifierFilter(=, 'binary:b')")) == [b"cf:b"]
+    assert list(table.get("r", "cf", family_limit=1)) == [b"cf:a"]
+    assert list(table.get("r", "cf", family_limit=1, family_offset=1)) == [b"cf:b"]
+    assert table.exists("r") and table.exists("r", "cf:a") and not table.exists("r", "cf:no")
+
+
+def test_timestamp_zero_is_a_timestamp(table: rorqual.Table) -> None:
+    table.put("r", {"cf:a": "x"}, timestamp=0)
+    assert table.get("r").cells[0].timestamp == 0
+    table.delete("r", "cf:a", timestamp=0)
+    assert not table.get("r")
+
+
+def test_get_many_keeps_the_order(table: rorqual.Table) -> None:
+    for name in ("a", "n", "z"):
+        table.put(name, {"cf:v": name})
+    found = table.get_many(["z", "none", "a", "n", "a"])
+    assert keys(found) == [b"z", b"none", b"a", b"n", b"a"]
+    assert [row.get_str("cf:v") for row in found] == ["z", None, "a", "n", "a"]
+    assert table.get_many([]) == []
+
+
+def test_delete_of_versions_columns_families_and_rows(table: rorqual.Table) -> None:
+    for time in (10, 20):
+        table.put("r", {"cf:a": str(time), "cf:b": "b", "other:c": "c"}, timestamp=time)
+    table.delete("r", "cf:a", versions="one", timestamp=20)
+    assert table.get("r")["cf:a"] == b"10"
+    table.delete("r", ["cf:a"], timestamp=30)
+    assert "cf:a" not in table.get("r") and "cf:b" in table.get("r")
+    table.delete("r", "other", timestamp=30)
+    assert list(table.get("r")) == [b"cf:b"]
+    table.delete("r")
+    assert not table.get("r")
+    with pytest.raises(ValueError):
+        table.delete("r", [])
+
+
+def test_increment_and_append(table: rorqual.Table) -> None:
+    assert [table.increment("r", "cf:n", 5), table.increment("r", "cf:n"), table.increment("r", "cf:n", -7)] == [5, 6, -1]
+    row = table.increment_many("r", {"cf:n": 2, "cf:m": 9})
+    assert (row.get_int("cf:n"), row.get_int("cf:m")) == (1, 9)
+    table.append("r", {"cf:s": "a"})
+    assert table.append("r", {"cf:s": "b"})["cf:s"] == b"ab"
+    table.put("r", {"cf:text": "no number"})
+    with pytest.raises(rorqual.RefusedError):
+        table.increment("r", "cf:text")
+
+
+def test_several_changes_of_a_row_are_atomic(table: rorqual.Table) -> None:
+    table.put("r", {"cf:old": "1"}, timestamp=5)
+    table.mutate([Put("r", {"cf:new": "2"}), Delete("r", "cf:old")])
+    assert dict(table.get("r")) == {b"cf:new": b"2"}
+    with pytest.raises(rorqual.FamilyNotFoundError):
+        table.mutate([Put("r", {"cf:x": "1"}), Put("r", {"nowhere:x": "1"})])
+    assert "cf:x" not in table.get("r")
+
+
+def test_check_and_mutate(table: rorqual.Table) -> None:
+    put = Put("r", {"cf:done": "1"})
+    assert table.check_and_mutate("r", Put("r", {"cf:n": 5}), column="cf:n")  # it has no value
+    assert not table.check_and_mutate("r", put, column="cf:n")
+    assert not table.check_and_mutate("r", put, column="cf:n", value=4)
+    assert table.check_and_mutate("r", put, column="cf:n", value=4, compare="<")  # 4 is less than what is stored
+    assert not table.check_and_mutate("r", put, column="cf:n", value=6, compare="<")
+    assert table.check_and_mutate("r", [put, Delete("r", "cf:n")], column="cf:n", value=5)
+    assert dict(table.get("r")) == {b"cf:done": b"1"}
+    assert table.check_and_mutate("r", put, filter="ValueFilter(=, 'binary:1')")
+    assert not table.check_and_mutate("r", put, filter="ValueFilter(=, 'binary:2')")
+    for wrong in ({}, {"column": "cf:a", "filter": "x"}, {"column": "cf:a", "compare": "~"}):
+        with pytest.raises(ValueError):
+            table.check_and_mutate("r", put, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError):
+        table.check_and_mutate("other row", put, column="cf:a")
+
+
+def fill(table: rorqual.Table, count: int = 100) -> None:
+    with table.batch(size=30) as batch:
+        for i in range(count):
+            batch.put(f"{'a' if i % 2 else 'z'}{i:04}", {"cf:i": i, "other:x": "y"})
+
+
+def test_scans_of_ranges_and_prefixes(table: rorqual.Table) -> None:
+    fill(table)
+    assert len(keys(table.scan())) == 100
+    assert keys(table.scan()) == sorted(keys(table.scan()))
+    assert keys(table.scan("a0091", "a0097")) == [b"a0091", b"a0093", b"a0095"]
+    assert keys(table.scan("a0091", "a0097", include_start=False, include_stop=True)) == [b"a0093", b"a0095", b"a0097"]
+    assert keys(table.scan(prefix="z009")) == [b"z0090", b"z0092", b"z0094", b"z0096", b"z0098"]
+    assert keys(table.scan(prefix="z009", reverse=True)) == [b"z0098", b"z0096", b"z0094", b"z0092", b"z0090"]
+    assert keys(table.scan(reverse=True, limit=2)) == [b"z0098", b"z0096"]
+    assert keys(table.scan("a0005", reverse=True)) == [b"a0005", b"a0003", b"a0001"]
+    assert keys(table.scan(limit=3)) == [b"a0001", b"a0003", b"a0005"]
+    assert keys(table.scan(prefix="no")) == []
+    with pytest.raises(ValueError):
+        table.scan("a", prefix="a")
+    with pytest.raises(ValueError):
+        table.scan(limit=0)
+
+
+def test_a_prefix_of_high_bytes(table: rorqual.Table) -> None:
+    for row in (b"\xfe", b"\xff", b"\xff\xff", b"\xff\xffa"):
+        table.put(row, {"cf:a": "1"})
+    assert keys(table.scan(prefix=b"\xff\xff")) == [b"\xff\xff", b"\xff\xffa"]
+    assert keys(table.scan(prefix=b"\xff\xff", reverse=True)) == [b"\xff\xffa", b"\xff\xff"]
+    assert keys(table.scan(prefix=b"\xfe", reverse=True)) == [b"\xfe"]
+
+
+def test_scans_with_filters_columns_and_parts(table: rorqual.Table) -> None:
+    fill(table)
+    assert keys(table.scan(filter="RowFilter(=, 'substring:09')", columns="cf")) == [
+        b"a0009", b"a0091", b"a0093", b"a0095", b"a0097", b"a0099", b"z0090", b"z0092", b"z0094", b"z0096", b"z0098"]
+    assert list(next(table.scan(columns=["other:x"]))) == [b"other:x"]
+    parts = list(table.scan("a0001", "a0002", batch=1))
+    assert [list(part) for part in parts] == [[b"cf:i"], [b"other:x"]] and parts[0].is_partial
+    table.delete("a0001", "cf:i")
+    raw = next(table.scan(raw=True, versions=9))
+    assert rorqual.row.DELETE_COLUMN in [cell.type for cell in raw.cells]
+    with pytest.raises(rorqual.InvalidArgumentError):
+        list(table.scan(filter="no filter ("))
+
+
+def test_a_scanner_ends_closes_and_is_shared(table: rorqual.Table) -> None:
+    fill(table, 300)
+    with table.scan() as scanner:
+        next(scanner)
+    assert list(scanner) == []
+    scanner.close()
+    rows: List[bytes] = []
+    shared = table.scan()
+
+    def read() -> None:
+        for row in shared:
+            rows.append(row.key)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(rows) == len(set(rows)) == 300
+    with pytest.raises(StopIteration):
+        next(shared)
+
+
+def test_a_batch_is_sent_at_its_end(table: rorqual.Table) -> None:
+    with table.batch() as batch:
+        batch.put("a", {"cf:v": 1})
+        batch.increment("n", {"cf:v": 2})
+        batch.append("z", {"cf:v": "x"})
+        assert len(batch) == 3 and not table.get("a")
+        done = batch.send()
+        assert [row.get("cf:v") for row in done] == [None, rorqual.int64(2), b"x"]
+        batch.delete("a")
+        batch.add(Put("b", {"cf:p": 1}), Put("b", {"other:q": 2}))
+    assert not table.get("a") and list(table.get("b")) == [b"cf:p", b"other:q"]
+    with pytest.raises(RuntimeError):
+        with table.batch() as batch:
+            batch.put("never", {"cf:v": 1})
+            raise RuntimeError
+    assert not table.get("never")
+    assert table.batch().send() == []
+
+
+def test_a_failed_action_leaves_the_others(table: rorqual.Table) -> None:
+    batch = table.batch()
+    batch.put("a", {"cf:v": 1})
+    batch.put("b", {"nowhere:v": 1})
+    batch.put("z", {"cf:v": 1})
+    with pytest.raises(rorqual.BatchError) as failed:
+        batch.send()
+    assert list(failed.value.failures) == [1] and failed.value.action == 1
+    assert isinstance(failed.value.failures[1], rorqual.FamilyNotFoundError)
+    assert table.get("a") and table.get("z") and not table.get("b")
+    with pytest.raises(TypeError):
+        batch.put("a", {"cf:v": object()})  # type: ignore[dict-item]
+    assert len(batch) == 0  # a change that cannot be encoded leaves nothing behind
+
+
+def test_errors_name_hbases_class(table: rorqual.Table) -> None:
+    with pytest.raises(rorqual.TableNotFoundError) as missing:
+        table.database.table("py_nothing").get("r")
+    assert missing.value.hbase_class == "org.apache.hadoop.hbase.TableNotFoundException"
+    assert missing.value.name == "RQ_E_TABLE_NOT_FOUND" and not missing.value.retryable
+    with pytest.raises(rorqual.TableExistsError):
+        table.database.create_table("py_test", ["cf"])
+    with pytest.raises(rorqual.FamilyNotFoundError):
+        table.get("r", "nowhere:a")
+    with pytest.raises(rorqual.Error):
+        table.get("")
+    with pytest.raises(ValueError):
+        table.put("r", {"cf": "no column"})
+    with pytest.raises(ValueError):
+        table.get("r", versions=-1)
+    for wrong in ({"ttl_ms": -1}, {"timestamp": 2 ** 63}, {"durability": "hope"}):
+        with pytest.raises(ValueError):
+            table.put("r", {"cf:a": 1}, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        table.put(5, {"cf:a": 1})  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        table.increment("r", "cf:a", True)
+
+
+def test_cells_expire(table: rorqual.Table) -> None:
+    table.put("r", {"cf:a": 1}, ttl_ms=1)
+    table.put("r", {"cf:b": 1}, ttl_ms=3_600_000)
+    while "cf:a" in table.get("r"):
+        pass
+    assert list(table.get("r")) == [b"cf:b"]
+
+
+def test_tables_are_disabled_truncated_and_dropped(rorqual_db: rorqual.Database) -> None:
+    table = rorqual_db.create_table("py_other", {"f": {"versions": 2, "compression": "GZ", "in_memory": True}},
+                                    attributes={"MAX_FILESIZE": 1 << 30}, splits=[b"b", "d"])
+    table.put("a", {"f:x": 1})
+    assert rorqual_db.table_exists("py_other") and "py_other" in rorqual_db.tables()
+    info = rorqual_db.describe("py_other")
+    assert info.enabled and info.families["f"]["VERSIONS"] == "2" and info.families["f"]["COMPRESSION"] == "GZ"
+    assert info.families["f"]["IN_MEMORY"] == "true" and info.attributes["MAX_FILESIZE"] == str(1 << 30)
+    rorqual_db.flush_table("py_other")
+    with pytest.raises(rorqual.TableEnabledError):
+        rorqual_db.drop_table("py_other")
+    rorqual_db.disable_table("py_other")
+    with pytest.raises(rorqual.TableDisabledError):
+        table.get("a")
+    rorqual_db.truncate_table("py_other", preserve_splits=True)
+    assert not table.get("a")
+    rorqual_db.drop_table("py_other", disable=True)
+    assert not rorqual_db.table_exists("py_other")
+
+
+def test_tables_are_altered(table: rorqual.Table) -> None:
+    db = table.database
+    table.put("r", {"cf:a": 1, "other:a": 1})
+    db.alter_table("py_test", {"cf": {"versions": 7}, "new": None}, drop_families=["other"], attributes={"MAX_FILESIZE": 1 << 30})
+    info = db.describe("py_test")
+    assert sorted(info.families) == ["cf", "new"] and info.families["cf"]["VERSIONS"] == "7"
+    assert info.attributes["MAX_FILESIZE"] == str(1 << 30)
+    assert list(table.get("r")) == [b"cf:a"]
+    db.alter_table("py_test", attributes={"MAX_FILESIZE": None})
+    assert "MAX_FILESIZE" not in db.describe("py_test").attributes
+    with pytest.raises(rorqual.TableNotFoundError):
+        db.alter_table("py_nothing", ["f"])
+    with pytest.raises(rorqual.Error):
+        db.alter_table("py_test", drop_families=["nowhere"])
+
+
+def test_regions_are_split_merged_and_compacted(table: rorqual.Table) -> None:
+    db = table.database
+    assert [(region.start, region.stop) for region in db.regions("py_test")] == [(b"", b"m"), (b"m", b"")]
+    table.put("a", {"cf:a": 1})
+    table.put("f", {"cf:a": 2})
+    db.flush_table("py_test")
+    db.split_table("py_test", "f")
+    regions = db.regions("py_test")
+    assert [region.start for region in regions] == [b"", b"f", b"m"]
+    assert all(region.name.startswith(b"py_test," + region.start + b",") for region in regions)
+    assert keys(table.scan()) == [b"a", b"f"]
+    db.compact_table("py_test", major=True)
+    db.compact_table("py_test", "cf")
+    with pytest.raises(rorqual.Error):
+        db.compact_table("py_test", "nowhere")
+    with pytest.raises(rorqual.TableNotFoundError):
+        db.regions("py_nothing")
+
+
+def test_the_cluster_has_a_server(rorqual_db: rorqual.Database) -> None:
+    info = rorqual_db.cluster()
+    assert info.id and info.version and len(info.servers) >= 1 and info.dead_servers == 0
+
+
+def test_namespaces(rorqual_db: rorqual.Database) -> None:
+    rorqual_db.create_namespace("py_ns", {"owner": "ann"})
+    rorqual_db.create_table("py_ns:t", ["f"])
+    assert "py_ns" in rorqual_db.namespaces() and rorqual_db.tables("py_ns") == ["py_ns:t"]
+    with pytest.raises(rorqual.Error):
+        rorqual_db.drop_namespace("py_ns")
+    with pytest.raises(rorqual.NamespaceExistsError):
+        rorqual_db.create_namespace("py_ns")
+    rorqual_db.drop_table("py_ns:t", disable=True)
+    rorqual_db.drop_namespace("py_ns")
+    with pytest.raises(rorqual.NamespaceNotFoundError):
+        rorqual_db.drop_namespace("py_ns")
+
+
+def test_threads_increment_one_counter(table: rorqual.Table) -> None:
+    def work() -> None:
+        for _ in range(50):
+            table.increment("counter", "cf:n")
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert table.get("counter").get_int("cf:n") == 300
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000, 1_000_000])
+def test_values_of_any_size(table: rorqual.Table, size: int) -> None:
+    value = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    table.put("r", {"cf:v": value})
+    assert table.get("r")["cf:v"] == value and next(table.scan())["cf:v"] == value
+
+
+def test_the_longest_row_key(table: rorqual.Table) -> None:
+    row = b"k" * 32767
+    table.put(row, {"cf:v": 1})
+    assert table.get(row).key == row
+    with pytest.raises(rorqual.Error):
+        table.put(row + b"k", {"cf:v": 1})
+
+
+def test_neighbours_are_merged(rorqual_db: rorqual.Database) -> None:
+    rorqual_db.create_table("py_merged", ["f"], splits=["g", "p"])
+    first, second, last = rorqual_db.regions("py_merged")
+    rorqual_db.merge_regions("py_merged", [first.encoded, second.encoded])
+    assert [region.start for region in rorqual_db.regions("py_merged")] == [b"", b"p"]
+    with pytest.raises(rorqual.Error):
+        rorqual_db.merge_regions("py_merged", [last.encoded, "0" * 32])
+    with pytest.raises(TypeError):
+        rorqual_db.merge_regions("py_merged", "one")
