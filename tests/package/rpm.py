@@ -9,7 +9,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FILES = ["/usr/bin/rorqual", "/usr/lib/systemd/system/rorqual.service", "/usr/lib/sysusers.d/rorqual.conf", "/etc/rorqual/rorqual.conf",
-         "/etc/sysconfig/rorqual", "/usr/share/man/man1/rorqual.1.gz", "/usr/share/man/man1/rorqual-server.1.gz",
+         "/etc/sysconfig/rorqual", "/usr/share/man/man1/rorqual.1", "/usr/share/man/man1/rorqual-server.1",
          "/usr/share/bash-completion/completions/rorqual.bash"]
 
 
@@ -18,7 +18,7 @@ def output(*command, **options):
 
 
 def check(package):
-    files = output("rpm", "-qpl", package).split()
+    files = [f.removesuffix(".gz") for f in output("rpm", "-qpl", package).split()]  # Fedora's rpm compresses manual pages
     missing = [f for f in FILES if f not in files]
     assert not missing, f"not in the package: {missing}"
     assert set(output("rpm", "-qpc", package).split()) >= {"/etc/rorqual/rorqual.conf", "/etc/sysconfig/rorqual"}, "no configuration files"
