@@ -87,6 +87,7 @@ struct rq_op_batch {
     const rq_batch_part *parts;
     size_t part_count;
     bool is_atomic;
+    rq_slice cluster_ids; /* of its writes, see rq_row_op; kept from group to group */
     void *group; /* the caller's */
     /* The walk. */
     size_t group_at;
