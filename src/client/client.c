@@ -105,7 +105,8 @@ const char *rq_client_cluster_id(const rq_client *c)
 
 /* --- connections ------------------------------------------------------------------------------ */
 
-rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, rq__conn **ret)
+rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
+                       rq__conn **ret)
 {
     if (c->all_count == c->all_cap) {
         size_t cap = c->all_cap == 0 ? 16 : c->all_cap * 2;
@@ -120,6 +121,7 @@ rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service,
         .host = at->host,
         .port = at->port,
         .service = service,
+        .codec = codec,
         .user = c->options.user,
         .timeout_ns = c->timeout_ns,
     };
@@ -150,7 +152,7 @@ rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **
     rq__server *s = &c->servers[server];
     lane %= c->options.lanes;
     if (s->lanes[lane] == NULL)
-        RQ_TRY(rq__client_conn(c, &s->at, "ClientService", &s->lanes[lane]));
+        RQ_TRY(rq__client_conn(c, &s->at, "ClientService", NULL, &s->lanes[lane]));
     *ret = s->lanes[lane];
     return RQ_OK;
 }
