@@ -20,6 +20,7 @@
 #include "metrics/metrics.h"
 #include "ops/ops.h"
 #include "registry/registry.h"
+#include "replication/replication.h"
 #include "server/events.h"
 #include "server/info.h"
 #include "server/listen.h"
@@ -68,6 +69,7 @@ struct rq_server {
     char zk_quorum[RQ_HOST_PORT_MAX];
     rq_reload reload;
     rq_client_service *client;
+    rq_replication *replication;
     rq_admin_services *admin;
     rq_rpc_server *master;
     rq_rpc_server *rs;
@@ -216,6 +218,7 @@ static rq_err open_observers(rq_server *s, const rq_server_options *o, rq_error 
                                         .requests = s->budget,
                                         .answers = s->answers,
                                         .unread = s->unread,
+                                        .replication = s->replication,
                                         .memory_budget = rq_engine_memory_budget(s->config),
                                         .zk_quorum = s->zk_quorum,
                                         .lane = rq_loop_lane(rq_loops_get(s->loops, 0))};
@@ -259,6 +262,9 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .intake = s->intake,
                           .data_path = s->data_path};
     RQ_TRY(rq_ops_new(&ops, &s->ops, why));
+    rq_replication_options replication = {
+        .env = &s->env, .engine = s->engine, .catalog = s->catalog, .config = o->config};
+    RQ_TRY(rq_replication_new(&replication, &s->replication, why));
     RQ_TRY(open_observers(s, o, why));
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
@@ -278,7 +284,9 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .reload = reload_for_client,
                                        .reload_ctx = s,
                                        .slow = s->slow,
-                                       .loops = s->loops};
+                                       .loops = s->loops,
+                                       .client = s->client,
+                                       .replication = s->replication};
     return rq_admin_services_new(&admin, &s->admin, why);
 }
 
@@ -527,6 +535,7 @@ static void stop_serving(rq_server *s)
     if (s->loops != NULL) rq_loops_stop(s->loops);
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
+    rq_replication_free(s->replication);
     rq_metrics_free(s->metrics);
     rq_slow_log_free(s->slow);
     rq_ops_free(s->ops);
@@ -540,6 +549,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_http_withdraw(s->http);
     rq_control_close(s->control);                        /* what it holds up goes on */
     if (s->catalog != NULL) rq_catalog_stop(s->catalog); /* calls wait for procedures */
+    rq_replication_stop(s->replication);
     stop_serving(s);
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);
     if (s->engine != NULL) {
