@@ -199,7 +199,7 @@ static rq_err value_replication(const rq__znodes *z, rq_slice name, rq_arena *ar
     rq_slice peers = RQ_SLICE_LIT("peers");
     ret->changes = true;
     if (rq_slice_eq(name, peers)) return list_peers(z, arena, ret);
-    if (rq_slice_eq(name, RQ_SLICE_LIT("rs"))) return list_servers(z, arena, ret);
+    if (rq_slice_eq(name, RQ_SLICE_LIT("rs"))) return RQ_OK;
     if (rq_slice_eq(name, RQ_SLICE_LIT("hfile-refs"))) return RQ_OK;
     if (!rq_slice_starts_with(name, peers) || name.len < peers.len + 2 ||
         name.ptr[peers.len] != '/')

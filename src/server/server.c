@@ -51,6 +51,7 @@ struct rq_server {
     rq_vfs *vfs;
     char *data_path; /* absolute, no symbolic links */
     rq_intake *intake;
+    rq_intake *replicated;
     rq_executor *executor;
     rq_epoch *epoch;
     rq_env env;
@@ -161,6 +162,8 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
         return rq_fail(why, RQ_E_IO, "data folder %s: %s", o->data, strerror(errno));
     RQ_TRY(rq_intake_new(rq_config_text(o->config, RQ_SET_BULK_FOLDERS), s->vfs, s->data_path,
                          &s->intake, why));
+    RQ_TRY(rq_intake_new_replicated(rq_config_text(o->config, RQ_SET_REPLICATION_BULK_FOLDERS),
+                                    s->vfs, s->data_path, &s->replicated, why));
     s->env = (rq_env){.vfs = s->vfs, .executor = s->executor, .epoch = s->epoch, .log = s->log};
     RQ_TRY(rq_root_open(&s->env, &s->root, why));
     s->folder_is_new = rq_root_is_new(s->root);
@@ -260,6 +263,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .policy = o->policy,
                           .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
                           .intake = s->intake,
+                          .replicated = s->replicated,
                           .data_path = s->data_path};
     RQ_TRY(rq_ops_new(&ops, &s->ops, why));
     rq_replication_options replication = {
@@ -570,6 +574,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);
     rq_intake_free(s->intake);
+    rq_intake_free(s->replicated);
     rq_vfs_free(s->vfs);
     free(s->data_path);
     pthread_mutex_destroy(&s->reload.lock);

@@ -27,6 +27,7 @@ static rq__ddl_job *peer_ddl(rq_call *call, rq_ddl_kind kind, const char *id)
         return NULL;
     }
     j->ddl.ns = rq_slice_cstr(key);
+    j->ddl.early = true; /* HBase checks in the procedure, whose result has the failure */
     return j;
 }
 

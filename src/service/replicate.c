@@ -16,22 +16,20 @@
 
 #include <string.h>
 
-/* --- cells of the request --------------------------------------------------------------------- */
+#define BULK_LOAD "HBASE::BULK_LOAD" /* HBASE: WALEdit.BULK_LOAD */
+#define WARN_MS 30000
 
-static const Pb__ReplicateWALEntryRequest *request_of(const rq__sink_job *j)
-{
-    return (const Pb__ReplicateWALEntryRequest *)rq__call_of_op(&j->batch.read.op)->param;
-}
+/* --- cells of the request --------------------------------------------------------------------- */
 
 static const Pb__WALKey *key_of(const rq__sink_job *j)
 {
-    return request_of(j)->entry[j->entry_at]->key;
+    return rq__sink_request(j)->entry[j->entry_at]->key;
 }
 
 /* Goes to the next entry that has cells, if the current one has no more. */
 static rq_err find_entry(rq__sink_job *j)
 {
-    const Pb__ReplicateWALEntryRequest *r = request_of(j);
+    const Pb__ReplicateWALEntryRequest *r = rq__sink_request(j);
     while (j->cells_left <= 0) {
         if (j->entry_at + 1 >= r->n_entry) return RQ_E_END;
         const Pb__WALEntry *e = r->entry[++j->entry_at];
@@ -74,7 +72,7 @@ static bool is_event(const rq_cell *c, const char *qualifier)
 
 static bool is_any_event(const rq_cell *c)
 {
-    return is_event(c, "HBASE::BULK_LOAD") || is_event(c, "HBASE::REPLICATION_MARKER");
+    return is_event(c, BULK_LOAD) || is_event(c, "HBASE::REPLICATION_MARKER");
 }
 
 /* --- clusters --------------------------------------------------------------------------------- */
@@ -178,6 +176,12 @@ static rq_err fill_group(rq__sink_job *j)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
+static rq_err take_load(rq__sink_job *j, const rq_cell *c)
+{
+    RQ_TRY(set_clusters(j));
+    return rq__sink_add_load(j, rq__pb_slice(key_of(j)->table_name), rq_cell_value(c));
+}
+
 /* Takes the events before the next cell of a row. */
 static rq_err take_events(rq__sink_job *j, rq_cell *ret)
 {
@@ -185,6 +189,7 @@ static rq_err take_events(rq__sink_job *j, rq_cell *ret)
         rq_cursor behind;
         RQ_TRY(peek(j, &behind, ret));
         if (!is_any_event(ret)) return RQ_OK;
+        if (is_event(ret, BULK_LOAD)) RQ_TRY(take_load(j, ret));
         take_cell(j, behind);
     }
 }
@@ -270,23 +275,43 @@ static int64_t last_write_time(const Pb__ReplicateWALEntryRequest *r)
     return r->n_entry == 0 ? 0 : (int64_t)r->entry[r->n_entry - 1]->key->write_time;
 }
 
-static void sink_done(rq_op *op)
+/* HBase's source logs only that its peer has refused a batch, and sends it again for ever. */
+static void warn(const rq__sink_job *j, const rq_error *why, int64_t now_ms)
+{
+    const rq_call *call = rq__call_of_op(&j->batch.read.op);
+    rq_sink *sink = rq_replication_sink(j->services->replication);
+    int64_t last = atomic_load_explicit(&sink->warned_ms, memory_order_relaxed);
+    if (now_ms - last < WARN_MS) return;
+    atomic_store_explicit(&sink->warned_ms, now_ms, memory_order_relaxed);
+    rq_log_warn(j->services->env.log, "replication", "a batch from %s is refused: %s: %s",
+                call->client->host, rq_err_text(why->code), why->message);
+}
+
+void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why)
+{
+    rq_call *call = rq__call_of_op(&j->batch.read.op);
+    const Pb__ReplicateWALEntryRequest *r = rq__sink_request(j);
+    rq_executor *executor = j->services->env.executor;
+    int64_t now = executor->now_ms(executor);
+    rq_sink_count(rq_replication_sink(j->services->replication), r->n_entry, last_write_time(r),
+                  now, rc == RQ_OK);
+    if (rc == RQ_OK) {
+        rq_call_reply_packed(call, rq_slice_of("", 0));
+        return;
+    }
+    if (why != NULL) warn(j, why, now);
+    rq_call_fail_why(call, rc, why);
+}
+
+static void batch_done(rq_op *op)
 {
     rq__sink_job *j = RQ_CONTAINER_OF(op, rq__sink_job, batch.read.op);
-    rq_call *call = rq__call_of_op(op);
-    const Pb__ReplicateWALEntryRequest *r = request_of(j);
-    if (op->rc == RQ_OK && j->failed_with != RQ_OK) {
-        op->rc = j->failed_with;
-        op->why = j->failed_why;
-    }
-    bool ok = op->rc == RQ_OK;
-    rq_executor *executor = op->seat->executor;
-    rq_sink_count(rq_replication_sink(j->services->replication), r->n_entry, last_write_time(r),
-                  executor->now_ms(executor), ok);
-    if (ok)
-        rq_call_reply_packed(call, rq_slice_of("", 0));
+    if (op->rc != RQ_OK)
+        rq__sink_end(j, op->rc, &op->why);
+    else if (j->failed_with != RQ_OK)
+        rq__sink_end(j, j->failed_with, &j->failed_why);
     else
-        rq__fail_call_of_op(op);
+        rq__sink_load_next(j);
 }
 
 void rq__replicate_entries(void *ctx, rq_call *call)
@@ -302,8 +327,10 @@ void rq__replicate_entries(void *ctx, rq_call *call)
         return;
     }
     memset(&j->batch, 0, sizeof j->batch);
-    rq__op_of_call(&j->batch.read.op, RQ_OP_BATCH, rq__seat(s->client, call), call, sink_done);
+    rq__op_of_call(&j->batch.read.op, RQ_OP_BATCH, rq__seat(s->client, call), call, batch_done);
     j->services = s;
+    j->loads = NULL;
+    j->last_load = &j->loads;
     j->cells = rq_cursor_of(call->cell_block);
     j->entry_at = SIZE_MAX; /* before the first */
     j->cells_left = 0;

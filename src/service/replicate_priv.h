@@ -4,6 +4,7 @@
 #define RQ_SERVICE_REPLICATE_PRIV_H
 
 #include "ops/batch.h"
+#include "ops/bulk_replicated.h"
 #include "service/admin_priv.h"
 #include "service/call_op.h"
 #include "service/client_priv.h"
@@ -19,8 +20,13 @@ typedef struct rq__sink_edit {
     bool deletes;
 } rq__sink_edit;
 
+typedef struct rq__sink_load rq__sink_load; /* a bulk load, replicate_bulk.c */
+
 typedef struct rq__sink_job {
     rq_op_batch batch;
+    rq_op_bulk_replicated load;
+    rq__sink_load *loads; /* in their order; to be done after the batch */
+    rq__sink_load **last_load;
     rq_admin_services *services;
     /* The next cell to be taken: where it is, in which entry, how many cells the entry still has. */
     rq_cursor cells;
@@ -38,5 +44,19 @@ static inline rq__sink_job *rq__sink_of(rq_op_batch *b)
 {
     return RQ_CONTAINER_OF(b, rq__sink_job, batch);
 }
+
+static inline const Pb__ReplicateWALEntryRequest *rq__sink_request(const rq__sink_job *j)
+{
+    return (const Pb__ReplicateWALEntryRequest *)rq__call_of_op(&j->batch.read.op)->param;
+}
+
+/* replicate.c: answers the call and counts it. */
+void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why);
+
+/* replicate_bulk.c: keeps a BulkLoadDescriptor of the table until the batch is done. */
+RQ_NODISCARD
+rq_err rq__sink_add_load(rq__sink_job *j, rq_slice table, rq_slice bytes);
+/* Begins the next load; after the last one the call ends. */
+void rq__sink_load_next(rq__sink_job *j);
 
 #endif

@@ -115,10 +115,11 @@ def same_rows(a, b, table, family=b"f"):
 
 
 class World:
-    def __init__(self, folder):
+    def __init__(self, folder, *settings):
         self.folder = pathlib.Path(folder)
-        self.a = Node(self.folder / "a", "replication.source.sleepforretries=50", "replication.source.maxretriesmultiplier=4")
-        self.b = Node(self.folder / "b", "replication.source.sleepforretries=50", "replication.source.maxretriesmultiplier=4")
+        fast = ("replication.source.sleepforretries=50", "replication.source.maxretriesmultiplier=4")
+        self.a = Node(self.folder / "a", *fast, *settings)
+        self.b = Node(self.folder / "b", *fast)
 
     def stop(self):
         return self.a.stop() or self.b.stop()
@@ -131,7 +132,7 @@ def peers_are_changed_and_refused_as_by_hbase(w):
     def refusal(function, *arguments):
         try:
             function(*arguments)
-        except Refused as e:
+        except (Refused, RuntimeError) as e:
             return str(e)
         raise AssertionError("accepted")
     a, b = w.a, w.b
@@ -199,7 +200,7 @@ def kills_of_either_side_lose_nothing(w):
                 a.put("t", row, b"v%d" % n)
                 acknowledged.append(row)
                 n += 1
-            except (OSError, EOFError, Refused, RuntimeError):
+            except (OSError, EOFError, ValueError, Refused, RuntimeError):
                 stop.wait(0.05)  # it is being started
     writer = threading.Thread(target=write)
     writer.start()
@@ -282,9 +283,146 @@ def a_log_that_grows_too_long_is_given_up(w):
         c.stop()
 
 
+# ---- with a real HBase
+
+
+class Other:
+    """A real HBase with the calls that the tests use."""
+
+    def __init__(self, folder, root):
+        self.hbase = HBase(folder, {"hbase.replication.bulkload.enabled": "true", "hbase.replication.cluster.id": "other",
+                                    "replication.source.sleepforretries": "100", "replication.source.maxretriesmultiplier": "5"})
+        self.hbase.start()
+        ports = self.hbase.ports
+        self.server = type("Server", (), {"regionserver": f"127.0.0.1:{ports['RS_PORT']}",
+                                          "master": f"127.0.0.1:{ports['MASTER_PORT']}", "zk": self.hbase.zk})
+        self.client = hbase.Client(self.server)
+        self.root = root
+
+    key = Node.key
+    master = Node.master
+    change = Node.change
+    add_peer = Node.add_peer
+    peer = Node.peer
+    rows = Node.rows
+    put = Node.put
+
+
+def java(env, folder, *arguments):
+    """Runs a class of HBase against the cluster of env's ports; returns its output."""
+    done = subprocess.run([str(SCRIPT), "run", str(folder), *arguments], env={**os.environ, **env}, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout
+
+
+def verified(env, folder, peer, table):
+    """HBase's VerifyReplication: {counter: value}"""
+    out = java(env, folder, "org.apache.hadoop.hbase.mapreduce.replication.VerifyReplication",
+               "-Dmapreduce.framework.name=local", "--recomparetries=0", peer, table)
+    counters = {}
+    for line in out.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and value.isdigit() and "ROWS" in name:
+            counters[name] = int(value)
+    if not counters:
+        counters["output"] = out[-1500:]
+    return counters
+
+
+def under_load(from_node, victim, table, prefix, kills):
+    """Writes to from_node while the victim is killed and started; returns the acknowledged rows."""
+    stop = threading.Event()
+    acknowledged = []
+
+    def write():
+        n = 0
+        while not stop.is_set():
+            row = b"%s%06d" % (prefix, n)
+            try:
+                from_node.put(table, row, b"v%d" % n)
+                acknowledged.append(row)
+                n += 1
+            except (OSError, EOFError, ValueError, Refused, RuntimeError):
+                stop.wait(0.05)
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(kills):
+            mark = len(acknowledged)
+            eventually(lambda: len(acknowledged) > mark + 300, "writes go on")  # pylint: disable=cell-var-from-loop
+            victim.kill()
+            victim.start()
+    finally:
+        stop.set()
+        writer.join()
+    return acknowledged
+
+
+def ports_of(node):
+    zk, master, rs = node.ports
+    return {"ZK_PORT": str(zk), "MASTER_PORT": str(master), "RS_PORT": str(rs)}
+
+
+def hbase_to_rorqual_and_back_under_kills(w):
+    other, a = w.other, w.a
+    for node in (other, a):
+        node.client.create("cut", {b"f": {"VERSIONS": "3", "REPLICATION_SCOPE": "1"}})
+    other.add_peer("rorqual", a.key)
+    a.add_peer("other", other.key)
+    written = under_load(other, a, "cut", b"hbase", 3)
+    written += under_load(a, a, "cut", b"rorqual", 3)
+    eventually(lambda: a.rows("cut").keys() == other.rows("cut").keys(), "the same rows")
+    rows = a.rows("cut")
+    assert not [r for r in written if r not in rows], "acknowledged rows are missing"
+    for what, counters in (("Rorqual's", verified(ports_of(a), w.folder / "verify", "other", "cut")),
+                           ("HBase's", verified(other.hbase.ports, other.hbase.folder, "rorqual", "cut"))):
+        assert counters.get("GOODROWS") == len(rows) and len(counters) == 1, f"{what} VerifyReplication: {counters}"
+
+
+def both_write_the_same_rows(w):
+    other, a = w.other, w.a
+
+    def write(node, value):
+        for i in range(200):
+            node.put("cut", b"same%03d" % i, value)
+    threads = [threading.Thread(target=write, args=(other, b"hbase")), threading.Thread(target=write, args=(a, b"rorqual"))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    eventually(lambda: a.rows("cut") == other.rows("cut"), "the same newest versions")
+
+
+def bulk_loads_of_hbase_arrive(w):
+    other, a = w.other, w.a
+    other.client.create("bulk", {b"f": {"REPLICATION_SCOPE": "1"}})
+    a.client.create("bulk", {b"f": {"REPLICATION_SCOPE": "1"}}, splits=[b"row0500"])
+    tsv = w.folder / "in.tsv"
+    tsv.write_text("".join(f"row{i:04d}\tv{i}\n" for i in range(1000)))
+    out = w.folder / "hfiles"
+    log = java(other.hbase.ports, other.hbase.folder, "org.apache.hadoop.hbase.mapreduce.ImportTsv",
+               "-Dmapreduce.framework.name=local", "-Dimporttsv.columns=HBASE_ROW_KEY,f:q",
+               f"-Dimporttsv.bulk.output=file://{out}", "bulk", f"file://{tsv}")
+    assert (out / "f").is_dir(), log[-1500:]
+    log = java(other.hbase.ports, other.hbase.folder, "org.apache.hadoop.hbase.tool.BulkLoadHFilesTool", f"file://{out}", "bulk")
+    assert len(other.rows("bulk")) == 1000, log[-1500:]
+    eventually(lambda: a.rows("bulk") == other.rows("bulk"), "the loaded rows")
+
+
+WITH_HBASE = [hbase_to_rorqual_and_back_under_kills, both_write_the_same_rows, bulk_loads_of_hbase_arrive]
 ALONE = [peers_are_changed_and_refused_as_by_hbase, puts_deletes_and_increments_arrive,
          a_disabled_peer_gets_everything_later, kills_of_either_side_lose_nothing, two_masters_do_not_send_in_circles,
          tables_and_families_are_chosen, a_missing_table_blocks_until_it_is_there, a_log_that_grows_too_long_is_given_up]
+
+
+def run(report, world, tests):
+    for test in tests:
+        problem = None
+        try:
+            test(world)
+        except Exception as e:  # pylint: disable=broad-except
+            problem = repr(e)
+        report.outcome(f"replication/{test.__name__}", problem)
 
 
 def main():
@@ -292,14 +430,18 @@ def main():
     report = Report()
     with tempfile.TemporaryDirectory(prefix="rorqual-replication-") as folder:
         world = World(folder)
-        for test in ALONE:
-            problem = None
-            try:
-                test(world)
-            except Exception as e:  # pylint: disable=broad-except
-                problem = repr(e)
-            report.outcome(f"replication/{test.__name__}", problem)
+        run(report, world, ALONE)
         report.outcome("replication/both stop cleanly", world.stop())
+    if os.environ.get("HBASE"):
+        with tempfile.TemporaryDirectory(prefix="rorqual-replication-") as folder:
+            other = Other(pathlib.Path(folder) / "hbase", folder)
+            try:
+                world = World(folder, f"rorqual.replication.bulkload.folders={folder}/hbase/data")
+                world.other = other
+                run(report, world, WITH_HBASE)
+                report.outcome("replication/stops cleanly", world.stop())
+            finally:
+                other.hbase.stop()
     return report.finish()
 
 
