@@ -8,6 +8,7 @@
 #include "replication/outlet.h"
 #include "replication/source.h"
 
+#include "base/clock.h"
 #include "wal/tail.h"
 
 #include <pthread.h>
@@ -142,11 +143,9 @@ static rq_err follow(rq_replication *r, rq_error *why)
     return rc;
 }
 
-static void wait_until(rq_replication *r, unsigned seconds)
+static void wait_seconds(rq_replication *r, unsigned seconds)
 {
-    struct timespec end;
-    (void)clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += seconds;
+    struct timespec end = {.tv_sec = (time_t)(rq_clock_ns(CLOCK_MONOTONIC) / 1000000000) + seconds};
     (void)pthread_cond_timedwait(&r->wake, &r->flags_lock, &end);
 }
 
@@ -156,7 +155,7 @@ static bool wait_for_change(rq_replication *r, bool again)
     pthread_mutex_lock(&r->flags_lock);
     if (!r->changed && !r->stop) {
         if (again || r->settings.log_max != 0)
-            wait_until(r, RETRY_S);
+            wait_seconds(r, RETRY_S);
         else
             pthread_cond_wait(&r->wake, &r->flags_lock);
     }

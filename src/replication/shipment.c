@@ -36,7 +36,7 @@ static rq_err put_scopes(rq_buf *b, rq_slice scopes)
     rq_cursor c = rq_cursor_of(scopes);
     rq_slice family;
     uint32_t scope;
-    while (rq__wal_scope_next(&c, &family, &scope)) {
+    while (rq_wal_scope_next(&c, &family, &scope)) {
         size_t at;
         RQ_TRY(rq_pb_begin(b, KEY_SCOPES, &at));
         RQ_TRY(rq_pb_put_bytes(b, 1, family));
@@ -78,7 +78,7 @@ static bool has_scope(rq_slice scopes, rq_slice family)
     rq_cursor c = rq_cursor_of(scopes);
     rq_slice name;
     uint32_t scope;
-    while (rq__wal_scope_next(&c, &name, &scope))
+    while (rq_wal_scope_next(&c, &name, &scope))
         if (scope != 0 && rq_slice_eq(name, family)) return true;
     return false;
 }

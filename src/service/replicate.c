@@ -279,7 +279,8 @@ static int64_t last_write_time(const Pb__ReplicateWALEntryRequest *r)
 static void warn(const rq__sink_job *j, const rq_error *why, int64_t now_ms)
 {
     const rq_call *call = rq__call_of_op(&j->batch.read.op);
-    rq_sink *sink = rq_replication_sink(j->services->replication);
+    rq_sink *sink = rq__sink_counters(j);
+    if (sink == NULL) return;
     int64_t last = atomic_load_explicit(&sink->warned_ms, memory_order_relaxed);
     if (now_ms - last < WARN_MS) return;
     atomic_store_explicit(&sink->warned_ms, now_ms, memory_order_relaxed);
@@ -293,8 +294,8 @@ void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why)
     const Pb__ReplicateWALEntryRequest *r = rq__sink_request(j);
     rq_executor *executor = j->services->env.executor;
     int64_t now = executor->now_ms(executor);
-    rq_sink_count(rq_replication_sink(j->services->replication), r->n_entry, last_write_time(r),
-                  now, rc == RQ_OK);
+    rq_sink *sink = rq__sink_counters(j);
+    if (sink != NULL) rq_sink_count(sink, r->n_entry, last_write_time(r), now, rc == RQ_OK);
     if (rc == RQ_OK) {
         rq_call_reply_packed(call, rq_slice_of("", 0));
         return;
@@ -317,7 +318,7 @@ static void batch_done(rq_op *op)
 void rq__replicate_entries(void *ctx, rq_call *call)
 {
     rq_admin_services *s = ctx;
-    if (s->client == NULL || s->replication == NULL) {
+    if (s->client == NULL) {
         rq_call_fail(call, RQ_E_UNSUPPORTED, "this server accepts no replicated entries");
         return;
     }

@@ -88,9 +88,9 @@ static rq_err list_files(rq__sink_job *j, const rq__sink_load *l)
 static void loaded(rq_op *op)
 {
     rq__sink_job *j = RQ_CONTAINER_OF(op, rq__sink_job, load.bulk.op);
-    rq_sink *sink = rq_replication_sink(j->services->replication);
-    atomic_fetch_add(&sink->bulk_files, j->load.loaded);
-    atomic_fetch_add(&sink->bulk_skipped, j->load.skipped);
+    rq_sink *sink = rq__sink_counters(j);
+    if (sink != NULL) atomic_fetch_add(&sink->bulk_files, j->load.loaded);
+    if (sink != NULL) atomic_fetch_add(&sink->bulk_skipped, j->load.skipped);
     if (op->rc != RQ_OK) {
         rq__sink_end(j, op->rc, &op->why);
         return;

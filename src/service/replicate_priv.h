@@ -50,6 +50,13 @@ static inline const Pb__ReplicateWALEntryRequest *rq__sink_request(const rq__sin
     return (const Pb__ReplicateWALEntryRequest *)rq__call_of_op(&j->batch.read.op)->param;
 }
 
+/* NULL: nobody counts (tests). */
+static inline rq_sink *rq__sink_counters(const rq__sink_job *j)
+{
+    rq_replication *r = j->services->replication;
+    return r == NULL ? NULL : rq_replication_sink(r);
+}
+
 /* replicate.c: answers the call and counts it. */
 void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why);
 

@@ -26,6 +26,13 @@ DEADLINE = 60
 SCOPED = {b"f": {"VERSIONS": "3", "REPLICATION_SCOPE": "1"}, b"g": {"VERSIONS": "3", "REPLICATION_SCOPE": "0"}}
 
 
+def regions(client, table):
+    """[(start key, name)], read from hbase:meta by the whole name: HBase's servers do not know regions by another one."""
+    name = table.encode()
+    rows = client.data.scan(b"hbase:meta,,1", name + b",,", name + b" ,,")
+    return sorted((row.split(b",", 1)[1].rpartition(b",")[0], row) for row in rows)
+
+
 class Node:
     """A Rorqual on fixed ports, which can be killed and started again."""
 
@@ -78,14 +85,14 @@ class Node:
 
     def rows(self, table):
         out = {}
-        for _, _, encoded in self.client.regions(table):
-            out.update(self.client.data.scan(encoded))
+        for _, name in regions(self.client, table):
+            out.update(self.client.data.scan(name))
         return out
 
     def put(self, table, row, value, family=b"f"):
-        for start, _, encoded in reversed(self.client.regions(table)):
+        for start, name in reversed(regions(self.client, table)):
             if row >= start:
-                self.client.data.put(encoded, row, {(family, b"q"): value})
+                self.client.data.put(name, row, {(family, b"q"): value})
                 return
 
     def metric(self, name, peer=None):
