@@ -19,12 +19,12 @@ static rq_slice id_of(const rq__proc *p)
     return rq_slice_of(p->ns.ptr + len, p->ns.len - len);
 }
 
-static rq_err listed(rq_catalog *c, const rq__proc *p, rq_arena *a, rq_peer_info *ret, rq_error *why)
+static rq_err listed(rq_catalog *c, const rq__proc *p, rq_arena *a, rq_peer_info *ret,
+                     rq_error *why)
 {
     rq_err rc = rq_catalog_peer(c, id_of(p), a, ret);
     if (rc != RQ_E_NOT_FOUND) return rc;
-    return rq_fail(why, RQ_E_PEER_NOT_FOUND, "%.*s", (int)id_of(p).len,
-                   (const char *)id_of(p).ptr);
+    return rq_fail(why, RQ_E_PEER_NOT_FOUND, "%.*s", (int)id_of(p).len, (const char *)id_of(p).ptr);
 }
 
 static rq_err unpack(const rq__proc *p, Pb__ReplicationPeerDescription **ret, rq_error *why)

@@ -70,11 +70,11 @@ static void tell(rq_catalog *c)
 static rq_err copy_peer(const rq__peer *p, rq_arena *arena, rq_peer_info *ret)
 {
     *ret = (rq_peer_info){.id = rq_arena_cstr(arena, rq_slice_cstr(p->id)),
-                     .config = rq_arena_copy(arena, p->config),
-                     .enabled = p->enabled,
-                     .position = p->position,
-                     .lost_ms = p->lost_ms,
-                     .version = p->version};
+                          .config = rq_arena_copy(arena, p->config),
+                          .enabled = p->enabled,
+                          .position = p->position,
+                          .lost_ms = p->lost_ms,
+                          .version = p->version};
     return ret->id == NULL || ret->config.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
@@ -233,10 +233,8 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         if (rq_slice_eq(rq_cell_qualifier(&cells[i]), POSITION))
             take_position(c, p, rq_cell_value(&cells[i]));
+    /* A position that was written while the peer was removed is a row without a configuration. */
     if (rc != RQ_OK || p->config.ptr == NULL) {
-        if (rc == RQ_OK)
-            rq_log_error(c->env->log, "replication", "peer %s has no configuration and is ignored",
-                         p->id);
         peer_free(p);
         return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
     }

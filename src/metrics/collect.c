@@ -331,14 +331,10 @@ static void collect_engine(rq__collector *c)
 static void collect_peer(rq__collector *c, const rq_source_status *s)
 {
     const figure figures[] = {
-        {RQ_METRIC_PEER_ENABLED, s->enabled},
-        {RQ_METRIC_PEER_LOST, s->lost_ms != 0},
-        {RQ_METRIC_PEER_LOG, s->log_bytes},
-        {RQ_METRIC_PEER_LAG, s->lag_ms},
-        {RQ_METRIC_PEER_AGE, s->age_of_last_ms},
-        {RQ_METRIC_PEER_RECORDS, s->shipped_records},
-        {RQ_METRIC_PEER_BYTES, s->shipped_bytes},
-        {RQ_METRIC_PEER_BATCHES, s->shipped_batches},
+        {RQ_METRIC_PEER_ENABLED, s->enabled},     {RQ_METRIC_PEER_LOST, s->lost_ms != 0},
+        {RQ_METRIC_PEER_LOG, s->log_bytes},       {RQ_METRIC_PEER_LAG, s->lag_ms},
+        {RQ_METRIC_PEER_AGE, s->age_of_last_ms},  {RQ_METRIC_PEER_RECORDS, s->shipped_records},
+        {RQ_METRIC_PEER_BYTES, s->shipped_bytes}, {RQ_METRIC_PEER_BATCHES, s->shipped_batches},
         {RQ_METRIC_PEER_FAILED, s->failed},
     };
     collect_figures(c, s->id, figures, RQ_ARRAY_LEN(figures));

@@ -88,7 +88,7 @@ struct rq_op_batch {
     size_t part_count;
     bool is_atomic;
     rq_slice cluster_ids; /* of its writes, see rq_row_op; kept from group to group */
-    void *group; /* the caller's */
+    void *group;          /* the caller's */
     /* The walk. */
     size_t group_at;
     size_t part_at;

@@ -26,8 +26,7 @@ static rq_err open_at(job *j, const char *said, rq_bulk_file *ret, rq_hfile_read
 {
     rq_file *file;
     const char *path = rq__bulk_local_path(said);
-    if (path == NULL)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s is not on this machine", said);
+    if (path == NULL) return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s is not on this machine", said);
     RQ_TRY(rq_intake_find(&j->visit, path, &ret->source, &ret->path, why));
     RQ_TRY(rq_vfs_open(ret->source, ret->path, RQ_OPEN_READ | RQ_OPEN_BENEATH, &file, why));
     return rq_hfile_reader_open_file(file, said, ret_reader, why);
@@ -41,9 +40,8 @@ static rq_err open_file(job *j, size_t i, rq_bulk_file *ret, rq_hfile_reader **r
     rq_error_clear(&second);
     *ret = (rq_bulk_file){.family = j->b->bulk.files[i].family, .name = j->b->bulk.files[i].path};
     if (open_at(j, j->b->bulk.files[i].path, ret, ret_reader, &first) == RQ_OK) return RQ_OK;
-    rq_err rc = j->b->archived[i] == NULL
-                    ? RQ_E_NOT_FOUND
-                    : open_at(j, j->b->archived[i], ret, ret_reader, &second);
+    rq_err rc = j->b->archived[i] == NULL ? RQ_E_NOT_FOUND
+                                          : open_at(j, j->b->archived[i], ret, ret_reader, &second);
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY) return rq_no_memory(j->why);
     return rq_fail(j->why, RQ_E_DO_NOT_RETRY,
@@ -139,10 +137,9 @@ static rq_err add_write(job *j, writes *w, const rq_cell *c)
 
 static rq_err write_cell(job *j, writes *w, const rq_cell *c)
 {
-    bool fits = w->region != NULL &&
-                rq_region_info_contains(rq_region_get_info(w->region), rq_cell_row(c));
-    if (!fits || w->count == CELLS || w->arena.total_bytes > ROWS_BYTES)
-        RQ_TRY(flush_writes(j, w));
+    bool fits =
+        w->region != NULL && rq_region_info_contains(rq_region_get_info(w->region), rq_cell_row(c));
+    if (!fits || w->count == CELLS || w->arena.total_bytes > ROWS_BYTES) RQ_TRY(flush_writes(j, w));
     if (!fits) {
         rq_region_unref(w->region);
         w->region = NULL;

@@ -16,7 +16,7 @@ struct rq_ops {
     const rq_intake *intake; /* see rq_ops_options, also for the next two */
     const rq_intake *replicated;
     bool skips_missing;
-    const char *data_path;   /* borrowed */
+    const char *data_path; /* borrowed */
     rq__leases *leases;
     /* settings */
     uint64_t result_bytes_max; /* of a scan or batch */

@@ -82,8 +82,9 @@ rq_err rq__filter_make(rq_slice config, rq_arena *arena, rq__filter *ret, rq_err
 static const rq__table_rule *rule_of(const rq__filter *f, rq_slice table)
 {
     rq__table_rule key = {.table = table};
-    return f->table_count == 0 ? NULL
-                               : bsearch(&key, f->tables, f->table_count, sizeof key, compare_rules);
+    return f->table_count == 0
+               ? NULL
+               : bsearch(&key, f->tables, f->table_count, sizeof key, compare_rules);
 }
 
 static bool names_namespace(const rq__filter *f, rq_slice table)
@@ -110,8 +111,8 @@ bool rq__filter_takes_table(const rq__filter *f, rq_slice table, const rq__table
 bool rq__filter_takes_family(const rq__filter *f, const rq__table_rule *rule, rq_slice family)
 {
     if (rule == NULL) return true;
-    bool named = bsearch(&family, rule->families, rule->family_count, sizeof family,
-                         compare_names) != NULL;
+    bool named =
+        bsearch(&family, rule->families, rule->family_count, sizeof family, compare_names) != NULL;
     return named != f->replicate_all;
 }
 

@@ -16,8 +16,8 @@
 
 /* A table of the configuration, and its families. */
 typedef struct rq__table_rule {
-    rq_slice table;     /* as in records: "ns:q", or "q" in the namespace default */
-    rq_slice *families; /* ascending */
+    rq_slice table;      /* as in records: "ns:q", or "q" in the namespace default */
+    rq_slice *families;  /* ascending */
     size_t family_count; /* 0: all */
 } rq__table_rule;
 

@@ -170,8 +170,7 @@ rq_err rq__outlet_ship(rq__outlet *o, rq_slice message, rq_slice cells, rq_error
 {
     rq_client_failure failure;
     rq_client_sink *to = o->sinks[o->next % o->sink_count];
-    rq_err rc =
-        rq_client_replicate(o->client, to, message, cells, o->options.stop, &failure);
+    rq_err rc = rq_client_replicate(o->client, to, message, cells, o->options.stop, &failure);
     if (rc == RQ_OK || rc == RQ_E_CANCELLED) return rc;
     o->next++;
     bool no_table = names_class(&failure, "TableNotFoundException");

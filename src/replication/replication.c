@@ -273,7 +273,8 @@ rq_sink *rq_replication_sink(rq_replication *r)
 
 /* --- what others ask -------------------------------------------------------------------------- */
 
-static rq_err status_of(rq_replication *r, const rq_peer_info *p, rq_arena *arena, rq_source_status *ret)
+static rq_err status_of(rq_replication *r, const rq_peer_info *p, rq_arena *arena,
+                        rq_source_status *ret)
 {
     *ret = (rq_source_status){.id = p->id,
                               .enabled = p->enabled,
@@ -310,9 +311,8 @@ rq_err rq_replication_check_key(rq_replication *r, const char *cluster_key, rq_e
     if (rc == RQ_E_NOT_FOUND || rc == RQ_E_INVALID)
         return RQ_OK; /* no cluster there yet; the procedure refuses keys that are none */
     if (rc != RQ_OK)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "Can't get peerClusterId for clusterKey=%s (%.300s)", cluster_key,
-                       own.message);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Can't get peerClusterId for clusterKey=%s (%.300s)",
+                       cluster_key, own.message);
     if (strcmp(id, rq_root_cluster_id(rq_catalog_root(r->settings.catalog))) != 0) return RQ_OK;
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
                    "Invalid cluster key: %s, should not replicate to itself for "

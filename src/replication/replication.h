@@ -39,17 +39,17 @@ rq_sink *rq_replication_sink(rq_replication *r);
 typedef struct rq_source_status {
     const char *id;
     bool enabled;
-    bool running; /* it has a thread */
-    uint64_t log_bytes; /* of the log that are kept for it */
-    uint64_t lag_ms;    /* age of the oldest record that is not shipped; 0: all are */
+    bool running;            /* it has a thread */
+    uint64_t log_bytes;      /* of the log that are kept for it */
+    uint64_t lag_ms;         /* age of the oldest record that is not shipped; 0: all are */
     uint64_t age_of_last_ms; /* of the newest shipped record, when it was applied */
     int64_t shipped_ms;      /* when the last batch was applied */
     int64_t next_write_ms;   /* when the oldest record that is not shipped was written */
     int64_t lost_ms;         /* see rq_peer_info */
     uint64_t records;        /* read of the log */
     uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches;
-    uint64_t filtered; /* records that the peer does not get */
-    uint64_t failed;   /* attempts */
+    uint64_t filtered;   /* records that the peer does not get */
+    uint64_t failed;     /* attempts */
     const char *problem; /* why the last attempt failed, if it did; "": it did not */
 } rq_source_status;
 

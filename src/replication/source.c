@@ -30,8 +30,8 @@
 #include <string.h>
 
 #define SUBJECT "replication"
-#define LOOK_BUSY_NS ((uint64_t)5 * 1000 * 1000)   /* between looks at the log: with writes, */
-#define LOOK_IDLE_NS ((uint64_t)40 * 1000 * 1000)  /* and a second after the last one */
+#define LOOK_BUSY_NS ((uint64_t)5 * 1000 * 1000)  /* between looks at the log: with writes, */
+#define LOOK_IDLE_NS ((uint64_t)40 * 1000 * 1000) /* and a second after the last one */
 #define IDLE_AFTER_NS ((uint64_t)1000 * 1000 * 1000)
 #define WRITE_POSITION_NS ((uint64_t)1000 * 1000 * 1000)
 #define WRITE_POSITION_BYTES ((uint64_t)16 << 20) /* passed over without shipping */
@@ -50,11 +50,11 @@ struct rq__source {
     rq_wal_tail *tail;
     rq__outlet *outlet;
     rq__shipment shipment;
-    rq_lsn confirmed;       /* by the peer */
-    rq_lsn written;         /* the position in the catalog */
-    bool has_shipped;       /* since it was written */
-    uint64_t written_ns;    /* when */
-    uint64_t busy_ns;       /* when something was read last */
+    rq_lsn confirmed;    /* by the peer */
+    rq_lsn written;      /* the position in the catalog */
+    bool has_shipped;    /* since it was written */
+    uint64_t written_ns; /* when */
+    uint64_t busy_ns;    /* when something was read last */
     uint64_t warned_ns;
     /* Read by others. */
     _Atomic uint64_t position;
@@ -169,7 +169,8 @@ static bool exists(void *ctx, rq_slice table, rq_slice family)
     rq_epoch_member m = {0};
     rq_epoch_pin(s->settings->env->epoch, &m);
     const rq_catalog_table *t = rq_catalog_table_find(s->settings->catalog, table);
-    bool found = t != NULL && (family.len == 0 || rq_table_schema_family(t->schema, family) != NULL);
+    bool found =
+        t != NULL && (family.len == 0 || rq_table_schema_family(t->schema, family) != NULL);
     rq_epoch_unpin(s->settings->env->epoch, &m);
     return found;
 }
@@ -327,8 +328,8 @@ static void throttle(const rq__source *s, uint64_t bytes)
 static void lose(rq__source *s, const rq_error *why)
 {
     rq_error more = {.code = RQ_OK};
-    rq_log_error(s->settings->env->log, SUBJECT,
-                 "peer %s is disabled and needs a resync: %s", s->id, why->message);
+    rq_log_error(s->settings->env->log, SUBJECT, "peer %s is disabled and needs a resync: %s",
+                 s->id, why->message);
     set_problem(s, why->message);
     if (rq_catalog_peer_give_up(s->settings->catalog, s->id, &more) != RQ_OK)
         rq_log_error(s->settings->env->log, SUBJECT, "peer %s: %s", s->id, more.message);
@@ -405,8 +406,8 @@ static rq_err prepare(rq__source *s, const rq_peer_info *peer, rq_error *why)
     return open_tail(s, peer->position, why);
 }
 
-rq_err rq__source_new(const rq__source_settings *settings, const rq_peer_info *peer, rq__source **ret,
-                      rq_error *why)
+rq_err rq__source_new(const rq__source_settings *settings, const rq_peer_info *peer,
+                      rq__source **ret, rq_error *why)
 {
     rq__source *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_no_memory(why);
@@ -459,8 +460,9 @@ rq_err rq__source_status(rq__source *s, rq_arena *arena, rq_source_status *ret)
     ret->running = true;
     ret->shipped_ms = atomic_load_explicit(&s->shipped_ms, memory_order_relaxed);
     ret->next_write_ms = atomic_load_explicit(&s->next_write_ms, memory_order_relaxed);
-    ret->lag_ms =
-        ret->next_write_ms > 0 && now > ret->next_write_ms ? (uint64_t)(now - ret->next_write_ms) : 0;
+    ret->lag_ms = ret->next_write_ms > 0 && now > ret->next_write_ms
+                      ? (uint64_t)(now - ret->next_write_ms)
+                      : 0;
     ret->age_of_last_ms = ret->shipped_ms > last ? (uint64_t)(ret->shipped_ms - last) : 0;
     ret->records = get(&s->records);
     ret->filtered = get(&s->filtered);

@@ -17,7 +17,7 @@ struct rq_admin_services {
     rq_loops *loops;
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
-    rq_slow_log *slow; /* may be NULL */
+    rq_slow_log *slow;         /* may be NULL */
     rq_client_service *client; /* its seats; this and the next may be NULL (tests) */
     rq_replication *replication;
 };

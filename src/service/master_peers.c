@@ -36,8 +36,8 @@ static rq_err describe(rq_call *call, const char *id, bool enabled, Pb__Replicat
 {
     Pb__ReplicationPeerDescription m = PB__REPLICATION_PEER_DESCRIPTION__INIT;
     Pb__ReplicationState state = PB__REPLICATION_STATE__INIT;
-    state.state = enabled ? PB__REPLICATION_STATE__STATE__ENABLED
-                          : PB__REPLICATION_STATE__STATE__DISABLED;
+    state.state =
+        enabled ? PB__REPLICATION_STATE__STATE__ENABLED : PB__REPLICATION_STATE__STATE__DISABLED;
     m.id = (char *)(uintptr_t)id;
     m.state = &state;
     m.config = config;
@@ -191,8 +191,9 @@ static rq_err put_peer(rq_buf *out, const rq_peer_info *p)
     RQ_TRY(rq_pb_begin(out, 1, &at));
     RQ_TRY(rq_pb_put_bytes(out, 1, rq_slice_cstr(p->id)));
     RQ_TRY(rq_pb_begin(out, 2, &state));
-    RQ_TRY(rq_pb_put_number(out, 1, p->enabled ? PB__REPLICATION_STATE__STATE__ENABLED
-                                               : PB__REPLICATION_STATE__STATE__DISABLED));
+    RQ_TRY(rq_pb_put_number(out, 1,
+                            p->enabled ? PB__REPLICATION_STATE__STATE__ENABLED
+                                       : PB__REPLICATION_STATE__STATE__DISABLED));
     RQ_TRY(rq_pb_end(out, state));
     RQ_TRY(rq_pb_put_bytes(out, 3, p->config));
     return rq_pb_end(out, at);

@@ -51,13 +51,13 @@ static const char *path_of(rq_arena *a, const char *folder, const rq__sink_load 
 {
     rq_slice ns;
     rq_slice qualifier;
-    if (folder == NULL || rq_table_name_parse(l->table, &ns, &qualifier, NULL) != RQ_OK) return NULL;
-    return rq_arena_printf(a, "%s/%.*s/%.*s/%.*s/%.*s/%s", folder, (int)ns.len,
-                           (const char *)ns.ptr, (int)qualifier.len, (const char *)qualifier.ptr,
-                           (int)l->event->encoded_region_name.len,
-                           (const char *)l->event->encoded_region_name.data,
-                           (int)store->family_name.len, (const char *)store->family_name.data,
-                           file);
+    if (folder == NULL || rq_table_name_parse(l->table, &ns, &qualifier, NULL) != RQ_OK)
+        return NULL;
+    return rq_arena_printf(
+        a, "%s/%.*s/%.*s/%.*s/%.*s/%s", folder, (int)ns.len, (const char *)ns.ptr,
+        (int)qualifier.len, (const char *)qualifier.ptr, (int)l->event->encoded_region_name.len,
+        (const char *)l->event->encoded_region_name.data, (int)store->family_name.len,
+        (const char *)store->family_name.data, file);
 }
 
 static rq_err list_files(rq__sink_job *j, const rq__sink_load *l)
@@ -72,8 +72,7 @@ static rq_err list_files(rq__sink_job *j, const rq__sink_load *l)
     for (size_t i = 0; i < l->event->n_stores; i++) {
         const Pb__StoreDescriptor *s = l->event->stores[i];
         for (size_t k = 0; k < s->n_store_file; k++, n++) {
-            const char *path =
-                path_of(a, r->sourcebasenamespacedirpath, l, s, s->store_file[k]);
+            const char *path = path_of(a, r->sourcebasenamespacedirpath, l, s, s->store_file[k]);
             files[n] = (rq_op_bulk_file){rq__pb_slice(s->family_name),
                                          path == NULL ? s->store_file[k] : path};
             archived[n] = path_of(a, r->sourcehfilearchivedirpath, l, s, s->store_file[k]);

@@ -12,8 +12,8 @@
 #define REPLICATED "rorqual.replication.bulkload.folders"
 
 struct rq_intake {
-    const char *setting;   /* the list's; for messages */
-    bool takes_data;       /* files of other servers' data folders too */
+    const char *setting; /* the list's; for messages */
+    bool takes_data;     /* files of other servers' data folders too */
     rq_vfs *own;
     const char *own_path;
     rq_arena arena;
@@ -247,7 +247,8 @@ rq_err rq_intake_find(rq_intake_visit *v, const char *said, rq_vfs **ret, const 
     if (path == NULL) return refuse(v->intake, said, why);
     if (is_in(v->intake->own_path, path)) {
         inside = below(v->intake->own_path, path);
-        if (inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL) return refuse(v->intake, said, why);
+        if (inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL)
+            return refuse(v->intake, said, why);
         *ret = v->intake->own;
         *ret_path = inside;
         return RQ_OK;
@@ -257,7 +258,8 @@ rq_err rq_intake_find(rq_intake_visit *v, const char *said, rq_vfs **ret, const 
     const char *folder = v->intake->folders[i];
     if (place->vfs == NULL)
         RQ_TRY(rq_vfs_posix_new(folder[0] == '\0' ? "/" : folder, &place->vfs, why));
-    if (!v->intake->takes_data && in_data_folder(place->vfs, inside)) return refuse(v->intake, said, why);
+    if (!v->intake->takes_data && in_data_folder(place->vfs, inside))
+        return refuse(v->intake, said, why);
     *ret = place->vfs;
     *ret_path = inside;
     return RQ_OK;

@@ -17,7 +17,8 @@ static void check_record(follower *f, const rq_wal_record *r)
 {
     assert_true(f->next < f->h->count);
     const staged *s = f->h->records[f->next++];
-    assert_true(rq_slice_eq(r->region, rq_slice_cstr(rq_wal_region_name(f->h->regions[s->region]))));
+    assert_true(
+        rq_slice_eq(r->region, rq_slice_cstr(rq_wal_region_name(f->h->regions[s->region]))));
     assert_int_equal(r->sequence_id, s->sequence_id);
     assert_int_equal(r->lsn, s->lsn);
     assert_true(r->lsn <= rq_wal_durable(f->h->wal));
