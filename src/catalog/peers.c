@@ -104,6 +104,15 @@ rq_err rq_catalog_peer(rq_catalog *c, rq_slice id, rq_arena *arena, rq_peer_info
     return rc;
 }
 
+bool rq_catalog_peer_is_current(rq_catalog *c, const char *id, uint64_t version)
+{
+    pthread_mutex_lock(&c->peers.lock);
+    const rq__peer *p = find(c, rq_slice_cstr(id));
+    bool current = p != NULL && p->enabled && p->version == version;
+    pthread_mutex_unlock(&c->peers.lock);
+    return current;
+}
+
 void rq_catalog_on_peer_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx)
 {
     pthread_mutex_lock(&c->peers.lock);

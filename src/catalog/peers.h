@@ -39,6 +39,8 @@ rq_err rq_catalog_peers(rq_catalog *c, rq_arena *arena, rq_peer_info **ret, size
 /* RQ_E_NOT_FOUND: there is no such peer. */
 RQ_NODISCARD
 rq_err rq_catalog_peer(rq_catalog *c, rq_slice id, rq_arena *arena, rq_peer_info *ret);
+/* Whether the peer is enabled and still as it was when it had this version. */
+bool rq_catalog_peer_is_current(rq_catalog *c, const char *id, uint64_t version);
 /* Calls `changed` after each change of a peer's config or state, on the changing thread; it must not
  * block. NULL: no more calls; on return, none is running. */
 void rq_catalog_on_peer_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx);

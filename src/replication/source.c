@@ -288,9 +288,17 @@ static bool drop_missing(rq__source *s, rq_err rc)
     return s->shipment.edits < before;
 }
 
+/* A write that is made after the peer was disabled, or changed, is not shipped by this source. */
+static bool may_ship(rq__source *s)
+{
+    if (!rq_catalog_peer_is_current(s->settings->catalog, s->id, s->version))
+        atomic_store(&s->stop, true); /* replication.c ends it */
+    return !stops(s);
+}
+
 static void ship(rq__source *s)
 {
-    for (unsigned attempt = 1; s->shipment.entries > 0 && !stops(s); attempt++) {
+    for (unsigned attempt = 1; s->shipment.entries > 0 && may_ship(s); attempt++) {
         rq_error why = {.code = RQ_OK};
         rq_err rc = connect_peer(s, &why);
         if (rc == RQ_OK)
