@@ -315,10 +315,21 @@ class Other:
     put = Node.put
 
 
+LOGGING = """log4j.rootLogger=INFO,c
+log4j.appender.c=org.apache.log4j.ConsoleAppender
+log4j.appender.c.layout=org.apache.log4j.PatternLayout
+log4j.appender.c.layout.ConversionPattern=%p %c{2}: %m%n
+"""
+
+
 def java(env, folder, *arguments):
-    """Runs a class of HBase against the cluster of env's ports; returns its output."""
-    done = subprocess.run([str(SCRIPT), "run", str(folder), *arguments], env={**os.environ, **env}, timeout=300,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    """Runs a class of HBase against the cluster of env's ports; returns its output, with a job's counters."""
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as logging:
+        logging.write(LOGGING)
+        logging.flush()
+        done = subprocess.run([str(SCRIPT), "run", str(folder), *arguments], timeout=300, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False,
+                              env={**os.environ, **env, "JAVA_TOOL_OPTIONS": f"-Dlog4j.configuration=file:{logging.name}"})
     return done.stdout
 
 
