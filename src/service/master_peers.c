@@ -136,7 +136,7 @@ void rq__get_peer(void *ctx, rq_call *call)
     rq_peer_info p;
     rq_err rc = rq_catalog_peer(s->catalog, rq_slice_cstr(r->peer_id), &call->arena, &p);
     if (rc == RQ_E_NOT_FOUND) {
-        rq_call_fail(call, RQ_E_PEER_NOT_FOUND, r->peer_id);
+        rq_call_fail(call, RQ_E_PEER_NOT_FOUND, "%s", r->peer_id);
         return;
     }
     if (rc == RQ_OK) rc = rq_pb_put_bytes(&out, 1, rq_slice_cstr(p.id));
