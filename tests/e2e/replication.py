@@ -340,7 +340,7 @@ def verified(env, folder, peer, table):
     counters = {}
     for line in out.splitlines():
         name, equals, value = line.strip().partition("=")
-        if equals and value.isdigit() and "ROWS" in name:
+        if equals and value.isdigit() and name.endswith("ROWS"):
             counters[name] = int(value)
     if not counters:
         counters["output"] = out[-1500:]
