@@ -17,8 +17,13 @@
 
 /* The procedure's lock is the peer's id behind a prefix that no namespace has. NULL: the call was
  * answered. */
-static rq__ddl_job *peer_ddl(rq_call *call, rq_ddl_kind kind, const char *id)
+static rq__ddl_job *peer_ddl(const rq_admin_services *s, rq_call *call, rq_ddl_kind kind,
+                             const char *id)
 {
+    if (!rq_catalog_switch_get(s->catalog, RQ_SWITCH_PEER_MODIFICATION)) {
+        rq_call_fail(call, RQ_E_IOEXCEPTION, "Replication peer modification disabled");
+        return NULL;
+    }
     rq__ddl_job *j = rq__ddl_job_new(call, kind, 0, 0);
     if (j == NULL) return NULL;
     const char *key = rq_arena_printf(&call->arena, RQ_PEER_LOCK_PREFIX "%s", id);
@@ -71,7 +76,7 @@ static void submit_add(rq__blocking *b)
 void rq__add_peer(void *ctx, rq_call *call)
 {
     const Pb__AddReplicationPeerRequest *r = (const Pb__AddReplicationPeerRequest *)call->param;
-    rq__ddl_job *ddl = peer_ddl(call, RQ_DDL_ADD_PEER, r->peer_id);
+    rq__ddl_job *ddl = peer_ddl(ctx, call, RQ_DDL_ADD_PEER, r->peer_id);
     if (ddl == NULL) return;
     add_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
     bool enabled = r->peer_state->state == PB__REPLICATION_STATE__STATE__ENABLED;
@@ -90,7 +95,7 @@ void rq__update_peer(void *ctx, rq_call *call)
     rq_admin_services *s = ctx;
     const Pb__UpdateReplicationPeerConfigRequest *r =
         (const Pb__UpdateReplicationPeerConfigRequest *)call->param;
-    rq__ddl_job *ddl = peer_ddl(call, RQ_DDL_UPDATE_PEER, r->peer_id);
+    rq__ddl_job *ddl = peer_ddl(s, call, RQ_DDL_UPDATE_PEER, r->peer_id);
     if (ddl == NULL) return;
     if (describe(call, r->peer_id, true, r->peer_config, &ddl->ddl.of.put_peer.description) !=
         RQ_OK)
@@ -104,7 +109,7 @@ static void change(rq_admin_services *s, rq_call *call, rq_ddl_kind kind)
 {
     const Pb__RemoveReplicationPeerRequest *r =
         (const Pb__RemoveReplicationPeerRequest *)call->param;
-    rq__ddl_job *ddl = peer_ddl(call, kind, r->peer_id);
+    rq__ddl_job *ddl = peer_ddl(s, call, kind, r->peer_id);
     if (ddl != NULL) rq_catalog_submit(s->catalog, &ddl->ddl);
 }
 
