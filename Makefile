@@ -29,6 +29,7 @@
 #   make bench-python   Python's gets and puts, ours and HappyBase's through HBase's Thrift server, into docs/benchmarks.md
 #   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
+#   make replication  replication with a real HBase 2.6.1, both ways: cut-over under kills, VerifyReplication
 #   make nightly   what takes too long for each commit: asan, tsan, aarch64, a build by clang and its unit tests, simulations,
 #                  kill -9 rounds, fuzzing, random histories
 #   make clang     the unit tests built by clang, every warning an error
@@ -47,7 +48,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -249,6 +250,10 @@ pages: build/rorqual
 	@tools/setup pages
 	@tests/e2e/pages.py $(PICTURES)
 	@tests/e2e/design.py $(PICTURES)
+
+replication: build/rorqual
+	@tools/setup test
+	@HBASE=1 tests/e2e/replication.py
 
 tools-tests: build/rorqual
 	@tools/setup test

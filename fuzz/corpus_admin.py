@@ -98,10 +98,17 @@ def methods():
 METHODS = methods()
 
 
-def call(kind, method, text=None):
+def call(kind, method, text=None, block=b""):
     number, request = METHODS[kind, method]
     data = encode(request, fields(request) if text is None else text)
-    return struct.pack(">BHH", number, len(data), 0) + data
+    return struct.pack(">BHH", number, len(data), len(block)) + data + block
+
+
+def cell(row, family, qualifier, value, kind=4):
+    """A cell of a block of KeyValueCodecWithTags."""
+    key = struct.pack(">H", len(row)) + row + bytes([len(family)]) + family + qualifier + struct.pack(">Qb", 5, kind)
+    bytes_of = struct.pack(">II", len(key), len(value)) + key + value
+    return struct.pack(">I", len(bytes_of)) + bytes_of
 
 
 def seed(name, kind, *calls):
@@ -152,6 +159,23 @@ def sessions():
     region = 'region { type: ENCODED_REGION_NAME value: "\\201" } '
     seed("mob", "admin_mob", call("admin_mob", "GetRegionInfo", region + "compaction_state: true"),
          call("admin_mob", "CompactRegion", region + 'family: "m" major: true'))
+    entry = ('entry { key { encoded_region_name: "x" table_name: "%s" log_sequence_number: 7 write_time: 9 '
+             'cluster_ids { least_sig_bits: 1 most_sig_bits: 2 } } associated_cell_count: %d } ')
+    load = encode("BulkLoadDescriptor", 'table_name { namespace: "default" qualifier: "t" } encoded_region_name: "x" '
+                  'stores { family_name: "f" store_home_dir: "f" store_file: "../y" } bulkload_seq_num: 1')
+    rows = cell(b"a", b"f", b"q", b"v") + cell(b"a", b"f", b"q", b"", 8) + cell(b"z", b"f", b"q", b"w")
+    seed("replicated", "admin_service",
+         call("admin_service", "ReplicateWALEntry", entry % ("t", 2) + entry % ("t", 1), rows),
+         call("admin_service", "ReplicateWALEntry", entry % ("t", 9), rows),
+         call("admin_service", "ReplicateWALEntry", entry % ("none", 3), rows),
+         call("admin_service", "ReplicateWALEntry", 'sourceBaseNamespaceDirPath: "file:/d" ' + entry % ("t", 2),
+              cell(b"a", b"METAFAMILY", b"HBASE::BULK_LOAD", load) + cell(b"b", b"f", b"q", b"v")))
+    peer = 'peer_id: "p" peer_config { clusterkey: "h:2181:/hbase" configuration { name: "k" value: "v" } }'
+    seed("peers", "master_service", *master(
+        ("AddReplicationPeer", peer + " peer_state { state: DISABLED }"), ("GetReplicationPeerConfig", 'peer_id: "p"'),
+        ("UpdateReplicationPeerConfig", peer.replace('"v"', '"w"')), ("EnableReplicationPeer", 'peer_id: "p"'),
+        ("ListReplicationPeers", 'regex: "p.*"'), ("IsReplicationPeerEnabled", 'peer_id: "p"'),
+        ("RemoveReplicationPeer", 'peer_id: "p"')))
     seed("a_namespace", "master_service", *master(
         ("CreateNamespace", 'namespaceDescriptor { name: "s" configuration { name: "k" value: "v" } }'),
         ("ModifyNamespace", 'namespaceDescriptor { name: "s" }'), ("DeleteNamespace", 'namespaceName: "s"')))

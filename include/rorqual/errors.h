@@ -94,8 +94,9 @@ typedef enum rq_err {
     RQ_E_ILLEGAL_ARGUMENT = 70,        /* illegal argument */
     RQ_E_NULL_POINTER = 71,            /* null */
     RQ_E_DO_NOT_RETRY_REGION = 72,     /* region is not in the right state */
-    RQ_E_FORKED = 73, /* the database was opened before a fork, by the parent process */
-    RQ_E_CLOSED = 74, /* the database is closed */
+    RQ_E_FORKED = 73,         /* the database was opened before a fork, by the parent process */
+    RQ_E_CLOSED = 74,         /* the database is closed */
+    RQ_E_PEER_NOT_FOUND = 75, /* no such replication peer */
 } rq_err;
 
 /* The code's name ("RQ_E_TABLE_NOT_FOUND") and a description of it. Static strings, never NULL; any

@@ -23,6 +23,7 @@
 #include "catalog/root_priv.h"
 #include "catalog/system_tables.h"
 #include "catalog/tableinfo.h"
+#include "wal/tail.h"
 
 typedef struct known_table {
     rq_slice name; /* "ns:q" or "q" */
@@ -768,6 +769,7 @@ static rq_err run(boot *b, rq_error *why)
     report_rest(b);
     RQ_TRY(rq__procedures_load(c, why));
     RQ_TRY(rq__switches_load(c, why));
+    RQ_TRY(rq__peers_load(c, why));
     if (!fresh) {
         RQ_TRY(open_namespaces(b, why));
         RQ_TRY(rq__open_mark_write(c, why)); /* from here on the folder is not refused */
@@ -794,8 +796,11 @@ static rq_err run(boot *b, rq_error *why)
 rq_err rq__bootstrap(rq_catalog *c, rq_error *why)
 {
     boot b = {.catalog = c};
+    rq_wal *wal = rq_engine_wal(c->engine);
     rq_arena_init(&b.arena);
+    rq_wal_keep_from(wal, 0); /* until the peers are known that need it */
     rq_err rc = run(&b, why);
+    if (rc == RQ_OK) rq_wal_keep_from(wal, RQ_RETENTION_NO_LOG);
     if (rc != RQ_OK && !b.published) {
         /* Regions that are open but in no view yet. */
         for (size_t i = 0; i < b.table_count; i++)

@@ -375,6 +375,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     c->root = root;
     c->config = options->config;
     pthread_mutex_init(&c->store_lock, NULL);
+    rq__peers_init(c);
     c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
     c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
@@ -479,6 +480,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
     atomic_store(&c->stopping, true);
     rq_err rc = RQ_OK, more;
     if (c->procedures.lane != NULL) rq__procedures_stop(c);
+    rq__peers_close(c);
     if (atomic_load(&c->views.now) != NULL) {
         for (close_class k = CLOSE_USER; k <= CLOSE_META; k++) {
             more = close_class_of(c, k, clean, why);

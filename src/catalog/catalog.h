@@ -206,6 +206,11 @@ typedef enum rq_ddl_kind {
     RQ_DDL_TRUNCATE_REGION = 22,
     RQ_DDL_TABLE_TRACKER = 23,
     RQ_DDL_FAMILY_TRACKER = 24,
+    RQ_DDL_ADD_PEER = 40,
+    RQ_DDL_REMOVE_PEER = 41,
+    RQ_DDL_ENABLE_PEER = 42,
+    RQ_DDL_DISABLE_PEER = 43,
+    RQ_DDL_UPDATE_PEER = 44,
 } rq_ddl_kind;
 
 /* The parameters of a change: the member that its kind names. Kinds that are not listed have none.
@@ -253,6 +258,9 @@ typedef union rq_ddl_params {
     struct {                 /* CREATE_NAMESPACE, MODIFY_NAMESPACE */
         rq_slice descriptor; /* NamespaceDescriptor */
     } put_namespace;
+    struct {                  /* ADD_PEER, UPDATE_PEER */
+        rq_slice description; /* ReplicationPeerDescription */
+    } put_peer;
 } rq_ddl_params;
 
 /* A change and, once submitted, the outcome of the submission. The caller fills the first part

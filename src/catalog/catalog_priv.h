@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "catalog/catalog.h"
 #include "catalog/meta.h"
+#include "catalog/peers_priv.h"
 #include "catalog/procedure.h"
 #include "catalog/view.h"
 
@@ -64,6 +65,7 @@ struct rq_catalog {
     pthread_mutex_t store_lock;
     rq_region *store RQ_GUARDED_BY(store_lock);
     rq__procedures procedures;
+    rq__peers peers;
     rq__cleaner cleaner;
     rq__janitor janitor;
     rq__open_mark open_mark;

@@ -50,6 +50,13 @@ void rq__ns_create_undo(rq_catalog *c, rq__proc *p);
 rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
 rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_folder;
 
+/* ddl_peer.c */
+rq__step_fn rq__peer_add_prepare, rq__peer_add_store, rq__peer_remove_prepare,
+    rq__peer_remove_store;
+rq__step_fn rq__peer_enable_prepare, rq__peer_enable_store, rq__peer_disable_prepare,
+    rq__peer_disable_store;
+rq__step_fn rq__peer_update_prepare, rq__peer_update_store;
+
 /* --- common (ddl_common.c) -------------------------------------------------------------------- */
 /* p->schema; parses it from p->descriptor after a restart. */
 RQ_NODISCARD

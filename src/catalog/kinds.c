@@ -25,6 +25,14 @@
         .commit = 0,                                                                               \
     }
 
+#define PEER(k, name, payload_of, id)                                                              \
+    {                                                                                              \
+        .kind = k, .java_class = "org.apache.hadoop.hbase.master.replication." name,               \
+        .payload = payload_of, .prepare = rq__peer_##id##_prepare,                                 \
+        .steps = {{"UPDATE_PEER_STORAGE", rq__peer_##id##_store}}, .commit = 0,                    \
+        .lock = RQ__LOCK_NAMESPACE,                                                                \
+    }
+
 static const rq__proc_kind kinds[] = {
     {
         .kind = RQ_DDL_CREATE_TABLE,
@@ -208,6 +216,11 @@ static const rq__proc_kind kinds[] = {
         .transient = true,
         .lock = RQ__LOCK_REGIONS,
     },
+    PEER(RQ_DDL_ADD_PEER, "AddPeerProcedure", &rq__payload_peer, add),
+    PEER(RQ_DDL_REMOVE_PEER, "RemovePeerProcedure", &rq__payload_none, remove),
+    PEER(RQ_DDL_ENABLE_PEER, "EnablePeerProcedure", &rq__payload_none, enable),
+    PEER(RQ_DDL_DISABLE_PEER, "DisablePeerProcedure", &rq__payload_none, disable),
+    PEER(RQ_DDL_UPDATE_PEER, "UpdatePeerConfigProcedure", &rq__payload_peer, update),
 };
 
 const rq__proc_kind rq__proc_kind_unknown = {.java_class = "", .payload = &rq__payload_none};

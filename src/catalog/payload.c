@@ -42,6 +42,15 @@ static rq_err namespace_take(rq__proc *p, const rq_ddl *d)
 
 const rq__payload_kind rq__payload_namespace = {.take = namespace_take};
 
+/* --- peers ------------------------------------------------------------------------------------ */
+
+static rq_err peer_take(rq__proc *p, const rq_ddl *d)
+{
+    return copy(p, d->of.put_peer.description, &p->descriptor);
+}
+
+const rq__payload_kind rq__payload_peer = {.take = peer_take};
+
 /* --- create ----------------------------------------------------------------------------------- */
 
 static rq_err create_take(rq__proc *p, const rq_ddl *d)

@@ -118,7 +118,7 @@ typedef struct rq__payload_kind {
 extern const rq__payload_kind rq__payload_none, rq__payload_create, rq__payload_truncate,
     rq__payload_modify, rq__payload_put_family, rq__payload_delete_family, rq__payload_tracker,
     rq__payload_namespace, rq__payload_flush, rq__payload_split, rq__payload_merge,
-    rq__payload_region;
+    rq__payload_region, rq__payload_peer;
 
 typedef struct rq__proc_kind {
     rq_ddl_kind kind;

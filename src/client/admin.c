@@ -13,7 +13,7 @@
 static rq_err master(rq_client *c, rq__conn **ret, rq_error *why)
 {
     if (c->master == NULL &&
-        rq__client_conn(c, &c->found.master, "MasterService", &c->master) != RQ_OK)
+        rq__client_conn(c, &c->found.master, "MasterService", NULL, &c->master) != RQ_OK)
         return rq_no_memory(why);
     *ret = c->master;
     return RQ_OK;
@@ -209,6 +209,13 @@ static void copy_text(char *to, size_t size, rq_slice from)
     to[len] = '\0';
 }
 
+void rq__failure_of(const rq_reply *r, rq_client_failure *ret)
+{
+    ret->retry = r->retry;
+    copy_text(ret->java_class, sizeof ret->java_class, r->java_class);
+    copy_text(ret->text, sizeof ret->text, r->text.len > 0 ? r->text : r->kind);
+}
+
 static void take_master(void *ctx, const rq_reply *r)
 {
     master_call *m = ctx;
@@ -218,9 +225,7 @@ static void take_master(void *ctx, const rq_reply *r)
         m->err = rq_buf_append(m->ret, r->message.ptr, r->message.len);
         return;
     }
-    m->failure->retry = r->retry;
-    copy_text(m->failure->java_class, sizeof m->failure->java_class, r->java_class);
-    copy_text(m->failure->text, sizeof m->failure->text, r->text.len > 0 ? r->text : r->kind);
+    rq__failure_of(r, m->failure);
 }
 
 /* To a master or region server at `host`. */

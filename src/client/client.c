@@ -117,7 +117,8 @@ const char *rq_client_cluster_id(const rq_client *c)
 
 /* --- connections ------------------------------------------------------------------------------ */
 
-rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, rq__conn **ret)
+rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
+                       rq__conn **ret)
 {
     if (c->stopped) return RQ_E_CLOSED;
     if (c->all_count == c->all_cap) {
@@ -133,6 +134,7 @@ rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service,
         .host = at->host,
         .port = at->port,
         .service = service,
+        .codec = codec,
         .user = c->options.user,
         .timeout_ns = c->timeout_ns,
     };
@@ -163,7 +165,7 @@ rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **
     rq__server *s = &c->servers[server];
     lane %= c->options.lanes;
     if (s->lanes[lane] == NULL)
-        RQ_TRY(rq__client_conn(c, &s->at, "ClientService", &s->lanes[lane]));
+        RQ_TRY(rq__client_conn(c, &s->at, "ClientService", NULL, &s->lanes[lane]));
     *ret = s->lanes[lane];
     return RQ_OK;
 }

@@ -93,7 +93,8 @@ bool rq__address_parse(rq_slice text, rq__address *ret);
 
 /* client.c */
 RQ_NODISCARD
-rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, rq__conn **ret);
+rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
+                       rq__conn **ret); /* codec NULL: KeyValueCodec */
 RQ_NODISCARD
 rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
 /* The index of the server with this address; adds it if it is new. */
@@ -106,6 +107,9 @@ rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slic
 
 /* Blocking: lets so much time pass, and works meanwhile. */
 void rq__client_pause(rq_client *c, int64_t ns);
+
+/* admin.c */
+void rq__failure_of(const rq_reply *r, rq_client_failure *ret);
 
 /* region_map.c */
 const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);

@@ -46,6 +46,7 @@ struct rq__conn {
     rq__conn *next_dirty;
     char *host;
     char *service;
+    const char *codec;
     char *user;
     uint16_t port;
     unsigned address; /* of the host's, how many were tried */
@@ -77,6 +78,7 @@ rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
     c->host = strdup(o->host);
     c->service = strdup(o->service);
     c->user = strdup(o->user);
+    c->codec = o->codec == NULL ? CODEC : o->codec;
     c->port = o->port;
     c->timeout_ns = o->timeout_ns;
     c->free_head = NO_PLACE;
@@ -99,6 +101,11 @@ void rq__conn_free(rq__conn *c)
     free(c->service);
     free(c->user);
     free(c);
+}
+
+void rq__conn_set_timeout(rq__conn *c, int64_t timeout_ns)
+{
+    c->timeout_ns = timeout_ns;
 }
 
 rq_client_traffic rq__conn_traffic(const rq__conn *c)
@@ -204,7 +211,7 @@ static rq_err put_preamble(rq__conn *c)
     RQ_TRY(rq_pb_put_bytes(&c->out, 1, rq_slice_cstr(c->user)));
     RQ_TRY(rq_pb_end(&c->out, at));
     RQ_TRY(rq_pb_put_bytes(&c->out, 2, rq_slice_cstr(c->service)));
-    RQ_TRY(rq_pb_put_bytes(&c->out, 3, RQ_SLICE_LIT(CODEC)));
+    RQ_TRY(rq_pb_put_bytes(&c->out, 3, rq_slice_cstr(c->codec)));
     RQ_TRY(rq_pb_begin(&c->out, 5, &at));
     RQ_TRY(rq_pb_put_bytes(&c->out, 1, RQ_SLICE_LIT("2.6.1")));
     for (uint32_t field = 2; field <= 6; field++)

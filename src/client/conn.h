@@ -39,6 +39,7 @@ typedef struct rq__conn_options {
     const char *host;
     uint16_t port;
     const char *service;
+    const char *codec; /* of cell blocks, a Java class, not copied; NULL: KeyValueCodec */
     const char *user;
     int64_t timeout_ns; /* of a call */
 } rq__conn_options;
@@ -46,6 +47,8 @@ typedef struct rq__conn_options {
 /* Does not connect yet. The strings are copied. */
 RQ_NODISCARD
 rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret);
+/* Of later calls. */
+void rq__conn_set_timeout(rq__conn *c, int64_t timeout_ns);
 /* Drops calls in flight without calling back. NULL is fine. */
 void rq__conn_free(rq__conn *c);
 

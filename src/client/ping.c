@@ -8,7 +8,7 @@ static rq_err ping_master(rq_client *c, const rq__address *at, rq_buf *answer, r
     rq__conn *conn = NULL;
     rq_pb_field f;
     bool running = false;
-    RQ_TRY(rq__client_conn(c, at, "MasterService", &conn));
+    RQ_TRY(rq__client_conn(c, at, "MasterService", NULL, &conn));
     RQ_TRY(rq__client_call(c, conn, "IsMasterRunning", (rq_slice){0}, answer, why));
     rq_cursor cursor = rq_cursor_of(rq_buf_slice(answer));
     while (rq_pb_next(&cursor, &f) == RQ_OK)
@@ -21,7 +21,7 @@ static rq_err ping_meta(rq_client *c, const rq__address *at, rq_buf *answer, rq_
     rq__conn *conn = NULL;
     rq_buf request = {0};
     rq_get get = {.row = RQ_SLICE_LIT("ping")};
-    rq_err rc = rq__client_conn(c, at, "ClientService", &conn);
+    rq_err rc = rq__client_conn(c, at, "ClientService", NULL, &conn);
     if (rc == RQ_OK) rc = rq__put_region(&request, RQ_SLICE_LIT(RQ__META_REGION));
     if (rc == RQ_OK) rc = rq__put_get_body(&request, &get);
     if (rc == RQ_OK) rc = rq__client_call(c, conn, "Get", rq_buf_slice(&request), answer, why);

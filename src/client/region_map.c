@@ -245,7 +245,7 @@ void rq__map_refresh(rq_client_table *t)
         c->meta_lost = rc != RQ_OK;
     }
     if (rc == RQ_OK && c->meta == NULL)
-        rc = rq__client_conn(c, &c->found.meta, "ClientService", &c->meta);
+        rc = rq__client_conn(c, &c->found.meta, "ClientService", NULL, &c->meta);
     if (rc == RQ_OK)
         ask(t, true);
     else

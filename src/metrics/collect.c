@@ -328,6 +328,38 @@ static void collect_engine(rq__collector *c)
 
 /* --- the process ------------------------------------------------------------------------------ */
 
+static void collect_peer(rq__collector *c, const rq_source_status *s)
+{
+    const figure figures[] = {
+        {RQ_METRIC_PEER_ENABLED, s->enabled},     {RQ_METRIC_PEER_LOST, s->lost_ms != 0},
+        {RQ_METRIC_PEER_LOG, s->log_bytes},       {RQ_METRIC_PEER_LAG, s->lag_ms},
+        {RQ_METRIC_PEER_AGE, s->age_of_last_ms},  {RQ_METRIC_PEER_RECORDS, s->shipped_records},
+        {RQ_METRIC_PEER_BYTES, s->shipped_bytes}, {RQ_METRIC_PEER_BATCHES, s->shipped_batches},
+        {RQ_METRIC_PEER_FAILED, s->failed},
+    };
+    collect_figures(c, s->id, figures, RQ_ARRAY_LEN(figures));
+}
+
+static void collect_replication(rq__collector *c)
+{
+    rq_replication *r = c->m->from.replication;
+    rq_source_status *peers;
+    size_t count;
+    if (r == NULL) return;
+    const rq_sink *sink = rq_replication_sink(r);
+    const figure figures[] = {
+        {RQ_METRIC_SINK_ENTRIES, atomic_load(&sink->entries)},
+        {RQ_METRIC_SINK_BATCHES, atomic_load(&sink->batches)},
+        {RQ_METRIC_SINK_FAILED, atomic_load(&sink->failed)},
+        {RQ_METRIC_SINK_AGE, rq_sink_age_ms(sink)},
+    };
+    collect_figures(c, "", figures, RQ_ARRAY_LEN(figures));
+    rq_err rc = rq_replication_status(r, c->arena, &peers, &count);
+    for (size_t i = 0; rc == RQ_OK && i < count; i++)
+        collect_peer(c, &peers[i]);
+    if (rc != RQ_OK) c->rc = rc;
+}
+
 static void collect_log(rq__collector *c)
 {
     static const char *const levels[RQ_LOG_LEVELS] = {"debug", "info", "warn", "error"};
@@ -379,6 +411,7 @@ rq_err rq_metrics_collect(rq_metrics *m, bool by_region, rq_arena *arena, rq_met
     collect_rpc(&c);
     collect_engine(&c);
     collect_process(&c);
+    collect_replication(&c);
     rq__collect_loads(&c, by_region);
     if (c.rc != RQ_OK) return c.rc;
     qsort(ret->samples, ret->sample_count, sizeof *ret->samples, sample_order);

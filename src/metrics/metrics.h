@@ -24,6 +24,7 @@
 #include "net/loop.h"
 #include "ops/ops.h"
 #include "region/region_info.h"
+#include "replication/replication.h"
 #include "rpc/server.h"
 
 typedef struct rq_metrics rq_metrics;
@@ -36,6 +37,7 @@ typedef struct rq_metrics_sources {
     rq_ops *ops;
     rq_loops *loops;
     rq_budget *requests, *answers, *unread;
+    rq_replication *replication;
     uint64_t memory_budget; /* bytes */
     const char
         *zk_quorum; /* as clients are told; may be filled in after rq_metrics_new; may be NULL */

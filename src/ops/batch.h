@@ -87,7 +87,8 @@ struct rq_op_batch {
     const rq_batch_part *parts;
     size_t part_count;
     bool is_atomic;
-    void *group; /* the caller's */
+    rq_slice cluster_ids; /* of its writes, see rq_row_op; kept from group to group */
+    void *group;          /* the caller's */
     /* The walk. */
     size_t group_at;
     size_t part_at;

@@ -77,7 +77,7 @@ static void run(rq_op *op)
     op->seat->executor->submit(op->seat->executor, RQ_POOL_CALL, &b->task);
 }
 
-static void start(rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(rq_op_bulk *b))
+void rq__bulk_start(rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(rq_op_bulk *b))
 {
     b->op.kind = kind;
     b->work = work;
@@ -152,7 +152,7 @@ static rq_err prepare(rq_op_bulk *b)
 }
 
 /* The path of a file: URL, or an absolute path as it is; NULL for anything else. */
-static const char *local_path(const char *said)
+const char *rq__bulk_local_path(const char *said)
 {
     if (strncmp(said, "file:", 5) == 0) {
         said += 5;
@@ -173,7 +173,7 @@ static const char *below_root(const rq_ops *ops, const char *path)
 
 static rq_err cleanup(rq_op_bulk *b)
 {
-    const char *path = local_path(b->token);
+    const char *path = rq__bulk_local_path(b->token);
     const char *inside = path == NULL ? NULL : below_root(ops_of(b), path);
     size_t len = strlen(STAGING "/");
     bool child = inside != NULL && strncmp(inside, STAGING "/", len) == 0 &&
@@ -192,7 +192,7 @@ static rq_err cleanup(rq_op_bulk *b)
 static rq_err find_source(rq_op_bulk *b, rq_intake_visit *visit, const char *said,
                           rq_bulk_file *ret)
 {
-    const char *path = local_path(said);
+    const char *path = rq__bulk_local_path(said);
     if (path == NULL)
         return rq_fail(&b->op.why, RQ_E_IOEXCEPTION,
                        "%s: only files on the server's machine can be loaded", said);
@@ -227,7 +227,7 @@ static rq_err load_files(rq_op_bulk *b)
 }
 
 /* HBASE: RSRpcServices.bulkLoadHFile: files that replication has sent around are already here. */
-static bool was_here(const rq_op_bulk *b)
+bool rq__bulk_was_here(const rq_op_bulk *b)
 {
     const char *self = rq_root_cluster_id(rq_catalog_root(ops_of(b)->catalog));
     for (size_t i = 0; i < b->cluster_id_count; i++)
@@ -237,7 +237,7 @@ static bool was_here(const rq_op_bulk *b)
 
 static rq_err load(rq_op_bulk *b)
 {
-    if (!was_here(b)) return load_files(b);
+    if (!rq__bulk_was_here(b)) return load_files(b);
     b->loaded = true;
     return RQ_OK;
 }
@@ -246,15 +246,15 @@ static rq_err load(rq_op_bulk *b)
 
 void rq_op_bulk_prepare_start(rq_op_bulk *b)
 {
-    start(b, RQ_OP_BULK_PREPARE, prepare);
+    rq__bulk_start(b, RQ_OP_BULK_PREPARE, prepare);
 }
 
 void rq_op_bulk_load_start(rq_op_bulk *b)
 {
-    start(b, RQ_OP_BULK_LOAD, load);
+    rq__bulk_start(b, RQ_OP_BULK_LOAD, load);
 }
 
 void rq_op_bulk_cleanup_start(rq_op_bulk *b)
 {
-    start(b, RQ_OP_BULK_CLEANUP, cleanup);
+    rq__bulk_start(b, RQ_OP_BULK_CLEANUP, cleanup);
 }

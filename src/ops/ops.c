@@ -3,6 +3,7 @@
 #include "ops/ops_priv.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *rq_op_kind_text(rq_op_kind kind)
 {
@@ -54,6 +55,9 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
     ops->policy = o->policy;
     ops->intake = o->intake;
     ops->data_path = o->data_path;
+    ops->replicated = o->replicated;
+    ops->skips_missing =
+        strcmp(rq_config_text(o->config, RQ_SET_REPLICATION_BULK_MISSING), "skip") == 0;
     take_settings(ops, o->config);
     rq_err rc =
         rq__leases_new(&ops->env, ops->lease_ms, scanner_bytes(o->config), o->lane, &ops->leases);

@@ -23,6 +23,8 @@ typedef struct rq_ops_options {
      * absolute and without symbolic links. NULL: bulk load is disabled. */
     const rq_intake *intake;
     const char *data_path;
+    /* For bulk loads that replication names; NULL: none can be taken. */
+    const rq_intake *replicated;
 } rq_ops_options;
 
 /* Everything in the options outlives it. */

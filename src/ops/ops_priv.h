@@ -13,8 +13,10 @@ struct rq_ops {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_gate_policy *policy;
-    const rq_intake *intake; /* see rq_ops_options */
-    const char *data_path;   /* borrowed */
+    const rq_intake *intake; /* see rq_ops_options, also for the next two */
+    const rq_intake *replicated;
+    bool skips_missing;
+    const char *data_path; /* borrowed */
     rq__leases *leases;
     /* settings */
     uint64_t result_bytes_max; /* of a scan or batch */
@@ -25,5 +27,12 @@ struct rq_ops {
     rq_ops_seat *seats RQ_GUARDED_BY(lock);
     rq_op_stats past[RQ_OP_KINDS] RQ_GUARDED_BY(lock); /* of seats that were given back */
 };
+
+/* --- bulk.c, for bulk_replicated.c ------------------------------------------------------------- */
+struct rq_op_bulk;
+void rq__bulk_start(struct rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(struct rq_op_bulk *b));
+const char *rq__bulk_local_path(const char *said);
+/* Whether one of the clusters that the files have been to is this one. */
+bool rq__bulk_was_here(const struct rq_op_bulk *b);
 
 #endif

@@ -87,6 +87,7 @@ static rq_err stage(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t
         .write_time_ms = now_ms,
         .nonce_group = nonce_group,
         .nonce = nonce,
+        .cluster_ids = g->cluster_ids,
         .scopes = r->log_scopes,
     };
     rq_lsn lsn;

@@ -82,6 +82,9 @@ typedef struct rq_row_op {
     bool multi_row;
     uint64_t nonce_group;
     uint64_t nonce; /* 0: no nonce */
+    /* A replicated put or delete: the clusters that have applied it (wal/record.h). They go into
+     * its log record, so that it is not sent back to one of them. */
+    rq_slice cluster_ids;
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */

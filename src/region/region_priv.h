@@ -140,9 +140,10 @@ typedef struct rq__group {
     rq_slice *slices;
     size_t count, room;
     size_t bytes;
-    size_t staged_bytes; /* of earlier groups */
-    int durability;      /* of all its ops */
-    size_t first_op;     /* index in the batch */
+    size_t staged_bytes;  /* of earlier groups */
+    int durability;       /* of all its ops */
+    rq_slice cluster_ids; /* of all its ops */
+    size_t first_op;      /* index in the batch */
     rq_segment_pending first_cells[RQ__GROUP_ROOM];
     rq_slice first_slices[RQ__GROUP_ROOM];
 } rq__group;

@@ -336,6 +336,13 @@ static bool must_stop(rq_region *r, const rq__batch *b)
     return false;
 }
 
+/* Whether the op may share the group's log record. */
+static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
+{
+    return g->durability == durability && g->bytes < GROUP_BYTES_MAX &&
+           rq_slice_eq(g->cluster_ids, op->cluster_ids);
+}
+
 /* The ops of a batch are independent, so it may be interrupted between two of them; a single op
  * never is. */
 static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
@@ -348,12 +355,13 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
         op->processed = true;
         bool reads = rq__op_reads(op);
         int durability = rq__durability_of(r, op);
-        if (g->count > 0 && (reads || g->durability != durability || g->bytes >= GROUP_BYTES_MAX)) {
+        if (g->count > 0 && (reads || !joins_group(g, op, durability))) {
             outcome o = commit_plain(r, b, i, now_ms);
             if (o != ENDED) return o;
         }
         if (g->count == 0) {
             g->durability = durability;
+            g->cluster_ids = op->cluster_ids;
             g->first_op = i;
         }
         if (reads) {

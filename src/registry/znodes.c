@@ -2,6 +2,7 @@
 /* The tree of znodes; see znodes.h. */
 #include "registry/znodes.h"
 
+#include "catalog/peers.h"
 #include "rpc/call.h"
 
 #include "proto/files.pb-c.h"
@@ -126,7 +127,14 @@ static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *aren
     return wrap(&m.base, false, rq_catalog_master(z->catalog), arena, &ret->data);
 }
 
-/* --- children --------------------------------------------------------------------------------- */
+static rq_err one_child(const char *name, rq_arena *arena, rq__znode *ret)
+{
+    ret->children = rq_arena_alloc(arena, sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    ret->children[0] = rq_slice_cstr(name);
+    ret->child_count = 1;
+    return RQ_OK;
+}
 
 static rq_err list_servers(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
 {
@@ -136,6 +144,83 @@ static rq_err list_servers(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
     ret->child_count = 1;
     return RQ_OK;
 }
+
+/* --- replication: /replication/peers/ID, and peer-state below it; as HBase 2.6 writes them ------ */
+
+/* HBASE: ZKReplicationPeerStorage. VerifyReplication and DumpReplicationQueues read these nodes. */
+static rq_err wrap_bytes(const rq__znodes *z, rq_slice message, rq_arena *arena, rq_slice *ret)
+{
+    const rq_server_name *id = rq_catalog_master(z->catalog);
+    size_t id_len = strlen(id->text);
+    uint8_t *p = rq_arena_alloc(arena, 1 + 4 + id_len + 4 + message.len);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    p[0] = 0xFF;
+    rq_put_be32(p + 1, (uint32_t)id_len);
+    memcpy(p + 5, id->text, id_len);
+    memcpy(p + 5 + id_len, "PBUF", 4);
+    if (message.len > 0) memcpy(p + 9 + id_len, message.ptr, message.len);
+    *ret = rq_slice_of(p, 9 + id_len + message.len);
+    return RQ_OK;
+}
+
+static rq_err list_peers(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+{
+    rq_peer_info *peers;
+    size_t count;
+    RQ_TRY(rq_catalog_peers(z->catalog, arena, &peers, &count));
+    ret->children = rq_arena_alloc(arena, (count + 1) * sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        ret->children[i] = rq_slice_cstr(peers[i].id);
+    ret->child_count = count;
+    return RQ_OK;
+}
+
+/* `name`: ID or ID/peer-state. */
+static rq_err value_peer(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    const uint8_t *slash = memchr(name.ptr, '/', name.len);
+    rq_slice id = slash == NULL ? name : rq_slice_of(name.ptr, (size_t)(slash - name.ptr));
+    rq_peer_info p;
+    RQ_TRY(rq_catalog_peer(z->catalog, id, arena, &p));
+    if (slash == NULL) {
+        RQ_TRY(one_child("peer-state", arena, ret));
+        return wrap_bytes(z, p.config, arena, &ret->data);
+    }
+    rq_slice rest = rq_slice_of(slash + 1, name.len - id.len - 1);
+    if (!rq_slice_eq(rest, RQ_SLICE_LIT("peer-state"))) return RQ_E_NOT_FOUND;
+    const uint8_t state[] = {8, p.enabled ? 0 : 1}; /* ReplicationState */
+    return wrap_bytes(z, rq_slice_of(state, sizeof state), arena, &ret->data);
+}
+
+/* There are no queues of servers: the log is not a list of files that others could read. */
+static rq_err value_replication(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    rq_slice peers = RQ_SLICE_LIT("peers");
+    ret->changes = true;
+    if (rq_slice_eq(name, peers)) return list_peers(z, arena, ret);
+    if (rq_slice_eq(name, RQ_SLICE_LIT("rs"))) return RQ_OK;
+    if (rq_slice_eq(name, RQ_SLICE_LIT("hfile-refs"))) return RQ_OK;
+    if (!rq_slice_starts_with(name, peers) || name.len < peers.len + 2 ||
+        name.ptr[peers.len] != '/')
+        return RQ_E_NOT_FOUND;
+    return value_peer(z, rq_slice_of(name.ptr + peers.len + 1, name.len - peers.len - 1), arena,
+                      ret);
+}
+
+static rq_err list_replication(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+{
+    static const char *const names[] = {"peers", "rs", "hfile-refs"};
+    (void)z;
+    ret->children = rq_arena_alloc(arena, RQ_ARRAY_LEN(names) * sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
+        ret->children[i] = rq_slice_cstr(names[i]);
+    ret->child_count = RQ_ARRAY_LEN(names);
+    return RQ_OK;
+}
+
+/* --- children --------------------------------------------------------------------------------- */
 
 static rq_err list_tables(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
 {
@@ -184,7 +269,7 @@ static const struct {
     {"meta-region-server", value_meta, NULL, NULL},
     {"namespace", NULL, list_namespaces, value_namespace},
     {"online-snapshot", NULL, NULL, NULL},
-    {"replication", NULL, NULL, NULL},
+    {"replication", NULL, list_replication, value_replication},
     {"rs", NULL, list_servers, value_server},
     {"running", value_running, NULL, NULL},
     {"table", NULL, list_tables, value_table},
@@ -228,15 +313,6 @@ static rq_err root_children(const rq__znodes *z, rq_arena *arena, rq__znode *ret
     }
     ret->child_count = n;
     ret->changes = true;
-    return RQ_OK;
-}
-
-static rq_err one_child(const char *name, rq_arena *arena, rq__znode *ret)
-{
-    ret->children = rq_arena_alloc(arena, sizeof *ret->children);
-    if (ret->children == NULL) return RQ_E_NO_MEMORY;
-    ret->children[0] = rq_slice_cstr(name);
-    ret->child_count = 1;
     return RQ_OK;
 }
 

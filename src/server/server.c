@@ -20,6 +20,7 @@
 #include "metrics/metrics.h"
 #include "ops/ops.h"
 #include "registry/registry.h"
+#include "replication/replication.h"
 #include "server/events.h"
 #include "server/info.h"
 #include "server/listen.h"
@@ -51,6 +52,7 @@ struct rq_server {
     rq_vfs *vfs;
     char *data_path; /* absolute, no symbolic links */
     rq_intake *intake;
+    rq_intake *replicated;
     rq_executor *executor;
     rq_epoch *epoch;
     rq_env env;
@@ -69,6 +71,7 @@ struct rq_server {
     char zk_quorum[RQ_HOST_PORT_MAX];
     rq_reload reload;
     rq_client_service *client;
+    rq_replication *replication;
     rq_admin_services *admin;
     rq_rpc_server *master;
     rq_rpc_server *rs;
@@ -161,6 +164,8 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
         return rq_fail(why, RQ_E_IO, "data folder %s: %s", o->data, strerror(errno));
     RQ_TRY(rq_intake_new(rq_config_text(o->config, RQ_SET_BULK_FOLDERS), s->vfs, s->data_path,
                          &s->intake, why));
+    RQ_TRY(rq_intake_new_replicated(rq_config_text(o->config, RQ_SET_REPLICATION_BULK_FOLDERS),
+                                    s->vfs, s->data_path, &s->replicated, why));
     s->env = (rq_env){.vfs = s->vfs, .executor = s->executor, .epoch = s->epoch, .log = s->log};
     RQ_TRY(rq_root_open(&s->env, &s->root, why));
     s->folder_is_new = rq_root_is_new(s->root);
@@ -218,6 +223,7 @@ static rq_err open_observers(rq_server *s, const rq_server_options *o, rq_error 
                                         .requests = s->budget,
                                         .answers = s->answers,
                                         .unread = s->unread,
+                                        .replication = s->replication,
                                         .memory_budget = rq_engine_memory_budget(s->config),
                                         .zk_quorum = s->zk_quorum,
                                         .lane = rq_loop_lane(rq_loops_get(s->loops, 0))};
@@ -267,8 +273,12 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .policy = s->users != NULL ? rq_user_metrics_policy(s->users) : o->policy,
                           .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
                           .intake = s->intake,
+                          .replicated = s->replicated,
                           .data_path = s->data_path};
     RQ_TRY(rq_ops_new(&ops, &s->ops, why));
+    rq_replication_options replication = {
+        .env = &s->env, .engine = s->engine, .catalog = s->catalog, .config = o->config};
+    RQ_TRY(rq_replication_new(&replication, &s->replication, why));
     RQ_TRY(open_observers(s, o, why));
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
@@ -289,7 +299,9 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .reload_ctx = s,
                                        .slow = s->slow,
                                        .users = s->users,
-                                       .loops = s->loops};
+                                       .loops = s->loops,
+                                       .client = s->client,
+                                       .replication = s->replication};
     return rq_admin_services_new(&admin, &s->admin, why);
 }
 
@@ -538,6 +550,7 @@ static void stop_serving(rq_server *s)
     if (s->loops != NULL) rq_loops_stop(s->loops);
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
+    rq_replication_free(s->replication);
     rq_metrics_free(s->metrics);
     rq_slow_log_free(s->slow);
     rq_ops_free(s->ops);
@@ -552,6 +565,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_http_withdraw(s->http);
     rq_control_close(s->control);                        /* what it holds up goes on */
     if (s->catalog != NULL) rq_catalog_stop(s->catalog); /* calls wait for procedures */
+    rq_replication_stop(s->replication);
     stop_serving(s);
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);
     if (s->engine != NULL) {
@@ -572,6 +586,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);
     rq_intake_free(s->intake);
+    rq_intake_free(s->replicated);
     rq_vfs_free(s->vfs);
     free(s->data_path);
     pthread_mutex_destroy(&s->reload.lock);

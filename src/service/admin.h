@@ -7,7 +7,9 @@
 
 #include "base/config.h"
 #include "catalog/catalog.h"
+#include "replication/replication.h"
 #include "rpc/server.h"
+#include "service/service.h"
 
 typedef struct rq_admin_services rq_admin_services;
 
@@ -23,6 +25,9 @@ typedef struct rq_admin_services_options {
     void *reload_ctx;
     rq_slow_log *slow;             /* what the slow-log calls read; may be NULL */
     struct rq_user_metrics *users; /* NULL: requests are not counted by user */
+    /* For replication, both ways; NULL (tests): its sink is refused. */
+    rq_client_service *client;
+    rq_replication *replication;
 } rq_admin_services_options;
 
 /* Everything in the options outlives it. */

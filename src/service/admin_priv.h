@@ -19,6 +19,8 @@ struct rq_admin_services {
     void *reload_ctx;
     rq_slow_log *slow;             /* may be NULL */
     struct rq_user_metrics *users; /* may be NULL */
+    rq_client_service *client; /* its seats; this and the next may be NULL (tests) */
+    rq_replication *replication;
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */
@@ -27,6 +29,9 @@ void rq__split_region_1x(void *ctx, rq_call *call);
 /* audit.c: an rq_rpc_service's `ended`; ctx is the rq_admin_services. */
 void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,
                const rq_rpc_exception *failure);
+
+/* replicate.c */
+void rq__replicate_entries(void *ctx, rq_call *call);
 
 /* admin_cache.c */
 void rq__clear_region_block_cache(void *ctx, rq_call *call);

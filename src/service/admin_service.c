@@ -522,7 +522,7 @@ static const rq_rpc_method methods[] = {
     {"OpenRegion", &pb__open_region_request__descriptor, NULL},
     {"CloseRegion", &pb__close_region_request__descriptor, NULL},
     {"WarmupRegion", &pb__warmup_region_request__descriptor, NULL},
-    {"ReplicateWALEntry", &pb__replicate_walentry_request__descriptor, NULL},
+    {"ReplicateWALEntry", &pb__replicate_walentry_request__descriptor, rq__replicate_entries},
     {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, NULL},
 };
 
@@ -553,6 +553,8 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->slow = o->slow;
     s->users = o->users;
     s->metrics = o->metrics;
+    s->client = o->client;
+    s->replication = o->replication;
     *ret = s;
     return RQ_OK;
 }

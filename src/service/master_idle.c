@@ -100,17 +100,6 @@ void rq__is_snapshot_done(void *ctx, rq_call *call)
                                 r->snapshot->name));
 }
 
-/* --- replication peers ------------------------------------------------------------------------ */
-
-/* Every request about a single peer has its id as `required string peer_id = 1`. */
-void rq__no_such_peer(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    const Pb__GetReplicationPeerConfigRequest *r =
-        (const Pb__GetReplicationPeerConfigRequest *)call->param;
-    throw_final(call, HB "ReplicationPeerNotFoundException", r->peer_id);
-}
-
 /* --- the balancer's log ----------------------------------------------------------------------- */
 
 /* Nothing was balanced: both kinds of records are empty. HBASE: MasterRpcServices.getLogEntries. */

@@ -78,7 +78,15 @@ void rq__set_quota(void *ctx, rq_call *call);
 void rq__delete_snapshot(void *ctx, rq_call *call);
 void rq__restore_snapshot(void *ctx, rq_call *call);
 void rq__is_snapshot_done(void *ctx, rq_call *call);
-void rq__no_such_peer(void *ctx, rq_call *call);
+/* master_peers.c */
+void rq__add_peer(void *ctx, rq_call *call);
+void rq__remove_peer(void *ctx, rq_call *call);
+void rq__enable_peer(void *ctx, rq_call *call);
+void rq__disable_peer(void *ctx, rq_call *call);
+void rq__update_peer(void *ctx, rq_call *call);
+void rq__get_peer(void *ctx, rq_call *call);
+void rq__list_peers(void *ctx, rq_call *call);
+void rq__is_peer_enabled(void *ctx, rq_call *call);
 void rq__master_log_entries(void *ctx, rq_call *call);
 
 /* cluster_status.c */

@@ -9,8 +9,11 @@
 #include "vfs/vfs_priv.h"
 
 #define SETTING "rorqual.bulkload.folders"
+#define REPLICATED "rorqual.replication.bulkload.folders"
 
 struct rq_intake {
+    const char *setting; /* the list's; for messages */
+    bool takes_data;     /* files of other servers' data folders too */
     rq_vfs *own;
     const char *own_path;
     rq_arena arena;
@@ -82,7 +85,7 @@ static rq_err check_folder(rq_intake *t, const char *folder, rq_error *why)
     if (real == NULL) real = folder;
     snprintf(staging, sizeof staging, "%s/%s", t->own_path, RQ_INTAKE_STAGING);
     if (is_in(t->own_path, real) && !is_in(staging, real))
-        return rq_fail(why, RQ_E_CONFIG, "setting %s: %s is inside the data folder", SETTING,
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: %s is inside the data folder", t->setting,
                        folder);
     return RQ_OK;
 }
@@ -98,7 +101,7 @@ static rq_err add_folder(rq_intake *t, rq_slice text, rq_error *why)
     if (text.len == 0) return RQ_OK;
     const char *folder = plain_path(&t->arena, text);
     if (folder == NULL)
-        return rq_fail(why, RQ_E_CONFIG, "setting %s: '%.*s' is not an absolute path", SETTING,
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: '%.*s' is not an absolute path", t->setting,
                        (int)text.len, (const char *)text.ptr);
     t->folders[t->count++] = folder;
     return check_folder(t, folder, why);
@@ -119,11 +122,13 @@ static rq_err parse_list(rq_intake *t, const char *list, rq_error *why)
     }
 }
 
-rq_err rq_intake_new(const char *list, rq_vfs *own, const char *own_path, rq_intake **ret,
-                     rq_error *why)
+static rq_err intake_new(const char *setting, bool takes_data, const char *list, rq_vfs *own,
+                         const char *own_path, rq_intake **ret, rq_error *why)
 {
     rq_intake *t = calloc(1, sizeof *t);
     if (t == NULL) return rq_no_memory(why);
+    t->setting = setting;
+    t->takes_data = takes_data;
     t->own = own;
     t->own_path = own_path;
     rq_err rc = parse_list(t, list, why);
@@ -132,6 +137,18 @@ rq_err rq_intake_new(const char *list, rq_vfs *own, const char *own_path, rq_int
     else
         rq_intake_free(t);
     return rc;
+}
+
+rq_err rq_intake_new(const char *list, rq_vfs *own, const char *own_path, rq_intake **ret,
+                     rq_error *why)
+{
+    return intake_new(SETTING, false, list, own, own_path, ret, why);
+}
+
+rq_err rq_intake_new_replicated(const char *list, rq_vfs *own, const char *own_path,
+                                rq_intake **ret, rq_error *why)
+{
+    return intake_new(REPLICATED, true, list, own, own_path, ret, why);
 }
 
 void rq_intake_free(rq_intake *t)
@@ -157,11 +174,11 @@ void rq_intake_end(rq_intake_visit *v)
     v->places = NULL;
 }
 
-static rq_err refuse(const char *said, rq_error *why)
+static rq_err refuse(const rq_intake *t, const char *said, rq_error *why)
 {
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
                    "this file is in none of the folders that the server's setting %s allows: %s",
-                   SETTING, said);
+                   t->setting, said);
 }
 
 /* Clients may name a listed folder as it is listed, or by its path without symbolic links. */
@@ -227,20 +244,22 @@ rq_err rq_intake_find(rq_intake_visit *v, const char *said, rq_vfs **ret, const 
     size_t i;
     const char *inside;
     const char *path = plain_path(v->arena, rq_slice_cstr(said));
-    if (path == NULL) return refuse(said, why);
+    if (path == NULL) return refuse(v->intake, said, why);
     if (is_in(v->intake->own_path, path)) {
         inside = below(v->intake->own_path, path);
-        if (inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL) return refuse(said, why);
+        if (inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL)
+            return refuse(v->intake, said, why);
         *ret = v->intake->own;
         *ret_path = inside;
         return RQ_OK;
     }
-    if (!find_place(v, path, &i, &inside)) return refuse(said, why);
+    if (!find_place(v, path, &i, &inside)) return refuse(v->intake, said, why);
     rq_intake_place *place = &v->places[i];
     const char *folder = v->intake->folders[i];
     if (place->vfs == NULL)
         RQ_TRY(rq_vfs_posix_new(folder[0] == '\0' ? "/" : folder, &place->vfs, why));
-    if (in_data_folder(place->vfs, inside)) return refuse(said, why);
+    if (!v->intake->takes_data && in_data_folder(place->vfs, inside))
+        return refuse(v->intake, said, why);
     *ret = place->vfs;
     *ret_path = inside;
     return RQ_OK;

@@ -184,6 +184,7 @@ static void notes_forget(rq_wal *wal, const wal_file *s)
 /* Somebody beside the regions reads it: a backup, for one. */
 static bool is_retained(const rq_wal *wal, const wal_file *s)
 {
+    if (s->end_lsn > wal->kept_from) return true;
     return wal->options.retention != NULL &&
            s->end_lsn > rq_retention_log_from(wal->options.retention);
 }

@@ -96,6 +96,12 @@ out:
     return rc;
 }
 
+rq_err rq__wal_reader_refresh(rq_wal_reader *r, rq_error *why)
+{
+    r->window_len = 0;
+    return rq_file_size(r->file, &r->file_size, why);
+}
+
 void rq__wal_reader_close(rq_wal_reader *r)
 {
     if (r == NULL) return;

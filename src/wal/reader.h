@@ -42,6 +42,8 @@ void rq__wal_reader_set_end(rq_wal_reader *r, uint64_t end_lsn);
 RQ_NODISCARD rq_err rq__wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why);
 /* After RQ_E_CORRUPT: moves to the next valid frame, or to the end. */
 RQ_NODISCARD rq_err rq__wal_reader_skip(rq_wal_reader *r, rq_error *why);
+/* Drops what was read ahead and looks at the file's size again: the file is being written. */
+RQ_NODISCARD rq_err rq__wal_reader_refresh(rq_wal_reader *r, rq_error *why);
 /* LSN at which the last record read begins. */
 uint64_t rq__wal_reader_record_lsn(const rq_wal_reader *r);
 /* Moves to a frame that begins at `lsn`, according to an index. */

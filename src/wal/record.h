@@ -44,7 +44,7 @@ static inline bool rq__wal_kind_holds(rq_wal_kind kind)
 }
 
 /* Reads the next of `scopes`. False: the end, or malformed bytes (readers have checked theirs). */
-static inline bool rq__wal_scope_next(rq_cursor *c, rq_slice *ret_family, uint32_t *ret_scope)
+static inline bool rq_wal_scope_next(rq_cursor *c, rq_slice *ret_family, uint32_t *ret_scope)
 {
     uint8_t len;
     return rq_cursor_u8(c, &len) && rq_cursor_bytes(c, len, ret_family) &&

@@ -52,7 +52,7 @@ static bool scopes_whole(rq_slice scopes)
     rq_slice family;
     uint32_t scope;
     while (rq_cursor_left(&c) > 0)
-        if (!rq__wal_scope_next(&c, &family, &scope)) return false;
+        if (!rq_wal_scope_next(&c, &family, &scope)) return false;
     return true;
 }
 

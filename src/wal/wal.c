@@ -259,6 +259,7 @@ rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **re
     wal->timer.task.run = rq__wal_timer_run;
     wal->next_number = 1;
     wal->next_slot = 1;
+    wal->kept_from = RQ_RETENTION_NO_LOG;
     pthread_mutex_init(&wal->regions_mutex, NULL);
     pthread_mutexattr_t spins; /* spinning: held only for the time of a copy, and taken by every
                                 * loop */
@@ -574,6 +575,7 @@ static rq_err leave_empty(rq_wal *wal, rq_error *why)
         return rq_fail(why, RQ_E_STATE, "the log is kept, region %s still needs its records",
                        holder == NULL ? "(unknown)" : holder->encoded);
     }
+    if (wal->kept_from < wal->staged) return RQ_OK; /* somebody reads it after the next start */
     slot *last = wal->current->slot;
     const wal_file empty = {.number = wal->next_number++,
                             .first_lsn = wal->staged,

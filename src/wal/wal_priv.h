@@ -138,7 +138,8 @@ struct rq_wal {
     wal_file *current;         /* the WAL file being written; older than newest only while the lane
                                * rolls or repairs */
     slot *free_slots;
-    slot *spare; /* prepared for the next roll; used by the lane only */
+    slot *spare;        /* prepared for the next roll; used by the lane only */
+    uint64_t kept_from; /* rq_wal_keep_from */
     uint64_t next_number;
     unsigned next_slot;
     pen pen;

@@ -4,7 +4,8 @@
  * progress: never in between. Folders, meta, descriptors and the view must agree, rows acknowledged
  * before must exist, and the rest of the script must succeed.
  *
- * Two programs: one with tables, namespaces and families, one with splits and merges of regions.
+ * Three programs: with tables, namespaces and families; with splits and merges of regions; with
+ * replication peers.
  *
  * Each run takes every STRIDE-th call (default 9; 1: all of them), starting with a random one.
  * SEEDS=n runs n seeds instead of one; SEED=s is the first, CUT=k cuts only there. */
@@ -36,7 +37,7 @@ typedef struct row {
     size_t from, to; /* there after the changes [from, to) */
 } row;
 
-#ifndef RQ_CUT_REGIONS
+#if !defined RQ_CUT_REGIONS && !defined RQ_CUT_PEERS
 
 CHANGE(create_t, world_create(w, "t", "f g:VERSIONS=3", "m"))
 CHANGE(put_t_a, world_put(w, "t", "a", "f"))
@@ -75,6 +76,28 @@ static const row rows[] = {
 };
 
 static const row taken[] = {{"t", "a", "f", 2, 18}, {"t", "z", "h", 7, 18}};
+
+#elif defined RQ_CUT_PEERS /* replication peers */
+
+CHANGE(create_t, world_create(w, "t", "f", NULL))
+CHANGE(add_p, world_peer(w, RQ_DDL_ADD_PEER, "p", 1))
+CHANGE(put_a, world_put(w, "t", "a", "f"))
+CHANGE(disable_p, world_peer(w, RQ_DDL_DISABLE_PEER, "p", 0))
+CHANGE(update_p, world_peer(w, RQ_DDL_UPDATE_PEER, "p", 2))
+CHANGE(add_q, world_peer(w, RQ_DDL_ADD_PEER, "q", 3))
+CHANGE(enable_p, world_peer(w, RQ_DDL_ENABLE_PEER, "p", 0))
+CHANGE(remove_p, world_peer(w, RQ_DDL_REMOVE_PEER, "p", 0))
+CHANGE(put_b, world_put(w, "t", "b", "f"))
+CHANGE(remove_q, world_peer(w, RQ_DDL_REMOVE_PEER, "q", 0))
+
+static const change script[] = {
+    C(create_t), C(add_p),    C(put_a),    C(disable_p), C(update_p),
+    C(add_q),    C(enable_p), C(remove_p), C(put_b),     C(remove_q),
+};
+
+static const row rows[] = {{"t", "a", "f", 3, STEPS + 1}, {"t", "b", "f", 9, STEPS + 1}};
+
+static const row taken[] = {{"t", "b", "f", 9, STEPS + 1}};
 
 #else /* split, merge, and what is left of them */
 

@@ -5,6 +5,7 @@
 #include "catalog/catalog_priv.h"
 
 #include "proto/hbase.pb-c.h"
+#include "proto/replication.pb-c.h"
 
 void world_init(world *w, uint64_t seed, const rq_sim_options *options)
 {
@@ -411,6 +412,29 @@ rq_err world_tracker(world *w, const char *table, const char *family, const char
     if (family != NULL) d.of.tracker.family = rq_slice_cstr(family);
     split_name(table, &d.ns, &d.qualifier);
     return submit(w, &d);
+}
+
+rq_err world_peer(world *w, rq_ddl_kind kind, const char *id, int64_t bandwidth)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    Pb__ReplicationPeer config = PB__REPLICATION_PEER__INIT;
+    Pb__ReplicationState state = PB__REPLICATION_STATE__INIT;
+    Pb__ReplicationPeerDescription m = PB__REPLICATION_PEER_DESCRIPTION__INIT;
+    config.clusterkey = (char *)(uintptr_t) "other:2181:/hbase";
+    config.has_bandwidth = 1;
+    config.bandwidth = bandwidth;
+    state.state = PB__REPLICATION_STATE__STATE__ENABLED;
+    m.id = (char *)(uintptr_t)id;
+    m.state = &state;
+    m.config = &config;
+    rq_ddl d = {.kind = kind,
+                .ns = rq_slice_cstr(rq_arena_printf(&a, RQ_PEER_LOCK_PREFIX "%s", id))};
+    if (kind == RQ_DDL_ADD_PEER || kind == RQ_DDL_UPDATE_PEER)
+        d.of.put_peer.description = pack(&a, &m.base);
+    rq_err rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
 }
 
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota)

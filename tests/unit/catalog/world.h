@@ -75,6 +75,9 @@ rq_err world_tracker(world *w, const char *table, const char *family, const char
 /* "key=value" may be NULL. */
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota);
 
+/* bandwidth: of a peer that is added or updated. */
+rq_err world_peer(world *w, rq_ddl_kind kind, const char *id, int64_t bandwidth);
+
 /* The serialized TableSchema of such a text, in the arena. */
 rq_slice world_schema(rq_arena *a, const char *table, const char *families);
 

@@ -2,7 +2,9 @@
 /* The world as text, and whether its three sources agree: the view, hbase:meta, and the folders. */
 #include "world.h"
 
+#include "base/checksum.h"
 #include "catalog/meta.h"
+#include "catalog/peers.h"
 #include "catalog/tableinfo.h"
 
 static void put_attributes(rq_buf *b, const rq_attributes *a)
@@ -20,6 +22,19 @@ static char *text_of(rq_buf *b)
     char *text = strndup(b->len == 0 ? "" : (const char *)b->ptr, b->len);
     rq_buf_clear(b);
     return text;
+}
+
+/* Without positions: they depend on the log. */
+static void describe_peers(world *w, rq_buf *b)
+{
+    rq_arena a = {0};
+    rq_peer_info *peers;
+    size_t count = 0;
+    if (rq_catalog_peers(w->catalog, &a, &peers, &count) != RQ_OK) return;
+    for (size_t i = 0; i < count; i++)
+        (void)!rq_buf_printf(b, "peer %s %s %08x\n", peers[i].id, peers[i].enabled ? "on" : "off",
+                             rq_crc32c(0, peers[i].config.ptr, peers[i].config.len));
+    rq_arena_clear(&a);
 }
 
 char *world_describe(world *w)
@@ -61,6 +76,7 @@ char *world_describe(world *w)
         (void)!rq_buf_printf(&b, "\n");
     }
     rq_epoch_unpin(w->env->epoch, &m);
+    describe_peers(w, &b);
     return text_of(&b);
 }
 

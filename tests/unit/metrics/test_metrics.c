@@ -91,7 +91,9 @@ static void every_source_is_asked(void **state)
     }
     for (size_t i = 0; i < RQ_METRIC_COUNT; i++) {
         bool is_rpc = strncmp(rq__metrics[i].name, "rorqual_rpc_", 12) == 0 ||
-                      strncmp(rq__metrics[i].name, "rorqual_loop_", 13) == 0;
+                      strncmp(rq__metrics[i].name, "rorqual_loop_", 13) == 0 ||
+                      strncmp(rq__metrics[i].name, "rorqual_replication_", 20) ==
+                          0; /* tests/e2e/replication.py */
         if (!found[i] && !is_rpc) fail_msg("no value: %s", rq__metrics[i].name);
     }
     rq_arena_clear(&arena);

@@ -89,7 +89,8 @@ static void open_services(service_world *s)
                                        .engine = s->w.engine,
                                        .catalog = s->w.catalog,
                                        .config = s->w.config,
-                                       .loops = &s->loops};
+                                       .loops = &s->loops,
+                                       .client = s->client};
     check(rq_admin_services_new(&admin, &s->admin, &why) == RQ_OK, why.message);
     s->services[SERVICE_CLIENT] = rq_client_service_methods(s->client);
     s->services[SERVICE_ADMIN] = rq_admin_service_methods(s->admin);

@@ -74,9 +74,9 @@ static rq_err check_full_record(void *ctx, const rq_wal_record *r)
     rq_cursor c = rq_cursor_of(r->scopes);
     rq_slice family;
     uint32_t scope;
-    assert_true(rq__wal_scope_next(&c, &family, &scope));
+    assert_true(rq_wal_scope_next(&c, &family, &scope));
     assert_true(rq_slice_eq(family, RQ_SLICE_LIT("cf")) && scope == 1);
-    assert_false(rq__wal_scope_next(&c, &family, &scope));
+    assert_false(rq_wal_scope_next(&c, &family, &scope));
     assert_true(rq_slice_eq(r->payload, RQ_SLICE_LIT("one two three")));
     return RQ_OK;
 }

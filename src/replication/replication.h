@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The source of replication: ships the log to the catalog's peers (catalog/peers.h).
+ *
+ *    log ─ tail ─► filter ─► shipment ─ outlet ─► a region server of the peer
+ *                                          └► applied: position moves, the log before it is released
+ *
+ * A thread for each enabled peer (source.c) and one that starts and ends them as peers change. No
+ * event loop ever waits for them, and without peers there is no thread but the second, which sleeps.
+ */
+#ifndef RQ_REPLICATION_REPLICATION_H
+#define RQ_REPLICATION_REPLICATION_H
+
+#include "base/config.h"
+#include "catalog/peers.h"
+#include "replication/sink.h"
+
+typedef struct rq_replication rq_replication;
+
+typedef struct rq_replication_options {
+    const rq_env *env;
+    rq_engine *engine;
+    rq_catalog *catalog;
+    const rq_config *config; /* NULL: defaults */
+} rq_replication_options;
+
+/* Starts it. Everything in the options outlives it. */
+RQ_NODISCARD
+rq_err rq_replication_new(const rq_replication_options *o, rq_replication **ret, rq_error *why);
+/* Ends the threads and writes the positions. Before the catalog is closed; blocks for at
+ * most the five seconds that a peer may take to tell where its servers are. Afterwards only rq_replication_free may be called. NULL is fine. */
+void rq_replication_stop(rq_replication *r);
+void rq_replication_free(rq_replication *r);
+
+/* The sink's counters. */
+rq_sink *rq_replication_sink(rq_replication *r);
+
+/* Of one peer. Times in ms since 1970; 0: never. */
+typedef struct rq_source_status {
+    const char *id;
+    bool enabled;
+    bool running;            /* it has a thread */
+    uint64_t log_bytes;      /* of the log that are kept for it */
+    uint64_t lag_ms;         /* age of the oldest record that is not shipped; 0: all are */
+    uint64_t age_of_last_ms; /* of the newest shipped record, when it was applied */
+    int64_t shipped_ms;      /* when the last batch was applied */
+    int64_t next_write_ms;   /* when the oldest record that is not shipped was written */
+    int64_t lost_ms;         /* see rq_peer_info */
+    uint64_t records;        /* read of the log */
+    uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches;
+    uint64_t filtered;   /* records that the peer does not get */
+    uint64_t failed;     /* attempts */
+    const char *problem; /* why the last attempt failed, if it did; "": it did not */
+} rq_source_status;
+
+/* All peers, ascending by id, in the arena. Any thread but event loops' (it takes a lock that is
+ * held for copies only). */
+RQ_NODISCARD
+rq_err rq_replication_status(rq_replication *r, rq_arena *arena, rq_source_status **ret,
+                             size_t *ret_count);
+
+/* HBASE: ReplicationPeerManager.checkSameClusterKey. Blocks: asks the quorum of the key for the
+ * cluster's id. RQ_E_DO_NOT_RETRY with HBase's text: it is this cluster, or it does not answer. */
+RQ_NODISCARD
+rq_err rq_replication_check_key(rq_replication *r, const char *cluster_key, rq_error *why);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of the log as a ReplicateWALEntryRequest: an entry of the message for each record, and the
+ * cells of all, as they are in the log, in a cell block (KeyValueCodecWithTags). */
+#ifndef RQ_REPLICATION_SHIPMENT_H
+#define RQ_REPLICATION_SHIPMENT_H
+
+#include "base/buf.h"
+#include "replication/filter.h"
+#include "wal/record.h"
+
+typedef struct rq__shipment {
+    rq_buf message;
+    rq_buf cells;
+    size_t entries;
+    uint64_t edits;        /* cells */
+    uint64_t filtered;     /* records that were left out */
+    int64_t last_write_ms; /* of the newest entry */
+    int64_t first_write_ms;
+} rq__shipment;
+
+/* What decides about a record. */
+typedef struct rq__selection {
+    const rq__filter *filter;
+    uint8_t own_id[RQ_CLUSTER_ID_LEN];
+    uint8_t peer_id[RQ_CLUSTER_ID_LEN];
+    /* Whether the table and its family (none: the table) exist here. NULL: all do. For peers that
+     * lack dropped tables, see hbase.replication.drop.on.deleted.table. */
+    bool (*exists)(void *ctx, rq_slice table, rq_slice family);
+    void *ctx;
+} rq__selection;
+
+/* Adds a record, or leaves it out. RQ_E_CORRUPT: its cells are malformed. */
+RQ_NODISCARD
+rq_err rq__shipment_add(rq__shipment *s, const rq__selection *by, const rq_wal_record *r,
+                        rq_error *why);
+/* Empties it and keeps the memory. */
+void rq__shipment_reset(rq__shipment *s);
+void rq__shipment_clear(rq__shipment *s);
+static inline size_t rq__shipment_bytes(const rq__shipment *s)
+{
+    return s->message.len + s->cells.len;
+}
+
+#endif

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread of a peer:
+ *
+ *    fill a shipment from the log ─► ship, as often as it takes ─► note the position ─► fill …
+ *
+ * 1. One batch at a time, in the log's order: so the records of each region arrive in their order,
+ *    also when a region was split or moved (a serial peer needs nothing else).
+ * 2. The position is what the peer has confirmed. It is written to the catalog about once a second
+ *    and at the end, so after a crash the batches of the last second are shipped again: applying
+ *    them twice changes nothing.
+ * 3. Position records go into the log themselves. They are written when something was shipped, or
+ *    when much of the log was passed over, so that an idle server stays idle.
+ * 4. A failure is repeated for ever, with HBase's growing pauses (replication.source.sleepforretries
+ *    × attempts): the peer may be away for days. The log is kept meanwhile, up to
+ *    rorqual.replication.log.max.
+ * 5. A damaged record stops the shipping: nothing is left out silently.
+ */
+#include "replication/source.h"
+
+#include "replication/filter.h"
+#include "replication/outlet.h"
+#include "replication/shipment.h"
+
+#include "wal/tail.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUBJECT "replication"
+#define LOOK_BUSY_NS ((uint64_t)5 * 1000 * 1000)  /* between looks at the log: with writes, */
+#define LOOK_IDLE_NS ((uint64_t)40 * 1000 * 1000) /* and a second after the last one */
+#define IDLE_AFTER_NS ((uint64_t)1000 * 1000 * 1000)
+#define WRITE_POSITION_NS ((uint64_t)1000 * 1000 * 1000)
+#define WRITE_POSITION_BYTES ((uint64_t)16 << 20) /* passed over without shipping */
+#define WARN_NS ((uint64_t)30 * 1000 * 1000 * 1000)
+
+struct rq__source {
+    const rq__source_settings *settings;
+    rq_arena arena; /* of the peer and the filter */
+    const char *id;
+    uint64_t version;
+    rq__filter filter;
+    rq__selection selection;
+    pthread_t thread;
+    atomic_bool stop;
+    /* The thread's. */
+    rq_wal_tail *tail;
+    rq__outlet *outlet;
+    rq__shipment shipment;
+    rq_lsn confirmed;    /* by the peer */
+    rq_lsn written;      /* the position in the catalog */
+    bool has_shipped;    /* since it was written */
+    uint64_t written_ns; /* when */
+    uint64_t busy_ns;    /* when something was read last */
+    uint64_t warned_ns;
+    /* Read by others. */
+    _Atomic uint64_t position;
+    _Atomic uint64_t records, filtered, failed;
+    _Atomic uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches;
+    _Atomic int64_t last_write_ms, shipped_ms, next_write_ms;
+    pthread_mutex_t lock;
+    char problem[512] RQ_GUARDED_BY(lock);
+};
+
+/* --- small helpers ---------------------------------------------------------------------------- */
+
+static rq_executor *executor_of(const rq__source *s)
+{
+    return s->settings->env->executor;
+}
+
+static uint64_t now_ns(const rq__source *s)
+{
+    rq_executor *ex = executor_of(s);
+    return ex->now_ns(ex);
+}
+
+static bool stops(const rq__source *s)
+{
+    return atomic_load_explicit(&s->stop, memory_order_relaxed);
+}
+
+static void add(_Atomic uint64_t *to, uint64_t n)
+{
+    atomic_fetch_add_explicit(to, n, memory_order_relaxed);
+}
+
+static void set_problem(rq__source *s, const char *text)
+{
+    pthread_mutex_lock(&s->lock);
+    (void)snprintf(s->problem, sizeof s->problem, "%.500s", text);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Sleeps in pieces, so that a stop need not wait. */
+static void pause_ns(const rq__source *s, uint64_t ns)
+{
+    rq_executor *ex = executor_of(s);
+    uint64_t end = now_ns(s) + ns;
+    for (uint64_t now = now_ns(s); now < end && !stops(s); now = now_ns(s))
+        ex->sleep(ex, end - now < LOOK_IDLE_NS ? end - now : LOOK_IDLE_NS);
+}
+
+/* --- failures --------------------------------------------------------------------------------- */
+
+/* HBASE: HBaseInterClusterReplicationEndpoint.sleepForRetries */
+static void failed(rq__source *s, unsigned attempt, const char *what, const rq_error *why)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text, "%s: %.400s", what, why->message);
+    set_problem(s, text);
+    add(&s->failed, 1);
+    uint64_t now = now_ns(s);
+    if (s->warned_ns == 0 || now - s->warned_ns >= WARN_NS) {
+        s->warned_ns = now;
+        rq_log_warn(s->settings->env->log, SUBJECT, "peer %s: %s", s->id, text);
+    }
+    uint64_t times = attempt < s->settings->pauses_max ? attempt : s->settings->pauses_max;
+    pause_ns(s, times * s->settings->pause_ms * 1000000);
+}
+
+static void recovered(rq__source *s)
+{
+    if (s->warned_ns != 0)
+        rq_log_info(s->settings->env->log, SUBJECT, "peer %s: replication goes on", s->id);
+    s->warned_ns = 0;
+    set_problem(s, "");
+}
+
+/* --- the position ----------------------------------------------------------------------------- */
+
+static bool is_due(const rq__source *s, bool at_end)
+{
+    if (s->confirmed == s->written) return false;
+    if (at_end || s->confirmed - s->written >= WRITE_POSITION_BYTES) return true;
+    return s->has_shipped && now_ns(s) - s->written_ns >= WRITE_POSITION_NS;
+}
+
+/* A failure (a full disk) keeps the log a little longer. */
+static void write_position(rq__source *s, bool at_end)
+{
+    rq_error why = {.code = RQ_OK};
+    if (!is_due(s, at_end)) return;
+    rq_err rc = rq_catalog_peer_advance(s->settings->catalog, s->id, s->confirmed, &why);
+    s->written_ns = now_ns(s);
+    s->has_shipped = false;
+    if (rc == RQ_OK)
+        s->written = s->confirmed;
+    else if (rc != RQ_E_NOT_FOUND)
+        rq_log_warn(s->settings->env->log, SUBJECT, "peer %s: its position cannot be written: %s",
+                    s->id, why.message);
+}
+
+static void confirm(rq__source *s)
+{
+    s->confirmed = rq_wal_tail_lsn(s->tail);
+    atomic_store_explicit(&s->position, s->confirmed, memory_order_relaxed);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* Whether the table (and family) exists here. */
+static bool exists(void *ctx, rq_slice table, rq_slice family)
+{
+    const rq__source *s = ctx;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(s->settings->env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(s->settings->catalog, table);
+    bool found =
+        t != NULL && (family.len == 0 || rq_table_schema_family(t->schema, family) != NULL);
+    rq_epoch_unpin(s->settings->env->epoch, &m);
+    return found;
+}
+
+/* Adds records until the shipment is large enough or nothing is left. */
+static rq_err fill(rq__source *s, rq_error *why)
+{
+    const rq__source_settings *set = s->settings;
+    while (rq__shipment_bytes(&s->shipment) < set->batch_bytes &&
+           s->shipment.entries < set->batch_entries && !stops(s)) {
+        rq_wal_record r;
+        rq_err rc = rq_wal_tail_next(s->tail, &r, why);
+        if (rc == RQ_E_END) break;
+        if (rc != RQ_OK) return rc;
+        add(&s->records, 1);
+        uint64_t before = s->shipment.filtered;
+        RQ_TRY(rq__shipment_add(&s->shipment, &s->selection, &r, why));
+        add(&s->filtered, s->shipment.filtered - before);
+        if (s->shipment.entries == 0 && rq_wal_tail_lsn(s->tail) - s->confirmed > (1u << 20))
+            confirm(s); /* nothing so far is for the peer */
+    }
+    return RQ_OK;
+}
+
+static rq_err open_tail(rq__source *s, rq_lsn from, rq_error *why)
+{
+    rq_wal_tail_free(s->tail);
+    s->tail = NULL;
+    rq_err rc = rq_wal_tail_new(rq_engine_wal(s->settings->engine), from, &s->tail);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+/* Reads the shipment again, without what does not exist here any more. */
+static rq_err refill(rq__source *s, rq_error *why)
+{
+    RQ_TRY(open_tail(s, s->confirmed, why));
+    rq__shipment_reset(&s->shipment);
+    s->selection.exists = exists;
+    s->selection.ctx = s;
+    rq_err rc = fill(s, why);
+    s->selection.exists = NULL;
+    return rc;
+}
+
+/* --- shipping --------------------------------------------------------------------------------- */
+
+/* HBASE: ReplicationSource.initialize: a peer that is this cluster gets nothing. */
+static rq_err check_peer(rq__source *s, rq_error *why)
+{
+    const char *id = rq__outlet_cluster_id(s->outlet);
+    if (!rq__cluster_id_parse(id, s->selection.peer_id))
+        return rq_fail(why, RQ_E_STATE, "the peer's cluster id is no UUID: '%s'", id);
+    if (memcmp(s->selection.peer_id, s->selection.own_id, RQ_CLUSTER_ID_LEN) != 0) return RQ_OK;
+    return rq_fail(why, RQ_E_STATE, "the peer %s is this cluster itself", s->filter.cluster_key);
+}
+
+static rq_err connect_peer(rq__source *s, rq_error *why)
+{
+    if (s->outlet != NULL) return RQ_OK;
+    rq_executor *ex = executor_of(s);
+    rq__outlet_options o = {.cluster_key = s->filter.cluster_key,
+                            .timeout_ms = s->settings->timeout_ms,
+                            .seed = ex->random(ex),
+                            .stop = &s->stop};
+    RQ_TRY(rq__outlet_open(&o, &s->outlet, why));
+    rq_err rc = check_peer(s, why);
+    if (rc == RQ_OK) return RQ_OK;
+    rq__outlet_close(s->outlet);
+    s->outlet = NULL;
+    return rc;
+}
+
+/* The first connection tells the peer's cluster id, which the filter needs: until then nothing is
+ * read. */
+static bool connect_first(rq__source *s)
+{
+    for (unsigned attempt = 1; !stops(s); attempt++) {
+        rq_error why = {.code = RQ_OK};
+        if (connect_peer(s, &why) == RQ_OK) {
+            recovered(s);
+            return true;
+        }
+        failed(s, attempt, "cannot connect", &why);
+    }
+    return false;
+}
+
+static void count_shipped(rq__source *s)
+{
+    rq_executor *ex = executor_of(s);
+    int64_t now = ex->now_ms(ex);
+    add(&s->shipped_batches, 1);
+    add(&s->shipped_records, s->shipment.entries);
+    add(&s->shipped_edits, s->shipment.edits);
+    add(&s->shipped_bytes, rq__shipment_bytes(&s->shipment));
+    atomic_store_explicit(&s->last_write_ms, s->shipment.last_write_ms, memory_order_relaxed);
+    atomic_store_explicit(&s->shipped_ms, now, memory_order_relaxed);
+    atomic_store_explicit(&s->next_write_ms, 0, memory_order_relaxed);
+}
+
+/* hbase.replication.drop.on.deleted.…: whether the shipment was read again without what is dropped
+ * here. */
+static bool drop_missing(rq__source *s, rq_err rc)
+{
+    bool drops = (rc == RQ_E_TABLE_NOT_FOUND && s->settings->drops_tables) ||
+                 (rc == RQ_E_NO_SUCH_FAMILY && s->settings->drops_families);
+    rq_error why = {.code = RQ_OK};
+    if (!drops) return false;
+    uint64_t before = s->shipment.edits;
+    rc = refill(s, &why);
+    if (rc != RQ_OK) {
+        failed(s, 1, "cannot read the log", &why);
+        return false;
+    }
+    return s->shipment.edits < before;
+}
+
+/* A write that is made after the peer was disabled, or changed, is not shipped by this source. */
+static bool may_ship(rq__source *s)
+{
+    if (!rq_catalog_peer_is_current(s->settings->catalog, s->id, s->version))
+        atomic_store(&s->stop, true); /* replication.c ends it */
+    return !stops(s);
+}
+
+static void ship(rq__source *s)
+{
+    for (unsigned attempt = 1; s->shipment.entries > 0 && may_ship(s); attempt++) {
+        rq_error why = {.code = RQ_OK};
+        rq_err rc = connect_peer(s, &why);
+        if (rc == RQ_OK)
+            rc = rq__outlet_ship(s->outlet, rq_buf_slice(&s->shipment.message),
+                                 rq_buf_slice(&s->shipment.cells), &why);
+        if (rc == RQ_E_CANCELLED) return;
+        if (rc == RQ_OK) {
+            count_shipped(s);
+            recovered(s);
+            break;
+        }
+        if (drop_missing(s, rc)) continue;
+        failed(s, attempt, "the peer does not take a batch", &why);
+        if (rc == RQ_E_IO || attempt % 10 == 0) { /* its servers may be others now */
+            rq__outlet_close(s->outlet);
+            s->outlet = NULL;
+        }
+    }
+    if (stops(s)) return;
+    s->has_shipped = true;
+    confirm(s);
+}
+
+/* HBASE: ReplicationThrottler. */
+static void throttle(const rq__source *s, uint64_t bytes)
+{
+    if (s->filter.bandwidth <= 0 || bytes == 0) return;
+    double seconds = (double)bytes / (double)s->filter.bandwidth;
+    pause_ns(s, (uint64_t)(seconds * 1e9));
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+/* The log does not reach back to the position: nothing can be done but say so. */
+static void lose(rq__source *s, const rq_error *why)
+{
+    rq_error more = {.code = RQ_OK};
+    rq_log_error(s->settings->env->log, SUBJECT, "peer %s is disabled and needs a resync: %s",
+                 s->id, why->message);
+    set_problem(s, why->message);
+    if (rq_catalog_peer_give_up(s->settings->catalog, s->id, &more) != RQ_OK)
+        rq_log_error(s->settings->env->log, SUBJECT, "peer %s: %s", s->id, more.message);
+    atomic_store(&s->stop, true);
+}
+
+static void round_of(rq__source *s, unsigned *failures)
+{
+    rq_error why = {.code = RQ_OK};
+    rq__shipment_reset(&s->shipment);
+    rq_err rc = fill(s, &why);
+    if (rc == RQ_E_NOT_FOUND) {
+        lose(s, &why);
+        return;
+    }
+    if (rc != RQ_OK) {
+        failed(s, ++*failures, "cannot read the log", &why);
+        (void)open_tail(s, s->confirmed, &why);
+        return;
+    }
+    *failures = 0;
+    if (s->shipment.entries == 0) {
+        confirm(s);
+        write_position(s, false);
+        bool idle = now_ns(s) - s->busy_ns > IDLE_AFTER_NS;
+        pause_ns(s, idle ? LOOK_IDLE_NS : LOOK_BUSY_NS);
+        return;
+    }
+    s->busy_ns = now_ns(s);
+    atomic_store_explicit(&s->next_write_ms, s->shipment.first_write_ms, memory_order_relaxed);
+    uint64_t bytes = rq__shipment_bytes(&s->shipment);
+    ship(s);
+    write_position(s, false);
+    throttle(s, bytes);
+}
+
+static void *run(void *arg)
+{
+    rq__source *s = arg;
+    unsigned failures = 0;
+    s->busy_ns = now_ns(s);
+    if (connect_first(s))
+        while (!stops(s))
+            round_of(s, &failures);
+    write_position(s, true);
+    rq__outlet_close(s->outlet);
+    s->outlet = NULL;
+    return NULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static void source_free(rq__source *s)
+{
+    rq_wal_tail_free(s->tail);
+    rq__shipment_clear(&s->shipment);
+    pthread_mutex_destroy(&s->lock);
+    rq_arena_clear(&s->arena);
+    free(s);
+}
+
+static rq_err prepare(rq__source *s, const rq_peer_info *peer, rq_error *why)
+{
+    const char *own = rq_root_cluster_id(rq_catalog_root(s->settings->catalog));
+    s->id = rq_arena_cstr(&s->arena, rq_slice_cstr(peer->id));
+    if (s->id == NULL) return rq_no_memory(why);
+    s->version = peer->version;
+    s->confirmed = s->written = peer->position;
+    atomic_store(&s->position, peer->position);
+    s->selection.filter = &s->filter;
+    if (!rq__cluster_id_parse(own, s->selection.own_id))
+        return rq_fail(why, RQ_E_STATE, "the cluster's id is no UUID: '%s'", own);
+    RQ_TRY(rq__filter_make(peer->config, &s->arena, &s->filter, why));
+    return open_tail(s, peer->position, why);
+}
+
+rq_err rq__source_new(const rq__source_settings *settings, const rq_peer_info *peer,
+                      rq__source **ret, rq_error *why)
+{
+    rq__source *s = calloc(1, sizeof *s);
+    if (s == NULL) return rq_no_memory(why);
+    s->settings = settings;
+    rq_arena_init(&s->arena);
+    pthread_mutex_init(&s->lock, NULL);
+    rq_err rc = prepare(s, peer, why);
+    if (rc == RQ_OK && pthread_create(&s->thread, NULL, run, s) != 0)
+        rc = rq_fail(why, RQ_E_NO_MEMORY, "cannot start a thread for peer %s", peer->id);
+    if (rc == RQ_OK)
+        *ret = s;
+    else
+        source_free(s);
+    return rc;
+}
+
+void rq__source_stop(rq__source *s)
+{
+    atomic_store(&s->stop, true);
+}
+
+void rq__source_free(rq__source *s)
+{
+    if (s == NULL) return;
+    rq__source_stop(s);
+    (void)pthread_join(s->thread, NULL);
+    source_free(s);
+}
+
+const char *rq__source_id(const rq__source *s)
+{
+    return s->id;
+}
+
+uint64_t rq__source_version(const rq__source *s)
+{
+    return s->version;
+}
+
+static uint64_t get(const _Atomic uint64_t *from)
+{
+    return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+rq_err rq__source_status(rq__source *s, rq_arena *arena, rq_source_status *ret)
+{
+    rq_executor *ex = executor_of(s);
+    int64_t now = ex->now_ms(ex);
+    int64_t last = atomic_load_explicit(&s->last_write_ms, memory_order_relaxed);
+    ret->running = true;
+    ret->shipped_ms = atomic_load_explicit(&s->shipped_ms, memory_order_relaxed);
+    ret->next_write_ms = atomic_load_explicit(&s->next_write_ms, memory_order_relaxed);
+    ret->lag_ms = ret->next_write_ms > 0 && now > ret->next_write_ms
+                      ? (uint64_t)(now - ret->next_write_ms)
+                      : 0;
+    ret->age_of_last_ms = ret->shipped_ms > last ? (uint64_t)(ret->shipped_ms - last) : 0;
+    ret->records = get(&s->records);
+    ret->filtered = get(&s->filtered);
+    ret->failed = get(&s->failed);
+    ret->shipped_records = get(&s->shipped_records);
+    ret->shipped_edits = get(&s->shipped_edits);
+    ret->shipped_bytes = get(&s->shipped_bytes);
+    ret->shipped_batches = get(&s->shipped_batches);
+    pthread_mutex_lock(&s->lock);
+    ret->problem = rq_arena_cstr(arena, rq_slice_cstr(s->problem));
+    pthread_mutex_unlock(&s->lock);
+    return ret->problem == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ReplicateWALEntry, the sink of replication: log entries of another cluster, HBase's or ours, are
+ * applied as one batch op. HBASE: ReplicationSink.
+ *
+ * 1. An entry's cells become mutations: a new one begins where the row or the type of the cells
+ *    changes. Increments and appends arrive as the puts of their results.
+ * 2. Consecutive mutations of one region and one list of clusters form a group of the batch, of at
+ *    most RQ__SINK_PARTS parts. So the job's memory does not depend on the length of the request.
+ * 3. Regions are found by row: the two clusters may have split a table differently.
+ * 4. The call succeeds if all of it was applied. After a failure the source sends the whole batch
+ *    again; cells keep their timestamps, so that applying one twice changes nothing.
+ * 5. The clusters that an entry has been to go into the log with it (rq_row_op.cluster_ids). */
+#include "service/replicate_priv.h"
+
+#include "wal/record.h"
+
+#include <string.h>
+
+#define BULK_LOAD "HBASE::BULK_LOAD" /* HBASE: WALEdit.BULK_LOAD */
+#define WARN_MS 30000
+
+/* --- cells of the request --------------------------------------------------------------------- */
+
+static const Pb__WALKey *key_of(const rq__sink_job *j)
+{
+    return rq__sink_request(j)->entry[j->entry_at]->key;
+}
+
+/* Goes to the next entry that has cells, if the current one has no more. */
+static rq_err find_entry(rq__sink_job *j)
+{
+    const Pb__ReplicateWALEntryRequest *r = rq__sink_request(j);
+    while (j->cells_left <= 0) {
+        if (j->entry_at + 1 >= r->n_entry) return RQ_E_END;
+        const Pb__WALEntry *e = r->entry[++j->entry_at];
+        j->cells_left = e->has_associated_cell_count ? e->associated_cell_count : 0;
+    }
+    return RQ_OK;
+}
+
+/* Reads a cell of the current entry. HBASE: ReplicationSink throws, too, if there is none. */
+static rq_err read_cell(rq__sink_job *j, rq_cursor *at, rq_cell *ret)
+{
+    rq_error *why = &j->batch.read.op.why;
+    rq_err rc = rq_cellblock_next(at, ret, why);
+    if (rc != RQ_E_END) return rc;
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "entry %zu of the batch announces %lld more cells than the cell block has",
+                   j->entry_at, (long long)j->cells_left);
+}
+
+static void take_cell(rq__sink_job *j, rq_cursor behind)
+{
+    j->cells = behind;
+    j->cells_left--;
+}
+
+/* The next cell, of this entry or a later one. RQ_E_END: there is none. */
+static rq_err peek(rq__sink_job *j, rq_cursor *behind, rq_cell *ret)
+{
+    RQ_TRY(find_entry(j));
+    *behind = j->cells;
+    return read_cell(j, behind, ret);
+}
+
+/* Events of the source's log. HBASE: WALEdit.METAFAMILY. */
+static bool is_event(const rq_cell *c, const char *qualifier)
+{
+    return rq_slice_eq(rq_cell_family(c), rq_slice_cstr("METAFAMILY")) &&
+           rq_slice_eq(rq_cell_qualifier(c), rq_slice_cstr(qualifier));
+}
+
+static bool is_any_event(const rq_cell *c)
+{
+    return is_event(c, BULK_LOAD) || is_event(c, "HBASE::REPLICATION_MARKER");
+}
+
+/* --- clusters --------------------------------------------------------------------------------- */
+
+static bool has_clusters(const Pb__WALKey *key, rq_slice ids)
+{
+    if (key->n_cluster_ids * RQ_WAL_CLUSTER_ID_LEN != ids.len) return false;
+    for (size_t i = 0; i < key->n_cluster_ids; i++) {
+        const uint8_t *id = ids.ptr + i * RQ_WAL_CLUSTER_ID_LEN;
+        if (rq_get_be64(id) != key->cluster_ids[i]->most_sig_bits) return false;
+        if (rq_get_be64(id + 8) != key->cluster_ids[i]->least_sig_bits) return false;
+    }
+    return true;
+}
+
+/* Of the next groups. Runs in progress refer to the bytes they were begun with. */
+static rq_err set_clusters(rq__sink_job *j)
+{
+    const Pb__WALKey *key = key_of(j);
+    if (has_clusters(key, j->batch.cluster_ids)) return RQ_OK;
+    if (key->n_cluster_ids > RQ_WAL_CLUSTERS_MAX)
+        return rq_fail(&j->batch.read.op.why, RQ_E_DO_NOT_RETRY,
+                       "entry %zu of the batch has been to %zu clusters, more than %d", j->entry_at,
+                       key->n_cluster_ids, RQ_WAL_CLUSTERS_MAX);
+    size_t len = key->n_cluster_ids * RQ_WAL_CLUSTER_ID_LEN;
+    uint8_t *ids = rq_arena_alloc(j->batch.read.op.arena, len + 1);
+    if (ids == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < key->n_cluster_ids; i++) {
+        rq_put_be64(ids + i * RQ_WAL_CLUSTER_ID_LEN, key->cluster_ids[i]->most_sig_bits);
+        rq_put_be64(ids + i * RQ_WAL_CLUSTER_ID_LEN + 8, key->cluster_ids[i]->least_sig_bits);
+    }
+    j->batch.cluster_ids = rq_slice_of(ids, len);
+    return RQ_OK;
+}
+
+/* --- groups ----------------------------------------------------------------------------------- */
+
+static rq_err find_region(rq__sink_job *j, rq_slice row)
+{
+    const rq_catalog_region *r;
+    rq_error *why = &j->batch.read.op.why;
+    rq_slice table = rq__pb_slice(key_of(j)->table_name);
+    rq_err rc = rq_catalog_locate(j->services->catalog, table, row, &r, NULL);
+    if (rc == RQ_E_TABLE_NOT_FOUND) { /* HBASE: ReplicationSink.batch */
+        char name[600];
+        rq_bytes_to_string(table, name, sizeof name);
+        return rq_fail(why, rc, "'%s'", name);
+    }
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
+    j->batch.region = r->region;
+    if (r->region != NULL) return RQ_OK;
+    return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online", r->info->encoded);
+}
+
+/* Whether the next cell's mutation belongs to the group. */
+static bool belongs(const rq__sink_job *j, const rq_cell *c, rq_slice table)
+{
+    const Pb__WALKey *key = key_of(j);
+    return !is_any_event(c) && rq_slice_eq(rq__pb_slice(key->table_name), table) &&
+           rq_region_info_contains(rq_region_get_info(j->batch.region), rq_cell_row(c)) &&
+           has_clusters(key, j->batch.cluster_ids);
+}
+
+/* HBASE: ReplicationSink.isNewRowOrType */
+static bool continues(const rq_cell *first, const rq_cell *c)
+{
+    return c->type == first->type && rq_slice_eq(rq_cell_row(c), rq_cell_row(first)) &&
+           !is_any_event(c);
+}
+
+/* Takes the mutation that begins with `first`. */
+static rq_err take_edit(rq__sink_job *j, const rq_cell *first, rq_cursor behind)
+{
+    rq_op_batch *b = &j->batch;
+    rq__sink_edit *e = &j->edits[b->part_count];
+    *e = (rq__sink_edit){.cells = j->cells, .deletes = first->type != RQ_TYPE_PUT};
+    for (;;) {
+        rq_cell c;
+        e->count++;
+        take_cell(j, behind);
+        if (j->cells_left <= 0) break;
+        RQ_TRY(read_cell(j, &behind, &c));
+        if (!continues(first, &c)) break;
+    }
+    j->parts[b->part_count++] = (rq_batch_part){.kind = RQ_PART_COLLECTED, .cells = e};
+    return RQ_OK;
+}
+
+static rq_err fill_group(rq__sink_job *j)
+{
+    rq_slice table = rq__pb_slice(key_of(j)->table_name);
+    rq_err rc = RQ_OK;
+    j->batch.part_count = 0;
+    while (rc == RQ_OK && j->batch.part_count < RQ__SINK_PARTS) {
+        rq_cursor behind;
+        rq_cell c;
+        rc = peek(j, &behind, &c);
+        if (rc == RQ_OK && !belongs(j, &c, table)) break;
+        if (rc == RQ_OK) rc = take_edit(j, &c, behind);
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+static rq_err take_load(rq__sink_job *j, const rq_cell *c)
+{
+    RQ_TRY(set_clusters(j));
+    return rq__sink_add_load(j, rq__pb_slice(key_of(j)->table_name), rq_cell_value(c));
+}
+
+/* Takes the events before the next cell of a row. */
+static rq_err take_events(rq__sink_job *j, rq_cell *ret)
+{
+    for (;;) {
+        rq_cursor behind;
+        RQ_TRY(peek(j, &behind, ret));
+        if (!is_any_event(ret)) return RQ_OK;
+        if (is_event(ret, BULK_LOAD)) RQ_TRY(take_load(j, ret));
+        take_cell(j, behind);
+    }
+}
+
+/* The last group is followed by an empty one, whose number is not known before. */
+static rq_err enter(rq_op_batch *b)
+{
+    rq__sink_job *j = rq__sink_of(b);
+    rq_cell c;
+    rq_err rc = take_events(j, &c);
+    if (rc == RQ_E_END) {
+        b->group_count = b->group_at + 1;
+        return RQ_OK;
+    }
+    if (rc == RQ_OK) rc = set_clusters(j);
+    if (rc == RQ_OK) rc = find_region(j, rq_cell_row(&c));
+    if (rc != RQ_OK) return rc;
+    b->parts = j->parts;
+    return fill_group(j);
+}
+
+/* --- parts ------------------------------------------------------------------------------------ */
+
+static rq_err decode_edit(const rq__sink_edit *e, rq_arena *arena, rq_mutation *ret, rq_error *why)
+{
+    rq_cursor at = e->cells;
+    rq_cell *cells = rq_arena_alloc(arena, e->count * sizeof *cells);
+    if (cells == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < e->count; i++)
+        RQ_TRY(rq_cellblock_next(&at, &cells[i], why));
+    *ret = (rq_mutation){.type = e->deletes ? RQ_MUTATE_DELETE : RQ_MUTATE_PUT,
+                         .row = rq_cell_row(&cells[0]),
+                         .cells = cells,
+                         .cell_count = e->count,
+                         .time_range = RQ_TIME_RANGE_ALL};
+    return RQ_OK;
+}
+
+static rq_err write(rq_op_batch *b, const rq_batch_part *p, rq_mutation *ret, uint64_t *ret_nonce,
+                    rq_error *why)
+{
+    rq_call *call = rq__call_of_op(&b->read.op);
+    (void)ret_nonce; /* a put of a result may be applied twice */
+    rq_call_decoding(call, true);
+    rq_err rc = decode_edit(p->cells, b->write_arena, ret, why);
+    rq_call_decoding(call, false);
+    return rc;
+}
+
+static void skip(rq_op_batch *b, const rq_batch_part *p)
+{
+    (void)b;
+    (void)p; /* each part knows where its cells are */
+}
+
+static rq_err failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why)
+{
+    rq__sink_job *j = rq__sink_of(b);
+    (void)p;
+    if (j->failed_with != RQ_OK) return RQ_OK;
+    j->failed_with = rc;
+    rq_error_clear(&j->failed_why);
+    if (why != NULL) j->failed_why = *why;
+    return RQ_OK;
+}
+
+static rq_err written(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op, rq_err rc,
+                      const rq_error *why)
+{
+    (void)group;
+    (void)index;
+    (void)op;
+    return rc == RQ_OK ? RQ_OK : failed(b, NULL, rc, why);
+}
+
+/* --- the call --------------------------------------------------------------------------------- */
+
+static const rq_batch_caller of_sink = {
+    .enter = enter, .write = write, .skip = skip, .written = written, .failed = failed};
+
+static int64_t last_write_time(const Pb__ReplicateWALEntryRequest *r)
+{
+    return r->n_entry == 0 ? 0 : (int64_t)r->entry[r->n_entry - 1]->key->write_time;
+}
+
+/* HBase's source logs only that its peer has refused a batch, and sends it again for ever. */
+static void warn(const rq__sink_job *j, const rq_error *why, int64_t now_ms)
+{
+    const rq_call *call = rq__call_of_op(&j->batch.read.op);
+    rq_sink *sink = rq__sink_counters(j);
+    if (sink == NULL) return;
+    int64_t last = atomic_load_explicit(&sink->warned_ms, memory_order_relaxed);
+    if (now_ms - last < WARN_MS) return;
+    atomic_store_explicit(&sink->warned_ms, now_ms, memory_order_relaxed);
+    rq_log_warn(j->services->env.log, "replication", "a batch from %s is refused: %s: %s",
+                call->client->host, rq_err_text(why->code), why->message);
+}
+
+void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why)
+{
+    rq_call *call = rq__call_of_op(&j->batch.read.op);
+    const Pb__ReplicateWALEntryRequest *r = rq__sink_request(j);
+    rq_executor *executor = j->services->env.executor;
+    int64_t now = executor->now_ms(executor);
+    rq_sink *sink = rq__sink_counters(j);
+    if (sink != NULL) rq_sink_count(sink, r->n_entry, last_write_time(r), now, rc == RQ_OK);
+    if (rc == RQ_OK) {
+        rq_call_reply_packed(call, rq_slice_of("", 0));
+        return;
+    }
+    if (why != NULL) warn(j, why, now);
+    rq_call_fail_why(call, rc, why);
+}
+
+static void batch_done(rq_op *op)
+{
+    rq__sink_job *j = RQ_CONTAINER_OF(op, rq__sink_job, batch.read.op);
+    if (op->rc != RQ_OK)
+        rq__sink_end(j, op->rc, &op->why);
+    else if (j->failed_with != RQ_OK)
+        rq__sink_end(j, j->failed_with, &j->failed_why);
+    else
+        rq__sink_load_next(j);
+}
+
+void rq__replicate_entries(void *ctx, rq_call *call)
+{
+    rq_admin_services *s = ctx;
+    if (s->client == NULL) {
+        rq_call_fail(call, RQ_E_UNSUPPORTED, "this server accepts no replicated entries");
+        return;
+    }
+    rq__sink_job *j = rq_arena_alloc(&call->arena, sizeof *j);
+    if (j == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    memset(&j->batch, 0, sizeof j->batch);
+    rq__op_of_call(&j->batch.read.op, RQ_OP_BATCH, rq__seat(s->client, call), call, batch_done);
+    j->services = s;
+    j->loads = NULL;
+    j->last_load = &j->loads;
+    j->cells = rq_cursor_of(call->cell_block);
+    j->entry_at = SIZE_MAX; /* before the first */
+    j->cells_left = 0;
+    j->failed_with = RQ_OK;
+    j->batch.table = &of_sink;
+    j->batch.group_count = SIZE_MAX;
+    rq_op_batch_start(&j->batch);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of the replication sink: the job of one ReplicateWALEntry call. */
+#ifndef RQ_SERVICE_REPLICATE_PRIV_H
+#define RQ_SERVICE_REPLICATE_PRIV_H
+
+#include "ops/batch.h"
+#include "ops/bulk_replicated.h"
+#include "service/admin_priv.h"
+#include "service/call_op.h"
+#include "service/client_priv.h"
+
+#include "proto/admin.pb-c.h"
+
+#define RQ__SINK_PARTS 128 /* most mutations of a group */
+
+/* A mutation in the request's cell block. */
+typedef struct rq__sink_edit {
+    rq_cursor cells; /* begins at its first cell */
+    size_t count;    /* cells */
+    bool deletes;
+} rq__sink_edit;
+
+typedef struct rq__sink_load rq__sink_load; /* a bulk load, replicate_bulk.c */
+
+typedef struct rq__sink_job {
+    rq_op_batch batch;
+    rq_op_bulk_replicated load;
+    rq__sink_load *loads; /* in their order; to be done after the batch */
+    rq__sink_load **last_load;
+    rq_admin_services *services;
+    /* The next cell to be taken: where it is, in which entry, how many cells the entry still has. */
+    rq_cursor cells;
+    size_t entry_at; /* SIZE_MAX: before the first */
+    int64_t cells_left;
+    /* Of the group at hand. */
+    rq_batch_part parts[RQ__SINK_PARTS];
+    rq__sink_edit edits[RQ__SINK_PARTS];
+    /* The first write that failed. */
+    rq_err failed_with;
+    rq_error failed_why;
+} rq__sink_job;
+
+static inline rq__sink_job *rq__sink_of(rq_op_batch *b)
+{
+    return RQ_CONTAINER_OF(b, rq__sink_job, batch);
+}
+
+static inline const Pb__ReplicateWALEntryRequest *rq__sink_request(const rq__sink_job *j)
+{
+    return (const Pb__ReplicateWALEntryRequest *)rq__call_of_op(&j->batch.read.op)->param;
+}
+
+/* NULL: nobody counts (tests). */
+static inline rq_sink *rq__sink_counters(const rq__sink_job *j)
+{
+    rq_replication *r = j->services->replication;
+    return r == NULL ? NULL : rq_replication_sink(r);
+}
+
+/* replicate.c: answers the call and counts it. */
+void rq__sink_end(rq__sink_job *j, rq_err rc, const rq_error *why);
+
+/* replicate_bulk.c: keeps a BulkLoadDescriptor of the table until the batch is done. */
+RQ_NODISCARD
+rq_err rq__sink_add_load(rq__sink_job *j, rq_slice table, rq_slice bytes);
+/* Begins the next load; after the last one the call ends. */
+void rq__sink_load_next(rq__sink_job *j);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows a log that is being written: delivers its records from a position on, as far as they are
+ * durable. A replication peer reads the log in this way (src/replication).
+ *
+ * The WAL files behind the position must be held (vfs/retention.h); what is not held may have been
+ * recycled. Used by one thread at a time, not by a loop: it reads files.
+ */
+#ifndef RQ_WAL_TAIL_H
+#define RQ_WAL_TAIL_H
+
+#include "wal/wal.h"
+
+typedef struct rq_wal_tail rq_wal_tail;
+
+/* `from`: the end of the last record that is known; 0: the oldest there is. */
+RQ_NODISCARD
+rq_err rq_wal_tail_new(rq_wal *wal, rq_lsn from, rq_wal_tail **ret);
+void rq_wal_tail_free(rq_wal_tail *t);
+/* The next record; its slices are valid until the next call, and r->lsn is its end. RQ_E_END: no
+ * further record is durable now. RQ_E_NOT_FOUND: the log has been recycled beyond the position; the
+ * tail then stands at the log's beginning. */
+RQ_NODISCARD
+rq_err rq_wal_tail_next(rq_wal_tail *t, rq_wal_record *ret, rq_error *why);
+/* The end of what was read: of the last record or of what follows it and is none. */
+rq_lsn rq_wal_tail_lsn(const rq_wal_tail *t);
+
+/* What is durable now. */
+rq_lsn rq_wal_durable(const rq_wal *wal);
+/* Number of times the log was opened: positions of another log have another history. */
+uint64_t rq_wal_epoch(const rq_wal *wal);
+/* Keeps the log from this position on, also over a clean close; RQ_RETENTION_NO_LOG: no longer.
+ * For the time in which no holder (vfs/retention.h) can do that: before those that outlive a
+ * restart are taken again, and after they are gone. */
+void rq_wal_keep_from(rq_wal *wal, uint64_t from);
+
+#endif
