@@ -49,6 +49,13 @@ typedef struct rq__mob_chore {
     int64_t interval_ms;
 } rq__mob_chore;
 
+/* snapshot_cleaner.c */
+typedef struct rq__snapshot_cleaner {
+    rq_timer timer;
+    rq_task task;
+    int64_t interval_ms;
+} rq__snapshot_cleaner;
+
 struct rq_catalog {
     rq_engine *engine;
     const rq_env *env;
@@ -68,6 +75,8 @@ struct rq_catalog {
     rq__janitor janitor;
     rq__open_mark open_mark;
     rq__mob_chore mob_cleaner, mob_compactor;
+    rq__snapshot_cleaner snapshot_cleaner;
+    _Atomic uint64_t snapshots_made; /* counts; see cleaner.c */
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool stopping;
@@ -148,6 +157,9 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why);
 /* --- cleaner.c -------------------------------------------------------------------------------- */
 void rq__cleaner_start(rq_catalog *c);
 void rq__cleaner_clear(rq_catalog *c);
+
+/* --- snapshot_cleaner.c ----------------------------------------------------------------------- */
+void rq__snapshot_cleaner_start(rq_catalog *c);
 
 /* --- open_mark.c ------------------------------------------------------------------------------ */
 /* Writes .rorqual/open; on a full disk this is retried, from _start on. */

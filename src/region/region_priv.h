@@ -389,6 +389,10 @@ typedef enum rq__flush_what {
 } rq__flush_what;
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why);
+/* Flushes everything and calls `then` before another flush can begin. */
+RQ_NODISCARD
+rq_err rq__region_flush_then(rq_region *r, rq_err (*then)(rq_region *r, void *ctx, rq_error *why),
+                             void *ctx, rq_error *why);
 /* Records the last flush's result; returns the previous one. While it is lack of space the
  * engine's compactions pause. */
 rq_err rq__region_note_flush(rq_region *r, rq_err rc);

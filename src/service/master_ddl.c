@@ -23,7 +23,7 @@ static void ddl_submitted(rq_ddl *ddl)
     rq_call_reply(j->call, &response.base);
 }
 
-static rq_slice pack(rq_arena *arena, const ProtobufCMessage *m)
+rq_slice rq__packed(rq_arena *arena, const ProtobufCMessage *m)
 {
     size_t len = protobuf_c_message_get_packed_size(m);
     uint8_t *p = rq_arena_alloc(arena, len == 0 ? 1 : len);
@@ -84,7 +84,7 @@ static void submit(rq_admin_services *s, rq__ddl_job *j)
 static void submit_packed(rq_admin_services *s, rq__ddl_job *j, rq_slice *field,
                           const ProtobufCMessage *m)
 {
-    *field = pack(&j->call->arena, m);
+    *field = rq__packed(&j->call->arena, m);
     if (field->ptr == NULL)
         rq_call_fail(j->call, RQ_E_NO_MEMORY, NULL);
     else

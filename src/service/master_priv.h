@@ -20,6 +20,9 @@ typedef struct rq__ddl_job {
 /* NULL: out of memory; the call was answered. */
 rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, uint64_t nonce);
 
+/* The serialized message, in the arena; .ptr is NULL when memory is exhausted. */
+rq_slice rq__packed(rq_arena *arena, const ProtobufCMessage *m);
+
 void rq__create_table(void *ctx, rq_call *call);
 void rq__delete_table(void *ctx, rq_call *call);
 void rq__truncate_table(void *ctx, rq_call *call);
@@ -74,11 +77,16 @@ void rq__reply_nothing(void *ctx, rq_call *call);
 void rq__reply_false(void *ctx, rq_call *call);
 void rq__access_control(void *ctx, rq_call *call);
 void rq__set_quota(void *ctx, rq_call *call);
-void rq__delete_snapshot(void *ctx, rq_call *call);
-void rq__restore_snapshot(void *ctx, rq_call *call);
-void rq__is_snapshot_done(void *ctx, rq_call *call);
 void rq__no_such_peer(void *ctx, rq_call *call);
 void rq__master_log_entries(void *ctx, rq_call *call);
+
+/* master_snapshots.c */
+void rq__snapshot(void *ctx, rq_call *call);
+void rq__delete_snapshot(void *ctx, rq_call *call);
+void rq__restore_snapshot(void *ctx, rq_call *call);
+void rq__is_restore_snapshot_done(void *ctx, rq_call *call);
+void rq__get_completed_snapshots(void *ctx, rq_call *call);
+void rq__is_snapshot_done(void *ctx, rq_call *call);
 
 /* cluster_status.c */
 void rq__get_cluster_status(void *ctx, rq_call *call);

@@ -5,6 +5,7 @@
 #include "catalog/catalog_priv.h"
 
 #include "proto/hbase.pb-c.h"
+#include "proto/snapshot.pb-c.h"
 
 void world_init(world *w, uint64_t seed, const rq_sim_options *options)
 {
@@ -411,6 +412,55 @@ rq_err world_tracker(world *w, const char *table, const char *family, const char
     if (family != NULL) d.of.tracker.family = rq_slice_cstr(family);
     split_name(table, &d.ns, &d.qualifier);
     return submit(w, &d);
+}
+
+rq_err world_snapshot(world *w, const char *name, const char *table, bool flush)
+{
+    rq_arena a = {0};
+    Pb__SnapshotDescription m = PB__SNAPSHOT_DESCRIPTION__INIT;
+    m.name = (char *)(uintptr_t)name;
+    m.table = (char *)(uintptr_t)table;
+    m.has_creation_time = m.has_type = true;
+    m.creation_time = w->env->executor->now_ms(w->env->executor);
+    m.type = flush ? PB__SNAPSHOT_DESCRIPTION__TYPE__FLUSH
+                   : PB__SNAPSHOT_DESCRIPTION__TYPE__SKIPFLUSH;
+    size_t len = pb__snapshot_description__get_packed_size(&m);
+    uint8_t *bytes = rq_arena_alloc(&a, len);
+    assert_non_null(bytes);
+    pb__snapshot_description__pack(&m, bytes);
+    rq_ddl d = {.kind = RQ_DDL_SNAPSHOT,
+                .of.snapshot = {.name = rq_slice_cstr(name),
+                                .description = rq_slice_of(bytes, len),
+                                .flush = flush}};
+    split_name(table, &d.ns, &d.qualifier);
+    rq_err rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err world_delete_snapshot(world *w, const char *name)
+{
+    rq_ddl d = {.kind = RQ_DDL_DELETE_SNAPSHOT,
+                .ns = RQ_SLICE_LIT(RQ_SNAPSHOT_NS),
+                .qualifier = rq_slice_cstr(name)};
+    return submit(w, &d);
+}
+
+static rq_err from_snapshot(world *w, rq_ddl_kind kind, const char *name, const char *table)
+{
+    rq_ddl d = {.kind = kind, .of.restore.name = rq_slice_cstr(name)};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
+rq_err world_clone(world *w, const char *name, const char *table)
+{
+    return from_snapshot(w, RQ_DDL_CLONE_SNAPSHOT, name, table);
+}
+
+rq_err world_restore(world *w, const char *name, const char *table)
+{
+    return from_snapshot(w, RQ_DDL_RESTORE_SNAPSHOT, name, table);
 }
 
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota)
