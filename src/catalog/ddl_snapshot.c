@@ -142,22 +142,43 @@ typedef struct part {
 
 typedef struct collecting {
     rq_catalog *catalog;
-    const rq_table_schema *schema;
+    rq_table_schema *schema;
     bool flush;
     part *parts;
     size_t count;
 } collecting;
 
+/* Opens and closes the region: a disable that could not flush it left its last writes in the log. */
+static rq_err close_cleanly(rq_catalog *c, const rq_region_info *info, rq_table_schema *schema,
+                            rq_error *why)
+{
+    rq_region *r;
+    RQ_TRY(rq_region_open(c->engine, info, schema, &r, why));
+    rq_err rc = rq_region_close(r, false, why);
+    if (rc != RQ_OK) rq__region_abandon(c, r);
+    rq_region_unref(r);
+    return rc;
+}
+
+static rq_err list_closed(const collecting *k, const rq_region_info *info, rq_arena *a,
+                          rq_region_files *files, rq_error *why)
+{
+    rq_engine *e = k->catalog->engine;
+    rq_error own = {0};
+    rq_err rc = rq_region_files_of_closed(e, info, k->schema, a, files, &own);
+    if (rc != RQ_E_STATE) return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+    RQ_TRY(close_cleanly(k->catalog, info, k->schema, why));
+    return rq_region_files_of_closed(e, info, k->schema, a, files, why);
+}
+
 static void collect_one(void *ctx, size_t i)
 {
     const collecting *k = ctx;
     part *p = &k->parts[i];
-    rq_engine *e = k->catalog->engine;
     rq_arena a = {0};
     rq_region_files files;
-    p->rc = p->open != NULL
-                ? rq_region_files_take(p->open, k->flush, &a, &files, &p->why)
-                : rq_region_files_of_closed(e, p->info, k->schema, &a, &files, &p->why);
+    p->rc = p->open != NULL ? rq_region_files_take(p->open, k->flush, &a, &files, &p->why)
+                            : list_closed(k, p->info, &a, &files, &p->why);
     if (p->rc == RQ_OK) p->rc = rq__snapshot_put_region(&p->bytes, p->info, &files);
     rq_arena_clear(&a);
 }
@@ -273,13 +294,22 @@ rq_err rq__snapshot_collect(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- the commit ------------------------------------------------------------------------------- */
 
+/* May be repeated: a file that is no longer there was moved by an earlier attempt. */
+static rq_err move_once(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    rq_stat st;
+    bool moved = rq_vfs_stat(v, from, &st, NULL) == RQ_E_NOT_FOUND &&
+                 rq_vfs_stat(v, to, &st, NULL) == RQ_OK;
+    return moved ? rq_vfs_sync_parent(v, to, why) : rq_vfs_move(v, from, to, why);
+}
+
 static rq_err move_file(rq_catalog *c, rq_slice name, const char *file, rq_error *why)
 {
     rq_arena a = {0};
     const char *from = rq__snapshot_path(&a, RQ__SNAPSHOT_TMP, name, file);
     const char *to = rq__snapshot_path(&a, RQ__SNAPSHOT_DIR, name, file);
-    rq_err rc = from == NULL || to == NULL ? rq_no_memory(why)
-                                           : rq_vfs_move(c->env->vfs, from, to, why);
+    rq_err rc =
+        from == NULL || to == NULL ? rq_no_memory(why) : move_once(c->env->vfs, from, to, why);
     rq_arena_clear(&a);
     return rc;
 }

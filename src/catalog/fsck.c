@@ -139,6 +139,7 @@ static rq_err look(rq__fsck *k, rq_error *why)
     RQ_TRY(rq__fsck_meta(k, why));
     RQ_TRY(rq__fsck_tables(k, why));
     RQ_TRY(rq__fsck_mob(k, why));
+    RQ_TRY(rq__fsck_snapshots(k, why));
     return k->options->repair ? rq__fsck_repair(k, why) : RQ_OK;
 }
 

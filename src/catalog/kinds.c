@@ -220,6 +220,7 @@ static const rq__proc_kind kinds[] = {
         .commit = 2,
         .undo = rq__snapshot_undo,
         .seen = rq__snapshot_seen,
+        .leaves_regions = true,
     },
     {
         .kind = RQ_DDL_DELETE_SNAPSHOT,

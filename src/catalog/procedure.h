@@ -150,6 +150,7 @@ typedef struct rq__proc_kind {
     bool transient; /* not recorded: forgotten by a crash */
     rq__lock_level lock;
     bool start_ends;    /* a start completes it once committed, if it is not finished */
+    bool leaves_regions; /* it opens and closes none: a start does not leave that to it */
     bool answer_at_end; /* HBase's RPC returns when all is done */
 } rq__proc_kind;
 

@@ -32,6 +32,25 @@ static void expect_sound(world *w)
     free(faults);
 }
 
+static void count_problem(void *ctx, rq_finding level, const char *place, const char *text)
+{
+    const char **expected = ctx;
+    if (level != RQ_FINDING_PROBLEM) return;
+    if (*expected == NULL || strcmp(place, *expected) != 0) fail_msg("fsck: %s: %s", place, text);
+    *expected = NULL;
+}
+
+/* fsck finds one problem, at that place. */
+static void expect_problem(world *w, const char *place)
+{
+    rq_fsck_totals totals;
+    const rq_fsck_options o = {.findings = {count_problem, NULL, &place}};
+    OK(world_close(w, true));
+    OK(rq_fsck(w->env->vfs, &o, &totals, &w->why));
+    assert_null(place);
+    OK(world_open(w));
+}
+
 /* A clean stop, fsck of the folder, a start. */
 static void restart(world *w)
 {
@@ -282,6 +301,7 @@ static void a_damaged_snapshot_is_refused_and_can_be_deleted(void **state)
     put_rows(w, "t", "a");
     OK(world_snapshot(w, "s", "t", true));
     assert_true(rq_sim_flip_bit(w->sim, ".hbase-snapshot/s/data.manifest", 0, 3));
+    expect_problem(w, ".hbase-snapshot/s");
     assert_int_equal(world_clone(w, "s", "c"), RQ_E_SNAPSHOT_CORRUPT);
     expect_rows(w, "c", "");
     OK(world_delete_snapshot(w, "s"));
@@ -289,6 +309,7 @@ static void a_damaged_snapshot_is_refused_and_can_be_deleted(void **state)
     OK(world_snapshot(w, "s", "t", true));
     disable_and_delete(w, "t");
     OK(rq_vfs_remove_tree(w->env->vfs, "archive", &w->why));
+    expect_problem(w, ".hbase-snapshot/s");
     assert_int_equal(world_clone(w, "s", "c"), RQ_E_SNAPSHOT_CORRUPT);
     OK(world_delete_snapshot(w, "s"));
     restart(w);

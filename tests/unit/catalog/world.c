@@ -184,8 +184,12 @@ bool world_settle(world *w)
         rq_procedure *list;
         size_t count, open = 0;
         assert_int_equal(rq_catalog_procedures(w->catalog, &a, &list, &count), RQ_OK);
-        for (size_t k = 0; k < count; k++)
+        for (size_t k = 0; k < count; k++) {
             open += !list[k].finished;
+            if (i == 2999 && !list[k].finished)
+                print_message("procedure %llu, step %s: %s\n", (unsigned long long)list[k].id,
+                              list[k].step, list[k].message);
+        }
         rq_arena_clear(&a);
         if (open == 0) return true;
         rq_sim_advance(w->sim, 100000000);
