@@ -28,12 +28,14 @@ static double seconds(void)
 static void put_regions(world *w, size_t regions, size_t bytes)
 {
     static uint8_t value[1 << 20];
-    char row[32];
+    char row[32], qualifier[32];
     for (size_t i = 0; i < regions; i++) {
         snprintf(row, sizeof row, "%06zu", i);
-        for (size_t done = 0; done < bytes; done += 65536)
-            OK(world_put_cell(w, "t", row, "f", "q",
+        for (size_t done = 0; done < bytes; done += 65536) {
+            snprintf(qualifier, sizeof qualifier, "%zu", done);
+            OK(world_put_cell(w, "t", row, "f", qualifier,
                               rq_slice_of(value, bytes < 65536 ? bytes : 65536)));
+        }
     }
 }
 

@@ -14,8 +14,7 @@
 
 /* --- unsynced files --------------------------------------------------------------------------- */
 
-/* Makes the missing folders of the path. Another thread may be making the same ones. */
-static rq_err make_folders(rq_vfs *vfs, rq_arena *arena, const char *path, rq_error *why)
+rq_err rq__make_folders(rq_vfs *vfs, rq_arena *arena, const char *path, rq_error *why)
 {
     rq_error own = {0};
     rq_err rc = rq_vfs_mkdir(vfs, path, &own);
@@ -24,7 +23,7 @@ static rq_err make_folders(rq_vfs *vfs, rq_arena *arena, const char *path, rq_er
         const char *parent =
             slash == NULL ? NULL : rq_arena_printf(arena, "%.*s", (int)(slash - path), path);
         if (parent == NULL) return rq_fail(why, rc, "%s", own.message);
-        RQ_TRY(make_folders(vfs, arena, parent, why));
+        RQ_TRY(rq__make_folders(vfs, arena, parent, why));
         rc = rq_vfs_mkdir(vfs, path, &own);
     }
     return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", own.message);
@@ -121,7 +120,7 @@ static rq_err write_back_reference(const linking *l, const target *t)
     rq_err rc = RQ_E_NOT_FOUND;
     rq_error own = {0};
     for (int i = 0; i < FOLDER_TRIES_MAX && rc == RQ_E_NOT_FOUND; i++) {
-        RQ_TRY(make_folders(vfs, l->arena, dir, l->why));
+        RQ_TRY(rq__make_folders(vfs, l->arena, dir, l->why));
         rc = write_file(vfs, path, (rq_slice){0}, &own);
     }
     return rc == RQ_OK ? RQ_OK : rq_fail(l->why, rc, "%s", own.message);
@@ -173,7 +172,7 @@ static rq_err link_family(linking *l, const char *dir, const rq_region_files *fi
     for (size_t i = 0; i < files->count; i++)
         if (rq_slice_eq(files->families[i].name, ret->name)) f = &files->families[i];
     if (dir == NULL) return rq_no_memory(l->why);
-    RQ_TRY(make_folders(l->engine->env.vfs, l->arena, dir, l->why));
+    RQ_TRY(rq__make_folders(l->engine->env.vfs, l->arena, dir, l->why));
     if (f == NULL) return RQ_OK;
     ret->files = rq_arena_calloc(l->arena, f->count + 1, sizeof *ret->files);
     if (ret->files == NULL) return rq_no_memory(l->why);
@@ -216,7 +215,7 @@ static rq_err link_region(linking *l, const rq_region_info *info, const rq_table
     if (path == NULL || m.families == NULL ||
         rq_region_info_serialize_delimited(info, l->arena, &bytes) != RQ_OK)
         return rq_no_memory(l->why);
-    RQ_TRY(make_folders(vfs, l->arena, dir, l->why));
+    RQ_TRY(rq__make_folders(vfs, l->arena, dir, l->why));
     RQ_TRY(write_file(vfs, path, bytes, l->why));
     for (; m.family_count < schema->family_count; m.family_count++) {
         rq__manifest_family *f = &m.families[m.family_count];
@@ -263,7 +262,7 @@ static rq_err link_mob(linking *l, const rq_table_schema *schema, const rq_regio
         if (rq_table_schema_family(schema, l->family) == NULL) continue;
         const char *dir = rq_mob_family_dir(l->arena, schema->name, l->family);
         if (dir == NULL) return rq_no_memory(l->why);
-        RQ_TRY(make_folders(l->engine->env.vfs, l->arena, dir, l->why));
+        RQ_TRY(rq__make_folders(l->engine->env.vfs, l->arena, dir, l->why));
         for (size_t k = 0; k < files->families[i].count; k++)
             RQ_TRY(link_mob_file(l, dir, &files->families[i].files[k]));
     }

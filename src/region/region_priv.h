@@ -418,6 +418,12 @@ bool rq__store_is_old(const rq__region_store *s, int64_t now_ms);
 void rq__flush_age_look(rq_region *r, int64_t now_ms);
 void rq__flush_age_act(rq_region *r);
 
+/* --- linked.c --------------------------------------------------------------------------------- */
+/* Makes the missing folders of the path without syncing them. Another thread may be making the same
+ * ones. */
+RQ_NODISCARD
+rq_err rq__make_folders(rq_vfs *vfs, rq_arena *arena, const char *path, rq_error *why);
+
 /* --- commit.c --------------------------------------------------------------------------------- */
 /* A change of one store in a commit; several may concern the same store. */
 typedef struct rq__store_change {

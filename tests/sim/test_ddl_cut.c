@@ -47,14 +47,15 @@ typedef struct row {
 
 #if defined(RQ_CUT_SNAPSHOTS) /* snapshots, clones and restores */
 
-CHANGE(create_t, world_create(w, "t", "f g", "m"))
+/* So many regions that they are archived together. */
+CHANGE(create_t, world_create(w, "t", "f g", "c e g i m o q"))
 CHANGE(put_a, world_put(w, "t", "a", "f"))
 CHANGE(put_z, world_put(w, "t", "z", "g"))
 CHANGE(snapshot_s, world_snapshot(w, "s", "t", true))
 CHANGE(put_b, world_put(w, "t", "b", "f"))
 CHANGE(clone_c, world_clone(w, "s", "c"))
 CHANGE(put_c, world_put(w, "c", "q", "f"))
-CHANGE(split_d, world_split(w, "t", "a", "d"))
+CHANGE(split_b, world_split(w, "t", "a", "b"))
 CHANGE(snapshot_u, world_snapshot(w, "u", "t", true))
 CHANGE(snapshot_v, world_snapshot(w, "v", "c", true))
 CHANGE(family_h, world_family(w, RQ_DDL_ADD_FAMILY, "t", "h"))
@@ -75,7 +76,7 @@ CHANGE(delete_u, world_delete_snapshot(w, "u"))
 
 static const change script[] = {
     C(create_t),  C(put_a),      C(put_z),    C(snapshot_s), C(put_b),      C(clone_c),
-    C(put_c),     C(split_d),    C(snapshot_u), C(snapshot_v), C(family_h), C(put_x),
+    C(put_c),     C(split_b),    C(snapshot_u), C(snapshot_v), C(family_h), C(put_x),
     C(disable_t), C(snapshot_w), C(restore_s), C(enable_t),  C(put_k),      C(disable_t),
     C(restore_w), C(delete_s),   C(enable_t), C(delete_w),   C(disable_t),  C(delete_t),
     C(clean),     C(clone_t),    C(clone_d),  C(delete_u),   C(clean),
