@@ -94,15 +94,15 @@ typedef enum rq_err {
     RQ_E_ILLEGAL_ARGUMENT = 70,        /* illegal argument */
     RQ_E_NULL_POINTER = 71,            /* null */
     RQ_E_DO_NOT_RETRY_REGION = 72,     /* region is not in the right state */
-    RQ_E_FORKED = 73, /* the database was opened before a fork, by the parent process */
-    RQ_E_CLOSED = 74, /* the database is closed */
-    RQ_E_SNAPSHOT_EXISTS = 75, /* snapshot exists */
+    RQ_E_FORKED = 73,             /* the database was opened before a fork, by the parent process */
+    RQ_E_CLOSED = 74,             /* the database is closed */
+    RQ_E_SNAPSHOT_EXISTS = 75,    /* snapshot exists */
     RQ_E_SNAPSHOT_NOT_FOUND = 76, /* snapshot does not exist */
-    RQ_E_SNAPSHOT_CREATION = 77, /* snapshot cannot be taken */
-    RQ_E_SNAPSHOT_CORRUPT = 78, /* snapshot is damaged */
-    RQ_E_SNAPSHOT_RESTORE = 79, /* snapshot cannot be restored */
-    RQ_E_SNAPSHOT_UNKNOWN = 80, /* unknown snapshot */
-    RQ_E_SNAPSHOT_EXPIRED = 81, /* snapshot has expired */
+    RQ_E_SNAPSHOT_CREATION = 77,  /* snapshot cannot be taken */
+    RQ_E_SNAPSHOT_CORRUPT = 78,   /* snapshot is damaged */
+    RQ_E_SNAPSHOT_RESTORE = 79,   /* snapshot cannot be restored */
+    RQ_E_SNAPSHOT_UNKNOWN = 80,   /* unknown snapshot */
+    RQ_E_SNAPSHOT_EXPIRED = 81,   /* snapshot has expired */
 } rq_err;
 
 /* The code's name ("RQ_E_TABLE_NOT_FOUND") and a description of it. Static strings, never NULL; any

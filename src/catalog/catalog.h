@@ -383,18 +383,10 @@ typedef struct rq_snapshot {
 RQ_NODISCARD
 rq_err rq_catalog_snapshots(rq_catalog *c, rq_arena *arena, rq_snapshot **ret, size_t *ret_count,
                             rq_error *why);
-/* Checks the name of a snapshot as HBase's TableName.isLegalTableQualifierName;
- * RQ_E_ILLEGAL_ARGUMENT. */
-RQ_NODISCARD
-rq_err rq_snapshot_name_check(rq_slice name, rq_error *why);
 /* Whether there is a snapshot of that name; RQ_E_SNAPSHOT_UNKNOWN: there is none, and none is being
  * taken. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_snapshot_done(rq_catalog *c, rq_slice name, bool *ret);
-/* Requests the deletion of snapshots that have outlived their time to live, if the switch is on.
- * Blocking. */
-RQ_NODISCARD
-rq_err rq_catalog_clean_snapshots(rq_catalog *c, rq_error *why);
 
 /* --- switches --------------------------------------------------------------------------------- */
 typedef enum rq_switch {

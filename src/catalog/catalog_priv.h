@@ -77,7 +77,7 @@ struct rq_catalog {
     rq__mob_chore mob_cleaner, mob_compactor;
     rq__snapshot_cleaner snapshot_cleaner;
     _Atomic uint64_t snapshots_made; /* counts; see cleaner.c */
-    _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
+    _Atomic int64_t last_ms;         /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool stopping;
 };
@@ -113,6 +113,11 @@ bool rq__table_is_internal(rq_slice ns, rq_slice qualifier);
  * RQ_E_ILLEGAL_ARGUMENT. */
 RQ_NODISCARD
 rq_err rq__region_name_check(const rq_region_info *info, rq_error *why);
+
+/* Checks the name of a snapshot as HBase's TableName.isLegalTableQualifierName;
+ * RQ_E_ILLEGAL_ARGUMENT. */
+RQ_NODISCARD
+rq_err rq__snapshot_name_check(rq_slice name, rq_error *why);
 
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
 /* Runs fn(ctx, i) for i < count: on this thread and, as far as they are free, on threads of

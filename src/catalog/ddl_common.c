@@ -134,8 +134,7 @@ static rq_err disk_all(disk_work w, size_t count, rq_error *why)
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    const disk_work w = {
-        .catalog = c, .list = p->regions, .schema = p->schema, .one = create_one};
+    const disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = create_one};
     return disk_all(w, p->region_count, why);
 }
 

@@ -38,7 +38,7 @@ static rq_err check_snapshot(rq_catalog *c, const rq__proc *p, bool same_table, 
 {
     rq_arena a = {0};
     rq__snapshot s;
-    RQ_TRY(rq_snapshot_name_check(p->of.snapshot.name, why));
+    RQ_TRY(rq__snapshot_name_check(p->of.snapshot.name, why));
     rq_err rc = check_expiry(c, p, &a, why);
     if (rc == RQ_OK) rc = rq__snapshot_read(c->env->vfs, p->of.snapshot.name, &a, &s, why);
     if (rc == RQ_OK && same_table && !rq_slice_eq(s.regions[0].info.table, p->table))
@@ -102,7 +102,8 @@ static rq_err rename_schema(const rq__proc *p, rq_slice pb, rq_arena *a, rq_tabl
         return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT, "the snapshot's table descriptor is malformed");
     Pb__TableName name = PB__TABLE_NAME__INIT;
     name.namespace_ = (ProtobufCBinaryData){p->ns.len, (uint8_t *)(uintptr_t)p->ns.ptr};
-    name.qualifier = (ProtobufCBinaryData){p->qualifier.len, (uint8_t *)(uintptr_t)p->qualifier.ptr};
+    name.qualifier =
+        (ProtobufCBinaryData){p->qualifier.len, (uint8_t *)(uintptr_t)p->qualifier.ptr};
     m->table_name = &name;
     return rq__descriptor_from(m, ret, why);
 }
@@ -206,8 +207,8 @@ static rq_err lay_out_regions(rq_catalog *c, const rq__proc *p, const rq__snapsh
                               rq_error *why)
 {
     if (s->count != p->region_count)
-        return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT,
-                       "the snapshot has %zu regions now, and had %zu", s->count, p->region_count);
+        return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT, "the snapshot has %zu regions now, and had %zu",
+                       s->count, p->region_count);
     layout_work w = {.catalog = c, .proc = p, .snapshot = s};
     pthread_mutex_init(&w.lock, NULL);
     rq__parallel(c, s->count, lay_out_one, &w);

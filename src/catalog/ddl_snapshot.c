@@ -26,8 +26,8 @@ rq_err rq__hold_archive(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_arena a = {0};
     if (p->holder != NULL) return RQ_OK;
-    const char *name = rq_arena_printf(&a, "snapshot %.*s", (int)name_of(p).len,
-                                       (const char *)name_of(p).ptr);
+    const char *name =
+        rq_arena_printf(&a, "snapshot %.*s", (int)name_of(p).len, (const char *)name_of(p).ptr);
     rq_err rc = name == NULL
                     ? RQ_E_NO_MEMORY
                     : rq_retention_hold(rq_engine_retention(c->engine), name,
@@ -61,7 +61,7 @@ static rq_err table_of(rq_catalog *c, const rq__proc *p, rq__table_node **ret, r
 rq_err rq__snapshot_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
-    RQ_TRY(rq_snapshot_name_check(name_of(p), why));
+    RQ_TRY(rq__snapshot_name_check(name_of(p), why));
     RQ_TRY(check_new(c, p, why));
     RQ_TRY(table_of(c, p, &t, why));
     rq__table_node_unref(t);
@@ -265,8 +265,7 @@ static rq_err write_manifest(rq_catalog *c, const rq__proc *p, rq_slice bytes, r
     rq_vfs *v = c->env->vfs;
     rq_arena a = {0};
     rq_error own = {0};
-    const char *path =
-        rq__snapshot_path(&a, RQ__SNAPSHOT_TMP, name_of(p), RQ__SNAPSHOT_MANIFEST);
+    const char *path = rq__snapshot_path(&a, RQ__SNAPSHOT_TMP, name_of(p), RQ__SNAPSHOT_MANIFEST);
     rq_err rc = path == NULL ? rq_no_memory(why) : rq_vfs_remove(v, path, &own);
     if (rc == RQ_E_NOT_FOUND) rc = RQ_OK; /* otherwise it is of an earlier attempt */
     if (rc == RQ_OK) rc = rq_vfs_write_new_file(v, path, bytes, why);
@@ -298,8 +297,8 @@ rq_err rq__snapshot_collect(rq_catalog *c, rq__proc *p, rq_error *why)
 static rq_err move_once(rq_vfs *v, const char *from, const char *to, rq_error *why)
 {
     rq_stat st;
-    bool moved = rq_vfs_stat(v, from, &st, NULL) == RQ_E_NOT_FOUND &&
-                 rq_vfs_stat(v, to, &st, NULL) == RQ_OK;
+    bool moved =
+        rq_vfs_stat(v, from, &st, NULL) == RQ_E_NOT_FOUND && rq_vfs_stat(v, to, &st, NULL) == RQ_OK;
     return moved ? rq_vfs_sync_parent(v, to, why) : rq_vfs_move(v, from, to, why);
 }
 
@@ -346,7 +345,7 @@ void rq__snapshot_undo(rq_catalog *c, rq__proc *p)
 
 rq_err rq__snapshot_delete_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    RQ_TRY(rq_snapshot_name_check(p->qualifier, why));
+    RQ_TRY(rq__snapshot_name_check(p->qualifier, why));
     if (rq__snapshot_exists(c->env->vfs, p->qualifier)) return RQ_OK;
     return rq_fail(why, RQ_E_SNAPSHOT_NOT_FOUND, "Snapshot '%.*s' doesn't exist on the filesystem",
                    (int)p->qualifier.len, (const char *)p->qualifier.ptr);

@@ -130,7 +130,7 @@ static rq_err qualifier_check(rq_slice q, const char *of, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq_snapshot_name_check(rq_slice name, rq_error *why)
+rq_err rq__snapshot_name_check(rq_slice name, rq_error *why)
 {
     if (name.len == 0) return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Snapshot");
     return qualifier_check(name, "Snapshot", why);

@@ -149,9 +149,9 @@ typedef struct rq__proc_kind {
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient; /* not recorded: forgotten by a crash */
     rq__lock_level lock;
-    bool start_ends;    /* a start completes it once committed, if it is not finished */
+    bool start_ends;     /* a start completes it once committed, if it is not finished */
     bool leaves_regions; /* it opens and closes none: a start does not leave that to it */
-    bool answer_at_end; /* HBase's RPC returns when all is done */
+    bool answer_at_end;  /* HBase's RPC returns when all is done */
 } rq__proc_kind;
 
 /* NULL: unknown. */
@@ -186,7 +186,7 @@ struct rq__proc {
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
-    unsigned attempts; /* of the current step */
+    unsigned attempts;        /* of the current step */
     bool prepared, recorded, resumed;
     bool was_parked; /* before the restart: the start has opened its regions as meta has them */
     bool committed;  /* the commit's write succeeded in this run */

@@ -54,7 +54,7 @@ static bool is_being_taken(rq_catalog *c, rq_slice name)
 
 rq_err rq_catalog_snapshot_done(rq_catalog *c, rq_slice name, bool *ret)
 {
-    *ret = rq_snapshot_name_check(name, NULL) == RQ_OK && rq__snapshot_exists(c->env->vfs, name);
+    *ret = rq__snapshot_name_check(name, NULL) == RQ_OK && rq__snapshot_exists(c->env->vfs, name);
     return *ret || is_being_taken(c, name) ? RQ_OK : RQ_E_SNAPSHOT_UNKNOWN;
 }
 
@@ -93,7 +93,7 @@ static rq_err delete_one(rq_catalog *c, rq_slice name)
     return RQ_OK;
 }
 
-rq_err rq_catalog_clean_snapshots(rq_catalog *c, rq_error *why)
+static rq_err run_round(rq_catalog *c, rq_error *why)
 {
     rq_arena a = {0};
     rq_snapshot *list;
@@ -123,7 +123,7 @@ static void work(rq_task *task)
 {
     rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, snapshot_cleaner.task);
     rq_error why = {0};
-    if (rq_catalog_clean_snapshots(c, &why) != RQ_OK)
+    if (run_round(c, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "expired snapshots cannot be deleted: %s", why.message);
     rq__procedures_task_end(c, arm);
 }

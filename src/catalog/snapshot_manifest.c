@@ -250,8 +250,8 @@ rq_err rq__snapshot_read(rq_vfs *v, rq_slice name, rq_arena *arena, rq__snapshot
     rq_slice bytes;
     rq_error own = {0};
     if (!rq__snapshot_exists(v, name)) return no_snapshot(name, why);
-    rq_err rc = read_part(v, name, RQ__SNAPSHOT_MANIFEST, RQ__SNAPSHOT_MANIFEST_MAX, arena, &bytes,
-                          &own);
+    rq_err rc =
+        read_part(v, name, RQ__SNAPSHOT_MANIFEST, RQ__SNAPSHOT_MANIFEST_MAX, arena, &bytes, &own);
     if (rc == RQ_E_NOT_FOUND)
         return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT,
                        "Snapshot '%.*s' has no " RQ__SNAPSHOT_MANIFEST
@@ -315,9 +315,8 @@ static rq_err verify_file(rq_vfs *v, const char *dir, const rq_region_file *f, r
     rq_error own = {0};
     rq_err rc = RQ_OK;
     const char *name = rq_arena_cstr(&arena, f->name);
-    const char *base = strncmp(dir, RQ_MOB_DIR "/", sizeof RQ_MOB_DIR) == 0
-                           ? dir + sizeof RQ_MOB_DIR
-                           : dir;
+    const char *base =
+        strncmp(dir, RQ_MOB_DIR "/", sizeof RQ_MOB_DIR) == 0 ? dir + sizeof RQ_MOB_DIR : dir;
     const char *archived =
         name == NULL ? NULL : rq_arena_printf(&arena, "archive/%s/%s", base, name);
     const char *path = name == NULL ? NULL : rq_arena_printf(&arena, "%s/%s", dir, name);
@@ -329,7 +328,9 @@ static rq_err verify_file(rq_vfs *v, const char *dir, const rq_region_file *f, r
     else if (rq_vfs_stat(v, path, &st, NULL) != RQ_OK)
         rc = rq_vfs_stat(v, archived, &st, &own);
     if (rc == RQ_E_NOT_FOUND)
-        rc = rq_fail(why, RQ_E_SNAPSHOT_CORRUPT, "Can't find hfile: %s in the real (%s) or archive (%s) directory for the primary table.",
+        rc = rq_fail(why, RQ_E_SNAPSHOT_CORRUPT,
+                     "Can't find hfile: %s in the real (%s) or archive (%s) directory for the "
+                     "primary table.",
                      name, path, archived);
     else if (rc != RQ_OK)
         (void)rq_fail(why, rc, "%s", own.message);

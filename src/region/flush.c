@@ -422,9 +422,8 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
 rq_err rq__region_flush_then(rq_region *r, rq_err (*then)(rq_region *r, void *ctx, rq_error *why),
                              void *ctx, rq_error *why)
 {
-    flush f = {.region = r,
-               .what = RQ__FLUSH_ALL,
-               .now_ms = r->env.executor->now_ms(r->env.executor)};
+    flush f = {
+        .region = r, .what = RQ__FLUSH_ALL, .now_ms = r->env.executor->now_ms(r->env.executor)};
     return flush_region(&f, then, ctx, why);
 }
 

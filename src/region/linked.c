@@ -56,8 +56,8 @@ static rq_err write_file(rq_vfs *vfs, const char *path, rq_slice bytes, rq_error
 typedef struct linking {
     rq_engine *engine;
     rq_arena *arena;
-    const char *region; /* of the links: encoded name */
-    rq_slice table;     /* of the links, as displayed */
+    const char *region;  /* of the links: encoded name */
+    rq_slice table;      /* of the links, as displayed */
     rq_slice from_table; /* of the files, as displayed */
     const char *from_region;
     rq_slice family;
@@ -107,11 +107,11 @@ static rq_err write_back_reference(const linking *l, const target *t)
 {
     rq_vfs *vfs = l->engine->env.vfs;
     const char *table = in_file_name(l->arena, l->table);
-    const char *dir = rq_arena_printf(
-        l->arena, "archive/data/%.*s/%.*s/%.*s/%.*s/.links-%.*s", (int)t->ns.len,
-        (const char *)t->ns.ptr, (int)t->table.len, (const char *)t->table.ptr, (int)t->region.len,
-        (const char *)t->region.ptr, (int)l->family.len, (const char *)l->family.ptr,
-        (int)t->file.len, (const char *)t->file.ptr);
+    const char *dir =
+        rq_arena_printf(l->arena, "archive/data/%.*s/%.*s/%.*s/%.*s/.links-%.*s", (int)t->ns.len,
+                        (const char *)t->ns.ptr, (int)t->table.len, (const char *)t->table.ptr,
+                        (int)t->region.len, (const char *)t->region.ptr, (int)l->family.len,
+                        (const char *)l->family.ptr, (int)t->file.len, (const char *)t->file.ptr);
     const char *path = dir == NULL || table == NULL
                            ? NULL
                            : rq_arena_printf(l->arena, "%s/%s.%s", dir, l->region, table);

@@ -104,8 +104,8 @@ rq_err rq_region_files_take(rq_region *r, bool flush, rq_arena *arena, rq_region
     taking t = {.arena = arena, .files = ret};
     *ret = (rq_region_files){0};
     if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
-    rq_err rc = flush ? rq__region_flush_then(r, list_gated, &t, why)
-                      : list_without_flush(r, &t, why);
+    rq_err rc =
+        flush ? rq__region_flush_then(r, list_gated, &t, why) : list_without_flush(r, &t, why);
     rq__region_leave(r);
     return rc;
 }
@@ -122,8 +122,7 @@ static void note_problem(void *ctx, rq_finding level, const char *place, const c
 
 static int by_family(const void *a, const void *b)
 {
-    return rq_slice_compare(((const rq_family_files *)a)->name,
-                            ((const rq_family_files *)b)->name);
+    return rq_slice_compare(((const rq_family_files *)a)->name, ((const rq_family_files *)b)->name);
 }
 
 static rq_err take_surveyed(rq_vfs *vfs, const rq_region_survey_family *from, rq_arena *arena,

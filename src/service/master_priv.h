@@ -81,7 +81,7 @@ void rq__no_such_peer(void *ctx, rq_call *call);
 void rq__master_log_entries(void *ctx, rq_call *call);
 
 /* master_snapshots.c */
-void rq__snapshot(void *ctx, rq_call *call);
+void rq__take_snapshot(void *ctx, rq_call *call);
 void rq__delete_snapshot(void *ctx, rq_call *call);
 void rq__restore_snapshot(void *ctx, rq_call *call);
 void rq__is_restore_snapshot_done(void *ctx, rq_call *call);

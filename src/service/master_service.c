@@ -373,7 +373,7 @@ static const rq_rpc_method methods[] = {
      rq__no_such_peer},
     {"GetLogEntries", &pb__log_request__descriptor, rq__master_log_entries},
     /* NULL: known, not served. */
-    {"Snapshot", &pb__snapshot_request__descriptor, rq__snapshot},
+    {"Snapshot", &pb__snapshot_request__descriptor, rq__take_snapshot},
     {"DeleteSnapshot", &pb__delete_snapshot_request__descriptor, rq__delete_snapshot},
     {"IsSnapshotDone", &pb__is_snapshot_done_request__descriptor, rq__is_snapshot_done},
     {"RestoreSnapshot", &pb__restore_snapshot_request__descriptor, rq__restore_snapshot},

@@ -57,7 +57,7 @@ static rq_slice complete_description(const rq_admin_services *s, rq_call *call,
     return rq__packed(&call->arena, &d.base);
 }
 
-void rq__snapshot(void *ctx, rq_call *call)
+void rq__take_snapshot(void *ctx, rq_call *call)
 {
     rq_admin_services *s = ctx;
     const Pb__SnapshotRequest *r = (const Pb__SnapshotRequest *)call->param;
@@ -140,7 +140,8 @@ typedef struct list_job {
 static rq_err list_work(rq__blocking *b)
 {
     list_job *j = RQ_CONTAINER_OF(b, list_job, blocking);
-    return rq_catalog_snapshots(b->services->catalog, &b->call->arena, &j->list, &j->count, &b->why);
+    return rq_catalog_snapshots(b->services->catalog, &b->call->arena, &j->list, &j->count,
+                                &b->why);
 }
 
 static void list_answer(rq__blocking *b)
@@ -150,8 +151,8 @@ static void list_answer(rq__blocking *b)
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < j->count && rc == RQ_OK; i++)
         rc = rq_pb_put_bytes(&out, 1, j->list[i].description);
-    rq_slice bytes = rc == RQ_OK ? rq_arena_copy(&b->call->arena, rq_buf_slice(&out))
-                                 : (rq_slice){NULL, 0};
+    rq_slice bytes =
+        rc == RQ_OK ? rq_arena_copy(&b->call->arena, rq_buf_slice(&out)) : (rq_slice){NULL, 0};
     rq_buf_clear(&out);
     if (bytes.ptr == NULL)
         rq_call_fail(b->call, RQ_E_NO_MEMORY, NULL);

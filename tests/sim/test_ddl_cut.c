@@ -75,17 +75,17 @@ CHANGE(clone_d, world_clone(w, "v", "d"))
 CHANGE(delete_u, world_delete_snapshot(w, "u"))
 
 static const change script[] = {
-    C(create_t),  C(put_a),      C(put_z),    C(snapshot_s), C(put_b),      C(clone_c),
-    C(put_c),     C(split_b),    C(snapshot_u), C(snapshot_v), C(family_h), C(put_x),
-    C(disable_t), C(snapshot_w), C(restore_s), C(enable_t),  C(put_k),      C(disable_t),
-    C(restore_w), C(delete_s),   C(enable_t), C(delete_w),   C(disable_t),  C(delete_t),
-    C(clean),     C(clone_t),    C(clone_d),  C(delete_u),   C(clean),
+    C(create_t),  C(put_a),      C(put_z),      C(snapshot_s), C(put_b),     C(clone_c),
+    C(put_c),     C(split_b),    C(snapshot_u), C(snapshot_v), C(family_h),  C(put_x),
+    C(disable_t), C(snapshot_w), C(restore_s),  C(enable_t),   C(put_k),     C(disable_t),
+    C(restore_w), C(delete_s),   C(enable_t),   C(delete_w),   C(disable_t), C(delete_t),
+    C(clean),     C(clone_t),    C(clone_d),    C(delete_u),   C(clean),
 };
 
 static const row rows[] = {
-    {"t", "a", "f", 2, 23},  {"t", "z", "g", 3, 23},  {"t", "b", "f", 5, 14},
-    {"t", "x", "h", 12, 14}, {"t", "k", "f", 17, 18}, {"t", "b", "f", 19, 23},
-    {"t", "x", "h", 19, 23}, {"t", "b", "f", 26, STEPS + 1}, {"c", "a", "f", 6, STEPS + 1},
+    {"t", "a", "f", 2, 23},        {"t", "z", "g", 3, 23},         {"t", "b", "f", 5, 14},
+    {"t", "x", "h", 12, 14},       {"t", "k", "f", 17, 18},        {"t", "b", "f", 19, 23},
+    {"t", "x", "h", 19, 23},       {"t", "b", "f", 26, STEPS + 1}, {"c", "a", "f", 6, STEPS + 1},
     {"c", "q", "f", 7, STEPS + 1}, {"d", "q", "f", 27, STEPS + 1},
 };
 

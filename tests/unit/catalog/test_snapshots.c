@@ -332,6 +332,61 @@ static void a_namespaces_limits_count_clones(void **state)
     world_clear(w);
 }
 
+static void an_expired_snapshot_is_refused_and_deleted_by_itself(void **state)
+{
+    (void)state;
+    bool before;
+    world the, *w = &the;
+    begin(w);
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_snapshot_ttl(w, "s", "t", true, 60));
+    OK(world_snapshot_ttl(w, "kept", "t", true, 1000000));
+    OK(world_clone(w, "s", "c"));
+    rq_sim_advance(w->sim, UINT64_C(61000000000));
+    REFUSED(world_clone(w, "s", "d"), RQ_E_SNAPSHOT_EXPIRED,
+            "TTL for snapshot 's' has already expired.");
+    OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_SNAPSHOT_CLEANUP, false, &before, &w->why));
+    rq_sim_advance(w->sim, UINT64_C(1800000000000));
+    assert_int_equal(count_snapshots(w), 2);
+    OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_SNAPSHOT_CLEANUP, true, &before, &w->why));
+    rq_sim_advance(w->sim, UINT64_C(1800000000000));
+    assert_true(world_settle(w));
+    assert_int_equal(count_snapshots(w), 1);
+    restart(w);
+    world_clear(w);
+}
+
+static void mob_values_stay_with_clones(void **state)
+{
+    (void)state;
+    static uint8_t large[3000];
+    rq_slice value = rq_slice_of(large, sizeof large);
+    world the, *w = &the;
+    begin(w);
+    OK(world_create(w, "t", "f:IS_MOB=true,MOB_THRESHOLD=100", "m"));
+    OK(world_put_cell(w, "t", "a", "f", "q", value));
+    OK(world_put_cell(w, "t", "z", "f", "q", value));
+    OK(world_snapshot(w, "s", "t", true));
+    OK(world_clone(w, "s", "c"));
+    OK(world_snapshot(w, "of_clone", "c", true));
+    disable_and_delete(w, "t");
+    OK(world_delete_snapshot(w, "s"));
+    clean_archive(w);
+    restart(w);
+    OK(world_clone(w, "of_clone", "d"));
+    OK(world_delete_snapshot(w, "of_clone"));
+    disable_and_delete(w, "c");
+    clean_archive(w);
+    restart(w);
+    OK(world_get(w, "d", "a", "f"));
+    OK(world_get(w, "d", "z", "f"));
+    disable_and_delete(w, "d");
+    clean_archive(w);
+    clean_archive(w);
+    assert_false(archive_has_files(w, "archive"));
+    world_clear(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +398,8 @@ int main(void)
         cmocka_unit_test(invalid_requests_are_refused_with_hbases_messages),
         cmocka_unit_test(a_damaged_snapshot_is_refused_and_can_be_deleted),
         cmocka_unit_test(a_namespaces_limits_count_clones),
+        cmocka_unit_test(an_expired_snapshot_is_refused_and_deleted_by_itself),
+        cmocka_unit_test(mob_values_stay_with_clones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

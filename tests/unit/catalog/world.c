@@ -418,16 +418,18 @@ rq_err world_tracker(world *w, const char *table, const char *family, const char
     return submit(w, &d);
 }
 
-rq_err world_snapshot(world *w, const char *name, const char *table, bool flush)
+rq_err world_snapshot_ttl(world *w, const char *name, const char *table, bool flush, int64_t ttl_s)
 {
     rq_arena a = {0};
     Pb__SnapshotDescription m = PB__SNAPSHOT_DESCRIPTION__INIT;
     m.name = (char *)(uintptr_t)name;
     m.table = (char *)(uintptr_t)table;
     m.has_creation_time = m.has_type = true;
+    m.has_ttl = ttl_s > 0;
+    m.ttl = ttl_s;
     m.creation_time = w->env->executor->now_ms(w->env->executor);
-    m.type = flush ? PB__SNAPSHOT_DESCRIPTION__TYPE__FLUSH
-                   : PB__SNAPSHOT_DESCRIPTION__TYPE__SKIPFLUSH;
+    m.type =
+        flush ? PB__SNAPSHOT_DESCRIPTION__TYPE__FLUSH : PB__SNAPSHOT_DESCRIPTION__TYPE__SKIPFLUSH;
     size_t len = pb__snapshot_description__get_packed_size(&m);
     uint8_t *bytes = rq_arena_alloc(&a, len);
     assert_non_null(bytes);
@@ -440,6 +442,11 @@ rq_err world_snapshot(world *w, const char *name, const char *table, bool flush)
     rq_err rc = submit(w, &d);
     rq_arena_clear(&a);
     return rc;
+}
+
+rq_err world_snapshot(world *w, const char *name, const char *table, bool flush)
+{
+    return world_snapshot_ttl(w, name, table, flush, 0);
 }
 
 rq_err world_delete_snapshot(world *w, const char *name)

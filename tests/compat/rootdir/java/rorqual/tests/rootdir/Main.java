@@ -27,6 +27,7 @@ import org.apache.hadoop.hbase.client.ConnectionFactory;
  *   snapdrop ZK-PORT TABLE       drops the table
  *   snapdump ZK-PORT TABLE FILE  its rows
  *   snapread ROOT NAME FILE      HBase's tools on the snapshot in a folder; the rows they see
+ *   snapload ZK-PORT SECONDS     a snapshot every second beside writes (SnapshotLoad)
  *   snapexport ROOT NAME ROOT    ExportSnapshot
  * </pre>
  */
@@ -78,6 +79,9 @@ public final class Main {
           break;
         case "snapmake":
           new Snapshots(connection).make(words[2]);
+          break;
+        case "snapload":
+          new SnapshotLoad(connection).run(Integer.parseInt(words[2]));
           break;
         case "snapshot":
           new Snapshots(connection).snapshot(words[2], words[3]);
