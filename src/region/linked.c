@@ -244,19 +244,9 @@ rq_err rq_region_create_linked(rq_engine *e, const rq_region_info *info,
 
 /* --- MOB files -------------------------------------------------------------------------------- */
 
-static rq_err link_mob_file(const linking *l, const char *dir, const rq_region_file *file)
-{
-    rq_stat st;
-    rq_slice name;
-    const char *path = rq_arena_printf(l->arena, "%s/%.*s", dir, (int)file->name.len,
-                                       (const char *)file->name.ptr);
-    if (path == NULL) return rq_no_memory(l->why);
-    if (rq_vfs_stat(l->engine->env.vfs, path, &st, NULL) == RQ_OK) return RQ_OK;
-    return write_link(l, dir, file, &name);
-}
-
 static rq_err link_mob(linking *l, const rq_table_schema *schema, const rq_region_files *files)
 {
+    rq_slice name;
     for (size_t i = 0; i < files->count; i++) {
         l->family = files->families[i].name;
         if (rq_table_schema_family(schema, l->family) == NULL) continue;
@@ -264,7 +254,7 @@ static rq_err link_mob(linking *l, const rq_table_schema *schema, const rq_regio
         if (dir == NULL) return rq_no_memory(l->why);
         RQ_TRY(rq__make_folders(l->engine->env.vfs, l->arena, dir, l->why));
         for (size_t k = 0; k < files->families[i].count; k++)
-            RQ_TRY(link_mob_file(l, dir, &files->families[i].files[k]));
+            RQ_TRY(write_link(l, dir, &files->families[i].files[k], &name));
     }
     return RQ_OK;
 }

@@ -25,6 +25,26 @@ static rq_err read_reference(rq_vfs *vfs, const char *path, rq_arena *arena, rq_
     return RQ_OK;
 }
 
+#define LOCATE_TRIES_MAX 8
+
+/* The size of the HFile that a link or reference stands for. It may move to the archive after it
+ * was found. */
+static rq_err size_elsewhere(rq_vfs *vfs, const char *dir, const char *file, rq_arena *arena,
+                             uint64_t *ret, rq_error *why)
+{
+    rq_stat st;
+    rq_error own = {0};
+    rq_err rc = RQ_E_NOT_FOUND;
+    for (int i = 0; i < LOCATE_TRIES_MAX && rc == RQ_E_NOT_FOUND; i++) {
+        const char *path;
+        RQ_TRY(rq_store_file_locate(vfs, dir, file, arena, &path, why));
+        rc = rq_vfs_stat(vfs, path, &st, &own);
+    }
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
+    *ret = st.size;
+    return RQ_OK;
+}
+
 /* `dir` is the family's folder. */
 static rq_err describe(rq_vfs *vfs, const char *dir, rq_slice name, rq_arena *arena,
                        rq_region_file *ret, rq_error *why)
@@ -38,7 +58,7 @@ static rq_err describe(rq_vfs *vfs, const char *dir, rq_slice name, rq_arena *ar
     rq_store_name_parse(ret->name, &parts);
     if (parts.is_reference) RQ_TRY(read_reference(vfs, path, arena, &ret->reference, why));
     if (parts.is_reference || parts.is_link)
-        RQ_TRY(rq_store_file_locate(vfs, dir, file, arena, &path, why));
+        return size_elsewhere(vfs, dir, file, arena, &ret->size, why);
     RQ_TRY(rq_vfs_stat(vfs, path, &st, why));
     ret->size = st.size;
     return RQ_OK;

@@ -57,8 +57,9 @@ RQ_NODISCARD
 rq_err rq_region_create_linked(rq_engine *e, const rq_region_info *info,
                                const rq_table_schema *schema, const rq_region_info *from,
                                const rq_region_files *files, rq_error *why);
-/* The same for MOB files of the table `from`, in the folder of the table `schema`. Of the same table: only
- * files that are no longer in the folder. */
+/* The same for MOB files of the table `from`, in the folder of the table `schema`. They may be the same
+ * table: then a file that is still in the folder gets a link too, because the cleaner may archive it
+ * before a region refers to it again. */
 RQ_NODISCARD
 rq_err rq_mob_create_linked(rq_engine *e, const rq_table_schema *schema, rq_slice from,
                             const rq_region_files *files, rq_error *why);

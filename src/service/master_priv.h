@@ -85,6 +85,12 @@ void rq__take_snapshot(void *ctx, rq_call *call);
 void rq__delete_snapshot(void *ctx, rq_call *call);
 void rq__restore_snapshot(void *ctx, rq_call *call);
 void rq__is_restore_snapshot_done(void *ctx, rq_call *call);
+/* HBASE: SnapshotManager.ONLINE_SNAPSHOT_CONTROLLER_DESCRIPTION. */
+#define RQ__SNAPSHOT_SIGNATURE "online-snapshot"
+/* Takes a snapshot for ExecProcedure; `finished` answers the call when it is done. */
+RQ_NODISCARD
+rq_err rq__exec_snapshot(rq_admin_services *s, rq_call *call, const Pb__ProcedureDescription *asked,
+                         void (*finished)(rq_ddl *ddl), rq_error *why);
 void rq__get_completed_snapshots(void *ctx, rq_call *call);
 void rq__is_snapshot_done(void *ctx, rq_call *call);
 

@@ -7,6 +7,8 @@
 #include "base/pb.h"
 #include "proto/master.pb-c.h"
 
+#include <strings.h>
+
 #define LAYOUT_VERSION 2        /* HBASE: SnapshotManifestV2.DESCRIPTOR_VERSION */
 #define EXPECTED_MS (5 * 60000) /* HBASE: SnapshotDescriptionUtils.DEFAULT_MAX_WAIT_TIME */
 
@@ -57,28 +59,55 @@ static rq_slice complete_description(const rq_admin_services *s, rq_call *call,
     return rq__packed(&call->arena, &d.base);
 }
 
+/* NULL: the call was answered. */
+static rq__ddl_job *snapshot_job(rq_admin_services *s, rq_call *call,
+                                 const Pb__SnapshotDescription *asked, uint64_t nonce_group,
+                                 uint64_t nonce)
+{
+    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_SNAPSHOT, nonce_group, nonce);
+    if (j == NULL || !take_table(j, asked)) return NULL;
+    if (rq_slice_eq(rq_slice_cstr(asked->table), RQ_SLICE_LIT("hbase:meta"))) {
+        rq_call_fail(call, RQ_E_ILLEGAL_ARGUMENT, "System table snapshots are not allowed");
+        return NULL;
+    }
+    j->ddl.of.snapshot.name = rq_slice_cstr(asked->name);
+    j->ddl.of.snapshot.description = complete_description(s, call, asked);
+    j->ddl.of.snapshot.flush = asked->type == PB__SNAPSHOT_DESCRIPTION__TYPE__FLUSH;
+    if (j->ddl.of.snapshot.description.ptr != NULL) return j;
+    rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    return NULL;
+}
+
 void rq__take_snapshot(void *ctx, rq_call *call)
 {
     rq_admin_services *s = ctx;
     const Pb__SnapshotRequest *r = (const Pb__SnapshotRequest *)call->param;
-    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_SNAPSHOT, r->nonce_group, r->nonce);
-    if (j == NULL || !take_table(j, r->snapshot)) return;
-    if (rq_slice_eq(rq_slice_cstr(r->snapshot->table), RQ_SLICE_LIT("hbase:meta"))) {
-        rq_call_fail(call, RQ_E_ILLEGAL_ARGUMENT, "System table snapshots are not allowed");
-        return;
-    }
-    j->ddl.of.snapshot.name = rq_slice_cstr(r->snapshot->name);
-    j->ddl.of.snapshot.description = complete_description(s, call, r->snapshot);
-    j->ddl.of.snapshot.flush = r->snapshot->type == PB__SNAPSHOT_DESCRIPTION__TYPE__FLUSH;
-    if (j->ddl.of.snapshot.description.ptr == NULL) {
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
+    rq__ddl_job *j = snapshot_job(s, call, r->snapshot, r->nonce_group, r->nonce);
+    if (j == NULL) return;
     /* Clients without a nonce do not wait for a procedure; they ask IsSnapshotDone. */
     j->silent = !(r->has_nonce_group && r->has_nonce);
     j->ddl.wait_finished = j->silent;
     j->ddl.submitted = snapshot_submitted;
     rq_catalog_submit(s->catalog, &j->ddl);
+}
+
+rq_err rq__exec_snapshot(rq_admin_services *s, rq_call *call, const Pb__ProcedureDescription *asked,
+                         void (*finished)(rq_ddl *ddl), rq_error *why)
+{
+    Pb__SnapshotDescription d = PB__SNAPSHOT_DESCRIPTION__INIT;
+    if (asked->instance == NULL)
+        return rq_fail(why, RQ_E_IOEXCEPTION, "Snapshot name is not defined");
+    for (size_t i = 0; i < asked->n_configuration; i++)
+        if (strcasecmp(asked->configuration[i]->name, "table") == 0)
+            d.table = asked->configuration[i]->value;
+    if (d.table == NULL) return rq_fail(why, RQ_E_IOEXCEPTION, "Snapshot table is not defined");
+    d.name = asked->instance;
+    rq__ddl_job *j = snapshot_job(s, call, &d, 0, 0);
+    if (j == NULL) return RQ_OK; /* the call has failed */
+    j->ddl.wait_finished = true;
+    j->ddl.submitted = finished;
+    rq_catalog_submit(s->catalog, &j->ddl);
+    return RQ_OK;
 }
 
 /* --- deleting, cloning, restoring ------------------------------------------------------------- */

@@ -369,6 +369,10 @@ static void mob_values_stay_with_clones(void **state)
     OK(world_snapshot(w, "s", "t", true));
     OK(world_clone(w, "s", "c"));
     OK(world_snapshot(w, "of_clone", "c", true));
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_restore(w, "s", "t"));
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    OK(world_get(w, "t", "z", "f"));
     disable_and_delete(w, "t");
     OK(world_delete_snapshot(w, "s"));
     clean_archive(w);
