@@ -103,18 +103,38 @@ static rq_err resolve(const linking *l, rq_slice name, target *ret)
     return ret->name == NULL ? rq_no_memory(l->why) : RQ_OK;
 }
 
+/* The folder of back references to the target; NULL: out of memory. */
+static const char *back_reference_dir(rq_arena *arena, const target *t, rq_slice family)
+{
+    return rq_arena_printf(arena, "archive/data/%.*s/%.*s/%.*s/%.*s/.links-%.*s", (int)t->ns.len,
+                           (const char *)t->ns.ptr, (int)t->table.len, (const char *)t->table.ptr,
+                           (int)t->region.len, (const char *)t->region.ptr, (int)family.len,
+                           (const char *)family.ptr, (int)t->file.len, (const char *)t->file.ptr);
+}
+
+static const char *back_reference(rq_arena *arena, const char *dir, const char *region,
+                                  rq_slice of_table)
+{
+    const char *table = in_file_name(arena, of_table);
+    return dir == NULL || table == NULL ? NULL
+                                        : rq_arena_printf(arena, "%s/%s.%s", dir, region, table);
+}
+
+const char *rq_link_back_reference(rq_arena *arena, const rq_region_info *info, rq_slice family,
+                                   rq_slice name)
+{
+    target t;
+    rq_error why = {0};
+    const linking l = {.arena = arena, .why = &why};
+    if (resolve(&l, name, &t) != RQ_OK) return NULL;
+    return back_reference(arena, back_reference_dir(arena, &t, family), info->encoded, info->table);
+}
+
 static rq_err write_back_reference(const linking *l, const target *t)
 {
     rq_vfs *vfs = l->engine->env.vfs;
-    const char *table = in_file_name(l->arena, l->table);
-    const char *dir =
-        rq_arena_printf(l->arena, "archive/data/%.*s/%.*s/%.*s/%.*s/.links-%.*s", (int)t->ns.len,
-                        (const char *)t->ns.ptr, (int)t->table.len, (const char *)t->table.ptr,
-                        (int)t->region.len, (const char *)t->region.ptr, (int)l->family.len,
-                        (const char *)l->family.ptr, (int)t->file.len, (const char *)t->file.ptr);
-    const char *path = dir == NULL || table == NULL
-                           ? NULL
-                           : rq_arena_printf(l->arena, "%s/%s.%s", dir, l->region, table);
+    const char *dir = back_reference_dir(l->arena, t, l->family);
+    const char *path = back_reference(l->arena, dir, l->region, l->table);
     if (path == NULL) return rq_no_memory(l->why);
     /* The archive's cleaner may remove the folder while it is empty. */
     rq_err rc = RQ_E_NOT_FOUND;

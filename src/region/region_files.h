@@ -63,6 +63,10 @@ rq_err rq_region_create_linked(rq_engine *e, const rq_region_info *info,
 RQ_NODISCARD
 rq_err rq_mob_create_linked(rq_engine *e, const rq_table_schema *schema, rq_slice from,
                             const rq_region_files *files, rq_error *why);
+/* The path of the back reference of a link in the region, in the arena; NULL: memory is exhausted.
+ * REQUIRES: `name` is a link's. */
+const char *rq_link_back_reference(rq_arena *arena, const rq_region_info *info, rq_slice family,
+                                   rq_slice name);
 /* Removes the MOB links of a table that was not created. An absent folder is no error. */
 RQ_NODISCARD
 rq_err rq_mob_remove_linked(rq_engine *e, const rq_table_schema *schema, rq_error *why);

@@ -316,6 +316,30 @@ static void a_damaged_snapshot_is_refused_and_can_be_deleted(void **state)
     world_clear(w);
 }
 
+static void a_link_without_its_back_reference_is_reported(void **state)
+{
+    (void)state;
+    rq_arena a = {0};
+    rq_dir_entry *regions, *files;
+    size_t count;
+    world the, *w = &the;
+    begin(w);
+    OK(world_create(w, "t", "f", NULL));
+    put_rows(w, "t", "a");
+    OK(world_snapshot(w, "s", "t", true));
+    OK(world_clone(w, "s", "c"));
+    restart(w);
+    OK(rq_vfs_remove_tree(w->env->vfs, "archive", &w->why));
+    OK(rq_vfs_list(w->env->vfs, "data/default/c", &a, &regions, &count, &w->why));
+    assert_int_equal(count, 2); /* .tabledesc is the other */
+    char *dir = rq_arena_printf(&a, "data/default/c/%s/f", regions[1].name);
+    OK(rq_vfs_list(w->env->vfs, dir, &a, &files, &count, &w->why));
+    assert_int_equal(count, 1);
+    expect_problem(w, rq_arena_printf(&a, "%s/%s", dir, files[0].name));
+    rq_arena_clear(&a);
+    world_clear(w);
+}
+
 static void a_namespaces_limits_count_clones(void **state)
 {
     (void)state;
@@ -401,6 +425,7 @@ int main(void)
         cmocka_unit_test(a_clone_of_daughters_outlives_the_parent),
         cmocka_unit_test(invalid_requests_are_refused_with_hbases_messages),
         cmocka_unit_test(a_damaged_snapshot_is_refused_and_can_be_deleted),
+        cmocka_unit_test(a_link_without_its_back_reference_is_reported),
         cmocka_unit_test(a_namespaces_limits_count_clones),
         cmocka_unit_test(an_expired_snapshot_is_refused_and_deleted_by_itself),
         cmocka_unit_test(mob_values_stay_with_clones),
