@@ -15,6 +15,8 @@
 #   make fuzz      each fuzz target for FUZZ_SECONDS (default 60)
 #   make fuzz-wire the structured fuzzer over the wire, against sanitized servers for SECONDS (default 3600)
 #   make hbase-tests  HBase's own JUnit classes against build/rorqual
+#   make snapshots-move   snapshots of Rorqual cloned by a real HBase, and the other way round
+#   make snapshots-load SECONDS=3600   a snapshot every second beside writes, clones compared
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
 #                  generator, redis, floors; PARTS=get,put,… some) and make bench-java (PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
@@ -206,6 +208,10 @@ fuzz-wire: build/rorqual
 hbase-tests: build/rorqual
 	@tools/setup test
 	@tests/hbase-tests/run
+
+snapshots-move snapshots-load: build/rorqual
+	@tools/setup test
+	@SECONDS=$(SECONDS) tests/compat/rootdir/run $@
 
 bench: bench-rpc bench-java
 

@@ -36,7 +36,7 @@ static void touch_record(const rq_wal_record *r)
     rq_cursor c = rq_cursor_of(r->scopes);
     rq_slice family;
     uint32_t scope;
-    while (rq__wal_scope_next(&c, &family, &scope))
+    while (rq_wal_scope_next(&c, &family, &scope))
         touch(family);
 }
 

@@ -4,6 +4,7 @@
  *
  * Input: byte 0 selects the size of the reads and, with bit 7, a valid handshake before the
  * rest. */
+#include "catalog/peers.h"
 #include "registry/registry.h"
 
 #include "../tests/unit/net/memory_loop.h"
@@ -99,6 +100,23 @@ void rq_catalog_namespaces(const rq_catalog *c, const rq_namespace *const **ret,
 const rq_namespace *rq_catalog_namespace_find(const rq_catalog *c, rq_slice name)
 {
     return rq_slice_eq(c->space.name, name) ? &c->space : NULL;
+}
+
+rq_err rq_catalog_peers(rq_catalog *c, rq_arena *arena, rq_peer_info **ret, size_t *ret_count)
+{
+    *ret_count = c->view % 3 == 0 ? 0 : 1;
+    *ret = rq_arena_alloc(arena, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    **ret = (rq_peer_info){.id = "p", .enabled = true};
+    return RQ_OK;
+}
+
+rq_err rq_catalog_peer(rq_catalog *c, rq_slice id, rq_arena *arena, rq_peer_info *ret)
+{
+    (void)arena;
+    *ret = (rq_peer_info){.id = "p", .enabled = true};
+    bool exists = c->view % 3 != 0 && rq_slice_eq(id, RQ_SLICE_LIT("p"));
+    return exists ? RQ_OK : RQ_E_NOT_FOUND;
 }
 
 /* ---- feeding */

@@ -97,6 +97,13 @@ typedef enum rq_err {
     RQ_E_FORKED = 73,         /* the database was opened before a fork, by the parent process */
     RQ_E_CLOSED = 74,         /* the database is closed */
     RQ_E_PEER_NOT_FOUND = 75, /* no such replication peer */
+    RQ_E_SNAPSHOT_EXISTS = 76,    /* snapshot exists */
+    RQ_E_SNAPSHOT_NOT_FOUND = 77, /* snapshot does not exist */
+    RQ_E_SNAPSHOT_CREATION = 78,  /* snapshot cannot be taken */
+    RQ_E_SNAPSHOT_CORRUPT = 79,   /* snapshot is damaged */
+    RQ_E_SNAPSHOT_RESTORE = 80,   /* snapshot cannot be restored */
+    RQ_E_SNAPSHOT_UNKNOWN = 81,   /* unknown snapshot */
+    RQ_E_SNAPSHOT_EXPIRED = 82,   /* snapshot has expired */
 } rq_err;
 
 /* The code's name ("RQ_E_TABLE_NOT_FOUND") and a description of it. Static strings, never NULL; any

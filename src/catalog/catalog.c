@@ -376,6 +376,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     c->config = options->config;
     pthread_mutex_init(&c->store_lock, NULL);
     rq__peers_init(c);
+    c->snapshot_cleaner.interval_ms = setting(c, RQ_SET_SNAPSHOT_CLEANER, 1800000);
     c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
     c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
@@ -394,6 +395,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     rq__procedures_resume(c);
     rq__cleaner_start(c);
     rq__janitor_start(c);
+    rq__snapshot_cleaner_start(c);
     rq__open_mark_start(c);
     rq__mob_chores_start(c);
     *ret = c;

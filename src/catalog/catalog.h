@@ -206,12 +206,19 @@ typedef enum rq_ddl_kind {
     RQ_DDL_TRUNCATE_REGION = 22,
     RQ_DDL_TABLE_TRACKER = 23,
     RQ_DDL_FAMILY_TRACKER = 24,
+    RQ_DDL_SNAPSHOT = 30,
+    RQ_DDL_DELETE_SNAPSHOT = 31, /* of the table RQ_SNAPSHOT_NS:<name of the snapshot> */
+    RQ_DDL_CLONE_SNAPSHOT = 32,
+    RQ_DDL_RESTORE_SNAPSHOT = 33,
     RQ_DDL_ADD_PEER = 40,
     RQ_DDL_REMOVE_PEER = 41,
     RQ_DDL_ENABLE_PEER = 42,
     RQ_DDL_DISABLE_PEER = 43,
     RQ_DDL_UPDATE_PEER = 44,
 } rq_ddl_kind;
+
+/* The namespace under which procedures lock snapshots; no table can have it. */
+#define RQ_SNAPSHOT_NS ".hbase-snapshot"
 
 /* The parameters of a change: the member that its kind names. Kinds that are not listed have none.
  * `schema` and `descriptor` are serialized protobuf messages; `region` is an encoded name. */
@@ -255,6 +262,15 @@ typedef union rq_ddl_params {
     struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION */
         rq_slice region;
     } one_region;
+    struct { /* SNAPSHOT */
+        rq_slice name;
+        rq_slice description; /* SnapshotDescription, complete: what the snapshot keeps */
+        bool flush;
+    } snapshot;
+    struct { /* CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
+        rq_slice name;
+        rq_slice tracker; /* the clone's store-file tracker; empty: the snapshot's */
+    } restore;
     struct {                 /* CREATE_NAMESPACE, MODIFY_NAMESPACE */
         rq_slice descriptor; /* NamespaceDescriptor */
     } put_namespace;
@@ -370,6 +386,22 @@ rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_s
                               rq_error *why);
 /* For rq_engine_options.region_grown: splits the region if its table's policy asks for it. */
 void rq_catalog_region_grown(rq_catalog *c, rq_region *r);
+
+/* --- snapshots -------------------------------------------------------------------------------- */
+typedef struct rq_snapshot {
+    rq_slice name;
+    rq_slice description; /* SnapshotDescription */
+    int64_t created_ms, ttl_s;
+} rq_snapshot;
+
+/* All snapshots, ascending by name, in the arena; damaged ones are logged and left out. Blocking. */
+RQ_NODISCARD
+rq_err rq_catalog_snapshots(rq_catalog *c, rq_arena *arena, rq_snapshot **ret, size_t *ret_count,
+                            rq_error *why);
+/* Whether there is a snapshot of that name; RQ_E_SNAPSHOT_UNKNOWN: there is none, and none is being
+ * taken. Blocking. */
+RQ_NODISCARD
+rq_err rq_catalog_snapshot_done(rq_catalog *c, rq_slice name, bool *ret);
 
 /* --- switches --------------------------------------------------------------------------------- */
 typedef enum rq_switch {

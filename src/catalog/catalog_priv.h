@@ -50,6 +50,13 @@ typedef struct rq__mob_chore {
     int64_t interval_ms;
 } rq__mob_chore;
 
+/* snapshot_cleaner.c */
+typedef struct rq__snapshot_cleaner {
+    rq_timer timer;
+    rq_task task;
+    int64_t interval_ms;
+} rq__snapshot_cleaner;
+
 struct rq_catalog {
     rq_engine *engine;
     const rq_env *env;
@@ -70,7 +77,9 @@ struct rq_catalog {
     rq__janitor janitor;
     rq__open_mark open_mark;
     rq__mob_chore mob_cleaner, mob_compactor;
-    _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
+    rq__snapshot_cleaner snapshot_cleaner;
+    _Atomic uint64_t snapshots_made; /* counts; see cleaner.c */
+    _Atomic int64_t last_ms;         /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool stopping;
 };
@@ -108,6 +117,11 @@ bool rq__table_is_internal(rq_slice ns, rq_slice qualifier);
  * RQ_E_ILLEGAL_ARGUMENT. */
 RQ_NODISCARD
 rq_err rq__region_name_check(const rq_region_info *info, rq_error *why);
+
+/* Checks the name of a snapshot as HBase's TableName.isLegalTableQualifierName;
+ * RQ_E_ILLEGAL_ARGUMENT. */
+RQ_NODISCARD
+rq_err rq__snapshot_name_check(rq_slice name, rq_error *why);
 
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
 /* Runs fn(ctx, i) for i < count: on this thread and, as far as they are free, on threads of
@@ -152,6 +166,9 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why);
 /* --- cleaner.c -------------------------------------------------------------------------------- */
 void rq__cleaner_start(rq_catalog *c);
 void rq__cleaner_clear(rq_catalog *c);
+
+/* --- snapshot_cleaner.c ----------------------------------------------------------------------- */
+void rq__snapshot_cleaner_start(rq_catalog *c);
 
 /* --- open_mark.c ------------------------------------------------------------------------------ */
 /* Writes .rorqual/open; on a full disk this is retried, from _start on. */

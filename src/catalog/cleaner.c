@@ -29,6 +29,7 @@ typedef struct round_state {
     int64_t now_ms, ttl_ms;
     size_t removed;
     rq__snapshot_files snapshots;
+    uint64_t snapshots_made; /* when they were read */
 } round_state;
 
 static uint64_t path_hash(const char *path)
@@ -87,6 +88,25 @@ static bool split_path(char *path, char *parts[PARTS])
     return n == PARTS && strncmp(parts[PART_LINKS], LINKS, sizeof LINKS - 1) == 0;
 }
 
+/* Whether the link's folder has a reference to it, "<link>.<region>": a clone of a snapshot that has
+ * daughters of a split. If that cannot be read, it counts as existing. */
+static bool has_reference(rq_vfs *v, const char *link)
+{
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count = 0, len;
+    bool found = false;
+    const char *slash = strrchr(link, '/');
+    const char *dir = rq_arena_printf(&a, "%.*s", (int)(slash - link), link);
+    rq_err rc =
+        dir == NULL ? RQ_E_NO_MEMORY : rq_vfs_list_if_any(v, dir, &a, &entries, &count, NULL);
+    len = strlen(slash + 1);
+    for (size_t i = 0; i < count && rc == RQ_OK && !found; i++)
+        found = strncmp(entries[i].name, slash + 1, len) == 0 && entries[i].name[len] == '.';
+    rq_arena_clear(&a);
+    return found || rc != RQ_OK;
+}
+
 /* Whether the link for an entry of .links-<file>/ exists. HBASE: HFileLink.
  * getHFileFromBackReference: <region>.<table> or <region>.<ns>=<table>. */
 static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool *ret)
@@ -112,10 +132,22 @@ static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool
         if (path == NULL)
             rc = RQ_E_NO_MEMORY;
         else /* of a store file, or of a MOB file */
-            *ret = is_there(v, path + sizeof RQ_MOB_DIR) || is_there(v, path);
+            *ret = is_there(v, path + sizeof RQ_MOB_DIR) || is_there(v, path) ||
+                   has_reference(v, path + sizeof RQ_MOB_DIR);
     }
     rq_arena_clear(&a);
     return rc;
+}
+
+/* A procedure that makes a snapshot holds all files until the snapshot exists; then it counts it, and
+ * only then releases them. So a file that no holder keeps, and that is in no snapshot of the count
+ * seen here, is in none. */
+static void read_snapshots_again(round_state *r)
+{
+    uint64_t made = atomic_load(&r->catalog->snapshots_made);
+    if (made == r->snapshots_made) return;
+    rq__snapshot_files_clear(&r->snapshots);
+    r->snapshots_made = made;
 }
 
 /* Whether something refers to the file, or the file is such a back reference. */
@@ -124,12 +156,13 @@ static rq_err is_held(round_state *r, const char *dir, const char *name, const c
 {
     rq_vfs *v = r->catalog->env->vfs;
     const char *last = strrchr(dir, '/');
-    if (last != NULL && strncmp(last + 1, LINKS, sizeof LINKS - 1) == 0)
-        return has_link(v, dir, name, ret);
     if (rq_retention_keeps(rq_engine_retention(r->catalog->engine), path)) {
         *ret = true;
         return RQ_OK;
     }
+    if (last != NULL && strncmp(last + 1, LINKS, sizeof LINKS - 1) == 0)
+        return has_link(v, dir, name, ret);
+    read_snapshots_again(r);
     RQ_TRY(rq__snapshot_holds(&r->snapshots, v, name, ret, why));
     if (*ret) return RQ_OK;
     rq_arena a = {0};

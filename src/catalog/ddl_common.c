@@ -56,6 +56,9 @@ rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error 
     return RQ_OK;
 }
 
+/* From so many regions on, one sync of the file system takes less time than several of each. */
+#define SYNCED_TOGETHER 8
+
 /* --- regions on disk -------------------------------------------------------------------------- */
 
 rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
@@ -79,19 +82,38 @@ rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t
 typedef struct disk_work {
     rq_catalog *catalog;
     const rq_region_info *list;
-    const rq_table_schema *schema; /* NULL: destroy */
+    const rq_table_schema *schema;
+    rq_err (*one)(const struct disk_work *w, const rq_region_info *info, rq_error *why);
     pthread_mutex_t lock;
     rq_err rc;
     rq_error why;
 } disk_work;
 
+static rq_err create_one(const disk_work *w, const rq_region_info *info, rq_error *why)
+{
+    return rq_region_create(w->catalog->engine, info, w->schema, why);
+}
+
+static rq_err destroy_one(const disk_work *w, const rq_region_info *info, rq_error *why)
+{
+    return rq_region_destroy(w->catalog->engine, info, why);
+}
+
+static rq_err archive_one(const disk_work *w, const rq_region_info *info, rq_error *why)
+{
+    return rq_region_archive_unsynced(w->catalog->engine, info, why);
+}
+
+static rq_err remove_one(const disk_work *w, const rq_region_info *info, rq_error *why)
+{
+    return rq_region_remove_unsynced(w->catalog->engine, info, why);
+}
+
 static void disk_one(void *ctx, size_t i)
 {
     disk_work *w = ctx;
     rq_error why = {0};
-    rq_err rc = w->schema != NULL
-                    ? rq_region_create(w->catalog->engine, &w->list[i], w->schema, &why)
-                    : rq_region_destroy(w->catalog->engine, &w->list[i], &why);
+    rq_err rc = w->one(w, &w->list[i], &why);
     if (rc == RQ_OK) return;
     pthread_mutex_lock(&w->lock);
     if (w->rc == RQ_OK) {
@@ -101,12 +123,10 @@ static void disk_one(void *ctx, size_t i)
     pthread_mutex_unlock(&w->lock);
 }
 
-static rq_err disk_all(rq_catalog *c, const rq_region_info *list, size_t count,
-                       const rq_table_schema *schema, rq_error *why)
+static rq_err disk_all(disk_work w, size_t count, rq_error *why)
 {
-    disk_work w = {.catalog = c, .list = list, .schema = schema};
     pthread_mutex_init(&w.lock, NULL);
-    rq__parallel(c, count, disk_one, &w);
+    rq__parallel(w.catalog, count, disk_one, &w);
     pthread_mutex_destroy(&w.lock);
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }
@@ -114,12 +134,20 @@ static rq_err disk_all(rq_catalog *c, const rq_region_info *list, size_t count,
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    return disk_all(c, p->regions, p->region_count, p->schema, why);
+    const disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = create_one};
+    return disk_all(w, p->region_count, why);
 }
 
 rq_err rq__destroy_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why)
 {
-    return disk_all(c, list, count, NULL, why);
+    disk_work w = {.catalog = c, .list = list, .one = destroy_one};
+    if (count < SYNCED_TOGETHER) return disk_all(w, count, why);
+    w.one = archive_one;
+    RQ_TRY(disk_all(w, count, why));
+    RQ_TRY(rq_vfs_sync_all(c->env->vfs, why));
+    w.one = remove_one;
+    RQ_TRY(disk_all(w, count, why));
+    return rq_vfs_sync_all(c->env->vfs, why);
 }
 
 rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret, size_t *ret_count)

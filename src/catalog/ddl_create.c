@@ -67,7 +67,8 @@ static int64_t quota(const rq_namespace *ns, const char *key)
 }
 
 /* HBASE: NamespaceStateManager.checkAndUpdateNamespaceTableCount; only with hbase.quota.enabled. */
-static rq_err check_quota(rq_catalog *c, const rq__proc *p, rq_error *why)
+rq_err rq__namespace_quota_check(rq_catalog *c, const rq__proc *p, int64_t wanted, bool is_new,
+                                 rq_error *why)
 {
     if (c->config == NULL || rq_config_int(c->config, RQ_SET_QUOTA) == 0) return RQ_OK;
     if (rq_slice_eq(p->ns, RQ_SLICE_LIT("hbase"))) return RQ_OK;
@@ -75,9 +76,10 @@ static rq_err check_quota(rq_catalog *c, const rq__proc *p, rq_error *why)
     rq_epoch_pin(c->env->epoch, &m);
     const rq__view *v = rq__views_now(&c->views);
     const rq_namespace *ns = rq__view_namespace(v, p->ns);
-    int64_t tables = 0, regions = 0, wanted = (int64_t)p->of.create.count + 1;
+    int64_t tables = 0, regions = 0;
     for (size_t i = 0; i < v->table_count; i++) {
         if (!rq_slice_eq(v->tables[i]->schema->ns, p->ns)) continue;
+        if (!is_new && rq_slice_eq(v->tables[i]->schema->qualifier, p->qualifier)) continue;
         tables++;
         regions += (int64_t)v->tables[i]->region_count;
     }
@@ -87,7 +89,7 @@ static rq_err check_quota(rq_catalog *c, const rq__proc *p, rq_error *why)
         max_regions = quota(ns, "hbase.namespace.quota.maxregions");
     }
     rq_epoch_unpin(c->env->epoch, &m);
-    if (tables >= max_tables)
+    if (is_new && tables >= max_tables)
         return rq_fail(why, RQ_E_QUOTA_EXCEEDED,
                        "The table %.*s cannot be created as it would exceed maximum number of "
                        "tables allowed  in the namespace.  The total number of tables permitted "
@@ -112,7 +114,7 @@ rq_err rq__create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq__fail_table(RQ_E_TABLE_EXISTS, p, why);
     }
     RQ_TRY(rq__tracker_check_create(p->schema, why));
-    RQ_TRY(check_quota(c, p, why));
+    RQ_TRY(rq__namespace_quota_check(c, p, (int64_t)p->of.create.count + 1, true, why));
     RQ_TRY(rq__make_regions(c, p, p->of.create.split_keys, p->of.create.count, why));
     p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));
     return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;

@@ -56,6 +56,27 @@ rq__step_fn rq__peer_add_prepare, rq__peer_add_store, rq__peer_remove_prepare,
 rq__step_fn rq__peer_enable_prepare, rq__peer_enable_store, rq__peer_disable_prepare,
     rq__peer_disable_store;
 rq__step_fn rq__peer_update_prepare, rq__peer_update_store;
+/* ddl_snapshot.c */
+rq__step_fn rq__snapshot_precheck, rq__snapshot_prepare, rq__snapshot_begin, rq__snapshot_collect,
+    rq__snapshot_complete;
+void rq__snapshot_undo(rq_catalog *c, rq__proc *p);
+rq__commit_state rq__snapshot_seen(rq_catalog *c, const rq__proc *p);
+rq__step_fn rq__snapshot_delete_prepare, rq__snapshot_delete_commit, rq__snapshot_delete_files;
+rq__commit_state rq__snapshot_delete_seen(rq_catalog *c, const rq__proc *p);
+/* Until the procedure releases it or ends, nothing is removed from archive/. */
+RQ_NODISCARD
+rq_err rq__hold_archive(rq_catalog *c, rq__proc *p, rq_error *why);
+void rq__release_archive(rq__proc *p);
+/* ddl_restore.c */
+rq__step_fn rq__clone_precheck, rq__clone_prepare, rq__clone_layout;
+void rq__clone_undo(rq_catalog *c, rq__proc *p);
+rq__step_fn rq__restore_precheck, rq__restore_prepare, rq__restore_layout, rq__restore_commit,
+    rq__restore_publish, rq__restore_remove;
+/* ddl_create.c: the limits of the namespace, for a table that will have `wanted` regions; `is_new`: it
+ * is one table more. Only with hbase.quota.enabled. */
+RQ_NODISCARD
+rq_err rq__namespace_quota_check(rq_catalog *c, const rq__proc *p, int64_t wanted, bool is_new,
+                                 rq_error *why);
 
 /* --- common (ddl_common.c) -------------------------------------------------------------------- */
 /* p->schema; parses it from p->descriptor after a restart. */

@@ -3,6 +3,8 @@
  * on disk, compared with meta. Unreadable parts are reported and skipped, so that one run finds
  * everything. Contract in fsck.h. */
 #include "catalog/fsck_priv.h"
+#include "region/region_files.h"
+#include "store/reference.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,6 +69,33 @@ static bool is_known_target(void *ctx, const char *path)
     return false;
 }
 
+/* Without its back reference the archive's cleaner would remove the file behind a link. A reference to
+ * a link may have that of the link itself, in a folder of HBase's. */
+static rq_err look_at_link(rq__fsck *k, const rq_region_info *info,
+                           const rq_region_survey_family *f, const char *file, rq_error *why)
+{
+    rq_store_name parts;
+    rq_stat st;
+    rq_store_name_parse(rq_slice_cstr(file), &parts);
+    if (!parts.is_link || parts.is_reference) return RQ_OK;
+    const char *place = rq_arena_printf(&k->arena, "%s/%s", f->dir, file);
+    const char *back = rq_link_back_reference(&k->arena, info, f->name, rq_slice_cstr(file));
+    if (place == NULL || back == NULL) return rq_no_memory(why);
+    rq_err rc = rq_vfs_stat(k->vfs, back, &st, NULL);
+    if (rc == RQ_E_NOT_FOUND)
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, place, "has no back reference %s", back);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", back);
+}
+
+static rq_err look_at_links(rq__fsck *k, const rq_region_info *info, const rq_region_survey *s,
+                            rq_error *why)
+{
+    for (size_t i = 0; i < s->family_count; i++)
+        for (size_t j = 0; j < s->families[i].file_count; j++)
+            RQ_TRY(look_at_link(k, info, &s->families[i], s->families[i].files[j], why));
+    return RQ_OK;
+}
+
 rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
                                const rq_table_schema *schema, bool may_differ, bool closed,
                                rq_region_survey *ret, rq_error *why)
@@ -81,6 +110,7 @@ rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
     k->totals.regions++;
     for (size_t i = 0; i < ret->family_count; i++)
         k->totals.files += ret->families[i].file_count;
+    RQ_TRY(look_at_links(k, info, ret, why));
     return rq_region_survey_files(k->vfs, info, ret, k->options->deep, is_known_target, k,
                                   &k->findings, why);
 }
@@ -139,6 +169,7 @@ static rq_err look(rq__fsck *k, rq_error *why)
     RQ_TRY(rq__fsck_meta(k, why));
     RQ_TRY(rq__fsck_tables(k, why));
     RQ_TRY(rq__fsck_mob(k, why));
+    RQ_TRY(rq__fsck_snapshots(k, why));
     return k->options->repair ? rq__fsck_repair(k, why) : RQ_OK;
 }
 

@@ -99,6 +99,10 @@ rq_err rq__fsck_tables(rq__fsck *k, rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_mob(rq__fsck *k, rq_error *why);
 
+/* --- fsck_snapshots.c ------------------------------------------------------------------------- */
+RQ_NODISCARD
+rq_err rq__fsck_snapshots(rq__fsck *k, rq_error *why);
+
 /* --- fsck_repair.c ---------------------------------------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__fsck_repair(rq__fsck *k, rq_error *why);

@@ -107,14 +107,14 @@ rq_err rq__namespace_name_check(rq_slice ns, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err qualifier_check(rq_slice q, rq_error *why)
+/* `of` begins HBase's messages. */
+static rq_err qualifier_check(rq_slice q, const char *of, rq_error *why)
 {
-    if (q.len == 0) return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Table qualifier must not be empty");
     if (q.ptr[0] == '.' || q.ptr[0] == '-')
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
-                       "Illegal first character <%d> at 0. User-space table qualifiers can only "
-                       "start with 'alphanumeric characters' from any language: %.*s",
-                       q.ptr[0], shown(q), (const char *)q.ptr);
+                       "Illegal first character <%d> at 0. %s qualifiers can only start with "
+                       "'alphanumeric characters' from any language: %.*s",
+                       q.ptr[0], of, shown(q), (const char *)q.ptr);
     if (rq_slice_eq(q, RQ_SLICE_LIT("zookeeper")))
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Tables may not be named 'zookeeper'");
     size_t at;
@@ -123,11 +123,17 @@ static rq_err qualifier_check(rq_slice q, rq_error *why)
         char text[5];
         char_text(c, text);
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
-                       "Illegal character code:%u, <%s> at %zu. User-space table qualifiers may "
-                       "only contain 'alphanumeric characters' and digits: %.*s",
-                       c, text, at, shown(q), (const char *)q.ptr);
+                       "Illegal character code:%u, <%s> at %zu. %s qualifiers may only contain "
+                       "'alphanumeric characters' and digits: %.*s",
+                       c, text, at, of, shown(q), (const char *)q.ptr);
     }
     return RQ_OK;
+}
+
+rq_err rq__snapshot_name_check(rq_slice name, rq_error *why)
+{
+    if (name.len == 0) return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Snapshot");
+    return qualifier_check(name, "Snapshot", why);
 }
 
 rq_err rq__table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why)
@@ -138,7 +144,9 @@ rq_err rq__table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why)
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
                        ".META. no longer exists. The table has been renamed to hbase:meta");
     RQ_TRY(rq__namespace_name_check(ns, why));
-    return qualifier_check(qualifier, why);
+    if (qualifier.len == 0)
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Table qualifier must not be empty");
+    return qualifier_check(qualifier, "User-space table", why);
 }
 
 rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why)

@@ -6,6 +6,7 @@
 
 #define FLAG_PRESERVE_SPLITS 1
 #define FLAG_NO_REOPEN 2
+#define FLAG_FLUSH 8
 #define FAMILIES_MAX 1000000
 
 static rq_err copy(rq__proc *p, rq_slice from, rq_slice *to)
@@ -280,4 +281,77 @@ const rq__payload_kind rq__payload_region = {
     .decode = region_decode,
     .each_region = region_each_region,
     .holds_closed = region_holds_closed,
+};
+
+/* --- snapshots -------------------------------------------------------------------------------- */
+
+static rq_err snapshot_take(rq__proc *p, const rq_ddl *d)
+{
+    p->of.snapshot.flush = d->of.snapshot.flush;
+    RQ_TRY(copy(p, d->of.snapshot.name, &p->of.snapshot.name));
+    return copy(p, d->of.snapshot.description, &p->of.snapshot.description);
+}
+
+static uint8_t snapshot_flags(const rq__proc *p)
+{
+    return p->of.snapshot.flush ? FLAG_FLUSH : 0;
+}
+
+static bool snapshot_set_flags(rq__proc *p, uint8_t flags)
+{
+    p->of.snapshot.flush = flags & FLAG_FLUSH;
+    return flags == FLAG_FLUSH;
+}
+
+static rq_err snapshot_encode(const rq__proc *p, rq_buf *b)
+{
+    RQ_TRY(rq__record_put(b, RQ__TAG_SNAPSHOT, p->of.snapshot.name));
+    return rq__record_put(b, RQ__TAG_DESCRIPTION, p->of.snapshot.description);
+}
+
+static bool snapshot_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
+{
+    if (tag != RQ__TAG_SNAPSHOT && tag != RQ__TAG_DESCRIPTION) return false;
+    *ret = copy(p, value,
+                tag == RQ__TAG_SNAPSHOT ? &p->of.snapshot.name : &p->of.snapshot.description);
+    return true;
+}
+
+static rq_slice snapshot_made(const rq__proc *p, bool *ret_exclusive)
+{
+    *ret_exclusive = true;
+    return p->of.snapshot.name;
+}
+
+const rq__payload_kind rq__payload_snapshot = {
+    .take = snapshot_take,
+    .flags = snapshot_flags,
+    .set_flags = snapshot_set_flags,
+    .encode = snapshot_encode,
+    .decode = snapshot_decode,
+    .snapshot = snapshot_made,
+};
+
+static rq_err restore_take(rq__proc *p, const rq_ddl *d)
+{
+    RQ_TRY(copy(p, d->of.restore.name, &p->of.snapshot.name));
+    return copy(p, d->of.restore.tracker, &p->of.snapshot.tracker);
+}
+
+static rq_err restore_encode(const rq__proc *p, rq_buf *b)
+{
+    return rq__record_put(b, RQ__TAG_SNAPSHOT, p->of.snapshot.name);
+}
+
+static rq_slice snapshot_used(const rq__proc *p, bool *ret_exclusive)
+{
+    *ret_exclusive = false;
+    return p->of.snapshot.name;
+}
+
+const rq__payload_kind rq__payload_restore = {
+    .take = restore_take,
+    .encode = restore_encode,
+    .decode = snapshot_decode,
+    .snapshot = snapshot_used,
 };

@@ -193,8 +193,8 @@ bool rq__procedures_own(rq_catalog *c, const rq_region_info *info)
     bool own = false;
     pthread_mutex_lock(&c->procedures.lock);
     for (const rq__proc *p = c->procedures.active; p != NULL && !own; p = p->next)
-        own = p->prepared && p->ops->lock != RQ__LOCK_NAMESPACE && rq_slice_eq(p->ns, info->ns) &&
-              rq_slice_eq(p->qualifier, info->qualifier) &&
+        own = p->prepared && p->ops->lock != RQ__LOCK_NAMESPACE && !p->ops->leaves_regions &&
+              rq_slice_eq(p->ns, info->ns) && rq_slice_eq(p->qualifier, info->qualifier) &&
               (!p->parked || rq__proc_holds_closed(p)) &&
               (p->ops->lock == RQ__LOCK_TABLE ||
                rq__proc_names_region(p, rq_slice_cstr(info->encoded)));

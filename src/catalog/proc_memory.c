@@ -4,6 +4,7 @@
  * its schema, which are references. */
 #include "catalog/proc_priv.h"
 #include "descriptor/schema.h"
+#include "vfs/retention.h"
 
 #include <stdlib.h>
 
@@ -49,6 +50,8 @@ void rq__proc_slim(rq__proc *p)
     p->opened_count = 0;
     rq_table_schema_unref(p->schema);
     p->schema = NULL;
+    rq_holder_release(p->holder);
+    p->holder = NULL;
 }
 
 void rq__proc_free(rq__proc *p)
@@ -58,6 +61,7 @@ void rq__proc_free(rq__proc *p)
     rq__proc_abandon_opened(p);
     free(p->opened);
     rq_table_schema_unref(p->schema);
+    rq_holder_release(p->holder);
     rq_arena_clear(&p->arena);
     free(p);
 }

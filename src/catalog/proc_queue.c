@@ -8,6 +8,9 @@
  *   a table           shared      exclusive   -
  *   regions           shared      shared      exclusive
  *
+ * A snapshot is locked like a table of the namespace RQ_SNAPSHOT_NS: exclusively by the procedures
+ * that make and delete it, shared by those that clone it.
+ *
  * A procedure enters the queues of all its keys at once, with a *claim* in each. A claim is granted
  * when no claim before it in its queue excludes it; a procedure is ready when all its claims are
  * granted. All procedures enter in one order, so none waits for one that came later, and there is
@@ -100,6 +103,11 @@ rq_err rq__claims_new(rq__proc *p)
     RQ_TRY(add_claim(p, 'n', p->ns, none, level == RQ__LOCK_NAMESPACE));
     if (level == RQ__LOCK_NAMESPACE) return RQ_OK;
     RQ_TRY(add_claim(p, 't', p->ns, p->qualifier, level == RQ__LOCK_TABLE));
+    if (p->ops->payload->snapshot != NULL) {
+        bool exclusive;
+        rq_slice name = p->ops->payload->snapshot(p, &exclusive);
+        RQ_TRY(add_claim(p, 't', RQ_SLICE_LIT(RQ_SNAPSHOT_NS), name, exclusive));
+    }
     return level == RQ__LOCK_REGIONS ? rq__proc_each_region(p, add_region, p) : RQ_OK;
 }
 

@@ -676,6 +676,8 @@ void rq__procedures_stop(rq_catalog *c)
     for (rq__proc *p = ps->active; p != NULL; p = p->next)
         if (p->timer.task.run != NULL) (void)ex->timer_cancel(ex, &p->timer);
     if (c->cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->cleaner.timer);
+    if (c->snapshot_cleaner.timer.task.run != NULL)
+        (void)ex->timer_cancel(ex, &c->snapshot_cleaner.timer);
     if (c->janitor.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->janitor.timer);
     if (c->open_mark.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->open_mark.timer);
     if (c->mob_cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->mob_cleaner.timer);

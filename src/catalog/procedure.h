@@ -100,6 +100,12 @@ typedef union rq__payload {
         rq_slice name;       /* encoded */
         int64_t open_seqnum; /* TRUNCATE_REGION: the number the region was opened with */
     } region;
+    struct { /* SNAPSHOT, CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
+        rq_slice name;
+        rq_slice description; /* SNAPSHOT: SnapshotDescription */
+        bool flush;           /* SNAPSHOT */
+        rq_slice tracker;     /* CLONE_SNAPSHOT: only until prepare */
+    } snapshot;
 } rq__payload;
 
 /* Operations on one member of rq__payload (payload.c). NULL: nothing to do. */
@@ -113,12 +119,14 @@ typedef struct rq__payload_kind {
     rq_err (*each_region)(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                           void *ctx);
     bool (*holds_closed)(const rq__proc *p);
+    /* The snapshot it works on besides its table; *ret_exclusive: it makes it. */
+    rq_slice (*snapshot)(const rq__proc *p, bool *ret_exclusive);
 } rq__payload_kind;
 
 extern const rq__payload_kind rq__payload_none, rq__payload_create, rq__payload_truncate,
     rq__payload_modify, rq__payload_put_family, rq__payload_delete_family, rq__payload_tracker,
     rq__payload_namespace, rq__payload_flush, rq__payload_split, rq__payload_merge,
-    rq__payload_region, rq__payload_peer;
+    rq__payload_region, rq__payload_peer, rq__payload_snapshot, rq__payload_restore;
 
 typedef struct rq__proc_kind {
     rq_ddl_kind kind;
@@ -141,8 +149,9 @@ typedef struct rq__proc_kind {
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient; /* not recorded: forgotten by a crash */
     rq__lock_level lock;
-    bool start_ends;    /* a start completes it once committed, if it is not finished */
-    bool answer_at_end; /* HBase's RPC returns when all is done */
+    bool start_ends;     /* a start completes it once committed, if it is not finished */
+    bool leaves_regions; /* it opens and closes none: a start does not leave that to it */
+    bool answer_at_end;  /* HBase's RPC returns when all is done */
 } rq__proc_kind;
 
 /* NULL: unknown. */
@@ -176,7 +185,8 @@ struct rq__proc {
     rq_table_schema *schema;   /* parsed from `descriptor`; a reference */
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
-    unsigned attempts; /* of the current step */
+    struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
+    unsigned attempts;        /* of the current step */
     bool prepared, recorded, resumed;
     bool was_parked; /* before the restart: the start has opened its regions as meta has them */
     bool committed;  /* the commit's write succeeded in this run */
@@ -298,6 +308,8 @@ enum rq__record_tag {
     RQ__TAG_OLD_REGION = 7,
     RQ__TAG_REMOVED_FAMILY = 8, /* alters */
     RQ__TAG_OPEN_SEQNUM = 9,    /* TRUNCATE_REGION: be64 */
+    RQ__TAG_SNAPSHOT = 10,      /* name of the snapshot */
+    RQ__TAG_DESCRIPTION = 11,   /* SNAPSHOT: SnapshotDescription */
 };
 
 RQ_NODISCARD

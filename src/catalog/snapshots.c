@@ -3,6 +3,7 @@
 #include "catalog/snapshots.h"
 
 #include "base/pb.h"
+#include "catalog/snapshot_manifest.h"
 #include "store/reference.h"
 
 #include <stdlib.h>
@@ -88,6 +89,7 @@ static rq_err read_one(rq__snapshot_files *s, rq_vfs *v, const char *name, rq_er
     rq_error own = {0};
     const char *path = rq_arena_printf(&s->arena, SNAPSHOTS "/%s/data.manifest", name);
     if (path == NULL) return rq_no_memory(why);
+    if (!rq__snapshot_exists(v, rq_slice_cstr(name))) return RQ_OK; /* half deleted */
     rq_err rc = rq_vfs_read_file(v, path, MANIFEST_MAX, &s->arena, &bytes, &own);
     if (rc == RQ_OK) rc = rq__snapshot_add_manifest(s, bytes, &own);
     if (rc == RQ_E_NOT_FOUND || rc == RQ_E_INVALID || rc == RQ_E_CORRUPT) {

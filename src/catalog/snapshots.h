@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots that an Apache HBase left in the folder: this server takes none, but the files they
- * name must stay. HBASE: SnapshotManifest, SnapshotReferenceUtil.getHFileNames, SnapshotFileCache.
+ * The files that snapshots name, whether this server took them or an Apache HBase: they must stay
+ * (snapshot_manifest.h). HBASE: SnapshotManifest, SnapshotReferenceUtil.getHFileNames, SnapshotFileCache.
  *
  *   .hbase-snapshot/<name>/data.manifest    SnapshotDataManifest { 1: table's descriptor,
  *                                           2: region { 3: family { 2: store file { 1: name } } } }

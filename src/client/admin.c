@@ -358,7 +358,7 @@ rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool maj
     *ret_failure = (rq_client_failure){.retry = false};
     rq_err rc = put_compact(&request, r, family, major);
     if (rc == RQ_OK && server->admin == NULL)
-        rc = rq__client_conn(c, &server->at, "AdminService", &server->admin);
+        rc = rq__client_conn(c, &server->at, "AdminService", NULL, &server->admin);
     if (rc == RQ_OK)
         rc = call_server(c, server->admin, server->at.host, "CompactRegion", rq_buf_slice(&request),
                          &answer, ret_failure);

@@ -382,6 +382,31 @@ static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
                     r->info.encoded);
 }
 
+/* `then` runs under the flush gate, after a flush that succeeded; NULL: nothing does. Its error is
+ * not the flush's. */
+typedef rq_err (*flush_then)(rq_region *r, void *ctx, rq_error *why);
+
+static rq_err flush_region(flush *f, flush_then then, void *ctx, rq_error *why)
+{
+    rq_region *r = f->region;
+    f->parts = calloc(r->store_count + 1, sizeof *f->parts);
+    if (f->parts == NULL) return rq_no_memory(why);
+    rq__gate_enter(&r->flush_gate, r->env.executor);
+    rq_error own = {0};
+    rq_err after = RQ_OK;
+    rq_err rc = rq__region_state_now(r) == RQ__REGION_FAILED ? rq__region_not_serving(r, &own)
+                                                             : run(f, &own);
+    if (rc != RQ_OK) remove_written(f);
+    if (rc == RQ_OK && then != NULL) after = then(r, ctx, why);
+    rq__gate_leave(&r->flush_gate, r->env.executor);
+    clear(f);
+    note_outcome(r, rc, &own);
+    rq_epoch_collect(r->env.epoch); /* held writers do not leave their read sections by
+                                     * themselves */
+    if (rc == RQ_OK) rq__engine_poke_held(r->engine);
+    return rc == RQ_OK ? after : rq_fail(why, rc, "%s", own.message);
+}
+
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why)
 {
@@ -389,21 +414,17 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
                .what = what,
                .family = family,
                .now_ms = r->env.executor->now_ms(r->env.executor)};
-    f.parts = calloc(r->store_count + 1, sizeof *f.parts);
-    if (f.parts == NULL) return rq_no_memory(why);
-    rq__gate_enter(&r->flush_gate, r->env.executor);
-    rq_error own = {0};
-    rq_err rc = rq__region_state_now(r) == RQ__REGION_FAILED ? rq__region_not_serving(r, &own)
-                                                             : run(&f, &own);
-    if (rc != RQ_OK) remove_written(&f);
-    rq__gate_leave(&r->flush_gate, r->env.executor);
-    if (rc == RQ_OK && ret_flushed != NULL) *ret_flushed = f.count > 0;
-    clear(&f);
-    note_outcome(r, rc, &own);
-    rq_epoch_collect(r->env.epoch); /* held writers do not leave their read sections by
-                                     * themselves */
-    if (rc == RQ_OK) rq__engine_poke_held(r->engine);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+    RQ_TRY(flush_region(&f, NULL, NULL, why));
+    if (ret_flushed != NULL) *ret_flushed = f.count > 0;
+    return RQ_OK;
+}
+
+rq_err rq__region_flush_then(rq_region *r, rq_err (*then)(rq_region *r, void *ctx, rq_error *why),
+                             void *ctx, rq_error *why)
+{
+    flush f = {
+        .region = r, .what = RQ__FLUSH_ALL, .now_ms = r->env.executor->now_ms(r->env.executor)};
+    return flush_region(&f, then, ctx, why);
 }
 
 rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why)

@@ -268,6 +268,81 @@ rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why
     return RQ_OK;
 }
 
+/* --- removing many, with one sync ------------------------------------------------------------- */
+
+#define LINK_TRIES_MAX 16 /* the archive's cleaner may remove an empty folder */
+
+static rq_err link_file(rq_vfs *vfs, rq_arena *arena, const char *dir, const char *name,
+                        rq_error *why)
+{
+    rq_error own = {0};
+    rq_err rc = RQ_E_NOT_FOUND;
+    const char *from = rq_arena_printf(arena, "%s/%s", dir, name);
+    const char *to_dir = rq_arena_printf(arena, "archive/%s", dir);
+    const char *to = rq_arena_printf(arena, "archive/%s/%s", dir, name);
+    if (from == NULL || to_dir == NULL || to == NULL) return rq_no_memory(why);
+    for (int i = 0; i < LINK_TRIES_MAX && rc == RQ_E_NOT_FOUND; i++) {
+        RQ_TRY(rq__make_folders(vfs, arena, to_dir, why));
+        rc = rq_vfs_link(vfs, from, to, &own);
+    }
+    return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+static rq_err link_family(rq_vfs *vfs, rq_arena *arena, const char *dir, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    RQ_TRY(rq_vfs_list(vfs, dir, arena, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        rq_store_name parts;
+        rq_store_name_parse(rq_slice_cstr(entries[i].name), &parts);
+        if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)) &&
+            !parts.is_reference && !parts.is_link)
+            RQ_TRY(link_file(vfs, arena, dir, entries[i].name, why));
+    }
+    return RQ_OK;
+}
+
+static rq_err archive_region(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
+                             rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    const char *dir = rq__region_dir(arena, info);
+    if (dir == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_list_if_any(vfs, dir, arena, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        if (!entries[i].is_dir || strcmp(entries[i].name, "recovered.edits") == 0) continue;
+        const char *family = rq_arena_printf(arena, "%s/%s", dir, entries[i].name);
+        RQ_TRY(family == NULL ? rq_no_memory(why) : link_family(vfs, arena, family, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq_region_archive_unsynced(rq_engine *e, const rq_region_info *info, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_err rc = archive_region(e->env.vfs, &arena, info, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+rq_err rq_region_remove_unsynced(rq_engine *e, const rq_region_info *info, rq_error *why)
+{
+    rq_vfs *vfs = e->env.vfs;
+    rq_arena arena = {0};
+    const char *dir = rq__region_dir(&arena, info);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(vfs, dir, why);
+    if (rc == RQ_OK) rc = rq__nonce_files_remove(vfs, info->encoded, why);
+    for (int i = 0; i < 2 && rc == RQ_OK; i++) {
+        const char *slot = rq_arena_printf(&arena, RQ__MANIFEST_DIR "/%s.%d", info->encoded, i);
+        rc = slot == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(vfs, slot, why);
+    }
+    rq_arena_clear(&arena);
+    if (rc == RQ_OK) rq__recovery_drop(e, info->encoded);
+    return rc;
+}
+
 static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
                             rq_slice family, rq_error *why)
 {

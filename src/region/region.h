@@ -193,6 +193,13 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
  * archive/. */
 RQ_NODISCARD
 rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
+/* The same for many regions: _archive links their HFiles into the archive, and _remove removes what
+ * is left in data/ and .rorqual/. Neither is durable before rq_vfs_sync_all, which must run between
+ * the two and after them; both may be repeated. */
+RQ_NODISCARD
+rq_err rq_region_archive_unsynced(rq_engine *e, const rq_region_info *info, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_remove_unsynced(rq_engine *e, const rq_region_info *info, rq_error *why);
 /* Removes one family of a closed region (an alter that drops a family). An absent family is no
  * error. */
 RQ_NODISCARD

@@ -390,6 +390,10 @@ typedef enum rq__flush_what {
 } rq__flush_what;
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why);
+/* Flushes everything and calls `then` before another flush can begin. */
+RQ_NODISCARD
+rq_err rq__region_flush_then(rq_region *r, rq_err (*then)(rq_region *r, void *ctx, rq_error *why),
+                             void *ctx, rq_error *why);
 /* Records the last flush's result; returns the previous one. While it is lack of space the
  * engine's compactions pause. */
 rq_err rq__region_note_flush(rq_region *r, rq_err rc);
@@ -414,6 +418,12 @@ bool rq__store_is_old(const rq__region_store *s, int64_t now_ms);
  * requests it when the delay is over. */
 void rq__flush_age_look(rq_region *r, int64_t now_ms);
 void rq__flush_age_act(rq_region *r);
+
+/* --- linked.c --------------------------------------------------------------------------------- */
+/* Makes the missing folders of the path without syncing them. Another thread may be making the same
+ * ones. */
+RQ_NODISCARD
+rq_err rq__make_folders(rq_vfs *vfs, rq_arena *arena, const char *path, rq_error *why);
 
 /* --- commit.c --------------------------------------------------------------------------------- */
 /* A change of one store in a commit; several may concern the same store. */

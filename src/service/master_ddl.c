@@ -23,7 +23,7 @@ static void ddl_submitted(rq_ddl *ddl)
     rq_call_reply(j->call, &response.base);
 }
 
-static rq_slice pack(rq_arena *arena, const ProtobufCMessage *m)
+rq_slice rq__packed(rq_arena *arena, const ProtobufCMessage *m)
 {
     size_t len = protobuf_c_message_get_packed_size(m);
     uint8_t *p = rq_arena_alloc(arena, len == 0 ? 1 : len);
@@ -84,7 +84,7 @@ static void submit(rq_admin_services *s, rq__ddl_job *j)
 static void submit_packed(rq_admin_services *s, rq__ddl_job *j, rq_slice *field,
                           const ProtobufCMessage *m)
 {
-    *field = pack(&j->call->arena, m);
+    *field = rq__packed(&j->call->arena, m);
     if (field->ptr == NULL)
         rq_call_fail(j->call, RQ_E_NO_MEMORY, NULL);
     else
@@ -438,6 +438,8 @@ static rq_err parse_families(rq_arena *arena, const char *text, rq_ddl *ddl)
 static rq_err begin_exec(rq_admin_services *s, rq_call *call, rq_error *why)
 {
     const Pb__ExecProcedureRequest *r = (const Pb__ExecProcedureRequest *)call->param;
+    if (strcmp(r->procedure->signature, RQ__SNAPSHOT_SIGNATURE) == 0)
+        return rq__exec_snapshot(s, call, r->procedure, exec_finished, why);
     if (strcmp(r->procedure->signature, FLUSH_SIGNATURE) != 0)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "The procedure is not registered: %s",
                        r->procedure->signature);
@@ -471,7 +473,8 @@ void rq__is_procedure_done(void *ctx, rq_call *call)
 {
     const Pb__IsProcedureDoneRequest *r = (const Pb__IsProcedureDoneRequest *)call->param;
     (void)ctx;
-    if (r->procedure == NULL || strcmp(r->procedure->signature, FLUSH_SIGNATURE) != 0) {
+    if (r->procedure == NULL || (strcmp(r->procedure->signature, FLUSH_SIGNATURE) != 0 &&
+                                 strcmp(r->procedure->signature, RQ__SNAPSHOT_SIGNATURE) != 0)) {
         rq_call_fail(call, RQ_E_DO_NOT_RETRY, "The procedure is not registered: %s",
                      r->procedure == NULL ? "" : r->procedure->signature);
         return;

@@ -13,17 +13,7 @@
 
 #define HB "org.apache.hadoop.hbase."
 
-static void throw_final(rq_call *call, const char *java_class, const char *message)
-{
-    if (message == NULL) {
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    rq_rpc_exception e = {.java_class = java_class, .message = message, .do_not_retry = true};
-    rq_call_throw(call, &e);
-}
-
-/* No server is decommissioned or dead, no snapshot, peer or quota exists: the lists are empty. Also
+/* No server is decommissioned or dead, no quota exists: the lists are empty. Also
  * the answer for a switch that is off and stays off, if its field 1 is optional (an empty message
  * means false); for a required field see rq__reply_false. */
 void rq__reply_nothing(void *ctx, rq_call *call)
@@ -57,47 +47,6 @@ void rq__set_quota(void *ctx, rq_call *call)
     (void)ctx;
     rq_call_fail(call, RQ_E_DO_NOT_RETRY,
                  "java.lang.UnsupportedOperationException: quota support disabled");
-}
-
-/* --- snapshots -------------------------------------------------------------------------------- */
-
-static void no_such_snapshot(rq_call *call, const char *name)
-{
-    throw_final(
-        call, HB "snapshot.SnapshotDoesNotExistException",
-        rq_arena_printf(&call->arena, "Snapshot '%s' doesn't exist on the filesystem", name));
-}
-
-void rq__delete_snapshot(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    const Pb__DeleteSnapshotRequest *r = (const Pb__DeleteSnapshotRequest *)call->param;
-    no_such_snapshot(call, r->snapshot->name);
-}
-
-void rq__restore_snapshot(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    const Pb__RestoreSnapshotRequest *r = (const Pb__RestoreSnapshotRequest *)call->param;
-    no_such_snapshot(call, r->snapshot->name);
-}
-
-/* HBASE: SnapshotManager.isSnapshotDone. */
-void rq__is_snapshot_done(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    const Pb__IsSnapshotDoneRequest *r = (const Pb__IsSnapshotDoneRequest *)call->param;
-    if (r->snapshot == NULL) {
-        throw_final(call, HB "snapshot.UnknownSnapshotException",
-                    "No snapshot name passed in request, can't figure out which snapshot you want "
-                    "to check.");
-        return;
-    }
-    throw_final(call, HB "snapshot.UnknownSnapshotException",
-                rq_arena_printf(&call->arena,
-                                "Snapshot %s is not currently running or one of the known "
-                                "completed snapshots.",
-                                r->snapshot->name));
 }
 
 /* --- the balancer's log ----------------------------------------------------------------------- */

@@ -21,6 +21,9 @@ typedef struct rq__ddl_job {
 /* NULL: out of memory; the call was answered. */
 rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, uint64_t nonce);
 
+/* The serialized message, in the arena; .ptr is NULL when memory is exhausted. */
+rq_slice rq__packed(rq_arena *arena, const ProtobufCMessage *m);
+
 void rq__create_table(void *ctx, rq_call *call);
 void rq__delete_table(void *ctx, rq_call *call);
 void rq__truncate_table(void *ctx, rq_call *call);
@@ -75,9 +78,6 @@ void rq__reply_nothing(void *ctx, rq_call *call);
 void rq__reply_false(void *ctx, rq_call *call);
 void rq__access_control(void *ctx, rq_call *call);
 void rq__set_quota(void *ctx, rq_call *call);
-void rq__delete_snapshot(void *ctx, rq_call *call);
-void rq__restore_snapshot(void *ctx, rq_call *call);
-void rq__is_snapshot_done(void *ctx, rq_call *call);
 /* master_peers.c */
 void rq__add_peer(void *ctx, rq_call *call);
 void rq__remove_peer(void *ctx, rq_call *call);
@@ -88,6 +88,20 @@ void rq__get_peer(void *ctx, rq_call *call);
 void rq__list_peers(void *ctx, rq_call *call);
 void rq__is_peer_enabled(void *ctx, rq_call *call);
 void rq__master_log_entries(void *ctx, rq_call *call);
+
+/* master_snapshots.c */
+void rq__take_snapshot(void *ctx, rq_call *call);
+void rq__delete_snapshot(void *ctx, rq_call *call);
+void rq__restore_snapshot(void *ctx, rq_call *call);
+void rq__is_restore_snapshot_done(void *ctx, rq_call *call);
+/* HBASE: SnapshotManager.ONLINE_SNAPSHOT_CONTROLLER_DESCRIPTION. */
+#define RQ__SNAPSHOT_SIGNATURE "online-snapshot"
+/* Takes a snapshot for ExecProcedure; `finished` answers the call when it is done. */
+RQ_NODISCARD
+rq_err rq__exec_snapshot(rq_admin_services *s, rq_call *call, const Pb__ProcedureDescription *asked,
+                         void (*finished)(rq_ddl *ddl), rq_error *why);
+void rq__get_completed_snapshots(void *ctx, rq_call *call);
+void rq__is_snapshot_done(void *ctx, rq_call *call);
 
 /* cluster_status.c */
 void rq__get_cluster_status(void *ctx, rq_call *call);

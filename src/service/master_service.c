@@ -340,8 +340,9 @@ static const rq_rpc_method methods[] = {
     {"getSecurityCapabilities", &pb__security_capabilities_request__descriptor,
      get_security_capabilities},
     {"ExecMasterService", &pb__coprocessor_service_request__descriptor, exec_master_service},
-    /* No snapshot, peer or quota exists: the lists are empty. */
-    {"GetCompletedSnapshots", &pb__get_completed_snapshots_request__descriptor, rq__reply_nothing},
+    /* No quota exists: the lists are empty. */
+    {"GetCompletedSnapshots", &pb__get_completed_snapshots_request__descriptor,
+     rq__get_completed_snapshots},
     {"ListReplicationPeers", &pb__list_replication_peers_request__descriptor, rq__list_peers},
     {"GetQuotaStates", &pb__get_quota_states_request__descriptor, rq__reply_nothing},
     {"GetSpaceQuotaRegionSizes", &pb__get_space_quota_region_sizes_request__descriptor,
@@ -371,8 +372,8 @@ static const rq_rpc_method methods[] = {
     {"IsReplicationPeerEnabled", &pb__get_replication_peer_state_request__descriptor,
      rq__is_peer_enabled},
     {"GetLogEntries", &pb__log_request__descriptor, rq__master_log_entries},
-    /* Known, not served. */
-    {"Snapshot", &pb__snapshot_request__descriptor, NULL},
+    /* NULL: known, not served. */
+    {"Snapshot", &pb__snapshot_request__descriptor, rq__take_snapshot},
     {"DeleteSnapshot", &pb__delete_snapshot_request__descriptor, rq__delete_snapshot},
     {"IsSnapshotDone", &pb__is_snapshot_done_request__descriptor, rq__is_snapshot_done},
     {"RestoreSnapshot", &pb__restore_snapshot_request__descriptor, rq__restore_snapshot},
@@ -385,6 +386,8 @@ static const rq_rpc_method methods[] = {
     {"AddReplicationPeer", &pb__add_replication_peer_request__descriptor, rq__add_peer},
     {"Grant", &pb__grant_request__descriptor, rq__access_control},
     {"Revoke", &pb__revoke_request__descriptor, rq__access_control},
+    {"IsRestoreSnapshotDone", &pb__is_restore_snapshot_done_request__descriptor,
+     rq__is_restore_snapshot_done},
 };
 
 rq_rpc_service rq_master_service_methods(rq_admin_services *s)

@@ -3,6 +3,7 @@
 #include "store/reference.h"
 
 #include "cell/cell.h"
+#include "store/mob.h"
 
 /* A row of the largest length, the other fields of a key, and the message around them. */
 #define REFERENCE_BYTES_MAX (RQ_ROW_LEN_MAX + 64)
@@ -139,12 +140,13 @@ rq_err rq_store_file_locate(rq_vfs *vfs, const char *dir, const char *name, rq_a
     rq_stat st;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     bool elsewhere = parts.is_reference || parts.is_link;
-    char *places[2] = {0};
+    char *places[3] = {0};
     places[0] =
         elsewhere ? place_of(arena, dir, &parts) : rq_arena_printf(arena, "%s/%s", dir, name);
     if (places[0] != NULL) places[1] = rq_arena_printf(arena, "archive/%s", places[0]);
-    if (places[1] == NULL) return rq_no_memory(why);
-    for (int i = 0; i < (elsewhere ? 2 : 1); i++) {
+    if (places[0] != NULL) places[2] = rq_arena_printf(arena, RQ_MOB_DIR "/%s", places[0]);
+    if (places[2] == NULL) return rq_no_memory(why);
+    for (int i = 0; i < (parts.is_link ? 3 : elsewhere ? 2 : 1); i++) {
         rq_error inner = {0};
         rq_err rc = rq_vfs_stat(vfs, places[i], &st, &inner);
         if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", inner.message);

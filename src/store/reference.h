@@ -39,7 +39,8 @@ RQ_NODISCARD
 rq_err rq_reference_decode(rq_slice bytes, rq_hfile_half *ret, rq_error *why);
 
 /* Returns the path of the HFile that a name in the family's folder stands for (itself for an
- * HFile), in data/ or archive/. RQ_E_NOT_FOUND: it is in neither; `why` names it. */
+ * HFile), in data/ or archive/, or for a link to a MOB file in mobdir/. RQ_E_NOT_FOUND: it is in
+ * none of them; `why` names it. */
 RQ_NODISCARD
 rq_err rq_store_file_locate(rq_vfs *vfs, const char *dir, const char *name, rq_arena *arena,
                             const char **ret, rq_error *why);

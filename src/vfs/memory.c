@@ -459,6 +459,13 @@ static rq_err memory_link_file(rq_file *base, rq_vfs *to, const char *path, rq_e
     return rc;
 }
 
+static rq_err memory_sync_all(rq_vfs *base, rq_error *why)
+{
+    (void)base;
+    (void)why;
+    return RQ_OK;
+}
+
 static rq_err memory_sync_dir(rq_vfs *base, const char *dir, rq_error *why)
 {
     memory_vfs *v = (memory_vfs *)base;
@@ -525,6 +532,7 @@ rq_err rq_vfs_memory_new(rq_vfs **ret)
         .remove = memory_remove,
         .link = memory_link,
         .sync_dir = memory_sync_dir,
+        .sync_all = memory_sync_all,
         .lock = memory_lock,
         .identify = memory_identify,
         .link_file = memory_link_file,

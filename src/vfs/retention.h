@@ -2,8 +2,8 @@
 /*
  * The register of files that must not be removed yet, because something outside the database's own
  * references still reads them. A *holder* has a name and holds store files, the log from a position
- * on, or both. A backup is a holder; snapshots, replication peers and incremental backups will be
- * holders.
+ * on, or both. Backups, and procedures that take or clone a snapshot, are holders; replication peers
+ * and incremental backups will be.
  *
  * Code that removes files asks here first:
  *   - the log, before it recycles a WAL file (wal/holders.c)
@@ -12,8 +12,8 @@
  *     not ask: a held file is found under its own path or under rq_retention_archived() of it
  *
  *  1. Holders are in memory. A feature whose holder must survive a restart (a snapshot, a peer) has
- *     a durable record of its own, and takes its holder again before the first cleaner runs. So no
- *     holder outlives its purpose.
+ *     a durable record of its own, and takes its holder again before the first cleaner runs, or the
+ *     cleaner reads the record (a snapshot's manifest). So no holder outlives its purpose.
  *  2. A new holder holds every file. Its owner adds the files it needs (rq_holder_add) and then
  *     releases the rest (rq_holder_narrow), so no file is removed between its listing and its
  *     holding.

@@ -391,6 +391,16 @@ static rq_err disk_remove_file(rq_vfs *v, const char *path, const rq_file_id *id
     return disk_remove(v, path, why);
 }
 
+static void sync_names(sim_disk *d, inode *dir)
+{
+    for (entry *e = dir->entries; e != NULL; e = e->next) {
+        inode *old = e->disk;
+        e->disk = rq__inode_ref(e->now);
+        rq__inode_unref(d, old);
+    }
+    rq__entries_tidy(dir);
+}
+
 static rq_err disk_sync_dir(rq_vfs *v, const char *dir, rq_error *why)
 {
     sim_disk *d = disk_of(v);
@@ -401,12 +411,28 @@ static rq_err disk_sync_dir(rq_vfs *v, const char *dir, rq_error *why)
     if (n == NULL || !n->is_dir)
         return rq_fail(why, RQ_E_NOT_FOUND, "cannot sync %s: no folder", dir);
     if (d->sim->options.ignore_sync) return RQ_OK;
-    for (entry *e = n->entries; e != NULL; e = e->next) {
-        inode *old = e->disk;
-        e->disk = rq__inode_ref(e->now);
-        rq__inode_unref(d, old);
+    sync_names(d, n);
+    return RQ_OK;
+}
+
+/* Files first: while names are synced, inodes may be freed. */
+static void sync_tree(sim_disk *d, inode *n)
+{
+    if (!n->is_dir) {
+        rq__inode_sync(d, n);
+        return;
     }
-    rq__entries_tidy(n);
+    for (const entry *e = n->entries; e != NULL; e = e->next)
+        if (e->now != NULL) sync_tree(d, e->now);
+    sync_names(d, n);
+}
+
+static rq_err disk_sync_all(rq_vfs *v, rq_error *why)
+{
+    sim_disk *d = disk_of(v);
+    rq_err rc;
+    if (call_begin(d, "sync_all", "", true, &rc, why) != FATE_RUN) return rc;
+    if (!d->sim->options.ignore_sync) sync_tree(d, d->root);
     return RQ_OK;
 }
 
@@ -458,6 +484,7 @@ rq_err rq__sim_disk_new(rq_sim *sim, sim_disk **ret)
         .remove = disk_remove,
         .link = disk_link,
         .sync_dir = disk_sync_dir,
+        .sync_all = disk_sync_all,
         .lock = disk_lock,
         .identify = disk_identify,
         .link_file = disk_link_file,

@@ -6,6 +6,7 @@
 
 #include "proto/hbase.pb-c.h"
 #include "proto/replication.pb-c.h"
+#include "proto/snapshot.pb-c.h"
 
 void world_init(world *w, uint64_t seed, const rq_sim_options *options)
 {
@@ -184,8 +185,12 @@ bool world_settle(world *w)
         rq_procedure *list;
         size_t count, open = 0;
         assert_int_equal(rq_catalog_procedures(w->catalog, &a, &list, &count), RQ_OK);
-        for (size_t k = 0; k < count; k++)
+        for (size_t k = 0; k < count; k++) {
             open += !list[k].finished;
+            if (i == 2999 && !list[k].finished)
+                print_message("procedure %llu, step %s: %s\n", (unsigned long long)list[k].id,
+                              list[k].step, list[k].message);
+        }
         rq_arena_clear(&a);
         if (open == 0) return true;
         rq_sim_advance(w->sim, 100000000);
@@ -435,6 +440,62 @@ rq_err world_peer(world *w, rq_ddl_kind kind, const char *id, int64_t bandwidth)
     rq_err rc = submit(w, &d);
     rq_arena_clear(&a);
     return rc;
+}
+
+rq_err world_snapshot_ttl(world *w, const char *name, const char *table, bool flush, int64_t ttl_s)
+{
+    rq_arena a = {0};
+    Pb__SnapshotDescription m = PB__SNAPSHOT_DESCRIPTION__INIT;
+    m.name = (char *)(uintptr_t)name;
+    m.table = (char *)(uintptr_t)table;
+    m.has_creation_time = m.has_type = true;
+    m.has_ttl = ttl_s > 0;
+    m.ttl = ttl_s;
+    m.creation_time = w->env->executor->now_ms(w->env->executor);
+    m.type =
+        flush ? PB__SNAPSHOT_DESCRIPTION__TYPE__FLUSH : PB__SNAPSHOT_DESCRIPTION__TYPE__SKIPFLUSH;
+    size_t len = pb__snapshot_description__get_packed_size(&m);
+    uint8_t *bytes = rq_arena_alloc(&a, len);
+    assert_non_null(bytes);
+    pb__snapshot_description__pack(&m, bytes);
+    rq_ddl d = {.kind = RQ_DDL_SNAPSHOT,
+                .of.snapshot = {.name = rq_slice_cstr(name),
+                                .description = rq_slice_of(bytes, len),
+                                .flush = flush}};
+    split_name(table, &d.ns, &d.qualifier);
+    rq_err rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err world_snapshot(world *w, const char *name, const char *table, bool flush)
+{
+    return world_snapshot_ttl(w, name, table, flush, 0);
+}
+
+rq_err world_delete_snapshot(world *w, const char *name)
+{
+    rq_ddl d = {.kind = RQ_DDL_DELETE_SNAPSHOT,
+                .ns = RQ_SLICE_LIT(RQ_SNAPSHOT_NS),
+                .qualifier = rq_slice_cstr(name)};
+    return submit(w, &d);
+}
+
+static rq_err from_snapshot(world *w, rq_ddl_kind kind, const char *name, const char *table)
+{
+    rq_ddl d = {.kind = kind, .of.restore.name = rq_slice_cstr(name)};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
+rq_err world_clone(world *w, const char *name, const char *table)
+{
+    return from_snapshot(w, RQ_DDL_CLONE_SNAPSHOT, name, table);
+}
+
+rq_err world_restore(world *w, const char *name, const char *table)
+{
+    return from_snapshot(w, RQ_DDL_RESTORE_SNAPSHOT, name, table);
 }
 
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota)

@@ -72,6 +72,13 @@ rq_err world_clean(world *w, const char *table);
 rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *family);
 /* Of the table itself where `family` is NULL. */
 rq_err world_tracker(world *w, const char *table, const char *family, const char *tracker);
+/* A snapshot of the table; `flush` false: SKIPFLUSH. */
+rq_err world_snapshot(world *w, const char *name, const char *table, bool flush);
+rq_err world_snapshot_ttl(world *w, const char *name, const char *table, bool flush, int64_t ttl_s);
+rq_err world_delete_snapshot(world *w, const char *name);
+/* A new table of the snapshot. */
+rq_err world_clone(world *w, const char *name, const char *table);
+rq_err world_restore(world *w, const char *name, const char *table);
 /* "key=value" may be NULL. */
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota);
 

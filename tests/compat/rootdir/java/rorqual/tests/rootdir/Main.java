@@ -21,6 +21,14 @@ import org.apache.hadoop.hbase.client.ConnectionFactory;
  *   shapes ZK-PORT ROUND         tables whose files are halves, links and lists (Shapes); later rounds add to them
  *   dump ZK-PORT FILE            all that a client can see, as text
  *   dumpoff ZK-PORT FILE         the table that fill leaves disabled
+ *   snapmake ZK-PORT NAME        a table "snap" with a split, and a snapshot of it (Snapshots)
+ *   snapshot ZK-PORT NAME TABLE
+ *   snapclone ZK-PORT NAME TABLE
+ *   snapdrop ZK-PORT TABLE       drops the table
+ *   snapdump ZK-PORT TABLE FILE  its rows
+ *   snapread ROOT NAME FILE      HBase's tools on the snapshot in a folder; the rows they see
+ *   snapload ZK-PORT SECONDS     a snapshot every second beside writes (SnapshotLoad)
+ *   snapexport ROOT NAME ROOT    ExportSnapshot
  * </pre>
  */
 public final class Main {
@@ -43,6 +51,14 @@ public final class Main {
   }
 
   private static void run(String[] words) throws Exception {
+    if (words[0].equals("snapread")) {
+      Snapshots.read(Paths.get(words[1]), words[2], Paths.get(words[3]));
+      return;
+    }
+    if (words[0].equals("snapexport")) {
+      Snapshots.export(Paths.get(words[1]), words[2], Paths.get(words[3]));
+      return;
+    }
     try (Connection connection = ConnectionFactory.createConnection(configuration(words[1]))) {
       Path path = Paths.get(words[words.length - 1]);
       switch (words[0]) {
@@ -60,6 +76,24 @@ public final class Main {
           break;
         case "dumpoff":
           new Contents(connection).dumpOff(path);
+          break;
+        case "snapmake":
+          new Snapshots(connection).make(words[2]);
+          break;
+        case "snapload":
+          new SnapshotLoad(connection).run(Integer.parseInt(words[2]));
+          break;
+        case "snapshot":
+          new Snapshots(connection).snapshot(words[2], words[3]);
+          break;
+        case "snapclone":
+          new Snapshots(connection).clone(words[2], words[3]);
+          break;
+        case "snapdrop":
+          new Snapshots(connection).drop(words[2]);
+          break;
+        case "snapdump":
+          new Snapshots(connection).dump(words[2], path);
           break;
         default:
           throw new IllegalArgumentException(words[0]);

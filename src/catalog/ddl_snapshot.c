@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes and deletes snapshots; the layout on disk is in snapshot_manifest.h.
+ *
+ *   take     .tmp/NAME emptied ─ files of all regions listed ─ manifest and info written there ─
+ *            manifest moved to NAME/ ─ info moved (commit)
+ *   delete   info removed (commit) ─ folder removed
+ *
+ * Taking holds the archive (vfs/retention.h) from before the first region is listed until the
+ * manifest names the files; from then on the cleaner reads the manifest. The table is locked, so
+ * its regions neither split nor merge meanwhile. After a crash before the commit everything is
+ * listed again. HBASE: SnapshotManager, SnapshotProcedure. */
+#include "catalog/ddl_priv.h"
+#include "catalog/snapshot_manifest.h"
+#include "vfs/retention.h"
+
+#include <stdlib.h>
+
+static rq_slice name_of(const rq__proc *p)
+{
+    return p->of.snapshot.name;
+}
+
+/* --- holding files ---------------------------------------------------------------------------- */
+
+rq_err rq__hold_archive(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_arena a = {0};
+    if (p->holder != NULL) return RQ_OK;
+    const char *name =
+        rq_arena_printf(&a, "snapshot %.*s", (int)name_of(p).len, (const char *)name_of(p).ptr);
+    rq_err rc = name == NULL
+                    ? RQ_E_NO_MEMORY
+                    : rq_retention_hold(rq_engine_retention(c->engine), name,
+                                        c->env->executor->now_ms(c->env->executor), &p->holder);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+void rq__release_archive(rq__proc *p)
+{
+    rq_holder_release(p->holder);
+    p->holder = NULL;
+}
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+static rq_err check_new(rq_catalog *c, const rq__proc *p, rq_error *why)
+{
+    if (!rq__snapshot_exists(c->env->vfs, name_of(p))) return RQ_OK;
+    return rq_fail(why, RQ_E_SNAPSHOT_EXISTS, "Snapshot '%.*s' already stored on the filesystem.",
+                   (int)name_of(p).len, (const char *)name_of(p).ptr);
+}
+
+static rq_err table_of(rq_catalog *c, const rq__proc *p, rq__table_node **ret, rq_error *why)
+{
+    if (rq__catalog_table_ref(c, p->ns, p->qualifier, ret, NULL) == RQ_OK) return RQ_OK;
+    return rq_fail(why, RQ_E_SNAPSHOT_CREATION, "Table '%.*s' doesn't exist, can't take snapshot.",
+                   (int)p->table.len, (const char *)p->table.ptr);
+}
+
+rq_err rq__snapshot_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__snapshot_name_check(name_of(p), why));
+    RQ_TRY(check_new(c, p, why));
+    RQ_TRY(table_of(c, p, &t, why));
+    rq__table_node_unref(t);
+    return RQ_OK;
+}
+
+/* Of a disabled table the type is DISABLED, whatever the client said: the last value of a field
+ * counts. */
+static rq_err set_disabled(rq__proc *p)
+{
+    static const uint8_t type[] = {4 << 3, 0};
+    rq_slice old = p->of.snapshot.description;
+    uint8_t *bytes = rq_arena_alloc(&p->arena, old.len + sizeof type);
+    if (bytes == NULL) return RQ_E_NO_MEMORY;
+    memcpy(bytes, old.ptr, old.len);
+    memcpy(bytes + old.len, type, sizeof type);
+    p->of.snapshot.description = rq_slice_of(bytes, old.len + sizeof type);
+    p->of.snapshot.flush = false;
+    return RQ_OK;
+}
+
+static rq_err prepare(rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    if (t->pub.state != RQ_TABLE_ENABLED && t->pub.state != RQ_TABLE_DISABLED)
+        return rq_fail(why, RQ_E_SNAPSHOT_CREATION, "Table is not entirely open or closed");
+    p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(t->pub.schema));
+    if (p->descriptor.ptr == NULL) return rq_no_memory(why);
+    return t->pub.state == RQ_TABLE_DISABLED ? set_disabled(p) : RQ_OK;
+}
+
+rq_err rq__snapshot_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(check_new(c, p, why));
+    RQ_TRY(table_of(c, p, &t, why));
+    rq_err rc = prepare(p, t, why);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* --- the working folder ----------------------------------------------------------------------- */
+
+static rq_err remove_folder(rq_catalog *c, const char *dir, rq_slice name, rq_error *why)
+{
+    rq_arena a = {0};
+    const char *path = rq__snapshot_path(&a, dir, name, "");
+    rq_err rc = path == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(c->env->vfs, path, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq__snapshot_begin(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_vfs *v = c->env->vfs;
+    if (rq__snapshot_seen(c, p) == RQ__COMMIT_YES) return RQ_OK;
+    /* A manifest without its info is what an interrupted commit leaves: another may follow. */
+    RQ_TRY(remove_folder(c, RQ__SNAPSHOT_TMP, name_of(p), why));
+    RQ_TRY(remove_folder(c, RQ__SNAPSHOT_DIR, name_of(p), why));
+    rq_arena a = {0};
+    const char *path = rq__snapshot_path(&a, RQ__SNAPSHOT_TMP, name_of(p), "");
+    const char *info = rq__snapshot_path(&a, RQ__SNAPSHOT_TMP, name_of(p), RQ__SNAPSHOT_INFO);
+    rq_err rc = path == NULL || info == NULL ? rq_no_memory(why) : rq_vfs_mkdirs(v, path, why);
+    if (rc == RQ_OK) rc = rq_vfs_write_new_file(v, info, p->of.snapshot.description, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* --- the regions ------------------------------------------------------------------------------ */
+
+/* A region, and its part of the manifest. */
+typedef struct part {
+    const rq_region_info *info;
+    rq_region *open; /* NULL: closed */
+    rq_buf bytes;
+    rq_err rc;
+    rq_error why;
+} part;
+
+typedef struct collecting {
+    rq_catalog *catalog;
+    rq_table_schema *schema;
+    bool flush;
+    part *parts;
+    size_t count;
+} collecting;
+
+/* Opens and closes the region: a disable that could not flush it left its last writes in the log. */
+static rq_err close_cleanly(rq_catalog *c, const rq_region_info *info, rq_table_schema *schema,
+                            rq_error *why)
+{
+    rq_region *r;
+    RQ_TRY(rq_region_open(c->engine, info, schema, &r, why));
+    rq_err rc = rq_region_close(r, false, why);
+    if (rc != RQ_OK) rq__region_abandon(c, r);
+    rq_region_unref(r);
+    return rc;
+}
+
+static rq_err list_closed(const collecting *k, const rq_region_info *info, rq_arena *a,
+                          rq_region_files *files, rq_error *why)
+{
+    rq_engine *e = k->catalog->engine;
+    rq_error own = {0};
+    rq_err rc = rq_region_files_of_closed(e, info, k->schema, a, files, &own);
+    if (rc != RQ_E_STATE) return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+    RQ_TRY(close_cleanly(k->catalog, info, k->schema, why));
+    return rq_region_files_of_closed(e, info, k->schema, a, files, why);
+}
+
+static void collect_one(void *ctx, size_t i)
+{
+    const collecting *k = ctx;
+    part *p = &k->parts[i];
+    rq_arena a = {0};
+    rq_region_files files;
+    p->rc = p->open != NULL ? rq_region_files_take(p->open, k->flush, &a, &files, &p->why)
+                            : list_closed(k, p->info, &a, &files, &p->why);
+    if (p->rc == RQ_OK) p->rc = rq__snapshot_put_region(&p->bytes, p->info, &files);
+    rq_arena_clear(&a);
+}
+
+static rq_err add_region(collecting *k, const rq__region_node *n, bool enabled, rq_error *why)
+{
+    part *p = &k->parts[k->count++];
+    *p = (part){.info = &n->info};
+    if (!enabled) return RQ_OK;
+    if (n->pub.region == NULL)
+        return rq_fail(why, RQ_E_SNAPSHOT_CREATION, "region %s is %s, not OPEN", n->info.encoded,
+                       rq__region_state_name(n->pub.state));
+    p->open = rq_region_ref(n->pub.region);
+    return RQ_OK;
+}
+
+/* Regions that were split, and to whose files the daughters may refer. Merged ones have no row in
+ * meta, and HBase's manifests do not have them either: the references name the files. */
+static rq_err add_split_parents(collecting *k, const rq__proc *p)
+{
+    for (size_t i = 0; i < p->old_region_count; i++)
+        if (p->old_regions[i].split && p->old_regions[i].offline)
+            k->parts[k->count++] = (part){.info = &p->old_regions[i]};
+    return RQ_OK;
+}
+
+static rq_err join_parts(const collecting *k, rq_buf *out, rq_error *why)
+{
+    for (size_t i = 0; i < k->count; i++) {
+        const part *p = &k->parts[i];
+        if (p->rc != RQ_OK)
+            return rq_fail(why, p->rc, "region %s: %s", p->info->encoded,
+                           p->why.code != RQ_OK ? p->why.message : rq_err_text(p->rc));
+        if (rq_buf_append(out, p->bytes.ptr, p->bytes.len) != RQ_OK) return rq_no_memory(why);
+    }
+    return RQ_OK;
+}
+
+/* HBASE: MobUtils.getMobRegionInfo. */
+static rq_err add_mob(rq_catalog *c, const rq_table_schema *s, rq_buf *out, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_region_files files;
+    rq_region_info info;
+    rq_err rc = rq_mob_files_take(c->engine, s, &a, &files, why);
+    if (rc == RQ_OK && files.count > 0) {
+        rc = rq_region_info_make(&a, s->ns, s->qualifier, RQ_SLICE_LIT(".mob"), (rq_slice){0}, 0, 0,
+                                 &info);
+        if (rc == RQ_OK) rc = rq__snapshot_put_region(out, &info, &files);
+        if (rc != RQ_OK) rc = rq_no_memory(why);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* The MOB files last: those that a store file of the list refers to are there by then. */
+static rq_err collect(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_buf *out,
+                      rq_error *why)
+{
+    bool enabled = t->pub.state == RQ_TABLE_ENABLED;
+    size_t room = t->pub.region_count + p->old_region_count + 1;
+    collecting k = {.catalog = c, .schema = t->pub.schema, .flush = p->of.snapshot.flush};
+    k.parts = calloc(room, sizeof *k.parts);
+    if (k.parts == NULL) return rq_no_memory(why);
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++)
+        rc = add_region(&k, rq__table_region(t, i), enabled, why);
+    if (rc == RQ_OK) rc = add_split_parents(&k, p);
+    if (rc == RQ_OK) {
+        rq__parallel(c, k.count, collect_one, &k);
+        rc = join_parts(&k, out, why);
+    }
+    if (rc == RQ_OK) rc = add_mob(c, t->pub.schema, out, why);
+    for (size_t i = 0; i < k.count; i++) {
+        rq_region_unref(k.parts[i].open);
+        rq_buf_clear(&k.parts[i].bytes);
+    }
+    free(k.parts);
+    return rc;
+}
+
+static rq_err write_manifest(rq_catalog *c, const rq__proc *p, rq_slice bytes, rq_error *why)
+{
+    rq_vfs *v = c->env->vfs;
+    rq_arena a = {0};
+    rq_error own = {0};
+    const char *path = rq__snapshot_path(&a, RQ__SNAPSHOT_TMP, name_of(p), RQ__SNAPSHOT_MANIFEST);
+    rq_err rc = path == NULL ? rq_no_memory(why) : rq_vfs_remove(v, path, &own);
+    if (rc == RQ_E_NOT_FOUND) rc = RQ_OK; /* otherwise it is of an earlier attempt */
+    if (rc == RQ_OK) rc = rq_vfs_write_new_file(v, path, bytes, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq__snapshot_collect(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    rq_buf bytes = {0};
+    if (rq__snapshot_seen(c, p) == RQ__COMMIT_YES) return RQ_OK;
+    RQ_TRY(rq__hold_archive(c, p, why));
+    RQ_TRY(table_of(c, p, &t, why));
+    p->old_region_count = 0;
+    rq_err rc = rq__add_parents(c, p, why);
+    if (rc == RQ_OK) rc = rq__snapshot_put_schema(&bytes, rq_table_schema_pb(t->pub.schema));
+    if (rc == RQ_OK) rc = collect(c, p, t, &bytes, why);
+    p->old_region_count = 0; /* nothing is done to them */
+    if (rc == RQ_OK) rc = write_manifest(c, p, rq_buf_slice(&bytes), why);
+    rq_buf_clear(&bytes);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* --- the commit ------------------------------------------------------------------------------- */
+
+/* May be repeated: a file that is no longer there was moved by an earlier attempt. */
+static rq_err move_once(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    rq_stat st;
+    bool moved =
+        rq_vfs_stat(v, from, &st, NULL) == RQ_E_NOT_FOUND && rq_vfs_stat(v, to, &st, NULL) == RQ_OK;
+    return moved ? rq_vfs_sync_parent(v, to, why) : rq_vfs_move(v, from, to, why);
+}
+
+static rq_err move_file(rq_catalog *c, rq_slice name, const char *file, rq_error *why)
+{
+    rq_arena a = {0};
+    const char *from = rq__snapshot_path(&a, RQ__SNAPSHOT_TMP, name, file);
+    const char *to = rq__snapshot_path(&a, RQ__SNAPSHOT_DIR, name, file);
+    rq_err rc =
+        from == NULL || to == NULL ? rq_no_memory(why) : move_once(c->env->vfs, from, to, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq__snapshot_complete(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_slice name = name_of(p);
+    if (rq__snapshot_seen(c, p) != RQ__COMMIT_YES) {
+        RQ_TRY(move_file(c, name, RQ__SNAPSHOT_MANIFEST, why));
+        RQ_TRY(move_file(c, name, RQ__SNAPSHOT_INFO, why));
+    }
+    p->committed = true;
+    atomic_fetch_add(&c->snapshots_made, 1); /* before the files are released */
+    rq__release_archive(p);
+    return remove_folder(c, RQ__SNAPSHOT_TMP, name, why);
+}
+
+rq__commit_state rq__snapshot_seen(rq_catalog *c, const rq__proc *p)
+{
+    return rq__snapshot_exists(c->env->vfs, name_of(p)) ? RQ__COMMIT_YES : RQ__COMMIT_NO;
+}
+
+void rq__snapshot_undo(rq_catalog *c, rq__proc *p)
+{
+    rq_error why = {0};
+    rq_err rc = remove_folder(c, RQ__SNAPSHOT_TMP, name_of(p), &why);
+    if (rc == RQ_OK) rc = remove_folder(c, RQ__SNAPSHOT_DIR, name_of(p), &why);
+    if (rc != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "left over from a failed snapshot: %s", why.message);
+    rq__release_archive(p);
+}
+
+/* --- deleting: the snapshot's name stands in place of a table's ------------------------------- */
+
+rq_err rq__snapshot_delete_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__snapshot_name_check(p->qualifier, why));
+    if (rq__snapshot_exists(c->env->vfs, p->qualifier)) return RQ_OK;
+    return rq_fail(why, RQ_E_SNAPSHOT_NOT_FOUND, "Snapshot '%.*s' doesn't exist on the filesystem",
+                   (int)p->qualifier.len, (const char *)p->qualifier.ptr);
+}
+
+rq_err rq__snapshot_delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_vfs *v = c->env->vfs;
+    rq_arena a = {0};
+    rq_stat st;
+    rq_err rc = RQ_OK;
+    const char *dir = rq__snapshot_path(&a, RQ__SNAPSHOT_DIR, p->qualifier, "");
+    const char *info = rq__snapshot_path(&a, RQ__SNAPSHOT_DIR, p->qualifier, RQ__SNAPSHOT_INFO);
+    if (dir == NULL || info == NULL)
+        rc = rq_no_memory(why);
+    else if (rq_vfs_stat(v, info, &st, NULL) != RQ_E_NOT_FOUND)
+        rc = rq_vfs_remove(v, info, why);
+    if (rc == RQ_OK && rq_vfs_stat(v, dir, &st, NULL) != RQ_E_NOT_FOUND)
+        rc = rq_vfs_sync_dir(v, dir, why);
+    rq_arena_clear(&a);
+    if (rc == RQ_OK) p->committed = true;
+    return rc;
+}
+
+rq_err rq__snapshot_delete_files(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    return remove_folder(c, RQ__SNAPSHOT_DIR, p->qualifier, why);
+}
+
+rq__commit_state rq__snapshot_delete_seen(rq_catalog *c, const rq__proc *p)
+{
+    return rq__snapshot_exists(c->env->vfs, p->qualifier) ? RQ__COMMIT_NO : RQ__COMMIT_YES;
+}

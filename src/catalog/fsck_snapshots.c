@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots: each one's manifest can be read, and every file it names is in data/, mobdir/ or
+ * archive/. A folder without .snapshotinfo is what an interrupted commit or deletion leaves. */
+#include "catalog/fsck_priv.h"
+#include "catalog/snapshot_manifest.h"
+
+static rq_err look_at_snapshot(rq__fsck *k, const char *name, rq_error *why)
+{
+    rq_arena a = {0};
+    rq__snapshot s;
+    rq__snapshot_info info;
+    rq_error own = {0};
+    rq_slice key = rq_slice_cstr(name);
+    const char *place = rq__snapshot_path(&k->arena, RQ__SNAPSHOT_DIR, key, "");
+    if (place == NULL) return rq_no_memory(why);
+    rq_err rc = rq__snapshot_info_read(k->vfs, key, &a, &info, &own);
+    if (rc == RQ_E_SNAPSHOT_NOT_FOUND) {
+        rq__fsck_tell(k, RQ_FINDING_NOTE, place,
+                      "is no snapshot: it was not finished, or half deleted");
+        rc = RQ_OK;
+    } else {
+        if (rc == RQ_OK) rc = rq__snapshot_read(k->vfs, key, &a, &s, &own);
+        if (rc == RQ_OK) rc = rq__snapshot_verify(k->vfs, &s, &own);
+        if (rc == RQ_E_SNAPSHOT_CORRUPT) {
+            rq__fsck_tell(k, RQ_FINDING_PROBLEM, place, "%s", own.message);
+            rc = RQ_OK;
+        }
+    }
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s: %s", place, own.message);
+}
+
+rq_err rq__fsck_snapshots(rq__fsck *k, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    RQ_TRY(rq__fsck_list(k, RQ__SNAPSHOT_DIR, &entries, &count, why));
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].is_dir && entries[i].name[0] != '.')
+            RQ_TRY(look_at_snapshot(k, entries[i].name, why));
+    return RQ_OK;
+}

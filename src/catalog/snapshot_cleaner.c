@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists the snapshots, and deletes those that have outlived their time to live, by procedures.
+ * HBASE: SnapshotManager.getCompletedSnapshots, SnapshotCleanerChore. */
+#include "catalog/ddl_priv.h"
+#include "catalog/snapshot_manifest.h"
+
+#include <stdlib.h>
+
+/* --- listing ---------------------------------------------------------------------------------- */
+
+static rq_err add_one(rq_catalog *c, const char *name, rq_arena *arena, rq_snapshot *list,
+                      size_t *count, rq_error *why)
+{
+    rq__snapshot_info info;
+    rq_error own = {0};
+    rq_err rc = rq__snapshot_info_read(c->env->vfs, rq_slice_cstr(name), arena, &info, &own);
+    if (rc == RQ_E_SNAPSHOT_CORRUPT)
+        rq_log_warn(c->env->log, "catalog", "found a corrupted snapshot: %s", own.message);
+    if (rc == RQ_E_SNAPSHOT_NOT_FOUND || rc == RQ_E_SNAPSHOT_CORRUPT) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
+    list[(*count)++] = (rq_snapshot){.name = info.name,
+                                     .description = info.bytes,
+                                     .created_ms = info.created_ms,
+                                     .ttl_s = info.ttl_s};
+    return RQ_OK;
+}
+
+rq_err rq_catalog_snapshots(rq_catalog *c, rq_arena *arena, rq_snapshot **ret, size_t *ret_count,
+                            rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    *ret_count = 0;
+    RQ_TRY(rq_vfs_list_if_any(c->env->vfs, RQ__SNAPSHOT_DIR, arena, &entries, &count, why));
+    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
+    if (*ret == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].is_dir && entries[i].name[0] != '.')
+            RQ_TRY(add_one(c, entries[i].name, arena, *ret, ret_count, why));
+    return RQ_OK;
+}
+
+/* An unfinished procedure that takes a snapshot of that name. */
+static bool is_being_taken(rq_catalog *c, rq_slice name)
+{
+    rq__procedures *ps = &c->procedures;
+    bool found = false;
+    pthread_mutex_lock(&ps->lock);
+    for (const rq__proc *p = ps->active; p != NULL && !found; p = p->next)
+        found = p->ops->kind == RQ_DDL_SNAPSHOT && rq_slice_eq(p->of.snapshot.name, name);
+    pthread_mutex_unlock(&ps->lock);
+    return found;
+}
+
+rq_err rq_catalog_snapshot_done(rq_catalog *c, rq_slice name, bool *ret)
+{
+    *ret = rq__snapshot_name_check(name, NULL) == RQ_OK && rq__snapshot_exists(c->env->vfs, name);
+    return *ret || is_being_taken(c, name) ? RQ_OK : RQ_E_SNAPSHOT_UNKNOWN;
+}
+
+/* --- expiry ----------------------------------------------------------------------------------- */
+
+typedef struct deletion {
+    rq_ddl ddl;
+    rq_catalog *catalog;
+    char name[];
+} deletion;
+
+static void deleted(rq_ddl *ddl)
+{
+    deletion *d = RQ_CONTAINER_OF(ddl, deletion, ddl);
+    if (ddl->rc == RQ_OK)
+        rq_log_info(d->catalog->env->log, "catalog", "snapshot %s has expired and was deleted",
+                    d->name);
+    else if (ddl->rc != RQ_E_SNAPSHOT_NOT_FOUND) /* deleted meanwhile */
+        rq_log_warn(d->catalog->env->log, "catalog", "snapshot %s has expired: %s", d->name,
+                    ddl->why.message);
+    free(d);
+}
+
+/* Not waited for: a stop of the catalog waits for the caller. */
+static rq_err delete_one(rq_catalog *c, rq_slice name)
+{
+    deletion *d = calloc(1, sizeof *d + name.len + 1);
+    if (d == NULL) return RQ_E_NO_MEMORY;
+    memcpy(d->name, name.ptr, name.len);
+    d->catalog = c;
+    d->ddl = (rq_ddl){.kind = RQ_DDL_DELETE_SNAPSHOT,
+                      .ns = RQ_SLICE_LIT(RQ_SNAPSHOT_NS),
+                      .qualifier = rq_slice_cstr(d->name),
+                      .submitted = deleted};
+    rq_catalog_submit(c, &d->ddl);
+    return RQ_OK;
+}
+
+static rq_err run_round(rq_catalog *c, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_snapshot *list;
+    size_t count;
+    if (!rq_catalog_switch_get(c, RQ_SWITCH_SNAPSHOT_CLEANUP)) return RQ_OK;
+    int64_t now = c->env->executor->now_ms(c->env->executor);
+    rq_err rc = rq_catalog_snapshots(c, &a, &list, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        const rq__snapshot_info info = {.created_ms = list[i].created_ms, .ttl_s = list[i].ttl_s};
+        if (rq__snapshot_is_expired(&info, now)) rc = delete_one(c, list[i].name);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* --- on its own ------------------------------------------------------------------------------- */
+
+static void arm(rq_catalog *c)
+{
+    rq_executor *ex = c->env->executor;
+    if (c->snapshot_cleaner.interval_ms > 0)
+        ex->timer_arm(ex, &c->snapshot_cleaner.timer, c->procedures.lane,
+                      (uint64_t)c->snapshot_cleaner.interval_ms * 1000000);
+}
+
+static void work(rq_task *task)
+{
+    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, snapshot_cleaner.task);
+    rq_error why = {0};
+    if (run_round(c, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "expired snapshots cannot be deleted: %s", why.message);
+    rq__procedures_task_end(c, arm);
+}
+
+static void due(rq_task *task)
+{
+    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
+    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, snapshot_cleaner.timer);
+    if (!rq__procedures_task_begin(c)) return;
+    c->snapshot_cleaner.task = (rq_task){.run = work};
+    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->snapshot_cleaner.task);
+}
+
+void rq__snapshot_cleaner_start(rq_catalog *c)
+{
+    c->snapshot_cleaner.timer.task.run = due;
+    arm(c);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that a region consists of at one moment, and regions made of links to such files: what
+ * snapshots and their clones are made of (catalog/snapshot_manifest.h).
+ *
+ * A link is an empty file whose name says where the HFile is (store/reference.h). For each link the
+ * archive has a back reference, an empty file beside the place where the HFile will be archived:
+ *
+ *   archive/data/<ns>/<table>/<region>/<family>/.links-<hfile>/<region of the link>.<its table>
+ *
+ * While the link exists, the archive's cleaner keeps the HFile (catalog/cleaner.c). HBASE:
+ * HFileLink, RestoreSnapshotHelper.
+ */
+#ifndef RQ_REGION_REGION_FILES_H
+#define RQ_REGION_REGION_FILES_H
+
+#include "region/region.h"
+
+typedef struct rq_region_file {
+    rq_slice name;
+    rq_slice reference; /* of a reference: its message, without "PBUF"; otherwise empty */
+    uint64_t size;      /* of the HFile that the name stands for */
+} rq_region_file;
+
+typedef struct rq_family_files {
+    rq_slice name;
+    rq_region_file *files;
+    size_t count;
+} rq_family_files;
+
+typedef struct rq_region_files {
+    rq_family_files *families; /* ascending by name */
+    size_t count;
+} rq_region_files;
+
+/* The files of an open region, in the arena. With `flush` they have every write that was visible
+ * before, and of all families the writes up to the same number. Blocks. The caller holds the files
+ * (vfs/retention.h): a compaction may archive them at once. */
+RQ_NODISCARD
+rq_err rq_region_files_take(rq_region *r, bool flush, rq_arena *arena, rq_region_files *ret,
+                            rq_error *why);
+/* Of a closed region. `schema` is the table's. */
+RQ_NODISCARD
+rq_err rq_region_files_of_closed(rq_engine *e, const rq_region_info *info,
+                                 const rq_table_schema *schema, rq_arena *arena,
+                                 rq_region_files *ret, rq_error *why);
+/* Of the table's folder below mobdir/: the MOB files of its MOB families, except those being
+ * written. ret->count is 0 without any MOB family. */
+RQ_NODISCARD
+rq_err rq_mob_files_take(rq_engine *e, const rq_table_schema *schema, rq_arena *arena,
+                         rq_region_files *ret, rq_error *why);
+
+/* Makes a region that consists of links to files of another table's or its own region `from`. It
+ * must not be in use yet; an earlier attempt's files are completed. Nothing is durable before
+ * rq_vfs_sync_all. Families that the schema does not have are left out. */
+RQ_NODISCARD
+rq_err rq_region_create_linked(rq_engine *e, const rq_region_info *info,
+                               const rq_table_schema *schema, const rq_region_info *from,
+                               const rq_region_files *files, rq_error *why);
+/* The same for MOB files of the table `from`, in the folder of the table `schema`. They may be the same
+ * table: then a file that is still in the folder gets a link too, because the cleaner may archive it
+ * before a region refers to it again. */
+RQ_NODISCARD
+rq_err rq_mob_create_linked(rq_engine *e, const rq_table_schema *schema, rq_slice from,
+                            const rq_region_files *files, rq_error *why);
+/* The path of the back reference of a link in the region, in the arena; NULL: memory is exhausted.
+ * REQUIRES: `name` is a link's. */
+const char *rq_link_back_reference(rq_arena *arena, const rq_region_info *info, rq_slice family,
+                                   rq_slice name);
+/* Removes the MOB links of a table that was not created. An absent folder is no error. */
+RQ_NODISCARD
+rq_err rq_mob_remove_linked(rq_engine *e, const rq_table_schema *schema, rq_error *why);
+
+#endif
