@@ -200,6 +200,7 @@ typedef enum rq_ddl_kind {
     RQ_DDL_TRUNCATE_REGION = 22,
     RQ_DDL_TABLE_TRACKER = 23,
     RQ_DDL_FAMILY_TRACKER = 24,
+    RQ_DDL_MOVE_REGION = 40, /* closes an open region and opens it again */
 } rq_ddl_kind;
 
 /* The parameters of a change: the member that its kind names. Kinds that are not listed have none.
@@ -241,7 +242,7 @@ typedef union rq_ddl_params {
         size_t region_count;
         bool forcible; /* merge regions that are not adjacent */
     } merge;
-    struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION */
+    struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION, MOVE_REGION */
         rq_slice region;
     } one_region;
     struct {                 /* CREATE_NAMESPACE, MODIFY_NAMESPACE */
@@ -319,11 +320,10 @@ void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
 bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
 /* HBase's "ConvertClassName"-style names: "org.apache.hadoop.hbase.master.procedure.…Procedure". */
 const char *rq_ddl_java_class(rq_ddl_kind kind);
-/* HBase's progress of an alter: the number of regions that still have the old schema, and of
+/* HBase's progress of an alter: the number of the table's regions that are not open, and of
  * all. */
-RQ_NODISCARD
-rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
-                               uint32_t *ret_total, rq_error *why);
+void rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
+                             uint32_t *ret_total);
 
 /* Retries in the background to open a region that could not be opened (RQ_REGION_FAILED_OPEN),
  * until it succeeds. RQ_E_UNKNOWN_REGION; RQ_E_DO_NOT_RETRY when it is not in that state. Any
@@ -342,6 +342,9 @@ rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq
 RQ_NODISCARD
 rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why);
 
+/* Flushes the region of the procedures, master:store. Blocking. */
+RQ_NODISCARD
+rq_err rq_catalog_flush_store(rq_catalog *c, rq_error *why);
 /* Archives split and merged regions to which no file refers any more. *ret_count: their number, or -1
  * if another call is at it. Blocking. */
 RQ_NODISCARD
@@ -355,6 +358,30 @@ rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_s
                               rq_error *why);
 /* For rq_engine_options.region_grown: splits the region if its table's policy asks for it. */
 void rq_catalog_region_grown(rq_catalog *c, rq_region *r);
+
+/* --- checks and repairs by hand (HBCK2) ------------------------------------------------------- */
+typedef struct rq_catalog_report {
+    uint64_t tables, regions;
+    uint64_t holes;    /* borders of regions that do not meet */
+    uint64_t not_open; /* regions of enabled tables that could not be opened */
+    uint64_t orphans;  /* folders of regions that nobody knows */
+} rq_catalog_report;
+
+/* Compares the view with the folder and logs what it finds (check.c). *ret_ran false: another call
+ * is at it. Blocking. */
+RQ_NODISCARD
+rq_err rq_catalog_check(rq_catalog *c, bool *ret_ran, rq_catalog_report *ret, rq_error *why);
+/* Sets a state in hbase:meta and in the view, without the locks of procedures: for tables whose
+ * procedure is stuck. No region is opened or closed. Blocking. RQ_E_TABLE_NOT_FOUND. */
+RQ_NODISCARD
+rq_err rq_catalog_set_table_state(rq_catalog *c, rq_slice ns, rq_slice qualifier,
+                                  rq_table_state state, rq_table_state *ret_before, rq_error *why);
+/* The same for a region: `name` is what hbase:meta gets, `shown` the state in the view. A region
+ * that is open is still shown as open. Blocking. RQ_E_UNKNOWN_REGION. */
+RQ_NODISCARD
+rq_err rq_catalog_set_region_state(rq_catalog *c, rq_slice encoded, const char *name,
+                                   rq_region_state shown, rq_region_state *ret_before,
+                                   rq_error *why);
 
 /* --- switches --------------------------------------------------------------------------------- */
 typedef enum rq_switch {

@@ -70,6 +70,7 @@ struct rq_catalog {
     rq__mob_chore mob_cleaner, mob_compactor;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
+    _Atomic bool checking; /* check.c: one at a time */
     _Atomic bool stopping;
 };
 

@@ -25,6 +25,7 @@ rq__step_fn rq__disable_precheck, rq__disable_prepare, rq__disable_mark, rq__dis
 rq__step_fn rq__flush_prepare, rq__flush_run;
 rq__step_fn rq__reopen_prepare, rq__reopen_run;
 rq__step_fn rq__assign_prepare, rq__unassign_prepare, rq__unassign_run;
+rq__step_fn rq__move_prepare, rq__move_close;
 /* ddl_regions.c */
 rq__step_fn rq__split_prepare, rq__split_check, rq__merge_prepare, rq__merge_check;
 rq__step_fn rq__regions_close, rq__regions_layout, rq__regions_commit, rq__regions_open;

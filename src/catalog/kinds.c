@@ -208,6 +208,15 @@ static const rq__proc_kind kinds[] = {
         .transient = true,
         .lock = RQ__LOCK_REGIONS,
     },
+    {
+        .kind = RQ_DDL_MOVE_REGION,
+        .payload = &rq__payload_region,
+        .java_class = ASSIGN "TransitRegionStateProcedure",
+        .prepare = rq__move_prepare,
+        .steps = {{"CLOSE", rq__move_close}, {"OPEN", rq__reopen_run}},
+        .transient = true,
+        .lock = RQ__LOCK_REGIONS,
+    },
 };
 
 const rq__proc_kind rq__proc_kind_unknown = {.java_class = "", .payload = &rq__payload_none};

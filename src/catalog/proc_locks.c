@@ -62,6 +62,7 @@ bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p)
     case RQ_DDL_REOPEN_REGION:
     case RQ_DDL_ASSIGN_REGION:
     case RQ_DDL_UNASSIGN_REGION:
+    case RQ_DDL_MOVE_REGION:
         return share_region(parked, p);
     case RQ_DDL_SPLIT_REGION:
     case RQ_DDL_MERGE_REGIONS:

@@ -278,6 +278,8 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .reload = reload_for_client,
                                        .reload_ctx = s,
                                        .slow = s->slow,
+                                       .stop = o->stop,
+                                       .stop_ctx = o->stop_ctx,
                                        .loops = s->loops};
     return rq_admin_services_new(&admin, &s->admin, why);
 }

@@ -518,7 +518,7 @@ static const rq_rpc_method methods[] = {
      clear_compaction_queues},
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
      rq__update_configuration},
-    {"StopServer", &pb__stop_server_request__descriptor, NULL},
+    {"StopServer", &pb__stop_server_request__descriptor, rq__stop_server},
     {"OpenRegion", &pb__open_region_request__descriptor, NULL},
     {"CloseRegion", &pb__close_region_request__descriptor, NULL},
     {"WarmupRegion", &pb__warmup_region_request__descriptor, NULL},
@@ -551,6 +551,8 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->reload = o->reload;
     s->reload_ctx = o->reload_ctx;
     s->slow = o->slow;
+    s->stop = o->stop;
+    s->stop_ctx = o->stop_ctx;
     s->metrics = o->metrics;
     *ret = s;
     return RQ_OK;

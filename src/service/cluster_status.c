@@ -6,6 +6,7 @@
 #include "service/messages.h"
 
 #include "base/machine.h"
+#include "catalog/coprocessors.h"
 
 #include "proto/files.pb-c.h"
 #include "proto/master.pb-c.h"
@@ -26,7 +27,11 @@ static bool wants(const Pb__GetClusterStatusRequest *r, Pb__Option option)
 static void add_requests(const rq_admin_services *a, Pb__ServerLoad *m)
 {
     rq_metrics_rates rates;
+    rq_request_counts past; /* of closed regions: totals do not fall when a table is dropped */
+    rq_engine_past_counts(a->engine, &past);
     m->has_read_requests_count = m->has_write_requests_count = 1;
+    m->read_requests_count = past.reads;
+    m->write_requests_count = past.writes;
     for (size_t i = 0; i < m->n_region_loads; i++) {
         m->read_requests_count += m->region_loads[i]->read_requests_count;
         m->write_requests_count += m->region_loads[i]->write_requests_count;
@@ -38,6 +43,87 @@ static void add_requests(const rq_admin_services *a, Pb__ServerLoad *m)
     m->number_of_requests = (uint64_t)rates.requests_per_second;
 }
 
+/* HBASE: MetricsSink: without a replicated batch both times are the server's start, which the shell
+ * shows as "Waiting for OPs". */
+static rq_err add_replication(const rq_admin_services *a, rq_arena *arena, Pb__ServerLoad *m)
+{
+    Pb__ReplicationLoadSink *sink = rq_arena_alloc(arena, sizeof *sink);
+    if (sink == NULL) return RQ_E_NO_MEMORY;
+    pb__replication_load_sink__init(sink);
+    sink->timestampsoflastappliedop = (uint64_t)rq_catalog_server(a->catalog)->start_code;
+    sink->has_timestampstarted = sink->has_totalopsprocessed = 1;
+    sink->timestampstarted = sink->timestampsoflastappliedop;
+    m->replloadsink = sink;
+    return RQ_OK;
+}
+
+/* The endpoints that open regions have. HBASE: HRegionServer.getRegionServerCoprocessors. */
+static rq_err add_coprocessors(const rq_admin_services *a, rq_arena *arena, Pb__ServerLoad *m)
+{
+    static const struct {
+        rq_coprocessor which;
+        const char *name;
+    } all[] = {{RQ_COPROCESSOR_AGGREGATE, "AggregateImplementation"},
+               {RQ_COPROCESSOR_MULTI_ROW, "MultiRowMutationEndpoint"}};
+    const rq_catalog_table *const *tables;
+    size_t count;
+    unsigned everywhere = 0, users = 0, found = 0;
+    RQ_TRY(rq_coprocessors_of_settings(a->config, &everywhere, &users, NULL));
+    rq_catalog_tables(a->catalog, &tables, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (tables[i]->state != RQ_TABLE_ENABLED) continue;
+        found |= rq_coprocessors_of_table(tables[i]->schema) | everywhere;
+        if (!rq_slice_eq(tables[i]->schema->ns, RQ_SLICE_LIT("hbase"))) found |= users;
+    }
+    m->coprocessors = rq_arena_alloc(arena, RQ_ARRAY_LEN(all) * sizeof(Pb__Coprocessor *));
+    Pb__Coprocessor *list = rq_arena_alloc(arena, RQ_ARRAY_LEN(all) * sizeof *list);
+    if (m->coprocessors == NULL || list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
+        if ((found & all[i].which) == 0) continue;
+        Pb__Coprocessor *p = &list[m->n_coprocessors];
+        pb__coprocessor__init(p);
+        p->name = (char *)(uintptr_t)all[i].name;
+        m->coprocessors[m->n_coprocessors++] = p;
+    }
+    return RQ_OK;
+}
+
+static Pb__ServerTask *task_of(rq_arena *arena, const rq_procedure *p)
+{
+    Pb__ServerTask *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__server_task__init(m);
+    m->description = rq_arena_printf(
+        arena, "pid=%llu, %s, table=%.*s:%.*s", (unsigned long long)p->id, p->java_class,
+        (int)p->ns.len, (const char *)p->ns.ptr, (int)p->qualifier.len,
+        (const char *)p->qualifier.ptr);
+    m->status = (char *)(uintptr_t)(p->parked         ? "parked: its step failed for good"
+                                    : p->step == NULL ? "begins"
+                                                      : p->step);
+    m->state = p->waiting || p->parked ? PB__SERVER_TASK__STATE__WAITING
+                                       : PB__SERVER_TASK__STATE__RUNNING;
+    m->has_starttime = 1;
+    m->starttime = (uint64_t)p->submitted_ms;
+    return m->description == NULL ? NULL : m;
+}
+
+/* The master's tasks are its unfinished procedures. */
+static rq_err add_tasks(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
+{
+    rq_procedure *list;
+    size_t count;
+    RQ_TRY(rq_catalog_procedures(a->catalog, arena, &list, &count));
+    m->master_tasks = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerTask *));
+    if (m->master_tasks == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].finished) continue;
+        Pb__ServerTask *t = task_of(arena, &list[i]);
+        if (t == NULL) return RQ_E_NO_MEMORY;
+        m->master_tasks[m->n_master_tasks++] = t;
+    }
+    return RQ_OK;
+}
+
 static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
 {
     rq_engine_stats stats;
@@ -47,6 +133,8 @@ static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
     m->region_loads = rq__region_loads_message(arena, a->catalog, NULL, &m->n_region_loads);
     if (m->region_loads == NULL) return NULL;
     add_requests(a, m);
+    if (add_replication(a, arena, m) != RQ_OK || add_coprocessors(a, arena, m) != RQ_OK)
+        return NULL;
     rq_engine_get_stats(a->engine, &stats);
     int64_t now = a->env.executor->now_ms(a->env.executor);
     m->has_used_heap_mb = m->has_max_heap_mb = 1;
@@ -129,18 +217,6 @@ static rq_err add_tables(const rq_admin_services *a, rq_arena *arena, Pb__Cluste
     return RQ_OK;
 }
 
-static const Pb__RegionState__State wire_states[] = {
-    [RQ_REGION_OFFLINE] = PB__REGION_STATE__STATE__OFFLINE,
-    [RQ_REGION_OPENING] = PB__REGION_STATE__STATE__OPENING,
-    [RQ_REGION_OPEN] = PB__REGION_STATE__STATE__OPEN,
-    [RQ_REGION_CLOSING] = PB__REGION_STATE__STATE__CLOSING,
-    [RQ_REGION_CLOSED] = PB__REGION_STATE__STATE__CLOSED,
-    [RQ_REGION_FAILED_OPEN] = PB__REGION_STATE__STATE__FAILED_OPEN,
-    [RQ_REGION_SPLITTING] = PB__REGION_STATE__STATE__SPLITTING,
-    [RQ_REGION_SPLIT] = PB__REGION_STATE__STATE__SPLIT,
-    [RQ_REGION_MERGING] = PB__REGION_STATE__STATE__MERGING,
-};
-
 static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_region *r)
 {
     Pb__RegionInTransition *m = rq_arena_alloc(arena, sizeof *m);
@@ -153,7 +229,7 @@ static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_r
     spec->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
     spec->value = rq__pb_binary(r->info->name);
     state->region_info = rq__region_info_message(arena, r->info);
-    state->state = wire_states[r->state];
+    state->state = rq__region_state_message(r->state);
     state->has_stamp = 1;
     state->stamp = (uint64_t)r->changed_ms;
     m->spec = spec;
@@ -161,7 +237,14 @@ static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_r
     return state->region_info == NULL ? NULL : m;
 }
 
-/* Regions that should be open but are not, and regions being opened or closed. */
+/* Regions being opened, closed, split or merged, and those that could not be opened; not those
+ * that were closed on request. HBASE: RegionStates.getRegionsStateInTransition. */
+static bool is_in_transition(const rq_catalog_region *r)
+{
+    return r->state != RQ_REGION_OPEN && r->state != RQ_REGION_CLOSED &&
+           r->state != RQ_REGION_OFFLINE;
+}
+
 static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
 {
     const rq_catalog_table *const *tables;
@@ -174,7 +257,7 @@ static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__C
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < tables[i]->region_count; k++) {
             const rq_catalog_region *r = rq_catalog_table_region(tables[i], k);
-            if (tables[i]->state == RQ_TABLE_DISABLED || r->state == RQ_REGION_OPEN) continue;
+            if (tables[i]->state == RQ_TABLE_DISABLED || !is_in_transition(r)) continue;
             Pb__RegionInTransition *t = in_transition(arena, r);
             if (t == NULL) return RQ_E_NO_MEMORY;
             m->regions_in_transition[m->n_regions_in_transition++] = t;
@@ -208,6 +291,7 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
     rq_err rc = add_server(a, &call->arena, &status, r);
     if (rc == RQ_OK && wants(r, PB__OPTION__REGIONS_IN_TRANSITION))
         rc = add_transitions(a, &call->arena, &status);
+    if (rc == RQ_OK && wants(r, PB__OPTION__TASKS)) rc = add_tasks(a, &call->arena, &status);
     if (rc == RQ_OK && wants(r, PB__OPTION__TABLE_TO_REGIONS_COUNT))
         rc = add_tables(a, &call->arena, &status);
     if (rc != RQ_OK)

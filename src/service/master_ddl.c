@@ -49,6 +49,33 @@ rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_gro
     return j;
 }
 
+typedef struct waiting_ddl {
+    rq_ddl ddl;
+    rq_latch latch;
+} waiting_ddl;
+
+static void wake_waiting(rq_ddl *ddl)
+{
+    waiting_ddl *w = RQ_CONTAINER_OF(ddl, waiting_ddl, ddl);
+    w->latch.executor->latch_open(&w->latch, RQ_OK);
+}
+
+rq_err rq__submit_and_wait(rq_admin_services *s, rq_ddl *ddl, rq_error *why)
+{
+    rq_executor *ex = s->env.executor;
+    waiting_ddl w = {.ddl = *ddl};
+    w.ddl.lane = NULL;
+    w.ddl.submitted = wake_waiting;
+    ex->latch_init(ex, &w.latch);
+    rq_catalog_submit(s->catalog, &w.ddl);
+    rq_err rc = ex->latch_wait(&w.latch);
+    ex->latch_destroy(&w.latch);
+    ddl->proc_id = w.ddl.proc_id;
+    if (rc == RQ_OK) rc = w.ddl.rc;
+    if (rc == RQ_OK) return RQ_OK;
+    return w.ddl.why.code == RQ_OK ? rc : rq_fail(why, rc, "%s", w.ddl.why.message);
+}
+
 static rq__ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableName *table,
                               uint64_t nonce_group, uint64_t nonce)
 {

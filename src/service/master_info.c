@@ -246,17 +246,14 @@ void rq__get_schema_alter_status(void *ctx, rq_call *call)
     rq_admin_services *a = ctx;
     const Pb__GetSchemaAlterStatusRequest *r = (const Pb__GetSchemaAlterStatusRequest *)call->param;
     Pb__GetSchemaAlterStatusResponse response = PB__GET_SCHEMA_ALTER_STATUS_RESPONSE__INIT;
-    rq_error why = {.code = RQ_OK};
     rq_slice name = rq_table_name_join(&call->arena, rq__pb_slice(r->table_name->namespace_),
                                        rq__pb_slice(r->table_name->qualifier));
-    rq_err rc = name.ptr == NULL
-                    ? RQ_E_NO_MEMORY
-                    : rq_catalog_alter_status(a->catalog, name, &response.yet_to_update_regions,
-                                              &response.total_regions, &why);
-    if (rc != RQ_OK) {
-        rq_call_fail_why(call, rc, &why);
+    if (name.ptr == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
+    rq_catalog_alter_status(a->catalog, name, &response.yet_to_update_regions,
+                            &response.total_regions);
     response.has_yet_to_update_regions = response.has_total_regions = 1;
     rq_call_reply(call, &response.base);
 }

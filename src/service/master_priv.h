@@ -20,6 +20,11 @@ typedef struct rq__ddl_job {
 /* NULL: out of memory; the call was answered. */
 rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, uint64_t nonce);
 
+/* Submits and waits: until the procedure has passed its checks, or with ddl->wait_finished until its
+ * end. Blocking, on RQ_POOL_CALL. */
+RQ_NODISCARD
+rq_err rq__submit_and_wait(rq_admin_services *s, rq_ddl *ddl, rq_error *why);
+
 void rq__create_table(void *ctx, rq_call *call);
 void rq__delete_table(void *ctx, rq_call *call);
 void rq__truncate_table(void *ctx, rq_call *call);
@@ -68,6 +73,15 @@ void rq__assign_region(void *ctx, rq_call *call);
 void rq__unassign_region(void *ctx, rq_call *call);
 void rq__get_locks(void *ctx, rq_call *call);
 void rq__run_cleaner(void *ctx, rq_call *call);
+
+/* master_servers.c */
+void rq__clear_dead_servers(void *ctx, rq_call *call);
+void rq__list_decommissioned(void *ctx, rq_call *call);
+void rq__decommission(void *ctx, rq_call *call);
+void rq__recommission(void *ctx, rq_call *call);
+void rq__shutdown(void *ctx, rq_call *call);
+void rq__stop_master(void *ctx, rq_call *call);
+void rq__flush_master_store(void *ctx, rq_call *call);
 
 /* master_idle.c */
 void rq__reply_nothing(void *ctx, rq_call *call);
