@@ -96,6 +96,8 @@ typedef enum rq_err {
     RQ_E_DO_NOT_RETRY_REGION = 72,     /* region is not in the right state */
     RQ_E_FORKED = 73, /* the database was opened before a fork, by the parent process */
     RQ_E_CLOSED = 74, /* the database is closed */
+    RQ_E_THROTTLED = 75,     /* a quota of requests is used up */
+    RQ_E_SPACE_LIMITED = 76, /* a space quota is violated */
 } rq_err;
 
 /* The code's name ("RQ_E_TABLE_NOT_FOUND") and a description of it. Static strings, never NULL; any

@@ -357,6 +357,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     c->root = root;
     c->config = options->config;
     pthread_mutex_init(&c->store_lock, NULL);
+    pthread_mutex_init(&c->quotas_lock, NULL);
     c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
     c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
@@ -474,6 +475,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
     rq__cleaner_clear(c);
     if (atomic_load(&c->views.now) != NULL) rq__views_clear(&c->views);
     pthread_mutex_destroy(&c->store_lock);
+    pthread_mutex_destroy(&c->quotas_lock);
     free(c->names);
     free(c);
     return rc;

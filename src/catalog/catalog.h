@@ -359,6 +359,28 @@ rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_s
 /* For rq_engine_options.region_grown: splits the region if its table's policy asks for it. */
 void rq_catalog_region_grown(rq_catalog *c, rq_region *r);
 
+/* --- rows of the server's own tables (rows.c); blocking ---------------------------------------- */
+/* Creates hbase:quota if it does not exist. */
+RQ_NODISCARD
+rq_err rq_catalog_need_quota_table(rq_catalog *c, rq_error *why);
+/* Calls `dropped` when the quotas of a dropped table were removed from hbase:quota, on the thread
+ * of the procedure; it must not block. NULL: no more calls, and none is running. */
+void rq_catalog_on_quotas_dropped(rq_catalog *c, void (*dropped)(void *ctx), void *ctx);
+/* Durable on return. */
+RQ_NODISCARD
+rq_err rq_catalog_row_put(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
+                          rq_slice qualifier, rq_slice value, rq_error *why);
+/* `qualifier` NULL: the whole family. */
+RQ_NODISCARD
+rq_err rq_catalog_row_delete(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
+                             const rq_slice *qualifier, rq_error *why);
+/* Calls for each row of the table, with its newest cells, which are valid during the call. */
+RQ_NODISCARD
+rq_err rq_catalog_each_row(rq_catalog *c, rq_slice table,
+                           rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                              rq_error *why),
+                           void *ctx, rq_error *why);
+
 /* --- checks and repairs by hand (HBCK2) ------------------------------------------------------- */
 typedef struct rq_catalog_report {
     uint64_t tables, regions;
@@ -393,6 +415,7 @@ typedef enum rq_switch {
     RQ_SWITCH_CLEANER,
     RQ_SWITCH_SNAPSHOT_CLEANUP,
     RQ_SWITCH_PEER_MODIFICATION,
+    RQ_SWITCH_RPC_THROTTLE, /* HBase keeps it in ZooKeeper */
     RQ_SWITCH_COMPACTION, /* of the region server; like the janitor's and cleaner's switches it is
                            * not stored */
     RQ_SWITCH_COUNT

@@ -71,6 +71,9 @@ struct rq_catalog {
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool checking; /* check.c: one at a time */
+    pthread_mutex_t quotas_lock;
+    void (*quotas_dropped)(void *ctx) RQ_GUARDED_BY(quotas_lock); /* NULL: nobody is told */
+    void *quotas_ctx RQ_GUARDED_BY(quotas_lock);
     _Atomic bool stopping;
 };
 

@@ -51,6 +51,10 @@ void rq__ns_create_undo(rq_catalog *c, rq__proc *p);
 rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
 rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_folder;
 
+/* rows.c: removes a dropped table's rows of hbase:quota, if there are any. */
+RQ_NODISCARD
+rq_err rq__drop_quotas(rq_catalog *c, rq_slice table, rq_error *why);
+
 /* --- common (ddl_common.c) -------------------------------------------------------------------- */
 /* p->schema; parses it from p->descriptor after a restart. */
 RQ_NODISCARD

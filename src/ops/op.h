@@ -52,6 +52,8 @@ typedef struct rq_op_caller {
     bool (*has_gone)(const rq_op *op);
     /* Posts `task`, the next slice of an op that takes long, behind other work of the lane. */
     void (*defer)(rq_op *op, rq_task *task);
+    /* The value of a request attribute; .ptr NULL: there is none of that name. May be NULL. */
+    rq_slice (*attribute)(const rq_op *op, const char *name);
     /* It has waited `ns` for a block: for a thread that reads, and for the disk. May be NULL. */
     void (*waited_for_block)(rq_op *op, uint64_t ns);
 } rq_op_caller;

@@ -19,6 +19,7 @@
 #include "http/http.h"
 #include "metrics/metrics.h"
 #include "ops/ops.h"
+#include "quota/quota.h"
 #include "registry/registry.h"
 #include "server/events.h"
 #include "server/info.h"
@@ -68,6 +69,7 @@ struct rq_server {
     char zk_quorum[RQ_HOST_PORT_MAX];
     rq_reload reload;
     rq_client_service *client;
+    rq_quotas *quotas;
     rq_admin_services *admin;
     rq_rpc_server *master;
     rq_rpc_server *rs;
@@ -270,6 +272,13 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     s->reload.engine = s->engine;
     s->reload.ops = s->ops;
     s->reload.client = s->client;
+    /* A program's own policy takes the place of quotas. */
+    rq_quotas_options quotas = {.env = &s->env,
+                                .catalog = s->catalog,
+                                .ops = s->ops,
+                                .config = o->config,
+                                .lane = rq_loop_lane(rq_loops_get(s->loops, 0))};
+    if (o->policy == NULL) RQ_TRY(rq_quotas_open(&quotas, &s->quotas, why));
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,
                                        .catalog = s->catalog,
@@ -278,6 +287,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .reload = reload_for_client,
                                        .reload_ctx = s,
                                        .slow = s->slow,
+                                       .quotas = s->quotas,
                                        .stop = o->stop,
                                        .stop_ctx = o->stop_ctx,
                                        .loops = s->loops};
@@ -526,10 +536,12 @@ static void stop_serving(rq_server *s)
     if (s->metrics != NULL) rq_metrics_serve(s->metrics, NULL, NULL);
     if (s->rs != NULL) rq_rpc_server_close(s->rs);
     if (s->master != NULL) rq_rpc_server_close(s->master);
+    rq_quotas_stop(s->quotas);
     if (s->loops != NULL) rq_loops_stop(s->loops);
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
     rq_metrics_free(s->metrics);
+    rq_quotas_close(s->quotas);
     rq_slow_log_free(s->slow);
     rq_ops_free(s->ops);
 }

@@ -20,6 +20,7 @@ struct rq_admin_services {
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
     rq_slow_log *slow; /* may be NULL */
+    struct rq_quotas *quotas; /* may be NULL */
     void (*stop)(void *ctx);
     void *stop_ctx;
     _Atomic bool decommissioned; /* the server's mark (master_servers.c) */
@@ -27,6 +28,9 @@ struct rq_admin_services {
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */
 void rq__split_region_1x(void *ctx, rq_call *call);
+
+/* master_quota.c: also a method of AdminService */
+void rq__get_space_quota_snapshots(void *ctx, rq_call *call);
 
 /* master_servers.c: also a method of AdminService */
 void rq__stop_server(void *ctx, rq_call *call);

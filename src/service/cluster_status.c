@@ -88,6 +88,23 @@ static rq_err add_coprocessors(const rq_admin_services *a, rq_arena *arena, Pb__
     return RQ_OK;
 }
 
+/* HBase removes the quotas of dropped tables by a coprocessor of its own. */
+static rq_err add_master_coprocessors(const rq_admin_services *a, rq_arena *arena,
+                                      Pb__ClusterStatus *m)
+{
+    if (rq_config_int(a->config, RQ_SET_QUOTA) == 0 ||
+        rq_config_int(a->config, RQ_SET_QUOTA_REMOVE) == 0)
+        return RQ_OK;
+    Pb__Coprocessor *one = rq_arena_alloc(arena, sizeof *one);
+    m->master_coprocessors = rq_arena_alloc(arena, sizeof(Pb__Coprocessor *));
+    if (one == NULL || m->master_coprocessors == NULL) return RQ_E_NO_MEMORY;
+    pb__coprocessor__init(one);
+    one->name = (char *)(uintptr_t) "MasterQuotasObserver";
+    m->master_coprocessors[0] = one;
+    m->n_master_coprocessors = 1;
+    return RQ_OK;
+}
+
 static Pb__ServerTask *task_of(rq_arena *arena, const rq_procedure *p)
 {
     Pb__ServerTask *m = rq_arena_alloc(arena, sizeof *m);
@@ -179,23 +196,25 @@ static rq_err add_server(const rq_admin_services *a, rq_arena *arena, Pb__Cluste
     return RQ_OK;
 }
 
+/* All are 0 for a disabled table, and closed regions of others count as in transition too. HBASE:
+ * AssignmentManager.getRegionStatesCount. */
 static Pb__TableRegionStatesCount *count_states(rq_arena *arena, const rq_catalog_table *t)
 {
+    bool disabled = t->state == RQ_TABLE_DISABLED || t->state == RQ_TABLE_DISABLING;
     Pb__TableRegionStatesCount *m = rq_arena_alloc(arena, sizeof *m);
     Pb__RegionStatesCount *c = rq_arena_alloc(arena, sizeof *c);
     if (m == NULL || c == NULL) return NULL;
     pb__table_region_states_count__init(m);
     pb__region_states_count__init(c);
-    for (size_t i = 0; i < t->region_count; i++) {
+    for (size_t i = 0; i < t->region_count && !disabled; i++) {
         rq_region_state state = rq_catalog_table_region(t, i)->state;
         if (state == RQ_REGION_OPEN)
             c->open_regions++;
-        else if (state == RQ_REGION_CLOSED || state == RQ_REGION_OFFLINE)
+        else if (state == RQ_REGION_CLOSED)
             c->closed_regions++;
-        else
-            c->regions_in_transition++;
     }
-    c->total_regions = (uint32_t)t->region_count;
+    c->total_regions = disabled ? 0 : (uint32_t)t->region_count;
+    c->regions_in_transition = c->total_regions - c->open_regions;
     m->region_states_count = c;
     m->table_name = rq__table_name_message(arena, t->schema->ns, t->schema->qualifier);
     return m->table_name == NULL ? NULL : m;
@@ -291,6 +310,8 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
     rq_err rc = add_server(a, &call->arena, &status, r);
     if (rc == RQ_OK && wants(r, PB__OPTION__REGIONS_IN_TRANSITION))
         rc = add_transitions(a, &call->arena, &status);
+    if (rc == RQ_OK && wants(r, PB__OPTION__MASTER_COPROCESSORS))
+        rc = add_master_coprocessors(a, &call->arena, &status);
     if (rc == RQ_OK && wants(r, PB__OPTION__TASKS)) rc = add_tasks(a, &call->arena, &status);
     if (rc == RQ_OK && wants(r, PB__OPTION__TABLE_TO_REGIONS_COUNT))
         rc = add_tables(a, &call->arena, &status);

@@ -23,24 +23,14 @@ static void throw_final(rq_call *call, const char *java_class, const char *messa
     rq_call_throw(call, &e);
 }
 
-/* No server is decommissioned or dead, no snapshot, peer or quota exists: the lists are empty. Also
- * the answer for a switch that is off and stays off, if its field 1 is optional (an empty message
- * means false); for a required field see reply_false. */
+/* No snapshot or peer exists: the lists are empty. */
 void rq__reply_nothing(void *ctx, rq_call *call)
 {
     (void)ctx;
     rq_call_reply_packed(call, rq_slice_of("", 0));
 }
 
-/* `required bool … = 1`, false. */
-void rq__reply_false(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    static const uint8_t no[] = {1 << 3, 0};
-    rq_call_reply_packed(call, rq_slice_of(no, sizeof no));
-}
-
-/* --- security, quotas ------------------------------------------------------------------------- */
+/* --- security ------------------------------------------------------------------------- */
 
 /* HBASE: MasterRpcServices.grant and others without the AccessController coprocessor. */
 void rq__access_control(void *ctx, rq_call *call)
@@ -49,14 +39,6 @@ void rq__access_control(void *ctx, rq_call *call)
     rq_call_fail(call, RQ_E_DO_NOT_RETRY,
                  "java.lang.UnsupportedOperationException: " HB
                  "security.access.AccessController is not loaded");
-}
-
-/* HBASE: MasterQuotaManager.checkQuotaSupport. */
-void rq__set_quota(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    rq_call_fail(call, RQ_E_DO_NOT_RETRY,
-                 "java.lang.UnsupportedOperationException: quota support disabled");
 }
 
 /* --- snapshots -------------------------------------------------------------------------------- */

@@ -6,7 +6,9 @@
 
 #include "service/admin_priv.h"
 
+#include "proto/error.pb-c.h"
 #include "proto/hbase.pb-c.h"
+#include "proto/procedure.pb-c.h"
 
 /* master_ddl.c */
 /* A change requested by a call, which is answered when it has been submitted; in the call's
@@ -48,6 +50,12 @@ void rq__exec_procedure(void *ctx, rq_call *call);
 void rq__is_procedure_done(void *ctx, rq_call *call);
 void rq__get_procedure_result(void *ctx, rq_call *call);
 void rq__abort_procedure(void *ctx, rq_call *call);
+/* The error of a procedure that has one; NULL: out of memory. */
+Pb__ForeignExceptionMessage *rq__foreign_exception(rq_arena *arena, const rq_procedure *p);
+
+/* procedure_state.c */
+/* With its parameters; NULL: out of memory. */
+Pb__Procedure *rq__procedure_message(rq_arena *arena, const rq_procedure *p);
 void rq__get_procedures(void *ctx, rq_call *call);
 
 /* master_info.c */
@@ -74,6 +82,14 @@ void rq__unassign_region(void *ctx, rq_call *call);
 void rq__get_locks(void *ctx, rq_call *call);
 void rq__run_cleaner(void *ctx, rq_call *call);
 
+/* master_quota.c */
+void rq__set_quota(void *ctx, rq_call *call);
+void rq__switch_rpc_throttle(void *ctx, rq_call *call);
+void rq__switch_exceed_throttle(void *ctx, rq_call *call);
+void rq__is_rpc_throttle_enabled(void *ctx, rq_call *call);
+void rq__get_quota_states(void *ctx, rq_call *call);
+void rq__get_region_sizes(void *ctx, rq_call *call);
+
 /* master_servers.c */
 void rq__clear_dead_servers(void *ctx, rq_call *call);
 void rq__list_decommissioned(void *ctx, rq_call *call);
@@ -85,9 +101,7 @@ void rq__flush_master_store(void *ctx, rq_call *call);
 
 /* master_idle.c */
 void rq__reply_nothing(void *ctx, rq_call *call);
-void rq__reply_false(void *ctx, rq_call *call);
 void rq__access_control(void *ctx, rq_call *call);
-void rq__set_quota(void *ctx, rq_call *call);
 void rq__delete_snapshot(void *ctx, rq_call *call);
 void rq__restore_snapshot(void *ctx, rq_call *call);
 void rq__is_snapshot_done(void *ctx, rq_call *call);
