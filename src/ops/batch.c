@@ -22,7 +22,7 @@ RQ_COLD static void leave_gate(rq_op_batch *b)
     b->is_gated = false;
     b->gate.bytes_returned = b->result_bytes - b->gate.bytes_returned;
     b->gate.block_bytes = b->read.ctx.block_bytes_used - b->gate.block_bytes;
-    rq__gate_leave(&b->read.op, &b->gate);
+    rq__gate_leave_group(&b->read.op, &b->gate);
 }
 
 static void leave_group(rq_op_batch *b)
@@ -66,7 +66,7 @@ RQ_COLD static rq_err ask_gate(rq_op_batch *b, bool *ret_passed)
     rq_error why;
     rq_error_clear(&why);
     count_group(b);
-    rq_err rc = rq__gate_enter(&b->read.op, &b->gate, &why);
+    rq_err rc = rq__gate_enter_group(&b->read.op, &b->gate, &why);
     *ret_passed = rc == RQ_OK;
     if (rc != RQ_OK) return refuse_group(b, rc, &why);
     b->is_gated = true;

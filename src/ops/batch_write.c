@@ -309,7 +309,7 @@ static bool submit(rq_op_batch *b, run *r, bool awaited)
 RQ_COLD static rq_err pass_gate(rq_op_batch *b, const rq_mutation *m, rq_error *why)
 {
     b->gate.bytes_written += rq_mutation_bytes(m);
-    return rq__gate_write(&b->read.op, b->region, m, why);
+    return rq__gate_ask_write(&b->read.op, b->region, m, why);
 }
 
 /* --- all parts of a group as one op ----------------------------------------------------------- */

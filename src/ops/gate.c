@@ -79,20 +79,20 @@ void rq__gate_settle(rq_op *op, uint64_t count)
 
 /* --- groups and mutations --------------------------------------------------------------------- */
 
-rq_err rq__gate_enter(const rq_op *op, const rq_gate_group *group, rq_error *why)
+rq_err rq__gate_enter_group(const rq_op *op, const rq_gate_group *group, rq_error *why)
 {
     const rq_gate_policy *p = rq__gate_policy(op->seat);
     return p == NULL || p->enter == NULL || op->repeats ? RQ_OK
                                                         : p->enter(p->ctx, op, group, why);
 }
 
-void rq__gate_leave(const rq_op *op, const rq_gate_group *group)
+void rq__gate_leave_group(const rq_op *op, const rq_gate_group *group)
 {
     const rq_gate_policy *p = rq__gate_policy(op->seat);
     if (p != NULL && p->leave != NULL && !op->repeats) p->leave(p->ctx, op, group);
 }
 
-rq_err rq__gate_write(const rq_op *op, const rq_region *region, const rq_mutation *m,
+rq_err rq__gate_ask_write(const rq_op *op, const rq_region *region, const rq_mutation *m,
                       rq_error *why)
 {
     const rq_gate_policy *p = rq__gate_policy(op->seat);

@@ -53,7 +53,7 @@ static void end(rq_op_scan *s, rq_err rc)
                            .reads = 1,
                            .bytes_returned = op->cost.bytes_out,
                            .block_bytes = s->read.ctx.block_bytes_used};
-        rq__gate_leave(op, &g);
+        rq__gate_leave_group(op, &g);
     }
     rq_op_end(op, rc);
     rq_region_unref(region);
@@ -443,7 +443,7 @@ static void set_limits(rq_op_scan *s)
 RQ_COLD static rq_err ask_gate(rq_op_scan *s, rq_error *why)
 {
     rq_gate_group g = {.region = s->holder->region, .reads = 1};
-    rq_err rc = rq__gate_enter(&s->read.op, &g, why);
+    rq_err rc = rq__gate_enter_group(&s->read.op, &g, why);
     s->is_gated = rc == RQ_OK;
     if (rc != RQ_OK) finish_holder(s, false, false);
     return rc;
