@@ -376,6 +376,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     rq__procedures_resume(c);
     rq__cleaner_start(c);
     rq__janitor_start(c);
+    rq__normalizer_start(c);
     rq__open_mark_start(c);
     rq__mob_chores_start(c);
     *ret = c;

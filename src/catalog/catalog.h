@@ -200,6 +200,10 @@ typedef enum rq_ddl_kind {
     RQ_DDL_TRUNCATE_REGION = 22,
     RQ_DDL_TABLE_TRACKER = 23,
     RQ_DDL_FAMILY_TRACKER = 24,
+    RQ_DDL_LOCK_NAMESPACE = 41, /* LockService: held until it is released or not renewed */
+    RQ_DDL_LOCK_TABLE = 42,
+    RQ_DDL_LOCK_TABLE_SHARED = 43,
+    RQ_DDL_LOCK_REGIONS = 44,
     RQ_DDL_MOVE_REGION = 40, /* closes an open region and opens it again */
 } rq_ddl_kind;
 
@@ -245,6 +249,11 @@ typedef union rq_ddl_params {
     struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION, MOVE_REGION */
         rq_slice region;
     } one_region;
+    struct { /* LOCK_… */
+        const rq_slice *regions; /* LOCK_REGIONS: encoded names */
+        size_t region_count;
+        rq_slice description;
+    } lock;
     struct {                 /* CREATE_NAMESPACE, MODIFY_NAMESPACE */
         rq_slice descriptor; /* NamespaceDescriptor */
     } put_namespace;
@@ -282,6 +291,14 @@ typedef struct rq_ddl {
 void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
 
 /* --- procedures ------------------------------------------------------------------------------- */
+/* What a procedure locks while it runs: exclusively, but for TABLE_SHARED. */
+typedef enum rq_lock_level {
+    RQ_LOCK_TABLE,
+    RQ_LOCK_REGIONS, /* the regions it names; the table's other regions may change meanwhile */
+    RQ_LOCK_NAMESPACE,
+    RQ_LOCK_TABLE_SHARED,
+} rq_lock_level;
+
 typedef struct rq_procedure {
     uint64_t id;
     rq_ddl_kind kind; /* 0: the record is of a kind that this version does not know, or garbage */
@@ -292,6 +309,10 @@ typedef struct rq_procedure {
     int64_t submitted_ms, updated_ms;
     bool finished;
     bool waiting; /* for a lock; or for its next attempt, without holding a lock */
+    bool holds;   /* a lock of LockService: it has it, and runs no step */
+    rq_lock_level level;
+    rq_slice *regions; /* REGIONS, unfinished: their encoded names */
+    size_t region_count;
     bool parked;  /* a step failed permanently: it waits for rq_catalog_procedure_abort */
     const char *step;
     rq_err rc; /* finished: the outcome; otherwise the error of the last attempt, if it failed */
@@ -318,6 +339,12 @@ void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
  * it is running and past its commit; with `if_running` false, also if it has begun. Any thread,
  * never blocks. */
 bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
+/* LockService's heartbeat for a lock that a RQ_DDL_LOCK_… procedure has: renews it, or (`keep`
+ * false) releases it. True: it is held. RQ_E_DO_NOT_RETRY: the procedure is of another kind. Any
+ * thread, never blocks. */
+RQ_NODISCARD
+rq_err rq_catalog_lock_heartbeat(rq_catalog *c, uint64_t proc_id, bool keep, bool *ret_held,
+                                 rq_error *why);
 /* HBase's "ConvertClassName"-style names: "org.apache.hadoop.hbase.master.procedure.…Procedure". */
 const char *rq_ddl_java_class(rq_ddl_kind kind);
 /* HBase's progress of an alter: the number of the table's regions that are not open, and of
@@ -345,6 +372,11 @@ rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why);
 /* Flushes the region of the procedures, master:store. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_flush_store(rq_catalog *c, rq_error *why);
+/* Splits and merges regions of these tables (`names`: "ns:q" or "q", sorted; NULL: all) as the
+ * normalizer plans it; the procedures are not waited for. *ret_ran false: it is switched off. Outside a read
+ * section. */
+RQ_NODISCARD
+rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, bool *ret_ran);
 /* Archives split and merged regions to which no file refers any more. *ret_count: their number, or -1
  * if another call is at it. Blocking. */
 RQ_NODISCARD

@@ -34,6 +34,13 @@ typedef struct rq__janitor {
     _Atomic bool busy;        /* a caller of rq_catalog_clean_parents waits for its round */
 } rq__janitor;
 
+/* normalizer.c */
+typedef struct rq__normalizer {
+    rq_timer timer;
+    rq_task task;
+    int64_t interval_ms;
+} rq__normalizer;
+
 /* open_mark.c */
 typedef struct rq__open_mark {
     rq_timer timer;
@@ -66,6 +73,7 @@ struct rq_catalog {
     rq__procedures procedures;
     rq__cleaner cleaner;
     rq__janitor janitor;
+    rq__normalizer normalizer;
     rq__open_mark open_mark;
     rq__mob_chore mob_cleaner, mob_compactor;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
@@ -166,6 +174,9 @@ rq_err rq__catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
 
 /* --- janitor.c -------------------------------------------------------------------------------- */
 void rq__janitor_start(rq_catalog *c);
+
+/* --- normalizer.c ----------------------------------------------------------------------------- */
+void rq__normalizer_start(rq_catalog *c);
 
 /* --- mob_chores.c ----------------------------------------------------------------------------- */
 void rq__mob_chores_start(rq_catalog *c);

@@ -26,6 +26,8 @@ rq__step_fn rq__flush_prepare, rq__flush_run;
 rq__step_fn rq__reopen_prepare, rq__reopen_run;
 rq__step_fn rq__assign_prepare, rq__unassign_prepare, rq__unassign_run;
 rq__step_fn rq__move_prepare, rq__move_close;
+/* locks.c */
+rq__step_fn rq__lock_prepare, rq__lock_hold;
 /* ddl_regions.c */
 rq__step_fn rq__split_prepare, rq__split_check, rq__merge_prepare, rq__merge_check;
 rq__step_fn rq__regions_close, rq__regions_layout, rq__regions_commit, rq__regions_open;

@@ -6,6 +6,7 @@
  *   kind works on     namespace   table       its regions
  *   a namespace       exclusive   -           -
  *   a table           shared      exclusive   -
+ *   a table, shared   shared      shared      -
  *   regions           shared      shared      exclusive
  *
  * A procedure enters the queues of all its keys at once, with a *claim* in each. A claim is granted
@@ -95,12 +96,12 @@ static rq_err add_region(void *ctx, rq_slice encoded)
 
 rq_err rq__claims_new(rq__proc *p)
 {
-    rq__lock_level level = p->ops->lock;
+    rq_lock_level level = p->ops->lock;
     rq_slice none = {NULL, 0};
-    RQ_TRY(add_claim(p, 'n', p->ns, none, level == RQ__LOCK_NAMESPACE));
-    if (level == RQ__LOCK_NAMESPACE) return RQ_OK;
-    RQ_TRY(add_claim(p, 't', p->ns, p->qualifier, level == RQ__LOCK_TABLE));
-    return level == RQ__LOCK_REGIONS ? rq__proc_each_region(p, add_region, p) : RQ_OK;
+    RQ_TRY(add_claim(p, 'n', p->ns, none, level == RQ_LOCK_NAMESPACE));
+    if (level == RQ_LOCK_NAMESPACE) return RQ_OK; /* of others: shared, with TABLE_SHARED too */
+    RQ_TRY(add_claim(p, 't', p->ns, p->qualifier, level == RQ_LOCK_TABLE));
+    return level == RQ_LOCK_REGIONS ? rq__proc_each_region(p, add_region, p) : RQ_OK;
 }
 
 void rq__claims_free(rq__proc *p)

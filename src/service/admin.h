@@ -41,6 +41,8 @@ rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
 /* The methods of AdminService that the master serves (admin_mob.c). */
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);
+/* "LockService" on the master's port (master_locks.c). */
+rq_rpc_service rq_lock_service_methods(rq_admin_services *s);
 /* "HbckService" on the master's port (hbck.c). */
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s);
 

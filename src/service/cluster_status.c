@@ -258,7 +258,7 @@ static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_r
 
 /* Regions being opened, closed, split or merged, and those that could not be opened; not those
  * that were closed on request. HBASE: RegionStates.getRegionsStateInTransition. */
-static bool is_in_transition(const rq_catalog_region *r)
+bool rq__is_in_transition(const rq_catalog_region *r)
 {
     return r->state != RQ_REGION_OPEN && r->state != RQ_REGION_CLOSED &&
            r->state != RQ_REGION_OFFLINE;
@@ -276,7 +276,7 @@ static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__C
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < tables[i]->region_count; k++) {
             const rq_catalog_region *r = rq_catalog_table_region(tables[i], k);
-            if (tables[i]->state == RQ_TABLE_DISABLED || !is_in_transition(r)) continue;
+            if (tables[i]->state == RQ_TABLE_DISABLED || !rq__is_in_transition(r)) continue;
             Pb__RegionInTransition *t = in_transition(arena, r);
             if (t == NULL) return RQ_E_NO_MEMORY;
             m->regions_in_transition[m->n_regions_in_transition++] = t;

@@ -59,6 +59,12 @@ Pb__Procedure *rq__procedure_message(rq_arena *arena, const rq_procedure *p);
 void rq__get_procedures(void *ctx, rq_call *call);
 
 /* master_info.c */
+/* The names ("ns:q" or "q") of users' tables that all of the conditions select; those that are NULL
+ * or empty select all. Sorted, in the arena. */
+RQ_NODISCARD
+rq_err rq__select_table_names(const rq_admin_services *a, const char *regex, const char *ns,
+                              Pb__TableName *const *names, size_t name_count, rq_arena *arena,
+                              rq_slice **ret, size_t *ret_count, rq_error *why);
 void rq__get_table_descriptors(void *ctx, rq_call *call);
 void rq__get_table_names(void *ctx, rq_call *call);
 void rq__list_table_descriptors_by_state(void *ctx, rq_call *call);
@@ -79,8 +85,11 @@ rq_slice rq__encoded_of(const Pb__RegionSpecifier *spec);
 void rq__move_region(void *ctx, rq_call *call);
 void rq__assign_region(void *ctx, rq_call *call);
 void rq__unassign_region(void *ctx, rq_call *call);
-void rq__get_locks(void *ctx, rq_call *call);
+void rq__offline_region(void *ctx, rq_call *call);
 void rq__run_cleaner(void *ctx, rq_call *call);
+
+/* master_locks.c */
+void rq__get_locks(void *ctx, rq_call *call);
 
 /* master_quota.c */
 void rq__set_quota(void *ctx, rq_call *call);
@@ -109,6 +118,7 @@ void rq__no_such_peer(void *ctx, rq_call *call);
 void rq__master_log_entries(void *ctx, rq_call *call);
 
 /* cluster_status.c */
+bool rq__is_in_transition(const rq_catalog_region *r);
 void rq__get_cluster_status(void *ctx, rq_call *call);
 
 #endif

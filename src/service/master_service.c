@@ -170,23 +170,65 @@ static void is_split_or_merge(void *ctx, rq_call *call)
     reply_switch(ctx, call, switch_of(r->switch_type));
 }
 
-/* --- chores: but for the janitor they have nothing to do with one server, and did it ---------- */
+/* --- chores ----------------------------------------------------------------------------------- */
 
+static bool any_in_transition(const rq_admin_services *a)
+{
+    const rq_catalog_table *const *tables;
+    size_t count;
+    rq_catalog_tables(a->catalog, &tables, &count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < tables[i]->region_count; k++)
+            if (rq__is_in_transition(rq_catalog_table_region(tables[i], k))) return true;
+    return false;
+}
+
+/* With one server there is nothing to move. HBASE: HMaster.balance: when it runs. */
 static void balance(void *ctx, rq_call *call)
 {
     const rq_admin_services *a = ctx;
+    const Pb__BalanceRequest *r = (const Pb__BalanceRequest *)call->param;
     Pb__BalanceResponse response = PB__BALANCE_RESPONSE__INIT;
-    response.balancer_ran = rq_catalog_switch_get(a->catalog, RQ_SWITCH_BALANCER);
+    bool dry = r->has_dry_run && r->dry_run, ignores = r->has_ignore_rit && r->ignore_rit;
+    response.balancer_ran = (rq_catalog_switch_get(a->catalog, RQ_SWITCH_BALANCER) || dry) &&
+                            (ignores || !any_in_transition(a));
     response.has_moves_calculated = response.has_moves_executed = 1;
     rq_call_reply(call, &response.base);
 }
 
+typedef struct normalize_job {
+    rq__blocking blocking;
+    rq_slice *names;
+    size_t count;
+    bool ran;
+} normalize_job;
+
+static rq_err normalize_work(rq__blocking *b)
+{
+    normalize_job *j = RQ_CONTAINER_OF(b, normalize_job, blocking);
+    return rq_catalog_normalize(b->services->catalog, j->names, j->count, &j->ran);
+}
+
+static void normalize_answer(rq__blocking *b)
+{
+    Pb__NormalizeResponse response = PB__NORMALIZE_RESPONSE__INIT;
+    response.normalizer_ran = RQ_CONTAINER_OF(b, normalize_job, blocking)->ran;
+    rq_call_reply(b->call, &response.base);
+}
+
 static void normalize(void *ctx, rq_call *call)
 {
-    const rq_admin_services *a = ctx;
-    Pb__NormalizeResponse response = PB__NORMALIZE_RESPONSE__INIT;
-    response.normalizer_ran = rq_catalog_switch_get(a->catalog, RQ_SWITCH_NORMALIZER);
-    rq_call_reply(call, &response.base);
+    const Pb__NormalizeRequest *r = (const Pb__NormalizeRequest *)call->param;
+    normalize_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = j == NULL ? RQ_E_NO_MEMORY
+                          : rq__select_table_names(ctx, r->regex, r->namespace_, r->table_names,
+                                                   r->n_table_names, &call->arena, &j->names,
+                                                   &j->count, &why);
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &why);
+    else
+        rq__blocking_start(&j->blocking, ctx, call, normalize_work, normalize_answer);
 }
 
 typedef struct scan_job {
@@ -385,6 +427,7 @@ static const rq_rpc_method methods[] = {
     {"MoveRegion", &pb__move_region_request__descriptor, rq__move_region},
     {"AssignRegion", &pb__assign_region_request__descriptor, rq__assign_region},
     {"UnassignRegion", &pb__unassign_region_request__descriptor, rq__unassign_region},
+    {"OfflineRegion", &pb__offline_region_request__descriptor, rq__offline_region},
     {"SetQuota", &pb__set_quota_request__descriptor, rq__set_quota},
     {"Shutdown", &pb__shutdown_request__descriptor, rq__shutdown},
     {"StopMaster", &pb__stop_master_request__descriptor, rq__stop_master},

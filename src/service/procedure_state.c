@@ -153,6 +153,7 @@ static Pb__ProcedureState state_of(const rq_procedure *p)
 {
     if (p->finished)
         return p->rc == RQ_OK ? PB__PROCEDURE_STATE__SUCCESS : PB__PROCEDURE_STATE__ROLLEDBACK;
+    if (p->holds) return PB__PROCEDURE_STATE__WAITING_TIMEOUT;
     if (p->parked) return PB__PROCEDURE_STATE__FAILED;
     return p->rc == RQ_OK ? PB__PROCEDURE_STATE__RUNNABLE : PB__PROCEDURE_STATE__WAITING_TIMEOUT;
 }

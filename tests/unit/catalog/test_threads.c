@@ -148,7 +148,6 @@ static void look_around(actor *a)
     rq_catalog_tables(a->w.catalog, &tables, &k);
     for (size_t i = 0; i < k; i++) {
         uint32_t open, all;
-        rq_error why = {0};
         rq_slice name = tables[i]->schema->name;
         const rq_slice end = {0};
         for (size_t r = 0; r < tables[i]->region_count; r++) {
