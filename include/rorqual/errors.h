@@ -94,8 +94,8 @@ typedef enum rq_err {
     RQ_E_ILLEGAL_ARGUMENT = 70,        /* illegal argument */
     RQ_E_NULL_POINTER = 71,            /* null */
     RQ_E_DO_NOT_RETRY_REGION = 72,     /* region is not in the right state */
-    RQ_E_FORKED = 73, /* the database was opened before a fork, by the parent process */
-    RQ_E_CLOSED = 74, /* the database is closed */
+    RQ_E_FORKED = 73,        /* the database was opened before a fork, by the parent process */
+    RQ_E_CLOSED = 74,        /* the database is closed */
     RQ_E_THROTTLED = 75,     /* a quota of requests is used up */
     RQ_E_SPACE_LIMITED = 76, /* a space quota is violated */
 } rq_err;

@@ -249,7 +249,7 @@ typedef union rq_ddl_params {
     struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION, MOVE_REGION */
         rq_slice region;
     } one_region;
-    struct { /* LOCK_… */
+    struct {                     /* LOCK_… */
         const rq_slice *regions; /* LOCK_REGIONS: encoded names */
         size_t region_count;
         rq_slice description;
@@ -313,7 +313,7 @@ typedef struct rq_procedure {
     rq_lock_level level;
     rq_slice *regions; /* REGIONS, unfinished: their encoded names */
     size_t region_count;
-    bool parked;  /* a step failed permanently: it waits for rq_catalog_procedure_abort */
+    bool parked; /* a step failed permanently: it waits for rq_catalog_procedure_abort */
     const char *step;
     rq_err rc; /* finished: the outcome; otherwise the error of the last attempt, if it failed */
     const char *message;
@@ -448,7 +448,7 @@ typedef enum rq_switch {
     RQ_SWITCH_SNAPSHOT_CLEANUP,
     RQ_SWITCH_PEER_MODIFICATION,
     RQ_SWITCH_RPC_THROTTLE, /* HBase keeps it in ZooKeeper */
-    RQ_SWITCH_COMPACTION, /* of the region server; like the janitor's and cleaner's switches it is
+    RQ_SWITCH_COMPACTION,   /* of the region server; like the janitor's and cleaner's switches it is
                            * not stored */
     RQ_SWITCH_COUNT
 } rq_switch;

@@ -155,8 +155,7 @@ static rq_err check_namespace(checking *k, const char *ns, rq_error *why)
     for (size_t i = 0; i < count; i++) {
         const char *table = rq_arena_printf(k->arena, "%s/%s", dir, tables[i].name);
         if (table == NULL) return rq_no_memory(why);
-        if (!tables[i].is_dir ||
-            is_in_change(k, rq_slice_cstr(ns), rq_slice_cstr(tables[i].name)))
+        if (!tables[i].is_dir || is_in_change(k, rq_slice_cstr(ns), rq_slice_cstr(tables[i].name)))
             continue;
         RQ_TRY(check_folder(k, table, why));
     }

@@ -24,8 +24,8 @@ rq_err rq__lock_hold(rq_catalog *c, rq__proc *p, rq_error *why)
     (void)why;
     pthread_mutex_lock(&c->procedures.lock);
     if (p->of.lock.renewed_ms == 0) p->of.lock.renewed_ms = now;
-    bool ends = p->of.lock.released || p->aborted ||
-                now - p->of.lock.renewed_ms >= rq__lock_timeout_ms(c);
+    bool ends =
+        p->of.lock.released || p->aborted || now - p->of.lock.renewed_ms >= rq__lock_timeout_ms(c);
     pthread_mutex_unlock(&c->procedures.lock);
     return ends ? RQ_OK : RQ_E_AGAIN;
 }

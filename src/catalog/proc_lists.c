@@ -193,8 +193,8 @@ bool rq__procedures_own(rq_catalog *c, const rq_region_info *info)
     bool own = false;
     pthread_mutex_lock(&c->procedures.lock);
     for (const rq__proc *p = c->procedures.active; p != NULL && !own; p = p->next)
-        own = p->prepared && !p->ops->holds && p->ops->lock != RQ_LOCK_NAMESPACE && rq_slice_eq(p->ns, info->ns) &&
-              rq_slice_eq(p->qualifier, info->qualifier) &&
+        own = p->prepared && !p->ops->holds && p->ops->lock != RQ_LOCK_NAMESPACE &&
+              rq_slice_eq(p->ns, info->ns) && rq_slice_eq(p->qualifier, info->qualifier) &&
               (!p->parked || rq__proc_holds_closed(p)) &&
               (p->ops->lock == RQ_LOCK_TABLE ||
                rq__proc_names_region(p, rq_slice_cstr(info->encoded)));
@@ -268,8 +268,9 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
         .rc = failed ? p->rc : RQ_OK,
     };
     if (ret->rc != RQ_OK) ret->message = rq_arena_cstr(a, rq_slice_cstr(p->why.message));
-    return add_region_names(p, a, ret) && ret->java_class != NULL && ret->ns.ptr != NULL && ret->qualifier.ptr != NULL &&
-           ret->user.ptr != NULL && (ret->rc == RQ_OK || ret->message != NULL);
+    return add_region_names(p, a, ret) && ret->java_class != NULL && ret->ns.ptr != NULL &&
+           ret->qualifier.ptr != NULL && ret->user.ptr != NULL &&
+           (ret->rc == RQ_OK || ret->message != NULL);
 }
 
 bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret)

@@ -89,7 +89,7 @@ typedef union rq__payload {
         size_t count;
         bool forcible; /* only until the checks are done */
     } merge;
-    struct { /* LOCK_… */
+    struct {               /* LOCK_… */
         rq_slice *regions; /* encoded names */
         size_t count;
         rq_slice description;
@@ -141,7 +141,7 @@ typedef struct rq__proc_kind {
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient; /* not recorded: forgotten by a crash */
     rq_lock_level lock;
-    bool holds; /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
+    bool holds;         /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
     bool start_ends;    /* a start completes it once committed, if it is not finished */
     bool answer_at_end; /* HBase's RPC returns when all is done */
 } rq__proc_kind;

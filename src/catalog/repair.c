@@ -95,16 +95,14 @@ rq_err rq_catalog_set_region_state(rq_catalog *c, rq_slice encoded, const char *
     rq__table_node *t = NULL;
     rq_err rc = RQ_OK;
     if (r == NULL)
-        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)encoded.len,
-                     (const char *)encoded.ptr);
+        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)encoded.len, (const char *)encoded.ptr);
     else if (ns.ptr == NULL || qualifier.ptr == NULL)
         rc = rq_no_memory(why);
     else
         rc = rq__catalog_table_ref(c, ns, qualifier, &t, why);
     size_t at = rc == RQ_OK ? rq__table_find(c, t, encoded) : 0;
     if (rc == RQ_OK && at == t->pub.region_count)
-        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)encoded.len,
-                     (const char *)encoded.ptr);
+        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)encoded.len, (const char *)encoded.ptr);
     if (rc == RQ_OK)
         rc = put_one(c, rq__table_region(t, at)->info.name, "info", "state", rq_slice_cstr(name),
                      why);

@@ -82,8 +82,7 @@ void rq__gate_settle(rq_op *op, uint64_t count)
 rq_err rq__gate_enter_group(const rq_op *op, const rq_gate_group *group, rq_error *why)
 {
     const rq_gate_policy *p = rq__gate_policy(op->seat);
-    return p == NULL || p->enter == NULL || op->repeats ? RQ_OK
-                                                        : p->enter(p->ctx, op, group, why);
+    return p == NULL || p->enter == NULL || op->repeats ? RQ_OK : p->enter(p->ctx, op, group, why);
 }
 
 void rq__gate_leave_group(const rq_op *op, const rq_gate_group *group)
@@ -93,7 +92,7 @@ void rq__gate_leave_group(const rq_op *op, const rq_gate_group *group)
 }
 
 rq_err rq__gate_ask_write(const rq_op *op, const rq_region *region, const rq_mutation *m,
-                      rq_error *why)
+                          rq_error *why)
 {
     const rq_gate_policy *p = rq__gate_policy(op->seat);
     return p == NULL || p->write == NULL ? RQ_OK : p->write(p->ctx, op, region, m, why);

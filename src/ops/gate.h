@@ -117,7 +117,7 @@ RQ_COLD rq_err rq__gate_enter_group(const rq_op *op, const rq_gate_group *group,
 RQ_COLD void rq__gate_leave_group(const rq_op *op, const rq_gate_group *group);
 RQ_NODISCARD
 RQ_COLD rq_err rq__gate_ask_write(const rq_op *op, const rq_region *region, const rq_mutation *m,
-                              rq_error *why);
+                                  rq_error *why);
 /* The bytes of the mutation's cells, each as a KeyValue. */
 uint64_t rq_mutation_bytes(const rq_mutation *m);
 

@@ -199,8 +199,8 @@ static void leave_limits(rq_quotas *q, const rq_op *op, const rq_gate_group *g, 
     d.read_units = units((int64_t)g->bytes_returned, q->read_unit) - d.read_units;
     d.write_bytes = written - d.write_bytes;
     d.read_bytes = read - d.read_bytes;
-    d.handler_ms = (ns > op->started_ns ? (int64_t)((ns - op->started_ns) / 1000000) : 0) -
-                   d.handler_ms;
+    d.handler_ms =
+        (ns > op->started_ns ? (int64_t)((ns - op->started_ns) / 1000000) : 0) - d.handler_ms;
     for (size_t i = 0; i < v.count; i++)
         rq__limiter_correct(v.limiters[i], &d);
     if (v.server != NULL) rq__limiter_correct(v.server, &d);

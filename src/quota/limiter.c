@@ -11,10 +11,18 @@
 Pb__TimedQuota **rq__throttle_place(Pb__Throttle *t, rq__budget b)
 {
     Pb__TimedQuota **const places[] = {
-        &t->req_num,          &t->req_size,           &t->write_num,
-        &t->write_size,       &t->read_num,           &t->read_size,
-        &t->req_capacity_unit, &t->write_capacity_unit, &t->read_capacity_unit,
-        &t->atomic_read_size, &t->atomic_req_num,     &t->atomic_write_size,
+        &t->req_num,
+        &t->req_size,
+        &t->write_num,
+        &t->write_size,
+        &t->read_num,
+        &t->read_size,
+        &t->req_capacity_unit,
+        &t->write_capacity_unit,
+        &t->read_capacity_unit,
+        &t->atomic_read_size,
+        &t->atomic_req_num,
+        &t->atomic_write_size,
         &t->req_handler_usage_ms,
     };
     return places[b];
@@ -271,8 +279,7 @@ rq_err rq__limiter_check(rq__limiter *l, const rq__demand *d, int64_t now_ms, rq
     size_t count = wants_of(&c, wants);
     for (size_t i = 0; rc == RQ_OK && i < count; i++) {
         if (!wants[i].applies) continue;
-        int64_t wait =
-            wait_ms(&l->rates[wants[i].budget], &l->refill, wants[i].amount, now_ms);
+        int64_t wait = wait_ms(&l->rates[wants[i].budget], &l->refill, wants[i].amount, now_ms);
         if (wait > 0) rc = throttled(wants[i].budget, wait, why);
     }
     pthread_mutex_unlock(&l->lock);

@@ -49,8 +49,8 @@ typedef struct rq__view_of_quotas {
 
 /* Reads hbase:quota. Limiters of `before` (may be NULL) go on with their new limits. Blocking. */
 RQ_NODISCARD
-rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before,
-                           rq__view_of_quotas **ret, rq_error *why);
+rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before, rq__view_of_quotas **ret,
+                           rq_error *why);
 void rq__quota_view_free(rq__view_of_quotas *v); /* NULL is fine */
 /* NULL: none. */
 const rq__entry *rq__quota_find(const rq__view_of_quotas *v, rq__owner owner, rq_slice name,
@@ -107,9 +107,9 @@ struct rq_quotas {
     bool enabled;
     rq_gate_policy policy;
     rq__refill refill;
-    int64_t read_unit, write_unit; /* bytes */
-    bool by_results;               /* hbase.quota.use.result.size.bytes */
-    const char *user_key;          /* the request attribute that names the user; "": none */
+    int64_t read_unit, write_unit;      /* bytes */
+    bool by_results;                    /* hbase.quota.use.result.size.bytes */
+    const char *user_key;               /* the request attribute that names the user; "": none */
     _Atomic(rq__view_of_quotas *) view; /* NULL: not yet read */
     _Atomic(rq__space_view *) space;    /* NULL: none */
     pthread_mutex_t work;               /* one change at a time; held across I/O, by no loop */

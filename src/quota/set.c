@@ -16,7 +16,7 @@ typedef struct place {
 static rq_err find_place(const Pb__SetQuotaRequest *r, rq_arena *arena, place *ret, rq_error *why)
 {
     rq_slice table = {0};
-    char *row = NULL, *qualifier = (char *)(uintptr_t)"s";
+    char *row = NULL, *qualifier = (char *)(uintptr_t) "s";
     if (r->table_name != NULL) {
         rq_slice ns = rq_slice_of(r->table_name->namespace_.data, r->table_name->namespace_.len);
         rq_slice q = rq_slice_of(r->table_name->qualifier.data, r->table_name->qualifier.len);
@@ -26,8 +26,7 @@ static rq_err find_place(const Pb__SetQuotaRequest *r, rq_arena *arena, place *r
     if (r->user_name != NULL) {
         row = rq_arena_printf(arena, "u.%s", r->user_name);
         if (table.ptr != NULL)
-            qualifier =
-                rq_arena_printf(arena, "s.%.*s", (int)table.len, (const char *)table.ptr);
+            qualifier = rq_arena_printf(arena, "s.%.*s", (int)table.len, (const char *)table.ptr);
         else if (r->namespace_ != NULL)
             qualifier = rq_arena_printf(arena, "s.%s:", r->namespace_);
     } else if (table.ptr != NULL) {
@@ -185,8 +184,7 @@ static rq_err store(rq_quotas *q, const place *at, const Pb__Quotas *m, rq_arena
     if (m->throttle == NULL && m->space == NULL && !m->has_bypass_globals)
         return delete_owner(q, at, why);
     if (rq__quotas_pack(m, arena, &bytes) != RQ_OK) return rq_no_memory(why);
-    return rq_catalog_row_put(q->catalog, RQ__QUOTA_TABLE, at->row, "q", at->qualifier, bytes,
-                              why);
+    return rq_catalog_row_put(q->catalog, RQ__QUOTA_TABLE, at->row, "q", at->qualifier, bytes, why);
 }
 
 static rq_err set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_arena *arena, rq_error *why)
@@ -259,8 +257,7 @@ static rq_err check_server(const Pb__Throttle *t, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err switch_exceed(rq_quotas *q, bool on, rq_arena *arena, bool *ret_before,
-                            rq_error *why)
+static rq_err switch_exceed(rq_quotas *q, bool on, rq_arena *arena, bool *ret_before, rq_error *why)
 {
     static const uint8_t values[] = {0, 0xff}; /* HBASE: Bytes.toBytes(boolean) */
     const place server = {RQ_SLICE_LIT("r." RQ__QUOTA_SERVER), RQ_SLICE_LIT("s")};

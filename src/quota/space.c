@@ -89,8 +89,7 @@ static rq_err add_entry(round_state *r, const rq_space_state *s, bool is_own)
     return e->state.table.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-static rq_space_state state_of(const rq__entry *e, rq_slice name, bool is_namespace,
-                               uint64_t usage)
+static rq_space_state state_of(const rq__entry *e, rq_slice name, bool is_namespace, uint64_t usage)
 {
     return (rq_space_state){.table = name,
                             .is_namespace = is_namespace,
@@ -134,7 +133,8 @@ static rq_err measure_table(round_state *r, const rq_catalog_table *t,
     bool has_own = own != NULL && own->has_space;
     rq_space_state s;
     if (has_own) s = state_of(own, t->schema->name, false, known_size(r, t));
-    bool takes_namespace = of_namespace != NULL && (!has_own || (!s.is_violated && of_namespace->is_violated));
+    bool takes_namespace =
+        of_namespace != NULL && (!has_own || (!s.is_violated && of_namespace->is_violated));
     if (takes_namespace) {
         s = *of_namespace;
         s.table = t->schema->name;
@@ -171,7 +171,8 @@ static rq_err measure_all(round_state *r)
     rq_epoch_pin(r->q->env.epoch, &m);
     rq_catalog_tables(r->q->catalog, &tables, &count);
     for (size_t i = 0; rc == RQ_OK && i < count; i = end) {
-        for (end = i + 1; end < count && rq_slice_eq(tables[end]->schema->ns, tables[i]->schema->ns);)
+        for (end = i + 1;
+             end < count && rq_slice_eq(tables[end]->schema->ns, tables[i]->schema->ns);)
             end++;
         rc = measure_namespace(r, tables + i, end - i);
     }

@@ -123,8 +123,7 @@ static bool has_throttle(const Pb__Throttle *t)
     return false;
 }
 
-static rq_err take_entry(reading *r, rq__owner owner, rq_slice name, rq_slice other,
-                         rq_slice value)
+static rq_err take_entry(reading *r, rq__owner owner, rq_slice name, rq_slice other, rq_slice value)
 {
     rq_arena scratch;
     rq_arena_init(&scratch);
@@ -256,8 +255,8 @@ static rq_err complete_users(rq__view_of_quotas *v)
     return RQ_OK;
 }
 
-rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before,
-                           rq__view_of_quotas **ret, rq_error *why)
+rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before, rq__view_of_quotas **ret,
+                           rq_error *why)
 {
     rq__view_of_quotas *v = calloc(1, sizeof *v);
     if (v == NULL) return rq_no_memory(why);

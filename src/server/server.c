@@ -279,6 +279,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                 .config = o->config,
                                 .lane = rq_loop_lane(rq_loops_get(s->loops, 0))};
     if (o->policy == NULL) RQ_TRY(rq_quotas_open(&quotas, &s->quotas, why));
+    s->reload.quotas = s->quotas;
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,
                                        .catalog = s->catalog,

@@ -21,7 +21,7 @@ typedef struct rq_admin_services_options {
     /* Handles UpdateConfiguration, on RQ_POOL_CALL; NULL: the call does nothing. */
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
-    rq_slow_log *slow; /* what the slow-log calls read; may be NULL */
+    rq_slow_log *slow;        /* what the slow-log calls read; may be NULL */
     struct rq_quotas *quotas; /* quota/quota.h; NULL: there are none */
     /* Begins the orderly end of the process, for StopServer, StopMaster and Shutdown; must not
      * block. NULL: they are refused. */

@@ -19,7 +19,7 @@ struct rq_admin_services {
     rq_loops *loops;
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
-    rq_slow_log *slow; /* may be NULL */
+    rq_slow_log *slow;        /* may be NULL */
     struct rq_quotas *quotas; /* may be NULL */
     void (*stop)(void *ctx);
     void *stop_ctx;

@@ -110,15 +110,15 @@ static Pb__ServerTask *task_of(rq_arena *arena, const rq_procedure *p)
     Pb__ServerTask *m = rq_arena_alloc(arena, sizeof *m);
     if (m == NULL) return NULL;
     pb__server_task__init(m);
-    m->description = rq_arena_printf(
-        arena, "pid=%llu, %s, table=%.*s:%.*s", (unsigned long long)p->id, p->java_class,
-        (int)p->ns.len, (const char *)p->ns.ptr, (int)p->qualifier.len,
-        (const char *)p->qualifier.ptr);
+    m->description =
+        rq_arena_printf(arena, "pid=%llu, %s, table=%.*s:%.*s", (unsigned long long)p->id,
+                        p->java_class, (int)p->ns.len, (const char *)p->ns.ptr,
+                        (int)p->qualifier.len, (const char *)p->qualifier.ptr);
     m->status = (char *)(uintptr_t)(p->parked         ? "parked: its step failed for good"
                                     : p->step == NULL ? "begins"
                                                       : p->step);
-    m->state = p->waiting || p->parked ? PB__SERVER_TASK__STATE__WAITING
-                                       : PB__SERVER_TASK__STATE__RUNNING;
+    m->state =
+        p->waiting || p->parked ? PB__SERVER_TASK__STATE__WAITING : PB__SERVER_TASK__STATE__RUNNING;
     m->has_starttime = 1;
     m->starttime = (uint64_t)p->submitted_ms;
     return m->description == NULL ? NULL : m;

@@ -118,8 +118,7 @@ static void table_state_answer(rq__blocking *b)
 {
     Pb__TableState state = PB__TABLE_STATE__INIT;
     Pb__GetTableStateResponse response = PB__GET_TABLE_STATE_RESPONSE__INIT;
-    state.state =
-        (Pb__TableState__State)RQ_CONTAINER_OF(b, table_state_job, blocking)->before;
+    state.state = (Pb__TableState__State)RQ_CONTAINER_OF(b, table_state_job, blocking)->before;
     response.table_state = &state;
     rq_call_reply(b->call, &response.base);
 }
@@ -178,15 +177,17 @@ static rq_err region_states_work(rq__blocking *b)
     const Pb__SetRegionStateInMetaRequest *r =
         (const Pb__SetRegionStateInMetaRequest *)b->call->param;
     pb__set_region_state_in_meta_response__init(&j->response);
-    j->response.states = rq_arena_alloc(
-        &b->call->arena, (r->n_states + 1) * sizeof(Pb__RegionSpecifierAndState *));
+    j->response.states =
+        rq_arena_alloc(&b->call->arena, (r->n_states + 1) * sizeof(Pb__RegionSpecifierAndState *));
     if (j->response.states == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < r->n_states; i++) {
         const Pb__RegionSpecifierAndState *s = r->states[i];
-        const region_state *to = &region_states[s->state < (int)RQ_ARRAY_LEN(region_states) ? s->state : 0];
+        const region_state *to =
+            &region_states[s->state < (int)RQ_ARRAY_LEN(region_states) ? s->state : 0];
         rq_region_state before;
-        RQ_TRY(rq_catalog_set_region_state(b->services->catalog, rq__encoded_of(s->region_specifier),
-                                           to->name, to->shown, &before, &b->why));
+        RQ_TRY(rq_catalog_set_region_state(b->services->catalog,
+                                           rq__encoded_of(s->region_specifier), to->name, to->shown,
+                                           &before, &b->why));
         if (rq__region_state_message(before) != s->state)
             RQ_TRY(add_before(&b->call->arena, s, before, &j->response));
     }
@@ -219,8 +220,8 @@ static rq_ddl_kind kind_of(bool assigns, bool override, rq_region_state state)
 }
 
 /* *ret_known false: no such region, which HBase leaves out of the answer. */
-static rq_err transit(rq__blocking *b, const Pb__RegionSpecifier *spec, bool assigns,
-                      bool override, bool *ret_known, uint64_t *ret_pid)
+static rq_err transit(rq__blocking *b, const Pb__RegionSpecifier *spec, bool assigns, bool override,
+                      bool *ret_known, uint64_t *ret_pid)
 {
     rq_admin_services *s = b->services;
     rq_epoch_member m = {0};

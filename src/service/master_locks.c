@@ -61,8 +61,7 @@ static rq_err fill_lock(const Pb__LockRequest *r, rq_arena *arena, rq_ddl *d, rq
         d->kind = shared ? RQ_DDL_LOCK_TABLE_SHARED : RQ_DDL_LOCK_TABLE;
         d->ns = rq__pb_slice(r->table_name->namespace_);
         d->qualifier = rq__pb_slice(r->table_name->qualifier);
-        return rq_table_name_join(arena, d->ns, d->qualifier).ptr == NULL ? RQ_E_NO_MEMORY
-                                                                         : RQ_OK;
+        return rq_table_name_join(arena, d->ns, d->qualifier).ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     }
     if (r->namespace_ == NULL)
         return refuse(why, "one of table/namespace/region should be specified");

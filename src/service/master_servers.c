@@ -52,8 +52,7 @@ static void fail_offload(const rq_admin_services *s, rq_call *call)
     size_t count;
     char name[600] = "";
     rq_err rc = rq_catalog_online(s->catalog, &call->arena, &regions, &count);
-    if (rc == RQ_OK && count > 0)
-        rq_bytes_to_string(regions[0]->info->name, name, sizeof name);
+    if (rc == RQ_OK && count > 0) rq_bytes_to_string(regions[0]->info->name, name, sizeof name);
     if (rc != RQ_OK)
         rq_call_fail(call, rc, NULL);
     else

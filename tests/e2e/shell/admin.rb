@@ -19,11 +19,7 @@ rescue Exception
 end
 
 def remove_quotas
-  set_quota TYPE => THROTTLE, NAMESPACE => 'default', LIMIT => NONE
-  set_quota TYPE => SPACE, NAMESPACE => 'default', LIMIT => NONE
-  set_quota TYPE => THROTTLE, REGIONSERVER => 'all', LIMIT => NONE
-  set_quota TYPE => THROTTLE, USER => 'u2', LIMIT => NONE
-  set_quota TYPE => THROTTLE, TABLE => 'admin_t', LIMIT => NONE
+  %w[exceedThrottleQuota n.default r.all t.adm_t t.admin_t u.u1 u.u2 u.u9].each { |row| deleteall 'hbase:quota', row }
 end
 remove_quotas
 
@@ -104,4 +100,4 @@ section('list_quotas4') { list_quotas }
 section('quota rows') { scan 'hbase:quota', { COLUMNS => 'q' } }
 section('drop') { disable 'admin_t'; drop 'admin_t' }
 section('quota rows after the drop') { scan 'hbase:quota', { COLUMNS => 'q' } }
-section('clean') { remove_quotas }
+remove_quotas

@@ -68,9 +68,12 @@ static void waits_are_told_in_hours_and_minutes(void **state)
         uint64_t limit;
         const char *wait;
     } cases[] = {
-        {PB__TIME_UNIT__SECONDS, 1, "1sec, 0ms"},    {PB__TIME_UNIT__MINUTES, 1, "1min, 0ms"},
-        {PB__TIME_UNIT__HOURS, 1, "1hr, 0ms"},       {PB__TIME_UNIT__DAYS, 1, "24hrs, 0ms"},
-        {PB__TIME_UNIT__MINUTES, 7, "8sec, 571ms"},  {PB__TIME_UNIT__HOURS, 7, "8mins, 34sec, 285ms"},
+        {PB__TIME_UNIT__SECONDS, 1, "1sec, 0ms"},
+        {PB__TIME_UNIT__MINUTES, 1, "1min, 0ms"},
+        {PB__TIME_UNIT__HOURS, 1, "1hr, 0ms"},
+        {PB__TIME_UNIT__DAYS, 1, "24hrs, 0ms"},
+        {PB__TIME_UNIT__MINUTES, 7, "8sec, 571ms"},
+        {PB__TIME_UNIT__HOURS, 7, "8mins, 34sec, 285ms"},
         {PB__TIME_UNIT__DAYS, 7, "3hrs, 25mins, 42sec, 857ms"},
     };
     for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
