@@ -12,6 +12,9 @@ rq__step_fn rq__create_precheck, rq__create_prepare, rq__create_layout, rq__crea
     rq__create_commit, rq__create_publish;
 void rq__create_undo(rq_catalog *c, rq__proc *p);
 rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p);
+/* RQ_E_QUOTA_EXCEEDED: the namespace may not have more regions. */
+RQ_NODISCARD
+rq_err rq__split_check_quota(rq_catalog *c, const rq__proc *p, rq_error *why);
 /* ddl_drop.c */
 rq__step_fn rq__delete_prepare, rq__delete_commit, rq__delete_remove;
 rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq__truncate_commit,

@@ -326,12 +326,28 @@ def a_table_is_disabled_for_its_space(world):
     world.put(world.client.regions("crowded")[0][1])
 
 
+def a_namespace_bounds_its_regions(world):
+    master = world.client.master
+    limit = text(2, text(1, "hbase.namespace.quota.maxregions") + text(2, "1"))
+    created = master.call("CreateNamespace", text(1, text(1, b"bounded") + limit) + number(2, hbase.nonce()) + number(3, hbase.nonce()))
+    world.client.procedure(created[1][0])
+    name = text(1, b"bounded") + text(2, b"t")
+    described = text(1, text(1, name) + text(3, text(1, b"cf")))
+    world.client.procedure(master.call("CreateTable", described + number(3, hbase.nonce()) + number(4, hbase.nonce()))[1][0])
+    start, whole, encoded = world.client.regions("bounded:t")[0]
+    region_id = int(whole.rpartition(b",")[2].split(b".")[0])
+    info = hbase.region_info(b"t", start, b"", region_id, namespace=b"bounded")
+    refused = refusal(master.call, "SplitRegion", text(1, info) + text(2, b"m") + number(3, hbase.nonce()) + number(4, hbase.nonce()))
+    assert refused.name == "quotas.QuotaExceededException", refused
+    assert f"Region split not possible for :{encoded.decode()} as quota limits are exceeded" in refused.trace, refused.trace
+
+
 TESTS = [
     a_table_is_throttled_and_no_other, each_type_has_its_text, atomic_requests_are_counted_apart,
     a_user_is_throttled_on_all_tables_or_one, a_bypass_leaves_a_user_with_his_own_quotas, the_server_and_namespaces_are_throttled,
     system_tables_are_not_throttled, a_multi_fails_by_region, an_open_scanner_goes_on_after_a_refusal,
     throttles_are_switched_off_and_on, quotas_beyond_are_lent_by_the_server, wrong_requests_are_refused,
-    a_dropped_table_loses_its_quotas, quotas_survive_a_kill, space_is_limited, a_table_is_disabled_for_its_space,
+    a_dropped_table_loses_its_quotas, quotas_survive_a_kill, a_namespace_bounds_its_regions, space_is_limited, a_table_is_disabled_for_its_space,
 ]
 
 if __name__ == "__main__":
