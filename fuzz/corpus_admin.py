@@ -12,7 +12,7 @@ import struct
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
-KINDS = {"master_service": 0, "admin_service": 1, "admin_mob": 2, "meta_service": 3}
+KINDS = {"master_service": 0, "admin_service": 1, "admin_mob": 2, "meta_service": 3, "hbck": 4, "master_locks": 5}
 FAMILY = 'name: "f" attributes { first: "VERSIONS" second: "2" }'
 SCHEMA = 'table_name { namespace: "default" qualifier: "%s" } column_families { ' + FAMILY + " }"
 VALUES = {  # by message or field
@@ -179,6 +179,16 @@ def sessions():
     seed("a_namespace", "master_service", *master(
         ("CreateNamespace", 'namespaceDescriptor { name: "s" configuration { name: "k" value: "v" } }'),
         ("ModifyNamespace", 'namespaceDescriptor { name: "s" }'), ("DeleteNamespace", 'namespaceName: "s"')))
+
+
+    throttle = "throttle { type: WRITE_NUMBER timed_quota { time_unit: DAYS soft_limit: 1 } }"
+    seed("with_quotas", "master_service", *master(
+        ("SetQuota", t + throttle), ("SetQuota", 'user_name: "u" ' + throttle), ("SetQuota", 'namespace: "default" ' + throttle),
+        ("SetQuota", 'region_server: "all" ' + throttle), ("SwitchExceedThrottleQuota", "exceed_throttle_quota_enabled: true"),
+        ("SetQuota", t + "space_limit { quota { soft_limit: 0 violation_policy: DISABLE } }"), ("GetQuotaStates", ""),
+        ("SetQuota", t + "space_limit { quota { remove: true } }"), ("SetQuota", t + "remove_all: true")))
+    seed("locked", "master_locks", call("master_locks", "RequestLock", t + ' lock_type: EXCLUSIVE description: "d"'),
+         call("master_locks", "LockHeartbeat", "proc_id: 5"), call("master_locks", "LockHeartbeat", "proc_id: 5 keep_alive: false"))
 
 
 def main():

@@ -94,9 +94,9 @@ typedef enum rq_err {
     RQ_E_ILLEGAL_ARGUMENT = 70,        /* illegal argument */
     RQ_E_NULL_POINTER = 71,            /* null */
     RQ_E_DO_NOT_RETRY_REGION = 72,     /* region is not in the right state */
-    RQ_E_FORKED = 73,         /* the database was opened before a fork, by the parent process */
-    RQ_E_CLOSED = 74,         /* the database is closed */
-    RQ_E_PEER_NOT_FOUND = 75, /* no such replication peer */
+    RQ_E_FORKED = 73,             /* the database was opened before a fork, by the parent process */
+    RQ_E_CLOSED = 74,             /* the database is closed */
+    RQ_E_PEER_NOT_FOUND = 75,     /* no such replication peer */
     RQ_E_SNAPSHOT_EXISTS = 76,    /* snapshot exists */
     RQ_E_SNAPSHOT_NOT_FOUND = 77, /* snapshot does not exist */
     RQ_E_SNAPSHOT_CREATION = 78,  /* snapshot cannot be taken */
@@ -104,6 +104,8 @@ typedef enum rq_err {
     RQ_E_SNAPSHOT_RESTORE = 80,   /* snapshot cannot be restored */
     RQ_E_SNAPSHOT_UNKNOWN = 81,   /* unknown snapshot */
     RQ_E_SNAPSHOT_EXPIRED = 82,   /* snapshot has expired */
+    RQ_E_THROTTLED = 83,          /* a quota of requests is used up */
+    RQ_E_SPACE_LIMITED = 84,      /* a space quota is violated */
 } rq_err;
 
 /* The code's name ("RQ_E_TABLE_NOT_FOUND") and a description of it. Static strings, never NULL; any

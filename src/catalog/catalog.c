@@ -208,26 +208,21 @@ void rq_catalog_namespaces(const rq_catalog *c, const rq_namespace *const **ret,
     *ret_count = v->namespace_count;
 }
 
-rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
-                               uint32_t *ret_total, rq_error *why)
+/* HBASE: AssignmentManager.getReopenStatus counts regions that are not open, whatever schema they
+ * have: an alter may leave them open. It knows no error: an unknown table is (0, 0). */
+void rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
+                             uint32_t *ret_total)
 {
-    (void)why; /* HBASE: AssignmentManager.getReopenStatus knows no error: unknown is (0, 0) */
     *ret_to_update = *ret_total = 0;
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
     const rq_catalog_table *t = rq_catalog_table_find(c, table);
-    /* An alter of hbase:meta does not reopen its region. */
-    if (t != NULL && t->state != RQ_TABLE_DISABLED && !t->schema->is_meta) {
+    if (t != NULL && t->state != RQ_TABLE_DISABLED && t->state != RQ_TABLE_DISABLING) {
         *ret_total = (uint32_t)t->region_count;
-        for (size_t i = 0; i < t->region_count; i++) {
-            rq_region *r = rq_catalog_table_region(t, i)->region;
-            rq_table_schema *s = r == NULL ? NULL : rq_region_schema(r);
-            *ret_to_update += s != t->schema;
-            rq_table_schema_unref(s);
-        }
+        for (size_t i = 0; i < t->region_count; i++)
+            *ret_to_update += rq_catalog_table_region(t, i)->state != RQ_REGION_OPEN;
     }
     rq_epoch_unpin(c->env->epoch, &m);
-    return RQ_OK;
 }
 
 /* --- shared ----------------------------------------------------------------------------------- */
@@ -377,6 +372,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     pthread_mutex_init(&c->store_lock, NULL);
     rq__peers_init(c);
     c->snapshot_cleaner.interval_ms = setting(c, RQ_SET_SNAPSHOT_CLEANER, 1800000);
+    pthread_mutex_init(&c->quotas_lock, NULL);
     c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
     c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
@@ -396,6 +392,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     rq__cleaner_start(c);
     rq__janitor_start(c);
     rq__snapshot_cleaner_start(c);
+    rq__normalizer_start(c);
     rq__open_mark_start(c);
     rq__mob_chores_start(c);
     *ret = c;
@@ -496,6 +493,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
     rq__cleaner_clear(c);
     if (atomic_load(&c->views.now) != NULL) rq__views_clear(&c->views);
     pthread_mutex_destroy(&c->store_lock);
+    pthread_mutex_destroy(&c->quotas_lock);
     free(c->names);
     free(c);
     return rc;

@@ -215,6 +215,11 @@ typedef enum rq_ddl_kind {
     RQ_DDL_ENABLE_PEER = 42,
     RQ_DDL_DISABLE_PEER = 43,
     RQ_DDL_UPDATE_PEER = 44,
+    RQ_DDL_MOVE_REGION = 50,    /* closes an open region and opens it again */
+    RQ_DDL_LOCK_NAMESPACE = 51, /* LockService: held until it is released or not renewed */
+    RQ_DDL_LOCK_TABLE = 52,
+    RQ_DDL_LOCK_TABLE_SHARED = 53,
+    RQ_DDL_LOCK_REGIONS = 54,
 } rq_ddl_kind;
 
 /* The namespace under which procedures lock snapshots; no table can have it. */
@@ -259,7 +264,7 @@ typedef union rq_ddl_params {
         size_t region_count;
         bool forcible; /* merge regions that are not adjacent */
     } merge;
-    struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION */
+    struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION, MOVE_REGION */
         rq_slice region;
     } one_region;
     struct { /* SNAPSHOT */
@@ -271,6 +276,11 @@ typedef union rq_ddl_params {
         rq_slice name;
         rq_slice tracker; /* the clone's store-file tracker; empty: the snapshot's */
     } restore;
+    struct {                     /* LOCK_… */
+        const rq_slice *regions; /* LOCK_REGIONS: encoded names */
+        size_t region_count;
+        rq_slice description;
+    } lock;
     struct {                 /* CREATE_NAMESPACE, MODIFY_NAMESPACE */
         rq_slice descriptor; /* NamespaceDescriptor */
     } put_namespace;
@@ -311,6 +321,14 @@ typedef struct rq_ddl {
 void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
 
 /* --- procedures ------------------------------------------------------------------------------- */
+/* What a procedure locks while it runs: exclusively, but for TABLE_SHARED. */
+typedef enum rq_lock_level {
+    RQ_LOCK_TABLE,
+    RQ_LOCK_REGIONS, /* the regions it names; the table's other regions may change meanwhile */
+    RQ_LOCK_NAMESPACE,
+    RQ_LOCK_TABLE_SHARED,
+} rq_lock_level;
+
 typedef struct rq_procedure {
     uint64_t id;
     rq_ddl_kind kind; /* 0: the record is of a kind that this version does not know, or garbage */
@@ -321,7 +339,11 @@ typedef struct rq_procedure {
     int64_t submitted_ms, updated_ms;
     bool finished;
     bool waiting; /* for a lock; or for its next attempt, without holding a lock */
-    bool parked;  /* a step failed permanently: it waits for rq_catalog_procedure_abort */
+    bool holds;   /* a lock of LockService: it has it, and runs no step */
+    rq_lock_level level;
+    rq_slice *regions; /* REGIONS, unfinished: their encoded names */
+    size_t region_count;
+    bool parked; /* a step failed permanently: it waits for rq_catalog_procedure_abort */
     const char *step;
     rq_err rc; /* finished: the outcome; otherwise the error of the last attempt, if it failed */
     const char *message;
@@ -347,14 +369,19 @@ void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
  * it is running and past its commit; with `if_running` false, also if it has begun. Any thread,
  * never blocks. */
 bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
+/* LockService's heartbeat for a lock that a RQ_DDL_LOCK_… procedure has: renews it, or (`keep`
+ * false) releases it. True: it is held. RQ_E_DO_NOT_RETRY: the procedure is of another kind. Any
+ * thread, never blocks. */
+RQ_NODISCARD
+rq_err rq_catalog_lock_heartbeat(rq_catalog *c, uint64_t proc_id, bool keep, bool *ret_held,
+                                 rq_error *why);
 /* HBase's class of the procedure, "org.apache.hadoop.hbase.master.procedure.…Procedure"; "":
  * unknown. */
 const char *rq_ddl_java_class(rq_ddl_kind kind);
-/* HBase's progress of an alter: the number of regions that still have the old schema, and of
+/* HBase's progress of an alter: the number of the table's regions that are not open, and of
  * all. */
-RQ_NODISCARD
-rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
-                               uint32_t *ret_total, rq_error *why);
+void rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
+                             uint32_t *ret_total);
 
 /* Retries in the background to open a region that could not be opened (RQ_REGION_FAILED_OPEN),
  * until it succeeds. RQ_E_UNKNOWN_REGION; RQ_E_DO_NOT_RETRY when it is not in that state. Any
@@ -373,6 +400,14 @@ rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq
 RQ_NODISCARD
 rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why);
 
+/* Flushes the region of the procedures, master:store. Blocking. */
+RQ_NODISCARD
+rq_err rq_catalog_flush_store(rq_catalog *c, rq_error *why);
+/* Splits and merges regions of these tables (`names`: "ns:q" or "q", sorted; NULL: all) as the
+ * normalizer plans it; the procedures are not waited for. *ret_ran false: it is switched off. Outside a read
+ * section. */
+RQ_NODISCARD
+rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, bool *ret_ran);
 /* Archives split and merged regions to which no file refers any more. *ret_count: their number, or -1
  * if another call is at it. Blocking. */
 RQ_NODISCARD
@@ -403,6 +438,52 @@ rq_err rq_catalog_snapshots(rq_catalog *c, rq_arena *arena, rq_snapshot **ret, s
 RQ_NODISCARD
 rq_err rq_catalog_snapshot_done(rq_catalog *c, rq_slice name, bool *ret);
 
+/* --- rows of the server's own tables (rows.c); blocking ---------------------------------------- */
+/* Creates hbase:quota if it does not exist. */
+RQ_NODISCARD
+rq_err rq_catalog_need_quota_table(rq_catalog *c, rq_error *why);
+/* Calls `dropped` when the quotas of a dropped table were removed from hbase:quota, on the thread
+ * of the procedure; it must not block. NULL: no more calls, and none is running. */
+void rq_catalog_on_quotas_dropped(rq_catalog *c, void (*dropped)(void *ctx), void *ctx);
+/* Durable on return. */
+RQ_NODISCARD
+rq_err rq_catalog_row_put(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
+                          rq_slice qualifier, rq_slice value, rq_error *why);
+/* `qualifier` NULL: the whole family. */
+RQ_NODISCARD
+rq_err rq_catalog_row_delete(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
+                             const rq_slice *qualifier, rq_error *why);
+/* Calls for each row of the table, with its newest cells, which are valid during the call. */
+RQ_NODISCARD
+rq_err rq_catalog_each_row(rq_catalog *c, rq_slice table,
+                           rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                              rq_error *why),
+                           void *ctx, rq_error *why);
+
+/* --- checks and repairs by hand (HBCK2) ------------------------------------------------------- */
+typedef struct rq_catalog_report {
+    uint64_t tables, regions;
+    uint64_t holes;    /* borders of regions that do not meet */
+    uint64_t not_open; /* regions of enabled tables that could not be opened */
+    uint64_t orphans;  /* folders of regions that nobody knows */
+} rq_catalog_report;
+
+/* Compares the view with the folder and logs what it finds (check.c). *ret_ran false: another call
+ * is at it. Blocking. */
+RQ_NODISCARD
+rq_err rq_catalog_check(rq_catalog *c, bool *ret_ran, rq_catalog_report *ret, rq_error *why);
+/* Sets a state in hbase:meta and in the view, without the locks of procedures: for tables whose
+ * procedure is stuck. No region is opened or closed. Blocking. RQ_E_TABLE_NOT_FOUND. */
+RQ_NODISCARD
+rq_err rq_catalog_set_table_state(rq_catalog *c, rq_slice ns, rq_slice qualifier,
+                                  rq_table_state state, rq_table_state *ret_before, rq_error *why);
+/* The same for a region: `name` is what hbase:meta gets, `shown` the state in the view. A region
+ * that is open is still shown as open. Blocking. RQ_E_UNKNOWN_REGION. */
+RQ_NODISCARD
+rq_err rq_catalog_set_region_state(rq_catalog *c, rq_slice encoded, const char *name,
+                                   rq_region_state shown, rq_region_state *ret_before,
+                                   rq_error *why);
+
 /* --- switches --------------------------------------------------------------------------------- */
 typedef enum rq_switch {
     RQ_SWITCH_BALANCER,
@@ -413,7 +494,8 @@ typedef enum rq_switch {
     RQ_SWITCH_CLEANER,
     RQ_SWITCH_SNAPSHOT_CLEANUP,
     RQ_SWITCH_PEER_MODIFICATION,
-    RQ_SWITCH_COMPACTION, /* of the region server; like the janitor's and cleaner's switches it is
+    RQ_SWITCH_RPC_THROTTLE, /* HBase keeps it in ZooKeeper */
+    RQ_SWITCH_COMPACTION,   /* of the region server; like the janitor's and cleaner's switches it is
                            * not stored */
     RQ_SWITCH_COUNT
 } rq_switch;

@@ -35,6 +35,13 @@ typedef struct rq__janitor {
     _Atomic bool busy;        /* a caller of rq_catalog_clean_parents waits for its round */
 } rq__janitor;
 
+/* normalizer.c */
+typedef struct rq__normalizer {
+    rq_timer timer;
+    rq_task task;
+    int64_t interval_ms;
+} rq__normalizer;
+
 /* open_mark.c */
 typedef struct rq__open_mark {
     rq_timer timer;
@@ -75,12 +82,17 @@ struct rq_catalog {
     rq__peers peers;
     rq__cleaner cleaner;
     rq__janitor janitor;
+    rq__normalizer normalizer;
     rq__open_mark open_mark;
     rq__mob_chore mob_cleaner, mob_compactor;
     rq__snapshot_cleaner snapshot_cleaner;
     _Atomic uint64_t snapshots_made; /* counts; see cleaner.c */
     _Atomic int64_t last_ms;         /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
+    _Atomic bool checking; /* check.c: one at a time */
+    pthread_mutex_t quotas_lock;
+    void (*quotas_dropped)(void *ctx) RQ_GUARDED_BY(quotas_lock); /* NULL: nobody is told */
+    void *quotas_ctx RQ_GUARDED_BY(quotas_lock);
     _Atomic bool stopping;
 };
 
@@ -183,6 +195,9 @@ rq_err rq__catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
 
 /* --- janitor.c -------------------------------------------------------------------------------- */
 void rq__janitor_start(rq_catalog *c);
+
+/* --- normalizer.c ----------------------------------------------------------------------------- */
+void rq__normalizer_start(rq_catalog *c);
 
 /* --- mob_chores.c ----------------------------------------------------------------------------- */
 void rq__mob_chores_start(rq_catalog *c);

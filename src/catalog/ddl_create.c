@@ -66,29 +66,54 @@ static int64_t quota(const rq_namespace *ns, const char *key)
     return strtoll(text, NULL, 10); /* checked when the namespace was made */
 }
 
+/* What a namespace has, and may have. */
+typedef struct usage {
+    int64_t tables, regions, max_tables, max_regions;
+} usage;
+
+/* `except`: a table that is not counted, NULL: none. False: its quotas are not enforced. */
+static bool find_usage(rq_catalog *c, rq_slice name, const rq_slice *except, usage *ret)
+{
+    if (c->config == NULL || rq_config_int(c->config, RQ_SET_QUOTA) == 0) return false;
+    if (rq_slice_eq(name, RQ_SLICE_LIT("hbase"))) return false;
+    *ret = (usage){.max_tables = INT64_MAX, .max_regions = INT64_MAX};
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq__view *v = rq__views_now(&c->views);
+    const rq_namespace *ns = rq__view_namespace(v, name);
+    for (size_t i = 0; i < v->table_count; i++) {
+        const rq_table_schema *t = v->tables[i]->schema;
+        if (!rq_slice_eq(t->ns, name)) continue;
+        if (except != NULL && rq_slice_eq(t->qualifier, *except)) continue;
+        ret->tables++;
+        ret->regions += (int64_t)v->tables[i]->region_count;
+    }
+    if (ns != NULL) {
+        ret->max_tables = quota(ns, "hbase.namespace.quota.maxtables");
+        ret->max_regions = quota(ns, "hbase.namespace.quota.maxregions");
+    }
+    rq_epoch_unpin(c->env->epoch, &m);
+    return true;
+}
+
+/* HBASE: NamespaceAuditor.checkQuotaToSplitRegion. */
+rq_err rq__split_check_quota(rq_catalog *c, const rq__proc *p, rq_error *why)
+{
+    usage u;
+    if (!find_usage(c, p->ns, NULL, &u) || u.regions < u.max_regions) return RQ_OK;
+    return rq_fail(why, RQ_E_QUOTA_EXCEEDED,
+                   "Region split not possible for :%.*s as quota limits are exceeded ",
+                   (int)p->of.split.region.len, (const char *)p->of.split.region.ptr);
+}
+
 /* HBASE: NamespaceStateManager.checkAndUpdateNamespaceTableCount; only with hbase.quota.enabled. */
 rq_err rq__namespace_quota_check(rq_catalog *c, const rq__proc *p, int64_t wanted, bool is_new,
                                  rq_error *why)
 {
-    if (c->config == NULL || rq_config_int(c->config, RQ_SET_QUOTA) == 0) return RQ_OK;
-    if (rq_slice_eq(p->ns, RQ_SLICE_LIT("hbase"))) return RQ_OK;
-    rq_epoch_member m = {0};
-    rq_epoch_pin(c->env->epoch, &m);
-    const rq__view *v = rq__views_now(&c->views);
-    const rq_namespace *ns = rq__view_namespace(v, p->ns);
-    int64_t tables = 0, regions = 0;
-    for (size_t i = 0; i < v->table_count; i++) {
-        if (!rq_slice_eq(v->tables[i]->schema->ns, p->ns)) continue;
-        if (!is_new && rq_slice_eq(v->tables[i]->schema->qualifier, p->qualifier)) continue;
-        tables++;
-        regions += (int64_t)v->tables[i]->region_count;
-    }
-    int64_t max_tables = INT64_MAX, max_regions = INT64_MAX;
-    if (ns != NULL) {
-        max_tables = quota(ns, "hbase.namespace.quota.maxtables");
-        max_regions = quota(ns, "hbase.namespace.quota.maxregions");
-    }
-    rq_epoch_unpin(c->env->epoch, &m);
+    usage u;
+    if (!find_usage(c, p->ns, is_new ? NULL : &p->qualifier, &u)) return RQ_OK;
+    int64_t tables = u.tables, regions = u.regions;
+    int64_t max_tables = u.max_tables, max_regions = u.max_regions;
     if (is_new && tables >= max_tables)
         return rq_fail(why, RQ_E_QUOTA_EXCEEDED,
                        "The table %.*s cannot be created as it would exceed maximum number of "

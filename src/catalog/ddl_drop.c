@@ -69,7 +69,7 @@ rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK) rc = rq_vfs_remove_tree(c->env->vfs, dir, why);
     if (rc == RQ_OK) rc = rq_vfs_sync_dir(c->env->vfs, parent, why);
     rq_arena_clear(&a);
-    return rc;
+    return rc == RQ_OK ? rq__drop_quotas(c, p->table, why) : rc;
 }
 
 /* --- truncate --------------------------------------------------------------------------------- */

@@ -12,6 +12,9 @@ rq__step_fn rq__create_precheck, rq__create_prepare, rq__create_layout, rq__crea
     rq__create_commit, rq__create_publish;
 void rq__create_undo(rq_catalog *c, rq__proc *p);
 rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p);
+/* RQ_E_QUOTA_EXCEEDED: the namespace may not have more regions. */
+RQ_NODISCARD
+rq_err rq__split_check_quota(rq_catalog *c, const rq__proc *p, rq_error *why);
 /* ddl_drop.c */
 rq__step_fn rq__delete_prepare, rq__delete_commit, rq__delete_remove;
 rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq__truncate_commit,
@@ -25,6 +28,9 @@ rq__step_fn rq__disable_precheck, rq__disable_prepare, rq__disable_mark, rq__dis
 rq__step_fn rq__flush_prepare, rq__flush_run;
 rq__step_fn rq__reopen_prepare, rq__reopen_run;
 rq__step_fn rq__assign_prepare, rq__unassign_prepare, rq__unassign_run;
+rq__step_fn rq__move_prepare, rq__move_close;
+/* locks.c */
+rq__step_fn rq__lock_prepare, rq__lock_hold;
 /* ddl_regions.c */
 rq__step_fn rq__split_prepare, rq__split_check, rq__merge_prepare, rq__merge_check;
 rq__step_fn rq__regions_close, rq__regions_layout, rq__regions_commit, rq__regions_open;
@@ -77,6 +83,9 @@ rq__step_fn rq__restore_precheck, rq__restore_prepare, rq__restore_layout, rq__r
 RQ_NODISCARD
 rq_err rq__namespace_quota_check(rq_catalog *c, const rq__proc *p, int64_t wanted, bool is_new,
                                  rq_error *why);
+/* rows.c: removes a dropped table's rows of hbase:quota, if there are any. */
+RQ_NODISCARD
+rq_err rq__drop_quotas(rq_catalog *c, rq_slice table, rq_error *why);
 
 /* --- common (ddl_common.c) -------------------------------------------------------------------- */
 /* p->schema; parses it from p->descriptor after a restart. */

@@ -161,7 +161,8 @@ rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "Split region %s failed as region split is disabled for the table", name);
     }
-    rq_err rc = split_prepare(c, p, t, why);
+    rq_err rc = rq__split_check_quota(c, p, why);
+    if (rc == RQ_OK) rc = split_prepare(c, p, t, why);
     rq__table_node_unref(t);
     return rc;
 }

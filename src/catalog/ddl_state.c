@@ -384,3 +384,34 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__table_node_unref(t);
     return rc;
 }
+
+/* --- a region closed and opened again --------------------------------------------------------- */
+
+rq_err rq__move_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "hbase:meta stays open on this server");
+    return transit_check(c, p, true, why);
+}
+
+/* Flushed, so that the region's open needs nothing of the log. */
+rq_err rq__move_close(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    size_t at = rq__table_find(c, t, p->of.region.name), count;
+    rq_region **open;
+    rq_err rc = RQ_OK;
+    if (at == t->pub.region_count)
+        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->of.region.name.len,
+                     (const char *)p->of.region.name.ptr);
+    else
+        rc = rq__publish_closed(c, p, &rq__table_region(t, at)->info, 1, RQ_REGION_CLOSING, &open,
+                                &count, why);
+    if (rc == RQ_OK) {
+        (void)rq__close_regions(c, open, count, false, NULL); /* logged; the log has the edits */
+        rq__unref_regions(open, count);
+    }
+    rq__table_node_unref(t);
+    return rc;
+}

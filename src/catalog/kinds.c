@@ -15,6 +15,13 @@
         .commit = 0, .answer_at_end = true,                                                        \
     }
 
+#define LOCK(k, level)                                                                             \
+    {                                                                                              \
+        .kind = k, .java_class = "org.apache.hadoop.hbase.master.locking.LockProcedure",           \
+        .payload = &rq__payload_lock, .prepare = rq__lock_prepare,                                 \
+        .steps = {{"HOLD", rq__lock_hold}}, .commit = 0, .lock = level, .holds = true,             \
+    }
+
 #define TRACKER(k, name)                                                                           \
     {                                                                                              \
         .kind = k, .java_class = "org.apache.hadoop.hbase.regionserver.storefiletracker." name,    \
@@ -30,7 +37,7 @@
         .kind = k, .java_class = "org.apache.hadoop.hbase.master.replication." name,               \
         .payload = payload_of, .prepare = rq__peer_##id##_prepare,                                 \
         .steps = {{"UPDATE_PEER_STORAGE", rq__peer_##id##_store}}, .commit = 0,                    \
-        .lock = RQ__LOCK_NAMESPACE,                                                                \
+        .lock = RQ_LOCK_NAMESPACE,                                                                 \
     }
 
 static const rq__proc_kind kinds[] = {
@@ -106,7 +113,7 @@ static const rq__proc_kind kinds[] = {
         .steps = {{"CREATE_DIRECTORY", rq__ns_create_folder}, {"INSERT_INTO_NS_TABLE", rq__ns_put}},
         .commit = 1,
         .undo = rq__ns_create_undo,
-        .lock = RQ__LOCK_NAMESPACE,
+        .lock = RQ_LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_MODIFY_NAMESPACE,
@@ -116,7 +123,7 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__ns_modify_prepare,
         .steps = {{"UPDATE_NS_TABLE", rq__ns_put}},
         .commit = 0,
-        .lock = RQ__LOCK_NAMESPACE,
+        .lock = RQ_LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_DELETE_NAMESPACE,
@@ -126,7 +133,7 @@ static const rq__proc_kind kinds[] = {
         .steps = {{"DELETE_FROM_NS_TABLE", rq__ns_delete_row},
                   {"DELETE_DIRECTORIES", rq__ns_delete_folder}},
         .commit = 0,
-        .lock = RQ__LOCK_NAMESPACE,
+        .lock = RQ_LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_FLUSH_TABLE,
@@ -150,7 +157,7 @@ static const rq__proc_kind kinds[] = {
         .undo = rq__regions_undo,
         .seen = rq__regions_seen,
         .start_ends = true,
-        .lock = RQ__LOCK_REGIONS,
+        .lock = RQ_LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_MERGE_REGIONS,
@@ -166,7 +173,7 @@ static const rq__proc_kind kinds[] = {
         .undo = rq__regions_undo,
         .seen = rq__regions_seen,
         .start_ends = true,
-        .lock = RQ__LOCK_REGIONS,
+        .lock = RQ_LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_TRUNCATE_REGION,
@@ -179,7 +186,7 @@ static const rq__proc_kind kinds[] = {
                   {"TRUNCATE_REGION_MAKE_ONLINE", rq__truncate_region_open}},
         .commit = 2,
         .undo = rq__regions_undo,
-        .lock = RQ__LOCK_REGIONS,
+        .lock = RQ_LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_CLEAN_PARENTS,
@@ -196,7 +203,7 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__reopen_prepare,
         .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
         .transient = true,
-        .lock = RQ__LOCK_REGIONS,
+        .lock = RQ_LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_ASSIGN_REGION,
@@ -205,7 +212,7 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__assign_prepare,
         .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
         .transient = true,
-        .lock = RQ__LOCK_REGIONS,
+        .lock = RQ_LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_UNASSIGN_REGION,
@@ -214,7 +221,20 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__unassign_prepare,
         .steps = {{"CLOSE", rq__unassign_run}},
         .transient = true,
-        .lock = RQ__LOCK_REGIONS,
+        .lock = RQ_LOCK_REGIONS,
+    },
+    LOCK(RQ_DDL_LOCK_NAMESPACE, RQ_LOCK_NAMESPACE),
+    LOCK(RQ_DDL_LOCK_TABLE, RQ_LOCK_TABLE),
+    LOCK(RQ_DDL_LOCK_TABLE_SHARED, RQ_LOCK_TABLE_SHARED),
+    LOCK(RQ_DDL_LOCK_REGIONS, RQ_LOCK_REGIONS),
+    {
+        .kind = RQ_DDL_MOVE_REGION,
+        .payload = &rq__payload_region,
+        .java_class = ASSIGN "TransitRegionStateProcedure",
+        .prepare = rq__move_prepare,
+        .steps = {{"CLOSE", rq__move_close}, {"OPEN", rq__reopen_run}},
+        .transient = true,
+        .lock = RQ_LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_SNAPSHOT,

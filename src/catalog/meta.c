@@ -81,6 +81,14 @@ rq_err rq__batch_put(rq__batch *b, rq_slice row, const char *family, rq_slice qu
     return RQ_OK;
 }
 
+rq_err rq__batch_delete_column(rq__batch *b, rq_slice row, const char *family, rq_slice qualifier)
+{
+    rq_mutation *m;
+    RQ_TRY(batch_mutation(b, RQ_MUTATE_DELETE, row, 1, &m));
+    add_cell(b, m, RQ_TYPE_DELETE_COLUMN, family, qualifier, (rq_slice){NULL, 0});
+    return RQ_OK;
+}
+
 rq_err rq__batch_delete_family(rq__batch *b, rq_slice row, const char *family)
 {
     rq_mutation *m;

@@ -44,6 +44,8 @@ RQ_NODISCARD
 rq_err rq__batch_put(rq__batch *b, rq_slice row, const char *family, rq_slice qualifier,
                      rq_slice value);
 RQ_NODISCARD
+rq_err rq__batch_delete_column(rq__batch *b, rq_slice row, const char *family, rq_slice qualifier);
+RQ_NODISCARD
 rq_err rq__batch_delete_family(rq__batch *b, rq_slice row, const char *family);
 
 /* Writes regioninfo, sn and state; with open_seqnum >= 0 also server, startcode and seqnum.

@@ -355,3 +355,57 @@ const rq__payload_kind rq__payload_restore = {
     .decode = snapshot_decode,
     .snapshot = snapshot_used,
 };
+
+/* --- locks of LockService --------------------------------------------------------------------- */
+
+static rq_err lock_take(rq__proc *p, const rq_ddl *d)
+{
+    RQ_TRY(copy(p, d->of.lock.description, &p->of.lock.description));
+    return copy_list(p, d->of.lock.regions, d->of.lock.region_count, &p->of.lock.regions,
+                     &p->of.lock.count);
+}
+
+static rq_err lock_encode(const rq__proc *p, rq_buf *b)
+{
+    RQ_TRY(put_name(b, p->of.lock.description));
+    for (size_t i = 0; i < p->of.lock.count; i++)
+        RQ_TRY(rq__record_put(b, RQ__TAG_LOCKED_REGION, p->of.lock.regions[i]));
+    return RQ_OK;
+}
+
+static rq_err add_locked(rq__proc *p, rq_slice value)
+{
+    size_t n = p->of.lock.count;
+    if (n >= FAMILIES_MAX) return RQ_E_CORRUPT;
+    if ((n & (n - 1)) == 0) { /* full at each power of two */
+        rq_slice *more = rq_arena_calloc(&p->arena, n == 0 ? 1 : n * 2, sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        if (n > 0) memcpy(more, p->of.lock.regions, n * sizeof *more);
+        p->of.lock.regions = more;
+    }
+    RQ_TRY(copy(p, value, &p->of.lock.regions[n]));
+    p->of.lock.count++;
+    return RQ_OK;
+}
+
+static bool lock_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
+{
+    if (tag != RQ__TAG_NAME && tag != RQ__TAG_LOCKED_REGION) return false;
+    *ret = tag == RQ__TAG_NAME ? copy(p, value, &p->of.lock.description) : add_locked(p, value);
+    return true;
+}
+
+static rq_err lock_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
+                               void *ctx)
+{
+    for (size_t i = 0; i < p->of.lock.count; i++)
+        RQ_TRY(each(ctx, p->of.lock.regions[i]));
+    return RQ_OK;
+}
+
+const rq__payload_kind rq__payload_lock = {
+    .take = lock_take,
+    .encode = lock_encode,
+    .decode = lock_decode,
+    .each_region = lock_each_region,
+};

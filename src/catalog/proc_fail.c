@@ -84,7 +84,7 @@ void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_er
 static void reopen_if_own(const rq__proc *p, const rq__region_node *n)
 {
     bool own =
-        p->ops->lock == RQ__LOCK_TABLE || rq__proc_names_region(p, rq_slice_cstr(n->info.encoded));
+        p->ops->lock == RQ_LOCK_TABLE || rq__proc_names_region(p, rq_slice_cstr(n->info.encoded));
     if (own && n->pub.region == NULL) rq__procedures_reopen(p->catalog, &n->info);
 }
 
@@ -94,7 +94,7 @@ void rq__proc_reopen_closed(rq__proc *p)
 {
     rq_catalog *c = p->catalog;
     rq__table_node *t;
-    if (p->ops->lock == RQ__LOCK_NAMESPACE ||
+    if (p->ops->lock == RQ_LOCK_NAMESPACE ||
         rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
         return;
     for (size_t i = 0; i < t->pub.region_count && t->pub.state == RQ_TABLE_ENABLED; i++)

@@ -193,10 +193,11 @@ bool rq__procedures_own(rq_catalog *c, const rq_region_info *info)
     bool own = false;
     pthread_mutex_lock(&c->procedures.lock);
     for (const rq__proc *p = c->procedures.active; p != NULL && !own; p = p->next)
-        own = p->prepared && p->ops->lock != RQ__LOCK_NAMESPACE && !p->ops->leaves_regions &&
-              rq_slice_eq(p->ns, info->ns) && rq_slice_eq(p->qualifier, info->qualifier) &&
+        own = p->prepared && !p->ops->holds && !p->ops->leaves_regions &&
+              p->ops->lock != RQ_LOCK_NAMESPACE && rq_slice_eq(p->ns, info->ns) &&
+              rq_slice_eq(p->qualifier, info->qualifier) &&
               (!p->parked || rq__proc_holds_closed(p)) &&
-              (p->ops->lock == RQ__LOCK_TABLE ||
+              (p->ops->lock == RQ_LOCK_TABLE ||
                rq__proc_names_region(p, rq_slice_cstr(info->encoded)));
     pthread_mutex_unlock(&c->procedures.lock);
     return own;
@@ -211,6 +212,37 @@ bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info)
                 rq_slice_eq(p->of.split.region, rq_slice_cstr(info->encoded));
     pthread_mutex_unlock(&c->procedures.lock);
     return found;
+}
+
+typedef struct region_names {
+    rq_arena *arena;
+    rq_procedure *to;
+    size_t cap;
+} region_names;
+
+static rq_err add_region_name(void *ctx, rq_slice encoded)
+{
+    region_names *n = ctx;
+    rq_procedure *p = n->to;
+    if (p->region_count == n->cap) {
+        size_t cap = n->cap == 0 ? 4 : n->cap * 2;
+        rq_slice *more = rq_arena_alloc(n->arena, cap * sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        if (p->region_count > 0) memcpy(more, p->regions, p->region_count * sizeof *more);
+        p->regions = more;
+        n->cap = cap;
+    }
+    rq_slice name = rq_arena_copy(n->arena, encoded);
+    if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+    p->regions[p->region_count++] = name;
+    return RQ_OK;
+}
+
+static bool add_region_names(const rq__proc *p, rq_arena *arena, rq_procedure *ret)
+{
+    region_names n = {.arena = arena, .to = ret};
+    return p->finished || p->ops->lock != RQ_LOCK_REGIONS ||
+           rq__proc_each_region(p, add_region_name, &n) == RQ_OK;
 }
 
 /* REQUIRES: lock held. */
@@ -230,13 +262,16 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
         .updated_ms = p->finished ? p->updated_ms : p->submitted_ms,
         .finished = p->finished,
         .waiting = !p->finished && !p->running,
+        .holds = p->ops->holds && p->retrying,
+        .level = p->ops->lock,
         .parked = p->parked,
         .step = rq__proc_step_name(p, p->step),
         .rc = failed ? p->rc : RQ_OK,
     };
     if (ret->rc != RQ_OK) ret->message = rq_arena_cstr(a, rq_slice_cstr(p->why.message));
-    return ret->java_class != NULL && ret->ns.ptr != NULL && ret->qualifier.ptr != NULL &&
-           ret->user.ptr != NULL && (ret->rc == RQ_OK || ret->message != NULL);
+    return add_region_names(p, a, ret) && ret->java_class != NULL && ret->ns.ptr != NULL &&
+           ret->qualifier.ptr != NULL && ret->user.ptr != NULL &&
+           (ret->rc == RQ_OK || ret->message != NULL);
 }
 
 bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret)

@@ -53,8 +53,8 @@ static bool share_region(const rq__proc *parked, const rq__proc *p)
 bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p)
 {
     if (!rq_slice_eq(parked->ns, p->ns)) return false;
-    if (parked->ops->lock == RQ__LOCK_NAMESPACE) return p->ops->lock == RQ__LOCK_NAMESPACE;
-    if (p->ops->lock == RQ__LOCK_NAMESPACE) return p->ops->kind == RQ_DDL_DELETE_NAMESPACE;
+    if (parked->ops->lock == RQ_LOCK_NAMESPACE) return p->ops->lock == RQ_LOCK_NAMESPACE;
+    if (p->ops->lock == RQ_LOCK_NAMESPACE) return p->ops->kind == RQ_DDL_DELETE_NAMESPACE;
     if (!rq_slice_eq(parked->qualifier, p->qualifier)) return false;
     switch (p->ops->kind) {
     case RQ_DDL_FLUSH_TABLE:
@@ -62,11 +62,12 @@ bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p)
     case RQ_DDL_REOPEN_REGION:
     case RQ_DDL_ASSIGN_REGION:
     case RQ_DDL_UNASSIGN_REGION:
+    case RQ_DDL_MOVE_REGION:
         return share_region(parked, p);
     case RQ_DDL_SPLIT_REGION:
     case RQ_DDL_MERGE_REGIONS:
     case RQ_DDL_TRUNCATE_REGION:
-        return parked->ops->lock != RQ__LOCK_REGIONS || share_region(parked, p);
+        return parked->ops->lock != RQ_LOCK_REGIONS || share_region(parked, p);
     default:
         return true;
     }

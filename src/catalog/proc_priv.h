@@ -108,6 +108,9 @@ rq__proc *rq__procs_by_nonce(rq__procedures *ps, uint64_t group, uint64_t nonce)
  * NULL: none. */
 rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms);
 
+/* --- locks.c ---------------------------------------------------------------------------------- */
+int64_t rq__lock_timeout_ms(const rq_catalog *c);
+
 /* --- proc_store.c: blocking ------------------------------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why);

@@ -6,6 +6,7 @@
  *   kind works on     namespace   table       its regions
  *   a namespace       exclusive   -           -
  *   a table           shared      exclusive   -
+ *   a table, shared   shared      shared      -
  *   regions           shared      shared      exclusive
  *
  * A snapshot is locked like a table of the namespace RQ_SNAPSHOT_NS: exclusively by the procedures
@@ -98,17 +99,17 @@ static rq_err add_region(void *ctx, rq_slice encoded)
 
 rq_err rq__claims_new(rq__proc *p)
 {
-    rq__lock_level level = p->ops->lock;
+    rq_lock_level level = p->ops->lock;
     rq_slice none = {NULL, 0};
-    RQ_TRY(add_claim(p, 'n', p->ns, none, level == RQ__LOCK_NAMESPACE));
-    if (level == RQ__LOCK_NAMESPACE) return RQ_OK;
-    RQ_TRY(add_claim(p, 't', p->ns, p->qualifier, level == RQ__LOCK_TABLE));
+    RQ_TRY(add_claim(p, 'n', p->ns, none, level == RQ_LOCK_NAMESPACE));
+    if (level == RQ_LOCK_NAMESPACE) return RQ_OK; /* of others: shared, with TABLE_SHARED too */
+    RQ_TRY(add_claim(p, 't', p->ns, p->qualifier, level == RQ_LOCK_TABLE));
     if (p->ops->payload->snapshot != NULL) {
         bool exclusive;
         rq_slice name = p->ops->payload->snapshot(p, &exclusive);
         RQ_TRY(add_claim(p, 't', RQ_SLICE_LIT(RQ_SNAPSHOT_NS), name, exclusive));
     }
-    return level == RQ__LOCK_REGIONS ? rq__proc_each_region(p, add_region, p) : RQ_OK;
+    return level == RQ_LOCK_REGIONS ? rq__proc_each_region(p, add_region, p) : RQ_OK;
 }
 
 void rq__claims_free(rq__proc *p)

@@ -43,6 +43,7 @@ static rq_err delete_records(rq_catalog *c, const uint64_t *ids, size_t count, r
         }
         rq_put_be64(row, ids[i]);
         rc = rq__batch_delete_family(&b, rq_slice_of(row, 8), "proc");
+        if (rc == RQ_OK) rc = rq__batch_delete_family(&b, rq_slice_of(row, 8), "state");
     }
     if (rc == RQ_OK) rc = rq__batch_commit(&b, store, false, why);
     if (store != NULL) rq_region_unref(store);
@@ -90,12 +91,30 @@ static rq_err read_record(rq__proc *p, rq_slice bytes, uint64_t id, rq_error *wh
     return RQ_OK;
 }
 
+/* A result that a clean stop has put where HBase does not look for procedures. One that cannot be
+ * read is left out. */
+static rq_err load_result(rq_catalog *c, const rq_cell *cell)
+{
+    rq_error why = {0};
+    rq__proc *p = rq__proc_new(c);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = rq__proc_decode(rq_cell_value(cell), p, &why);
+    if (rc == RQ_OK && p->finished && p->id == rq_get_be64(cell->row)) {
+        rq__procs_keep(&c->procedures, p);
+        return RQ_OK;
+    }
+    rq__proc_free(p);
+    return rc == RQ_E_NO_MEMORY ? rc : RQ_OK;
+}
+
 static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
 {
     rq_catalog *c = ctx;
     rq__procedures *ps = &c->procedures;
     for (size_t i = 0; i < count; i++) {
         const rq_cell *cell = &cells[i];
+        if (rq_slice_eq(rq_cell_family(cell), RQ_SLICE_LIT("state")) && cell->row_len == 8)
+            RQ_TRY(load_result(c, cell));
         if (!rq_slice_eq(rq_cell_family(cell), RQ_SLICE_LIT("proc")) || cell->row_len != 8)
             continue;
         uint64_t id = rq_get_be64(cell->row);
@@ -136,22 +155,52 @@ rq_err rq__procedures_load(rq_catalog *c, rq_error *why)
     return rq__store_each_row(c, load_row, why);
 }
 
+/* Moves the results to the family `state`, where HBase keeps its switches by name. */
+static rq_err keep_results(rq_catalog *c, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_region *store = NULL;
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__store_ref(c, &store, why);
+    for (const rq__proc *p = c->procedures.finished; p != NULL && rc == RQ_OK; p = p->next) {
+        uint8_t *row = rq_arena_alloc(&a, 8);
+        rq_slice bytes;
+        if (row == NULL) rc = RQ_E_NO_MEMORY;
+        if (rc == RQ_OK) rc = rq__proc_encode(p, &a, &bytes);
+        if (rc != RQ_OK) break;
+        rq_put_be64(row, p->id);
+        rc = rq__batch_put(&b, rq_slice_of(row, 8), "state", RQ_SLICE_LIT("d"), bytes);
+    }
+    if (rc == RQ_OK) rc = rq__batch_commit(&b, store, false, why);
+    if (store != NULL) rq_region_unref(store);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why)
 {
     rq__procedures *ps = &c->procedures;
     if (ps->next_id == 1) return RQ_OK;
     rq_arena a;
     rq_arena_init(&a);
-    uint64_t *ids = rq_arena_alloc(&a, (ps->finished_count + 1) * sizeof *ids);
+    size_t cap = ps->finished_count + 1;
+    for (const rq__proc *p = ps->active; p != NULL; p = p->next)
+        cap++;
+    uint64_t *ids = rq_arena_alloc(&a, cap * sizeof *ids);
     size_t n = 0;
     rq_err rc = ids == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     uint64_t newest = ps->next_id - 1;
     for (const rq__proc *p = ps->finished; p != NULL && ids != NULL; p = p->next)
         if (p->recorded && p->id != newest) ids[n++] = p->id;
+    for (const rq__proc *p = ps->active; p != NULL && ids != NULL; p = p->next)
+        if (p->recorded && p->ops->holds && p->id != newest) ids[n++] = p->id;
     bool newest_is_active = false;
     for (const rq__proc *p = ps->active; p != NULL; p = p->next)
-        newest_is_active |= p->id == newest && p->recorded;
+        newest_is_active |= p->id == newest && p->recorded && !p->ops->holds;
     if (rc == RQ_OK && n > 0) rc = delete_records(c, ids, n, why);
+    if (rc == RQ_OK) rc = keep_results(c, why);
     if (rc == RQ_OK && !newest_is_active) {
         /* HBASE: RegionProcedureStore keeps the row of the highest id, with an empty value. */
         rq_region *store = NULL;

@@ -289,7 +289,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
 static rq_err lock_new_regions(rq__proc *p)
 {
     rq__procedures *ps = &p->catalog->procedures;
-    if (p->ops->lock != RQ__LOCK_REGIONS) return RQ_OK;
+    if (p->ops->lock != RQ_LOCK_REGIONS) return RQ_OK;
     RQ_TRY(rq__claims_new(p));
     pthread_mutex_lock(&ps->lock);
     rq__queue_hold(ps, p);
@@ -345,8 +345,31 @@ static bool go_on(rq__proc *p, rq_err rc, const rq_error *why)
     return true;
 }
 
+/* The procedure keeps its lock without a task until it is released, aborted or not renewed in
+ * time. False: it was released meanwhile. */
+static bool hold(rq__proc *p)
+{
+    rq_catalog *c = p->catalog;
+    rq__procedures *ps = &c->procedures;
+    int64_t now = c->env->executor->now_ms(c->env->executor);
+    pthread_mutex_lock(&ps->lock);
+    int64_t left = p->of.lock.renewed_ms + rq__lock_timeout_ms(c) - now;
+    bool stays = !p->of.lock.released && !p->aborted && left > 0;
+    p->retrying = stays;
+    p->rc = RQ_OK;
+    if (stays && !ps->stopping) {
+        p->timer.task.run = proc_retry;
+        c->env->executor->timer_arm(c->env->executor, &p->timer, ps->lane,
+                                    (uint64_t)left * 1000000);
+    }
+    pthread_mutex_unlock(&ps->lock);
+    return stays;
+}
+
 static bool is_to_be_undone(rq__proc *p)
 {
+    if (p->ops->holds) return false; /* it has changed nothing: its step ends */
+
     return p->aborted && !p->ops->transient && p->step <= p->ops->commit &&
            rq__proc_commit_state(p) == RQ__COMMIT_NO;
 }
@@ -366,6 +389,10 @@ static void run_steps(rq__proc *p)
         why = (rq_error){0};
         rq__step_pause_point(&p->catalog->procedures, p->catalog->env->executor);
         rq_err rc = run_step(p, &why);
+        while (p->ops->holds && rc == RQ_E_AGAIN) {
+            if (hold(p)) return;
+            rc = run_step(p, &why);
+        }
         if (rc != RQ_OK && !go_on(p, rc, &why)) return;
         p->attempts = 0;
     }
@@ -468,6 +495,30 @@ bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running
     pthread_mutex_unlock(&ps->lock);
     start_all(c, list);
     return done;
+}
+
+rq_err rq_catalog_lock_heartbeat(rq_catalog *c, uint64_t proc_id, bool keep, bool *ret_held,
+                                 rq_error *why)
+{
+    rq__procedures *ps = &c->procedures;
+    rq_executor *ex = c->env->executor;
+    rq_task *list = NULL;
+    rq_err rc = RQ_OK;
+    pthread_mutex_lock(&ps->lock);
+    rq__proc *p = ps->stopping ? NULL : rq__procs_active(ps, proc_id);
+    if (p != NULL && !p->ops->holds)
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "procedure %llu is no lock but a %s",
+                     (unsigned long long)proc_id, p->java_class);
+    *ret_held = rc == RQ_OK && p != NULL && p->running && p->of.lock.renewed_ms != 0 && keep;
+    if (*ret_held) p->of.lock.renewed_ms = ex->now_ms(ex);
+    if (rc == RQ_OK && p != NULL && !keep) {
+        p->of.lock.released = true;
+        /* Not yet granted: its step ends as soon as it is. */
+        if (p->retrying && ex->timer_cancel(ex, &p->timer)) list = wake(ps, p);
+    }
+    pthread_mutex_unlock(&ps->lock);
+    start_all(c, list);
+    return rc;
 }
 
 /* --- submission ------------------------------------------------------------------------------- */
@@ -679,6 +730,7 @@ void rq__procedures_stop(rq_catalog *c)
     if (c->snapshot_cleaner.timer.task.run != NULL)
         (void)ex->timer_cancel(ex, &c->snapshot_cleaner.timer);
     if (c->janitor.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->janitor.timer);
+    if (c->normalizer.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->normalizer.timer);
     if (c->open_mark.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->open_mark.timer);
     if (c->mob_cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->mob_cleaner.timer);
     if (c->mob_compactor.timer.task.run != NULL)

@@ -55,13 +55,6 @@ typedef enum rq__commit_state {
     RQ__COMMIT_YES,
 } rq__commit_state;
 
-/* What a procedure locks exclusively while it runs. */
-typedef enum rq__lock_level {
-    RQ__LOCK_TABLE,
-    RQ__LOCK_REGIONS, /* the regions it names; the table's other regions may change meanwhile */
-    RQ__LOCK_NAMESPACE,
-} rq__lock_level;
-
 /* The payload of a kind: the request's parameters (rq_ddl_params), and results of prepare. */
 typedef union rq__payload {
     struct {
@@ -96,6 +89,13 @@ typedef union rq__payload {
         size_t count;
         bool forcible; /* only until the checks are done */
     } merge;
+    struct {               /* LOCK_… */
+        rq_slice *regions; /* encoded names */
+        size_t count;
+        rq_slice description;
+        int64_t renewed_ms; /* under the procedures' lock; 0: it has not been granted in this run */
+        bool released;      /* under the procedures' lock */
+    } lock;
     struct {
         rq_slice name;       /* encoded */
         int64_t open_seqnum; /* TRUNCATE_REGION: the number the region was opened with */
@@ -126,7 +126,8 @@ typedef struct rq__payload_kind {
 extern const rq__payload_kind rq__payload_none, rq__payload_create, rq__payload_truncate,
     rq__payload_modify, rq__payload_put_family, rq__payload_delete_family, rq__payload_tracker,
     rq__payload_namespace, rq__payload_flush, rq__payload_split, rq__payload_merge,
-    rq__payload_region, rq__payload_peer, rq__payload_snapshot, rq__payload_restore;
+    rq__payload_region, rq__payload_peer, rq__payload_snapshot, rq__payload_restore,
+    rq__payload_lock;
 
 typedef struct rq__proc_kind {
     rq_ddl_kind kind;
@@ -148,7 +149,8 @@ typedef struct rq__proc_kind {
      * unknown. */
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient; /* not recorded: forgotten by a crash */
-    rq__lock_level lock;
+    rq_lock_level lock;
+    bool holds;          /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
     bool start_ends;     /* a start completes it once committed, if it is not finished */
     bool leaves_regions; /* it opens and closes none: a start does not leave that to it */
     bool answer_at_end;  /* HBase's RPC returns when all is done */
@@ -310,6 +312,7 @@ enum rq__record_tag {
     RQ__TAG_OPEN_SEQNUM = 9,    /* TRUNCATE_REGION: be64 */
     RQ__TAG_SNAPSHOT = 10,      /* name of the snapshot */
     RQ__TAG_DESCRIPTION = 11,   /* SNAPSHOT: SnapshotDescription */
+    RQ__TAG_LOCKED_REGION = 20, /* LOCK_REGIONS: an encoded name */
 };
 
 RQ_NODISCARD

@@ -12,6 +12,7 @@ static const char *const rows[RQ_SWITCH_COUNT] = {
     [RQ_SWITCH_MERGE] = "merge_enabled",
     [RQ_SWITCH_SNAPSHOT_CLEANUP] = "snapshot_cleanup_enabled",
     [RQ_SWITCH_PEER_MODIFICATION] = "replication_peer_modification_on",
+    [RQ_SWITCH_RPC_THROTTLE] = "rorqual_rpc_throttle_on",
 };
 
 static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)

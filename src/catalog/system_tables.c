@@ -52,6 +52,17 @@ static const table tables[] = {
             {TRACKER},
             {{"info", {{"VERSIONS", "10"}, {"IN_MEMORY", "true"}, {"BLOCKSIZE", "8192"}}}},
         },
+    /* HBASE: QuotaUtil.QUOTA_TABLE_DESC. */
+    [RQ__QUOTA] =
+        {
+            "hbase",
+            "quota",
+            {TRACKER},
+            {
+                {"q", {{"VERSIONS", "1"}, {"BLOOMFILTER", "ROW"}, {"REPLICATION_SCOPE", "0"}}},
+                {"u", {{"VERSIONS", "1"}, {"BLOOMFILTER", "ROW"}, {"REPLICATION_SCOPE", "0"}}},
+            },
+        },
     [RQ__STORE] =
         {
             "master",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables that exist before any user table: hbase:meta, hbase:namespace, and the procedure
- * store, with the descriptors of HBase 2.6.1. */
+/* The tables that the server makes: hbase:meta, hbase:namespace, the procedure store, hbase:quota,
+ * with the descriptors of HBase 2.6.1. */
 #ifndef RQ_CATALOG_SYSTEM_TABLES_H
 #define RQ_CATALOG_SYSTEM_TABLES_H
 
@@ -10,6 +10,7 @@ typedef enum rq__system_table {
     RQ__META,      /* hbase:meta       HBASE: FSTableDescriptors.createMetaTableDescriptorBuilder */
     RQ__NAMESPACE, /* hbase:namespace  HBASE: TableDescriptorBuilder.NAMESPACE_TABLEDESC */
     RQ__STORE,     /* master:store     HBASE: MasterRegionFactory */
+    RQ__QUOTA,     /* hbase:quota      HBASE: QuotaUtil.QUOTA_TABLE_DESC; made when it is needed */
 } rq__system_table;
 
 /* A new reference. */

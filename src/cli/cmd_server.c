@@ -372,6 +372,13 @@ static void trim_allocator(void)
     (void)malloc_trim(0);
 }
 
+/* The signal is taken by the thread that waits for signals. */
+static void end_process(void *ctx)
+{
+    (void)ctx;
+    (void)kill(getpid(), SIGTERM);
+}
+
 static const char *default_advertise(const rq_config *config)
 {
     const char *environment = getenv("RORQUAL_ADVERTISE");
@@ -474,6 +481,7 @@ int rq__cmd_server(int argc, char **argv)
     arguments a = {.options = {.data = "data",
                                .listen = "127.0.0.1",
                                .trim = trim_allocator,
+                               .stop = end_process,
                                .reread = reread},
                    .log = {.fd = -1, .level = RQ_LOG_INFO},
                    .log_sink = RQ_LOG_SINK_INIT};

@@ -16,12 +16,61 @@ static void give_region_back(rq_op_batch *b)
     b->in_group = false;
 }
 
+/* The results of its last run are not yet known, and not counted. */
+RQ_COLD static void leave_gate(rq_op_batch *b)
+{
+    b->is_gated = false;
+    b->gate.bytes_returned = b->result_bytes - b->gate.bytes_returned;
+    b->gate.block_bytes = b->read.ctx.block_bytes_used - b->gate.block_bytes;
+    rq__gate_leave_group(&b->read.op, &b->gate);
+}
+
 static void leave_group(rq_op_batch *b)
 {
+    if (RQ_UNLIKELY(b->is_gated)) leave_gate(b);
     give_region_back(b);
     b->region = NULL;
     b->collecting = NULL;
     b->group_at++;
+}
+
+/* HBASE: RegionServerRpcQuotaManager.checkBatchQuota: what counts as a read, a write, atomic. */
+static void count_group(rq_op_batch *b)
+{
+    b->gate = (rq_gate_group){.region = b->region,
+                              .bytes_returned = b->result_bytes,
+                              .block_bytes = b->read.ctx.block_bytes_used};
+    for (size_t i = 0; i < b->part_count; i++) {
+        rq_batch_part_kind kind = b->parts[i].kind;
+        bool writes = kind == RQ_PART_COLLECTED || kind == RQ_PART_ALONE;
+        bool reads = kind == RQ_PART_ALONE || (writes && b->has_condition);
+        b->gate.writes += writes;
+        b->gate.reads += kind == RQ_PART_GET || reads;
+        b->gate.is_atomic |= reads;
+    }
+}
+
+/* Refused: all its parts fail. */
+RQ_COLD static rq_err refuse_group(rq_op_batch *b, rq_err rc, const rq_error *why)
+{
+    for (size_t i = 0; i < b->part_count; i++)
+        b->table->skip(b, &b->parts[i]);
+    rc = b->table->group_failed(b, rc, why);
+    leave_group(b);
+    return rc;
+}
+
+/* *ret_passed: the group may go on; otherwise it has ended. */
+RQ_COLD static rq_err ask_gate(rq_op_batch *b, bool *ret_passed)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    count_group(b);
+    rq_err rc = rq__gate_enter_group(&b->read.op, &b->gate, &why);
+    *ret_passed = rc == RQ_OK;
+    if (rc != RQ_OK) return refuse_group(b, rc, &why);
+    b->is_gated = true;
+    return RQ_OK;
 }
 
 static rq_err enter_group(rq_op_batch *b)
@@ -38,6 +87,11 @@ static rq_err enter_group(rq_op_batch *b)
     }
     rq_region_ref(b->region);
     b->in_group = true;
+    if (RQ_UNLIKELY(rq__gate_policy(b->read.op.seat) != NULL)) {
+        bool passed;
+        rq_err rc = ask_gate(b, &passed);
+        if (!passed) return rc;
+    }
     if (!b->is_atomic) return RQ_OK;
     rq_err rc = b->part_count == 0 ? RQ_OK : rq__batch_begin_atomic(b);
     leave_group(b);

@@ -19,6 +19,7 @@
 #define RQ_OPS_BATCH_H
 
 #include "base/meter.h"
+#include "ops/gate.h"
 #include "ops/read.h"
 #include "region/region_scanner.h"
 
@@ -46,7 +47,7 @@ typedef struct rq_op_batch rq_op_batch;
 
 /* The batch's callbacks. An error ends the whole batch, unless stated otherwise. */
 typedef struct rq_batch_caller {
-    /* Sets region, parts, part_count, is_atomic, with_tags and group for the group at group_at. A
+    /* Sets region, parts, part_count, is_atomic, has_condition, with_tags and group for the group at group_at. A
      * group without a region is skipped. */
     rq_err (*enter)(rq_op_batch *b);
     /* Decode a part; an error fails only the part. `write` consumes the write's cells from their
@@ -88,6 +89,7 @@ struct rq_op_batch {
     size_t part_count;
     bool is_atomic;
     rq_slice cluster_ids; /* of its writes, see rq_row_op; kept from group to group */
+    bool has_condition;   /* atomic, with a condition */
     void *group;          /* the caller's */
     /* The walk. */
     size_t group_at;
@@ -105,6 +107,8 @@ struct rq_op_batch {
     rq_err ended_with; /* RQ_OK, or the first error that ends the batch */
     uint64_t result_bytes;
     uint32_t counts[RQ_OP_KINDS]; /* parts */
+    bool is_gated;                /* the group at hand has passed a policy */
+    rq_gate_group gate;           /* then */
     /* The get under way. */
     rq_scan scan;
     rq_region_scanner *scanner;

@@ -307,6 +307,12 @@ static bool submit(rq_op_batch *b, run *r, bool awaited)
     return true;
 }
 
+RQ_COLD static rq_err pass_gate(rq_op_batch *b, const rq_mutation *m, rq_error *why)
+{
+    b->gate.bytes_written += rq_mutation_bytes(m);
+    return rq__gate_ask_write(&b->read.op, b->region, m, why);
+}
+
 /* --- all parts of a group as one op ----------------------------------------------------------- */
 
 rq_err rq__batch_begin_atomic(rq_op_batch *b)
@@ -315,6 +321,8 @@ rq_err rq__batch_begin_atomic(rq_op_batch *b)
     rq_error_clear(&why);
     rq_row_op op = {.result = {.with_tags = b->with_tags}};
     rq_err rc = b->table->atomic(b, &op, &why);
+    for (size_t i = 0; rc == RQ_OK && b->is_gated && i < op.mutation_count; i++)
+        rc = pass_gate(b, &op.mutations[i], &why);
     run *r = rc == RQ_OK ? run_new(b, 1, true) : NULL;
     if (rc == RQ_OK && r == NULL) rc = RQ_E_NO_MEMORY;
     if (rc != RQ_OK) return b->table->group_failed(b, rc, &why);
@@ -411,6 +419,7 @@ rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait,
     if (r->scratch != NULL && r->op_count == 0) renew_scratch(r->scratch);
     b->write_arena = r->scratch != NULL ? &r->scratch->arena : b->read.op.arena;
     rq_err rc = b->table->write(b, p, &mutation, &nonce, why);
+    if (RQ_UNLIKELY(b->is_gated) && rc == RQ_OK) rc = pass_gate(b, &mutation, why);
     if (rc == RQ_E_NO_MEMORY || (rc != RQ_OK && reads))
         return part_failed(b, r, p, rc, ret_wait, why);
     if (reads && r->refused != RQ_OK) r = run_without_refused(b);

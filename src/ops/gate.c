@@ -36,8 +36,8 @@ static void pin_region(rq_op *op)
 
 void rq__gate_ask(rq_op *op, void (*run)(rq_op *op))
 {
-    const rq_gate_policy *p = op->seat->policy;
-    if (op->repeats) {
+    const rq_gate_policy *p = rq__gate_policy(op->seat);
+    if (op->repeats || p == NULL) { /* it may have been removed meanwhile */
         run(op);
         return;
     }
@@ -48,9 +48,10 @@ void rq__gate_ask(rq_op *op, void (*run)(rq_op *op))
         rc = p->before(p->ctx, op, op->seat->lane == NULL ? NULL : &op->task);
     if (rc == RQ_E_AGAIN)
         pin_region(op);
-    else if (rc != RQ_OK)
+    else if (rc != RQ_OK) {
+        op->is_refused = true;
         rq_op_end(op, rc);
-    else
+    } else
         run(op);
 }
 
@@ -65,7 +66,7 @@ static void take_time(rq_op *op, rq_gate_counters *c, uint64_t weight)
 void rq__gate_settle(rq_op *op, uint64_t count)
 {
     rq_gate_counters *c = &op->seat->counters[op->kind];
-    const rq_gate_policy *p = op->seat->policy;
+    const rq_gate_policy *p = rq__gate_policy(op->seat);
     if (op->repeats)
         rq__gate_add(&c->ops, (uint64_t)-1);
     else if (op->has_waited)
@@ -75,4 +76,39 @@ void rq__gate_settle(rq_op *op, uint64_t count)
     /* RQ_E_RESULT_TOO_LARGE is no failure: the client repeats the actions that are left. */
     if (op->rc != RQ_OK && op->rc != RQ_E_RESULT_TOO_LARGE) rq__gate_add(&c->failed, 1);
     if (p != NULL && p->after != NULL) p->after(p->ctx, op);
+}
+
+/* --- groups and mutations --------------------------------------------------------------------- */
+
+rq_err rq__gate_enter_group(const rq_op *op, const rq_gate_group *group, rq_error *why)
+{
+    const rq_gate_policy *p = rq__gate_policy(op->seat);
+    return p == NULL || p->enter == NULL || op->repeats ? RQ_OK : p->enter(p->ctx, op, group, why);
+}
+
+void rq__gate_leave_group(const rq_op *op, const rq_gate_group *group)
+{
+    const rq_gate_policy *p = rq__gate_policy(op->seat);
+    if (p != NULL && p->leave != NULL && !op->repeats) p->leave(p->ctx, op, group);
+}
+
+rq_err rq__gate_ask_write(const rq_op *op, const rq_region *region, const rq_mutation *m,
+                          rq_error *why)
+{
+    const rq_gate_policy *p = rq__gate_policy(op->seat);
+    return p == NULL || p->write == NULL ? RQ_OK : p->write(p->ctx, op, region, m, why);
+}
+
+/* Lengths of key and value, row and family, timestamp, type, tags. */
+#define CELL_BYTES (4 + 4 + 2 + 1 + 8 + 1)
+
+uint64_t rq_mutation_bytes(const rq_mutation *m)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->cell_count; i++) {
+        const rq_cell *c = &m->cells[i];
+        bytes += CELL_BYTES + m->row.len + c->family_len + c->qualifier_len + c->value_len;
+        if (c->tags_len > 0) bytes += 2 + c->tags_len;
+    }
+    return bytes;
 }

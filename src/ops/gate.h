@@ -15,6 +15,16 @@
 #include "base/histogram.h"
 #include "ops/op.h"
 
+/* What a batch does in one region, or a scanner's next call: its region is only known while the op
+ * runs. */
+typedef struct rq_gate_group {
+    rq_region *region;
+    uint32_t writes, reads;
+    bool is_atomic; /* it writes what depends on what it reads */
+    /* Known at its end: cells written, cells returned, blocks read. */
+    uint64_t bytes_written, bytes_returned, block_bytes;
+} rq_gate_group;
+
 /* Decides on ops; borrowed by rq_ops. Functions may be NULL, and run on the op's thread. */
 typedef struct rq_gate_policy {
     void *ctx;
@@ -24,6 +34,12 @@ typedef struct rq_gate_policy {
     rq_err (*before)(void *ctx, rq_op *op, rq_task *task);
     /* The op has ended with op->rc and op->cost. */
     void (*after)(void *ctx, const rq_op *op);
+    /* The same for a group of an op that has begun. It may be refused, not delayed. */
+    rq_err (*enter)(void *ctx, const rq_op *op, const rq_gate_group *group, rq_error *why);
+    void (*leave)(void *ctx, const rq_op *op, const rq_gate_group *group);
+    /* A mutation of the region; an error fails it alone. */
+    rq_err (*write)(void *ctx, const rq_op *op, const rq_region *region, const rq_mutation *m,
+                    rq_error *why);
 } rq_gate_policy;
 
 /* Of one kind and seat. */
@@ -47,7 +63,7 @@ struct rq_ops_seat {
     rq_epoch_member *section; /* the thread's, without a lane: left while an op waits for the log */
     rq_writer *writer;        /* NULL without a lane */
     rq_executor *executor;
-    const rq_gate_policy *policy; /* NULL: every op passes */
+    _Atomic(const rq_gate_policy *) policy; /* NULL: every op passes */
     rq_gate_counters counters[RQ_OP_KINDS];
 };
 
@@ -59,6 +75,11 @@ static inline uint64_t rq__gate_add(_Atomic uint64_t *counter, uint64_t by)
     return v;
 }
 
+static inline const rq_gate_policy *rq__gate_policy(const rq_ops_seat *seat)
+{
+    return atomic_load_explicit(&((rq_ops_seat *)(uintptr_t)seat)->policy, memory_order_acquire);
+}
+
 RQ_COLD void rq__gate_ask(rq_op *op, void (*run)(rq_op *op));
 RQ_COLD void rq__gate_settle(rq_op *op, uint64_t count);
 
@@ -66,7 +87,7 @@ RQ_COLD void rq__gate_settle(rq_op *op, uint64_t count);
  * The op's region is pinned while it is delayed. */
 static inline void rq_op_begin(rq_op *op, void (*run)(rq_op *op))
 {
-    if (RQ_LIKELY(op->seat->policy == NULL))
+    if (RQ_LIKELY(rq__gate_policy(op->seat) == NULL))
         run(op);
     else
         rq__gate_ask(op, run);
@@ -83,11 +104,21 @@ static inline void rq_op_end(rq_op *op, rq_err rc)
     rq__gate_add(&c->bytes_in, op->cost.bytes_in);
     rq__gate_add(&c->bytes_out, op->cost.bytes_out);
     op->rc = rc;
-    if (RQ_UNLIKELY(rc != RQ_OK || op->has_waited || op->repeats || seat->policy != NULL ||
+    if (RQ_UNLIKELY(rc != RQ_OK || op->has_waited || op->repeats || rq__gate_policy(seat) != NULL ||
                     rq_sample_has(c->sample, count)))
         rq__gate_settle(op, count);
     op->done(op);
 }
+
+/* For groups, if there is a policy. */
+RQ_NODISCARD
+RQ_COLD rq_err rq__gate_enter_group(const rq_op *op, const rq_gate_group *group, rq_error *why);
+RQ_COLD void rq__gate_leave_group(const rq_op *op, const rq_gate_group *group);
+RQ_NODISCARD
+RQ_COLD rq_err rq__gate_ask_write(const rq_op *op, const rq_region *region, const rq_mutation *m,
+                                  rq_error *why);
+/* The bytes of the mutation's cells, each as a KeyValue. */
+uint64_t rq_mutation_bytes(const rq_mutation *m);
 
 /* Parts of a batch. */
 static inline void rq__gate_count_parts(const rq_op *batch, rq_op_kind kind, uint64_t count)

@@ -52,6 +52,8 @@ typedef struct rq_op_caller {
     bool (*has_gone)(const rq_op *op);
     /* Posts `task`, the next slice of an op that takes long, behind other work of the lane. */
     void (*defer)(rq_op *op, rq_task *task);
+    /* The value of a request attribute; .ptr NULL: there is none of that name. May be NULL. */
+    rq_slice (*attribute)(const rq_op *op, const char *name);
     /* It has waited `ns` for a block: for a thread that reads, and for the disk. May be NULL. */
     void (*waited_for_block)(rq_op *op, uint64_t ns);
 } rq_op_caller;
@@ -85,6 +87,7 @@ struct rq_op {
     /* The op's. */
     bool has_waited; /* at the gate, for a block, for memory or for its next slice */
     bool is_pinned;  /* region is a reference, of an op that the gate delays */
+    bool is_refused; /* at the gate: it has not begun */
     rq_err rc;       /* valid from done() on, as are cost and why */
     rq_op_cost cost;
     void (*run)(rq_op *op); /* of an op that the gate delays */
@@ -111,6 +114,7 @@ static inline void rq_op_init(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_
     op->repeats = false;
     op->has_waited = false;
     op->is_pinned = false;
+    op->is_refused = false;
     op->rc = RQ_OK;
     op->cost = (rq_op_cost){0};
     rq_error_clear(&op->why);

@@ -97,6 +97,15 @@ void rq_ops_free(rq_ops *ops)
     free(ops);
 }
 
+void rq_ops_set_policy(rq_ops *ops, const rq_gate_policy *policy)
+{
+    pthread_mutex_lock(&ops->lock);
+    ops->policy = policy;
+    for (rq_ops_seat *s = ops->seats; s != NULL; s = s->next)
+        atomic_store_explicit(&s->policy, policy, memory_order_release);
+    pthread_mutex_unlock(&ops->lock);
+}
+
 /* --- seats ------------------------------------------------------------------------------------ */
 
 rq_err rq_ops_seat_new(rq_ops *ops, rq_lane *lane, rq_epoch_member *section, rq_ops_seat **ret)
@@ -107,7 +116,6 @@ rq_err rq_ops_seat_new(rq_ops *ops, rq_lane *lane, rq_epoch_member *section, rq_
     seat->lane = lane;
     seat->section = section;
     seat->executor = ops->env.executor;
-    seat->policy = ops->policy;
     for (int kind = 0; kind < RQ_OP_KINDS; kind++)
         seat->counters[kind].sample = RQ_SAMPLE_MASK_FIRST;
     rq_err rc = lane == NULL ? RQ_OK : rq_writer_new(ops->engine, lane, &seat->writer);
@@ -116,6 +124,7 @@ rq_err rq_ops_seat_new(rq_ops *ops, rq_lane *lane, rq_epoch_member *section, rq_
         return rc;
     }
     pthread_mutex_lock(&ops->lock);
+    seat->policy = ops->policy;
     seat->next = ops->seats;
     ops->seats = seat;
     pthread_mutex_unlock(&ops->lock);

@@ -34,6 +34,9 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why);
 void rq_ops_free(rq_ops *ops);
 /* Applies the settings that change without a restart. Any thread. */
 void rq_ops_reload(rq_ops *ops, const rq_config *c);
+/* From now on ops that begin are asked for by this policy; NULL: every op passes. Ops that have
+ * begun may still use the one before: it must outlive `ops`. Any thread. */
+void rq_ops_set_policy(rq_ops *ops, const rq_gate_policy *policy);
 
 /* `lane`: ops are started on it and complete on it. NULL: one thread at a time starts ops; it is a
  * member of the epoch as `section` and inside a read section whenever it starts an op. */

@@ -12,7 +12,6 @@ struct rq_ops {
     rq_env env;
     rq_engine *engine;
     rq_catalog *catalog;
-    const rq_gate_policy *policy;
     const rq_intake *intake; /* see rq_ops_options, also for the next two */
     const rq_intake *replicated;
     bool skips_missing;
@@ -24,6 +23,7 @@ struct rq_ops {
     uint64_t lease_ms;
     _Atomic uint64_t rpc_timeout_ms; /* a reload changes it */
     pthread_mutex_t lock;
+    const rq_gate_policy *policy RQ_GUARDED_BY(lock);
     rq_ops_seat *seats RQ_GUARDED_BY(lock);
     rq_op_stats past[RQ_OP_KINDS] RQ_GUARDED_BY(lock); /* of seats that were given back */
 };

@@ -48,6 +48,13 @@ static void end(rq_op_scan *s, rq_err rc)
     op->cost.bytes_out = s->out->bytes.len - s->first.len;
     rq_region *region = s->region;
     if (region != NULL) op->region = region;
+    if (RQ_UNLIKELY(s->is_gated)) {
+        rq_gate_group g = {.region = region,
+                           .reads = 1,
+                           .bytes_returned = op->cost.bytes_out,
+                           .block_bytes = s->read.ctx.block_bytes_used};
+        rq__gate_leave_group(op, &g);
+    }
     rq_op_end(op, rc);
     rq_region_unref(region);
 }
@@ -432,12 +439,25 @@ static void set_limits(rq_op_scan *s)
     if (s->allows_heartbeats) set_time_limit(s);
 }
 
+/* A refused call can be repeated: the scanner stays as it is. */
+RQ_COLD static rq_err ask_gate(rq_op_scan *s, rq_error *why)
+{
+    rq_gate_group g = {.region = s->holder->region, .reads = 1};
+    rq_err rc = rq__gate_enter_group(&s->read.op, &g, why);
+    s->is_gated = rc == RQ_OK;
+    if (rc != RQ_OK) finish_holder(s, false, false);
+    return rc;
+}
+
 static rq_err begin(rq_op_scan *s, rq_error *why)
 {
     if (s->opens)
         RQ_TRY(open_scanner(s, why));
     else
         RQ_TRY(take_scanner(s, why));
+    if (RQ_UNLIKELY(rq__gate_policy(s->read.op.seat) != NULL) && !s->opens && !s->closes &&
+        !s->renews)
+        RQ_TRY(ask_gate(s, why));
     rq_err rc = check_sequence(s, why);
     if (rc != RQ_OK) {
         finish_holder(s, false, false);

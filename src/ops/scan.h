@@ -87,6 +87,7 @@ struct rq_op_scan {
     rq_cellblock_mark last;  /* beginning of the previous result; a result has cells of one row */
     int32_t complete_rows;
     bool row_limit_reached;
+    bool is_gated; /* the call of an open scanner has passed a policy */
     rq_op_read read;
 };
 

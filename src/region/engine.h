@@ -120,6 +120,8 @@ typedef struct rq_engine_survey {
 /* Everything is in the arena. Not inside a read section. */
 RQ_NODISCARD
 rq_err rq_engine_survey_take(rq_engine *e, rq_arena *arena, rq_engine_survey *ret);
+/* What all closed regions counted, those of dropped tables included. Any thread. */
+void rq_engine_past_counts(rq_engine *e, rq_request_counts *ret);
 /* The table was dropped: another one of its name starts with counts of its own. Any thread. */
 void rq_engine_forget_table(rq_engine *e, rq_slice ns, rq_slice qualifier);
 

@@ -67,6 +67,13 @@ void rq__past_add(rq_engine *e, const rq_region *r)
     if (p != NULL) add_counts(&p->counts, &counts); /* without memory the table begins anew */
 }
 
+void rq_engine_past_counts(rq_engine *e, rq_request_counts *ret)
+{
+    pthread_mutex_lock(&e->lock);
+    *ret = e->past_all;
+    pthread_mutex_unlock(&e->lock);
+}
+
 void rq_engine_forget_table(rq_engine *e, rq_slice ns, rq_slice qualifier)
 {
     pthread_mutex_lock(&e->lock);

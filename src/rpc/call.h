@@ -151,7 +151,7 @@ typedef struct rq_rpc_exception {
     uint16_t port;
 } rq_rpc_exception;
 
-RQ_COLD void rq_call_throw(rq_call *call, const rq_rpc_exception *exception);
+RQ_COLD void rq__call_throw(rq_call *call, const rq_rpc_exception *exception);
 
 /* Ends the call without a response: the client has given up (deadline passed). */
 void rq_call_drop(rq_call *call);

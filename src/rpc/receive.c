@@ -37,6 +37,7 @@ void rq__call_out_of_hand(const rq_call *call)
 /* An error found while a request was read, before its handler was called. */
 struct refusal {
     rq_rpc_exception exception;
+    bool says_point; /* the message stands alone: the parameter is not what is wrong */
     char message[512];
 };
 
@@ -85,9 +86,12 @@ static bool find_method(rq_call_private *p, const rq_request_head *head, struct 
     }
     p->call.method = m;
     if (m != NULL && m->handle != NULL) return true;
+    r->says_point = true;
     return refuse(r, HB "DoNotRetryIOException", true,
-                  "java.lang.UnsupportedOperationException: %.*s%s", (int)head->method.len,
-                  (const char *)head->method.ptr, m == NULL ? "" : " is not served here");
+                  "java.lang.UnsupportedOperationException: %.*s%s%s", (int)head->method.len,
+                  (const char *)head->method.ptr,
+                  m == NULL ? ": no such method of " : " is not served here, a method of ",
+                  conn->service->service.name);
 }
 
 RQ_COLD static bool refuse_param(const rq_call_private *p, struct refusal *r)
@@ -236,7 +240,7 @@ RQ_COLD static void answer_refusal(rq_call_private *p, struct refusal *r)
 {
     char text[RQ__TEXT_MAX], address[RQ_ADDRESS_MAX];
     r->exception.message = r->message;
-    if (r->exception.server_overloaded)
+    if (r->exception.server_overloaded || r->says_point)
         snprintf(text, sizeof text, "%s", r->message);
     else
         snprintf(text, sizeof text, "/%s is unable to read call parameter from client %s; %s",
@@ -332,6 +336,7 @@ static void receive(rq_call_private *p, const rq_request_head *head, rq_cursor c
 {
     struct refusal r;
     r.exception = (rq_rpc_exception){0};
+    r.says_point = false;
     r.message[0] = '\0'; /* the rest is never read */
     rq_cursor param;
     rq_slice block;

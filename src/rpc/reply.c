@@ -106,7 +106,7 @@ static const char *exception_text(const char *java_class, const char *message, c
     return buf;
 }
 
-void rq_call_throw(rq_call *call, const rq_rpc_exception *exception)
+void rq__call_throw(rq_call *call, const rq_rpc_exception *exception)
 {
     char text[RQ__TEXT_MAX];
     rq__call_throw_text(
@@ -148,7 +148,7 @@ static void fail(rq_call *call, rq_err code, const char *message)
         .do_not_retry = rq_err_do_not_retry(code),
         .server_overloaded = code == RQ_E_CALL_QUEUE_TOO_BIG || code == RQ_E_CALL_DROPPED,
     };
-    rq_call_throw(call, &e);
+    rq__call_throw(call, &e);
 }
 
 void rq_call_fail(rq_call *call, rq_err code, const char *fmt, ...)

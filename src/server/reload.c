@@ -56,6 +56,7 @@ static rq_err reload(rq_reload *r, rq_error *why)
     rq_client_service_reload(r->client, r->config);
     rq_slow_limits slow = rq_slow_limits_of(r->config);
     rq_slow_log_set(r->slow, &slow);
+    if (r->quotas != NULL) RQ_TRY(rq_quotas_reload(r->quotas, why));
     return rq_engine_reload(r->engine, r->config, why);
 }
 

@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "ops/ops.h"
+#include "quota/quota.h"
 #include "region/engine.h"
 #include "server/server.h"
 #include "service/service.h"
@@ -23,6 +24,7 @@ typedef struct rq_reload {
     rq_ops *ops;
     rq_client_service *client;
     rq_slow_log *slow;
+    rq_quotas *quotas;                                           /* NULL: there are none */
     rq_err (*reread)(void *ctx, rq_config **ret, rq_error *why); /* NULL: nothing to read again */
     void *ctx;
     pthread_mutex_t lock; /* one reload at a time */

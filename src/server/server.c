@@ -19,6 +19,7 @@
 #include "http/http.h"
 #include "metrics/metrics.h"
 #include "ops/ops.h"
+#include "quota/quota.h"
 #include "registry/registry.h"
 #include "replication/replication.h"
 #include "server/events.h"
@@ -72,6 +73,7 @@ struct rq_server {
     rq_reload reload;
     rq_client_service *client;
     rq_replication *replication;
+    rq_quotas *quotas;
     rq_admin_services *admin;
     rq_rpc_server *master;
     rq_rpc_server *rs;
@@ -290,6 +292,14 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     s->reload.engine = s->engine;
     s->reload.ops = s->ops;
     s->reload.client = s->client;
+    rq_quotas_options quotas = {.env = &s->env,
+                                .catalog = s->catalog,
+                                .ops = s->ops,
+                                .config = o->config,
+                                .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
+                                .next = ops.policy};
+    RQ_TRY(rq_quotas_open(&quotas, &s->quotas, why));
+    s->reload.quotas = s->quotas;
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,
                                        .catalog = s->catalog,
@@ -301,7 +311,10 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .users = s->users,
                                        .loops = s->loops,
                                        .client = s->client,
-                                       .replication = s->replication};
+                                       .replication = s->replication,
+                                       .quotas = s->quotas,
+                                       .stop = o->stop,
+                                       .stop_ctx = o->stop_ctx};
     return rq_admin_services_new(&admin, &s->admin, why);
 }
 
@@ -313,13 +326,14 @@ static const rq_transform_kind *transform_of(const rq_server *s)
 static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server **ret,
                          rq_error *why)
 {
-    rq_rpc_service services[4];
+    rq_rpc_service services[5];
     size_t count = 0;
     services[count++] = rq_meta_service_methods(s->catalog);
     if (master) {
         services[count++] = rq_master_service_methods(s->admin);
         services[count++] = rq_master_admin_service_methods(s->admin);
         services[count++] = rq_hbck_service_methods(s->admin);
+        services[count++] = rq_lock_service_methods(s->admin);
     } else {
         services[count++] = rq_client_service_methods(s->client);
         services[count++] = rq_admin_service_methods(s->admin);
@@ -547,11 +561,13 @@ static void stop_serving(rq_server *s)
     if (s->metrics != NULL) rq_metrics_serve(s->metrics, NULL, NULL);
     if (s->rs != NULL) rq_rpc_server_close(s->rs);
     if (s->master != NULL) rq_rpc_server_close(s->master);
+    rq_quotas_stop(s->quotas);
     if (s->loops != NULL) rq_loops_stop(s->loops);
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
     rq_replication_free(s->replication);
     rq_metrics_free(s->metrics);
+    rq_quotas_close(s->quotas);
     rq_slow_log_free(s->slow);
     rq_ops_free(s->ops);
     rq_user_metrics_free(s->users);

@@ -28,6 +28,10 @@ typedef struct rq_server_options {
         void); /* returns the allocator's free memory to the system; NULL: none. Any thread */
     /* May refuse and delay operations (ops/gate.h); outlives the server. NULL: all pass. */
     const struct rq_gate_policy *policy;
+    /* Begins the end of the process, which leads to rq_server_close; called on a loop by StopServer,
+     * StopMaster and Shutdown of clients. NULL: these are refused. */
+    void (*stop)(void *ctx);
+    void *stop_ctx;
     /* Transform of every connection, e.g. TLS (net/transform.h); copied. NULL: none. Without a
      * budget of its own its memory is charged to the requests' budget. */
     const rq_transform_kind *transform;

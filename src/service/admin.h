@@ -28,6 +28,11 @@ typedef struct rq_admin_services_options {
     /* For replication, both ways; NULL (tests): its sink is refused. */
     rq_client_service *client;
     rq_replication *replication;
+    struct rq_quotas *quotas; /* quota/quota.h; NULL: there are none */
+    /* Begins the orderly end of the process, for StopServer, StopMaster and Shutdown; must not
+     * block. NULL: they are refused. */
+    void (*stop)(void *ctx);
+    void *stop_ctx;
 } rq_admin_services_options;
 
 /* Everything in the options outlives it. */
@@ -42,6 +47,8 @@ rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
 /* The methods of AdminService that the master serves (admin_mob.c). */
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);
+/* "LockService" on the master's port (master_locks.c). */
+rq_rpc_service rq_lock_service_methods(rq_admin_services *s);
 /* "HbckService" on the master's port (hbck.c). */
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s);
 

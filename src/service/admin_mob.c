@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AdminService on the master's port: clients send compactions "of type MOB", and ask for their
+/* AdminService on the master's port. GetRegionInfo answers by the name or encoded name of any
+ * region that the catalog knows. Clients also send compactions "of type MOB", and ask for their
  * state, to the master, with the name of a pseudo region (store/mob.h). HBASE:
  * HBaseAdmin.majorCompact(…, CompactType.MOB), MasterRpcServices.compactRegion and getRegionInfo.
  * HBase 2.6 itself answers the first with NotServingRegionException since HBASE-23571. */
-#include "service/admin_priv.h"
+#include "service/master_priv.h"
 #include "service/messages.h"
 #include "service/slow_text.h"
 
@@ -90,13 +91,34 @@ static rq_err reply_mob_region(const rq_admin_services *s, rq_call *call, rq_sli
     return RQ_OK;
 }
 
+/* HBase's master answers with the region's info alone. */
+static rq_err reply_info(rq_call *call, const rq_catalog_region *r)
+{
+    Pb__GetRegionInfoResponse response = PB__GET_REGION_INFO_RESPONSE__INIT;
+    response.region_info = rq__region_info_message(&call->arena, r->info);
+    if (response.region_info == NULL) return RQ_E_NO_MEMORY;
+    rq_call_reply(call, &response.base);
+    return RQ_OK;
+}
+
+static rq_err unknown(const Pb__RegionSpecifier *spec, rq_error *why)
+{
+    char name[600];
+    rq_bytes_to_string(rq_slice_of(spec->value.data, spec->value.len), name, sizeof name);
+    return rq_fail(why, RQ_E_UNKNOWN_REGION, "%s", name);
+}
+
 static void get_region_info(void *ctx, rq_call *call)
 {
+    const rq_admin_services *s = ctx;
     const Pb__GetRegionInfoRequest *request = (const Pb__GetRegionInfoRequest *)call->param;
     rq_error why = {.code = RQ_OK};
     rq_slice table;
-    rq_err rc = is_mob_region(request->region, &table) ? reply_mob_region(ctx, call, table)
-                                                       : not_online(request->region, &why);
+    const rq_catalog_region *r =
+        rq_catalog_region_find(s->catalog, rq__encoded_of(request->region));
+    rq_err rc = r != NULL                                ? reply_info(call, r)
+                : is_mob_region(request->region, &table) ? reply_mob_region(ctx, call, table)
+                                                         : unknown(request->region, &why);
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }
 

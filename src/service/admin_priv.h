@@ -8,6 +8,8 @@
 
 #include "proto/hbase.pb-c.h"
 
+#include <stdatomic.h>
+
 struct rq_admin_services {
     rq_env env;
     rq_engine *engine;
@@ -19,12 +21,22 @@ struct rq_admin_services {
     void *reload_ctx;
     rq_slow_log *slow;             /* may be NULL */
     struct rq_user_metrics *users; /* may be NULL */
-    rq_client_service *client; /* its seats; this and the next may be NULL (tests) */
+    rq_client_service *client;     /* its seats; this and the next may be NULL (tests) */
     rq_replication *replication;
+    struct rq_quotas *quotas; /* may be NULL */
+    void (*stop)(void *ctx);
+    void *stop_ctx;
+    _Atomic bool decommissioned; /* the server's mark (master_servers.c) */
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */
 void rq__split_region_1x(void *ctx, rq_call *call);
+
+/* master_quota.c: also a method of AdminService */
+void rq__get_space_quota_snapshots(void *ctx, rq_call *call);
+
+/* master_servers.c: also a method of AdminService */
+void rq__stop_server(void *ctx, rq_call *call);
 
 /* audit.c: an rq_rpc_service's `ended`; ctx is the rq_admin_services. */
 void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,

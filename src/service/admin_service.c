@@ -453,14 +453,6 @@ static void roll_wal_writer(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* There is no space quota: the list is empty. */
-static void get_space_quota_snapshots(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    Pb__GetSpaceQuotaSnapshotsResponse response = PB__GET_SPACE_QUOTA_SNAPSHOTS_RESPONSE__INIT;
-    rq_call_reply(call, &response.base);
-}
-
 /* HBASE: the list belongs to prefetching, which is off unless a persistent cache is configured. */
 static void get_cached_files(void *ctx, rq_call *call)
 {
@@ -506,7 +498,7 @@ static const rq_rpc_method methods[] = {
     {"GetSlowLogResponses", &pb__slow_log_response_request__descriptor, rq__get_slow_logs},
     {"GetLargeLogResponses", &pb__slow_log_response_request__descriptor, rq__get_large_logs},
     {"GetSpaceQuotaSnapshots", &pb__get_space_quota_snapshots_request__descriptor,
-     get_space_quota_snapshots},
+     rq__get_space_quota_snapshots},
     {"GetCachedFilesList", &pb__get_cached_files_list_request__descriptor, get_cached_files},
     {"GetStoreFile", &pb__get_store_file_request__descriptor, get_store_file},
     {"ClearSlowLogsResponses", &pb__clear_slow_log_response_request__descriptor,
@@ -518,7 +510,7 @@ static const rq_rpc_method methods[] = {
      clear_compaction_queues},
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
      rq__update_configuration},
-    {"StopServer", &pb__stop_server_request__descriptor, NULL},
+    {"StopServer", &pb__stop_server_request__descriptor, rq__stop_server},
     {"OpenRegion", &pb__open_region_request__descriptor, NULL},
     {"CloseRegion", &pb__close_region_request__descriptor, NULL},
     {"WarmupRegion", &pb__warmup_region_request__descriptor, NULL},
@@ -552,6 +544,9 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->reload_ctx = o->reload_ctx;
     s->slow = o->slow;
     s->users = o->users;
+    s->quotas = o->quotas;
+    s->stop = o->stop;
+    s->stop_ctx = o->stop_ctx;
     s->metrics = o->metrics;
     s->client = o->client;
     s->replication = o->replication;

@@ -3,6 +3,10 @@
 #include "service/call_op.h"
 #include "service/client_priv.h"
 
+#include "proto/rpc.pb-c.h"
+
+#include <string.h>
+
 rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpecifier *spec,
                                rq_region **ret, bool *ret_stale, rq_error *why)
 {
@@ -62,11 +66,21 @@ static void waited_for_block(rq_op *op, uint64_t ns)
     rq__call_of_op(op)->place_ns[RQ_CALL_IN_FILES] += ns;
 }
 
+static rq_slice attribute(const rq_op *op, const char *name)
+{
+    const Pb__RequestHeader *head = rq_call_header(rq__call_of_op(op));
+    for (size_t i = 0; head != NULL && i < head->n_attribute; i++)
+        if (strcmp(head->attribute[i]->name, name) == 0)
+            return rq_slice_of(head->attribute[i]->value.data, head->attribute[i]->value.len);
+    return (rq_slice){0};
+}
+
 static const rq_op_caller of_call = {.may_grow = may_grow,
                                      .is_scarce = is_scarce,
                                      .limit_memory = limit_memory,
                                      .has_gone = has_gone,
                                      .defer = defer,
+                                     .attribute = attribute,
                                      .waited_for_block = waited_for_block};
 
 void rq__op_of_call(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_call *call,

@@ -84,7 +84,8 @@ static rq_err enter(rq_op_batch *b)
     }
     /* Clients before 2.4 send one condition per request, for its only region action. */
     m->condition = ra->condition != NULL ? ra->condition : request->condition;
-    b->is_atomic = m->condition != NULL || (ra->has_atomic && ra->atomic);
+    b->has_condition = m->condition != NULL;
+    b->is_atomic = b->has_condition || (ra->has_atomic && ra->atomic);
     if (b->is_atomic && b->part_count == 0) {
         Pb__RegionActionResult *group = b->group;
         group->has_processed = group->processed = 1;

@@ -37,11 +37,16 @@ static bool reads(const rq_row_op *row)
 }
 
 /* For results that must be released; they live longer than the call. */
-static void reply_and_release(rq_call *call, rq_row_op row)
+static void reply_and_release(rq_op *op, rq_row_op row)
 {
-    rq_err rc = row.rc;
-    if (rc == RQ_OK) rc = reply_cells(call, &row);
-    if (rc != RQ_OK) rq_call_fail_why(call, rc, row.why);
+    rq_call *call = rq__call_of_op(op);
+    rq_err rc = op->rc; /* of an op that the gate refused, the row's is RQ_OK */
+    if (rc != RQ_OK) {
+        rq__fail_call_of_op(op);
+    } else {
+        rc = reply_cells(call, &row);
+        if (rc != RQ_OK) rq_call_fail_why(call, rc, row.why);
+    }
     rq_row_op_clear(&row);
 }
 
@@ -49,7 +54,7 @@ static void mutate_done(rq_op *op)
 {
     const rq_op_mutate *m = RQ_CONTAINER_OF(op, rq_op_mutate, op);
     if (RQ_UNLIKELY(op->rc != RQ_OK) || reads(&m->row)) {
-        reply_and_release(rq__call_of_op(op), m->row);
+        reply_and_release(op, m->row);
         return;
     }
     uint8_t message[RQ__PROCESSED_LEN];

@@ -7,6 +7,7 @@
 #include "service/user_metrics.h"
 
 #include "base/machine.h"
+#include "catalog/coprocessors.h"
 
 #include "proto/files.pb-c.h"
 #include "proto/master.pb-c.h"
@@ -27,7 +28,11 @@ static bool wants(const Pb__GetClusterStatusRequest *r, Pb__Option option)
 static void add_requests(const rq_admin_services *a, Pb__ServerLoad *m)
 {
     rq_metrics_rates rates;
+    rq_request_counts past; /* of closed regions: totals do not fall when a table is dropped */
+    rq_engine_past_counts(a->engine, &past);
     m->has_read_requests_count = m->has_write_requests_count = 1;
+    m->read_requests_count = past.reads;
+    m->write_requests_count = past.writes;
     for (size_t i = 0; i < m->n_region_loads; i++) {
         m->read_requests_count += m->region_loads[i]->read_requests_count;
         m->write_requests_count += m->region_loads[i]->write_requests_count;
@@ -78,6 +83,37 @@ static rq_err add_sources(const rq_admin_services *a, rq_arena *arena, Pb__Serve
     return RQ_OK;
 }
 
+/* The endpoints that open regions have. HBASE: HRegionServer.getRegionServerCoprocessors. */
+static rq_err add_coprocessors(const rq_admin_services *a, rq_arena *arena, Pb__ServerLoad *m)
+{
+    static const struct {
+        rq_coprocessor which;
+        const char *name;
+    } all[] = {{RQ_COPROCESSOR_AGGREGATE, "AggregateImplementation"},
+               {RQ_COPROCESSOR_MULTI_ROW, "MultiRowMutationEndpoint"}};
+    const rq_catalog_table *const *tables;
+    size_t count;
+    unsigned everywhere = 0, users = 0, found = 0;
+    RQ_TRY(rq_coprocessors_of_settings(a->config, &everywhere, &users, NULL));
+    rq_catalog_tables(a->catalog, &tables, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (tables[i]->state != RQ_TABLE_ENABLED) continue;
+        found |= rq_coprocessors_of_table(tables[i]->schema) | everywhere;
+        if (!rq_slice_eq(tables[i]->schema->ns, RQ_SLICE_LIT("hbase"))) found |= users;
+    }
+    m->coprocessors = rq_arena_alloc(arena, RQ_ARRAY_LEN(all) * sizeof(Pb__Coprocessor *));
+    Pb__Coprocessor *list = rq_arena_alloc(arena, RQ_ARRAY_LEN(all) * sizeof *list);
+    if (m->coprocessors == NULL || list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
+        if ((found & all[i].which) == 0) continue;
+        Pb__Coprocessor *p = &list[m->n_coprocessors];
+        pb__coprocessor__init(p);
+        p->name = (char *)(uintptr_t)all[i].name;
+        m->coprocessors[m->n_coprocessors++] = p;
+    }
+    return RQ_OK;
+}
+
 /* HBASE: until something is applied, both times are the start's. */
 static rq_err add_replication(const rq_admin_services *a, rq_arena *arena, Pb__ServerLoad *m)
 {
@@ -96,6 +132,59 @@ static rq_err add_replication(const rq_admin_services *a, rq_arena *arena, Pb__S
     return add_sources(a, arena, m);
 }
 
+/* HBase removes the quotas of dropped tables by a coprocessor of its own. */
+static rq_err add_master_coprocessors(const rq_admin_services *a, rq_arena *arena,
+                                      Pb__ClusterStatus *m)
+{
+    if (rq_config_int(a->config, RQ_SET_QUOTA) == 0 ||
+        rq_config_int(a->config, RQ_SET_QUOTA_REMOVE) == 0)
+        return RQ_OK;
+    Pb__Coprocessor *one = rq_arena_alloc(arena, sizeof *one);
+    m->master_coprocessors = rq_arena_alloc(arena, sizeof(Pb__Coprocessor *));
+    if (one == NULL || m->master_coprocessors == NULL) return RQ_E_NO_MEMORY;
+    pb__coprocessor__init(one);
+    one->name = (char *)(uintptr_t) "MasterQuotasObserver";
+    m->master_coprocessors[0] = one;
+    m->n_master_coprocessors = 1;
+    return RQ_OK;
+}
+
+static Pb__ServerTask *task_of(rq_arena *arena, const rq_procedure *p)
+{
+    Pb__ServerTask *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__server_task__init(m);
+    m->description =
+        rq_arena_printf(arena, "pid=%llu, %s, table=%.*s:%.*s", (unsigned long long)p->id,
+                        p->java_class, (int)p->ns.len, (const char *)p->ns.ptr,
+                        (int)p->qualifier.len, (const char *)p->qualifier.ptr);
+    m->status = (char *)(uintptr_t)(p->parked         ? "parked: its step failed for good"
+                                    : p->step == NULL ? "begins"
+                                                      : p->step);
+    m->state =
+        p->waiting || p->parked ? PB__SERVER_TASK__STATE__WAITING : PB__SERVER_TASK__STATE__RUNNING;
+    m->has_starttime = 1;
+    m->starttime = (uint64_t)p->submitted_ms;
+    return m->description == NULL ? NULL : m;
+}
+
+/* The master's tasks are its unfinished procedures. */
+static rq_err add_tasks(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
+{
+    rq_procedure *list;
+    size_t count;
+    RQ_TRY(rq_catalog_procedures(a->catalog, arena, &list, &count));
+    m->master_tasks = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__ServerTask *));
+    if (m->master_tasks == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].finished) continue;
+        Pb__ServerTask *t = task_of(arena, &list[i]);
+        if (t == NULL) return RQ_E_NO_MEMORY;
+        m->master_tasks[m->n_master_tasks++] = t;
+    }
+    return RQ_OK;
+}
+
 static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
 {
     rq_engine_stats stats;
@@ -105,7 +194,8 @@ static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
     m->region_loads = rq__region_loads_message(arena, a->catalog, NULL, &m->n_region_loads);
     if (m->region_loads == NULL) return NULL;
     add_requests(a, m);
-    if (add_replication(a, arena, m) != RQ_OK) return NULL;
+    if (add_replication(a, arena, m) != RQ_OK || add_coprocessors(a, arena, m) != RQ_OK)
+        return NULL;
     rq_engine_get_stats(a->engine, &stats);
     int64_t now = a->env.executor->now_ms(a->env.executor);
     m->has_used_heap_mb = m->has_max_heap_mb = 1;
@@ -151,23 +241,25 @@ static rq_err add_server(const rq_admin_services *a, rq_arena *arena, Pb__Cluste
     return RQ_OK;
 }
 
+/* All are 0 for a disabled table, and closed regions of others count as in transition too. HBASE:
+ * AssignmentManager.getRegionStatesCount. */
 static Pb__TableRegionStatesCount *count_states(rq_arena *arena, const rq_catalog_table *t)
 {
+    bool disabled = t->state == RQ_TABLE_DISABLED || t->state == RQ_TABLE_DISABLING;
     Pb__TableRegionStatesCount *m = rq_arena_alloc(arena, sizeof *m);
     Pb__RegionStatesCount *c = rq_arena_alloc(arena, sizeof *c);
     if (m == NULL || c == NULL) return NULL;
     pb__table_region_states_count__init(m);
     pb__region_states_count__init(c);
-    for (size_t i = 0; i < t->region_count; i++) {
+    for (size_t i = 0; i < t->region_count && !disabled; i++) {
         rq_region_state state = rq_catalog_table_region(t, i)->state;
         if (state == RQ_REGION_OPEN)
             c->open_regions++;
-        else if (state == RQ_REGION_CLOSED || state == RQ_REGION_OFFLINE)
+        else if (state == RQ_REGION_CLOSED)
             c->closed_regions++;
-        else
-            c->regions_in_transition++;
     }
-    c->total_regions = (uint32_t)t->region_count;
+    c->total_regions = disabled ? 0 : (uint32_t)t->region_count;
+    c->regions_in_transition = c->total_regions - c->open_regions;
     m->region_states_count = c;
     m->table_name = rq__table_name_message(arena, t->schema->ns, t->schema->qualifier);
     return m->table_name == NULL ? NULL : m;
@@ -189,18 +281,6 @@ static rq_err add_tables(const rq_admin_services *a, rq_arena *arena, Pb__Cluste
     return RQ_OK;
 }
 
-static const Pb__RegionState__State wire_states[] = {
-    [RQ_REGION_OFFLINE] = PB__REGION_STATE__STATE__OFFLINE,
-    [RQ_REGION_OPENING] = PB__REGION_STATE__STATE__OPENING,
-    [RQ_REGION_OPEN] = PB__REGION_STATE__STATE__OPEN,
-    [RQ_REGION_CLOSING] = PB__REGION_STATE__STATE__CLOSING,
-    [RQ_REGION_CLOSED] = PB__REGION_STATE__STATE__CLOSED,
-    [RQ_REGION_FAILED_OPEN] = PB__REGION_STATE__STATE__FAILED_OPEN,
-    [RQ_REGION_SPLITTING] = PB__REGION_STATE__STATE__SPLITTING,
-    [RQ_REGION_SPLIT] = PB__REGION_STATE__STATE__SPLIT,
-    [RQ_REGION_MERGING] = PB__REGION_STATE__STATE__MERGING,
-};
-
 static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_region *r)
 {
     Pb__RegionInTransition *m = rq_arena_alloc(arena, sizeof *m);
@@ -213,7 +293,7 @@ static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_r
     spec->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
     spec->value = rq__pb_binary(r->info->name);
     state->region_info = rq__region_info_message(arena, r->info);
-    state->state = wire_states[r->state];
+    state->state = rq__region_state_message(r->state);
     state->has_stamp = 1;
     state->stamp = (uint64_t)r->changed_ms;
     m->spec = spec;
@@ -221,7 +301,14 @@ static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_r
     return state->region_info == NULL ? NULL : m;
 }
 
-/* Regions that should be open but are not, and regions being opened or closed. */
+/* Regions being opened, closed, split or merged, and those that could not be opened; not those
+ * that were closed on request. HBASE: RegionStates.getRegionsStateInTransition. */
+bool rq__is_in_transition(const rq_catalog_region *r)
+{
+    return r->state != RQ_REGION_OPEN && r->state != RQ_REGION_CLOSED &&
+           r->state != RQ_REGION_OFFLINE;
+}
+
 static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
 {
     const rq_catalog_table *const *tables;
@@ -234,7 +321,7 @@ static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__C
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < tables[i]->region_count; k++) {
             const rq_catalog_region *r = rq_catalog_table_region(tables[i], k);
-            if (tables[i]->state == RQ_TABLE_DISABLED || r->state == RQ_REGION_OPEN) continue;
+            if (tables[i]->state == RQ_TABLE_DISABLED || !rq__is_in_transition(r)) continue;
             Pb__RegionInTransition *t = in_transition(arena, r);
             if (t == NULL) return RQ_E_NO_MEMORY;
             m->regions_in_transition[m->n_regions_in_transition++] = t;
@@ -271,6 +358,9 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
     rq_err rc = add_server(a, &call->arena, &status, r);
     if (rc == RQ_OK && wants(r, PB__OPTION__REGIONS_IN_TRANSITION))
         rc = add_transitions(a, &call->arena, &status);
+    if (rc == RQ_OK && wants(r, PB__OPTION__MASTER_COPROCESSORS))
+        rc = add_master_coprocessors(a, &call->arena, &status);
+    if (rc == RQ_OK && wants(r, PB__OPTION__TASKS)) rc = add_tasks(a, &call->arena, &status);
     if (rc == RQ_OK && wants(r, PB__OPTION__TABLE_TO_REGIONS_COUNT))
         rc = add_tables(a, &call->arena, &status);
     if (rc != RQ_OK)

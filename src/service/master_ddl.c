@@ -49,6 +49,33 @@ rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_gro
     return j;
 }
 
+typedef struct waiting_ddl {
+    rq_ddl ddl;
+    rq_latch latch;
+} waiting_ddl;
+
+static void wake_waiting(rq_ddl *ddl)
+{
+    waiting_ddl *w = RQ_CONTAINER_OF(ddl, waiting_ddl, ddl);
+    w->latch.executor->latch_open(&w->latch, RQ_OK);
+}
+
+rq_err rq__submit_and_wait(rq_admin_services *s, rq_ddl *ddl, rq_error *why)
+{
+    rq_executor *ex = s->env.executor;
+    waiting_ddl w = {.ddl = *ddl};
+    w.ddl.lane = NULL;
+    w.ddl.submitted = wake_waiting;
+    ex->latch_init(ex, &w.latch);
+    rq_catalog_submit(s->catalog, &w.ddl);
+    rq_err rc = ex->latch_wait(&w.latch);
+    ex->latch_destroy(&w.latch);
+    ddl->proc_id = w.ddl.proc_id;
+    if (rc == RQ_OK) rc = w.ddl.rc;
+    if (rc == RQ_OK) return RQ_OK;
+    return w.ddl.why.code == RQ_OK ? rc : rq_fail(why, rc, "%s", w.ddl.why.message);
+}
+
 static rq__ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableName *table,
                               uint64_t nonce_group, uint64_t nonce)
 {
@@ -487,7 +514,7 @@ void rq__is_procedure_done(void *ctx, rq_call *call)
 
 /* --- procedures ------------------------------------------------------------------------------- */
 
-static Pb__ForeignExceptionMessage *foreign_exception(rq_arena *arena, const rq_procedure *p)
+Pb__ForeignExceptionMessage *rq__foreign_exception(rq_arena *arena, const rq_procedure *p)
 {
     Pb__ForeignExceptionMessage *m = rq_arena_alloc(arena, sizeof *m);
     Pb__GenericExceptionMessage *g = rq_arena_alloc(arena, sizeof *g);
@@ -521,7 +548,7 @@ void rq__get_procedure_result(void *ctx, rq_call *call)
     response.last_update = (uint64_t)p.updated_ms;
     if (p.finished) rq_catalog_procedure_forget(s->catalog, r->proc_id);
     if (ended && p.rc != RQ_OK) {
-        response.exception = foreign_exception(&call->arena, &p);
+        response.exception = rq__foreign_exception(&call->arena, &p);
         if (response.exception == NULL) {
             rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
             return;
@@ -539,60 +566,4 @@ void rq__abort_procedure(void *ctx, rq_call *call)
     response.is_procedure_aborted =
         rq_catalog_procedure_abort(s->catalog, r->proc_id, r->mayinterruptifrunning);
     rq_call_reply(call, &response.base);
-}
-
-/* HBase has no state for a parked procedure; FAILED there means failed and not yet rolled back. */
-static Pb__ProcedureState state_of(const rq_procedure *p)
-{
-    if (p->finished)
-        return p->rc == RQ_OK ? PB__PROCEDURE_STATE__SUCCESS : PB__PROCEDURE_STATE__ROLLEDBACK;
-    if (p->parked) return PB__PROCEDURE_STATE__FAILED;
-    return p->rc == RQ_OK ? PB__PROCEDURE_STATE__RUNNABLE : PB__PROCEDURE_STATE__WAITING_TIMEOUT;
-}
-
-static Pb__Procedure *procedure_message(rq_arena *arena, const rq_procedure *p)
-{
-    Pb__Procedure *m = rq_arena_alloc(arena, sizeof *m);
-    if (m == NULL) return NULL;
-    pb__procedure__init(m);
-    m->class_name = (char *)(uintptr_t)p->java_class;
-    m->proc_id = p->id;
-    m->submitted_time = (uint64_t)p->submitted_ms;
-    m->last_update = (uint64_t)p->updated_ms;
-    m->owner = rq_arena_cstr(arena, p->user);
-    if (m->owner == NULL) return NULL;
-    m->state = state_of(p);
-    m->has_nonce_group = m->has_nonce = 1;
-    m->nonce_group = p->nonce_group;
-    m->nonce = p->nonce;
-    if (p->rc != RQ_OK) {
-        m->exception = foreign_exception(arena, p);
-        if (m->exception == NULL) return NULL;
-    }
-    return m;
-}
-
-/* Also used for ListProcedures of 1.x: the message is the same. */
-void rq__get_procedures(void *ctx, rq_call *call)
-{
-    rq_admin_services *s = ctx;
-    Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
-    rq_procedure *list;
-    size_t count;
-    rq_err rc = rq_catalog_procedures(s->catalog, &call->arena, &list, &count);
-    if (rc == RQ_OK) {
-        response.procedure = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__Procedure *));
-        if (response.procedure == NULL) rc = RQ_E_NO_MEMORY;
-    }
-    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
-        Pb__Procedure *m = procedure_message(&call->arena, &list[i]);
-        if (m == NULL)
-            rc = RQ_E_NO_MEMORY;
-        else
-            response.procedure[response.n_procedure++] = m;
-    }
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply(call, &response.base);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MasterService: features of HBase that this server does not have. Queries get the answer of an
- * HBase that does not use the feature: empty lists, "there is none of that name", "not loaded".
+ * HBase that does not use the feature: empty lists, "not loaded".
  * Calls that would use a feature are refused in the method table. */
 #include "service/master_priv.h"
 
@@ -13,24 +13,14 @@
 
 #define HB "org.apache.hadoop.hbase."
 
-/* No server is decommissioned or dead, no quota exists: the lists are empty. Also
- * the answer for a switch that is off and stays off, if its field 1 is optional (an empty message
- * means false); for a required field see rq__reply_false. */
+/* An empty message: HBase has no procedures that modify peers while the switch is turned. */
 void rq__reply_nothing(void *ctx, rq_call *call)
 {
     (void)ctx;
     rq_call_reply_packed(call, rq_slice_of("", 0));
 }
 
-/* `required bool … = 1`, false. */
-void rq__reply_false(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    static const uint8_t no[] = {1 << 3, 0};
-    rq_call_reply_packed(call, rq_slice_of(no, sizeof no));
-}
-
-/* --- security, quotas ------------------------------------------------------------------------- */
+/* --- security --------------------------------------------------------------------------------- */
 
 /* HBASE: MasterRpcServices.grant and others without the AccessController coprocessor. */
 void rq__access_control(void *ctx, rq_call *call)
@@ -39,14 +29,6 @@ void rq__access_control(void *ctx, rq_call *call)
     rq_call_fail(call, RQ_E_DO_NOT_RETRY,
                  "java.lang.UnsupportedOperationException: " HB
                  "security.access.AccessController is not loaded");
-}
-
-/* HBASE: MasterQuotaManager.checkQuotaSupport. */
-void rq__set_quota(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    rq_call_fail(call, RQ_E_DO_NOT_RETRY,
-                 "java.lang.UnsupportedOperationException: quota support disabled");
 }
 
 /* --- the balancer's log ----------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
 
 #include "proto/master.pb-c.h"
 
+#include <stdlib.h>
+
 #define PATTERN_BYTES_MAX                                                                          \
     ((size_t)4 << 20) /* largest size of a compiled pattern
                                              * (filter/regex.h) */
@@ -83,6 +85,56 @@ static rq_err select_tables(const rq_admin_services *a, selection *s, rq_arena *
         RQ_TRY(selected(s, all[i], arena, &is_selected, why));
         if (is_selected) (*ret)[(*ret_count)++] = all[i];
     }
+    return RQ_OK;
+}
+
+static int slice_order(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+/* The named tables that exist; the namespace does not count then. HBASE:
+ * HMaster.getTableDescriptors. */
+static rq_err find_named(const rq_admin_services *a, selection *s, Pb__TableName *const *names,
+                         size_t name_count, rq_arena *arena, const rq_catalog_table ***ret,
+                         size_t *ret_count, rq_error *why)
+{
+    RQ_TRY(compile(s, arena, why));
+    s->ns = NULL;
+    *ret = rq_arena_calloc(arena, name_count, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < name_count; i++) {
+        bool is_selected;
+        rq_slice name = rq_table_name_join(arena, rq__pb_slice(names[i]->namespace_),
+                                           rq__pb_slice(names[i]->qualifier));
+        if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+        const rq_catalog_table *t = rq_catalog_table_find(a->catalog, name);
+        if (t == NULL) continue;
+        RQ_TRY(selected(s, t, arena, &is_selected, why));
+        if (is_selected) (*ret)[(*ret_count)++] = t;
+    }
+    return RQ_OK;
+}
+
+rq_err rq__select_table_names(const rq_admin_services *a, const char *regex, const char *ns,
+                              Pb__TableName *const *names, size_t name_count, rq_arena *arena,
+                              rq_slice **ret, size_t *ret_count, rq_error *why)
+{
+    selection s = {.regex = regex, .ns = ns, .state = RQ_TABLE_ENABLED};
+    const rq_catalog_table **tables;
+    size_t count = 0;
+    if (name_count > 0)
+        RQ_TRY(find_named(a, &s, names, name_count, arena, &tables, &count, why));
+    else
+        RQ_TRY(select_tables(a, &s, arena, &tables, &count, why));
+    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        (*ret)[i] = rq_arena_copy(arena, tables[i]->schema->name);
+        if ((*ret)[i].ptr == NULL) return RQ_E_NO_MEMORY;
+    }
+    if (count > 1) qsort(*ret, count, sizeof **ret, slice_order);
+    *ret_count = count;
     return RQ_OK;
 }
 
@@ -246,17 +298,14 @@ void rq__get_schema_alter_status(void *ctx, rq_call *call)
     rq_admin_services *a = ctx;
     const Pb__GetSchemaAlterStatusRequest *r = (const Pb__GetSchemaAlterStatusRequest *)call->param;
     Pb__GetSchemaAlterStatusResponse response = PB__GET_SCHEMA_ALTER_STATUS_RESPONSE__INIT;
-    rq_error why = {.code = RQ_OK};
     rq_slice name = rq_table_name_join(&call->arena, rq__pb_slice(r->table_name->namespace_),
                                        rq__pb_slice(r->table_name->qualifier));
-    rq_err rc = name.ptr == NULL
-                    ? RQ_E_NO_MEMORY
-                    : rq_catalog_alter_status(a->catalog, name, &response.yet_to_update_regions,
-                                              &response.total_regions, &why);
-    if (rc != RQ_OK) {
-        rq_call_fail_why(call, rc, &why);
+    if (name.ptr == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
+    rq_catalog_alter_status(a->catalog, name, &response.yet_to_update_regions,
+                            &response.total_regions);
     response.has_yet_to_update_regions = response.has_total_regions = 1;
     rq_call_reply(call, &response.base);
 }

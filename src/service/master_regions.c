@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MasterService: single regions (move, assign), the locks of procedures, the archive's cleaner.
- * HBASE: HMaster.move, MasterRpcServices.assignRegion, getLocks, runCleanerChore.
+ * MasterService: single regions (move, assign, offline), the archive's cleaner. HBASE: HMaster.move,
+ * MasterRpcServices.assignRegion, offlineRegion, runCleanerChore.
  */
 #include "descriptor/schema.h"
 #include "service/master_priv.h"
@@ -10,7 +10,6 @@
 
 #include "proto/hbase.pb-c.h"
 #include "proto/master.pb-c.h"
-#include "proto/procedure.pb-c.h"
 
 /* The encoded name in a specifier of either type. */
 rq_slice rq__encoded_of(const Pb__RegionSpecifier *spec)
@@ -101,79 +100,18 @@ void rq__unassign_region(void *ctx, rq_call *call)
         submit_transit(a, call, RQ_DDL_UNASSIGN_REGION, region->info);
 }
 
-/* --- locks ------------------------------------------------------------------------------------ */
-
-static bool same_resource(const rq_procedure *a, const rq_procedure *b)
+/* HBase forgets where the region is, while its server goes on serving it. Here the region is closed,
+ * as by UnassignRegion, because the server knows that it serves it. */
+void rq__offline_region(void *ctx, rq_call *call)
 {
-    return rq_slice_eq(a->ns, b->ns) && rq_slice_eq(a->qualifier, b->qualifier);
-}
-
-static Pb__Procedure *brief(rq_arena *arena, const rq_procedure *p)
-{
-    Pb__Procedure *m = rq_arena_alloc(arena, sizeof *m);
-    if (m == NULL) return NULL;
-    pb__procedure__init(m);
-    m->class_name = (char *)(uintptr_t)p->java_class;
-    m->proc_id = p->id;
-    m->submitted_time = (uint64_t)p->submitted_ms;
-    m->last_update = (uint64_t)p->updated_ms;
-    m->owner = rq_arena_cstr(arena, p->user);
-    m->state = p->waiting ? PB__PROCEDURE_STATE__WAITING : PB__PROCEDURE_STATE__RUNNABLE;
-    m->has_locked = 1;
-    m->locked = !p->waiting;
-    return m->owner == NULL ? NULL : m;
-}
-
-/* The lock that procedure `at` holds, with the procedures that wait for the same table or
- * namespace. */
-static Pb__LockedResource *resource(rq_arena *arena, const rq_procedure *list, size_t count,
-                                    size_t at)
-{
-    const rq_procedure *p = &list[at];
-    Pb__LockedResource *m = rq_arena_alloc(arena, sizeof *m);
-    if (m == NULL) return NULL;
-    pb__locked_resource__init(m);
-    bool table = p->qualifier.len > 0;
-    m->resource_type =
-        table ? PB__LOCKED_RESOURCE_TYPE__TABLE : PB__LOCKED_RESOURCE_TYPE__NAMESPACE;
-    rq_slice name = table ? rq_table_name_join(arena, p->ns, p->qualifier) : p->ns;
-    m->resource_name = name.ptr == NULL ? NULL : rq_arena_cstr(arena, name);
-    m->lock_type = PB__LOCK_TYPE__EXCLUSIVE;
-    m->exclusive_lock_owner_procedure = brief(arena, p);
-    m->waitingprocedures = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__Procedure *));
-    if (m->resource_name == NULL || m->exclusive_lock_owner_procedure == NULL ||
-        m->waitingprocedures == NULL)
-        return NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].finished || !list[i].waiting || !same_resource(&list[i], p)) continue;
-        Pb__Procedure *w = brief(arena, &list[i]);
-        if (w == NULL) return NULL;
-        m->waitingprocedures[m->n_waitingprocedures++] = w;
-    }
-    return m;
-}
-
-void rq__get_locks(void *ctx, rq_call *call)
-{
+    const Pb__OfflineRegionRequest *r = (const Pb__OfflineRegionRequest *)call->param;
     rq_admin_services *a = ctx;
-    rq_procedure *list;
-    size_t count = 0;
-    Pb__GetLocksResponse response = PB__GET_LOCKS_RESPONSE__INIT;
-    rq_err rc = rq_catalog_procedures(a->catalog, &call->arena, &list, &count);
-    if (rc == RQ_OK) {
-        response.lock = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__LockedResource *));
-        if (response.lock == NULL) rc = RQ_E_NO_MEMORY;
-    }
-    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
-        if (list[i].finished || list[i].waiting) continue;
-        Pb__LockedResource *m = resource(&call->arena, list, count, i);
-        if (m == NULL)
-            rc = RQ_E_NO_MEMORY;
-        else
-            response.lock[response.n_lock++] = m;
-    }
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
+    const rq_catalog_region *region = rq_catalog_region_find(a->catalog, rq__encoded_of(r->region));
+    Pb__OfflineRegionResponse response = PB__OFFLINE_REGION_RESPONSE__INIT;
+    if (region == NULL)
+        unknown_region(call, r->region);
+    else if (region->state == RQ_REGION_OPEN)
+        submit_transit(a, call, RQ_DDL_UNASSIGN_REGION, region->info);
     else
         rq_call_reply(call, &response.base);
 }

@@ -170,23 +170,65 @@ static void is_split_or_merge(void *ctx, rq_call *call)
     reply_switch(ctx, call, switch_of(r->switch_type));
 }
 
-/* --- chores: but for the janitor they have nothing to do with one server, and did it ---------- */
+/* --- chores ----------------------------------------------------------------------------------- */
 
+static bool any_in_transition(const rq_admin_services *a)
+{
+    const rq_catalog_table *const *tables;
+    size_t count;
+    rq_catalog_tables(a->catalog, &tables, &count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < tables[i]->region_count; k++)
+            if (rq__is_in_transition(rq_catalog_table_region(tables[i], k))) return true;
+    return false;
+}
+
+/* With one server there is nothing to move. HBASE: HMaster.balance: when it runs. */
 static void balance(void *ctx, rq_call *call)
 {
     const rq_admin_services *a = ctx;
+    const Pb__BalanceRequest *r = (const Pb__BalanceRequest *)call->param;
     Pb__BalanceResponse response = PB__BALANCE_RESPONSE__INIT;
-    response.balancer_ran = rq_catalog_switch_get(a->catalog, RQ_SWITCH_BALANCER);
+    bool dry = r->has_dry_run && r->dry_run, ignores = r->has_ignore_rit && r->ignore_rit;
+    response.balancer_ran = (rq_catalog_switch_get(a->catalog, RQ_SWITCH_BALANCER) || dry) &&
+                            (ignores || !any_in_transition(a));
     response.has_moves_calculated = response.has_moves_executed = 1;
     rq_call_reply(call, &response.base);
 }
 
+typedef struct normalize_job {
+    rq__blocking blocking;
+    rq_slice *names;
+    size_t count;
+    bool ran;
+} normalize_job;
+
+static rq_err normalize_work(rq__blocking *b)
+{
+    normalize_job *j = RQ_CONTAINER_OF(b, normalize_job, blocking);
+    return rq_catalog_normalize(b->services->catalog, j->names, j->count, &j->ran);
+}
+
+static void normalize_answer(rq__blocking *b)
+{
+    Pb__NormalizeResponse response = PB__NORMALIZE_RESPONSE__INIT;
+    response.normalizer_ran = RQ_CONTAINER_OF(b, normalize_job, blocking)->ran;
+    rq_call_reply(b->call, &response.base);
+}
+
 static void normalize(void *ctx, rq_call *call)
 {
-    const rq_admin_services *a = ctx;
-    Pb__NormalizeResponse response = PB__NORMALIZE_RESPONSE__INIT;
-    response.normalizer_ran = rq_catalog_switch_get(a->catalog, RQ_SWITCH_NORMALIZER);
-    rq_call_reply(call, &response.base);
+    const Pb__NormalizeRequest *r = (const Pb__NormalizeRequest *)call->param;
+    normalize_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = j == NULL ? RQ_E_NO_MEMORY
+                          : rq__select_table_names(ctx, r->regex, r->namespace_, r->table_names,
+                                                   r->n_table_names, &call->arena, &j->names,
+                                                   &j->count, &why);
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &why);
+    else
+        rq__blocking_start(&j->blocking, ctx, call, normalize_work, normalize_answer);
 }
 
 typedef struct scan_job {
@@ -335,24 +377,29 @@ static const rq_rpc_method methods[] = {
     {"SetCleanerChoreRunning", &pb__set_cleaner_chore_running_request__descriptor, set_cleaner},
     {"IsCleanerChoreEnabled", &pb__is_cleaner_chore_enabled_request__descriptor, is_cleaner},
     {"ListDecommissionedRegionServers", &pb__list_decommissioned_region_servers_request__descriptor,
-     rq__reply_nothing},
-    {"ClearDeadServers", &pb__clear_dead_servers_request__descriptor, rq__reply_nothing},
+     rq__list_decommissioned},
+    {"DecommissionRegionServers", &pb__decommission_region_servers_request__descriptor,
+     rq__decommission},
+    {"RecommissionRegionServer", &pb__recommission_region_server_request__descriptor,
+     rq__recommission},
+    {"ClearDeadServers", &pb__clear_dead_servers_request__descriptor, rq__clear_dead_servers},
+    {"FlushMasterStore", &pb__flush_master_store_request__descriptor, rq__flush_master_store},
     {"getSecurityCapabilities", &pb__security_capabilities_request__descriptor,
      get_security_capabilities},
     {"ExecMasterService", &pb__coprocessor_service_request__descriptor, exec_master_service},
-    /* No quota exists: the lists are empty. */
     {"GetCompletedSnapshots", &pb__get_completed_snapshots_request__descriptor,
      rq__get_completed_snapshots},
     {"ListReplicationPeers", &pb__list_replication_peers_request__descriptor, rq__list_peers},
-    {"GetQuotaStates", &pb__get_quota_states_request__descriptor, rq__reply_nothing},
+    {"GetQuotaStates", &pb__get_quota_states_request__descriptor, rq__get_quota_states},
     {"GetSpaceQuotaRegionSizes", &pb__get_space_quota_region_sizes_request__descriptor,
-     rq__reply_nothing},
+     rq__get_region_sizes},
     {"GetUserPermissions", &pb__get_user_permissions_request__descriptor, rq__access_control},
     {"HasUserPermissions", &pb__has_user_permissions_request__descriptor, rq__access_control},
-    {"IsRpcThrottleEnabled", &pb__is_rpc_throttle_enabled_request__descriptor, rq__reply_false},
-    {"SwitchRpcThrottle", &pb__switch_rpc_throttle_request__descriptor, rq__reply_false},
+    {"IsRpcThrottleEnabled", &pb__is_rpc_throttle_enabled_request__descriptor,
+     rq__is_rpc_throttle_enabled},
+    {"SwitchRpcThrottle", &pb__switch_rpc_throttle_request__descriptor, rq__switch_rpc_throttle},
     {"SwitchExceedThrottleQuota", &pb__switch_exceed_throttle_quota_request__descriptor,
-     rq__reply_false},
+     rq__switch_exceed_throttle},
     {"SwitchSnapshotCleanup", &pb__set_snapshot_cleanup_request__descriptor, set_snapshot_cleanup},
     {"IsSnapshotCleanupEnabled", &pb__is_snapshot_cleanup_enabled_request__descriptor,
      is_snapshot_cleanup},
@@ -380,9 +427,10 @@ static const rq_rpc_method methods[] = {
     {"MoveRegion", &pb__move_region_request__descriptor, rq__move_region},
     {"AssignRegion", &pb__assign_region_request__descriptor, rq__assign_region},
     {"UnassignRegion", &pb__unassign_region_request__descriptor, rq__unassign_region},
+    {"OfflineRegion", &pb__offline_region_request__descriptor, rq__offline_region},
     {"SetQuota", &pb__set_quota_request__descriptor, rq__set_quota},
-    {"Shutdown", &pb__shutdown_request__descriptor, NULL},
-    {"StopMaster", &pb__stop_master_request__descriptor, NULL},
+    {"Shutdown", &pb__shutdown_request__descriptor, rq__shutdown},
+    {"StopMaster", &pb__stop_master_request__descriptor, rq__stop_master},
     {"AddReplicationPeer", &pb__add_replication_peer_request__descriptor, rq__add_peer},
     {"Grant", &pb__grant_request__descriptor, rq__access_control},
     {"Revoke", &pb__revoke_request__descriptor, rq__access_control},

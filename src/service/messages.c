@@ -4,6 +4,8 @@
 
 #include "rpc/call.h"
 
+#include <string.h>
+
 Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s)
 {
     Pb__ServerName *m = rq_arena_alloc(arena, sizeof *m);
@@ -42,6 +44,29 @@ Pb__RegionInfo *rq__region_info_message(rq_arena *arena, const rq_region_info *r
     m->split = r->split;
     m->replica_id = r->replica_id;
     return m;
+}
+
+static const Pb__RegionState__State wire_states[] = {
+    [RQ_REGION_OFFLINE] = PB__REGION_STATE__STATE__OFFLINE,
+    [RQ_REGION_OPENING] = PB__REGION_STATE__STATE__OPENING,
+    [RQ_REGION_OPEN] = PB__REGION_STATE__STATE__OPEN,
+    [RQ_REGION_CLOSING] = PB__REGION_STATE__STATE__CLOSING,
+    [RQ_REGION_CLOSED] = PB__REGION_STATE__STATE__CLOSED,
+    [RQ_REGION_FAILED_OPEN] = PB__REGION_STATE__STATE__FAILED_OPEN,
+    [RQ_REGION_SPLITTING] = PB__REGION_STATE__STATE__SPLITTING,
+    [RQ_REGION_SPLIT] = PB__REGION_STATE__STATE__SPLIT,
+    [RQ_REGION_MERGING] = PB__REGION_STATE__STATE__MERGING,
+};
+
+Pb__RegionState__State rq__region_state_message(rq_region_state state)
+{
+    return wire_states[state];
+}
+
+bool rq__is_this_server(const rq_server_name *self, const Pb__ServerName *s)
+{
+    return strcmp(s->host_name, self->host) == 0 && s->port == self->port &&
+           (s->start_code == 0 || s->start_code == (uint64_t)self->start_code);
 }
 
 static uint32_t megabytes(uint64_t bytes)

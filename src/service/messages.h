@@ -23,6 +23,9 @@ static inline rq_slice rq__pb_slice(ProtobufCBinaryData b)
 size_t rq__pb_element_size(ProtobufCType type);
 /* NULL: memory is exhausted. */
 Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s);
+Pb__RegionState__State rq__region_state_message(rq_region_state state);
+/* Whether the name is this server's; its start code only if there is one. */
+bool rq__is_this_server(const rq_server_name *self, const Pb__ServerName *s);
 Pb__TableName *rq__table_name_message(rq_arena *arena, rq_slice ns, rq_slice qualifier);
 Pb__RegionInfo *rq__region_info_message(rq_arena *arena, const rq_region_info *r);
 /* The loads of all open regions, or of the regions of table `of` (may be NULL), followed by those

@@ -200,6 +200,25 @@ static void after(void *ctx, const rq_op *op)
     if (m->next != NULL && m->next->after != NULL) m->next->after(m->next->ctx, op);
 }
 
+static rq_err enter(void *ctx, const rq_op *op, const rq_gate_group *g, rq_error *why)
+{
+    const rq_user_metrics *m = ctx;
+    return m->next->enter(m->next->ctx, op, g, why);
+}
+
+static void leave(void *ctx, const rq_op *op, const rq_gate_group *g)
+{
+    const rq_user_metrics *m = ctx;
+    m->next->leave(m->next->ctx, op, g);
+}
+
+static rq_err may_write(void *ctx, const rq_op *op, const rq_region *region, const rq_mutation *mut,
+                        rq_error *why)
+{
+    const rq_user_metrics *m = ctx;
+    return m->next->write(m->next->ctx, op, region, mut, why);
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 
 rq_user_metrics *rq_user_metrics_new(const rq_gate_policy *next)
@@ -209,6 +228,9 @@ rq_user_metrics *rq_user_metrics_new(const rq_gate_policy *next)
     m->next = next;
     m->policy = (rq_gate_policy){.ctx = m, .after = after};
     if (next != NULL && next->before != NULL) m->policy.before = before;
+    if (next != NULL && next->enter != NULL) m->policy.enter = enter;
+    if (next != NULL && next->leave != NULL) m->policy.leave = leave;
+    if (next != NULL && next->write != NULL) m->policy.write = may_write;
     pthread_mutex_init(&m->lock, NULL);
     return m;
 }

@@ -76,6 +76,7 @@ class Server:
             self.process = subprocess.Popen(
                 [str(BINARY), "server", "--data", str(folder / "data"), "--http", "none", "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", "-D", f"rorqual.memory={BUDGET_MB}m", "-D", "hbase.catalogjanitor.interval=2000",
+                 "-D", "hbase.master.procedure.remote.locks.timeout.ms=2000", "-D", "rorqual.stop.by.call=false",
                  # Audit lines of all admin calls would be most of the log, which is read repeatedly; test_requests checks them.
                  "--log", "warn", "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],
                 stdout=subprocess.PIPE, stderr=log, env=environment(), text=True)

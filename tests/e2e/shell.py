@@ -20,8 +20,7 @@ import tempfile
 
 from rorqual import BINARY, ROOT, Report, Server, fail_hard
 
-SESSION = ROOT / "tests/e2e/shell/session.rb"
-EXPECTED = ROOT / "tests/e2e/shell/session.expected"
+FOLDER = ROOT / "tests/e2e/shell"
 DEADLINE = 300
 
 # Parts that differ between runs or servers.
@@ -32,6 +31,8 @@ MASKS = [
     # The shell echoes its input.
     (r"^hbase:\d+:\d+[>*].*$", ""),
     (r"shell_(\w+),(.*?),\d{13}\.[0-9a-f]{32}\.", r"shell_\1,\2,CLOCK.ENCODED."),
+    (r"(admin_t,\w*),\d{13}\.", r"\1,CLOCK."),
+    (r"\b[0-9a-f]{32}\b", "ENCODED"),
     # The number of polls depends on speed.
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.)\n", ""),
     (r"^1 active master, .*$", "1 active master, …"),
@@ -42,7 +43,7 @@ MASKS = [
 ]
 
 
-def shell(zk, folder):
+def shell(zk, folder, session="session"):
     """The session's output."""
     host, port = zk.rsplit(":", 1)
     conf = folder / "peer/conf"
@@ -55,7 +56,7 @@ def shell(zk, folder):
     conf.joinpath("log4j.properties").write_text("log4j.rootLogger=OFF\n")
     # Each statement is one line, so that the shell's echo of it is one line too.
     start = folder / "start.rb"
-    start.write_text(f"eval(File.read('{SESSION}'), binding)\nexit\n")
+    start.write_text(f"eval(File.read('{FOLDER}/{session}.rb'), binding)\nexit\n")
     with open(folder / "shell.err", "wb") as stderr:
         out = subprocess.run([str(ROOT / "tests/peers/hbase.sh"), "shell", str(folder / "peer"), str(start)],
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True,
@@ -79,8 +80,8 @@ def sections(text):
     return found
 
 
-def compare(report, got):
-    expected, got = sections(masked(EXPECTED.read_text())), sections(got)
+def compare(report, got, session):
+    expected, got = sections(masked((FOLDER / f"{session}.expected").read_text())), sections(got)
     for name, lines in expected.items():
         if name not in got:
             report.outcome(f"shell/{name}", "the session did not get here")
@@ -91,7 +92,8 @@ def compare(report, got):
             report.outcome(f"shell/{name}")
 
 
-def main():
+def main(session="session", *arguments):
+    """arguments: of the server that is started."""
     report = Report()
     if "ZK" not in os.environ and not os.path.exists(BINARY):
         fail_hard(f"no server at {BINARY}")
@@ -99,13 +101,13 @@ def main():
     server = None
     try:
         if "ZK" not in os.environ:
-            server = Server(folder / "data", folder / "server.log")
-        out = masked(shell(server.zk if server else os.environ["ZK"], folder))
+            server = Server(folder / "data", folder / "server.log", *arguments)
+        out = masked(shell(server.zk if server else os.environ["ZK"], folder, session))
         if "--record" in sys.argv[1:]:
-            EXPECTED.write_text(out)
+            (FOLDER / f"{session}.expected").write_text(out)
             print(f"recorded {len(sections(out))} sections")
             return 0
-        compare(report, out)
+        compare(report, out, session)
         if server:
             report.outcome("shell/server stops cleanly", server.stop())
     except subprocess.TimeoutExpired:

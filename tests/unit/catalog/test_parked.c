@@ -21,8 +21,8 @@ typedef struct fault {
 static rq_err fail_step(void *ctx, const rq__proc *p, rq_error *why)
 {
     fault *f = ctx;
-    bool meant = p->ops->lock == RQ__LOCK_NAMESPACE ? rq_slice_eq(p->ns, RQ_SLICE_LIT("x"))
-                                                    : rq_slice_eq(p->table, RQ_SLICE_LIT("n:t"));
+    bool meant = p->ops->lock == RQ_LOCK_NAMESPACE ? rq_slice_eq(p->ns, RQ_SLICE_LIT("x"))
+                                                   : rq_slice_eq(p->table, RQ_SLICE_LIT("n:t"));
     if (f->rc == RQ_OK || !meant || p->ops->kind != f->kind || p->step != f->step) return RQ_OK;
     f->hits++;
     if (f->cut != NULL) rq_sim_cut_now(f->cut);

@@ -192,9 +192,9 @@ static rq_slice region_of(const rq__proc *p)
 static bool excludes(const rq__proc *a, const rq__proc *b)
 {
     if (!rq_slice_eq(a->ns, b->ns)) return false;
-    if (a->ops->lock == RQ__LOCK_NAMESPACE || b->ops->lock == RQ__LOCK_NAMESPACE) return true;
+    if (a->ops->lock == RQ_LOCK_NAMESPACE || b->ops->lock == RQ_LOCK_NAMESPACE) return true;
     if (!rq_slice_eq(a->qualifier, b->qualifier)) return false;
-    return a->ops->lock == RQ__LOCK_TABLE || b->ops->lock == RQ__LOCK_TABLE ||
+    return a->ops->lock == RQ_LOCK_TABLE || b->ops->lock == RQ_LOCK_TABLE ||
            rq_slice_eq(region_of(a), region_of(b));
 }
 

@@ -142,7 +142,7 @@ static void handle_get(void *ctx, rq_call *call)
     if (strcmp(row, "fail") == 0)
         rq_call_fail(call, RQ_E_NOT_SERVING_REGION, "%s is not online", "r");
     else if (strcmp(row, "moved") == 0)
-        rq_call_throw(call, &moved);
+        rq__call_throw(call, &moved);
     else if (strcmp(row, "never") == 0)
         rq_call_drop(call);
     else if (strcmp(row, "later") == 0)

@@ -85,7 +85,11 @@ static void open_services(service_world *s)
                                         .ops = s->ops,
                                         .loops = &s->loops};
     check(rq_client_service_new(&client, &s->client, &why) == RQ_OK, why.message);
+    rq_quotas_options quotas = {
+        .env = s->w.env, .catalog = s->w.catalog, .ops = s->ops, .config = s->w.config};
+    check(rq_quotas_open(&quotas, &s->quotas, &why) == RQ_OK, why.message);
     rq_admin_services_options admin = {.env = s->w.env,
+                                       .quotas = s->quotas,
                                        .engine = s->w.engine,
                                        .catalog = s->w.catalog,
                                        .config = s->w.config,
@@ -97,6 +101,8 @@ static void open_services(service_world *s)
     s->services[SERVICE_MASTER] = rq_master_service_methods(s->admin);
     s->services[SERVICE_MASTER_ADMIN] = rq_master_admin_service_methods(s->admin);
     s->services[SERVICE_META] = rq_meta_service_methods(s->w.catalog);
+    s->services[SERVICE_HBCK] = rq_hbck_service_methods(s->admin);
+    s->services[SERVICE_LOCK] = rq_lock_service_methods(s->admin);
 }
 
 static void count_post(rq_lane *lane, rq_task *task)
@@ -139,7 +145,7 @@ service_world *service_world_new(void)
     open_services(s);
     check(rq_budget_new((size_t)16 << 20, &s->budget) == RQ_OK, "a budget");
     s->server = open_server(s, SERVICE_CLIENT, 2);
-    s->master = open_server(s, SERVICE_MASTER, 3);
+    s->master = open_server(s, SERVICE_MASTER, 5);
     rq_epoch_pin(s->w.env->epoch, &s->section);
     return s;
 }
@@ -163,6 +169,8 @@ void service_world_free(service_world *s)
     check(rq_budget_used(s->budget) == 0, "requests' memory was not given back");
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
+    rq_quotas_stop(s->quotas);
+    rq_quotas_close(s->quotas);
     rq_ops_free(s->ops);
     rq_intake_free(s->intake);
     rq_budget_free(s->budget);

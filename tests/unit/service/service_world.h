@@ -16,6 +16,7 @@
 
 #include "proto/rpc.pb-c.h"
 #include "rpc/rpc_priv.h"
+#include "quota/quota.h"
 #include "service/admin.h"
 #include "service/service.h"
 
@@ -28,8 +29,10 @@ typedef enum service_kind {
     SERVICE_MASTER,
     SERVICE_MASTER_ADMIN,
     SERVICE_META,
+    SERVICE_HBCK,
+    SERVICE_LOCK,
 } service_kind;
-#define SERVICE_KINDS 5
+#define SERVICE_KINDS 7
 
 typedef struct service_world {
     world w;
@@ -43,6 +46,7 @@ typedef struct service_world {
     rq_client_service *client;
     rq_admin_services *admin;
     rq_budget *budget;
+    rq_quotas *quotas;
     rq_rpc_service services[SERVICE_KINDS];
     rq_rpc_server *server, *master;
     char regions[SERVICE_REGIONS][RQ_ENCODED_NAME_LEN + 1]; /* t below m, t from m, u */

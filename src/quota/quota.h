@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Quotas: limits of requests (throttles) for users, tables, namespaces and the server, and of space
+ * for tables and namespaces. They are rows of hbase:quota, in HBase's form:
+ *
+ *   u.USER                q:s  the user's   q:s.TABLE, q:s.NAMESPACE:  the user's on these
+ *   t.TABLE, n.NAMESPACE, r.all             q:s  "PBUF" + Quotas
+ *   t.TABLE               u:p  SpaceQuotaSnapshot: usage, limit, violation
+ *   exceedThrottleQuota   q:s  00 or ff
+ *
+ *   SetQuota ─► merge with the row ─► hbase:quota ─► view (in memory) ─► gate of ops
+ *
+ * The view is read without a lock, and replaced at each change. While nothing is limited, no policy
+ * of this is at the gate. With hbase.quota.enabled false there is none of all this. HBASE:
+ * MasterQuotaManager, RegionServerRpcQuotaManager, QuotaCache, QuotaObserverChore.
+ */
+#ifndef RQ_QUOTA_QUOTA_H
+#define RQ_QUOTA_QUOTA_H
+
+#include "base/config.h"
+#include "base/env.h"
+#include "catalog/catalog.h"
+#include "ops/ops.h"
+
+#include "proto/master.pb-c.h"
+#include "proto/quota.pb-c.h"
+
+typedef struct rq_quotas rq_quotas;
+
+typedef struct rq_quotas_options {
+    const rq_env *env;
+    rq_catalog *catalog;
+    rq_ops *ops;
+    const rq_config *config;
+    rq_lane *lane;              /* of the timer */
+    const rq_gate_policy *next; /* at the gate of `ops`, where it stays; NULL: none */
+} rq_quotas_options;
+
+/* Blocking: with hbase.quota.enabled it makes hbase:quota and reads it. If it cannot, that is
+ * logged, and tried again when a quota is set and by the timer. */
+RQ_NODISCARD
+rq_err rq_quotas_open(const rq_quotas_options *o, rq_quotas **ret, rq_error *why);
+/* Blocking: ends the timer and waits for work under way. The lane still runs. NULL is fine. */
+void rq_quotas_stop(rq_quotas *q);
+/* REQUIRES: rq_quotas_stop, and no op is running. NULL is fine. */
+void rq_quotas_close(rq_quotas *q);
+/* hbase.quota.enabled. */
+bool rq_quotas_enabled(const rq_quotas *q);
+/* Reads hbase:quota again. Blocking. */
+RQ_NODISCARD
+rq_err rq_quotas_reload(rq_quotas *q, rq_error *why);
+
+/* SetQuota: in effect, and durable, on return. Blocking. */
+RQ_NODISCARD
+rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why);
+/* Whether throttles are enforced; durable. Blocking. */
+RQ_NODISCARD
+rq_err rq_quotas_switch_throttle(rq_quotas *q, bool on, bool *ret_before, rq_error *why);
+bool rq_quotas_throttle_is_on(const rq_quotas *q);
+/* Whether requests beyond a quota pass while the server's is not used up; durable. Blocking. */
+RQ_NODISCARD
+rq_err rq_quotas_switch_exceed(rq_quotas *q, bool on, bool *ret_before, rq_error *why);
+
+/* --- space ------------------------------------------------------------------------------------ */
+typedef struct rq_space_state {
+    rq_slice table; /* or, with is_namespace, a namespace's name */
+    bool is_namespace;
+    uint64_t usage, limit; /* bytes */
+    Pb__SpaceViolationPolicy policy;
+    bool is_violated;
+} rq_space_state;
+
+/* The states of all space quotas, of tables and namespaces, and of the tables in such namespaces;
+ * in the arena. Any thread. */
+RQ_NODISCARD
+rq_err rq_quotas_space(rq_quotas *q, rq_arena *arena, rq_space_state **ret, size_t *ret_count);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this room share. */
+#ifndef RQ_QUOTA_PRIV_H
+#define RQ_QUOTA_PRIV_H
+
+#include "base/epoch.h"
+#include "quota/limiter.h"
+#include "quota/quota.h"
+
+#include <stdatomic.h>
+
+#define RQ__QUOTA_TABLE RQ_SLICE_LIT("hbase:quota")
+#define RQ__QUOTA_SERVER "all" /* HBASE: QuotaTableUtil.QUOTA_REGION_SERVER_ROW_KEY */
+
+/* --- view.c: the quotas in memory ------------------------------------------------------------- */
+typedef enum rq__owner {
+    RQ__OWNER_USER,
+    RQ__OWNER_USER_TABLE,     /* name: user, other: table */
+    RQ__OWNER_USER_NAMESPACE, /* name: user, other: namespace */
+    RQ__OWNER_TABLE,
+    RQ__OWNER_NAMESPACE,
+    RQ__OWNER_SERVER,
+    RQ__OWNER_TABLE_USAGE, /* what was written when the table was last measured */
+} rq__owner;
+
+typedef struct rq__entry {
+    rq__owner owner;
+    rq_slice name, other;
+    rq__limiter *limiter; /* a reference; NULL: no throttle */
+    bool bypasses;        /* a user's: no quota but the user's own applies */
+    bool has_space;
+    uint64_t space_limit;
+    Pb__SpaceViolationPolicy policy;
+    uint64_t usage; /* of TABLE_USAGE, as is the next */
+    bool is_violated;
+} rq__entry;
+
+/* Immutable once published. */
+typedef struct rq__view_of_quotas {
+    rq_epoch_node retired;
+    rq_arena arena;
+    rq__entry *entries;
+    size_t count, cap;
+    uint32_t *slots; /* index + 1 of an entry, by hash; 0: empty */
+    size_t slot_mask;
+    bool exceeds; /* exceedThrottleQuota */
+    bool throttles, spaces;
+} rq__view_of_quotas;
+
+/* Reads hbase:quota. Limiters of `before` (may be NULL) go on with their new limits. Blocking. */
+RQ_NODISCARD
+rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before, rq__view_of_quotas **ret,
+                           rq_error *why);
+void rq__quota_view_free(rq__view_of_quotas *v); /* NULL is fine */
+/* NULL: none. */
+const rq__entry *rq__quota_find(const rq__view_of_quotas *v, rq__owner owner, rq_slice name,
+                                rq_slice other);
+/* "PBUF" + Quotas; NULL: it cannot be read. In the arena. */
+Pb__Quotas *rq__quotas_unpack(rq_slice bytes, rq_arena *arena);
+RQ_NODISCARD
+rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret);
+
+/* --- space.c ---------------------------------------------------------------------------------- */
+/* A table whose writes a violated quota forbids, or whose bulk loads a quota bounds. */
+typedef struct rq__space_entry {
+    rq_space_state state;
+    bool is_own; /* the table's quota, not its namespace's */
+} rq__space_entry;
+
+/* Immutable once published. */
+typedef struct rq__space_view {
+    rq_epoch_node retired;
+    rq_arena arena;
+    rq__space_entry *entries; /* by is_namespace, then name */
+    size_t count;
+} rq__space_view;
+
+/* Measures tables, writes changed states to hbase:quota, disables and enables tables, publishes.
+ * Blocking; one at a time (q->work). */
+RQ_NODISCARD
+rq_err rq__space_measure(rq_quotas *q, rq_error *why);
+void rq__space_view_free(rq__space_view *v); /* NULL is fine */
+const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table);
+
+/* --- gate.c ----------------------------------------------------------------------------------- */
+extern const rq_gate_policy rq__quota_policy_table; /* without ctx */
+/* Puts the policy at the gate, before the next one, or leaves that one there alone. REQUIRES: q->work. */
+void rq__quota_set_gate(rq_quotas *q);
+
+/* A user without a quota of its own, with the default ones (settings). */
+typedef struct rq__default_user {
+    struct rq__default_user *next;
+    rq__limiter *limiter;
+    size_t name_len;
+    uint8_t name[];
+} rq__default_user;
+
+#define RQ__DEFAULT_USERS 1024 /* buckets */
+#define RQ__DEFAULT_USERS_MAX 10000
+
+struct rq_quotas {
+    rq_env env;
+    rq_catalog *catalog;
+    rq_ops *ops;
+    const rq_config *config;
+    rq_lane *lane;
+    bool enabled;
+    rq_gate_policy policy;
+    const rq_gate_policy *next; /* asked too; may be NULL */
+    rq__refill refill;
+    int64_t read_unit, write_unit;      /* bytes */
+    bool by_results;                    /* hbase.quota.use.result.size.bytes */
+    const char *user_key;               /* the request attribute that names the user; "": none */
+    _Atomic(rq__view_of_quotas *) view; /* NULL: not yet read */
+    _Atomic(rq__space_view *) space;    /* NULL: none */
+    pthread_mutex_t work;               /* one change at a time; held across I/O, by no loop */
+    /* The users that the defaults apply to. */
+    bool has_defaults;
+    Pb__Throttle defaults;
+    Pb__TimedQuota default_quotas[RQ__BUDGETS];
+    pthread_mutex_t users_lock;
+    rq__default_user *users[RQ__DEFAULT_USERS];
+    size_t user_count;
+    /* The timer. */
+    pthread_mutex_t lock;
+    rq_timer timer;
+    rq_task task;
+    uint64_t period_ns, refresh_ns, space_ns; /* 0: never */
+    uint64_t refreshed_ns, measured_ns;
+    unsigned busy; /* tasks on their way */
+    bool is_stopping;
+    rq_task dropped; /* reads hbase:quota after a table was dropped */
+    bool has_dropped;
+    rq_latch *idle;
+};
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Space quotas. A round sums the sizes of the store files of each table and namespace that has one,
+ * compares them with the limits, and publishes the states:
+ *
+ *   table  own quota: its usage against its limit; if that is not violated and the namespace's is,
+ *          the namespace's policy applies
+ *
+ * A state that has changed is written to hbase:quota, from where HBase's clients read it too
+ * (u:p of the table's row). DISABLE disables the table, and enables it when the violation is over.
+ * HBASE: QuotaObserverChore, SpaceQuotaSnapshot, TableSpaceQuotaSnapshotNotifier.
+ */
+#include "quota/quota_priv.h"
+
+#include "descriptor/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the view --------------------------------------------------------------------------------- */
+
+static int entry_order(const void *a, const void *b)
+{
+    const rq__space_entry *x = a, *y = b;
+    if (x->state.is_namespace != y->state.is_namespace) return x->state.is_namespace ? 1 : -1;
+    return rq_slice_compare(x->state.table, y->state.table);
+}
+
+static const rq__space_entry *find_entry(const rq__space_view *v, rq_slice name, bool is_namespace)
+{
+    if (v == NULL || v->count == 0) return NULL;
+    const rq__space_entry key = {.state = {.table = name, .is_namespace = is_namespace}};
+    return bsearch(&key, v->entries, v->count, sizeof key, entry_order);
+}
+
+const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table)
+{
+    return find_entry(v, table, false);
+}
+
+void rq__space_view_free(rq__space_view *v)
+{
+    if (v == NULL) return;
+    rq_arena_clear(&v->arena);
+    free(v);
+}
+
+static void release_view(rq_epoch_node *node)
+{
+    rq__space_view_free(RQ_CONTAINER_OF(node, rq__space_view, retired));
+}
+
+/* --- measuring -------------------------------------------------------------------------------- */
+
+static uint64_t size_of(const rq_catalog_table *t)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < t->region_count; i++) {
+        rq_region_load load = {0};
+        const rq_catalog_region *r = rq_catalog_table_region(t, i);
+        if (r->region != NULL) rq_region_get_load(r->region, &load);
+        bytes += load.storefile_bytes;
+    }
+    return bytes;
+}
+
+typedef struct round_state {
+    rq_quotas *q;
+    const rq__view_of_quotas *quotas;
+    const rq__space_view *before;
+    rq__space_view *view;
+    size_t cap;
+} round_state;
+
+static rq_err add_entry(round_state *r, const rq_space_state *s, bool is_own)
+{
+    rq__space_view *v = r->view;
+    if (v->count == r->cap) {
+        size_t cap = r->cap == 0 ? 16 : r->cap * 2;
+        rq__space_entry *more = rq_arena_calloc(&v->arena, cap, sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        if (v->count > 0) memcpy(more, v->entries, v->count * sizeof *more);
+        v->entries = more;
+        r->cap = cap;
+    }
+    rq__space_entry *e = &v->entries[v->count++];
+    *e = (rq__space_entry){.state = *s, .is_own = is_own};
+    e->state.table = rq_arena_copy(&v->arena, s->table);
+    return e->state.table.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_space_state state_of(const rq__entry *e, rq_slice name, bool is_namespace, uint64_t usage)
+{
+    return (rq_space_state){.table = name,
+                            .is_namespace = is_namespace,
+                            .usage = usage,
+                            .limit = e->space_limit,
+                            .policy = e->policy,
+                            .is_violated = usage > e->space_limit};
+}
+
+/* A table's state at the end of the round before: of this server, or as it was written before its
+ * start. */
+static bool state_before(const round_state *r, rq_slice table, rq_space_state *ret)
+{
+    rq_slice none = {0};
+    const rq__space_entry *e = find_entry(r->before, table, false);
+    const rq__entry *written =
+        r->before != NULL ? NULL : rq__quota_find(r->quotas, RQ__OWNER_TABLE_USAGE, table, none);
+    if (e != NULL) *ret = e->state;
+    if (written != NULL)
+        *ret = (rq_space_state){.table = table,
+                                .usage = written->usage,
+                                .limit = written->space_limit,
+                                .policy = written->policy,
+                                .is_violated = written->is_violated};
+    return e != NULL || written != NULL;
+}
+
+/* A disabled table's files are those it had when it was disabled. */
+static uint64_t known_size(const round_state *r, const rq_catalog_table *t)
+{
+    rq_space_state s;
+    if (t->state == RQ_TABLE_ENABLED || t->state == RQ_TABLE_ENABLING) return size_of(t);
+    return state_before(r, t->schema->name, &s) ? s.usage : 0;
+}
+
+static rq_err measure_table(round_state *r, const rq_catalog_table *t,
+                            const rq_space_state *of_namespace)
+{
+    rq_slice none = {0};
+    const rq__entry *own = rq__quota_find(r->quotas, RQ__OWNER_TABLE, t->schema->name, none);
+    bool has_own = own != NULL && own->has_space;
+    rq_space_state s;
+    if (has_own) s = state_of(own, t->schema->name, false, known_size(r, t));
+    bool takes_namespace =
+        of_namespace != NULL && (!has_own || (!s.is_violated && of_namespace->is_violated));
+    if (takes_namespace) {
+        s = *of_namespace;
+        s.table = t->schema->name;
+        s.is_namespace = false;
+    }
+    return has_own || takes_namespace ? add_entry(r, &s, !takes_namespace) : RQ_OK;
+}
+
+/* The tables of a namespace are adjacent. */
+static rq_err measure_namespace(round_state *r, const rq_catalog_table *const *tables, size_t count)
+{
+    rq_slice none = {0}, ns = tables[0]->schema->ns;
+    const rq__entry *e = rq__quota_find(r->quotas, RQ__OWNER_NAMESPACE, ns, none);
+    rq_space_state s, *of_namespace = NULL;
+    if (e != NULL && e->has_space) {
+        uint64_t usage = 0;
+        for (size_t i = 0; i < count; i++)
+            usage += known_size(r, tables[i]);
+        s = state_of(e, ns, true, usage);
+        of_namespace = &s;
+        RQ_TRY(add_entry(r, &s, true));
+    }
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(measure_table(r, tables[i], of_namespace));
+    return RQ_OK;
+}
+
+static rq_err measure_all(round_state *r)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_table *const *tables;
+    size_t count, end;
+    rq_err rc = RQ_OK;
+    rq_epoch_pin(r->q->env.epoch, &m);
+    rq_catalog_tables(r->q->catalog, &tables, &count);
+    for (size_t i = 0; rc == RQ_OK && i < count; i = end) {
+        for (end = i + 1;
+             end < count && rq_slice_eq(tables[end]->schema->ns, tables[i]->schema->ns);)
+            end++;
+        rc = measure_namespace(r, tables + i, end - i);
+    }
+    rq_epoch_unpin(r->q->env.epoch, &m);
+    if (r->view->count > 1)
+        qsort(r->view->entries, r->view->count, sizeof *r->view->entries, entry_order);
+    return rc;
+}
+
+/* --- what follows from a state ---------------------------------------------------------------- */
+
+static bool same(const rq_space_state *a, const rq_space_state *b)
+{
+    return a->usage == b->usage && a->limit == b->limit && a->policy == b->policy &&
+           a->is_violated == b->is_violated;
+}
+
+/* HBASE: QuotaTableUtil.createPutForSpaceSnapshot. */
+static rq_err write_state(rq_quotas *q, const rq_space_state *s, rq_error *why)
+{
+    Pb__SpaceQuotaSnapshot m = PB__SPACE_QUOTA_SNAPSHOT__INIT;
+    Pb__SpaceQuotaStatus status = PB__SPACE_QUOTA_STATUS__INIT;
+    rq_arena a;
+    rq_arena_init(&a);
+    status.has_in_violation = 1;
+    status.in_violation = s->is_violated;
+    status.has_violation_policy = s->is_violated;
+    status.violation_policy = s->policy;
+    m.quota_status = &status;
+    m.has_quota_usage = m.has_quota_limit = 1;
+    m.quota_usage = s->usage;
+    m.quota_limit = s->limit;
+    size_t len = pb__space_quota_snapshot__get_packed_size(&m);
+    uint8_t *bytes = rq_arena_alloc(&a, len + 1);
+    char *row = rq_arena_printf(&a, "t.%.*s", (int)s->table.len, (const char *)s->table.ptr);
+    rq_err rc = bytes == NULL || row == NULL ? rq_no_memory(why) : RQ_OK;
+    if (rc == RQ_OK) {
+        pb__space_quota_snapshot__pack(&m, bytes);
+        rc = rq_catalog_row_put(q->catalog, RQ__QUOTA_TABLE, rq_slice_cstr(row), "u",
+                                RQ_SLICE_LIT("p"), rq_slice_of(bytes, len), why);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+static void tell(const rq_quotas *q, const rq_space_state *s)
+{
+    static const char *const names[] = {"", "DISABLE", "NO_WRITES_COMPACTIONS", "NO_WRITES",
+                                        "NO_INSERTS"};
+    rq_log_warn(q->env.log, "quota", "table %.*s: %s, %llu of %llu bytes, policy %s",
+                (int)s->table.len, (const char *)s->table.ptr,
+                s->is_violated ? "its space quota is violated" : "its space quota is kept again",
+                (unsigned long long)s->usage, (unsigned long long)s->limit,
+                s->policy <= 4 ? names[s->policy] : "");
+}
+
+typedef struct waiting {
+    rq_ddl ddl;
+    rq_latch latch;
+} waiting;
+
+static void submitted(rq_ddl *ddl)
+{
+    waiting *w = RQ_CONTAINER_OF(ddl, waiting, ddl);
+    w->latch.executor->latch_open(&w->latch, RQ_OK);
+}
+
+/* The table may have that state already, or may be gone: then there is nothing to do. */
+static void switch_table(rq_quotas *q, rq_slice table, bool on)
+{
+    rq_executor *ex = q->env.executor;
+    waiting w = {.ddl = {.kind = on ? RQ_DDL_ENABLE_TABLE : RQ_DDL_DISABLE_TABLE,
+                         .submitted = submitted,
+                         .wait_finished = true}};
+    if (rq_table_name_parse(table, &w.ddl.ns, &w.ddl.qualifier, NULL) != RQ_OK) return;
+    ex->latch_init(ex, &w.latch);
+    rq_catalog_submit(q->catalog, &w.ddl);
+    rq_err rc = ex->latch_wait(&w.latch);
+    ex->latch_destroy(&w.latch);
+    if (rc == RQ_OK) rc = w.ddl.rc;
+    if (rc != RQ_OK)
+        rq_log_warn(q->env.log, "quota", "cannot %s table %.*s: %s", on ? "enable" : "disable",
+                    (int)table.len, (const char *)table.ptr,
+                    w.ddl.why.code == RQ_OK ? rq_err_text(rc) : w.ddl.why.message);
+}
+
+static bool disables(const rq_space_state *s)
+{
+    return s->is_violated && s->policy == PB__SPACE_VIOLATION_POLICY__DISABLE;
+}
+
+static rq_err follow(round_state *r, const rq_space_state *s, rq_error *why)
+{
+    rq_space_state old = {0};
+    if (s->is_namespace) return RQ_OK;
+    bool had = state_before(r, s->table, &old);
+    if (had && same(&old, s)) return RQ_OK;
+    if (s->is_violated != old.is_violated) tell(r->q, s);
+    RQ_TRY(write_state(r->q, s, why));
+    if (disables(s) != disables(&old)) switch_table(r->q, s->table, !disables(s));
+    return RQ_OK;
+}
+
+/* Tables that have no quota any more. */
+static rq_err follow_lost(round_state *r, const rq__space_entry *old, rq_error *why)
+{
+    if (old->state.is_namespace || find_entry(r->view, old->state.table, false) != NULL)
+        return RQ_OK;
+    if (disables(&old->state)) switch_table(r->q, old->state.table, true);
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_slice qualifier = RQ_SLICE_LIT("p");
+    char *row = rq_arena_printf(&a, "t.%.*s", (int)old->state.table.len,
+                                (const char *)old->state.table.ptr);
+    rq_err rc = row == NULL ? rq_no_memory(why)
+                            : rq_catalog_row_delete(r->q->catalog, RQ__QUOTA_TABLE,
+                                                    rq_slice_cstr(row), "u", &qualifier, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+static rq_err follow_all(round_state *r, rq_error *why)
+{
+    for (size_t i = 0; i < r->view->count; i++)
+        RQ_TRY(follow(r, &r->view->entries[i].state, why));
+    for (size_t i = 0; r->before != NULL && i < r->before->count; i++)
+        RQ_TRY(follow_lost(r, &r->before->entries[i], why));
+    return RQ_OK;
+}
+
+/* The states are published before tables are disabled, so that writes stop at once. */
+rq_err rq__space_measure(rq_quotas *q, rq_error *why)
+{
+    rq__space_view *before = atomic_load(&q->space);
+    round_state r = {.q = q, .quotas = atomic_load(&q->view), .before = before};
+    if (r.quotas == NULL || (!r.quotas->spaces && before == NULL)) return RQ_OK;
+    r.view = calloc(1, sizeof *r.view);
+    if (r.view == NULL) return rq_no_memory(why);
+    rq_arena_init(&r.view->arena);
+    rq_err rc = measure_all(&r);
+    if (rc != RQ_OK) {
+        rq__space_view_free(r.view);
+        return rq_no_memory(why);
+    }
+    atomic_store_explicit(&q->space, r.view, memory_order_release);
+    rc = follow_all(&r, why);
+    if (r.view->count == 0) {
+        atomic_store_explicit(&q->space, NULL, memory_order_release);
+        rq_epoch_retire(q->env.epoch, &r.view->retired, release_view);
+    }
+    if (before != NULL) rq_epoch_retire(q->env.epoch, &before->retired, release_view);
+    return rc;
+}
+
+rq_err rq_quotas_space(rq_quotas *q, rq_arena *arena, rq_space_state **ret, size_t *ret_count)
+{
+    rq_epoch_member m = {0};
+    rq_err rc = RQ_OK;
+    rq_epoch_pin(q->env.epoch, &m);
+    const rq__space_view *v = atomic_load_explicit(&q->space, memory_order_acquire);
+    size_t count = v == NULL ? 0 : v->count;
+    rq_space_state *list = rq_arena_calloc(arena, count + 1, sizeof *list);
+    if (list == NULL) rc = RQ_E_NO_MEMORY;
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        list[i] = v->entries[i].state;
+        list[i].table = rq_arena_copy(arena, list[i].table);
+        if (list[i].table.ptr == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    rq_epoch_unpin(q->env.epoch, &m);
+    *ret = list;
+    *ret_count = count;
+    return rc;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GetProcedures and ListProcedures: procedures with their parameters. HBase sends them as state
+ * messages, which clients print as JSON: the numbers of the steps, then a message of the kind. Here
+ * a kind has one message, with the table or namespace, and the user; a kind of single regions has
+ * the table's name. The definition of a table is not kept with its procedure's result. HBASE:
+ * ProcedureUtil.convertToProtoProcedure; MasterProcedure.proto. */
+#include "service/master_priv.h"
+#include "service/messages.h"
+
+#include "proto/master.pb-c.h"
+#include "proto/master_procedure.pb-c.h"
+#include "proto/procedure.pb-c.h"
+
+#define URL "type.googleapis.com/hbase.pb."
+
+/* --- the message of a kind -------------------------------------------------------------------- */
+
+static Pb__Any *any(rq_arena *arena, const char *url, const ProtobufCMessage *m)
+{
+    Pb__Any *a = rq_arena_alloc(arena, sizeof *a);
+    size_t len = protobuf_c_message_get_packed_size(m);
+    uint8_t *bytes = rq_arena_alloc(arena, len + 1);
+    if (a == NULL || bytes == NULL) return NULL;
+    pb__any__init(a);
+    a->type_url = (char *)(uintptr_t)url;
+    a->has_value = 1;
+    a->value = (ProtobufCBinaryData){protobuf_c_message_pack(m, bytes), bytes};
+    return a;
+}
+
+/* What most messages are made of. */
+typedef struct parts {
+    Pb__UserInformation user;
+    Pb__TableName table;
+    Pb__TableSchema schema;
+    Pb__NamespaceDescriptor ns;
+} parts;
+
+static Pb__Any *create_table(rq_arena *arena, parts *p)
+{
+    Pb__CreateTableStateData m = PB__CREATE_TABLE_STATE_DATA__INIT;
+    m.user_info = &p->user;
+    m.table_schema = &p->schema;
+    return any(arena, URL "CreateTableStateData", &m.base);
+}
+
+static Pb__Any *modify_table(rq_arena *arena, parts *p)
+{
+    Pb__ModifyTableStateData m = PB__MODIFY_TABLE_STATE_DATA__INIT;
+    m.user_info = &p->user;
+    m.modified_table_schema = &p->schema;
+    return any(arena, URL "ModifyTableStateData", &m.base);
+}
+
+static Pb__Any *truncate_table(rq_arena *arena, parts *p)
+{
+    Pb__TruncateTableStateData m = PB__TRUNCATE_TABLE_STATE_DATA__INIT;
+    m.user_info = &p->user;
+    m.table_name = &p->table;
+    return any(arena, URL "TruncateTableStateData", &m.base);
+}
+
+static Pb__Any *delete_table(rq_arena *arena, parts *p)
+{
+    Pb__DeleteTableStateData m = PB__DELETE_TABLE_STATE_DATA__INIT;
+    m.user_info = &p->user;
+    m.table_name = &p->table;
+    return any(arena, URL "DeleteTableStateData", &m.base);
+}
+
+static Pb__Any *switch_table(rq_arena *arena, parts *p, const char *url)
+{
+    Pb__DisableTableStateData m = PB__DISABLE_TABLE_STATE_DATA__INIT;
+    m.user_info = &p->user;
+    m.table_name = &p->table;
+    return any(arena, url, &m.base);
+}
+
+static Pb__Any *put_namespace(rq_arena *arena, parts *p, const char *url)
+{
+    Pb__CreateNamespaceStateData m = PB__CREATE_NAMESPACE_STATE_DATA__INIT;
+    m.namespace_descriptor = &p->ns;
+    return any(arena, url, &m.base);
+}
+
+static Pb__Any *delete_namespace(rq_arena *arena, const rq_procedure *of)
+{
+    Pb__DeleteNamespaceStateData m = PB__DELETE_NAMESPACE_STATE_DATA__INIT;
+    m.namespace_name = rq_arena_cstr(arena, of->ns);
+    return m.namespace_name == NULL ? NULL : any(arena, URL "DeleteNamespaceStateData", &m.base);
+}
+
+static Pb__Any *flush_table(rq_arena *arena, parts *p)
+{
+    Pb__FlushTableProcedureStateData m = PB__FLUSH_TABLE_PROCEDURE_STATE_DATA__INIT;
+    m.table_name = &p->table;
+    return any(arena, URL "FlushTableProcedureStateData", &m.base);
+}
+
+static Pb__Any *state_of_kind(rq_arena *arena, const rq_procedure *of, parts *p)
+{
+    switch (of->kind) {
+    case RQ_DDL_CREATE_TABLE:
+        return create_table(arena, p);
+    case RQ_DDL_MODIFY_TABLE:
+    case RQ_DDL_ADD_FAMILY:
+    case RQ_DDL_MODIFY_FAMILY:
+    case RQ_DDL_DELETE_FAMILY:
+        return modify_table(arena, p);
+    case RQ_DDL_TRUNCATE_TABLE:
+        return truncate_table(arena, p);
+    case RQ_DDL_DELETE_TABLE:
+        return delete_table(arena, p);
+    case RQ_DDL_ENABLE_TABLE:
+        return switch_table(arena, p, URL "EnableTableStateData");
+    case RQ_DDL_DISABLE_TABLE:
+        return switch_table(arena, p, URL "DisableTableStateData");
+    case RQ_DDL_CREATE_NAMESPACE:
+        return put_namespace(arena, p, URL "CreateNamespaceStateData");
+    case RQ_DDL_MODIFY_NAMESPACE:
+        return put_namespace(arena, p, URL "ModifyNamespaceStateData");
+    case RQ_DDL_DELETE_NAMESPACE:
+        return delete_namespace(arena, of);
+    case RQ_DDL_FLUSH_TABLE:
+        return flush_table(arena, p);
+    default:
+        return any(arena, URL "TableName", &p->table.base);
+    }
+}
+
+static bool add_states(rq_arena *arena, const rq_procedure *of, Pb__Procedure *m)
+{
+    parts p;
+    pb__user_information__init(&p.user);
+    pb__table_name__init(&p.table);
+    pb__table_schema__init(&p.schema);
+    pb__namespace_descriptor__init(&p.ns);
+    p.user.effective_user = m->owner;
+    p.table.namespace_ = p.ns.name = rq__pb_binary(of->ns);
+    p.table.qualifier = rq__pb_binary(of->qualifier);
+    p.schema.table_name = &p.table;
+    m->state_message = rq_arena_alloc(arena, sizeof(Pb__Any *));
+    if (m->state_message == NULL) return false;
+    m->state_message[0] = state_of_kind(arena, of, &p);
+    m->n_state_message = 1;
+    return m->state_message[0] != NULL;
+}
+
+/* --- procedures ------------------------------------------------------------------------------- */
+
+/* HBase has no state for a parked procedure; FAILED there means failed and not yet rolled back. */
+static Pb__ProcedureState state_of(const rq_procedure *p)
+{
+    if (p->finished)
+        return p->rc == RQ_OK ? PB__PROCEDURE_STATE__SUCCESS : PB__PROCEDURE_STATE__ROLLEDBACK;
+    if (p->holds) return PB__PROCEDURE_STATE__WAITING_TIMEOUT;
+    if (p->parked) return PB__PROCEDURE_STATE__FAILED;
+    return p->rc == RQ_OK ? PB__PROCEDURE_STATE__RUNNABLE : PB__PROCEDURE_STATE__WAITING_TIMEOUT;
+}
+
+Pb__Procedure *rq__procedure_message(rq_arena *arena, const rq_procedure *p)
+{
+    Pb__Procedure *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__procedure__init(m);
+    m->class_name = (char *)(uintptr_t)p->java_class;
+    m->proc_id = p->id;
+    m->submitted_time = (uint64_t)p->submitted_ms;
+    m->last_update = (uint64_t)p->updated_ms;
+    m->owner = rq_arena_cstr(arena, p->user);
+    if (m->owner == NULL) return NULL;
+    m->state = state_of(p);
+    m->has_nonce_group = m->has_nonce = 1;
+    m->nonce_group = p->nonce_group;
+    m->nonce = p->nonce;
+    m->has_locked = 1;
+    m->locked = !p->finished && !p->waiting;
+    if (p->rc != RQ_OK && (m->exception = rq__foreign_exception(arena, p)) == NULL) return NULL;
+    return add_states(arena, p, m) ? m : NULL;
+}
+
+/* Also used for ListProcedures of 1.x: the message is the same. */
+void rq__get_procedures(void *ctx, rq_call *call)
+{
+    rq_admin_services *s = ctx;
+    Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
+    rq_procedure *list;
+    size_t count;
+    rq_err rc = rq_catalog_procedures(s->catalog, &call->arena, &list, &count);
+    if (rc == RQ_OK) {
+        response.procedure = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__Procedure *));
+        if (response.procedure == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        Pb__Procedure *m = rq__procedure_message(&call->arena, &list[i]);
+        if (m == NULL)
+            rc = RQ_E_NO_MEMORY;
+        else
+            response.procedure[response.n_procedure++] = m;
+    }
+    if (rc != RQ_OK)
+        rq_call_fail(call, rc, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}

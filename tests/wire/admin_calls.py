@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of an administrator's tools over the wire: HbckService, LockService and GetLocks, procedures with their parameters, the
+normalizer, decommissioned servers, regions on the master's port, the end of the server by a call."""
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import hbase  # pylint: disable=wrong-import-position
+import rorqual  # pylint: disable=wrong-import-position
+from hbase import Refused, fields, number, region, text  # pylint: disable=wrong-import-position
+
+NONE = (1 << 64) - 1
+
+
+class World:
+    """A server and its services; locks end soon."""
+
+    def __init__(self, folder, *arguments):
+        self.folder = pathlib.Path(folder)
+        self.arguments = ("-D", "hbase.master.procedure.remote.locks.timeout.ms=300", *arguments)
+        self.start()
+
+    def start(self):
+        self.server = rorqual.Server(self.folder / "data", self.folder / "server.log", *self.arguments)
+        self.client = hbase.Client(self.server)
+        self.hbck = hbase.Connection(self.server.master, "HbckService")
+        self.locks = hbase.Connection(self.server.master, "LockService")
+        self.master_admin = hbase.Connection(self.server.master, "AdminService")
+
+    def self_name(self, start_code=None):
+        info = fields(self.client.admin.call("GetServerInfo", b"")[1][0])
+        name = fields(info[1][0])
+        return text(1, name[1][0]) + number(2, name[2][0]) + number(3, start_code or name[3][0])
+
+    def ddl(self, method, message):
+        return self.client.procedure(self.client.master.call(method, message + number(2, hbase.nonce()) + number(3, hbase.nonce()))[1][0])
+
+
+def refusal(action, *arguments):
+    try:
+        action(*arguments)
+    except Refused as refused:
+        return refused
+    raise AssertionError("it passed")
+
+
+def wait_for(condition):
+    for _ in range(2000):
+        if condition():
+            return
+        hbase.time.sleep(0.005)
+    raise TimeoutError("it does not come about")
+
+
+def regions_are_known_on_the_masters_port(world):
+    world.client.create("known", {"cf": {}}, splits=(b"m",))
+    for _, name, encoded in world.client.regions("known"):
+        for specifier in (region(name), region(encoded)):
+            got = fields(world.master_admin.call("GetRegionInfo", text(1, specifier))[1][0])
+            assert fields(got[2][0])[2] == [b"known"], got
+    refused = refusal(world.master_admin.call, "GetRegionInfo", text(1, region(b"0" * 32)))
+    assert refused.name == "UnknownRegionException", refused
+
+
+def a_refused_call_names_the_point(world):
+    refused = refusal(world.client.master.call, "NoSuchMethod", b"")
+    assert refused.trace == "java.lang.UnsupportedOperationException: NoSuchMethod: no such method of MasterService", refused.trace
+
+
+def the_check_runs(world):
+    assert world.hbck.call("RunHbckChore", b"")[1] == [1]
+    world.hbck.call("FixMeta", b"")
+
+
+def regions_are_assigned_by_hand(world):
+    world.client.create("byhand", {"cf": {}})
+    _, name, encoded = world.client.regions("byhand")[0]
+    world.client.data.put(name, b"r", {(b"cf", b"q"): b"v"})
+    pid = world.hbck.call("Unassigns", text(1, region(encoded)))[1][0]
+    assert pid != NONE
+    world.client.procedure(pid)
+    assert refusal(world.client.data.get, name, b"r").name == "NotServingRegionException"
+    # Not in transition: it was closed on request.
+    status = fields(world.client.master.call("GetClusterStatus", number(1, 7))[1][0])
+    assert 4 not in status, status
+    assert world.hbck.call("Unassigns", text(1, region(encoded)))[1][0] == NONE
+    assert 1 not in world.hbck.call("Assigns", text(1, region(b"0" * 32)))
+    world.client.procedure(world.hbck.call("Assigns", text(1, region(encoded)))[1][0])
+    assert world.client.data.get(name, b"r")
+    assert world.hbck.call("Assigns", text(1, region(encoded)))[1][0] == NONE
+    world.client.procedure(world.hbck.call("Assigns", text(1, region(encoded)) + number(2, 1))[1][0])
+    assert world.client.data.get(name, b"r")
+
+
+def states_are_set_by_hand(world):
+    world.client.create("states", {"cf": {}})
+    encoded = world.client.regions("states")[0][2]
+    enabled, disabled = number(1, 0), number(1, 1)
+    message = text(1, hbase.table_name("states"))
+    assert fields(world.hbck.call("SetTableStateInMeta", message + text(2, disabled))[1][0])[1] == [0]
+    answer = world.client.master.call("GetTableState", message)
+    assert fields(answer[1][0])[1] == [1]
+    assert fields(world.hbck.call("SetTableStateInMeta", message + text(2, enabled))[1][0])[1] == [1]
+    assert refusal(world.hbck.call, "SetTableStateInMeta", text(1, hbase.table_name("nosuch")) + text(2, enabled)).name == "TableNotFoundException"
+    was = world.hbck.call("SetRegionStateInMeta", text(1, text(1, region(encoded)) + number(2, 6)))
+    assert fields(was[1][0])[2] == [3], was  # OPEN
+    row = world.client.data.scan(b"1588230740", b"states,,", b"states ,,")
+    assert [cells[(b"info", b"state")] for cells in row.values()] == [b"CLOSED"], row
+
+
+def no_server_has_crashed(world):
+    assert world.hbck.call("ScheduleServerCrashProcedure", text(1, world.self_name(5)))[1] == [NONE]
+    assert "has not crashed" in refusal(world.hbck.call, "ScheduleServerCrashProcedure", text(1, world.self_name())).trace
+    assert 1 not in world.hbck.call("ScheduleSCPsForUnknownServers", b"")
+    names = text(1, world.self_name(5))
+    assert world.client.master.call("ClearDeadServers", names)[1] == [world.self_name(5)]
+
+
+def locks_exclude_and_end(world):
+    world.client.create("locked", {"cf": {}})
+    message = number(1, 1) + text(3, hbase.table_name("locked")) + text(5, "a test")
+    lock = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
+    beat = number(1, lock)
+    wait_for(lambda: world.locks.call("LockHeartbeat", beat)[1][0] == 2)
+    held = [fields(one) for one in world.client.master.call("GetLocks", b"")[1]]
+    assert {(one[1][0], one[2][0], one[3][0]) for one in held} == {(2, b"default", 2), (3, b"locked", 1)}, held
+    second = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
+    assert world.locks.call("LockHeartbeat", number(1, second))[1][0] == 1
+    assert world.locks.call("LockHeartbeat", beat + number(2, 0))[1][0] == 1  # released
+    wait_for(lambda: world.locks.call("LockHeartbeat", number(1, second))[1][0] == 2)
+    # Not renewed: the change that waits for it goes on.
+    world.ddl("DisableTable", text(1, hbase.table_name("locked")))
+    assert world.locks.call("LockHeartbeat", number(1, second))[1][0] == 1
+    for wrong in (number(1, 1) + text(3, hbase.table_name("locked")), number(1, 1) + text(5, "d"), number(1, 2) + text(2, "default") + text(5, "d")):
+        assert "java.lang.IllegalArgumentException: " in refusal(world.locks.call, "RequestLock", wrong).trace
+
+
+def a_lock_outlives_a_kill_but_not_long(world):
+    world.client.create("relocked", {"cf": {}})
+    message = number(1, 1) + text(3, hbase.table_name("relocked")) + text(5, "a test")
+    lock = world.locks.call("RequestLock", message)[1][0]
+    wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
+    world.server.kill()
+    world.start()
+    wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
+    assert world.client.data.get(world.client.regions("relocked")[0][1], b"r") == {}
+    world.ddl("DisableTable", text(1, hbase.table_name("relocked")))
+
+
+def procedures(world):
+    return {fields(p)[3][0]: fields(p) for p in world.client.master.call("GetProcedures", b"").get(1, [])}
+
+
+def procedures_have_parameters_after_a_restart_too(world):
+    world.client.create("listed", {"cf": {}})
+    newest = max(procedures(world).items())
+    state = fields(newest[1][15][0])
+    assert state[1][0].endswith(b"CreateTableStateData") and b"listed" in state[2][0], state
+    assert world.server.stop() is None
+    world.start()
+    again = procedures(world)
+    assert newest[0] in again and again[newest[0]][15] == newest[1][15], sorted(again)
+
+
+def the_normalizer_merges_and_splits(world):
+    client = world.client
+    attribute = text(2, text(1, "NORMALIZATION_ENABLED") + text(2, "true"))
+    attribute += text(2, text(1, "hbase.normalizer.merge.min_region_age.days") + text(2, "0"))
+    described = text(1, text(1, hbase.table_name("normal")) + attribute + text(3, text(1, "cf")))
+    splits = b"".join(text(2, b"%d" % i) for i in range(1, 8))
+    client.procedure(client.master.call("CreateTable", described + splits + number(3, hbase.nonce()) + number(4, hbase.nonce()))[1][0])
+    assert len(client.regions("normal")) == 8
+    client.master.call("SetNormalizerRunning", number(1, 0))
+    assert client.master.call("Normalize", b"")[1] == [0]
+    client.master.call("SetNormalizerRunning", number(1, 1))
+    assert client.master.call("Normalize", text(1, hbase.table_name("listed")))[1] == [1]
+    assert len(client.regions("normal")) == 8
+    assert client.master.call("Normalize", b"")[1] == [1]
+    wait_for(lambda: len(client.regions("normal")) == 1)
+
+
+def a_server_is_decommissioned_and_back(world):
+    master = world.client.master
+    assert 1 not in master.call("ListDecommissionedRegionServers", b"")
+    master.call("DecommissionRegionServers", text(1, world.self_name(5)) + number(2, 0))
+    assert 1 not in master.call("ListDecommissionedRegionServers", b""), "it is not online"
+    master.call("DecommissionRegionServers", text(1, world.self_name()) + number(2, 0))
+    assert master.call("ListDecommissionedRegionServers", b"")[1] == [world.self_name()]
+    assert "Unable to determine a plan to move" in refusal(
+        master.call, "DecommissionRegionServers", text(1, world.self_name()) + number(2, 1)).trace
+    master.call("RecommissionRegionServer", text(1, world.self_name()))
+    assert 1 not in master.call("ListDecommissionedRegionServers", b"")
+
+
+def totals_do_not_fall_when_a_table_is_dropped(world):
+    def totals():
+        status = fields(world.client.master.call("GetClusterStatus", number(1, 2))[1][0])
+        load = fields(fields(status[2][0])[2][0])
+        return load[13][0], load[14][0]
+
+    world.client.create("counted", {"cf": {}})
+    name = world.client.regions("counted")[0][1]
+    for _ in range(50):
+        world.client.data.put(name, b"r", {(b"cf", b"q"): b"v"})
+        world.client.data.get(name, b"r")
+    before = totals()
+    world.ddl("DisableTable", text(1, hbase.table_name("counted")))
+    world.ddl("DeleteTable", text(1, hbase.table_name("counted")))
+    after = totals()
+    assert after[0] >= before[0] and after[1] >= before[1], (before, after)
+
+
+def the_masters_region_is_flushed(world):
+    world.client.master.call("FlushMasterStore", b"")
+
+
+def a_call_ends_the_server(world):
+    world.client.master.call("Shutdown", b"")
+    assert world.server.process.wait(60) == 0, world.server.tail()
+    world.arguments += ("-D", "rorqual.stop.by.call=false")
+    world.start()
+    assert "rorqual.stop.by.call" in refusal(world.client.admin.call, "StopServer", text(1, "why")).trace
+
+
+TESTS = [
+    regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, regions_are_assigned_by_hand,
+    states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, a_lock_outlives_a_kill_but_not_long,
+    procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
+    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, a_call_ends_the_server,
+]
+
+if __name__ == "__main__":
+    sys.exit(rorqual.run_on_world("admin_calls", World, TESTS))
