@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Requests by user and client host in the cluster's status, with hbase.regionserver.user.metrics.enabled: which requests count,
-names of any length, more users than are kept; and nothing without the setting.
+names of any length, more users than are kept; beside quotas; and nothing without the setting.
 """
 import pathlib
 import struct
@@ -75,6 +75,35 @@ def names_are_bounded(server, client, name):
     assert len(got) <= KEPT and {"reader", "writer", f"user {KEPT + 199}"} <= set(got), (len(got), sorted(got)[:3])
 
 
+def throttles_and_counts_go_together(server, client, name):
+    """What a quota refuses is not counted; counts go on when quotas begin to limit, and when they end."""
+    day = 7
+
+    def throttle(limit):
+        quota = b"" if limit is None else text(2, number(1, day) + number(2, limit) + number(4, 2))
+        client.master.call("SetQuota", text(1, b"limited") + text(7, number(1, 1) + quota))
+
+    limited = connect(server, "limited")
+
+    def put():
+        limited.put(name, b"row", {(b"f", b"q"): b"v"})
+
+    put()
+    throttle(2)
+    put()
+    put()
+    try:
+        put()
+        raise AssertionError("it passed")
+    except hbase.Refused as refused:
+        assert refused.name == "quotas.RpcThrottlingException", refused
+    assert loads(client)["limited"][0][2] == 3, loads(client)
+    throttle(None)
+    put()
+    assert loads(client)["limited"][0][2] == 4, loads(client)
+    limited.close()
+
+
 def nothing_without_the_setting(server, client, name):
     client.data.put(name, b"row", {(b"f", b"q"): b"v"})
     client.data.get(name, b"row")
@@ -83,7 +112,9 @@ def nothing_without_the_setting(server, client, name):
 
 def main():
     report = rorqual.Report()
-    for arguments, tests in ((("-D", "hbase.regionserver.user.metrics.enabled=true"), (counts_by_user, names_are_bounded)),
+    on = ("-D", "hbase.regionserver.user.metrics.enabled=true")
+    for arguments, tests in ((on, (counts_by_user, names_are_bounded)),
+                             ((*on, "-D", "hbase.quota.enabled=true"), (throttles_and_counts_go_together,)),
                              ((), (nothing_without_the_setting,))):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
