@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MasterService: its method table, the switches, and answers of a single server to questions about
- * a cluster. Methods without a handler (NULL) are known but not implemented; calls of them are
- * refused with a clear message. */
+ * a cluster. */
 #include "service/master_priv.h"
 #include "service/messages.h"
 #include "service/slow_text.h"
@@ -419,7 +418,6 @@ static const rq_rpc_method methods[] = {
     {"IsReplicationPeerEnabled", &pb__get_replication_peer_state_request__descriptor,
      rq__is_peer_enabled},
     {"GetLogEntries", &pb__log_request__descriptor, rq__master_log_entries},
-    /* NULL: known, not served. */
     {"Snapshot", &pb__snapshot_request__descriptor, rq__take_snapshot},
     {"DeleteSnapshot", &pb__delete_snapshot_request__descriptor, rq__delete_snapshot},
     {"IsSnapshotDone", &pb__is_snapshot_done_request__descriptor, rq__is_snapshot_done},

@@ -96,7 +96,7 @@ def a_refused_start_is_told_without_its_settings(tmp):
 
 def calls_that_change_something_are_audited(tmp):
     log = tmp / "log"
-    server = Server(tmp / "d", log)
+    server = Server(tmp / "d", log, "-D", "rorqual.stop.by.call=false")
     client = hbase.Client(server)
     client.create("ns", {"f": {}})
     client.create("t", {"f": {}}, [b"m"])
@@ -106,7 +106,7 @@ def calls_that_change_something_are_audited(tmp):
     client.flush(name)
     assert refused(client.master, "DeleteTable", text(1, table_name("t"))) == "TableNotDisabledException"
     assert refused(client.master, "DeleteTable", text(1, table_name("absent"))) == "TableNotFoundException"
-    assert refused(client.master, "Shutdown", b"") == "DoNotRetryIOException"  # not served
+    assert refused(client.master, "Shutdown", b"") == "DoNotRetryIOException"  # by the setting
     assert "InvalidProtocolBuffer" in refused(client.master, "DeleteTable", b"\x0a")
     ddl(client, "AddColumn", text(1, table_name("t")) + text(2, text(1, "g")))
     client.procedure(client.master.call("SplitRegion", text(1, split_info(client, "t")) + text(2, b"b"))[1][0])

@@ -134,6 +134,10 @@ service_world *service_world_new(void)
     rq_sim_options options = {.again_percent = 20, .log_fd = s->log_fd};
     world_init(&s->w, 1, &options);
     check(rq_config_set(s->w.config, "hbase.quota.enabled", "true", NULL) == RQ_OK, "quotas");
+    /* A call that waits for a lock of an earlier one is answered in the time that it gets. */
+    check(rq_config_set(s->w.config, "hbase.master.procedure.remote.locks.timeout.ms", "100",
+                        NULL) == RQ_OK,
+          "locks");
     check(world_open(&s->w) == RQ_OK, s->w.why.message);
     fill(s);
     find_region(s, "t", "a", s->regions[0]);
