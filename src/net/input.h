@@ -88,6 +88,12 @@ static inline bool rq_input_is_own(const rq_input *in)
     return in->chunk == NULL || in->chunk->refs == 1;
 }
 
+/* Bytes that were received and not consumed. */
+static inline size_t rq_input_held(const rq_input *in)
+{
+    return in->big != NULL ? in->big_len : in->end - in->pos;
+}
+
 /* Whether part of a frame was received. */
 static inline bool rq_input_partial(const rq_input *in)
 {
