@@ -87,12 +87,23 @@ static rq_err charge(rq_budget *budget, const rq_input *in, size_t want, size_t 
     return RQ_OK;
 }
 
+static size_t first_cap(const rq_input *in, size_t want)
+{
+    size_t have = in->end - in->pos;
+    size_t cap = have * 2 > BIG_FIRST ? have * 2 : BIG_FIRST;
+    return cap > want ? want : cap;
+}
+
+static size_t next_cap(const rq_input *in)
+{
+    return in->big->cap > in->big_want / 2 ? in->big_want : in->big->cap * 2;
+}
+
 /* Moves the front bytes, the beginning of a big frame, to a chunk of their own. */
 static rq_err big_begin(rq_input *in, rq_budget *budget, size_t want)
 {
     size_t have = in->end - in->pos;
-    size_t cap = have * 2 > BIG_FIRST ? have * 2 : BIG_FIRST;
-    if (cap > want) cap = want;
+    size_t cap = first_cap(in, want);
     RQ_TRY(charge(budget, in, want, cap));
     rq_chunk *c = chunk_alloc(budget, cap, cap);
     if (c == NULL) return RQ_E_NO_MEMORY;
@@ -108,7 +119,7 @@ static rq_err big_begin(rq_input *in, rq_budget *budget, size_t want)
 
 static rq_err big_grow(rq_input *in, rq_budget *budget)
 {
-    size_t cap = in->big->cap > in->big_want / 2 ? in->big_want : in->big->cap * 2;
+    size_t cap = next_cap(in);
     size_t more = cap - in->big->cap;
     RQ_TRY(charge(budget, in, in->big_want, more));
     rq_chunk *c = realloc(in->big, sizeof *c + cap);
@@ -142,10 +153,16 @@ static size_t read_most(const rq_input *in, const rq_budget *budget)
     return in->prompt ? READ_PROMPT : 0;
 }
 
-bool rq_input_may_overdraw(const rq_input *in)
+rq_input_need rq_input_needs(const rq_input *in)
 {
-    if (in->prompt || in->big != NULL) return true;
-    return in->chunk != NULL && !in->never_big && front_want(in) > RQ_INPUT_BIG;
+    size_t want = in->big != NULL                       ? in->big_want
+                  : in->chunk != NULL && !in->never_big ? front_want(in)
+                                                        : 0;
+    if (in->big != NULL)
+        return (rq_input_need){next_cap(in) - in->big->cap, in->prompt && want <= RQ_INPUT_PROMPT};
+    if (want > RQ_INPUT_BIG)
+        return (rq_input_need){first_cap(in, want), in->prompt && want <= RQ_INPUT_PROMPT};
+    return (rq_input_need){in->prompt ? RQ_CHUNK_BYTES : 0, in->prompt};
 }
 
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why)
@@ -203,6 +220,13 @@ void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len)
     RQ_ASSERT(in->end <= c->cap);
     c->used = in->end;
     RQ_POISON(c->bytes + c->used, c->cap - c->used);
+}
+
+void rq_input_received_nothing(rq_chunk_pool *pool)
+{
+    rq_chunk *c = pool->current;
+    if (c != NULL && RQ_UNLIKELY(c->overdraws) && c->refs == 1)
+        rq_budget_end_overdraft(c->budget, c);
 }
 
 /* ---- consuming ------------------------------------------------------------------------------- */

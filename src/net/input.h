@@ -61,10 +61,17 @@ void rq_input_clear(rq_input *in, rq_budget *budget);
 /* Returns the buffer for the next read. NULL: *ret_why is RQ_E_AGAIN (the budget is used up;
  * wait for it) or RQ_E_NO_MEMORY. */
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why);
-/* After RQ_E_AGAIN: whether the next attempt takes the budget's overdraft if it is free. */
-bool rq_input_may_overdraw(const rq_input *in);
+/* What the next attempt takes from the budget, for a waiter after RQ_E_AGAIN. */
+typedef struct rq_input_need {
+    size_t bytes; /* 0: unknown, and it does not take the overdraft */
+    bool prompt;  /* it may use the reserve */
+} rq_input_need;
+rq_input_need rq_input_needs(const rq_input *in);
 /* Reports that len > 0 bytes were read into that buffer. */
 void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len);
+/* Reports that nothing was read into it, and nothing will be: the overdraft that the shared chunk may
+ * have is released if nobody uses the chunk. */
+void rq_input_received_nothing(rq_chunk_pool *pool);
 
 /* The unconsumed bytes. */
 rq_slice rq_input_peek(const rq_input *in);

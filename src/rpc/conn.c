@@ -552,7 +552,7 @@ static unsigned removed_reasons(const rq_rpc_conn *conn)
     if (conn->calls <= RQ_CONN_CALLS_MAX / 2) gone |= RQ_BLOCK_CALLS;
     if (answers_of(conn) <= share_of(conn) / 2) gone |= RQ_BLOCK_OUTPUT;
     /* It waits as a connection with calls in flight, and is none any more. */
-    if (conn->calls == 0 && conn->waiting && !conn->waiter.prompt) gone |= RQ_BLOCK_BUDGET;
+    if (conn->calls == 0 && conn->waiting && !conn->input.prompt) gone |= RQ_BLOCK_BUDGET;
     return gone & conn->blocked;
 }
 
@@ -633,8 +633,9 @@ RQ_COLD static void wait_for_room(rq_rpc_conn *conn)
     conn->blocked |= RQ_BLOCK_BUDGET;
     if (conn->waiting) return;
     conn->waiting = true;
-    conn->waiter.prompt = conn->input.prompt;
-    conn->waiter.bytes = rq_input_may_overdraw(&conn->input) ? RQ_CHUNK_BYTES : 0;
+    rq_input_need need = rq_input_needs(&conn->input);
+    conn->waiter.prompt = need.prompt;
+    conn->waiter.bytes = need.bytes;
     conn->refs++;
     rq_budget_wait(server_of(conn)->options.budget, &conn->waiter);
 }
@@ -691,7 +692,10 @@ static void *on_buffer(rq_stream *s, size_t *ret_len)
 static void on_read(rq_stream *s, size_t len)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
-    if (len == 0) return;
+    if (len == 0) {
+        rq_input_received_nothing(&conn->worker->chunks);
+        return;
+    }
     rq__counter_add(&conn->worker->counters.bytes_in, len);
     rq_input_received(&conn->input, &conn->worker->chunks, len);
     run(conn, false);
@@ -761,6 +765,7 @@ static void on_close(rq_stream *s, rq_err why)
     (void)why;
     rq_rpc_conn *conn = rq_stream_user(s);
     rq_budget *budget = server_of(conn)->options.budget;
+    rq_input_received_nothing(&conn->worker->chunks); /* the last read may have met the end */
     rq_input_clear(&conn->input, budget);
     conn->stream = NULL;
     if (!rq_unread_close(&conn->unread)) conn->refs++;

@@ -271,6 +271,109 @@ static void kept_reads_leave_room_for_others(void **state)
     rq_budget_free(budget);
 }
 
+/* A lane that counts what is posted. */
+struct lane {
+    rq_lane lane;
+    unsigned posted;
+};
+
+static void count_post(rq_lane *lane, rq_task *task)
+{
+    (void)task;
+    RQ_CONTAINER_OF(lane, struct lane, lane)->posted++;
+}
+
+/* Sends the length of a frame of `want` bytes and its first bytes; returns what the next read gets. */
+static rq_err begin_frame(rq_input *in, rq_chunk_pool *pool, uint32_t want)
+{
+    size_t room;
+    rq_err why;
+    uint8_t *p = rq_input_buffer(in, pool, &room, &why);
+    assert_non_null(p);
+    rq_put_be32(p, want);
+    memset(p + 4, 0, 100);
+    rq_input_received(in, pool, 104);
+    assert_int_equal(rq_input_detach(in, pool), RQ_OK);
+    return rq_input_buffer(in, pool, &room, &why) != NULL ? RQ_OK : why;
+}
+
+/* The read that took it found nothing, as a second read after a full one does. */
+static void a_read_that_finds_nothing_keeps_no_overdraft(void **state)
+{
+    (void)state;
+    rq_budget *budget;
+    size_t max = (size_t)1 << 20, room;
+    rq_err why;
+    assert_int_equal(rq_budget_new(max, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input first = {.prompt = true}, second = {0};
+    assert_non_null(rq_input_buffer(&first, &pool, &room, &why));
+    rq_chunk *pinned = pool.current; /* a call uses all of it */
+    pinned->refs++;
+    pinned->used = pinned->cap;
+    assert_true(rq_budget_try_reserve(budget, max * 5 / 4));
+    assert_non_null(rq_input_buffer(&first, &pool, &room, &why));
+    assert_true(rq_budget_overdraws(budget, pool.current));
+    rq_input_received_nothing(&pool);
+    assert_true(rq_budget_overdraw(budget, &second));
+    rq_budget_end_overdraft(budget, &second);
+    rq_chunk_unref(pinned);
+    rq_budget_give(budget, max * 5 / 4);
+    rq_chunk_pool_clear(&pool);
+    rq_budget_free(budget);
+}
+
+/* It would be woken for the reserve, which it may not use, and queue again, for ever. */
+static void a_large_frame_does_not_wait_for_the_reserve(void **state)
+{
+    (void)state;
+    struct lane lane = {.lane.post = count_post};
+    rq_budget *budget;
+    size_t max = (size_t)1 << 20;
+    assert_int_equal(rq_budget_new(max, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input in = {.prompt = true};
+    assert_true(rq_budget_overdraw(budget, &budget)); /* another frame has it */
+    assert_true(rq_budget_try(budget, max - 1000));
+    assert_int_equal(begin_frame(&in, &pool, 300000), RQ_E_AGAIN);
+    rq_input_need need = rq_input_needs(&in);
+    rq_budget_waiter waiter = {.lane = &lane.lane, .bytes = need.bytes, .prompt = need.prompt};
+    rq_budget_wait(budget, &waiter);
+    assert_int_equal(lane.posted, 0);
+    rq_budget_give(budget, max - 1000);
+    assert_int_equal(lane.posted, 1);
+    rq_budget_woken(budget, &waiter);
+    rq_budget_end_overdraft(budget, &budget);
+    rq_input_clear(&in, budget);
+    rq_chunk_pool_clear(&pool);
+    assert_int_equal(rq_budget_used(budget), 0);
+    rq_budget_free(budget);
+}
+
+/* What a waiter for room announces is what the next attempt takes. */
+static void needs_are_what_is_taken(void **state)
+{
+    (void)state;
+    rq_budget *budget;
+    assert_int_equal(rq_budget_new((size_t)8 << 20, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input in = {0};
+    assert_int_equal(begin_frame(&in, &pool, 1000000), RQ_OK); /* its first 64 KiB are charged */
+    for (int i = 0; i < 3; i++) {
+        size_t room, used = rq_budget_used(budget);
+        rq_err why;
+        size_t left = in.big->cap - in.big_len;
+        rq_input_received(&in, &pool, left);
+        rq_input_need need = rq_input_needs(&in);
+        assert_false(need.prompt);
+        assert_non_null(rq_input_buffer(&in, &pool, &room, &why));
+        assert_int_equal(rq_budget_used(budget), used + need.bytes);
+    }
+    rq_input_clear(&in, budget);
+    rq_chunk_pool_clear(&pool);
+    rq_budget_free(budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +382,9 @@ int main(void)
         cmocka_unit_test(memory_follows_what_was_sent),
         cmocka_unit_test(a_spent_budget_stops_all_but_one),
         cmocka_unit_test(kept_reads_leave_room_for_others),
+        cmocka_unit_test(a_read_that_finds_nothing_keeps_no_overdraft),
+        cmocka_unit_test(a_large_frame_does_not_wait_for_the_reserve),
+        cmocka_unit_test(needs_are_what_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
