@@ -401,6 +401,8 @@ static void put_snapshot(world *w, const char *name, const char *const *files, s
     assert_int_equal(rq_vfs_mkdirs(w->env->vfs, path, NULL), RQ_OK);
     snprintf(path, sizeof path, ".hbase-snapshot/%s/data.manifest", name);
     assert_int_equal(rq_vfs_write_new_file(w->env->vfs, path, rq_buf_slice(&out), NULL), RQ_OK);
+    snprintf(path, sizeof path, ".hbase-snapshot/%s/.snapshotinfo", name);
+    put_file(w, path, "x");
     rq_buf_clear(&out);
 }
 
@@ -428,7 +430,8 @@ static void a_snapshot_of_hbase_holds_the_files_it_names(void **state)
         snprintf(path, sizeof path, "archive/data/default/t/0a/f/%s", held[i]);
         assert_true(is_there_after_a_round(&w, path));
     }
-    put_file(&w, ".hbase-snapshot/s4/data.manifest", ""); /* it was lost: nobody knows */
+    put_file(&w, ".hbase-snapshot/s4/.snapshotinfo", "x");
+    put_file(&w, ".hbase-snapshot/s4/data.manifest", ""); /* its contents are lost */
     put_file(&w, "archive/data/default/t/0a/f/ff", "x");
     assert_true(is_there_after_a_round(&w, "archive/data/default/t/0a/f/ff"));
     assert_int_equal(rq_vfs_remove_tree(w.env->vfs, ".hbase-snapshot", NULL), RQ_OK);
