@@ -51,6 +51,9 @@ typedef struct rq_input {
     rq_chunk *big; /* a large frame: big_len of its big_want bytes were received */
     size_t big_len;
     size_t big_want;
+    size_t
+        frame_max;  /* set by the user: the longest frame that it takes. A longer one stays where it
+                       * was read, until rq_input_frame reports it */
     bool never_big; /* set by the user: the first bytes are not a frame, or one to be refused */
     bool prompt;    /* set by the user: the connection is read in small pieces even when the budget
                      * is used up, and frames up to RQ_INPUT_PROMPT may use the reserve */
@@ -82,8 +85,7 @@ typedef enum rq_frame { RQ_FRAME_WHOLE, RQ_FRAME_MORE, RQ_FRAME_TOO_BIG } rq_fra
 /* The next frame without its length, valid while *ret_owner is referenced; the caller gets a
  * reference. RQ_FRAME_TOO_BIG: nothing was consumed, *ret holds the bytes received so far,
  * *ret_len its length. */
-rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk **ret_owner,
-                        size_t *ret_len);
+rq_frame rq_input_frame(rq_input *in, rq_slice *ret, rq_chunk **ret_owner, size_t *ret_len);
 /* Call after the last frame: copies the remaining bytes and releases the shared chunk. REQUIRES:
  * the caller has handled RQ_FRAME_TOO_BIG, if rq_input_frame returned it. */
 RQ_NODISCARD

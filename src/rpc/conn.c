@@ -34,7 +34,7 @@
 #define STRINGS_MAX ((size_t)16 * 1024)
 #define STRINGS_FREE ((size_t)512)
 /* A frame that has received no byte for this long is dropped, if others wait for its memory. */
-#define STALL_NS (60 * 1000000000ull)
+#define STALL_NS (10 * 1000000000ull)
 #define STOP_SLOW_NS                                                                               \
     (2 * 1000000000ull) /* when stopping, longest wait for a peer that reads
                                           * slowly */
@@ -293,6 +293,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
         return;
     }
     conn->state = RQ_CONN_OPEN;
+    conn->input.frame_max = server_of(conn)->options.request_bytes_max;
 }
 
 static void *limited_alloc(void *data, size_t size)
@@ -362,9 +363,7 @@ static bool step_frame(rq_rpc_conn *conn)
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
-    size_t bytes_max = server_of(conn)->options.request_bytes_max;
-    if (conn->state != RQ_CONN_OPEN && bytes_max > HEADER_BYTES_MAX) bytes_max = HEADER_BYTES_MAX;
-    switch (rq_input_frame(&conn->input, bytes_max, &bytes, &owner, &len)) {
+    switch (rq_input_frame(&conn->input, &bytes, &owner, &len)) {
     case RQ_FRAME_MORE:
         return false;
     case RQ_FRAME_TOO_BIG:
@@ -669,6 +668,9 @@ static rq_err on_open(void *ctx, rq_stream *s)
     conn->turn.run = run_turn;
     conn->waiter.task.run = run_room;
     conn->input.never_big = true; /* a preamble is not a frame, whatever its bytes are */
+    conn->input.frame_max = server->options.request_bytes_max < HEADER_BYTES_MAX
+                                ? server->options.request_bytes_max
+                                : HEADER_BYTES_MAX;
     rq_stream_set_user(s, conn);
     return RQ_OK;
 }

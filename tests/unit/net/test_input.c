@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "../base/unit.h"
 
-#define BYTES_MAX ((size_t)1 << 20)
+#define FRAME_MAX ((size_t)256 << 20)
 
 struct held {
     rq_slice bytes;
@@ -55,7 +55,7 @@ static void take_frames(struct feed *f, rq_random *r)
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
-    while (rq_input_frame(&f->in, BYTES_MAX, &bytes, &owner, &len) == RQ_FRAME_WHOLE) {
+    while (rq_input_frame(&f->in, &bytes, &owner, &len) == RQ_FRAME_WHOLE) {
         check_frame(f->frames, bytes);
         if (f->held_count < RQ_ARRAY_LEN(f->held) && rq_random_below(r, 3) == 0)
             f->held[f->held_count++] = (struct held){bytes, owner, f->frames};
@@ -83,7 +83,7 @@ static uint8_t *make_stream(unsigned frames, size_t *ret_len)
 static void feed_stream(size_t step_max, uint64_t seed)
 {
     enum { FRAMES = 60 };
-    struct feed f = {0};
+    struct feed f = {.in.frame_max = (size_t)1 << 20};
     rq_random r;
     rq_random_seed(&r, seed);
     assert_int_equal(rq_budget_new((size_t)64 << 20, &f.budget), RQ_OK);
@@ -143,19 +143,28 @@ static void a_frame_over_the_limit_is_reported_at_once(void **state)
     rq_budget *budget;
     assert_int_equal(rq_budget_new((size_t)1 << 30, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input in = {0};
+    rq_input in = {.frame_max = 255};
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
     put_bytes(&in, &pool, "\0\0\1\0rest", 8); /* 256 */
-    assert_int_equal(rq_input_frame(&in, 255, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
+    assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
     assert_int_equal(len, 256);
     assert_true(rq_slice_eq(bytes, RQ_SLICE_LIT("rest")));
-    assert_int_equal(rq_input_frame(&in, 256, &bytes, &owner, &len), RQ_FRAME_MORE);
+    in.frame_max = 256;
+    assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_MORE);
     rq_input_clear(&in, budget);
     put_bytes(&in, &pool, "\xff\xff\xff\xff", 4);
-    assert_int_equal(rq_input_frame(&in, 255, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
+    assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
     assert_int_equal(len, UINT32_MAX);
+    /* Also if bytes were put aside before it was looked at: it is not received first. */
+    assert_int_equal(rq_input_detach(&in, &pool), RQ_OK);
+    assert_null(in.big);
+    assert_int_equal(rq_input_needs(&in).bytes, 0);
+    put_bytes(&in, &pool, "more", 4);
+    assert_null(in.big);
+    assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
+    assert_true(rq_slice_eq(bytes, RQ_SLICE_LIT("more")));
     rq_input_clear(&in, budget);
     rq_chunk_pool_clear(&pool);
     rq_budget_free(budget);
@@ -167,7 +176,7 @@ static void memory_follows_what_was_sent(void **state)
     rq_budget *budget;
     assert_int_equal(rq_budget_new((size_t)1 << 30, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input in = {0};
+    rq_input in = {.frame_max = FRAME_MAX};
     put_bytes(&in, &pool, "\x10\0\0\0", 4); /* 256 MiB announced, nothing sent */
     assert_int_equal(rq_input_detach(&in, &pool), RQ_OK);
     assert_true(rq_budget_used(budget) <= 64 * 1024);
@@ -183,7 +192,7 @@ static void a_spent_budget_stops_all_but_one(void **state)
     rq_budget *budget;
     assert_int_equal(rq_budget_new(100 * 1024, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input a = {0}, b = {0};
+    rq_input a = {.frame_max = FRAME_MAX}, b = {.frame_max = FRAME_MAX};
     size_t room;
     rq_err why;
     put_bytes(&a, &pool, "\0\x10\0\0", 4); /* 1 MiB each */
@@ -306,7 +315,7 @@ static void a_read_that_finds_nothing_keeps_no_overdraft(void **state)
     rq_err why;
     assert_int_equal(rq_budget_new(max, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input first = {.prompt = true}, second = {0};
+    rq_input first = {.prompt = true, .frame_max = FRAME_MAX}, second = {0};
     assert_non_null(rq_input_buffer(&first, &pool, &room, &why));
     rq_chunk *pinned = pool.current; /* a call uses all of it */
     pinned->refs++;
@@ -332,7 +341,7 @@ static void a_large_frame_does_not_wait_for_the_reserve(void **state)
     size_t max = (size_t)1 << 20;
     assert_int_equal(rq_budget_new(max, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input in = {.prompt = true};
+    rq_input in = {.prompt = true, .frame_max = FRAME_MAX};
     assert_true(rq_budget_overdraw(budget, &budget)); /* another frame has it */
     assert_true(rq_budget_try(budget, max - 1000));
     assert_int_equal(begin_frame(&in, &pool, 300000), RQ_E_AGAIN);
@@ -357,7 +366,7 @@ static void needs_are_what_is_taken(void **state)
     rq_budget *budget;
     assert_int_equal(rq_budget_new((size_t)8 << 20, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input in = {0};
+    rq_input in = {.frame_max = FRAME_MAX};
     assert_int_equal(begin_frame(&in, &pool, 1000000), RQ_OK); /* its first 64 KiB are charged */
     for (int i = 0; i < 3; i++) {
         size_t room, used = rq_budget_used(budget);
