@@ -46,9 +46,28 @@ typedef struct fuzzer {
     int64_t looked_ms;
     uint64_t rss_kb;
     bool found;
+    bool holds; /* after a finding, until a line arrives on standard input */
 } fuzzer;
 
 static void finding(fuzzer *f, const char *format, ...) RQ_PRINTF(2, 3);
+
+/* The connections with calls under way: what is left to send, and what has been received of a response. */
+static void report_peers(const fuzzer *f)
+{
+    for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++) {
+        const peer *p = &f->peers[i];
+        if (p->fd < 0 || p->call_count == 0) continue;
+        struct sockaddr_in own = {0};
+        socklen_t len = sizeof own;
+        (void)getsockname(p->fd, (struct sockaddr *)&own, &len);
+        printf("PEER slot %zu.%llu, port %u to %u: %zu calls under way, the first is request %llu; "
+               "%zu bytes not sent, "
+               "%zu received in part\n",
+               i, (unsigned long long)p->life, ntohs(own.sin_port),
+               ntohs(f->addresses[p->how.port].sin_port), p->call_count,
+               (unsigned long long)p->calls[0].number, p->out.len - p->out_at, p->in.len);
+    }
+}
 
 static void finding(fuzzer *f, const char *format, ...)
 {
@@ -60,7 +79,11 @@ static void finding(fuzzer *f, const char *format, ...)
     vprintf(format, args);
     printf("\n");
     va_end(args);
+    report_peers(f);
     fflush(stdout);
+    if (!f->holds) return;
+    for (int c = getchar(); c != EOF && c != '\n'; c = getchar())
+        continue;
 }
 
 /* ---- watching */
@@ -493,6 +516,9 @@ static bool apply(fuzzer *f, int option, const char *value)
     case '9':
         f->p99_ms = atoll(value);
         return true;
+    case 'W':
+        f->holds = true;
+        return true;
     default:
         return false;
     }
@@ -501,14 +527,23 @@ static bool apply(fuzzer *f, int option, const char *value)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"master", required_argument, NULL, 'm'},  {"rs", required_argument, NULL, 'r'},
-        {"zk", required_argument, NULL, 'z'},      {"seed", required_argument, NULL, 's'},
-        {"count", required_argument, NULL, 'n'},   {"seconds", required_argument, NULL, 't'},
-        {"only", required_argument, NULL, 'o'},    {"log", required_argument, NULL, 'l'},
-        {"path", required_argument, NULL, 'p'},    {"bystander", required_argument, NULL, 'b'},
-        {"pid", required_argument, NULL, 'P'},     {"rss-max", required_argument, NULL, 'M'},
-        {"hang-ms", required_argument, NULL, 'H'}, {"stall-ms", required_argument, NULL, 'S'},
-        {"p99-ms", required_argument, NULL, '9'},  {NULL, 0, NULL, 0},
+        {"master", required_argument, NULL, 'm'},
+        {"rs", required_argument, NULL, 'r'},
+        {"zk", required_argument, NULL, 'z'},
+        {"seed", required_argument, NULL, 's'},
+        {"count", required_argument, NULL, 'n'},
+        {"seconds", required_argument, NULL, 't'},
+        {"only", required_argument, NULL, 'o'},
+        {"log", required_argument, NULL, 'l'},
+        {"path", required_argument, NULL, 'p'},
+        {"bystander", required_argument, NULL, 'b'},
+        {"pid", required_argument, NULL, 'P'},
+        {"rss-max", required_argument, NULL, 'M'},
+        {"hang-ms", required_argument, NULL, 'H'},
+        {"stall-ms", required_argument, NULL, 'S'},
+        {"p99-ms", required_argument, NULL, '9'},
+        {"hold", no_argument, NULL, 'W'},
+        {NULL, 0, NULL, 0},
     };
     fuzzer *f = calloc(1, sizeof *f);
     int option;

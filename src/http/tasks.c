@@ -58,7 +58,7 @@ static void put_calls(printer *p, rq_rpc_server *s, const char *name)
     rq_rpc_server_calls(s, LOOP_WAIT_MS, &list);
     for (size_t i = 0; i < list.count; i++)
         put_call(p, name, &list.calls[i]);
-    free(list.calls);
+    rq_rpc_calls_free(&list);
 }
 
 static void put_procedure(printer *p, const rq_procedure *pr)

@@ -78,6 +78,13 @@ static size_t front_want(const rq_input *in)
     return RQ_FRAME_HEAD + (size_t)rq_get_be32(in->chunk->bytes + in->pos);
 }
 
+/* Likewise, and 0 for a frame that is not taken, or bytes that are no frame. */
+static size_t taken_want(const rq_input *in)
+{
+    size_t want = in->chunk == NULL || in->never_big ? 0 : front_want(in);
+    return want > RQ_FRAME_HEAD + in->frame_max ? 0 : want;
+}
+
 /* A chunk for a frame of `want` bytes. */
 static rq_err charge(rq_budget *budget, const rq_input *in, size_t want, size_t bytes)
 {
@@ -87,12 +94,23 @@ static rq_err charge(rq_budget *budget, const rq_input *in, size_t want, size_t 
     return RQ_OK;
 }
 
+static size_t first_cap(const rq_input *in, size_t want)
+{
+    size_t have = in->end - in->pos;
+    size_t cap = have * 2 > BIG_FIRST ? have * 2 : BIG_FIRST;
+    return cap > want ? want : cap;
+}
+
+static size_t next_cap(const rq_input *in)
+{
+    return in->big->cap > in->big_want / 2 ? in->big_want : in->big->cap * 2;
+}
+
 /* Moves the front bytes, the beginning of a big frame, to a chunk of their own. */
 static rq_err big_begin(rq_input *in, rq_budget *budget, size_t want)
 {
     size_t have = in->end - in->pos;
-    size_t cap = have * 2 > BIG_FIRST ? have * 2 : BIG_FIRST;
-    if (cap > want) cap = want;
+    size_t cap = first_cap(in, want);
     RQ_TRY(charge(budget, in, want, cap));
     rq_chunk *c = chunk_alloc(budget, cap, cap);
     if (c == NULL) return RQ_E_NO_MEMORY;
@@ -108,7 +126,7 @@ static rq_err big_begin(rq_input *in, rq_budget *budget, size_t want)
 
 static rq_err big_grow(rq_input *in, rq_budget *budget)
 {
-    size_t cap = in->big->cap > in->big_want / 2 ? in->big_want : in->big->cap * 2;
+    size_t cap = next_cap(in);
     size_t more = cap - in->big->cap;
     RQ_TRY(charge(budget, in, in->big_want, more));
     rq_chunk *c = realloc(in->big, sizeof *c + cap);
@@ -129,7 +147,7 @@ void rq_input_clear(rq_input *in, rq_budget *budget)
     rq_chunk_unref(in->chunk);
     rq_chunk_unref(in->big);
     rq_budget_end_overdraft(budget, in);
-    *in = (rq_input){0};
+    *in = (rq_input){.frame_max = in->frame_max};
 }
 
 /* A connection that is blocked keeps what it has read (stash), so reads get smaller as the budget
@@ -142,17 +160,19 @@ static size_t read_most(const rq_input *in, const rq_budget *budget)
     return in->prompt ? READ_PROMPT : 0;
 }
 
-bool rq_input_may_overdraw(const rq_input *in)
+rq_input_need rq_input_needs(const rq_input *in)
 {
-    if (in->prompt || in->big != NULL) return true;
-    return in->chunk != NULL && !in->never_big && front_want(in) > RQ_INPUT_BIG;
+    size_t want = in->big != NULL ? in->big_want : taken_want(in);
+    bool prompt = in->prompt && want <= RQ_INPUT_PROMPT;
+    if (in->big != NULL) return (rq_input_need){next_cap(in) - in->big->cap, prompt};
+    if (want > RQ_INPUT_BIG) return (rq_input_need){first_cap(in, want), prompt};
+    return (rq_input_need){in->prompt ? RQ_CHUNK_BYTES : 0, prompt};
 }
 
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why)
 {
     *ret_why = RQ_OK;
-    size_t want = in->chunk == NULL ? 0 : front_want(in);
-    if (in->never_big) want = 0;
+    size_t want = taken_want(in);
     if (want > RQ_INPUT_BIG && in->end - in->pos < want)
         *ret_why = big_begin(in, pool->budget, want);
     if (*ret_why == RQ_OK && in->big != NULL && in->big_len == in->big->cap)
@@ -205,6 +225,13 @@ void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len)
     RQ_POISON(c->bytes + c->used, c->cap - c->used);
 }
 
+void rq_input_received_nothing(rq_chunk_pool *pool)
+{
+    rq_chunk *c = pool->current;
+    if (c != NULL && RQ_UNLIKELY(c->overdraws) && c->refs == 1)
+        rq_budget_end_overdraft(c->budget, c);
+}
+
 /* ---- consuming ------------------------------------------------------------------------------- */
 
 rq_slice rq_input_peek(const rq_input *in)
@@ -233,15 +260,14 @@ static void copy_for_asan(rq_slice *frame, rq_chunk **owner)
     *owner = c;
 }
 
-rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk **ret_owner,
-                        size_t *ret_len)
+rq_frame rq_input_frame(rq_input *in, rq_slice *ret, rq_chunk **ret_owner, size_t *ret_len)
 {
     size_t want = in->chunk == NULL ? 0 : front_want(in);
     if (want == 0) return RQ_FRAME_MORE;
     size_t have = in->end - in->pos;
     *ret_len = want - RQ_FRAME_HEAD;
     const uint8_t *body = in->chunk->bytes + in->pos + RQ_FRAME_HEAD;
-    if (*ret_len > bytes_max) {
+    if (*ret_len > in->frame_max) {
         *ret = rq_slice_of(body, (have < want ? have : want) - RQ_FRAME_HEAD);
         return RQ_FRAME_TOO_BIG;
     }
@@ -280,8 +306,8 @@ rq_err rq_input_detach(rq_input *in, rq_chunk_pool *pool)
         in->pos = in->end = 0;
         return RQ_OK;
     }
-    size_t want = front_want(in);
-    if (want > RQ_INPUT_BIG && have < want && !in->never_big) {
+    size_t want = taken_want(in);
+    if (want > RQ_INPUT_BIG && have < want) {
         rq_err rc = big_begin(in, pool->budget, want);
         if (rc != RQ_E_AGAIN) return rc;
     }

@@ -51,6 +51,9 @@ typedef struct rq_input {
     rq_chunk *big; /* a large frame: big_len of its big_want bytes were received */
     size_t big_len;
     size_t big_want;
+    size_t
+        frame_max;  /* set by the user: the longest frame that it takes. A longer one stays where it
+                       * was read, until rq_input_frame reports it */
     bool never_big; /* set by the user: the first bytes are not a frame, or one to be refused */
     bool prompt;    /* set by the user: the connection is read in small pieces even when the budget
                      * is used up, and frames up to RQ_INPUT_PROMPT may use the reserve */
@@ -61,10 +64,17 @@ void rq_input_clear(rq_input *in, rq_budget *budget);
 /* Returns the buffer for the next read. NULL: *ret_why is RQ_E_AGAIN (the budget is used up;
  * wait for it) or RQ_E_NO_MEMORY. */
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why);
-/* After RQ_E_AGAIN: whether the next attempt takes the budget's overdraft if it is free. */
-bool rq_input_may_overdraw(const rq_input *in);
+/* What the next attempt takes from the budget, for a waiter after RQ_E_AGAIN. */
+typedef struct rq_input_need {
+    size_t bytes; /* 0: unknown, and it does not take the overdraft */
+    bool prompt;  /* it may use the reserve */
+} rq_input_need;
+rq_input_need rq_input_needs(const rq_input *in);
 /* Reports that len > 0 bytes were read into that buffer. */
 void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len);
+/* Reports that nothing was read into it, and nothing will be: the overdraft that the shared chunk may
+ * have is released if nobody uses the chunk. */
+void rq_input_received_nothing(rq_chunk_pool *pool);
 
 /* The unconsumed bytes. */
 rq_slice rq_input_peek(const rq_input *in);
@@ -75,8 +85,7 @@ typedef enum rq_frame { RQ_FRAME_WHOLE, RQ_FRAME_MORE, RQ_FRAME_TOO_BIG } rq_fra
 /* The next frame without its length, valid while *ret_owner is referenced; the caller gets a
  * reference. RQ_FRAME_TOO_BIG: nothing was consumed, *ret holds the bytes received so far,
  * *ret_len its length. */
-rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk **ret_owner,
-                        size_t *ret_len);
+rq_frame rq_input_frame(rq_input *in, rq_slice *ret, rq_chunk **ret_owner, size_t *ret_len);
 /* Call after the last frame: copies the remaining bytes and releases the shared chunk. The copy is
  * charged even if the budget is used up. RQ_E_NO_MEMORY. REQUIRES: the caller has handled
  * RQ_FRAME_TOO_BIG, if rq_input_frame returned it. */
@@ -87,6 +96,12 @@ rq_err rq_input_detach(rq_input *in, rq_chunk_pool *pool);
 static inline bool rq_input_is_own(const rq_input *in)
 {
     return in->chunk == NULL || in->chunk->refs == 1;
+}
+
+/* Bytes that were received and not consumed. */
+static inline size_t rq_input_held(const rq_input *in)
+{
+    return in->big != NULL ? in->big_len : in->end - in->pos;
 }
 
 /* Whether part of a frame was received. */

@@ -610,6 +610,13 @@ static void sweep_arm(rq_loop *loop)
     if (!loop->sweep.armed) rq__loop_timer_arm(loop, &loop->sweep, SWEEP_NS);
 }
 
+void rq_loop_visit_streams(rq_loop *loop, const rq_stream_events *events,
+                           void (*visit)(void *ctx, rq_stream *s), void *ctx)
+{
+    for (rq_stream *s = loop->streams; s != NULL; s = s->next)
+        if (s->events == events && s->opened && !s->closing) visit(ctx, s);
+}
+
 void rq_stream_set_user(rq_stream *s, void *user)
 {
     s->user = user;

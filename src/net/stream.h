@@ -81,6 +81,11 @@ void rq_listener_stop(rq_listener *l, bool streams);
  * loop's thread. */
 void rq_listener_close(rq_listener *l);
 
+/* Calls `visit` for each open stream of the loop that has these events, but not for one that moves
+ * to another loop now. `visit` must not close streams. On the loop. */
+void rq_loop_visit_streams(rq_loop *loop, const rq_stream_events *events,
+                           void (*visit)(void *ctx, rq_stream *s), void *ctx);
+
 void rq_stream_set_user(rq_stream *s, void *user);
 void *rq_stream_user(const rq_stream *s);
 /* The loop the stream is on now. */

@@ -34,7 +34,7 @@
 #define STRINGS_MAX ((size_t)16 * 1024)
 #define STRINGS_FREE ((size_t)512)
 /* A frame that has received no byte for this long is dropped, if others wait for its memory. */
-#define STALL_NS (60 * 1000000000ull)
+#define STALL_NS (10 * 1000000000ull)
 #define STOP_SLOW_NS                                                                               \
     (2 * 1000000000ull) /* when stopping, longest wait for a peer that reads
                                           * slowly */
@@ -301,6 +301,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
         return;
     }
     conn->state = RQ_CONN_OPEN;
+    conn->input.frame_max = server_of(conn)->options.request_bytes_max;
 }
 
 static void *limited_alloc(void *data, size_t size)
@@ -370,9 +371,7 @@ static bool step_frame(rq_rpc_conn *conn)
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
-    size_t bytes_max = server_of(conn)->options.request_bytes_max;
-    if (conn->state != RQ_CONN_OPEN && bytes_max > HEADER_BYTES_MAX) bytes_max = HEADER_BYTES_MAX;
-    switch (rq_input_frame(&conn->input, bytes_max, &bytes, &owner, &len)) {
+    switch (rq_input_frame(&conn->input, &bytes, &owner, &len)) {
     case RQ_FRAME_MORE:
         return false;
     case RQ_FRAME_TOO_BIG:
@@ -560,7 +559,7 @@ static unsigned removed_reasons(const rq_rpc_conn *conn)
     if (conn->calls <= RQ_CONN_CALLS_MAX / 2) gone |= RQ_BLOCK_CALLS;
     if (answers_of(conn) <= share_of(conn) / 2) gone |= RQ_BLOCK_OUTPUT;
     /* It waits as a connection with calls in flight, and is none any more. */
-    if (conn->calls == 0 && conn->waiting && !conn->waiter.prompt) gone |= RQ_BLOCK_BUDGET;
+    if (conn->calls == 0 && conn->waiting && !conn->input.prompt) gone |= RQ_BLOCK_BUDGET;
     return gone & conn->blocked;
 }
 
@@ -641,8 +640,9 @@ RQ_COLD static void wait_for_room(rq_rpc_conn *conn)
     conn->blocked |= RQ_BLOCK_BUDGET;
     if (conn->waiting) return;
     conn->waiting = true;
-    conn->waiter.prompt = conn->input.prompt;
-    conn->waiter.bytes = rq_input_may_overdraw(&conn->input) ? RQ_CHUNK_BYTES : 0;
+    rq_input_need need = rq_input_needs(&conn->input);
+    conn->waiter.prompt = need.prompt;
+    conn->waiter.bytes = need.bytes;
     conn->refs++;
     rq_budget_wait(server_of(conn)->options.budget, &conn->waiter);
 }
@@ -677,6 +677,9 @@ static rq_err on_open(void *ctx, rq_stream *s)
     conn->turn.run = run_turn;
     conn->waiter.task.run = run_room;
     conn->input.never_big = true; /* a preamble is not a frame, whatever its bytes are */
+    conn->input.frame_max = server->options.request_bytes_max < HEADER_BYTES_MAX
+                                ? server->options.request_bytes_max
+                                : HEADER_BYTES_MAX;
     rq_stream_set_user(s, conn);
     return RQ_OK;
 }
@@ -700,7 +703,10 @@ static void *on_buffer(rq_stream *s, size_t *ret_len)
 static void on_read(rq_stream *s, size_t len)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
-    if (len == 0) return;
+    if (len == 0) {
+        rq_input_received_nothing(&conn->worker->chunks);
+        return;
+    }
     rq__counter_add(&conn->worker->counters.bytes_in, len);
     rq_input_received(&conn->input, &conn->worker->chunks, len);
     run(conn, false);
@@ -770,6 +776,7 @@ static void on_close(rq_stream *s, rq_err why)
     (void)why;
     rq_rpc_conn *conn = rq_stream_user(s);
     rq_budget *budget = server_of(conn)->options.budget;
+    rq_input_received_nothing(&conn->worker->chunks); /* the last read may have met the end */
     rq_input_clear(&conn->input, budget);
     conn->stream = NULL;
     if (!rq_unread_close(&conn->unread)) conn->refs++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists the calls in flight, for the operator. Calls belong to their loops' threads, so a task on
- * each loop copies the loop's calls; the requesting thread waits for the tasks for a limited
- * time. */
+/* Lists the calls in flight and the connections that are not read, for the operator. They belong to
+ * their loops' threads, so a task on each loop copies what it has; the requesting thread waits for
+ * the tasks for a limited time. */
 #include "rpc/rpc_priv.h"
 
 #include "base/clock.h"
@@ -17,6 +17,8 @@ typedef struct ask_task {
     rq_rpc_worker *worker;
     rq_rpc_call_info calls[RQ_RPC_CALLS_LISTED];
     size_t count;
+    rq_rpc_conn_info conns[RQ_RPC_CONNS_LISTED];
+    size_t conn_count;
     _Atomic bool done;
 } ask_task;
 
@@ -46,6 +48,27 @@ static void copy_call(rq_rpc_call_info *to, const rq_rpc_worker *w, const rq_cal
     to->waits_for_memory = p->waiting;
 }
 
+/* A connection that is not read, or that waits for the rest of a request. */
+static void copy_conn(void *ctx, rq_stream *s)
+{
+    ask_task *t = ctx;
+    const rq_rpc_conn *conn = rq_stream_user(s);
+    bool waits = conn != NULL && (conn->blocked != 0 || rq_input_partial(&conn->input));
+    if (!waits || conn->worker != t->worker || t->conn_count == RQ_RPC_CONNS_LISTED) return;
+    rq_rpc_conn_info *to = &t->conns[t->conn_count++];
+    *to = (rq_rpc_conn_info){
+        .loop = rq_loop_index(t->worker->loop),
+        .port = conn->client.port,
+        .blocked = conn->blocked,
+        .calls = conn->calls,
+        .unread_bytes = rq_stream_out_pending(s),
+        .received_bytes = rq_input_held(&conn->input),
+        .request_bytes = conn->input.big_want,
+        .paused = rq_stream_paused(s),
+    };
+    snprintf(to->host, sizeof to->host, "%s", conn->host);
+}
+
 static void run_ask(rq_task *task)
 {
     ask_task *t = RQ_CONTAINER_OF(task, ask_task, task);
@@ -53,6 +76,7 @@ static void run_ask(rq_task *task)
     for (; p != NULL && t->count < RQ_RPC_CALLS_LISTED; p = p->next_made)
         if (p->conn != NULL && p->call.method != NULL)
             copy_call(&t->calls[t->count++], t->worker, p);
+    rq_loop_visit_streams(t->worker->loop, &rq_conn_events, copy_conn, t);
     atomic_store(&t->done, true);
     ask_unref(t->ask);
 }
@@ -80,6 +104,8 @@ static void gather(const ask *a, unsigned count, rq_rpc_calls *ret)
         }
         memcpy(&ret->calls[ret->count], t->calls, t->count * sizeof t->calls[0]);
         ret->count += t->count;
+        memcpy(&ret->conns[ret->conn_count], t->conns, t->conn_count * sizeof t->conns[0]);
+        ret->conn_count += t->conn_count;
     }
 }
 
@@ -89,7 +115,8 @@ void rq_rpc_server_calls(rq_rpc_server *s, unsigned wait_ms, rq_rpc_calls *ret)
     *ret = (rq_rpc_calls){0};
     ask *a = calloc(1, sizeof *a + count * sizeof a->tasks[0]);
     ret->calls = calloc(count, RQ_RPC_CALLS_LISTED * sizeof *ret->calls);
-    if (a == NULL || ret->calls == NULL) {
+    ret->conns = calloc(count, RQ_RPC_CONNS_LISTED * sizeof *ret->conns);
+    if (a == NULL || ret->calls == NULL || ret->conns == NULL) {
         free(a);
         return;
     }
@@ -105,6 +132,13 @@ void rq_rpc_server_calls(rq_rpc_server *s, unsigned wait_ms, rq_rpc_calls *ret)
     ask_unref(a);
 }
 
+void rq_rpc_calls_free(rq_rpc_calls *list)
+{
+    free(list->calls);
+    free(list->conns);
+    *list = (rq_rpc_calls){0};
+}
+
 static void log_call(const rq_log *log, const char *name, const rq_rpc_call_info *c, uint64_t now)
 {
     uint64_t age = now > c->received_ns ? now - c->received_ns : 0;
@@ -114,6 +148,43 @@ static void log_call(const rq_log *log, const char *name, const rq_rpc_call_info
                 c->waits_for_memory ? ", waits for memory for its answer" : "");
 }
 
+static void log_conn(const rq_log *log, const char *name, const rq_rpc_conn_info *c)
+{
+    static const struct {
+        unsigned reason;
+        const char *text;
+    } reasons[] = {
+        {RQ_BLOCK_OUTPUT, ", unread responses"},       {RQ_BLOCK_CALLS, ", calls in flight"},
+        {RQ_BLOCK_BUDGET, ", no memory for requests"}, {RQ_BLOCK_MOVE, ", moves to another loop"},
+        {RQ_BLOCK_TURN, ", waits for its turn"},
+    };
+    char why[160] = ""; /* longer than all texts together */
+    size_t used = 0;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(reasons); i++)
+        if ((c->blocked & reasons[i].reason) != 0)
+            used += (size_t)snprintf(why + used, sizeof why - used, "%s", reasons[i].text);
+    rq_log_info(log, "report",
+                "%s, loop %u: connection from %s is %s%s; %u calls, %zu bytes of responses unread, "
+                "%zu of requests received (of one of %zu)",
+                name, c->loop, RQ_HOST_PORT(c->host, c->port),
+                c->paused || c->blocked != 0 ? "not read" : "read", why, c->calls, c->unread_bytes,
+                c->received_bytes, c->request_bytes);
+}
+
+static void log_budget(const rq_log *log, const char *name, const char *what, const rq_budget *b)
+{
+    if (b != NULL)
+        rq_log_info(log, "report", "%s: %s have %zu of %zu bytes%s", name, what, rq_budget_used(b),
+                    rq_budget_max(b), rq_budget_contended(b) ? ", and others wait" : "");
+}
+
+static void log_budgets(const rq_log *log, const char *name, const rq_rpc_server_options *o)
+{
+    log_budget(log, name, "requests", o->budget);
+    log_budget(log, name, "responses being made", o->answers);
+    log_budget(log, name, "unread responses", o->unread);
+}
+
 void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms)
 {
     rq_rpc_stats stats = rq_rpc_server_stats(s);
@@ -121,11 +192,14 @@ void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log,
     rq_log_info(log, "report", "%s: %llu connections, %llu calls in flight", name,
                 (unsigned long long)stats.connections, (unsigned long long)stats.calls_in_flight);
     rq_rpc_server_calls(s, wait_ms, &list);
+    log_budgets(log, name, &s->options);
     uint64_t now = rq_loop_clock_ns();
     for (size_t i = 0; i < list.count; i++)
         log_call(log, name, &list.calls[i], now);
+    for (size_t i = 0; i < list.conn_count; i++)
+        log_conn(log, name, &list.conns[i]);
     if (list.silent_loops > 0)
         rq_log_warn(log, "report", "%s: %u loops have not answered for %u ms", name,
                     list.silent_loops, wait_ms);
-    free(list.calls);
+    rq_rpc_calls_free(&list);
 }

@@ -131,19 +131,38 @@ typedef struct rq_rpc_call_info {
     bool waits_for_memory; /* for its answer */
 } rq_rpc_call_info;
 
-/* The calls in flight, at most RQ_RPC_CALLS_LISTED of each loop. */
+/* A connection that is not read now, or that has sent a part of a request. */
+typedef struct rq_rpc_conn_info {
+    unsigned loop;
+    char host[46];
+    uint16_t port;
+    bool paused;
+    unsigned blocked; /* reasons why it is not read; 0: it is */
+    unsigned calls;
+    size_t unread_bytes;   /* of responses */
+    size_t received_bytes; /* of requests that have not begun … */
+    size_t request_bytes;  /* … and the length of the first of them if it is large, else 0 */
+} rq_rpc_conn_info;
+
+/* The calls in flight, at most RQ_RPC_CALLS_LISTED of each loop, and the connections that wait, at
+ * most RQ_RPC_CONNS_LISTED of each loop. */
 #define RQ_RPC_CALLS_LISTED 256
+#define RQ_RPC_CONNS_LISTED 64
 typedef struct rq_rpc_calls {
-    rq_rpc_call_info *calls; /* the caller's to free; NULL without memory */
+    rq_rpc_call_info *calls; /* NULL without memory */
     size_t count;
+    rq_rpc_conn_info *conns; /* NULL without memory */
+    size_t conn_count;
     unsigned silent_loops; /* that did not answer in time */
 } rq_rpc_calls;
 
-/* Collects the calls in flight from all loops; waits at most `wait_ms`. REQUIRES: the loops run,
- * and the server is not closing. Not on a loop. */
+/* Collects the calls in flight from all loops; waits at most `wait_ms`. The caller frees the result
+ * by rq_rpc_calls_free. REQUIRES: the loops run, and the server is not closing. Not on a loop. */
 void rq_rpc_server_calls(rq_rpc_server *s, unsigned wait_ms, rq_rpc_calls *ret);
-/* Logs the calls in flight with method, user, peer and age, and the number of loops that did not
- * reply in time. REQUIRES: as rq_rpc_server_calls. */
+void rq_rpc_calls_free(rq_rpc_calls *list);
+/* Logs the calls in flight with method, user, peer and age, the connections that wait with the
+ * reason, the memory of requests and responses, and the number of loops that did not reply in time.
+ * REQUIRES: as rq_rpc_server_calls. */
 void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms);
 
 #endif

@@ -13,6 +13,7 @@ within STOP_S seconds of SIGTERM, does not start again on its folder, has lost w
 problems. The server is build-asan's if that exists (RORQUAL=path: another one); HANG_MS, STALL_MS, P99_MS and RSS_MAX (MB) set
 the limits. Failed rounds are kept in build/fuzz-wire/SEED.
 """
+import contextlib
 import os
 import pathlib
 import random
@@ -118,6 +119,10 @@ class Server:
     def stacks(self):
         """Logs the calls in hand, and saves the stacks of the server's threads, while it makes a client wait."""
         self.process.send_signal(signal.SIGQUIT)
+        if shutil.which("ss"):
+            (self.folder / "sockets").write_text(subprocess.run(
+                ["ss", "-tanpo", f"( sport = :{self.master.split(':')[1]} or sport = :{self.regionserver.split(':')[1]} )"],
+                capture_output=True, text=True, check=False).stdout)
         if not shutil.which("gdb"):
             return
         done = subprocess.run(["gdb", "-q", "-batch", "-p", str(self.process.pid), "-ex", "thread apply all bt 16"],
@@ -241,15 +246,19 @@ class Round:
                 command += ["--" + name, os.environ[name.upper().replace("-", "_")]]
         for path in paths:
             command += ["--path", path]
-        command += ["--log", str(self.folder / "requests")]
+        command += ["--log", str(self.folder / "requests"), "--hold"]
         if self.only is not None:
             (self.folder / "only").write_text("\n".join(map(str, self.only)))
             command += ["--only", str(self.folder / "only")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fuzzer:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True) as fuzzer:
             for line in fuzzer.stdout:
                 self.said.append(line.rstrip())
                 if line.startswith("FINDING"):
                     self.server.stacks()
+                    with contextlib.suppress(BrokenPipeError):  # now it may close its connections
+                        fuzzer.stdin.write("\n")
+                        fuzzer.stdin.flush()
                 if found := re.match(r"bystander: (\d+) rows", line):
                     self.rows = int(found[1])
         if fuzzer.returncode != 0:
@@ -317,7 +326,7 @@ class Round:
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir(parents=True)
         (kept / "problem").write_text(problem + "\n" + "\n".join(self.said) + "\n")
-        for name in ("server.log", "requests", "stacks"):
+        for name in ("server.log", "requests", "stacks", "sockets"):
             if (self.folder / name).exists():
                 shutil.copy(self.folder / name, kept / name)
         print(f"     kept in {kept}")

@@ -120,7 +120,7 @@ static void frame(void)
     rq_budget *budget;
     must(rq_budget_new(1 << 20, &budget) == RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input in = {0};
+    rq_input in = {.frame_max = 100};
     size_t room, len;
     rq_err why;
     uint8_t *p = rq_input_buffer(&in, &pool, &room, &why);
@@ -129,7 +129,7 @@ static void frame(void)
     rq_input_received(&in, &pool, 14);
     rq_slice bytes;
     rq_chunk *owner;
-    must(rq_input_frame(&in, 100, &bytes, &owner, &len) == RQ_FRAME_WHOLE);
+    must(rq_input_frame(&in, &bytes, &owner, &len) == RQ_FRAME_WHOLE);
     touch("none", bytes.ptr + 2);
     touch("frame-behind", bytes.ptr + 3);
     rq_chunk_unref(owner);

@@ -431,7 +431,7 @@ static void a_snapshot_of_hbase_holds_the_files_it_names(void **state)
         assert_true(is_there_after_a_round(&w, path));
     }
     put_file(&w, ".hbase-snapshot/s4/.snapshotinfo", "x");
-    put_file(&w, ".hbase-snapshot/s4/data.manifest", ""); /* it was lost: nobody knows */
+    put_file(&w, ".hbase-snapshot/s4/data.manifest", ""); /* its contents are lost */
     put_file(&w, "archive/data/default/t/0a/f/ff", "x");
     assert_true(is_there_after_a_round(&w, "archive/data/default/t/0a/f/ff"));
     assert_int_equal(rq_vfs_remove_tree(w.env->vfs, ".hbase-snapshot", NULL), RQ_OK);

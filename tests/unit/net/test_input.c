@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "../base/unit.h"
 
-#define BYTES_MAX ((size_t)1 << 20)
+#define FRAME_MAX ((size_t)256 << 20)
 
 struct held {
     rq_slice bytes;
@@ -55,7 +55,7 @@ static void take_frames(struct feed *f, rq_random *r)
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
-    while (rq_input_frame(&f->in, BYTES_MAX, &bytes, &owner, &len) == RQ_FRAME_WHOLE) {
+    while (rq_input_frame(&f->in, &bytes, &owner, &len) == RQ_FRAME_WHOLE) {
         check_frame(f->frames, bytes);
         if (f->held_count < RQ_ARRAY_LEN(f->held) && rq_random_below(r, 3) == 0)
             f->held[f->held_count++] = (struct held){bytes, owner, f->frames};
@@ -83,7 +83,7 @@ static uint8_t *make_stream(unsigned frames, size_t *ret_len)
 static void feed_stream(size_t step_max, uint64_t seed)
 {
     enum { FRAMES = 60 };
-    struct feed f = {0};
+    struct feed f = {.in.frame_max = (size_t)1 << 20};
     rq_random r;
     rq_random_seed(&r, seed);
     assert_int_equal(rq_budget_new((size_t)64 << 20, &f.budget), RQ_OK);
@@ -143,19 +143,28 @@ static void a_frame_over_the_limit_is_reported_at_once(void **state)
     rq_budget *budget;
     assert_int_equal(rq_budget_new((size_t)1 << 30, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input in = {0};
+    rq_input in = {.frame_max = 255};
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
     put_bytes(&in, &pool, "\0\0\1\0rest", 8); /* 256 */
-    assert_int_equal(rq_input_frame(&in, 255, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
+    assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
     assert_int_equal(len, 256);
     assert_true(rq_slice_eq(bytes, RQ_SLICE_LIT("rest")));
-    assert_int_equal(rq_input_frame(&in, 256, &bytes, &owner, &len), RQ_FRAME_MORE);
+    in.frame_max = 256;
+    assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_MORE);
     rq_input_clear(&in, budget);
     put_bytes(&in, &pool, "\xff\xff\xff\xff", 4);
-    assert_int_equal(rq_input_frame(&in, 255, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
+    assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
     assert_int_equal(len, UINT32_MAX);
+    /* Also if bytes were put aside before it was looked at: it is not received first. */
+    assert_int_equal(rq_input_detach(&in, &pool), RQ_OK);
+    assert_null(in.big);
+    assert_int_equal(rq_input_needs(&in).bytes, 0);
+    put_bytes(&in, &pool, "more", 4);
+    assert_null(in.big);
+    assert_int_equal(rq_input_frame(&in, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
+    assert_true(rq_slice_eq(bytes, RQ_SLICE_LIT("more")));
     rq_input_clear(&in, budget);
     rq_chunk_pool_clear(&pool);
     rq_budget_free(budget);
@@ -167,7 +176,7 @@ static void memory_follows_what_was_sent(void **state)
     rq_budget *budget;
     assert_int_equal(rq_budget_new((size_t)1 << 30, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input in = {0};
+    rq_input in = {.frame_max = FRAME_MAX};
     put_bytes(&in, &pool, "\x10\0\0\0", 4); /* 256 MiB announced, nothing sent */
     assert_int_equal(rq_input_detach(&in, &pool), RQ_OK);
     assert_true(rq_budget_used(budget) <= 64 * 1024);
@@ -183,7 +192,7 @@ static void a_spent_budget_stops_all_but_one(void **state)
     rq_budget *budget;
     assert_int_equal(rq_budget_new(100 * 1024, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
-    rq_input a = {0}, b = {0};
+    rq_input a = {.frame_max = FRAME_MAX}, b = {.frame_max = FRAME_MAX};
     size_t room;
     rq_err why;
     put_bytes(&a, &pool, "\0\x10\0\0", 4); /* 1 MiB each */
@@ -271,6 +280,109 @@ static void kept_reads_leave_room_for_others(void **state)
     rq_budget_free(budget);
 }
 
+/* A lane that counts what is posted. */
+struct lane {
+    rq_lane lane;
+    unsigned posted;
+};
+
+static void count_post(rq_lane *lane, rq_task *task)
+{
+    (void)task;
+    RQ_CONTAINER_OF(lane, struct lane, lane)->posted++;
+}
+
+/* Sends the length of a frame of `want` bytes and its first bytes; returns what the next read gets. */
+static rq_err begin_frame(rq_input *in, rq_chunk_pool *pool, uint32_t want)
+{
+    size_t room;
+    rq_err why;
+    uint8_t *p = rq_input_buffer(in, pool, &room, &why);
+    assert_non_null(p);
+    rq_put_be32(p, want);
+    memset(p + 4, 0, 100);
+    rq_input_received(in, pool, 104);
+    assert_int_equal(rq_input_detach(in, pool), RQ_OK);
+    return rq_input_buffer(in, pool, &room, &why) != NULL ? RQ_OK : why;
+}
+
+/* The read that took it found nothing, as a second read after a full one does. */
+static void a_read_that_finds_nothing_keeps_no_overdraft(void **state)
+{
+    (void)state;
+    rq_budget *budget;
+    size_t max = (size_t)1 << 20, room;
+    rq_err why;
+    assert_int_equal(rq_budget_new(max, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input first = {.prompt = true, .frame_max = FRAME_MAX}, second = {0};
+    assert_non_null(rq_input_buffer(&first, &pool, &room, &why));
+    rq_chunk *pinned = pool.current; /* a call uses all of it */
+    pinned->refs++;
+    pinned->used = pinned->cap;
+    assert_true(rq_budget_try_reserve(budget, max * 5 / 4));
+    assert_non_null(rq_input_buffer(&first, &pool, &room, &why));
+    assert_true(rq_budget_overdraws(budget, pool.current));
+    rq_input_received_nothing(&pool);
+    assert_true(rq_budget_overdraw(budget, &second));
+    rq_budget_end_overdraft(budget, &second);
+    rq_chunk_unref(pinned);
+    rq_budget_give(budget, max * 5 / 4);
+    rq_chunk_pool_clear(&pool);
+    rq_budget_free(budget);
+}
+
+/* It would be woken for the reserve, which it may not use, and queue again, for ever. */
+static void a_large_frame_does_not_wait_for_the_reserve(void **state)
+{
+    (void)state;
+    struct lane lane = {.lane.post = count_post};
+    rq_budget *budget;
+    size_t max = (size_t)1 << 20;
+    assert_int_equal(rq_budget_new(max, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input in = {.prompt = true, .frame_max = FRAME_MAX};
+    assert_true(rq_budget_overdraw(budget, &budget)); /* another frame has it */
+    assert_true(rq_budget_try(budget, max - 1000));
+    assert_int_equal(begin_frame(&in, &pool, 300000), RQ_E_AGAIN);
+    rq_input_need need = rq_input_needs(&in);
+    rq_budget_waiter waiter = {.lane = &lane.lane, .bytes = need.bytes, .prompt = need.prompt};
+    rq_budget_wait(budget, &waiter);
+    assert_int_equal(lane.posted, 0);
+    rq_budget_give(budget, max - 1000);
+    assert_int_equal(lane.posted, 1);
+    rq_budget_woken(budget, &waiter);
+    rq_budget_end_overdraft(budget, &budget);
+    rq_input_clear(&in, budget);
+    rq_chunk_pool_clear(&pool);
+    assert_int_equal(rq_budget_used(budget), 0);
+    rq_budget_free(budget);
+}
+
+/* What a waiter for room announces is what the next attempt takes. */
+static void needs_are_what_is_taken(void **state)
+{
+    (void)state;
+    rq_budget *budget;
+    assert_int_equal(rq_budget_new((size_t)8 << 20, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input in = {.frame_max = FRAME_MAX};
+    assert_int_equal(begin_frame(&in, &pool, 1000000), RQ_OK); /* its first 64 KiB are charged */
+    for (int i = 0; i < 3; i++) {
+        size_t room, used = rq_budget_used(budget);
+        rq_err why;
+        size_t left = in.big->cap - in.big_len;
+        rq_input_received(&in, &pool, left);
+        rq_input_need need = rq_input_needs(&in);
+        assert_false(need.prompt);
+        assert_non_null(rq_input_buffer(&in, &pool, &room, &why));
+        assert_int_equal(rq_budget_used(budget), used + need.bytes);
+    }
+    rq_input_clear(&in, budget);
+    rq_chunk_pool_clear(&pool);
+    rq_budget_free(budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +391,9 @@ int main(void)
         cmocka_unit_test(memory_follows_what_was_sent),
         cmocka_unit_test(a_spent_budget_stops_all_but_one),
         cmocka_unit_test(kept_reads_leave_room_for_others),
+        cmocka_unit_test(a_read_that_finds_nothing_keeps_no_overdraft),
+        cmocka_unit_test(a_large_frame_does_not_wait_for_the_reserve),
+        cmocka_unit_test(needs_are_what_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
