@@ -13,8 +13,21 @@ static const char *const settings[][2] = {
     {"rorqual.log.level", "warn"}, {"rorqual.http.address", "none"},
 };
 
-void cluster_start(cluster *c, const char *folder, const struct rq_gate_policy *policy,
-                   const rq_transform_kind *transform)
+static const char *const quota_settings[][2] = {
+    {"hbase.quota.enabled", "true"},
+    {"hbase.quota.default.user.machine.request.num", "1000000"},
+};
+
+static void set_all(cluster *c, const char *const list[][2], size_t count)
+{
+    rq_error why = {0};
+    for (size_t i = 0; i < count; i++)
+        if (rq_config_set(c->config, list[i][0], list[i][1], &why) != RQ_OK)
+            fail_msg("%s", why.message);
+}
+
+static void start(cluster *c, const char *folder, const struct rq_gate_policy *policy,
+                  const rq_transform_kind *transform, bool quotas)
 {
     rq_error why = {0};
     char made[64] = "/tmp/rorqual-test-XXXXXX";
@@ -22,9 +35,8 @@ void cluster_start(cluster *c, const char *folder, const struct rq_gate_policy *
     *c = (cluster){.log = {.fd = STDERR_FILENO}};
     snprintf(c->folder, sizeof c->folder, "%s", folder);
     assert_int_equal(rq_config_new(&c->config), RQ_OK);
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        if (rq_config_set(c->config, settings[i][0], settings[i][1], &why) != RQ_OK)
-            fail_msg("%s", why.message);
+    set_all(c, settings, RQ_ARRAY_LEN(settings));
+    if (quotas) set_all(c, quota_settings, RQ_ARRAY_LEN(quota_settings));
     rq_server_options o = {.data = c->folder,
                            .listen = "127.0.0.1",
                            .config = c->config,
@@ -35,6 +47,17 @@ void cluster_start(cluster *c, const char *folder, const struct rq_gate_policy *
     uint16_t zk, rs;
     const char *host = rq_server_host(c->server, &zk, &rs);
     snprintf(c->zookeeper, sizeof c->zookeeper, "%s:%u", host, zk);
+}
+
+void cluster_start(cluster *c, const char *folder, const struct rq_gate_policy *policy,
+                   const rq_transform_kind *transform)
+{
+    start(c, folder, policy, transform, false);
+}
+
+void cluster_start_with_quotas(cluster *c, const struct rq_gate_policy *policy)
+{
+    start(c, NULL, policy, NULL, true);
 }
 
 void cluster_connect(cluster *c)

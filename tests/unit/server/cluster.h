@@ -27,6 +27,8 @@ typedef struct cluster {
 /* The folder is new, or with `folder` that of a server that was stopped. `policy` may be NULL. */
 void cluster_start(cluster *c, const char *folder, const struct rq_gate_policy *policy,
                    const rq_transform_kind *transform);
+/* The same, with quotas that limit users to more than a test can do. */
+void cluster_start_with_quotas(cluster *c, const struct rq_gate_policy *policy);
 /* Connects the client. */
 void cluster_connect(cluster *c);
 /* Table "t" with family "f". */

@@ -233,12 +233,14 @@ static void a_program_connects_to_its_own_server(void **state)
 
 /* ---- a policy -------------------------------------------------------------------------------- */
 
-static void a_policy_delays_and_refuses(void **state)
+static void try_a_policy(bool quotas)
 {
-    (void)state;
     cluster c;
     policy *p = policy_new();
-    cluster_start(&c, NULL, policy_table(p), NULL);
+    if (quotas)
+        cluster_start_with_quotas(&c, policy_table(p));
+    else
+        cluster_start(&c, NULL, policy_table(p), NULL);
     serve_a_table(&c);
     for (int i = 0; i < 5; i++) {
         unsigned before = policy_delays(p);
@@ -257,6 +259,18 @@ static void a_policy_delays_and_refuses(void **state)
     cluster_stop(&c);
     policy_free(p);
     cluster_remove_folder(&c);
+}
+
+static void a_policy_delays_and_refuses(void **state)
+{
+    (void)state;
+    try_a_policy(false);
+}
+
+static void a_policy_is_asked_beside_quotas(void **state)
+{
+    (void)state;
+    try_a_policy(true);
 }
 
 static size_t put_delimited(uint8_t *to, const ProtobufCMessage *m)
@@ -394,6 +408,7 @@ int main(void)
         cmocka_unit_test(protocols_do_not_notice_a_transform),
         cmocka_unit_test(a_program_connects_to_its_own_server),
         cmocka_unit_test(a_policy_delays_and_refuses),
+        cmocka_unit_test(a_policy_is_asked_beside_quotas),
         cmocka_unit_test(an_op_carries_its_trace),
         cmocka_unit_test(folders_of_bulk_loads_have_a_total),
     };
