@@ -113,13 +113,9 @@ static rq_err begin(rq__endpoint *e, const Pb__MutateRowsRequest *r, mutate_rows
 {
     rq_row_op *op = &m->op;
     m->endpoint = e;
-    op->multi_row = true;
-    op->nonce_group = r->has_nonce_group ? r->nonce_group : 0;
-    op->nonce = r->has_nonce ? r->nonce : 0;
-    op->rc = RQ_OK;
-    op->why = NULL;
-    op->processed = false;
-    op->result = (rq_cellblock){0};
+    *op = (rq_row_op){.multi_row = true,
+                      .nonce_group = r->has_nonce_group ? r->nonce_group : 0,
+                      .nonce = r->has_nonce ? r->nonce : 0};
     RQ_TRY(decode_mutations(e, r, op));
     RQ_TRY(decode_conditions(e, r, op));
     return rq_arena_link(&e->call->arena, release_result, op);
