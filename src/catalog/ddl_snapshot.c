@@ -326,9 +326,21 @@ rq_err rq__snapshot_complete(rq_catalog *c, rq__proc *p, rq_error *why)
     return remove_folder(c, RQ__SNAPSHOT_TMP, name, why);
 }
 
+/* Whether .snapshotinfo is in place; unknown if that cannot be read now. */
+static rq__commit_state in_place(rq_catalog *c, rq_slice name)
+{
+    rq_arena a = {0};
+    rq_stat st;
+    const char *info = rq__snapshot_path(&a, RQ__SNAPSHOT_DIR, name, RQ__SNAPSHOT_INFO);
+    rq_err rc = info == NULL ? RQ_E_NO_MEMORY : rq_vfs_stat(c->env->vfs, info, &st, NULL);
+    rq_arena_clear(&a);
+    if (rc == RQ_OK) return RQ__COMMIT_YES;
+    return rc == RQ_E_NOT_FOUND ? RQ__COMMIT_NO : RQ__COMMIT_UNKNOWN;
+}
+
 rq__commit_state rq__snapshot_seen(rq_catalog *c, const rq__proc *p)
 {
-    return rq__snapshot_exists(c->env->vfs, name_of(p)) ? RQ__COMMIT_YES : RQ__COMMIT_NO;
+    return in_place(c, name_of(p));
 }
 
 void rq__snapshot_undo(rq_catalog *c, rq__proc *p)
@@ -377,5 +389,7 @@ rq_err rq__snapshot_delete_files(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq__commit_state rq__snapshot_delete_seen(rq_catalog *c, const rq__proc *p)
 {
-    return rq__snapshot_exists(c->env->vfs, p->qualifier) ? RQ__COMMIT_NO : RQ__COMMIT_YES;
+    rq__commit_state state = in_place(c, p->qualifier);
+    if (state == RQ__COMMIT_UNKNOWN) return state;
+    return state == RQ__COMMIT_YES ? RQ__COMMIT_NO : RQ__COMMIT_YES;
 }
