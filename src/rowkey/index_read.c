@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { AT_ONCE = 100 };
+enum { AT_ONCE = 100, REPAIR_ATTEMPTS = 16 };
 
 typedef struct fetched {
     rq_buf key;   /* of the entry */
@@ -209,19 +209,35 @@ static rq_err remove_deleted(rq_index *x, const fetched *f, rq_failure *why)
     return rq__entry_remove(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, why);
 }
 
-/* Deletes entries that are not true. The token was read before the row, so that the row's fence comes
- * after it (index.c). */
+/* Deletes an entry that is not true. The token was read before the row, so that the row's fence comes
+ * after it (index.c). A fence fails if the row has changed since it was read: by a writer, or by the
+ * fence for another entry of the row. */
+static rq_err repair_entry(rq_index *x, fetched *f, bool *ret_done, rq_failure *why)
+{
+    rq_bytes row = {f->entry.row.ptr, f->entry.row.len};
+    *ret_done = false;
+    for (int i = 0; i < REPAIR_ATTEMPTS && !is_true(x, f); i++) {
+        bool fenced = false;
+        RQ_TRY(rq__index_fence(x, f->row, row, &fenced, why));
+        if (fenced)
+            return rq__entry_delete(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, ret_done,
+                                    why);
+        rq_row_free(f->row);
+        f->row = NULL;
+        RQ_TRY(rq__index_read(x, row, &f->row, why));
+    }
+    return RQ_OK;
+}
+
 static rq_err repair_group(rq_index *x, group *g, rq_index_repairs *r, rq_failure *why)
 {
     for (size_t i = 0; i < g->count; i++) {
         fetched *f = &g->items[i];
         bool done = false;
-        if (!f->entry.exists) RQ_TRY(remove_deleted(x, f, why));
-        if (!f->entry.exists || is_true(x, f)) continue;
-        RQ_TRY(
-            rq__index_fence(x, f->row, (rq_bytes){f->entry.row.ptr, f->entry.row.len}, &done, why));
-        if (done)
-            RQ_TRY(rq__entry_delete(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, &done, why));
+        if (f->entry.exists)
+            RQ_TRY(repair_entry(x, f, &done, why));
+        else
+            RQ_TRY(remove_deleted(x, f, why));
         r->removed += done;
     }
     return RQ_OK;

@@ -270,6 +270,22 @@ static void rebuild_and_repair(void **unused)
     OK(rq_index_repair(x, &r, &why));
     assert_true(r.added == 0 && r.removed == 0);
     assert_int_equal(count_entries(db), KEYS - 1);
+    /* Two entries of one row are wrong. */
+    OK(rq_put_value(t, rq_text("r05"), rq_text("cf"), rq_text("mail"), rq_text("other"), &why));
+    OK(put(x, "r05", rq_text("another"), &why));
+    rq_edit third = {.family = rq_text("cf"),
+                     .qualifier = rq_text("mail"),
+                     .value = rq_text("third"),
+                     .timestamp = INT64_C(4102444800000)}; /* the index writes ahead of the clock */
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text("r05"),
+                        .edits = &third,
+                        .edit_count = 1};
+    OK(rq_table_change(t, &change, NULL, &why));
+    OK(rq_index_repair(x, &r, &why));
+    assert_int_equal(r.added, 1);
+    assert_int_equal(r.removed, 2);
     rq_table_close(t);
     rq_index_close(x);
     OK(rq_disconnect(db, &why));
