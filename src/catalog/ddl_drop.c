@@ -38,6 +38,7 @@ rq_err rq__delete_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {
+    RQ_TRY(rq__close_left_open(c, p, why));
     rq_arena a;
     rq_arena_init(&a);
     rq__batch b;
@@ -111,6 +112,7 @@ rq_err rq__truncate_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__truncate_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
+    RQ_TRY(rq__close_left_open(c, p, why));
     return rq__create_regions(c, p, why);
 }
 

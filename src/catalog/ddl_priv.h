@@ -144,6 +144,11 @@ rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, const rq_region_info
                           size_t count, rq_region_state state, rq_region ***ret, size_t *ret_count,
                           rq_error *why);
 void rq__unref_regions(rq_region **regions, size_t count); /* frees the list as well */
+/* Closes regions of a disabled table that are open: SetTableStateInMeta disables a table without
+ * closing them (repair.c). For procedures that hold the table's lock and replace its regions.
+ * (ddl_state.c) */
+RQ_NODISCARD
+rq_err rq__close_left_open(rq_catalog *c, const rq__proc *p, rq_error *why);
 /* Replaces nodes of the same encoded names in the table; `enables`: also makes the table
  * ENABLED. */
 RQ_NODISCARD

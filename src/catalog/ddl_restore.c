@@ -253,7 +253,9 @@ void rq__clone_undo(rq_catalog *c, rq__proc *p)
 
 rq_err rq__restore_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    return rq__truncate_seen(c, p) == RQ__COMMIT_YES ? RQ_OK : lay_out(c, p, why);
+    if (rq__truncate_seen(c, p) == RQ__COMMIT_YES) return RQ_OK;
+    RQ_TRY(rq__close_left_open(c, p, why));
+    return lay_out(c, p, why);
 }
 
 /* --- restore: the commit and what follows ------------------------------------------------------ */

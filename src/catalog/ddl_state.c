@@ -73,6 +73,23 @@ rq_err rq__enable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
+rq_err rq__close_left_open(rq_catalog *c, const rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    bool open = false;
+    if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK) return RQ_OK;
+    for (size_t i = 0; i < t->pub.region_count && !open; i++)
+        open = rq__table_region(t, i)->pub.region != NULL;
+    rq__table_node_unref(t);
+    if (!open) return RQ_OK;
+    rq_region **regions;
+    size_t count;
+    RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_CLOSED, &regions, &count, why));
+    (void)rq__close_regions(c, regions, count, false, NULL); /* as in rq__disable_close */
+    rq__unref_regions(regions, count);
+    return RQ_OK;
+}
+
 rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(open_table(c, p, why));

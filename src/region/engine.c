@@ -217,9 +217,11 @@ void rq__engine_add(rq_engine *e, rq_region *r)
 void rq__engine_remove(rq_engine *e, rq_region *r)
 {
     pthread_mutex_lock(&e->lock);
+    RQ_ASSERT(r->link != NULL); /* it is closed once */
     *r->link = r->next;
     e->region_count--;
     if (r->next != NULL) r->next->link = r->link;
+    r->link = NULL;
     rq__past_add(e, r);
     pthread_mutex_unlock(&e->lock);
     rq__engine_memstore(e, -(int64_t)r->memstore_heap);

@@ -488,6 +488,7 @@ void rq__region_free(rq_region *r)
     rq__gate_destroy(&r->commit_gate);
     pthread_mutex_destroy(&r->lock);
     rq_arena_clear(&r->arena);
+    RQ_ASSERT(r->link == NULL); /* it was closed */
     free(r);
 }
 
