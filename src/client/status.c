@@ -222,6 +222,7 @@ static rq_err take_status(void *ctx, const rq_pb_field *f)
         s->dead_count++;
         return RQ_OK;
     case 4:
+    case 1001: /* Rorqual's: closed on request */
         RQ_TRY(each(f->bytes, take_transition, &transition));
         return APPEND(s->transitions, s->transition_count, transition);
     case 5:
@@ -232,6 +233,9 @@ static rq_err take_status(void *ctx, const rq_pb_field *f)
         s->balancer_on = f->value != 0;
         return RQ_OK;
     case 12:
+    case 1002: /* Rorqual's, instead of those: with the regions of disabled tables */
+        if (f->number == 1002 && !s->counts_all) s->table_count = 0;
+        s->counts_all = f->number == 1002;
         RQ_TRY(each(f->bytes, take_table, &table));
         return APPEND(s->tables, s->table_count, table);
     case 1000:

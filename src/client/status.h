@@ -68,6 +68,7 @@ typedef struct rq_cluster_status {
     size_t region_count;
     rq_table_status *tables;
     size_t table_count;
+    bool counts_all; /* tables have the counts of Rorqual; HBase's are 0 for disabled tables */
     rq_transition_status *transitions;
     size_t transition_count;
 } rq_cluster_status;

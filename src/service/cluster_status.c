@@ -265,6 +265,29 @@ static Pb__TableRegionStatesCount *count_states(rq_arena *arena, const rq_catalo
     return m->table_name == NULL ? NULL : m;
 }
 
+/* The counts as they are, for Rorqual's own tools. */
+static Pb__TableRegionStatesCount *count_all_states(rq_arena *arena, const rq_catalog_table *t)
+{
+    Pb__TableRegionStatesCount *m = rq_arena_alloc(arena, sizeof *m);
+    Pb__RegionStatesCount *c = rq_arena_alloc(arena, sizeof *c);
+    if (m == NULL || c == NULL) return NULL;
+    pb__table_region_states_count__init(m);
+    pb__region_states_count__init(c);
+    for (size_t i = 0; i < t->region_count; i++) {
+        rq_region_state state = rq_catalog_table_region(t, i)->state;
+        if (state == RQ_REGION_OPEN)
+            c->open_regions++;
+        else if (state == RQ_REGION_CLOSED || state == RQ_REGION_OFFLINE)
+            c->closed_regions++;
+        else
+            c->regions_in_transition++;
+    }
+    c->total_regions = (uint32_t)t->region_count;
+    m->region_states_count = c;
+    m->table_name = rq__table_name_message(arena, t->schema->ns, t->schema->qualifier);
+    return m->table_name == NULL ? NULL : m;
+}
+
 static rq_err add_tables(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
 {
     const rq_catalog_table *const *tables;
@@ -272,11 +295,14 @@ static rq_err add_tables(const rq_admin_services *a, rq_arena *arena, Pb__Cluste
     rq_catalog_tables(a->catalog, &tables, &count);
     m->table_region_states_count =
         rq_arena_alloc(arena, (count + 1) * sizeof(Pb__TableRegionStatesCount *));
-    if (m->table_region_states_count == NULL) return RQ_E_NO_MEMORY;
+    m->rorqual_tables = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__TableRegionStatesCount *));
+    if (m->table_region_states_count == NULL || m->rorqual_tables == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
         Pb__TableRegionStatesCount *c = count_states(arena, tables[i]);
-        if (c == NULL) return RQ_E_NO_MEMORY;
+        Pb__TableRegionStatesCount *all = count_all_states(arena, tables[i]);
+        if (c == NULL || all == NULL) return RQ_E_NO_MEMORY;
         m->table_region_states_count[m->n_table_region_states_count++] = c;
+        m->rorqual_tables[m->n_rorqual_tables++] = all;
     }
     return RQ_OK;
 }
@@ -317,14 +343,19 @@ static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__C
     for (size_t i = 0; i < count; i++)
         n += tables[i]->state == RQ_TABLE_DISABLED ? 0 : tables[i]->region_count;
     m->regions_in_transition = rq_arena_alloc(arena, (n + 1) * sizeof(Pb__RegionInTransition *));
-    if (m->regions_in_transition == NULL) return RQ_E_NO_MEMORY;
+    m->rorqual_closed_regions = rq_arena_alloc(arena, (n + 1) * sizeof(Pb__RegionInTransition *));
+    if (m->regions_in_transition == NULL || m->rorqual_closed_regions == NULL)
+        return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < tables[i]->region_count; k++) {
             const rq_catalog_region *r = rq_catalog_table_region(tables[i], k);
-            if (tables[i]->state == RQ_TABLE_DISABLED || !rq__is_in_transition(r)) continue;
+            if (tables[i]->state == RQ_TABLE_DISABLED || r->state == RQ_REGION_OPEN) continue;
             Pb__RegionInTransition *t = in_transition(arena, r);
             if (t == NULL) return RQ_E_NO_MEMORY;
-            m->regions_in_transition[m->n_regions_in_transition++] = t;
+            if (rq__is_in_transition(r))
+                m->regions_in_transition[m->n_regions_in_transition++] = t;
+            else
+                m->rorqual_closed_regions[m->n_rorqual_closed_regions++] = t;
         }
     }
     return RQ_OK;

@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = pathlib.Path(os.environ.get("RORQUAL_SOURCES", HERE.parents[2] if len(HERE.parents) > 2 else HERE))
 BUILD = pathlib.Path(os.environ.get("RORQUAL_BUILD", ROOT / "build"))
 # As in librorqual.pc.
-LIBRARIES = ["protobuf-c", "pcre2-8", "z", "lz4", "zstd", "snappy", "lzo2", "bz2", "md", "stdc++", "m", "pthread"]
+LIBRARIES = ["protobuf-c", "pcre2-8", "z", "lz4", "zstd", "lzo2", "bz2", "md", "xxhash", "m", "pthread"]
 
 
 def declarations(header: str) -> str:
