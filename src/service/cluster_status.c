@@ -241,48 +241,31 @@ static rq_err add_server(const rq_admin_services *a, rq_arena *arena, Pb__Cluste
     return RQ_OK;
 }
 
-/* All are 0 for a disabled table, and closed regions of others count as in transition too. HBASE:
- * AssignmentManager.getRegionStatesCount. */
-static Pb__TableRegionStatesCount *count_states(rq_arena *arena, const rq_catalog_table *t)
+static bool is_closed(rq_region_state state)
 {
-    bool disabled = t->state == RQ_TABLE_DISABLED || t->state == RQ_TABLE_DISABLING;
-    Pb__TableRegionStatesCount *m = rq_arena_alloc(arena, sizeof *m);
-    Pb__RegionStatesCount *c = rq_arena_alloc(arena, sizeof *c);
-    if (m == NULL || c == NULL) return NULL;
-    pb__table_region_states_count__init(m);
-    pb__region_states_count__init(c);
-    for (size_t i = 0; i < t->region_count && !disabled; i++) {
-        rq_region_state state = rq_catalog_table_region(t, i)->state;
-        if (state == RQ_REGION_OPEN)
-            c->open_regions++;
-        else if (state == RQ_REGION_CLOSED)
-            c->closed_regions++;
-    }
-    c->total_regions = disabled ? 0 : (uint32_t)t->region_count;
-    c->regions_in_transition = c->total_regions - c->open_regions;
-    m->region_states_count = c;
-    m->table_name = rq__table_name_message(arena, t->schema->ns, t->schema->qualifier);
-    return m->table_name == NULL ? NULL : m;
+    return state == RQ_REGION_CLOSED || state == RQ_REGION_OFFLINE;
 }
 
-/* The counts as they are, for Rorqual's own tools. */
-static Pb__TableRegionStatesCount *count_all_states(rq_arena *arena, const rq_catalog_table *t)
+/* HBase's counts: all are 0 for a disabled table, and regions that are not open are in transition,
+ * closed ones too. `all`: the counts as they are, for Rorqual's own tools. HBASE:
+ * AssignmentManager.getRegionStatesCount. */
+static Pb__TableRegionStatesCount *count_states(rq_arena *arena, const rq_catalog_table *t,
+                                                bool all)
 {
     Pb__TableRegionStatesCount *m = rq_arena_alloc(arena, sizeof *m);
     Pb__RegionStatesCount *c = rq_arena_alloc(arena, sizeof *c);
     if (m == NULL || c == NULL) return NULL;
     pb__table_region_states_count__init(m);
     pb__region_states_count__init(c);
-    for (size_t i = 0; i < t->region_count; i++) {
+    bool disabled = t->state == RQ_TABLE_DISABLED || t->state == RQ_TABLE_DISABLING;
+    size_t count = disabled && !all ? 0 : t->region_count;
+    for (size_t i = 0; i < count; i++) {
         rq_region_state state = rq_catalog_table_region(t, i)->state;
-        if (state == RQ_REGION_OPEN)
-            c->open_regions++;
-        else if (state == RQ_REGION_CLOSED || state == RQ_REGION_OFFLINE)
-            c->closed_regions++;
-        else
-            c->regions_in_transition++;
+        c->open_regions += state == RQ_REGION_OPEN;
+        c->closed_regions += all ? is_closed(state) : state == RQ_REGION_CLOSED;
     }
-    c->total_regions = (uint32_t)t->region_count;
+    c->total_regions = (uint32_t)count;
+    c->regions_in_transition = c->total_regions - c->open_regions - (all ? c->closed_regions : 0);
     m->region_states_count = c;
     m->table_name = rq__table_name_message(arena, t->schema->ns, t->schema->qualifier);
     return m->table_name == NULL ? NULL : m;
@@ -298,8 +281,8 @@ static rq_err add_tables(const rq_admin_services *a, rq_arena *arena, Pb__Cluste
     m->rorqual_tables = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__TableRegionStatesCount *));
     if (m->table_region_states_count == NULL || m->rorqual_tables == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
-        Pb__TableRegionStatesCount *c = count_states(arena, tables[i]);
-        Pb__TableRegionStatesCount *all = count_all_states(arena, tables[i]);
+        Pb__TableRegionStatesCount *c = count_states(arena, tables[i], false);
+        Pb__TableRegionStatesCount *all = count_states(arena, tables[i], true);
         if (c == NULL || all == NULL) return RQ_E_NO_MEMORY;
         m->table_region_states_count[m->n_table_region_states_count++] = c;
         m->rorqual_tables[m->n_rorqual_tables++] = all;
@@ -331,8 +314,7 @@ static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_r
  * that were closed on request. HBASE: RegionStates.getRegionsStateInTransition. */
 bool rq__is_in_transition(const rq_catalog_region *r)
 {
-    return r->state != RQ_REGION_OPEN && r->state != RQ_REGION_CLOSED &&
-           r->state != RQ_REGION_OFFLINE;
+    return r->state != RQ_REGION_OPEN && !is_closed(r->state);
 }
 
 static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
