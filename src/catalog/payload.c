@@ -7,7 +7,7 @@
 #define FLAG_PRESERVE_SPLITS 1
 #define FLAG_NO_REOPEN 2
 #define FLAG_FLUSH 8
-#define FAMILIES_MAX 1000000
+#define LIST_MAX 1000000
 
 static rq_err copy(rq__proc *p, rq_slice from, rq_slice *to)
 {
@@ -131,25 +131,28 @@ static rq_err alter_encode(const rq__proc *p, rq_buf *b)
     return RQ_OK;
 }
 
-static rq_err add_removed(rq__proc *p, rq_slice value)
+/* Appends to a list that a record gives piece by piece; its room grows at each power of two. */
+static rq_err add_to_list(rq__proc *p, rq_slice value, rq_slice **list, size_t *count)
 {
-    size_t n = p->of.alter.removed_count;
-    if (n >= FAMILIES_MAX) return RQ_E_CORRUPT;
-    if ((n & (n - 1)) == 0) { /* full at each power of two */
+    size_t n = *count;
+    if (n >= LIST_MAX) return RQ_E_CORRUPT;
+    if ((n & (n - 1)) == 0) {
         rq_slice *more = rq_arena_calloc(&p->arena, n == 0 ? 1 : n * 2, sizeof *more);
         if (more == NULL) return RQ_E_NO_MEMORY;
-        if (n > 0) memcpy(more, p->of.alter.removed, n * sizeof *more);
-        p->of.alter.removed = more;
+        if (n > 0) memcpy(more, *list, n * sizeof *more);
+        *list = more;
     }
-    RQ_TRY(copy(p, value, &p->of.alter.removed[n]));
-    p->of.alter.removed_count++;
+    RQ_TRY(copy(p, value, &(*list)[n]));
+    *count = n + 1;
     return RQ_OK;
 }
 
 static bool alter_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
 {
     if (tag != RQ__TAG_NAME && tag != RQ__TAG_REMOVED_FAMILY) return false;
-    *ret = tag == RQ__TAG_NAME ? copy(p, value, &p->of.alter.family) : add_removed(p, value);
+    *ret = tag == RQ__TAG_NAME
+               ? copy(p, value, &p->of.alter.family)
+               : add_to_list(p, value, &p->of.alter.removed, &p->of.alter.removed_count);
     return true;
 }
 
@@ -373,25 +376,11 @@ static rq_err lock_encode(const rq__proc *p, rq_buf *b)
     return RQ_OK;
 }
 
-static rq_err add_locked(rq__proc *p, rq_slice value)
-{
-    size_t n = p->of.lock.count;
-    if (n >= FAMILIES_MAX) return RQ_E_CORRUPT;
-    if ((n & (n - 1)) == 0) { /* full at each power of two */
-        rq_slice *more = rq_arena_calloc(&p->arena, n == 0 ? 1 : n * 2, sizeof *more);
-        if (more == NULL) return RQ_E_NO_MEMORY;
-        if (n > 0) memcpy(more, p->of.lock.regions, n * sizeof *more);
-        p->of.lock.regions = more;
-    }
-    RQ_TRY(copy(p, value, &p->of.lock.regions[n]));
-    p->of.lock.count++;
-    return RQ_OK;
-}
-
 static bool lock_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
 {
     if (tag != RQ__TAG_NAME && tag != RQ__TAG_LOCKED_REGION) return false;
-    *ret = tag == RQ__TAG_NAME ? copy(p, value, &p->of.lock.description) : add_locked(p, value);
+    *ret = tag == RQ__TAG_NAME ? copy(p, value, &p->of.lock.description)
+                               : add_to_list(p, value, &p->of.lock.regions, &p->of.lock.count);
     return true;
 }
 
