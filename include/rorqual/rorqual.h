@@ -200,7 +200,7 @@ RQ_API void rq_table_info_free(rq_table_info *info);
 typedef struct rq_alteration {
     size_t size;
     const char *name; /* of the table */
-    /* Families that are added; or changed: attributes that are given get that value, others stay. */
+    /* Families to add or to change. A changed family keeps the attributes that are not given. */
     const rq_family *families;
     size_t family_count;
     const char *const *dropped_families; /* removed, with their cells */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator does by hand: flushes the master's region; sets states, as HBCK2 does, without
- * the locks of procedures, because it is used when one of them is stuck. HBASE: MasterRpcServices.setTableStateInMeta, setRegionStateInMeta. */
+ * the locks of procedures, because it is used when one of them is stuck. HBASE:
+ * MasterRpcServices.setTableStateInMeta, setRegionStateInMeta. */
 #include "catalog/ddl_priv.h"
 
 rq_err rq_catalog_flush_store(rq_catalog *c, rq_error *why)

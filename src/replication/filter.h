@@ -36,7 +36,8 @@ typedef struct rq__filter {
 /* From a packed ReplicationPeer. Everything is in the arena. */
 RQ_NODISCARD
 rq_err rq__filter_make(rq_slice config, rq_arena *arena, rq__filter *ret, rq_error *why);
-/* Whether cells of the table are sent at all. *ret_rule: what restricts its families, or NULL. */
+/* Whether cells of the table are sent at all. *ret_rule: the rule that selects its
+ * families; NULL: all families are sent. */
 bool rq__filter_takes_table(const rq__filter *f, rq_slice table, const rq__table_rule **ret_rule);
 bool rq__filter_takes_family(const rq__filter *f, const rq__table_rule *rule, rq_slice family);
 

@@ -12,7 +12,8 @@
 #define LAYOUT_VERSION 2        /* HBASE: SnapshotManifestV2.DESCRIPTOR_VERSION */
 #define EXPECTED_MS (5 * 60000) /* HBASE: SnapshotDescriptionUtils.DEFAULT_MAX_WAIT_TIME */
 
-/* The table's name of a description, in the change. False: the call was answered. */
+/* Parses the table name of the snapshot's description into j->ddl. False: it is not a table's name,
+ * and the call was answered with the error. */
 static bool take_table(rq__ddl_job *j, const Pb__SnapshotDescription *d)
 {
     rq_error why = {.code = RQ_OK};

@@ -112,7 +112,8 @@ void rq__fences_search_begin(rq_fences_search *c, const rq_fences *f, uint64_t r
     *c = (rq_fences_search){.fences = f, .rank = rank, .level = f->levels};
 }
 
-/* Ranks of a block below `rank`: all are compared, which takes less time than branches. */
+/* Number of the block's ranks that are below `rank`. Compares all of them, which is faster than a
+ * search with branches. */
 static inline size_t count_smaller(const uint64_t *block, uint64_t rank)
 {
     const rank_pair *pairs = (const rank_pair *)(const void *)block;
