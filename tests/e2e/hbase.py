@@ -137,6 +137,15 @@ def result_cells(result):
     return out
 
 
+def wait_for(condition):
+    """Until the condition holds: at most ten seconds, and longer on a busy machine."""
+    for _ in range(2000):
+        if condition():
+            return
+        time.sleep(0.005)
+    raise TimeoutError("it does not come about")
+
+
 class Refused(Exception):
     """The exception that the server sent instead of a result."""
 

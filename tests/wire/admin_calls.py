@@ -46,14 +46,6 @@ def refusal(action, *arguments):
     raise AssertionError("it passed")
 
 
-def wait_for(condition):
-    for _ in range(2000):
-        if condition():
-            return
-        hbase.time.sleep(0.005)
-    raise TimeoutError("it does not come about")
-
-
 def regions_are_known_on_the_masters_port(world):
     world.client.create("known", {"cf": {}}, splits=(b"m",))
     for _, name, encoded in world.client.regions("known"):
@@ -123,13 +115,13 @@ def locks_exclude_and_end(world):
     message = number(1, 1) + text(3, hbase.table_name("locked")) + text(5, "a test")
     lock = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
     beat = number(1, lock)
-    wait_for(lambda: world.locks.call("LockHeartbeat", beat)[1][0] == 2)
+    hbase.wait_for(lambda: world.locks.call("LockHeartbeat", beat)[1][0] == 2)
     held = [fields(one) for one in world.client.master.call("GetLocks", b"")[1]]
     assert {(one[1][0], one[2][0], one[3][0]) for one in held} == {(2, b"default", 2), (3, b"locked", 1)}, held
     second = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
     assert world.locks.call("LockHeartbeat", number(1, second))[1][0] == 1
     assert world.locks.call("LockHeartbeat", beat + number(2, 0))[1][0] == 1  # released
-    wait_for(lambda: world.locks.call("LockHeartbeat", number(1, second))[1][0] == 2)
+    hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, second))[1][0] == 2)
     # Not renewed: the change that waits for it goes on.
     world.ddl("DisableTable", text(1, hbase.table_name("locked")))
     assert world.locks.call("LockHeartbeat", number(1, second))[1][0] == 1
@@ -141,10 +133,10 @@ def a_lock_outlives_a_kill_but_not_long(world):
     world.client.create("relocked", {"cf": {}})
     message = number(1, 1) + text(3, hbase.table_name("relocked")) + text(5, "a test")
     lock = world.locks.call("RequestLock", message)[1][0]
-    wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
+    hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
     world.server.kill()
     world.start()
-    wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
+    hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
     assert world.client.data.get(world.client.regions("relocked")[0][1], b"r") == {}
     world.ddl("DisableTable", text(1, hbase.table_name("relocked")))
 
@@ -178,7 +170,7 @@ def the_normalizer_merges_and_splits(world):
     assert client.master.call("Normalize", text(1, hbase.table_name("listed")))[1] == [1]
     assert len(client.regions("normal")) == 8
     assert client.master.call("Normalize", b"")[1] == [1]
-    wait_for(lambda: len(client.regions("normal")) == 1)
+    hbase.wait_for(lambda: len(client.regions("normal")) == 1)
 
 
 def a_server_is_decommissioned_and_back(world):

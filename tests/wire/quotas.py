@@ -265,14 +265,6 @@ def quotas_survive_a_kill(world):
     world.set(table("killed") + number(5, 1))
 
 
-def wait_for(condition):
-    for _ in range(2000):
-        if condition():
-            return
-        hbase.time.sleep(0.005)
-    raise TimeoutError("it does not come about")
-
-
 def violated(world, wanted):
     """Whether GetQuotaStates shows that violation for the only table with a space quota."""
     states = world.client.master.call("GetQuotaStates", b"").get(1, [])
@@ -316,13 +308,13 @@ def a_table_is_disabled_for_its_space(world):
         answer = world.client.master.call("GetTableState", text(1, hbase.table_name("crowded")))
         return hbase.fields(answer[1][0])[1][0]
 
-    wait_for(lambda: state() == 1)
+    hbase.wait_for(lambda: state() == 1)
     world.server.kill()
     world.start()
-    wait_for(lambda: violated(world, 1))
+    hbase.wait_for(lambda: violated(world, 1))
     assert state() == 1
     world.set(table("crowded") + space(None, 0))
-    wait_for(lambda: state() == 0)
+    hbase.wait_for(lambda: state() == 0)
     world.put(world.client.regions("crowded")[0][1])
 
 
