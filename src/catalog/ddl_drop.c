@@ -116,8 +116,8 @@ rq_err rq__truncate_layout(rq_catalog *c, rq__proc *p, rq_error *why)
     return rq__create_regions(c, p, why);
 }
 
-/* Publishes the new regions: opened ones as they are, the others as OPENING. */
-static rq_err publish(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error *why)
+rq_err rq__publish_new_regions(rq_catalog *c, rq__proc *p, rq_table_state state,
+                               rq_region_state unopened, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
     rq__region_node **nodes = calloc(p->region_count + 1, sizeof(rq__region_node *));
@@ -126,10 +126,9 @@ static rq_err publish(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error
     rq_err rc = RQ_OK;
     size_t n = 0;
     for (; n < p->region_count && rc == RQ_OK; n++) {
-        nodes[n] =
-            p->opened != NULL && p->opened[n].node != NULL
-                ? rq__region_node_ref(p->opened[n].node)
-                : rq__region_node_new(&p->regions[n], RQ_REGION_OPENING, NULL, -1, now, NULL);
+        nodes[n] = p->opened != NULL && p->opened[n].node != NULL
+                       ? rq__region_node_ref(p->opened[n].node)
+                       : rq__region_node_new(&p->regions[n], unopened, NULL, -1, now, NULL);
         if (nodes[n] == NULL) rc = rq_no_memory(why);
     }
     if (rc == RQ_OK) rc = rq__publish_table(c, p->schema, state, nodes, n, why);
@@ -152,7 +151,8 @@ rq_err rq__truncate_commit(rq_catalog *c, rq__proc *p, rq_error *why)
         rc = rq__meta_put_region(&b, &p->regions[i], RQ_REGION_CLOSED, NULL, -1);
     if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
-    return rc == RQ_OK ? publish(c, p, RQ_TABLE_ENABLING, why) : rc;
+    return rc == RQ_OK ? rq__publish_new_regions(c, p, RQ_TABLE_ENABLING, RQ_REGION_OPENING, why)
+                       : rc;
 }
 
 rq_err rq__truncate_remove(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -170,7 +170,7 @@ rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     if (p->region_count > 0 && p->opened[0].node == NULL) /* not when this is a repetition */
         RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
     RQ_TRY(rq__meta_put_opened(c, p, true, why));
-    RQ_TRY(publish(c, p, RQ_TABLE_ENABLED, why));
+    RQ_TRY(rq__publish_new_regions(c, p, RQ_TABLE_ENABLED, RQ_REGION_OPENING, why));
     rq__opened_done(c, p);
     return RQ_OK;
 }

@@ -144,6 +144,11 @@ rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, const rq_region_info
                           size_t count, rq_region_state state, rq_region ***ret, size_t *ret_count,
                           rq_error *why);
 void rq__unref_regions(rq_region **regions, size_t count); /* frees the list as well */
+/* Makes the procedure's new regions (p->regions) those of its table: opened ones as they are, the
+ * others in the state `unopened`. (ddl_drop.c) */
+RQ_NODISCARD
+rq_err rq__publish_new_regions(rq_catalog *c, rq__proc *p, rq_table_state state,
+                               rq_region_state unopened, rq_error *why);
 /* Closes regions of a disabled table that are open: SetTableStateInMeta disables a table without
  * closing them (repair.c). For procedures that hold the table's lock and replace its regions.
  * (ddl_state.c) */

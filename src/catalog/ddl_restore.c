@@ -276,29 +276,11 @@ rq_err rq__restore_commit(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-static rq_err publish_closed(rq_catalog *c, rq__proc *p, rq_error *why)
-{
-    rq__region_node **nodes = calloc(p->region_count + 1, sizeof(rq__region_node *));
-    if (nodes == NULL) return rq_no_memory(why);
-    int64_t now = c->env->executor->now_ms(c->env->executor);
-    rq_err rc = RQ_OK;
-    size_t n = 0;
-    for (; n < p->region_count && rc == RQ_OK; n++) {
-        nodes[n] = rq__region_node_new(&p->regions[n], RQ_REGION_CLOSED, NULL, -1, now, NULL);
-        if (nodes[n] == NULL) rc = rq_no_memory(why);
-    }
-    if (rc == RQ_OK) rc = rq__publish_table(c, p->schema, RQ_TABLE_DISABLED, nodes, n, why);
-    for (size_t i = 0; i < n; i++)
-        rq__region_node_unref(nodes[i]);
-    free(nodes);
-    return rc;
-}
-
 rq_err rq__restore_publish(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
     RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why));
-    return publish_closed(c, p, why);
+    return rq__publish_new_regions(c, p, RQ_TABLE_DISABLED, RQ_REGION_CLOSED, why);
 }
 
 /* MOB files stay where they are: the cleaner archives those that no region refers to any more. */
