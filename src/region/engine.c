@@ -612,20 +612,24 @@ static void run_round(rq_task *task)
     r->executor->latch_open(&r->latch, RQ_OK);
 }
 
-/* Retired versions hold readers, and readers hold the cache. They are freed once every loop has
- * finished an iteration and RQ_POOL_WORK has run its tasks. */
-static void wait_for_versions(rq_engine *e)
+static bool is_referenced(rq_engine *e)
+{
+    return atomic_load(&e->regions_alive) > 0 || atomic_load(&e->versions_alive) > 0;
+}
+
+/* Closed regions that a task still frees and retired versions use the engine and its cache. Versions
+ * are freed once every loop has finished an iteration and RQ_POOL_WORK has run its tasks. */
+static void wait_for_references(rq_engine *e)
 {
     rq_executor *ex = e->env.executor;
-    while (atomic_load(&e->versions_alive) > 0 || atomic_load(&e->mob_trimming)) {
+    while (is_referenced(e) || atomic_load(&e->mob_trimming)) {
         round r = {.task.run = run_round, .executor = ex};
         rq_epoch_collect(e->env.epoch);
         ex->latch_init(ex, &r.latch);
         ex->submit(ex, RQ_POOL_WORK, &r.task);
         (void)ex->latch_wait(&r.latch);
         ex->latch_destroy(&r.latch);
-        if (atomic_load(&e->versions_alive) > 0)
-            ex->sleep(ex, 100000); /* a loop is in its read section */
+        if (is_referenced(e)) ex->sleep(ex, 100000); /* a loop is in its read section */
     }
 }
 
@@ -634,7 +638,7 @@ rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why)
     if (e == NULL) return RQ_OK;
     RQ_ASSERT(e->regions == NULL);
     stop_tick(e);
-    wait_for_versions(e);
+    wait_for_references(e);
     rq_err rc = rq_wal_close(e->wal, clean, why);
     engine_free(e);
     return rc;

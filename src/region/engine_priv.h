@@ -81,6 +81,7 @@ struct rq_engine {
     _Atomic uint64_t writes_without_wal, bytes_without_wal;
     _Atomic uint64_t dropped_records;
     _Atomic uint64_t versions_alive; /* store versions not freed yet */
+    _Atomic uint64_t regions_alive;  /* regions not freed yet, closed ones included */
     _Atomic bool compactions_off;    /* rq_engine_compactions_enable(e, false) */
     _Atomic bool offpeak_runs;       /* a compaction with off-peak limits runs; one at a time */
     _Atomic unsigned lacking_space;  /* number of regions whose last flush failed for lack of

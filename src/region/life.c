@@ -439,6 +439,7 @@ static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_sche
     rq_region *r = calloc(1, sizeof *r);
     if (r == NULL) return RQ_E_NO_MEMORY;
     r->engine = e;
+    atomic_fetch_add(&e->regions_alive, 1);
     r->env = e->env;
     atomic_init(&r->refs, 1);
     pthread_mutex_init(&r->lock, NULL);
@@ -489,7 +490,9 @@ void rq__region_free(rq_region *r)
     pthread_mutex_destroy(&r->lock);
     rq_arena_clear(&r->arena);
     RQ_ASSERT(r->link == NULL); /* it was closed */
+    rq_engine *e = r->engine;
     free(r);
+    atomic_fetch_sub(&e->regions_alive, 1); /* the engine may be freed from here on */
 }
 
 /* Records in the log fit into memory, where they were before, unless the server has less memory
