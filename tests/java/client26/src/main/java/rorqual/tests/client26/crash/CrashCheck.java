@@ -120,14 +120,10 @@ final class CrashCheck {
     }
 
     private void tables(Admin admin, Journal.Expected expected) throws IOException {
-        for (String name : expected.tables) {
-            if (!expected.doubtfulTables.contains(name) && !admin.tableExists(TableName.valueOf(name))) {
-                problems.add("table " + name + " is gone");
-            }
-        }
-        for (String name : expected.absentTables) {
-            if (!expected.doubtfulTables.contains(name) && admin.tableExists(TableName.valueOf(name))) {
-                problems.add("table " + name + " is back");
+        for (Map.Entry<String, Set<String>> one : expected.tables.entrySet()) {
+            String last = admin.tableExists(TableName.valueOf(one.getKey())) ? "create" : "drop";
+            if (!one.getValue().contains(last)) {
+                problems.add("table " + one.getKey() + (last.equals("drop") ? " is gone" : " is back"));
             }
         }
     }

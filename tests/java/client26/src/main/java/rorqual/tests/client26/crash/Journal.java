@@ -9,12 +9,14 @@ import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
 import java.util.HashMap;
-import java.util.HashSet;
+import java.util.Iterator;
+import java.util.LinkedHashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
 
 /**
  * What the writers did, in a local file: a line before an operation is sent ({@code ?}), and a line once the server has
@@ -63,12 +65,10 @@ final class Journal implements AutoCloseable {
         final Map<String, Set<String>> rows = new TreeMap<>();
         /** Rows of pairs: the last acknowledged version, and those in doubt after it. */
         final Map<String, Set<String>> pairs = new TreeMap<>();
+        /** Of tables, which may be the last operation done: "create", "drop". */
+        final Map<String, Set<String>> tables = new TreeMap<>();
         final Map<String, Long> acknowledgedSums = new TreeMap<>();
         final Map<String, Long> sentSums = new TreeMap<>();
-        final Set<String> tables = new TreeSet<>();
-        final Set<String> absentTables = new TreeSet<>();
-        /** Tables whose last operation is in doubt. */
-        final Set<String> doubtfulTables = new HashSet<>();
         long acknowledged;
         long inDoubt;
     }
@@ -99,11 +99,11 @@ final class Journal implements AutoCloseable {
     private static void sent(Expected expected, String[] words) {
         String key = words[2];
         switch (words[1]) {
-            case "put" -> allowed(expected.rows, key).add(words[3]);
-            case "del" -> allowed(expected.rows, key).add(null);
-            case "pair" -> allowed(expected.pairs, key).add(words[3]);
+            case "put" -> allow(expected.rows, key, null, words[3]);
+            case "del" -> allow(expected.rows, key, null, null);
+            case "pair" -> allow(expected.pairs, key, null, words[3]);
             case "inc" -> expected.sentSums.merge(key, Long.parseLong(words[3]), Long::sum);
-            default -> expected.doubtfulTables.add(key);
+            default -> allow(expected.tables, key, "drop", words[1]);
         }
     }
 
@@ -114,26 +114,31 @@ final class Journal implements AutoCloseable {
             case "del" -> only(expected.rows, key, null);
             case "pair" -> only(expected.pairs, key, words[3]);
             case "inc" -> expected.acknowledgedSums.merge(key, Long.parseLong(words[3]), Long::sum);
-            default -> {
-                expected.doubtfulTables.remove(key);
-                (words[1].equals("create") ? expected.tables : expected.absentTables).add(key);
-                (words[1].equals("create") ? expected.absentTables : expected.tables).remove(key);
-            }
+            default -> only(expected.tables, key, words[1]);
         }
     }
 
-    /** What may be found for a key; before its first operation that is no row. */
-    private static Set<String> allowed(Map<String, Set<String>> map, String key) {
-        return map.computeIfAbsent(key, k -> {
-            Set<String> nothing = new HashSet<>();
-            nothing.add(null);
-            return nothing;
-        });
+    /**
+     * Adds what may be found for a key, behind what was sent before; before its first operation that is {@code nothing}.
+     */
+    private static void allow(Map<String, Set<String>> map, String key, String nothing, String version) {
+        Set<String> versions = map.computeIfAbsent(key, k -> new LinkedHashSet<>(Collections.singleton(nothing)));
+        versions.remove(version);
+        versions.add(version);
     }
 
+    /**
+     * What was sent before an acknowledged operation is no longer in doubt. What was sent after it still is: a client that
+     * outlived a kill may read an acknowledgement when others have sent more. Nothing follows from an acknowledgement older
+     * than the last.
+     */
     private static void only(Map<String, Set<String>> map, String key, String version) {
-        Set<String> one = new HashSet<>();
-        one.add(version);
-        map.put(key, one);
+        Set<String> versions = map.get(key);
+        if (!versions.contains(version)) {
+            return;
+        }
+        for (Iterator<String> i = versions.iterator(); !Objects.equals(i.next(), version); ) {
+            i.remove();
+        }
     }
 }
