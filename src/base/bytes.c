@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cursors over untrusted bytes, the two variable-length integers, and printable keys. */
+/* Slices as strings, cursors over untrusted bytes, the two variable-length integers, and printable keys. */
 #include "base/bytes.h"
 #include "base/macros.h"
+
+#include <stdlib.h>
+
+char *rq_slice_strdup(rq_slice s)
+{
+    char *copy = malloc(s.len + 1);
+    if (copy == NULL) return NULL;
+    if (s.len > 0) memcpy(copy, s.ptr, s.len);
+    copy[s.len] = '\0';
+    return copy;
+}
 
 bool rq_cursor_u8(rq_cursor *c, uint8_t *ret)
 {

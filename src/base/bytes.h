@@ -34,6 +34,8 @@ static inline rq_slice rq_slice_cstr(const char *s)
     return (rq_slice){(const uint8_t *)s, strlen(s)};
 }
 
+/* A copy that ends with a zero byte, also of a slice without a pointer; NULL: no memory. */
+char *rq_slice_strdup(rq_slice s);
 static inline bool rq_slice_eq(rq_slice a, rq_slice b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);

@@ -192,7 +192,7 @@ static rq_err change_family(Pb__TableSchema *m, Pb__ColumnFamilySchema *f, rq_sl
     Pb__NameStringPair **given = f->configuration;
     size_t given_count = f->n_configuration, n = 0;
     Pb__NameStringPair **list = calloc(given_count + 1, sizeof *list);
-    char *value = strndup((const char *)name.ptr, name.len);
+    char *value = rq_slice_strdup(name);
     rq_err rc = RQ_E_NO_MEMORY;
     if (list != NULL && value != NULL) {
         for (size_t i = 0; i < given_count; i++)

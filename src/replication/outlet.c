@@ -66,7 +66,7 @@ static rq_err open_client(rq__outlet *o, rq_error *why)
     rq_error last = {.code = RQ_OK};
     if (!split_key(o->options.cluster_key, &k))
         return rq_fail(why, RQ_E_INVALID, "Invalid cluster key: %s", o->options.cluster_key);
-    o->znode = strndup((const char *)k.znode.ptr, k.znode.len);
+    o->znode = rq_slice_strdup(k.znode);
     if (o->znode == NULL) return rq_no_memory(why);
     rq_err rc = RQ_E_IO;
     while (k.hosts.len > 0 && rc != RQ_OK && !atomic_load(o->options.stop)) {

@@ -19,5 +19,6 @@ uint64_t rq_sink_age_ms(const rq_sink *s)
 {
     int64_t applied = atomic_load_explicit(&s->applied_ms, memory_order_relaxed);
     int64_t written = atomic_load_explicit(&s->last_write_ms, memory_order_relaxed);
-    return applied > written ? (uint64_t)(applied - written) : 0;
+    /* A cluster may send any time, the smallest number too. */
+    return applied > written ? (uint64_t)applied - (uint64_t)written : 0;
 }

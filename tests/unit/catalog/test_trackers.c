@@ -107,6 +107,8 @@ static void one_call_changes_a_table_or_a_family(void **state)
     OK(world_modify(w, "t", "f g" IMPL "MIGRATION" FROM "FILE" TO "DEFAULT"));
     OK(world_tracker(w, "t", NULL, "DEFAULT")); /* finished */
     expect(w, NULL, "DEFAULT");
+    REFUSED(world_tracker(w, "t", "g", NULL), RQ_E_DO_NOT_RETRY,
+            "the store file tracker  is not supported, DEFAULT, FILE and MIGRATION are");
     REFUSED(world_tracker(w, "t", NULL, "migration"), RQ_E_DO_NOT_RETRY,
             "Do not need to transfer to migration");
     REFUSED(world_tracker(w, "t", NULL, "my.Tracker"), RQ_E_DO_NOT_RETRY,

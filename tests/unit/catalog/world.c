@@ -412,7 +412,7 @@ rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *f
 rq_err world_tracker(world *w, const char *table, const char *family, const char *tracker)
 {
     rq_ddl d = {.kind = family == NULL ? RQ_DDL_TABLE_TRACKER : RQ_DDL_FAMILY_TRACKER,
-                .of.tracker.name = rq_slice_cstr(tracker),
+                .of.tracker.name = tracker == NULL ? (rq_slice){0} : rq_slice_cstr(tracker),
                 .early = true};
     if (family != NULL) d.of.tracker.family = rq_slice_cstr(family);
     split_name(table, &d.ns, &d.qualifier);
