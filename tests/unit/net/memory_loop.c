@@ -208,7 +208,7 @@ size_t rq__stream_out_held(const rq_stream *s)
     return s->out.len;
 }
 
-uint64_t rq__stream_out_taken(const rq_stream *s)
+uint64_t rq_stream_out_taken(const rq_stream *s)
 {
     (void)s;
     return 0;
