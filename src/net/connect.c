@@ -105,7 +105,7 @@ static void leave_address(rq_stream *s, rq_err why)
         return;
     }
     s->dial->switching = true;
-    rq__loop_timer_cancel(s->loop, &s->dial->timer);
+    rq_loop_timer_cancel(s->loop, &s->dial->timer);
     uv_close((uv_handle_t *)&s->poll, on_address_closed);
     close(s->fd);
     s->fd = -1;
@@ -124,7 +124,7 @@ void rq__dial_ready(rq_stream *s)
         return;
     }
     d->connected = true;
-    rq__loop_timer_cancel(s->loop, &d->timer);
+    rq_loop_timer_cancel(s->loop, &d->timer);
     freeaddrinfo(d->found);
     d->found = d->next = NULL;
     rq__socket_set_up(s->fd, &s->peer);
@@ -167,7 +167,7 @@ bool rq__dial_close(rq_stream *s)
 {
     rq__dial *d = s->dial;
     if (d->connected) return false;
-    rq__loop_timer_cancel(s->loop, &d->timer);
+    rq_loop_timer_cancel(s->loop, &d->timer);
     if (d->lookup != NULL) rq__lookup_cancel(d->lookup);
     d->lookup = NULL;
     return d->switching; /* then on_address_closed ends it */

@@ -218,7 +218,7 @@ static void on_poll_closed(uv_handle_t *h)
 static void listener_stop_here(rq_listener *l)
 {
     if (l->polling && !uv_is_closing((uv_handle_t *)&l->poll)) {
-        rq__loop_timer_cancel(&l->loops->loop[0], &l->retry);
+        rq_loop_timer_cancel(&l->loops->loop[0], &l->retry);
         uv_close((uv_handle_t *)&l->poll, on_poll_closed);
     }
 }

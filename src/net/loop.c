@@ -261,7 +261,7 @@ void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
     if (loop->timers.next == timer) clock_set(loop);
 }
 
-void rq__loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
+void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
 {
     (void)loop; /* libuv's timer may fire once for nothing */
     if (timer->armed) timer_unlink(timer);

@@ -117,6 +117,6 @@ typedef struct rq_loop_timer {
 
 /* Arms the timer, or changes the time of an armed one. `run` may arm it again. */
 void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns);
-void rq__loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer);
+void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer);
 
 #endif

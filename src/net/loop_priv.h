@@ -77,7 +77,13 @@ struct rq_loop {
     bool uv_open;      /* `uv` is initialised */
     bool handles_open; /* the handles above are initialised */
     bool in_section;
-    bool unsettled; /* of a driven loop: libuv must poll before the next wait */
+    /* Of a driven loop: */
+    bool unsettled;     /* libuv must poll before the next wait */
+    unsigned ready;     /* streams that libuv's last poll found ready; the last one: */
+    rq_stream *likely;  /* NULL: it has closed */
+    unsigned alone;     /* polls in a row that found that stream alone */
+    unsigned unpolled;  /* turns since the last poll */
+    bool by_ppoll;      /* the system has no epoll_pwait2 */
     _Atomic bool stopping;
     uint64_t now_ns;
     rq_epoch_member member;
@@ -229,6 +235,8 @@ void rq__stream_mark_dirty(rq_stream *s);
 void rq__stream_read_later(rq_stream *s);
 /* The socket, or what stands for it, is ready for these events of those that are watched. */
 void rq__stream_ready(rq_stream *s, int events);
+/* Reads without having heard that there is input; false: there was none. */
+bool rq__stream_try_read(rq_stream *s);
 /* recv() on the socket, or on its replacement. */
 ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len);
 /* Whether all output is sent, including that of rq_stream_finish. */

@@ -336,21 +336,24 @@ static bool has_more(const rq_stream *s, size_t len, size_t room)
     return RQ_LIKELY(s->transformed == NULL) ? len == room : len > 0;
 }
 
-static void read_ready(rq_stream *s)
+/* False: there was nothing to read, or no room. */
+static bool read_ready(rq_stream *s)
 {
     size_t room, len;
+    bool any = false;
     unsigned reads = 0, reads_max = s->events->on_data != NULL ? 1 : READS_MAX;
     do {
         void *bytes;
         room = room_for_input(s, &bytes);
-        if (room == 0) return;
+        if (room == 0) return any;
         ssize_t got = receive_some(s, bytes, room);
         bool none = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
         if (got == 0 || (got < 0 && !none)) {
             if (got < 0) rq__dial_note(s, "cannot read from", errno);
             input_ends(s, got == 0 ? s->why : RQ_E_IO);
-            return;
+            return true;
         }
+        any |= !none;
         len = none ? 0 : (size_t)got;
         s->spoke |= s->finishing; /* and what it said is discarded */
         if (!s->finishing) {
@@ -363,6 +366,14 @@ static void read_ready(rq_stream *s)
     } while (has_more(s, len, room) && ++reads < reads_max && s->reading && !s->closing);
     /* The transform may hold more bytes, which no event of the socket announces. */
     if (RQ_UNLIKELY(s->transformed != NULL) && len > 0) rq__stream_read_later(s);
+    return any;
+}
+
+bool rq__stream_try_read(rq_stream *s)
+{
+    if (!s->reading || s->closing || s->deferred) return false;
+    rq__loop_enter(s->loop);
+    return read_ready(s);
 }
 
 static void stream_end(rq_stream *s);
@@ -374,7 +385,7 @@ static void run_turn(rq_task *task)
     if (s->ended)
         stream_end(s);
     else if (s->reading && !s->closing)
-        read_ready(s);
+        (void)read_ready(s);
 }
 
 void rq__stream_read_later(rq_stream *s)
@@ -391,7 +402,7 @@ static void read_in_turn(rq_stream *s)
 {
     if (s->deferred) return;
     if (!rq_loop_turn_is_over(s->loop, rq_loop_clock_ns()))
-        read_ready(s);
+        (void)read_ready(s);
     else
         rq__stream_read_later(s);
 }
@@ -400,6 +411,8 @@ static void on_ready(uv_poll_t *h, int status, int events)
 {
     rq_stream *s = (rq_stream *)h;
     rq__loop_enter(s->loop);
+    s->loop->ready++;
+    s->loop->likely = s;
     if (RQ_UNLIKELY(rq__stream_connects(s))) {
         rq__dial_ready(s);
         return;
@@ -407,7 +420,7 @@ static void on_ready(uv_poll_t *h, int status, int events)
     if (status <
         0) { /* an error waits in the socket, perhaps behind input; libuv stops polling it */
         s->watched = 0;
-        if (s->reading) read_ready(s);
+        if (s->reading) (void)read_ready(s);
         input_ends(s, RQ_E_IO);
         return;
     }
@@ -424,7 +437,7 @@ void rq__stream_ready(rq_stream *s, int events)
     if (s->events->on_data != NULL)
         read_in_turn(s);
     else
-        read_ready(s);
+        (void)read_ready(s);
 }
 
 void rq__stream_read_start(rq_stream *s)
@@ -552,6 +565,7 @@ void rq_stream_close(rq_stream *s, rq_err why)
     if (s->why == RQ_OK) s->why = why;
     s->closing = true;
     s->reading = false;
+    if (s->loop->likely == s) s->loop->likely = NULL;
     if (s->is_dirty) { /* rq__loop_flush must not find it after it was freed */
         rq_stream **p = &s->loop->dirty;
         while (*p != s)

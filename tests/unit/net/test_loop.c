@@ -179,7 +179,7 @@ static void run_arm(rq_task *task)
     rq_loop_timer_arm(t->loop, &t->late, 5000000);
     rq_loop_timer_arm(t->loop, &t->late, 50000000); /* moved */
     rq_loop_timer_arm(t->loop, &t->early, 2000000);
-    rq__loop_timer_cancel(t->loop, &t->never);
+    rq_loop_timer_cancel(t->loop, &t->never);
 }
 
 static void timers_fire_in_order_and_can_be_moved(void **state)
