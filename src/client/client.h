@@ -71,7 +71,7 @@ int64_t rq_client_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* A one-shot timer that runs inside poll. Its owner's memory; all zero is idle. */
 typedef struct rq_client_timer {
-    rq_loop_timer timer; /* the client's */
+    rq_loop_timer timer;                        /* the client's */
     void (*run)(struct rq_client_timer *timer); /* after rq_client_stop: at the next poll */
 } rq_client_timer;
 /* REQUIRES: it is idle. */

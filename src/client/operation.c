@@ -49,9 +49,9 @@ struct rq_op {
     op_kind kind;
     unsigned attempts; /* that failed, in a row */
     int64_t wake_ns;
-    bool awaits_map;   /* of a table whose regions were never read */
+    bool awaits_map;     /* of a table whose regions were never read */
     bool awaits_refresh; /* its pause is over, and the table's map is being read */
-    rq_buf row;      /* of a get or mutation; rows of a batch; the last row of a scan */
+    rq_buf row;          /* of a get or mutation; rows of a batch; the last row of a scan */
     rq_buf body;
     rq_buf cells;
     rq_buf scratch;

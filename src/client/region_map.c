@@ -236,8 +236,7 @@ static void read_meta(rq_client_table *t)
 {
     rq_client *c = t->client;
     rq_err rc = RQ_OK;
-    if (c->meta == NULL)
-        rc = rq__client_conn(c, &c->found.meta, "ClientService", NULL, &c->meta);
+    if (c->meta == NULL) rc = rq__client_conn(c, &c->found.meta, "ClientService", NULL, &c->meta);
     if (rc == RQ_OK)
         ask(t, true);
     else

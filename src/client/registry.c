@@ -160,9 +160,8 @@ static rq_err closed(rq__registry *r, const rq_stream *s)
 {
     const char *failure = rq_stream_failure(s);
     r->stream = NULL;
-    return failure[0] != '\0'
-               ? rq_fail(&r->why, RQ_E_IO, "%s", failure)
-               : rq_fail(&r->why, RQ_E_IO, "%s closed the connection", PLACE(r));
+    return failure[0] != '\0' ? rq_fail(&r->why, RQ_E_IO, "%s", failure)
+                              : rq_fail(&r->why, RQ_E_IO, "%s closed the connection", PLACE(r));
 }
 
 /* The first frame: be32 length and that many bytes. RQ_E_AGAIN: it is not complete. */
@@ -353,8 +352,7 @@ static void take_master(void *ctx, const rq_reply *reply)
     rq__registry *r = ctx;
     if (!r->asking || !rpc_answered(r, "GetActiveMaster", reply)) return;
     rq_err rc = parse_server_name(field_of(reply->message, 1), &r->found.master);
-    if (rc != RQ_OK)
-        rc = rq_fail(&r->why, RQ_E_NOT_FOUND, "%s does not know the master", PLACE(r));
+    if (rc != RQ_OK) rc = rq_fail(&r->why, RQ_E_NOT_FOUND, "%s does not know the master", PLACE(r));
     end(r, rc);
 }
 

@@ -175,7 +175,8 @@ static void on_idle(uv_idle_t *idle)
 void rq__loop_iteration_end(rq_loop *loop)
 {
     if (!loop->in_section) {
-        if (!rq__loop_has_tasks(loop) && !atomic_load_explicit(&loop->stopping, memory_order_relaxed))
+        if (!rq__loop_has_tasks(loop) &&
+            !atomic_load_explicit(&loop->stopping, memory_order_relaxed))
             return;
         rq__loop_enter(loop);
     }

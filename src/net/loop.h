@@ -27,8 +27,8 @@ typedef struct rq_loops rq_loops;
 typedef struct rq_loop rq_loop;
 
 typedef struct rq_loops_options {
-    unsigned count;    /* 0: one per processor that this process may use */
-    bool driven;       /* one loop without a thread: see rq_loop_turn */
+    unsigned count; /* 0: one per processor that this process may use */
+    bool driven;    /* one loop without a thread: see rq_loop_turn */
     /* Of a driven loop, around each wait; may be NULL. A lock that guards the loop is given up and
      * taken there. */
     void (*before_wait)(void *ctx);

@@ -78,12 +78,12 @@ struct rq_loop {
     bool handles_open; /* the handles above are initialised */
     bool in_section;
     /* Of a driven loop: */
-    bool unsettled;     /* libuv must poll before the next wait */
-    unsigned ready;     /* streams that libuv's last poll found ready; the last one: */
-    rq_stream *likely;  /* NULL: it has closed */
-    unsigned alone;     /* polls in a row that found that stream alone */
-    unsigned unpolled;  /* turns since the last poll */
-    bool by_ppoll;      /* the system has no epoll_pwait2 */
+    bool unsettled;    /* libuv must poll before the next wait */
+    unsigned ready;    /* streams that libuv's last poll found ready; the last one: */
+    rq_stream *likely; /* NULL: it has closed */
+    unsigned alone;    /* polls in a row that found that stream alone */
+    unsigned unpolled; /* turns since the last poll */
+    bool by_ppoll;     /* the system has no epoll_pwait2 */
     _Atomic bool stopping;
     uint64_t now_ns;
     rq_epoch_member member;

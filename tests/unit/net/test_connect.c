@@ -217,11 +217,8 @@ static void an_address_that_does_not_answer_is_given_up(void **state)
     rq_loops *loops = driven_loops();
     struct call c = {0};
     rq_stream *s;
-    rq_stream_target target = {.host = "127.0.0.1",
-                               .port = port,
-                               .timeout_ns = 50000000,
-                               .events = &events,
-                               .user = &c};
+    rq_stream_target target = {
+        .host = "127.0.0.1", .port = port, .timeout_ns = 50000000, .events = &events, .user = &c};
     assert_int_equal(rq_stream_connect(rq_loops_get(loops, 0), &target, &s), RQ_OK);
     TURN_UNTIL(loops, c.closed == 1);
     assert_int_equal(c.why, RQ_E_TIMEOUT);
@@ -332,7 +329,8 @@ static void the_descriptor_announces_all_work(void **state)
         rq_loop_turn(loop, 0);
         if (c.opened == 1 && r.fd < 0) {
             r.fd = accept_one(fd);
-            assert_int_equal(rq_stream_write(s, bytes, BYTES), RQ_OK); /* more than a socket takes */
+            assert_int_equal(rq_stream_write(s, bytes, BYTES),
+                             RQ_OK); /* more than a socket takes */
             rq_loop_flush(loop);
             assert_true(rq_stream_out_pending(s) > 0);
             pthread_create(&thread, NULL, read_all, &r);
