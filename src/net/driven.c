@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A loop without a thread. Its caller's lock cannot be given up inside libuv, so a turn waits on libuv's
- * descriptor, and libuv only polls. The descriptor is an epoll's: a wait in it that takes one event
- * leaves that to libuv, for as long as nobody reads the socket. Contract in loop.h, invariant (5) in
- * loop_priv.h. */
+ * descriptor, and libuv only polls. The descriptor is an epoll's: a wait in it that takes an event
+ * leaves that to libuv as long as nobody reads, because uv_poll_t is level-triggered. libuv's own
+ * uv_async_t need not be, so a driven loop is woken by a descriptor of its own, the bell. Contract in
+ * loop.h, invariant (5) in loop_priv.h. */
 #include "net/loop_priv.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#define DESCRIPTORS 9 /* two pipes for signals, epoll, wake-up, bell; and two to spare */
 #define ALONE_MIN 2
 #define UNPOLLED_MAX 16
 
@@ -38,9 +42,47 @@ int64_t rq_loop_due(const rq_loop *loop)
     return loop->deferred != NULL ? 0 : timer_due(loop);
 }
 
+static void on_bell(uv_poll_t *h, int status, int events)
+{
+    rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, bell);
+    uint64_t count;
+    (void)status;
+    (void)events;
+    rq__loop_enter(loop);
+    loop->ready++;
+    ssize_t n = read(loop->bell_fd, &count, sizeof count); /* another turn may have been faster */
+    (void)n;
+}
+
+bool rq__loop_has_descriptors(void)
+{
+    int fds[DESCRIPTORS], n = 0;
+    while (n < DESCRIPTORS && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        close(fds[i]);
+    return n == DESCRIPTORS;
+}
+
+rq_err rq__loop_open_bell(rq_loop *loop)
+{
+    loop->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->bell_fd < 0) return RQ_E_IO;
+    if (uv_poll_init(&loop->uv, &loop->bell, loop->bell_fd) != 0 ||
+        uv_poll_start(&loop->bell, UV_READABLE, on_bell) != 0) {
+        close(loop->bell_fd);
+        loop->bell_fd = -1;
+        return RQ_E_IO;
+    }
+    uv_run(&loop->uv, UV_RUN_NOWAIT); /* from now on the kernel knows it */
+    return RQ_OK;
+}
+
 void rq_loop_wake(rq_loop *loop)
 {
-    uv_async_send(&loop->wake);
+    uint64_t one = 1;
+    ssize_t n = write(loop->bell_fd, &one, sizeof one); /* EAGAIN: it rings */
+    (void)n;
 }
 
 void rq_loop_hasten_timers(rq_loop *loop)

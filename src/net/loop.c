@@ -93,7 +93,10 @@ static void loop_post(rq_lane *lane, rq_task *task)
         task->next = head;
     } while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &head, task, memory_order_release,
                                                     memory_order_relaxed));
-    if (!atomic_exchange(&loop->signalled, true) && atomic_load(&loop->asleep))
+    if (atomic_exchange(&loop->signalled, true) || !atomic_load(&loop->asleep)) return;
+    if (loop->loops->driven)
+        rq_loop_wake(loop);
+    else
         uv_async_send(&loop->wake);
 }
 
@@ -321,6 +324,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->lane.post = loop_post;
     loop->loops = loops;
     loop->index = index;
+    loop->bell_fd = -1;
     loop->tasks_end = &loop->tasks;
     loop->deferred_end = &loop->deferred;
     loop->timers.next = loop->timers.prev = &loop->timers;
@@ -328,6 +332,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     atomic_store(&loop->asleep, loops->driven);
     loop->scratch = malloc(RQ__SCRATCH_BYTES);
     if (loop->scratch == NULL) return RQ_E_NO_MEMORY;
+    if (loops->driven && !rq__loop_has_descriptors()) return RQ_E_IO;
     if (uv_loop_init(&loop->uv) != 0) return RQ_E_IO;
     loop->uv_open = loop->handles_open = true;
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0) return RQ_E_IO;
@@ -337,7 +342,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     uv_check_start(&loop->check, on_check);
     uv_idle_init(&loop->uv, &loop->idle);
     uv_timer_init(&loop->uv, &loop->clock);
-    return RQ_OK;
+    return loops->driven ? rq__loop_open_bell(loop) : RQ_OK;
 }
 
 /* The processors this process may run on; in a container or under taskset, fewer than the machine
@@ -368,11 +373,11 @@ rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret)
         rq_err rc = loop_init(loops, loops->count);
         if (rc != RQ_OK) {
             loops->count++; /* free this one's resources */
+            loops->stopped = true;
             rq_loops_free(loops);
             return rc;
         }
     }
-    if (loops->driven) uv_run(&loops->loop[0].uv, UV_RUN_NOWAIT); /* settles the handle `wake` */
     *ret = loops;
     return RQ_OK;
 }
@@ -437,6 +442,7 @@ RQ_COLD static void stop_step(rq_loop *loop)
     uv_close((uv_handle_t *)&loop->check, NULL);
     uv_close((uv_handle_t *)&loop->idle, NULL);
     uv_close((uv_handle_t *)&loop->clock, NULL);
+    if (loop->loops->driven) uv_close((uv_handle_t *)&loop->bell, NULL);
 }
 
 static void run_nothing(rq_task *task)
@@ -538,6 +544,7 @@ static void loop_clear(rq_loop *loop)
         uv_walk(&loop->uv, close_handle, NULL);
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
+    if (loop->bell_fd >= 0) close(loop->bell_fd);
     if (loop->uv_open) uv_loop_close(&loop->uv);
     rq__out_pool_clear(&loop->pool);
     free(loop->scratch);

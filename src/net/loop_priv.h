@@ -78,6 +78,8 @@ struct rq_loop {
     bool handles_open; /* the handles above are initialised */
     bool in_section;
     /* Of a driven loop: */
+    uv_poll_t bell;
+    int bell_fd;       /* an eventfd; -1: it is not driven */
     bool unsettled;    /* libuv must poll before the next wait */
     unsigned ready;    /* streams that libuv's last poll found ready; the last one: */
     rq_stream *likely; /* NULL: it has closed */
@@ -217,6 +219,12 @@ void rq__loop_iteration_end(rq_loop *loop);
 /* Runs the timers that are due. */
 void rq__loop_run_timers(rq_loop *loop);
 bool rq__loop_has_tasks(rq_loop *loop);
+/* Whether the process may open as many descriptors as a driven loop needs. The first loop of a process
+ * would abort it otherwise: so libuv does when it cannot make its pipe for signals. */
+bool rq__loop_has_descriptors(void);
+/* What rq_loop_wake rings. */
+RQ_NODISCARD
+rq_err rq__loop_open_bell(rq_loop *loop);
 /* rq_loops_stop of a driven loop. */
 void rq__loop_stop_driven(rq_loop *loop);
 /* Whether the threads run, so that posted tasks will run. */

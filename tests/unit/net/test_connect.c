@@ -10,7 +10,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SECOND_NS 1000000000
@@ -349,6 +351,35 @@ static void the_descriptor_announces_all_work(void **state)
     close(fd);
 }
 
+/* In a child, where libuv has made nothing yet. */
+static void a_loop_without_descriptors_is_an_error(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool failed = false;
+        struct rlimit all;
+        int first = dup(0), wrong = getrlimit(RLIMIT_NOFILE, &all) != 0;
+        for (rlim_t limit = (rlim_t)first; limit < (rlim_t)first + 30; limit++) {
+            rq_loops *loops = NULL;
+            rq_loops_options o = {.driven = true};
+            struct rlimit few = {limit, all.rlim_max};
+            wrong += setrlimit(RLIMIT_NOFILE, &few) != 0;
+            rq_err rc = rq_loops_new(&o, &loops);
+            failed |= rc == RQ_E_IO;
+            wrong += rc != RQ_OK && rc != RQ_E_IO;
+            wrong += limit == (rlim_t)first + 29 && rc != RQ_OK;
+            if (rc == RQ_OK) rq_loops_free(loops);
+        }
+        _exit(failed && wrong == 0 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 struct waiting {
     rq_loops *loops;
     pthread_mutex_t lock;
@@ -448,6 +479,7 @@ static void a_timer_ends_a_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_without_descriptors_is_an_error), /* first */
         cmocka_unit_test(output_waits_for_the_connection),
         cmocka_unit_test(a_refusal_is_told_with_its_reason),
         cmocka_unit_test(the_next_address_is_tried),
