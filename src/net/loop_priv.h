@@ -82,7 +82,7 @@ struct rq_loop {
     int bell_fd;       /* an eventfd; -1: it is not driven */
     bool unsettled;    /* libuv must poll before the next wait */
     unsigned ready;    /* streams that libuv's last poll found ready; the last one: */
-    rq_stream *likely; /* NULL: it has closed */
+    rq_stream *likely; /* NULL: it has left the loop */
     unsigned alone;    /* polls in a row that found that stream alone */
     unsigned unpolled; /* turns since the last poll */
     bool by_ppoll;     /* the system has no epoll_pwait2 */

@@ -199,7 +199,8 @@ static void push(rq_stream *s)
         if (sent > 0) rq__out_queue_consume(out, &s->loop->pool, (size_t)sent);
         if ((size_t)sent < asked) { /* the rest when the socket is ready */
             s->writing = true;
-            if (sent > 0 || (s->watched & UV_WRITABLE) == 0) s->progress_ns = s->loop->now_ns;
+            /* Not now_ns: between the turns of a driven loop that may be long ago. */
+            if (sent > 0 || (s->watched & UV_WRITABLE) == 0) s->progress_ns = rq_loop_clock_ns();
             sweep_arm(s->loop);
             break;
         }
@@ -515,6 +516,7 @@ void rq__stream_link(rq_stream *s)
 
 void rq__stream_unlink(rq_stream *s)
 {
+    if (s->loop->likely == s) s->loop->likely = NULL;
     if (s->next != NULL) s->next->prev = s->prev;
     if (s->prev != NULL)
         s->prev->next = s->next;
@@ -565,7 +567,6 @@ void rq_stream_close(rq_stream *s, rq_err why)
     if (s->why == RQ_OK) s->why = why;
     s->closing = true;
     s->reading = false;
-    if (s->loop->likely == s) s->loop->likely = NULL;
     if (s->is_dirty) { /* rq__loop_flush must not find it after it was freed */
         rq_stream **p = &s->loop->dirty;
         while (*p != s)
@@ -630,6 +631,7 @@ static void sweep_stream(rq_stream *s, uint64_t now)
     if (s->shut && is_ended(s) && is_delivered(s)) {
         rq_stream_close(s, s->why);
     } else if (s->writing && now > s->progress_ns + WRITE_STALL_NS) {
+        rq__dial_note(s, "cannot write to", ETIMEDOUT);
         rq_stream_close(s, RQ_E_TIMEOUT);
     } else if (s->deadline_ns != 0 && now >= s->deadline_ns) {
         s->deadline_ns = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Outgoing streams on a driven loop: hosts, addresses, deadlines, ends in every state; and the driven
  * loop itself: its waits, its descriptor. */
+#include "net/loop_priv.h"
 #include "net/socket.h"
 
 #include "peer.h"
@@ -380,6 +381,31 @@ static void a_loop_without_descriptors_is_an_error(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* A stream that is written to after an idle time has stalled from then on, not since the last turn. */
+static void an_idle_time_is_no_stall(void **state)
+{
+    (void)state;
+    enum { BYTES = 16 << 20 };
+    uint16_t port;
+    int fd = listen_on("127.0.0.1", &port);
+    rq_loops *loops = driven_loops();
+    struct call c = {0};
+    rq_stream *s = begin(loops, "127.0.0.1", port, &c);
+    uint8_t *bytes = calloc(1, BYTES);
+    TURN_UNTIL(loops, c.opened == 1);
+    uint64_t turned = rq_loop_now_ns(rq_loops_get(loops, 0));
+    while (rq_loop_clock_ns() == turned)
+        ;
+    uint64_t begun = rq_loop_clock_ns();
+    assert_int_equal(rq_stream_write(s, bytes, BYTES), RQ_OK);
+    rq_loop_flush(rq_loops_get(loops, 0));
+    assert_true(rq__stream_stalled(s));
+    assert_true(s->progress_ns >= begun);
+    rq_loops_free(loops);
+    free(bytes);
+    close(fd);
+}
+
 struct waiting {
     rq_loops *loops;
     pthread_mutex_t lock;
@@ -490,6 +516,7 @@ int main(void)
         cmocka_unit_test(on_open_may_refuse),
         cmocka_unit_test(a_reset_is_told_with_its_reason),
         cmocka_unit_test(the_descriptor_announces_all_work),
+        cmocka_unit_test(an_idle_time_is_no_stall),
         cmocka_unit_test(another_thread_ends_a_wait),
         cmocka_unit_test(a_timer_ends_a_wait),
     };
