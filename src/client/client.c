@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client object: servers and connections, and the loop that all operations run in. An iteration
- * waits for sockets, lets connections end their calls, starts attempts whose pause is over, and
- * writes everything these have queued. */
-#include "base/clock.h"
+/* The client object: servers and connections, and a driven loop (net/loop.h) that all operations run
+ * in. A poll waits for sockets, lets connections end their calls, starts attempts whose pause is over,
+ * and writes everything these have queued. */
 #include "client/client_priv.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RPC_TIMEOUT_MS 60000
 #define PAUSE_MS 100
-#define EVENTS 64
 #define TIMEOUT_PERIOD_NS 100000000
 
-static rq_err open_epoll(rq_client *c, rq_error *why)
+int64_t rq_client_now_ns(void)
 {
-    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
-    c->epoll = epoll_create1(EPOLL_CLOEXEC);
-    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (c->epoll >= 0 && c->wake >= 0 && epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->wake, &ev) == 0)
-        return RQ_OK;
-    return rq_fail(why, RQ_E_IO, "epoll: %s", strerror(errno));
+    return (int64_t)rq_clock_ns(CLOCK_MONOTONIC);
+}
+
+static rq_err open_loop(rq_client *c, rq_error *why)
+{
+    rq_loops_options o = {.driven = true,
+                          .before_wait = c->options.before_wait,
+                          .after_wait = c->options.after_wait,
+                          .ctx = c->options.ctx};
+    rq_err rc = rq_loops_new(&o, &c->loops);
+    if (rc != RQ_OK) return rq_fail(why, rc, "cannot make an event loop: %s", rq_err_text(rc));
+    c->loop = rq_loops_get(c->loops, 0);
+    return RQ_OK;
+}
+
+static rq_err ask_registry(rq_client *c, rq_error *why)
+{
+    rq__registry *r = &c->registry;
+    RQ_TRY(rq__registry_ask(c, c->timeout_ns, why));
+    while (r->asking)
+        rq_client_poll(c, c->timeout_ns);
+    return r->rc == RQ_OK ? RQ_OK : rq_fail(why, r->rc, "%s", r->why.message);
 }
 
 rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why)
@@ -43,9 +53,8 @@ rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why
     rq_random r;
     rq_random_seed(&r, (uint64_t)rq_client_now_ns() ^ (uint64_t)getpid() << 32);
     c->nonce_group = rq_random_next(&r) | 1;
-    c->epoll = c->wake = -1;
-    rq_err rc = open_epoll(c, why);
-    if (rc == RQ_OK) rc = rq__registry_ask(&c->options, c->timeout_ns, &c->found, why);
+    rq_err rc = open_loop(c, why);
+    if (rc == RQ_OK) rc = ask_registry(c, why);
     if (rc != RQ_OK) {
         rq_client_close(c);
         return rc;
@@ -79,8 +88,8 @@ void rq_client_close(rq_client *c)
     for (size_t i = 0; i < c->all_count; i++)
         rq__conn_free(c->all[i]);
     free(c->all);
-    if (c->epoll >= 0) close(c->epoll);
-    if (c->wake >= 0) close(c->wake);
+    rq__registry_free(c);
+    rq_loops_free(c->loops);
     free(c);
 }
 
@@ -129,8 +138,7 @@ rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service,
         c->all_cap = cap;
     }
     rq__conn_options o = {
-        .epoll = c->epoll,
-        .dirty = &c->dirty,
+        .loop = c->loop,
         .host = at->host,
         .port = at->port,
         .service = service,
@@ -177,62 +185,27 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Without epoll_pwait2 (Linux before 5.11, a container's seccomp profile, an emulator) the time is
- * rounded up to milliseconds. */
-static int wait_for_events(rq_client *c, struct epoll_event events[static EVENTS], int64_t wait_ns)
+static void run_timer(rq_loop_timer *timer)
 {
-    struct timespec t = {wait_ns / 1000000000, wait_ns % 1000000000};
-    if (RQ_LIKELY(!c->waits_in_ms)) {
-        int n = epoll_pwait2(c->epoll, events, EVENTS, &t, NULL);
-        if (n >= 0 || (errno != ENOSYS && errno != EPERM)) return n;
-        c->waits_in_ms = true;
-    }
-    return epoll_wait(c->epoll, events, EVENTS, (int)((wait_ns + 999999) / 1000000));
-}
-
-/* Runs the timers that are due; returns when the next one is. */
-static int64_t run_timers(rq_client *c, int64_t now_ns)
-{
-    int64_t due = INT64_MAX;
-    rq_client_timer *list = c->timers;
-    c->timers = NULL;
-    while (list != NULL) {
-        rq_client_timer *t = list;
-        list = t->next;
-        if (t->due_ns <= now_ns || c->stopped) {
-            t->run(t); /* may free it, or arm it again */
-        } else {
-            t->next = c->timers;
-            c->timers = t;
-        }
-    }
-    for (const rq_client_timer *t = c->timers; t != NULL; t = t->next)
-        due = min64(due, t->due_ns);
-    return due;
+    rq_client_timer *t = RQ_CONTAINER_OF(timer, rq_client_timer, timer);
+    t->run(t);
 }
 
 void rq_client_timer_arm(rq_client *c, rq_client_timer *timer, int64_t delay_ns)
 {
-    timer->due_ns = rq_client_now_ns() + delay_ns;
-    timer->next = c->timers;
-    c->timers = timer;
+    timer->timer.run = run_timer;
+    rq_loop_timer_arm(c->loop, &timer->timer, c->stopped ? 0 : (uint64_t)delay_ns);
 }
 
-/* What is due; returns when more is. */
+/* Starts the attempts that are due; returns when the next one is. */
 static int64_t run_due(rq_client *c)
 {
-    if (c->waiting == NULL && c->timers == NULL) return INT64_MAX;
-    int64_t now = rq_client_now_ns();
-    int64_t due = c->timers == NULL ? INT64_MAX : run_timers(c, now);
-    return c->waiting == NULL ? due : min64(due, rq__ops_wake(c, now));
+    return c->waiting == NULL ? INT64_MAX : rq__ops_wake(c, rq_client_now_ns());
 }
 
 int64_t rq_client_due(const rq_client *c)
 {
-    int64_t due = c->stopped && c->timers != NULL ? 0 : INT64_MAX;
-    for (const rq_client_timer *t = c->timers; t != NULL; t = t->next)
-        due = min64(due, t->due_ns);
-    due = min64(due, rq__ops_due(c));
+    int64_t due = min64(rq_loop_due(c->loop), rq__ops_due(c));
     for (size_t i = 0; i < c->all_count; i++)
         if (rq__conn_in_flight(c->all[i]) > 0)
             return min64(due, c->timeouts_checked_ns + TIMEOUT_PERIOD_NS);
@@ -241,14 +214,12 @@ int64_t rq_client_due(const rq_client *c)
 
 int rq_client_descriptor(const rq_client *c)
 {
-    return c->epoll;
+    return rq_loop_descriptor(c->loop);
 }
 
 void rq_client_wake(rq_client *c)
 {
-    uint64_t one = 1;
-    ssize_t n = write(c->wake, &one, sizeof one); /* EAGAIN: it is awake */
-    (void)n;
+    rq_loop_wake(c->loop);
 }
 
 void rq_client_stop(rq_client *c)
@@ -257,47 +228,34 @@ void rq_client_stop(rq_client *c)
     rq__ops_stop(c);
     for (size_t i = 0; i < c->all_count; i++)
         rq__conn_stop(c->all[i]);
+    rq__registry_stop(c);
+    rq_loop_hasten_timers(c->loop);
     rq_client_wake(c);
 }
 
-static void take_event(rq_client *c, const struct epoll_event *e)
+static void check_timeouts(rq_client *c)
 {
-    uint64_t count;
-    if (e->data.ptr != NULL) {
-        rq__conn_ready(e->data.ptr, e->events);
-    } else {
-        ssize_t n = read(c->wake, &count, sizeof count); /* another thread may have been faster */
-        (void)n;
-    }
+    int64_t now = rq_client_now_ns();
+    if (now - c->timeouts_checked_ns < TIMEOUT_PERIOD_NS) return;
+    c->timeouts_checked_ns = now;
+    for (size_t i = 0; i < c->all_count; i++)
+        rq__conn_check_timeouts(c->all[i], now);
 }
 
 void rq_client_poll(rq_client *c, int64_t timeout_ns)
 {
-    struct epoll_event events[EVENTS];
     int64_t due = run_due(c);
-    rq__conn_flush_all(&c->dirty);
-    int64_t wait = timeout_ns;
+    int64_t wait = min64(timeout_ns, TIMEOUT_PERIOD_NS);
     if (due != INT64_MAX) wait = min64(wait, due - rq_client_now_ns());
-    wait = min64(wait, TIMEOUT_PERIOD_NS);
-    if (wait < 0) wait = 0;
-    if (c->options.before_wait != NULL) c->options.before_wait(c->options.ctx);
-    int n = wait_for_events(c, events, wait);
-    if (c->options.after_wait != NULL) c->options.after_wait(c->options.ctx);
-    for (int i = 0; i < n; i++)
-        take_event(c, &events[i]);
-    int64_t now = rq_client_now_ns();
-    if (now - c->timeouts_checked_ns >= TIMEOUT_PERIOD_NS) {
-        c->timeouts_checked_ns = now;
-        for (size_t i = 0; i < c->all_count; i++)
-            rq__conn_check_timeouts(c->all[i], now);
-    }
+    rq_loop_turn(c->loop, wait);
+    check_timeouts(c);
     (void)run_due(c);
-    rq__conn_flush_all(&c->dirty);
+    rq_loop_flush(c->loop);
 }
 
 void rq_client_flush(rq_client *c)
 {
-    rq__conn_flush_all(&c->dirty);
+    rq_loop_flush(c->loop);
 }
 
 void rq__client_pause(rq_client *c, int64_t ns)

@@ -20,6 +20,8 @@
 #include "client/request.h"
 #include "client/response.h"
 
+#include "net/loop.h"
+
 typedef struct rq_client rq_client;
 typedef struct rq_client_table rq_client_table;
 typedef struct rq_op rq_op;
@@ -46,7 +48,7 @@ typedef struct rq_client_options {
  * server. */
 bool rq_client_is_address(const char *text);
 
-/* Blocking: asks the registry. The strings must outlive the client. */
+/* Blocking: asks the registry, waiting as rq_client_poll does. The strings must outlive the client. */
 RQ_NODISCARD
 rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why);
 /* REQUIRES: no operation is in progress. Closes its tables too. NULL is fine. */
@@ -69,8 +71,7 @@ int64_t rq_client_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* A one-shot timer that runs inside poll. Its owner's memory; all zero is idle. */
 typedef struct rq_client_timer {
-    struct rq_client_timer *next; /* the client's */
-    int64_t due_ns;
+    rq_loop_timer timer;                        /* the client's */
     void (*run)(struct rq_client_timer *timer); /* after rq_client_stop: at the next poll */
 } rq_client_timer;
 /* REQUIRES: it is idle. */

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/pb.h"
+#include "net/stream.h"
 
 #define RQ__HOST_MAX 256
 #define RQ__META_REGION "hbase:meta,,1"
@@ -33,6 +34,21 @@ typedef struct rq__registry_answer {
     char cluster_id[64];
 } rq__registry_answer;
 
+/* Asking the registry (registry.c). */
+typedef struct rq__registry {
+    bool asking;
+    rq_err rc; /* of the last time, with: */
+    rq_error why;
+    rq__registry_answer found; /* so far */
+    rq__address at;
+    rq_loop_timer timer;
+    rq_stream *stream; /* ZooKeeper's session, or the preamble "Regist" */
+    bool is_open;      /* the stream is connected … */
+    bool has_session;  /* … and ZooKeeper has answered */
+    uint32_t xid;      /* of the last request to ZooKeeper */
+    rq__conn *conn;    /* ClientMetaService; stopped when it is not asking */
+} rq__registry;
+
 typedef struct rq__region {
     rq_slice start;
     rq_slice end;
@@ -50,6 +66,7 @@ struct rq_client_table {
     uint64_t version; /* of the map */
     /* The map that is being read. */
     bool refreshing;
+    bool awaits_registry; /* begins to read when the registry has answered */
     rq_err refresh_err;
     char refresh_text[512];
     rq_arena next_arena;
@@ -63,8 +80,10 @@ struct rq_client_table {
 
 struct rq_client {
     rq_client_options options;
-    int epoll;
+    rq_loops *loops;
+    rq_loop *loop; /* the only one of them */
     int64_t timeout_ns;
+    rq__registry registry;
     rq__registry_answer found;
     bool meta_lost; /* the last read of meta failed: ask the registry first */
     rq__conn *meta;
@@ -72,23 +91,23 @@ struct rq_client {
     rq__server *servers;
     size_t server_count;
     rq_client_table *tables;
-    rq_op *waiting;          /* by no order */
-    rq_client_timer *timers; /* likewise */
-    int wake;                /* an eventfd in the epoll */
+    rq_op *waiting; /* by no order */
     bool stopped;
     uint64_t nonce_group;
     int64_t timeouts_checked_ns;
-    rq__conn *dirty;
-    bool waits_in_ms; /* the system has no epoll_pwait2 */
-    rq__conn **all;   /* every connection, for time-outs */
+    rq__conn **all; /* every connection, for time-outs */
     size_t all_count;
     size_t all_cap;
 };
 
-/* registry.c; blocking. */
+/* registry.c */
+/* Begins to ask; rq__map_registry_answered is called at the end. On an error nothing was begun.
+ * REQUIRES: not asking. */
 RQ_NODISCARD
-rq_err rq__registry_ask(const rq_client_options *o, int64_t timeout_ns, rq__registry_answer *ret,
-                        rq_error *why);
+rq_err rq__registry_ask(rq_client *c, int64_t timeout_ns, rq_error *why);
+/* Ends it with RQ_E_CLOSED. */
+void rq__registry_stop(rq_client *c);
+void rq__registry_free(rq_client *c);
 bool rq__address_parse(rq_slice text, rq__address *ret);
 
 /* client.c */
@@ -117,6 +136,8 @@ const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
 const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start);
 /* Starts to reload the map, unless it is being loaded. */
 void rq__map_refresh(rq_client_table *t);
+/* The registry's answer is in c->registry. */
+void rq__map_registry_answered(rq_client *c);
 
 /* operation.c */
 /* Starts the next attempt of operations whose pause is over; returns when the next one is due

@@ -5,27 +5,18 @@
 
 #include "client/request.h"
 
-#include "base/address.h"
-#include "base/clock.h"
 #include "base/macros.h"
 #include "base/pb.h"
+#include "net/stream.h"
 
-#include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define CODEC "org.apache.hadoop.hbase.codec.KeyValueCodec"
 #define READ_ROOM (128 * 1024)
 #define FRAME_MAX (256U << 20)
 #define NO_PLACE UINT32_MAX
-
-typedef enum conn_state { IDLE, CONNECTING, OPEN } conn_state;
+#define CONNECT_TIMEOUT_NS 10000000000 /* HBASE: hbase.ipc.client.socket.timeout.connect */
 
 typedef struct pending {
     rq_reply_fn done; /* NULL: free, or (abandoned) timed out */
@@ -36,23 +27,15 @@ typedef struct pending {
 } pending;
 
 struct rq__conn {
-    int epoll;
-    int fd;
-    conn_state state;
-    bool wants_write;
-    bool is_dirty;
+    rq_loop *loop;
+    rq_stream *stream; /* NULL: idle */
     bool stopped;
-    rq__conn **dirty;
-    rq__conn *next_dirty;
     char *host;
     char *service;
     const char *codec;
     char *user;
     uint16_t port;
-    unsigned address; /* of the host's, how many were tried */
     int64_t timeout_ns;
-    rq_buf out;
-    size_t out_sent;
     rq_buf in;
     size_t in_start;
     pending *calls;
@@ -60,21 +43,14 @@ struct rq__conn {
     uint32_t free_head;
     size_t in_flight;
     uint64_t connects;
-    rq_client_traffic traffic;
+    rq_client_traffic traffic; /* `sent`: of earlier streams */
 };
-
-int64_t rq_client_now_ns(void)
-{
-    return (int64_t)rq_clock_ns(CLOCK_MONOTONIC);
-}
 
 rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
 {
     rq__conn *c = calloc(1, sizeof *c);
     if (c == NULL) return RQ_E_NO_MEMORY;
-    c->epoll = o->epoll;
-    c->dirty = o->dirty;
-    c->fd = -1;
+    c->loop = o->loop;
     c->host = strdup(o->host);
     c->service = strdup(o->service);
     c->user = strdup(o->user);
@@ -90,11 +66,19 @@ rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
     return RQ_OK;
 }
 
+/* It is idle from now on; the stream ends without it. */
+static void let_go(rq__conn *c)
+{
+    c->traffic.sent += rq_stream_out_taken(c->stream);
+    rq_stream_set_user(c->stream, NULL);
+    rq_stream_close(c->stream, RQ_OK);
+    c->stream = NULL;
+}
+
 void rq__conn_free(rq__conn *c)
 {
     if (c == NULL) return;
-    if (c->fd >= 0) close(c->fd);
-    rq_buf_clear(&c->out);
+    if (c->stream != NULL) let_go(c);
     rq_buf_clear(&c->in);
     free(c->calls);
     free(c->host);
@@ -110,7 +94,9 @@ void rq__conn_set_timeout(rq__conn *c, int64_t timeout_ns)
 
 rq_client_traffic rq__conn_traffic(const rq__conn *c)
 {
-    return c->traffic;
+    rq_client_traffic t = c->traffic;
+    if (c->stream != NULL) t.sent += rq_stream_out_taken(c->stream);
+    return t;
 }
 
 size_t rq__conn_in_flight(const rq__conn *c)
@@ -155,13 +141,9 @@ static void disconnect(rq__conn *c, const rq_reply *reply)
 {
     pending *calls = c->calls;
     uint32_t cap = c->call_cap;
-    if (c->fd >= 0) close(c->fd); /* leaves the epoll by itself */
-    c->fd = -1;
-    c->state = IDLE;
-    c->wants_write = false;
-    rq_buf_reset(&c->out);
+    if (c->stream != NULL) let_go(c);
     rq_buf_reset(&c->in);
-    c->out_sent = c->in_start = 0;
+    c->in_start = 0;
     c->calls = NULL;
     c->call_cap = 0;
     c->free_head = NO_PLACE;
@@ -187,94 +169,71 @@ void rq__conn_stop(rq__conn *c)
     disconnect(c, &reply);
 }
 
-static void lose_errno(rq__conn *c, const char *what, int error)
-{
-    char text[RQ_HOST_PORT_MAX + 128];
-    snprintf(text, sizeof text, "%s %s: %s", what, RQ_HOST_PORT(c->host, c->port), strerror(error));
-    lose(c, text);
-}
-
 /* --- connecting ------------------------------------------------------------------------------- */
 
 /* HBASE: the ConnectionHeader of RpcConnection; the version tells the server which features the
  * client knows. */
-static rq_err put_preamble(rq__conn *c)
+static rq_err put_preamble(const rq__conn *c, rq_buf *out)
 {
     static const uint8_t preamble[] = {'H', 'B', 'a', 's', 0, 0x50};
     size_t head_at;
     size_t at;
-    RQ_TRY(rq_buf_append(&c->out, preamble, sizeof preamble));
-    size_t length_at = c->out.len;
-    RQ_TRY(rq_buf_append_be32(&c->out, 0));
-    head_at = c->out.len;
-    RQ_TRY(rq_pb_begin(&c->out, 1, &at));
-    RQ_TRY(rq_pb_put_bytes(&c->out, 1, rq_slice_cstr(c->user)));
-    RQ_TRY(rq_pb_end(&c->out, at));
-    RQ_TRY(rq_pb_put_bytes(&c->out, 2, rq_slice_cstr(c->service)));
-    RQ_TRY(rq_pb_put_bytes(&c->out, 3, rq_slice_cstr(c->codec)));
-    RQ_TRY(rq_pb_begin(&c->out, 5, &at));
-    RQ_TRY(rq_pb_put_bytes(&c->out, 1, RQ_SLICE_LIT("2.6.1")));
+    RQ_TRY(rq_buf_append(out, preamble, sizeof preamble));
+    size_t length_at = out->len;
+    RQ_TRY(rq_buf_append_be32(out, 0));
+    head_at = out->len;
+    RQ_TRY(rq_pb_begin(out, 1, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, rq_slice_cstr(c->user)));
+    RQ_TRY(rq_pb_end(out, at));
+    RQ_TRY(rq_pb_put_bytes(out, 2, rq_slice_cstr(c->service)));
+    RQ_TRY(rq_pb_put_bytes(out, 3, rq_slice_cstr(c->codec)));
+    RQ_TRY(rq_pb_begin(out, 5, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, RQ_SLICE_LIT("2.6.1")));
     for (uint32_t field = 2; field <= 6; field++)
-        RQ_TRY(rq_pb_put_bytes(&c->out, field, RQ_SLICE_LIT("")));
-    RQ_TRY(rq_pb_put_number(&c->out, 7, 2));
-    RQ_TRY(rq_pb_put_number(&c->out, 8, 6));
-    RQ_TRY(rq_pb_end(&c->out, at));
-    rq_put_be32(c->out.ptr + length_at, (uint32_t)(c->out.len - head_at));
+        RQ_TRY(rq_pb_put_bytes(out, field, RQ_SLICE_LIT("")));
+    RQ_TRY(rq_pb_put_number(out, 7, 2));
+    RQ_TRY(rq_pb_put_number(out, 8, 6));
+    RQ_TRY(rq_pb_end(out, at));
+    rq_put_be32(out->ptr + length_at, (uint32_t)(out->len - head_at));
     return RQ_OK;
 }
 
-/* Starts connecting to the first address of the host that does not refuse at once, skipping the
- * first `c->address` ones. */
-static rq_err open_socket(rq__conn *c)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    char port[8];
-    int one = 1;
-    unsigned skip = c->address;
-    rq_err rc = RQ_E_IO;
-    snprintf(port, sizeof port, "%u", c->port);
-    if (getaddrinfo(c->host, port, &hints, &found) != 0) return RQ_E_IO;
-    for (struct addrinfo *a = found; a != NULL && rc != RQ_OK; a = a->ai_next) {
-        if (skip > 0) {
-            skip--;
-            continue;
-        }
-        c->address++;
-        int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        if (fd < 0) continue;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT, .data.ptr = c};
-        if ((connect(fd, a->ai_addr, a->ai_addrlen) == 0 || errno == EINPROGRESS) &&
-            epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) == 0) {
-            c->fd = fd;
-            rc = RQ_OK;
-        } else {
-            close(fd);
-        }
-    }
-    freeaddrinfo(found);
-    return rc;
-}
+static const rq_stream_events events;
 
 static rq_err begin_connect(rq__conn *c)
 {
-    c->address = 0;
-    RQ_TRY(open_socket(c));
-    c->state = CONNECTING;
-    c->wants_write = true;
+    int64_t timeout = c->timeout_ns < CONNECT_TIMEOUT_NS ? c->timeout_ns : CONNECT_TIMEOUT_NS;
+    rq_stream_target to = {.host = c->host,
+                           .port = c->port,
+                           .timeout_ns = (uint64_t)timeout,
+                           .events = &events,
+                           .user = c};
+    RQ_TRY(rq_stream_connect(c->loop, &to, &c->stream));
     c->connects++;
-    rq_err rc = put_preamble(c);
-    if (rc != RQ_OK) lose(c, "out of memory");
+    rq_err rc = put_preamble(c, rq_stream_out(c->stream));
+    if (rc == RQ_OK)
+        rq_stream_written(c->stream);
+    else
+        let_go(c);
     return rc;
 }
 
-/* An address refused: tries the next one, keeping the queued calls. */
-static void connect_failed(rq__conn *c, int error)
+static rq_err on_open(void *ctx, rq_stream *s)
 {
-    close(c->fd);
-    c->fd = -1;
-    if (open_socket(c) != RQ_OK) lose_errno(c, "cannot connect to", error);
+    (void)ctx;
+    (void)s;
+    return RQ_OK;
+}
+
+static void on_close(rq_stream *s, rq_err why)
+{
+    rq__conn *c = rq_stream_user(s);
+    if (c == NULL) return;
+    const char *failure = rq_stream_failure(s);
+    if (failure[0] != '\0')
+        lose(c, failure);
+    else
+        lose(c, why == RQ_E_NO_MEMORY ? "out of memory" : "the server closed the connection");
 }
 
 /* --- calls ------------------------------------------------------------------------------------ */
@@ -312,8 +271,9 @@ static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t
     size_t param = region.len + message.len;
     size_t total = rq_varint_len(head_len) + head_len + rq_varint_len(param) + param + cells.len;
     if (total > FRAME_MAX) return RQ_E_REQUEST_TOO_BIG;
-    RQ_TRY(rq_buf_reserve(&c->out, 4 + total));
-    uint8_t *p = c->out.ptr + c->out.len;
+    rq_buf *out = rq_stream_out(c->stream);
+    RQ_TRY(rq_buf_reserve(out, 4 + total));
+    uint8_t *p = out->ptr + out->len;
     rq_put_be32(p, (uint32_t)total);
     p += 4;
     p += rq_put_varint(p, head_len);
@@ -325,7 +285,8 @@ static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t
     if (message.len > 0) memcpy(p, message.ptr, message.len);
     p += message.len;
     if (cells.len > 0) memcpy(p, cells.ptr, cells.len);
-    c->out.len += 4 + total;
+    out->len += 4 + total;
+    rq_stream_written(c->stream);
     return RQ_OK;
 }
 
@@ -334,7 +295,7 @@ rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slic
 {
     uint32_t id;
     if (c->stopped) return RQ_E_CLOSED;
-    if (c->state == IDLE) RQ_TRY(begin_connect(c));
+    if (c->stream == NULL) RQ_TRY(begin_connect(c));
     RQ_TRY(take_place(c, &id));
     rq_err rc = put_request(c, id, method, priority, region_prefix, message, cells);
     if (rc != RQ_OK) {
@@ -345,54 +306,7 @@ rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slic
     c->calls[id].deadline_ns = rq_client_now_ns() + c->timeout_ns;
     c->in_flight++;
     c->traffic.calls++;
-    if (!c->is_dirty) {
-        c->is_dirty = true;
-        c->next_dirty = *c->dirty;
-        *c->dirty = c;
-    }
     return RQ_OK;
-}
-
-static void want_write(rq__conn *c, bool wanted)
-{
-    if (c->wants_write == wanted) return;
-    struct epoll_event ev = {.events = wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = c};
-    if (epoll_ctl(c->epoll, EPOLL_CTL_MOD, c->fd, &ev) != 0)
-        lose_errno(c, "cannot watch", errno);
-    else
-        c->wants_write = wanted;
-}
-
-static void flush(rq__conn *c)
-{
-    if (c->state != OPEN) return;
-    while (c->out_sent < c->out.len) {
-        ssize_t n = send(c->fd, c->out.ptr + c->out_sent, c->out.len - c->out_sent, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            want_write(c, true);
-            return;
-        }
-        if (n < 0) {
-            lose_errno(c, "cannot write to", errno);
-            return;
-        }
-        c->out_sent += (size_t)n;
-        c->traffic.sent += (uint64_t)n;
-    }
-    rq_buf_reset(&c->out);
-    c->out_sent = 0;
-    want_write(c, false);
-}
-
-void rq__conn_flush_all(rq__conn **dirty)
-{
-    while (*dirty != NULL) {
-        rq__conn *c = *dirty;
-        *dirty = c->next_dirty;
-        c->is_dirty = false;
-        flush(c);
-    }
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
@@ -439,12 +353,13 @@ static bool take_frame(rq__conn *c, rq_slice frame)
         reply.java_class = v.exception.java_class;
         reply.text = v.exception.text;
     }
+    const rq_stream *from = c->stream;
     call.done(call.ctx, &reply);
-    return c->state == OPEN;
+    return c->stream == from;
 }
 
-/* Handles the complete frames. False: the connection is lost. */
-static bool take_frames(rq__conn *c)
+/* Handles the complete frames. */
+static void take_frames(rq__conn *c)
 {
     for (;;) {
         size_t have = c->in.len - c->in_start;
@@ -453,15 +368,15 @@ static bool take_frames(rq__conn *c)
         uint32_t len = rq_get_be32(p);
         if (len > FRAME_MAX) {
             lose(c, "an answer too long to be one");
-            return false;
+            return;
         }
         if (have < 4 + (size_t)len) {
             if (rq_buf_reserve(&c->in, 4 + (size_t)len - have) == RQ_OK) break;
             lose(c, "out of memory for an answer");
-            return false;
+            return;
         }
         c->in_start += 4 + (size_t)len;
-        if (!take_frame(c, rq_slice_of(p + 4, len))) return false;
+        if (!take_frame(c, rq_slice_of(p + 4, len))) return;
     }
     if (c->in_start == c->in.len) {
         rq_buf_reset(&c->in);
@@ -471,51 +386,29 @@ static bool take_frames(rq__conn *c)
         c->in.len -= c->in_start;
         c->in_start = 0;
     }
-    return true;
 }
 
-static void take_input(rq__conn *c)
+static void *on_buffer(rq_stream *s, size_t *ret_len)
 {
-    for (;;) {
-        if (rq_buf_reserve(&c->in, READ_ROOM) != RQ_OK) {
-            lose(c, "out of memory for an answer");
-            return;
-        }
-        size_t room = rq_buf_take_room(&c->in);
-        ssize_t n = recv(c->fd, c->in.ptr + c->in.len, room, 0);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-        if (n < 0) {
-            lose_errno(c, "cannot read from", errno);
-            return;
-        }
-        if (n == 0) {
-            lose(c, "the server closed the connection");
-            return;
-        }
-        c->in.len += (size_t)n;
-        c->traffic.received += (uint64_t)n;
-        if (!take_frames(c)) return;
-        if ((size_t)n < room) return;
+    rq__conn *c = rq_stream_user(s);
+    if (rq_buf_reserve(&c->in, READ_ROOM) != RQ_OK) {
+        lose(c, "out of memory for an answer");
+        return NULL;
     }
+    *ret_len = rq_buf_take_room(&c->in);
+    return c->in.ptr + c->in.len;
 }
 
-void rq__conn_ready(rq__conn *c, uint32_t events)
+static void on_read(rq_stream *s, size_t len)
 {
-    if (c->state == CONNECTING) {
-        int error = 0;
-        socklen_t len = sizeof error;
-        getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-        if (error != 0) {
-            connect_failed(c, error);
-            return;
-        }
-        if ((events & EPOLLOUT) == 0) return;
-        c->state = OPEN;
-    }
-    if (c->state == OPEN && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) take_input(c);
-    flush(c);
+    rq__conn *c = rq_stream_user(s);
+    c->in.len += len;
+    c->traffic.received += len;
+    if (len > 0) take_frames(c);
 }
+
+static const rq_stream_events events = {
+    .on_open = on_open, .on_buffer = on_buffer, .on_read = on_read, .on_close = on_close};
 
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns)
 {

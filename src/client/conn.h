@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection of a client: HBase's framing on a non-blocking socket, any number of calls in
- * flight. Belongs to one client and its thread.
+ * One connection of a client: HBase's framing on a stream, any number of calls in flight. Belongs to
+ * one client and its loop.
  *
  *   idle ──call──► connecting ──► open ──lost──► idle        (the next call connects again)
  *
  * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids. A
  * call that exceeds its time-out ends with RQ_E_CALL_TIMEOUT; a later response to it is dropped.
- * Bytes are written by rq__conn_flush_all, so that calls made together are sent together.
+ * Bytes are written at the end of the loop's iteration, so that calls made together are sent together.
  */
 #ifndef RQ_CLIENT_CONN_H
 #define RQ_CLIENT_CONN_H
@@ -16,6 +16,7 @@
 #include "client/response.h"
 
 #include "base/buf.h"
+#include "net/loop.h"
 
 typedef struct rq__conn rq__conn;
 
@@ -34,8 +35,7 @@ typedef struct rq_reply {
 typedef void (*rq_reply_fn)(void *ctx, const rq_reply *reply);
 
 typedef struct rq__conn_options {
-    int epoll;        /* events have the connection as their pointer */
-    rq__conn **dirty; /* the client's list of connections with queued bytes */
+    rq_loop *loop;
     const char *host;
     uint16_t port;
     const char *service;
@@ -56,12 +56,8 @@ void rq__conn_free(rq__conn *c);
 RQ_NODISCARD
 rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
                      rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx);
-/* Writes the queued bytes of the connections in the list, as far as their sockets accept them. */
-void rq__conn_flush_all(rq__conn **dirty);
-/* epoll's events; ends calls by their callbacks. */
-void rq__conn_ready(rq__conn *c, uint32_t events);
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);
-/* Ends its calls with RQ_E_CLOSED, and refuses further ones with that error. */
+/* Ends its calls with RQ_E_CLOSED, and refuses further ones with that error. Also in a callback. */
 void rq__conn_stop(rq__conn *c);
 size_t rq__conn_in_flight(const rq__conn *c);
 /* All its life. */

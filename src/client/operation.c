@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #define ROWS_NO_LIMIT INT32_MAX
-#define PAUSE_WHILE_REFRESHING_NS 1000000
 
 typedef enum op_kind { OP_NONE, OP_GET, OP_MUTATE, OP_ATOMIC, OP_BATCH, OP_SCAN } op_kind;
 
@@ -50,8 +49,9 @@ struct rq_op {
     op_kind kind;
     unsigned attempts; /* that failed, in a row */
     int64_t wake_ns;
-    bool awaits_map; /* of a table whose regions were never read */
-    rq_buf row;      /* of a get or mutation; rows of a batch; the last row of a scan */
+    bool awaits_map;     /* of a table whose regions were never read */
+    bool awaits_refresh; /* its pause is over, and the table's map is being read */
+    rq_buf row;          /* of a get or mutation; rows of a batch; the last row of a scan */
     rq_buf body;
     rq_buf cells;
     rq_buf scratch;
@@ -169,6 +169,7 @@ static int64_t pause_ns(const rq_op *op)
 
 static void wait_until(rq_op *op, int64_t when_ns)
 {
+    op->awaits_refresh = false;
     op->wake_ns = when_ns;
     op->next_waiting = op->client->waiting;
     op->client->waiting = op;
@@ -219,6 +220,14 @@ static rq_slice simple_name(rq_slice java_class)
 
 static void attempt(rq_op *op);
 
+/* Until its time, or until the map is known that is being read then. */
+static void keep_waiting(rq_op *op, int64_t now_ns)
+{
+    bool awaits = op->awaits_refresh || op->wake_ns <= now_ns;
+    wait_until(op, op->wake_ns <= now_ns ? now_ns + op->client->timeout_ns : op->wake_ns);
+    op->awaits_refresh = awaits;
+}
+
 int64_t rq__ops_wake(rq_client *c, int64_t now_ns)
 {
     rq_op *list = c->waiting;
@@ -226,10 +235,8 @@ int64_t rq__ops_wake(rq_client *c, int64_t now_ns)
     while (list != NULL) {
         rq_op *op = list;
         list = op->next_waiting;
-        if (op->wake_ns > now_ns)
-            wait_until(op, op->wake_ns);
-        else if (op->table->refreshing)
-            wait_until(op, now_ns + PAUSE_WHILE_REFRESHING_NS);
+        if (op->wake_ns > now_ns || op->table->refreshing)
+            keep_waiting(op, now_ns);
         else
             attempt(op);
     }
@@ -247,7 +254,7 @@ int64_t rq__ops_due(const rq_client *c)
 void rq__ops_map_known(rq_client_table *t)
 {
     for (rq_op *op = t->client->waiting; op != NULL; op = op->next_waiting)
-        if (op->table == t && op->awaits_map) op->wake_ns = 0;
+        if (op->table == t && (op->awaits_map || op->awaits_refresh)) op->wake_ns = 0;
 }
 
 void rq__ops_stop(rq_client *c)

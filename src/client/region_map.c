@@ -217,37 +217,70 @@ static void ask(rq_client_table *t, bool open)
     if (rc != RQ_OK) end_refresh(t, rc, RQ_SLICE_LIT("cannot ask hbase:meta"));
 }
 
-/* Finds out where meta is. Blocks briefly: without meta no operation can continue anyway. */
-static rq_err find_meta(rq_client *c, rq_error *why)
+/* For meta, while operations wait. */
+#define REGISTRY_TIMEOUT_NS 2000000000
+
+/* The registry's answer is in use from now on. */
+static void take_found(rq_client *c, const rq__registry_answer *found)
 {
-    rq__registry_answer found;
-    RQ_TRY(rq__registry_ask(&c->options, 2000000000, &found, why));
     bool moved =
-        found.meta.port != c->found.meta.port || strcmp(found.meta.host, c->found.meta.host) != 0;
-    if (found.master.port != c->found.master.port ||
-        strcmp(found.master.host, c->found.master.host) != 0)
+        found->meta.port != c->found.meta.port || strcmp(found->meta.host, c->found.meta.host) != 0;
+    if (found->master.port != c->found.master.port ||
+        strcmp(found->master.host, c->found.master.host) != 0)
         c->master = NULL; /* stays in the list of all until the end */
-    c->found = found;
+    c->found = *found;
     if (moved) c->meta = NULL;
-    return RQ_OK;
+}
+
+static void read_meta(rq_client_table *t)
+{
+    rq_client *c = t->client;
+    rq_err rc = RQ_OK;
+    if (c->meta == NULL) rc = rq__client_conn(c, &c->found.meta, "ClientService", NULL, &c->meta);
+    if (rc == RQ_OK)
+        ask(t, true);
+    else
+        end_refresh(t, rc, RQ_SLICE_LIT(""));
+}
+
+void rq__map_registry_answered(rq_client *c)
+{
+    const rq__registry *r = &c->registry;
+    if (r->rc == RQ_OK) {
+        take_found(c, &r->found);
+        c->meta_lost = false;
+    }
+    for (rq_client_table *t = c->tables; t != NULL; t = t->next) {
+        if (!t->awaits_registry) continue;
+        t->awaits_registry = false;
+        if (r->rc == RQ_OK)
+            read_meta(t);
+        else
+            end_refresh(t, r->rc, rq_slice_cstr(r->why.message));
+    }
+}
+
+/* Without meta no operation can continue. */
+static void find_meta(rq_client_table *t)
+{
+    rq_client *c = t->client;
+    rq_error why = {0};
+    rq_err rc = c->registry.asking ? RQ_OK : rq__registry_ask(c, REGISTRY_TIMEOUT_NS, &why);
+    if (rc == RQ_OK)
+        t->awaits_registry = true;
+    else
+        end_refresh(t, rc, rq_slice_cstr(why.message));
 }
 
 void rq__map_refresh(rq_client_table *t)
 {
     rq_client *c = t->client;
-    rq_error why = {0};
-    rq_err rc = RQ_OK;
     if (t->refreshing) return;
     t->refreshing = true;
-    if (c->stopped) rc = RQ_E_CLOSED;
-    if (rc == RQ_OK && c->meta_lost) {
-        rc = find_meta(c, &why);
-        c->meta_lost = rc != RQ_OK;
-    }
-    if (rc == RQ_OK && c->meta == NULL)
-        rc = rq__client_conn(c, &c->found.meta, "ClientService", NULL, &c->meta);
-    if (rc == RQ_OK)
-        ask(t, true);
+    if (c->stopped)
+        end_refresh(t, RQ_E_CLOSED, RQ_SLICE_LIT(""));
+    else if (c->meta_lost)
+        find_meta(t);
     else
-        end_refresh(t, rc, rq_slice_cstr(why.message));
+        read_meta(t);
 }

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds meta and master, at the start and again when meta is lost, with plain blocking sockets: no
- * operation could continue meanwhile.
+/* Finds meta and master, at the start and again when meta is lost. Nothing here waits: the answers come
+ * to the client's loop, and one deadline holds for all of them.
  *
  * By ZooKeeper's protocol: opens a session, reads <root>/hbaseid, meta-region-server and master
- * with getData, closes the session. The znodes contain 0xFF, be32 length and bytes of an id, "PBUF"
- * and a message. HBASE: ZKConnectionRegistry. By RPC: the preamble "Regist" for the cluster's id,
- * then ClientMetaService on an ordinary connection. HBASE: RpcConnectionRegistry. */
+ * with getData, one after another, and closes the session. The znodes contain 0xFF, be32 length and
+ * bytes of an id, "PBUF" and a message. HBASE: ZKConnectionRegistry.
+ *
+ *    session ─► hbaseid ─► meta-region-server ─► master ─► end
+ *
+ * By RPC: the preamble "Regist" for the cluster's id, then ClientMetaService on an ordinary
+ * connection. HBASE: RpcConnectionRegistry.
+ *
+ *    "Regist" ─► answer, or closed ─► GetMetaRegionLocations ─► GetActiveMaster ─► end */
 #include "client/client_priv.h"
 
 #include "base/address.h"
 
-#include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define ANSWER_MAX (1 << 20)
+#define ZK_SESSION_MS 30000
 #define ZK_GET_DATA 4
 #define ZK_CLOSE (-11)
 #define ZK_NO_NODE (-101)
@@ -44,97 +47,11 @@ bool rq__address_parse(rq_slice text, rq__address *ret)
     return port > 0;
 }
 
-/* --- a blocking socket ------------------------------------------------------------------------ */
-
-typedef struct wire {
-    int fd;
+bool rq_client_is_address(const char *text)
+{
     rq__address at;
-    rq_buf in;
-    rq_error *why;
-} wire;
-
-static rq_err wire_failed(const wire *w, const char *what)
-{
-    /* Of a socket with a time-out. */
-    bool is_late = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINPROGRESS;
-    return rq_fail(w->why, RQ_E_IO, "%s %s: %s", what, RQ_HOST_PORT(w->at.host, w->at.port),
-                   is_late ? "no answer in time" : strerror(errno));
-}
-
-static rq_err wire_open(wire *w, const rq__address *at, int64_t timeout_ns)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    struct timeval limit = {timeout_ns / 1000000000, timeout_ns / 1000 % 1000000};
-    char port[8];
-    w->at = *at;
-    snprintf(port, sizeof port, "%u", at->port);
-    int rc = getaddrinfo(at->host, port, &hints, &found);
-    if (rc != 0) return rq_fail(w->why, RQ_E_IO, "cannot find %s: %s", at->host, gai_strerror(rc));
-    for (struct addrinfo *a = found; a != NULL && w->fd < 0; a = a->ai_next) {
-        w->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (w->fd < 0) continue;
-        setsockopt(w->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        setsockopt(w->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        if (connect(w->fd, a->ai_addr, a->ai_addrlen) == 0) break;
-        int error = errno;
-        close(w->fd);
-        w->fd = -1;
-        errno = error;
-    }
-    rc = errno;
-    freeaddrinfo(found);
-    errno = rc;
-    return w->fd >= 0 ? RQ_OK : wire_failed(w, "cannot connect to");
-}
-
-static void wire_close(wire *w)
-{
-    if (w->fd >= 0) close(w->fd);
-    w->fd = -1;
-    rq_buf_clear(&w->in);
-}
-
-static rq_err wire_send(wire *w, const rq_buf *b)
-{
-    for (size_t sent = 0; sent < b->len;) {
-        ssize_t n = send(w->fd, b->ptr + sent, b->len - sent, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return wire_failed(w, "cannot write to");
-        sent += (size_t)n;
-    }
-    return RQ_OK;
-}
-
-static rq_err wire_read(wire *w, uint8_t *out, size_t len)
-{
-    for (size_t got = 0; got < len;) {
-        ssize_t n = recv(w->fd, out + got, len - got, 0);
-        if (n < 0 && errno == EINTR) continue;
-        if (n == 0)
-            return rq_fail(w->why, RQ_E_IO, "%s closed the connection",
-                           RQ_HOST_PORT(w->at.host, w->at.port));
-        if (n < 0) return wire_failed(w, "cannot read from");
-        got += (size_t)n;
-    }
-    return RQ_OK;
-}
-
-/* Reads be32 length and that many bytes; they are valid until the next frame. */
-static rq_err wire_frame(wire *w, rq_slice *ret)
-{
-    uint8_t head[4];
-    RQ_TRY(wire_read(w, head, sizeof head));
-    uint32_t len = rq_get_be32(head);
-    if (len > ANSWER_MAX)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s: invalid answer of %u bytes",
-                       RQ_HOST_PORT(w->at.host, w->at.port), len);
-    rq_buf_reset(&w->in);
-    RQ_TRY(rq_buf_reserve(&w->in, len));
-    RQ_TRY(wire_read(w, w->in.ptr, len));
-    w->in.len = len;
-    *ret = rq_buf_slice(&w->in);
-    return RQ_OK;
+    if (text[0] != '[' && strchr(text, ':') != strrchr(text, ':')) return false; /* "::1" */
+    return rq__address_parse(rq_slice_cstr(text), &at);
 }
 
 /* --- messages both ways use ------------------------------------------------------------------- */
@@ -172,56 +89,142 @@ static void copy_id(rq_slice bytes, rq__registry_answer *ret)
     ret->cluster_id[bytes.len] = 0;
 }
 
-/* --- ZooKeeper -------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
-static rq_err zk_connect(wire *w)
+static rq_client *client_of(rq__registry *r)
 {
-    rq_buf b = {0};
-    rq_slice answer;
-    rq_err rc = rq_buf_append_be32(&b, 44);
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, 0);     /* protocol */
-    if (rc == RQ_OK) rc = rq_buf_append_be64(&b, 0);     /* last zxid seen */
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, 30000); /* session's time-out */
-    if (rc == RQ_OK) rc = rq_buf_append_be64(&b, 0);     /* session */
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, 16);    /* password */
-    if (rc == RQ_OK) rc = rq_buf_append_be64(&b, 0);
-    if (rc == RQ_OK) rc = rq_buf_append_be64(&b, 0);
-    if (rc == RQ_OK) rc = wire_send(w, &b);
-    rq_buf_clear(&b);
-    return rc == RQ_OK ? wire_frame(w, &answer) : rc;
+    return RQ_CONTAINER_OF(r, rq_client, registry);
 }
 
-static rq_err zk_get(wire *w, int32_t xid, const char *root, const char *name, rq_slice *ret)
+static const char *place(const rq__registry *r, char buf[RQ_HOST_PORT_MAX])
 {
-    rq_buf b = {0};
-    size_t path_len = strlen(root) + 1 + strlen(name);
-    rq_err rc = rq_buf_append_be32(&b, (uint32_t)(4 + 4 + 4 + path_len + 1));
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)xid);
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, ZK_GET_DATA);
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)path_len);
-    if (rc == RQ_OK) rc = rq_buf_printf(&b, "%s/%s", root, name);
-    if (rc == RQ_OK) rc = rq_buf_append_u8(&b, 0); /* no watch */
-    if (rc == RQ_OK) rc = wire_send(w, &b);
-    rq_buf_clear(&b);
-    RQ_TRY(rc);
-    rq_slice answer;
-    uint32_t number;
-    uint64_t zxid;
-    uint32_t err;
-    do { /* responses to pings and watch events have negative ids */
-        RQ_TRY(wire_frame(w, &answer));
-        rq_cursor c = rq_cursor_of(answer);
-        if (!rq_cursor_be32(&c, &number) || !rq_cursor_be64(&c, &zxid) || !rq_cursor_be32(&c, &err))
-            return rq_fail(w->why, RQ_E_MALFORMED, "malformed answer from ZooKeeper");
-        if (number != (uint32_t)xid) continue;
-        if ((int32_t)err == ZK_NO_NODE)
-            return rq_fail(w->why, RQ_E_NOT_FOUND, "there is no %s/%s in ZooKeeper: is HBase up?",
-                           root, name);
-        uint32_t len;
-        if (err != 0 || !rq_cursor_be32(&c, &len) || !rq_cursor_bytes(&c, len, ret))
-            return rq_fail(w->why, RQ_E_IO, "ZooKeeper answers %d for %s/%s", (int32_t)err, root,
-                           name);
-    } while (number != (uint32_t)xid);
+    return rq_host_port(r->at.host, r->at.port, buf);
+}
+#define PLACE(r) place((r), (char[RQ_HOST_PORT_MAX]){0})
+
+/* An unclosed session would occupy the ensemble until its time-out. */
+static rq_err close_session(rq_stream *s)
+{
+    rq_buf *b = rq_stream_out(s);
+    RQ_TRY(rq_buf_reserve(b, 12));
+    RQ_TRY(rq_buf_append_be32(b, 8));
+    RQ_TRY(rq_buf_append_be32(b, 4)); /* xid: HBase's last one is 3 */
+    RQ_TRY(rq_buf_append_be32(b, (uint32_t)ZK_CLOSE));
+    rq_stream_written(s);
+    return RQ_OK;
+}
+
+static void leave_stream(rq__registry *r)
+{
+    rq_stream *s = r->stream;
+    r->stream = NULL;
+    if (s == NULL) return;
+    rq_stream_set_user(s, NULL);
+    if (r->has_session && close_session(s) == RQ_OK)
+        rq_stream_finish(s);
+    else
+        rq_stream_close(s, RQ_OK);
+}
+
+/* The outcome is in r->rc and r->why. */
+static void end(rq__registry *r, rq_err rc)
+{
+    rq_client *c = client_of(r);
+    r->asking = false;
+    r->rc = rc;
+    rq_loop_timer_cancel(c->loop, &r->timer);
+    leave_stream(r);
+    if (r->conn != NULL) rq__conn_stop(r->conn); /* this may be one of its callbacks */
+    rq__map_registry_answered(c);
+}
+
+static void on_late(rq_loop_timer *timer)
+{
+    rq__registry *r = RQ_CONTAINER_OF(timer, rq__registry, timer);
+    const char *what = r->is_open || r->conn != NULL ? "cannot read from" : "cannot connect to";
+    end(r, rq_fail(&r->why, RQ_E_IO, "%s %s: no answer in time", what, PLACE(r)));
+}
+
+/* --- a stream with frames --------------------------------------------------------------------- */
+
+static rq_err stream_open(void *ctx, rq_stream *s)
+{
+    rq__registry *r = ctx;
+    (void)s;
+    if (r != NULL) r->is_open = true;
+    return RQ_OK;
+}
+
+/* The stream has closed by itself. */
+static rq_err closed(rq__registry *r, const rq_stream *s)
+{
+    const char *failure = rq_stream_failure(s);
+    r->stream = NULL;
+    return failure[0] != '\0' ? rq_fail(&r->why, RQ_E_IO, "%s", failure)
+                              : rq_fail(&r->why, RQ_E_IO, "%s closed the connection", PLACE(r));
+}
+
+/* The first frame: be32 length and that many bytes. RQ_E_AGAIN: it is not complete. */
+static rq_err next_frame(rq__registry *r, rq_slice bytes, rq_slice *ret)
+{
+    if (bytes.len < 4) return RQ_E_AGAIN;
+    uint32_t len = rq_get_be32(bytes.ptr);
+    if (len > ANSWER_MAX)
+        return rq_fail(&r->why, RQ_E_MALFORMED, "%s: invalid answer of %u bytes", PLACE(r), len);
+    if (bytes.len - 4 < len) return RQ_E_AGAIN;
+    *ret = rq_slice_of(bytes.ptr + 4, len);
+    return RQ_OK;
+}
+
+static rq_err connect_stream(rq__registry *r, const rq_stream_events *events, int64_t timeout_ns)
+{
+    rq_stream_target to = {.host = r->at.host,
+                           .port = r->at.port,
+                           .timeout_ns = (uint64_t)timeout_ns,
+                           .events = events,
+                           .user = r};
+    r->is_open = r->has_session = false;
+    return rq_stream_connect(client_of(r)->loop, &to, &r->stream);
+}
+
+/* --- ZooKeeper -------------------------------------------------------------------------------- */
+
+static const char *const znodes[] = {NULL, "hbaseid", "meta-region-server", "master"}; /* by xid */
+
+static const char *root_of(const rq__registry *r)
+{
+    const rq_client *c = RQ_CONTAINER_OF(r, const rq_client, registry);
+    return c->options.zk_root != NULL ? c->options.zk_root : "/hbase";
+}
+
+static rq_err put_session(rq_buf *b)
+{
+    RQ_TRY(rq_buf_append_be32(b, 44));
+    RQ_TRY(rq_buf_append_be32(b, 0)); /* protocol */
+    RQ_TRY(rq_buf_append_be64(b, 0)); /* last zxid seen */
+    RQ_TRY(rq_buf_append_be32(b, ZK_SESSION_MS));
+    RQ_TRY(rq_buf_append_be64(b, 0));  /* session */
+    RQ_TRY(rq_buf_append_be32(b, 16)); /* password */
+    RQ_TRY(rq_buf_append_be64(b, 0));
+    return rq_buf_append_be64(b, 0);
+}
+
+static rq_err put_get_data(rq_buf *b, uint32_t xid, const char *root)
+{
+    size_t path_len = strlen(root) + 1 + strlen(znodes[xid]);
+    RQ_TRY(rq_buf_append_be32(b, (uint32_t)(4 + 4 + 4 + path_len + 1)));
+    RQ_TRY(rq_buf_append_be32(b, xid));
+    RQ_TRY(rq_buf_append_be32(b, ZK_GET_DATA));
+    RQ_TRY(rq_buf_append_be32(b, (uint32_t)path_len));
+    RQ_TRY(rq_buf_printf(b, "%s/%s", root, znodes[xid]));
+    return rq_buf_append_u8(b, 0); /* no watch */
+}
+
+static rq_err ask_znode(rq__registry *r, uint32_t xid)
+{
+    r->xid = xid;
+    RQ_TRY(put_get_data(rq_stream_out(r->stream), xid, root_of(r)));
+    rq_stream_written(r->stream);
     return RQ_OK;
 }
 
@@ -240,140 +243,221 @@ static rq_err znode_message(rq_slice data, rq_slice *ret)
     return RQ_OK;
 }
 
-static rq_err zk_server(wire *w, int32_t xid, const char *root, const char *name, rq__address *ret)
+static rq_err take_server(rq__registry *r, rq_slice data, rq__address *ret)
 {
-    rq_slice data;
     rq_slice message;
-    RQ_TRY(zk_get(w, xid, root, name, &data));
-    if (znode_message(data, &message) != RQ_OK ||
-        parse_server_name(field_of(message, 1), ret) != RQ_OK)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s/%s in ZooKeeper is malformed", root, name);
-    return RQ_OK;
+    if (znode_message(data, &message) == RQ_OK &&
+        parse_server_name(field_of(message, 1), ret) == RQ_OK)
+        return RQ_OK;
+    return rq_fail(&r->why, RQ_E_MALFORMED, "%s/%s in ZooKeeper is malformed", root_of(r),
+                   znodes[r->xid]);
 }
 
-static rq_err ask_zookeeper(const rq_client_options *o, wire *w, rq__registry_answer *ret)
+/* The data of a znode. */
+static rq_err take_znode(rq__registry *r, rq_slice data)
 {
-    const char *root = o->zk_root != NULL ? o->zk_root : "/hbase";
-    rq_slice data;
     rq_slice message;
-    RQ_TRY(zk_connect(w));
-    RQ_TRY(zk_get(w, 1, root, "hbaseid", &data));
-    if (znode_message(data, &message) == RQ_OK) copy_id(field_of(message, 1), ret);
-    RQ_TRY(zk_server(w, 2, root, "meta-region-server", &ret->meta));
-    RQ_TRY(zk_server(w, 3, root, "master", &ret->master));
-    rq_buf b = {0}; /* an unclosed session would occupy the ensemble until its time-out */
-    rq_err rc = rq_buf_append_be32(&b, 8);
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, 4);
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)ZK_CLOSE);
-    if (rc == RQ_OK) rc = wire_send(w, &b);
-    rq_buf_clear(&b);
-    return rc;
+    if (r->xid == 1) {
+        if (znode_message(data, &message) == RQ_OK) copy_id(field_of(message, 1), &r->found);
+        return ask_znode(r, 2);
+    }
+    if (r->xid == 2) {
+        RQ_TRY(take_server(r, data, &r->found.meta));
+        return ask_znode(r, 3);
+    }
+    return take_server(r, data, &r->found.master);
+}
+
+/* ReplyHeader { xid, zxid, err }, and of getData { data, … }. Others than to our request, to pings and
+ * watches, are skipped. */
+static rq_err take_zk_answer(rq__registry *r, rq_slice frame, bool *ret_last)
+{
+    uint32_t number, err, len;
+    uint64_t zxid;
+    rq_slice data;
+    *ret_last = false;
+    if (!r->has_session) {
+        r->has_session = true;
+        return ask_znode(r, 1);
+    }
+    rq_cursor c = rq_cursor_of(frame);
+    if (!rq_cursor_be32(&c, &number) || !rq_cursor_be64(&c, &zxid) || !rq_cursor_be32(&c, &err))
+        return rq_fail(&r->why, RQ_E_MALFORMED, "malformed answer from ZooKeeper");
+    if (number != r->xid) return RQ_OK;
+    if ((int32_t)err == ZK_NO_NODE)
+        return rq_fail(&r->why, RQ_E_NOT_FOUND, "there is no %s/%s in ZooKeeper: is HBase up?",
+                       root_of(r), znodes[r->xid]);
+    if (err != 0 || !rq_cursor_be32(&c, &len) || !rq_cursor_bytes(&c, len, &data))
+        return rq_fail(&r->why, RQ_E_IO, "ZooKeeper answers %d for %s/%s", (int32_t)err, root_of(r),
+                       znodes[r->xid]);
+    *ret_last = number == RQ_ARRAY_LEN(znodes) - 1;
+    return take_znode(r, data);
+}
+
+static size_t zk_data(rq_stream *s, rq_slice bytes)
+{
+    rq__registry *r = rq_stream_user(s);
+    rq_slice frame = {0};
+    size_t used = 0;
+    bool last = false;
+    rq_err rc = RQ_OK;
+    while (rc == RQ_OK && !last) {
+        rc = next_frame(r, rq_slice_of(bytes.ptr + used, bytes.len - used), &frame);
+        if (rc == RQ_E_AGAIN) return used;
+        if (rc != RQ_OK) break;
+        used += 4 + frame.len;
+        rc = take_zk_answer(r, frame, &last);
+    }
+    if (rc == RQ_E_NO_MEMORY) rc = rq_no_memory(&r->why);
+    end(r, rc);
+    return bytes.len;
+}
+
+static void zk_close(rq_stream *s, rq_err why)
+{
+    rq__registry *r = rq_stream_user(s);
+    (void)why;
+    if (r != NULL) end(r, closed(r, s));
+}
+
+static const rq_stream_events zk_events = {
+    .on_open = stream_open, .on_data = zk_data, .on_close = zk_close};
+
+static rq_err ask_zookeeper(rq__registry *r, int64_t timeout_ns)
+{
+    RQ_TRY(connect_stream(r, &zk_events, timeout_ns));
+    RQ_TRY(put_session(rq_stream_out(r->stream)));
+    rq_stream_written(r->stream);
+    return RQ_OK;
 }
 
 /* --- RPC -------------------------------------------------------------------------------------- */
 
-/* Sends the preamble "Regist", which is answered with the cluster's id. Servers before 2.6 close
- * the connection instead. */
-static void ask_cluster_id(const rq__address *at, int64_t timeout_ns, rq__registry_answer *ret)
+/* False: it was an error, and the registry has ended. */
+static bool rpc_answered(rq__registry *r, const char *method, const rq_reply *reply)
 {
-    rq_error ignored = {0};
-    wire w = {.fd = -1, .why = &ignored};
-    rq_buf b = {0};
+    int len = (int)(reply->text.len > 300 ? 300 : reply->text.len);
+    if (reply->err == RQ_OK) return true;
+    const char *text = len > 0 ? (const char *)reply->text.ptr : rq_err_text(reply->err);
+    if (len == 0) len = (int)strlen(text);
+    if (reply->java_class.len > 0)
+        end(r, rq_fail(&r->why, reply->err, "%s: %.*s", method, len, text));
+    else
+        end(r, rq_fail(&r->why, reply->err, "%s: %s: %.*s", PLACE(r), method, len, text));
+    return false;
+}
+
+static void take_master(void *ctx, const rq_reply *reply)
+{
+    rq__registry *r = ctx;
+    if (!r->asking || !rpc_answered(r, "GetActiveMaster", reply)) return;
+    rq_err rc = parse_server_name(field_of(reply->message, 1), &r->found.master);
+    if (rc != RQ_OK) rc = rq_fail(&r->why, RQ_E_NOT_FOUND, "%s does not know the master", PLACE(r));
+    end(r, rc);
+}
+
+/* { RegionLocation 1 { server_name 2 } } */
+static void take_meta(void *ctx, const rq_reply *reply)
+{
+    rq__registry *r = ctx;
+    if (!r->asking || !rpc_answered(r, "GetMetaRegionLocations", reply)) return;
+    rq_err rc = parse_server_name(field_of(field_of(reply->message, 1), 2), &r->found.meta);
+    if (rc != RQ_OK) {
+        end(r, rq_fail(&r->why, RQ_E_NOT_FOUND, "%s does not know where hbase:meta is", PLACE(r)));
+        return;
+    }
+    rc = rq__conn_call(r->conn, "GetActiveMaster", 0, (rq_slice){0}, (rq_slice){0}, (rq_slice){0},
+                       take_master, r);
+    if (rc != RQ_OK) end(r, rq_fail(&r->why, rc, "%s: %s", PLACE(r), rq_err_text(rc)));
+}
+
+static void ask_meta_service(rq__registry *r)
+{
+    const rq_client *c = client_of(r);
+    rq__conn_options o = {.loop = c->loop,
+                          .host = r->at.host,
+                          .port = r->at.port,
+                          .service = "ClientMetaService",
+                          .user = c->options.user,
+                          .timeout_ns = c->timeout_ns};
+    leave_stream(r);
+    rq_err rc = rq__conn_new(&o, &r->conn);
+    if (rc == RQ_OK)
+        rc = rq__conn_call(r->conn, "GetMetaRegionLocations", 0, (rq_slice){0}, (rq_slice){0},
+                           (rq_slice){0}, take_meta, r);
+    if (rc != RQ_OK) end(r, rq_fail(&r->why, rc, "%s: %s", PLACE(r), rq_err_text(rc)));
+}
+
+static size_t id_data(rq_stream *s, rq_slice bytes)
+{
+    rq__registry *r = rq_stream_user(s);
     rq_slice frame;
     rq_response_view v;
-    if (wire_open(&w, at, timeout_ns) == RQ_OK && rq_buf_append(&b, "Regist", 6) == RQ_OK &&
-        wire_send(&w, &b) == RQ_OK && wire_frame(&w, &frame) == RQ_OK &&
-        rq__response_parse(frame, &v) == RQ_OK)
-        copy_id(field_of(v.message, 1), ret);
-    rq_buf_clear(&b);
-    wire_close(&w);
+    rq_err rc = next_frame(r, bytes, &frame);
+    if (rc == RQ_E_AGAIN) return 0;
+    if (rc == RQ_OK && rq__response_parse(frame, &v) == RQ_OK)
+        copy_id(field_of(v.message, 1), &r->found);
+    rq_error_clear(&r->why); /* the id may be missing */
+    ask_meta_service(r);
+    return bytes.len;
 }
 
-/* Opens a connection for ClientMetaService; its calls use the method's number as id. */
-static rq_err rpc_hello(wire *w, const char *user)
+/* Servers before 2.6 close the connection instead of an answer. */
+static void id_close(rq_stream *s, rq_err why)
 {
-    static const uint8_t preamble[] = {'H', 'B', 'a', 's', 0, 0x50};
-    rq_buf b = {0};
-    rq_buf head = {0};
-    size_t at;
-    rq_err rc = rq_pb_begin(&head, 1, &at);
-    if (rc == RQ_OK) rc = rq_pb_put_bytes(&head, 1, rq_slice_cstr(user));
-    if (rc == RQ_OK) rc = rq_pb_end(&head, at);
-    if (rc == RQ_OK) rc = rq_pb_put_bytes(&head, 2, RQ_SLICE_LIT("ClientMetaService"));
-    if (rc == RQ_OK) rc = rq_buf_append(&b, preamble, sizeof preamble);
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)head.len);
-    if (rc == RQ_OK) rc = rq_buf_append(&b, head.ptr, head.len);
-    if (rc == RQ_OK) rc = wire_send(w, &b);
-    rq_buf_clear(&b);
-    rq_buf_clear(&head);
-    return rc;
+    rq__registry *r = rq_stream_user(s);
+    (void)why;
+    if (r == NULL) return;
+    rq_err rc = closed(r, s);
+    if (!r->is_open) {
+        end(r, rc);
+        return;
+    }
+    rq_error_clear(&r->why);
+    ask_meta_service(r);
 }
 
-static rq_err rpc_ask(wire *w, uint32_t id, const char *method, rq_slice *ret)
+static const rq_stream_events id_events = {
+    .on_open = stream_open, .on_data = id_data, .on_close = id_close};
+
+static rq_err ask_rpc(rq__registry *r, int64_t timeout_ns)
 {
-    rq_buf b = {0};
-    rq_buf head = {0};
-    rq_err rc = rq_pb_put_number(&head, 1, id);
-    if (rc == RQ_OK) rc = rq_pb_put_bytes(&head, 3, rq_slice_cstr(method));
-    if (rc == RQ_OK) rc = rq_pb_put_number(&head, 4, 1);
-    RQ_ASSERT(head.len < 120); /* lengths take one byte; the parameter is an empty message */
-    if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)(1 + head.len + 1));
-    if (rc == RQ_OK) rc = rq_buf_append_u8(&b, (uint8_t)head.len);
-    if (rc == RQ_OK) rc = rq_buf_append(&b, head.ptr, head.len);
-    if (rc == RQ_OK) rc = rq_buf_append_u8(&b, 0);
-    if (rc == RQ_OK) rc = wire_send(w, &b);
-    rq_buf_clear(&b);
-    rq_buf_clear(&head);
-    RQ_TRY(rc);
-    rq_slice frame;
-    rq_response_view v;
-    RQ_TRY(wire_frame(w, &frame));
-    if (rq__response_parse(frame, &v) != RQ_OK)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s: malformed answer to %s",
-                       RQ_HOST_PORT(w->at.host, w->at.port), method);
-    if (v.exception.java_class.len > 0)
-        return rq_fail(w->why, rq__err_of_class(v.exception.java_class), "%s: %.*s", method,
-                       (int)(v.exception.text.len > 300 ? 300 : v.exception.text.len),
-                       (const char *)v.exception.text.ptr);
-    *ret = v.message;
-    return RQ_OK;
+    RQ_TRY(connect_stream(r, &id_events, timeout_ns));
+    return rq_stream_write(r->stream, "Regist", 6);
 }
 
-static rq_err ask_rpc(const rq_client_options *o, wire *w, rq__registry_answer *ret)
-{
-    rq_slice message;
-    RQ_TRY(rpc_hello(w, o->user != NULL ? o->user : "rorqual"));
-    RQ_TRY(rpc_ask(w, 1, "GetMetaRegionLocations", &message));
-    /* { RegionLocation 1 { server_name 2 } } */
-    if (parse_server_name(field_of(field_of(message, 1), 2), &ret->meta) != RQ_OK)
-        return rq_fail(w->why, RQ_E_NOT_FOUND, "%s:%u does not know where hbase:meta is",
-                       w->at.host, w->at.port);
-    RQ_TRY(rpc_ask(w, 2, "GetActiveMaster", &message));
-    if (parse_server_name(field_of(message, 1), &ret->master) != RQ_OK)
-        return rq_fail(w->why, RQ_E_NOT_FOUND, "%s does not know the master",
-                       RQ_HOST_PORT(w->at.host, w->at.port));
-    return RQ_OK;
-}
+/* --- asking ----------------------------------------------------------------------------------- */
 
-bool rq_client_is_address(const char *text)
+rq_err rq__registry_ask(rq_client *c, int64_t timeout_ns, rq_error *why)
 {
-    rq__address at;
-    if (text[0] != '[' && strchr(text, ':') != strrchr(text, ':')) return false; /* "::1" */
-    return rq__address_parse(rq_slice_cstr(text), &at);
-}
-
-rq_err rq__registry_ask(const rq_client_options *o, int64_t timeout_ns, rq__registry_answer *ret,
-                        rq_error *why)
-{
+    const rq_client_options *o = &c->options;
     const char *text = o->zookeeper != NULL ? o->zookeeper : o->bootstrap;
-    wire w = {.fd = -1, .why = why};
-    rq__address at;
-    *ret = (rq__registry_answer){0};
-    if (text == NULL || !rq__address_parse(rq_slice_cstr(text), &at))
+    rq__registry *r = &c->registry;
+    RQ_ASSERT(!r->asking);
+    rq__registry_free(c); /* what the last time left */
+    *r = (rq__registry){.timer.run = on_late};
+    if (text == NULL || !rq__address_parse(rq_slice_cstr(text), &r->at))
         return rq_fail(why, RQ_E_INVALID, "'%s' is not host:port", text != NULL ? text : "");
-    if (o->zookeeper == NULL) ask_cluster_id(&at, timeout_ns, ret);
-    rq_err rc = wire_open(&w, &at, timeout_ns);
-    if (rc == RQ_OK) rc = o->zookeeper != NULL ? ask_zookeeper(o, &w, ret) : ask_rpc(o, &w, ret);
-    wire_close(&w);
-    return rc;
+    rq_err rc = o->zookeeper != NULL ? ask_zookeeper(r, timeout_ns) : ask_rpc(r, timeout_ns);
+    if (rc != RQ_OK) {
+        leave_stream(r);
+        return rq_fail(why, rc, "%s: %s", PLACE(r), rq_err_text(rc));
+    }
+    rq_loop_timer_arm(c->loop, &r->timer, (uint64_t)timeout_ns);
+    r->asking = true;
+    return RQ_OK;
+}
+
+void rq__registry_stop(rq_client *c)
+{
+    rq__registry *r = &c->registry;
+    if (r->asking) end(r, rq_fail(&r->why, RQ_E_CLOSED, "%s", rq_err_text(RQ_E_CLOSED)));
+}
+
+void rq__registry_free(rq_client *c)
+{
+    rq__registry *r = &c->registry;
+    leave_stream(r);
+    rq__conn_free(r->conn);
+    r->conn = NULL;
 }

@@ -57,7 +57,7 @@ static void stream_open(rq_loop *loop, rq_listener *l, struct carrier c)
     if (c.memory != NULL)
         snprintf(s->peer.host, sizeof s->peer.host, "127.0.0.1");
     else
-        rq__socket_accepted(c.fd, &s->peer);
+        rq__socket_set_up(c.fd, &s->peer);
     if (!rq__stream_attach(s)) return;
     rq_err rc = atomic_load(&loop->stopping) ? RQ_E_CANCELLED : set_transform(l, s);
     if (rc == RQ_OK) rc = s->events->on_open(l->ctx, s);
@@ -129,7 +129,7 @@ static void on_acceptable(uv_poll_t *h, int status, int events)
                 rq_log_warn(l->loops->log, "rpc", "cannot accept on port %u: %s", l->port,
                             strerror(errno));
             uv_poll_stop(&l->poll);
-            rq__loop_timer_arm(loop, &l->retry, ACCEPT_RETRY_NS);
+            rq_loop_timer_arm(loop, &l->retry, ACCEPT_RETRY_NS);
             return;
         } else if (errno != ECONNABORTED && errno != EINTR) {
             return;
@@ -218,7 +218,7 @@ static void on_poll_closed(uv_handle_t *h)
 static void listener_stop_here(rq_listener *l)
 {
     if (l->polling && !uv_is_closing((uv_handle_t *)&l->poll)) {
-        rq__loop_timer_cancel(&l->loops->loop[0], &l->retry);
+        rq_loop_timer_cancel(&l->loops->loop[0], &l->retry);
         uv_close((uv_handle_t *)&l->poll, on_poll_closed);
     }
 }

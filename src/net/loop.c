@@ -93,7 +93,10 @@ static void loop_post(rq_lane *lane, rq_task *task)
         task->next = head;
     } while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &head, task, memory_order_release,
                                                     memory_order_relaxed));
-    if (!atomic_exchange(&loop->signalled, true) && atomic_load(&loop->asleep))
+    if (atomic_exchange(&loop->signalled, true) || !atomic_load(&loop->asleep)) return;
+    if (loop->loops->driven)
+        rq_loop_wake(loop);
+    else
         uv_async_send(&loop->wake);
 }
 
@@ -159,7 +162,7 @@ RQ_COLD static void run_deferred(rq_loop *loop)
     }
 }
 
-static bool tasks_waiting(rq_loop *loop)
+bool rq__loop_has_tasks(rq_loop *loop)
 {
     return loop->tasks != NULL || loop->deferred != NULL || atomic_load(&loop->signalled);
 }
@@ -172,10 +175,11 @@ static void on_idle(uv_idle_t *idle)
                  * iteration_end */
 }
 
-static void iteration_end(rq_loop *loop)
+void rq__loop_iteration_end(rq_loop *loop)
 {
     if (!loop->in_section) {
-        if (!tasks_waiting(loop) && !atomic_load_explicit(&loop->stopping, memory_order_relaxed))
+        if (!rq__loop_has_tasks(loop) &&
+            !atomic_load_explicit(&loop->stopping, memory_order_relaxed))
             return;
         rq__loop_enter(loop);
     }
@@ -192,8 +196,8 @@ static void iteration_end(rq_loop *loop)
 static void on_prepare(uv_prepare_t *h)
 {
     rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, prepare);
-    iteration_end(loop);
-    if (!loop->handles_open) return;
+    rq__loop_iteration_end(loop);
+    if (!loop->handles_open || loop->loops->driven) return;
     bool busy = loop->tasks != NULL || loop->deferred != NULL;
     if (!busy) {
         atomic_store(&loop->asleep, true);
@@ -209,8 +213,8 @@ static void on_prepare(uv_prepare_t *h)
 static void on_check(uv_check_t *h)
 {
     rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, check);
-    atomic_store_explicit(&loop->asleep, false, memory_order_relaxed);
-    iteration_end(loop);
+    if (!loop->loops->driven) atomic_store_explicit(&loop->asleep, false, memory_order_relaxed);
+    rq__loop_iteration_end(loop);
 }
 
 static void on_wake(uv_async_t *h)
@@ -225,7 +229,7 @@ static void on_clock(uv_timer_t *h);
 /* Sets libuv's timer to our next timer. */
 static void clock_set(rq_loop *loop)
 {
-    if (!loop->handles_open) return;
+    if (!loop->handles_open || loop->loops->driven) return;
     if (loop->timers.next == &loop->timers) {
         uv_timer_stop(&loop->clock);
         return;
@@ -245,7 +249,7 @@ static void timer_unlink(rq_loop_timer *t)
     t->armed = false;
 }
 
-void rq__loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
+void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
 {
     if (timer->armed) timer_unlink(timer);
     timer->due_ns = rq_loop_clock_ns() + delay_ns;
@@ -261,15 +265,14 @@ void rq__loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
     if (loop->timers.next == timer) clock_set(loop);
 }
 
-void rq__loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
+void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
 {
     (void)loop; /* libuv's timer may fire once for nothing */
     if (timer->armed) timer_unlink(timer);
 }
 
-static void on_clock(uv_timer_t *h)
+void rq__loop_run_timers(rq_loop *loop)
 {
-    rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, clock);
     rq__loop_enter(loop);
     uint64_t now = rq_loop_clock_ns();
     while (loop->timers.next != &loop->timers && loop->timers.next->due_ns <= now) {
@@ -278,6 +281,11 @@ static void on_clock(uv_timer_t *h)
         t->run(t);
     }
     clock_set(loop);
+}
+
+static void on_clock(uv_timer_t *h)
+{
+    rq__loop_run_timers(RQ_CONTAINER_OF(h, rq_loop, clock));
 }
 
 void rq_loop_get_stats(const rq_loop *loop, rq_loop_stats *ret)
@@ -316,12 +324,15 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->lane.post = loop_post;
     loop->loops = loops;
     loop->index = index;
+    loop->bell_fd = -1;
     loop->tasks_end = &loop->tasks;
     loop->deferred_end = &loop->deferred;
     loop->timers.next = loop->timers.prev = &loop->timers;
     loop->sweep.run = rq__loop_sweep;
+    atomic_store(&loop->asleep, loops->driven);
     loop->scratch = malloc(RQ__SCRATCH_BYTES);
     if (loop->scratch == NULL) return RQ_E_NO_MEMORY;
+    if (loops->driven && !rq__loop_has_descriptors()) return RQ_E_IO;
     if (uv_loop_init(&loop->uv) != 0) return RQ_E_IO;
     loop->uv_open = loop->handles_open = true;
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0) return RQ_E_IO;
@@ -331,7 +342,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     uv_check_start(&loop->check, on_check);
     uv_idle_init(&loop->uv, &loop->idle);
     uv_timer_init(&loop->uv, &loop->clock);
-    return RQ_OK;
+    return loops->driven ? rq__loop_open_bell(loop) : RQ_OK;
 }
 
 /* The processors this process may run on; in a container or under taskset, fewer than the machine
@@ -346,18 +357,23 @@ static unsigned processors(void)
 
 rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret)
 {
-    unsigned count = options->count > 0 ? options->count : processors();
+    unsigned count = options->driven ? 1 : options->count > 0 ? options->count : processors();
     rq_loops *loops = calloc(1, sizeof *loops + count * sizeof loops->loop[0]);
     if (loops == NULL) return RQ_E_NO_MEMORY;
     loops->epoch = options->epoch;
     loops->log = options->log;
     loops->restless = options->restless;
+    loops->driven = options->driven;
+    loops->before_wait = options->before_wait;
+    loops->after_wait = options->after_wait;
+    loops->ctx = options->ctx;
     pthread_mutex_init(&loops->lock, NULL);
     pthread_cond_init(&loops->changed, NULL);
     for (; loops->count < count; loops->count++) {
         rq_err rc = loop_init(loops, loops->count);
         if (rc != RQ_OK) {
             loops->count++; /* free this one's resources */
+            loops->stopped = true;
             rq_loops_free(loops);
             return rc;
         }
@@ -387,6 +403,7 @@ rq_err rq_loops_start(rq_loops *loops)
     /* Loop threads block all signals: the main thread handles them, and SIGPIPE is never wanted
      * (writes return EPIPE). */
     sigset_t all, before;
+    RQ_ASSERT(!loops->driven);
     rq_thread_signals(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rq_err rc = RQ_OK;
@@ -418,13 +435,14 @@ RQ_COLD static void stop_step(rq_loop *loop)
     if (!loop->handles_open) return;
     for (rq_stream *s = loop->streams; s != NULL; s = s->next)
         rq_stream_close(s, RQ_E_CANCELLED);
-    if (loop->streams != NULL || tasks_waiting(loop)) return;
+    if (loop->streams != NULL || rq__loop_has_tasks(loop)) return;
     loop->handles_open = false;
     uv_close((uv_handle_t *)&loop->wake, NULL);
     uv_close((uv_handle_t *)&loop->prepare, NULL);
     uv_close((uv_handle_t *)&loop->check, NULL);
     uv_close((uv_handle_t *)&loop->idle, NULL);
     uv_close((uv_handle_t *)&loop->clock, NULL);
+    if (loop->loops->driven) uv_close((uv_handle_t *)&loop->bell, NULL);
 }
 
 static void run_nothing(rq_task *task)
@@ -444,6 +462,7 @@ void rq_loops_stop(rq_loops *loops)
     while (loops->moving > 0)
         pthread_cond_wait(&loops->changed, &loops->lock);
     pthread_mutex_unlock(&loops->lock);
+    if (loops->driven) rq__loop_stop_driven(&loops->loop[0]);
     for (unsigned i = 0; i < loops->count; i++) {
         rq_loop *loop = &loops->loop[i];
         if (!loop->created) continue;
@@ -525,6 +544,7 @@ static void loop_clear(rq_loop *loop)
         uv_walk(&loop->uv, close_handle, NULL);
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
+    if (loop->bell_fd >= 0) close(loop->bell_fd);
     if (loop->uv_open) uv_loop_close(&loop->uv);
     rq__out_pool_clear(&loop->pool);
     free(loop->scratch);

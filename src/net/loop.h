@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Event loops: N threads, each owning its sockets and running its lane (base/executor.h).
+ * Event loops: N threads, each owning its sockets and running its lane (base/executor.h); or one loop
+ * without a thread, which its caller drives.
  *
  * One iteration of a loop:
  *
@@ -26,7 +27,13 @@ typedef struct rq_loops rq_loops;
 typedef struct rq_loop rq_loop;
 
 typedef struct rq_loops_options {
-    unsigned count;    /* 0: one per processor that this process may use */
+    unsigned count; /* 0: one per processor that this process may use */
+    bool driven;    /* one loop without a thread: see rq_loop_turn */
+    /* Of a driven loop, around each wait; may be NULL. A lock that guards the loop is given up and
+     * taken there. */
+    void (*before_wait)(void *ctx);
+    void (*after_wait)(void *ctx);
+    void *ctx;
     bool restless;     /* tests: every stream moves to another loop after each read */
     rq_epoch *epoch;   /* every loop joins it; may be NULL */
     const rq_log *log; /* may be NULL */
@@ -49,6 +56,27 @@ void rq_loops_sync(rq_loops *loops);
 /* True when every loop has run a task since the previous call. Never waits. REQUIRES: between
  * rq_loops_start and rq_loops_stop; one thread. */
 bool rq_loops_pulse(rq_loops *loops);
+
+/* --- a driven loop ----------------------------------------------------------------------------
+ *
+ * It is used by one thread at a time, but for its waits and rq_loop_wake; and for the lane, which is
+ * for any thread as usual. rq_loops_start is not called, and it has no listeners. rq_loops_stop ends
+ * its streams within the call. */
+
+/* An iteration: waits at most this long for an event, and handles what has happened. It may return
+ * earlier without an event. */
+void rq_loop_turn(rq_loop *loop, int64_t timeout_ns);
+/* Between turns, after calls that wrote to streams or opened or closed them: writes the output. What
+ * the loop must do besides makes its descriptor readable, which ends a turn's wait, too. */
+void rq_loop_flush(rq_loop *loop);
+/* Readable when rq_loop_turn has something to do; and the time from which it has something to do
+ * even if the descriptor is not readable (INT64_MAX: never). */
+int rq_loop_descriptor(const rq_loop *loop);
+int64_t rq_loop_due(const rq_loop *loop);
+/* Ends the wait of a turn in another thread, or of the next one. Any thread. */
+void rq_loop_wake(rq_loop *loop);
+/* Makes the loop's timers due now. */
+void rq_loop_hasten_timers(rq_loop *loop);
 
 unsigned rq_loops_count(const rq_loops *loops);
 rq_loop *rq_loops_get(rq_loops *loops, unsigned index);
@@ -78,7 +106,7 @@ void rq_loop_get_stats(const rq_loop *loop, rq_loop_stats *ret);
 /* Logs what each loop does: since when its iteration runs, or that it sleeps. Any thread. */
 void rq_loops_report(const rq_loops *loops, const rq_log *log);
 
-/* A one-shot timer with millisecond accuracy, embedded in its owner; all zero is idle. Unlike an
+/* A one-shot timer with millisecond accuracy (of a driven loop: the wait's), embedded in its owner; all zero is idle. Unlike an
  * executor's timer it wakes no other thread. All calls on the loop's thread. */
 typedef struct rq_loop_timer {
     struct rq_loop_timer *next, *prev; /* the loop's */
@@ -88,7 +116,7 @@ typedef struct rq_loop_timer {
 } rq_loop_timer;
 
 /* Arms the timer, or changes the time of an armed one. `run` may arm it again. */
-void rq__loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns);
-void rq__loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer);
+void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns);
+void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by loop.c (loops, tasks, timers), stream.c (a connection's bytes), transformed.c (a
- * transform below them), memory.c (a connection without a socket), listener.c (accepting), move.c
- * (moving a stream to another loop) and balance.c (which stream, and when). Only these files use
- * libuv. Contracts: loop.h, stream.h, transform.h, memory.h.
+ * transform below them), memory.c (a connection without a socket), listener.c (accepting), connect.c
+ * (connecting), driven.c (a loop without a thread), move.c (moving a stream to another loop) and
+ * balance.c (which stream, and when). Only these files use libuv. Contracts: loop.h, stream.h,
+ * transform.h, memory.h.
  *
  * Invariants
  *  (1) Every libuv callback begins with rq__loop_enter, which begins the epoch's read section and
@@ -20,16 +21,23 @@
  *  (4) A thread that posts from outside pushes onto a stack (`inbox`). It wakes the loop only if
  *      the loop is `asleep`, which the loop sets before it checks the stack for the last time, and
  *      if no other thread has woken it since its last check (`signalled`).
+ *  (5) libuv tells the kernel what a handle waits for only when it polls. A driven loop waits on
+ *      libuv's descriptor without libuv, and not while something is `unsettled`: watched otherwise,
+ *      or closed, since libuv last polled. It is always `asleep`: every post wakes it.
  */
 #ifndef RQ_NET_LOOP_PRIV_H
 #define RQ_NET_LOOP_PRIV_H
 
 #include "net/stream.h"
 
+#include "net/lookup.h"
 #include "net/memory.h"
 #include "net/out_queue.h"
 #include "net/transform.h"
 
+#include "base/address.h"
+
+#include <netdb.h>
 #include <pthread.h>
 #include <uv.h>
 
@@ -69,6 +77,15 @@ struct rq_loop {
     bool uv_open;      /* `uv` is initialised */
     bool handles_open; /* the handles above are initialised */
     bool in_section;
+    /* Of a driven loop: */
+    uv_poll_t bell;
+    int bell_fd;       /* an eventfd; -1: it is not driven */
+    bool unsettled;    /* libuv must poll before the next wait */
+    unsigned ready;    /* streams that libuv's last poll found ready; the last one: */
+    rq_stream *likely; /* NULL: it has left the loop */
+    unsigned alone;    /* polls in a row that found that stream alone */
+    unsigned unpolled; /* turns since the last poll */
+    bool by_ppoll;     /* the system has no epoll_pwait2 */
     _Atomic bool stopping;
     uint64_t now_ns;
     rq_epoch_member member;
@@ -106,6 +123,10 @@ struct rq_loops {
     unsigned moving RQ_GUARDED_BY(lock);    /* streams that are moving between loops */
     bool moves_stopped RQ_GUARDED_BY(lock); /* no stream may begin to move any more */
     bool restless;
+    bool driven;
+    void (*before_wait)(void *ctx);
+    void (*after_wait)(void *ctx);
+    void *ctx;
     rq_loop loop[];
 };
 
@@ -134,13 +155,30 @@ struct rq_listener {
 
 typedef struct rq__transformed rq__transformed;
 
+/* What an outgoing stream has besides. While it is connecting, the stream is `writing`: its output
+ * waits in its queue. */
+typedef struct rq__dial {
+    rq_stream *stream;
+    char *host;
+    uint16_t port;
+    bool connected;
+    bool switching; /* the handle of an address that failed is closing */
+    rq__lookup *lookup;
+    struct addrinfo *found;
+    struct addrinfo *next; /* to be tried */
+    uint64_t until_ns;
+    rq_loop_timer timer;
+    char failure[RQ_HOST_PORT_MAX + 128];
+} rq__dial;
+
 struct rq_stream {
     uv_poll_t poll;         /* first */
     int fd;                 /* -1 with: */
     rq_memory_peer *memory; /* instead of a socket; NULL: a socket */
     int watched;            /* events that `poll` waits for: UV_READABLE, UV_WRITABLE */
     rq_loop *loop;
-    rq_listener *listener;
+    rq_listener *listener; /* NULL with: */
+    rq__dial *dial;        /* of an outgoing stream */
     const rq_stream_events *events;
     void *user;
     rq_stream *next, *prev; /* loop->streams */
@@ -176,6 +214,19 @@ struct rq_stream {
 
 /* First call of every libuv callback; sets `now_ns`. */
 void rq__loop_enter(rq_loop *loop);
+/* The end of an iteration: tasks, output. */
+void rq__loop_iteration_end(rq_loop *loop);
+/* Runs the timers that are due. */
+void rq__loop_run_timers(rq_loop *loop);
+bool rq__loop_has_tasks(rq_loop *loop);
+/* Whether the process may open as many descriptors as a driven loop needs. The first loop of a process
+ * would abort it otherwise: so libuv does when it cannot make its pipe for signals. */
+bool rq__loop_has_descriptors(void);
+/* What rq_loop_wake rings. */
+RQ_NODISCARD
+rq_err rq__loop_open_bell(rq_loop *loop);
+/* rq_loops_stop of a driven loop. */
+void rq__loop_stop_driven(rq_loop *loop);
 /* Whether the threads run, so that posted tasks will run. */
 bool rq__loops_live(rq_loops *loops);
 
@@ -192,10 +243,27 @@ void rq__stream_mark_dirty(rq_stream *s);
 void rq__stream_read_later(rq_stream *s);
 /* The socket, or what stands for it, is ready for these events of those that are watched. */
 void rq__stream_ready(rq_stream *s, int events);
+/* Reads without having heard that there is input; false: there was none. */
+bool rq__stream_try_read(rq_stream *s);
 /* recv() on the socket, or on its replacement. */
 ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len);
 /* Whether all output is sent, including that of rq_stream_finish. */
 bool rq__stream_is_out(const rq_stream *s);
+
+/* ---- an outgoing stream (connect.c) */
+
+static inline bool rq__stream_connects(const rq_stream *s)
+{
+    return s->dial != NULL && !s->dial->connected;
+}
+
+/* The socket that connects is ready, or has failed. */
+void rq__dial_ready(rq_stream *s);
+/* Notes why the stream fails, by errno; of an accepted one: nothing. */
+void rq__dial_note(rq_stream *s, const char *what, int error);
+/* It closes, perhaps while it connects. True: rq__stream_closed follows by itself. */
+bool rq__dial_close(rq_stream *s);
+void rq__dial_free(rq__dial *d);
 
 /* ---- a stream with a transform (transformed.c) */
 
@@ -225,8 +293,15 @@ void rq__memory_shut(rq_memory_peer *p);
 /* ---- streams, moves, listeners (stream.c, move.c, balance.c, listener.c) */
 /* Opens a new or arriving stream on its loop, using s->fd. False: it is freed. */
 bool rq__stream_attach(rq_stream *s);
-/* Removes it from its loop's list. */
+/* Adds it to its loop's list, and removes it. */
+void rq__stream_link(rq_stream *s);
 void rq__stream_unlink(rq_stream *s);
+/* Tells libuv which events the stream waits for. */
+void rq__stream_watch(rq_stream *s);
+/* Its handle is closed: ends the stream. */
+void rq__stream_closed(rq_stream *s);
+/* What the kernel takes of its output, now that it is connected. */
+void rq__stream_connected(rq_stream *s);
 
 /* Asks the stream to move to `to` as soon as it has no work in progress. Its loop's thread. */
 void rq__stream_send(rq_stream *s, rq_loop *to);

@@ -102,7 +102,7 @@ void rq__stream_send(rq_stream *s, rq_loop *to)
     s->next_leaving = loop->leaving;
     loop->leaving = s;
     loop->move_timer.run = on_move_timer;
-    if (!loop->move_timer.armed) rq__loop_timer_arm(loop, &loop->move_timer, MOVE_TIMEOUT_NS);
+    if (!loop->move_timer.armed) rq_loop_timer_arm(loop, &loop->move_timer, MOVE_TIMEOUT_NS);
 }
 
 void rq__stream_stay(rq_stream *s)

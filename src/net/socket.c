@@ -94,7 +94,7 @@ bool rq__socket_is_delivered(int fd)
            unread == 0;
 }
 
-void rq__socket_accepted(int fd, rq_peer *ret_peer)
+void rq__socket_set_up(int fd, rq_peer *ret_peer)
 {
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -21,6 +21,6 @@ rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *r
  * received waits to be read: then a close resets nothing that the peer has not got. */
 bool rq__socket_is_delivered(int fd);
 /* Sets TCP_NODELAY and keep-alive, and returns the peer's address. */
-void rq__socket_accepted(int fd, rq_peer *ret_peer);
+void rq__socket_set_up(int fd, rq_peer *ret_peer);
 
 #endif

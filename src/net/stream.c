@@ -109,7 +109,7 @@ size_t rq__stream_out_held(const rq_stream *s)
     return rq__out_queue_held(&s->out) + wire;
 }
 
-uint64_t rq__stream_out_taken(const rq_stream *s)
+uint64_t rq_stream_out_taken(const rq_stream *s)
 {
     return s->taken;
 }
@@ -122,14 +122,15 @@ static void on_ready(uv_poll_t *h, int status, int events);
 /* 0, or an error of libuv. */
 static int watch_carrier(rq_stream *s, int events)
 {
-    if (s->memory == NULL)
-        return events == 0 ? uv_poll_stop(&s->poll) : uv_poll_start(&s->poll, events, on_ready);
-    rq__memory_watch(s->memory, events);
-    return 0;
+    if (s->memory != NULL) {
+        rq__memory_watch(s->memory, events);
+        return 0;
+    }
+    s->loop->unsettled = true;
+    return events == 0 ? uv_poll_stop(&s->poll) : uv_poll_start(&s->poll, events, on_ready);
 }
 
-/* Tells libuv which events the stream waits for. */
-static void watch(rq_stream *s)
+void rq__stream_watch(rq_stream *s)
 {
     int events = (s->reading ? UV_READABLE : 0) | (s->writing ? UV_WRITABLE : 0);
     if (s->closing || events == s->watched) return;
@@ -190,6 +191,7 @@ static void push(rq_stream *s)
         unsigned n = rq__out_queue_gather(out, iov, IOV_MAX_OUT, &asked);
         ssize_t sent = send_some(s, iov, n);
         if (sent < 0) {
+            rq__dial_note(s, "cannot write to", errno);
             rq_stream_close(s, RQ_E_IO);
             return;
         }
@@ -197,12 +199,13 @@ static void push(rq_stream *s)
         if (sent > 0) rq__out_queue_consume(out, &s->loop->pool, (size_t)sent);
         if ((size_t)sent < asked) { /* the rest when the socket is ready */
             s->writing = true;
-            if (sent > 0 || (s->watched & UV_WRITABLE) == 0) s->progress_ns = s->loop->now_ns;
+            /* Not now_ns: between the turns of a driven loop that may be long ago. */
+            if (sent > 0 || (s->watched & UV_WRITABLE) == 0) s->progress_ns = rq_loop_clock_ns();
             sweep_arm(s->loop);
             break;
         }
     }
-    watch(s);
+    rq__stream_watch(s);
 }
 
 static void flush(rq_stream *s)
@@ -215,6 +218,13 @@ static void flush(rq_stream *s)
     bool was_paused = s->paused;
     s->events->on_drain(s);
     if (was_paused && !s->paused && s->in.len > 0) deliver_rest(s);
+}
+
+void rq__stream_connected(rq_stream *s)
+{
+    s->writing = false;
+    s->reading = !s->paused;
+    flush(s);
 }
 
 void rq__loop_flush(rq_loop *loop)
@@ -327,20 +337,24 @@ static bool has_more(const rq_stream *s, size_t len, size_t room)
     return RQ_LIKELY(s->transformed == NULL) ? len == room : len > 0;
 }
 
-static void read_ready(rq_stream *s)
+/* False: there was nothing to read, or no room. */
+static bool read_ready(rq_stream *s)
 {
     size_t room, len;
+    bool any = false;
     unsigned reads = 0, reads_max = s->events->on_data != NULL ? 1 : READS_MAX;
     do {
         void *bytes;
         room = room_for_input(s, &bytes);
-        if (room == 0) return;
+        if (room == 0) return any;
         ssize_t got = receive_some(s, bytes, room);
         bool none = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
         if (got == 0 || (got < 0 && !none)) {
+            if (got < 0) rq__dial_note(s, "cannot read from", errno);
             input_ends(s, got == 0 ? s->why : RQ_E_IO);
-            return;
+            return true;
         }
+        any |= !none;
         len = none ? 0 : (size_t)got;
         s->spoke |= s->finishing; /* and what it said is discarded */
         if (!s->finishing) {
@@ -353,6 +367,14 @@ static void read_ready(rq_stream *s)
     } while (has_more(s, len, room) && ++reads < reads_max && s->reading && !s->closing);
     /* The transform may hold more bytes, which no event of the socket announces. */
     if (RQ_UNLIKELY(s->transformed != NULL) && len > 0) rq__stream_read_later(s);
+    return any;
+}
+
+bool rq__stream_try_read(rq_stream *s)
+{
+    if (!s->reading || s->closing || s->deferred) return false;
+    rq__loop_enter(s->loop);
+    return read_ready(s);
 }
 
 static void stream_end(rq_stream *s);
@@ -364,7 +386,7 @@ static void run_turn(rq_task *task)
     if (s->ended)
         stream_end(s);
     else if (s->reading && !s->closing)
-        read_ready(s);
+        (void)read_ready(s);
 }
 
 void rq__stream_read_later(rq_stream *s)
@@ -381,7 +403,7 @@ static void read_in_turn(rq_stream *s)
 {
     if (s->deferred) return;
     if (!rq_loop_turn_is_over(s->loop, rq_loop_clock_ns()))
-        read_ready(s);
+        (void)read_ready(s);
     else
         rq__stream_read_later(s);
 }
@@ -390,10 +412,16 @@ static void on_ready(uv_poll_t *h, int status, int events)
 {
     rq_stream *s = (rq_stream *)h;
     rq__loop_enter(s->loop);
+    s->loop->ready++;
+    s->loop->likely = s;
+    if (RQ_UNLIKELY(rq__stream_connects(s))) {
+        rq__dial_ready(s);
+        return;
+    }
     if (status <
         0) { /* an error waits in the socket, perhaps behind input; libuv stops polling it */
         s->watched = 0;
-        if (s->reading) read_ready(s);
+        if (s->reading) (void)read_ready(s);
         input_ends(s, RQ_E_IO);
         return;
     }
@@ -410,14 +438,14 @@ void rq__stream_ready(rq_stream *s, int events)
     if (s->events->on_data != NULL)
         read_in_turn(s);
     else
-        read_ready(s);
+        (void)read_ready(s);
 }
 
 void rq__stream_read_start(rq_stream *s)
 {
     if (s->reading || s->closing) return;
     s->reading = true;
-    watch(s);
+    rq__stream_watch(s);
     if (RQ_UNLIKELY(s->transformed != NULL)) rq__stream_read_later(s);
 }
 
@@ -426,13 +454,13 @@ void rq_stream_pause(rq_stream *s)
     s->paused = true;
     if (s->finishing || !s->reading || s->closing) return;
     s->reading = false;
-    watch(s);
+    rq__stream_watch(s);
 }
 
 void rq_stream_resume(rq_stream *s)
 {
     s->paused = false;
-    rq__stream_read_start(s);
+    if (!rq__stream_connects(s)) rq__stream_read_start(s);
 }
 
 bool rq_stream_paused(const rq_stream *s)
@@ -448,7 +476,10 @@ static void stream_free(rq_stream *s)
     if (s->transformed != NULL) rq__transformed_free(s);
     rq_buf_clear(&s->in);
     rq_buf_clear(&s->sink);
-    rq__listener_release(s->listener);
+    if (s->dial != NULL)
+        rq__dial_free(s->dial);
+    else
+        rq__listener_release(s->listener);
     free(s);
 }
 
@@ -472,14 +503,20 @@ bool rq__stream_attach(rq_stream *s)
         stream_end(s);
         return false;
     }
-    s->next = loop->streams;
-    if (s->next != NULL) s->next->prev = s;
-    loop->streams = s;
+    rq__stream_link(s);
     return true;
+}
+
+void rq__stream_link(rq_stream *s)
+{
+    s->next = s->loop->streams;
+    if (s->next != NULL) s->next->prev = s;
+    s->loop->streams = s;
 }
 
 void rq__stream_unlink(rq_stream *s)
 {
+    if (s->loop->likely == s) s->loop->likely = NULL;
     if (s->next != NULL) s->next->prev = s->prev;
     if (s->prev != NULL)
         s->prev->next = s->next;
@@ -488,7 +525,7 @@ void rq__stream_unlink(rq_stream *s)
     s->next = s->prev = NULL;
 }
 
-static void closed(rq_stream *s)
+void rq__stream_closed(rq_stream *s)
 {
     rq__stream_unlink(s);
     if (s->deferred)
@@ -501,19 +538,21 @@ static void on_closed(uv_handle_t *h)
 {
     rq_stream *s = (rq_stream *)h;
     rq__loop_enter(s->loop);
-    closed(s);
+    rq__stream_closed(s);
 }
 
 static void run_closed(rq_task *task)
 {
-    closed(RQ_CONTAINER_OF(task, rq_stream, arrive));
+    rq__stream_closed(RQ_CONTAINER_OF(task, rq_stream, arrive));
 }
 
 /* It watches no more from now on. */
 static void close_carrier(rq_stream *s)
 {
-    if (s->memory != NULL) {
-        rq__memory_detach(s->memory);
+    s->loop->unsettled = true;
+    if (s->dial != NULL && rq__dial_close(s)) return;
+    if (s->fd < 0) {
+        if (s->memory != NULL) rq__memory_detach(s->memory);
         s->arrive.run = run_closed;
         rq_lane_post(&s->loop->lane, &s->arrive);
     } else {
@@ -542,6 +581,10 @@ void rq_stream_close(rq_stream *s, rq_err why)
 void rq_stream_finish(rq_stream *s)
 {
     if (s->closing || s->finishing) return;
+    if (rq__stream_connects(s)) {
+        rq_stream_close(s, RQ_OK);
+        return;
+    }
     s->finishing = true;
     if (s->to != NULL) rq__stream_stay(s);
     rq__stream_read_start(s); /* to discard, and to see the peer's end-of-file */
@@ -563,7 +606,7 @@ void rq__stream_end(rq_stream *s)
         return;
     }
     rq_stream_finish(s);
-    rq__loop_timer_arm(s->loop, &s->loop->sweep, END_SWEEP_NS);
+    rq_loop_timer_arm(s->loop, &s->loop->sweep, END_SWEEP_NS);
 }
 
 bool rq_stream_closing(const rq_stream *s)
@@ -577,11 +620,18 @@ void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
     if (due_ns != 0) sweep_arm(s->loop);
 }
 
+/* Its listener ends it and the others. */
+static bool is_ended(const rq_stream *s)
+{
+    return s->listener != NULL && atomic_load(&s->listener->finish_all);
+}
+
 static void sweep_stream(rq_stream *s, uint64_t now)
 {
-    if (s->shut && atomic_load(&s->listener->finish_all) && is_delivered(s)) {
+    if (s->shut && is_ended(s) && is_delivered(s)) {
         rq_stream_close(s, s->why);
     } else if (s->writing && now > s->progress_ns + WRITE_STALL_NS) {
+        rq__dial_note(s, "cannot write to", ETIMEDOUT);
         rq_stream_close(s, RQ_E_TIMEOUT);
     } else if (s->deadline_ns != 0 && now >= s->deadline_ns) {
         s->deadline_ns = 0;
@@ -600,14 +650,14 @@ void rq__loop_sweep(rq_loop_timer *t)
         if (s->closing) continue;
         sweep_stream(s, loop->now_ns);
         again |= s->writing || s->deadline_ns != 0;
-        ending |= s->finishing && atomic_load(&s->listener->finish_all);
+        ending |= s->finishing && is_ended(s);
     }
-    if (again) rq__loop_timer_arm(loop, t, ending ? END_SWEEP_NS : SWEEP_NS);
+    if (again) rq_loop_timer_arm(loop, t, ending ? END_SWEEP_NS : SWEEP_NS);
 }
 
 static void sweep_arm(rq_loop *loop)
 {
-    if (!loop->sweep.armed) rq__loop_timer_arm(loop, &loop->sweep, SWEEP_NS);
+    if (!loop->sweep.armed) rq_loop_timer_arm(loop, &loop->sweep, SWEEP_NS);
 }
 
 void rq_loop_visit_streams(rq_loop *loop, const rq_stream_events *events,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TCP listeners and connections on the loops, for any protocol; the RPC server and the ZooKeeper
- * registry use them. A connection is on one loop at a time. All its callbacks run on that loop's
+ * TCP listeners and connections on the loops, for any protocol; the RPC server, the ZooKeeper
+ * registry and the client use them. A connection is on one loop at a time. All its callbacks run on that loop's
  * thread, and all rq_stream_ functions must be called there. If its user allows it (on_leave) it
  * moves between loops with their load: little work is gathered on few loops, much is spread.
  *
@@ -91,6 +91,25 @@ void *rq_stream_user(const rq_stream *s);
 /* The loop the stream is on now. */
 rq_loop *rq_stream_loop(const rq_stream *s);
 
+/* Where an outgoing stream goes. Only `host` is copied. */
+typedef struct rq_stream_target {
+    const char *host; /* a name, or a numeric address without brackets */
+    uint16_t port;
+    uint64_t timeout_ns; /* to be connected, all addresses together */
+    const rq_stream_events *events;
+    void *user; /* the stream's, and on_open's ctx */
+} rq_stream_target;
+
+/* Begins an outgoing stream: looks the host up, tries its addresses one after another, and calls
+ * on_open when one accepts. on_close follows in any case, also if none does or on_open returns an
+ * error. Output may be written at once and waits until then. The stream stays on its loop. Of the
+ * socket's options it has those of an accepted one. On the loop. RQ_E_NO_MEMORY: nothing was begun. */
+RQ_NODISCARD
+rq_err rq_stream_connect(rq_loop *loop, const rq_stream_target *to, rq_stream **ret);
+/* In on_close of an outgoing stream: what failed ("cannot connect to HOST:PORT: Connection
+ * refused"). Empty: the peer has closed it, or its user. */
+const char *rq_stream_failure(const rq_stream *s);
+
 typedef struct rq_peer {
     char host[46]; /* numeric */
     uint16_t port;
@@ -125,7 +144,7 @@ bool rq__stream_stalled(const rq_stream *s);
  * than the number of unsent bytes. O(number of buffers). */
 size_t rq__stream_out_held(const rq_stream *s);
 /* Bytes of output that the kernel has taken since the stream was opened. */
-uint64_t rq__stream_out_taken(const rq_stream *s);
+uint64_t rq_stream_out_taken(const rq_stream *s);
 
 void rq_stream_pause(rq_stream *s); /* on_read and on_data are not called until resume */
 void rq_stream_resume(rq_stream *s);

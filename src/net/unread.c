@@ -44,7 +44,7 @@ void rq__unread_charge(rq_unread *u, size_t pending)
 {
     bool waits = pending > RQ_UNREAD_SMALL || (pending > 0 && rq__stream_stalled(u->stream));
     size_t bytes = waits ? rq__stream_out_held(u->stream) : 0;
-    uint64_t taken = rq__stream_out_taken(u->stream);
+    uint64_t taken = rq_stream_out_taken(u->stream);
     bool first = u->debt.owed == 0;
     bool renew = !first && bytes > 0 && taken >= u->mark;
     if (bytes == u->debt.owed && !renew) return;
@@ -63,7 +63,7 @@ void rq__unread_charge(rq_unread *u, size_t pending)
 bool rq_unread_is_late(rq_unread *u, uint64_t slow_ns)
 {
     uint64_t now = now_ns(u);
-    uint64_t taken = rq__stream_out_taken(u->stream);
+    uint64_t taken = rq_stream_out_taken(u->stream);
     bool late = taken == u->taken || now - u->since_ns >= slow_ns;
     u->taken = taken;
     u->look_ns = now + LOOK_NS;

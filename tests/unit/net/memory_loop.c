@@ -208,7 +208,7 @@ size_t rq__stream_out_held(const rq_stream *s)
     return s->out.len;
 }
 
-uint64_t rq__stream_out_taken(const rq_stream *s)
+uint64_t rq_stream_out_taken(const rq_stream *s)
 {
     (void)s;
     return 0;
@@ -276,4 +276,86 @@ void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t s
         bytes += n;
         len -= n;
     }
+}
+
+/* ---- driven loops and outgoing streams: of the client, which replication brings along and nothing
+ * here opens */
+
+rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret)
+{
+    (void)options;
+    (void)ret;
+    abort();
+}
+
+void rq_loops_free(rq_loops *loops)
+{
+    (void)loops;
+    abort();
+}
+
+void rq_loop_turn(rq_loop *loop, int64_t timeout_ns)
+{
+    (void)loop;
+    (void)timeout_ns;
+    abort();
+}
+
+void rq_loop_flush(rq_loop *loop)
+{
+    (void)loop;
+    abort();
+}
+
+void rq_loop_wake(rq_loop *loop)
+{
+    (void)loop;
+    abort();
+}
+
+int rq_loop_descriptor(const rq_loop *loop)
+{
+    (void)loop;
+    abort();
+}
+
+int64_t rq_loop_due(const rq_loop *loop)
+{
+    (void)loop;
+    abort();
+}
+
+void rq_loop_hasten_timers(rq_loop *loop)
+{
+    (void)loop;
+    abort();
+}
+
+void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
+{
+    (void)loop;
+    (void)timer;
+    (void)delay_ns;
+    abort();
+}
+
+void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
+{
+    (void)loop;
+    (void)timer;
+    abort();
+}
+
+rq_err rq_stream_connect(rq_loop *loop, const rq_stream_target *to, rq_stream **ret)
+{
+    (void)loop;
+    (void)to;
+    (void)ret;
+    abort();
+}
+
+const char *rq_stream_failure(const rq_stream *s)
+{
+    (void)s;
+    abort();
 }

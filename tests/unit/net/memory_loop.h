@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event loops without sockets, for fuzz targets and unit tests: one loop on this thread, a listener
  * that accepts nothing, streams that are fed from memory and whose output is kept. It replaces
- * net/loop.c, stream.c and listener.c at link time. */
+ * net/loop.c, stream.c, listener.c, driven.c and connect.c at link time. */
 #ifndef RQ_TESTS_RPC_MEMORY_LOOP_H
 #define RQ_TESTS_RPC_MEMORY_LOOP_H
 

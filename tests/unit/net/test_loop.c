@@ -161,7 +161,7 @@ static void fire_early(rq_loop_timer *timer)
 {
     struct ticking *t = RQ_CONTAINER_OF(timer, struct ticking, early);
     fire(t, 'e');
-    if (t->count < 3) rq__loop_timer_arm(t->loop, timer, 1000000);
+    if (t->count < 3) rq_loop_timer_arm(t->loop, timer, 1000000);
 }
 
 static void fire_never(rq_loop_timer *timer)
@@ -175,11 +175,11 @@ static void run_arm(rq_task *task)
     t->late.run = fire_late;
     t->early.run = fire_early;
     t->never.run = fire_never;
-    rq__loop_timer_arm(t->loop, &t->never, 3000000);
-    rq__loop_timer_arm(t->loop, &t->late, 5000000);
-    rq__loop_timer_arm(t->loop, &t->late, 50000000); /* moved */
-    rq__loop_timer_arm(t->loop, &t->early, 2000000);
-    rq__loop_timer_cancel(t->loop, &t->never);
+    rq_loop_timer_arm(t->loop, &t->never, 3000000);
+    rq_loop_timer_arm(t->loop, &t->late, 5000000);
+    rq_loop_timer_arm(t->loop, &t->late, 50000000); /* moved */
+    rq_loop_timer_arm(t->loop, &t->early, 2000000);
+    rq_loop_timer_cancel(t->loop, &t->never);
 }
 
 static void timers_fire_in_order_and_can_be_moved(void **state)

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client and a cluster that is a thread of this test: it answers as told, cuts its answers at each
+ * byte, is silent, dies with calls in flight. */
+#include "client/client.h"
+
+#include "unit.h"
+
+#include "base/buf.h"
+#include "base/macros.h"
+#include "base/pb.h"
+#include "net/socket.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SECOND_NS 1000000000ll
+
+typedef struct fake fake;
+
+struct fake {
+    int fd;
+    uint16_t port;
+    char at[32]; /* host:port */
+    pthread_t thread;
+    void (*serve)(fake *f, int fd); /* a connection; it is closed afterwards */
+    size_t limit;                   /* of bytes sent, all connections together */
+    rq_buf answers[4];
+    unsigned calls; /* that `die` takes before it ends */
+    _Atomic unsigned accepted;
+    _Atomic bool is_silent;
+};
+
+static void *fake_main(void *arg)
+{
+    fake *f = arg;
+    int fd;
+    while ((fd = accept(f->fd, NULL, NULL)) >= 0) {
+        atomic_fetch_add(&f->accepted, 1);
+        f->serve(f, fd);
+        close(fd);
+    }
+    return NULL;
+}
+
+static void fake_start(fake *f, void (*serve)(fake *f, int fd))
+{
+    rq_error why = {0};
+    f->serve = serve;
+    assert_int_equal(rq_socket_listen("127.0.0.1", 0, false, &f->fd, &f->port, &why), RQ_OK);
+    assert_int_equal(fcntl(f->fd, F_SETFL, 0), 0); /* accept() waits */
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%u", f->port);
+}
+
+static void fake_run(fake *f)
+{
+    assert_int_equal(pthread_create(&f->thread, NULL, fake_main, f), 0);
+}
+
+static void fake_stop(fake *f)
+{
+    shutdown(f->fd, SHUT_RDWR);
+    pthread_join(f->thread, NULL);
+    close(f->fd);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(f->answers); i++)
+        rq_buf_clear(&f->answers[i]);
+}
+
+static bool fake_read(int fd, void *bytes, size_t len)
+{
+    uint8_t *p = bytes;
+    while (len > 0) {
+        ssize_t n = recv(fd, p, len, 0);
+        if (n <= 0) return false;
+        p += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* False: not all of it. */
+static bool fake_send(fake *f, int fd, const rq_buf *b)
+{
+    size_t len = b->len < f->limit ? b->len : f->limit;
+    f->limit -= len;
+    return send(fd, b->ptr, len, MSG_NOSIGNAL) == (ssize_t)len && len == b->len;
+}
+
+static void wait_for_end(int fd)
+{
+    uint8_t byte;
+    while (fake_read(fd, &byte, 1))
+        ;
+}
+
+static void be_silent(fake *f, int fd)
+{
+    (void)f;
+    wait_for_end(fd);
+}
+
+/* A message behind be32 length. */
+static bool skip_frame(int fd)
+{
+    uint8_t head[4], byte;
+    if (!fake_read(fd, head, sizeof head)) return false;
+    for (uint32_t left = rq_get_be32(head); left > 0; left--)
+        if (!fake_read(fd, &byte, 1)) return false;
+    return true;
+}
+
+/* ---- what a cluster answers ------------------------------------------------------------------- */
+
+/* { ServerName { host 1, port 2, start 3 } } as that field. */
+static void put_server(rq_buf *b, uint32_t field, const char *host, uint16_t port)
+{
+    size_t at;
+    assert_int_equal(rq_pb_begin(b, field, &at), RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(b, 1, rq_slice_cstr(host)), RQ_OK);
+    assert_int_equal(rq_pb_put_number(b, 2, port), RQ_OK);
+    assert_int_equal(rq_pb_put_number(b, 3, 1), RQ_OK);
+    assert_int_equal(rq_pb_end(b, at), RQ_OK);
+}
+
+static void put_frame(rq_buf *out, const rq_buf *frame)
+{
+    assert_int_equal(rq_buf_append_be32(out, (uint32_t)frame->len), RQ_OK);
+    assert_int_equal(rq_buf_append(out, frame->ptr, frame->len), RQ_OK);
+}
+
+/* ReplyHeader, data with its magic, and a bit of the Stat. */
+static void put_znode(rq_buf *out, uint32_t xid, const rq_buf *message)
+{
+    rq_buf b = {0};
+    assert_int_equal(rq_buf_append_be32(&b, xid), RQ_OK);
+    assert_int_equal(rq_buf_append_be64(&b, 7), RQ_OK);
+    assert_int_equal(rq_buf_append_be32(&b, 0), RQ_OK);
+    assert_int_equal(rq_buf_append_be32(&b, (uint32_t)(1 + 4 + 2 + 4 + message->len)), RQ_OK);
+    assert_int_equal(rq_buf_append_u8(&b, 0xff), RQ_OK);
+    assert_int_equal(rq_buf_append_be32(&b, 2), RQ_OK);
+    assert_int_equal(rq_buf_append(&b, "idPBUF", 6), RQ_OK);
+    assert_int_equal(rq_buf_append(&b, message->ptr, message->len), RQ_OK);
+    assert_int_equal(rq_buf_append_be64(&b, 0), RQ_OK);
+    put_frame(out, &b);
+    rq_buf_clear(&b);
+}
+
+/* The whole conversation of a session with ZooKeeper. */
+static void put_zookeeper(rq_buf *out, uint16_t meta_port, uint16_t master_port)
+{
+    rq_buf b = {0};
+    assert_int_equal(rq_buf_append(&b, "a session", 9), RQ_OK);
+    put_frame(out, &b);
+    rq_buf_reset(&b);
+    assert_int_equal(rq_pb_put_bytes(&b, 1, RQ_SLICE_LIT("the-cluster")), RQ_OK);
+    put_znode(out, 1, &b);
+    rq_buf_reset(&b);
+    put_server(&b, 1, "127.0.0.1", meta_port);
+    put_znode(out, 2, &b);
+    rq_buf_reset(&b);
+    put_server(&b, 1, "127.0.0.1", master_port);
+    put_znode(out, 3, &b);
+    rq_buf_clear(&b);
+}
+
+/* ResponseHeader { call_id 1 } and a message. */
+static void put_response(rq_buf *out, uint32_t id, const rq_buf *message)
+{
+    rq_buf head = {0}, b = {0};
+    assert_int_equal(rq_pb_put_number(&head, 1, id), RQ_OK);
+    assert_int_equal(rq_buf_append_varint(&b, head.len), RQ_OK);
+    assert_int_equal(rq_buf_append(&b, head.ptr, head.len), RQ_OK);
+    assert_int_equal(rq_buf_append_varint(&b, message->len), RQ_OK);
+    assert_int_equal(rq_buf_append(&b, message->ptr, message->len), RQ_OK);
+    put_frame(out, &b);
+    rq_buf_clear(&head);
+    rq_buf_clear(&b);
+}
+
+static void serve_zookeeper(fake *f, int fd)
+{
+    if (atomic_load(&f->is_silent) || fake_send(f, fd, &f->answers[0])) wait_for_end(fd);
+}
+
+/* The preamble's answer; then two calls, one after the other, on a connection of their own. */
+static void serve_rpc(fake *f, int fd)
+{
+    char preamble[6];
+    if (!fake_read(fd, preamble, sizeof preamble)) return;
+    if (memcmp(preamble, "Regist", 6) == 0) {
+        if (fake_send(f, fd, &f->answers[0])) wait_for_end(fd);
+        return;
+    }
+    bool more = skip_frame(fd);
+    for (int i = 1; i <= 2 && more; i++)
+        more = skip_frame(fd) && fake_send(f, fd, &f->answers[i]);
+    if (more) wait_for_end(fd);
+}
+
+static rq_err open_by(const fake *f, bool by_zookeeper, rq_client **ret, rq_error *why)
+{
+    rq_client_options o = {.rpc_timeout_ms = 20000, .retries = 1, .pause_ms = 1};
+    *(by_zookeeper ? &o.zookeeper : &o.bootstrap) = f->at;
+    *ret = NULL;
+    *why = (rq_error){0};
+    return rq_client_open(&o, ret, why);
+}
+
+/* ---- the registry ------------------------------------------------------------------------------ */
+
+static void zookeepers_answers_are_cut_at_each_byte(void **state)
+{
+    (void)state;
+    size_t len = SIZE_MAX;
+    for (size_t limit = 0; limit <= len; limit++) {
+        fake f = {.limit = limit};
+        rq_client *c;
+        rq_error why;
+        fake_start(&f, serve_zookeeper);
+        put_zookeeper(&f.answers[0], 1, 2);
+        len = f.answers[0].len;
+        fake_run(&f);
+        rq_err rc = open_by(&f, true, &c, &why);
+        if (limit < len) {
+            assert_int_equal(rc, RQ_E_IO);
+            assert_non_null(strstr(why.message, f.at)); /* "closed the connection", or reset */
+        } else {
+            uint16_t port;
+            assert_int_equal(rc, RQ_OK);
+            assert_string_equal(rq_client_cluster_id(c), "the-cluster");
+            assert_string_equal(rq_client_master_host(c, &port), "127.0.0.1");
+            assert_int_equal(port, 2);
+        }
+        rq_client_close(c);
+        fake_stop(&f);
+    }
+}
+
+static void a_bootstrap_servers_answers_are_cut_at_each_byte(void **state)
+{
+    (void)state;
+    size_t len = SIZE_MAX;
+    for (size_t limit = 0; limit <= len; limit++) {
+        fake f = {.limit = limit};
+        rq_client *c;
+        rq_error why;
+        rq_buf b = {0};
+        size_t at;
+        fake_start(&f, serve_rpc);
+        assert_int_equal(rq_pb_put_bytes(&b, 1, RQ_SLICE_LIT("the-cluster")), RQ_OK);
+        put_response(&f.answers[0], 0, &b);
+        rq_buf_reset(&b);
+        assert_int_equal(rq_pb_begin(&b, 1, &at), RQ_OK);
+        put_server(&b, 2, "127.0.0.1", 1);
+        assert_int_equal(rq_pb_end(&b, at), RQ_OK);
+        put_response(&f.answers[1], 0, &b);
+        rq_buf_reset(&b);
+        put_server(&b, 1, "127.0.0.1", 2);
+        put_response(&f.answers[2], 0, &b);
+        rq_buf_clear(&b);
+        len = f.answers[0].len + f.answers[1].len + f.answers[2].len;
+        fake_run(&f);
+        assert_int_equal(open_by(&f, false, &c, &why), limit < len ? RQ_E_IO : RQ_OK);
+        if (limit == len) assert_string_equal(rq_client_cluster_id(c), "the-cluster");
+        rq_client_close(c);
+        fake_stop(&f);
+    }
+}
+
+static void an_answer_above_the_limit_is_refused(void **state)
+{
+    (void)state;
+    fake f = {.limit = SIZE_MAX};
+    rq_client *c;
+    rq_error why;
+    fake_start(&f, serve_zookeeper);
+    assert_int_equal(rq_buf_append_be32(&f.answers[0], UINT32_MAX), RQ_OK);
+    fake_run(&f);
+    assert_int_equal(open_by(&f, true, &c, &why), RQ_E_MALFORMED);
+    assert_non_null(strstr(why.message, "invalid answer of 4294967295 bytes"));
+    fake_stop(&f);
+}
+
+static void a_silent_registry_is_given_up(void **state)
+{
+    (void)state;
+    for (int by_zookeeper = 0; by_zookeeper < 2; by_zookeeper++) {
+        char expected[100];
+        fake f = {0};
+        rq_client *c = NULL;
+        rq_error why = {0};
+        fake_start(&f, be_silent);
+        fake_run(&f);
+        rq_client_options o = {.rpc_timeout_ms = 50};
+        *(by_zookeeper ? &o.zookeeper : &o.bootstrap) = f.at;
+        assert_int_equal(rq_client_open(&o, &c, &why), RQ_E_IO);
+        snprintf(expected, sizeof expected, "cannot read from %s: no answer in time", f.at);
+        assert_string_equal(why.message, expected);
+        fake_stop(&f);
+    }
+}
+
+struct ticking {
+    rq_client_timer timer;
+    rq_client *client;
+    unsigned count;
+};
+
+static void tick(rq_client_timer *timer)
+{
+    struct ticking *t = RQ_CONTAINER_OF(timer, struct ticking, timer);
+    t->count++;
+    rq_client_timer_arm(t->client, timer, SECOND_NS / 100);
+}
+
+static void note_end(rq_op *op, void *ctx, const rq_op_result *r)
+{
+    (void)op;
+    *(rq_err *)ctx = r->err;
+}
+
+/* When meta is lost and ZooKeeper does not answer, only what needs them waits. */
+static void other_work_goes_on_while_the_registry_is_asked(void **state)
+{
+    (void)state;
+    fake nobody = {0}, f = {.limit = SIZE_MAX};
+    rq_client *c;
+    rq_client_table *table;
+    rq_op *op;
+    rq_error why;
+    rq_err end = RQ_E_AGAIN;
+    rq_get get = {.row = RQ_SLICE_LIT("row")};
+    fake_start(&nobody, be_silent);
+    close(nobody.fd);
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], nobody.port, nobody.port);
+    fake_run(&f);
+    assert_int_equal(open_by(&f, true, &c, &why), RQ_OK);
+    atomic_store(&f.is_silent, true);
+    assert_int_equal(rq_client_table_get(c, "t", &table), RQ_OK);
+    assert_int_equal(rq_op_new(c, 0, &end, &op), RQ_OK);
+    assert_int_equal(rq_op_get(op, table, &get, note_end), RQ_OK);
+    int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
+    while (atomic_load(&f.accepted) < 2 && rq_client_now_ns() < until)
+        rq_client_poll(c, SECOND_NS / 100);
+    struct ticking t = {.client = c, .timer.run = tick};
+    rq_client_timer_arm(c, &t.timer, 0);
+    while (end == RQ_E_AGAIN && rq_client_now_ns() < until)
+        rq_client_poll(c, SECOND_NS);
+    assert_int_equal(end, RQ_E_IO);
+    assert_true(t.count >= 20); /* of 200 in two seconds */
+    rq_op_free(op);
+    rq_client_close(c);
+    fake_stop(&f);
+}
+
+static void a_client_is_stopped_while_it_asks(void **state)
+{
+    (void)state;
+    fake nobody = {0}, f = {.limit = SIZE_MAX};
+    rq_client *c;
+    rq_client_table *table;
+    rq_op *op;
+    rq_error why;
+    rq_err end = RQ_E_AGAIN;
+    rq_get get = {.row = RQ_SLICE_LIT("row")};
+    fake_start(&nobody, be_silent);
+    close(nobody.fd);
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], nobody.port, nobody.port);
+    fake_run(&f);
+    assert_int_equal(open_by(&f, true, &c, &why), RQ_OK);
+    atomic_store(&f.is_silent, true);
+    assert_int_equal(rq_client_table_get(c, "t", &table), RQ_OK);
+    assert_int_equal(rq_op_new(c, 0, &end, &op), RQ_OK);
+    assert_int_equal(rq_op_get(op, table, &get, note_end), RQ_OK);
+    int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
+    while (atomic_load(&f.accepted) < 2 && rq_client_now_ns() < until)
+        rq_client_poll(c, SECOND_NS / 100);
+    rq_client_stop(c);
+    rq_client_poll(c, 0);
+    assert_int_equal(end, RQ_E_CLOSED);
+    rq_op_free(op);
+    rq_client_close(c);
+    fake_stop(&f);
+}
+
+/* ---- calls in flight --------------------------------------------------------------------------- */
+
+struct asked {
+    rq_client_question question;
+    unsigned ended;
+    rq_err rc;
+};
+
+static void answered(rq_client_question *q, rq_err rc, rq_slice message)
+{
+    struct asked *a = RQ_CONTAINER_OF(q, struct asked, question);
+    (void)message;
+    a->ended++;
+    a->rc = rc;
+}
+
+/* Takes some calls, sends its answer whatever it is, and ends. */
+static void die(fake *f, int fd)
+{
+    char preamble[6];
+    if (!fake_read(fd, preamble, sizeof preamble) || !skip_frame(fd)) return;
+    for (unsigned i = 0; i < f->calls; i++)
+        if (!skip_frame(fd)) return;
+    (void)fake_send(f, fd, &f->answers[0]);
+}
+
+/* With so many calls in flight; each ends once. */
+static void ask_until_it_dies(fake *master, size_t count)
+{
+    fake f = {.limit = SIZE_MAX};
+    rq_client *c;
+    rq_error why;
+    struct asked *asked = calloc(count, sizeof *asked);
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], 1, master->port);
+    fake_run(&f);
+    fake_run(master);
+    assert_int_equal(open_by(&f, true, &c, &why), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        asked[i].question.done = answered;
+        assert_int_equal(
+            rq_client_ask_master(c, "IsMasterRunning", (rq_slice){0}, &asked[i].question), RQ_OK);
+    }
+    int64_t until = rq_client_now_ns() + 60 * SECOND_NS;
+    while (asked[count - 1].ended == 0 && rq_client_now_ns() < until)
+        rq_client_poll(c, SECOND_NS);
+    rq_client_poll(c, 0);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(asked[i].ended, 1);
+        assert_int_equal(asked[i].rc, RQ_E_IO);
+    }
+    assert_int_equal(rq_client_connects(c), 1);
+    rq_client_close(c);
+    fake_stop(&f);
+    fake_stop(master);
+    free(asked);
+}
+
+static void ten_thousand_calls_end_with_their_server(void **state)
+{
+    (void)state;
+    fake master = {.calls = 5000};
+    fake_start(&master, die);
+    ask_until_it_dies(&master, 10000);
+}
+
+/* Bytes that are no answer, an answer to no call, one above the limit, none. */
+static void a_server_that_talks_nonsense_is_left(void **state)
+{
+    (void)state;
+    static const uint8_t nonsense[] = {0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff};
+    static const uint8_t too_long[] = {0xff, 0xff, 0xff, 0xff, 0};
+    for (int way = 0; way < 4; way++) {
+        fake master = {.calls = 1, .limit = SIZE_MAX};
+        rq_buf empty = {0};
+        fake_start(&master, die);
+        if (way == 0) assert_int_equal(rq_buf_append(&master.answers[0], nonsense, 8), RQ_OK);
+        if (way == 1) put_response(&master.answers[0], 77, &empty);
+        if (way == 2) assert_int_equal(rq_buf_append(&master.answers[0], too_long, 5), RQ_OK);
+        ask_until_it_dies(&master, 3);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zookeepers_answers_are_cut_at_each_byte),
+        cmocka_unit_test(a_bootstrap_servers_answers_are_cut_at_each_byte),
+        cmocka_unit_test(an_answer_above_the_limit_is_refused),
+        cmocka_unit_test(a_silent_registry_is_given_up),
+        cmocka_unit_test(other_work_goes_on_while_the_registry_is_asked),
+        cmocka_unit_test(a_client_is_stopped_while_it_asks),
+        cmocka_unit_test(ten_thousand_calls_end_with_their_server),
+        cmocka_unit_test(a_server_that_talks_nonsense_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
