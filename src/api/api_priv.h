@@ -36,6 +36,14 @@ rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena,
 RQ_NODISCARD
 rq_err rq__take_check(const rq_check *check, rq_arena *arena, rq_checking *ret, rq_error *why);
 
+/* Copies names and values (attributes.c). */
+RQ_NODISCARD
+rq_err rq__take_attributes(const rq_named_bytes *given, size_t count, rq_arena *arena,
+                           rq_named_list *ret, rq_error *why);
+/* A copy of `in` in the arena; its pointer is not NULL unless memory is exhausted. */
+RQ_NODISCARD
+rq_err rq__keep(rq_arena *arena, rq_slice *in, rq_error *why);
+
 /* Copies what the arguments point to into the arena. */
 RQ_NODISCARD
 rq_err rq__keep_get(rq_arena *arena, rq_getting *g, rq_error *why);

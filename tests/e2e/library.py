@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""librorqual on a real HBase: the tests that it passes on folders and on Rorqual (tests/unit/api/test_api.c), with HBase found by
+"""librorqual on a real HBase: the tests that it passes on folders and on Rorqual (tests/unit/api), with HBase found by
 ZooKeeper and by its master; the row-key toolkit's tests and the examples.
 """
 import pathlib
