@@ -16,12 +16,6 @@ rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why);
 void rq__slot_give_back(rq_slot *slot);
 rq_db *rq__db_ref(rq_db *db);
 
-/* Copies a struct with a size tag to the library's size; bytes that the caller does not have are
- * zero. RQ_E_INVALID: no struct, or a size that no version had. */
-RQ_NODISCARD
-rq_err rq__sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
-                 rq_error *why);
-
 /* --- arguments (arguments.c); everything they point to is the caller's or in the arena -------- */
 
 RQ_NODISCARD

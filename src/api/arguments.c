@@ -166,8 +166,8 @@ rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *re
     rq_get_request own;
     const rq_get_request *g = given;
     if (g == NULL || g->size != sizeof own) {
-        RQ_TRY(rq__sized(&own, sizeof own, g, offsetof(rq_get_request, columns), "rq_get_request",
-                         why));
+        RQ_TRY(rq_sized(&own, sizeof own, g, offsetof(rq_get_request, columns), "rq_get_request",
+                        why));
         g = &own;
     }
     *ret = (rq_getting){.row = rq_slice_of_bytes(g->row),
@@ -217,7 +217,7 @@ rq_err rq__keep_get(rq_arena *arena, rq_getting *g, rq_error *why)
 rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning *ret, rq_error *why)
 {
     rq_scan_request s;
-    RQ_TRY(rq__sized(&s, sizeof s, given, offsetof(rq_scan_request, stop), "rq_scan_request", why));
+    RQ_TRY(rq_sized(&s, sizeof s, given, offsetof(rq_scan_request, stop), "rq_scan_request", why));
     *ret = (rq_scanning){.start = rq_slice_of_bytes(s.start),
                          .stop = rq_slice_of_bytes(s.stop),
                          .include_start = !s.excludes_start,
@@ -327,7 +327,7 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
     rq_change own;
     const rq_change *c = given;
     if (c->size != sizeof own) {
-        RQ_TRY(rq__sized(&own, sizeof own, c, offsetof(rq_change, timestamp), "rq_change", why));
+        RQ_TRY(rq_sized(&own, sizeof own, c, offsetof(rq_change, timestamp), "rq_change", why));
         c = &own;
     }
     if ((unsigned)c->kind > RQ_INCREMENT)
@@ -419,7 +419,7 @@ rq_err rq__take_check(const rq_check *given, rq_arena *arena, rq_checking *ret, 
         [RQ_COMPARE_ABSENT] = 2,
     };
     rq_check c;
-    RQ_TRY(rq__sized(&c, sizeof c, given, offsetof(rq_check, filter_text), "rq_check", why));
+    RQ_TRY(rq_sized(&c, sizeof c, given, offsetof(rq_check, filter_text), "rq_check", why));
     if ((unsigned)c.compare >= RQ_ARRAY_LEN(ops))
         return rq_fail(why, RQ_E_INVALID, "comparison %d of a check", (int)c.compare);
     *ret = (rq_checking){.family = rq_slice_of_bytes(c.family),
