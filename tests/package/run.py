@@ -328,15 +328,15 @@ def library_builds_a_program(c, _first, _second):
     assert c.run("pkg-config", "--modversion", "rorqual").strip() == version
     for page in ("rorqual", "rorqual_filters", "rorqual_rowkey"):
         assert (c.root / f"usr/share/man/man3/{page}.3.gz").exists(), page
-    shutil.copy(ROOT / "examples/blog.c", c.root / "src/blog.c")
-    c.run("sh", "-e", "-c", "cc -Wall -Wextra -Werror /src/blog.c $(pkg-config --cflags --libs rorqual) -o /src/blog")
-    assert "librorqual.so.0 => /lib/" in c.run("ldd", "/src/blog")
-    assert c.run("/src/blog", "file:/src/db").splitlines()[-1] == "849 posts in December"
+    shutil.copy(ROOT / "examples/blog.c", c.root / "root/blog.c")
+    c.run("sh", "-e", "-c", "cc -Wall -Wextra -Werror /root/blog.c $(pkg-config --cflags --libs rorqual) -o /root/blog")
+    assert "librorqual.so.0 => /lib/" in c.run("ldd", "/root/blog")
+    assert c.run("/root/blog", "file:/root/db").splitlines()[-1] == "849 posts in December"
     c.run("apt-get", "remove", "-y", "-q", "librorqual-dev")
     assert not (c.root / "usr/include/rorqual").exists()
-    assert c.run("/src/blog", "memory:").splitlines()[-1] == "849 posts in December"
+    assert c.run("/root/blog", "memory:").splitlines()[-1] == "849 posts in December"
     c.run("apt-get", "purge", "-y", "-q", "librorqual0")
-    assert c.try_run("/src/blog", "memory:").returncode == 127
+    assert c.try_run("/root/blog", "memory:").returncode == 127
     assert not list((c.root / "usr/lib").rglob("*rorqual*")), "the library is left"
 
 
