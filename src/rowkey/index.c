@@ -14,7 +14,7 @@
  *   1. read the row: old, generation g. Read the tokens of the entries of old, T, and of new.
  *   2. put new's entry with a new token, if its token is still what was read
  *   3. write the row and a new generation, if its generation is still g; else begin again
- *   4. give old's entry an empty token, if it is still T: it is deleted
+ *   4. give old's entry the token of a deleted one, if it is still T: it is deleted
  *
  * Invariant: a row's value has an entry whenever the row has the value. The entry is there before (2),
  * and who deletes an entry has read its token, and has then changed the row's generation: whoever
@@ -28,6 +28,10 @@
  * verified, the row has the value, and its covered columns are the copies. Whoever changes the row has
  * put another token before, after he had read the row; whoever verifies has written the row's
  * generation after his token was put, so that nobody who read the row before can still change it.
+ *
+ * Tokens of deleted entries are random too, and shorter. If they were all alike, a writer that was slow
+ * between reading a deleted entry and putting it anew would not notice that others had put and deleted
+ * it meanwhile: its put, of an earlier time than theirs, would succeed and never be seen.
  *
  * Timestamps: HBase hides a put behind a delete marker, or another put, of the same millisecond or a
  * later one. So everything is written at a time above all that was read (rq__index_time), entries are
@@ -64,12 +68,13 @@ rq_err rq__index_sized(void *to, size_t to_size, const void *from, size_t least,
     return rq_fill_failure(failure, rq_sized(to, to_size, from, least, what, &why.error), &why);
 }
 
-static void make_token(uint8_t token[RQ__TOKEN])
+static void make_token(uint8_t *token, size_t len)
 {
-    if (getrandom(token, RQ__TOKEN, 0) != RQ__TOKEN) { /* not for secrets: the clock will do */
-        rq_put_be64(token, rq_clock_ns(CLOCK_MONOTONIC));
-        rq_put_be64(token + 8, (uint64_t)(uintptr_t)token);
-    }
+    if (getrandom(token, len, 0) == (ssize_t)len) return;
+    uint8_t clock[RQ__TOKEN]; /* tokens are no secrets */
+    rq_put_be64(clock, rq_clock_ns(CLOCK_MONOTONIC));
+    rq_put_be64(clock + 8, (uint64_t)(uintptr_t)token);
+    memcpy(token, clock, len);
 }
 
 /* --- entries ---------------------------------------------------------------------------------- */
@@ -132,9 +137,20 @@ bool rq__entry_take(const rq_row *row, rq__entry *ret)
         rq_slice_eq(rq_slice_of_bytes(verified->value), rq_slice_of_bytes(token->value));
     ret->timestamp = newest_of(row);
     ret->row.len = 0;
+    ret->token_len = token == NULL || token->value.len > RQ__TOKEN ? 0 : token->value.len;
+    if (ret->token_len > 0) memcpy(ret->token, token->value.data, ret->token_len);
     if (!ret->exists) return true;
-    memcpy(ret->token, token->value.data, RQ__TOKEN);
     return rq_buf_append(&ret->row, key->value.data, key->value.len) == RQ_OK;
+}
+
+/* That the entry's token is still what was read. */
+static rq_check same_token(const rq__entry *e)
+{
+    return (rq_check){.size = sizeof(rq_check),
+                      .family = rq_text("i"),
+                      .qualifier = rq_text("t"),
+                      .compare = e->token_len > 0 ? RQ_COMPARE_EQUAL : RQ_COMPARE_ABSENT,
+                      .value = {e->token, e->token_len}};
 }
 
 /* Over what was read, if that is still there. */
@@ -147,11 +163,7 @@ static rq_err put_over(rq_index *x, rq_bytes key, const rq__entry *over, int64_t
                      .edits = edits,
                      .edit_count = count,
                      .timestamp = time};
-    rq_check check = {.size = sizeof check,
-                      .family = rq_text("i"),
-                      .qualifier = rq_text("t"),
-                      .compare = over->exists ? RQ_COMPARE_EQUAL : RQ_COMPARE_ABSENT,
-                      .value = {over->token, over->exists ? RQ__TOKEN : 0}};
+    rq_check check = same_token(over);
     return rq_table_check_and_change(x->entries, &check, &put, 1, ret_done, NULL, why);
 }
 
@@ -159,7 +171,7 @@ rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
                      const rq__copies *copies, bool *ret_done, rq_failure *why)
 {
     uint8_t token[RQ__TOKEN];
-    make_token(token);
+    make_token(token, sizeof token);
     rq_edit edits[2 + RQ__COVERED_MAX] = {
         {.family = rq_text("i"), .qualifier = rq_text("t"), .value = {token, RQ__TOKEN}},
         {.family = rq_text("i"), .qualifier = rq_text("r"), .value = row}};
@@ -172,6 +184,7 @@ rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
     over->exists = true;
     over->verified = false;
     over->timestamp = time;
+    over->token_len = RQ__TOKEN;
     memcpy(over->token, token, RQ__TOKEN);
     return RQ_OK;
 }
@@ -179,9 +192,11 @@ rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
 rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
                         rq_failure *why)
 {
-    rq_edit empty = {
-        .family = rq_text("i"), .qualifier = rq_text("t"), .value = rq_bytes_of("", 0)};
-    return put_over(x, key, e, rq__index_time(e->timestamp), &empty, 1, ret_done, why);
+    uint8_t token[RQ__DELETED_TOKEN];
+    make_token(token, sizeof token);
+    rq_edit deleted = {
+        .family = rq_text("i"), .qualifier = rq_text("t"), .value = {token, sizeof token}};
+    return put_over(x, key, e, rq__index_time(e->timestamp), &deleted, 1, ret_done, why);
 }
 
 rq_err rq__entry_verify(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why)
@@ -192,14 +207,11 @@ rq_err rq__entry_verify(rq_index *x, rq_bytes key, const rq__entry *e, rq_failur
     return put_over(x, key, e, rq__index_time(e->timestamp), &same, 1, &done, why);
 }
 
-/* The empty token counts as absent. */
 rq_err rq__entry_remove(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why)
 {
     bool done;
-    rq_check check = {.size = sizeof check,
-                      .family = rq_text("i"),
-                      .qualifier = rq_text("t"),
-                      .compare = RQ_COMPARE_ABSENT};
+    if (e->token_len == RQ__TOKEN) return RQ_OK; /* not deleted: its key is no entry's */
+    rq_check check = same_token(e);
     rq_edit all = {.family = rq_text("i"), .scope = RQ_DELETE_FAMILY};
     rq_change del = {.size = sizeof del,
                      .kind = RQ_DELETE,
@@ -236,7 +248,7 @@ static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const r
                       .qualifier = rq_text(generation),
                       .compare = g == NULL ? RQ_COMPARE_ABSENT : RQ_COMPARE_EQUAL,
                       .value = g == NULL ? rq_bytes_of(NULL, 0) : g->value};
-    make_token(token);
+    make_token(token, sizeof token);
     rq_edit edit = {
         .family = x->family, .qualifier = rq_text(generation), .value = {token, RQ__TOKEN}};
     rq_edit older = {.family = x->family, .qualifier = rq_text(generation), .timestamp = time - 1};

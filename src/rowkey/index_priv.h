@@ -7,6 +7,7 @@
 #include "rowkey/rowkey_priv.h"
 
 #define RQ__TOKEN 16
+#define RQ__DELETED_TOKEN 8
 
 #define RQ__COVERED_MAX 16 /* the indexed column is one of them */
 
@@ -26,11 +27,12 @@ struct rq_index {
 #define RQ__LONG_AGO_MS 900000
 
 typedef struct rq__entry {
-    bool exists;       /* with a token that is not empty */
+    bool exists;       /* with a token that is not a deleted entry's */
     bool verified;     /* the row is known to have what the entry says */
     int64_t timestamp; /* of its newest cell, also of one that was deleted; 0: none */
     uint8_t token[RQ__TOKEN];
-    rq_buf row; /* the row's key; whoever reads an entry clears it */
+    size_t token_len; /* 0: none */
+    rq_buf row;       /* the row's key; whoever reads an entry clears it */
 } rq__entry;
 
 rq_err rq__index_fail(rq_failure *failure, rq_err rc, const char *text);
@@ -62,7 +64,7 @@ typedef struct rq__copies {
 RQ_NODISCARD
 rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
                      const rq__copies *copies, bool *ret_done, rq_failure *why);
-/* Gives it an empty token: it is deleted. */
+/* Gives it the token of a deleted entry. */
 RQ_NODISCARD
 rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
                         rq_failure *why);
