@@ -21,6 +21,7 @@
 #                  generator, redis, floors; PARTS=get,put,… some) and make bench-java (PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make bench-library  librorqual embedded, beside the engine alone, SQLite, RocksDB; HBASE=HOST:PORT: its client beside HBase's
+#   make bench-apps     applications: events in rows or in columns, a Weibo; HBASE=1: a real HBase beside
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-cover    covers of areas by key ranges, against S2
 #   make bench-filters  what filters cost, a real HBase's and ours
@@ -50,7 +51,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-apps bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -233,6 +234,11 @@ bench-library: release
 	@meson setup --reconfigure build-release >/dev/null
 	@JOBS=$(JOBS) tools/build build-release bench/engine_ours bench/engine_library bench/engine_sqlite bench/library_client
 	@bench/library/run
+
+bench-apps: release
+	@$(if $(filter 1,$(HBASE)),tools/setup test)
+	@JOBS=$(JOBS) tools/build build-release bench/app_schemes bench/app_weibo
+	@bench/apps/run
 
 bench-cache: release
 	@JOBS=$(JOBS) tools/build build-release bench/bench_cache

@@ -5,7 +5,7 @@
  * of a failed call.
  *
  * The server and the library share this list. Which codes a call of the library returns is said
- * where it is declared; RQ_E_AGAIN and RQ_E_END are internal and never returned.
+ * where it is declared. 1 and 2 are the engine's own and never returned.
  */
 #ifndef RORQUAL_ERRORS_H
 #define RORQUAL_ERRORS_H
@@ -22,27 +22,25 @@ extern "C" {
 
 typedef enum rq_err {
     RQ_OK = 0,
-    RQ_E_AGAIN = 1,         /* needs a block that is not in memory, or its time slice is spent */
-    RQ_E_END = 2,           /* no more */
-    RQ_E_NOT_FOUND = 3,     /* not found */
-    RQ_E_EXISTS = 4,        /* exists already */
-    RQ_E_NO_MEMORY = 5,     /* out of memory */
-    RQ_E_IO = 6,            /* input/output error */
-    RQ_E_NO_SPACE = 7,      /* no space left on device */
-    RQ_E_CORRUPT = 8,       /* corrupt bytes */
-    RQ_E_MALFORMED = 9,     /* malformed bytes */
-    RQ_E_VERSION = 10,      /* written by a newer version */
-    RQ_E_CONFLICT = 11,     /* changed by somebody else */
-    RQ_E_LOCKED = 12,       /* in use by another server */
-    RQ_E_PERMISSION = 13,   /* permission denied */
-    RQ_E_CONFIG = 14,       /* bad setting */
-    RQ_E_INVALID = 15,      /* invalid argument */
-    RQ_E_STATE = 16,        /* not possible in this state */
-    RQ_E_UNSUPPORTED = 17,  /* not supported */
-    RQ_E_CANCELLED = 18,    /* cancelled */
-    RQ_E_TIMEOUT = 19,      /* timed out */
-    RQ_E_IOEXCEPTION = 20,  /* input/output exception */
-    RQ_E_DO_NOT_RETRY = 21, /* request refused */
+    RQ_E_NOT_FOUND = 3,                /* not found */
+    RQ_E_EXISTS = 4,                   /* exists already */
+    RQ_E_NO_MEMORY = 5,                /* out of memory */
+    RQ_E_IO = 6,                       /* input/output error */
+    RQ_E_NO_SPACE = 7,                 /* no space left on device */
+    RQ_E_CORRUPT = 8,                  /* corrupt bytes */
+    RQ_E_MALFORMED = 9,                /* malformed bytes */
+    RQ_E_VERSION = 10,                 /* written by a newer version */
+    RQ_E_CONFLICT = 11,                /* changed by somebody else */
+    RQ_E_LOCKED = 12,                  /* in use by another server */
+    RQ_E_PERMISSION = 13,              /* permission denied */
+    RQ_E_CONFIG = 14,                  /* bad setting */
+    RQ_E_INVALID = 15,                 /* invalid argument */
+    RQ_E_STATE = 16,                   /* not possible in this state */
+    RQ_E_UNSUPPORTED = 17,             /* not supported */
+    RQ_E_CANCELLED = 18,               /* cancelled */
+    RQ_E_TIMEOUT = 19,                 /* timed out */
+    RQ_E_IOEXCEPTION = 20,             /* input/output exception */
+    RQ_E_DO_NOT_RETRY = 21,            /* request refused */
     RQ_E_NOT_SERVING_REGION = 22,      /* region is not online */
     RQ_E_WRONG_REGION = 23,            /* row is outside the region */
     RQ_E_REGION_MOVED = 24,            /* region moved */

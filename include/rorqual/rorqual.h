@@ -26,10 +26,12 @@
  *  4. Threads. Any thread may use any database or table, also at the same time. A scanner and a
  *     result belong to one thread at a time.
  *  5. Time. Timestamps are milliseconds since 1970; time ranges are [min, max).
- *  6. The library has no mutable global state, prints nothing, ends no process and installs no
- *     signal handler; its threads block all signals. After a fork the child can use no database of
- *     its parent: every call returns RQ_E_FORKED and touches nothing that the parent uses. It may
- *     open databases of its own.
+ *  6. The library prints nothing, ends no process and installs no signal handler; its threads block
+ *     all signals. It has no mutable global state but a list of the folders that it has locked, for a
+ *     handler of fork (pthread_atfork), by which a child gives its copy of the locks up. After a fork
+ *     the child can use no database of its parent: every call returns RQ_E_FORKED and touches nothing
+ *     that the parent uses. It may open databases of its own, also the parent's folder once the parent
+ *     has closed it or ended.
  *  7. Limits are HBase's: rows of 1 to 32,767 bytes, families of printable characters.
  */
 #ifndef RORQUAL_H
@@ -324,6 +326,14 @@ typedef struct rq_family_times {
 
 #define RQ_ALL_VERSIONS INT32_MAX
 
+/* An attribute of an operation, which servers or their coprocessors know by its name; others are
+ * ignored. A database of this process knows those of MOB files ("hbase.mob.scan.raw" …).
+ * HBASE: OperationWithAttributes. */
+typedef struct rq_named_bytes {
+    const char *name; /* "_operation.attributes.id", "_acl", "_authorizations" … */
+    rq_bytes value;
+} rq_named_bytes;
+
 typedef struct rq_get_request {
     size_t size;
     rq_bytes row;
@@ -346,6 +356,11 @@ typedef struct rq_get_request {
     /* A filter that looks at some families sees all of them at once, instead of reading the others only
      * for rows that pass. HBASE: setLoadColumnFamiliesOnDemand(false). */
     bool no_lazy_families;
+    const rq_named_bytes *attributes;
+    size_t attribute_count;
+    /* Also what is being written, and is not complete yet: a row may come in parts, and cells that are
+     * read may never be written. HBASE: IsolationLevel.READ_UNCOMMITTED. */
+    bool reads_uncommitted;
 } rq_get_request;
 
 /* Reads a row. *ret is never NULL on success; the caller frees it.
@@ -405,6 +420,8 @@ typedef struct rq_change {
     bool returns_nothing;  /* an append or increment without its result */
     int64_t min_timestamp; /* of the cells that an append or increment reads: [min, max) */
     int64_t max_timestamp; /* 0: no limit */
+    const rq_named_bytes *attributes;
+    size_t attribute_count;
 } rq_change;
 
 /* Changes a row; durable as requested when it returns. `ret` may be NULL; otherwise *ret is the
@@ -491,6 +508,14 @@ RQ_API rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t c
 
 typedef struct rq_scanner rq_scanner;
 
+/* How a server reads files, HBase's ReadType: each block for itself, or in sequence by a reader of the
+ * scan's own. Rorqual chooses by itself. */
+typedef enum rq_read_type {
+    RQ_READ_DEFAULT,
+    RQ_READ_STREAM,
+    RQ_READ_PREAD,
+} rq_read_type;
+
 typedef struct rq_scan_request {
     size_t size;
     rq_bytes start;      /* empty: the table's first row, or (reversed) its last one */
@@ -516,6 +541,10 @@ typedef struct rq_scan_request {
     const rq_family_times *family_times;
     size_t family_times_count;
     bool no_lazy_families;
+    const rq_named_bytes *attributes;
+    size_t attribute_count;
+    rq_read_type read_type;
+    bool reads_uncommitted;
 } rq_scan_request;
 
 /* Opens a scanner; the caller closes it. Rows are read when rq_scanner_next asks for them, so errors

@@ -446,6 +446,13 @@ RQ_API rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms
  *  - A unique index admits one row of each value; a row whose put failed with an error other than
  *    RQ_E_EXISTS may have been written.
  *
+ * Covered columns: entries have copies of these columns and of the indexed one, so that a query of
+ * them (rq_index_range.covered_only) reads the index table alone. The promises hold for the copies,
+ * too, as long as all writes to these columns go through indexes that cover the same ones; a row is
+ * read after all where a writer has died or is not yet done. A write then costs two calls more, and may
+ * have no time to live; the families of these columns must not have one either. rq_index_repair makes
+ * copies anew where they are missing or differ.
+ *
  * A write reads the row and costs up to four more calls; a row has a column "_rq_index" beside the
  * indexed one, for 15 minutes also after it was deleted. Rows written without the index are found
  * after rq_index_repair, which may run while writing goes on; on an empty index table it is the
@@ -460,6 +467,8 @@ typedef struct rq_index_spec {
     rq_column column;        /* what is indexed */
     bool unique;
     bool creates; /* the index table, if it is missing */
+    const rq_column *covered;
+    size_t covered_count; /* at most 15 */
 } rq_index_spec;
 
 /* The caller closes it before the database. */
@@ -479,15 +488,16 @@ typedef struct rq_index_range {
     size_t size;
     rq_bytes from; /* empty: the smallest */
     rq_bytes to;
-    bool includes_to; /* from = to and includes_to: one value */
-    bool no_end;      /* `to` does not count */
+    bool includes_to;  /* from = to and includes_to: one value */
+    bool no_end;       /* `to` does not count */
+    bool covered_only; /* returns the indexed and the covered columns, newest versions, alone */
 } rq_index_range;
 
 typedef struct rq_index_scanner rq_index_scanner;
 /* Scans by value, rows of one value by their key. The caller closes the scanner before the index. */
 RQ_API rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
                             rq_failure *why);
-/* The next row, whole, which the caller frees; *ret is NULL at the end. */
+/* The next row, whole or its covered columns, which the caller frees; *ret is NULL at the end. */
 RQ_API rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_index_scanner_close(rq_index_scanner *scanner);

@@ -16,12 +16,6 @@ rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why);
 void rq__slot_give_back(rq_slot *slot);
 rq_db *rq__db_ref(rq_db *db);
 
-/* Copies a struct with a size tag to the library's size; bytes that the caller does not have are
- * zero. RQ_E_INVALID: no struct, or a size that no version had. */
-RQ_NODISCARD
-rq_err rq__sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
-                 rq_error *why);
-
 /* --- arguments (arguments.c); everything they point to is the caller's or in the arena -------- */
 
 RQ_NODISCARD
@@ -35,6 +29,14 @@ rq_err rq__take_changes(const rq_change *changes, size_t count, rq_arena *arena,
                         rq_error *why);
 RQ_NODISCARD
 rq_err rq__take_check(const rq_check *check, rq_arena *arena, rq_checking *ret, rq_error *why);
+
+/* Copies names and values (attributes.c). */
+RQ_NODISCARD
+rq_err rq__take_attributes(const rq_named_bytes *given, size_t count, rq_arena *arena,
+                           rq_named_list *ret, rq_error *why);
+/* A copy of `in` in the arena; its pointer is not NULL unless memory is exhausted. */
+RQ_NODISCARD
+rq_err rq__keep(rq_arena *arena, rq_slice *in, rq_error *why);
 
 /* Copies what the arguments point to into the arena. */
 RQ_NODISCARD

@@ -166,14 +166,15 @@ rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *re
     rq_get_request own;
     const rq_get_request *g = given;
     if (g == NULL || g->size != sizeof own) {
-        RQ_TRY(rq__sized(&own, sizeof own, g, offsetof(rq_get_request, columns), "rq_get_request",
-                         why));
+        RQ_TRY(rq_sized(&own, sizeof own, g, offsetof(rq_get_request, columns), "rq_get_request",
+                        why));
         g = &own;
     }
     *ret = (rq_getting){.row = rq_slice_of_bytes(g->row),
                         .read = {.existence_only = g->existence_only,
                                  .no_block_cache = g->no_block_cache,
-                                 .no_lazy_families = g->no_lazy_families}};
+                                 .no_lazy_families = g->no_lazy_families,
+                                 .reads_uncommitted = g->reads_uncommitted}};
     rq_reading *r = &ret->read;
     RQ_TRY(check_row(ret->row, why));
     RQ_TRY(take_versions(g->max_versions, &r->max_versions, why));
@@ -182,11 +183,11 @@ rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *re
         take_times(g->min_timestamp, g->max_timestamp, &r->min_timestamp, &r->max_timestamp, why));
     RQ_TRY(pick_columns(g->columns, g->column_count, arena, r, why));
     RQ_TRY(take_ranges(g->family_times, g->family_times_count, arena, r, why));
+    RQ_TRY(rq__take_attributes(g->attributes, g->attribute_count, arena, &r->attributes, why));
     return take_filter(g->filter_text, g->filter, arena, &r->filter_class, &r->filter, why);
 }
 
-/* A copy of `in` in the arena; with a pointer that is not NULL unless memory is exhausted. */
-static rq_err keep(rq_arena *arena, rq_slice *in, rq_error *why)
+rq_err rq__keep(rq_arena *arena, rq_slice *in, rq_error *why)
 {
     if (in->len == 0) return RQ_OK;
     *in = rq_arena_copy(arena, *in);
@@ -197,39 +198,43 @@ static rq_err keep_reading(rq_arena *arena, rq_reading *r, rq_error *why)
 {
     for (size_t i = 0; i < r->family_count; i++) {
         rq_picked *p = (rq_picked *)(uintptr_t)&r->families[i]; /* the arena's */
-        RQ_TRY(keep(arena, &p->family, why));
+        RQ_TRY(rq__keep(arena, &p->family, why));
         for (size_t q = 0; q < p->qualifier_count; q++)
-            RQ_TRY(keep(arena, (rq_slice *)(uintptr_t)&p->qualifiers[q], why));
+            RQ_TRY(rq__keep(arena, (rq_slice *)(uintptr_t)&p->qualifiers[q], why));
     }
     for (size_t i = 0; i < r->range_count; i++)
-        RQ_TRY(keep(arena, (rq_slice *)(uintptr_t)&r->ranges[i].family, why));
-    RQ_TRY(keep(arena, &r->filter_class, why));
-    return keep(arena, &r->filter, why);
+        RQ_TRY(rq__keep(arena, (rq_slice *)(uintptr_t)&r->ranges[i].family, why));
+    RQ_TRY(rq__keep(arena, &r->filter_class, why));
+    return rq__keep(arena, &r->filter, why);
 }
 
 rq_err rq__keep_get(rq_arena *arena, rq_getting *g, rq_error *why)
 {
-    RQ_TRY(keep(arena, &g->row, why));
+    RQ_TRY(rq__keep(arena, &g->row, why));
     return keep_reading(arena, &g->read, why);
 }
 
 rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning *ret, rq_error *why)
 {
     rq_scan_request s;
-    RQ_TRY(rq__sized(&s, sizeof s, given, offsetof(rq_scan_request, stop), "rq_scan_request", why));
-    *ret = (rq_scanning){
-        .start = rq_slice_of_bytes(s.start),
-        .stop = rq_slice_of_bytes(s.stop),
-        .include_start = !s.excludes_start,
-        .include_stop = s.includes_stop,
-        .reversed = s.reversed,
-        .raw = s.raw,
-        .limit = s.limit,
-        .caching = s.caching > INT32_MAX ? INT32_MAX : s.caching,
-        .batch = s.batch,
-        .fetch_bytes = s.fetch_bytes,
-        .read = {.no_block_cache = s.no_block_cache, .no_lazy_families = s.no_lazy_families}};
+    RQ_TRY(rq_sized(&s, sizeof s, given, offsetof(rq_scan_request, stop), "rq_scan_request", why));
+    *ret = (rq_scanning){.start = rq_slice_of_bytes(s.start),
+                         .stop = rq_slice_of_bytes(s.stop),
+                         .include_start = !s.excludes_start,
+                         .include_stop = s.includes_stop,
+                         .reversed = s.reversed,
+                         .raw = s.raw,
+                         .limit = s.limit,
+                         .caching = s.caching > INT32_MAX ? INT32_MAX : s.caching,
+                         .batch = s.batch,
+                         .fetch_bytes = s.fetch_bytes,
+                         .read_type = s.read_type,
+                         .read = {.no_block_cache = s.no_block_cache,
+                                  .no_lazy_families = s.no_lazy_families,
+                                  .reads_uncommitted = s.reads_uncommitted}};
     rq_reading *r = &ret->read;
+    if ((unsigned)s.read_type > RQ_READ_PREAD)
+        return rq_fail(why, RQ_E_INVALID, "read_type %d", (int)s.read_type);
     if (s.batch > INT32_MAX) return rq_fail(why, RQ_E_INVALID, "batch is too large");
     if (ret->start.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->start, why));
     if (ret->stop.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->stop, why));
@@ -238,9 +243,10 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
     RQ_TRY(take_times(s.min_timestamp, s.max_timestamp, &r->min_timestamp, &r->max_timestamp, why));
     RQ_TRY(pick_columns(s.columns, s.column_count, arena, r, why));
     RQ_TRY(take_ranges(s.family_times, s.family_times_count, arena, r, why));
+    RQ_TRY(rq__take_attributes(s.attributes, s.attribute_count, arena, &r->attributes, why));
     RQ_TRY(take_filter(s.filter_text, s.filter, arena, &r->filter_class, &r->filter, why));
-    RQ_TRY(keep(arena, &ret->start, why));
-    RQ_TRY(keep(arena, &ret->stop, why));
+    RQ_TRY(rq__keep(arena, &ret->start, why));
+    RQ_TRY(rq__keep(arena, &ret->stop, why));
     return keep_reading(arena, r, why);
 }
 
@@ -321,7 +327,7 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
     rq_change own;
     const rq_change *c = given;
     if (c->size != sizeof own) {
-        RQ_TRY(rq__sized(&own, sizeof own, c, offsetof(rq_change, timestamp), "rq_change", why));
+        RQ_TRY(rq_sized(&own, sizeof own, c, offsetof(rq_change, timestamp), "rq_change", why));
         c = &own;
     }
     if ((unsigned)c->kind > RQ_INCREMENT)
@@ -337,6 +343,7 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
     RQ_TRY(take_timestamp(c->timestamp, RQ_TIMESTAMP_LATEST, &ret->timestamp, why));
     RQ_TRY(take_times(c->min_timestamp, c->max_timestamp, &ret->min_timestamp, &ret->max_timestamp,
                       why));
+    RQ_TRY(rq__take_attributes(c->attributes, c->attribute_count, arena, &ret->attributes, why));
     if (c->edit_count == 0)
         return c->kind == RQ_DELETE ? RQ_OK : rq_fail(why, RQ_E_INVALID, "No columns to insert");
     if (c->edits == NULL || c->edit_count > INT32_MAX)
@@ -381,7 +388,7 @@ rq_err rq__keep_changes(rq_arena *arena, rq_changing *changes, size_t count, rq_
 {
     for (size_t i = 0; i < count; i++) {
         rq_changing *c = &changes[i];
-        RQ_TRY(keep(arena, &c->row, why));
+        RQ_TRY(rq__keep(arena, &c->row, why));
         for (size_t k = 0; k < c->cell_count; k++) {
             rq_cell *cell = &c->cells[k];
             cell->row = c->row.ptr;
@@ -395,11 +402,11 @@ rq_err rq__keep_changes(rq_arena *arena, rq_changing *changes, size_t count, rq_
 
 rq_err rq__keep_check(rq_arena *arena, rq_checking *k, rq_error *why)
 {
-    RQ_TRY(keep(arena, &k->family, why));
-    RQ_TRY(keep(arena, &k->qualifier, why));
-    RQ_TRY(keep(arena, &k->value, why));
-    RQ_TRY(keep(arena, &k->filter_class, why));
-    return keep(arena, &k->filter, why);
+    RQ_TRY(rq__keep(arena, &k->family, why));
+    RQ_TRY(rq__keep(arena, &k->qualifier, why));
+    RQ_TRY(rq__keep(arena, &k->value, why));
+    RQ_TRY(rq__keep(arena, &k->filter_class, why));
+    return rq__keep(arena, &k->filter, why);
 }
 
 rq_err rq__take_check(const rq_check *given, rq_arena *arena, rq_checking *ret, rq_error *why)
@@ -412,7 +419,7 @@ rq_err rq__take_check(const rq_check *given, rq_arena *arena, rq_checking *ret, 
         [RQ_COMPARE_ABSENT] = 2,
     };
     rq_check c;
-    RQ_TRY(rq__sized(&c, sizeof c, given, offsetof(rq_check, filter_text), "rq_check", why));
+    RQ_TRY(rq_sized(&c, sizeof c, given, offsetof(rq_check, filter_text), "rq_check", why));
     if ((unsigned)c.compare >= RQ_ARRAY_LEN(ops))
         return rq_fail(why, RQ_E_INVALID, "comparison %d of a check", (int)c.compare);
     *ret = (rq_checking){.family = rq_slice_of_bytes(c.family),

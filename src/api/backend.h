@@ -76,6 +76,15 @@ typedef struct rq_picked {
     size_t qualifier_count; /* 0: the whole family */
 } rq_picked;
 
+/* Attributes of an operation; copies. */
+typedef struct rq_named {
+    rq_slice name, value;
+} rq_named;
+typedef struct rq_named_list {
+    const rq_named *items;
+    size_t count;
+} rq_named_list;
+
 /* What gets and scans have in common. */
 typedef struct rq_reading {
     const rq_picked *families; /* ascending by name */
@@ -89,6 +98,8 @@ typedef struct rq_reading {
     bool existence_only;
     bool no_block_cache;
     bool no_lazy_families;
+    bool reads_uncommitted;
+    rq_named_list attributes;
     const struct rq_family_range *ranges; /* of families, instead of the times above */
     size_t range_count;
 } rq_reading;
@@ -111,6 +122,7 @@ typedef struct rq_scanning {
     uint32_t caching;
     uint32_t batch;
     uint64_t fetch_bytes; /* 0: the back end's */
+    rq_read_type read_type;
 } rq_scanning;
 
 typedef struct rq_changing {
@@ -123,6 +135,7 @@ typedef struct rq_changing {
     uint64_t ttl_ms;
     bool returns_nothing;
     int64_t min_timestamp, max_timestamp;
+    rq_named_list attributes;
 } rq_changing;
 
 typedef struct rq_checking {
@@ -311,6 +324,11 @@ RQ_NODISCARD
 rq_err rq_db_init(rq_db *db, const rq_backend *backend, uint32_t timeout_ms, rq_error *why);
 /* Of a database whose opening failed: undoes rq_db_init. */
 void rq_db_unref(rq_db *db);
+/* Copies a struct with a size tag to the library's size; bytes that the caller does not have are
+ * zero. RQ_E_INVALID: no struct, or a size that no version had. */
+RQ_NODISCARD
+rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
+                rq_error *why);
 /* Returns `rc`, after the caller's failure was filled. */
 rq_err rq_fill_failure(rq_failure *to, rq_err rc, const rq_why *why);
 

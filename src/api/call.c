@@ -159,8 +159,8 @@ rq_err rq_fill_failure(rq_failure *to, rq_err rc, const rq_why *why)
     return rc;
 }
 
-rq_err rq__sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
-                 rq_error *why)
+rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
+                rq_error *why)
 {
     size_t size = 0;
     if (from == NULL) return rq_fail(why, RQ_E_INVALID, "no %s", what);

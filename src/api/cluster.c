@@ -385,8 +385,8 @@ rq_err rq_table_alter(rq_db *db, const rq_alteration *alteration, rq_failure *fa
     rq_alteration a;
     rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    rc = rq__sized(&a, sizeof a, alteration, offsetof(rq_alteration, families), "rq_alteration",
-                   &why.error);
+    rc = rq_sized(&a, sizeof a, alteration, offsetof(rq_alteration, families), "rq_alteration",
+                  &why.error);
     if (rc == RQ_OK) rc = alter(db, slot, &a, &why);
     rq__slot_give_back(slot);
     return rq_fill_failure(failure, rc, &why);

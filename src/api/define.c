@@ -132,8 +132,8 @@ static rq_err create_table(rq_db *db, rq_slot *slot, const rq_table_spec *given,
     rq_table_spec s;
     rq_buf message = {0};
     rq_defining d = {.kind = RQ_DEFINE_CREATE_TABLE};
-    RQ_TRY(rq__sized(&s, sizeof s, given, offsetof(rq_table_spec, attributes), "rq_table_spec",
-                     &why->error));
+    RQ_TRY(rq_sized(&s, sizeof s, given, offsetof(rq_table_spec, attributes), "rq_table_spec",
+                    &why->error));
     RQ_TRY(rq__split_name(s.name, &d.ns, &d.qualifier, &why->error));
     if (s.split_key_count > 0 && s.split_keys == NULL)
         return rq_fail(&why->error, RQ_E_INVALID, "no split keys");

@@ -14,6 +14,11 @@
 
 #include <stdbool.h>
 
+/* What no call of the library returns: a read needs a block that is not in memory, or its time slice is
+ * spent; there is no more. */
+#define RQ_E_AGAIN ((rq_err)1)
+#define RQ_E_END ((rq_err)2)
+
 enum {
     RQ_ERR_COUNT = 1 /* RQ_OK */
 #define X(name, java_class, retry, text) +1

@@ -3,6 +3,7 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "design/table.h"
+#include "design/trace.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 enum { SAMPLES = 240000, SAMPLES_MAX = 10000000, FILE_MAX = 1 << 20 };
 
 static const char help[] =
-    "usage: rorqual design [--json] [--html FILE] [--samples COUNT] [--seed NUMBER] FILE\n"
+    "usage: rorqual design [--json] [--html FILE] [--samples COUNT] [--seed NUMBER]\n"
+    "                      [--trace FILE] FILE\n"
     "       rorqual design [--json] [--html FILE] --from URL [--chance PERCENT] [--servers COUNT]\n"
     "                      [--regions COUNT] TABLE\n\n"
     "  --json                 print the report as JSON, with load by key range and server over "
@@ -20,6 +22,13 @@ static const char help[] =
     "  --html FILE            also write the report as a page with heat maps\n"
     "  --samples COUNT        simulate so many rows of each variant, 240000 unless told\n"
     "  --seed NUMBER          of the simulation's random numbers\n"
+    "  --trace FILE           replay accesses instead of drawing them: lines of TIME, r or w, KEY "
+    "and,\n"
+    "                         if known, a written row's BYTES, separated by tabs. TIME is in\n"
+    "                         milliseconds since 1970, KEY text with \\xNN, of the schema's "
+    "format.\n"
+    "                         Period, writes, reads, arrival and values of the schema do not "
+    "count\n"
     "  --from URL             a live table: hbase://HOST:PORT, hbase+rpc://HOST:PORT, file:DIR\n"
     "  --chance PERCENT       sample so many of its rows, 100 unless told; the table is read once\n"
     "  --servers COUNT        of the cluster that is judged, 10 unless told\n"
@@ -45,13 +54,14 @@ static const char help[] =
 
 typedef struct arguments {
     bool json;
-    const char *html, *from;
+    const char *html, *from, *trace;
     uint64_t samples, seed, chance, servers, regions;
     const char *name; /* the file or the table */
 } arguments;
 
 typedef struct design {
     rq_schema schema;
+    rq_trace trace; /* most 0: none */
     rq_plan plans[RQ_REMEDIES];
     rq_review review;
 } design;
@@ -62,8 +72,9 @@ static int parse(arguments *a, int argc, char **argv)
     const rq__option options[] = {
         {"json", .flag = &a->json},         {"html", .text = &a->html},
         {"samples", .number = &a->samples}, {"seed", .number = &a->seed},
-        {"from", .text = &a->from},         {"chance", .number = &a->chance},
-        {"servers", .number = &a->servers}, {"regions", .number = &a->regions}};
+        {"trace", .text = &a->trace},       {"from", .text = &a->from},
+        {"chance", .number = &a->chance},   {"servers", .number = &a->servers},
+        {"regions", .number = &a->regions}};
     int code = rq__parse_options("design", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
     if (argc - optind != 1)
@@ -71,6 +82,10 @@ static int parse(arguments *a, int argc, char **argv)
     a->name = argv[optind];
     if (a->from == NULL && (a->chance > 0 || a->servers > 0 || a->regions > 0))
         return rq__refuse("design", "--chance, --servers and --regions go with --from");
+    if (a->from != NULL && a->trace != NULL)
+        return rq__refuse("design", "--trace goes with a schema, not with --from");
+    if (a->trace != NULL && strcmp(a->trace, "-") == 0 && strcmp(a->name, "-") == 0)
+        return rq__refuse("design", "standard input is either the schema or the trace");
     if (a->chance > 100) return rq__refuse("design", "--chance is a percentage, 1 to 100");
     if (a->samples > SAMPLES_MAX || a->servers > 10000 || a->regions > 1000000)
         return rq__refuse("design", "at most %d samples, 10000 servers, 1000000 regions",
@@ -104,8 +119,10 @@ static rq_err simulate_schema(design *d, const arguments *a, rq_error *why)
 {
     for (unsigned i = 0; i < RQ_REMEDIES; i++) {
         size_t n = d->review.count;
-        rq_err rc =
-            rq_plan_of_schema(&d->schema, (rq_remedy)i, a->samples, a->seed + 1, &d->plans[n], why);
+        rq_err rc = d->trace.most > 0
+                        ? rq_plan_of_trace(&d->schema, (rq_remedy)i, &d->trace, &d->plans[n], why)
+                        : rq_plan_of_schema(&d->schema, (rq_remedy)i, a->samples, a->seed + 1,
+                                            &d->plans[n], why);
         if (rc == RQ_E_UNSUPPORTED && i > 0) {
             rq_plan_clear(&d->plans[n]);
             rq_error_clear(why);
@@ -118,6 +135,17 @@ static rq_err simulate_schema(design *d, const arguments *a, rq_error *why)
     return RQ_OK;
 }
 
+static rq_err read_trace(design *d, const arguments *a, rq_error *why)
+{
+    if (a->trace == NULL) return RQ_OK;
+    rq_error wrong = {.code = RQ_OK};
+    FILE *f = strcmp(a->trace, "-") == 0 ? stdin : fopen(a->trace, "r");
+    if (f == NULL) return rq_fail(why, RQ_E_NOT_FOUND, "%s: %m", a->trace);
+    rq_err rc = rq_trace_read(f, a->samples, a->seed + 1, &d->trace, &wrong);
+    if (f != stdin) fclose(f);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s: %s", a->trace, wrong.message);
+}
+
 static rq_err judge_file(design *d, const arguments *a, rq_error *why)
 {
     rq_buf text = {0};
@@ -125,6 +153,7 @@ static rq_err judge_file(design *d, const arguments *a, rq_error *why)
     rq_err rc = read_file(a->name, &text, why);
     if (rc == RQ_OK) rc = rq_schema_parse((const char *)text.ptr, &d->schema, why);
     rq_buf_clear(&text);
+    if (rc == RQ_OK) rc = read_trace(d, a, why);
     if (rc != RQ_OK) return rc;
     d->review.table = d->schema.table;
     d->review.schema = &d->schema;
@@ -188,6 +217,7 @@ static void clear(design *d)
     for (size_t i = 0; i < RQ_REMEDIES; i++)
         rq_plan_clear(&d->plans[i]);
     rq_names_free(d->review.advice);
+    rq_trace_clear(&d->trace);
     rq_schema_clear(&d->schema);
     free(d);
 }

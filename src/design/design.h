@@ -4,7 +4,8 @@
  * simulated over servers, regions and time.
  *
  *     rq_schema schema; rq_schema_parse(text, …);
- *     rq_plan plan; rq_plan_of_schema(&schema, REMEDY, …);  which keys are written when
+ *     rq_plan plan; rq_plan_of_schema(&schema, REMEDY, …);  which keys are written when; or
+ *                   rq_plan_of_trace(&schema, REMEDY, …);   were read and written
  *     rq_simulate(&plan, …, &result);                       which region and server gets them
  *     rq_report_text / _json / _html                        what people read
  */
@@ -83,7 +84,8 @@ rq_row_bytes rq__schema_row_bytes(const rq_schema *s, double key_length);
 typedef struct rq_plan_key {
     uint32_t offset, length; /* in plan->bytes */
     uint32_t step;
-    float weight; /* writes that it stands for */
+    float weight; /* writes that it stands for, or reads */
+    bool is_read;
 } rq_plan_key;
 
 typedef struct rq_plan {
@@ -100,7 +102,8 @@ typedef struct rq_plan {
     uint64_t scans;       /* that a range takes */
     uint64_t servers, regions;
     double period_s, region_bytes;
-    double reads; /* all */
+    double reads;   /* all */
+    bool has_reads; /* among the keys; else they are made: of rows that were written before */
     double read_window_s;
     rq_key_list *splits; /* at the start; NULL: quantiles of the plan's own keys, or one region */
     bool splits_by_sample;

@@ -4,7 +4,7 @@
  * could write on the command line), each with the number of writes that it stands for. A remedy is
  * the same rows under another format.
  */
-#include "design/design.h"
+#include "design/plan_priv.h"
 
 #include "load/draw.h"
 
@@ -294,12 +294,12 @@ typedef struct sampler {
     double tally[TALLY]; /* weights of the first part's values, by hash */
 } sampler;
 
-static void count_first(sampler *m, double weight)
+uint64_t rq__plan_hash(const char *text)
 {
     uint64_t h = 1469598103934665603u;
-    for (const char *c = m->texts[0]; *c != '\0'; c++)
+    for (const char *c = text; *c != '\0'; c++)
         h = (h ^ (uint8_t)*c) * 1099511628211u;
-    m->tally[(h ^ h >> 32) % TALLY] += weight;
+    return h ^ h >> 32;
 }
 
 static rq_err sample_row(sampler *m, rq_plan *p, uint32_t step, double row, double now_s,
@@ -313,7 +313,7 @@ static rq_err sample_row(sampler *m, rq_plan *p, uint32_t step, double row, doub
     if (rq_key_encode_text(m->format, m->pointers, m->parts, key, sizeof key, &len, &failure) !=
         RQ_OK)
         return rq_fail(why, RQ_E_INVALID, "a row of the schema has no key: %s", failure.message);
-    count_first(m, weight);
+    m->tally[rq__plan_hash(m->texts[0]) % TALLY] += weight;
     p->key_length += (double)len * weight;
     rq_err rc = rq__plan_add(p, rq_slice_of(key, len), step, weight);
     return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
@@ -340,9 +340,7 @@ static rq_err sample_all(sampler *m, rq_plan *p, size_t samples, rq_error *why)
     return RQ_OK;
 }
 
-/* Split keys from the format, or (presplit without such a format) from the sample. */
-static void choose_splits(const rq_schema *s, rq_remedy remedy, const rq_key_format *format,
-                          rq_plan *p)
+void rq__plan_splits(const rq_schema *s, rq_remedy remedy, const rq_key_format *format, rq_plan *p)
 {
     bool wanted = remedy != RQ_REMEDY_NONE || s->presplit;
     if (!wanted || p->regions < 2) {
@@ -354,8 +352,8 @@ static void choose_splits(const rq_schema *s, rq_remedy remedy, const rq_key_for
         p->splits_by_sample = true;
 }
 
-rq_err rq_plan_of_schema(const rq_schema *s, rq_remedy remedy, size_t samples, uint64_t seed,
-                         rq_plan *ret, rq_error *why)
+rq_err rq__plan_begin(const rq_schema *s, rq_remedy remedy, rq_plan *ret,
+                      rq_key_format **ret_format, rq_error *why)
 {
     rq_failure failure = {.size = sizeof failure};
     *ret = (rq_plan){0};
@@ -364,21 +362,34 @@ rq_err rq_plan_of_schema(const rq_schema *s, rq_remedy remedy, size_t samples, u
     if (key == NULL || (remedy == RQ_REMEDY_PRESPLIT && (s->presplit || s->regions > 1)))
         return rq_fail(why, RQ_E_UNSUPPORTED, "%s does not fit this key", ret->name);
     ret->key = key;
+    rq_err rc = rq_key_format_parse(key, ret_format, &failure);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, RQ_E_UNSUPPORTED, "%s", failure.message);
+}
+
+static rq_err make_makers(sampler *m)
+{
+    const rq_schema *s = m->schema;
+    m->parts = rq_key_part_count(s->format);
+    for (size_t i = 0; i < m->parts; i++) {
+        rq_key_part part = {.size = sizeof part};
+        RQ_TRY(rq_key_part_at(s->format, i, &part, NULL));
+        maker_init(&m->makers[i], part.type, &s->values[i]);
+        m->pointers[i] = m->texts[i];
+    }
+    return RQ_OK;
+}
+
+rq_err rq_plan_of_schema(const rq_schema *s, rq_remedy remedy, size_t samples, uint64_t seed,
+                         rq_plan *ret, rq_error *why)
+{
     sampler *m = calloc(1, sizeof *m);
     if (m == NULL) return rq_no_memory(why);
     m->schema = s;
-    m->parts = rq_key_part_count(s->format);
     rq_random_seed(&m->random, seed);
-    rq_err rc = rq_key_format_parse(key, &m->format, &failure);
-    if (rc != RQ_OK) rc = rq_fail(why, RQ_E_UNSUPPORTED, "%s", failure.message);
-    for (size_t i = 0; i < m->parts && rc == RQ_OK; i++) {
-        rq_key_part part = {.size = sizeof part};
-        rc = rq_key_part_at(s->format, i, &part, NULL);
-        if (rc == RQ_OK) maker_init(&m->makers[i], part.type, &s->values[i]);
-        m->pointers[i] = m->texts[i];
-    }
+    rq_err rc = rq__plan_begin(s, remedy, ret, &m->format, why);
+    if (rc == RQ_OK) rc = make_makers(m);
     if (rc == RQ_OK) rc = sample_all(m, ret, samples, why);
-    if (rc == RQ_OK) choose_splits(s, remedy, m->format, ret);
+    if (rc == RQ_OK) rq__plan_splits(s, remedy, m->format, ret);
     rq_key_format_free(m->format);
     free(m);
     return rc;
@@ -397,8 +408,20 @@ rq_err rq__plan_add(rq_plan *p, rq_slice key, uint32_t step, double weight)
     }
     uint32_t offset = (uint32_t)p->bytes.len;
     RQ_TRY(rq_buf_append(&p->bytes, key.ptr, key.len));
-    p->keys[p->count++] = (rq_plan_key){offset, (uint32_t)key.len, step, (float)weight};
+    p->keys[p->count++] = (rq_plan_key){offset, (uint32_t)key.len, step, (float)weight, false};
     return RQ_OK;
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const rq_plan_key *x = a, *y = b;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+void rq__plan_sort(rq_plan *p)
+{
+    if (p->count > 0) qsort(p->keys, p->count, sizeof *p->keys, by_step);
 }
 
 void rq_plan_clear(rq_plan *p)

@@ -221,12 +221,14 @@ static void add_load(world *w, uint32_t rank, uint32_t step, double load)
     w->out->heat[band * RQ_DESIGN_STEPS + step] += (float)load;
 }
 
-static void write_keys(world *w, size_t from, size_t to, uint32_t step)
+/* What the keys say: writes, and reads if they are among them. */
+static void use_keys(world *w, size_t from, size_t to, uint32_t step)
 {
     for (size_t i = from; i < to; i++) {
         uint32_t rank = w->ranks[i];
         double bytes = w->plan->keys[i].weight * w->plan->row_bytes;
         add_load(w, rank, step, w->plan->keys[i].weight);
+        if (w->plan->keys[i].is_read) continue;
         w->key_bytes[rank] += bytes;
         w->regions[region_of(w, rank)].bytes += bytes;
     }
@@ -240,7 +242,7 @@ static void read_keys(world *w, const size_t *begins, uint32_t step)
     double window = p->read_window_s <= 0 ? step + 1 : ceil(p->read_window_s / step_s);
     uint32_t oldest = window > step ? 0 : step + 1 - (uint32_t)window;
     size_t from = begins[oldest], to = begins[step + 1], count = begins[step + 1] - begins[step];
-    if (to == from || count == 0 || p->reads <= 0) return;
+    if (to == from || count == 0 || p->reads <= 0 || p->has_reads) return;
     double load = p->reads / RQ_DESIGN_STEPS / (double)count;
     for (size_t i = 0; i < count;
          i++) /* a stride that is odd and has nothing to do with the rows */
@@ -283,7 +285,7 @@ static rq_err run(world *w)
         begins[p->keys[i].step + 1]++;
     for (uint32_t step = 0; step < RQ_DESIGN_STEPS; step++) {
         begins[step + 1] += begins[step];
-        write_keys(w, begins[step], begins[step + 1], step);
+        use_keys(w, begins[step], begins[step + 1], step);
         read_keys(w, begins, step);
         judge_step(w, step, &step_all);
         all += step_all;

@@ -5,6 +5,7 @@
  * chance (reservoir sampling), so that the sample does not prefer the begin of the table.
  */
 #include "design/table.h"
+#include "design/plan_priv.h"
 
 #include "base/random.h"
 
@@ -122,13 +123,6 @@ static rq_err make_plan(const sample *s, const rq_from_table *from, rq_plan *p, 
     return RQ_OK;
 }
 
-static int by_step(const void *a, const void *b)
-{
-    const rq_plan_key *x = a, *y = b;
-    if (x->step != y->step) return x->step < y->step ? -1 : 1;
-    return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
 rq_err rq_plan_of_table(rq_table *table, const rq_from_table *from, rq_plan *ret, rq_error *why)
 {
     sample s = {0};
@@ -137,7 +131,7 @@ rq_err rq_plan_of_table(rq_table *table, const rq_from_table *from, rq_plan *ret
     s.rows = calloc(SAMPLE_MAX, sizeof *s.rows);
     rq_err rc = s.rows == NULL ? rq_no_memory(why) : read_rows(table, from, &s, why);
     if (rc == RQ_OK) rc = make_plan(&s, from, ret, why);
-    if (rc == RQ_OK) qsort(ret->keys, ret->count, sizeof *ret->keys, by_step);
+    if (rc == RQ_OK) rq__plan_sort(ret);
     for (size_t i = 0; i < s.count; i++)
         free(s.rows[i].key);
     free(s.rows);

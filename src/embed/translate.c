@@ -9,12 +9,30 @@
 
 #include <stdio.h>
 
+/* HBASE: MobConstants. As service/decode.c. */
+static void take_mob_attributes(const rq_named_list *list, rq_scan *ret)
+{
+    const struct {
+        const char *name;
+        bool *value;
+    } known[] = {{"hbase.mob.scan.raw", &ret->mob_raw},
+                 {"hbase.mob.scan.ref.only", &ret->mob_refs_only},
+                 {"hbase.mob.cache.blocks", &ret->mob_cache_blocks},
+                 {"empty.value.on.mobcell.miss", &ret->mob_empty_on_miss}};
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t k = 0; k < RQ_ARRAY_LEN(known); k++)
+            if (rq_slice_eq(list->items[i].name, rq_slice_cstr(known[k].name)))
+                *known[k].value = list->items[i].value.len == 1 && list->items[i].value.ptr[0] != 0;
+}
+
 rq_err rq__reading_to_scan(const rq_reading *r, const rq_region *region, rq_arena *arena,
                            rq_scan *ret, rq_error *why)
 {
     ret->cache_blocks = !r->no_block_cache;
     ret->check_existence_only = r->existence_only;
     ret->load_families_on_demand = !r->no_lazy_families;
+    ret->read_uncommitted = r->reads_uncommitted;
+    take_mob_attributes(&r->attributes, ret);
     ret->max_versions = r->max_versions;
     ret->time_range = (rq_time_range){r->min_timestamp, r->max_timestamp};
     ret->store_limit = r->family_limit;

@@ -6,7 +6,7 @@
 
 #define TIMEOUT_MS 60000
 
-/* An older caller's struct is shorter; rq__sized is the api's own. */
+/* An older caller's struct is shorter; rq_sized is the api's own. */
 static rq_err take_options(const rq_connect_options *given, rq_connect_options *ret, rq_error *why)
 {
     *ret = (rq_connect_options){.size = sizeof *ret};

@@ -12,7 +12,7 @@
 /* The numbers of the fields that Get and Scan have in common. */
 typedef struct numbers {
     uint32_t column, filter, time_range, max_versions, cache_blocks, limit, offset, ranges,
-        on_demand;
+        on_demand, attribute;
 } numbers;
 
 static rq_err put_filter(rq_buf *out, uint32_t field, rq_slice java_class, rq_slice bytes)
@@ -57,6 +57,18 @@ static rq_err put_attribute(rq_buf *out, uint32_t field, const char *name, const
     return rq_pb_end(out, at);
 }
 
+static rq_err put_attributes(rq_buf *out, uint32_t field, const rq_named_list *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        size_t at;
+        RQ_TRY(rq_pb_begin(out, field, &at));
+        RQ_TRY(rq_pb_put_bytes(out, 1, a->items[i].name));
+        RQ_TRY(rq_pb_put_bytes(out, 2, a->items[i].value));
+        RQ_TRY(rq_pb_end(out, at));
+    }
+    return RQ_OK;
+}
+
 rq_err rq__encode_table(rq_buf *out, uint32_t field, rq_slice ns, rq_slice qualifier)
 {
     size_t at;
@@ -81,6 +93,8 @@ static rq_err put_reading(rq_buf *out, const rq_reading *r, const numbers *n)
     RQ_TRY(put_times(out, n->time_range, r->min_timestamp, r->max_timestamp));
     for (size_t i = 0; i < r->range_count; i++)
         RQ_TRY(put_range(out, n->ranges, &r->ranges[i]));
+    if (r->reads_uncommitted) RQ_TRY(put_attribute(out, n->attribute, "_isolationlevel_", "\2", 1));
+    RQ_TRY(put_attributes(out, n->attribute, &r->attributes));
     if (r->no_lazy_families) RQ_TRY(rq_pb_put_number(out, n->on_demand, 0));
     if (r->max_versions != 1)
         RQ_TRY(rq_pb_put_number(out, n->max_versions, (uint64_t)r->max_versions));
@@ -92,17 +106,18 @@ static rq_err put_reading(rq_buf *out, const rq_reading *r, const numbers *n)
 
 rq_err rq__encode_get(rq_buf *out, const rq_reading *r)
 {
-    static const numbers fields = {2, 4, 5, 6, 7, 8, 9, 13, 14};
+    static const numbers fields = {2, 4, 5, 6, 7, 8, 9, 13, 14, 3};
     RQ_TRY(put_reading(out, r, &fields));
     return r->existence_only ? rq_pb_put_number(out, 10, 1) : RQ_OK;
 }
 
 rq_err rq__encode_scan(rq_buf *out, const rq_scanning *s)
 {
-    static const numbers fields = {1, 5, 6, 7, 8, 11, 12, 19, 13};
+    static const numbers fields = {1, 5, 6, 7, 8, 11, 12, 19, 13, 2};
     RQ_TRY(put_reading(out, &s->read, &fields));
     if (s->raw) RQ_TRY(put_attribute(out, 2, "_raw_", "\xff", 1));
     if (s->batch > 0) RQ_TRY(rq_pb_put_number(out, 9, s->batch));
+    if (s->read_type != RQ_READ_DEFAULT) RQ_TRY(rq_pb_put_number(out, 23, s->read_type));
     return rq_pb_put_number(out, 22, s->include_stop);
 }
 
@@ -121,6 +136,7 @@ rq_err rq__encode_change(rq_buf *out, const rq_changing *c)
         RQ_TRY(put_attribute(out, 5, "_ttl", ttl, sizeof ttl));
     }
     if (c->returns_nothing) RQ_TRY(put_attribute(out, 5, "_rr_", "\0", 1));
+    RQ_TRY(put_attributes(out, 5, &c->attributes));
     if (c->durability != RQ_DURABILITY_DEFAULT)
         RQ_TRY(rq_pb_put_number(out, 6, levels[c->durability]));
     return put_times(out, 7, c->min_timestamp, c->max_timestamp);

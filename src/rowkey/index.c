@@ -5,6 +5,8 @@
  *   entry        row  value, 00 00, row key (a unique index: value, 00 00)     as "v:bytes r:bytes"
  *                i:t  the entry's token: random, another one with each write of the entry
  *                i:r  the row key
+ *                i:v  the token as it was when the row had been written: verified, if it is i:t still
+ *                i:c… copies of covered columns (index_cover.c)
  *   row          FAMILY:_rq_index  its generation: random, another one with each write of the row
  *
  * A write, of value `new` over `old`:
@@ -12,13 +14,24 @@
  *   1. read the row: old, generation g. Read the tokens of the entries of old, T, and of new.
  *   2. put new's entry with a new token, if its token is still what was read
  *   3. write the row and a new generation, if its generation is still g; else begin again
- *   4. give old's entry an empty token, if it is still T: it is deleted
+ *   4. give old's entry the token of a deleted one, if it is still T: it is deleted
  *
  * Invariant: a row's value has an entry whenever the row has the value. The entry is there before (2),
  * and who deletes an entry has read its token, and has then changed the row's generation: whoever
  * put the entry anew for a write that is still to come either did so after (its token is not T) or
  * fails in step 3. After a crash there may be entries too many, never too few; readers compare each
  * with its row, and a repair deletes them in the same way.
+ *
+ * With covered columns readers do not read the row of a verified entry. So (0) a write first gives
+ * old's entry, too, a new token, and after (4) verifies new's entry, if it has the token of (2) still;
+ * a write of a covered column puts the entry of the same value anew. Invariant: while an entry is
+ * verified, the row has the value, and its covered columns are the copies. Whoever changes the row has
+ * put another token before, after he had read the row; whoever verifies has written the row's
+ * generation after his token was put, so that nobody who read the row before can still change it.
+ *
+ * Tokens of deleted entries are random too, and shorter. If they were all alike, a writer that was slow
+ * between reading a deleted entry and putting it anew would not notice that others had put and deleted
+ * it meanwhile: its put, of an earlier time than theirs, would succeed and never be seen.
  *
  * Timestamps: HBase hides a put behind a delete marker, or another put, of the same millisecond or a
  * later one. So everything is written at a time above all that was read (rq__index_time), entries are
@@ -47,12 +60,21 @@ rq_err rq__index_fail(rq_failure *failure, rq_err rc, const char *text)
     return rq_fill_failure(failure, rq_fail(&why.error, rc, "%s", text), &why);
 }
 
-static void make_token(uint8_t token[RQ__TOKEN])
+rq_err rq__index_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
+                       rq_failure *failure)
 {
-    if (getrandom(token, RQ__TOKEN, 0) != RQ__TOKEN) { /* not for secrets: the clock will do */
-        rq_put_be64(token, rq_clock_ns(CLOCK_MONOTONIC));
-        rq_put_be64(token + 8, (uint64_t)(uintptr_t)token);
-    }
+    rq_why why;
+    rq_why_clear(&why);
+    return rq_fill_failure(failure, rq_sized(to, to_size, from, least, what, &why.error), &why);
+}
+
+static void make_token(uint8_t *token, size_t len)
+{
+    if (getrandom(token, len, 0) == (ssize_t)len) return;
+    uint8_t clock[RQ__TOKEN]; /* tokens are no secrets */
+    rq_put_be64(clock, rq_clock_ns(CLOCK_MONOTONIC));
+    rq_put_be64(clock + 8, (uint64_t)(uintptr_t)token);
+    memcpy(token, clock, len);
 }
 
 /* --- entries ---------------------------------------------------------------------------------- */
@@ -96,68 +118,106 @@ int64_t rq__index_time(int64_t newest)
     return now > newest ? now : newest + 1;
 }
 
+static int64_t newest_of(const rq_row *row)
+{
+    int64_t newest = 0;
+    for (size_t i = 0; i < row->count; i++)
+        newest = row->cells[i].timestamp > newest ? row->cells[i].timestamp : newest;
+    return newest;
+}
+
 bool rq__entry_take(const rq_row *row, rq__entry *ret)
 {
     const rq_kv *token = rq_row_find(row, rq_text("i"), rq_text("t"));
     const rq_kv *key = rq_row_find(row, rq_text("i"), rq_text("r"));
+    const rq_kv *verified = rq_row_find(row, rq_text("i"), rq_text("v"));
     ret->exists = token != NULL && key != NULL && token->value.len == RQ__TOKEN;
-    ret->timestamp = token == NULL ? 0 : token->timestamp;
+    ret->verified =
+        ret->exists && verified != NULL &&
+        rq_slice_eq(rq_slice_of_bytes(verified->value), rq_slice_of_bytes(token->value));
+    ret->timestamp = newest_of(row);
     ret->row.len = 0;
+    ret->token_len = token == NULL || token->value.len > RQ__TOKEN ? 0 : token->value.len;
+    if (ret->token_len > 0) memcpy(ret->token, token->value.data, ret->token_len);
     if (!ret->exists) return true;
-    memcpy(ret->token, token->value.data, RQ__TOKEN);
     return rq_buf_append(&ret->row, key->value.data, key->value.len) == RQ_OK;
 }
 
-/* Over what was read, if that is still there. */
-static rq_err put_over(rq_index *x, rq_bytes key, rq_bytes row, rq_bytes token,
-                       const rq__entry *over, bool *ret_done, rq_failure *why)
+/* That the entry's token is still what was read. */
+static rq_check same_token(const rq__entry *e)
 {
-    rq_edit edits[] = {{.family = rq_text("i"), .qualifier = rq_text("t"), .value = token},
-                       {.family = rq_text("i"), .qualifier = rq_text("r"), .value = row}};
+    return (rq_check){.size = sizeof(rq_check),
+                      .family = rq_text("i"),
+                      .qualifier = rq_text("t"),
+                      .compare = e->token_len > 0 ? RQ_COMPARE_EQUAL : RQ_COMPARE_ABSENT,
+                      .value = {e->token, e->token_len}};
+}
+
+/* Over what was read, if that is still there. */
+static rq_err put_over(rq_index *x, rq_bytes key, const rq__entry *over, int64_t time,
+                       const rq_edit *edits, size_t count, bool *ret_done, rq_failure *why)
+{
     rq_change put = {.size = sizeof put,
                      .kind = RQ_PUT,
                      .row = key,
                      .edits = edits,
-                     .edit_count = 2,
-                     .timestamp = rq__index_time(over->timestamp)};
-    rq_check check = {.size = sizeof check,
-                      .family = rq_text("i"),
-                      .qualifier = rq_text("t"),
-                      .compare = over->exists ? RQ_COMPARE_EQUAL : RQ_COMPARE_ABSENT,
-                      .value = {over->token, over->exists ? RQ__TOKEN : 0}};
+                     .edit_count = count,
+                     .timestamp = time};
+    rq_check check = same_token(over);
     return rq_table_check_and_change(x->entries, &check, &put, 1, ret_done, NULL, why);
 }
 
-rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *over, bool *ret_done,
-                     rq_failure *why)
+rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
+                     const rq__copies *copies, bool *ret_done, rq_failure *why)
 {
     uint8_t token[RQ__TOKEN];
-    make_token(token);
-    return put_over(x, key, row, (rq_bytes){token, RQ__TOKEN}, over, ret_done, why);
+    make_token(token, sizeof token);
+    rq_edit edits[2 + RQ__COVERED_MAX] = {
+        {.family = rq_text("i"), .qualifier = rq_text("t"), .value = {token, RQ__TOKEN}},
+        {.family = rq_text("i"), .qualifier = rq_text("r"), .value = row}};
+    size_t count = 2;
+    for (size_t i = 0; copies != NULL && i < copies->count; i++)
+        edits[count++] = copies->edits[i];
+    int64_t time = rq__index_time(over->timestamp);
+    RQ_TRY(put_over(x, key, over, time, edits, count, ret_done, why));
+    if (!*ret_done) return RQ_OK;
+    over->exists = true;
+    over->verified = false;
+    over->timestamp = time;
+    over->token_len = RQ__TOKEN;
+    memcpy(over->token, token, RQ__TOKEN);
+    return RQ_OK;
 }
 
 rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
                         rq_failure *why)
 {
-    return put_over(x, key, (rq_bytes){e->row.ptr, e->row.len}, rq_bytes_of("", 0), e, ret_done,
-                    why);
+    uint8_t token[RQ__DELETED_TOKEN];
+    make_token(token, sizeof token);
+    rq_edit deleted = {
+        .family = rq_text("i"), .qualifier = rq_text("t"), .value = {token, sizeof token}};
+    return put_over(x, key, e, rq__index_time(e->timestamp), &deleted, 1, ret_done, why);
 }
 
-/* The empty token counts as absent. */
+rq_err rq__entry_verify(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why)
+{
+    bool done; /* or another writer has put the entry anew, and will verify it */
+    rq_edit same = {
+        .family = rq_text("i"), .qualifier = rq_text("v"), .value = {e->token, RQ__TOKEN}};
+    return put_over(x, key, e, rq__index_time(e->timestamp), &same, 1, &done, why);
+}
+
 rq_err rq__entry_remove(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why)
 {
     bool done;
-    rq_check check = {.size = sizeof check,
-                      .family = rq_text("i"),
-                      .qualifier = rq_text("t"),
-                      .compare = RQ_COMPARE_ABSENT};
-    rq_edit edits[] = {{.family = rq_text("i"), .qualifier = rq_text("t")},
-                       {.family = rq_text("i"), .qualifier = rq_text("r")}};
+    if (e->token_len == RQ__TOKEN) return RQ_OK; /* not deleted: its key is no entry's */
+    rq_check check = same_token(e);
+    rq_edit all = {.family = rq_text("i"), .scope = RQ_DELETE_FAMILY};
     rq_change del = {.size = sizeof del,
                      .kind = RQ_DELETE,
                      .row = key,
-                     .edits = edits,
-                     .edit_count = 2,
+                     .edits = &all,
+                     .edit_count = 1,
                      .timestamp = e->timestamp};
     return rq_table_check_and_change(x->entries, &check, &del, 1, &done, NULL, why);
 }
@@ -176,28 +236,19 @@ const rq_kv *rq__index_cell(const rq_index *x, const rq_row *row)
     return rq_row_find(row, x->family, x->qualifier);
 }
 
-static int64_t newest_of(const rq_row *row)
-{
-    int64_t newest = 0;
-    for (size_t i = 0; i < row->count; i++)
-        newest = row->cells[i].timestamp > newest ? row->cells[i].timestamp : newest;
-    return newest;
-}
-
 /* The change, and a new generation, if the row's generation is the one that was read. With a time to
  * live the generation is the row's last cell: older ones are deleted, or they would come back. */
 static rq_err write_row(rq_index *x, const rq_row *before, rq_bytes key, const rq_change *change,
-                        uint64_t ttl_ms, bool *ret_done, rq_failure *why)
+                        int64_t time, uint64_t ttl_ms, bool *ret_done, rq_failure *why)
 {
     uint8_t token[RQ__TOKEN];
-    int64_t time = rq__index_time(newest_of(before));
     const rq_kv *g = rq_row_find(before, x->family, rq_text(generation));
     rq_check check = {.size = sizeof check,
                       .family = x->family,
                       .qualifier = rq_text(generation),
                       .compare = g == NULL ? RQ_COMPARE_ABSENT : RQ_COMPARE_EQUAL,
                       .value = g == NULL ? rq_bytes_of(NULL, 0) : g->value};
-    make_token(token);
+    make_token(token, sizeof token);
     rq_edit edit = {
         .family = x->family, .qualifier = rq_text(generation), .value = {token, RQ__TOKEN}};
     rq_edit older = {.family = x->family, .qualifier = rq_text(generation), .timestamp = time - 1};
@@ -226,7 +277,8 @@ rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *re
     bool empty =
         before->count == 0 ||
         (before->count == 1 && rq_row_find(before, x->family, rq_text(generation)) != NULL);
-    return write_row(x, before, key, NULL, empty ? RQ__LONG_AGO_MS : 0, ret_done, why);
+    return write_row(x, before, key, NULL, rq__index_time(newest_of(before)),
+                     empty ? RQ__LONG_AGO_MS : 0, ret_done, why);
 }
 
 /* --- a write ---------------------------------------------------------------------------------- */
@@ -237,9 +289,12 @@ typedef struct writing {
     const rq_change *change; /* NULL: the row is deleted */
     const rq_bytes *value;   /* the new one; NULL: none */
     bool keeps_value;        /* the change does not touch the column */
+    bool changes_copies;     /* it touches a covered one */
     rq_row *before;
+    int64_t time;            /* of the cells that are written */
     rq_buf old_key, new_key; /* of entries */
-    rq__entry old;
+    rq__entry old, new;
+    rq__copies copies; /* of the new entry */
     rq_failure *why;
 } writing;
 
@@ -266,15 +321,29 @@ static rq_err look_at_owner(writing *w, const rq__entry *e, bool *ret_free)
 static rq_err put_new_entry(writing *w, bool *ret_done)
 {
     rq_bytes key = {w->new_key.ptr, w->new_key.len};
-    rq__entry e = {0};
+    rq__entry *e = &w->new;
     bool is_free = true;
-    rq_err rc = read_entry(w->x, key, &e, w->why);
-    if (rc == RQ_OK && e.exists && !rq_slice_eq(rq_buf_slice(&e.row), rq_slice_of_bytes(w->key)))
-        rc = look_at_owner(w, &e, &is_free);
+    rq_err rc = read_entry(w->x, key, e, w->why);
+    if (rc == RQ_OK && e->exists && !rq_slice_eq(rq_buf_slice(&e->row), rq_slice_of_bytes(w->key)))
+        rc = look_at_owner(w, e, &is_free);
     *ret_done = false;
-    if (rc == RQ_OK && is_free) rc = rq__entry_put(w->x, key, w->key, &e, ret_done, w->why);
-    rq_buf_clear(&e.row);
-    return rc;
+    if (rc != RQ_OK || !is_free) return rc;
+    if (rq__copies_make(w->x, w->before, w->change, w->time, &w->copies) != RQ_OK)
+        return rq__index_fail(w->why, RQ_E_NO_MEMORY, "out of memory, for an index's entry");
+    return rq__entry_put(w->x, key, w->key, e, &w->copies, ret_done, w->why);
+}
+
+/* Step 0: the entry of the old value is verified no more, whoever is about to verify it. */
+static rq_err unverify_old_entry(writing *w, bool *ret_done)
+{
+    rq_bytes key = {w->old_key.ptr, w->old_key.len};
+    *ret_done = true;
+    if (key.len == 0) return RQ_OK;
+    RQ_TRY(read_entry(w->x, key, &w->old, w->why));
+    if (!rq_slice_eq(rq_buf_slice(&w->old.row), rq_slice_of_bytes(w->key)))
+        w->old.exists = false; /* a unique index has the value for another row */
+    if (!w->old.exists || w->x->covered_count == 0) return RQ_OK;
+    return rq__entry_put(w->x, key, w->key, &w->old, NULL, ret_done, w->why);
 }
 
 static rq_err make_keys(writing *w)
@@ -308,34 +377,47 @@ static rq_err delete_columns(writing *w, bool *ret_done)
     rq_change del = {
         .size = sizeof del, .kind = RQ_DELETE, .row = w->key, .edits = edits, .edit_count = n};
     *ret_done = true;
-    rq_err rc = n == 0
-                    ? RQ_OK
-                    : write_row(w->x, w->before, w->key, &del, RQ__LONG_AGO_MS, ret_done, w->why);
+    rq_err rc = n == 0 ? RQ_OK
+                       : write_row(w->x, w->before, w->key, &del, w->time, RQ__LONG_AGO_MS,
+                                   ret_done, w->why);
     free(edits);
     return rc;
 }
 
+/* Steps before the row is written; *ret_done false: begin again. */
+static rq_err put_entries(writing *w, bool moves, bool puts, bool *ret_done)
+{
+    uint64_t begun = rq_clock_ns(CLOCK_MONOTONIC);
+    *ret_done = true;
+    w->old.exists = false;
+    if (moves) RQ_TRY(unverify_old_entry(w, ret_done));
+    if (puts && *ret_done) RQ_TRY(put_new_entry(w, ret_done));
+    if (rq_clock_ns(CLOCK_MONOTONIC) - begun > WRITE_MS * UINT64_C(1000000)) *ret_done = false;
+    return RQ_OK;
+}
+
 static rq_err write_old_and_new(writing *w, bool *ret_done)
 {
-    bool done = true, moves = !rq_slice_eq(rq_buf_slice(&w->old_key), rq_buf_slice(&w->new_key));
-    uint64_t begun = rq_clock_ns(CLOCK_MONOTONIC);
-    rq_bytes old_key = {w->old_key.ptr, w->old_key.len};
+    bool ready, done, moves = !rq_slice_eq(rq_buf_slice(&w->old_key), rq_buf_slice(&w->new_key));
+    bool puts = w->new_key.len > 0 && (moves || w->changes_copies);
     *ret_done = false;
-    w->old.exists = false;
-    if (moves && old_key.len > 0) RQ_TRY(read_entry(w->x, old_key, &w->old, w->why));
-    if (w->new_key.len > 0 && moves) RQ_TRY(put_new_entry(w, &done));
-    if (!done || rq_clock_ns(CLOCK_MONOTONIC) - begun > WRITE_MS * UINT64_C(1000000)) return RQ_OK;
+    RQ_TRY(put_entries(w, moves, puts, &ready));
+    if (!ready) return RQ_OK;
     if (w->change == NULL)
         RQ_TRY(delete_columns(w, ret_done));
     else
-        RQ_TRY(write_row(w->x, w->before, w->key, w->change, 0, ret_done, w->why));
-    if (*ret_done && w->old.exists) RQ_TRY(rq__entry_delete(w->x, old_key, &w->old, &done, w->why));
-    return RQ_OK;
+        RQ_TRY(write_row(w->x, w->before, w->key, w->change, w->time, 0, ret_done, w->why));
+    if (!*ret_done) return RQ_OK;
+    rq_bytes old_key = {w->old_key.ptr, w->old_key.len}, new_key = {w->new_key.ptr, w->new_key.len};
+    if (w->old.exists) RQ_TRY(rq__entry_delete(w->x, old_key, &w->old, &done, w->why));
+    if (!puts || w->x->covered_count == 0) return RQ_OK;
+    return rq__entry_verify(w->x, new_key, &w->new, w->why);
 }
 
 static rq_err attempt(writing *w, bool *ret_done)
 {
     RQ_TRY(rq__index_read(w->x, w->key, &w->before, w->why));
+    w->time = rq__index_time(newest_of(w->before));
     rq_err rc = make_keys(w);
     if (rc == RQ_OK) rc = write_old_and_new(w, ret_done);
     rq_row_free(w->before);
@@ -354,6 +436,8 @@ static rq_err write_indexed(writing *w)
     rq_buf_clear(&w->old_key);
     rq_buf_clear(&w->new_key);
     rq_buf_clear(&w->old.row);
+    rq_buf_clear(&w->new.row);
+    rq_buf_clear(&w->copies.bytes);
     if (rc == RQ_OK && !done)
         return rq__index_fail(w->why, RQ_E_CONFLICT,
                               "others write this row, or this value, all the time");
@@ -365,8 +449,12 @@ static rq_err write_indexed(writing *w)
 rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
 {
     const rq_bytes *value = NULL;
-    if (put == NULL || put->size != sizeof *put || put->kind != RQ_PUT)
-        return rq__index_fail(failure, RQ_E_INVALID, "no put, or rq_change.size is not set");
+    rq_change own;
+    RQ_TRY(rq__index_sized(&own, sizeof own, put, offsetof(rq_change, timestamp), "rq_change",
+                           failure));
+    own.size = sizeof own;
+    put = &own;
+    if (put->kind != RQ_PUT) return rq__index_fail(failure, RQ_E_INVALID, "the change is no put");
     for (size_t i = 0; i < put->edit_count; i++) {
         const rq_edit *e = &put->edits[i];
         if (e->timestamp != 0)
@@ -378,11 +466,15 @@ rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
     }
     if (put->timestamp != 0)
         return rq__index_fail(failure, RQ_E_INVALID, "a put with an index has no time of its own");
+    if (put->ttl_ms != 0 && index->covered_count > 0)
+        return rq__index_fail(failure, RQ_E_INVALID,
+                              "a put with an index that covers columns has no time to live");
     writing w = {.x = index,
                  .key = put->row,
                  .change = put,
                  .value = value,
                  .keeps_value = value == NULL,
+                 .changes_copies = rq__covered_changes(index, put),
                  .why = failure};
     return write_indexed(&w);
 }
@@ -415,6 +507,7 @@ static rq_err open_into(rq_index *x, rq_db *db, const rq_index_spec *spec, rq_fa
     if (q > 0) memcpy(x->names + f, spec->column.qualifier.data, q);
     x->family = rq_bytes_of(x->names, f);
     x->qualifier = rq_bytes_of(x->names + f, q);
+    RQ_TRY(rq__covered_take(x, spec, why));
     if (spec->creates) RQ_TRY(make_table(db, spec->index_table, why));
     RQ_TRY(rq_table_open(db, spec->table, &x->table, why));
     return rq_table_open(db, spec->index_table, &x->entries, why);
@@ -422,11 +515,13 @@ static rq_err open_into(rq_index *x, rq_db *db, const rq_index_spec *spec, rq_fa
 
 rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *failure)
 {
-    if (db == NULL || spec == NULL || spec->size != sizeof *spec || spec->table == NULL ||
-        spec->index_table == NULL || spec->column.family.len == 0 ||
-        spec->column.qualifier.data == NULL)
-        return rq__index_fail(failure, RQ_E_INVALID,
-                              "no database, tables or column, or rq_index_spec.size is not set");
+    rq_index_spec own;
+    RQ_TRY(rq__index_sized(&own, sizeof own, spec, offsetof(rq_index_spec, covered),
+                           "rq_index_spec", failure));
+    spec = &own;
+    if (db == NULL || spec->table == NULL || spec->index_table == NULL ||
+        spec->column.family.len == 0 || spec->column.qualifier.data == NULL)
+        return rq__index_fail(failure, RQ_E_INVALID, "no database, tables or column");
     rq_index *x = calloc(1, sizeof *x);
     if (x == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for an index");
     rq_err rc = open_into(x, db, spec, failure);
@@ -442,6 +537,7 @@ void rq_index_close(rq_index *index)
     if (index == NULL) return;
     rq_table_close(index->table);
     rq_table_close(index->entries);
+    rq_buf_clear(&index->covered_names);
     free(index->names);
     free(index);
 }

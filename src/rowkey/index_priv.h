@@ -7,25 +7,39 @@
 #include "rowkey/rowkey_priv.h"
 
 #define RQ__TOKEN 16
+#define RQ__DELETED_TOKEN 8
+
+#define RQ__COVERED_MAX 16 /* the indexed column is one of them */
 
 struct rq_index {
     rq_table *table, *entries;
     bool unique;
     char *names;
     rq_bytes family, qualifier; /* in `names` */
+    /* Columns of rows that entries have copies of, sorted, the indexed one among them; 0: none. */
+    size_t covered_count;
+    rq_column covered[RQ__COVERED_MAX];
+    rq_bytes copies[RQ__COVERED_MAX]; /* their qualifiers in an entry */
+    rq_buf covered_names;             /* what these point to */
 };
 
 /* What was deleted so long ago is removed: no writer that read it before is still about to write. */
 #define RQ__LONG_AGO_MS 900000
 
 typedef struct rq__entry {
-    bool exists;       /* with a token that is not empty */
-    int64_t timestamp; /* of the token, also of an empty one; 0: none */
+    bool exists;       /* with a token that is not a deleted entry's */
+    bool verified;     /* the row is known to have what the entry says */
+    int64_t timestamp; /* of its newest cell, also of one that was deleted; 0: none */
     uint8_t token[RQ__TOKEN];
-    rq_buf row; /* the row's key; whoever reads an entry clears it */
+    size_t token_len; /* 0: none */
+    rq_buf row;       /* the row's key; whoever reads an entry clears it */
 } rq__entry;
 
 rq_err rq__index_fail(rq_failure *failure, rq_err rc, const char *text);
+/* rq_sized, for the caller's failure. */
+RQ_NODISCARD
+rq_err rq__index_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
+                       rq_failure *failure);
 /* The key of a value's entry; the value of an entry's key. Appended. */
 RQ_NODISCARD
 rq_err rq__index_key(const rq_index *x, rq_bytes value, rq_bytes row, rq_buf *out);
@@ -38,19 +52,46 @@ RQ_NODISCARD
 rq_err rq__entry_remove(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why);
 /* false: no memory. */
 bool rq__entry_take(const rq_row *row, rq__entry *ret);
-/* Puts an entry with a new token, or an empty one (deletes it), over the one that was read, if that is
- * still there. */
+/* The copies of an entry: those of a row as it will be. */
+typedef struct rq__copies {
+    size_t count;
+    rq_edit edits[RQ__COVERED_MAX];
+    rq_buf bytes;
+} rq__copies;
+
+/* Puts an entry with a new token over the one that was read, if that is still there; `over` is then
+ * what was put. `copies` NULL: none. */
 RQ_NODISCARD
-rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, const rq__entry *over, bool *ret_done,
-                     rq_failure *why);
+rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
+                     const rq__copies *copies, bool *ret_done, rq_failure *why);
+/* Gives it the token of a deleted entry. */
 RQ_NODISCARD
 rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret_done,
                         rq_failure *why);
+/* Marks an entry as verified, if its token is still the one that is known. */
+RQ_NODISCARD
+rq_err rq__entry_verify(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why);
 RQ_NODISCARD
 rq_err rq__index_read(rq_index *x, rq_bytes key, rq_row **ret, rq_failure *why);
 const rq_kv *rq__index_cell(const rq_index *x, const rq_row *row);
 RQ_NODISCARD
 rq_err rq__index_fence(rq_index *x, const rq_row *before, rq_bytes key, bool *ret_done,
                        rq_failure *why);
+
+/* --- covered columns (index_cover.c) ---------------------------------------------------------- */
+
+/* Of rq_index_open: the index's own copy of the columns, with the indexed one. */
+RQ_NODISCARD
+rq_err rq__covered_take(rq_index *x, const rq_index_spec *spec, rq_failure *why);
+/* Whether a put changes a covered column. */
+bool rq__covered_changes(const rq_index *x, const rq_change *put);
+/* The copies of a row that was read and is then put to, at a time; `put` NULL: as it was read. The
+ * caller clears `bytes`. */
+RQ_NODISCARD
+rq_err rq__copies_make(const rq_index *x, const rq_row *row, const rq_change *put, int64_t time,
+                       rq__copies *ret);
+/* The row that a verified entry has copies of; NULL in *ret: it is not verified, or lacks one. */
+RQ_NODISCARD
+rq_err rq__copies_row(const rq_index *x, const rq_row *entry, const rq__entry *e, rq_row **ret);
 
 #endif

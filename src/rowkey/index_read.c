@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading through an index, and repairing it. Entries are read first, then their rows, AT_ONCE in a
- * batch; an entry whose row has another value is passed over by a reader, and deleted by a repair.
+ * Reading through an index, and repairing it. Entries are read first, AT_ONCE of them, then their rows;
+ * an entry whose row has another value is passed over by a reader, and deleted by a repair. A reader
+ * of covered columns reads rows only for entries that are not verified; a repair verifies them.
  */
 #include "rowkey/index_priv.h"
 
@@ -13,7 +14,8 @@ typedef struct fetched {
     rq_buf key;   /* of the entry */
     rq_buf value; /* of the entry's key */
     rq__entry entry;
-    rq_row *row; /* as read now; NULL: returned */
+    rq_row *copy; /* made of the entry's copies, if they are asked for and it is verified */
+    rq_row *row;  /* as read now; NULL: returned */
 } fetched;
 
 typedef struct group {
@@ -24,6 +26,7 @@ typedef struct group {
 struct rq_index_scanner {
     rq_index *x;
     rq_scanner *entries;
+    bool covered_only;
     group group;
 };
 
@@ -35,14 +38,16 @@ static void group_clear(group *g)
         rq_buf_clear(&g->items[i].key);
         rq_buf_clear(&g->items[i].value);
         rq_buf_clear(&g->items[i].entry.row);
+        rq_row_free(g->items[i].copy);
         rq_row_free(g->items[i].row);
         g->items[i] = (fetched){0};
     }
     g->count = g->at = 0;
 }
 
-/* Rows of the index table that are no entries are passed over. */
-static rq_err take_entry(group *g, const rq_row *row)
+/* Rows of the index table that are no entries are passed over. `copies`: also the row, if the entry has
+ * it. */
+static rq_err take_entry(const rq_index *x, group *g, const rq_row *row, bool copies)
 {
     fetched *f = &g->items[g->count];
     rq_bytes key = row->cells[0].row;
@@ -51,29 +56,40 @@ static rq_err take_entry(group *g, const rq_row *row)
     if (!rq__entry_take(row, &f->entry)) return RQ_E_NO_MEMORY;
     rq_err rc = rq__index_value_of(key, &f->value);
     if (rc == RQ_E_MALFORMED) f->entry.exists = false;
+    if (rc == RQ_OK && copies) rc = rq__copies_row(x, row, &f->entry, &f->copy);
     return rc == RQ_E_MALFORMED ? RQ_OK : rc;
 }
 
-static rq_err read_entries(rq_scanner *scanner, group *g, rq_failure *why)
+static rq_err read_entries(const rq_index *x, rq_scanner *scanner, group *g, bool copies,
+                           rq_failure *why)
 {
     while (g->count < AT_ONCE) {
         rq_row *row = NULL;
         RQ_TRY(rq_scanner_next(scanner, &row, why));
         if (row == NULL) return RQ_OK;
-        rq_err rc = row->count == 0 ? RQ_OK : take_entry(g, row);
+        rq_err rc = row->count == 0 ? RQ_OK : take_entry(x, g, row, copies);
         rq_row_free(row);
         if (rc != RQ_OK) return rq__index_fail(why, rc, "out of memory, for entries of an index");
     }
     return RQ_OK;
 }
 
-/* Copies a row out of results: they are freed together. */
-static rq_err read_rows(rq_index *x, group *g, rq_failure *why)
+/* Whole rows; or the covered columns alone, read for those entries that do not have them. */
+static rq_err read_rows(rq_index *x, group *g, bool covered_only, rq_failure *why)
 {
     for (size_t i = 0; i < g->count; i++) {
         fetched *f = &g->items[i];
         if (!f->entry.exists) continue;
-        RQ_TRY(rq__index_read(x, (rq_bytes){f->entry.row.ptr, f->entry.row.len}, &f->row, why));
+        if (covered_only && f->copy != NULL) {
+            f->row = f->copy;
+            f->copy = NULL;
+            continue;
+        }
+        rq_get_request get = {.size = sizeof get,
+                              .row = {f->entry.row.ptr, f->entry.row.len},
+                              .columns = x->covered,
+                              .column_count = covered_only ? x->covered_count : 0};
+        RQ_TRY(rq_table_get(x->table, &get, &f->row, why));
     }
     return RQ_OK;
 }
@@ -112,11 +128,16 @@ static rq_err open_range(rq_index_scanner *s, const rq_index_range *range, rq_fa
 rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
                      rq_failure *failure)
 {
-    if (range == NULL || range->size != sizeof *range)
-        return rq__index_fail(failure, RQ_E_INVALID, "no range, or rq_index_range.size is not set");
+    rq_index_range own;
+    RQ_TRY(rq__index_sized(&own, sizeof own, range, offsetof(rq_index_range, covered_only),
+                           "rq_index_range", failure));
+    range = &own;
+    if (range->covered_only && index->covered_count == 0)
+        return rq__index_fail(failure, RQ_E_INVALID, "the index covers no columns");
     rq_index_scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for a scan");
     s->x = index;
+    s->covered_only = range->covered_only;
     rq_err rc = open_range(s, range, failure);
     if (rc == RQ_OK)
         *ret = s;
@@ -138,8 +159,8 @@ rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *failur
             return RQ_OK;
         }
         group_clear(g);
-        RQ_TRY(read_entries(scanner->entries, g, failure));
-        RQ_TRY(read_rows(scanner->x, g, failure));
+        RQ_TRY(read_entries(scanner->x, scanner->entries, g, scanner->covered_only, failure));
+        RQ_TRY(read_rows(scanner->x, g, scanner->covered_only, failure));
         if (g->count == 0) break;
     }
     *ret = NULL;
@@ -155,6 +176,59 @@ void rq_index_scanner_close(rq_index_scanner *scanner)
 }
 
 /* --- repairing -------------------------------------------------------------------------------- */
+
+/* Gives an entry that is true the row's copies and verifies it. The fence comes after the entry's new
+ * token (index.c); it fails if the row has changed since it was read. */
+static rq_err verify_entry(rq_index *x, rq_bytes key, rq__entry *e, const rq_row *row,
+                           rq_failure *why)
+{
+    rq__copies copies = {0};
+    rq_bytes name = row->cells[0].row;
+    bool done = false;
+    rq_err rc = rq__copies_make(x, row, NULL, 0, &copies);
+    if (rc != RQ_OK)
+        rc = rq__index_fail(why, rc, "out of memory, for a repair");
+    else
+        rc = rq__entry_put(x, key, name, e, &copies, &done, why);
+    if (rc == RQ_OK && done) rc = rq__index_fence(x, row, name, &done, why);
+    if (rc == RQ_OK && done) rc = rq__entry_verify(x, key, e, why);
+    rq_buf_clear(&copies.bytes);
+    return rc;
+}
+
+/* Of an entry that was put just now for this cell. */
+static rq_err verify_added(rq_index *x, rq_bytes key, rq__entry *e, const rq_kv *cell,
+                           rq_failure *why)
+{
+    rq_row *row;
+    if (x->covered_count == 0) return RQ_OK;
+    RQ_TRY(rq__index_read(x, cell->row, &row, why));
+    const rq_kv *now = rq__index_cell(x, row);
+    bool same =
+        now != NULL && rq_slice_eq(rq_slice_of_bytes(now->value), rq_slice_of_bytes(cell->value));
+    rq_err rc = same ? verify_entry(x, key, e, row, why) : RQ_OK;
+    rq_row_free(row);
+    return rc;
+}
+
+static bool same_cells(const rq_kv *a, const rq_kv *b)
+{
+    if (a == NULL || b == NULL) return a == b;
+    return a->timestamp == b->timestamp &&
+           rq_slice_eq(rq_slice_of_bytes(a->value), rq_slice_of_bytes(b->value));
+}
+
+/* Of an entry that is true. */
+static bool copies_are_true(const rq_index *x, const fetched *f)
+{
+    for (size_t i = 0; i < x->covered_count; i++) {
+        const rq_column *c = &x->covered[i];
+        if (f->copy == NULL || !same_cells(rq_row_find(f->copy, c->family, c->qualifier),
+                                           rq_row_find(f->row, c->family, c->qualifier)))
+            return false;
+    }
+    return true;
+}
 
 /* Gives a row its entry, if it has none. A unique index keeps the entry of another row with the value. */
 static rq_err repair_row(rq_index *x, const rq_row *row, rq_index_repairs *r, rq_failure *why)
@@ -173,8 +247,10 @@ static rq_err repair_row(rq_index *x, const rq_row *row, rq_index_repairs *r, rq
     if (rc == RQ_OK && !rq__entry_take(found, &e))
         rc = rq__index_fail(why, RQ_E_NO_MEMORY, "out of memory, for a repair");
     if (rc == RQ_OK && !e.exists) {
-        rc = rq__entry_put(x, (rq_bytes){key.ptr, key.len}, row->cells[0].row, &e, &done, why);
+        rc =
+            rq__entry_put(x, (rq_bytes){key.ptr, key.len}, row->cells[0].row, &e, NULL, &done, why);
         r->added += done;
+        if (rc == RQ_OK && done) rc = verify_added(x, (rq_bytes){key.ptr, key.len}, &e, cell, why);
     } else if (rc == RQ_OK && x->unique) {
         r->duplicates += !rq_slice_eq(rq_buf_slice(&e.row), rq_slice_of_bytes(row->cells[0].row));
     }
@@ -234,10 +310,12 @@ static rq_err repair_group(rq_index *x, group *g, rq_index_repairs *r, rq_failur
     for (size_t i = 0; i < g->count; i++) {
         fetched *f = &g->items[i];
         bool done = false;
-        if (f->entry.exists)
-            RQ_TRY(repair_entry(x, f, &done, why));
-        else
+        if (!f->entry.exists)
             RQ_TRY(remove_deleted(x, f, why));
+        else if (!is_true(x, f))
+            RQ_TRY(repair_entry(x, f, &done, why));
+        else if (!copies_are_true(x, f))
+            RQ_TRY(verify_entry(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, f->row, why));
         r->removed += done;
     }
     return RQ_OK;
@@ -253,8 +331,8 @@ static rq_err repair_entries(rq_index *x, rq_index_repairs *r, rq_failure *why)
     if (rc == RQ_OK) {
         do {
             group_clear(g);
-            rc = read_entries(s, g, why);
-            if (rc == RQ_OK) rc = read_rows(x, g, why);
+            rc = read_entries(x, s, g, true, why);
+            if (rc == RQ_OK) rc = read_rows(x, g, false, why);
             if (rc == RQ_OK) rc = repair_group(x, g, r, why);
             r->entries += g->count;
         } while (rc == RQ_OK && g->count > 0);

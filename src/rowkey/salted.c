@@ -299,13 +299,13 @@ static rq_salted_scanner *scanner_new(uint32_t buckets)
     return NULL;
 }
 
-static rq_err check(const rq_table *table, const rq_key_format *f, const rq_scan_request *scan,
-                    rq_error *why)
+static rq_err check(const rq_table *table, const rq_key_format *f, const rq_scan_request *given,
+                    rq_scan_request *ret, rq_error *why)
 {
-    if (table == NULL || f == NULL || scan == NULL)
-        return rq_fail(why, RQ_E_INVALID, "no table, format or scan");
-    if (scan->size != sizeof *scan)
-        return rq_fail(why, RQ_E_INVALID, "rq_scan_request.size is %zu", scan->size);
+    if (table == NULL || f == NULL) return rq_fail(why, RQ_E_INVALID, "no table or format");
+    RQ_TRY(rq_sized(ret, sizeof *ret, given, offsetof(rq_scan_request, family_times),
+                    "rq_scan_request", why));
+    ret->size = sizeof *ret;
     if (f->parts[0].buckets == 0)
         return rq_fail(why, RQ_E_INVALID, "the format does not begin with salt(N) or phoenix(N)");
     return RQ_OK;
@@ -332,14 +332,15 @@ rq_err rq_salted_scan(rq_table *table, const rq_key_format *format, const rq_sca
 {
     rq_why why;
     rq_why_clear(&why);
-    rq_err rc = check(table, format, scan, &why.error);
+    rq_scan_request own;
+    rq_err rc = check(table, format, scan, &own, &why.error);
     rq_salted_scanner *s = NULL;
     if (rc == RQ_OK) {
         s = scanner_new(format->parts[0].buckets);
         if (s == NULL) rc = rq_no_memory(&why.error);
     }
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    rc = open_all(s, table, format, scan, threads, failure);
+    rc = open_all(s, table, format, &own, threads, failure);
     if (rc == RQ_OK)
         *ret = s;
     else

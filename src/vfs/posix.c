@@ -50,6 +50,8 @@ typedef struct posix_file {
     rq_file base;
     int fd;
     int root_lock; /* of a lock: the descriptor that locks the root; otherwise -1 */
+    bool is_lock;
+    rq__held held; /* of a lock */
     char path[];   /* for messages */
 } posix_file;
 
@@ -121,6 +123,7 @@ static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq
     f->base.vfs = &v->base;
     f->fd = fd;
     f->root_lock = -1;
+    f->is_lock = false;
     memcpy(f->path, path, len);
     *ret = &f->base;
     return RQ_OK;
@@ -189,12 +192,14 @@ static rq_err posix_open(rq_vfs *base, const char *path, int flags, rq_file **re
     return file_new(v, path, fd, ret, why);
 }
 
+static rq_err close_lock(posix_file *f);
+
 static rq_err posix_close(rq_file *base)
 {
     posix_file *f = (posix_file *)base;
-    int rc = f->fd < 0 ? 0 : close(f->fd);
+    if (f->is_lock) return close_lock(f);
+    int rc = close(f->fd);
     int e = errno;
-    if (f->root_lock >= 0) close(f->root_lock);
     free(f);
     return rc == 0 || e == EINTR ? RQ_OK : code_of(e);
 }
@@ -659,13 +664,11 @@ static rq_err lock_file(const posix_vfs *v, const char *path, int fd, rq_error *
     return RQ_OK;
 }
 
-static rq_err posix_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error *why)
+/* Both locks. `fd`, the lock file or -1, is the lock's or closed. */
+static rq_err take_locks(posix_vfs *v, const char *path, int fd, rq_file **ret, rq_error *why)
 {
-    posix_vfs *v = (posix_vfs *)base;
-    int fd;
     int root = -1;
     rq_file *lock = NULL;
-    RQ_TRY(open_lock_file(v, path, &fd, why));
     rq_err rc = lock_root(v, path, fd, &root, why);
     if (rc == RQ_OK && path != NULL) rc = lock_file(v, path, fd, why);
     if (rc == RQ_OK) {
@@ -677,9 +680,40 @@ static rq_err posix_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error
         if (root >= 0) close(root);
         return rc;
     }
-    ((posix_file *)lock)->root_lock = root;
+    posix_file *f = (posix_file *)lock;
+    f->root_lock = root;
+    f->is_lock = true;
+    rq__held_add(&f->held, &f->fd, &f->root_lock);
     *ret = lock;
     return RQ_OK;
+}
+
+static rq_err posix_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error *why)
+{
+    posix_vfs *v = (posix_vfs *)base;
+    int fd;
+    if (rq__held_begin() != RQ_OK) return rq_no_memory(why);
+    rq_err rc = open_lock_file(v, path, &fd, why);
+    if (rc == RQ_OK) rc = take_locks(v, path, fd, ret, why);
+    rq__held_end();
+    return rc;
+}
+
+/* In a forked child the descriptors are closed already. The locks are taken off by name: a child that
+ * has not come to that yet shares them. */
+static rq_err close_lock(posix_file *f)
+{
+    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    RQ_TRY(rq__held_begin());
+    rq__held_remove(&f->held);
+    bool unlocked = f->fd < 0 || fcntl(f->fd, F_OFD_SETLK, &all) == 0;
+    unlocked = (f->root_lock < 0 || flock(f->root_lock, LOCK_UN) == 0) && unlocked;
+    int e = errno;
+    if (f->fd >= 0) close(f->fd);
+    if (f->root_lock >= 0) close(f->root_lock);
+    rq__held_end();
+    free(f);
+    return unlocked ? RQ_OK : code_of(e);
 }
 
 /* --- the vfs ------------------------------------------------------------------------------ */

@@ -6,6 +6,8 @@
 #ifndef RQ_VFS_POSIX_PRIV_H
 #define RQ_VFS_POSIX_PRIV_H
 
+#include "base/err.h"
+
 #include <sys/types.h>
 
 /* Like openat: returns a descriptor, or -1 with errno. A symbolic link gives ELOOP; in the
@@ -13,5 +15,22 @@
 int rq__open_beneath(int folder, const char *path, int flags, mode_t mode);
 /* Opens the folder that contains the path's last name. *ret_name is that name. */
 int rq__open_folder_of(int folder, const char *path, const char **ret_name);
+
+/* --- locks and fork (posix_fork.c) ------------------------------------------------------------ */
+
+/* The descriptors of a held lock; part of it. They are -1 in a forked child. */
+typedef struct rq__held {
+    struct rq__held *next;
+    int *descriptors[2];
+} rq__held;
+
+/* No fork happens in between; short. RQ_E_NO_MEMORY: not begun. */
+RQ_NODISCARD
+rq_err rq__held_begin(void);
+void rq__held_end(void);
+/* REQUIRES: in between. */
+void rq__held_add(rq__held *h, int *first, int *second);
+/* One that is not held is fine. */
+void rq__held_remove(rq__held *h);
 
 #endif

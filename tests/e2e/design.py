@@ -107,6 +107,46 @@ def even_tables():
     assert "names of one letter save" in report(names, code=0)["verdict"]
 
 
+def traces(folder):
+    """Accesses that happened: by their times and keys, reads and writes, under the design and its remedies."""
+    schema, trace = folder / "traced.design", folder / "trace"
+    schema.write_text("table t\nkey time:ms user:u16\nservers 4\nregions 1\nwrites 1/s\nreads 1/s\nvalue user zipf 10 2\n")
+    begin = 1700000000000
+
+    def key(time, user):
+        return "".join(f"\\x{byte:02X}" for byte in time.to_bytes(8, "big") + user.to_bytes(2, "big"))
+
+    lines = [f"{begin + i * 100}\tw\t{key(begin + i * 100, i % 1000)}\t1000" for i in range(20000)]
+    lines += [f"{begin + i * 1000}\tr\t{key(begin + i * 100, i % 1000)}" for i in range(2000)]
+    trace.write_text("# times out of order\n\n" + "\n".join(reversed(lines)) + "\n")
+    done = run("design", "--json", "--trace", str(trace), str(schema))
+    found = json.loads(done.stdout)
+    v = by_name(found)
+    assert done.returncode == 3 and (found["writes"], found["reads"]) == (20000, 2000), done
+    assert abs(found["periodSeconds"] - 1999.901) < 0.01 and v["as designed"]["rowBytes"] == 1000, found["periodSeconds"]
+    assert abs(v["as designed"]["bytes"] - 2e7) < 1e4, "reads count as written bytes"
+    assert v["as designed"]["imbalance"] > 2 and v["salt"]["imbalance"] < 1.3 and "hash prefix" not in v, {n: x["imbalance"] for n, x in v.items()}
+    total = sum(sum(s) for s in v["salt"]["servers"]) * found["periodSeconds"] / 120
+    assert abs(total / 22000 - 1) < 0.01, total
+    # The load lies where the trace has it: writes over the whole time, reads with them.
+    loads = [sum(server[step] for server in v["salt"]["servers"]) for step in range(120)]
+    assert max(loads) < 1.2 * min(loads), (min(loads), max(loads))
+    sampled = json.loads(run("design", "--json", "--trace", "-", "--samples", "12000", str(schema), text=trace.read_text()).stdout)
+    assert (sampled["writes"], sampled["reads"]) == (20000, 2000), "a sample changes the sums"
+    assert abs(by_name(sampled)["salt"]["imbalance"] - v["salt"]["imbalance"]) < 0.2
+    one = f"{begin}\tr\t{key(begin, 1)}\n"
+    found = json.loads(run("design", "--json", "--trace", "-", str(schema), text=one).stdout)
+    assert (found["writes"], found["reads"], found["variants"][0]["bytes"]) == (0, 1, 0), found["variants"][0]["bytes"]
+    for text, words in (("", "no access"), ("#\n", "no access"), ("x\tw\tk\n", "line 1: the time"), (f"{begin}\tx\tk\n", "line 1: r or w"),
+                        (f"{begin}\tw\n", "line 1: there is no key"), (f"{begin}\tw\t\n", "there is no key"), (f"{begin}\tw\tk\tmany\n", "bytes, a number"),
+                        (f"{begin}\tw\tk\t1\t2\n", "bytes, a number"), (f"-1\tw\tk\n", "the time"), (f"{'9' * 30}\tw\tk\n", "the time"),
+                        (f"{begin}\tw\t{'k' * 40000}\n", "32767"), (f"{begin}\tw\tshort\n", "the key short"), (one + "\0\n", "line 2 is no text")):
+        refuses(words, "design", "--trace", "-", str(schema), text=text)
+    refuses("No such file", "design", "--trace", "/nonexistent/trace", str(schema))
+    refuses("standard input", "design", "--trace", "-", "-", code=2)
+    refuses("not with --from", "design", "--trace", str(trace), "--from", "memory:", "t", code=2)
+
+
 def large():
     """10^9 writes to 100,000 regions within 10 s."""
     found = report(BY_TIME.replace("time:ms user:u64", "id:uuid") .replace("value user zipf 1M 1.1\n", "") + "regions 100000 presplit\n", code=0)
@@ -159,7 +199,7 @@ def page(folder):
 def main():
     report_ = Report()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-design-"))
-    tests = {"keys": keys, "splits": splits, "hot spots": hot_spots, "even tables": even_tables, "large": large, "wrong schemas": wrong_schemas,
+    tests = {"keys": keys, "splits": splits, "hot spots": hot_spots, "even tables": even_tables, "traces": lambda: traces(folder), "large": large, "wrong schemas": wrong_schemas,
              "a live table": lambda: live_table(folder), "page": lambda: page(folder)}
     try:
         for name, test in tests.items():

@@ -50,7 +50,7 @@ def files():
     pages = {f"share/man/man1/rorqual{suffix}.1" for suffix in ("", *(f"-{c}" for c in commands()))}
     library = {"include/rorqual/rorqual.h", "include/rorqual/filters.h", "include/rorqual/rowkey.h",
                "include/rorqual/errors.h", "share/man/man3/rorqual.3",
-               "share/man/man3/rorqual_filters.3"} | {
+               "share/man/man3/rorqual_filters.3", "share/man/man3/rorqual_rowkey.3"} | {
         f"{LIB}/{name}" for name in ("librorqual.a", "librorqual.so", "librorqual.so.0", f"librorqual.so.{VERSION}", "pkgconfig/rorqual.pc")}
     assert found == pages | library | {"bin/rorqual", "share/bash-completion/completions/rorqual.bash",
                              "share/zsh/site-functions/_rorqual", "share/fish/vendor_completions.d/rorqual.fish"}, found

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""librorqual on a real HBase: the tests that it passes on folders and on Rorqual (tests/unit/api/test_api.c), with HBase found by
+"""librorqual on a real HBase: the tests that it passes on folders and on Rorqual (tests/unit/api), with HBase found by
 ZooKeeper and by its master; the row-key toolkit's tests and the examples.
 """
 import pathlib
@@ -33,7 +33,7 @@ def main():
         run(report, "HBase, asynchronous calls", str(tests / "test_async"), f"hbase://{hbase.zk}")
         run(report, "HBase, filters", str(tests / "test_filters"), f"hbase://{hbase.zk}")
         run(report, "HBase, regions and definitions", str(tests / "test_cluster"), f"hbase://{hbase.zk}")
-        for name in ("geo", "index", "salted", "tsdb"):
+        for name in ("geo", "index", "index_cover", "salted", "tsdb"):
             run(report, f"rowkey {name} on HBase", str(ROOT / f"build/tests/unit/rowkey/test_rowkey_{name}"), f"hbase://{hbase.zk}")
         for expected in sorted((ROOT / "examples/expected").glob("*.txt")):
             run(report, f"{expected.stem} on HBase", str(ROOT / "examples/compare"), str(examples / f"example_{expected.stem}"), str(expected),

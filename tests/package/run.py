@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian package in a container with its own systemd: it is installed, started by its unit, used, killed, upgraded
-with data present, removed, installed again, and purged. `make package-test`; needs root and, for the first run, the network.
+"""The Debian packages in a container with its own systemd: the server's is installed, started by its unit, used, killed, upgraded
+with data present, removed, installed again, and purged; with the library's a C program is built and run. `make package-test`;
+needs root and, for the first run, the network.
 
-The container is Debian's minimal system with the package's dependencies (build-deb/base.tar, made once), booted by
-systemd-nspawn with only a loopback interface. Commands in it are run by nsenter.
+The container is Debian's minimal system with the packages' dependencies and a C compiler (build-deb/base-….tar, made once), booted
+by systemd-nspawn with only a loopback interface. Commands in it are run by nsenter.
 """
+import hashlib
 import os
 import pathlib
 import re
@@ -22,7 +24,6 @@ import rorqual  # pylint: disable=wrong-import-position
 from hbase import Client  # pylint: disable=wrong-import-position
 
 BUILD = ROOT / "build-deb"
-BASE = BUILD / "base.tar"
 DEADLINE = 120
 FAMILY = b"cf"
 
@@ -50,23 +51,32 @@ def packages():
     return first, second
 
 
-def make_base(package):
-    """Debian's smallest system with systemd as init and the package's dependencies."""
-    if BASE.exists():
-        return
-    depends = subprocess.run(["dpkg-deb", "-f", package, "Depends"], capture_output=True, text=True, check=True).stdout
-    names = [re.match(r"[a-z0-9.+-]+", d.split("|")[0].strip())[0] for d in depends.split(",")]
-    partial = BASE.with_suffix(".part.tar")
-    subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join([*names, 'systemd-sysv', 'dbus'])}",
-                    "bookworm", partial], check=True)
-    partial.rename(BASE)
+def library_packages():
+    found = sorted(p for name in ("librorqual0", "librorqual-dev") for p in BUILD.glob(f"{name}_*_amd64.deb"))
+    assert len(found) == 2, f"{found}: run make deb"
+    return found
+
+
+def make_base(*debs):
+    """Debian's smallest system with systemd as init, the packages' dependencies and what builds a C program: its archive."""
+    names = {"systemd-sysv", "dbus", "gcc", "libc6-dev", "pkg-config"}
+    for package in debs:
+        depends = subprocess.run(["dpkg-deb", "-f", package, "Depends"], capture_output=True, text=True, check=True).stdout
+        names |= {re.match(r"[a-z0-9.+-]+", d.split("|")[0].strip())[0] for d in depends.split(",") if d.strip()}
+    names = sorted(name for name in names if "rorqual" not in name)
+    base = BUILD / f"base-{hashlib.sha256(' '.join(names).encode()).hexdigest()[:12]}.tar"
+    if not base.exists():
+        partial = base.with_suffix(".part.tar")
+        subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(names)}", "bookworm", partial], check=True)
+        partial.rename(base)
+    return base
 
 
 class Container:
-    def __init__(self, folder):
+    def __init__(self, folder, base):
         self.root = folder / "root"
         self.root.mkdir()
-        subprocess.run(["tar", "-x", "-f", BASE, "-C", self.root, "--numeric-owner"], check=True)
+        subprocess.run(["tar", "-x", "-f", base, "-C", self.root, "--numeric-owner"], check=True)
         (self.root / "etc/machine-id").write_text("")
         self.log = folder / "console"
         self.process = None
@@ -106,9 +116,10 @@ class Container:
         assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.returncode}: {(done.stdout + done.stderr)[-700:]}"
         return done.stdout
 
-    def install(self, package):
-        shutil.copy(package, self.root / "root" / package.name)
-        return self.run("apt-get", "install", "-y", "-q", "--no-install-recommends", f"/root/{package.name}")
+    def install(self, *debs):
+        for package in debs:
+            shutil.copy(package, self.root / "root" / package.name)
+        return self.run("apt-get", "install", "-y", "-q", "--no-install-recommends", *(f"/root/{package.name}" for package in debs))
 
     def client(self, verb, start, count):
         """Runs this program in the container's network."""
@@ -307,17 +318,39 @@ def runs_from_make_install(c, _first, _second):
     c.run("systemctl", "stop", "rorqual")
 
 
+def library_builds_a_program(c, _first, _second):
+    """On a system without the server: an example is built as its first comment says, and runs with the library alone."""
+    assert not (c.root / "usr/bin/rorqual").exists(), "the server is still installed"
+    library, development = library_packages()[::-1]
+    assert library.name.startswith("librorqual0"), library
+    c.install(library, development)
+    version = c.run("dpkg-query", "-W", "-f", "${Version}", "librorqual0").split("-")[0]
+    assert c.run("pkg-config", "--modversion", "rorqual").strip() == version
+    for page in ("rorqual", "rorqual_filters", "rorqual_rowkey"):
+        assert (c.root / f"usr/share/man/man3/{page}.3.gz").exists(), page
+    shutil.copy(ROOT / "examples/blog.c", c.root / "root/blog.c")
+    c.run("sh", "-e", "-c", "cc -Wall -Wextra -Werror /root/blog.c $(pkg-config --cflags --libs rorqual) -o /root/blog")
+    assert "librorqual.so.0 => /lib/" in c.run("ldd", "/root/blog")
+    assert c.run("/root/blog", "file:/root/db").splitlines()[-1] == "849 posts in December"
+    c.run("apt-get", "remove", "-y", "-q", "librorqual-dev")
+    assert not (c.root / "usr/include/rorqual").exists()
+    assert c.run("/root/blog", "memory:").splitlines()[-1] == "849 posts in December"
+    c.run("apt-get", "purge", "-y", "-q", "librorqual0")
+    assert c.try_run("/root/blog", "memory:").returncode == 127
+    assert not list((c.root / "usr/lib").rglob("*rorqual*")), "the library is left"
+
+
 STEPS = [installs_and_starts, user_and_folder_are_its_own, unit_is_valid, code_is_on_huge_pages_all_the_same, serves, page_holds, settings_count,
          comes_back_after_a_kill, watchdog_restarts_a_server_that_hangs, upgrades_over_data, removal_leaves_settings_and_data,
-         purge_leaves_data, purge_without_data_leaves_nothing, runs_from_make_install]
+         purge_leaves_data, purge_without_data_leaves_nothing, library_builds_a_program, runs_from_make_install]
 
 
 def main():
     report = rorqual.Report()
     first, second = packages()
-    make_base(first)
+    base = make_base(first, *library_packages())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-package-"))
-    container = Container(folder)
+    container = Container(folder, base)
     try:
         container.boot()
         for step in STEPS:

@@ -81,7 +81,7 @@ def rowkey(report, source, build):
     with tempfile.TemporaryDirectory() as folder:
         server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
         url = f"hbase://{server.zk}"
-        for name in ("geo", "index", "salted", "tsdb"):
+        for name in ("geo", "index", "index_cover", "salted", "tsdb"):
             run(report, f"rowkey {name}", str(build / f"tests/unit/rowkey/test_rowkey_{name}"), url)
         for expected in sorted((source / "examples/expected").glob("*.txt")):
             for where in (f"file:{folder}/{expected.stem}", f"file:{folder}/{expected.stem}", url, url):

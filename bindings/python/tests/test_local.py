@@ -193,3 +193,42 @@ def test_values_that_do_not_fit() -> None:
     for decode in (values.decode_int, values.decode_float, values.decode_bool):
         with pytest.raises(ValueError):
             decode(b"123")
+
+
+def _wait(begun: Any, ends: Any) -> None:
+    begun.set()
+    ends.wait()
+
+
+def test_a_child_keeps_no_folder(tmp_path: pathlib.Path) -> None:
+    """A child of fork that lives on does not keep its parent's folder locked: neither when the parent closes it, nor when the
+    parent was killed."""
+    url = f"file:{tmp_path}/db"
+    context = multiprocessing.get_context("fork")
+    begun, ends = context.Event(), context.Event()
+    with rorqual.connect(url) as db:
+        db.create_table("t", ["cf"]).put("r", {"cf:a": 1})
+        child = context.Process(target=_wait, args=(begun, ends))
+        child.start()
+        begun.wait()
+        with pytest.raises(rorqual.LockedError):
+            rorqual.connect(url)
+    with rorqual.connect(url) as db:
+        assert db.table("t").get("r").get_int("cf:a") == 1
+    ends.set()
+    child.join()
+    assert child.exitcode == 0
+    program = ("import os, signal, sys, rorqual\n"
+               f"db = rorqual.connect({url!r})\n"
+               "if os.fork() == 0:\n"
+               "    print('begun', flush=True)\n"
+               "    sys.stdin.read()\n"
+               "    os._exit(0)\n"
+               "signal.pause()\n")
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None and parent.stdin is not None
+        assert parent.stdout.readline() == "begun\n"
+        parent.kill()
+        parent.wait()
+        rorqual.connect(url, must_exist=True).close()
+        parent.stdin.close()  # ends the child

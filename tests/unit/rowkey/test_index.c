@@ -117,7 +117,7 @@ static size_t count_entries(rq_db *db)
         OK(rq_scanner_next(s, &row, &why));
         if (row == NULL) break;
         const rq_kv *token = rq_row_find(row, rq_text("i"), rq_text("t"));
-        if (token != NULL && token->value.len > 0) n++; /* an empty token is a deleted entry */
+        if (token != NULL && token->value.len == 16) n++; /* shorter: a deleted entry */
         rq_row_free(row);
     }
     rq_scanner_close(s);
@@ -210,6 +210,42 @@ static void one_writer(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
+/* The token of the entry of ann and r01. */
+static void read_token(rq_db *db, char *ret, size_t *ret_len)
+{
+    rq_table *t;
+    rq_row *row;
+    rq_get_request get = {.size = sizeof get, .row = rq_bytes_of("ann\0\0r01", 8)};
+    OK(rq_table_open(db, "index_test_by_mail", &t, &why));
+    OK(rq_table_get(t, &get, &row, &why));
+    const rq_kv *token = rq_row_find(row, rq_text("i"), rq_text("t"));
+    assert_true(token != NULL && token->value.len < 16);
+    *ret_len = token->value.len;
+    memcpy(ret, token->value.data, token->value.len);
+    rq_row_free(row);
+    rq_table_close(t);
+}
+
+/* Or a writer that read the first would take the second for it (index.c). */
+static void deleted_entries_differ(void **unused)
+{
+    (void)unused;
+    char tokens[2][16];
+    size_t lens[2];
+    rq_db *db;
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(db, false);
+    for (int i = 0; i < 2; i++) {
+        OK(put(x, "r01", rq_text("ann"), &why));
+        OK(put(x, "r01", rq_text("bob"), &why));
+        read_token(db, tokens[i], &lens[i]);
+    }
+    assert_true(lens[0] > 0 && lens[1] > 0);
+    assert_true(lens[0] != lens[1] || memcmp(tokens[0], tokens[1], lens[0]) != 0);
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
 static void unique_values(void **unused)
 {
     (void)unused;
@@ -240,6 +276,14 @@ static void unique_values(void **unused)
     find(x, rq_text("carl"), found);
     assert_string_equal(found, "r05 ");
     rq_table_close(entries);
+    /* A row that was written past the index has no entry of its own, and takes none along. */
+    rq_table *rows;
+    OK(rq_table_open(db, "index_test", &rows, &why));
+    OK(rq_put_value(rows, rq_text("r07"), rq_text("cf"), rq_text("mail"), rq_text("carl"), &why));
+    OK(put(x, "r07", rq_text("dora"), &why));
+    find(x, rq_text("carl"), found);
+    assert_string_equal(found, "r05 ");
+    rq_table_close(rows);
     rq_index_close(x);
     OK(rq_disconnect(db, &why));
 }
@@ -412,9 +456,9 @@ static void killed_writers(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed_writers),  cmocka_unit_test(one_writer),
-        cmocka_unit_test(unique_values),   cmocka_unit_test(rebuild_and_repair),
-        cmocka_unit_test(several_writers),
+        cmocka_unit_test(killed_writers),         cmocka_unit_test(one_writer),
+        cmocka_unit_test(deleted_entries_differ), cmocka_unit_test(unique_values),
+        cmocka_unit_test(rebuild_and_repair),     cmocka_unit_test(several_writers),
     };
     if (argc > 1) url = argv[1];
     seed = getenv("SEED") != NULL ? strtoull(getenv("SEED"), NULL, 10) : (uint64_t)time(NULL);

@@ -225,6 +225,92 @@ static void a_lock_outlives_its_file(void **state)
     rq_vfs_free(again);
 }
 
+/* A child that lives until the pipe is closed; returns when it has begun. */
+static pid_t fork_a_child(int keeps[2])
+{
+    int begun[2];
+    char byte = 0;
+    assert_int_equal(pipe(begun), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(keeps[1]);
+        if (write(begun[1], "x", 1) == 1) (void)!read(keeps[0], &byte, 1);
+        _exit(0);
+    }
+    assert_int_equal(read(begun[0], &byte, 1), 1);
+    close(begun[0]);
+    close(begun[1]);
+    return child;
+}
+
+static void a_child_keeps_no_lock(void **state)
+{
+    rq_vfs *v = *state;
+    rq_vfs *again;
+    rq_file *lock, *other;
+    int keeps[2], status;
+    assert_int_equal(rq_vfs_posix_new(root, &again, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_OK);
+    assert_int_equal(pipe(keeps), 0);
+    pid_t child = fork_a_child(keeps);
+    assert_int_equal(rq_vfs_lock(again, "lock", &other, NULL),
+                     RQ_E_LOCKED); /* the parent's stays */
+    assert_int_equal(rq_file_close(lock), RQ_OK);
+    assert_int_equal(rq_vfs_lock(again, "lock", &other, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_lock(v, NULL, &lock, NULL), RQ_E_LOCKED);
+    assert_int_equal(rq_file_close(other), RQ_OK);
+    close(keeps[0]);
+    close(keeps[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    rq_vfs_free(again);
+}
+
+/* The process that locked the root has ended, its child has not. */
+static void an_orphan_keeps_no_lock(void **state)
+{
+    rq_vfs *v = *state;
+    rq_file *lock = NULL;
+    int keeps[2], status;
+    assert_int_equal(pipe(keeps), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        rq_file *theirs;
+        if (rq_vfs_lock(v, "lock", &theirs, NULL) != RQ_OK) _exit(1);
+        (void)fork_a_child(keeps);
+        _exit(0); /* as kill -9 does, without closing */
+    }
+    assert_int_equal(waitpid(parent, &status, 0), parent);
+    assert_int_equal(status, 0);
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_OK);
+    assert_int_equal(rq_file_close(lock), RQ_OK);
+    close(keeps[0]);
+    close(keeps[1]);
+}
+
+/* What a child does to its copy of a lock concerns nobody else, nor another file of its own that has got
+ * the descriptor's number. */
+static void a_child_closes_nothing_of_others(void **state)
+{
+    rq_vfs *v = *state;
+    rq_file *lock, *other;
+    int status;
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        int first = open("/dev/null", O_RDONLY), second = open("/dev/null", O_RDONLY);
+        bool good = rq_file_close(lock) == RQ_OK && fcntl(first, F_GETFD) >= 0 &&
+                    fcntl(second, F_GETFD) >= 0;
+        pid_t grandchild = fork(); /* its handler finds an empty list */
+        if (grandchild == 0) _exit(fcntl(first, F_GETFD) >= 0 ? 0 : 1);
+        good = waitpid(grandchild, &status, 0) == grandchild && status == 0 && good;
+        _exit(good ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(rq_vfs_lock(v, NULL, &other, NULL), RQ_E_LOCKED);
+    assert_int_equal(rq_file_close(lock), RQ_OK);
+}
+
 /* Versions before the root's lock knew the file's alone. */
 static void a_lock_of_the_file_alone_counts(void **state)
 {
@@ -505,6 +591,9 @@ int main(void)
         IN_ROOT(removing_a_tree_follows_no_link),
         IN_ROOT(a_lock_excludes_and_names_its_holder),
         IN_ROOT(a_lock_outlives_its_file),
+        IN_ROOT(a_child_keeps_no_lock),
+        IN_ROOT(an_orphan_keeps_no_lock),
+        IN_ROOT(a_child_closes_nothing_of_others),
         IN_ROOT(a_lock_of_the_file_alone_counts),
         IN_ROOT(a_lock_file_that_is_none_is_named),
         IN_ROOT(only_regular_files_are_opened),

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What plans of schemas and of traces have in common (plan.c). */
+#ifndef RQ_DESIGN_PLAN_PRIV_H
+#define RQ_DESIGN_PLAN_PRIV_H
+
+#include "design/design.h"
+
+/* What a remedy makes of the schema: name, cost, key; *ret_format is the caller's. RQ_E_UNSUPPORTED:
+ * it does not fit. */
+RQ_NODISCARD
+rq_err rq__plan_begin(const rq_schema *s, rq_remedy remedy, rq_plan *ret,
+                      rq_key_format **ret_format, rq_error *why);
+/* Split keys from the format, or (presplit without such a format) from the sample. */
+void rq__plan_splits(const rq_schema *s, rq_remedy remedy, const rq_key_format *format, rq_plan *p);
+/* By step; keys of a step in the order in which they were added. */
+void rq__plan_sort(rq_plan *p);
+uint64_t rq__plan_hash(const char *text);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Accesses that happened, as plans: the same keys at the same times over a design and its remedies. */
+#ifndef RQ_DESIGN_TRACE_H
+#define RQ_DESIGN_TRACE_H
+
+#include "design/design.h"
+
+#include "base/random.h"
+
+#include <stdio.h>
+
+/* A line of a trace. */
+typedef struct rq_access {
+    int64_t time_ms;
+    bool is_read;
+    rq_slice key; /* in the line */
+    double bytes; /* of a write; 0: not told */
+} rq_access;
+
+typedef struct rq_traced {
+    int64_t time_ms;
+    bool is_read;
+    uint32_t key_len;
+    uint8_t *key;
+} rq_traced;
+
+/* A sample of a trace's lines, each with equal chance, and the sums of all. */
+typedef struct rq_trace {
+    rq_traced *rows;
+    size_t count, most;
+    uint64_t reads, writes;
+    uint64_t kept_reads, kept_writes;
+    uint64_t sized; /* writes whose bytes are told */
+    double bytes;
+    int64_t first_ms, last_ms;
+    rq_random random;
+} rq_trace;
+
+/* Takes a line apart, which is changed: its key is unescaped. *ret_empty: nothing is in it, or a
+ * comment. RQ_E_INVALID. */
+RQ_NODISCARD
+rq_err rq__trace_line(char *text, rq_access *ret, bool *ret_empty, rq_error *why);
+/* Reads all lines and keeps `most`. RQ_E_INVALID: the message begins with the line's number.
+ * RQ_E_NOT_FOUND: no access. The caller clears the trace, always. */
+RQ_NODISCARD
+rq_err rq_trace_read(FILE *from, size_t most, uint64_t seed, rq_trace *ret, rq_error *why);
+void rq_trace_clear(rq_trace *t);
+
+/* The trace under a remedy for the schema: its keys are those of the schema's format, and its period,
+ * writes and reads replace the schema's. RQ_E_UNSUPPORTED: the remedy does not fit. RQ_E_INVALID: a
+ * key is none of the format. The caller clears the plan. */
+RQ_NODISCARD
+rq_err rq_plan_of_trace(const rq_schema *s, rq_remedy remedy, const rq_trace *t, rq_plan *ret,
+                        rq_error *why);
+
+#endif

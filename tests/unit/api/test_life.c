@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that share a table; a database that is closed. Part of test_api. */
+#include "api_rows.h"
+
+#include <pthread.h>
+
+typedef struct worker {
+    pthread_t thread;
+    rq_table *table;
+    int number;
+    rq_err rc;
+    rq_failure why;
+    int rows;
+} worker;
+
+enum { WORKERS = 8, ROUNDS = 100 };
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    char row[16], buf[16];
+    int64_t sum;
+    size_t len;
+    for (int i = 0; i < ROUNDS && w->rc == RQ_OK; i++) {
+        snprintf(row, sizeof row, "w%d-%03d", w->number, i);
+        w->rc =
+            rq_put_value(w->table, rq_text(row), rq_text("f"), rq_text("q"), rq_text(row), &w->why);
+        if (w->rc == RQ_OK)
+            w->rc = rq_get_value(w->table, rq_text(row), rq_text("f"), rq_text("q"), buf,
+                                 sizeof buf, &len, &w->why);
+        if (w->rc == RQ_OK && (len != strlen(row) || memcmp(buf, row, len) != 0))
+            w->rc = RQ_E_CORRUPT;
+        if (w->rc == RQ_OK)
+            w->rc = rq_add_value(w->table, rq_text("sum"), rq_text("g"), rq_text("n"), 1, &sum,
+                                 &w->why);
+    }
+    rq_scan_request scan = {
+        .size = sizeof scan, .start = rq_text("w"), .stop = rq_text("x"), .caching = 50};
+    rq_scanner *s;
+    rq_row *r = NULL;
+    if (w->rc == RQ_OK) w->rc = rq_table_scan(w->table, &scan, &s, &w->why);
+    if (w->rc != RQ_OK) return NULL;
+    while ((w->rc = rq_scanner_next(s, &r, &w->why)) == RQ_OK && r != NULL) {
+        w->rows++;
+        rq_row_free(r);
+    }
+    rq_scanner_close(s);
+    return NULL;
+}
+
+static void threads_share_a_table(void **state)
+{
+    (void)state;
+    static worker workers[WORKERS];
+    rq_bytes splits[] = {rq_text("w2"), rq_text("w5")};
+    rq_table *t = make("threads", "1", splits, 2);
+    memset(workers, 0, sizeof workers);
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] = (worker){.table = t, .number = i, .why = {.size = sizeof(rq_failure)}};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    int all = 0;
+    for (int i = 0; i < WORKERS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        if (workers[i].rc != RQ_OK)
+            fail_msg("%s: %s", rq_err_name(workers[i].rc), workers[i].why.message);
+        assert_true(workers[i].rows >= ROUNDS);
+        all = workers[i].rows > all ? workers[i].rows : all;
+    }
+    assert_int_equal(all, WORKERS * ROUNDS);
+    int64_t sum;
+    OK(rq_add_value(t, rq_text("sum"), rq_text("g"), rq_text("n"), 0, &sum, &why));
+    assert_int_equal(sum, WORKERS * ROUNDS);
+    finish(t, "threads");
+}
+
+/* The last test: it closes the database. */
+static void a_closed_database_says_so(void **state)
+{
+    (void)state;
+    rq_table *t = make("closed", "1", NULL, 0);
+    rq_scan_request scan = {.size = sizeof scan};
+    rq_get_request get = {.size = sizeof get, .row = rq_text("r")};
+    rq_scanner *used, *unused;
+    rq_row *row;
+    scan.caching = 1;
+    put(t, "r", "f", "q", "v", 1);
+    put(t, "s", "f", "q", "v", 1);
+    OK(rq_table_scan(t, &scan, &used, &why));
+    OK(rq_table_scan(t, &scan, &unused, &why));
+    OK(rq_scanner_next(used, &row, &why));
+    OK(rq_disconnect(at.db, &why));
+    at.db = NULL;
+    assert_true(is(row->cells[0].value, "v")); /* results live on */
+    rq_row_free(row);
+    FAILS(RQ_E_CLOSED, rq_table_get(t, &get, &row, &why));
+    FAILS(RQ_E_CLOSED, rq_scanner_next(used, &row, &why));
+    FAILS(RQ_E_CLOSED, rq_table_scan(t, &scan, &used, &why));
+    rq_table_close(t);
+    rq_scanner_close(used);
+    rq_scanner_close(unused);
+    if (strcmp(at.url, "memory:") == 0) return;
+    OK(rq_connect(at.url, NULL, &at.db, &why));
+    OK(rq_table_open(at.db, "closed", &t, &why));
+    finish(t, "closed");
+}
+
+int run_life(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_share_a_table),
+        cmocka_unit_test(a_closed_database_says_so),
+    };
+    return cmocka_run_group_tests_name("life", tests, open_db, close_db);
+}

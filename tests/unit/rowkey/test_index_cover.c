@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Indexes with covered columns: queries that read no row, copies that follow the rows through writers that
+ * meet, are killed, or write past the index. test_rowkey_index_cover [URL]; SEED. */
+#include "../api/api_test.h"
+#include "rorqual/rowkey.h"
+
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEYS = 12, VALUES = 4, WRITERS = 4, WRITES = 150, ROUNDS = 12 };
+
+static rq_failure why = {.size = sizeof(rq_failure)};
+static const char *url = "memory:";
+static uint64_t seed;
+
+static uint64_t below(uint64_t *state, uint64_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*state >> 33) % n;
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static void drop(rq_db *db, const char *name)
+{
+    bool exists;
+    OK(rq_table_exists(db, name, &exists, &why));
+    if (!exists) return;
+    rq_err rc = rq_table_disable(db, name, &why);
+    if (rc != RQ_E_TABLE_NOT_ENABLED) OK(rc);
+    OK(rq_table_drop(db, name, &why));
+}
+
+static rq_index *open_index(rq_db *db, bool unique)
+{
+    rq_index *x;
+    rq_column covered[] = {{rq_text("g"), rq_text("age")},
+                           {rq_text("cf"), rq_text("city")},
+                           {rq_text("cf"), rq_text("mail")}}; /* the indexed one, which is fine */
+    rq_index_spec spec = {.size = sizeof spec,
+                          .table = "cover_test",
+                          .index_table = "cover_test_by_mail",
+                          .column = {rq_text("cf"), rq_text("mail")},
+                          .unique = unique,
+                          .creates = true,
+                          .covered = covered,
+                          .covered_count = 3};
+    OK(rq_index_open(db, &spec, &x, &why));
+    return x;
+}
+
+static rq_index *fresh(rq_db *db, bool unique)
+{
+    rq_family families[] = {{"cf", NULL, 0}, {"g", NULL, 0}};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "cover_test", .families = families, .family_count = 2};
+    drop(db, "cover_test");
+    drop(db, "cover_test_by_mail");
+    OK(rq_table_create(db, &spec, &why));
+    return open_index(db, unique);
+}
+
+/* NULL: the column is not written. */
+static rq_err put(rq_index *x, const char *row, const char *mail, const char *city, const char *age,
+                  rq_failure *failure)
+{
+    rq_edit edits[4] = {
+        {.family = rq_text("cf"), .qualifier = rq_text("other"), .value = rq_text("n")}};
+    size_t n = 1;
+    if (mail != NULL)
+        edits[n++] = (rq_edit){
+            .family = rq_text("cf"), .qualifier = rq_text("mail"), .value = rq_text(mail)};
+    if (city != NULL)
+        edits[n++] = (rq_edit){
+            .family = rq_text("cf"), .qualifier = rq_text("city"), .value = rq_text(city)};
+    if (age != NULL)
+        edits[n++] =
+            (rq_edit){.family = rq_text("g"), .qualifier = rq_text("age"), .value = rq_text(age)};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text(row),
+                        .edits = edits,
+                        .edit_count = n};
+    return rq_index_put(x, &change, failure);
+}
+
+/* "f:q@ts=value …" */
+static void append_row(const rq_row *row, char *out)
+{
+    for (size_t i = 0; i < row->count; i++) {
+        const rq_kv *c = &row->cells[i];
+        sprintf(out + strlen(out), "%.*s %.*s:%.*s@%lld=%.*s ", (int)c->row.len,
+                (const char *)c->row.data, (int)c->family.len, (const char *)c->family.data,
+                (int)c->qualifier.len, (const char *)c->qualifier.data, (long long)c->timestamp,
+                (int)c->value.len, (const char *)c->value.data);
+    }
+    strcat(out, "\n");
+}
+
+/* All rows by the index, covered columns alone. */
+static void query(rq_index *x, char *out)
+{
+    rq_index_scanner *s;
+    rq_index_range range = {.size = sizeof range, .no_end = true, .covered_only = true};
+    rq_row *row;
+    out[0] = '\0';
+    OK(rq_index_scan(x, &range, &s, &why));
+    for (;;) {
+        OK(rq_index_next(s, &row, &why));
+        if (row == NULL) break;
+        append_row(row, out);
+        rq_row_free(row);
+    }
+    rq_index_scanner_close(s);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The same of the table, in the order of the index: by value, then row. */
+static void expect_copies(rq_db *db, rq_index *x)
+{
+    static char lines[KEYS][300], text[KEYS * 300], found[KEYS * 300];
+    char *sorted[KEYS];
+    size_t n = 0;
+    rq_column columns[] = {{rq_text("cf"), rq_text("mail")},
+                           {rq_text("cf"), rq_text("city")},
+                           {rq_text("g"), rq_text("age")}};
+    rq_scan_request scan = {.size = sizeof scan, .columns = columns, .column_count = 3};
+    rq_table *t;
+    rq_scanner *s;
+    OK(rq_table_open(db, "cover_test", &t, &why));
+    OK(rq_table_scan(t, &scan, &s, &why));
+    for (rq_row *row;; rq_row_free(row)) {
+        OK(rq_scanner_next(s, &row, &why));
+        if (row == NULL) break;
+        const rq_kv *mail = rq_row_find(row, rq_text("cf"), rq_text("mail"));
+        if (mail == NULL) continue;
+        sprintf(lines[n], "%.*s\t", (int)mail->value.len, (const char *)mail->value.data);
+        append_row(row, lines[n]);
+        sorted[n] = lines[n];
+        n++;
+    }
+    rq_scanner_close(s);
+    rq_table_close(t);
+    qsort(sorted, n, sizeof sorted[0], by_text);
+    text[0] = '\0';
+    for (size_t i = 0; i < n; i++)
+        strcat(text, strchr(sorted[i], '\t') + 1);
+    query(x, found);
+    assert_string_equal(found, text);
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+/* With the table disabled nothing can be read from it. */
+static void a_query_reads_no_row(void **unused)
+{
+    (void)unused;
+    char found[1000];
+    rq_db *db;
+    rq_row *row;
+    rq_index_scanner *s;
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(db, false);
+    OK(put(x, "r1", "ann", "Rome", "7", &why));
+    OK(put(x, "r2", "bob", NULL, NULL, &why));
+    OK(put(x, "r1", NULL, "Oslo", NULL, &why)); /* the value stays, a copy changes */
+    OK(put(x, "r2", "cid", NULL, "9", &why));
+    OK(put(x, "r3", "dan", "Bern", NULL, &why));
+    OK(put(x, "r3", NULL, NULL, NULL, &why)); /* touches neither */
+    OK(put(x, "r4", "eva", "Bern", NULL, &why));
+    OK(rq_index_delete(x, rq_text("r4"), &why));
+    expect_copies(db, x);
+    OK(rq_table_disable(db, "cover_test", &why));
+    query(x, found);
+    assert_non_null(strstr(found, "r1 cf:city"));
+    assert_non_null(strstr(found, "=Oslo r1 cf:mail"));
+    assert_non_null(strstr(found, "=cid r2 g:age"));
+    assert_non_null(strstr(found, "=Bern r3 cf:mail"));
+    assert_null(strstr(found, "Rome"));
+    assert_null(strstr(found, "bob"));
+    assert_null(strstr(found, "r4"));
+    rq_index_range range = {.size = sizeof range, .no_end = true}; /* of whole rows */
+    OK(rq_index_scan(x, &range, &s, &why));
+    FAILS(RQ_E_TABLE_NOT_ENABLED, rq_index_next(s, &row, &why));
+    rq_index_scanner_close(s);
+    OK(rq_table_enable(db, "cover_test", &why));
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
+static void wrong_requests_are_refused(void **unused)
+{
+    (void)unused;
+    rq_db *db;
+    rq_index *x = NULL, *plain;
+    rq_index_scanner *s;
+    rq_column columns[16];
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index_close(fresh(db, false));
+    for (size_t i = 0; i < 16; i++)
+        columns[i] = (rq_column){rq_text("g"), rq_text("q")};
+    rq_index_spec spec = {.size = sizeof spec,
+                          .table = "cover_test",
+                          .index_table = "cover_test_by_mail",
+                          .column = {rq_text("cf"), rq_text("mail")},
+                          .covered = columns,
+                          .covered_count = 16};
+    FAILS(RQ_E_INVALID, rq_index_open(db, &spec, &x, &why));
+    spec.covered_count = 1;
+    columns[0].qualifier.data = NULL; /* a whole family */
+    FAILS(RQ_E_INVALID, rq_index_open(db, &spec, &x, &why));
+    spec.covered = NULL;
+    FAILS(RQ_E_INVALID, rq_index_open(db, &spec, &x, &why));
+    /* A program that was built before there were covered columns. */
+    spec.size = offsetof(rq_index_spec, covered);
+    OK(rq_index_open(db, &spec, &plain, &why));
+    rq_index_range range = {.size = sizeof range, .no_end = true, .covered_only = true};
+    FAILS(RQ_E_INVALID, rq_index_scan(plain, &range, &s, &why));
+    rq_index_close(plain);
+    x = open_index(db, false);
+    rq_edit edit = {.family = rq_text("g"), .qualifier = rq_text("age"), .value = rq_text("1")};
+    rq_change change = {.size = sizeof change,
+                        .kind = RQ_PUT,
+                        .row = rq_text("r"),
+                        .edits = &edit,
+                        .edit_count = 1,
+                        .ttl_ms = 1000};
+    FAILS(RQ_E_INVALID, rq_index_put(x, &change, &why));
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
+/* Rows written before the index, past it, and by an index without covered columns. */
+static void a_repair_makes_copies(void **unused)
+{
+    (void)unused;
+    char found[1000];
+    rq_db *db;
+    rq_table *t;
+    rq_index *plain;
+    rq_index_repairs r = {.size = sizeof r};
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(db, false);
+    OK(rq_table_open(db, "cover_test", &t, &why));
+    OK(rq_put_value(t, rq_text("r1"), rq_text("cf"), rq_text("mail"), rq_text("ann"), &why));
+    OK(rq_put_value(t, rq_text("r1"), rq_text("cf"), rq_text("city"), rq_text("Rome"), &why));
+    rq_index_spec spec = {.size = sizeof spec,
+                          .table = "cover_test",
+                          .index_table = "cover_test_by_mail",
+                          .column = {rq_text("cf"), rq_text("mail")}};
+    OK(rq_index_open(db, &spec, &plain, &why));
+    OK(put(plain, "r2", "bob", "Oslo", "5", &why));
+    query(x, found); /* the row is read, because the entry has no copies */
+    assert_non_null(strstr(found, "=Oslo r2 cf:mail"));
+    OK(rq_index_repair(x, &r, &why));
+    assert_int_equal(r.added, 1);
+    expect_copies(db, x);
+    OK(rq_table_disable(db, "cover_test", &why));
+    query(x, found);
+    assert_non_null(strstr(found, "=Rome r1 cf:mail"));
+    assert_non_null(strstr(found, "=Oslo r2 cf:mail"));
+    OK(rq_table_enable(db, "cover_test", &why));
+    /* Past the index: the copy is wrong until the repair. */
+    OK(put(x, "r3", "cid", "Bern", NULL, &why));
+    OK(rq_put_value(t, rq_text("r3"), rq_text("cf"), rq_text("city"), rq_text("Kiel"), &why));
+    OK(rq_index_repair(x, &r, &why));
+    assert_true(r.added == 0 && r.removed == 0);
+    expect_copies(db, x);
+    OK(rq_table_disable(db, "cover_test", &why));
+    query(x, found);
+    assert_non_null(strstr(found, "=Kiel r3 cf:mail"));
+    OK(rq_table_enable(db, "cover_test", &why));
+    rq_table_close(t);
+    rq_index_close(plain);
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
+typedef struct writer {
+    rq_index *x;
+    uint64_t state;
+    unsigned writes;
+    bool repairs, unique, failed;
+    rq_failure why;
+} writer;
+
+static const char *value_of(writer *w, bool optional)
+{
+    static const char *const values[VALUES] = {"a", "ab", "b", "c"};
+    return optional && below(&w->state, 3) == 0 ? NULL : values[below(&w->state, VALUES)];
+}
+
+static void *write_some(void *arg)
+{
+    writer *w = arg;
+    w->why.size = sizeof w->why;
+    for (unsigned i = 0; i < w->writes && !w->failed; i++) {
+        char key[8];
+        sprintf(key, "r%02d", (int)below(&w->state, KEYS));
+        const char *mail = value_of(w, true), *city = value_of(w, true), *age = value_of(w, true);
+        rq_err rc = w->repairs && i % 30 == 0  ? rq_index_repair(w->x, NULL, &w->why)
+                    : below(&w->state, 6) == 0 ? rq_index_delete(w->x, rq_text(key), &w->why)
+                                               : put(w->x, key, mail, city, age, &w->why);
+        w->failed = rc != RQ_OK && !(w->unique && rc == RQ_E_EXISTS) && rc != RQ_E_CONFLICT;
+    }
+    return NULL;
+}
+
+static void several_writers(void **unused)
+{
+    (void)unused;
+    for (int unique = 0; unique < 2; unique++) {
+        writer writers[WRITERS];
+        pthread_t threads[WRITERS];
+        rq_db *db;
+        OK(rq_connect(url, NULL, &db, &why));
+        rq_index *x = fresh(db, unique == 1);
+        for (int i = 0; i < WRITERS; i++) {
+            writers[i] = (writer){.x = x,
+                                  .state = seed + (uint64_t)i,
+                                  .writes = WRITES,
+                                  .repairs = i == 0,
+                                  .unique = unique == 1};
+            assert_int_equal(pthread_create(&threads[i], NULL, write_some, &writers[i]), 0);
+        }
+        for (int i = 0; i < WRITERS; i++) {
+            pthread_join(threads[i], NULL);
+            if (writers[i].failed) fail_msg("%s", writers[i].why.message);
+        }
+        expect_copies(db, x);
+        OK(rq_index_repair(x, NULL, &why));
+        expect_copies(db, x);
+        rq_index_close(x);
+        OK(rq_disconnect(db, &why));
+    }
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+static void kill_one(const char *folder, bool unique, uint64_t state)
+{
+    int ready[2], status;
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        rq_db *db;
+        if (rq_connect(folder, NULL, &db, &why) != RQ_OK) _exit(1);
+        writer w = {
+            .x = open_index(db, unique), .state = state, .writes = 1000000, .unique = unique};
+        if (write(ready[1], "x", 1) == 1) write_some(&w);
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    struct timespec t = {
+        0, 1000000 + (long)below(&state, 60000000)}; /* the moment of the kill is the test */
+    nanosleep(&t, NULL);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    assert_true(WIFSIGNALED(status));
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void killed_writers(void **unused)
+{
+    (void)unused;
+    if (strcmp(url, "memory:") != 0) skip();
+    char folder[] = "/tmp/rq-cover-XXXXXX", where[64];
+    assert_non_null(mkdtemp(folder));
+    sprintf(where, "file:%s", folder);
+    for (int unique = 0; unique < 2; unique++) {
+        rq_db *db;
+        OK(rq_connect(where, NULL, &db, &why));
+        rq_index_close(fresh(db, unique == 1));
+        OK(rq_disconnect(db, &why));
+        for (int round = 0; round < ROUNDS; round++) {
+            kill_one(where, unique == 1, seed + (uint64_t)round);
+            OK(rq_connect(where, NULL, &db, &why));
+            rq_index *x = open_index(db, unique == 1);
+            expect_copies(db, x);
+            if (round % 2 == 1) OK(rq_index_repair(x, NULL, &why));
+            expect_copies(db, x);
+            rq_index_close(x);
+            OK(rq_disconnect(db, &why));
+        }
+    }
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_writers),
+        cmocka_unit_test(a_query_reads_no_row),
+        cmocka_unit_test(wrong_requests_are_refused),
+        cmocka_unit_test(a_repair_makes_copies),
+        cmocka_unit_test(several_writers),
+    };
+    if (argc > 1) url = argv[1];
+    seed = getenv("SEED") != NULL ? strtoull(getenv("SEED"), NULL, 10) : (uint64_t)time(NULL);
+    printf("SEED=%llu\n", (unsigned long long)seed);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
