@@ -42,6 +42,9 @@ void rq__stop_server(void *ctx, rq_call *call);
 void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,
                const rq_rpc_exception *failure);
 
+/* region_servers.c: refuses a method with its reason in lacking.def. */
+void rq__refuse_call(void *ctx, rq_call *call);
+
 /* replicate.c */
 void rq__replicate_entries(void *ctx, rq_call *call);
 

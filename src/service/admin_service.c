@@ -511,11 +511,14 @@ static const rq_rpc_method methods[] = {
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
      rq__update_configuration},
     {"StopServer", &pb__stop_server_request__descriptor, rq__stop_server},
-    {"OpenRegion", &pb__open_region_request__descriptor, NULL},
-    {"CloseRegion", &pb__close_region_request__descriptor, NULL},
-    {"WarmupRegion", &pb__warmup_region_request__descriptor, NULL},
+    {"OpenRegion", &pb__open_region_request__descriptor, rq__refuse_call},
+    {"CloseRegion", &pb__close_region_request__descriptor, rq__refuse_call},
+    {"WarmupRegion", &pb__warmup_region_request__descriptor, rq__refuse_call},
+    {"MergeRegions", &pb__merge_regions_request__descriptor, rq__refuse_call},
+    {"UpdateFavoredNodes", &pb__update_favored_nodes_request__descriptor, rq__refuse_call},
+    {"Replay", &pb__replicate_walentry_request__descriptor, rq__refuse_call},
     {"ReplicateWALEntry", &pb__replicate_walentry_request__descriptor, rq__replicate_entries},
-    {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, NULL},
+    {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, rq__refuse_call},
 };
 
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
