@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AdminService: calls of clients and tools to a region server: regions, flush, compaction, load.
- * HBASE: RSRpcServices. Calls between HBase's own servers (open, close, replicate) are known but
- * refused: there is only one server. */
+ * HBASE: RSRpcServices. What a master calls is in region_servers.c. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
 #include "service/slow_text.h"
 
+#include "quota/quota.h"
 #include "region/region_scanner.h"
 #include "store/store.h"
 #include "wal/wal.h"
@@ -286,6 +286,7 @@ static void compact_region(void *ctx, rq_call *call)
     rq_err rc = rq__admin_find_region(s, request->region, &region, &why);
     if (rc == RQ_OK && family.len > 0 && !has_family(region, family))
         rc = no_such_family(region, family, &why);
+    if (rc == RQ_OK) rc = rq_quotas_may_compact(s->quotas, region, call->client->user, &why);
     if (rc == RQ_OK)
         rc = rq_region_compact(region, family, request->has_major && request->major, &why);
     if (rc != RQ_OK)
