@@ -28,7 +28,7 @@ rq__step_fn rq__disable_precheck, rq__disable_prepare, rq__disable_mark, rq__dis
 rq__step_fn rq__flush_prepare, rq__flush_run;
 rq__step_fn rq__reopen_prepare, rq__reopen_run;
 rq__step_fn rq__assign_prepare, rq__unassign_prepare, rq__unassign_run;
-rq__step_fn rq__move_prepare, rq__move_close;
+rq__step_fn rq__move_prepare, rq__move_close, rq__move_open;
 /* locks.c */
 rq__step_fn rq__lock_prepare, rq__lock_hold;
 /* ddl_regions.c */

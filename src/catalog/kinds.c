@@ -232,7 +232,7 @@ static const rq__proc_kind kinds[] = {
         .payload = &rq__payload_region,
         .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__move_prepare,
-        .steps = {{"CLOSE", rq__move_close}, {"OPEN", rq__reopen_run}},
+        .steps = {{"CLOSE", rq__move_close}, {"OPEN", rq__move_open}},
         .transient = true,
         .lock = RQ_LOCK_REGIONS,
     },

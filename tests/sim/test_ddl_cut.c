@@ -4,8 +4,9 @@
  * progress: never in between. Folders, meta, descriptors and the view must agree, rows acknowledged
  * before must exist, and the rest of the script must succeed.
  *
- * Four programs: one with tables, namespaces and families, one with splits and merges of regions,
- * one with replication peers, one with snapshots.
+ * Five programs: one with tables, namespaces and families, one with splits and merges of regions,
+ * one with replication peers, one with snapshots, one with regions moved and closed by hand and
+ * with locks of clients.
  *
  * Each run takes every STRIDE-th call (default 9; 1: all of them), starting with a random one.
  * SEEDS=n runs n seeds instead of one; SEED=s is the first, CUT=k cuts only there. */
@@ -90,6 +91,45 @@ static const row rows[] = {
 };
 
 static const row taken[] = {{"t", "k", "f", 17, 19}};
+
+#elif defined RQ_CUT_HANDS /* by hand: regions moved, closed and opened; locks of LockService */
+
+/* A restart opens a region that was closed by hand, so both are one change. */
+static rq_err reopen(world *w, const char *of)
+{
+    rq_err rc = world_transit(w, RQ_DDL_UNASSIGN_REGION, "t", of);
+    if (rc != RQ_OK && rq_sim_is_cut(w->sim)) return rc;
+    return world_transit(w, RQ_DDL_ASSIGN_REGION, "t", of);
+}
+
+CHANGE(create_t, world_create(w, "t", "f g", "m"))
+CHANGE(put_a, world_put(w, "t", "a", "f"))
+CHANGE(put_z, world_put(w, "t", "z", "g"))
+CHANGE(move_a, world_transit(w, RQ_DDL_MOVE_REGION, "t", "a"))
+CHANGE(put_b, world_put(w, "t", "b", "f"))
+CHANGE(reopen_z, reopen(w, "z"))
+CHANGE(put_y, world_put(w, "t", "y", "f"))
+CHANGE(lock_ns, world_lock(w, RQ_DDL_LOCK_NAMESPACE, "default:", NULL))
+CHANGE(lock_t, world_lock(w, RQ_DDL_LOCK_TABLE, "t", NULL))
+CHANGE(share_t, world_lock(w, RQ_DDL_LOCK_TABLE_SHARED, "t", NULL))
+CHANGE(put_c, world_put(w, "t", "c", "f"))
+CHANGE(lock_z, world_lock(w, RQ_DDL_LOCK_REGIONS, "t", "z"))
+CHANGE(move_z, world_transit(w, RQ_DDL_MOVE_REGION, "t", "z"))
+CHANGE(disable_t, world_table(w, RQ_DDL_DISABLE_TABLE, "t"))
+CHANGE(lock_again, world_lock(w, RQ_DDL_LOCK_TABLE, "t", NULL))
+CHANGE(delete_t, world_table(w, RQ_DDL_DELETE_TABLE, "t"))
+
+static const change script[] = {
+    C(create_t), C(put_a),   C(put_z), C(move_a), C(put_b),  C(reopen_z),  C(put_y),      C(lock_ns),
+    C(lock_t),   C(share_t), C(put_c), C(lock_z), C(move_z), C(disable_t), C(lock_again), C(delete_t),
+};
+
+static const row rows[] = {
+    {"t", "a", "f", 2, 14}, {"t", "z", "g", 3, 14},  {"t", "b", "f", 5, 14},
+    {"t", "y", "f", 7, 14}, {"t", "c", "f", 11, 14},
+};
+
+static const row taken[] = {{"t", "c", "f", 11, 14}};
 
 #elif !defined RQ_CUT_REGIONS && !defined RQ_CUT_PEERS
 

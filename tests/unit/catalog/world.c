@@ -332,6 +332,30 @@ rq_err world_truncate_region(world *w, const char *table, const char *row)
     return submit(w, &d);
 }
 
+rq_err world_transit(world *w, rq_ddl_kind kind, const char *table, const char *row)
+{
+    static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* as above */
+    if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
+    rq_ddl d = {.kind = kind, .of.one_region.region = rq_slice_cstr(encoded)};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
+rq_err world_lock(world *w, rq_ddl_kind kind, const char *table, const char *row)
+{
+    static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* as above */
+    static rq_slice region;
+    rq_ddl d = {.kind = kind, .of.lock.description = RQ_SLICE_LIT("a test")};
+    split_name(table, &d.ns, &d.qualifier);
+    if (kind == RQ_DDL_LOCK_REGIONS) {
+        if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
+        region = rq_slice_cstr(encoded);
+        d.of.lock.regions = &region;
+        d.of.lock.region_count = 1;
+    }
+    return submit(w, &d);
+}
+
 rq_err world_merge(world *w, const char *table, const char *rows, bool forcible)
 {
     rq_arena a;
