@@ -220,6 +220,7 @@ typedef enum rq_ddl_kind {
     RQ_DDL_LOCK_TABLE = 52,
     RQ_DDL_LOCK_TABLE_SHARED = 53,
     RQ_DDL_LOCK_REGIONS = 54,
+    RQ_DDL_FILL_HOLES = 60, /* ranges of a table that no region has */
 } rq_ddl_kind;
 
 /* The namespace under which procedures lock snapshots; no table can have it. */
@@ -472,6 +473,11 @@ typedef struct rq_catalog_report {
  * is at it. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_check(rq_catalog *c, bool *ret_ran, rq_catalog_report *ret, rq_error *why);
+/* Repairs what the check calls holes and overlaps, table by table (fix.c): regions are added, and
+ * overlapping ones are merged. Blocking. RQ_E_DO_NOT_RETRY names the first table that could not be
+ * repaired, after all others were. */
+RQ_NODISCARD
+rq_err rq_catalog_fix(rq_catalog *c, rq_slice user, rq_error *why);
 /* Sets a state in hbase:meta and in the view, without the locks of procedures: for tables whose
  * procedure is stuck. No region is opened or closed. Blocking. RQ_E_TABLE_NOT_FOUND. */
 RQ_NODISCARD

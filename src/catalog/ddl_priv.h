@@ -39,6 +39,13 @@ rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_truncate_region.c */
 rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate_region_close,
     rq__truncate_region_remove, rq__truncate_region_open;
+/* ddl_holes.c */
+rq__step_fn rq__holes_prepare, rq__holes_layout, rq__holes_commit, rq__holes_open;
+rq__commit_state rq__holes_seen(rq_catalog *c, const rq__proc *p);
+/* check.c: the regions in the table's folder of which neither the view nor hbase:meta knows. */
+RQ_NODISCARD
+rq_err rq__find_orphans(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_arena *arena,
+                        rq_region_info **ret, size_t *ret_count, rq_error *why);
 /* ddl_parents.c */
 rq__step_fn rq__clean_prepare, rq__clean_run;
 /* Adds the split and merged regions of the table that meta still has to p->old_regions. */

@@ -237,6 +237,18 @@ static const rq__proc_kind kinds[] = {
         .lock = RQ_LOCK_REGIONS,
     },
     {
+        .kind = RQ_DDL_FILL_HOLES,
+        .payload = &rq__payload_none,
+        .java_class = JAVA "FixMetaProcedure", /* HBase has none */
+        .prepare = rq__holes_prepare,
+        .steps = {{"CREATE_REGIONS", rq__holes_layout},
+                  {"ADD_TO_META", rq__holes_commit},
+                  {"ASSIGN_REGIONS", rq__holes_open}},
+        .commit = 1,
+        .seen = rq__holes_seen,
+        .leaves_regions = true,
+    },
+    {
         .kind = RQ_DDL_SNAPSHOT,
         .payload = &rq__payload_snapshot,
         .java_class = JAVA "SnapshotProcedure",
