@@ -102,9 +102,30 @@ static rq_err reopen(world *w, const char *of)
     return world_transit(w, RQ_DDL_ASSIGN_REGION, "t", of);
 }
 
+/* hbase:meta loses the region of the row, and the server starts without it. */
+static rq_err lose(world *w, const char *of)
+{
+    rq_err rc = world_forget(w, "t", of);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK; /* an attempt before this lost it */
+    if (rc == RQ_OK) rc = world_close(w, true);
+    if (w->root != NULL) return rc;
+    rq_err opened = world_open(w);
+    if (opened != RQ_OK && !rq_sim_is_cut(w->sim)) opened = world_open(w);
+    return rc != RQ_OK ? rc : opened;
+}
+
+static rq_err fill(world *w)
+{
+    rq_err rc = world_table(w, RQ_DDL_FILL_HOLES, "t");
+    if (rc != RQ_OK || rq_sim_is_cut(w->sim)) return rc;
+    return world_settle(w) || rq_sim_is_cut(w->sim) ? RQ_OK : RQ_E_STATE; /* opened later */
+}
+
 CHANGE(create_t, world_create(w, "t", "f g", "m"))
 CHANGE(put_a, world_put(w, "t", "a", "f"))
 CHANGE(put_z, world_put(w, "t", "z", "g"))
+CHANGE(lose_z, lose(w, "z"))
+CHANGE(fill_t, fill(w))
 CHANGE(move_a, world_transit(w, RQ_DDL_MOVE_REGION, "t", "a"))
 CHANGE(put_b, world_put(w, "t", "b", "f"))
 CHANGE(reopen_z, reopen(w, "z"))
@@ -115,21 +136,26 @@ CHANGE(share_t, world_lock(w, RQ_DDL_LOCK_TABLE_SHARED, "t", NULL))
 CHANGE(put_c, world_put(w, "t", "c", "f"))
 CHANGE(lock_z, world_lock(w, RQ_DDL_LOCK_REGIONS, "t", "z"))
 CHANGE(move_z, world_transit(w, RQ_DDL_MOVE_REGION, "t", "z"))
+CHANGE(put_d, world_put(w, "t", "d", "f"))
 CHANGE(disable_t, world_table(w, RQ_DDL_DISABLE_TABLE, "t"))
+CHANGE(enable_t, world_table(w, RQ_DDL_ENABLE_TABLE, "t"))
 CHANGE(lock_again, world_lock(w, RQ_DDL_LOCK_TABLE, "t", NULL))
 CHANGE(delete_t, world_table(w, RQ_DDL_DELETE_TABLE, "t"))
 
 static const change script[] = {
-    C(create_t), C(put_a),   C(put_z), C(move_a), C(put_b),  C(reopen_z),  C(put_y),      C(lock_ns),
-    C(lock_t),   C(share_t), C(put_c), C(lock_z), C(move_z), C(disable_t), C(lock_again), C(delete_t),
+    C(create_t), C(put_a),    C(put_z),      C(move_a),    C(put_b),     C(reopen_z),
+    C(put_y),    C(lock_ns),  C(lock_t),     C(share_t),   C(put_c),     C(lock_z),
+    C(move_z),   C(lose_z),   C(fill_t),     C(put_d),     C(disable_t), C(lose_z),
+    C(fill_t),   C(enable_t), C(lock_again), C(disable_t), C(delete_t),
 };
 
 static const row rows[] = {
-    {"t", "a", "f", 2, 14}, {"t", "z", "g", 3, 14},  {"t", "b", "f", 5, 14},
-    {"t", "y", "f", 7, 14}, {"t", "c", "f", 11, 14},
+    {"t", "a", "f", 2, 13},  {"t", "z", "g", 3, 13},  {"t", "b", "f", 5, 13},
+    {"t", "y", "f", 7, 13},  {"t", "c", "f", 11, 13}, {"t", "y", "f", 16, 17},
+    {"t", "z", "g", 20, 21}, {"t", "d", "f", 20, 21},
 };
 
-static const row taken[] = {{"t", "c", "f", 11, 14}};
+static const row taken[] = {{"t", "c", "f", 11, 22}};
 
 #elif !defined RQ_CUT_REGIONS && !defined RQ_CUT_PEERS
 
@@ -370,15 +396,45 @@ static void check_rows(world *w, size_t done, verdict *v)
     free(all);
 }
 
+/* Drops the lines that name what the program does to hbase:meta, and what a start that cannot read a
+ * descriptor leaves unread until the next one. */
+static void drop_wanted(char *faults)
+{
+#ifdef RQ_CUT_HANDS
+    static const char *const wanted[] = {"belongs to no region",
+                                         "the descriptor on disk is another"};
+    char *out = faults;
+    for (char *line = faults, *end; *line != '\0'; line = end) {
+        bool drops = false;
+        end = line + strcspn(line, "\n");
+        end += *end == '\n';
+        for (size_t i = 0; i < RQ_ARRAY_LEN(wanted); i++) {
+            const char *found = strstr(line, wanted[i]);
+            drops |= found != NULL && found < end;
+        }
+        if (!drops) memmove(out, line, (size_t)(end - line));
+        if (!drops) out += end - line;
+    }
+    *out = '\0';
+#else
+    (void)faults;
+#endif
+}
+
 static void check_agreement(world *w, const char *when, verdict *v)
 {
     char *faults = world_check(w);
+    drop_wanted(faults);
     if (faults[0] != '\0') wrong(v, "%s:\n%s", when, faults);
     free(faults);
 }
 
 static void note_problem(void *ctx, rq_finding level, const char *place, const char *text)
 {
+#ifdef RQ_CUT_HANDS /* of the region that was made to be lost */
+    if (strstr(text, "hbase:meta does not know") != NULL || strstr(text, "a hole between") != NULL)
+        return;
+#endif
     if (level == RQ_FINDING_PROBLEM) wrong(ctx, "fsck: %s: %s", place, text);
 }
 

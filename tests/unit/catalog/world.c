@@ -341,6 +341,25 @@ rq_err world_transit(world *w, rq_ddl_kind kind, const char *table, const char *
     return submit(w, &d);
 }
 
+rq_err world_forget(world *w, const char *table, const char *row)
+{
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    rq_arena a = {0};
+    rq__batch b;
+    rq_region *meta;
+    if (!encoded_of(w, table, row, encoded)) return RQ_E_NOT_FOUND;
+    const rq_catalog_region *r = rq_catalog_region_find(w->catalog, rq_slice_cstr(encoded));
+    rq__batch_init(&b, &a, rq__catalog_now_ms(w->catalog));
+    rq_err rc = rq__meta_delete_region(&b, r->info);
+    if (rc == RQ_OK) rc = rq__meta_ref(w->catalog, &meta, &w->why);
+    if (rc == RQ_OK) {
+        rc = rq__batch_commit(&b, meta, true, &w->why);
+        rq_region_unref(meta);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
 rq_err world_lock(world *w, rq_ddl_kind kind, const char *table, const char *row)
 {
     static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* as above */
