@@ -446,6 +446,17 @@ rq_err rq_catalog_need_quota_table(rq_catalog *c, rq_error *why);
 /* Calls `dropped` when the quotas of a dropped table were removed from hbase:quota, on the thread
  * of the procedure; it must not block. NULL: no more calls, and none is running. */
 void rq_catalog_on_quotas_dropped(rq_catalog *c, void (*dropped)(void *ctx), void *ctx);
+/* Creates hbase:rsgroup if it does not exist. */
+RQ_NODISCARD
+rq_err rq_catalog_need_rsgroup_table(rq_catalog *c, rq_error *why);
+/* One column of a row; value.ptr NULL: deleted. */
+typedef struct rq_row_change {
+    rq_slice row, value;
+} rq_row_change;
+/* Changes the column in rows of a table with one region, all or nothing. Durable on return. */
+RQ_NODISCARD
+rq_err rq_catalog_rows_change(rq_catalog *c, rq_slice table, const char *family, rq_slice qualifier,
+                              const rq_row_change *list, size_t count, rq_error *why);
 /* Durable on return. */
 RQ_NODISCARD
 rq_err rq_catalog_row_put(rq_catalog *c, rq_slice table, rq_slice row, const char *family,

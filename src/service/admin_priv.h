@@ -8,6 +8,7 @@
 
 #include "proto/hbase.pb-c.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct rq_admin_services {
@@ -26,6 +27,7 @@ struct rq_admin_services {
     struct rq_quotas *quotas; /* may be NULL */
     void (*stop)(void *ctx);
     void *stop_ctx;
+    pthread_mutex_t rsgroup_lock;  /* one change of groups at a time; held across I/O, by no loop */
     _Atomic bool decommissioned; /* the server's mark (master_servers.c) */
 };
 

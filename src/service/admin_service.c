@@ -539,6 +539,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
 {
     rq_admin_services *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_no_memory(why);
+    pthread_mutex_init(&s->rsgroup_lock, NULL);
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;
@@ -560,5 +561,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
 
 void rq_admin_services_free(rq_admin_services *s)
 {
+    if (s == NULL) return;
+    pthread_mutex_destroy(&s->rsgroup_lock);
     free(s);
 }

@@ -14,7 +14,8 @@
 
 #include "proto/endpoints.pb-c.h"
 
-#define RESPONSE "org.apache.hadoop.hbase.coprocessor.example.generated.BulkDeleteProtos$BulkDeleteResponse"
+#define RESPONSE                                                                                   \
+    "org.apache.hadoop.hbase.coprocessor.example.generated.BulkDeleteProtos$BulkDeleteResponse"
 #define FIRST_KEY_ONLY "org.apache.hadoop.hbase.filter.FirstKeyOnlyFilter"
 #define BATCH_BYTES ((size_t)256 << 10)
 #define BATCH_OPS_MAX 1024
@@ -79,7 +80,8 @@ static bool is_same_column(const rq_cell *a, const rq_cell *b)
 
 /* What the cell adds to the row's delete; false: nothing, because the cell before it, of the same
  * family or column, did. */
-static bool marker_of(const bulk_delete *d, const rq_cell *cell, const rq_cell *before, rq_cell *ret)
+static bool marker_of(const bulk_delete *d, const rq_cell *cell, const rq_cell *before,
+                      rq_cell *ret)
 {
     *ret = (rq_cell){.row = cell->row,
                      .row_len = cell->row_len,
@@ -107,7 +109,8 @@ static rq_err delete_cells(bulk_delete *d, rq_slice bytes, rq_mutation *m)
     if (m->cells == NULL) return RQ_E_NO_MEMORY;
     for (uint32_t i = 0; i < d->row.count; i++) {
         RQ_TRY(rq_cellblock_next(&cursor, &cell, &d->read.op.why));
-        if (marker_of(d, &cell, i == 0 ? NULL : &before, &marker)) m->cells[m->cell_count++] = marker;
+        if (marker_of(d, &cell, i == 0 ? NULL : &before, &marker))
+            m->cells[m->cell_count++] = marker;
         before = cell;
     }
     if (is_of(d, PB__BULK_DELETE_REQUEST__DELETE_TYPE__VERSION)) d->versions += m->cell_count;
@@ -267,8 +270,8 @@ static rq_err prepare(bulk_delete *d)
     if (d->ops == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq__decode_scan(r->scan, d->endpoint->region, arena, &d->scan, &d->extra, why));
     if (d->scan.filter == NULL && is_of(d, PB__BULK_DELETE_REQUEST__DELETE_TYPE__ROW))
-        RQ_TRY(rq_filter_parse(rq_slice_cstr(FIRST_KEY_ONLY), (rq_slice){0}, arena,
-                               &d->scan.filter, why));
+        RQ_TRY(rq_filter_parse(rq_slice_cstr(FIRST_KEY_ONLY), (rq_slice){0}, arena, &d->scan.filter,
+                               why));
     return rq_region_scanner_open(d->endpoint->region, &d->scan, d->extra.mvcc_read_point, arena,
                                   &d->scanner, why);
 }

@@ -3,6 +3,7 @@
  * a cluster. */
 #include "service/master_priv.h"
 #include "service/messages.h"
+#include "service/rsgroup.h"
 #include "service/slow_text.h"
 
 #include "proto/access_control.pb-c.h"
@@ -11,7 +12,6 @@
 #include "proto/master.pb-c.h"
 #include "proto/quota.pb-c.h"
 #include "proto/replication.pb-c.h"
-#include "proto/rsgroup.pb-c.h"
 
 /* --- switches --------------------------------------------------------------------------------- */
 
@@ -291,8 +291,11 @@ static void get_security_capabilities(void *ctx, rq_call *call)
 /* HBASE: HMaster.execMasterService */
 static void exec_master_service(void *ctx, rq_call *call)
 {
-    (void)ctx;
     const Pb__CoprocessorServiceRequest *r = (const Pb__CoprocessorServiceRequest *)call->param;
+    if (rq__rsgroup_serves(ctx, r->call)) {
+        rq__rsgroup_exec(ctx, call);
+        return;
+    }
     rq_call_fail(call, RQ_E_UNKNOWN_PROTOCOL,
                  "No registered Master Coprocessor Endpoint found for %s. Has it been enabled?",
                  r->call->service_name);
