@@ -736,8 +736,8 @@ static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
     bool known = rq_catalog_region_find(c, rq_slice_cstr(left->encoded)) != NULL;
     rq_epoch_unpin(c->env->epoch, &m);
     if (known) return RQ_LEFTOVER_KEEP;
-    if (left->has_manifest) {
-        /* Its row in meta was lost, or an unfinished drop will remove the records too. */
+    if (left->has_manifest || rq__region_is_on_disk(c, left->encoded)) {
+        /* It was never flushed, if it has no manifest. Its row in meta was lost, or an unfinished drop will remove the records too. */
         rq_log_warn(c->env->log, "catalog",
                     "region %s is not in hbase:meta: its %llu records stay in the log",
                     left->encoded, (unsigned long long)left->records);

@@ -175,14 +175,45 @@ rq_err rq__find_orphans(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_arena
                         rq_region_info **ret, size_t *ret_count, rq_error *why)
 {
     checking k = {.catalog = c, .arena = arena};
-    const char *dir =
-        rq_arena_printf(arena, "data/%.*s/%.*s", (int)ns.len, (const char *)ns.ptr,
-                        (int)qualifier.len, (const char *)qualifier.ptr);
+    const char *dir = rq_arena_printf(arena, "data/%.*s/%.*s", (int)ns.len, (const char *)ns.ptr,
+                                      (int)qualifier.len, (const char *)qualifier.ptr);
     rq_slice table = rq_table_name_join(arena, ns, qualifier);
     *ret_count = 0;
     if (dir == NULL || table.ptr == NULL) return rq_no_memory(why);
     RQ_TRY(read_parents(&k, why));
     return list_orphans(&k, dir, table, ret, ret_count, why);
+}
+
+/* Whether the namespace's folder has a table with such a region; errors count as a yes. */
+static bool namespace_has(const checking *k, const char *ns, const char *encoded)
+{
+    rq_dir_entry *list;
+    size_t count;
+    rq_stat st;
+    rq_vfs *vfs = k->catalog->env->vfs;
+    const char *dir = rq_arena_printf(k->arena, "data/%s", ns);
+    if (dir == NULL || rq_vfs_list_if_any(vfs, dir, k->arena, &list, &count, NULL) != RQ_OK)
+        return true;
+    for (size_t i = 0; i < count; i++) {
+        const char *region = rq_arena_printf(k->arena, "%s/%s/%s", dir, list[i].name, encoded);
+        if (region == NULL) return true;
+        if (list[i].is_dir && rq_vfs_stat(vfs, region, &st, NULL) != RQ_E_NOT_FOUND) return true;
+    }
+    return false;
+}
+
+bool rq__region_is_on_disk(rq_catalog *c, const char *encoded)
+{
+    rq_arena a;
+    rq_dir_entry *list;
+    size_t count;
+    rq_arena_init(&a);
+    const checking k = {.catalog = c, .arena = &a};
+    bool found = rq_vfs_list_if_any(c->env->vfs, "data", &a, &list, &count, NULL) != RQ_OK;
+    for (size_t i = 0; !found && i < count; i++)
+        found = list[i].is_dir && namespace_has(&k, list[i].name, encoded);
+    rq_arena_clear(&a);
+    return found;
 }
 
 /* Tables whose procedures are not finished have folders that are in no view yet. */

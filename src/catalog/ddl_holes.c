@@ -67,10 +67,12 @@ static rq_err add_empty(holes *h, rq_slice start, rq_slice end, rq_error *why)
 
 /* Whether it lies in the hole and overlaps none of the regions taken for it, which begin at
  * `first`. */
-static bool fits(const holes *h, const rq_region_info *r, rq_slice start, rq_slice end, size_t first)
+static bool fits(const holes *h, const rq_region_info *r, rq_slice start, rq_slice end,
+                 size_t first)
 {
     const rq__proc *p = h->proc;
     if (rq_slice_compare(r->start_key, start) < 0 || ends_above(r->end_key, end)) return false;
+    if (!is_above(r->end_key, r->start_key)) return false; /* no row can be in it */
     for (size_t i = first; i < p->region_count; i++)
         if (is_above(r->end_key, p->regions[i].start_key) &&
             is_above(p->regions[i].end_key, r->start_key))
@@ -83,8 +85,7 @@ static rq_err fill(holes *h, rq_slice start, rq_slice end, rq_error *why)
     rq__proc *p = h->proc;
     size_t first = p->region_count;
     for (size_t i = 0; i < h->orphan_count; i++)
-        if (fits(h, &h->orphans[i], start, end, first))
-            RQ_TRY(add_region(h, &h->orphans[i]));
+        if (fits(h, &h->orphans[i], start, end, first)) RQ_TRY(add_region(h, &h->orphans[i]));
     size_t last = p->region_count;
     if (last > first + 1) qsort(p->regions + first, last - first, sizeof *p->regions, by_start);
     rq_slice at = start;

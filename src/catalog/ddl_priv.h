@@ -46,6 +46,8 @@ rq__commit_state rq__holes_seen(rq_catalog *c, const rq__proc *p);
 RQ_NODISCARD
 rq_err rq__find_orphans(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_arena *arena,
                         rq_region_info **ret, size_t *ret_count, rq_error *why);
+/* check.c: whether any table has a folder of the region; yes also when that cannot be read. */
+bool rq__region_is_on_disk(rq_catalog *c, const char *encoded);
 /* ddl_parents.c */
 rq__step_fn rq__clean_prepare, rq__clean_run;
 /* Adds the split and merged regions of the table that meta still has to p->old_regions. */

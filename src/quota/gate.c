@@ -281,8 +281,7 @@ rq_err rq_quotas_may_compact(const rq_quotas *q, const rq_region *region, const 
     const rq_space_state *s = q == NULL ? NULL : space_of(q, region);
     if (s == NULL || !s->is_violated ||
         s->policy != PB__SPACE_VIOLATION_POLICY__NO_WRITES_COMPACTIONS ||
-        strcmp(user, q->owner) == 0 ||
-        is_listed(rq_config_text(q->config, RQ_SET_SUPERUSER), user))
+        strcmp(user, q->owner) == 0 || is_listed(rq_config_text(q->config, RQ_SET_SUPERUSER), user))
         return RQ_OK;
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
                    "Compactions on this region are disabled due to a space quota violation.");

@@ -27,8 +27,8 @@ struct rq_admin_services {
     struct rq_quotas *quotas; /* may be NULL */
     void (*stop)(void *ctx);
     void *stop_ctx;
-    pthread_mutex_t rsgroup_lock;  /* one change of groups at a time; held across I/O, by no loop */
-    _Atomic bool decommissioned; /* the server's mark (master_servers.c) */
+    pthread_mutex_t rsgroup_lock; /* one change of groups at a time; held across I/O, by no loop */
+    _Atomic bool decommissioned;  /* the server's mark (master_servers.c) */
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */

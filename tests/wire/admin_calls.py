@@ -95,7 +95,7 @@ def all_serve(world, table):
     """Whether each region of the table answers."""
     def serves(name):
         try:
-            world.client.data.get(name, name.split(b",")[1] or b"a")
+            world.client.data.get(name, name.split(b",")[1] or b"\0")
             return True
         except Refused:
             return False
@@ -132,6 +132,22 @@ def lost_rows_of_meta_come_back(world):
     assert refusal(world.client.data.get, after[1][1], b"c").name == "NotServingRegionException"
     world.ddl("EnableTable", text(1, hbase.table_name("holey")))
     assert rows_are_there(world, "holey", rows)
+
+
+def a_lost_region_keeps_its_records_in_the_log(world):
+    """Also one that was never flushed, of a table whose regions were made together."""
+    world.client.create("logged", {"cf": {}}, splits=[b"%d" % i for i in range(1, 10)])
+    before = world.client.regions("logged")
+    world.client.data.put(before[4][1], b"4", {(b"cf", b"q"): b"v"})
+    forget(world, before[4][1])
+    world.client.close()
+    world.server.kill()
+    world.start()
+    assert len(world.client.regions("logged")) == 9
+    world.hbck.call("FixMeta", b"")
+    assert world.client.regions("logged") == before
+    all_serve(world, "logged")
+    assert rows_are_there(world, "logged", (b"4",))
 
 
 def add_region(world, table, start, end, region_id):
@@ -313,7 +329,7 @@ def a_call_ends_the_server(world):
 
 
 TESTS = [
-    regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, overlaps_are_merged,
+    regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
     states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, a_lock_outlives_a_kill_but_not_long,
     procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,

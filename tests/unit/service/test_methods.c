@@ -189,7 +189,8 @@ static void print_service(rq_buf *out, const char *service)
 
 static void print_endpoints(rq_buf *out)
 {
-    print(out, "\n## Coprocessor services\n\nServed in ExecService, for tables that have them:\n\n");
+    print(out,
+          "\n## Coprocessor services\n\nServed in ExecService, for tables that have them:\n\n");
     for (size_t i = 0; i < rq__endpoint_service_count; i++) {
         const rq__endpoint_service *s = &rq__endpoint_services[i];
         print(out, "- %s:", s->name);
@@ -201,12 +202,13 @@ static void print_endpoints(rq_buf *out)
 
 static void print_page(rq_buf *out)
 {
-    print(out, "# RPC methods\n\n"
-               "Every RPC method of HBase 2.6, and those that only clients of 1.x and 3.x call, by "
-               "service. Made by\n`tests/unit/service/test_methods.c` from `src/rpc/methods.def`, "
-               "`src/service/lacking.def` and the tables of the\nserver. Refused methods fail with "
-               "DoNotRetryIOException and the reason. Differences in what served methods do are in\n"
-               "[compatibility.md](compatibility.md).\n");
+    print(out,
+          "# RPC methods\n\n"
+          "Every RPC method of HBase 2.6, and those that only clients of 1.x and 3.x call, by "
+          "service. Made by\n`tests/unit/service/test_methods.c` from `src/rpc/methods.def`, "
+          "`src/service/lacking.def` and the tables of the\nserver. Refused methods fail with "
+          "DoNotRetryIOException and the reason. Differences in what served methods do are in\n"
+          "[compatibility.md](compatibility.md).\n");
     for (size_t i = 0; i < RQ_ARRAY_LEN(methods); i++)
         if (i == 0 || strcmp(methods[i].service, methods[i - 1].service) != 0)
             print_service(out, methods[i].service);
