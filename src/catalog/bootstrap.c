@@ -408,10 +408,17 @@ static rq_err read_descriptors(boot *b, rq_error *why)
 
 /* --- 5: regions ------------------------------------------------------------------------------- */
 
+/* HBASE: MaintenanceLoadBalancer, which places no other regions. */
+static bool is_left_closed(const rq_catalog *c, const known_table *t)
+{
+    return rq_catalog_in_maintenance(c) &&
+           (t->name.len < 6 || memcmp(t->name.ptr, "hbase:", 6) != 0);
+}
+
 static bool to_be_opened(rq_catalog *c, const known_table *t, size_t region)
 {
-    return t->broken == NULL && t->state == RQ_TABLE_ENABLED && t->regions[region].node == NULL &&
-           !rq__procedures_own(c, t->regions[region].info);
+    return !is_left_closed(c, t) && t->broken == NULL && t->state == RQ_TABLE_ENABLED &&
+           t->regions[region].node == NULL && !rq__procedures_own(c, t->regions[region].info);
 }
 
 /* One list over all tables, so that all regions are opened in parallel. */
@@ -774,6 +781,9 @@ static rq_err run(boot *b, rq_error *why)
         RQ_TRY(open_namespaces(b, why));
         RQ_TRY(rq__open_mark_write(c, why)); /* from here on the folder is not refused */
     }
+    if (rq_catalog_in_maintenance(c))
+        rq_log_warn(c->env->log, "catalog",
+                    "maintenance mode: only tables of the namespace hbase are opened");
     RQ_TRY(open_tables(b, why));
     RQ_TRY(publish_tables(b, why));
     RQ_TRY(write_places(b, why));

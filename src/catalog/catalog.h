@@ -501,6 +501,9 @@ rq_err rq_catalog_set_region_state(rq_catalog *c, rq_slice encoded, const char *
                                    rq_region_state shown, rq_region_state *ret_before,
                                    rq_error *why);
 
+/* hbase.master.maintenance_mode: the start opens only tables of the namespace hbase. */
+bool rq_catalog_in_maintenance(const rq_catalog *c);
+
 /* --- switches --------------------------------------------------------------------------------- */
 typedef enum rq_switch {
     RQ_SWITCH_BALANCER,

@@ -272,8 +272,9 @@ static void is_master_running(void *ctx, rq_call *call)
 
 static void is_in_maintenance_mode(void *ctx, rq_call *call)
 {
-    (void)ctx;
+    const rq_admin_services *a = ctx;
     Pb__IsInMaintenanceModeResponse response = PB__IS_IN_MAINTENANCE_MODE_RESPONSE__INIT;
+    response.inmaintenancemode = rq_catalog_in_maintenance(a->catalog);
     rq_call_reply(call, &response.base);
 }
 

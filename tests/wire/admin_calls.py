@@ -320,6 +320,29 @@ def the_masters_region_is_flushed(world):
     world.client.master.call("FlushMasterStore", b"")
 
 
+def in_maintenance_mode_only_system_tables_are_open(world):
+    master = world.client.master
+    assert master.call("IsMasterInMaintenanceMode", b"")[1] == [0]
+    world.client.create("shut", {"cf": {}})
+    name = world.client.regions("shut")[0][1]
+    world.client.data.put(name, b"r", {(b"cf", b"q"): b"v"})
+    world.client.close()
+    world.server.kill()  # the row is in the log alone
+    arguments, world.arguments = world.arguments, (*world.arguments, "-D", "hbase.master.maintenance_mode=true")
+    for _ in range(2):
+        world.start()
+        master = world.client.master
+        assert master.call("IsMasterInMaintenanceMode", b"")[1] == [1]
+        assert master.call("IsBalancerEnabled", b"")[1] == [0] and master.call("IsSplitOrMergeEnabled", number(1, 0))[1] == [0]
+        assert world.client.regions("shut")[0][1] == name, "hbase:meta is served"
+        assert refusal(world.client.data.get, name, b"r").name == "NotServingRegionException"
+        world.client.close()
+        assert "the log is kept" in world.server.stop(), "it has the row"
+    world.arguments = arguments
+    world.start()
+    assert world.client.data.get(name, b"r") and world.client.master.call("IsBalancerEnabled", b"")[1] == [1]
+
+
 def a_call_ends_the_server(world):
     world.client.master.call("Shutdown", b"")
     assert world.server.process.wait(60) == 0, world.server.tail()
@@ -333,7 +356,7 @@ TESTS = [
     regions_are_assigned_by_hand,
     states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, a_lock_outlives_a_kill_but_not_long,
     procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
-    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, a_call_ends_the_server,
+    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, a_call_ends_the_server,
 ]
 
 if __name__ == "__main__":
