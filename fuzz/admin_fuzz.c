@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of MasterService, AdminService (of both ports), HbckService, LockService and
- * ClientMetaService, executed, as
- * service_fuzz.c does with ClientService's. They create, change, split and drop tables: the world
+/* Requests of every service but ClientService, executed, as service_fuzz.c does with ClientService's. They create, change, split and drop tables: the world
  * is created again as soon as a region that inputs can name is gone, and every few inputs.
  *
  * Input: byte 0 selects the service and the kind of connection; then calls (session.h). */
@@ -13,8 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const service_kind kinds[] = {SERVICE_MASTER, SERVICE_ADMIN, SERVICE_MASTER_ADMIN,
-                                         SERVICE_META,   SERVICE_HBCK,  SERVICE_LOCK};
+    static const service_kind kinds[] = {SERVICE_MASTER, SERVICE_ADMIN,    SERVICE_MASTER_ADMIN,
+                                         SERVICE_META,   SERVICE_HBCK,     SERVICE_LOCK,
+                                         SERVICE_STATUS, SERVICE_BOOTSTRAP};
     /* libFuzzer's entry has no context to keep them in. */
     static service_world *shared;
     static unsigned inputs;

@@ -12,7 +12,8 @@ import struct
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
-KINDS = {"master_service": 0, "admin_service": 1, "admin_mob": 2, "meta_service": 3, "hbck": 4, "master_locks": 5}
+KINDS = {"master_service": 0, "admin_service": 1, "admin_mob": 2, "meta_service": 3, "hbck": 4, "master_locks": 5,
+         "region_servers": 6, "bootstrap_service": 7}
 FAMILY = 'name: "f" attributes { first: "VERSIONS" second: "2" }'
 SCHEMA = 'table_name { namespace: "default" qualifier: "%s" } column_families { ' + FAMILY + " }"
 VALUES = {  # by message or field

@@ -408,10 +408,17 @@ static rq_err read_descriptors(boot *b, rq_error *why)
 
 /* --- 5: regions ------------------------------------------------------------------------------- */
 
+/* HBASE: MaintenanceLoadBalancer, which places no other regions. */
+static bool is_left_closed(const rq_catalog *c, const known_table *t)
+{
+    return rq_catalog_in_maintenance(c) &&
+           (t->name.len < 6 || memcmp(t->name.ptr, "hbase:", 6) != 0);
+}
+
 static bool to_be_opened(rq_catalog *c, const known_table *t, size_t region)
 {
-    return t->broken == NULL && t->state == RQ_TABLE_ENABLED && t->regions[region].node == NULL &&
-           !rq__procedures_own(c, t->regions[region].info);
+    return !is_left_closed(c, t) && t->broken == NULL && t->state == RQ_TABLE_ENABLED &&
+           t->regions[region].node == NULL && !rq__procedures_own(c, t->regions[region].info);
 }
 
 /* One list over all tables, so that all regions are opened in parallel. */
@@ -736,8 +743,8 @@ static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
     bool known = rq_catalog_region_find(c, rq_slice_cstr(left->encoded)) != NULL;
     rq_epoch_unpin(c->env->epoch, &m);
     if (known) return RQ_LEFTOVER_KEEP;
-    if (left->has_manifest) {
-        /* Its row in meta was lost, or an unfinished drop will remove the records too. */
+    if (left->has_manifest || rq__region_is_on_disk(c, left->encoded)) {
+        /* It was never flushed, if it has no manifest. Its row in meta was lost, or an unfinished drop will remove the records too. */
         rq_log_warn(c->env->log, "catalog",
                     "region %s is not in hbase:meta: its %llu records stay in the log",
                     left->encoded, (unsigned long long)left->records);
@@ -774,6 +781,9 @@ static rq_err run(boot *b, rq_error *why)
         RQ_TRY(open_namespaces(b, why));
         RQ_TRY(rq__open_mark_write(c, why)); /* from here on the folder is not refused */
     }
+    if (rq_catalog_in_maintenance(c))
+        rq_log_warn(c->env->log, "catalog",
+                    "maintenance mode: only tables of the namespace hbase are opened");
     RQ_TRY(open_tables(b, why));
     RQ_TRY(publish_tables(b, why));
     RQ_TRY(write_places(b, why));

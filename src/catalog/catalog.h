@@ -220,6 +220,7 @@ typedef enum rq_ddl_kind {
     RQ_DDL_LOCK_TABLE = 52,
     RQ_DDL_LOCK_TABLE_SHARED = 53,
     RQ_DDL_LOCK_REGIONS = 54,
+    RQ_DDL_FILL_HOLES = 60, /* ranges of a table that no region has */
 } rq_ddl_kind;
 
 /* The namespace under which procedures lock snapshots; no table can have it. */
@@ -445,6 +446,17 @@ rq_err rq_catalog_need_quota_table(rq_catalog *c, rq_error *why);
 /* Calls `dropped` when the quotas of a dropped table were removed from hbase:quota, on the thread
  * of the procedure; it must not block. NULL: no more calls, and none is running. */
 void rq_catalog_on_quotas_dropped(rq_catalog *c, void (*dropped)(void *ctx), void *ctx);
+/* Creates hbase:rsgroup if it does not exist. */
+RQ_NODISCARD
+rq_err rq_catalog_need_rsgroup_table(rq_catalog *c, rq_error *why);
+/* One column of a row; value.ptr NULL: deleted. */
+typedef struct rq_row_change {
+    rq_slice row, value;
+} rq_row_change;
+/* Changes the column in rows of a table with one region, all or nothing. Durable on return. */
+RQ_NODISCARD
+rq_err rq_catalog_rows_change(rq_catalog *c, rq_slice table, const char *family, rq_slice qualifier,
+                              const rq_row_change *list, size_t count, rq_error *why);
 /* Durable on return. */
 RQ_NODISCARD
 rq_err rq_catalog_row_put(rq_catalog *c, rq_slice table, rq_slice row, const char *family,
@@ -472,6 +484,11 @@ typedef struct rq_catalog_report {
  * is at it. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_check(rq_catalog *c, bool *ret_ran, rq_catalog_report *ret, rq_error *why);
+/* Repairs what the check calls holes and overlaps, table by table (fix.c): regions are added, and
+ * overlapping ones are merged. Blocking. RQ_E_DO_NOT_RETRY names the first table that could not be
+ * repaired, after all others were. */
+RQ_NODISCARD
+rq_err rq_catalog_fix(rq_catalog *c, rq_slice user, rq_error *why);
 /* Sets a state in hbase:meta and in the view, without the locks of procedures: for tables whose
  * procedure is stuck. No region is opened or closed. Blocking. RQ_E_TABLE_NOT_FOUND. */
 RQ_NODISCARD
@@ -483,6 +500,9 @@ RQ_NODISCARD
 rq_err rq_catalog_set_region_state(rq_catalog *c, rq_slice encoded, const char *name,
                                    rq_region_state shown, rq_region_state *ret_before,
                                    rq_error *why);
+
+/* hbase.master.maintenance_mode: the start opens only tables of the namespace hbase. */
+bool rq_catalog_in_maintenance(const rq_catalog *c);
 
 /* --- switches --------------------------------------------------------------------------------- */
 typedef enum rq_switch {

@@ -133,6 +133,89 @@ static rq_err check_folder(checking *k, const char *dir, rq_error *why)
     return RQ_OK;
 }
 
+#define REGION_INFO_MAX ((size_t)1024 * 1024)
+
+/* *ret_read false: it has no .regioninfo that could be the folder's. */
+static rq_err read_info(const checking *k, const char *dir, const char *encoded, rq_slice table,
+                        rq_region_info *ret, bool *ret_read, rq_error *why)
+{
+    rq_slice bytes;
+    rq_error own = {0};
+    const char *path = rq_arena_printf(k->arena, "%s/%s/.regioninfo", dir, encoded);
+    if (path == NULL) return rq_no_memory(why);
+    rq_err rc =
+        rq_vfs_read_file(k->catalog->env->vfs, path, REGION_INFO_MAX, k->arena, &bytes, &own);
+    if (rc == RQ_OK) rc = rq_region_info_parse_delimited(bytes, k->arena, ret, &own);
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
+    *ret_read = rc == RQ_OK && strcmp(ret->encoded, encoded) == 0 && ret->replica_id == 0 &&
+                rq_slice_eq(ret->table, table);
+    if (!*ret_read)
+        rq_log_warn(k->catalog->env->log, "catalog", "check: %s: not the folder's", path);
+    return RQ_OK;
+}
+
+static rq_err list_orphans(checking *k, const char *dir, rq_slice table, rq_region_info **ret,
+                           size_t *ret_count, rq_error *why)
+{
+    rq_dir_entry *list;
+    size_t count;
+    RQ_TRY(rq_vfs_list_if_any(k->catalog->env->vfs, dir, k->arena, &list, &count, why));
+    *ret = rq_arena_calloc(k->arena, count + 1, sizeof **ret);
+    if (*ret == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        bool is_read;
+        if (!is_region_folder(&list[i]) || is_known(k, rq_slice_cstr(list[i].name))) continue;
+        RQ_TRY(read_info(k, dir, list[i].name, table, &(*ret)[*ret_count], &is_read, why));
+        *ret_count += is_read;
+    }
+    return RQ_OK;
+}
+
+rq_err rq__find_orphans(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_arena *arena,
+                        rq_region_info **ret, size_t *ret_count, rq_error *why)
+{
+    checking k = {.catalog = c, .arena = arena};
+    const char *dir = rq_arena_printf(arena, "data/%.*s/%.*s", (int)ns.len, (const char *)ns.ptr,
+                                      (int)qualifier.len, (const char *)qualifier.ptr);
+    rq_slice table = rq_table_name_join(arena, ns, qualifier);
+    *ret_count = 0;
+    if (dir == NULL || table.ptr == NULL) return rq_no_memory(why);
+    RQ_TRY(read_parents(&k, why));
+    return list_orphans(&k, dir, table, ret, ret_count, why);
+}
+
+/* Whether the namespace's folder has a table with such a region; errors count as a yes. */
+static bool namespace_has(const checking *k, const char *ns, const char *encoded)
+{
+    rq_dir_entry *list;
+    size_t count;
+    rq_stat st;
+    rq_vfs *vfs = k->catalog->env->vfs;
+    const char *dir = rq_arena_printf(k->arena, "data/%s", ns);
+    if (dir == NULL || rq_vfs_list_if_any(vfs, dir, k->arena, &list, &count, NULL) != RQ_OK)
+        return true;
+    for (size_t i = 0; i < count; i++) {
+        const char *region = rq_arena_printf(k->arena, "%s/%s/%s", dir, list[i].name, encoded);
+        if (region == NULL) return true;
+        if (list[i].is_dir && rq_vfs_stat(vfs, region, &st, NULL) != RQ_E_NOT_FOUND) return true;
+    }
+    return false;
+}
+
+bool rq__region_is_on_disk(rq_catalog *c, const char *encoded)
+{
+    rq_arena a;
+    rq_dir_entry *list;
+    size_t count;
+    rq_arena_init(&a);
+    const checking k = {.catalog = c, .arena = &a};
+    bool found = rq_vfs_list_if_any(c->env->vfs, "data", &a, &list, &count, NULL) != RQ_OK;
+    for (size_t i = 0; !found && i < count; i++)
+        found = list[i].is_dir && namespace_has(&k, list[i].name, encoded);
+    rq_arena_clear(&a);
+    return found;
+}
+
 /* Tables whose procedures are not finished have folders that are in no view yet. */
 static bool is_in_change(const checking *k, rq_slice ns, rq_slice qualifier)
 {

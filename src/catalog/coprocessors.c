@@ -13,6 +13,7 @@ static const struct {
     unsigned bit;
 } known[] = {
     {"org.apache.hadoop.hbase.coprocessor.AggregateImplementation", RQ_COPROCESSOR_AGGREGATE},
+    {"org.apache.hadoop.hbase.coprocessor.example.BulkDeleteEndpoint", RQ_COPROCESSOR_BULK_DELETE},
     {"org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint", RQ_COPROCESSOR_MULTI_ROW},
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The coprocessors of a table. HBase loads classes named by a descriptor's `coprocessor$N`
  * (path|class|priority|arguments) or by the server's settings. Rorqual has no JVM; it implements
- * the two endpoints that HBase's own clients call, and recognizes them by their class names. Any
+ * endpoints that HBase ships, and recognizes them by their class names. Any
  * other class cannot be loaded, and is refused where HBase refuses a class that it cannot find.
  * HBASE: RegionCoprocessorHost.loadSystemCoprocessors, getTableCoprocessorAttrsFromSchema;
  * TableDescriptorBuilder.CP_HTD_ATTR_VALUE_PATTERN. */
@@ -15,6 +15,7 @@
 typedef enum rq_coprocessor {
     RQ_COPROCESSOR_AGGREGATE = 1,
     RQ_COPROCESSOR_MULTI_ROW = 2,
+    RQ_COPROCESSOR_BULK_DELETE = 4,
 } rq_coprocessor;
 
 /* The coprocessors in the descriptor; unknown classes and malformed values are ignored. */

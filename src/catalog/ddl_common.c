@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the steps: creating and removing regions, updating the view and meta. */
 #include "catalog/ddl_priv.h"
+#include "region/region_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,13 @@ static rq_err create_one(const disk_work *w, const rq_region_info *info, rq_erro
     return rq_region_create(w->catalog->engine, info, w->schema, why);
 }
 
+/* A region of links to no files: nothing of it is synced. */
+static rq_err create_unsynced(const disk_work *w, const rq_region_info *info, rq_error *why)
+{
+    static const rq_region_files none;
+    return rq_region_create_linked(w->catalog->engine, info, w->schema, info, &none, why);
+}
+
 static rq_err destroy_one(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
     return rq_region_destroy(w->catalog->engine, info, why);
@@ -134,8 +142,11 @@ static rq_err disk_all(disk_work w, size_t count, rq_error *why)
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    const disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = create_one};
-    return disk_all(w, p->region_count, why);
+    disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = create_one};
+    if (p->region_count < SYNCED_TOGETHER) return disk_all(w, p->region_count, why);
+    w.one = create_unsynced;
+    RQ_TRY(disk_all(w, p->region_count, why));
+    return rq_vfs_sync_all(c->env->vfs, why);
 }
 
 rq_err rq__destroy_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why)

@@ -28,7 +28,7 @@ rq__step_fn rq__disable_precheck, rq__disable_prepare, rq__disable_mark, rq__dis
 rq__step_fn rq__flush_prepare, rq__flush_run;
 rq__step_fn rq__reopen_prepare, rq__reopen_run;
 rq__step_fn rq__assign_prepare, rq__unassign_prepare, rq__unassign_run;
-rq__step_fn rq__move_prepare, rq__move_close;
+rq__step_fn rq__move_prepare, rq__move_close, rq__move_open;
 /* locks.c */
 rq__step_fn rq__lock_prepare, rq__lock_hold;
 /* ddl_regions.c */
@@ -39,6 +39,15 @@ rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_truncate_region.c */
 rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate_region_close,
     rq__truncate_region_remove, rq__truncate_region_open;
+/* ddl_holes.c */
+rq__step_fn rq__holes_prepare, rq__holes_layout, rq__holes_commit, rq__holes_open;
+rq__commit_state rq__holes_seen(rq_catalog *c, const rq__proc *p);
+/* check.c: the regions in the table's folder of which neither the view nor hbase:meta knows. */
+RQ_NODISCARD
+rq_err rq__find_orphans(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_arena *arena,
+                        rq_region_info **ret, size_t *ret_count, rq_error *why);
+/* check.c: whether any table has a folder of the region; yes also when that cannot be read. */
+bool rq__region_is_on_disk(rq_catalog *c, const char *encoded);
 /* ddl_parents.c */
 rq__step_fn rq__clean_prepare, rq__clean_run;
 /* Adds the split and merged regions of the table that meta still has to p->old_regions. */

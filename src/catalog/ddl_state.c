@@ -5,6 +5,7 @@
  * TransitRegionStateProcedure.
  */
 #include "catalog/ddl_priv.h"
+#include "catalog/proc_priv.h"
 
 #include <stdlib.h>
 
@@ -430,5 +431,14 @@ rq_err rq__move_close(rq_catalog *c, rq__proc *p, rq_error *why)
         rq__unref_regions(open, count);
     }
     rq__table_node_unref(t);
+    return rc;
+}
+
+/* A region that could not be opened for a passing reason is not left closed: the server goes on
+ * trying, though the client gets the error. */
+rq_err rq__move_open(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_err rc = rq__reopen_run(c, p, why);
+    if (rc != RQ_OK && !rq_err_do_not_retry(rc)) rq__proc_reopen_closed(p);
     return rc;
 }

@@ -87,7 +87,8 @@ static void work(rq_task *task)
 {
     rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, janitor.task);
     rq_error why = {0};
-    if (rq_catalog_switch_get(c, RQ_SWITCH_CATALOG_JANITOR) && run_round(c, false, &why) != RQ_OK)
+    if (rq_catalog_switch_get(c, RQ_SWITCH_CATALOG_JANITOR) && !rq_catalog_in_maintenance(c) &&
+        run_round(c, false, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "cannot archive split and merged regions: %s",
                     why.message);
     rq__procedures_task_end(c, arm);

@@ -232,9 +232,21 @@ static const rq__proc_kind kinds[] = {
         .payload = &rq__payload_region,
         .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__move_prepare,
-        .steps = {{"CLOSE", rq__move_close}, {"OPEN", rq__reopen_run}},
+        .steps = {{"CLOSE", rq__move_close}, {"OPEN", rq__move_open}},
         .transient = true,
         .lock = RQ_LOCK_REGIONS,
+    },
+    {
+        .kind = RQ_DDL_FILL_HOLES,
+        .payload = &rq__payload_none,
+        .java_class = JAVA "FixMetaProcedure", /* HBase has none */
+        .prepare = rq__holes_prepare,
+        .steps = {{"CREATE_REGIONS", rq__holes_layout},
+                  {"ADD_TO_META", rq__holes_commit},
+                  {"ASSIGN_REGIONS", rq__holes_open}},
+        .commit = 1,
+        .seen = rq__holes_seen,
+        .leaves_regions = true,
     },
     {
         .kind = RQ_DDL_SNAPSHOT,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the tables in which the server keeps its own data, for the rooms above: hbase:quota. */
+/* Rows of the tables in which the server keeps its own data, for the rooms above: hbase:quota,
+ * hbase:rsgroup. */
 #include "catalog/ddl_priv.h"
 
 #include "catalog/system_tables.h"
+
+#include <stdio.h>
 
 static rq_err first_region(rq_catalog *c, rq_slice table, rq_slice row, rq_region **ret,
                            rq_error *why)
@@ -56,6 +59,23 @@ rq_err rq_catalog_row_delete(rq_catalog *c, rq_slice table, rq_slice row, const 
     return rc;
 }
 
+rq_err rq_catalog_rows_change(rq_catalog *c, rq_slice table, const char *family, rq_slice qualifier,
+                              const rq_row_change *list, size_t count, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < count && rc == RQ_OK; i++)
+        rc = list[i].value.ptr == NULL
+                 ? rq__batch_delete_column(&b, list[i].row, family, qualifier)
+                 : rq__batch_put(&b, list[i].row, family, qualifier, list[i].value);
+    if (rc == RQ_OK) rc = write_row(c, table, &b, (rq_slice){0}, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 /* The regions of the table, referenced; a region that is closed is an error. */
 static rq_err open_regions(rq_catalog *c, rq_slice table, rq_arena *arena, rq_region ***ret,
                            size_t *ret_count, rq_error *why)
@@ -101,22 +121,35 @@ rq_err rq_catalog_each_row(rq_catalog *c, rq_slice table,
     return rc;
 }
 
-rq_err rq_catalog_need_quota_table(rq_catalog *c, rq_error *why)
+static rq_err need_table(rq_catalog *c, rq__system_table which, const char *qualifier,
+                         rq_error *why)
 {
+    char name[32];
     rq_epoch_member m = {0};
+    snprintf(name, sizeof name, "hbase:%s", qualifier);
     rq_epoch_pin(c->env->epoch, &m);
-    bool there = rq_catalog_table_find(c, RQ_SLICE_LIT("hbase:quota")) != NULL;
+    bool there = rq_catalog_table_find(c, rq_slice_cstr(name)) != NULL;
     rq_epoch_unpin(c->env->epoch, &m);
     if (there) return RQ_OK;
     rq_table_schema *schema;
-    RQ_TRY(rq__system_schema(RQ__QUOTA, &schema, why));
+    RQ_TRY(rq__system_schema(which, &schema, why));
     rq_ddl d = {.kind = RQ_DDL_CREATE_TABLE,
                 .ns = RQ_SLICE_LIT("hbase"),
-                .qualifier = RQ_SLICE_LIT("quota"),
+                .qualifier = rq_slice_cstr(qualifier),
                 .of.create.schema = rq_table_schema_pb(schema)};
     rq_err rc = rq__catalog_ddl_sync(c, &d, why);
     rq_table_schema_unref(schema);
     return rc == RQ_E_TABLE_EXISTS ? RQ_OK : rc;
+}
+
+rq_err rq_catalog_need_quota_table(rq_catalog *c, rq_error *why)
+{
+    return need_table(c, RQ__QUOTA, "quota", why);
+}
+
+rq_err rq_catalog_need_rsgroup_table(rq_catalog *c, rq_error *why)
+{
+    return need_table(c, RQ__RSGROUP, "rsgroup", why);
 }
 
 void rq_catalog_on_quotas_dropped(rq_catalog *c, void (*dropped)(void *ctx), void *ctx)

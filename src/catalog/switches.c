@@ -38,9 +38,22 @@ rq_err rq__switches_load(rq_catalog *c, rq_error *why)
     return rq__store_each_row(c, load_row, why);
 }
 
+bool rq_catalog_in_maintenance(const rq_catalog *c)
+{
+    return c->config != NULL && rq_config_int(c->config, RQ_SET_MAINTENANCE) != 0;
+}
+
+/* HBASE: HMaster.isBalancerOn, isNormalizerOn, isSplitOrMergeEnabled. */
+static bool is_off_for_repairs(const rq_catalog *c, rq_switch which)
+{
+    bool concerned = which == RQ_SWITCH_BALANCER || which == RQ_SWITCH_NORMALIZER ||
+                     which == RQ_SWITCH_SPLIT || which == RQ_SWITCH_MERGE;
+    return concerned && rq_catalog_in_maintenance(c);
+}
+
 bool rq_catalog_switch_get(const rq_catalog *c, rq_switch which)
 {
-    return atomic_load(&c->switches[which]);
+    return atomic_load(&c->switches[which]) && !is_off_for_repairs(c, which);
 }
 
 rq_err rq_catalog_switch_set(rq_catalog *c, rq_switch which, bool on, bool *ret_before,

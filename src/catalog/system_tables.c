@@ -63,6 +63,16 @@ static const table tables[] = {
                 {"u", {{"VERSIONS", "1"}, {"BLOOMFILTER", "ROW"}, {"REPLICATION_SCOPE", "0"}}},
             },
         },
+    [RQ__RSGROUP] =
+        {
+            "hbase",
+            "rsgroup",
+            {{"SPLIT_POLICY", "org.apache.hadoop.hbase.regionserver.DisabledRegionSplitPolicy"},
+             {"coprocessor$1",
+              "|org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint|536870911|"},
+             TRACKER},
+            {{"m", {{NULL, NULL}}}},
+        },
     [RQ__STORE] =
         {
             "master",

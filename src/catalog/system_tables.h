@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables that the server makes: hbase:meta, hbase:namespace, the procedure store, hbase:quota,
- * with the descriptors of HBase 2.6.1. */
+ * hbase:rsgroup, with the descriptors of HBase 2.6.1. */
 #ifndef RQ_CATALOG_SYSTEM_TABLES_H
 #define RQ_CATALOG_SYSTEM_TABLES_H
 
@@ -11,6 +11,7 @@ typedef enum rq__system_table {
     RQ__NAMESPACE, /* hbase:namespace  HBASE: TableDescriptorBuilder.NAMESPACE_TABLEDESC */
     RQ__STORE,     /* master:store     HBASE: MasterRegionFactory */
     RQ__QUOTA,     /* hbase:quota      HBASE: QuotaUtil.QUOTA_TABLE_DESC; made when it is needed */
+    RQ__RSGROUP,   /* hbase:rsgroup    HBASE: RSGroupInfoManagerImpl.RSGROUP_TABLE_DESC; likewise */
 } rq__system_table;
 
 /* A new reference. */

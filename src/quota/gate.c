@@ -264,6 +264,29 @@ static rq_err load_passes(const rq_quotas *q, rq_op *op)
                    policy_names[s->policy]);
 }
 
+/* Whether the list, separated by commas and blanks, has the name. */
+static bool is_listed(const char *list, const char *name)
+{
+    for (size_t len; *(list += strspn(list, ", ")) != '\0'; list += len) {
+        len = strcspn(list, ", ");
+        if (rq_slice_eq(rq_slice_of(list, len), rq_slice_cstr(name))) return true;
+    }
+    return false;
+}
+
+/* HBASE: RSRpcServices.compactRegion. */
+rq_err rq_quotas_may_compact(const rq_quotas *q, const rq_region *region, const char *user,
+                             rq_error *why)
+{
+    const rq_space_state *s = q == NULL ? NULL : space_of(q, region);
+    if (s == NULL || !s->is_violated ||
+        s->policy != PB__SPACE_VIOLATION_POLICY__NO_WRITES_COMPACTIONS ||
+        strcmp(user, q->owner) == 0 || is_listed(rq_config_text(q->config, RQ_SET_SUPERUSER), user))
+        return RQ_OK;
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "Compactions on this region are disabled due to a space quota violation.");
+}
+
 /* --- the policy ------------------------------------------------------------------------------- */
 
 /* An op of one region as a group; false: its groups come later, or it is not limited. */

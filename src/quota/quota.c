@@ -5,8 +5,11 @@
  * `users_lock` for the users that have only the default quotas. */
 #include "quota/quota_priv.h"
 
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- settings --------------------------------------------------------------------------------- */
 
@@ -44,6 +47,17 @@ static uint64_t period_of(const rq_config *c, rq_setting s)
     return (uint64_t)rq_config_int(c, s) * 1000000;
 }
 
+/* HBASE: Superusers: the user of the process. */
+static void take_owner(rq_quotas *q)
+{
+    struct passwd entry, *found = NULL;
+    char buf[1024];
+    if (getpwuid_r(geteuid(), &entry, buf, sizeof buf, &found) == 0 && found != NULL)
+        snprintf(q->owner, sizeof q->owner, "%s", found->pw_name);
+    else
+        snprintf(q->owner, sizeof q->owner, "%u", (unsigned)geteuid());
+}
+
 static void take_settings(rq_quotas *q)
 {
     const rq_config *c = q->config;
@@ -58,6 +72,7 @@ static void take_settings(rq_quotas *q)
     q->space_ns = period_of(c, RQ_SET_QUOTA_SPACE_PERIOD);
     q->period_ns = q->refresh_ns < q->space_ns ? q->refresh_ns : q->space_ns;
     take_defaults(q);
+    take_owner(q);
 }
 
 /* --- the view --------------------------------------------------------------------------------- */

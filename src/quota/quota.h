@@ -70,6 +70,13 @@ typedef struct rq_space_state {
     bool is_violated;
 } rq_space_state;
 
+/* Of a compaction that a client asks for. RQ_E_DO_NOT_RETRY: a violated NO_WRITES_COMPACTIONS forbids
+ * it, and the user is no superuser: neither that of this process nor one of hbase.superuser. Any
+ * thread, inside a read section. */
+RQ_NODISCARD
+rq_err rq_quotas_may_compact(const rq_quotas *q, const rq_region *region, const char *user,
+                             rq_error *why);
+
 /* The states of all space quotas, of tables and namespaces, and of the tables in such namespaces;
  * in the arena. Any thread. */
 RQ_NODISCARD

@@ -110,6 +110,7 @@ struct rq_quotas {
     rq__refill refill;
     int64_t read_unit, write_unit;      /* bytes */
     bool by_results;                    /* hbase.quota.use.result.size.bytes */
+    char owner[128];                    /* the user of this process, a superuser */
     const char *user_key;               /* the request attribute that names the user; "": none */
     _Atomic(rq__view_of_quotas *) view; /* NULL: not yet read */
     _Atomic(rq__space_view *) space;    /* NULL: none */

@@ -40,5 +40,7 @@ void rq_registry_close(rq_registry *r);
 
 /* ClientMetaService, for both RPC ports; `catalog` must outlive the servers. */
 rq_rpc_service rq_meta_service_methods(rq_catalog *catalog);
+/* BootstrapNodeService, for the region server's port. */
+rq_rpc_service rq_bootstrap_service_methods(rq_catalog *catalog);
 
 #endif

@@ -17,6 +17,7 @@
 #include <strings.h>
 
 #define IGNORED "rorqual.security.ignored"
+#define MASTER_CLASSES "hbase.coprocessor.master.classes"
 
 typedef enum asks_when { NOT, IS, GIVEN } asks_when;
 
@@ -31,7 +32,7 @@ static const struct {
     {"hbase.security.exec.permission.checks", IS, "true"},
     {"hbase.security.visibility.mutations.checkauths", IS, "true"},
     {"hadoop.security.authorization", IS, "true"},
-    {"hbase.coprocessor.master.classes", GIVEN, NULL},
+    {MASTER_CLASSES, GIVEN, NULL},
     {"hbase.coprocessor.regionserver.classes", GIVEN, NULL},
     {"hbase.rpc.protection", NOT, "authentication"},
     {"hbase.rpc.crypto.encryption.aes.enabled", IS, "true"},
@@ -118,6 +119,17 @@ static void add(names *n, const char *name, const char *value)
     if (n->len >= sizeof n->text) n->len = sizeof n->text - 1;
 }
 
+/* Whether the master's coprocessors are no access controllers: RSGroupAdminEndpoint is built in. */
+static bool only_groups(const char *list)
+{
+    rq_slice name;
+    while (next_name(&list, &name))
+        if (!rq_slice_eq(name,
+                         RQ_SLICE_LIT("org.apache.hadoop.hbase.rsgroup.RSGroupAdminEndpoint")))
+            return false;
+    return true;
+}
+
 rq_err rq__security_check(const rq_config *c, const rq_log *log, rq_error *why)
 {
     names unmet = {0}, unmet_names = {0}, ignored = {0};
@@ -133,6 +145,10 @@ rq_err rq__security_check(const rq_config *c, const rq_log *log, rq_error *why)
             add(&unmet_names, name, NULL);
         }
     }
+    const char *classes = rq_config_text(c, RQ_SET_MASTER_COPROCESSORS);
+    bool asks_by_class = !only_groups(classes), may = is_ignored(c, MASTER_CLASSES);
+    if (asks_by_class) add(may ? &ignored : &unmet, MASTER_CLASSES, classes);
+    if (asks_by_class && !may) add(&unmet_names, MASTER_CLASSES, NULL);
     if (unmet.len > 0)
         return rq_fail(
             why, RQ_E_CONFIG,

@@ -326,7 +326,7 @@ static const rq_transform_kind *transform_of(const rq_server *s)
 static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server **ret,
                          rq_error *why)
 {
-    rq_rpc_service services[5];
+    rq_rpc_service services[6];
     size_t count = 0;
     services[count++] = rq_meta_service_methods(s->catalog);
     if (master) {
@@ -334,9 +334,11 @@ static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server
         services[count++] = rq_master_admin_service_methods(s->admin);
         services[count++] = rq_hbck_service_methods(s->admin);
         services[count++] = rq_lock_service_methods(s->admin);
+        services[count++] = rq_status_service_methods(s->admin);
     } else {
         services[count++] = rq_client_service_methods(s->client);
         services[count++] = rq_admin_service_methods(s->admin);
+        services[count++] = rq_bootstrap_service_methods(s->catalog);
     }
     rq_rpc_server_options options = {
         .loops = s->loops,

@@ -49,6 +49,8 @@ rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);
 /* "LockService" on the master's port (master_locks.c). */
 rq_rpc_service rq_lock_service_methods(rq_admin_services *s);
+/* "RegionServerStatusService" on the master's port (region_servers.c). */
+rq_rpc_service rq_status_service_methods(rq_admin_services *s);
 /* "HbckService" on the master's port (hbck.c). */
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s);
 

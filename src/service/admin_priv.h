@@ -8,6 +8,7 @@
 
 #include "proto/hbase.pb-c.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct rq_admin_services {
@@ -26,7 +27,8 @@ struct rq_admin_services {
     struct rq_quotas *quotas; /* may be NULL */
     void (*stop)(void *ctx);
     void *stop_ctx;
-    _Atomic bool decommissioned; /* the server's mark (master_servers.c) */
+    pthread_mutex_t rsgroup_lock; /* one change of groups at a time; held across I/O, by no loop */
+    _Atomic bool decommissioned;  /* the server's mark (master_servers.c) */
 };
 
 /* master_ddl.c: also a method of AdminService for clients of 1.x */
@@ -41,6 +43,9 @@ void rq__stop_server(void *ctx, rq_call *call);
 /* audit.c: an rq_rpc_service's `ended`; ctx is the rq_admin_services. */
 void rq__audit(void *ctx, const rq_call *call, const ProtobufCMessage *response,
                const rq_rpc_exception *failure);
+
+/* region_servers.c: refuses a method with its reason in lacking.def. */
+void rq__refuse_call(void *ctx, rq_call *call);
 
 /* replicate.c */
 void rq__replicate_entries(void *ctx, rq_call *call);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AdminService: calls of clients and tools to a region server: regions, flush, compaction, load.
- * HBASE: RSRpcServices. Calls between HBase's own servers (open, close, replicate) are known but
- * refused: there is only one server. */
+ * HBASE: RSRpcServices. What a master calls is in region_servers.c. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
 #include "service/slow_text.h"
 
+#include "quota/quota.h"
 #include "region/region_scanner.h"
 #include "store/store.h"
 #include "wal/wal.h"
@@ -286,6 +286,7 @@ static void compact_region(void *ctx, rq_call *call)
     rq_err rc = rq__admin_find_region(s, request->region, &region, &why);
     if (rc == RQ_OK && family.len > 0 && !has_family(region, family))
         rc = no_such_family(region, family, &why);
+    if (rc == RQ_OK) rc = rq_quotas_may_compact(s->quotas, region, call->client->user, &why);
     if (rc == RQ_OK)
         rc = rq_region_compact(region, family, request->has_major && request->major, &why);
     if (rc != RQ_OK)
@@ -511,11 +512,14 @@ static const rq_rpc_method methods[] = {
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
      rq__update_configuration},
     {"StopServer", &pb__stop_server_request__descriptor, rq__stop_server},
-    {"OpenRegion", &pb__open_region_request__descriptor, NULL},
-    {"CloseRegion", &pb__close_region_request__descriptor, NULL},
-    {"WarmupRegion", &pb__warmup_region_request__descriptor, NULL},
+    {"OpenRegion", &pb__open_region_request__descriptor, rq__refuse_call},
+    {"CloseRegion", &pb__close_region_request__descriptor, rq__refuse_call},
+    {"WarmupRegion", &pb__warmup_region_request__descriptor, rq__refuse_call},
+    {"MergeRegions", &pb__merge_regions_request__descriptor, rq__refuse_call},
+    {"UpdateFavoredNodes", &pb__update_favored_nodes_request__descriptor, rq__refuse_call},
+    {"Replay", &pb__replicate_walentry_request__descriptor, rq__refuse_call},
     {"ReplicateWALEntry", &pb__replicate_walentry_request__descriptor, rq__replicate_entries},
-    {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, NULL},
+    {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, rq__refuse_call},
 };
 
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
@@ -535,6 +539,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
 {
     rq_admin_services *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_no_memory(why);
+    pthread_mutex_init(&s->rsgroup_lock, NULL);
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;
@@ -556,5 +561,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
 
 void rq_admin_services_free(rq_admin_services *s)
 {
+    if (s == NULL) return;
+    pthread_mutex_destroy(&s->rsgroup_lock);
     free(s);
 }

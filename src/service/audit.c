@@ -16,6 +16,8 @@
 
 #include "base/address.h"
 
+#include "proto/client.pb-c.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -136,6 +138,13 @@ static const char *append_message(value *v, const ProtobufCMessage *m)
     if (d == &pb__namespace_descriptor__descriptor) {
         append_binary(v, &((const Pb__NamespaceDescriptor *)m)->name);
         return "namespace";
+    }
+    if (d == &pb__coprocessor_service_call__descriptor) {
+        const Pb__CoprocessorServiceCall *c = (const Pb__CoprocessorServiceCall *)m;
+        append(v, rq_slice_cstr(c->service_name));
+        append(v, RQ_SLICE_LIT("."));
+        append(v, rq_slice_cstr(c->method_name));
+        return "call";
     }
     if (d == &pb__procedure_description__descriptor) {
         const Pb__ProcedureDescription *p = (const Pb__ProcedureDescription *)m;

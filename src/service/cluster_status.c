@@ -90,6 +90,7 @@ static rq_err add_coprocessors(const rq_admin_services *a, rq_arena *arena, Pb__
         rq_coprocessor which;
         const char *name;
     } all[] = {{RQ_COPROCESSOR_AGGREGATE, "AggregateImplementation"},
+               {RQ_COPROCESSOR_BULK_DELETE, "BulkDeleteEndpoint"},
                {RQ_COPROCESSOR_MULTI_ROW, "MultiRowMutationEndpoint"}};
     const rq_catalog_table *const *tables;
     size_t count;

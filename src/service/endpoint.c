@@ -35,19 +35,15 @@ void rq__endpoint_fail(rq__endpoint *e, rq_err rc)
 
 /* --- dispatch --------------------------------------------------------------------------------- */
 
-typedef struct endpoint_service {
-    const char *name; /* HBASE: CoprocessorRpcUtils.getServiceName: without its package, hbase.pb */
-    unsigned coprocessor;
-    const rq__endpoint_method *methods;
-    const size_t *method_count;
-} endpoint_service;
-
-static const endpoint_service services[] = {
+const rq__endpoint_service rq__endpoint_services[] = {
     {"AggregateService", RQ_COPROCESSOR_AGGREGATE, rq__aggregate_methods,
      &rq__aggregate_method_count},
+    {"BulkDeleteService", RQ_COPROCESSOR_BULK_DELETE, rq__bulk_delete_methods,
+     &rq__bulk_delete_method_count},
     {"MultiRowMutationService", RQ_COPROCESSOR_MULTI_ROW, rq__multi_row_methods,
      &rq__multi_row_method_count},
 };
+const size_t rq__endpoint_service_count = RQ_ARRAY_LEN(rq__endpoint_services);
 
 static unsigned coprocessors_of(const rq__endpoint *e)
 {
@@ -59,19 +55,20 @@ static unsigned coprocessors_of(const rq__endpoint *e)
     return set;
 }
 
-static const endpoint_service *find_service(const rq__endpoint *e, const char *name)
+static const rq__endpoint_service *find_service(const rq__endpoint *e, const char *name)
 {
     unsigned set = coprocessors_of(e);
-    for (size_t i = 0; i < RQ_ARRAY_LEN(services); i++)
-        if (strcmp(services[i].name, name) == 0 && (set & services[i].coprocessor) != 0)
-            return &services[i];
+    for (size_t i = 0; i < RQ_ARRAY_LEN(rq__endpoint_services); i++) {
+        const rq__endpoint_service *s = &rq__endpoint_services[i];
+        if (strcmp(s->name, name) == 0 && (set & s->coprocessor) != 0) return s;
+    }
     return NULL;
 }
 
 static rq_err find_method(rq__endpoint *e, const Pb__CoprocessorServiceCall *c,
                           const rq__endpoint_method **ret)
 {
-    const endpoint_service *service = find_service(e, c->service_name);
+    const rq__endpoint_service *service = find_service(e, c->service_name);
     if (service == NULL) {
         char name[512];
         rq_bytes_to_string(rq_region_get_info(e->region)->name, name, sizeof name);

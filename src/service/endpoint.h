@@ -4,7 +4,7 @@
  * their class. One run is one call of one method on one region, for ExecService and for the service
  * calls inside a Multi alike. HBASE: HRegion.execService.
  *
- *   ExecService ─► rq__endpoint_start ─► aggregate.c │ multi_row.c ─► rq__endpoint_end ─► done()
+ *   ExecService ─► rq__endpoint_start ─► aggregate.c │ bulk_delete.c │ multi_row.c ─► rq__endpoint_end ─► done()
  */
 #ifndef RQ_SERVICE_ENDPOINT_H
 #define RQ_SERVICE_ENDPOINT_H
@@ -45,8 +45,21 @@ typedef struct rq__endpoint_method {
     void (*run)(rq__endpoint *e, const ProtobufCMessage *request);
 } rq__endpoint_method;
 
+/* A service, and the coprocessor that a table must have for it. */
+typedef struct rq__endpoint_service {
+    const char *name; /* HBASE: CoprocessorRpcUtils.getServiceName: without its package, hbase.pb */
+    unsigned coprocessor;
+    const rq__endpoint_method *methods;
+    const size_t *method_count;
+} rq__endpoint_service;
+
+extern const rq__endpoint_service rq__endpoint_services[];
+extern const size_t rq__endpoint_service_count;
+
 extern const rq__endpoint_method rq__aggregate_methods[];
 extern const size_t rq__aggregate_method_count;
+extern const rq__endpoint_method rq__bulk_delete_methods[];
+extern const size_t rq__bulk_delete_method_count;
 extern const rq__endpoint_method rq__multi_row_methods[];
 extern const size_t rq__multi_row_method_count;
 

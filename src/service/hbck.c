@@ -70,20 +70,10 @@ static void run_hbck_chore(void *ctx, rq_call *call)
     start_blocking(ctx, call, sizeof(check_job), check_work, check_answer);
 }
 
-/* HBase's MetaFixer makes regions for holes and merges overlaps. Neither can come into being here
- * unless hbase:meta lost rows; then the regions are on disk, and are to be recovered, not replaced
- * by empty ones. */
+/* Fills holes and merges overlaps; what cannot be repaired is named. */
 static rq_err fix_work(rq__blocking *b)
 {
-    check_job *j = RQ_CONTAINER_OF(b, check_job, blocking);
-    RQ_TRY(check_work(b));
-    if (j->ran && j->report.holes == 0) return RQ_OK;
-    if (!j->ran)
-        return rq_fail(&b->why, RQ_E_IOEXCEPTION, "a check of the regions is already running");
-    return rq_fail(&b->why, RQ_E_DO_NOT_RETRY,
-                   "%llu borders of regions do not meet; the log names them. Stop the server and "
-                   "let `rorqual recover` restore their rows in hbase:meta",
-                   (unsigned long long)j->report.holes);
+    return rq_catalog_fix(b->services->catalog, rq_slice_cstr(b->call->client->user), &b->why);
 }
 
 static void fix_answer(rq__blocking *b)
@@ -94,7 +84,7 @@ static void fix_answer(rq__blocking *b)
 
 static void fix_meta(void *ctx, rq_call *call)
 {
-    start_blocking(ctx, call, sizeof(check_job), fix_work, fix_answer);
+    start_blocking(ctx, call, sizeof(rq__blocking), fix_work, fix_answer);
 }
 
 /* --- states ----------------------------------------------------------------------------------- */

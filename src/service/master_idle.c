@@ -7,18 +7,10 @@
 #include "proto/hbase.pb-c.h"
 #include "proto/logs.pb-c.h"
 #include "proto/master.pb-c.h"
-#include "proto/replication.pb-c.h"
 
 #include <string.h>
 
 #define HB "org.apache.hadoop.hbase."
-
-/* An empty message: HBase has no procedures that modify peers while the switch is turned. */
-void rq__reply_nothing(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    rq_call_reply_packed(call, rq_slice_of("", 0));
-}
 
 /* --- security --------------------------------------------------------------------------------- */
 
@@ -33,7 +25,8 @@ void rq__access_control(void *ctx, rq_call *call)
 
 /* --- the balancer's log ----------------------------------------------------------------------- */
 
-/* Nothing was balanced: both kinds of records are empty. HBASE: MasterRpcServices.getLogEntries. */
+/* Both kinds of records are empty, as in an HBase of one server, whose balancer neither decides nor
+ * rejects. HBASE: MasterRpcServices.getLogEntries; StochasticLoadBalancer.balanceTable ends early. */
 void rq__master_log_entries(void *ctx, rq_call *call)
 {
     (void)ctx;

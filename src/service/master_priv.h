@@ -61,6 +61,7 @@ Pb__ForeignExceptionMessage *rq__foreign_exception(rq_arena *arena, const rq_pro
 /* With its parameters; NULL: out of memory. */
 Pb__Procedure *rq__procedure_message(rq_arena *arena, const rq_procedure *p);
 void rq__get_procedures(void *ctx, rq_call *call);
+void rq__get_peer_procedures(void *ctx, rq_call *call);
 
 /* master_info.c */
 /* The names ("ns:q" or "q") of users' tables that all of the conditions select; those that are NULL
@@ -113,7 +114,6 @@ void rq__stop_master(void *ctx, rq_call *call);
 void rq__flush_master_store(void *ctx, rq_call *call);
 
 /* master_idle.c */
-void rq__reply_nothing(void *ctx, rq_call *call);
 void rq__access_control(void *ctx, rq_call *call);
 void rq__master_log_entries(void *ctx, rq_call *call);
 

@@ -3,6 +3,7 @@
  * a cluster. */
 #include "service/master_priv.h"
 #include "service/messages.h"
+#include "service/rsgroup.h"
 #include "service/slow_text.h"
 
 #include "proto/access_control.pb-c.h"
@@ -11,7 +12,6 @@
 #include "proto/master.pb-c.h"
 #include "proto/quota.pb-c.h"
 #include "proto/replication.pb-c.h"
-#include "proto/rsgroup.pb-c.h"
 
 /* --- switches --------------------------------------------------------------------------------- */
 
@@ -272,8 +272,9 @@ static void is_master_running(void *ctx, rq_call *call)
 
 static void is_in_maintenance_mode(void *ctx, rq_call *call)
 {
-    (void)ctx;
+    const rq_admin_services *a = ctx;
     Pb__IsInMaintenanceModeResponse response = PB__IS_IN_MAINTENANCE_MODE_RESPONSE__INIT;
+    response.inmaintenancemode = rq_catalog_in_maintenance(a->catalog);
     rq_call_reply(call, &response.base);
 }
 
@@ -291,8 +292,11 @@ static void get_security_capabilities(void *ctx, rq_call *call)
 /* HBASE: HMaster.execMasterService */
 static void exec_master_service(void *ctx, rq_call *call)
 {
-    (void)ctx;
     const Pb__CoprocessorServiceRequest *r = (const Pb__CoprocessorServiceRequest *)call->param;
+    if (rq__rsgroup_serves(ctx, r->call)) {
+        rq__rsgroup_exec(ctx, call);
+        return;
+    }
     rq_call_fail(call, RQ_E_UNKNOWN_PROTOCOL,
                  "No registered Master Coprocessor Endpoint found for %s. Has it been enabled?",
                  r->call->service_name);
@@ -407,7 +411,8 @@ static const rq_rpc_method methods[] = {
     {"IsReplicationPeerModificationEnabled",
      &pb__is_replication_peer_modification_enabled_request__descriptor, is_peer_modification},
     {"GetReplicationPeerModificationProcedures",
-     &pb__get_replication_peer_modification_procedures_request__descriptor, rq__reply_nothing},
+     &pb__get_replication_peer_modification_procedures_request__descriptor,
+     rq__get_peer_procedures},
     {"GetReplicationPeerConfig", &pb__get_replication_peer_config_request__descriptor,
      rq__get_peer},
     {"RemoveReplicationPeer", &pb__remove_replication_peer_request__descriptor, rq__remove_peer},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GetProcedures and ListProcedures: procedures with their parameters. HBase sends them as state
+/* GetProcedures, ListProcedures and those that modify peers: procedures with their parameters. HBase sends them as state
  * messages, which clients print as JSON: the numbers of the steps, then a message of the kind. Here
  * a kind has one message, with the table or namespace, and the user; a kind of single regions has
  * the table's name. The definition of a table is not kept with its procedure's result. HBASE:
@@ -179,27 +179,55 @@ Pb__Procedure *rq__procedure_message(rq_arena *arena, const rq_procedure *p)
     return add_states(arena, p, m) ? m : NULL;
 }
 
-/* Also used for ListProcedures of 1.x: the message is the same. */
-void rq__get_procedures(void *ctx, rq_call *call)
+static bool is_any(const rq_procedure *p)
 {
-    rq_admin_services *s = ctx;
-    Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
+    (void)p;
+    return true;
+}
+
+static bool modifies_peer(const rq_procedure *p)
+{
+    return !p->finished && p->kind >= RQ_DDL_ADD_PEER && p->kind <= RQ_DDL_UPDATE_PEER;
+}
+
+static rq_err list_messages(rq_admin_services *s, rq_arena *arena,
+                            bool (*is_wanted)(const rq_procedure *p),
+                            Pb__GetProceduresResponse *ret)
+{
     rq_procedure *list;
     size_t count;
-    rq_err rc = rq_catalog_procedures(s->catalog, &call->arena, &list, &count);
-    if (rc == RQ_OK) {
-        response.procedure = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__Procedure *));
-        if (response.procedure == NULL) rc = RQ_E_NO_MEMORY;
+    RQ_TRY(rq_catalog_procedures(s->catalog, arena, &list, &count));
+    ret->procedure = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__Procedure *));
+    if (ret->procedure == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_wanted(&list[i])) continue;
+        Pb__Procedure *m = rq__procedure_message(arena, &list[i]);
+        if (m == NULL) return RQ_E_NO_MEMORY;
+        ret->procedure[ret->n_procedure++] = m;
     }
-    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
-        Pb__Procedure *m = rq__procedure_message(&call->arena, &list[i]);
-        if (m == NULL)
-            rc = RQ_E_NO_MEMORY;
-        else
-            response.procedure[response.n_procedure++] = m;
-    }
+    return RQ_OK;
+}
+
+/* The messages of all three calls are `repeated Procedure procedure = 1`. */
+static void reply_procedures(rq_admin_services *s, rq_call *call,
+                             bool (*is_wanted)(const rq_procedure *p))
+{
+    Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
+    rq_err rc = list_messages(s, &call->arena, is_wanted, &response);
     if (rc != RQ_OK)
         rq_call_fail(call, rc, NULL);
     else
         rq_call_reply(call, &response.base);
+}
+
+/* Also ListProcedures of 1.x. */
+void rq__get_procedures(void *ctx, rq_call *call)
+{
+    reply_procedures(ctx, call, is_any);
+}
+
+/* HBASE: MasterRpcServices.getReplicationPeerModificationProcedures. */
+void rq__get_peer_procedures(void *ctx, rq_call *call)
+{
+    reply_procedures(ctx, call, modifies_peer);
 }

@@ -423,6 +423,8 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
     atomic_store(&wal->written_mark, end);
     atomic_store(&wal->synced_mark, end);
     rq__wal_recycle(wal);
+    if (wal->oldest == s)
+        old = NULL; /* nothing needs it: it is free, its file will be the new one's */
     rq_wal_file_info info = rq__wal_info_of(wal, s, crc);
     pthread_mutex_unlock(&wal->mutex);
     rq_error own = {0};

@@ -4,8 +4,9 @@
  * progress: never in between. Folders, meta, descriptors and the view must agree, rows acknowledged
  * before must exist, and the rest of the script must succeed.
  *
- * Four programs: one with tables, namespaces and families, one with splits and merges of regions,
- * one with replication peers, one with snapshots.
+ * Five programs: one with tables, namespaces and families, one with splits and merges of regions,
+ * one with replication peers, one with snapshots, one with regions moved and closed by hand and
+ * with locks of clients.
  *
  * Each run takes every STRIDE-th call (default 9; 1: all of them), starting with a random one.
  * SEEDS=n runs n seeds instead of one; SEED=s is the first, CUT=k cuts only there. */
@@ -90,6 +91,73 @@ static const row rows[] = {
 };
 
 static const row taken[] = {{"t", "k", "f", 17, 19}};
+
+#elif defined RQ_CUT_HANDS /* by hand: regions moved, closed and opened; locks of LockService */
+
+/* A restart opens a region that was closed by hand, so both are one change. */
+static rq_err reopen(world *w, const char *of)
+{
+    rq_err rc = world_transit(w, RQ_DDL_UNASSIGN_REGION, "t", of);
+    if (rc != RQ_OK && rq_sim_is_cut(w->sim)) return rc;
+    return world_transit(w, RQ_DDL_ASSIGN_REGION, "t", of);
+}
+
+/* hbase:meta loses the region of the row, and the server starts without it. */
+static rq_err lose(world *w, const char *of)
+{
+    rq_err rc = world_forget(w, "t", of);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK; /* an attempt before this lost it */
+    if (rc == RQ_OK) rc = world_close(w, true);
+    if (w->root != NULL) return rc;
+    rq_err opened = world_open(w);
+    if (opened != RQ_OK && !rq_sim_is_cut(w->sim)) opened = world_open(w);
+    return rc != RQ_OK ? rc : opened;
+}
+
+static rq_err fill(world *w)
+{
+    rq_err rc = world_table(w, RQ_DDL_FILL_HOLES, "t");
+    if (rc == RQ_E_DO_NOT_RETRY && world_close(w, true) == RQ_OK && world_open(w) == RQ_OK)
+        rc = world_table(w, RQ_DDL_FILL_HOLES, "t"); /* the start could not read the descriptor */
+    if (rc != RQ_OK || rq_sim_is_cut(w->sim)) return rc;
+    return world_settle(w) || rq_sim_is_cut(w->sim) ? RQ_OK : RQ_E_STATE; /* opened later */
+}
+
+CHANGE(create_t, world_create(w, "t", "f g", "m"))
+CHANGE(put_a, world_put(w, "t", "a", "f"))
+CHANGE(put_z, world_put(w, "t", "z", "g"))
+CHANGE(lose_z, lose(w, "z"))
+CHANGE(fill_t, fill(w))
+CHANGE(move_a, world_transit(w, RQ_DDL_MOVE_REGION, "t", "a"))
+CHANGE(put_b, world_put(w, "t", "b", "f"))
+CHANGE(reopen_z, reopen(w, "z"))
+CHANGE(put_y, world_put(w, "t", "y", "f"))
+CHANGE(lock_ns, world_lock(w, RQ_DDL_LOCK_NAMESPACE, "default:", NULL))
+CHANGE(lock_t, world_lock(w, RQ_DDL_LOCK_TABLE, "t", NULL))
+CHANGE(share_t, world_lock(w, RQ_DDL_LOCK_TABLE_SHARED, "t", NULL))
+CHANGE(put_c, world_put(w, "t", "c", "f"))
+CHANGE(lock_z, world_lock(w, RQ_DDL_LOCK_REGIONS, "t", "z"))
+CHANGE(move_z, world_transit(w, RQ_DDL_MOVE_REGION, "t", "z"))
+CHANGE(put_d, world_put(w, "t", "d", "f"))
+CHANGE(disable_t, world_table(w, RQ_DDL_DISABLE_TABLE, "t"))
+CHANGE(enable_t, world_table(w, RQ_DDL_ENABLE_TABLE, "t"))
+CHANGE(lock_again, world_lock(w, RQ_DDL_LOCK_TABLE, "t", NULL))
+CHANGE(delete_t, world_table(w, RQ_DDL_DELETE_TABLE, "t"))
+
+static const change script[] = {
+    C(create_t), C(put_a),    C(put_z),      C(move_a),    C(put_b),     C(reopen_z),
+    C(put_y),    C(lock_ns),  C(lock_t),     C(share_t),   C(put_c),     C(lock_z),
+    C(move_z),   C(lose_z),   C(fill_t),     C(put_d),     C(disable_t), C(lose_z),
+    C(fill_t),   C(enable_t), C(lock_again), C(disable_t), C(delete_t),
+};
+
+static const row rows[] = {
+    {"t", "a", "f", 2, 13},  {"t", "z", "g", 3, 13},  {"t", "b", "f", 5, 13},
+    {"t", "y", "f", 7, 13},  {"t", "c", "f", 11, 13}, {"t", "y", "f", 16, 17},
+    {"t", "z", "g", 20, 21}, {"t", "d", "f", 20, 21},
+};
+
+static const row taken[] = {{"t", "c", "f", 11, 22}};
 
 #elif !defined RQ_CUT_REGIONS && !defined RQ_CUT_PEERS
 
@@ -330,15 +398,47 @@ static void check_rows(world *w, size_t done, verdict *v)
     free(all);
 }
 
+/* Drops the lines that name what the program does to hbase:meta, and what a start that cannot read a
+ * descriptor leaves unread until the next one. */
+static void drop_wanted(char *faults)
+{
+#ifdef RQ_CUT_HANDS
+    static const char *const wanted[] = {"belongs to no region",
+                                         "the descriptor on disk is another"};
+    char *out = faults;
+    for (char *line = faults, *end; *line != '\0'; line = end) {
+        bool drops = false;
+        end = line + strcspn(line, "\n");
+        end += *end == '\n';
+        for (size_t i = 0; i < RQ_ARRAY_LEN(wanted); i++) {
+            const char *found = strstr(line, wanted[i]);
+            drops |= found != NULL && found < end;
+        }
+        if (!drops) memmove(out, line, (size_t)(end - line));
+        if (!drops) out += end - line;
+    }
+    *out = '\0';
+#else
+    (void)faults;
+#endif
+}
+
 static void check_agreement(world *w, const char *when, verdict *v)
 {
     char *faults = world_check(w);
+    drop_wanted(faults);
     if (faults[0] != '\0') wrong(v, "%s:\n%s", when, faults);
     free(faults);
 }
 
 static void note_problem(void *ctx, rq_finding level, const char *place, const char *text)
 {
+#ifdef RQ_CUT_HANDS /* of the region that was made to be lost, and */
+    if (strstr(text, "hbase:meta does not know") != NULL ||
+        strstr(text, "a hole between") != NULL ||
+        strstr(text, "the other one is used") != NULL) /* of a log that a start was beginning */
+        return;
+#endif
     if (level == RQ_FINDING_PROBLEM) wrong(ctx, "fsck: %s: %s", place, text);
 }
 

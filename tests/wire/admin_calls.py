@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of an administrator's tools over the wire: HbckService, LockService and GetLocks, procedures with their parameters, the
 normalizer, decommissioned servers, regions on the master's port, the end of the server by a call."""
+import hashlib
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -64,6 +66,116 @@ def a_refused_call_names_the_point(world):
 def the_check_runs(world):
     assert world.hbck.call("RunHbckChore", b"")[1] == [1]
     world.hbck.call("FixMeta", b"")
+
+
+META = b"1588230740"
+
+
+def forget(world, name):
+    """Deletes a region's row in hbase:meta."""
+    world.client.data.call("Mutate", text(1, region(META)) + text(2, text(1, name) + number(2, 3)))
+
+
+def restart(world):
+    world.client.close()
+    assert world.server.stop() is None
+    world.start()
+
+
+def rows_are_there(world, table, rows):
+    regions = world.client.regions(table)
+    for row in rows:
+        name = [n for start, n, _ in regions if start <= row][-1]
+        if not world.client.data.get(name, row):
+            return False
+    return True
+
+
+def all_serve(world, table):
+    """Whether each region of the table answers."""
+    def serves(name):
+        try:
+            world.client.data.get(name, name.split(b",")[1] or b"\0")
+            return True
+        except Refused:
+            return False
+    hbase.wait_for(lambda: all(serves(name) for _, name, _ in world.client.regions(table)))
+
+
+def lost_rows_of_meta_come_back(world):
+    """Regions on disk return with their rows; where there is none, an empty one takes the place; a disabled table stays disabled."""
+    world.client.create("holey", {"cf": {}}, splits=(b"b", b"d", b"f"))
+    rows = (b"a", b"c", b"e", b"g")
+    before = world.client.regions("holey")
+    for (_, name, _), row in zip(before, rows):
+        world.client.data.put(name, row, {(b"cf", b"q"): b"v"})
+    for _, name, _ in (before[0], before[2], before[3]):
+        forget(world, name)
+    restart(world)
+    gone = world.folder / "data" / "data" / "default" / "holey" / before[2][2].decode()
+    shutil.rmtree(gone)
+    assert [r[0] for r in world.client.regions("holey")] == [b"b"]
+    world.hbck.call("FixMeta", b"")
+    after = world.client.regions("holey")
+    assert [r[0] for r in after] == [b"", b"b", b"d", b"f"], after
+    assert [r for i, r in enumerate(after) if i != 2] == [r for i, r in enumerate(before) if i != 2], "the old regions"
+    all_serve(world, "holey")
+    assert rows_are_there(world, "holey", (b"a", b"c", b"g")) and not rows_are_there(world, "holey", (b"e",))
+    world.client.data.put(after[2][1], b"e", {(b"cf", b"q"): b"v"})
+    world.hbck.call("FixMeta", b"")
+    assert world.client.regions("holey") == after, "nothing is left to repair"
+    world.ddl("DisableTable", text(1, hbase.table_name("holey")))
+    forget(world, after[1][1])
+    restart(world)
+    world.hbck.call("FixMeta", b"")
+    assert world.client.regions("holey") == after
+    assert refusal(world.client.data.get, after[1][1], b"c").name == "NotServingRegionException"
+    world.ddl("EnableTable", text(1, hbase.table_name("holey")))
+    assert rows_are_there(world, "holey", rows)
+
+
+def a_lost_region_keeps_its_records_in_the_log(world):
+    """Also one that was never flushed, of a table whose regions were made together."""
+    world.client.create("logged", {"cf": {}}, splits=[b"%d" % i for i in range(1, 10)])
+    before = world.client.regions("logged")
+    world.client.data.put(before[4][1], b"4", {(b"cf", b"q"): b"v"})
+    forget(world, before[4][1])
+    world.client.close()
+    world.server.kill()
+    world.start()
+    assert len(world.client.regions("logged")) == 9
+    world.hbck.call("FixMeta", b"")
+    assert world.client.regions("logged") == before
+    all_serve(world, "logged")
+    assert rows_are_there(world, "logged", (b"4",))
+
+
+def add_region(world, table, start, end, region_id):
+    """A region's folder and its row in hbase:meta, as an operator might make them."""
+    info = hbase.region_info(table.encode(), start, end, region_id)
+    name = b"%s,%s,%d" % (table.encode(), start, region_id)
+    encoded = hashlib.md5(name).hexdigest()
+    folder = world.folder / "data" / "data" / "default" / table / encoded
+    (folder / "cf").mkdir(parents=True)
+    (folder / ".regioninfo").write_bytes(hbase.delimited(info))
+    name += b"." + encoded.encode() + b"."
+    cells = {(b"info", b"regioninfo"): b"PBUF" + info, (b"info", b"state"): b"OPEN"}
+    world.client.data.call("Mutate", text(1, region(META)) + text(2, hbase.put_message(name, cells)))
+
+
+def overlaps_are_merged(world):
+    world.client.create("doubled", {"cf": {}}, splits=(b"d", b"p"))
+    before = world.client.regions("doubled")
+    for (_, name, _), row in zip(before, (b"a", b"e", b"z")):
+        world.client.data.put(name, row, {(b"cf", b"q"): b"v"})
+    add_region(world, "doubled", b"c", b"f", 1234)
+    restart(world)
+    assert len(world.client.regions("doubled")) == 4
+    world.hbck.call("FixMeta", b"")
+    after = world.client.regions("doubled")
+    assert [r[0] for r in after] == [b"", b"p"], after
+    all_serve(world, "doubled")
+    assert rows_are_there(world, "doubled", (b"a", b"e", b"z"))
 
 
 def regions_are_assigned_by_hand(world):
@@ -208,6 +320,29 @@ def the_masters_region_is_flushed(world):
     world.client.master.call("FlushMasterStore", b"")
 
 
+def in_maintenance_mode_only_system_tables_are_open(world):
+    master = world.client.master
+    assert master.call("IsMasterInMaintenanceMode", b"")[1] == [0]
+    world.client.create("shut", {"cf": {}})
+    name = world.client.regions("shut")[0][1]
+    world.client.data.put(name, b"r", {(b"cf", b"q"): b"v"})
+    world.client.close()
+    world.server.kill()  # the row is in the log alone
+    arguments, world.arguments = world.arguments, (*world.arguments, "-D", "hbase.master.maintenance_mode=true")
+    for _ in range(2):
+        world.start()
+        master = world.client.master
+        assert master.call("IsMasterInMaintenanceMode", b"")[1] == [1]
+        assert master.call("IsBalancerEnabled", b"")[1] == [0] and master.call("IsSplitOrMergeEnabled", number(1, 0))[1] == [0]
+        assert world.client.regions("shut")[0][1] == name, "hbase:meta is served"
+        assert refusal(world.client.data.get, name, b"r").name == "NotServingRegionException"
+        world.client.close()
+        assert "the log is kept" in world.server.stop(), "it has the row"
+    world.arguments = arguments
+    world.start()
+    assert world.client.data.get(name, b"r") and world.client.master.call("IsBalancerEnabled", b"")[1] == [1]
+
+
 def a_call_ends_the_server(world):
     world.client.master.call("Shutdown", b"")
     assert world.server.process.wait(60) == 0, world.server.tail()
@@ -217,10 +352,11 @@ def a_call_ends_the_server(world):
 
 
 TESTS = [
-    regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, regions_are_assigned_by_hand,
+    regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
+    regions_are_assigned_by_hand,
     states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, a_lock_outlives_a_kill_but_not_long,
     procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
-    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, a_call_ends_the_server,
+    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, a_call_ends_the_server,
 ]
 
 if __name__ == "__main__":

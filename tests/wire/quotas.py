@@ -5,6 +5,7 @@ survive a kill -9, and never concern tables of the namespace hbase; space quotas
 
 Limits are per day or hour, so that no test depends on how fast it runs.
 """
+import getpass
 import pathlib
 import re
 import sys
@@ -19,7 +20,7 @@ SECONDS, MINUTES, HOURS, DAYS = 4, 5, 6, 7
 (REQUESTS, REQUEST_BYTES, WRITES, WRITE_BYTES, READS, READ_BYTES, UNITS, WRITE_UNITS, READ_UNITS, ATOMIC_READ_BYTES,
  ATOMIC_REQUESTS, ATOMIC_WRITE_BYTES, HANDLER_MS) = range(1, 14)
 DISABLE, NO_WRITES_COMPACTIONS, NO_WRITES, NO_INSERTS = range(1, 5)
-SPEED = ("-D", "hbase.quota.enabled=true", "-D", "hbase.master.quotas.observer.chore.period=50")
+SPEED = ("-D", "hbase.quota.enabled=true", "-D", "hbase.superuser=chief, boss", "-D", "hbase.master.quotas.observer.chore.period=50")
 
 
 class World:
@@ -291,6 +292,15 @@ def space_is_limited(world):
             world.client.data.call("Mutate", delete)
         else:
             assert refusal(world.client.data.call, "Mutate", delete).name == "quotas.SpaceLimitingException"
+        compact = text(1, region(name)) + number(2, 1)
+        if policy == NO_WRITES_COMPACTIONS:
+            refused = refusal(world.client.admin.call, "CompactRegion", compact)
+            assert refused.name == "DoNotRetryIOException", refused.name
+            assert "Compactions on this region are disabled due to a space quota violation." in refused.trace, refused.trace
+            for superuser in ("boss", getpass.getuser()):
+                hbase.Connection(world.server.regionserver, "AdminService", user=superuser).call("CompactRegion", compact)
+        else:
+            world.client.admin.call("CompactRegion", compact)
         world.set(table("spacious") + space(1 << 30, policy))
         assert violated(world, 0)
         world.put(name)

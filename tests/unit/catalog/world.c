@@ -332,6 +332,49 @@ rq_err world_truncate_region(world *w, const char *table, const char *row)
     return submit(w, &d);
 }
 
+rq_err world_transit(world *w, rq_ddl_kind kind, const char *table, const char *row)
+{
+    static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* as above */
+    if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
+    rq_ddl d = {.kind = kind, .of.one_region.region = rq_slice_cstr(encoded)};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
+rq_err world_forget(world *w, const char *table, const char *row)
+{
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    rq_arena a = {0};
+    rq__batch b;
+    rq_region *meta;
+    if (!encoded_of(w, table, row, encoded)) return RQ_E_NOT_FOUND;
+    const rq_catalog_region *r = rq_catalog_region_find(w->catalog, rq_slice_cstr(encoded));
+    rq__batch_init(&b, &a, rq__catalog_now_ms(w->catalog));
+    rq_err rc = rq__meta_delete_region(&b, r->info);
+    if (rc == RQ_OK) rc = rq__meta_ref(w->catalog, &meta, &w->why);
+    if (rc == RQ_OK) {
+        rc = rq__batch_commit(&b, meta, true, &w->why);
+        rq_region_unref(meta);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err world_lock(world *w, rq_ddl_kind kind, const char *table, const char *row)
+{
+    static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* as above */
+    static rq_slice region;
+    rq_ddl d = {.kind = kind, .of.lock.description = RQ_SLICE_LIT("a test")};
+    split_name(table, &d.ns, &d.qualifier);
+    if (kind == RQ_DDL_LOCK_REGIONS) {
+        if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
+        region = rq_slice_cstr(encoded);
+        d.of.lock.regions = &region;
+        d.of.lock.region_count = 1;
+    }
+    return submit(w, &d);
+}
+
 rq_err world_merge(world *w, const char *table, const char *rows, bool forcible)
 {
     rq_arena a;

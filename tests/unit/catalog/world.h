@@ -61,6 +61,13 @@ rq_err world_split(world *w, const char *table, const char *row, const char *at)
 rq_err world_split_at(world *w, const char *table, const char *row, rq_slice key);
 /* The region that holds the row. */
 rq_err world_truncate_region(world *w, const char *table, const char *row);
+/* MOVE_REGION, ASSIGN_REGION, UNASSIGN_REGION of the row's region. */
+rq_err world_transit(world *w, rq_ddl_kind kind, const char *table, const char *row);
+/* Deletes the row's region from hbase:meta, behind the catalog's back. RQ_E_NOT_FOUND: there is none. */
+rq_err world_forget(world *w, const char *table, const char *row);
+/* A lock of LockService, until it ends because it is not renewed. `table`: "ns:" for a namespace;
+ * `row`: of the region, for RQ_DDL_LOCK_REGIONS. */
+rq_err world_lock(world *w, rq_ddl_kind kind, const char *table, const char *row);
 /* The regions that hold the rows, separated by blanks. */
 rq_err world_merge(world *w, const char *table, const char *rows, bool forcible);
 /* A major compaction of every region of the table, waited for; on the simulated environment.

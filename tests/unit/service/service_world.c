@@ -52,7 +52,8 @@ static void fill(service_world *s)
             w, "u",
             "f g m:IS_MOB=true,MOB_THRESHOLD=4 @coprocessor$1=|org.apache.hadoop.hbase.coprocessor."
             "AggregateImplementation|1| @coprocessor$2=|org.apache.hadoop.hbase."
-            "coprocessor.MultiRowMutationEndpoint|2|",
+            "coprocessor.MultiRowMutationEndpoint|2| "
+            "@coprocessor$3=|org.apache.hadoop.hbase.coprocessor.example.BulkDeleteEndpoint|3|",
             NULL) == RQ_OK,
         "table u");
     for (int i = 0; i < 40; i++) {
@@ -103,6 +104,8 @@ static void open_services(service_world *s)
     s->services[SERVICE_META] = rq_meta_service_methods(s->w.catalog);
     s->services[SERVICE_HBCK] = rq_hbck_service_methods(s->admin);
     s->services[SERVICE_LOCK] = rq_lock_service_methods(s->admin);
+    s->services[SERVICE_STATUS] = rq_status_service_methods(s->admin);
+    s->services[SERVICE_BOOTSTRAP] = rq_bootstrap_service_methods(s->w.catalog);
 }
 
 static void count_post(rq_lane *lane, rq_task *task)
@@ -148,8 +151,8 @@ service_world *service_world_new(void)
     memory_loops_init(&s->loops, &s->counting, run);
     open_services(s);
     check(rq_budget_new((size_t)16 << 20, &s->budget) == RQ_OK, "a budget");
-    s->server = open_server(s, SERVICE_CLIENT, 2);
-    s->master = open_server(s, SERVICE_MASTER, 5);
+    s->server = open_server(s, SERVICE_CLIENT, 3);
+    s->master = open_server(s, SERVICE_MASTER, 6);
     rq_epoch_pin(s->w.env->epoch, &s->section);
     return s;
 }

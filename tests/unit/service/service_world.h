@@ -3,8 +3,8 @@
  * connections in memory (../net/memory_loop.h). Everything runs on the caller's thread.
  *
  * Two tables with some forty rows, part of them in files: t (families f and g, f with three
- * versions, split at row m) and u (f, g, and m with MOB; AggregateService and
- * MultiRowMutationService).
+ * versions, split at row m) and u (f, g, and m with MOB; AggregateService,
+ * BulkDeleteService and MultiRowMutationService).
  *
  * Errors stop the process with a message: no answer at all, an answer that a client could not
  * decode, a request's memory that was not released. */
@@ -22,17 +22,19 @@
 
 #define SERVICE_REGIONS 3
 
-/* The region server's services, then the master's; each port has ClientMetaService too. */
+/* The region server's services, then the master's; each port has ClientMetaService in a server. */
 typedef enum service_kind {
     SERVICE_CLIENT,
     SERVICE_ADMIN,
+    SERVICE_BOOTSTRAP,
     SERVICE_MASTER,
     SERVICE_MASTER_ADMIN,
     SERVICE_META,
     SERVICE_HBCK,
     SERVICE_LOCK,
+    SERVICE_STATUS,
 } service_kind;
-#define SERVICE_KINDS 7
+#define SERVICE_KINDS 9
 
 typedef struct service_world {
     world w;

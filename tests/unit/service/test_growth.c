@@ -250,6 +250,7 @@ static void master_service(void **state)
     try_service(&t, SERVICE_MASTER);
     try_service(&t, SERVICE_MASTER_ADMIN);
     try_service(&t, SERVICE_META);
+    try_service(&t, SERVICE_STATUS);
     finish(&t);
 }
 
@@ -303,6 +304,7 @@ static void endpoints(void **state)
     tester t = begin();
     t.kind = SERVICE_CLIENT;
     try_endpoints(&t, "AggregateService", rq__aggregate_methods, rq__aggregate_method_count);
+    try_endpoints(&t, "BulkDeleteService", rq__bulk_delete_methods, rq__bulk_delete_method_count);
     try_endpoints(&t, "MultiRowMutationService", rq__multi_row_methods, rq__multi_row_method_count);
     finish(&t);
 }

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The groups as hbase:rsgroup has them: a row per group, m:i = RSGroupInfo. The group "default" has
+ * what no other has, and no row. HBASE: RSGroupInfoManagerImpl, which also writes the row of
+ * "default" and reads it never. */
+#include "service/rsgroup.h"
+
+#include "base/pb_arena.h"
+#include "service/messages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLE RQ_SLICE_LIT("hbase:rsgroup")
+#define FAMILY "m"
+#define QUALIFIER RQ_SLICE_LIT("i")
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static rq_err add_group(rq__groups *g, Pb__RSGroupInfo *m)
+{
+    if (g->count == g->cap) {
+        size_t cap = g->cap == 0 ? 8 : g->cap * 2;
+        Pb__RSGroupInfo **more = rq_arena_alloc(g->arena, cap * sizeof(Pb__RSGroupInfo *));
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        if (g->count > 0) memcpy(more, g->list, g->count * sizeof(Pb__RSGroupInfo *));
+        g->list = more;
+        g->cap = cap;
+    }
+    g->list[g->count++] = m;
+    return RQ_OK;
+}
+
+/* Any client may write to the table: rows that are no groups are left out. */
+static rq_err read_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
+{
+    rq__groups *g = ctx;
+    rq_pb_arena memory;
+    (void)why;
+    for (size_t i = 0; i < count; i++) {
+        if (!rq_slice_eq(rq_cell_qualifier(&cells[i]), QUALIFIER)) continue;
+        rq_pb_arena_init(&memory, g->arena);
+        Pb__RSGroupInfo *m =
+            pb__rsgroup_info__unpack(&memory.allocator, cells[i].value_len, cells[i].value);
+        if (memory.exhausted) return RQ_E_NO_MEMORY;
+        bool is_good = m != NULL && rq_slice_eq(rq_slice_cstr(m->name), rq_cell_row(&cells[i])) &&
+                       strcmp(m->name, RQ__DEFAULT_GROUP) != 0;
+        if (is_good) RQ_TRY(add_group(g, m));
+    }
+    return RQ_OK;
+}
+
+static rq_err add_own_server(rq__groups *g, Pb__RSGroupInfo *of)
+{
+    const rq_server_name *self = rq_catalog_server(g->services->catalog);
+    Pb__ServerName *m = rq__server_name_message(g->arena, self);
+    of->servers = rq_arena_alloc(g->arena, sizeof(Pb__ServerName *));
+    if (m == NULL || of->servers == NULL) return RQ_E_NO_MEMORY;
+    m->has_start_code = 0; /* an address */
+    if (rq__group_of_server(g, m) == NULL) of->servers[of->n_servers++] = m;
+    return RQ_OK;
+}
+
+static rq_err add_other_tables(rq__groups *g, Pb__RSGroupInfo *of)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_table *const *tables;
+    size_t count;
+    rq_err rc = RQ_OK;
+    rq_epoch_pin(g->services->env.epoch, &m);
+    rq_catalog_tables(g->services->catalog, &tables, &count);
+    of->tables = rq_arena_alloc(g->arena, (count + 1) * sizeof(Pb__TableName *));
+    if (of->tables == NULL) rc = RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        rq_slice ns = rq_arena_copy(g->arena, tables[i]->schema->ns);
+        rq_slice qualifier = rq_arena_copy(g->arena, tables[i]->schema->qualifier);
+        Pb__TableName *name = rq__table_name_message(g->arena, ns, qualifier);
+        if (ns.ptr == NULL || qualifier.ptr == NULL || name == NULL)
+            rc = RQ_E_NO_MEMORY;
+        else if (rq__group_of_table(g, name) == NULL)
+            of->tables[of->n_tables++] = name;
+    }
+    rq_epoch_unpin(g->services->env.epoch, &m);
+    return rc;
+}
+
+rq_err rq__groups_read(rq_admin_services *s, rq_arena *arena, rq__groups *ret, rq_error *why)
+{
+    *ret = (rq__groups){.services = s, .arena = arena};
+    RQ_TRY(rq_catalog_need_rsgroup_table(s->catalog, why));
+    RQ_TRY(rq_catalog_each_row(s->catalog, TABLE, read_row, ret, why));
+    Pb__RSGroupInfo *rest = rq_arena_alloc(arena, sizeof *rest);
+    if (rest == NULL) return RQ_E_NO_MEMORY;
+    pb__rsgroup_info__init(rest);
+    rest->name = (char *)(uintptr_t)RQ__DEFAULT_GROUP;
+    RQ_TRY(add_own_server(ret, rest));
+    RQ_TRY(add_other_tables(ret, rest));
+    return add_group(ret, rest);
+}
+
+/* --- finding ---------------------------------------------------------------------------------- */
+
+Pb__RSGroupInfo *rq__group_find(const rq__groups *g, const char *name)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (strcmp(g->list[i]->name, name) == 0) return g->list[i];
+    return NULL;
+}
+
+bool rq__is_same_address(const Pb__ServerName *a, const Pb__ServerName *b)
+{
+    return strcasecmp(a->host_name, b->host_name) == 0 && a->port == b->port;
+}
+
+bool rq__is_same_table(const Pb__TableName *a, const Pb__TableName *b)
+{
+    return rq_slice_eq(rq__pb_slice(a->namespace_), rq__pb_slice(b->namespace_)) &&
+           rq_slice_eq(rq__pb_slice(a->qualifier), rq__pb_slice(b->qualifier));
+}
+
+Pb__RSGroupInfo *rq__group_of_server(const rq__groups *g, const Pb__ServerName *server)
+{
+    for (size_t i = 0; i < g->count; i++)
+        for (size_t k = 0; k < g->list[i]->n_servers; k++)
+            if (rq__is_same_address(g->list[i]->servers[k], server)) return g->list[i];
+    return NULL;
+}
+
+Pb__RSGroupInfo *rq__group_of_table(const rq__groups *g, const Pb__TableName *table)
+{
+    for (size_t i = 0; i < g->count; i++)
+        for (size_t k = 0; k < g->list[i]->n_tables; k++)
+            if (rq__is_same_table(g->list[i]->tables[k], table)) return g->list[i];
+    return NULL;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+rq_err rq__groups_write(const rq__groups *g, const char *const *gone, size_t gone_count,
+                        Pb__RSGroupInfo *const *changed, size_t count, rq_error *why)
+{
+    rq_row_change *list = rq_arena_calloc(g->arena, gone_count + count, sizeof *list);
+    size_t n = 0;
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < gone_count; i++)
+        list[n++] = (rq_row_change){.row = rq_slice_cstr(gone[i])};
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(changed[i]->name, RQ__DEFAULT_GROUP) == 0) continue;
+        size_t len = pb__rsgroup_info__get_packed_size(changed[i]);
+        uint8_t *bytes = rq_arena_alloc(g->arena, len + 1);
+        if (bytes == NULL) return RQ_E_NO_MEMORY;
+        (void)pb__rsgroup_info__pack(changed[i], bytes);
+        list[n++] = (rq_row_change){rq_slice_cstr(changed[i]->name), rq_slice_of(bytes, len)};
+    }
+    return rq_catalog_rows_change(g->services->catalog, TABLE, FAMILY, QUALIFIER, list, n, why);
+}
