@@ -20,7 +20,8 @@
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
 #                  generator, redis, floors; PARTS=get,put,… some) and make bench-java (PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
-#   make bench-library  librorqual embedded, beside the engine alone, SQLite, RocksDB; HBASE=HOST:PORT: its client beside HBase's
+#   make bench-library  librorqual embedded, beside the engine alone, SQLite, RocksDB (SCALE=0.01: a
+#                   hundredth of the rows and times); HBASE=HOST:PORT: its client beside HBase's
 #   make bench-apps     applications: events in rows or in columns, a Weibo; HBASE=1: a real HBase beside
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-cover    covers of areas by key ranges, against S2

@@ -222,14 +222,13 @@ static void run(rq_db *db, scheme *s, const char *table)
 
 int main(int argc, char **argv)
 {
-    rq_db *db;
     uint64_t most = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000;
     if (argc > 3) seconds = strtod(argv[3], NULL);
     if (argc < 2 || argc > 4 || most < 10) {
         fprintf(stderr, "usage: schemes URL [MOST [SECONDS]]\n");
         return 2;
     }
-    check(rq_connect(argv[1], NULL, &db, &why), &why);
+    rq_db *db = open_db(argv[1]);
     for (uint64_t events = 10; events <= most; events *= 10) {
         scheme tall = {.name = "tall", .events = events, .state = events};
         scheme wide = {.name = "wide", .wide = true, .events = events, .state = events};

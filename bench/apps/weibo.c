@@ -333,7 +333,6 @@ int main(int argc, char **argv)
 {
     static const char *const cf[] = {"cf", NULL}, *const both[] = {"attends", "fans", NULL};
     rq_failure why = {.size = sizeof why};
-    rq_db *db;
     if (argc > 2) users = strtoull(argv[2], NULL, 10);
     if (argc > 3) seconds = strtod(argv[3], NULL);
     if (argc > 4) readers = (unsigned)strtoul(argv[4], NULL, 10);
@@ -341,7 +340,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: weibo URL [USERS [SECONDS [READERS]]]\n");
         return 2;
     }
-    check(rq_connect(argv[1], NULL, &db, &why), &why);
+    rq_db *db = open_db(argv[1]);
     content = fresh_table(db, "bench_weibo_content", cf, "1");
     relations = fresh_table(db, "bench_weibo_relations", both, "1");
     mailbox = fresh_table(db, "bench_weibo_mailbox", cf, "1000");

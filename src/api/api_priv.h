@@ -36,7 +36,7 @@ rq_err rq__take_attributes(const rq_named_bytes *given, size_t count, rq_arena *
                            rq_named_list *ret, rq_error *why);
 /* A copy of `in` in the arena; its pointer is not NULL unless memory is exhausted. */
 RQ_NODISCARD
-rq_err rq__keep(rq_arena *arena, rq_slice *in, rq_error *why);
+rq_err rq__keep_slice(rq_arena *arena, rq_slice *in, rq_error *why);
 
 /* Copies what the arguments point to into the arena. */
 RQ_NODISCARD

@@ -187,7 +187,7 @@ rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *re
     return take_filter(g->filter_text, g->filter, arena, &r->filter_class, &r->filter, why);
 }
 
-rq_err rq__keep(rq_arena *arena, rq_slice *in, rq_error *why)
+rq_err rq__keep_slice(rq_arena *arena, rq_slice *in, rq_error *why)
 {
     if (in->len == 0) return RQ_OK;
     *in = rq_arena_copy(arena, *in);
@@ -198,19 +198,19 @@ static rq_err keep_reading(rq_arena *arena, rq_reading *r, rq_error *why)
 {
     for (size_t i = 0; i < r->family_count; i++) {
         rq_picked *p = (rq_picked *)(uintptr_t)&r->families[i]; /* the arena's */
-        RQ_TRY(rq__keep(arena, &p->family, why));
+        RQ_TRY(rq__keep_slice(arena, &p->family, why));
         for (size_t q = 0; q < p->qualifier_count; q++)
-            RQ_TRY(rq__keep(arena, (rq_slice *)(uintptr_t)&p->qualifiers[q], why));
+            RQ_TRY(rq__keep_slice(arena, (rq_slice *)(uintptr_t)&p->qualifiers[q], why));
     }
     for (size_t i = 0; i < r->range_count; i++)
-        RQ_TRY(rq__keep(arena, (rq_slice *)(uintptr_t)&r->ranges[i].family, why));
-    RQ_TRY(rq__keep(arena, &r->filter_class, why));
-    return rq__keep(arena, &r->filter, why);
+        RQ_TRY(rq__keep_slice(arena, (rq_slice *)(uintptr_t)&r->ranges[i].family, why));
+    RQ_TRY(rq__keep_slice(arena, &r->filter_class, why));
+    return rq__keep_slice(arena, &r->filter, why);
 }
 
 rq_err rq__keep_get(rq_arena *arena, rq_getting *g, rq_error *why)
 {
-    RQ_TRY(rq__keep(arena, &g->row, why));
+    RQ_TRY(rq__keep_slice(arena, &g->row, why));
     return keep_reading(arena, &g->read, why);
 }
 
@@ -245,8 +245,8 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
     RQ_TRY(take_ranges(s.family_times, s.family_times_count, arena, r, why));
     RQ_TRY(rq__take_attributes(s.attributes, s.attribute_count, arena, &r->attributes, why));
     RQ_TRY(take_filter(s.filter_text, s.filter, arena, &r->filter_class, &r->filter, why));
-    RQ_TRY(rq__keep(arena, &ret->start, why));
-    RQ_TRY(rq__keep(arena, &ret->stop, why));
+    RQ_TRY(rq__keep_slice(arena, &ret->start, why));
+    RQ_TRY(rq__keep_slice(arena, &ret->stop, why));
     return keep_reading(arena, r, why);
 }
 
@@ -388,7 +388,7 @@ rq_err rq__keep_changes(rq_arena *arena, rq_changing *changes, size_t count, rq_
 {
     for (size_t i = 0; i < count; i++) {
         rq_changing *c = &changes[i];
-        RQ_TRY(rq__keep(arena, &c->row, why));
+        RQ_TRY(rq__keep_slice(arena, &c->row, why));
         for (size_t k = 0; k < c->cell_count; k++) {
             rq_cell *cell = &c->cells[k];
             cell->row = c->row.ptr;
@@ -402,11 +402,11 @@ rq_err rq__keep_changes(rq_arena *arena, rq_changing *changes, size_t count, rq_
 
 rq_err rq__keep_check(rq_arena *arena, rq_checking *k, rq_error *why)
 {
-    RQ_TRY(rq__keep(arena, &k->family, why));
-    RQ_TRY(rq__keep(arena, &k->qualifier, why));
-    RQ_TRY(rq__keep(arena, &k->value, why));
-    RQ_TRY(rq__keep(arena, &k->filter_class, why));
-    return rq__keep(arena, &k->filter, why);
+    RQ_TRY(rq__keep_slice(arena, &k->family, why));
+    RQ_TRY(rq__keep_slice(arena, &k->qualifier, why));
+    RQ_TRY(rq__keep_slice(arena, &k->value, why));
+    RQ_TRY(rq__keep_slice(arena, &k->filter_class, why));
+    return rq__keep_slice(arena, &k->filter, why);
 }
 
 rq_err rq__take_check(const rq_check *given, rq_arena *arena, rq_checking *ret, rq_error *why)

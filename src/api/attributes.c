@@ -16,7 +16,7 @@ static rq_err take_one(const rq_named_bytes *given, rq_arena *arena, rq_named *r
     ret->name = rq_arena_copy(arena, rq_slice_cstr(given->name));
     ret->value = rq_slice_of_bytes(given->value);
     if (ret->name.ptr == NULL) return rq_no_memory(why);
-    return rq__keep(arena, &ret->value, why);
+    return rq__keep_slice(arena, &ret->value, why);
 }
 
 rq_err rq__take_attributes(const rq_named_bytes *given, size_t count, rq_arena *arena,

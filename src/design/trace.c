@@ -18,6 +18,14 @@
 
 enum { TALLY = 4096 };
 
+/* A line; the key is in it, unescaped. */
+typedef struct access_line {
+    int64_t time_ms;
+    bool is_read;
+    rq_slice key;
+    double bytes; /* of a write; 0: not told */
+} access_line;
+
 /* --- lines ------------------------------------------------------------------------------------ */
 
 static int hex_digit(char c)
@@ -62,7 +70,8 @@ static bool whole_number(const char *text, int64_t *ret)
     return true;
 }
 
-rq_err rq__trace_line(char *text, rq_access *ret, bool *ret_empty, rq_error *why)
+/* Takes a line apart, in its place. *ret_empty: nothing is in it, or a comment. */
+static rq_err parse_line(char *text, access_line *ret, bool *ret_empty, rq_error *why)
 {
     int64_t bytes = 0;
     text[strcspn(text, "\r\n")] = '\0';
@@ -85,7 +94,7 @@ rq_err rq__trace_line(char *text, rq_access *ret, bool *ret_empty, rq_error *why
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static void count(rq_trace *t, const rq_access *a)
+static void count(rq_trace *t, const access_line *a)
 {
     if (t->reads + t->writes == 0) t->first_ms = t->last_ms = a->time_ms;
     if (a->time_ms < t->first_ms) t->first_ms = a->time_ms;
@@ -97,7 +106,7 @@ static void count(rq_trace *t, const rq_access *a)
 }
 
 /* Reservoir sampling: the n-th access replaces one with the chance most ÷ n. */
-static rq_err keep(rq_trace *t, const rq_access *a)
+static rq_err keep(rq_trace *t, const access_line *a)
 {
     uint64_t seen = t->reads + t->writes;
     size_t at = t->count < t->most ? t->count : (size_t)rq_random_below(&t->random, seen);
@@ -115,10 +124,10 @@ static rq_err keep(rq_trace *t, const rq_access *a)
 
 static rq_err take_line(rq_trace *t, char *line, size_t number, rq_error *why)
 {
-    rq_access a;
+    access_line a;
     bool empty;
     rq_error wrong = {.code = RQ_OK};
-    rq_err rc = rq__trace_line(line, &a, &empty, &wrong);
+    rq_err rc = parse_line(line, &a, &empty, &wrong);
     if (rc == RQ_OK && !empty && a.key.len > 32767)
         rc = rq_fail(&wrong, RQ_E_INVALID, "the key has more than 32767 bytes");
     if (rc != RQ_OK) return rq_fail(why, rc, "line %zu: %s", number, wrong.message);

@@ -9,14 +9,6 @@
 
 #include <stdio.h>
 
-/* A line of a trace. */
-typedef struct rq_access {
-    int64_t time_ms;
-    bool is_read;
-    rq_slice key; /* in the line */
-    double bytes; /* of a write; 0: not told */
-} rq_access;
-
 typedef struct rq_traced {
     int64_t time_ms;
     bool is_read;
@@ -36,10 +28,6 @@ typedef struct rq_trace {
     rq_random random;
 } rq_trace;
 
-/* Takes a line apart, which is changed: its key is unescaped. *ret_empty: nothing is in it, or a
- * comment. RQ_E_INVALID. */
-RQ_NODISCARD
-rq_err rq__trace_line(char *text, rq_access *ret, bool *ret_empty, rq_error *why);
 /* Reads all lines and keeps `most`. RQ_E_INVALID: the message begins with the line's number.
  * RQ_E_NOT_FOUND: no access. The caller clears the trace, always. */
 RQ_NODISCARD

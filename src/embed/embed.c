@@ -148,6 +148,9 @@ static rq_err close_all(rq__embed *e, rq_error *why)
     if (e->catalog != NULL) rq_catalog_stop(e->catalog);
     for (size_t i = 0; i < RQ_SLOTS; i++)
         seat_free(e, &e->db.slots[i]);
+    rq_ops_stop(e->ops);
+    if (e->lane != NULL)
+        e->executor->lane_free(e->executor, e->lane); /* the leases' timer may run */
     rq_ops_free(e->ops);
     if (e->catalog != NULL) first = rq_catalog_close(e->catalog, true, why);
     if (e->engine != NULL) {
@@ -156,7 +159,6 @@ static rq_err close_all(rq__embed *e, rq_error *why)
         if (first == RQ_OK && e->catalog != NULL) rq_root_stopped_cleanly(e->root);
     }
     rq_root_close(e->root);
-    if (e->lane != NULL) e->executor->lane_free(e->executor, e->lane);
     rq_epoch_free(e->epoch);
     if (e->executor != NULL) rq_thread_executor_free(e->executor);
     rq_vfs_free(e->vfs);

@@ -394,13 +394,18 @@ static rq__scan_holder *any(rq__leases *t)
     return NULL;
 }
 
-void rq__leases_free(rq__leases *t)
+void rq__leases_stop(rq__leases *t)
 {
-    if (t == NULL) return;
     pthread_mutex_lock(&t->lock);
     t->stopping = true;
     pthread_mutex_unlock(&t->lock);
     t->env.executor->timer_cancel(t->env.executor, &t->timer);
+}
+
+void rq__leases_free(rq__leases *t)
+{
+    if (t == NULL) return;
+    rq__leases_stop(t);
     for (rq__scan_holder *h = t->oldest; h != NULL; h = t->oldest) {
         detach(t, h);
         free_holder(h);

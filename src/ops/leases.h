@@ -42,6 +42,8 @@ RQ_NODISCARD
 rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq_lane *lane,
                       rq__leases **ret);
 /* REQUIRES: no call is in flight, and the connections have closed. */
+/* The timer is not armed any more; it may be on its way to the lane, or run there. */
+void rq__leases_stop(rq__leases *t);
 void rq__leases_free(rq__leases *t);
 /* As rq_scan_owner_gone. */
 void rq__lease_owner_gone(rq__leases *t, rq_scan_owner *owner);

@@ -87,6 +87,11 @@ static void log_counts(rq_ops *ops)
     }
 }
 
+void rq_ops_stop(rq_ops *ops)
+{
+    if (ops != NULL) rq__leases_stop(ops->leases);
+}
+
 void rq_ops_free(rq_ops *ops)
 {
     if (ops == NULL) return;

@@ -93,7 +93,7 @@ static rq_err put_reading(rq_buf *out, const rq_reading *r, const numbers *n)
     RQ_TRY(put_times(out, n->time_range, r->min_timestamp, r->max_timestamp));
     for (size_t i = 0; i < r->range_count; i++)
         RQ_TRY(put_range(out, n->ranges, &r->ranges[i]));
-    if (r->reads_uncommitted) RQ_TRY(put_attribute(out, n->attribute, "_isolationlevel_", "\2", 1));
+    if (r->reads_uncommitted) RQ_TRY(put_attribute(out, n->attribute, "_isolationlevel_", "\1", 1));
     RQ_TRY(put_attributes(out, n->attribute, &r->attributes));
     if (r->no_lazy_families) RQ_TRY(rq_pb_put_number(out, n->on_demand, 0));
     if (r->max_versions != 1)

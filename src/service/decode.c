@@ -171,10 +171,11 @@ static rq_err decode_filter(const Pb__Filter *f, rq_arena *arena, rq_filter **re
                            why);
 }
 
+/* HBASE: IsolationLevel.toByte is the ordinal: 0 is READ_COMMITTED, 1 READ_UNCOMMITTED. */
 static bool is_read_uncommitted(Pb__NameBytesPair *const *attributes, size_t count)
 {
     const Pb__NameBytesPair *a = find_attribute(attributes, count, ATTRIBUTE_ISOLATION);
-    return a != NULL && a->has_value && a->value.len == 1 && a->value.data[0] == 2;
+    return a != NULL && a->has_value && a->value.len == 1 && a->value.data[0] == 1;
 }
 
 static void decode_mob(Pb__NameBytesPair *const *list, size_t count, rq_scan *ret)

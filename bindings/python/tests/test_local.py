@@ -195,9 +195,12 @@ def test_values_that_do_not_fit() -> None:
             decode(b"123")
 
 
-def _wait(begun: Any, ends: Any) -> None:
-    begun.set()
-    ends.wait()
+def _wait(own: Any, parents: Any) -> None:
+    """Lives until its parent closes its end of the pipe, or ends."""
+    parents.close()
+    own.send("begun")
+    with pytest.raises(EOFError):
+        own.recv()
 
 
 def test_a_child_keeps_no_folder(tmp_path: pathlib.Path) -> None:
@@ -205,17 +208,18 @@ def test_a_child_keeps_no_folder(tmp_path: pathlib.Path) -> None:
     parent was killed."""
     url = f"file:{tmp_path}/db"
     context = multiprocessing.get_context("fork")
-    begun, ends = context.Event(), context.Event()
+    parents, own = context.Pipe()
     with rorqual.connect(url) as db:
         db.create_table("t", ["cf"]).put("r", {"cf:a": 1})
-        child = context.Process(target=_wait, args=(begun, ends))
+        child = context.Process(target=_wait, args=(own, parents))
         child.start()
-        begun.wait()
+        own.close()
+        assert parents.recv() == "begun"
         with pytest.raises(rorqual.LockedError):
             rorqual.connect(url)
     with rorqual.connect(url) as db:
         assert db.table("t").get("r").get_int("cf:a") == 1
-    ends.set()
+    parents.close()
     child.join()
     assert child.exitcode == 0
     program = ("import os, signal, sys, rorqual\n"

@@ -185,6 +185,22 @@ static void tables_are_told_apart(void **state)
     OK(rq_disconnect(db, &why));
 }
 
+/* A timer of the database fires while it is closed: every 1.25 ms. */
+static void closing_meets_a_timer(void **state)
+{
+    (void)state;
+    rq_property lease = {"hbase.client.scanner.timeout.period", "1"};
+    rq_connect_options o = {.size = sizeof o, .settings = &lease, .setting_count = 1};
+    srand(seed);
+    for (int i = 0; i < 100; i++) {
+        rq_db *db = NULL;
+        OK(rq_connect("memory:", &o, &db, &why));
+        /* The moment of the closing is the test. */
+        nanosleep(&(struct timespec){0, 100000 + rand() % 3000000}, NULL);
+        OK(rq_disconnect(db, &why));
+    }
+}
+
 /* --- fork ------------------------------------------------------------------------------------- */
 
 static void never(void *context, const rq_completion *c)
@@ -344,6 +360,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_folder_has_one_user, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(tables_are_told_apart, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(urls_and_settings_are_checked, make_folder, remove_folder),
+        cmocka_unit_test(closing_meets_a_timer),
         cmocka_unit_test_setup_teardown(a_child_touches_nothing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(acknowledged_writes_survive_kill_9, make_folder,
                                         remove_folder),

@@ -39,7 +39,7 @@ static void a_get_has_its_attributes(void **state)
     Pb__Get *get = pb__get__unpack(NULL, out.len, out.ptr);
     assert_non_null(get);
     assert_int_equal(get->n_attribute, 3);
-    has(get->attribute, get->n_attribute, "_isolationlevel_", "\2");
+    has(get->attribute, get->n_attribute, "_isolationlevel_", "\1");
     has(get->attribute, get->n_attribute, "id", "the id");
     pb__get__free_unpacked(get, NULL);
     rq_buf_clear(&out);
@@ -54,7 +54,7 @@ static void a_scan_has_its_attributes(void **state)
     Pb__Scan *scan = pb__scan__unpack(NULL, out.len, out.ptr);
     assert_non_null(scan);
     assert_int_equal(scan->n_attribute, 4);
-    has(scan->attribute, scan->n_attribute, "_isolationlevel_", "\2");
+    has(scan->attribute, scan->n_attribute, "_isolationlevel_", "\1");
     has(scan->attribute, scan->n_attribute, "_raw_", "\xff");
     has(scan->attribute, scan->n_attribute, "id", "the id");
     assert_int_equal(scan->readtype, PB__SCAN__READ_TYPE__PREAD);

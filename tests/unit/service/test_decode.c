@@ -190,6 +190,29 @@ static void rows_versions_and_times_of_a_get(void **state)
     clear(&m);
 }
 
+/* HBase's client sends 1 for READ_UNCOMMITTED, the ordinal. */
+static void an_isolation_level_is_its_ordinal(void **state)
+{
+    (void)state;
+    static uint8_t row[] = {'r'}, level[1];
+    made m;
+    start(&m);
+    Pb__NameBytesPair a = PB__NAME_BYTES_PAIR__INIT, *list[] = {&a};
+    a.name = (char *)(uintptr_t) "_isolationlevel_";
+    a.has_value = 1;
+    a.value = (ProtobufCBinaryData){1, level};
+    Pb__Get g = PB__GET__INIT;
+    g.row = (ProtobufCBinaryData){1, row};
+    g.n_attribute = 1;
+    g.attribute = list;
+    for (level[0] = 0; level[0] < 2; level[0]++) {
+        rq_scan scan;
+        assert_int_equal(rq__decode_get(&g, NULL, &m.arena, &scan, &m.why), RQ_OK);
+        assert_int_equal(scan.read_uncommitted, level[0] == 1);
+    }
+    clear(&m);
+}
+
 /* protobuf-c passes on numbers outside an enum; Java treats them as absent. */
 static void unknown_enum_numbers_count_as_absent(void **state)
 {
@@ -245,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_cell_of_another_row_spoils_only_its_mutation),
         cmocka_unit_test(the_size_of_a_cell_counts_to_the_byte),
         cmocka_unit_test(rows_versions_and_times_of_a_get),
+        cmocka_unit_test(an_isolation_level_is_its_ordinal),
         cmocka_unit_test(unknown_enum_numbers_count_as_absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
