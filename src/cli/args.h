@@ -23,7 +23,7 @@ typedef struct rq__option {
     uint64_t *seconds; /* a number from 1 to 3600 */
 } rq__option;
 
-#define RQ__OPTIONS_MAX 16
+#define RQ__OPTIONS_MAX 32
 
 /* Parses the options of a command; --help and -h print `help`. -1: go on, optind is the index of
  * the first argument that is no option. Otherwise the exit code. Texts point into argv. */

@@ -18,6 +18,8 @@ int rq__cmd_restore(int argc, char **argv);
 int rq__cmd_settings(int argc, char **argv);
 int rq__cmd_key(int argc, char **argv);
 int rq__cmd_design(int argc, char **argv);
+int rq__cmd_export(int argc, char **argv);
+int rq__cmd_import(int argc, char **argv);
 int rq__cmd_bench(int argc, char **argv);
 
 #endif
