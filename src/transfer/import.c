@@ -5,6 +5,7 @@
 #include "base/pb.h"
 #include "transfer/files.h"
 #include "transfer/link.h"
+#include "transfer/mutations.h"
 #include "transfer/plan.h"
 #include "transfer/feed.h"
 
@@ -31,8 +32,7 @@ typedef struct import_tools {
     rq__link link;
     rq__feed source;
     rq_buf more; /* further fields of a mutation */
-    rq_cell *deletes;
-    size_t delete_cap;
+    rq__sorter sorter;
     /* of the part that is being done */
     uint64_t rows, cells, passed;
 } import_tools;
@@ -77,46 +77,6 @@ static rq_err put_more(const import_job *j, import_tools *t, const rq__feed_row 
                                  : rq_pb_put_number(&t->more, 6, (uint64_t)j->i->durability);
 }
 
-static rq_err add(import_tools *t, rq_mutate_kind kind, rq_slice row, const rq_cell *cells,
-                  size_t count, rq_error *why)
-{
-    const rq_mutate m = {.kind = kind,
-                         .row = row,
-                         .cells = cells,
-                         .cell_count = count,
-                         .more = rq_buf_slice(&t->more)};
-    return count == 0 ? RQ_OK : rq__link_add(&t->link, &m, why);
-}
-
-static rq_err make_room(import_tools *t, size_t count, rq_error *why)
-{
-    if (count <= t->delete_cap) return RQ_OK;
-    rq_cell *bigger = realloc(t->deletes, count * sizeof *bigger);
-    if (bigger == NULL) return rq_no_memory(why);
-    t->deletes = bigger;
-    t->delete_cap = count;
-    return RQ_OK;
-}
-
-/* A put, a delete, and a delete for each marker of a family: a delete keeps only its newest one.
- * HBASE: Import.Importer. Moves the puts to the front of the row's cells. */
-static rq_err add_row(import_tools *t, rq__feed_row *row, rq_error *why)
-{
-    size_t puts = 0, deletes = 0;
-    RQ_TRY(make_room(t, row->count, why));
-    for (size_t i = 0; i < row->count; i++) {
-        const rq_cell c = row->cells[i];
-        if (c.type == RQ_TYPE_DELETE_FAMILY)
-            RQ_TRY(add(t, RQ_MUTATE_DELETE, row->row, &c, 1, why));
-        else if (c.type == RQ_TYPE_PUT)
-            row->cells[puts++] = c;
-        else
-            t->deletes[deletes++] = c;
-    }
-    RQ_TRY(add(t, RQ_MUTATE_PUT, row->row, row->cells, puts, why));
-    return add(t, RQ_MUTATE_DELETE, row->row, t->deletes, deletes, why);
-}
-
 /* --- a part ----------------------------------------------------------------------------------- */
 
 static rq_err pass(rq__crew *crew, import_tools *t, uint64_t least, rq_error *why)
@@ -137,7 +97,8 @@ static rq_err copy_rows(rq__crew *crew, import_tools *t, rq_error *why)
     t->passed = rq__feed_position(&t->source);
     while ((rc = rq__feed_next(&t->source, &row, why)) == RQ_OK) {
         if (put_more(j, t, &row) != RQ_OK) return rq_no_memory(why);
-        RQ_TRY(add_row(t, &row, why));
+        RQ_TRY(rq__link_add_row(&t->link, &t->sorter, row.row, row.cells, row.count,
+                                rq_buf_slice(&t->more), why));
         RQ_TRY(rq__link_ease(&t->link, why));
         RQ_TRY(pass(crew, t, PASS_BYTES, why));
         t->rows++;
@@ -182,7 +143,7 @@ static void close_tools(void *tools)
     if (t == NULL) return;
     rq__link_close(&t->link);
     rq_buf_clear(&t->more);
-    free(t->deletes);
+    rq__sorter_clear(&t->sorter);
     free(t);
 }
 
