@@ -132,8 +132,9 @@ static rq_err put_filters(rq_buf *list, rq_buf *body, const rq_transfer_scan *s)
     if (s->row_regex != NULL) RQ_TRY(put_regex(list, body, s->row_regex));
     rq_buf_reset(body);
     if (s->first_key_only) RQ_TRY(put_filter(list, 2, FILTER "FirstKeyOnlyFilter", body));
-    if (s->no_values) RQ_TRY(put_filter(list, 2, FILTER "KeyOnlyFilter", body));
-    return RQ_OK;
+    if (!s->no_values) return RQ_OK;
+    RQ_TRY(rq_pb_put_number(body, 1, 0)); /* len_as_val */
+    return put_filter(list, 2, FILTER "KeyOnlyFilter", body);
 }
 
 static rq_err put_filter_field(rq_buf *out, const rq_transfer_scan *s)

@@ -113,6 +113,7 @@ rq_err rq__sweep_run(rq__sweep *s, rq_transfer_counts *ret, rq_error *why)
     if (rc == RQ_OK) {
         s->crew = (rq__crew){.options = s->options,
                              .count = s->range_count,
+                             .is_done = s->is_done,
                              .units = UNITS * s->range_count,
                              .ctx = s,
                              .open = open_tools,

@@ -13,12 +13,13 @@ typedef struct rq__sweep {
     const rq_transfer_options *options;
     const char *table;
     const rq_transfer_scan *scan;
+    const bool *is_done; /* of the ranges that are given; NULL */
     void *ctx;
     /* A thread's state; `close` follows after an error too. */
     rq_err (*open)(struct rq__sweep *s, void **ret_state, rq_error *why);
     void (*close)(void *state);
     /* Around the rows of a range; may be NULL. */
-    rq_err (*begin)(void *state, const rq__range *range, rq_error *why);
+    rq_err (*begin)(void *state, const rq__range *range, rq_error *why); /* ranges[i] */
     rq_err (*row)(void *state, rq_op_result *row, rq_error *why);
     rq_err (*rest)(void *state, rq_error *why); /* between answers; may be NULL */
     rq_err (*end)(void *state, const rq__range *range, rq_error *why);
