@@ -38,5 +38,7 @@ int rq__refuse_option(const char *command, int got, char **argv);
 bool rq__arg_number_prefix(const char *text, const char **end, uint64_t *ret);
 /* The whole text must be a number. */
 bool rq__arg_number(const char *text, uint64_t *ret);
+/* A number of bytes above 0; "500K", "20M", "1G" are of 1024. */
+bool rq__arg_bytes(const char *text, uint64_t *ret);
 
 #endif

@@ -24,6 +24,7 @@ int rq__cmd_copytable(int argc, char **argv);
 int rq__cmd_rowcount(int argc, char **argv);
 int rq__cmd_cellcount(int argc, char **argv);
 int rq__cmd_verify(int argc, char **argv);
+int rq__cmd_bulkload(int argc, char **argv);
 int rq__cmd_bench(int argc, char **argv);
 
 #endif

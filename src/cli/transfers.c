@@ -8,20 +8,6 @@
 
 #define TIMEOUT_MS 60000 /* HBASE: hbase.rpc.timeout */
 
-/* "500K": of 1024. */
-static bool take_rate(const char *text, uint64_t *ret)
-{
-    static const char units[] = "KMG";
-    const char *end;
-    if (!rq__arg_number_prefix(text, &end, ret) || *ret == 0) return false;
-    const char *unit = *end == '\0' ? NULL : strchr(units, *end);
-    if (*end == '\0') return true;
-    unsigned bits = unit == NULL ? 0 : 10 * (unsigned)(unit - units + 1);
-    if (unit == NULL || end[1] != '\0' || *ret > UINT64_MAX >> bits) return false;
-    *ret <<= bits;
-    return true;
-}
-
 static bool take_time(const char *text, int64_t *ret)
 {
     uint64_t n;
@@ -59,7 +45,7 @@ int rq__transfer_resolve(rq__transfer_arguments *a)
     int code = rq__cluster_where_resolve(&a->where, a->command);
     if (code >= 0) return code;
     if (a->where.timeout_s == 0) a->where.client.rpc_timeout_ms = TIMEOUT_MS;
-    if (a->rate != NULL && !take_rate(a->rate, &a->options.rate))
+    if (a->rate != NULL && !rq__arg_bytes(a->rate, &a->options.rate))
         return rq__refuse(a->command, "--rate %s: not a number of bytes", a->rate);
     if (!take_time(a->from, &a->scan.from_ms) || !take_time(a->to, &a->scan.to_ms))
         return rq__refuse(a->command, "a time is a number of milliseconds since 1970");

@@ -22,8 +22,9 @@ rq_err rq__out_open(rq_vfs *v, const char *path, rq__out *ret, rq_error *why)
     return rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL, &ret->file, why);
 }
 
-static rq_err flush(rq__out *o, rq_error *why)
+rq_err rq__out_flush(rq__out *o, rq_error *why)
 {
+    if (o->buf.len == 0) return RQ_OK;
     RQ_TRY(rq_file_write(o->file, o->buf.ptr, o->buf.len, o->flushed, why));
     o->flushed += o->buf.len;
     rq_buf_reset(&o->buf);
@@ -32,12 +33,12 @@ static rq_err flush(rq__out *o, rq_error *why)
 
 rq_err rq__out_ease(rq__out *o, rq_error *why)
 {
-    return o->buf.len < BUFFER_BYTES ? RQ_OK : flush(o, why);
+    return o->buf.len < BUFFER_BYTES ? RQ_OK : rq__out_flush(o, why);
 }
 
 rq_err rq__out_finish(rq__out *o, rq_error *why)
 {
-    if (o->buf.len > 0) RQ_TRY(flush(o, why));
+    RQ_TRY(rq__out_flush(o, why));
     return rq_file_sync(o->file, why);
 }
 

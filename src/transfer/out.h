@@ -22,6 +22,9 @@ static inline uint64_t rq__out_len(const rq__out *o)
 /* Writes the buffer when it is large: called after each record. */
 RQ_NODISCARD
 rq_err rq__out_ease(rq__out *o, rq_error *why);
+/* Writes the buffer, without making it durable. */
+RQ_NODISCARD
+rq_err rq__out_flush(rq__out *o, rq_error *why);
 /* Makes everything durable. */
 RQ_NODISCARD
 rq_err rq__out_finish(rq__out *o, rq_error *why);
