@@ -25,6 +25,8 @@ int rq__cmd_rowcount(int argc, char **argv);
 int rq__cmd_cellcount(int argc, char **argv);
 int rq__cmd_verify(int argc, char **argv);
 int rq__cmd_bulkload(int argc, char **argv);
+int rq__cmd_canary(int argc, char **argv);
+int rq__cmd_split(int argc, char **argv);
 int rq__cmd_bench(int argc, char **argv);
 
 #endif
