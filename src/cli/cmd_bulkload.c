@@ -10,7 +10,8 @@
 static const char help[] =
     "usage: rorqual bulkload [OPTION ...] --format FORMAT TABLE INPUT\n"
     "       rorqual bulkload [OPTION ...] TABLE HFILES\n\n" RQ__TRANSFER_HELP
-    "  --format FORMAT        tsv, csv, json, or sequence (HBase's Export); otherwise the input is a\n"
+    "  --format FORMAT        tsv, csv, json, or sequence (HBase's Export); otherwise the input is "
+    "a\n"
     "                         folder of HFiles, HFILES/FAMILY/FILE\n"
     "  --fields LIST          of tsv and csv, as ImportTsv has it: HBASE_ROW_KEY,cf:a,cf:b; also\n"
     "                         HBASE_TS_KEY, HBASE_CELL_TTL\n"
@@ -19,12 +20,14 @@ static const char help[] =
     "  --skip-empty           an empty field is no cell\n"
     "  --timestamp MS         of cells without a timestamp (now)\n"
     "  --fail-on-bad-line     end at the first bad line; otherwise they are named and counted\n"
-    "  --output FOLDER        make the HFiles there (the server's staging folder); it must be empty,\n"
+    "  --output FOLDER        make the HFiles there (the server's staging folder); it must be "
+    "empty,\n"
     "                         and a Rorqual server must list it in rorqual.bulkload.folders\n"
     "  --no-load              only make the HFiles, in the output folder\n"
     "  --keep                 the server copies the HFiles instead of moving them\n"
     "  --memory BYTES         for sorting; also 200M, 2G (512M)\n"
-    "Input need not be sorted. The server reads the HFiles by their path, so it must see the folder\n"
+    "Input need not be sorted. The server reads the HFiles by their path, so it must see the "
+    "folder\n"
     "under the same name. A file that spans regions is divided.\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 
@@ -40,8 +43,7 @@ static int resolve(arguments *x)
     rq_bulkload *b = &x->bulk;
     uint64_t ms = 0;
     if (x->timestamp != NULL && (!rq__arg_number(x->timestamp, &ms) || ms > INT64_MAX || ms == 0))
-        return rq__refuse("bulkload", "--timestamp %s: not a number of milliseconds",
-                          x->timestamp);
+        return rq__refuse("bulkload", "--timestamp %s: not a number of milliseconds", x->timestamp);
     if (x->memory != NULL && (!rq__arg_bytes(x->memory, &b->memory) || b->memory < 1 << 20))
         return rq__refuse("bulkload", "--memory %s: not a number of bytes from 1M on", x->memory);
     b->has_hfiles = x->a.format_name == NULL;
@@ -78,8 +80,8 @@ static int parse(arguments *x, int argc, char **argv)
 static void print(const arguments *x, const rq_bulkload_counts *c)
 {
     if (!x->bulk.has_hfiles)
-        printf("sorted %" PRIu64 " rows, %" PRIu64 " cells into %" PRIu64 " HFiles; ",
-               c->read.rows, c->read.cells, c->written);
+        printf("sorted %" PRIu64 " rows, %" PRIu64 " cells into %" PRIu64 " HFiles; ", c->read.rows,
+               c->read.cells, c->written);
     printf("loaded %" PRIu64 " HFiles", c->loaded);
     if (c->divided > 0) printf(", %" PRIu64 " times divided at a region's end", c->divided);
     if (c->read.bad_lines > 0) printf("; Bad Lines=%" PRIu64, c->read.bad_lines);

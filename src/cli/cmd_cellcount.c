@@ -14,7 +14,8 @@ static const char help[] =
     "  --prefix PREFIX        rows that begin with it\n"
     "  --regex PATTERN        rows in which the Java expression is found\n"
     "  --batch N              at most N cells of a row at once, for very wide rows\n"
-    "Prints the rows, families, columns and cells of a table, and of each column the rows that have\n"
+    "Prints the rows, families, columns and cells of a table, and of each column the rows that "
+    "have\n"
     "it, its cells (versions) and their bytes. Columns beyond the first 100,000 are one line.\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 

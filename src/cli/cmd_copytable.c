@@ -15,7 +15,8 @@ static const char help[] =
     "  --families LIST        cf,old:new: families to copy, and their names in the target (all)\n"
     "  --all-cells            deletes and all versions, too\n"
     "  --batch N              at most N cells of a row at once, for very wide rows\n"
-    "Both tables must exist. Cells keep their timestamps, so a copy may be repeated. Clusters may be\n"
+    "Both tables must exist. Cells keep their timestamps, so a copy may be repeated. Clusters may "
+    "be\n"
     "HBase or Rorqual.\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 

@@ -15,7 +15,8 @@ static const char help[] =
     "  --regex PATTERN        rows in which the Java expression is found\n"
     "  --batch N              at most N cells in a record, for very wide rows\n"
     "Writes a file for each region: part-m-00000 ..., and _SUCCESS at the end. The folder must be\n"
-    "empty or missing. Repeat the command after an interruption: finished regions are kept. HBase's\n"
+    "empty or missing. Repeat the command after an interruption: finished regions are kept. "
+    "HBase's\n"
     "Import reads the folder (format sequence).\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: rorqual split [OPTION ...] --regions N --kind hex|decimal|uniform TABLE\n\n" RQ__CLUSTER_HELP
-    "  --regions N            how many regions the table is to have\n"
+    "usage: rorqual split [OPTION ...] --regions N --kind hex|decimal|uniform "
+    "TABLE\n\n" RQ__CLUSTER_HELP "  --regions N            how many regions the table is to have\n"
     "  --kind KIND            HBase's HexStringSplit, DecimalStringSplit or UniformSplit\n"
     "  --create FAMILIES      create the table with these regions: cf,cf2\n"
     "Without --create it prints the splits that the existing table lacks, as commands of HBase's\n"

@@ -21,7 +21,8 @@ static const char help[] =
     "  --write FOLDER         write the hashes, as HBase's HashTable does\n"
     "  --hash-files N         in so many files (one for 100 regions)\n"
     "  --against FOLDER       compare with such hashes; their manifest says which rows and cells\n"
-    "Prints the ranges of rows that differ. HBase's SyncTable reads the folder, and HashTable's can\n"
+    "Prints the ranges of rows that differ. HBase's SyncTable reads the folder, and HashTable's "
+    "can\n"
     "be compared with.\n"
     "exit codes: 0 equal, or written; 1 different, or not done; 2 wrong arguments\n";
 

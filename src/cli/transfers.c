@@ -84,8 +84,7 @@ int rq__transfer_resolve_text(rq__transfer_arguments *a, const char *fields)
     a->format = (rq_transfer_format)f;
     bool is_text = a->format == RQ_FORMAT_TSV || a->format == RQ_FORMAT_CSV;
     if (is_text && fields == NULL)
-        return rq__refuse(a->command,
-                          "%s needs --fields, for example HBASE_ROW_KEY,cf:a,cf:b",
+        return rq__refuse(a->command, "%s needs --fields, for example HBASE_ROW_KEY,cf:a,cf:b",
                           rq_transfer_format_name(a->format));
     if (!is_text && (fields != NULL || a->separator != NULL || a->text.has_escapes))
         return rq__refuse(a->command, "--fields, --separator and --escape are for tsv and csv");

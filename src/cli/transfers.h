@@ -51,7 +51,7 @@ typedef struct rq__transfer_arguments {
 #define RQ__SCAN_HELP                                                                              \
     "  --start-row ROW        the first row; bytes as \\xNN\n"                                     \
     "  --stop-row ROW         the row to stop before\n"                                            \
-    "  --columns LIST         cf,cf:qualifier,… (all)\n"                                           \
+    "  --columns LIST         cf,cf:qualifier,… (all)\n"                                         \
     "  --start-time MS        cells from this timestamp on\n"                                      \
     "  --end-time MS          cells before this timestamp\n"                                       \
     "  --versions N           of each cell, the newest N (1)\n"

@@ -81,8 +81,7 @@ static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
     bulk_tools *t = tools;
     const bulk_job *j = crew->ctx;
     const rq__file_part *p = &j->files.parts[part];
-    rq_err rc =
-        rq__feed_open(crew, &j->feed, j->files.vfs, p->path, p->from, p->to, &t->feed, why);
+    rq_err rc = rq__feed_open(crew, &j->feed, j->files.vfs, p->path, p->from, p->to, &t->feed, why);
     if (rc == RQ_OK) rc = sort_rows(crew, t, part, why);
     rq__feed_close(&t->feed);
     return rc == RQ_OK ? rq__sort_flush(&t->sorter, why) : rc;
@@ -217,8 +216,7 @@ static rq_err open_input(bulk_job *j, rq_error *why)
     }
     j->feed.format = b->format;
     j->feed.fails_on_bad_lines = b->fails_on_bad_lines;
-    j->feed.now_ms =
-        b->now_ms != 0 ? b->now_ms : (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
+    j->feed.now_ms = b->now_ms != 0 ? b->now_ms : (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
     RQ_TRY(rq__files_open(b->input, &j->files, why));
     return rq__files_split(&j->files, rq__feed_splits(&j->feed) ? PART_BYTES : UINT64_MAX, why);
 }

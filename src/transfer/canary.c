@@ -77,9 +77,9 @@ static rq_err read_all(canary_job *j, rq_error *why)
     for (size_t i = 0; rc == RQ_OK && i < status.table_count; i++) {
         const rq_table_status *t = &status.tables[i];
         if (t->open == 0) continue;
-        const char *name = rq_arena_printf(&arena, "%.*s:%.*s", (int)t->ns.len,
-                                           (const char *)t->ns.ptr, (int)t->qualifier.len,
-                                           (const char *)t->qualifier.ptr);
+        const char *name =
+            rq_arena_printf(&arena, "%.*s:%.*s", (int)t->ns.len, (const char *)t->ns.ptr,
+                            (int)t->qualifier.len, (const char *)t->qualifier.ptr);
         if (name == NULL)
             rc = rq_no_memory(why);
         else if (strcmp(name, "hbase:meta") == 0)

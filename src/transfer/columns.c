@@ -34,11 +34,10 @@ static rq_err put_cell(rq__columns *c, size_t at, rq_slice name, rq_error *why)
     const uint8_t *colon = name.len == 0 ? NULL : memchr(name.ptr, ':', name.len);
     size_t family_len = colon == NULL ? name.len : (size_t)(colon - name.ptr);
     if (family_len == 0 || family_len > RQ_FAMILY_LEN_MAX)
-        return rq_fail(why, RQ_E_INVALID, "column %zu: '%.*s' has no family", at + 1,
-                       (int)name.len, (const char *)name.ptr);
+        return rq_fail(why, RQ_E_INVALID, "column %zu: '%.*s' has no family", at + 1, (int)name.len,
+                       (const char *)name.ptr);
     c->list[at].family = rq_slice_of(name.ptr, family_len);
-    if (colon != NULL)
-        c->list[at].qualifier = rq_slice_of(colon + 1, name.len - family_len - 1);
+    if (colon != NULL) c->list[at].qualifier = rq_slice_of(colon + 1, name.len - family_len - 1);
     return RQ_OK;
 }
 
@@ -78,12 +77,8 @@ static rq_err put_columns(rq__columns *c, rq_slice text, rq_error *why)
 
 rq_err rq__columns_parse(const rq_text_format *f, rq__columns *ret, rq_error *why)
 {
-    *ret = (rq__columns){.format = *f,
-                         .count = 1,
-                         .row = NONE,
-                         .time = NONE,
-                         .ttl = NONE,
-                         .attributes = NONE};
+    *ret = (rq__columns){
+        .format = *f, .count = 1, .row = NONE, .time = NONE, .ttl = NONE, .attributes = NONE};
     rq_slice text = rq_arena_copy(&ret->arena, rq_slice_cstr(f->columns));
     if (text.ptr == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < text.len; i++)
@@ -132,9 +127,8 @@ static bool take_quoted(const rq__columns *c, rq_slice text, size_t *at, rq__lin
 static bool take_plain(const rq__columns *c, rq_slice text, size_t *at, rq_slice *ret)
 {
     size_t begin = *at;
-    const uint8_t *end = begin == text.len
-                             ? NULL
-                             : memchr(text.ptr + begin, c->format.separator, text.len - begin);
+    const uint8_t *end =
+        begin == text.len ? NULL : memchr(text.ptr + begin, c->format.separator, text.len - begin);
     *at = end == NULL ? text.len : (size_t)(end - text.ptr);
     *ret = rq_slice_of(text.ptr + begin, *at - begin);
     return true;
@@ -209,7 +203,8 @@ const char *rq__line_parse(const rq__columns *c, rq_slice text, rq__line *l, rq_
 {
     rq_buf_reset(&l->bytes);
     *rc = RQ_OK;
-    if (c->format.has_quotes || c->format.has_escapes) *rc = rq_buf_reserve(&l->bytes, 2 * text.len);
+    if (c->format.has_quotes || c->format.has_escapes)
+        *rc = rq_buf_reserve(&l->bytes, 2 * text.len);
     if (*rc != RQ_OK) return NULL;
     const char *problem = split(c, text, l);
     if (problem != NULL) return problem;

@@ -16,9 +16,9 @@
 typedef struct rq_text_format {
     const char *columns;
     char separator;
-    bool has_quotes;   /* CSV */
-    bool has_escapes;  /* \xNN in fields is a byte */
-    bool skips_empty;  /* an empty field is no cell (importtsv.skip.empty.columns) */
+    bool has_quotes;  /* CSV */
+    bool has_escapes; /* \xNN in fields is a byte */
+    bool skips_empty; /* an empty field is no cell (importtsv.skip.empty.columns) */
 } rq_text_format;
 
 typedef enum rq__column_kind {
@@ -53,8 +53,8 @@ typedef struct rq__line {
     size_t count;
     rq_buf bytes; /* of fields that are not as they stand in the line */
     rq_slice row;
-    int64_t timestamp;  /* if there is a column of times */
-    int64_t ttl_ms;     /* 0: none */
+    int64_t timestamp;   /* if there is a column of times */
+    int64_t ttl_ms;      /* 0: none */
     rq_slice attributes; /* empty: none */
 } rq__line;
 

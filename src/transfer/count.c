@@ -81,7 +81,8 @@ static uint64_t hash(rq_slice family, rq_slice qualifier)
 
 static uint32_t *slot_of(const column_map *m, rq_slice family, rq_slice qualifier)
 {
-    for (size_t i = hash(family, qualifier) & (m->slot_count - 1);; i = (i + 1) & (m->slot_count - 1)) {
+    for (size_t i = hash(family, qualifier) & (m->slot_count - 1);;
+         i = (i + 1) & (m->slot_count - 1)) {
         uint32_t at = m->slots[i];
         if (at == 0 || (rq_slice_eq(m->columns[at - 1].family, family) &&
                         rq_slice_eq(m->columns[at - 1].qualifier, qualifier)))
@@ -233,9 +234,8 @@ static int by_column(const void *a, const void *b)
     return order != 0 ? order : rq_slice_compare(x->qualifier, y->qualifier);
 }
 
-rq_err rq_count_cells(const rq_transfer_options *o, const char *table,
-                      const rq_transfer_scan *scan, rq_cell_counts *ret,
-                      rq_transfer_counts *ret_all, rq_error *why)
+rq_err rq_count_cells(const rq_transfer_options *o, const char *table, const rq_transfer_scan *scan,
+                      rq_cell_counts *ret, rq_transfer_counts *ret_all, rq_error *why)
 {
     cell_job job = {.lock = PTHREAD_MUTEX_INITIALIZER};
     *ret_all = (rq_transfer_counts){0};
@@ -248,7 +248,8 @@ rq_err rq_count_cells(const rq_transfer_options *o, const char *table,
                    .row = count_row,
                    .end = end_range};
     rq_err rc = rq__sweep_run(&s, ret_all, why);
-    if (job.all.count > 1) qsort(job.all.columns, job.all.count, sizeof *job.all.columns, by_column);
+    if (job.all.count > 1)
+        qsort(job.all.columns, job.all.count, sizeof *job.all.columns, by_column);
     free(job.all.slots);
     *ret = (rq_cell_counts){job.all.arena, job.all.columns, job.all.count, job.all.others};
     return rc;

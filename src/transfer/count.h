@@ -28,9 +28,8 @@ typedef struct rq_cell_counts {
 
 /* Blocking. rq_cell_counts_clear follows, after an error too. */
 RQ_NODISCARD
-rq_err rq_count_cells(const rq_transfer_options *o, const char *table,
-                      const rq_transfer_scan *scan, rq_cell_counts *ret,
-                      rq_transfer_counts *ret_all, rq_error *why);
+rq_err rq_count_cells(const rq_transfer_options *o, const char *table, const rq_transfer_scan *scan,
+                      rq_cell_counts *ret, rq_transfer_counts *ret_all, rq_error *why);
 void rq_cell_counts_clear(rq_cell_counts *c);
 
 #endif

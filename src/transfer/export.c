@@ -91,8 +91,8 @@ static rq_err take_row(void *ctx, rq_op_result *row, rq_error *why)
 {
     export_tools *t = ctx;
     uint64_t cells = 0;
-    rq_err rc = is_sequence(job_of(t)) ? put_result(t, row, &cells, why)
-                                       : put_text(t, row, &cells, why);
+    rq_err rc =
+        is_sequence(job_of(t)) ? put_result(t, row, &cells, why) : put_text(t, row, &cells, why);
     if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
     if (rc == RQ_E_MALFORMED) return rq_fail(why, rc, "the server's answer is malformed");
     t->rows += cells > 0 && !row->row.partial;
@@ -226,9 +226,9 @@ static rq_err check_folder(export_job *j, rq_error *why)
         return rq_fail(why, RQ_E_EXISTS, "%s has a finished export", j->e->folder);
     if (is_there(j->vfs, PLAN_FOLDER)) return RQ_OK;
     RQ_TRY(rq_vfs_list(j->vfs, "", &j->arena, &list, &count, why));
-    return count == 0 ? RQ_OK
-                      : rq_fail(why, RQ_E_EXISTS, "%s is not empty (%s)", j->e->folder,
-                                list[0].name);
+    return count == 0
+               ? RQ_OK
+               : rq_fail(why, RQ_E_EXISTS, "%s is not empty (%s)", j->e->folder, list[0].name);
 }
 
 static rq_err make_plan(export_job *j, rq_error *why)

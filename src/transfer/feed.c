@@ -53,7 +53,7 @@ void rq__rename_family(const char *renames, rq_cell *c)
 /* --- opening ---------------------------------------------------------------------------------- */
 
 rq_err rq__feed_open(rq__crew *crew, const rq__feed_options *o, rq_vfs *v, const char *path,
-                       uint64_t from, uint64_t to, rq__feed *ret, rq_error *why)
+                     uint64_t from, uint64_t to, rq__feed *ret, rq_error *why)
 {
     *ret = (rq__feed){.options = o, .crew = crew, .to = to};
     if (o->format == RQ_FORMAT_SEQUENCE) {
@@ -191,9 +191,8 @@ static rq_err next_line(rq__feed *s, rq__feed_row *ret, rq_error *why)
         rq_slice text;
         rq_err rc;
         RQ_TRY(rq__lines_next(&s->lines, s->to, &text, why));
-        const char *problem = is_json
-                                  ? rq__json_parse(text, s->options->now_ms, &s->json, &rc)
-                                  : rq__line_parse(s->options->columns, text, &s->line, &rc);
+        const char *problem = is_json ? rq__json_parse(text, s->options->now_ms, &s->json, &rc)
+                                      : rq__line_parse(s->options->columns, text, &s->line, &rc);
         if (rc == RQ_OK && problem != NULL) {
             RQ_TRY(pass_over(s, problem, why));
             continue;

@@ -44,7 +44,7 @@ typedef struct rq__feed_row {
  * error too. */
 RQ_NODISCARD
 rq_err rq__feed_open(rq__crew *crew, const rq__feed_options *o, rq_vfs *v, const char *path,
-                       uint64_t from, uint64_t to, rq__feed *ret, rq_error *why);
+                     uint64_t from, uint64_t to, rq__feed *ret, rq_error *why);
 /* Valid until the next call. RQ_E_END: no more. */
 RQ_NODISCARD
 rq_err rq__feed_next(rq__feed *s, rq__feed_row *ret, rq_error *why);

@@ -140,8 +140,9 @@ rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, cons
         if ((texts[i] = line_of(f, &f->parts[i])) == NULL) return rq_no_memory(why);
     rq_err rc = rq_vfs_mkdirs(v, folder, &mine);
     if (rc != RQ_OK)
-        return rq_fail(why, rc, "cannot keep the progress beside the input: %s; --progress FOLDER "
-                                "takes another folder",
+        return rq_fail(why, rc,
+                       "cannot keep the progress beside the input: %s; --progress FOLDER "
+                       "takes another folder",
                        mine.message);
     RQ_TRY(lock_folder(f, progress != NULL ? progress : f->base, folder, why));
     return rq__plan_open(v, folder, what, texts, f->part_count, true, ret, why);

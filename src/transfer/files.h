@@ -14,11 +14,11 @@ typedef struct rq__file_part {
 typedef struct rq__files {
     rq_vfs *vfs;
     rq_vfs *progress_vfs; /* NULL: the same */
-    rq_vfs *lock_vfs; /* of the progress folder */
+    rq_vfs *lock_vfs;     /* of the progress folder */
     rq_file *lock;
     rq_arena arena;
     const char *input, *base; /* base: the folder that has the files */
-    const char *name; /* of the only file; NULL: a folder */
+    const char *name;         /* of the only file; NULL: a folder */
     const char **paths;
     uint64_t *sizes;
     size_t count;

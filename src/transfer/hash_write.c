@@ -137,18 +137,18 @@ static rq_err join(hash_job *j, rq_error *why)
     for (uint64_t i = 0; i < files; i++)
         RQ_TRY(write_file(j, i, files, why));
     RQ_TRY(rq__hash_partitions_write(j->vfs, rows, files - 1, why));
-    const rq__hash_manifest m = {
-        .table = (char *)(uintptr_t)v->table,
-        .families = v->scan.columns,
-        .batch_bytes = v->batch_bytes == 0 ? RQ__HASH_BATCH_BYTES : v->batch_bytes,
-        .files = files,
-        .scan_batch = v->scan.batch,
-        .versions = v->scan.versions,
-        .from_ms = v->scan.from_ms,
-        .to_ms = v->scan.to_ms,
-        .start = v->scan.start,
-        .stop = v->scan.stop,
-        .is_raw = v->scan.is_raw};
+    const rq__hash_manifest m = {.table = (char *)(uintptr_t)v->table,
+                                 .families = v->scan.columns,
+                                 .batch_bytes =
+                                     v->batch_bytes == 0 ? RQ__HASH_BATCH_BYTES : v->batch_bytes,
+                                 .files = files,
+                                 .scan_batch = v->scan.batch,
+                                 .versions = v->scan.versions,
+                                 .from_ms = v->scan.from_ms,
+                                 .to_ms = v->scan.to_ms,
+                                 .start = v->scan.start,
+                                 .stop = v->scan.stop,
+                                 .is_raw = v->scan.is_raw};
     return rq__hash_manifest_write(j->vfs, &m, why);
 }
 

@@ -18,7 +18,7 @@
 #define RQ__HASH_BATCH_BYTES 8000 /* HASHTABLE: DEFAULT_BATCH_SIZE */
 
 typedef struct rq__hash_manifest {
-    char *table;      /* all texts in the arena */
+    char *table;          /* all texts in the arena */
     const char *families; /* "cf,cf"; NULL: all */
     uint64_t batch_bytes;
     uint64_t files;

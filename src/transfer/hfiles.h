@@ -16,7 +16,7 @@ typedef struct rq__hfiles {
     const rq__range *ranges; /* of all regions, in order */
     size_t range_count;
     /* Its own. */
-    size_t range; /* that the cells are in */
+    size_t range;              /* that the cells are in */
     rq_hfile_writer **writers; /* of the families; NULL: not begun */
     uint64_t files, cells;
 } rq__hfiles;

@@ -114,8 +114,8 @@ static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
     const rq__file_part *p = &j->files.parts[part];
     char counts[96];
     t->rows = t->cells = 0;
-    rq_err rc = rq__feed_open(crew, &j->source, j->files.vfs, p->path, p->from, p->to,
-                                &t->source, why);
+    rq_err rc =
+        rq__feed_open(crew, &j->source, j->files.vfs, p->path, p->from, p->to, &t->source, why);
     if (rc == RQ_OK) rc = copy_rows(crew, t, why);
     if (rc == RQ_OK) rc = rq__link_drain(&t->link, why);
     rq__feed_close(&t->source);
@@ -171,8 +171,7 @@ static rq_err open_plan(import_job *j, rq_error *why)
         i->renames != NULL ? i->renames : "");
     const char *name = rq_arena_printf(&j->arena, "import-%s", i->table);
     if (what == NULL || name == NULL) return rq_no_memory(why);
-    RQ_TRY(rq__files_split(&j->files, rq__feed_splits(&j->source) ? PART_BYTES : UINT64_MAX,
-                           why));
+    RQ_TRY(rq__files_split(&j->files, rq__feed_splits(&j->source) ? PART_BYTES : UINT64_MAX, why));
     return rq__files_plan(&j->files, i->progress, name, what, &j->plan, why);
 }
 

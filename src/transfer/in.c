@@ -37,7 +37,8 @@ static rq_err fill(rq__in *in, size_t len, rq_error *why)
     size_t wanted = len > WINDOW_BYTES ? len : WINDOW_BYTES;
     size_t got = 0;
     if (rq_buf_reserve(&in->window, wanted - kept) != RQ_OK) return rq_no_memory(why);
-    RQ_TRY(rq_file_read(in->file, in->window.ptr + kept, wanted - kept, position + kept, &got, why));
+    RQ_TRY(
+        rq_file_read(in->file, in->window.ptr + kept, wanted - kept, position + kept, &got, why));
     in->window.len += got;
     return RQ_OK;
 }

@@ -76,8 +76,8 @@ static bool take_bytes(const json_t *object, const char *name, rq__json_row *r, 
     const json_t *text = json_object_get(object, name);
     size_t begin = r->bytes.len;
     if (!json_is_string(text)) return false;
-    rq_err rc = rq_bytes_of_text(rq_slice_of(json_string_value(text), json_string_length(text)),
-                                  &r->bytes);
+    rq_err rc =
+        rq_bytes_of_text(rq_slice_of(json_string_value(text), json_string_length(text)), &r->bytes);
     RQ_ASSERT(rc == RQ_OK);
     *ret = rq_slice_of(r->bytes.ptr + begin, r->bytes.len - begin);
     return true;

@@ -7,7 +7,8 @@
 #define BATCH_COUNT 10000
 #define RETRIES 15 /* HBASE: hbase.client.retries.number */
 
-rq_err rq__fail_of(const rq_op_result *r, const char *table, rq_error *why)
+/* Fails with what the server said, in one line. */
+RQ_COLD static rq_err fail_of(const rq_op_result *r, const char *table, rq_error *why)
 {
     rq_slice text = r->text.len > 0 ? r->text : r->kind;
     const uint8_t *line = text.len == 0 ? NULL : memchr(text.ptr, '\n', text.len);
@@ -69,7 +70,7 @@ static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
     if (run == NULL) return; /* the link is being closed */
     run->waits = false;
     run->goes_on = r->goes_on;
-    if (r->err != RQ_OK && run->rc == RQ_OK) run->rc = rq__fail_of(r, l->name, run->why);
+    if (r->err != RQ_OK && run->rc == RQ_OK) run->rc = fail_of(r, l->name, run->why);
 }
 
 rq_err rq__link_scan(rq__link *l, const rq_scan *scan, const rq__scan_calls *calls, rq_error *why)
@@ -99,7 +100,7 @@ rq_err rq__link_scan(rq__link *l, const rq_scan *scan, const rq__scan_calls *cal
 
 static void note(rq__link *l, const rq_op_result *r)
 {
-    if (l->err == RQ_OK) l->err = rq__fail_of(r, l->name, &l->why);
+    if (l->err == RQ_OK) l->err = fail_of(r, l->name, &l->why);
 }
 
 static void take_action(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)

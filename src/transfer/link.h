@@ -22,9 +22,9 @@ typedef struct rq__link {
     rq_op *scan_op;
     struct rq__scan_run *run;
     rq__batch batches[2];
-    unsigned filling; /* of batches */
+    unsigned filling;    /* of batches */
     size_t bytes, count; /* in it */
-    rq_err err; /* the first of a sent batch */
+    rq_err err;          /* the first of a sent batch */
     rq_error why;
 } rq__link;
 
@@ -53,8 +53,5 @@ rq_err rq__link_ease(rq__link *l, rq_error *why);
 /* Sends the rest; returns when all is acknowledged. */
 RQ_NODISCARD
 rq_err rq__link_drain(rq__link *l, rq_error *why);
-
-/* Fails with what the server said, in one line. */
-RQ_COLD rq_err rq__fail_of(const rq_op_result *r, const char *table, rq_error *why);
 
 #endif

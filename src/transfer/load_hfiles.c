@@ -57,8 +57,7 @@ static rq_err push(load_job *j, const load_file *f, rq_error *why)
 }
 
 /* A file without cells is passed over. */
-static rq_err add_file(load_job *j, const char *path, const rq_family_schema *family,
-                       rq_error *why)
+static rq_err add_file(load_job *j, const char *path, const rq_family_schema *family, rq_error *why)
 {
     rq_hfile_reader *r;
     load_file f = {.path = path, .family = family};
@@ -91,8 +90,8 @@ static rq_err list_family(load_job *j, const char *name, rq_error *why)
     RQ_TRY(rq_vfs_list(j->l->vfs, name, &j->arena, &list, &count, why));
     for (size_t i = 0; i < count; i++)
         if (!list[i].is_dir && !is_hidden(list[i].name))
-            RQ_TRY(add_file(j, rq_arena_printf(&j->arena, "%s/%s", name, list[i].name), family,
-                            why));
+            RQ_TRY(
+                add_file(j, rq_arena_printf(&j->arena, "%s/%s", name, list[i].name), family, why));
     return RQ_OK;
 }
 
@@ -139,8 +138,8 @@ static rq_err open_half(load_job *j, const load_file *f, const char *which, rq_h
     const char *name = strrchr(f->path, '/') + 1;
     const char *folder = rq_arena_printf(&j->arena, HALVES "/%.*s", (int)f->family->name.len,
                                          (const char *)f->family->name.ptr);
-    *ret_path = folder == NULL ? NULL
-                               : rq_arena_printf(&j->arena, "%s/%.200s%s", folder, name, which);
+    *ret_path =
+        folder == NULL ? NULL : rq_arena_printf(&j->arena, "%s/%.200s%s", folder, name, which);
     if (*ret_path == NULL) return rq_no_memory(why);
     RQ_TRY(rq_vfs_mkdirs(j->l->vfs, folder, why));
     RQ_TRY(rq__drop_file(j->l->vfs, *ret_path, why));

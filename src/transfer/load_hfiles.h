@@ -12,11 +12,11 @@
 typedef struct rq__load {
     rq__link *link;
     const rq_table_schema *schema;
-    rq_vfs *vfs;      /* on the folder */
-    const char *path; /* of the folder: absolute, as the server is to see it */
+    rq_vfs *vfs;       /* on the folder */
+    const char *path;  /* of the folder: absolute, as the server is to see it */
     const char *token; /* of PrepareBulkLoad */
-    bool keeps_files; /* the server copies */
-    uint64_t loaded;  /* files */
+    bool keeps_files;  /* the server copies */
+    uint64_t loaded;   /* files */
     uint64_t divided;
 } rq__load;
 

@@ -216,8 +216,8 @@ static rq_err merge_cells(merger *m, rq_err (*cell)(void *, const rq_cell *, rq_
     while (rc == RQ_OK && m->count > 0) {
         rc = take_group(m, &g, why);
         for (size_t i = 0; rc == RQ_OK && i < g.count; i++)
-            if (i == 0 || rq_cell_compare_key(RQ_ORDER_DEFAULT, &g.cells[i - 1].cell,
-                                              &g.cells[i].cell) != 0)
+            if (i == 0 ||
+                rq_cell_compare_key(RQ_ORDER_DEFAULT, &g.cells[i - 1].cell, &g.cells[i].cell) != 0)
                 rc = cell(ctx, &g.cells[i].cell, why);
     }
     rq_buf_clear(&g.bytes);

@@ -16,8 +16,8 @@ static bool cut(const rq_client_region *r, rq_slice start, rq_slice stop, rq__ra
 {
     bool has_rows = is_before_end(start, r->end) && is_before_end(r->start, stop);
     ret->start = rq_slice_compare(start, r->start) > 0 ? start : r->start;
-    ret->stop = stop.len == 0 || (r->end.len > 0 && rq_slice_compare(r->end, stop) < 0) ? r->end
-                                                                                        : stop;
+    ret->stop =
+        stop.len == 0 || (r->end.len > 0 && rq_slice_compare(r->end, stop) < 0) ? r->end : stop;
     return has_rows;
 }
 
@@ -45,8 +45,7 @@ rq_err rq__ranges_ask(const rq_client_options *o, const char *table, rq_slice st
 {
     rq__link link;
     rq_err rc = rq__link_open(o, table, &link, why);
-    if (rc == RQ_OK &&
-        rq__ranges_of(link.table, start, stop, arena, ret, ret_count) != RQ_OK)
+    if (rc == RQ_OK && rq__ranges_of(link.table, start, stop, arena, ret, ret_count) != RQ_OK)
         rc = rq_no_memory(why);
     rq__link_close(&link);
     return rc;

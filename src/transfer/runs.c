@@ -113,8 +113,7 @@ rq_err rq__sort_flush(rq__row_sorter *s, rq_error *why)
     rq__out out;
     rq_err rc;
     if (s->count == 0) return RQ_OK;
-    if (!is_sorted(s))
-        qsort_r(s->entries, s->count, sizeof *s->entries, compare, s->records.ptr);
+    if (!is_sorted(s)) qsort_r(s->entries, s->count, sizeof *s->entries, compare, s->records.ptr);
     snprintf(path, sizeof path, "%s/run-%06" PRIu64, s->runs->folder,
              atomic_fetch_add(&s->runs->count, 1));
     rc = rq__out_open(s->runs->vfs, path, &out, why);

@@ -32,7 +32,7 @@ rq_err rq_bytes_of_text(rq_slice text, rq_buf *out)
     return RQ_OK;
 }
 
-rq_err rq_text_of_bytes(rq_slice bytes, rq_buf *out)
+rq_err rq__text_of_bytes(rq_slice bytes, rq_buf *out)
 {
     static const char digits[] = "0123456789ABCDEF";
     for (size_t i = 0; i < bytes.len; i++) {

@@ -24,14 +24,13 @@ typedef struct rq_transfer_scan {
 RQ_NODISCARD
 rq_err rq__scan_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why);
 /* The scan of the rows [start, stop); `fields` as from rq__scan_fields. */
-rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop,
-                    const rq_buf *fields);
+rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop, const rq_buf *fields);
 
 /* Bytes.toBytesBinary: \xNN is a byte. Appends. */
 RQ_NODISCARD
 rq_err rq_bytes_of_text(rq_slice text, rq_buf *out);
 /* Its inverse, Bytes.toStringBinary: other bytes than printable ASCII, and the backslash, as \xNN. */
 RQ_NODISCARD
-rq_err rq_text_of_bytes(rq_slice bytes, rq_buf *out);
+rq_err rq__text_of_bytes(rq_slice bytes, rq_buf *out);
 
 #endif

@@ -74,8 +74,8 @@ static bool knows_codec(const char *name)
 static rq_err check_classes(const rq__seq_reader *r, const char *value_class, rq_error *why)
 {
     if (strcmp(r->key_class, RQ__CLASS_BYTES) != 0)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: keys of class %s, not %s", r->path,
-                       r->key_class, RQ__CLASS_BYTES);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: keys of class %s, not %s", r->path, r->key_class,
+                       RQ__CLASS_BYTES);
     if (value_class != NULL && strcmp(r->value_class, value_class) != 0)
         return rq_fail(why, RQ_E_UNSUPPORTED, "%s: values of class %s, not %s", r->path,
                        r->value_class, value_class);
@@ -95,7 +95,8 @@ rq_err rq__seq_reader_open(rq_vfs *v, const char *path, const char *value_class,
     RQ_TRY(rq__in_peek(&ret->in, HEADER_MAX, &head, why));
     rq_cursor c = rq_cursor_of(head);
     if (head.len < 4 || memcmp(head.ptr, "SEQ", 3) != 0)
-        return rq_fail(why, RQ_E_CORRUPT, "%s is no SequenceFile: it does not begin with SEQ", path);
+        return rq_fail(why, RQ_E_CORRUPT, "%s is no SequenceFile: it does not begin with SEQ",
+                       path);
     if (head.ptr[3] != VERSION)
         return rq_fail(why, RQ_E_UNSUPPORTED, "%s: SequenceFile of version %u; only %u is known",
                        path, head.ptr[3], VERSION);

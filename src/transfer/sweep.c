@@ -108,8 +108,8 @@ rq_err rq__sweep_run(rq__sweep *s, rq_transfer_counts *ret, rq_error *why)
 {
     rq_err rc = rq__scan_fields(&s->fields, s->scan, why);
     if (rc == RQ_OK && s->ranges == NULL)
-        rc = rq__ranges_ask(&s->options->client, s->table, s->scan->start, s->scan->stop,
-                            &s->arena, &s->ranges, &s->range_count, why);
+        rc = rq__ranges_ask(&s->options->client, s->table, s->scan->start, s->scan->stop, &s->arena,
+                            &s->ranges, &s->range_count, why);
     if (rc == RQ_OK) {
         s->crew = (rq__crew){.options = s->options,
                              .count = s->range_count,

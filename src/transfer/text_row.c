@@ -27,7 +27,7 @@ static rq_err put_escaped(const rq_text_format *f, rq_buf *out, rq_slice s)
         if (s.ptr[i] == (uint8_t)f->separator)
             RQ_TRY(rq_buf_printf(out, "\\x%02X", s.ptr[i]));
         else
-            RQ_TRY(rq_text_of_bytes(rq_slice_of(s.ptr + i, 1), out));
+            RQ_TRY(rq__text_of_bytes(rq_slice_of(s.ptr + i, 1), out));
     }
     return RQ_OK;
 }

@@ -10,11 +10,11 @@ typedef struct rq_verify {
     const rq_transfer_options *options;
     const char *table;
     rq_transfer_scan scan;
-    uint64_t batch_bytes;  /* 0: HashTable's 8000 */
+    uint64_t batch_bytes; /* 0: HashTable's 8000 */
     bool ignores_times;
-    uint64_t files;        /* of hashes; 0: HashTable's one for 100 regions */
-    const char *folder;    /* of hashes */
-    const char *other;     /* the other table */
+    uint64_t files;     /* of hashes; 0: HashTable's one for 100 regions */
+    const char *folder; /* of hashes */
+    const char *other;  /* the other table */
     rq_client_options other_client;
 } rq_verify;
 

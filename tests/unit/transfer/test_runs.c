@@ -59,9 +59,9 @@ static void add(rq__row_sorter *s, int row, int n)
                              .type = RQ_TYPE_PUT,
                              .value = (const uint8_t *)value,
                              .value_len = (uint32_t)value_len};
-    assert_int_equal(rq__sort_add(s, (uint64_t)n, rq_slice_of(key, (size_t)key_len), cells, COLUMNS,
-                                  NULL),
-                     RQ_OK);
+    assert_int_equal(
+        rq__sort_add(s, (uint64_t)n, rq_slice_of(key, (size_t)key_len), cells, COLUMNS, NULL),
+        RQ_OK);
 }
 
 static void the_last_of_equal_cells_remains(void **state)

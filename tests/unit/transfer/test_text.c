@@ -45,8 +45,12 @@ static void bad_lines_have_the_reasons_of_importtsv(void **state)
 
 static void columns_that_make_no_sense_are_refused(void **state)
 {
-    static const char *const wrong[] = {"a,b", "HBASE_ROW_KEY", "HBASE_ROW_KEY,HBASE_ROW_KEY,a", "",
-                                        "HBASE_ROW_KEY,,a", "HBASE_ROW_KEY,:q",
+    static const char *const wrong[] = {"a,b",
+                                        "HBASE_ROW_KEY",
+                                        "HBASE_ROW_KEY,HBASE_ROW_KEY,a",
+                                        "",
+                                        "HBASE_ROW_KEY,,a",
+                                        "HBASE_ROW_KEY,:q",
                                         "HBASE_ROW_KEY,a,HBASE_CELL_VISIBILITY"};
     (void)state;
     for (size_t i = 0; i < RQ_ARRAY_LEN(wrong); i++) {
@@ -136,10 +140,11 @@ static void a_manifest_is_read_as_it_was_written(void **state)
     assert_int_equal(read.versions, 2);
     assert_int_equal(read.to_ms, 9);
     assert_true(rq_slice_eq(read.start, m.start) && read.stop.len == 0 && read.is_raw);
-    assert_int_equal(rq__hash_manifest_parse(RQ_SLICE_LIT("table=t\ntargetBatchSize=1\n"
-                                                          "numHashFiles=1\nhashAlgorithm=SHA-256\n"),
-                                             &a, &read, NULL),
-                     RQ_E_UNSUPPORTED);
+    assert_int_equal(
+        rq__hash_manifest_parse(RQ_SLICE_LIT("table=t\ntargetBatchSize=1\n"
+                                             "numHashFiles=1\nhashAlgorithm=SHA-256\n"),
+                                &a, &read, NULL),
+        RQ_E_UNSUPPORTED);
     rq_arena_clear(&a);
     rq_vfs_free(v);
 }
