@@ -44,11 +44,11 @@ static bool take_kind(const char *word, rq_split_kind *ret)
 
 /* --- a new table ------------------------------------------------------------------------------ */
 
-static rq_err create(const arguments *x, rq_client *c, rq_error *why)
+static rq_err create(arguments *x, rq_client *c, rq_error *why)
 {
     rq_client_family families[FAMILIES_MAX] = {{0}};
     size_t count = 0;
-    char *names = rq_arena_cstr((rq_arena *)(uintptr_t)&x->a.arena, rq_slice_cstr(x->families));
+    char *names = rq_arena_cstr(&x->a.arena, rq_slice_cstr(x->families));
     rq_slice *splits = calloc(x->keys->count + 1, sizeof *splits);
     if (names == NULL || splits == NULL) {
         free(splits);

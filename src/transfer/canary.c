@@ -27,11 +27,12 @@ static void read_region(canary_job *j, rq__link *l, const char *table, size_t i)
     rq_client_region region = rq_client_table_region(l->table, i);
     rq_canary_read r = {.table = table};
     rq_arena arena = {0};
-    rq_scan scan = rq__scan_of(NULL, rq_arena_copy(&arena, region.start),
-                               rq_arena_copy(&arena, region.end), &j->fields);
+    rq_slice start = rq_arena_copy(&arena, region.start), end = rq_arena_copy(&arena, region.end);
+    rq_scan scan = rq__scan_of(NULL, start, end, &j->fields);
     scan.limit = 1;
     int64_t begun = rq_client_now_ns();
-    r.err = rq__link_scan(l, &scan, &calls, &why);
+    r.err = start.ptr == NULL || end.ptr == NULL ? rq_no_memory(&why)
+                                                 : rq__link_scan(l, &scan, &calls, &why);
     r.ns = rq_client_now_ns() - begun;
     r.why = why.message;
     /* The map may be new: a region that is no longer there was read with its successor. */

@@ -250,12 +250,43 @@ static rq_err make_plan(export_job *j, rq_error *why)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
+/* The columns that the text has, as rq_transfer_scan wants them: rows without any of them have no
+ * line. */
+static rq_err list_columns(export_job *j, rq_buf *out)
+{
+    for (size_t i = 0; i < j->columns.count; i++) {
+        const rq__column *c = &j->columns.list[i];
+        if (c->kind != RQ__COLUMN_CELL) continue;
+        if (out->len > 0) RQ_TRY(rq_buf_append_u8(out, ','));
+        RQ_TRY(rq_buf_append(out, c->family.ptr, c->family.len));
+        RQ_TRY(rq_buf_append_u8(out, ':'));
+        RQ_TRY(rq__text_of_bytes(c->qualifier, out));
+    }
+    return rq_buf_append_u8(out, '\0');
+}
+
+static rq_err prepare_scan(export_job *j, rq_error *why)
+{
+    const rq_export *e = j->e;
+    rq_transfer_scan scan = e->scan;
+    rq_buf columns = {0};
+    rq_err rc = RQ_OK;
+    if (e->format == RQ_FORMAT_TSV || e->format == RQ_FORMAT_CSV) {
+        RQ_TRY(rq__columns_parse(&e->text, &j->columns, why));
+        if (scan.columns == NULL) {
+            rc = list_columns(j, &columns) == RQ_OK ? RQ_OK : rq_no_memory(why);
+            scan.columns = (const char *)columns.ptr;
+        }
+    }
+    if (rc == RQ_OK) rc = rq__scan_fields(&j->fields, &scan, why);
+    rq_buf_clear(&columns);
+    return rc;
+}
+
 static rq_err prepare(export_job *j, rq_error *why)
 {
     const rq_export *e = j->e;
-    RQ_TRY(rq__scan_fields(&j->fields, &e->scan, why));
-    if (e->format == RQ_FORMAT_TSV || e->format == RQ_FORMAT_CSV)
-        RQ_TRY(rq__columns_parse(&e->text, &j->columns, why));
+    RQ_TRY(prepare_scan(j, why));
     if (mkdir(e->folder, 0777) != 0 && errno != EEXIST)
         return rq_fail(why, RQ_E_IO, "cannot make %s: %s", e->folder, strerror(errno));
     RQ_TRY(rq_vfs_posix_new(e->folder, &j->vfs, why));

@@ -177,7 +177,11 @@ def tsv_has_the_columns_of_importtsv(w):
     rows = [json.loads(line) for line in lines_of(folder)]
     assert [(c["qualifier"], c["timestamp"], c["value"]) for c in rows[0]["cells"]] == [("a", now, "A"), ("", now, "G")], rows
     assert [row["row"] for row in rows] == ["r1", "r2"], rows
-    expect(w.import_lines(table, [b"r3\t6\t\t\t\t0"], "--format", "tsv", "--fields", fields, "--skip-empty"), "1 rows, 0 cells")
+    w.import_lines(table, [b"r3\tG"], "--format", "tsv", "--fields", "HBASE_ROW_KEY,g")
+    expect(w.import_lines(table, [b"r4\t6\t\t\t\t0"], "--format", "tsv", "--fields", fields, "--skip-empty"), "1 rows, 0 cells")
+    folder = w.path("few")
+    expect(w.run("export", "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a,cf:none", table, folder), "exported 2 rows, 2 cells")
+    assert lines_of(folder) == [b"r1\tA\t", b"r2\t\t"], lines_of(folder)  # r3 has none of the columns
     expect(w.import_lines(table, [b"r9|x|y"], "--format", "tsv", "--separator", "|", "--fields", "HBASE_ROW_KEY,cf:a,cf:b"),
            "1 rows, 2 cells")
 
