@@ -84,3 +84,16 @@ bool rq__arg_number(const char *text, uint64_t *ret)
     const char *end;
     return rq__arg_number_prefix(text, &end, ret) && *end == '\0';
 }
+
+bool rq__arg_bytes(const char *text, uint64_t *ret)
+{
+    static const char units[] = "KMG";
+    const char *end;
+    if (!rq__arg_number_prefix(text, &end, ret) || *ret == 0) return false;
+    const char *unit = *end == '\0' ? NULL : strchr(units, *end);
+    if (*end == '\0') return true;
+    unsigned bits = unit == NULL ? 0 : 10 * (unsigned)(unit - units + 1);
+    if (unit == NULL || end[1] != '\0' || *ret > UINT64_MAX >> bits) return false;
+    *ret <<= bits;
+    return true;
+}

@@ -23,7 +23,7 @@ typedef struct rq__option {
     uint64_t *seconds; /* a number from 1 to 3600 */
 } rq__option;
 
-#define RQ__OPTIONS_MAX 16
+#define RQ__OPTIONS_MAX 32
 
 /* Parses the options of a command; --help and -h print `help`. -1: go on, optind is the index of
  * the first argument that is no option. Otherwise the exit code. Texts point into argv. */
@@ -38,5 +38,7 @@ int rq__refuse_option(const char *command, int got, char **argv);
 bool rq__arg_number_prefix(const char *text, const char **end, uint64_t *ret);
 /* The whole text must be a number. */
 bool rq__arg_number(const char *text, uint64_t *ret);
+/* A number of bytes above 0; "500K", "20M", "1G" are of 1024. */
+bool rq__arg_bytes(const char *text, uint64_t *ret);
 
 #endif

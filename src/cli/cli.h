@@ -18,6 +18,15 @@ int rq__cmd_restore(int argc, char **argv);
 int rq__cmd_settings(int argc, char **argv);
 int rq__cmd_key(int argc, char **argv);
 int rq__cmd_design(int argc, char **argv);
+int rq__cmd_export(int argc, char **argv);
+int rq__cmd_import(int argc, char **argv);
+int rq__cmd_copytable(int argc, char **argv);
+int rq__cmd_rowcount(int argc, char **argv);
+int rq__cmd_cellcount(int argc, char **argv);
+int rq__cmd_verify(int argc, char **argv);
+int rq__cmd_bulkload(int argc, char **argv);
+int rq__cmd_canary(int argc, char **argv);
+int rq__cmd_split(int argc, char **argv);
 int rq__cmd_bench(int argc, char **argv);
 
 #endif

@@ -366,3 +366,14 @@ rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool maj
     rq_buf_clear(&answer);
     return rc;
 }
+
+rq_err rq_client_call_region(rq_client_table *t, size_t i, const char *method, rq_slice message,
+                             rq_buf *ret, rq_client_failure *ret_failure)
+{
+    rq_client *c = t->client;
+    uint32_t server = t->regions[i].server;
+    rq__conn *conn = NULL;
+    *ret_failure = (rq_client_failure){.retry = false};
+    RQ_TRY(rq__client_lane(c, server, 0, &conn));
+    return call_server(c, conn, c->servers[server].at.host, method, message, ret, ret_failure);
+}

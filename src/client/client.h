@@ -213,6 +213,12 @@ RQ_NODISCARD
 rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool major,
                          rq_client_failure *ret_failure);
 
+/* Blocking: calls a method of ClientService on the server that has the i-th region, with an encoded
+ * message, and replaces `ret` by its response's message. Is not repeated. */
+RQ_NODISCARD
+rq_err rq_client_call_region(rq_client_table *t, size_t i, const char *method, rq_slice message,
+                             rq_buf *ret, rq_client_failure *ret_failure);
+
 RQ_NODISCARD
 rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_family *families,
                               size_t family_count, const rq_slice *splits, size_t split_count,

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rorqual bulkload: text to HFiles, HFiles into a table (transfer/bulkload.h). */
+#include "cli/cli.h"
+#include "cli/transfers.h"
+#include "transfer/bulkload.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char help[] =
+    "usage: rorqual bulkload [OPTION ...] --format FORMAT TABLE INPUT\n"
+    "       rorqual bulkload [OPTION ...] TABLE HFILES\n\n" RQ__TRANSFER_HELP
+    "  --format FORMAT        tsv, csv, json, or sequence (HBase's Export); otherwise the input is "
+    "a\n"
+    "                         folder of HFiles, HFILES/FAMILY/FILE\n"
+    "  --fields LIST          of tsv and csv, as ImportTsv has it: HBASE_ROW_KEY,cf:a,cf:b; also\n"
+    "                         HBASE_TS_KEY, HBASE_CELL_TTL\n"
+    "  --separator BYTE       of fields (a tab; in csv a comma)\n"
+    "  --escape               \\xNN in fields of tsv and csv is a byte\n"
+    "  --skip-empty           an empty field is no cell\n"
+    "  --timestamp MS         of cells without a timestamp (now)\n"
+    "  --fail-on-bad-line     end at the first bad line; otherwise they are named and counted\n"
+    "  --output FOLDER        make the HFiles there (the server's staging folder); it must be "
+    "empty,\n"
+    "                         and a Rorqual server must list it in rorqual.bulkload.folders\n"
+    "  --no-load              only make the HFiles, in the output folder\n"
+    "  --keep                 the server copies the HFiles instead of moving them\n"
+    "  --memory BYTES         for sorting; also 200M, 2G (512M)\n"
+    "Input need not be sorted. The server reads the HFiles by their path, so it must see the "
+    "folder\n"
+    "under the same name. A file that spans regions is divided.\n"
+    "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
+
+typedef struct arguments {
+    rq__transfer_arguments a;
+    const char *fields, *timestamp, *memory;
+    bool skip_empty;
+    rq_bulkload bulk;
+} arguments;
+
+static int resolve(arguments *x)
+{
+    rq_bulkload *b = &x->bulk;
+    uint64_t ms = 0;
+    if (x->timestamp != NULL && (!rq__arg_number(x->timestamp, &ms) || ms > INT64_MAX || ms == 0))
+        return rq__refuse("bulkload", "--timestamp %s: not a number of milliseconds", x->timestamp);
+    if (x->memory != NULL && (!rq__arg_bytes(x->memory, &b->memory) || b->memory < 1 << 20))
+        return rq__refuse("bulkload", "--memory %s: not a number of bytes from 1M on", x->memory);
+    b->has_hfiles = x->a.format_name == NULL;
+    if (b->has_hfiles && (b->output != NULL || b->only_writes))
+        return rq__refuse("bulkload", "--output and --no-load need --format");
+    if (b->only_writes && b->output == NULL)
+        return rq__refuse("bulkload", "--no-load needs --output");
+    b->now_ms = (int64_t)ms;
+    x->a.text.skips_empty = x->skip_empty;
+    int code = rq__transfer_resolve(&x->a);
+    return code < 0 ? rq__transfer_resolve_text(&x->a, x->fields) : code;
+}
+
+static int parse(arguments *x, int argc, char **argv)
+{
+    const rq__option options[] = {RQ__TRANSFER_OPTIONS(&x->a),
+                                  RQ__TEXT_OPTIONS(&x->a),
+                                  {"fields", .text = &x->fields},
+                                  {"skip-empty", .flag = &x->skip_empty},
+                                  {"timestamp", .text = &x->timestamp},
+                                  {"fail-on-bad-line", .flag = &x->bulk.fails_on_bad_lines},
+                                  {"output", .text = &x->bulk.output},
+                                  {"no-load", .flag = &x->bulk.only_writes},
+                                  {"keep", .flag = &x->bulk.keeps_files},
+                                  {"memory", .text = &x->memory}};
+    int code = rq__parse_options("bulkload", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code >= 0) return code;
+    if (argc - optind != 2) return rq__refuse("bulkload", "name a table and a file or folder");
+    x->bulk.table = argv[optind];
+    x->bulk.input = argv[optind + 1];
+    return resolve(x);
+}
+
+static void print(const arguments *x, const rq_bulkload_counts *c)
+{
+    if (!x->bulk.has_hfiles)
+        printf("sorted %" PRIu64 " rows, %" PRIu64 " cells into %" PRIu64 " HFiles; ", c->read.rows,
+               c->read.cells, c->written);
+    printf("loaded %" PRIu64 " HFiles", c->loaded);
+    if (c->divided > 0) printf(", %" PRIu64 " times divided at a region's end", c->divided);
+    if (c->read.bad_lines > 0) printf("; Bad Lines=%" PRIu64, c->read.bad_lines);
+    putchar('\n');
+}
+
+int rq__cmd_bulkload(int argc, char **argv)
+{
+    arguments x = {.a.command = "bulkload"};
+    rq_bulkload_counts counts = {0};
+    rq_error why = {.code = RQ_OK};
+    int code = parse(&x, argc, argv);
+    if (code >= 0) return code;
+    x.bulk.options = &x.a.options;
+    x.bulk.format = x.a.format;
+    x.bulk.text = x.a.text;
+    rq__transfer_begin(&x.a, "bulkload");
+    rq_err rc = rq_bulkload_run(&x.bulk, &counts, &why);
+    rq__progress_end(&x.a.bar);
+    if (rc == RQ_OK && !x.a.quiet) print(&x, &counts);
+    x.a.quiet = true;
+    return rq__transfer_end(&x.a, "", &counts.read, rc, &why);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rorqual export: a table to a folder of files (transfer/export.h). */
+#include "cli/cli.h"
+#include "cli/transfers.h"
+#include "transfer/export.h"
+
+static const char help[] =
+    "usage: rorqual export [OPTION ...] TABLE FOLDER\n\n" RQ__TRANSFER_HELP
+    "  --format FORMAT        sequence (HBase's Export), tsv, csv or json (sequence)\n"
+    "  --fields LIST          of tsv and csv, as ImportTsv has it: HBASE_ROW_KEY,cf:a,cf:b\n"
+    "  --separator BYTE       of fields (a tab; in csv a comma)\n"
+    "  --escape               bytes that are no text as \\xNN, in tsv and csv\n" RQ__SCAN_HELP
+    "  --raw                  deletes and what they hide, too\n"
+    "  --prefix PREFIX        rows that begin with it\n"
+    "  --regex PATTERN        rows in which the Java expression is found\n"
+    "  --batch N              at most N cells in a record, for very wide rows\n"
+    "Writes a file for each region: part-m-00000 ..., and _SUCCESS at the end. The folder must be\n"
+    "empty or missing. Repeat the command after an interruption: finished regions are kept. "
+    "HBase's\n"
+    "Import reads the folder (format sequence).\n"
+    "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
+
+int rq__cmd_export(int argc, char **argv)
+{
+    rq__transfer_arguments a = {.command = "export"};
+    const char *fields = NULL;
+    const rq__option options[] = {RQ__TRANSFER_OPTIONS(&a),
+                                  RQ__SCAN_OPTIONS(&a),
+                                  RQ__TEXT_OPTIONS(&a),
+                                  {"fields", .text = &fields},
+                                  {"raw", .flag = &a.scan.is_raw},
+                                  {"prefix", .text = &a.scan.row_prefix},
+                                  {"regex", .text = &a.scan.row_regex},
+                                  {"batch", .number = &a.scan.batch}};
+    int code = rq__parse_options("export", help, options, RQ_ARRAY_LEN(options), argc, argv);
+    if (code < 0 && argc - optind != 2) code = rq__refuse("export", "name a table and a folder");
+    if (code < 0) code = rq__transfer_resolve(&a);
+    if (code < 0) code = rq__transfer_resolve_text(&a, fields);
+    if (code >= 0) return code;
+    rq_export e = {.options = &a.options,
+                   .table = argv[optind],
+                   .folder = argv[optind + 1],
+                   .scan = a.scan,
+                   .format = a.format,
+                   .text = a.text};
+    rq_transfer_counts counts = {0};
+    rq_error why = {.code = RQ_OK};
+    rq__transfer_begin(&a, "export");
+    rq_err rc = rq_export_run(&e, &counts, &why);
+    return rq__transfer_end(&a, "exported", &counts, rc, &why);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text to HFiles, and HFiles into a table (HBASE: ImportTsv with importtsv.bulk.output, and
+ * BulkLoadHFilesTool).
+ *
+ *    files ─► rows, in parallel ─► sorted runs ─► merge ─► HFiles by family and region ─► load
+ *
+ * The server opens the files by their path: they are in a folder that it sees. By default that is
+ * the staging folder that it names, which must be on this machine and open to this user.
+ */
+#ifndef RQ_TRANSFER_BULKLOAD_H
+#define RQ_TRANSFER_BULKLOAD_H
+
+#include "transfer/format.h"
+#include "transfer/transfer.h"
+
+typedef struct rq_bulkload {
+    const rq_transfer_options *options;
+    const char *table;
+    const char *input;
+    const char *output; /* NULL: the server's staging folder; else a folder without files */
+    bool has_hfiles;    /* the input is a folder of HFiles */
+    bool only_writes;   /* do not load */
+    bool keeps_files;   /* load copies (has_hfiles, or with an output) */
+    rq_transfer_format format;
+    rq_text_format text;
+    int64_t now_ms; /* of cells without a timestamp; 0: now */
+    bool fails_on_bad_lines;
+    uint64_t memory; /* bytes for sorting; 0: 512 MiB */
+} rq_bulkload;
+
+typedef struct rq_bulkload_counts {
+    rq_transfer_counts read;
+    uint64_t written; /* files */
+    uint64_t loaded, divided;
+} rq_bulkload_counts;
+
+/* Blocking. */
+RQ_NODISCARD
+rq_err rq_bulkload_run(const rq_bulkload *b, rq_bulkload_counts *ret, rq_error *why);
+
+#endif

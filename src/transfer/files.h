@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files that a transfer reads: one, or those of a folder whose names begin neither with '_' nor
+ * with '.' (HADOOP: FileInputFormat), and their parts. */
+#ifndef RQ_TRANSFER_FILES_H
+#define RQ_TRANSFER_FILES_H
+
+#include "transfer/plan.h"
+
+typedef struct rq__file_part {
+    const char *path; /* in the files' vfs */
+    uint64_t from, to;
+} rq__file_part;
+
+typedef struct rq__files {
+    rq_vfs *vfs;
+    rq_vfs *progress_vfs; /* NULL: the same */
+    rq_vfs *lock_vfs;     /* of the progress folder */
+    rq_file *lock;
+    rq_arena arena;
+    const char *input, *base; /* base: the folder that has the files */
+    const char *name;         /* of the only file; NULL: a folder */
+    const char **paths;
+    uint64_t *sizes;
+    size_t count;
+    rq__file_part *parts;
+    size_t part_count;
+} rq__files;
+
+/* RQ_E_NOT_FOUND: there is none. rq__files_close follows, after an error too. */
+RQ_NODISCARD
+rq_err rq__files_open(const char *input, rq__files *ret, rq_error *why);
+/* Makes parts of at most `bytes` bytes. An empty file has none. */
+RQ_NODISCARD
+rq_err rq__files_split(rq__files *f, uint64_t bytes, rq_error *why);
+/* Opens the plan of the parts, in the folder `progress` (NULL: beside the files), and locks it. */
+RQ_NODISCARD
+rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, const char *what,
+                      rq__plan *ret, rq_error *why);
+void rq__files_close(rq__files *f);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads the HFiles of a folder, FOLDER/FAMILY/FILE, into a table, as HBase's LoadIncrementalHFiles
+ * does (HBASE: BulkLoadHFilesTool): each file goes to the region that has its rows; a file that spans
+ * regions is divided first, below FOLDER/_rorqual_halves. The server moves or copies the files. */
+#ifndef RQ_TRANSFER_LOAD_HFILES_H
+#define RQ_TRANSFER_LOAD_HFILES_H
+
+#include "descriptor/schema.h"
+#include "transfer/link.h"
+#include "vfs/vfs.h"
+
+typedef struct rq__load {
+    rq__link *link;
+    const rq_table_schema *schema;
+    rq_vfs *vfs;       /* on the folder */
+    const char *path;  /* of the folder: absolute, as the server is to see it */
+    const char *token; /* of PrepareBulkLoad */
+    bool keeps_files;  /* the server copies */
+    uint64_t loaded;   /* files */
+    uint64_t divided;
+} rq__load;
+
+/* Blocking. Regions that move or split meanwhile are followed. RQ_E_NO_SUCH_FAMILY: a folder is of no
+ * family of the table; nothing was loaded then. */
+RQ_NODISCARD
+rq_err rq__load_run(rq__load *l, rq_error *why);
+
+/* PrepareBulkLoad and CleanupBulkLoad; the token is in the arena. */
+RQ_NODISCARD
+rq_err rq__load_prepare(rq__link *link, rq_arena *arena, const char **ret_token, rq_error *why);
+RQ_NODISCARD
+rq_err rq__load_cleanup(rq__link *link, const char *token, rq_error *why);
+/* The table's descriptor, from the master; a new reference. */
+RQ_NODISCARD
+rq_err rq__table_schema_ask(rq__link *link, rq_table_schema **ret, rq_error *why);
+
+#endif

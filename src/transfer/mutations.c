@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See mutations.h. HBASE: Import.Importer. */
+#include "transfer/mutations.h"
+
+#include <stdlib.h>
+
+static rq_err add(rq__link *l, rq_mutate_kind kind, rq_slice row, const rq_cell *cells,
+                  size_t count, rq_slice more, rq_error *why)
+{
+    const rq_mutate m = {
+        .kind = kind, .row = row, .cells = cells, .cell_count = count, .more = more};
+    return count == 0 ? RQ_OK : rq__link_add(l, &m, why);
+}
+
+static rq_err make_room(rq__sorter *s, size_t count, rq_error *why)
+{
+    if (count <= s->cap) return RQ_OK;
+    rq_cell *bigger = realloc(s->deletes, count * sizeof *bigger);
+    if (bigger == NULL) return rq_no_memory(why);
+    s->deletes = bigger;
+    s->cap = count;
+    return RQ_OK;
+}
+
+void rq__sorter_clear(rq__sorter *s)
+{
+    free(s->deletes);
+    *s = (rq__sorter){0};
+}
+
+/* A put, a delete, and a delete for each marker of a family: of those, a delete keeps only its
+ * newest. */
+rq_err rq__link_add_row(rq__link *l, rq__sorter *s, rq_slice row, rq_cell *cells, size_t count,
+                        rq_slice more, rq_error *why)
+{
+    size_t puts = 0, deletes = 0;
+    RQ_TRY(make_room(s, count, why));
+    for (size_t i = 0; i < count; i++) {
+        const rq_cell c = cells[i];
+        if (c.type == RQ_TYPE_DELETE_FAMILY)
+            RQ_TRY(add(l, RQ_MUTATE_DELETE, row, &c, 1, more, why));
+        else if (c.type == RQ_TYPE_PUT)
+            cells[puts++] = c;
+        else
+            s->deletes[deletes++] = c;
+    }
+    RQ_TRY(add(l, RQ_MUTATE_PUT, row, cells, puts, more, why));
+    return add(l, RQ_MUTATE_DELETE, row, s->deletes, deletes, more, why);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See out.h. */
+#include "transfer/out.h"
+
+#include <stdio.h>
+
+#define BUFFER_BYTES (1024 * 1024)
+#define PATH_BYTES 4096
+
+rq_err rq__drop_file(rq_vfs *v, const char *path, rq_error *why)
+{
+    rq_error mine = {.code = RQ_OK};
+    rq_err rc = rq_vfs_remove(v, path, &mine);
+    if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) return RQ_OK;
+    return rq_fail(why, rc, "%s", mine.message);
+}
+
+rq_err rq__out_open(rq_vfs *v, const char *path, rq__out *ret, rq_error *why)
+{
+    *ret = (rq__out){0};
+    RQ_TRY(rq__drop_file(v, path, why));
+    return rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL, &ret->file, why);
+}
+
+rq_err rq__out_flush(rq__out *o, rq_error *why)
+{
+    if (o->buf.len == 0) return RQ_OK;
+    RQ_TRY(rq_file_write(o->file, o->buf.ptr, o->buf.len, o->flushed, why));
+    o->flushed += o->buf.len;
+    rq_buf_reset(&o->buf);
+    return RQ_OK;
+}
+
+rq_err rq__out_ease(rq__out *o, rq_error *why)
+{
+    return o->buf.len < BUFFER_BYTES ? RQ_OK : rq__out_flush(o, why);
+}
+
+rq_err rq__out_finish(rq__out *o, rq_error *why)
+{
+    RQ_TRY(rq__out_flush(o, why));
+    return rq_file_sync(o->file, why);
+}
+
+void rq__out_close(rq__out *o)
+{
+    (void)rq_file_close(o->file);
+    rq_buf_clear(&o->buf);
+    *o = (rq__out){0};
+}
+
+rq_err rq__move_file(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    RQ_TRY(rq__drop_file(v, to, why));
+    return rq_vfs_move(v, from, to, why);
+}
+
+rq_err rq__put_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
+{
+    char draft[PATH_BYTES];
+    snprintf(draft, sizeof draft, "%s.draft", path);
+    RQ_TRY(rq__drop_file(v, draft, why));
+    RQ_TRY(rq_vfs_write_new_file(v, draft, bytes, why));
+    return rq__move_file(v, draft, path, why);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A folder that remembers the parts of a transfer and which of them are done, so that a transfer
+ * that was killed goes on where it was.
+ *
+ *    plan      "rorqual plan 1", "stamp MS", "for WHAT", a line "part TEXT" for each part, "end"
+ *    NNNNN     for each finished part: its counts
+ *
+ * Both are written beside their names and moved there, so they are whole or missing. A part without
+ * its file is done again, from its beginning.
+ */
+#ifndef RQ_TRANSFER_PLAN_H
+#define RQ_TRANSFER_PLAN_H
+
+#include "base/arena.h"
+#include "vfs/vfs.h"
+
+typedef struct rq__plan {
+    rq_vfs *vfs;
+    const char *folder; /* in the vfs; in the arena */
+    rq_arena arena;
+    int64_t stamp_ms;   /* when the transfer was begun */
+    const char **parts; /* their texts */
+    size_t count, done;
+    bool *is_done;
+    bool is_resumed;
+} rq__plan;
+
+/* Takes the plan that the folder has, or stores one of these parts. RQ_E_CONFLICT: the folder's is
+ * for something else than `what`, or (`same_parts`) for other parts. rq__plan_close follows, after
+ * an error too. Texts have no line breaks. */
+RQ_NODISCARD
+rq_err rq__plan_open(rq_vfs *v, const char *folder, const char *what, const char *const *parts,
+                     size_t count, bool same_parts, rq__plan *ret, rq_error *why);
+/* Any thread; a part at a time by one. */
+RQ_NODISCARD
+rq_err rq__plan_note_done(const rq__plan *p, size_t part, const char *counts, rq_error *why);
+/* Forgets everything: the transfer has ended. */
+RQ_NODISCARD
+rq_err rq__plan_remove(const rq__plan *p, rq_error *why);
+void rq__plan_close(rq__plan *p);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which cells of a table are read: HBase's Scan, as the commands' options describe it. */
+#ifndef RQ_TRANSFER_SCAN_H
+#define RQ_TRANSFER_SCAN_H
+
+#include "base/buf.h"
+#include "client/client.h"
+
+/* All zero: the newest version of every cell. Borrowed. */
+typedef struct rq_transfer_scan {
+    rq_slice start, stop;   /* rows; empty: from the first, to the last */
+    uint64_t versions;      /* 0: one */
+    int64_t from_ms, to_ms; /* timestamps: from_ms ≤ t < to_ms; both 0: all */
+    bool is_raw;            /* deletes too, and what they hide */
+    uint64_t batch;         /* cells a result; 0: a row */
+    const char *columns;    /* "cf,cf:q,…"; NULL: all */
+    const char *row_prefix; /* with \xNN; NULL: none */
+    const char *row_regex;  /* of java.util.regex, found anywhere in the row; NULL: none */
+    bool first_key_only;    /* one cell a row */
+    bool no_values;
+} rq_transfer_scan;
+
+/* Appends the fields of the message Scan that rq_scan has no members for. RQ_E_INVALID. */
+RQ_NODISCARD
+rq_err rq__scan_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why);
+/* The scan of the rows [start, stop); `fields` as from rq__scan_fields. */
+rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop, const rq_buf *fields);
+
+/* Bytes.toBytesBinary: \xNN is a byte. Appends. */
+RQ_NODISCARD
+rq_err rq_bytes_of_text(rq_slice text, rq_buf *out);
+/* Its inverse, Bytes.toStringBinary: other bytes than printable ASCII, and the backslash, as \xNN. */
+RQ_NODISCARD
+rq_err rq__text_of_bytes(rq_slice bytes, rq_buf *out);
+
+#endif

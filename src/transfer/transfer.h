@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all transfers share: the cluster, the number of threads, the rate, what is told meanwhile,
+ * and the counts that are left. */
+#ifndef RQ_TRANSFER_TRANSFER_H
+#define RQ_TRANSFER_TRANSFER_H
+
+#include "client/client.h"
+
+typedef struct rq_transfer_options {
+    rq_client_options client; /* retries 0: HBase's 15 */
+    uint64_t jobs;            /* threads, each with a client of its own; 0: 4 */
+    uint64_t rate;            /* bytes a second, of all threads together; 0: no limit */
+    /* `done` of `total` units of work; on the caller's thread, about ten times a second. May be
+     * NULL. */
+    void (*progress)(void *ctx, uint64_t done, uint64_t total);
+    /* A line for the user that does not end the transfer; on any thread, one at a time. */
+    void (*say)(void *ctx, const char *text);
+    void *ctx;
+} rq_transfer_options;
+
+typedef struct rq_transfer_counts {
+    uint64_t parts;      /* of this run */
+    uint64_t parts_kept; /* finished by an earlier run */
+    uint64_t rows, cells, bytes;
+    uint64_t bad_lines;
+    uint64_t different; /* verify: ranges that differ */
+} rq_transfer_counts;
+
+#endif

@@ -1,0 +1,519 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rorqual export, import, bulkload, copytable, verify, rowcount, cellcount, canary and split on a server: every format there
+and back, interrupted transfers, bad input, a full disk; and each against HBase's own tools: Export, Import, ImportTsv, HashTable,
+SyncTable, RowCounter and BulkLoadHFilesTool read what ours write, and the reverse.
+
+    transfer.py                                          starts build/rorqual (or RORQUAL) on a temporary folder
+    ZK=host:port MASTER=host:port RS=host:port transfer.py   against a server that runs already (a real HBase, say)
+    JAVA=0                                               without HBase's tools
+
+Ends with 'N passed, N failed'.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import hbase
+from rorqual import BINARY, ROOT, Report, Server
+
+DEADLINE = 120
+ROWS = 400
+VALUE = b"v" * 300
+SPLITS = (b"r100", b"r200", b"r300")
+MAPREDUCE = "org.apache.hadoop.hbase.mapreduce."
+
+
+class Clusters:
+    """What hbase.Client asks of a server."""
+
+    def __init__(self, zk, master, regionserver):
+        self.zk, self.master, self.regionserver = zk, master, regionserver
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = folder
+        self.bulk = folder / "bulk"
+        self.bulk.mkdir()
+        self.own = "ZK" not in os.environ
+        if self.own:
+            self.server = Server(folder / "data", folder / "log", "-D", f"rorqual.bulkload.folders={self.bulk}")
+        else:
+            self.server = Clusters(os.environ["ZK"], os.environ["MASTER"], os.environ["RS"])
+        self.client = hbase.Client(self.server)
+        self.counter = 0
+
+    def path(self, name="x"):
+        self.counter += 1
+        return self.folder / f"{name}{self.counter}"
+
+    def table(self, splits=SPLITS, families=(b"cf", b"g")):
+        """A new table without rows."""
+        self.counter += 1
+        name = f"t{os.getpid()}_{self.counter}"
+        self.client.create(name, {f: {b"VERSIONS": b"5"} for f in families}, splits)
+        return name
+
+    def run(self, *arguments, zk=None, code=0):
+        """The output of a command; its exit code must be `code`."""
+        command = [BINARY, arguments[0], "--zk", zk or self.server.zk, *map(str, arguments[1:])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False)
+        assert done.returncode == code, f"{arguments}: {done.returncode}, {done.stdout!r} {done.stderr!r}"
+        return done.stdout + done.stderr
+
+    def import_lines(self, table, lines, *options, code=0):
+        path = self.path("lines")
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
+        return self.run("import", *options, table, path, code=code)
+
+    def filled(self, rows=ROWS):
+        """A table with rows in all its regions, of two families, with bytes that are no text, and two versions of one cell."""
+        table = self.table()
+        lines = [json.dumps({"row": f"r{i:03d}", "cells": [
+            {"family": "cf", "qualifier": "a", "timestamp": 1000 + i, "value": f"\\x00\\xFF{i}\t\"" + VALUE.decode()},
+            {"family": "g", "qualifier": "q\\x01", "timestamp": 7, "value": "é"}]}).encode() for i in range(rows)]
+        lines.append(b'{"row":"r000","cells":[{"family":"cf","qualifier":"a","timestamp":1,"value":"old"}]}')
+        self.import_lines(table, lines, "--format", "json")
+        return table
+
+    def same(self, a, b, *options):
+        return self.run("verify", "--versions", "9", *options, a, b).strip() == "equal"
+
+    def java(self, tool, *arguments, code=0):
+        host, port = self.server.zk.rsplit(":", 1)
+        conf = self.folder / "conf" / "conf"
+        if not conf.exists():
+            conf.mkdir(parents=True)
+            properties = {"hbase.zookeeper.quorum": host, "hbase.zookeeper.property.clientPort": port,
+                          "mapreduce.framework.name": "local", "hadoop.tmp.dir": str(self.folder / "hadoop")}
+            (conf / "hbase-site.xml").write_text("<configuration>" + "".join(
+                f"<property><name>{n}</name><value>{v}</value></property>" for n, v in properties.items()) + "</configuration>")
+            (conf / "log4j.properties").write_text("log4j.rootLogger=ERROR,c\nlog4j.appender.c=org.apache.log4j.ConsoleAppender\n"
+                                                   "log4j.appender.c.layout=org.apache.log4j.SimpleLayout\n")
+        done = subprocess.run([str(ROOT / "tests/peers/hbase.sh"), "run", str(conf.parent), tool, *map(str, arguments)],
+                              capture_output=True, text=True, timeout=3 * DEADLINE, check=False, cwd=self.folder)
+        assert done.returncode == code, f"{tool}: {done.returncode} {done.stdout[-2000:]} {done.stderr[-2000:]}"
+        return done.stdout + done.stderr
+
+
+def expect(text, *parts):
+    for part in parts:
+        assert part in text, f"no {part!r} in {text!r}"
+
+
+def lines_of(folder):
+    return [line for path in sorted(folder.glob("part-*")) for line in path.read_bytes().split(b"\n") if line]
+
+
+# ---- formats
+
+
+def every_format_gives_the_table_back(w):
+    table = w.filled()
+    for fmt, options in (("sequence", ()), ("json", ()),
+                         ("csv", ("--fields", "HBASE_ROW_KEY,cf:a,g:q\x01")),
+                         ("tsv", ("--fields", "HBASE_ROW_KEY,cf:a,g:q\x01", "--escape"))):
+        text = fmt in ("csv", "tsv")
+        folder, copy = w.path(fmt), w.table(splits=(b"r250",))
+        expect(w.run("export", "--format", fmt, *options, *(() if text else ("--versions", "9")), table, folder),
+               f"exported {ROWS} rows")
+        assert (folder / "_SUCCESS").exists()
+        expect(w.run("import", "--format", fmt, *options, copy, folder), f"imported {ROWS + 0} rows")
+        # TSV and CSV have one version and no timestamps.
+        equal = w.run("verify", "--ignore-timestamps", table, copy) if text else w.run("verify", "--versions", "9", table, copy)
+        assert equal.strip() == "equal", (fmt, equal)
+        assert not (folder / "_rorqual" / f"import-{copy}").exists()
+
+
+def raw_exports_keep_deletes(w):
+    table, copy = w.table(), w.table()
+    cells = [{"family": "cf", "qualifier": "a", "timestamp": t, "value": str(t)} for t in (1, 2, 3)]
+    markers = [{"family": "cf", "qualifier": "a", "timestamp": 2, "type": "Delete"},
+               {"family": "cf", "timestamp": 1, "type": "DeleteFamily"}, {"family": "cf", "timestamp": 9, "type": "DeleteFamilyVersion"},
+               {"family": "g", "qualifier": "b", "timestamp": 5, "type": "DeleteColumn"}]
+    w.import_lines(table, [json.dumps({"row": "r1", "cells": cells}).encode(), json.dumps({"row": "r1", "cells": markers}).encode()],
+                   "--format", "json")
+    folder = w.path()
+    expect(w.run("export", "--raw", "--versions", "9", table, folder), "exported 1 rows, 7 cells")
+    expect(w.run("import", copy, folder), "imported 1 rows, 7 cells")
+    assert w.run("verify", "--raw", "--versions", "9", table, copy).strip() == "equal"
+
+
+def options_of_export_select_cells(w):
+    table = w.filled()
+    for options, rows in ((("--prefix", "r01"), 10), (("--regex", "^r..7$"), ROWS // 10), (("--start-row", "r395"), 5),
+                          (("--stop-row", "r005"), 5), (("--columns", "g"), ROWS), (("--start-time", "1100", "--end-time", "1103"), 3),
+                          (("--columns", "cf:nothing"), 0)):
+        expect(w.run("export", *options, table, w.path()), f"exported {rows} rows")
+    expect(w.run("export", "--versions", "9", "--start-row", "r000", "--stop-row", "r001", table, w.path()), "3 cells")
+    expect(w.run("export", "--batch", "1", "--stop-row", "r001", table, w.path()), "1 rows, 2 cells")
+    w.run("export", "--start-time", "9", "--end-time", "5", table, w.path(), code=1)
+
+
+def text_that_a_format_cannot_hold_is_refused(w):
+    table = w.filled(3)
+    expect(w.run("export", "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a", table, w.path(), code=1), "--escape")
+    expect(w.run("export", "--format", "tsv", table, w.path(), code=2), "--fields")
+    expect(w.run("import", "--format", "csv", "--fields", "cf:a,cf:b", table, w.path(), code=1), "HBASE_ROW_KEY")
+    expect(w.run("import", "--format", "csv", "--fields", "HBASE_ROW_KEY,HBASE_CELL_VISIBILITY,cf:a", table, w.path(), code=1),
+           "visibility labels are not supported")
+
+
+def tsv_has_the_columns_of_importtsv(w):
+    table = w.table()
+    fields = "HBASE_ROW_KEY,HBASE_TS_KEY,cf:a,HBASE_ATTRIBUTES_KEY,g,HBASE_CELL_TTL"
+    now = int(time.time() * 1000)
+    out = w.import_lines(table, [b"r1\t%d\tA\tk=>v,l=>w\tG\t900000000" % now, b"r2\t6\t\t\tG\t0", b"r3\t5\texpired\t\tG\t1000"],
+                         "--format", "tsv", "--fields", fields)
+    expect(out, "imported 3 rows, 6 cells")
+    folder = w.path()
+    w.run("export", "--format", "json", table, folder)
+    rows = [json.loads(line) for line in lines_of(folder)]
+    assert [(c["qualifier"], c["timestamp"], c["value"]) for c in rows[0]["cells"]] == [("a", now, "A"), ("", now, "G")], rows
+    assert [row["row"] for row in rows] == ["r1", "r2"], rows
+    w.import_lines(table, [b"r3\tG"], "--format", "tsv", "--fields", "HBASE_ROW_KEY,g")
+    expect(w.import_lines(table, [b"r4\t6\t\t\t\t0"], "--format", "tsv", "--fields", fields, "--skip-empty"), "1 rows, 0 cells")
+    folder = w.path("few")
+    expect(w.run("export", "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a,cf:none", table, folder), "exported 2 rows, 2 cells")
+    assert lines_of(folder) == [b"r1\tA\t", b"r2\t\t"], lines_of(folder)  # r3 has none of the columns
+    expect(w.import_lines(table, [b"r9|x|y"], "--format", "tsv", "--separator", "|", "--fields", "HBASE_ROW_KEY,cf:a,cf:b"),
+           "1 rows, 2 cells")
+
+
+def bad_lines_are_named_and_counted(w):
+    table = w.table()
+    bad = [b"nothing", b"a\tb\tc\td", b"\t7\tv", b"r1\tx\tv", b"r1\t-3\tv", b"r" * 40000 + b"\t7\tv", b""]
+    fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,HBASE_TS_KEY,cf:a")
+    out = w.import_lines(table, [b"r1\t7\tgood", *bad, b"r2\t8\tgood"], *fields)
+    expect(out, f"Bad Lines={len(bad)}", "imported 2 rows", "No delimiter", "Excessive columns", "Invalid timestamp", "bad line at byte 10")
+    assert w.run("rowcount", table).strip() == "ROWS=2"
+    expect(w.import_lines(table, [b"r3\t7\tx", b"bad"], *fields, "--fail-on-bad-line", code=1), "bad line at byte 7: No delimiter")
+    out = w.import_lines(table, [b"{", b"[]", b'{"row":"r1"}', b'{"row":"","cells":[{"family":"cf"}]}',
+                                 b'{"row":"r1","cells":[{"family":"cf","timestamp":"x"}]}', b"\xff\xfe", b"[" * 5000], "--format", "json")
+    expect(out, "imported 0 rows", "Bad Lines=7")
+    out = w.import_lines(table, [b'r5,"a ""b"",\n', b'c"', b'r6,"x"y', b"r7,\"open"], "--format", "csv", "--fields", "HBASE_ROW_KEY,cf:a")
+    expect(out, "imported 1 rows", "Bad Lines=2")
+
+
+def line_ends_are_those_of_hadoop(w):
+    table = w.table()
+    path = w.path()
+    path.write_bytes(b"r1\ta\r\nr2\tb\rr3\tc\nr4\td")
+    expect(w.run("import", "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a", table, path), "imported 4 rows")
+    path.write_bytes(b"")
+    expect(w.run("import", "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a", table, path), "imported 0 rows")
+
+
+# ---- interruptions
+
+
+def killed_when(process, condition):
+    """Waits for the condition, then kill -9; the process must have been alive."""
+    until = time.monotonic() + DEADLINE
+    while not condition():
+        assert process.poll() is None, f"ended with {process.returncode}"
+        assert time.monotonic() < until, "it does not come about"
+        time.sleep(0.005)
+    process.kill()
+    assert process.wait() == -9, "it had ended"
+
+
+def a_killed_export_goes_on(w):
+    table, folder, copy = w.filled(), w.path(), w.table()
+    command = [BINARY, "export", "--zk", w.server.zk, "--versions", "9", "--jobs", "1", "--rate", "30K", table, str(folder)]
+    with subprocess.Popen(command) as process:
+        killed_when(process, lambda: (folder / "_rorqual/export/part-00001.draft").exists())
+    assert not (folder / "_SUCCESS").exists()
+    finished = (folder / "part-m-00000").stat().st_mtime_ns
+    expect(w.run("export", table, folder, code=1), "was begun by another command")
+    expect(w.run("export", "--versions", "9", table, folder), "1 parts were done before")
+    assert (folder / "part-m-00000").stat().st_mtime_ns == finished
+    w.run("import", copy, folder)
+    assert w.same(table, copy)
+    expect(w.run("export", "--versions", "9", table, folder, code=1), "has a finished export")
+
+
+def a_killed_import_goes_on(w):
+    table, folder, copy = w.filled(), w.path(), w.table()
+    w.run("export", "--versions", "9", table, folder)
+    progress = folder / f"_rorqual/import-{copy}"
+    command = [BINARY, "import", "--zk", w.server.zk, "--jobs", "1", "--rate", "30K", copy, str(folder)]
+    with subprocess.Popen(command) as process:
+        killed_when(process, lambda: (progress / "00000").exists())
+    assert not w.run("verify", "--versions", "9", table, copy, code=1).startswith("equal")
+    part = folder / "part-m-00003"
+    whole = part.read_bytes()
+    part.write_bytes(whole + b"x")
+    expect(w.run("import", copy, folder, code=1), "the input has changed")
+    part.write_bytes(whole)
+    expect(w.run("import", copy, folder), "1 parts were done before")
+    assert w.same(table, copy) and not progress.exists()
+
+
+def two_at_once_are_refused(w):
+    table, folder = w.filled(), w.path()
+    command = [BINARY, "export", "--zk", w.server.zk, "--jobs", "1", "--rate", "20K", table, str(folder)]
+    with subprocess.Popen(command) as process:
+        hbase.wait_for(lambda: (folder / "_rorqual/export/plan").exists())
+        expect(w.run("export", table, folder, code=1), "lock")
+        process.kill()
+
+
+def a_rate_is_kept(w):
+    table = w.filled()
+    begun = time.monotonic()
+    out = w.run("export", "--jobs", "4", "--rate", "60K", table, w.path())
+    size = int(out.split(" bytes")[0].rpartition(" ")[2])
+    assert time.monotonic() - begun >= 0.4 * size / 61440, out
+
+
+def a_full_disk_loses_nothing(w):
+    table, disk, copy = w.filled(), w.path("disk"), w.table()
+    disk.mkdir()
+    try:
+        done = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], stderr=subprocess.PIPE, check=False)
+        allowed = done.returncode == 0
+    except OSError:
+        allowed = False
+    if not allowed:
+        print("-- no mounts are allowed here: no full disk")
+        return
+    command = f"{BINARY} export --zk {w.server.zk} --versions 9 --jobs 1 {table} {disk}/x"
+    script = (f"mount -t tmpfs -o size=96k tmpfs {disk} && ! {command} && test ! -e {disk}/x/_SUCCESS && "
+              f"mount -o remount,size=8m {disk} && {command} && {BINARY} import --zk {w.server.zk} {copy} {disk}/x")
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, timeout=DEADLINE, check=False)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    expect(done.stderr, "No space left on device")
+    assert w.same(table, copy)
+
+
+# ---- bad input
+
+
+def damaged_sequence_files_are_named(w):
+    table, folder, copy = w.filled(), w.path(), w.table()
+    w.run("export", table, folder)
+    whole = (folder / "part-m-00000").read_bytes()
+    for i, (bytes_, said) in enumerate(((whole[:-10], "ends within a record"), (whole[:60], "damaged or cut header"), (b"PAR1" + whole, "no SequenceFile"),
+                          (whole[:3] + b"\x05" + whole[4:], "version 5"), (whole.replace(b"client.Result", b"client.Put...", 1), "values of class"),
+                          (whole.replace(b"ImmutableBytesWritable", b"ImmutableBytesWritablf", 1), "keys of class"),
+                          (whole.replace(b"r005", b"r99\xff", 1), "is no Result of its row"), (b"", None))):
+        broken = w.path(f"broken{i}")
+        broken.write_bytes(bytes_)
+        if said is None:
+            expect(w.run("import", copy, broken), "imported 0 rows")
+        else:
+            expect(w.run("import", copy, broken, code=1), said, str(broken.name))
+
+
+def wrong_names_are_refused(w):
+    table, folder = w.filled(3), w.path()
+    w.run("export", table, folder)
+    expect(w.run("export", "no_such_table", w.path(), code=1), "no_such_table")
+    expect(w.run("import", "no_such_table", folder, code=1), "no_such_table")
+    expect(w.run("import", table, w.path(), code=1), "No such file")
+    expect(w.run("import", "--rename", "cf:nofamily", table, folder, code=1), "NoSuchColumnFamilyException", "nofamily")
+    expect(w.run("import", "--rename", "cf", table, folder, code=1), "OLD:NEW")
+    (folder / "_SUCCESS").unlink()
+    shutil.rmtree(folder / "_rorqual")
+    expect(w.run("export", table, folder, code=1), "is not empty")
+    assert sorted(p.name for p in folder.iterdir()) == [f"part-m-0000{i}" for i in range(4)]
+    expect(w.run("export", "--rate", "0", table, w.path(), code=2), "--rate")
+
+
+def tables_without_rows(w):
+    table, folder, copy = w.table(splits=()), w.path(), w.table()
+    expect(w.run("export", table, folder), "exported 0 rows, 0 cells")
+    expect(w.run("import", copy, folder), "imported 0 rows")
+    assert w.run("rowcount", table).strip() == "ROWS=0"
+    expect(w.run("cellcount", table), "Total CELLS\t0")
+    assert w.same(table, copy)
+
+
+# ---- counts, copies, comparisons
+
+
+def counts(w):
+    table = w.filled()
+    assert w.run("rowcount", table).strip() == f"ROWS={ROWS}"
+    assert w.run("rowcount", "--regex", "5$", table).strip() == f"ROWS={ROWS // 10}"
+    out = w.run("cellcount", "--versions", "9", table)
+    expect(out, f"Total ROWS\t{ROWS}\n", "Total Families Across all Rows\t2\n", f"Total Qualifiers across all Rows\t{2 * ROWS}\n",
+           f"Total CELLS\t{2 * ROWS + 1}\n", f"cf:a\t{ROWS}\t{ROWS + 1}\t", f"g:q\\x01\t{ROWS}\t{ROWS}\t")
+
+
+def copies(w):
+    table, copy, renamed = w.filled(), w.table(splits=(b"r050", b"r333")), w.table(families=(b"new",))
+    expect(w.run("copytable", "--versions", "9", "--new-name", copy, table), f"copied {ROWS} rows")
+    assert w.same(table, copy)
+    expect(w.run("copytable", "--families", "cf:new", "--start-time", "1010", "--end-time", "1020", "--new-name", renamed, table), "10 rows, 10 cells")
+    expect(w.run("copytable", table, code=2), "the target is the table itself")
+    expect(w.run("copytable", "--new-name", renamed, table, code=1), "NoSuchColumnFamilyException")
+
+
+def differences_are_found(w):
+    table, copy = w.filled(), w.table()
+    w.run("copytable", "--versions", "9", "--new-name", copy, table)
+    w.import_lines(copy, [b"r150\tother"], "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a")
+    out = w.run("verify", "--batch-size", "1000", table, copy, code=1)
+    expect(out, "different: 1 ranges of rows", "rows from 'r1")
+    hashes = w.path("hashes")
+    expect(w.run("verify", "--write", hashes, "--batch-size", "1000", "--hash-files", "2", table), f"hashed {ROWS} rows")
+    assert sorted(p.name for p in hashes.iterdir()) == ["hashes", "manifest", "partitions"]
+    assert w.run("verify", "--against", hashes, table).strip() == "equal"
+    expect(w.run("verify", "--against", hashes, copy, code=1), "different: 1 ranges")
+    expect(w.run("verify", "--write", hashes, table, code=1), "finished hashes")
+    data = hashes / "hashes/part-r-00001/data"
+    data.write_bytes(data.read_bytes()[:-7])
+    expect(w.run("verify", "--against", hashes, table, code=1), "ends within a record")
+    (hashes / "manifest").write_text("table=x\ntargetBatchSize=many\n")
+    expect(w.run("verify", "--against", hashes, table, code=1), "manifest")
+
+
+def canary_and_split(w):
+    table = w.table(splits=(b"40000000",))
+    expect(w.run("canary", table), "2 regions, 0 failed")
+    expect(w.run("canary"), "hbase:meta", " 0 failed")
+    expect(w.run("canary", "no_such_table", code=1), "FAILED")
+    out = w.run("split", "--regions", "4", "--kind", "hex", table)
+    assert [line.rpartition(" ")[2] for line in out.splitlines() if line.startswith("split ")] == ['"80000000"', '"c0000000"'], out
+    expect(w.run("split", "--regions", "8", "--kind", "uniform", "--create", "cf", f"{table}_new"), "8 regions")
+    expect(w.run("canary", f"{table}_new"), "8 regions, 0 failed")
+
+
+# ---- bulk loads
+
+
+def tsv_of(w, rows=ROWS):
+    """Rows in no order; the last line of a row counts."""
+    path = w.path("tsv")
+    lines = [f"r{(i * 7) % rows:03d}\tA{i}\tB{i}\tG{i}\n" for i in range(rows)]
+    path.write_text("".join(lines) + "bad\n" + "r005\tlast\tB\tG\n")
+    return path
+
+
+BULK = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x", "--timestamp", "77")
+
+
+def bulk_loads_are_as_imports(w):
+    path, put, loaded, spilled, divided = tsv_of(w), w.table(), w.table(), w.table(), w.table(splits=(b"r050", b"r150"))
+    expect(w.run("import", *BULK, put, path), "Bad Lines=1")
+    expect(w.run("bulkload", *BULK, loaded, path), "into 8 HFiles; loaded 8 HFiles; Bad Lines=1")
+    assert w.same(put, loaded)
+    expect(w.run("bulkload", *BULK, "--memory", "1M", spilled, path), "loaded 8 HFiles")
+    assert w.same(put, spilled)
+    out = w.bulk / f"hfiles{w.counter}"
+    expect(w.run("bulkload", *BULK, "--output", out, "--no-load", put, path), "into 8 HFiles; loaded 0")
+    expect(w.run("bulkload", "--keep", divided, out), "times divided")
+    assert w.same(put, divided)
+    expect(w.run("bulkload", *BULK, "--output", out, put, path, code=1), "is not empty")
+    third = w.table()
+    expect(w.run("bulkload", third, out), "loaded 8 HFiles")
+    assert w.same(put, third)
+
+
+def bulk_loads_are_refused(w):
+    path, table = tsv_of(w), w.table()
+    expect(w.run("bulkload", "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a,no:b,g:c", table, path, code=1), "no column family no")
+    expect(w.run("bulkload", *BULK, "--fail-on-bad-line", table, path, code=1), "bad line")
+    if w.own:
+        expect(w.run("bulkload", *BULK, "--output", w.path("elsewhere"), table, path, code=1), "rorqual.bulkload.folders")
+    out = w.bulk / f"broken{w.counter}"
+    (out / "cf").mkdir(parents=True)
+    expect(w.run("bulkload", table, out, code=1), "no HFile")
+    (out / "cf" / "x").write_bytes(b"no HFile")
+    w.run("bulkload", table, out, code=1)
+    (out / "nofamily").mkdir()
+    shutil.rmtree(out / "cf")
+    expect(w.run("bulkload", table, out, code=1), "no column family nofamily")
+    assert w.run("rowcount", table).strip() == "ROWS=0"
+
+
+# ---- HBase's own tools
+
+
+def hbase_imports_our_export(w):
+    table, folder, copy = w.filled(), w.path(), w.table()
+    w.run("export", "--versions", "9", "--raw", table, folder)
+    w.java(MAPREDUCE + "Import", copy, f"file://{folder}")
+    assert w.same(table, copy)
+    w.java(MAPREDUCE + "RowCounter", copy, f"--expectedCount={ROWS}")
+
+
+def we_import_exports_of_hbase(w):
+    table = w.filled()
+    for kind in (None, "RECORD", "BLOCK"):
+        folder, copy = w.path(f"hbase{kind}"), w.table()
+        compress = () if kind is None else ("-Dmapreduce.output.fileoutputformat.compress=true",
+                                            f"-Dmapreduce.output.fileoutputformat.compress.type={kind}")
+        w.java(MAPREDUCE + "Export", *compress, table, f"file://{folder}", "9")
+        expect(w.run("import", copy, folder), f"imported {ROWS} rows")
+        assert w.same(table, copy), kind
+
+
+def importtsv_and_ours_agree(w):
+    path, ours, theirs = tsv_of(w), w.table(), w.table()
+    w.run("import", *BULK, ours, path)
+    w.java(MAPREDUCE + "ImportTsv", "-Dimporttsv.columns=HBASE_ROW_KEY,cf:b,cf:a,g:x", "-Dimporttsv.timestamp=77", theirs, f"file://{path}")
+    assert w.same(ours, theirs)
+
+
+def hashes_of_hbase_and_ours_agree(w):
+    table, copy = w.filled(), w.table()
+    theirs, ours = w.path("theirs"), w.path("ours")
+    options = ("--batchsize=1000", "--numhashfiles=3")
+    w.java(MAPREDUCE + "HashTable", *options, table, f"file://{theirs}")
+    w.run("verify", "--write", ours, "--batch-size", "1000", "--hash-files", "3", table)
+    assert w.run("verify", "--against", theirs, table).strip() == "equal"
+    expect(w.run("verify", "--against", theirs, copy, code=1), "different")
+    w.run("copytable", "--stop-row", "r200", "--new-name", copy, table)
+    w.java(MAPREDUCE + "SyncTable", f"file://{ours}", table, copy)
+    assert w.run("verify", table, copy).strip() == "equal"
+
+
+def hbase_loads_our_hfiles(w):
+    path, put, loaded = tsv_of(w), w.table(), w.table(splits=(b"r123",))
+    w.run("import", *BULK, put, path)
+    out = w.bulk / f"hbase{w.counter}"
+    w.run("bulkload", *BULK, "--output", out, "--no-load", put, path)
+    shutil.rmtree(out / "_rorqual_runs", ignore_errors=True)
+    w.java("org.apache.hadoop.hbase.tool.BulkLoadHFilesTool", f"file://{out}", loaded)
+    assert w.same(put, loaded)
+
+
+ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of_export_select_cells,
+         text_that_a_format_cannot_hold_is_refused, tsv_has_the_columns_of_importtsv, bad_lines_are_named_and_counted,
+         line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, two_at_once_are_refused, a_rate_is_kept,
+         a_full_disk_loses_nothing, damaged_sequence_files_are_named, wrong_names_are_refused, tables_without_rows, counts, copies,
+         differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused]
+WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
+             hbase_loads_our_hfiles]
+
+
+def main():
+    report = Report()
+    wanted = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(pathlib.Path(folder).resolve())
+        for test in ALONE + (WITH_JAVA if os.environ.get("JAVA") != "0" else []):
+            if wanted and test.__name__ not in wanted:
+                continue
+            problem = None
+            try:
+                test(world)
+            except Exception as error:  # pylint: disable=broad-except
+                problem = repr(error)
+            report.outcome(f"transfer/{test.__name__}", problem)
+        world.client.close()
+        if world.own:
+            report.outcome("transfer/the server stops cleanly", world.server.stop())
+    return report.finish()
+
+
+sys.exit(main())

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sort: random rows in little memory come out in order, of equal cells the last; with more runs
+ * than are merged at once. */
+#include "unit.h"
+
+#include "base/random.h"
+#include "transfer/runs.h"
+#include "vfs/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROWS = 3000, COLUMNS = 3 };
+
+typedef struct check {
+    uint8_t last_row[32], last_qualifier;
+    rq_cell last;
+    size_t cells;
+    int newest[ROWS]; /* the number that was added last for each row; -1: none */
+} check;
+
+static rq_err take_cell(void *ctx, const rq_cell *c, rq_error *why)
+{
+    check *k = ctx;
+    char text[16] = {0};
+    (void)why;
+    if (k->cells++ > 0) {
+        rq_cell last = k->last;
+        last.row = k->last_row;
+        last.qualifier = &k->last_qualifier;
+        last.family = (const uint8_t *)"f";
+        assert_true(rq_cell_compare_key(RQ_ORDER_DEFAULT, &last, c) < 0);
+    }
+    k->last_qualifier = c->qualifier[0];
+    memcpy(k->last_row, c->row, c->row_len);
+    k->last = *c;
+    memcpy(text, c->row, c->row_len);
+    int row = atoi(text);
+    memset(text, 0, sizeof text);
+    memcpy(text, c->value, c->value_len);
+    assert_int_equal(atoi(text), k->newest[row]);
+    return RQ_OK;
+}
+
+static void add(rq__row_sorter *s, int row, int n)
+{
+    char key[16], value[16];
+    rq_cell cells[COLUMNS];
+    int key_len = snprintf(key, sizeof key, "%04d", row);
+    int value_len = snprintf(value, sizeof value, "%d", n);
+    for (int i = 0; i < COLUMNS; i++)
+        cells[i] = (rq_cell){.row = (const uint8_t *)key,
+                             .row_len = (uint16_t)key_len,
+                             .family = (const uint8_t *)"f",
+                             .family_len = 1,
+                             .qualifier = (const uint8_t *)"cab" + i,
+                             .qualifier_len = 1,
+                             .timestamp = 7,
+                             .type = RQ_TYPE_PUT,
+                             .value = (const uint8_t *)value,
+                             .value_len = (uint32_t)value_len};
+    assert_int_equal(
+        rq__sort_add(s, (uint64_t)n, rq_slice_of(key, (size_t)key_len), cells, COLUMNS, NULL),
+        RQ_OK);
+}
+
+static void the_last_of_equal_cells_remains(void **state)
+{
+    rq_vfs *v;
+    rq_random r;
+    check *k = calloc(1, sizeof *k);
+    size_t rows = 0;
+    (void)state;
+    assert_non_null(k);
+    rq_random_seed(&r, unit_seed());
+    assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
+    assert_int_equal(rq_vfs_mkdirs(v, "runs", NULL), RQ_OK);
+    rq__runs runs = {.vfs = v, .folder = "runs"};
+    rq__row_sorter sorter = {.runs = &runs, .memory = 4000};
+    memset(k->newest, 0xff, sizeof k->newest);
+    for (int n = 0; n < 4 * ROWS; n++) {
+        int row = (int)rq_random_below(&r, ROWS);
+        rows += k->newest[row] < 0;
+        k->newest[row] = n;
+        add(&sorter, row, n);
+    }
+    assert_int_equal(rq__sort_flush(&sorter, NULL), RQ_OK);
+    assert_true(runs.count > 300); /* merged in several steps */
+    assert_int_equal(rq__runs_merge(&runs, take_cell, k, NULL), RQ_OK);
+    assert_int_equal(k->cells, rows * COLUMNS);
+    rq__row_sorter_clear(&sorter);
+    rq_vfs_free(v);
+    free(k);
+}
+
+static rq_err take_nothing(void *ctx, const rq_cell *c, rq_error *why)
+{
+    (void)ctx;
+    (void)c;
+    (void)why;
+    fail_msg("a cell");
+    return RQ_OK;
+}
+
+static void nothing_is_merged_to_nothing(void **state)
+{
+    rq_vfs *v;
+    (void)state;
+    assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
+    rq__runs runs = {.vfs = v, .folder = "runs"};
+    assert_int_equal(rq__runs_merge(&runs, take_nothing, NULL, NULL), RQ_OK);
+    rq_vfs_free(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_of_equal_cells_remains),
+        cmocka_unit_test(nothing_is_merged_to_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
