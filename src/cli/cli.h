@@ -19,5 +19,6 @@ int rq__cmd_settings(int argc, char **argv);
 int rq__cmd_key(int argc, char **argv);
 int rq__cmd_design(int argc, char **argv);
 int rq__cmd_bench(int argc, char **argv);
+int rq__cmd_shell(int argc, char **argv);
 
 #endif

@@ -232,6 +232,20 @@ static rq_err find_meta(rq_client *c, rq_error *why)
     return RQ_OK;
 }
 
+/* hbase:meta as a table: its map is not in itself. One region, where the registry says. */
+static rq_err take_meta(rq_client_table *t)
+{
+    rq__region *r = t->next_regions = calloc(1, sizeof *r);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    rq_buf_reset(&t->request);
+    RQ_TRY(rq__client_server(t->client, &t->client->found.meta, &r->server));
+    RQ_TRY(rq__put_region(&t->request, RQ_SLICE_LIT(RQ__META_REGION)));
+    r->specifier = rq_arena_copy(&t->next_arena, rq_buf_slice(&t->request));
+    if (r->specifier.ptr == NULL) return RQ_E_NO_MEMORY;
+    t->next_count = 1;
+    return RQ_OK;
+}
+
 void rq__map_refresh(rq_client_table *t)
 {
     rq_client *c = t->client;
@@ -244,9 +258,12 @@ void rq__map_refresh(rq_client_table *t)
         rc = find_meta(c, &why);
         c->meta_lost = rc != RQ_OK;
     }
-    if (rc == RQ_OK && c->meta == NULL)
+    bool is_meta = strcmp(t->name, "hbase:meta") == 0;
+    if (rc == RQ_OK && c->meta == NULL && !is_meta)
         rc = rq__client_conn(c, &c->found.meta, "ClientService", NULL, &c->meta);
-    if (rc == RQ_OK)
+    if (rc == RQ_OK && is_meta)
+        end_refresh(t, take_meta(t), (rq_slice){0});
+    else if (rc == RQ_OK)
         ask(t, true);
     else
         end_refresh(t, rc, rq_slice_cstr(why.message));
