@@ -170,12 +170,16 @@ static void print_value(rq__shell *s, mrb_value v)
     fputc('\n', stdout);
 }
 
-static fate take_exception(rq__shell *s, bool is_script)
+/* What becomes of the session; the statement tells how Ruby would have worded it. */
+static fate take_exception(rq__shell *s, const rq_buf *statement)
 {
     mrb_value e = mrb_obj_value(s->mrb->exc);
     s->mrb->exc = NULL;
-    (void)is_script;
-    mrb_value verdict = ask(s, "failed", e);
+    mrb_value text = mrb_str_new(s->mrb, (const char *)statement->ptr, (mrb_int)statement->len);
+    mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
+    mrb_value verdict = mrb_funcall(s->mrb, shell, "failed", 2, e, text);
+    if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
+    s->mrb->exc = NULL;
     if (mrb_symbol_p(verdict)) {
         const char *name = mrb_sym_name(s->mrb, mrb_symbol(verdict));
         if (strcmp(name, "exit") == 0) return END;
@@ -184,13 +188,13 @@ static fate take_exception(rq__shell *s, bool is_script)
     return GO_ON;
 }
 
-static fate run(rq__shell *s, source *from, const rq_buf *statement)
+static fate run(rq__shell *s, const rq_buf *statement)
 {
     int arena = mrb_gc_arena_save(s->mrb);
     fate f = GO_ON;
     mrb_value v = rq__statement_run(s, (const char *)statement->ptr, statement->len);
     if (s->mrb->exc != NULL)
-        f = take_exception(s, from->is_script);
+        f = take_exception(s, statement);
     else
         print_value(s, v);
     mrb_gc_arena_restore(s->mrb, arena);
@@ -198,12 +202,12 @@ static fate run(rq__shell *s, source *from, const rq_buf *statement)
     return f;
 }
 
-static fate wrong(rq__shell *s, const char *error)
+static fate wrong(rq__shell *s, const char *error, const rq_buf *statement)
 {
     mrb_value text = mrb_str_new_cstr(s->mrb, error != NULL ? error : "syntax error");
     mrb_value e = mrb_exc_new_str(s->mrb, mrb_class_get(s->mrb, "SyntaxError"), text);
     s->mrb->exc = mrb_obj_ptr(e);
-    return take_exception(s, true);
+    return take_exception(s, statement);
 }
 
 static bool is_blank(const char *line)
@@ -236,7 +240,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
         if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;
         text->len--;
         rq__prompt_remember(from->prompt, (const char *)text->ptr);
-        f = what == RQ__STATEMENT_WHOLE ? run(s, from, text) : wrong(s, error);
+        f = what == RQ__STATEMENT_WHOLE ? run(s, text) : wrong(s, error, text);
         free(error);
         return f;
     }

@@ -179,6 +179,18 @@ class HBaseError < StandardError
   end
 end
 
+# What is a Java object in the official shell is printed as one.
+class JavaValue
+  def initialize(name)
+    @name = name
+  end
+
+  def inspect
+    "#<Java::#{@name}:0x#{(object_id & 0xffffffff).to_s(16)}>"
+  end
+  alias to_s inspect
+end
+
 # --- constants --------------------------------------------------------------------------------------------------------------
 
 module HBaseConstants
@@ -362,6 +374,8 @@ module Shell
   }
   ALIASES = { 'desc' => 'describe', 'hlog_roll' => 'wal_roll' }
 
+  UTF8 = /\A([\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})+\z/
+
   @loaded = {}
   @arity = {}
   @preludes = {}
@@ -454,11 +468,20 @@ module Shell
     # --- called by C ---
 
     def show(value)
-      value.inspect
+      Shell.readable(value.inspect)
+    end
+
+    # mruby's strings are bytes: UTF-8 becomes letters again, other bytes as Ruby writes them.
+    def readable(text)
+      return text unless text.include?('\\x')
+      text.gsub(/(\\x[89a-f][0-9a-f])+/) do |run|
+        bytes = run.scan(/\\x(..)/).map { |h| h[0].to_i(16) }.pack('C*')
+        bytes =~ UTF8 ? bytes : run.plain_gsub('\\x') { '%' }.upcase.plain_gsub('%') { '\\x' }
+      end
     end
 
     # An exception that left a statement: :exit, :fail or nil, to go on.
-    def failed(e)
+    def failed(e, text = '')
       if e.is_a?(ShellExit)
         @exit_code = e.code
         return :exit
@@ -467,12 +490,13 @@ module Shell
         puts
         return nil
       end
+      kind, message = Failures.in_ruby(e, text)
       if interactive && (e.is_a?(NameError) || e.is_a?(SyntaxError))
         puts 'Traceback (most recent call last):'
-        puts "#{e.class} (#{Failures.ruby_text(e)})"
+        puts "#{kind} (#{message})"
         return nil
       end
-      puts "ERROR #{Failures.class_name(e)}: #{Failures.ruby_text(e)}"
+      puts "ERROR #{kind}: #{message}"
       puts((e.backtrace || []).join("\n")) if debug
       return nil if option('tty')
       @exit_code = 1
@@ -557,15 +581,21 @@ module Failures
     parts[0...-1].map { |s| s[0, 1].upcase + s[1..-1].to_s }.join('') + '::' + parts[-1].to_s
   end
 
-  # As Ruby words it.
-  def self.ruby_text(e)
-    text = e.message.to_s
-    return text unless e.is_a?(NameError)
-    text = text.gsub("undefined method '", "undefined method `").gsub("undefined local variable or method '", "undefined local variable or method `")
-    text
+  # Class and text as JRuby has them; `text` is the statement. mruby takes an unknown name for a method.
+  def self.in_ruby(e, text)
+    return [class_name(e), e.message.to_s] unless e.is_a?(NameError)
+    name = e.name.to_s
+    message = e.message.to_s.gsub(/'([^']*)'/) { "`#{$1}'" }
+    message = message.sub('uninitialized constant ', 'uninitialized constant HBaseReceiver::')
+    return [e.class.to_s, message] unless message.start_with?('undefined method')
+    called = text =~ Regexp.new("(\\.|\\b)#{Regexp.escape(name)}(\\(|[ \t]+['\":\\w\\[{])") || text.include?(".#{name}")
+    main = "#<HBaseReceiver:0x#{(TOP.object_id & 0xffffffff).to_s(16)}>"
+    return ['NameError', "undefined local variable or method `#{name}' for #{main}"] unless called
+    ['NoMethodError', text.include?(".#{name}") ? message : "undefined method `#{name}' for #{main}"]
   end
 end
 
+TOP = self
 self.define_singleton_method(:help) { |name = nil| Shell.help(name) }
 self.define_singleton_method(:tools) { Shell.help('tools') }
 self.define_singleton_method(:debug?) do

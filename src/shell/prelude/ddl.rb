@@ -378,7 +378,7 @@ class Command
     out.header(%w[HOST REGION])
     out.row([r.server, Region.describe(r.info)])
     out.footer(1)
-    nil
+    JavaValue.new('OrgApacheHadoopHbase::HRegionLocation')
   end
 
   def clone_table_schema(table_name, new_table_name, preserve_splits = true)

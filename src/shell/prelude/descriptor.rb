@@ -29,7 +29,7 @@ module Master
       Wire.decode("#{name}Response", Wire.call(nil, 0, service, method, Wire.encode("#{name}Request", fields)))
     rescue HBaseError => e
       attempt += 1
-      raise if !e.retry || attempt > 6
+      raise e if !e.retry || attempt > 6
       Wire.pause(0.1 * attempt * attempt)
       retry
     end
@@ -101,7 +101,8 @@ module Names
 
   def self.server_of(text)
     unless full_server?(text)
-      illegal(text.to_s.include?(',') || text.to_s.include?(':') ? "Expected 3 parts in server name, got: #{text}" : "Index: 1, Size: 1")
+      raise HBaseError.make('java.lang.StringIndexOutOfBoundsException', "begin 0, end -1, length #{text.to_s.length}") unless text.to_s.include?(',')
+      illegal("Expected 3 parts in server name, got: #{text}")
     end
     host, port, start = text.split(',')
     { host_name: host, port: port.to_i, start_code: start.to_i }
@@ -338,8 +339,7 @@ module Descriptor
   def self.family_text(f)
     values = values_of_family(f)
     text = "{NAME => '#{Bytes.toStringBinary(f[:name])}'"
-    keys = map_order(values.keys)
-    known, meta = keys.partition { |k| FAMILY_DEFAULTS.any? { |d, _| d == k } || FAMILY_RESERVED.include?(k) }
+    known, meta = map_order(values.keys).partition { |k| FAMILY_DEFAULTS.any? { |d, _| d == k } || FAMILY_RESERVED.include?(k) }
     known.each { |k| text += ", #{k} => '#{shown(k, values[k])}'" }
     text += ', METADATA => {' + meta.map { |k| "'#{k}' => '#{values[k]}'" }.join(', ') + '}' unless meta.empty?
     unless f[:configuration].empty?
@@ -348,9 +348,9 @@ module Descriptor
     text + '}'
   end
 
-  # The order in which Java's HashMap has keys of type Bytes.
+  # The order in which Java's HashMap has keys of type Bytes; it begins with 32 slots, made for the defaults.
   def self.map_order(keys)
-    size = 16
+    size = 32
     size *= 2 while keys.length > size * 3 / 4
     keys.each_with_index.map { |k, i| [slot(k, size), i, k] }.sort.map { |e| e[2] }
   end

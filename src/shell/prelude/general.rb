@@ -28,9 +28,12 @@ class Command
   def status(format = 'summary', type = 'both')
     s = Master.status
     case format
-    when 'detailed' then status_detailed(s)
-    when 'replication' then status_replication(s, type)
-    when 'tasks' then status_tasks(s)
+    when 'detailed'
+      status_detailed(s)
+      return JavaValue.new('JavaUtil::Collections::UnmodifiableRandomAccessList')
+    when 'replication', 'tasks'
+      format == 'tasks' ? status_tasks(s) : status_replication(s, type)
+      return JavaValue.new('JavaUtil::Collections::UnmodifiableSet')
     when 'simple' then status_simple(s)
     else
       live = s[:live_servers]

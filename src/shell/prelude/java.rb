@@ -25,7 +25,7 @@ module Bytes
   def self.number(bytes, length)
     if bytes.length < length
       raise HBaseError.make('java.lang.IllegalArgumentException',
-                            "Wrong length: #{bytes.length}, expected #{length}") if length == 2 || bytes.length < length
+                            "offset (0) + length (#{length}) exceed the capacity of the array: #{bytes.length}")
     end
     signed(bytes[0, length])
   end

@@ -9,7 +9,7 @@ module Namespaces
   def self.exists?(name)
     !get(name).nil?
   rescue HBaseError => e
-    raise unless e.is?('NamespaceNotFoundException')
+    raise e unless e.is?('NamespaceNotFoundException')
     false
   end
 end

@@ -135,7 +135,7 @@ class Command
       out.row([p[:id], c[:clusterkey], c[:replicationEndpointImpl], p[:state][:state], all, names, tables, c[:bandwidth].to_i, c[:serial] || false])
     end
     out.footer
-    nil
+    JavaValue.new('JavaUtil::ArrayList')
   end
 
   def show_config(c)
@@ -148,7 +148,7 @@ class Command
     c = Peers.get(id)
     begin_now
     show_config(c)
-    nil
+    JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfigImpl')
   end
 
   def list_peer_configs
@@ -157,7 +157,7 @@ class Command
       show_config(p[:config])
       out.row([' '])
     end
-    nil
+    Peers.all.inject({}) { |h, p| h.merge(p[:id] => JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfigImpl')) }
   end
 
   def update_peer_config(id, args = {})
@@ -276,6 +276,9 @@ class Command
   end
 
   def enable_table_replication(table_name)
+    if Peers.all.none? { |p| p[:state][:state] == :ENABLED }
+      Names.illegal('Found no peer cluster for replication.')
+    end
     set_scope(table_name, 1)
     puts "The replication of table '#{table_name}' successfully enabled"
   end

@@ -74,7 +74,7 @@ module Hbase
     def checked
       yield
     rescue HBaseError => e
-      raise if @name == 'hbase:meta' || %w[NoSuchColumnFamilyException DoNotRetryIOException].any? { |c| e.is?(c) }
+      raise e if @name == 'hbase:meta' || %w[NoSuchColumnFamilyException DoNotRetryIOException].any? { |c| e.is?(c) }
       state = begin
         Master.call('GetTableState', { table_name: Names.table(@name) })[:table_state][:state]
       rescue HBaseError => f
@@ -188,9 +188,17 @@ module Hbase
 
     def time_of(args)
       range = args[TIMERANGE]
-      return { from: range[0], to: range[1] } if range
+      return { from: range[0], to: range[1] } if range && valid_range?(range)
       ts = args[TIMESTAMP]
       ts.nil? ? nil : { from: ts.to_i, to: ts.to_i + 1 }
+    end
+
+    # HBase: TimeRange.check
+    def valid_range?(range)
+      from, to = range
+      Names.illegal("Timestamp cannot be negative. minStamp:#{from}, maxStamp:#{to}") if from < 0 || to < 0
+      Names.illegal('maxStamp is smaller than minStamp') if to < from
+      true
     end
 
     def constant(klass, list, v)

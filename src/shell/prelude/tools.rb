@@ -165,12 +165,12 @@ class Command
   end
 
   def assign(region_name)
-    Master.call('AssignRegion', { region: region_specifier(region_name) })
+    Master.call('AssignRegion', { region: Names.region(region_name) })
     nil
   end
 
   def unassign(region_name, force = nil)
-    Master.call('UnassignRegion', { region: region_specifier(region_name) })
+    Master.call('UnassignRegion', { region: Names.region(region_name) })
     nil
   end
 
@@ -186,10 +186,7 @@ class Command
   end
 
   def regioninfo(regionname)
-    sn = Servers.live[0]
-    r = Meta.find(regionname)
-    sn = Servers.of_region(r) unless r.nil? || r.server.nil?
-    i = Servers.call(sn, 'GetRegionInfo', { region: Names.region(regionname) })[:region_info]
+    i = Master.ask('AdminService', 'GetRegionInfo', 'GetRegionInfo', { region: Names.region(regionname) })[:region_info]
     i[:start_key] ||= ''
     i[:end_key] ||= ''
     puts Region.describe(i)
@@ -284,11 +281,7 @@ class Command
     list = table_regions(name)
     list = list.select { |e| e.info[:start_key] <= split_point }[-1, 1] unless split_point.nil?
     list.each do |e|
-      begin
-        split_region(e, split_point)
-      rescue HBaseError
-        raise unless split_point.nil? # HBase tells nothing of regions that cannot be split
-      end
+      split_region(e, split_point)
     end
     nil
   end
@@ -323,7 +316,7 @@ class Command
 
   def truncate_region(region_name)
     r = region_of(region_name)
-    raise HBaseError.make('org.apache.hadoop.hbase.UnknownRegionException', region_name) if r.nil?
+    raise HBaseError.make('org.apache.hadoop.hbase.UnknownRegionException', "Invalid region: #{region_name}") if r.nil?
     Shell.confirm("Truncate the region #{region_name}")
     Master.call('TruncateRegion', { region_info: r.info })
     nil
@@ -331,15 +324,15 @@ class Command
 
   def clear_block_cache(table_name)
     blocks = bytes = size = 0
-    errors = 0
+    failed = 0
     table_regions(table_name).group_by { |r| r.server_name }.each_value do |list|
       s = Servers.call(Servers.of_region(list[0]), 'ClearRegionBlockCache', { region: list.map { |r| { type: :REGION_NAME, value: r.name } } })[:stats]
       blocks += s[:evicted_blocks].to_i
       bytes += s[:bytes_evicted].to_i
       size += s[:max_cache_size].to_i
-      errors += s[:exception].length
+      failed += s[:exception].length
     end
-    out.row(["CacheEvictionStats{evictedBlocks=#{blocks}, maxCacheSize=#{size}, errors=#{errors}}"])
+    out.row(["CacheEvictionStats{evictedBlocks=#{blocks}, maxCacheSize=#{size}, failedRegionsSize=#{failed}, failedRegions=[]}"])
     nil
   end
 
@@ -569,7 +562,7 @@ class Command
 
   def list_procedures
     out.header(%w[PID Name State Submitted Last_Update Parameters])
-    list = Master.call('getProcedures')[:procedure]
+    list = Master.call('GetProcedures')[:procedure]
     list.each do |pr|
       out.row([pr[:proc_id], pr[:class_name], pr[:state], Time.at(pr[:submitted_time] / 1000).to_s, Time.at(pr[:last_update] / 1000).to_s, parameters(pr)])
     end
@@ -590,7 +583,8 @@ class Command
   end
 
   def list_locks
-    Master.call('getLocks')[:lock].each do |l|
+    list = Master.call('GetLocks')[:lock]
+    list.each do |l|
       out.line("#{l[:resource_type]}(#{l[:resource_name]})")
       puts
       if l[:lock_type] == :EXCLUSIVE
@@ -607,7 +601,7 @@ class Command
       out.line('')
       puts
     end
-    nil
+    list
   end
 end
 
