@@ -12,6 +12,7 @@
 #include "server/server.h"
 #include "shell/shell.h"
 
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,6 +186,8 @@ static int take_rest(arguments *a, int argc, char **argv)
     if (at != NULL && !rq_client_is_address(at))
         return rq__refuse("shell", "'%s' is not host:port", at);
     if (at == NULL) c->zookeeper = "127.0.0.1:2181";
+    const struct passwd *user = getpwuid(geteuid());
+    if (c->user == NULL && user != NULL) c->user = user->pw_name;
     if (optind < argc) a->options.script = argv[optind++];
     a->options.arguments = argv + optind;
     a->options.argument_count = argc - optind;

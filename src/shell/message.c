@@ -143,6 +143,22 @@ static mrb_value get_number(mrb_state *mrb, const ProtobufCFieldDescriptor *f, u
     return mrb_symbol_value(mrb_intern_cstr(mrb, v->name));
 }
 
+/* Of bytes, as protobuf's JSON has them. */
+static mrb_value base64(mrb_state *mrb, rq_slice s)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    mrb_value text = mrb_str_new_capa(mrb, (mrb_int)(s.len + 2) / 3 * 4);
+    for (size_t i = 0; i < s.len; i += 3) {
+        size_t n = s.len - i < 3 ? s.len - i : 3;
+        uint32_t v = (uint32_t)s.ptr[i] << 16 | (n > 1 ? (uint32_t)s.ptr[i + 1] << 8 : 0) |
+                     (n > 2 ? s.ptr[i + 2] : 0);
+        const char four[] = {digits[v >> 18], digits[v >> 12 & 63],
+                             n > 1 ? digits[v >> 6 & 63] : '=', n > 2 ? digits[v & 63] : '='};
+        mrb_str_cat(mrb, text, four, sizeof four);
+    }
+    return text;
+}
+
 static mrb_value get_value(mrb_state *mrb, const ProtobufCFieldDescriptor *f,
                            const rq_pb_field *field, int depth)
 {
@@ -150,6 +166,9 @@ static mrb_value get_value(mrb_state *mrb, const ProtobufCFieldDescriptor *f,
     float single;
     if (f->type == PROTOBUF_C_TYPE_MESSAGE && field->wire == RQ_PB_BYTES)
         return get_message(mrb, f->descriptor, field->bytes, depth + 1);
+    if (field->wire == RQ_PB_BYTES && f->type == PROTOBUF_C_TYPE_BYTES &&
+        rq__shell_of(mrb)->bytes_in_base64)
+        return base64(mrb, field->bytes);
     if (field->wire == RQ_PB_BYTES)
         return mrb_str_new(mrb, (const char *)field->bytes.ptr, (mrb_int)field->bytes.len);
     if (f->type == PROTOBUF_C_TYPE_DOUBLE && field->wire == RQ_PB_FIXED64) {
@@ -235,12 +254,15 @@ static mrb_value get_message(mrb_state *mrb, const ProtobufCMessageDescriptor *d
     return hash;
 }
 
+/* Wire.decode(name, bytes, bytes in base 64) */
 static mrb_value decode(mrb_state *mrb, mrb_value self)
 {
     const char *name;
     mrb_value bytes;
+    mrb_bool text = false;
     (void)self;
-    mrb_get_args(mrb, "zS", &name, &bytes);
+    mrb_get_args(mrb, "zS|b", &name, &bytes, &text);
+    rq__shell_of(mrb)->bytes_in_base64 = text;
     return get_message(mrb, descriptor_of(mrb, name), rq__slice_of(bytes), 0);
 }
 
@@ -248,5 +270,5 @@ void rq__define_messages(mrb_state *mrb)
 {
     struct RClass *wire = mrb_define_module(mrb, "Wire");
     mrb_define_module_function(mrb, wire, "encode", encode, MRB_ARGS_REQ(2));
-    mrb_define_module_function(mrb, wire, "decode", decode, MRB_ARGS_REQ(2));
+    mrb_define_module_function(mrb, wire, "decode", decode, MRB_ARGS_ARG(2, 1));
 }

@@ -29,7 +29,7 @@ static void take_word(glance *g, const char *word, size_t len)
     if (block || conditional || is_do) g->o.depth++;
     if (one_of(word, len, "end") && g->o.depth > 0) g->o.depth--;
     if (conditional) g->loop = one_of(word, len, "while until for");
-    g->o.goes_on = one_of(word, len, "do begin else ensure then and or not return rescue");
+    g->o.goes_on = one_of(word, len, "do else ensure then and or not return");
     g->at_start = g->o.goes_on;
 }
 
@@ -53,9 +53,34 @@ static void take_mark(glance *g, char c)
     g->at_start = c == ';' || c == '=' || c == '(' || c == '{' || c == '|';
 }
 
+/* Behind the here-document that begins at i ("<<-END"); i itself if it is none. */
+static size_t skip_document(glance *g, const char *text, size_t i, size_t len)
+{
+    size_t name = i + 2;
+    if (name < len && (text[name] == '-' || text[name] == '~')) name++;
+    size_t n = 0;
+    while (name + n < len && (isupper((unsigned char)text[name + n]) || text[name + n] == '_'))
+        n++;
+    if (n == 0) return i;
+    for (size_t k = name + n; k + n < len; k++) {
+        size_t at = k + 1;
+        if (text[k] != '\n') continue;
+        while (at < len && (text[at] == ' ' || text[at] == '\t'))
+            at++;
+        if (at + n < len && memcmp(text + at, text + name, n) == 0 && text[at + n] == '\n')
+            return at + n - 1;
+    }
+    g->o.string = '"';
+    return len;
+}
+
 static size_t take(glance *g, const char *text, size_t i, size_t len)
 {
     char c = text[i];
+    if (c == '<' && i + 1 < len && text[i + 1] == '<') {
+        size_t end = skip_document(g, text, i, len);
+        if (end != i) return end;
+    }
     if (c == '"' || c == '\'' || c == '`') return skip_string(g, text, i, len);
     if (isalnum((unsigned char)c) || c == '_' || c == '@' || c == '$' || (c & 0x80) != 0) {
         size_t end = i;

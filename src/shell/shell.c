@@ -151,7 +151,7 @@ static const char *next_line(rq__shell *s, source *from, const rq_buf *statement
     fputs(prompt, stdout);
     ssize_t n = getline(&from->line, &from->cap, from->file);
     if (n < 0) {
-        if (!from->is_script || !s->options->non_interactive) fputc('\n', stdout);
+        fputc('\n', stdout);
         return NULL;
     }
     fputs(from->line, stdout);
@@ -171,13 +171,14 @@ static void print_value(rq__shell *s, mrb_value v)
 }
 
 /* What becomes of the session; the statement tells how Ruby would have worded it. */
-static fate take_exception(rq__shell *s, const rq_buf *statement)
+static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script)
 {
     mrb_value e = mrb_obj_value(s->mrb->exc);
     s->mrb->exc = NULL;
     mrb_value text = mrb_str_new(s->mrb, (const char *)statement->ptr, (mrb_int)statement->len);
     mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
-    mrb_value verdict = mrb_funcall(s->mrb, shell, "failed", 2, e, text);
+    mrb_value verdict =
+        mrb_funcall(s->mrb, shell, "failed", 3, e, text, mrb_bool_value(is_script));
     if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
     s->mrb->exc = NULL;
     if (mrb_symbol_p(verdict)) {
@@ -188,13 +189,13 @@ static fate take_exception(rq__shell *s, const rq_buf *statement)
     return GO_ON;
 }
 
-static fate run(rq__shell *s, const rq_buf *statement)
+static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
 {
     int arena = mrb_gc_arena_save(s->mrb);
     fate f = GO_ON;
     mrb_value v = rq__statement_run(s, (const char *)statement->ptr, statement->len);
     if (s->mrb->exc != NULL)
-        f = take_exception(s, statement);
+        f = take_exception(s, statement, is_script);
     else
         print_value(s, v);
     mrb_gc_arena_restore(s->mrb, arena);
@@ -202,12 +203,12 @@ static fate run(rq__shell *s, const rq_buf *statement)
     return f;
 }
 
-static fate wrong(rq__shell *s, const char *error, const rq_buf *statement)
+static fate wrong(rq__shell *s, const char *error, const rq_buf *statement, bool is_script)
 {
     mrb_value text = mrb_str_new_cstr(s->mrb, error != NULL ? error : "syntax error");
     mrb_value e = mrb_exc_new_str(s->mrb, mrb_class_get(s->mrb, "SyntaxError"), text);
     s->mrb->exc = mrb_obj_ptr(e);
-    return take_exception(s, statement);
+    return take_exception(s, statement, is_script);
 }
 
 static bool is_blank(const char *line)
@@ -240,7 +241,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
         if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;
         text->len--;
         rq__prompt_remember(from->prompt, (const char *)text->ptr);
-        f = what == RQ__STATEMENT_WHOLE ? run(s, text) : wrong(s, error, text);
+        f = what == RQ__STATEMENT_WHOLE ? run(s, text, from->is_script) : wrong(s, error, text, from->is_script);
         free(error);
         return f;
     }
@@ -303,9 +304,9 @@ static int run_session(rq__shell *s)
         if (s->options->non_interactive) s->line = 1;
     }
     f = run_input(s);
-    int code = exit_code(s);
     if (f == FAILED) return 1;
-    return code >= 0 ? code : 0;
+    int code = exit_code(s);
+    return s->options->non_interactive && code >= 0 ? code : 0; /* HBASE: so is irb's end */
 }
 
 static void clear(rq__shell *s)

@@ -22,6 +22,7 @@ typedef struct rq__shell {
      * leaves the C functions below it. */
     rq_buf request, answer, more, rows;
     mrbc_context *locals; /* of the statements: their local variables */
+    bool bytes_in_base64; /* in messages that are decoded */
     int line;             /* the number in the prompt */
     bool at_prompt;       /* lines come from a terminal by libedit */
     volatile sig_atomic_t interrupted;

@@ -481,7 +481,7 @@ module Shell
     end
 
     # An exception that left a statement: :exit, :fail or nil, to go on.
-    def failed(e, text = '')
+    def failed(e, text, is_script)
       if e.is_a?(ShellExit)
         @exit_code = e.code
         return :exit
@@ -496,7 +496,8 @@ module Shell
         puts "#{kind} (#{message})"
         return nil
       end
-      puts "ERROR #{kind}: #{message}"
+      # Of a script the shell itself prints it; else Ruby.
+      is_script ? puts("ERROR #{kind}: #{message}") : $stderr.puts("#{kind}: #{message}")
       puts((e.backtrace || []).join("\n")) if debug
       return nil if option('tty')
       @exit_code = 1
@@ -509,7 +510,7 @@ module Shell
       puts 'Use "exit" to quit this interactive shell.'
       puts 'For Reference, please visit: https://hbase.apache.org/docs/shell'
       print 'Version '
-      run('version', [])
+      run('version', [], false)
       puts
     end
 

@@ -83,15 +83,17 @@ module Quotas
     count
   end
 
-  # q:s is the owner's, q:s.NAME that of a user on a table or (with a dot at its end) in a namespace.
+  # q:s is the owner's, q:s.NAME that of a user on a table or (with a colon at its end) in a namespace.
   def self.each_of(owner, c, wanted)
     return unless c[2] == 's' || c[2].start_with?('s.')
     parts = [owner]
     if c[2] != 's'
       rest = c[2][2..-1]
-      parts << (rest[-1] == '.' ? ['NAMESPACE', rest[0...-1]] : ['TABLE', rest])
+      parts << (rest[-1] == ':' ? ['NAMESPACE', rest[0...-1]] : ['TABLE', rest])
     end
-    return unless wanted.all? { |k, pattern| (p = parts.find { |e| e[0] == k }) && pattern.match?(p[1]) }
+    # HBase: a table or namespace alone means its own quotas, not those of users on it.
+    parts_asked = wanted.key?(USER) || wanted.empty? ? parts : [owner]
+    return unless wanted.all? { |k, pattern| (p = parts_asked.find { |e| e[0] == k }) && pattern.match?(p[1]) }
     who = parts.map { |k, v| "#{k} => #{v}" }.join(', ')
     texts(c[5], owner).each { |t| yield who, t }
   end

@@ -577,7 +577,7 @@ class Command
 
   def state_message(any)
     name = any[:type_url].to_s.split('/')[-1].to_s.split('.')[-1]
-    Json.of_message(Wire.decode(name, any[:value].to_s))
+    Json.of_message(Wire.decode(name, any[:value].to_s, true))
   rescue ArgumentError
     {}
   end
@@ -646,7 +646,6 @@ module Json
       end
     when Array then v.map { |e| of_message(e) }
     when Symbol then v.to_s
-    when String then [v].pack('m').gsub("\n", '')
     else v
     end
   end
