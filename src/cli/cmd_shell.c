@@ -12,6 +12,7 @@
 #include "server/server.h"
 #include "shell/shell.h"
 
+#include <ftw.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,11 +86,17 @@ static rq_err open_local(void *ctx, rq_client_options *client, rq_error *why)
     return RQ_OK;
 }
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
 static void remove_folder(const char *folder)
 {
-    char command[4200];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (folder[0] != '\0' && system(command) != 0)
+    if (folder[0] != '\0' && nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
         fprintf(stderr, "rorqual shell: cannot remove %s\n", folder);
 }
 

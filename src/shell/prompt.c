@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The prompt, by libedit: editing, history in a file, search, completion. What completes a word is
- * asked of the prelude (Shell.complete), which knows commands, options, tables and families. */
+ * asked of the prelude (Shell.complete), which knows commands, options, tables and families. libedit is
+ * loaded when a prompt begins, because a server would pay for it with memory; a static build has it
+ * linked. Without it lines are read without editing. */
 #include "shell/shell_priv.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <histedit.h>
 #include <mruby/array.h>
@@ -15,19 +18,72 @@
 
 #define HISTORY_LINES 10000
 
+/* libedit's functions. */
+#define EDIT_FUNCTIONS(X)                                                                          \
+    X(el_init)                                                                                     \
+    X(el_end)                                                                                      \
+    X(el_set)                                                                                      \
+    X(el_gets)                                                                                     \
+    X(el_line)                                                                                     \
+    X(el_insertstr)                                                                                \
+    X(el_source)                                                                                   \
+    X(el_reset)                                                                                    \
+    X(history_init)                                                                                \
+    X(history_end)                                                                                 \
+    X(history)
+typedef struct edit_library {
+#define X(name) __typeof__(name) *name;
+    EDIT_FUNCTIONS(X)
+#undef X
+} edit_library;
+
 struct rq__prompt {
     rq__shell *shell;
+    edit_library lib;
     EditLine *line;
     History *history;
     char text[64]; /* of the prompt */
     char path[512];
 };
 
+#ifdef RQ_EDIT_LINKED
+static bool load(edit_library *ret)
+{
+#define X(name) ret->name = name;
+    EDIT_FUNCTIONS(X)
+#undef X
+    return true;
+}
+#else
+/* POSIX's way to make a function's address of dlsym's result. */
+static bool find(void *library, const char *name, void *function)
+{
+    void *found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+    return found != NULL;
+}
+
+static bool load(edit_library *ret)
+{
+    void *library = dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library == NULL) library = dlopen("libedit.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    bool found = library != NULL;
+#define X(name) found = found && find(library, #name, &ret->name);
+    EDIT_FUNCTIONS(X)
+#undef X
+    if (library != NULL) (void)dlclose(library);
+    return found;
+}
+#endif
+
+/* libedit's callbacks have no argument of ours but the line's client data, which its own function
+ * reads; there is one prompt in a process. */
+static rq__prompt *at_terminal;
+
 static char *prompt_of(EditLine *e)
 {
-    rq__prompt *p = NULL;
-    (void)el_get(e, EL_CLIENTDATA, &p);
-    return p->text;
+    (void)e;
+    return at_terminal->text;
 }
 
 /* Letters that belong to a word that is completed: a quote begins one. */
@@ -75,10 +131,9 @@ static void show(mrb_value list)
 
 static unsigned char complete(EditLine *e, int c)
 {
-    rq__prompt *p = NULL;
+    rq__prompt *p = at_terminal;
     (void)c;
-    (void)el_get(e, EL_CLIENTDATA, &p);
-    const LineInfo *l = el_line(e);
+    const LineInfo *l = p->lib.el_line(e);
     size_t len = (size_t)(l->cursor - l->buffer), word = len;
     while (word > 0 && in_word(l->buffer[word - 1]))
         word--;
@@ -93,7 +148,7 @@ static unsigned char complete(EditLine *e, int c)
         if (n > len - word && n - (len - word) < sizeof text) {
             memcpy(text, first.ptr + (len - word), n - (len - word));
             text[n - (len - word)] = '\0';
-            result = el_insertstr(e, text) == 0 ? CC_REFRESH : CC_ERROR;
+            result = p->lib.el_insertstr(e, text) == 0 ? CC_REFRESH : CC_ERROR;
         } else if (RARRAY_LEN(list) > 1) {
             show(list);
             result = CC_REDISPLAY;
@@ -126,25 +181,29 @@ rq__prompt *rq__prompt_open(rq__shell *s)
     rq__prompt *p = calloc(1, sizeof *p);
     if (p == NULL) return NULL;
     p->shell = s;
-    p->line = el_init("rorqual-shell", stdin, stdout, stderr);
-    p->history = history_init();
+    at_terminal = p;
+    if (!load(&p->lib)) {
+        free(p);
+        return NULL;
+    }
+    p->line = p->lib.el_init("rorqual-shell", stdin, stdout, stderr);
+    p->history = p->lib.history_init();
     if (p->line == NULL || p->history == NULL) {
         rq__prompt_close(p);
         return NULL;
     }
-    (void)history(p->history, &event, H_SETSIZE, HISTORY_LINES);
-    (void)history(p->history, &event, H_SETUNIQUE, 1);
-    (void)el_set(p->line, EL_CLIENTDATA, p);
-    (void)el_set(p->line, EL_PROMPT, prompt_of);
-    (void)el_set(p->line, EL_EDITOR, "emacs");
-    (void)el_set(p->line, EL_SIGNAL, 0);
-    (void)el_set(p->line, EL_HIST, history, p->history);
-    (void)el_set(p->line, EL_ADDFN, "complete", "Completes a word", complete);
-    (void)el_set(p->line, EL_BIND, "^I", "complete", NULL);
-    (void)el_set(p->line, EL_BIND, "^R", "em-inc-search-prev", NULL);
-    (void)el_source(p->line, NULL);
+    (void)p->lib.history(p->history, &event, H_SETSIZE, HISTORY_LINES);
+    (void)p->lib.history(p->history, &event, H_SETUNIQUE, 1);
+    (void)p->lib.el_set(p->line, EL_PROMPT, prompt_of);
+    (void)p->lib.el_set(p->line, EL_EDITOR, "emacs");
+    (void)p->lib.el_set(p->line, EL_SIGNAL, 0);
+    (void)p->lib.el_set(p->line, EL_HIST, p->lib.history, p->history);
+    (void)p->lib.el_set(p->line, EL_ADDFN, "complete", "Completes a word", complete);
+    (void)p->lib.el_set(p->line, EL_BIND, "^I", "complete", NULL);
+    (void)p->lib.el_set(p->line, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    (void)p->lib.el_source(p->line, NULL);
     find_history(p);
-    if (p->path[0] != '\0') (void)history(p->history, &event, H_LOAD, p->path);
+    if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_LOAD, p->path);
     return p;
 }
 
@@ -153,10 +212,10 @@ void rq__prompt_close(rq__prompt *p)
     HistEvent event;
     if (p == NULL) return;
     if (p->history != NULL) {
-        if (p->path[0] != '\0') (void)history(p->history, &event, H_SAVE, p->path);
-        history_end(p->history);
+        if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_SAVE, p->path);
+        p->lib.history_end(p->history);
     }
-    if (p->line != NULL) el_end(p->line);
+    if (p->line != NULL) p->lib.el_end(p->line);
     free(p);
 }
 
@@ -166,11 +225,11 @@ const char *rq__prompt_line(rq__prompt *p, const char *prompt, bool *ret_interru
     snprintf(p->text, sizeof p->text, "%s", prompt);
     p->shell->interrupted = 0;
     errno = 0;
-    const char *line = el_gets(p->line, &count);
+    const char *line = p->lib.el_gets(p->line, &count);
     *ret_interrupted = p->shell->interrupted != 0;
     p->shell->interrupted = 0;
     if (*ret_interrupted) {
-        (void)el_reset(p->line);
+        (void)p->lib.el_reset(p->line);
         fputs("^C\n", stdout);
         return NULL;
     }
@@ -181,6 +240,6 @@ void rq__prompt_remember(rq__prompt *p, const char *statement)
 {
     HistEvent event;
     if (p == NULL) return;
-    (void)history(p->history, &event, H_ENTER, statement);
-    if (p->path[0] != '\0') (void)history(p->history, &event, H_SAVE, p->path);
+    (void)p->lib.history(p->history, &event, H_ENTER, statement);
+    if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_SAVE, p->path);
 }

@@ -308,8 +308,9 @@ class Command
           result in inconsistencies in the configuration of online regions and other risks. If you
           encounter any issues, use the original 'alter' command to make the modification again!"
     end
+    id = Master.call('ModifyTable', { table_name: Names.table(name), table_schema: schema, reopen_regions: reopen }, false)[:proc_id]
     puts 'Updating all regions with the new schema...' if wait && reopen
-    Master.call('ModifyTable', { table_name: Names.table(name), table_schema: schema, reopen_regions: reopen }, wait)
+    Master.follow(id) if wait && !id.nil?
     alter_progress(name) if wait && reopen
   end
 

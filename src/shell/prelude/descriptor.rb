@@ -58,13 +58,17 @@ module Master
 end
 
 module Names
-  # TableName of a text; HBase checks names in the client.
+  # TableName of a text; HBase checks names in the client. Each put asks, so names that passed are kept.
   def self.table(text)
-    text = text.to_s
-    ns, q = text.include?(':') ? text.split(':', 2) : ['default', text]
-    check(ns, q, text)
-    { namespace: ns, qualifier: q }
+    known = @known[text]
+    return known if known
+    name = text.to_s
+    ns, q = name.include?(':') ? name.split(':', 2) : ['default', name]
+    check(ns, q, name)
+    @known.clear if @known.size > 1000
+    @known[text] = { namespace: ns, qualifier: q }
   end
+  @known = {}
 
   def self.check(ns, qualifier, text)
     illegal("Table qualifier must not be empty") if qualifier.nil? || qualifier.empty?
