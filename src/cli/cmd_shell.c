@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: rorqual shell [-n] [-y] [-d] [-D KEY=VALUE] [--json | --csv | --tsv] [WHERE] [SCRIPT [ARGUMENT…]]\n"
+    "usage: rorqual shell [-n] [-y] [-d] [-D KEY=VALUE] [--json | --csv | --tsv] [WHERE] [SCRIPT "
+    "[ARGUMENT…]]\n"
     "WHERE: --zk HOST:PORT      ZooKeeper of the cluster (127.0.0.1:2181)\n"
     "       --bootstrap HOST:PORT  a master or region server, instead of ZooKeeper\n"
     "       file:FOLDER         a data folder that no server has open\n"
@@ -31,7 +32,8 @@ static const char help[] =
     "      --json, --csv, --tsv  rows of get and scan in that form\n"
     "      --user NAME        the user's name for the server\n"
     "      --top-level-defs, --return-values  as HBase's shell has them\n"
-    "Commands, output and scripts are those of HBase 2.6's shell; without SCRIPT they come from standard input.\n"
+    "Commands, output and scripts are those of HBase 2.6's shell; without SCRIPT they come from "
+    "standard input.\n"
     "exit codes: that of exit in the script; 1 an error ended it; 2 wrong arguments\n";
 
 typedef struct arguments {
@@ -61,8 +63,8 @@ static rq_err choose_folder(arguments *a, const char **ret, rq_error *why)
 
 static rq_err set_ports(rq_config *c, rq_error *why)
 {
-    static const char *const zero[] = {
-        "hbase.zookeeper.property.clientPort", "hbase.master.port", "hbase.regionserver.port"};
+    static const char *const zero[] = {"hbase.zookeeper.property.clientPort", "hbase.master.port",
+                                       "hbase.regionserver.port"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(zero); i++)
         RQ_TRY(rq_config_set(c, zero[i], "0", why));
     RQ_TRY(rq_config_set(c, "hbase.master.info.port", "-1", why));
@@ -156,10 +158,18 @@ static int take_option(arguments *a, int got, char **argv)
 {
     rq_shell_options *o = &a->options;
     switch (got) {
-    case 'h': fputs(help, stdout); return 0;
-    case 'd': o->debug = true; return -1;
-    case 'n': o->non_interactive = true; return -1;
-    case 'y': o->yes = true; return -1;
+    case 'h':
+        fputs(help, stdout);
+        return 0;
+    case 'd':
+        o->debug = true;
+        return -1;
+    case 'n':
+        o->non_interactive = true;
+        return -1;
+    case 'y':
+        o->yes = true;
+        return -1;
     case 'r':
         fputs("[INFO] the -r | --return-values option is ignored. we always behave as though it "
               "was given.\n",
@@ -169,15 +179,32 @@ static int take_option(arguments *a, int got, char **argv)
         o->settings[o->setting_count++] = optarg;
         take_setting(a, optarg);
         return -1;
-    case TOP_LEVEL: o->top_level = true; return -1;
-    case AS_JSON: o->as = RQ_SHELL_AS_JSON; return -1;
-    case AS_CSV: o->as = RQ_SHELL_AS_CSV; return -1;
-    case AS_TSV: o->as = RQ_SHELL_AS_TSV; return -1;
-    case ZK: o->client.zookeeper = optarg; return -1;
-    case BOOTSTRAP: o->client.bootstrap = optarg; return -1;
-    case ZK_ROOT: o->client.zk_root = optarg; return -1;
-    case USER: o->client.user = optarg; return -1;
-    default: return rq__refuse_option("shell", got, argv);
+    case TOP_LEVEL:
+        o->top_level = true;
+        return -1;
+    case AS_JSON:
+        o->as = RQ_SHELL_AS_JSON;
+        return -1;
+    case AS_CSV:
+        o->as = RQ_SHELL_AS_CSV;
+        return -1;
+    case AS_TSV:
+        o->as = RQ_SHELL_AS_TSV;
+        return -1;
+    case ZK:
+        o->client.zookeeper = optarg;
+        return -1;
+    case BOOTSTRAP:
+        o->client.bootstrap = optarg;
+        return -1;
+    case ZK_ROOT:
+        o->client.zk_root = optarg;
+        return -1;
+    case USER:
+        o->client.user = optarg;
+        return -1;
+    default:
+        return rq__refuse_option("shell", got, argv);
     }
 }
 

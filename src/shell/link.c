@@ -3,13 +3,13 @@
  * method of any server, as Wire.call; failures are HBaseErrors, which know HBase's Java class. */
 #include "shell/shell_priv.h"
 
+#include "base/clock.h"
 #include "client/call.h"
 
 #include <mruby/class.h>
 #include <mruby/error.h>
 #include <mruby/string.h>
 #include <mruby/variable.h>
-#include <time.h>
 
 void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_slice text, bool retry)
 {
@@ -101,8 +101,7 @@ static mrb_value pause_for(mrb_state *mrb, mrb_value self)
     for (int64_t left; (left = until - rq_client_now_ns()) > 0;) {
         rq__shell_check_interrupt(mrb);
         if (left > 100000000) left = 100000000;
-        const struct timespec t = {0, left};
-        (void)nanosleep(&t, NULL);
+        rq_clock_sleep_ns((uint64_t)left);
     }
     rq__shell_check_interrupt(mrb);
     return mrb_nil_value();
@@ -122,8 +121,8 @@ static mrb_value registry(mrb_state *mrb, mrb_value self)
     rq__shell *s = rq__shell_of(mrb);
     (void)self;
     (void)rq__shell_client(mrb);
-    return mrb_str_new_cstr(mrb, s->where.zookeeper != NULL ? s->where.zookeeper
-                                                            : s->where.bootstrap);
+    return mrb_str_new_cstr(mrb,
+                            s->where.zookeeper != NULL ? s->where.zookeeper : s->where.bootstrap);
 }
 
 void rq__define_calls(mrb_state *mrb)

@@ -7,9 +7,9 @@
 #include <stddef.h>
 
 typedef struct rq__outline {
-    int depth;      /* open brackets and blocks */
-    char string;    /* the quote of an open string; 0: none */
-    bool goes_on;   /* the last line ends where an expression must follow */
+    int depth;    /* open brackets and blocks */
+    char string;  /* the quote of an open string; 0: none */
+    bool goes_on; /* the last line ends where an expression must follow */
 } rq__outline;
 
 /* A glance, not a parser: it decides only the look of prompts. */

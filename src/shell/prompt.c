@@ -95,9 +95,9 @@ static bool in_word(char c)
 static mrb_value candidates(rq__shell *s, const char *before, size_t len, size_t word)
 {
     mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
-    mrb_value list = mrb_funcall(s->mrb, shell, "complete", 2,
-                                 mrb_str_new(s->mrb, before, (mrb_int)word),
-                                 mrb_str_new(s->mrb, before + word, (mrb_int)(len - word)));
+    mrb_value list =
+        mrb_funcall(s->mrb, shell, "complete", 2, mrb_str_new(s->mrb, before, (mrb_int)word),
+                    mrb_str_new(s->mrb, before + word, (mrb_int)(len - word)));
     bool failed = s->mrb->exc != NULL || !mrb_array_p(list);
     s->mrb->exc = NULL;
     return failed ? mrb_ary_new(s->mrb) : list;

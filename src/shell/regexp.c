@@ -43,9 +43,8 @@ static mrb_value initialize(mrb_state *mrb, mrb_value self)
     int code;
     PCRE2_SIZE at;
     mrb_get_args(mrb, "S|oo", &source, &flags, &(mrb_value){0});
-    pcre2_code *p =
-        pcre2_compile((PCRE2_SPTR)RSTRING_PTR(source), (PCRE2_SIZE)RSTRING_LEN(source),
-                      options_of(mrb, flags), &code, &at, NULL);
+    pcre2_code *p = pcre2_compile((PCRE2_SPTR)RSTRING_PTR(source), (PCRE2_SIZE)RSTRING_LEN(source),
+                                  options_of(mrb, flags), &code, &at, NULL);
     if (p == NULL) {
         char text[128];
         (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof text);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and changes rows: the client's operations as methods of the module Rows. A cell is an array
  * [row, family, qualifier, timestamp, type, value]. The client's callbacks run under its loop, which an
- * exception of Ruby must not leave: they copy cells as KeyValues to the session's buffer, and Ruby
- * sees them when the operation, or one response of a scan, is complete.
+ * exception of Ruby must not leave: they copy cells to the session's buffer, and Ruby sees them
+ * when the operation, or one response of a scan, is complete.
  *
- *     rows: be32 length of a KeyValue | KeyValue … | be32 0 at the end of a row */
+ *     rows: (CELL, rq_cell, its row, family, qualifier, value) … ROW_END, and the next row */
 #include "shell/shell_priv.h"
 
 #include "base/arena.h"
@@ -30,14 +30,17 @@ typedef struct outcome {
     char text[4096];
 } outcome;
 
+enum { ROW_END, CELL };
+
+/* The pointers in the copied rq_cell are set when it is read. */
 static rq_err copy_cell(rq_buf *to, const rq_cell *c)
 {
-    size_t len = rq_cell_serialized_len(c, false);
-    RQ_TRY(rq_buf_append_be32(to, (uint32_t)len));
-    RQ_TRY(rq_buf_reserve(to, len));
-    rq_cell_serialize(c, false, to->ptr + to->len);
-    to->len += len;
-    return RQ_OK;
+    RQ_TRY(rq_buf_append_u8(to, CELL));
+    RQ_TRY(rq_buf_append(to, c, sizeof *c));
+    RQ_TRY(rq_buf_append(to, c->row, c->row_len));
+    RQ_TRY(rq_buf_append(to, c->family, c->family_len));
+    RQ_TRY(rq_buf_append(to, c->qualifier, c->qualifier_len));
+    return rq_buf_append(to, c->value, c->value_len);
 }
 
 static rq_err copy_row(rq_buf *to, rq_result_view row, rq_cursor *cells)
@@ -46,7 +49,20 @@ static rq_err copy_row(rq_buf *to, rq_result_view row, rq_cursor *cells)
     rq_err rc;
     while ((rc = rq_result_next(&row, cells, &c)) == RQ_OK)
         RQ_TRY(copy_cell(to, &c));
-    return rc == RQ_E_END ? rq_buf_append_be32(to, 0) : rc;
+    return rc == RQ_E_END ? rq_buf_append_u8(to, ROW_END) : rc;
+}
+
+/* The next cell of the row; false: its end. REQUIRES: a row begins or goes on. */
+static bool read_cell(rq_cursor *rows, rq_cell *ret)
+{
+    if (*rows->ptr++ == ROW_END) return false;
+    memcpy(ret, rows->ptr, sizeof *ret);
+    ret->row = rows->ptr + sizeof *ret;
+    ret->family = ret->row + ret->row_len;
+    ret->qualifier = ret->family + ret->family_len;
+    ret->value = ret->qualifier + ret->qualifier_len;
+    rows->ptr = ret->value + ret->value_len;
+    return true;
 }
 
 static void copy_text(char *to, size_t size, rq_slice from)
@@ -119,27 +135,21 @@ static mrb_value string_of(mrb_state *mrb, rq_slice s)
 
 static mrb_value cell_value(mrb_state *mrb, const rq_cell *c)
 {
-    const mrb_value list[] = {string_of(mrb, rq_cell_row(c)),
-                              string_of(mrb, rq_cell_family(c)),
-                              string_of(mrb, rq_cell_qualifier(c)),
-                              mrb_int_value(mrb, c->timestamp),
-                              mrb_int_value(mrb, c->type),
-                              string_of(mrb, rq_cell_value(c))};
+    const mrb_value list[] = {
+        string_of(mrb, rq_cell_row(c)),       string_of(mrb, rq_cell_family(c)),
+        string_of(mrb, rq_cell_qualifier(c)), mrb_int_value(mrb, c->timestamp),
+        mrb_int_value(mrb, c->type),          string_of(mrb, rq_cell_value(c))};
     return mrb_ary_new_from_values(mrb, 6, list);
 }
 
 /* The next row of the buffer as an array of cells; nil: no more. */
 static mrb_value next_row(mrb_state *mrb, rq_cursor *rows)
 {
-    uint32_t len;
-    rq_slice bytes;
     rq_cell c;
     if (rq_cursor_left(rows) == 0) return mrb_nil_value();
     mrb_value list = mrb_ary_new(mrb);
     int arena = mrb_gc_arena_save(mrb);
-    while (rq_cursor_be32(rows, &len) && len > 0 && rq_cursor_bytes(rows, len, &bytes)) {
-        if (rq__cell_parse(bytes, &c, NULL) != RQ_OK)
-            mrb_raise(mrb, E_RUNTIME_ERROR, "a malformed cell");
+    while (read_cell(rows, &c)) {
         mrb_ary_push(mrb, list, cell_value(mrb, &c));
         mrb_gc_arena_restore(mrb, arena);
     }
@@ -324,8 +334,7 @@ static mrb_value scan(mrb_state *mrb, mrb_value self)
     mrb_value name, options, more, block;
     (void)self;
     mrb_get_args(mrb, "SHS&!", &name, &options, &more, &block);
-    return mrb_int_value(mrb,
-                         (mrb_int)run_scan(mrb, name, options, more, yield_rows, &block));
+    return mrb_int_value(mrb, (mrb_int)run_scan(mrb, name, options, more, yield_rows, &block));
 }
 
 typedef struct counting {
@@ -334,27 +343,24 @@ typedef struct counting {
     mrb_value block;
 } counting;
 
-/* The row of the first cell; the cells are skipped. */
-static bool skip_row(rq_cursor *rows, rq_slice *ret_first)
+/* Skips a row; its key, empty for a row without cells. */
+static bool skip_row(rq_cursor *rows, rq_slice *ret_key)
 {
-    uint32_t len;
-    rq_slice bytes;
-    *ret_first = (rq_slice){0};
+    rq_cell c;
+    *ret_key = (rq_slice){0};
     if (rq_cursor_left(rows) == 0) return false;
-    while (rq_cursor_be32(rows, &len) && len > 0 && rq_cursor_bytes(rows, len, &bytes))
-        if (ret_first->len == 0) *ret_first = bytes;
+    while (read_cell(rows, &c))
+        *ret_key = rq_cell_row(&c);
     return true;
 }
 
 static void count_rows(mrb_state *mrb, rq_cursor *rows, void *ctx)
 {
     counting *n = ctx;
-    rq_slice first;
-    rq_cell c;
-    while (skip_row(rows, &first)) {
+    rq_slice key;
+    while (skip_row(rows, &key)) {
         if (++n->count % n->interval != 0) continue;
-        if (rq__cell_parse(first, &c, NULL) != RQ_OK) continue; /* a row without cells */
-        const mrb_value args[] = {mrb_int_value(mrb, n->count), string_of(mrb, rq_cell_row(&c))};
+        const mrb_value args[] = {mrb_int_value(mrb, n->count), string_of(mrb, key)};
         mrb_yield_argv(mrb, n->block, 2, args);
     }
 }
@@ -384,12 +390,11 @@ static mrb_value filter(mrb_state *mrb, mrb_value self)
     mrb_get_args(mrb, "S", &text);
     rq_err rc = rq_filter_language_compile(rq__slice_of(text), &arena, &name, &bytes, &why);
     mrb_value list = mrb_nil_value();
-    if (rc == RQ_OK)
-        list = mrb_assoc_new(mrb, string_of(mrb, name), string_of(mrb, bytes));
+    if (rc == RQ_OK) list = mrb_assoc_new(mrb, string_of(mrb, name), string_of(mrb, bytes));
     rq_arena_clear(&arena);
     if (rc != RQ_OK)
-        rq__raise_failure(mrb, rc, "java.lang.IllegalArgumentException",
-                          rq_slice_cstr(why.message), false);
+        rq__raise_failure(mrb, rc, "java.lang.IllegalArgumentException", rq_slice_cstr(why.message),
+                          false);
     return list;
 }
 

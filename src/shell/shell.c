@@ -21,7 +21,6 @@
 #include <mruby/proc.h>
 #include <mruby/string.h>
 #include <mruby/variable.h>
-#include <mruby/version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,11 +34,6 @@ static void on_interrupt(int number)
     /* Ruby that calls no server cannot be interrupted: the second Ctrl-C ends the process. */
     if (current->interrupted) _exit(130);
     current->interrupted = 1;
-}
-
-const char *rq_shell_ruby_version(void)
-{
-    return MRUBY_VERSION;
 }
 
 /* --- Ruby ------------------------------------------------------------------------------------- */
@@ -113,9 +107,9 @@ static mrb_value ask(rq__shell *s, const char *name, mrb_value argument)
 /* --- statements ------------------------------------------------------------------------------- */
 
 typedef struct source {
-    FILE *file;       /* lines; NULL: the prompt */
+    FILE *file; /* lines; NULL: the prompt */
     rq__prompt *prompt;
-    bool is_script;   /* errors are printed by the official shell's handler */
+    bool is_script; /* errors are printed by the official shell's handler */
     char *line;
     size_t cap;
 } source;
@@ -177,8 +171,7 @@ static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script
     s->mrb->exc = NULL;
     mrb_value text = mrb_str_new(s->mrb, (const char *)statement->ptr, (mrb_int)statement->len);
     mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
-    mrb_value verdict =
-        mrb_funcall(s->mrb, shell, "failed", 3, e, text, mrb_bool_value(is_script));
+    mrb_value verdict = mrb_funcall(s->mrb, shell, "failed", 3, e, text, mrb_bool_value(is_script));
     if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
     s->mrb->exc = NULL;
     if (mrb_symbol_p(verdict)) {
@@ -235,13 +228,13 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
             return GO_ON;
         }
         if (line != NULL && rq_buf_append(text, line, strlen(line)) != RQ_OK) return FAILED;
-        rq__statement what =
-            rq__statement_check(s, (const char *)text->ptr, text->len, &error);
+        rq__statement what = rq__statement_check(s, (const char *)text->ptr, text->len, &error);
         if (what == RQ__STATEMENT_OPEN && line != NULL) continue;
         if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;
         text->len--;
         rq__prompt_remember(from->prompt, (const char *)text->ptr);
-        f = what == RQ__STATEMENT_WHOLE ? run(s, text, from->is_script) : wrong(s, error, text, from->is_script);
+        f = what == RQ__STATEMENT_WHOLE ? run(s, text, from->is_script)
+                                        : wrong(s, error, text, from->is_script);
         free(error);
         return f;
     }
@@ -301,7 +294,7 @@ static int run_session(rq__shell *s)
         if (f == FAILED) return 1;
         int code = exit_code(s);
         if (code >= 0) return code;
-        if (s->options->non_interactive) s->line = 1;
+        s->line = 1;
     }
     f = run_input(s);
     if (f == FAILED) return 1;

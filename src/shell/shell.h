@@ -35,7 +35,4 @@ typedef struct rq_shell_options {
 /* Runs a session; returns the exit code of the process. One session in a process: Ctrl-C is its. */
 int rq_shell_run(const rq_shell_options *o);
 
-/* The version of mruby, for `rorqual version`. */
-const char *rq_shell_ruby_version(void);
-
 #endif

@@ -7,6 +7,9 @@
 
 #include "base/buf.h"
 
+#define MRB_NO_PRESYM /* Debian does not install the list of symbols */
+#define MRB_USE_RATIONAL
+#define MRB_USE_COMPLEX
 #include <mruby.h>
 #include <mruby/compile.h>
 #include <signal.h>

@@ -38,10 +38,9 @@ static bool wants_more(const struct mrb_parser_state *p)
     if (p->nerr == 0) return false;
     for (size_t i = 0; i < p->nerr && i < RQ_ARRAY_LEN(p->error_buffer); i++) {
         const char *m = p->error_buffer[i].message;
-        if (m != NULL && (strstr(m, "unexpected $end") != NULL ||
-                          strstr(m, "unexpected end of file") != NULL ||
-                          strstr(m, "unterminated") != NULL ||
-                          strstr(m, "can't find string") != NULL))
+        if (m != NULL &&
+            (strstr(m, "unexpected $end") != NULL || strstr(m, "unexpected end of file") != NULL ||
+             strstr(m, "unterminated") != NULL || strstr(m, "can't find string") != NULL))
             return true;
     }
     return false;

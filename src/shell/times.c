@@ -2,6 +2,8 @@
 /* Times in text: Time#strftime, and the forms in which HBase's shell prints times. */
 #include "shell/shell_priv.h"
 
+#include "base/clock.h"
+
 #include <mruby/class.h>
 #include <mruby/string.h>
 #include <stdio.h>
@@ -49,10 +51,8 @@ static mrb_value format_time(mrb_state *mrb, mrb_value self)
 
 static mrb_value now_ms(mrb_state *mrb, mrb_value self)
 {
-    struct timespec t;
     (void)self;
-    (void)clock_gettime(CLOCK_REALTIME, &t);
-    return mrb_int_value(mrb, (mrb_int)t.tv_sec * 1000 + t.tv_nsec / 1000000);
+    return mrb_int_value(mrb, (mrb_int)(rq_clock_ns(CLOCK_REALTIME) / 1000000));
 }
 
 static mrb_value monotonic(mrb_state *mrb, mrb_value self)

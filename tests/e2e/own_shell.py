@@ -27,7 +27,7 @@ OWN = FOLDER / "own"
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": (["-n"], QUOTAS)}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS)}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -199,7 +199,7 @@ def prompt(folder):
         (["create 'long_name', 'fam'", "Enter"], "Created table long_name"),
         (["desc", "Tab"], "describe"),
         (["C-u", "put 'long", "Tab", "', 'r', 'fa", "Tab", "q', 'v'", "Enter"], "put 'long_name', 'r', 'fam:q', 'v'"),
-        (["scan 'long_name'", "Enter"], " r                        column=fam:q,"),
+        (["scan 'long_name'", "Enter"], " r                         column=fam:q,"),
         (["sleep 1000", "Enter"], "sleep 1000"),
         (["C-c"], "hbase:005:0>"),
         (["[1,", "Enter", "2]", "Enter"], "=> [1, 2]"),

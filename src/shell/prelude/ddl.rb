@@ -211,7 +211,7 @@ class Command
     case name.to_s.split('.')[-1].split('$')[-1]
     when 'HexStringSplit' then even_splits(count, 0xffffffff).map { |n| format('%08x', n) }
     when 'DecimalStringSplit' then even_splits(count, 99_999_999).map { |n| format('%08d', n) }
-    when 'UniformSplit' then (1...count).map { |i| Bytes.big_endian(uniform(i, count), 8) }
+    when 'UniformSplit' then (1...count).map { |i| uniform(i, count) }
     else raise HBaseError.make('java.io.IOException', "Problem loading split algorithm: ")
     end
   end
@@ -226,7 +226,7 @@ class Command
     high = (1 << 32) * i / count
     rest = (1 << 32) * i % count
     low = (rest << 32) / count
-    (high << 32) | low
+    Bytes.big_endian(high, 4) + Bytes.big_endian(low, 4)
   end
 
   def alter(table, *args)
@@ -368,7 +368,7 @@ class Command
        SingleColumnValueExcludeFilter FirstKeyOnlyFilter ColumnRangeFilter ColumnValueFilter TimestampsFilter FamilyFilter
        QualifierFilter ColumnPrefixFilter RowFilter MultipleColumnPrefixFilter InclusiveStopFilter PageFilter ValueFilter
        ColumnPaginationFilter].each { |f| out.row([f]) }
-    nil
+    JavaValue.new('JavaUtil::HashMap::KeySet')
   end
 
   def locate_region(table, row_key)

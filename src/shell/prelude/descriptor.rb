@@ -70,15 +70,15 @@ module Names
   end
   @known = {}
 
-  def self.check(ns, qualifier, text)
-    illegal("Table qualifier must not be empty") if qualifier.nil? || qualifier.empty?
+  def self.check(ns, qualifier, text, what = 'User-space table qualifiers')
+    illegal("#{what == 'Snapshot qualifiers' ? 'Snapshot' : 'Table'} qualifier must not be empty") if qualifier.nil? || qualifier.empty?
     first = qualifier[0]
     if first == '.' || first == '-'
-      illegal("Illegal first character <#{first.getbyte(0)}> at 0. User-space table qualifiers can only start with 'alphanumeric characters' from any language: #{qualifier}")
+      illegal("Illegal first character <#{first.getbyte(0)}> at 0. #{what} can only start with 'alphanumeric characters' from any language: #{qualifier}")
     end
     at = (0...qualifier.length).find { |i| !(qualifier[i] =~ /[A-Za-z0-9_\-.]/) && qualifier.getbyte(i) < 128 }
     unless at.nil?
-      illegal("Illegal character code:#{qualifier.getbyte(at)}, <#{qualifier[at]}> at #{at}. User-space table qualifiers may only contain 'alphanumeric characters' and digits: #{qualifier}")
+      illegal("Illegal character code:#{qualifier.getbyte(at)}, <#{qualifier[at]}> at #{at}. #{what} may only contain 'alphanumeric characters' and digits: #{qualifier}")
     end
     at = (0...ns.length).find { |i| !(ns[i] =~ /[A-Za-z0-9_]/) && ns.getbyte(i) < 128 }
     return if at.nil?

@@ -4,9 +4,18 @@
 module Bytes
   CONVERTERS = %w[toString toStringBinary toInt toLong toShort toFloat toDouble toBoolean toBigDecimal toHex len]
 
+  # Java: bytes that are no UTF-8 become U+FFFD.
   def self.toString(bytes)
-    bytes
+    out = ''
+    rest = bytes
+    until rest.empty?
+      good = rest[LETTERS]
+      out << good << (good.length < rest.length ? "\xef\xbf\xbd" : '')
+      rest = rest[good.length + 1..-1].to_s
+    end
+    out
   end
+  LETTERS = /\A([\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})*/
 
   def self.toBytes(value)
     case value

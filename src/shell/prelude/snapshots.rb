@@ -26,7 +26,7 @@ module Snapshots
 
   # HBase: a snapshot's name is as a table's qualifier.
   def self.check_name(name)
-    Names.check('default', name, name)
+    Names.check('default', name, name, 'Snapshot qualifiers')
   end
 end
 
