@@ -186,11 +186,13 @@ static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
 {
     int arena = mrb_gc_arena_save(s->mrb);
     fate f = GO_ON;
+    int64_t begun = rq_client_now_ns();
     mrb_value v = rq__statement_run(s, (const char *)statement->ptr, statement->len);
     if (s->mrb->exc != NULL)
         f = take_exception(s, statement, is_script);
     else
         print_value(s, v);
+    (void)ask(s, "took", mrb_float_value(s->mrb, (double)(rq_client_now_ns() - begun) / 1e9));
     mrb_gc_arena_restore(s->mrb, arena);
     (void)fflush(stdout);
     return f;
@@ -222,10 +224,10 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
         if (line == NULL && text->len == 0) return END;
         if (line != NULL && text->len == 0 && is_blank(line)) return GO_ON;
         if (line != NULL && text->len == 0 && line[0] == '\\') {
-            (void)ask(s, "meta", mrb_str_new_cstr(s->mrb, line));
+            mrb_value end = ask(s, "meta", mrb_str_new_cstr(s->mrb, line));
             rq__prompt_remember(from->prompt, line);
             (void)fflush(stdout);
-            return GO_ON;
+            return mrb_symbol_p(end) ? END : GO_ON;
         }
         if (line != NULL && rq_buf_append(text, line, strlen(line)) != RQ_OK) return FAILED;
         rq__statement what = rq__statement_check(s, (const char *)text->ptr, text->len, &error);

@@ -384,7 +384,7 @@ module Shell
 
   class << self
     attr_reader :exit_code_of_script
-    attr_accessor :debug
+    attr_accessor :debug, :timing
 
     def commands
       @preludes
@@ -480,6 +480,11 @@ module Shell
       end
     end
 
+    # A statement took so long (\timing).
+    def took(seconds)
+      puts format('Time: %.3f ms', seconds * 1000) if @timing
+    end
+
     # An exception that left a statement: :exit, :fail or nil, to go on.
     def failed(e, text, is_script)
       if e.is_a?(ShellExit)
@@ -522,6 +527,12 @@ module Shell
     def meta(line)
       need('prompt')
       Prompt.meta(line.strip)
+      nil
+    rescue ShellExit => e
+      @exit_code = e.code
+      :exit
+    rescue Interrupt
+      puts
     rescue StandardError => e
       puts "ERROR: #{Failures.text(e)}"
     end

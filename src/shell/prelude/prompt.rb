@@ -4,10 +4,10 @@
 module Prompt
   META = {
     'x' => 'wide rows: one line for each cell, switched on and off',
-    'timing' => 'times of statements in milliseconds, switched on and off',
+    'timing' => 'the time of every statement, switched on and off',
     'watch' => '\watch SECONDS STATEMENT  runs it again and again, until Ctrl-C',
     'export' => '\export FILE.csv|.tsv|.json  the next scan or get goes into the file',
-    'as' => '\as text|hex|int|long|double|json  how values are shown; \as alone: as HBase shows them',
+    'as' => '\as text|hex|int|long|double  how values are shown; \as alone: as HBase shows them',
     'o' => '\o hbase|json|csv|tsv  how rows are printed',
     '?' => 'this list',
     'q' => 'ends the shell'
@@ -21,7 +21,7 @@ module Prompt
       rest = rest.to_s.strip
       case name
       when 'x' then toggle_wide
-      when 'timing' then puts "Timing is #{(@timing = !@timing) ? 'on' : 'off'}"
+      when 'timing' then puts "Timing is #{(Shell.timing = !Shell.timing) ? 'on' : 'off'}"
       when 'watch' then watch(rest)
       when 'export' then export_to(rest)
       when 'as' then show_as(rest)
@@ -43,7 +43,7 @@ module Prompt
     end
 
     def show_as(kind)
-      raise ArgumentError, "\\as #{kind}: text, hex, int, long, double or json" unless ['', 'text', 'hex', 'int', 'long', 'double', 'json'].include?(kind)
+      raise ArgumentError, "\\as #{kind}: text, hex, int, long or double" unless ['', 'text', 'hex', 'int', 'long', 'double'].include?(kind)
       @as = kind.empty? ? nil : kind
       Shell.rows_as = 'table' if @as && !Shell.rows_as
       Shell.rows_as = false if @as.nil? && Shell.rows_as == 'table'
