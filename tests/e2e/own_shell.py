@@ -11,13 +11,16 @@ The sessions shell/session.rb and shell/admin.rb are compared section by section
 is tried in a terminal of tmux. Ends with 'N passed, N failed'.
 """
 import difflib
+import fcntl
 import os
 import pathlib
 import re
 import shlex
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 from rorqual import BINARY, Report, Server, fail_hard
@@ -27,7 +30,7 @@ OWN = FOLDER / "own"
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS)}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS)}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -60,6 +63,25 @@ def run(zk, arguments, stdin=subprocess.DEVNULL):
     done = subprocess.run([*command, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                           errors="backslashreplace", timeout=DEADLINE, check=False)
     return f"{done.stdout}\nexit code {done.returncode}\n"
+
+
+def run_on_terminal(zk, script):
+    """The output on a terminal of 100 columns; standard input has nothing."""
+    official = os.environ.get("OFFICIAL")
+    command = [*shlex.split(official), zk] if official else [BINARY, "shell", "--zk", zk]
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 100, 0, 0))
+    process = subprocess.Popen([*command, script], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    text = b""
+    try:
+        while part := os.read(ours, 65536):
+            text += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    process.wait(DEADLINE)
+    return text.decode(errors="backslashreplace").replace("\r\n", "\n")
 
 
 def session_output(folder, name, server):
@@ -114,6 +136,8 @@ def outputs(folder):
         got = with_server(folder, name, arguments,
                           lambda server, name=name, options=options: run(server.zk, [*options, str(OWN / f"{name}.rb")]))
         yield name, OWN / f"{name}.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
+    got = with_server(folder, "terminal", (), lambda server: run_on_terminal(server.zk, str(OWN / "terminal.rb")))
+    yield "terminal", OWN / "terminal.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
 
 
 # --- what only ours has -------------------------------------------------------------------------------------------------------

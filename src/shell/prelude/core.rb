@@ -465,6 +465,13 @@ module Shell
       end
     end
 
+    # To a question; without an input Ruby's error, as in the official shell.
+    def answer
+      line = read_line
+      raise NoMethodError, "undefined method `chomp' for nil:NilClass" if line.nil?
+      line.chomp
+    end
+
     # --- called by C ---
 
     def show(value)
@@ -497,8 +504,9 @@ module Shell
       end
       kind, message = Failures.in_ruby(e, text)
       if interactive && (e.is_a?(NameError) || e.is_a?(SyntaxError))
-        puts 'Traceback (most recent call last):'
-        puts "#{kind} (#{message})"
+        bold, under, back, plain = width > 0 ? ["\e[1m", "\e[4m", "\e[0;1m", "\e[m"] : ['', '', '', '']
+        puts "#{bold}Traceback#{plain} (most recent call last):"
+        puts "#{bold}#{kind} (#{under}#{message}#{back})#{plain}"
         return nil
       end
       # Of a script the shell itself prints it; else Ruby.

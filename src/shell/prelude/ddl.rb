@@ -115,7 +115,7 @@ class Command
       return
     end
     puts "\n#{what} the above #{names.length} tables (y/n)?"
-    return unless gets.to_s =~ /y.*/i
+    return unless Shell.answer =~ /y.*/i
     failed = names.select do |n|
       begin
         Master.call(method, { table_name: Names.table(n) })
@@ -466,7 +466,7 @@ class Command
       return
     end
     puts "\nChange the above #{names.length} tables's sft (y/n)?"
-    return unless gets.to_s =~ /y.*/i
+    return unless Shell.answer =~ /y.*/i
     names.each { |n| change_sft(n, args[1]) }
   end
 end

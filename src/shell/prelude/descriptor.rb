@@ -307,7 +307,7 @@ module Descriptor
     Names.illegal("Family names cannot start with a period: #{name}") if name[0] == '.'
     name.each_byte do |b|
       next unless b < 32 || b == 127 || b == 58 || b == 92 || b == 47
-      Names.illegal("Illegal character <#{b}>. Family names cannot contain control characters or colons: #{name}")
+      Names.illegal("Illegal character <#{b}>. Column Family names cannot contain control characters or colons: #{name}")
     end
   end
 

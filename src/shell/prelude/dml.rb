@@ -19,9 +19,9 @@ class Command
 
   def scan(table, args = {})
     t = table(table)
-    raise ArgumentError, 'Args should be a Hash' unless args.is_a?(Hash)
     return Prompt.show_rows(out, t, args, nil) if Shell.rows_as
     out.header(['ROW', 'COLUMN+CELL'])
+    raise NoMethodError, "undefined method `any?' for #{args.inspect}:#{args.class}" unless args.is_a?(Hash)
     args = args.dup
     scan = t.scan_of(args)
     show = t.shown_by(args)
@@ -73,7 +73,7 @@ class Command
     t = table(table)
     family, qualifier = t.column_of(column)
     cells = t.checked { Rows.get(t.name, row.to_s, Wire.encode('Get', { column: [{ family: family, qualifier: [qualifier || ''] }] })) }
-    puts cells.empty? ? 'No counter found at specified coordinates' : "COUNTER VALUE = #{Bytes.toLong(cells[0][5])}"
+    puts cells.empty? ? 'No counter found at specified coordinates' : "COUNTER VALUE = #{Bytes.counter(cells[0][5])}"
   end
 
   def append(table_name, row, column, value, args = {})

@@ -47,6 +47,12 @@ module Bytes
     number(bytes, 8)
   end
 
+  # As Bytes.toLong with offset and length.
+  def self.counter(bytes)
+    raise HBaseError.make('java.lang.IllegalArgumentException', "Wrong length: #{bytes.length}, expected 8") if bytes.length != 8
+    signed(bytes)
+  end
+
   def self.toShort(bytes)
     number(bytes, 2)
   end

@@ -35,8 +35,7 @@ class Command
     raise ArgumentError, 'Table name must be of type String' unless table.is_a?(String)
     raise ArgumentError, 'Snapshot name must be of type String' unless snapshot_name.is_a?(String)
     Snapshots.check_name(snapshot_name)
-    args = [{}] if args.empty?
-    args.each do |arg|
+    (args.empty? ? [{}] : args).each do |arg|
       s = { name: snapshot_name, table: Names.text(Names.table(table)), type: arg[SKIP_FLUSH] == true ? :SKIPFLUSH : :FLUSH,
             ttl: arg[TTL] || -1, max_file_size: arg[MAX_FILESIZE] || -1, version: 2 }
       s.delete(:ttl) if s[:ttl] == -1
@@ -44,7 +43,7 @@ class Command
       r = Master.call('Snapshot', { snapshot: s })
       r[:proc_id].nil? || r[:proc_id] < 0 ? wait_for_snapshot(s) : Master.follow(r[:proc_id])
     end
-    nil
+    args.empty? ? nil : args
   end
 
   def wait_for_snapshot(s)
@@ -94,7 +93,7 @@ class Command
       return
     end
     puts "\nDelete the above #{list.length} snapshots (y/n)?"
-    return unless gets.to_s =~ /y.*/i
+    return unless Shell.answer =~ /y.*/i
     begin_now
     list.each do |s|
       begin
@@ -120,7 +119,7 @@ class Command
       return
     end
     puts "\nDelete the above #{list.length} snapshots (y/n)?"
-    return unless gets.to_s =~ /y.*/i
+    return unless Shell.answer =~ /y.*/i
     begin_now
     list.each do |s|
       begin

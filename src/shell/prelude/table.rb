@@ -128,6 +128,7 @@ module Hbase
       keys = []
       checked { Rows.scan(@name, prefix_range(prefix), '') { |cells| keys << cells[0][0] } }
       keys.each { |k| delete_cells(k, column, timestamp, args, all) }
+      nil
     end
 
     def prefix_range(prefix)
@@ -142,7 +143,7 @@ module Hbase
       value = 1 if value.is_a?(Hash) || value.nil?
       family, qualifier = column_of(column)
       cells = mutate(1, row, [[family, qualifier || '', nil, PUT, Bytes.big_endian(value, 8)]], more_of(args))
-      cells.empty? ? nil : Bytes.toLong(cells[0][5])
+      cells.empty? ? nil : Bytes.counter(cells[0][5])
     end
 
     def append_to(row, column, value, args)

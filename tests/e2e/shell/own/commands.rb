@@ -69,7 +69,7 @@ regioninfo 'x'
 assign 'x'
 move 'x'
 truncate_region 'x'
-wal_roll '127.0.0.1,31020,1'
+# the next names no server
 wal_roll 'x'
 update_config 'x'
 update_all_config
