@@ -19,22 +19,28 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: rorqual shell [-n] [-y] [-d] [-D KEY=VALUE] [--json | --csv | --tsv] [WHERE] [SCRIPT "
-    "[ARGUMENT…]]\n"
-    "WHERE: --zk HOST:PORT      ZooKeeper of the cluster (127.0.0.1:2181)\n"
-    "       --bootstrap HOST:PORT  a master or region server, instead of ZooKeeper\n"
-    "       file:FOLDER         a data folder that no server has open\n"
-    "       memory:             an empty database that is gone at the end\n"
+    "usage: rorqual shell [-n] [-y] [-d] [-D KEY=VALUE] [--json | --csv | --tsv]\n"
+    "                     [--zk HOST:PORT | --bootstrap HOST:PORT | file:FOLDER | memory:]\n"
+    "                     [SCRIPT [ARGUMENT...]]\n\n"
+    "  --zk HOST:PORT         ZooKeeper of the cluster (127.0.0.1:2181)\n"
+    "  --bootstrap HOST:PORT  a master or region server, instead of ZooKeeper\n"
+    "  --zk-root PATH         parent znode (/hbase)\n"
+    "  --user NAME            the user's name for the server\n"
     "  -n, --noninteractive   end at the first error, with exit code 1\n"
-    "  -y, --yes              ask nothing before drop, truncate …\n"
+    "  -y, --yes              ask nothing before drop, truncate and the like\n"
     "  -d, --debug            errors with their backtraces\n"
-    "  -D KEY=VALUE           a setting of HBase's shell: hbase.zookeeper.quorum and others\n"
-    "      --json, --csv, --tsv  rows of get and scan in that form\n"
-    "      --user NAME        the user's name for the server\n"
-    "      --top-level-defs, --return-values  as HBase's shell has them\n"
-    "Commands, output and scripts are those of HBase 2.6's shell; without SCRIPT they come from "
-    "standard input.\n"
-    "exit codes: that of exit in the script; 1 an error ended it; 2 wrong arguments\n";
+    "  -D KEY=VALUE           a setting of HBase's shell, such as hbase.zookeeper.quorum\n"
+    "  --json, --csv, --tsv   rows of get and scan in that form\n"
+    "  --top-level-defs       as in HBase's shell\n"
+    "  --return-values        as in HBase's shell\n"
+    "HBase 2.6's shell: its commands, scripts and output. file: opens a data folder that no "
+    "server\n"
+    "has open; memory: is an empty database, gone at the end. Without SCRIPT, statements come "
+    "from\n"
+    "standard input, at a prompt if that is a terminal.\n"
+    "exit codes: 0 the end was reached; 1 an error ended the script; 2 wrong arguments; others "
+    "are\n"
+    "those of exit in a script\n";
 
 typedef struct arguments {
     rq_shell_options options;

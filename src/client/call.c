@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of any method; contract in call.h. AdminService's connection to a region server is shared with
- * compactions (admin.c); another service's is made for the call's service and found again by its
- * name. */
+ * compactions (admin.c); others are kept by service and address. */
 #include "client/call.h"
 
 #include "client/client_priv.h"
@@ -31,10 +30,28 @@ static bool is(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+static rq_err other_connection(rq_client *c, const rq__address *at, const char *service,
+                               rq__conn **ret)
+{
+    for (size_t i = 0; i < RQ_ARRAY_LEN(c->others); i++) {
+        const rq__other *o = &c->others[i];
+        if (o->conn == NULL || !is(o->service, service) || o->at.port != at->port ||
+            !is(o->at.host, at->host))
+            continue;
+        *ret = o->conn;
+        return RQ_OK;
+    }
+    if (strlen(service) >= sizeof c->others[0].service) return RQ_E_INVALID;
+    RQ_TRY(rq__client_conn(c, at, service, NULL, ret));
+    rq__other *o = &c->others[c->next_other++ % RQ_ARRAY_LEN(c->others)];
+    *o = (rq__other){.at = *at, .conn = *ret};
+    memcpy(o->service, service, strlen(service) + 1);
+    return RQ_OK;
+}
+
 static rq_err master_connection(rq_client *c, const char *service, rq__conn **ret)
 {
-    if (!is(service, "MasterService"))
-        return rq__client_conn(c, &c->found.master, service, NULL, ret);
+    if (!is(service, "MasterService")) return other_connection(c, &c->found.master, service, ret);
     if (c->master == NULL) RQ_TRY(rq__client_conn(c, &c->found.master, service, NULL, &c->master));
     *ret = c->master;
     return RQ_OK;
@@ -48,7 +65,7 @@ static rq_err connection(rq_client *c, const rq_client_target *to, rq__conn **re
     if (to->host.len >= sizeof address.host) return RQ_E_INVALID;
     memcpy(address.host, to->host.ptr, to->host.len);
     if (!is(to->service, "AdminService") && !is(to->service, "ClientService"))
-        return rq__client_conn(c, &address, to->service, NULL, ret);
+        return other_connection(c, &address, to->service, ret);
     RQ_TRY(rq__client_server(c, &address, &at));
     if (is(to->service, "ClientService")) return rq__client_lane(c, at, 0, ret);
     rq__server *s = &c->servers[at];

@@ -10,7 +10,7 @@
 typedef struct rq_client_target {
     rq_slice host; /* empty: the master */
     uint16_t port;
-    const char *service; /* "MasterService"; static, or as long as the client */
+    const char *service; /* "MasterService" */
 } rq_client_target;
 
 /* Blocking: sends an encoded message and appends the response's message to `ret`. One attempt. When

@@ -26,8 +26,8 @@ typedef struct rq_shell_options {
     int setting_count;
     bool non_interactive; /* -n: ends at the first error, with exit code 1 */
     bool debug;           /* -d: errors with their backtraces */
-    bool top_level;       /* --top-level-defs: commands are methods of main, which they always are */
-    bool yes;             /* -y: no questions before drop, truncate … */
+    bool top_level; /* --top-level-defs: commands are methods of main, which they always are */
+    bool yes;       /* -y: no questions before drop, truncate … */
     rq_shell_as as;
     const char *version; /* of this program */
 } rq_shell_options;
