@@ -109,6 +109,7 @@ static void put_message(mrb_state *mrb, rq_buf *out, const ProtobufCMessageDescr
             put_value(mrb, out, f, v, depth);
             continue;
         }
+        if (!mrb_array_p(v)) mrb_raisef(mrb, E_TYPE_ERROR, "%s: %v is no Array", f->name, v);
         for (mrb_int k = 0; k < RARRAY_LEN(v); k++)
             put_value(mrb, out, f, mrb_ary_ref(mrb, v, k), depth);
     }

@@ -156,9 +156,15 @@ static mrb_value next_row(mrb_state *mrb, rq_cursor *rows)
     return list;
 }
 
-static rq_slice optional_slice(mrb_value v)
+static rq_slice checked_slice(mrb_state *mrb, mrb_value v)
 {
-    return mrb_nil_p(v) ? (rq_slice){0} : rq__slice_of(v);
+    if (!mrb_string_p(v)) mrb_raisef(mrb, E_TYPE_ERROR, "%v is no String", v);
+    return rq__slice_of(v);
+}
+
+static rq_slice optional_slice(mrb_state *mrb, mrb_value v)
+{
+    return mrb_nil_p(v) ? (rq_slice){0} : checked_slice(mrb, v);
 }
 
 /* --- one row ---------------------------------------------------------------------------------- */
@@ -189,10 +195,11 @@ static mrb_value get(mrb_state *mrb, mrb_value self)
 /* [family, qualifier, timestamp or nil, type, value] */
 static rq_cell cell_of(mrb_state *mrb, mrb_value row, mrb_value list)
 {
+    if (!mrb_array_p(list)) mrb_raisef(mrb, E_TYPE_ERROR, "%v is no cell", list);
     mrb_value family = mrb_ary_ref(mrb, list, 0), qualifier = mrb_ary_ref(mrb, list, 1),
               timestamp = mrb_ary_ref(mrb, list, 2), value = mrb_ary_ref(mrb, list, 4);
-    rq_slice r = rq__slice_of(row), f = rq__slice_of(family), q = optional_slice(qualifier),
-             v = optional_slice(value);
+    rq_slice r = rq__slice_of(row), f = checked_slice(mrb, family),
+             q = optional_slice(mrb, qualifier), v = optional_slice(mrb, value);
     if (r.len > RQ_ROW_LEN_MAX)
         mrb_raisef(mrb, E_ARGUMENT_ERROR, "Row length %i is > 32767", (mrb_int)r.len);
     if (f.len > RQ_FAMILY_LEN_MAX) mrb_raise(mrb, E_ARGUMENT_ERROR, "Family > 127");
@@ -255,8 +262,8 @@ static uint64_t number_option(mrb_state *mrb, mrb_value hash, const char *name)
 static rq_scan scan_of(mrb_state *mrb, mrb_value options, mrb_value more)
 {
     return (rq_scan){
-        .start = optional_slice(option(mrb, options, "start")),
-        .stop = optional_slice(option(mrb, options, "stop")),
+        .start = optional_slice(mrb, option(mrb, options, "start")),
+        .stop = optional_slice(mrb, option(mrb, options, "stop")),
         .limit = number_option(mrb, options, "limit"),
         .caching = (uint32_t)number_option(mrb, options, "caching"),
         .result_bytes = number_option(mrb, options, "result_bytes"),
