@@ -170,7 +170,7 @@ comma := ,
 
 # The unit tests as an AArch64 processor runs them, emulated.
 AARCH64_LIBRARIES = libprotobuf-c-dev libuv1-dev zlib1g-dev libsnappy-dev liblz4-dev libzstd-dev liblzo2-dev libbz2-dev \
-  libpcre2-dev libmd-dev libxxhash-dev libexpat1-dev libevent-dev libjansson-dev libcmocka-dev
+  libpcre2-dev libmd-dev libxxhash-dev libexpat1-dev libevent-dev libjansson-dev libcmocka-dev libmruby-dev libedit-dev
 aarch64:
 	@tools/setup aarch64
 	@tools/sysroot arm64 build-aarch64/root libc6-dev $(AARCH64_LIBRARIES)

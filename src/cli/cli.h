@@ -28,5 +28,6 @@ int rq__cmd_bulkload(int argc, char **argv);
 int rq__cmd_canary(int argc, char **argv);
 int rq__cmd_split(int argc, char **argv);
 int rq__cmd_bench(int argc, char **argv);
+int rq__cmd_shell(int argc, char **argv);
 
 #endif

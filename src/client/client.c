@@ -333,7 +333,9 @@ rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret
             *ret = t;
             return RQ_OK;
         }
-    return table_new(c, name, ret);
+    RQ_TRY(table_new(c, name, ret));
+    if (strcmp(name, "hbase:meta") == 0) rq__map_refresh(*ret); /* known at once */
+    return RQ_OK;
 }
 
 rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why)

@@ -78,6 +78,13 @@ struct rq_client_table {
     uint64_t sequence;
 };
 
+/* A connection of a service that few calls use (call.c). */
+typedef struct rq__other {
+    char service[32];
+    rq__address at;
+    rq__conn *conn;
+} rq__other;
+
 struct rq_client {
     rq_client_options options;
     rq_loops *loops;
@@ -88,6 +95,8 @@ struct rq_client {
     bool meta_lost; /* the last read of meta failed: ask the registry first */
     rq__conn *meta;
     rq__conn *master;
+    rq__other others[4]; /* by no order; the oldest is forgotten, and freed with the client */
+    size_t next_other;
     rq__server *servers;
     size_t server_count;
     rq_client_table *tables;

@@ -23,13 +23,30 @@ def remove_quotas
 end
 remove_quotas
 
+class RegionNames # of rorqual shell, with the names of Java's methods
+  def initialize(region)
+    @region = region
+  end
+
+  def getEncodedName
+    @region.encoded
+  end
+
+  def getRegionNameAsString
+    @region.name
+  end
+end
+
 def regions_of(table)
+  if Object.const_defined?(:Meta) # rorqual shell has no Java
+    return Meta.regions(table).map { |r| RegionNames.new(r) }
+  end
   name = org.apache.hadoop.hbase.TableName.valueOf(table)
   connection = org.apache.hadoop.hbase.client.ConnectionFactory.createConnection
   locations = connection.getRegionLocator(name).getAllRegionLocations
   locations.map { |l| l.getRegion }
 ensure
-  connection.close
+  connection.close if connection
 end
 
 section('create') { create 'admin_t', 'cf', SPLITS => ['m'] }

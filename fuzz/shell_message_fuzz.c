@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server's message as the shell reads it into a hash (src/shell/message.c): two bytes choose the
+ * message, the rest is its bytes. What could be read is written, read again and
+ * written to the same bytes. */
+#include "shell/shell_priv.h"
+
+#include "shell/messages.h"
+
+#include <mruby/class.h>
+#include <mruby/string.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static mrb_value call(mrb_state *mrb, const char *method, const char *name, mrb_value argument)
+{
+    mrb_value wire = mrb_obj_value(mrb_module_get(mrb, "Wire"));
+    return mrb_funcall(mrb, wire, method, 2, mrb_str_new_cstr(mrb, name), argument);
+}
+
+static void read_and_write(mrb_state *mrb, const char *name, rq_slice bytes)
+{
+    mrb_value text = mrb_str_new(mrb, (const char *)bytes.ptr, (mrb_int)bytes.len);
+    mrb_value hash = call(mrb, "decode", name, text);
+    if (mrb->exc != NULL) return; /* malformed */
+    mrb_value again = call(mrb, "encode", name, hash);
+    if (mrb->exc != NULL) return; /* of the wrong wire type: kept, and no value of the field */
+    mrb_value same = call(mrb, "decode", name, again);
+    if (mrb->exc != NULL) abort();
+    mrb_value third = call(mrb, "encode", name, same);
+    if (!rq_slice_eq(rq__slice_of(again), rq__slice_of(third))) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static rq__shell session; /* kept, because a state of mruby costs more than an input */
+    if (session.mrb == NULL) {
+        session.mrb = mrb_open();
+        if (session.mrb == NULL) abort();
+        session.mrb->ud = &session;
+        rq__define_messages(session.mrb);
+    }
+    if (size < 2) return 0;
+    size_t which = ((size_t)data[0] << 8 | data[1]) % rq__message_count;
+    int arena = mrb_gc_arena_save(session.mrb);
+    read_and_write(session.mrb, rq__messages[which]->short_name, rq_slice_of(data + 2, size - 2));
+    session.mrb->exc = NULL;
+    mrb_gc_arena_restore(session.mrb, arena);
+    return 0;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rorqual shell: HBase's shell on a cluster, on a data folder or in memory. For a folder or memory it
+ * starts a server of its own on free ports of the loopback interface, when the first command needs it. */
+#include "cli/args.h"
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+#ifdef RQ_SHELL
+
+#include "cli/version.h"
+#include "server/server.h"
+#include "shell/shell.h"
+
+#include <ftw.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: rorqual shell [-n] [-y] [-d] [-D KEY=VALUE] [--json | --csv | --tsv]\n"
+    "                     [--zk HOST:PORT | --bootstrap HOST:PORT | file:FOLDER | memory:]\n"
+    "                     [SCRIPT [ARGUMENT...]]\n\n"
+    "  --zk HOST:PORT         ZooKeeper of the cluster (127.0.0.1:2181)\n"
+    "  --bootstrap HOST:PORT  a master or region server, instead of ZooKeeper\n"
+    "  --zk-root PATH         parent znode (/hbase)\n"
+    "  --user NAME            the user's name for the server\n"
+    "  -n, --noninteractive   end at the first error, with exit code 1\n"
+    "  -y, --yes              ask nothing before drop, truncate and the like\n"
+    "  -d, --debug            errors with their backtraces\n"
+    "  -D KEY=VALUE           a setting of HBase's shell, such as hbase.zookeeper.quorum\n"
+    "  --json, --csv, --tsv   rows of get and scan in that form\n"
+    "  --top-level-defs       as in HBase's shell\n"
+    "  --return-values        as in HBase's shell\n"
+    "HBase 2.6's shell: its commands, scripts and output. file: opens a data folder that no "
+    "server\n"
+    "has open; memory: is an empty database, gone at the end. Without SCRIPT, statements come "
+    "from\n"
+    "standard input, at a prompt if that is a terminal.\n"
+    "exit codes: 0 the end was reached; 1 an error ended the script; 2 wrong arguments; others "
+    "are\n"
+    "those of exit in a script\n";
+
+typedef struct arguments {
+    rq_shell_options options;
+    const char *local; /* "file:FOLDER", "memory:"; NULL: a cluster */
+    rq_server *server;
+    rq_config *config;
+    char folder[4096]; /* of memory: */
+    char address[320];
+} arguments;
+
+/* --- file: and memory: ------------------------------------------------------------------------ */
+
+static rq_err choose_folder(arguments *a, const char **ret, rq_error *why)
+{
+    if (strncmp(a->local, "file:", 5) == 0) {
+        *ret = strncmp(a->local + 5, "///", 3) == 0 ? a->local + 7 : a->local + 5;
+        return RQ_OK;
+    }
+    const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(a->folder, sizeof a->folder, "%s/rorqual-shell-XXXXXX", memory);
+    if (mkdtemp(a->folder) == NULL)
+        return rq_fail(why, RQ_E_IO, "cannot make a folder in %s", memory);
+    *ret = a->folder;
+    return RQ_OK;
+}
+
+static rq_err set_ports(rq_config *c, rq_error *why)
+{
+    static const char *const zero[] = {"hbase.zookeeper.property.clientPort", "hbase.master.port",
+                                       "hbase.regionserver.port"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(zero); i++)
+        RQ_TRY(rq_config_set(c, zero[i], "0", why));
+    RQ_TRY(rq_config_set(c, "hbase.master.info.port", "-1", why));
+    return rq_config_check(c, 1 << 30, why);
+}
+
+static rq_err open_local(void *ctx, rq_client_options *client, rq_error *why)
+{
+    arguments *a = ctx;
+    uint16_t zk, rs;
+    rq_server_options o = {.listen = "127.0.0.1", .version = RQ_VERSION};
+    RQ_TRY(rq_config_new(&a->config));
+    RQ_TRY(set_ports(a->config, why));
+    RQ_TRY(choose_folder(a, &o.data, why));
+    o.config = a->config;
+    RQ_TRY(rq_server_open(&o, &a->server, why));
+    const char *host = rq_server_host(a->server, &zk, &rs);
+    snprintf(a->address, sizeof a->address, "%s:%u", host, zk);
+    client->zookeeper = a->address;
+    client->bootstrap = NULL;
+    return RQ_OK;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+static void remove_folder(const char *folder)
+{
+    if (folder[0] != '\0' && nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        fprintf(stderr, "rorqual shell: cannot remove %s\n", folder);
+}
+
+static int close_local(arguments *a)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq_server_close(a->server, &why);
+    if (rc != RQ_OK) fprintf(stderr, "rorqual shell: %s\n", why.message);
+    rq_config_free(a->config);
+    remove_folder(a->folder);
+    return rc == RQ_OK ? 0 : 1;
+}
+
+/* --- arguments -------------------------------------------------------------------------------- */
+
+/* Of -D: what says where the cluster is. */
+static void take_setting(arguments *a, const char *pair)
+{
+    static const char quorum[] = "hbase.zookeeper.quorum=",
+                      port[] = "hbase.zookeeper.property.clientPort=";
+    if (strncmp(pair, quorum, sizeof quorum - 1) == 0)
+        snprintf(a->address, sizeof a->address, "%.250s%s", pair + sizeof quorum - 1,
+                 strchr(pair + sizeof quorum - 1, ':') == NULL ? ":2181" : "");
+    if (strncmp(pair, port, sizeof port - 1) == 0) {
+        char host[256] = "127.0.0.1";
+        if (a->address[0] != '\0') {
+            size_t len = strcspn(a->address, ":");
+            if (len >= sizeof host) len = sizeof host - 1;
+            memcpy(host, a->address, len);
+            host[len] = '\0';
+        }
+        snprintf(a->address, sizeof a->address, "%s:%.10s", host, pair + sizeof port - 1);
+    }
+    a->options.client.zookeeper = a->address[0] != '\0' ? a->address : NULL;
+}
+
+enum { TOP_LEVEL = 256, AS_JSON, AS_CSV, AS_TSV, ZK, BOOTSTRAP, ZK_ROOT, USER };
+
+static const struct option known[] = {
+    {"help", no_argument, NULL, 'h'},
+    {"debug", no_argument, NULL, 'd'},
+    {"noninteractive", no_argument, NULL, 'n'},
+    {"yes", no_argument, NULL, 'y'},
+    {"return-values", no_argument, NULL, 'r'},
+    {"top-level-defs", no_argument, NULL, TOP_LEVEL},
+    {"json", no_argument, NULL, AS_JSON},
+    {"csv", no_argument, NULL, AS_CSV},
+    {"tsv", no_argument, NULL, AS_TSV},
+    {"zk", required_argument, NULL, ZK},
+    {"bootstrap", required_argument, NULL, BOOTSTRAP},
+    {"zk-root", required_argument, NULL, ZK_ROOT},
+    {"user", required_argument, NULL, USER},
+    {0},
+};
+
+static int take_option(arguments *a, int got, char **argv)
+{
+    rq_shell_options *o = &a->options;
+    switch (got) {
+    case 'h':
+        fputs(help, stdout);
+        return 0;
+    case 'd':
+        o->debug = true;
+        return -1;
+    case 'n':
+        o->non_interactive = true;
+        return -1;
+    case 'y':
+        o->yes = true;
+        return -1;
+    case 'r':
+        fputs("[INFO] the -r | --return-values option is ignored. we always behave as though it "
+              "was given.\n",
+              stderr);
+        return -1;
+    case 'D':
+        o->settings[o->setting_count++] = optarg;
+        take_setting(a, optarg);
+        return -1;
+    case TOP_LEVEL:
+        o->top_level = true;
+        return -1;
+    case AS_JSON:
+        o->as = RQ_SHELL_AS_JSON;
+        return -1;
+    case AS_CSV:
+        o->as = RQ_SHELL_AS_CSV;
+        return -1;
+    case AS_TSV:
+        o->as = RQ_SHELL_AS_TSV;
+        return -1;
+    case ZK:
+        o->client.zookeeper = optarg;
+        return -1;
+    case BOOTSTRAP:
+        o->client.bootstrap = optarg;
+        return -1;
+    case ZK_ROOT:
+        o->client.zk_root = optarg;
+        return -1;
+    case USER:
+        o->client.user = optarg;
+        return -1;
+    default:
+        return rq__refuse_option("shell", got, argv);
+    }
+}
+
+static int take_rest(arguments *a, int argc, char **argv)
+{
+    rq_client_options *c = &a->options.client;
+    if (optind < argc &&
+        (strncmp(argv[optind], "file:", 5) == 0 || strcmp(argv[optind], "memory:") == 0))
+        a->local = argv[optind++];
+    if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (a->local != NULL) > 1)
+        return rq__refuse("shell", "one cluster or folder only");
+    const char *at = c->zookeeper != NULL ? c->zookeeper : c->bootstrap;
+    if (at != NULL && !rq_client_is_address(at))
+        return rq__refuse("shell", "'%s' is not host:port", at);
+    if (at == NULL) c->zookeeper = "127.0.0.1:2181";
+    const struct passwd *user = getpwuid(geteuid());
+    if (c->user == NULL && user != NULL) c->user = user->pw_name;
+    if (optind < argc) a->options.script = argv[optind++];
+    a->options.arguments = argv + optind;
+    a->options.argument_count = argc - optind;
+    return -1;
+}
+
+static int parse(arguments *a, int argc, char **argv)
+{
+    int got, code;
+    optind = 0;
+    while ((got = getopt_long(argc, argv, "+:hdnyrD:", known, NULL)) != -1)
+        if ((code = take_option(a, got, argv)) >= 0) return code;
+    return take_rest(a, argc, argv);
+}
+
+int rq__cmd_shell(int argc, char **argv)
+{
+    arguments a = {.options = {.client = {.retries = 3, .pause_ms = 100}, .version = RQ_VERSION}};
+    a.options.settings = calloc((size_t)argc + 1, sizeof *a.options.settings);
+    if (a.options.settings == NULL) return 1;
+    int code = parse(&a, argc, argv);
+    if (code < 0) {
+        if (a.local != NULL) {
+            a.options.open = open_local;
+            a.options.ctx = &a;
+        }
+        code = rq_shell_run(&a.options);
+        if (a.local != NULL && close_local(&a) != 0 && code == 0) code = 1;
+    }
+    free(a.options.settings);
+    return code;
+}
+
+#else
+
+int rq__cmd_shell(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return rq__refuse("shell", "this program was built without mruby and libedit, which the shell "
+                               "needs");
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See outline.h. */
+#include "shell/outline.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef struct glance {
+    rq__outline o;
+    bool at_start; /* of a statement: `if` opens a block only there */
+    bool loop;     /* behind while, until, for: their `do` opens nothing */
+} glance;
+
+static bool one_of(const char *word, size_t len, const char *list)
+{
+    for (const char *p = list; *p != '\0';) {
+        size_t n = strcspn(p, " ");
+        if (n == len && memcmp(p, word, len) == 0) return true;
+        p += n + (p[n] == ' ');
+    }
+    return false;
+}
+
+static void take_word(glance *g, const char *word, size_t len)
+{
+    bool block = one_of(word, len, "class module def begin case");
+    bool conditional = g->at_start && one_of(word, len, "if unless while until for");
+    bool is_do = one_of(word, len, "do") && !g->loop;
+    if (block || conditional || is_do) g->o.depth++;
+    if (one_of(word, len, "end") && g->o.depth > 0) g->o.depth--;
+    if (conditional) g->loop = one_of(word, len, "while until for");
+    g->o.goes_on = one_of(word, len, "do else ensure then and or not return");
+    g->at_start = g->o.goes_on;
+}
+
+/* Behind the string that begins at i. */
+static size_t skip_string(glance *g, const char *text, size_t i, size_t len)
+{
+    char quote = text[i];
+    for (i++; i < len && text[i] != quote; i++)
+        if (text[i] == '\\') i++;
+    g->o.string = i < len ? 0 : quote;
+    g->o.goes_on = g->at_start = false;
+    return i;
+}
+
+static void take_mark(glance *g, char c)
+{
+    if (strchr("([{", c) != NULL) g->o.depth++;
+    bool closes = strchr(")]}", c) != NULL;
+    if (closes && g->o.depth > 0) g->o.depth--;
+    g->o.goes_on = !closes && c != ';' && c != '?' && c != '!';
+    g->at_start = c == ';' || c == '=' || c == '(' || c == '{' || c == '|';
+}
+
+/* Behind the here-document that begins at i ("<<-END"); i itself if it is none. */
+static size_t skip_document(glance *g, const char *text, size_t i, size_t len)
+{
+    size_t name = i + 2;
+    if (name < len && (text[name] == '-' || text[name] == '~')) name++;
+    size_t n = 0;
+    while (name + n < len && (isupper((unsigned char)text[name + n]) || text[name + n] == '_'))
+        n++;
+    if (n == 0) return i;
+    for (size_t k = name + n; k + n < len; k++) {
+        size_t at = k + 1;
+        if (text[k] != '\n') continue;
+        while (at < len && (text[at] == ' ' || text[at] == '\t'))
+            at++;
+        if (at + n < len && memcmp(text + at, text + name, n) == 0 && text[at + n] == '\n')
+            return at + n - 1;
+    }
+    g->o.string = '"';
+    return len;
+}
+
+static size_t take(glance *g, const char *text, size_t i, size_t len)
+{
+    char c = text[i];
+    if (c == '<' && i + 1 < len && text[i + 1] == '<') {
+        size_t end = skip_document(g, text, i, len);
+        if (end != i) return end;
+    }
+    if (c == '"' || c == '\'' || c == '`') return skip_string(g, text, i, len);
+    if (isalnum((unsigned char)c) || c == '_' || c == '@' || c == '$' || (c & 0x80) != 0) {
+        size_t end = i;
+        while (end < len && (isalnum((unsigned char)text[end]) || text[end] == '_' ||
+                             text[end] == '@' || text[end] == '$' || (text[end] & 0x80) != 0))
+            end++;
+        if (i > 0 && (text[i - 1] == '.' || text[i - 1] == ':'))
+            g->o.goes_on = g->at_start = false;
+        else
+            take_word(g, text + i, end - i);
+        return end - 1;
+    }
+    if (!isspace((unsigned char)c)) take_mark(g, c);
+    return i;
+}
+
+rq__outline rq__outline_of(const char *text, size_t len)
+{
+    glance g = {.at_start = true};
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '#') {
+            while (i + 1 < len && text[i + 1] != '\n')
+                i++;
+        } else if (text[i] == '\n') {
+            g.at_start = true;
+            g.loop = false;
+        } else {
+            i = take(&g, text, i, len);
+        }
+    }
+    return g.o;
+}

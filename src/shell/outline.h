@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What irb's prompt says of a statement that is not complete: how deep it is nested, and in what. */
+#ifndef RQ_SHELL_OUTLINE_H
+#define RQ_SHELL_OUTLINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct rq__outline {
+    int depth;    /* open brackets and blocks */
+    char string;  /* the quote of an open string; 0: none */
+    bool goes_on; /* the last line ends where an expression must follow */
+} rq__outline;
+
+/* A glance, not a parser: it decides only the look of prompts. */
+rq__outline rq__outline_of(const char *text, size_t len);
+
+#endif

@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: Apache-2.0
+# Definitions of tables.
+
+module Tables
+  def self.exists?(name)
+    !Master.call('GetTableDescriptors', { table_names: [Names.table(name)], include_sys_tables: true })[:table_schema].empty?
+  end
+
+  def self.must_exist(name)
+    raise ArgumentError, "Table #{name} does not exist." unless exists?(name)
+  end
+
+  def self.state(name)
+    return :ENABLED if name == 'hbase:meta'
+    Master.call('GetTableState', { table_name: Names.table(name) })[:table_state][:state]
+  end
+
+  def self.enabled?(name)
+    state(name) == :ENABLED
+  end
+
+  def self.disabled?(name)
+    state(name) == :DISABLED
+  end
+
+  # HBase matches the pattern with the name as people write it, without "default:".
+  def self.names(pattern)
+    Master.call('GetTableNames', { regex: pattern.to_s, include_sys_tables: false })[:table_names].map { |t| Names.text(t) }.sort_by { |n| n.include?(':') ? [1, n] : [0, n] }
+  end
+
+  def self.disable(name)
+    must_exist(name)
+    return if disabled?(name)
+    Master.call('DisableTable', { table_name: Names.table(name) })
+    nil
+  end
+
+  def self.enable(name)
+    must_exist(name)
+    return if enabled?(name)
+    Master.call('EnableTable', { table_name: Names.table(name) })
+    nil
+  end
+end
+
+class Command
+  def exists(table)
+    found = Tables.exists?(table.to_s)
+    out.row(["Table #{table} #{found ? 'does exist' : 'does not exist'}"])
+    found
+  end
+
+  def list(regex = '.*')
+    out.header(['TABLE'])
+    names = Tables.names(regex)
+    names.each { |n| out.row([n]) }
+    out.footer(names.length)
+    names
+  end
+
+  def by_state(enabled)
+    out.header(['TABLE'])
+    names = Master.call('ListTableNamesByState', { is_enabled: enabled })[:table_names].map { |t| Names.text(t) }
+    names.each { |n| out.row([n]) }
+    out.footer(names.length)
+    names
+  end
+
+  def list_enabled_tables
+    by_state(true)
+  end
+
+  def list_disabled_tables
+    by_state(false)
+  end
+
+  def get_table(table, *_args)
+    table(table)
+  end
+
+  def is_enabled(table)
+    enabled = Tables.enabled?(table)
+    out.row([enabled.to_s])
+    enabled
+  end
+
+  def is_disabled(table)
+    disabled = Tables.disabled?(table)
+    out.row([disabled.to_s])
+    disabled
+  end
+
+  def enable(table)
+    Tables.enable(table)
+  end
+
+  def disable(table)
+    Tables.disable(table)
+  end
+
+  def drop(table)
+    Tables.must_exist(table)
+    raise ArgumentError, "Table #{table} is enabled. Disable it first." if Tables.enabled?(table)
+    Shell.confirm("Drop #{table}: its rows and definition are lost")
+    Master.call('DeleteTable', { table_name: Names.table(table) })
+    nil
+  end
+
+  # Asks once for all tables of a pattern, and counts failures.
+  def each_matching(regex, what, done, method)
+    names = Tables.names(regex)
+    names.each { |n| out.row([n]) }
+    if names.empty?
+      puts "No tables matched the regex #{regex}"
+      return
+    end
+    puts "\n#{what} the above #{names.length} tables (y/n)?"
+    return unless Shell.answer =~ /y.*/i
+    failed = names.select do |n|
+      begin
+        Master.call(method, { table_name: Names.table(n) })
+        false
+      rescue HBaseError => e
+        puts "table:#{n}, error:#{e.to_java_string}"
+        puts if method == 'DeleteTable'
+        true
+      end
+    end
+    puts "#{names.length - failed.length} tables successfully #{done}"
+    puts "#{failed.length} tables not #{done} due to an exception: #{failed.join(',')}" unless failed.empty?
+  end
+
+  def enable_all(regex)
+    each_matching(regex, 'Enable', 'enabled', 'EnableTable')
+  end
+
+  def disable_all(regex)
+    each_matching(regex, 'Disable', 'disabled', 'DisableTable')
+  end
+
+  def drop_all(regex)
+    each_matching(regex, 'Drop', 'dropped', 'DeleteTable')
+  end
+
+  # --- create, alter ---
+
+  def create(table, *args)
+    raise ArgumentError, 'Table name must be of type String' unless table.is_a?(String)
+    schema = { table_name: Names.table(table), attributes: [], configuration: [], column_families: [] }
+    splits = nil
+    args.flatten.compact.each do |arg|
+      unless arg.is_a?(String) || arg.is_a?(Hash)
+        raise ArgumentError, "#{arg.class} of #{arg.inspect} is not of Hash or String type"
+      end
+      arg = arg.dup
+      if arg.is_a?(String) || arg.key?(NAME)
+        add_family(schema, Descriptor.family_of(arg, schema))
+        next
+      end
+      if arg.key?(METHOD) && arg.delete(METHOD) != 'table_att'
+        raise ArgumentError, 'table_att is currently the only supported method'
+      end
+      splits = splits_of(arg, schema) || splits
+      Descriptor.update_table(schema, arg)
+      arg.each_key { |k| puts "An argument ignored (unknown or overridden): #{k}" }
+    end
+    raise ArgumentError, 'Table must have at least one column family' if schema[:column_families].empty?
+    create_table(schema, splits)
+    end_now
+    puts "Created table #{table}"
+    table(table)
+  end
+
+  def add_family(schema, family)
+    old = Descriptor.family(schema, family[:name])
+    puts "Family '#{family[:name]}' already exists, the old one will be replaced" if old
+    schema[:column_families].reject! { |f| f[:name] == family[:name] }
+    schema[:column_families] << family
+  end
+
+  # HBase: Admin.createTable checks split keys.
+  def create_table(schema, splits)
+    unless splits.nil?
+      splits = splits.sort
+      Names.illegal('Empty split key must not be passed in the split keys.') if splits.include?('')
+      splits.each_cons(2) do |a, b|
+        Names.illegal("All split keys must be unique, found duplicate: #{Bytes.toStringBinary(a)}, #{Bytes.toStringBinary(b)}") if a == b
+      end
+    end
+    schema[:column_families] = schema[:column_families].sort_by { |f| f[:name] }
+    Master.call('CreateTable', { table_schema: schema, split_keys: splits || [] })
+  end
+
+  def splits_of(arg, schema)
+    if arg.key?(SPLITS_FILE)
+      file = arg.delete(SPLITS_FILE)
+      raise ArgumentError, "Splits file #{file} doesn't exist" unless File.exist?(file)
+      arg[SPLITS] = File.read(file).split("\n")
+      Descriptor.set(schema, SPLITS_FILE, file)
+    end
+    return arg.delete(SPLITS).map { |s| Bytes.toBytesBinary(s.to_s) } if arg.key?(SPLITS)
+    return nil unless arg.key?(NUMREGIONS) || arg.key?(SPLITALGO)
+    raise ArgumentError, 'Number of regions must be specified' unless arg.key?(NUMREGIONS)
+    raise ArgumentError, 'Split algorithm must be specified' unless arg.key?(SPLITALGO)
+    raise ArgumentError, 'Number of regions must be greater than 1' unless arg[NUMREGIONS] > 1
+    algorithm_splits(arg.delete(NUMREGIONS), arg.delete(SPLITALGO))
+  end
+
+  # HBase: RegionSplitter.
+  def algorithm_splits(count, name)
+    case name.to_s.split('.')[-1].split('$')[-1]
+    when 'HexStringSplit' then even_splits(count, 0xffffffff).map { |n| format('%08x', n) }
+    when 'DecimalStringSplit' then even_splits(count, 99_999_999).map { |n| format('%08d', n) }
+    when 'UniformSplit' then (1...count).map { |i| uniform(i, count) }
+    else raise HBaseError.make('java.io.IOException', "Problem loading split algorithm: ")
+    end
+  end
+
+  def even_splits(count, last)
+    size = (last + 1) / count
+    (1...count).map { |i| size * i }
+  end
+
+  # HBase: Bytes.split of eight bytes from 0 to FF…, in parts without rounding up; 2^64 * i / count.
+  def uniform(i, count)
+    high = (1 << 32) * i / count
+    rest = (1 << 32) * i % count
+    low = (rest << 32) / count
+    Bytes.big_endian(high, 4) + Bytes.big_endian(low, 4)
+  end
+
+  def alter(table, *args)
+    alter_table(table, true, args)
+  end
+
+  def alter_async(table, *args)
+    alter_table(table, false, args)
+  end
+
+  def alter_table(name, wait, args)
+    raise ArgumentError, 'Table name must be of type String' unless name.is_a?(String)
+    raise ArgumentError, "Can't find a table: #{name}" unless Tables.exists?(name)
+    raise ArgumentError, 'There should be at least one argument but the table name' if args.empty?
+    schema = Descriptor.get(name)
+    reopen = true
+    args.each do |arg|
+      arg = arg.is_a?(String) ? { NAME => arg } : arg.dup
+      arg = { METHOD => 'delete', NAME => arg['delete'] } if arg['delete']
+      if arg.key?(REOPEN_REGIONS)
+        text = arg.delete(REOPEN_REGIONS).to_s.downcase
+        raise ArgumentError, "Invalid 'REOPEN_REGIONS' for non-boolean value." unless %w[true false].include?(text)
+        reopen = text == 'true'
+      end
+      alter_by(schema, arg)
+    end
+    modify(name, schema, reopen, wait)
+    nil
+  end
+
+  def alter_by(schema, arg)
+    method = arg.delete(METHOD)
+    if method.nil? && arg.key?(NAME)
+      family = Descriptor.family_of(arg, schema)
+      schema[:column_families] = (schema[:column_families].reject { |f| f[:name] == family[:name] } + [family]).sort_by { |f| f[:name] }
+      return
+    end
+    name = arg.delete(NAME)
+    if method.nil? || method == 'table_att'
+      Descriptor.update_table(schema, arg)
+      arg.keys.select { |k| k.to_s =~ /coprocessor/i }.each { |k| add_coprocessor(schema, arg.delete(k).to_s.strip) }
+    else
+      alter_method(schema, method, name, arg)
+    end
+    arg.each_key { |k| puts "Unknown argument ignored: #{k}" }
+  end
+
+  def alter_method(schema, method, name, arg)
+    case method
+    when 'delete'
+      raise ArgumentError, 'NAME parameter missing for delete method' if name.nil?
+      schema[:column_families].reject! { |f| f[:name] == name }
+    when 'table_att_unset' then unset(schema, name, 'table_att_unset', 'attribute')
+    when 'table_conf_unset' then unset(schema, name, 'table_conf_unset', 'configuration')
+    when 'table_remove_coprocessor'
+      classes = arg.delete(CLASSNAME)
+      raise ArgumentError, 'CLASSNAME parameter missing for table_remove_coprocessor method' if classes.nil?
+      [classes].flatten.each { |c| schema[:attributes].reject! { |a| a[:first] =~ /\Acoprocessor\$\d+\z/i && a[:second].split('|')[1].to_s.strip == c } }
+    else raise ArgumentError, "Unknown method: #{method}"
+    end
+  end
+
+  def unset(schema, names, method, what)
+    raise ArgumentError, "NAME parameter missing for #{method} method" if names.nil?
+    [names].flatten.each do |k|
+      raise ArgumentError, "Could not find #{what}: #{k}" unless Descriptor.values(schema).key?(k)
+      Descriptor.set(schema, k, nil)
+    end
+  end
+
+  def add_coprocessor(schema, spec)
+    used = schema[:attributes].map { |a| a[:first][/\Acoprocessor\$(\d+)\z/i, 1].to_i }
+    Descriptor.set(schema, "coprocessor$#{(used + [0]).max + 1}", spec)
+  end
+
+  def modify(name, schema, reopen, wait)
+    if !reopen
+      puts "WARNING: You are using REOPEN_REGIONS => 'false' to modify a table, which will
+          result in inconsistencies in the configuration of online regions and other risks. If you
+          encounter any issues, use the original 'alter' command to make the modification again!"
+    end
+    id = Master.call('ModifyTable', { table_name: Names.table(name), table_schema: schema, reopen_regions: reopen }, false)[:proc_id]
+    puts 'Updating all regions with the new schema...' if wait && reopen
+    Master.follow(id) if wait && !id.nil?
+    alter_progress(name) if wait && reopen
+  end
+
+  def alter_status(table)
+    raise ArgumentError, 'Table name must be of type String' unless table.is_a?(String)
+    raise ArgumentError, "Can't find a table: #{table}" unless Tables.exists?(table)
+    alter_progress(table)
+  end
+
+  # HBase looks once a second; here the last look is not followed by a second of waiting.
+  def alter_progress(name)
+    wanted = Names.table(name)
+    loop do
+      s = Master.status[:table_region_states_count].find { |t| t[:table_name][:namespace] == wanted[:namespace] && t[:table_name][:qualifier] == wanted[:qualifier] }
+      n = s.nil? ? nil : s[:region_states_count]
+      if n.nil? || n[:total_regions] == 0
+        puts 'All regions updated.'
+      else
+        puts "#{n[:total_regions] - n[:regions_in_transition] - n[:closed_regions]}/#{n[:total_regions]} regions updated."
+      end
+      break if n.nil? || n[:regions_in_transition] == 0
+      Wire.pause(1)
+    end
+    puts 'Done.'
+  end
+
+  # --- description ---
+
+  def describe(table)
+    name = table.to_s
+    Tables.must_exist(name)
+    schema = Descriptor.get(name)
+    out.header(["Table #{name} is #{Tables.enabled?(name) ? 'ENABLED' : 'DISABLED'}"])
+    out.row([name + Descriptor.table_text(schema)], true)
+    out.header(['COLUMN FAMILIES DESCRIPTION'])
+    schema[:column_families].each do |f|
+      out.row([Descriptor.family_text(f)], true)
+      puts
+    end
+    out.footer
+    if Tables.exists?('hbase:quota')
+      return if name == 'hbase:meta'
+      puts
+      out.header(%w[QUOTAS])
+      Shell.need('quotas')
+      out.footer(Quotas.list(TABLE => name) { |_, quota| out.row([quota]) })
+    else
+      puts 'Quota is disabled'
+    end
+    nil
+  end
+
+  def show_filters
+    %w[DependentColumnFilter KeyOnlyFilter ColumnCountGetFilter SingleColumnValueFilter PrefixFilter
+       SingleColumnValueExcludeFilter FirstKeyOnlyFilter ColumnRangeFilter ColumnValueFilter TimestampsFilter FamilyFilter
+       QualifierFilter ColumnPrefixFilter RowFilter MultipleColumnPrefixFilter InclusiveStopFilter PageFilter ValueFilter
+       ColumnPaginationFilter].each { |f| out.row([f]) }
+    JavaValue.new('JavaUtil::HashMap::KeySet')
+  end
+
+  def locate_region(table, row_key)
+    key = Bytes.toBytesBinary(row_key)
+    list = Meta.regions(Names.text(Names.table(table)))
+    raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', table) if list.empty?
+    r = list.select { |e| e.info[:start_key] <= key }[-1]
+    out.header(%w[HOST REGION])
+    out.row([r.server, Region.describe(r.info)])
+    out.footer(1)
+    JavaValue.new('OrgApacheHadoopHbase::HRegionLocation')
+  end
+
+  def clone_table_schema(table_name, new_table_name, preserve_splits = true)
+    schema = Descriptor.get(table_name)
+    raise HBaseError.make('org.apache.hadoop.hbase.TableExistsException', new_table_name) if Tables.exists?(new_table_name)
+    keys = preserve_splits ? Meta.regions(table_name).map { |r| r.info[:start_key] }.reject { |k| k.empty? } : []
+    schema[:table_name] = Names.table(new_table_name)
+    Master.call('CreateTable', { table_schema: schema, split_keys: keys })
+    nil
+  end
+
+  # --- regions ---
+
+  REGION_COLUMNS = { 'SERVER_NAME' => 12, 'REGION_NAME' => 12, 'START_KEY' => 10, 'END_KEY' => 10, 'SIZE' => 5, 'REQ' => 5, 'LOCALITY' => 10 }
+  REGION_COLUMNS_TEXT = 'Possible values are SERVER_NAME, REGION_NAME, START_KEY, END_KEY, SIZE, REQ, LOCALITY.'
+
+  def list_regions(table_name, options = nil, cols = nil)
+    options = options.nil? ? {} : { SERVER_NAME => options } unless options.is_a?(Hash)
+    raise "Table #{table_name} must be enabled." unless Tables.enabled?(table_name)
+    widths = region_columns(cols)
+    threshold = locality_threshold(options)
+    loads = {}
+    Master.status[:live_servers].each { |s| s[:server_load][:region_loads].each { |l| loads[l[:region_specifier][:value]] = l } }
+    rows = region_rows(table_name, options[SERVER_NAME], loads, threshold)
+    end_now
+    widths.keys.each { |c| widths[c] = ([widths[c]] + rows.map { |r| r[c].length }).max }
+    print widths.map { |c, w| " #{c.rjust(w)} |" }.join('') + "\n"
+    print widths.map { |_, w| " #{'-' * w} |" }.join('') + "\n"
+    rows.each { |r| print widths.map { |c, w| " #{r[c].rjust(w)} |" }.join('') + "\n" }
+    print " #{rows.length} rows\n"
+  end
+
+  def region_columns(cols)
+    return REGION_COLUMNS.dup if cols.nil?
+    raise "#{cols} must be an array of strings. #{REGION_COLUMNS_TEXT}" unless cols.is_a?(Array)
+    cols.inject({}) do |h, c|
+      raise "#{c} is not a valid column. #{REGION_COLUMNS_TEXT}" unless REGION_COLUMNS.key?(c.upcase)
+      h[c.upcase] = REGION_COLUMNS[c.upcase]
+      h
+    end
+  end
+
+  def locality_threshold(options)
+    return 1.0 unless options.key?(LOCALITY_THRESHOLD)
+    v = options[LOCALITY_THRESHOLD]
+    raise "#{LOCALITY_THRESHOLD} must be a float value" unless v.is_a?(Float)
+    raise "#{LOCALITY_THRESHOLD} must be between 0 and 1.0, inclusive" if v < 0 || v > 1.0
+    v
+  end
+
+  def region_rows(table, server, loads, threshold)
+    Meta.regions(table).select { |r| server.nil? || r.server_name.start_with?(server) }.map do |r|
+      l = loads[r.name]
+      if l.nil?
+        puts "Can not find all details for region: #{Bytes.toStringBinary(r.name).strip} , it may be disabled or in transition\n"
+      elsif l[:data_locality].to_f > threshold
+        next
+      end
+      { 'SERVER_NAME' => r.server_name, 'REGION_NAME' => Bytes.toStringBinary(r.name).strip,
+        'START_KEY' => Bytes.toStringBinary(r.info[:start_key]).strip, 'END_KEY' => Bytes.toStringBinary(r.info[:end_key]).strip,
+        'SIZE' => l.nil? ? '' : l[:storefile_size_MB].to_i.to_s,
+        'REQ' => l.nil? ? '' : (l[:read_requests_count].to_i + l[:write_requests_count].to_i).to_s,
+        'LOCALITY' => l.nil? ? '' : Shell.java_float(l[:data_locality].to_f) }
+    end.compact
+  end
+
+  # --- store file tracker ---
+
+  def change_sft(*args)
+    case args.length
+    when 2 then Master.call('ModifyTableStoreFileTracker', { table_Name: Names.table(args[0]), dst_sft: args[1] })
+    when 3 then Master.call('ModifyColumnStoreFileTracker', { table_Name: Names.table(args[0]), family: args[1], dst_sft: args[2] })
+    else raise ArgumentError, 'Argument length should be two or three.'
+    end
+    nil
+  end
+
+  def change_sft_all(*args)
+    raise ArgumentError, 'Argument length should be two.' unless args.length == 2
+    names = Tables.names(args[0])
+    names.each { |n| out.row([n]) }
+    if names.empty?
+      puts "No tables matched the regex #{args[0]}"
+      return
+    end
+    puts "\nChange the above #{names.length} tables's sft (y/n)?"
+    return unless Shell.answer =~ /y.*/i
+    names.each { |n| change_sft(n, args[1]) }
+  end
+end
+Shell.need('dml')

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the prompt has beyond HBase's shell: commands that begin with a backslash, other forms of output, completion.
+
+module Prompt
+  META = {
+    'x' => 'wide rows: one line for each cell, switched on and off',
+    'timing' => 'the time of every statement, switched on and off',
+    'watch' => '\watch SECONDS STATEMENT  runs it again and again, until Ctrl-C',
+    'export' => '\export FILE.csv|.tsv|.json  the next scan or get goes into the file',
+    'as' => '\as text|hex|int|long|double  how values are shown; \as alone: as HBase shows them',
+    'o' => '\o hbase|json|csv|tsv  how rows are printed',
+    '?' => 'this list',
+    'q' => 'ends the shell'
+  }
+  @as = nil
+  class << self
+    attr_accessor :as
+
+    def meta(line)
+      name, rest = line[1..-1].split(' ', 2)
+      rest = rest.to_s.strip
+      case name
+      when 'x' then toggle_wide
+      when 'timing' then puts "Timing is #{(Shell.timing = !Shell.timing) ? 'on' : 'off'}"
+      when 'watch' then watch(rest)
+      when 'export' then export_to(rest)
+      when 'as' then show_as(rest)
+      when 'o' then rows_as(rest)
+      when '?' then META.each { |k, v| puts "\\#{k.ljust(8)} #{v}" }
+      when 'q' then raise ShellExit.new(0)
+      else puts "\\#{name}: unknown; \\? lists what there is"
+      end
+    end
+
+    def toggle_wide
+      Shell.rows_as = Shell.rows_as == 'expanded' ? false : 'expanded'
+      puts "Wide rows are #{Shell.rows_as ? 'on' : 'off'}"
+    end
+
+    def rows_as(kind)
+      raise ArgumentError, "\\o #{kind}: hbase, json, csv or tsv" unless %w[hbase json csv tsv].include?(kind)
+      Shell.rows_as = kind == 'hbase' ? false : kind
+    end
+
+    def show_as(kind)
+      raise ArgumentError, "\\as #{kind}: text, hex, int, long or double" unless ['', 'text', 'hex', 'int', 'long', 'double'].include?(kind)
+      @as = kind.empty? ? nil : kind
+      Shell.rows_as = 'table' if @as && !Shell.rows_as
+      Shell.rows_as = false if @as.nil? && Shell.rows_as == 'table'
+    end
+
+    def watch(rest)
+      seconds, text = rest.split(' ', 2)
+      raise ArgumentError, '\watch SECONDS STATEMENT' if text.nil? || seconds.to_f <= 0
+      loop do
+        puts Time.now.strftime('%H:%M:%S')
+        eval(text)
+        Shell.flush
+        Wire.pause(seconds.to_f)
+      end
+    rescue Interrupt
+      puts
+    end
+
+    def export_to(file)
+      kind = file[/\.(csv|tsv|json)\z/, 1]
+      raise ArgumentError, '\export FILE.csv, FILE.tsv or FILE.json' if kind.nil?
+      @export = [file, kind]
+      @before = Shell.rows_as
+      Shell.rows_as = kind
+      puts "The next scan or get is written to #{file}"
+    end
+
+    # --- rows in other forms ---
+
+    # row nil: a scan by `args`; otherwise the get of that row.
+    def show_rows(out, table, args, row)
+      kind = Shell.rows_as
+      count = 0
+      file = @export.nil? ? nil : File.open(@export[0], 'w')
+      begin
+        each_row(table, args, row) do |cells|
+          text = row_text(kind, table, cells, count == 0)
+          file.nil? ? print(text) : file.write(text)
+          count += 1
+        end
+      ensure
+        unless file.nil?
+          file.close
+          puts "#{count} row(s) in #{@export[0]}"
+          @export = nil
+          Shell.rows_as = @before
+        end
+      end
+      out.footer(count) if %w[expanded table].include?(kind)
+      nil
+    end
+
+    def each_row(table, args, row)
+      unless row.nil?
+        args = args[0] if args[0].is_a?(Hash)
+        args = { COLUMNS => [args].flatten.compact } unless args.is_a?(Hash)
+        args = args.dup
+        table.shown_by(args)
+        cells = table.checked { Rows.get(table.name, row.to_s, Wire.encode('Get', table.get_fields(args))) }
+        yield cells unless cells.empty?
+        return
+      end
+      options, fields = table.scan_of(args)
+      table.checked { Rows.scan(table.name, options, Wire.encode('Scan', fields)) { |cells| yield cells unless cells.empty? } }
+    end
+
+    def value_text(v)
+      case @as
+      when 'text' then v
+      when 'hex' then Bytes.toHex(v)
+      when 'int' then v.length == 4 ? Bytes.signed(v).to_s : Bytes.toStringBinary(v)
+      when 'long' then v.length == 8 ? Bytes.signed(v).to_s : Bytes.toStringBinary(v)
+      when 'double' then v.length == 8 ? Bytes.toDouble(v) : Bytes.toStringBinary(v)
+      else Bytes.toStringBinary(v)
+      end
+    end
+
+    def row_text(kind, table, cells, first)
+      case kind
+      when 'json' then json_row(cells) + "\n"
+      when 'csv', 'tsv' then cells_as_lines(kind, cells, first)
+      when 'expanded' then wide_row(cells)
+      else cells.map { |c| "#{Bytes.toStringBinary(c[0])}  #{column(c)}  #{value_text(c[5])}\n" }.join('')
+      end
+    end
+
+    def column(c)
+      "#{Bytes.toStringBinary(c[1])}:#{Bytes.toStringBinary(c[2])}"
+    end
+
+    def wide_row(cells)
+      width = cells.map { |c| column(c).length }.max
+      "-[ #{Bytes.toStringBinary(cells[0][0])} ]-\n" + cells.map { |c| "#{column(c).ljust(width)} | #{value_text(c[5])} | #{Shell.local_time(c[3])}\n" }.join('')
+    end
+
+    def json_row(cells)
+      Shell.need('logs')
+      list = cells.map { |c| { 'column' => column(c), 'timestamp' => c[3], 'value' => value_text(c[5]) } }
+      Json.text({ 'row' => Bytes.toStringBinary(cells[0][0]), 'cells' => list })
+    end
+
+    def cells_as_lines(kind, cells, first)
+      mark = kind == 'csv' ? ',' : "\t"
+      text = first ? %w[row column timestamp value].join(mark) + "\n" : ''
+      text + cells.map { |c| [Bytes.toStringBinary(c[0]), column(c), c[3].to_s, value_text(c[5])].map { |v| field(v, mark) }.join(mark) + "\n" }.join('')
+    end
+
+    # RFC 4180; a tab in TSV cannot occur, as values are printable.
+    def field(v, mark)
+      mark == ',' && (v.include?(',') || v.include?('"') || v.include?("\n")) ? "\"#{v.gsub('"', '""')}\"" : v
+    end
+
+    # --- completion ---
+
+    def complete(before, word)
+      list = if word[0] == '\\' then META.keys.map { |k| "\\#{k}" }
+             elsif before.strip.empty? || before =~ /[;(]\s*\z/ then Shell.commands.keys + %w[help exit tools]
+             elsif before =~ /['"]\z/ then quoted(before)
+             elsif word =~ /\A[A-Z]/ then HBaseConstants.constants.map { |c| c.to_s }
+             elsif before =~ /help\s*\z/ then Shell.commands.keys
+             else []
+             end
+      list.select { |s| s.start_with?(word) }.sort
+    end
+
+    NAMESPACE_COMMANDS = /\A\s*(drop_namespace|describe_namespace|alter_namespace|list_namespace_tables)\b/
+    SNAPSHOT_COMMANDS = /\A\s*(clone_snapshot|restore_snapshot|delete_snapshot)\b/
+
+    # Inside quotes: tables first, then the families of the table that the line names.
+    def quoted(before)
+      Shell.need('ddl')
+      return Master.call('ListNamespaces')[:namespaceName] if before =~ NAMESPACE_COMMANDS
+      if before =~ SNAPSHOT_COMMANDS
+        Shell.need('snapshots')
+        return Snapshots.all.map { |s| s[:name] }
+      end
+      table = before[/\A\s*\w+[\s(]+['"]([^'"]+)['"]/, 1]
+      return Tables.names('.*') if table.nil?
+      Descriptor.get(table)[:column_families].map { |f| "#{f[:name]}:" }
+    rescue HBaseError
+      []
+    end
+  end
+end

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+# Replication peers.
+
+module Peers
+  def self.all
+    Master.call('ListReplicationPeers')[:peer_desc]
+  end
+
+  def self.get(id)
+    Master.call('GetReplicationPeerConfig', { peer_id: id })[:peer_config]
+  end
+
+  def self.update(id, config)
+    Master.call('UpdateReplicationPeerConfig', { peer_id: id, peer_config: config })
+    nil
+  end
+
+  # Reads a peer's configuration, lets the block change it, and writes it.
+  def self.change(id)
+    config = get(id)
+    yield config
+    update(id, config)
+  end
+
+  # { "table" => ["family"] } or { "table" => [] }
+  def self.table_cfs(map)
+    map.map { |t, families| { table_name: Names.table(t), families: (families || []).map { |f| f.to_s } } }
+  end
+
+  def self.map_of(list)
+    list.inject({}) { |h, e| h.merge(Names.text(e[:table_name]) => e[:families]) }
+  end
+
+  # HBase: ReplicationPeerConfigUtil.convertToString; nil for no table.
+  def self.text(list)
+    return nil if list.empty?
+    list.map do |e|
+      t = e[:table_name]
+      name = t[:namespace] == 'default' ? t[:qualifier] : "#{t[:namespace]}:#{t[:qualifier]}"
+      e[:families].empty? ? name : "#{name}:#{e[:families].join(',')}"
+    end.join(';')
+  end
+
+  def self.sorted(names)
+    names.empty? ? nil : names.sort.join(';')
+  end
+
+  def self.replicates_all?(c)
+    c[:replicate_all].nil? ? (c[:namespaces].empty? && c[:table_cfs].empty?) : c[:replicate_all]
+  end
+
+  def self.add_tables(old, more)
+    map = map_of(old)
+    more.each do |t, families|
+      key = Names.text(Names.table(t))
+      if map.key?(key)
+        map[key] = map[key].empty? || families.nil? || families.empty? ? [] : (map[key] | families)
+      else
+        map[key] = families || []
+      end
+    end
+    table_cfs(map)
+  end
+
+  def self.remove_tables(old, less, id)
+    map = map_of(old)
+    replication_error("Table-Cfs for peer: #{id} doesn't exist") if map.empty?
+    less.each do |t, families|
+      key = Names.text(Names.table(t))
+      replication_error("No table: #{key} in table-cfs config of peer: #{id}") unless map.key?(key)
+      families ||= []
+      if map[key].empty? != families.empty?
+        replication_error(families.empty? ? "Cannot remove table: #{key} which has specified cfs from table-cfs config in peer: #{id}"
+                                          : "Cannot remove cf of table: #{key} which doesn't specify cfs from table-cfs config in peer: #{id}")
+      end
+      map[key] -= families
+      map.delete(key) if map[key].empty?
+    end
+    table_cfs(map)
+  end
+
+  def self.replication_error(text)
+    raise HBaseError.make('org.apache.hadoop.hbase.replication.ReplicationException', text)
+  end
+end
+
+class Command
+  def add_peer(id, args = {}, peer_tableCFs = nil)
+    raise ArgumentError, 'args must be a Hash' unless args.is_a?(Hash)
+    raise ArgumentError, 'peer_tableCFs should be specified as TABLE_CFS in args' unless peer_tableCFs.nil?
+    endpoint = args[ENDPOINT_CLASSNAME]
+    key = args[CLUSTER_KEY]
+    raise ArgumentError, 'Either ENDPOINT_CLASSNAME or CLUSTER_KEY must be specified.' if endpoint.nil? && key.nil?
+    key = "#{Wire.registry}:/hbase" if key.nil?
+    config = { clusterkey: key, replicationEndpointImpl: endpoint, replicate_all: true, bandwidth: 0, serial: args[SERIAL] || false,
+               configuration: (args[CONFIG] || {}).map { |k, v| { name: k.to_s, value: v.to_s } },
+               data: (args[DATA] || {}).map { |k, v| { first: k.to_s, second: v.to_s } } }
+    unless args[NAMESPACES].nil?
+      config[:replicate_all] = false
+      config[:namespaces] = args[NAMESPACES].uniq
+    end
+    unless args[TABLE_CFS].nil?
+      config[:replicate_all] = false
+      config[:table_cfs] = Peers.table_cfs(args[TABLE_CFS])
+    end
+    Master.call('AddReplicationPeer', { peer_id: id, peer_config: config, peer_state: { state: args[STATE] == 'DISABLED' ? :DISABLED : :ENABLED } })
+    nil
+  end
+
+  def remove_peer(id)
+    Master.call('RemoveReplicationPeer', { peer_id: id })
+    nil
+  end
+
+  def enable_peer(id)
+    Master.call('EnableReplicationPeer', { peer_id: id })
+    nil
+  end
+
+  def disable_peer(id)
+    Master.call('DisableReplicationPeer', { peer_id: id })
+    nil
+  end
+
+  def list_peers
+    peers = Peers.all
+    out.header(%w[PEER_ID CLUSTER_KEY ENDPOINT_CLASSNAME STATE REPLICATE_ALL NAMESPACES TABLE_CFS BANDWIDTH SERIAL])
+    peers.each do |p|
+      c = p[:config]
+      all = Peers.replicates_all?(c)
+      names = Peers.sorted(all ? c[:exclude_namespaces] : c[:namespaces])
+      tables = Peers.text(all ? c[:exclude_table_cfs] : c[:table_cfs])
+      names = names.nil? ? nil : "!#{names}" if all
+      tables = tables.nil? ? nil : "!#{tables}" if all
+      out.row([p[:id], c[:clusterkey], c[:replicationEndpointImpl], p[:state][:state], all, names, tables, c[:bandwidth].to_i, c[:serial] || false])
+    end
+    out.footer
+    JavaValue.new('JavaUtil::ArrayList')
+  end
+
+  def show_config(c)
+    out.row(['Cluster Key', c[:clusterkey]]) unless c[:clusterkey].nil?
+    out.row(['Replication Endpoint', c[:replicationEndpointImpl]]) unless c[:replicationEndpointImpl].nil?
+    c[:configuration].each { |e| out.row([e[:name], e[:value]]) }
+  end
+
+  def get_peer_config(id)
+    c = Peers.get(id)
+    begin_now
+    show_config(c)
+    JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfigImpl')
+  end
+
+  def list_peer_configs
+    Peers.all.each do |p|
+      out.row(['PeerId', p[:id]])
+      show_config(p[:config])
+      out.row([' '])
+    end
+    Peers.all.inject({}) { |h, p| h.merge(p[:id] => JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfigImpl')) }
+  end
+
+  def update_peer_config(id, args = {})
+    Peers.change(id) do |c|
+      (args[CONFIG] || {}).each do |k, v|
+        c[:configuration].reject! { |e| e[:name] == k.to_s }
+        c[:configuration] << { name: k.to_s, value: v.to_s }
+      end
+      (args[DATA] || {}).each do |k, v|
+        c[:data].reject! { |e| e[:first] == k.to_s }
+        c[:data] << { first: k.to_s, second: v.to_s }
+      end
+    end
+  end
+
+  def show_peer_tableCFs(id)
+    text = Peers.text(Peers.get(id)[:table_cfs])
+    puts text
+    text
+  end
+
+  def set_peer_tableCFs(id, peer_table_cfs = nil)
+    return if peer_table_cfs.nil?
+    Peers.change(id) { |c| c[:table_cfs] = Peers.table_cfs(peer_table_cfs) }
+  end
+
+  def append_peer_tableCFs(id, table_cfs)
+    Peers.replication_error('tableCfs is null') if table_cfs.nil?
+    Peers.change(id) { |c| c[:table_cfs] = Peers.add_tables(c[:table_cfs], table_cfs) }
+  end
+
+  def remove_peer_tableCFs(id, table_cfs)
+    Peers.replication_error('tableCfs is null') if table_cfs.nil?
+    Peers.change(id) { |c| c[:table_cfs] = Peers.remove_tables(c[:table_cfs], table_cfs, id) }
+  end
+
+  def set_peer_exclude_tableCFs(id, exclude_peer_table_cfs = nil)
+    return if exclude_peer_table_cfs.nil?
+    Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.table_cfs(exclude_peer_table_cfs) }
+  end
+
+  def append_peer_exclude_tableCFs(id, table_cfs)
+    return if table_cfs.nil?
+    Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.add_tables(c[:exclude_table_cfs], table_cfs) }
+  end
+
+  def remove_peer_exclude_tableCFs(id, table_cfs)
+    return if table_cfs.nil?
+    Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.remove_tables(c[:exclude_table_cfs], table_cfs, id) }
+  end
+
+  # Each of these six sets, adds to or removes from one of two lists of namespaces.
+  def change_namespaces(id, field, names)
+    return if names.nil?
+    Peers.change(id) { |c| c[field] = yield(c[field]).uniq }
+  end
+
+  def set_peer_namespaces(id, namespaces)
+    change_namespaces(id, :namespaces, namespaces) { |_| namespaces }
+  end
+
+  def append_peer_namespaces(id, namespaces)
+    change_namespaces(id, :namespaces, namespaces) { |old| old + namespaces }
+  end
+
+  def remove_peer_namespaces(id, namespaces)
+    change_namespaces(id, :namespaces, namespaces) { |old| old - namespaces }
+  end
+
+  def set_peer_exclude_namespaces(id, exclude_namespaces)
+    change_namespaces(id, :exclude_namespaces, exclude_namespaces) { |_| exclude_namespaces }
+  end
+
+  def append_peer_exclude_namespaces(id, namespaces)
+    change_namespaces(id, :exclude_namespaces, namespaces) { |old| old + namespaces }
+  end
+
+  def remove_peer_exclude_namespaces(id, namespaces)
+    change_namespaces(id, :exclude_namespaces, namespaces) { |old| old - namespaces }
+  end
+
+  def set_peer_bandwidth(id, bandwidth = 0)
+    Peers.change(id) { |c| c[:bandwidth] = bandwidth }
+  end
+
+  def set_peer_replicate_all(id, replicate_all)
+    Peers.change(id) { |c| c[:replicate_all] = replicate_all }
+  end
+
+  def set_peer_serial(id, serial)
+    Peers.change(id) { |c| c[:serial] = serial }
+  end
+
+  # --- tables ---
+
+  def list_replicated_tables(regex = '.*')
+    pattern = Regexp.new(regex)
+    out.header(['TABLE:COLUMNFAMILY', 'ReplicationType'], [32])
+    Master.call('GetTableDescriptors', { include_sys_tables: false })[:table_schema].each do |schema|
+      name = Names.text(schema[:table_name])
+      next unless pattern.match?(name)
+      schema[:column_families].each do |f|
+        scope = Descriptor.values_of_family(f)['REPLICATION_SCOPE'].to_i
+        next if scope == 0
+        out.row(["#{name}:#{f[:name]}", { 1 => 'GLOBAL', 2 => 'SERIAL' }[scope] || 'UNKNOWN'], true, [32])
+      end
+    end
+    out.footer
+  end
+
+  # HBase also makes the table on the peers; that stays the operator's work here.
+  def set_scope(name, scope)
+    schema = Descriptor.get(name)
+    schema[:column_families].each { |f| Descriptor.set(f, 'REPLICATION_SCOPE', scope) }
+    Master.call('ModifyTable', { table_name: Names.table(name), table_schema: schema })
+  end
+
+  def enable_table_replication(table_name)
+    if Peers.all.none? { |p| p[:state][:state] == :ENABLED }
+      Names.illegal('Found no peer cluster for replication.')
+    end
+    set_scope(table_name, 1)
+    puts "The replication of table '#{table_name}' successfully enabled"
+  end
+
+  def disable_table_replication(table_name)
+    set_scope(table_name, 0)
+    puts "Replication of table '#{table_name}' successfully disabled."
+  end
+
+  def peer_modification_enabled
+    v = Master.call('IsReplicationPeerModificationEnabled')[:enabled]
+    out.row([v.to_s])
+    v
+  end
+
+  def peer_modification_switch(enable_or_disable, drain_procs = false)
+    old = Master.call('ReplicationPeerModificationSwitch', { on: enable_or_disable.to_s.downcase == 'true' })[:previous_value]
+    out.row(["Previous peer modification state : #{old}"])
+    old
+  end
+end
+Shell.need('ddl')

@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+# A table object: rows by the options of the shell's commands.
+
+module Hbase
+  class Table
+    attr_reader :name
+
+    LATEST = 9223372036854775807
+    PUT = 4
+    DELETE = { one: 8, version: 10, column: 12, family: 14 }
+
+    def initialize(name)
+      t = Names.table(name)
+      @name = Names.text(t)
+      @converters = {}
+      @epoch = Shell.configuration['hbase.shell.timestamp.format.epoch'] == 'true'
+    end
+
+    def to_s
+      "Hbase::Table - #{@name}"
+    end
+    alias inspect to_s
+
+    # Commands whose first argument is a table, and those that take its name.
+    %w[put get scan count delete deleteall incr append get_counter get_splits].each do |c|
+      define_method(c.to_sym) { |*args| Shell.run_quietly(c, [self] + args) }
+    end
+    %w[enable disable flush drop describe snapshot].each do |c|
+      define_method(c.to_sym) { |*args| Shell.run_quietly(c, [@name] + args) }
+    end
+
+    def help(command = nil)
+      Shell.help(command || 'table_help')
+    end
+
+    def close
+    end
+
+    def get_all_columns
+      Descriptor.get(@name)[:column_families].map { |f| "#{f[:name]}:" }
+    end
+
+    # --- operations ---
+
+    def column_of(column)
+      text = column.to_s
+      at = text.index(':')
+      at.nil? ? [text, nil] : [text[0, at], text[at + 1..-1]]
+    end
+
+    def attributes_of(args)
+      list = []
+      a = args[ATTRIBUTES]
+      unless a.nil?
+        raise ArgumentError, 'Attributes must be a Hash type' unless a.is_a?(Hash)
+        a.each { |k, v| list << { name: k.to_s, value: v.nil? ? nil : v.to_s } }
+      end
+      list << { name: 'VISIBILITY', value: Wire.encode('CellVisibility', { expression: args[VISIBILITY].to_s }) } if args[VISIBILITY]
+      list << { name: '_ttl', value: Bytes.big_endian(args[TTL].to_i, 8) } if args[TTL]
+      list
+    end
+
+    def authorizations(list)
+      raise ArgumentError, 'Authorizations must be a Array type' unless list.is_a?(Array)
+      { name: 'AUTHORIZATIONS', value: Wire.encode('Authorizations', { label: list.flatten.compact.map { |l| l.to_s } }) }
+    end
+
+    def more_of(args)
+      list = attributes_of(args)
+      list.empty? ? '' : Wire.encode('MutationProto', { attribute: list })
+    end
+
+    # What the server says of a table whose regions cannot be found.
+    def checked
+      yield
+    rescue HBaseError => e
+      raise e if @name == 'hbase:meta' || %w[NoSuchColumnFamilyException DoNotRetryIOException].any? { |c| e.is?(c) }
+      state = begin
+        Master.call('GetTableState', { table_name: Names.table(@name) })[:table_state][:state]
+      rescue HBaseError => f
+        raise f if f.is?('TableNotFoundException')
+        raise e
+      end
+      raise HBaseError.make('org.apache.hadoop.hbase.TableNotEnabledException', @name) if state == :DISABLED
+      raise e
+    end
+
+    def mutate(kind, row, cells, more)
+      checked { Rows.mutate(@name, kind, row.to_s, cells, more) }
+    end
+
+    def put_cell(row, column, value, timestamp, args)
+      args = args.merge(timestamp) if timestamp.is_a?(Hash)
+      timestamp = nil if timestamp.is_a?(Hash)
+      family, qualifier = column_of(column)
+      if !timestamp.nil? && timestamp < 0
+        Names.illegal("Timestamp cannot be negative. ts=#{timestamp}")
+      end
+      row = row.to_s
+      Names.illegal('Row length is 0') if row.empty?
+      mutate(2, row, [[family, qualifier || '', timestamp, PUT, value.to_s]], more_of(args))
+      nil
+    end
+
+    def delete_cells(row, column, timestamp, args, all)
+      args = { VISIBILITY => timestamp.values.find { |v| v.is_a?(String) } } if timestamp.is_a?(Hash)
+      timestamp = nil if timestamp.is_a?(Hash) || timestamp == LATEST
+      cells = []
+      unless column.nil? || column == ''
+        family, qualifier = column_of(column)
+        type = qualifier.nil? ? (all ? :family : :version) : (all ? :column : :one)
+        cells << [family, qualifier || '', timestamp, DELETE[type], '']
+      end
+      if cells.empty?
+        cells = Descriptor.get(@name)[:column_families].map { |f| [f[:name], '', timestamp, DELETE[:family], ''] }
+      end
+      mutate(3, row, cells, more_of(args))
+      nil
+    end
+
+    def delete_row(row, column, timestamp, args, all)
+      if @name == 'hbase:meta'
+        raise ArgumentError, 'deleteall with ROWPREFIXFILTER in hbase:meta is not allowed.' if row.is_a?(Hash) && row.key?('ROWPREFIXFILTER')
+        raise ArgumentError, 'Row Not Found' if Rows.get(@name, row.to_s, '').empty?
+      end
+      return delete_cells(row.to_s, column, timestamp, args, all) unless row.is_a?(Hash)
+      prefix = row['ROWPREFIXFILTER']
+      keys = []
+      checked { Rows.scan(@name, prefix_range(prefix), '') { |cells| keys << cells[0][0] } }
+      keys.each { |k| delete_cells(k, column, timestamp, args, all) }
+      nil
+    end
+
+    def prefix_range(prefix)
+      bytes = prefix.bytes
+      bytes.pop while !bytes.empty? && bytes[-1] == 255
+      return { start: prefix } if bytes.empty?
+      bytes[-1] += 1
+      { start: prefix, stop: bytes.pack('C*') }
+    end
+
+    def increment(row, column, value, args)
+      value = 1 if value.is_a?(Hash) || value.nil?
+      family, qualifier = column_of(column)
+      cells = mutate(1, row, [[family, qualifier || '', nil, PUT, Bytes.big_endian(value, 8)]], more_of(args))
+      cells.empty? ? nil : Bytes.counter(cells[0][5])
+    end
+
+    def append_to(row, column, value, args)
+      family, qualifier = column_of(column)
+      cells = mutate(0, row, [[family, qualifier || '', nil, PUT, value.to_s]], more_of(args))
+      cells.empty? ? nil : Bytes.toStringBinary(cells[0][5])
+    end
+
+    # --- reading ---
+
+    def query_columns(columns)
+      list = []
+      columns.each do |c|
+        family, qualifier = parse_column(c.to_s)
+        entry = list.find { |e| e[:family] == family }
+        list << (entry = { family: family, qualifier: [] }) if entry.nil?
+        entry[:qualifier] = qualifier.nil? ? [] : entry[:qualifier] + [qualifier]
+      end
+      list
+    end
+
+    # "cf:q:toInt", "cf:q:c(Class).method": the converter is remembered.
+    def parse_column(column)
+      family, qualifier = column_of(column)
+      unless qualifier.nil?
+        at = qualifier.rindex(':')
+        unless at.nil?
+          suffix = qualifier[at + 1..-1]
+          if suffix =~ /\Ac\(.+\)\..+/ || (suffix =~ /\A[A-Za-z]\w*\z/ && Bytes.respond_to?(suffix.to_sym))
+            qualifier = qualifier[0, at]
+            @converters["#{family}:#{qualifier}"] = suffix
+          end
+        end
+      end
+      [family, qualifier]
+    end
+
+    def filter_of(filter)
+      return nil if filter.nil?
+      name, bytes = Rows.filter(filter.to_s)
+      { name: name, serialized_filter: bytes }
+    end
+
+    def time_of(args)
+      range = args[TIMERANGE]
+      return { from: range[0], to: range[1] } if range && valid_range?(range)
+      ts = args[TIMESTAMP]
+      ts.nil? ? nil : { from: ts.to_i, to: ts.to_i + 1 }
+    end
+
+    # HBase: TimeRange.check
+    def valid_range?(range)
+      from, to = range
+      Names.illegal("Timestamp cannot be negative. minStamp:#{from}, maxStamp:#{to}") if from < 0 || to < 0
+      Names.illegal('maxStamp is smaller than minStamp') if to < from
+      true
+    end
+
+    def constant(klass, list, v)
+      Descriptor.choice(v, list, klass).to_sym
+    end
+
+    def get_row(row, args)
+      args = args[0] if args[0].is_a?(Hash)
+      args = { COLUMNS => [args].flatten.compact } if args.is_a?(Array) || args.is_a?(String)
+      raise ArgumentError, "Failed parse of #{args.inspect}, #{args.class}" unless args.is_a?(Hash)
+      args = args.dup
+      @converters.clear
+      show = shown_by(args)
+      fields = get_fields(args)
+      cells = checked { Rows.get(@name, row.to_s, Wire.encode('Get', fields)) }
+      return nil if cells.empty?
+      cells.each { |c| yield(*show_cell(c, show)) }
+      1
+    end
+
+    def get_fields(args)
+      filter = args.delete(FILTER)
+      consistency = args.delete(CONSISTENCY)
+      args.delete(REGION_REPLICA_ID)
+      fields = {}
+      unless args.empty?
+        columns = args[COLUMN] || args[COLUMNS]
+        columns = [columns] if columns.is_a?(String)
+        unless columns.nil? || columns.is_a?(Array)
+          raise ArgumentError, "Failed parse column argument type #{args.inspect}, #{args.class}"
+        end
+        if columns.nil? && !(args[ATTRIBUTES] || args[AUTHORIZATIONS] || args[TIMESTAMP] || args[TIMERANGE])
+          raise ArgumentError, "Failed parse of #{args.inspect}, #{args.class}"
+        end
+        fields[:column] = query_columns(columns || [])
+        fields[:max_versions] = args[VERSIONS] || 1
+        fields[:time_range] = time_of(args)
+        fields[:attribute] = attributes_of(args)
+        fields[:attribute] += [authorizations(args[AUTHORIZATIONS])] if args[AUTHORIZATIONS]
+      end
+      fields[:filter] = filter_of(filter)
+      fields[:consistency] = constant('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE], consistency) if consistency
+      fields
+    end
+
+    def shown_by(args)
+      { max: args.delete(MAXLENGTH) || -1, converter: args.delete(FORMATTER),
+        class: args.delete(FORMATTER_CLASS) }
+    end
+
+    # [options of Rows.scan, fields of Scan]; `show` from shown_by.
+    def scan_of(args)
+      options = {}
+      fields = {}
+      return [options, fields] if args.empty?
+      columns = args['COLUMNS'] || args['COLUMN'] || []
+      columns = [columns] if columns.is_a?(String)
+      raise ArgumentError, 'COLUMNS must be specified as a String or an Array' unless columns.is_a?(Array)
+      options[:start] = args['STARTROW'] || ''
+      options[:stop] = args['STOPROW']
+      options.merge!(prefix_range(args['ROWPREFIXFILTER'])) if args['ROWPREFIXFILTER']
+      @converters.clear
+      fields[:column] = query_columns(columns)
+      fields[:filter] = filter_of(args['FILTER'])
+      fields[:time_range] = time_of(args)
+      fields[:cache_blocks] = args['CACHE_BLOCKS'].nil? ? nil : (args['CACHE_BLOCKS'] ? nil : false)
+      options[:reversed] = args['REVERSED'] || false
+      options[:caching] = args['CACHE'] if args['CACHE'].to_i > 0
+      options[:limit] = args['LIMIT'] if args['LIMIT'].to_i > 0
+      fields[:max_versions] = args['VERSIONS'] if (args['VERSIONS'] || 1) > 1
+      fields[:attribute] = attributes_of(args)
+      fields[:attribute] += [{ name: '_raw_', value: "\xff" }] if args['RAW']
+      fields[:attribute] += [authorizations(args[AUTHORIZATIONS])] if args[AUTHORIZATIONS]
+      isolation = args[ISOLATION_LEVEL]
+      unless isolation.nil?
+        level = constant('org.apache.hadoop.hbase.client.IsolationLevel', %w[READ_COMMITTED READ_UNCOMMITTED], isolation)
+        fields[:attribute] += [{ name: '_isolationlevel_', value: level == :READ_COMMITTED ? "\x01" : "\x02" }]
+      end
+      fields[:consistency] = constant('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE], args[CONSISTENCY]) if args[CONSISTENCY]
+      fields[:readType] = constant('org.apache.hadoop.hbase.client.Scan.ReadType', %w[DEFAULT STREAM PREAD], args[READ_TYPE]) if args[READ_TYPE]
+      fields[:batch_size] = args[BATCH] if args[BATCH].to_i > 0
+      fields[:max_result_size] = args[MAX_RESULT_SIZE] if args[MAX_RESULT_SIZE].to_i > 0
+      [options, fields]
+    end
+
+    def scan_rows(scan, show)
+      options, fields = scan
+      checked do
+        Rows.scan(@name, options, Wire.encode('Scan', fields)) do |cells|
+          next if cells.empty?
+          key = convert_bytes(cells[0][0], nil, show[:converter])
+          cells.each do |c|
+            column, value = show_cell(c, show)
+            yield(key, column, value)
+          end
+        end
+      end
+    end
+
+    def count_rows(interval, scan, cache_blocks, &block)
+      options, fields = scan
+      keys = { name: 'org.apache.hadoop.hbase.filter.FirstKeyOnlyFilter', serialized_filter: '' }
+      none = { name: 'org.apache.hadoop.hbase.filter.KeyOnlyFilter', serialized_filter: Wire.encode('KeyOnlyFilter', { len_as_val: false }) }
+      list = [fields[:filter], keys, none].compact
+      fields[:filter] = { name: 'org.apache.hadoop.hbase.filter.FilterList',
+                          serialized_filter: Wire.encode('FilterList', { operator: :MUST_PASS_ALL, filters: list }) }
+      fields[:cache_blocks] = cache_blocks ? nil : false
+      checked { Rows.count(@name, options, Wire.encode('Scan', fields), interval, &block) }
+    end
+
+    def time_text(ms)
+      @epoch ? ms.to_s : Shell.local_time(ms)
+    end
+
+    # [column, "timestamp=…, value=…"] of a cell.
+    def show_cell(c, show)
+      column = "#{c[1]}:#{c[2]}"
+      value = cell_text(column, c, show)
+      value = value[0, show[:max]] if show[:max] != -1
+      family = convert_bytes(c[1], show[:class], show[:converter])
+      qualifier = convert_bytes(c[2], show[:class], show[:converter])
+      ["#{family}:#{qualifier}", value]
+    end
+
+    def cell_text(column, c, show)
+      if @name == 'hbase:meta'
+        if %w[info:regioninfo info:splitA info:splitB].include?(column) || column.start_with?('info:merge')
+          i = Region.parse_info(c[5])
+          return "timestamp=#{time_text(c[3])}, value=#{i.nil? ? '' : Region.describe(i)}"
+        end
+        if column == 'info:serverstartcode'
+          return "timestamp=#{time_text(c[3])}, value=#{c[5].empty? ? '' : Bytes.toLong(c[5])}"
+        end
+      end
+      return "timestamp=#{time_text(c[3])}, type=#{TYPES[c[4]] || c[4]}" if TYPES.key?(c[4])
+      "timestamp=#{time_text(c[3])}, value=#{convert(column, c[5], show)}"
+    end
+    TYPES = { 8 => 'Delete', 10 => 'DeleteFamilyVersion', 12 => 'DeleteColumn', 14 => 'DeleteFamily' }
+
+    def convert(column, value, show)
+      klass = nil
+      converter = show[:converter]
+      own = @converters[column]
+      unless own.nil?
+        m = /c\((.+)\)\.(.+)/.match(own)
+        converter = m.nil? ? own : m[2]
+        klass = m.nil? ? nil : m[1]
+      end
+      convert_bytes(value, klass, converter)
+    end
+
+    # HBase evaluates the class's name; here Bytes is the one.
+    def convert_bytes(bytes, klass, converter)
+      return Bytes.toStringBinary(bytes) if converter.nil? && klass.nil?
+      unless klass.nil? || klass == 'org.apache.hadoop.hbase.util.Bytes' || klass == 'Bytes'
+        raise NameError, "the shell has no Java: #{klass}"
+      end
+      converter ||= 'toStringBinary'
+      unless Bytes.respond_to?(converter.to_sym)
+        raise NameError, "undefined method `#{converter}' for class `#<Class:Java::OrgApacheHadoopHbaseUtil::Bytes>'"
+      end
+      Bytes.__send__(converter.to_sym, bytes)
+    end
+
+    def splits
+      checked do
+        list = Meta.regions(@name)
+        raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', @name) if list.empty?
+        list.map { |r| Bytes.toStringBinary(r.info[:start_key]) }.reject { |k| k == '' }
+      end
+    end
+  end
+end
+
+# Of a table object: no empty line follows, as its methods are not exported commands.
+def Shell.run_quietly(name, args)
+  run(name, args, false)
+end

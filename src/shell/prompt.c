@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The prompt, by libedit: editing, history in a file, search, completion. What completes a word is
+ * asked of the prelude (Shell.complete), which knows commands, options, tables and families. libedit is
+ * loaded when a prompt begins, because a server would pay for it with memory; a static build has it
+ * linked. Without it lines are read without editing. */
+#include "shell/shell_priv.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <histedit.h>
+#include <mruby/array.h>
+#include <mruby/class.h>
+#include <mruby/string.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define HISTORY_LINES 10000
+
+/* libedit's functions. */
+#define EDIT_FUNCTIONS(X)                                                                          \
+    X(el_init)                                                                                     \
+    X(el_end)                                                                                      \
+    X(el_set)                                                                                      \
+    X(el_gets)                                                                                     \
+    X(el_line)                                                                                     \
+    X(el_insertstr)                                                                                \
+    X(el_source)                                                                                   \
+    X(el_reset)                                                                                    \
+    X(history_init)                                                                                \
+    X(history_end)                                                                                 \
+    X(history)
+typedef struct edit_library {
+#define X(name) __typeof__(name) *name;
+    EDIT_FUNCTIONS(X)
+#undef X
+} edit_library;
+
+struct rq__prompt {
+    rq__shell *shell;
+    edit_library lib;
+    EditLine *line;
+    History *history;
+    char text[64]; /* of the prompt */
+    char path[512];
+};
+
+#ifdef RQ_EDIT_LINKED
+static bool load(edit_library *ret)
+{
+#define X(name) ret->name = name;
+    EDIT_FUNCTIONS(X)
+#undef X
+    return true;
+}
+#else
+/* POSIX's way to make a function's address of dlsym's result. */
+static bool find(void *library, const char *name, void *function)
+{
+    void *found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+    return found != NULL;
+}
+
+static bool load(edit_library *ret)
+{
+    void *library = dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library == NULL) library = dlopen("libedit.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    bool found = library != NULL;
+#define X(name) found = found && find(library, #name, &ret->name);
+    EDIT_FUNCTIONS(X)
+#undef X
+    if (library != NULL) (void)dlclose(library);
+    return found;
+}
+#endif
+
+/* libedit's callbacks have no argument of ours but the line's client data, which its own function
+ * reads; there is one prompt in a process. */
+static rq__prompt *at_terminal;
+
+static char *prompt_of(EditLine *e)
+{
+    (void)e;
+    return at_terminal->text;
+}
+
+/* Letters that belong to a word that is completed: a quote begins one. */
+static bool in_word(char c)
+{
+    return isalnum((unsigned char)c) || strchr("_:.-$@\\", c) != NULL;
+}
+
+static mrb_value candidates(rq__shell *s, const char *before, size_t len, size_t word)
+{
+    mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
+    mrb_value list =
+        mrb_funcall(s->mrb, shell, "complete", 2, mrb_str_new(s->mrb, before, (mrb_int)word),
+                    mrb_str_new(s->mrb, before + word, (mrb_int)(len - word)));
+    bool failed = s->mrb->exc != NULL || !mrb_array_p(list);
+    s->mrb->exc = NULL;
+    return failed ? mrb_ary_new(s->mrb) : list;
+}
+
+/* The letters that all candidates share. */
+static size_t shared(mrb_value list)
+{
+    rq_slice first = rq__slice_of(RARRAY_PTR(list)[0]);
+    size_t n = first.len;
+    for (mrb_int i = 1; i < RARRAY_LEN(list); i++) {
+        rq_slice s = rq__slice_of(RARRAY_PTR(list)[i]);
+        size_t k = 0;
+        while (k < n && k < s.len && s.ptr[k] == first.ptr[k])
+            k++;
+        n = k;
+    }
+    return n;
+}
+
+static void show(mrb_value list)
+{
+    putchar('\n');
+    for (mrb_int i = 0; i < RARRAY_LEN(list) && i < 200; i++) {
+        rq_slice s = rq__slice_of(RARRAY_PTR(list)[i]);
+        printf("%.*s%s", (int)s.len, (const char *)s.ptr, (i + 1) % 4 == 0 ? "\n" : "  ");
+    }
+    putchar('\n');
+    (void)fflush(stdout);
+}
+
+static unsigned char complete(EditLine *e, int c)
+{
+    rq__prompt *p = at_terminal;
+    (void)c;
+    const LineInfo *l = p->lib.el_line(e);
+    size_t len = (size_t)(l->cursor - l->buffer), word = len;
+    while (word > 0 && in_word(l->buffer[word - 1]))
+        word--;
+    mrb_state *mrb = p->shell->mrb;
+    int arena = mrb_gc_arena_save(mrb);
+    mrb_value list = candidates(p->shell, l->buffer, len, word);
+    unsigned char result = CC_ERROR;
+    if (RARRAY_LEN(list) > 0) {
+        size_t n = shared(list);
+        rq_slice first = rq__slice_of(mrb_ary_ref(mrb, list, 0));
+        char text[512];
+        if (n > len - word && n - (len - word) < sizeof text) {
+            memcpy(text, first.ptr + (len - word), n - (len - word));
+            text[n - (len - word)] = '\0';
+            result = p->lib.el_insertstr(e, text) == 0 ? CC_REFRESH : CC_ERROR;
+        } else if (RARRAY_LEN(list) > 1) {
+            show(list);
+            result = CC_REDISPLAY;
+        }
+    }
+    mrb_gc_arena_restore(mrb, arena);
+    return result;
+}
+
+/* $XDG_STATE_HOME/rorqual/shell_history if that folder is there, else ~/.rorqual_history. */
+static void find_history(rq__prompt *p)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    p->path[0] = '\0';
+    if (state != NULL) {
+        snprintf(p->path, sizeof p->path, "%s/rorqual", state);
+        struct stat st;
+        if (stat(p->path, &st) == 0)
+            snprintf(p->path, sizeof p->path, "%s/rorqual/shell_history", state);
+        else
+            p->path[0] = '\0';
+    }
+    if (p->path[0] == '\0' && home != NULL)
+        snprintf(p->path, sizeof p->path, "%s/.rorqual_history", home);
+}
+
+rq__prompt *rq__prompt_open(rq__shell *s)
+{
+    HistEvent event;
+    rq__prompt *p = calloc(1, sizeof *p);
+    if (p == NULL) return NULL;
+    p->shell = s;
+    at_terminal = p;
+    if (!load(&p->lib)) {
+        free(p);
+        return NULL;
+    }
+    p->line = p->lib.el_init("rorqual-shell", stdin, stdout, stderr);
+    p->history = p->lib.history_init();
+    if (p->line == NULL || p->history == NULL) {
+        rq__prompt_close(p);
+        return NULL;
+    }
+    (void)p->lib.history(p->history, &event, H_SETSIZE, HISTORY_LINES);
+    (void)p->lib.history(p->history, &event, H_SETUNIQUE, 1);
+    (void)p->lib.el_set(p->line, EL_PROMPT, prompt_of);
+    (void)p->lib.el_set(p->line, EL_EDITOR, "emacs");
+    (void)p->lib.el_set(p->line, EL_SIGNAL, 0);
+    (void)p->lib.el_set(p->line, EL_HIST, p->lib.history, p->history);
+    (void)p->lib.el_set(p->line, EL_ADDFN, "complete", "Completes a word", complete);
+    (void)p->lib.el_set(p->line, EL_BIND, "^I", "complete", NULL);
+    (void)p->lib.el_set(p->line, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    (void)p->lib.el_source(p->line, NULL);
+    find_history(p);
+    if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_LOAD, p->path);
+    return p;
+}
+
+void rq__prompt_close(rq__prompt *p)
+{
+    HistEvent event;
+    if (p == NULL) return;
+    if (p->history != NULL) {
+        if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_SAVE, p->path);
+        p->lib.history_end(p->history);
+    }
+    if (p->line != NULL) p->lib.el_end(p->line);
+    free(p);
+}
+
+const char *rq__prompt_line(rq__prompt *p, const char *prompt, bool *ret_interrupted)
+{
+    int count = 0;
+    snprintf(p->text, sizeof p->text, "%s", prompt);
+    p->shell->interrupted = 0;
+    errno = 0;
+    const char *line = p->lib.el_gets(p->line, &count);
+    *ret_interrupted = p->shell->interrupted != 0;
+    p->shell->interrupted = 0;
+    if (*ret_interrupted) {
+        (void)p->lib.el_reset(p->line);
+        fputs("^C\n", stdout);
+        return NULL;
+    }
+    return count > 0 ? line : NULL;
+}
+
+void rq__prompt_remember(rq__prompt *p, const char *statement)
+{
+    HistEvent event;
+    if (p == NULL) return;
+    (void)p->lib.history(p->history, &event, H_ENTER, statement);
+    if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_SAVE, p->path);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session: starts Ruby, reads statements from a script, from standard input or at a prompt, runs
+ * them and prints what irb prints. What is printed around them differs with the source, as in HBase's
+ * shell: lines that come from no terminal are echoed behind their prompts.
+ *
+ *     lines ─► statement ─(complete?)─► run ─► "=> value"
+ *                  └─ no: one more line          └─ exception: prelude/core.rb's Shell.failed
+ */
+#include "shell/shell_priv.h"
+
+#include "shell/outline.h"
+#include "shell/preludes.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <mruby/array.h>
+#include <mruby/class.h>
+#include <mruby/error.h>
+#include <mruby/dump.h>
+#include <mruby/irep.h>
+#include <mruby/proc.h>
+#include <mruby/string.h>
+#include <mruby/variable.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The session whose operation Ctrl-C ends; a signal handler has no argument. */
+static rq__shell *current; /* written before signals are on */
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    /* Ruby that calls no server cannot be interrupted: the second Ctrl-C ends the process. */
+    if (current->interrupted) _exit(130);
+    current->interrupted = 1;
+}
+
+/* --- Ruby ------------------------------------------------------------------------------------- */
+
+static bool load(mrb_state *mrb, const char *name)
+{
+    for (size_t i = 0; i < rq__prelude_count; i++) {
+        if (strcmp(rq__preludes[i].name, name) != 0) continue;
+        int arena = mrb_gc_arena_save(mrb);
+        mrb_irep *irep = mrb_read_irep_buf(mrb, rq__preludes[i].code, rq__preludes[i].len);
+        if (irep == NULL) mrb_raisef(mrb, E_SCRIPT_ERROR, "prelude %s cannot be read", name);
+        struct RProc *proc = mrb_proc_new(mrb, irep);
+        /* At the top, wherever it is loaded from. */
+        proc->upper = NULL;
+        MRB_PROC_SET_TARGET_CLASS(proc, mrb->object_class);
+        mrb_irep_decref(mrb, irep);
+        (void)mrb_top_run(mrb, proc, mrb_top_self(mrb), 0);
+        mrb_gc_arena_restore(mrb, arena);
+        return true;
+    }
+    return false;
+}
+
+/* Shell.load(name): a prelude that is needed now. */
+static mrb_value load_prelude(mrb_state *mrb, mrb_value self)
+{
+    const char *name;
+    (void)self;
+    mrb_get_args(mrb, "z", &name);
+    return mrb_bool_value(load(mrb, name));
+}
+
+static void set_arguments(rq__shell *s)
+{
+    mrb_value list = mrb_ary_new(s->mrb);
+    for (int i = 0; i < s->options->argument_count; i++)
+        mrb_ary_push(s->mrb, list, mrb_str_new_cstr(s->mrb, s->options->arguments[i]));
+    mrb_define_global_const(s->mrb, "ARGV", list);
+}
+
+static bool start_ruby(rq__shell *s)
+{
+    s->mrb = mrb_open();
+    if (s->mrb == NULL) return false;
+    s->mrb->ud = s;
+    rq__define_messages(s->mrb);
+    rq__define_calls(s->mrb);
+    rq__define_rows(s->mrb);
+    rq__define_bytes(s->mrb);
+    rq__define_regexp(s->mrb);
+    rq__define_times(s->mrb);
+    rq__define_terminal(s->mrb);
+    mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load", load_prelude,
+                               MRB_ARGS_REQ(1));
+    set_arguments(s);
+    (void)load(s->mrb, "core");
+    if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
+    return s->mrb->exc == NULL;
+}
+
+/* Shell.NAME(argument); an exception of it is printed. */
+static mrb_value ask(rq__shell *s, const char *name, mrb_value argument)
+{
+    mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
+    mrb_value v = mrb_funcall(s->mrb, shell, name, 1, argument);
+    if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
+    s->mrb->exc = NULL;
+    return v;
+}
+
+/* --- statements ------------------------------------------------------------------------------- */
+
+typedef struct source {
+    FILE *file; /* lines; NULL: the prompt */
+    rq__prompt *prompt;
+    bool is_script; /* errors are printed by the official shell's handler */
+    char *line;
+    size_t cap;
+} source;
+
+typedef enum fate {
+    GO_ON,
+    END, /* of the input, or exit */
+    FAILED,
+} fate;
+
+static void prompt_text(const rq__shell *s, const rq_buf *statement, char *to, size_t size)
+{
+    rq__outline o = {0};
+    if (statement->len > 0) o = rq__outline_of((const char *)statement->ptr, statement->len);
+    const char kind[] = {o.string, '\0'};
+    if (o.string != 0)
+        snprintf(to, size, "hbase:%03d:%d%s ", s->line, o.depth, kind);
+    else if (statement->len == 0 || o.goes_on || o.depth == 0)
+        snprintf(to, size, "hbase:%03d:%d%s ", s->line, o.depth, statement->len == 0 ? ">" : "*");
+    else
+        snprintf(to, size, "%s", s->at_prompt ? "  " : ""); /* HBASE: irb's prompt is not set */
+}
+
+/* The next line; NULL: the end. */
+static const char *next_line(rq__shell *s, source *from, const rq_buf *statement,
+                             bool *ret_interrupted)
+{
+    char prompt[64];
+    *ret_interrupted = false;
+    prompt_text(s, statement, prompt, sizeof prompt);
+    s->line++;
+    if (from->prompt != NULL) return rq__prompt_line(from->prompt, prompt, ret_interrupted);
+    fputs(prompt, stdout);
+    ssize_t n = getline(&from->line, &from->cap, from->file);
+    if (n < 0) {
+        fputc('\n', stdout);
+        return NULL;
+    }
+    fputs(from->line, stdout);
+    /* Of a last line without its end; irb prints none either. */
+    return from->line;
+}
+
+/* A value is printed by inspect, unless it is nil. */
+static void print_value(rq__shell *s, mrb_value v)
+{
+    if (mrb_nil_p(v)) return;
+    mrb_value text = ask(s, "show", v);
+    if (!mrb_string_p(text)) return;
+    fputs("=> ", stdout);
+    (void)fwrite(RSTRING_PTR(text), 1, (size_t)RSTRING_LEN(text), stdout);
+    fputc('\n', stdout);
+}
+
+/* What becomes of the session; the statement tells how Ruby would have worded it. */
+static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script)
+{
+    mrb_value e = mrb_obj_value(s->mrb->exc);
+    s->mrb->exc = NULL;
+    mrb_value text = mrb_str_new(s->mrb, (const char *)statement->ptr, (mrb_int)statement->len);
+    mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
+    mrb_value verdict = mrb_funcall(s->mrb, shell, "failed", 3, e, text, mrb_bool_value(is_script));
+    if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
+    s->mrb->exc = NULL;
+    if (mrb_symbol_p(verdict)) {
+        const char *name = mrb_sym_name(s->mrb, mrb_symbol(verdict));
+        if (strcmp(name, "exit") == 0) return END;
+        if (strcmp(name, "fail") == 0) return FAILED;
+    }
+    return GO_ON;
+}
+
+static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
+{
+    int arena = mrb_gc_arena_save(s->mrb);
+    fate f = GO_ON;
+    int64_t begun = rq_client_now_ns();
+    mrb_value v = rq__statement_run(s, (const char *)statement->ptr, statement->len);
+    if (s->mrb->exc != NULL)
+        f = take_exception(s, statement, is_script);
+    else
+        print_value(s, v);
+    (void)ask(s, "took", mrb_float_value(s->mrb, (double)(rq_client_now_ns() - begun) / 1e9));
+    mrb_gc_arena_restore(s->mrb, arena);
+    (void)fflush(stdout);
+    return f;
+}
+
+static fate wrong(rq__shell *s, const char *error, const rq_buf *statement, bool is_script)
+{
+    mrb_value text = mrb_str_new_cstr(s->mrb, error != NULL ? error : "syntax error");
+    mrb_value e = mrb_exc_new_str(s->mrb, mrb_class_get(s->mrb, "SyntaxError"), text);
+    s->mrb->exc = mrb_obj_ptr(e);
+    return take_exception(s, statement, is_script);
+}
+
+static bool is_blank(const char *line)
+{
+    return line[strspn(line, " \t\r\n")] == '\0';
+}
+
+/* One statement: its lines are read until it is complete. */
+static fate statement(rq__shell *s, source *from, rq_buf *text)
+{
+    bool interrupted;
+    char *error = NULL;
+    fate f = GO_ON;
+    rq_buf_reset(text);
+    for (;;) {
+        const char *line = next_line(s, from, text, &interrupted);
+        if (interrupted) return GO_ON;
+        if (line == NULL && text->len == 0) return END;
+        if (line != NULL && text->len == 0 && is_blank(line)) return GO_ON;
+        if (line != NULL && text->len == 0 && line[0] == '\\') {
+            mrb_value end = ask(s, "meta", mrb_str_new_cstr(s->mrb, line));
+            rq__prompt_remember(from->prompt, line);
+            (void)fflush(stdout);
+            return mrb_symbol_p(end) ? END : GO_ON;
+        }
+        if (line != NULL && rq_buf_append(text, line, strlen(line)) != RQ_OK) return FAILED;
+        rq__statement what = rq__statement_check(s, (const char *)text->ptr, text->len, &error);
+        if (what == RQ__STATEMENT_OPEN && line != NULL) continue;
+        if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;
+        text->len--;
+        rq__prompt_remember(from->prompt, (const char *)text->ptr);
+        f = what == RQ__STATEMENT_WHOLE ? run(s, text, from->is_script)
+                                        : wrong(s, error, text, from->is_script);
+        free(error);
+        return f;
+    }
+}
+
+static fate statements(rq__shell *s, source *from)
+{
+    rq_buf text = {0};
+    fate f = GO_ON;
+    while (f == GO_ON)
+        f = statement(s, from, &text);
+    rq_buf_clear(&text);
+    return f;
+}
+
+/* --- sources ---------------------------------------------------------------------------------- */
+
+static fate run_script(rq__shell *s)
+{
+    source from = {.file = fopen(s->options->script, "re"), .is_script = true};
+    if (from.file == NULL) {
+        printf("ERROR LoadError: no such file to load -- %s\n", s->options->script);
+        return FAILED;
+    }
+    fate f = statements(s, &from);
+    (void)fclose(from.file);
+    free(from.line);
+    return f;
+}
+
+static fate run_input(rq__shell *s)
+{
+    source from = {.file = stdin};
+    s->at_prompt = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    if (s->at_prompt) from.prompt = rq__prompt_open(s);
+    if (from.prompt != NULL) from.file = NULL;
+    if (!s->options->non_interactive) (void)ask(s, "banner", mrb_nil_value());
+    fate f = statements(s, &from);
+    rq__prompt_close(from.prompt);
+    free(from.line);
+    return f;
+}
+
+/* The number that exit was called with; -1: it was not. */
+static int exit_code(rq__shell *s)
+{
+    mrb_value v = ask(s, "exit_code", mrb_nil_value());
+    return mrb_integer_p(v) ? (int)mrb_integer(v) : -1;
+}
+
+static int run_session(rq__shell *s)
+{
+    fate f = GO_ON;
+    s->line = 1;
+    if (s->options->script != NULL) {
+        f = run_script(s);
+        if (f == FAILED) return 1;
+        int code = exit_code(s);
+        if (code >= 0) return code;
+        s->line = 1;
+    }
+    f = run_input(s);
+    if (f == FAILED) return 1;
+    int code = exit_code(s);
+    return s->options->non_interactive && code >= 0 ? code : 0; /* HBASE: so is irb's end */
+}
+
+static void clear(rq__shell *s)
+{
+    rq__shell_disconnect(s);
+    if (s->locals != NULL) mrbc_context_free(s->mrb, s->locals);
+    if (s->mrb != NULL) mrb_close(s->mrb);
+    rq_buf_clear(&s->request);
+    rq_buf_clear(&s->answer);
+    rq_buf_clear(&s->more);
+    rq_buf_clear(&s->rows);
+}
+
+int rq_shell_run(const rq_shell_options *o)
+{
+    rq__shell s = {.options = o};
+    int code = 1;
+    current = &s;
+    const struct sigaction act = {.sa_handler = on_interrupt};
+    if (isatty(STDIN_FILENO)) (void)sigaction(SIGINT, &act, NULL);
+    (void)setlocale(LC_CTYPE, "");
+    if (start_ruby(&s)) code = run_session(&s);
+    (void)fflush(stdout);
+    clear(&s);
+    return code;
+}

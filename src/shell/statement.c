@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statements: whether one is complete, and running it so that its local variables stay for the next. */
+#include "shell/shell_priv.h"
+
+#include <mruby/array.h>
+#include <mruby/error.h>
+#include <mruby/proc.h>
+#include <mruby/string.h>
+#include <stdlib.h>
+
+static mrbc_context *context_of(rq__shell *s)
+{
+    if (s->locals == NULL) {
+        s->locals = mrbc_context_new(s->mrb);
+        s->locals->capture_errors = true;
+        s->locals->keep_lv = true;
+        mrbc_filename(s->mrb, s->locals, "hbase");
+    }
+    return s->locals;
+}
+
+static struct mrb_parser_state *parse(rq__shell *s, const char *text, size_t len)
+{
+    struct mrb_parser_state *p = mrb_parser_new(s->mrb);
+    if (p == NULL) return NULL;
+    mrbc_context *c = context_of(s);
+    p->s = text;
+    p->send = text + len;
+    p->lineno = 1;
+    mrb_parser_parse(p, c);
+    return p;
+}
+
+/* The parser met the end of the text where something had to follow. */
+static bool wants_more(const struct mrb_parser_state *p)
+{
+    if (p->parsing_heredoc != NULL || p->lex_strterm != NULL) return true;
+    if (p->nerr == 0) return false;
+    for (size_t i = 0; i < p->nerr && i < RQ_ARRAY_LEN(p->error_buffer); i++) {
+        const char *m = p->error_buffer[i].message;
+        if (m != NULL &&
+            (strstr(m, "unexpected $end") != NULL || strstr(m, "unexpected end of file") != NULL ||
+             strstr(m, "unterminated") != NULL || strstr(m, "can't find string") != NULL))
+            return true;
+    }
+    return false;
+}
+
+/* A line that ends in a comma or an operator, or begins the next with a dot, is parsed with what
+ * follows it. */
+static bool ends_open(const char *text, size_t len)
+{
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+        len--;
+    return len > 0 && text[len - 1] == '\\';
+}
+
+rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, char **ret_error)
+{
+    rq__statement what = RQ__STATEMENT_WHOLE;
+    int arena = mrb_gc_arena_save(s->mrb);
+    struct mrb_parser_state *p = parse(s, text, len);
+    *ret_error = NULL;
+    if (p == NULL || p->tree == NULL || p->nerr > 0) what = RQ__STATEMENT_WRONG;
+    if (p != NULL && (wants_more(p) || ends_open(text, len))) what = RQ__STATEMENT_OPEN;
+    if (what == RQ__STATEMENT_WRONG && p != NULL && p->nerr > 0)
+        *ret_error = strdup(p->error_buffer[0].message);
+    if (p != NULL) mrb_parser_free(p);
+    mrb_gc_arena_restore(s->mrb, arena);
+    return what;
+}
+
+mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
+{
+    mrb_state *mrb = s->mrb;
+    struct mrb_parser_state *p = parse(s, text, len);
+    struct RProc *proc = p == NULL ? NULL : mrb_generate_code(mrb, p);
+    if (p != NULL) mrb_parser_free(p);
+    if (proc == NULL) return mrb_nil_value();
+    struct RClass *target = mrb->object_class;
+    MRB_PROC_SET_TARGET_CLASS(proc, target);
+    /* The registers that hold the local variables of earlier statements are kept. */
+    unsigned keep = proc->body.irep->nlocals;
+    return mrb_vm_run(mrb, proc, mrb_top_self(mrb), keep);
+}

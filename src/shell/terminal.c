@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the preludes ask of process and terminal. */
+#include "shell/shell_priv.h"
+
+#include <mruby/array.h>
+#include <mruby/class.h>
+#include <mruby/string.h>
+#include <mruby/variable.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Shell.width: columns of the terminal that standard output is; 0: none. HBASE: jline says 80 when
+ * it does not know. */
+static mrb_value width(mrb_state *mrb, mrb_value self)
+{
+    struct winsize w = {0};
+    (void)self;
+    if (!isatty(STDOUT_FILENO)) return mrb_int_value(mrb, 0);
+    (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &w);
+    return mrb_int_value(mrb, w.ws_col > 0 ? w.ws_col : 80);
+}
+
+/* Shell.print(text): to standard output, which C writes too. */
+static mrb_value print(mrb_state *mrb, mrb_value self)
+{
+    mrb_value text;
+    (void)self;
+    mrb_get_args(mrb, "S", &text);
+    (void)fwrite(RSTRING_PTR(text), 1, (size_t)RSTRING_LEN(text), stdout);
+    return mrb_nil_value();
+}
+
+static mrb_value warn(mrb_state *mrb, mrb_value self)
+{
+    mrb_value text;
+    (void)self;
+    mrb_get_args(mrb, "S", &text);
+    (void)fflush(stdout);
+    (void)fwrite(RSTRING_PTR(text), 1, (size_t)RSTRING_LEN(text), stderr);
+    return mrb_nil_value();
+}
+
+static mrb_value flush(mrb_state *mrb, mrb_value self)
+{
+    (void)mrb;
+    (void)self;
+    (void)fflush(stdout);
+    return mrb_nil_value();
+}
+
+/* Shell.read_line → the next line of standard input with its newline; nil: the end. */
+static mrb_value read_line(mrb_state *mrb, mrb_value self)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    (void)self;
+    (void)fflush(stdout);
+    ssize_t n = getline(&line, &cap, stdin);
+    mrb_value text = n < 0 ? mrb_nil_value() : mrb_str_new(mrb, line, (mrb_int)n);
+    free(line);
+    return text;
+}
+
+static mrb_value user(mrb_state *mrb, mrb_value self)
+{
+    const struct passwd *p = getpwuid(geteuid());
+    const rq__shell *s = rq__shell_of(mrb);
+    (void)self;
+    if (s->options->client.user != NULL) return mrb_str_new_cstr(mrb, s->options->client.user);
+    return p == NULL ? mrb_nil_value() : mrb_str_new_cstr(mrb, p->pw_name);
+}
+
+/* Shell.groups → names of the user's groups. */
+static mrb_value groups(mrb_state *mrb, mrb_value self)
+{
+    gid_t ids[64];
+    int count = RQ_ARRAY_LEN(ids);
+    mrb_value list = mrb_ary_new(mrb);
+    const struct passwd *p = getpwuid(geteuid());
+    (void)self;
+    if (p == NULL || getgrouplist(p->pw_name, p->pw_gid, ids, &count) < 0) return list;
+    for (int i = 0; i < count; i++) {
+        const struct group *g = getgrgid(ids[i]);
+        if (g != NULL) mrb_ary_push(mrb, list, mrb_str_new_cstr(mrb, g->gr_name));
+    }
+    return list;
+}
+
+static mrb_value option(mrb_state *mrb, mrb_value self)
+{
+    const char *name;
+    (void)self;
+    mrb_get_args(mrb, "z", &name);
+    const rq_shell_options *o = rq__shell_of(mrb)->options;
+    static const char *const as[] = {"hbase", "json", "csv", "tsv"};
+    if (strcmp(name, "interactive") == 0) return mrb_bool_value(!o->non_interactive);
+    if (strcmp(name, "debug") == 0) return mrb_bool_value(o->debug);
+    if (strcmp(name, "top_level") == 0) return mrb_bool_value(o->top_level);
+    if (strcmp(name, "yes") == 0) return mrb_bool_value(o->yes);
+    if (strcmp(name, "tty") == 0) return mrb_bool_value(rq__shell_of(mrb)->at_prompt);
+    if (strcmp(name, "as") == 0) return mrb_str_new_cstr(mrb, as[o->as]);
+    if (strcmp(name, "version") == 0) return mrb_str_new_cstr(mrb, o->version);
+    return mrb_nil_value();
+}
+
+static mrb_value settings(mrb_state *mrb, mrb_value self)
+{
+    const rq_shell_options *o = rq__shell_of(mrb)->options;
+    mrb_value list = mrb_ary_new(mrb);
+    (void)self;
+    for (int i = 0; i < o->setting_count; i++)
+        mrb_ary_push(mrb, list, mrb_str_new_cstr(mrb, o->settings[i]));
+    return list;
+}
+
+void rq__define_terminal(mrb_state *mrb)
+{
+    struct RClass *m = mrb_define_module(mrb, "Shell");
+    mrb_define_module_function(mrb, m, "width", width, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, m, "print", print, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "warn", warn, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "flush", flush, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, m, "read_line", read_line, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, m, "user", user, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, m, "groups", groups, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, m, "option", option, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "settings", settings, MRB_ARGS_NONE());
+}

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`rorqual shell` against what the official shell of HBase 2.6 printed for the same scripts: errors, values, prompts, exit codes.
+
+    own_shell.py                    starts build/rorqual (or RORQUAL) on a temporary folder for each script
+    OFFICIAL=COMMAND own_shell.py --record
+                                    takes the output of the official shell as the expected one: COMMAND ZOOKEEPER ARGUMENTS… runs
+                                    HBase 2.6's shell, on our server
+
+The sessions shell/session.rb and shell/admin.rb are compared section by section, the scripts of shell/own line by line. The prompt
+is tried in a terminal of tmux. Ends with 'N passed, N failed'.
+"""
+import difflib
+import fcntl
+import os
+import pathlib
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+from rorqual import BINARY, Report, Server, fail_hard
+from shell import FOLDER, MASKS, sections
+
+OWN = FOLDER / "own"
+DEADLINE = 300
+QUOTAS = ("-D", "hbase.quota.enabled=true")
+# name: arguments of the shell, of the server
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS)}
+SESSIONS = {"session": (), "admin": QUOTAS}
+
+MASKS_OF_SCRIPTS = [
+    (r"Took [0-9.]+ seconds *", "Took T"),
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?", "CLOCK"),
+    (r"(?<=timestamp=)\d{4}-\d\d-\d\dT\d\d:\d\d(?=,)", "CLOCK"),
+    (r"\b\d{13}\b", "MS"),
+    (r"\b[0-9a-f]{32}\b", "ENCODED"),
+    (r"0x[0-9a-f]+>", "0xID>"),
+    (r"127\.0\.0\.1([:,])\d+", r"127.0.0.1\1PORT"),
+    (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.).*\n", ""),
+]
+
+
+def masked(text, masks):
+    for pattern, replacement in masks:
+        text = re.sub(pattern, replacement, text, flags=re.M)
+    return text
+
+
+def masked_session(text):
+    # The version is compared, unlike in shell.py, where the shells have their own.
+    text = masked(text, MASKS)
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
+
+
+def run(zk, arguments, stdin=subprocess.DEVNULL):
+    official = os.environ.get("OFFICIAL")
+    command = [*shlex.split(official), zk] if official else [BINARY, "shell", "--zk", zk]
+    done = subprocess.run([*command, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          errors="backslashreplace", timeout=DEADLINE, check=False)
+    return f"{done.stdout}\nexit code {done.returncode}\n"
+
+
+def run_on_terminal(zk, script):
+    """The output on a terminal of 100 columns; standard input has nothing."""
+    official = os.environ.get("OFFICIAL")
+    command = [*shlex.split(official), zk] if official else [BINARY, "shell", "--zk", zk]
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 100, 0, 0))
+    process = subprocess.Popen([*command, script], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    text = b""
+    try:
+        while part := os.read(ours, 65536):
+            text += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    process.wait(DEADLINE)
+    return text.decode(errors="backslashreplace").replace("\r\n", "\n")
+
+
+def session_output(folder, name, server):
+    start = folder / f"{name}.rb"
+    start.write_text(f"eval(File.read('{FOLDER}/{name}.rb'), binding)\nexit\n")
+    return masked_session(run(server.zk, ["-n", str(start)]))
+
+
+def difference(expected, got):
+    lines = list(difflib.unified_diff(expected, got, "official", "ours", lineterm="", n=1))[2:]
+    return " | ".join(lines[:12])
+
+
+def judge_session(report, name, expected, got):
+    expected, got = sections(expected), sections(got)
+    for section, lines in expected.items():
+        wrong = "the session did not get here" if section not in got else None
+        if wrong is None and got[section] != lines:
+            wrong = difference(lines, got[section])
+        report.outcome(f"own_shell/{name}/{section}", wrong)
+
+
+def statements(text):
+    """The output, statement by statement: a prompt with '>' begins one."""
+    return re.split(r"(?m)^(?=hbase:\d+:\d+>)", text)
+
+
+def judge_script(report, name, expected, got):
+    expected, got = statements(expected), statements(got)
+    for i, part in enumerate(expected):
+        title = part.splitlines()[0].strip() if part.strip() else "begin"
+        mine = got[i] if i < len(got) else ""
+        report.outcome(f"own_shell/{name}/{title[:70]}", None if mine == part else difference(part.splitlines(), mine.splitlines()))
+    if len(got) > len(expected):
+        report.outcome(f"own_shell/{name}/end", f"{len(got) - len(expected)} statements more")
+
+
+def with_server(folder, name, arguments, work):
+    server = Server(folder / name, folder / f"{name}.log", *arguments)
+    try:
+        return work(server)
+    finally:
+        server.kill()
+
+
+def outputs(folder):
+    """Name, expected file, output, judge."""
+    for name, arguments in SESSIONS.items():
+        got = with_server(folder, name, arguments, lambda server, name=name: session_output(folder, name, server))
+        yield name, OWN / f"{name}.expected", got, judge_session
+    for name, (options, arguments) in SCRIPTS.items():
+        got = with_server(folder, name, arguments,
+                          lambda server, name=name, options=options: run(server.zk, [*options, str(OWN / f"{name}.rb")]))
+        yield name, OWN / f"{name}.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
+    got = with_server(folder, "terminal", (), lambda server: run_on_terminal(server.zk, str(OWN / "terminal.rb")))
+    yield "terminal", OWN / "terminal.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
+
+
+# --- what only ours has -------------------------------------------------------------------------------------------------------
+
+def shell(*arguments, text=""):
+    return subprocess.run([BINARY, "shell", *arguments], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=DEADLINE, check=False)
+
+
+def memory_and_folder(folder):
+    """`memory:` is empty each time; `file:` keeps its rows, and a server can open the folder afterwards."""
+    put = "create 't', 'f'\nput 't', 'r', 'f:q', 'v'\n"
+    for _ in range(2):
+        if "1 row(s)" not in shell("-n", "memory:", text=put + "scan 't'\n").stdout:
+            return "memory: has no row"
+    where = f"file:{folder / 'local'}"
+    if shell("-n", where, text=put).returncode != 0:
+        return "cannot write"
+    if "value=v" not in shell("-n", where, text="get 't', 'r'\n").stdout:
+        return "the row is gone"
+    server = Server(folder / "local", folder / "local.log")
+    seen = shell("-n", "--zk", server.zk, text="get 't', 'r'\n").stdout
+    server.kill()
+    return None if "value=v" in seen else "a server does not have the row"
+
+
+def other_forms(_):
+    rows = "create 't', 'f'\nput 't', 'r', 'f:q', 'a,\"b'\nscan 't'\n"
+    if '"value":"a,\\"b"' not in shell("-n", "--json", "memory:", text=rows).stdout:
+        return "no JSON"
+    if 'r,f:q,' not in shell("-n", "--csv", "memory:", text=rows).stdout:
+        return "no CSV"
+    return None
+
+
+def exit_codes(_):
+    for text, options, code in [("exit 7\n", ["-n"], 7), ("exit 7\n", [], 0), ("get 'none', 'r'\n", ["-n"], 1),
+                                ("get 'none', 'r'\n", [], 0), ("1 +\n", ["-n"], 1)]:
+        got = shell(*options, "memory:", text=text).returncode
+        if got != code:
+            return f"{text!r} with {options}: {got} instead of {code}"
+    nobody = shell("-n", "--zk", "127.0.0.1:1", text="list\n")
+    return None if nobody.returncode == 1 and "127.0.0.1" in nobody.stderr else f"without a server: {nobody}"
+
+
+def every_command_has_help(_):
+    names = re.findall(r"\w+", " ".join(re.findall(r"  Commands: (.*)", shell("memory:", text="help\n").stdout)))
+    if len(names) != 179:
+        return f"{len(names)} commands"
+    out = shell("memory:", text="".join(f"help '{name}'\n" for name in names)).stdout
+    parts = re.split(r"(?m)^hbase:\d+:0> help '", out)[1:]
+    return next((f"{name} has no example" for name, part in zip(names, parts) if "hbase> " not in part and name != "table_help"), None)
+
+
+class Terminal:
+    """A terminal of 100 columns by tmux."""
+
+    def __init__(self, *command):
+        self.name = f"rorqual-shell-{os.getpid()}"
+        self.tmux("new-session", "-d", "-s", self.name, "-x", "100", "-y", "50", shlex.join(command))
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-L", self.name, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    def type(self, *keys):
+        self.tmux("send-keys", "-t", self.name, *keys)
+
+    def shows(self, text):
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            if text in self.tmux("capture-pane", "-p", "-t", self.name):
+                return True
+            time.sleep(0.05)
+        return False
+
+    def close(self):
+        subprocess.run(["tmux", "-L", self.name, "kill-server"], check=False, stderr=subprocess.DEVNULL)
+
+
+def prompt(folder):
+    """Completion, several lines, Ctrl-C, a question before a drop, history."""
+    steps = [
+        (["create 'long_name', 'fam'", "Enter"], "Created table long_name"),
+        (["desc", "Tab"], "describe"),
+        (["C-u", "put 'long", "Tab", "', 'r', 'fa", "Tab", "q', 'v'", "Enter"], "put 'long_name', 'r', 'fam:q', 'v'"),
+        (["scan 'long_name'", "Enter"], " r                         column=fam:q,"),
+        (["sleep 1000", "Enter"], "sleep 1000"),
+        (["C-c"], "hbase:005:0>"),
+        (["[1,", "Enter", "2]", "Enter"], "=> [1, 2]"),
+        (["disable 'long_name'; drop 'long_name'", "Enter"], "Go on (y/n)?"),
+        (["n", "Enter"], "ERROR: not done"),
+        (["Up", "Up", "Enter"], "=> [1, 2]"),
+    ]
+    os.environ["HOME"] = str(folder)
+    terminal = Terminal(BINARY, "shell", "memory:")
+    try:
+        if not terminal.shows("hbase:001:0>"):
+            return "no prompt"
+        for keys, text in steps:
+            terminal.type(*keys)
+            if not terminal.shows(text):
+                return f"{keys}: no {text!r} in\n{terminal.tmux('capture-pane', '-p', '-t', terminal.name)}"
+        return None
+    finally:
+        terminal.close()
+
+
+def main():
+    report = Report()
+    if not os.path.exists(BINARY):
+        fail_hard(f"no server at {BINARY}")
+    with tempfile.TemporaryDirectory(prefix="rorqual-own-shell-") as name:
+        folder = pathlib.Path(name)
+        for script, expected, got, judge in outputs(folder):
+            if "--record" in sys.argv[1:]:
+                expected.write_text(got)
+                print(f"recorded {script}")
+            else:
+                judge(report, script, expected.read_text(), got)
+        if "--record" in sys.argv[1:]:
+            return 0
+        for test in (memory_and_folder, other_forms, exit_codes, every_command_has_help, prompt):
+            report.outcome(f"own_shell/{test.__name__}", test(folder))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
