@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See text_pages.h. The linker places the code segment on a huge page boundary. A copy of it, in
- * anonymous memory for which huge pages were requested, is moved over it. */
+ * anonymous memory for which huge pages were requested, is moved over it.
+ *
+ * Of code longer than a huge page only whole ones are moved: memory for the rest of the last would cost
+ * more than it gains. The rest is the shell and the transfers, which the linker places behind the
+ * server's code, because they are compiled without link-time optimisation. */
 #include "cli/text_pages.h"
 
 #include <link.h>
@@ -53,6 +57,7 @@ bool rq__text_to_huge_pages(void)
     text t = {0, 0};
     dl_iterate_phdr(find_text, &t);
     if (t.begin == 0 || t.begin % HUGE != 0) return false;
+    if (t.end - t.begin > HUGE) t.end -= (t.end - t.begin) % HUGE;
     size_t size = round_up(t.end, HUGE) - t.begin;
     uint8_t *room =
         mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
