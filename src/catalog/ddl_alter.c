@@ -252,6 +252,10 @@ rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
         size_t to = from + REOPEN_AT_ONCE < count ? from + REOPEN_AT_ONCE : count;
         rc = reopen_some(c, p, infos, from, to, why);
     }
+    /* SetTableStateInMeta may have disabled the table with its regions open, also since this
+     * procedure began. */
+    if (rc == RQ_OK && !enabled && p->of.alter.removed_count > 0)
+        rc = rq__close_left_open(c, p, why);
     for (size_t i = 0; i < count && rc == RQ_OK && !enabled; i++)
         rc = remove_families(c, p, &infos[i], why);
     if (rc == RQ_OK && (p->of.alter.fewer_replicas || p->resumed))

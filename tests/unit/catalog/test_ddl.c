@@ -181,15 +181,16 @@ static void truncate_empties_and_keeps_or_drops_the_splits(void **state)
 }
 
 /* SetTableStateInMeta disables a table whose regions are open and stay so. */
-static void a_table_whose_state_was_set_is_closed_before_it_goes(void **state)
+static void a_table_whose_state_was_set_is_closed_before_its_files_change(void **state)
 {
     (void)state;
     world *w = setup();
-    static const char *const tables[] = {"deleted", "truncated", "enabled"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const tables[] = {"deleted", "truncated", "enabled", "narrowed"};
+    for (int i = 0; i < 4; i++) {
         rq_table_state before;
-        OK(world_create(w, tables[i], "f", "h p"));
+        OK(world_create(w, tables[i], "f g", "h p"));
         OK(world_put(w, tables[i], "z", "f"));
+        OK(world_put(w, tables[i], "z", "g"));
         OK(rq_catalog_set_table_state(w->catalog, RQ_SLICE_LIT("default"), rq_slice_cstr(tables[i]),
                                       RQ_TABLE_DISABLED, &before, &w->why));
         assert_int_equal(before, RQ_TABLE_ENABLED);
@@ -197,6 +198,12 @@ static void a_table_whose_state_was_set_is_closed_before_it_goes(void **state)
     OK(world_table(w, RQ_DDL_DELETE_TABLE, "deleted"));
     OK(world_truncate(w, "truncated", true));
     OK(world_table(w, RQ_DDL_ENABLE_TABLE, "enabled"));
+    OK(world_family(w, RQ_DDL_DELETE_FAMILY, "narrowed", "g"));
+    assert_int_equal(world_put(w, "narrowed", "z", "f"), RQ_E_NOT_SERVING_REGION);
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "narrowed"));
+    OK(world_get(w, "narrowed", "z", "f"));
+    assert_int_equal(world_get(w, "narrowed", "z", "g"), RQ_E_NO_SUCH_FAMILY);
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "narrowed"));
     assert_int_equal(world_get(w, "truncated", "z", "f"), RQ_E_NOT_FOUND);
     OK(world_get(w, "enabled", "z", "f"));
     OK(world_create(w, "deleted", "f", NULL));
@@ -560,7 +567,7 @@ int main(void)
         cmocka_unit_test(a_nonce_comes_twice_while_its_record_is_written),
         cmocka_unit_test(results_are_kept_until_they_are_old),
         cmocka_unit_test(switches_are_remembered_as_hbase_remembers_them),
-        cmocka_unit_test(a_table_whose_state_was_set_is_closed_before_it_goes),
+        cmocka_unit_test(a_table_whose_state_was_set_is_closed_before_its_files_change),
         cmocka_unit_test(lookups_answer_as_a_region_server),
         cmocka_unit_test(a_region_is_closed_and_opened_by_hand),
         cmocka_unit_test(unfinished_procedures_have_a_limit),
