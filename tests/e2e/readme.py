@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Follows README.md: runs every block in order, then every command and option that its text names.
 
-Each block follows a comment '<!-- test: KIND -->'. Kinds: shell (HBase's shell), file PATH (written unchanged),
+Each block follows a comment '<!-- test: KIND -->'. Kinds: shell (ours), hbase_shell (HBase's), file PATH (written unchanged),
 run NAME (see RUNS below). Default ports are replaced by those of the test's own servers; nothing else is changed.
 A block without a comment of this kind fails the test. Commands in the text, between backquotes or indented, are run
 by the first of COMMANDS that matches; one that none matches fails the test, too. Ends with 'N passed, N failed'.
@@ -58,6 +58,10 @@ class Reader:
         path.write_text(self.with_ports(text))
 
     def shell(self, text):
+        self.write("session.rb", text)
+        return command(pathlib.Path(BINARY).resolve(), "shell", "-n", "--zk", self.zk, self.folder / "session.rb")
+
+    def hbase_shell(self, text):
         self.write("session.rb", text + "exit\n")
         return command(PEER, "shell", self.folder / "peer", self.folder / "session.rb", **self.peer_ports())
 
@@ -152,7 +156,7 @@ def step(reader, kind, name, text):
     elif kind == "run":
         RUNS[name](reader, text)
     else:
-        out = reader.shell(text)
+        out = reader.shell(text) if kind == "shell" else reader.hbase_shell(text)
         assert "ERROR" not in out, out
         for wanted in ("hello",) if "create" in text else ("hello", "again", "by curl", "by Python", "by Go", "by Node"):
             assert f"value={wanted}" in out, f"{wanted}: {out[-900:]}"
@@ -191,7 +195,9 @@ class Typist:
                             "--http", "none", *shlex.split(text))
 
     def store_file(self):
-        self.reader.shell("create 'stored', 'cf'\nput 'stored', 'r', 'cf:q', 'v'\nflush 'stored'\n")
+        """Of a table that is made once."""
+        if not (self.folder / "data/data/default/stored").exists():
+            self.reader.shell("create 'stored', 'cf'\nput 'stored', 'r', 'cf:q', 'v'\nflush 'stored'\n")
         return next(p for p in (self.folder / "data/data/default/stored").rglob("cf/*") if re.fullmatch("[0-9a-f]{32}", p.name))
 
     def is_a_target(self, text):
@@ -243,6 +249,14 @@ class Typist:
     def hfile(self, _text):
         assert "cells" in self.rorqual("hfile", "meta", self.store_file())
 
+    def shell(self, _text):
+        assert "1 row(s)" in self.reader.shell("create 'typed', 'cf'\nput 'typed', 'r', 'cf:q', 'v'\nscan 'typed'\n")
+
+    def export(self, _text):
+        self.store_file()
+        self.rorqual("export", "--quiet", "--zk", self.reader.zk, "stored", "exported")
+        assert any((self.folder / "exported").iterdir())
+
     def fsck(self, _text):
         assert "nothing wrong" in self.rorqual("fsck", "data")
 
@@ -256,7 +270,7 @@ COMMANDS = [
     (r"--data DIR", Typist.watch_stopped), (r"--[a-z-]+", Typist.is_an_option),
     (r"-D \S+=\S+|--listen \S+|--config \S+", Typist.check), (r"rorqual server --check", lambda typist, _: typist.check("")),
     (r"build/rorqual settings \[PATTERN\]", Typist.listing), (r"rorqual settings --changed --config FILE", Typist.changed),
-    (r"build/rorqual (status|tables|top)", Typist.watch), (r"build/rorqual hfile meta FILE", Typist.hfile), (r"build/rorqual wal list data", Typist.run),
+    (r"build/rorqual (status|tables|top)", Typist.watch), (r"build/rorqual shell", Typist.shell), (r"build/rorqual export .*", Typist.export), (r"build/rorqual hfile meta FILE", Typist.hfile), (r"build/rorqual wal list data", Typist.run),
     (r"build/rorqual fsck data", Typist.fsck), (r"build/rorqual ((backup|restore|recover) .*|\w+ --help)", Typist.run),
 ]
 
@@ -285,7 +299,7 @@ def main():
             steps += 1
             title = " ".join(filter(None, ("readme", block["kind"], block["name"] or str(steps))))
             try:
-                assert block["kind"] in ("file", "run", "shell"), f"no test is named for:\n{block['text']}"
+                assert block["kind"] in ("file", "run", "shell", "hbase_shell"), f"no test is named for:\n{block['text']}"
                 step(reader, block["kind"], block["name"], block["text"])
                 report.outcome(title)
             except (AssertionError, KeyError, OSError, subprocess.TimeoutExpired) as failure:
