@@ -144,24 +144,6 @@ rq_err rq__holes_layout(rq_catalog *c, rq__proc *p, rq_error *why)
     return rq__holes_seen(c, p) == RQ__COMMIT_YES ? RQ_OK : rq__create_regions(c, p, why);
 }
 
-static rq_err publish(rq_catalog *c, const rq__proc *p, rq_region_state state, rq_error *why)
-{
-    rq__region_node **list = calloc(p->region_count + 1, sizeof(rq__region_node *));
-    if (list == NULL) return rq_no_memory(why);
-    size_t made = 0;
-    int64_t now = c->env->executor->now_ms(c->env->executor);
-    rq_err rc = RQ_OK;
-    for (; made < p->region_count && rc == RQ_OK; made++) {
-        list[made] = rq__region_node_new(&p->regions[made], state, NULL, 1, now, NULL);
-        if (list[made] == NULL) rc = rq_no_memory(why);
-    }
-    if (rc == RQ_OK) rc = rq__publish_swapped(c, p, NULL, 0, list, made, why);
-    for (size_t i = 0; i < made; i++)
-        rq__region_node_unref(list[i]);
-    free(list);
-    return rc;
-}
-
 rq_err rq__holes_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
@@ -179,7 +161,8 @@ rq_err rq__holes_commit(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
     if (rc != RQ_OK) return rc;
-    return publish(c, p, state == RQ_TABLE_ENABLED ? RQ_REGION_OPENING : RQ_REGION_CLOSED, why);
+    return rq__publish_replaced(
+        c, p, state == RQ_TABLE_ENABLED ? RQ_REGION_OPENING : RQ_REGION_CLOSED, why);
 }
 
 /* They are opened by procedures of their own, once this one has ended. */

@@ -173,6 +173,10 @@ RQ_NODISCARD
 rq_err rq__publish_swapped(rq_catalog *c, const rq__proc *p, const rq_region_info *old,
                            size_t old_count, rq__region_node *const *nodes, size_t count,
                            rq_error *why);
+/* The view with the procedure's regions, not open yet, in place of its old ones, of which there may be
+ * none. */
+RQ_NODISCARD
+rq_err rq__publish_replaced(rq_catalog *c, const rq__proc *p, rq_region_state state, rq_error *why);
 /* Retries the regions of the list that could not be opened, by procedures of their own, unless the
  * error is permanent: damaged regions wait for an operator (rq_catalog_assign). */
 void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);

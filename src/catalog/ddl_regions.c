@@ -469,8 +469,7 @@ static rq_err merge_rows(rq__batch *b, const rq__proc *p, const rq_server_name *
     return rq__meta_put_merge_parents(b, &p->regions[0], p->old_regions, p->old_region_count);
 }
 
-/* Publishes the view with the new regions, not open yet, in place of the old ones. */
-static rq_err publish_replaced(rq_catalog *c, const rq__proc *p, rq_error *why)
+rq_err rq__publish_replaced(rq_catalog *c, const rq__proc *p, rq_region_state state, rq_error *why)
 {
     rq__region_node **list = calloc(p->region_count + 1, sizeof(rq__region_node *));
     if (list == NULL) return rq_no_memory(why);
@@ -478,7 +477,7 @@ static rq_err publish_replaced(rq_catalog *c, const rq__proc *p, rq_error *why)
     int64_t now = c->env->executor->now_ms(c->env->executor);
     rq_err rc = RQ_OK;
     for (; made < p->region_count && rc == RQ_OK; made++) {
-        list[made] = rq__region_node_new(&p->regions[made], RQ_REGION_OPENING, NULL, 1, now, NULL);
+        list[made] = rq__region_node_new(&p->regions[made], state, NULL, 1, now, NULL);
         if (list[made] == NULL) rc = rq_no_memory(why);
     }
     if (rc == RQ_OK)
@@ -503,7 +502,7 @@ rq_err rq__regions_commit(rq_catalog *c, rq__proc *p, rq_error *why)
             p->ops->kind == RQ_DDL_SPLIT_REGION ? split_rows(&b, p) : merge_rows(&b, p, &c->server);
         if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
         rq_arena_clear(&a);
-        if (rc == RQ_OK) rc = publish_replaced(c, p, why);
+        if (rc == RQ_OK) rc = rq__publish_replaced(c, p, RQ_REGION_OPENING, why);
     }
     rq__table_node_unref(t);
     return rc;
