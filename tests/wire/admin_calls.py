@@ -257,6 +257,28 @@ def procedures(world):
     return {fields(p)[3][0]: fields(p) for p in world.client.master.call("GetProcedures", b"").get(1, [])}
 
 
+def procedures_have_the_message_of_their_kind(world):
+    """HBase's clients print the message; a kind without one of its own has the table's name."""
+    client = world.client
+    client.create("of_kinds", {"cf": {}})
+    before = set(procedures(world))
+    named = text(1, hbase.table_name("of_kinds"))
+    nonces = lambda field: number(field, hbase.nonce()) + number(field + 1, hbase.nonce())
+    for method, message in (("DisableTable", named + nonces(2)), ("truncateTable", named + number(2, 1) + nonces(3)),
+                            ("DisableTable", named + nonces(2)), ("DeleteTable", named + nonces(2))):
+        client.procedure(client.master.call(method, message)[1][0])
+    expected = {"DisableTableProcedure": "DisableTableStateData", "TruncateTableProcedure": "TruncateTableStateData",
+                "DeleteTableProcedure": "DeleteTableStateData"}
+    seen = {}
+    for number_of, p in procedures(world).items():
+        if number_of in before:
+            continue
+        state = fields(p[15][0])
+        assert b"of_kinds" in state[2][0], state
+        seen[p[1][0].decode().rsplit(".", 1)[1]] = state[1][0].decode().rsplit(".", 1)[1]
+    assert seen == expected, seen
+
+
 def procedures_have_parameters_after_a_restart_too(world):
     world.client.create("listed", {"cf": {}})
     newest = max(procedures(world).items())
@@ -355,7 +377,7 @@ TESTS = [
     regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
     states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, a_lock_outlives_a_kill_but_not_long,
-    procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
+    procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
     totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, a_call_ends_the_server,
 ]
 
