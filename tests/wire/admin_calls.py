@@ -365,6 +365,36 @@ def in_maintenance_mode_only_system_tables_are_open(world):
     assert world.client.data.get(name, b"r") and world.client.master.call("IsBalancerEnabled", b"")[1] == [1]
 
 
+def cached_files(world):
+    return [name.decode() for name in world.client.admin.call("GetCachedFilesList", b"").get(1, [])]
+
+
+def files_that_are_wholly_cached_are_listed(world):
+    client = world.client
+    client.create("cached", {"cf": {}})
+    name = client.regions("cached")[0][1]
+    for i in range(50):
+        client.data.put(name, b"%03d" % i, {(b"cf", b"q"): b"v" * 4000})
+    client.procedure(client.master.call("FlushTable", text(1, hbase.table_name("cached")) + number(3, hbase.nonce()) + number(4, hbase.nonce()))[1][0])
+    files = [path.name for path in world.folder.joinpath("data").glob("**/default/cached/*/cf/*")]
+    assert len(files) == 1, files
+    assert client.data.get(name, b"000") and cached_files(world) == [], "there is no second level"
+    assert world.server.stop() is None
+    arguments = world.arguments
+    world.arguments += ("-D", f"hbase.bucketcache.ioengine=file:{world.folder}/cache", "-D", "hbase.bucketcache.size=64")
+    world.start()
+    client, name = world.client, world.client.regions("cached")[0][1]
+    assert client.data.get(name, b"000") and files[0] not in cached_files(world), "one block is not all"
+    for i in range(50):
+        assert client.data.get(name, b"%03d" % i)
+    assert files[0] in cached_files(world), cached_files(world)
+    client.admin.call("ClearRegionBlockCache", text(1, region(name)))
+    assert files[0] not in cached_files(world)
+    assert world.server.stop() is None
+    world.arguments = arguments
+    world.start()
+
+
 def a_call_ends_the_server(world):
     world.client.master.call("Shutdown", b"")
     assert world.server.process.wait(60) == 0, world.server.tail()
@@ -378,7 +408,7 @@ TESTS = [
     regions_are_assigned_by_hand,
     states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, a_lock_outlives_a_kill_but_not_long,
     procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
-    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, a_call_ends_the_server,
+    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, files_that_are_wholly_cached_are_listed, a_call_ends_the_server,
 ]
 
 if __name__ == "__main__":
