@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
@@ -241,6 +242,60 @@ def locks_exclude_and_end(world):
         assert "java.lang.IllegalArgumentException: " in refusal(world.locks.call, "RequestLock", wrong).trace
 
 
+def only_what_can_be_rolled_back_is_aborted(world):
+    """As HBase: no flush, no change that has begun unless told, a lock always; nothing twice."""
+    client, nonces = world.client, lambda field: number(field, hbase.nonce()) + number(field + 1, hbase.nonce())
+    client.create("aborted", {"cf": {}})
+    table = text(1, hbase.table_name("aborted"))
+
+    def abort(proc, interrupts):
+        return client.master.call("AbortProcedure", number(1, proc) + number(2, interrupts))[1][0]
+
+    def in_list(java_class):
+        return next((p for p, f in procedures(world).items() if f[1][0].endswith(java_class) and f[4][0] > began), None)
+
+    def wait(method, message, java_class):
+        """A call that waits for the lock, on a connection of its own; its procedure's id."""
+        master = hbase.Connection(world.server.master, "MasterService")
+        calls.append(threading.Thread(target=lambda: outcomes.append(refusal_or_answer(master, method, message))))
+        calls[-1].start()
+
+        def known():
+            assert world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2, "it is held"
+            return in_list(java_class)
+        hbase.wait_for(known)
+        return in_list(java_class)
+
+    calls, outcomes = [], []
+    began = max((f[4][0] for f in procedures(world).values()), default=0)
+    message = number(1, 1) + text(3, hbase.table_name("aborted")) + text(5, "a test")
+    lock = world.locks.call("RequestLock", message + nonces(6))[1][0]
+    hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
+    disable = wait("DisableTable", table + nonces(2), b"DisableTableProcedure")
+    flush = wait("FlushTable", table + nonces(3), b"FlushTableProcedure")
+    answers = [abort(flush, 0), abort(flush, 1), abort(disable, 0), abort(lock, 0), abort(lock, 1)]
+    assert answers == [0, 0, 1, 0, 1], answers
+    for call in calls:
+        call.join()
+    client.procedure(flush)
+    try:
+        client.procedure(disable)
+        assert False, "it was not aborted"
+    except RuntimeError as why:
+        assert "Procedure aborted" in str(why), why
+    assert [abort(proc, 1) for proc in (lock, flush, disable, 1 << 40)] == [0] * 4
+    world.ddl("DisableTable", table)
+
+
+def refusal_or_answer(connection, method, message):
+    try:
+        return connection.call(method, message)
+    except Refused as why:
+        return why
+    finally:
+        connection.close()
+
+
 def a_lock_outlives_a_kill_but_not_long(world):
     world.client.create("relocked", {"cf": {}})
     message = number(1, 1) + text(3, hbase.table_name("relocked")) + text(5, "a test")
@@ -406,7 +461,7 @@ def a_call_ends_the_server(world):
 TESTS = [
     regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
-    states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, a_lock_outlives_a_kill_but_not_long,
+    states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
     procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
     totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, files_that_are_wholly_cached_are_listed, a_call_ends_the_server,
 ]
