@@ -556,7 +556,8 @@ typedef struct rq_scan_request {
     int32_t priority; /* as a get's */
     /* When a server has read for long, or much, and has no whole row, a result without cells tells
      * how far it is (rq_row.cursor), instead of the library waiting on: where to start a scan again
-     * later, if this one is closed. Not with `batch`. HBASE: setNeedCursorResult. */
+     * later, if this one is closed. Not with `batch`, and not of a salted scan.
+     * HBASE: setNeedCursorResult. */
     bool wants_cursors;
 } rq_scan_request;
 
