@@ -304,6 +304,8 @@ typedef struct rq_row {
     const rq_kv *cells;
     bool exists;     /* of a get with existence_only; else whether count > 0 */
     bool is_partial; /* of a scan with `batch`: the row goes on in the next result */
+    rq_bytes cursor; /* of a scan that wants_cursors: not empty if this is no row; the row that was
+                      * read last, perhaps in part */
 } rq_row;
 /* NULL is fine. */
 RQ_API void rq_row_free(rq_row *row);
@@ -361,6 +363,11 @@ typedef struct rq_get_request {
     /* Also what is being written, and is not complete yet: a row may come in parts, and cells that are
      * read may never be written. HBASE: IsolationLevel.READ_UNCOMMITTED. */
     bool reads_uncommitted;
+    uint8_t reserved[7]; /* 0; padding in older programs, which may have left it as it was */
+    /* How urgent a cluster's servers take the call to be; 0: as the table is. Servers of HBase serve
+     * those above 100 by handlers of their own. Of a batch's part for a server the highest counts. A
+     * database of this process ignores it. HBASE: setPriority; HConstants.NORMAL_QOS … HIGH_QOS. */
+    int32_t priority;
 } rq_get_request;
 
 /* Reads a row. *ret is never NULL on success; the caller frees it.
@@ -422,6 +429,7 @@ typedef struct rq_change {
     int64_t max_timestamp; /* 0: no limit */
     const rq_named_bytes *attributes;
     size_t attribute_count;
+    int32_t priority; /* as a get's; of several changes the highest counts */
 } rq_change;
 
 /* Changes a row; durable as requested when it returns. `ret` may be NULL; otherwise *ret is the
@@ -545,6 +553,12 @@ typedef struct rq_scan_request {
     size_t attribute_count;
     rq_read_type read_type;
     bool reads_uncommitted;
+    int32_t priority; /* as a get's */
+    /* When a server has read for long, or much, and has no whole row, a result without cells tells
+     * how far it is (rq_row.cursor), instead of the library waiting on: where to start a scan again
+     * later, if this one is closed. Not with `batch`, and not of a salted scan.
+     * HBASE: setNeedCursorResult. */
+    bool wants_cursors;
 } rq_scan_request;
 
 /* Opens a scanner; the caller closes it. Rows are read when rq_scanner_next asks for them, so errors

@@ -161,6 +161,13 @@ static rq_err take_family_limits(int32_t limit, int32_t offset, rq_reading *ret,
     return RQ_OK;
 }
 
+static rq_err take_priority(int32_t given, uint32_t *ret, rq_error *why)
+{
+    if (given < 0) return rq_fail(why, RQ_E_INVALID, "priority is negative");
+    *ret = (uint32_t)given;
+    return RQ_OK;
+}
+
 rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *ret, rq_error *why)
 {
     rq_get_request own;
@@ -177,6 +184,7 @@ rq_err rq__take_get(const rq_get_request *given, rq_arena *arena, rq_getting *re
                                  .reads_uncommitted = g->reads_uncommitted}};
     rq_reading *r = &ret->read;
     RQ_TRY(check_row(ret->row, why));
+    RQ_TRY(take_priority(g->priority, &r->priority, why));
     RQ_TRY(take_versions(g->max_versions, &r->max_versions, why));
     RQ_TRY(take_family_limits(g->family_limit, g->family_offset, r, why));
     RQ_TRY(
@@ -229,6 +237,7 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
                          .batch = s.batch,
                          .fetch_bytes = s.fetch_bytes,
                          .read_type = s.read_type,
+                         .wants_cursors = s.wants_cursors,
                          .read = {.no_block_cache = s.no_block_cache,
                                   .no_lazy_families = s.no_lazy_families,
                                   .reads_uncommitted = s.reads_uncommitted}};
@@ -236,6 +245,9 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
     if ((unsigned)s.read_type > RQ_READ_PREAD)
         return rq_fail(why, RQ_E_INVALID, "read_type %d", (int)s.read_type);
     if (s.batch > INT32_MAX) return rq_fail(why, RQ_E_INVALID, "batch is too large");
+    if (s.batch > 0 && s.wants_cursors)
+        return rq_fail(why, RQ_E_INVALID, "wants_cursors together with batch");
+    RQ_TRY(take_priority(s.priority, &r->priority, why));
     if (ret->start.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->start, why));
     if (ret->stop.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->stop, why));
     RQ_TRY(take_versions(s.max_versions, &r->max_versions, why));
@@ -340,6 +352,7 @@ static rq_err take_change(const rq_change *given, rq_arena *arena, rq_changing *
                          .ttl_ms = c->ttl_ms,
                          .returns_nothing = c->returns_nothing};
     RQ_TRY(check_row(ret->row, why));
+    RQ_TRY(take_priority(c->priority, &ret->priority, why));
     RQ_TRY(take_timestamp(c->timestamp, RQ_TIMESTAMP_LATEST, &ret->timestamp, why));
     RQ_TRY(take_times(c->min_timestamp, c->max_timestamp, &ret->min_timestamp, &ret->max_timestamp,
                       why));

@@ -99,6 +99,7 @@ typedef struct rq_reading {
     bool no_block_cache;
     bool no_lazy_families;
     bool reads_uncommitted;
+    uint32_t priority; /* 0: the table's */
     rq_named_list attributes;
     const struct rq_family_range *ranges; /* of families, instead of the times above */
     size_t range_count;
@@ -123,6 +124,7 @@ typedef struct rq_scanning {
     uint32_t batch;
     uint64_t fetch_bytes; /* 0: the back end's */
     rq_read_type read_type;
+    bool wants_cursors;
 } rq_scanning;
 
 typedef struct rq_changing {
@@ -135,6 +137,7 @@ typedef struct rq_changing {
     uint64_t ttl_ms;
     bool returns_nothing;
     int64_t min_timestamp, max_timestamp;
+    uint32_t priority; /* 0: the table's */
     rq_named_list attributes;
 } rq_changing;
 
@@ -342,6 +345,9 @@ static inline void rq_why_clear(rq_why *why)
 /* The first `count` cells of a cell block, as a row of the caller's. RQ_E_MALFORMED. */
 RQ_NODISCARD
 rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row **ret);
+/* How far a scan is, as a row of the caller's without cells. */
+RQ_NODISCARD
+rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret);
 
 static inline rq_slice rq_slice_of_bytes(rq_bytes b)
 {

@@ -42,6 +42,17 @@ rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row **ret)
     return RQ_OK;
 }
 
+rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret)
+{
+    rq_row *row = malloc(sizeof *row + cursor.len);
+    if (row == NULL) return RQ_E_NO_MEMORY;
+    uint8_t *bytes = (uint8_t *)(row + 1);
+    if (cursor.len > 0) memcpy(bytes, cursor.ptr, cursor.len);
+    *row = (rq_row){.cursor = bytes_of(bytes, cursor.len)};
+    *ret = row;
+    return RQ_OK;
+}
+
 void rq_row_free(rq_row *row)
 {
     free(row);

@@ -365,11 +365,15 @@ typedef struct rq_procedure_counts {
 void rq_catalog_procedure_counts(rq_catalog *c, rq_procedure_counts *ret);
 /* Drops a kept result early (HBase's client calls this after reading it). */
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
+/* Rolls an unfinished procedure back. False: it is unknown or finished, of a kind that HBase never
+ * aborts (flushes, assignments, peers, restoring a snapshot), or past its commit; with `if_running`
+ * false, also if it has begun. A parked one ends in any case, as by _bypass. Any thread, never
+ * blocks. */
+bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
 /* Ends an unfinished procedure. Before its commit it is rolled back; after it each remaining step
  * is tried once more, and steps that fail again are skipped. False: it is unknown or finished, or
- * it is running and past its commit; with `if_running` false, also if it has begun. Any thread,
- * never blocks. */
-bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
+ * is in a step behind its commit. Any thread, never blocks. */
+bool rq_catalog_procedure_bypass(rq_catalog *c, uint64_t proc_id);
 /* LockService's heartbeat for a lock that a RQ_DDL_LOCK_… procedure has: renews it, or (`keep`
  * false) releases it. True: it is held. RQ_E_DO_NOT_RETRY: the procedure is of another kind. Any
  * thread, never blocks. */

@@ -37,7 +37,7 @@
         .kind = k, .java_class = "org.apache.hadoop.hbase.master.replication." name,               \
         .payload = payload_of, .prepare = rq__peer_##id##_prepare,                                 \
         .steps = {{"UPDATE_PEER_STORAGE", rq__peer_##id##_store}}, .commit = 0,                    \
-        .lock = RQ_LOCK_NAMESPACE,                                                                 \
+        .not_abortable = true, .lock = RQ_LOCK_NAMESPACE,                                          \
     }
 
 static const rq__proc_kind kinds[] = {
@@ -137,6 +137,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_FLUSH_TABLE,
+        .not_abortable = true,
         .payload = &rq__payload_flush,
         .java_class = JAVA "FlushTableProcedure",
         .prepare = rq__flush_prepare,
@@ -198,6 +199,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_REOPEN_REGION,
+        .not_abortable = true,
         .payload = &rq__payload_region,
         .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__reopen_prepare,
@@ -207,6 +209,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_ASSIGN_REGION,
+        .not_abortable = true,
         .payload = &rq__payload_region,
         .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__assign_prepare,
@@ -216,6 +219,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_UNASSIGN_REGION,
+        .not_abortable = true,
         .payload = &rq__payload_region,
         .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__unassign_prepare,
@@ -229,6 +233,7 @@ static const rq__proc_kind kinds[] = {
     LOCK(RQ_DDL_LOCK_REGIONS, RQ_LOCK_REGIONS),
     {
         .kind = RQ_DDL_MOVE_REGION,
+        .not_abortable = true,
         .payload = &rq__payload_region,
         .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__move_prepare,
@@ -291,6 +296,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_RESTORE_SNAPSHOT,
+        .not_abortable = true,
         .payload = &rq__payload_restore,
         .java_class = JAVA "RestoreSnapshotProcedure",
         .precheck = rq__restore_precheck,

@@ -466,12 +466,32 @@ static void proc_retry(rq_task *task)
 
 /* --- abort ------------------------------------------------------------------------------------ */
 
+static bool is_past_commit(const rq__proc *p)
+{
+    return p->step > p->ops->commit;
+}
+
+/* Whether it can be rolled back, and may be. HBASE: ProcedureExecutor.abort, StateMachineProcedure.abort
+ * (isRollbackSupported), LockProcedure.abort. A parked procedure waits for this call. */
+static bool may_abort(const rq__proc *p, bool if_running)
+{
+    bool has_begun = p->running || p->retrying;
+    if (p->parked || p->unreadable) return true;
+    if (has_begun && !if_running) return false;
+    return !p->ops->not_abortable && !is_past_commit(p);
+}
+
+/* Whether it can be ended; then steps may be left out. */
+static bool may_bypass(const rq__proc *p, bool if_running)
+{
+    (void)if_running;
+    return !p->running || p->parked || p->retrying || !is_past_commit(p);
+}
+
 /* REQUIRES: lock held. */
-static bool abort_one(rq__procedures *ps, rq__proc *p, bool if_running, rq_task **list)
+static void abort_one(rq__procedures *ps, rq__proc *p, rq_task **list)
 {
     rq_executor *ex = p->catalog->env->executor;
-    bool runs = p->running && !p->parked && !p->retrying;
-    if (runs && (!if_running || p->step > p->ops->commit)) return false;
     p->aborted = true;
     if (p->retrying) {
         if (ex->timer_cancel(ex, &p->timer)) *list = wake(ps, p); /* else it is about to */
@@ -482,19 +502,30 @@ static bool abort_one(rq__procedures *ps, rq__proc *p, bool if_running, rq_task 
         rq__queue_skip(ps, p); /* it has nothing to roll back, and needs no lock */
         *list = take_startable(ps);
     }
-    return true;
 }
 
-bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running)
+static bool end_if(rq_catalog *c, uint64_t proc_id, bool if_running,
+                   bool (*may)(const rq__proc *p, bool if_running))
 {
     rq__procedures *ps = &c->procedures;
     rq_task *list = NULL;
     pthread_mutex_lock(&ps->lock);
     rq__proc *p = ps->stopping ? NULL : rq__procs_active(ps, proc_id);
-    bool done = p != NULL && abort_one(ps, p, if_running, &list);
+    bool done = p != NULL && may(p, if_running);
+    if (done) abort_one(ps, p, &list);
     pthread_mutex_unlock(&ps->lock);
     start_all(c, list);
     return done;
+}
+
+bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running)
+{
+    return end_if(c, proc_id, if_running, may_abort);
+}
+
+bool rq_catalog_procedure_bypass(rq_catalog *c, uint64_t proc_id)
+{
+    return end_if(c, proc_id, true, may_bypass);
 }
 
 rq_err rq_catalog_lock_heartbeat(rq_catalog *c, uint64_t proc_id, bool keep, bool *ret_held,

@@ -154,6 +154,8 @@ typedef struct rq__proc_kind {
     bool start_ends;     /* a start completes it once committed, if it is not finished */
     bool leaves_regions; /* it opens and closes none: a start does not leave that to it */
     bool answer_at_end;  /* HBase's RPC returns when all is done */
+    bool
+        not_abortable; /* AbortProcedure is refused. HBASE: isRollbackSupported is false, or abort */
 } rq__proc_kind;
 
 /* NULL: unknown. */

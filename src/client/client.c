@@ -311,6 +311,7 @@ static rq_err table_new(rq_client *c, const char *name, rq_client_table **ret)
         return RQ_E_NO_MEMORY;
     }
     t->client = c;
+    if (strncmp(name, "hbase:", 6) == 0) t->priority = RQ__PRIORITY_META; /* HBASE: calcPriority */
     t->next = c->tables;
     c->tables = t;
     *ret = t;

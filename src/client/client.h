@@ -126,6 +126,7 @@ typedef struct rq_op_result {
     bool retry;         /* the failure may pass */
     rq_result_view row; /* get, increment, append */
     rq_cursor cells;
+    rq_slice cursor;   /* of a scan with wants_cursors: if not empty, this item is no row */
     bool processed;    /* checkAndMutate */
     bool goes_on;      /* of a stepwise scan: a response is complete, and rq_op_scan_step asks for
                         * the next one */

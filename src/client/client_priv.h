@@ -14,7 +14,8 @@
 #define RQ__HOST_MAX 256
 #define RQ__META_REGION "hbase:meta,,1"
 #define RQ__PRIORITY_META                                                                          \
-    200 /* HBASE: HConstants.HIGH_QOS; meta reads are never queued behind data */
+    200 /* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data */
+#define RQ__PRIORITY_CLOSE 200 /* HBASE: HIGH_QOS, for calls that end a scanner */
 
 typedef struct rq__address {
     char host[RQ__HOST_MAX];
@@ -60,7 +61,8 @@ struct rq_client_table {
     rq_client *client;
     rq_client_table *next;
     char *name;
-    rq_arena arena; /* of the map in use */
+    uint32_t priority; /* of calls that have none */
+    rq_arena arena;    /* of the map in use */
     rq__region *regions;
     size_t region_count;
     uint64_t version; /* of the map */

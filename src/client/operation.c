@@ -8,7 +8,7 @@
  * of each server is one Multi; results identify their action by its index. */
 #include "client/client_priv.h"
 
-#include "cell/cellblock.h"
+#include "client/parts.h"
 
 #include <stdlib.h>
 
@@ -27,6 +27,7 @@ typedef struct action {
     span cells;               /* in cells */
     const rq__region *region; /* of this attempt, while it is being planned and sent */
     size_t group;             /* the same as a number, valid after the map has changed */
+    uint32_t priority;
     bool done;
     bool answered;
 } action;
@@ -48,6 +49,7 @@ struct rq_op {
     unsigned lane;
     op_kind kind;
     unsigned attempts; /* that failed, in a row */
+    uint32_t priority; /* of the request; 0: the table's */
     int64_t wake_ns;
     bool awaits_map;     /* of a table whose regions were never read */
     bool awaits_refresh; /* its pause is over, and the table's map is being read */
@@ -73,6 +75,7 @@ struct rq_op {
     rq_buf bounds;        /* start, stop, family, further fields */
     uint64_t cells_given; /* of the last row, if that was partial */
     uint64_t cells_to_drop;
+    rq__parts parts_of_row; /* with joins_parts */
     rq_buf region_key;
     bool region_is_last;
     bool include_start;
@@ -109,6 +112,7 @@ void rq_op_free(rq_op *op)
     rq_buf_clear(&op->scratch_cells);
     rq_buf_clear(&op->bounds);
     rq_buf_clear(&op->region_key);
+    rq__parts_clear(&op->parts_of_row);
     free(op->actions);
     free(op->order);
     free(op->parts);
@@ -120,10 +124,17 @@ static void begin(rq_op *op, rq_client_table *t, op_kind kind)
     op->table = t;
     op->kind = kind;
     op->attempts = 0;
+    op->priority = 0;
     op->awaits_map = false;
     rq_buf_reset(&op->row);
     rq_buf_reset(&op->body);
     rq_buf_reset(&op->cells);
+}
+
+/* HBASE: ConnectionUtils.calcPriority */
+static uint32_t priority_or_tables(const rq_op *op, uint32_t priority)
+{
+    return priority > 0 ? priority : op->table->priority;
 }
 
 static void finish(rq_op *op, const rq_op_result *r)
@@ -291,7 +302,8 @@ static rq_err send_single(rq_op *op)
     const rq__region *r = rq__map_locate(op->table, rq_buf_slice(&op->row));
     if (r == NULL) return RQ_E_NOT_SERVING_REGION;
     RQ_TRY(rq__client_lane(op->client, r->server, op->lane, &conn));
-    return rq__conn_call(conn, op->kind == OP_GET ? "Get" : "Mutate", 0, r->specifier,
+    return rq__conn_call(conn, op->kind == OP_GET ? "Get" : "Mutate",
+                         priority_or_tables(op, op->priority), r->specifier,
                          rq_buf_slice(&op->body), rq_buf_slice(&op->cells), take_single, op);
 }
 
@@ -299,6 +311,7 @@ rq_err rq_op_get(rq_op *op, rq_client_table *t, const rq_get *get, rq_op_done do
 {
     begin(op, t, OP_GET);
     op->done = done;
+    op->priority = get->priority;
     RQ_TRY(rq_buf_append(&op->row, get->row.ptr, get->row.len));
     RQ_TRY(rq__put_get_body(&op->body, get));
     attempt(op);
@@ -309,6 +322,7 @@ rq_err rq_op_mutate(rq_op *op, rq_client_table *t, const rq_mutate *m, rq_op_don
 {
     begin(op, t, OP_MUTATE);
     op->done = done;
+    op->priority = m->priority;
     RQ_TRY(rq_buf_append(&op->row, m->row.ptr, m->row.len));
     RQ_TRY(rq__put_mutate_body(&op->body, &op->cells, m, op->client->nonce_group));
     attempt(op);
@@ -367,8 +381,8 @@ static rq_err send_atomic(rq_op *op)
     RQ_TRY(rq_pb_end(&op->scratch, at));
     RQ_TRY(rq_pb_put_number(&op->scratch, 2, op->client->nonce_group));
     RQ_TRY(rq__client_lane(op->client, r->server, op->lane, &conn));
-    return rq__conn_call(conn, "Multi", 0, (rq_slice){0}, rq_buf_slice(&op->scratch),
-                         rq_buf_slice(&op->cells), take_atomic, op);
+    return rq__conn_call(conn, "Multi", priority_or_tables(op, op->priority), (rq_slice){0},
+                         rq_buf_slice(&op->scratch), rq_buf_slice(&op->cells), take_atomic, op);
 }
 
 rq_err rq_op_mutate_row(rq_op *op, rq_client_table *t, const rq_mutate *list, size_t count,
@@ -378,8 +392,10 @@ rq_err rq_op_mutate_row(rq_op *op, rq_client_table *t, const rq_mutate *list, si
     op->done = done;
     RQ_ASSERT(count > 0);
     RQ_TRY(rq_buf_append(&op->row, list[0].row.ptr, list[0].row.len));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         RQ_TRY(rq__put_mutate_action(&op->body, &op->cells, (uint32_t)i, &list[i]));
+        if (list[i].priority > op->priority) op->priority = list[i].priority;
+    }
     if (condition.len > 0) RQ_TRY(rq_pb_put_bytes(&op->body, 4, condition));
     attempt(op);
     return RQ_OK;
@@ -424,6 +440,7 @@ rq_err rq_op_batch_get(rq_op *op, const rq_get *get)
 {
     action *a;
     RQ_TRY(add_action(op, get->row, &a));
+    a->priority = get->priority;
     RQ_TRY(rq__put_get_action(&op->body, (uint32_t)op->action_count, get));
     added_action(op, a);
     return RQ_OK;
@@ -433,6 +450,7 @@ rq_err rq_op_batch_mutate(rq_op *op, const rq_mutate *m)
 {
     action *a;
     RQ_TRY(add_action(op, m->row, &a));
+    a->priority = m->priority;
     RQ_TRY(rq__put_mutate_action(&op->body, &op->cells, (uint32_t)op->action_count, m));
     added_action(op, a);
     return RQ_OK;
@@ -579,6 +597,7 @@ static void take_part(void *ctx, const rq_reply *reply)
 static rq_err send_part(rq_op *op, part *p)
 {
     rq__conn *conn = NULL;
+    uint32_t priority = 0; /* the highest of the part's actions */
     size_t next;
     rq_buf_reset(&op->scratch);
     rq_buf_reset(&op->scratch_cells);
@@ -590,6 +609,7 @@ static rq_err send_part(rq_op *op, part *p)
         RQ_TRY(rq_buf_append(&op->scratch, r->specifier.ptr, r->specifier.len));
         for (size_t k = i; k < next; k++) {
             const action *a = &op->actions[op->order[k]];
+            if (a->priority > priority) priority = a->priority;
             RQ_TRY(rq_buf_append(&op->scratch, op->body.ptr + a->bytes.at, a->bytes.len));
             if (a->cells.len > 0)
                 RQ_TRY(
@@ -600,8 +620,9 @@ static rq_err send_part(rq_op *op, part *p)
     RQ_TRY(rq_pb_put_number(&op->scratch, 2, op->client->nonce_group));
     uint32_t server = op->actions[op->order[p->begin]].region->server;
     RQ_TRY(rq__client_lane(op->client, server, op->lane, &conn));
-    return rq__conn_call(conn, "Multi", 0, (rq_slice){0}, rq_buf_slice(&op->scratch),
-                         rq_buf_slice(&op->scratch_cells), take_part, p);
+    return rq__conn_call(conn, "Multi", priority_or_tables(op, priority), (rq_slice){0},
+                         rq_buf_slice(&op->scratch), rq_buf_slice(&op->scratch_cells), take_part,
+                         p);
 }
 
 /* Computes the order of actions for this attempt, and its parts. */
@@ -671,8 +692,10 @@ rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item
     op->scan = *scan;
     op->item = row;
     op->done = done;
+    op->priority = scan->priority;
     op->include_start = !scan->excludes_start;
     op->scanner_open = false;
+    rq__parts_drop(&op->parts_of_row);
     op->cells_given = op->cells_to_drop = 0;
     op->rows = 0;
     rq_buf_reset(&op->bounds);
@@ -740,21 +763,31 @@ static rq_err open_scanner(rq_op *op)
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
                              rows_wanted(op), rows_left(op)));
-    return rq__conn_call(conn, "Scan", 0, r->specifier, rq_buf_slice(&op->body), (rq_slice){0},
-                         take_scan, op);
+    return rq__conn_call(conn, "Scan", priority_or_tables(op, op->priority), r->specifier,
+                         rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
 }
 
-/* Requests the next response of the open scanner, or (close) ends it without waiting for the
- * response. */
-static rq_err go_on(rq_op *op, bool close)
+/* Requests the next response of the open scanner. */
+static rq_err go_on(rq_op *op)
 {
     rq__conn *conn = NULL;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_next(&op->body, op->scanner, op->sequence++, rows_wanted(op), rows_left(op),
-                             close));
-    return rq__conn_call(conn, "Scan", 0, (rq_slice){0}, rq_buf_slice(&op->body), (rq_slice){0},
-                         close ? ignore_answer : take_scan, op);
+                             op->scan.joins_parts));
+    return rq__conn_call(conn, "Scan", priority_or_tables(op, op->priority), (rq_slice){0},
+                         rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
+}
+
+/* Ends the open scanner without waiting for the response. */
+static rq_err close_scanner(rq_op *op)
+{
+    rq__conn *conn = NULL;
+    RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
+    rq_buf_reset(&op->body);
+    RQ_TRY(rq__put_scan_close(&op->body, op->scanner));
+    return rq__conn_call(conn, "Scan", RQ__PRIORITY_CLOSE, (rq_slice){0}, rq_buf_slice(&op->body),
+                         (rq_slice){0}, ignore_answer, op);
 }
 
 static rq_err skip_cells(rq_result_view row, rq_cursor *cells)
@@ -800,6 +833,36 @@ static rq_err note_row(rq_op *op, rq_result_view row, rq_cursor cells)
     return rq_buf_append(&op->row, cell.row, cell.row_len);
 }
 
+static rq_err give_row(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+{
+    rq_op_result r = {.row = row, .cells = cells};
+    op->item(op, op->ctx, (uint32_t)op->rows, &r);
+    ++*given;
+    return note_row(op, row, cells);
+}
+
+/* The row whose parts were kept, if there is one. */
+static rq_err give_joined(rq_op *op, size_t *given)
+{
+    rq_result_view row;
+    rq_cursor cells;
+    if (!rq__parts_row(&op->parts_of_row, &row, &cells)) return RQ_OK;
+    rq_err rc = give_row(op, row, cells, given);
+    rq__parts_drop(&op->parts_of_row);
+    return rc;
+}
+
+/* The last part of a row does not always say that it is the last; the next row does. */
+static rq_err join_row(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+{
+    bool goes_on;
+    RQ_TRY(rq__parts_continue(&op->parts_of_row, row, cells, &goes_on));
+    if (!goes_on) RQ_TRY(give_joined(op, given));
+    if (!goes_on && !row.partial) return give_row(op, row, cells, given);
+    RQ_TRY(rq__parts_add(&op->parts_of_row, row, cells));
+    return row.partial ? RQ_OK : give_joined(op, given);
+}
+
 /* Passes the rows on. */
 static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t *ret_given)
 {
@@ -810,15 +873,27 @@ static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t
     *ret_given = 0;
     rq__scan_rows_begin(v, &rows);
     while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
-        rq_op_result r = {.row = row, .cells = cells};
-        if (!drops(op, row, cells)) {
-            op->item(op, op->ctx, (uint32_t)op->rows, &r);
-            RQ_TRY(note_row(op, row, cells));
-            ++*ret_given;
-        }
+        if (op->scan.joins_parts)
+            RQ_TRY(join_row(op, row, cells, ret_given));
+        else if (!drops(op, row, cells))
+            RQ_TRY(give_row(op, row, cells, ret_given));
         RQ_TRY(skip_cells(row, &cells));
     }
-    return rc == RQ_E_END ? RQ_OK : rc;
+    if (rc != RQ_E_END) return rc;
+    bool is_empty = op->scan.joins_parts && v->is_empty && !v->heartbeat;
+    bool ends = !v->more_results || !v->more_results_in_region;
+    return is_empty || ends ? give_joined(op, ret_given) : RQ_OK;
+}
+
+/* Of a response without a whole row. HBASE: ClientScanner.loadCache: the server's row, or that of the
+ * part that has come last. */
+static void give_cursor(rq_op *op, const rq_scan_view *v, size_t *given)
+{
+    rq_op_result r = {
+        .cursor = v->heartbeat && v->cursor.len > 0 ? v->cursor : rq__parts_key(&op->parts_of_row)};
+    if (r.cursor.len == 0) return;
+    op->item(op, op->ctx, (uint32_t)op->rows, &r);
+    ++*given;
 }
 
 static rq_err enter_next_region(rq_op *op)
@@ -841,6 +916,7 @@ static void take_scan(void *ctx, const rq_reply *reply)
     if (reply->err != RQ_OK) {
         op->scanner_open = false;
         op->cells_to_drop = op->cells_given;
+        rq__parts_drop(&op->parts_of_row);
         fail_or_again(op, reply);
         return;
     }
@@ -855,6 +931,7 @@ static void take_scan(void *ctx, const rq_reply *reply)
     op->scanner_open = v.more_results && v.more_results_in_region;
     bool enough = op->scan.limit > 0 && op->rows >= op->scan.limit;
     if (enough) rq_op_scan_end(op);
+    if (op->scan.wants_cursors && op->scanner_open && given == 0) give_cursor(op, &v, &given);
     if (enough || !v.more_results || (!v.more_results_in_region && op->region_is_last)) {
         finish(op, &well);
         return;
@@ -877,7 +954,7 @@ void rq_op_scan_step(rq_op *op)
 
 void rq_op_scan_end(rq_op *op)
 {
-    if (op->scanner_open) (void)go_on(op, true); /* else its lease ends it */
+    if (op->scanner_open) (void)close_scanner(op); /* else its lease ends it */
     op->scanner_open = false;
 }
 
@@ -924,7 +1001,7 @@ static void attempt(rq_op *op)
         rc = send_batch(op);
         break;
     case OP_SCAN:
-        rc = op->scanner_open ? go_on(op, false) : open_scanner(op);
+        rc = op->scanner_open ? go_on(op) : open_scanner(op);
         break;
     case OP_NONE:
         RQ_ASSERT(false);

@@ -146,6 +146,13 @@ rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const r
 
 /* --- Scan ------------------------------------------------------------------------------------- */
 
+/* Servers send heartbeats only to clients that take parts of rows. */
+static rq_err put_abilities(rq_buf *out, bool joins_parts)
+{
+    if (joins_parts) RQ_TRY(rq_pb_put_number(out, 7, 1));
+    return rq_pb_put_number(out, 8, 1);
+}
+
 rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
                          uint32_t rows, uint32_t limit)
 {
@@ -164,23 +171,29 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     }
     RQ_TRY(rq_pb_put_number(out, 17, rows));
     if (!include_start) RQ_TRY(rq_pb_put_number(out, 21, 0));
+    if (scan->wants_cursors) RQ_TRY(rq_pb_put_number(out, 24, 1));
     RQ_TRY(put_more(out, scan->more));
     RQ_TRY(rq_pb_end(out, at));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
-    RQ_TRY(rq_pb_put_number(out, 8, 1)); /* the client understands heartbeats, and wants no partial
-                                          * rows */
+    RQ_TRY(put_abilities(out, scan->joins_parts));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 
 rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, bool close)
+                         uint32_t limit, bool joins_parts)
 {
     RQ_TRY(rq_pb_put_number(out, 3, scanner));
-    RQ_TRY(rq_pb_put_number(out, 4, close ? 0 : rows));
-    RQ_TRY(rq_pb_put_number(out, 5, close));
-    if (close) return RQ_OK;
+    RQ_TRY(rq_pb_put_number(out, 4, rows));
+    RQ_TRY(rq_pb_put_number(out, 5, 0));
     RQ_TRY(rq_pb_put_number(out, 6, sequence));
-    RQ_TRY(rq_pb_put_number(out, 8, 1));
+    RQ_TRY(put_abilities(out, joins_parts));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
+}
+
+rq_err rq__put_scan_close(rq_buf *out, uint64_t scanner)
+{
+    RQ_TRY(rq_pb_put_number(out, 3, scanner));
+    RQ_TRY(rq_pb_put_number(out, 4, 0));
+    return rq_pb_put_number(out, 5, 1);
 }

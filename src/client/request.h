@@ -20,7 +20,8 @@ typedef struct rq_get {
     uint32_t max_versions; /* 0: one */
     uint32_t column_limit; /* ColumnCountGetFilter; 0: none */
     bool has_qualifier;
-    rq_slice more; /* further fields of the message Get, encoded */
+    uint32_t priority; /* of the call; 0: the table's */
+    rq_slice more;     /* further fields of the message Get, encoded */
 } rq_get;
 
 /* On the wire: DO NOT CHANGE. HBASE: MutationProto.MutationType. */
@@ -42,6 +43,7 @@ typedef struct rq_mutate {
     rq_slice condition_family, condition_qualifier, condition_value;
     rq_slice condition; /* or the whole message Condition, encoded; empty: none */
     rq_slice more;      /* further fields of the message MutationProto, encoded */
+    uint32_t priority;  /* of the call; 0: the table's */
 } rq_mutate;
 
 typedef struct rq_scan {
@@ -57,6 +59,12 @@ typedef struct rq_scan {
     bool no_cache_blocks;
     rq_slice more;    /* further fields of the message Scan, encoded */
     bool is_stepwise; /* waits for rq_op_scan_step after each response with rows */
+    /* A server may answer with a part of a row, or (after half of the call's time-out) with nothing:
+     * the operation makes whole rows of them. HBASE: client_handles_partials. Not with a batch. */
+    bool joins_parts;
+    bool
+        wants_cursors; /* with joins_parts: a response without a whole row gives an item with `cursor` */
+    uint32_t priority; /* of the calls; 0: the table's */
 } rq_scan;
 
 /* The region, at the front: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */
@@ -76,10 +84,13 @@ rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const r
 RQ_NODISCARD
 rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
                          uint32_t rows, uint32_t limit);
-/* The whole ScanRequest that continues (or, with `close`, ends) a scan. `sequence` counts from 0,
+/* The whole ScanRequest that continues a scan. `sequence` counts from 0,
  * starting behind the request that opened the scanner. */
 RQ_NODISCARD
 rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, bool close);
+                         uint32_t limit, bool joins_parts);
+/* The one that ends it. */
+RQ_NODISCARD
+rq_err rq__put_scan_close(rq_buf *out, uint64_t scanner);
 
 #endif

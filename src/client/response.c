@@ -147,13 +147,25 @@ rq_err rq__action_result_next(rq_cursor *actions, rq_action_result *ret)
     return ended(rc);
 }
 
+/* Cursor { row 1 } */
+static rq_err parse_cursor(rq_slice bytes, rq_slice *ret)
+{
+    rq_cursor c = rq_cursor_of(bytes);
+    rq_pb_field f;
+    rq_err rc;
+    while ((rc = rq_pb_next(&c, &f)) == RQ_OK)
+        if (is_bytes(&f, 1)) *ret = f.bytes;
+    return ended(rc);
+}
+
 rq_err rq__scan_response_parse(rq_slice message, rq_scan_view *ret)
 {
     rq_cursor c = rq_cursor_of(message);
     rq_pb_field f;
     rq_err rc;
-    *ret = (rq_scan_view){.more_results_in_region = true, .message = message};
+    *ret = (rq_scan_view){.more_results_in_region = true, .is_empty = true, .message = message};
     while ((rc = rq_pb_next(&c, &f)) == RQ_OK) {
+        if (f.number == 1 || f.number == 5) ret->is_empty = false;
         if (is_number(&f, 2)) {
             ret->has_scanner = true;
             ret->scanner = f.value;
@@ -161,6 +173,7 @@ rq_err rq__scan_response_parse(rq_slice message, rq_scan_view *ret)
         if (is_number(&f, 3)) ret->more_results = f.value != 0;
         if (is_number(&f, 8)) ret->more_results_in_region = f.value != 0;
         if (is_number(&f, 9)) ret->heartbeat = f.value != 0;
+        if (is_bytes(&f, 12)) RQ_TRY(parse_cursor(f.bytes, &ret->cursor));
     }
     return ended(rc);
 }

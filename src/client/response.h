@@ -53,6 +53,8 @@ typedef struct rq_scan_view {
     bool more_results;           /* in the table */
     bool more_results_in_region; /* true if absent */
     bool heartbeat;
+    bool is_empty;   /* no results */
+    rq_slice cursor; /* the row at which the server is; empty: not told */
     rq_slice message;
 } rq_scan_view;
 

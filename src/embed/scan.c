@@ -38,6 +38,7 @@ typedef struct embed_scan {
     size_t out_at;
     rq_scan_result *results;
     size_t result_count, result_at, result_cap;
+    rq_row *cursor; /* to be returned next */
 } embed_scan;
 
 typedef struct scan_call {
@@ -98,7 +99,8 @@ static rq_err fill(rq_op_scan *op, rq_arena *arena, rq_scan *ret, rq_scan_extra 
                      .batch = (int32_t)a->batch};
     if (ret->start_row.ptr == NULL) return RQ_E_NO_MEMORY;
     *ret_extra =
-        (rq_scan_extra){.max_result_bytes = a->fetch_bytes > 0 ? a->fetch_bytes : FETCH_BYTES};
+        (rq_scan_extra){.max_result_bytes = a->fetch_bytes > 0 ? a->fetch_bytes : FETCH_BYTES,
+                        .need_cursor = a->wants_cursors};
     return rq__reading_to_scan(&a->read, op->read.op.region, arena, ret, &op->read.op.why);
 }
 
@@ -114,7 +116,9 @@ static rq_err take(rq_op_scan *op)
     if (op->result_count > 0)
         memcpy(s->results, op->results, op->result_count * sizeof *s->results);
     s->result_count = op->result_count;
-    return RQ_OK;
+    /* A scan without batches is never left inside a row, so only time can end a call without one. */
+    if (op->result_count > 0 || !op->is_heartbeat || op->cursor_row.len == 0) return RQ_OK;
+    return rq_row_of_cursor(op->cursor_row, &s->cursor);
 }
 
 static rq_err keep_border(embed_scan *s, const rq_region *region)
@@ -161,6 +165,8 @@ static rq_err call_scanner(rq__embed *e, rq_slot *slot, rq__embed_seat *seat, sc
     op->take = take;
     op->rows_max = s->args->caching > 0 ? s->args->caching : INT32_MAX;
     op->limit_of_rows = s->rows_left > INT32_MAX ? 0 : (int32_t)s->rows_left;
+    op->allows_heartbeats = s->args->wants_cursors;
+    op->timeout_ms = e->db.timeout_ms;
     op->out = &s->out;
     rq__op_begin(e, seat, slot, base, RQ_OP_SCAN);
     if (op->opens) {
@@ -186,6 +192,8 @@ static rq_err fetch_once(rq__embed *e, rq_slot *slot, rq__embed_seat *seat, embe
     if (rc != RQ_OK) {
         s->is_open = false;
         s->result_count = 0;
+        rq_row_free(s->cursor);
+        s->cursor = NULL;
         return rc;
     }
     s->scanner_id = c.op.scanner_id;
@@ -302,6 +310,9 @@ rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_w
         if (s->result_at < s->result_count) {
             rq_err rc = take_row(s, ret);
             if (rc != RQ_OK) return rq_fail(&why->error, rc, "%s", rq_err_text(rc));
+        } else if (s->cursor != NULL) {
+            *ret = s->cursor;
+            s->cursor = NULL;
         } else if (s->has_ended || s->rows_left == 0) {
             return RQ_OK;
         } else {
@@ -314,7 +325,7 @@ rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_w
 bool rq__embed_has_row(const void *scan)
 {
     const embed_scan *s = scan;
-    return s->result_at < s->result_count;
+    return s->result_at < s->result_count || s->cursor != NULL;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -370,6 +381,7 @@ void rq__embed_scan_close(rq_db *db, rq_slot *slot, void *scan)
     rq_buf_clear(&s->border);
     rq_buf_clear(&s->partial_row);
     rq_cellblock_clear(&s->out);
+    rq_row_free(s->cursor);
     free(s->results);
     free(s);
 }

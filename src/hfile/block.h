@@ -104,6 +104,8 @@ bool rq__cache_prefetch(rq__cache_file *f, uint64_t offset);
 RQ_NODISCARD
 rq_err rq__cache_get_second(rq__cache_file *f, uint64_t offset, bool may_block,
                             rq_hfile_block **ret);
+/* Whether the block is in the second level. Counts nothing. */
+bool rq__cache_has_second(const rq__cache_file *f, uint64_t offset);
 /* Adds the block. If the block is already cached, releases the caller's reference and returns
  * one to the cached block. A block too large for its shard is not added. */
 rq_hfile_block *rq__cache_put(rq__cache_file *f, rq_hfile_block *b);

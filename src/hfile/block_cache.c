@@ -437,6 +437,13 @@ rq_err rq__cache_get_second(rq__cache_file *f, uint64_t offset, bool may_block,
                                 may_block, ret);
 }
 
+bool rq__cache_has_second(const rq__cache_file *f, uint64_t offset)
+{
+    return f->cache->second != NULL &&
+           rq__second_level_has(f->cache->second,
+                                atomic_load_explicit(&f->id, memory_order_relaxed), offset);
+}
+
 bool rq__cache_has(rq__cache_file *f, uint64_t offset)
 {
     shard *s;

@@ -76,6 +76,11 @@ void rq_hfile_reader_evict(rq_hfile_reader *r, uint64_t *ret_blocks, uint64_t *r
 /* Bytes of the file's blocks in the cache. */
 uint64_t rq_hfile_reader_cached_bytes(const rq_hfile_reader *r);
 
+/* Whether each data block is in one of the cache's levels. Blocks: reads the blocks' headers, up to the
+ * first that is in none. False for a half of a file. */
+RQ_NODISCARD
+rq_err rq_hfile_reader_is_cached(rq_hfile_reader *r, bool *ret, rq_error *why);
+
 enum { RQ_WARM_DATA = 1, RQ_WARM_INDEX = 2, RQ_WARM_BLOOMS = 4, RQ_WARM_ALL = 7 };
 
 /* Reads blocks of these kinds into the cache, in file order, starting at *position (0: the

@@ -376,6 +376,20 @@ rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offs
     return RQ_OK;
 }
 
+bool rq__second_level_has(rq__second_level *s, uint64_t file_id, uint64_t offset)
+{
+    uint64_t hash = rq__cache_hash(file_id, offset);
+    stripe *p = stripe_of(s, hash);
+    (void)pthread_mutex_lock(&p->lock);
+    bool has = p->table != NULL;
+    if (has) {
+        const entry *e = find(p, hash, file_id, offset);
+        has = e->len > 0 && !is_void(s, e);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return has;
+}
+
 void rq__second_level_get_stats(rq__second_level *s, rq_block_cache_stats *ret)
 {
     ret->second_on = !is_off(s);

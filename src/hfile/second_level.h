@@ -43,6 +43,8 @@ void rq__second_level_offer(rq__second_level *s, rq_hfile_block *b);
 RQ_NODISCARD
 rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offset, bool may_block,
                             rq_hfile_block **ret);
+/* Whether the block is stored. Waits for the index, not for the disk; counts nothing. */
+bool rq__second_level_has(rq__second_level *s, uint64_t file_id, uint64_t offset);
 void rq__second_level_get_stats(rq__second_level *s, rq_block_cache_stats *ret);
 
 #endif

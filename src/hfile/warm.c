@@ -52,6 +52,23 @@ rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_ma
     return rc;
 }
 
+rq_err rq_hfile_reader_is_cached(rq_hfile_reader *r, bool *ret, rq_error *why)
+{
+    *ret = false;
+    if (r->cached == NULL || r->half != NULL) return RQ_OK;
+    uint64_t end = r->trailer.load_on_open_offset;
+    uint32_t size;
+    for (uint64_t at = 0; at < end; at += size) {
+        rq_block_kind kind;
+        RQ_TRY(rq__reader_header(r, at, &kind, &size, why));
+        if (kind == RQ_BLOCK_DATA && !rq__cache_has(r->cached, at) &&
+            !rq__cache_has_second(r->cached, at))
+            return RQ_OK;
+    }
+    *ret = true;
+    return RQ_OK;
+}
+
 void rq_hfile_reader_set_obsolete(rq_hfile_reader *r)
 {
     if (r->cached != NULL) atomic_store_explicit(&r->cached->obsolete, true, memory_order_relaxed);

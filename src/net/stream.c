@@ -247,6 +247,7 @@ static void keep_rest(rq_stream *s, size_t used)
 {
     size_t left = s->in.len - used;
     rq_buf small = {0};
+    if (used == 0) return; /* else a long request is moved with each of its reads */
     if (left < s->in.cap / 4 && s->in.cap > KEEP_MIN &&
         rq_buf_append(&small, s->in.ptr + used, left) == RQ_OK) {
         rq_buf_clear(&s->in);

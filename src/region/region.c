@@ -353,6 +353,33 @@ void rq_region_evict_blocks(const rq_region *r, uint64_t *ret_blocks, uint64_t *
     }
 }
 
+static rq_err each_cached_file(const rq_store_version *v,
+                               rq_err (*visit)(void *ctx, const char *path), void *ctx,
+                               rq_error *why)
+{
+    for (size_t f = 0; f < v->file_count; f++) {
+        bool is_cached;
+        RQ_TRY(rq_hfile_reader_is_cached(v->files[f].reader, &is_cached, why));
+        if (is_cached) RQ_TRY(visit(ctx, rq_hfile_reader_path(v->files[f].reader)));
+    }
+    return RQ_OK;
+}
+
+rq_err rq_region_each_cached_file(const rq_region *r, rq_err (*visit)(void *ctx, const char *path),
+                                  void *ctx, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; rc == RQ_OK && i < r->store_count; i++) {
+        rq_epoch_member pin;
+        rq_epoch_pin(r->env.epoch, &pin);
+        const rq_store_version *v = rq_store_version_ref(rq_store_version_now(r->stores[i].store));
+        rq_epoch_unpin(r->env.epoch, &pin);
+        rc = each_cached_file(v, visit, ctx, why);
+        rq_store_version_unref(v);
+    }
+    return rc;
+}
+
 /* A compaction that a client requested is reported from its request on; one that the server
  * started, once its files are selected. HBASE: HRegion.reportCompactionRequestStart, which runs
  * before the client gets its response. */

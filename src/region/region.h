@@ -170,6 +170,10 @@ void rq_region_get_load(const rq_region *r, rq_region_load *ret);
 /* Evicts the blocks of the region's files from the cache. Any thread, but not a loop: with a
  * large cache it takes long. */
 void rq_region_evict_blocks(const rq_region *r, uint64_t *ret_blocks, uint64_t *ret_bytes);
+/* The files all of whose data blocks are in the block cache, in one of its levels. Blocks. */
+RQ_NODISCARD
+rq_err rq_region_each_cached_file(const rq_region *r, rq_err (*visit)(void *ctx, const char *path),
+                                  void *ctx, rq_error *why);
 rq_region *rq_region_ref(rq_region *r);
 void rq_region_unref(rq_region *r);
 

@@ -85,7 +85,8 @@ static rq_err add_action(batch_job *j, size_t index)
     rq_buf_reset(more);
     if (a->is_get) {
         RQ_TRY(rq__encode_get(more, &a->get.read));
-        rq_get g = {.row = a->get.row, .more = rq_buf_slice(more)};
+        rq_get g = {
+            .row = a->get.row, .priority = a->get.read.priority, .more = rq_buf_slice(more)};
         return rq_op_batch_get(j->post->op, &g);
     }
     RQ_TRY(rq__encode_change(more, &a->changes[0]));

@@ -181,6 +181,7 @@ rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce)
                        .cells = c->cells,
                        .cell_count = c->cell_count,
                        .nonce = reads ? nonce : 0,
+                       .priority = c->priority,
                        .more = more};
 }
 
@@ -246,6 +247,7 @@ rq_err rq__row_of_result(const rq_op_result *result, rq_row **ret)
     rq_cursor cells = result->cells;
     const uint8_t *begin = cells.ptr;
     rq_err rc;
+    if (result->cursor.len > 0) return rq_row_of_cursor(result->cursor, ret);
     if (view.count == 0) {
         rc = row_of_message(view, cells, ret);
     } else {

@@ -26,7 +26,9 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
     rq_op *op = s->post->op;
     rq_op_set_ctx(op, s);
     if (s->get != NULL) {
-        rq_get g = {.row = s->get->row, .more = rq_buf_slice(&s->post->more)};
+        rq_get g = {.row = s->get->row,
+                    .priority = s->get->read.priority,
+                    .more = rq_buf_slice(&s->post->more)};
         return rq_op_get(op, table, &g, take_result);
     }
     if (s->count > 1)

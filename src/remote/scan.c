@@ -78,6 +78,9 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
                     .includes_stop = a->include_stop,
                     .reversed = a->reversed,
                     .more = rq_buf_slice(&s->more),
+                    .joins_parts = a->batch == 0,
+                    .wants_cursors = a->wants_cursors,
+                    .priority = a->read.priority,
                     .is_stepwise = true};
     s->has_begun = true;
     rq_err rc = rq_op_scan(s->op, table, &scan, take_row, take_end);

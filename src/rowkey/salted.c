@@ -305,6 +305,8 @@ static rq_err check(const rq_table *table, const rq_key_format *f, const rq_scan
     if (table == NULL || f == NULL) return rq_fail(why, RQ_E_INVALID, "no table or format");
     RQ_TRY(rq_sized(ret, sizeof *ret, given, offsetof(rq_scan_request, family_times),
                     "rq_scan_request", why));
+    if (ret->wants_cursors) /* a bucket's place says nothing about the merged rows */
+        return rq_fail(why, RQ_E_INVALID, "a salted scan has no cursors");
     ret->size = sizeof *ret;
     if (f->parts[0].buckets == 0)
         return rq_fail(why, RQ_E_INVALID, "the format does not begin with salt(N) or phoenix(N)");

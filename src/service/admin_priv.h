@@ -81,6 +81,7 @@ typedef struct rq__blocking {
 void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
                         rq_err (*work)(rq__blocking *b), void (*answer)(rq__blocking *b));
 
+void rq__get_cached_files(void *ctx, rq_call *call);
 /* Of AdminService, on both ports. */
 void rq__update_configuration(void *ctx, rq_call *call);
 

@@ -454,14 +454,6 @@ static void roll_wal_writer(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* HBASE: the list belongs to prefetching, which is off unless a persistent cache is configured. */
-static void get_cached_files(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    Pb__GetCachedFilesListResponse response = PB__GET_CACHED_FILES_LIST_RESPONSE__INIT;
-    rq_call_reply(call, &response.base);
-}
-
 static rq_err update_configuration(rq__blocking *b)
 {
     const rq_admin_services *s = b->services;
@@ -500,7 +492,7 @@ static const rq_rpc_method methods[] = {
     {"GetLargeLogResponses", &pb__slow_log_response_request__descriptor, rq__get_large_logs},
     {"GetSpaceQuotaSnapshots", &pb__get_space_quota_snapshots_request__descriptor,
      rq__get_space_quota_snapshots},
-    {"GetCachedFilesList", &pb__get_cached_files_list_request__descriptor, get_cached_files},
+    {"GetCachedFilesList", &pb__get_cached_files_list_request__descriptor, rq__get_cached_files},
     {"GetStoreFile", &pb__get_store_file_request__descriptor, get_store_file},
     {"ClearSlowLogsResponses", &pb__clear_slow_log_response_request__descriptor,
      rq__clear_slow_logs},

@@ -29,7 +29,7 @@ static void bypass_procedure(void *ctx, rq_call *call)
     }
     for (; response.n_bypassed < r->n_proc_id; response.n_bypassed++)
         response.bypassed[response.n_bypassed] =
-            rq_catalog_procedure_abort(s->catalog, r->proc_id[response.n_bypassed], true);
+            rq_catalog_procedure_bypass(s->catalog, r->proc_id[response.n_bypassed]);
     rq_call_reply(call, &response.base);
 }
 

@@ -36,96 +36,114 @@ typedef struct parts {
     Pb__NamespaceDescriptor ns;
 } parts;
 
-static Pb__Any *create_table(rq_arena *arena, parts *p)
+typedef Pb__Any *make_state(rq_arena *arena, const rq_procedure *of, parts *p, const char *url);
+
+static Pb__Any *create_table(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
 {
     Pb__CreateTableStateData m = PB__CREATE_TABLE_STATE_DATA__INIT;
+    (void)of;
     m.user_info = &p->user;
     m.table_schema = &p->schema;
-    return any(arena, URL "CreateTableStateData", &m.base);
+    return any(arena, url, &m.base);
 }
 
-static Pb__Any *modify_table(rq_arena *arena, parts *p)
+static Pb__Any *modify_table(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
 {
     Pb__ModifyTableStateData m = PB__MODIFY_TABLE_STATE_DATA__INIT;
+    (void)of;
     m.user_info = &p->user;
     m.modified_table_schema = &p->schema;
-    return any(arena, URL "ModifyTableStateData", &m.base);
+    return any(arena, url, &m.base);
 }
 
-static Pb__Any *truncate_table(rq_arena *arena, parts *p)
+static Pb__Any *truncate_table(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
 {
     Pb__TruncateTableStateData m = PB__TRUNCATE_TABLE_STATE_DATA__INIT;
-    m.user_info = &p->user;
-    m.table_name = &p->table;
-    return any(arena, URL "TruncateTableStateData", &m.base);
-}
-
-static Pb__Any *delete_table(rq_arena *arena, parts *p)
-{
-    Pb__DeleteTableStateData m = PB__DELETE_TABLE_STATE_DATA__INIT;
-    m.user_info = &p->user;
-    m.table_name = &p->table;
-    return any(arena, URL "DeleteTableStateData", &m.base);
-}
-
-static Pb__Any *switch_table(rq_arena *arena, parts *p, const char *url)
-{
-    Pb__DisableTableStateData m = PB__DISABLE_TABLE_STATE_DATA__INIT;
+    (void)of;
     m.user_info = &p->user;
     m.table_name = &p->table;
     return any(arena, url, &m.base);
 }
 
-static Pb__Any *put_namespace(rq_arena *arena, parts *p, const char *url)
+static Pb__Any *delete_table(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
+{
+    Pb__DeleteTableStateData m = PB__DELETE_TABLE_STATE_DATA__INIT;
+    (void)of;
+    m.user_info = &p->user;
+    m.table_name = &p->table;
+    return any(arena, url, &m.base);
+}
+
+/* Of enabling and disabling: the messages have the same fields. */
+static Pb__Any *switch_table(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
+{
+    Pb__DisableTableStateData m = PB__DISABLE_TABLE_STATE_DATA__INIT;
+    (void)of;
+    m.user_info = &p->user;
+    m.table_name = &p->table;
+    return any(arena, url, &m.base);
+}
+
+/* Of creating and modifying: likewise. */
+static Pb__Any *put_namespace(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
 {
     Pb__CreateNamespaceStateData m = PB__CREATE_NAMESPACE_STATE_DATA__INIT;
+    (void)of;
     m.namespace_descriptor = &p->ns;
     return any(arena, url, &m.base);
 }
 
-static Pb__Any *delete_namespace(rq_arena *arena, const rq_procedure *of)
+static Pb__Any *delete_namespace(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
 {
     Pb__DeleteNamespaceStateData m = PB__DELETE_NAMESPACE_STATE_DATA__INIT;
+    (void)p;
     m.namespace_name = rq_arena_cstr(arena, of->ns);
-    return m.namespace_name == NULL ? NULL : any(arena, URL "DeleteNamespaceStateData", &m.base);
+    return m.namespace_name == NULL ? NULL : any(arena, url, &m.base);
 }
 
-static Pb__Any *flush_table(rq_arena *arena, parts *p)
+static Pb__Any *flush_table(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
 {
     Pb__FlushTableProcedureStateData m = PB__FLUSH_TABLE_PROCEDURE_STATE_DATA__INIT;
+    (void)of;
     m.table_name = &p->table;
-    return any(arena, URL "FlushTableProcedureStateData", &m.base);
+    return any(arena, url, &m.base);
 }
+
+static Pb__Any *table_name(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
+{
+    (void)of;
+    return any(arena, url, &p->table.base);
+}
+
+typedef struct state_kind {
+    const char *url;
+    make_state *make;
+} state_kind;
+
+/* By the kind of the procedure; those that are not here have the table's name. */
+static const state_kind states[] = {
+    [RQ_DDL_CREATE_TABLE] = {URL "CreateTableStateData", create_table},
+    [RQ_DDL_MODIFY_TABLE] = {URL "ModifyTableStateData", modify_table},
+    [RQ_DDL_ADD_FAMILY] = {URL "ModifyTableStateData", modify_table},
+    [RQ_DDL_MODIFY_FAMILY] = {URL "ModifyTableStateData", modify_table},
+    [RQ_DDL_DELETE_FAMILY] = {URL "ModifyTableStateData", modify_table},
+    [RQ_DDL_TRUNCATE_TABLE] = {URL "TruncateTableStateData", truncate_table},
+    [RQ_DDL_DELETE_TABLE] = {URL "DeleteTableStateData", delete_table},
+    [RQ_DDL_ENABLE_TABLE] = {URL "EnableTableStateData", switch_table},
+    [RQ_DDL_DISABLE_TABLE] = {URL "DisableTableStateData", switch_table},
+    [RQ_DDL_CREATE_NAMESPACE] = {URL "CreateNamespaceStateData", put_namespace},
+    [RQ_DDL_MODIFY_NAMESPACE] = {URL "ModifyNamespaceStateData", put_namespace},
+    [RQ_DDL_DELETE_NAMESPACE] = {URL "DeleteNamespaceStateData", delete_namespace},
+    [RQ_DDL_FLUSH_TABLE] = {URL "FlushTableProcedureStateData", flush_table},
+};
 
 static Pb__Any *state_of_kind(rq_arena *arena, const rq_procedure *of, parts *p)
 {
-    switch (of->kind) {
-    case RQ_DDL_CREATE_TABLE:
-        return create_table(arena, p);
-    case RQ_DDL_MODIFY_TABLE:
-    case RQ_DDL_ADD_FAMILY:
-    case RQ_DDL_MODIFY_FAMILY:
-    case RQ_DDL_DELETE_FAMILY:
-        return modify_table(arena, p);
-    case RQ_DDL_TRUNCATE_TABLE:
-        return truncate_table(arena, p);
-    case RQ_DDL_DELETE_TABLE:
-        return delete_table(arena, p);
-    case RQ_DDL_ENABLE_TABLE:
-        return switch_table(arena, p, URL "EnableTableStateData");
-    case RQ_DDL_DISABLE_TABLE:
-        return switch_table(arena, p, URL "DisableTableStateData");
-    case RQ_DDL_CREATE_NAMESPACE:
-        return put_namespace(arena, p, URL "CreateNamespaceStateData");
-    case RQ_DDL_MODIFY_NAMESPACE:
-        return put_namespace(arena, p, URL "ModifyNamespaceStateData");
-    case RQ_DDL_DELETE_NAMESPACE:
-        return delete_namespace(arena, of);
-    case RQ_DDL_FLUSH_TABLE:
-        return flush_table(arena, p);
-    default:
-        return any(arena, URL "TableName", &p->table.base);
-    }
+    static const state_kind other = {URL "TableName", table_name};
+    const state_kind *k = &other;
+    if ((size_t)of->kind < RQ_ARRAY_LEN(states) && states[of->kind].url != NULL)
+        k = &states[of->kind];
+    return k->make(arena, of, p, k->url);
 }
 
 static bool add_states(rq_arena *arena, const rq_procedure *of, Pb__Procedure *m)

@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
@@ -241,6 +242,60 @@ def locks_exclude_and_end(world):
         assert "java.lang.IllegalArgumentException: " in refusal(world.locks.call, "RequestLock", wrong).trace
 
 
+def only_what_can_be_rolled_back_is_aborted(world):
+    """As HBase: no flush, no change that has begun unless told, a lock always; nothing twice."""
+    client, nonces = world.client, lambda field: number(field, hbase.nonce()) + number(field + 1, hbase.nonce())
+    client.create("aborted", {"cf": {}})
+    table = text(1, hbase.table_name("aborted"))
+
+    def abort(proc, interrupts):
+        return client.master.call("AbortProcedure", number(1, proc) + number(2, interrupts))[1][0]
+
+    def in_list(java_class):
+        return next((p for p, f in procedures(world).items() if f[1][0].endswith(java_class) and f[4][0] > began), None)
+
+    def wait(method, message, java_class):
+        """A call that waits for the lock, on a connection of its own; its procedure's id."""
+        master = hbase.Connection(world.server.master, "MasterService")
+        calls.append(threading.Thread(target=lambda: outcomes.append(refusal_or_answer(master, method, message))))
+        calls[-1].start()
+
+        def known():
+            assert world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2, "it is held"
+            return in_list(java_class)
+        hbase.wait_for(known)
+        return in_list(java_class)
+
+    calls, outcomes = [], []
+    began = max((f[4][0] for f in procedures(world).values()), default=0)
+    message = number(1, 1) + text(3, hbase.table_name("aborted")) + text(5, "a test")
+    lock = world.locks.call("RequestLock", message + nonces(6))[1][0]
+    hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
+    disable = wait("DisableTable", table + nonces(2), b"DisableTableProcedure")
+    flush = wait("FlushTable", table + nonces(3), b"FlushTableProcedure")
+    answers = [abort(flush, 0), abort(flush, 1), abort(disable, 0), abort(lock, 0), abort(lock, 1)]
+    assert answers == [0, 0, 1, 0, 1], answers
+    for call in calls:
+        call.join()
+    client.procedure(flush)
+    try:
+        client.procedure(disable)
+        assert False, "it was not aborted"
+    except RuntimeError as why:
+        assert "Procedure aborted" in str(why), why
+    assert [abort(proc, 1) for proc in (lock, flush, disable, 1 << 40)] == [0] * 4
+    world.ddl("DisableTable", table)
+
+
+def refusal_or_answer(connection, method, message):
+    try:
+        return connection.call(method, message)
+    except Refused as why:
+        return why
+    finally:
+        connection.close()
+
+
 def a_lock_outlives_a_kill_but_not_long(world):
     world.client.create("relocked", {"cf": {}})
     message = number(1, 1) + text(3, hbase.table_name("relocked")) + text(5, "a test")
@@ -255,6 +310,28 @@ def a_lock_outlives_a_kill_but_not_long(world):
 
 def procedures(world):
     return {fields(p)[3][0]: fields(p) for p in world.client.master.call("GetProcedures", b"").get(1, [])}
+
+
+def procedures_have_the_message_of_their_kind(world):
+    """HBase's clients print the message; a kind without one of its own has the table's name."""
+    client = world.client
+    client.create("of_kinds", {"cf": {}})
+    before = set(procedures(world))
+    named = text(1, hbase.table_name("of_kinds"))
+    nonces = lambda field: number(field, hbase.nonce()) + number(field + 1, hbase.nonce())
+    for method, message in (("DisableTable", named + nonces(2)), ("truncateTable", named + number(2, 1) + nonces(3)),
+                            ("DisableTable", named + nonces(2)), ("DeleteTable", named + nonces(2))):
+        client.procedure(client.master.call(method, message)[1][0])
+    expected = {"DisableTableProcedure": "DisableTableStateData", "TruncateTableProcedure": "TruncateTableStateData",
+                "DeleteTableProcedure": "DeleteTableStateData"}
+    seen = {}
+    for number_of, p in procedures(world).items():
+        if number_of in before:
+            continue
+        state = fields(p[15][0])
+        assert b"of_kinds" in state[2][0], state
+        seen[p[1][0].decode().rsplit(".", 1)[1]] = state[1][0].decode().rsplit(".", 1)[1]
+    assert seen == expected, seen
 
 
 def procedures_have_parameters_after_a_restart_too(world):
@@ -343,6 +420,36 @@ def in_maintenance_mode_only_system_tables_are_open(world):
     assert world.client.data.get(name, b"r") and world.client.master.call("IsBalancerEnabled", b"")[1] == [1]
 
 
+def cached_files(world):
+    return [name.decode() for name in world.client.admin.call("GetCachedFilesList", b"").get(1, [])]
+
+
+def files_that_are_wholly_cached_are_listed(world):
+    client = world.client
+    client.create("cached", {"cf": {}})
+    name = client.regions("cached")[0][1]
+    for i in range(50):
+        client.data.put(name, b"%03d" % i, {(b"cf", b"q"): b"v" * 4000})
+    client.procedure(client.master.call("FlushTable", text(1, hbase.table_name("cached")) + number(3, hbase.nonce()) + number(4, hbase.nonce()))[1][0])
+    files = [path.name for path in world.folder.joinpath("data").glob("**/default/cached/*/cf/*")]
+    assert len(files) == 1, files
+    assert client.data.get(name, b"000") and cached_files(world) == [], "there is no second level"
+    assert world.server.stop() is None
+    arguments = world.arguments
+    world.arguments += ("-D", f"hbase.bucketcache.ioengine=file:{world.folder}/cache", "-D", "hbase.bucketcache.size=64")
+    world.start()
+    client, name = world.client, world.client.regions("cached")[0][1]
+    assert client.data.get(name, b"000") and files[0] not in cached_files(world), "one block is not all"
+    for i in range(50):
+        assert client.data.get(name, b"%03d" % i)
+    assert files[0] in cached_files(world), cached_files(world)
+    client.admin.call("ClearRegionBlockCache", text(1, region(name)))
+    assert files[0] not in cached_files(world)
+    assert world.server.stop() is None
+    world.arguments = arguments
+    world.start()
+
+
 def a_call_ends_the_server(world):
     world.client.master.call("Shutdown", b"")
     assert world.server.process.wait(60) == 0, world.server.tail()
@@ -354,9 +461,9 @@ def a_call_ends_the_server(world):
 TESTS = [
     regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
-    states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, a_lock_outlives_a_kill_but_not_long,
-    procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
-    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, a_call_ends_the_server,
+    states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
+    procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
+    totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, files_that_are_wholly_cached_are_listed, a_call_ends_the_server,
 ]
 
 if __name__ == "__main__":

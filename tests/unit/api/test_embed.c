@@ -119,6 +119,60 @@ static void a_folder_has_one_user(void **state)
     OK(rq_disconnect(db, &why));
 }
 
+/* A scan that finds nothing for half of the call's time-out says where it is, and goes on. */
+static void a_long_scan_says_how_far_it_is(void **state)
+{
+    (void)state;
+    enum { ROWS = 20000, BATCH = 500, LEN = 1000 };
+    static char names[BATCH][8];
+    static rq_change puts[BATCH];
+    static rq_action actions[BATCH];
+    rq_connect_options o = {.size = sizeof o, .timeout_ms = 20};
+    rq_db *db = NULL;
+    rq_row *row;
+    rq_scanner *s = NULL;
+    char value[LEN], last[8] = "";
+    size_t cursors = 0;
+    memset(value, 'x', sizeof value);
+    rq_edit edit = {.family = rq_text("f"),
+                    .qualifier = rq_text("q"),
+                    .value = rq_bytes_of(value, sizeof value)};
+    OK(rq_connect("memory:", &o, &db, &why));
+    rq_table *t = open_table(db);
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(names[i % BATCH], sizeof names[0], "%05d", i);
+        puts[i % BATCH] = (rq_change){.size = sizeof puts[0],
+                                      .row = rq_text(names[i % BATCH]),
+                                      .edits = &edit,
+                                      .edit_count = 1};
+        actions[i % BATCH] = (rq_action){.changes = &puts[i % BATCH], .change_count = 1};
+        if (i % BATCH == BATCH - 1) OK(rq_table_batch(t, actions, BATCH, NULL, &why));
+    }
+    OK(rq_put_value(t, rq_text("99999"), rq_text("f"), rq_text("q"), rq_text("xyz"), &why));
+    rq_scan_request scan = {.size = sizeof scan,
+                            .filter_text = "ValueFilter(=, 'regexstring:x[yz]{2}$')",
+                            .wants_cursors = true};
+    OK(rq_table_scan(t, &scan, &s, &why));
+    for (;;) {
+        OK(rq_scanner_next(s, &row, &why));
+        assert_non_null(row);
+        if (row->cursor.len == 0) break;
+        assert_int_equal(row->cursor.len, 5);
+        assert_true(memcmp(row->cursor.data, last, 5) > 0); /* it goes on */
+        memcpy(last, row->cursor.data, 5);
+        cursors++;
+        rq_row_free(row);
+    }
+    assert_true(is(row->cells[0].row, "99999"));
+    rq_row_free(row);
+    OK(rq_scanner_next(s, &row, &why));
+    assert_null(row);
+    rq_scanner_close(s);
+    assert_true(cursors > 0);
+    rq_table_close(t);
+    OK(rq_disconnect(db, &why));
+}
+
 static void urls_and_settings_are_checked(void **state)
 {
     (void)state;
@@ -359,6 +413,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(rows_are_there_after_reopening, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_has_one_user, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(tables_are_told_apart, make_folder, remove_folder),
+        cmocka_unit_test(a_long_scan_says_how_far_it_is),
         cmocka_unit_test_setup_teardown(urls_and_settings_are_checked, make_folder, remove_folder),
         cmocka_unit_test(closing_meets_a_timer),
         cmocka_unit_test_setup_teardown(a_child_touches_nothing, make_folder, remove_folder),

@@ -147,11 +147,88 @@ static void raw_scans_show_delete_markers(void **state)
     finish(t, "raw");
 }
 
+/* The scan's rows with the number of their cells, "a3 b3"; *ret_cursors: results that are no rows. */
+static void expect_rows(rq_table *t, const rq_scan_request *scan, const char *expected,
+                        size_t *ret_cursors)
+{
+    char text[256] = "", cursor[8] = "";
+    rq_scanner *s = NULL;
+    rq_row *row;
+    *ret_cursors = 0;
+    OK(rq_table_scan(t, scan, &s, &why));
+    for (;;) {
+        OK(rq_scanner_next(s, &row, &why));
+        if (row == NULL) break;
+        size_t len = strlen(text);
+        if (row->cursor.len > 0) {
+            assert_int_equal(row->count, 0);
+            assert_false(row->exists || row->is_partial);
+            assert_true(row->cursor.len < sizeof cursor);
+            snprintf(cursor, sizeof cursor, "%.*s", (int)row->cursor.len,
+                     (const char *)row->cursor.data);
+            ++*ret_cursors;
+        } else {
+            assert_false(row->is_partial);
+            snprintf(text + len, sizeof text - len, "%s%.*s%zu", len > 0 ? " " : "",
+                     (int)row->cells[0].row.len, (const char *)row->cells[0].row.data, row->count);
+            if (cursor[0] != '\0') assert_true(is(row->cells[0].row, cursor));
+            cursor[0] = '\0';
+        }
+        rq_row_free(row);
+    }
+    rq_scanner_close(s);
+    assert_string_equal(text, expected);
+}
+
+/* A server that may send one byte sends a row's cells one by one: the library joins them, and says
+ * meanwhile where the server is, if asked. */
+static void parts_of_a_row_become_a_row(void **state)
+{
+    (void)state;
+    rq_bytes split = rq_text("b");
+    rq_table *t = make("parts", "3", &split, 1);
+    size_t cursors;
+    char row[2] = "a";
+    for (; row[0] <= 'c'; row[0]++) {
+        put(t, row, "f", "q", row, 1);
+        put(t, row, "f", "r", row, 1);
+        put(t, row, "g", "q", row, 1);
+    }
+    rq_scan_request s = scan_of("", "");
+    s.fetch_bytes = 1;
+    expect_rows(t, &s, "a3 b3 c3", &cursors);
+    assert_int_equal(cursors, 0);
+    s.wants_cursors = true;
+    expect_rows(t, &s, "a3 b3 c3", &cursors);
+    if (strncmp(at.url, "hbase", 5) == 0) assert_true(cursors >= 3);
+    s.limit = 2;
+    expect_rows(t, &s, "a3 b3", &cursors);
+    s.limit = 0;
+    s.reversed = true;
+    expect_rows(t, &s, "c3 b3 a3", &cursors);
+    s.caching = 1;
+    expect_rows(t, &s, "c3 b3 a3", &cursors);
+    rq_scanner *refused = NULL;
+    s.batch = 1;
+    FAILS(RQ_E_INVALID, rq_table_scan(t, &s, &refused, &why));
+    s.batch = 0;
+    s.priority = -1;
+    FAILS(RQ_E_INVALID, rq_table_scan(t, &s, &refused, &why));
+    s.priority = 100;
+    expect_rows(t, &s, "c3 b3 a3", &cursors);
+    /* A program that was built before there were cursors. */
+    s.size = offsetof(rq_scan_request, priority);
+    expect_rows(t, &s, "c3 b3 a3", &cursors);
+    assert_int_equal(cursors, 0);
+    finish(t, "parts");
+}
+
 int run_scans(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scans_return_ranges),
         cmocka_unit_test(raw_scans_show_delete_markers),
+        cmocka_unit_test(parts_of_a_row_become_a_row),
     };
     return cmocka_run_group_tests_name("scans", tests, open_db, close_db);
 }

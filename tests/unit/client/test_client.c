@@ -31,6 +31,8 @@ struct fake {
     unsigned calls; /* that `die` takes before it ends */
     _Atomic unsigned accepted;
     _Atomic bool is_silent;
+    _Atomic uint32_t priorities[8]; /* of calls, in their order */
+    _Atomic unsigned priority_count;
 };
 
 static void *fake_main(void *arg)
@@ -356,6 +358,94 @@ static void other_work_goes_on_while_the_registry_is_asked(void **state)
     fake_stop(&f);
 }
 
+/* RequestHeader { priority 6 } of a frame; RQ_E_IO: the end. */
+static rq_err read_priority(int fd, uint32_t *ret)
+{
+    uint8_t head[4], frame[4096];
+    rq_slice header;
+    rq_pb_field f;
+    if (!fake_read(fd, head, sizeof head)) return RQ_E_IO;
+    uint32_t len = rq_get_be32(head);
+    if (len > sizeof frame || !fake_read(fd, frame, len)) return RQ_E_IO;
+    rq_cursor c = rq_cursor_of(rq_slice_of(frame, len));
+    if (!rq_pb_delimited(&c, &header)) return RQ_E_MALFORMED;
+    rq_err rc;
+    *ret = 0;
+    rq_cursor h = rq_cursor_of(header);
+    while ((rc = rq_pb_next(&h, &f)) == RQ_OK)
+        if (f.number == 6) *ret = (uint32_t)f.value;
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+static void note_priorities(fake *f, int fd)
+{
+    char preamble[6];
+    uint32_t priority;
+    if (!fake_read(fd, preamble, sizeof preamble) || !skip_frame(fd)) return;
+    while (read_priority(fd, &priority) == RQ_OK) {
+        unsigned at = atomic_load(&f->priority_count);
+        if (at == RQ_ARRAY_LEN(f->priorities)) return;
+        atomic_store(&f->priorities[at], priority);
+        atomic_store(&f->priority_count, at + 1);
+    }
+}
+
+static void no_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
+{
+    (void)op, (void)ctx, (void)index, (void)r;
+}
+
+/* HBASE: a call's priority, the highest of a Multi's actions, and without one the table's. */
+static void calls_have_the_priority_of_their_requests(void **state)
+{
+    (void)state;
+    static const uint32_t expected[] = {200, 7, 9, 8, 11, 10};
+    fake f = {.limit = SIZE_MAX}, server = {.limit = SIZE_MAX};
+    rq_client *c;
+    rq_client_table *table;
+    rq_op *ops[RQ_ARRAY_LEN(expected)];
+    rq_error why;
+    rq_err end;
+    rq_get get = {.row = RQ_SLICE_LIT("row")};
+    rq_mutate put[2] = {{.kind = RQ_MUTATE_PUT, .row = get.row},
+                        {.kind = RQ_MUTATE_PUT, .row = get.row}};
+    rq_scan scan = {.priority = 10};
+    fake_start(&server, note_priorities);
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], server.port, server.port);
+    fake_run(&server);
+    fake_run(&f);
+    assert_int_equal(open_by(&f, true, &c, &why), RQ_OK);
+    assert_int_equal(rq_client_table_get(c, "hbase:meta", &table), RQ_OK);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ops); i++)
+        assert_int_equal(rq_op_new(c, 0, &end, &ops[i]), RQ_OK);
+    assert_int_equal(rq_op_get(ops[0], table, &get, note_end), RQ_OK); /* a system table's */
+    get.priority = 7;
+    assert_int_equal(rq_op_get(ops[1], table, &get, note_end), RQ_OK);
+    put[0].priority = 9;
+    rq_op_batch_begin(ops[2], table);
+    assert_int_equal(rq_op_batch_mutate(ops[2], &put[0]), RQ_OK);
+    assert_int_equal(rq_op_batch_get(ops[2], &get), RQ_OK);
+    assert_int_equal(rq_op_batch_run(ops[2], no_item, note_end), RQ_OK);
+    put[1].priority = 8;
+    assert_int_equal(rq_op_mutate(ops[3], table, &put[1], note_end), RQ_OK);
+    put[1].priority = 11;
+    assert_int_equal(rq_op_mutate_row(ops[4], table, put, 2, (rq_slice){0}, note_end), RQ_OK);
+    assert_int_equal(rq_op_scan(ops[5], table, &scan, no_item, note_end), RQ_OK);
+    int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
+    while (atomic_load(&server.priority_count) < RQ_ARRAY_LEN(expected) &&
+           rq_client_now_ns() < until)
+        rq_client_poll(c, SECOND_NS / 100);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(expected); i++)
+        assert_int_equal(atomic_load(&server.priorities[i]), expected[i]);
+    rq_client_stop(c);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ops); i++)
+        rq_op_free(ops[i]);
+    rq_client_close(c);
+    fake_stop(&f);
+    fake_stop(&server);
+}
+
 static void a_client_is_stopped_while_it_asks(void **state)
 {
     (void)state;
@@ -478,6 +568,7 @@ int main(void)
         cmocka_unit_test(an_answer_above_the_limit_is_refused),
         cmocka_unit_test(a_silent_registry_is_given_up),
         cmocka_unit_test(other_work_goes_on_while_the_registry_is_asked),
+        cmocka_unit_test(calls_have_the_priority_of_their_requests),
         cmocka_unit_test(a_client_is_stopped_while_it_asks),
         cmocka_unit_test(ten_thousand_calls_end_with_their_server),
         cmocka_unit_test(a_server_that_talks_nonsense_is_left),

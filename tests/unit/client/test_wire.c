@@ -114,6 +114,55 @@ static void a_reversed_scan_matches_protobuf(void **state)
     rq_buf_clear(&b);
 }
 
+/* HBASE: RequestConverter.buildScanRequest of a Scan with setNeedCursorResult. */
+static void a_scan_that_joins_parts_matches_protobuf(void **state)
+{
+    (void)state;
+    rq_buf b = {0};
+    rq_scan s = {.joins_parts = true, .wants_cursors = true};
+    assert_int_equal(rq__put_region(&b, RQ_SLICE_LIT("r")), RQ_OK);
+    assert_int_equal(rq__put_scan_open(&b, &s, RQ_SLICE_LIT("m"), true, 100, 0), RQ_OK);
+    Pb__ScanRequest *r = pb__scan_request__unpack(NULL, b.len, b.ptr);
+    assert_non_null(r);
+    assert_true(r->client_handles_heartbeats && r->client_handles_partials);
+    assert_true(r->scan->need_cursor_result);
+    pb__scan_request__free_unpacked(r, NULL);
+    rq_buf_reset(&b);
+    assert_int_equal(rq__put_scan_next(&b, 7, 3, 100, 20, true), RQ_OK);
+    r = pb__scan_request__unpack(NULL, b.len, b.ptr);
+    assert_non_null(r);
+    assert_true(r->client_handles_heartbeats && r->client_handles_partials && !r->close_scanner);
+    assert_true(r->scanner_id == 7 && r->next_call_seq == 3 && r->limit_of_rows == 20);
+    pb__scan_request__free_unpacked(r, NULL);
+    rq_buf_reset(&b);
+    assert_int_equal(rq__put_scan_close(&b, 7), RQ_OK);
+    r = pb__scan_request__unpack(NULL, b.len, b.ptr);
+    assert_non_null(r);
+    assert_true(r->scanner_id == 7 && r->close_scanner && !r->has_next_call_seq);
+    assert_true(r->has_number_of_rows && r->number_of_rows == 0);
+    pb__scan_request__free_unpacked(r, NULL);
+    rq_buf_clear(&b);
+}
+
+static void a_heartbeat_has_its_cursor(void **state)
+{
+    (void)state;
+    Pb__ScanResponse m = PB__SCAN_RESPONSE__INIT;
+    Pb__Cursor cursor = PB__CURSOR__INIT;
+    uint8_t bytes[64];
+    rq_scan_view v;
+    cursor.has_row = m.has_heartbeat_message = m.heartbeat_message = true;
+    cursor.row = (ProtobufCBinaryData){5, (uint8_t *)"row-x"};
+    m.cursor = &cursor;
+    size_t len = pb__scan_response__pack(&m, bytes);
+    assert_int_equal(rq__scan_response_parse(rq_slice_of(bytes, len), &v), RQ_OK);
+    assert_true(v.heartbeat && v.is_empty);
+    assert_true(rq_slice_eq(v.cursor, RQ_SLICE_LIT("row-x")));
+    /* The cursor's own message ends too early. */
+    static const uint8_t cut[] = {0x62, 2, 0x0a, 5};
+    assert_int_equal(rq__scan_response_parse(rq_slice_of(cut, sizeof cut), &v), RQ_E_MALFORMED);
+}
+
 /* The frame of a response as a server sends it. */
 static rq_buf make_frame(const Pb__ResponseHeader *head, const ProtobufCMessage *message,
                          const char *block)
@@ -250,6 +299,8 @@ int main(void)
         cmocka_unit_test(a_get_matches_protobuf),
         cmocka_unit_test(a_conditional_put_with_a_long_value_matches_protobuf),
         cmocka_unit_test(a_reversed_scan_matches_protobuf),
+        cmocka_unit_test(a_scan_that_joins_parts_matches_protobuf),
+        cmocka_unit_test(a_heartbeat_has_its_cursor),
         cmocka_unit_test(an_exception_says_its_class_and_whether_to_retry),
         cmocka_unit_test(a_cell_block_must_be_as_long_as_the_header_says),
         cmocka_unit_test(an_inline_cell_is_read_from_the_message),

@@ -151,6 +151,10 @@ static void failures(void **unused)
     OK(rq_key_format_parse("id:text", &unsalted, &why));
     OK(rq_table_open(db, "salted_test_missing", &table, &why));
     FAILS(RQ_E_INVALID, rq_salted_scan(table, unsalted, &scan, 0, &s, &why));
+    scan.wants_cursors = true;
+    FAILS(RQ_E_INVALID, rq_salted_scan(table, format, &scan, 0, &s, &why));
+    assert_non_null(strstr(why.message, "cursors"));
+    scan.wants_cursors = false;
     for (uint32_t threads = 0; threads < 3; threads++) {
         OK(rq_salted_scan(table, format, &scan, threads, &s, &why));
         FAILS(RQ_E_TABLE_NOT_FOUND, rq_salted_next(s, &row, &why));
