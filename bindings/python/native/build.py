@@ -14,8 +14,12 @@ from cffi import FFI
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = pathlib.Path(os.environ.get("RORQUAL_SOURCES", HERE.parents[2] if len(HERE.parents) > 2 else HERE))
 BUILD = pathlib.Path(os.environ.get("RORQUAL_BUILD", ROOT / "build"))
-# As in librorqual.pc.
-LIBRARIES = ["protobuf-c", "pcre2-8", "z", "lz4", "zstd", "lzo2", "bz2", "md", "xxhash", "m", "pthread"]
+
+
+def libraries() -> list[str]:
+    """What librorqual.a needs, from the pkg-config file beside it."""
+    private = re.search(r"^Libs\.private:(.*)$", (BUILD / "meson-private/rorqual.pc").read_text(encoding="utf-8"), re.M)
+    return re.findall(r"-l(\S+)", private[1])
 
 
 def declarations(header: str) -> str:
@@ -42,7 +46,7 @@ def make() -> FFI:
         "rorqual._native", source,
         include_dirs=[str(ROOT / "include")], extra_objects=[str(BUILD / "src/library/librorqual.a")],
         extra_compile_args=["-std=gnu11", "-O2", "-Wno-unused-function"], py_limited_api=True,
-        libraries=LIBRARIES,
+        libraries=libraries(),
         # RPATH, not RUNPATH: it holds for what the libraries need, too. No symbol may meet one of another extension's copy.
         extra_link_args=["-Wl,--disable-new-dtags,-rpath,$ORIGIN/lib", "-Wl,--exclude-libs,ALL"])
     return builder
