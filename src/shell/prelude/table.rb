@@ -276,7 +276,7 @@ module Hbase
       isolation = args[ISOLATION_LEVEL]
       unless isolation.nil?
         level = constant('org.apache.hadoop.hbase.client.IsolationLevel', %w[READ_COMMITTED READ_UNCOMMITTED], isolation)
-        fields[:attribute] += [{ name: '_isolationlevel_', value: level == :READ_COMMITTED ? "\x01" : "\x02" }]
+        fields[:attribute] += [{ name: '_isolationlevel_', value: level == :READ_COMMITTED ? "\x00" : "\x01" }]
       end
       fields[:consistency] = constant('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE], args[CONSISTENCY]) if args[CONSISTENCY]
       fields[:readType] = constant('org.apache.hadoop.hbase.client.Scan.ReadType', %w[DEFAULT STREAM PREAD], args[READ_TYPE]) if args[READ_TYPE]
