@@ -261,6 +261,25 @@ def exit_codes(_):
     return None if nobody.returncode == 1 and "127.0.0.1" in nobody.stderr else f"without a server: {nobody}"
 
 
+def rows_of_a_prefix_are_deleted(_):
+    """In batches: fewer rows than one, exactly one, several and a rest; rows around the prefix and other columns stay."""
+    text = "create 't', 'f', 'g'\nput 't', 'oz', 'f:q', 'v'\nput 't', 'q', 'f:q', 'v'\n"
+    # Rows of their own each time: a put within the millisecond of a delete of its row is hidden.
+    for rows, cache in [(0, 3), (2, 3), (3, 3), (7, 3), (1, 1), (250, 100)]:
+        prefix = f"p{rows}\\x00"
+        text += (f"{rows}.times {{ |i| put 't', \"{prefix}#{{i}}\", 'f:q', 'v'; put 't', \"{prefix}#{{i}}\", 'g:q', 'v' }}\n"
+                 f"deleteall 't', {{ ROWPREFIXFILTER => \"{prefix}\", 'CACHE' => {cache} }}, 'f:q'\n"
+                 "puts \"left #{count('t')} #{count('t', COLUMNS => 'f')}\"\n"
+                 f"deleteall 't', {{ ROWPREFIXFILTER => \"{prefix}\" }}\n"
+                 "puts \"then #{count('t')}\"\n")
+    out = shell("-n", "memory:", text=text).stdout
+    left = re.findall(r"(?m)^left (\d+) (\d+)", out)
+    if left != [(str(rows + 2), "2") for rows in (0, 2, 3, 7, 1, 250)]:
+        return f"left: {left}"
+    then = re.findall(r"(?m)^then (\d+)", out)
+    return None if then == ["2"] * 6 else f"then: {then}"
+
+
 def every_command_has_help(_):
     names = re.findall(r"\w+", " ".join(re.findall(r"  Commands: (.*)", shell("memory:", text="help\n").stdout)))
     if len(names) != 179:
@@ -341,7 +360,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, exit_codes, every_command_has_help, prompt):
+        for test in (memory_and_folder, other_forms, exit_codes, rows_of_a_prefix_are_deleted, every_command_has_help, prompt):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 
