@@ -280,6 +280,24 @@ def rows_of_a_prefix_are_deleted(_):
     return None if then == ["2"] * 6 else f"then: {then}"
 
 
+def groups_of_servers(folder):
+    """The rsgroup commands reach RSGroupAdminService; the texts are those of HBase's commands."""
+    text = ("create 't', 'f'\nadd_rsgroup 'g1'\nalter_rsgroup_config 'g1', {METHOD => 'set', 'a' => 'b'}\nshow_rsgroup_config 'g1'\n"
+            "move_tables_rsgroup 'default', ['t']\nget_table_rsgroup 't'\nrename_rsgroup 'g1', 'g2'\nlist_rsgroups\n"
+            "create_namespace 'n'\nmove_namespaces_rsgroup 'g2', ['n']\nget_namespace_rsgroup 'n'\nget_rsgroup 'g2'\n"
+            "drop_namespace 'n'\nremove_rsgroup 'g2'\nlist_rsgroups 'g.*'\n")
+    expected = ["'KEY'  'VALUE'\n a b\n1 row(s)", "default\n1 row(s)", "NAME  SERVER / TABLE\n g2 \n default server ",
+                "\n  table t\n", "g2\n1 row(s)", "SERVERS\n0 row(s)\nTABLES\n0 row(s)", "NAME  SERVER / TABLE\n0 row(s)"]
+    endpoint = "hbase.coprocessor.master.classes=org.apache.hadoop.hbase.rsgroup.RSGroupAdminEndpoint"
+    done = with_server(folder, "groups", ("-D", endpoint), lambda server: shell("-n", "--zk", server.zk, text=text))
+    at = 0
+    for part in expected:
+        at = done.stdout.find(part, at)
+        if at < 0:
+            return f"no {part!r} in {done.stdout}"
+    return None if done.returncode == 0 else f"exit code {done.returncode}"
+
+
 def every_command_has_help(_):
     names = re.findall(r"\w+", " ".join(re.findall(r"  Commands: (.*)", shell("memory:", text="help\n").stdout)))
     if len(names) != 179:
@@ -360,7 +378,8 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, exit_codes, rows_of_a_prefix_are_deleted, every_command_has_help, prompt):
+        for test in (memory_and_folder, other_forms, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
+                     every_command_has_help, prompt):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 
