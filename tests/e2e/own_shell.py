@@ -54,7 +54,7 @@ MASKS_OF_SCRIPTS = [
 # On both outputs if ours ran on HBase and the expected one on Rorqual.
 HBASE_MASKS = [
     # The exception's stack is a part of its message.
-    (r"^\s+at [\w.$/]+\(.*\)\n", ""),
+    (r"^\s+at [\w.$/<>]+\(.*\)\n", ""),
     (r"^\s+at java\..*\n", ""),
     (r"^Caused by: .*\n", ""),
     (r"^\s+\.\.\. \d+ more\n", ""),
@@ -198,9 +198,20 @@ def with_server(folder, name, arguments, work):
         server.kill()
 
 
+def peers_output(folder, server):
+    """The script's peer is a second server."""
+    peer = Server(folder / "peer", folder / "peer.log")
+    try:
+        script = folder / "peers.rb"
+        script.write_text((OWN / "peers.rb").read_text().replace("PEER", peer.zk))
+        return run(server.zk, [str(script)])
+    finally:
+        peer.kill()
+
+
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -212,6 +223,9 @@ def outputs(folder):
         got = with_server(folder, name, arguments,
                           lambda server, name=name, options=options: run(server.zk, [*options, str(OWN / f"{name}.rb")]))
         yield name, EXPECTED / f"{name}.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
+    if "peers" in chosen:
+        got = with_server(folder, "peers", (), lambda server: peers_output(folder, server))
+        yield "peers", EXPECTED / "peers.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
     if "terminal" not in chosen:
         return
     got = with_server(folder, "terminal", (), lambda server: run_on_terminal(server.zk, str(OWN / "terminal.rb")))
