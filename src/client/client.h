@@ -191,7 +191,7 @@ typedef struct rq_client_family {
 typedef struct rq_client_failure {
     bool retry;
     char java_class[96]; /* empty: the client's own error */
-    char text[1024];
+    char text[4096];     /* HBase puts the stack behind its message */
 } rq_client_failure;
 /* Calls a method of MasterService with an encoded message and appends its response's message to
  * `ret`, which may be NULL. `is_procedure`: the response names a procedure, and the call waits for

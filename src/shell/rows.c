@@ -246,6 +246,56 @@ static mrb_value mutate(mrb_state *mrb, mrb_value self)
     return mrb_nil_p(result) ? mrb_ary_new(mrb) : result;
 }
 
+static void take_nothing(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
+{
+    (void)op;
+    (void)ctx;
+    (void)index;
+    (void)r;
+}
+
+/* Adds the same change of each row to the batch that begins. */
+static rq_err add_changes(rq_op *op, rq_mutate *m, rq_cell *cells, mrb_value rows)
+{
+    for (mrb_int i = 0; i < RARRAY_LEN(rows); i++) {
+        rq_slice row = rq__slice_of(RARRAY_PTR(rows)[i]);
+        for (size_t k = 0; k < m->cell_count; k++) {
+            cells[k].row = row.ptr;
+            cells[k].row_len = (uint16_t)row.len;
+        }
+        m->row = row;
+        RQ_TRY(rq_op_batch_mutate(op, m));
+    }
+    return RQ_OK;
+}
+
+/* Rows.mutate_all(table, kind, rows, cells, more): the same cells of every row, as one batch. */
+static mrb_value mutate_all(mrb_state *mrb, mrb_value self)
+{
+    mrb_value name, rows, list, more;
+    mrb_int kind;
+    rq_cell cells[CELLS_MAX];
+    (void)self;
+    mrb_get_args(mrb, "SiAAS", &name, &kind, &rows, &list, &more);
+    size_t count = (size_t)RARRAY_LEN(list);
+    if (count > CELLS_MAX) mrb_raise(mrb, E_ARGUMENT_ERROR, "too many cells");
+    for (mrb_int i = 0; i < RARRAY_LEN(rows); i++)
+        for (size_t k = 0; k < count; k++) /* checks the row, too */
+            cells[k] = cell_of(mrb, mrb_ary_ref(mrb, rows, i), mrb_ary_ref(mrb, list, (mrb_int)k));
+    rq_client_table *t = table_of(mrb, name);
+    outcome o = begin(mrb);
+    rq_mutate m = {.kind = (rq_mutate_kind)kind,
+                   .cells = cells,
+                   .cell_count = count,
+                   .more = rq__slice_of(more)};
+    rq_op_set_ctx(o.shell->op, &o);
+    rq_op_batch_begin(o.shell->op, t);
+    rq_err rc = add_changes(o.shell->op, &m, cells, rows);
+    if (rc == RQ_OK) rc = rq_op_batch_run(o.shell->op, take_nothing, ended);
+    wait_for(mrb, &o, rc);
+    return mrb_nil_value();
+}
+
 /* --- scans ------------------------------------------------------------------------------------ */
 
 static mrb_value option(mrb_state *mrb, mrb_value hash, const char *name)
@@ -410,6 +460,7 @@ void rq__define_rows(mrb_state *mrb)
     struct RClass *rows = mrb_define_module(mrb, "Rows");
     mrb_define_module_function(mrb, rows, "get", get, MRB_ARGS_REQ(3));
     mrb_define_module_function(mrb, rows, "mutate", mutate, MRB_ARGS_REQ(5));
+    mrb_define_module_function(mrb, rows, "mutate_all", mutate_all, MRB_ARGS_REQ(5));
     mrb_define_module_function(mrb, rows, "scan", scan, MRB_ARGS_REQ(3) | MRB_ARGS_BLOCK());
     mrb_define_module_function(mrb, rows, "count", count, MRB_ARGS_REQ(4) | MRB_ARGS_BLOCK());
     mrb_define_module_function(mrb, rows, "filter", filter, MRB_ARGS_REQ(1));

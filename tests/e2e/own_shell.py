@@ -3,6 +3,12 @@
 """`rorqual shell` against what the official shell of HBase 2.6 printed for the same scripts: errors, values, prompts, exit codes.
 
     own_shell.py                    starts build/rorqual (or RORQUAL) on a temporary folder for each script
+    ZK=host:port own_shell.py       our shell on a cluster that runs already and has no table: a real HBase 2.6.1 with
+                                    hbase.quota.enabled. All that the scripts make is removed. HBASE_MASKS and HBASE_DIFFERS below
+                                    are where HBase itself answers otherwise than Rorqual.
+    ZK=host:port EXPECTED=DIR OFFICIAL=COMMAND own_shell.py --record; ZK=host:port EXPECTED=DIR own_shell.py
+                                    the official shell's output on that cluster, into DIR, and ours against it
+    NAMES=session,options           these scripts only
     OFFICIAL=COMMAND own_shell.py --record
                                     takes the output of the official shell as the expected one: COMMAND ZOOKEEPER ARGUMENTS… runs
                                     HBase 2.6's shell, on our server
@@ -27,6 +33,7 @@ from rorqual import BINARY, Report, Server, fail_hard
 from shell import FOLDER, MASKS, sections
 
 OWN = FOLDER / "own"
+EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
@@ -43,6 +50,34 @@ MASKS_OF_SCRIPTS = [
     (r"127\.0\.0\.1([:,])\d+", r"127.0.0.1\1PORT"),
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.).*\n", ""),
 ]
+
+# On both outputs if ours ran on HBase and the expected one on Rorqual.
+HBASE_MASKS = [
+    # The exception's stack is a part of its message.
+    (r"^\s+at [\w.$/<>]+\(.*\)\n", ""),
+    (r"^\s+at java\..*\n", ""),
+    (r"^Caused by: .*\n", ""),
+    (r"^\s+\.\.\. \d+ more\n", ""),
+    (r"(?:127\.0\.0\.1|localhost)([:,])(?:PORT|\d+)", r"HOST\1PORT"),
+    # The cluster has quotas; some expectations come from a server without.
+    (r"^(?:\n?QUOTAS *\n(?:0\n)?0 row\(s\)|Quota is disabled)$", "no quota"),
+    (r"evictedBlocks=\d+, maxCacheSize=\d+", "evictedBlocks=N, maxCacheSize=N"),
+    (r"[\d.]+ average load", "N average load"),
+    (r"(Column family \S+ does not exist in region \S+ in table '\w+'), \{.*$", r"\1"),
+    # HBase refuses an illegal name as an error that is worth another attempt.
+    (r"(ERROR: )\S+Exception: (Illegal character .* Namespaces may only contain)", r"\1\2"),
+    # hbase:meta: a region's second sequence number on HBase is Rorqual's first.
+    (r"(info:seqnumDuringOpen, .*?value=)\S+", r"\1N"),
+]
+# Statements whose output differs on HBase, and why.
+HBASE_DIFFERS = {
+    "list_procedures": "HBase keeps finished procedures of all kinds, of the other scripts, too",
+    "regioninfo 'x'": "HBase's master fails at a name without a table",
+}
+
+
+def on_hbase():
+    return "ZK" in os.environ and EXPECTED == OWN
 
 
 def masked(text, masks):
@@ -96,6 +131,8 @@ def difference(expected, got):
 
 
 def judge_session(report, name, expected, got):
+    if on_hbase():
+        expected, got = (masked(text, HBASE_MASKS) for text in (expected, got))
     expected, got = sections(expected), sections(got)
     for section, lines in expected.items():
         wrong = "the session did not get here" if section not in got else None
@@ -110,34 +147,89 @@ def statements(text):
 
 
 def judge_script(report, name, expected, got):
+    if on_hbase():
+        expected, got = (masked(text, HBASE_MASKS) for text in (expected, got))
     expected, got = statements(expected), statements(got)
     for i, part in enumerate(expected):
         title = part.splitlines()[0].strip() if part.strip() else "begin"
         mine = got[i] if i < len(got) else ""
+        if on_hbase() and title.partition("> ")[2] in HBASE_DIFFERS:
+            print(f"differs: {title}: {HBASE_DIFFERS[title.partition('> ')[2]]}")
+            continue
         report.outcome(f"own_shell/{name}/{title[:70]}", None if mine == part else difference(part.splitlines(), mine.splitlines()))
     if len(got) > len(expected):
         report.outcome(f"own_shell/{name}/end", f"{len(got) - len(expected)} statements more")
 
 
+# What a script leaves behind, for the next script on the same cluster.
+CLEANING = """
+list.each { |t| (disable t if is_enabled t); drop t }
+Master.call('GetCompletedSnapshots')[:snapshots].each { |s| delete_snapshot s[:name] }
+Master.call('ListNamespaces')[:namespaceName].each { |n| drop_namespace n unless ['default', 'hbase'].include? n }
+%w[n. t. u. r. exceed].each { |r| deleteall 'hbase:quota', { ROWPREFIXFILTER => r } }
+Peers.all.each { |p| remove_peer p[:id] } if list_peers
+balance_switch true
+normalizer_switch true
+"""
+
+
+class Cluster:
+    """A cluster that runs already, emptied after each script."""
+
+    def __init__(self, zk):
+        self.zk = zk
+
+    def require_empty(self):
+        tables = shell("--zk", self.zk, text="puts list.length\n").stdout
+        if not re.search(r"(?m)^0$", tables):
+            fail_hard(f"{self.zk} has tables, which would be removed:\n{tables}")
+
+    def kill(self):
+        done = shell("-n", "-y", "--zk", self.zk, text=CLEANING)
+        if done.returncode != 0:
+            fail_hard(f"{self.zk} cannot be emptied: {done.stdout}{done.stderr}")
+
+
 def with_server(folder, name, arguments, work):
-    server = Server(folder / name, folder / f"{name}.log", *arguments)
+    server = Cluster(os.environ["ZK"]) if "ZK" in os.environ else Server(folder / name, folder / f"{name}.log", *arguments)
     try:
         return work(server)
     finally:
         server.kill()
 
 
+def peers_output(folder, server):
+    """The script's peer is a second server."""
+    peer = Server(folder / "peer", folder / "peer.log")
+    try:
+        script = folder / "peers.rb"
+        script.write_text((OWN / "peers.rb").read_text().replace("PEER", peer.zk))
+        return run(server.zk, [str(script)])
+    finally:
+        peer.kill()
+
+
 def outputs(folder):
     """Name, expected file, output, judge."""
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
+        if name not in chosen:
+            continue
         got = with_server(folder, name, arguments, lambda server, name=name: session_output(folder, name, server))
-        yield name, OWN / f"{name}.expected", got, judge_session
+        yield name, EXPECTED / f"{name}.expected", got, judge_session
     for name, (options, arguments) in SCRIPTS.items():
+        if name not in chosen:
+            continue
         got = with_server(folder, name, arguments,
                           lambda server, name=name, options=options: run(server.zk, [*options, str(OWN / f"{name}.rb")]))
-        yield name, OWN / f"{name}.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
+        yield name, EXPECTED / f"{name}.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
+    if "peers" in chosen:
+        got = with_server(folder, "peers", (), lambda server: peers_output(folder, server))
+        yield "peers", EXPECTED / "peers.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
+    if "terminal" not in chosen:
+        return
     got = with_server(folder, "terminal", (), lambda server: run_on_terminal(server.zk, str(OWN / "terminal.rb")))
-    yield "terminal", OWN / "terminal.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
+    yield "terminal", EXPECTED / "terminal.expected", masked(got, MASKS_OF_SCRIPTS), judge_script
 
 
 # --- what only ours has -------------------------------------------------------------------------------------------------------
@@ -181,6 +273,43 @@ def exit_codes(_):
             return f"{text!r} with {options}: {got} instead of {code}"
     nobody = shell("-n", "--zk", "127.0.0.1:1", text="list\n")
     return None if nobody.returncode == 1 and "127.0.0.1" in nobody.stderr else f"without a server: {nobody}"
+
+
+def rows_of_a_prefix_are_deleted(_):
+    """In batches: fewer rows than one, exactly one, several and a rest; rows around the prefix and other columns stay."""
+    text = "create 't', 'f', 'g'\nput 't', 'oz', 'f:q', 'v'\nput 't', 'q', 'f:q', 'v'\n"
+    # Rows of their own each time: a put within the millisecond of a delete of its row is hidden.
+    for rows, cache in [(0, 3), (2, 3), (3, 3), (7, 3), (1, 1), (250, 100)]:
+        prefix = f"p{rows}\\x00"
+        text += (f"{rows}.times {{ |i| put 't', \"{prefix}#{{i}}\", 'f:q', 'v'; put 't', \"{prefix}#{{i}}\", 'g:q', 'v' }}\n"
+                 f"deleteall 't', {{ ROWPREFIXFILTER => \"{prefix}\", 'CACHE' => {cache} }}, 'f:q'\n"
+                 "puts \"left #{count('t')} #{count('t', COLUMNS => 'f')}\"\n"
+                 f"deleteall 't', {{ ROWPREFIXFILTER => \"{prefix}\" }}\n"
+                 "puts \"then #{count('t')}\"\n")
+    out = shell("-n", "memory:", text=text).stdout
+    left = re.findall(r"(?m)^left (\d+) (\d+)", out)
+    if left != [(str(rows + 2), "2") for rows in (0, 2, 3, 7, 1, 250)]:
+        return f"left: {left}"
+    then = re.findall(r"(?m)^then (\d+)", out)
+    return None if then == ["2"] * 6 else f"then: {then}"
+
+
+def groups_of_servers(folder):
+    """The rsgroup commands reach RSGroupAdminService; the texts are those of HBase's commands."""
+    text = ("create 't', 'f'\nadd_rsgroup 'g1'\nalter_rsgroup_config 'g1', {METHOD => 'set', 'a' => 'b'}\nshow_rsgroup_config 'g1'\n"
+            "move_tables_rsgroup 'default', ['t']\nget_table_rsgroup 't'\nrename_rsgroup 'g1', 'g2'\nlist_rsgroups\n"
+            "create_namespace 'n'\nmove_namespaces_rsgroup 'g2', ['n']\nget_namespace_rsgroup 'n'\nget_rsgroup 'g2'\n"
+            "drop_namespace 'n'\nremove_rsgroup 'g2'\nlist_rsgroups 'g.*'\n")
+    expected = ["'KEY'  'VALUE'\n a b\n1 row(s)", "default\n1 row(s)", "NAME  SERVER / TABLE\n g2 \n default server ",
+                "\n  table t\n", "g2\n1 row(s)", "SERVERS\n0 row(s)\nTABLES\n0 row(s)", "NAME  SERVER / TABLE\n0 row(s)"]
+    endpoint = "hbase.coprocessor.master.classes=org.apache.hadoop.hbase.rsgroup.RSGroupAdminEndpoint"
+    done = with_server(folder, "groups", ("-D", endpoint), lambda server: shell("-n", "--zk", server.zk, text=text))
+    at = 0
+    for part in expected:
+        at = done.stdout.find(part, at)
+        if at < 0:
+            return f"no {part!r} in {done.stdout}"
+    return None if done.returncode == 0 else f"exit code {done.returncode}"
 
 
 def every_command_has_help(_):
@@ -249,6 +378,8 @@ def main():
     report = Report()
     if not os.path.exists(BINARY):
         fail_hard(f"no server at {BINARY}")
+    if "ZK" in os.environ:
+        Cluster(os.environ["ZK"]).require_empty()
     with tempfile.TemporaryDirectory(prefix="rorqual-own-shell-") as name:
         folder = pathlib.Path(name)
         for script, expected, got, judge in outputs(folder):
@@ -259,7 +390,10 @@ def main():
                 judge(report, script, expected.read_text(), got)
         if "--record" in sys.argv[1:]:
             return 0
-        for test in (memory_and_folder, other_forms, exit_codes, every_command_has_help, prompt):
+        if "ZK" in os.environ:
+            return report.finish()
+        for test in (memory_and_folder, other_forms, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
+                     every_command_has_help, prompt):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 

@@ -30,7 +30,7 @@ class Command
     end
     servers = server_names == '*' ? Servers.live : Servers.named([server_names].flatten, false)
     servers.map do |sn|
-      entry = log_entries('AdminService', sn, 'TooSlowLog$SlowLogResponseRequest', log_filter(args).merge(log_type: type))
+      entry = log_entries('AdminService', sn, 'AdminProtos$SlowLogResponseRequest', log_filter(args).merge(log_type: type))
       Wire.decode('SlowLogResponses', entry[:log_message])[:slow_log_payloads]
     end.flatten
   end
@@ -74,7 +74,7 @@ class Command
 
   def get_balancer_decisions(args = {})
     raise 'Filter parameters are not Hash' unless args.is_a?(Hash)
-    entry = log_entries('MasterService', nil, 'RecentLogs$BalancerDecisionsRequest', { limit: args['LIMIT'] || 250 })
+    entry = log_entries('MasterService', nil, 'MasterProtos$BalancerDecisionsRequest', { limit: args['LIMIT'] || 250 })
     puts 'Retrieved BalancerDecision Responses'
     Wire.decode('BalancerDecisionsResponse', entry[:log_message])[:balancer_decision].each { |d| puts Json.pretty(d) }
     nil
@@ -82,7 +82,7 @@ class Command
 
   def get_balancer_rejections(args = {})
     raise 'Filter parameters are not Hash' unless args.is_a?(Hash)
-    entry = log_entries('MasterService', nil, 'RecentLogs$BalancerRejectionsRequest', { limit: args['LIMIT'] || 250 })
+    entry = log_entries('MasterService', nil, 'MasterProtos$BalancerRejectionsRequest', { limit: args['LIMIT'] || 250 })
     puts 'Retrieved BalancerRejection Responses'
     Wire.decode('BalancerRejectionsResponse', entry[:log_message])[:balancer_rejection].each { |d| puts Json.pretty(d) }
     nil

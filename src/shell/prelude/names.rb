@@ -112,9 +112,9 @@ module Names
     { host_name: host, port: port.to_i, start_code: start.to_i }
   end
 
-  # Region specifier of a name or an encoded name.
+  # Region specifier of a name or an encoded name. HBASE: RegionInfo.isEncodedRegionName.
   def self.region(text)
-    type = text =~ /\A[0-9a-f]{32}\z/ || text == '1588230740' ? :ENCODED_REGION_NAME : :REGION_NAME
+    type = text.count(',') < 2 && text.bytesize <= 32 ? :ENCODED_REGION_NAME : :REGION_NAME
     { type: type, value: text }
   end
 end

@@ -36,7 +36,7 @@ module Peers
     return nil if list.empty?
     list.map do |e|
       t = e[:table_name]
-      name = t[:namespace] == 'default' ? t[:qualifier] : "#{t[:namespace]}:#{t[:qualifier]}"
+      name = "#{t[:namespace]}.#{t[:qualifier]}"
       e[:families].empty? ? name : "#{name}:#{e[:families].join(',')}"
     end.join(';')
   end
@@ -62,9 +62,9 @@ module Peers
     table_cfs(map)
   end
 
-  def self.remove_tables(old, less, id)
+  def self.remove_tables(old, less, id, none = "Table-Cfs for peer: #{id} doesn't exist")
     map = map_of(old)
-    replication_error("Table-Cfs for peer: #{id} doesn't exist") if map.empty?
+    replication_error(none) if map.empty?
     less.each do |t, families|
       key = Names.text(Names.table(t))
       replication_error("No table: #{key} in table-cfs config of peer: #{id}") unless map.key?(key)
@@ -148,7 +148,7 @@ class Command
     c = Peers.get(id)
     begin_now
     show_config(c)
-    JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfigImpl')
+    JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfig')
   end
 
   def list_peer_configs
@@ -157,7 +157,7 @@ class Command
       show_config(p[:config])
       out.row([' '])
     end
-    Peers.all.inject({}) { |h, p| h.merge(p[:id] => JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfigImpl')) }
+    Peers.all.inject({}) { |h, p| h.merge(p[:id] => JavaValue.new('OrgApacheHadoopHbaseReplication::ReplicationPeerConfig')) }
   end
 
   def update_peer_config(id, args = {})
@@ -206,7 +206,7 @@ class Command
 
   def remove_peer_exclude_tableCFs(id, table_cfs)
     return if table_cfs.nil?
-    Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.remove_tables(c[:exclude_table_cfs], table_cfs, id) }
+    Peers.change(id) { |c| c[:exclude_table_cfs] = Peers.remove_tables(c[:exclude_table_cfs], table_cfs, id, "exclude-Table-Cfs for peer: #{id} is null") }
   end
 
   # Each of these six sets, adds to or removes from one of two lists of namespaces.
@@ -276,6 +276,7 @@ class Command
   end
 
   def enable_table_replication(table_name)
+    raise ArgumentError, "Unknown table #{table_name}!" unless Tables.exists?(table_name)
     if Peers.all.none? { |p| p[:state][:state] == :ENABLED }
       Names.illegal('Found no peer cluster for replication.')
     end

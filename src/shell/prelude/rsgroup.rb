@@ -4,7 +4,7 @@
 module Groups
   def self.call(method, fields = {})
     request = Wire.encode("#{method}Request", fields)
-    call = { row: '', service_name: 'hbase.pb.RSGroupAdminService', method_name: method, request: request }
+    call = { row: '', service_name: 'RSGroupAdminService', method_name: method, request: request }
     region = { type: :REGION_NAME, value: '' }
     bytes = Wire.encode('CoprocessorServiceRequest', { region: region, call: call })
     answer = Wire.decode('CoprocessorServiceResponse', Wire.call(nil, 0, 'MasterService', 'ExecMasterService', bytes))

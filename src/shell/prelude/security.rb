@@ -39,7 +39,7 @@ module Security
   def self.labels(method, fields, response)
     r = Meta.regions('hbase:labels')[0]
     raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', 'hbase:labels') if r.nil?
-    call = { row: '', service_name: 'hbase.pb.VisibilityLabelsService', method_name: method, request: fields }
+    call = { row: '', service_name: 'VisibilityLabelsService', method_name: method, request: fields }
     bytes = Wire.encode('CoprocessorServiceRequest', { region: { type: :REGION_NAME, value: r.name }, call: call })
     answer = Wire.decode('CoprocessorServiceResponse', Wire.call(r.host, r.port, 'ClientService', 'ExecService', bytes))
     Wire.decode(response, answer[:value][:value].to_s)

@@ -102,8 +102,8 @@ module Hbase
       nil
     end
 
-    def delete_cells(row, column, timestamp, args, all)
-      args = { VISIBILITY => timestamp.values.find { |v| v.is_a?(String) } } if timestamp.is_a?(Hash)
+    # The cells of a delete; those of every row are the same.
+    def markers(column, timestamp, all)
       timestamp = nil if timestamp.is_a?(Hash) || timestamp == LATEST
       cells = []
       unless column.nil? || column == ''
@@ -114,8 +114,7 @@ module Hbase
       if cells.empty?
         cells = Descriptor.get(@name)[:column_families].map { |f| [f[:name], '', timestamp, DELETE[:family], ''] }
       end
-      mutate(3, row, cells, more_of(args))
-      nil
+      cells
     end
 
     def delete_row(row, column, timestamp, args, all)
@@ -123,12 +122,28 @@ module Hbase
         raise ArgumentError, 'deleteall with ROWPREFIXFILTER in hbase:meta is not allowed.' if row.is_a?(Hash) && row.key?('ROWPREFIXFILTER')
         raise ArgumentError, 'Row Not Found' if Rows.get(@name, row.to_s, '').empty?
       end
-      return delete_cells(row.to_s, column, timestamp, args, all) unless row.is_a?(Hash)
-      prefix = row['ROWPREFIXFILTER']
-      keys = []
-      checked { Rows.scan(@name, prefix_range(prefix), '') { |cells| keys << cells[0][0] } }
-      keys.each { |k| delete_cells(k, column, timestamp, args, all) }
+      more = more_of(timestamp.is_a?(Hash) ? { VISIBILITY => timestamp.values.find { |v| v.is_a?(String) } } : args)
+      if row.is_a?(Hash)
+        delete_prefix(row, markers(column, timestamp, all), more)
+      else
+        mutate(3, row, markers(column, timestamp, all), more)
+      end
       nil
+    end
+
+    # Batches of CACHE rows, while the scan goes on.
+    def delete_prefix(args, cells, more)
+      keys = []
+      first = { name: 'org.apache.hadoop.hbase.filter.FirstKeyOnlyFilter', serialized_filter: '' }
+      checked do
+        Rows.scan(@name, prefix_range(args['ROWPREFIXFILTER']), Wire.encode('Scan', { filter: first })) do |found|
+          keys << found[0][0]
+          next if keys.length < (args['CACHE'] || 100)
+          Rows.mutate_all(@name, 3, keys, cells, more)
+          keys = []
+        end
+        Rows.mutate_all(@name, 3, keys, cells, more) unless keys.empty?
+      end
     end
 
     def prefix_range(prefix)
@@ -276,7 +291,7 @@ module Hbase
       isolation = args[ISOLATION_LEVEL]
       unless isolation.nil?
         level = constant('org.apache.hadoop.hbase.client.IsolationLevel', %w[READ_COMMITTED READ_UNCOMMITTED], isolation)
-        fields[:attribute] += [{ name: '_isolationlevel_', value: level == :READ_COMMITTED ? "\x01" : "\x02" }]
+        fields[:attribute] += [{ name: '_isolationlevel_', value: level == :READ_COMMITTED ? "\x00" : "\x01" }]
       end
       fields[:consistency] = constant('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE], args[CONSISTENCY]) if args[CONSISTENCY]
       fields[:readType] = constant('org.apache.hadoop.hbase.client.Scan.ReadType', %w[DEFAULT STREAM PREAD], args[READ_TYPE]) if args[READ_TYPE]

@@ -164,13 +164,19 @@ class Command
     { type: :REGION_NAME, value: r.name }
   end
 
+  # The master takes full names only here; an encoded name is looked up.
+  def named_region(name)
+    found = Meta.find(name)
+    { type: :REGION_NAME, value: found.nil? ? name : found.name }
+  end
+
   def assign(region_name)
-    Master.call('AssignRegion', { region: Names.region(region_name) })
+    Master.call('AssignRegion', { region: named_region(region_name) })
     nil
   end
 
   def unassign(region_name, force = nil)
-    Master.call('UnassignRegion', { region: Names.region(region_name) })
+    Master.call('UnassignRegion', { region: named_region(region_name) })
     nil
   end
 
