@@ -20,7 +20,7 @@ static const char help[] =
     "  --ignore-timestamps    compare rows, columns and values only\n"
     "  --write FOLDER         write the hashes, as HBase's HashTable does\n"
     "  --hash-files N         in so many files (one for 100 regions)\n"
-    "  --against FOLDER       compare with such hashes; their manifest says which rows and cells\n"
+    "  --against FOLDER       compare with a folder of hashes; its manifest names the cells\n"
     "Prints the ranges of rows that differ. HBase's SyncTable reads the folder, and HashTable's "
     "can\n"
     "be compared with.\n"

@@ -10,7 +10,7 @@
 RQ_NODISCARD
 rq_err rq__plan_begin(const rq_schema *s, rq_remedy remedy, rq_plan *ret,
                       rq_key_format **ret_format, rq_error *why);
-/* Split keys from the format, or (presplit without such a format) from the sample. */
+/* Split keys from the format, or (presplit without a format) from the sample. */
 void rq__plan_splits(const rq_schema *s, rq_remedy remedy, const rq_key_format *format, rq_plan *p);
 /* By step; keys of a step in the order in which they were added. */
 void rq__plan_sort(rq_plan *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contract in lookup.h. The look-up belongs to its thread until that has posted `task`, and to the loop
- * from then on; whoever comes last frees it. */
+ * from then on; the last of the two frees it. */
 #include "net/lookup.h"
 
 #include "base/macros.h"

@@ -25,9 +25,10 @@
  * With covered columns readers do not read the row of a verified entry. So (0) a write first gives
  * old's entry, too, a new token, and after (4) verifies new's entry, if it has the token of (2) still;
  * a write of a covered column puts the entry of the same value anew. Invariant: while an entry is
- * verified, the row has the value, and its covered columns are the copies. Whoever changes the row has
- * put another token before, after he had read the row; whoever verifies has written the row's
- * generation after his token was put, so that nobody who read the row before can still change it.
+ * verified, the row has the value, and its covered columns are the copies: a writer that changes the
+ * row has put another token before that, and after reading the row; a writer that verifies has written
+ * the row's generation after putting its token, so that a writer that read the row before can no longer
+ * change it.
  *
  * Tokens of deleted entries are random too, and shorter. If they were all alike, a writer that was slow
  * between reading a deleted entry and putting it anew would not notice that others had put and deleted
@@ -333,7 +334,7 @@ static rq_err put_new_entry(writing *w, bool *ret_done)
     return rq__entry_put(w->x, key, w->key, e, &w->copies, ret_done, w->why);
 }
 
-/* Step 0: the entry of the old value is verified no more, whoever is about to verify it. */
+/* Step 0: the old value's entry loses its verification, and no other writer can verify it again. */
 static rq_err unverify_old_entry(writing *w, bool *ret_done)
 {
     rq_bytes key = {w->old_key.ptr, w->old_key.len};

@@ -3,7 +3,7 @@
  * Covered columns: an entry has copies of its row's columns, so that a query of these columns reads
  * entries alone. A copy is a cell of the entry,
  *
- *   i:c FAMILY 00 QUALIFIER      timestamp (8 bytes), value; empty: the row has no such column
+ *   i:c FAMILY 00 QUALIFIER      timestamp (8 bytes), value; empty: the row lacks the column
  *
  * and each put of an entry writes all of them. Readers use copies of verified entries only (index.c).
  */

@@ -32,7 +32,7 @@ typedef struct rq__entry {
     int64_t timestamp; /* of its newest cell, also of one that was deleted; 0: none */
     uint8_t token[RQ__TOKEN];
     size_t token_len; /* 0: none */
-    rq_buf row;       /* the row's key; whoever reads an entry clears it */
+    rq_buf row;       /* the row's key; the caller that read the entry clears it */
 } rq__entry;
 
 rq_err rq__index_fail(rq_failure *failure, rq_err rc, const char *text);

@@ -23,7 +23,7 @@ typedef struct rq__batcher {
 /* bytes 0: HashTable's default. */
 void rq__batcher_init(rq__batcher *b, uint64_t bytes, bool ignores_times, rq__take_batch take,
                       void *ctx);
-/* The range's first batch has its start as key, whether or not there is such a row. */
+/* The range's first batch has the range's start as its key, even if no row has that key. */
 RQ_NODISCARD
 rq_err rq__batcher_begin(rq__batcher *b, rq_slice start, rq_error *why);
 RQ_NODISCARD

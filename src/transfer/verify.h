@@ -25,7 +25,7 @@ rq_err rq_verify_tables(const rq_verify *v, rq_transfer_counts *ret, rq_error *w
  * other files, or is finished. */
 RQ_NODISCARD
 rq_err rq_verify_write(const rq_verify *v, rq_transfer_counts *ret, rq_error *why);
-/* Compares the table with such a folder, whose manifest says what of the table was hashed. */
+/* Compares the table with a folder of hashes; its manifest names the rows, columns and times. */
 RQ_NODISCARD
 rq_err rq_verify_folder(const rq_verify *v, rq_transfer_counts *ret, rq_error *why);
 
