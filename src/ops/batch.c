@@ -189,6 +189,7 @@ static void end(rq_op_batch *b)
     rq_region *region;
     give_region_back(b);
     rq_region_scanner_close(b->scanner);
+    rq_arena_clear(&b->get_arena);
     rq_read_ctx_clear(&b->read.ctx);
     op->cost.bytes_out = b->result_bytes;
     for (int kind = 0; kind < RQ_OP_KINDS; kind++) {

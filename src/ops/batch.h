@@ -112,6 +112,7 @@ struct rq_op_batch {
     /* The get under way. */
     rq_scan scan;
     rq_region_scanner *scanner;
+    rq_arena get_arena; /* of this get's scanner; the op's would keep those of all gets */
     rq_cellblock_mark get_mark;
     bool get_running;
     rq_op_read read;

@@ -21,8 +21,9 @@ static void expect_gets(rq_op_batch *b)
 rq_err rq__batch_begin_get(rq_op_batch *b, const rq_batch_part *p, rq_error *why)
 {
     if (b->part_at >= b->ahead) expect_gets(b);
-    rq_arena *arena = b->read.op.arena;
+    rq_arena *arena = &b->get_arena;
     bool answered;
+    rq_arena_reset(arena);
     RQ_TRY(b->table->get(b, p, &b->scan, why));
     b->get_mark = rq_cellblock_get_mark(b->out);
     rq_err rc = rq_region_get(b->region, &b->scan, arena, &b->read.ctx, b->out, &answered, why);
