@@ -33,17 +33,13 @@ static const char help[] =
 
 typedef struct arguments {
     rq__transfer_arguments a;
-    const char *fields, *timestamp, *memory;
-    bool skip_empty;
+    const char *memory;
     rq_bulkload bulk;
 } arguments;
 
 static int resolve(arguments *x)
 {
     rq_bulkload *b = &x->bulk;
-    uint64_t ms = 0;
-    if (x->timestamp != NULL && (!rq__arg_number(x->timestamp, &ms) || ms > INT64_MAX || ms == 0))
-        return rq__refuse("bulkload", "--timestamp %s: not a number of milliseconds", x->timestamp);
     if (x->memory != NULL && (!rq__arg_bytes(x->memory, &b->memory) || b->memory < 1 << 20))
         return rq__refuse("bulkload", "--memory %s: not a number of bytes from 1M on", x->memory);
     b->has_hfiles = x->a.format_name == NULL;
@@ -51,20 +47,16 @@ static int resolve(arguments *x)
         return rq__refuse("bulkload", "--output and --no-load need --format");
     if (b->only_writes && b->output == NULL)
         return rq__refuse("bulkload", "--no-load needs --output");
-    b->now_ms = (int64_t)ms;
-    x->a.text.skips_empty = x->skip_empty;
-    int code = rq__transfer_resolve(&x->a);
-    return code < 0 ? rq__transfer_resolve_text(&x->a, x->fields) : code;
+    int code = rq__transfer_resolve_input(&x->a);
+    b->now_ms = x->a.now_ms;
+    b->fails_on_bad_lines = x->a.fails_on_bad_lines;
+    return code;
 }
 
 static int parse(arguments *x, int argc, char **argv)
 {
     const rq__option options[] = {RQ__TRANSFER_OPTIONS(&x->a),
-                                  RQ__TEXT_OPTIONS(&x->a),
-                                  {"fields", .text = &x->fields},
-                                  {"skip-empty", .flag = &x->skip_empty},
-                                  {"timestamp", .text = &x->timestamp},
-                                  {"fail-on-bad-line", .flag = &x->bulk.fails_on_bad_lines},
+                                  RQ__INPUT_OPTIONS(&x->a),
                                   {"output", .text = &x->bulk.output},
                                   {"no-load", .flag = &x->bulk.only_writes},
                                   {"keep", .flag = &x->bulk.keeps_files},

@@ -23,11 +23,9 @@ static const char help[] =
 int rq__cmd_export(int argc, char **argv)
 {
     rq__transfer_arguments a = {.command = "export"};
-    const char *fields = NULL;
     const rq__option options[] = {RQ__TRANSFER_OPTIONS(&a),
                                   RQ__SCAN_OPTIONS(&a),
                                   RQ__TEXT_OPTIONS(&a),
-                                  {"fields", .text = &fields},
                                   {"raw", .flag = &a.scan.is_raw},
                                   {"prefix", .text = &a.scan.row_prefix},
                                   {"regex", .text = &a.scan.row_regex},
@@ -35,7 +33,7 @@ int rq__cmd_export(int argc, char **argv)
     int code = rq__parse_options("export", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code < 0 && argc - optind != 2) code = rq__refuse("export", "name a table and a folder");
     if (code < 0) code = rq__transfer_resolve(&a);
-    if (code < 0) code = rq__transfer_resolve_text(&a, fields);
+    if (code < 0) code = rq__transfer_resolve_text(&a);
     if (code >= 0) return code;
     rq_export e = {.options = &a.options,
                    .table = argv[optind],

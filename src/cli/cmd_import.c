@@ -25,8 +25,7 @@ static const char help[] =
 
 typedef struct arguments {
     rq__transfer_arguments a;
-    const char *fields, *timestamp, *durability;
-    bool skip_empty;
+    const char *durability;
     rq_import import;
 } arguments;
 
@@ -44,25 +43,18 @@ static bool take_durability(const char *word, int *ret)
 
 static int resolve(arguments *x)
 {
-    uint64_t ms = 0;
-    if (x->timestamp != NULL && (!rq__arg_number(x->timestamp, &ms) || ms > INT64_MAX || ms == 0))
-        return rq__refuse("import", "--timestamp %s: not a number of milliseconds", x->timestamp);
     if (x->durability != NULL && !take_durability(x->durability, &x->import.durability))
         return rq__refuse("import", "--durability %s is not known", x->durability);
-    x->import.now_ms = (int64_t)ms;
-    x->a.text.skips_empty = x->skip_empty;
-    int code = rq__transfer_resolve(&x->a);
-    return code < 0 ? rq__transfer_resolve_text(&x->a, x->fields) : code;
+    int code = rq__transfer_resolve_input(&x->a);
+    x->import.now_ms = x->a.now_ms;
+    x->import.fails_on_bad_lines = x->a.fails_on_bad_lines;
+    return code;
 }
 
 static int parse(arguments *x, int argc, char **argv)
 {
     const rq__option options[] = {RQ__TRANSFER_OPTIONS(&x->a),
-                                  RQ__TEXT_OPTIONS(&x->a),
-                                  {"fields", .text = &x->fields},
-                                  {"skip-empty", .flag = &x->skip_empty},
-                                  {"timestamp", .text = &x->timestamp},
-                                  {"fail-on-bad-line", .flag = &x->import.fails_on_bad_lines},
+                                  RQ__INPUT_OPTIONS(&x->a),
                                   {"rename", .text = &x->import.renames},
                                   {"durability", .text = &x->durability},
                                   {"progress", .text = &x->import.progress}};

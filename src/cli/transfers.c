@@ -72,7 +72,7 @@ static int take_separator(rq__transfer_arguments *a)
     return -1;
 }
 
-int rq__transfer_resolve_text(rq__transfer_arguments *a, const char *fields)
+int rq__transfer_resolve_text(rq__transfer_arguments *a)
 {
     unsigned f = 0;
     while (a->format_name != NULL && f < RQ_TRANSFER_FORMATS &&
@@ -83,14 +83,24 @@ int rq__transfer_resolve_text(rq__transfer_arguments *a, const char *fields)
                           a->format_name);
     a->format = (rq_transfer_format)f;
     bool is_text = a->format == RQ_FORMAT_TSV || a->format == RQ_FORMAT_CSV;
-    if (is_text && fields == NULL)
+    if (is_text && a->fields == NULL)
         return rq__refuse(a->command, "%s needs --fields, for example HBASE_ROW_KEY,cf:a,cf:b",
                           rq_transfer_format_name(a->format));
-    if (!is_text && (fields != NULL || a->separator != NULL || a->text.has_escapes))
+    if (!is_text && (a->fields != NULL || a->separator != NULL || a->text.has_escapes))
         return rq__refuse(a->command, "--fields, --separator and --escape are for tsv and csv");
-    a->text.columns = fields;
+    a->text.columns = a->fields;
     a->text.has_quotes = a->format == RQ_FORMAT_CSV;
     return take_separator(a);
+}
+
+int rq__transfer_resolve_input(rq__transfer_arguments *a)
+{
+    uint64_t ms = 0;
+    if (a->timestamp != NULL && (!rq__arg_number(a->timestamp, &ms) || ms > INT64_MAX || ms == 0))
+        return rq__refuse(a->command, "--timestamp %s: not a number of milliseconds", a->timestamp);
+    a->now_ms = (int64_t)ms;
+    int code = rq__transfer_resolve(a);
+    return code < 0 ? rq__transfer_resolve_text(a) : code;
 }
 
 void rq__transfer_begin(rq__transfer_arguments *a, const char *what)

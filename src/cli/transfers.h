@@ -22,9 +22,13 @@ typedef struct rq__transfer_arguments {
     const char *start, *stop, *from, *to;
     rq_transfer_scan scan;
     /* of text */
-    const char *format_name, *separator;
+    const char *format_name, *separator, *fields;
     rq_transfer_format format;
     rq_text_format text;
+    /* of an input */
+    const char *timestamp;
+    bool fails_on_bad_lines;
+    int64_t now_ms; /* after rq__transfer_resolve_input; 0: none was given */
     rq_arena arena;
     rq_progress bar;
 } rq__transfer_arguments;
@@ -57,15 +61,26 @@ typedef struct rq__transfer_arguments {
     "  --versions N           of each cell, the newest N (1)\n"
 
 #define RQ__TEXT_OPTIONS(a)                                                                        \
-    {"format", .text = &(a)->format_name}, {"separator", .text = &(a)->separator},                 \
+    {"format", .text = &(a)->format_name}, {"fields", .text = &(a)->fields},                       \
+        {"separator", .text = &(a)->separator},                                                    \
     {                                                                                              \
         "escape", .flag = &(a)->text.has_escapes                                                   \
     }
 
+/* Of the commands that read text. */
+#define RQ__INPUT_OPTIONS(a)                                                                       \
+    RQ__TEXT_OPTIONS(a), {"skip-empty", .flag = &(a)->text.skips_empty},                           \
+        {"timestamp", .text = &(a)->timestamp},                                                    \
+    {                                                                                              \
+        "fail-on-bad-line", .flag = &(a)->fails_on_bad_lines                                       \
+    }
+
 /* Checks the options after all were parsed. An exit code, or -1 to go on. */
 int rq__transfer_resolve(rq__transfer_arguments *a);
-/* Likewise for the text formats, whose columns are given by `fields`. */
-int rq__transfer_resolve_text(rq__transfer_arguments *a, const char *fields);
+/* Likewise for the text formats. */
+int rq__transfer_resolve_text(rq__transfer_arguments *a);
+/* Likewise for RQ__INPUT_OPTIONS. */
+int rq__transfer_resolve_input(rq__transfer_arguments *a);
 void rq__transfer_begin(rq__transfer_arguments *a, const char *what);
 /* Prints the error, or "VERB N rows …"; frees the arguments' memory. Returns the exit code. */
 int rq__transfer_end(rq__transfer_arguments *a, const char *verb, const rq_transfer_counts *counts,
