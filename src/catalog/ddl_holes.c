@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the holes of a table: ranges of rows that no region has, because hbase:meta lost rows. A
- * region on disk of which hbase:meta does not know gets its row back if it lies in a hole, the
- * youngest first; what is left of the hole gets an empty region. HBase's MetaFixer makes empty regions
- * only.
+/* Fills the holes of a table: key ranges that no region covers because hbase:meta lost the regions'
+ * rows. A region that is on disk but not in hbase:meta gets its row back if it lies in a hole; if
+ * several fit, the youngest. The remaining ranges get empty regions. (HBase's MetaFixer only makes
+ * empty regions.)
  *
  * The table stays open meanwhile: the procedure adds regions and changes none. */
 #include "catalog/ddl_priv.h"

@@ -220,7 +220,8 @@ static void ask(rq_client_table *t, bool open)
 /* For meta, while operations wait. */
 #define REGISTRY_TIMEOUT_NS 2000000000
 
-/* The registry's answer is in use from now on. */
+/* Stores the addresses of the master and of hbase:meta's server that the registry answered. A changed
+ * address drops the connection to the old one from use. */
 static void take_found(rq_client *c, const rq__registry_answer *found)
 {
     bool moved =

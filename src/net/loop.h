@@ -63,8 +63,8 @@ bool rq_loops_pulse(rq_loops *loops);
  * for any thread as usual. rq_loops_start is not called, and it has no listeners. rq_loops_stop ends
  * its streams within the call. */
 
-/* An iteration: waits at most this long for an event, and handles what has happened. It may return
- * earlier without an event. */
+/* One iteration of the loop: waits at most timeout_ns for an event and handles all pending events. It
+ * may return earlier without an event. */
 void rq_loop_turn(rq_loop *loop, int64_t timeout_ns);
 /* Between turns, after calls that wrote to streams or opened or closed them: writes the output. What
  * the loop must do besides makes its descriptor readable, which ends a turn's wait, too. */

@@ -106,8 +106,8 @@ typedef struct rq_stream_target {
  * socket's options it has those of an accepted one. On the loop. RQ_E_NO_MEMORY: nothing was begun. */
 RQ_NODISCARD
 rq_err rq_stream_connect(rq_loop *loop, const rq_stream_target *to, rq_stream **ret);
-/* In on_close of an outgoing stream: what failed ("cannot connect to HOST:PORT: Connection
- * refused"). Empty: the peer has closed it, or its user. */
+/* In on_close of an outgoing stream: the text of its failure ("cannot connect to HOST:PORT:
+ * Connection refused"). Empty if the peer or the stream's user closed it. */
 const char *rq_stream_failure(const rq_stream *s);
 
 typedef struct rq_peer {

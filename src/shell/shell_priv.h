@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of the shell: the session, which mrb->ud points to. */
+/* The shell's session, shared by the files of this room. mrb->ud points to it. */
 #ifndef RQ_SHELL_SHELL_PRIV_H
 #define RQ_SHELL_SHELL_PRIV_H
 

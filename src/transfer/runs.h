@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sorts any number of rows with bounded memory: rows are collected, sorted and written to a file (a
- * run) whenever the memory is full; at the end the runs are merged. Several threads may collect,
- * each with a sorter of its own; one merges.
+ * Sorts any number of rows with bounded memory. A sorter collects rows; when its memory is full, it
+ * sorts them and writes them to a file (a run). At the end the runs are merged. Several threads may
+ * collect at once, each with its own sorter; one thread merges.
  *
  *    record   be32 length of what follows | be64 order | be16 length of the row | row | cells
  *    cell     u8 family length | family | be32 qualifier length | qualifier | be64 timestamp | u8 type

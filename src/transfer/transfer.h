@@ -10,8 +10,8 @@ typedef struct rq_transfer_options {
     rq_client_options client; /* retries 0: HBase's 15 */
     uint64_t jobs;            /* threads, each with a client of its own; 0: 4 */
     uint64_t rate;            /* bytes a second, of all threads together; 0: no limit */
-    /* `done` of `total` units of work; on the caller's thread, about ten times a second. May be
-     * NULL. */
+    /* Called about ten times a second on the caller's thread: `done` of `total` units of work
+     * (equal shares of each part) are done. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     /* A line for the user that does not end the transfer; on any thread, one at a time. */
     void (*say)(void *ctx, const char *text);

@@ -106,7 +106,8 @@ class Command
     nil
   end
 
-  # Asks once for all tables of a pattern, and counts failures.
+  # Runs `method` on each table that the pattern matches, after one question for all, and prints how
+  # many succeeded.
   def each_matching(regex, what, done, method)
     names = Tables.names(regex)
     names.each { |n| out.row([n]) }

@@ -436,7 +436,7 @@ static void missing_space_is_waited_for(void **state)
         others_go_on(w);
         if (variant == 0) f.rc = RQ_OK; /* there is space again */
         if (variant == 1) {
-            /* It is past its commit: it cannot be rolled back, but ended. */
+            /* Past its commit a procedure cannot be rolled back (abort); bypass ends it as it is. */
             assert_false(rq_catalog_procedure_abort(w->catalog, p.id, true));
             assert_true(rq_catalog_procedure_bypass(w->catalog, p.id));
         }

@@ -377,7 +377,7 @@ static void kill_one(const char *folder, bool unique, uint64_t state)
 static void killed_writers(void **unused)
 {
     (void)unused;
-    if (strcmp(url, "memory:") != 0) skip();
+    if (strcmp(url, "memory:") != 0) skip(); /* the child has a folder of its own */
     char folder[] = "/tmp/rq-cover-XXXXXX", where[64];
     assert_non_null(mkdtemp(folder));
     sprintf(where, "file:%s", folder);
