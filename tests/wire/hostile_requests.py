@@ -47,6 +47,12 @@ def forget(server):
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def peak_kb(server):
+    """The highest resident memory so far."""
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0])
+
+
 # ---- the tests: each gets the server, and returns it, or its successor after a restart
 
 
@@ -174,7 +180,25 @@ def calls_that_wait_for_procedures(server, restart):
     return server
 
 
-TESTS = (increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
+def gets_of_a_batch_that_need_scanners(server, restart):
+    """Forty thousand gets in 680 kB, each with a scanner (a store limit): the memory of one, not of all."""
+    del restart
+    count, most_kb = 40000, 100 << 10
+    client = hbase.Client(server)
+    region = table(client, "scanners")
+    client.data.call("Mutate", put(region, b"row", cell(b"q", b"v")))
+    get = text(1, b"row") + number(8, 1)
+    before = peak_kb(server)
+    answer = client.data.call("Multi", text(1, text(1, hbase.region(region)) +
+                                            b"".join(text(3, number(1, n) + text(3, get)) for n in range(count))))
+    assert hbase.multi_outcomes(answer, count) == [None] * count
+    grown = peak_kb(server) - before
+    assert grown < most_kb, f"{grown} kB for {count} gets"
+    client.close()
+    return server
+
+
+TESTS = (gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
          calls_that_wait_for_procedures)
 
 
