@@ -307,13 +307,21 @@ static void closed_by_server(peer *p)
     p->call_count = p->due = 0;
 }
 
+/* The server's reason for closing may be unread: peer_read() judges the end of the connection. */
+static void write_failed(peer *p)
+{
+    rq_buf_reset(&p->out);
+    p->out_at = 0;
+    if (p->how.temper != READS) closed_by_server(p);
+}
+
 void peer_write(peer *p)
 {
     while (p->fd >= 0 && p->out_at < p->out.len) {
         ssize_t n = send(p->fd, p->out.ptr + p->out_at, p->out.len - p->out_at, MSG_NOSIGNAL);
         if (n < 0 && (errno == EAGAIN || errno == ENOTCONN || errno == EINTR)) return;
         if (n < 0) {
-            closed_by_server(p);
+            write_failed(p);
             return;
         }
         p->out_at += (size_t)n;
