@@ -6,7 +6,7 @@
  * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes
  * on the wire and over a hundred in memory), so growth of the arena beyond ARENA_FREE is charged to
  * the budget. A call that needs more than a copy of its request while the budget is used up is
- * refused. */
+ * refused; no call gets more than rq__call_charge_max(), whether it decodes or runs. */
 #include "rpc/call_priv.h"
 
 #include <stdlib.h>
@@ -66,19 +66,27 @@ bool rq__call_charge(rq_call_private *p, size_t bytes)
     return taken;
 }
 
-/* Called before the call's arena gets another chunk: its growth is charged, and limited while a
- * request is being decoded. */
+/* Charges what an admitted call needs while it runs: the budget may be exceeded, so that calls do
+ * not wait for each other, but not the limit of one call. */
+static bool charge_running(rq_call_private *p, size_t bytes)
+{
+    if (RQ_UNLIKELY(p->charged + bytes > rq__call_charge_max(p))) {
+        p->over_budget = p->never_fits = true;
+        return false;
+    }
+    rq_budget_force(rq__call_budget(p), bytes);
+    p->charged += bytes;
+    return true;
+}
+
+/* Called before the call's arena gets another chunk. False: the arena returns NULL. */
 static bool charge_arena(void *ctx, size_t bytes)
 {
     rq_call_private *p = ctx;
     size_t total = p->call.arena.total_bytes + bytes;
     if (total <= p->arena_charged + ARENA_FREE) return true;
     size_t more = total - p->arena_charged - ARENA_FREE;
-    if (p->call.decoding && !rq__call_charge(p, more)) return false;
-    if (!p->call.decoding) {
-        rq_budget_force(rq__call_budget(p), more);
-        p->charged += more;
-    }
+    if (!(p->call.decoding ? rq__call_charge(p, more) : charge_running(p, more))) return false;
     p->arena_charged += more;
     return true;
 }

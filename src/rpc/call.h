@@ -166,8 +166,8 @@ rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
 
 /* Set while a handler decodes parts of its request that may expand (a message inside bytes, a
  * filter, lists). If the budget of requests is used up the arena then returns NULL, and the
- * call's RQ_E_NO_MEMORY becomes CallQueueTooBigException. Otherwise the arena's memory is
- * charged but never refused. */
+ * call's RQ_E_NO_MEMORY becomes CallQueueTooBigException. Otherwise the arena may exceed the
+ * budget, up to the limit of one call, at which RQ_E_NO_MEMORY becomes DoNotRetryIOException. */
 static inline void rq_call_decoding(rq_call *call, bool decoding)
 {
     call->decoding = decoding;

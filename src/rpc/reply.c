@@ -126,8 +126,8 @@ const char *rq__call_queue_is_full(const rq_call_private *p, char *text, size_t 
 const char *rq__request_is_too_large(const rq_call_private *p, char *text, size_t size)
 {
     snprintf(text, size,
-             "a request of %u bytes needs more than %zu bytes of memory when decoded: send smaller "
-             "batches, or raise rorqual.memory",
+             "a request of %u bytes needs more than %zu bytes of memory: send smaller batches, or "
+             "raise rorqual.memory",
              p->call.request_bytes, rq__call_charge_max(p));
     return text;
 }

@@ -577,6 +577,26 @@ static void a_request_that_swells_is_refused(void **state)
     toy_stop(&t);
 }
 
+static void a_call_that_needs_too_much_while_it_runs_is_refused(void **state)
+{
+    (void)state;
+    toy t;
+    rq_buf b = {0};
+    serve(&t, &(toy_options){.budget_bytes = 1 << 20});
+    int fd = rpc_connect(t.port, &plain);
+    rpc_put_get(&b, 1, "Get", "eat:1000000");
+    rpc_send(fd, &b);
+    rpc_expect_row(fd, 1, "eat:1000000");
+    rpc_put_get(&b, 2, "Get", "eat:100000000");
+    rpc_send(fd, &b);
+    rpc_expect_exception(fd, 2, HB "DoNotRetryIOException", "rorqual.memory", true);
+    rpc_put_get(&b, 3, "Get", "row");
+    rpc_send(fd, &b);
+    rpc_expect_row(fd, 3, "row");
+    close(fd);
+    toy_stop(&t);
+}
+
 struct big_client {
     pthread_t thread;
     toy *toy;
@@ -821,6 +841,7 @@ int main(void)
         cmocka_unit_test(frames_at_the_limit),
         cmocka_unit_test(old_clients_get_an_exception_they_know),
         cmocka_unit_test(a_request_that_swells_is_refused),
+        cmocka_unit_test(a_call_that_needs_too_much_while_it_runs_is_refused),
         cmocka_unit_test(big_requests_take_turns_under_the_budget),
         cmocka_unit_test(a_client_that_does_not_read_is_not_read),
         cmocka_unit_test(too_many_calls_in_flight_wait_in_the_socket),

@@ -125,6 +125,17 @@ static void grow(rq_call *call, const char *number)
     run_growth(&g->task);
 }
 
+/* Takes `number` bytes from the call's arena in small pieces. */
+static void eat(rq_call *call, const char *number)
+{
+    for (size_t left = (size_t)atol(number); left >= PIECE; left -= PIECE)
+        if (rq_arena_alloc(&call->arena, PIECE) == NULL) {
+            rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+            return;
+        }
+    reply_row(call);
+}
+
 static void handle_get(void *ctx, rq_call *call)
 {
     toy *t = ctx;
@@ -153,6 +164,8 @@ static void handle_get(void *ctx, rq_call *call)
         reply_big(call, row + 4);
     else if (strncmp(row, "grow:", 5) == 0)
         grow(call, row + 5);
+    else if (strncmp(row, "eat:", 4) == 0)
+        eat(call, row + 4);
     else
         reply_row(call);
 }
