@@ -29,6 +29,8 @@
 
 #define HEAD_BYTES_MAX 16384
 #define BODY_BYTES_MAX 1024 /* GET and HEAD have no body */
+/* A peer that goes on sending while its response is made or written is not read beyond this. */
+#define INPUT_BYTES_MAX (HEAD_BYTES_MAX + BODY_BYTES_MAX)
 #define NICE 5              /* lower priority than the event loops */
 
 typedef struct connection {
@@ -181,6 +183,7 @@ static struct bufferevent *make_stream(struct event_base *base, void *ctx)
         free(c);
         return stream;
     }
+    bufferevent_setwatermark(stream, EV_READ, 0, INPUT_BYTES_MAX);
     bufferevent_incref(stream);
     c->stream = stream;
     link_newest(h, c);
