@@ -31,7 +31,7 @@
 #define BODY_BYTES_MAX 1024 /* GET and HEAD have no body */
 /* A peer that goes on sending while its response is made or written is not read beyond this. */
 #define INPUT_BYTES_MAX (HEAD_BYTES_MAX + BODY_BYTES_MAX)
-#define NICE 5              /* lower priority than the event loops */
+#define NICE 5 /* lower priority than the event loops */
 
 typedef struct connection {
     struct connection *next, *prev; /* ordered by since_ns, oldest first */

@@ -315,8 +315,8 @@ static rq_err check(reader *r, const rq_tsdb_query *given, rq_tsdb_query *q)
 {
     rq_why why;
     rq_why_clear(&why);
-    rq_err rc = rq_sized(q, sizeof *q, given, offsetof(rq_tsdb_query, interval_ms),
-                         "rq_tsdb_query", &why.error);
+    rq_err rc = rq_sized(q, sizeof *q, given, offsetof(rq_tsdb_query, interval_ms), "rq_tsdb_query",
+                         &why.error);
     if (rc != RQ_OK) return rq_fill_failure(r->failure, rc, &why);
     if (q->tag_count > RQ__TSDB_TAGS_MAX) return fail(r, RQ_E_INVALID, "too many tags");
     if (q->from_ms < 0 || q->to_ms <= q->from_ms || q->from_ms / 1000 > UINT32_MAX ||

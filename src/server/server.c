@@ -42,6 +42,7 @@
 #include <unistd.h>
 
 #define DRAIN_TIMEOUT_MS 30000
+#define ROW_BUDGETS 2 /* a row in a response may take this many budgets of responses */
 
 struct rq_server {
     rq_log *log;       /* the caller's */
@@ -273,6 +274,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .catalog = s->catalog,
                           .config = o->config,
                           .policy = s->users != NULL ? rq_user_metrics_policy(s->users) : o->policy,
+                          .row_bytes_max = ROW_BUDGETS * rq_budget_max(s->answers),
                           .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
                           .intake = s->intake,
                           .replicated = s->replicated,

@@ -563,8 +563,7 @@ static size_t count_of(rq_slice bytes, const char *text)
 {
     size_t n = 0;
     const uint8_t *end = bytes.ptr + bytes.len;
-    for (const uint8_t *p = bytes.ptr; (p = memmem(p, (size_t)(end - p), text, strlen(text)));
-         p++)
+    for (const uint8_t *p = bytes.ptr; (p = memmem(p, (size_t)(end - p), text, strlen(text))); p++)
         n++;
     return n;
 }
