@@ -71,10 +71,11 @@ struct rq_op {
     char kind_text[64];
     /* scan */
     rq_scan scan;
-    rq_buf bounds;        /* start, stop, family, further fields */
-    uint64_t cells_given; /* of the last row, if that was partial */
-    uint64_t cells_to_drop;
-    rq__parts parts_of_row; /* with joins_parts */
+    rq_buf bounds; /* start, stop, family, further fields */
+    rq__parts parts_of_row;
+    rq_cellblock last_given; /* the key of the last cell of an item that gave_part */
+    bool gave_part;          /* the last item, of a row that may go on */
+    bool reads_again;        /* the row of that item */
     rq_buf region_key;
     bool region_is_last;
     bool include_start;

@@ -32,6 +32,7 @@ void rq_op_free(rq_op *op)
     rq_buf_clear(&op->bounds);
     rq_buf_clear(&op->region_key);
     rq__parts_clear(&op->parts_of_row);
+    rq_cellblock_clear(&op->last_given);
     free(op->actions);
     free(op->order);
     free(op->parts);

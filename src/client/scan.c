@@ -21,7 +21,7 @@ rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item
     op->include_start = !scan->excludes_start;
     op->scanner_open = false;
     rq__parts_drop(&op->parts_of_row);
-    op->cells_given = op->cells_to_drop = 0;
+    op->gave_part = op->reads_again = false;
     op->rows = 0;
     rq_buf_reset(&op->bounds);
     RQ_TRY(rq_buf_append(&op->bounds, scan->start.ptr, scan->start.len));
@@ -87,7 +87,7 @@ static rq_err open_scanner(rq_op *op)
     op->sequence = 0;
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
-                             rows_wanted(op), rows_left(op)));
+                             rows_wanted(op), rows_left(op), true));
     return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), r->specifier,
                          rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
 }
@@ -99,7 +99,7 @@ static rq_err go_on(rq_op *op)
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_next(&op->body, op->scanner, op->sequence++, rows_wanted(op), rows_left(op),
-                             op->scan.joins_parts));
+                             true));
     return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), (rq_slice){0},
                          rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
 }
@@ -128,69 +128,125 @@ static rq_err skip_cells(rq_result_view row, rq_cursor *cells)
     return RQ_OK;
 }
 
-/* Of a row that is read again, after a part of it was passed on. */
-static bool drops(rq_op *op, rq_result_view row, rq_cursor cells)
+/* Where the row goes on that is read again, after parts of it were passed on: behind the last cell of
+ * them, which may be in the middle of a result. HBASE: ConnectionUtils.filterCells. */
+static rq_err skip_given(rq_op *op, rq_result_view *row, rq_cursor *cells)
 {
-    rq_cell cell;
-    uint32_t count = row.count;
-    if (op->cells_to_drop == 0) return false;
-    bool is_again = count <= op->cells_to_drop && rq_result_next(&row, &cells, &cell) == RQ_OK &&
-                    rq_slice_eq(rq_cell_row(&cell), rq_buf_slice(&op->row));
-    op->cells_to_drop = is_again ? op->cells_to_drop - count : 0;
-    return is_again;
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&op->last_given.bytes));
+    rq_cell given, cell;
+    rq_err rc;
+    RQ_TRY(rq_cellblock_next(&c, &given, NULL));
+    rq_result_view rest = *row;
+    rq_cursor behind = *cells;
+    while ((rc = rq_result_next(&rest, &behind, &cell)) == RQ_OK) {
+        if (!rq_slice_eq(rq_cell_row(&cell), rq_cell_row(&given)) ||
+            rq_cell_compare_key(RQ_ORDER_DEFAULT, &cell, &given) > 0) {
+            op->reads_again = false;
+            return RQ_OK;
+        }
+        *row = rest;
+        *cells = behind;
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* A new scanner begins at the row of the last item, and this cell was the last one of it. */
+static rq_err note_part(rq_op *op, const rq_cell *last)
+{
+    rq_cell key = *last;
+    key.value_len = 0;
+    rq_cellblock_reset(&op->last_given);
+    op->gave_part = true;
+    return rq_cellblock_append(&op->last_given, &key);
+}
+
+/* The row whose part was the last item has no more cells. */
+static void end_row(rq_op *op)
+{
+    op->rows++;
+    op->gave_part = op->include_start = false;
 }
 
 /* Where the scan continues with a new scanner: behind the row, or at a partial row again. */
-static rq_err note_row(rq_op *op, rq_result_view row, rq_cursor cells)
+static rq_err note_item(rq_op *op, rq_result_view row, rq_cursor cells)
 {
     rq_cell cell;
-    uint32_t count = row.count;
     rq_err rc = rq_result_next(&row, &cells, &cell);
     if (rc == RQ_E_END) return RQ_OK;
     RQ_TRY(rc);
-    bool goes_on = op->cells_given > 0 && rq_slice_eq(rq_cell_row(&cell), rq_buf_slice(&op->row));
-    if (op->cells_given > 0 && !goes_on) {
-        op->rows++; /* the row before had ended with its last part */
-        op->cells_given = 0;
-    }
-    if (row.partial)
-        op->cells_given += count;
-    else
-        op->cells_given = 0;
-    op->rows += !row.partial;
-    op->include_start = row.partial;
+    if (op->gave_part && !rq_slice_eq(rq_cell_row(&cell), rq_buf_slice(&op->row))) end_row(op);
     rq_buf_reset(&op->row);
-    return rq_buf_append(&op->row, cell.row, cell.row_len);
+    RQ_TRY(rq_buf_append(&op->row, cell.row, cell.row_len));
+    op->include_start = true;
+    if (!row.partial) {
+        end_row(op);
+        return RQ_OK;
+    }
+    while (row.count > 0 || row.inline_cells.len > 0)
+        RQ_TRY(rq_result_next(&row, &cells, &cell));
+    return note_part(op, &cell);
 }
 
-static rq_err give_row(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+static rq_err give(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
 {
     rq_op_result r = {.row = row, .cells = cells};
     op->item(op, op->ctx, (uint32_t)op->rows, &r);
     ++*given;
-    return note_row(op, row, cells);
+    return note_item(op, row, cells);
 }
 
-/* The row whose parts were kept, if there is one. */
-static rq_err give_joined(rq_op *op, size_t *given)
+/* The cells that were kept, if there are some. */
+static rq_err give_kept(rq_op *op, bool partial, size_t *given)
 {
     rq_result_view row;
     rq_cursor cells;
     if (!rq__parts_row(&op->parts_of_row, &row, &cells)) return RQ_OK;
-    rq_err rc = give_row(op, row, cells, given);
+    row.partial = partial;
+    rq_err rc = give(op, row, cells, given);
     rq__parts_drop(&op->parts_of_row);
     return rc;
 }
 
-/* The last part of a row does not always say that it is the last; the next row does. */
-static rq_err join_row(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+/* Keeps the cells of a result; with a batch passes on as many as are one. */
+static rq_err keep(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+{
+    rq_cell cell;
+    rq_err rc;
+    while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK) {
+        if (op->scan.batch > 0 && op->parts_of_row.cells.count == op->scan.batch)
+            RQ_TRY(give_kept(op, true, given));
+        RQ_TRY(rq__parts_add(&op->parts_of_row, &cell));
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* Whether the result is an item as it is. */
+static bool is_item(const rq_op *op, rq_result_view row)
+{
+    if (op->scan.batch == 0) return !row.partial;
+    if (row.inline_cells.len > 0) return false;
+    return row.partial ? row.count == op->scan.batch : row.count <= op->scan.batch;
+}
+
+/* The last part of a row does not always say that it is the last; the next row does.
+ * HBASE: CompleteScanResultCache, BatchScanResultCache. */
+static rq_err join(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
 {
     bool goes_on;
     RQ_TRY(rq__parts_continue(&op->parts_of_row, row, cells, &goes_on));
-    if (!goes_on) RQ_TRY(give_joined(op, given));
-    if (!goes_on && !row.partial) return give_row(op, row, cells, given);
-    RQ_TRY(rq__parts_add(&op->parts_of_row, row, cells));
-    return row.partial ? RQ_OK : give_joined(op, given);
+    if (!goes_on) RQ_TRY(give_kept(op, false, given));
+    if (!goes_on && is_item(op, row)) return give(op, row, cells, given);
+    RQ_TRY(keep(op, row, cells, given));
+    bool is_full = op->scan.batch > 0 && op->parts_of_row.cells.count == op->scan.batch;
+    return row.partial && !is_full ? RQ_OK : give_kept(op, row.partial, given);
+}
+
+static rq_err take_row(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+{
+    bool has_cells = row.count > 0 || row.inline_cells.len > 0;
+    if (op->reads_again) RQ_TRY(skip_given(op, &row, &cells));
+    bool has_more = row.count > 0 || row.inline_cells.len > 0;
+    return has_more || !has_cells ? join(op, row, cells, given) : RQ_OK;
 }
 
 /* Passes the rows on. */
@@ -203,16 +259,16 @@ static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t
     *ret_given = 0;
     rq__scan_rows_begin(v, &rows);
     while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
-        if (op->scan.joins_parts)
-            RQ_TRY(join_row(op, row, cells, ret_given));
-        else if (!drops(op, row, cells))
-            RQ_TRY(give_row(op, row, cells, ret_given));
+        RQ_TRY(take_row(op, row, cells, ret_given));
         RQ_TRY(skip_cells(row, &cells));
     }
     if (rc != RQ_E_END) return rc;
-    bool is_empty = op->scan.joins_parts && v->is_empty && !v->heartbeat;
+    bool row_ends = v->is_empty && !v->heartbeat;
     bool ends = !v->more_results || !v->more_results_in_region;
-    return is_empty || ends ? give_joined(op, ret_given) : RQ_OK;
+    if (!row_ends && !ends) return RQ_OK;
+    RQ_TRY(give_kept(op, false, ret_given));
+    if (op->gave_part) end_row(op);
+    return RQ_OK;
 }
 
 /* Of a response without a whole row. HBASE: ClientScanner.loadCache: the server's row, or that of the
@@ -229,10 +285,17 @@ static void give_cursor(rq_op *op, const rq_scan_view *v, size_t *given)
 static rq_err enter_next_region(rq_op *op)
 {
     op->include_start = !op->scan.reversed;
-    op->cells_given = 0;
-    op->scanner_open = false;
+    op->scanner_open = op->reads_again = false;
     rq_buf_reset(&op->row);
     return rq_buf_append(&op->row, op->region_key.ptr, op->region_key.len);
+}
+
+/* A new scanner continues behind what was passed on. */
+static void lose_scanner(rq_op *op)
+{
+    op->scanner_open = false;
+    op->reads_again = op->gave_part;
+    rq__parts_drop(&op->parts_of_row);
 }
 
 static const rq_op_result step_done = {.goes_on = true};
@@ -244,9 +307,7 @@ static void take_scan(void *ctx, const rq_reply *reply)
     rq_scan_view v;
     size_t given = 0;
     if (reply->err != RQ_OK) {
-        op->scanner_open = false;
-        op->cells_to_drop = op->cells_given;
-        rq__parts_drop(&op->parts_of_row);
+        lose_scanner(op);
         rq__op_failed(op, reply);
         return;
     }
@@ -254,6 +315,7 @@ static void take_scan(void *ctx, const rq_reply *reply)
     if (rc == RQ_OK && v.has_scanner) op->scanner = v.scanner;
     if (rc == RQ_OK) rc = take_rows(op, &v, reply->cells, &given);
     if (rc != RQ_OK) {
+        lose_scanner(op);
         rq__op_failed_here(op, rc, false, RQ_SLICE_LIT("MalformedAnswer"));
         return;
     }

@@ -23,7 +23,7 @@ typedef struct rq_transfer_scan {
 /* Appends the fields of the message Scan that rq_scan has no members for. RQ_E_INVALID. */
 RQ_NODISCARD
 rq_err rq__scan_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why);
-/* The scan of the rows [start, stop); `fields` as from rq__scan_fields. */
+/* The scan of the rows [start, stop); `fields` as from rq__scan_fields. NULL: whole rows. */
 rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop, const rq_buf *fields);
 
 /* Bytes.toBytesBinary: \xNN is a byte. Appends. */
