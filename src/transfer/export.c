@@ -35,7 +35,7 @@ typedef struct export_job {
 
 /* A thread's. */
 typedef struct export_tools {
-    rq__link link;
+    rq__link link; /* first */
     rq_buf value, scratch;
     /* of the part that is being done */
     rq__crew *crew;
@@ -175,10 +175,7 @@ static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
 static rq_err open_tools(rq__crew *crew, void **ret, rq_error *why)
 {
     const export_job *j = crew->ctx;
-    export_tools *t = calloc(1, sizeof *t);
-    if (t == NULL) return rq_no_memory(why);
-    *ret = t;
-    return rq__link_open(&j->e->options->client, j->e->table, &t->link, why);
+    return rq__link_tools(&j->e->options->client, j->e->table, sizeof(export_tools), ret, why);
 }
 
 static void close_tools(void *tools)

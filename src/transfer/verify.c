@@ -158,17 +158,15 @@ static rq_err find_parts(folder_job *j, rq_error *why)
 }
 
 typedef struct folder_tools {
-    rq__link link;
+    rq__link link; /* first */
     rq__hash_list list;
 } folder_tools;
 
 static rq_err open_tools(rq__crew *crew, void **ret, rq_error *why)
 {
     const folder_job *j = crew->ctx;
-    folder_tools *t = calloc(1, sizeof *t);
-    if (t == NULL) return rq_no_memory(why);
-    *ret = t;
-    return rq__link_open(&j->verify->options->client, j->verify->table, &t->link, why);
+    return rq__link_tools(&j->verify->options->client, j->verify->table, sizeof(folder_tools), ret,
+                          why);
 }
 
 static void close_tools(void *tools)
