@@ -182,7 +182,7 @@ static rq_err note_item(rq_op *op, rq_result_view row, rq_cursor cells)
         end_row(op);
         return RQ_OK;
     }
-    while (row.count > 0 || row.inline_cells.len > 0)
+    while (row.count > 0) /* of a block: is_item() */
         RQ_TRY(rq_result_next(&row, &cells, &cell));
     return note_part(op, &cell);
 }
@@ -224,7 +224,7 @@ static rq_err keep(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given
 static bool is_item(const rq_op *op, rq_result_view row)
 {
     if (op->scan.batch == 0) return !row.partial;
-    if (row.inline_cells.len > 0) return false;
+    if (row.inline_cells.len > 0) return false; /* rare, and not counted */
     return row.partial ? row.count == op->scan.batch : row.count <= op->scan.batch;
 }
 

@@ -4,7 +4,7 @@
  *
  * An answer is the results "ROW:QUALIFIERS" with "|" between them, "+" behind those of which a row's
  * further cells may come. "~" alone is a heartbeat, "" an answer without results, "!" an unknown
- * scanner; with "." at the end the table has no more. */
+ * scanner; with "." at the end the table has no more. Cells are in a block, or (behind "^") in the message. */
 #include "fake.h"
 
 #include "base/macros.h"
@@ -44,11 +44,34 @@ static void add_cells(rq_cellblock *cells, char row, const char *qualifiers, siz
     }
 }
 
+/* Result { cell 1 { row 1, family 2, qualifier 3, timestamp 4, cell_type 5, value 6 }, partial 5 } as
+ * the message's field 5. */
+static void add_result(rq_buf *message, char row, const char *qualifiers, size_t count,
+                       bool partial)
+{
+    size_t result, cell;
+    assert_int_equal(rq_pb_begin(message, 5, &result), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(rq_pb_begin(message, 1, &cell), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(message, 1, rq_slice_of((uint8_t *)&row, 1)), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(message, 2, RQ_SLICE_LIT("f")), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(message, 3, rq_slice_of((uint8_t *)qualifiers + i, 1)),
+                         RQ_OK);
+        assert_int_equal(rq_pb_put_number(message, 4, 1), RQ_OK);
+        assert_int_equal(rq_pb_put_number(message, 5, RQ_TYPE_PUT), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(message, 6, RQ_SLICE_LIT("v")), RQ_OK);
+        assert_int_equal(rq_pb_end(message, cell), RQ_OK);
+    }
+    assert_int_equal(rq_pb_put_number(message, 5, partial), RQ_OK);
+    assert_int_equal(rq_pb_end(message, result), RQ_OK);
+}
+
 /* ScanResponse { cells_per_result 1, scanner_id 2, more_results 3, partial_flag_per_result 7,
  * more_results_in_region 8, heartbeat_message 9 }. */
 static void put_scan(const char *text, rq_buf *message, rq_cellblock *cells)
 {
-    bool ends = strchr(text, '.') != NULL;
+    bool ends = strchr(text, '.') != NULL, in_message = *text == '^';
+    text += in_message;
     assert_int_equal(rq_pb_put_number(message, 2, 7), RQ_OK);
     assert_int_equal(rq_pb_put_number(message, 3, !ends), RQ_OK);
     assert_int_equal(rq_pb_put_number(message, 8, !ends), RQ_OK);
@@ -56,9 +79,13 @@ static void put_scan(const char *text, rq_buf *message, rq_cellblock *cells)
     while (text[0] != '\0' && text[1] == ':') {
         size_t count = strspn(text + 2, "qrstuvwxyz");
         const char *behind = text + 2 + count;
-        add_cells(cells, text[0], text + 2, count);
-        assert_int_equal(rq_pb_put_number(message, 1, count), RQ_OK);
-        assert_int_equal(rq_pb_put_number(message, 7, *behind == '+'), RQ_OK);
+        if (in_message) {
+            add_result(message, text[0], text + 2, count, *behind == '+');
+        } else {
+            add_cells(cells, text[0], text + 2, count);
+            assert_int_equal(rq_pb_put_number(message, 1, count), RQ_OK);
+            assert_int_equal(rq_pb_put_number(message, 7, *behind == '+'), RQ_OK);
+        }
         text = behind + (*behind == '+');
         if (*text == '|') text++;
     }
@@ -229,6 +256,8 @@ static void parts_become_batches(void **state)
     EXPECT(SCAN(.batch = 3), "a:vwx+ b:z", "a:v+", "a:wx+", "", "b:z.");
     EXPECT(SCAN(.batch = 2), "a:vw+ a:xy+ a:z", "a:vwxyz.");
     EXPECT(SCAN(.batch = 1), "", ".");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy b:z", "^a:v+", "^a:wx+", "^a:y", "^b:z.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:x", "^a:vw+", "!", "^a:vw+", "^a:x.");
 }
 
 /* Behind the last cell that was passed on, wherever in a result it is; if it is gone, too. */
