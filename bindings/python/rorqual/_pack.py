@@ -80,6 +80,10 @@ class Extra(NamedTuple):
 NO_EXTRA = Extra()
 
 
+def extra_of(attributes: Optional[OpAttributes], priority: Optional[int]) -> Extra:
+    return NO_EXTRA if attributes is None and priority is None else Extra(attributes, priority)
+
+
 class Request:
     """Numbers and bytes of one call, and the counts of what they contain."""
 
@@ -119,7 +123,10 @@ class Request:
         return request, keys
 
     def _extra(self, extra: Extra) -> None:
-        """The priority; the attributes, which any mapping may give once."""
+        """The priority and the attributes."""
+        if extra is NO_EXTRA:
+            self.numbers += (0, 0)
+            return
         items = [] if extra.attributes is None else list(extra.attributes.items())
         self.numbers += (limited("priority", extra.priority), len(items))
         for name, value in items:

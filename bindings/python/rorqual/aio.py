@@ -21,7 +21,7 @@ from typing import (Any, AsyncIterator, Awaitable, Callable, Dict, Generator, It
 from . import database as plain
 from ._call import Answer, check, error_name, new_failure
 from ._native import ffi, lib
-from ._pack import Block, Columns, Extra, Filter, OpAttributes, Request, TimeRange
+from ._pack import Block, Columns, Filter, OpAttributes, Request, TimeRange, extra_of
 from .database import Attributes, ClusterInfo, Families, Region, TableInfo
 from .errors import Error, make
 from .row import Row
@@ -270,7 +270,7 @@ class Table:
                   attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         request, key = Request(), to_bytes(row)
         request.read(key, columns, versions, time_range, filter, family_limit, family_offset, False, cache_blocks,
-                     reads_uncommitted, Extra(attributes, priority))
+                     reads_uncommitted, extra_of(attributes, priority))
         return await self._get(request, key)
 
     async def exists(self, row: Bytes, columns: Optional[Columns] = None, *, filter: Optional[Filter] = None,
@@ -278,28 +278,28 @@ class Table:
                      attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> bool:
         request, key = Request(), to_bytes(row)
         request.read(key, columns, filter=filter, existence_only=True, reads_uncommitted=reads_uncommitted,
-                     extra=Extra(attributes, priority))
+                     extra=extra_of(attributes, priority))
         return (await self._get(request, key)).exists
 
     async def get_many(self, rows: Iterable[Bytes], columns: Optional[Columns] = None, *, versions: Optional[int] = None,
                        time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None, reads_uncommitted: bool = False,
                        attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> List[Row]:
         request, keys = Request.of_gets(rows, columns, versions, time_range, filter, reads_uncommitted,
-                                        Extra(attributes, priority))
+                                        extra_of(attributes, priority))
         return await self._batch(request, keys)
 
     async def put(self, row: Bytes, values: Mapping[Column, Value], *, timestamp: Optional[int] = None,
                   ttl_ms: Optional[int] = None, durability: Optional[str] = None,
                   attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         request = Request()
-        request.put(row, values, timestamp, durability, ttl_ms, Extra(attributes, priority))
+        request.put(row, values, timestamp, durability, ttl_ms, extra_of(attributes, priority))
         await self._change(request, b"")
 
     async def delete(self, row: Bytes, columns: Optional[Columns] = None, *, timestamp: Optional[int] = None,
                      versions: str = "all", durability: Optional[str] = None,
                      attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         request = Request()
-        request.delete(row, columns, timestamp, versions, durability, Extra(attributes, priority))
+        request.delete(row, columns, timestamp, versions, durability, extra_of(attributes, priority))
         await self._change(request, b"")
 
     async def increment(self, row: Bytes, column: Column, amount: int = 1, *, durability: Optional[str] = None,
@@ -312,14 +312,14 @@ class Table:
                              ttl_ms: Optional[int] = None,
                              attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         request = Request()
-        request.increment(row, amounts, durability, ttl_ms, extra=Extra(attributes, priority))
+        request.increment(row, amounts, durability, ttl_ms, extra=extra_of(attributes, priority))
         return await self._change(request, to_bytes(row))
 
     async def append(self, row: Bytes, values: Mapping[Column, Value], *, durability: Optional[str] = None,
                      ttl_ms: Optional[int] = None,
                      attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         request = Request()
-        request.append(row, values, durability, ttl_ms, Extra(attributes, priority))
+        request.append(row, values, durability, ttl_ms, extra_of(attributes, priority))
         return await self._change(request, to_bytes(row))
 
     async def mutate(self, changes: Sequence[Mutation]) -> None:
@@ -362,7 +362,7 @@ class Table:
         return Scanner(self, pack_scan(
             start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, raw,
             batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks, reads_uncommitted, cursors,
-            Extra(attributes, priority)))
+            extra_of(attributes, priority)))
 
 
 class Batch(PlainBatch):

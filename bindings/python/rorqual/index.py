@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional
 
 from ._call import check, new_failure
 from ._native import ffi, lib
-from ._pack import Extra, OpAttributes, Request
+from ._pack import OpAttributes, Request, extra_of
 from .scan import Rows
 from .values import Bytes, Column, Value, encode, to_bytes
 
@@ -38,7 +38,7 @@ class Index:
         """Writes values to a row, with or without the indexed column. AlreadyExistsError: the index is unique, and another
         row has the value."""
         request, why = Request(), new_failure()
-        request.put(row, values, None, durability, ttl_ms, Extra(attributes, priority))
+        request.put(row, values, None, durability, ttl_ms, extra_of(attributes, priority))
         numbers, data = request.flat()
         check(lib.rqpy_index_put(self._handle, numbers, data, why), why)
 

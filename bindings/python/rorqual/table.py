@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Sequen
 from . import _pack
 from ._call import Answer, error_name, new_failure, check
 from ._native import ffi, lib
-from ._pack import Block, Columns, Extra, Filter, OpAttributes, Request, TimeRange
+from ._pack import Block, Columns, Extra, Filter, OpAttributes, Request, TimeRange, extra_of
 from .errors import BatchError, Error
 from .row import Row
 from .scan import Scanner
@@ -27,7 +27,7 @@ class Put:
                  ttl_ms: Optional[int] = None, durability: Optional[str] = None,
                  attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         self.row, self.values, self.timestamp, self.ttl_ms, self.durability = row, values, timestamp, ttl_ms, durability
-        self.extra = Extra(attributes, priority)
+        self.extra = extra_of(attributes, priority)
 
     def add_to(self, request: Request) -> None:
         request.put(self.row, self.values, self.timestamp, self.durability, self.ttl_ms, self.extra)
@@ -40,7 +40,7 @@ class Delete:
                  durability: Optional[str] = None,
                  attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         self.row, self.columns, self.timestamp, self.versions, self.durability = row, columns, timestamp, versions, durability
-        self.extra = Extra(attributes, priority)
+        self.extra = extra_of(attributes, priority)
 
     def add_to(self, request: Request) -> None:
         request.delete(self.row, self.columns, self.timestamp, self.versions, self.durability, self.extra)
@@ -96,7 +96,7 @@ class Table:
         else:
             request = Request()
             request.read(key, columns, versions, time_range, filter, family_limit, family_offset, False, cache_blocks,
-                         reads_uncommitted, Extra(attributes, priority))
+                         reads_uncommitted, extra_of(attributes, priority))
             answer = self._get(request)
         return Block(answer.take()).row(key)
 
@@ -111,7 +111,7 @@ class Table:
         """True if the row has cells, of the columns if given; no cell is sent."""
         request = Request()
         request.read(to_bytes(row), columns, filter=filter, existence_only=True, reads_uncommitted=reads_uncommitted,
-                     extra=Extra(attributes, priority))
+                     extra=extra_of(attributes, priority))
         return Block(self._get(request).take()).row().exists
 
     def get_many(self, rows: Iterable[Bytes], columns: Optional[Columns] = None, *, versions: Optional[int] = None,
@@ -119,7 +119,7 @@ class Table:
                  attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> List[Row]:
         """Reads rows, each as get(), in one batch; in the order of `rows`, empty ones included."""
         request, keys = Request.of_gets(rows, columns, versions, time_range, filter, reads_uncommitted,
-                                        Extra(attributes, priority))
+                                        extra_of(attributes, priority))
         return succeeded(self._batch(request, keys))
 
     def scan(self, start: Optional[Bytes] = None, stop: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
@@ -139,7 +139,7 @@ class Table:
         return Scanner(self, self._handle, pack_scan(
             start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, raw,
             batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks, reads_uncommitted, cursors,
-            Extra(attributes, priority)))
+            extra_of(attributes, priority)))
 
     # --- writing ---
 
@@ -153,7 +153,7 @@ class Table:
             durability: Optional[str] = None, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         """Writes values to a row, all or nothing. `durability` is skip, async, sync, fsync or default."""
         request = Request()
-        request.put(row, values, timestamp, durability, ttl_ms, Extra(attributes, priority))
+        request.put(row, values, timestamp, durability, ttl_ms, extra_of(attributes, priority))
         self._change(request)
 
     def delete(self, row: Bytes, columns: Optional[Columns] = None, *, timestamp: Optional[int] = None, versions: str = "all",
@@ -162,7 +162,7 @@ class Table:
         """Deletes a row, or columns and families of it: all versions up to the timestamp, or with versions="one" a single
         one (that of the timestamp; without it a column's newest)."""
         request = Request()
-        request.delete(row, columns, timestamp, versions, durability, Extra(attributes, priority))
+        request.delete(row, columns, timestamp, versions, durability, extra_of(attributes, priority))
         self._change(request)
 
     def increment(self, row: Bytes, column: Column, amount: int = 1, *, durability: Optional[str] = None,
@@ -176,14 +176,14 @@ class Table:
                        attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         """Adds to several counters of a row, all or nothing, and returns the new cells."""
         request = Request()
-        request.increment(row, amounts, durability, ttl_ms, extra=Extra(attributes, priority))
+        request.increment(row, amounts, durability, ttl_ms, extra=extra_of(attributes, priority))
         return self._change(request, to_bytes(row))
 
     def append(self, row: Bytes, values: Mapping[Column, Value], *, durability: Optional[str] = None,
                ttl_ms: Optional[int] = None, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         """Appends to values of a row and returns the new cells."""
         request = Request()
-        request.append(row, values, durability, ttl_ms, Extra(attributes, priority))
+        request.append(row, values, durability, ttl_ms, extra_of(attributes, priority))
         return self._change(request, to_bytes(row))
 
     def mutate(self, changes: Sequence[Mutation]) -> None:
@@ -276,26 +276,26 @@ class Batch:
     def put(self, row: Bytes, values: Mapping[Column, Value], *, timestamp: Optional[int] = None, ttl_ms: Optional[int] = None,
             durability: Optional[str] = None, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         packed = Request()
-        packed.put(row, values, timestamp, durability, ttl_ms, Extra(attributes, priority))
+        packed.put(row, values, timestamp, durability, ttl_ms, extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
     def delete(self, row: Bytes, columns: Optional[Columns] = None, *, timestamp: Optional[int] = None, versions: str = "all",
                durability: Optional[str] = None,
                attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         packed = Request()
-        packed.delete(row, columns, timestamp, versions, durability, Extra(attributes, priority))
+        packed.delete(row, columns, timestamp, versions, durability, extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
     def increment(self, row: Bytes, amounts: Mapping[Column, int], *, durability: Optional[str] = None,
                   attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         packed = Request()
-        packed.increment(row, amounts, durability, extra=Extra(attributes, priority))
+        packed.increment(row, amounts, durability, extra=extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
     def append(self, row: Bytes, values: Mapping[Column, Value], *, durability: Optional[str] = None,
                attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         packed = Request()
-        packed.append(row, values, durability, extra=Extra(attributes, priority))
+        packed.append(row, values, durability, extra=extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
     def send(self) -> List[Row]:
