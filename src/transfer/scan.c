@@ -199,3 +199,14 @@ rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop, co
                      .is_stepwise = true,
                      .more = rq_buf_slice(fields)};
 }
+
+bool rq__row_begins(rq__row_parts *p, rq_slice row, bool is_partial)
+{
+    bool begins = !p->may_go_on || !rq_slice_eq(row, rq_slice_of(p->row, p->len));
+    p->may_go_on = is_partial;
+    if (is_partial && begins) {
+        p->len = (uint16_t)row.len;
+        memcpy(p->row, row.ptr, row.len);
+    }
+    return begins;
+}
