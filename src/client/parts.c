@@ -24,13 +24,9 @@ rq_err rq__parts_continue(const rq__parts *p, rq_result_view row, rq_cursor cell
     return RQ_OK;
 }
 
-rq_err rq__parts_add(rq__parts *p, rq_result_view row, rq_cursor cells)
+rq_err rq__parts_add(rq__parts *p, const rq_cell *cell)
 {
-    rq_cell cell;
-    rq_err rc;
-    while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK)
-        RQ_TRY(rq_cellblock_append(&p->cells, &cell));
-    return rc == RQ_E_END ? RQ_OK : rc;
+    return rq_cellblock_append(&p->cells, cell);
 }
 
 bool rq__parts_row(const rq__parts *p, rq_result_view *ret, rq_cursor *ret_cells)

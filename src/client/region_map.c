@@ -198,7 +198,7 @@ static rq_err put_open(rq_client_table *t)
         rc = rq__put_region(&t->request, RQ_SLICE_LIT(RQ__META_REGION));
     }
     if (rc == RQ_OK)
-        rc = rq__put_scan_open(&t->request, &scan, scan.start, true, ROWS_PER_ANSWER, 0);
+        rc = rq__put_scan_open(&t->request, &scan, scan.start, true, ROWS_PER_ANSWER, 0, false);
     rq_buf_clear(&names);
     return rc;
 }

@@ -147,14 +147,14 @@ rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const r
 /* --- Scan ------------------------------------------------------------------------------------- */
 
 /* Servers send heartbeats only to clients that take parts of rows. */
-static rq_err put_abilities(rq_buf *out, bool joins_parts)
+static rq_err put_abilities(rq_buf *out, bool takes_parts)
 {
-    if (joins_parts) RQ_TRY(rq_pb_put_number(out, 7, 1));
+    if (takes_parts) RQ_TRY(rq_pb_put_number(out, 7, 1));
     return rq_pb_put_number(out, 8, 1);
 }
 
 rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
-                         uint32_t rows, uint32_t limit)
+                         uint32_t rows, uint32_t limit, bool takes_parts)
 {
     size_t at;
     RQ_TRY(rq_pb_begin(out, 2, &at));
@@ -162,6 +162,7 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     if (start.len > 0) RQ_TRY(rq_pb_put_bytes(out, 3, start));
     if (scan->stop.len > 0) RQ_TRY(rq_pb_put_bytes(out, 4, scan->stop));
     if (scan->no_cache_blocks) RQ_TRY(rq_pb_put_number(out, 8, 0));
+    if (scan->batch > 0) RQ_TRY(rq_pb_put_number(out, 9, scan->batch));
     RQ_TRY(rq_pb_put_number(out, 10,
                             scan->result_bytes > 0 ? scan->result_bytes : RESULT_BYTES_DEFAULT));
     if (scan->reversed) {
@@ -176,18 +177,18 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     RQ_TRY(rq_pb_end(out, at));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
-    RQ_TRY(put_abilities(out, scan->joins_parts));
+    RQ_TRY(put_abilities(out, takes_parts));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 
 rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, bool joins_parts)
+                         uint32_t limit, bool takes_parts)
 {
     RQ_TRY(rq_pb_put_number(out, 3, scanner));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
     RQ_TRY(rq_pb_put_number(out, 6, sequence));
-    RQ_TRY(put_abilities(out, joins_parts));
+    RQ_TRY(put_abilities(out, takes_parts));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 
