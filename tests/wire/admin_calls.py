@@ -191,6 +191,10 @@ def regions_are_assigned_by_hand(world):
     status = fields(world.client.master.call("GetClusterStatus", number(1, 7))[1][0])
     assert 4 not in status, status
     assert world.hbck.call("Unassigns", text(1, region(encoded)))[1][0] == NONE
+    again = world.hbck.call("Unassigns", text(1, region(encoded)) + number(2, 1))[1][0]
+    assert again != NONE  # override: whatever its state
+    world.client.procedure(again)
+    assert refusal(world.client.data.get, name, b"r").name == "NotServingRegionException"
     assert 1 not in world.hbck.call("Assigns", text(1, region(b"0" * 32)))
     world.client.procedure(world.hbck.call("Assigns", text(1, region(encoded)))[1][0])
     assert world.client.data.get(name, b"r")
