@@ -219,6 +219,20 @@ def states_are_set_by_hand(world):
     assert [cells[(b"info", b"state")] for cells in row.values()] == [b"CLOSED"], row
 
 
+def the_state_of_a_replica_is_set_by_hand(world):
+    world.client.create("statesofreplicas", {"cf": {}}, values={"REGION_REPLICATION": "2"})
+    encoded = world.client.regions("statesofreplicas")[0][2]
+    row = world.client.data.scan(b"1588230740", b"statesofreplicas,,", b"statesofreplicas ,,")
+    name, cells = next(iter(row.items()))
+    assert cells[(b"info", b"state_0001")] == b"OPEN", cells
+    table_part, _, _ = name.rpartition(b".%s." % encoded)
+    replica = hashlib.md5(table_part + b"_0001").hexdigest().encode()
+    was = world.hbck.call("SetRegionStateInMeta", text(1, text(1, region(replica)) + number(2, 6)))
+    assert fields(was[1][0])[2] == [3], was  # OPEN
+    cells = world.client.data.scan(b"1588230740", b"statesofreplicas,,", b"statesofreplicas ,,")[name]
+    assert (cells[(b"info", b"state")], cells[(b"info", b"state_0001")]) == (b"OPEN", b"CLOSED"), cells
+
+
 def no_server_has_crashed(world):
     assert world.hbck.call("ScheduleServerCrashProcedure", text(1, world.self_name(5)))[1] == [NONE]
     assert "has not crashed" in refusal(world.hbck.call, "ScheduleServerCrashProcedure", text(1, world.self_name())).trace
@@ -465,7 +479,7 @@ def a_call_ends_the_server(world):
 TESTS = [
     regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
-    states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
+    states_are_set_by_hand, the_state_of_a_replica_is_set_by_hand, no_server_has_crashed, locks_exclude_and_end, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
     procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
     totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, files_that_are_wholly_cached_are_listed, a_call_ends_the_server,
 ]
