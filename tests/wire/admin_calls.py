@@ -233,6 +233,17 @@ def the_state_of_a_replica_is_set_by_hand(world):
     assert (cells[(b"info", b"state")], cells[(b"info", b"state_0001")]) == (b"OPEN", b"CLOSED"), cells
 
 
+def a_snapshot_says_the_layout_that_it_has(world):
+    """A client may ask for the layout of HBase 0.96, and HBase's tools would look for files of that one."""
+    world.client.create("layouts", {"cf": {}})
+    asked = text(1, "old") + text(2, "layouts") + number(4, 2) + number(5, 1)
+    answer = world.client.master.call("Snapshot", text(1, asked) + number(2, 1) + number(3, hbase.nonce()))
+    world.client.procedure(answer[2][0])
+    folder = world.folder / "data/.hbase-snapshot/old"
+    assert (folder / "data.manifest").exists()
+    assert fields((folder / ".snapshotinfo").read_bytes())[5] == [2]
+
+
 def no_server_has_crashed(world):
     assert world.hbck.call("ScheduleServerCrashProcedure", text(1, world.self_name(5)))[1] == [NONE]
     assert "has not crashed" in refusal(world.hbck.call, "ScheduleServerCrashProcedure", text(1, world.self_name())).trace
@@ -479,7 +490,7 @@ def a_call_ends_the_server(world):
 TESTS = [
     regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
-    states_are_set_by_hand, the_state_of_a_replica_is_set_by_hand, no_server_has_crashed, locks_exclude_and_end, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
+    states_are_set_by_hand, the_state_of_a_replica_is_set_by_hand, a_snapshot_says_the_layout_that_it_has, no_server_has_crashed, locks_exclude_and_end, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
     procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
     totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, files_that_are_wholly_cached_are_listed, a_call_ends_the_server,
 ]

@@ -498,7 +498,7 @@ public class H {
   }
 
   public static boolean fake(org.apache.hadoop.fs.Path p) {
-    return p.toUri().getPath().startsWith(fakeRoot().toUri().getPath());
+    return !rooted() && p.toUri().getPath().startsWith(fakeRoot().toUri().getPath());
   }
 
   public static TableDescriptor descOf(org.apache.hadoop.fs.Path p) throws IOException {
