@@ -294,7 +294,8 @@ public class Agent implements ClassFileTransformer {
     for (CtMethod x : c.getSuperclass().getDeclaredMethods("load")) {
       if (x.getParameterTypes().length == 3 && x.getParameterTypes()[0].getName().equals("java.lang.Class")) {
         c.addMethod(CtNewMethod.make(
-          "public void load(Class observer, int priority, org.apache.hadoop.conf.Configuration conf) { hbt.H.flagCp(observer.getName()); }", c));
+          "public void load(Class observer, int priority, org.apache.hadoop.conf.Configuration conf)"
+            + " { hbt.H.flagCp(observer.getName()); }", c));
       }
     }
   }
