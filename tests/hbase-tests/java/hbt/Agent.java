@@ -51,6 +51,7 @@ public class Agent implements ClassFileTransformer {
         case "master/MasterCoprocessorHost": return patch(l, b, this::observers);
         case "master/assignment/AssignmentManager": return patch(l, b, this::assignments);
         case "master/assignment/RegionStates": return patch(l, b, this::regionStates);
+        case "master/assignment/RegionStateNode": return patch(l, b, this::regionNode);
         case "procedure2/ProcedureExecutor": return patch(l, b, this::procedures);
         case "procedure2/ProcedureTestingUtility": return patch(l, b, this::procedureTests);
         case "quotas/RegionServerRpcQuotaManager": return patch(l, b, this::throttles);
@@ -309,10 +310,19 @@ public class Agent implements ClassFileTransformer {
     all(c, "RegionStates", x -> {
       switch (x.getName()) {
         case "getRegionState": return "{ return (org.apache.hadoop.hbase.master.RegionState) hbt.H.regionState($1); }";
+        case "getRegionsOfTable": return x.getParameterTypes().length == 1 ? "{ return hbt.H.regionsOf($1); }" : null;
+        case "getRegionServerOfRegion": return "{ return hbt.H.serverOf($1); }";
+        case "getRegionStateNode":
+          return "{ return (org.apache.hadoop.hbase.master.assignment.RegionStateNode) hbt.H.regionNode($1); }";
         case "getRegionByStateOfTable": return "{ return hbt.H.regionsByState($1); }";
         default: return null;
       }
     });
+  }
+
+  private void regionNode(CtClass c) throws Exception {
+    all(c, "RegionStateNode",
+      x -> x.getName().equals("isInTransition") ? "{ return hbt.H.inTransition($0); }" : null);
   }
 
   private void procedures(CtClass c) throws Exception {

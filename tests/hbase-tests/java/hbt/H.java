@@ -599,6 +599,33 @@ public class H {
     return null;
   }
 
+  public static List regionsOf(TableName table) {
+    return new ArrayList<>(states(r -> r.getTable().equals(table)).keySet());
+  }
+
+  public static ServerName serverOf(RegionInfo region) {
+    try {
+      HRegionLocation at = own().getRegionLocator(region.getTable()).getRegionLocation(region.getStartKey(),
+        region.getReplicaId(), true);
+      return at == null ? null : at.getServerName();
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+
+  public static Object regionNode(RegionInfo region) {
+    return stub(org.apache.hadoop.hbase.master.assignment.RegionStateNode.class, region);
+  }
+
+  public static boolean inTransition(Object node) {
+    try {
+      return metrics(null).getRegionStatesInTransition().stream()
+        .anyMatch(s -> s.getRegion().getEncodedName().equals(infoOf(node).getEncodedName()));
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+
   public static java.util.Map regionsByState(TableName table) {
     java.util.Map<org.apache.hadoop.hbase.master.RegionState.State, List<RegionInfo>> by = new java.util.HashMap<>();
     for (org.apache.hadoop.hbase.master.RegionState.State s : org.apache.hadoop.hbase.master.RegionState.State.values()) {
