@@ -267,6 +267,7 @@ typedef union rq_ddl_params {
     } merge;
     struct { /* TRUNCATE_REGION, ASSIGN_REGION, UNASSIGN_REGION, MOVE_REGION */
         rq_slice region;
+        bool override; /* UNASSIGN_REGION: of a region that is closed already, too */
     } one_region;
     struct { /* SNAPSHOT */
         rq_slice name;

@@ -15,6 +15,7 @@
 #include "catalog/snapshot_manifest.h"
 #include "catalog/tableinfo.h"
 #include "catalog/tracker.h"
+#include "region/tracking.h"
 
 #include "base/pb_arena.h"
 #include "proto/hbase.pb-c.h"
@@ -64,8 +65,6 @@ rq_err rq__clone_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
     if (!there)
         return rq_fail(why, RQ_E_NAMESPACE_NOT_FOUND, "%.*s", (int)p->ns.len,
                        (const char *)p->ns.ptr);
-    if (p->of.snapshot.tracker.len > 0)
-        RQ_TRY(rq__tracker_check_target(p->of.snapshot.tracker, why));
     return check_snapshot(c, p, false, why);
 }
 
@@ -108,15 +107,23 @@ static rq_err rename_schema(const rq__proc *p, rq_slice pb, rq_arena *a, rq_tabl
     return rq__descriptor_from(m, ret, why);
 }
 
+/* HBASE: an unknown tracker is a class that it does not find. */
 static rq_err set_tracker(const rq__proc *p, rq_table_schema **schema, rq_error *why)
 {
     rq_table_schema *changed = NULL;
-    if (p->of.snapshot.tracker.len == 0) return RQ_OK;
-    RQ_TRY(rq__tracker_change(*schema, NULL, p->of.snapshot.tracker, &changed, why));
-    if (changed == NULL) return RQ_OK;
-    rq_table_schema_unref(*schema);
-    *schema = changed;
-    return RQ_OK;
+    rq_slice tracker = p->of.snapshot.tracker;
+    if (tracker.len == 0) return RQ_OK;
+    if (rq_tracker_parse(tracker) == RQ_TRACKER_UNKNOWN)
+        return rq_fail(why, RQ_E_IOEXCEPTION,
+                       "java.lang.RuntimeException: java.lang.RuntimeException: "
+                       "java.lang.ClassNotFoundException: Class %.*s not found",
+                       tracker.len > 256 ? 256 : (int)tracker.len, (const char *)tracker.ptr);
+    RQ_TRY(rq__tracker_change(*schema, NULL, tracker, &changed, why));
+    if (changed != NULL) {
+        rq_table_schema_unref(*schema);
+        *schema = changed;
+    }
+    return rq__tracker_check_create(*schema, why);
 }
 
 static rq_err take_schema(rq__proc *p, const rq__snapshot *s, rq_arena *a, rq_error *why)

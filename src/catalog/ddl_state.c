@@ -322,6 +322,12 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- a region closed and opened by hand ------------------------------------------------------- */
 
+static bool is_closed(rq_region_state state)
+{
+    return state == RQ_REGION_CLOSED || state == RQ_REGION_OFFLINE ||
+           state == RQ_REGION_FAILED_OPEN;
+}
+
 /* HBASE: AssignmentManager.preTransitCheck, STATES_EXPECTED_ON_ASSIGN and …_ON_UNASSIGN_OR_MOVE. */
 static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_error *why)
 {
@@ -334,7 +340,9 @@ static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_er
                      (const char *)p->of.region.name.ptr);
     } else {
         rq_region_state state = rq__table_region(t, at)->pub.state;
-        if ((state == RQ_REGION_OPEN) != opened)
+        if (p->of.region.override && is_closed(state))
+            rc = RQ_OK;
+        else if ((state == RQ_REGION_OPEN) != opened)
             rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION,
                          "Unexpected state for state=%s, location=%s, table=%.*s, region=%.*s",
                          rq__region_state_name(state), c->server.text, (int)p->table.len,

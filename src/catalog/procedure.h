@@ -99,6 +99,7 @@ typedef union rq__payload {
     struct {
         rq_slice name;       /* encoded */
         int64_t open_seqnum; /* TRUNCATE_REGION: the number the region was opened with */
+        bool override;       /* UNASSIGN_REGION: of a region that is closed already, too */
     } region;
     struct { /* SNAPSHOT, CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
         rq_slice name;

@@ -4,6 +4,8 @@
  * MasterRpcServices.setTableStateInMeta, setRegionStateInMeta. */
 #include "catalog/ddl_priv.h"
 
+#include <string.h>
+
 rq_err rq_catalog_flush_store(rq_catalog *c, rq_error *why)
 {
     rq_region *store;
@@ -77,38 +79,79 @@ static rq_err show_region(rq_catalog *c, const rq__table_node *t, size_t at, rq_
     return RQ_OK;
 }
 
+/* The region that an encoded name names, or is a replica of: it has the row in hbase:meta. */
+typedef struct named_region {
+    rq_slice ns, qualifier, encoded;
+    const char *column; /* "state", "state_0001" */
+    rq_region_state state;
+} named_region;
+
+static rq_err name_region(const rq_catalog_region *r, rq_slice encoded, rq_arena *a,
+                          named_region *ret)
+{
+    const rq_region_info *i = r->info;
+    *ret = (named_region){.ns = rq_arena_copy(a, i->ns),
+                          .qualifier = rq_arena_copy(a, i->qualifier),
+                          .encoded = encoded,
+                          .column = "state",
+                          .state = r->state};
+    if (i->replica_id > 0) {
+        rq_region_info *first = rq_arena_calloc(a, 1, sizeof *first);
+        if (first == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(rq_region_info_make(a, i->ns, i->qualifier, i->start_key, i->end_key, i->region_id,
+                                   0, first));
+        ret->encoded = rq_slice_cstr(first->encoded);
+        ret->column = rq_arena_printf(a, "state_%04X", (unsigned)i->replica_id);
+    }
+    return ret->ns.ptr == NULL || ret->qualifier.ptr == NULL || ret->column == NULL ? RQ_E_NO_MEMORY
+                                                                                    : RQ_OK;
+}
+
+static rq_err fail_unknown(rq_slice encoded, rq_error *why)
+{
+    return rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)encoded.len, (const char *)encoded.ptr);
+}
+
+static rq_err find_named(rq_catalog *c, rq_slice encoded, rq_arena *a, named_region *ret,
+                         rq_error *why)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq_catalog_region *r = rq_catalog_region_find(c, encoded);
+    rq_err rc = r == NULL ? RQ_E_UNKNOWN_REGION : name_region(r, encoded, a, ret);
+    rq_epoch_unpin(c->env->epoch, &m);
+    if (rc == RQ_E_UNKNOWN_REGION) return fail_unknown(encoded, why);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+/* A replica's state is in hbase:meta only: the region itself answers under its name. */
+static rq_err put_state(rq_catalog *c, const named_region *r, const char *name,
+                        rq_region_state shown, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, r->ns, r->qualifier, &t, why));
+    size_t at = rq__table_find(c, t, r->encoded);
+    rq_err rc = RQ_OK;
+    if (at == t->pub.region_count)
+        rc = fail_unknown(r->encoded, why);
+    else
+        rc = put_one(c, rq__table_region(t, at)->info.name, "info", r->column, rq_slice_cstr(name),
+                     why);
+    if (rc == RQ_OK && strcmp(r->column, "state") == 0) rc = show_region(c, t, at, shown, why);
+    rq__table_node_unref(t);
+    return rc;
+}
+
 rq_err rq_catalog_set_region_state(rq_catalog *c, rq_slice encoded, const char *name,
                                    rq_region_state shown, rq_region_state *ret_before,
                                    rq_error *why)
 {
-    rq_epoch_member m = {0};
     rq_arena a;
-    rq_slice ns = {0}, qualifier = {0};
     rq_arena_init(&a);
-    rq_epoch_pin(c->env->epoch, &m);
-    const rq_catalog_region *r = rq_catalog_region_find(c, encoded);
-    if (r != NULL) {
-        ns = rq_arena_copy(&a, r->info->ns);
-        qualifier = rq_arena_copy(&a, r->info->qualifier);
-        *ret_before = r->state;
-    }
-    rq_epoch_unpin(c->env->epoch, &m);
-    rq__table_node *t = NULL;
-    rq_err rc = RQ_OK;
-    if (r == NULL)
-        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)encoded.len, (const char *)encoded.ptr);
-    else if (ns.ptr == NULL || qualifier.ptr == NULL)
-        rc = rq_no_memory(why);
-    else
-        rc = rq__catalog_table_ref(c, ns, qualifier, &t, why);
-    size_t at = rc == RQ_OK ? rq__table_find(c, t, encoded) : 0;
-    if (rc == RQ_OK && at == t->pub.region_count)
-        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)encoded.len, (const char *)encoded.ptr);
-    if (rc == RQ_OK)
-        rc = put_one(c, rq__table_region(t, at)->info.name, "info", "state", rq_slice_cstr(name),
-                     why);
-    if (rc == RQ_OK) rc = show_region(c, t, at, shown, why);
-    if (t != NULL) rq__table_node_unref(t);
+    named_region r = {0};
+    rq_err rc = find_named(c, encoded, &a, &r, why);
+    if (rc == RQ_OK) *ret_before = r.state;
+    if (rc == RQ_OK) rc = put_state(c, &r, name, shown, why);
     rq_arena_clear(&a);
     return rc;
 }

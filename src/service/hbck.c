@@ -204,7 +204,7 @@ typedef struct transit_job {
 /* The kind of procedure for a region in that state; 0: none will do. */
 static rq_ddl_kind kind_of(bool assigns, bool override, rq_region_state state)
 {
-    if (!assigns) return state == RQ_REGION_OPEN ? RQ_DDL_UNASSIGN_REGION : 0;
+    if (!assigns) return state == RQ_REGION_OPEN || override ? RQ_DDL_UNASSIGN_REGION : 0;
     if (state != RQ_REGION_OPEN) return RQ_DDL_ASSIGN_REGION;
     return override ? RQ_DDL_MOVE_REGION : 0;
 }
@@ -230,6 +230,7 @@ static rq_err transit(rq__blocking *b, const Pb__RegionSpecifier *spec, bool ass
     if (r == NULL || ddl.kind == 0) return RQ_OK;
     if (ddl.ns.ptr == NULL || ddl.qualifier.ptr == NULL) return RQ_E_NO_MEMORY;
     ddl.of.one_region.region = encoded;
+    ddl.of.one_region.override = override && !assigns;
     rq_error refused = {.code = RQ_OK}; /* as in HBase, the answer is "no procedure" */
     if (rq__submit_and_wait(s, &ddl, &refused) == RQ_OK) *ret_pid = ddl.proc_id;
     return RQ_OK;

@@ -42,7 +42,8 @@ static void snapshot_submitted(rq_ddl *ddl)
     rq_call_reply(j->call, &response.base);
 }
 
-/* What the client left out. HBASE: SnapshotDescriptionUtils.validate. */
+/* What the client left out, and the layout that is written, whichever it asked for. HBASE:
+ * SnapshotDescriptionUtils.validate. */
 static rq_slice complete_description(const rq_admin_services *s, rq_call *call,
                                      const Pb__SnapshotDescription *asked)
 {
@@ -54,7 +55,7 @@ static rq_slice complete_description(const rq_admin_services *s, rq_call *call,
     if (d.ttl == 0 || d.ttl > INT64_MAX / 1000)
         d.ttl = config == NULL ? 0 : (int64_t)rq_config_int(config, RQ_SET_SNAPSHOT_TTL);
     d.has_ttl = true;
-    if (!d.has_version) d.version = LAYOUT_VERSION;
+    d.version = LAYOUT_VERSION;
     d.has_version = true;
     d.has_type = true;
     return rq__packed(&call->arena, &d.base);

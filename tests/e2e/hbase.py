@@ -271,13 +271,14 @@ class Client:
         for connection in (self.data, self.admin, self.master):
             connection.close()
 
-    def create(self, table, families, splits=()):
-        """families: {name: {attribute: value}}"""
+    def create(self, table, families, splits=(), values=None):
+        """families: {name: {attribute: value}}; values: {attribute: value} of the table"""
         described = b"".join(
             text(3, text(1, name) + b"".join(text(2, text(1, k) + text(2, v))
                                              for k, v in attributes.items()))
             for name, attributes in families.items())
-        message = text(1, text(1, table_name(table)) + described)
+        own = b"".join(text(2, text(1, k) + text(2, v)) for k, v in (values or {}).items())
+        message = text(1, text(1, table_name(table)) + own + described)
         message += b"".join(text(2, split) for split in splits)
         message += number(3, nonce()) + number(4, nonce())
         self.procedure(self.master.call("CreateTable", message)[1][0])

@@ -191,6 +191,10 @@ def regions_are_assigned_by_hand(world):
     status = fields(world.client.master.call("GetClusterStatus", number(1, 7))[1][0])
     assert 4 not in status, status
     assert world.hbck.call("Unassigns", text(1, region(encoded)))[1][0] == NONE
+    again = world.hbck.call("Unassigns", text(1, region(encoded)) + number(2, 1))[1][0]
+    assert again != NONE  # override: whatever its state
+    world.client.procedure(again)
+    assert refusal(world.client.data.get, name, b"r").name == "NotServingRegionException"
     assert 1 not in world.hbck.call("Assigns", text(1, region(b"0" * 32)))
     world.client.procedure(world.hbck.call("Assigns", text(1, region(encoded)))[1][0])
     assert world.client.data.get(name, b"r")
@@ -213,6 +217,31 @@ def states_are_set_by_hand(world):
     assert fields(was[1][0])[2] == [3], was  # OPEN
     row = world.client.data.scan(b"1588230740", b"states,,", b"states ,,")
     assert [cells[(b"info", b"state")] for cells in row.values()] == [b"CLOSED"], row
+
+
+def the_state_of_a_replica_is_set_by_hand(world):
+    world.client.create("statesofreplicas", {"cf": {}}, values={"REGION_REPLICATION": "2"})
+    encoded = world.client.regions("statesofreplicas")[0][2]
+    row = world.client.data.scan(b"1588230740", b"statesofreplicas,,", b"statesofreplicas ,,")
+    name, cells = next(iter(row.items()))
+    assert cells[(b"info", b"state_0001")] == b"OPEN", cells
+    table_part, _, _ = name.rpartition(b".%s." % encoded)
+    replica = hashlib.md5(table_part + b"_0001").hexdigest().encode()
+    was = world.hbck.call("SetRegionStateInMeta", text(1, text(1, region(replica)) + number(2, 6)))
+    assert fields(was[1][0])[2] == [3], was  # OPEN
+    cells = world.client.data.scan(b"1588230740", b"statesofreplicas,,", b"statesofreplicas ,,")[name]
+    assert (cells[(b"info", b"state")], cells[(b"info", b"state_0001")]) == (b"OPEN", b"CLOSED"), cells
+
+
+def a_snapshot_says_the_layout_that_it_has(world):
+    """A client may ask for the layout of HBase 0.96, and HBase's tools would look for files of that one."""
+    world.client.create("layouts", {"cf": {}})
+    asked = text(1, "old") + text(2, "layouts") + number(4, 2) + number(5, 1)
+    answer = world.client.master.call("Snapshot", text(1, asked) + number(2, 1) + number(3, hbase.nonce()))
+    world.client.procedure(answer[2][0])
+    folder = world.folder / "data/.hbase-snapshot/old"
+    assert (folder / "data.manifest").exists()
+    assert fields((folder / ".snapshotinfo").read_bytes())[5] == [2]
 
 
 def no_server_has_crashed(world):
@@ -462,7 +491,7 @@ def a_call_ends_the_server(world):
 TESTS = [
     regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
-    states_are_set_by_hand, no_server_has_crashed, locks_exclude_and_end, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
+    states_are_set_by_hand, the_state_of_a_replica_is_set_by_hand, a_snapshot_says_the_layout_that_it_has, no_server_has_crashed, locks_exclude_and_end, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
     procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
     totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, files_that_are_wholly_cached_are_listed, a_call_ends_the_server,
 ]

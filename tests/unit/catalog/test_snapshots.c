@@ -261,6 +261,25 @@ static void a_clone_of_daughters_outlives_the_parent(void **state)
     world_clear(w);
 }
 
+static void a_clone_can_have_another_tracker(void **state)
+{
+    (void)state;
+    world the, *w = &the;
+    begin(w);
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_snapshot(w, "s", "t", true));
+    OK(world_clone_tracker(w, "s", "c", "FILE"));
+    OK(world_get(w, "c", "a", "f"));
+    REFUSED(world_clone_tracker(w, "s", "d", "MIGRATION"), RQ_E_DO_NOT_RETRY,
+            "Should not use MIGRATION as store file tracker for new family f of table d");
+    REFUSED(world_clone_tracker(w, "s", "d", "my.Tracker"), RQ_E_IOEXCEPTION,
+            "java.lang.RuntimeException: java.lang.RuntimeException: "
+            "java.lang.ClassNotFoundException: Class my.Tracker not found");
+    OK(world_clone(w, "s", "d"));
+    world_clear(w);
+}
+
 static void invalid_requests_are_refused_with_hbases_messages(void **state)
 {
     (void)state;
@@ -423,6 +442,7 @@ int main(void)
         cmocka_unit_test(files_of_a_snapshot_stay_until_it_is_deleted),
         cmocka_unit_test(a_restore_brings_back_rows_and_descriptor),
         cmocka_unit_test(a_clone_of_daughters_outlives_the_parent),
+        cmocka_unit_test(a_clone_can_have_another_tracker),
         cmocka_unit_test(invalid_requests_are_refused_with_hbases_messages),
         cmocka_unit_test(a_damaged_snapshot_is_refused_and_can_be_deleted),
         cmocka_unit_test(a_link_without_its_back_reference_is_reported),

@@ -524,21 +524,29 @@ rq_err world_delete_snapshot(world *w, const char *name)
     return submit(w, &d);
 }
 
-static rq_err from_snapshot(world *w, rq_ddl_kind kind, const char *name, const char *table)
+static rq_err from_snapshot(world *w, rq_ddl_kind kind, const char *name, const char *table,
+                            const char *tracker)
 {
-    rq_ddl d = {.kind = kind, .of.restore.name = rq_slice_cstr(name)};
+    rq_ddl d = {.kind = kind,
+                .of.restore.name = rq_slice_cstr(name),
+                .of.restore.tracker = rq_slice_cstr(tracker)};
     split_name(table, &d.ns, &d.qualifier);
     return submit(w, &d);
 }
 
 rq_err world_clone(world *w, const char *name, const char *table)
 {
-    return from_snapshot(w, RQ_DDL_CLONE_SNAPSHOT, name, table);
+    return from_snapshot(w, RQ_DDL_CLONE_SNAPSHOT, name, table, "");
+}
+
+rq_err world_clone_tracker(world *w, const char *name, const char *table, const char *tracker)
+{
+    return from_snapshot(w, RQ_DDL_CLONE_SNAPSHOT, name, table, tracker);
 }
 
 rq_err world_restore(world *w, const char *name, const char *table)
 {
-    return from_snapshot(w, RQ_DDL_RESTORE_SNAPSHOT, name, table);
+    return from_snapshot(w, RQ_DDL_RESTORE_SNAPSHOT, name, table, "");
 }
 
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota)

@@ -85,6 +85,7 @@ rq_err world_snapshot_ttl(world *w, const char *name, const char *table, bool fl
 rq_err world_delete_snapshot(world *w, const char *name);
 /* A new table of the snapshot. */
 rq_err world_clone(world *w, const char *name, const char *table);
+rq_err world_clone_tracker(world *w, const char *name, const char *table, const char *tracker);
 rq_err world_restore(world *w, const char *name, const char *table);
 /* "key=value" may be NULL. */
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota);

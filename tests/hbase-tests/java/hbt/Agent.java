@@ -10,6 +10,7 @@ import javassist.ClassPool;
 import javassist.CtClass;
 import javassist.CtField;
 import javassist.CtMethod;
+import javassist.CtNewMethod;
 import javassist.LoaderClassPath;
 
 /** Redirects HBaseTestingUtility and MiniHBaseCluster, and nothing else, to an external server. */
@@ -47,6 +48,13 @@ public class Agent implements ClassFileTransformer {
         case "client/HBaseAdmin":
         case "client/RawAsyncHBaseAdmin": return System.getenv("HBT_ALLOW_STOP") != null ? null : patch(l, b, this::noStop);
         case "master/MasterFileSystem": return patch(l, b, this::mfs);
+        case "master/MasterCoprocessorHost": return patch(l, b, this::observers);
+        case "master/assignment/AssignmentManager": return patch(l, b, this::assignments);
+        case "master/assignment/RegionStates": return patch(l, b, this::regionStates);
+        case "master/assignment/RegionStateNode": return patch(l, b, this::regionNode);
+        case "procedure2/ProcedureExecutor": return patch(l, b, this::procedures);
+        case "procedure2/ProcedureTestingUtility": return patch(l, b, this::procedureTests);
+        case "quotas/RegionServerRpcQuotaManager": return patch(l, b, this::throttles);
         case "snapshot/SnapshotTestingUtils": return patch(l, b, this::snap);
         case "client/TracedScanResultConsumer": return patch(l, b, this::traced);
         case "ipc/AbstractRpcClient": return H.PAUSE <= 0 ? null : patch(l, b, this::rpc);
@@ -198,6 +206,10 @@ public class Agent implements ClassFileTransformer {
         case "getMasterFileSystem": x.setBody("{ return (org.apache.hadoop.hbase.master.MasterFileSystem) hbt.H.mfs(); }"); break;
         case "getTableStateManager": x.setBody("{ return (org.apache.hadoop.hbase.master.TableStateManager) hbt.H.tsm(); }"); break;
         case "getHFileCleaner": x.setBody("{ return (org.apache.hadoop.hbase.master.cleaner.HFileCleaner) hbt.H.cleaner(); }"); break;
+        case "getMasterProcedureExecutor": x.setBody("{ return (org.apache.hadoop.hbase.procedure2.ProcedureExecutor) hbt.H.executor(); }"); break;
+        case "getMasterCoprocessorHost": x.setBody("{ return (org.apache.hadoop.hbase.master.MasterCoprocessorHost) hbt.H.observers(); }"); break;
+        case "getAssignmentManager": x.setBody("{ return (org.apache.hadoop.hbase.master.assignment.AssignmentManager) hbt.H.assignments(); }"); break;
+        case "getConfiguration": x.setBody("{ return hbt.H.fresh(); }"); break;
         case "getZooKeeper": x.setBody("{ return hbt.H.zkw(); }"); break;
         case "getServerName": x.setBody("{ return hbt.H.masterName(); }"); break;
         case "getClusterMetrics": x.setBody("{ return hbt.H.metrics(null); }"); break;
@@ -263,6 +275,7 @@ public class Agent implements ClassFileTransformer {
         case "getRegion": return p.length == 1 && p[0].getName().equals("java.lang.String") && arr
           ? "{ return (org.apache.hadoop.hbase.regionserver.HRegion) hbt.H.regionOn($0, $1); }" : null;
         case "getConfiguration": return "{ return hbt.H.fresh(); }";
+        case "getRegionServerRpcQuotaManager": return "{ return (org.apache.hadoop.hbase.quotas.RegionServerRpcQuotaManager) hbt.H.throttles(); }";
         case "isOnline": return "{ return true; }";
         case "isAborted":
         case "isStopped":
@@ -270,6 +283,55 @@ public class Agent implements ClassFileTransformer {
         default: return null;
       }
     });
+  }
+
+  private void throttles(CtClass c) throws Exception {
+    all(c, "RegionServerRpcQuotaManager",
+      x -> x.getName().equals("isRpcThrottleEnabled") ? "{ return hbt.H.rpcThrottle(); }" : null);
+  }
+
+  /** An observer that a test loads into the master is not there: what waits for it fails. */
+  private void observers(CtClass c) throws Exception {
+    for (CtMethod x : c.getSuperclass().getDeclaredMethods("load")) {
+      if (x.getParameterTypes().length == 3 && x.getParameterTypes()[0].getName().equals("java.lang.Class")) {
+        c.addMethod(CtNewMethod.make(
+          "public void load(Class observer, int priority, org.apache.hadoop.conf.Configuration conf)"
+            + " { hbt.H.flagCp(observer.getName()); }", c));
+      }
+    }
+  }
+
+  private void assignments(CtClass c) throws Exception {
+    all(c, "AssignmentManager", x -> x.getName().equals("getRegionStates")
+      ? "{ return (org.apache.hadoop.hbase.master.assignment.RegionStates) hbt.H.regionStates(); }" : null);
+  }
+
+  private void regionStates(CtClass c) throws Exception {
+    all(c, "RegionStates", x -> {
+      switch (x.getName()) {
+        case "getRegionState": return "{ return (org.apache.hadoop.hbase.master.RegionState) hbt.H.regionState($1); }";
+        case "getRegionsOfTable": return x.getParameterTypes().length == 1 ? "{ return hbt.H.regionsOf($1); }" : null;
+        case "getRegionServerOfRegion": return "{ return hbt.H.serverOf($1); }";
+        case "getRegionStateNode":
+          return "{ return (org.apache.hadoop.hbase.master.assignment.RegionStateNode) hbt.H.regionNode($1); }";
+        case "getRegionByStateOfTable": return "{ return hbt.H.regionsByState($1); }";
+        default: return null;
+      }
+    });
+  }
+
+  private void regionNode(CtClass c) throws Exception {
+    all(c, "RegionStateNode",
+      x -> x.getName().equals("isInTransition") ? "{ return hbt.H.inTransition($0); }" : null);
+  }
+
+  private void procedures(CtClass c) throws Exception {
+    all(c, "ProcedureExecutor", x -> x.getName().equals("isFinished") ? "{ return hbt.H.isFinished($1); }" : null);
+  }
+
+  /** The server's procedures run on while a test does what it wants them paused for. */
+  private void procedureTests(CtClass c) throws Exception {
+    body(c, "restart", 8, "{ if ($4 != null) $4.call(); if ($5 != null) $5.call(); if ($6 != null) $6.call(); }");
   }
 
   private void region(CtClass c) throws Exception {
@@ -311,13 +373,20 @@ public class Agent implements ClassFileTransformer {
     }
   }
 
-  /** The checks of files below the root directory become: the snapshot is listed. */
+  /** Where the server's root directory is unknown, the checks of files below it become: the snapshot is listed. */
   private void snap(CtClass c) throws Exception {
     body(c, "deleteArchiveDirectory", 1, "{ }");
     body(c, "waitForTableToBeOnline", 2, "{ $1.waitFor(60000L, $1.predicateTableAvailable($2)); }");
-    body(c, "confirmSnapshotValid", 7, "{ hbt.H.snapshotListed($6, $1); }");
-    body(c, "confirmSnapshotValid", 4, "{ hbt.H.snapshotListed($1.getAdmin(), $2); }");
-    body(c, "corruptSnapshot", 2, "{ hbt.H.skip(\"corruptSnapshot\"); return null; }");
+    for (CtMethod x : c.getDeclaredMethods("confirmSnapshotValid")) {
+      int k = x.getParameterTypes().length;
+      if (k == 4 || k == 7) {
+        String admin = k == 7 ? "$6, $1" : "$1.getAdmin(), $2";
+        x.insertBefore("{ if (!hbt.H.rooted()) { hbt.H.snapshotListed(" + admin + "); return; } }");
+      }
+    }
+    for (CtMethod x : c.getDeclaredMethods("corruptSnapshot")) {
+      x.insertBefore("{ if (!hbt.H.rooted()) hbt.H.skip(\"corruptSnapshot\"); }");
+    }
   }
 
   /**

@@ -64,6 +64,7 @@ public class H {
     }
     s.add("t:hbase:meta");
     s.add("t:hbase:namespace");
+    s.add("t:hbase:quota");
     s.add("n:default");
     s.add("n:hbase");
     return keep = s;
@@ -148,6 +149,9 @@ public class H {
     }
     c.set(HConstants.ZOOKEEPER_ZNODE_PARENT, ZNODE);
     point(c);
+    if (rooted()) {
+      c.set(HConstants.HBASE_DIR, fakeRoot().toString());
+    }
     if (masters == null) {
       ServerName sn = own().getAdmin().getMaster();
       masters = sn.getHostname() + ":" + sn.getPort();
@@ -264,6 +268,7 @@ public class H {
       }
       return null;
     });
+    quiet("rpcThrottle", () -> a.isRpcThrottleEnabled() || a.switchRpcThrottle(true));
     quiet("balancer", () -> a.isBalancerEnabled() || a.balancerSwitch(true, true));
     quiet("splitSwitch", () -> a.isSplitEnabled() || a.splitSwitch(true, false));
     quiet("mergeSwitch", () -> a.isMergeEnabled() || a.mergeSwitch(true, false));
@@ -493,11 +498,141 @@ public class H {
   }
 
   public static boolean fake(org.apache.hadoop.fs.Path p) {
-    return p.toUri().getPath().startsWith(fakeRoot().toUri().getPath());
+    return !rooted() && p.toUri().getPath().startsWith(fakeRoot().toUri().getPath());
   }
 
   public static TableDescriptor descOf(org.apache.hadoop.fs.Path p) throws IOException {
     return own().getAdmin().getDescriptor(org.apache.hadoop.hbase.util.CommonFSUtils.getTableName(p));
+  }
+
+  private static Object executor;
+  private static Object observers;
+  private static Object assignments;
+  private static Object regionStates;
+  private static Object throttles;
+
+  public static synchronized Object executor() {
+    return executor == null ? executor = alloc(org.apache.hadoop.hbase.procedure2.ProcedureExecutor.class) : executor;
+  }
+
+  public static synchronized Object observers() {
+    return observers == null ? observers = alloc(org.apache.hadoop.hbase.master.MasterCoprocessorHost.class) : observers;
+  }
+
+  public static synchronized Object assignments() {
+    return assignments == null ? assignments = alloc(org.apache.hadoop.hbase.master.assignment.AssignmentManager.class)
+      : assignments;
+  }
+
+  public static synchronized Object regionStates() {
+    return regionStates == null ? regionStates = alloc(org.apache.hadoop.hbase.master.assignment.RegionStates.class)
+      : regionStates;
+  }
+
+  public static synchronized Object throttles() {
+    return throttles == null ? throttles = alloc(org.apache.hadoop.hbase.quotas.RegionServerRpcQuotaManager.class)
+      : throttles;
+  }
+
+  public static boolean rpcThrottle() {
+    try {
+      return own().getAdmin().isRpcThrottleEnabled();
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+
+  /** A procedure that the server does not know has finished, as in HBase. */
+  public static boolean isFinished(long procedure) {
+    org.apache.hadoop.hbase.shaded.protobuf.generated.MasterProtos.GetProcedureResultRequest ask =
+      org.apache.hadoop.hbase.shaded.protobuf.generated.MasterProtos.GetProcedureResultRequest.newBuilder()
+        .setProcId(procedure).build();
+    try {
+      java.lang.reflect.Method master = own().getClass().getMethod("getMaster");
+      master.setAccessible(true);
+      Object m = master.invoke(own());
+      try {
+        return ((org.apache.hadoop.hbase.shaded.protobuf.generated.MasterProtos.MasterService.BlockingInterface) m)
+          .getProcedureResult(null, ask).getState()
+            != org.apache.hadoop.hbase.shaded.protobuf.generated.MasterProtos.GetProcedureResultResponse.State.RUNNING;
+      } finally {
+        java.lang.reflect.Method close =
+          Class.forName("org.apache.hadoop.hbase.client.MasterKeepAliveConnection").getMethod("close");
+        close.setAccessible(true);
+        close.invoke(m);
+      }
+    } catch (Exception e) {
+      throw new IllegalStateException("GetProcedureResult of " + procedure, e);
+    }
+  }
+
+  /** The states in hbase:meta of the regions, replicas too, that take picks. */
+  private static java.util.Map<RegionInfo, org.apache.hadoop.hbase.master.RegionState.State>
+    states(java.util.function.Predicate<RegionInfo> take) {
+    java.util.Map<RegionInfo, org.apache.hadoop.hbase.master.RegionState.State> all = new java.util.TreeMap<>();
+    try (Table t = own().getTable(TableName.META_TABLE_NAME);
+      ResultScanner s = t.getScanner(new Scan().addFamily(HConstants.CATALOG_FAMILY))) {
+      for (Result r : s) {
+        RegionLocations row = MetaTableAccessor.getRegionLocations(r);
+        for (HRegionLocation one : row == null ? new HRegionLocation[0] : row.getRegionLocations()) {
+          if (one != null && take.test(one.getRegion())) {
+            all.put(one.getRegion(),
+              org.apache.hadoop.hbase.master.assignment.RegionStateStore.getRegionState(r, one.getRegion()));
+          }
+        }
+      }
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+    return all;
+  }
+
+  public static Object regionState(RegionInfo region) {
+    return regionState(region.getEncodedName());
+  }
+
+  public static Object regionState(String encoded) {
+    for (java.util.Map.Entry<RegionInfo, org.apache.hadoop.hbase.master.RegionState.State> e : states(
+      r -> r.getEncodedName().equals(encoded)).entrySet()) {
+      return org.apache.hadoop.hbase.master.RegionState.createForTesting(e.getKey(), e.getValue());
+    }
+    return null;
+  }
+
+  public static List regionsOf(TableName table) {
+    return new ArrayList<>(states(r -> r.getTable().equals(table)).keySet());
+  }
+
+  public static ServerName serverOf(RegionInfo region) {
+    try {
+      HRegionLocation at = own().getRegionLocator(region.getTable()).getRegionLocation(region.getStartKey(),
+        region.getReplicaId(), true);
+      return at == null ? null : at.getServerName();
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+
+  public static Object regionNode(RegionInfo region) {
+    return stub(org.apache.hadoop.hbase.master.assignment.RegionStateNode.class, region);
+  }
+
+  public static boolean inTransition(Object node) {
+    try {
+      return metrics(null).getRegionStatesInTransition().stream()
+        .anyMatch(s -> s.getRegion().getEncodedName().equals(infoOf(node).getEncodedName()));
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+
+  public static java.util.Map regionsByState(TableName table) {
+    java.util.Map<org.apache.hadoop.hbase.master.RegionState.State, List<RegionInfo>> by = new java.util.HashMap<>();
+    for (org.apache.hadoop.hbase.master.RegionState.State s : org.apache.hadoop.hbase.master.RegionState.State.values()) {
+      by.put(s, new ArrayList<>());
+    }
+    states(r -> r.getTable().equals(table)).forEach((region, state) -> by.get(state).add(region));
+    return by;
   }
 
   private static Object cleaner;
@@ -536,8 +671,18 @@ public class H {
     }
   }
 
-  /** Stands for the root directory: empty, as the files of the server are not the concern. */
+  private static final String ROOT = System.getProperty("hbt.root", "");
+
+  /** Whether the server's files are below fakeRoot(). */
+  public static boolean rooted() {
+    return !ROOT.isEmpty();
+  }
+
+  /** The server's root directory if hbt.root names it, otherwise an empty one. */
   public static org.apache.hadoop.fs.Path fakeRoot() {
+    if (rooted()) {
+      return new org.apache.hadoop.fs.Path(new java.io.File(ROOT).toURI());
+    }
     java.io.File f = new java.io.File(System.getProperty("test.build.data.basedirectory", "/tmp"), "fakeroot");
     f.mkdirs();
     return new org.apache.hadoop.fs.Path(f.getAbsoluteFile().toURI());
