@@ -5,8 +5,11 @@
  *   engine_ours FOLDER [name=value]... STEP...
  *
  * Values (before the step they apply to): rows, value (bytes), threads, ops (per thread), batch,
- * seconds, rate (rows a second that overwriting offers; 0: as many as it can); cache, buffer, block
- * (bytes), leveled, encoded, regions, sync (these before the first step).
+ * seconds, rate (rows a second that overwriting offers; 0: as many as it can); gets, puts, rmws,
+ * scans, multis, draw (of mixes, see mixes.c); cache, buffer, block (bytes), leveled, encoded,
+ * regions, sync (these before the first step).
+ * The last argument may be '-': further values and steps come from lines of standard input, and
+ * after each line "done" is printed.
  *
  * Steps:
  *   fill-random fill-sequential       every row once, in batches
@@ -15,16 +18,17 @@
  * on) wide wide-one wide-ten wide-all   one row of `rows` qualifiers mixed for `seconds`: every
  * other thread writes, the others read flush compact                     and waits drop ends the
  * process without closing: what kill -9 leaves
+ *   mix                               drawn operations for `seconds` (RocksDB only)
  *
  * The database is opened at the first step ("open" is then a line too). A line for each:
- *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p999=US]
+ *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p99=US p999=US]
  *   [written=BYTES disk=BYTES most=BYTES]
  * `written` is the number of bytes passed to write() in the step. `disk` is the mean size of the
  * folder in the second half of the step (for short steps: its size afterwards), `most` its largest
  * size then; the size rises and falls with compactions, so a single sample would be arbitrary. With
  * a rate a batch's latency counts from the time at which it was due.
  */
-#include "engine.h"
+#include "driver.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -37,36 +41,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS_MAX 16
-#define VALUE_MAX 65536
-#define BUCKETS_PER_DOUBLING 128 /* of latencies: half a per cent each */
-#define BUCKETS (40 * BUCKETS_PER_DOUBLING)
+struct run_state run = {.db = {.cache_bytes = 1ull << 30,
+                               .buffer_bytes = 64ull << 20,
+                               .block_bytes = 65536,
+                               .regions = 1},
+                        .rows = 1000000,
+                        .ops = 100000,
+                        .seconds = 10,
+                        .threads = 1,
+                        .batch = 100,
+                        .value = 100,
+                        .gets = 100};
 
-static struct {
-    settings db;
-    uint64_t rows, ops, seconds, rate;
-    unsigned threads, batch, value;
-    database *open;
-} run = {.db = {.cache_bytes = 1ull << 30,
-                .buffer_bytes = 64ull << 20,
-                .block_bytes = 65536,
-                .regions = 1},
-         .rows = 1000000,
-         .ops = 100000,
-         .seconds = 10,
-         .threads = 1,
-         .batch = 100,
-         .value = 100};
-
-typedef struct job {
-    pthread_t thread;
-    void (*work)(struct job *j);
-    unsigned index;
-    uint64_t done, random, bytes;
-    uint32_t latency[BUCKETS];
-} job;
-
-static double seconds_of(clockid_t clock)
+double seconds_of(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -89,7 +76,7 @@ static uint64_t scattered(uint64_t i)
     return i % run.rows * STRIDE % run.rows;
 }
 
-static void latency_add(job *j, double us)
+void latency_add(job *j, double us)
 {
     double bucket = us <= 1 ? 0 : ceil(log2(us) * BUCKETS_PER_DOUBLING);
     j->latency[bucket < BUCKETS ? (unsigned)bucket : BUCKETS - 1]++;
@@ -97,7 +84,7 @@ static void latency_add(job *j, double us)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-static const uint8_t *value_of(uint64_t n)
+const uint8_t *value_of(uint64_t n)
 {
     static uint8_t pool[VALUE_MAX * 2];
     static atomic_bool filled;
@@ -322,6 +309,9 @@ static const struct {
     {"fill-sequential", fill_sequential, false},
     {"overwrite", overwrite, false},
     {"mixed", mixed, false},
+#ifdef ENGINE_MIXES
+    {"mix", mix, false},
+#endif
     {"get", get, false},
     {"miss", miss, false},
     {"scan", scan, false},
@@ -450,8 +440,8 @@ static void report(const char *name, const job *jobs, unsigned threads, double w
            (unsigned long long)proc_number("/proc/self/status", "VmRSS:") * 1024,
            (unsigned long long)proc_number("/proc/self/status", "VmHWM:") * 1024);
     if (percentile(jobs, threads, 1) > 0)
-        printf(" p50=%.1f p999=%.1f", percentile(jobs, threads, 0.5),
-               percentile(jobs, threads, 0.999));
+        printf(" p50=%.1f p99=%.1f p999=%.1f", percentile(jobs, threads, 0.5),
+               percentile(jobs, threads, 0.99), percentile(jobs, threads, 0.999));
     if (written > 0)
         printf(" written=%llu disk=%llu most=%llu", (unsigned long long)written,
                (unsigned long long)disk, (unsigned long long)most);
@@ -518,6 +508,18 @@ static bool set(const char *arg)
         run.batch = (unsigned)n;
     else if (IS("value"))
         run.value = (unsigned)n;
+    else if (IS("gets"))
+        run.gets = (unsigned)n;
+    else if (IS("puts"))
+        run.puts = (unsigned)n;
+    else if (IS("rmws"))
+        run.rmws = (unsigned)n;
+    else if (IS("scans"))
+        run.scans = (unsigned)n;
+    else if (IS("multis"))
+        run.multis = (unsigned)n;
+    else if (IS("draw"))
+        run.draw = (unsigned)n;
     else if (IS("cache"))
         run.db.cache_bytes = n;
     else if (IS("buffer"))
@@ -539,6 +541,34 @@ static bool set(const char *arg)
            run.batch >= 1 && run.batch <= 1000 && run.rows > 10 && run.rows % STRIDE != 0;
 }
 
+/* A value or a step; false: neither. */
+static bool take(const char *word)
+{
+    size_t s = 0;
+    if (set(word)) return true;
+    while (s < sizeof steps / sizeof steps[0] && strcmp(steps[s].name, word) != 0)
+        s++;
+    if (s == sizeof steps / sizeof steps[0]) {
+        fprintf(stderr, "%s: no step and no value\n", word);
+        return false;
+    }
+    if (run.open == NULL) step("open", open_database, 1);
+    step(steps[s].name, steps[s].work, steps[s].alone ? 1 : run.threads);
+    return true;
+}
+
+static bool take_lines(void)
+{
+    char line[4096];
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        for (char *word = strtok(line, " \n"); word != NULL; word = strtok(NULL, " \n"))
+            if (!take(word)) return false;
+        printf("done\n");
+        fflush(stdout);
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
@@ -546,18 +576,8 @@ int main(int argc, char **argv)
         return 2;
     }
     run.db.folder = argv[1];
-    for (int i = 2; i < argc; i++) {
-        size_t s = 0;
-        if (set(argv[i])) continue;
-        while (s < sizeof steps / sizeof steps[0] && strcmp(steps[s].name, argv[i]) != 0)
-            s++;
-        if (s == sizeof steps / sizeof steps[0]) {
-            fprintf(stderr, "%s: no step and no value\n", argv[i]);
-            return 2;
-        }
-        if (run.open == NULL) step("open", open_database, 1);
-        step(steps[s].name, steps[s].work, steps[s].alone ? 1 : run.threads);
-    }
+    for (int i = 2; i < argc; i++)
+        if (!(i == argc - 1 && strcmp(argv[i], "-") == 0 ? take_lines() : take(argv[i]))) return 2;
     if (run.open != NULL) database_close(run.open);
     return 0;
 }

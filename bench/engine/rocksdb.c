@@ -131,6 +131,26 @@ long worker_get(worker *w, const uint8_t row[ROW_BYTES])
     return (long)len;
 }
 
+size_t worker_multi_get(worker *w, const entry *entries, size_t count)
+{
+    const char *keys[count];
+    char *values[count], *errors[count];
+    size_t key_lens[count], lens[count], found = 0;
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = (const char *)entries[i].row;
+        key_lens[i] = ROW_BYTES;
+    }
+    rocksdb_multi_get(w->db->db, w->read, count, keys, key_lens, values, lens, errors);
+    for (size_t i = 0; i < count; i++) {
+        check(errors[i], "multi-get");
+        if (values[i] == NULL) continue;
+        touch((const uint8_t *)values[i], lens[i]);
+        rocksdb_free(values[i]);
+        found++;
+    }
+    return found;
+}
+
 size_t worker_scan(worker *w, const uint8_t start[ROW_BYTES], size_t limit)
 {
     char *error = NULL;
