@@ -30,8 +30,8 @@ def size(text):
 PARTS = ["floor", "sorted", "bulk", "load", "get", "multi", "scan", "ycsb", "overwrite", "growth"]
 PEERS = ["hbase", "rorqual", "rocksdb"]
 BUILD_TARGETS = {"hbase": [], "rorqual": [], "rocksdb": ["bench/engine_rocksdb"]}
-HBASE_LEAST = 768 << 20  # HBase does not start in less
-RORQUAL_LEAST = 48 << 20
+# In less they are killed while they load.
+LEAST = {"hbase": 1 << 30, "rorqual": 48 << 20, "rocksdb": 64 << 20}
 
 
 class Config:
@@ -47,6 +47,7 @@ class Config:
         self.peers = self.checked("PEERS", PEERS)
         self.seconds = float(env("SECONDS", "120" if self.scale >= 1 else "10"))
         self.warm = float(env("WARM", str(self.seconds / 2)))
+        self.quiet = float(env("QUIET", "3"))
         self.connections, self.depth = int(env("CONNECTIONS", "4")), int(env("DEPTH", "16"))
         self.regions = int(env("REGIONS", "8"))
         self.block = size(env("BLOCK", "64K"))
@@ -79,4 +80,4 @@ class Config:
         return max(2.2 * rows * (value + 60) for rows, value in shapes)
 
     def memory_of(self, peer):
-        return max(self.memory, {"hbase": HBASE_LEAST, "rorqual": RORQUAL_LEAST}.get(peer, 0))
+        return max(self.memory, LEAST[peer])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The databases compared: each in a memory cgroup of its own, with the same operations to be asked for.
 
-Three tenths of the memory are block cache everywhere, three tenths memstores or write buffers (HBase: two fifths of its heap, 0.18), and the
-rest is the operating system's cache and the process itself. HBase has its bucket cache off the heap, as its guide advises when data is larger
-than memory; its index and bloom blocks stay on the heap.
+Nearly three tenths of the memory are block cache everywhere, and as much memstores or write buffers (HBase: two fifths of its heap); the rest is
+the operating system's cache and the process itself. HBase has its bucket cache off the heap, as its guide advises when data is larger than
+memory; its index and bloom blocks stay on the heap.
 """
 import json
 import pathlib
@@ -17,9 +17,10 @@ from settings import BINARY
 
 SHARE = 0.3  # of the memory, for the cache, and as much for memstores
 FIXED = 32 << 20
+JVM = 300 << 20  # beside the heap and direct memory, which may become as large as the heap
 TABLE = "bench"
 CLIENT = "--timeout", "300000", "--give-up", "300", "--retries", "20"
-IDLE_CPU, IDLE_BYTES, IDLE_SECONDS = 0.1, 1 << 20, 3
+IDLE_CPU, IDLE_BYTES, IDLE_LOOKS = 0.1, 1 << 20, 3  # a second; so many looks in a row
 QUICK = ("-D", "hbase.master.hfilecleaner.ttl=1000", "-D", "hbase.master.cleaner.interval=5000")  # the archive is no part of space
 
 
@@ -73,15 +74,15 @@ class Peer:
         return Costs(self.box, self.pid)
 
     def settle(self, patience):
-        """Waits until flushes and compactions are done."""
-        end, quiet, before = time.monotonic() + patience, 0, self.costs()
-        while quiet < IDLE_SECONDS and time.monotonic() < end:
-            time.sleep(1)
+        """Waits until flushes and compactions are done; False: they are not."""
+        end, quiet, before, pause = time.monotonic() + patience, 0, self.costs(), self.config.quiet / IDLE_LOOKS
+        while quiet < IDLE_LOOKS and time.monotonic() < end:
+            time.sleep(pause)
             now = self.costs()
             used = now.since(before)
-            idle = used["cpu_s"] < IDLE_CPU and used["written"] + used["read_bytes"] < IDLE_BYTES
+            idle = used["cpu_s"] < IDLE_CPU * pause and used["written"] + used["read_bytes"] < IDLE_BYTES * pause
             quiet, before = quiet + 1 if idle else 0, now
-        return quiet >= IDLE_SECONDS
+        return quiet >= IDLE_LOOKS
 
     def measured(self, work):
         """work() with its costs; it returns {ops, seconds, p50, p99, p99.9}."""
@@ -229,7 +230,7 @@ class HBasePeer(Served):
     def __init__(self, *args):
         super().__init__("HBase", *args)
         quick = dict(word.split("=") for word in QUICK if "=" in word)
-        self.server = HBase("hbase", self.dir, heap=f"{int(self.box.limit * 0.45) >> 20}m", core=None, prefix=self.box.prefix(), properties={
+        self.server = HBase("hbase", self.dir, heap=f"{int((self.box.limit - JVM) * 0.47) >> 20}m", core=None, prefix=self.box.prefix(), properties={
             "hbase.bucketcache.ioengine": "offheap", "hbase.bucketcache.size": str(share_of(self.box.limit) >> 20), **quick})
 
 
