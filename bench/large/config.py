@@ -31,7 +31,7 @@ PARTS = ["floor", "sorted", "bulk", "load", "get", "multi", "scan", "ycsb", "ove
 PEERS = ["hbase", "rorqual", "rocksdb"]
 BUILD_TARGETS = {"hbase": [], "rorqual": [], "rocksdb": ["bench/engine_rocksdb"]}
 # In less they are killed while they load.
-LEAST = {"hbase": 1 << 30, "rorqual": 48 << 20, "rocksdb": 64 << 20}
+LEAST = {"hbase": 1 << 30, "rorqual": 64 << 20, "rocksdb": 64 << 20}
 
 
 class Config:

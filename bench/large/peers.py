@@ -6,6 +6,7 @@ the operating system's cache and the process itself. HBase has its bucket cache 
 memory; its index and bloom blocks stay on the heap.
 """
 import json
+import os
 import pathlib
 import subprocess
 import time
@@ -17,7 +18,7 @@ from settings import BINARY
 
 SHARE = 0.3  # of the memory, for the cache, and as much for memstores
 FIXED = 32 << 20
-JVM = 300 << 20  # beside the heap and direct memory, which may become as large as the heap
+JVM, RESPONSES = 300 << 20, 300 << 20  # of HBase
 TABLE = "bench"
 CLIENT = "--timeout", "300000", "--give-up", "300", "--retries", "20"
 IDLE_CPU, IDLE_BYTES, IDLE_LOOKS = 0.1, 1 << 20, 3  # a second; so many looks in a row
@@ -104,8 +105,10 @@ class Peer:
             return False
 
     def obituary(self):
-        kills = self.box.kills()
-        return f"{self.name} was killed: it needs more than {self.box.limit >> 20} MB" if kills else f"{self.name} has ended"
+        if self.box.kills():
+            return f"{self.name} was killed: it needs more than {self.box.limit >> 20} MB"
+        logs = [path.read_text(encoding="utf-8", errors="replace")[-1000:] for path in self.dir.glob("*/log")]
+        return f"{self.name} has ended; the end of its log: {' '.join(logs)}"
 
     def disk(self):
         return folder_bytes(self.dir)
@@ -227,11 +230,18 @@ class RorqualPeer(Served):
 
 
 class HBasePeer(Served):
+    """Heap and direct memory share what the JVM itself leaves. Of the direct memory responses need some, the bucket cache has the rest."""
+
     def __init__(self, *args):
         super().__init__("HBase", *args)
         quick = dict(word.split("=") for word in QUICK if "=" in word)
-        self.server = HBase("hbase", self.dir, heap=f"{int((self.box.limit - JVM) * 0.47) >> 20}m", core=None, prefix=self.box.prefix(), properties={
-            "hbase.bucketcache.ioengine": "offheap", "hbase.bucketcache.size": str(share_of(self.box.limit) >> 20), **quick})
+        rest = self.box.limit - JVM
+        heap = int(rest * 0.42)
+        bucket = min(share_of(self.box.limit), rest - heap - RESPONSES)
+        options = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -XX:MaxDirectMemorySize={(rest - heap) >> 20}m".strip()
+        self.server = HBase("hbase", self.dir, heap=f"{heap >> 20}m", core=None, properties={
+            "hbase.bucketcache.ioengine": "offheap", "hbase.bucketcache.size": str(bucket >> 20), **quick},
+            prefix=["env", f"JAVA_TOOL_OPTIONS={options}", *self.box.prefix()])
 
 
 # Of the engine's driver (bench/engine/mixes.c): the same workloads.

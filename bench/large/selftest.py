@@ -12,7 +12,7 @@ import threading
 import cgroup
 import results
 
-SMALL = {"SCALE": "1", "SHAPES": "60000x1000", "MEMORY": "48M", "SECONDS": "0.3", "QUIET": "0.3", "WARM": "0", "PEERS": "rorqual", "CONNECTIONS": "2", "DEPTH": "4",
+SMALL = {"SCALE": "1", "SHAPES": "80000x1000", "MEMORY": "64M", "SECONDS": "0.3", "QUIET": "0.3", "WARM": "0", "PEERS": "rorqual", "CONNECTIONS": "2", "DEPTH": "4",
          "REGIONS": "4", "OVERWRITE_ROUNDS": "3", "GROWTH": "1000,4000", "PARTS": "sorted bulk load get multi scan ycsb overwrite growth"}
 PATIENCE = 100
 WORKLOADS = ["sorted", "make", "bulk", "load", "get", "get/2", "zipf", "multi", "short", "long", "A", "A/2", "B", "B/2", "C", "D", "E", "F", "F/2",
