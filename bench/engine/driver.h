@@ -33,6 +33,19 @@ double seconds_of(clockid_t clock);
 void latency_add(job *j, double us);
 /* `run.value` bytes; the same for the same n, and the bytes of n and n + 1 differ. */
 const uint8_t *value_of(uint64_t n);
+/* Samples of the folder's size during a step. */
+typedef struct watch {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t over_now;
+    bool over;
+    uint64_t *looks;
+    size_t count;
+} watch;
+
+void watch_begin(watch *w);
+/* Mean and maximum of the second half of the samples. */
+void watch_end(watch *w, uint64_t *ret_mean, uint64_t *ret_most);
 /* mixes.c */
 void mix(job *j);
 

@@ -30,14 +30,12 @@
  */
 #include "driver.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -337,80 +335,6 @@ static uint64_t proc_number(const char *path, const char *key)
         if (strncmp(line, key, strlen(key)) == 0) n = strtoull(line + strlen(key), NULL, 10);
     fclose(f);
     return n;
-}
-
-static uint64_t folder_bytes(const char *path)
-{
-    DIR *d = opendir(path);
-    uint64_t bytes = 0;
-    if (d == NULL) return 0;
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        char name[4096];
-        struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (lstat(name, &st) != 0) continue;
-        bytes += S_ISDIR(st.st_mode) ? folder_bytes(name) : (uint64_t)st.st_blocks * 512;
-    }
-    closedir(d);
-    return bytes;
-}
-
-/* Samples of the folder's size during a step. */
-typedef struct watch {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t over_now;
-    bool over;
-    uint64_t *looks;
-    size_t count;
-} watch;
-
-#define LOOKS_MAX 100000
-
-static void *watch_main(void *arg)
-{
-    watch *w = arg;
-    struct timespec next;
-    clock_gettime(CLOCK_REALTIME, &next);
-    pthread_mutex_lock(&w->lock);
-    while (!w->over && w->count < LOOKS_MAX) {
-        next.tv_sec++;
-        while (!w->over && pthread_cond_timedwait(&w->over_now, &w->lock, &next) == 0)
-            ;
-        if (!w->over) w->looks[w->count++] = folder_bytes(run.db.folder);
-    }
-    pthread_mutex_unlock(&w->lock);
-    return NULL;
-}
-
-static void watch_begin(watch *w)
-{
-    *w = (watch){.looks = calloc(LOOKS_MAX, sizeof *w->looks)};
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->over_now, NULL);
-    if (w->looks == NULL || pthread_create(&w->thread, NULL, watch_main, w) != 0) exit(1);
-}
-
-static void watch_end(watch *w, uint64_t *ret_mean, uint64_t *ret_most)
-{
-    pthread_mutex_lock(&w->lock);
-    w->over = true;
-    pthread_cond_signal(&w->over_now);
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
-    uint64_t sum = 0;
-    *ret_most = 0;
-    if (w->count == 0) w->looks[w->count++] = folder_bytes(run.db.folder);
-    size_t from = w->count / 2;
-    for (size_t i = from; i < w->count; i++) {
-        sum += w->looks[i];
-        if (w->looks[i] > *ret_most) *ret_most = w->looks[i];
-    }
-    *ret_mean = sum / (w->count - from);
-    free(w->looks);
-    pthread_cond_destroy(&w->over_now);
-    pthread_mutex_destroy(&w->lock);
 }
 
 static double percentile(const job *jobs, unsigned count, double share)
