@@ -15,7 +15,7 @@
 
 extern struct run_state {
     settings db;
-    uint64_t rows, ops, seconds, rate;
+    uint64_t rows, ops, seconds, rate, seed;
     unsigned threads, batch, value;
     unsigned gets, puts, rmws, scans, multis, draw; /* of mixes */
     database *open;

@@ -6,8 +6,8 @@
  *
  * Values (before the step they apply to): rows, value (bytes), threads, ops (per thread), batch,
  * seconds, rate (rows a second that overwriting offers; 0: as many as it can); gets, puts, rmws,
- * scans, multis, draw (of mixes, see mixes.c); cache, buffer, block (bytes), leveled, encoded,
- * regions, sync (these before the first step).
+ * scans, multis, draw (of mixes, see mixes.c); seed (the same draws the same rows); cache, buffer,
+ * block (bytes), leveled, encoded, regions, sync (these before the first step).
  * The last argument may be '-': further values and steps come from lines of standard input, and
  * after each line "done" is printed.
  *
@@ -392,7 +392,7 @@ static void step(const char *name, void (*work)(job *j), unsigned threads)
     for (unsigned i = 0; i < threads; i++) {
         jobs[i].work = work;
         jobs[i].index = i;
-        jobs[i].random = 88172645463325252ull + 977 * (i + 1);
+        jobs[i].random = 88172645463325252ull + 977 * (i + 1) + run.seed * 0x9e3779b97f4a7c15ull;
         if (pthread_create(&jobs[i].thread, NULL, job_main, &jobs[i]) != 0) exit(1);
     }
     for (unsigned i = 0; i < threads; i++)
@@ -444,6 +444,8 @@ static bool set(const char *arg)
         run.multis = (unsigned)n;
     else if (IS("draw"))
         run.draw = (unsigned)n;
+    else if (IS("seed"))
+        run.seed = n;
     else if (IS("cache"))
         run.db.cache_bytes = n;
     else if (IS("buffer"))

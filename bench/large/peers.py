@@ -5,6 +5,7 @@ Nearly three tenths of the memory are block cache everywhere, and as much memsto
 the operating system's cache and the process itself. HBase has its bucket cache off the heap, as its guide advises when data is larger than
 memory; its index and bloom blocks stay on the heap.
 """
+import itertools
 import json
 import os
 import pathlib
@@ -70,6 +71,7 @@ class Peer:
         self.name, self.config, self.box, self.dir = name, config, box, work
         self.rows, self.value = shape
         self.pid = 0
+        self.seeds = itertools.count(1)  # a run that drew the rows of the one before would find them in the cache
 
     def costs(self):
         return Costs(self.box, self.pid)
@@ -154,7 +156,7 @@ class Served(Peer):
         command = self.server.command(
             workload, "--table", TABLE, "--records", self.rows, "--value-bytes", self.value, "--block-bytes", c.block, "--batch", c.batch,
             "--regions", c.regions, *CLIENT, "--connections", 1 if alone else c.connections, "--depth", 1 if alone else c.depth,
-            "--seconds", seconds, *options)
+            "--seconds", seconds, "--seed", next(self.seeds), *options)
         r = json.loads(self.output(command))
         latency = r["latency_us"]["all"]
         return {"ops": r[per], "seconds": r["seconds"], **{p: latency[p] for p in ("p50", "p99", "p99.9")}}
@@ -296,7 +298,7 @@ class RocksPeer(Peer):
         line = {"long": "threads=1 scan", "overwrite": f"threads={self.threads} overwrite"}.get(
             name, f"threads={self.threads} {SHARES} {MIXES.get(name, '')} mix")
         whole = max(1, round(seconds))
-        return self.measured(lambda: self.step(f"seconds={whole} rate={int(rate)} {line}"))
+        return self.measured(lambda: self.step(f"seconds={whole} rate={int(rate)} seed={next(self.seeds)} {line}"))
 
     warm = Served.warm
 
