@@ -31,7 +31,7 @@ PARTS = ["floor", "sorted", "bulk", "load", "get", "multi", "scan", "ycsb", "ove
 PEERS = ["hbase", "rorqual", "rocksdb"]
 BUILD_TARGETS = {"hbase": [], "rorqual": [], "rocksdb": ["bench/engine_rocksdb"]}
 # In less they are killed while they load.
-LEAST = {"hbase": 1 << 30, "rorqual": 64 << 20, "rocksdb": 64 << 20}
+LEAST = {"hbase": 1 << 30, "rorqual": 80 << 20, "rocksdb": 64 << 20}
 
 
 class Config:
@@ -47,6 +47,7 @@ class Config:
         self.peers = self.checked("PEERS", PEERS)
         self.seconds = float(env("SECONDS", "120" if self.scale >= 1 else "10"))
         self.warm = float(env("WARM", str(self.seconds / 2)))
+        self.operations = int(env("OPERATIONS", "0"))
         self.quiet = float(env("QUIET", "3"))
         self.connections, self.depth = int(env("CONNECTIONS", "4")), int(env("DEPTH", "16"))
         self.regions = int(env("REGIONS", "8"))

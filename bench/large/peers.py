@@ -153,6 +153,8 @@ class Served(Peer):
 
     def bench(self, workload, options, per, seconds, alone=False):
         c = self.config
+        if c.operations and "--operations" not in options:
+            seconds, options = 1e6, [*options, "--operations", c.operations]
         command = self.server.command(
             workload, "--table", TABLE, "--records", self.rows, "--value-bytes", self.value, "--block-bytes", c.block, "--batch", c.batch,
             "--regions", c.regions, *CLIENT, "--connections", 1 if alone else c.connections, "--depth", 1 if alone else c.depth,

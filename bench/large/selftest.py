@@ -12,7 +12,7 @@ import threading
 import cgroup
 import results
 
-SMALL = {"SCALE": "1", "SHAPES": "80000x1000", "MEMORY": "64M", "SECONDS": "0.3", "QUIET": "0.3", "WARM": "0", "PEERS": "rorqual", "CONNECTIONS": "2", "DEPTH": "4",
+SMALL = {"SCALE": "1", "SHAPES": "120000x1000", "MEMORY": "80M", "OPERATIONS": "300", "BATCH": "10", "QUIET": "0.3", "WARM": "0", "PEERS": "rorqual", "CONNECTIONS": "2", "DEPTH": "4",
          "REGIONS": "4", "OVERWRITE_ROUNDS": "3", "GROWTH": "1000,4000", "PARTS": "sorted bulk load get multi scan ycsb overwrite growth"}
 PATIENCE = 100
 WORKLOADS = ["sorted", "make", "bulk", "load", "get", "get/2", "zipf", "multi", "short", "long", "A", "A/2", "B", "B/2", "C", "D", "E", "F", "F/2",
@@ -99,7 +99,7 @@ def check_goals():
 
 def check_stopped(folder):
     """SIGTERM in the middle of the parts: exit code, and nothing left."""
-    env = {**os.environ, **SMALL, "TMPDIR": folder, "FOLDER": folder, "SECONDS": "30", "PARTS": "load get"}
+    env = {**os.environ, **SMALL, "TMPDIR": folder, "FOLDER": folder, "OPERATIONS": "1000000000", "PARTS": "load get"}
     with subprocess.Popen([str(pathlib.Path(__file__).with_name("run"))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as run:
         patience = threading.Timer(PATIENCE, run.kill)
         patience.start()
