@@ -5,6 +5,7 @@ Nearly three tenths of the memory are block cache everywhere, and as much memsto
 the operating system's cache and the process itself. HBase has its bucket cache off the heap, as its guide advises when data is larger than
 memory; its index and bloom blocks stay on the heap.
 """
+import contextlib
 import itertools
 import json
 import os
@@ -141,15 +142,30 @@ WORKLOADS = {
 }
 
 
+@contextlib.contextmanager
+def failing():
+    """A server that does not start or stop fails its part, not the run. (The exit code of a signal is a number.)"""
+    try:
+        yield
+    except SystemExit as why:
+        if not isinstance(why.code, str):
+            raise
+        raise Failed(why.code) from why
+    except subprocess.SubprocessError as why:
+        raise Failed(why) from why
+
+
 class Served(Peer):
     """A server, driven by `rorqual bench` from outside its cgroup."""
 
     def start(self):
-        self.server.start()
+        with failing():
+            self.server.start()
         self.pid = self.server.pid
 
     def stop(self):
-        self.server.stop()
+        with failing():
+            self.server.stop()
 
     def bench(self, workload, options, per, seconds, alone=False):
         c = self.config
@@ -225,12 +241,6 @@ class RorqualPeer(Served):
         budget = int(share_of(self.box.limit) / 0.4)  # two fifths of it are cache, two memstores
         self.server = Rorqual("rorqual", self.dir, "-D", f"rorqual.memory={budget}", "-D", "rorqual.wal.sync=handover",
                               "-D", f"rorqual.bulkload.folders={self.dir}", *QUICK, core=None, prefix=self.box.prefix())
-
-    def stop(self):
-        try:
-            super().stop()
-        except subprocess.TimeoutExpired as why:
-            raise Failed("Rorqual did not stop") from why
 
 
 class HBasePeer(Served):
