@@ -20,6 +20,8 @@
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
 #                  generator, redis, floors; PARTS=get,put,… some) and make bench-java (PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
+#   make bench-large    data larger than memory: Rorqual, HBase and RocksDB in 2 GB each, most of a day (SCALE=0.01, PARTS=load,get,…,
+#                  PEERS=rorqual,…; bench/large/run says more)
 #   make bench-library  librorqual embedded, beside the engine alone, SQLite, RocksDB (SCALE=0.01: a
 #                   hundredth of the rows and times); HBASE=HOST:PORT: its client beside HBase's
 #   make bench-apps     applications: events in rows or in columns, a Weibo; HBASE=1: a real HBase beside
@@ -52,7 +54,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-library bench-apps bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -229,6 +231,11 @@ bench-engine: release
 	@tools/setup bench
 	@meson setup --reconfigure build-release >/dev/null # RocksDB may have come since
 	@bench/engine/run
+
+bench-large: release
+	@tools/setup bench
+	@meson setup --reconfigure build-release >/dev/null
+	@bench/large/run
 
 bench-library: release
 	@tools/setup bench

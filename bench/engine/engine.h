@@ -57,6 +57,8 @@ void worker_free(worker *w);
 void worker_write(worker *w, const entry *entries, size_t count);
 /* The value's length, or -1. Reads every byte of it. */
 long worker_get(worker *w, const uint8_t row[ROW_BYTES]);
+/* Reads many rows in one call (RocksDB only); returns how many were there. */
+size_t worker_multi_get(worker *w, const entry *entries, size_t count);
 /* Rows from `start` on, at most `limit`; returns how many. Reads every value. */
 size_t worker_scan(worker *w, const uint8_t start[ROW_BYTES], size_t limit);
 /* Columns of one wide row (ours only: RocksDB has no rows): writes `count` qualifiers from `first`

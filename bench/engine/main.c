@@ -5,8 +5,11 @@
  *   engine_ours FOLDER [name=value]... STEP...
  *
  * Values (before the step they apply to): rows, value (bytes), threads, ops (per thread), batch,
- * seconds, rate (rows a second that overwriting offers; 0: as many as it can); cache, buffer, block
- * (bytes), leveled, encoded, regions, sync (these before the first step).
+ * seconds, rate (rows a second that overwriting offers; 0: as many as it can); gets, puts, rmws,
+ * scans, multis, draw (of mixes, see mixes.c); seed (the same draws the same rows); cache, buffer,
+ * block (bytes), leveled, encoded, regions, sync (these before the first step).
+ * The last argument may be '-': further values and steps come from lines of standard input, and
+ * after each line "done" is printed.
  *
  * Steps:
  *   fill-random fill-sequential       every row once, in batches
@@ -15,58 +18,40 @@
  * on) wide wide-one wide-ten wide-all   one row of `rows` qualifiers mixed for `seconds`: every
  * other thread writes, the others read flush compact                     and waits drop ends the
  * process without closing: what kill -9 leaves
+ *   mix                               drawn operations for `seconds` (RocksDB only)
  *
  * The database is opened at the first step ("open" is then a line too). A line for each:
- *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p999=US]
+ *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p99=US p999=US]
  *   [written=BYTES disk=BYTES most=BYTES]
  * `written` is the number of bytes passed to write() in the step. `disk` is the mean size of the
  * folder in the second half of the step (for short steps: its size afterwards), `most` its largest
  * size then; the size rises and falls with compactions, so a single sample would be arbitrary. With
  * a rate a batch's latency counts from the time at which it was due.
  */
-#include "engine.h"
+#include "driver.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS_MAX 16
-#define VALUE_MAX 65536
-#define BUCKETS_PER_DOUBLING 128 /* of latencies: half a per cent each */
-#define BUCKETS (40 * BUCKETS_PER_DOUBLING)
+struct run_state run = {.db = {.cache_bytes = 1ull << 30,
+                               .buffer_bytes = 64ull << 20,
+                               .block_bytes = 65536,
+                               .regions = 1},
+                        .rows = 1000000,
+                        .ops = 100000,
+                        .seconds = 10,
+                        .threads = 1,
+                        .batch = 100,
+                        .value = 100,
+                        .gets = 100};
 
-static struct {
-    settings db;
-    uint64_t rows, ops, seconds, rate;
-    unsigned threads, batch, value;
-    database *open;
-} run = {.db = {.cache_bytes = 1ull << 30,
-                .buffer_bytes = 64ull << 20,
-                .block_bytes = 65536,
-                .regions = 1},
-         .rows = 1000000,
-         .ops = 100000,
-         .seconds = 10,
-         .threads = 1,
-         .batch = 100,
-         .value = 100};
-
-typedef struct job {
-    pthread_t thread;
-    void (*work)(struct job *j);
-    unsigned index;
-    uint64_t done, random, bytes;
-    uint32_t latency[BUCKETS];
-} job;
-
-static double seconds_of(clockid_t clock)
+double seconds_of(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -89,7 +74,7 @@ static uint64_t scattered(uint64_t i)
     return i % run.rows * STRIDE % run.rows;
 }
 
-static void latency_add(job *j, double us)
+void latency_add(job *j, double us)
 {
     double bucket = us <= 1 ? 0 : ceil(log2(us) * BUCKETS_PER_DOUBLING);
     j->latency[bucket < BUCKETS ? (unsigned)bucket : BUCKETS - 1]++;
@@ -97,7 +82,7 @@ static void latency_add(job *j, double us)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-static const uint8_t *value_of(uint64_t n)
+const uint8_t *value_of(uint64_t n)
 {
     static uint8_t pool[VALUE_MAX * 2];
     static atomic_bool filled;
@@ -322,6 +307,9 @@ static const struct {
     {"fill-sequential", fill_sequential, false},
     {"overwrite", overwrite, false},
     {"mixed", mixed, false},
+#ifdef ENGINE_MIXES
+    {"mix", mix, false},
+#endif
     {"get", get, false},
     {"miss", miss, false},
     {"scan", scan, false},
@@ -347,80 +335,6 @@ static uint64_t proc_number(const char *path, const char *key)
         if (strncmp(line, key, strlen(key)) == 0) n = strtoull(line + strlen(key), NULL, 10);
     fclose(f);
     return n;
-}
-
-static uint64_t folder_bytes(const char *path)
-{
-    DIR *d = opendir(path);
-    uint64_t bytes = 0;
-    if (d == NULL) return 0;
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        char name[4096];
-        struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        if (lstat(name, &st) != 0) continue;
-        bytes += S_ISDIR(st.st_mode) ? folder_bytes(name) : (uint64_t)st.st_blocks * 512;
-    }
-    closedir(d);
-    return bytes;
-}
-
-/* Samples of the folder's size during a step. */
-typedef struct watch {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t over_now;
-    bool over;
-    uint64_t *looks;
-    size_t count;
-} watch;
-
-#define LOOKS_MAX 100000
-
-static void *watch_main(void *arg)
-{
-    watch *w = arg;
-    struct timespec next;
-    clock_gettime(CLOCK_REALTIME, &next);
-    pthread_mutex_lock(&w->lock);
-    while (!w->over && w->count < LOOKS_MAX) {
-        next.tv_sec++;
-        while (!w->over && pthread_cond_timedwait(&w->over_now, &w->lock, &next) == 0)
-            ;
-        if (!w->over) w->looks[w->count++] = folder_bytes(run.db.folder);
-    }
-    pthread_mutex_unlock(&w->lock);
-    return NULL;
-}
-
-static void watch_begin(watch *w)
-{
-    *w = (watch){.looks = calloc(LOOKS_MAX, sizeof *w->looks)};
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->over_now, NULL);
-    if (w->looks == NULL || pthread_create(&w->thread, NULL, watch_main, w) != 0) exit(1);
-}
-
-static void watch_end(watch *w, uint64_t *ret_mean, uint64_t *ret_most)
-{
-    pthread_mutex_lock(&w->lock);
-    w->over = true;
-    pthread_cond_signal(&w->over_now);
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
-    uint64_t sum = 0;
-    *ret_most = 0;
-    if (w->count == 0) w->looks[w->count++] = folder_bytes(run.db.folder);
-    size_t from = w->count / 2;
-    for (size_t i = from; i < w->count; i++) {
-        sum += w->looks[i];
-        if (w->looks[i] > *ret_most) *ret_most = w->looks[i];
-    }
-    *ret_mean = sum / (w->count - from);
-    free(w->looks);
-    pthread_cond_destroy(&w->over_now);
-    pthread_mutex_destroy(&w->lock);
 }
 
 static double percentile(const job *jobs, unsigned count, double share)
@@ -450,8 +364,8 @@ static void report(const char *name, const job *jobs, unsigned threads, double w
            (unsigned long long)proc_number("/proc/self/status", "VmRSS:") * 1024,
            (unsigned long long)proc_number("/proc/self/status", "VmHWM:") * 1024);
     if (percentile(jobs, threads, 1) > 0)
-        printf(" p50=%.1f p999=%.1f", percentile(jobs, threads, 0.5),
-               percentile(jobs, threads, 0.999));
+        printf(" p50=%.1f p99=%.1f p999=%.1f", percentile(jobs, threads, 0.5),
+               percentile(jobs, threads, 0.99), percentile(jobs, threads, 0.999));
     if (written > 0)
         printf(" written=%llu disk=%llu most=%llu", (unsigned long long)written,
                (unsigned long long)disk, (unsigned long long)most);
@@ -478,7 +392,7 @@ static void step(const char *name, void (*work)(job *j), unsigned threads)
     for (unsigned i = 0; i < threads; i++) {
         jobs[i].work = work;
         jobs[i].index = i;
-        jobs[i].random = 88172645463325252ull + 977 * (i + 1);
+        jobs[i].random = 88172645463325252ull + 977 * (i + 1) + run.seed * 0x9e3779b97f4a7c15ull;
         if (pthread_create(&jobs[i].thread, NULL, job_main, &jobs[i]) != 0) exit(1);
     }
     for (unsigned i = 0; i < threads; i++)
@@ -518,6 +432,20 @@ static bool set(const char *arg)
         run.batch = (unsigned)n;
     else if (IS("value"))
         run.value = (unsigned)n;
+    else if (IS("gets"))
+        run.gets = (unsigned)n;
+    else if (IS("puts"))
+        run.puts = (unsigned)n;
+    else if (IS("rmws"))
+        run.rmws = (unsigned)n;
+    else if (IS("scans"))
+        run.scans = (unsigned)n;
+    else if (IS("multis"))
+        run.multis = (unsigned)n;
+    else if (IS("draw"))
+        run.draw = (unsigned)n;
+    else if (IS("seed"))
+        run.seed = n;
     else if (IS("cache"))
         run.db.cache_bytes = n;
     else if (IS("buffer"))
@@ -539,6 +467,34 @@ static bool set(const char *arg)
            run.batch >= 1 && run.batch <= 1000 && run.rows > 10 && run.rows % STRIDE != 0;
 }
 
+/* A value or a step; false: neither. */
+static bool take(const char *word)
+{
+    size_t s = 0;
+    if (set(word)) return true;
+    while (s < sizeof steps / sizeof steps[0] && strcmp(steps[s].name, word) != 0)
+        s++;
+    if (s == sizeof steps / sizeof steps[0]) {
+        fprintf(stderr, "%s: no step and no value\n", word);
+        return false;
+    }
+    if (run.open == NULL) step("open", open_database, 1);
+    step(steps[s].name, steps[s].work, steps[s].alone ? 1 : run.threads);
+    return true;
+}
+
+static bool take_lines(void)
+{
+    char line[4096];
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        for (char *word = strtok(line, " \n"); word != NULL; word = strtok(NULL, " \n"))
+            if (!take(word)) return false;
+        printf("done\n");
+        fflush(stdout);
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
@@ -546,18 +502,8 @@ int main(int argc, char **argv)
         return 2;
     }
     run.db.folder = argv[1];
-    for (int i = 2; i < argc; i++) {
-        size_t s = 0;
-        if (set(argv[i])) continue;
-        while (s < sizeof steps / sizeof steps[0] && strcmp(steps[s].name, argv[i]) != 0)
-            s++;
-        if (s == sizeof steps / sizeof steps[0]) {
-            fprintf(stderr, "%s: no step and no value\n", argv[i]);
-            return 2;
-        }
-        if (run.open == NULL) step("open", open_database, 1);
-        step(steps[s].name, steps[s].work, steps[s].alone ? 1 : run.threads);
-    }
+    for (int i = 2; i < argc; i++)
+        if (!(i == argc - 1 && strcmp(argv[i], "-") == 0 ? take_lines() : take(argv[i]))) return 2;
     if (run.open != NULL) database_close(run.open);
     return 0;
 }

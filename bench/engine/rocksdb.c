@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BATCH_MAX 1000
+
 _Thread_local uint64_t bytes_read;
 
 struct database {
@@ -129,6 +131,27 @@ long worker_get(worker *w, const uint8_t row[ROW_BYTES])
     touch((const uint8_t *)value, len);
     rocksdb_pinnableslice_destroy(slice);
     return (long)len;
+}
+
+size_t worker_multi_get(worker *w, const entry *entries, size_t count)
+{
+    const char *keys[BATCH_MAX] = {NULL};
+    char *values[BATCH_MAX], *errors[BATCH_MAX];
+    size_t key_lens[BATCH_MAX] = {0}, lens[BATCH_MAX], found = 0;
+    if (count > BATCH_MAX) check((char *)(uintptr_t) "too many rows", "multi-get");
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = (const char *)entries[i].row;
+        key_lens[i] = ROW_BYTES;
+    }
+    rocksdb_multi_get(w->db->db, w->read, count, keys, key_lens, values, lens, errors);
+    for (size_t i = 0; i < count; i++) {
+        check(errors[i], "multi-get");
+        if (values[i] == NULL) continue;
+        touch((const uint8_t *)values[i], lens[i]);
+        rocksdb_free(values[i]);
+        found++;
+    }
+    return found;
 }
 
 size_t worker_scan(worker *w, const uint8_t start[ROW_BYTES], size_t limit)

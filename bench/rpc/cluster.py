@@ -14,8 +14,8 @@ import statistics
 import subprocess
 import sys
 
-from settings import (BINARY, CLIENT_CORE, ECHO_HOST, HEAP, PEER, RECORDS, SCAN_RECORDS, SECONDS, SERVER_CORE,
-                      WITH_HBASE, echo_in_front, free_port, pinned, settle)
+from settings import (BINARY, CLIENT_CORE, ECHO_HOST, HEAP, RECORDS, SCAN_RECORDS, SECONDS, SERVER_CORE,
+                      WITH_HBASE, echo_in_front, peer, pinned, settle)
 
 # Shapes of tables: options, and whether each server uses the codec of the descendant's method.
 SHAPES = {
@@ -47,8 +47,9 @@ def place_options(places):
 class Server:
     codec = ()
 
-    def __init__(self, name, work):
-        self.name, self.dir = name, work / name.replace(" ", "-")
+    def __init__(self, name, work, core=SERVER_CORE, prefix=()):
+        """core: None is any; prefix: words before the command that starts it."""
+        self.name, self.dir, self.prefix = name, work / name.replace(" ", "-"), [*(pinned(core) if core is not None else ()), *prefix]
         self.dir.mkdir()
         self.pid, self.zk = 0, ""
         self.tables = set()
@@ -104,33 +105,31 @@ def medians(runs):
 class HBase(Server):
     codec = ("--encoding", "DIFF", "--compression", "SNAPPY")
 
+    def __init__(self, name, work, heap=HEAP, properties=None, **more):
+        super().__init__(name, work, **more)
+        self.peer = peer.HBase(self.dir, properties, dict(os.environ, HEAP=heap), self.prefix)
+
     def start(self):
-        self.env = dict(os.environ, HEAP=HEAP)
-        ports = [free_port() for _ in range(3)]
-        self.env.update(ZK_PORT=str(ports[0]), MASTER_PORT=str(ports[1]), RS_PORT=str(ports[2]))
-        subprocess.run(pinned(SERVER_CORE, PEER, "start", self.dir), env=self.env, check=True,
-                       stdout=subprocess.DEVNULL)
+        self.peer.start(stdout=subprocess.DEVNULL)
         self.pid = int((self.dir / "pid").read_text())
-        self.zk = f"127.0.0.1:{ports[0]}"
+        self.zk = self.peer.zk
 
     def stop(self):
-        subprocess.run([str(PEER), "stop", str(self.dir)], env=self.env, check=False)
+        self.peer.stop()
 
 
 class Rorqual(Server):
     codec = ("--encoding", "DIFF", "--compression", "ZSTD")
 
-    def __init__(self, name, work, *settings, core=SERVER_CORE):
-        super().__init__(name, work)
-        self.settings, self.core = settings, core
+    def __init__(self, name, work, *settings, core=SERVER_CORE, **more):
+        super().__init__(name, work, core=core, **more)
+        self.settings, self.core, self.process = settings, core, None
 
     def start(self):
-        command = [BINARY, "server", "--data", self.dir / "data", "--zk-port", "0", "--master-port", "0",
+        command = [*self.prefix, BINARY, "server", "--data", self.dir / "data", "--zk-port", "0", "--master-port", "0",
                    "--rs-port", "0", "-D", f"rorqual.memory={HEAP}", *self.settings]
         with open(self.dir / "log", "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                list(map(str, command)) if self.core is None else pinned(self.core, *command),
-                stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=log, text=True)
         ready = re.match(r"rorqual ready: zookeeper \S+:(\d+), master \S+:(\d+), regionserver \S+:(\d+)",
                          self.process.stdout.readline())
         if not ready:

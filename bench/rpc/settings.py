@@ -7,9 +7,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
-from servers import BUILD, ECHO_HOST, cpu_seconds, echo_in_front, free_port  # noqa: F401, E402  pylint: disable=wrong-import-position,unused-import
+from servers import BUILD, ECHO_HOST, cpu_seconds, echo_in_front, free_port, peer  # noqa: F401, E402  pylint: disable=wrong-import-position,unused-import
 
-PEER = ROOT / "tests/peers/hbase.sh"
 BINARY = os.environ.get("RORQUAL", str(BUILD / "rorqual"))
 OUT = pathlib.Path(os.environ.get("OUT") or ROOT / "docs")
 ROUNDS = int(os.environ.get("ROUNDS", "3"))

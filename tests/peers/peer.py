@@ -69,19 +69,19 @@ def is_free(port):
 class HBase:
     """A standalone HBase in the folder, on ports of its own; `with` starts and stops it."""
 
-    def __init__(self, folder, settings=None, env=None):
-        """settings: {property: value}; env: further variables of hbase.sh (HEAP)."""
+    def __init__(self, folder, settings=None, env=None, prefix=()):
+        """settings: {property: value}; env: further variables of hbase.sh (HEAP); prefix: words before the command that starts it (taskset)."""
         # The web pages' ports are the servers' ports plus ten.
         zk, master, region = free_ports(3)
         extra = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in (settings or {}).items())
-        self.folder = pathlib.Path(folder)
+        self.folder, self.prefix = pathlib.Path(folder), [str(word) for word in prefix]
         self.ports = {"ZK_PORT": str(zk), "MASTER_PORT": str(master), "RS_PORT": str(region), "EXTRA": extra}
         self.env = {**(env or os.environ), **self.ports}
         self.zk = f"127.0.0.1:{zk}"
 
     def start(self, stdout=None):
         try:
-            subprocess.run([str(SCRIPT), "start", str(self.folder)], env=self.env, stdout=stdout, check=True)
+            subprocess.run([*self.prefix, str(SCRIPT), "start", str(self.folder)], env=self.env, stdout=stdout, check=True)
         except BaseException:
             # HBase may run already, and nothing else would stop it.
             self.stop()
