@@ -10,6 +10,7 @@
 
 #include "client/parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ROWS_NO_LIMIT INT32_MAX
@@ -50,6 +51,7 @@ struct rq_op {
     op_kind kind;
     unsigned attempts; /* that failed, in a row */
     uint32_t priority; /* of the request; 0: the table's */
+    uint16_t replica;  /* of a get or scan */
     int64_t wake_ns;
     bool awaits_map;     /* of a table whose regions were never read */
     bool awaits_refresh; /* its pause is over, and the table's map is being read */
@@ -84,6 +86,7 @@ struct rq_op {
     uint64_t scanner;
     uint64_t sequence;
     uint64_t rows;
+    rq_scan_metrics metrics;
 };
 
 rq_err rq_op_new(rq_client *c, unsigned lane, void *ctx, rq_op **ret)
@@ -125,6 +128,7 @@ static void begin(rq_op *op, rq_client_table *t, op_kind kind)
     op->kind = kind;
     op->attempts = 0;
     op->priority = 0;
+    op->replica = 0;
     op->awaits_map = false;
     rq_buf_reset(&op->row);
     rq_buf_reset(&op->body);
@@ -300,11 +304,14 @@ static rq_err send_single(rq_op *op)
 {
     rq__conn *conn = NULL;
     const rq__region *r = rq__map_locate(op->table, rq_buf_slice(&op->row));
-    if (r == NULL) return RQ_E_NOT_SERVING_REGION;
-    RQ_TRY(rq__client_lane(op->client, r->server, op->lane, &conn));
+    uint32_t server;
+    rq_slice specifier;
+    if (r == NULL || !rq__map_replica(r, op->replica, &server, &specifier))
+        return RQ_E_NOT_SERVING_REGION;
+    RQ_TRY(rq__client_lane(op->client, server, op->lane, &conn));
     return rq__conn_call(conn, op->kind == OP_GET ? "Get" : "Mutate",
-                         priority_or_tables(op, op->priority), r->specifier,
-                         rq_buf_slice(&op->body), rq_buf_slice(&op->cells), take_single, op);
+                         priority_or_tables(op, op->priority), specifier, rq_buf_slice(&op->body),
+                         rq_buf_slice(&op->cells), take_single, op);
 }
 
 rq_err rq_op_get(rq_op *op, rq_client_table *t, const rq_get *get, rq_op_done done)
@@ -312,6 +319,7 @@ rq_err rq_op_get(rq_op *op, rq_client_table *t, const rq_get *get, rq_op_done do
     begin(op, t, OP_GET);
     op->done = done;
     op->priority = get->priority;
+    op->replica = get->replica;
     RQ_TRY(rq_buf_append(&op->row, get->row.ptr, get->row.len));
     RQ_TRY(rq__put_get_body(&op->body, get));
     attempt(op);
@@ -693,6 +701,8 @@ rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item
     op->item = row;
     op->done = done;
     op->priority = scan->priority;
+    op->replica = scan->replica;
+    op->metrics = (rq_scan_metrics){0};
     op->include_start = !scan->excludes_start;
     op->scanner_open = false;
     rq__parts_drop(&op->parts_of_row);
@@ -746,12 +756,25 @@ static bool is_behind_stop(const rq_op *op, int c)
     return c > 0 || (c == 0 && !op->scan.includes_stop);
 }
 
+static void count_call(rq_op *op, bool between)
+{
+    if (!op->scan.counts_metrics) return;
+    rq__scan_metrics_call(&op->metrics, between, rq_client_now_ns());
+    if (between && op->attempts > 0) rq__scan_metrics_retry(&op->metrics);
+}
+
+const rq_scan_metrics *rq_op_scan_metrics(const rq_op *op)
+{
+    return &op->metrics;
+}
+
 static rq_err open_scanner(rq_op *op)
 {
     rq__conn *conn = NULL;
     const rq__region *r = scan_region(op);
-    if (r == NULL) return RQ_E_NOT_SERVING_REGION;
-    op->server = r->server;
+    rq_slice specifier;
+    if (r == NULL || !rq__map_replica(r, op->replica, &op->server, &specifier))
+        return RQ_E_NOT_SERVING_REGION;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_slice edge = op->scan.reversed ? r->start : r->end;
     rq_buf_reset(&op->region_key);
@@ -763,7 +786,10 @@ static rq_err open_scanner(rq_op *op)
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
                              rows_wanted(op), rows_left(op)));
-    return rq__conn_call(conn, "Scan", priority_or_tables(op, op->priority), r->specifier,
+    if (op->scan.counts_metrics && op->attempts == 0)
+        rq__scan_metrics_region(&op->metrics, op->client->servers[op->server].at.host);
+    count_call(op, true);
+    return rq__conn_call(conn, "Scan", priority_or_tables(op, op->priority), specifier,
                          rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
 }
 
@@ -774,7 +800,8 @@ static rq_err go_on(rq_op *op)
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_next(&op->body, op->scanner, op->sequence++, rows_wanted(op), rows_left(op),
-                             op->scan.joins_parts));
+                             &op->scan));
+    count_call(op, true);
     return rq__conn_call(conn, "Scan", priority_or_tables(op, op->priority), (rq_slice){0},
                          rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
 }
@@ -786,6 +813,7 @@ static rq_err close_scanner(rq_op *op)
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_close(&op->body, op->scanner));
+    count_call(op, false);
     return rq__conn_call(conn, "Scan", RQ__PRIORITY_CLOSE, (rq_slice){0}, rq_buf_slice(&op->body),
                          (rq_slice){0}, ignore_answer, op);
 }
@@ -796,6 +824,15 @@ static rq_err skip_cells(rq_result_view row, rq_cursor *cells)
     while (row.count > 0)
         RQ_TRY(rq_result_next(&row, cells, &cell));
     return RQ_OK;
+}
+
+static rq_err count_cells(rq_op *op, rq_result_view row, rq_cursor cells)
+{
+    rq_cell cell;
+    rq_err rc;
+    while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK)
+        rq__scan_metrics_cell(&op->metrics, &cell);
+    return rc == RQ_E_END ? RQ_OK : rc;
 }
 
 /* Of a row that is read again, after a part of it was passed on. */
@@ -873,6 +910,7 @@ static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t
     *ret_given = 0;
     rq__scan_rows_begin(v, &rows);
     while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
+        if (op->scan.counts_metrics) RQ_TRY(count_cells(op, row, cells));
         if (op->scan.joins_parts)
             RQ_TRY(join_row(op, row, cells, ret_given));
         else if (!drops(op, row, cells))
@@ -916,12 +954,14 @@ static void take_scan(void *ctx, const rq_reply *reply)
     if (reply->err != RQ_OK) {
         op->scanner_open = false;
         op->cells_to_drop = op->cells_given;
+        rq__scan_metrics_failure(&op->metrics, reply->err);
         rq__parts_drop(&op->parts_of_row);
         fail_or_again(op, reply);
         return;
     }
     rq_err rc = rq__scan_response_parse(reply->message, &v);
     if (rc == RQ_OK && v.has_scanner) op->scanner = v.scanner;
+    if (rc == RQ_OK && op->scan.counts_metrics) rc = rq__scan_metrics_add(&op->metrics, v.metrics);
     if (rc == RQ_OK) rc = take_rows(op, &v, reply->cells, &given);
     if (rc != RQ_OK) {
         fail_here(op, rc, false, RQ_SLICE_LIT("MalformedAnswer"));
@@ -977,6 +1017,17 @@ static bool waits_for_map(rq_op *op, rq_err *ret)
     return false;
 }
 
+/* HBASE: ScannerCallable.getLocationForReplica */
+static void fail_without_region(rq_op *op, rq_err rc)
+{
+    char text[64] = "";
+    if (op->replica > 0)
+        snprintf(text, sizeof text, "There is no location for replica id #%u", op->replica);
+    rq_reply reply = {
+        .err = rc, .retry = true, .kind = RQ_SLICE_LIT("NoRegion"), .text = rq_slice_cstr(text)};
+    fail_or_again(op, &reply);
+}
+
 static void attempt(rq_op *op)
 {
     rq_err rc = RQ_OK;
@@ -1008,7 +1059,7 @@ static void attempt(rq_op *op)
     }
     if (rc == RQ_OK) return;
     if (rc == RQ_E_NOT_SERVING_REGION)
-        fail_here(op, rc, true, RQ_SLICE_LIT("NoRegion"));
+        fail_without_region(op, rc);
     else
         fail_here(op, rc, rc == RQ_E_IO, RQ_SLICE_LIT("CannotSend"));
 }

@@ -147,10 +147,11 @@ rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const r
 /* --- Scan ------------------------------------------------------------------------------------- */
 
 /* Servers send heartbeats only to clients that take parts of rows. */
-static rq_err put_abilities(rq_buf *out, bool joins_parts)
+static rq_err put_abilities(rq_buf *out, const rq_scan *scan)
 {
-    if (joins_parts) RQ_TRY(rq_pb_put_number(out, 7, 1));
-    return rq_pb_put_number(out, 8, 1);
+    if (scan->joins_parts) RQ_TRY(rq_pb_put_number(out, 7, 1));
+    RQ_TRY(rq_pb_put_number(out, 8, 1));
+    return scan->counts_metrics ? rq_pb_put_number(out, 9, 1) : RQ_OK;
 }
 
 rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
@@ -176,18 +177,18 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     RQ_TRY(rq_pb_end(out, at));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
-    RQ_TRY(put_abilities(out, scan->joins_parts));
+    RQ_TRY(put_abilities(out, scan));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 
 rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, bool joins_parts)
+                         uint32_t limit, const rq_scan *scan)
 {
     RQ_TRY(rq_pb_put_number(out, 3, scanner));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
     RQ_TRY(rq_pb_put_number(out, 6, sequence));
-    RQ_TRY(put_abilities(out, joins_parts));
+    RQ_TRY(put_abilities(out, scan));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 

@@ -21,6 +21,7 @@ typedef struct rq_get {
     uint32_t column_limit; /* ColumnCountGetFilter; 0: none */
     bool has_qualifier;
     uint32_t priority; /* of the call; 0: the table's */
+    uint16_t replica;  /* of the region that is read; 0: the region itself. Not in a batch */
     rq_slice more;     /* further fields of the message Get, encoded */
 } rq_get;
 
@@ -64,7 +65,9 @@ typedef struct rq_scan {
     bool joins_parts;
     bool
         wants_cursors; /* with joins_parts: a response without a whole row gives an item with `cursor` */
-    uint32_t priority; /* of the calls; 0: the table's */
+    uint32_t priority;   /* of the calls; 0: the table's */
+    uint16_t replica;    /* of the regions that are read; 0: the regions themselves */
+    bool counts_metrics; /* rq_op_scan_metrics */
 } rq_scan;
 
 /* The region, at the front: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */
@@ -88,7 +91,7 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
  * starting behind the request that opened the scanner. */
 RQ_NODISCARD
 rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, bool joins_parts);
+                         uint32_t limit, const rq_scan *scan);
 /* The one that ends it. */
 RQ_NODISCARD
 rq_err rq__put_scan_close(rq_buf *out, uint64_t scanner);

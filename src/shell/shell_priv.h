@@ -24,10 +24,12 @@ typedef struct rq__shell {
     /* Buffers of a call and an operation. They belong to the session, because an exception of Ruby
      * leaves the C functions below it. */
     rq_buf request, answer, more, rows;
-    mrbc_context *locals; /* of the statements: their local variables */
-    bool bytes_in_base64; /* in messages that are decoded */
-    int line;             /* the number in the prompt */
-    bool at_prompt;       /* lines come from a terminal by libedit */
+    bool stale;              /* a row of the last get or scan came from a replica */
+    rq_scan_metrics metrics; /* of the last scan */
+    mrbc_context *locals;    /* of the statements: their local variables */
+    bool bytes_in_base64;    /* in messages that are decoded */
+    int line;                /* the number in the prompt */
+    bool at_prompt;          /* lines come from a terminal by libedit */
     volatile sig_atomic_t interrupted;
 } rq__shell;
 
@@ -44,6 +46,7 @@ void rq__define_rows(mrb_state *mrb);
 void rq__define_regexp(mrb_state *mrb);
 void rq__define_times(mrb_state *mrb);
 void rq__define_terminal(mrb_state *mrb);
+void rq__define_web(mrb_state *mrb);
 
 /* link.c: connects if there is no connection; raises. */
 rq_client *rq__shell_client(mrb_state *mrb);

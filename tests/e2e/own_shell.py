@@ -18,6 +18,8 @@ is tried in a terminal of tmux. Ends with 'N passed, N failed'.
 """
 import difflib
 import fcntl
+import http.server
+import json
 import os
 import pathlib
 import re
@@ -27,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 
 from rorqual import BINARY, Report, Server, fail_hard
@@ -37,7 +40,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS)}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0"))}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -47,6 +50,7 @@ MASKS_OF_SCRIPTS = [
     (r"\b\d{13}\b", "MS"),
     (r"\b[0-9a-f]{32}\b", "ENCODED"),
     (r"0x[0-9a-f]+>", "0xID>"),
+    (r"(?<=^ MILLIS_BETWEEN_NEXTS )\d+$", "N"),
     (r"127\.0\.0\.1([:,])\d+", r"127.0.0.1\1PORT"),
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.).*\n", ""),
 ]
@@ -211,7 +215,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -321,6 +325,61 @@ def every_command_has_help(_):
     return next((f"{name} has no example" for name, part in zip(names, parts) if "hbase> " not in part and name != "table_help"), None)
 
 
+class Page(http.server.BaseHTTPRequestHandler):
+    """A server's pages: tasks, and what no server should answer."""
+    TASKS = [{"description": "d" * 40, "status": "s\u00e9\n", "state": "RUNNING", "starttimems": 1000, "statustimems": -1},
+             {"description": "RpcServer", "status": "Waiting", "state": "WAITING", "starttimems": 5000, "statustimems": 9000}]
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        if self.path == "/raw":
+            self.wfile.write(b"not HTTP at all, but long enough")
+            return
+        self.send_response(404 if self.path == "/none" else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.TASKS).encode())
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def tasks_of_a_page(_):
+    """processlist's table, and what becomes of answers that are none."""
+    web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    port = web.server_address[1]
+    text = ("Shell.need('tasks')\n"
+            f"status, body = Shell.fetch('127.0.0.1', {port}, '/rs-status?format=json&filter=all')\n"
+            "Tasks.table(Json.parse(body).map { |t| t.merge('host' => 'a.very.long.host.name') })\n"
+            f"puts Shell.fetch('localhost', {port}, '/none')[0]\n"
+            f"begin; Shell.fetch('127.0.0.1', {port}, '/raw'); rescue => e; puts e.message; end\n"
+            "begin; Shell.fetch('127.0.0.1', 1, '/'); rescue => e; puts e.message; end\n")
+    out = shell("-n", "memory:", text=text).stdout
+    web.shutdown()
+    for part in (r"\| Host            \| Start Time          \| State    \| Description                      \| Status +\|",
+                 r"\| a\.very\.long\.\.\.\. \| \S+ \S+ \| RUNNING  \| d{29}\.\.\. \| s\S+  \(since",
+                 r"\| WAITING  \| RpcServer                        \| Waiting \(since \d+ s.*\|", "(?m)^404$", "/raw: no HTTP",
+                 "127.0.0.1:1/: Connection refused"):
+        if not re.search(part, out):
+            return f"no {part!r} in {out}"
+    return None
+
+
+def json_is_read(_):
+    """What Json.parse makes of texts, and that it refuses what is none."""
+    good = ['[]', '{}', '[1,-2.5,1e3,true,false,null]', '{"a":{"b":["c\\n\\u00e9\\"",""]}}', ' [ 1 , { "x" : 2 } ] ', '"t"', '0']
+    bad = ['', '[', '[1', '[1,]', '{', '{"a"}', '{"a":}', '{1:2}', '"a', '"\\u12"', 'tru', '01x', '-', '[1] 2', '[' * 1000, '\x00']
+    text = "Shell.need('json')\n"
+    for t in good + bad:
+        encoded = "".join(f"\\x{b:02x}" for b in t.encode())
+        text += f"puts(begin; Json.text(Json.parse(\"{encoded}\")); rescue ArgumentError; 'refused'; end)\n"
+    out = [line for line in shell("-n", "memory:", text=text).stdout.splitlines() if line and not line.startswith(("hbase:", "=>"))]
+    for t, line in zip(good, out):
+        if json.loads(line) != json.loads(t):
+            return f"{t}: {line}"
+    refused = out[len(good):]
+    return None if refused == ["refused"] * len(bad) else f"not refused: {refused}"
+
+
 class Terminal:
     """A terminal of 100 columns by tmux."""
 
@@ -393,7 +452,7 @@ def main():
         if "ZK" in os.environ:
             return report.finish()
         for test in (memory_and_folder, other_forms, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
-                     every_command_has_help, prompt):
+                     every_command_has_help, tasks_of_a_page, json_is_read, prompt):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 

@@ -214,8 +214,18 @@ class Formatter
     @rows += 1
   end
 
-  def footer(count = nil)
+  def footer(count = nil, stale = false)
     puts "#{count || @rows} row(s)"
+    puts ' (possible stale results) ' if stale
+  end
+
+  # Those that `names` includes, or all; they do not count as rows.
+  def metrics(values, names)
+    before = @rows
+    puts
+    row(%w[METRIC VALUE], false)
+    values.sort.each { |name, value| row([name, value.to_s]) if names.nil? || names.empty? || names.include?(name) }
+    @rows = before
   end
 
   def line(text)

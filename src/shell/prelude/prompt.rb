@@ -140,7 +140,7 @@ module Prompt
     end
 
     def json_row(cells)
-      Shell.need('logs')
+      Shell.need('json')
       list = cells.map { |c| { 'column' => column(c), 'timestamp' => c[3], 'value' => value_text(c[5]) } }
       Json.text({ 'row' => Bytes.toStringBinary(cells[0][0]), 'cells' => list })
     end
