@@ -112,6 +112,7 @@ static void wait_for(mrb_state *mrb, outcome *o, rq_err started)
         rq__raise_failure(mrb, started, "", rq_slice_cstr(rq_err_text(started)), false);
     while (!o->done) {
         rq_client_poll(s->client, LOOK_NS);
+        rq__display_waits(s);
         if (s->interrupted && !o->done) rq_client_stop(s->client);
     }
     rq__shell_check_interrupt(mrb);
@@ -403,10 +404,22 @@ static mrb_value scan(mrb_state *mrb, mrb_value self)
 }
 
 typedef struct counting {
+    rq__shell *shell;
     mrb_int interval;
     mrb_int count;
     mrb_value block;
+    int64_t begun_ns;
 } counting;
+
+static void show_count(const counting *n)
+{
+    char text[128];
+    if (!rq__display_wants_progress(n->shell)) return;
+    double seconds = (double)(rq_client_now_ns() - n->begun_ns) / 1e9;
+    snprintf(text, sizeof text, "count: %lld rows, %.0f rows/s", (long long)n->count,
+             (double)n->count / seconds);
+    rq__display_progress(n->shell, text);
+}
 
 /* Skips a row; its key, empty for a row without cells. */
 static bool skip_row(rq_cursor *rows, rq_slice *ret_key)
@@ -428,13 +441,14 @@ static void count_rows(mrb_state *mrb, rq_cursor *rows, void *ctx)
         const mrb_value args[] = {mrb_int_value(mrb, n->count), string_of(mrb, key)};
         mrb_yield_argv(mrb, n->block, 2, args);
     }
+    show_count(n);
 }
 
 /* Rows.count(table, options, more, interval) { |count, row| … } → the number of rows. */
 static mrb_value count(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, options, more;
-    counting n = {0};
+    counting n = {.shell = rq__shell_of(mrb), .begun_ns = rq_client_now_ns()};
     (void)self;
     mrb_get_args(mrb, "SHSi&!", &name, &options, &more, &n.interval, &n.block);
     if (n.interval < 1) mrb_raise(mrb, mrb_class_get(mrb, "ZeroDivisionError"), "divided by 0");

@@ -32,7 +32,7 @@ static void on_interrupt(int number)
 {
     (void)number;
     /* Ruby that calls no server cannot be interrupted: the second Ctrl-C ends the process. */
-    if (current->interrupted) _exit(130);
+    if (current->interrupted && current->display.pager == NULL) _exit(130);
     current->interrupted = 1;
 }
 
@@ -87,6 +87,7 @@ static bool start_ruby(rq__shell *s)
     rq__define_times(s->mrb);
     rq__define_terminal(s->mrb);
     rq__define_web(s->mrb);
+    rq__define_display(s->mrb);
     mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load", load_prelude,
                                MRB_ARGS_REQ(1));
     set_arguments(s);
@@ -189,6 +190,7 @@ static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
     fate f = GO_ON;
     int64_t begun = rq_client_now_ns();
     mrb_value v = rq__statement_run(s, (const char *)statement->ptr, statement->len);
+    rq__display_end(s);
     if (s->mrb->exc != NULL)
         f = take_exception(s, statement, is_script);
     else
@@ -226,6 +228,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
         if (line != NULL && text->len == 0 && is_blank(line)) return GO_ON;
         if (line != NULL && text->len == 0 && line[0] == '\\') {
             mrb_value end = ask(s, "meta", mrb_str_new_cstr(s->mrb, line));
+            rq__display_end(s);
             rq__prompt_remember(from->prompt, line);
             (void)fflush(stdout);
             return mrb_symbol_p(end) ? END : GO_ON;
@@ -314,6 +317,7 @@ static void clear(rq__shell *s)
     rq_buf_clear(&s->answer);
     rq_buf_clear(&s->more);
     rq_buf_clear(&s->rows);
+    rq_buf_clear(&s->display.held);
 }
 
 int rq_shell_run(const rq_shell_options *o)

@@ -32,8 +32,10 @@ import termios
 import threading
 import time
 
+import shell_terminal
 from rorqual import BINARY, Report, Server, fail_hard
 from shell import FOLDER, MASKS, sections
+from shell_terminal import Terminal
 
 OWN = FOLDER / "own"
 EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
@@ -380,31 +382,6 @@ def json_is_read(_):
     return None if refused == ["refused"] * len(bad) else f"not refused: {refused}"
 
 
-class Terminal:
-    """A terminal of 100 columns by tmux."""
-
-    def __init__(self, *command):
-        self.name = f"rorqual-shell-{os.getpid()}"
-        self.tmux("new-session", "-d", "-s", self.name, "-x", "100", "-y", "50", shlex.join(command))
-
-    def tmux(self, *arguments):
-        return subprocess.run(["tmux", "-L", self.name, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
-
-    def type(self, *keys):
-        self.tmux("send-keys", "-t", self.name, *keys)
-
-    def shows(self, text):
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            if text in self.tmux("capture-pane", "-p", "-t", self.name):
-                return True
-            time.sleep(0.05)
-        return False
-
-    def close(self):
-        subprocess.run(["tmux", "-L", self.name, "kill-server"], check=False, stderr=subprocess.DEVNULL)
-
-
 def prompt(folder):
     """Completion, several lines, Ctrl-C, a question before a drop, history."""
     steps = [
@@ -420,14 +397,14 @@ def prompt(folder):
         (["Up", "Up", "Enter"], "=> [1, 2]"),
     ]
     os.environ["HOME"] = str(folder)
-    terminal = Terminal(BINARY, "shell", "memory:")
+    terminal = Terminal({}, BINARY, "shell", "memory:")
     try:
         if not terminal.shows("hbase:001:0>"):
             return "no prompt"
         for keys, text in steps:
             terminal.type(*keys)
             if not terminal.shows(text):
-                return f"{keys}: no {text!r} in\n{terminal.tmux('capture-pane', '-p', '-t', terminal.name)}"
+                return f"{keys}: no {text!r} in\n{terminal.screen()}"
         return None
     finally:
         terminal.close()
@@ -452,7 +429,7 @@ def main():
         if "ZK" in os.environ:
             return report.finish()
         for test in (memory_and_folder, other_forms, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
-                     every_command_has_help, tasks_of_a_page, json_is_read, prompt):
+                     every_command_has_help, tasks_of_a_page, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 

@@ -200,7 +200,13 @@ class Formatter
 
   def header(list = [], widths = [])
     @width = Shell.width
-    row(list, false, widths) unless list.empty?
+    unless list.empty?
+      Shell.page
+      on, off = Shell.paint('1', "\n").split("\n")
+      print on if on && !on.empty?
+      row(list, false, widths)
+      print off if off
+    end
     @rows = 0
   end
 
@@ -215,7 +221,7 @@ class Formatter
   end
 
   def footer(count = nil, stale = false)
-    puts "#{count || @rows} row(s)"
+    puts Shell.paint('2', "#{count || @rows} row(s)")
     puts ' (possible stale results) ' if stale
   end
 
@@ -414,7 +420,7 @@ module Shell
 
     def tell(failure, name)
       puts
-      puts "ERROR: #{Failures.text(failure)}"
+      puts Shell.paint('31', "ERROR: #{Failures.text(failure)}")
       puts "Backtrace: #{(failure.backtrace || []).join("\n           ")}" if debug
       puts
       puts "For usage try 'help \"#{name}\"'"
@@ -519,7 +525,7 @@ module Shell
     rescue Interrupt
       puts
     rescue StandardError => e
-      puts "ERROR: #{Failures.text(e)}"
+      puts "ERROR: #{Failures.text(Failures.translate(e, 'meta', [line.split(' ')[1]]))}"
     end
 
     def complete(before, word)
