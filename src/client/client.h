@@ -36,6 +36,7 @@ typedef struct rq_client_options {
     unsigned rpc_timeout_ms; /* 0: 60,000 */
     unsigned pause_ms;       /* before the first repetition; 0: 100 */
     unsigned retries;
+    bool with_tags; /* cells of regions come and go with their tags: KeyValueCodecWithTags */
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);
     /* Around each wait for sockets, if set: a lock that guards the client is released and taken. So

@@ -13,6 +13,7 @@
 
 #define RQ__HOST_MAX 256
 #define RQ__META_REGION "hbase:meta,,1"
+#define RQ__CODEC_WITH_TAGS "org.apache.hadoop.hbase.codec.KeyValueCodecWithTags"
 #define RQ__PRIORITY_META                                                                          \
     200 /* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data */
 #define RQ__PRIORITY_CLOSE 200 /* HBASE: HIGH_QOS, for calls that end a scanner */

@@ -28,6 +28,7 @@ rq_err rq__parts_add(rq__parts *p, rq_result_view row, rq_cursor cells)
 {
     rq_cell cell;
     rq_err rc;
+    p->cells.with_tags = true;
     while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK)
         RQ_TRY(rq_cellblock_append(&p->cells, &cell));
     return rc == RQ_E_END ? RQ_OK : rc;

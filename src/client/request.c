@@ -69,12 +69,12 @@ rq_err rq__put_get_body(rq_buf *out, const rq_get *get)
 
 /* --- mutations -------------------------------------------------------------------------------- */
 
-static rq_err append_cell(rq_buf *cells, const rq_cell *c)
+static rq_err append_cell(rq_buf *cells, const rq_cell *c, bool with_tags)
 {
-    size_t len = rq_cell_serialized_len(c, false);
+    size_t len = rq_cell_serialized_len(c, with_tags);
     RQ_TRY(rq_buf_reserve(cells, 4 + len));
     rq_put_be32(cells->ptr + cells->len, (uint32_t)len);
-    rq_cell_serialize(c, false, cells->ptr + cells->len + 4);
+    rq_cell_serialize(c, with_tags, cells->ptr + cells->len + 4);
     cells->len += 4 + len;
     return RQ_OK;
 }
@@ -83,7 +83,7 @@ static rq_err put_mutation(rq_buf *out, rq_buf *cells, uint32_t field, const rq_
 {
     size_t at;
     for (size_t i = 0; i < m->cell_count; i++)
-        RQ_TRY(append_cell(cells, &m->cells[i]));
+        RQ_TRY(append_cell(cells, &m->cells[i], m->with_tags));
     RQ_TRY(rq_pb_begin(out, field, &at));
     RQ_TRY(rq_pb_put_bytes(out, 1, m->row));
     RQ_TRY(rq_pb_put_number(out, 2, m->kind));

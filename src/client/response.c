@@ -271,6 +271,12 @@ static rq_err parse_inline_cell(rq_slice bytes, rq_cell *ret)
             ret->value = f.bytes.ptr;
             ret->value_len = (uint32_t)f.bytes.len;
         }
+        if (is_bytes(&f, 7)) {
+            if (f.bytes.len > RQ_TAGS_LEN_MAX || !rq_tags_are_whole(f.bytes.ptr, f.bytes.len))
+                return RQ_E_MALFORMED;
+            ret->tags = f.bytes.ptr;
+            ret->tags_len = (uint16_t)f.bytes.len;
+        }
     }
     return ended(rc);
 }
