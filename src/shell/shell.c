@@ -66,6 +66,34 @@ static mrb_value load_prelude(mrb_state *mrb, mrb_value self)
     return mrb_bool_value(load(mrb, name));
 }
 
+/* Shell.load_file(text, path): runs a script's text at the top; its local variables are its own. */
+static mrb_value load_file(mrb_state *mrb, mrb_value self)
+{
+    const char *text, *path;
+    mrb_int len;
+    (void)self;
+    mrb_get_args(mrb, "sz", &text, &len, &path);
+    mrbc_context *c = mrbc_context_new(mrb);
+    c->capture_errors = true;
+    mrbc_filename(mrb, c, path);
+    struct mrb_parser_state *p = mrb_parse_nstring(mrb, text, (size_t)len, c);
+    bool wrong = p == NULL || p->nerr > 0;
+    mrb_value message = mrb_nil_value();
+    if (wrong)
+        message = mrb_format(mrb, "%s:%d: %s", path, p != NULL ? (int)p->error_buffer[0].lineno : 0,
+                             p != NULL ? p->error_buffer[0].message : "out of memory");
+    struct RProc *proc = wrong ? NULL : mrb_generate_code(mrb, p);
+    if (p != NULL) mrb_parser_free(p);
+    mrbc_context_free(mrb, c);
+    if (proc == NULL)
+        mrb_exc_raise(mrb, mrb_exc_new_str(mrb, mrb_class_get(mrb, "SyntaxError"), message));
+    proc->upper = NULL;
+    MRB_PROC_SET_TARGET_CLASS(proc, mrb->object_class);
+    (void)mrb_top_run(mrb, proc, mrb_top_self(mrb), 0);
+    if (mrb->exc != NULL) mrb_exc_raise(mrb, mrb_obj_value(mrb->exc));
+    return mrb_true_value();
+}
+
 static void set_arguments(rq__shell *s)
 {
     mrb_value list = mrb_ary_new(s->mrb);
@@ -90,6 +118,8 @@ static bool start_ruby(rq__shell *s)
     rq__define_display(s->mrb);
     mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load", load_prelude,
                                MRB_ARGS_REQ(1));
+    mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load_file", load_file,
+                               MRB_ARGS_REQ(2));
     set_arguments(s);
     (void)load(s->mrb, "core");
     if (s->mrb->exc != NULL) mrb_print_error(s->mrb);

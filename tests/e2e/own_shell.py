@@ -33,7 +33,7 @@ import threading
 import time
 
 import shell_terminal
-from rorqual import BINARY, Report, Server, fail_hard
+from rorqual import BINARY, ROOT, Report, Server, fail_hard
 from shell import FOLDER, MASKS, sections
 from shell_terminal import Terminal
 
@@ -42,7 +42,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0"))}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -217,7 +217,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -268,6 +268,35 @@ def other_forms(_):
         return "no JSON"
     if 'r,f:q,' not in shell("-n", "--csv", "memory:", text=rows).stdout:
         return "no CSV"
+    return None
+
+
+def loaded_files(folder):
+    """`load` runs a file at the top: its classes, methods and errors are those of a script."""
+    file = folder / "loaded.rb"
+    file.write_text("module M; class C; def self.x; 7; end; end; end\nLOADED = M::C.x\ndef of_file; LOADED + 1; end\nlocal = 1\n")
+    broken, raising = folder / "broken.rb", folder / "raising.rb"
+    broken.write_text("1 +\n)\n")
+    raising.write_text("raise ArgumentError, 'from the file'\n")
+    text = f"load '{file}'\nM::C.name\nof_file\nLOADED\nbegin; local; rescue NameError; 'its own'; end\n"
+    text += "".join(f"begin; load '{f}'; rescue ScriptError, ArgumentError => e; e.class; end\n" for f in (broken, raising))
+    out = re.findall(r"(?m)^=> (.*)$", shell("-n", "memory:", text=text).stdout)
+    return None if out == ["true", '"M::C"', "8", "7", '"its own"', "SyntaxError", "ArgumentError"] else f"{out}"
+
+
+def messages_of_calls(_):
+    """Every method that a command calls has its messages: a wrong name would be found by a user only."""
+    protos = "".join(p.read_text() for p in (ROOT / "proto").glob("*.proto"))
+    known = set(re.findall(r"(?m)^\s*message (\w+)", protos))
+    renamed = {}
+    for prelude in (ROOT / "src/shell/prelude").glob("*.rb"):
+        table = re.search(r"MESSAGES = \{(.*?)\}", prelude.read_text(), re.S)
+        renamed.update(re.findall(r"'(\w+)' => '(\w+)'", table.group(1)) if table else [])
+    for prelude in (ROOT / "src/shell/prelude").glob("*.rb"):
+        for method in re.findall(r"(?:Master|Servers)\.call\((?:[^'\n(]|\([^)\n]*\))*'(\w+)'", prelude.read_text()):
+            name = renamed.get(method, method)
+            if not {f"{name}Request", f"{name}Response"} <= known:
+                return f"{prelude.name}: {method} has no {name}Request and {name}Response"
     return None
 
 
@@ -428,7 +457,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

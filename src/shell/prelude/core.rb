@@ -55,6 +55,12 @@ class ShellOutput
   alias isatty tty?
 end
 
+class File
+  def self.readlines(path, *)
+    open(path) { |f| f.read.to_s }.lines.to_a
+  end
+end
+
 class ShellErrors < ShellOutput
   def print(*list)
     list.each { |v| Shell.warn(v.to_s) }
@@ -118,10 +124,9 @@ module Kernel
     false
   end
   alias require_relative require
-  alias java_import require
 
   def load(path, *)
-    eval(File.read(path), nil, path)
+    Shell.load_file(File.read(path), path)
     true
   end
 
@@ -464,6 +469,7 @@ module Shell
     # mruby's strings are bytes: UTF-8 becomes letters again, other bytes as Ruby writes them.
     def readable(text)
       return text unless text.include?('\\x')
+      text = text.gsub(/\\\\|\\x[0-7][0-9a-f]/) { |m| m.length == 2 ? m : "\\x#{m[2, 2].upcase}" }
       text.gsub(/(\\x[89a-f][0-9a-f])+/) do |run|
         bytes = run.scan(/\\x(..)/).map { |h| h[0].to_i(16) }.pack('C*')
         bytes =~ UTF8 ? bytes : run.plain_gsub('\\x') { '%' }.upcase.plain_gsub('%') { '\\x' }

@@ -11,7 +11,8 @@ module Master
   MESSAGES = {
     'SplitRegion' => 'SplitTableRegion', 'getProcedureResult' => 'GetProcedureResult',
     'truncateTable' => 'TruncateTable', 'getProcedures' => 'GetProcedures', 'getLocks' => 'GetLocks',
-    'IsMasterInMaintenanceMode' => 'IsInMaintenanceMode', 'getSecurityCapabilities' => 'SecurityCapabilities'
+    'IsMasterInMaintenanceMode' => 'IsInMaintenanceMode', 'getSecurityCapabilities' => 'SecurityCapabilities',
+    'SwitchSnapshotCleanup' => 'SetSnapshotCleanup'
   }
 
   # Calls the master; waits for the procedure unless `wait` is false.

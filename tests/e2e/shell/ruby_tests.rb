@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs test cases that are written for HBase's shell (Test::Unit, `command`, `admin`) in ours: enough of Test::Unit and of
+# HBase's test helpers. shell_ruby_tests.py evaluates a file of tests behind it and calls RubyTests.run.
+
+class AssertionFailed < StandardError; end
+
+module Assertions
+  def flunk(text = 'flunked')
+    raise AssertionFailed, text.to_s
+  end
+
+  def assert(v, text = nil)
+    flunk(text || 'not true') unless v
+  end
+
+  def assert_not(v, *)
+    flunk("#{v.inspect} is true") if v
+  end
+  alias assert_false assert_not
+
+  def assert_true(v, *)
+    assert(v)
+  end
+
+  def assert_equal(a, b, *)
+    flunk("#{b.inspect} instead of #{a.inspect}") unless a == b
+  end
+
+  def assert_not_equal(a, b, *)
+    flunk("both are #{a.inspect}") if a == b
+  end
+
+  def assert_nil(v, *)
+    flunk("#{v.inspect} is not nil") unless v.nil?
+  end
+
+  def assert_not_nil(v, *)
+    flunk('nil') if v.nil?
+  end
+
+  def assert_empty(v, *)
+    flunk("#{v.inspect} is not empty") unless v.empty?
+  end
+
+  def assert_match(pattern, text, *)
+    flunk("#{text.inspect} does not match #{pattern.inspect}") unless text =~ pattern
+  end
+
+  def assert_no_match(pattern, text, *)
+    flunk("#{text.inspect} matches #{pattern.inspect}") if text =~ pattern
+  end
+
+  def assert_kind_of(type, v, *)
+    flunk("#{v.inspect} is no #{type}") unless v.is_a?(type)
+  end
+  alias assert_instance_of assert_kind_of
+
+  def assert_respond_to(v, name, *)
+    flunk("#{v.inspect} has no #{name}") unless v.respond_to?(name)
+  end
+
+  def assert_block(text = nil)
+    flunk(text || 'the block is false') unless yield
+  end
+
+  def assert_raise(*types)
+    begin
+      yield
+    rescue AssertionFailed => e
+      raise e
+    rescue StandardError => e
+      types = types.select { |t| t.is_a?(Class) }
+      flunk("#{e.class}: #{e.message} instead of #{types.inspect}") unless types.empty? || types.any? { |t| e.is_a?(t) }
+      return e
+    end
+    flunk('nothing was raised')
+  end
+
+  def assert_nothing_raised(*)
+    yield
+  end
+
+  def assert_raise_message_contains(message, &block)
+    assert_match(Regexp.new(message), assert_raise(&block).message)
+  end
+
+  def omit(*)
+    raise AssertionFailed, 'left out'
+  end
+end
+
+module Test
+  module Unit
+    class TestCase
+      include Assertions
+
+      def self.cases
+        @cases ||= []
+      end
+
+      def self.all
+        @all ||= []
+      end
+
+      def self.inherited(c)
+        TestCase.all << c
+      end
+
+      def self.define_test(name, &block)
+        cases << name
+        define_method("test_#{name}".to_sym, &block)
+      end
+
+      def setup
+      end
+
+      def teardown
+      end
+    end
+  end
+end
+
+class CapturedOutput < ShellOutput
+  attr_reader :string
+
+  def initialize
+    @string = ''
+  end
+
+  def print(*list)
+    list.each { |v| @string << v.to_s }
+    nil
+  end
+
+  def puts(*list)
+    @string << "\n" if list.empty?
+    list.flatten.each { |v| @string << (v.to_s[-1] == "\n" ? v.to_s : "#{v}\n") }
+    nil
+  end
+
+  def printf(form, *list)
+    print(format(form, *list))
+  end
+  alias << print
+  alias write print
+end
+
+# A command by another name: what HBase's tests ask of its classes, as far as a command does the same.
+class CommandsAsObject
+  NAMES = { exists?: 'exists', enabled?: 'is_enabled', disabled?: 'is_disabled' }
+
+  def method_missing(name, *args)
+    name = NAMES[name] || name.to_s
+    raise NameError, "HBase's class has #{name}, the shell no such command" unless Shell.commands.key?(name)
+    RubyTests.command(name, args)
+  end
+
+  def respond_to_missing?(*)
+    true
+  end
+end
+
+module Hbase
+  module TestHelpers
+    def setup_hbase
+    end
+
+    def shutdown
+    end
+
+    def command(name, *args)
+      RubyTests.command(name.to_s, args)
+    end
+
+    def table(name)
+      Hbase::Table.new(name)
+    end
+
+    def admin
+      @admin ||= CommandsAsObject.new
+    end
+    %w[security_admin visibility_admin quotas_admin replication_admin taskmonitor].each { |n| define_method(n.to_sym) { admin } }
+
+    def create_test_table(name)
+      command(:create, name, { 'NAME' => 'x', 'VERSIONS' => 5 }, 'y') unless command(:exists, name)
+      command(:enable, name) unless command(:is_enabled, name)
+    end
+
+    def create_test_table_with_splits(name, splits)
+      command(:create, name, 'f1', splits) unless command(:exists, name)
+    end
+    alias create_test_table_with_splits_file create_test_table_with_splits
+
+    def create_test_table_with_region_replicas(name, count, splits)
+      command(:create, name, 'f1', { REGION_REPLICATION => count }, splits) unless command(:exists, name)
+    end
+
+    def drop_test_table(name)
+      return unless command(:exists, name)
+      command(:disable, name) if command(:is_enabled, name)
+      command(:drop, name)
+    end
+
+    def drop_test_snapshot
+      Shell.need('snapshots')
+      Snapshots.all.each { |s| command(:delete_snapshot, s[:name]) }
+    end
+
+    def capture_stdout
+      old = $stdout
+      $stdout = CapturedOutput.new
+      yield
+      $stdout.string
+    ensure
+      $stdout = old
+    end
+  end
+end
+HBaseQuotasConstants = HBaseConstants unless Object.const_defined?(:HBaseQuotasConstants)
+
+module RubyTests
+  # As with -n: a failure is raised.
+  def self.command(name, args)
+    Shell.need(Shell.commands[name])
+    Shell.run(name, args)
+  end
+
+  def self.quietly
+    old = $stdout
+    $stdout = CapturedOutput.new
+    yield
+  ensure
+    $stdout = old
+  end
+
+  # One line for each test: how it ended.
+  def self.run
+    Test::Unit::TestCase.all.each do |c|
+      c.cases.each do |name|
+        wrong = nil
+        quietly do
+          begin
+            t = c.new
+            t.setup
+            t.__send__("test_#{name}".to_sym)
+          rescue StandardError, ScriptError => e
+            wrong = "#{e.class}: #{e.message.to_s.split("\n")[0].to_s[0, 160]}"
+          end
+          begin
+            t.teardown unless t.nil?
+          rescue StandardError
+            nil
+          end
+        end
+        puts "TEST #{wrong.nil? ? 'pass' : 'fail'}\t#{c}\t#{name}\t#{wrong}"
+      end
+    end
+  end
+end
