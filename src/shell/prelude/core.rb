@@ -162,6 +162,36 @@ class JavaValue
   alias to_s inspect
 end
 
+# A Java list: scripts count it and go through it.
+class JavaList < JavaValue
+  include Enumerable
+
+  def initialize(name, items)
+    super(name)
+    @items = items
+  end
+
+  def each(&block)
+    @items.each(&block)
+    self
+  end
+
+  def length
+    @items.length
+  end
+  alias size length
+
+  def get(i)
+    @items[i]
+  end
+  alias [] get
+
+  def empty?
+    @items.empty?
+  end
+  alias isEmpty empty?
+end
+
 # --- constants --------------------------------------------------------------------------------------------------------------
 
 module HBaseConstants

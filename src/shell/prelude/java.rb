@@ -253,6 +253,15 @@ end
 
 # `import java.util.Date`: the class under its own name.
 module Kernel
+  # In methods of a script's classes, too.
+  def org
+    JavaPackage.new('org')
+  end
+
+  def java
+    JavaPackage.new('java')
+  end
+
   def import(*classes)
     classes.flatten.each do |c|
       c = JavaPackage.named(c) if c.is_a?(String)
@@ -305,5 +314,3 @@ class ShellObject
 end
 TOP.instance_variable_set('@shell', ShellObject.new)
 
-self.define_singleton_method(:org) { JavaPackage.new('org') }
-self.define_singleton_method(:java) { JavaPackage.new('java') }
