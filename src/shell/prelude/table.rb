@@ -240,6 +240,7 @@ module Hbase
     def replica_of(args)
       id = args[REGION_REPLICA_ID] || 0
       raise TypeError, "cannot convert instance of class org.jruby.Ruby#{id.class} to int" unless id.is_a?(Integer)
+      return 0 if id == -1 # Java: any
       raise ArgumentError, "#{REGION_REPLICA_ID} #{id}: 0 to 65535" unless id >= 0 && id <= 65535
       id
     end

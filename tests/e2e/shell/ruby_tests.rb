@@ -217,6 +217,34 @@ module Hbase
     end
   end
 end
+# The cluster of HBase's tests and the shell's object, as far as they are only passed on.
+class TestCluster
+  def getConfiguration
+    self
+  end
+end
+$TEST_CLUSTER = TestCluster.new
+
+module Hbase
+  class Hbase
+    def initialize(*)
+    end
+
+    def shutdown
+    end
+  end
+end
+
+module Shell
+  class Shell
+    include ::Hbase::TestHelpers
+    attr_accessor :interactive
+
+    def initialize(*)
+    end
+  end
+end
+
 # What HBase's tests ask of the class of tables.
 module Hbase
   class Table
