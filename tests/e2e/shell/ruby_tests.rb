@@ -308,6 +308,9 @@ end
 HBaseQuotasConstants = HBaseConstants unless Object.const_defined?(:HBaseQuotasConstants)
 
 module RubyTests
+  # Waits for eight hours for the sizes of snapshots, which HBase's master computes.
+  LEFT_OUT = ['can view size of snapshots']
+
   # As with -n: a failure is raised.
   def self.command(name, args)
     Shell.need(Shell.commands[name])
@@ -338,6 +341,7 @@ module RubyTests
         wrong = nil
         quietly do
           begin
+            raise AssertionFailed, 'left out' if LEFT_OUT.include?(name)
             t = c.new
             t.setup
             t.__send__("test_#{name}".to_sym)
