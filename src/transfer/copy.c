@@ -95,21 +95,25 @@ static rq_err end_range(void *state, const rq__range *range, rq_error *why)
 
 /* --- the progress ----------------------------------------------------------------------------- */
 
+static const char *address(const rq_client_options *o)
+{
+    const char *at = o->zookeeper != NULL ? o->zookeeper : o->bootstrap;
+    return at != NULL ? at : "";
+}
+
 /* What is copied: another command with the same folder is refused. A line. */
 static const char *describe(const rq_copy *c, rq_arena *arena)
 {
     const rq_transfer_scan *s = &c->scan;
-    const rq_client_options *to = &c->target_client;
-    const char *at = to->zookeeper != NULL ? to->zookeeper : to->bootstrap;
+    const char *from = address(&c->options->client), *to = address(&c->target_client);
     const char *rows = rq__range_text(&(rq__range){s->start, s->stop}, arena);
     char *text = rq_arena_printf(
         arena,
-        "copy table=%s target=%s at=%s rows=%s versions=%" PRIu64 " times=%" PRId64 "..%" PRId64
-        " raw=%d columns=%s renames=%s prefix=%s regex=%s",
-        c->table, c->target, at != NULL ? at : "", rows == NULL ? "" : rows, s->versions,
-        s->from_ms, s->to_ms, s->is_raw, s->columns != NULL ? s->columns : "",
-        c->renames != NULL ? c->renames : "", s->row_prefix != NULL ? s->row_prefix : "",
-        s->row_regex != NULL ? s->row_regex : "");
+        "copy from=%s table=%s to=%s target=%s rows=%s versions=%" PRIu64 " times=%" PRId64
+        "..%" PRId64 " raw=%d columns=%s renames=%s prefix=%s regex=%s",
+        from, c->table, to, c->target, rows == NULL ? "" : rows, s->versions, s->from_ms, s->to_ms,
+        s->is_raw, s->columns != NULL ? s->columns : "", c->renames != NULL ? c->renames : "",
+        s->row_prefix != NULL ? s->row_prefix : "", s->row_regex != NULL ? s->row_regex : "");
     for (char *end = text; end != NULL && (end = strchr(end, '\n')) != NULL;)
         *end = ' ';
     return rows == NULL ? NULL : text;
