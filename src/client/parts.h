@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of a row, which a server sends when a response would be too large or take too long, kept
- * until the row is whole. All zero is empty. HBASE: CompleteScanResultCache. */
+ * until the row is whole, or as many cells as the scan's batch are there. All zero is empty. */
 #ifndef RQ_CLIENT_PARTS_H
 #define RQ_CLIENT_PARTS_H
 
@@ -8,15 +8,16 @@
 #include "client/response.h"
 
 typedef struct rq__parts {
-    rq_cellblock cells; /* of one row */
+    rq_cellblock cells; /* of one row, with their tags */
+    bool stale;         /* one of them is of a replica */
 } rq__parts;
 
 /* Whether the result is of the row whose parts are kept. */
 RQ_NODISCARD
 rq_err rq__parts_continue(const rq__parts *p, rq_result_view row, rq_cursor cells, bool *ret);
-/* REQUIRES: it is, or nothing is kept. */
+/* REQUIRES: it is of that row, or nothing is kept. */
 RQ_NODISCARD
-rq_err rq__parts_add(rq__parts *p, rq_result_view row, rq_cursor cells);
+rq_err rq__parts_add(rq__parts *p, const rq_cell *cell, bool stale);
 /* What is kept, as one result; false: nothing. Valid until the next change. */
 bool rq__parts_row(const rq__parts *p, rq_result_view *ret, rq_cursor *ret_cells);
 /* The row's key; empty: nothing is kept. */

@@ -286,7 +286,7 @@ static rq_err put_open(rq_client_table *t)
         rc = rq__put_region(&t->request, RQ_SLICE_LIT(RQ__META_REGION));
     }
     if (rc == RQ_OK)
-        rc = rq__put_scan_open(&t->request, &scan, scan.start, true, ROWS_PER_ANSWER, 0);
+        rc = rq__put_scan_open(&t->request, &scan, scan.start, true, ROWS_PER_ANSWER, 0, false);
     rq_buf_clear(&names);
     return rc;
 }
@@ -297,8 +297,8 @@ static void ask(rq_client_table *t, bool open)
     rq_buf_reset(&t->request);
     if (open) t->sequence = 0;
     rq_err rc = open ? put_open(t)
-                     : rq__put_scan_next(&t->request, t->scanner, t->sequence++, ROWS_PER_ANSWER, 0,
-                                         &(rq_scan){0});
+                     : rq__put_scan_next(&t->request, &(rq_scan){0}, t->scanner, t->sequence++,
+                                         ROWS_PER_ANSWER, 0, false);
     if (rc == RQ_OK)
         rc = rq__conn_call(c->meta, "Scan", RQ__PRIORITY_META, (rq_slice){0},
                            rq_buf_slice(&t->request), (rq_slice){0}, take_answer, t);

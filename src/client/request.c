@@ -147,15 +147,15 @@ rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const r
 /* --- Scan ------------------------------------------------------------------------------------- */
 
 /* Servers send heartbeats only to clients that take parts of rows. */
-static rq_err put_abilities(rq_buf *out, const rq_scan *scan)
+static rq_err put_abilities(rq_buf *out, const rq_scan *scan, bool takes_parts)
 {
-    if (scan->joins_parts) RQ_TRY(rq_pb_put_number(out, 7, 1));
+    if (takes_parts) RQ_TRY(rq_pb_put_number(out, 7, 1));
     RQ_TRY(rq_pb_put_number(out, 8, 1));
     return scan->counts_metrics ? rq_pb_put_number(out, 9, 1) : RQ_OK;
 }
 
 rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
-                         uint32_t rows, uint32_t limit)
+                         uint32_t rows, uint32_t limit, bool takes_parts)
 {
     size_t at;
     RQ_TRY(rq_pb_begin(out, 2, &at));
@@ -163,6 +163,7 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     if (start.len > 0) RQ_TRY(rq_pb_put_bytes(out, 3, start));
     if (scan->stop.len > 0) RQ_TRY(rq_pb_put_bytes(out, 4, scan->stop));
     if (scan->no_cache_blocks) RQ_TRY(rq_pb_put_number(out, 8, 0));
+    if (scan->batch > 0) RQ_TRY(rq_pb_put_number(out, 9, scan->batch));
     RQ_TRY(rq_pb_put_number(out, 10,
                             scan->result_bytes > 0 ? scan->result_bytes : RESULT_BYTES_DEFAULT));
     if (scan->reversed) {
@@ -177,18 +178,18 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     RQ_TRY(rq_pb_end(out, at));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
-    RQ_TRY(put_abilities(out, scan));
+    RQ_TRY(put_abilities(out, scan, takes_parts));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 
-rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, const rq_scan *scan)
+rq_err rq__put_scan_next(rq_buf *out, const rq_scan *scan, uint64_t scanner, uint64_t sequence,
+                         uint32_t rows, uint32_t limit, bool takes_parts)
 {
     RQ_TRY(rq_pb_put_number(out, 3, scanner));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
     RQ_TRY(rq_pb_put_number(out, 6, sequence));
-    RQ_TRY(put_abilities(out, scan));
+    RQ_TRY(put_abilities(out, scan, takes_parts));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 

@@ -61,11 +61,9 @@ typedef struct rq_scan {
     bool no_cache_blocks;
     rq_slice more;    /* further fields of the message Scan, encoded */
     bool is_stepwise; /* waits for rq_op_scan_step after each response with rows */
-    /* A server may answer with a part of a row, or (after half of the call's time-out) with nothing:
-     * the operation makes whole rows of them. HBASE: client_handles_partials. Not with a batch. */
-    bool joins_parts;
+    uint32_t batch;   /* cells of an item: longer rows are several; 0: whole rows */
     bool
-        wants_cursors; /* with joins_parts: a response without a whole row gives an item with `cursor` */
+        wants_cursors; /* a response without a whole row gives an item with `cursor`; not with a batch */
     uint32_t priority;   /* of the calls; 0: the table's */
     uint16_t replica;    /* of the regions that are read; 0: the regions themselves */
     bool counts_metrics; /* rq_op_scan_metrics */
@@ -84,15 +82,17 @@ RQ_NODISCARD
 rq_err rq__put_get_action(rq_buf *out, uint32_t index, const rq_get *get);
 RQ_NODISCARD
 rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m);
-/* ScanRequest behind the region: opens a scanner at `start` and requests its first response. */
+/* ScanRequest behind the region: opens a scanner at `start` and requests its first response.
+ * `takes_parts`: a server may answer with a part of a row, or (after half of the call's time-out) with
+ * nothing. HBASE: client_handles_partials, without which servers send no heartbeats. */
 RQ_NODISCARD
 rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
-                         uint32_t rows, uint32_t limit);
+                         uint32_t rows, uint32_t limit, bool takes_parts);
 /* The whole ScanRequest that continues a scan. `sequence` counts from 0,
  * starting behind the request that opened the scanner. */
 RQ_NODISCARD
-rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, const rq_scan *scan);
+rq_err rq__put_scan_next(rq_buf *out, const rq_scan *scan, uint64_t scanner, uint64_t sequence,
+                         uint32_t rows, uint32_t limit, bool takes_parts);
 /* The one that ends it. */
 RQ_NODISCARD
 rq_err rq__put_scan_close(rq_buf *out, uint64_t scanner);

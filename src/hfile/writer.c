@@ -393,13 +393,21 @@ static size_t encoded_cells_len(const rq_hfile_writer *w)
     return w->encoded.len == 0 ? 0 : w->encoded.len - RQ__DELTA_HEADER_LEN;
 }
 
+/* Whether the cell begins a block. A cell of a block's size or more has one of its own: the cache
+ * may have no place for such a block, and the small cells before it would be read with it. */
+static bool begins_block(const rq_hfile_writer *w, const rq_cell *cell)
+{
+    return w->block.len + w->rows.len >= w->options.block_bytes ||
+           encoded_cells_len(w) >= w->options.block_bytes ||
+           (w->block.len > 0 && cell->value_len >= w->options.block_bytes);
+}
+
 static rq_err append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
 {
     bool same_key;
     RQ_TRY(check_cell(w, cell, &same_key, why));
     RQ_TRY(add_to_blooms(w, cell));
-    if (!same_key && (w->block.len + w->rows.len >= w->options.block_bytes ||
-                      encoded_cells_len(w) >= w->options.block_bytes)) {
+    if (!same_key && begins_block(w, cell)) {
         RQ_TRY(rq__writer_put_data_block(w, why));
         RQ_TRY(rq__writer_put_inline_blocks(w, false, why));
     }

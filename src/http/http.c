@@ -29,7 +29,9 @@
 
 #define HEAD_BYTES_MAX 16384
 #define BODY_BYTES_MAX 1024 /* GET and HEAD have no body */
-#define NICE 5              /* lower priority than the event loops */
+/* A peer that goes on sending while its response is made or written is not read beyond this. */
+#define INPUT_BYTES_MAX (HEAD_BYTES_MAX + BODY_BYTES_MAX)
+#define NICE 5 /* lower priority than the event loops */
 
 typedef struct connection {
     struct connection *next, *prev; /* ordered by since_ns, oldest first */
@@ -181,6 +183,7 @@ static struct bufferevent *make_stream(struct event_base *base, void *ctx)
         free(c);
         return stream;
     }
+    bufferevent_setwatermark(stream, EV_READ, 0, INPUT_BYTES_MAX);
     bufferevent_incref(stream);
     c->stream = stream;
     link_newest(h, c);

@@ -25,6 +25,7 @@ rq_err rq__batch_begin_get(rq_op_batch *b, const rq_batch_part *p, rq_error *why
     bool answered;
     rq_arena_reset(arena);
     RQ_TRY(b->table->get(b, p, &b->scan, why));
+    b->scan.row_bytes_max = b->read.op.seat->ops->row_bytes_max;
     b->get_mark = rq_cellblock_get_mark(b->out);
     rq_err rc = rq_region_get(b->region, &b->scan, arena, &b->read.ctx, b->out, &answered, why);
     if (answered || (rc != RQ_OK && rc != RQ_E_AGAIN)) return rc;

@@ -2,6 +2,8 @@
 /* Get; see get.h. */
 #include "ops/get.h"
 
+#include "ops/ops_priv.h"
+
 static void end(rq_op_get *g, rq_err rc)
 {
     rq_op *op = &g->read.op;
@@ -61,6 +63,7 @@ static void run(rq_op *op)
     rq_op_get *g = RQ_CONTAINER_OF(op, rq_op_get, read.op);
     bool answered = false;
     g->begun = rq_cellblock_get_mark(g->out);
+    g->scan.row_bytes_max = op->seat->ops->row_bytes_max;
     rq_op_read_init(&g->read, step);
     rq_err rc =
         rq_region_get(op->region, &g->scan, op->arena, &g->read.ctx, g->out, &answered, &op->why);

@@ -59,6 +59,9 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
     ops->skips_missing =
         strcmp(rq_config_text(o->config, RQ_SET_REPLICATION_BULK_MISSING), "skip") == 0;
     take_settings(ops, o->config);
+    ops->row_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_ROW_MAX);
+    if (o->row_bytes_max != 0 && o->row_bytes_max < ops->row_bytes_max)
+        ops->row_bytes_max = o->row_bytes_max;
     rq_err rc =
         rq__leases_new(&ops->env, ops->lease_ms, scanner_bytes(o->config), o->lane, &ops->leases);
     if (rc != RQ_OK) {

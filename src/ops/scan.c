@@ -336,6 +336,7 @@ static rq_err fill_holder(rq_op_scan *s, rq_error *why)
 {
     rq__scan_holder *h = s->holder;
     RQ_TRY(s->fill(s, &h->arena, &h->scan, &h->extra));
+    h->scan.row_bytes_max = ops_of(s)->row_bytes_max;
     if (h->scan.filter != NULL && h->scan.batch > 0 && rq_filter_has_filter_row(h->scan.filter))
         return rq_fail(why, RQ_E_IOEXCEPTION,
                        "Cannot set batch on a scan using a filter that returns true for "

@@ -81,6 +81,8 @@ rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read
     for (size_t i = 0; i < count && answered && rc == RQ_OK; i++)
         rc = rq_store_get_row(parts[i].store, parts[i].version, scan, parts[i].family, read_point,
                               now_ms, arena, ctx, out, &answered, why);
+    if (count > 1 && scan->row_bytes_max != 0 && out->bytes.len - mark.len > scan->row_bytes_max)
+        answered = false;
     if (rc != RQ_OK || !answered) {
         rq_cellblock_truncate(out, mark);
         return rc;

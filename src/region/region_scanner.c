@@ -664,6 +664,8 @@ static void set_limits(rq_region_scanner *s, const rq_scan_limits *limits, rq_ce
     bool inside = limits->may_stop_inside_row && !s->has_filter_row;
     if (!s->again) {
         s->mark = rq_cellblock_get_mark(out);
+        s->read.len_max =
+            s->scan->row_bytes_max == 0 ? SIZE_MAX : s->mark.len + s->scan->row_bytes_max;
         s->read.cells = 0;
     }
     s->again = false;

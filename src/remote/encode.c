@@ -116,7 +116,6 @@ rq_err rq__encode_scan(rq_buf *out, const rq_scanning *s)
     static const numbers fields = {1, 5, 6, 7, 8, 11, 12, 19, 13, 2};
     RQ_TRY(put_reading(out, &s->read, &fields));
     if (s->raw) RQ_TRY(put_attribute(out, 2, "_raw_", "\xff", 1));
-    if (s->batch > 0) RQ_TRY(rq_pb_put_number(out, 9, s->batch));
     if (s->read_type != RQ_READ_DEFAULT) RQ_TRY(rq_pb_put_number(out, 23, s->read_type));
     return rq_pb_put_number(out, 22, s->include_stop);
 }

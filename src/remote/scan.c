@@ -78,7 +78,7 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
                     .includes_stop = a->include_stop,
                     .reversed = a->reversed,
                     .more = rq_buf_slice(&s->more),
-                    .joins_parts = a->batch == 0,
+                    .batch = a->batch,
                     .wants_cursors = a->wants_cursors,
                     .priority = a->read.priority,
                     .is_stepwise = true};

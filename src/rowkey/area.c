@@ -11,6 +11,7 @@
  * "Across" may be said of a cell that touches the area in no point; a cell that does is never
  * "outside" (MARGIN covers rounding).
  */
+#include "api/backend.h"
 #include "rowkey/geo_priv.h"
 
 #include <math.h>
@@ -244,11 +245,12 @@ static rq_err take_box(const rq_box *b, rq__area *to, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq__area_take(const rq_area *from, rq__area *to, rq_error *why)
+rq_err rq__area_take(const rq_area *given, rq__area *to, rq_error *why)
 {
+    rq_area own;
+    const rq_area *from = &own;
     *to = (rq__area){0};
-    if (from == NULL || from->size != sizeof *from)
-        return rq_fail(why, RQ_E_INVALID, "no area, or rq_area.size is not set");
+    RQ_TRY(rq_sized(&own, sizeof own, given, offsetof(rq_area, box), "rq_area", why));
     to->kind = from->kind;
     if (from->kind == RQ_AREA_BOX) return take_box(&from->box, to, why);
     if (from->kind == RQ_AREA_POLYGON) return take_polygon(from, to, why);

@@ -243,17 +243,18 @@ static int by_distance(const void *a, const void *b)
     return (x->distance_m > y->distance_m) - (x->distance_m < y->distance_m);
 }
 
-static rq_err check(const rq_table *table, const rq_geo_search *s, rq_geo_search *ret,
+static rq_err check(const rq_table *table, const rq_geo_search *given, rq_geo_search *ret,
                     rq_error *why)
 {
     char hash[RQ_GEOHASH_SIZE];
-    if (table == NULL || s == NULL || s->size != sizeof *s)
-        return rq_fail(why, RQ_E_INVALID, "no table, no search, or rq_geo_search.size is not set");
+    const rq_geo_search *s = ret;
+    if (table == NULL) return rq_fail(why, RQ_E_INVALID, "no table");
+    RQ_TRY(
+        rq_sized(ret, sizeof *ret, given, offsetof(rq_geo_search, radius_m), "rq_geo_search", why));
     RQ_TRY(rq__geohash_encode(s->center, s->letters, hash, why));
     if (s->count == 0 || s->count > COUNT_MAX || !(s->radius_m >= 0))
         return rq_fail(why, RQ_E_INVALID, "%zu rows (1 to %d), %g m", s->count, COUNT_MAX,
                        s->radius_m);
-    *ret = *s;
     if (s->radius_m == 0 || s->radius_m > HALF_WAY_ROUND_M) ret->radius_m = HALF_WAY_ROUND_M;
     return RQ_OK;
 }

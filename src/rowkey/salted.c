@@ -359,6 +359,14 @@ static void look_ahead(const batch *b)
     if (b->at + 1 < b->count) rq_prefetch_bytes(b->rows[b->at + 1], ROW_BEGIN);
 }
 
+/* A part of a row may look as if another followed: the bucket's next one tells. */
+static bool ends_row(const batch *b, const rq_row *row)
+{
+    if (!row->is_partial || b->at == b->count) return true;
+    rq_bytes key = row->cells[0].row, after = b->rows[b->at]->cells[0].row;
+    return key.len != after.len || memcmp(key.data, after.data, key.len) != 0;
+}
+
 static rq_err next(rq_salted_scanner *s, rq_row **ret)
 {
     *ret = NULL;
@@ -381,7 +389,7 @@ static rq_err next(rq_salted_scanner *s, rq_row **ret)
     else
         s->heap[0] = place_of(s, s->heap[0].bucket);
     if (s->heap_count > 0) sift_down(s, 0);
-    if (s->left != UINT64_MAX && !row->is_partial) s->left--;
+    if (s->left != UINT64_MAX && ends_row(&b->batch, row)) s->left--;
     *ret = row;
     return RQ_OK;
 }

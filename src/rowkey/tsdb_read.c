@@ -311,10 +311,14 @@ void rq_tsdb_result_free(rq_tsdb_result *pub)
 
 /* --- the query -------------------------------------------------------------------------------- */
 
-static rq_err check(reader *r, const rq_tsdb_query *q)
+static rq_err check(reader *r, const rq_tsdb_query *given, rq_tsdb_query *q)
 {
-    if (q == NULL || q->size != sizeof *q || q->tag_count > RQ__TSDB_TAGS_MAX)
-        return fail(r, RQ_E_INVALID, "no query, rq_tsdb_query.size not set, or too many tags");
+    rq_why why;
+    rq_why_clear(&why);
+    rq_err rc = rq_sized(q, sizeof *q, given, offsetof(rq_tsdb_query, interval_ms), "rq_tsdb_query",
+                         &why.error);
+    if (rc != RQ_OK) return rq_fill_failure(r->failure, rc, &why);
+    if (q->tag_count > RQ__TSDB_TAGS_MAX) return fail(r, RQ_E_INVALID, "too many tags");
     if (q->from_ms < 0 || q->to_ms <= q->from_ms || q->from_ms / 1000 > UINT32_MAX ||
         q->to_ms > INT64_MAX / 2 || q->interval_ms < 0 || (unsigned)q->function > RQ_TSDB_COUNT)
         return fail(r, RQ_E_INVALID, "no range of time, interval or function");
@@ -345,13 +349,14 @@ static rq_err take_found_row(void *ctx, const rq_row *row)
 rq_err rq_tsdb_read(rq_tsdb *tsdb, const rq_tsdb_query *query, rq_tsdb_result **ret,
                     rq_failure *failure)
 {
-    reader r = {.tsdb = tsdb, .query = query, .failure = failure};
+    rq_tsdb_query own;
+    reader r = {.tsdb = tsdb, .query = &own, .failure = failure};
     bool found = false;
-    RQ_TRY(check(&r, query));
+    RQ_TRY(check(&r, query, &own));
     RQ_TRY(find_ids(&r, &found));
     rq_err rc = RQ_OK;
     if (found)
-        rc = rq__tsdb_scan(tsdb, r.wanted.metric, query->from_ms, query->to_ms, take_found_row, &r,
+        rc = rq__tsdb_scan(tsdb, r.wanted.metric, own.from_ms, own.to_ms, take_found_row, &r,
                            failure);
     if (rc == RQ_OK) rc = make_result(&r, ret);
     for (size_t i = 0; i < r.count; i++) {

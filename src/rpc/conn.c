@@ -453,8 +453,13 @@ static void look_ahead(rq_rpc_conn *conn)
 {
     rq_slice messages[AHEAD_MAX];
     size_t count = 0;
-    rq_cursor c = rq_cursor_of(rq_input_peek(&conn->input));
+    rq_slice received = rq_input_peek(&conn->input);
+    rq_cursor c = rq_cursor_of(received);
     uint32_t len;
+    if (received.len > 4 && rq_get_be32(received.ptr) == received.len - 4) {
+        conn->ahead = 1; /* one alone: no other is prepared meanwhile */
+        return;
+    }
     for (; conn->ahead < AHEAD_MAX && rq_cursor_be32(&c, &len); conn->ahead++) {
         rq_slice frame, head;
         if (!rq_cursor_bytes(&c, len, &frame)) break;

@@ -42,6 +42,7 @@
 #include <unistd.h>
 
 #define DRAIN_TIMEOUT_MS 30000
+#define ROW_BUDGETS 2 /* a row in a response may take this many budgets of responses */
 
 struct rq_server {
     rq_log *log;       /* the caller's */
@@ -273,6 +274,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .catalog = s->catalog,
                           .config = o->config,
                           .policy = s->users != NULL ? rq_user_metrics_policy(s->users) : o->policy,
+                          .row_bytes_max = ROW_BUDGETS * rq_budget_max(s->answers),
                           .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
                           .intake = s->intake,
                           .replicated = s->replicated,
@@ -579,6 +581,8 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
 {
     rq_err first = RQ_OK;
     if (s == NULL) return RQ_OK;
+    /* Regions that were not opened still need their records of the log. */
+    bool keeps_log = s->catalog != NULL && rq_catalog_in_maintenance(s->catalog);
     if (s->engine != NULL) rq__events_stopping(&s->events, s->engine);
     rq_http_withdraw(s->http);
     rq_control_close(s->control);                        /* what it holds up goes on */
@@ -588,9 +592,9 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);
     if (s->engine != NULL) {
         rq__events_closed(&s->events, s->engine);
-        rq_err rc = rq_engine_close(s->engine, first == RQ_OK, why);
+        rq_err rc = rq_engine_close(s->engine, first == RQ_OK && !keeps_log, why);
         if (first == RQ_OK) first = rc;
-        if (first == RQ_OK && s->catalog != NULL) rq_root_stopped_cleanly(s->root);
+        if (first == RQ_OK && !keeps_log && s->catalog != NULL) rq_root_stopped_cleanly(s->root);
     }
     rq_root_close(s->root);
     if (s->loops != NULL) rq_loops_free(s->loops);

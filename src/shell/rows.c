@@ -322,6 +322,7 @@ static rq_scan scan_of(mrb_state *mrb, mrb_value options, mrb_value more)
         .stop = optional_slice(mrb, option(mrb, options, "stop")),
         .limit = number_option(mrb, options, "limit"),
         .caching = (uint32_t)number_option(mrb, options, "caching"),
+        .batch = (uint32_t)number_option(mrb, options, "batch"),
         .result_bytes = number_option(mrb, options, "result_bytes"),
         .reversed = mrb_test(option(mrb, options, "reversed")),
         .more = rq__slice_of(more),
@@ -394,7 +395,8 @@ static void yield_rows(mrb_state *mrb, rq_cursor *rows, void *ctx)
 }
 
 /* Rows.scan(table, options, more) { |cells| … } → the number of rows; options: start, stop, limit,
- * caching, result_bytes, reversed, replica, metrics; more: further fields of the message Scan, encoded. */
+ * caching, batch, result_bytes, reversed, replica, metrics; more: further fields of the message Scan,
+ * encoded. */
 static mrb_value scan(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, options, more, block;

@@ -30,8 +30,8 @@
 /* The same inside one column of a memstore segment, where a search is cheaper than opening a
  * scanner. */
 #define PASS_IN_COLUMN 3
-/* Larger rows are left to the scanner too, which limits their size. */
-#define ROW_BYTES_MAX ((size_t)64 << 20)
+/* Larger rows are left to the scanner too, which yields the loop and limits their size. */
+#define STRETCH_BYTES_MAX ((size_t)8 << 20)
 #define PLACES_MAX 3
 
 typedef struct row_get {
@@ -56,6 +56,14 @@ typedef struct row_get {
 } row_get;
 
 /* --- one cell --------------------------------------------------------------------------------- */
+/* Whether the scanner must read the row, of which `len` bytes were found. */
+static bool is_too_long(const row_get *g, size_t len)
+{
+    if (RQ_LIKELY(len <= STRETCH_BYTES_MAX && g->scan->row_bytes_max == 0)) return false;
+    return (len > STRETCH_BYTES_MAX && !g->is_done) ||
+           (g->scan->row_bytes_max != 0 && len > g->scan->row_bytes_max);
+}
+
 static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
 {
     g->is_column_done = false;
@@ -74,7 +82,7 @@ static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
         /* With one version of each column, no two included cells are of the same column. */
         g->is_done = match == RQ__MATCH_INCLUDE_AND_NEXT_ROW || g->scan->check_existence_only ||
                      g->out->count - g->mark.count == g->columns_here;
-        g->gave_up = g->out->bytes.len - g->mark.len > ROW_BYTES_MAX;
+        g->gave_up = is_too_long(g, g->out->bytes.len - g->mark.len);
         return RQ_OK;
     case RQ__MATCH_SKIP:
     case RQ__MATCH_NEXT_COLUMN:

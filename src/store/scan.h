@@ -42,6 +42,9 @@ typedef struct rq_scan {
     size_t family_count;            /* 0: all families */
     int32_t max_versions;           /* >= 1; INT32_MAX: all (limited by the family's VERSIONS) */
     rq_time_range time_range;
+    /* Limit of a row's cells in a result, beyond which the read fails with RQ_E_ROW_TOO_BIG; 0:
+     * none. HBASE: hbase.table.max.rowsize */
+    uint64_t row_bytes_max;
     int32_t store_limit;  /* cells per row and family; -1: none */
     int32_t store_offset; /* cells skipped per row and family */
     int32_t batch;        /* cells per result; <= 0: none */

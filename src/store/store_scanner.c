@@ -31,8 +31,6 @@
 #define SKIPS_BEFORE_SEEK 16
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
-/* HBASE: hbase.table.max.rowsize; for one family's part of a row in one answer. */
-#define ROW_BYTES_MAX ((size_t)1 << 30)
 
 typedef enum skip_kind {
     SKIP_NOTHING,
@@ -61,8 +59,7 @@ struct rq_store_scanner {
 
     bool in_row;
     rq__kept_bytes row;
-    int32_t shown;   /* of the row, the skipped offset included */
-    size_t row_from; /* where this call began in the result */
+    int32_t shown; /* of the row, the skipped offset included */
     skip_kind skip;
     uint32_t skip_left;
     uint32_t skips; /* number of cells with SKIP */
@@ -487,6 +484,14 @@ rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_s
     return RQ_OK;
 }
 
+RQ_COLD static rq_err too_big(const rq_scan *scan, rq_error *why)
+{
+    return rq_fail(why, RQ_E_ROW_TOO_BIG,
+                   "Max row size allowed: %llu, but the row is bigger than that: read it by a scan "
+                   "with partial results, or raise hbase.table.max.rowsize and rorqual.memory",
+                   (unsigned long long)scan->row_bytes_max);
+}
+
 /* Appends the cell unless the row's offset skips it. *ret_done: the row's limit is reached. HBASE:
  * the limit is checked after a cell was added, so a limit of 0 returns one cell. RQ_E_AGAIN:
  * nothing has changed. */
@@ -503,9 +508,7 @@ static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read
     if (s->shown >= scan->store_offset) RQ_TRY(append(s, cell, read->out, ctx, why));
     s->shown++;
     if (s->shown <= scan->store_offset) return RQ_OK;
-    if (RQ_UNLIKELY(read->out->bytes.len - s->row_from > ROW_BYTES_MAX))
-        return rq_fail(why, RQ_E_ROW_TOO_BIG,
-                       "Max row size allowed: %zu, but the row is bigger than that", ROW_BYTES_MAX);
+    if (RQ_UNLIKELY(read->out->bytes.len > read->len_max)) return too_big(scan, why);
     read->cells++;
     *ret_done = s->first_cell_only || (scan->store_limit > -1 &&
                                        s->shown >= (int64_t)scan->store_limit + scan->store_offset);
@@ -588,7 +591,6 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
 {
     rq__merge_moved moved = RQ__MERGE_STEPPED;
     *ret = RQ_STORE_ROW_DONE;
-    s->row_from = read->out->bytes.len;
     for (;;) {
         const rq_cell *cell = s->merge.current;
         if (moved != RQ__MERGE_IN_ROW) {

@@ -28,6 +28,7 @@ typedef struct rq_store_read {
     uint32_t cells_max;
     uint32_t cells; /* cells delivered; reset by the caller */
     uint64_t bytes_max;
+    size_t len_max;       /* of `out`: beyond it, RQ_E_ROW_TOO_BIG */
     uint64_t deadline_ns; /* checked inside the row; 0: do not cut the row */
     uint64_t yield_ns;
 } rq_store_read;

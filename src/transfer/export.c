@@ -35,11 +35,12 @@ typedef struct export_job {
 
 /* A thread's. */
 typedef struct export_tools {
-    rq__link link;
+    rq__link link; /* first */
     rq_buf value, scratch;
     /* of the part that is being done */
     rq__crew *crew;
     rq__range range;
+    rq__row_parts parts;
     rq__seq_writer seq;
     rq__out out;
     uint64_t rows, cells, passed, units;
@@ -75,13 +76,9 @@ static rq_err put_result(export_tools *t, rq_op_result *row, uint64_t *ret_cells
 }
 
 /* Tells the crew's counter how much of the part is done. */
-static void tell_progress(export_tools *t, rq_op_result *row)
+static void tell_progress(export_tools *t, rq_slice row)
 {
-    rq_cell c;
-    rq_result_view view = row->row;
-    rq_cursor cells = row->cells;
-    if (rq_result_next(&view, &cells, &c) != RQ_OK) return;
-    uint64_t units = (uint64_t)(rq__range_share(&t->range, rq_cell_row(&c)) * UNITS);
+    uint64_t units = (uint64_t)(rq__range_share(&t->range, row) * UNITS);
     if (units <= t->units) return;
     atomic_fetch_add(&t->crew->done, units - t->units);
     t->units = units;
@@ -91,13 +88,17 @@ static rq_err take_row(void *ctx, rq_op_result *row, rq_error *why)
 {
     export_tools *t = ctx;
     uint64_t cells = 0;
+    rq_cell first = {0};
+    rq_result_view view = row->row;
+    rq_cursor at = row->cells;
+    if (rq_result_next(&view, &at, &first) != RQ_OK) first = (rq_cell){0}; /* told below */
     rq_err rc =
         is_sequence(job_of(t)) ? put_result(t, row, &cells, why) : put_text(t, row, &cells, why);
     if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
     if (rc == RQ_E_MALFORMED) return rq_fail(why, rc, "the server's answer is malformed");
-    t->rows += cells > 0 && !row->row.partial;
+    t->rows += cells > 0 && rq__row_begins(&t->parts, rq_cell_row(&first), row->row.partial);
     t->cells += cells;
-    if (t->rows % 64 == 0) tell_progress(t, row);
+    if (t->rows % 64 == 0) tell_progress(t, rq_cell_row(&first));
     return rc;
 }
 
@@ -156,6 +157,7 @@ static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
     char draft[64];
     t->crew = crew;
     t->rows = t->cells = t->passed = t->units = 0;
+    t->parts.may_go_on = false;
     snprintf(draft, sizeof draft, PLAN_FOLDER "/part-%05zu.draft", part);
     rq_err rc = rq__range_parse(j->plan.parts[part], &arena, &t->range)
                     ? write_part(t, draft, why)
@@ -175,10 +177,7 @@ static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
 static rq_err open_tools(rq__crew *crew, void **ret, rq_error *why)
 {
     const export_job *j = crew->ctx;
-    export_tools *t = calloc(1, sizeof *t);
-    if (t == NULL) return rq_no_memory(why);
-    *ret = t;
-    return rq__link_open(&j->e->options->client, j->e->table, &t->link, why);
+    return rq__link_tools(&j->e->options->client, j->e->table, sizeof(export_tools), ret, why);
 }
 
 static void close_tools(void *tools)

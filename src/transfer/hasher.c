@@ -110,16 +110,16 @@ static rq_err take_row(void *ctx, rq_op_result *row, rq_error *why)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-rq_err rq__hash_list_compare(const rq__hash_list *l, rq_slice end, rq__link *link,
-                             const rq_buf *fields, bool ignores_times, rq__crew *crew,
-                             rq_error *why)
+rq_err rq__hash_list_compare(const rq__hash_list *l, rq_scan *scan, rq__link *link,
+                             bool ignores_times, rq__crew *crew, rq_error *why)
 {
-    comparison c = {.list = l, .end = end, .crew = crew, .hasher.ignores_times = ignores_times};
+    comparison c = {
+        .list = l, .end = scan->stop, .crew = crew, .hasher.ignores_times = ignores_times};
     const rq__scan_calls calls = {take_row, NULL, &c};
     if (l->count == 0) return RQ_OK;
     rq__hasher_begin(&c.hasher);
-    rq_scan scan = rq__scan_of(NULL, l->entries[0].key, end, fields);
-    RQ_TRY(rq__link_scan(link, &scan, &calls, why));
+    scan->start = l->entries[0].key;
+    RQ_TRY(rq__link_scan(link, scan, &calls, why));
     while (c.at < l->count)
         end_batch(&c);
     return RQ_OK;

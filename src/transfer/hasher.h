@@ -40,11 +40,10 @@ rq_err rq__hash_list_add(rq__hash_list *l, rq_slice key, const uint8_t hash[RQ__
 void rq__hash_list_reset(rq__hash_list *l);
 void rq__hash_list_clear(rq__hash_list *l);
 
-/* Hashes the table's rows in the same batches, the last one up to `end` (empty: the table's end).
- * Differing batches are said and counted in crew->different. Blocking. */
+/* Hashes the table's rows in the same batches, the last one up to scan->stop (empty: the table's end);
+ * sets scan->start. Differing batches are said and counted in crew->different. Blocking. */
 RQ_NODISCARD
-rq_err rq__hash_list_compare(const rq__hash_list *l, rq_slice end, rq__link *link,
-                             const rq_buf *fields, bool ignores_times, rq__crew *crew,
-                             rq_error *why);
+rq_err rq__hash_list_compare(const rq__hash_list *l, rq_scan *scan, rq__link *link,
+                             bool ignores_times, rq__crew *crew, rq_error *why);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct import_job {
 
 /* A thread's. */
 typedef struct import_tools {
-    rq__link link;
+    rq__link link; /* first */
     rq__feed source;
     rq_buf more; /* further fields of a mutation */
     rq__sorter sorter;
@@ -127,10 +127,7 @@ static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
 static rq_err open_tools(rq__crew *crew, void **ret, rq_error *why)
 {
     const import_job *j = crew->ctx;
-    import_tools *t = calloc(1, sizeof *t);
-    if (t == NULL) return rq_no_memory(why);
-    *ret = t;
-    return rq__link_open(&j->i->options->client, j->i->table, &t->link, why);
+    return rq__link_tools(&j->i->options->client, j->i->table, sizeof(import_tools), ret, why);
 }
 
 static void close_tools(void *tools)

@@ -2,6 +2,8 @@
 /* See link.h. */
 #include "transfer/link.h"
 
+#include <stdlib.h>
+
 #define POLL_NS 10000000
 #define BATCH_BYTES ((size_t)1024 * 1024)
 #define BATCH_COUNT 10000
@@ -33,6 +35,14 @@ rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *re
         if (rq_op_new(ret->client, 0, b, &b->op) != RQ_OK) return rq_no_memory(why);
     }
     return RQ_OK;
+}
+
+rq_err rq__link_tools(const rq_client_options *o, const char *table, size_t size, void **ret,
+                      rq_error *why)
+{
+    *ret = calloc(1, size);
+    if (*ret == NULL) return rq_no_memory(why);
+    return rq__link_open(o, table, *ret, why);
 }
 
 void rq__link_close(rq__link *l)

@@ -32,6 +32,11 @@ typedef struct rq__link {
 RQ_NODISCARD
 rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *ret, rq_error *why);
 void rq__link_close(rq__link *l);
+/* The same for a crew's tools, a struct of `size` bytes that begins with its link; the rest is zero.
+ * Their owner closes the link and frees them if *ret is set, after an error too. */
+RQ_NODISCARD
+rq_err rq__link_tools(const rq_client_options *o, const char *table, size_t size, void **ret,
+                      rq_error *why);
 
 /* `row` is called for each row, and must not use the link; `rest`, which may be NULL, between two
  * answers, when the link may be used. An error of either ends the scan. */

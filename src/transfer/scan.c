@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scan { column 1 { family 1, qualifier 2 }, attribute 2 { name 1, value 2 }, filter 5,
- * time_range 6 { from 1, to 2 }, max_versions 7, batch_size 9 }. */
+ * time_range 6 { from 1, to 2 }, max_versions 7 }. */
 #include "transfer/scan.h"
 
 #include "base/pb.h"
@@ -177,7 +177,6 @@ static rq_err put_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why)
     RQ_TRY(put_filter_field(out, s));
     if (s->from_ms != 0 || s->to_ms != 0) RQ_TRY(put_times(out, s));
     if (s->versions > 0) RQ_TRY(rq_pb_put_number(out, 7, s->versions));
-    if (s->batch > 0) RQ_TRY(rq_pb_put_number(out, 9, s->batch));
     return RQ_OK;
 }
 
@@ -193,10 +192,21 @@ rq_err rq__scan_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why)
 
 rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop, const rq_buf *fields)
 {
-    (void)s;
     return (rq_scan){.start = start,
                      .stop = stop,
+                     .batch = s == NULL ? 0 : (uint32_t)s->batch,
                      .no_cache_blocks = true,
                      .is_stepwise = true,
                      .more = rq_buf_slice(fields)};
+}
+
+bool rq__row_begins(rq__row_parts *p, rq_slice row, bool is_partial)
+{
+    bool begins = !p->may_go_on || !rq_slice_eq(row, rq_slice_of(p->row, p->len));
+    p->may_go_on = is_partial;
+    if (is_partial && begins) {
+        p->len = (uint16_t)row.len;
+        memcpy(p->row, row.ptr, row.len);
+    }
+    return begins;
 }

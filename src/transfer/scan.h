@@ -23,8 +23,18 @@ typedef struct rq_transfer_scan {
 /* Appends the fields of the message Scan that rq_scan has no members for. RQ_E_INVALID. */
 RQ_NODISCARD
 rq_err rq__scan_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why);
-/* The scan of the rows [start, stop); `fields` as from rq__scan_fields. */
+/* The scan of the rows [start, stop); `fields` as from rq__scan_fields. NULL: whole rows. */
 rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop, const rq_buf *fields);
+
+/* Tells rows apart that come in parts: a part does not say whether another one follows. Zero: before
+ * the first item of a scan. */
+typedef struct rq__row_parts {
+    bool may_go_on;
+    uint16_t len;
+    uint8_t row[RQ_ROW_LEN_MAX];
+} rq__row_parts;
+/* Of an item of a scan, in their order: whether it is no further part of the row before. */
+bool rq__row_begins(rq__row_parts *p, rq_slice row, bool is_partial);
 
 /* Bytes.toBytesBinary: \xNN is a byte. Appends. */
 RQ_NODISCARD

@@ -12,6 +12,7 @@ typedef struct sweep_tools {
     void *state;
     const rq__range *range;
     uint64_t rows, cells, bytes, units; /* since the last answer; units of the range */
+    rq__row_parts parts;
     rq_slice last;
     uint8_t last_row[RQ_ROW_LEN_MAX];
 } sweep_tools;
@@ -32,7 +33,7 @@ static rq_err weigh(sweep_tools *t, const rq_op_result *row)
         t->bytes += rq_cell_serialized_len(&c, false);
     }
     t->cells += count;
-    t->rows += count > 0 && !row->row.partial;
+    t->rows += count > 0 && rq__row_begins(&t->parts, t->last, row->row.partial);
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
@@ -76,6 +77,7 @@ static rq_err work(rq__crew *crew, void *tools, size_t part, rq_error *why)
     t->range = &s->ranges[part];
     t->units = 0;
     t->last = t->range->start;
+    t->parts.may_go_on = false;
     if (s->begin != NULL) RQ_TRY(s->begin(t->state, t->range, why));
     rq_scan scan = rq__scan_of(s->scan, t->range->start, t->range->stop, &s->fields);
     RQ_TRY(rq__link_scan(&t->link, &scan, &calls, why));

@@ -62,8 +62,9 @@ static rq_err take_row(void *state, rq_op_result *row, rq_error *why)
 
 static rq_err compare(tables_state *s, rq_slice end, rq_error *why)
 {
-    RQ_TRY(rq__hash_list_compare(&s->list, end, &s->other, &s->sweep->fields,
-                                 s->verify->ignores_times, &s->sweep->crew, why));
+    rq_scan scan = rq__scan_of(&s->verify->scan, (rq_slice){0}, end, &s->sweep->fields);
+    RQ_TRY(rq__hash_list_compare(&s->list, &scan, &s->other, s->verify->ignores_times,
+                                 &s->sweep->crew, why));
     rq__hash_list_reset(&s->list);
     return RQ_OK;
 }
@@ -157,17 +158,15 @@ static rq_err find_parts(folder_job *j, rq_error *why)
 }
 
 typedef struct folder_tools {
-    rq__link link;
+    rq__link link; /* first */
     rq__hash_list list;
 } folder_tools;
 
 static rq_err open_tools(rq__crew *crew, void **ret, rq_error *why)
 {
     const folder_job *j = crew->ctx;
-    folder_tools *t = calloc(1, sizeof *t);
-    if (t == NULL) return rq_no_memory(why);
-    *ret = t;
-    return rq__link_open(&j->verify->options->client, j->verify->table, &t->link, why);
+    return rq__link_tools(&j->verify->options->client, j->verify->table, sizeof(folder_tools), ret,
+                          why);
 }
 
 static void close_tools(void *tools)
@@ -208,8 +207,9 @@ static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
     rq_slice end = part + 1 < j->count ? j->parts[part + 1].key : j->manifest.stop;
     RQ_TRY(read_part(j, part, &t->list, why));
     RQ_TRY(rq__crew_pass(crew, t->list.count * j->manifest.batch_bytes, why));
-    RQ_TRY(rq__hash_list_compare(&t->list, end, &t->link, &j->fields, j->verify->ignores_times,
-                                 crew, why));
+    const rq_transfer_scan what = rq__hash_manifest_scan(&j->manifest);
+    rq_scan scan = rq__scan_of(&what, (rq_slice){0}, end, &j->fields);
+    RQ_TRY(rq__hash_list_compare(&t->list, &scan, &t->link, j->verify->ignores_times, crew, why));
     atomic_fetch_add(&crew->done, 1);
     return RQ_OK;
 }

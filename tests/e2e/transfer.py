@@ -389,6 +389,32 @@ def counts(w):
            f"Total CELLS\t{2 * ROWS + 1}\n", f"cf:a\t{ROWS}\t{ROWS + 1}\t", f"g:q\\x01\t{ROWS}\t{ROWS}\t")
 
 
+def rows_in_parts_are_counted_once(w):
+    """The part of r2 looks as if another followed, which is deleted."""
+    table = w.table(splits=())
+    cells = [{"family": "cf", "qualifier": q, "timestamp": 1, "value": q} for q in "ab"]
+    w.import_lines(table, [json.dumps({"row": f"r{i}", "cells": cells}).encode() for i in range(5)], "--format", "json")
+    w.import_lines(table, [json.dumps({"row": "r2", "cells": [{"family": "cf", "qualifier": "b", "timestamp": 1, "type": "DeleteColumn"}]}).encode()],
+                   "--format", "json")
+    for batch in "0", "1", "2":
+        expect(w.run("cellcount", "--batch", batch, table), "Total ROWS\t5\n", "Total CELLS\t9\n")
+        expect(w.run("export", "--batch", batch, table, w.path()), "exported 5 rows, 9 cells")
+
+
+def a_long_filter_ends_no_call(w):
+    """A row costs its filter milliseconds, so that no row passes for longer than a call may take: servers then send heartbeats."""
+    table, rows, took = w.table(splits=()), 0, 0
+    while took < 3:
+        w.import_lines(table, [json.dumps({"row": f"{'a' * 18}{i}", "cells": [
+            {"family": "cf", "qualifier": q, "timestamp": 1, "value": "v"} for q in "xy"]}).encode()
+            for i in range(rows, rows + 500)], "--format", "json")
+        rows += 500
+        begun = time.monotonic()
+        assert w.run("rowcount", "--timeout", 1, "--regex", "(a|aa)+$", table).strip() == "ROWS=0"
+        took = time.monotonic() - begun
+    expect(w.run("cellcount", "--timeout", 1, "--batch", 1, "--regex", f"^(a|aa)+{rows - 1}$", table), "Total ROWS\t1\n", "Total CELLS\t2\n")
+
+
 def copies(w):
     table, copy, renamed = w.filled(), w.table(splits=(b"r050", b"r333")), w.table(families=(b"new",))
     expect(w.run("copytable", "--versions", "9", "--new-name", copy, table), f"copied {ROWS} rows")
@@ -530,8 +556,9 @@ def hbase_loads_our_hfiles(w):
 
 ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of_export_select_cells,
          text_that_a_format_cannot_hold_is_refused, tsv_has_the_columns_of_importtsv, bad_lines_are_named_and_counted,
-         line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on,
-         tags_are_kept, two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, damaged_sequence_files_are_named, wrong_names_are_refused, tables_without_rows, counts, copies,
+         line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, tags_are_kept,
+         two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, damaged_sequence_files_are_named, wrong_names_are_refused,
+         tables_without_rows, counts, rows_in_parts_are_counted_once, a_long_filter_ends_no_call, copies,
          differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused]
 WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
              hbase_loads_our_hfiles]

@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
-from hbase import number, text  # pylint: disable=wrong-import-position
+from hbase import fields, number, text  # pylint: disable=wrong-import-position
 
 
 def answer_of(call_it, *arguments):
@@ -198,7 +198,33 @@ def gets_of_a_batch_that_need_scanners(server, restart):
     return server
 
 
-TESTS = (gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
+def rows_larger_than_memory_allows(server, restart):
+    """A quarter of rorqual.memory is the limit of a row in one response; a scan with partial results has none."""
+    del restart
+    client = hbase.Client(server)
+    region = table(client, "wide")
+    value = b"v" * (4 << 20)
+    for n in range(24):
+        client.data.put(region, b"wide", {(b"f", b"q%02d" % n): value})
+    for n in range(5):
+        client.data.put(region, b"x", {(b"f", b"q%02d" % n): value})
+    before = peak_kb(server)
+    assert answer_of(client.data.get, region, b"wide") == "client.RowTooBigException"
+    assert len(client.data.get(region, b"x")) == 5
+    whole = text(1, hbase.region(region)) + text(2, text(3, b"") + number(17, 10)) + number(4, 10)
+    assert answer_of(client.data.call, "Scan", whole) == "client.RowTooBigException"
+    answer = client.data.call("Scan", whole + number(7, 1))
+    cells = sum(len(fields(result).get(1, [])) for result in answer.get(5, []))
+    while cells < 29:
+        answer = client.data.call("Scan", number(3, answer.get(2, [0])[0]) + number(4, 10) + number(7, 1))
+        cells += sum(len(fields(result).get(1, [])) for result in answer.get(5, []))
+    grown = peak_kb(server) - before
+    assert grown < (120 << 10), f"{grown} kB"
+    client.close()
+    return server
+
+
+TESTS = (rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
          calls_that_wait_for_procedures)
 
 

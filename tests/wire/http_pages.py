@@ -340,6 +340,31 @@ def gets_are_answered_beside_hostile_peers(w):
     assert w.page("/").status == 200
 
 
+def peak_bytes(w):
+    status = pathlib.Path(f"/proc/{w.server.process.pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
+
+
+def what_a_peer_sends_is_not_kept(w):
+    """Megabytes behind a request, in a header and in a body, from several peers."""
+    host, port = w.server.http.rsplit(":", 1)
+    before = peak_bytes(w)
+    for head in (b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 9999999999\r\n\r\n",
+                 b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n"):
+        peers = [socket.create_connection((host, int(port)), TIMEOUT) for _ in range(8)]
+        for s in peers:
+            s.sendall(head)
+        for s in peers:
+            try:
+                for _ in range(16):
+                    s.sendall(b"a" * (1 << 20))
+            except ConnectionError:
+                pass  # refused
+            s.close()
+    assert w.page("/health/live").status == 200
+    assert peak_bytes(w) < before + (16 << 20), (before, peak_bytes(w))
+
+
 # ---- the port
 
 
@@ -410,7 +435,7 @@ def clients_are_told_the_port_that_they_can_reach(w):
 
 TESTS = [every_page_is_served, nothing_is_changed, the_status_page_has_tables_and_figures, settings_are_shown_and_secrets_are_not, a_large_call_is_told,
          records_are_filtered_as_hbase_does, names_that_are_markup_stay_text, a_large_multi_says_what_it_is, the_ring_is_bounded, threads_are_told, other_pages_are_answered_while_a_loop_hangs,
-         garbage_is_refused, gets_are_answered_beside_hostile_peers, a_busy_port_that_was_asked_for_is_an_error,
+         garbage_is_refused, what_a_peer_sends_is_not_kept, gets_are_answered_beside_hostile_peers, a_busy_port_that_was_asked_for_is_an_error,
          where_nobody_asked_a_busy_port_is_no_error, clients_are_told_the_port_that_they_can_reach, slow_calls_have_their_times,
          what_runs_is_told_as_the_shell_reads_it]
 

@@ -82,66 +82,70 @@ static rq_err begun(rq_err e, pending *p)
     return e;
 }
 
+/* Both are there, or neither. */
+static pending *pending_begin(request *r, rqpy_queue *queue, int64_t id, const char *numbers,
+                              const char *bytes)
+{
+    pending *p = pending_new(queue, id);
+    if (p != NULL && request_begin(r, numbers, bytes)) return p;
+    free(p);
+    return NULL;
+}
+
+/* The library has copied what the request is made of. */
+static rq_err request_begun(request *r, rq_err e, pending *p)
+{
+    request_free(r);
+    return begun(e, p);
+}
+
 static rq_err rqpy_get_async(rq_table *table, rqpy_queue *queue, int64_t id, const char *numbers,
-                             const char *bytes, size_t columns, rq_failure *why)
+                             const char *bytes, rq_failure *why)
 {
     request r;
-    input in = {(const void *)numbers, bytes};
-    pending *p = pending_new(queue, id);
-    void *all = p == NULL ? NULL : request_allocate(&r, 0, 0, 0, 1, columns);
-    if (all == NULL) return begun(no_memory(why), p);
-    take_get(&in, r.gets, r.columns);
-    rq_err e = rq_table_get_async(table, r.gets, completed, p, fresh(why));
-    free(all);
-    return begun(e, p);
+    pending *p = pending_begin(&r, queue, id, numbers, bytes);
+    if (p == NULL) return no_memory(why);
+    take_get(&r.in, r.gets);
+    return request_begun(&r, rq_table_get_async(table, r.gets, completed, p, fresh(why)), p);
 }
 
 static rq_err rqpy_change_async(rq_table *table, rqpy_queue *queue, int64_t id, const char *numbers,
-                                const char *bytes, size_t changes, size_t edits, rq_failure *why)
+                                const char *bytes, rq_failure *why)
 {
     request r;
-    input in = {(const void *)numbers, bytes};
-    pending *p = pending_new(queue, id);
-    void *all = p == NULL ? NULL : request_allocate(&r, 0, changes, edits, 0, 0);
-    if (all == NULL) return begun(no_memory(why), p);
-    take_changes(&in, r.changes, changes, r.edits);
-    rq_err e = changes == 1
-                   ? rq_table_change_async(table, r.changes, completed, p, fresh(why))
-                   : rq_table_change_row_async(table, r.changes, changes, completed, p, fresh(why));
-    free(all);
-    return begun(e, p);
+    pending *p = pending_begin(&r, queue, id, numbers, bytes);
+    if (p == NULL) return no_memory(why);
+    take_changes(&r.in, r.changes, r.change_count);
+    rq_err e =
+        r.change_count == 1
+            ? rq_table_change_async(table, r.changes, completed, p, fresh(why))
+            : rq_table_change_row_async(table, r.changes, r.change_count, completed, p, fresh(why));
+    return request_begun(&r, e, p);
 }
 
 static rq_err rqpy_check_async(rq_table *table, rqpy_queue *queue, int64_t id, const char *numbers,
-                               const char *bytes, size_t changes, size_t edits, rq_failure *why)
+                               const char *bytes, rq_failure *why)
 {
     request r;
     rq_check check;
-    input in = {(const void *)numbers, bytes};
-    pending *p = pending_new(queue, id);
-    void *all = p == NULL ? NULL : request_allocate(&r, 0, changes, edits, 0, 0);
-    if (all == NULL) return begun(no_memory(why), p);
-    take_check(&in, &check);
-    take_changes(&in, r.changes, changes, r.edits);
-    rq_err e = rq_table_check_and_change_async(table, &check, r.changes, changes, completed, p,
-                                               fresh(why));
-    free(all);
-    return begun(e, p);
+    pending *p = pending_begin(&r, queue, id, numbers, bytes);
+    if (p == NULL) return no_memory(why);
+    take_check(&r.in, &check);
+    take_changes(&r.in, r.changes, r.change_count);
+    rq_err e = rq_table_check_and_change_async(table, &check, r.changes, r.change_count, completed,
+                                               p, fresh(why));
+    return request_begun(&r, e, p);
 }
 
 static rq_err rqpy_batch_async(rq_table *table, rqpy_queue *queue, int64_t id, const char *numbers,
-                               const char *bytes, size_t actions, size_t changes, size_t edits,
-                               size_t gets, size_t columns, rq_failure *why)
+                               const char *bytes, rq_failure *why)
 {
     request r;
-    input in = {(const void *)numbers, bytes};
-    pending *p = pending_new(queue, id);
-    void *all = p == NULL ? NULL : request_allocate(&r, actions, changes, edits, gets, columns);
-    if (all == NULL) return begun(no_memory(why), p);
-    take_actions(&in, &r, actions);
-    rq_err e = rq_table_batch_async(table, r.actions, actions, completed, p, fresh(why));
-    free(all);
-    return begun(e, p);
+    pending *p = pending_begin(&r, queue, id, numbers, bytes);
+    if (p == NULL) return no_memory(why);
+    take_actions(&r);
+    rq_err e = rq_table_batch_async(table, r.actions, r.action_count, completed, p, fresh(why));
+    return request_begun(&r, e, p);
 }
 
 static rq_err rqpy_next_async(rq_scanner *scanner, rqpy_queue *queue, int64_t id, size_t most,

@@ -23,8 +23,10 @@ def libraries() -> list[str]:
 
 
 def declarations(header: str) -> str:
-    """A header's declarations as cffi reads them: no comments, preprocessor lines or function bodies."""
+    """A header's declarations as cffi reads them: no comments, preprocessor lines or function bodies; sizes as numbers."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    for name, number in re.findall(r"^#define (\w+) (\d+)\s*$", text, re.M):
+        text = text.replace(f"[{name}]", f"[{number}]")
     text = re.sub(r"^#(?:\\\n|.)*$", "", text, flags=re.M)
     text = re.sub(r'extern "C" \{|^\}$(?=\s*\Z)', "", text, flags=re.M)
     text = re.sub(r"static inline [^{;]*\{.*?^\}", "", text, flags=re.M | re.S)
@@ -38,8 +40,8 @@ def wrappers(source: str) -> str:
 
 
 def make() -> FFI:
-    headers = [(ROOT / "include/rorqual" / name).read_text(encoding="utf-8") for name in ("errors.h", "rorqual.h")]
-    source = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("pack.c", "calls.c", "async.c"))
+    headers = [(ROOT / "include/rorqual" / name).read_text(encoding="utf-8") for name in ("errors.h", "rorqual.h", "rowkey.h")]
+    source = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("pack.c", "calls.c", "async.c", "index.c"))
     builder = FFI()
     builder.cdef("\n".join(declarations(header) for header in headers) + wrappers(source))
     builder.set_source(

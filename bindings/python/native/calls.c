@@ -27,38 +27,34 @@ static rq_err rqpy_get_row(rq_table *table, const char *row, size_t row_len, cha
     return one_row(e, result, ret, ret_len, why);
 }
 
-/* The requests are given as numbers and bytes, with the counts of what they contain. */
-static rq_err rqpy_get(rq_table *table, const char *numbers, const char *bytes, size_t columns,
-                       char **ret, size_t *ret_len, rq_failure *why)
+/* The requests are given as numbers and bytes. */
+static rq_err rqpy_get(rq_table *table, const char *numbers, const char *bytes, char **ret,
+                       size_t *ret_len, rq_failure *why)
 {
     request r;
-    input in = {(const void *)numbers, bytes};
-    void *all = request_allocate(&r, 0, 0, 0, 1, columns);
-    if (all == NULL) return no_memory(why);
-    take_get(&in, r.gets, r.columns);
+    if (!request_begin(&r, numbers, bytes)) return no_memory(why);
+    take_get(&r.in, r.gets);
     rq_row *row = NULL;
     rq_err e = rq_table_get(table, r.gets, &row, fresh(why));
-    free(all);
+    request_free(&r);
     return one_row(e, row, ret, ret_len, why);
 }
 
 /* One change; or several of a row, all or nothing. */
-static rq_err rqpy_change(rq_table *table, const char *numbers, const char *bytes, size_t changes,
-                          size_t edits, char **ret, size_t *ret_len, rq_failure *why)
+static rq_err rqpy_change(rq_table *table, const char *numbers, const char *bytes, char **ret,
+                          size_t *ret_len, rq_failure *why)
 {
     request r;
-    input in = {(const void *)numbers, bytes};
-    void *all = request_allocate(&r, 0, changes, edits, 0, 0);
-    if (all == NULL) return no_memory(why);
-    take_changes(&in, r.changes, changes, r.edits);
+    if (!request_begin(&r, numbers, bytes)) return no_memory(why);
+    take_changes(&r.in, r.changes, r.change_count);
     rq_row *row = NULL;
     rq_err e;
-    if (changes != 1)
-        e = rq_table_change_row(table, r.changes, changes, fresh(why));
+    if (r.change_count != 1)
+        e = rq_table_change_row(table, r.changes, r.change_count, fresh(why));
     else
         e = rq_table_change(table, r.changes, r.changes->kind >= RQ_APPEND ? &row : NULL,
                             fresh(why));
-    free(all);
+    request_free(&r);
     return one_row(e, row, ret, ret_len, why);
 }
 
@@ -77,53 +73,45 @@ static void take_check(input *in, rq_check *check)
 }
 
 static rq_err rqpy_check_and_change(rq_table *table, const char *numbers, const char *bytes,
-                                    size_t changes, size_t edits, bool *ret_done, char **ret,
-                                    size_t *ret_len, rq_failure *why)
+                                    bool *ret_done, char **ret, size_t *ret_len, rq_failure *why)
 {
     request r;
     rq_check check;
-    input in = {(const void *)numbers, bytes};
-    void *all = request_allocate(&r, 0, changes, edits, 0, 0);
-    if (all == NULL) return no_memory(why);
-    take_check(&in, &check);
-    take_changes(&in, r.changes, changes, r.edits);
+    if (!request_begin(&r, numbers, bytes)) return no_memory(why);
+    take_check(&r.in, &check);
+    take_changes(&r.in, r.changes, r.change_count);
     rq_row *row = NULL;
-    rq_err e =
-        rq_table_check_and_change(table, &check, r.changes, changes, ret_done, &row, fresh(why));
-    free(all);
+    rq_err e = rq_table_check_and_change(table, &check, r.changes, r.change_count, ret_done, &row,
+                                         fresh(why));
+    request_free(&r);
     return one_row(e, row, ret, ret_len, why);
 }
 
 /* Each action begins with a number: 0 a get, otherwise how many changes of one row. */
-static void take_actions(input *in, const request *r, size_t count)
+static void take_actions(request *r)
 {
     rq_change *change = r->changes;
-    rq_edit *edit = r->edits;
     rq_get_request *get = r->gets;
-    rq_column *column = r->columns;
-    for (size_t i = 0; i < count; i++) {
-        size_t changes = (size_t)take_number(in);
+    for (size_t i = 0; i < r->action_count; i++) {
+        size_t changes = (size_t)take_number(&r->in);
         bool is_get = changes == 0;
         r->actions[i] = (rq_action){is_get ? get : NULL, is_get ? NULL : change, changes};
-        if (is_get) column = take_get(in, get++, column);
-        for (; changes > 0; changes--)
-            edit = take_change(in, change++, edit);
+        if (is_get) take_get(&r->in, get++);
+        take_changes(&r->in, change, changes);
+        change += changes;
     }
 }
 
 /* *ret is set although actions failed. */
-static rq_err rqpy_batch(rq_table *table, const char *numbers, const char *bytes, size_t actions,
-                         size_t changes, size_t edits, size_t gets, size_t columns, char **ret,
+static rq_err rqpy_batch(rq_table *table, const char *numbers, const char *bytes, char **ret,
                          size_t *ret_len, rq_failure *why)
 {
     request r;
-    input in = {(const void *)numbers, bytes};
-    void *all = request_allocate(&r, actions, changes, edits, gets, columns);
-    if (all == NULL) return no_memory(why);
-    take_actions(&in, &r, actions);
+    if (!request_begin(&r, numbers, bytes)) return no_memory(why);
+    take_actions(&r);
     rq_results *results = NULL;
-    rq_err e = rq_table_batch(table, r.actions, actions, &results, fresh(why));
-    free(all);
+    rq_err e = rq_table_batch(table, r.actions, r.action_count, &results, fresh(why));
+    request_free(&r);
     if (results == NULL) return e;
     output out = {0};
     for (size_t i = 0; i < results->count && !out.failed; i++)
@@ -133,19 +121,20 @@ static rq_err rqpy_batch(rq_table *table, const char *numbers, const char *bytes
     return e != RQ_OK ? e : packed;
 }
 
-/* The scan's numbers are a get's, with the start as row; then length of the stop, five flags, limit, caching, batch, bytes. */
-static rq_err rqpy_scan(rq_table *table, const char *numbers, const char *bytes, size_t columns,
-                        rq_scanner **ret, rq_failure *why)
+/* The scan's numbers are a get's, with the start as row; then length of the stop, five flags, limit,
+ * caching, batch, bytes. */
+static rq_err rqpy_scan(rq_table *table, const char *numbers, const char *bytes, rq_scanner **ret,
+                        rq_failure *why)
 {
     request r;
-    input in = {(const void *)numbers, bytes};
-    void *all = request_allocate(&r, 0, 0, 0, 1, columns);
-    if (all == NULL) return no_memory(why);
-    take_get(&in, r.gets, r.columns);
+    if (!request_begin(&r, numbers, bytes)) return no_memory(why);
+    take_get(&r.in, r.gets);
     rq_scan_request scan = {.size = sizeof scan,
                             .start = r.gets->row,
-                            .columns = r.columns,
-                            .column_count = r.gets->column_count};
+                            .columns = r.gets->columns,
+                            .column_count = r.gets->column_count,
+                            .attributes = r.gets->attributes,
+                            .attribute_count = r.gets->attribute_count};
     scan.max_versions = r.gets->max_versions;
     scan.min_timestamp = r.gets->min_timestamp;
     scan.max_timestamp = r.gets->max_timestamp;
@@ -154,24 +143,29 @@ static rq_err rqpy_scan(rq_table *table, const char *numbers, const char *bytes,
     scan.family_limit = r.gets->family_limit;
     scan.family_offset = r.gets->family_offset;
     scan.no_block_cache = r.gets->no_block_cache;
-    scan.stop = take_bytes(&in, take_number(&in));
-    scan.excludes_start = take_number(&in) != 0;
-    scan.includes_stop = take_number(&in) != 0;
-    scan.reversed = take_number(&in) != 0;
-    scan.raw = take_number(&in) != 0;
-    scan.limit = (uint64_t)take_number(&in);
-    scan.caching = (uint32_t)take_number(&in);
-    scan.batch = (uint32_t)take_number(&in);
-    scan.fetch_bytes = (uint64_t)take_number(&in);
+    scan.reads_uncommitted = r.gets->reads_uncommitted;
+    scan.priority = r.gets->priority;
+    scan.stop = take_bytes(&r.in, take_number(&r.in));
+    scan.excludes_start = take_number(&r.in) != 0;
+    scan.includes_stop = take_number(&r.in) != 0;
+    scan.reversed = take_number(&r.in) != 0;
+    scan.raw = take_number(&r.in) != 0;
+    scan.wants_cursors = take_number(&r.in) != 0;
+    scan.limit = (uint64_t)take_number(&r.in);
+    scan.caching = (uint32_t)take_number(&r.in);
+    scan.batch = (uint32_t)take_number(&r.in);
+    scan.fetch_bytes = (uint64_t)take_number(&r.in);
     rq_err e = rq_table_scan(table, &scan, ret, fresh(why));
-    free(all);
+    request_free(&r);
     return e;
 }
 
-/* Up to `most` rows, or about `bytes`; fewer, even none, only at the end (*ret_end). An error that comes after rows is kept by
+/* Up to `most` rows, or about `bytes`; fewer only at the end (*ret_end), where there may be none, and
+ * with a cursor as the last one, which is told at once. An error that comes after rows is kept by
  * the library's scanner no longer, so these rows are returned with it. */
-static rq_err rqpy_scan_next(rq_scanner *scanner, size_t most, size_t bytes, char **ret,
-                             size_t *ret_len, size_t *ret_count, bool *ret_end, rq_failure *why)
+static rq_err take_rows(rq_err (*next)(void *scanner, rq_row **ret, rq_failure *why), void *scanner,
+                        size_t most, size_t bytes, char **ret, size_t *ret_len, size_t *ret_count,
+                        bool *ret_end, rq_failure *why)
 {
     output out = {0};
     rq_err e = RQ_OK;
@@ -179,14 +173,27 @@ static rq_err rqpy_scan_next(rq_scanner *scanner, size_t most, size_t bytes, cha
     *ret_end = false;
     while (count < most && out.len < bytes && !out.failed) {
         rq_row *row = NULL;
-        e = rq_scanner_next(scanner, &row, fresh(why));
+        e = next(scanner, &row, fresh(why));
         *ret_end = e != RQ_OK || row == NULL;
         if (*ret_end) break;
+        bool is_cursor = row->cursor.len > 0;
         put_row(&out, row);
         rq_row_free(row);
         count++;
+        if (is_cursor) break;
     }
     rq_err packed = output_end(&out, ret, ret_len, why);
     *ret_count = packed == RQ_OK ? count : 0;
     return e != RQ_OK ? e : packed;
+}
+
+static rq_err next_of_scan(void *scanner, rq_row **ret, rq_failure *why)
+{
+    return rq_scanner_next(scanner, ret, why);
+}
+
+static rq_err rqpy_scan_next(rq_scanner *scanner, size_t most, size_t bytes, char **ret,
+                             size_t *ret_len, size_t *ret_count, bool *ret_end, rq_failure *why)
+{
+    return take_rows(next_of_scan, scanner, most, bytes, ret, ret_len, ret_count, ret_end, why);
 }

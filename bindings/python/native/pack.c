@@ -3,10 +3,12 @@
  * Requests and rows as two flat arrays, so that a call from Python crosses into C once, however many
  * cells it has: int64 numbers in a fixed order, and bytes one after another.
  *
- *   request: numbers (host order) and bytes, made by rorqual/_pack.py, which says the order
+ *   request: numbers (host order) and bytes, made by rorqual/_pack.py, which says the order; first how
+ *            many actions, changes, edits, gets, columns and attributes are in it
  *   rows:    one block: how many numbers follow, the numbers, the bytes; freed by rqpy_free
  *
- * Numbers of a row:     cells, flags (1 exists, 2 partial), length of the row key
+ * Numbers of a row:     cells, flags (1 exists, 2 partial, 4 no row but a scan's cursor), length of the
+ *                       row key or cursor
  *            a cell:    lengths of family, qualifier, value; timestamp, type
  *            outcome:   code, retryable, lengths of class and message; then its row
  * Bytes are those of each length, in the same order.
@@ -14,13 +16,17 @@
  * Lengths are trusted: they come from len() of the bytes that Python concatenated.
  */
 #include "rorqual/rorqual.h"
+#include "rorqual/rowkey.h"
 
 #include <stdlib.h>
 
-/* A request that is taken apart, front to back. */
+/* A request that is taken apart, front to back, into arrays that have room for all of it. */
 typedef struct input {
     const int64_t *numbers;
     const char *bytes;
+    rq_edit *edits;
+    rq_column *columns;
+    rq_named_bytes *attributes;
 } input;
 
 static int64_t take_number(input *in)
@@ -51,10 +57,22 @@ static void take_edit(input *in, rq_edit *edit)
     edit->scope = (rq_delete_scope)take_number(in);
 }
 
-/* `edits` has room for the edits of all changes that follow; returns what is left of it. */
-static rq_edit *take_change(input *in, rq_change *change, rq_edit *edits)
+/* Names end with NUL. */
+static const rq_named_bytes *take_attributes(input *in, size_t count)
 {
-    *change = (rq_change){.size = sizeof *change, .edits = edits};
+    const rq_named_bytes *first = in->attributes;
+    for (size_t i = 0; i < count; i++) {
+        int64_t name = take_number(in), value = take_number(in);
+        in->attributes->name = take_bytes(in, name).data;
+        in->attributes->value = take_bytes(in, value);
+        in->attributes++;
+    }
+    return first;
+}
+
+static void take_change(input *in, rq_change *change)
+{
+    *change = (rq_change){.size = sizeof *change, .edits = in->edits};
     change->kind = (rq_change_kind)take_number(in);
     change->row = take_bytes(in, take_number(in));
     change->edit_count = (size_t)take_number(in);
@@ -64,25 +82,29 @@ static rq_edit *take_change(input *in, rq_change *change, rq_edit *edits)
     change->returns_nothing = take_number(in) != 0;
     change->min_timestamp = take_number(in);
     change->max_timestamp = take_number(in);
+    change->priority = (int32_t)take_number(in);
+    change->attribute_count = (size_t)take_number(in);
+    change->attributes = take_attributes(in, change->attribute_count);
     for (size_t i = 0; i < change->edit_count; i++)
-        take_edit(in, edits + i);
-    return edits + change->edit_count;
+        take_edit(in, in->edits++);
 }
 
-static rq_column *take_columns(input *in, rq_column *columns, size_t count)
+static const rq_column *take_columns(input *in, size_t count)
 {
+    const rq_column *first = in->columns;
     for (size_t i = 0; i < count; i++) {
         int64_t family = take_number(in), qualifier = take_number(in);
-        columns[i].family = take_bytes(in, family);
-        columns[i].qualifier = take_bytes(in, qualifier);
+        in->columns->family = take_bytes(in, family);
+        in->columns->qualifier = take_bytes(in, qualifier);
+        in->columns++;
     }
-    return columns + count;
+    return first;
 }
 
 /* Both kinds of reads have the same numbers; the text of a filter ends with NUL. */
-static rq_column *take_get(input *in, rq_get_request *get, rq_column *columns)
+static void take_get(input *in, rq_get_request *get)
 {
-    *get = (rq_get_request){.size = sizeof *get, .columns = columns};
+    *get = (rq_get_request){.size = sizeof *get};
     get->row = take_bytes(in, take_number(in));
     get->column_count = (size_t)take_number(in);
     get->max_versions = (int32_t)take_number(in);
@@ -94,38 +116,56 @@ static rq_column *take_get(input *in, rq_get_request *get, rq_column *columns)
     get->family_offset = (int32_t)take_number(in);
     get->existence_only = take_number(in) != 0;
     get->no_block_cache = take_number(in) != 0;
-    return take_columns(in, columns, get->column_count);
+    get->reads_uncommitted = take_number(in) != 0;
+    get->priority = (int32_t)take_number(in);
+    get->attribute_count = (size_t)take_number(in);
+    get->attributes = take_attributes(in, get->attribute_count);
+    get->columns = take_columns(in, get->column_count);
 }
 
-static void take_changes(input *in, rq_change *changes, size_t count, rq_edit *edits)
+static void take_changes(input *in, rq_change *changes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        edits = take_change(in, changes + i, edits);
+        take_change(in, changes + i);
 }
 
-/* A request's structs, in one allocation: freed by free(). */
+/* A request's structs, in one allocation: freed by request_free. */
 typedef struct request {
+    input in;
+    void *memory;
+    size_t action_count, change_count;
     rq_action *actions;
     rq_change *changes;
     rq_get_request *gets;
-    rq_edit *edits;
-    rq_column *columns;
 } request;
 
-static void *request_allocate(request *r, size_t actions, size_t changes, size_t edits, size_t gets,
-                              size_t columns)
+/* Numbers and bytes as _pack.py makes them; false: there is no memory. */
+static bool request_begin(request *r, const char *numbers, const char *bytes)
 {
-    size_t size = actions * sizeof *r->actions + changes * sizeof *r->changes +
-                  edits * sizeof *r->edits + gets * sizeof *r->gets + columns * sizeof *r->columns;
-    char *at = malloc(size + 1);
-    if (at == NULL) return NULL;
-    void *all = at;
+    r->in = (input){.numbers = (const void *)numbers, .bytes = bytes};
+    r->action_count = (size_t)take_number(&r->in);
+    r->change_count = (size_t)take_number(&r->in);
+    size_t edits = (size_t)take_number(&r->in) * sizeof *r->in.edits,
+           gets = (size_t)take_number(&r->in) * sizeof *r->gets,
+           columns = (size_t)take_number(&r->in) * sizeof *r->in.columns,
+           attributes = (size_t)take_number(&r->in) * sizeof *r->in.attributes,
+           actions = r->action_count * sizeof *r->actions,
+           changes = r->change_count * sizeof *r->changes;
+    char *at = malloc(actions + changes + edits + gets + columns + attributes + 1);
+    r->memory = at;
+    if (at == NULL) return false;
     r->actions = (void *)at;
-    r->changes = (void *)(at += actions * sizeof *r->actions);
-    r->edits = (void *)(at += changes * sizeof *r->changes);
-    r->gets = (void *)(at += edits * sizeof *r->edits);
-    r->columns = (void *)(at + gets * sizeof *r->gets);
-    return all;
+    r->changes = (void *)(at += actions);
+    r->in.edits = (void *)(at += changes);
+    r->gets = (void *)(at += edits);
+    r->in.columns = (void *)(at += gets);
+    r->in.attributes = (void *)(at + columns);
+    return true;
+}
+
+static void request_free(request *r)
+{
+    free(r->memory);
 }
 
 static rq_err no_memory(rq_failure *why)
@@ -189,8 +229,9 @@ static void put_sized(output *out, rq_bytes b)
 static void put_row(output *out, const rq_row *row)
 {
     put_number(out, (int64_t)row->count);
-    put_number(out, (row->exists ? 1 : 0) | (row->is_partial ? 2 : 0));
-    put_sized(out, row->count > 0 ? row->cells[0].row : rq_text(""));
+    put_number(out,
+               (row->exists ? 1 : 0) | (row->is_partial ? 2 : 0) | (row->cursor.len > 0 ? 4 : 0));
+    put_sized(out, row->count > 0 ? row->cells[0].row : row->cursor);
     for (size_t i = 0; i < row->count && !out->failed; i++) {
         const rq_kv *cell = row->cells + i;
         put_sized(out, cell->family);

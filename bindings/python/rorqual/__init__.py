@@ -12,6 +12,7 @@ from .database import Attributes, ClusterInfo, Database, Families, Region, Table
 from .errors import *  # noqa: F401,F403
 from .errors import __all__ as _errors
 from ._native import ffi as _ffi, lib as _lib
+from .index import Index, Repairs
 from .row import Cell, Row
 from .scan import Scanner
 from .table import Batch, Delete, Put, Table
@@ -19,6 +20,6 @@ from .values import (Bytes, Column, Value, decode_bool, decode_float, decode_int
                      int64)
 
 __version__: str = _ffi.string(_lib.rq_version()).decode()
-__all__ = ["Attributes", "Batch", "Bytes", "Cell", "ClusterInfo", "Column", "Database", "Delete", "Families", "Put", "Region", "Row", "Scanner", "Table",
-           "TableInfo", "Value", "connect", "decode_bool", "decode_float", "decode_int", "decode_json", "encode", "float32",
-           "int16", "int32", "int64", *_errors]
+__all__ = ["Attributes", "Batch", "Bytes", "Cell", "ClusterInfo", "Column", "Database", "Delete", "Families", "Index", "Put",
+           "Region", "Repairs", "Row", "Scanner", "Table", "TableInfo", "Value", "connect", "decode_bool", "decode_float",
+           "decode_int", "decode_json", "encode", "float32", "int16", "int32", "int64", *_errors]

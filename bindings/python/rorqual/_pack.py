@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from functools import lru_cache
 from struct import unpack_from
-from typing import Callable, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from typing import Callable, Iterable, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 from .errors import Error, make
 from .row import Cell, Row
@@ -25,6 +25,8 @@ INT32_MAX = 2 ** 31 - 1
 Columns = Union[Iterable[Column], str, bytes]
 TimeRange = Tuple[Optional[int], Optional[int]]
 Filter = Union[str, bytes]
+OpAttributes = Mapping[str, Value]
+"""Attributes of an operation by HBase's names: {"_operation.attributes.id": "nightly"}. Others are ignored."""
 
 
 @lru_cache(maxsize=4096)
@@ -68,56 +70,98 @@ class Change(Protocol):
     def add_to(self, request: "Request") -> None: ...
 
 
+class Extra(NamedTuple):
+    """What any operation may have besides its data."""
+
+    attributes: Optional[OpAttributes] = None
+    priority: Optional[int] = None
+
+
+NO_EXTRA = Extra()
+
+
+def extra_of(attributes: Optional[OpAttributes], priority: Optional[int]) -> Extra:
+    return NO_EXTRA if attributes is None and priority is None else Extra(attributes, priority)
+
+
 class Request:
     """Numbers and bytes of one call, and the counts of what they contain."""
 
-    __slots__ = ("numbers", "parts", "actions", "changes", "edits", "gets", "columns")
+    __slots__ = ("numbers", "parts", "actions", "changes", "edits", "gets", "columns", "attributes")
 
     def __init__(self) -> None:
         self.numbers: List[int] = []
         self.parts: List[bytes] = []
-        self.actions = self.changes = self.edits = self.gets = self.columns = 0
+        self.actions = self.changes = self.edits = self.gets = self.columns = self.attributes = 0
 
     def flat(self) -> Tuple[bytes, bytes]:
+        counts = [self.actions, self.changes, self.edits, self.gets, self.columns, self.attributes]
         try:
-            return array("q", self.numbers).tobytes(), b"".join(self.parts)
+            return array("q", counts + self.numbers).tobytes(), b"".join(self.parts)
         except OverflowError as error:
             raise ValueError("a number of the request does not fit 64 bits") from error
 
+    def merge(self, other: "Request") -> None:
+        """Adds the changes of another request."""
+        self.numbers += other.numbers
+        self.parts += other.parts
+        self.changes += other.changes
+        self.edits += other.edits
+        self.attributes += other.attributes
+
     @classmethod
     def of_gets(cls, rows: Iterable[Bytes], columns: Optional[Columns], versions: Optional[int],
-                time_range: Optional[TimeRange], filter: Optional[Filter]) -> Tuple["Request", List[bytes]]:
+                time_range: Optional[TimeRange], filter: Optional[Filter], reads_uncommitted: bool = False,
+                extra: Extra = NO_EXTRA) -> Tuple["Request", List[bytes]]:
         """A batch of gets, and their rows."""
         request, keys = cls(), [to_bytes(row) for row in rows]
         names = None if columns is None else list(one_or_many(columns))
         for key in keys:
             request.numbers.append(0)
-            request.read(key, names, versions, time_range, filter)
+            request.read(key, names, versions, time_range, filter, reads_uncommitted=reads_uncommitted, extra=extra)
         request.actions = len(keys)
         return request, keys
+
+    def _extra(self, extra: Extra) -> None:
+        """The priority and the attributes."""
+        if extra is NO_EXTRA:
+            self.numbers += (0, 0)
+            return
+        items = [] if extra.attributes is None else list(extra.attributes.items())
+        self.numbers += (limited("priority", extra.priority), len(items))
+        for name, value in items:
+            if not isinstance(name, str):
+                raise TypeError(f"an attribute's name is str, not {type(name).__name__}")
+            if not name or "\0" in name:
+                raise ValueError(f"{name!r} names no attribute")
+            key, data = name.encode() + b"\0", encode(value)
+            self.numbers += (len(key), len(data))
+            self.parts += (key, data)
+        self.attributes += len(items)
 
     # --- changes ---
 
     def _change(self, kind: int, row: Bytes, edits: int, timestamp: int, durability: Optional[str], ttl_ms: Optional[int],
-                returns_nothing: bool = False, times: TimeRange = (None, None)) -> None:
+                returns_nothing: bool = False, times: TimeRange = (None, None), extra: Extra = NO_EXTRA) -> None:
         key = to_bytes(row)
         self.numbers += (kind, len(key), edits, timestamp, _durability(durability), limited("ttl_ms", ttl_ms, 2 ** 63 - 1), returns_nothing,
                          times[0] or 0, times[1] or 0)
         self.parts.append(key)
+        self._extra(extra)
         self.changes += 1
         self.edits += edits
 
     def put(self, row: Bytes, values: Mapping[Column, Value], timestamp: Optional[int] = None,
-            durability: Optional[str] = None, ttl_ms: Optional[int] = None) -> None:
-        self._valued(PUT, row, values, timestamp, durability, ttl_ms)
+            durability: Optional[str] = None, ttl_ms: Optional[int] = None, extra: Extra = NO_EXTRA) -> None:
+        self._valued(PUT, row, values, timestamp, durability, ttl_ms, extra)
 
     def append(self, row: Bytes, values: Mapping[Column, Value], durability: Optional[str] = None,
-               ttl_ms: Optional[int] = None) -> None:
-        self._valued(APPEND, row, values, None, durability, ttl_ms)
+               ttl_ms: Optional[int] = None, extra: Extra = NO_EXTRA) -> None:
+        self._valued(APPEND, row, values, None, durability, ttl_ms, extra)
 
     def _valued(self, kind: int, row: Bytes, values: Mapping[Column, Value], timestamp: Optional[int],
-                durability: Optional[str], ttl_ms: Optional[int]) -> None:
-        self._change(kind, row, len(values), 0, durability, ttl_ms)
+                durability: Optional[str], ttl_ms: Optional[int], extra: Extra) -> None:
+        self._change(kind, row, len(values), 0, durability, ttl_ms, extra=extra)
         at = TIMESTAMP_ZERO if timestamp == 0 else timestamp or 0
         numbers, parts = self.numbers, self.parts
         for column, value in values.items():
@@ -129,7 +173,7 @@ class Request:
             parts += (family, qualifier, data)
 
     def delete(self, row: Bytes, columns: Optional[Columns] = None, timestamp: Optional[int] = None,
-               versions: str = "all", durability: Optional[str] = None) -> None:
+               versions: str = "all", durability: Optional[str] = None, extra: Extra = NO_EXTRA) -> None:
         if versions not in ("all", "one"):
             raise ValueError(f"versions is 'all' or 'one', not {versions!r}")
         if columns is None:
@@ -137,12 +181,12 @@ class Request:
                 raise ValueError("one version of a whole row: name its families")
             if timestamp == 0:
                 raise ValueError("the timestamp 0 of a whole row: name its families")
-            self._change(DELETE, row, 0, timestamp or 0, durability, None)
+            self._change(DELETE, row, 0, timestamp or 0, durability, None, extra=extra)
             return
         names = one_or_many(columns)
         if not names:
             raise ValueError("no columns: None deletes the row")
-        self._change(DELETE, row, len(names), 0, durability, None)
+        self._change(DELETE, row, len(names), 0, durability, None, extra=extra)
         at = TIMESTAMP_ZERO if timestamp == 0 else timestamp or 0
         for name in names:
             family, qualifier = split_column(name)
@@ -152,8 +196,9 @@ class Request:
             self.parts += (family, qualifier or b"")
 
     def increment(self, row: Bytes, amounts: Mapping[Column, int], durability: Optional[str] = None,
-                  ttl_ms: Optional[int] = None, returns_nothing: bool = False, times: TimeRange = (None, None)) -> None:
-        self._change(INCREMENT, row, len(amounts), 0, durability, ttl_ms, returns_nothing, times)
+                  ttl_ms: Optional[int] = None, returns_nothing: bool = False, times: TimeRange = (None, None),
+                  extra: Extra = NO_EXTRA) -> None:
+        self._change(INCREMENT, row, len(amounts), 0, durability, ttl_ms, returns_nothing, times, extra)
         for column, amount in amounts.items():
             family, qualifier = split_column(column)
             if isinstance(amount, bool) or not isinstance(amount, int):
@@ -202,14 +247,16 @@ class Request:
 
     def read(self, row: bytes, columns: Optional[Columns] = None, versions: Optional[int] = None,
              time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None, family_limit: Optional[int] = None,
-             family_offset: Optional[int] = None, existence_only: bool = False, cache_blocks: bool = True) -> None:
+             family_offset: Optional[int] = None, existence_only: bool = False, cache_blocks: bool = True,
+             reads_uncommitted: bool = False, extra: Extra = NO_EXTRA) -> None:
         names = [] if columns is None else [split_column(name) for name in one_or_many(columns)]
         low, high = time_range or (None, None)
         self.parts.append(row)
         text, message = self.filter(filter)
         self.numbers += (len(row), len(names), limited("versions", versions), limited("the earliest time", low, 2 ** 63 - 1),
                          limited("the latest time", high, 2 ** 63 - 1), text, message, limited("family_limit", family_limit),
-                         limited("family_offset", family_offset), existence_only, not cache_blocks)
+                         limited("family_offset", family_offset), existence_only, not cache_blocks, reads_uncommitted)
+        self._extra(extra)
         for family, qualifier in names:
             self.parts.append(family)
             self.numbers += (len(family), self.text(qualifier))
@@ -261,6 +308,8 @@ class Block:
             position = end + value
         self.position = position
         self.at = at + CELL_NUMBERS if count else at
+        if flags & 4:
+            return Row(found, (), False, cursor=found)
         return Row(found if count or key is None else key, tuple(cells), bool(flags & 1), bool(flags & 2))
 
     def take_numbers(self, count: int) -> Tuple[int, ...]:

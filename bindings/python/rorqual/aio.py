@@ -21,7 +21,7 @@ from typing import (Any, AsyncIterator, Awaitable, Callable, Dict, Generator, It
 from . import database as plain
 from ._call import Answer, check, error_name, new_failure
 from ._native import ffi, lib
-from ._pack import Block, Columns, Filter, Request, TimeRange
+from ._pack import Block, Columns, Filter, OpAttributes, Request, TimeRange, extra_of
 from .database import Attributes, ClusterInfo, Families, Region, TableInfo
 from .errors import Error, make
 from .row import Row
@@ -257,56 +257,69 @@ class Table:
         return f"<rorqual.aio.Table {self.name!r}>"
 
     async def _get(self, request: Request, key: bytes) -> Row:
-        return _only(await self.database._call(lib.rqpy_get_async, self._handle, *request.flat(), request.columns,
+        return _only(await self.database._call(lib.rqpy_get_async, self._handle, *request.flat(),
                                                keep=self._plain), key)
 
     async def _change(self, request: Request, key: bytes) -> Row:
-        return _only(await self.database._call(lib.rqpy_change_async, self._handle, *request.flat(), request.changes,
-                                               request.edits, keep=self._plain), key)
+        return _only(await self.database._call(lib.rqpy_change_async, self._handle, *request.flat(),
+                                               keep=self._plain), key)
 
     async def get(self, row: Bytes, columns: Optional[Columns] = None, *, versions: Optional[int] = None,
                   time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None, family_limit: Optional[int] = None,
-                  family_offset: Optional[int] = None, cache_blocks: bool = True) -> Row:
+                  family_offset: Optional[int] = None, cache_blocks: bool = True, reads_uncommitted: bool = False,
+                  attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         request, key = Request(), to_bytes(row)
-        request.read(key, columns, versions, time_range, filter, family_limit, family_offset, False, cache_blocks)
+        request.read(key, columns, versions, time_range, filter, family_limit, family_offset, False, cache_blocks,
+                     reads_uncommitted, extra_of(attributes, priority))
         return await self._get(request, key)
 
-    async def exists(self, row: Bytes, columns: Optional[Columns] = None, *, filter: Optional[Filter] = None) -> bool:
+    async def exists(self, row: Bytes, columns: Optional[Columns] = None, *, filter: Optional[Filter] = None,
+                     reads_uncommitted: bool = False,
+                     attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> bool:
         request, key = Request(), to_bytes(row)
-        request.read(key, columns, filter=filter, existence_only=True)
+        request.read(key, columns, filter=filter, existence_only=True, reads_uncommitted=reads_uncommitted,
+                     extra=extra_of(attributes, priority))
         return (await self._get(request, key)).exists
 
     async def get_many(self, rows: Iterable[Bytes], columns: Optional[Columns] = None, *, versions: Optional[int] = None,
-                       time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None) -> List[Row]:
-        request, keys = Request.of_gets(rows, columns, versions, time_range, filter)
+                       time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None, reads_uncommitted: bool = False,
+                       attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> List[Row]:
+        request, keys = Request.of_gets(rows, columns, versions, time_range, filter, reads_uncommitted,
+                                        extra_of(attributes, priority))
         return await self._batch(request, keys)
 
     async def put(self, row: Bytes, values: Mapping[Column, Value], *, timestamp: Optional[int] = None,
-                  ttl_ms: Optional[int] = None, durability: Optional[str] = None) -> None:
+                  ttl_ms: Optional[int] = None, durability: Optional[str] = None,
+                  attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         request = Request()
-        request.put(row, values, timestamp, durability, ttl_ms)
+        request.put(row, values, timestamp, durability, ttl_ms, extra_of(attributes, priority))
         await self._change(request, b"")
 
     async def delete(self, row: Bytes, columns: Optional[Columns] = None, *, timestamp: Optional[int] = None,
-                     versions: str = "all", durability: Optional[str] = None) -> None:
+                     versions: str = "all", durability: Optional[str] = None,
+                     attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         request = Request()
-        request.delete(row, columns, timestamp, versions, durability)
+        request.delete(row, columns, timestamp, versions, durability, extra_of(attributes, priority))
         await self._change(request, b"")
 
     async def increment(self, row: Bytes, column: Column, amount: int = 1, *, durability: Optional[str] = None,
-                        ttl_ms: Optional[int] = None) -> int:
-        return counter_of(await self.increment_many(row, {column: amount}, durability=durability, ttl_ms=ttl_ms))
+                        ttl_ms: Optional[int] = None,
+                        attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> int:
+        return counter_of(await self.increment_many(row, {column: amount}, durability=durability, ttl_ms=ttl_ms,
+                                                    attributes=attributes, priority=priority))
 
     async def increment_many(self, row: Bytes, amounts: Mapping[Column, int], *, durability: Optional[str] = None,
-                             ttl_ms: Optional[int] = None) -> Row:
+                             ttl_ms: Optional[int] = None,
+                             attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         request = Request()
-        request.increment(row, amounts, durability, ttl_ms)
+        request.increment(row, amounts, durability, ttl_ms, extra=extra_of(attributes, priority))
         return await self._change(request, to_bytes(row))
 
     async def append(self, row: Bytes, values: Mapping[Column, Value], *, durability: Optional[str] = None,
-                     ttl_ms: Optional[int] = None) -> Row:
+                     ttl_ms: Optional[int] = None,
+                     attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         request = Request()
-        request.append(row, values, durability, ttl_ms)
+        request.append(row, values, durability, ttl_ms, extra_of(attributes, priority))
         return await self._change(request, to_bytes(row))
 
     async def mutate(self, changes: Sequence[Mutation]) -> None:
@@ -317,7 +330,7 @@ class Table:
                                time_range: Optional[TimeRange] = None) -> bool:
         request = Request()
         request.check(row, several(changes), column, compare, value, filter, time_range)
-        end = await self.database._call(lib.rqpy_check_async, self._handle, *request.flat(), request.changes, request.edits,
+        end = await self.database._call(lib.rqpy_check_async, self._handle, *request.flat(),
                                         keep=self._plain)
         if end.error is not None:
             raise end.error
@@ -326,8 +339,8 @@ class Table:
     async def _batch(self, request: Request, keys: Sequence[bytes]) -> List[Row]:
         if not keys:
             return []
-        end = await self.database._call(lib.rqpy_batch_async, self._handle, *request.flat(), request.actions, request.changes,
-                                        request.edits, request.gets, request.columns, keep=self._plain)
+        end = await self.database._call(lib.rqpy_batch_async, self._handle, *request.flat(),
+                                        keep=self._plain)
         if end.outcomes is None:
             raise end.error or AssertionError("a batch without outcomes")
         for key, outcome in zip(keys, end.outcomes):
@@ -344,10 +357,12 @@ class Table:
              limit: Optional[int] = None, versions: Optional[int] = None, time_range: Optional[TimeRange] = None,
              include_start: bool = True, include_stop: bool = False, raw: bool = False, batch: Optional[int] = None,
              family_limit: Optional[int] = None, family_offset: Optional[int] = None, caching: Optional[int] = None,
-             fetch_bytes: Optional[int] = None, cache_blocks: bool = True) -> "Scanner":
+             fetch_bytes: Optional[int] = None, cache_blocks: bool = True, reads_uncommitted: bool = False,
+             attributes: Optional[OpAttributes] = None, priority: Optional[int] = None, cursors: bool = False) -> "Scanner":
         return Scanner(self, pack_scan(
             start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, raw,
-            batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks))
+            batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks, reads_uncommitted, cursors,
+            extra_of(attributes, priority)))
 
 
 class Batch(PlainBatch):
@@ -381,7 +396,7 @@ class Scanner(AsyncIterator[Row]):
         self._rows: List[Row] = []  # fetched, the next one last
         self._running: "Optional[asyncio.Future[End]]" = None
         why, scanner = new_failure(), ffi.new("rq_scanner **")
-        check(lib.rqpy_scan(table._handle, *request.flat(), request.columns, scanner, why), why)
+        check(lib.rqpy_scan(table._handle, *request.flat(), scanner, why), why)
         self._scanner: Any = ffi.gc(scanner[0], lib.rq_scanner_close)
 
     def __aiter__(self) -> "Scanner":

@@ -11,8 +11,10 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Opt
 from . import errors
 from ._call import check, new_failure, text
 from ._native import ffi, lib
+from ._pack import Columns, one_or_many, split_column
+from .index import Index
 from .table import Table
-from .values import Bytes, to_bytes
+from .values import Bytes, Column, to_bytes
 
 __all__ = ["Attributes", "ClusterInfo", "Database", "Families", "Region", "TableInfo", "connect"]
 
@@ -87,6 +89,12 @@ class _Memory:
     def bytes_of(self, target: Any, data: bytes) -> None:
         target.data = self.keep(ffi.from_buffer(data))
         target.len = len(data)
+
+    def column(self, target: Any, given: Column) -> None:
+        family, qualifier = split_column(given)
+        self.bytes_of(target.family, family)
+        if qualifier is not None:
+            self.bytes_of(target.qualifier, qualifier)
 
     def families(self, given: Families) -> Tuple[Any, int]:
         pairs = list(given.items()) if isinstance(given, Mapping) else [(family, None) for family in _names(given)]
@@ -180,6 +188,24 @@ class Database:
         with self._open() as handle:
             check(lib.rq_table_open(handle, memory.chars(name), table, why), why)
         return Table(self, name, table[0])
+
+    def index(self, table: str, column: Column, index_table: str, *, unique: bool = False, covered: Columns = (),
+              create: bool = True) -> Index:
+        """The index of a column of a table, which is kept in `index_table`; `create` makes that, with its family "i", if it is
+        missing. `covered` are columns, at most 15, of which entries have copies."""
+        memory, why, index = _Memory(), new_failure(), ffi.new("rq_index **")
+        spec, names = ffi.new("rq_index_spec *"), one_or_many(covered)
+        spec.size = ffi.sizeof("rq_index_spec")
+        spec.table, spec.index_table = memory.chars(table), memory.chars(index_table)
+        memory.column(spec.column, column)
+        spec.unique, spec.creates = unique, create
+        columns = memory.keep(ffi.new("rq_column[]", len(names)))
+        spec.covered, spec.covered_count = columns, len(names)
+        for at, name in zip(columns, names):
+            memory.column(at, name)
+        with self._open() as handle:
+            check(lib.rq_index_open(handle, spec, index, why), why)
+        return Index(self, index[0])
 
     def create_table(self, name: str, families: Families, *, attributes: Optional[Attributes] = None,
                      splits: Iterable[Bytes] = ()) -> Table:

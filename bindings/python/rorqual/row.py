@@ -45,12 +45,14 @@ class Row:
     """A row: a mapping of b"family:qualifier" to the newest value. Columns are looked up by bytes, text or a pair. A row
     without cells is false: the table has none of what was asked for."""
 
-    __slots__ = ("key", "cells", "is_partial", "_exists", "_newest")
+    __slots__ = ("key", "cells", "is_partial", "cursor", "_exists", "_newest")
 
-    def __init__(self, key: bytes, cells: Tuple[Cell, ...], exists: bool, is_partial: bool = False) -> None:
+    def __init__(self, key: bytes, cells: Tuple[Cell, ...], exists: bool, is_partial: bool = False,
+                 cursor: Optional[bytes] = None) -> None:
         self.key = key
         self.cells = cells            # in HBase's order: by family, qualifier, newest first
         self.is_partial = is_partial  # of a scan with `batch`: the row goes on in the next result
+        self.cursor = cursor          # of a scan with `cursors`: the row where it is, if this is none; else None
         self._exists = exists
         self._newest: Optional[Dict[bytes, Cell]] = None
 

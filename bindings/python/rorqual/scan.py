@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Type
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Type, TypeVar
 
 from ._call import Answer, check, error_of, new_failure
 from ._native import ffi, lib
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Scanner"]
 
+Self = TypeVar("Self", bound="Rows")
+
 FIRST_ROWS = 8
 MOST_ROWS = 512
 BLOCK_BYTES = 1 << 20
 
 
-class Scanner(Iterator[Row]):
-    """Made by Table.scan(). Threads may share one; each row goes to one of them."""
+class Rows(Iterator[Row]):
+    """What scanners have in common: `_next` takes rows from C. Threads may share one; each row goes to one of them."""
 
-    def __init__(self, table: "Table", handle: Any, request: Request) -> None:
-        self._table = table  # outlives the scanner
+    _next: Any
+
+    def __init__(self, scanner: Any) -> None:
+        self._scanner = scanner  # closed when it is released
         self._lock = threading.Lock()
         self._rows: List[Row] = []  # fetched, the next one last
         self._error: Optional[Error] = None
         self._most = FIRST_ROWS
-        why, scanner = new_failure(), ffi.new("rq_scanner **")
-        numbers, data = request.flat()
-        check(lib.rqpy_scan(handle, numbers, data, request.columns, scanner, why), why)
-        self._scanner: Any = ffi.gc(scanner[0], lib.rq_scanner_close)
 
-    def __iter__(self) -> "Scanner":
+    def __iter__(self: Self) -> Self:
         return self
 
     def __next__(self) -> Row:
@@ -54,7 +54,7 @@ class Scanner(Iterator[Row]):
         if self._scanner is None:
             return
         answer, count, end = Answer(), ffi.new("size_t *"), ffi.new("bool *")
-        code = lib.rqpy_scan_next(self._scanner, self._most, BLOCK_BYTES, answer.block, answer.size, count, end, answer.why)
+        code = self._next(self._scanner, self._most, BLOCK_BYTES, answer.block, answer.size, count, end, answer.why)
         if code != 0:
             self._error = error_of(code, answer.why)
         if answer.block[0] != ffi.NULL:
@@ -76,9 +76,22 @@ class Scanner(Iterator[Row]):
             self._rows, self._error = [], None
             self._end()
 
-    def __enter__(self) -> "Scanner":
+    def __enter__(self: Self) -> Self:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         self.close()
+
+
+class Scanner(Rows):
+    """Made by Table.scan()."""
+
+    _next = lib.rqpy_scan_next
+
+    def __init__(self, table: "Table", handle: Any, request: Request) -> None:
+        self._table = table  # outlives the scanner
+        why, scanner = new_failure(), ffi.new("rq_scanner **")
+        numbers, data = request.flat()
+        check(lib.rqpy_scan(handle, numbers, data, scanner, why), why)
+        super().__init__(ffi.gc(scanner[0], lib.rq_scanner_close))

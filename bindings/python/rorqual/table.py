@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Sequen
 from . import _pack
 from ._call import Answer, error_name, new_failure, check
 from ._native import ffi, lib
-from ._pack import Block, Columns, Filter, Request, TimeRange
+from ._pack import Block, Columns, Extra, Filter, OpAttributes, Request, TimeRange, extra_of
 from .errors import BatchError, Error
 from .row import Row
 from .scan import Scanner
@@ -24,22 +24,26 @@ class Put:
     """Values for one row."""
 
     def __init__(self, row: Bytes, values: Mapping[Column, Value], *, timestamp: Optional[int] = None,
-                 ttl_ms: Optional[int] = None, durability: Optional[str] = None) -> None:
+                 ttl_ms: Optional[int] = None, durability: Optional[str] = None,
+                 attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         self.row, self.values, self.timestamp, self.ttl_ms, self.durability = row, values, timestamp, ttl_ms, durability
+        self.extra = extra_of(attributes, priority)
 
     def add_to(self, request: Request) -> None:
-        request.put(self.row, self.values, self.timestamp, self.durability, self.ttl_ms)
+        request.put(self.row, self.values, self.timestamp, self.durability, self.ttl_ms, self.extra)
 
 
 class Delete:
     """Columns, families or (None) all of one row to be removed."""
 
     def __init__(self, row: Bytes, columns: Optional[Columns] = None, *, timestamp: Optional[int] = None, versions: str = "all",
-                 durability: Optional[str] = None) -> None:
+                 durability: Optional[str] = None,
+                 attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         self.row, self.columns, self.timestamp, self.versions, self.durability = row, columns, timestamp, versions, durability
+        self.extra = extra_of(attributes, priority)
 
     def add_to(self, request: Request) -> None:
-        request.delete(self.row, self.columns, self.timestamp, self.versions, self.durability)
+        request.delete(self.row, self.columns, self.timestamp, self.versions, self.durability, self.extra)
 
 
 Mutation = Union[Put, Delete]
@@ -77,37 +81,45 @@ class Table:
 
     def get(self, row: Bytes, columns: Optional[Columns] = None, *, versions: Optional[int] = None,
             time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None, family_limit: Optional[int] = None,
-            family_offset: Optional[int] = None, cache_blocks: bool = True) -> Row:
+            family_offset: Optional[int] = None, cache_blocks: bool = True, reads_uncommitted: bool = False,
+            attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         """Reads a row: all columns, or those given ("family" or "family:qualifier"). A row that is not there is empty and
         false. `time_range` is (from, to) in milliseconds, `to` excluded; `filter` is text of HBase's filter language, or
-        bytes of its message Filter."""
+        bytes of its message Filter. `reads_uncommitted` shows what is being written, too. `priority`: servers of HBase serve
+        requests above 100 by handlers of their own."""
         key = to_bytes(row)
         if (columns is None and versions is None and time_range is None and filter is None and family_limit is None
-                and family_offset is None and cache_blocks):
+                and family_offset is None and cache_blocks and not reads_uncommitted and attributes is None
+                and priority is None):
             answer = Answer()
             answer.check(lib.rqpy_get_row(self._handle, key, len(key), answer.block, answer.size, answer.why))
         else:
             request = Request()
-            request.read(key, columns, versions, time_range, filter, family_limit, family_offset, False, cache_blocks)
+            request.read(key, columns, versions, time_range, filter, family_limit, family_offset, False, cache_blocks,
+                         reads_uncommitted, extra_of(attributes, priority))
             answer = self._get(request)
         return Block(answer.take()).row(key)
 
     def _get(self, request: Request) -> Answer:
         answer = Answer()
         numbers, data = request.flat()
-        answer.check(lib.rqpy_get(self._handle, numbers, data, request.columns, answer.block, answer.size, answer.why))
+        answer.check(lib.rqpy_get(self._handle, numbers, data, answer.block, answer.size, answer.why))
         return answer
 
-    def exists(self, row: Bytes, columns: Optional[Columns] = None, *, filter: Optional[Filter] = None) -> bool:
+    def exists(self, row: Bytes, columns: Optional[Columns] = None, *, filter: Optional[Filter] = None,
+               reads_uncommitted: bool = False, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> bool:
         """True if the row has cells, of the columns if given; no cell is sent."""
         request = Request()
-        request.read(to_bytes(row), columns, filter=filter, existence_only=True)
+        request.read(to_bytes(row), columns, filter=filter, existence_only=True, reads_uncommitted=reads_uncommitted,
+                     extra=extra_of(attributes, priority))
         return Block(self._get(request).take()).row().exists
 
     def get_many(self, rows: Iterable[Bytes], columns: Optional[Columns] = None, *, versions: Optional[int] = None,
-                 time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None) -> List[Row]:
+                 time_range: Optional[TimeRange] = None, filter: Optional[Filter] = None, reads_uncommitted: bool = False,
+                 attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> List[Row]:
         """Reads rows, each as get(), in one batch; in the order of `rows`, empty ones included."""
-        request, keys = Request.of_gets(rows, columns, versions, time_range, filter)
+        request, keys = Request.of_gets(rows, columns, versions, time_range, filter, reads_uncommitted,
+                                        extra_of(attributes, priority))
         return succeeded(self._batch(request, keys))
 
     def scan(self, start: Optional[Bytes] = None, stop: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None,
@@ -115,57 +127,63 @@ class Table:
              limit: Optional[int] = None, versions: Optional[int] = None, time_range: Optional[TimeRange] = None,
              include_start: bool = True, include_stop: bool = False, raw: bool = False, batch: Optional[int] = None,
              family_limit: Optional[int] = None, family_offset: Optional[int] = None, caching: Optional[int] = None,
-             fetch_bytes: Optional[int] = None, cache_blocks: bool = True) -> Scanner:
+             fetch_bytes: Optional[int] = None, cache_blocks: bool = True, reads_uncommitted: bool = False,
+             attributes: Optional[OpAttributes] = None, priority: Optional[int] = None, cursors: bool = False) -> Scanner:
         """Iterates over rows from `start` to `stop` (excluded), or over those that begin with `prefix`.
 
         With `reverse`, `start` is the highest row and `stop` lies below it. `limit` counts rows; `batch` cuts rows into
         results of so many cells; `raw` shows deleted cells and the markers that delete them; `caching` and `fetch_bytes`
-        say how much is fetched at once. The scanner is closed at its end, by close() or as a context manager."""
+        say how much is fetched at once. With `cursors` a scan that finds no row for long says where it is by a row without
+        cells that has a `cursor`: where to begin again, if it is closed; not with `batch`. The scanner is closed at its end,
+        by close() or as a context manager."""
         return Scanner(self, self._handle, pack_scan(
             start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, raw,
-            batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks))
+            batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks, reads_uncommitted, cursors,
+            extra_of(attributes, priority)))
 
     # --- writing ---
 
     def _change(self, request: Request, key: bytes = b"") -> Row:
         answer = Answer()
         numbers, data = request.flat()
-        answer.check(lib.rqpy_change(self._handle, numbers, data, request.changes, request.edits, answer.block, answer.size,
-                                     answer.why))
+        answer.check(lib.rqpy_change(self._handle, numbers, data, answer.block, answer.size, answer.why))
         return Block(answer.take()).row(key) if answer.block[0] != ffi.NULL else Row(key, (), False)
 
     def put(self, row: Bytes, values: Mapping[Column, Value], *, timestamp: Optional[int] = None, ttl_ms: Optional[int] = None,
-            durability: Optional[str] = None) -> None:
+            durability: Optional[str] = None, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         """Writes values to a row, all or nothing. `durability` is skip, async, sync, fsync or default."""
         request = Request()
-        request.put(row, values, timestamp, durability, ttl_ms)
+        request.put(row, values, timestamp, durability, ttl_ms, extra_of(attributes, priority))
         self._change(request)
 
     def delete(self, row: Bytes, columns: Optional[Columns] = None, *, timestamp: Optional[int] = None, versions: str = "all",
-               durability: Optional[str] = None) -> None:
+               durability: Optional[str] = None,
+               attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         """Deletes a row, or columns and families of it: all versions up to the timestamp, or with versions="one" a single
         one (that of the timestamp; without it a column's newest)."""
         request = Request()
-        request.delete(row, columns, timestamp, versions, durability)
+        request.delete(row, columns, timestamp, versions, durability, extra_of(attributes, priority))
         self._change(request)
 
     def increment(self, row: Bytes, column: Column, amount: int = 1, *, durability: Optional[str] = None,
-                  ttl_ms: Optional[int] = None) -> int:
+                  ttl_ms: Optional[int] = None, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> int:
         """Adds to a counter of 8 bytes, big-endian, and returns its new value. An absent one counts as 0."""
-        return counter_of(self.increment_many(row, {column: amount}, durability=durability, ttl_ms=ttl_ms))
+        return counter_of(self.increment_many(row, {column: amount}, durability=durability, ttl_ms=ttl_ms, attributes=attributes,
+                                              priority=priority))
 
     def increment_many(self, row: Bytes, amounts: Mapping[Column, int], *, durability: Optional[str] = None,
-                       ttl_ms: Optional[int] = None) -> Row:
+                       ttl_ms: Optional[int] = None,
+                       attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         """Adds to several counters of a row, all or nothing, and returns the new cells."""
         request = Request()
-        request.increment(row, amounts, durability, ttl_ms)
+        request.increment(row, amounts, durability, ttl_ms, extra=extra_of(attributes, priority))
         return self._change(request, to_bytes(row))
 
     def append(self, row: Bytes, values: Mapping[Column, Value], *, durability: Optional[str] = None,
-               ttl_ms: Optional[int] = None) -> Row:
+               ttl_ms: Optional[int] = None, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> Row:
         """Appends to values of a row and returns the new cells."""
         request = Request()
-        request.append(row, values, durability, ttl_ms)
+        request.append(row, values, durability, ttl_ms, extra_of(attributes, priority))
         return self._change(request, to_bytes(row))
 
     def mutate(self, changes: Sequence[Mutation]) -> None:
@@ -182,8 +200,7 @@ class Table:
         request.check(row, several(changes), column, compare, value, filter, time_range)
         answer, done = Answer(), ffi.new("bool *")
         numbers, flat = request.flat()
-        answer.check(lib.rqpy_check_and_change(self._handle, numbers, flat, request.changes, request.edits, done, answer.block,
-                                               answer.size, answer.why))
+        answer.check(lib.rqpy_check_and_change(self._handle, numbers, flat, done, answer.block, answer.size, answer.why))
         if answer.block[0] != ffi.NULL:
             answer.take()
         return bool(done[0])
@@ -199,8 +216,7 @@ class Table:
             return []
         answer = Answer()
         numbers, data = request.flat()
-        code = lib.rqpy_batch(self._handle, numbers, data, request.actions, request.changes, request.edits, request.gets,
-                              request.columns, answer.block, answer.size, answer.why)
+        code = lib.rqpy_batch(self._handle, numbers, data, answer.block, answer.size, answer.why)
         if answer.block[0] == ffi.NULL:
             answer.check(code)
         block = Block(answer.take())
@@ -246,10 +262,6 @@ class Batch:
         if self.size is not None and len(self._keys) >= self.size:
             self.send()
 
-    def _begin(self, changes: int = 1) -> Request:
-        self._request.numbers.append(changes)
-        return self._request
-
     def add(self, *changes: Mutation) -> None:
         """Puts and Deletes of one row, which are made all or nothing."""
         packed = of_one_row(changes)
@@ -257,33 +269,33 @@ class Batch:
 
     def _merge(self, packed: Request, changes: int, row: Bytes) -> None:
         """A change is packed apart first: one that raises leaves the batch as it was."""
-        request = self._begin(changes)
-        request.numbers += packed.numbers
-        request.parts += packed.parts
-        request.changes += packed.changes
-        request.edits += packed.edits
+        self._request.numbers.append(changes)
+        self._request.merge(packed)
         self._added(row)
 
     def put(self, row: Bytes, values: Mapping[Column, Value], *, timestamp: Optional[int] = None, ttl_ms: Optional[int] = None,
-            durability: Optional[str] = None) -> None:
+            durability: Optional[str] = None, attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         packed = Request()
-        packed.put(row, values, timestamp, durability, ttl_ms)
+        packed.put(row, values, timestamp, durability, ttl_ms, extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
     def delete(self, row: Bytes, columns: Optional[Columns] = None, *, timestamp: Optional[int] = None, versions: str = "all",
-               durability: Optional[str] = None) -> None:
+               durability: Optional[str] = None,
+               attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         packed = Request()
-        packed.delete(row, columns, timestamp, versions, durability)
+        packed.delete(row, columns, timestamp, versions, durability, extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
-    def increment(self, row: Bytes, amounts: Mapping[Column, int], *, durability: Optional[str] = None) -> None:
+    def increment(self, row: Bytes, amounts: Mapping[Column, int], *, durability: Optional[str] = None,
+                  attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         packed = Request()
-        packed.increment(row, amounts, durability)
+        packed.increment(row, amounts, durability, extra=extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
-    def append(self, row: Bytes, values: Mapping[Column, Value], *, durability: Optional[str] = None) -> None:
+    def append(self, row: Bytes, values: Mapping[Column, Value], *, durability: Optional[str] = None,
+               attributes: Optional[OpAttributes] = None, priority: Optional[int] = None) -> None:
         packed = Request()
-        packed.append(row, values, durability)
+        packed.append(row, values, durability, extra=extra_of(attributes, priority))
         self._merge(packed, 1, row)
 
     def send(self) -> List[Row]:
@@ -311,7 +323,7 @@ def pack_scan(start: Optional[Bytes], stop: Optional[Bytes], prefix: Optional[By
                filter: Optional[Filter], reverse: bool, limit: Optional[int], versions: Optional[int],
                time_range: Optional[TimeRange], include_start: bool, include_stop: bool, raw: bool, batch: Optional[int],
                family_limit: Optional[int], family_offset: Optional[int], caching: Optional[int], fetch_bytes: Optional[int],
-               cache_blocks: bool) -> Request:
+               cache_blocks: bool, reads_uncommitted: bool, cursors: bool, extra: Extra) -> Request:
     first, last = to_bytes(start or b""), to_bytes(stop or b"")
     if prefix is not None:
         if start is not None or stop is not None:
@@ -322,10 +334,11 @@ def pack_scan(start: Optional[Bytes], stop: Optional[Bytes], prefix: Optional[By
     if limit is not None and limit < 1:
         raise ValueError("limit is at least 1")
     request = Request()
-    request.read(first, columns, versions, time_range, filter, family_limit, family_offset, False, cache_blocks)
+    request.read(first, columns, versions, time_range, filter, family_limit, family_offset, False, cache_blocks,
+                 reads_uncommitted, extra)
     request.parts.append(last)
     most = 2 ** 32 - 1
-    request.numbers += (len(last), not include_start, include_stop, reverse, raw, _pack.limited("limit", limit, 2 ** 63 - 1),
-                        _pack.limited("caching", caching, most), _pack.limited("batch", batch, most),
-                        _pack.limited("fetch_bytes", fetch_bytes, 2 ** 63 - 1))
+    request.numbers += (len(last), not include_start, include_stop, reverse, raw, cursors,
+                        _pack.limited("limit", limit, 2 ** 63 - 1), _pack.limited("caching", caching, most),
+                        _pack.limited("batch", batch, most), _pack.limited("fetch_bytes", fetch_bytes, 2 ** 63 - 1))
     return request

@@ -93,6 +93,23 @@ async def test_scans_and_batches(db: aio.Database, table: aio.Table) -> None:
 
 
 @in_loop
+async def test_extras_and_cursors(db: aio.Database, table: aio.Table) -> None:
+    await table.put("ann", {"cf:age": 31, "cf:name": "Ann"}, attributes={"own": "a"}, priority=150)
+    await table.mutate([Put("ann", {"cf:x": 1}, priority=7), rorqual.Delete("ann", "cf:age", attributes={"own": 1})])
+    row = await table.get("ann", reads_uncommitted=True, attributes={"own": 1}, priority=200)
+    assert list(row) == [b"cf:name", b"cf:x"]
+    assert await table.exists("ann", priority=1) and len((await table.get_many(["ann"], priority=1))[0]) == 2
+    assert await table.increment("n", "cf:n", priority=1, attributes={"own": 1}) == 1
+    found = [row async for row in table.scan(fetch_bytes=1, cursors=True, priority=1)]
+    assert [row.key for row in found if row.cursor is None] == [b"ann", b"n"]
+    assert all(row.key == row.cursor and not row for row in found if row.cursor is not None)
+    await table.delete("ann", priority=1)
+    assert not await table.exists("ann")
+    with pytest.raises(ValueError):
+        await table.get("ann", priority=-1)
+
+
+@in_loop
 async def test_errors(db: aio.Database, table: aio.Table) -> None:
     with pytest.raises(rorqual.FamilyNotFoundError) as failed:
         await table.put("r", {"nowhere:x": 1})

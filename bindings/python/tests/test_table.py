@@ -172,6 +172,136 @@ def test_scans_with_filters_columns_and_parts(table: rorqual.Table) -> None:
         list(table.scan(filter="no filter ("))
 
 
+def test_reads_send_attributes(rorqual_db: rorqual.Database) -> None:
+    """What an attribute does, in all databases: a file of large values is named instead of read."""
+    table = rorqual_db.create_table("py_mob", {"m": {"IS_MOB": True, "MOB_THRESHOLD": 10}})
+    table.put("r", {"m:a": "long" * 10})
+    rorqual_db.flush_table("py_mob")
+    raw = {"hbase.mob.scan.raw": True}
+    assert table.get("r")["m:a"] == b"long" * 10
+    found = [table.get("r", attributes=raw), next(table.scan(attributes=raw)), table.get_many(["r"], attributes=raw)[0]]
+    for row in found:
+        assert row["m:a"][:4] == struct.pack(">i", 40) and b"long" not in row["m:a"]
+    assert table.exists("r", attributes=raw)
+
+
+def test_operations_have_attributes_a_priority_and_an_isolation(table: rorqual.Table) -> None:
+    extra: Any = {"attributes": {"_operation.attributes.id": "nightly", "own": 5}, "priority": 150}
+    table.put("r", {"cf:a": 1, "cf:b": 2}, **extra)
+    table.mutate([Put("r", {"cf:c": 3}, **extra), Delete("r", "cf:a", **extra)])
+    assert table.check_and_mutate("r", Put("r", {"cf:d": 4}, **extra), column="cf:c", value=3)
+    assert table.increment("r", "cf:n", 2, **extra) == 2 and table.append("r", {"cf:s": "x"}, **extra)["cf:s"] == b"x"
+    with table.batch() as batch:
+        batch.put("s", {"cf:a": 1}, **extra)
+        batch.increment("s", {"cf:n": 1}, **extra)
+        batch.append("s", {"cf:s": "y"}, **extra)
+        batch.delete("none", **extra)
+        batch.add(Put("t", {"cf:a": 1}, **extra), Put("t", {"other:a": 1}))
+    extra["reads_uncommitted"] = True
+    assert list(table.get("r", **extra)) == [b"cf:b", b"cf:c", b"cf:d", b"cf:n", b"cf:s"]
+    assert table.exists("r", "cf:d", **extra) and not table.exists("r", "cf:a", **extra)
+    assert [len(row) for row in table.get_many(["s", "t"], **extra)] == [3, 2]
+    assert keys(table.scan(**extra)) == [b"r", b"s", b"t"]
+    table.delete("r", attributes=extra["attributes"], priority=150)
+    assert not table.get("r")
+    for name in ("_ttl", "_isolationlevel_"):
+        with pytest.raises(rorqual.InvalidArgumentError, match="is a field of the request"):
+            table.put("r", {"cf:a": 1}, attributes={name: 1})
+    for wrong in ({"priority": -1}, {"priority": 2 ** 31}, {"attributes": {"": 1}}, {"attributes": {"a\0b": 1}}):
+        with pytest.raises(ValueError):
+            table.get("r", **wrong)  # type: ignore[arg-type]
+    for odd in ({"priority": "high"}, {"priority": True}, {"attributes": {b"a": 1}}, {"attributes": {"a": object()}}):
+        with pytest.raises(TypeError):
+            table.put("r", {"cf:a": 1}, **odd)  # type: ignore[arg-type]
+
+
+def test_scans_say_where_they_are(table: rorqual.Table) -> None:
+    for name in ("a", "b", "x"):
+        table.put(name, {"cf:a": 1, "cf:b": 2, "other:c": 3})
+    assert [row.cursor for row in table.scan(fetch_bytes=1)] == [None] * 3
+    found = list(table.scan(fetch_bytes=1, cursors=True))  # a server then sends a row's cells one by one
+    rows, cursors = [row for row in found if row.cursor is None], [row for row in found if row.cursor is not None]
+    assert keys(rows) == [b"a", b"b", b"x"] and all(len(row) == 3 and not row.is_partial for row in rows)
+    assert all(not row and row.cells == () and row.key == row.cursor for row in cursors)
+    assert len(cursors) >= 3 or table.database.url.startswith("memory:")
+    for at, row in enumerate(found[:-1]):
+        assert row.cursor is None or found[at + 1].key == row.cursor
+    with pytest.raises(rorqual.InvalidArgumentError):
+        table.scan(batch=1, cursors=True)
+
+
+def index_of(table: rorqual.Table, **options: Any) -> rorqual.Index:
+    return table.database.index("py_test", "cf:mail", "py_test_mails", **options)
+
+
+def test_an_index_finds_rows_by_value(table: rorqual.Table) -> None:
+    index = index_of(table)
+    for i in range(20):
+        index.put(f"r{i:02}", {"cf:mail": f"m{i % 4}", "cf:name": f"n{i}", "other:x": i})
+    index.put("without", {"cf:name": "no mail"})
+    assert keys(index.scan(value="m2")) == [b"r02", b"r06", b"r10", b"r14", b"r18"]
+    assert {b"cf:mail", b"cf:name", b"other:x"} <= set(next(index.scan(value="m2")))
+    assert len(keys(index.scan())) == 20 and keys(index.scan("m3", "m2")) == []
+    assert len(keys(index.scan("m1", "m3"))) == 10 and len(keys(index.scan("m1", "m3", include_stop=True))) == 15
+    assert len(keys(index.scan("m3"))) == 5
+    index.put("r02", {"cf:mail": "m9"})
+    index.delete("r06")
+    assert keys(index.scan(value="m2")) == [b"r10", b"r14", b"r18"] and keys(index.scan(value="m9")) == [b"r02"]
+    table.put("beside", {"cf:mail": "m9"})  # without the index
+    assert keys(index.scan(value="m9")) == [b"r02"]
+    done = index.repair()
+    assert (done.rows, done.added, done.duplicates) == (20, 1, 0) and done.entries >= 19
+    assert keys(index.scan(value="m9")) == [b"beside", b"r02"]
+    with pytest.raises(ValueError):
+        index.scan("a", value="a")
+    with pytest.raises(rorqual.Error):
+        index.put("r", {"nowhere:a": 1})
+    with pytest.raises(rorqual.Error):
+        index.delete("")
+
+
+def test_a_unique_index_admits_one_row(table: rorqual.Table) -> None:
+    index = index_of(table, unique=True)
+    index.put("ann", {"cf:mail": "a@x"})
+    with pytest.raises(rorqual.AlreadyExistsError):
+        index.put("bob", {"cf:mail": "a@x"})
+    index.put("ann", {"cf:mail": "ann@x"})
+    index.put("bob", {"cf:mail": "a@x"})
+    assert keys(index.scan()) == [b"bob", b"ann"]
+
+
+def test_an_index_covers_columns(table: rorqual.Table) -> None:
+    index = index_of(table, covered=["cf:name", ("other", "x")])
+    index.put("r", {"cf:mail": "m", "cf:name": "n", "other:x": 7, "other:y": "no"})
+    index.put("s", {"cf:mail": "m"})
+    rows = list(index.scan(value="m", covered_only=True))
+    assert [dict(row) for row in rows] == [{b"cf:mail": b"m", b"cf:name": b"n", b"other:x": rorqual.int64(7)}, {b"cf:mail": b"m"}]
+    index.put("s", {"cf:name": "later"})
+    assert [row.get("cf:name") for row in index.scan(covered_only=True)] == [b"n", b"later"]
+    with pytest.raises(rorqual.Error):
+        index.put("r", {"cf:mail": "m"}, ttl_ms=1000)
+    with pytest.raises(rorqual.Error):
+        index_of(table, covered=[f"cf:c{i}" for i in range(16)])
+    with pytest.raises(rorqual.Error):
+        table.database.index("py_test", "cf", "py_test_mails")
+
+
+def test_scans_of_an_index_are_freed_in_any_order(table: rorqual.Table) -> None:
+    index = index_of(table)
+    for i in range(100):
+        index.put(f"r{i:02}", {"cf:mail": "m"})
+    with index.scan() as scanner:
+        assert next(scanner).key == b"r00"
+    assert list(scanner) == []
+    half = index.scan()
+    next(half)
+    del index
+    assert len(list(half)) == 99
+    left = index_of(table).scan()
+    next(left)
+    del left
+
+
 def test_a_scanner_ends_closes_and_is_shared(table: rorqual.Table) -> None:
     fill(table, 300)
     with table.scan() as scanner:

@@ -307,7 +307,7 @@ module Hbase
       end
       fields[:consistency] = constant('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE], args[CONSISTENCY]) if args[CONSISTENCY]
       fields[:readType] = constant('org.apache.hadoop.hbase.client.Scan.ReadType', %w[DEFAULT STREAM PREAD], args[READ_TYPE]) if args[READ_TYPE]
-      fields[:batch_size] = args[BATCH] if args[BATCH].to_i > 0
+      options[:batch] = args[BATCH] if args[BATCH].to_i > 0
       fields[:max_result_size] = args[MAX_RESULT_SIZE] if args[MAX_RESULT_SIZE].to_i > 0
       [options, fields]
     end

@@ -1,189 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client and a cluster that is a thread of this test: it answers as told, cuts its answers at each
  * byte, is silent, dies with calls in flight. */
-#include "client/client.h"
+#include "fake.h"
 
-#include "unit.h"
-
-#include "base/buf.h"
 #include "base/macros.h"
 #include "base/pb.h"
-#include "net/socket.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-#define SECOND_NS 1000000000ll
-
-typedef struct fake fake;
-
-struct fake {
-    int fd;
-    uint16_t port;
-    char at[32]; /* host:port */
-    pthread_t thread;
-    void (*serve)(fake *f, int fd); /* a connection; it is closed afterwards */
-    size_t limit;                   /* of bytes sent, all connections together */
-    rq_buf answers[4];
-    unsigned calls; /* that `die` takes before it ends */
-    _Atomic unsigned accepted;
-    _Atomic bool is_silent;
-    _Atomic uint32_t priorities[8]; /* of calls, in their order */
-    _Atomic unsigned priority_count;
-};
-
-static void *fake_main(void *arg)
-{
-    fake *f = arg;
-    int fd;
-    while ((fd = accept(f->fd, NULL, NULL)) >= 0) {
-        atomic_fetch_add(&f->accepted, 1);
-        f->serve(f, fd);
-        close(fd);
-    }
-    return NULL;
-}
-
-static void fake_start(fake *f, void (*serve)(fake *f, int fd))
-{
-    rq_error why = {0};
-    f->serve = serve;
-    assert_int_equal(rq_socket_listen("127.0.0.1", 0, false, &f->fd, &f->port, &why), RQ_OK);
-    assert_int_equal(fcntl(f->fd, F_SETFL, 0), 0); /* accept() waits */
-    snprintf(f->at, sizeof f->at, "127.0.0.1:%u", f->port);
-}
-
-static void fake_run(fake *f)
-{
-    assert_int_equal(pthread_create(&f->thread, NULL, fake_main, f), 0);
-}
-
-static void fake_stop(fake *f)
-{
-    shutdown(f->fd, SHUT_RDWR);
-    pthread_join(f->thread, NULL);
-    close(f->fd);
-    for (size_t i = 0; i < RQ_ARRAY_LEN(f->answers); i++)
-        rq_buf_clear(&f->answers[i]);
-}
-
-static bool fake_read(int fd, void *bytes, size_t len)
-{
-    uint8_t *p = bytes;
-    while (len > 0) {
-        ssize_t n = recv(fd, p, len, 0);
-        if (n <= 0) return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-/* False: not all of it. */
-static bool fake_send(fake *f, int fd, const rq_buf *b)
-{
-    size_t len = b->len < f->limit ? b->len : f->limit;
-    f->limit -= len;
-    return send(fd, b->ptr, len, MSG_NOSIGNAL) == (ssize_t)len && len == b->len;
-}
-
-static void wait_for_end(int fd)
-{
-    uint8_t byte;
-    while (fake_read(fd, &byte, 1))
-        ;
-}
 
 static void be_silent(fake *f, int fd)
 {
     (void)f;
     wait_for_end(fd);
-}
-
-/* A message behind be32 length. */
-static bool skip_frame(int fd)
-{
-    uint8_t head[4], byte;
-    if (!fake_read(fd, head, sizeof head)) return false;
-    for (uint32_t left = rq_get_be32(head); left > 0; left--)
-        if (!fake_read(fd, &byte, 1)) return false;
-    return true;
-}
-
-/* ---- what a cluster answers ------------------------------------------------------------------- */
-
-/* { ServerName { host 1, port 2, start 3 } } as that field. */
-static void put_server(rq_buf *b, uint32_t field, const char *host, uint16_t port)
-{
-    size_t at;
-    assert_int_equal(rq_pb_begin(b, field, &at), RQ_OK);
-    assert_int_equal(rq_pb_put_bytes(b, 1, rq_slice_cstr(host)), RQ_OK);
-    assert_int_equal(rq_pb_put_number(b, 2, port), RQ_OK);
-    assert_int_equal(rq_pb_put_number(b, 3, 1), RQ_OK);
-    assert_int_equal(rq_pb_end(b, at), RQ_OK);
-}
-
-static void put_frame(rq_buf *out, const rq_buf *frame)
-{
-    assert_int_equal(rq_buf_append_be32(out, (uint32_t)frame->len), RQ_OK);
-    assert_int_equal(rq_buf_append(out, frame->ptr, frame->len), RQ_OK);
-}
-
-/* ReplyHeader, data with its magic, and a bit of the Stat. */
-static void put_znode(rq_buf *out, uint32_t xid, const rq_buf *message)
-{
-    rq_buf b = {0};
-    assert_int_equal(rq_buf_append_be32(&b, xid), RQ_OK);
-    assert_int_equal(rq_buf_append_be64(&b, 7), RQ_OK);
-    assert_int_equal(rq_buf_append_be32(&b, 0), RQ_OK);
-    assert_int_equal(rq_buf_append_be32(&b, (uint32_t)(1 + 4 + 2 + 4 + message->len)), RQ_OK);
-    assert_int_equal(rq_buf_append_u8(&b, 0xff), RQ_OK);
-    assert_int_equal(rq_buf_append_be32(&b, 2), RQ_OK);
-    assert_int_equal(rq_buf_append(&b, "idPBUF", 6), RQ_OK);
-    assert_int_equal(rq_buf_append(&b, message->ptr, message->len), RQ_OK);
-    assert_int_equal(rq_buf_append_be64(&b, 0), RQ_OK);
-    put_frame(out, &b);
-    rq_buf_clear(&b);
-}
-
-/* The whole conversation of a session with ZooKeeper. */
-static void put_zookeeper(rq_buf *out, uint16_t meta_port, uint16_t master_port)
-{
-    rq_buf b = {0};
-    assert_int_equal(rq_buf_append(&b, "a session", 9), RQ_OK);
-    put_frame(out, &b);
-    rq_buf_reset(&b);
-    assert_int_equal(rq_pb_put_bytes(&b, 1, RQ_SLICE_LIT("the-cluster")), RQ_OK);
-    put_znode(out, 1, &b);
-    rq_buf_reset(&b);
-    put_server(&b, 1, "127.0.0.1", meta_port);
-    put_znode(out, 2, &b);
-    rq_buf_reset(&b);
-    put_server(&b, 1, "127.0.0.1", master_port);
-    put_znode(out, 3, &b);
-    rq_buf_clear(&b);
-}
-
-/* ResponseHeader { call_id 1 } and a message. */
-static void put_response(rq_buf *out, uint32_t id, const rq_buf *message)
-{
-    rq_buf head = {0}, b = {0};
-    assert_int_equal(rq_pb_put_number(&head, 1, id), RQ_OK);
-    assert_int_equal(rq_buf_append_varint(&b, head.len), RQ_OK);
-    assert_int_equal(rq_buf_append(&b, head.ptr, head.len), RQ_OK);
-    assert_int_equal(rq_buf_append_varint(&b, message->len), RQ_OK);
-    assert_int_equal(rq_buf_append(&b, message->ptr, message->len), RQ_OK);
-    put_frame(out, &b);
-    rq_buf_clear(&head);
-    rq_buf_clear(&b);
-}
-
-static void serve_zookeeper(fake *f, int fd)
-{
-    if (atomic_load(&f->is_silent) || fake_send(f, fd, &f->answers[0])) wait_for_end(fd);
 }
 
 /* The preamble's answer; then two calls, one after the other, on a connection of their own. */
@@ -199,15 +27,6 @@ static void serve_rpc(fake *f, int fd)
     for (int i = 1; i <= 2 && more; i++)
         more = skip_frame(fd) && fake_send(f, fd, &f->answers[i]);
     if (more) wait_for_end(fd);
-}
-
-static rq_err open_by(const fake *f, bool by_zookeeper, rq_client **ret, rq_error *why)
-{
-    rq_client_options o = {.rpc_timeout_ms = 20000, .retries = 1, .pause_ms = 1};
-    *(by_zookeeper ? &o.zookeeper : &o.bootstrap) = f->at;
-    *ret = NULL;
-    *why = (rq_error){0};
-    return rq_client_open(&o, ret, why);
 }
 
 /* ---- the registry ------------------------------------------------------------------------------ */

@@ -99,9 +99,9 @@ static void a_reversed_scan_matches_protobuf(void **state)
 {
     (void)state;
     rq_buf b = {0};
-    rq_scan s = {.stop = RQ_SLICE_LIT("a"), .reversed = true};
+    rq_scan s = {.stop = RQ_SLICE_LIT("a"), .reversed = true, .batch = 3};
     assert_int_equal(rq__put_region(&b, RQ_SLICE_LIT("r")), RQ_OK);
-    assert_int_equal(rq__put_scan_open(&b, &s, RQ_SLICE_LIT("m"), false, 100, 30), RQ_OK);
+    assert_int_equal(rq__put_scan_open(&b, &s, RQ_SLICE_LIT("m"), false, 100, 30, false), RQ_OK);
     Pb__ScanRequest *r = pb__scan_request__unpack(NULL, b.len, b.ptr);
     assert_non_null(r);
     assert_bytes(r->scan->start_row, "m");
@@ -110,19 +110,20 @@ static void a_reversed_scan_matches_protobuf(void **state)
     assert_true(r->scan->has_include_start_row && !r->scan->include_start_row);
     assert_int_equal(r->number_of_rows, 100);
     assert_int_equal(r->limit_of_rows, 30);
+    assert_int_equal(r->scan->batch_size, 3);
     assert_true(r->client_handles_heartbeats && !r->client_handles_partials);
     pb__scan_request__free_unpacked(r, NULL);
     rq_buf_clear(&b);
 }
 
 /* HBASE: RequestConverter.buildScanRequest of a Scan with setNeedCursorResult. */
-static void a_scan_that_joins_parts_matches_protobuf(void **state)
+static void a_scan_that_takes_parts_matches_protobuf(void **state)
 {
     (void)state;
     rq_buf b = {0};
-    rq_scan s = {.joins_parts = true, .wants_cursors = true};
+    rq_scan s = {.wants_cursors = true};
     assert_int_equal(rq__put_region(&b, RQ_SLICE_LIT("r")), RQ_OK);
-    assert_int_equal(rq__put_scan_open(&b, &s, RQ_SLICE_LIT("m"), true, 100, 0), RQ_OK);
+    assert_int_equal(rq__put_scan_open(&b, &s, RQ_SLICE_LIT("m"), true, 100, 0, true), RQ_OK);
     Pb__ScanRequest *r = pb__scan_request__unpack(NULL, b.len, b.ptr);
     assert_non_null(r);
     assert_true(r->client_handles_heartbeats && r->client_handles_partials);
@@ -130,7 +131,7 @@ static void a_scan_that_joins_parts_matches_protobuf(void **state)
     pb__scan_request__free_unpacked(r, NULL);
     rq_buf_reset(&b);
     s.counts_metrics = true;
-    assert_int_equal(rq__put_scan_next(&b, 7, 3, 100, 20, &s), RQ_OK);
+    assert_int_equal(rq__put_scan_next(&b, &s, 7, 3, 100, 20, true), RQ_OK);
     r = pb__scan_request__unpack(NULL, b.len, b.ptr);
     assert_non_null(r);
     assert_true(r->client_handles_heartbeats && r->client_handles_partials && !r->close_scanner);
@@ -334,7 +335,7 @@ int main(void)
         cmocka_unit_test(a_get_matches_protobuf),
         cmocka_unit_test(a_conditional_put_with_a_long_value_matches_protobuf),
         cmocka_unit_test(a_reversed_scan_matches_protobuf),
-        cmocka_unit_test(a_scan_that_joins_parts_matches_protobuf),
+        cmocka_unit_test(a_scan_that_takes_parts_matches_protobuf),
         cmocka_unit_test(a_heartbeat_has_its_cursor),
         cmocka_unit_test(metrics_of_answers_add_up),
         cmocka_unit_test(an_exception_says_its_class_and_whether_to_retry),

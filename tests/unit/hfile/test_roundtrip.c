@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -558,12 +559,52 @@ static void a_small_cache_keeps_its_readers_short(void **state)
     assert_true(look_for_rows(1 << 20) > 100000);
 }
 
+static size_t count_of(rq_slice bytes, const char *text)
+{
+    size_t n = 0;
+    const uint8_t *end = bytes.ptr + bytes.len;
+    for (const uint8_t *p = bytes.ptr; (p = memmem(p, (size_t)(end - p), text, strlen(text))); p++)
+        n++;
+    return n;
+}
+
+static void a_large_cell_has_its_block_alone(void **state)
+{
+    (void)state;
+    enum { CELLS = 30, LARGE = 20, VALUE = 100000 };
+    memory_vfs vfs;
+    rq_hfile_writer *writer;
+    rq_hfile_info info;
+    rq_error why = {0};
+    char row[8];
+    uint8_t *value = calloc(1, VALUE);
+    memory_vfs_init(&vfs, 1);
+    rq_hfile_options o = rq_hfile_options_default();
+    assert_int_equal(rq_hfile_writer_open(&vfs.base, "dir/f", &o, &writer, &why), RQ_OK);
+    for (int i = 0; i < CELLS; i++) {
+        rq_cell c = {.row = (uint8_t *)row,
+                     .row_len = (uint16_t)snprintf(row, sizeof row, "r%03d", i),
+                     .family = (const uint8_t *)"f",
+                     .family_len = 1,
+                     .value = value,
+                     .value_len = i == LARGE ? VALUE : 10,
+                     .type = RQ_TYPE_PUT};
+        assert_int_equal(rq_hfile_writer_append(writer, &c, &why), RQ_OK);
+    }
+    assert_int_equal(rq_hfile_writer_finish(writer, &info, &why), RQ_OK);
+    assert_int_equal(count_of(rq_buf_slice(memory_vfs_bytes(&vfs, "dir/f")), "DATABLK*"), 3);
+    rq_hfile_writer_close(writer);
+    memory_vfs_clear(&vfs);
+    free(value);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_is_written_is_read_back),
         cmocka_unit_test(absent_rows_are_mostly_denied),
         cmocka_unit_test(a_small_cache_keeps_its_readers_short),
+        cmocka_unit_test(a_large_cell_has_its_block_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -314,10 +314,9 @@ static void a_long_filtered_stretch_ends_at_the_deadline_with_nothing(void **sta
     drop(f);
 }
 
-static void a_spent_slice_gives_the_thread_back_inside_a_row(void **state)
+/* Adds 2,000 cells to row r1, family g. */
+static void widen(fixture *f)
 {
-    (void)state;
-    fixture *f = make(1, 1);
     for (int i = 0; i < 2000; i++) {
         char q[8];
         int len = snprintf(q, sizeof(q), "q%04d", i);
@@ -332,20 +331,65 @@ static void a_spent_slice_gives_the_thread_back_inside_a_row(void **state)
                      .seqid = ++f->seqid};
         by_hand_add(&f->world, 1, &c);
     }
-    assert_int_equal(open_scan(f), RQ_OK);
+}
+
+/* Reads the next result in slices as short as possible. */
+static rq_err next_in_slices(fixture *f, unsigned *ret_yields)
+{
     f->limits.yield_ns = 1;
-    unsigned yields = 0;
+    *ret_yields = 0;
     rq_err rc;
     while ((rc = rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state,
                                         &f->why)) == RQ_E_AGAIN) {
         assert_null(f->ctx.need.reader);
-        yields++;
-        if (yields % 3 == 0) rq_region_scanner_suspend(f->scanner);
+        if (++*ret_yields % 3 == 0) rq_region_scanner_suspend(f->scanner);
     }
-    assert_int_equal(rc, RQ_OK);
+    return rc;
+}
+
+static void a_spent_slice_gives_the_thread_back_inside_a_row(void **state)
+{
+    (void)state;
+    fixture *f = make(1, 1);
+    unsigned yields;
+    widen(f);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_int_equal(next_in_slices(f, &yields), RQ_OK);
     assert_int_equal(f->state, RQ_SCAN_DONE);
     assert_int_equal(f->out.count, 2002);
     assert_true(yields >= 10);
+    drop(f);
+}
+
+/* The limit counts all slices and both families, and a row's part by itself. */
+static void a_row_above_its_limit_is_refused(void **state)
+{
+    (void)state;
+    fixture *f = make(2, 1);
+    unsigned yields;
+    widen(f);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_int_equal(next_in_slices(f, &yields), RQ_OK);
+    uint64_t all = f->out.bytes.len;
+    close_scan(f);
+
+    f->scan.row_bytes_max = all;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_int_equal(next_in_slices(f, &yields), RQ_OK);
+    close_scan(f);
+
+    f->scan.row_bytes_max = all - 1;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_int_equal(next_in_slices(f, &yields), RQ_E_ROW_TOO_BIG);
+    assert_true(yields >= 10);
+    assert_int_equal(f->out.count, 0);
+    close_scan(f);
+
+    f->limits = (rq_scan_limits){.bytes = all / 2, .may_stop_inside_row = true};
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_int_equal(next_in_slices(f, &yields), RQ_OK);
+    assert_int_equal(f->state, RQ_SCAN_BYTES_REACHED_MID_ROW);
+    close_scan(f);
     drop(f);
 }
 
@@ -671,6 +715,7 @@ int main(void)
         cmocka_unit_test(a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key),
         cmocka_unit_test(a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row),
         cmocka_unit_test(families_on_demand_are_read_for_kept_rows_and_sorted_in),
+        cmocka_unit_test(a_row_above_its_limit_is_refused),
         cmocka_unit_test(a_row_filter_keeps_rows_whole_whatever_the_limits),
         cmocka_unit_test(a_scanner_reads_at_its_point_through_flush_and_compaction),
         cmocka_unit_test(a_staged_read_sees_what_is_not_visible_yet),

@@ -271,6 +271,21 @@ static void refused_areas(void **unused)
     FAILS(RQ_E_INVALID, rq_geo_cover(&a, 5, 0, &r, &why));
 }
 
+/* Of a later version, with a field at its end. */
+static void longer_areas(void **unused)
+{
+    (void)unused;
+    bool has = false;
+    struct {
+        rq_area area;
+        double later;
+    } a = {.area = {.size = sizeof a, .kind = RQ_AREA_BOX, .box = {0, 0, 2, 2}}};
+    OK(rq_geo_contains(&a.area, (rq_point){1, 1}, &has, &why));
+    assert_true(has);
+    a.later = 1;
+    FAILS(RQ_E_UNSUPPORTED, rq_geo_contains(&a.area, (rq_point){1, 1}, &has, &why));
+}
+
 /* The arctic circle's cap, once around the earth, is the north pole's. */
 static void polygons_around_a_pole(void **unused)
 {
@@ -398,6 +413,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(covers_have_all_points),
         cmocka_unit_test(covers_of_boxes_are_minimal),
         cmocka_unit_test(refused_areas),
+        cmocka_unit_test(longer_areas),
         cmocka_unit_test(polygons_around_a_pole),
         cmocka_unit_test(nearest_rows),
     };

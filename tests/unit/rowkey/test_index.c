@@ -3,37 +3,9 @@
  * Secondary indexes: what rowkey.h promises, with one writer, with several at the same rows, and after
  * kill -9 at a random moment. With a URL as argument the database is that one, and nobody is killed.
  */
-#include "../api/api_test.h"
+#include "index_writers.h"
 
-#include "rorqual/rowkey.h"
-
-#include <ftw.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-enum { KEYS = 20, VALUES = 6, WRITERS = 4, WRITES = 250, ROUNDS = 8 };
-
-static rq_failure why = {.size = sizeof why};
-static const char *url = "memory:";
-static uint64_t seed;
-
-static uint64_t below(uint64_t *state, uint64_t n)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (*state >> 33) % n;
-}
-
-static void drop(rq_db *db, const char *name)
-{
-    bool exists;
-    OK(rq_table_exists(db, name, &exists, &why));
-    if (!exists) return;
-    OK(rq_table_disable(db, name, &why));
-    OK(rq_table_drop(db, name, &why));
-}
+enum { KEYS = 20, VALUES = 6 };
 
 static rq_index *open_index(rq_db *db, bool unique)
 {
@@ -48,15 +20,12 @@ static rq_index *open_index(rq_db *db, bool unique)
     return x;
 }
 
-static rq_index *fresh(rq_db *db, bool unique)
+static void create_table(rq_db *db)
 {
     rq_family family = {"cf", NULL, 0};
     rq_table_spec spec = {
         .size = sizeof spec, .name = "index_test", .families = &family, .family_count = 1};
-    drop(db, "index_test");
-    drop(db, "index_test_by_mail");
     OK(rq_table_create(db, &spec, &why));
-    return open_index(db, unique);
 }
 
 /* Values have bytes 00, and one begins another. */
@@ -104,27 +73,6 @@ static void find(rq_index *x, rq_bytes value, char *out)
     rq_index_scanner_close(s);
 }
 
-static size_t count_entries(rq_db *db)
-{
-    rq_table *t;
-    rq_scanner *s;
-    rq_scan_request scan = {.size = sizeof scan};
-    size_t n = 0;
-    OK(rq_table_open(db, "index_test_by_mail", &t, &why));
-    OK(rq_table_scan(t, &scan, &s, &why));
-    for (;;) {
-        rq_row *row;
-        OK(rq_scanner_next(s, &row, &why));
-        if (row == NULL) break;
-        const rq_kv *token = rq_row_find(row, rq_text("i"), rq_text("t"));
-        if (token != NULL && token->value.len == 16) n++; /* shorter: a deleted entry */
-        rq_row_free(row);
-    }
-    rq_scanner_close(s);
-    rq_table_close(t);
-    return n;
-}
-
 /* Every row is found by its value, and found rows have it; the number of rows with a value. */
 static size_t check_all(rq_db *db, rq_index *x, bool unique)
 {
@@ -160,6 +108,24 @@ static size_t check_all(rq_db *db, rq_index *x, bool unique)
     return rows;
 }
 
+static rq_err write_one(rq_index *x, uint64_t *state, rq_failure *failure)
+{
+    char key[8];
+    sprintf(key, "r%02d", (int)below(state, KEYS));
+    return below(state, 5) == 0 ? rq_index_delete(x, rq_text(key), failure)
+                                : put(x, key, value_of(below(state, VALUES)), failure);
+}
+
+static const index_kind kind = {.table = "index_test",
+                                .entries = "index_test_by_mail",
+                                .open = open_index,
+                                .create = create_table,
+                                .write = write_one,
+                                .check = check_all,
+                                .writes = 250,
+                                .writes_per_repair = 50,
+                                .rounds = 8};
+
 /* --- tests ------------------------------------------------------------------------------------ */
 
 static void one_writer(void **unused)
@@ -168,7 +134,7 @@ static void one_writer(void **unused)
     char found[200];
     rq_db *db;
     OK(rq_connect(url, NULL, &db, &why));
-    rq_index *x = fresh(db, false);
+    rq_index *x = fresh(&kind, db, false);
     OK(put(x, "r01", rq_text("ann"), &why));
     OK(put(x, "r02", rq_text("ann"), &why));
     OK(put(x, "r03", rq_text("anna"), &why));
@@ -190,7 +156,7 @@ static void one_writer(void **unused)
     assert_string_equal(found, "");
     find(x, rq_text("ann"), found);
     assert_string_equal(found, "r02 ");
-    assert_int_equal(count_entries(db), 2);
+    assert_int_equal(count_entries(&kind, db), 2);
     OK(put(x, "r03", rq_text("zoe"), &why)); /* again, after its delete */
     rq_index_range range = {.size = sizeof range, .from = rq_text("b"), .no_end = true};
     rq_index_scanner *s;
@@ -234,7 +200,7 @@ static void deleted_entries_differ(void **unused)
     size_t lens[2];
     rq_db *db;
     OK(rq_connect(url, NULL, &db, &why));
-    rq_index *x = fresh(db, false);
+    rq_index *x = fresh(&kind, db, false);
     for (int i = 0; i < 2; i++) {
         OK(put(x, "r01", rq_text("ann"), &why));
         OK(put(x, "r01", rq_text("bob"), &why));
@@ -253,7 +219,7 @@ static void unique_values(void **unused)
     rq_db *db;
     rq_table *entries;
     OK(rq_connect(url, NULL, &db, &why));
-    rq_index *x = fresh(db, true);
+    rq_index *x = fresh(&kind, db, true);
     OK(put(x, "r01", rq_text("ann"), &why));
     OK(put(x, "r01", rq_text("ann"), &why));
     FAILS(RQ_E_EXISTS, put(x, "r02", rq_text("ann"), &why));
@@ -295,7 +261,7 @@ static void rebuild_and_repair(void **unused)
     rq_table *t;
     rq_index_repairs r = {.size = sizeof r};
     OK(rq_connect(url, NULL, &db, &why));
-    rq_index *x = fresh(db, false);
+    rq_index *x = fresh(&kind, db, false);
     OK(rq_table_open(db, "index_test", &t, &why));
     for (int i = 0; i < KEYS; i++) { /* without the index */
         char key[8];
@@ -313,7 +279,7 @@ static void rebuild_and_repair(void **unused)
     assert_true(r.added == 1 && r.removed == 2 && r.rows == KEYS - 1 && r.duplicates == 0);
     OK(rq_index_repair(x, &r, &why));
     assert_true(r.added == 0 && r.removed == 0);
-    assert_int_equal(count_entries(db), KEYS - 1);
+    assert_int_equal(count_entries(&kind, db), KEYS - 1);
     /* Two entries of one row are wrong. */
     OK(rq_put_value(t, rq_text("r05"), rq_text("cf"), rq_text("mail"), rq_text("other"), &why));
     OK(put(x, "r05", rq_text("another"), &why));
@@ -335,133 +301,17 @@ static void rebuild_and_repair(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-typedef struct writer {
-    rq_index *x;
-    uint64_t state;
-    unsigned writes;
-    bool repairs, unique, failed;
-    rq_failure why;
-} writer;
-
-static void *write_some(void *arg)
-{
-    writer *w = arg;
-    w->why.size = sizeof w->why;
-    for (unsigned i = 0; i < w->writes && !w->failed; i++) {
-        char key[8];
-        sprintf(key, "r%02d", (int)below(&w->state, KEYS));
-        rq_err rc = w->repairs && i % 50 == 0 ? rq_index_repair(w->x, NULL, &w->why)
-                    : below(&w->state, 5) == 0
-                        ? rq_index_delete(w->x, rq_text(key), &w->why)
-                        : put(w->x, key, value_of(below(&w->state, VALUES)), &w->why);
-        w->failed = rc != RQ_OK && !(w->unique && rc == RQ_E_EXISTS) && rc != RQ_E_CONFLICT;
-    }
-    return NULL;
-}
-
-static void several_writers(void **unused)
-{
-    (void)unused;
-    for (int unique = 0; unique < 2; unique++) {
-        writer writers[WRITERS];
-        pthread_t threads[WRITERS];
-        rq_db *db;
-        OK(rq_connect(url, NULL, &db, &why));
-        rq_index *x = fresh(db, unique == 1);
-        for (int i = 0; i < WRITERS; i++) {
-            writers[i] = (writer){.x = x,
-                                  .state = seed + (uint64_t)i,
-                                  .writes = WRITES,
-                                  .repairs = i == 0,
-                                  .unique = unique == 1};
-            assert_int_equal(pthread_create(&threads[i], NULL, write_some, &writers[i]), 0);
-        }
-        for (int i = 0; i < WRITERS; i++) {
-            pthread_join(threads[i], NULL);
-            if (writers[i].failed) fail_msg("%s", writers[i].why.message);
-        }
-        size_t rows = check_all(db, x, unique == 1);
-        OK(rq_index_repair(x, NULL, &why));
-        assert_int_equal(check_all(db, x, unique == 1), rows);
-        assert_int_equal(count_entries(db), rows);
-        rq_index_close(x);
-        OK(rq_disconnect(db, &why));
-    }
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-/* The child writes until it is killed. */
-static void write_until_killed(const char *folder, bool unique, uint64_t state, int ready)
-{
-    rq_db *db;
-    if (rq_connect(folder, NULL, &db, &why) != RQ_OK) _exit(1);
-    writer w = {.x = open_index(db, unique), .state = state, .writes = 1000000, .unique = unique};
-    if (write(ready, "x", 1) != 1) _exit(1);
-    write_some(&w);
-    _exit(1);
-}
-
-static void kill_one(const char *folder, bool unique, uint64_t state)
-{
-    int ready[2], status;
-    char byte;
-    assert_int_equal(pipe(ready), 0);
-    pid_t child = fork();
-    if (child == 0) write_until_killed(folder, unique, state, ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    struct timespec t = {
-        0, 1000000 + (long)below(&state, 60000000)}; /* the moment of the kill is the test */
-    nanosleep(&t, NULL);
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    assert_true(WIFSIGNALED(status));
-    close(ready[0]);
-    close(ready[1]);
-}
-
-static void killed_writers(void **unused)
-{
-    (void)unused;
-    if (strcmp(url, "memory:") != 0) skip();
-    char folder[] = "/tmp/rq-index-XXXXXX", where[64];
-    assert_non_null(mkdtemp(folder));
-    sprintf(where, "file:%s", folder);
-    for (int unique = 0; unique < 2; unique++) {
-        rq_db *db;
-        OK(rq_connect(where, NULL, &db, &why));
-        rq_index_close(fresh(db, unique == 1));
-        OK(rq_disconnect(db, &why));
-        for (int round = 0; round < ROUNDS; round++) {
-            kill_one(where, unique == 1, seed + (uint64_t)round);
-            OK(rq_connect(where, NULL, &db, &why));
-            rq_index *x = open_index(db, unique == 1);
-            size_t rows = check_all(db, x, unique == 1);
-            if (round % 2 == 1) {
-                OK(rq_index_repair(x, NULL, &why));
-                assert_int_equal(check_all(db, x, unique == 1), rows);
-                assert_int_equal(count_entries(db), rows);
-            }
-            rq_index_close(x);
-            OK(rq_disconnect(db, &why));
-        }
-    }
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 int main(int argc, char **argv)
 {
+    void *of_kind = (void *)(uintptr_t)&kind;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed_writers),         cmocka_unit_test(one_writer),
-        cmocka_unit_test(deleted_entries_differ), cmocka_unit_test(unique_values),
-        cmocka_unit_test(rebuild_and_repair),     cmocka_unit_test(several_writers),
+        cmocka_unit_test_prestate(killed_writers, of_kind),
+        cmocka_unit_test(one_writer),
+        cmocka_unit_test(deleted_entries_differ),
+        cmocka_unit_test(unique_values),
+        cmocka_unit_test(rebuild_and_repair),
+        cmocka_unit_test_prestate(several_writers, of_kind),
     };
-    if (argc > 1) url = argv[1];
-    seed = getenv("SEED") != NULL ? strtoull(getenv("SEED"), NULL, 10) : (uint64_t)time(NULL);
-    printf("SEED=%llu\n", (unsigned long long)seed);
+    take_arguments(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

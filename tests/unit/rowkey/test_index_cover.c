@@ -1,39 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Indexes with covered columns: queries that read no row, copies that follow the rows through writers that
  * meet, are killed, or write past the index. test_rowkey_index_cover [URL]; SEED. */
-#include "../api/api_test.h"
-#include "rorqual/rowkey.h"
+#include "index_writers.h"
 
-#include <ftw.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-enum { KEYS = 12, VALUES = 4, WRITERS = 4, WRITES = 150, ROUNDS = 12 };
-
-static rq_failure why = {.size = sizeof(rq_failure)};
-static const char *url = "memory:";
-static uint64_t seed;
-
-static uint64_t below(uint64_t *state, uint64_t n)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (*state >> 33) % n;
-}
+enum { KEYS = 12, VALUES = 4 };
 
 /* --- rows ------------------------------------------------------------------------------------- */
-
-static void drop(rq_db *db, const char *name)
-{
-    bool exists;
-    OK(rq_table_exists(db, name, &exists, &why));
-    if (!exists) return;
-    rq_err rc = rq_table_disable(db, name, &why);
-    if (rc != RQ_E_TABLE_NOT_ENABLED) OK(rc);
-    OK(rq_table_drop(db, name, &why));
-}
 
 static rq_index *open_index(rq_db *db, bool unique)
 {
@@ -53,15 +25,12 @@ static rq_index *open_index(rq_db *db, bool unique)
     return x;
 }
 
-static rq_index *fresh(rq_db *db, bool unique)
+static void create_table(rq_db *db)
 {
     rq_family families[] = {{"cf", NULL, 0}, {"g", NULL, 0}};
     rq_table_spec spec = {
         .size = sizeof spec, .name = "cover_test", .families = families, .family_count = 2};
-    drop(db, "cover_test");
-    drop(db, "cover_test_by_mail");
     OK(rq_table_create(db, &spec, &why));
-    return open_index(db, unique);
 }
 
 /* NULL: the column is not written. */
@@ -124,11 +93,12 @@ static int by_text(const void *a, const void *b)
 }
 
 /* The same of the table, in the order of the index: by value, then row. */
-static void expect_copies(rq_db *db, rq_index *x)
+static size_t expect_copies(rq_db *db, rq_index *x, bool unique)
 {
     static char lines[KEYS][300], text[KEYS * 300], found[KEYS * 300];
     char *sorted[KEYS];
     size_t n = 0;
+    (void)unique;
     rq_column columns[] = {{rq_text("cf"), rq_text("mail")},
                            {rq_text("cf"), rq_text("city")},
                            {rq_text("g"), rq_text("age")}};
@@ -155,7 +125,33 @@ static void expect_copies(rq_db *db, rq_index *x)
         strcat(text, strchr(sorted[i], '\t') + 1);
     query(x, found);
     assert_string_equal(found, text);
+    return n;
 }
+
+static const char *some_value(uint64_t *state)
+{
+    static const char *const values[VALUES] = {"a", "ab", "b", "c"};
+    return below(state, 3) == 0 ? NULL : values[below(state, VALUES)];
+}
+
+static rq_err write_one(rq_index *x, uint64_t *state, rq_failure *failure)
+{
+    char key[8];
+    sprintf(key, "r%02d", (int)below(state, KEYS));
+    const char *mail = some_value(state), *city = some_value(state), *age = some_value(state);
+    return below(state, 6) == 0 ? rq_index_delete(x, rq_text(key), failure)
+                                : put(x, key, mail, city, age, failure);
+}
+
+static const index_kind kind = {.table = "cover_test",
+                                .entries = "cover_test_by_mail",
+                                .open = open_index,
+                                .create = create_table,
+                                .write = write_one,
+                                .check = expect_copies,
+                                .writes = 150,
+                                .writes_per_repair = 30,
+                                .rounds = 12};
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
@@ -168,7 +164,7 @@ static void a_query_reads_no_row(void **unused)
     rq_row *row;
     rq_index_scanner *s;
     OK(rq_connect(url, NULL, &db, &why));
-    rq_index *x = fresh(db, false);
+    rq_index *x = fresh(&kind, db, false);
     OK(put(x, "r1", "ann", "Rome", "7", &why));
     OK(put(x, "r2", "bob", NULL, NULL, &why));
     OK(put(x, "r1", NULL, "Oslo", NULL, &why)); /* the value stays, a copy changes */
@@ -177,7 +173,7 @@ static void a_query_reads_no_row(void **unused)
     OK(put(x, "r3", NULL, NULL, NULL, &why)); /* touches neither */
     OK(put(x, "r4", "eva", "Bern", NULL, &why));
     OK(rq_index_delete(x, rq_text("r4"), &why));
-    expect_copies(db, x);
+    (void)expect_copies(db, x, false);
     OK(rq_table_disable(db, "cover_test", &why));
     query(x, found);
     assert_non_null(strstr(found, "r1 cf:city"));
@@ -204,7 +200,7 @@ static void wrong_requests_are_refused(void **unused)
     rq_index_scanner *s;
     rq_column columns[16];
     OK(rq_connect(url, NULL, &db, &why));
-    rq_index_close(fresh(db, false));
+    rq_index_close(fresh(&kind, db, false));
     for (size_t i = 0; i < 16; i++)
         columns[i] = (rq_column){rq_text("g"), rq_text("q")};
     rq_index_spec spec = {.size = sizeof spec,
@@ -248,7 +244,7 @@ static void a_repair_makes_copies(void **unused)
     rq_index *plain;
     rq_index_repairs r = {.size = sizeof r};
     OK(rq_connect(url, NULL, &db, &why));
-    rq_index *x = fresh(db, false);
+    rq_index *x = fresh(&kind, db, false);
     OK(rq_table_open(db, "cover_test", &t, &why));
     OK(rq_put_value(t, rq_text("r1"), rq_text("cf"), rq_text("mail"), rq_text("ann"), &why));
     OK(rq_put_value(t, rq_text("r1"), rq_text("cf"), rq_text("city"), rq_text("Rome"), &why));
@@ -262,7 +258,7 @@ static void a_repair_makes_copies(void **unused)
     assert_non_null(strstr(found, "=Oslo r2 cf:mail"));
     OK(rq_index_repair(x, &r, &why));
     assert_int_equal(r.added, 1);
-    expect_copies(db, x);
+    (void)expect_copies(db, x, false);
     OK(rq_table_disable(db, "cover_test", &why));
     query(x, found);
     assert_non_null(strstr(found, "=Rome r1 cf:mail"));
@@ -273,7 +269,7 @@ static void a_repair_makes_copies(void **unused)
     OK(rq_put_value(t, rq_text("r3"), rq_text("cf"), rq_text("city"), rq_text("Kiel"), &why));
     OK(rq_index_repair(x, &r, &why));
     assert_true(r.added == 0 && r.removed == 0);
-    expect_copies(db, x);
+    (void)expect_copies(db, x, false);
     OK(rq_table_disable(db, "cover_test", &why));
     query(x, found);
     assert_non_null(strstr(found, "=Kiel r3 cf:mail"));
@@ -284,133 +280,16 @@ static void a_repair_makes_copies(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
-typedef struct writer {
-    rq_index *x;
-    uint64_t state;
-    unsigned writes;
-    bool repairs, unique, failed;
-    rq_failure why;
-} writer;
-
-static const char *value_of(writer *w, bool optional)
-{
-    static const char *const values[VALUES] = {"a", "ab", "b", "c"};
-    return optional && below(&w->state, 3) == 0 ? NULL : values[below(&w->state, VALUES)];
-}
-
-static void *write_some(void *arg)
-{
-    writer *w = arg;
-    w->why.size = sizeof w->why;
-    for (unsigned i = 0; i < w->writes && !w->failed; i++) {
-        char key[8];
-        sprintf(key, "r%02d", (int)below(&w->state, KEYS));
-        const char *mail = value_of(w, true), *city = value_of(w, true), *age = value_of(w, true);
-        rq_err rc = w->repairs && i % 30 == 0  ? rq_index_repair(w->x, NULL, &w->why)
-                    : below(&w->state, 6) == 0 ? rq_index_delete(w->x, rq_text(key), &w->why)
-                                               : put(w->x, key, mail, city, age, &w->why);
-        w->failed = rc != RQ_OK && !(w->unique && rc == RQ_E_EXISTS) && rc != RQ_E_CONFLICT;
-    }
-    return NULL;
-}
-
-static void several_writers(void **unused)
-{
-    (void)unused;
-    for (int unique = 0; unique < 2; unique++) {
-        writer writers[WRITERS];
-        pthread_t threads[WRITERS];
-        rq_db *db;
-        OK(rq_connect(url, NULL, &db, &why));
-        rq_index *x = fresh(db, unique == 1);
-        for (int i = 0; i < WRITERS; i++) {
-            writers[i] = (writer){.x = x,
-                                  .state = seed + (uint64_t)i,
-                                  .writes = WRITES,
-                                  .repairs = i == 0,
-                                  .unique = unique == 1};
-            assert_int_equal(pthread_create(&threads[i], NULL, write_some, &writers[i]), 0);
-        }
-        for (int i = 0; i < WRITERS; i++) {
-            pthread_join(threads[i], NULL);
-            if (writers[i].failed) fail_msg("%s", writers[i].why.message);
-        }
-        expect_copies(db, x);
-        OK(rq_index_repair(x, NULL, &why));
-        expect_copies(db, x);
-        rq_index_close(x);
-        OK(rq_disconnect(db, &why));
-    }
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
-static void kill_one(const char *folder, bool unique, uint64_t state)
-{
-    int ready[2], status;
-    char byte;
-    assert_int_equal(pipe(ready), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        rq_db *db;
-        if (rq_connect(folder, NULL, &db, &why) != RQ_OK) _exit(1);
-        writer w = {
-            .x = open_index(db, unique), .state = state, .writes = 1000000, .unique = unique};
-        if (write(ready[1], "x", 1) == 1) write_some(&w);
-        _exit(1);
-    }
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    struct timespec t = {
-        0, 1000000 + (long)below(&state, 60000000)}; /* the moment of the kill is the test */
-    nanosleep(&t, NULL);
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    assert_true(WIFSIGNALED(status));
-    close(ready[0]);
-    close(ready[1]);
-}
-
-static void killed_writers(void **unused)
-{
-    (void)unused;
-    if (strcmp(url, "memory:") != 0) skip(); /* the child has a folder of its own */
-    char folder[] = "/tmp/rq-cover-XXXXXX", where[64];
-    assert_non_null(mkdtemp(folder));
-    sprintf(where, "file:%s", folder);
-    for (int unique = 0; unique < 2; unique++) {
-        rq_db *db;
-        OK(rq_connect(where, NULL, &db, &why));
-        rq_index_close(fresh(db, unique == 1));
-        OK(rq_disconnect(db, &why));
-        for (int round = 0; round < ROUNDS; round++) {
-            kill_one(where, unique == 1, seed + (uint64_t)round);
-            OK(rq_connect(where, NULL, &db, &why));
-            rq_index *x = open_index(db, unique == 1);
-            expect_copies(db, x);
-            if (round % 2 == 1) OK(rq_index_repair(x, NULL, &why));
-            expect_copies(db, x);
-            rq_index_close(x);
-            OK(rq_disconnect(db, &why));
-        }
-    }
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 int main(int argc, char **argv)
 {
+    void *of_kind = (void *)(uintptr_t)&kind;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed_writers),
+        cmocka_unit_test_prestate(killed_writers, of_kind),
         cmocka_unit_test(a_query_reads_no_row),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(a_repair_makes_copies),
-        cmocka_unit_test(several_writers),
+        cmocka_unit_test_prestate(several_writers, of_kind),
     };
-    if (argc > 1) url = argv[1];
-    seed = getenv("SEED") != NULL ? strtoull(getenv("SEED"), NULL, 10) : (uint64_t)time(NULL);
-    printf("SEED=%llu\n", (unsigned long long)seed);
+    take_arguments(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,13 @@ static void fresh_table(rq_db *db, const char *name, const rq_key_list *splits, 
     OK(rq_table_open(db, name, ret, &why));
 }
 
+/* Two columns, and a deleted one, for which a part looks as if another followed. */
 static void put(rq_table *t, rq_bytes row)
 {
+    rq_edit gone = {.family = rq_text("cf"), .qualifier = rq_text("c")};
+    rq_change change = {
+        .size = sizeof change, .kind = RQ_DELETE, .row = row, .edits = &gone, .edit_count = 1};
+    OK(rq_table_change(t, &change, NULL, &why));
     OK(rq_put_value(t, row, rq_text("cf"), rq_text("a"), rq_text("1"), &why));
     OK(rq_put_value(t, row, rq_text("cf"), rq_text("b"), rq_text("2"), &why));
 }
@@ -64,7 +69,8 @@ static void compare_scans(rq_table *plain, rq_table *salted, const rq_key_format
         assert_int_equal(key.len, expected.len + salt_len);
         assert_memory_equal((const char *)key.data + salt_len, expected.data, expected.len);
         assert_int_equal(x->count, y->count);
-        assert_int_equal(x->is_partial, y->is_partial);
+        /* Whether a row's last part says that it is one depends on where its region ends. */
+        if (scan->batch == 0) assert_false(x->is_partial || y->is_partial);
         assert_memory_equal(x->cells[0].qualifier.data, y->cells[0].qualifier.data, 1);
         rq_row_free(x);
         rq_row_free(y);
@@ -91,9 +97,8 @@ static void random_scan(rq_scan_request *scan, char keys[2][KEY_MAX])
     scan->excludes_start = scan->start.len > 0 && below(2) == 1;
     scan->includes_stop = scan->stop.len > 0 && below(2) == 1;
     scan->limit = below(2) == 1 ? 0 : 1 + below(200);
-    scan->batch = below(4) == 0 ? 1 : 0;
+    scan->batch = below(4) == 0 ? 1 + (uint32_t)below(2) : 0;
     scan->caching = (uint32_t)below(50);
-    if (scan->batch > 0) scan->limit = 0;
 }
 
 static void merged_scans(void **unused)

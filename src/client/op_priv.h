@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the kinds of operations: the object, and what each kind does alike. */
+#ifndef RQ_CLIENT_OP_PRIV_H
+#define RQ_CLIENT_OP_PRIV_H
+
+#include "client/client_priv.h"
+#include "client/parts.h"
+
+typedef enum rq__op_kind {
+    RQ__OP_NONE,
+    RQ__OP_GET,
+    RQ__OP_MUTATE,
+    RQ__OP_ATOMIC,
+    RQ__OP_BATCH,
+    RQ__OP_SCAN
+} rq__op_kind;
+
+typedef struct rq__span {
+    size_t at;
+    size_t len;
+} rq__span;
+
+typedef struct rq__action {
+    rq__span row;             /* in rows */
+    rq__span bytes;           /* in body */
+    rq__span cells;           /* in cells */
+    const rq__region *region; /* of this attempt, while it is being planned and sent */
+    size_t group;             /* the same as a number, valid after the map has changed */
+    uint32_t priority;
+    bool done;
+    bool answered;
+} rq__action;
+
+/* One server's part of a batch's attempt. */
+typedef struct rq__part {
+    rq_op *op;
+    size_t begin; /* in order */
+    size_t end;
+} rq__part;
+
+struct rq_op {
+    rq_client *client;
+    rq_client_table *table;
+    rq_op *next_waiting;
+    void *ctx;
+    rq_op_done done;
+    rq_op_item item;
+    unsigned lane;
+    rq__op_kind kind;
+    unsigned attempts; /* that failed, in a row */
+    uint32_t priority; /* of the request; 0: the table's */
+    uint16_t replica;  /* of a get or scan */
+    int64_t wake_ns;
+    bool awaits_map;     /* of a table whose regions were never read */
+    bool awaits_refresh; /* its pause is over, and the table's map is being read */
+    rq_buf row;          /* of a get or mutation; rows of a batch; the last row of a scan */
+    rq_buf body;
+    rq_buf cells;
+    rq_buf scratch;
+    rq_buf scratch_cells;
+    /* batch */
+    rq__action *actions;
+    uint32_t *order;
+    size_t action_count;
+    size_t action_cap;
+    size_t ordered;
+    rq__part *parts;
+    size_t part_cap;
+    size_t parts_out;
+    rq_err batch_err; /* of an action that failed for good */
+    rq_err retry_err; /* of one that is to be repeated */
+    char kind_text[64];
+    /* scan */
+    rq_scan scan;
+    rq_buf bounds; /* start, stop, family, further fields */
+    rq__parts parts_of_row;
+    rq_cellblock last_given; /* the key of the last cell of an item that gave_part */
+    bool gave_part;          /* the last item, of a row that may go on */
+    bool reads_again;        /* the row of that item */
+    rq_buf region_key;
+    bool region_is_last;
+    bool include_start;
+    bool scanner_open;
+    uint32_t server; /* that has the scanner */
+    uint64_t scanner;
+    uint64_t sequence;
+    uint64_t rows;
+    rq_scan_metrics metrics;
+};
+
+/* --- operation.c --- */
+
+/* Forgets the operation before. */
+void rq__op_prepare(rq_op *op, rq_client_table *t, rq__op_kind kind);
+/* Sends the request, or fails. */
+void rq__op_attempt(rq_op *op);
+/* Calls `done`, which may start the next operation. */
+void rq__op_finish(rq_op *op, const rq_op_result *r);
+/* The attempt failed: schedules another, or finishes with the error. */
+void rq__op_failed(rq_op *op, const rq_reply *reply);
+/* The same for an error without a reply of a server. */
+void rq__op_failed_here(rq_op *op, rq_err err, bool retry, rq_slice kind);
+/* Schedules the next attempt; false if there will be none. */
+bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind);
+/* The request's, or the table's. HBASE: ConnectionUtils.calcPriority */
+uint32_t rq__op_priority(const rq_op *op, uint32_t priority);
+/* Errors that an outdated region map explains. */
+bool rq__map_is_wrong(rq_err err);
+/* Behind the last dot. */
+rq_slice rq__simple_name(rq_slice java_class);
+
+/* --- one attempt of each kind; an error: nothing was sent --- */
+
+RQ_NODISCARD
+rq_err rq__single_send(rq_op *op);
+RQ_NODISCARD
+rq_err rq__atomic_send(rq_op *op);
+RQ_NODISCARD
+rq_err rq__batch_send(rq_op *op);
+RQ_NODISCARD
+rq_err rq__scan_send(rq_op *op);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scans: a scanner in one region after the other, the rows of its responses, and where the scan
+ * continues after a failure. */
+#include "client/op_priv.h"
+
+#define ROWS_NO_LIMIT INT32_MAX
+
+static rq_slice bound(const rq_op *op, const rq_slice *s, size_t at)
+{
+    return rq_slice_of(op->bounds.ptr + at, s->len);
+}
+
+rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item row,
+                  rq_op_done done)
+{
+    rq__op_prepare(op, t, RQ__OP_SCAN);
+    op->scan = *scan;
+    op->item = row;
+    op->done = done;
+    op->priority = scan->priority;
+    op->replica = scan->replica;
+    op->metrics = (rq_scan_metrics){0};
+    op->include_start = !scan->excludes_start;
+    op->scanner_open = false;
+    rq__parts_drop(&op->parts_of_row);
+    op->gave_part = op->reads_again = false;
+    op->rows = 0;
+    rq_buf_reset(&op->bounds);
+    RQ_TRY(rq_buf_append(&op->bounds, scan->start.ptr, scan->start.len));
+    RQ_TRY(rq_buf_append(&op->bounds, scan->stop.ptr, scan->stop.len));
+    RQ_TRY(rq_buf_append(&op->bounds, scan->family.ptr, scan->family.len));
+    RQ_TRY(rq_buf_append(&op->bounds, scan->more.ptr, scan->more.len));
+    op->scan.stop = bound(op, &scan->stop, scan->start.len);
+    op->scan.family = bound(op, &scan->family, scan->start.len + scan->stop.len);
+    op->scan.more = bound(op, &scan->more, scan->start.len + scan->stop.len + scan->family.len);
+    RQ_TRY(rq_buf_append(&op->row, scan->start.ptr, scan->start.len));
+    rq__op_attempt(op);
+    return RQ_OK;
+}
+
+static uint32_t rows_wanted(const rq_op *op)
+{
+    return op->scan.caching > 0 ? op->scan.caching : ROWS_NO_LIMIT;
+}
+
+static uint32_t rows_left(const rq_op *op)
+{
+    if (op->scan.limit == 0) return 0;
+    uint64_t left = op->scan.limit - op->rows;
+    return left > ROWS_NO_LIMIT ? ROWS_NO_LIMIT : (uint32_t)left;
+}
+
+static void ignore_answer(void *ctx, const rq_reply *reply)
+{
+    (void)ctx;
+    (void)reply;
+}
+
+/* The region to continue in; for a reversed scan that has returned rows, the one before its row. */
+static const rq__region *scan_region(const rq_op *op)
+{
+    rq_slice start = rq_buf_slice(&op->row);
+    bool before = op->scan.reversed && (!op->include_start || start.len == 0);
+    return before ? rq__map_locate_before(op->table, start) : rq__map_locate(op->table, start);
+}
+
+static void take_scan(void *ctx, const rq_reply *reply);
+
+/* Of a region's edge, compared with the stop row: whether no row behind it is asked for. */
+static bool is_behind_stop(const rq_op *op, int c)
+{
+    if (op->scan.reversed) return c <= 0;
+    return c > 0 || (c == 0 && !op->scan.includes_stop);
+}
+
+static void count_call(rq_op *op, bool between)
+{
+    if (!op->scan.counts_metrics) return;
+    rq__scan_metrics_call(&op->metrics, between, rq_client_now_ns());
+    if (between && op->attempts > 0) rq__scan_metrics_retry(&op->metrics);
+}
+
+const rq_scan_metrics *rq_op_scan_metrics(const rq_op *op)
+{
+    return &op->metrics;
+}
+
+static rq_err open_scanner(rq_op *op)
+{
+    rq__conn *conn = NULL;
+    const rq__region *r = scan_region(op);
+    rq_slice specifier;
+    if (r == NULL || !rq__map_replica(r, op->replica, &op->server, &specifier))
+        return RQ_E_NOT_SERVING_REGION;
+    RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
+    rq_slice edge = op->scan.reversed ? r->start : r->end;
+    rq_buf_reset(&op->region_key);
+    RQ_TRY(rq_buf_append(&op->region_key, edge.ptr, edge.len));
+    op->region_is_last =
+        edge.len == 0 ||
+        (op->scan.stop.len > 0 && is_behind_stop(op, rq_slice_compare(edge, op->scan.stop)));
+    op->sequence = 0;
+    rq_buf_reset(&op->body);
+    RQ_TRY(rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
+                             rows_wanted(op), rows_left(op), true));
+    if (op->scan.counts_metrics && op->attempts == 0)
+        rq__scan_metrics_region(&op->metrics, op->client->servers[op->server].at.host);
+    count_call(op, true);
+    return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), specifier,
+                         rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
+}
+
+/* Requests the next response of the open scanner. */
+static rq_err go_on(rq_op *op)
+{
+    rq__conn *conn = NULL;
+    RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
+    rq_buf_reset(&op->body);
+    RQ_TRY(rq__put_scan_next(&op->body, &op->scan, op->scanner, op->sequence++, rows_wanted(op),
+                             rows_left(op), true));
+    count_call(op, true);
+    return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), (rq_slice){0},
+                         rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
+}
+
+rq_err rq__scan_send(rq_op *op)
+{
+    return op->scanner_open ? go_on(op) : open_scanner(op);
+}
+
+/* Ends the open scanner without waiting for the response. */
+static rq_err close_scanner(rq_op *op)
+{
+    rq__conn *conn = NULL;
+    RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
+    rq_buf_reset(&op->body);
+    RQ_TRY(rq__put_scan_close(&op->body, op->scanner));
+    count_call(op, false);
+    return rq__conn_call(conn, "Scan", RQ__PRIORITY_CLOSE, (rq_slice){0}, rq_buf_slice(&op->body),
+                         (rq_slice){0}, ignore_answer, op);
+}
+
+static rq_err skip_cells(rq_result_view row, rq_cursor *cells)
+{
+    rq_cell cell;
+    while (row.count > 0)
+        RQ_TRY(rq_result_next(&row, cells, &cell));
+    return RQ_OK;
+}
+
+static rq_err count_cells(rq_op *op, rq_result_view row, rq_cursor cells)
+{
+    rq_cell cell;
+    rq_err rc;
+    while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK)
+        rq__scan_metrics_cell(&op->metrics, &cell);
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* Where the row goes on that is read again, after parts of it were passed on: behind the last cell of
+ * them, which may be in the middle of a result. HBASE: ConnectionUtils.filterCells. */
+static rq_err skip_given(rq_op *op, rq_result_view *row, rq_cursor *cells)
+{
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&op->last_given.bytes));
+    rq_cell given, cell;
+    rq_err rc;
+    RQ_TRY(rq_cellblock_next(&c, &given, NULL));
+    rq_result_view rest = *row;
+    rq_cursor behind = *cells;
+    while ((rc = rq_result_next(&rest, &behind, &cell)) == RQ_OK) {
+        if (!rq_slice_eq(rq_cell_row(&cell), rq_cell_row(&given)) ||
+            rq_cell_compare_key(RQ_ORDER_DEFAULT, &cell, &given) > 0) {
+            op->reads_again = false;
+            return RQ_OK;
+        }
+        *row = rest;
+        *cells = behind;
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* A new scanner begins at the row of the last item, and this cell was the last one of it. */
+static rq_err note_part(rq_op *op, const rq_cell *last)
+{
+    rq_cell key = *last;
+    key.value_len = 0;
+    rq_cellblock_reset(&op->last_given);
+    op->gave_part = true;
+    return rq_cellblock_append(&op->last_given, &key);
+}
+
+/* The row whose part was the last item has no more cells. */
+static void end_row(rq_op *op)
+{
+    op->rows++;
+    op->gave_part = op->include_start = false;
+}
+
+/* Where the scan continues with a new scanner: behind the row, or at a partial row again. */
+static rq_err note_item(rq_op *op, rq_result_view row, rq_cursor cells)
+{
+    rq_cell cell;
+    rq_err rc = rq_result_next(&row, &cells, &cell);
+    if (rc == RQ_E_END) return RQ_OK;
+    RQ_TRY(rc);
+    if (op->gave_part && !rq_slice_eq(rq_cell_row(&cell), rq_buf_slice(&op->row))) end_row(op);
+    rq_buf_reset(&op->row);
+    RQ_TRY(rq_buf_append(&op->row, cell.row, cell.row_len));
+    op->include_start = true;
+    if (!row.partial) {
+        end_row(op);
+        return RQ_OK;
+    }
+    while (row.count > 0) /* of a block: is_item() */
+        RQ_TRY(rq_result_next(&row, &cells, &cell));
+    return note_part(op, &cell);
+}
+
+static rq_err give(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+{
+    rq_op_result r = {.row = row, .cells = cells};
+    op->item(op, op->ctx, (uint32_t)op->rows, &r);
+    ++*given;
+    return note_item(op, row, cells);
+}
+
+/* The cells that were kept, if there are some. */
+static rq_err give_kept(rq_op *op, bool partial, size_t *given)
+{
+    rq_result_view row;
+    rq_cursor cells;
+    if (!rq__parts_row(&op->parts_of_row, &row, &cells)) return RQ_OK;
+    row.partial = partial;
+    rq_err rc = give(op, row, cells, given);
+    rq__parts_drop(&op->parts_of_row);
+    return rc;
+}
+
+/* Keeps the cells of a result; with a batch passes on as many as are one. */
+static rq_err keep(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+{
+    rq_cell cell;
+    rq_err rc;
+    while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK) {
+        if (op->scan.batch > 0 && op->parts_of_row.cells.count == op->scan.batch)
+            RQ_TRY(give_kept(op, true, given));
+        RQ_TRY(rq__parts_add(&op->parts_of_row, &cell, row.stale));
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* Whether the result is an item as it is. */
+static bool is_item(const rq_op *op, rq_result_view row)
+{
+    if (op->scan.batch == 0) return !row.partial;
+    if (row.inline_cells.len > 0) return false; /* rare, and not counted */
+    return row.partial ? row.count == op->scan.batch : row.count <= op->scan.batch;
+}
+
+/* The last part of a row does not always say that it is the last; the next row does.
+ * HBASE: CompleteScanResultCache, BatchScanResultCache. */
+static rq_err join(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+{
+    bool goes_on;
+    RQ_TRY(rq__parts_continue(&op->parts_of_row, row, cells, &goes_on));
+    if (!goes_on) RQ_TRY(give_kept(op, false, given));
+    if (!goes_on && is_item(op, row)) return give(op, row, cells, given);
+    RQ_TRY(keep(op, row, cells, given));
+    bool is_full = op->scan.batch > 0 && op->parts_of_row.cells.count == op->scan.batch;
+    return row.partial && !is_full ? RQ_OK : give_kept(op, row.partial, given);
+}
+
+static rq_err take_row(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
+{
+    bool has_cells = row.count > 0 || row.inline_cells.len > 0;
+    if (op->reads_again) RQ_TRY(skip_given(op, &row, &cells));
+    bool has_more = row.count > 0 || row.inline_cells.len > 0;
+    return has_more || !has_cells ? join(op, row, cells, given) : RQ_OK;
+}
+
+/* Passes the rows on. */
+static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t *ret_given)
+{
+    rq_cursor cells = rq_cursor_of(block);
+    rq_scan_rows rows;
+    rq_result_view row;
+    rq_err rc;
+    *ret_given = 0;
+    rq__scan_rows_begin(v, &rows);
+    while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
+        if (op->scan.counts_metrics) RQ_TRY(count_cells(op, row, cells));
+        RQ_TRY(take_row(op, row, cells, ret_given));
+        RQ_TRY(skip_cells(row, &cells));
+    }
+    if (rc != RQ_E_END) return rc;
+    bool row_ends = v->is_empty && !v->heartbeat;
+    bool ends = !v->more_results || !v->more_results_in_region;
+    if (!row_ends && !ends) return RQ_OK;
+    RQ_TRY(give_kept(op, false, ret_given));
+    if (op->gave_part) end_row(op);
+    return RQ_OK;
+}
+
+/* Of a response without a whole row. HBASE: ClientScanner.loadCache: the server's row, or that of the
+ * part that has come last. */
+static void give_cursor(rq_op *op, const rq_scan_view *v, size_t *given)
+{
+    rq_op_result r = {
+        .cursor = v->heartbeat && v->cursor.len > 0 ? v->cursor : rq__parts_key(&op->parts_of_row)};
+    if (r.cursor.len == 0) return;
+    op->item(op, op->ctx, (uint32_t)op->rows, &r);
+    ++*given;
+}
+
+static rq_err enter_next_region(rq_op *op)
+{
+    op->include_start = !op->scan.reversed;
+    op->scanner_open = op->reads_again = false;
+    rq_buf_reset(&op->row);
+    return rq_buf_append(&op->row, op->region_key.ptr, op->region_key.len);
+}
+
+/* A new scanner continues behind what was passed on. */
+static void lose_scanner(rq_op *op)
+{
+    op->scanner_open = false;
+    op->reads_again = op->gave_part;
+    rq__parts_drop(&op->parts_of_row);
+}
+
+static const rq_op_result step_done = {.goes_on = true};
+
+static void take_scan(void *ctx, const rq_reply *reply)
+{
+    static const rq_op_result well = {0};
+    rq_op *op = ctx;
+    rq_scan_view v;
+    size_t given = 0;
+    if (reply->err != RQ_OK) {
+        rq__scan_metrics_failure(&op->metrics, reply->err);
+        lose_scanner(op);
+        rq__op_failed(op, reply);
+        return;
+    }
+    rq_err rc = rq__scan_response_parse(reply->message, &v);
+    if (rc == RQ_OK && v.has_scanner) op->scanner = v.scanner;
+    if (rc == RQ_OK && op->scan.counts_metrics) rc = rq__scan_metrics_add(&op->metrics, v.metrics);
+    if (rc == RQ_OK) rc = take_rows(op, &v, reply->cells, &given);
+    if (rc != RQ_OK) {
+        lose_scanner(op);
+        rq__op_failed_here(op, rc, false, RQ_SLICE_LIT("MalformedAnswer"));
+        return;
+    }
+    op->attempts = 0;
+    op->scanner_open = v.more_results && v.more_results_in_region;
+    bool enough = op->scan.limit > 0 && op->rows >= op->scan.limit;
+    if (enough) rq_op_scan_end(op);
+    if (op->scan.wants_cursors && op->scanner_open && given == 0) give_cursor(op, &v, &given);
+    if (enough || !v.more_results || (!v.more_results_in_region && op->region_is_last)) {
+        rq__op_finish(op, &well);
+        return;
+    }
+    if (!v.more_results_in_region) rc = enter_next_region(op);
+    if (rc != RQ_OK)
+        rq__op_failed_here(op, rc, false, RQ_SLICE_LIT("NoMemory"));
+    else if (op->scan.is_stepwise && given > 0)
+        op->done(op, op->ctx, &step_done);
+    else
+        rq__op_attempt(op);
+}
+
+void rq_op_scan_step(rq_op *op)
+{
+    op->kind = RQ__OP_SCAN;
+    op->attempts = 0;
+    rq__op_attempt(op);
+}
+
+void rq_op_scan_end(rq_op *op)
+{
+    if (op->scanner_open) (void)close_scanner(op); /* else its lease ends it */
+    op->scanner_open = false;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A scan of a server that sends parts of rows and heartbeats, and loses scanners: its answers are
+ * told by a script.
+ *
+ * An answer is the results "ROW:QUALIFIERS" with "|" between them, "+" behind those of which a row's
+ * further cells may come; a cell whose qualifier is a capital letter has a tag. "~" alone is a heartbeat,
+ * "" an answer without results, "!" an unknown scanner; with "." at the end the table has no more. Cells
+ * are in a block, or (behind "^") in the message; an answer in front of which "@" is comes from a replica. */
+#include "fake.h"
+
+#include "base/macros.h"
+#include "base/pb.h"
+#include "cell/cellblock.h"
+
+#define ANSWERS_MAX 8
+
+static const uint8_t tag[] = {0, 2, 8, 'T'};
+
+/* Written before the server runs, and read behind its end. */
+typedef struct script {
+    const char *answers[ANSWERS_MAX];
+    unsigned calls;   /* that were answered */
+    unsigned partial; /* of all calls: those that take parts of rows */
+} script;
+
+typedef struct server {
+    fake fake;
+    script *script;
+} server;
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static bool has_tag(char qualifier)
+{
+    return qualifier >= 'A' && qualifier <= 'Z';
+}
+
+static void add_cells(rq_cellblock *cells, char row, const char *qualifiers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const rq_cell cell = {.row = (const uint8_t *)&row,
+                              .row_len = 1,
+                              .family = (const uint8_t *)"f",
+                              .family_len = 1,
+                              .qualifier = (const uint8_t *)qualifiers + i,
+                              .qualifier_len = 1,
+                              .value = (const uint8_t *)"v",
+                              .value_len = 1,
+                              .timestamp = 1,
+                              .type = RQ_TYPE_PUT,
+                              .tags = tag,
+                              .tags_len = has_tag(qualifiers[i]) ? sizeof tag : 0};
+        assert_int_equal(rq_cellblock_append(cells, &cell), RQ_OK);
+    }
+}
+
+/* Result { cell 1 { row 1, family 2, qualifier 3, timestamp 4, cell_type 5, value 6, tags 7 },
+ * partial 5 } as the message's field 5. */
+static void add_result(rq_buf *message, char row, const char *qualifiers, size_t count,
+                       bool partial)
+{
+    size_t result, cell;
+    assert_int_equal(rq_pb_begin(message, 5, &result), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(rq_pb_begin(message, 1, &cell), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(message, 1, rq_slice_of((uint8_t *)&row, 1)), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(message, 2, RQ_SLICE_LIT("f")), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(message, 3, rq_slice_of((uint8_t *)qualifiers + i, 1)),
+                         RQ_OK);
+        assert_int_equal(rq_pb_put_number(message, 4, 1), RQ_OK);
+        assert_int_equal(rq_pb_put_number(message, 5, RQ_TYPE_PUT), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(message, 6, RQ_SLICE_LIT("v")), RQ_OK);
+        if (has_tag(qualifiers[i]))
+            assert_int_equal(rq_pb_put_bytes(message, 7, rq_slice_of(tag, sizeof tag)), RQ_OK);
+        assert_int_equal(rq_pb_end(message, cell), RQ_OK);
+    }
+    assert_int_equal(rq_pb_put_number(message, 5, partial), RQ_OK);
+    assert_int_equal(rq_pb_end(message, result), RQ_OK);
+}
+
+/* ScanResponse { cells_per_result 1, scanner_id 2, more_results 3, stale 6, partial_flag_per_result 7,
+ * more_results_in_region 8, heartbeat_message 9 }. */
+static void put_scan(const char *text, rq_buf *message, rq_cellblock *cells)
+{
+    bool ends = strchr(text, '.') != NULL, stale = *text == '@';
+    text += stale;
+    bool in_message = *text == '^';
+    text += in_message;
+    if (stale) assert_int_equal(rq_pb_put_number(message, 6, 1), RQ_OK);
+    assert_int_equal(rq_pb_put_number(message, 2, 7), RQ_OK);
+    assert_int_equal(rq_pb_put_number(message, 3, !ends), RQ_OK);
+    assert_int_equal(rq_pb_put_number(message, 8, !ends), RQ_OK);
+    if (*text == '~') assert_int_equal(rq_pb_put_number(message, 9, 1), RQ_OK);
+    while (text[0] != '\0' && text[1] == ':') {
+        size_t count = strspn(text + 2, "qrstuvwxyzTUVWXYZ");
+        const char *behind = text + 2 + count;
+        if (in_message) {
+            add_result(message, text[0], text + 2, count, *behind == '+');
+        } else {
+            add_cells(cells, text[0], text + 2, count);
+            assert_int_equal(rq_pb_put_number(message, 1, count), RQ_OK);
+            assert_int_equal(rq_pb_put_number(message, 7, *behind == '+'), RQ_OK);
+        }
+        text = behind + (*behind == '+');
+        if (*text == '|') text++;
+    }
+}
+
+/* ResponseHeader { call_id 1, exception 2 { exception_class_name 1 }, cell_block_meta 3 { length 1 } } */
+static void put_answer(rq_buf *out, uint64_t id, const char *text)
+{
+    rq_buf head = {0}, message = {0}, b = {0};
+    rq_cellblock cells = {.with_tags = true};
+    size_t at;
+    bool fails = *text == '!';
+    if (!fails) put_scan(text, &message, &cells);
+    assert_int_equal(rq_pb_put_number(&head, 1, id), RQ_OK);
+    assert_int_equal(rq_pb_begin(&head, fails ? 2 : 3, &at), RQ_OK);
+    if (fails)
+        assert_int_equal(
+            rq_pb_put_bytes(&head, 1,
+                            RQ_SLICE_LIT("org.apache.hadoop.hbase.UnknownScannerException")),
+            RQ_OK);
+    else
+        assert_int_equal(rq_pb_put_number(&head, 1, cells.bytes.len), RQ_OK);
+    assert_int_equal(rq_pb_end(&head, at), RQ_OK);
+    assert_int_equal(rq_buf_append_varint(&b, head.len), RQ_OK);
+    assert_int_equal(rq_buf_append(&b, head.ptr, head.len), RQ_OK);
+    if (!fails) {
+        assert_int_equal(rq_buf_append_varint(&b, message.len), RQ_OK);
+        assert_int_equal(rq_buf_append(&b, message.ptr, message.len), RQ_OK);
+        if (cells.count > 0)
+            assert_int_equal(rq_buf_append(&b, cells.bytes.ptr, cells.bytes.len), RQ_OK);
+    }
+    put_frame(out, &b);
+    rq_buf_clear(&head);
+    rq_buf_clear(&message);
+    rq_buf_clear(&b);
+    rq_cellblock_clear(&cells);
+}
+
+/* RequestHeader { call_id 1 }, ScanRequest { close_scanner 5, client_handles_partials 7,
+ * client_handles_heartbeats 8 }; false: the end, or a call that closes a scanner. */
+static bool read_call(int fd, script *s, uint64_t *ret_id)
+{
+    uint8_t length[4], frame[4096];
+    rq_slice header, message;
+    rq_pb_field f;
+    bool parts = false, heartbeats = false;
+    if (!fake_read(fd, length, sizeof length)) return false;
+    uint32_t len = rq_get_be32(length);
+    if (len > sizeof frame || !fake_read(fd, frame, len)) return false;
+    rq_cursor c = rq_cursor_of(rq_slice_of(frame, len));
+    if (!rq_pb_delimited(&c, &header) || !rq_pb_delimited(&c, &message)) return false;
+    for (c = rq_cursor_of(header); rq_pb_next(&c, &f) == RQ_OK;)
+        if (f.number == 1) *ret_id = f.value;
+    for (c = rq_cursor_of(message); rq_pb_next(&c, &f) == RQ_OK;) {
+        if (f.number == 5 && f.value != 0) return false;
+        if (f.number == 7) parts = f.value != 0;
+        if (f.number == 8) heartbeats = f.value != 0;
+    }
+    s->partial += parts && heartbeats;
+    return true;
+}
+
+static void serve_script(fake *f, int fd)
+{
+    script *s = RQ_CONTAINER_OF(f, server, fake)->script;
+    char preamble[6];
+    uint64_t id = 0;
+    if (!fake_read(fd, preamble, sizeof preamble) || !skip_frame(fd)) return;
+    while (read_call(fd, s, &id)) {
+        rq_buf answer = {0};
+        if (s->calls == ANSWERS_MAX || s->answers[s->calls] == NULL) return;
+        put_answer(&answer, id, s->answers[s->calls++]);
+        bool sent = fake_send(f, fd, &answer);
+        rq_buf_clear(&answer);
+        if (!sent) return;
+    }
+    wait_for_end(fd);
+}
+
+/* --- the scan --------------------------------------------------------------------------------- */
+
+typedef struct seen {
+    char items[256];
+    rq_err end;
+    rq_scan_metrics metrics;
+} seen;
+
+static void take_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
+{
+    seen *s = ctx;
+    rq_cell cell;
+    size_t len = strlen(s->items), cells = 0;
+    (void)op, (void)index;
+    while (rq_result_next(&r->row, &r->cells, &cell) == RQ_OK) {
+        if (cells++ == 0)
+            len += (size_t)snprintf(s->items + len, sizeof s->items - len,
+                                    "%s%c:", len > 0 ? " " : "", cell.row[0]);
+        len += (size_t)snprintf(s->items + len, sizeof s->items - len, "%c%s", cell.qualifier[0],
+                                cell.tags_len > 0 ? "'" : "");
+    }
+    snprintf(s->items + len, sizeof s->items - len, "%s%s", r->row.partial ? "+" : "",
+             r->row.stale ? "@" : "");
+}
+
+static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
+{
+    seen *s = ctx;
+    s->end = r->err;
+    s->metrics = *rq_op_scan_metrics(op);
+}
+
+/* All answers must be asked for, and give these items. */
+static rq_scan_metrics expect_items(const rq_scan *scan, script *told, const char *expected)
+{
+    server one = {.fake.limit = SIZE_MAX, .script = told};
+    fake zookeeper = {.limit = SIZE_MAX};
+    seen all = {.end = RQ_E_AGAIN};
+    rq_client *c;
+    rq_client_table *table;
+    rq_op *op;
+    rq_error why;
+    unsigned answers = 0;
+    fake_start(&one.fake, serve_script);
+    fake_start(&zookeeper, serve_zookeeper);
+    put_zookeeper(&zookeeper.answers[0], one.fake.port, one.fake.port);
+    fake_run(&one.fake);
+    fake_run(&zookeeper);
+    assert_int_equal(open_by(&zookeeper, true, &c, &why), RQ_OK);
+    assert_int_equal(rq_client_table_get(c, "hbase:meta", &table), RQ_OK);
+    assert_int_equal(rq_op_new(c, 0, &all, &op), RQ_OK);
+    assert_int_equal(rq_op_scan(op, table, scan, take_item, take_end), RQ_OK);
+    int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
+    while (all.end == RQ_E_AGAIN && rq_client_now_ns() < until)
+        rq_client_poll(c, SECOND_NS / 100);
+    rq_client_stop(c);
+    rq_op_free(op);
+    rq_client_close(c);
+    fake_stop(&zookeeper);
+    fake_stop(&one.fake);
+    while (answers < ANSWERS_MAX && told->answers[answers] != NULL)
+        answers++;
+    assert_string_equal(all.items, expected);
+    assert_int_equal(all.end, RQ_OK);
+    assert_int_equal(told->calls, answers);
+    assert_int_equal(told->partial, answers);
+    return all.metrics;
+}
+
+#define EXPECT(scan, expected, ...)                                                                \
+    expect_items(&(const rq_scan)scan, &(script){.answers = {__VA_ARGS__}}, expected)
+#define SCAN(...)                                                                                  \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static void parts_become_rows(void **state)
+{
+    (void)state;
+    EXPECT(SCAN(0), "a:xy b:z", "a:x+", "~", "a:y", "b:z.");
+    EXPECT(SCAN(0), "a:xy b:z", "a:x+", "a:y+", "b:z.");
+    EXPECT(SCAN(0), "a:xy b:z", "a:x+|a:y+", "", "b:z.");
+    EXPECT(SCAN(0), "a:xy", "a:x+", "a:y+", ".");
+    EXPECT(SCAN(0), "a:xy b:z", "a:x+", "!", "a:xy", "b:z.");
+}
+
+/* As many cells as the batch, whatever the server sends at once. HBASE: BatchScanResultCache. */
+static void parts_become_batches(void **state)
+{
+    (void)state;
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy b:z", "a:v+", "~", "a:wx+", "a:y", "b:z.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy+ b:z", "a:vw+", "a:xy+", "b:z.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:x b:z", "a:vw+|a:x+", "b:z.");
+    EXPECT(SCAN(.batch = 3), "a:vwx+ b:z", "a:v+", "a:wx+", "", "b:z.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy+ a:z", "a:vwxyz.");
+    EXPECT(SCAN(.batch = 1), "", ".");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy b:z", "^a:v+", "^a:wx+", "^a:y", "^b:z.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:x", "^a:vw+", "!", "^a:vw+", "^a:x.");
+}
+
+/* Behind the last cell that was passed on, wherever in a result it is; if it is gone, too. */
+static void a_batch_goes_on_after_a_failure(void **state)
+{
+    (void)state;
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy+ a:z b:q", "a:vw+", "a:x+", "!", "a:vw+|a:xy+",
+           "a:z|b:q.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy", "a:vw+", "!", "a:v+", "a:wx+", "a:y.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy", "a:vw+", "!", "a:wx+", "a:y.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ a:xy", "a:vw+", "!", "a:vx+", "a:y.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ b:q", "a:vw+", "!", "a:vw+", "b:q.");
+    EXPECT(SCAN(.batch = 2), "a:vw+ b:q", "a:vw+", "!", "b:q.");
+}
+
+/* A row that ended with a part counts when the server says so. */
+static void rows_in_parts_count(void **state)
+{
+    (void)state;
+    EXPECT(SCAN(.batch = 1, .limit = 1), "a:v+ a:w+", "a:v+", "a:w+", "");
+    EXPECT(SCAN(.batch = 1, .limit = 2), "a:v+ a:w b:x", "a:v+", "~", "a:w|b:x");
+    EXPECT(SCAN(.batch = 2, .limit = 1), "a:v", "a:v+", "");
+}
+
+static void parts_keep_their_tags(void **state)
+{
+    (void)state;
+    EXPECT(SCAN(0), "a:X'y b:Z'", "a:X+", "a:y", "b:Z.");
+    EXPECT(SCAN(.batch = 2), "a:V'W'+ a:X' b:z", "^a:V+", "^a:W+", "!", "^a:VWX", "^b:z.");
+}
+
+/* HBASE: Result.createCompleteResult: a row is stale if a part of it is. */
+static void rows_of_replicas_are_stale_in_parts_too(void **state)
+{
+    (void)state;
+    EXPECT(SCAN(0), "a:xy@ b:z", "@a:x+", "a:y", "b:z.");
+    EXPECT(SCAN(0), "a:xy@ b:z@", "a:x+", "@a:y|b:z.");
+    EXPECT(SCAN(.batch = 1), "a:x+@ a:y+@ b:z", "@a:xy+", "b:z.");
+}
+
+/* Cells count as they come, also those that come again. HBASE: ConnectionUtils.updateResultsMetrics. */
+static void metrics_count_calls_and_cells(void **state)
+{
+    (void)state;
+    const rq_scan scan = {.counts_metrics = true};
+    script told = {.answers = {"a:x+", "~", "!", "a:xy", "b:z."}};
+    rq_scan_metrics m = expect_items(&scan, &told, "a:xy b:z");
+    assert_int_equal(m.values[RQ_SCAN_RPC_CALLS], 5);
+    assert_int_equal(m.values[RQ_SCAN_RPC_RETRIES], 1);
+    assert_int_equal(m.values[RQ_SCAN_REGIONS_SCANNED], 1);
+    assert_int_equal(m.values[RQ_SCAN_NOT_SERVING_REGION_EXCEPTION], 0);
+    assert_int_equal(m.values[RQ_SCAN_BYTES_IN_RESULTS], 4 * (4 + 8 + 2 + 1 + 1 + 1 + 1 + 9 + 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_become_rows),
+        cmocka_unit_test(parts_become_batches),
+        cmocka_unit_test(a_batch_goes_on_after_a_failure),
+        cmocka_unit_test(rows_in_parts_count),
+        cmocka_unit_test(parts_keep_their_tags),
+        cmocka_unit_test(rows_of_replicas_are_stale_in_parts_too),
+        cmocka_unit_test(metrics_count_calls_and_cells),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
