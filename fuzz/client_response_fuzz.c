@@ -2,6 +2,7 @@
 /* A server's response as a client reads it: a frame, then its message as a response of each kind,
  * including cells. */
 #include "client/response.h"
+#include "client/scan_metrics.h"
 #include "client/status.h"
 
 #include <stdlib.h>
@@ -34,7 +35,9 @@ static void read_scan(const rq_response_view *v)
     rq_scan_view scan;
     rq_scan_rows rows;
     rq_result_view row;
+    rq_scan_metrics metrics = {0};
     if (rq__scan_response_parse(v->message, &scan) != RQ_OK) return;
+    if (rq__scan_metrics_add(&metrics, scan.metrics) != RQ_OK) return;
     rq__scan_rows_begin(&scan, &rows);
     while (rq__scan_rows_next(&rows, &row) == RQ_OK)
         read_cells(&row, &cells);

@@ -14,6 +14,7 @@ static const char help[] =
     "  --peer-zk-root PATH    its parent znode (/hbase)\n"
     "  --families LIST        cf,old:new: families to copy, and their names in the target (all)\n"
     "  --all-cells            deletes and all versions, too\n"
+    "  --progress FOLDER      where to keep what is done: the same command goes on after a kill\n"
     "  --batch N              at most N cells of a row at once, for very wide rows\n"
     "Both tables must exist. Cells keep their timestamps, so a copy may be repeated. Clusters may "
     "be\n"
@@ -103,6 +104,7 @@ int rq__cmd_copytable(int argc, char **argv)
                                   {"peer-zk-root", .text = &x.zk_root},
                                   {"families", .text = &x.families},
                                   {"all-cells", .flag = &x.all_cells},
+                                  {"progress", .text = &x.copy.progress},
                                   {"batch", .number = &x.a.scan.batch}};
     int code = rq__parse_options("copytable", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code < 0 && argc - optind != 1) code = rq__refuse("copytable", "name a table");

@@ -173,7 +173,8 @@ rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **
     rq__server *s = &c->servers[server];
     lane %= c->options.lanes;
     if (s->lanes[lane] == NULL)
-        RQ_TRY(rq__client_conn(c, &s->at, "ClientService", NULL, &s->lanes[lane]));
+        RQ_TRY(rq__client_conn(c, &s->at, "ClientService",
+                               c->options.with_tags ? RQ__CODEC_WITH_TAGS : NULL, &s->lanes[lane]));
     *ret = s->lanes[lane];
     return RQ_OK;
 }

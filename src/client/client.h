@@ -19,6 +19,7 @@
 
 #include "client/request.h"
 #include "client/response.h"
+#include "client/scan_metrics.h"
 
 #include "net/loop.h"
 
@@ -35,6 +36,7 @@ typedef struct rq_client_options {
     unsigned rpc_timeout_ms; /* 0: 60,000 */
     unsigned pause_ms;       /* before the first repetition; 0: 100 */
     unsigned retries;
+    bool with_tags; /* cells of regions come and go with their tags: KeyValueCodecWithTags */
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);
     /* Around each wait for sockets, if set: a lock that guards the client is released and taken. So
@@ -170,6 +172,8 @@ rq_err rq_op_mutate_row(rq_op *op, rq_client_table *t, const rq_mutate *list, si
 RQ_NODISCARD
 rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item row,
                   rq_op_done done);
+/* What the scan has cost so far; with counts_metrics. Until the next operation. */
+const rq_scan_metrics *rq_op_scan_metrics(const rq_op *op);
 /* The next response of a stepwise scan whose done() was called with goes_on; or, after done() was
  * called with an error, another attempt to continue behind the last row. */
 void rq_op_scan_step(rq_op *op);

@@ -13,6 +13,7 @@
 
 #define RQ__HOST_MAX 256
 #define RQ__META_REGION "hbase:meta,,1"
+#define RQ__CODEC_WITH_TAGS "org.apache.hadoop.hbase.codec.KeyValueCodecWithTags"
 #define RQ__PRIORITY_META                                                                          \
     200 /* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data */
 #define RQ__PRIORITY_CLOSE 200 /* HBASE: HIGH_QOS, for calls that end a scanner */
@@ -50,11 +51,20 @@ typedef struct rq__registry {
     rq__conn *conn;    /* ClientMetaService; stopped when it is not asking */
 } rq__registry;
 
+/* A replica's region, other than the first. */
+typedef struct rq__replica {
+    rq_slice specifier;
+    uint32_t server;
+    uint16_t id;
+} rq__replica;
+
 typedef struct rq__region {
     rq_slice start;
     rq_slice end;
     rq_slice specifier; /* field 1 of a request: rq__put_region */
     uint32_t server;
+    uint16_t replica_count;
+    rq__replica *replicas; /* in the map's arena */
 } rq__region;
 
 struct rq_client_table {
@@ -145,6 +155,9 @@ void rq__failure_of(const rq_reply *r, rq_client_failure *ret);
 const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
 /* The region before the one that begins with `start`; if that is empty, the last one. */
 const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start);
+/* Where the region's replica is; 0: the region itself. false: nowhere. */
+bool rq__map_replica(const rq__region *r, uint16_t id, uint32_t *ret_server,
+                     rq_slice *ret_specifier);
 /* Starts to reload the map, unless it is being loaded. */
 void rq__map_refresh(rq_client_table *t);
 /* The registry's answer is in c->registry. */

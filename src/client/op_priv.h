@@ -49,6 +49,7 @@ struct rq_op {
     rq__op_kind kind;
     unsigned attempts; /* that failed, in a row */
     uint32_t priority; /* of the request; 0: the table's */
+    uint16_t replica;  /* of a get or scan */
     int64_t wake_ns;
     bool awaits_map;     /* of a table whose regions were never read */
     bool awaits_refresh; /* its pause is over, and the table's map is being read */
@@ -84,6 +85,7 @@ struct rq_op {
     uint64_t scanner;
     uint64_t sequence;
     uint64_t rows;
+    rq_scan_metrics metrics;
 };
 
 /* --- operation.c --- */

@@ -3,6 +3,7 @@
  * which the operation's kind sends (single.c, batch.c, scan.c). */
 #include "client/op_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 rq_err rq_op_new(rq_client *c, unsigned lane, void *ctx, rq_op **ret)
@@ -45,6 +46,7 @@ void rq__op_prepare(rq_op *op, rq_client_table *t, rq__op_kind kind)
     op->kind = kind;
     op->attempts = 0;
     op->priority = 0;
+    op->replica = 0;
     op->awaits_map = false;
     rq_buf_reset(&op->row);
     rq_buf_reset(&op->body);
@@ -215,6 +217,17 @@ static bool waits_for_map(rq_op *op, rq_err *ret)
     return false;
 }
 
+/* HBASE: ScannerCallable.getLocationForReplica */
+static void fail_without_region(rq_op *op, rq_err rc)
+{
+    char text[64] = "";
+    if (op->replica > 0)
+        snprintf(text, sizeof text, "There is no location for replica id #%u", op->replica);
+    rq_reply reply = {
+        .err = rc, .retry = true, .kind = RQ_SLICE_LIT("NoRegion"), .text = rq_slice_cstr(text)};
+    rq__op_failed(op, &reply);
+}
+
 void rq__op_attempt(rq_op *op)
 {
     rq_err rc = RQ_OK;
@@ -246,7 +259,7 @@ void rq__op_attempt(rq_op *op)
     }
     if (rc == RQ_OK) return;
     if (rc == RQ_E_NOT_SERVING_REGION)
-        rq__op_failed_here(op, rc, true, RQ_SLICE_LIT("NoRegion"));
+        fail_without_region(op, rc);
     else
         rq__op_failed_here(op, rc, rc == RQ_E_IO, RQ_SLICE_LIT("CannotSend"));
 }

@@ -24,14 +24,16 @@ rq_err rq__parts_continue(const rq__parts *p, rq_result_view row, rq_cursor cell
     return RQ_OK;
 }
 
-rq_err rq__parts_add(rq__parts *p, const rq_cell *cell)
+rq_err rq__parts_add(rq__parts *p, const rq_cell *cell, bool stale)
 {
+    p->cells.with_tags = true;
+    p->stale = p->stale || stale;
     return rq_cellblock_append(&p->cells, cell);
 }
 
 bool rq__parts_row(const rq__parts *p, rq_result_view *ret, rq_cursor *ret_cells)
 {
-    *ret = (rq_result_view){.present = true, .count = p->cells.count};
+    *ret = (rq_result_view){.present = true, .stale = p->stale, .count = p->cells.count};
     *ret_cells = rq_cursor_of(rq_buf_slice(&p->cells.bytes));
     return p->cells.count > 0;
 }
@@ -39,6 +41,7 @@ bool rq__parts_row(const rq__parts *p, rq_result_view *ret, rq_cursor *ret_cells
 void rq__parts_drop(rq__parts *p)
 {
     rq_cellblock_reset(&p->cells);
+    p->stale = false;
 }
 
 void rq__parts_clear(rq__parts *p)

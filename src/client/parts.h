@@ -8,7 +8,8 @@
 #include "client/response.h"
 
 typedef struct rq__parts {
-    rq_cellblock cells; /* of one row */
+    rq_cellblock cells; /* of one row, with their tags */
+    bool stale;         /* one of them is of a replica */
 } rq__parts;
 
 /* Whether the result is of the row whose parts are kept. */
@@ -16,7 +17,7 @@ RQ_NODISCARD
 rq_err rq__parts_continue(const rq__parts *p, rq_result_view row, rq_cursor cells, bool *ret);
 /* REQUIRES: it is of that row, or nothing is kept. */
 RQ_NODISCARD
-rq_err rq__parts_add(rq__parts *p, const rq_cell *cell);
+rq_err rq__parts_add(rq__parts *p, const rq_cell *cell, bool stale);
 /* What is kept, as one result; false: nothing. Valid until the next change. */
 bool rq__parts_row(const rq__parts *p, rq_result_view *ret, rq_cursor *ret_cells);
 /* The row's key; empty: nothing is kept. */

@@ -3,12 +3,14 @@
  * background, by a scan of meta from `table,,` to `table ,,` (HBASE: MetaTableAccessor), and
  * replaces the old map when it is complete. If reading fails, the old one stays.
  *
- *    row <region name>: info:regioninfo = "PBUF" + RegionInfo, info:server = host:port
+ *    row <region name>: info:regioninfo = "PBUF" + RegionInfo, info:server = host:port,
+ *                       info:server_<%04X> = host:port of a replica
  *
  * Parents of a split and regions without a server are left out. A row in such a gap has no region
  * for the time being; the operation is retried. */
 #include "client/client_priv.h"
 
+#include "base/digest.h"
 #include "cell/cellblock.h"
 
 #include <stdio.h>
@@ -50,12 +52,34 @@ const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start
     return r->end.len == 0 || (start.len > 0 && rq_slice_compare(start, r->end) <= 0) ? r : NULL;
 }
 
+bool rq__map_replica(const rq__region *r, uint16_t id, uint32_t *ret_server,
+                     rq_slice *ret_specifier)
+{
+    *ret_server = r->server;
+    *ret_specifier = r->specifier;
+    if (id == 0) return true;
+    for (size_t i = 0; i < r->replica_count; i++) {
+        if (r->replicas[i].id != id) continue;
+        *ret_server = r->replicas[i].server;
+        *ret_specifier = r->replicas[i].specifier;
+        return true;
+    }
+    return false;
+}
+
 /* --- rows of meta ----------------------------------------------------------------------------- */
+
+#define REPLICAS_MAX 64 /* HBASE: none; Rorqual's limit. More are not read from */
 
 typedef struct meta_row {
     rq_slice row;
     rq_slice info;
     rq_slice server;
+    size_t replica_count;
+    struct {
+        uint16_t id;
+        rq_slice server;
+    } replicas[REPLICAS_MAX];
 } meta_row;
 
 /* RegionInfo { region_id 1, table_name 2, start_key 3, end_key 4, offline 5, split 6, replica 7 }
@@ -74,6 +98,48 @@ static rq_err parse_region_info(rq_slice value, rq_slice *start, rq_slice *end, 
         if (f.number >= 5 && f.number <= 7 && f.wire == 0 && f.value != 0) *ret_counts = false;
     }
     return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* TABLE,START,ID.MD5. becomes TABLE,START,ID_0001.MD5. HBASE: RegionInfo.createRegionName */
+static rq_err put_replica_name(rq_buf *out, rq_slice name, uint16_t id)
+{
+    char md5[RQ_MD5_HEX_LEN + 1];
+    const size_t tail = 2 + RQ_MD5_HEX_LEN;
+    if (name.len <= tail || name.ptr[name.len - tail] != '.') return RQ_E_MALFORMED;
+    RQ_TRY(rq_buf_append(out, name.ptr, name.len - tail));
+    RQ_TRY(rq_buf_printf(out, "_%04X", id));
+    rq_md5_hex(rq_buf_slice(out), md5);
+    return rq_buf_printf(out, ".%s.", md5);
+}
+
+static rq_err add_replica(rq_client_table *t, const meta_row *m, size_t i, rq__replica *ret)
+{
+    rq__address at;
+    rq_buf name = {0};
+    if (!rq__address_parse(m->replicas[i].server, &at)) return RQ_E_MALFORMED;
+    ret->id = m->replicas[i].id;
+    RQ_TRY(rq__client_server(t->client, &at, &ret->server));
+    rq_err rc = put_replica_name(&name, m->row, ret->id);
+    rq_buf_reset(&t->request);
+    if (rc == RQ_OK) rc = rq__put_region(&t->request, rq_buf_slice(&name));
+    rq_buf_clear(&name);
+    RQ_TRY(rc);
+    ret->specifier = rq_arena_copy(&t->next_arena, rq_buf_slice(&t->request));
+    return ret->specifier.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+/* A replica that is nowhere has an empty server, or none. */
+static rq_err add_replicas(rq_client_table *t, const meta_row *m, rq__region *r)
+{
+    r->replica_count = 0;
+    r->replicas = NULL;
+    if (m->replica_count == 0) return RQ_OK;
+    r->replicas = rq_arena_alloc(&t->next_arena, m->replica_count * sizeof *r->replicas);
+    if (r->replicas == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < m->replica_count; i++)
+        if (m->replicas[i].server.len > 0)
+            RQ_TRY(add_replica(t, m, i, &r->replicas[r->replica_count++]));
+    return RQ_OK;
 }
 
 static rq_err add_region(rq_client_table *t, const meta_row *m)
@@ -102,8 +168,31 @@ static rq_err add_region(rq_client_table *t, const meta_row *m)
     r->specifier = rq_arena_copy(&t->next_arena, rq_buf_slice(&t->request));
     if (r->start.ptr == NULL || r->end.ptr == NULL || r->specifier.ptr == NULL)
         return RQ_E_NO_MEMORY;
+    RQ_TRY(add_replicas(t, m, r));
     t->next_count++;
     return RQ_OK;
+}
+
+/* "server_0001": HBASE: CatalogFamilyFormat.getServerColumn, RegionInfo.REPLICA_ID_FORMAT. */
+static bool replica_of(rq_slice qualifier, uint16_t *ret)
+{
+    static const char prefix[] = "server_";
+    char digits[5] = "";
+    char *end;
+    size_t len = sizeof prefix - 1;
+    if (qualifier.len != len + 4 || memcmp(qualifier.ptr, prefix, len) != 0) return false;
+    memcpy(digits, qualifier.ptr + len, 4);
+    *ret = (uint16_t)strtoul(digits, &end, 16);
+    return *end == '\0' && *ret != 0;
+}
+
+static void take_server(meta_row *m, const rq_cell *c)
+{
+    uint16_t id;
+    if (rq_slice_eq(rq_cell_qualifier(c), RQ_SLICE_LIT("server"))) m->server = rq_cell_value(c);
+    if (m->replica_count == REPLICAS_MAX || !replica_of(rq_cell_qualifier(c), &id)) return;
+    m->replicas[m->replica_count].id = id;
+    m->replicas[m->replica_count++].server = rq_cell_value(c);
 }
 
 static rq_err take_row(rq_client_table *t, rq_result_view *row, rq_cursor *cells)
@@ -115,8 +204,7 @@ static rq_err take_row(rq_client_table *t, rq_result_view *row, rq_cursor *cells
         m.row = rq_cell_row(&c);
         if (rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT("regioninfo")))
             m.info = rq_cell_value(&c);
-        if (rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT("server")))
-            m.server = rq_cell_value(&c);
+        take_server(&m, &c);
     }
     return rc == RQ_E_END ? add_region(t, &m) : rc;
 }
@@ -208,9 +296,9 @@ static void ask(rq_client_table *t, bool open)
     rq_client *c = t->client;
     rq_buf_reset(&t->request);
     if (open) t->sequence = 0;
-    rq_err rc =
-        open ? put_open(t)
-             : rq__put_scan_next(&t->request, t->scanner, t->sequence++, ROWS_PER_ANSWER, 0, false);
+    rq_err rc = open ? put_open(t)
+                     : rq__put_scan_next(&t->request, &(rq_scan){0}, t->scanner, t->sequence++,
+                                         ROWS_PER_ANSWER, 0, false);
     if (rc == RQ_OK)
         rc = rq__conn_call(c->meta, "Scan", RQ__PRIORITY_META, (rq_slice){0},
                            rq_buf_slice(&t->request), (rq_slice){0}, take_answer, t);

@@ -4,7 +4,6 @@
 
 #include "client/client_priv.h"
 
-#define WITH_TAGS "org.apache.hadoop.hbase.codec.KeyValueCodecWithTags"
 #define LOOK_NS 20000000 /* between two looks at *stop */
 #define PRIORITY 5       /* HBASE: HConstants.REPLICATION_QOS */
 
@@ -20,7 +19,7 @@ rq_err rq_client_sink_new(rq_client *c, rq_slice host, uint16_t port, uint32_t t
     rq__address at = {.port = port};
     if (host.len == 0 || host.len >= sizeof at.host) return RQ_E_INVALID;
     memcpy(at.host, host.ptr, host.len);
-    RQ_TRY(rq__client_conn(c, &at, "AdminService", WITH_TAGS, ret));
+    RQ_TRY(rq__client_conn(c, &at, "AdminService", RQ__CODEC_WITH_TAGS, ret));
     rq__conn_set_timeout(*ret, (int64_t)timeout_ms * 1000000);
     return RQ_OK;
 }

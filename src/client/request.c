@@ -69,12 +69,12 @@ rq_err rq__put_get_body(rq_buf *out, const rq_get *get)
 
 /* --- mutations -------------------------------------------------------------------------------- */
 
-static rq_err append_cell(rq_buf *cells, const rq_cell *c)
+static rq_err append_cell(rq_buf *cells, const rq_cell *c, bool with_tags)
 {
-    size_t len = rq_cell_serialized_len(c, false);
+    size_t len = rq_cell_serialized_len(c, with_tags);
     RQ_TRY(rq_buf_reserve(cells, 4 + len));
     rq_put_be32(cells->ptr + cells->len, (uint32_t)len);
-    rq_cell_serialize(c, false, cells->ptr + cells->len + 4);
+    rq_cell_serialize(c, with_tags, cells->ptr + cells->len + 4);
     cells->len += 4 + len;
     return RQ_OK;
 }
@@ -83,7 +83,7 @@ static rq_err put_mutation(rq_buf *out, rq_buf *cells, uint32_t field, const rq_
 {
     size_t at;
     for (size_t i = 0; i < m->cell_count; i++)
-        RQ_TRY(append_cell(cells, &m->cells[i]));
+        RQ_TRY(append_cell(cells, &m->cells[i], m->with_tags));
     RQ_TRY(rq_pb_begin(out, field, &at));
     RQ_TRY(rq_pb_put_bytes(out, 1, m->row));
     RQ_TRY(rq_pb_put_number(out, 2, m->kind));
@@ -147,10 +147,11 @@ rq_err rq__put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const r
 /* --- Scan ------------------------------------------------------------------------------------- */
 
 /* Servers send heartbeats only to clients that take parts of rows. */
-static rq_err put_abilities(rq_buf *out, bool takes_parts)
+static rq_err put_abilities(rq_buf *out, const rq_scan *scan, bool takes_parts)
 {
     if (takes_parts) RQ_TRY(rq_pb_put_number(out, 7, 1));
-    return rq_pb_put_number(out, 8, 1);
+    RQ_TRY(rq_pb_put_number(out, 8, 1));
+    return scan->counts_metrics ? rq_pb_put_number(out, 9, 1) : RQ_OK;
 }
 
 rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
@@ -177,18 +178,18 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     RQ_TRY(rq_pb_end(out, at));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
-    RQ_TRY(put_abilities(out, takes_parts));
+    RQ_TRY(put_abilities(out, scan, takes_parts));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 
-rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, bool takes_parts)
+rq_err rq__put_scan_next(rq_buf *out, const rq_scan *scan, uint64_t scanner, uint64_t sequence,
+                         uint32_t rows, uint32_t limit, bool takes_parts)
 {
     RQ_TRY(rq_pb_put_number(out, 3, scanner));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
     RQ_TRY(rq_pb_put_number(out, 6, sequence));
-    RQ_TRY(put_abilities(out, takes_parts));
+    RQ_TRY(put_abilities(out, scan, takes_parts));
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 

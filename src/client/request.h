@@ -21,6 +21,7 @@ typedef struct rq_get {
     uint32_t column_limit; /* ColumnCountGetFilter; 0: none */
     bool has_qualifier;
     uint32_t priority; /* of the call; 0: the table's */
+    uint16_t replica;  /* of the region that is read; 0: the region itself. Not in a batch */
     rq_slice more;     /* further fields of the message Get, encoded */
 } rq_get;
 
@@ -44,6 +45,7 @@ typedef struct rq_mutate {
     rq_slice condition; /* or the whole message Condition, encoded; empty: none */
     rq_slice more;      /* further fields of the message MutationProto, encoded */
     uint32_t priority;  /* of the call; 0: the table's */
+    bool with_tags;     /* the cells' tags are sent; the client must be opened with_tags */
 } rq_mutate;
 
 typedef struct rq_scan {
@@ -62,7 +64,9 @@ typedef struct rq_scan {
     uint32_t batch;   /* cells of an item: longer rows are several; 0: whole rows */
     bool
         wants_cursors; /* a response without a whole row gives an item with `cursor`; not with a batch */
-    uint32_t priority; /* of the calls; 0: the table's */
+    uint32_t priority;   /* of the calls; 0: the table's */
+    uint16_t replica;    /* of the regions that are read; 0: the regions themselves */
+    bool counts_metrics; /* rq_op_scan_metrics */
 } rq_scan;
 
 /* The region, at the front: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */
@@ -87,8 +91,8 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
 /* The whole ScanRequest that continues a scan. `sequence` counts from 0,
  * starting behind the request that opened the scanner. */
 RQ_NODISCARD
-rq_err rq__put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
-                         uint32_t limit, bool takes_parts);
+rq_err rq__put_scan_next(rq_buf *out, const rq_scan *scan, uint64_t scanner, uint64_t sequence,
+                         uint32_t rows, uint32_t limit, bool takes_parts);
 /* The one that ends it. */
 RQ_NODISCARD
 rq_err rq__put_scan_close(rq_buf *out, uint64_t scanner);

@@ -89,6 +89,7 @@ static rq_err parse_result(rq_slice bytes, rq_result_view *ret)
     while ((rc = rq_pb_next(&c, &f)) == RQ_OK) {
         if (is_number(&f, 2)) ret->count = (uint32_t)f.value;
         if (is_number(&f, 3)) ret->exists = f.value != 0;
+        if (is_number(&f, 4)) ret->stale = f.value != 0;
         if (is_number(&f, 5)) ret->partial = f.value != 0;
     }
     return ended(rc);
@@ -171,8 +172,10 @@ rq_err rq__scan_response_parse(rq_slice message, rq_scan_view *ret)
             ret->scanner = f.value;
         }
         if (is_number(&f, 3)) ret->more_results = f.value != 0;
+        if (is_number(&f, 6)) ret->stale = f.value != 0;
         if (is_number(&f, 8)) ret->more_results_in_region = f.value != 0;
         if (is_number(&f, 9)) ret->heartbeat = f.value != 0;
+        if (is_bytes(&f, 10)) ret->metrics = f.bytes;
         if (is_bytes(&f, 12)) RQ_TRY(parse_cursor(f.bytes, &ret->cursor));
     }
     return ended(rc);
@@ -180,7 +183,8 @@ rq_err rq__scan_response_parse(rq_slice message, rq_scan_view *ret)
 
 void rq__scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret)
 {
-    *ret = (rq_scan_rows){.message = rq_cursor_of(v->message), .flags = rq_cursor_of(v->message)};
+    *ret = (rq_scan_rows){
+        .message = rq_cursor_of(v->message), .flags = rq_cursor_of(v->message), .stale = v->stale};
 }
 
 /* Whether the next result is partial; false if there are no flags. */
@@ -216,6 +220,7 @@ rq_err rq__scan_rows_next(rq_scan_rows *r, rq_result_view *ret)
     RQ_TRY(next_row(r, ret));
     RQ_TRY(next_flag(r, &partial));
     ret->partial = ret->partial || partial;
+    ret->stale = ret->stale || r->stale;
     return RQ_OK;
 }
 
@@ -265,6 +270,12 @@ static rq_err parse_inline_cell(rq_slice bytes, rq_cell *ret)
         if (is_bytes(&f, 6)) {
             ret->value = f.bytes.ptr;
             ret->value_len = (uint32_t)f.bytes.len;
+        }
+        if (is_bytes(&f, 7)) {
+            if (f.bytes.len > RQ_TAGS_LEN_MAX || !rq_tags_are_whole(f.bytes.ptr, f.bytes.len))
+                return RQ_E_MALFORMED;
+            ret->tags = f.bytes.ptr;
+            ret->tags_len = (uint16_t)f.bytes.len;
         }
     }
     return ended(rc);

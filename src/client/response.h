@@ -29,6 +29,7 @@ typedef struct rq_result_view {
     bool present;
     bool exists;
     bool partial;
+    bool stale;            /* of a replica */
     uint32_t count;        /* in the block */
     rq_slice inline_cells; /* the Result's bytes; the cells are its field 1 */
 } rq_result_view;
@@ -53,8 +54,10 @@ typedef struct rq_scan_view {
     bool more_results;           /* in the table */
     bool more_results_in_region; /* true if absent */
     bool heartbeat;
-    bool is_empty;   /* no results */
-    rq_slice cursor; /* the row at which the server is; empty: not told */
+    bool stale;       /* of a replica */
+    bool is_empty;    /* no results */
+    rq_slice cursor;  /* the row at which the server is; empty: not told */
+    rq_slice metrics; /* the message ScanMetrics; empty: none */
     rq_slice message;
 } rq_scan_view;
 
@@ -78,6 +81,7 @@ typedef struct rq_scan_rows {
     rq_cursor packed;
     rq_cursor flags; /* the message again, for partial_flag_per_result */
     rq_cursor packed_flags;
+    bool stale;
 } rq_scan_rows;
 void rq__scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret);
 RQ_NODISCARD

@@ -18,6 +18,8 @@ rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item
     op->item = row;
     op->done = done;
     op->priority = scan->priority;
+    op->replica = scan->replica;
+    op->metrics = (rq_scan_metrics){0};
     op->include_start = !scan->excludes_start;
     op->scanner_open = false;
     rq__parts_drop(&op->parts_of_row);
@@ -71,12 +73,25 @@ static bool is_behind_stop(const rq_op *op, int c)
     return c > 0 || (c == 0 && !op->scan.includes_stop);
 }
 
+static void count_call(rq_op *op, bool between)
+{
+    if (!op->scan.counts_metrics) return;
+    rq__scan_metrics_call(&op->metrics, between, rq_client_now_ns());
+    if (between && op->attempts > 0) rq__scan_metrics_retry(&op->metrics);
+}
+
+const rq_scan_metrics *rq_op_scan_metrics(const rq_op *op)
+{
+    return &op->metrics;
+}
+
 static rq_err open_scanner(rq_op *op)
 {
     rq__conn *conn = NULL;
     const rq__region *r = scan_region(op);
-    if (r == NULL) return RQ_E_NOT_SERVING_REGION;
-    op->server = r->server;
+    rq_slice specifier;
+    if (r == NULL || !rq__map_replica(r, op->replica, &op->server, &specifier))
+        return RQ_E_NOT_SERVING_REGION;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_slice edge = op->scan.reversed ? r->start : r->end;
     rq_buf_reset(&op->region_key);
@@ -88,7 +103,10 @@ static rq_err open_scanner(rq_op *op)
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_open(&op->body, &op->scan, rq_buf_slice(&op->row), op->include_start,
                              rows_wanted(op), rows_left(op), true));
-    return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), r->specifier,
+    if (op->scan.counts_metrics && op->attempts == 0)
+        rq__scan_metrics_region(&op->metrics, op->client->servers[op->server].at.host);
+    count_call(op, true);
+    return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), specifier,
                          rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
 }
 
@@ -98,8 +116,9 @@ static rq_err go_on(rq_op *op)
     rq__conn *conn = NULL;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
-    RQ_TRY(rq__put_scan_next(&op->body, op->scanner, op->sequence++, rows_wanted(op), rows_left(op),
-                             true));
+    RQ_TRY(rq__put_scan_next(&op->body, &op->scan, op->scanner, op->sequence++, rows_wanted(op),
+                             rows_left(op), true));
+    count_call(op, true);
     return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), (rq_slice){0},
                          rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
 }
@@ -116,6 +135,7 @@ static rq_err close_scanner(rq_op *op)
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
     RQ_TRY(rq__put_scan_close(&op->body, op->scanner));
+    count_call(op, false);
     return rq__conn_call(conn, "Scan", RQ__PRIORITY_CLOSE, (rq_slice){0}, rq_buf_slice(&op->body),
                          (rq_slice){0}, ignore_answer, op);
 }
@@ -126,6 +146,15 @@ static rq_err skip_cells(rq_result_view row, rq_cursor *cells)
     while (row.count > 0)
         RQ_TRY(rq_result_next(&row, cells, &cell));
     return RQ_OK;
+}
+
+static rq_err count_cells(rq_op *op, rq_result_view row, rq_cursor cells)
+{
+    rq_cell cell;
+    rq_err rc;
+    while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK)
+        rq__scan_metrics_cell(&op->metrics, &cell);
+    return rc == RQ_E_END ? RQ_OK : rc;
 }
 
 /* Where the row goes on that is read again, after parts of it were passed on: behind the last cell of
@@ -215,7 +244,7 @@ static rq_err keep(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given
     while ((rc = rq_result_next(&row, &cells, &cell)) == RQ_OK) {
         if (op->scan.batch > 0 && op->parts_of_row.cells.count == op->scan.batch)
             RQ_TRY(give_kept(op, true, given));
-        RQ_TRY(rq__parts_add(&op->parts_of_row, &cell));
+        RQ_TRY(rq__parts_add(&op->parts_of_row, &cell, row.stale));
     }
     return rc == RQ_E_END ? RQ_OK : rc;
 }
@@ -259,6 +288,7 @@ static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t
     *ret_given = 0;
     rq__scan_rows_begin(v, &rows);
     while ((rc = rq__scan_rows_next(&rows, &row)) == RQ_OK) {
+        if (op->scan.counts_metrics) RQ_TRY(count_cells(op, row, cells));
         RQ_TRY(take_row(op, row, cells, ret_given));
         RQ_TRY(skip_cells(row, &cells));
     }
@@ -307,12 +337,14 @@ static void take_scan(void *ctx, const rq_reply *reply)
     rq_scan_view v;
     size_t given = 0;
     if (reply->err != RQ_OK) {
+        rq__scan_metrics_failure(&op->metrics, reply->err);
         lose_scanner(op);
         rq__op_failed(op, reply);
         return;
     }
     rq_err rc = rq__scan_response_parse(reply->message, &v);
     if (rc == RQ_OK && v.has_scanner) op->scanner = v.scanner;
+    if (rc == RQ_OK && op->scan.counts_metrics) rc = rq__scan_metrics_add(&op->metrics, v.metrics);
     if (rc == RQ_OK) rc = take_rows(op, &v, reply->cells, &given);
     if (rc != RQ_OK) {
         lose_scanner(op);

@@ -23,10 +23,13 @@ rq_err rq__single_send(rq_op *op)
 {
     rq__conn *conn = NULL;
     const rq__region *r = rq__map_locate(op->table, rq_buf_slice(&op->row));
-    if (r == NULL) return RQ_E_NOT_SERVING_REGION;
-    RQ_TRY(rq__client_lane(op->client, r->server, op->lane, &conn));
+    uint32_t server;
+    rq_slice specifier;
+    if (r == NULL || !rq__map_replica(r, op->replica, &server, &specifier))
+        return RQ_E_NOT_SERVING_REGION;
+    RQ_TRY(rq__client_lane(op->client, server, op->lane, &conn));
     return rq__conn_call(conn, op->kind == RQ__OP_GET ? "Get" : "Mutate",
-                         rq__op_priority(op, op->priority), r->specifier, rq_buf_slice(&op->body),
+                         rq__op_priority(op, op->priority), specifier, rq_buf_slice(&op->body),
                          rq_buf_slice(&op->cells), take_single, op);
 }
 
@@ -35,6 +38,7 @@ rq_err rq_op_get(rq_op *op, rq_client_table *t, const rq_get *get, rq_op_done do
     rq__op_prepare(op, t, RQ__OP_GET);
     op->done = done;
     op->priority = get->priority;
+    op->replica = get->replica;
     RQ_TRY(rq_buf_append(&op->row, get->row.ptr, get->row.len));
     RQ_TRY(rq__put_get_body(&op->body, get));
     rq__op_attempt(op);

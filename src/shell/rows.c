@@ -89,6 +89,7 @@ static void ended_with_row(rq_op *op, void *ctx, const rq_op_result *r)
     outcome *o = ctx;
     ended(op, ctx, r);
     if (r->err != RQ_OK || !r->row.present) return;
+    o->shell->stale = r->row.stale;
     rq_cursor cells = r->cells;
     o->copied = copy_row(&o->shell->rows, r->row, &cells);
 }
@@ -99,6 +100,7 @@ static void take_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     (void)op;
     (void)index;
     o->rows++;
+    o->shell->stale = o->shell->stale || r->row.stale;
     if (o->copied == RQ_OK) o->copied = copy_row(&o->shell->rows, r->row, &r->cells);
 }
 
@@ -110,6 +112,7 @@ static void wait_for(mrb_state *mrb, outcome *o, rq_err started)
         rq__raise_failure(mrb, started, "", rq_slice_cstr(rq_err_text(started)), false);
     while (!o->done) {
         rq_client_poll(s->client, LOOK_NS);
+        rq__display_waits(s);
         if (s->interrupted && !o->done) rq_client_stop(s->client);
     }
     rq__shell_check_interrupt(mrb);
@@ -173,18 +176,21 @@ static outcome begin(mrb_state *mrb)
 {
     rq__shell *s = rq__shell_of(mrb);
     rq_buf_reset(&s->rows);
+    s->stale = false;
     return (outcome){.shell = s};
 }
 
-/* Rows.get(table, row, more) → cells; more: further fields of the message Get, encoded. */
+/* Rows.get(table, row, more, replica = 0) → cells; more: further fields of the message Get, encoded. */
 static mrb_value get(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, row, more;
+    mrb_int replica = 0;
     (void)self;
-    mrb_get_args(mrb, "SSS", &name, &row, &more);
+    mrb_get_args(mrb, "SSS|i", &name, &row, &more, &replica);
     rq_client_table *t = table_of(mrb, name);
     outcome o = begin(mrb);
-    const rq_get g = {.row = rq__slice_of(row), .more = rq__slice_of(more)};
+    const rq_get g = {
+        .row = rq__slice_of(row), .replica = (uint16_t)replica, .more = rq__slice_of(more)};
     rq_op_set_ctx(o.shell->op, &o);
     wait_for(mrb, &o, rq_op_get(o.shell->op, t, &g, ended_with_row));
     rq_cursor rows = rq_cursor_of(rq_buf_slice(&o.shell->rows));
@@ -321,6 +327,8 @@ static rq_scan scan_of(mrb_state *mrb, mrb_value options, mrb_value more)
         .reversed = mrb_test(option(mrb, options, "reversed")),
         .more = rq__slice_of(more),
         .is_stepwise = true,
+        .replica = (uint16_t)number_option(mrb, options, "replica"),
+        .counts_metrics = mrb_test(option(mrb, options, "metrics")),
     };
 }
 
@@ -368,6 +376,7 @@ static uint64_t run_scan(mrb_state *mrb, mrb_value name, mrb_value options, mrb_
     mrb_value e = mrb_protect_error(mrb, run_steps, &r, &failed);
     /* After Ctrl-C the client is closed; a scan that raised waits between two steps. */
     if (failed && r.o.shell->client != NULL && r.o.goes_on && r.o.done) rq_op_scan_end(r.op);
+    if (r.op != NULL) r.o.shell->metrics = *rq_op_scan_metrics(r.op);
     rq_op_free(r.op);
     if (failed) mrb_exc_raise(mrb, e);
     return r.count;
@@ -386,7 +395,8 @@ static void yield_rows(mrb_state *mrb, rq_cursor *rows, void *ctx)
 }
 
 /* Rows.scan(table, options, more) { |cells| … } → the number of rows; options: start, stop, limit,
- * caching, batch, result_bytes, reversed; more: further fields of the message Scan, encoded. */
+ * caching, batch, result_bytes, reversed, replica, metrics; more: further fields of the message Scan,
+ * encoded. */
 static mrb_value scan(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, options, more, block;
@@ -396,10 +406,22 @@ static mrb_value scan(mrb_state *mrb, mrb_value self)
 }
 
 typedef struct counting {
+    rq__shell *shell;
     mrb_int interval;
     mrb_int count;
     mrb_value block;
+    int64_t begun_ns;
 } counting;
+
+static void show_count(const counting *n)
+{
+    char text[128];
+    if (!rq__display_wants_progress(n->shell)) return;
+    double seconds = (double)(rq_client_now_ns() - n->begun_ns) / 1e9;
+    snprintf(text, sizeof text, "count: %lld rows, %.0f rows/s", (long long)n->count,
+             (double)n->count / seconds);
+    rq__display_progress(n->shell, text);
+}
 
 /* Skips a row; its key, empty for a row without cells. */
 static bool skip_row(rq_cursor *rows, rq_slice *ret_key)
@@ -421,18 +443,38 @@ static void count_rows(mrb_state *mrb, rq_cursor *rows, void *ctx)
         const mrb_value args[] = {mrb_int_value(mrb, n->count), string_of(mrb, key)};
         mrb_yield_argv(mrb, n->block, 2, args);
     }
+    show_count(n);
 }
 
 /* Rows.count(table, options, more, interval) { |count, row| … } → the number of rows. */
 static mrb_value count(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, options, more;
-    counting n = {0};
+    counting n = {.shell = rq__shell_of(mrb), .begun_ns = rq_client_now_ns()};
     (void)self;
     mrb_get_args(mrb, "SHSi&!", &name, &options, &more, &n.interval, &n.block);
     if (n.interval < 1) mrb_raise(mrb, mrb_class_get(mrb, "ZeroDivisionError"), "divided by 0");
     (void)run_scan(mrb, name, options, more, count_rows, &n);
     return mrb_int_value(mrb, n.count);
+}
+
+/* Rows.stale → whether rows of the last get, scan or count came from a replica. */
+static mrb_value is_stale(mrb_state *mrb, mrb_value self)
+{
+    (void)self;
+    return mrb_bool_value(rq__shell_of(mrb)->stale);
+}
+
+/* Rows.metrics → name => value, of the last scan with metrics. */
+static mrb_value metrics(mrb_state *mrb, mrb_value self)
+{
+    const rq_scan_metrics *m = &rq__shell_of(mrb)->metrics;
+    mrb_value hash = mrb_hash_new_capa(mrb, RQ_SCAN_METRIC_COUNT);
+    (void)self;
+    for (int i = 0; i < RQ_SCAN_METRIC_COUNT; i++)
+        mrb_hash_set(mrb, hash, mrb_str_new_cstr(mrb, rq_scan_metric_name((rq_scan_metric)i)),
+                     mrb_int_value(mrb, (mrb_int)m->values[i]));
+    return hash;
 }
 
 /* --- filters ---------------------------------------------------------------------------------- */
@@ -459,10 +501,12 @@ static mrb_value filter(mrb_state *mrb, mrb_value self)
 void rq__define_rows(mrb_state *mrb)
 {
     struct RClass *rows = mrb_define_module(mrb, "Rows");
-    mrb_define_module_function(mrb, rows, "get", get, MRB_ARGS_REQ(3));
+    mrb_define_module_function(mrb, rows, "get", get, MRB_ARGS_REQ(3) | MRB_ARGS_OPT(1));
     mrb_define_module_function(mrb, rows, "mutate", mutate, MRB_ARGS_REQ(5));
     mrb_define_module_function(mrb, rows, "mutate_all", mutate_all, MRB_ARGS_REQ(5));
     mrb_define_module_function(mrb, rows, "scan", scan, MRB_ARGS_REQ(3) | MRB_ARGS_BLOCK());
     mrb_define_module_function(mrb, rows, "count", count, MRB_ARGS_REQ(4) | MRB_ARGS_BLOCK());
+    mrb_define_module_function(mrb, rows, "stale", is_stale, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, rows, "metrics", metrics, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, rows, "filter", filter, MRB_ARGS_REQ(1));
 }

@@ -32,7 +32,7 @@ static void on_interrupt(int number)
 {
     (void)number;
     /* Ruby that calls no server cannot be interrupted: the second Ctrl-C ends the process. */
-    if (current->interrupted) _exit(130);
+    if (current->interrupted && current->display.pager == NULL) _exit(130);
     current->interrupted = 1;
 }
 
@@ -66,6 +66,34 @@ static mrb_value load_prelude(mrb_state *mrb, mrb_value self)
     return mrb_bool_value(load(mrb, name));
 }
 
+/* Shell.load_file(text, path): runs a script's text at the top; its local variables are its own. */
+static mrb_value load_file(mrb_state *mrb, mrb_value self)
+{
+    const char *text, *path;
+    mrb_int len;
+    (void)self;
+    mrb_get_args(mrb, "sz", &text, &len, &path);
+    mrbc_context *c = mrbc_context_new(mrb);
+    c->capture_errors = true;
+    mrbc_filename(mrb, c, path);
+    struct mrb_parser_state *p = mrb_parse_nstring(mrb, text, (size_t)len, c);
+    bool wrong = p == NULL || p->nerr > 0;
+    mrb_value message = mrb_nil_value();
+    if (wrong)
+        message = mrb_format(mrb, "%s:%d: %s", path, p != NULL ? (int)p->error_buffer[0].lineno : 0,
+                             p != NULL ? p->error_buffer[0].message : "out of memory");
+    struct RProc *proc = wrong ? NULL : mrb_generate_code(mrb, p);
+    if (p != NULL) mrb_parser_free(p);
+    mrbc_context_free(mrb, c);
+    if (proc == NULL)
+        mrb_exc_raise(mrb, mrb_exc_new_str(mrb, mrb_class_get(mrb, "SyntaxError"), message));
+    proc->upper = NULL;
+    MRB_PROC_SET_TARGET_CLASS(proc, mrb->object_class);
+    (void)mrb_top_run(mrb, proc, mrb_top_self(mrb), 0);
+    if (mrb->exc != NULL) mrb_exc_raise(mrb, mrb_obj_value(mrb->exc));
+    return mrb_true_value();
+}
+
 static void set_arguments(rq__shell *s)
 {
     mrb_value list = mrb_ary_new(s->mrb);
@@ -86,8 +114,12 @@ static bool start_ruby(rq__shell *s)
     rq__define_regexp(s->mrb);
     rq__define_times(s->mrb);
     rq__define_terminal(s->mrb);
+    rq__define_web(s->mrb);
+    rq__define_display(s->mrb);
     mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load", load_prelude,
                                MRB_ARGS_REQ(1));
+    mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load_file", load_file,
+                               MRB_ARGS_REQ(2));
     set_arguments(s);
     (void)load(s->mrb, "core");
     if (s->mrb->exc != NULL) mrb_print_error(s->mrb);
@@ -188,6 +220,7 @@ static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
     fate f = GO_ON;
     int64_t begun = rq_client_now_ns();
     mrb_value v = rq__statement_run(s, (const char *)statement->ptr, statement->len);
+    rq__display_end(s);
     if (s->mrb->exc != NULL)
         f = take_exception(s, statement, is_script);
     else
@@ -225,6 +258,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
         if (line != NULL && text->len == 0 && is_blank(line)) return GO_ON;
         if (line != NULL && text->len == 0 && line[0] == '\\') {
             mrb_value end = ask(s, "meta", mrb_str_new_cstr(s->mrb, line));
+            rq__display_end(s);
             rq__prompt_remember(from->prompt, line);
             (void)fflush(stdout);
             return mrb_symbol_p(end) ? END : GO_ON;
@@ -313,6 +347,7 @@ static void clear(rq__shell *s)
     rq_buf_clear(&s->answer);
     rq_buf_clear(&s->more);
     rq_buf_clear(&s->rows);
+    rq_buf_clear(&s->display.held);
 }
 
 int rq_shell_run(const rq_shell_options *o)

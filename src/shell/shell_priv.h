@@ -13,6 +13,20 @@
 #include <mruby.h>
 #include <mruby/compile.h>
 #include <signal.h>
+#include <stdio.h>
+
+/* display.c: text that may go to a pager, and the line of progress. */
+typedef struct rq__display {
+    rq_buf held;
+    bool is_off;     /* no pager: by \pager */
+    bool is_holding; /* text is held, until the screen is full */
+    size_t held_lines;
+    int64_t held_ns;
+    FILE *pager; /* NULL: none runs */
+    struct sigaction pipe_before;
+    bool has_progress;
+    int64_t progress_ns; /* the last change; 0: the statement has none yet */
+} rq__display;
 
 typedef struct rq__shell {
     const rq_shell_options *options;
@@ -24,10 +38,13 @@ typedef struct rq__shell {
     /* Buffers of a call and an operation. They belong to the session, because an exception of Ruby
      * leaves the C functions below it. */
     rq_buf request, answer, more, rows;
-    mrbc_context *locals; /* of the statements: their local variables */
-    bool bytes_in_base64; /* in messages that are decoded */
-    int line;             /* the number in the prompt */
-    bool at_prompt;       /* lines come from a terminal by libedit */
+    bool stale;              /* a row of the last get or scan came from a replica */
+    rq_scan_metrics metrics; /* of the last scan */
+    mrbc_context *locals;    /* of the statements: their local variables */
+    bool bytes_in_base64;    /* in messages that are decoded */
+    int line;                /* the number in the prompt */
+    bool at_prompt;          /* lines come from a terminal by libedit */
+    rq__display display;
     volatile sig_atomic_t interrupted;
 } rq__shell;
 
@@ -44,6 +61,8 @@ void rq__define_rows(mrb_state *mrb);
 void rq__define_regexp(mrb_state *mrb);
 void rq__define_times(mrb_state *mrb);
 void rq__define_terminal(mrb_state *mrb);
+void rq__define_web(mrb_state *mrb);
+void rq__define_display(mrb_state *mrb);
 
 /* link.c: connects if there is no connection; raises. */
 rq_client *rq__shell_client(mrb_state *mrb);
@@ -54,6 +73,17 @@ void rq__shell_check_interrupt(mrb_state *mrb);
 /* Raises HBaseError with the failure's Java class and text. */
 void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_slice text,
                        bool retry);
+
+/* display.c */
+void rq__display_print(mrb_state *mrb, const char *text, size_t len);
+/* Shows what is held, and erases the progress. */
+void rq__display_flush(rq__shell *s);
+/* A statement waits: what is held is shown after a while. */
+void rq__display_waits(rq__shell *s);
+/* The statement has ended: prints what is held, waits for the pager, erases the progress. */
+void rq__display_end(rq__shell *s);
+bool rq__display_wants_progress(rq__shell *s);
+void rq__display_progress(rq__shell *s, const char *text);
 
 /* message.c */
 rq_slice rq__slice_of(mrb_value string);

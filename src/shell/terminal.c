@@ -30,7 +30,7 @@ static mrb_value print(mrb_state *mrb, mrb_value self)
     mrb_value text;
     (void)self;
     mrb_get_args(mrb, "S", &text);
-    (void)fwrite(RSTRING_PTR(text), 1, (size_t)RSTRING_LEN(text), stdout);
+    rq__display_print(mrb, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
     return mrb_nil_value();
 }
 
@@ -39,16 +39,15 @@ static mrb_value warn(mrb_state *mrb, mrb_value self)
     mrb_value text;
     (void)self;
     mrb_get_args(mrb, "S", &text);
-    (void)fflush(stdout);
+    rq__display_flush(rq__shell_of(mrb));
     (void)fwrite(RSTRING_PTR(text), 1, (size_t)RSTRING_LEN(text), stderr);
     return mrb_nil_value();
 }
 
 static mrb_value flush(mrb_state *mrb, mrb_value self)
 {
-    (void)mrb;
     (void)self;
-    (void)fflush(stdout);
+    rq__display_flush(rq__shell_of(mrb));
     return mrb_nil_value();
 }
 
@@ -58,7 +57,7 @@ static mrb_value read_line(mrb_state *mrb, mrb_value self)
     char *line = NULL;
     size_t cap = 0;
     (void)self;
-    (void)fflush(stdout);
+    rq__display_flush(rq__shell_of(mrb));
     ssize_t n = getline(&line, &cap, stdin);
     mrb_value text = n < 0 ? mrb_nil_value() : mrb_str_new(mrb, line, (mrb_int)n);
     free(line);

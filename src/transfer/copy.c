@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See copy.h. The rows of an answer are collected in the batch, which is sent before the next answer
- * is asked for. */
+ * is asked for. With a folder for the progress, the ranges are those of the first run (plan.h): one that
+ * is copied whole is noted, and a later run leaves it out. */
 #include "transfer/copy.h"
+
+#include "transfer/plan.h"
 
 #include "transfer/feed.h"
 #include "transfer/mutations.h"
 #include "transfer/sweep.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+
+typedef struct copy_job {
+    const rq_copy *copy;
+    rq_arena arena;
+    rq_vfs *vfs; /* of the progress; NULL: none is kept */
+    rq_file *lock;
+    rq__plan plan;
+    rq__range *ranges; /* of the plan */
+} copy_job;
 
 typedef struct copy_state {
+    const copy_job *job;
     const rq_copy *copy;
     rq__link target;
     rq__sorter sorter;
@@ -21,7 +37,8 @@ static rq_err open_state(rq__sweep *s, void **ret, rq_error *why)
 {
     copy_state *c = calloc(1, sizeof *c);
     if (c == NULL) return rq_no_memory(why);
-    c->copy = s->ctx;
+    c->job = s->ctx;
+    c->copy = c->job->copy;
     *ret = c;
     return rq__link_open(&c->copy->target_client, c->copy->target, &c->target, why);
 }
@@ -70,22 +87,101 @@ static rq_err rest(void *state, rq_error *why)
 
 static rq_err end_range(void *state, const rq__range *range, rq_error *why)
 {
-    (void)range;
-    return rq__link_drain(&((copy_state *)state)->target, why);
+    copy_state *s = state;
+    RQ_TRY(rq__link_drain(&s->target, why));
+    if (s->job->vfs == NULL) return RQ_OK;
+    return rq__plan_note_done(&s->job->plan, (size_t)(range - s->job->ranges), "", why);
 }
+
+/* --- the progress ----------------------------------------------------------------------------- */
+
+static const char *address(const rq_client_options *o)
+{
+    const char *at = o->zookeeper != NULL ? o->zookeeper : o->bootstrap;
+    return at != NULL ? at : "";
+}
+
+/* What is copied: another command with the same folder is refused. A line. */
+static const char *describe(const rq_copy *c, rq_arena *arena)
+{
+    const rq_transfer_scan *s = &c->scan;
+    const char *from = address(&c->options->client), *to = address(&c->target_client);
+    const char *rows = rq__range_text(&(rq__range){s->start, s->stop}, arena);
+    char *text = rq_arena_printf(
+        arena,
+        "copy from=%s table=%s to=%s target=%s rows=%s versions=%" PRIu64 " times=%" PRId64
+        "..%" PRId64 " raw=%d columns=%s renames=%s prefix=%s regex=%s",
+        from, c->table, to, c->target, rows == NULL ? "" : rows, s->versions, s->from_ms, s->to_ms,
+        s->is_raw, s->columns != NULL ? s->columns : "", c->renames != NULL ? c->renames : "",
+        s->row_prefix != NULL ? s->row_prefix : "", s->row_regex != NULL ? s->row_regex : "");
+    for (char *end = text; end != NULL && (end = strchr(end, '\n')) != NULL;)
+        *end = ' ';
+    return rows == NULL ? NULL : text;
+}
+
+static rq_err take_plan(copy_job *j, rq__range *now, size_t count, rq_error *why)
+{
+    const char **texts = rq_arena_calloc(&j->arena, count + 1, sizeof *texts);
+    const char *what = describe(j->copy, &j->arena);
+    const char *name = rq_arena_printf(&j->arena, "copytable-%s", j->copy->target);
+    if (texts == NULL || what == NULL || name == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++)
+        if ((texts[i] = rq__range_text(&now[i], &j->arena)) == NULL) return rq_no_memory(why);
+    RQ_TRY(rq__plan_open(j->vfs, name, what, texts, count, false, &j->plan, why));
+    j->ranges = rq_arena_calloc(&j->arena, j->plan.count + 1, sizeof *j->ranges);
+    if (j->ranges == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < j->plan.count; i++)
+        if (!rq__range_parse(j->plan.parts[i], &j->arena, &j->ranges[i]))
+            return rq_fail(why, RQ_E_CORRUPT, "%s/%s/plan is damaged", j->copy->progress, name);
+    return RQ_OK;
+}
+
+static rq_err open_progress(copy_job *j, rq_error *why)
+{
+    const rq_copy *c = j->copy;
+    rq__range *ranges;
+    size_t count;
+    if (c->progress == NULL) return RQ_OK;
+    if (mkdir(c->progress, 0777) != 0 && errno != EEXIST)
+        return rq_fail(why, RQ_E_IO, "cannot make %s: %s", c->progress, strerror(errno));
+    RQ_TRY(rq_vfs_posix_new(c->progress, &j->vfs, why));
+    RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
+    RQ_TRY(rq__ranges_ask(&c->options->client, c->table, c->scan.start, c->scan.stop, &j->arena,
+                          &ranges, &count, why));
+    return take_plan(j, ranges, count, why);
+}
+
+static void clean(copy_job *j)
+{
+    rq__plan_close(&j->plan);
+    rq_arena_clear(&j->arena);
+    (void)rq_file_close(j->lock);
+    if (j->vfs != NULL) rq_vfs_free(j->vfs);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
 
 rq_err rq_copy_run(const rq_copy *c, rq_transfer_counts *ret, rq_error *why)
 {
+    copy_job j = {.copy = c};
     *ret = (rq_transfer_counts){0};
+    RQ_TRY(rq__check_renames(c->renames, why));
+    rq_err rc = open_progress(&j, why);
     rq__sweep s = {.options = c->options,
                    .table = c->table,
                    .scan = &c->scan,
-                   .ctx = (void *)(uintptr_t)c,
+                   .ctx = &j,
+                   .is_done = j.plan.is_done,
+                   .ranges = j.ranges,
+                   .range_count = j.plan.count,
                    .open = open_state,
                    .close = close_state,
                    .row = take_row,
                    .rest = rest,
                    .end = end_range};
-    RQ_TRY(rq__check_renames(c->renames, why));
-    return rq__sweep_run(&s, ret, why);
+    ret->parts_kept = j.plan.done;
+    if (rc == RQ_OK) rc = rq__sweep_run(&s, ret, why);
+    if (rc == RQ_OK && j.vfs != NULL) rc = rq__plan_remove(&j.plan, why);
+    clean(&j);
+    return rc;
 }

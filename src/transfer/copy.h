@@ -11,7 +11,8 @@ typedef struct rq_copy {
     rq_client_options target_client;
     const char *table, *target;
     rq_transfer_scan scan;
-    const char *renames; /* families: "old:new,…"; NULL */
+    const char *renames;  /* families: "old:new,…"; NULL */
+    const char *progress; /* a folder that remembers the copied ranges; NULL: none does */
 } rq_copy;
 
 /* Blocking. Both tables must exist; the copied cells keep their timestamps. */

@@ -36,7 +36,6 @@ typedef struct rq__feed_row {
     rq_slice row;
     rq_cell *cells;
     size_t count;
-    int64_t ttl_ms;      /* 0: none; the cells have it as a tag, too */
     rq_slice attributes; /* "NAME=>VALUE,…"; empty: none */
 } rq__feed_row;
 

@@ -67,12 +67,8 @@ static rq_err put_attributes(rq_buf *out, rq_slice list)
 
 static rq_err put_more(const import_job *j, import_tools *t, const rq__feed_row *row)
 {
-    uint8_t ttl[8];
     rq_buf_reset(&t->more);
-    rq_put_be64(ttl, (uint64_t)row->ttl_ms);
     RQ_TRY(put_attributes(&t->more, row->attributes));
-    if (row->ttl_ms > 0)
-        RQ_TRY(put_attribute(&t->more, RQ_SLICE_LIT("_ttl"), rq_slice_of(ttl, sizeof ttl)));
     return j->i->durability == 0 ? RQ_OK
                                  : rq_pb_put_number(&t->more, 6, (uint64_t)j->i->durability);
 }

@@ -25,6 +25,7 @@ rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *re
     rq_client_options mine = *o;
     *ret = (rq__link){.name = table};
     if (mine.retries == 0) mine.retries = RETRIES;
+    mine.with_tags = true;
     RQ_TRY(rq_client_open(&mine, &ret->client, why));
     RQ_TRY(rq_client_table_open(ret->client, table, &ret->table, why));
     if (rq_op_new(ret->client, 0, ret, &ret->scan_op) != RQ_OK) return rq_no_memory(why);
@@ -134,7 +135,9 @@ rq_err rq__link_add(rq__link *l, const rq_mutate *m, rq_error *why)
     rq__batch *b = &l->batches[l->filling];
     if (!b->is_open) rq_op_batch_begin(b->op, l->table);
     b->is_open = true;
-    if (rq_op_batch_mutate(b->op, m) != RQ_OK) return rq_no_memory(why);
+    rq_mutate tagged = *m;
+    tagged.with_tags = true;
+    if (rq_op_batch_mutate(b->op, &tagged) != RQ_OK) return rq_no_memory(why);
     l->count++;
     for (size_t i = 0; i < m->cell_count; i++)
         l->bytes += rq_cell_serialized_len(&m->cells[i], false);

@@ -113,10 +113,13 @@ rq_err rq__sweep_run(rq__sweep *s, rq_transfer_counts *ret, rq_error *why)
         rc = rq__ranges_ask(&s->options->client, s->table, s->scan->start, s->scan->stop, &s->arena,
                             &s->ranges, &s->range_count, why);
     if (rc == RQ_OK) {
+        size_t left = s->range_count;
+        for (size_t i = 0; s->is_done != NULL && i < s->range_count; i++)
+            left -= s->is_done[i];
         s->crew = (rq__crew){.options = s->options,
                              .count = s->range_count,
                              .is_done = s->is_done,
-                             .units = UNITS * s->range_count,
+                             .units = UNITS * left,
                              .ctx = s,
                              .open = open_tools,
                              .close = close_tools,

@@ -18,6 +18,8 @@ is tried in a terminal of tmux. Ends with 'N passed, N failed'.
 """
 import difflib
 import fcntl
+import http.server
+import json
 import os
 import pathlib
 import re
@@ -27,17 +29,20 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 
-from rorqual import BINARY, Report, Server, fail_hard
+import shell_terminal
+from rorqual import BINARY, ROOT, Report, Server, fail_hard
 from shell import FOLDER, MASKS, sections
+from shell_terminal import Terminal
 
 OWN = FOLDER / "own"
 EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS)}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -47,6 +52,7 @@ MASKS_OF_SCRIPTS = [
     (r"\b\d{13}\b", "MS"),
     (r"\b[0-9a-f]{32}\b", "ENCODED"),
     (r"0x[0-9a-f]+>", "0xID>"),
+    (r"(?<=^ MILLIS_BETWEEN_NEXTS )\d+$", "N"),
     (r"127\.0\.0\.1([:,])\d+", r"127.0.0.1\1PORT"),
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.).*\n", ""),
 ]
@@ -211,7 +217,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -262,6 +268,35 @@ def other_forms(_):
         return "no JSON"
     if 'r,f:q,' not in shell("-n", "--csv", "memory:", text=rows).stdout:
         return "no CSV"
+    return None
+
+
+def loaded_files(folder):
+    """`load` runs a file at the top: its classes, methods and errors are those of a script."""
+    file = folder / "loaded.rb"
+    file.write_text("module M; class C; def self.x; 7; end; end; end\nLOADED = M::C.x\ndef of_file; LOADED + 1; end\nlocal = 1\n")
+    broken, raising = folder / "broken.rb", folder / "raising.rb"
+    broken.write_text("1 +\n)\n")
+    raising.write_text("raise ArgumentError, 'from the file'\n")
+    text = f"load '{file}'\nM::C.name\nof_file\nLOADED\nbegin; local; rescue NameError; 'its own'; end\n"
+    text += "".join(f"begin; load '{f}'; rescue ScriptError, ArgumentError => e; e.class; end\n" for f in (broken, raising))
+    out = re.findall(r"(?m)^=> (.*)$", shell("-n", "memory:", text=text).stdout)
+    return None if out == ["true", '"M::C"', "8", "7", '"its own"', "SyntaxError", "ArgumentError"] else f"{out}"
+
+
+def messages_of_calls(_):
+    """Every method that a command calls has its messages: a wrong name would be found by a user only."""
+    protos = "".join(p.read_text() for p in (ROOT / "proto").glob("*.proto"))
+    known = set(re.findall(r"(?m)^\s*message (\w+)", protos))
+    renamed = {}
+    for prelude in (ROOT / "src/shell/prelude").glob("*.rb"):
+        table = re.search(r"MESSAGES = \{(.*?)\}", prelude.read_text(), re.S)
+        renamed.update(re.findall(r"'(\w+)' => '(\w+)'", table.group(1)) if table else [])
+    for prelude in (ROOT / "src/shell/prelude").glob("*.rb"):
+        for method in re.findall(r"(?:Master|Servers)\.call\((?:[^'\n(]|\([^)\n]*\))*'(\w+)'", prelude.read_text()):
+            name = renamed.get(method, method)
+            if not {f"{name}Request", f"{name}Response"} <= known:
+                return f"{prelude.name}: {method} has no {name}Request and {name}Response"
     return None
 
 
@@ -321,29 +356,59 @@ def every_command_has_help(_):
     return next((f"{name} has no example" for name, part in zip(names, parts) if "hbase> " not in part and name != "table_help"), None)
 
 
-class Terminal:
-    """A terminal of 100 columns by tmux."""
+class Page(http.server.BaseHTTPRequestHandler):
+    """A server's pages: tasks, and what no server should answer."""
+    TASKS = [{"description": "d" * 40, "status": "s\u00e9\n", "state": "RUNNING", "starttimems": 1000, "statustimems": -1},
+             {"description": "RpcServer", "status": "Waiting", "state": "WAITING", "starttimems": 5000, "statustimems": 9000}]
 
-    def __init__(self, *command):
-        self.name = f"rorqual-shell-{os.getpid()}"
-        self.tmux("new-session", "-d", "-s", self.name, "-x", "100", "-y", "50", shlex.join(command))
+    def do_GET(self):  # pylint: disable=invalid-name
+        if self.path == "/raw":
+            self.wfile.write(b"not HTTP at all, but long enough")
+            return
+        self.send_response(404 if self.path == "/none" else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.TASKS).encode())
 
-    def tmux(self, *arguments):
-        return subprocess.run(["tmux", "-L", self.name, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
 
-    def type(self, *keys):
-        self.tmux("send-keys", "-t", self.name, *keys)
 
-    def shows(self, text):
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            if text in self.tmux("capture-pane", "-p", "-t", self.name):
-                return True
-            time.sleep(0.05)
-        return False
+def tasks_of_a_page(_):
+    """processlist's table, and what becomes of answers that are none."""
+    web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    port = web.server_address[1]
+    text = ("Shell.need('tasks')\n"
+            f"status, body = Shell.fetch('127.0.0.1', {port}, '/rs-status?format=json&filter=all')\n"
+            "Tasks.table(Json.parse(body).map { |t| t.merge('host' => 'a.very.long.host.name') })\n"
+            f"puts Shell.fetch('localhost', {port}, '/none')[0]\n"
+            f"begin; Shell.fetch('127.0.0.1', {port}, '/raw'); rescue => e; puts e.message; end\n"
+            "begin; Shell.fetch('127.0.0.1', 1, '/'); rescue => e; puts e.message; end\n")
+    out = shell("-n", "memory:", text=text).stdout
+    web.shutdown()
+    for part in (r"\| Host            \| Start Time          \| State    \| Description                      \| Status +\|",
+                 r"\| a\.very\.long\.\.\.\. \| \S+ \S+ \| RUNNING  \| d{29}\.\.\. \| s\S+  \(since",
+                 r"\| WAITING  \| RpcServer                        \| Waiting \(since \d+ s.*\|", "(?m)^404$", "/raw: no HTTP",
+                 "127.0.0.1:1/: Connection refused"):
+        if not re.search(part, out):
+            return f"no {part!r} in {out}"
+    return None
 
-    def close(self):
-        subprocess.run(["tmux", "-L", self.name, "kill-server"], check=False, stderr=subprocess.DEVNULL)
+
+def json_is_read(_):
+    """What Json.parse makes of texts, and that it refuses what is none."""
+    good = ['[]', '{}', '[1,-2.5,1e3,true,false,null]', '{"a":{"b":["c\\n\\u00e9\\"",""]}}', ' [ 1 , { "x" : 2 } ] ', '"t"', '0']
+    bad = ['', '[', '[1', '[1,]', '{', '{"a"}', '{"a":}', '{1:2}', '"a', '"\\u12"', 'tru', '01x', '-', '[1] 2', '[' * 1000, '\x00']
+    text = "Shell.need('json')\n"
+    for t in good + bad:
+        encoded = "".join(f"\\x{b:02x}" for b in t.encode())
+        text += f"puts(begin; Json.text(Json.parse(\"{encoded}\")); rescue ArgumentError; 'refused'; end)\n"
+    out = [line for line in shell("-n", "memory:", text=text).stdout.splitlines() if line and not line.startswith(("hbase:", "=>"))]
+    for t, line in zip(good, out):
+        if json.loads(line) != json.loads(t):
+            return f"{t}: {line}"
+    refused = out[len(good):]
+    return None if refused == ["refused"] * len(bad) else f"not refused: {refused}"
 
 
 def prompt(folder):
@@ -361,14 +426,14 @@ def prompt(folder):
         (["Up", "Up", "Enter"], "=> [1, 2]"),
     ]
     os.environ["HOME"] = str(folder)
-    terminal = Terminal(BINARY, "shell", "memory:")
+    terminal = Terminal({}, BINARY, "shell", "memory:")
     try:
         if not terminal.shows("hbase:001:0>"):
             return "no prompt"
         for keys, text in steps:
             terminal.type(*keys)
             if not terminal.shows(text):
-                return f"{keys}: no {text!r} in\n{terminal.tmux('capture-pane', '-p', '-t', terminal.name)}"
+                return f"{keys}: no {text!r} in\n{terminal.screen()}"
         return None
     finally:
         terminal.close()
@@ -392,8 +457,8 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
-                     every_command_has_help, prompt):
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
+                     every_command_has_help, tasks_of_a_page, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 

@@ -256,6 +256,47 @@ def a_killed_import_goes_on(w):
     assert w.same(table, copy) and not progress.exists()
 
 
+def a_killed_copy_goes_on(w):
+    table, copy, progress = w.filled(), w.table(), w.path()
+    command = [BINARY, "copytable", "--zk", w.server.zk, "--versions", "9", "--jobs", "1", "--rate", "30K", "--new-name", copy,
+               "--progress", str(progress), table]
+    with subprocess.Popen(command) as process:
+        killed_when(process, lambda: (progress / f"copytable-{copy}/00000").exists())
+    assert not w.run("verify", "--versions", "9", table, copy, code=1).startswith("equal")
+    expect(w.run("copytable", "--new-name", copy, "--progress", progress, table, code=1), "was begun by another command")
+    # The ranges are those of the first run, also if the table has been split since.
+    subprocess.run([BINARY, "shell", "-n", "--zk", w.server.zk], input=f"split '{table}', 'r250'\nsleep 1\n", text=True, check=True,
+                   stdout=subprocess.DEVNULL)
+    expect(w.run("copytable", "--versions", "9", "--new-name", copy, "--progress", progress, table), "1 parts were done before")
+    assert w.same(table, copy) and not (progress / f"copytable-{copy}").exists()
+    plan = progress / f"copytable-{copy}"
+    plan.mkdir()
+    (plan / "plan").write_text("rorqual plan 1\nstamp 1\n")
+    expect(w.run("copytable", "--new-name", copy, "--progress", progress, table, code=1), "plan is damaged")
+
+
+def tags_are_kept(w):
+    """A cell's time to live is a tag: exports, imports and copies keep it, as do Results and lines."""
+    tag = b"\x00\x09\x08" + (10**10).to_bytes(8, "big")
+    table, imported, copy = w.table(), w.table(), w.table()
+    text = f"put '{table}', 'r1', 'cf:a', 'v', {{TTL => {10**10}}}\nput '{table}', 'r2', 'cf:a', 'v'\n"
+    subprocess.run([BINARY, "shell", "-n", "--zk", w.server.zk], input=text, text=True, check=True, stdout=subprocess.DEVNULL)
+    folders = [w.path() for _ in range(3)]
+    w.run("export", table, folders[0])
+    w.run("import", imported, folders[0])
+    w.run("export", imported, folders[1])
+    w.run("copytable", "--new-name", copy, table)
+    w.run("export", copy, folders[2])
+    for folder in folders:
+        tagged = b"".join(p.read_bytes() for p in sorted(folder.glob("part-*"))).count(tag)
+        assert tagged == 1, f"{tagged} cells with their tag"
+    lines = w.table()
+    w.import_lines(lines, [b"r\tv\t10000000000"], "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a,HBASE_CELL_TTL")
+    w.run("export", lines, folder := w.path())
+    tagged = b"".join(p.read_bytes() for p in folder.glob("part-*")).count(b"\x00\x09\x08")
+    assert tagged == 1, f"a line's cell has {tagged} tags"
+
+
 def two_at_once_are_refused(w):
     table, folder = w.filled(), w.path()
     command = [BINARY, "export", "--zk", w.server.zk, "--jobs", "1", "--rate", "20K", table, str(folder)]
@@ -515,9 +556,9 @@ def hbase_loads_our_hfiles(w):
 
 ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of_export_select_cells,
          text_that_a_format_cannot_hold_is_refused, tsv_has_the_columns_of_importtsv, bad_lines_are_named_and_counted,
-         line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, two_at_once_are_refused, a_rate_is_kept,
-         a_full_disk_loses_nothing, damaged_sequence_files_are_named, wrong_names_are_refused, tables_without_rows, counts,
-         rows_in_parts_are_counted_once, a_long_filter_ends_no_call, copies,
+         line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, tags_are_kept,
+         two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, damaged_sequence_files_are_named, wrong_names_are_refused,
+         tables_without_rows, counts, rows_in_parts_are_counted_once, a_long_filter_ends_no_call, copies,
          differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused]
 WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
              hbase_loads_our_hfiles]

@@ -55,6 +55,12 @@ class ShellOutput
   alias isatty tty?
 end
 
+class File
+  def self.readlines(path, *)
+    open(path) { |f| f.read.to_s }.lines.to_a
+  end
+end
+
 class ShellErrors < ShellOutput
   def print(*list)
     list.each { |v| Shell.warn(v.to_s) }
@@ -118,10 +124,9 @@ module Kernel
     false
   end
   alias require_relative require
-  alias java_import require
 
   def load(path, *)
-    eval(File.read(path), nil, path)
+    Shell.load_file(File.read(path), path)
     true
   end
 
@@ -155,6 +160,36 @@ class JavaValue
     "#<Java::#{@name}:0x#{(object_id & 0xffffffff).to_s(16)}>"
   end
   alias to_s inspect
+end
+
+# A Java list: scripts count it and go through it.
+class JavaList < JavaValue
+  include Enumerable
+
+  def initialize(name, items)
+    super(name)
+    @items = items
+  end
+
+  def each(&block)
+    @items.each(&block)
+    self
+  end
+
+  def length
+    @items.length
+  end
+  alias size length
+
+  def get(i)
+    @items[i]
+  end
+  alias [] get
+
+  def empty?
+    @items.empty?
+  end
+  alias isEmpty empty?
 end
 
 # --- constants --------------------------------------------------------------------------------------------------------------
@@ -200,7 +235,13 @@ class Formatter
 
   def header(list = [], widths = [])
     @width = Shell.width
-    row(list, false, widths) unless list.empty?
+    unless list.empty?
+      Shell.page
+      on, off = Shell.paint('1', "\n").split("\n")
+      print on if on && !on.empty?
+      row(list, false, widths)
+      print off if off
+    end
     @rows = 0
   end
 
@@ -214,8 +255,18 @@ class Formatter
     @rows += 1
   end
 
-  def footer(count = nil)
-    puts "#{count || @rows} row(s)"
+  def footer(count = nil, stale = false)
+    puts Shell.paint('2', "#{count || @rows} row(s)")
+    puts ' (possible stale results) ' if stale
+  end
+
+  # Those that `names` includes, or all; they do not count as rows.
+  def metrics(values, names)
+    before = @rows
+    puts
+    row(%w[METRIC VALUE], false)
+    values.sort.each { |name, value| row([name, value.to_s]) if names.nil? || names.empty? || names.include?(name) }
+    @rows = before
   end
 
   def line(text)
@@ -404,7 +455,7 @@ module Shell
 
     def tell(failure, name)
       puts
-      puts "ERROR: #{Failures.text(failure)}"
+      puts Shell.paint('31', "ERROR: #{Failures.text(failure)}")
       puts "Backtrace: #{(failure.backtrace || []).join("\n           ")}" if debug
       puts
       puts "For usage try 'help \"#{name}\"'"
@@ -448,6 +499,7 @@ module Shell
     # mruby's strings are bytes: UTF-8 becomes letters again, other bytes as Ruby writes them.
     def readable(text)
       return text unless text.include?('\\x')
+      text = text.gsub(/\\\\|\\x[0-7][0-9a-f]/) { |m| m.length == 2 ? m : "\\x#{m[2, 2].upcase}" }
       text.gsub(/(\\x[89a-f][0-9a-f])+/) do |run|
         bytes = run.scan(/\\x(..)/).map { |h| h[0].to_i(16) }.pack('C*')
         bytes =~ UTF8 ? bytes : run.plain_gsub('\\x') { '%' }.upcase.plain_gsub('%') { '\\x' }
@@ -509,7 +561,7 @@ module Shell
     rescue Interrupt
       puts
     rescue StandardError => e
-      puts "ERROR: #{Failures.text(e)}"
+      puts "ERROR: #{Failures.text(Failures.translate(e, 'meta', [line.split(' ')[1]]))}"
     end
 
     def complete(before, word)

@@ -14,7 +14,7 @@ class Command
     return Prompt.show_rows(out, t, args, row) if Shell.rows_as
     out.header(%w[COLUMN CELL])
     count = t.get_row(row, args) { |column, value| out.row([column, value]) }
-    out.footer(count)
+    out.footer(count, !count.nil? && Rows.stale)
   end
 
   def scan(table, args = {})
@@ -27,8 +27,11 @@ class Command
     show = t.shown_by(args)
     begin_now
     count = t.scan_rows(scan, show) { |row, column, value| out.row([row, "column=#{column}, #{value}"]) }
+    stale = Rows.stale
     end_now
-    out.footer(count)
+    out.footer(count, stale)
+    out.metrics(Rows.metrics, args[METRICS]) if scan[0][:metrics]
+    nil
   end
 
   def count(table, params = {})

@@ -20,9 +20,8 @@ class Command
 
   def processlist(*args)
     filter = %w[all general handler rpc operation].include?(args[0]) ? args.shift : 'general'
-    servers = Servers.named(args, true)
-    puts "0 tasks as of: #{Time.now.strftime('%Y-%m-%d %H:%M:%S')}" if servers.empty?
-    raise "the server's web page has the tasks (#{filter}): http://#{servers[0][:host_name]}/rs-status" unless servers.empty?
+    Shell.need('tasks')
+    Tasks.show(filter, Servers.named(args, true))
   end
 
   def status(format = 'summary', type = 'both')

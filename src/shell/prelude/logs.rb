@@ -135,57 +135,5 @@ class Command
   end
 end
 
-# JSON as HBase's shell prints or re-reads it.
-module Json
-  def self.text(v)
-    case v
-    when String then quote(v)
-    when Symbol then quote(v.to_s)
-    when nil then 'null'
-    when Array then "[#{v.map { |e| text(e) }.join(',')}]"
-    when Hash then "{#{v.map { |k, e| "#{quote(k.to_s)}:#{text(e)}" }.join(',')}}"
-    else v.to_s
-    end
-  end
-
-  def self.quote(s)
-    out = ''
-    s.each_char do |c|
-      b = c.getbyte(0)
-      out << (c == '"' ? '\\"' : c == '\\' ? '\\\\' : c == "\n" ? '\\n' : c == "\t" ? '\\t' : b < 32 ? format('\\u%04x', b) : c)
-    end
-    "\"#{out}\""
-  end
-
-  def self.pretty(h)
-    "{\n" + h.map { |k, v| "  #{quote(camel(k))}: #{text(v)}" }.join(",\n") + "\n}"
-  end
-
-  def self.camel(name)
-    parts = name.to_s.split('_')
-    parts[0] + parts[1..-1].map { |p| p.empty? ? '' : p[0, 1].upcase + p[1..-1] }.join('')
-  end
-
-  # protobuf's JSON of a message: bytes in base 64, 64-bit numbers as text.
-  def self.of_message(v)
-    case v
-    when Hash
-      v.inject({}) do |h, (k, e)|
-        h[camel(k)] = of_message(e) unless e.nil? || e == []
-        h
-      end
-    when Array then v.map { |e| of_message(e) }
-    when Symbol then v.to_s
-    else v
-    end
-  end
-
-  def self.ruby(v)
-    case v
-    when Hash then "{#{v.map { |k, e| "#{k.inspect}=>#{ruby(e)}" }.join(', ')}}"
-    when Array then "[#{v.map { |e| ruby(e) }.join(', ')}]"
-    else v.inspect
-    end
-  end
-end
+Shell.need('json')
 Shell.need('tools')

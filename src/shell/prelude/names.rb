@@ -11,7 +11,8 @@ module Master
   MESSAGES = {
     'SplitRegion' => 'SplitTableRegion', 'getProcedureResult' => 'GetProcedureResult',
     'truncateTable' => 'TruncateTable', 'getProcedures' => 'GetProcedures', 'getLocks' => 'GetLocks',
-    'IsMasterInMaintenanceMode' => 'IsInMaintenanceMode', 'getSecurityCapabilities' => 'SecurityCapabilities'
+    'IsMasterInMaintenanceMode' => 'IsInMaintenanceMode', 'getSecurityCapabilities' => 'SecurityCapabilities',
+    'SwitchSnapshotCleanup' => 'SetSnapshotCleanup'
   }
 
   # Calls the master; waits for the procedure unless `wait` is false.
@@ -37,10 +38,12 @@ module Master
 
   def self.follow(id)
     pause = 0.001
+    begun = Shell.monotonic
     loop do
       r = call('getProcedureResult', { proc_id: id })
       fail_as(r[:exception]) if r[:exception]
       return r[:result] if r[:state] != :RUNNING
+      Shell.progress { "procedure #{id}: #{(Shell.monotonic - begun).to_i} s" }
       Wire.pause(pause)
       pause *= 2 if pause < 0.05
     end

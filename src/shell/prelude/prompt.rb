@@ -8,10 +8,44 @@ module Prompt
     'watch' => '\watch SECONDS STATEMENT  runs it again and again, until Ctrl-C',
     'export' => '\export FILE.csv|.tsv|.json  the next scan or get goes into the file',
     'as' => '\as text|hex|int|long|double  how values are shown; \as alone: as HBase shows them',
-    'o' => '\o hbase|json|csv|tsv  how rows are printed',
+    'o' => '\o hbase|table|json|csv|tsv  how rows are printed; table: aligned columns',
+    'pager' => 'a pager ($PAGER, else less) for more than a screen, switched on and off',
+    'progress' => '\progress TABLE  shows how far its compactions are, until they end',
     '?' => 'this list',
     'q' => 'ends the shell'
   }
+  # Lines with aligned columns: as wide as the first lines need; a later, longer text makes its column wider.
+  class Columns
+    HEADER = %w[ROW COLUMN TIMESTAMP VALUE]
+    LOOKS_AT = 500
+
+    def initialize
+      @held = []
+      @widths = HEADER.map { |h| h.length }
+      @begun = false
+    end
+
+    # What can be printed now.
+    def add(lines)
+      @held += lines
+      @held.length < LOOKS_AT ? '' : rest
+    end
+
+    def rest
+      return '' if @held.empty?
+      @held.each { |l| l.each_with_index { |t, i| @widths[i] = t.length if t.length > @widths[i] } }
+      lines = @held
+      @held = []
+      head = @begun ? '' : Shell.paint('1', line(HEADER)) + "\n"
+      @begun = true
+      head + lines.map { |l| line(l) + "\n" }.join('')
+    end
+
+    def line(texts)
+      "#{texts[0...-1].each_with_index.map { |t, i| t.ljust(@widths[i]) }.join('  ')}  #{texts[-1]}"
+    end
+  end
+
   @as = nil
   class << self
     attr_accessor :as
@@ -26,6 +60,8 @@ module Prompt
       when 'export' then export_to(rest)
       when 'as' then show_as(rest)
       when 'o' then rows_as(rest)
+      when 'pager' then puts "The pager is #{(Shell.paging = !Shell.paging) ? 'on' : 'off'}"
+      when 'progress' then progress_of(rest)
       when '?' then META.each { |k, v| puts "\\#{k.ljust(8)} #{v}" }
       when 'q' then raise ShellExit.new(0)
       else puts "\\#{name}: unknown; \\? lists what there is"
@@ -38,7 +74,7 @@ module Prompt
     end
 
     def rows_as(kind)
-      raise ArgumentError, "\\o #{kind}: hbase, json, csv or tsv" unless %w[hbase json csv tsv].include?(kind)
+      raise ArgumentError, "\\o #{kind}: hbase, table, json, csv or tsv" unless %w[hbase table json csv tsv].include?(kind)
       Shell.rows_as = kind == 'hbase' ? false : kind
     end
 
@@ -49,9 +85,38 @@ module Prompt
       Shell.rows_as = false if @as.nil? && Shell.rows_as == 'table'
     end
 
+    def progress_of(table)
+      raise ArgumentError, '\progress TABLE' if table.empty?
+      table = table[1..-2] if table =~ /\A(['"]).*\1\z/
+      Shell.need('tools')
+      command = Command.new('compaction_state')
+      begun = Shell.monotonic
+      loop do
+        states = command.compaction_states(table)
+        left = states.length - states.count(:NONE)
+        break if left == 0
+        Shell.progress { "compaction of #{table}: #{left} of #{states.length} regions#{cells_compacted(table)}, #{(Shell.monotonic - begun).to_i} s" }
+        Wire.pause(0.25)
+      end
+      puts "No compaction of #{table} runs"
+    rescue Interrupt
+      puts 'The compaction goes on'
+    end
+
+    # Of all cells that its compactions have to read; a server reports them now and then.
+    def cells_compacted(table)
+      loads = Master.status[:live_servers].map { |l| l[:server_load][:region_loads] }.flatten
+      loads = loads.select { |r| r[:region_specifier][:value].start_with?("#{table},") }
+      total = loads.inject(0) { |n, r| n + r[:total_compacting_KVs].to_i }
+      return '' if total == 0
+      ", #{loads.inject(0) { |n, r| n + r[:current_compacted_KVs].to_i } * 100 / total} %"
+    end
+
     def watch(rest)
       seconds, text = rest.split(' ', 2)
       raise ArgumentError, '\watch SECONDS STATEMENT' if text.nil? || seconds.to_f <= 0
+      paging = Shell.paging
+      Shell.paging = false
       loop do
         puts Time.now.strftime('%H:%M:%S')
         eval(text)
@@ -60,6 +125,8 @@ module Prompt
       end
     rescue Interrupt
       puts
+    ensure
+      Shell.paging = paging unless paging.nil?
     end
 
     def export_to(file)
@@ -79,11 +146,14 @@ module Prompt
       count = 0
       file = @export.nil? ? nil : File.open(@export[0], 'w')
       begin
+        Shell.page if file.nil?
+        columns = Columns.new
         each_row(table, args, row) do |cells|
-          text = row_text(kind, table, cells, count == 0)
+          text = kind == 'table' ? columns.add(cells.map { |c| line_of(c) }) : row_text(kind, table, cells, count == 0)
           file.nil? ? print(text) : file.write(text)
           count += 1
         end
+        print columns.rest
       ensure
         unless file.nil?
           file.close
@@ -126,8 +196,11 @@ module Prompt
       when 'json' then json_row(cells) + "\n"
       when 'csv', 'tsv' then cells_as_lines(kind, cells, first)
       when 'expanded' then wide_row(cells)
-      else cells.map { |c| "#{Bytes.toStringBinary(c[0])}  #{column(c)}  #{value_text(c[5])}\n" }.join('')
       end
+    end
+
+    def line_of(c)
+      [Bytes.toStringBinary(c[0]), column(c), Shell.local_time(c[3]), value_text(c[5]).to_s]
     end
 
     def column(c)
@@ -136,11 +209,11 @@ module Prompt
 
     def wide_row(cells)
       width = cells.map { |c| column(c).length }.max
-      "-[ #{Bytes.toStringBinary(cells[0][0])} ]-\n" + cells.map { |c| "#{column(c).ljust(width)} | #{value_text(c[5])} | #{Shell.local_time(c[3])}\n" }.join('')
+      "-[ #{Bytes.toStringBinary(cells[0][0])} ]-\n" + cells.map { |c| "#{column(c).ljust(width)} | #{Shell.local_time(c[3]).ljust(23)} | #{value_text(c[5])}\n" }.join('')
     end
 
     def json_row(cells)
-      Shell.need('logs')
+      Shell.need('json')
       list = cells.map { |c| { 'column' => column(c), 'timestamp' => c[3], 'value' => value_text(c[5]) } }
       Json.text({ 'row' => Bytes.toStringBinary(cells[0][0]), 'cells' => list })
     end

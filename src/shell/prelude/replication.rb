@@ -84,6 +84,47 @@ module Peers
   end
 end
 
+# What list_peers returns of each peer, by the names of HBase's class.
+class ReplicationPeer
+  def initialize(peer)
+    @peer = peer
+  end
+
+  def getPeerId
+    @peer[:id]
+  end
+
+  def isEnabled
+    @peer[:state][:state] == :ENABLED
+  end
+
+  # As get_peer_config has it.
+  def getPeerConfig
+    self
+  end
+
+  def getClusterKey
+    @peer[:config][:clusterkey]
+  end
+  alias get_cluster_key getClusterKey
+
+  def getReplicationEndpointImpl
+    @peer[:config][:replicationEndpointImpl]
+  end
+
+  def replicateAllUserTables
+    Peers.replicates_all?(@peer[:config])
+  end
+
+  def getBandwidth
+    @peer[:config][:bandwidth].to_i
+  end
+
+  def isSerial
+    @peer[:config][:serial] || false
+  end
+end
+
 class Command
   def add_peer(id, args = {}, peer_tableCFs = nil)
     raise ArgumentError, 'args must be a Hash' unless args.is_a?(Hash)
@@ -135,7 +176,7 @@ class Command
       out.row([p[:id], c[:clusterkey], c[:replicationEndpointImpl], p[:state][:state], all, names, tables, c[:bandwidth].to_i, c[:serial] || false])
     end
     out.footer
-    JavaValue.new('JavaUtil::ArrayList')
+    JavaList.new('JavaUtil::ArrayList', peers.map { |p| ReplicationPeer.new(p) })
   end
 
   def show_config(c)

@@ -47,7 +47,11 @@ class Command
   end
 
   def wait_for_snapshot(s)
-    Wire.pause(0.05) until Master.call('IsSnapshotDone', { snapshot: s })[:done]
+    begun = Shell.monotonic
+    until Master.call('IsSnapshotDone', { snapshot: s })[:done]
+      Shell.progress { "snapshot #{s[:name]}: #{(Shell.monotonic - begun).to_i} s" }
+      Wire.pause(0.05)
+    end
   end
 
   def list_snapshots(regex = '.*')

@@ -228,11 +228,21 @@ module Hbase
       args = args.dup
       @converters.clear
       show = shown_by(args)
+      replica = replica_of(args)
       fields = get_fields(args)
-      cells = checked { Rows.get(@name, row.to_s, Wire.encode('Get', fields)) }
+      cells = checked { Rows.get(@name, row.to_s, Wire.encode('Get', fields), fields[:consistency] == :TIMELINE ? replica : 0) }
       return nil if cells.empty?
       cells.each { |c| yield(*show_cell(c, show)) }
       1
+    end
+
+    # HBase: a get asks a replica with CONSISTENCY => 'TIMELINE' only.
+    def replica_of(args)
+      id = args[REGION_REPLICA_ID] || 0
+      raise TypeError, "cannot convert instance of class org.jruby.Ruby#{id.class} to int" unless id.is_a?(Integer)
+      return 0 if id == -1 # Java: any
+      raise ArgumentError, "#{REGION_REPLICA_ID} #{id}: 0 to 65535" unless id >= 0 && id <= 65535
+      id
     end
 
     def get_fields(args)
@@ -282,6 +292,8 @@ module Hbase
       fields[:time_range] = time_of(args)
       fields[:cache_blocks] = args['CACHE_BLOCKS'].nil? ? nil : (args['CACHE_BLOCKS'] ? nil : false)
       options[:reversed] = args['REVERSED'] || false
+      options[:replica] = replica_of(args)
+      options[:metrics] = args[ALL_METRICS] || !args[METRICS].nil?
       options[:caching] = args['CACHE'] if args['CACHE'].to_i > 0
       options[:limit] = args['LIMIT'] if args['LIMIT'].to_i > 0
       fields[:max_versions] = args['VERSIONS'] if (args['VERSIONS'] || 1) > 1

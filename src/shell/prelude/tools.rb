@@ -260,10 +260,14 @@ class Command
     nil
   end
 
-  def compaction_state(table_name)
-    states = table_regions(table_name).map do |r|
+  def compaction_states(table_name)
+    table_regions(table_name).map do |r|
       Servers.call(Servers.of_region(r), 'GetRegionInfo', { region: { type: :REGION_NAME, value: r.name }, compaction_state: true })[:compaction_state]
     end
+  end
+
+  def compaction_state(table_name)
+    states = compaction_states(table_name)
     major = states.any? { |s| %i[MAJOR MAJOR_AND_MINOR].include?(s) }
     minor = states.any? { |s| %i[MINOR MAJOR_AND_MINOR].include?(s) }
     say(major && minor ? 'MAJOR_AND_MINOR' : major ? 'MAJOR' : minor ? 'MINOR' : 'NONE')

@@ -3,8 +3,9 @@
  * told by a script.
  *
  * An answer is the results "ROW:QUALIFIERS" with "|" between them, "+" behind those of which a row's
- * further cells may come. "~" alone is a heartbeat, "" an answer without results, "!" an unknown
- * scanner; with "." at the end the table has no more. Cells are in a block, or (behind "^") in the message. */
+ * further cells may come; a cell whose qualifier is a capital letter has a tag. "~" alone is a heartbeat,
+ * "" an answer without results, "!" an unknown scanner; with "." at the end the table has no more. Cells
+ * are in a block, or (behind "^") in the message; an answer in front of which "@" is comes from a replica. */
 #include "fake.h"
 
 #include "base/macros.h"
@@ -12,6 +13,8 @@
 #include "cell/cellblock.h"
 
 #define ANSWERS_MAX 8
+
+static const uint8_t tag[] = {0, 2, 8, 'T'};
 
 /* Written before the server runs, and read behind its end. */
 typedef struct script {
@@ -27,6 +30,11 @@ typedef struct server {
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
+static bool has_tag(char qualifier)
+{
+    return qualifier >= 'A' && qualifier <= 'Z';
+}
+
 static void add_cells(rq_cellblock *cells, char row, const char *qualifiers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -39,13 +47,15 @@ static void add_cells(rq_cellblock *cells, char row, const char *qualifiers, siz
                               .value = (const uint8_t *)"v",
                               .value_len = 1,
                               .timestamp = 1,
-                              .type = RQ_TYPE_PUT};
+                              .type = RQ_TYPE_PUT,
+                              .tags = tag,
+                              .tags_len = has_tag(qualifiers[i]) ? sizeof tag : 0};
         assert_int_equal(rq_cellblock_append(cells, &cell), RQ_OK);
     }
 }
 
-/* Result { cell 1 { row 1, family 2, qualifier 3, timestamp 4, cell_type 5, value 6 }, partial 5 } as
- * the message's field 5. */
+/* Result { cell 1 { row 1, family 2, qualifier 3, timestamp 4, cell_type 5, value 6, tags 7 },
+ * partial 5 } as the message's field 5. */
 static void add_result(rq_buf *message, char row, const char *qualifiers, size_t count,
                        bool partial)
 {
@@ -60,24 +70,29 @@ static void add_result(rq_buf *message, char row, const char *qualifiers, size_t
         assert_int_equal(rq_pb_put_number(message, 4, 1), RQ_OK);
         assert_int_equal(rq_pb_put_number(message, 5, RQ_TYPE_PUT), RQ_OK);
         assert_int_equal(rq_pb_put_bytes(message, 6, RQ_SLICE_LIT("v")), RQ_OK);
+        if (has_tag(qualifiers[i]))
+            assert_int_equal(rq_pb_put_bytes(message, 7, rq_slice_of(tag, sizeof tag)), RQ_OK);
         assert_int_equal(rq_pb_end(message, cell), RQ_OK);
     }
     assert_int_equal(rq_pb_put_number(message, 5, partial), RQ_OK);
     assert_int_equal(rq_pb_end(message, result), RQ_OK);
 }
 
-/* ScanResponse { cells_per_result 1, scanner_id 2, more_results 3, partial_flag_per_result 7,
+/* ScanResponse { cells_per_result 1, scanner_id 2, more_results 3, stale 6, partial_flag_per_result 7,
  * more_results_in_region 8, heartbeat_message 9 }. */
 static void put_scan(const char *text, rq_buf *message, rq_cellblock *cells)
 {
-    bool ends = strchr(text, '.') != NULL, in_message = *text == '^';
+    bool ends = strchr(text, '.') != NULL, stale = *text == '@';
+    text += stale;
+    bool in_message = *text == '^';
     text += in_message;
+    if (stale) assert_int_equal(rq_pb_put_number(message, 6, 1), RQ_OK);
     assert_int_equal(rq_pb_put_number(message, 2, 7), RQ_OK);
     assert_int_equal(rq_pb_put_number(message, 3, !ends), RQ_OK);
     assert_int_equal(rq_pb_put_number(message, 8, !ends), RQ_OK);
     if (*text == '~') assert_int_equal(rq_pb_put_number(message, 9, 1), RQ_OK);
     while (text[0] != '\0' && text[1] == ':') {
-        size_t count = strspn(text + 2, "qrstuvwxyz");
+        size_t count = strspn(text + 2, "qrstuvwxyzTUVWXYZ");
         const char *behind = text + 2 + count;
         if (in_message) {
             add_result(message, text[0], text + 2, count, *behind == '+');
@@ -95,7 +110,7 @@ static void put_scan(const char *text, rq_buf *message, rq_cellblock *cells)
 static void put_answer(rq_buf *out, uint64_t id, const char *text)
 {
     rq_buf head = {0}, message = {0}, b = {0};
-    rq_cellblock cells = {0};
+    rq_cellblock cells = {.with_tags = true};
     size_t at;
     bool fails = *text == '!';
     if (!fails) put_scan(text, &message, &cells);
@@ -170,6 +185,7 @@ static void serve_script(fake *f, int fd)
 typedef struct seen {
     char items[256];
     rq_err end;
+    rq_scan_metrics metrics;
 } seen;
 
 static void take_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
@@ -182,19 +198,22 @@ static void take_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
         if (cells++ == 0)
             len += (size_t)snprintf(s->items + len, sizeof s->items - len,
                                     "%s%c:", len > 0 ? " " : "", cell.row[0]);
-        len += (size_t)snprintf(s->items + len, sizeof s->items - len, "%c", cell.qualifier[0]);
+        len += (size_t)snprintf(s->items + len, sizeof s->items - len, "%c%s", cell.qualifier[0],
+                                cell.tags_len > 0 ? "'" : "");
     }
-    if (r->row.partial) snprintf(s->items + len, sizeof s->items - len, "+");
+    snprintf(s->items + len, sizeof s->items - len, "%s%s", r->row.partial ? "+" : "",
+             r->row.stale ? "@" : "");
 }
 
 static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
 {
-    (void)op;
-    ((seen *)ctx)->end = r->err;
+    seen *s = ctx;
+    s->end = r->err;
+    s->metrics = *rq_op_scan_metrics(op);
 }
 
 /* All answers must be asked for, and give these items. */
-static void expect_items(const rq_scan *scan, script *told, const char *expected)
+static rq_scan_metrics expect_items(const rq_scan *scan, script *told, const char *expected)
 {
     server one = {.fake.limit = SIZE_MAX, .script = told};
     fake zookeeper = {.limit = SIZE_MAX};
@@ -227,6 +246,7 @@ static void expect_items(const rq_scan *scan, script *told, const char *expected
     assert_int_equal(all.end, RQ_OK);
     assert_int_equal(told->calls, answers);
     assert_int_equal(told->partial, answers);
+    return all.metrics;
 }
 
 #define EXPECT(scan, expected, ...)                                                                \
@@ -282,6 +302,36 @@ static void rows_in_parts_count(void **state)
     EXPECT(SCAN(.batch = 2, .limit = 1), "a:v", "a:v+", "");
 }
 
+static void parts_keep_their_tags(void **state)
+{
+    (void)state;
+    EXPECT(SCAN(0), "a:X'y b:Z'", "a:X+", "a:y", "b:Z.");
+    EXPECT(SCAN(.batch = 2), "a:V'W'+ a:X' b:z", "^a:V+", "^a:W+", "!", "^a:VWX", "^b:z.");
+}
+
+/* HBASE: Result.createCompleteResult: a row is stale if a part of it is. */
+static void rows_of_replicas_are_stale_in_parts_too(void **state)
+{
+    (void)state;
+    EXPECT(SCAN(0), "a:xy@ b:z", "@a:x+", "a:y", "b:z.");
+    EXPECT(SCAN(0), "a:xy@ b:z@", "a:x+", "@a:y|b:z.");
+    EXPECT(SCAN(.batch = 1), "a:x+@ a:y+@ b:z", "@a:xy+", "b:z.");
+}
+
+/* Cells count as they come, also those that come again. HBASE: ConnectionUtils.updateResultsMetrics. */
+static void metrics_count_calls_and_cells(void **state)
+{
+    (void)state;
+    const rq_scan scan = {.counts_metrics = true};
+    script told = {.answers = {"a:x+", "~", "!", "a:xy", "b:z."}};
+    rq_scan_metrics m = expect_items(&scan, &told, "a:xy b:z");
+    assert_int_equal(m.values[RQ_SCAN_RPC_CALLS], 5);
+    assert_int_equal(m.values[RQ_SCAN_RPC_RETRIES], 1);
+    assert_int_equal(m.values[RQ_SCAN_REGIONS_SCANNED], 1);
+    assert_int_equal(m.values[RQ_SCAN_NOT_SERVING_REGION_EXCEPTION], 0);
+    assert_int_equal(m.values[RQ_SCAN_BYTES_IN_RESULTS], 4 * (4 + 8 + 2 + 1 + 1 + 1 + 1 + 9 + 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +339,9 @@ int main(void)
         cmocka_unit_test(parts_become_batches),
         cmocka_unit_test(a_batch_goes_on_after_a_failure),
         cmocka_unit_test(rows_in_parts_count),
+        cmocka_unit_test(parts_keep_their_tags),
+        cmocka_unit_test(rows_of_replicas_are_stale_in_parts_too),
+        cmocka_unit_test(metrics_count_calls_and_cells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

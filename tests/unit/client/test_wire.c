@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "client/request.h"
 #include "client/response.h"
+#include "client/scan_metrics.h"
 
 #include "proto/client.pb-c.h"
 #include "proto/comparator.pb-c.h"
@@ -129,11 +130,13 @@ static void a_scan_that_takes_parts_matches_protobuf(void **state)
     assert_true(r->scan->need_cursor_result);
     pb__scan_request__free_unpacked(r, NULL);
     rq_buf_reset(&b);
-    assert_int_equal(rq__put_scan_next(&b, 7, 3, 100, 20, true), RQ_OK);
+    s.counts_metrics = true;
+    assert_int_equal(rq__put_scan_next(&b, &s, 7, 3, 100, 20, true), RQ_OK);
     r = pb__scan_request__unpack(NULL, b.len, b.ptr);
     assert_non_null(r);
     assert_true(r->client_handles_heartbeats && r->client_handles_partials && !r->close_scanner);
     assert_true(r->scanner_id == 7 && r->next_call_seq == 3 && r->limit_of_rows == 20);
+    assert_true(r->track_scan_metrics);
     pb__scan_request__free_unpacked(r, NULL);
     rq_buf_reset(&b);
     assert_int_equal(rq__put_scan_close(&b, 7), RQ_OK);
@@ -162,6 +165,38 @@ static void a_heartbeat_has_its_cursor(void **state)
     /* The cursor's own message ends too early. */
     static const uint8_t cut[] = {0x62, 2, 0x0a, 5};
     assert_int_equal(rq__scan_response_parse(rq_slice_of(cut, sizeof cut), &v), RQ_E_MALFORMED);
+}
+
+static void metrics_of_answers_add_up(void **state)
+{
+    (void)state;
+    Pb__ScanResponse m = PB__SCAN_RESPONSE__INIT;
+    Pb__ScanMetrics metrics = PB__SCAN_METRICS__INIT;
+    Pb__NameInt64Pair pairs[3] = {PB__NAME_INT64_PAIR__INIT, PB__NAME_INT64_PAIR__INIT,
+                                  PB__NAME_INT64_PAIR__INIT};
+    Pb__NameInt64Pair *list[] = {&pairs[0], &pairs[1], &pairs[2]};
+    static const char *const names[] = {"ROWS_SCANNED", "NOT_KNOWN", "ROWS_FILTERED"};
+    rq_scan_metrics sum = {0};
+    uint8_t bytes[256];
+    rq_scan_view v;
+    for (int i = 0; i < 3; i++) {
+        pairs[i].name = (char *)names[i];
+        pairs[i].has_value = true;
+        pairs[i].value = 10 + i;
+    }
+    metrics.metrics = list;
+    metrics.n_metrics = 3;
+    m.scan_metrics = &metrics;
+    m.has_stale = m.stale = true;
+    size_t len = pb__scan_response__pack(&m, bytes);
+    assert_int_equal(rq__scan_response_parse(rq_slice_of(bytes, len), &v), RQ_OK);
+    assert_true(v.stale);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rq__scan_metrics_add(&sum, v.metrics), RQ_OK);
+    assert_int_equal(sum.values[RQ_SCAN_ROWS_SCANNED], 20);
+    assert_int_equal(sum.values[RQ_SCAN_ROWS_FILTERED], 24);
+    assert_int_equal(sum.values[RQ_SCAN_RPC_CALLS], 0);
+    assert_int_equal(rq__scan_metrics_add(&sum, rq_slice_of(v.metrics.ptr, 1)), RQ_E_MALFORMED);
 }
 
 /* The frame of a response as a server sends it. */
@@ -302,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_reversed_scan_matches_protobuf),
         cmocka_unit_test(a_scan_that_takes_parts_matches_protobuf),
         cmocka_unit_test(a_heartbeat_has_its_cursor),
+        cmocka_unit_test(metrics_of_answers_add_up),
         cmocka_unit_test(an_exception_says_its_class_and_whether_to_retry),
         cmocka_unit_test(a_cell_block_must_be_as_long_as_the_header_says),
         cmocka_unit_test(an_inline_cell_is_read_from_the_message),

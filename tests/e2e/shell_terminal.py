@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`rorqual shell` on a terminal: the scenes of docs/shell.md, the pager, colours, progress. own_shell.py runs the tests.
+
+    shell_terminal.py           compares the captures in docs/shell.md with what the terminal shows
+    shell_terminal.py --write   takes them anew
+
+A scene is keys, each with a text that must appear before the next; its capture is the screen at the end, with times and
+counts replaced.
+"""
+import itertools
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+from rorqual import BINARY, ROOT, Report
+
+PAGE = ROOT / "docs/shell.md"
+MASKS = [
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", "2026-03-01T12:00:00.000"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\b", "2026-03-01T12:00:00.00"),
+    (r"Took [0-9.]+ seconds", "Took 0.0004 seconds"),
+    (r"count: \d+ rows, \d+ rows/s", "count: 61250 rows, 40800 rows/s"),
+    (r"^\^C", "^C"),
+]
+
+
+NUMBERS = itertools.count()
+
+
+class Terminal:
+    """A terminal of 100 columns by tmux."""
+
+    def __init__(self, environment, *command, lines=50):
+        self.name = f"rorqual-shell-{os.getpid()}-{next(NUMBERS)}"
+        set_first = [f"{k}={v}" for k, v in environment.items()]
+        self.tmux("new-session", "-d", "-s", self.name, "-x", "100", "-y", str(lines), shlex.join(["env", *set_first, *command]))
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-L", self.name, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    def type(self, *keys):
+        self.tmux("send-keys", "-t", self.name, *keys)
+
+    def screen(self, *options):
+        return self.tmux("capture-pane", "-p", *options, "-t", self.name)
+
+    def shows(self, text):
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            if re.search(text, self.screen()) if isinstance(text, re.Pattern) else text in self.screen():
+                return True
+            time.sleep(0.02)
+        return False
+
+    def close(self):
+        subprocess.run(["tmux", "-L", self.name, "kill-server"], check=False, stderr=subprocess.DEVNULL)
+
+
+TABLE = [(["create 'visits', 'page', 'user'", "Enter"], "hbase:002:0>"),
+         (["put 'visits', 'row1', 'page:title', 'Welcome'", "Enter"], "hbase:003:0>"),
+         (["put 'visits', 'row1', 'user:name', 'Ada'", "Enter"], "hbase:004:0>"),
+         (["put 'visits', 'row2', 'page:title', 'About'", "Enter"], "hbase:005:0>")]
+# Written as batches: a row at a time would take as long as the count.
+ROWS = ("40.times { |b| Rows.mutate_all('visits', 2, (0...2500).map { |i| \"r#{b * 2500 + i}\" }, "
+        "[['page', 'n', nil, 4, 'v']], '') }")
+
+# name: keys before it, which are not shown; keys; whether the screen is captured before the last keys.
+SCENES = {
+    "completion": (TABLE, [(["desc", "Tab"], "describe_namespace"),
+                           (["C-u", "put 'vi", "Tab", "', 'row3', 'us", "Tab"], "'user:"),
+                           (["name', 'Bo'", "Enter"], "hbase:006:0>")], None),
+    "history": (TABLE, [(["C-r"], "bck:"), (["Wel"], "bck:Wel")], None),
+    "wide": (TABLE, [(["\\x", "Enter"], "Wide rows are on"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
+    "aligned": (TABLE, [(["\\o table", "Enter"], "hbase:006:0>"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
+    "interrupt": (TABLE, [(["sleep 3600", "Enter"], "sleep 3600"), (["C-c"], "hbase:006:0>"),
+                          (["get 'visits', 'row2'", "Enter"], "1 row(s)")], "hbase:007:0>"),
+    "progress": (TABLE + [([ROWS, "Enter"], "=> 40")],
+                 [(["count 'visits', INTERVAL => 1000000, CACHE => 1", "Enter"], re.compile(r"count: \d+ rows, \d+ rows/s"))], None),
+    "question": (TABLE, [(["disable 'visits'; drop 'visits'", "Enter"], "Go on (y/n)?"), (["n", "Enter"], "hbase:006:0>")], None),
+}
+
+
+def masked(text):
+    for pattern, replacement in MASKS:
+        text = re.sub(pattern, replacement, text, flags=re.M)
+    return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+
+
+def steps(terminal, keys):
+    for typed, text in keys:
+        terminal.type(*typed)
+        if not terminal.shows(text):
+            raise AssertionError(f"{typed}: no {text!r} in\n{terminal.screen()}")
+
+
+def capture(name, folder):
+    before, keys, last = SCENES[name]
+    terminal = Terminal({"HOME": folder, "NO_COLOR": "1", "XDG_STATE_HOME": folder}, BINARY, "shell", "memory:", lines=24)
+    try:
+        steps(terminal, [([], "hbase:001:0>"), *before])
+        terminal.type("C-l")
+        steps(terminal, keys + ([([], last)] if last else []))
+        return masked(terminal.screen())
+    finally:
+        terminal.close()
+
+
+def block(name):
+    return re.compile(rf"(<!-- capture {name}: tests/e2e/shell_terminal.py -->\n```\n)(.*?)(\n```\n)", re.S)
+
+
+def captures(_):
+    page = PAGE.read_text()
+    for name in SCENES:
+        with tempfile.TemporaryDirectory(prefix="rorqual-shell-") as folder:
+            found = block(name).search(page)
+            if found is None:
+                return f"docs/shell.md has no capture {name}"
+            got = capture(name, folder)
+            if got != found.group(2):
+                return f"{name}: docs/shell.md has\n{found.group(2)}\nthe terminal shows\n{got}"
+    return None
+
+
+def write():
+    page = PAGE.read_text()
+    for name in SCENES:
+        with tempfile.TemporaryDirectory(prefix="rorqual-shell-") as folder:
+            text = capture(name, folder)
+        page, count = block(name).subn(lambda m, text=text: m.group(1) + text + m.group(3), page)
+        print(f"{name}: {count} written")
+    PAGE.write_text(page)
+
+
+def on_terminal(folder, environment, keys):
+    """The screen with its colours, after the keys."""
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, **environment}, BINARY, "shell", "memory:", lines=24)
+    try:
+        steps(terminal, [([], "hbase:001:0>"), *keys])
+        return terminal.screen("-e")
+    finally:
+        terminal.close()
+
+
+def colours(folder):
+    """The header is bold on a terminal, not with NO_COLOR, and never in a pipe."""
+    keys = [*TABLE, (["scan 'visits'", "Enter"], "2 row(s)"), (["get 'none', 'r'", "Enter"], "Unknown table none!")]
+    bold, red = re.compile(r"\x1b\[1mROW"), re.compile(r"\x1b\[31m(\x1b\[49m)?ERROR")
+    screen = on_terminal(folder, {}, keys)
+    if not bold.search(screen) or not red.search(screen):
+        return f"no colours: {screen!r}"
+    screen = on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    if bold.search(screen) or red.search(screen):
+        return "colours in spite of NO_COLOR"
+    text = "create 't', 'f'\nscan 't'\nget 'none', 'r'\n"
+    done = subprocess.run([BINARY, "shell", "memory:"], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    return "escapes in a pipe" if "\x1b" in done.stdout + done.stderr else None
+
+
+def pager(folder):
+    """A scan longer than the screen goes to the pager, a short one does not; the pager may end before the scan."""
+    rows = "Rows.mutate_all('visits', 2, (0...3000).map { |i| \"r#{i}\" }, [['page', 'n', nil, 4, 'v']], ''); nil"
+    own = pathlib.Path(folder) / "pager"
+    own.write_text("#!/bin/sh\necho PAGED\nhead -n 3\n")
+    own.chmod(0o755)
+    keys = [*TABLE, (["scan 'visits'", "Enter"], "2 row(s)"), ([rows, "Enter"], "hbase:007:0>"), (["C-l"], "hbase:007:0>"),
+            (["scan 'visits'", "Enter"], "PAGED"), (["puts 6 * 7", "Enter"], re.compile("(?m)^42$")),
+            (["\\pager", "Enter"], "The pager is off"), (["scan 'visits', LIMIT => 200", "Enter"], "200 row(s)")]
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder, "PAGER": str(own)}, BINARY, "shell", "memory:", lines=24)
+    try:
+        steps(terminal, [([], "hbase:001:0>"), *keys])
+        return None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+
+
+def interrupted(folder):
+    """Ctrl-C ends a count, a scan and a procedure's wait; the next command works."""
+    keys = [*TABLE, ([ROWS, "Enter"], "=> 40"),
+            (["count 'visits', CACHE => 1, INTERVAL => 1000000", "Enter"], re.compile(r"count: \d+ rows")), (["C-c"], "hbase:007:0>"),
+            (["\\watch 0.2 puts :again", "Enter"], "again\n"), (["C-c"], "hbase:008:0>"),
+            (["get 'visits', 'row2', 'page:title'", "Enter"], "value=About")]
+    try:
+        screen = on_terminal(folder, {}, keys)
+        return f"the line of progress is left: {screen}" if "rows/s" in screen else None
+    except AssertionError as e:
+        return str(e)
+
+
+def other_ways(folder):
+    """\\timing, \\export, -y."""
+    file = pathlib.Path(folder) / "rows.csv"
+    keys = [*TABLE, (["\\timing", "Enter"], "Timing is on"), (["1 + 1", "Enter"], re.compile(r"Time: [0-9.]+ ms")),
+            ([f"\\export {file}", "Enter"], "written to"), (["scan 'visits'", "Enter"], "2 row(s) in")]
+    try:
+        on_terminal(folder, {}, keys)
+    except AssertionError as e:
+        return str(e)
+    lines = file.read_text().splitlines()
+    if lines[0] != "row,column,timestamp,value" or len(lines) != 4:
+        return f"exported: {lines}"
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder}, BINARY, "shell", "-y", "memory:", lines=24)
+    try:
+        steps(terminal, [([], "hbase:001:0>"), *TABLE, (["truncate 'visits'; count 'visits'", "Enter"], "=> 0")])
+        return None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+
+
+TESTS = [captures, colours, pager, interrupted, other_ways]
+
+
+def main():
+    if "--write" in sys.argv[1:]:
+        write()
+        return 0
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="rorqual-shell-") as folder:
+        for test in TESTS:
+            report.outcome(f"shell_terminal/{test.__name__}", test(folder))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
