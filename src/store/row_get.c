@@ -27,6 +27,8 @@
 
 /* Skipped cells in a row; beyond this many a seek is cheaper. */
 #define PASS_MAX 12
+/* A longer value counts as one cell for each of these many bytes. */
+#define PASS_VALUE_BYTES 65536
 /* The same inside one column of a memstore segment, where a search is cheaper than opening a
  * scanner. */
 #define PASS_IN_COLUMN 3
@@ -86,7 +88,8 @@ static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
         return RQ_OK;
     case RQ__MATCH_SKIP:
     case RQ__MATCH_NEXT_COLUMN:
-        g->gave_up = ++g->passed > PASS_MAX;
+        g->passed += 1 + cell->value_len / PASS_VALUE_BYTES;
+        g->gave_up = g->passed > PASS_MAX;
         return RQ_OK;
     case RQ__MATCH_NEXT_ROW:
         g->is_done = true;

@@ -31,6 +31,8 @@
 #define SKIPS_BEFORE_SEEK 16
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
+/* A longer value counts as one cell for each of these many bytes. */
+#define CLOCK_VALUE_BYTES 8192
 
 typedef enum skip_kind {
     SKIP_NOTHING,
@@ -540,6 +542,13 @@ static rq_err check_clock(rq_store_scanner *s, const rq_store_read *read, rq_rea
     return !*ret_timed_out && read->yield_ns != 0 && now >= read->yield_ns ? RQ_E_AGAIN : RQ_OK;
 }
 
+/* The clock is looked at after a long value, not before it: a call makes progress. */
+static void count_long_value(rq_store_scanner *s, uint32_t len)
+{
+    uint32_t cells = len / CLOCK_VALUE_BYTES;
+    s->clock_left = s->clock_left > cells ? s->clock_left - cells : 1;
+}
+
 /* A compaction may have dropped the cell between two calls: then it is treated as not yet seen. */
 static bool was_matched(mob_part *m, const rq_cell *cell)
 {
@@ -606,6 +615,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
                 return RQ_OK;
             }
         }
+        if (RQ_UNLIKELY(cell->value_len >= CLOCK_VALUE_BYTES)) count_long_value(s, cell->value_len);
 
         rq__match match;
         if (RQ_UNLIKELY(s->mob != NULL) && was_matched(s->mob, cell))

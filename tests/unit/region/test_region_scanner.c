@@ -314,10 +314,10 @@ static void a_long_filtered_stretch_ends_at_the_deadline_with_nothing(void **sta
     drop(f);
 }
 
-/* Adds 2,000 cells to row r1, family g. */
-static void widen(fixture *f)
+/* Adds cells to row r1, family g. */
+static void widen(fixture *f, int cells, const rq_slice value)
 {
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < cells; i++) {
         char q[8];
         int len = snprintf(q, sizeof(q), "q%04d", i);
         rq_cell c = {.row = (const uint8_t *)"r1",
@@ -328,6 +328,8 @@ static void widen(fixture *f)
                      .qualifier_len = (uint32_t)len,
                      .timestamp = 1,
                      .type = RQ_TYPE_PUT,
+                     .value = value.ptr,
+                     .value_len = (uint32_t)value.len,
                      .seqid = ++f->seqid};
         by_hand_add(&f->world, 1, &c);
     }
@@ -352,12 +354,28 @@ static void a_spent_slice_gives_the_thread_back_inside_a_row(void **state)
     (void)state;
     fixture *f = make(1, 1);
     unsigned yields;
-    widen(f);
+    widen(f, 2000, (rq_slice){0});
     assert_int_equal(open_scan(f), RQ_OK);
     assert_int_equal(next_in_slices(f, &yields), RQ_OK);
     assert_int_equal(f->state, RQ_SCAN_DONE);
     assert_int_equal(f->out.count, 2002);
     assert_true(yields >= 10);
+    drop(f);
+}
+
+static void long_values_end_a_slice_too(void **state)
+{
+    (void)state;
+    enum { CELLS = 5, BYTES = 3 << 20 };
+    fixture *f = make(1, 1);
+    unsigned yields;
+    uint8_t *value = calloc(1, BYTES);
+    widen(f, CELLS, rq_slice_of(value, BYTES));
+    free(value);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_int_equal(next_in_slices(f, &yields), RQ_OK);
+    assert_int_equal(f->out.count, CELLS + 2);
+    assert_true(yields >= CELLS - 1);
     drop(f);
 }
 
@@ -367,7 +385,7 @@ static void a_row_above_its_limit_is_refused(void **state)
     (void)state;
     fixture *f = make(2, 1);
     unsigned yields;
-    widen(f);
+    widen(f, 2000, (rq_slice){0});
     assert_int_equal(open_scan(f), RQ_OK);
     assert_int_equal(next_in_slices(f, &yields), RQ_OK);
     uint64_t all = f->out.bytes.len;
@@ -715,6 +733,7 @@ int main(void)
         cmocka_unit_test(a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key),
         cmocka_unit_test(a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row),
         cmocka_unit_test(families_on_demand_are_read_for_kept_rows_and_sorted_in),
+        cmocka_unit_test(long_values_end_a_slice_too),
         cmocka_unit_test(a_row_above_its_limit_is_refused),
         cmocka_unit_test(a_row_filter_keeps_rows_whole_whatever_the_limits),
         cmocka_unit_test(a_scanner_reads_at_its_point_through_flush_and_compaction),
