@@ -71,6 +71,7 @@ static const struct page_entry {
     {"/debug/slow", rq__slow_page, HTML, false, true},
     /* The addresses of HBase's front pages. */
     {"/master-status", rq__status_page, HTML, false, true},
+    {"/regionserver.jsp", rq__tasks_page, JSON, false, true}, /* /rs-status in later 2.6 releases */
 };
 
 static const struct page_entry *find_page(const char *path)
@@ -83,7 +84,8 @@ static const struct page_entry *find_page(const char *path)
 rq__later_kind rq__page_later(const char *path, const rq__query *query)
 {
     if (strcmp(path, "/stacks") == 0) return RQ__LATER_STACKS;
-    return strcmp(path, "/rs-status") == 0 ? rq__tasks_later(query) : RQ__LATER_NONE;
+    const struct page_entry *e = find_page(path);
+    return e != NULL && e->make == rq__tasks_page ? rq__tasks_later(query) : RQ__LATER_NONE;
 }
 
 const rq__later_page *rq__later_page_of(rq__later_kind kind)

@@ -265,8 +265,7 @@ def a_killed_copy_goes_on(w):
     assert not w.run("verify", "--versions", "9", table, copy, code=1).startswith("equal")
     expect(w.run("copytable", "--new-name", copy, "--progress", progress, table, code=1), "was begun by another command")
     # The ranges are those of the first run, also if the table has been split since.
-    subprocess.run([BINARY, "shell", "-n", "--zk", w.server.zk], input=f"split '{table}', 'r250'\nsleep 1\n", text=True, check=True,
-                   stdout=subprocess.DEVNULL)
+    w.client.split(table, b"r050")
     expect(w.run("copytable", "--versions", "9", "--new-name", copy, "--progress", progress, table), "1 parts were done before")
     assert w.same(table, copy) and not (progress / f"copytable-{copy}").exists()
     plan = progress / f"copytable-{copy}"

@@ -64,6 +64,7 @@ def every_page_is_served(w):
                        ("/prometheus", "text/plain"), ("/jmx", "application/json"), ("/health/live", "text/plain"),
                        ("/health/ready", "text/plain"), ("/conf", "text/xml"), ("/conf?format=json", "application/json"),
                        ("/rs-status?format=json", "application/json"), ("/rs-status", "text/html"), ("/logLevel", "text/html"),
+                       ("/regionserver.jsp?format=json", "application/json"), ("/regionserver.jsp", "text/html"),
                        ("/stacks", "text/plain"), ("/debug/slow", "text/html")):
         page = w.page(path)
         assert (page.status, page.type) == (200, kind), (path, page.status, page.type, page.text[:200])
