@@ -251,13 +251,17 @@ static void leave_owner(rq__scan_holder *h)
 
 /* --- memory; REQUIRE the lock ----------------------------------------------------------------- */
 
+/* Whether `own` bytes are a share that a connection may have, while others have `rest`. */
+static bool is_share(const rq__leases *t, size_t own, size_t rest)
+{
+    if (own > t->bytes_max || rest > t->bytes_max - own) return false;
+    size_t left = t->bytes_max - own - rest;
+    return own <= SMALL_BYTES || (left >= own / 3 && left >= t->bytes_max / 8);
+}
+
 static bool fits(const rq__leases *t, const rq_scan_owner *o, size_t bytes)
 {
-    size_t left = t->charged < t->bytes_max ? t->bytes_max - t->charged : 0;
-    if (bytes > left) return false;
-    left -= bytes;
-    size_t own = o->charged + bytes;
-    return own <= SMALL_BYTES || (left >= own / 3 && left >= t->bytes_max / 8);
+    return is_share(t, o->charged + bytes, t->charged - o->charged);
 }
 
 static void charge(rq__leases *t, rq__scan_holder *h, size_t bytes)
@@ -438,6 +442,7 @@ static bool may_grow(void *ctx, size_t bytes)
     if (!h->opened && !fits(t, h->owner, bytes)) {
         chain = reclaim(t, h->owner, bytes);
         h->refused = !fits(t, h->owner, bytes);
+        h->never_fits = h->refused && !is_share(t, h->charged + bytes, 0);
     }
     if (!h->refused) charge(t, h, bytes);
     pthread_mutex_unlock(&t->lock);

@@ -26,8 +26,9 @@ typedef struct rq__scan_holder {
     rq__leases *leases;
     uint64_t expires_ns;
     bool busy;
-    bool opened;  /* from now on growth is charged, but never refused */
-    bool refused; /* its opening: there was no room */
+    bool opened;     /* from now on growth is charged, but never refused */
+    bool refused;    /* its opening: there was no room */
+    bool never_fits; /* … nor would there be without any other scanner */
     rq_scan_owner *owner;
     size_t charged; /* charged to the owner: this block, the arena, the row's bytes */
     size_t row_charged;

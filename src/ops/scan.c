@@ -332,6 +332,14 @@ RQ_COLD static rq_err no_room(rq_error *why)
                    "connection's share of it");
 }
 
+/* A repeated request would be refused again. */
+RQ_COLD static rq_err too_large(rq_error *why)
+{
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "the scanner, with its filter and columns, needs more memory than a connection "
+                   "may have: raise rorqual.scanners.memory");
+}
+
 static rq_err fill_holder(rq_op_scan *s, rq_error *why)
 {
     rq__scan_holder *h = s->holder;
@@ -354,7 +362,7 @@ static rq_err open_scanner(rq_op_scan *s, rq_error *why)
     h->stale = s->stale;
     h->region = rq_region_ref(s->read.op.region);
     rc = fill_holder(s, why);
-    if (h->refused) return no_room(why);
+    if (h->refused) return h->never_fits ? too_large(why) : no_room(why);
     if (rc != RQ_OK) return rc;
     h->opened = s->has_opened = true;
     return RQ_OK;

@@ -159,6 +159,18 @@ def large_ones(world):
         world.finish(flood, other)
 
 
+def one_that_never_fits(world):
+    """Its client must not repeat it."""
+    connection = world.connection()
+    try:
+        world.open(connection, list_filter(200000))
+        raise AssertionError("it was opened")
+    except hbase.Refused as e:
+        assert e.name == "DoNotRetryIOException" and "rorqual.scanners.memory" in e.trace, e
+    world.next(connection, world.open(connection))
+    world.finish(connection)
+
+
 def attributes_are_not_kept(world):
     flood = world.connection()
     for _ in range(50):
@@ -201,7 +213,7 @@ def a_client_that_changes_its_connection(world):
     third.close()
 
 
-TESTS = [plain_ones, large_ones, attributes_are_not_kept, floods_on_many_connections,
+TESTS = [plain_ones, large_ones, one_that_never_fits, attributes_are_not_kept, floods_on_many_connections,
          a_client_that_changes_its_connection]
 
 
