@@ -128,6 +128,7 @@ void rq__procs_append(rq__procedures *ps, rq__proc *p)
     ps->active_last = p;
     p->charged = sizeof *p + p->arena.total_bytes;
     ps->bytes += p->charged;
+    if (p->ops->holds) ps->lock_bytes += p->charged;
     index_add(ps, p);
 }
 
@@ -143,6 +144,7 @@ void rq__procs_remove(rq__procedures *ps, rq__proc *p)
         p->next->prev = p->prev;
     p->next = p->prev = NULL;
     ps->bytes -= p->charged;
+    if (p->ops->holds) ps->lock_bytes -= p->charged;
     index_remove(ps, p);
 }
 

@@ -230,6 +230,7 @@ typedef struct rq__procedures {
     uint64_t next_id;
     rq__proc *active, *active_last; /* in order of arrival */
     size_t bytes, bytes_max;        /* memory of the active ones, as submitted */
+    size_t lock_bytes;              /* of these the locks of LockService */
     rq__proc *finished;             /* newest first */
     size_t finished_count;
     uint64_t succeeded, failed; /* since the start */

@@ -224,7 +224,24 @@ def rows_larger_than_memory_allows(server, restart):
     return server
 
 
-TESTS = (rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
+def locks_leave_room_for_procedures(server, restart):
+    """A client that requests locks without end, and releases none, stops nobody's DDL."""
+    del restart
+    client = hbase.Client(server)
+    many = hbase.Connection(server.master, "LockService")
+    count = 3000
+    for n in range(count):
+        many.send("RequestLock", number(1, 1) + text(2, "ns%d" % n) + text(5, "d" * 200) + number(6, 1) + number(7, n + 1))
+    client.create("beside_locks", {"f": {}})
+    names = [answer.name if isinstance(answer, hbase.Refused) else None for answer in (many.receive()[1] for _ in range(count))]
+    assert set(names) == {None, "CallQueueTooBigException"}, set(names)
+    client.create("after_locks", {"f": {}})
+    many.close()
+    client.close()
+    return server
+
+
+TESTS = (locks_leave_room_for_procedures, rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
          calls_that_wait_for_procedures)
 
 
