@@ -6,7 +6,7 @@
  * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes
  * on the wire and over a hundred in memory), so growth of the arena beyond ARENA_FREE is charged to
  * the budget. A call that needs more than a copy of its request while the budget is used up is
- * refused; no call gets more than rq__call_charge_max(), whether it decodes or runs. */
+ * refused; no call gets more than rq__call_charge_max() when it decodes, and twice that when it runs. */
 #include "rpc/call_priv.h"
 
 #include <stdlib.h>
@@ -27,6 +27,8 @@ static void *arena_alloc(void *data, size_t size)
  * ten times their bytes when decoded, a large value is copied once. */
 #define BUDGETS_MAX 2
 #define SWELL_MAX 3
+/* Times that, what a decoded call may be charged with while it runs: its results too. */
+#define RUNNING_MAX 2
 
 size_t rq__call_charge_max(const rq_call_private *p)
 {
@@ -70,7 +72,7 @@ bool rq__call_charge(rq_call_private *p, size_t bytes)
  * not wait for each other, but not the limit of one call. */
 static bool charge_running(rq_call_private *p, size_t bytes)
 {
-    if (RQ_UNLIKELY(p->charged + bytes > rq__call_charge_max(p))) {
+    if (RQ_UNLIKELY(p->charged + bytes > RUNNING_MAX * rq__call_charge_max(p))) {
         p->over_budget = p->never_fits = true;
         return false;
     }

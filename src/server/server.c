@@ -42,7 +42,7 @@
 #include <unistd.h>
 
 #define DRAIN_TIMEOUT_MS 30000
-#define ROW_BUDGETS 2 /* a row in a response may take this many budgets of responses */
+#define ROW_BUDGETS 3 /* a row in a response may take this many budgets of responses */
 
 struct rq_server {
     rq_log *log;       /* the caller's */

@@ -199,7 +199,7 @@ def gets_of_a_batch_that_need_scanners(server, restart):
 
 
 def rows_larger_than_memory_allows(server, restart):
-    """A quarter of rorqual.memory is the limit of a row in one response; a scan with partial results has none."""
+    """Three eighths of rorqual.memory are the limit of a row in one response; a scan with partial results has none."""
     del restart
     client = hbase.Client(server)
     region = table(client, "wide")
