@@ -25,6 +25,7 @@ pid=$(cat "$STATE/pid" 2>/dev/null)
 gone() { while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done; }
 case "$1" in
 start)
+    : > "$STATE/out" # before the server's shell does: an earlier start's line is no answer
     "$RORQUAL" server --data "$STATE/data" $PORTS > "$STATE/out" 2>> "$STATE/log" & echo $! > "$STATE/pid"
     until grep -q 'rorqual ready' "$STATE/out"; do
         kill -0 "$(cat "$STATE/pid")" || { cat "$STATE/log"; exit 1; }
