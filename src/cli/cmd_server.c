@@ -226,10 +226,22 @@ static rq_err set_umask(const rq_config *config, rq_error *why)
     return RQ_OK;
 }
 
+/* A new log file has the mode of the file that it replaces (`old`, or -1): the umask is by now that
+ * of the data folder, and whoever read the old file is to read this one. */
+static int create_log(const char *path, int old)
+{
+    struct stat st;
+    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY;
+    int fd = old < 0 || fstat(old, &st) != 0 ? -1 : open(path, flags | O_EXCL, 0600);
+    if (fd < 0) return open(path, flags, 0640);
+    (void)fchmod(fd, st.st_mode & 0666); /* without it the file is the owner's alone */
+    return fd;
+}
+
 /* A log file that is already open keeps its descriptor: other threads are writing to it. */
 static rq_err open_log(const char *path, int *fd, rq_error *why)
 {
-    int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
+    int opened = create_log(path, *fd);
     if (opened < 0)
         return rq_fail(why, RQ_E_IO, "cannot open the log file %s: %s", path, strerror(errno));
     if (*fd < 0) {

@@ -251,6 +251,9 @@ uint64_t rq__region_smallest_read_point(rq_region *r)
 
 static void add_store_load(const rq_store_version *v, rq_region_load *ret)
 {
+    ret->memstore_bytes += rq_segment_data_bytes(v->active);
+    for (size_t i = 0; i < v->snapshot_count; i++)
+        ret->memstore_bytes += rq_segment_data_bytes(v->snapshots[i]);
     for (size_t i = 0; i < v->file_count; i++) {
         const rq_hfile_info *info = rq_hfile_reader_info(v->files[i].reader);
         ret->storefiles++;
@@ -322,7 +325,6 @@ void rq_region_get_load(const rq_region *r, rq_region_load *ret)
         .read_requests = counts.reads,
         .write_requests = counts.writes,
         .filtered_read_requests = counts.filtered_reads,
-        .memstore_bytes = atomic_load_explicit(&r->memstore_bytes, memory_order_relaxed),
         .max_flushed_seqid = atomic_load_explicit(&r->max_flushed_seqid, memory_order_relaxed),
         .stores = (uint32_t)r->store_count,
         .compacted_cells = atomic_load_explicit(&r->compacted_cells, memory_order_relaxed),

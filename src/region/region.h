@@ -157,6 +157,7 @@ bool rq_region_is_closing(const rq_region *r);
 /* The counters of HBase's RegionLoad; cheap. */
 typedef struct rq_region_load {
     uint64_t read_requests, write_requests, filtered_read_requests;
+    /* memstore_bytes: of the cells, as HBase's memStoreSize; their memory is more. */
     uint64_t memstore_bytes, storefile_bytes, storefile_uncompressed_bytes, max_flushed_seqid;
     uint32_t stores, storefiles;
     uint64_t compacted_cells, compacting_cells;

@@ -41,6 +41,7 @@ typedef struct rq__shell {
     bool stale;              /* a row of the last get or scan came from a replica */
     rq_scan_metrics metrics; /* of the last scan */
     mrbc_context *locals;    /* of the statements: their local variables */
+    unsigned local_count;    /* registers that these take, as of the last statement */
     bool bytes_in_base64;    /* in messages that are decoded */
     int line;                /* the number in the prompt */
     bool at_prompt;          /* lines come from a terminal by libedit */

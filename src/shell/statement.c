@@ -70,6 +70,17 @@ rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, ch
     return what;
 }
 
+#define ENVIRONMENT_MAX 255U /* mruby's: the length has eight bits */
+
+/* Blocks of all statements share one environment, made by the first of them: it must reach to the
+ * variables of later ones, which would be nil in a block. */
+static void widen_environment(mrb_state *mrb, unsigned locals)
+{
+    struct REnv *e = mrb_vm_ci_env(mrb->c->cibase);
+    unsigned len = locals < ENVIRONMENT_MAX ? locals : ENVIRONMENT_MAX;
+    if (e != NULL && MRB_ENV_LEN(e) < (mrb_int)len) MRB_ENV_SET_LEN(e, len);
+}
+
 mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
 {
     mrb_state *mrb = s->mrb;
@@ -79,7 +90,9 @@ mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
     if (proc == NULL) return mrb_nil_value();
     struct RClass *target = mrb->object_class;
     MRB_PROC_SET_TARGET_CLASS(proc, target);
-    /* The registers that hold the local variables of earlier statements are kept. */
-    unsigned keep = proc->body.irep->nlocals;
+    /* The registers that hold the local variables of earlier statements are kept; others are nil. */
+    unsigned keep = s->local_count;
+    s->local_count = proc->body.irep->nlocals;
+    widen_environment(mrb, s->local_count);
     return mrb_vm_run(mrb, proc, mrb_top_self(mrb), keep);
 }

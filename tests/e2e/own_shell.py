@@ -300,6 +300,19 @@ def messages_of_calls(_):
     return None
 
 
+def blocks_see_variables_of_earlier_statements(_):
+    """As in Ruby; and a variable whose assignment is not reached is nil, not what an earlier statement left in its register."""
+    text = ("p [0].map { |x| x }\na = 1\n[5].each { |t| p [a, t] }\nb = 2\nadd = lambda { |n| b += n + a }\nadd.call(3)\n[6].each { |t| c = 7; [8].each { |u| p [a, b, t, c, u] } }\n"
+            "puts [1, 2].map { |x| x.to_s * 3 }.inspect\ny = z = w = 5 if nil\np [y, z, w]\n"
+            + "".join(f"v{i} = {i}\n" for i in range(60)) + "create 't', 'f', SPLITS => (1..3).map { |i| \"#{v59}#{i}\" }\np (1..2).map { |i| v0 + v58 + v59 + i }\n")
+    said = shell("-n", "memory:", text=text)
+    lines = [line.strip() for line in said.stdout.splitlines()]
+    for wanted in ("[1, 5]", "[1, 6, 6, 7, 8]", "[nil, nil, nil]", "Created table t", "[118, 119]"):
+        if wanted not in lines:
+            return f"no {wanted} in {said.stdout[-1500:]} {said.stderr}"
+    return None
+
+
 def exit_codes(_):
     for text, options, code in [("exit 7\n", ["-n"], 7), ("exit 7\n", [], 0), ("get 'none', 'r'\n", ["-n"], 1),
                                 ("get 'none', 'r'\n", [], 0), ("1 +\n", ["-n"], 1)]:
@@ -457,7 +470,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

@@ -364,6 +364,7 @@ def no_signal_but_two_ends_the_server(tmp):
     for wanted in ("loop 0: ", "master: ", "regionserver: ", "pool read: ", "pool compact: ", "procedures: 0 unfinished"):
         assert wanted in text, (wanted, text)
     assert moved.read_text().count("report: ends") == 1
+    assert log.stat().st_mode & 0o777 == moved.stat().st_mode & 0o777 == 0o640, (log.stat(), moved.stat())
     assert zk_children(server.zk, "/hbase")[0] == 0
     stop(server)
 
