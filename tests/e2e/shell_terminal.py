@@ -5,8 +5,8 @@
     shell_terminal.py           compares the captures in docs/shell.md with what the terminal shows
     shell_terminal.py --write   takes them anew
 
-A scene is keys, each with a text that must appear before the next; its capture is the screen at the end, with times and
-counts replaced.
+A scene is keys, each with a text that must appear before the next: the next prompt, or what a running command prints. Its
+capture is the screen at the end, with times and counts replaced.
 """
 import itertools
 import os
@@ -76,9 +76,9 @@ SCENES = {
                            (["C-u", "put 'vi", "Tab", "', 'row3', 'us", "Tab"], "'user:"),
                            (["name', 'Bo'", "Enter"], "hbase:006:0>")], None),
     "history": (TABLE, [(["C-r"], "bck:"), (["Wel"], "bck:Wel")], None),
-    "wide": (TABLE, [(["\\x", "Enter"], "Wide rows are on"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
+    "wide": (TABLE, [(["\\x", "Enter"], "hbase:006:0>"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
     "aligned": (TABLE, [(["\\o table", "Enter"], "hbase:006:0>"), (["scan 'visits'", "Enter"], "2 row(s)")], "hbase:007:0>"),
-    "interrupt": (TABLE, [(["sleep 3600", "Enter"], "sleep 3600"), (["C-c"], "hbase:006:0>"),
+    "interrupt": (TABLE, [(["puts 'asleep'; sleep 3600", "Enter"], re.compile("(?m)^asleep$")), (["C-c"], "hbase:006:0>"),
                           (["get 'visits', 'row2'", "Enter"], "1 row(s)")], "hbase:007:0>"),
     "progress": (TABLE + [([ROWS, "Enter"], "=> 40")],
                  [(["count 'visits', INTERVAL => 1000000, CACHE => 1", "Enter"], re.compile(r"count: \d+ rows, \d+ rows/s"))], None),
