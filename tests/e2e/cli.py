@@ -222,6 +222,15 @@ def hbase_setting_without_effect_is_listed(tmp):
     assert "hbase.regionserver.handler.count" in err, err
 
 
+def settings_whose_names_hbase_composes_are_known(tmp):
+    """HBase's code has these names in parts: a prefix and its ends."""
+    names = ("hbase.zookeeper.property.tickTime", "hbase.rpc.tls.keystore.location", "hbase.rpc.tls.truststore.password", "hbase.rpc.tls.enabledProtocols",
+             "hbase.security.authentication.spnego.kerberos.keytab", "hbase.mapred.output.quorum", "hfile.block.cache.memory.size")
+    done = run("server", "--check", "--data", tmp / "d", *PORTS, *(a for name in names for a in ("-D", f"{name}=3")))
+    assert done.returncode == 0 and done.stderr == "", done
+    assert sorted(re.findall(r"(?m)^no effect (\S+), a setting of HBase$", done.stdout)) == sorted(names), done
+
+
 def wrong_arguments_are_told_in_one_line(tmp):
     """Each is refused with exit code 2 and one line that names the error."""
     wrong = [("server --bogus", "--bogus"), ("server --data", "--data"), ("server -x", "-x"),
@@ -510,7 +519,7 @@ TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
          clean_stop_leaves_an_empty_log_and_restarts, second_server_on_the_folder_is_refused,
          port_in_use_leaves_nothing_behind, unwritable_folder_is_refused,
          newer_format_is_refused_untouched, unknown_setting_is_refused,
-         hbase_setting_without_effect_is_listed, wrong_arguments_are_told_in_one_line,
+         hbase_setting_without_effect_is_listed, settings_whose_names_hbase_composes_are_known, wrong_arguments_are_told_in_one_line,
          help_is_an_answer, a_silent_peer_is_named, version_names_commit_and_libraries, a_slip_is_answered_with_a_suggestion,
          pages_and_completions_name_every_command, hints_name_the_ports_in_use, stopping_is_announced_and_confirmed, what_is_not_there_is_named_once, an_empty_name_is_no_file,
          options_stand_anywhere_and_json_is_json, bad_frames_on_each_port_harm_nobody,

@@ -108,7 +108,17 @@ def server():
     assert "nothing wrong" in run(rorqual.BINARY, "fsck", str(FOLDER / "data"))
 
 
-TESTS = [install, files, library, version, pages, completions, server]
+def an_old_library_is_named():
+    """Meson is told of an older libuv, by a pkg-config that says so."""
+    tool = FOLDER / "pkg-config"
+    tool.write_text("#!/bin/sh\ncase \"$*\" in *--modversion*libuv*) echo 1.30.0 ;; *) exec pkg-config \"$@\" ;; esac\n")
+    tool.chmod(0o755)
+    done = subprocess.run(["meson", "setup", str(FOLDER / "old")], cwd=rorqual.ROOT, capture_output=True, text=True, timeout=300, check=False,
+                          env={**os.environ, "PKG_CONFIG": str(tool)})
+    assert done.returncode != 0 and "libuv 1.30.0 is too old: Rorqual needs 1.44 or later" in done.stdout, (done.returncode, done.stdout[-700:])
+
+
+TESTS = [install, files, library, version, pages, completions, server, an_old_library_is_named]
 
 
 def main():
