@@ -65,11 +65,11 @@ static void *work(void *arg)
 {
     worker *w = arg;
     w->why.size = sizeof w->why;
-    while (!atomic_load(&ended)) {
+    do { /* at least one call, however short the run is */
         double begun = now_s();
         w->sum += w->call(w);
         note(w, (now_s() - begun) * 1000);
-    }
+    } while (!atomic_load(&ended));
     return NULL;
 }
 
