@@ -45,11 +45,7 @@ typedef struct flush {
 
 static uint64_t store_bytes(const rq__region_store *s)
 {
-    const rq_store_version *v = rq_store_version_now(s->store);
-    uint64_t bytes = rq_segment_data_bytes(v->active);
-    for (size_t i = 0; i < v->snapshot_count; i++)
-        bytes += rq_segment_data_bytes(v->snapshots[i]);
-    return bytes;
+    return rq_store_version_data_bytes(rq_store_version_now(s->store));
 }
 
 /* HBASE: FlushAllLargeStoresPolicy: flushes families of at least flush size / number of families

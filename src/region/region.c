@@ -251,9 +251,7 @@ uint64_t rq__region_smallest_read_point(rq_region *r)
 
 static void add_store_load(const rq_store_version *v, rq_region_load *ret)
 {
-    ret->memstore_bytes += rq_segment_data_bytes(v->active);
-    for (size_t i = 0; i < v->snapshot_count; i++)
-        ret->memstore_bytes += rq_segment_data_bytes(v->snapshots[i]);
+    ret->memstore_bytes += rq_store_version_data_bytes(v);
     for (size_t i = 0; i < v->file_count; i++) {
         const rq_hfile_info *info = rq_hfile_reader_info(v->files[i].reader);
         ret->storefiles++;

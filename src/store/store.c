@@ -69,6 +69,14 @@ const rq_store_version *rq_store_version_now(const rq_store *s)
     return atomic_load_explicit(&s->version, memory_order_acquire);
 }
 
+uint64_t rq_store_version_data_bytes(const rq_store_version *v)
+{
+    uint64_t bytes = rq_segment_data_bytes(v->active);
+    for (size_t i = 0; i < v->snapshot_count; i++)
+        bytes += rq_segment_data_bytes(v->snapshots[i]);
+    return bytes;
+}
+
 /* The reference count is the only mutable part of a version. */
 static rq_store_version *writable(const rq_store_version *v)
 {

@@ -70,6 +70,8 @@ typedef struct rq_store_version {
 /* The newest version. REQUIRES: a read section or the writer token; valid until its end unless
  * referenced. */
 const rq_store_version *rq_store_version_now(const rq_store *s);
+/* Bytes of the cells in the version's memstore; their memory is more. */
+uint64_t rq_store_version_data_bytes(const rq_store_version *v);
 const rq_store_version *rq_store_version_ref(const rq_store_version *v);
 void rq_store_version_unref(const rq_store_version *v);
 
