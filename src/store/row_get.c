@@ -61,9 +61,8 @@ typedef struct row_get {
 /* Whether the scanner must read the row, of which `len` bytes were found. */
 static bool is_too_long(const row_get *g, size_t len)
 {
-    if (RQ_LIKELY(len <= STRETCH_BYTES_MAX && g->scan->row_bytes_max == 0)) return false;
-    return (len > STRETCH_BYTES_MAX && !g->is_done) ||
-           (g->scan->row_bytes_max != 0 && len > g->scan->row_bytes_max);
+    uint64_t most = g->scan->row_bytes_max;
+    return (len > STRETCH_BYTES_MAX && !g->is_done) || (most != 0 && len > most);
 }
 
 static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
