@@ -98,15 +98,15 @@ void rq__op_attempt(rq_op *op);
 void rq__op_finish(rq_op *op, const rq_op_result *r);
 /* The attempt failed: schedules another, or finishes with the error. */
 void rq__op_failed(rq_op *op, const rq_reply *reply);
-/* The same for an error without a reply of a server. */
+/* As rq__op_failed, for an error that came with no reply of a server. */
 void rq__op_failed_here(rq_op *op, rq_err err, bool retry, rq_slice kind);
 /* Schedules the next attempt; false if there will be none. */
 bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind);
-/* The request's, or the table's. HBASE: ConnectionUtils.calcPriority */
+/* The request's priority, or the table's if that is 0. HBASE: ConnectionUtils.calcPriority */
 uint32_t rq__op_priority(const rq_op *op, uint32_t priority);
 /* Errors that an outdated region map explains. */
 bool rq__map_is_wrong(rq_err err);
-/* Behind the last dot. */
+/* The class name behind the last dot. */
 rq_slice rq__simple_name(rq_slice java_class);
 
 /* --- one attempt of each kind; an error: nothing was sent --- */

@@ -18,9 +18,9 @@ typedef struct rq_ops_options {
     rq_catalog *catalog;
     const rq_config *config;
     const rq_gate_policy *policy; /* NULL: every op passes */
-    uint64_t
-        row_bytes_max; /* limit of a row in a result, besides hbase.table.max.rowsize; 0: none */
-    rq_lane *lane;     /* runs the timer of the scanners' leases */
+    /* Limit of a row in a result, besides hbase.table.max.rowsize; 0: none. */
+    uint64_t row_bytes_max;
+    rq_lane *lane; /* runs the timer of the scanners' leases */
     /* For bulk loads: the folders that files may be taken from, and the data folder's path,
      * absolute and without symbolic links. NULL: bulk load is disabled. */
     const rq_intake *intake;

@@ -6,7 +6,7 @@
  * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes
  * on the wire and over a hundred in memory), so growth of the arena beyond ARENA_FREE is charged to
  * the budget. A call that needs more than a copy of its request while the budget is used up is
- * refused; no call gets more than rq__call_charge_max() when it decodes, and twice that when it runs. */
+ * refused. A call that decodes gets at most rq__call_charge_max(), one that runs twice that. */
 #include "rpc/call_priv.h"
 
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static void *arena_alloc(void *data, size_t size)
  * ten times their bytes when decoded, a large value is copied once. */
 #define BUDGETS_MAX 2
 #define SWELL_MAX 3
-/* Times that, what a decoded call may be charged with while it runs: its results too. */
+/* While it runs, a call may be charged with this many times rq__call_charge_max(): its results
+ * count too. */
 #define RUNNING_MAX 2
 
 size_t rq__call_charge_max(const rq_call_private *p)

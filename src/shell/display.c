@@ -48,7 +48,8 @@ static void erase_progress(rq__display *c)
     (void)fflush(stderr);
 }
 
-/* Whether a line of progress may be shown now; the first only if the statement takes a while. */
+/* Whether it is time to draw the progress line again. The first call of a statement only starts
+ * the clock, so a short statement shows no progress. */
 bool rq__display_wants_progress(rq__shell *s)
 {
     rq__display *c = &s->display;

@@ -124,7 +124,8 @@ static bool fetch_page(page *p, const char *host, const char *port, const char *
     return done;
 }
 
-/* Shell.fetch(host, port, path) → [status, body]; raises IOError's text as a RuntimeError. */
+/* Shell.fetch(host, port, path) → [status, body]. A failed request raises a RuntimeError with the URL
+ * and the reason. */
 static mrb_value fetch(mrb_state *mrb, mrb_value self)
 {
     const char *host, *path;

@@ -32,8 +32,9 @@ typedef struct rq__link {
 RQ_NODISCARD
 rq_err rq__link_open(const rq_client_options *o, const char *table, rq__link *ret, rq_error *why);
 void rq__link_close(rq__link *l);
-/* The same for a crew's tools, a struct of `size` bytes that begins with its link; the rest is zero.
- * Their owner closes the link and frees them if *ret is set, after an error too. */
+/* Allocates the tools of a crew's thread, a struct of `size` bytes whose first member is an rq__link,
+ * and opens that link; the other members are zero. If *ret is set, after an error too, the caller
+ * closes the link and frees the struct. */
 RQ_NODISCARD
 rq_err rq__link_tools(const rq_client_options *o, const char *table, size_t size, void **ret,
                       rq_error *why);

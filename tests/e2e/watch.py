@@ -98,7 +98,7 @@ def tables_have_their_figures(world):
     assert tables["a"]["writes"] == 20 and tables["a"]["reads"] == 7 and tables["a"]["files"] == 1, tables["a"]
     assert (tables["b"]["regions"], tables["b"]["openRegions"]) == (30, 30), tables["b"]
     assert (tables["off"]["state"], tables["off"]["openRegions"], tables["off"]["regions"]) == ("disabled", 0, 1), tables["off"]
-    # An empty memstore takes memory, but has no data: HBase tells a size of 0 for it, and at least 1 MB for any other.
+    # HBase reports the data of a memstore, not its memory: 0 if it is empty, otherwise at least 1 MB.
     assert (tables["b"]["memstoreBytes"], tables["hbase:meta"]["memstoreBytes"]) == (0, 1 << 20), tables
     assert {t["state"] for name, t in tables.items() if name != "off"} == {"enabled"}
     said = run("tables", *world.at).stdout.splitlines()

@@ -162,7 +162,7 @@ class JavaValue
   alias to_s inspect
 end
 
-# A Java list: scripts count it and go through it.
+# A java.util.List that a command returns. Scripts call size, each and the methods of Enumerable.
 class JavaList < JavaValue
   include Enumerable
 

@@ -2,7 +2,7 @@
 # processlist: what region servers work on, from their pages of tasks.
 
 module Tasks
-  # Newer servers have the second page instead of the first.
+  # HBase 2.6.1 serves the tasks as /rs-status, later releases as /regionserver.jsp.
   PAGES = %w[/rs-status /regionserver.jsp]
   # Widths of host, start and state; the others are as wide as their texts, at most.
   WIDTHS = [15, 19, 8]

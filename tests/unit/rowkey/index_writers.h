@@ -30,12 +30,13 @@ uint64_t below(uint64_t *state, uint64_t n);
 rq_index *fresh(const index_kind *k, rq_db *db, bool unique);
 /* Entries that stand for a row. */
 size_t count_entries(const index_kind *k, rq_db *db);
-/* Tests, whose state is the kind; with unique values and without. Table and index agree after several
- * writers at the same rows; */
+/* Tests whose state is the index_kind, each with unique values and without. */
+/* Table and index agree after several threads have written the same rows. */
 void several_writers(void **kind);
-/* after kill -9 at random moments: in a folder of this machine, so it is skipped with another URL. */
+/* They agree after a writing process was killed by SIGKILL at random moments. It writes to a local
+ * folder, so the test is skipped with a URL other than memory:. */
 void killed_writers(void **kind);
-/* [URL] and, from the environment, SEED. */
+/* Takes the URL from the arguments, if given, and the seed from the environment variable SEED. */
 void take_arguments(int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the reference guide says a script can do: files of commands, table variables, lists of names, dates of logs, the shell's
-# configuration, computed splits; and what operators' scripts do: regions of each table, rows by prefix, retries, servers.
+# Uses of scripts in HBase's reference guide: files of commands, table variables, lists of names, dates of logs, the shell's
+# configuration, computed split keys; and in operators' scripts: regions of each table, rows by prefix, retries, servers.
 create 'orders', 'd', 'm'
 list 'orders'
 put 'orders', 'o-001', 'd:sum', '17'
