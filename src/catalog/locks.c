@@ -21,11 +21,16 @@ int64_t rq__lock_timeout_ms(const rq_catalog *c)
 rq_err rq__lock_hold(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t timeout = rq__lock_timeout_ms(c);
     (void)why;
     pthread_mutex_lock(&c->procedures.lock);
+    /* HBase's clients send heartbeats while they wait, too. Without that a hundred requests of a
+     * client that has gone would keep the table locked for a hundred time-outs. */
+    bool forgotten = p->of.lock.renewed_ms == 0 && p->of.lock.heard_ms != 0 &&
+                     now - p->of.lock.heard_ms >= timeout;
     if (p->of.lock.renewed_ms == 0) p->of.lock.renewed_ms = now;
     bool ends =
-        p->of.lock.released || p->aborted || now - p->of.lock.renewed_ms >= rq__lock_timeout_ms(c);
+        forgotten || p->of.lock.released || p->aborted || now - p->of.lock.renewed_ms >= timeout;
     pthread_mutex_unlock(&c->procedures.lock);
     return ends ? RQ_OK : RQ_E_AGAIN;
 }

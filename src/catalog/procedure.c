@@ -543,6 +543,7 @@ rq_err rq_catalog_lock_heartbeat(rq_catalog *c, uint64_t proc_id, bool keep, boo
                      (unsigned long long)proc_id, p->java_class);
     *ret_held = rc == RQ_OK && p != NULL && p->running && p->of.lock.renewed_ms != 0 && keep;
     if (*ret_held) p->of.lock.renewed_ms = ex->now_ms(ex);
+    if (rc == RQ_OK && p != NULL) p->of.lock.heard_ms = ex->now_ms(ex);
     if (rc == RQ_OK && p != NULL && !keep) {
         p->of.lock.released = true;
         /* Not yet granted: its step ends as soon as it is. */
@@ -579,6 +580,8 @@ static void refuse_for_now(rq__proc *p, rq_ddl *d)
 static rq__proc *enter(rq__proc *p, rq_ddl *d)
 {
     rq__procedures *ps = &p->catalog->procedures;
+    rq_executor *ex = p->catalog->env->executor;
+    int64_t now_ms = ex->now_ms(ex);
     pthread_mutex_lock(&ps->lock);
     rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
     uint64_t same_id = same == NULL ? 0 : same->id;
@@ -593,6 +596,7 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
         same->same = d;
     } else if (same == NULL) {
         p->id = ps->next_id++;
+        if (p->ops->holds) p->of.lock.heard_ms = now_ms;
         p->recording = d != NULL && d->early && !p->ops->answer_at_end;
         p->ddl = p->recording ? NULL : d;
         p->running = p->recording; /* it is recorded before it may start */

@@ -94,7 +94,9 @@ typedef union rq__payload {
         size_t count;
         rq_slice description;
         int64_t renewed_ms; /* under the procedures' lock; 0: it has not been granted in this run */
-        bool released;      /* under the procedures' lock */
+        int64_t
+            heard_ms;  /* the client's last sign: the request or a heartbeat; 0: none in this run */
+        bool released; /* under the procedures' lock */
     } lock;
     struct {
         rq_slice name;       /* encoded */
