@@ -182,13 +182,16 @@ class Served(Peer):
     def output(self, command):
         """Of a client of the server. It ends with the server: its own retries would go on for minutes."""
         with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
-            while True:
-                try:
-                    out, errors = client.communicate(timeout=1)
-                    break
-                except subprocess.TimeoutExpired:
-                    if not self.alive():
-                        client.kill()
+            try:
+                while True:
+                    try:
+                        out, errors = client.communicate(timeout=1)
+                        break
+                    except subprocess.TimeoutExpired:
+                        if not self.alive():
+                            client.kill()
+            finally:
+                client.kill()  # a signal may have ended the wait: `with` would then wait for the client's end
         if client.returncode != 0:
             raise Failed(f"{' '.join(map(str, command[1:2]))}: {errors.strip()[-500:]}{out.strip()[-500:]}")
         return out

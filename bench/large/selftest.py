@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import cgroup
 import results
@@ -56,8 +57,8 @@ def check_version2():
         assert kind.reads(folders, "254:0") is None
 
 
-def left_behind(folder):
-    """Processes that name the folder, cgroups of benchmarks that have ended, and files in the folder."""
+def left_behind(folder, pid):
+    """Processes that name the folder, cgroups of the run with that pid, and files in the folder."""
     found = os.listdir(folder)
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -66,8 +67,8 @@ def left_behind(folder):
         except OSError:
             continue
     groups = {g for where in set(cgroup.mounts(pathlib.Path("/proc/mounts").read_text()).values())
-              for g in pathlib.Path(where).rglob(f"{cgroup.PREFIX}*")}
-    return found + [str(g) for g in groups if not pathlib.Path("/proc", g.name.removeprefix(cgroup.PREFIX).split("-")[0]).exists()]
+              for g in pathlib.Path(where).rglob(f"{cgroup.PREFIX}{pid}-*")}
+    return found + [str(g) for g in groups]
 
 
 def check_figures(tables, growth, failed, on_disk):
@@ -97,19 +98,30 @@ def check_goals():
     assert verdicts == {"uniform gets: HBase's rate": False, "uniform gets: device reads a get": True}, verdicts
 
 
+def client_of(pid):
+    """Whether the run has a child that measures gets."""
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return any(pathlib.Path(f"/proc/{child}/cmdline").read_bytes().endswith(b"\0get\0") for child in children)
+    except OSError:  # one of them has ended
+        return False
+
+
 def check_stopped(folder):
-    """SIGTERM in the middle of the parts: exit code, and nothing left."""
+    """SIGTERM while a client, which would not end by itself, is waited for: exit code, and nothing left."""
     env = {**os.environ, **SMALL, "TMPDIR": folder, "FOLDER": folder, "OPERATIONS": "1000000000", "PARTS": "load get"}
     with subprocess.Popen([str(pathlib.Path(__file__).with_name("run"))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as run:
         patience = threading.Timer(PATIENCE, run.kill)
         patience.start()
         seen = any("load, hashed" in line for line in run.stdout)
+        while not client_of(run.pid) and run.poll() is None:
+            time.sleep(0.01)
         run.send_signal(signal.SIGTERM)
         run.stdout.read()
         errors, code = run.stderr.read(), run.wait()
         patience.cancel()
     assert seen and code == 128 + signal.SIGTERM, (seen, code, errors)
-    assert not left_behind(folder), left_behind(folder)
+    assert not left_behind(folder, run.pid), left_behind(folder, run.pid)
 
 
 def main(measure, checked):
@@ -128,6 +140,6 @@ def main(measure, checked):
         print("\n".join(lines))
         check_figures(tables, growth, failed, cgroup.device_of(folder) is not None)
         check_stopped(folder)
-        assert not left_behind(folder), left_behind(folder)
+        assert not left_behind(folder, os.getpid()), left_behind(folder, os.getpid())
     print("passed")
     return 0
