@@ -3,6 +3,8 @@
  * HBASE: KeyValueCodec, KeyValueCodecWithTags. */
 #include "cell/cellblock.h"
 
+#include "base/work_limit.h"
+
 rq_err rq__cellblock_grow(rq_cellblock *b, size_t more)
 {
     if (b->bytes_max > 0 && b->bytes.len + more > b->bytes_max) return RQ_E_RESULT_TOO_LARGE;
@@ -15,6 +17,7 @@ rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell)
     if (len > INT32_MAX || b->count == UINT32_MAX) return RQ_E_INVALID;
     if (RQ_UNLIKELY(RQ_ASAN || b->bytes.cap - b->bytes.len < 4 + len))
         RQ_TRY(rq__cellblock_grow(b, 4 + len));
+    rq_work_count(len);
     uint8_t *out = b->bytes.ptr + b->bytes.len;
     rq_put_be32(out, (uint32_t)len);
     rq_cell_serialize(cell, b->with_tags, out + 4);
@@ -57,5 +60,6 @@ rq_err rq_cellblock_next(rq_cursor *c, rq_cell *ret, rq_error *why)
                        left - 4);
     RQ_TRY(rq__cell_parse(rq_slice_of(c->ptr + 4, len), ret, why));
     c->ptr += 4 + len;
+    rq_work_count(0);
     return RQ_OK;
 }

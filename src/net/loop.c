@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
+#include "base/work_limit.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -39,6 +40,7 @@ static void leave(rq_loop *loop)
     atomic_store_explicit(&loop->load.iterations, count, memory_order_relaxed);
     if (RQ_UNLIKELY(count % RQ__LOOP_SAMPLE == 0)) take_time(loop);
     loop->in_section = false;
+    rq_work_end();
     atomic_store_explicit(&loop->load.entered, 0, memory_order_relaxed);
     if (loop->loops->epoch == NULL) return;
     rq_epoch_exit(loop->loops->epoch, &loop->member);
@@ -130,6 +132,7 @@ static void run_tasks(rq_loop *loop)
     loop->tasks_end = &loop->tasks;
     while (task != NULL) {
         rq_task *next = task->next; /* run() may free or post the task */
+        rq_work_begin();
         task->run(task);
         task = next;
     }
@@ -158,6 +161,7 @@ RQ_COLD static void run_deferred(rq_loop *loop)
         loop->deferred = task->next;
         more = &task->next != last && rq_loop_clock_ns() < end;
         if (loop->deferred == NULL) loop->deferred_end = &loop->deferred;
+        rq_work_begin();
         task->run(task);
     }
 }
@@ -278,6 +282,7 @@ void rq__loop_run_timers(rq_loop *loop)
     while (loop->timers.next != &loop->timers && loop->timers.next->due_ns <= now) {
         rq_loop_timer *t = loop->timers.next;
         timer_unlink(t);
+        rq_work_begin();
         t->run(t);
     }
     clock_set(loop);

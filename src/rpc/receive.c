@@ -5,6 +5,7 @@
 #include "rpc/call_priv.h"
 
 #include "base/pb.h"
+#include "base/work_limit.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -364,6 +365,7 @@ bool rq__call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
         return false;
     }
     rq_call *call = &p->call;
+    rq_work_begin();
     p->frame = frame;
     p->head = head.bytes;
     call->id = head.call_id;

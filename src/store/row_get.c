@@ -21,6 +21,7 @@
  * cells to skip are left to the scanner, which can seek; so are rows in many places. */
 #include "store/row_get.h"
 
+#include "base/work_limit.h"
 #include "hfile/qualifiers.h"
 #include "store/query_matcher.h"
 #include "store/row_filter.h"
@@ -67,6 +68,7 @@ static bool is_too_long(const row_get *g, size_t len)
 
 static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
 {
+    rq_work_count(cell->value_len);
     g->is_column_done = false;
     if (cell->seqid > g->times.read_point) return RQ_OK;
     if (cell->timestamp < g->oldest_seen) g->oldest_seen = cell->timestamp;

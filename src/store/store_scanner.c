@@ -21,6 +21,7 @@
  */
 #include "store/store_scanner.h"
 
+#include "base/work_limit.h"
 #include "store/merge.h"
 #include "store/mob_files.h"
 #include "store/query_matcher.h"
@@ -294,6 +295,7 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
     ctx->dont_cache = s->dont_cache;
     for (;;) {
         RQ_TRY(rq__merge_top(&s->merge, ctx, ret, why));
+        rq_work_count(0);
         if (RQ_LIKELY(s->skip == SKIP_NOTHING)) return RQ_OK;
         if (!to_be_skipped(s, *ret)) {
             s->skip = SKIP_NOTHING;
@@ -616,6 +618,8 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
             }
         }
         if (RQ_UNLIKELY(cell->value_len >= CLOCK_VALUE_BYTES)) count_long_value(s, cell->value_len);
+
+        rq_work_count(cell->value_len);
 
         rq__match match;
         if (RQ_UNLIKELY(s->mob != NULL) && was_matched(s->mob, cell))

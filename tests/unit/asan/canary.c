@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Canaries of the poisoning (base/asan.h): each argument is one access outside of an allocation
- * from one of the project's own allocators, and must end the program under AddressSanitizer. "none"
- * does the same without the access, and must pass. */
+/* Canaries: each argument is one fault that must end the program in a build with
+ * AddressSanitizer. Most are accesses outside of an allocation from one of the project's own
+ * allocators (base/asan.h); the others are too much work without a break (base/work_limit.h). "none"
+ * does the same without the fault, and must pass. */
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/work_limit.h"
 #include "hfile/slab.h"
 #include "net/input.h"
 #include "store/segment.h"
@@ -139,6 +141,23 @@ static void frame(void)
     rq_budget_free(budget);
 }
 
+static void work(void)
+{
+    for (size_t i = 0; i < 2 * (size_t)RQ_WORK_STEPS_MAX; i++)
+        rq_work_count(0); /* outside of a loop nothing is counted */
+    rq_work_begin();
+    rq_work_count(RQ_WORK_STEPS_MAX * (size_t)RQ_WORK_STEP_BYTES * 2); /* one cell */
+    if (strcmp(wanted, "work-bytes") == 0)
+        for (int i = 0; i < 64; i++)
+            rq_work_count(RQ_WORK_ITEM_BYTES);
+    rq_work_begin();
+    size_t cells = RQ_WORK_STEPS_MAX + (strcmp(wanted, "work-cells") == 0 ? 1 : 0);
+    for (size_t i = 0; i < cells; i++)
+        rq_work_count(0);
+    rq_work_end();
+    rq_work_count(RQ_WORK_ITEM_BYTES);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return 0;
@@ -149,5 +168,6 @@ int main(int argc, char **argv)
     slabs();
     cached_block();
     frame();
+    work();
     return 0;
 }
