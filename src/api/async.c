@@ -236,6 +236,7 @@ static bool open_descriptor(rq_db *db, rq__completions *q)
 
 rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_why_clear(&why);

@@ -8,7 +8,7 @@ static int run(const char *url)
     printf("%s\n", url);
     at = (fixture){.url = url};
     return run_definitions() + run_gets() + run_changes() + run_batches() + run_scans() +
-           run_options() + run_life();
+           run_options() + run_life() + run_refused();
 }
 
 int main(int argc, char **argv)
