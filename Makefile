@@ -22,8 +22,8 @@
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make bench-large    data larger than memory: Rorqual, HBase and RocksDB in 2 GB each, most of a day (SCALE=0.01, PARTS=load,get,…,
 #                  PEERS=rorqual,…; bench/large/run says more)
-#   make bench-library  librorqual embedded, beside the engine alone, SQLite, RocksDB (SCALE=0.01: a
-#                   hundredth of the rows and times); HBASE=HOST:PORT: its client beside HBase's
+#   make bench-library  librorqual against its goals: embedded beside the engine alone, SQLite, RocksDB; first answers; salted
+#                  scans; HBASE=1: its client beside HBase's, and Python (SCALE=0.01, PARTS=embedded,…; bench/library/run says more)
 #   make bench-apps     applications: events in rows or in columns, a Weibo; HBASE=1: a real HBase beside
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-cover    covers of areas by key ranges, against S2
@@ -240,8 +240,10 @@ bench-large: release
 bench-library: release
 	@tools/setup bench
 	@meson setup --reconfigure build-release >/dev/null
-	@JOBS=$(JOBS) tools/build build-release bench/engine_ours bench/engine_library bench/engine_sqlite bench/library_client
-	@bench/library/run
+	@$(if $(filter 1,$(HBASE)),tools/setup test)
+	@JOBS=$(JOBS) tools/build build-release src/cli/rorqual bench/engine_ours bench/engine_library bench/engine_sqlite bench/library_client \
+	  bench/library_first bench/bench_salted_scan $(if $(filter 1,$(HBASE)),librorqual)
+	@HBASE="$(HBASE)" bench/library/run
 
 bench-apps: release
 	@$(if $(filter 1,$(HBASE)),tools/setup test)
