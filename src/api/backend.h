@@ -234,7 +234,7 @@ typedef struct rq_call {
     struct rq_call *next;
     rq_call_kind kind;
     rq_table *table;
-    rq_arena arena; /* of the arguments */
+    rq_arena arena; /* of the arguments; begins in `lent` */
     rq_getting get;
     bool has_check;
     rq_checking check;
@@ -256,6 +256,8 @@ typedef struct rq_call {
     rq_rows *rows;
     rq_done complete;
     void *context;
+    /* A get or put of a column fits: any number of calls may be outstanding. */
+    _Alignas(RQ_ARENA_ALIGN) uint8_t lent[512];
 } rq_call;
 
 /* Executes the call on this thread, by the back end's synchronous functions. */
