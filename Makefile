@@ -40,6 +40,7 @@
 #                  kill -9 rounds, fuzzing, random histories
 #   make clang     the unit tests built by clang, every warning an error
 #   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds (SEEDS, default 500)
+#   make crash-embedded   kill -9 rounds of a process that has the database in it (ROUNDS, default 200)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
 #   make lint      layers, names, headers, READMEs, filters, formatting, and clang-tidy on what differs from main
@@ -54,7 +55,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters hbase-tests pages unread crash crash-embedded sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -284,6 +285,10 @@ tools-tests: build/rorqual
 crash: build/rorqual
 	@tools/setup test
 	@ROUNDS=$(ROUNDS) tests/e2e/crash.py
+
+crash-embedded: build/rorqual
+	@JOBS=$(JOBS) tools/build build tests/unit/api/test_embed
+	@build/tests/unit/api/test_embed $(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),200)
 
 sim: build/rorqual
 	@JOBS=$(JOBS) tools/build build
