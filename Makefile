@@ -22,8 +22,8 @@
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make bench-large    data larger than memory: Rorqual, HBase and RocksDB in 2 GB each, most of a day (SCALE=0.01, PARTS=load,get,…,
 #                  PEERS=rorqual,…; bench/large/run says more)
-#   make bench-library  librorqual embedded, beside the engine alone, SQLite, RocksDB (SCALE=0.01: a
-#                   hundredth of the rows and times); HBASE=HOST:PORT: its client beside HBase's
+#   make bench-library  librorqual against its goals: embedded beside the engine alone, SQLite, RocksDB; first answers; salted
+#                  scans; HBASE=1: its client beside HBase's, and Python (SCALE=0.01, PARTS=embedded,…; bench/library/run says more)
 #   make bench-apps     applications: events in rows or in columns, a Weibo; HBASE=1: a real HBase beside
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-cover    covers of areas by key ranges, against S2
@@ -40,6 +40,7 @@
 #                  kill -9 rounds, fuzzing, random histories
 #   make clang     the unit tests built by clang, every warning an error
 #   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds (SEEDS, default 500)
+#   make crash-embedded   kill -9 rounds of a process that has the database in it (ROUNDS, default 200)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
 #   make lint      layers, names, headers, READMEs, filters, formatting, and clang-tidy on what differs from main
@@ -54,7 +55,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters hbase-tests pages unread crash crash-embedded sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -240,8 +241,10 @@ bench-large: release
 bench-library: release
 	@tools/setup bench
 	@meson setup --reconfigure build-release >/dev/null
-	@JOBS=$(JOBS) tools/build build-release bench/engine_ours bench/engine_library bench/engine_sqlite bench/library_client
-	@bench/library/run
+	@$(if $(filter 1,$(HBASE)),tools/setup test)
+	@JOBS=$(JOBS) tools/build build-release src/cli/rorqual bench/engine_ours bench/engine_library bench/engine_sqlite bench/library_client \
+	  bench/library_first bench/bench_salted_scan $(if $(filter 1,$(HBASE)),librorqual)
+	@HBASE="$(HBASE)" bench/library/run
 
 bench-apps: release
 	@$(if $(filter 1,$(HBASE)),tools/setup test)
@@ -282,6 +285,10 @@ tools-tests: build/rorqual
 crash: build/rorqual
 	@tools/setup test
 	@ROUNDS=$(ROUNDS) tests/e2e/crash.py
+
+crash-embedded: build/rorqual
+	@JOBS=$(JOBS) tools/build build tests/unit/api/test_embed
+	@build/tests/unit/api/test_embed $(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),200)
 
 sim: build/rorqual
 	@JOBS=$(JOBS) tools/build build

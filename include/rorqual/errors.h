@@ -109,6 +109,7 @@ typedef enum rq_err {
 /* The code's name ("RQ_E_TABLE_NOT_FOUND") and a description of it. Static strings, never NULL; any
  * thread. */
 RQ_API const char *rq_err_name(rq_err code);
+/* "table not found"; of a number that is no code, a text that says so. */
 RQ_API const char *rq_err_text(rq_err code);
 
 #ifdef __cplusplus

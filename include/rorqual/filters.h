@@ -36,6 +36,7 @@ RQ_API rq_err rq_filters_error(const rq_filters *f, const char **ret_message);
 
 /* --- comparators ------------------------------------------------------------------------------ */
 
+/* Compares all bytes of a value, or those of the prefix's length. */
 RQ_API rq_bytes rq_binary_comparator(rq_filters *f, rq_bytes value);
 RQ_API rq_bytes rq_binary_prefix_comparator(rq_filters *f, rq_bytes prefix);
 /* Compares the bytes of a value from `offset`. */
@@ -68,6 +69,7 @@ typedef enum rq_pass {
     RQ_PASS_ALL = 1,
     RQ_PASS_ONE = 2,
 } rq_pass;
+/* Passes what all `count` filters pass, or what one of them does; they are copied. */
 RQ_API rq_bytes rq_filter_list(rq_filters *f, rq_pass pass, const rq_bytes *filters, size_t count);
 /* Excludes a row if one of its cells is excluded. */
 RQ_API rq_bytes rq_skip_filter(rq_filters *f, rq_bytes filter);
@@ -76,7 +78,8 @@ RQ_API rq_bytes rq_while_match_filter(rq_filters *f, rq_bytes filter);
 
 /* --- comparing filters ------------------------------------------------------------------------ */
 /* Here RQ_COMPARE_LESS holds if what is stored is less than the comparator's value, as in HBase's
- * CompareFilter; RQ_COMPARE_ABSENT is none of the operators. */
+ * CompareFilter; RQ_COMPARE_ABSENT is none of the operators. The first four look at a row's key, a family's
+ * name, a qualifier or a value, and exclude rows (the first one) or cells. */
 
 RQ_API rq_bytes rq_row_key_filter(rq_filters *f, rq_compare op,
                                   rq_bytes comparator); /* RowFilter */
@@ -102,6 +105,7 @@ RQ_API rq_bytes rq_column_value_filter(rq_filters *f, rq_bytes family, rq_bytes 
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+/* Rows whose key begins with it; rows up to and with `stop`. */
 RQ_API rq_bytes rq_prefix_filter(rq_filters *f, rq_bytes prefix);
 RQ_API rq_bytes rq_inclusive_stop_filter(rq_filters *f, rq_bytes stop);
 /* At most so many rows of each region. */
@@ -116,21 +120,27 @@ typedef struct rq_row_range {
     bool excludes_start;
     bool includes_stop;
 } rq_row_range;
+/* Rows in one of the ranges, in any order; at least one. */
 RQ_API rq_bytes rq_multi_row_range_filter(rq_filters *f, const rq_row_range *ranges, size_t count);
 
 /* --- columns ---------------------------------------------------------------------------------- */
 
+/* The first `limit` columns of a row, for gets: a scan ends there. */
 RQ_API rq_bytes rq_column_count_get_filter(rq_filters *f, int32_t limit);
+/* `limit` columns of each row, behind the first `offset`. */
 RQ_API rq_bytes rq_column_pagination_filter(rq_filters *f, int32_t limit, int32_t offset);
 /* From this column on. */
 RQ_API rq_bytes rq_column_pagination_from_filter(rq_filters *f, int32_t limit, rq_bytes column);
+/* Columns whose qualifier begins with the prefix, or with one of `count` prefixes. */
 RQ_API rq_bytes rq_column_prefix_filter(rq_filters *f, rq_bytes prefix);
 RQ_API rq_bytes rq_multiple_column_prefix_filter(rq_filters *f, const rq_bytes *prefixes,
                                                  size_t count);
-/* Empty: no bound. */
+/* Columns with qualifiers from min to max; empty: no bound. */
 RQ_API rq_bytes rq_column_range_filter(rq_filters *f, rq_bytes min, bool includes_min, rq_bytes max,
                                        bool includes_max);
+/* The first cell of each row. */
 RQ_API rq_bytes rq_first_key_only_filter(rq_filters *f);
+/* The cells of each row up to the first that has one of these qualifiers. */
 RQ_API rq_bytes rq_first_key_value_matching_qualifiers_filter(rq_filters *f,
                                                               const rq_bytes *qualifiers,
                                                               size_t count);
@@ -139,6 +149,7 @@ RQ_API rq_bytes rq_first_key_value_matching_qualifiers_filter(rq_filters *f,
 
 /* Cells without values; or with the length of the value, 4 bytes big-endian, as theirs. */
 RQ_API rq_bytes rq_key_only_filter(rq_filters *f, bool length_as_value);
+/* Cells at one of these times, milliseconds since 1970. */
 RQ_API rq_bytes rq_timestamps_filter(rq_filters *f, const int64_t *timestamps, size_t count);
 
 #ifdef __cplusplus

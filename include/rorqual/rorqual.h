@@ -18,13 +18,17 @@
  *     parameter, which may be NULL. On an error, results (parameters named ret) are unchanged
  *     unless the declaration says otherwise. Every call on a database may return RQ_E_FORKED (it
  *     was opened by the parent process), RQ_E_CLOSED, RQ_E_INVALID (an argument) and
- *     RQ_E_NO_MEMORY; the declarations do not repeat these.
+ *     RQ_E_NO_MEMORY; the declarations do not repeat these. NULL is an argument that is refused
+ *     (RQ_E_INVALID), also for a handle or for the place of a result, where it is not said to be
+ *     fine; of a name it may be RQ_E_ILLEGAL_ARGUMENT.
  *  2. Bytes. rq_bytes are borrowed: a call copies what it keeps, and what a result contains lives
- *     until the result is freed.
+ *     until the result is freed. Bytes with a length and without data are refused.
  *  3. Structs that the caller fills begin with `size`, set to the struct's sizeof; fields that are
- *     zero have the default that their comment gives. Later versions append fields.
+ *     zero have the default that their comment gives. Later versions append fields; one that this
+ *     version does not have and that is not zero is refused (RQ_E_UNSUPPORTED). Pointers to arrays
+ *     come with a count; both may be 0.
  *  4. Threads. Any thread may use any database or table, also at the same time. A scanner and a
- *     result belong to one thread at a time.
+ *     result belong to one thread at a time; so does what is freed: no other thread may be using it.
  *  5. Time. Timestamps are milliseconds since 1970; time ranges are [min, max).
  *  6. The library prints nothing, ends no process and installs no signal handler; its threads block
  *     all signals. It has no mutable global state but a list of the folders that it has locked, for a
@@ -170,6 +174,8 @@ RQ_API rq_err rq_table_disable(rq_db *db, const char *name, rq_failure *why);
 RQ_API rq_err rq_table_truncate(rq_db *db, const char *name, bool preserve_splits, rq_failure *why);
 /* Writes the table's memory to files and returns when that is done. RQ_E_TABLE_NOT_FOUND. */
 RQ_API rq_err rq_table_flush(rq_db *db, const char *name, rq_failure *why);
+/* Whether there is such a table, enabled or not. Errors as rq_table_describe's, but for
+ * RQ_E_TABLE_NOT_FOUND; RQ_E_ILLEGAL_ARGUMENT: no name. */
 RQ_API rq_err rq_table_exists(rq_db *db, const char *name, bool *ret, rq_failure *why);
 
 /* Strings in order; the library's, freed by rq_names_free. */
@@ -605,16 +611,21 @@ typedef struct rq_completion {
 /* May make calls, synchronous ones and further asynchronous ones; not rq_poll or rq_disconnect. */
 typedef void (*rq_done)(void *context, const rq_completion *completion);
 
+/* Completes with the row. */
 RQ_API rq_err rq_table_get_async(rq_table *table, const rq_get_request *get, rq_done done,
                                  void *context, rq_failure *why);
-/* The row is NULL after a put or delete. */
+/* Completes with the new cells of an append or increment; the row is NULL after a put or delete, and
+ * with returns_nothing. */
 RQ_API rq_err rq_table_change_async(rq_table *table, const rq_change *change, rq_done done,
                                     void *context, rq_failure *why);
+/* Completes with a code alone. */
 RQ_API rq_err rq_table_change_row_async(rq_table *table, const rq_change *changes, size_t count,
                                         rq_done done, void *context, rq_failure *why);
+/* Completes with `done`, and with the new cells of an append or increment. */
 RQ_API rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *check,
                                               const rq_change *changes, size_t count, rq_done done,
                                               void *context, rq_failure *why);
+/* Completes with the results, also with those of a batch whose actions failed. */
 RQ_API rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count,
                                    rq_done done, void *context, rq_failure *why);
 /* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: the scanner is in a call. It must not be

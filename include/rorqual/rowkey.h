@@ -182,14 +182,15 @@ RQ_API void rq_key_values_free(rq_key_values *values);
  * prefix.len bytes. Its length; 0: there is none, the scan has no stop. */
 RQ_API size_t rq_key_after_prefix(rq_bytes prefix, void *buf);
 
-/* The number of buckets of the format's first part, if that is salt(N) or phoenix(N); else 0. The
- * salt's bytes for a bucket are written to `buf` (16 bytes), their length to *ret_len. */
+/* The number of buckets of the format's first part, if that is salt(N) or phoenix(N); else 0. */
 RQ_API uint32_t rq_key_buckets(const rq_key_format *format);
+/* Writes a bucket's salt to `buf` (16 bytes), its length to *ret_len. RQ_E_INVALID: no such bucket. */
 RQ_API rq_err rq_key_salt(const rq_key_format *format, uint32_t bucket, void *buf, size_t *ret_len,
                           rq_failure *why);
 
 /* --- scans over salted tables ----------------------------------------------------------------- */
 
+/* Used by one thread at a time. */
 typedef struct rq_salted_scanner rq_salted_scanner;
 
 /* Scans all buckets of a table whose key format begins with salt(N) or phoenix(N), and returns the rows
@@ -348,7 +349,7 @@ typedef struct rq_tsdb_options {
     bool creates;           /* the tables, if they are missing */
 } rq_tsdb_options;
 
-/* `options` may be NULL. The caller closes it before the database. */
+/* `options` may be NULL. The caller closes it before the database. Errors as rq_table_create's. */
 RQ_API rq_err rq_tsdb_open(rq_db *db, const rq_tsdb_options *options, rq_tsdb **ret,
                            rq_failure *why);
 /* NULL is fine. */
@@ -471,7 +472,8 @@ typedef struct rq_index_spec {
     size_t covered_count; /* at most 15 */
 } rq_index_spec;
 
-/* The caller closes it before the database. */
+/* The caller closes it before the database. RQ_E_INVALID: what the spec lacks; with `creates` errors as
+ * rq_table_create's. */
 RQ_API rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_index_close(rq_index *index);
@@ -480,7 +482,8 @@ RQ_API void rq_index_close(rq_index *index);
  * cell; without timestamps. RQ_E_EXISTS: the index is
  * unique and another row has the value. RQ_E_CONFLICT: 200 attempts met other writers. */
 RQ_API rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *why);
-/* Deletes a row. */
+/* Deletes a row and its entry; a row that is not there is none. RQ_E_CONFLICT as above; others as
+ * rq_table_change's. */
 RQ_API rq_err rq_index_delete(rq_index *index, rq_bytes row, rq_failure *why);
 
 /* Values from `from` up to `to`, as bytes. */
@@ -493,6 +496,7 @@ typedef struct rq_index_range {
     bool covered_only; /* returns the indexed and the covered columns, newest versions, alone */
 } rq_index_range;
 
+/* Used by one thread at a time. */
 typedef struct rq_index_scanner rq_index_scanner;
 /* Scans by value, rows of one value by their key. The caller closes the scanner before the index. */
 RQ_API rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,

@@ -10,12 +10,18 @@
 
 #include <stdlib.h>
 
+/* rq_check_bytes, of a slice. */
+static rq_err check_data(rq_slice s, const char *what, rq_error *why)
+{
+    return rq_check_bytes(rq_bytes_of(s.ptr, s.len), what, why);
+}
+
 static rq_err check_row(rq_slice row, rq_error *why)
 {
     if (row.len == 0) return rq_fail(why, RQ_E_INVALID, "Row length is 0");
     if (row.len > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "Row length %zu is > %d", row.len, RQ_ROW_LEN_MAX);
-    return RQ_OK;
+    return check_data(row, "a row", why);
 }
 
 static rq_err check_family(rq_slice family, rq_error *why)
@@ -24,7 +30,7 @@ static rq_err check_family(rq_slice family, rq_error *why)
     if (family.len > RQ_FAMILY_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "Family length %zu is > %d", family.len,
                        RQ_FAMILY_LEN_MAX);
-    return RQ_OK;
+    return check_data(family, "a family", why);
 }
 
 /* HBASE: TimeRange.between */
@@ -65,6 +71,7 @@ static rq_err take_filter(const char *text, rq_bytes bytes, rq_arena *arena, rq_
     *ret_class = *ret_filter = (rq_slice){0};
     if (text != NULL && bytes.len > 0)
         return rq_fail(why, RQ_E_INVALID, "a filter as text and as bytes");
+    RQ_TRY(rq_check_bytes(bytes, "a filter", why));
     if (bytes.len > 0) return parse_filter(rq_slice_of_bytes(bytes), ret_class, ret_filter, why);
     if (text == NULL) return RQ_OK;
     return rq_filter_language_compile(rq_slice_cstr(text), arena, ret_class, ret_filter, why);
@@ -98,6 +105,15 @@ static size_t pick_family(const rq_column *columns, size_t count, rq_slice *qual
     return n;
 }
 
+/* A qualifier without data is that of a whole family, and has no length. */
+static rq_err check_column(const rq_column *c, rq_error *why)
+{
+    if (c->qualifier.len > INT32_MAX)
+        return rq_fail(why, RQ_E_INVALID, "a qualifier of %zu bytes", c->qualifier.len);
+    RQ_TRY(rq_check_bytes(c->qualifier, "a qualifier", why));
+    return check_family(rq_slice_of_bytes(c->family), why);
+}
+
 static rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *arena, rq_reading *ret,
                            rq_error *why)
 {
@@ -105,7 +121,7 @@ static rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *are
     if (columns == NULL) return rq_fail(why, RQ_E_INVALID, "no columns");
     if (count > UINT32_MAX) return rq_fail(why, RQ_E_INVALID, "%zu columns", count);
     for (size_t i = 0; i < count; i++)
-        RQ_TRY(check_family(rq_slice_of_bytes(columns[i].family), why));
+        RQ_TRY(check_column(&columns[i], why));
     rq_picked *families = rq_arena_alloc(arena, count * sizeof *families);
     rq_slice *qualifiers = rq_arena_alloc(arena, count * sizeof *qualifiers);
     if (families == NULL || qualifiers == NULL) return rq_no_memory(why);
@@ -248,8 +264,8 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
     if (s.batch > 0 && s.wants_cursors)
         return rq_fail(why, RQ_E_INVALID, "wants_cursors together with batch");
     RQ_TRY(take_priority(s.priority, &r->priority, why));
-    if (ret->start.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->start, why));
-    if (ret->stop.len > RQ_ROW_LEN_MAX) RQ_TRY(check_row(ret->stop, why));
+    if (ret->start.len > 0) RQ_TRY(check_row(ret->start, why));
+    if (ret->stop.len > 0) RQ_TRY(check_row(ret->stop, why));
     RQ_TRY(take_versions(s.max_versions, &r->max_versions, why));
     RQ_TRY(take_family_limits(s.family_limit, s.family_offset, r, why));
     RQ_TRY(take_times(s.min_timestamp, s.max_timestamp, &r->min_timestamp, &r->max_timestamp, why));
@@ -309,6 +325,7 @@ static rq_err take_value(const rq_change *c, const rq_edit *e, rq_arena *arena, 
                        e->value.len);
     if (e->value.len > INT32_MAX)
         return rq_fail(why, RQ_E_INVALID, "a value of %zu bytes", e->value.len);
+    RQ_TRY(rq_check_bytes(e->value, "a value", why));
     cell->value = e->value.data;
     cell->value_len = (uint32_t)e->value.len;
     return RQ_OK;
@@ -326,6 +343,7 @@ static rq_err take_edit(const rq_change *c, const rq_edit *e, rq_slice row, int6
     if (cell->type == 0) return rq_fail(why, RQ_E_INVALID, "scope %d of an edit", (int)e->scope);
     if (e->qualifier.len > INT32_MAX)
         return rq_fail(why, RQ_E_INVALID, "a qualifier of %zu bytes", e->qualifier.len);
+    RQ_TRY(rq_check_bytes(e->qualifier, "a qualifier", why));
     if (cell->type != RQ_TYPE_DELETE_FAMILY && cell->type != RQ_TYPE_DELETE_FAMILY_VERSION) {
         cell->qualifier = e->qualifier.data;
         cell->qualifier_len = (uint32_t)e->qualifier.len;
@@ -435,6 +453,8 @@ rq_err rq__take_check(const rq_check *given, rq_arena *arena, rq_checking *ret, 
     RQ_TRY(rq_sized(&c, sizeof c, given, offsetof(rq_check, filter_text), "rq_check", why));
     if ((unsigned)c.compare >= RQ_ARRAY_LEN(ops))
         return rq_fail(why, RQ_E_INVALID, "comparison %d of a check", (int)c.compare);
+    RQ_TRY(rq_check_bytes(c.qualifier, "a qualifier", why));
+    RQ_TRY(rq_check_bytes(c.value, "a value", why));
     *ret = (rq_checking){.family = rq_slice_of_bytes(c.family),
                          .qualifier = rq_slice_of_bytes(c.qualifier),
                          .op = ops[c.compare]};

@@ -236,6 +236,7 @@ static bool open_descriptor(rq_db *db, rq__completions *q)
 
 rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_why_clear(&why);
@@ -446,6 +447,7 @@ static rq_err prepare(rq_table *table, rq_call_kind kind, rq_done done, void *co
         rq__slot_give_back(*ret_slot);
         return rq_no_memory(&why->error);
     }
+    rq_arena_lend(&call->arena, call->lent, sizeof call->lent);
     call->kind = kind;
     call->table = rq__table_ref(table);
     call->complete = done;

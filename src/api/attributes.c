@@ -13,6 +13,7 @@ static rq_err take_one(const rq_named_bytes *given, rq_arena *arena, rq_named *r
         if (strcmp(given->name, own[i]) == 0)
             return rq_fail(why, RQ_E_INVALID, "the attribute %s is a field of the request",
                            given->name);
+    RQ_TRY(rq_check_bytes(given->value, given->name, why));
     ret->name = rq_arena_copy(arena, rq_slice_cstr(given->name));
     ret->value = rq_slice_of_bytes(given->value);
     if (ret->name.ptr == NULL) return rq_no_memory(why);

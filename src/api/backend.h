@@ -234,7 +234,7 @@ typedef struct rq_call {
     struct rq_call *next;
     rq_call_kind kind;
     rq_table *table;
-    rq_arena arena; /* of the arguments */
+    rq_arena arena; /* of the arguments; begins in `lent` */
     rq_getting get;
     bool has_check;
     rq_checking check;
@@ -256,6 +256,8 @@ typedef struct rq_call {
     rq_rows *rows;
     rq_done complete;
     void *context;
+    /* A get or put of a column fits: any number of calls may be outstanding. */
+    _Alignas(RQ_ARENA_ALIGN) uint8_t lent[512];
 } rq_call;
 
 /* Executes the call on this thread, by the back end's synchronous functions. */
@@ -328,10 +330,15 @@ rq_err rq_db_init(rq_db *db, const rq_backend *backend, uint32_t timeout_ms, rq_
 /* Of a database whose opening failed: undoes rq_db_init. */
 void rq_db_unref(rq_db *db);
 /* Copies a struct with a size tag to the library's size; bytes that the caller does not have are
- * zero. RQ_E_INVALID: no struct, or a size that no version had. */
+ * zero. RQ_E_INVALID: no struct, or a size that no version had or will have. RQ_E_UNSUPPORTED: a later
+ * version's field is set. */
 RQ_NODISCARD
 rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
                 rq_error *why);
+/* RQ_E_INVALID, "no WHAT", if an argument that is no option is NULL. */
+RQ_NODISCARD rq_err rq_needs(const void *argument, const char *what, rq_failure *failure);
+/* RQ_E_INVALID if bytes are said to be there and are not. */
+RQ_NODISCARD rq_err rq_check_bytes(rq_bytes bytes, const char *what, rq_error *why);
 /* Returns `rc`, after the caller's failure was filled. */
 rq_err rq_fill_failure(rq_failure *to, rq_err rc, const rq_why *why);
 

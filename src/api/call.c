@@ -159,12 +159,30 @@ rq_err rq_fill_failure(rq_failure *to, rq_err rc, const rq_why *why)
     return rc;
 }
 
+rq_err rq_needs(const void *argument, const char *what, rq_failure *failure)
+{
+    rq_why why;
+    if (RQ_LIKELY(argument != NULL)) return RQ_OK;
+    rq_why_clear(&why);
+    return rq_fill_failure(failure, rq_fail(&why.error, RQ_E_INVALID, "no %s", what), &why);
+}
+
+rq_err rq_check_bytes(rq_bytes bytes, const char *what, rq_error *why)
+{
+    if (RQ_LIKELY(bytes.data != NULL || bytes.len == 0)) return RQ_OK;
+    return rq_fail(why, RQ_E_INVALID, "%s of %zu bytes, without data", what, bytes.len);
+}
+
+/* Of the caller's structs in any version: what is larger is no size. */
+#define STRUCT_MAX 65536
+
 rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
                 rq_error *why)
 {
     size_t size = 0;
     if (from == NULL) return rq_fail(why, RQ_E_INVALID, "no %s", what);
     memcpy(&size, from, sizeof size);
+    if (size > STRUCT_MAX) return rq_fail(why, RQ_E_INVALID, "%s.size is %zu", what, size);
     if (size < least)
         return rq_fail(why, RQ_E_INVALID, "%s.size is %zu, less than any version's", what, size);
     if (size >

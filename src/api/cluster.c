@@ -91,6 +91,7 @@ static rq_err find_regions(rq_db *db, rq_slot *slot, const char *name, rq_region
 
 rq_err rq_table_regions(rq_db *db, const char *name, rq_region_list **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_err rc = rq__db_begin(db, &slot, &why);
@@ -140,7 +141,8 @@ rq_err rq_table_split(rq_db *db, const char *name, rq_bytes row, rq_failure *fai
     rq_slot *slot;
     rq_err rc = rq__db_begin(db, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    rc = split(db, slot, name, rq_slice_of_bytes(row), &why);
+    rc = rq_check_bytes(row, "a row", &why.error);
+    if (rc == RQ_OK) rc = split(db, slot, name, rq_slice_of_bytes(row), &why);
     rq__slot_give_back(slot);
     return rq_fill_failure(failure, rc, &why);
 }
@@ -202,6 +204,7 @@ void rq_cluster_info_free(rq_cluster_info *info)
 
 rq_err rq_cluster_describe(rq_db *db, rq_cluster_info **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_err rc = rq__db_begin(db, &slot, &why);

@@ -103,6 +103,8 @@ rq_err rq__put_family(rq_buf *b, const rq_family *f, rq_error *why)
 {
     size_t at;
     if (f->name == NULL) return rq_fail(why, RQ_E_INVALID, "a family without a name");
+    if (f->attribute_count > 0 && f->attributes == NULL)
+        return rq_fail(why, RQ_E_INVALID, "no attributes of the family %s", f->name);
     RQ_TRY(rq_pb_begin(b, 3, &at));
     RQ_TRY(rq_pb_put_bytes(b, 1, rq_slice_cstr(f->name)));
     for (size_t i = 0; i < RQ_ARRAY_LEN(family_defaults); i++)
@@ -141,8 +143,10 @@ static rq_err create_table(rq_db *db, rq_slot *slot, const rq_table_spec *given,
         return rq_fail(&why->error, RQ_E_INVALID, "%zu split keys", s.split_key_count);
     rq_slice *keys = rq_arena_alloc(&slot->arena, (s.split_key_count + 1) * sizeof *keys);
     if (keys == NULL) return rq_no_memory(&why->error);
-    for (size_t i = 0; i < s.split_key_count; i++)
+    for (size_t i = 0; i < s.split_key_count; i++) {
+        RQ_TRY(rq_check_bytes(s.split_keys[i], "a split key", &why->error));
         keys[i] = rq_slice_of_bytes(s.split_keys[i]);
+    }
     d.split_keys = keys;
     d.split_key_count = s.split_key_count;
     rq_err rc = put_schema(&message, &s, &d, &why->error);
@@ -287,6 +291,7 @@ static rq_err describe(rq_db *db, rq_slot *slot, const char *name, rq_table_info
 
 rq_err rq_table_describe(rq_db *db, const char *name, rq_table_info **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_err rc = rq__db_begin(db, &slot, &why);
@@ -298,6 +303,7 @@ rq_err rq_table_describe(rq_db *db, const char *name, rq_table_info **ret, rq_fa
 
 rq_err rq_table_exists(rq_db *db, const char *name, bool *ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_slice ns, qualifier;
@@ -345,6 +351,7 @@ static rq_err names_of(const rq_naming *n, rq_names **ret)
 
 static rq_err list(rq_db *db, bool namespaces, const char *ns, rq_names **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_naming found = {0};

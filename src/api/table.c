@@ -26,6 +26,7 @@ static rq_err split_name(const char *name, rq_table *t, rq_error *why)
 
 rq_err rq_table_open(rq_db *db, const char *name, rq_table **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_why_clear(&why);
@@ -83,6 +84,7 @@ static rq_err begin(rq_table *t, rq_slot **ret, rq_why *why)
 
 rq_err rq_table_get(rq_table *table, const rq_get_request *get, rq_row **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_getting g;
@@ -139,6 +141,7 @@ rq_err rq_table_change_row(rq_table *table, const rq_change *changes, size_t cou
 rq_err rq_table_check_and_change(rq_table *table, const rq_check *check, const rq_change *changes,
                                  size_t count, bool *ret_done, rq_row **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret_done, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_changing *c;
@@ -213,6 +216,7 @@ static void scanner_free(rq_scanner *s)
 rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
                      rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_err rc = begin(table, &slot, &why);
@@ -234,6 +238,7 @@ rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **
 
 rq_err rq_scanner_next(rq_scanner *s, rq_row **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_row *row = NULL;
@@ -267,6 +272,7 @@ rq_err rq__next_rows(rq_table *table, rq_slot *slot, void *scan, size_t max, rq_
 
 rq_err rq_scanner_next_rows(rq_scanner *s, size_t max, rq_rows **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_slot *slot;
     rq_rows *rows = NULL;
@@ -321,6 +327,8 @@ rq_err rq_delete_row(rq_table *table, rq_bytes row, rq_failure *why)
 rq_err rq_get_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier, void *buf,
                     size_t cap, size_t *ret_len, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret_len, "place for the length", failure));
+    if (cap > 0) RQ_TRY(rq_needs(buf, "buffer", failure));
     rq_column column = {family, qualifier};
     if (qualifier.data == NULL) column.qualifier = (rq_bytes){"", 0};
     rq_get_request get = {.size = sizeof get, .row = row, .columns = &column, .column_count = 1};
@@ -347,6 +355,7 @@ rq_err rq_get_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qua
 rq_err rq_add_value(rq_table *table, rq_bytes row, rq_bytes family, rq_bytes qualifier,
                     int64_t amount, int64_t *ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_edit edit = {.family = family, .qualifier = qualifier, .amount = amount};
     rq_change add = {
         .size = sizeof add, .kind = RQ_INCREMENT, .row = row, .edits = &edit, .edit_count = 1};

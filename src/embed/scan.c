@@ -6,8 +6,8 @@
  *                                          └► its end: the next region
  *
  * When a region was split or closed, or the scanner's lease has ended, the scan continues behind the
- * last row it returned. In the middle of a row (a scan with `batch`) it reads that row again and
- * drops the cells that were returned.
+ * last row it returned. In the middle of a row (a scan with `batch`) it reads that row again, from
+ * behind the last cell it returned: by the cells' order, because the row may have changed meanwhile.
  */
 #include "embed/embed_priv.h"
 
@@ -30,9 +30,9 @@ typedef struct embed_scan {
     bool include_from;
     rq_buf border; /* of the region: its end, or (reversed) its start */
     /* Of the row that is being returned in parts. */
-    rq_buf partial_row;
-    uint64_t cells_returned;
-    uint64_t cells_to_drop;
+    bool gave_part;
+    rq_cellblock last_given; /* the last cell of it, without value; valid with gave_part */
+    bool reads_again;        /* a new scanner is at this row, perhaps before that cell */
     /* Fetched and not returned. */
     rq_cellblock out;
     size_t out_at;
@@ -146,7 +146,7 @@ static rq_err leave_region(embed_scan *s)
     s->is_open = false;
     s->has_ended = ends_at_border(s);
     s->include_from = !s->args->reversed;
-    s->cells_to_drop = 0;
+    s->reads_again = false;
     rq_buf_reset(&s->from);
     return rq_buf_append(&s->from, s->border.ptr, s->border.len);
 }
@@ -223,7 +223,7 @@ static rq_err fetch(rq__embed *e, rq_slot *slot, embed_scan *s, rq_error *why)
         bool was_open = s->is_open;
         rc = fetch_once(e, slot, seat, s, why);
         if (rc == RQ_OK) return RQ_OK;
-        s->cells_to_drop = s->cells_returned;
+        s->reads_again = s->gave_part;
         if (was_open && scanner_is_gone(rc))
             rq_error_clear(why);
         else if (!rq__attempt_again(e, &attempts, rc, why))
@@ -249,8 +249,31 @@ static rq_err next_result(embed_scan *s, rq_scan_result *ret, rq_slice *ret_bloc
 
 static void count_row(embed_scan *s)
 {
-    s->cells_returned = 0;
+    s->gave_part = false;
     if (s->rows_left != UINT64_MAX) s->rows_left--;
+}
+
+static rq_cell last_given(const embed_scan *s)
+{
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&s->last_given.bytes));
+    rq_cell cell = {0};
+    RQ_ASSERT(rq_cellblock_next(&c, &cell, NULL) == RQ_OK);
+    return cell;
+}
+
+static rq_err note_part(embed_scan *s, const rq_kv *last)
+{
+    rq_cell key = {.row = last->row.data,
+                   .family = last->family.data,
+                   .qualifier = last->qualifier.data,
+                   .timestamp = last->timestamp,
+                   .qualifier_len = (uint32_t)last->qualifier.len,
+                   .row_len = (uint16_t)last->row.len,
+                   .family_len = (uint8_t)last->family.len,
+                   .type = (uint8_t)last->type};
+    s->gave_part = true;
+    rq_cellblock_reset(&s->last_given);
+    return rq_cellblock_append(&s->last_given, &key);
 }
 
 /* The row, or a part of it, is about to be returned. The last part of a row does not always say that
@@ -258,31 +281,34 @@ static void count_row(embed_scan *s)
 static rq_err note_returned(embed_scan *s, const rq_row *row)
 {
     rq_slice name = rq_slice_of_bytes(row->cells[0].row);
-    if (s->cells_returned > 0 && !rq_slice_eq(name, rq_buf_slice(&s->partial_row))) count_row(s);
-    if (row->is_partial) {
-        s->cells_returned += row->count;
-        rq_buf_reset(&s->partial_row);
-        RQ_TRY(rq_buf_append(&s->partial_row, name.ptr, name.len));
-    } else {
-        count_row(s);
+    if (s->gave_part) {
+        rq_cell last = last_given(s);
+        if (!rq_slice_eq(name, rq_cell_row(&last))) count_row(s);
     }
+    if (row->is_partial)
+        RQ_TRY(note_part(s, &row->cells[row->count - 1]));
+    else
+        count_row(s);
     if (s->has_ended || !s->is_open) return RQ_OK; /* it continues at the border */
     rq_buf_reset(&s->from);
     s->include_from = row->is_partial;
     return rq_buf_append(&s->from, name.ptr, name.len);
 }
 
-/* Whether the result is of the row that is read again, and was returned. */
-static bool drops(embed_scan *s, rq_scan_result result, rq_slice block)
+/* Takes the cells from a result that were returned before: the row is read again. */
+static rq_err skip_given(embed_scan *s, rq_scan_result *result, rq_slice *block)
 {
-    rq_cursor c = rq_cursor_of(block);
-    rq_cell cell;
-    if (s->cells_to_drop == 0) return false;
-    bool is_again = result.cells <= s->cells_to_drop &&
-                    rq_cellblock_next(&c, &cell, NULL) == RQ_OK &&
-                    rq_slice_eq(rq_cell_row(&cell), rq_buf_slice(&s->partial_row));
-    s->cells_to_drop = is_again ? s->cells_to_drop - result.cells : 0;
-    return is_again;
+    rq_cell given = last_given(s), cell;
+    rq_cursor c = rq_cursor_of(*block);
+    for (; result->cells > 0; result->cells--) {
+        *block = rq_slice_of(c.ptr, (size_t)(c.end - c.ptr));
+        rq_err rc = rq_cellblock_next(&c, &cell, NULL);
+        if (rc != RQ_OK) return rc == RQ_E_END ? RQ_E_MALFORMED : rc;
+        s->reads_again = rq_slice_eq(rq_cell_row(&cell), rq_cell_row(&given)) &&
+                         rq_cell_compare_key(RQ_ORDER_DEFAULT, &cell, &given) <= 0;
+        if (!s->reads_again) return RQ_OK;
+    }
+    return RQ_OK;
 }
 
 static rq_err take_row(embed_scan *s, rq_row **ret)
@@ -291,7 +317,8 @@ static rq_err take_row(embed_scan *s, rq_row **ret)
     rq_slice block;
     rq_row *row;
     RQ_TRY(next_result(s, &result, &block));
-    if (drops(s, result, block)) return RQ_OK;
+    if (s->reads_again) RQ_TRY(skip_given(s, &result, &block));
+    if (result.cells == 0) return RQ_OK;
     RQ_TRY(rq_row_of_block(block, result.cells, &row));
     row->is_partial = result.is_partial;
     rq_err rc = row->count == 0 ? RQ_E_MALFORMED : note_returned(s, row);
@@ -379,7 +406,7 @@ void rq__embed_scan_close(rq_db *db, rq_slot *slot, void *scan)
         free(s->owner); /* ops are gone, with the scanner */
     rq_buf_clear(&s->from);
     rq_buf_clear(&s->border);
-    rq_buf_clear(&s->partial_row);
+    rq_cellblock_clear(&s->last_given);
     rq_cellblock_clear(&s->out);
     rq_row_free(s->cursor);
     free(s->results);

@@ -6,14 +6,12 @@
 
 #define TIMEOUT_MS 60000
 
-/* An older caller's struct is shorter; rq_sized is the api's own. */
 static rq_err take_options(const rq_connect_options *given, rq_connect_options *ret, rq_error *why)
 {
     *ret = (rq_connect_options){.size = sizeof *ret};
     if (given != NULL) {
-        if (given->size < offsetof(rq_connect_options, user))
-            return rq_fail(why, RQ_E_INVALID, "rq_connect_options.size is %zu", given->size);
-        memcpy(ret, given, given->size < sizeof *ret ? given->size : sizeof *ret);
+        RQ_TRY(rq_sized(ret, sizeof *ret, given, offsetof(rq_connect_options, user),
+                        "rq_connect_options", why));
     }
     if (ret->timeout_ms == 0) ret->timeout_ms = TIMEOUT_MS;
     if (ret->setting_count > 0 && ret->settings == NULL)
@@ -58,6 +56,7 @@ rq_err rq_connect(const char *url, const rq_connect_options *options, rq_db **re
 {
     rq_why why;
     rq_connect_options o;
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why_clear(&why);
     rq_err rc = url == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no URL")
                             : take_options(options, &o, &why.error);

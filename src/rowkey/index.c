@@ -69,6 +69,14 @@ rq_err rq__index_sized(void *to, size_t to_size, const void *from, size_t least,
     return rq_fill_failure(failure, rq_sized(to, to_size, from, least, what, &why.error), &why);
 }
 
+/* rq_check_bytes, for a function that fills the caller's failure itself. */
+static rq_err check_bytes(rq_bytes bytes, const char *what, rq_failure *failure)
+{
+    rq_why why;
+    rq_why_clear(&why);
+    return rq_fill_failure(failure, rq_check_bytes(bytes, what, &why.error), &why);
+}
+
 static void make_token(uint8_t *token, size_t len)
 {
     if (getrandom(token, len, 0) == (ssize_t)len) return;
@@ -449,6 +457,7 @@ static rq_err write_indexed(writing *w)
 
 rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(index, "index", failure));
     const rq_bytes *value = NULL;
     rq_change own;
     RQ_TRY(rq__index_sized(&own, sizeof own, put, offsetof(rq_change, timestamp), "rq_change",
@@ -456,8 +465,13 @@ rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
     own.size = sizeof own;
     put = &own;
     if (put->kind != RQ_PUT) return rq__index_fail(failure, RQ_E_INVALID, "the change is no put");
+    if (put->edit_count > 0) RQ_TRY(rq_needs(put->edits, "edits", failure));
+    RQ_TRY(check_bytes(put->row, "a row", failure));
     for (size_t i = 0; i < put->edit_count; i++) {
         const rq_edit *e = &put->edits[i];
+        RQ_TRY(check_bytes(e->family, "a family", failure));
+        RQ_TRY(check_bytes(e->qualifier, "a qualifier", failure));
+        RQ_TRY(check_bytes(e->value, "a value", failure));
         if (e->timestamp != 0)
             return rq__index_fail(failure, RQ_E_INVALID,
                                   "a put with an index has no time of its own");
@@ -482,6 +496,8 @@ rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
 
 rq_err rq_index_delete(rq_index *index, rq_bytes row, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(index, "index", failure));
+    RQ_TRY(check_bytes(row, "a row", failure));
     writing w = {.x = index, .key = row, .why = failure};
     return write_indexed(&w);
 }
@@ -516,13 +532,15 @@ static rq_err open_into(rq_index *x, rq_db *db, const rq_index_spec *spec, rq_fa
 
 rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(db, "database", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_index_spec own;
     RQ_TRY(rq__index_sized(&own, sizeof own, spec, offsetof(rq_index_spec, covered),
                            "rq_index_spec", failure));
     spec = &own;
-    if (db == NULL || spec->table == NULL || spec->index_table == NULL ||
-        spec->column.family.len == 0 || spec->column.qualifier.data == NULL)
-        return rq__index_fail(failure, RQ_E_INVALID, "no database, tables or column");
+    if (spec->table == NULL || spec->index_table == NULL || spec->column.family.len == 0 ||
+        spec->column.family.data == NULL || spec->column.qualifier.data == NULL)
+        return rq__index_fail(failure, RQ_E_INVALID, "no tables or column");
     rq_index *x = calloc(1, sizeof *x);
     if (x == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for an index");
     rq_err rc = open_into(x, db, spec, failure);

@@ -65,7 +65,7 @@ rq_err rq__covered_take(rq_index *x, const rq_index_spec *spec, rq_failure *why)
         return rq__index_fail(why, RQ_E_INVALID, "no covered columns, or more than 15");
     for (size_t i = 0; i < spec->covered_count; i++) {
         const rq_column *c = &spec->covered[i];
-        if (c->family.len == 0 || c->qualifier.data == NULL)
+        if (c->family.len == 0 || c->family.data == NULL || c->qualifier.data == NULL)
             return rq__index_fail(why, RQ_E_INVALID,
                                   "a covered column has a family and a qualifier");
         x->covered[i] = *c;

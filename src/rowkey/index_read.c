@@ -128,12 +128,17 @@ static rq_err open_range(rq_index_scanner *s, const rq_index_range *range, rq_fa
 rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
                      rq_failure *failure)
 {
+    RQ_TRY(rq_needs(index, "index", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_index_range own;
     RQ_TRY(rq__index_sized(&own, sizeof own, range, offsetof(rq_index_range, covered_only),
                            "rq_index_range", failure));
     range = &own;
     if (range->covered_only && index->covered_count == 0)
         return rq__index_fail(failure, RQ_E_INVALID, "the index covers no columns");
+    if ((range->from.data == NULL && range->from.len > 0) ||
+        (range->to.data == NULL && range->to.len > 0))
+        return rq__index_fail(failure, RQ_E_INVALID, "a value without data");
     rq_index_scanner *s = calloc(1, sizeof *s);
     if (s == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for a scan");
     s->x = index;
@@ -148,6 +153,8 @@ rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scan
 
 rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(scanner, "scanner", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     group *g = &scanner->group;
     for (;;) {
         for (; g->at < g->count; g->at++) {
@@ -345,6 +352,7 @@ static rq_err repair_entries(rq_index *x, rq_index_repairs *r, rq_failure *why)
 
 rq_err rq_index_repair(rq_index *index, rq_index_repairs *ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(index, "index", failure));
     rq_index_repairs r = {.size = sizeof r};
     RQ_TRY(
         repair_entries(index, &r, failure)); /* first: a unique index's stale entries make room */

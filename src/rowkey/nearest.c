@@ -251,6 +251,7 @@ static rq_err check(const rq_table *table, const rq_geo_search *given, rq_geo_se
     if (table == NULL) return rq_fail(why, RQ_E_INVALID, "no table");
     RQ_TRY(
         rq_sized(ret, sizeof *ret, given, offsetof(rq_geo_search, radius_m), "rq_geo_search", why));
+    RQ_TRY(rq_check_bytes(s->prefix, "a prefix", why));
     RQ_TRY(rq__geohash_encode(s->center, s->letters, hash, why));
     if (s->count == 0 || s->count > COUNT_MAX || !(s->radius_m >= 0))
         return rq_fail(why, RQ_E_INVALID, "%zu rows (1 to %d), %g m", s->count, COUNT_MAX,
@@ -262,6 +263,7 @@ static rq_err check(const rq_table *table, const rq_geo_search *given, rq_geo_se
 rq_err rq_geo_nearest(rq_table *table, const rq_geo_search *args, rq_geo_found **ret,
                       rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_geo_search s;
     rq_why_clear(&why);

@@ -14,6 +14,7 @@ static rq_err end(rq_failure *failure, rq_err rc, const rq_why *why)
 
 rq_err rq_key_format_parse(const char *text, rq_key_format **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     rq_err rc = text == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no format")
@@ -23,7 +24,7 @@ rq_err rq_key_format_parse(const char *text, rq_key_format **ret, rq_failure *fa
 
 size_t rq_key_part_count(const rq_key_format *format)
 {
-    return format->value_count;
+    return format == NULL ? 0 : format->value_count;
 }
 
 static const rq__part *part_with_value(const rq_key_format *f, size_t index)
@@ -36,6 +37,8 @@ static const rq__part *part_with_value(const rq_key_format *f, size_t index)
 rq_err rq_key_part_at(const rq_key_format *format, size_t index, rq_key_part *ret,
                       rq_failure *failure)
 {
+    RQ_TRY(rq_needs(format, "format", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     const rq__part *p = part_with_value(format, index);
@@ -52,6 +55,8 @@ rq_err rq_key_part_at(const rq_key_format *format, size_t index, rq_key_part *re
 
 rq_err rq_key_lint(const rq_key_format *format, rq_names **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(format, "format", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__key_lint(format, ret, &why.error), &why);
@@ -69,16 +74,29 @@ static rq_err copy_key(const rq_buf *key, void *buf, size_t cap, size_t *ret_len
     return RQ_OK;
 }
 
+static rq_err check_values(const rq_key_value *values, size_t count, rq_error *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (values[i].kind == RQ_VALUE_BYTES || values[i].kind == RQ_VALUE_DECIMAL)
+            RQ_TRY(rq_check_bytes(values[i].bytes, "a value", why));
+    return RQ_OK;
+}
+
 typedef rq_err (*encoder)(const rq_key_format *f, const rq_key_value *values, size_t count,
                           rq_buf *out, rq_error *why);
 
 static rq_err encode_by(encoder encode, const rq_key_format *format, const rq_key_value *values,
                         size_t count, void *buf, size_t cap, size_t *ret_len, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(format, "format", failure));
+    RQ_TRY(rq_needs(ret_len, "place for the length", failure));
+    if (cap > 0) RQ_TRY(rq_needs(buf, "buffer", failure));
+    if (count > 0) RQ_TRY(rq_needs(values, "values", failure));
     rq_why why;
     rq_buf key = {0};
     rq_why_clear(&why);
-    rq_err rc = encode(format, values, count, &key, &why.error);
+    rq_err rc = check_values(values, count, &why.error);
+    if (rc == RQ_OK) rc = encode(format, values, count, &key, &why.error);
     if (rc == RQ_OK) rc = copy_key(&key, buf, cap, ret_len, &why.error);
     rq_buf_clear(&key);
     return end(failure, rc, &why);
@@ -104,18 +122,24 @@ static rq_err values_of_texts(const rq_key_format *f, const char *const *texts, 
                        f->value_count);
     *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
     if (*ret == NULL) return rq_no_memory(why);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (texts[i] == NULL) return rq_fail(why, RQ_E_INVALID, "value %zu is no text", i);
         RQ_TRY(rq__value_of_text(part_with_value(f, i), texts[i], arena, &(*ret)[i], why));
+    }
     return RQ_OK;
 }
 
 rq_err rq_key_encode_text(const rq_key_format *format, const char *const *values, size_t count,
                           void *buf, size_t cap, size_t *ret_len, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret_len, "place for the length", failure));
+    if (cap > 0) RQ_TRY(rq_needs(buf, "buffer", failure));
+    if (count > 0) RQ_TRY(rq_needs(values, "values", failure));
+    RQ_TRY(rq_needs(format, "format", failure));
     rq_why why;
     rq_arena arena = {0};
     rq_buf key = {0};
-    rq_key_value *v;
+    rq_key_value *v = NULL;
     rq_why_clear(&why);
     rq_err rc = values_of_texts(format, values, count, &arena, &v, &why.error);
     if (rc == RQ_OK) rc = rq__key_encode(format, v, count, &key, &why.error);
@@ -136,6 +160,7 @@ typedef struct decoded {
 
 static rq_err decode_into(const rq_key_format *f, rq_bytes key, decoded *d, rq_error *why)
 {
+    RQ_TRY(rq_check_bytes(key, "a key", why));
     rq_slice copy = rq_arena_copy(&d->arena, rq_slice_of(key.data, key.len));
     if (copy.ptr == NULL) return rq_no_memory(why);
     RQ_TRY(rq__key_decode(f, copy, &d->arena, d->values, why));
@@ -150,6 +175,8 @@ static rq_err decode_into(const rq_key_format *f, rq_bytes key, decoded *d, rq_e
 rq_err rq_key_decode(const rq_key_format *format, rq_bytes key, rq_key_values **ret,
                      rq_failure *failure)
 {
+    RQ_TRY(rq_needs(format, "format", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     decoded *d = calloc(1, sizeof *d);
@@ -184,12 +211,15 @@ size_t rq_key_after_prefix(rq_bytes prefix, void *buf)
 
 uint32_t rq_key_buckets(const rq_key_format *format)
 {
-    return format->parts[0].buckets;
+    return format == NULL ? 0 : format->parts[0].buckets;
 }
 
 rq_err rq_key_salt(const rq_key_format *format, uint32_t bucket, void *buf, size_t *ret_len,
                    rq_failure *failure)
 {
+    RQ_TRY(rq_needs(buf, "buffer", failure));
+    RQ_TRY(rq_needs(ret_len, "place for the length", failure));
+    RQ_TRY(rq_needs(format, "format", failure));
     rq_why why;
     rq_buf salt = {0};
     rq_why_clear(&why);
@@ -207,6 +237,7 @@ rq_err rq_key_salt(const rq_key_format *format, uint32_t bucket, void *buf, size
 
 rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__split_keys(kind, regions, ret, &why.error), &why);
@@ -215,14 +246,22 @@ rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **ret, rq_f
 rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count, size_t regions,
                        rq_key_list **ret, rq_failure *failure)
 {
+    if (count > 0) RQ_TRY(rq_needs(keys, "keys", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
-    return end(failure, rq__split_sample(keys, weights, count, regions, ret, &why.error), &why);
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; rc == RQ_OK && i < count; i++)
+        rc = rq_check_bytes(keys[i], "a key", &why.error);
+    if (rc == RQ_OK) rc = rq__split_sample(keys, weights, count, regions, ret, &why.error);
+    return end(failure, rc, &why);
 }
 
 rq_err rq_split_format(const rq_key_format *format, size_t regions, rq_key_list **ret,
                        rq_failure *failure)
 {
+    RQ_TRY(rq_needs(format, "format", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__split_format(format, regions, ret, &why.error), &why);
@@ -232,6 +271,7 @@ rq_err rq_split_format(const rq_key_format *format, size_t regions, rq_key_list 
 
 rq_err rq_geohash_encode(rq_point point, unsigned letters, char *buf, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(buf, "buffer", failure));
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__geohash_encode(point, letters, buf, &why.error), &why);
@@ -239,6 +279,8 @@ rq_err rq_geohash_encode(rq_point point, unsigned letters, char *buf, rq_failure
 
 rq_err rq_geohash_decode(const char *hash, rq_box *ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(hash, "GeoHash", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     rq_err rc = rq__geohash_decode(rq_slice_cstr(hash), ret, &why.error);
@@ -247,6 +289,8 @@ rq_err rq_geohash_decode(const char *hash, rq_box *ret, rq_failure *failure)
 
 rq_err rq_geohash_neighbours(const char *hash, char ret[8][RQ_GEOHASH_SIZE], rq_failure *failure)
 {
+    RQ_TRY(rq_needs(hash, "GeoHash", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__geohash_neighbours(hash, ret, &why.error), &why);
@@ -255,6 +299,7 @@ rq_err rq_geohash_neighbours(const char *hash, char ret[8][RQ_GEOHASH_SIZE], rq_
 rq_err rq_geo_cover(const rq_area *area, unsigned letters, size_t most, rq_geo_ranges **ret,
                     rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__geo_cover(area, letters, most, ret, &why.error), &why);
@@ -262,6 +307,7 @@ rq_err rq_geo_cover(const rq_area *area, unsigned letters, size_t most, rq_geo_r
 
 rq_err rq_geo_contains(const rq_area *area, rq_point point, bool *ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     return end(failure, rq__geo_contains(area, point, ret, &why.error), &why);

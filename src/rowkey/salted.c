@@ -307,6 +307,8 @@ static rq_err check(const rq_table *table, const rq_key_format *f, const rq_scan
                     "rq_scan_request", why));
     if (ret->wants_cursors) /* a bucket's place says nothing about the merged rows */
         return rq_fail(why, RQ_E_INVALID, "a salted scan has no cursors");
+    RQ_TRY(rq_check_bytes(ret->start, "a row", why));
+    RQ_TRY(rq_check_bytes(ret->stop, "a row", why));
     ret->size = sizeof *ret;
     if (f->parts[0].buckets == 0)
         return rq_fail(why, RQ_E_INVALID, "the format does not begin with salt(N) or phoenix(N)");
@@ -332,6 +334,7 @@ static rq_err open_all(rq_salted_scanner *s, rq_table *table, const rq_key_forma
 rq_err rq_salted_scan(rq_table *table, const rq_key_format *format, const rq_scan_request *scan,
                       uint32_t threads, rq_salted_scanner **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_why_clear(&why);
     rq_scan_request own;
@@ -406,6 +409,8 @@ static rq_err tell(const rq_salted_scanner *s, rq_err rc, rq_failure *to)
 
 rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(scanner, "scanner", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_row *row = NULL;
     rq_why_clear(&why);

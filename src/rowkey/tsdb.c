@@ -151,6 +151,9 @@ static rq_err uid_of(rq_tsdb *t, int kind, const char *name, bool makes, uint8_t
 rq_err rq_tsdb_uid(rq_tsdb *tsdb, rq_tsdb_kind kind, const char *name, bool makes, uint32_t *ret,
                    rq_failure *failure)
 {
+    RQ_TRY(rq_needs(tsdb, "rq_tsdb", failure));
+    RQ_TRY(rq_needs(name, "name", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     uint8_t uid[RQ__TSDB_UID];
     bool found;
     rq_why why;
@@ -228,6 +231,7 @@ static rq_tsdb *tsdb_new(void)
 
 rq_err rq_tsdb_open(rq_db *db, const rq_tsdb_options *options, rq_tsdb **ret, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_why why;
     rq_tsdb_options o = {.size = sizeof o};
     rq_why_clear(&why);
@@ -342,6 +346,8 @@ static rq_err put_some(rq_tsdb *t, const rq_tsdb_point *points, size_t count, pu
 
 rq_err rq_tsdb_put(rq_tsdb *tsdb, const rq_tsdb_point *points, size_t count, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(tsdb, "rq_tsdb", failure));
+    if (count > 0) RQ_TRY(rq_needs(points, "points", failure));
     rq_why why;
     rq_why_clear(&why);
     size_t most = count < MAX_BATCH ? count : MAX_BATCH;

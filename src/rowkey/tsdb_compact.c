@@ -151,6 +151,8 @@ static rq_err compact_row(void *ctx, const rq_row *row)
 rq_err rq_tsdb_compact(rq_tsdb *tsdb, const char *metric, int64_t from_ms, int64_t to_ms,
                        uint64_t *ret_rows, rq_failure *failure)
 {
+    RQ_TRY(rq_needs(tsdb, "rq_tsdb", failure));
+    RQ_TRY(rq_needs(metric, "metric", failure));
     rq_why why;
     bool found;
     uint8_t uid[RQ__TSDB_UID];

@@ -318,6 +318,7 @@ static rq_err check(reader *r, const rq_tsdb_query *given, rq_tsdb_query *q)
     rq_err rc = rq_sized(q, sizeof *q, given, offsetof(rq_tsdb_query, interval_ms), "rq_tsdb_query",
                          &why.error);
     if (rc != RQ_OK) return rq_fill_failure(r->failure, rc, &why);
+    if (q->tag_count > 0) RQ_TRY(rq_needs(q->tags, "tags", r->failure));
     if (q->tag_count > RQ__TSDB_TAGS_MAX) return fail(r, RQ_E_INVALID, "too many tags");
     if (q->from_ms < 0 || q->to_ms <= q->from_ms || q->from_ms / 1000 > UINT32_MAX ||
         q->to_ms > INT64_MAX / 2 || q->interval_ms < 0 || (unsigned)q->function > RQ_TSDB_COUNT)
@@ -349,6 +350,8 @@ static rq_err take_found_row(void *ctx, const rq_row *row)
 rq_err rq_tsdb_read(rq_tsdb *tsdb, const rq_tsdb_query *query, rq_tsdb_result **ret,
                     rq_failure *failure)
 {
+    RQ_TRY(rq_needs(tsdb, "rq_tsdb", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
     rq_tsdb_query own;
     reader r = {.tsdb = tsdb, .query = &own, .failure = failure};
     bool found = false;

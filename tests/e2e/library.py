@@ -2,7 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """librorqual on a real HBase: the tests that it passes on folders and on Rorqual (tests/unit/api), with HBase found by
 ZooKeeper and by its master; the row-key toolkit's tests and the examples.
+
+HBase takes a second or more to create, disable or drop a table, and most of that time it waits: so AT_ONCE programs (default 6) run at a
+time, each on tables of its own.
 """
+import concurrent.futures
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,33 +18,49 @@ from rorqual import ROOT, Report
 sys.path.insert(0, str(ROOT / "tests/peers"))
 from peer import HBase, orderly  # noqa: E402  (its folder is not a package)
 
-PROGRAMS = ROOT / "build/tests/unit/api", ROOT / "build/examples"
+TESTS, EXAMPLES = ROOT / "build/tests/unit", ROOT / "build/examples"
+AT_ONCE = int(os.environ.get("AT_ONCE", "6"))
+# How long a master and a dispatcher gather what they send to a region server: 150 ms each, for one region at a time.
+SETTINGS = {"hbase.assignment.dispatch.wait.msec": "5", "hbase.procedure.remote.dispatcher.delay.msec": "5"}
 
 
 def run(report, name, *command, last=None):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=400, check=False)
     lines = done.stdout.splitlines()
     right = done.returncode == 0 and (last is None or lines[-1:] == [last])
     report.outcome(f"library/{name}", None if right else f"{done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
 
 
+def both_ways(report, part, by_zookeeper, by_master):
+    """One after the other: both use the same tables."""
+    run(report, f"HBase by zookeeper, {part}", TESTS / "api/test_api", part, by_zookeeper)
+    run(report, f"HBase by master, {part}", TESTS / "api/test_api", part, by_master)
+
+
+def jobs(report, at, by_master):
+    """[(function, arguments)], the longest first."""
+    parts = subprocess.run([TESTS / "api/test_api", "list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    for name in ("salted", "index", "index_cover", "tsdb", "geo"):
+        yield run, (report, f"rowkey {name} on HBase", TESTS / f"rowkey/test_rowkey_{name}", at)
+    for what, name in (("asynchronous calls", "async"), ("regions and definitions", "cluster"), ("filters", "filters")):
+        yield run, (report, f"HBase, {what}", TESTS / f"api/test_{name}", at)
+    for part in parts:
+        yield both_ways, (report, part, at, by_master)
+    for expected in sorted((ROOT / "examples/expected").glob("*.txt")):
+        yield run, (report, f"{expected.stem} on HBase", ROOT / "examples/compare", EXAMPLES / f"example_{expected.stem}", expected, at)
+
+
 def main():
     orderly()
     report = Report()
-    tests, examples = PROGRAMS
-    with tempfile.TemporaryDirectory() as folder, HBase(pathlib.Path(folder, "hbase"), env=None) as hbase:
-        run(report, "HBase by zookeeper", str(tests / "test_api"), f"hbase://{hbase.zk}")
-        run(report, "HBase by master", str(tests / "test_api"), f"hbase+rpc://127.0.0.1:{hbase.ports['MASTER_PORT']}")
-        run(report, "HBase, asynchronous calls", str(tests / "test_async"), f"hbase://{hbase.zk}")
-        run(report, "HBase, filters", str(tests / "test_filters"), f"hbase://{hbase.zk}")
-        run(report, "HBase, regions and definitions", str(tests / "test_cluster"), f"hbase://{hbase.zk}")
-        for name in ("geo", "index", "index_cover", "salted", "tsdb"):
-            run(report, f"rowkey {name} on HBase", str(ROOT / f"build/tests/unit/rowkey/test_rowkey_{name}"), f"hbase://{hbase.zk}")
-        for expected in sorted((ROOT / "examples/expected").glob("*.txt")):
-            run(report, f"{expected.stem} on HBase", str(ROOT / "examples/compare"), str(examples / f"example_{expected.stem}"), str(expected),
-                f"hbase://{hbase.zk}")
-        run(report, "blog on HBase", str(examples / "example_blog"), f"hbase://{hbase.zk}", last="849 posts in December")
-        run(report, "events on HBase", str(examples / "example_events"), f"hbase://{hbase.zk}", last="1000 rows written, 1000 read")
+    with tempfile.TemporaryDirectory() as folder, HBase(pathlib.Path(folder, "hbase"), SETTINGS) as hbase:
+        at, by_master = f"hbase://{hbase.zk}", f"hbase+rpc://127.0.0.1:{hbase.ports['MASTER_PORT']}"
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            begun = [pool.submit(function, *arguments) for function, arguments in jobs(report, at, by_master)]
+            begun.append(pool.submit(run, report, "blog on HBase", EXAMPLES / "example_blog", at, last="849 posts in December"))
+            begun.append(pool.submit(run, report, "events on HBase", EXAMPLES / "example_events", at, last="1000 rows written, 1000 read"))
+            for job in begun:
+                job.result()
     return report.finish()
 
 

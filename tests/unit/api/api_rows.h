@@ -40,5 +40,6 @@ int run_batches(void);
 int run_scans(void);
 int run_options(void);
 int run_life(void);
+int run_refused(void);
 
 #endif

@@ -3,6 +3,7 @@
  * on "memory:" and on a folder of its own. A cluster must be empty. */
 #include "api_test.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -369,6 +370,23 @@ static void the_descriptor_tells_when_to_poll(void **state)
     close(epoll);
 }
 
+/* A program may begin any number of calls: each takes little more than its arguments and its row. */
+static void outstanding_calls_are_small(void **state)
+{
+    enum { BYTES = 4096 };
+    seen s = {0};
+    rq_get_request get = {.size = sizeof get, .row = rq_text("r")};
+    (void)state;
+    put(&s, "r", "v");
+    until(&s, 1);
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < CALLS; i++)
+        OK(rq_table_get_async(table, &get, take, &s, &why));
+    size_t grown = mallinfo2().uordblks - before; /* 0 under a sanitizer */
+    if (grown > (size_t)CALLS * BYTES) fail_msg("%zu bytes a call", grown / CALLS);
+    until(&s, 1 + CALLS);
+}
+
 static void *call_and_wait(void *arg)
 {
     rq_failure own = {.size = sizeof own};
@@ -486,6 +504,7 @@ static int run(const char *on)
         TEST(the_descriptor_tells_when_to_poll),
         TEST(synchronous_calls_go_on),
         TEST(disconnecting_ends_calls),
+        TEST(outstanding_calls_are_small),
         cmocka_unit_test_prestate_setup_teardown(a_thread_of_the_library_runs_completions, begin,
                                                  end, &with_thread),
     };

@@ -28,11 +28,11 @@ static int begin(void **state)
     static const uint8_t seven[8] = {0, 0, 0, 0, 0, 0, 0, 7}, five[5] = {0, 0, 0, 1, 5};
     rq_family families[] = {{"f", NULL, 0}, {"g", NULL, 0}};
     rq_table_spec spec = {
-        .size = sizeof spec, .name = "filters", .families = families, .family_count = 2};
+        .size = sizeof spec, .name = "made_filters", .families = families, .family_count = 2};
     (void)state;
     OK(rq_connect(url, NULL, &db, &why));
     OK(rq_table_create(db, &spec, &why));
-    OK(rq_table_open(db, "filters", &table, &why));
+    OK(rq_table_open(db, "made_filters", &table, &why));
     f = rq_filters_new();
     assert_non_null(f);
     put("a1", "f", "ca", rq_text("one"), 10);
@@ -51,8 +51,8 @@ static int end(void **state)
     (void)state;
     rq_filters_free(f);
     rq_table_close(table);
-    OK(rq_table_disable(db, "filters", &why));
-    OK(rq_table_drop(db, "filters", &why));
+    OK(rq_table_disable(db, "made_filters", &why));
+    OK(rq_table_drop(db, "made_filters", &why));
     OK(rq_disconnect(db, &why));
     return 0;
 }
