@@ -300,6 +300,8 @@ typedef struct rq_ddl {
     rq_ddl_params of;
     uint64_t nonce_group, nonce; /* nonce 0: none */
     rq_slice user;
+    /* The connection that asks: each has a share of the memory of procedures. 0: the server itself. */
+    uint64_t client;
     /* When submitted() runs. By default when HBase's RPC returns: once the first checks have passed
      * under the table's lock, for alters once everything is done. */
     bool early; /* once accepted: TRUNCATE of clients since 2.0, ENABLE of clients since 1.1 */
@@ -319,7 +321,7 @@ typedef struct rq_ddl {
 } rq_ddl;
 
 /* Any thread, never blocks. submitted() runs exactly once, in any case. RQ_E_CALL_QUEUE_TOO_BIG: the
- * unfinished procedures use all of procedure_bytes_max. */
+ * unfinished procedures use all of procedure_bytes_max, or those of ddl->client all of its share. */
 void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
 
 /* --- procedures ------------------------------------------------------------------------------- */

@@ -546,7 +546,7 @@ static void unfinished_procedures_have_a_limit(void **state)
     assert_true(m.refused > 0);
     assert_true(m.done > 0);
     OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
-    assert_int_equal(w->catalog->procedures.bytes, 0);
+    assert_int_equal(w->catalog->procedures.total.bytes, 0);
     free(list);
     teardown(w);
 }
