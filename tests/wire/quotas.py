@@ -292,6 +292,13 @@ def space_is_limited(world):
             world.client.data.call("Mutate", delete)
         else:
             assert refusal(world.client.data.call, "Mutate", delete).name == "quotas.SpaceLimitingException"
+        paths = [f"/a/file{i}" for i in range(2)]
+        load = text(1, region(name)) + b"".join(text(2, text(1, b"f") + text(2, path)) for path in paths)
+        for token in (b"", text(5, b"staging/token")):
+            refused = refusal(world.client.data.call, "BulkLoadHFile", load + token)
+            assert refused is not None and refused.name == "quotas.SpaceLimitingException", refused
+            assert f"{words.split()[0]} Bulk load of [/a/file0, /a/file1] is disallowed because the file(s) exceed the limits of " \
+                "a space quota." in refused.trace, refused.trace
         compact = text(1, region(name)) + number(2, 1)
         if policy == NO_WRITES_COMPACTIONS:
             refused = refusal(world.client.admin.call, "CompactRegion", compact)
