@@ -4,6 +4,7 @@
 
 #include "backup/copy.h"
 #include "backup/marker.h"
+#include "backup/previous.h"
 #include "backup/session.h"
 #include "base/clock.h"
 
@@ -11,11 +12,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define CLUSTER_ID "hbase.id"
+#define CLUSTER_ID_MAX ((size_t)64 * 1024)
+
 typedef struct backup {
     const rq_backup_options *options;
     rq_source source;
     rq_copy copy;
-    rq_backup_list list; /* `files` on the heap */
+    rq__previous *previous; /* of an incremental backup */
+    rq_backup_list list;    /* `files` on the heap */
     uint64_t problems;
 } backup;
 
@@ -37,6 +42,30 @@ static rq_err copy_from_file(backup *b, const rq_source_part *part, uint32_t *re
     return rc;
 }
 
+/* Links the file of the earlier backup. Without checksums its entry is taken over. */
+static rq_err link_earlier(backup *b, const rq_listed_file *earlier, rq_listed_file *f,
+                           rq_error *why)
+{
+    rq_file *from;
+    RQ_TRY(rq__previous_open_file(b->previous, earlier, &from, why));
+    rq_err rc = rq__copy_link(&b->copy, f->path, from, f->size, &f->crc, why);
+    (void)rq_file_close(from); /* only read */
+    if (rc != RQ_OK) return rc;
+    f->has_crc = b->copy.checksums || earlier->has_crc;
+    if (!b->copy.checksums)
+        f->crc = earlier->crc;
+    else if (earlier->has_crc && f->crc != earlier->crc)
+        return rq__previous_differs(b->previous, earlier, "its checksum is not the listed one",
+                                    why);
+    return RQ_OK;
+}
+
+static const rq_listed_file *earlier_of(const backup *b, const rq_source_part *part)
+{
+    if (b->previous == NULL || part->kind != RQ_IMAGE_FILE || part->bytes != NULL) return NULL;
+    return rq__previous_find(b->previous, part->path, part->size);
+}
+
 static rq_err copy_part(backup *b, const rq_source_part *part, rq_error *why)
 {
     rq_listed_file f = {.kind = part->kind == RQ_IMAGE_DIR    ? 'd'
@@ -46,15 +75,18 @@ static rq_err copy_part(backup *b, const rq_source_part *part, rq_error *why)
                         .path = part->path,
                         .has_crc = part->kind != RQ_IMAGE_DIR};
     uint64_t linked = b->copy.linked_files;
+    const rq_listed_file *earlier = earlier_of(b, part);
     rq_err rc = RQ_OK;
-    if (part->kind == RQ_IMAGE_DIR)
+    if (earlier != NULL)
+        rc = link_earlier(b, earlier, &f, why);
+    else if (part->kind == RQ_IMAGE_DIR)
         rc = rq__copy_dir(&b->copy, part->path, why);
     else if (part->bytes != NULL)
         rc = rq__copy_bytes(&b->copy, part->path, rq_slice_of(part->bytes, (size_t)part->size),
                             &f.crc, why);
     else
         rc = copy_from_file(b, part, &f.crc, why);
-    if (b->copy.linked_files != linked) f.has_crc = b->copy.checksums;
+    if (earlier == NULL && b->copy.linked_files != linked) f.has_crc = b->copy.checksums;
     b->list.files[b->list.count++] = f;
     b->list.bytes += part->size;
     return rc;
@@ -119,10 +151,31 @@ static rq_err copy_all(backup *b, rq_error *why)
     return rq__copy_sync(&b->copy, why);
 }
 
+/* Before the target is touched. Only a backup of the same cluster has the same files. */
+static rq_err take_previous(backup *b, rq_error *why)
+{
+    const char *source = b->options->source, *folder = b->options->previous;
+    rq_vfs *v;
+    rq_arena arena = {0};
+    rq_slice own, theirs;
+    RQ_TRY(rq__previous_open(folder, &b->previous, why));
+    RQ_TRY(rq_vfs_posix_new(source, &v, why));
+    rq_err rc = rq_vfs_read_file(v, CLUSTER_ID, CLUSTER_ID_MAX, &arena, &own, why);
+    if (rc == RQ_E_NOT_FOUND) rc = rq_fail(why, rc, "%s is no data folder", source);
+    if (rc == RQ_OK) rc = rq__previous_read(b->previous, CLUSTER_ID, &arena, &theirs, why);
+    if (rc == RQ_OK && !rq_slice_eq(own, theirs))
+        rc =
+            rq_fail(why, RQ_E_INVALID, "%s is a backup of another cluster than %s", folder, source);
+    rq_arena_clear(&arena);
+    rq_vfs_free(v);
+    return rc;
+}
+
 static rq_err run(backup *b, rq_error *why)
 {
     char name[64];
     const rq_backup_options *o = b->options;
+    if (o->previous != NULL) RQ_TRY(take_previous(b, why));
     RQ_TRY(rq__copy_begin(o->target, o->source, "backup", &b->copy, why));
     b->copy.may_link = !o->never_link;
     b->copy.checksums = !o->no_verify;
@@ -151,6 +204,7 @@ rq_err rq_backup(const rq_backup_options *o, rq_backup_result *ret, rq_error *wh
                               .linked_bytes = b.copy.linked_bytes,
                               .problems = b.problems};
     rq_source_close(&b.source);
+    rq__previous_close(b.previous);
     rq__copy_clear(&b.copy);
     free(b.list.files);
     return rc;

@@ -19,9 +19,10 @@ typedef struct rq_backup_progress {
 } rq_backup_progress;
 
 typedef struct rq_backup_options {
-    const char *source, *target;        /* folders; a check has no target */
-    bool never_link;                    /* copy even where a hard link is possible */
-    bool no_verify;                     /* neither read linked files nor check the copy */
+    const char *source, *target; /* folders; a check has no target */
+    const char *previous;        /* a backup whose store files are linked, not copied; NULL */
+    bool never_link;             /* copy even where a hard link is possible */
+    bool no_verify;              /* neither read linked files nor check the copy */
     const rq_backup_progress *progress; /* not NULL; all of its functions are set */
 } rq_backup_options;
 
@@ -39,6 +40,12 @@ rq_err rq_backup(const rq_backup_options *o, rq_backup_result *ret, rq_error *wh
 /* `source` must be a finished backup, else RQ_E_NOT_FOUND. RQ_E_CORRUPT: it differs from its list. */
 RQ_NODISCARD
 rq_err rq_restore(const rq_backup_options *o, rq_backup_result *ret, rq_error *why);
+/* The newest finished backup in the folder that was begun at `to_ms` or before; *ret is malloc'ed. It
+ * has every write that was acknowledged when it was begun, and perhaps some of a moment later.
+ * RQ_E_NOT_FOUND: there is none. RQ_E_CORRUPT: a backup's list is damaged, so it might be the one. */
+RQ_NODISCARD
+rq_err rq_backup_newest(const char *folder, int64_t to_ms, char **ret, int64_t *ret_taken_ms,
+                        rq_error *why);
 /* Checks a backup against its list; writes nothing. */
 RQ_NODISCARD
 rq_err rq_backup_check(const rq_backup_options *o, rq_backup_result *ret, rq_error *why);

@@ -258,6 +258,17 @@ rq_err rq__copy_file(rq_copy *c, const char *path, rq_file *from, uint64_t size,
     return rc != RQ_OK ? rc : closed;
 }
 
+rq_err rq__copy_link(rq_copy *c, const char *path, rq_file *from, uint64_t size, uint32_t *ret_crc,
+                     rq_error *why)
+{
+    rq_error own = {0};
+    *ret_crc = 0;
+    RQ_TRY(make_parent(c, path, why));
+    rq_err rc = rq_file_share(from, c->vfs, path, &own);
+    if (rc != RQ_OK) return rq_fail(why, rc, "cannot link %s: %s", path, own.message);
+    return link_part(c, path, from, size, ret_crc, why);
+}
+
 rq_err rq__copy_sync(rq_copy *c, rq_error *why)
 {
     return rq_vfs_sync_all(c->vfs, why);

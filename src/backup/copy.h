@@ -44,6 +44,10 @@ rq_err rq__copy_bytes(rq_copy *c, const char *path, rq_slice bytes, uint32_t *re
 RQ_NODISCARD
 rq_err rq__copy_file(rq_copy *c, const char *path, rq_file *from, uint64_t size, bool immutable,
                      uint32_t *ret_crc, rq_error *why);
+/* Links the file, which nobody changes any more, to the target; never copies. *ret_crc as above. */
+RQ_NODISCARD
+rq_err rq__copy_link(rq_copy *c, const char *path, rq_file *from, uint64_t size, uint32_t *ret_crc,
+                     rq_error *why);
 /* Makes everything durable. */
 RQ_NODISCARD
 rq_err rq__copy_sync(rq_copy *c, rq_error *why);

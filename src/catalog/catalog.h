@@ -300,6 +300,8 @@ typedef struct rq_ddl {
     rq_ddl_params of;
     uint64_t nonce_group, nonce; /* nonce 0: none */
     rq_slice user;
+    /* The connection that asks: each has a share of the memory of procedures. 0: the server itself. */
+    uint64_t client;
     /* When submitted() runs. By default when HBase's RPC returns: once the first checks have passed
      * under the table's lock, for alters once everything is done. */
     bool early; /* once accepted: TRUNCATE of clients since 2.0, ENABLE of clients since 1.1 */
@@ -319,7 +321,7 @@ typedef struct rq_ddl {
 } rq_ddl;
 
 /* Any thread, never blocks. submitted() runs exactly once, in any case. RQ_E_CALL_QUEUE_TOO_BIG: the
- * unfinished procedures use all of procedure_bytes_max. */
+ * unfinished procedures use all of procedure_bytes_max, or those of ddl->client all of its share. */
 void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
 
 /* --- procedures ------------------------------------------------------------------------------- */
@@ -431,10 +433,22 @@ void rq_catalog_region_grown(rq_catalog *c, rq_region *r);
 /* --- snapshots -------------------------------------------------------------------------------- */
 typedef struct rq_snapshot {
     rq_slice name;
+    rq_slice table;       /* as displayed */
     rq_slice description; /* SnapshotDescription */
     int64_t created_ms, ttl_s;
 } rq_snapshot;
 
+typedef struct rq_snapshot_size {
+    rq_slice name, table;
+    uint64_t bytes; /* of files that the table, and snapshots before it in the list, do not have */
+} rq_snapshot_size;
+
+/* Sizes of the snapshots of tables that `takes` names, by table, then name, in the arena. Blocking:
+ * looks for each of their files. */
+RQ_NODISCARD
+rq_err rq_catalog_snapshot_sizes(rq_catalog *c, bool (*takes)(void *ctx, rq_slice table), void *ctx,
+                                 rq_arena *arena, rq_snapshot_size **ret, size_t *ret_count,
+                                 rq_error *why);
 /* All snapshots, ascending by name, in the arena; damaged ones are logged and left out. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_snapshots(rq_catalog *c, rq_arena *arena, rq_snapshot **ret, size_t *ret_count,

@@ -26,11 +26,14 @@ static rq_slice slice_of(ProtobufCBinaryData b)
     return rq_slice_of(b.data, b.len);
 }
 
-static bool has_attribute(const Pb__TableSchema *m, const char *key)
+/* The index of the attribute; n_attributes: it has none of that name. */
+static size_t attribute(const Pb__TableSchema *m, const char *key)
 {
-    for (size_t i = 0; i < m->n_attributes; i++)
-        if (rq_slice_eq(slice_of(m->attributes[i]->first), rq_slice_cstr(key))) return true;
-    return false;
+    size_t i = 0;
+    while (i < m->n_attributes &&
+           !rq_slice_eq(slice_of(m->attributes[i]->first), rq_slice_cstr(key)))
+        i++;
+    return i;
 }
 
 static ProtobufCBinaryData bytes_of(const char *s)
@@ -71,15 +74,17 @@ rq_err rq__descriptor_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
     bool is_meta = m->table_name != NULL &&
                    rq_slice_eq(slice_of(m->table_name->namespace_), RQ_SLICE_LIT("hbase")) &&
                    rq_slice_eq(slice_of(m->table_name->qualifier), RQ_SLICE_LIT("meta"));
-    if (!has_attribute(m, "IS_META")) {
+    if (attribute(m, "IS_META") == given_count) {
         extra[0].first = bytes_of("IS_META");
         extra[0].second = bytes_of(is_meta ? "true" : "false");
         list[count++] = &extra[0];
     }
-    if (!has_attribute(m, RQ_TRACKER_IMPL)) {
+    /* HBASE: StoreFileTrackerFactory.updateWithTrackerConfigs: an empty name is none. */
+    size_t tracker = attribute(m, RQ_TRACKER_IMPL);
+    if (tracker == given_count || given[tracker]->second.len == 0) {
         extra[1].first = bytes_of(RQ_TRACKER_IMPL);
         extra[1].second = bytes_of("DEFAULT");
-        list[count++] = &extra[1];
+        list[tracker == given_count ? count++ : tracker] = &extra[1];
     }
     m->attributes = list;
     m->n_attributes = count;

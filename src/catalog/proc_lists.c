@@ -126,9 +126,7 @@ void rq__procs_append(rq__procedures *ps, rq__proc *p)
     else
         p->prev->next = p;
     ps->active_last = p;
-    p->charged = sizeof *p + p->arena.total_bytes;
-    ps->bytes += p->charged;
-    if (p->ops->holds) ps->lock_bytes += p->charged;
+    rq__procs_charge(ps, p);
     index_add(ps, p);
 }
 
@@ -143,8 +141,7 @@ void rq__procs_remove(rq__procedures *ps, rq__proc *p)
     else
         p->next->prev = p->prev;
     p->next = p->prev = NULL;
-    ps->bytes -= p->charged;
-    if (p->ops->holds) ps->lock_bytes -= p->charged;
+    rq__procs_release(ps, p);
     index_remove(ps, p);
 }
 

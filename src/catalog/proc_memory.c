@@ -84,6 +84,7 @@ rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
     if (p->ops->payload->take != NULL) RQ_TRY(p->ops->payload->take(p, d));
     p->table = rq_table_name_join(&p->arena, p->ns, p->qualifier);
     if (p->table.ptr == NULL) return RQ_E_NO_MEMORY;
+    p->client = d->client;
     p->nonce_group = d->nonce_group;
     p->nonce = d->nonce;
     p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);

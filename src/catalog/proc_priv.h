@@ -2,7 +2,7 @@
 /* Shared by the files of the procedures: procedure.c runs them, proc_lists.c holds the lists,
  * proc_queue.c makes conflicting ones wait, proc_locks.c decides what a parked one blocks,
  * proc_fail.c handles failed steps, proc_store.c keeps their records, proc_memory.c creates and
- * frees them. */
+ * frees them, proc_share.c limits their memory. */
 #ifndef RQ_CATALOG_PROC_PRIV_H
 #define RQ_CATALOG_PROC_PRIV_H
 
@@ -107,6 +107,12 @@ rq__proc *rq__procs_by_nonce(rq__procedures *ps, uint64_t group, uint64_t nonce)
 /* Takes the expired results out of the list, if it is time to look for them; linked by `next`.
  * NULL: none. */
 rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms);
+
+/* --- proc_share.c; all REQUIRE: lock held ----------------------------------------------------- */
+/* Whether there is memory for one more, for its client. */
+bool rq__procs_have_room(const rq__procedures *ps, const rq__proc *p);
+void rq__procs_charge(rq__procedures *ps, rq__proc *p);
+void rq__procs_release(rq__procedures *ps, rq__proc *p);
 
 /* --- locks.c ---------------------------------------------------------------------------------- */
 int64_t rq__lock_timeout_ms(const rq_catalog *c);

@@ -12,7 +12,6 @@
 
 #define RETRY_FIRST_NS UINT64_C(100000000)
 #define RETRY_MAX_NS UINT64_C(60000000000)
-#define LOCKS_SHARE 4 /* locks may take one part in so many of the memory of procedures */
 
 static void proc_run(rq_task *task);
 static void proc_retry(rq_task *task);
@@ -556,16 +555,6 @@ rq_err rq_catalog_lock_heartbeat(rq_catalog *c, uint64_t proc_id, bool keep, boo
 
 /* --- submission ------------------------------------------------------------------------------- */
 
-/* REQUIRES: lock held. A single procedure may be larger than the limit. Locks have a share: they
- * are held as long as their client likes, and others' procedures must find room beside them. */
-static bool has_room(const rq__procedures *ps, const rq__proc *p)
-{
-    size_t bytes = sizeof *p + p->arena.total_bytes;
-    if (p->ops->holds && ps->lock_bytes > 0 && ps->lock_bytes + bytes > ps->bytes_max / LOCKS_SHARE)
-        return false;
-    return ps->active == NULL || ps->bytes + bytes <= ps->bytes_max;
-}
-
 static void refuse_for_now(rq__proc *p, rq_ddl *d)
 {
     rq_error why = {0};
@@ -586,7 +575,7 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
     rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
     uint64_t same_id = same == NULL ? 0 : same->id;
     bool waits = same != NULL && same->recording;
-    if (same == NULL && !has_room(ps, p)) {
+    if (same == NULL && !rq__procs_have_room(ps, p)) {
         pthread_mutex_unlock(&ps->lock);
         refuse_for_now(p, d);
         return NULL;

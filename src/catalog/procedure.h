@@ -173,8 +173,9 @@ struct rq__proc {
     const rq__proc_kind *ops;
     const char *java_class; /* of the kind; for an unknown kind the one in its record */
     uint64_t id;
-    rq_arena arena; /* everything below that points somewhere */
-    size_t charged; /* bytes, in the sum of the unfinished ones */
+    rq_arena arena;  /* everything below that points somewhere */
+    uint64_t client; /* who submitted it in this run; 0: the server itself, or before a restart */
+    size_t charged;  /* bytes, in the sum of the unfinished ones */
     /* --- as submitted, in the record */
     rq_slice ns, qualifier, table; /* table: "ns:q" or "q" */
     rq_slice user;
@@ -227,13 +228,22 @@ struct rq__proc {
     rq_timer timer;
 };
 
+#define RQ__PROC_CLIENTS 1024
+
+/* Memory of unfinished procedures. */
+typedef struct rq__proc_account {
+    size_t bytes;
+    size_t lock_bytes; /* of these the locks of LockService */
+} rq__proc_account;
+
 typedef struct rq__procedures {
     pthread_mutex_t lock;
     uint64_t next_id;
     rq__proc *active, *active_last; /* in order of arrival */
-    size_t bytes, bytes_max;        /* memory of the active ones, as submitted */
-    size_t lock_bytes;              /* of these the locks of LockService */
-    rq__proc *finished;             /* newest first */
+    size_t bytes_max;               /* memory of the active ones, as submitted */
+    rq__proc_account total;
+    rq__proc_account clients[RQ__PROC_CLIENTS]; /* by the client's number; see proc_share.c */
+    rq__proc *finished;                         /* newest first */
     size_t finished_count;
     uint64_t succeeded, failed; /* since the start */
     int64_t evicted_ms;         /* when results were last checked for expiry */

@@ -19,6 +19,7 @@ static rq_err add_one(rq_catalog *c, const char *name, rq_arena *arena, rq_snaps
     if (rc == RQ_E_SNAPSHOT_NOT_FOUND || rc == RQ_E_SNAPSHOT_CORRUPT) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
     list[(*count)++] = (rq_snapshot){.name = info.name,
+                                     .table = info.table,
                                      .description = info.bytes,
                                      .created_ms = info.created_ms,
                                      .ttl_s = info.ttl_s};

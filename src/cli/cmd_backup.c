@@ -14,6 +14,10 @@ static const char help[] =
     "usage: rorqual backup [OPTION ...] FOLDER TARGET\n"
     "       rorqual backup --check TARGET\n"
     "       rorqual backup --holders FOLDER\n\n"
+    "  --incremental PREVIOUS\n"
+    "                an earlier backup of the same folder, on TARGET's file system: store files\n"
+    "                that it has become hard links to it, so TARGET takes the space of what is\n"
+    "                new; TARGET is whole, and either may be removed\n"
     "  --copy        copy files even where a hard link would do (TARGET on the same file system)\n"
     "  --no-verify   neither read linked files nor check the copy afterwards\n"
     "  --check       compare a finished backup with its list of files and checksums\n"
@@ -37,6 +41,7 @@ typedef struct arguments {
 static int parse(int argc, char **argv, arguments *a)
 {
     const rq__option options[] = {
+        {"incremental", .text = &a->options.previous},
         {"copy", .flag = &a->options.never_link},
         {"no-verify", .flag = &a->options.no_verify},
         {"check", .flag = &a->check},
@@ -46,6 +51,9 @@ static int parse(int argc, char **argv, arguments *a)
     int code = rq__parse_options("backup", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
     bool one = a->check || a->holders;
+    if (a->options.previous != NULL && (one || a->options.never_link))
+        return rq__refuse("backup",
+                          "--incremental makes links: not with --copy, --check, --holders");
     if (a->check && a->holders) return rq__refuse("backup", "--check and --holders: one of them");
     if (argc - optind != (one ? 1 : 2))
         return rq__refuse("backup", a->check     ? "name one backup"

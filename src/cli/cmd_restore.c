@@ -8,10 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char help[] =
-    "usage: rorqual restore [OPTION ...] BACKUP FOLDER\n\n"
+    "usage: rorqual restore [OPTION ...] BACKUP FOLDER\n"
+    "       rorqual restore --to TIME [OPTION ...] BACKUPS FOLDER\n\n"
+    "  --to TIME     BACKUPS is a folder of backups: take the newest that was begun at TIME or\n"
+    "                before; TIME is in UTC, 2026-11-26T04:00:00Z, or in ms since 1970\n"
     "  --replace     FOLDER is not empty: rename it to FOLDER.replaced-N first (nothing in it is\n"
     "                deleted); its server must be stopped\n"
     "  --copy        copy files even where a hard link would do (FOLDER on the same file system)\n"
@@ -25,13 +29,30 @@ static const char help[] =
 
 typedef struct arguments {
     rq_backup_options options;
+    const char *to;
+    int64_t to_ms;
     bool replace, quiet;
 } arguments;
+
+static bool parse_time(const char *text, int64_t *ret_ms)
+{
+    struct tm at = {0};
+    uint64_t ms;
+    if (rq__arg_number(text, &ms) && ms <= INT64_MAX) {
+        *ret_ms = (int64_t)ms;
+        return true;
+    }
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &at);
+    if (end == NULL || *end != '\0') return false;
+    *ret_ms = (int64_t)timegm(&at) * 1000;
+    return true;
+}
 
 /* Exit code; -1: go on. */
 static int parse(int argc, char **argv, arguments *a)
 {
     const rq__option options[] = {
+        {"to", .text = &a->to},
         {"replace", .flag = &a->replace},
         {"copy", .flag = &a->options.never_link},
         {"no-verify", .flag = &a->options.no_verify},
@@ -39,7 +60,11 @@ static int parse(int argc, char **argv, arguments *a)
     };
     int code = rq__parse_options("restore", help, options, RQ_ARRAY_LEN(options), argc, argv);
     if (code >= 0) return code;
-    if (argc - optind != 2) return rq__refuse("restore", "name a backup and a data folder");
+    if (a->to != NULL && !parse_time(a->to, &a->to_ms))
+        return rq__refuse("restore", "--to %s: not a time like 2026-11-26T04:00:00Z", a->to);
+    if (argc - optind != 2)
+        return rq__refuse("restore", a->to != NULL ? "name a folder of backups and a data folder"
+                                                   : "name a backup and a data folder");
     a->options.source = argv[optind];
     a->options.target = argv[optind + 1];
     return -1;
@@ -80,6 +105,21 @@ static rq_err move_away(const char *folder, bool quiet, rq_error *why)
     return rc;
 }
 
+/* --to: the backup becomes the source of the options. */
+static rq_err choose(arguments *a, char **ret, rq_error *why)
+{
+    int64_t taken_ms;
+    char text[32];
+    RQ_TRY(rq_backup_newest(a->options.source, a->to_ms, ret, &taken_ms, why));
+    a->options.source = *ret;
+    struct tm at;
+    time_t seconds = (time_t)(taken_ms / 1000);
+    gmtime_r(&seconds, &at);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &at);
+    if (!a->quiet) printf("%s is of %s.%03dZ\n", *ret, text, (int)(taken_ms % 1000));
+    return RQ_OK;
+}
+
 int rq__cmd_restore(int argc, char **argv)
 {
     arguments a = {0};
@@ -90,13 +130,17 @@ int rq__cmd_restore(int argc, char **argv)
     if (code >= 0) return code;
     rq__copy_progress_init(&progress, "restore", a.quiet);
     a.options.progress = &progress.calls;
+    char *chosen = NULL;
     rq_err rc = RQ_OK;
-    if (a.replace) { /* only for a backup that can be read */
+    if (a.to != NULL) rc = choose(&a, &chosen, &why);
+    if (rc == RQ_OK && a.replace) { /* only for a backup that can be read */
         rq_backup_result ignored;
         rq_backup_options check = a.options;
         rc = rq_backup_check(&check, &ignored, &why);
         if (rc == RQ_OK) rc = move_away(a.options.target, a.quiet, &why);
     }
     if (rc == RQ_OK) rc = rq_restore(&a.options, &result, &why);
-    return rq__copy_progress_end(&progress, &a.options, &result, "restored", rc, &why);
+    int ended = rq__copy_progress_end(&progress, &a.options, &result, "restored", rc, &why);
+    free(chosen);
+    return ended;
 }

@@ -15,6 +15,7 @@
 #include "ops/mutate.h"
 #include "ops/scan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,6 +216,8 @@ static const char *const policy_names[] = {
     [PB__SPACE_VIOLATION_POLICY__NO_INSERTS] = "NO_INSERTS",
 };
 
+#define LOAD_PATHS_MAX 512 /* bytes of paths in a message */
+
 static const rq_space_state *space_of(const rq_quotas *q, const rq_region *region)
 {
     const rq__space_view *v = atomic_load_explicit(&q->space, memory_order_acquire);
@@ -255,13 +258,23 @@ static rq_err mutations_pass(rq_quotas *q, rq_op *op)
     return RQ_OK;
 }
 
-/* A violated quota forbids bulk loads, too. */
+/* A violated quota forbids bulk loads, too. HBASE: DefaultViolationPolicyEnforcement.
+ * computeBulkLoadSize; the text ends in "…" where the paths are longer than a message may be. */
 static rq_err load_passes(const rq_quotas *q, rq_op *op)
 {
+    const rq_op_bulk *b = RQ_CONTAINER_OF(op, rq_op_bulk, op);
     const rq_space_state *s = space_of(q, op->region);
+    char paths[LOAD_PATHS_MAX];
+    size_t len = 0;
     if (s == NULL || !s->is_violated) return RQ_OK;
-    return rq_fail(&op->why, RQ_E_SPACE_LIMITED, "%s Bulk load is disallowed by a space quota.",
-                   policy_names[s->policy]);
+    paths[0] = '\0';
+    for (size_t i = 0; i < b->file_count && len < sizeof paths; i++)
+        len += (size_t)snprintf(paths + len, sizeof paths - len, "%s%s", i == 0 ? "" : ", ",
+                                b->files[i].path);
+    return rq_fail(&op->why, RQ_E_SPACE_LIMITED,
+                   "%s Bulk load of [%s%s] is disallowed because the file(s) exceed the limits of "
+                   "a space quota.",
+                   policy_names[s->policy], paths, len < sizeof paths ? "" : "…");
 }
 
 /* Whether the list, separated by commas and blanks, has the name. */

@@ -70,6 +70,7 @@ static void take_settings(rq_quotas *q)
     q->user_key = rq_config_text(c, RQ_SET_QUOTA_USER_KEY);
     q->refresh_ns = period_of(c, RQ_SET_QUOTA_REFRESH);
     q->space_ns = period_of(c, RQ_SET_QUOTA_SPACE_PERIOD);
+    q->snapshot_ns = period_of(c, RQ_SET_QUOTA_SNAPSHOT_PERIOD);
     q->period_ns = q->refresh_ns < q->space_ns ? q->refresh_ns : q->space_ns;
     take_defaults(q);
     take_owner(q);
@@ -250,6 +251,7 @@ void rq_quotas_close(rq_quotas *q)
     rq_ops_set_policy(q->ops, q->next);
     rq__quota_view_free(atomic_load(&q->view));
     rq__space_view_free(atomic_load(&q->space));
+    rq__snapshot_usage_free(q->snapshots);
     for (size_t i = 0; i < RQ__DEFAULT_USERS; i++) {
         for (rq__default_user *u = q->users[i]; u != NULL; u = q->users[i]) {
             q->users[i] = u->next;

@@ -82,6 +82,16 @@ rq_err rq__space_measure(rq_quotas *q, rq_error *why);
 void rq__space_view_free(rq__space_view *v); /* NULL is fine */
 const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table);
 
+/* --- snapshots.c ------------------------------------------------------------------------------ */
+typedef struct rq__snapshot_usage rq__snapshot_usage;
+/* Measures the snapshots of limited tables, if it is time to or `at_once`, into q->snapshots, and
+ * writes changed sizes to hbase:quota. Blocking. REQUIRES: q->work. */
+RQ_NODISCARD
+rq_err rq__snapshot_usage_measure(rq_quotas *q, bool at_once, rq_error *why);
+/* Bytes that only snapshots of the table keep. `u` NULL: 0. */
+uint64_t rq__snapshot_usage_of(const rq__snapshot_usage *u, rq_slice table);
+void rq__snapshot_usage_free(rq__snapshot_usage *u); /* NULL is fine */
+
 /* --- gate.c ----------------------------------------------------------------------------------- */
 extern const rq_gate_policy rq__quota_policy_table; /* without ctx */
 /* Puts the policy at the gate, before the next one, or leaves that one there alone. REQUIRES: q->work. */
@@ -114,6 +124,8 @@ struct rq_quotas {
     const char *user_key;               /* the request attribute that names the user; "": none */
     _Atomic(rq__view_of_quotas *) view; /* NULL: not yet read */
     _Atomic(rq__space_view *) space;    /* NULL: none */
+    rq__snapshot_usage *snapshots;      /* under `work`; NULL: not yet measured */
+    uint64_t snapshots_ns, snapshot_ns; /* when, and how often */
     pthread_mutex_t work;               /* one change at a time; held across I/O, by no loop */
     /* The users that the defaults apply to. */
     bool has_defaults;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Space quotas. A round sums the sizes of the store files of each table and namespace that has one,
- * compares them with the limits, and publishes the states:
+ * Space quotas. A round sums the sizes of the store files of each table and namespace that has one
+ * (with those that its snapshots keep, snapshots.c; without links and references), compares them with the limits, and publishes the states:
  *
  *   table  own quota: its usage against its limit; if that is not violated and the namespace's is,
  *          the namespace's policy applies
@@ -59,7 +59,7 @@ static uint64_t size_of(const rq_catalog_table *t)
         rq_region_load load = {0};
         const rq_catalog_region *r = rq_catalog_table_region(t, i);
         if (r->region != NULL) rq_region_get_load(r->region, &load);
-        bytes += load.storefile_bytes;
+        bytes += load.hfile_bytes;
     }
     return bytes;
 }
@@ -121,7 +121,8 @@ static bool state_before(const round_state *r, rq_slice table, rq_space_state *r
 static uint64_t known_size(const round_state *r, const rq_catalog_table *t)
 {
     rq_space_state s;
-    if (t->state == RQ_TABLE_ENABLED || t->state == RQ_TABLE_ENABLING) return size_of(t);
+    if (t->state == RQ_TABLE_ENABLED || t->state == RQ_TABLE_ENABLING)
+        return size_of(t) + rq__snapshot_usage_of(r->q->snapshots, t->schema->name);
     return state_before(r, t->schema->name, &s) ? s.usage : 0;
 }
 
@@ -303,12 +304,23 @@ static rq_err follow_all(round_state *r, rq_error *why)
     return RQ_OK;
 }
 
+/* Limits hold without the snapshots, too, if these cannot be read or written down. */
+static void measure_snapshots(rq_quotas *q, bool now)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq__snapshot_usage_measure(q, now, &why);
+    if (rc != RQ_OK)
+        rq_log_warn(q->env.log, "quota", "the sizes of snapshots are not known: %s",
+                    why.code == RQ_OK ? rq_err_text(rc) : why.message);
+}
+
 /* The states are published before tables are disabled, so that writes stop at once. */
 rq_err rq__space_measure(rq_quotas *q, rq_error *why)
 {
     rq__space_view *before = atomic_load(&q->space);
     round_state r = {.q = q, .quotas = atomic_load(&q->view), .before = before};
     if (r.quotas == NULL || (!r.quotas->spaces && before == NULL)) return RQ_OK;
+    measure_snapshots(q, !r.quotas->spaces);
     r.view = calloc(1, sizeof *r.view);
     if (r.view == NULL) return rq_no_memory(why);
     rq_arena_init(&r.view->arena);

@@ -249,6 +249,12 @@ uint64_t rq__region_smallest_read_point(rq_region *r)
 
 /* --- counts ----------------------------------------------------------------------------------- */
 
+/* HBASE: StoreFileInfo.isHFile. */
+static bool is_own_file(const char *name)
+{
+    return strpbrk(name, ".=-") == NULL; /* store/reference.h */
+}
+
 static void add_store_load(const rq_store_version *v, rq_region_load *ret)
 {
     ret->memstore_bytes += rq_store_version_data_bytes(v);
@@ -256,6 +262,7 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
         const rq_hfile_info *info = rq_hfile_reader_info(v->files[i].reader);
         ret->storefiles++;
         ret->storefile_bytes += v->files[i].size_bytes;
+        if (is_own_file(v->files[i].name)) ret->hfile_bytes += v->files[i].size_bytes;
         ret->storefile_uncompressed_bytes += info->uncompressed_bytes;
         ret->root_index_bytes += info->root_index_bytes;
         ret->index_bytes += info->index_bytes;

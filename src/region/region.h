@@ -159,6 +159,7 @@ typedef struct rq_region_load {
     uint64_t read_requests, write_requests, filtered_read_requests;
     /* memstore_bytes: of the cells, as HBase's memStoreSize; their memory is more. */
     uint64_t memstore_bytes, storefile_bytes, storefile_uncompressed_bytes, max_flushed_seqid;
+    uint64_t hfile_bytes; /* of storefile_bytes: files of its own, no references and links */
     uint32_t stores, storefiles;
     uint64_t compacted_cells, compacting_cells;
     uint64_t cached_bytes; /* of its files' blocks in memory */

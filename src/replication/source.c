@@ -175,10 +175,20 @@ static bool exists(void *ctx, rq_slice table, rq_slice family)
     return found;
 }
 
+/* A failure leaves none: `fill` tries again. */
+static rq_err open_tail(rq__source *s, rq_lsn from, rq_error *why)
+{
+    rq_wal_tail_free(s->tail);
+    s->tail = NULL;
+    rq_err rc = rq_wal_tail_new(rq_engine_wal(s->settings->engine), from, &s->tail);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
 /* Adds records until the shipment is large enough or nothing is left. */
 static rq_err fill(rq__source *s, rq_error *why)
 {
     const rq__source_settings *set = s->settings;
+    if (s->tail == NULL) RQ_TRY(open_tail(s, s->confirmed, why));
     while (rq__shipment_bytes(&s->shipment) < set->batch_bytes &&
            s->shipment.entries < set->batch_entries && !stops(s)) {
         rq_wal_record r;
@@ -193,14 +203,6 @@ static rq_err fill(rq__source *s, rq_error *why)
             confirm(s); /* nothing so far is for the peer */
     }
     return RQ_OK;
-}
-
-static rq_err open_tail(rq__source *s, rq_lsn from, rq_error *why)
-{
-    rq_wal_tail_free(s->tail);
-    s->tail = NULL;
-    rq_err rc = rq_wal_tail_new(rq_engine_wal(s->settings->engine), from, &s->tail);
-    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 /* Reads the shipment again, without what does not exist here any more. */
@@ -243,8 +245,33 @@ static rq_err connect_peer(rq__source *s, rq_error *why)
     return rc;
 }
 
+/* Reads up to the first record for the peer. */
+static rq_err find_first(rq__source *s, rq_error *why)
+{
+    if (s->tail == NULL) RQ_TRY(open_tail(s, s->confirmed, why));
+    while (s->shipment.entries == 0 && !stops(s)) {
+        rq_wal_record r;
+        RQ_TRY(rq_wal_tail_next(s->tail, &r, why));
+        RQ_TRY(rq__shipment_add(&s->shipment, &s->selection, &r, why));
+    }
+    return RQ_OK;
+}
+
+/* For the lag while the peer has not been reached: when the oldest record was written that it
+ * lacks. One that came from the peer counts, too, as its cluster id is not known yet. Whatever is
+ * wrong with the log, `fill` reports. */
+static void look_ahead(rq__source *s)
+{
+    rq_error why = {.code = RQ_OK};
+    if (atomic_load_explicit(&s->next_write_ms, memory_order_relaxed) != 0) return;
+    rq__shipment_reset(&s->shipment);
+    rq_err rc = find_first(s, &why);
+    atomic_store_explicit(&s->next_write_ms, s->shipment.first_write_ms, memory_order_relaxed);
+    if (rc != RQ_E_END) (void)open_tail(s, s->confirmed, &why);
+}
+
 /* The first connection tells the peer's cluster id, which the filter needs: until then nothing is
- * read. */
+ * shipped. */
 static bool connect_first(rq__source *s)
 {
     for (unsigned attempt = 1; !stops(s); attempt++) {
@@ -253,6 +280,7 @@ static bool connect_first(rq__source *s)
             recovered(s);
             return true;
         }
+        look_ahead(s);
         failed(s, attempt, "cannot connect", &why);
     }
     return false;
@@ -268,7 +296,8 @@ static void count_shipped(rq__source *s)
     add(&s->shipped_bytes, rq__shipment_bytes(&s->shipment));
     atomic_store_explicit(&s->last_write_ms, s->shipment.last_write_ms, memory_order_relaxed);
     atomic_store_explicit(&s->shipped_ms, now, memory_order_relaxed);
-    atomic_store_explicit(&s->next_write_ms, 0, memory_order_relaxed);
+    /* What follows is not older. The next look at the log tells whether anything does. */
+    atomic_store_explicit(&s->next_write_ms, s->shipment.last_write_ms, memory_order_relaxed);
 }
 
 /* hbase.replication.drop.on.deleted.…: whether the shipment was read again without what is dropped
@@ -360,6 +389,7 @@ static void round_of(rq__source *s, unsigned *failures)
     }
     *failures = 0;
     if (s->shipment.entries == 0) {
+        atomic_store_explicit(&s->next_write_ms, 0, memory_order_relaxed);
         confirm(s);
         write_position(s, false);
         bool idle = now_ns(s) - s->busy_ns > IDLE_AFTER_NS;

@@ -32,6 +32,7 @@ typedef struct rq_rpc_method {
 
 /* The client of a connection; the same for all its calls, valid as long as the call. */
 typedef struct rq_rpc_client {
+    uint64_t id; /* of the connection: from 1, never used again in the life of the server object */
     const char *user; /* effective user; "" if the header names none */
     size_t user_len;
     const char *real_user; /* or NULL */

@@ -673,6 +673,7 @@ static rq_err on_open(void *ctx, rq_stream *s)
     rq_unread_init(&conn->unread, server->options.unread, s, cut_off_debtor, debtor_released);
     take_loop(conn, server);
     conn->refs = 1;
+    conn->client.id = 1 + atomic_fetch_add_explicit(&server->opened, 1, memory_order_relaxed);
     conn->client.user = "";
     conn->client.service = "";
     conn->client.host = conn->host;

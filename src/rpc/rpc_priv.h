@@ -97,6 +97,7 @@ struct rq_rpc_server {
     unsigned listener_count;
     size_t share; /* bytes of unread responses allowed per connection */
     _Atomic bool draining;
+    _Atomic uint64_t opened; /* connections, since the start */
     size_t method_count;
     _Atomic uint64_t *method_calls; /* the workers' */
     unsigned worker_count;

@@ -64,7 +64,8 @@ static void loaded(rq_op *op)
     const Pb__BulkLoadHFileRequest *request = (const Pb__BulkLoadHFileRequest *)call->param;
     Pb__BulkLoadHFileResponse response = PB__BULK_LOAD_HFILE_RESPONSE__INIT;
     bool is_answered_with_error =
-        op->region == NULL || request->bulk_token == NULL || job->bulk.is_refused;
+        op->region == NULL || request->bulk_token == NULL || job->bulk.is_refused ||
+        op->rc == RQ_E_SPACE_LIMITED; /* HBASE: checked before the load begins */
     if (op->rc != RQ_OK && is_answered_with_error) {
         rq__fail_call_of_op(op);
         return;

@@ -53,11 +53,11 @@ static Pb__ReplicationLoadSource *source_load(rq_arena *arena, const rq_source_s
     m->peerid = m->queueid = (char *)(uintptr_t)s->id;
     m->ageoflastshippedop = s->age_of_last_ms;
     m->sizeoflogqueue = (uint32_t)(s->log_bytes >> 26) + 1;
-    m->timestampoflastshippedop = (uint64_t)s->shipped_ms;
+    int64_t last_write_ms = s->shipped_ms - (int64_t)s->age_of_last_ms;
+    m->timestampoflastshippedop = (uint64_t)last_write_ms;
     m->replicationlag = s->lag_ms;
     m->has_timestampofnexttoreplicate = m->has_recovered = m->has_running = 1;
     m->has_editssincerestart = m->has_editsread = m->has_opsshipped = 1;
-    int64_t last_write_ms = s->shipped_ms - (int64_t)s->age_of_last_ms;
     m->timestampofnexttoreplicate =
         (uint64_t)(s->next_write_ms != 0 ? s->next_write_ms : last_write_ms);
     m->running = s->running;

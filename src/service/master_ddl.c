@@ -44,6 +44,7 @@ rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_gro
     j->ddl.nonce_group = nonce_group;
     j->ddl.nonce = nonce;
     j->ddl.user = rq_slice_cstr(call->client->user);
+    j->ddl.client = call->client->id;
     j->ddl.lane = rq_loop_lane(call->loop);
     j->ddl.submitted = ddl_submitted;
     return j;

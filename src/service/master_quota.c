@@ -232,7 +232,7 @@ void rq__get_region_sizes(void *ctx, rq_call *call)
             rq_region_load load = {0};
             rq_region *region = rq_catalog_table_region(tables[i], k)->region;
             if (region != NULL) rq_region_get_load(region, &load);
-            t->size += load.storefile_bytes;
+            t->size += load.hfile_bytes;
         }
         failed = t->table_name == NULL;
         m.sizes[m.n_sizes++] = t;

@@ -115,7 +115,7 @@ static Pb__RegionLoad *region_load(rq_arena *arena, const rq_catalog_region *nam
     m->has_storefile_size_mb = m->has_mem_store_size_mb = m->has_region_size_mb = 1;
     m->storefile_size_mb = megabytes_up(load.storefile_bytes);
     m->mem_store_size_mb = megabytes_up(load.memstore_bytes);
-    m->region_size_mb = megabytes_up(load.storefile_bytes);
+    m->region_size_mb = megabytes_up(load.hfile_bytes); /* HBASE: HStore.getHFilesSize */
     m->has_storefile_index_size_kb = m->has_root_index_size_kb = 1;
     m->has_total_static_index_size_kb = m->has_total_static_bloom_size_kb = 1;
     m->storefile_index_size_kb = m->root_index_size_kb = kilobytes_up(load.root_index_bytes);

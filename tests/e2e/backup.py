@@ -234,6 +234,70 @@ def under_load(world):
         assert not world.load.errors, world.load.errors
 
 
+def store_files(folder):
+    """{path: inode} of the folder's store files."""
+    return {f.relative_to(folder): f.stat().st_ino for part in ("data/default", "archive/data/default", "mobdir/data/default")
+            for f in (folder / part).glob("*/*/*/*") if f.is_file() and f.stat().st_size > 0 and f.parent.name != ".tmp"}
+
+
+def incremental_under_load(world):
+    """Each backup is built on the one before and is whole without it; what both have takes space once."""
+    backups = world.fresh("backups")
+    backups.mkdir()
+    times, shared = [], 0
+    for n in range(4):
+        before, tables = world.load.snapshot()
+        target, back = backups / str(n), world.fresh("back")
+        succeeds("backup", *(["--incremental", backups / str(n - 1)] if n else ["--copy"]), world.data, target)
+        tables &= world.load.snapshot()[1]
+        times.append((int(time.time() * 1000), before, tables))
+        earlier = set(store_files(backups / str(n - 1)).values()) if n else set()
+        shared += sum(inode in earlier for inode in store_files(target).values())
+        assert not set(store_files(world.data).values()) & set(store_files(target).values()) or n, "--copy linked a file"
+        succeeds("backup", "--check", target)
+        if n > 1:
+            shutil.rmtree(backups / str(n - 2))  # none needs another
+        world.load.stopping.wait(0.3 + world.dice.random())
+        assert not world.load.errors, world.load.errors
+    assert shared > 0, "no file was linked"
+    for n in (3, 2):
+        at, before, tables = times[n]
+        out = succeeds("restore", "--to", str(at), backups, back)
+        assert f"{backups}/{n} is of " in out, out
+        check_copy(back, world.log, before, tables & world.load.snapshot()[1] if n == 3 else set())
+        shutil.rmtree(back)
+    refused("no finished backup", "restore", "--to", "2020-01-01T00:00:00Z", backups, back)
+    refused("not a time", "restore", "--to", "yesterday", backups, back, code=2)
+    assert not back.exists()
+
+
+def incremental_on_what_is_unfit(world):
+    copy, target = world.fresh("copy"), world.fresh("back")
+    succeeds("backup", "--copy", world.data, copy)
+    empty = world.fresh("empty")
+    empty.mkdir()
+    refused("no finished backup", "backup", "--incremental", empty, world.data, target)
+    refused("in use", "backup", "--incremental", world.data, world.data, target)
+    refused("not with --copy", "backup", "--incremental", copy, "--copy", world.data, target, code=2)
+    assert not target.exists()
+    for path in store_files(copy):
+        content = (copy / path).read_bytes()
+        (copy / path).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    refused("that backup is damaged", "backup", "--incremental", copy, world.data, target)
+    refused("interrupted", "restore", target, world.fresh("full"))
+    shutil.rmtree(target)
+    identity = copy / "hbase.id"
+    content = identity.read_bytes()
+    identity.unlink()
+    identity.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    refused("another cluster", "backup", "--incremental", copy, world.data, target)
+    assert not target.exists()
+    if os.stat("/dev/shm").st_dev != os.stat(world.folder).st_dev:
+        succeeds("backup", "--copy", world.data, world.fresh("copy"))
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+            refused("cannot link", "backup", "--incremental", copy, world.data, pathlib.Path(other) / "target")
+
+
 def fsck_of_running(world):
     for _ in range(3):
         out = succeeds("fsck", "--blocks", world.data)
@@ -459,7 +523,7 @@ def stopped_folder(world):
     assert not (world.data / ".rorqual/control").exists()
 
 
-TESTS = (under_load, fsck_of_running, holders_are_listed, backup_starts_itself, killed_backups, bad_arguments, damaged_backups, full_disk,
+TESTS = (under_load, incremental_under_load, incremental_on_what_is_unfit, fsck_of_running, holders_are_listed, backup_starts_itself, killed_backups, bad_arguments, damaged_backups, full_disk,
          nothing_is_held, killed_server, sockets_of_killed_servers, stopped_folder)
 
 

@@ -226,6 +226,33 @@ def kills_of_either_side_lose_nothing(w):
     assert not missing, f"{len(missing)} of {len(acknowledged)} rows are missing, first {missing[0]!r}"
 
 
+def the_lag_behind_a_peer_that_is_away_is_told(w):
+    """Also after a start, when the peer has not been reached yet."""
+    a, b = w.a, w.b
+
+    def lag():
+        return a.metric("rorqual_replication_lag_seconds", "b")
+
+    def load():
+        status = fields(a.master("GetClusterStatus")[1][0])
+        server = fields(fields(status[2][0])[2][0])
+        return {k: v[0] for k, v in fields(server[10][0]).items()}
+    eventually(lambda: lag() == 0, "no lag")
+    b.stop()
+    a.put("t", b"away-1", b"v")
+    eventually(lambda: lag() > 0.3, "a lag while the peer is away")
+    a.stop()
+    a.start()
+    eventually(lambda: lag() > 0.6, "a lag after a start without the peer")
+    told = load()
+    assert told[5] > 600 and told[6] > 0, f"status 'replication': {told}"
+    b.start()
+    eventually(lambda: same_rows(a, b, "t"), "the rows are equal")
+    eventually(lambda: lag() == 0, "no lag once all is shipped")
+    told = load()
+    assert told[5] == 0, f"status 'replication': {told}"
+
+
 def two_masters_do_not_send_in_circles(w):
     a, b = w.a, w.b
     b.add_peer("a", a.key)
@@ -429,7 +456,7 @@ def bulk_loads_of_hbase_arrive(w):
 
 WITH_HBASE = [hbase_to_rorqual_and_back_under_kills, both_write_the_same_rows, bulk_loads_of_hbase_arrive]
 ALONE = [peers_are_changed_and_refused_as_by_hbase, puts_deletes_and_increments_arrive,
-         a_disabled_peer_gets_everything_later, kills_of_either_side_lose_nothing, two_masters_do_not_send_in_circles,
+         a_disabled_peer_gets_everything_later, kills_of_either_side_lose_nothing, the_lag_behind_a_peer_that_is_away_is_told, two_masters_do_not_send_in_circles,
          tables_and_families_are_chosen, a_missing_table_blocks_until_it_is_there, a_log_that_grows_too_long_is_given_up]
 
 

@@ -20,7 +20,8 @@ SECONDS, MINUTES, HOURS, DAYS = 4, 5, 6, 7
 (REQUESTS, REQUEST_BYTES, WRITES, WRITE_BYTES, READS, READ_BYTES, UNITS, WRITE_UNITS, READ_UNITS, ATOMIC_READ_BYTES,
  ATOMIC_REQUESTS, ATOMIC_WRITE_BYTES, HANDLER_MS) = range(1, 14)
 DISABLE, NO_WRITES_COMPACTIONS, NO_WRITES, NO_INSERTS = range(1, 5)
-SPEED = ("-D", "hbase.quota.enabled=true", "-D", "hbase.superuser=chief, boss", "-D", "hbase.master.quotas.observer.chore.period=50")
+SPEED = ("-D", "hbase.quota.enabled=true", "-D", "hbase.superuser=chief, boss", "-D", "hbase.master.quotas.observer.chore.period=50",
+         "-D", "hbase.master.quotas.snapshot.chore.period=50")
 
 
 class World:
@@ -292,6 +293,13 @@ def space_is_limited(world):
             world.client.data.call("Mutate", delete)
         else:
             assert refusal(world.client.data.call, "Mutate", delete).name == "quotas.SpaceLimitingException"
+        paths = [f"/a/file{i}" for i in range(2)]
+        load = text(1, region(name)) + b"".join(text(2, text(1, b"f") + text(2, path)) for path in paths)
+        for token in (b"", text(5, b"staging/token")):
+            refused = refusal(world.client.data.call, "BulkLoadHFile", load + token)
+            assert refused is not None and refused.name == "quotas.SpaceLimitingException", refused
+            assert f"{words.split()[0]} Bulk load of [/a/file0, /a/file1] is disallowed because the file(s) exceed the limits of " \
+                "a space quota." in refused.trace, refused.trace
         compact = text(1, region(name)) + number(2, 1)
         if policy == NO_WRITES_COMPACTIONS:
             refused = refusal(world.client.admin.call, "CompactRegion", compact)
@@ -306,6 +314,58 @@ def space_is_limited(world):
         world.put(name)
     world.set(table("spacious") + space(None, 0))
     assert not world.client.master.call("GetQuotaStates", b"").get(1)
+
+
+def snapshots_count_for_their_table(world):
+    """What a snapshot alone keeps is its table's usage, once however many snapshots keep it; a clone's links are nobody's."""
+    name, master = world.table("pictured"), world.client.master
+
+    def usage(of):
+        for state in master.call("GetQuotaStates", b"").get(1, []):
+            if hbase.fields(hbase.fields(state)[1][0])[2][0] == of:
+                return hbase.fields(hbase.fields(state)[2][0])[2][0]
+        return None
+
+    def recorded():
+        row = world.client.data.get(world.client.regions("hbase:quota")[0][1], b"t.pictured")
+        return {q.decode()[2:]: hbase.fields(value).get(2, [0])[0] for (f, q), value in row.items() if f == b"u" and q[:2] == b"ss"}
+
+    def snapshot(called):
+        described = text(1, called) + text(2, b"pictured") + number(4, 1)
+        world.client.procedure(master.call("Snapshot", text(1, described) + number(2, 1) + number(3, hbase.nonce()))[2][0])
+
+    def files():
+        return sorted((world.folder / "data/data/default/pictured").glob("*/cf/*"))
+
+    for n in range(300):
+        world.client.data.put(name, b"r%03d" % n, {(b"cf", b"q"): b"v" * 100})
+    world.client.flush(name)
+    first, = (f.stat().st_size for f in files())
+    world.set(table("pictured") + space(1 << 30, NO_INSERTS))
+    hbase.wait_for(lambda: usage(b"pictured") == first)
+    snapshot(b"one")
+    hbase.wait_for(lambda: recorded() == {"one": 0})
+    world.put(name, b"another")
+    world.client.flush(name)
+    snapshot(b"two")
+    world.client.admin.call("CompactRegion", text(1, region(name)) + number(2, 1))
+    hbase.wait_for(lambda: len(files()) == 1)
+    now, = (f.stat().st_size for f in files())
+    small, = (f.stat().st_size for f in (world.folder / "data/archive/data/default/pictured").glob("*/cf/*")
+              if f.is_file() and f.stat().st_size != first)
+    hbase.wait_for(lambda: usage(b"pictured") == now + first + small)
+    assert recorded() == {"one": first, "two": small}, recorded()
+    cloned = text(1, text(1, b"one") + text(2, b"cloned")) + number(2, 1) + number(3, hbase.nonce())
+    world.client.procedure(master.call("RestoreSnapshot", cloned)[1][0])
+    world.set(table("cloned") + space(1 << 30, NO_INSERTS))
+    hbase.wait_for(lambda: usage(b"cloned") == 0)
+    master.call("DeleteSnapshot", text(1, text(1, b"one")))
+    hbase.wait_for(lambda: recorded() == {"two": first + small})
+    hbase.wait_for(lambda: usage(b"pictured") == now + first + small)
+    master.call("DeleteSnapshot", text(1, text(1, b"two")))
+    hbase.wait_for(lambda: recorded() == {} and usage(b"pictured") == now)
+    world.set(table("cloned") + space(None, 0))
+    world.set(table("pictured") + space(None, 0))
 
 
 def a_table_is_disabled_for_its_space(world):
@@ -349,7 +409,7 @@ TESTS = [
     a_user_is_throttled_on_all_tables_or_one, a_bypass_leaves_a_user_with_his_own_quotas, the_server_and_namespaces_are_throttled,
     system_tables_are_not_throttled, a_multi_fails_by_region, an_open_scanner_goes_on_after_a_refusal,
     throttles_are_switched_off_and_on, quotas_beyond_are_lent_by_the_server, wrong_requests_are_refused,
-    a_dropped_table_loses_its_quotas, quotas_survive_a_kill, a_namespace_bounds_its_regions, space_is_limited, a_table_is_disabled_for_its_space,
+    a_dropped_table_loses_its_quotas, quotas_survive_a_kill, a_namespace_bounds_its_regions, space_is_limited, snapshots_count_for_their_table, a_table_is_disabled_for_its_space,
 ]
 
 if __name__ == "__main__":

@@ -342,6 +342,66 @@ static void nonces_go_with_the_results(void **state)
     free(q);
 }
 
+/* Enters procedures of the client until one has no room; returns how many. */
+static size_t fill_with(queue *q, uint64_t client, rq_ddl_kind kind)
+{
+    for (size_t n = 0;; n++) {
+        rq__proc *p = make(kind, "default", "t", "");
+        p->client = client;
+        if (!rq__procs_have_room(&q->ps, p)) {
+            rq__proc_free(p);
+            return n;
+        }
+        enter(q, p);
+    }
+}
+
+static void a_client_leaves_room_for_others(void **state)
+{
+    (void)state;
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    q->ps.bytes_max = 8 << 20;
+    size_t first = fill_with(q, 1, RQ_DDL_ENABLE_TABLE);
+    assert_in_range(q->ps.total.bytes, (7 << 20) * 8 / 10, 6 << 20);
+    size_t second = fill_with(q, 2, RQ_DDL_ENABLE_TABLE);
+    assert_in_range(second, 1, first / 2);
+    for (uint64_t client = 3; client < 40; client++)
+        (void)fill_with(q, client, RQ_DDL_ENABLE_TABLE);
+    assert_true(q->ps.total.bytes <= q->ps.bytes_max);
+    while (q->count > 20)
+        leave(q, q->procs[q->count - 1]);
+    assert_int_equal(fill_with(q, 1, RQ_DDL_ENABLE_TABLE), first - 20);
+    assert_true(fill_with(q, 0, RQ_DDL_SPLIT_REGION) > 0); /* the server's own need no share */
+    while (q->count > 0)
+        leave(q, q->procs[0]);
+    assert_int_equal(q->ps.total.bytes, 0);
+    for (size_t i = 0; i < RQ__PROC_CLIENTS; i++)
+        assert_int_equal(q->ps.clients[i].bytes, 0);
+    teardown(q);
+    free(q);
+}
+
+static void locks_of_a_client_leave_room_for_locks_and_for_procedures(void **state)
+{
+    (void)state;
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    q->ps.bytes_max = 8 << 20;
+    size_t first = fill_with(q, 1, RQ_DDL_LOCK_TABLE);
+    assert_in_range(q->ps.total.lock_bytes, 1 << 20, (3 << 20) / 2);
+    assert_in_range(fill_with(q, 2, RQ_DDL_LOCK_TABLE), 1, first);
+    assert_true(fill_with(q, 1, RQ_DDL_ENABLE_TABLE) > 0);
+    assert_true(fill_with(q, 3, RQ_DDL_ENABLE_TABLE) > 0);
+    assert_true(fill_with(q, 4, RQ_DDL_LOCK_TABLE) > 0);
+    while (q->count > 0)
+        leave(q, q->procs[0]);
+    assert_int_equal(q->ps.total.lock_bytes, 0);
+    assert_int_equal(q->ps.clients[1].lock_bytes, 0);
+    teardown(q);
+    free(q);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +411,8 @@ int main(void)
         cmocka_unit_test(the_queues_do_what_the_plain_rule_says),
         cmocka_unit_test(ten_times_as_many_cost_ten_times_as_much),
         cmocka_unit_test(nonces_go_with_the_results),
+        cmocka_unit_test(a_client_leaves_room_for_others),
+        cmocka_unit_test(locks_of_a_client_leave_room_for_locks_and_for_procedures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

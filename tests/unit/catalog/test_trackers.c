@@ -88,6 +88,25 @@ static void an_alter_goes_by_migration_as_in_hbase(void **state)
     teardown(w);
 }
 
+/* The texts of a real HBase 2.6.1. */
+static void an_unknown_name_is_a_class_that_is_not_found(void **state)
+{
+    (void)state;
+    static const char not_found[] = "java.lang.RuntimeException: java.lang.RuntimeException: "
+                                    "java.lang.ClassNotFoundException: Class my.Tracker not found";
+    world *w = setup();
+    REFUSED(world_create(w, "t", "f" IMPL "my.Tracker", NULL), RQ_E_DO_NOT_RETRY, not_found);
+    OK(world_create(w, "t", "f" IMPL, NULL)); /* an empty name is none */
+    expect(w, NULL, "DEFAULT");
+    REFUSED(world_modify(w, "t", "f" IMPL "my.Tracker"), RQ_E_DO_NOT_RETRY, not_found);
+    REFUSED(world_modify(w, "t", "f" IMPL "MIGRATION" FROM "my.Tracker" TO "FILE"),
+            RQ_E_DO_NOT_RETRY,
+            "java.lang.RuntimeException: java.lang.ClassNotFoundException: my.Tracker");
+    OK(world_modify(w, "t", "f" IMPL "DEFAULT" FROM "my.Tracker")); /* nobody looks at it */
+    expect(w, NULL, "DEFAULT and more");
+    teardown(w);
+}
+
 static void one_call_changes_a_table_or_a_family(void **state)
 {
     (void)state;
@@ -108,11 +127,11 @@ static void one_call_changes_a_table_or_a_family(void **state)
     OK(world_tracker(w, "t", NULL, "DEFAULT")); /* finished */
     expect(w, NULL, "DEFAULT");
     REFUSED(world_tracker(w, "t", "g", NULL), RQ_E_DO_NOT_RETRY,
-            "the store file tracker  is not supported, DEFAULT, FILE and MIGRATION are");
+            "java.lang.ClassNotFoundException: ");
     REFUSED(world_tracker(w, "t", NULL, "migration"), RQ_E_DO_NOT_RETRY,
             "Do not need to transfer to migration");
     REFUSED(world_tracker(w, "t", NULL, "my.Tracker"), RQ_E_DO_NOT_RETRY,
-            "the store file tracker my.Tracker is not supported, DEFAULT, FILE and MIGRATION are");
+            "java.lang.ClassNotFoundException: my.Tracker");
     REFUSED(world_tracker(w, "u", NULL, "FILE"), RQ_E_TABLE_NOT_FOUND, "u");
     REFUSED(world_tracker(w, "t", "x", "FILE"), RQ_E_NO_SUCH_FAMILY,
             "x does not exist for table t");
@@ -168,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_alter_goes_by_migration_as_in_hbase),
+        cmocka_unit_test(an_unknown_name_is_a_class_that_is_not_found),
         cmocka_unit_test(one_call_changes_a_table_or_a_family),
         cmocka_unit_test(no_change_of_tracker_loses_a_row),
     };

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The backup before, for an incremental one: its store files are not copied again.
+ *
+ * A store file never changes, and its name is random: a file of the same cluster with the same name
+ * and size is the same file, also when it has moved to archive/ since. Names of references and links
+ * are made of others' names; they count in the same folder only.
+ *
+ * The earlier backup is only read, and locked meanwhile, so that no server is started on it.
+ */
+#ifndef RQ_BACKUP_PREVIOUS_H
+#define RQ_BACKUP_PREVIOUS_H
+
+#include "backup/marker.h"
+
+typedef struct rq__previous rq__previous;
+
+/* RQ_E_NOT_FOUND: the folder is no finished backup. RQ_E_LOCKED: a server runs on it. */
+RQ_NODISCARD
+rq_err rq__previous_open(const char *folder, rq__previous **ret, rq_error *why);
+/* NULL is fine. */
+void rq__previous_close(rq__previous *p);
+/* The content of a small file. */
+RQ_NODISCARD
+rq_err rq__previous_read(rq__previous *p, const char *path, rq_arena *arena, rq_slice *ret,
+                         rq_error *why);
+/* Its copy of the store file that the server has at `path`; NULL: it has none. */
+const rq_listed_file *rq__previous_find(const rq__previous *p, const char *path, uint64_t size);
+/* RQ_E_CORRUPT: the file is missing or has another size, so the earlier backup is damaged. */
+RQ_NODISCARD
+rq_err rq__previous_open_file(rq__previous *p, const rq_listed_file *f, rq_file **ret,
+                              rq_error *why);
+/* "FOLDER/PATH: what, so that backup is damaged: …". */
+rq_err rq__previous_differs(const rq__previous *p, const rq_listed_file *f, const char *what,
+                            rq_error *why);
+
+#endif
