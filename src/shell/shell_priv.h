@@ -56,6 +56,7 @@ static inline rq__shell *rq__shell_of(mrb_state *mrb)
 
 /* Define their classes and methods; before the preludes. */
 void rq__define_bytes(mrb_state *mrb);
+void rq__define_floats(mrb_state *mrb);
 void rq__define_messages(mrb_state *mrb);
 void rq__define_calls(mrb_state *mrb);
 void rq__define_rows(mrb_state *mrb);
