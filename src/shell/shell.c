@@ -226,6 +226,7 @@ static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
         f = take_exception(s, statement, is_script);
     else
         print_value(s, v);
+    rq__statement_free_commands(s);
     (void)ask(s, "took", mrb_float_value(s->mrb, (double)(rq_client_now_ns() - begun) / 1e9));
     mrb_gc_arena_restore(s->mrb, arena);
     (void)fflush(stdout);
