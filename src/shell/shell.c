@@ -111,6 +111,7 @@ static bool start_ruby(rq__shell *s)
     rq__define_calls(s->mrb);
     rq__define_rows(s->mrb);
     rq__define_bytes(s->mrb);
+    rq__define_floats(s->mrb);
     rq__define_regexp(s->mrb);
     rq__define_times(s->mrb);
     rq__define_terminal(s->mrb);
@@ -225,6 +226,7 @@ static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
         f = take_exception(s, statement, is_script);
     else
         print_value(s, v);
+    rq__statement_free_commands(s);
     (void)ask(s, "took", mrb_float_value(s->mrb, (double)(rq_client_now_ns() - begun) / 1e9));
     mrb_gc_arena_restore(s->mrb, arena);
     (void)fflush(stdout);

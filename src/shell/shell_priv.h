@@ -42,6 +42,7 @@ typedef struct rq__shell {
     rq_scan_metrics metrics; /* of the last scan */
     mrbc_context *locals;    /* of the statements: their local variables */
     unsigned local_count;    /* registers that these take, as of the last statement */
+    int locals_seen;         /* of `locals`, those that hide no command */
     bool bytes_in_base64;    /* in messages that are decoded */
     int line;                /* the number in the prompt */
     bool at_prompt;          /* lines come from a terminal by libedit */
@@ -56,6 +57,7 @@ static inline rq__shell *rq__shell_of(mrb_state *mrb)
 
 /* Define their classes and methods; before the preludes. */
 void rq__define_bytes(mrb_state *mrb);
+void rq__define_floats(mrb_state *mrb);
 void rq__define_messages(mrb_state *mrb);
 void rq__define_calls(mrb_state *mrb);
 void rq__define_rows(mrb_state *mrb);
@@ -98,6 +100,8 @@ typedef enum rq__statement {
 rq__statement rq__statement_check(rq__shell *s, const char *text, size_t len, char **ret_error);
 /* Runs a whole statement with the session's local variables. mrb->exc is set if it raised. */
 mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len);
+/* A local variable with a command's name would hide the command: warns and forgets the variable. */
+void rq__statement_free_commands(rq__shell *s);
 
 /* prompt.c: lines from a terminal. */
 typedef struct rq__prompt rq__prompt;

@@ -3,9 +3,11 @@
 #include "shell/shell_priv.h"
 
 #include <mruby/array.h>
+#include <mruby/class.h>
 #include <mruby/error.h>
 #include <mruby/proc.h>
 #include <mruby/string.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static mrbc_context *context_of(rq__shell *s)
@@ -85,7 +87,8 @@ mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
 {
     mrb_state *mrb = s->mrb;
     struct mrb_parser_state *p = parse(s, text, len);
-    struct RProc *proc = p == NULL ? NULL : mrb_generate_code(mrb, p);
+    bool parsed = p != NULL && p->tree != NULL && p->nerr == 0;
+    struct RProc *proc = parsed ? mrb_generate_code(mrb, p) : NULL;
     if (p != NULL) mrb_parser_free(p);
     if (proc == NULL) return mrb_nil_value();
     struct RClass *target = mrb->object_class;
@@ -95,4 +98,27 @@ mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
     s->local_count = proc->body.irep->nlocals;
     widen_environment(mrb, s->local_count);
     return mrb_vm_run(mrb, proc, mrb_top_self(mrb), keep);
+}
+
+static mrb_sym nameless(mrb_state *mrb, int number)
+{
+    char name[16];
+    int n = snprintf(name, sizeof name, " %d", number);
+    return mrb_intern(mrb, name, (size_t)n);
+}
+
+/* HBASE: HBASE-28660. The variable's register stays; its name becomes one that no script can write. */
+void rq__statement_free_commands(rq__shell *s)
+{
+    mrb_state *mrb = s->mrb;
+    mrbc_context *c = s->locals;
+    if (c == NULL) return;
+    mrb_value shell = mrb_obj_value(mrb_module_get(mrb, "Shell"));
+    for (; s->locals_seen < c->slen; s->locals_seen++) {
+        mrb_value name = mrb_symbol_value(c->syms[s->locals_seen]);
+        mrb_value is_command = mrb_funcall(mrb, shell, "hides_command?", 1, name);
+        if (mrb->exc == NULL && mrb_test(is_command))
+            c->syms[s->locals_seen] = nameless(mrb, s->locals_seen);
+        mrb->exc = NULL;
+    }
 }

@@ -42,7 +42,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -323,6 +323,23 @@ def exit_codes(_):
     return None if nobody.returncode == 1 and "127.0.0.1" in nobody.stderr else f"without a server: {nobody}"
 
 
+def floats_in_text(_):
+    """As JRuby prints them; numbers of more than 15 digits are kept to 51 bits."""
+    cases = {"0.1": "0.1", "1e100": "1.0e+100", "2e300": "2.0e+300", "1e16": "10000000000000000.0", "1e18": "1000000000000000000.0",
+             "1e19": "1.0e+19", "0.0001": "0.0001", "0.00012": "0.00012", "1e-5": "1.0e-05", "-1.5": "-1.5", "-0.0": "-0.0", "1/3.0": "0.3333333333333333",
+             "2/3.0": "0.6666666666666666", "2.0**70": "1.1805916207174113e+21", "1234567.891": "1234567.891", "100.0": "100.0",
+             "1/0.0": "Infinity", "-1/0.0": "-Infinity", "0/0.0": "NaN", "123456789012345.0": "123456789012345.0", "[0.7, 2.5]": "[0.7, 2.5]",
+             "1.7976931348623e308": "1.7976931348623e+308", "2.2250738585072e-308": "2.2250738585072e-308"}
+    out = shell("-n", "memory:", text="".join(f"x = {c}; p x; nil\n" for c in cases)).stdout
+    got = [line for line in out.splitlines() if line and not line.startswith("hbase:")]
+    wrong = [f"{c}: {g} instead of {want}" for (c, want), g in zip(cases.items(), got) if g != want]
+    # What is printed reads back as the same number, but for mruby's two bits.
+    again = shell("-n", "memory:", text="x = 1.0\n3000.times { |i| x = (x * 1.0173 + i) % 1e9 / 7 - i; puts \"#{x} #{Bytes.toHex(Bytes.toBytes(x))}\" }; nil\n").stdout
+    pairs = re.findall(r"(?m)^(-?[0-9.e+-]+) ([0-9a-f]{16})$", again)
+    wrong += [f"{text} is {bits}" for text, bits in pairs if struct.unpack(">Q", struct.pack(">d", float(text)))[0] ^ int(bits, 16) > 3]
+    return "; ".join(wrong[:5]) or (None if len(got) == len(cases) and len(pairs) == 3000 else again[-500:])
+
+
 def rows_of_a_prefix_are_deleted(_):
     """In batches: fewer rows than one, exactly one, several and a rest; rows around the prefix and other columns stay."""
     text = "create 't', 'f', 'g'\nput 't', 'oz', 'f:q', 'v'\nput 't', 'q', 'f:q', 'v'\n"
@@ -470,7 +487,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

@@ -380,7 +380,7 @@ class Command
     out.header(%w[HOST REGION])
     out.row([r.server, Region.describe(r.info)])
     out.footer(1)
-    JavaValue.new('OrgApacheHadoopHbase::HRegionLocation')
+    RegionLocation.new(r)
   end
 
   def clone_table_schema(table_name, new_table_name, preserve_splits = true)

@@ -81,8 +81,8 @@ module Json
     wrong(text, at) if depth > DEPTH_MAX
     c = text[at]
     case c
-    when '{' then object(text, at + 1, depth)
-    when '[' then array(text, at + 1, depth)
+    when '{' then elements(text, at + 1, depth, {}, '}')
+    when '[' then elements(text, at + 1, depth, [], ']')
     when '"' then string(text, at + 1)
     when 't', 'f', 'n' then name(text, at, *NAMES[c])
     else number(text, at)
@@ -129,35 +129,27 @@ module Json
     [0xe0 | n >> 12, 0x80 | n >> 6 & 63, 0x80 | n & 63].pack('C*')
   end
 
-  def self.array(text, at, depth)
-    list = []
+  # Reads an array's or object's elements into `all`, up to the character `last`.
+  def self.elements(text, at, depth, all, last)
     at = blank(text, at)
-    return [list, at + 1] if text[at] == ']'
+    return [all, at + 1] if text[at] == last
     loop do
+      key, at = key(text, blank(text, at)) if all.is_a?(Hash)
       v, at = value(text, blank(text, at), depth + 1)
-      list << v
+      all.is_a?(Hash) ? all[key] = v : all << v
       at = blank(text, at)
-      return [list, at + 1] if text[at] == ']'
+      return [all, at + 1] if text[at] == last
       wrong(text, at) unless text[at] == ','
       at += 1
     end
   end
 
-  def self.object(text, at, depth)
-    hash = {}
+  # [key, where its value begins]
+  def self.key(text, at)
+    wrong(text, at) unless text[at] == '"'
+    key, at = string(text, at + 1)
     at = blank(text, at)
-    return [hash, at + 1] if text[at] == '}'
-    loop do
-      at = blank(text, at)
-      wrong(text, at) unless text[at] == '"'
-      key, at = string(text, at + 1)
-      at = blank(text, at)
-      wrong(text, at) unless text[at] == ':'
-      hash[key], at = value(text, blank(text, at + 1), depth + 1)
-      at = blank(text, at)
-      return [hash, at + 1] if text[at] == '}'
-      wrong(text, at) unless text[at] == ','
-      at += 1
-    end
+    wrong(text, at) unless text[at] == ':'
+    [key, at + 1]
   end
 end

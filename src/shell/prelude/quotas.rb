@@ -61,6 +61,12 @@ module Quotas
     end
   end
 
+  # Of hbase:quota, which a cluster without quotas has not.
+  def self.rows(range, scan, &block)
+    raise "Unknown table hbase:quota!" unless Tables.exists?('hbase:quota')
+    Rows.scan('hbase:quota', range, scan, &block)
+  end
+
   # Yields owner and quota; returns how many. HBase: QuotaRetriever, QuotaTableUtil.makeScan.
   def self.list(args = {})
     raise ArgumentError, 'Arguments should be a Hash' unless args.is_a?(Hash)
@@ -69,6 +75,7 @@ module Quotas
     wanted = [USER, TABLE, NAMESPACE].inject({}) { |h, k| args.key?(k) ? h.merge(k => Shell.java_pattern(args.delete(k))) : h }
     raise ArgumentError, 'Unexpected arguments: ' + args.inspect unless args.empty?
     count = 0
+    return count unless Tables.exists?('hbase:quota')
     Rows.scan('hbase:quota', {}, Wire.encode('Scan', { column: [{ family: 'q' }] })) do |cells|
       owner = owner_of(cells[0][0])
       next if owner.nil?
@@ -255,7 +262,7 @@ class Command
   def quota_snapshots(server)
     return Servers.call(Names.server_of(server), 'GetSpaceQuotaSnapshots')[:snapshots].map { |s| [s[:table_name], s[:snapshot]] } if server
     list = []
-    Rows.scan('hbase:quota', { start: 't.', stop: 't/' }, Wire.encode('Scan', { column: [{ family: 'u', qualifier: ['p'] }] })) do |cells|
+    Quotas.rows({ start: 't.', stop: 't/' }, Wire.encode('Scan', { column: [{ family: 'u', qualifier: ['p'] }] })) do |cells|
       bytes = cells[0][5]
       bytes = bytes[4..-1] if bytes[0, 4] == 'PBUF'
       list << [Names.table(cells[0][0][2..-1]), Wire.decode('SpaceQuotaSnapshot', bytes)]
@@ -266,7 +273,7 @@ class Command
   def list_snapshot_sizes(args = {})
     out.header(%w[SNAPSHOT SIZE])
     count = 0
-    Rows.scan('hbase:quota', { start: 't.', stop: 't/' }, Wire.encode('Scan', { column: [{ family: 'u' }] })) do |cells|
+    Quotas.rows({ start: 't.', stop: 't/' }, Wire.encode('Scan', { column: [{ family: 'u' }] })) do |cells|
       cells.each do |c|
         next unless c[2].start_with?('ss.')
         bytes = c[5][0, 4] == 'PBUF' ? c[5][4..-1] : c[5]

@@ -42,8 +42,18 @@ module Hbase
 
     # --- operations ---
 
+    def is_meta_table?
+      @name == 'hbase:meta'
+    end
+
+    def parse_column_name(column)
+      column_of(column)
+    end
+
     def column_of(column)
-      text = column.to_s
+      raise NoMethodError, "undefined method `to_java_bytes' for nil:NilClass" if column.nil?
+      raise NoMethodError, "undefined method `to_java_bytes' for #{column.inspect}:#{column.class}\nDid you mean?  to_java" unless column.is_a?(String)
+      text = column
       at = text.index(':')
       at.nil? ? [text, nil] : [text[0, at], text[at + 1..-1]]
     end
@@ -156,6 +166,7 @@ module Hbase
 
     def increment(row, column, value, args)
       value = 1 if value.is_a?(Hash) || value.nil?
+      raise TypeError, "cannot convert instance of class org.jruby.Ruby#{value.class} to long" unless value.is_a?(Numeric)
       family, qualifier = column_of(column)
       cells = mutate(1, row, [[family, qualifier || '', nil, PUT, Bytes.big_endian(value, 8)]], more_of(args))
       cells.empty? ? nil : Bytes.counter(cells[0][5])
@@ -230,6 +241,7 @@ module Hbase
       show = shown_by(args)
       replica = replica_of(args)
       fields = get_fields(args)
+      Names.illegal('Row length is 0') if row.to_s.empty?
       cells = checked { Rows.get(@name, row.to_s, Wire.encode('Get', fields), fields[:consistency] == :TIMELINE ? replica : 0) }
       return nil if cells.empty?
       cells.each { |c| yield(*show_cell(c, show)) }

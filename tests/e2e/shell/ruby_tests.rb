@@ -174,7 +174,7 @@ module Hbase
     end
 
     def table(name)
-      Hbase::Table.new(name)
+      ::Hbase::Table.new(name)
     end
 
     def admin

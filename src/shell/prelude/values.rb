@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+# Java objects that commands return, as far as scripts ask them.
+
+# What is a Java object in the official shell is printed as one.
+class JavaValue
+  def initialize(name)
+    @name = name
+  end
+
+  def inspect
+    "#<Java::#{@name}:0x#{(object_id & 0xffffffff).to_s(16)}>"
+  end
+  alias to_s inspect
+end
+
+# A java.util.List that a command returns. Scripts call size, each and the methods of Enumerable.
+class JavaList < JavaValue
+  include Enumerable
+
+  def initialize(name, items)
+    super(name)
+    @items = items
+  end
+
+  def each(&block)
+    @items.each(&block)
+    self
+  end
+
+  def length
+    @items.length
+  end
+  alias size length
+
+  def get(i)
+    @items[i]
+  end
+  alias [] get
+
+  def empty?
+    @items.empty?
+  end
+  alias isEmpty empty?
+end
+
+# What locate_region returns, by the names of HBase's class and those that JRuby makes of them.
+class RegionLocation < JavaValue
+  def initialize(region)
+    super('OrgApacheHadoopHbase::HRegionLocation')
+    @region = region
+  end
+
+  def getRegion
+    RegionValue.new(@region)
+  end
+  alias getRegionInfo getRegion
+  alias region getRegion
+
+  def getServerName
+    ServerValue.new(@region)
+  end
+  alias server_name getServerName
+
+  def getHostname
+    @region.host
+  end
+  alias hostname getHostname
+
+  def getPort
+    @region.port
+  end
+  alias port getPort
+
+  def getHostnamePort
+    @region.server
+  end
+end
+
+class RegionValue < JavaValue
+  def initialize(region)
+    super('OrgApacheHadoopHbaseClient::MutableRegionInfo')
+    @region = region
+  end
+
+  def getRegionNameAsString
+    Bytes.toStringBinary(getRegionName)
+  end
+
+  def getRegionName
+    @region.name
+  end
+
+  def getEncodedName
+    @region.encoded
+  end
+
+  def getStartKey
+    @region.info[:start_key]
+  end
+
+  def getEndKey
+    @region.info[:end_key]
+  end
+
+  def getRegionId
+    @region.info[:region_id]
+  end
+end
+
+class ServerValue < JavaValue
+  def initialize(region)
+    super('OrgApacheHadoopHbase::ServerName')
+    @region = region
+  end
+
+  def getServerName
+    @region.server_name
+  end
+  alias toString getServerName
+  alias to_s getServerName
+
+  def getHostname
+    @region.host
+  end
+
+  def getPort
+    @region.port
+  end
+
+  def getStartcode
+    @region.start_code
+  end
+end
