@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Progress bars of `rorqual backup`, `restore` and `fsck` on a terminal: when they come, that they grow, fit 80 columns and leave nothing; and the capture of docs/operate/backup.md, which is the same for
-backup and restore.
+"""Progress bars of `rorqual backup`, `restore` and `fsck` on a terminal: when they come, that they grow, fit 80 columns and leave
+nothing; and the capture of docs/operate/backup.md, which is the same for backup and restore.
 
     progress.py           runs the tests
     progress.py --write   takes the capture anew
