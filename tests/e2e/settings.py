@@ -236,7 +236,8 @@ def hints_name_an_ipv6_quorum_as_clients_read_it(tmp):
     out = process.stdout.read()
     process.stdout.close()
     assert process.wait(WAIT) == 0
-    assert f"hbase.zookeeper.quorum=[::1]:{port}\n" in out and f"bench --zk [::1]:{port} get" in out, out
+    assert f"hbase.zookeeper.quorum=[::1]:{port}\n" in out and f"{BINARY} shell --zk [::1]:{port}\n" in out
+    assert f"{BINARY} bench --zk [::1]:{port} get\n" in out, out
 
 
 def busy_port():
