@@ -85,6 +85,10 @@ bool rq_config_given(const rq_config *c, rq_setting s);
 /* Whether it was set by HBase's older name only. */
 bool rq__config_given_by_older(const rq_config *c, rq_setting s);
 
+/* The memory budget of the process: rorqual.memory, or its default where `memory` bytes are available
+ * (machine.h; 0: unknown). */
+uint64_t rq_config_memory_budget(const rq_config *c, uint64_t memory);
+
 /* Checks that concern several settings: sums of shares, and the memory budget against `memory`, the
  * bytes available to the process (machine.h; 0: unknown). Also computes defaults that depend on
  * other settings. Call it once, before the configuration is used. */

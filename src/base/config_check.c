@@ -8,6 +8,40 @@
 /* HBASE: HConstants.HBASE_CLUSTER_MINIMUM_MEMORY_THRESHOLD, as MemorySizeUtil compares. */
 #define SHARES_MAX_PERCENT 80
 
+/* An eighth of the memory available to the process, so that enough is left for other programs. */
+static uint64_t default_budget(uint64_t memory)
+{
+    uint64_t share = (memory == 0 ? (uint64_t)4 << 30 : memory) / 8;
+    uint64_t most = (uint64_t)512 << 20;
+    return share < most ? share : most;
+}
+
+uint64_t rq_config_memory_budget(const rq_config *c, uint64_t memory)
+{
+    uint64_t budget = (uint64_t)rq_config_int(c, RQ_SET_MEMORY);
+    return budget == 0 ? default_budget(memory) : budget;
+}
+
+/* HBASE: MemorySizeUtil.getGlobalMemStoreHeapPercent, getBlockCacheHeapPercent of releases after
+ * 2.6.1. A size in bytes overrides the share of the budget. */
+static rq_err derive_share(rq_config *c, rq_setting size, rq_setting share, uint64_t memory,
+                           rq_error *why)
+{
+    char text[32];
+    const rq_setting_info *i = rq_setting_get(share);
+    double bytes = (double)rq_config_int(c, size);
+    double budget = (double)rq_config_memory_budget(c, memory);
+    if (bytes == 0) return RQ_OK;
+    snprintf(text, sizeof text, "%.9g", bytes / budget);
+    rq_error own = {.code = RQ_OK};
+    rq_err rc = rq_config_set(c, i->name, text, &own);
+    if (rc == RQ_OK) return RQ_OK;
+    return rq_fail(why, rc,
+                   "setting %s: of the memory budget, %.0f MB (rorqual.memory), %s is too %s",
+                   rq_setting_get(size)->name, budget / (1 << 20), rq_config_text(c, size),
+                   bytes / budget < i->least ? "little" : "much");
+}
+
 /* HBASE: MemorySizeUtil.getGlobalMemStoreHeapLowerMark. The older name is a share of all memory,
  * the newer one a share of the memstores' memory. */
 static rq_err derive_low_mark(rq_config *c, rq_error *why)
@@ -53,6 +87,8 @@ static rq_err check_znode(const rq_config *c, rq_error *why)
 
 rq_err rq_config_check(rq_config *c, uint64_t memory, rq_error *why)
 {
+    RQ_TRY(derive_share(c, RQ_SET_BLOCK_CACHE_BYTES, RQ_SET_BLOCK_CACHE, memory, why));
+    RQ_TRY(derive_share(c, RQ_SET_GLOBAL_MEMSTORE_BYTES, RQ_SET_GLOBAL_MEMSTORE, memory, why));
     RQ_TRY(derive_low_mark(c, why));
     RQ_TRY(check_shares(c, why));
     RQ_TRY(check_znode(c, why));

@@ -10,9 +10,9 @@
 
 static const char help[] =
     "usage: rorqual cellcount [OPTION ...] TABLE\n\n" RQ__TRANSFER_HELP RQ__SCAN_HELP
-    "  --raw                  deletes and what they hide, too\n"
-    "  --prefix PREFIX        rows that begin with it\n"
-    "  --regex PATTERN        rows in which the Java expression is found\n"
+    "  --raw                  also delete markers and the cells that they hide\n"
+    "  --prefix PREFIX        only rows whose key begins with PREFIX\n"
+    "  --regex PATTERN        only rows whose key has a match of this Java regular expression\n"
     "  --batch N              at most N cells of a row at once, for very wide rows\n"
     "Prints the rows, families, columns and cells of a table, and of each column the rows that "
     "have\n"

@@ -7,12 +7,13 @@
 static const char help[] =
     "usage: rorqual export [OPTION ...] TABLE FOLDER\n\n" RQ__TRANSFER_HELP
     "  --format FORMAT        sequence (HBase's Export), tsv, csv or json (sequence)\n"
-    "  --fields LIST          of tsv and csv, as ImportTsv has it: HBASE_ROW_KEY,cf:a,cf:b\n"
-    "  --separator BYTE       of fields (a tab; in csv a comma)\n"
-    "  --escape               bytes that are no text as \\xNN, in tsv and csv\n" RQ__SCAN_HELP
-    "  --raw                  deletes and what they hide, too\n"
-    "  --prefix PREFIX        rows that begin with it\n"
-    "  --regex PATTERN        rows in which the Java expression is found\n"
+    "  --fields LIST          fields of a line (tsv, csv), as for ImportTsv: "
+    "HBASE_ROW_KEY,cf:a,cf:b\n"
+    "  --separator BYTE       between fields (a tab; for csv a comma)\n"
+    "  --escape               write bytes that are not text as \\xNN (tsv, csv)\n" RQ__SCAN_HELP
+    "  --raw                  also delete markers and the cells that they hide\n"
+    "  --prefix PREFIX        only rows whose key begins with PREFIX\n"
+    "  --regex PATTERN        only rows whose key has a match of this Java regular expression\n"
     "  --batch N              at most N cells in a record, for very wide rows\n"
     "Writes a file for each region: part-m-00000 ..., and _SUCCESS at the end. The folder must be\n"
     "empty or missing. Repeat the command after an interruption: finished regions are kept. "

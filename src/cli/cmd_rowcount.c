@@ -9,8 +9,8 @@
 
 static const char help[] =
     "usage: rorqual rowcount [OPTION ...] TABLE\n\n" RQ__TRANSFER_HELP RQ__SCAN_HELP
-    "  --prefix PREFIX        rows that begin with it\n"
-    "  --regex PATTERN        rows in which the Java expression is found\n"
+    "  --prefix PREFIX        only rows whose key begins with PREFIX\n"
+    "  --regex PATTERN        only rows whose key has a match of this Java regular expression\n"
     "Counts the rows that have a cell which is asked for, region by region in parallel.\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 

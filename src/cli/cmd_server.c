@@ -200,6 +200,8 @@ static void print_hints(const rq_server *server)
     bool defaults = strcmp(host, "127.0.0.1") == 0 && zk == 2181;
     /* HBase's clients only understand an IPv6 address in the quorum with its port. */
     const char *quorum = strchr(host, ':') != NULL ? RQ_HOST_PORT(host, zk) : host;
+    printf("  shell               %s shell%s%s\n", program_invocation_name,
+           defaults ? "" : " --zk ", defaults ? "" : RQ_HOST_PORT(host, zk));
     printf("  HBase's shell       %s\n",
            defaults ? "hbase shell" : "hbase shell, with in hbase-site.xml:");
     if (!defaults)
@@ -211,9 +213,10 @@ static void print_hints(const rq_server *server)
         "  without ZooKeeper   hbase.client.registry.impl="
         "org.apache.hadoop.hbase.client.RpcConnectionRegistry\n"
         "                      hbase.client.bootstrap.servers=%s\n"
-        "  a load              rorqual bench --zk %s get\n"
+        "  a load test         %s bench --zk %s get\n"
         "  Ctrl-C              stops the server cleanly\n",
-        defaults ? "" : ", same settings", RQ_HOST_PORT(host, rs), RQ_HOST_PORT(host, zk));
+        defaults ? "" : ", same settings", RQ_HOST_PORT(host, rs), program_invocation_name,
+        RQ_HOST_PORT(host, zk));
 }
 
 /* The umask must not remove permissions that the setting grants; and files that the process creates

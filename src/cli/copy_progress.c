@@ -37,7 +37,9 @@ static void begin(void *ctx, const char *what, uint64_t bytes)
     p->total = bytes;
     p->told_ns = now_ns();
     rq__progress_begin(&p->bar, what);
-    if (p->quiet || p->bar.is_terminal) return;
+    if (p->quiet) return;
+    if (bytes == 0) rq__progress_name(&p->bar);
+    if (p->bar.is_terminal) return;
     if (bytes > 0)
         fprintf(stderr, "%s %s\n", what, bytes_text(bytes, text, sizeof text));
     else

@@ -9,6 +9,7 @@
 #define FIRST_NS 1000000000
 #define EACH_NS 100000000
 #define WIDTH 40
+#define WIPE "\033[K" /* to the end of the line: what was there may be longer */
 
 static int64_t now_ns(void)
 {
@@ -18,6 +19,14 @@ static int64_t now_ns(void)
 void rq__progress_begin(rq_progress *p, const char *what)
 {
     *p = (rq_progress){.what = what, .begin_ns = now_ns(), .is_terminal = isatty(STDERR_FILENO)};
+}
+
+/* "50 s", "3 min", "5 h" */
+static const char *duration_text(double seconds, char *buf, size_t len)
+{
+    double n = seconds < 120 ? seconds : seconds < 7200 ? seconds / 60 : seconds / 3600;
+    snprintf(buf, len, "%.0f %s", n, seconds < 120 ? "s" : seconds < 7200 ? "min" : "h");
+    return buf;
 }
 
 void rq__progress_step(rq_progress *p, uint64_t done, uint64_t total)
@@ -30,15 +39,24 @@ void rq__progress_step(rq_progress *p, uint64_t done, uint64_t total)
     int filled = (int)(share * WIDTH);
     static const char full[] = "########################################";
     static const char empty[] = "                                        ";
-    fprintf(stderr, "\r%.30s [%.*s%.*s] %3.0f %%, %.0f s left ", p->what, filled, full,
-            WIDTH - filled, empty, share * 100, left);
+    char text[32];
+    fprintf(stderr, "\r%.30s [%.*s%.*s] %3.0f %%, %s left " WIPE, p->what, filled, full,
+            WIDTH - filled, empty, share * 100, duration_text(left, text, sizeof text));
     fflush(stderr);
     p->drawn_ns = now;
     p->is_drawn = true;
 }
 
+void rq__progress_name(rq_progress *p)
+{
+    if (!p->is_terminal) return;
+    fprintf(stderr, "\r%.70s " WIPE, p->what);
+    fflush(stderr);
+    p->is_drawn = true;
+}
+
 void rq__progress_end(rq_progress *p)
 {
-    if (p->is_drawn) fputs("\r\033[K", stderr);
+    if (p->is_drawn) fputs("\r" WIPE, stderr);
     p->is_drawn = false;
 }

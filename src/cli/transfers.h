@@ -54,11 +54,11 @@ typedef struct rq__transfer_arguments {
     }
 #define RQ__SCAN_HELP                                                                              \
     "  --start-row ROW        the first row; bytes as \\xNN\n"                                     \
-    "  --stop-row ROW         the row to stop before\n"                                            \
-    "  --columns LIST         cf,cf:qualifier,… (all)\n"                                         \
-    "  --start-time MS        cells from this timestamp on\n"                                      \
-    "  --end-time MS          cells before this timestamp\n"                                       \
-    "  --versions N           of each cell, the newest N (1)\n"
+    "  --stop-row ROW         end before this row\n"                                               \
+    "  --columns LIST         only these: cf,cf:qualifier,… (all)\n"                             \
+    "  --start-time MS        only cells with this timestamp or a later one\n"                     \
+    "  --end-time MS          only cells with an earlier timestamp\n"                              \
+    "  --versions N           the newest N versions of each cell (1)\n"
 
 #define RQ__TEXT_OPTIONS(a)                                                                        \
     {"format", .text = &(a)->format_name}, {"fields", .text = &(a)->fields},                       \

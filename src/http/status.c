@@ -35,7 +35,7 @@ static const char style[] =
     "a{color:var(--blue);text-decoration:none}a:hover{text-decoration:underline}"
     "nav{display:flex;flex-wrap:wrap;gap:0 1rem;margin-left:auto}"
     ".dim{color:var(--dim)}"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(11.5rem,1fr));gap:.75rem}"
+    ".tiles{display:grid;grid-template-columns:repeat(4,1fr);gap:.75rem}"
     ".tile{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.6rem "
     ".8rem}"
     ".tile b{display:block;font-size:1.3rem;font-weight:600;font-variant-numeric:tabular-nums}"
@@ -51,7 +51,8 @@ static const char style[] =
     ".w{white-space:nowrap;font-variant-numeric:tabular-nums}"
     ".t{overflow-wrap:anywhere;min-width:9rem}"
     ".q td{border-top:0;padding-top:0;color:var(--dim);overflow-wrap:anywhere}"
-    "@media(max-width:40rem){nav{margin-left:0}.t{min-width:11rem}}"
+    "@media(max-width:46rem){nav{margin-left:0}.t{min-width:11rem}"
+    ".tiles{grid-template-columns:repeat(2,1fr)}}"
     ".bad{background:var(--badback);color:var(--bad);border:1px solid var(--bad);border-radius:8px;"
     "padding:.5rem .8rem;margin:1rem 0;overflow-wrap:anywhere}";
 
@@ -227,7 +228,7 @@ static void put_failures(rq__text *t, const survey *s)
     if (s->failure_count == 0) return;
     rq__put(t, "<div class=bad><b>");
     rq__put_count(t, s->failure_count);
-    rq__put(t, " regions could not be opened</b>");
+    rq__put(t, " region%s could not be opened</b>", s->failure_count == 1 ? "" : "s");
     for (size_t i = 0; i < s->failure_count && i < FAILURES_SHOWN; i++) {
         rq__put(t, "<br>");
         rq__put_html_cstr(t, s->failures[i].region);
@@ -302,7 +303,7 @@ static void rate_tile(rq__text *t, const char *label, uint64_t now, uint64_t bef
     char note[64];
     tile_begin(t, label);
     rq__put_count(t, per_second(now, before, ns));
-    snprintf(note, sizeof note, "per second, over %.1f s", (double)ns / 1e9);
+    snprintf(note, sizeof note, "per second, over %.1f&nbsp;s", (double)ns / 1e9);
     tile_end(t, note);
 }
 
@@ -329,8 +330,8 @@ static void put_tiles(rq__text *t, const rq__request *r, const survey *s, const 
     put_rates(t, r, &s->all);
     tile_begin(t, "Calls in flight");
     rq__put_count(t, u->rs.calls_in_flight + u->master.calls_in_flight);
-    snprintf(note, sizeof note, "%llu connections",
-             (unsigned long long)u->rs.connections + u->master.connections);
+    unsigned long long connections = u->rs.connections + u->master.connections;
+    snprintf(note, sizeof note, "%llu connection%s", connections, connections == 1 ? "" : "s");
     tile_end(t, note);
     bytes_tile(t, "Resident memory", resident_bytes(),
                rq_engine_memory_budget(rq__http_config(r->http)));
@@ -361,25 +362,33 @@ static void cell_duration(rq__text *t, uint64_t ns)
     rq__put(t, "</td>");
 }
 
+static void put_operation(rq__text *t, rq_op_kind kind, const rq_op_stats *s)
+{
+    rq__put(t, "<tr><td>%s</td>", rq_op_kind_text(kind));
+    cell_count(t, s->ops);
+    cell_count(t, s->parts);
+    cell_count(t, s->failed);
+    cell_count(t, s->cells);
+    cell_duration(t, s->ops == 0 ? 0 : s->times.sum_ns / s->ops);
+    cell_duration(t, rq_times_percentile_ns(&s->times, 99));
+    rq__put(t, "</tr>\n");
+}
+
 static void put_operations(rq__text *t, rq_ops *ops)
 {
-    rq__put(t, "<h2>Operations since the start</h2>\n<div class=s><table><tr><th>operation<th "
-               "class=n>count<th class=n>in batches<th class=n>failed<th class=n>cells<th "
-               "class=n>mean<th class=n>99th percentile</tr>\n");
+    int rows = 0;
+    rq__put(t, "<h2>Operations since the start</h2>\n");
     for (int kind = 0; kind < RQ_OP_KINDS; kind++) {
         rq_op_stats s;
         rq_ops_stats(ops, (rq_op_kind)kind, &s);
         if (s.ops == 0 && s.parts == 0) continue;
-        rq__put(t, "<tr><td>%s</td>", rq_op_kind_text((rq_op_kind)kind));
-        cell_count(t, s.ops);
-        cell_count(t, s.parts);
-        cell_count(t, s.failed);
-        cell_count(t, s.cells);
-        cell_duration(t, s.ops == 0 ? 0 : s.times.sum_ns / s.ops);
-        cell_duration(t, rq_times_percentile_ns(&s.times, 99));
-        rq__put(t, "</tr>\n");
+        if (rows++ == 0)
+            rq__put(t, "<div class=s><table><tr><th>operation<th class=n>count<th class=n>in "
+                       "batches<th class=n>failed<th class=n>cells<th class=n>mean<th "
+                       "class=n>99th percentile</tr>\n");
+        put_operation(t, (rq_op_kind)kind, &s);
     }
-    rq__put(t, "</table></div>\n");
+    rq__put(t, rows == 0 ? "<p>none</p>\n" : "</table></div>\n");
 }
 
 static void put_background(rq__text *t, const survey *s, const sums *u)
@@ -394,8 +403,9 @@ static void put_background(rq__text *t, const survey *s, const sums *u)
     cell_count(t, e->compaction_queue);
     cell_count(t, e->compactions);
     cell_bytes(t, e->compacted_bytes);
-    rq__put(t, "<td>%llu regions compact or wait for it</td></tr>\n</table></div>\n",
-            (unsigned long long)s->all.compacting);
+    rq__put(t, "<td class=w>regions that compact or wait for it: ");
+    rq__put_count(t, s->all.compacting);
+    rq__put(t, "</td></tr>\n</table></div>\n");
     if (e->delayed_writes + e->refused_writes == 0) return;
     rq__put(t, "<p>Writes held back because memstores were near their ceiling: ");
     rq__put_count(t, e->delayed_writes);

@@ -337,7 +337,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     atomic_store(&loop->asleep, loops->driven);
     loop->scratch = malloc(RQ__SCRATCH_BYTES);
     if (loop->scratch == NULL) return RQ_E_NO_MEMORY;
-    if (loops->driven && !rq__loop_has_descriptors()) return RQ_E_IO;
+    if (!rq__loop_has_descriptors()) return RQ_E_IO;
     if (uv_loop_init(&loop->uv) != 0) return RQ_E_IO;
     loop->uv_open = loop->handles_open = true;
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0) return RQ_E_IO;

@@ -219,8 +219,8 @@ void rq__loop_iteration_end(rq_loop *loop);
 /* Runs the timers that are due. */
 void rq__loop_run_timers(rq_loop *loop);
 bool rq__loop_has_tasks(rq_loop *loop);
-/* Whether the process may open as many descriptors as a driven loop needs. The first loop of a process
- * would abort it otherwise: so libuv does when it cannot make its pipe for signals. */
+/* Whether the process may open as many descriptors as a loop needs. The first loop of a process would
+ * abort it otherwise: so libuv does when it cannot make its pipe for signals. */
 bool rq__loop_has_descriptors(void);
 /* What rq_loop_wake rings. */
 RQ_NODISCARD

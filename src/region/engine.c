@@ -26,19 +26,9 @@
 
 /* --- settings --------------------------------------------------------------------------------- */
 
-/* An eighth of the memory available to the process, so that enough is left for other programs. */
-static uint64_t default_budget(void)
-{
-    uint64_t memory = rq_machine_memory();
-    uint64_t share = (memory == 0 ? (uint64_t)4 << 30 : memory) / 8;
-    uint64_t most = (uint64_t)512 << 20;
-    return share < most ? share : most;
-}
-
 uint64_t rq_engine_memory_budget(const rq_config *c)
 {
-    uint64_t budget = (uint64_t)rq_config_int(c, RQ_SET_MEMORY);
-    return budget == 0 ? default_budget() : budget;
+    return rq_config_memory_budget(c, rq_machine_memory());
 }
 
 /* The log's ring: a record must fit into half of it, and a cell may have 10 MB. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define SUBJECT "server"
+#define FEW_FILES 4096 /* a limit of open files below this is worth a warning */
 
 static uint64_t now_ns(const rq_events *e)
 {
@@ -28,6 +29,17 @@ static void log_settings(const rq_log *log, const rq_config *config)
     }
 }
 
+static void log_few_files(const rq_log *log)
+{
+    rq_process_usage u;
+    rq_machine_process(&u);
+    if (u.open_files_max < FEW_FILES)
+        rq_log_event(log, RQ_LOG_WARN, SUBJECT,
+                     "the limit of open files (ulimit -n) is low: each connection and each store "
+                     "file needs one",
+                     rq_log_number("limit", u.open_files_max));
+}
+
 void rq__events_begin(rq_events *e, const rq_env *env, const rq_server_options *o)
 {
     const rq_log *log = env->log;
@@ -39,6 +51,7 @@ void rq__events_begin(rq_events *e, const rq_env *env, const rq_server_options *
                  rq_log_number("pid", (uint64_t)getpid()), rq_log_text("data", o->data),
                  rq_log_text("listen", o->listen));
     log_settings(log, o->config);
+    log_few_files(log);
 }
 
 static void log_memory(const rq_log *log, const rq_config *config, const rq_engine_stats *s)

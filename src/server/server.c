@@ -15,6 +15,7 @@
 #include "backup/control.h"
 #include "base/address.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "catalog/catalog.h"
 #include "http/http.h"
 #include "metrics/metrics.h"
@@ -245,6 +246,17 @@ static rq_err open_user_metrics(rq_server *s, const rq_server_options *o, rq_err
     return s->users != NULL ? RQ_OK : rq_no_memory(why);
 }
 
+/* The usual reason is that store files have used up the descriptors. */
+static rq_err loops_failed(rq_err rc, rq_error *why)
+{
+    rq_process_usage u;
+    rq_machine_process(&u);
+    return rq_fail(why, rc,
+                   "cannot create event loops: %s; the limit of open files is %llu (ulimit -n, "
+                   "LimitNOFILE of a service), and each store file needs one",
+                   rq_err_text(rc), (unsigned long long)u.open_files_max);
+}
+
 static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     rq_loops_options loops = {.count = (unsigned)rq_config_int(o->config, RQ_SET_LOOPS),
@@ -252,7 +264,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                               .epoch = s->epoch,
                               .log = s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);
-    if (rc != RQ_OK) return rq_fail(why, rc, "cannot create event loops: %s", rq_err_text(rc));
+    if (rc != RQ_OK) return loops_failed(rc, why);
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
     if (requests == 0) requests = rq_engine_memory_budget(o->config) / 8;
     rc = rq_budget_new((size_t)requests, &s->budget);

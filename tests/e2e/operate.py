@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The operator's pages: runs every block of docs/operate/*.md after '<!-- test: operate -->', page by page in order, on a
-server with data. /var/lib/rorqual and /backup are replaced by folders of the test; `systemctl` and `rorqual` by scripts for the
-test's server and ports. Each block must exit with 0, and rows written before must exist at the end of the page. A page with
+server with data. /var/lib/rorqual, /backup and the address of the HTTP port are replaced by the test's own; `systemctl` and
+`rorqual` by scripts for the test's server and ports. promtool is the one on the PATH or in build-prometheus. Each block must exit with 0, and rows written before must exist at the end of the page. A page with
 such a block may have no ```sh blocks without a test.
 """
 import os
@@ -40,7 +40,7 @@ esac
 
 RORQUAL = """#!/bin/sh
 case "$1" in
-ping|bench) command=$1; shift; exec "$RORQUAL" $command --zk "127.0.0.1:$ZK" "$@" ;;
+ping|bench|status|tables|top|shell) command=$1; shift; exec "$RORQUAL" $command --zk "127.0.0.1:$ZK" "$@" ;;
 *) exec "$RORQUAL" "$@" ;;
 esac
 """
@@ -51,7 +51,8 @@ class Machine:
 
     def __init__(self, folder):
         self.folder = folder
-        self.ports = rorqual.free_ports(3)
+        *self.ports, http = rorqual.free_ports(4)
+        self.http = f"127.0.0.1:{http}"
         (folder / "bin").mkdir()
         (folder / "backup").mkdir()
         for name, script in (("systemctl", SYSTEMCTL), ("rorqual", RORQUAL)):
@@ -60,9 +61,9 @@ class Machine:
             path.chmod(0o755)
         names = ("--zk-port", "--master-port", "--rs-port")
         self.environment = {
-            **os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "STATE": str(folder),
+            **os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}:{rorqual.ROOT}/build-prometheus", "STATE": str(folder),
             "RORQUAL": str(pathlib.Path(rorqual.BINARY).resolve()), "ZK": str(self.ports[0]),
-            "PORTS": " ".join(f"{n} {p}" for n, p in zip(names, self.ports))}
+            "PORTS": " ".join(f"{n} {p}" for n, p in zip(names, self.ports)) + f" --http {self.http}"}
         self.shell("systemctl start rorqual")
         self.master, self.regionserver = (f"127.0.0.1:{p}" for p in self.ports[1:])
         client = hbase.Client(self)
@@ -73,6 +74,7 @@ class Machine:
 
     def shell(self, text):
         text = text.replace("/var/lib/rorqual", str(self.folder / "data")).replace("/backup", str(self.folder / "backup"))
+        text = text.replace("127.0.0.1:16010", self.http)
         done = subprocess.run(["sh", "-e", "-c", text], cwd=self.folder, env=self.environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE,
                               check=False)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The status page in a browser: headless Chromium takes pictures of it, light and dark, wide and narrow, of a server
-with tables, traffic and slow calls.
+"""The status page in a browser: headless Chromium takes pictures of it, light and dark, wide and narrow, of a new
+server, and of one with tables, traffic and slow calls.
 
     pages.py [FOLDER]    FOLDER keeps the pictures; CHROMIUM names the browser. make pages
 
@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import urllib.request
 import zlib
 
 from hbase import Client
@@ -22,11 +23,23 @@ from rorqual import Report, Server, fail_hard
 
 CHROMIUM = os.environ.get("CHROMIUM", "chromium")
 DEADLINE = 120
+WINDOW_MIN = 500  # the narrowest window of Chromium
+PAGE_HEIGHT = 1200  # of a picture's 1,400 rows; the last ones, as many as a window's frame, may be filled with anything
+
+
+def framed(folder, url, width):
+    """The URL of a page with a frame narrower than any window. The frame has a copy, because pages refuse frames."""
+    (folder / "copy.html").write_bytes(urllib.request.urlopen(url, timeout=DEADLINE).read())
+    page = folder / "frame.html"
+    page.write_text(f'<body style="margin:0"><iframe src=copy.html style="border:0;width:{width}px;height:1400px"></iframe>')
+    return page.as_uri()
 
 
 def picture(folder, name, url, width, dark):
     """Pixels of a picture: rows of (r, g, b)."""
     path = folder / f"{name}.png"
+    if width < WINDOW_MIN:
+        return [row[:width] for row in picture(folder, name, framed(folder, url, width), WINDOW_MIN, dark)]
     command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
                f"--user-data-dir={folder / 'profile'}", f"--window-size={width},1400", f"--screenshot={path}", "--virtual-time-budget=2000"]
     command += ["--blink-settings=preferredColorScheme=" + ("0" if dark else "1")]
@@ -78,7 +91,7 @@ def check(rows, width, dark):
     assert (corner < 60) if dark else (corner > 200), f"the background's brightness is {corner}"
     text = [p for row in rows[:900:3] for p in row if abs(brightness(p) - corner) > 120]
     assert len(text) > 1000, f"{len(text)} pixels of text"
-    border = {p for row in rows for p in row[-4:]}
+    border = {p for row in rows[:PAGE_HEIGHT] for p in row[-4:]}
     assert len(border) == 1, "something reaches the right border"
 
 
@@ -94,8 +107,20 @@ def use(server):
     client.close()
 
 
-PICTURES = [("light", "/", 1200, False), ("dark", "/", 1200, True), ("narrow", "/", 500, False), ("slow-light", "/debug/slow", 1200, False),
+NEW = [("new-light", "/", 1280, False), ("new-dark", "/", 1280, True), ("new-phone", "/", 400, False)]
+PICTURES = [("light", "/", 1200, False), ("dark", "/", 1200, True), ("narrow", "/", 500, False), ("phone-light", "/", 400, False), ("phone-dark", "/", 400, True),
+            ("slow-light", "/debug/slow", 1200, False),
             ("slow-dark", "/debug/slow", 1200, True)]
+
+
+def take(report, folder, server, pictures):
+    for name, path, width, dark in pictures:
+        problem = None
+        try:
+            check(picture(folder, name, f"http://{server.http}{path}", width, dark), width, dark)
+        except (AssertionError, OSError, subprocess.SubprocessError) as e:
+            problem = repr(e)[:500]
+        report.outcome(f"pages/{name}", problem)
 
 
 def main():
@@ -106,14 +131,9 @@ def main():
     kept = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
     server = Server(folder / "data", folder / "log", "-D", "hbase.ipc.warn.response.size=100000", "-D", "hbase.ipc.warn.response.time=0")
     try:
+        take(report, folder, server, NEW)
         use(server)
-        for name, path, width, dark in PICTURES:
-            problem = None
-            try:
-                check(picture(folder, name, f"http://{server.http}{path}", width, dark), width, dark)
-            except (AssertionError, OSError, subprocess.SubprocessError) as e:
-                problem = repr(e)[:500]
-            report.outcome(f"pages/{name}", problem)
+        take(report, folder, server, PICTURES)
         report.outcome("pages/server stops cleanly", server.stop())
     finally:
         if server.process.poll() is None:

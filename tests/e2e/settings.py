@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ import tempfile
 import time
 
 import hbase
+from backup import regions_of
 from rorqual import BINARY, Server, free_ports
 
 WAIT = 60  # seconds until something is certainly not going to happen
@@ -234,7 +236,8 @@ def hints_name_an_ipv6_quorum_as_clients_read_it(tmp):
     out = process.stdout.read()
     process.stdout.close()
     assert process.wait(WAIT) == 0
-    assert f"hbase.zookeeper.quorum=[::1]:{port}\n" in out and f"bench --zk [::1]:{port} get" in out, out
+    assert f"hbase.zookeeper.quorum=[::1]:{port}\n" in out and f"{BINARY} shell --zk [::1]:{port}\n" in out
+    assert f"{BINARY} bench --zk [::1]:{port} get\n" in out, out
 
 
 def busy_port():
@@ -420,12 +423,49 @@ def a_new_folder_says_so_once(tmp):
             assert process.wait(WAIT) == 0
 
 
+def few_open_files_are_warned_of_and_lose_nothing(tmp):
+    """More store files than the process may open: the start is refused with the reason, and succeeds later."""
+    def limited(folder, most):
+        return subprocess.Popen([BINARY, "server", "--data", folder, *PORTS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
+    process = limited(tmp / "new", 64)
+    assert process.stdout.readline().startswith("rorqual ready: ")
+    process.terminate()
+    err = process.communicate(timeout=WAIT)[1]
+    assert process.returncode == 0 and "WARN server: the limit of open files (ulimit -n) is low" in err and "limit=64" in err, err
+
+    def rows(server, do):
+        client = hbase.Client(server)
+        for start, name, encoded in ((r[0] or b"000", r[1], r[2]) for r in regions_of(client, "many")):
+            do(client, start + b"x", name, encoded)
+        client.close()
+        stop(server)
+
+    server = Server(tmp / "d", tmp / "log")
+    client = hbase.Client(server)
+    client.create("many", {"f": {}}, [b"%03d" % i for i in range(1, 150)])
+    client.close()
+
+    def fill(client, row, name, encoded):
+        client.data.put(name, row, {(b"f", b"q"): row})
+        client.flush(encoded)
+    rows(server, fill)
+    process = limited(tmp / "d", 100)
+    out, err = process.communicate(timeout=WAIT)
+    assert process.returncode == 1 and out == "" and "crash" not in err, (process.returncode, err[-2000:])
+    assert "cannot create event loops" in err.splitlines()[-1] and "the limit of open files is 100 (ulimit -n" in err.splitlines()[-1], err[-500:]
+    found = []
+    rows(Server(tmp / "d", tmp / "log"), lambda client, row, name, _: found.append(client.data.get(name, row) == {(b"f", b"q"): row}))
+    assert found == [True] * 150, found
+
+
 TESTS = [settings_are_listed_with_all_that_is_known, changed_settings_are_those_that_differ, a_check_touches_nothing,
          a_check_finds_what_a_start_would_refuse, a_check_writes_ipv6_in_brackets, bad_values_do_not_start_a_server, a_files_ports_and_znode_count, a_name_and_several_addresses_are_listened_on,
          ipv6_stands_in_brackets_everywhere, hints_name_an_ipv6_quorum_as_clients_read_it, a_load_runs_over_ipv6_and_both_families_have_the_same_ports,
          settings_are_read_again_by_signal_and_by_call, a_reload_reaches_stores_that_are_open, a_reload_changes_threads_and_names_what_needs_a_start,
          no_signal_but_two_ends_the_server,
-         a_report_names_the_calls_in_flight, a_folder_with_something_else_is_not_taken, a_new_folder_says_so_once]
+         a_report_names_the_calls_in_flight, a_folder_with_something_else_is_not_taken, a_new_folder_says_so_once,
+         few_open_files_are_warned_of_and_lose_nothing]
 
 
 def main():

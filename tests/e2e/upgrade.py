@@ -6,10 +6,10 @@ compared, new rows are written, and `rorqual fsck --blocks` finds no problem, be
     upgrade.py                 all of them
     upgrade.py --make VERSION  makes the folder of this version, once, when the version is tagged; it is never replaced
 
-An archive has two folders, `stopped` and `killed` (with edits in the log), and rows.json, the acknowledged rows. They have
-compressed and encoded families, MOB values, versions, a disabled table, a split table whose halves are references, and
-procedures' records; from 2026-11-25 on also each codec, and increments with nonces, in files of nonces and in the log. Folders of
-newer versions are refused, untouched.
+Each tag of a release, vVERSION, must have its folder. An archive has two folders, `stopped` and `killed` (with edits in the log),
+and rows.json, the acknowledged rows. They have compressed and encoded families, MOB values, versions, a disabled table, a split table
+whose halves are references, and procedures' records; from 2026-11-25 on also each codec, and increments with nonces, in files of
+nonces and in the log. Folders of newer versions are refused, untouched.
 """
 import base64
 import json
@@ -18,6 +18,7 @@ import pathlib
 import random
 import shutil
 import struct
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -202,6 +203,12 @@ def newer_is_refused(root, log):
     assert before == {f: f.read_bytes() for f in folder.rglob("*") if f.is_file() and f.name != "lock"}
 
 
+def released():
+    """The versions that have a tag; none outside a repository, as in a source archive."""
+    done = subprocess.run(["git", "-C", str(rorqual.ROOT), "tag", "--list", "v[0-9]*"], capture_output=True, text=True, check=False)
+    return [tag[1:] for tag in done.stdout.split()]
+
+
 def main():
     if sys.argv[1:2] == ["--make"]:
         make(sys.argv[2])
@@ -210,6 +217,8 @@ def main():
     archives = sorted(FOLDERS.glob("*.tar.xz"))
     if not archives:
         report.outcome("upgrade: there are folders", "none")
+    lacking = [v for v in released() if not (FOLDERS / f"{v}.tar.xz").exists()]
+    report.outcome("upgrade: each released version has a folder", ", ".join(lacking) or None)
     for path in archives:
         version = path.name.removesuffix(".tar.xz")
         with tempfile.TemporaryDirectory() as name:

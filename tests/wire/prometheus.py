@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The alerts and the dashboard of contrib/ on a real Prometheus that scrapes a server; skipped (77) where Debian's package
-prometheus is not installed."""
+"""The alerts and the dashboard of contrib/ on a real Prometheus that scrapes a server: the one on the PATH, or the one that
+tools/setup has unpacked into build-prometheus; skipped (77) where there is none, on systems without Debian's packages."""
 import json
 import os
 import pathlib
@@ -17,6 +17,8 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
+PATH = os.environ["PATH"] + f":{ROOT}/build-prometheus"
+PROMETHEUS, PROMTOOL = (shutil.which(name, path=PATH) for name in ("prometheus", "promtool"))
 DEADLINE = 120
 
 
@@ -58,7 +60,7 @@ class World:
         for port in range(20000 + os.getpid() % 20000, 65000, 97):
             self.api = f"http://127.0.0.1:{port}/api/v1"
             self.prometheus = subprocess.Popen(
-                ["prometheus", f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/tsdb",
+                [PROMETHEUS, f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/tsdb",
                  f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             if wait_for(lambda: self.prometheus.poll() is not None or self.answers(), "Prometheus starts") == "yes":
                 return
@@ -90,7 +92,7 @@ class World:
 
 def lint(w):
     for path in ("metrics", "metrics?regions"):
-        done = subprocess.run(["promtool", "check", "metrics"], input=fetch(f"http://{w.http}/{path}"), capture_output=True,
+        done = subprocess.run([PROMTOOL, "check", "metrics"], input=fetch(f"http://{w.http}/{path}"), capture_output=True,
                               text=True, check=False)
         assert done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr
 
@@ -117,8 +119,8 @@ def an_alert_fires_when_the_server_is_killed(w):
 
 
 def main():
-    if shutil.which("prometheus") is None or shutil.which("promtool") is None:
-        print("no prometheus: skipped")
+    if PROMETHEUS is None or PROMTOOL is None:
+        print("no prometheus (tools/setup test): skipped")
         return 77
     failed = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -219,6 +219,32 @@ static void the_older_low_mark_is_converted(void **state)
     rq_config_free(c);
 }
 
+/* A size in bytes overrides the share, in whatever order they are given. */
+static void sizes_in_bytes_become_shares(void **state)
+{
+    (void)state;
+    rq_config *c = fresh();
+    rq_error why = {.code = RQ_OK};
+    assert_int_equal(rq_config_set_pair(c, "rorqual.memory=1g", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(c, "hfile.block.cache.memory.size=512m", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(c, "hfile.block.cache.size=0.1", NULL), RQ_OK);
+    assert_int_equal(
+        rq_config_set_pair(c, "hbase.regionserver.global.memstore.memory.size=268435456", NULL),
+        RQ_OK);
+    assert_int_equal(rq_config_check(c, 0, &why), RQ_OK);
+    assert_true(rq_config_real(c, RQ_SET_BLOCK_CACHE) == 0.5);
+    assert_true(rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE) == 0.25);
+    assert_int_equal(rq_config_set_pair(c, "hfile.block.cache.memory.size=600m", NULL), RQ_OK);
+    assert_int_equal(rq_config_check(c, 0, &why), RQ_E_CONFIG);
+    assert_non_null(strstr(why.message, "together more than 0.8"));
+    why = (rq_error){.code = RQ_OK};
+    assert_int_equal(rq_config_set_pair(c, "hfile.block.cache.memory.size=8g", NULL), RQ_OK);
+    assert_int_equal(rq_config_check(c, 0, &why), RQ_E_CONFIG);
+    assert_string_equal(why.message, "setting hfile.block.cache.memory.size: of the memory budget, "
+                                     "1024 MB (rorqual.memory), 8g is too much");
+    rq_config_free(c);
+}
+
 static void sums_memory_and_znode_are_checked(void **state)
 {
     static const struct {
@@ -290,6 +316,7 @@ int main(void)
         cmocka_unit_test(every_default_is_in_its_range_and_every_line_is_whole),
         cmocka_unit_test(an_older_name_gives_way_to_the_newer_one),
         cmocka_unit_test(the_older_low_mark_is_converted),
+        cmocka_unit_test(sizes_in_bytes_become_shares),
         cmocka_unit_test(sums_memory_and_znode_are_checked),
         cmocka_unit_test(reloadable_settings_apply_and_old_strings_stay_valid),
     };

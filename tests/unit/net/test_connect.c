@@ -353,9 +353,8 @@ static void the_descriptor_announces_all_work(void **state)
 }
 
 /* In a child, where libuv has made nothing yet. */
-static void a_loop_without_descriptors_is_an_error(void **state)
+static void loops_without_descriptors(rq_loops_options o)
 {
-    (void)state;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -364,7 +363,6 @@ static void a_loop_without_descriptors_is_an_error(void **state)
         int first = dup(0), wrong = getrlimit(RLIMIT_NOFILE, &all) != 0;
         for (rlim_t limit = (rlim_t)first; limit < (rlim_t)first + 30; limit++) {
             rq_loops *loops = NULL;
-            rq_loops_options o = {.driven = true};
             struct rlimit few = {limit, all.rlim_max};
             wrong += setrlimit(RLIMIT_NOFILE, &few) != 0;
             rq_err rc = rq_loops_new(&o, &loops);
@@ -379,6 +377,13 @@ static void a_loop_without_descriptors_is_an_error(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void a_loop_without_descriptors_is_an_error(void **state)
+{
+    (void)state;
+    loops_without_descriptors((rq_loops_options){.driven = true});
+    loops_without_descriptors((rq_loops_options){.count = 1});
 }
 
 /* A stream that is written to after an idle time has stalled from then on, not since the last turn. */
