@@ -91,7 +91,9 @@ class World:
         if not conf.exists():
             conf.mkdir(parents=True)
             properties = {"hbase.zookeeper.quorum": host, "hbase.zookeeper.property.clientPort": port,
-                          "mapreduce.framework.name": "local", "hadoop.tmp.dir": str(self.folder / "hadoop")}
+                          "mapreduce.framework.name": "local", "hadoop.tmp.dir": str(self.folder / "hadoop"),
+                          # Milliseconds, instead of 1 and 5 s, between looks at whether a job has ended.
+                          "mapreduce.client.progressmonitor.pollinterval": "20", "mapreduce.client.completion.pollinterval": "20"}
             (conf / "hbase-site.xml").write_text("<configuration>" + "".join(
                 f"<property><name>{n}</name><value>{v}</value></property>" for n, v in properties.items()) + "</configuration>")
             (conf / "log4j.properties").write_text("log4j.rootLogger=ERROR,c\nlog4j.appender.c=org.apache.log4j.ConsoleAppender\n"

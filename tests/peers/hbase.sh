@@ -9,6 +9,8 @@
 #   hbase.sh classpath     print the class path
 #   hbase.sh prepare       fetch what the other verbs need
 # Ports: ZK_PORT (2181), MASTER_PORT (16000), RS_PORT (16020); web pages on +10. HEAP (2g), EXTRA (more XML properties). Needs Java 17 and Maven.
+# BRIEF=1 is for JVMs that run for a minute or two, as those of tests do: the C1 compiler alone and the serial collector take half
+# the processor time (always used for shell and hbtop). Benchmarks measure the JVM as it is.
 # SNAPPY, LZ4, LZO, ZSTD come from hbase-compression-aircompressor (Hadoop 2.10 has no native libraries here).
 set -euo pipefail
 verb=${1:?start, stop, run, shell, hbtop, classpath or prepare}; shift
@@ -17,6 +19,8 @@ ZK_PORT=${ZK_PORT:-2181} MASTER_PORT=${MASTER_PORT:-16000} RS_PORT=${RS_PORT:-16
 opens=(); for m in java.lang java.nio sun.nio.ch java.util java.util.concurrent java.lang.reflect java.net java.math java.text java.io; do
   opens+=(--add-opens "java.base/$m=ALL-UNNAMED"); done
 opens+=(--add-exports java.base/jdk.internal.misc=ALL-UNNAMED)
+brief=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
+jvm=("${opens[@]}"); [ "${BRIEF:-}" != 1 ] || jvm+=("${brief[@]}")
 
 resolve() { # resolve NAME ARTIFACT… : a class path file from Maven, made once
   local name=$1; shift; mkdir -p "$cache/$name"
@@ -51,6 +55,8 @@ configure() { mkdir -p "$1/conf"
     property hbase.zookeeper.property.clientPort "$ZK_PORT"
     property hbase.master.hostname localhost; property hbase.regionserver.hostname localhost
     property hbase.master.ipc.address 127.0.0.1; property hbase.regionserver.ipc.address 127.0.0.1
+    # There is one region server. For others the master would wait 4.5 s.
+    property hbase.master.wait.on.regionservers.maxtostart 1
     property hbase.master.port "$MASTER_PORT"; property hbase.regionserver.port "$RS_PORT"
     property hbase.master.info.port $((MASTER_PORT + 10)); property hbase.regionserver.info.port $((RS_PORT + 10))
     property hbase.master.info.bindAddress 127.0.0.1; property hbase.regionserver.info.bindAddress 127.0.0.1
@@ -67,20 +73,21 @@ classpath) server_cp ;;
 prepare) server_cp >/dev/null; tools_cp >/dev/null; shell_cp >/dev/null; hbtop_cp >/dev/null ;;
 start)
   cp=$(server_cp); configure "$dir"
-  java "${opens[@]}" -Xmx"$HEAP" -cp "$dir/conf:$cp" org.apache.hadoop.hbase.master.HMaster start >"$dir/log" 2>&1 </dev/null &
+  java "${jvm[@]}" -Xmx"$HEAP" -cp "$dir/conf:$cp" org.apache.hadoop.hbase.master.HMaster start >"$dir/log" 2>&1 </dev/null &
   echo $! >"$dir/pid"
   # After a kill -9 HBase splits its logs first, which takes a minute on a busy machine.
   for _ in $(seq 900); do grep -q 'Master has completed initialization' "$dir/log" && { echo "HBase ready: zookeeper 127.0.0.1:$ZK_PORT"; exit 0; }
     kill -0 "$(cat "$dir/pid")" 2>/dev/null || break; sleep 0.2; done
   tail -n 20 "$dir/log" >&2; exit 1 ;;
 stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/null
-  for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.2; done; if kill -9 "$pid" 2>/dev/null; then echo 'killed after 60 s' >&2
+  # On a busy machine a clean stop takes a minute; a killed HBase would leave a folder that tests of clean folders refuse.
+  for _ in $(seq 3000); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done; if kill -9 "$pid" 2>/dev/null; then echo 'killed after 300 s' >&2
     # A large process takes a moment to end; callers rely on its end.
     for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done; fi; rm -f "$dir/pid" ;;
-run) cp=$(server_cp):$(tools_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
+run) cp=$(server_cp):$(tools_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${jvm[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
 shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"
-  exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
+  exec java "${opens[@]}" "${brief[@]}" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
 hbtop) cp=$(hbtop_cp); [ -d "$dir/conf" ] || configure "$dir"
-  exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" org.apache.hadoop.hbase.hbtop.HBTop "$@" ;;
+  exec java "${opens[@]}" "${brief[@]}" -Xmx1g -cp "$dir/conf:$cp" org.apache.hadoop.hbase.hbtop.HBTop "$@" ;;
 *) echo "unknown verb: $verb" >&2; exit 2 ;;
 esac
