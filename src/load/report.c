@@ -45,7 +45,7 @@ static double ms(uint64_t ns)
     return (double)ns / 1e6;
 }
 
-/* The table fits a terminal of 80 columns: programs read the other percentiles from the JSON. */
+/* The table fits a terminal of 80 columns: the JSON also has the minimum and the other percentiles. */
 static bool is_printed(size_t i)
 {
     return percentiles[i].percent != 75 && percentiles[i].percent != 90;
@@ -53,7 +53,7 @@ static bool is_printed(size_t i)
 
 static void print_latency_head(FILE *out)
 {
-    fprintf(out, "  %-13s %7s %7s", "ms", "mean", "min");
+    fprintf(out, "  %-17s %7s", "ms", "mean");
     for (size_t i = 0; i < RQ_ARRAY_LEN(percentiles); i++)
         if (is_printed(i)) fprintf(out, " %7s", percentiles[i].name);
     fprintf(out, " %7s\n", "max");
@@ -66,9 +66,8 @@ static void print_ms(double n, FILE *out)
 
 static void print_latency(const char *name, const rq_histogram *h, FILE *out)
 {
-    fprintf(out, "  %-13s", name);
+    fprintf(out, "  %-17s", name);
     print_ms(rq_histogram_mean(h) / 1e6, out);
-    print_ms(h->total > 0 ? ms(h->min) : 0, out);
     for (size_t i = 0; i < RQ_ARRAY_LEN(percentiles); i++)
         if (is_printed(i)) print_ms(ms(rq_histogram_percentile(h, percentiles[i].percent)), out);
     print_ms(ms(h->max), out);
