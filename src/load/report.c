@@ -45,7 +45,7 @@ static double ms(uint64_t ns)
     return (double)ns / 1e6;
 }
 
-/* The table fits a terminal of 80 columns: the JSON also has the minimum and the other percentiles. */
+/* The table fits a terminal of 80 columns: the JSON also has the minimum and other percentiles. */
 static bool is_printed(size_t i)
 {
     return percentiles[i].percent != 75 && percentiles[i].percent != 90;
