@@ -2,6 +2,7 @@
 /* See suggest.h. */
 #include "base/suggest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static size_t smaller(size_t a, size_t b)
@@ -34,8 +35,9 @@ void rq_suggest_consider(rq_suggestion *s, const char *known)
 {
     size_t word_len = strlen(s->word), known_len = strlen(known);
     if (word_len > RQ_SUGGEST_WORD_MAX || known_len > RQ_SUGGEST_WORD_MAX) return;
+    bool is_begun = 2 * word_len > known_len && strncmp(s->word, known, word_len) == 0;
     size_t d = distance(s->word, word_len, known, known_len);
-    if (d > word_len / 3 && d > 1) return;
+    if (d > word_len / 3 && d > 1 && !is_begun) return;
     if (d >= known_len) return; /* nothing in common */
     if (s->best != NULL && d >= s->distance) return;
     s->best = known;

@@ -25,7 +25,7 @@ static inline rq_suggestion rq_suggest(const char *word)
 
 /* Considers one known word, which must outlive the suggestion. A word is near enough if its
  * distance is at most max(1, a third of the mistyped word's length), and less than the known
- * word's own length. */
+ * word's own length; or if it is the beginning of the known word, more than half of it. */
 void rq_suggest_consider(rq_suggestion *s, const char *known);
 
 #endif

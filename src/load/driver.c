@@ -11,6 +11,7 @@
 #include "base/macros.h"
 #include "base/suggest.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #define SERIES_POINTS 60
 #define INTERVAL_MIN_S 0.1
 #define LIVE_PERIOD_NS 500000000
+#define LIVE_COLUMNS 79 /* a longer line would wrap, and stay */
 #define IDLE_MAX 1000000
 #define RECORDS_DEFAULT 100000
 #define APP_RECORDS_DEFAULT 1000
@@ -304,13 +306,17 @@ static void add_point(rq__bench *b, int64_t now)
 
 static void show_point(const rq__bench *b, const rq_load_point *p)
 {
+    char line[256];
+    int n;
     if (b->o->live == NULL) return;
-    fprintf(b->o->live,
-            "\r%6.1f s  %10.0f/s  p50 %.3f ms  p99 %.3f ms  max %.3f ms  %llu failed  %llu "
-            "wrong\033[K",
-            p->at_s, p->rate, (double)p->p50_ns / 1e6, (double)p->p99_ns / 1e6,
-            (double)p->max_ns / 1e6, (unsigned long long)b->report->failed,
-            (unsigned long long)b->report->wrong);
+    n = snprintf(line, sizeof line, "%6.1f s %9.0f/s  ms: p50 %.3f, p99 %.3f, max %.3f", p->at_s,
+                 p->rate, (double)p->p50_ns / 1e6, (double)p->p99_ns / 1e6,
+                 (double)p->max_ns / 1e6);
+    if (b->report->failed > 0)
+        n += snprintf(line + n, sizeof line - (size_t)n, "; %" PRIu64 " failed", b->report->failed);
+    if (b->report->wrong > 0)
+        snprintf(line + n, sizeof line - (size_t)n, "; %" PRIu64 " wrong", b->report->wrong);
+    fprintf(b->o->live, "\r%.*s\033[K", LIVE_COLUMNS, line);
     fflush(b->o->live);
 }
 

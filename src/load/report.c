@@ -45,21 +45,33 @@ static double ms(uint64_t ns)
     return (double)ns / 1e6;
 }
 
+/* The table fits a terminal of 80 columns: the JSON also has the minimum and other percentiles. */
+static bool is_printed(size_t i)
+{
+    return percentiles[i].percent != 75 && percentiles[i].percent != 90;
+}
+
 static void print_latency_head(FILE *out)
 {
-    fprintf(out, "  %-18s %9s %9s", "ms", "mean", "min");
+    fprintf(out, "  %-17s %7s", "ms", "mean");
     for (size_t i = 0; i < RQ_ARRAY_LEN(percentiles); i++)
-        fprintf(out, " %9s", percentiles[i].name);
-    fprintf(out, " %9s\n", "max");
+        if (is_printed(i)) fprintf(out, " %7s", percentiles[i].name);
+    fprintf(out, " %7s\n", "max");
+}
+
+static void print_ms(double n, FILE *out)
+{
+    fprintf(out, " %7.*f", n < 1000 ? 3 : n < 100000 ? 1 : 0, n);
 }
 
 static void print_latency(const char *name, const rq_histogram *h, FILE *out)
 {
-    fprintf(out, "  %-18s %9.3f %9.3f", name, rq_histogram_mean(h) / 1e6,
-            h->total > 0 ? ms(h->min) : 0);
+    fprintf(out, "  %-17s", name);
+    print_ms(rq_histogram_mean(h) / 1e6, out);
     for (size_t i = 0; i < RQ_ARRAY_LEN(percentiles); i++)
-        fprintf(out, " %9.3f", ms(rq_histogram_percentile(h, percentiles[i].percent)));
-    fprintf(out, " %9.3f\n", ms(h->max));
+        if (is_printed(i)) print_ms(ms(rq_histogram_percentile(h, percentiles[i].percent)), out);
+    print_ms(ms(h->max), out);
+    fputc('\n', out);
 }
 
 static void print_errors(const rq_load_report *r, FILE *out)

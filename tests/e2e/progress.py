@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Progress bars of `rorqual backup`, `restore` and `fsck` on a terminal: when they come, that they grow, fit 80 columns and leave
-nothing; and the capture of docs/operate/backup.md, which is the same for backup and restore.
+nothing; the progress line and the table of `bench`; and the capture of docs/operate/backup.md, which is the same for backup and
+restore.
 
     progress.py           runs the tests
     progress.py --write   takes the capture anew
@@ -28,6 +29,18 @@ BAR = re.compile(rb"\r(\w[^\r\[]*) \[(#*)( *)\] +(\d+) %, (\d+) (s|min|h) left "
 SHOWN = re.compile(r"\[#* *\] +\d+ %, \d+ \w+ left")
 
 
+def read_all(master):
+    """What is written to a terminal until it is closed."""
+    written = b""
+    try:
+        while part := os.read(master, 1 << 16):
+            written += part
+    except OSError:  # EIO: the other end is closed
+        pass
+    os.close(master)
+    return written
+
+
 class World:
     """A stopped folder with 100 MB in a store file."""
 
@@ -46,16 +59,7 @@ class World:
         with subprocess.Popen([BINARY, *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave, cwd=self.folder,
                               env=FASTER) as process:
             os.close(slave)
-            written = b""
-            while True:
-                try:
-                    part = os.read(master, 1 << 16)
-                except OSError:  # EIO: the other end is closed
-                    break
-                if not part:
-                    break
-                written += part
-        os.close(master)
+            written = read_all(master)
         return written, process.returncode
 
     def screen(self, written):
@@ -109,6 +113,23 @@ def fsck_has_a_bar(world):
     assert "left" not in world.screen(written)
 
 
+def bench_fits_eighty_columns(world):
+    server = Server(world.folder / "measured", world.folder / "log")
+    master, slave = pty.openpty()
+    with subprocess.Popen([BINARY, "bench", "--zk", server.zk, "--records", "1000", "--seconds", "1", "ycsb-f"],
+                          stdout=subprocess.PIPE, stderr=slave) as process:
+        os.close(slave)
+        shown = read_all(master)
+        table = process.stdout.read().decode()
+    problem = server.stop()
+    assert process.returncode == 0 and problem is None, (process.returncode, problem)
+    lines = [line.removesuffix(b"\x1b[K") for line in shown.split(b"\r") if line.strip()]
+    progress = [line for line in lines if b"/s  ms: p50 " in line]
+    assert len(progress) > 3 and all(len(line) < 80 and b"\n" not in line for line in progress), lines
+    assert "p99.99" in table and {"all", "get", "read-modify-write"} <= {line.split()[0] for line in table.splitlines()}, table
+    assert all(len(line) < 80 for line in table.splitlines() if line.startswith("  ")), table
+
+
 def quiet_writes_nothing(world):
     written, code = world.record("backup", "--quiet", "--copy", "data", "quiet")
     assert code == 0 and written == b"", written
@@ -139,13 +160,17 @@ def write(got):
     PAGE.write_text(page)
 
 
+TESTS = [backup_copies_with_a_bar, restore_copies_with_a_bar, fsck_has_a_bar, bench_fits_eighty_columns, quiet_writes_nothing,
+         without_a_terminal_are_lines]
+
+
 def main():
     assert FAKETIME, "no libfaketime: tools/setup test"
     keep = write if "--write" in sys.argv else compare
     report = Report()
     with tempfile.TemporaryDirectory(prefix="rorqual-progress-") as name:
         world = World(pathlib.Path(name))
-        for test in (backup_copies_with_a_bar, restore_copies_with_a_bar, fsck_has_a_bar, quiet_writes_nothing, without_a_terminal_are_lines):
+        for test in TESTS:
             problem = None
             try:
                 seen = test(world)

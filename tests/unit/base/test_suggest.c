@@ -33,6 +33,14 @@ static void one_slip_is_forgiven(void **state)
     assert_string_equal(nearest("gte"), "get");
 }
 
+static void a_beginning_is_completed(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("serv"), "server");
+    assert_string_equal(nearest("multi"), "multi-get");
+    assert_null(nearest("ser"));
+}
+
 static void other_words_have_no_suggestion(void **state)
 {
     (void)state;
@@ -64,6 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_slip_is_forgiven),
+        cmocka_unit_test(a_beginning_is_completed),
         cmocka_unit_test(other_words_have_no_suggestion),
         cmocka_unit_test(a_known_word_is_its_own_nearest),
         cmocka_unit_test(long_words_are_passed_over),
