@@ -11,10 +11,21 @@ void rq_wal_hold(rq_wal *wal, rq_holder *holder)
     pthread_mutex_unlock(&wal->mutex);
 }
 
+/* Recycled WAL files are removed once a durable header says that nobody needs them: the next one. A
+ * log that was kept for somebody may not grow until they are gone, if they fill the disk. */
+static bool has_files_to_remove(const rq_wal *wal)
+{
+    unsigned count = 0;
+    for (const slot *s = wal->free_slots; s != NULL; s = s->next)
+        count++;
+    return count > RQ_WAL_FREE_SLOTS_KEPT;
+}
+
 void rq_wal_let_go(rq_wal *wal)
 {
     pthread_mutex_lock(&wal->mutex);
     rq__wal_recycle(wal);
+    if (has_files_to_remove(wal)) wal->roll_wanted = true;
     rq__wal_lane_wake(wal); /* regions may be asked to flush again */
     pthread_mutex_unlock(&wal->mutex);
 }

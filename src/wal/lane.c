@@ -23,7 +23,6 @@
 
 #define ZEROS (64u << 10)
 #define PREWRITE_STEP (1u << 20)
-#define FREE_SLOTS_KEPT 2
 
 bool rq__wal_lane_claim(rq_wal *wal)
 {
@@ -238,7 +237,7 @@ static void slots_trim(rq_wal *wal, uint64_t oldest_needed)
     unsigned kept = 0;
     for (slot **at = &wal->free_slots; *at != NULL;) {
         slot *s = *at;
-        if (s->number < oldest_needed && (s->bad || kept >= FREE_SLOTS_KEPT)) {
+        if (s->number < oldest_needed && (s->bad || kept >= RQ_WAL_FREE_SLOTS_KEPT)) {
             *at = s->next;
             s->next = gone;
             gone = s;
@@ -387,6 +386,7 @@ static void roll(rq_wal *wal)
     wal->current = next;
     wal->stats.rolls++;
     wal->retry_at_ns = 0;
+    wal->no_space = false; /* the next write finds out */
     rq__wal_recycle(wal);
     rq__wal_pen_release(wal);
     slots_trim(wal, info.oldest_number);
@@ -541,6 +541,10 @@ static bool lane_step(rq_wal *wal)
         if (!may_retry(wal) || !pen_take(wal)) return false;
         repair(wal);
         return true;
+    }
+    if (wal->no_space && wal->roll_wanted && roll_due(wal)) {
+        roll(wal); /* removes files; prewriting would find no space as long as they are there */
+        return !wal->lane_wants_pen;
     }
     if (prewrite_due(wal, prewrite_step(wal) / (wal->no_space ? 1 : 8))) {
         prewrite(wal);

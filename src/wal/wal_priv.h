@@ -39,6 +39,7 @@
 #define RQ_WAL_PATIENCE_NS ((uint64_t)5 * 1000 * 1000 * 1000)
 #define RQ_WAL_RETRY_NS 100000000u /* between attempts when the disk is full */
 #define RQ_WAL_REPAIR_TRIES 2
+#define RQ_WAL_FREE_SLOTS_KEPT 2 /* recycled files that stay, for the next rolls */
 
 typedef struct wal_file wal_file;
 typedef struct note note;

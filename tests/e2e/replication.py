@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replication between Rorqual servers: peers, what they get, kills of either side, cycles, a log that grows too long.
+"""Replication between Rorqual servers: peers, what they get, kills of either side, cycles, a log that grows too long, a full
+disk.
 
     replication.py          Rorqual → Rorqual, and back (CI)
     HBASE=1 replication.py  also with a real HBase 2.6.1, both ways, and its VerifyReplication (`make replication`)
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 
+import disk_full
 import hbase
 from hbase import Refused, fields, number, text
 from rorqual import ROOT, Report, Server, free_ports
@@ -320,6 +322,114 @@ def a_log_that_grows_too_long_is_given_up(w):
 # ---- with a real HBase
 
 
+# ---- a full disk: in a mount namespace of its own, as in disk_full.py
+
+FULL_MB = 64
+SMALL = ("rorqual.memory=33554432", "rorqual.wal.file.size=1048576", "rorqual.wal.max=8388608",
+         "hbase.hregion.memstore.flush.size=2097152",
+         "hbase.regionserver.region.split.policy=org.apache.hadoop.hbase.regionserver.DisabledRegionSplitPolicy")
+
+
+class FullDisk:
+    """The source on a small disk, which the log fills that is kept for a peer."""
+
+    def __init__(self, folder):
+        self.disk = folder / "disk"
+        self.disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={FULL_MB}m", "tmpfs", self.disk], check=True)
+        fast = ("replication.source.sleepforretries=50", "replication.source.maxretriesmultiplier=4")
+        self.a = Node(self.disk / "a", *fast, *SMALL)
+        self.b = Node(folder / "b", *fast)
+        self.rows = []
+        for node in (self.a, self.b):
+            node.client.create("full", SCOPED)
+        self.a.add_peer("b", self.b.key)
+
+    def write(self, most):
+        """Writes until `most` rows are acknowledged, or one is refused: the exception's name."""
+        region = regions(self.a.client, "full")[0][1]
+        end = time.monotonic() + DEADLINE
+        for _ in range(most // 50):
+            assert time.monotonic() < end, "writes are neither refused nor done"
+            rows = [b"f%07d" % (len(self.rows) + n) for n in range(50)]
+            outcomes = self.a.client.data.put_many(region, [(r, {(b"f", b"q"): os.urandom(1500)}) for r in rows])
+            self.rows += [r for r, problem in zip(rows, outcomes) if problem is None]
+            for problem in outcomes:
+                if problem is not None:
+                    return problem
+        return None
+
+    def the_peer_gets_all(self):
+        end = time.monotonic() + DEADLINE
+        while not set(self.rows) <= set(self.b.rows("full")):
+            assert time.monotonic() < end, f"the peer has {len(self.b.rows('full'))} of {len(self.rows)} rows"
+            time.sleep(0.1)
+
+    def writes_go_on(self):
+        end = time.monotonic() + DEADLINE
+        while self.write(200) is not None:
+            assert time.monotonic() < end, "writes are still refused"
+            time.sleep(0.1)
+
+    def the_log_of_a_peer_that_is_away_fills_the_disk(self):
+        self.write(200)
+        self.the_peer_gets_all()
+        self.b.kill()
+        problem = self.write(10 ** 6)
+        assert problem is not None and "RegionTooBusy" in problem, problem
+        assert self.a.peers()["b"][0], "the peer was disabled"
+        assert self.a.metric("rorqual_replication_log_bytes", "b") > FULL_MB << 17, "no log is kept for the peer"
+        assert set(self.rows) <= set(self.a.rows("full")), "reads do not go on"
+
+    def it_has_space_once_the_peer_is_back(self):
+        self.b.start()
+        self.the_peer_gets_all()
+        self.writes_go_on()
+        self.the_peer_gets_all()
+
+    def a_kill_loses_nothing(self):
+        self.a.kill()
+        self.a.start()
+        assert set(self.rows) <= set(self.a.rows("full")), "acknowledged rows are lost"
+        self.the_peer_gets_all()
+        assert self.a.peers()["b"][0], "the peer was disabled"
+        problem = self.a.stop()
+        assert problem is None, problem
+
+
+def on_a_full_disk():
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="rorqual-replication-") as folder:
+        test = FullDisk(pathlib.Path(folder))
+        for part in (test.the_log_of_a_peer_that_is_away_fills_the_disk, test.it_has_space_once_the_peer_is_back,
+                     test.a_kill_loses_nothing):
+            problem = None
+            try:
+                part()
+            except Exception as e:  # pylint: disable=broad-except
+                problem = f"{e!r}; {test.a.server.tail()}"
+            if not report.outcome(f"replication/{part.__name__}", problem):
+                break
+        for node in (test.a, test.b):
+            node.client.close()
+            node.server.kill()
+        subprocess.run(["umount", "-l", test.disk], check=True)
+    return report.finish()
+
+
+def run_on_a_full_disk(report):
+    reason = disk_full.may_mount()
+    if reason is not None:
+        print(f"SKIP replication on a full disk: no file system of a test's own here: {reason}", flush=True)
+        return
+    with subprocess.Popen(["unshare", "-rm", sys.executable, __file__, "full-disk"], text=True, stdout=subprocess.PIPE) as process:
+        for line in process.stdout:
+            if " passed, " not in line:
+                report.line(line.rstrip("\n"))
+    if process.returncode not in (0, 1):
+        report.outcome("replication on a full disk", f"the driver ended with {process.returncode}")
+
+
 class Other:
     """A real HBase with the calls that the tests use."""
 
@@ -472,11 +582,14 @@ def run(report, world, tests):
 
 def main():
     orderly()
+    if sys.argv[1:] == ["full-disk"]:
+        return on_a_full_disk()
     report = Report()
     with tempfile.TemporaryDirectory(prefix="rorqual-replication-") as folder:
         world = World(folder)
         run(report, world, ALONE)
         report.outcome("replication/both stop cleanly", world.stop())
+    run_on_a_full_disk(report)
     if os.environ.get("HBASE"):
         with tempfile.TemporaryDirectory(prefix="rorqual-replication-") as folder:
             other = Other(pathlib.Path(folder) / "hbase", folder)
