@@ -96,6 +96,22 @@ rq_err rq_snapshots(rq_db *db, rq_snapshot_list **ret, rq_failure *failure)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
+/* The name of a folder, which the master does not check. HBASE: TableName.isLegalFullyQualifiedTableName,
+ * in ClientSnapshotDescriptionUtils. */
+static rq_err check_name(const char *name, rq_error *why)
+{
+    bool begins = true;
+    for (const char *c = name; *c != '\0'; c++) {
+        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                      (*c >= '0' && *c <= '9') || *c == '_' || (*c & 0x80) != 0;
+        if (!letter && (begins || (*c != '-' && *c != '.' && *c != ':')))
+            return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Illegal character in snapshot name: '%s'",
+                           name);
+        begins = *c == ':';
+    }
+    return begins ? rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "no snapshot name: '%s'", name) : RQ_OK;
+}
+
 static rq_err put_description(rq_buf *b, const char *name, const char *table, int type)
 {
     RQ_TRY(rq_pb_put_bytes(b, 1, rq_slice_cstr(name)));
@@ -110,6 +126,7 @@ static rq_err define(rq_db *db, rq_slot *slot, rq_define_kind kind, const char *
     rq_buf message = {0};
     rq_defining d = {
         .kind = kind, .snapshot = rq_slice_cstr(name), .skips_flush = type == TYPE_SKIPFLUSH};
+    RQ_TRY(check_name(name, &why->error));
     if (table != NULL) RQ_TRY(rq__split_name(table, &d.ns, &d.qualifier, &why->error));
     rq_err rc = put_description(&message, name, table, type);
     d.message = rq_buf_slice(&message);
