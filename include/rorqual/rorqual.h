@@ -282,9 +282,8 @@ RQ_API rq_err rq_snapshots(rq_db *db, rq_snapshot_list **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_snapshot_list_free(rq_snapshot_list *list);
 /* Takes a snapshot of a table and returns when it is complete. The table's memory is written to files
- * first; `skips_flush`: it is not, and not in the snapshot. RQ_E_TABLE_NOT_FOUND,
- * RQ_E_SNAPSHOT_EXISTS (the name), RQ_E_ILLEGAL_ARGUMENT (a name, or hbase:meta),
- * RQ_E_SNAPSHOT_CREATION. */
+ * first; `skips_flush`: it is not, and not in the snapshot. RQ_E_SNAPSHOT_CREATION (no such table, or
+ * it failed), RQ_E_SNAPSHOT_EXISTS (the name), RQ_E_ILLEGAL_ARGUMENT (a name, or hbase:meta). */
 RQ_API rq_err rq_snapshot_create(rq_db *db, const char *name, const char *table, bool skips_flush,
                                  rq_failure *why);
 /* RQ_E_SNAPSHOT_NOT_FOUND. */

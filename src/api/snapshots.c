@@ -128,6 +128,10 @@ static rq_err define(rq_db *db, rq_slot *slot, rq_define_kind kind, const char *
         .kind = kind, .snapshot = rq_slice_cstr(name), .skips_flush = type == TYPE_SKIPFLUSH};
     RQ_TRY(check_name(name, &why->error));
     if (table != NULL) RQ_TRY(rq__split_name(table, &d.ns, &d.qualifier, &why->error));
+    if (kind == RQ_DEFINE_SNAPSHOT && rq_slice_eq(d.ns, RQ_SLICE_LIT("hbase")) &&
+        rq_slice_eq(d.qualifier, RQ_SLICE_LIT("meta")))
+        return rq_fail(&why->error, RQ_E_ILLEGAL_ARGUMENT,
+                       "System table snapshots are not allowed");
     rq_err rc = put_description(&message, name, table, type);
     d.message = rq_buf_slice(&message);
     rc = rc == RQ_OK ? db->backend->define(db, slot, &d, why) : rq_no_memory(&why->error);

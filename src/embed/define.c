@@ -119,9 +119,6 @@ static rq_err complete_snapshot(rq__embed *e, rq_slot *slot, rq_ddl *ddl, rq_err
 {
     rq_buf b = {0};
     rq_slice asked = ddl->of.snapshot.description;
-    if (rq_slice_eq(ddl->ns, RQ_SLICE_LIT("hbase")) &&
-        rq_slice_eq(ddl->qualifier, RQ_SLICE_LIT("meta")))
-        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "System table snapshots are not allowed");
     rq_err rc = rq_buf_append(&b, asked.ptr, asked.len);
     if (rc == RQ_OK) rc = rq_pb_put_number(&b, 3, (uint64_t)e->executor->now_ms(e->executor));
     if (rc == RQ_OK) rc = rq_pb_put_number(&b, 5, SNAPSHOT_VERSION);

@@ -288,8 +288,9 @@ static void a_snapshot_keeps_what_was(void **state)
     put_value("z", "old");
     FAILS(RQ_E_SNAPSHOT_NOT_FOUND, rq_snapshot_restore(db, "snap", &why));
     FAILS(RQ_E_SNAPSHOT_NOT_FOUND, rq_snapshot_drop(db, "snap", &why));
-    assert_true(rq_snapshot_clone(db, "snap", "cloned", &why) != RQ_OK);
-    assert_true(rq_snapshot_create(db, "snap", "absent", false, &why) != RQ_OK);
+    FAILS(RQ_E_SNAPSHOT_NOT_FOUND, rq_snapshot_clone(db, "snap", "cloned", &why));
+    FAILS(RQ_E_SNAPSHOT_CREATION, rq_snapshot_create(db, "snap", "absent", false, &why));
+    FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_create(db, "snap", "hbase:meta", false, &why));
     FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_create(db, "no name", "cluster", false, &why));
     FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_create(db, "", "cluster", false, &why));
     FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_create(db, "../snap", "cluster", false, &why));
