@@ -266,6 +266,35 @@ RQ_API rq_err rq_cluster_describe(rq_db *db, rq_cluster_info **ret, rq_failure *
 /* NULL is fine. */
 RQ_API void rq_cluster_info_free(rq_cluster_info *info);
 
+/* A snapshot: a table's definition and cells at one moment, kept by the files that have them. */
+typedef struct rq_snapshot_entry {
+    const char *name;
+    const char *table;
+    int64_t created_ms; /* since 1970 */
+    uint64_t ttl_s;     /* seconds after which it is removed; 0: it stays */
+} rq_snapshot_entry;
+typedef struct rq_snapshot_list {
+    size_t count;
+    const rq_snapshot_entry *items; /* ascending by name */
+} rq_snapshot_list;
+/* All snapshots that are complete. The caller frees the list. */
+RQ_API rq_err rq_snapshots(rq_db *db, rq_snapshot_list **ret, rq_failure *why);
+/* NULL is fine. */
+RQ_API void rq_snapshot_list_free(rq_snapshot_list *list);
+/* Takes a snapshot of a table and returns when it is complete. The table's memory is written to files
+ * first; `skips_flush`: it is not, and not in the snapshot. RQ_E_SNAPSHOT_CREATION (no such table, or
+ * it failed), RQ_E_SNAPSHOT_EXISTS (the name), RQ_E_ILLEGAL_ARGUMENT (a name, or hbase:meta). */
+RQ_API rq_err rq_snapshot_create(rq_db *db, const char *name, const char *table, bool skips_flush,
+                                 rq_failure *why);
+/* RQ_E_SNAPSHOT_NOT_FOUND. */
+RQ_API rq_err rq_snapshot_drop(rq_db *db, const char *name, rq_failure *why);
+/* Makes a new table of a snapshot, without copying cells. RQ_E_SNAPSHOT_NOT_FOUND, RQ_E_TABLE_EXISTS,
+ * RQ_E_NAMESPACE_NOT_FOUND. */
+RQ_API rq_err rq_snapshot_clone(rq_db *db, const char *name, const char *table, rq_failure *why);
+/* Makes the snapshot's table, which is disabled, what it was then, and leaves it disabled; a table that
+ * is gone comes back, enabled. RQ_E_SNAPSHOT_NOT_FOUND, RQ_E_TABLE_NOT_DISABLED. */
+RQ_API rq_err rq_snapshot_restore(rq_db *db, const char *name, rq_failure *why);
+
 /* RQ_E_NAMESPACE_EXISTS, RQ_E_ILLEGAL_ARGUMENT (the name). */
 RQ_API rq_err rq_namespace_create(rq_db *db, const char *name, const rq_property *properties,
                                   size_t property_count, rq_failure *why);

@@ -169,13 +169,19 @@ typedef enum rq_define_kind {
     RQ_DEFINE_ALTER_TABLE,
     RQ_DEFINE_SPLIT_REGION,
     RQ_DEFINE_MERGE_REGIONS,
+    RQ_DEFINE_SNAPSHOT,
+    RQ_DEFINE_DROP_SNAPSHOT,
+    RQ_DEFINE_CLONE_SNAPSHOT,
+    RQ_DEFINE_RESTORE_SNAPSHOT, /* the table may be gone */
 } rq_define_kind;
 
 typedef struct rq_defining {
     rq_define_kind kind;
     rq_slice ns;
     rq_slice qualifier;
-    rq_slice message; /* TableSchema or NamespaceDescriptor, of a creation or alteration */
+    /* TableSchema or NamespaceDescriptor, of a creation or alteration; SnapshotDescription: what the
+     * caller says of it. */
+    rq_slice message;
     const rq_slice *split_keys;
     size_t split_key_count;
     bool preserve_splits;
@@ -183,6 +189,8 @@ typedef struct rq_defining {
     rq_slice row;
     const rq_slice *regions; /* of a merge: encoded names */
     size_t region_count;
+    rq_slice snapshot; /* its name */
+    bool skips_flush;
 } rq_defining;
 
 /* A table's open regions, in any order; everything is in the arena. */
@@ -195,6 +203,16 @@ typedef struct rq_region_finding {
 RQ_NODISCARD
 rq_err rq_region_found(rq_region_finding *f, rq_slice name, rq_slice start, rq_slice stop,
                        const char *server);
+
+/* Snapshots, in any order; everything is in the arena. */
+typedef struct rq_snapshot_finding {
+    rq_arena *arena;
+    rq_snapshot_entry *items;
+    size_t count, cap;
+} rq_snapshot_finding;
+/* Copies what it takes from a SnapshotDescription. RQ_E_MALFORMED, RQ_E_NO_MEMORY. */
+RQ_NODISCARD
+rq_err rq_snapshot_found(rq_snapshot_finding *f, rq_slice description);
 
 /* The back end fills it; everything is in the arena. */
 typedef struct rq_cluster_finding {
@@ -286,6 +304,7 @@ struct rq_backend {
     /* User tables; ns empty: of all namespaces. */
     rq_err (*tables)(rq_db *db, rq_slot *slot, rq_slice ns, rq_naming *ret, rq_why *why);
     rq_err (*namespaces)(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *why);
+    rq_err (*snapshots)(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, rq_why *why);
     /* RQ_E_TABLE_NOT_FOUND. */
     rq_err (*regions)(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
                       rq_region_finding *ret, rq_why *why);

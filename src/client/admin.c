@@ -324,6 +324,32 @@ rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool
     return rc;
 }
 
+/* IsSnapshotDoneResponse { done 1 } */
+rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure *failure)
+{
+    rq_buf answer = {0};
+    rq_err rc = RQ_OK;
+    bool done = false;
+    *failure = (rq_client_failure){.retry = false};
+    int64_t until = rq_client_now_ns() + (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
+    while (rc == RQ_OK && !done) {
+        rq_pb_field f;
+        rq_buf_reset(&answer);
+        rc = call_master(c, "IsSnapshotDone", message, &answer, failure);
+        rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
+        while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK)
+            if (f.number == 1 && f.wire == RQ_PB_VARINT) done = f.value != 0;
+        if (rc != RQ_OK || done) break;
+        if (rq_client_now_ns() > until) {
+            snprintf(failure->text, sizeof failure->text, "the snapshot goes on");
+            rc = RQ_E_TIMEOUT;
+        }
+        rq__client_pause(c, PROCEDURE_PERIOD_NS);
+    }
+    rq_buf_clear(&answer);
+    return rc;
+}
+
 static void take_question(void *ctx, const rq_reply *r)
 {
     rq_client_question *q = ctx;

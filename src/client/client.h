@@ -204,7 +204,12 @@ RQ_NODISCARD
 rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool is_procedure,
                         rq_buf *ret, rq_client_failure *ret_failure);
 
-/* The same for one call, without waiting: `done` runs in poll. On an error nothing was sent. */
+/* Blocking: waits until the snapshot that was begun is complete. `message` is IsSnapshotDoneRequest, whose
+ * bytes are those of the SnapshotRequest. RQ_E_TIMEOUT: after two minutes it was not. */
+RQ_NODISCARD
+rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure *ret_failure);
+
+/* As rq_client_master, for one call, without waiting: `done` runs in poll. On an error nothing was sent. */
 typedef struct rq_client_question {
     void (*done)(struct rq_client_question *q, rq_err rc, rq_slice message);
 } rq_client_question;

@@ -3,6 +3,10 @@
  * of tables and namespaces. */
 #include "embed/embed_priv.h"
 
+#include "base/pb.h"
+
+#define SNAPSHOT_VERSION 2 /* HBASE: SnapshotManifestV2.DESCRIPTOR_VERSION */
+
 typedef struct define_job {
     rq_ddl ddl;
     rq_latch latch;
@@ -26,6 +30,10 @@ static const rq_ddl_kind kinds[] = {
     [RQ_DEFINE_ALTER_TABLE] = RQ_DDL_MODIFY_TABLE,
     [RQ_DEFINE_SPLIT_REGION] = RQ_DDL_SPLIT_REGION,
     [RQ_DEFINE_MERGE_REGIONS] = RQ_DDL_MERGE_REGIONS,
+    [RQ_DEFINE_SNAPSHOT] = RQ_DDL_SNAPSHOT,
+    [RQ_DEFINE_DROP_SNAPSHOT] = RQ_DDL_DELETE_SNAPSHOT,
+    [RQ_DEFINE_CLONE_SNAPSHOT] = RQ_DDL_CLONE_SNAPSHOT,
+    [RQ_DEFINE_RESTORE_SNAPSHOT] = RQ_DDL_RESTORE_SNAPSHOT,
 };
 
 static void fill(rq_ddl_params *p, const rq_defining *d)
@@ -54,6 +62,16 @@ static void fill(rq_ddl_params *p, const rq_defining *d)
         p->merge.regions = d->regions;
         p->merge.region_count = d->region_count;
         break;
+    case RQ_DEFINE_SNAPSHOT:
+        p->snapshot.name = d->snapshot;
+        p->snapshot.description = d->message;
+        p->snapshot.flush = !d->skips_flush;
+        break;
+    case RQ_DEFINE_CLONE_SNAPSHOT:
+    case RQ_DEFINE_RESTORE_SNAPSHOT:
+        p->restore.name = d->snapshot;
+        break;
+    case RQ_DEFINE_DROP_SNAPSHOT:
     case RQ_DEFINE_DROP_TABLE:
     case RQ_DEFINE_ENABLE_TABLE:
     case RQ_DEFINE_DISABLE_TABLE:
@@ -78,13 +96,71 @@ static rq_err check_regions(rq__embed *e, rq_slot *slot, const rq_defining *d, r
     return rc;
 }
 
+static rq_slice name_of(rq_arena *arena, rq_slice ns, rq_slice qualifier)
+{
+    if (rq_slice_eq(ns, RQ_SLICE_LIT("default"))) return qualifier;
+    return rq_table_name_join(arena, ns, qualifier);
+}
+
+/* In a section. */
+static rq_err find_table(const rq__embed *e, rq_slot *slot, rq_slice ns, rq_slice qualifier,
+                         const rq_catalog_table **ret, rq_error *why)
+{
+    rq_slice name = name_of(&slot->arena, ns, qualifier);
+    if (name.ptr == NULL) return rq_no_memory(why);
+    *ret = rq_catalog_table_find(e->catalog, name);
+    if (*ret != NULL) return RQ_OK;
+    return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)name.len, (const char *)name.ptr);
+}
+
+/* What a server adds to the client's description: creation_time 3, version 5, ttl 8. HBASE:
+ * SnapshotDescriptionUtils.validate. */
+static rq_err complete_snapshot(rq__embed *e, rq_slot *slot, rq_ddl *ddl, rq_error *why)
+{
+    rq_buf b = {0};
+    rq_slice asked = ddl->of.snapshot.description;
+    rq_err rc = rq_buf_append(&b, asked.ptr, asked.len);
+    if (rc == RQ_OK) rc = rq_pb_put_number(&b, 3, (uint64_t)e->executor->now_ms(e->executor));
+    if (rc == RQ_OK) rc = rq_pb_put_number(&b, 5, SNAPSHOT_VERSION);
+    if (rc == RQ_OK)
+        rc = rq_pb_put_number(&b, 8, (uint64_t)rq_config_int(e->config, RQ_SET_SNAPSHOT_TTL));
+    if (rc == RQ_OK) ddl->of.snapshot.description = rq_arena_copy(&slot->arena, rq_buf_slice(&b));
+    rq_buf_clear(&b);
+    return rc != RQ_OK || ddl->of.snapshot.description.ptr == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
+/* A snapshot whose table is gone is cloned under the table's name. */
+static rq_err complete_restore(rq__embed *e, rq_slot *slot, rq_ddl *ddl, rq_why *why)
+{
+    rq__embed_seat *s;
+    const rq_catalog_table *t;
+    rq_error none;
+    RQ_TRY(rq__seat_of(e, slot, &s, why));
+    rq__seat_enter(e, s);
+    rq_err rc = find_table(e, slot, ddl->ns, ddl->qualifier, &t, &none);
+    rq__seat_exit(e, s);
+    if (rc == RQ_E_TABLE_NOT_FOUND) ddl->kind = RQ_DDL_CLONE_SNAPSHOT;
+    return rc == RQ_E_NO_MEMORY ? rq_no_memory(&why->error) : RQ_OK;
+}
+
+static rq_err complete(rq__embed *e, rq_slot *slot, rq_ddl *ddl, const rq_defining *d, rq_why *why)
+{
+    if (d->kind == RQ_DEFINE_MERGE_REGIONS) return check_regions(e, slot, d, why);
+    if (d->kind == RQ_DEFINE_SNAPSHOT) return complete_snapshot(e, slot, ddl, &why->error);
+    if (d->kind == RQ_DEFINE_RESTORE_SNAPSHOT) return complete_restore(e, slot, ddl, why);
+    if (d->kind == RQ_DEFINE_DROP_SNAPSHOT) {
+        ddl->ns = RQ_SLICE_LIT(RQ_SNAPSHOT_NS);
+        ddl->qualifier = d->snapshot;
+    }
+    return RQ_OK;
+}
+
 rq_err rq__embed_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why)
 {
     rq__embed *e = rq__embed_of(db);
     rq_executor *ex = e->executor;
     define_job *j = rq_arena_calloc(&slot->arena, 1, sizeof *j);
     if (j == NULL) return rq_no_memory(&why->error);
-    if (d->kind == RQ_DEFINE_MERGE_REGIONS) RQ_TRY(check_regions(e, slot, d, why));
     rq_ddl *ddl = &j->ddl;
     ddl->kind = kinds[d->kind];
     ddl->ns = d->ns;
@@ -93,6 +169,7 @@ rq_err rq__embed_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *
     ddl->submitted = submitted;
     ddl->user = RQ_SLICE_LIT("embedded");
     fill(&ddl->of, d);
+    RQ_TRY(complete(e, slot, ddl, d, why));
     ex->latch_init(ex, &j->latch);
     rq_catalog_submit(e->catalog, ddl);
     rq_err rc = ex->latch_wait(&j->latch);
@@ -102,12 +179,6 @@ rq_err rq__embed_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *
 }
 
 /* --- what there is ---------------------------------------------------------------------------- */
-
-static rq_slice name_of(rq_arena *arena, rq_slice ns, rq_slice qualifier)
-{
-    if (rq_slice_eq(ns, RQ_SLICE_LIT("default"))) return qualifier;
-    return rq_table_name_join(arena, ns, qualifier);
-}
 
 rq_err rq__embed_describe(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier, rq_buf *ret,
                           bool *ret_enabled, rq_why *why)
@@ -175,18 +246,18 @@ rq_err rq__embed_namespaces(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *wh
     return rc;
 }
 
-/* --- regions ---------------------------------------------------------------------------------- */
-
-/* In a section. */
-static rq_err find_table(const rq__embed *e, rq_slot *slot, rq_slice ns, rq_slice qualifier,
-                         const rq_catalog_table **ret, rq_error *why)
+rq_err rq__embed_snapshots(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, rq_why *why)
 {
-    rq_slice name = name_of(&slot->arena, ns, qualifier);
-    if (name.ptr == NULL) return rq_no_memory(why);
-    *ret = rq_catalog_table_find(e->catalog, name);
-    if (*ret != NULL) return RQ_OK;
-    return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)name.len, (const char *)name.ptr);
+    rq__embed *e = rq__embed_of(db);
+    rq_snapshot *list;
+    size_t count;
+    RQ_TRY(rq_catalog_snapshots(e->catalog, &slot->arena, &list, &count, &why->error));
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(rq_snapshot_found(ret, list[i].description));
+    return RQ_OK;
 }
+
+/* --- regions ---------------------------------------------------------------------------------- */
 
 rq_err rq__embed_regions(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
                          rq_region_finding *ret, rq_why *why)

@@ -194,6 +194,7 @@ static const rq_backend backend = {
     .describe = rq__embed_describe,
     .tables = rq__embed_tables,
     .namespaces = rq__embed_namespaces,
+    .snapshots = rq__embed_snapshots,
     .regions = rq__embed_regions,
     .compact = rq__embed_compact,
     .cluster = rq__embed_cluster,

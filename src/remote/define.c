@@ -36,6 +36,10 @@ static const char *const methods[] = {
     [RQ_DEFINE_ALTER_TABLE] = "ModifyTable",
     [RQ_DEFINE_SPLIT_REGION] = "SplitRegion",
     [RQ_DEFINE_MERGE_REGIONS] = "MergeTableRegions",
+    [RQ_DEFINE_SNAPSHOT] = "Snapshot",
+    [RQ_DEFINE_DROP_SNAPSHOT] = "DeleteSnapshot",
+    [RQ_DEFINE_CLONE_SNAPSHOT] = "RestoreSnapshot",
+    [RQ_DEFINE_RESTORE_SNAPSHOT] = "RestoreSnapshot",
 };
 
 static rq_err put_request(rq_buf *b, const rq_defining *d)
@@ -63,6 +67,11 @@ static rq_err put_request(rq_buf *b, const rq_defining *d)
         for (size_t i = 0; i < d->region_count; i++)
             RQ_TRY(rq__encode_specifier(b, d->regions[i]));
         return RQ_OK;
+    case RQ_DEFINE_SNAPSHOT:
+    case RQ_DEFINE_DROP_SNAPSHOT:
+    case RQ_DEFINE_CLONE_SNAPSHOT:
+    case RQ_DEFINE_RESTORE_SNAPSHOT:
+        return rq_pb_put_bytes(b, 1, d->message);
     case RQ_DEFINE_DROP_TABLE:
     case RQ_DEFINE_ENABLE_TABLE:
     case RQ_DEFINE_DISABLE_TABLE:
@@ -72,6 +81,22 @@ static rq_err put_request(rq_buf *b, const rq_defining *d)
     return rq__encode_table(b, 1, d->ns, d->qualifier);
 }
 
+/* A snapshot is begun without a nonce: so servers of all versions answer at once, and are asked. HBASE:
+ * RawAsyncHBaseAdmin.snapshot. */
+static bool names_procedure(rq_define_kind kind)
+{
+    return kind != RQ_DEFINE_SNAPSHOT && kind != RQ_DEFINE_DROP_SNAPSHOT;
+}
+
+/* The lock is held. */
+static rq_err wait_snapshot(rq__remote *r, const rq_buf *request, rq_why *why)
+{
+    rq_client_failure failure;
+    rq_err rc = rq_client_wait_snapshot(r->client, rq_buf_slice(request), &failure);
+    if (rc != RQ_OK) rq__client_failure(&failure, rc, why);
+    return rc;
+}
+
 rq_err rq__remote_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why)
 {
     rq__remote *r = rq__remote_of(db);
@@ -79,8 +104,9 @@ rq_err rq__remote_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why 
     (void)slot;
     rq_err rc = put_request(&request, d);
     pthread_mutex_lock(&r->lock);
-    rc = rc == RQ_OK ? call(r, methods[d->kind], &request, true, NULL, why)
+    rc = rc == RQ_OK ? call(r, methods[d->kind], &request, names_procedure(d->kind), NULL, why)
                      : rq_fail(&why->error, rc, "%s", rq_err_text(rc));
+    if (rc == RQ_OK && d->kind == RQ_DEFINE_SNAPSHOT) rc = wait_snapshot(r, &request, why);
     pthread_mutex_unlock(&r->lock);
     rq_buf_clear(&request);
     return rc;
@@ -192,4 +218,20 @@ rq_err rq__remote_namespaces(rq_db *db, rq_slot *slot, rq_naming *ret, rq_why *w
     rq_buf request = {0};
     (void)slot;
     return list(rq__remote_of(db), "ListNamespaces", &request, false, ret, why);
+}
+
+rq_err rq__remote_snapshots(rq_db *db, rq_slot *slot, rq_snapshot_finding *ret, rq_why *why)
+{
+    rq__remote *r = rq__remote_of(db);
+    rq_buf request = {0}, answer = {0};
+    rq_pb_field f;
+    (void)slot;
+    pthread_mutex_lock(&r->lock);
+    rq_err rc = call(r, "GetCompletedSnapshots", &request, false, &answer, why);
+    pthread_mutex_unlock(&r->lock);
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&answer));
+    while (rc == RQ_OK && (rc = rq_pb_next(&c, &f)) == RQ_OK)
+        if (f.number == 1 && f.wire == RQ_PB_BYTES) rc = rq_snapshot_found(ret, f.bytes);
+    rq_buf_clear(&answer);
+    return rc == RQ_E_END ? RQ_OK : rc;
 }

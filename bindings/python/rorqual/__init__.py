@@ -8,7 +8,7 @@
         users.put("ann", {"cf:name": "Ann", "cf:age": 31})
         print(users.get("ann").get_int("cf:age"))
 """
-from .database import Attributes, ClusterInfo, Database, Families, Region, TableInfo, connect
+from .database import Attributes, ClusterInfo, Database, Families, Region, Snapshot, TableInfo, connect
 from .errors import *  # noqa: F401,F403
 from .errors import __all__ as _errors
 from ._native import ffi as _ffi, lib as _lib
@@ -21,5 +21,5 @@ from .values import (Bytes, Column, Value, decode_bool, decode_float, decode_int
 
 __version__: str = _ffi.string(_lib.rq_version()).decode()
 __all__ = ["Attributes", "Batch", "Bytes", "Cell", "ClusterInfo", "Column", "Database", "Delete", "Families", "Index", "Put",
-           "Region", "Repairs", "Row", "Scanner", "Table", "TableInfo", "Value", "connect", "decode_bool", "decode_float",
+           "Region", "Repairs", "Row", "Scanner", "Snapshot", "Table", "TableInfo", "Value", "connect", "decode_bool", "decode_float",
            "decode_int", "decode_json", "encode", "float32", "int16", "int32", "int64", *_errors]

@@ -44,6 +44,15 @@ class Region(NamedTuple):
     server: str  # "host:port"; in this process: ""
 
 
+class Snapshot(NamedTuple):
+    """A table's definition and cells at one moment."""
+
+    name: str
+    table: str
+    created: float             # seconds since 1970
+    ttl: Optional[int] = None  # seconds after which it is removed
+
+
 class ClusterInfo(NamedTuple):
     """A cluster, or the engine of this process as its only server."""
 
@@ -327,6 +336,34 @@ class Database:
             return TableInfo(text(info.name), bool(info.is_enabled), families, _attributes(info))
         finally:
             lib.rq_table_info_free(info)
+
+    # --- snapshots ---
+
+    def snapshots(self) -> List[Snapshot]:
+        """All snapshots, ascending by name."""
+        why, found = new_failure(), ffi.new("rq_snapshot_list **")
+        with self._open() as handle:
+            check(lib.rq_snapshots(handle, found, why), why)
+        try:
+            return [Snapshot(text(item.name), text(item.table), item.created_ms / 1000, int(item.ttl_s) or None)
+                    for item in found[0].items[0:found[0].count]]
+        finally:
+            lib.rq_snapshot_list_free(found[0])
+
+    def create_snapshot(self, name: str, table: str, *, flush: bool = True) -> None:
+        """Takes a snapshot of a table; with flush=False without what is in memory only."""
+        self._named(lib.rq_snapshot_create, name, _Memory().chars(table), not flush)
+
+    def drop_snapshot(self, name: str) -> None:
+        self._named(lib.rq_snapshot_drop, name)
+
+    def clone_snapshot(self, name: str, table: str) -> None:
+        """Makes a new table of a snapshot, without copying cells."""
+        self._named(lib.rq_snapshot_clone, name, _Memory().chars(table))
+
+    def restore_snapshot(self, name: str) -> None:
+        """Makes the snapshot's table, which is disabled or gone, what it was then. A table that was there stays disabled."""
+        self._named(lib.rq_snapshot_restore, name)
 
     # --- namespaces ---
 

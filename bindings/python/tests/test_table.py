@@ -502,3 +502,24 @@ def test_neighbours_are_merged(rorqual_db: rorqual.Database) -> None:
         rorqual_db.merge_regions("py_merged", [last.encoded, "0" * 32])
     with pytest.raises(TypeError):
         rorqual_db.merge_regions("py_merged", "one")
+
+
+def test_snapshots_keep_what_was(rorqual_db: rorqual.Database) -> None:
+    table = rorqual_db.create_table("py_snapped", ["f"])
+    table.put("r", {"f:q": "old"})
+    rorqual_db.create_snapshot("py_snap", "py_snapped")
+    found = [s for s in rorqual_db.snapshots() if s.name == "py_snap"]
+    assert [(s.table, s.ttl) for s in found] == [("py_snapped", None)] and found[0].created > 1.7e9
+    table.put("r", {"f:q": "new"})
+    rorqual_db.clone_snapshot("py_snap", "py_cloned")
+    assert rorqual_db.table("py_cloned").get("r")["f:q"] == b"old"
+    rorqual_db.disable_table("py_snapped")
+    rorqual_db.restore_snapshot("py_snap")
+    rorqual_db.enable_table("py_snapped")
+    assert table.get("r")["f:q"] == b"old"
+    rorqual_db.drop_snapshot("py_snap")
+    assert "py_snap" not in [s.name for s in rorqual_db.snapshots()]
+    with pytest.raises(rorqual.Error):
+        rorqual_db.drop_snapshot("py_snap")
+    for name in ("py_snapped", "py_cloned"):
+        rorqual_db.drop_table(name, disable=True)

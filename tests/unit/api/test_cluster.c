@@ -245,6 +245,97 @@ static void a_cluster_is_described(void **state)
     rq_cluster_info_free(info);
 }
 
+static bool lists_snapshot(const char *name, int64_t since_ms)
+{
+    rq_snapshot_list *list;
+    bool found = false;
+    OK(rq_snapshots(db, &list, &why));
+    for (size_t i = 0; i < list->count; i++) {
+        assert_true(i == 0 || strcmp(list->items[i - 1].name, list->items[i].name) < 0);
+        if (strcmp(list->items[i].name, name) != 0) continue;
+        found = true;
+        assert_string_equal(list->items[i].table, "cluster");
+        assert_true(list->items[i].created_ms >= since_ms);
+        assert_int_equal(list->items[i].ttl_s, 0);
+    }
+    rq_snapshot_list_free(list);
+    return found;
+}
+
+static void holds(const char *name, const char *row, const char *value)
+{
+    char buf[8] = "";
+    size_t len;
+    rq_table *t;
+    OK(rq_table_open(db, name, &t, &why));
+    OK(rq_get_value(t, rq_text(row), rq_text("f"), rq_text("q"), buf, sizeof buf - 1, &len, &why));
+    if (value == NULL)
+        assert_true(len == SIZE_MAX);
+    else
+        assert_string_equal(buf, value);
+    rq_table_close(t);
+}
+
+static void put_value(const char *row, const char *value)
+{
+    OK(rq_put_value(table, rq_text(row), rq_text("f"), rq_text("q"), rq_text(value), &why));
+}
+
+static void a_snapshot_keeps_what_was(void **state)
+{
+    (void)state;
+    put_value("a", "old");
+    put_value("z", "old");
+    FAILS(RQ_E_SNAPSHOT_NOT_FOUND, rq_snapshot_restore(db, "snap", &why));
+    FAILS(RQ_E_SNAPSHOT_NOT_FOUND, rq_snapshot_drop(db, "snap", &why));
+    FAILS(RQ_E_SNAPSHOT_NOT_FOUND, rq_snapshot_clone(db, "snap", "cloned", &why));
+    FAILS(RQ_E_SNAPSHOT_CREATION, rq_snapshot_create(db, "snap", "absent", false, &why));
+    FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_create(db, "snap", "hbase:meta", false, &why));
+    FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_create(db, "no name", "cluster", false, &why));
+    FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_create(db, "", "cluster", false, &why));
+    FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_create(db, "../snap", "cluster", false, &why));
+    FAILS(RQ_E_ILLEGAL_ARGUMENT, rq_snapshot_drop(db, ".tmp", &why));
+    FAILS(RQ_E_INVALID, rq_snapshot_create(db, NULL, "cluster", false, &why));
+    FAILS(RQ_E_INVALID, rq_snapshot_create(db, "snap", NULL, false, &why));
+    FAILS(RQ_E_INVALID, rq_snapshots(db, NULL, &why));
+    assert_false(lists_snapshot("snap", 0));
+    OK(rq_snapshot_create(db, "snap", "cluster", false, &why));
+    assert_true(lists_snapshot("snap", INT64_C(1700000000000)));
+    FAILS(RQ_E_SNAPSHOT_EXISTS, rq_snapshot_create(db, "snap", "cluster", false, &why));
+    put_value("a", "new");
+    put_value("b", "new");
+    FAILS(RQ_E_TABLE_EXISTS, rq_snapshot_clone(db, "snap", "cluster", &why));
+    OK(rq_snapshot_clone(db, "snap", "cloned", &why));
+    holds("cloned", "a", "old");
+    holds("cloned", "b", NULL);
+    holds("cluster", "a", "new");
+    OK(rq_table_disable(db, "cloned", &why));
+    OK(rq_table_drop(db, "cloned", &why));
+    FAILS(RQ_E_TABLE_NOT_DISABLED, rq_snapshot_restore(db, "snap", &why));
+    OK(rq_table_disable(db, "cluster", &why));
+    OK(rq_snapshot_restore(db, "snap", &why));
+    OK(rq_table_enable(db, "cluster", &why));
+    holds("cluster", "a", "old");
+    holds("cluster", "z", "old");
+    holds("cluster", "b", NULL);
+    OK(rq_snapshot_drop(db, "snap", &why));
+    assert_false(lists_snapshot("snap", 0));
+    holds("cluster", "a", "old");
+    /* Memory is not in it. */
+    put_value("a", "new");
+    OK(rq_snapshot_create(db, "snap", "cluster", true, &why));
+    OK(rq_snapshot_clone(db, "snap", "cloned", &why));
+    holds("cloned", "a", "old");
+    OK(rq_table_disable(db, "cloned", &why));
+    OK(rq_table_drop(db, "cloned", &why));
+    /* The table is gone: it comes back. */
+    OK(rq_table_disable(db, "cluster", &why));
+    OK(rq_table_drop(db, "cluster", &why));
+    OK(rq_snapshot_restore(db, "snap", &why));
+    holds("cluster", "z", "old");
+    OK(rq_snapshot_drop(db, "snap", &why));
+}
+
 static int run(const char *on)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, begin, end)
@@ -255,6 +346,7 @@ static int run(const char *on)
         TEST(a_scan_goes_on_after_a_split),
         TEST(a_scan_goes_on_although_returned_cells_change),
         TEST(a_cluster_is_described),
+        TEST(a_snapshot_keeps_what_was),
     };
     url = on;
     return cmocka_run_group_tests_name(on, tests, NULL, NULL);
