@@ -24,6 +24,7 @@ import os
 import pathlib
 import re
 import shlex
+import socket
 import struct
 import subprocess
 import sys
@@ -217,7 +218,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -419,10 +420,27 @@ def tasks_of_a_page(_):
     for part in (r"\| Host            \| Start Time          \| State    \| Description                      \| Status +\|",
                  r"\| a\.very\.long\.\.\.\. \| \S+ \S+ \| RUNNING  \| d{29}\.\.\. \| s\S+  \(since",
                  r"\| WAITING  \| RpcServer                        \| Waiting \(since \d+ s.*\|", "(?m)^404$", "/raw: no HTTP",
-                 "127.0.0.1:1/: Connection refused"):
+                 "127.0.0.1:1/: cannot connect"):
         if not re.search(part, out):
             return f"no {part!r} in {out}"
     return None
+
+
+def a_page_without_an_answer_is_interrupted(folder):
+    os.environ["HOME"] = str(folder)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        terminal = Terminal({}, BINARY, "shell", "memory:")
+        try:
+            if not terminal.shows("hbase:001:0>"):
+                return "no prompt"
+            terminal.type(f"puts 'asks'; Shell.fetch('127.0.0.1', {silent.getsockname()[1]}, '/')", "Enter")
+            peer, _ = silent.accept()
+            with peer:
+                peer.recv(1)
+                terminal.type("C-c")
+                return None if terminal.shows("hbase:002:0>") else terminal.screen()
+        finally:
+            terminal.close()
 
 
 def json_is_read(_):
@@ -488,7 +506,7 @@ def main():
         if "ZK" in os.environ:
             return report.finish()
         for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, rows_of_a_prefix_are_deleted, groups_of_servers,
-                     every_command_has_help, tasks_of_a_page, json_is_read, prompt, *shell_terminal.TESTS):
+                     every_command_has_help, tasks_of_a_page, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 
