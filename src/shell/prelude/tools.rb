@@ -448,6 +448,7 @@ class Command
     puts 'Active master address: '
     puts " #{Names.server(m)}"
     puts 'Backup master addresses:'
+    Master.status[:backup_masters].each { |s| puts " #{Names.server(s)}" }
     puts 'Region server holding hbase:meta:'
     puts " #{meta.server_name}"
     puts 'Region servers:'
