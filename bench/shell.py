@@ -126,7 +126,7 @@ def tsv(world):
 
     measured(world, "tsv ours", lambda: bulk(world, ours))
     measured(world, "tsv HBase", hbase)
-    print(world.run("verify", "--quiet", "--ignore-timestamps", ours, theirs).strip())
+    print(world.run("verify", "--ignore-timestamps", ours, theirs).strip())
 
 
 def killed_and_repeated(world, *arguments):
@@ -146,14 +146,14 @@ def move(world):
     table, folder, copy = filled(world), world.path("export"), world.table(splits=REGIONS)
     killed_and_repeated(world, "export", table, folder)
     killed_and_repeated(world, "import", copy, folder)
-    print("verify:", world.run("verify", "--quiet", table, copy).strip(), flush=True)
+    print("verify:", world.run("verify", table, copy).strip(), flush=True)
     theirs, hbase = world.table(splits=REGIONS), world.path("hbase")
     measured(world, "HBase's Import", lambda: world.java(transfer.MAPREDUCE + "Import", theirs, f"file://{folder}"))
-    print("verify:", world.run("verify", "--quiet", table, theirs).strip(), flush=True)
+    print("verify:", world.run("verify", table, theirs).strip(), flush=True)
     measured(world, "HBase's Export", lambda: world.java(transfer.MAPREDUCE + "Export", table, f"file://{hbase}"))
     back = world.table(splits=REGIONS)
     measured(world, "our import of it", lambda: world.run("import", "--quiet", back, hbase))
-    print("verify:", world.run("verify", "--quiet", table, back).strip(), flush=True)
+    print("verify:", world.run("verify", table, back).strip(), flush=True)
 
 
 PARTS = {"start": start, "puts": puts, "count": count, "tsv": tsv, "move": move}
