@@ -30,7 +30,7 @@ void rq__shell_check_interrupt(mrb_state *mrb)
     mrb_raise(mrb, mrb_class_get(mrb, "Interrupt"), "");
 }
 
-void rq__shell_disconnect(rq__shell *s)
+static void close_client(rq__shell *s)
 {
     if (s->client == NULL) return;
     rq_client_stop(s->client);
@@ -39,6 +39,22 @@ void rq__shell_disconnect(rq__shell *s)
     s->op = NULL;
     rq_client_close(s->client);
     s->client = NULL;
+}
+
+static void go_home(rq__shell *s)
+{
+    if (s->home == NULL) return;
+    close_client(s);
+    s->client = s->home;
+    s->op = s->home_op;
+    s->home = NULL;
+    s->home_op = NULL;
+}
+
+void rq__shell_disconnect(rq__shell *s)
+{
+    go_home(s);
+    close_client(s);
 }
 
 static void connect_client(mrb_state *mrb, rq__shell *s)
@@ -65,6 +81,47 @@ rq_client *rq__shell_client(mrb_state *mrb)
     rq__shell_check_interrupt(mrb);
     if (s->client == NULL) connect_client(mrb, s);
     return s->client;
+}
+
+/* Wire.visit(zookeeper, root): calls go to this cluster until Wire.leave. */
+static mrb_value visit(mrb_state *mrb, mrb_value self)
+{
+    const char *where, *root;
+    rq_error why = {.code = RQ_OK};
+    rq_client *peer = NULL;
+    rq_op *op = NULL;
+    (void)self;
+    mrb_get_args(mrb, "zz", &where, &root);
+    rq__shell *s = rq__shell_of(mrb);
+    (void)rq__shell_client(mrb);
+    if (s->home != NULL) mrb_raise(mrb, E_RUNTIME_ERROR, "already at another cluster");
+    if (strlen(where) >= sizeof s->away || strlen(root) >= sizeof s->away_root)
+        mrb_raise(mrb, E_ARGUMENT_ERROR, "the cluster key is too long");
+    memcpy(s->away, where, strlen(where) + 1);
+    memcpy(s->away_root, root, strlen(root) + 1);
+    rq_client_options there = s->where;
+    there.zookeeper = s->away;
+    there.zk_root = s->away_root;
+    there.bootstrap = NULL;
+    rq_err rc = rq_client_open(&there, &peer, &why);
+    if (rc == RQ_OK) rc = rq_op_new(peer, 0, s, &op);
+    if (rc != RQ_OK) {
+        rq_client_close(peer);
+        const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
+        rq__raise_failure(mrb, rc, "java.io.IOException", rq_slice_cstr(text), false);
+    }
+    s->home = s->client;
+    s->home_op = s->op;
+    s->client = peer;
+    s->op = op;
+    return mrb_nil_value();
+}
+
+static mrb_value leave(mrb_state *mrb, mrb_value self)
+{
+    (void)self;
+    go_home(rq__shell_of(mrb));
+    return mrb_nil_value();
 }
 
 /* Wire.call(host, port, service, method, message) → the response's message. host nil: the master. */
@@ -129,6 +186,8 @@ void rq__define_calls(mrb_state *mrb)
 {
     struct RClass *wire = mrb_module_get(mrb, "Wire");
     mrb_define_module_function(mrb, wire, "call", call, MRB_ARGS_REQ(5));
+    mrb_define_module_function(mrb, wire, "visit", visit, MRB_ARGS_REQ(2));
+    mrb_define_module_function(mrb, wire, "leave", leave, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, wire, "pause", pause_for, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, wire, "master_address", master_address, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, wire, "registry", registry, MRB_ARGS_NONE());

@@ -35,6 +35,9 @@ typedef struct rq__shell {
     bool is_open;            /* `where` is known */
     rq_client *client;       /* NULL: not connected */
     rq_op *op;
+    rq_client *home; /* while `client` is another cluster's: the session's own; else NULL */
+    rq_op *home_op;
+    char away[256], away_root[128]; /* where that cluster is */
     /* Buffers of a call and an operation. They belong to the session, because an exception of Ruby
      * leaves the C functions below it. */
     rq_buf request, answer, more, rows;

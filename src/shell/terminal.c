@@ -64,6 +64,16 @@ static mrb_value read_line(mrb_state *mrb, mrb_value self)
     return text;
 }
 
+/* Shell.environment(name); nil: not set. */
+static mrb_value environment(mrb_state *mrb, mrb_value self)
+{
+    const char *name;
+    (void)self;
+    mrb_get_args(mrb, "z", &name);
+    const char *value = getenv(name);
+    return value == NULL ? mrb_nil_value() : mrb_str_new_cstr(mrb, value);
+}
+
 static mrb_value user(mrb_state *mrb, mrb_value self)
 {
     const struct passwd *p = getpwuid(geteuid());
@@ -119,6 +129,7 @@ static mrb_value settings(mrb_state *mrb, mrb_value self)
 void rq__define_terminal(mrb_state *mrb)
 {
     struct RClass *m = mrb_define_module(mrb, "Shell");
+    mrb_define_module_function(mrb, m, "environment", environment, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, m, "width", width, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "print", print, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, m, "warn", warn, MRB_ARGS_REQ(1));

@@ -1,127 +1,127 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One page of a server by HTTP/1.0, for processlist. Ctrl-C ends the wait; the answer is untrusted and
- * has a limit. */
+/* One page of a server by HTTP, for processlist: libevent's client on an event base of its own. The base
+ * looks up the name, too, so that Ctrl-C and the time limit end every kind of wait. The answer is untrusted
+ * and has a limit. */
 #include "shell/shell_priv.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/util.h>
 #include <mruby/array.h>
 #include <mruby/error.h>
 #include <mruby/string.h>
-#include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define ANSWER_MAX (16 * 1024 * 1024)
+#define HEADERS_MAX (64 * 1024)
 #define TIMEOUT_NS 10000000000
-#define LOOK_MS 100
+#define LOOK_US 100000
 
 typedef struct page {
     rq__shell *shell;
-    int fd;
+    struct event_base *base;
+    struct evdns_base *names;
+    struct evhttp_connection *connection;
     int64_t until_ns;
+    int status;      /* of the answer, whose body is in shell->answer */
     const char *why; /* of a failure */
 } page;
 
-/* Until the socket is ready; false: time, Ctrl-C or an error. */
-static bool wait_for(page *p, short events)
+static void on_look(evutil_socket_t fd, short events, void *ctx)
 {
-    for (;;) {
-        struct pollfd f = {.fd = p->fd, .events = events};
-        int n = poll(&f, 1, LOOK_MS);
-        if (n > 0) return true;
-        if (n < 0 && errno != EINTR) p->why = strerror(errno);
-        if (rq_client_now_ns() > p->until_ns) p->why = "no answer for 10 s";
-        if (p->shell->interrupted || p->why != NULL) return false;
+    page *p = ctx;
+    (void)fd;
+    (void)events;
+    bool late = rq_client_now_ns() > p->until_ns;
+    if (late) p->why = "no answer for 10 s";
+    if (late || p->shell->interrupted) event_base_loopbreak(p->base);
+}
+
+/* evhttp keeps no reason of a failed connection but that of a look-up. */
+static const char *reason(const page *p, const char *otherwise)
+{
+    int error = bufferevent_socket_get_dns_error(evhttp_connection_get_bufferevent(p->connection));
+    return error != 0 ? evutil_gai_strerror(error) : otherwise;
+}
+
+static void on_error(enum evhttp_request_error error, void *ctx)
+{
+    page *p = ctx;
+    switch (error) {
+    case EVREQ_HTTP_INVALID_HEADER:
+        p->why = "no HTTP";
+        break;
+    case EVREQ_HTTP_DATA_TOO_LONG:
+        p->why = "the answer is longer than 16 MiB";
+        break;
+    default:
+        p->why = reason(p, "no HTTP, or closed before its end");
+        break;
     }
 }
 
-static bool connect_to(page *p, const struct addrinfo *a)
+/* With an answer, or after on_error, or without a connection. */
+static void on_done(struct evhttp_request *request, void *ctx)
 {
-    int error = 0;
-    socklen_t len = sizeof error;
-    p->fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
-    if (p->fd < 0) {
-        p->why = strerror(errno);
+    page *p = ctx;
+    p->status = request == NULL ? 0 : evhttp_request_get_response_code(request);
+    if (p->status != 0) {
+        struct evbuffer *body = evhttp_request_get_input_buffer(request);
+        size_t len = evbuffer_get_length(body);
+        if (rq_buf_reserve(&p->shell->answer, len) != RQ_OK)
+            p->why = "out of memory";
+        else
+            p->shell->answer.len = (size_t)evbuffer_remove(body, p->shell->answer.ptr, len);
+    } else if (p->why == NULL) {
+        p->why = reason(p, "cannot connect");
+    }
+    event_base_loopbreak(p->base);
+}
+
+static bool ask(page *p, const char *host, uint16_t port, const char *path)
+{
+    char where[300];
+    p->connection = evhttp_connection_base_new(p->base, p->names, host, port);
+    if (p->connection == NULL) return false;
+    evhttp_connection_set_max_headers_size(p->connection, HEADERS_MAX);
+    evhttp_connection_set_max_body_size(p->connection, ANSWER_MAX);
+    struct evhttp_request *request = evhttp_request_new(on_done, p);
+    if (request == NULL) return false;
+    evhttp_request_set_error_cb(request, on_error);
+    snprintf(where, sizeof where, "%s:%d", host, port);
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
+    if (evhttp_add_header(headers, "Host", where) != 0 ||
+        evhttp_add_header(headers, "Connection", "close") != 0) {
+        evhttp_request_free(request);
         return false;
     }
-    if (connect(p->fd, a->ai_addr, a->ai_addrlen) == 0) return true;
-    if (errno == EINPROGRESS) {
-        if (!wait_for(p, POLLOUT)) return false;
-        if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0) errno = error;
-        if (error == 0) return true;
-    }
-    p->why = strerror(errno);
-    return false;
+    /* The connection owns the request from here on, also if the call fails. */
+    return evhttp_make_request(p->connection, request, EVHTTP_REQ_GET, path) == 0;
 }
 
-static bool open_page(page *p, const char *host, const char *port)
+static void fetch_page(page *p, const char *host, uint16_t port, const char *path)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    int rc = getaddrinfo(host, port, &hints, &list);
-    if (rc != 0) {
-        p->why = gai_strerror(rc);
-        return false;
+    const struct timeval pause = {.tv_usec = LOOK_US};
+    struct event *look = NULL;
+    rq_buf_reset(&p->shell->answer);
+    p->base = event_base_new();
+    if (p->base != NULL) p->names = evdns_base_new(p->base, EVDNS_BASE_INITIALIZE_NAMESERVERS);
+    if (p->base != NULL) look = event_new(p->base, -1, EV_PERSIST, on_look, p);
+    if (look == NULL || event_add(look, &pause) != 0 || !ask(p, host, port, path)) {
+        if (p->why == NULL) p->why = "the request cannot be made";
+    } else if (p->why == NULL && p->status == 0) {
+        (void)event_base_dispatch(p->base);
     }
-    bool done = false;
-    for (const struct addrinfo *a = list; a != NULL && !done; a = a->ai_next) {
-        if (p->fd >= 0) (void)close(p->fd);
-        p->why = NULL;
-        done = connect_to(p, a);
-    }
-    freeaddrinfo(list);
-    return done;
-}
-
-static bool send_request(page *p, const rq_buf *request)
-{
-    for (size_t at = 0; at < request->len;) {
-        ssize_t n = send(p->fd, request->ptr + at, request->len - at, MSG_NOSIGNAL);
-        if (n > 0)
-            at += (size_t)n;
-        else if (errno != EAGAIN && errno != EINTR)
-            p->why = strerror(errno);
-        if (p->why != NULL || (n <= 0 && !wait_for(p, POLLOUT))) return false;
-    }
-    return true;
-}
-
-/* Up to the end of the stream. */
-static bool read_answer(page *p, rq_buf *answer)
-{
-    for (;;) {
-        if (rq_buf_reserve(answer, 16384) != RQ_OK) p->why = "out of memory";
-        if (answer->len > ANSWER_MAX) p->why = "the answer is longer than 16 MiB";
-        if (p->why != NULL) return false;
-        ssize_t n = recv(p->fd, answer->ptr + answer->len, 16384, 0);
-        if (n == 0) return true;
-        if (n > 0) {
-            answer->len += (size_t)n;
-            continue;
-        }
-        if (errno != EAGAIN && errno != EINTR) p->why = strerror(errno);
-        if (p->why != NULL || !wait_for(p, POLLIN)) return false;
-    }
-}
-
-static bool fetch_page(page *p, const char *host, const char *port, const char *path)
-{
-    rq__shell *s = p->shell;
-    rq_buf_reset(&s->request);
-    rq_buf_reset(&s->answer);
-    rq_err rc =
-        rq_buf_printf(&s->request, "GET %s HTTP/1.0\r\nHost: %s:%s\r\n\r\n", path, host, port);
-    if (rc != RQ_OK) {
-        p->why = rq_err_text(rc);
-        return false;
-    }
-    bool done =
-        open_page(p, host, port) && send_request(p, &s->request) && read_answer(p, &s->answer);
-    if (p->fd >= 0) (void)close(p->fd);
-    return done;
+    if (p->connection != NULL) evhttp_connection_free(p->connection);
+    if (look != NULL) event_free(look);
+    if (p->names != NULL) evdns_base_free(p->names, 1);
+    if (p->base == NULL) return;
+    /* A look-up that was ended frees its memory in a last turn. */
+    (void)event_base_loop(p->base, EVLOOP_NONBLOCK);
+    event_base_free(p->base);
 }
 
 /* Shell.fetch(host, port, path) → [status, body]. A failed request raises a RuntimeError with the URL
@@ -130,23 +130,18 @@ static mrb_value fetch(mrb_state *mrb, mrb_value self)
 {
     const char *host, *path;
     mrb_int port;
-    char number[16];
+    char status[16];
     rq__shell *s = rq__shell_of(mrb);
-    page p = {.shell = s, .fd = -1, .until_ns = rq_client_now_ns() + TIMEOUT_NS};
+    page p = {.shell = s, .until_ns = rq_client_now_ns() + TIMEOUT_NS};
     (void)self;
     mrb_get_args(mrb, "ziz", &host, &port, &path);
-    snprintf(number, sizeof number, "%d", (int)port);
-    bool done = fetch_page(&p, host, number, path);
+    fetch_page(&p, host, (uint16_t)port, path);
     rq__shell_check_interrupt(mrb);
-    if (!done) mrb_raisef(mrb, E_RUNTIME_ERROR, "http://%s:%s%s: %s", host, number, path, p.why);
-    const char *text = (const char *)s->answer.ptr;
-    size_t len = s->answer.len;
-    const char *body = memmem(text, len, "\r\n\r\n", 4);
-    if (len < 12 || memcmp(text, "HTTP/1.", 7) != 0 || body == NULL)
-        mrb_raisef(mrb, E_RUNTIME_ERROR, "http://%s:%s%s: no HTTP", host, number, path);
-    body += 4;
-    return mrb_assoc_new(mrb, mrb_str_new(mrb, text + 9, 3),
-                         mrb_str_new(mrb, body, (mrb_int)(len - (size_t)(body - text))));
+    if (p.why != NULL)
+        mrb_raisef(mrb, E_RUNTIME_ERROR, "http://%s:%d%s: %s", host, (int)port, path, p.why);
+    int n = snprintf(status, sizeof status, "%d", p.status);
+    return mrb_assoc_new(mrb, mrb_str_new(mrb, status, n),
+                         mrb_str_new(mrb, (const char *)s->answer.ptr, (mrb_int)s->answer.len));
 }
 
 void rq__define_web(mrb_state *mrb)

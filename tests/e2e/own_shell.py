@@ -16,6 +16,7 @@
 The sessions shell/session.rb and shell/admin.rb are compared section by section, the scripts of shell/own line by line. The prompt
 is tried in a terminal of tmux. Ends with 'N passed, N failed'.
 """
+import contextlib
 import difflib
 import fcntl
 import http.server
@@ -24,6 +25,7 @@ import os
 import pathlib
 import re
 import shlex
+import socket
 import struct
 import subprocess
 import sys
@@ -42,7 +44,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -217,7 +219,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -419,10 +421,61 @@ def tasks_of_a_page(_):
     for part in (r"\| Host            \| Start Time          \| State    \| Description                      \| Status +\|",
                  r"\| a\.very\.long\.\.\.\. \| \S+ \S+ \| RUNNING  \| d{29}\.\.\. \| s\S+  \(since",
                  r"\| WAITING  \| RpcServer                        \| Waiting \(since \d+ s.*\|", "(?m)^404$", "/raw: no HTTP",
-                 "127.0.0.1:1/: Connection refused"):
+                 "127.0.0.1:1/: cannot connect"):
         if not re.search(part, out):
             return f"no {part!r} in {out}"
     return None
+
+
+HOSTILE_PAGES = {
+    "endless body": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (17 << 20), "longer than 16 MiB"),
+    "endless headers": (b"HTTP/1.1 200 OK\r\n" + b"X-Name: value\r\n" * 100000, "no HTTP"),
+    "length": (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nabc", "longer than 16 MiB"),
+    "chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\nabc", "longer than 16 MiB"),
+    "cut off": (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "no HTTP, or closed before its end"),
+    "no status": (b"HTTP/1.1 000 OK\r\n\r\n", "no HTTP"),
+    "nothing": (b"", "no HTTP"),
+}
+
+
+def answer_once(listener, text):
+    peer, _ = listener.accept()
+    with peer:
+        peer.recv(4096)
+        try:
+            peer.sendall(text)
+        except OSError:  # the shell has had enough
+            pass
+
+
+def hostile_pages_are_refused(_):
+    with contextlib.ExitStack() as stack:
+        text = ""
+        for answer, _why in HOSTILE_PAGES.values():
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            threading.Thread(target=answer_once, args=(listener, answer), daemon=True).start()
+            text += f"begin; Shell.fetch('127.0.0.1', {listener.getsockname()[1]}, '/'); puts 'got one'; rescue => e; puts e.message; end\n"
+        done = shell("-n", "memory:", text=text)
+    got = [line for line in done.stdout.splitlines() if line and not line.startswith("hbase:")]
+    wrong = [f"{name}: {line}" for (name, (_, why)), line in zip(HOSTILE_PAGES.items(), got) if why not in line]
+    return "; ".join(wrong) or (None if len(got) == len(HOSTILE_PAGES) and done.returncode == 0 else str(done))
+
+
+def a_page_without_an_answer_is_interrupted(folder):
+    os.environ["HOME"] = str(folder)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        terminal = Terminal({}, BINARY, "shell", "memory:")
+        try:
+            if not terminal.shows("hbase:001:0>"):
+                return "no prompt"
+            terminal.type(f"puts 'asks'; Shell.fetch('127.0.0.1', {silent.getsockname()[1]}, '/')", "Enter")
+            peer, _ = silent.accept()
+            with peer:
+                peer.recv(1)
+                terminal.type("C-c")
+                return None if terminal.shows("hbase:002:0>") else terminal.screen()
+        finally:
+            terminal.close()
 
 
 def json_is_read(_):
@@ -488,7 +541,7 @@ def main():
         if "ZK" in os.environ:
             return report.finish()
         for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, rows_of_a_prefix_are_deleted, groups_of_servers,
-                     every_command_has_help, tasks_of_a_page, json_is_read, prompt, *shell_terminal.TESTS):
+                     every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
 

@@ -585,4 +585,5 @@ def main():
     return report.finish()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,7 +3,7 @@
 # The commands themselves are methods of Command in the other files of this folder, each loaded when the first command of its
 # group runs.
 
-%w[regexp failures output values constants formatter groups].each { |name| Shell.load(name) }
+%w[regexp ruby failures output values constants formatter groups].each { |name| Shell.load(name) }
 
 # A running command; commands are its methods.
 class Command
@@ -34,7 +34,7 @@ class Command
 end
 
 module Shell
-  UTF8 = /\A([\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})+\z/
+  LETTER_OR_BYTE = /[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|[\x80-\xff]/
 
   @loaded = {}
   @arity = {}
@@ -98,7 +98,7 @@ module Shell
 
     def tell(failure, name)
       puts
-      puts Shell.paint('31', "ERROR: #{Failures.text(failure)}")
+      puts paint('31', "ERROR: #{Failures.text(failure)}")
       puts "Backtrace: #{(failure.backtrace || []).join("\n           ")}" if debug
       puts
       puts "For usage try 'help \"#{name}\"'"
@@ -145,7 +145,7 @@ module Shell
       text = text.gsub(/\\\\|\\x[0-7][0-9a-f]/) { |m| m.length == 2 ? m : "\\x#{m[2, 2].upcase}" }
       text.gsub(/(\\x[89a-f][0-9a-f])+/) do |run|
         bytes = run.scan(/\\x(..)/).map { |h| h[0].to_i(16) }.pack('C*')
-        bytes =~ UTF8 ? bytes : run.plain_gsub('\\x') { '%' }.upcase.plain_gsub('%') { '\\x' }
+        bytes.gsub(LETTER_OR_BYTE) { |m| m.length > 1 ? m : Kernel.format('\\x%02X', m.getbyte(0)) }
       end
     end
 

@@ -52,8 +52,27 @@ class MatchData
     @string[@at[1]..-1]
   end
 
+  def length
+    to_a.length
+  end
+  alias size length
+
+  def values_at(*list)
+    to_a.values_at(*list)
+  end
+
+  def offset(n)
+    [self.begin(n), self.end(n)]
+  end
+
+  def named_captures
+    regexp.group_names.sort_by { |_, number| number }.inject({}) { |h, (name, _)| h.merge(name => self[name]) }
+  end
+
   def inspect
-    "#<MatchData #{to_a.map { |s| s.inspect }.join(' ')}>"
+    names = regexp.group_names.inject({}) { |h, (name, number)| h.merge(number => name) }
+    groups = captures.each_with_index.map { |v, i| " #{names[i + 1] || i + 1}:#{v.inspect}" }
+    "#<MatchData #{self[0].inspect}#{groups.join('')}>"
   end
 end
 

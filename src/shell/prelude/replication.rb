@@ -79,6 +79,58 @@ module Peers
     table_cfs(map)
   end
 
+  # HBASE: ReplicationPeerConfig.needToReplicate
+  def self.replicates?(config, name)
+    t = Names.table(name)
+    listed = config[:table_cfs].any? { |e| Names.text(e[:table_name]) == Names.text(t) } || config[:namespaces].include?(t[:namespace])
+    return listed unless replicates_all?(config)
+    return false if config[:exclude_namespaces].include?(t[:namespace])
+    config[:exclude_table_cfs].none? { |e| Names.text(e[:table_name]) == Names.text(t) && e[:families].empty? }
+  end
+
+  # Runs the block with a peer's cluster as that of all calls. A cluster key is HOST,HOST:PORT:/ROOT; a host may have a port.
+  def self.at(peer)
+    key = peer[:config][:clusterkey].to_s.match(/\A(.+):(\d+):([^:]+)\z/)
+    Names.illegal("Invalid cluster key: #{peer[:config][:clusterkey]}") if key.nil?
+    failure = nil
+    key[1].split(',').each do |host|
+      failure = begin
+        Wire.visit(host.include?(':') ? host : "#{host}:#{key[2]}", key[3])
+        nil
+      rescue HBaseError => e
+        e
+      end
+      break if failure.nil?
+    end
+    raise failure unless failure.nil?
+    begin
+      yield
+    ensure
+      Wire.leave
+    end
+  end
+
+  # Makes the table on a peer, or checks that it is the same there but for its scopes.
+  def self.sync_table(peer, schema, splits)
+    name = Names.text(schema[:table_name])
+    at(peer) do
+      unless Tables.exists?(name)
+        Master.call('CreateTable', { table_schema: schema, split_keys: splits })
+        next
+      end
+      next if unscoped(Descriptor.get(name)) == unscoped(schema)
+      Names.illegal("Table #{name} exists in peer cluster #{peer[:id]}, but the table descriptors are not same when compared " \
+                    "with source cluster. Thus can not enable the table's replication switch.")
+    end
+  end
+
+  def self.unscoped(schema)
+    families = schema[:column_families].inject({}) do |h, f|
+      h.merge(f[:name] => Descriptor.values(f).reject { |k, _| k == 'REPLICATION_SCOPE' })
+    end
+    [Descriptor.values(schema), families]
+  end
+
   def self.replication_error(text)
     raise HBaseError.make('org.apache.hadoop.hbase.replication.ReplicationException', text)
   end
@@ -309,7 +361,6 @@ class Command
     out.footer
   end
 
-  # HBase also makes the table on the peers; that stays the operator's work here.
   def set_scope(name, scope)
     schema = Descriptor.get(name)
     schema[:column_families].each { |f| Descriptor.set(f, 'REPLICATION_SCOPE', scope) }
@@ -318,9 +369,11 @@ class Command
 
   def enable_table_replication(table_name)
     raise ArgumentError, "Unknown table #{table_name}!" unless Tables.exists?(table_name)
-    if Peers.all.none? { |p| p[:state][:state] == :ENABLED }
-      Names.illegal('Found no peer cluster for replication.')
-    end
+    peers = Peers.all
+    Names.illegal('Found no peer cluster for replication.') if peers.empty?
+    schema = Descriptor.get(table_name)
+    splits = Meta.regions(table_name).map { |r| r.info[:start_key] }.reject { |k| k.empty? }
+    peers.each { |p| Peers.sync_table(p, schema, splits) if Peers.replicates?(p[:config], table_name) }
     set_scope(table_name, 1)
     puts "The replication of table '#{table_name}' successfully enabled"
   end

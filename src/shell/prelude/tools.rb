@@ -310,8 +310,9 @@ class Command
     raise ArgumentError, 'Must pass at least 2 regions to merge' unless args.length > 1
     force = false
     force = args.pop if args.length > 2 && (args[-1] == true || args[-1] == false)
+    wrong = args.find { |a| !a.is_a?(String) }
+    raise ArgumentError, "Type of #{wrong.inspect} is #{wrong.class}, but expected String" unless wrong.nil?
     specifiers = args.map do |a|
-      raise ArgumentError, "Type of #{a.inspect} is #{a.class}, but expected String" unless a.is_a?(String)
       { type: :ENCODED_REGION_NAME, value: a =~ /\A[0-9a-f]{32}\z/ ? a : region_specifier(a)[:value][-33, 32] }
     end
     specifiers.each { |s| raise HBaseError.make('org.apache.hadoop.hbase.UnknownRegionException', "Can't invoke merge on unknown region #{s[:value]}") if Meta.find(s[:value]).nil? }
@@ -448,6 +449,7 @@ class Command
     puts 'Active master address: '
     puts " #{Names.server(m)}"
     puts 'Backup master addresses:'
+    Master.status[:backup_masters].each { |s| puts " #{Names.server(s)}" }
     puts 'Region server holding hbase:meta:'
     puts " #{meta.server_name}"
     puts 'Region servers:'

@@ -145,15 +145,55 @@ class CapturedOutput < ShellOutput
   alias write print
 end
 
+# A server as HBase's tests ask it for its name.
+class NameOfServer
+  def initialize(sn)
+    @sn = sn
+  end
+
+  def toString
+    Names.server(@sn)
+  end
+  alias getServerName toString
+  alias to_s toString
+
+  def getHostname
+    @sn[:host_name]
+  end
+
+  def getPort
+    @sn[:port]
+  end
+end
+
 # A command by another name: what HBase's tests ask of its classes, as far as a command does the same.
 class CommandsAsObject
   NAMES = { exists?: 'exists', enabled?: 'is_enabled', disabled?: 'is_disabled' }
 
   def method_missing(name, *args)
     name = NAMES[name] || name.to_s
-    return RubyTests.output_of(name, args) if name == 'describe'
+    return RubyTests.output_of(name, args) if name == 'describe' || name == 'zk_dump'
     raise NameError, "HBase's class has #{name}, the shell no such command" unless Shell.commands.key?(name)
-    RubyTests.command(name, args)
+    # HBase's class does not ask, its command does.
+    RubyTests.answering('y') { RubyTests.command(name, args) }
+  end
+
+  def list_liveservers
+    Servers.live.map { |sn| NameOfServer.new(sn) }
+  end
+
+  def getServerNames(list, all)
+    Servers.named(list, all).map { |sn| NameOfServer.new(sn) }
+  end
+
+  def limit_space(args)
+    raise ArgumentError, 'Argument should be a Hash' unless args.is_a?(Hash)
+    RubyTests.command('set_quota', [args.merge(TYPE => SPACE)])
+  end
+
+  def remove_space_limit(args)
+    raise ArgumentError, 'Argument should be a Hash' unless args.is_a?(Hash)
+    RubyTests.command('set_quota', [args.merge(TYPE => SPACE, LIMIT => NONE)])
   end
 
   def respond_to_missing?(*)
@@ -164,6 +204,11 @@ end
 module Hbase
   module TestHelpers
     def setup_hbase
+      @shell = ::Shell::Shell.new(nil, false)
+    end
+
+    def replication_status(format, type)
+      RubyTests.command('status', [format, type])
     end
 
     def shutdown
@@ -240,7 +285,20 @@ module Shell
     include ::Hbase::TestHelpers
     attr_accessor :interactive
 
-    def initialize(*)
+    def initialize(_hbase = nil, interactive = true)
+      @interactive = interactive
+    end
+
+    # A failure is raised, or printed at a prompt.
+    def command(name, *args)
+      RubyTests.command(name.to_s, args)
+    rescue StandardError => e
+      raise e unless @interactive
+      ::Shell.tell(e, name.to_s)
+    end
+
+    def print_banner
+      ::Shell.banner(nil)
     end
   end
 end
@@ -305,11 +363,34 @@ module Hbase
   end
 end
 
+module Shell
+  class << self
+    alias asked_answer answer
+
+    def answer
+      RubyTests.answer || asked_answer
+    end
+  end
+end
+
+HBaseConstants.const_set(:QUOTA_TABLE_NAME, 'hbase:quota')
 HBaseQuotasConstants = HBaseConstants unless Object.const_defined?(:HBaseQuotasConstants)
 
 module RubyTests
   # Waits for eight hours for the sizes of snapshots, which HBase's master computes.
   LEFT_OUT = ['can view size of snapshots']
+
+  # What commands ask on standard input is answered so.
+  def self.answering(text)
+    @answer = text
+    yield
+  ensure
+    @answer = nil
+  end
+
+  def self.answer
+    @answer
+  end
 
   # As with -n: a failure is raised.
   def self.command(name, args)

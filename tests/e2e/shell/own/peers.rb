@@ -41,6 +41,12 @@ list_replicated_tables 'u.*'
 disable_table_replication 't'
 disable_table_replication 'none'
 enable_table_replication 'none'
+enable_table_replication 'u'
+list_replicated_tables 'u'
+alter 'u', {NAME => 'f', VERSIONS => 3}
+enable_table_replication 'u'
+disable_table_replication 'u'
+list_replicated_tables 'u'
 peer_modification_enabled
 peer_modification_switch false
 peer_modification_enabled

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+# Methods of Ruby's own classes that scripts call and mruby has not.
+
+class Object
+  def public_send(name, *args, &block)
+    respond_to?(name) ? __send__(name, *args, &block) : method_missing(name, *args)
+  end
+
+  def display
+    $stdout.print(self)
+  end
+end
+
+class Thrown < Exception
+  attr_reader :tag, :value
+
+  def initialize(tag, value)
+    @tag = tag
+    @value = value
+    super("uncaught throw #{tag.inspect}")
+  end
+end
+
+module Kernel
+  def catch(tag = Object.new)
+    yield tag
+  rescue Thrown => e
+    raise e unless e.tag.equal?(tag)
+    e.value
+  end
+
+  def throw(tag, value = nil)
+    raise Thrown.new(tag, value)
+  end
+end
+
+class Integer
+  def even?
+    self & 1 == 0
+  end
+
+  def odd?
+    self & 1 == 1
+  end
+
+  def pred
+    self - 1
+  end
+
+  def integer?
+    true
+  end
+
+  def fdiv(other)
+    to_f / other
+  end
+
+  def pow(exponent, modulus = nil)
+    return self**exponent if modulus.nil?
+    exponent.abs.to_s(2).each_char.inject(1) { |v, bit| v * v % modulus * (bit == '1' ? self : 1) % modulus }
+  end
+
+  def gcd(other)
+    a = abs
+    b = other.abs
+    a, b = b, a % b while b > 0
+    a
+  end
+
+  def lcm(other)
+    self == 0 || other == 0 ? 0 : (self / gcd(other) * other).abs
+  end
+
+  def digits(base = 10)
+    return [self] if self < base
+    list = []
+    n = self
+    while n > 0
+      list << n % base
+      n /= base
+    end
+    list
+  end
+
+  def bit_length
+    n = self < 0 ? ~self : self
+    n == 0 ? 0 : n.to_s(2).length
+  end
+
+  def ord
+    self
+  end
+end
+
+class Float
+  def integer?
+    false
+  end
+
+  def fdiv(other)
+    self / other
+  end
+end
+
+module Enumerable
+  def sum(start = 0)
+    each { |v| start += block_given? ? yield(v) : v }
+    start
+  end
+
+  def grep_v(pattern)
+    list = reject { |v| pattern === v }
+    block_given? ? list.map { |v| yield v } : list
+  end
+
+  # Parts of the list, each ended where the block is true of an element and the next.
+  def slice_when
+    parts = []
+    each do |v|
+      parts.empty? || yield(parts[-1][-1], v) ? parts << [v] : parts[-1] << v
+    end
+    parts.each
+  end
+
+  def chunk_while
+    slice_when { |a, b| !yield(a, b) }
+  end
+end
+
+class Array
+  def sort_by!(&block)
+    replace(sort_by(&block))
+  end
+
+  def to_ary
+    self
+  end
+end
+
+class Hash
+  def to_hash
+    self
+  end
+
+  def assoc(key)
+    key?(key) ? [key, self[key]] : nil
+  end
+end
+
+class Range
+  def step(by = 1)
+    return to_enum(:step, by) unless block_given?
+    raise ArgumentError, by == 0 ? "step can't be 0" : "step can't be negative" if by <= 0
+    v = first
+    while exclude_end? ? v < last : v <= last
+      yield v
+      v += by
+    end
+    self
+  end
+end
+
+class String
+  alias bytes_in_text inspect
+
+  # mruby writes each byte of a letter.
+  def inspect
+    Shell.readable(bytes_in_text)
+  end
+
+  # Strings are bytes.
+  def b
+    dup
+  end
+
+  def +@
+    frozen? ? dup : self
+  end
+
+  def -@
+    freeze
+  end
+
+  def ascii_only?
+    bytes.all? { |v| v < 128 }
+  end
+end
+
+class Symbol
+  def [](*at)
+    to_s[*at]
+  end
+
+  def succ
+    to_s.succ.to_sym
+  end
+
+  def match(pattern)
+    to_s.match(pattern)
+  end
+
+  def id2name
+    to_s
+  end
+end
+
+class Time
+  def utc_offset
+    l = self.utc? ? self : Time.gm(year, month, day, hour, min, sec)
+    l.to_i - to_i
+  end
+  alias gmt_offset utc_offset
+
+  def nsec
+    usec * 1000
+  end
+end
+
+class Exception
+  def full_message(*)
+    "#{message} (#{self.class})"
+  end
+end
+
+# The process's environment, which a script reads.
+class Environment
+  def [](name)
+    Shell.environment(name)
+  end
+
+  def fetch(name, *otherwise)
+    v = self[name]
+    return v unless v.nil?
+    return yield(name) if block_given?
+    raise KeyError, "key not found: #{name.inspect}" if otherwise.empty?
+    otherwise[0]
+  end
+
+  def key?(name)
+    !self[name].nil?
+  end
+  alias has_key? key?
+  alias include? key?
+end
+ENV = Environment.new
