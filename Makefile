@@ -8,7 +8,7 @@
 #   make image     a container image in build-image/
 #   make package-test  installs, uses, upgrades and removes the package, and runs the image
 #   make pages     the status page and the page of rorqual design in headless Chromium, light and dark
-#   make test      every test                    make unit     the C tests alone (seconds)
+#   make test      every test                    make unit     unit tests whose programs changed, checks of the sources (ALL=1: all)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer, built by clang
 #   make tsan      C tests under ThreadSanitizer
 #   make aarch64   unit tests of a cross build, under qemu-user
@@ -158,7 +158,7 @@ run: build/rorqual
 
 unit: build/rorqual
 	@JOBS=$(JOBS) tools/build build
-	@meson test -C build --no-rebuild --print-errorlogs --num-processes $(JOBS)
+	@JOBS=$(JOBS) tools/unit build $(if $(filter 1,$(ALL)),--all)
 
 test: build/rorqual
 	@tools/setup all

@@ -10,8 +10,8 @@
 A round fails if the server dies, a sanitizer reports an error, a call gets no response or an unreadable one, memory exceeds
 its limit, or a concurrent client (the bystander) waits too long or fails. It also fails if the server then does not stop
 within STOP_S seconds of SIGTERM, does not start again on its folder, has lost writes of the bystander, or `rorqual fsck` finds
-problems. The server is build-asan's if that exists (RORQUAL=path: another one); HANG_MS, STALL_MS, P99_MS and RSS_MAX (MB) set
-the limits. Failed rounds are kept in build/fuzz-wire/SEED.
+problems. The server is build-asan's if that exists (RORQUAL=path: another one); HANG_MS, STALL_MS, P99_MS, STOP_S and RSS_MAX (MB)
+set the limits. Failed rounds are kept in build/fuzz-wire/SEED.
 """
 import contextlib
 import os
@@ -39,7 +39,7 @@ SEED = int(os.environ.get("SEED", random.randrange(1 << 31)))
 ROUNDS = int(os.environ.get("ROUNDS", str(1 << 30)))
 COUNTS = (400, 2000, 2000, 6000)
 START_S = 60
-STOP_S = 10
+STOP_S = int(os.environ.get("STOP_S", "10"))
 BUDGET_MB = 128
 # Resident memory besides the budget and a third of it: the program, stacks, the allocator's slack, and one request and
 # one response above the limits. A sanitizer's build also has shadow memory, red zones and a quarantine.
