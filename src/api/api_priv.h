@@ -96,6 +96,8 @@ RQ_NODISCARD
 rq_err rq__outcomes_new(size_t count, rq_outcomes **ret);
 RQ_NODISCARD
 rq_err rq__rows_new(rq_rows **ret);
+/* For rows of the list. */
+rq_arena *rq__rows_memory(rq_rows *rows);
 /* Takes the row over, also if it fails. */
 RQ_NODISCARD
 rq_err rq__rows_add(rq_rows *rows, rq_row *row);

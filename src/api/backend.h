@@ -322,7 +322,9 @@ struct rq_backend {
                     rq_why *why);
     /* A scan's state, *ret, is the back end's; `scan` lives longer than it. */
     rq_err (*scan)(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
-    rq_err (*next)(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why);
+    /* The row may be in `memory`, which is then its owner; NULL: the row is the caller's. */
+    rq_err (*next)(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
+                   rq_why *why);
     /* Whether `next` returns at once, with a row. */
     bool (*has_row)(const void *scan);
     /* slot NULL: the database is closed. */
@@ -368,9 +370,10 @@ static inline void rq_why_clear(rq_why *why)
     why->is_remote = false;
 }
 
-/* The first `count` cells of a cell block, as a row of the caller's. RQ_E_MALFORMED. */
+/* The first `count` cells of a cell block, as a row of the caller's, or in `memory` if that is not
+ * NULL: freeing the row does nothing then. RQ_E_MALFORMED. */
 RQ_NODISCARD
-rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row **ret);
+rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_arena *memory, rq_row **ret);
 /* How far a scan is, as a row of the caller's without cells. */
 RQ_NODISCARD
 rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret);

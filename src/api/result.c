@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows, and the outcomes of batches. A row is one allocation:
+/* Rows, and the outcomes of batches. A row is one allocation, or a piece of the arena of the rows of a
+ * scan that are returned together:
  *
- *    rq_row | rq_kv [count] | the cells' bytes, a copy of their cell block
+ *    own_row | rq_kv [count] | the cells' bytes, a copy of their cell block
  */
 #include "api/api_priv.h"
 
@@ -14,21 +15,34 @@ static rq_bytes bytes_of(const void *data, size_t len)
     return (rq_bytes){data, len};
 }
 
-rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row **ret)
+typedef struct own_row {
+    bool in_arena; /* and freed with it */
+    rq_row pub;
+} own_row;
+
+static own_row *row_alloc(rq_arena *memory, size_t more)
+{
+    size_t size = sizeof(own_row) + more;
+    own_row *row = memory == NULL ? malloc(size) : rq_arena_alloc(memory, size);
+    if (row != NULL) row->in_arena = memory != NULL;
+    return row;
+}
+
+rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_arena *memory, rq_row **ret)
 {
     if (count > block.len / 4) return RQ_E_MALFORMED; /* each has a length of its own */
-    rq_row *row = malloc(sizeof *row + count * sizeof(rq_kv) + block.len);
+    own_row *row = row_alloc(memory, count * sizeof(rq_kv) + block.len);
     if (row == NULL) return RQ_E_NO_MEMORY;
     rq_kv *cells = (rq_kv *)(row + 1);
     uint8_t *bytes = (uint8_t *)(cells + count);
     if (block.len > 0) memcpy(bytes, block.ptr, block.len);
     rq_cursor c = rq_cursor_of(rq_slice_of(bytes, block.len));
-    *row = (rq_row){.count = count, .cells = cells, .exists = count > 0};
+    row->pub = (rq_row){.count = count, .cells = cells, .exists = count > 0};
     for (uint32_t i = 0; i < count; i++) {
         rq_cell cell;
         rq_err rc = rq_cellblock_next(&c, &cell, NULL);
         if (rc != RQ_OK) {
-            free(row);
+            rq_row_free(&row->pub);
             return rc == RQ_E_END ? RQ_E_MALFORMED : rc;
         }
         cells[i] = (rq_kv){.row = bytes_of(cell.row, cell.row_len),
@@ -38,24 +52,26 @@ rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row **ret)
                            .timestamp = cell.timestamp,
                            .type = (rq_kv_type)cell.type};
     }
-    *ret = row;
+    *ret = &row->pub;
     return RQ_OK;
 }
 
 rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret)
 {
-    rq_row *row = malloc(sizeof *row + cursor.len);
+    own_row *row = row_alloc(NULL, cursor.len);
     if (row == NULL) return RQ_E_NO_MEMORY;
     uint8_t *bytes = (uint8_t *)(row + 1);
     if (cursor.len > 0) memcpy(bytes, cursor.ptr, cursor.len);
-    *row = (rq_row){.cursor = bytes_of(bytes, cursor.len)};
-    *ret = row;
+    row->pub = (rq_row){.cursor = bytes_of(bytes, cursor.len)};
+    *ret = &row->pub;
     return RQ_OK;
 }
 
 void rq_row_free(rq_row *row)
 {
-    free(row);
+    if (row == NULL) return;
+    own_row *own = RQ_CONTAINER_OF(row, own_row, pub);
+    if (!own->in_arena) free(own);
 }
 
 /* --- rows of a scan --------------------------------------------------------------------------- */
@@ -64,6 +80,8 @@ typedef struct row_list {
     rq_rows pub;
     rq_row **items; /* pub.items */
     size_t cap;
+    rq_arena memory; /* of rows */
+    bool has_others; /* rows that have memory of their own */
 } row_list;
 
 rq_err rq__rows_new(rq_rows **ret)
@@ -72,6 +90,11 @@ rq_err rq__rows_new(rq_rows **ret)
     if (list == NULL) return RQ_E_NO_MEMORY;
     *ret = &list->pub;
     return RQ_OK;
+}
+
+rq_arena *rq__rows_memory(rq_rows *rows)
+{
+    return &RQ_CONTAINER_OF(rows, row_list, pub)->memory;
 }
 
 rq_err rq__rows_add(rq_rows *rows, rq_row *row)
@@ -87,6 +110,7 @@ rq_err rq__rows_add(rq_rows *rows, rq_row *row)
         rows->items = list->items = items;
         list->cap = cap;
     }
+    if (!RQ_CONTAINER_OF(row, own_row, pub)->in_arena) list->has_others = true;
     list->items[rows->count++] = row;
     return RQ_OK;
 }
@@ -95,8 +119,9 @@ void rq_rows_free(rq_rows *rows)
 {
     if (rows == NULL) return;
     row_list *list = RQ_CONTAINER_OF(rows, row_list, pub);
-    for (size_t i = 0; i < rows->count; i++)
+    for (size_t i = 0; i < rows->count && list->has_others; i++)
         rq_row_free(list->items[i]);
+    rq_arena_clear(&list->memory);
     free(list->items);
     free(list);
 }

@@ -249,7 +249,7 @@ rq_err rq_scanner_next(rq_scanner *s, rq_row **ret, rq_failure *failure)
     if (s->in_call) {
         rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is in an asynchronous call");
     } else {
-        if (!s->ended) rc = s->table->db->backend->next(s->table, slot, s->own, &row, &why);
+        if (!s->ended) rc = s->table->db->backend->next(s->table, slot, s->own, NULL, &row, &why);
         s->ended = rc != RQ_OK || row == NULL;
     }
     if (rc == RQ_OK) *ret = row;
@@ -263,7 +263,7 @@ rq_err rq__next_rows(rq_table *table, rq_slot *slot, void *scan, size_t max, rq_
     const rq_backend *backend = table->db->backend;
     do {
         rq_row *row = NULL;
-        RQ_TRY(backend->next(table, slot, scan, &row, why));
+        RQ_TRY(backend->next(table, slot, scan, rq__rows_memory(rows), &row, why));
         if (row == NULL) return RQ_OK;
         if (rq__rows_add(rows, row) != RQ_OK) return rq_no_memory(&why->error);
     } while (rows->count < max && backend->has_row(scan));

@@ -29,12 +29,8 @@ void rq_work_end(void);
 /* Counts a cell, or nothing outside of a loop's work. */
 void rq_work_count(size_t bytes);
 #else
-static inline void rq_work_begin(void)
-{
-}
-static inline void rq_work_end(void)
-{
-}
+static inline void rq_work_begin(void) {}
+static inline void rq_work_end(void) {}
 static inline void rq_work_count(size_t bytes)
 {
     (void)bytes;

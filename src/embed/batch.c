@@ -149,7 +149,7 @@ static rq_err got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells)
         rq_slice_of(b->out->bytes.ptr + b->get_mark.len, b->out->bytes.len - b->get_mark.len);
     rq_row *row;
     bool exists = get->read.existence_only;
-    RQ_TRY(rq_row_of_block(exists ? (rq_slice){0} : block, exists ? 0 : cells, &row));
+    RQ_TRY(rq_row_of_block(exists ? (rq_slice){0} : block, exists ? 0 : cells, NULL, &row));
     row->exists = cells > 0;
     rq_outcome_row(j->outcomes, p->index, row);
     rq_cellblock_truncate(b->out, b->get_mark);
@@ -168,7 +168,8 @@ static rq_err written(rq_op_batch *b, void *g, uint32_t index, const rq_row_op *
         return RQ_OK;
     }
     bool returns = (c->kind == RQ_APPEND || c->kind == RQ_INCREMENT) && !c->returns_nothing;
-    if (returns) RQ_TRY(rq_row_of_block(rq_buf_slice(&op->result.bytes), op->result.count, &row));
+    if (returns)
+        RQ_TRY(rq_row_of_block(rq_buf_slice(&op->result.bytes), op->result.count, NULL, &row));
     rq_outcome_row(j->outcomes, index, row);
     return RQ_OK;
 }

@@ -42,8 +42,8 @@ rq_err rq__embed_get(rq_table *t, rq_slot *slot, const rq_getting *get, rq_row *
     while (RQ_UNLIKELY(rc != RQ_OK) && rq__attempt_again(e, &attempts, rc, &why->error));
     if (RQ_UNLIKELY(rc != RQ_OK)) return rc;
     if (RQ_LIKELY(!get->read.existence_only))
-        return rq_row_of_block(rq_buf_slice(&s->out.bytes), s->out.count, ret);
-    RQ_TRY(rq_row_of_block((rq_slice){0}, 0, ret));
+        return rq_row_of_block(rq_buf_slice(&s->out.bytes), s->out.count, NULL, ret);
+    RQ_TRY(rq_row_of_block((rq_slice){0}, 0, NULL, ret));
     (*ret)->exists = s->out.count > 0;
     return RQ_OK;
 }
@@ -129,7 +129,7 @@ rq_err rq__embed_change(rq_table *t, rq_slot *slot, const rq_checking *check, rq
     if (RQ_UNLIKELY(rc != RQ_OK)) return rc;
     *ret_done = j.mutate.row.processed;
     const rq_cellblock *result = &j.mutate.row.result;
-    if (ret != NULL) rc = rq_row_of_block(rq_buf_slice(&result->bytes), result->count, ret);
+    if (ret != NULL) rc = rq_row_of_block(rq_buf_slice(&result->bytes), result->count, NULL, ret);
     rq_row_op_clear(&j.mutate.row);
     return rc;
 }

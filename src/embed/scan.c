@@ -311,7 +311,7 @@ static rq_err skip_given(embed_scan *s, rq_scan_result *result, rq_slice *block)
     return RQ_OK;
 }
 
-static rq_err take_row(embed_scan *s, rq_row **ret)
+static rq_err take_row(embed_scan *s, rq_arena *memory, rq_row **ret)
 {
     rq_scan_result result;
     rq_slice block;
@@ -319,7 +319,7 @@ static rq_err take_row(embed_scan *s, rq_row **ret)
     RQ_TRY(next_result(s, &result, &block));
     if (s->reads_again) RQ_TRY(skip_given(s, &result, &block));
     if (result.cells == 0) return RQ_OK;
-    RQ_TRY(rq_row_of_block(block, result.cells, &row));
+    RQ_TRY(rq_row_of_block(block, result.cells, memory, &row));
     row->is_partial = result.is_partial;
     rq_err rc = row->count == 0 ? RQ_E_MALFORMED : note_returned(s, row);
     if (rc == RQ_OK)
@@ -329,13 +329,14 @@ static rq_err take_row(embed_scan *s, rq_row **ret)
     return rc;
 }
 
-rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why)
+rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
+                      rq_why *why)
 {
     embed_scan *s = scan;
     rq__embed *e = rq__embed_of(t->db);
     while (*ret == NULL) {
         if (s->result_at < s->result_count) {
-            rq_err rc = take_row(s, ret);
+            rq_err rc = take_row(s, memory, ret);
             if (rc != RQ_OK) return rq_fail(&why->error, rc, "%s", rq_err_text(rc));
         } else if (s->cursor != NULL) {
             *ret = s->cursor;

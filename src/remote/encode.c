@@ -235,7 +235,7 @@ static rq_err row_of_message(rq_result_view view, rq_cursor cells, rq_row **ret)
     rq_err rc;
     while ((rc = rq_result_next(&view, &cells, &cell)) == RQ_OK)
         if ((rc = rq_cellblock_append(&block, &cell)) != RQ_OK) break;
-    if (rc == RQ_E_END) rc = rq_row_of_block(rq_buf_slice(&block.bytes), block.count, ret);
+    if (rc == RQ_E_END) rc = rq_row_of_block(rq_buf_slice(&block.bytes), block.count, NULL, ret);
     rq_cellblock_clear(&block);
     return rc;
 }
@@ -254,7 +254,7 @@ rq_err rq__row_of_result(const rq_op_result *result, rq_row **ret)
         while (view.count > 0)
             RQ_TRY(rq_result_next(&view, &cells, &cell));
         rc = rq_row_of_block(rq_slice_of(begin, (size_t)(cells.ptr - begin)), result->row.count,
-                             ret);
+                             NULL, ret);
     }
     if (rc == RQ_OK) {
         (*ret)->exists = (*ret)->exists || result->row.exists;

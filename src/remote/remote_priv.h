@@ -174,7 +174,8 @@ rq_err rq__remote_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t c
                         rq_outcomes *ret, rq_why *why);
 rq_err rq__remote_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret,
                        rq_why *why);
-rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why);
+rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
+                       rq_why *why);
 bool rq__remote_has_row(const void *scan);
 void rq__remote_scan_close(rq_db *db, rq_slot *slot, void *scan);
 void rq__remote_start(rq_db *db, rq_call *call);

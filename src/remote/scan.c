@@ -101,10 +101,12 @@ bool rq__remote_has_row(const void *scan)
     return s->row_at < s->row_count;
 }
 
-rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row **ret, rq_why *why)
+rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
+                       rq_why *why)
 {
     remote_scan *s = scan;
     (void)slot;
+    (void)memory; /* rows are made when the response comes */
     if (s->row_at == s->row_count && !s->has_ended) {
         prepare(s, rq__remote_of(t->db), t, why);
         RQ_TRY(rq__job_run(&s->job, &s->wait));

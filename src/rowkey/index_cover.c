@@ -160,7 +160,8 @@ rq_err rq__copies_row(const rq_index *x, const rq_row *entry, const rq__entry *e
     *ret = NULL;
     for (size_t i = 0; rc == RQ_OK && whole && i < x->covered_count; i++)
         rc = append_cell(x, i, entry, e, &block, &whole);
-    if (rc == RQ_OK && whole) rc = rq_row_of_block(rq_buf_slice(&block.bytes), block.count, ret);
+    if (rc == RQ_OK && whole)
+        rc = rq_row_of_block(rq_buf_slice(&block.bytes), block.count, NULL, ret);
     rq_cellblock_clear(&block);
     return rc;
 }

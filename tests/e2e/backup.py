@@ -7,11 +7,13 @@ nothing, and every table whose creation was acknowledged exists. Backups, restor
 unfinished copies must be refused, finished ones must be complete. SEED=n repeats the moments; ROUNDS=n sets the number of
 backups under load (default 4).
 """
+import contextlib
 import os
 import pathlib
 import random
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -235,9 +237,15 @@ def under_load(world):
 
 
 def store_files(folder):
-    """{path: inode} of the folder's store files."""
-    return {f.relative_to(folder): f.stat().st_ino for part in ("data/default", "archive/data/default", "mobdir/data/default")
-            for f in (folder / part).glob("*/*/*/*") if f.is_file() and f.stat().st_size > 0 and f.parent.name != ".tmp"}
+    """{path: inode} of the folder's store files. A running server removes files meanwhile."""
+    found = {}
+    for part in ("data/default", "archive/data/default", "mobdir/data/default"):
+        for path in (folder / part).glob("*/*/*/*"):
+            with contextlib.suppress(FileNotFoundError):
+                st = path.stat()
+                if stat.S_ISREG(st.st_mode) and st.st_size > 0 and path.parent.name != ".tmp":
+                    found[path.relative_to(folder)] = st.st_ino
+    return found
 
 
 def incremental_under_load(world):

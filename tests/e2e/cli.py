@@ -225,7 +225,7 @@ def hbase_setting_without_effect_is_listed(tmp):
 def settings_whose_names_hbase_composes_are_known(tmp):
     """HBase's code has these names in parts: a prefix and its ends."""
     names = ("hbase.zookeeper.property.tickTime", "hbase.rpc.tls.keystore.location", "hbase.rpc.tls.truststore.password", "hbase.rpc.tls.enabledProtocols",
-             "hbase.security.authentication.spnego.kerberos.keytab", "hbase.mapred.output.quorum", "hfile.block.cache.memory.size")
+             "hbase.security.authentication.spnego.kerberos.keytab", "hbase.mapred.output.quorum")
     done = run("server", "--check", "--data", tmp / "d", *PORTS, *(a for name in names for a in ("-D", f"{name}=3")))
     assert done.returncode == 0 and done.stderr == "", done
     assert sorted(re.findall(r"(?m)^no effect (\S+), a setting of HBase$", done.stdout)) == sorted(names), done
