@@ -13,7 +13,6 @@ import pathlib
 import random
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -240,11 +239,15 @@ def store_files(folder):
     """{path: inode} of the folder's store files. A running server removes files meanwhile."""
     found = {}
     for part in ("data/default", "archive/data/default", "mobdir/data/default"):
-        for path in (folder / part).glob("*/*/*/*"):
-            with contextlib.suppress(FileNotFoundError):
-                st = path.stat()
-                if stat.S_ISREG(st.st_mode) and st.st_size > 0 and path.parent.name != ".tmp":
-                    found[path.relative_to(folder)] = st.st_ino
+        for where, _, names in os.walk(folder / part):  # which passes over folders that are gone
+            parent = pathlib.Path(where)
+            if len(parent.relative_to(folder / part).parts) != 3 or parent.name == ".tmp":
+                continue
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    st = (parent / name).stat()
+                    if st.st_size > 0:
+                        found[(parent / name).relative_to(folder)] = st.st_ino
     return found
 
 
