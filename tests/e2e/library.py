@@ -25,7 +25,9 @@ SETTINGS = {"hbase.assignment.dispatch.wait.msec": "5", "hbase.procedure.remote.
 
 
 def run(report, name, *command, last=None):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=400, check=False)
+    # A fault in a thread of a test would end the program by exit(-1), without a word.
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=400, check=False,
+                          env={**os.environ, "CMOCKA_TEST_ABORT": "1"})
     lines = done.stdout.splitlines()
     right = done.returncode == 0 and (last is None or lines[-1:] == [last])
     report.outcome(f"library/{name}", None if right else f"{done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
