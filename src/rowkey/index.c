@@ -307,21 +307,39 @@ typedef struct writing {
     rq_failure *why;
 } writing;
 
+static bool has_value(const rq_index *x, const rq_row *row, rq_bytes value)
+{
+    const rq_kv *cell = rq__index_cell(x, row);
+    return cell != NULL && rq_slice_eq(rq_slice_of_bytes(cell->value), rq_slice_of_bytes(value));
+}
+
+/* Another row has the value. A change that does not touch the column fails only if its row has it,
+ * too, as when it was written past the index; else the row was changed since it was read. */
+static rq_err refuse_double(writing *w, rq_bytes value)
+{
+    bool is_there = true;
+    if (w->keeps_value) {
+        rq_row *now;
+        RQ_TRY(rq__index_read(w->x, w->key, &now, w->why));
+        is_there = has_value(w->x, now, value);
+        rq_row_free(now);
+    }
+    if (!is_there) return RQ_OK;
+    return rq__index_fail(w->why, RQ_E_EXISTS,
+                          "another row has this value, and the index is unique");
+}
+
 /* Another row's entry stands where a unique index's would: *ret_free if it is stale, and then no
  * writer can make it true any more. */
 static rq_err look_at_owner(writing *w, const rq__entry *e, bool *ret_free)
 {
     rq_row *row;
     rq_bytes key = {e->row.ptr, e->row.len};
+    rq_bytes value = w->keeps_value ? rq__index_cell(w->x, w->before)->value : *w->value;
     *ret_free = false;
     RQ_TRY(rq__index_read(w->x, key, &row, w->why));
-    const rq_kv *cell = rq__index_cell(w->x, row);
-    rq_err rc = RQ_OK;
-    if (cell != NULL && rq_slice_eq(rq_slice_of_bytes(cell->value), rq_slice_of_bytes(*w->value)))
-        rc = rq__index_fail(w->why, RQ_E_EXISTS,
-                            "another row has this value, and the index is unique");
-    else
-        rc = rq__index_fence(w->x, row, key, ret_free, w->why);
+    rq_err rc = has_value(w->x, row, value) ? refuse_double(w, value)
+                                            : rq__index_fence(w->x, row, key, ret_free, w->why);
     rq_row_free(row);
     return rc;
 }

@@ -234,6 +234,30 @@ static void wrong_requests_are_refused(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
+/* A change of a copy, where the entry of its row's value is another row's: because the value was
+ * written past a unique index, or because that row's was. */
+static void another_row_has_the_entry(void **unused)
+{
+    (void)unused;
+    char found[1000];
+    rq_db *db;
+    rq_table *t;
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(&kind, db, true);
+    OK(rq_table_open(db, "cover_test", &t, &why));
+    OK(put(x, "r1", "ann", "Rome", NULL, &why));
+    OK(rq_put_value(t, rq_text("r2"), rq_text("cf"), rq_text("mail"), rq_text("ann"), &why));
+    FAILS(RQ_E_EXISTS, put(x, "r2", NULL, "Oslo", NULL, &why));
+    OK(rq_put_value(t, rq_text("r1"), rq_text("cf"), rq_text("mail"), rq_text("zoe"), &why));
+    OK(put(x, "r2", NULL, "Oslo", NULL, &why));
+    query(x, found);
+    assert_non_null(strstr(found, "=Oslo r2 cf:mail"));
+    assert_null(strstr(found, "Rome"));
+    rq_table_close(t);
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
 /* Rows written before the index, past it, and by an index without covered columns. */
 static void a_repair_makes_copies(void **unused)
 {
@@ -288,6 +312,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_query_reads_no_row),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(a_repair_makes_copies),
+        cmocka_unit_test(another_row_has_the_entry),
         cmocka_unit_test_prestate(several_writers, of_kind),
     };
     take_arguments(argc, argv);
