@@ -152,7 +152,8 @@ def increments_of_rows_that_are_on_disk(server, restart):
 
 
 def calls_that_wait_for_procedures(server, restart):
-    """A thousand calls each of which waits for a procedure: they may not use up the threads that procedures run on."""
+    """A thousand calls each of which waits for a procedure: they may not use up the threads that procedures run on. Those that come faster
+    than procedures end, and need more than the connection's share of their memory, are refused, to be repeated."""
     del restart
     client = hbase.Client(server)
     name = table(client, "waits")
@@ -171,9 +172,9 @@ def calls_that_wait_for_procedures(server, restart):
         client.create("beside" + method, {"f": {}})
         threads = len(os.listdir(f"/proc/{server.process.pid}/task"))
         assert threads < 100, f"{method}: {threads} threads"
-        for _ in range(count):
-            answer = many.receive()[1]
-            assert not isinstance(answer, hbase.Refused), f"{method}: {answer.name}"
+        answers = [many.receive()[1] for _ in range(count)]
+        refused = [answer.name for answer in answers if isinstance(answer, hbase.Refused)]
+        assert set(refused) <= {"CallQueueTooBigException"} and len(refused) < count, f"{method}: {len(refused)} refused, {set(refused)}"
         many.close()
     client.admin.call("CompactionSwitch", number(1, 1))
     client.close()
