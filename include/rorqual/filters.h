@@ -78,8 +78,8 @@ RQ_API rq_bytes rq_while_match_filter(rq_filters *f, rq_bytes filter);
 
 /* --- comparing filters ------------------------------------------------------------------------ */
 /* Here RQ_COMPARE_LESS holds if what is stored is less than the comparator's value, as in HBase's
- * CompareFilter; RQ_COMPARE_ABSENT is none of the operators. The first four look at a row's key, a family's
- * name, a qualifier or a value, and exclude rows (the first one) or cells. */
+ * CompareFilter; RQ_COMPARE_ABSENT is not allowed. The row filter compares row keys and excludes rows. The
+ * family, qualifier and value filters compare what their names say and exclude cells. */
 
 RQ_API rq_bytes rq_row_key_filter(rq_filters *f, rq_compare op,
                                   rq_bytes comparator); /* RowFilter */
@@ -105,7 +105,7 @@ RQ_API rq_bytes rq_column_value_filter(rq_filters *f, rq_bytes family, rq_bytes 
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* Rows whose key begins with it; rows up to and with `stop`. */
+/* Rows whose key begins with `prefix`; rows up to `stop`, including `stop`. */
 RQ_API rq_bytes rq_prefix_filter(rq_filters *f, rq_bytes prefix);
 RQ_API rq_bytes rq_inclusive_stop_filter(rq_filters *f, rq_bytes stop);
 /* At most so many rows of each region. */

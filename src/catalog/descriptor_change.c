@@ -26,7 +26,7 @@ static rq_slice slice_of(ProtobufCBinaryData b)
     return rq_slice_of(b.data, b.len);
 }
 
-/* The index of the attribute; n_attributes: it has none of that name. */
+/* The index of the attribute named `key`, or n_attributes if the schema has no such attribute. */
 static size_t attribute(const Pb__TableSchema *m, const char *key)
 {
     size_t i = 0;

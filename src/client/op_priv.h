@@ -106,7 +106,7 @@ bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind);
 uint32_t rq__op_priority(const rq_op *op, uint32_t priority);
 /* Errors that an outdated region map explains. */
 bool rq__map_is_wrong(rq_err err);
-/* The class name behind the last dot. */
+/* The class name without its package. A part of `java_class`. */
 rq_slice rq__simple_name(rq_slice java_class);
 
 /* --- one attempt of each kind; an error: nothing was sent --- */

@@ -25,7 +25,8 @@
 #define SERIES_POINTS 60
 #define INTERVAL_MIN_S 0.1
 #define LIVE_PERIOD_NS 500000000
-#define LIVE_COLUMNS 79 /* a longer line would wrap, and stay */
+#define LIVE_COLUMNS                                                                               \
+    79 /* of the progress line; a longer one would wrap, and \r would not return to it */
 #define IDLE_MAX 1000000
 #define RECORDS_DEFAULT 100000
 #define APP_RECORDS_DEFAULT 1000

@@ -84,8 +84,8 @@ const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table);
 
 /* --- snapshots.c ------------------------------------------------------------------------------ */
 typedef struct rq__snapshot_usage rq__snapshot_usage;
-/* Measures the snapshots of limited tables, if it is time to or `at_once`, into q->snapshots, and
- * writes changed sizes to hbase:quota. Blocking. REQUIRES: q->work. */
+/* Measures the snapshots of tables with a space quota when the chore's period has passed, or `at_once`.
+ * The sizes go to q->snapshots, and those that changed to hbase:quota. Blocking. REQUIRES: q->work. */
 RQ_NODISCARD
 rq_err rq__snapshot_usage_measure(rq_quotas *q, bool at_once, rq_error *why);
 /* Bytes that only snapshots of the table keep. `u` NULL: 0. */

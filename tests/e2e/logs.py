@@ -345,7 +345,7 @@ def a_crash_leaves_a_report(tmp):
             frames = [line["at"] for line in crash if line["message"] == "backtrace"]
             assert crash[-1]["message"] == "no request in hand", crash
         else:
-            # Mostly the main thread gets it, but the kernel may choose another.
+            # The kernel usually delivers the signal to the main thread, but may choose another.
             assert re.search(rf" ERROR crash: the server crashed signal={name} sender={os.getpid()} thread=\S+ tid=", told), told
             frames = [f["at"] for m, f in events(log, "crash") if m == "backtrace"]
             assert told.endswith("crash: no request in hand\n"), told

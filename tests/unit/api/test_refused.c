@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments that are none: absent handles, structs, bytes and places for results; sizes that no version
- * has. Each is refused by its name, on every back end, and nothing is done. Part of test_api. */
+/* Invalid arguments: NULL handles, structs, data and result pointers; struct sizes that no version has.
+ * On every back end the call fails, the error names the argument, and nothing is changed. Part of
+ * test_api. */
 #include "api_rows.h"
 
 #include "rorqual/rowkey.h"
