@@ -74,6 +74,7 @@ static rq_err commit(compaction *c, rq_error *why)
     rq_err rc = prepare(c);
     if (rc == RQ_OK) rc = rq__region_commit(r, changes, c->file_count + 1, why);
     if (rc == RQ_OK) rq__region_with_token(r, publish, c);
+    if (rc == RQ_OK) rq_mob_output_end(&c->mob, c->store->store, false);
     rq__gate_leave(&r->commit_gate, r->env.executor);
     free(changes);
     return rc;

@@ -251,6 +251,8 @@ static rq_err commit(flush *f, rq_error *why)
     }
     if (rc == RQ_OK) rc = rq__region_commit(r, changes, f->count, why);
     if (rc == RQ_OK) rq__region_with_token(r, publish, f);
+    for (size_t i = 0; i < f->count && rc == RQ_OK; i++)
+        rq_mob_output_end(&f->parts[i].mob, f->parts[i].store->store, false);
     rq__gate_leave(&r->commit_gate, r->env.executor);
     free(changes);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));

@@ -104,8 +104,10 @@ typedef struct rq_mob_output {
     rq_mob_written *first;
 } rq_mob_output;
 
-/* Call it when the store file was committed or discarded: the MOB files then are like any
- * others. `remove`: removes them. An empty output is allowed. */
+/* Marks the MOB files as written, from when on a list of the folder contains them and the cleaner may
+ * archive them. Call it after the store file's commit, before leaving the commit gate (a list taken
+ * behind the gate has the store file, and so needs its MOB files), or when the store file was
+ * discarded. `remove`: removes the MOB files. An empty output is allowed. */
 void rq_mob_output_end(rq_mob_output *o, const rq_store *s, bool remove);
 
 typedef struct rq_rewrite {

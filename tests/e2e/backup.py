@@ -36,7 +36,8 @@ def run(*arguments, env=None):
 
 def succeeds(*arguments):
     code, out = run(*arguments)
-    assert code == 0, f"rorqual {' '.join(map(str, arguments))}: code {code}: {out[-600:]}"
+    problems = "\n".join(line for line in out.splitlines() if line.startswith("PROBLEM"))[:2000]
+    assert code == 0, f"rorqual {' '.join(map(str, arguments))}: code {code}: {problems}\n{out[-600:]}"
     return out
 
 

@@ -9,6 +9,7 @@
 
 #include "hfile/writer.h"
 #include "region/bulk_load.h"
+#include "region/image.h"
 #include "region/mob_cleaner.h"
 #include "store/mob_files.h"
 #include "vfs/sim.h"
@@ -561,6 +562,59 @@ static void the_cleaner_takes_no_manifest_for_committed_that_is_being_written(vo
     end(&w);
 }
 
+/* --- a list of the folder between a commit and the end of the work behind it ------------------ */
+
+static struct {
+    world *w;
+    rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
+    unsigned lists;
+    size_t mob_files; /* listed; the same in each list */
+} lister;
+
+static rq_err count_mob_files(void *ctx, const rq_image_part *part, rq_error *why)
+{
+    size_t *count = ctx;
+    (void)why;
+    *count += part->kind == RQ_IMAGE_FILE && strncmp(part->path, "mobdir/", 7) == 0;
+    return RQ_OK;
+}
+
+/* A compaction that has committed moves its inputs to the archive. */
+static rq_err listing_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    rq_engine *e = lister.w->f.engine;
+    rq_holder *holder;
+    rq_error own = {0};
+    lister.lists++;
+    lister.mob_files = 0;
+    assert_ok(rq_retention_hold(rq_engine_retention(e), "test", 1, &holder));
+    const rq_image_sink sink = {count_mob_files, &lister.mob_files};
+    if (rq_image_take(e, holder, &sink, &own) != RQ_OK) fail_msg("%s", own.message);
+    rq_holder_release(holder);
+    return lister.link(v, from, to, why);
+}
+
+/* It said that the new MOB file was still being written, and left it out. */
+static void a_list_has_the_mob_files_of_a_compaction_that_has_committed(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, 7, NULL);
+    assert_ok(put(&w.f, "r", "m", "y", 1, LARGE));
+    flush(&w);
+    rq_vfs *vfs = w.f.env->vfs;
+    memset(&lister, 0, sizeof lister);
+    lister.w = &w;
+    lister.link = vfs->link;
+    vfs->link = listing_link;
+    compact(&w);
+    vfs->link = lister.link;
+    assert_true(lister.lists > 0);
+    assert_int_equal(count_files(&w, mob_dir(&w)), 2);
+    assert_int_equal(lister.mob_files, 2);
+    end(&w);
+}
+
 static rq_err read_once(world *w, bool empty_on_miss, rq_buf *text, rq_error *why)
 {
     reader r;
@@ -650,6 +704,7 @@ int main(void)
         cmocka_unit_test(the_cleaner_leaves_what_is_young_or_referred_to),
         cmocka_unit_test(a_loaded_value_stays_in_its_file_until_a_compaction),
         cmocka_unit_test(the_cleaner_takes_no_manifest_for_committed_that_is_being_written),
+        cmocka_unit_test(a_list_has_the_mob_files_of_a_compaction_that_has_committed),
         cmocka_unit_test(a_file_that_is_gone_is_named_or_passed_over),
         cmocka_unit_test(the_optimized_compaction_leaves_large_files),
     };
