@@ -69,7 +69,8 @@ typedef enum rq_pass {
     RQ_PASS_ALL = 1,
     RQ_PASS_ONE = 2,
 } rq_pass;
-/* Passes what all `count` filters pass, or what one of them does; they are copied. */
+/* Combines `count` filters, which are copied: passes what all of them pass (RQ_PASS_ALL), or what at
+ * least one passes (RQ_PASS_ONE). */
 RQ_API rq_bytes rq_filter_list(rq_filters *f, rq_pass pass, const rq_bytes *filters, size_t count);
 /* Excludes a row if one of its cells is excluded. */
 RQ_API rq_bytes rq_skip_filter(rq_filters *f, rq_bytes filter);

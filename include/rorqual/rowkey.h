@@ -472,8 +472,8 @@ typedef struct rq_index_spec {
     size_t covered_count; /* at most 15 */
 } rq_index_spec;
 
-/* The caller closes it before the database. RQ_E_INVALID: what the spec lacks; with `creates` errors as
- * rq_table_create's. */
+/* The caller closes the index before the database. RQ_E_INVALID: the specification is incomplete; with
+ * `creates` also the errors of rq_table_create. */
 RQ_API rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_index_close(rq_index *index);

@@ -23,7 +23,8 @@ static const struct {
     {"BusyRegionSplitPolicy", INCREASING}, /* by size alone */
 };
 
-/* The simple class name decides. An unknown one was accepted while checks were off. */
+/* Compares the class name without its package. A table has an unknown class only if it was created while
+ * table checks were off. */
 static policy policy_of_name(rq_slice name)
 {
     size_t at = name.len;

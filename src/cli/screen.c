@@ -15,7 +15,7 @@
 #define ENTER "\x1b[?1049h\x1b[?25l"
 #define LEAVE "\x1b[?25h\x1b[?1049l"
 
-/* What a handler of signals needs to give the terminal back; it is given nothing else. */
+/* Static because signal handlers get no argument: they restore the terminal from it. */
 static struct {
     volatile sig_atomic_t is_on, has_keys, closed;
     struct termios before;

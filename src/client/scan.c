@@ -157,8 +157,8 @@ static rq_err count_cells(rq_op *op, rq_result_view row, rq_cursor cells)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* Where the row goes on that is read again, after parts of it were passed on: behind the last cell of
- * them, which may be in the middle of a result. HBASE: ConnectionUtils.filterCells. */
+/* A row is read again from its start after some of its cells were passed on: skips cells up to the last
+ * one passed on, which may be in the middle of a result. HBASE: ConnectionUtils.filterCells. */
 static rq_err skip_given(rq_op *op, rq_result_view *row, rq_cursor *cells)
 {
     rq_cursor c = rq_cursor_of(rq_buf_slice(&op->last_given.bytes));

@@ -320,7 +320,8 @@ bool rq__may_pass(rq_err rc)
     }
 }
 
-/* Short at first: a split or a flush is over in milliseconds, and nobody else is asked. */
+/* The pauses begin short: in one process a split or flush ends within milliseconds, and repeated attempts
+ * load no other server. */
 bool rq__attempt_again(rq__embed *e, rq__attempts *a, rq_err rc, rq_error *why)
 {
     static const unsigned pauses_ms[] = {1, 2, 5, 10, 20, 50, 100};

@@ -78,7 +78,8 @@ static size_t front_want(const rq_input *in)
     return RQ_FRAME_HEAD + (size_t)rq_get_be32(in->chunk->bytes + in->pos);
 }
 
-/* Likewise, and 0 for a frame that is not taken, or bytes that are no frame. */
+/* As front_want, but also 0 for a frame that is too long to be accepted, and for input that is not made of
+ * frames. */
 static size_t taken_want(const rq_input *in)
 {
     size_t want = in->chunk == NULL || in->never_big ? 0 : front_want(in);

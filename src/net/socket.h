@@ -17,8 +17,9 @@ rq_err rq_socket_bind(const char *address, uint16_t port, bool only_v6, int *ret
 RQ_NODISCARD
 rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *ret_fd,
                         uint16_t *ret_port, rq_error *why);
-/* Whether the peer's system has acknowledged all that was sent, end-of-file included, and nothing
- * received waits to be read: then a close resets nothing that the peer has not got. */
+/* Whether the peer's system has acknowledged all bytes sent, end-of-file included, and no received byte
+ * is unread. Only then can a close not make the kernel send a reset, which could discard sent bytes that
+ * the peer has not read. */
 bool rq__socket_is_delivered(int fd);
 /* Sets TCP_NODELAY and keep-alive, and returns the peer's address. */
 void rq__socket_set_up(int fd, rq_peer *ret_peer);

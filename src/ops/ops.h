@@ -41,8 +41,8 @@ void rq_ops_stop(rq_ops *ops);
 void rq_ops_free(rq_ops *ops);
 /* Applies the settings that change without a restart. Any thread. */
 void rq_ops_reload(rq_ops *ops, const rq_config *c);
-/* From now on ops that begin are asked for by this policy; NULL: every op passes. Ops that have
- * begun may still use the one before: it must outlive `ops`. Any thread. */
+/* Sets the policy that decides on ops which begin from now on; NULL: every op passes. Ops that have
+ * begun may still use the previous policy, so it must outlive `ops`. Any thread. */
 void rq_ops_set_policy(rq_ops *ops, const rq_gate_policy *policy);
 
 /* `lane`: ops are started on it and complete on it. NULL: one thread at a time starts ops; it is a

@@ -81,8 +81,8 @@ static rq_err put_request(rq_buf *b, const rq_defining *d)
     return rq__encode_table(b, 1, d->ns, d->qualifier);
 }
 
-/* A snapshot is begun without a nonce: so servers of all versions answer at once, and are asked. HBASE:
- * RawAsyncHBaseAdmin.snapshot. */
+/* Snapshot requests carry no nonce, so servers of all versions answer at once without naming a procedure;
+ * the client then polls IsSnapshotDone. HBASE: RawAsyncHBaseAdmin.snapshot. */
 static bool names_procedure(rq_define_kind kind)
 {
     return kind != RQ_DEFINE_SNAPSHOT && kind != RQ_DEFINE_DROP_SNAPSHOT;

@@ -355,7 +355,7 @@ rq_err rq_salted_scan(rq_table *table, const rq_key_format *format, const rq_sca
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* The row behind the next one of a bucket is needed some rows later: its key will be in the cache. */
+/* Prefetches the key of the bucket's row behind the next one, which is compared some rows later. */
 static void look_ahead(const batch *b)
 {
     enum { ROW_BEGIN = 192 }; /* the row, its first cell, the begin of that cell's key */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The keys in one allocation: key i is what `bytes` has from cuts[i] to cuts[i + 1]. */
+/* Returns the keys in one allocation. Key i is the bytes from cuts[i] to cuts[i + 1] of `bytes`. */
 static rq_err make_keys(const rq_buf *bytes, const size_t *cuts, size_t count, rq_key_list **ret,
                         rq_error *why)
 {

@@ -22,7 +22,8 @@
 
 typedef struct rq_user_metrics rq_user_metrics;
 
-/* `next`: the policy that decides on ops, asked before and told after; NULL: none. NULL: out of memory. */
+/* `next`: the policy that this one calls, before an op to decide on it and after it with its costs; NULL:
+ * none. Returns NULL if out of memory. */
 rq_user_metrics *rq_user_metrics_new(const rq_gate_policy *next);
 /* REQUIRES: no op uses its policy. NULL is fine. */
 void rq_user_metrics_free(rq_user_metrics *m);

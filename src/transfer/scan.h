@@ -26,8 +26,8 @@ rq_err rq__scan_fields(rq_buf *out, const rq_transfer_scan *s, rq_error *why);
 /* The scan of the rows [start, stop); `fields` as from rq__scan_fields. NULL: whole rows. */
 rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop, const rq_buf *fields);
 
-/* Tells rows apart that come in parts: a part does not say whether another one follows. Zero: before
- * the first item of a scan. */
+/* Joins the parts of a row that a scan returns in several items: an item does not say whether the next one
+ * continues its row. Zero before the first item of a scan. */
 typedef struct rq__row_parts {
     bool may_go_on;
     uint16_t len;
