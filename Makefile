@@ -281,6 +281,7 @@ pages: build/rorqual
 replication: build/rorqual
 	@tools/setup test
 	@HBASE=1 tests/e2e/replication.py
+	@HBASE=1 tests/e2e/replication_bulk.py
 
 tools-tests: build/rorqual
 	@tools/setup test

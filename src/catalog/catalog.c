@@ -375,6 +375,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     pthread_mutex_init(&c->quotas_lock, NULL);
     c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
     c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
+    c->cleaner.keeps_loads = setting(c, RQ_SET_REPLICATION_BULK, 0) != 0;
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
     c->mob_cleaner.interval_ms = 1000 * setting(c, RQ_SET_MOB_CLEANER, 86400);
     c->mob_compactor.interval_ms = 1000 * setting(c, RQ_SET_MOB_CHORE, 604800);

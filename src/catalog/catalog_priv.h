@@ -14,6 +14,7 @@
 typedef struct rq__seen_file {
     uint64_t hash; /* of its path */
     int64_t first_ms;
+    uint64_t first_lsn; /* the end of the log then */
 } rq__seen_file;
 
 /* cleaner.c */
@@ -21,6 +22,7 @@ typedef struct rq__cleaner {
     rq_timer timer;
     rq_task task;
     int64_t interval_ms, ttl_ms;
+    bool keeps_loads; /* hbase.replication.bulkload.enabled */
     _Atomic bool busy;
     rq__seen_file *seen; /* ascending by hash; owned by the thread that set `busy` */
     size_t count;
