@@ -27,6 +27,9 @@
 #   make bench-apps     applications: events in rows or in columns, a Weibo; HBASE=1: a real HBase beside
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-cover    covers of areas by key ranges, against S2
+#   make bench-admin    snapshots, tables, 10,000 regions and replication against their goals (SCALE=0.01, PARTS=snapshots,…;
+#                  bench/admin/run says more)
+#   make replication-lag BYTES=10G   a replication peer that is away while so much log is written, and comes back
 #   make bench-scrapes  what monitoring costs: /metrics with 10,000 regions, and gets beside scrapes (REGIONS=, ROUNDS=)
 #   make bench-filters  what filters cost, a real HBase's and ours
 #   make python    the Python binding's wheel in build-python/     make java  rorqual-testing into Maven's local repository
@@ -56,7 +59,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters bench-scrapes hbase-tests pages unread crash crash-embedded sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -267,6 +270,14 @@ bench-filters: release
 	@tools/setup test
 	@bench/filters
 
+bench-admin: release
+	@$(if $(findstring tables,$(or $(PARTS),tables)),tools/setup test)
+	@HBASE="$(HBASE)" PARTS="$(PARTS)" bench/admin/run
+
+# A peer that is away while BYTES of log are written (make replication-lag BYTES=300M: a minute).
+replication-lag: release
+	@PARTS=lag bench/admin/run
+
 bench-scrapes: release
 	@bench/scrapes build-release/rorqual
 
@@ -281,6 +292,7 @@ pages: build/rorqual
 replication: build/rorqual
 	@tools/setup test
 	@HBASE=1 tests/e2e/replication.py
+	@HBASE=1 tests/e2e/replication_bulk.py
 
 tools-tests: build/rorqual
 	@tools/setup test

@@ -25,9 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rq_error why = {0};
     rq_err rc = rq__snapshot_add_manifest(&s, rq_slice_of(data, size), &why);
     RQ_ASSERT(rc == RQ_OK || (rc == RQ_E_CORRUPT && why.message[0] != '\0'));
-    for (size_t i = 0; i < s.count; i++)
-        RQ_ASSERT(s.names[i].len > 0 && s.names[i].ptr >= data &&
-                  s.names[i].len <= (size_t)(data + size - s.names[i].ptr));
+    for (size_t i = 0; i < s.names.count; i++)
+        RQ_ASSERT(s.names.list[i].len > 0 && s.names.list[i].ptr >= data &&
+                  s.names.list[i].len <= (size_t)(data + size - s.names.list[i].ptr));
     rq__snapshot_files_clear(&s);
     parse(rq_slice_of(data, size));
     return 0;

@@ -28,17 +28,6 @@ void rq_region_list_free(rq_region_list *list)
     free(m);
 }
 
-static rq_err grow(rq_region_finding *f)
-{
-    size_t cap = f->cap == 0 ? 16 : 2 * f->cap;
-    rq_region_entry *items = rq_arena_alloc(f->arena, cap * sizeof *items);
-    if (items == NULL) return RQ_E_NO_MEMORY;
-    if (f->count > 0) memcpy(items, f->items, f->count * sizeof *items);
-    f->items = items;
-    f->cap = cap;
-    return RQ_OK;
-}
-
 /* "table,start,id.encoded." */
 static rq_err encoded_of(rq_arena *arena, rq_slice name, const char **ret)
 {
@@ -61,7 +50,7 @@ static rq_err keep(rq_arena *arena, rq_slice from, rq_bytes *ret)
 rq_err rq_region_found(rq_region_finding *f, rq_slice name, rq_slice start, rq_slice stop,
                        const char *server)
 {
-    if (f->count == f->cap) RQ_TRY(grow(f));
+    RQ_TRY(rq_arena_grow(f->arena, &f->items, sizeof *f->items, f->count, &f->cap));
     rq_region_entry *r = &f->items[f->count];
     RQ_TRY(encoded_of(f->arena, name, &r->encoded));
     RQ_TRY(keep(f->arena, name, &r->name));

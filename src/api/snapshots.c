@@ -26,17 +26,6 @@ void rq_snapshot_list_free(rq_snapshot_list *list)
     free(m);
 }
 
-static rq_err grow(rq_snapshot_finding *f)
-{
-    size_t cap = f->cap == 0 ? 16 : 2 * f->cap;
-    rq_snapshot_entry *items = rq_arena_alloc(f->arena, cap * sizeof *items);
-    if (items == NULL) return RQ_E_NO_MEMORY;
-    if (f->count > 0) memcpy(items, f->items, f->count * sizeof *items);
-    f->items = items;
-    f->cap = cap;
-    return RQ_OK;
-}
-
 rq_err rq_snapshot_found(rq_snapshot_finding *f, rq_slice description)
 {
     rq_cursor c = rq_cursor_of(description);
@@ -53,7 +42,7 @@ rq_err rq_snapshot_found(rq_snapshot_finding *f, rq_slice description)
         if (field.wire == RQ_PB_VARINT && field.number == 8) e.ttl_s = field.value;
     }
     if (rc != RQ_E_END) return rc;
-    if (f->count == f->cap) RQ_TRY(grow(f));
+    RQ_TRY(rq_arena_grow(f->arena, &f->items, sizeof *f->items, f->count, &f->cap));
     f->items[f->count++] = e;
     return RQ_OK;
 }

@@ -95,6 +95,22 @@ void *rq_arena_calloc(rq_arena *a, size_t count, size_t size)
     return p;
 }
 
+#define LIST_MIN 16
+
+rq_err rq_arena_grow(rq_arena *a, void *items, size_t size, size_t count, size_t *cap)
+{
+    void *old;
+    if (count < *cap) return RQ_OK;
+    size_t more = *cap == 0 ? LIST_MIN : 2 * *cap;
+    void *list = more > SIZE_MAX / size ? NULL : rq_arena_alloc(a, more * size);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    memcpy(&old, items, sizeof old); /* the caller's pointer is of its items' type */
+    if (count > 0) memcpy(list, old, count * size);
+    memcpy(items, &list, sizeof list);
+    *cap = more;
+    return RQ_OK;
+}
+
 rq_slice rq_arena_copy(rq_arena *a, rq_slice s)
 {
     uint8_t *p = rq_arena_alloc(a, s.len == 0 ? 1 : s.len);

@@ -71,6 +71,10 @@ static inline void *rq_arena_alloc(rq_arena *a, size_t size)
 
 /* Returns zeroed memory, or NULL. count * size is checked for overflow. */
 void *rq_arena_calloc(rq_arena *a, size_t count, size_t size);
+/* Room for one more item in a list of the arena: a full list (*cap == count) is copied to one of twice
+ * the size. *items may change; NULL if *cap is 0. */
+RQ_NODISCARD
+rq_err rq_arena_grow(rq_arena *a, void *items, size_t size, size_t count, size_t *cap);
 /* Copies the bytes. ptr is NULL only when memory is exhausted; a copied empty slice has a
  * non-NULL ptr. */
 rq_slice rq_arena_copy(rq_arena *a, rq_slice s);

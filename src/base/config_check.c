@@ -85,6 +85,16 @@ static rq_err check_znode(const rq_config *c, rq_error *why)
                    rq_setting_get(RQ_SET_ZNODE_PARENT)->name, parent);
 }
 
+/* HBASE: Replication.initialize. */
+static rq_err check_replication(const rq_config *c, rq_error *why)
+{
+    bool ships = rq_config_int(c, RQ_SET_REPLICATION_BULK) != 0;
+    if (!ships || rq_config_text(c, RQ_SET_REPLICATION_CLUSTER)[0] != '\0') return RQ_OK;
+    return rq_fail(why, RQ_E_CONFIG, "%s cannot be null/empty when %s is set to true.",
+                   rq_setting_get(RQ_SET_REPLICATION_CLUSTER)->name,
+                   rq_setting_get(RQ_SET_REPLICATION_BULK)->name);
+}
+
 rq_err rq_config_check(rq_config *c, uint64_t memory, rq_error *why)
 {
     RQ_TRY(derive_share(c, RQ_SET_BLOCK_CACHE_BYTES, RQ_SET_BLOCK_CACHE, memory, why));
@@ -92,5 +102,6 @@ rq_err rq_config_check(rq_config *c, uint64_t memory, rq_error *why)
     RQ_TRY(derive_low_mark(c, why));
     RQ_TRY(check_shares(c, why));
     RQ_TRY(check_znode(c, why));
+    RQ_TRY(check_replication(c, why));
     return check_memory(c, memory, why);
 }

@@ -371,10 +371,12 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     c->config = options->config;
     pthread_mutex_init(&c->store_lock, NULL);
     rq__peers_init(c);
+    rq__snapshot_list_init(c);
     c->snapshot_cleaner.interval_ms = setting(c, RQ_SET_SNAPSHOT_CLEANER, 1800000);
     pthread_mutex_init(&c->quotas_lock, NULL);
     c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
     c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
+    c->cleaner.keeps_loads = setting(c, RQ_SET_REPLICATION_BULK, 0) != 0;
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
     c->mob_cleaner.interval_ms = 1000 * setting(c, RQ_SET_MOB_CLEANER, 86400);
     c->mob_compactor.interval_ms = 1000 * setting(c, RQ_SET_MOB_CHORE, 604800);
@@ -491,6 +493,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
     if (rc == RQ_OK) rc = more;
     rq__procedures_clear(c);
     rq__cleaner_clear(c);
+    rq__snapshot_list_clear(c);
     if (atomic_load(&c->views.now) != NULL) rq__views_clear(&c->views);
     pthread_mutex_destroy(&c->store_lock);
     pthread_mutex_destroy(&c->quotas_lock);

@@ -14,6 +14,7 @@
 typedef struct rq__seen_file {
     uint64_t hash; /* of its path */
     int64_t first_ms;
+    uint64_t first_lsn; /* the end of the log then */
 } rq__seen_file;
 
 /* cleaner.c */
@@ -21,10 +22,24 @@ typedef struct rq__cleaner {
     rq_timer timer;
     rq_task task;
     int64_t interval_ms, ttl_ms;
+    bool keeps_loads; /* hbase.replication.bulkload.enabled */
     _Atomic bool busy;
     rq__seen_file *seen; /* ascending by hash; owned by the thread that set `busy` */
     size_t count;
 } rq__cleaner;
+
+/* snapshot_list.c: the snapshots that were read last */
+typedef struct rq__snapshot_list {
+    pthread_mutex_t lock; /* guards the rest; held for copies only */
+    rq_arena arena;
+    rq_snapshot *list;
+    size_t count;
+    bool is_valid;
+    uint64_t changes;  /* snapshots_changed, */
+    int64_t folder_ms; /* and the folder's time, before it was read */
+} rq__snapshot_list;
+void rq__snapshot_list_init(rq_catalog *c);
+void rq__snapshot_list_clear(rq_catalog *c);
 
 /* janitor.c */
 typedef struct rq__janitor {
@@ -86,8 +101,10 @@ struct rq_catalog {
     rq__open_mark open_mark;
     rq__mob_chore mob_cleaner, mob_compactor;
     rq__snapshot_cleaner snapshot_cleaner;
-    _Atomic uint64_t snapshots_made; /* counts; see cleaner.c */
-    _Atomic int64_t last_ms;         /* highest time given to a cell of meta or the store */
+    _Atomic uint64_t snapshots_made;    /* counts; see cleaner.c */
+    _Atomic uint64_t snapshots_changed; /* taken and deleted ones; see snapshot_list.c */
+    rq__snapshot_list snapshot_list;
+    _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool checking; /* check.c: one at a time */
     pthread_mutex_t quotas_lock;

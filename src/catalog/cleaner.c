@@ -9,7 +9,11 @@
  *
  * A file's times tell when it was written, not when it was archived. So each round notes the files
  * it sees, and removes a file that was first noted longer ago than the time to live. The notes are
- * in memory: after a restart the time begins again. */
+ * in memory: after a restart the time begins again.
+ *
+ * With replication of bulk loads, a loaded file (…_SeqId_n_) also stays until no peer needs the log
+ * up to the end that it had when the file was noted: the record of the load is before it, and a peer
+ * copies the file when it comes to the record. HBASE: ReplicationHFileCleaner. */
 #include "catalog/catalog_priv.h"
 #include "catalog/snapshots.h"
 #include "store/mob.h"
@@ -27,6 +31,7 @@ typedef struct round_state {
     rq__seen_file *seen; /* of this round, ascending by hash */
     size_t count, cap;
     int64_t now_ms, ttl_ms;
+    uint64_t log_end;
     size_t removed;
     rq__snapshot_files snapshots;
     uint64_t snapshots_made; /* when they were read */
@@ -46,15 +51,25 @@ static int seen_order(const void *a, const void *b)
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-static int64_t first_seen(const rq__cleaner *c, uint64_t hash, int64_t fallback)
+/* What an earlier round noted, or what this one notes. */
+static rq__seen_file first_seen(const round_state *r, uint64_t hash)
 {
-    rq__seen_file key = {.hash = hash};
+    const rq__cleaner *c = &r->catalog->cleaner;
+    rq__seen_file key = {.hash = hash, .first_ms = r->now_ms, .first_lsn = r->log_end};
     const rq__seen_file *f =
         c->count == 0 ? NULL : bsearch(&key, c->seen, c->count, sizeof key, seen_order);
-    return f == NULL ? fallback : f->first_ms;
+    return f == NULL ? key : *f;
 }
 
-static rq_err note(round_state *r, uint64_t hash, int64_t first_ms)
+/* Whether a peer may still copy the file. */
+static bool peer_needs(const round_state *r, const char *name, const rq__seen_file *f)
+{
+    const rq_catalog *c = r->catalog;
+    return c->cleaner.keeps_loads && strstr(name, "_SeqId_") != NULL &&
+           rq_retention_log_from(rq_engine_retention(c->engine)) < f->first_lsn;
+}
+
+static rq_err note(round_state *r, rq__seen_file f)
 {
     if (r->count == r->cap) {
         size_t cap = r->cap == 0 ? 64 : r->cap * 2;
@@ -63,7 +78,7 @@ static rq_err note(round_state *r, uint64_t hash, int64_t first_ms)
         r->seen = more;
         r->cap = cap;
     }
-    r->seen[r->count++] = (rq__seen_file){hash, first_ms};
+    r->seen[r->count++] = f;
     return RQ_OK;
 }
 
@@ -194,17 +209,17 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
              * stays. */
             if (rc == RQ_OK && gone) gone = rq_vfs_remove(v, path, NULL) == RQ_OK;
         } else {
-            uint64_t hash = path_hash(path);
-            int64_t first = first_seen(&r->catalog->cleaner, hash, r->now_ms);
+            rq__seen_file first = first_seen(r, path_hash(path));
             bool held = false;
-            if (r->now_ms - first >= r->ttl_ms) {
+            if (r->now_ms - first.first_ms >= r->ttl_ms &&
+                !peer_needs(r, entries[i].name, &first)) {
                 rc = is_held(r, dir, entries[i].name, path, &held, why);
                 gone = rc == RQ_OK && !held && rq_vfs_remove(v, path, NULL) == RQ_OK;
             }
             if (gone)
                 r->removed++;
             else if (rc == RQ_OK)
-                rc = note(r, hash, first);
+                rc = note(r, first);
         }
         left += !gone;
     }
@@ -219,6 +234,9 @@ static rq_err run_round(rq_catalog *c, rq_error *why)
     rq__cleaner *cl = &c->cleaner;
     round_state r = {.catalog = c, .ttl_ms = cl->ttl_ms};
     r.now_ms = c->env->executor->now_ms(c->env->executor);
+    rq_wal_stats log;
+    rq_wal_get_stats(rq_engine_wal(c->engine), &log);
+    r.log_end = log.staged;
     rq_stat st;
     bool empty;
     rq_err rc = RQ_OK;

@@ -213,6 +213,11 @@ rq_err rq__peer_add_store(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- remove ----------------------------------------------------------------------------------- */
 
+bool rq__peer_remove_make_room(rq_catalog *c, const rq__proc *p)
+{
+    return rq__peer_make_room(c, id_of(p));
+}
+
 rq_err rq__peer_remove_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_peer_info found;

@@ -321,6 +321,7 @@ rq_err rq__snapshot_complete(rq_catalog *c, rq__proc *p, rq_error *why)
         RQ_TRY(move_file(c, name, RQ__SNAPSHOT_INFO, why));
     }
     p->committed = true;
+    atomic_fetch_add(&c->snapshots_changed, 1);
     atomic_fetch_add(&c->snapshots_made, 1); /* before the files are released */
     rq__release_archive(p);
     return remove_folder(c, RQ__SNAPSHOT_TMP, name, why);
@@ -378,6 +379,7 @@ rq_err rq__snapshot_delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK && rq_vfs_stat(v, dir, &st, NULL) != RQ_E_NOT_FOUND)
         rc = rq_vfs_sync_dir(v, dir, why);
     rq_arena_clear(&a);
+    atomic_fetch_add(&c->snapshots_changed, 1); /* also if only the sync has failed */
     if (rc == RQ_OK) p->committed = true;
     return rc;
 }

@@ -32,10 +32,10 @@
         .commit = 0,                                                                               \
     }
 
-#define PEER(k, name, payload_of, id)                                                              \
+#define PEER(k, name, payload_of, id, room)                                                        \
     {                                                                                              \
         .kind = k, .java_class = "org.apache.hadoop.hbase.master.replication." name,               \
-        .payload = payload_of, .prepare = rq__peer_##id##_prepare,                                 \
+        .payload = payload_of, .make_room = room, .prepare = rq__peer_##id##_prepare,              \
         .steps = {{"UPDATE_PEER_STORAGE", rq__peer_##id##_store}}, .commit = 0,                    \
         .not_abortable = true, .lock = RQ_LOCK_NAMESPACE,                                          \
     }
@@ -309,11 +309,12 @@ static const rq__proc_kind kinds[] = {
         .undo = rq__truncate_undo,
         .seen = rq__truncate_seen,
     },
-    PEER(RQ_DDL_ADD_PEER, "AddPeerProcedure", &rq__payload_peer, add),
-    PEER(RQ_DDL_REMOVE_PEER, "RemovePeerProcedure", &rq__payload_none, remove),
-    PEER(RQ_DDL_ENABLE_PEER, "EnablePeerProcedure", &rq__payload_none, enable),
-    PEER(RQ_DDL_DISABLE_PEER, "DisablePeerProcedure", &rq__payload_none, disable),
-    PEER(RQ_DDL_UPDATE_PEER, "UpdatePeerConfigProcedure", &rq__payload_peer, update),
+    PEER(RQ_DDL_ADD_PEER, "AddPeerProcedure", &rq__payload_peer, add, NULL),
+    PEER(RQ_DDL_REMOVE_PEER, "RemovePeerProcedure", &rq__payload_none, remove,
+         rq__peer_remove_make_room),
+    PEER(RQ_DDL_ENABLE_PEER, "EnablePeerProcedure", &rq__payload_none, enable, NULL),
+    PEER(RQ_DDL_DISABLE_PEER, "DisablePeerProcedure", &rq__payload_none, disable, NULL),
+    PEER(RQ_DDL_UPDATE_PEER, "UpdatePeerConfigProcedure", &rq__payload_peer, update, NULL),
 };
 
 const rq__proc_kind rq__proc_kind_unknown = {.java_class = "", .payload = &rq__payload_none};

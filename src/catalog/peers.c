@@ -15,6 +15,8 @@
 #define STATE RQ_SLICE_LIT("state")
 #define POSITION RQ_SLICE_LIT("position")
 #define LOST RQ_SLICE_LIT("lost")
+#define ROOM_PAUSE_NS ((uint64_t)20 * 1000 * 1000)
+#define ROOM_LOOKS 250
 #define ENABLED 0 /* ReplicationState.State */
 
 static rq_wal *wal_of(const rq_catalog *c)
@@ -418,6 +420,19 @@ static bool is_listed(rq_catalog *c, rq_slice id)
     bool listed = find(c, id) != NULL;
     pthread_mutex_unlock(&c->peers.lock);
     return listed;
+}
+
+bool rq__peer_make_room(rq_catalog *c, rq_slice id)
+{
+    rq_executor *ex = c->env->executor;
+    if (!rq_wal_lacks_space(wal_of(c)) || !is_listed(c, id)) return false;
+    rq_log_warn(c->env->log, "replication",
+                "peer %.*s is to be removed, and the disk is full: its log is let go of",
+                (int)id.len, (const char *)id.ptr);
+    moved(c, id, 0, ex->now_ms(ex));
+    for (int i = 0; i < ROOM_LOOKS && rq_wal_lacks_space(wal_of(c)); i++)
+        ex->sleep(ex, ROOM_PAUSE_NS);
+    return true;
 }
 
 rq_err rq_catalog_peer_advance(rq_catalog *c, const char *id, rq_lsn position, rq_error *why)

@@ -39,6 +39,10 @@ void rq__peers_close(rq_catalog *c);
  * one that had lost writes and is enabled. */
 RQ_NODISCARD
 rq_err rq__peer_put(rq_catalog *c, rq_slice id, rq_slice config, bool enabled, rq_error *why);
+/* For a peer whose removal cannot be recorded: if the disk is full, its log is let go of, and this
+ * waits a moment for the room that it takes. Whether it was. A crash, or a disk that something else
+ * has filled, leaves a peer that needs a resync. Blocks. */
+bool rq__peer_make_room(rq_catalog *c, rq_slice id);
 RQ_NODISCARD
 rq_err rq__peer_remove(rq_catalog *c, rq_slice id, rq_error *why);
 

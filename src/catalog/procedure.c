@@ -297,6 +297,17 @@ static rq_err lock_new_regions(rq__proc *p)
     return RQ_OK;
 }
 
+static rq_err write_first(rq__proc *p, rq_error *why)
+{
+    rq_error full = {.code = RQ_OK};
+    if (p->ops->transient) return RQ_OK;
+    rq_err rc = rq__proc_write(p, true, &full);
+    if (rc == RQ_OK) return RQ_OK;
+    if (p->ops->make_room != NULL && p->ops->make_room(p->catalog, p))
+        return rq__proc_write(p, true, why);
+    return rq_fail(why, rc, "%s", full.message);
+}
+
 /* Runs the checks and writes the record. On success the procedure will be executed. */
 static rq_err begin(rq__proc *p, rq_error *why)
 {
@@ -304,7 +315,7 @@ static rq_err begin(rq__proc *p, rq_error *why)
         RQ_TRY(p->ops->prepare(p->catalog, p, why));
         p->prepared = true;
         RQ_TRY(lock_new_regions(p));
-        if (!p->ops->transient) RQ_TRY(rq__proc_write(p, true, why));
+        RQ_TRY(write_first(p, why));
     }
     return RQ_OK;
 }
@@ -603,7 +614,7 @@ static void accept_early(rq__proc *p, rq_ddl *d)
 {
     rq_error why = {0};
     rq__procedures *ps = &p->catalog->procedures;
-    rq_err rc = p->ops->transient ? RQ_OK : rq__proc_write(p, true, &why);
+    rq_err rc = write_first(p, &why);
     uint64_t id = p->id;
     pthread_mutex_lock(&ps->lock);
     p->running = p->recording = false;

@@ -139,6 +139,9 @@ typedef struct rq__proc_kind {
     /* Without the lock, before anything exists; may be NULL. For checks that HBase makes in the
      * RPC. */
     rq__step precheck;
+    /* If the first record cannot be written: true when something was let go of, and it may be tried
+     * again. NULL: nothing can be. */
+    bool (*make_room)(rq_catalog *c, const rq__proc *p);
     /* Under the lock, once, not after a restart. Computes the data for the record. */
     rq__step prepare;
     struct {

@@ -1,45 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists the snapshots, and deletes those that have outlived their time to live, by procedures.
- * HBASE: SnapshotManager.getCompletedSnapshots, SnapshotCleanerChore. */
+/* Deletes the snapshots that have outlived their time to live, by procedures, and says whether one
+ * is done. HBASE: SnapshotCleanerChore, SnapshotManager.isSnapshotDone. */
 #include "catalog/ddl_priv.h"
 #include "catalog/snapshot_manifest.h"
 
 #include <stdlib.h>
-
-/* --- listing ---------------------------------------------------------------------------------- */
-
-static rq_err add_one(rq_catalog *c, const char *name, rq_arena *arena, rq_snapshot *list,
-                      size_t *count, rq_error *why)
-{
-    rq__snapshot_info info;
-    rq_error own = {0};
-    rq_err rc = rq__snapshot_info_read(c->env->vfs, rq_slice_cstr(name), arena, &info, &own);
-    if (rc == RQ_E_SNAPSHOT_CORRUPT)
-        rq_log_warn(c->env->log, "catalog", "found a corrupted snapshot: %s", own.message);
-    if (rc == RQ_E_SNAPSHOT_NOT_FOUND || rc == RQ_E_SNAPSHOT_CORRUPT) return RQ_OK;
-    if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
-    list[(*count)++] = (rq_snapshot){.name = info.name,
-                                     .table = info.table,
-                                     .description = info.bytes,
-                                     .created_ms = info.created_ms,
-                                     .ttl_s = info.ttl_s};
-    return RQ_OK;
-}
-
-rq_err rq_catalog_snapshots(rq_catalog *c, rq_arena *arena, rq_snapshot **ret, size_t *ret_count,
-                            rq_error *why)
-{
-    rq_dir_entry *entries;
-    size_t count;
-    *ret_count = 0;
-    RQ_TRY(rq_vfs_list_if_any(c->env->vfs, RQ__SNAPSHOT_DIR, arena, &entries, &count, why));
-    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
-    if (*ret == NULL) return rq_no_memory(why);
-    for (size_t i = 0; i < count; i++)
-        if (entries[i].is_dir && entries[i].name[0] != '.')
-            RQ_TRY(add_one(c, entries[i].name, arena, *ret, ret_count, why));
-    return RQ_OK;
-}
 
 /* An unfinished procedure that takes a snapshot of that name. */
 static bool is_being_taken(rq_catalog *c, rq_slice name)

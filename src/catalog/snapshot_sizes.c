@@ -4,6 +4,7 @@
  * parents count nowhere: they stand for files of others, which these keep. HBASE: FileArchiverNotifierImpl. */
 #include "catalog/ddl_priv.h"
 #include "catalog/snapshot_manifest.h"
+#include "catalog/snapshots.h"
 #include "store/mob.h"
 #include "store/reference.h"
 
@@ -13,38 +14,18 @@ typedef struct sums {
     rq_vfs *vfs;
     rq_arena paths; /* of one folder */
     rq_arena counted_arena;
-    rq_slice *counted; /* files that snapshots of this table were charged for, ascending */
-    size_t count, cap;
+    rq__names counted; /* files that snapshots of this table were charged for, ascending */
 } sums;
-
-static int by_bytes(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
-static bool is_counted(const sums *s, size_t sorted, rq_slice name)
-{
-    return sorted > 0 && bsearch(&name, s->counted, sorted, sizeof name, by_bytes) != NULL;
-}
 
 static rq_err remember(sums *s, rq_slice name)
 {
-    if (s->count == s->cap) {
-        size_t cap = s->cap == 0 ? 64 : 2 * s->cap;
-        rq_slice *more = realloc(s->counted, cap * sizeof *more);
-        if (more == NULL) return RQ_E_NO_MEMORY;
-        s->counted = more;
-        s->cap = cap;
-    }
     rq_slice copy = rq_arena_copy(&s->counted_arena, name);
-    if (copy.ptr == NULL) return RQ_E_NO_MEMORY;
-    s->counted[s->count++] = copy;
-    return RQ_OK;
+    return copy.ptr == NULL ? RQ_E_NO_MEMORY : rq__names_add(&s->counted, copy);
 }
 
 static void forget(sums *s)
 {
-    s->count = 0;
+    s->counted.count = 0;
     rq_arena_clear(&s->counted_arena);
     rq_arena_init(&s->counted_arena);
 }
@@ -76,7 +57,8 @@ static rq_err add_file(sums *s, const char *dir, rq_slice name, size_t sorted, u
     rq_store_name parts;
     uint64_t bytes;
     rq_store_name_parse(name, &parts);
-    if (parts.is_link || parts.is_reference || is_counted(s, sorted, name)) return RQ_OK;
+    if (parts.is_link || parts.is_reference || rq__names_have(&s->counted, sorted, name))
+        return RQ_OK;
     RQ_TRY(archived_size(s, dir, name, &bytes, why));
     if (bytes == 0) return RQ_OK;
     *sum += bytes;
@@ -101,7 +83,7 @@ static rq_err add_region(sums *s, const char *region_dir, const rq_region_files 
 
 static rq_err add_regions(sums *s, const rq__snapshot *snapshot, uint64_t *sum, rq_error *why)
 {
-    size_t sorted = s->count;
+    size_t sorted = s->counted.count;
     rq_err rc = RQ_OK;
     for (size_t i = 0; rc == RQ_OK && i < snapshot->count; i++) {
         const rq_region_info *info = &snapshot->regions[i].info;
@@ -115,7 +97,7 @@ static rq_err add_regions(sums *s, const rq__snapshot *snapshot, uint64_t *sum, 
     if (rc == RQ_OK && snapshot->mob.count > 0 && snapshot->count > 0)
         rc = add_region(s, rq_mob_region_dir(&s->paths, snapshot->regions[0].info.table),
                         &snapshot->mob, sorted, sum, why);
-    if (s->count > 1) qsort(s->counted, s->count, sizeof *s->counted, by_bytes);
+    rq__names_sort(&s->counted);
     return rc;
 }
 
@@ -170,7 +152,7 @@ rq_err rq_catalog_snapshot_sizes(rq_catalog *c, bool (*takes)(void *ctx, rq_slic
         if (i > 0 && !rq_slice_eq((*ret)[i].table, (*ret)[i - 1].table)) forget(&s);
         rc = measure(&s, &(*ret)[i], why);
     }
-    free(s.counted);
+    free(s.counted.list);
     rq_arena_clear(&s.counted_arena);
     rq_arena_clear(&s.paths);
     return rc;

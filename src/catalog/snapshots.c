@@ -19,20 +19,37 @@ enum {
     FILE_NAME = 1
 };
 
-/* --- a manifest ------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
-static rq_err add(rq__snapshot_files *s, rq_slice name)
+rq_err rq__names_add(rq__names *n, rq_slice name)
 {
-    if (s->count == s->cap) {
-        size_t cap = s->cap == 0 ? 64 : 2 * s->cap;
-        rq_slice *more = realloc(s->names, cap * sizeof *more);
+    if (n->count == n->cap) {
+        size_t cap = n->cap == 0 ? 64 : 2 * n->cap;
+        rq_slice *more = realloc(n->list, cap * sizeof *more);
         if (more == NULL) return RQ_E_NO_MEMORY;
-        s->names = more;
-        s->cap = cap;
+        n->list = more;
+        n->cap = cap;
     }
-    s->names[s->count++] = name;
+    n->list[n->count++] = name;
     return RQ_OK;
 }
+
+static int by_bytes(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+void rq__names_sort(rq__names *n)
+{
+    if (n->count > 1) qsort(n->list, n->count, sizeof *n->list, by_bytes);
+}
+
+bool rq__names_have(const rq__names *n, size_t sorted, rq_slice name)
+{
+    return sorted > 0 && bsearch(&name, n->list, sorted, sizeof name, by_bytes) != NULL;
+}
+
+/* --- a manifest ------------------------------------------------------------------------------- */
 
 /* Adds the file, and the file it refers to: "<file>.<region>", "<table>=<region>-<file>", or
  * both. */
@@ -40,8 +57,8 @@ static rq_err add_file(rq__snapshot_files *s, rq_slice name)
 {
     rq_store_name parts;
     rq_store_name_parse(name, &parts);
-    RQ_TRY(add(s, name));
-    return parts.is_link || parts.is_reference ? add(s, parts.file) : RQ_OK;
+    RQ_TRY(rq__names_add(&s->names, name));
+    return parts.is_link || parts.is_reference ? rq__names_add(&s->names, parts.file) : RQ_OK;
 }
 
 /* The path of fields from the manifest down to a file's name. */
@@ -99,11 +116,6 @@ static rq_err read_one(rq__snapshot_files *s, rq_vfs *v, const char *name, rq_er
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s: %s", path, own.message);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
 static rq_err read_all(rq__snapshot_files *s, rq_vfs *v, rq_error *why)
 {
     rq_dir_entry *entries;
@@ -112,7 +124,7 @@ static rq_err read_all(rq__snapshot_files *s, rq_vfs *v, rq_error *why)
     for (size_t i = 0; i < count; i++)
         if (entries[i].is_dir && entries[i].name[0] != '.')
             RQ_TRY(read_one(s, v, entries[i].name, why));
-    if (s->count > 1) qsort(s->names, s->count, sizeof *s->names, by_name);
+    rq__names_sort(&s->names);
     s->is_read = true;
     return RQ_OK;
 }
@@ -121,15 +133,13 @@ rq_err rq__snapshot_holds(rq__snapshot_files *s, rq_vfs *v, const char *name, bo
                           rq_error *why)
 {
     if (!s->is_read) RQ_TRY(read_all(s, v, why));
-    rq_slice key = rq_slice_cstr(name);
-    *ret = s->all ||
-           (s->count > 0 && bsearch(&key, s->names, s->count, sizeof *s->names, by_name) != NULL);
+    *ret = s->all || rq__names_have(&s->names, s->names.count, rq_slice_cstr(name));
     return RQ_OK;
 }
 
 void rq__snapshot_files_clear(rq__snapshot_files *s)
 {
-    free(s->names);
+    free(s->names.list);
     rq_arena_clear(&s->arena);
     *s = (rq__snapshot_files){0};
 }

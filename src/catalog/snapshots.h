@@ -16,14 +16,26 @@
 #include "base/arena.h"
 #include "vfs/vfs.h"
 
+/* Names of files, zero-initialised; the owner frees `list`. */
+typedef struct rq__names {
+    rq_slice *list;
+    size_t count, cap;
+} rq__names;
+
+RQ_NODISCARD
+rq_err rq__names_add(rq__names *n, rq_slice name);
+/* Sorts them, for rq__names_have. */
+void rq__names_sort(rq__names *n);
+/* Whether `name` is among the first `sorted` ones. */
+bool rq__names_have(const rq__names *n, size_t sorted, rq_slice name);
+
 /* Zero-initialised: nothing was read yet. */
 typedef struct rq__snapshot_files {
     rq_arena arena;
     bool is_read;
     bool all; /* there is a snapshot of an unknown format, or a damaged one: every file counts as
                * held */
-    rq_slice *names; /* ascending */
-    size_t count, cap;
+    rq__names names; /* ascending */
 } rq__snapshot_files;
 
 /* Whether a snapshot names the file. The first call reads all snapshots. Returns I/O errors. */

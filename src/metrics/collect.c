@@ -335,7 +335,7 @@ static void collect_peer(rq__collector *c, const rq_source_status *s)
         {RQ_METRIC_PEER_LOG, s->log_bytes},       {RQ_METRIC_PEER_LAG, s->lag_ms},
         {RQ_METRIC_PEER_AGE, s->age_of_last_ms},  {RQ_METRIC_PEER_RECORDS, s->shipped_records},
         {RQ_METRIC_PEER_BYTES, s->shipped_bytes}, {RQ_METRIC_PEER_BATCHES, s->shipped_batches},
-        {RQ_METRIC_PEER_FAILED, s->failed},
+        {RQ_METRIC_PEER_FILES, s->shipped_files}, {RQ_METRIC_PEER_FAILED, s->failed},
     };
     collect_figures(c, s->id, figures, RQ_ARRAY_LEN(figures));
 }

@@ -214,6 +214,7 @@ static rq_err find_and_load(rq_op_bulk *b, rq_intake_visit *visit)
                       .file_count = b->file_count,
                       .assign_seqid = b->assign_seqid,
                       .copy = b->copy};
+    RQ_TRY(rq__bulk_ships(b, &l));
     return rq_region_bulk_load(b->op.region, &l, &b->loaded, &b->op.why);
 }
 
@@ -233,6 +234,20 @@ bool rq__bulk_was_here(const rq_op_bulk *b)
     for (size_t i = 0; i < b->cluster_id_count; i++)
         if (strcmp(b->cluster_ids[i], self) == 0) return true;
     return false;
+}
+
+rq_err rq__bulk_ships(rq_op_bulk *b, rq_bulk_load *load)
+{
+    if (!ops_of(b)->ships_loads || b->stays_here) return RQ_OK;
+    size_t n = b->cluster_id_count;
+    const char **ids = rq_arena_alloc(b->op.arena, (n + 1) * sizeof *ids);
+    if (ids == NULL) return RQ_E_NO_MEMORY;
+    if (n > 0) memcpy(ids, b->cluster_ids, n * sizeof *ids);
+    ids[n] = rq_root_cluster_id(rq_catalog_root(ops_of(b)->catalog));
+    load->ships = true;
+    load->cluster_ids = ids;
+    load->cluster_id_count = n + 1;
+    return RQ_OK;
 }
 
 static rq_err load(rq_op_bulk *b)

@@ -32,6 +32,7 @@ typedef struct rq_op_bulk {
     const char *const *cluster_ids; /* load: clusters that the files have passed through in
                                      * replication */
     size_t cluster_id_count;
+    bool stays_here;   /* load: replication does not ship it */
     const char *token; /* cleanup: the argument; prepare: the result, in the op's arena */
     /* load's results. */
     bool loaded;

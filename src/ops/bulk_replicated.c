@@ -70,7 +70,12 @@ static rq_err region_of(job *j, rq_slice row, rq_region **ret)
 
 static rq_err load_whole(job *j, rq_region *r, const rq_bulk_file *file, bool *ret_loaded)
 {
-    rq_bulk_load l = {.files = file, .file_count = 1, .assign_seqid = true, .copy = true};
+    rq_bulk_load l = {.files = file,
+                      .file_count = 1,
+                      .assign_seqid = true,
+                      .copy = true,
+                      .clusters = j->b->clusters};
+    RQ_TRY(rq__bulk_ships(&j->b->bulk, &l));
     return rq_region_bulk_load(r, &l, ret_loaded, j->why);
 }
 

@@ -58,6 +58,7 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
     ops->replicated = o->replicated;
     ops->skips_missing =
         strcmp(rq_config_text(o->config, RQ_SET_REPLICATION_BULK_MISSING), "skip") == 0;
+    ops->ships_loads = rq_config_int(o->config, RQ_SET_REPLICATION_BULK) != 0;
     take_settings(ops, o->config);
     ops->row_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_ROW_MAX);
     if (o->row_bytes_max != 0 && o->row_bytes_max < ops->row_bytes_max)

@@ -15,6 +15,7 @@ struct rq_ops {
     const rq_intake *intake; /* see rq_ops_options, also for the next two */
     const rq_intake *replicated;
     bool skips_missing;
+    bool ships_loads;      /* hbase.replication.bulkload.enabled */
     const char *data_path; /* borrowed */
     rq__leases *leases;
     /* settings */
@@ -35,5 +36,9 @@ void rq__bulk_start(struct rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(struct
 const char *rq__bulk_local_path(const char *said);
 /* Whether one of the clusters that the files have been to is this one. */
 bool rq__bulk_was_here(const struct rq_op_bulk *b);
+/* What the region needs to announce the load to peers. RQ_E_NO_MEMORY. */
+struct rq_bulk_load;
+RQ_NODISCARD
+rq_err rq__bulk_ships(struct rq_op_bulk *b, struct rq_bulk_load *load);
 
 #endif

@@ -10,17 +10,21 @@
  *    them.
  * 5. Commit the manifest with all of them: the point of no return.
  * 6. Publish the stores' versions, under the token, with one more number m as `visible_from`.
- * 7. Raise the read point to m once everything staged before is durable: the load is visible.
- * 8. Remove the sources that were linked.
+ * 7. With replication of bulk loads: stage a record of the load (bulk_event.c); its number is the
+ *    one that is made visible.
+ * 8. Raise the read point to m once everything staged before is durable: the load is visible.
+ * 9. Remove the sources that were linked.
  *
  * HBase flushes before step 3, so that the order of files by number is also the order of their
  * cells. That is not needed here: cells keep the numbers they were written with, in files too, and
  * a replay starts at the flushed numbers in the manifest, never at a file's number. A crash before
  * step 5 leaves links, which the next opening moves aside, and the sources; a crash after it leaves
- * sources that are loaded, as a crash of HBase's client would. */
+ * sources that are loaded, as a crash of HBase's client would. A crash between 5 and 7 leaves a load
+ * that no peer gets, and that was not acknowledged, as in HBase. */
 #include "region/bulk_load.h"
 
 #include "hfile/reader.h"
+#include "region/bulk_event.h"
 #include "region/engine_priv.h"
 
 #include <stdio.h>
@@ -57,6 +61,7 @@ typedef struct loading {
     uint64_t number;     /* n */
     uint64_t visible_at; /* m */
     rq_lsn lsn;
+    rq__bulk_event event;
 } loading;
 
 /* --- 1: what may be loaded -------------------------------------------------------------------- */
@@ -182,6 +187,11 @@ static rq_err check_files(const loading *l, bool *ret_fits, rq_error *why)
 
 /* --- 3, 4: into the families' folders --------------------------------------------------------- */
 
+static bool takes_number(const loading *l)
+{
+    return l->what->assign_seqid || l->what->ships;
+}
+
 /* token */
 static void take_number(rq_region *r, void *arg)
 {
@@ -256,7 +266,7 @@ static rq_err bring(loading *l, part *p, rq_error *why)
     rq_store *s = p->store->store;
     rq_store_new_file_name(s, p->name);
     size_t len = strlen(p->name);
-    if (l->what->assign_seqid)
+    if (takes_number(l))
         snprintf(p->name + len, sizeof p->name - len, "_SeqId_%llu_",
                  (unsigned long long)l->number);
     p->path = rq_arena_printf(&l->arena, "%s/%s", rq_store_dir(s), p->name);
@@ -290,6 +300,19 @@ static rq_err place_files(loading *l, rq_error *why)
     for (size_t i = 0; i < l->target_count; i++)
         RQ_TRY(rq_vfs_sync_dir(l->region->env.vfs, rq_store_dir(l->targets[i].store->store), why));
     return RQ_OK;
+}
+
+/* The event, as long as a failure can be undone. */
+static rq_err describe(loading *l, rq_error *why)
+{
+    if (!l->what->ships || l->region->log_scopes.len == 0) return RQ_OK;
+    rq_err rc = rq__bulk_event_begin(&l->event, l->region, l->what, l->number);
+    for (size_t i = 0; i < l->what->file_count && rc == RQ_OK; i++) {
+        const part *p = &l->parts[i];
+        rc = rq__bulk_event_add(&l->event, rq_store_schema(p->store->store)->name, p->name,
+                                p->id.size);
+    }
+    return rc == RQ_OK ? rq__bulk_event_check(&l->event, why) : rq_no_memory(why);
 }
 
 /* Best effort: files that stay are in no manifest. */
@@ -331,6 +354,7 @@ static void publish(rq_region *r, void *arg)
         rq_store_publish(t->store->store, t->next, NULL, 0, NULL, 0, t->files, t->count);
         t->next = NULL;
     }
+    if (l->event.payload.len > 0) rq__bulk_event_stage(r, &l->event);
 }
 
 static rq_err prepare_versions(loading *l)
@@ -361,7 +385,7 @@ static rq_err commit(loading *l, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
-/* --- 7, 8: afterwards ------------------------------------------------------------------------- */
+/* --- 7, 8, 9: afterwards ------------------------------------------------------------------------- */
 
 static void remove_sources(const loading *l)
 {
@@ -377,9 +401,14 @@ static void remove_sources(const loading *l)
     }
 }
 
-static rq_err make_visible(const loading *l, rq_error *why)
+static rq_err make_visible(loading *l, rq_error *why)
 {
     rq_region *r = l->region;
+    if (l->event.payload.len > 0) {
+        RQ_TRY(rq__bulk_event_finish(&l->event, r, why));
+        l->visible_at = l->event.number;
+        l->lsn = l->event.lsn;
+    }
     if (l->lsn != 0) {
         rq_err rc;
         do /* the files are loaded: an error now would make the client retry */
@@ -399,8 +428,9 @@ static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
     *ret_loaded = fits;
     if (!fits || l->what->file_count == 0) return RQ_OK;
     RQ_TRY(rq__region_mark_in_use(r, why));
-    if (l->what->assign_seqid) rq__region_with_token(r, take_number, l);
+    if (takes_number(l)) rq__region_with_token(r, take_number, l);
     rq_err rc = place_files(l, why);
+    if (rc == RQ_OK) rc = describe(l, why);
     if (rc == RQ_OK) rc = commit(l, why);
     if (rc != RQ_OK) {
         take_back(l);
@@ -431,6 +461,7 @@ rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loa
     if (rc == RQ_OK) rc = run(&l, ret_loaded, why);
     if (rc != RQ_OK) *ret_loaded = false;
     atomic_fetch_add_explicit(&r->write_requests, 1, memory_order_relaxed);
+    rq_buf_clear(&l.event.payload);
     rq_arena_clear(&l.arena);
     rq__region_leave(r);
     return rc;

@@ -26,6 +26,13 @@ typedef struct rq_bulk_load {
     size_t file_count;
     bool assign_seqid; /* else the names have no number, and the cells count as the oldest */
     bool copy;         /* keep the sources; they are also kept if they cannot be linked */
+    /* Replication ships it: a record of the load goes into the log if a family has a scope. The
+     * files then get a number in any case, which tells the archive's cleaner what they are. */
+    bool ships;
+    rq_slice clusters; /* rq_wal_record.cluster_ids */
+    const char *const
+        *cluster_ids; /* which have loaded the files, this one included; for the event */
+    size_t cluster_id_count;
 } rq_bulk_load;
 
 /*

@@ -211,6 +211,10 @@ static void configure(rq_replication *r, const rq_replication_options *o)
         .drops_tables = setting(o->config, RQ_SET_REPLICATION_DROP_TABLE, 0) != 0,
         .drops_families = setting(o->config, RQ_SET_REPLICATION_DROP_FAMILY, 0) != 0,
     };
+    if (setting(o->config, RQ_SET_REPLICATION_BULK, 0) != 0) {
+        r->settings.cluster = rq_config_text(o->config, RQ_SET_REPLICATION_CLUSTER);
+        r->settings.data_path = o->data_path;
+    }
     r->sink.started_ms = o->env->executor->now_ms(o->env->executor);
 }
 

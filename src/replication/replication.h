@@ -22,6 +22,7 @@ typedef struct rq_replication_options {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_config *config; /* NULL: defaults */
+    const char *data_path;   /* absolute, for peers that copy files */
 } rq_replication_options;
 
 /* Starts it. Everything in the options outlives it. */
@@ -48,9 +49,10 @@ typedef struct rq_source_status {
     int64_t lost_ms;         /* see rq_peer_info */
     uint64_t records;        /* read of the log */
     uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches;
-    uint64_t filtered;   /* records that the peer does not get */
-    uint64_t failed;     /* attempts */
-    const char *problem; /* why the last attempt failed, if it did; "": it did not */
+    uint64_t shipped_files; /* of bulk loads */
+    uint64_t filtered;      /* records that the peer does not get */
+    uint64_t failed;        /* attempts */
+    const char *problem;    /* why the last attempt failed, if it did; "": it did not */
 } rq_source_status;
 
 /* All peers, ascending by id, in the arena. Any thread but event loops' (it takes a lock that is

@@ -12,7 +12,9 @@ typedef struct rq__shipment {
     rq_buf message;
     rq_buf cells;
     size_t entries;
-    uint64_t edits;        /* cells */
+    uint64_t edits; /* cells */
+    uint64_t files; /* of bulk loads */
+    uint64_t file_bytes;
     uint64_t filtered;     /* records that were left out */
     int64_t last_write_ms; /* of the newest entry */
     int64_t first_write_ms;
@@ -27,12 +29,18 @@ typedef struct rq__selection {
      * lack dropped tables, see hbase.replication.drop.on.deleted.table. */
     bool (*exists)(void *ctx, rq_slice table, rq_slice family);
     void *ctx;
+    /* For bulk loads; NULL: they are not shipped. */
+    const char *cluster;   /* hbase.replication.cluster.id */
+    const char *data_path; /* absolute */
 } rq__selection;
 
 /* Adds a record, or leaves it out. RQ_E_CORRUPT: its cells are malformed. */
 RQ_NODISCARD
 rq_err rq__shipment_add(rq__shipment *s, const rq__selection *by, const rq_wal_record *r,
                         rq_error *why);
+/* Adds where the files of bulk loads are. Once, after the last record. */
+RQ_NODISCARD
+rq_err rq__shipment_seal(rq__shipment *s, const rq__selection *by);
 /* Empties it and keeps the memory. */
 void rq__shipment_reset(rq__shipment *s);
 void rq__shipment_clear(rq__shipment *s);

@@ -35,6 +35,8 @@
 #define IDLE_AFTER_NS ((uint64_t)1000 * 1000 * 1000)
 #define WRITE_POSITION_NS ((uint64_t)1000 * 1000 * 1000)
 #define WRITE_POSITION_BYTES ((uint64_t)16 << 20) /* passed over without shipping */
+#define COPY_BYTES_PER_MS ((uint64_t)8 << 10)
+#define COPY_MS_MAX 3600000
 #define WARN_NS ((uint64_t)30 * 1000 * 1000 * 1000)
 
 struct rq__source {
@@ -49,6 +51,7 @@ struct rq__source {
     /* The thread's. */
     rq_wal_tail *tail;
     rq__outlet *outlet;
+    uint32_t patience_ms; /* the outlet's timeout of a batch */
     rq__shipment shipment;
     rq_lsn confirmed;    /* by the peer */
     rq_lsn written;      /* the position in the catalog */
@@ -59,7 +62,7 @@ struct rq__source {
     /* Read by others. */
     _Atomic uint64_t position;
     _Atomic uint64_t records, filtered, failed;
-    _Atomic uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches;
+    _Atomic uint64_t shipped_records, shipped_edits, shipped_bytes, shipped_batches, shipped_files;
     _Atomic int64_t last_write_ms, shipped_ms, next_write_ms;
     pthread_mutex_t lock;
     char problem[512] RQ_GUARDED_BY(lock);
@@ -200,9 +203,10 @@ static rq_err fill(rq__source *s, rq_error *why)
         RQ_TRY(rq__shipment_add(&s->shipment, &s->selection, &r, why));
         add(&s->filtered, s->shipment.filtered - before);
         if (s->shipment.entries == 0 && rq_wal_tail_lsn(s->tail) - s->confirmed > (1u << 20))
-            confirm(s); /* nothing so far is for the peer */
+            confirm(s);                   /* nothing so far is for the peer */
+        if (s->shipment.files > 0) break; /* copying them takes the peer a while */
     }
-    return RQ_OK;
+    return s->shipment.entries == 0 ? RQ_OK : rq__shipment_seal(&s->shipment, &s->selection);
 }
 
 /* Reads the shipment again, without what does not exist here any more. */
@@ -229,14 +233,27 @@ static rq_err check_peer(rq__source *s, rq_error *why)
     return rq_fail(why, RQ_E_STATE, "the peer %s is this cluster itself", s->filter.cluster_key);
 }
 
+/* What the peer may need to copy the files of the shipment. */
+static uint32_t copy_ms(const rq__source *s)
+{
+    uint64_t ms = s->shipment.file_bytes / COPY_BYTES_PER_MS;
+    return ms < COPY_MS_MAX ? (uint32_t)ms : COPY_MS_MAX;
+}
+
 static rq_err connect_peer(rq__source *s, rq_error *why)
 {
+    if (s->outlet != NULL && s->settings->timeout_ms + copy_ms(s) > s->patience_ms) {
+        rq__outlet_close(s->outlet);
+        s->outlet = NULL;
+    }
     if (s->outlet != NULL) return RQ_OK;
     rq_executor *ex = executor_of(s);
     rq__outlet_options o = {.cluster_key = s->filter.cluster_key,
                             .timeout_ms = s->settings->timeout_ms,
                             .seed = ex->random(ex),
                             .stop = &s->stop};
+    o.timeout_ms += copy_ms(s);
+    s->patience_ms = o.timeout_ms;
     RQ_TRY(rq__outlet_open(&o, &s->outlet, why));
     rq_err rc = check_peer(s, why);
     if (rc == RQ_OK) return RQ_OK;
@@ -294,6 +311,7 @@ static void count_shipped(rq__source *s)
     add(&s->shipped_records, s->shipment.entries);
     add(&s->shipped_edits, s->shipment.edits);
     add(&s->shipped_bytes, rq__shipment_bytes(&s->shipment));
+    add(&s->shipped_files, s->shipment.files);
     atomic_store_explicit(&s->last_write_ms, s->shipment.last_write_ms, memory_order_relaxed);
     atomic_store_explicit(&s->shipped_ms, now, memory_order_relaxed);
     /* What follows is not older. The next look at the log tells whether anything does. */
@@ -438,6 +456,8 @@ static rq_err prepare(rq__source *s, const rq_peer_info *peer, rq_error *why)
     s->confirmed = s->written = peer->position;
     atomic_store(&s->position, peer->position);
     s->selection.filter = &s->filter;
+    s->selection.cluster = s->settings->cluster;
+    s->selection.data_path = s->settings->data_path;
     if (!rq__cluster_id_parse(own, s->selection.own_id))
         return rq_fail(why, RQ_E_STATE, "the cluster's id is no UUID: '%s'", own);
     RQ_TRY(rq__filter_make(peer->config, &s->arena, &s->filter, why));
@@ -509,6 +529,7 @@ rq_err rq__source_status(rq__source *s, rq_arena *arena, rq_source_status *ret)
     ret->shipped_edits = get(&s->shipped_edits);
     ret->shipped_bytes = get(&s->shipped_bytes);
     ret->shipped_batches = get(&s->shipped_batches);
+    ret->shipped_files = get(&s->shipped_files);
     pthread_mutex_lock(&s->lock);
     ret->problem = rq_arena_cstr(arena, rq_slice_cstr(s->problem));
     pthread_mutex_unlock(&s->lock);

@@ -19,6 +19,9 @@ typedef struct rq__source_settings {
     uint32_t timeout_ms; /* of a call */
     uint64_t log_max;    /* bytes kept for a peer; 0: no limit */
     bool drops_tables, drops_families;
+    /* Of bulk loads; NULL: they are not shipped. */
+    const char *cluster;
+    const char *data_path;
 } rq__source_settings;
 
 /* Starts the thread. The settings outlive it; the peer is copied. */

@@ -292,8 +292,11 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .replicated = s->replicated,
                           .data_path = s->data_path};
     RQ_TRY(rq_ops_new(&ops, &s->ops, why));
-    rq_replication_options replication = {
-        .env = &s->env, .engine = s->engine, .catalog = s->catalog, .config = o->config};
+    rq_replication_options replication = {.env = &s->env,
+                                          .engine = s->engine,
+                                          .catalog = s->catalog,
+                                          .config = o->config,
+                                          .data_path = s->data_path};
     RQ_TRY(rq_replication_new(&replication, &s->replication, why));
     RQ_TRY(open_observers(s, o, why));
     rq_client_service_options client = {.env = &s->env,

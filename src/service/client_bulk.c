@@ -105,6 +105,7 @@ void rq__handle_bulk_load(void *ctx, rq_call *call)
     b->assign_seqid =
         request->bulk_token != NULL || (request->has_assign_seq_num && request->assign_seq_num);
     b->copy = request->has_copy_file && request->copy_file;
+    b->stays_here = request->has_replicate && !request->replicate;
     b->cluster_ids = (const char *const *)request->cluster_ids;
     b->cluster_id_count = request->n_cluster_ids;
     rq_op_bulk_load_start(b);

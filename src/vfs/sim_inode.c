@@ -214,6 +214,7 @@ rq_err rq__entry_set(sim_disk *d, inode *dir, const char *name, inode *target)
     inode *old = e->now;
     e->now = rq__inode_ref(target);
     rq__inode_unref(d, old);
+    dir->mtime_ms = d->sim->env.executor->now_ms(d->sim->env.executor);
     return RQ_OK;
 }
 

@@ -124,6 +124,26 @@ static void overflowing_sizes_are_refused(void **state)
     rq_arena_clear(&a);
 }
 
+static void a_list_grows_and_keeps_its_items(void **state)
+{
+    (void)state;
+    rq_arena a = {0};
+    uint32_t *items = NULL;
+    size_t cap = 0;
+    for (uint32_t n = 0; n < 1000; n++) {
+        assert_int_equal(rq_arena_grow(&a, &items, sizeof *items, n, &cap), RQ_OK);
+        assert_true(n < cap);
+        items[n] = n;
+    }
+    for (uint32_t n = 0; n < 1000; n++)
+        assert_int_equal(items[n], n);
+    uint32_t *before = items;
+    cap = SIZE_MAX / 2;
+    assert_int_equal(rq_arena_grow(&a, &items, sizeof *items, cap, &cap), RQ_E_NO_MEMORY);
+    assert_ptr_equal(items, before);
+    rq_arena_clear(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +152,7 @@ int main(void)
         cmocka_unit_test(lent_memory_is_used_first_and_not_freed),
         cmocka_unit_test(links_are_released_in_reverse_order),
         cmocka_unit_test(overflowing_sizes_are_refused),
+        cmocka_unit_test(a_list_grows_and_keeps_its_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

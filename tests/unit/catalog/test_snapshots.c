@@ -399,6 +399,75 @@ static void an_expired_snapshot_is_refused_and_deleted_by_itself(void **state)
     world_clear(w);
 }
 
+/* vfs calls of a list that has so many snapshots. */
+static uint64_t calls_of_a_list(world *w, size_t expected)
+{
+    uint64_t before = rq_sim_calls(w->sim);
+    assert_int_equal(count_snapshots(w), expected);
+    return rq_sim_calls(w->sim) - before;
+}
+
+/* As another program may do it. */
+static void copy_in(world *w, const char *from, const char *to)
+{
+    rq_vfs *v = w->env->vfs;
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    const char *copy = rq_arena_printf(&a, ".hbase-snapshot/%s", to);
+    const char *dir = rq_arena_printf(&a, ".hbase-snapshot/%s", from);
+    OK(rq_vfs_mkdirs(v, copy, &w->why));
+    OK(rq_vfs_list(v, dir, &a, &entries, &count, &w->why));
+    for (size_t i = 0; i < count; i++) {
+        rq_slice bytes;
+        const char *file = rq_arena_printf(&a, "%s/%s", dir, entries[i].name);
+        OK(rq_vfs_read_file(v, file, SIZE_MAX / 2, &a, &bytes, &w->why));
+        file = rq_arena_printf(&a, "%s/%s", copy, entries[i].name);
+        OK(rq_vfs_write_new_file(v, file, bytes, &w->why));
+    }
+    rq_arena_clear(&a);
+}
+
+static void the_list_is_read_once(void **state)
+{
+    (void)state;
+    char name[8];
+    world the, *w = &the;
+    begin(w);
+    OK(world_create(w, "t", "f", ""));
+    for (int i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        OK(world_snapshot(w, name, "t", false));
+    }
+    assert_true(calls_of_a_list(w, 10) > 10);
+    assert_true(calls_of_a_list(w, 10) > 10); /* the folder's time is too new */
+    rq_sim_advance(w->sim, UINT64_C(10000000000));
+    assert_true(calls_of_a_list(w, 10) > 10);
+    assert_int_equal(calls_of_a_list(w, 10), 1);
+    OK(world_snapshot(w, "more", "t", false));
+    OK(world_delete_snapshot(w, "s0"));
+    OK(world_delete_snapshot(w, "s1"));
+    calls_of_a_list(w, 9);
+    rq_sim_advance(w->sim, UINT64_C(10000000000));
+    calls_of_a_list(w, 9);
+    assert_int_equal(calls_of_a_list(w, 9), 1);
+    /* Another program's. */
+    copy_in(w, "more", "exported");
+    calls_of_a_list(w, 10);
+    rq_sim_advance(w->sim, UINT64_C(10000000000));
+    calls_of_a_list(w, 10);
+    assert_int_equal(calls_of_a_list(w, 10), 1);
+    OK(rq_vfs_remove_tree(w->env->vfs, ".hbase-snapshot/exported", &w->why));
+    calls_of_a_list(w, 9);
+    /* A folder whose description is still missing. */
+    OK(rq_vfs_mkdirs(w->env->vfs, ".hbase-snapshot/coming", &w->why));
+    rq_sim_advance(w->sim, UINT64_C(10000000000));
+    calls_of_a_list(w, 9);
+    assert_true(calls_of_a_list(w, 9) > 9);
+    restart(w);
+    world_clear(w);
+}
+
 static void mob_values_stay_with_clones(void **state)
 {
     (void)state;
@@ -448,6 +517,7 @@ int main(void)
         cmocka_unit_test(a_link_without_its_back_reference_is_reported),
         cmocka_unit_test(a_namespaces_limits_count_clones),
         cmocka_unit_test(an_expired_snapshot_is_refused_and_deleted_by_itself),
+        cmocka_unit_test(the_list_is_read_once),
         cmocka_unit_test(mob_values_stay_with_clones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,87 @@ static void a_record_that_the_peer_has_is_left_out(void **state)
     rq_arena_clear(&w.arena);
 }
 
+/* A record as region/bulk_event.c writes it: two families, of which one is replicated. */
+static size_t load_event(uint8_t *out)
+{
+    char family_f[] = "f";
+    char family_g[] = "g";
+    char file[] = "0123456789abcdef0123456789abcdef_SeqId_7_";
+    char *files[] = {file};
+    Pb__StoreDescriptor stores[2];
+    Pb__StoreDescriptor *list[] = {&stores[0], &stores[1]};
+    for (size_t i = 0; i < 2; i++) {
+        pb__store_descriptor__init(&stores[i]);
+        stores[i].family_name.data = (uint8_t *)(i == 0 ? family_g : family_f);
+        stores[i].family_name.len = 1;
+        stores[i].store_home_dir = i == 0 ? family_g : family_f;
+        stores[i].n_store_file = 1;
+        stores[i].store_file = files;
+        stores[i].has_store_file_size_bytes = true;
+        stores[i].store_file_size_bytes = 1000;
+    }
+    Pb__TableName table = PB__TABLE_NAME__INIT;
+    table.namespace_.data = (uint8_t *)(uintptr_t) "default";
+    table.namespace_.len = 7;
+    table.qualifier.data = (uint8_t *)(uintptr_t) "t";
+    table.qualifier.len = 1;
+    Pb__BulkLoadDescriptor d = PB__BULK_LOAD_DESCRIPTOR__INIT;
+    d.table_name = &table;
+    d.encoded_region_name.data = (uint8_t *)(uintptr_t) "region";
+    d.encoded_region_name.len = 6;
+    d.n_stores = 2;
+    d.stores = list;
+    d.bulkload_seq_num = 7;
+    return pb__bulk_load_descriptor__pack(&d, out);
+}
+
+static void a_bulk_load_is_shipped_if_that_is_enabled(void **state)
+{
+    (void)state;
+    world w = {.by = {.filter = NULL}};
+    Pb__ReplicationPeer m = PB__REPLICATION_PEER__INIT;
+    rq__shipment s = {.entries = 0};
+    rq_cellblock block = {.with_tags = true};
+    uint8_t event[512];
+    make(&w, &m);
+    rq_wal_record r = record_of(&block, (rq_slice){0});
+    r.kind = RQ_WAL_BULK_LOAD;
+    r.payload = rq_slice_of(event, load_event(event));
+    assert_int_equal(rq__shipment_add(&s, &w.by, &r, NULL), RQ_OK);
+    assert_int_equal(s.filtered, 1);
+    w.by.cluster = "here";
+    w.by.data_path = "/root";
+    assert_int_equal(rq__shipment_add(&s, &w.by, &r, NULL), RQ_OK);
+    assert_int_equal(s.entries, 1);
+    assert_int_equal(s.files, 1);
+    assert_int_equal(s.file_bytes, 1000);
+    assert_int_equal(rq__shipment_seal(&s, &w.by), RQ_OK);
+    Pb__ReplicateWALEntryRequest *q =
+        pb__replicate_walentry_request__unpack(NULL, s.message.len, s.message.ptr);
+    assert_non_null(q);
+    assert_string_equal(q->replicationclusterid, "here");
+    assert_string_equal(q->sourcebasenamespacedirpath, "file:/root/data");
+    assert_string_equal(q->sourcehfilearchivedirpath, "file:/root/archive/data");
+    pb__replicate_walentry_request__free_unpacked(q, NULL);
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&s.cells));
+    rq_cell cell;
+    assert_int_equal(rq_cellblock_next(&c, &cell, NULL), RQ_OK);
+    assert_true(rq_slice_eq(rq_cell_family(&cell), RQ_SLICE_LIT("METAFAMILY")));
+    assert_true(rq_slice_eq(rq_cell_qualifier(&cell), RQ_SLICE_LIT("HBASE::BULK_LOAD")));
+    Pb__BulkLoadDescriptor *d = pb__bulk_load_descriptor__unpack(NULL, cell.value_len, cell.value);
+    assert_non_null(d);
+    assert_int_equal(d->n_stores, 1);
+    assert_int_equal(d->stores[0]->family_name.data[0], 'f');
+    assert_int_equal(d->bulkload_seq_num, 7);
+    pb__bulk_load_descriptor__free_unpacked(d, NULL);
+    r.payload.len -= 3;
+    assert_int_equal(rq__shipment_add(&s, &w.by, &r, NULL), RQ_E_CORRUPT);
+    assert_int_equal(s.entries, 1);
+    rq_cellblock_clear(&block);
+    rq__shipment_clear(&s);
+    rq_arena_clear(&w.arena);
+}
+
 static void damaged_cells_are_an_error_and_leave_nothing(void **state)
 {
     (void)state;
@@ -232,6 +313,7 @@ int main(void)
         cmocka_unit_test(only_the_named_tables),
         cmocka_unit_test(a_record_becomes_an_entry),
         cmocka_unit_test(a_record_that_the_peer_has_is_left_out),
+        cmocka_unit_test(a_bulk_load_is_shipped_if_that_is_enabled),
         cmocka_unit_test(damaged_cells_are_an_error_and_leave_nothing),
         cmocka_unit_test(cluster_ids),
     };

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replication peers on a disk that the log kept for them has filled; on the simulated environment. */
+#include "world.h"
+
+#include "catalog/peers.h"
+#include "wal/wal.h"
+
+static rq_wal *wal_of(world *w)
+{
+    return rq_engine_wal(w->engine);
+}
+
+static rq_err put_large(world *w, int n)
+{
+    static uint8_t value[8000];
+    char row[16];
+    snprintf(row, sizeof row, "r%05d", n);
+    return world_put_cell(w, "t", row, "f", "q", rq_slice_of(value, sizeof value));
+}
+
+static size_t count_peers(world *w)
+{
+    rq_arena a = {0};
+    rq_peer_info *peers;
+    size_t count;
+    OK(rq_catalog_peers(w->catalog, &a, &peers, &count));
+    rq_arena_clear(&a);
+    return count;
+}
+
+/* A log of 4 MB that only the peer needs, and no room on the disk; how many rows there are. */
+static int begin(world *w)
+{
+    world_init(w, unit_seed(), NULL);
+    OK(rq_config_set(w->config, "rorqual.wal.file.size", "65536", &w->why));
+    OK(rq_config_set(w->config, "rorqual.wal.max", "131072", &w->why));
+    OK(rq_config_set(w->config, "hbase.busy.wait.duration", "1000", &w->why));
+    OK(world_open(w));
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_peer(w, RQ_DDL_ADD_PEER, "p", 0));
+    int n = 0;
+    for (; n < 500; n++)
+        OK(put_large(w, n));
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+    rq_sim_quota(w->sim, rq_sim_used(w->sim) + 1);
+    while (!rq_wal_lacks_space(wal_of(w)) && n < 1000)
+        if (put_large(w, n) == RQ_OK) n++;
+    assert_true(rq_wal_lacks_space(wal_of(w)));
+    return n;
+}
+
+static void a_peer_is_removed_although_its_log_fills_the_disk(void **state)
+{
+    (void)state;
+    world the, *w = &the;
+    int n = begin(w);
+    OK(world_peer(w, RQ_DDL_REMOVE_PEER, "p", 0));
+    assert_int_equal(count_peers(w), 0);
+    OK(put_large(w, n));
+    rq_sim_quota(w->sim, 0);
+    OK(world_close(w, true));
+    OK(world_open(w));
+    assert_int_equal(count_peers(w), 0);
+    world_clear(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_is_removed_although_its_log_fills_the_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
