@@ -150,9 +150,9 @@ RQ_NODISCARD
 rq_err rq__encode_specifier(rq_buf *out, rq_slice encoded);
 /* The mutation of a change whose fields are in `more`. */
 rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce);
-/* The result's cells as a row. */
+/* The result's cells as a row; memory NULL: the row is the caller's. */
 RQ_NODISCARD
-rq_err rq__row_of_result(const rq_op_result *result, rq_row **ret);
+rq_err rq__row_of_result(const rq_op_result *result, rq_row_memory *memory, rq_row **ret);
 
 /* --- the back end's functions ----------------------------------------------------------------- */
 
@@ -174,8 +174,8 @@ rq_err rq__remote_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t c
                         rq_outcomes *ret, rq_why *why);
 rq_err rq__remote_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret,
                        rq_why *why);
-rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
-                       rq_why *why);
+rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *memory, size_t max,
+                       rq_row **rows, size_t *ret_count, rq_why *why);
 bool rq__remote_has_row(const void *scan);
 void rq__remote_scan_close(rq_db *db, rq_slot *slot, void *scan);
 void rq__remote_start(rq_db *db, rq_call *call);

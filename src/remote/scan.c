@@ -14,7 +14,8 @@ typedef struct remote_scan {
     rq__job job; /* of the call at hand */
     bool has_begun;
     bool has_ended;
-    rq_err rc; /* of the step */
+    rq_err rc;            /* of the step */
+    rq_row_memory memory; /* of rows */
     rq_row **rows;
     size_t row_count, row_at, row_cap;
 } remote_scan;
@@ -28,7 +29,7 @@ static rq_err keep_row(remote_scan *s, const rq_op_result *result)
         s->rows = rows;
         s->row_cap = cap;
     }
-    RQ_TRY(rq__row_of_result(result, &s->rows[s->row_count]));
+    RQ_TRY(rq__row_of_result(result, &s->memory, &s->rows[s->row_count]));
     s->row_count++;
     return RQ_OK;
 }
@@ -101,8 +102,8 @@ bool rq__remote_has_row(const void *scan)
     return s->row_at < s->row_count;
 }
 
-rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
-                       rq_why *why)
+rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *memory, size_t max,
+                       rq_row **rows, size_t *ret_count, rq_why *why)
 {
     remote_scan *s = scan;
     (void)slot;
@@ -111,7 +112,8 @@ rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory,
         prepare(s, rq__remote_of(t->db), t, why);
         RQ_TRY(rq__job_run(&s->job, &s->wait));
     }
-    if (s->row_at < s->row_count) *ret = s->rows[s->row_at++];
+    while (*ret_count < max && s->row_at < s->row_count)
+        rows[(*ret_count)++] = s->rows[s->row_at++];
     return RQ_OK;
 }
 
@@ -147,6 +149,7 @@ static void scan_free(remote_scan *s)
 {
     while (s->row_at < s->row_count)
         rq_row_free(s->rows[s->row_at++]);
+    rq_row_memory_clear(&s->memory);
     rq_op_free(s->op);
     pthread_cond_destroy(&s->wait.wake);
     rq_buf_clear(&s->more);
@@ -161,6 +164,7 @@ rq_err rq__remote_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void
     (void)slot;
     if (s == NULL) return rq_no_memory(&why->error);
     s->args = scan;
+    s->memory.counts = true;
     pthread_cond_init(&s->wait.wake, NULL);
     rq_err rc = rq_op_new(r->client, 0, s, &s->op);
     if (rc == RQ_OK) rc = rq__encode_scan(&s->more, scan);

@@ -10,7 +10,8 @@
  * bucket, so that the parts of a row stay together. Where calls wait for servers, threads fill the
  * next batch of each bucket while the caller consumes; otherwise the caller fills it.
  *
- * Lock: `lock` guards what threads change: `next`, `has_next`, `filling`, `ended`, the failure.
+ * Lock: `lock` guards what threads change: `next`, `has_next`, `filling`, `ended`, the failure; and which
+ * bucket the caller waits for.
  */
 #include "api/backend.h"
 #include "rowkey/rowkey_priv.h"
@@ -20,13 +21,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCH_ROWS = 32, THREADS_MAX = 16, THREADS_REMOTE = 4 };
+enum { THREADS_MAX = 16, THREADS_REMOTE = 4 };
+/* Rows of a batch at most. The caller makes few at a time of what was fetched, while they are in the
+ * processor's cache; a thread hands over all that an answer gave, because each hand-over costs a wake-up. */
+enum { BATCH_ROWS = 32, BATCH_ROWS_THREAD = 4096 };
 #define FETCH_BYTES_LEAST ((uint64_t)64 * 1024)
 #define FETCH_BYTES_ALL ((uint64_t)2 * 1024 * 1024)
 
 typedef struct batch {
-    size_t count, at;
-    rq_row *rows[BATCH_ROWS];
+    size_t count, at, cap;
+    rq_row **rows;
 } batch;
 
 typedef struct bucket {
@@ -58,6 +62,7 @@ struct rq_salted_scanner {
     pthread_t threads[THREADS_MAX];
     pthread_mutex_t lock;
     pthread_cond_t work, ready;
+    bucket *waited RQ_GUARDED_BY(lock); /* by the caller */
     bool stops RQ_GUARDED_BY(lock);
     rq_err rc RQ_GUARDED_BY(lock); /* the first failure */
     rq_failure failure;
@@ -65,34 +70,50 @@ struct rq_salted_scanner {
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
+static rq_err batch_grow(batch *b, size_t cap, rq_failure *failure)
+{
+    rq_row **rows = realloc(b->rows, cap * sizeof *rows);
+    if (rows == NULL) {
+        rq_why why;
+        rq_why_clear(&why);
+        return rq_fill_failure(failure, rq_no_memory(&why.error), &why);
+    }
+    b->rows = rows;
+    b->cap = cap;
+    return RQ_OK;
+}
+
+/* The rows of one answer, at most `most`. */
 static rq_err fill(rq_scanner *scanner, batch *b, size_t most, bool *ret_ended, rq_failure *why)
 {
     b->count = b->at = 0;
-    while (b->count < most) {
-        rq_row *row = NULL;
-        rq_err rc = rq_scanner_next(scanner, &row, why);
+    if (b->cap < most) {
+        rq_err rc = batch_grow(b, most, why);
         if (rc != RQ_OK) return rc;
-        if (row == NULL) {
-            *ret_ended = true;
-            break;
-        }
-        b->rows[b->count++] = row;
     }
-    return RQ_OK;
+    rq_err rc = rq_scanner_take(scanner, most, b->rows, &b->count, why);
+    *ret_ended = rc == RQ_OK && b->count == 0;
+    return rc;
 }
 
 static void batch_clear(batch *b)
 {
     while (b->at < b->count)
         rq_row_free(b->rows[b->at++]);
+    free(b->rows);
 }
 
-/* The first bucket that a thread can fill, or NULL. */
+static bool can_fill(const bucket *b)
+{
+    return !b->has_next && !b->filling && !b->ended;
+}
+
+/* A bucket that a thread can fill, the one first that the caller waits for; or NULL. */
 static bucket *find_work(rq_salted_scanner *s)
 {
+    if (s->rc == RQ_OK && s->waited != NULL && can_fill(s->waited)) return s->waited;
     for (uint32_t i = 0; i < s->bucket_count && s->rc == RQ_OK; i++) {
-        bucket *b = &s->buckets[i];
-        if (!b->has_next && !b->filling && !b->ended) return b;
+        if (can_fill(&s->buckets[i])) return &s->buckets[i];
     }
     return NULL;
 }
@@ -103,7 +124,7 @@ static void fill_next(rq_salted_scanner *s, bucket *b)
     bool ended = false;
     b->filling = true;
     pthread_mutex_unlock(&s->lock);
-    rq_err rc = fill(b->scanner, &b->next, BATCH_ROWS, &ended, &why);
+    rq_err rc = fill(b->scanner, &b->next, BATCH_ROWS_THREAD, &ended, &why);
     pthread_mutex_lock(&s->lock);
     b->filling = false;
     b->has_next = b->next.count > 0;
@@ -112,7 +133,7 @@ static void fill_next(rq_salted_scanner *s, bucket *b)
         s->rc = rc;
         s->failure = why;
     }
-    pthread_cond_broadcast(&s->ready);
+    if (s->waited == b || rc != RQ_OK) pthread_cond_signal(&s->ready);
 }
 
 static void *work(void *arg)
@@ -134,11 +155,15 @@ static void *work(void *arg)
 static rq_err take_from_threads(rq_salted_scanner *s, bucket *b)
 {
     pthread_mutex_lock(&s->lock);
+    s->waited = b;
     while (!b->has_next && !b->ended && s->rc == RQ_OK)
         pthread_cond_wait(&s->ready, &s->lock);
+    s->waited = NULL;
     rq_err rc = b->has_next ? RQ_OK : s->rc;
     if (b->has_next) {
+        batch empty = b->batch;
         b->batch = b->next;
+        b->next = empty;
         b->next.count = b->next.at = 0;
         b->has_next = false;
         pthread_cond_signal(&s->work);
