@@ -337,6 +337,8 @@ struct rq_backend {
                    rq_row **rows, size_t *ret_count, rq_why *why);
     /* Whether `next` returns at once, with a row. */
     bool (*has_row)(const void *scan);
+    /* Asks for the rows behind those that are there, without waiting. NULL: there is nothing to wait for. */
+    void (*ahead)(rq_table *t, rq_slot *slot, void *scan);
     /* slot NULL: the database is closed. */
     void (*scan_close)(rq_db *db, rq_slot *slot, void *scan);
 
@@ -393,6 +395,9 @@ rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret);
 RQ_NODISCARD
 rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_count,
                        rq_failure *failure);
+
+/* The database is asked for what rq_scanner_take will return next, if that is a server's. */
+void rq_scanner_ahead(rq_scanner *s);
 
 static inline rq_slice rq_slice_of_bytes(rq_bytes b)
 {

@@ -265,6 +265,16 @@ rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_cou
     return rq_fill_failure(failure, rc, &why);
 }
 
+void rq_scanner_ahead(rq_scanner *s)
+{
+    rq_why why;
+    rq_slot *slot;
+    const rq_backend *backend = s->table->db->backend;
+    if (backend->ahead == NULL || s->ended || scanner_begin(s, &slot, &why) != RQ_OK) return;
+    backend->ahead(s->table, slot, s->own);
+    rq__slot_give_back(slot);
+}
+
 rq_err rq_scanner_next(rq_scanner *s, rq_row **ret, rq_failure *failure)
 {
     RQ_TRY(rq_needs(ret, "place for the result", failure));

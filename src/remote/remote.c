@@ -273,6 +273,7 @@ static const rq_backend backend = {
     .scan = rq__remote_scan,
     .next = rq__remote_next,
     .has_row = rq__remote_has_row,
+    .ahead = rq__remote_ahead,
     .scan_close = rq__remote_scan_close,
     .start = rq__remote_start,
     .stop = remote_stop,
