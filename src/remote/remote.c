@@ -302,6 +302,7 @@ static rq_err open_client(rq__remote *r, bool by_zookeeper, rq_error *why)
         .zk_root = r->znode_parent,
         .user = r->user,
         .rpc_timeout_ms = r->db.timeout_ms,
+        .wait_ms = r->db.timeout_ms,
         .pause_ms = PAUSE_MS,
         .retries = RETRIES,
         .before_wait = before_wait,
