@@ -134,11 +134,8 @@ static void touch_row(const rq_row *row)
 
 long worker_get(worker *w, const uint8_t row[ROW_BYTES])
 {
-    rq_column column = {rq_bytes_of("f", 1), rq_bytes_of("q", 1)};
-    rq_get_request get = {.size = sizeof get,
-                          .row = rq_bytes_of(row, ROW_BYTES),
-                          .columns = &column,
-                          .column_count = 1};
+    /* The row, as ours.c asks for it. */
+    rq_get_request get = {.size = sizeof get, .row = rq_bytes_of(row, ROW_BYTES)};
     rq_row *found;
     check(rq_table_get(w->db->table, &get, &found, &why), "get");
     long len = found->count == 0 ? -1 : (long)found->cells[0].value.len;

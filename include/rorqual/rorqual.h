@@ -600,8 +600,9 @@ typedef struct rq_scan_request {
  * of the table come there. Within a region a scan sees the rows as of one moment. */
 RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
                             rq_failure *why);
-/* The next row, which the caller frees; *ret is NULL at the end. An error ends the scan. Errors as
- * rq_table_get's. */
+/* The next row, which the caller frees; *ret is NULL at the end. A small row shares 16 kB of memory with
+ * its neighbours, which is freed with the last of them: copy a row that you keep for long. An error ends
+ * the scan. Errors as rq_table_get's. */
 RQ_API rq_err rq_scanner_next(rq_scanner *scanner, rq_row **ret, rq_failure *why);
 /* Rows of a scan; the library's, freed with them by rq_rows_free. */
 typedef struct rq_rows {

@@ -62,6 +62,7 @@ struct rq_scanner {
     rq_arena arena;
     rq_scanning scan;
     void *own;
+    rq_row_memory rows; /* of those returned one by one */
     bool ended;
     bool in_call; /* an asynchronous one */
 };
@@ -97,7 +98,11 @@ rq_err rq__outcomes_new(size_t count, rq_outcomes **ret);
 RQ_NODISCARD
 rq_err rq__rows_new(rq_rows **ret);
 /* For rows of the list. */
-rq_arena *rq__rows_memory(rq_rows *rows);
+rq_row_memory *rq__rows_memory(rq_rows *rows);
+/* Room for `count` more rows, which rq__rows_added adds when they are there. */
+RQ_NODISCARD
+rq_err rq__rows_room(rq_rows *rows, size_t count, rq_row ***ret);
+void rq__rows_added(rq_rows *rows, size_t count);
 /* Takes the row over, also if it fails. */
 RQ_NODISCARD
 rq_err rq__rows_add(rq_rows *rows, rq_row *row);

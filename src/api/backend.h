@@ -44,6 +44,15 @@ typedef struct rq_slot {
 
 typedef struct rq_backend rq_backend;
 
+/* Where rows of a scan are made. Zeros: they live as long as this, and freeing one does nothing; `counts`:
+ * each lives until it is freed. Cleared by whoever has it. */
+typedef struct rq_row_memory {
+    bool counts;
+    rq_arena arena;
+    struct rq__row_chunk *chunk; /* result.c */
+} rq_row_memory;
+void rq_row_memory_clear(rq_row_memory *m);
+
 /* The first member of a back end's database. */
 struct rq_db {
     const rq_backend *backend;
@@ -322,11 +331,14 @@ struct rq_backend {
                     rq_why *why);
     /* A scan's state, *ret, is the back end's; `scan` lives longer than it. */
     rq_err (*scan)(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
-    /* The row may be in `memory`, which is then its owner; NULL: the row is the caller's. */
-    rq_err (*next)(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
-                   rq_why *why);
+    /* At most `max` rows, which are made in `memory` or freed by the caller; 0: the scan's end. Asks the
+     * database only if no row is there. */
+    rq_err (*next)(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *memory, size_t max,
+                   rq_row **rows, size_t *ret_count, rq_why *why);
     /* Whether `next` returns at once, with a row. */
     bool (*has_row)(const void *scan);
+    /* Asks for the rows behind those that are there, without waiting. NULL: there is nothing to wait for. */
+    void (*ahead)(rq_table *t, rq_slot *slot, void *scan);
     /* slot NULL: the database is closed. */
     void (*scan_close)(rq_db *db, rq_slot *slot, void *scan);
 
@@ -371,12 +383,21 @@ static inline void rq_why_clear(rq_why *why)
 }
 
 /* The first `count` cells of a cell block, as a row of the caller's, or in `memory` if that is not
- * NULL: freeing the row does nothing then. RQ_E_MALFORMED. */
+ * NULL. RQ_E_MALFORMED. */
 RQ_NODISCARD
-rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_arena *memory, rq_row **ret);
+rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row_memory *memory, rq_row **ret);
 /* How far a scan is, as a row of the caller's without cells. */
 RQ_NODISCARD
 rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret);
+
+/* As rq_scanner_next, for at most `max` rows, as many as one answer of the database gives; 0: the end.
+ * Each is the caller's. */
+RQ_NODISCARD
+rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_count,
+                       rq_failure *failure);
+
+/* The database is asked for what rq_scanner_take will return next, if that is a server's. */
+void rq_scanner_ahead(rq_scanner *s);
 
 static inline rq_slice rq_slice_of_bytes(rq_bytes b)
 {

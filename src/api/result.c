@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows, and the outcomes of batches. A row is one allocation, or a piece of the arena of the rows of a
- * scan that are returned together:
+/* Rows, and the outcomes of batches. A row is one piece of memory:
  *
  *    own_row | rq_kv [count] | the cells' bytes, a copy of their cell block
- */
+ *
+ * It is an allocation, or it lies in an arena with the other rows of a list (rq_rows), or in a chunk with
+ * its neighbours of a scan, which goes with the last of them. */
 #include "api/api_priv.h"
 
+#include "base/work_limit.h"
 #include "cell/cellblock.h"
 
 #include <stdlib.h>
@@ -15,20 +17,159 @@ static rq_bytes bytes_of(const void *data, size_t len)
     return (rq_bytes){data, len};
 }
 
+/* --- memory of rows --------------------------------------------------------------------------- */
+
+/* Rows that are freed one by one, by any thread. Whoever makes rows in it holds REFS_OF_MAKER references,
+ * so that a new row costs no atomic operation: when it leaves the chunk, it gives back those that it has
+ * not given to rows. A row that is kept keeps its chunk, so chunks are small. */
+typedef struct rq__row_chunk {
+    _Atomic size_t refs;
+    size_t used;
+    size_t given; /* references, to rows */
+    _Alignas(RQ_ARENA_ALIGN) uint8_t bytes[];
+} row_chunk;
+
+#define REFS_OF_MAKER (SIZE_MAX / 2)
+#define CHUNK_BYTES ((size_t)16 * 1024 - sizeof(row_chunk) - 16)
+/* A larger row is an allocation of its own. */
+#define ROW_IN_CHUNK_MAX (CHUNK_BYTES / 8)
+
 typedef struct own_row {
-    bool in_arena; /* and freed with it */
+    row_chunk *chunk; /* NULL: in none */
+    bool in_arena;    /* and freed with it */
     rq_row pub;
 } own_row;
 
-static own_row *row_alloc(rq_arena *memory, size_t more)
+static row_chunk *chunk_begin(row_chunk *c)
 {
-    size_t size = sizeof(own_row) + more;
-    own_row *row = memory == NULL ? malloc(size) : rq_arena_alloc(memory, size);
-    if (row != NULL) row->in_arena = memory != NULL;
+    if (c == NULL) return NULL;
+    atomic_init(&c->refs, REFS_OF_MAKER);
+    c->used = c->given = 0;
+    return c;
+}
+
+/* Whether the chunk's memory is the caller's now. */
+static bool chunk_unref(row_chunk *c, size_t refs)
+{
+    return atomic_fetch_sub_explicit(&c->refs, refs, memory_order_acq_rel) == refs;
+}
+
+void rq_row_memory_clear(rq_row_memory *m)
+{
+    row_chunk *c = m->chunk;
+    m->chunk = NULL;
+    if (c != NULL && chunk_unref(c, REFS_OF_MAKER - c->given)) free(c);
+    rq_arena_clear(&m->arena);
+}
+
+/* The next chunk: the last one again, if its rows are freed. */
+RQ_COLD static row_chunk *chunk_next(rq_row_memory *m)
+{
+    row_chunk *c = m->chunk;
+    if (c == NULL || !chunk_unref(c, REFS_OF_MAKER - c->given)) c = malloc(sizeof *c + CHUNK_BYTES);
+    return m->chunk = chunk_begin(c);
+}
+
+static own_row *alloc_in_chunk(rq_row_memory *m, size_t size)
+{
+    size_t rounded = (size + RQ_ARENA_ALIGN - 1) & ~(RQ_ARENA_ALIGN - 1);
+    row_chunk *c = m->chunk;
+    if (RQ_UNLIKELY(c == NULL || CHUNK_BYTES - c->used < rounded)) c = chunk_next(m);
+    if (RQ_UNLIKELY(c == NULL)) return NULL;
+    own_row *row = (own_row *)(c->bytes + c->used);
+    c->used += rounded;
+    c->given++;
+    row->chunk = c;
+    row->in_arena = false;
     return row;
 }
 
-rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_arena *memory, rq_row **ret)
+/* AddressSanitizer sees the end of each row only if it is an allocation. */
+static bool fits_chunk(const rq_row_memory *m, size_t size)
+{
+    return !RQ_ASAN && m != NULL && m->counts && size <= ROW_IN_CHUNK_MAX;
+}
+
+static own_row *row_alloc(rq_row_memory *m, size_t more)
+{
+    size_t size = sizeof(own_row) + more;
+    bool in_arena = m != NULL && !m->counts;
+    if (RQ_LIKELY(fits_chunk(m, size))) return alloc_in_chunk(m, size);
+    own_row *row = in_arena ? rq_arena_alloc(&m->arena, size) : malloc(size);
+    if (row == NULL) return NULL;
+    row->chunk = NULL;
+    row->in_arena = in_arena;
+    return row;
+}
+
+void rq_row_free(rq_row *row)
+{
+    if (row == NULL) return;
+    own_row *own = RQ_CONTAINER_OF(row, own_row, pub);
+    if (own->in_arena) return;
+    if (own->chunk == NULL)
+        free(own);
+    else if (chunk_unref(own->chunk, 1))
+        free(own->chunk);
+}
+
+/* --- a row's cells ---------------------------------------------------------------------------- */
+
+/* Nearly every cell: a put without tags. Returns where it ends; NULL: it is another one, or none. */
+static const uint8_t *take_put(const uint8_t *p, const uint8_t *end, rq_kv *ret)
+{
+    size_t left = (size_t)(end - p);
+    if (RQ_UNLIKELY(left < 12 + RQ_KEY_FIXED_LEN)) return NULL;
+    uint64_t len = rq_get_be32(p), key_len = rq_get_be32(p + 4), value_len = rq_get_be32(p + 8);
+    if (RQ_UNLIKELY(len > left - 4 || 8 + key_len + value_len != len || value_len > INT32_MAX ||
+                    key_len < RQ_KEY_FIXED_LEN))
+        return NULL;
+    const uint8_t *row = p + 14, *value = p + 12 + key_len;
+    size_t room = key_len - RQ_KEY_FIXED_LEN, row_len = rq_get_be16(p + 12);
+    if (RQ_UNLIKELY(row_len > RQ_ROW_LEN_MAX || row_len > room)) return NULL;
+    size_t family_len = row[row_len];
+    room -= row_len;
+    if (RQ_UNLIKELY(family_len > RQ_FAMILY_LEN_MAX || family_len > room)) return NULL;
+    if (RQ_UNLIKELY(value[-1] != RQ_TYPE_PUT)) return NULL;
+    const uint8_t *family = row + row_len + 1;
+    ret->row = bytes_of(row, row_len);
+    ret->family = bytes_of(family, family_len);
+    ret->qualifier = bytes_of(family + family_len, room - family_len);
+    ret->value = bytes_of(value, value_len);
+    ret->timestamp = (int64_t)rq_get_be64(value - 9);
+    ret->type = RQ_KV_PUT;
+    rq_work_count(0);
+    return value + value_len;
+}
+
+static rq_err take_cell(rq_cursor *c, rq_kv *ret)
+{
+    rq_cell cell;
+    rq_err rc = rq_cellblock_next(c, &cell, NULL);
+    if (rc != RQ_OK) return rc == RQ_E_END ? RQ_E_MALFORMED : rc;
+    *ret = (rq_kv){.row = bytes_of(cell.row, cell.row_len),
+                   .family = bytes_of(cell.family, cell.family_len),
+                   .qualifier = bytes_of(cell.qualifier, cell.qualifier_len),
+                   .value = bytes_of(cell.value, cell.value_len),
+                   .timestamp = cell.timestamp,
+                   .type = (rq_kv_type)cell.type};
+    return RQ_OK;
+}
+
+static rq_err take_cells(rq_slice bytes, rq_kv *cells, uint32_t count)
+{
+    rq_cursor c = rq_cursor_of(bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *after = take_put(c.ptr, c.end, &cells[i]);
+        if (RQ_LIKELY(after != NULL))
+            c.ptr = after;
+        else
+            RQ_TRY(take_cell(&c, &cells[i]));
+    }
+    return RQ_OK;
+}
+
+rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_row_memory *memory, rq_row **ret)
 {
     if (count > block.len / 4) return RQ_E_MALFORMED; /* each has a length of its own */
     own_row *row = row_alloc(memory, count * sizeof(rq_kv) + block.len);
@@ -36,24 +177,13 @@ rq_err rq_row_of_block(rq_slice block, uint32_t count, rq_arena *memory, rq_row 
     rq_kv *cells = (rq_kv *)(row + 1);
     uint8_t *bytes = (uint8_t *)(cells + count);
     if (block.len > 0) memcpy(bytes, block.ptr, block.len);
-    rq_cursor c = rq_cursor_of(rq_slice_of(bytes, block.len));
     row->pub = (rq_row){.count = count, .cells = cells, .exists = count > 0};
-    for (uint32_t i = 0; i < count; i++) {
-        rq_cell cell;
-        rq_err rc = rq_cellblock_next(&c, &cell, NULL);
-        if (rc != RQ_OK) {
-            rq_row_free(&row->pub);
-            return rc == RQ_E_END ? RQ_E_MALFORMED : rc;
-        }
-        cells[i] = (rq_kv){.row = bytes_of(cell.row, cell.row_len),
-                           .family = bytes_of(cell.family, cell.family_len),
-                           .qualifier = bytes_of(cell.qualifier, cell.qualifier_len),
-                           .value = bytes_of(cell.value, cell.value_len),
-                           .timestamp = cell.timestamp,
-                           .type = (rq_kv_type)cell.type};
-    }
-    *ret = &row->pub;
-    return RQ_OK;
+    rq_err rc = take_cells(rq_slice_of(bytes, block.len), cells, count);
+    if (rc == RQ_OK)
+        *ret = &row->pub;
+    else
+        rq_row_free(&row->pub);
+    return rc;
 }
 
 rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret)
@@ -67,21 +197,14 @@ rq_err rq_row_of_cursor(rq_slice cursor, rq_row **ret)
     return RQ_OK;
 }
 
-void rq_row_free(rq_row *row)
-{
-    if (row == NULL) return;
-    own_row *own = RQ_CONTAINER_OF(row, own_row, pub);
-    if (!own->in_arena) free(own);
-}
-
 /* --- rows of a scan --------------------------------------------------------------------------- */
 
 typedef struct row_list {
     rq_rows pub;
     rq_row **items; /* pub.items */
     size_t cap;
-    rq_arena memory; /* of rows */
-    bool has_others; /* rows that have memory of their own */
+    rq_row_memory memory; /* of rows */
+    bool has_others;      /* rows that are elsewhere */
 } row_list;
 
 rq_err rq__rows_new(rq_rows **ret)
@@ -92,36 +215,57 @@ rq_err rq__rows_new(rq_rows **ret)
     return RQ_OK;
 }
 
-rq_arena *rq__rows_memory(rq_rows *rows)
+static row_list *list_of(rq_rows *rows)
 {
-    return &RQ_CONTAINER_OF(rows, row_list, pub)->memory;
+    return RQ_CONTAINER_OF(rows, row_list, pub);
+}
+
+rq_row_memory *rq__rows_memory(rq_rows *rows)
+{
+    return &list_of(rows)->memory;
+}
+
+rq_err rq__rows_room(rq_rows *rows, size_t count, rq_row ***ret)
+{
+    row_list *list = list_of(rows);
+    if (list->cap - rows->count < count) {
+        size_t cap = 2 * list->cap > rows->count + count ? 2 * list->cap : rows->count + count;
+        rq_row **items = realloc(list->items, cap * sizeof *items);
+        if (items == NULL) return RQ_E_NO_MEMORY;
+        rows->items = list->items = items;
+        list->cap = cap;
+    }
+    *ret = list->items + rows->count;
+    return RQ_OK;
+}
+
+void rq__rows_added(rq_rows *rows, size_t count)
+{
+    row_list *list = list_of(rows);
+    for (size_t i = 0; i < count && !list->has_others; i++)
+        list->has_others = !RQ_CONTAINER_OF(list->items[rows->count + i], own_row, pub)->in_arena;
+    rows->count += count;
 }
 
 rq_err rq__rows_add(rq_rows *rows, rq_row *row)
 {
-    row_list *list = RQ_CONTAINER_OF(rows, row_list, pub);
-    if (rows->count == list->cap) {
-        size_t cap = list->cap == 0 ? 16 : 2 * list->cap;
-        rq_row **items = realloc(list->items, cap * sizeof *items);
-        if (items == NULL) {
-            rq_row_free(row);
-            return RQ_E_NO_MEMORY;
-        }
-        rows->items = list->items = items;
-        list->cap = cap;
+    rq_row **room;
+    if (rq__rows_room(rows, 1, &room) != RQ_OK) {
+        rq_row_free(row);
+        return RQ_E_NO_MEMORY;
     }
-    if (!RQ_CONTAINER_OF(row, own_row, pub)->in_arena) list->has_others = true;
-    list->items[rows->count++] = row;
+    *room = row;
+    rq__rows_added(rows, 1);
     return RQ_OK;
 }
 
 void rq_rows_free(rq_rows *rows)
 {
     if (rows == NULL) return;
-    row_list *list = RQ_CONTAINER_OF(rows, row_list, pub);
+    row_list *list = list_of(rows);
     for (size_t i = 0; i < rows->count && list->has_others; i++)
         rq_row_free(list->items[i]);
-    rq_arena_clear(&list->memory);
+    rq_row_memory_clear(&list->memory);
     free(list->items);
     free(list);
 }

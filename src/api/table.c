@@ -209,6 +209,7 @@ rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count, r
 static void scanner_free(rq_scanner *s)
 {
     rq__table_unref(s->table);
+    rq_row_memory_clear(&s->rows);
     rq_arena_clear(&s->arena);
     free(s);
 }
@@ -225,6 +226,7 @@ rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **
     rc = s == NULL ? rq_no_memory(&why.error) : RQ_OK;
     if (rc == RQ_OK) {
         s->table = rq__table_ref(table);
+        s->rows.counts = true;
         rc = rq__take_scan(scan, &s->arena, &s->scan, &why.error);
         if (rc == RQ_OK) rc = table->db->backend->scan(table, slot, &s->scan, &s->own, &why);
         if (rc == RQ_OK)
@@ -236,36 +238,67 @@ rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **
     return rq_fill_failure(failure, rc, &why);
 }
 
-rq_err rq_scanner_next(rq_scanner *s, rq_row **ret, rq_failure *failure)
+/* Takes a slot for a call on the scanner. */
+static rq_err scanner_begin(rq_scanner *s, rq_slot **ret, rq_why *why)
 {
-    RQ_TRY(rq_needs(ret, "place for the result", failure));
+    rq_why_clear(why);
+    if (s == NULL) return rq_fail(&why->error, RQ_E_INVALID, "no scanner");
+    RQ_TRY(rq__slot_take(s->table->db, ret, why));
+    if (!s->in_call) return RQ_OK;
+    rq__slot_give_back(*ret);
+    return rq_fail(&why->error, RQ_E_STATE, "the scanner is in an asynchronous call");
+}
+
+rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_count,
+                       rq_failure *failure)
+{
     rq_why why;
     rq_slot *slot;
-    rq_row *row = NULL;
-    rq_why_clear(&why);
-    rq_err rc = s == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no scanner")
-                          : rq__slot_take(s->table->db, &slot, &why);
+    *ret_count = 0;
+    rq_err rc = scanner_begin(s, &slot, &why);
     if (RQ_UNLIKELY(rc != RQ_OK)) return rq_fill_failure(failure, rc, &why);
-    if (s->in_call) {
-        rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is in an asynchronous call");
-    } else {
-        if (!s->ended) rc = s->table->db->backend->next(s->table, slot, s->own, NULL, &row, &why);
-        s->ended = rc != RQ_OK || row == NULL;
-    }
-    if (rc == RQ_OK) *ret = row;
+    if (!s->ended)
+        rc = s->table->db->backend->next(s->table, slot, s->own, &s->rows, max, rows, ret_count,
+                                         &why);
+    s->ended = rc != RQ_OK || *ret_count == 0;
     rq__slot_give_back(slot);
     return rq_fill_failure(failure, rc, &why);
 }
+
+void rq_scanner_ahead(rq_scanner *s)
+{
+    rq_why why;
+    rq_slot *slot;
+    const rq_backend *backend = s->table->db->backend;
+    if (backend->ahead == NULL || s->ended || scanner_begin(s, &slot, &why) != RQ_OK) return;
+    backend->ahead(s->table, slot, s->own);
+    rq__slot_give_back(slot);
+}
+
+rq_err rq_scanner_next(rq_scanner *s, rq_row **ret, rq_failure *failure)
+{
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
+    rq_row *row;
+    size_t count;
+    rq_err rc = rq_scanner_take(s, 1, &row, &count, failure);
+    if (rc == RQ_OK) *ret = count == 0 ? NULL : row;
+    return rc;
+}
+
+#define ROWS_AT_ONCE 128
 
 rq_err rq__next_rows(rq_table *table, rq_slot *slot, void *scan, size_t max, rq_rows *rows,
                      rq_why *why)
 {
     const rq_backend *backend = table->db->backend;
     do {
-        rq_row *row = NULL;
-        RQ_TRY(backend->next(table, slot, scan, rq__rows_memory(rows), &row, why));
-        if (row == NULL) return RQ_OK;
-        if (rq__rows_add(rows, row) != RQ_OK) return rq_no_memory(&why->error);
+        size_t most = max - rows->count < ROWS_AT_ONCE ? max - rows->count : ROWS_AT_ONCE;
+        size_t count = 0;
+        rq_row **room;
+        if (rq__rows_room(rows, most, &room) != RQ_OK) return rq_no_memory(&why->error);
+        RQ_TRY(backend->next(table, slot, scan, rq__rows_memory(rows), most, room, &count, why));
+        if (count == 0) return RQ_OK;
+        rq__rows_added(rows, count);
     } while (rows->count < max && backend->has_row(scan));
     return RQ_OK;
 }
@@ -276,13 +309,9 @@ rq_err rq_scanner_next_rows(rq_scanner *s, size_t max, rq_rows **ret, rq_failure
     rq_why why;
     rq_slot *slot;
     rq_rows *rows = NULL;
-    rq_why_clear(&why);
-    rq_err rc = s == NULL ? rq_fail(&why.error, RQ_E_INVALID, "no scanner")
-                          : rq__slot_take(s->table->db, &slot, &why);
+    rq_err rc = scanner_begin(s, &slot, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    if (s->in_call)
-        rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is in an asynchronous call");
-    else if (rq__rows_new(&rows) != RQ_OK)
+    if (rq__rows_new(&rows) != RQ_OK)
         rc = rq_no_memory(&why.error);
     else if (!s->ended)
         rc = rq__next_rows(s->table, slot, s->own, max == 0 ? SIZE_MAX : max, rows, &why);

@@ -98,9 +98,13 @@ struct rq_executor {
     uint64_t (*random)(rq_executor *ex); /* 64 random bits, any thread */
 };
 
-/* The real executor: threads[pool] workers per pool, started on first use. */
+/* The real executor: threads[pool] workers per pool, the first one of each started at once, the others
+ * when there is work for them. */
 RQ_NODISCARD
 rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret);
+/* The same without those threads: a process that only reads should not pay for them. */
+RQ_NODISCARD
+rq_err rq_thread_executor_new_lazy(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret);
 /* Changes the number of a pool's tasks that run at the same time; running tasks are not stopped. 0:
  * no change. Any thread. */
 void rq_thread_executor_resize(rq_executor *ex, rq_pool pool, unsigned threads);

@@ -5,7 +5,9 @@
  *
  *  1. The first worker of each pool and the timer thread start with the executor, so that a process
  *     that may not create threads fails at start and not at its first flush. Further workers are
- *     started when a task finds none idle, up to the pool's limit.
+ *     started when a task finds none idle, up to the pool's limit. A lazy executor starts only the
+ *     timers' thread. If a pool's first worker cannot be started when a task comes, the timers'
+ *     thread tries again until it can: the task waits.
  *  2. A worker that waits on a latch does not count against the limit while it waits: the tasks it
  *     waits for may be behind it in the same queue. Such extra workers are kept; RQ_WORKERS_MAX
  *     limits them. In RQ_POOL_CALL it counts: a peer decides how many tasks there are, and none of
@@ -86,6 +88,7 @@ typedef struct thread_executor {
     rq_timer *timers; /* by due time; few enough for a list. Guarded by timer_mutex, like
                        * timer_stopping */
     bool timer_stopping;
+    bool starving; /* a pool has tasks and no worker; by timer_mutex */
 
     pthread_mutex_t random_mutex;
     rq_random random;
@@ -235,6 +238,28 @@ static void pool_wake(pool *p)
     if (p->queued > p->idle) (void)pool_grow(p); /* the idle ones have been woken for other tasks */
 }
 
+/* The timers' thread starts the pool's first worker when it can. */
+RQ_COLD static void starve(thread_executor *ex)
+{
+    lock(&ex->timer_mutex);
+    ex->starving = true;
+    pthread_cond_signal(&ex->timer_wake);
+    unlock(&ex->timer_mutex);
+}
+
+/* Whether a pool has tasks and still no worker. */
+static bool feed_pools(thread_executor *ex)
+{
+    bool starving = false;
+    for (unsigned i = 0; i < RQ_POOL_COUNT; i++) {
+        pool *p = &ex->pools[i];
+        lock(&p->mutex);
+        if (p->queued > 0 && p->started == 0) starving = !pool_start_worker(p) || starving;
+        unlock(&p->mutex);
+    }
+    return starving;
+}
+
 static void executor_submit(rq_executor *base, rq_pool kind, rq_task *task)
 {
     thread_executor *ex = (thread_executor *)base;
@@ -243,7 +268,9 @@ static void executor_submit(rq_executor *base, rq_pool kind, rq_task *task)
     lock(&p->mutex);
     rq_task_queue_push(&p->tasks, task);
     pool_wake(p);
+    bool starving = p->started == 0;
     unlock(&p->mutex);
+    if (RQ_UNLIKELY(starving)) starve(ex);
 }
 
 static void executor_submit_ranked(rq_executor *base, rq_pool kind, rq_ranked_task *task,
@@ -255,7 +282,9 @@ static void executor_submit_ranked(rq_executor *base, rq_pool kind, rq_ranked_ta
     lock(&p->mutex);
     rq_task_queue_insert(&p->ranked, task, rank);
     pool_wake(p);
+    bool starving = p->started == 0;
     unlock(&p->mutex);
+    if (RQ_UNLIKELY(starving)) starve(ex);
 }
 
 static void executor_raise(rq_executor *base, rq_pool kind, const rq_ranked_task *task,
@@ -267,7 +296,7 @@ static void executor_raise(rq_executor *base, rq_pool kind, const rq_ranked_task
     unlock(&p->mutex);
 }
 
-static bool pool_start(pool *p, thread_executor *ex, rq_pool kind, unsigned limit)
+static bool pool_start(pool *p, thread_executor *ex, rq_pool kind, unsigned limit, bool lazy)
 {
     p->ex = ex;
     p->kind = kind;
@@ -278,7 +307,7 @@ static bool pool_start(pool *p, thread_executor *ex, rq_pool kind, unsigned limi
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->unpark, NULL);
     lock(&p->mutex);
-    bool ok = pool_grow(p);
+    bool ok = lazy || pool_grow(p);
     unlock(&p->mutex);
     return ok;
 }
@@ -420,20 +449,42 @@ static int64_t executor_now_ms(rq_executor *ex)
     return (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
 }
 
+/* How often a thread that could not be started is tried again. */
+#define FEED_INTERVAL_NS ((uint64_t)10 * 1000 * 1000)
+
+/* REQUIRES: timer_mutex, which it gives up meanwhile. */
+static void timers_feed(thread_executor *ex)
+{
+    unlock(&ex->timer_mutex);
+    bool starving = feed_pools(ex);
+    lock(&ex->timer_mutex);
+    ex->starving = starving || ex->starving;
+}
+
+/* REQUIRES: timer_mutex. */
+static void timers_wait_until(thread_executor *ex, uint64_t ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
+    pthread_cond_timedwait(&ex->timer_wake, &ex->timer_mutex, &until);
+}
+
 static void *timer_main(void *arg)
 {
     thread_executor *ex = arg;
     lock(&ex->timer_mutex);
     while (!ex->timer_stopping) {
         rq_timer *first = ex->timers;
-        if (first == NULL) {
+        uint64_t now = first == NULL && !ex->starving ? 0 : executor_now_ns(&ex->base);
+        bool due = first != NULL && first->due_ns <= now;
+        if (first == NULL && !ex->starving) {
             pthread_cond_wait(&ex->timer_wake, &ex->timer_mutex);
-        } else if (first->due_ns > executor_now_ns(&ex->base)) {
-            struct timespec until = {
-                .tv_sec = (time_t)(first->due_ns / 1000000000u),
-                .tv_nsec = (long)(first->due_ns % 1000000000u),
-            };
-            pthread_cond_timedwait(&ex->timer_wake, &ex->timer_mutex, &until);
+        } else if (!due && ex->starving) {
+            timers_wait_until(ex, now + FEED_INTERVAL_NS);
+            ex->starving = false;
+            timers_feed(ex);
+        } else if (!due) {
+            timers_wait_until(ex, first->due_ns);
         } else {
             ex->timers = first->next;
             first->next = NULL;
@@ -592,7 +643,7 @@ static uint64_t random_seed(rq_executor *ex)
     return executor_now_ns(ex) ^ ((uint64_t)getpid() << 40); /* early in a machine's boot */
 }
 
-rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret)
+static rq_err executor_new(const unsigned threads[RQ_POOL_COUNT], bool lazy, rq_executor **ret)
 {
     thread_executor *ex = calloc(1, sizeof *ex);
     if (ex == NULL) return RQ_E_NO_MEMORY;
@@ -628,7 +679,7 @@ rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor
     bool timers = timers_start(ex);
     if (!timers) goto out;
     for (; started < RQ_POOL_COUNT; started++) {
-        if (!pool_start(&ex->pools[started], ex, (rq_pool)started, threads[started])) {
+        if (!pool_start(&ex->pools[started], ex, (rq_pool)started, threads[started], lazy)) {
             pool_stop(&ex->pools[started]);
             goto out;
         }
@@ -649,11 +700,23 @@ out:
     return rc;
 }
 
+rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret)
+{
+    return executor_new(threads, false, ret);
+}
+
+rq_err rq_thread_executor_new_lazy(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret)
+{
+    return executor_new(threads, true, ret);
+}
+
 void rq_thread_executor_free(rq_executor *base)
 {
     if (base == NULL) return;
     thread_executor *ex = (thread_executor *)base;
     timers_stop(ex);
+    while (feed_pools(ex))
+        rq_clock_sleep_ns(FEED_INTERVAL_NS);
     /* Tasks may submit to other pools, so all must be empty before the first one stops. */
     lock(&ex->pending_mutex);
     while (atomic_load_explicit(&ex->pending, memory_order_acquire) != 0)

@@ -275,13 +275,19 @@ static rq_err foreign_exception(rq_slice foreign, rq_client_failure *failure)
     return rc;
 }
 
+static int64_t wait_ns(const rq_client *c)
+{
+    return c->options.wait_ms > 0 ? (int64_t)c->options.wait_ms * 1000000
+                                  : (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
+}
+
 /* Polls until the procedure has finished; its failure is the call's. */
 static rq_err follow_procedure(rq_client *c, uint64_t id, rq_client_failure *failure)
 {
     rq_buf request = {0};
     rq_buf answer = {0};
     rq_err rc = rq_pb_put_number(&request, 1, id);
-    int64_t until = rq_client_now_ns() + (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
+    int64_t until = rq_client_now_ns() + wait_ns(c);
     for (int64_t pause = 1000000; rc == RQ_OK;
          pause = 2 * pause < PROCEDURE_PERIOD_NS ? 2 * pause : PROCEDURE_PERIOD_NS) {
         uint64_t state = 0;
@@ -331,7 +337,7 @@ rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure
     rq_err rc = RQ_OK;
     bool done = false;
     *failure = (rq_client_failure){.retry = false};
-    int64_t until = rq_client_now_ns() + (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
+    int64_t until = rq_client_now_ns() + wait_ns(c);
     while (rc == RQ_OK && !done) {
         rq_pb_field f;
         rq_buf_reset(&answer);

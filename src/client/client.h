@@ -34,6 +34,7 @@ typedef struct rq_client_options {
     const char *user;        /* NULL: rorqual */
     unsigned lanes;          /* connections to each region server; 0: 1 */
     unsigned rpc_timeout_ms; /* 0: 60,000 */
+    unsigned wait_ms;        /* for a procedure or a snapshot; 0: 120,000 */
     unsigned pause_ms;       /* before the first repetition; 0: 100 */
     unsigned retries;
     bool with_tags; /* cells of regions come and go with their tags: KeyValueCodecWithTags */

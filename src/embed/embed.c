@@ -15,6 +15,8 @@
 #include "vfs/vfs.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -32,6 +34,16 @@ static const rq_property memory_settings[] = {{"rorqual.wal.sync", "handover"},
                                               {"rorqual.wal.segment", "4194304"},
                                               {"rorqual.wal.max", "33554432"}};
 
+/* The machine is asked once: the rooms below find the memory budget set. */
+static rq_err settle_memory(rq_config *c, rq_error *why)
+{
+    uint64_t memory = rq_machine_memory();
+    char text[24];
+    RQ_TRY(rq_config_check(c, memory, why));
+    snprintf(text, sizeof text, "%" PRIu64, rq_config_memory_budget(c, memory));
+    return rq_config_set(c, rq_setting_get(RQ_SET_MEMORY)->name, text, why);
+}
+
 static rq_err make_config(const rq_connect_options *o, bool in_memory, rq_config **ret,
                           rq_error *why)
 {
@@ -46,7 +58,7 @@ static rq_err make_config(const rq_connect_options *o, bool in_memory, rq_config
                  ? rq_fail(why, RQ_E_CONFIG, "a setting without name or value")
                  : rq_config_set(c, p->name, p->value, why);
     }
-    if (rc == RQ_OK) rc = rq_config_check(c, rq_machine_memory(), why);
+    if (rc == RQ_OK) rc = settle_memory(c, why);
     if (rc == RQ_OK)
         *ret = c;
     else
@@ -94,7 +106,8 @@ static rq_err open_environment(rq__embed *e, const char *path, bool must_exist, 
         [RQ_POOL_WORK] = 4,
     };
     RQ_TRY(open_folder(e, path, must_exist, why));
-    if (rq_thread_executor_new(threads, &e->executor) != RQ_OK || rq_epoch_new(&e->epoch) != RQ_OK)
+    if (rq_thread_executor_new_lazy(threads, &e->executor) != RQ_OK ||
+        rq_epoch_new(&e->epoch) != RQ_OK)
         return rq_no_memory(why);
     e->log = (rq_log){.fd = -1, .level = RQ_LOG_ERROR};
     e->env = (rq_env){.vfs = e->vfs, .executor = e->executor, .epoch = e->epoch, .log = &e->log};

@@ -110,8 +110,8 @@ rq_err rq__embed_change(rq_table *t, rq_slot *slot, const rq_checking *check, rq
 rq_err rq__embed_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t count,
                        rq_outcomes *ret, rq_why *why);
 rq_err rq__embed_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret, rq_why *why);
-rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
-                      rq_why *why);
+rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *memory, size_t max,
+                      rq_row **rows, size_t *ret_count, rq_why *why);
 bool rq__embed_has_row(const void *scan);
 rq_err rq__embed_regions(rq_db *db, rq_slot *slot, rq_slice ns, rq_slice qualifier,
                          rq_region_finding *ret, rq_why *why);

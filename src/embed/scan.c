@@ -38,7 +38,10 @@ typedef struct embed_scan {
     size_t out_at;
     rq_scan_result *results;
     size_t result_count, result_at, result_cap;
-    rq_row *cursor; /* to be returned next */
+    bool has_given;  /* a row since the last fetch */
+    bool gave_end;   /* of that row */
+    size_t given_at; /* its cells in `out` */
+    rq_row *cursor;  /* to be returned next */
 } embed_scan;
 
 typedef struct scan_call {
@@ -211,6 +214,21 @@ static bool scanner_is_gone(rq_err rc)
     return rc == RQ_E_UNKNOWN_SCANNER || rc == RQ_E_LEASE || rc == RQ_E_SCANNER_RESET;
 }
 
+/* Before the answer that holds the last returned row goes: a new scanner would continue behind it. */
+static rq_err keep_place(embed_scan *s)
+{
+    rq_cell cell;
+    bool has_given = s->has_given;
+    s->has_given = false;
+    if (!has_given || s->has_ended || !s->is_open) return RQ_OK; /* it continues at the border */
+    rq_cursor c =
+        rq_cursor_of(rq_slice_of(s->out.bytes.ptr + s->given_at, s->out.bytes.len - s->given_at));
+    RQ_TRY(rq_cellblock_next(&c, &cell, NULL));
+    s->include_from = !s->gave_end;
+    rq_buf_reset(&s->from);
+    return rq_buf_append(&s->from, cell.row, cell.row_len);
+}
+
 static rq_err fetch(rq__embed *e, rq_slot *slot, embed_scan *s, rq_error *why)
 {
     rq__attempts attempts = {0};
@@ -219,6 +237,7 @@ static rq_err fetch(rq__embed *e, rq_slot *slot, embed_scan *s, rq_error *why)
     rq_err rc;
     rq_why_clear(&seat_why);
     if (rq__seat_of(e, slot, &seat, &seat_why) != RQ_OK) return rq_no_memory(why);
+    if (keep_place(s) != RQ_OK) return rq_no_memory(why);
     for (;;) {
         bool was_open = s->is_open;
         rc = fetch_once(e, slot, seat, s, why);
@@ -280,19 +299,13 @@ static rq_err note_part(embed_scan *s, const rq_kv *last)
  * it is the last; the next row does. */
 static rq_err note_returned(embed_scan *s, const rq_row *row)
 {
-    rq_slice name = rq_slice_of_bytes(row->cells[0].row);
-    if (s->gave_part) {
+    if (RQ_UNLIKELY(s->gave_part)) {
         rq_cell last = last_given(s);
-        if (!rq_slice_eq(name, rq_cell_row(&last))) count_row(s);
+        if (!rq_slice_eq(rq_slice_of_bytes(row->cells[0].row), rq_cell_row(&last))) count_row(s);
     }
-    if (row->is_partial)
-        RQ_TRY(note_part(s, &row->cells[row->count - 1]));
-    else
-        count_row(s);
-    if (s->has_ended || !s->is_open) return RQ_OK; /* it continues at the border */
-    rq_buf_reset(&s->from);
-    s->include_from = row->is_partial;
-    return rq_buf_append(&s->from, name.ptr, name.len);
+    if (RQ_UNLIKELY(row->is_partial)) return note_part(s, &row->cells[row->count - 1]);
+    count_row(s);
+    return RQ_OK;
 }
 
 /* Takes the cells from a result that were returned before: the row is read again. */
@@ -311,12 +324,16 @@ static rq_err skip_given(embed_scan *s, rq_scan_result *result, rq_slice *block)
     return RQ_OK;
 }
 
-static rq_err take_row(embed_scan *s, rq_arena *memory, rq_row **ret)
+static rq_err take_row(embed_scan *s, rq_row_memory *memory, rq_row **ret)
 {
     rq_scan_result result;
     rq_slice block;
     rq_row *row;
+    *ret = NULL;
+    s->given_at = s->out_at;
     RQ_TRY(next_result(s, &result, &block));
+    s->has_given = true;
+    s->gave_end = !result.is_partial;
     if (s->reads_again) RQ_TRY(skip_given(s, &result, &block));
     if (result.cells == 0) return RQ_OK;
     RQ_TRY(rq_row_of_block(block, result.cells, memory, &row));
@@ -329,17 +346,32 @@ static rq_err take_row(embed_scan *s, rq_arena *memory, rq_row **ret)
     return rc;
 }
 
-rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
-                      rq_why *why)
+static rq_err take_rows(embed_scan *s, rq_row_memory *memory, size_t max, rq_row **rows,
+                        size_t *ret_count)
+{
+    size_t n = 0;
+    rq_err rc = RQ_OK;
+    while (rc == RQ_OK && n < max && s->result_at < s->result_count) {
+        rc = take_row(s, memory, &rows[n]);
+        if (RQ_LIKELY(rc == RQ_OK && rows[n] != NULL)) n++;
+    }
+    while (RQ_UNLIKELY(rc != RQ_OK) && n > 0)
+        rq_row_free(rows[--n]);
+    *ret_count = n;
+    return rc;
+}
+
+rq_err rq__embed_next(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *memory, size_t max,
+                      rq_row **rows, size_t *ret_count, rq_why *why)
 {
     embed_scan *s = scan;
     rq__embed *e = rq__embed_of(t->db);
-    while (*ret == NULL) {
+    while (*ret_count == 0) {
         if (s->result_at < s->result_count) {
-            rq_err rc = take_row(s, memory, ret);
+            rq_err rc = take_rows(s, memory, max, rows, ret_count);
             if (rc != RQ_OK) return rq_fail(&why->error, rc, "%s", rq_err_text(rc));
         } else if (s->cursor != NULL) {
-            *ret = s->cursor;
+            rows[(*ret_count)++] = s->cursor;
             s->cursor = NULL;
         } else if (s->has_ended || s->rows_left == 0) {
             return RQ_OK;

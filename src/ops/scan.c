@@ -184,12 +184,13 @@ static void count_row(rq_op_scan *s)
 static rq_err count_ended_partial(rq_op_scan *s)
 {
     rq_slice row, before = {0};
-    RQ_TRY(first_row_of(s, s->begun, &row));
     if (s->result_count == 0)
         before = s->holder->partial_row;
     else if (s->results[s->result_count - 1].is_partial)
         RQ_TRY(first_row_of(s, s->last, &before));
-    if (before.len > 0 && !rq_slice_eq(before, row)) count_row(s);
+    if (before.len == 0) return RQ_OK;
+    RQ_TRY(first_row_of(s, s->begun, &row));
+    if (!rq_slice_eq(before, row)) count_row(s);
     return RQ_OK;
 }
 

@@ -28,7 +28,8 @@
 
 uint64_t rq_engine_memory_budget(const rq_config *c)
 {
-    return rq_config_memory_budget(c, rq_machine_memory());
+    bool is_set = rq_config_int(c, RQ_SET_MEMORY) != 0; /* the machine tells in 13 system calls */
+    return rq_config_memory_budget(c, is_set ? 0 : rq_machine_memory());
 }
 
 /* The log's ring: a record must fit into half of it, and a cell may have 10 MB. */

@@ -57,7 +57,7 @@ static void take_item(rq_op *op, void *ctx, uint32_t index, rq_op_result *result
     (void)op;
     rq_why_clear(&j->why);
     rq_err rc = rq__remote_failure(result, &j->why);
-    if (rc == RQ_OK && returns_row(&j->actions[action])) rc = rq__row_of_result(result, &row);
+    if (rc == RQ_OK && returns_row(&j->actions[action])) rc = rq__row_of_result(result, NULL, &row);
     if (rc == RQ_OK)
         rq_outcome_row(j->outcomes, action, row);
     else

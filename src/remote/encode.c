@@ -228,33 +228,42 @@ rq_err rq__encode_specifier(rq_buf *out, rq_slice encoded)
 /* --- results ---------------------------------------------------------------------------------- */
 
 /* Cells in the message itself: a server sends them to clients without a codec, and may to others. */
-static rq_err row_of_message(rq_result_view view, rq_cursor cells, rq_row **ret)
+static rq_err row_of_message(rq_result_view view, rq_cursor cells, rq_row_memory *memory,
+                             rq_row **ret)
 {
     rq_cellblock block = {0};
     rq_cell cell;
     rq_err rc;
     while ((rc = rq_result_next(&view, &cells, &cell)) == RQ_OK)
         if ((rc = rq_cellblock_append(&block, &cell)) != RQ_OK) break;
-    if (rc == RQ_E_END) rc = rq_row_of_block(rq_buf_slice(&block.bytes), block.count, NULL, ret);
+    if (rc == RQ_E_END) rc = rq_row_of_block(rq_buf_slice(&block.bytes), block.count, memory, ret);
     rq_cellblock_clear(&block);
     return rc;
 }
 
-rq_err rq__row_of_result(const rq_op_result *result, rq_row **ret)
+/* The bytes of the first `count` cells: by their lengths alone, rq_row_of_block checks the cells. */
+static rq_err cells_of_block(rq_cursor c, uint32_t count, rq_slice *ret)
 {
-    rq_result_view view = result->row;
-    rq_cursor cells = result->cells;
-    const uint8_t *begin = cells.ptr;
+    const uint8_t *begin = c.ptr;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t left = rq_cursor_left(&c);
+        if (left < 4 || left - 4 < rq_get_be32(c.ptr)) return RQ_E_MALFORMED;
+        c.ptr += 4 + (size_t)rq_get_be32(c.ptr);
+    }
+    *ret = rq_slice_of(begin, (size_t)(c.ptr - begin));
+    return RQ_OK;
+}
+
+rq_err rq__row_of_result(const rq_op_result *result, rq_row_memory *memory, rq_row **ret)
+{
     rq_err rc;
+    rq_slice block;
     if (result->cursor.len > 0) return rq_row_of_cursor(result->cursor, ret);
-    if (view.count == 0) {
-        rc = row_of_message(view, cells, ret);
+    if (result->row.count == 0) {
+        rc = row_of_message(result->row, result->cells, memory, ret);
     } else {
-        rq_cell cell;
-        while (view.count > 0)
-            RQ_TRY(rq_result_next(&view, &cells, &cell));
-        rc = rq_row_of_block(rq_slice_of(begin, (size_t)(cells.ptr - begin)), result->row.count,
-                             NULL, ret);
+        RQ_TRY(cells_of_block(result->cells, result->row.count, &block));
+        rc = rq_row_of_block(block, result->row.count, memory, ret);
     }
     if (rc == RQ_OK) {
         (*ret)->exists = (*ret)->exists || result->row.exists;

@@ -135,14 +135,38 @@ static void wake_thread(rq__job *j)
     rq__wait_done(j->owner);
 }
 
+/* REQUIRES: the lock. */
+static void begin_for(rq__job *j, rq__wait *wait)
+{
+    j->owner = wait;
+    j->end = wake_thread;
+    wait->done = false;
+    begin(j);
+}
+
 rq_err rq__job_run(rq__job *j, rq__wait *wait)
 {
     rq__remote *r = j->remote;
-    j->owner = wait;
-    j->end = wake_thread;
     pthread_mutex_lock(&r->lock);
-    wait->done = false;
-    begin(j);
+    begin_for(j, wait);
+    rq__remote_wait(r, wait);
+    pthread_mutex_unlock(&r->lock);
+    return j->rc;
+}
+
+void rq__job_begin(rq__job *j, rq__wait *wait)
+{
+    rq__remote *r = j->remote;
+    pthread_mutex_lock(&r->lock);
+    begin_for(j, wait);
+    rq_client_flush(r->client);
+    pthread_mutex_unlock(&r->lock);
+}
+
+rq_err rq__job_wait(rq__job *j, rq__wait *wait)
+{
+    rq__remote *r = j->remote;
+    pthread_mutex_lock(&r->lock);
     rq__remote_wait(r, wait);
     pthread_mutex_unlock(&r->lock);
     return j->rc;

@@ -71,6 +71,10 @@ void rq__job_ended(rq__job *job, rq_err rc);
 /* Begins the job, and works until it has ended; takes the lock. Returns its error. The caller of this
  * and the next one has set remote, table, arena, attempt and why; the rest is zero. */
 rq_err rq__job_run(rq__job *job, rq__wait *wait);
+/* The same in two parts: between them any thread that drives the client works on the job. */
+void rq__job_begin(rq__job *j, rq__wait *wait);
+RQ_NODISCARD
+rq_err rq__job_wait(rq__job *j, rq__wait *wait);
 /* Begins the job of an asynchronous call; the lock is held. `end` calls rq__job_complete. */
 void rq__job_start(rq__job *job, rq_call *call, void (*end)(rq__job *job));
 /* Gives the call's outcome to the api. */
@@ -150,9 +154,9 @@ RQ_NODISCARD
 rq_err rq__encode_specifier(rq_buf *out, rq_slice encoded);
 /* The mutation of a change whose fields are in `more`. */
 rq_mutate rq__mutate_of(const rq_changing *c, rq_slice more, uint64_t nonce);
-/* The result's cells as a row. */
+/* The result's cells as a row; memory NULL: the row is the caller's. */
 RQ_NODISCARD
-rq_err rq__row_of_result(const rq_op_result *result, rq_row **ret);
+rq_err rq__row_of_result(const rq_op_result *result, rq_row_memory *memory, rq_row **ret);
 
 /* --- the back end's functions ----------------------------------------------------------------- */
 
@@ -174,9 +178,10 @@ rq_err rq__remote_batch(rq_table *t, rq_slot *slot, rq_acting *actions, size_t c
                         rq_outcomes *ret, rq_why *why);
 rq_err rq__remote_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void **ret,
                        rq_why *why);
-rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
-                       rq_why *why);
+rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *memory, size_t max,
+                       rq_row **rows, size_t *ret_count, rq_why *why);
 bool rq__remote_has_row(const void *scan);
+void rq__remote_ahead(rq_table *t, rq_slot *slot, void *scan);
 void rq__remote_scan_close(rq_db *db, rq_slot *slot, void *scan);
 void rq__remote_start(rq_db *db, rq_call *call);
 

@@ -14,7 +14,7 @@ static void take_result(rq_op *op, void *ctx, const rq_op_result *result)
     rq_err rc = rq__remote_failure(result, s->job.why);
     s->processed = result->processed;
     if (rc == RQ_OK) {
-        rc = rq__row_of_result(result, &s->row);
+        rc = rq__row_of_result(result, NULL, &s->row);
         if (rc != RQ_OK) (void)rq_fail(&s->job.why->error, rc, "%s", rq_err_text(rc));
     }
     rq__job_ended(&s->job, rc);

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans: a stepwise operation of the client. A step's rows are kept until they are asked for; then
- * the next response is requested. After an error that passes the client continues behind the last
- * row. */
+/* Scans: a stepwise operation of the client. A step's rows are kept until they are asked for; then, or
+ * ahead of that, the next response is requested. After an error that passes the client continues behind
+ * the last row.
+ *
+ * Whoever drives the client takes in a step that was begun ahead, so its rows come into `coming`, under the
+ * lock; the scan's thread moves them to `rows`. */
 #include "remote/remote_priv.h"
 
 #include <stdlib.h>
+
+typedef struct row_array {
+    rq_row **items;
+    size_t count, at, cap;
+} row_array;
 
 typedef struct remote_scan {
     rq__wait wait;
@@ -14,23 +22,40 @@ typedef struct remote_scan {
     rq__job job; /* of the call at hand */
     bool has_begun;
     bool has_ended;
-    rq_err rc; /* of the step */
-    rq_row **rows;
-    size_t row_count, row_at, row_cap;
+    rq_err rc;     /* of the step */
+    bool is_ahead; /* a step was begun that no call has waited for */
+    rq_why ahead_why;
+    rq_row_memory memory; /* of rows */
+    row_array rows, coming;
 } remote_scan;
 
 static rq_err keep_row(remote_scan *s, const rq_op_result *result)
 {
-    if (s->row_count == s->row_cap) {
-        size_t cap = s->row_cap == 0 ? 64 : 2 * s->row_cap;
-        rq_row **rows = realloc(s->rows, cap * sizeof *rows);
-        if (rows == NULL) return RQ_E_NO_MEMORY;
-        s->rows = rows;
-        s->row_cap = cap;
+    row_array *a = &s->coming;
+    if (a->count == a->cap) {
+        size_t cap = a->cap == 0 ? 64 : 2 * a->cap;
+        rq_row **items = realloc(a->items, cap * sizeof *items);
+        if (items == NULL) return RQ_E_NO_MEMORY;
+        a->items = items;
+        a->cap = cap;
     }
-    RQ_TRY(rq__row_of_result(result, &s->rows[s->row_count]));
-    s->row_count++;
+    RQ_TRY(rq__row_of_result(result, &s->memory, &a->items[a->count]));
+    a->count++;
     return RQ_OK;
+}
+
+/* A step has ended: its rows are next. REQUIRES: none is left of the last one. */
+static void take_coming(remote_scan *s)
+{
+    row_array empty = s->rows;
+    s->rows = s->coming;
+    empty.count = empty.at = 0;
+    s->coming = empty;
+}
+
+static bool has_row(const remote_scan *s)
+{
+    return s->rows.at < s->rows.count;
 }
 
 static void take_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *result)
@@ -50,7 +75,8 @@ static void take_end(rq_op *op, void *ctx, const rq_op_result *result)
     else
         s->rc = rq__remote_failure(result, s->job.why);
     s->has_ended = s->rc == RQ_OK && !result->goes_on;
-    if (s->row_count > 0) s->rc = RQ_OK; /* they come first; the next step meets the error again */
+    if (s->coming.count > 0)
+        s->rc = RQ_OK; /* they come first; the next step meets the error again */
     rq__job_ended(&s->job, s->rc);
 }
 
@@ -88,53 +114,82 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
     return rc;
 }
 
-/* The next step, for a call that returns rows. */
+/* The next step. */
 static void prepare(remote_scan *s, rq__remote *r, rq_table *t, rq_why *why)
 {
-    s->row_count = s->row_at = 0;
     s->job = (rq__job){.remote = r, .table = t, .attempt = attempt, .why = why};
 }
 
 bool rq__remote_has_row(const void *scan)
 {
-    const remote_scan *s = scan;
-    return s->row_at < s->row_count;
+    return has_row(scan);
 }
 
-rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_arena *memory, rq_row **ret,
-                       rq_why *why)
+void rq__remote_ahead(rq_table *t, rq_slot *slot, void *scan)
+{
+    remote_scan *s = scan;
+    (void)slot;
+    if (s->is_ahead || s->has_ended) return;
+    s->is_ahead = true;
+    prepare(s, rq__remote_of(t->db), t, &s->ahead_why);
+    rq__job_begin(&s->job, &s->wait);
+}
+
+/* The rows of the next step. One that was begun ahead may have failed long ago, when nobody drove the
+ * client: another attempt follows. */
+static rq_err fetch(remote_scan *s, rq_table *t, rq_why *why)
+{
+    if (s->is_ahead) {
+        s->is_ahead = false;
+        if (rq__job_wait(&s->job, &s->wait) == RQ_OK) {
+            take_coming(s);
+            return RQ_OK;
+        }
+    }
+    prepare(s, rq__remote_of(t->db), t, why);
+    RQ_TRY(rq__job_run(&s->job, &s->wait));
+    take_coming(s);
+    return RQ_OK;
+}
+
+rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *memory, size_t max,
+                       rq_row **rows, size_t *ret_count, rq_why *why)
 {
     remote_scan *s = scan;
     (void)slot;
     (void)memory; /* rows are made when the response comes */
-    if (s->row_at == s->row_count && !s->has_ended) {
-        prepare(s, rq__remote_of(t->db), t, why);
-        RQ_TRY(rq__job_run(&s->job, &s->wait));
-    }
-    if (s->row_at < s->row_count) *ret = s->rows[s->row_at++];
+    if (!has_row(s) && (s->is_ahead || !s->has_ended)) RQ_TRY(fetch(s, t, why));
+    while (*ret_count < max && has_row(s))
+        rows[(*ret_count)++] = s->rows.items[s->rows.at++];
     return RQ_OK;
 }
 
 /* Rows that were fetched, as many as the call takes. */
 static rq_err give_rows(remote_scan *s, rq_call *call)
 {
-    while (s->row_at < s->row_count && rq_call_row_count(call) < call->rows_max)
-        RQ_TRY(rq_call_add_row(call, s->rows[s->row_at++]));
+    while (has_row(s) && rq_call_row_count(call) < call->rows_max)
+        RQ_TRY(rq_call_add_row(call, s->rows.items[s->rows.at++]));
     return RQ_OK;
 }
 
-static void complete(rq__job *j)
+static void complete_with_rows(rq__job *j)
 {
     if (j->rc == RQ_OK) j->rc = give_rows(scan_of(j), j->owner);
     rq__job_complete(j);
 }
 
+static void complete(rq__job *j)
+{
+    if (j->rc == RQ_OK) take_coming(scan_of(j));
+    complete_with_rows(j);
+}
+
 void rq__next_start(rq__remote *r, rq_call *call)
 {
     remote_scan *s = call->scan;
-    if (s->row_at < s->row_count || s->has_ended) {
+    if (has_row(s) || s->has_ended) {
         s->job = (rq__job){.remote = r, .table = call->table, .owner = call};
-        complete(&s->job);
+        complete_with_rows(&s->job);
     } else {
         prepare(s, r, call->table, &call->why);
         rq__job_start(&s->job, call, complete);
@@ -143,14 +198,21 @@ void rq__next_start(rq__remote *r, rq_call *call)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+static void free_rows(row_array *a)
+{
+    while (a->at < a->count)
+        rq_row_free(a->items[a->at++]);
+    free(a->items);
+}
+
 static void scan_free(remote_scan *s)
 {
-    while (s->row_at < s->row_count)
-        rq_row_free(s->rows[s->row_at++]);
+    free_rows(&s->rows);
+    free_rows(&s->coming);
+    rq_row_memory_clear(&s->memory);
     rq_op_free(s->op);
     pthread_cond_destroy(&s->wait.wake);
     rq_buf_clear(&s->more);
-    free(s->rows);
     free(s);
 }
 
@@ -161,6 +223,7 @@ rq_err rq__remote_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void
     (void)slot;
     if (s == NULL) return rq_no_memory(&why->error);
     s->args = scan;
+    s->memory.counts = true;
     pthread_cond_init(&s->wait.wake, NULL);
     rq_err rc = rq_op_new(r->client, 0, s, &s->op);
     if (rc == RQ_OK) rc = rq__encode_scan(&s->more, scan);
@@ -176,6 +239,10 @@ void rq__remote_scan_close(rq_db *db, rq_slot *slot, void *scan)
 {
     rq__remote *r = rq__remote_of(db);
     remote_scan *s = scan;
+    if (slot != NULL && s->is_ahead) {
+        rq_err rc = rq__job_wait(&s->job, &s->wait);
+        s->has_ended = s->has_ended || rc != RQ_OK; /* nobody is told: the scan ends anyway */
+    }
     if (slot != NULL && s->has_begun && !s->has_ended) {
         pthread_mutex_lock(&r->lock);
         rq_op_scan_end(s->op);

@@ -7,10 +7,12 @@
  *     …                                         ┘
  *
  * A heap holds the buckets that have rows, ordered by the key of their first row; equal keys by
- * bucket, so that the parts of a row stay together. Where calls wait for servers, threads fill the
- * next batch of each bucket while the caller consumes; otherwise the caller fills it.
+ * bucket, so that the parts of a row stay together. The caller fills a bucket's batch when it is
+ * empty, or threads fill the next ones while it consumes. On a cluster threads would only wait for
+ * each other: instead the servers are asked ahead, for up to AHEAD_MAX buckets at a time.
  *
- * Lock: `lock` guards what threads change: `next`, `has_next`, `filling`, `ended`, the failure.
+ * Lock: `lock` guards what threads change: `next`, `has_next`, `filling`, `ended`, the failure; and which
+ * bucket the caller waits for.
  */
 #include "api/backend.h"
 #include "rowkey/rowkey_priv.h"
@@ -20,13 +22,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCH_ROWS = 32, THREADS_MAX = 16, THREADS_REMOTE = 4 };
+enum { THREADS_MAX = 16, AHEAD_MAX = 64 };
+/* Rows of a batch at most. In process the caller makes few at a time of what was fetched, while they are
+ * in the processor's cache; a thread hands over all that an answer gave, because each hand-over costs a
+ * wake-up. */
+enum { BATCH_ROWS = 32, BATCH_ROWS_ANSWER = 4096 };
 #define FETCH_BYTES_LEAST ((uint64_t)64 * 1024)
 #define FETCH_BYTES_ALL ((uint64_t)2 * 1024 * 1024)
 
 typedef struct batch {
-    size_t count, at;
-    rq_row *rows[BATCH_ROWS];
+    size_t count, at, cap;
+    rq_row **rows;
 } batch;
 
 typedef struct bucket {
@@ -36,6 +42,7 @@ typedef struct bucket {
     bool has_next RQ_GUARDED_BY(lock);
     bool filling RQ_GUARDED_BY(lock); /* a thread is at it */
     bool ended RQ_GUARDED_BY(lock);   /* the scanner has no more rows */
+    bool is_ahead;                    /* its next answer was asked for; the caller's */
 } bucket;
 
 /* A bucket in the heap, with the begin of its first row's key: most comparisons end there, without
@@ -48,7 +55,9 @@ typedef struct place {
 struct rq_salted_scanner {
     size_t salt_len;
     bool reversed;
-    uint64_t left; /* rows; UINT64_MAX: no limit */
+    bool is_remote;
+    uint32_t ahead_count; /* buckets with is_ahead */
+    uint64_t left;        /* rows; UINT64_MAX: no limit */
     pid_t pid;
     uint32_t bucket_count;
     bucket *buckets;
@@ -58,6 +67,7 @@ struct rq_salted_scanner {
     pthread_t threads[THREADS_MAX];
     pthread_mutex_t lock;
     pthread_cond_t work, ready;
+    bucket *waited RQ_GUARDED_BY(lock); /* by the caller */
     bool stops RQ_GUARDED_BY(lock);
     rq_err rc RQ_GUARDED_BY(lock); /* the first failure */
     rq_failure failure;
@@ -65,34 +75,50 @@ struct rq_salted_scanner {
 
 /* --- batches ---------------------------------------------------------------------------------- */
 
+static rq_err batch_grow(batch *b, size_t cap, rq_failure *failure)
+{
+    rq_row **rows = realloc(b->rows, cap * sizeof *rows);
+    if (rows == NULL) {
+        rq_why why;
+        rq_why_clear(&why);
+        return rq_fill_failure(failure, rq_no_memory(&why.error), &why);
+    }
+    b->rows = rows;
+    b->cap = cap;
+    return RQ_OK;
+}
+
+/* The rows of one answer, at most `most`. */
 static rq_err fill(rq_scanner *scanner, batch *b, size_t most, bool *ret_ended, rq_failure *why)
 {
     b->count = b->at = 0;
-    while (b->count < most) {
-        rq_row *row = NULL;
-        rq_err rc = rq_scanner_next(scanner, &row, why);
+    if (b->cap < most) {
+        rq_err rc = batch_grow(b, most, why);
         if (rc != RQ_OK) return rc;
-        if (row == NULL) {
-            *ret_ended = true;
-            break;
-        }
-        b->rows[b->count++] = row;
     }
-    return RQ_OK;
+    rq_err rc = rq_scanner_take(scanner, most, b->rows, &b->count, why);
+    *ret_ended = rc == RQ_OK && b->count == 0;
+    return rc;
 }
 
 static void batch_clear(batch *b)
 {
     while (b->at < b->count)
         rq_row_free(b->rows[b->at++]);
+    free(b->rows);
 }
 
-/* The first bucket that a thread can fill, or NULL. */
+static bool can_fill(const bucket *b)
+{
+    return !b->has_next && !b->filling && !b->ended;
+}
+
+/* A bucket that a thread can fill, the one first that the caller waits for; or NULL. */
 static bucket *find_work(rq_salted_scanner *s)
 {
+    if (s->rc == RQ_OK && s->waited != NULL && can_fill(s->waited)) return s->waited;
     for (uint32_t i = 0; i < s->bucket_count && s->rc == RQ_OK; i++) {
-        bucket *b = &s->buckets[i];
-        if (!b->has_next && !b->filling && !b->ended) return b;
+        if (can_fill(&s->buckets[i])) return &s->buckets[i];
     }
     return NULL;
 }
@@ -103,7 +129,7 @@ static void fill_next(rq_salted_scanner *s, bucket *b)
     bool ended = false;
     b->filling = true;
     pthread_mutex_unlock(&s->lock);
-    rq_err rc = fill(b->scanner, &b->next, BATCH_ROWS, &ended, &why);
+    rq_err rc = fill(b->scanner, &b->next, BATCH_ROWS_ANSWER, &ended, &why);
     pthread_mutex_lock(&s->lock);
     b->filling = false;
     b->has_next = b->next.count > 0;
@@ -112,7 +138,7 @@ static void fill_next(rq_salted_scanner *s, bucket *b)
         s->rc = rc;
         s->failure = why;
     }
-    pthread_cond_broadcast(&s->ready);
+    if (s->waited == b || rc != RQ_OK) pthread_cond_signal(&s->ready);
 }
 
 static void *work(void *arg)
@@ -134,11 +160,15 @@ static void *work(void *arg)
 static rq_err take_from_threads(rq_salted_scanner *s, bucket *b)
 {
     pthread_mutex_lock(&s->lock);
+    s->waited = b;
     while (!b->has_next && !b->ended && s->rc == RQ_OK)
         pthread_cond_wait(&s->ready, &s->lock);
+    s->waited = NULL;
     rq_err rc = b->has_next ? RQ_OK : s->rc;
     if (b->has_next) {
+        batch empty = b->batch;
         b->batch = b->next;
+        b->next = empty;
         b->next.count = b->next.at = 0;
         b->has_next = false;
         pthread_cond_signal(&s->work);
@@ -147,14 +177,30 @@ static rq_err take_from_threads(rq_salted_scanner *s, bucket *b)
     return rc;
 }
 
+static void ask_ahead(rq_salted_scanner *s, bucket *b)
+{
+    if (!s->is_remote || b->is_ahead || b->ended || s->ahead_count == AHEAD_MAX) return;
+    rq_scanner_ahead(b->scanner);
+    b->is_ahead = true;
+    s->ahead_count++;
+}
+
+static rq_err fill_as_caller(rq_salted_scanner *s, bucket *b)
+{
+    size_t most = s->is_remote ? BATCH_ROWS_ANSWER : BATCH_ROWS;
+    if (b->ended) return RQ_OK;
+    s->rc = fill(b->scanner, &b->batch, most, &b->ended, &s->failure);
+    if (b->is_ahead) s->ahead_count--;
+    b->is_ahead = false;
+    if (s->rc == RQ_OK) ask_ahead(s, b);
+    return s->rc;
+}
+
 /* Makes the bucket's batch non-empty, unless there are no more rows. */
 static rq_err refill(rq_salted_scanner *s, bucket *b)
 {
     if (b->batch.at < b->batch.count) return RQ_OK;
-    if (s->thread_count > 0) return take_from_threads(s, b);
-    if (b->ended) return RQ_OK;
-    s->rc = fill(b->scanner, &b->batch, BATCH_ROWS, &b->ended, &s->failure);
-    return s->rc;
+    return s->thread_count > 0 ? take_from_threads(s, b) : fill_as_caller(s, b);
 }
 
 /* --- the heap --------------------------------------------------------------------------------- */
@@ -201,6 +247,8 @@ static void sift_down(rq_salted_scanner *s, uint32_t at)
 static rq_err heap_build(rq_salted_scanner *s)
 {
     s->heap_count = 0;
+    for (uint32_t i = 0; i < s->bucket_count; i++)
+        ask_ahead(s, &s->buckets[i]);
     for (uint32_t i = 0; i < s->bucket_count; i++) {
         rq_err rc = refill(s, &s->buckets[i]);
         if (rc != RQ_OK) return rc;
@@ -276,11 +324,11 @@ static void start_threads(rq_salted_scanner *s, uint32_t count)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static uint32_t threads_for(const rq_table *table, uint32_t wanted, uint32_t buckets)
+static uint32_t threads_for(const rq_salted_scanner *s, uint32_t wanted)
 {
-    if (wanted == 0) wanted = table->db->backend->is_remote ? THREADS_REMOTE : 0;
+    if (s->is_remote) return 0;
     if (wanted > THREADS_MAX) wanted = THREADS_MAX;
-    return wanted > buckets ? buckets : wanted;
+    return wanted > s->bucket_count ? s->bucket_count : wanted;
 }
 
 static rq_salted_scanner *scanner_new(uint32_t buckets)
@@ -321,12 +369,13 @@ static rq_err open_all(rq_salted_scanner *s, rq_table *table, const rq_key_forma
     s->bucket_count = f->parts[0].buckets;
     s->salt_len = f->parts[0].width;
     s->reversed = scan->reversed;
+    s->is_remote = table->db->backend->is_remote;
     s->left = scan->limit == 0 ? UINT64_MAX : scan->limit;
     for (uint32_t i = 0; i < s->bucket_count; i++) {
         rq_err rc = open_bucket(s, table, f, scan, i, why);
         if (rc != RQ_OK) return rc;
     }
-    start_threads(s, threads_for(table, threads, s->bucket_count));
+    start_threads(s, threads_for(s, threads));
     s->heap_count = UINT32_MAX; /* is built by the first rq_salted_next */
     return RQ_OK;
 }

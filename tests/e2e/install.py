@@ -73,6 +73,21 @@ def library():
         assert lines[-1] == "849 posts in December", lines[-1:]
 
 
+def go():
+    """The example in Go, by cgo: in memory, twice in a folder, and a failure."""
+    if shutil.which("go") is None:
+        print("  no go here: its example is not built")
+        return
+    program = str(FOLDER / "visits")
+    subprocess.run(["go", "build", "-o", program], cwd=rorqual.ROOT / "examples/go", check=True, timeout=300,
+                   env={**os.environ, "PKG_CONFIG_PATH": f"{INSTALLED}/{LIB}/pkgconfig", "CGO_ENABLED": "1"})
+    environment = {**os.environ, "LD_LIBRARY_PATH": f"{INSTALLED}/{LIB}"}
+    for url in ("memory:", f"file:{FOLDER}/visits.db", f"file:{FOLDER}/visits.db"):
+        assert run(program, url, env=environment).splitlines() == ["800 /", "1600 /about", "2400 /posts/1"]
+    failed = subprocess.run([program, "nonsense:"], capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert failed.returncode == 1 and failed.stderr.startswith("RQ_E_"), (failed.returncode, failed.stderr)
+
+
 def version():
     assert run(rorqual.BINARY, "version").startswith("rorqual ")
 
@@ -118,7 +133,7 @@ def an_old_library_is_named():
     assert done.returncode != 0 and "libuv 1.30.0 is too old: Rorqual needs 1.44 or later" in done.stdout, (done.returncode, done.stdout[-700:])
 
 
-TESTS = [install, files, library, version, pages, completions, server, an_old_library_is_named]
+TESTS = [install, files, library, go, version, pages, completions, server, an_old_library_is_named]
 
 
 def main():

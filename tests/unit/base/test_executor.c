@@ -5,6 +5,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static rq_executor *new_executor(unsigned workers)
 {
@@ -386,9 +389,138 @@ static void a_pool_grows_and_shrinks(void **state)
     rq_thread_executor_free(ex);
 }
 
+/* --- lazy pools --------------------------------------------------------------------------- */
+
+static unsigned threads_of_process(void)
+{
+    unsigned n = 0;
+    char line[128];
+    FILE *f = fopen("/proc/self/status", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        if (sscanf(line, "Threads: %u", &n) == 1) break;
+    fclose(f);
+    return n;
+}
+
+/* A thread that was joined is counted until the kernel has taken it from the list. */
+static void await_threads(unsigned wanted)
+{
+    while (threads_of_process() != wanted)
+        sched_yield();
+}
+
+static void submit_open(rq_executor *ex, gate *g, passer *task, rq_pool pool)
+{
+    set_open(g, true);
+    *task = (passer){.task.run = pass, .gate = g};
+    ex->submit(ex, pool, &task->task);
+}
+
+static void a_lazy_executor_starts_threads_for_tasks(void **state)
+{
+    (void)state;
+    static const unsigned threads[RQ_POOL_COUNT] = {2, 2, 2, 2, 2, 2, 2};
+    gate g = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    const unsigned before = RQ_TSAN ? 2 : 1; /* ThreadSanitizer has one, from the first thread on */
+    rq_executor *ex = new_executor(1);
+    rq_thread_executor_free(ex);
+    await_threads(before);
+    assert_int_equal(rq_thread_executor_new_lazy(threads, &ex), RQ_OK);
+    await_threads(before + 1); /* the timers' */
+    for (int pool = 0; pool < RQ_POOL_COUNT; pool++) {
+        passer task;
+        submit_open(ex, &g, &task, (rq_pool)pool);
+        await(&g, &g.ended, 1);
+        await_threads(before + 2 + (unsigned)pool);
+    }
+    rq_thread_executor_free(ex);
+    assert_int_equal(rq_thread_executor_new_lazy(threads, &ex), RQ_OK);
+    rq_thread_executor_free(ex); /* none was started */
+}
+
+#if !RQ_ASAN && !RQ_TSAN /* their memory has no limit */
+typedef struct crowd {
+    pthread_mutex_t may_end; /* held while they have to stay */
+    pthread_t threads[4096];
+    unsigned count;
+} crowd;
+
+static void *stay(void *arg)
+{
+    crowd *c = arg;
+    pthread_mutex_lock(&c->may_end);
+    pthread_mutex_unlock(&c->may_end);
+    return NULL;
+}
+
+/* Threads until no more can be started: there is no address space for another stack. */
+static void fill_address_space(crowd *c)
+{
+    pthread_mutex_init(&c->may_end, NULL);
+    pthread_mutex_lock(&c->may_end);
+    c->count = 0;
+    while (pthread_create(&c->threads[c->count], NULL, stay, c) == 0)
+        assert_true(++c->count < 4096);
+}
+
+static void crowd_leaves(crowd *c)
+{
+    pthread_mutex_unlock(&c->may_end);
+    while (c->count > 0)
+        pthread_join(c->threads[--c->count], NULL);
+    pthread_mutex_destroy(&c->may_end);
+}
+
+static uint64_t address_space(void)
+{
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%llu", &pages), 1);
+    fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Tasks that come while no thread can be started run when one can; also when the executor ends. */
+static void tasks_wait_for_a_thread(void **state)
+{
+    (void)state;
+    static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1, 1, 1};
+    static crowd c;
+    gate g = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    passer tasks[2];
+    rq_executor *ex;
+    struct rlimit before, little;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    little = before;
+    little.rlim_cur = address_space() + ((rlim_t)64 << 20);
+    for (int ends = 0; ends < 2; ends++) {
+        assert_int_equal(rq_thread_executor_new_lazy(threads, &ex), RQ_OK);
+        assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
+        fill_address_space(&c);
+        submit_open(ex, &g, &tasks[0], RQ_POOL_FLUSH);
+        tasks[1] = (passer){.task.run = pass, .gate = &g};
+        ex->submit(ex, RQ_POOL_WORK, &tasks[1].task);
+        pthread_mutex_lock(&g.mutex);
+        assert_int_equal(g.ended + g.running, 0);
+        pthread_mutex_unlock(&g.mutex);
+        crowd_leaves(&c);
+        if (ends == 0) await(&g, &g.ended, 2);
+        rq_thread_executor_free(ex);
+        assert_int_equal(g.ended, 2);
+        assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    }
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lazy_executor_starts_threads_for_tasks),
+#if !RQ_ASAN && !RQ_TSAN
+        cmocka_unit_test(tasks_wait_for_a_thread),
+#endif
         cmocka_unit_test(a_lane_keeps_each_posters_order),
         cmocka_unit_test(tasks_of_a_pool_run_side_by_side),
         cmocka_unit_test(a_waiting_task_gives_its_place_to_others),

@@ -177,8 +177,8 @@ static void other_work_goes_on_while_the_registry_is_asked(void **state)
     fake_stop(&f);
 }
 
-/* RequestHeader { priority 6 } of a frame; RQ_E_IO: the end. */
-static rq_err read_priority(int fd, uint32_t *ret)
+/* A number of RequestHeader { call_id 1, priority 6 } of a frame; RQ_E_IO: the end. */
+static rq_err read_header(int fd, uint32_t number, uint32_t *ret)
 {
     uint8_t head[4], frame[4096];
     rq_slice header;
@@ -192,7 +192,7 @@ static rq_err read_priority(int fd, uint32_t *ret)
     *ret = 0;
     rq_cursor h = rq_cursor_of(header);
     while ((rc = rq_pb_next(&h, &f)) == RQ_OK)
-        if (f.number == 6) *ret = (uint32_t)f.value;
+        if (f.number == number) *ret = (uint32_t)f.value;
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
@@ -201,7 +201,7 @@ static void note_priorities(fake *f, int fd)
     char preamble[6];
     uint32_t priority;
     if (!fake_read(fd, preamble, sizeof preamble) || !skip_frame(fd)) return;
-    while (read_priority(fd, &priority) == RQ_OK) {
+    while (read_header(fd, 6, &priority) == RQ_OK) {
         unsigned at = atomic_load(&f->priority_count);
         if (at == RQ_ARRAY_LEN(f->priorities)) return;
         atomic_store(&f->priorities[at], priority);
@@ -263,6 +263,48 @@ static void calls_have_the_priority_of_their_requests(void **state)
     rq_client_close(c);
     fake_stop(&f);
     fake_stop(&server);
+}
+
+/* A master that answers every call with a message without fields: the snapshot is not done, the procedure
+ * (its id left out) neither. */
+static void never_be_done(fake *f, int fd)
+{
+    char preamble[6];
+    uint32_t id;
+    rq_buf none = {0};
+    bool more = fake_read(fd, preamble, sizeof preamble) && skip_frame(fd);
+    while (more && read_header(fd, 1, &id) == RQ_OK) {
+        rq_buf answer = {0};
+        put_response(&answer, id, &none);
+        more = fake_send(f, fd, &answer);
+        rq_buf_clear(&answer);
+        f->calls++;
+    }
+}
+
+static void a_snapshot_is_waited_for_as_long_as_the_client_may(void **state)
+{
+    (void)state;
+    fake f = {.limit = SIZE_MAX}, master = {.limit = SIZE_MAX};
+    rq_client *c = NULL;
+    rq_client_failure failure;
+    rq_error why = {0};
+    fake_start(&master, never_be_done);
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], master.port, master.port);
+    fake_run(&master);
+    fake_run(&f);
+    rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 20000, .wait_ms = 100};
+    assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
+    int64_t begun = rq_client_now_ns();
+    assert_int_equal(rq_client_wait_snapshot(c, (rq_slice){0}, &failure), RQ_E_TIMEOUT);
+    int64_t took = rq_client_now_ns() - begun;
+    assert_string_equal(failure.text, "the snapshot goes on");
+    assert_true(took >= SECOND_NS / 10 && took < 60 * SECOND_NS); /* not the two minutes */
+    rq_client_close(c);
+    fake_stop(&f);
+    fake_stop(&master);
+    assert_true(master.calls >= 2);
 }
 
 static void a_client_is_stopped_while_it_asks(void **state)
@@ -388,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_silent_registry_is_given_up),
         cmocka_unit_test(other_work_goes_on_while_the_registry_is_asked),
         cmocka_unit_test(calls_have_the_priority_of_their_requests),
+        cmocka_unit_test(a_snapshot_is_waited_for_as_long_as_the_client_may),
         cmocka_unit_test(a_client_is_stopped_while_it_asks),
         cmocka_unit_test(ten_thousand_calls_end_with_their_server),
         cmocka_unit_test(a_server_that_talks_nonsense_is_left),

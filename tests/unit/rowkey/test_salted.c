@@ -206,9 +206,61 @@ static void failures(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
+/* Scans that are closed in the middle, with answers on their way; also after their database. Rows that were
+ * returned outlive both. */
+static void abandoned_scans(void **unused)
+{
+    (void)unused;
+    static rows salted_rows;
+    enum { COUNT = 300, KEPT = 20 };
+    rq_key_format *format;
+    OK(rq_key_format_parse("salt(16) id:text", &format, &why));
+    for (int closes_first = 0; closes_first < 2; closes_first++) {
+        rq_db *db;
+        rq_table *table;
+        rq_salted_scanner *s;
+        rq_row *kept[KEPT];
+        rq_scan_request scan = {.size = sizeof scan, .caching = 2};
+        OK(rq_connect(url, NULL, &db, &why));
+        fresh_table(db, "salted_test", NULL, &table);
+        for (size_t i = 0; i < COUNT; i++) {
+            char id[KEY_MAX];
+            unsigned char key[KEY_MAX];
+            size_t len;
+            sprintf(id, "%05zu", i);
+            rq_key_value v = rq_key_text(id);
+            OK(rq_key_encode(format, &v, 1, key, sizeof key, &len, &why));
+            put(table, &salted_rows, key, len);
+        }
+        flush_rows(table, &salted_rows);
+        OK(rq_salted_scan(table, format, &scan, 0, &s, &why));
+        for (size_t i = 0; i < KEPT; i++)
+            OK(rq_salted_next(s, &kept[i], &why));
+        if (closes_first) rq_salted_close(s);
+        OK(rq_disconnect(db, &why));
+        if (!closes_first) {
+            rq_row *row;
+            rq_err rc = RQ_OK;
+            for (size_t i = KEPT; rc == RQ_OK && i < COUNT; i++) /* what is there, then the end */
+                if ((rc = rq_salted_next(s, &row, &why)) == RQ_OK) rq_row_free(row);
+            assert_int_equal(rc, RQ_E_CLOSED);
+            rq_salted_close(s);
+        }
+        rq_table_close(table);
+        for (size_t i = 0; i < KEPT; i++) {
+            char id[KEY_MAX];
+            sprintf(id, "%05zu", i);
+            assert_memory_equal((const char *)kept[i]->cells[0].row.data + 1, id, 5);
+            rq_row_free(kept[i]);
+        }
+    }
+    rq_key_format_free(format);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(merged_scans), cmocka_unit_test(failures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(merged_scans), cmocka_unit_test(failures),
+                                       cmocka_unit_test(abandoned_scans)};
     const char *seed = getenv("SEED");
     if (argc > 1) url = argv[1];
     state = seed != NULL ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);

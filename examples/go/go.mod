@@ -1,0 +1,3 @@
+module rorqual/examples/visits
+
+go 1.18
