@@ -5,6 +5,8 @@
 
 #include <md5.h>
 #include <mruby/string.h>
+#include <sha1.h>
+#include <sha2.h>
 
 static bool is_plain(uint8_t b)
 {
@@ -141,6 +143,27 @@ static mrb_value real_bytes(mrb_state *mrb, mrb_value self)
     return mrb_str_new(mrb, bytes, len == 4 ? 4 : 8);
 }
 
+/* Each writes digits and a NUL. */
+static mrb_value sha1_hex(mrb_state *mrb, mrb_value self)
+{
+    mrb_value bytes;
+    char text[SHA1_DIGEST_STRING_LENGTH];
+    (void)self;
+    mrb_get_args(mrb, "S", &bytes);
+    (void)SHA1Data((const uint8_t *)RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes), text);
+    return mrb_str_new_cstr(mrb, text);
+}
+
+static mrb_value sha256_hex(mrb_state *mrb, mrb_value self)
+{
+    mrb_value bytes;
+    char text[SHA256_DIGEST_STRING_LENGTH];
+    (void)self;
+    mrb_get_args(mrb, "S", &bytes);
+    (void)SHA256Data((const uint8_t *)RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes), text);
+    return mrb_str_new_cstr(mrb, text);
+}
+
 static mrb_value md5_hex(mrb_state *mrb, mrb_value self)
 {
     mrb_value bytes;
@@ -161,4 +184,6 @@ void rq__define_bytes(mrb_state *mrb)
     mrb_define_module_function(mrb, m, "big_endian", big_endian, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "real_bytes", real_bytes, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "md5", md5_hex, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "sha1", sha1_hex, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "sha256", sha256_hex, MRB_ARGS_REQ(1));
 }

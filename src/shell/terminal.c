@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Shell.width: columns of the terminal that standard output is; 0: none. HBASE: jline says 80 when
@@ -62,6 +63,18 @@ static mrb_value read_line(mrb_state *mrb, mrb_value self)
     mrb_value text = n < 0 ? mrb_nil_value() : mrb_str_new(mrb, line, (mrb_int)n);
     free(line);
     return text;
+}
+
+/* Shell.set_environment(name, value); nil: removes it. */
+static mrb_value set_environment(mrb_state *mrb, mrb_value self)
+{
+    const char *name, *value;
+    (void)self;
+    mrb_get_args(mrb, "zz!", &name, &value);
+    if ((value != NULL ? setenv(name, value, 1) : unsetenv(name)) != 0)
+        mrb_raisef(mrb, E_ARGUMENT_ERROR, "no name of a variable: %s", name);
+    tzset();
+    return mrb_nil_value();
 }
 
 /* Shell.environment(name); nil: not set. */
@@ -130,6 +143,7 @@ void rq__define_terminal(mrb_state *mrb)
 {
     struct RClass *m = mrb_define_module(mrb, "Shell");
     mrb_define_module_function(mrb, m, "environment", environment, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "set_environment", set_environment, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "width", width, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "print", print, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, m, "warn", warn, MRB_ARGS_REQ(1));

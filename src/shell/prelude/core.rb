@@ -44,7 +44,6 @@ module Shell
   ALIASES.each { |a, c| @preludes[a] = @preludes[c] }
 
   class << self
-    attr_reader :exit_code_of_script
     attr_accessor :debug, :timing
 
     def commands
@@ -78,6 +77,7 @@ module Shell
     def run(name, args, is_last = true)
       need(@preludes[name])
       name = ALIASES[name] || name
+      args = Big.settle(args) if @loaded['big']
       c = Command.new(name)
       failure = nil
       begin
@@ -237,4 +237,5 @@ Shell.export(self)
 Shell.need('names')
 Shell.need('table')
 Shell.need('descriptor')
+Shell.need('bytes')
 Shell.need('java')

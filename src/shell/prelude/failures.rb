@@ -85,6 +85,16 @@ module Failures
     parts[0...-1].map { |s| s[0, 1].upcase + s[1..-1].to_s }.join('') + '::' + parts[-1].to_s
   end
 
+  # org.apache.hadoop.hbase.X$Y: Java::OrgApacheHadoopHbase::X::Y
+  def self.java_class(name)
+    "Java::#{java_module(name).gsub('$', '::')}"
+  end
+
+  # JRuby's class of a Ruby value, as its errors name it.
+  def self.jruby_class(v)
+    "org.jruby.Ruby#{v.nil? ? 'Nil' : v.class}"
+  end
+
   # Class and text as JRuby has them; `text` is the statement. mruby takes an unknown name for a method.
   def self.in_ruby(e, text)
     return [class_name(e), e.message.to_s] unless e.is_a?(NameError)

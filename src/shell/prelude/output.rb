@@ -110,12 +110,24 @@ module Kernel
     seconds.to_i
   end
 
+  # By the system's shell; its output is printed when it ends. nil: it cannot be run.
+  def system(*words)
+    print IO.popen(words.length == 1 ? words[0] : words.map { |w| "'#{w.to_s.gsub("'", "'\\\\''")}'" }.join(' ')) { |f| f.read }
+    $?.nil? ? nil : $?.to_i == 0
+  end
+
   def binding
     nil
   end
 
-  def require(*)
-    false
+  # A library is there already; a file is run, once.
+  def require(name)
+    path = [name, "#{name}.rb"].find { |p| p[-3..-1] == '.rb' && File.exist?(p) }
+    return Shell.require_library(name) if path.nil?
+    path = File.expand_path(path)
+    return false if Shell.required[path]
+    Shell.required[path] = true
+    load(path)
   end
   alias require_relative require
 
@@ -131,6 +143,27 @@ module Kernel
   alias quit exit
   alias exit! exit
 end
+
+module Shell
+  LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest Dir JSON SecureRandom Set]
+  # Those that the official shell has loaded, and others of which the shell has a part, or which its commands replace.
+  LOADED = %w[java json date time irb rubygems etc rbconfig stringio hbase hbase_shell hbase_constants shell thread]
+  OTHERS = %w[base64 benchmark csv digest digest/md5 digest/sha1 digest/sha2 securerandom set timeout pp optparse open3 ostruct
+              fileutils tempfile logger yaml erb English bigdecimal socket net/http open-uri uri zlib pathname monitor forwardable
+              singleton observer tsort io/console readline delegate matrix prime rational shellwords strscan tmpdir]
+
+  def self.required
+    @required ||= {}
+  end
+
+  def self.require_library(name)
+    return false if LOADED.include?(name) || required[name]
+    raise LoadError, "no such file to load -- #{name}" unless OTHERS.include?(name)
+    required[name] = true
+  end
+end
+class LoadError < ScriptError; end unless Object.const_defined?(:LoadError)
+RUBY_PLATFORM = 'java' unless Object.const_defined?(:RUBY_PLATFORM)
 
 class ShellExit < Exception
   attr_reader :code

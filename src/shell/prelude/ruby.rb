@@ -2,6 +2,11 @@
 # Methods of Ruby's own classes that scripts call and mruby has not.
 
 class Object
+  # Ruby's text names the object.
+  def method_missing(name, *)
+    raise NoMethodError.new("undefined method `#{name}' for #{inspect}:#{self.class}", name)
+  end
+
   def public_send(name, *args, &block)
     respond_to?(name) ? __send__(name, *args, &block) : method_missing(name, *args)
   end
@@ -9,6 +14,19 @@ class Object
   def display
     $stdout.print(self)
   end
+end
+
+# `defined?`, as rewrite.c has it: nil, or what the name is; the block has the expression.
+def Shell.defined(text)
+  return 'local-variable' if %w[true false nil self].include?(text)
+  return 'method' if text =~ /\A[a-z_]\w*[?!]?\z/ && TOP.respond_to?(text.to_sym)
+  value = yield
+  return text[0, 2] == '@@' ? 'class variable' : 'instance-variable' if text[0] == '@' && !value.nil?
+  return 'global-variable' if text[0] == '$' && !value.nil?
+  return nil if '@$'.include?(text[0].to_s) && !text.empty?
+  text =~ /\A[A-Z]/ ? 'constant' : 'expression'
+rescue NameError
+  nil
 end
 
 class Thrown < Exception
@@ -34,7 +52,23 @@ module Kernel
   end
 end
 
+# Numbers of more than 64 bits: big.rb, which is loaded when one arises.
 class Integer
+  alias power_in_word **
+  alias shift_in_word <<
+
+  def **(other)
+    power_in_word(other)
+  rescue RangeError
+    Shell.big(self)**other
+  end
+
+  def <<(other)
+    shift_in_word(other)
+  rescue RangeError
+    Shell.big(self) << other
+  end
+
   def even?
     self & 1 == 0
   end
@@ -90,6 +124,21 @@ class Integer
   def ord
     self
   end
+end
+
+# Classes of Ruby's libraries: stdlib.rb, which is loaded when one is named.
+class Module
+  def const_missing(name)
+    known = Shell::LIBRARY.include?(name.to_s) && !Object.const_defined?(name)
+    raise NameError.new("uninitialized constant #{self == Object ? '' : "#{self}::"}#{name}", name) unless known
+    Shell.need('stdlib')
+    Object.const_get(name)
+  end
+end
+
+def Shell.big(v, base = nil)
+  Shell.need('big')
+  base.nil? ? Big.of(v) : Big.parse(v, base)
 end
 
 class Float
@@ -162,6 +211,20 @@ end
 
 class String
   alias bytes_in_text inspect
+  alias word_of_text to_i
+
+  def to_i(base = 10)
+    word_of_text(base)
+  rescue RangeError
+    digits = base == 16 ? /\A\s*([-+]?)(?:0x)?([0-9a-f_]+)/i : /\A\s*([-+]?)([0-9a-z_]+)/i
+    m = digits.match(self)
+    number = Shell.big(m[2], base)
+    m[1] == '-' ? (-number).normal : number.normal
+  end
+
+  def hex
+    to_i(16)
+  end
 
   # mruby writes each byte of a letter.
   def inspect
@@ -226,6 +289,10 @@ end
 class Environment
   def [](name)
     Shell.environment(name)
+  end
+
+  def []=(name, value)
+    Shell.set_environment(name, value)
   end
 
   def fetch(name, *otherwise)

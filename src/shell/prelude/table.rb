@@ -103,7 +103,7 @@ module Hbase
       args = args.merge(timestamp) if timestamp.is_a?(Hash)
       timestamp = nil if timestamp.is_a?(Hash)
       family, qualifier = column_of(column)
-      if !timestamp.nil? && timestamp < 0
+      if !timestamp.nil? && (timestamp <=> 0) < 0
         Names.illegal("Timestamp cannot be negative. ts=#{timestamp}")
       end
       row = row.to_s
@@ -114,7 +114,7 @@ module Hbase
 
     # The cells of a delete; those of every row are the same.
     def markers(column, timestamp, all)
-      timestamp = nil if timestamp.is_a?(Hash) || timestamp == LATEST
+      timestamp = nil if timestamp.is_a?(Hash) || timestamp.eql?(LATEST)
       cells = []
       unless column.nil? || column == ''
         family, qualifier = column_of(column)
@@ -198,7 +198,7 @@ module Hbase
         at = qualifier.rindex(':')
         unless at.nil?
           suffix = qualifier[at + 1..-1]
-          if suffix =~ /\Ac\(.+\)\..+/ || (suffix =~ /\A[A-Za-z]\w*\z/ && Bytes.respond_to?(suffix.to_sym))
+          if suffix =~ /\Ac\(.+\)\..+/ || Bytes.converter?(suffix)
             qualifier = qualifier[0, at]
             @converters["#{family}:#{qualifier}"] = suffix
           end
@@ -209,6 +209,7 @@ module Hbase
 
     def filter_of(filter)
       return nil if filter.nil?
+      return filter.wire if filter.respond_to?(:wire)
       name, bytes = Rows.filter(filter.to_s)
       { name: name, serialized_filter: bytes }
     end
@@ -223,8 +224,9 @@ module Hbase
     # HBase: TimeRange.check
     def valid_range?(range)
       from, to = range
-      Names.illegal("Timestamp cannot be negative. minStamp:#{from}, maxStamp:#{to}") if from < 0 || to < 0
-      Names.illegal('maxStamp is smaller than minStamp') if to < from
+      order = to <=> from # mruby's < is wrong for Integers from 2^62 on
+      Names.illegal("Timestamp cannot be negative. minStamp:#{from}, maxStamp:#{to}") if (from <=> 0) < 0 || (to <=> 0) < 0
+      Names.illegal('maxStamp is smaller than minStamp') if order < 0
       true
     end
 
@@ -390,17 +392,20 @@ module Hbase
       convert_bytes(value, klass, converter)
     end
 
-    # HBase evaluates the class's name; here Bytes is the one.
+    # HBase evaluates the class's name: a class of Java, or of the script.
     def convert_bytes(bytes, klass, converter)
       return Bytes.toStringBinary(bytes) if converter.nil? && klass.nil?
-      unless klass.nil? || klass == 'org.apache.hadoop.hbase.util.Bytes' || klass == 'Bytes'
-        raise NameError, "the shell has no Java: #{klass}"
-      end
       converter ||= 'toStringBinary'
-      unless Bytes.respond_to?(converter.to_sym)
-        raise NameError, "undefined method `#{converter}' for class `#<Class:Java::OrgApacheHadoopHbaseUtil::Bytes>'"
-      end
-      Bytes.__send__(converter.to_sym, bytes)
+      type = klass.nil? ? Bytes : class_named(klass)
+      name = [converter, JavaNames.camel(converter)].find { |n| type.respond_to?(n.to_sym) }
+      raise NameError, "undefined method `#{converter}' for class `#<Class:0x#{(type.object_id & 0xffffffff).to_s(16)}>'" if name.nil?
+      raise TypeError, "failed to coerce [B to #{Bytes::NOT_OF_BYTES[name]}" if type == Bytes && Bytes::NOT_OF_BYTES.key?(name)
+      type.__send__(name.to_sym, bytes)
+    end
+
+    def class_named(text)
+      return JavaPackage.named(text) if text =~ /\A(org|java|com)\./
+      text.split('::').inject(Object) { |home, name| home.const_get(name.to_sym) }
     end
 
     def splits
