@@ -3,6 +3,8 @@
  * functions of the module Bytes, which prelude/bytes.rb completes. */
 #include "shell/shell_priv.h"
 
+#include "base/doubles.h"
+
 #include <md5.h>
 #include <mruby/string.h>
 #include <sha1.h>
@@ -96,12 +98,7 @@ static mrb_value real_number(mrb_state *mrb, mrb_value self)
     (void)self;
     mrb_get_args(mrb, "S", &bytes);
     rq_slice s = rq__slice_of(bytes);
-    if (s.len == 8) {
-        double d;
-        uint64_t v = get_be(s);
-        memcpy(&d, &v, sizeof d);
-        return mrb_float_value(mrb, d);
-    }
+    if (s.len == 8) return mrb_float_value(mrb, rq_double_of_bits(get_be(s)));
     if (s.len != 4) mrb_raise(mrb, E_ARGUMENT_ERROR, "no real number");
     float f;
     uint32_t v = (uint32_t)get_be(s);
@@ -127,11 +124,10 @@ static mrb_value real_bytes(mrb_state *mrb, mrb_value self)
 {
     mrb_float d;
     mrb_int len;
-    uint64_t v;
     char bytes[8];
     (void)self;
     mrb_get_args(mrb, "fi", &d, &len);
-    memcpy(&v, &d, sizeof v);
+    uint64_t v = rq_bits_of_double(d);
     if (len == 4) {
         float f = (float)d;
         uint32_t single;

@@ -330,7 +330,7 @@ static int exit_code(rq__shell *s)
     return mrb_integer_p(v) ? (int)mrb_integer(v) : -1;
 }
 
-static int run_session(rq__shell *s)
+static int run_sources(rq__shell *s)
 {
     fate f = GO_ON;
     s->line = 1;
@@ -345,6 +345,13 @@ static int run_session(rq__shell *s)
     if (f == FAILED) return 1;
     int code = exit_code(s);
     return s->options->non_interactive && code >= 0 ? code : 0; /* HBASE: so is irb's end */
+}
+
+static int run_session(rq__shell *s)
+{
+    int code = run_sources(s);
+    (void)ask(s, "run_endings", mrb_nil_value());
+    return code;
 }
 
 static void clear(rq__shell *s)

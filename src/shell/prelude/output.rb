@@ -7,7 +7,28 @@ class ShellOutput
     list.each { |v| Shell.print(v.to_s) }
     nil
   end
-  alias << print
+
+  def <<(v)
+    print(v)
+    self
+  end
+
+  def putc(v)
+    print(v.is_a?(Integer) ? v.chr : v.to_s[0, 1])
+    v
+  end
+
+  def fileno
+    1
+  end
+
+  def inspect
+    '#<IO:<STDOUT>>'
+  end
+
+  def class
+    IO
+  end
 
   def write(*list)
     list.map { |v| Shell.print(v.to_s) || v.to_s.length }.inject(0) { |a, b| a + b }
@@ -49,12 +70,6 @@ class ShellOutput
   alias isatty tty?
 end
 
-class File
-  def self.readlines(path, *)
-    open(path) { |f| f.read.to_s }.lines.to_a
-  end
-end
-
 class ShellErrors < ShellOutput
   def print(*list)
     list.each { |v| Shell.warn(v.to_s) }
@@ -74,6 +89,8 @@ end
 STDOUT_OF_SHELL = ShellOutput.new
 $stdout = STDOUT_OF_SHELL
 $stderr = ShellErrors.new
+Object.const_set(:STDOUT, $stdout)
+Object.const_set(:STDERR, $stderr)
 
 module Kernel
   def puts(*list)
@@ -91,6 +108,16 @@ module Kernel
   def p(*list)
     list.each { |v| $stdout.puts(v.inspect) }
     list.length == 1 ? list[0] : (list.empty? ? nil : list)
+  end
+
+  def putc(v)
+    $stdout.putc(v)
+  end
+
+  # Runs when the session ends, the last first.
+  def at_exit(&block)
+    Shell.endings.unshift(block)
+    block
   end
 
   def pp(*list)
@@ -140,17 +167,32 @@ module Kernel
     code = code == true ? 0 : 1 if code == true || code == false
     raise ShellExit.new(code)
   end
-  alias quit exit
   alias exit! exit
+
+  # HBase: of a script it is irb's end, behind which the prompt begins.
+  def quit
+    raise ShellExit.new(nil)
+  end
+  alias irb_exit quit
+  alias irb_quit quit
 end
 
 module Shell
-  LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest Dir JSON SecureRandom Set]
+  LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest JSON Mutex Process Queue SecureRandom Set Thread]
   # Those that the official shell has loaded, and others of which the shell has a part, or which its commands replace.
   LOADED = %w[java json date time irb rubygems etc rbconfig stringio hbase hbase_shell hbase_constants shell thread]
   OTHERS = %w[base64 benchmark csv digest digest/md5 digest/sha1 digest/sha2 securerandom set timeout pp optparse open3 ostruct
               fileutils tempfile logger yaml erb English bigdecimal socket net/http open-uri uri zlib pathname monitor forwardable
               singleton observer tsort io/console readline delegate matrix prime rational shellwords strscan tmpdir]
+
+  def self.endings
+    @endings ||= []
+  end
+
+  # Called by C.
+  def self.run_endings(_)
+    endings.shift.call until endings.empty?
+  end
 
   def self.required
     @required ||= {}

@@ -2,8 +2,13 @@
 # Methods of Ruby's own classes that scripts call and mruby has not.
 
 class Object
-  # Ruby's text names the object.
-  def method_missing(name, *)
+  # Ruby's text names the object; a name alone at the top may be a variable's.
+  def method_missing(name, *args)
+    if equal?(TOP)
+      main = "#<HBaseReceiver:0x#{(object_id & 0xffffffff).to_s(16)}>"
+      raise NameError.new("undefined local variable or method `#{name}' for #{main}", name) if args.empty?
+      raise NoMethodError.new("undefined method `#{name}' for #{main}", name)
+    end
     raise NoMethodError.new("undefined method `#{name}' for #{inspect}:#{self.class}", name)
   end
 
@@ -13,6 +18,12 @@ class Object
 
   def display
     $stdout.print(self)
+  end
+
+  def inspect
+    list = instance_variables
+    return to_s if list.empty?
+    "#<#{self.class}:0x#{(object_id & 0xffffffff).to_s(16)} #{list.map { |v| "#{v}=#{instance_variable_get(v).inspect}" }.join(', ')}>"
   end
 end
 
@@ -40,6 +51,23 @@ class Thrown < Exception
 end
 
 module Kernel
+  alias integer_of Integer
+  alias random_of rand
+
+  def Integer(v, *rest)
+    options = rest[-1].is_a?(Hash) ? rest.pop : {}
+    integer_of(v, *rest)
+  rescue ArgumentError, RangeError => e
+    return nil if options[:exception] == false
+    return Shell.big(v, 10) if e.is_a?(RangeError) && v =~ /\A\d+\z/
+    raise ArgumentError, "invalid value for Integer(): #{v.inspect}" if v.is_a?(String)
+    raise e
+  end
+
+  def rand(limit = 0)
+    limit.is_a?(Range) ? limit.first + random_of(limit.last - limit.first + (limit.exclude_end? ? 0 : 1)) : random_of(limit)
+  end
+
   def catch(tag = Object.new)
     yield tag
   rescue Thrown => e
@@ -130,7 +158,7 @@ end
 class Module
   def const_missing(name)
     known = Shell::LIBRARY.include?(name.to_s) && !Object.const_defined?(name)
-    raise NameError.new("uninitialized constant #{self == Object ? '' : "#{self}::"}#{name}", name) unless known
+    raise NameError.new("uninitialized constant #{self == Object ? 'HBaseReceiver' : self}::#{name}", name) unless known
     Shell.need('stdlib')
     Object.const_get(name)
   end
@@ -163,6 +191,16 @@ module Enumerable
   end
 
   # Parts of the list, each ended where the block is true of an element and the next.
+  # [[what the block says, elements in a row], …]
+  def chunk
+    parts = []
+    each do |v|
+      key = yield(v)
+      parts.empty? || parts[-1][0] != key ? parts << [key, [v]] : parts[-1][1] << v
+    end
+    parts.each
+  end
+
   def slice_when
     parts = []
     each do |v|
@@ -177,6 +215,12 @@ module Enumerable
 end
 
 class Array
+  alias times_of *
+
+  def *(other)
+    other.is_a?(String) ? join(other) : times_of(other)
+  end
+
   def sort_by!(&block)
     replace(sort_by(&block))
   end
@@ -187,6 +231,13 @@ class Array
 end
 
 class Hash
+  def fetch(key, *otherwise)
+    return self[key] if key?(key)
+    return yield(key) if block_given?
+    raise KeyError, "key not found: #{key.inspect}" if otherwise.empty?
+    otherwise[0]
+  end
+
   def to_hash
     self
   end
@@ -197,6 +248,15 @@ class Hash
 end
 
 class Range
+  alias each_of each
+
+  # mruby's of text answers with its first.
+  def each(&block)
+    return to_enum(:each) unless block
+    each_of(&block)
+    self
+  end
+
   def step(by = 1)
     return to_enum(:step, by) unless block_given?
     raise ArgumentError, by == 0 ? "step can't be 0" : "step can't be negative" if by <= 0
@@ -229,6 +289,32 @@ class String
   # mruby writes each byte of a letter.
   def inspect
     Shell.readable(bytes_in_text)
+  end
+
+  alias begins_with start_with?
+
+  def start_with?(*list)
+    list.any? { |v| v.is_a?(Regexp) ? v =~ self && $~.begin(0) == 0 : begins_with(v) }
+  end
+
+  def encoding
+    Encoding::UTF_8
+  end
+
+  def force_encoding(*)
+    self
+  end
+
+  def encode(*)
+    self
+  end
+
+  def valid_encoding?
+    Bytes.toString(self) == self
+  end
+
+  def unicode_normalize(*)
+    self
   end
 
   # Strings are bytes.
@@ -279,7 +365,16 @@ class Time
   end
 end
 
+module Encoding
+  UTF_8 = 'UTF-8'
+  ASCII_8BIT = BINARY = 'ASCII-8BIT'
+end
+
 class Exception
+  def inspect
+    message.to_s.empty? ? self.class.to_s : "#<#{self.class}: #{message}>"
+  end
+
   def full_message(*)
     "#{message} (#{self.class})"
   end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Of Ruby's libraries, what scripts use around commands: Set, JSON, Base64, Digest, SecureRandom, Date, Time.parse, CSV, Dir,
+# Of Ruby's libraries, what scripts use around commands: Set, JSON, Base64, Digest, SecureRandom, Date, Time.parse, CSV, threads,
 # Benchmark. Loaded when a script names one.
 
 Shell.need('json')
@@ -542,16 +542,6 @@ class CSV
   end
 end
 
-class Dir
-  def self.exist?(path)
-    File.directory?(path)
-  end
-
-  def self.pwd
-    ENV['PWD']
-  end
-end
-
 module Benchmark
   def self.realtime
     begun = Shell.monotonic
@@ -564,5 +554,124 @@ end
 class Object
   def to_json(*)
     Json.text(self)
+  end
+end
+
+# A thread runs at once, to its end; it has no other to wait for.
+class Thread
+  attr_reader :value
+
+  def self.new(*list, &block)
+    t = allocate
+    t.run(list, block)
+    t
+  end
+
+  class << self
+    alias start new
+    alias fork new
+  end
+
+  def self.current
+    @current ||= allocate
+  end
+
+  def self.abort_on_exception=(on)
+    on
+  end
+
+  def run(list, block)
+    @value = block.call(*list)
+  rescue StandardError => e
+    @failure = e
+  end
+
+  # A failure reaches who waits.
+  def join(*)
+    e = @failure
+    @failure = nil
+    raise e unless e.nil?
+    self
+  end
+
+  def value
+    join
+    @value
+  end
+
+  def alive?
+    false
+  end
+
+  def [](name)
+    (@own ||= {})[name.to_sym]
+  end
+
+  def []=(name, v)
+    (@own ||= {})[name.to_sym] = v
+  end
+end
+
+class Mutex
+  def synchronize
+    yield
+  end
+
+  def lock
+    self
+  end
+  alias unlock lock
+end
+
+class Queue
+  def initialize
+    @list = []
+  end
+
+  def push(v)
+    @list.push(v)
+    self
+  end
+  alias << push
+  alias enq push
+
+  def pop(without_waiting = false)
+    raise ThreadError, without_waiting ? 'queue empty' : 'no thread will fill the queue' if @list.empty?
+    @list.shift
+  end
+  alias shift pop
+  alias deq pop
+
+  def empty?
+    @list.empty?
+  end
+
+  def length
+    @list.length
+  end
+  alias size length
+
+  def close
+    self
+  end
+end
+class ThreadError < StandardError; end
+
+module Process
+  CLOCK_REALTIME = 0
+  CLOCK_MONOTONIC = 1
+
+  def self.pid
+    $$
+  end
+
+  def self.clock_gettime(clock, unit = :float_second)
+    seconds = clock == CLOCK_REALTIME ? Shell.now_ms / 1000.0 : Shell.monotonic
+    case unit
+    when :millisecond then (seconds * 1000).to_i
+    when :microsecond then (seconds * 1000000).to_i
+    when :second then seconds.to_i
+    else seconds
+    end
   end
 end

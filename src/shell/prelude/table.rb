@@ -103,6 +103,12 @@ module Hbase
       args = args.merge(timestamp) if timestamp.is_a?(Hash)
       timestamp = nil if timestamp.is_a?(Hash)
       family, qualifier = column_of(column)
+      unless timestamp.nil? || timestamp.is_a?(Numeric)
+        raise TypeError, "no method 'addColumn' for arguments (org.jruby.java.proxies.ArrayJavaProxy,org.jruby.java.proxies.ArrayJavaProxy," \
+                         "#{Failures.jruby_class(timestamp)},org.jruby.java.proxies.ArrayJavaProxy) on Java::OrgApacheHadoopHbaseClient::Put\n" \
+                         "  available overloads:\n    (byte[],byte[],long,byte[])\n    (byte[],java.nio.ByteBuffer,long,java.nio.ByteBuffer)"
+      end
+      timestamp = timestamp.to_i unless timestamp.nil?
       if !timestamp.nil? && (timestamp <=> 0) < 0
         Names.illegal("Timestamp cannot be negative. ts=#{timestamp}")
       end
@@ -308,8 +314,8 @@ module Hbase
       options[:reversed] = args['REVERSED'] || false
       options[:replica] = replica_of(args)
       options[:metrics] = args[ALL_METRICS] || !args[METRICS].nil?
-      options[:caching] = args['CACHE'] if args['CACHE'].to_i > 0
-      options[:limit] = args['LIMIT'] if args['LIMIT'].to_i > 0
+      options[:caching] = args['CACHE'] if positive?(args['CACHE'])
+      options[:limit] = args['LIMIT'] if positive?(args['LIMIT'])
       fields[:max_versions] = args['VERSIONS'] if (args['VERSIONS'] || 1) > 1
       fields[:attribute] = attributes_of(args)
       fields[:attribute] += [{ name: '_raw_', value: "\xff" }] if args['RAW']
@@ -321,9 +327,15 @@ module Hbase
       end
       fields[:consistency] = constant('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE], args[CONSISTENCY]) if args[CONSISTENCY]
       fields[:readType] = constant('org.apache.hadoop.hbase.client.Scan.ReadType', %w[DEFAULT STREAM PREAD], args[READ_TYPE]) if args[READ_TYPE]
-      options[:batch] = args[BATCH] if args[BATCH].to_i > 0
-      fields[:max_result_size] = args[MAX_RESULT_SIZE] if args[MAX_RESULT_SIZE].to_i > 0
+      options[:batch] = args[BATCH] if positive?(args[BATCH])
+      fields[:max_result_size] = args[MAX_RESULT_SIZE] if positive?(args[MAX_RESULT_SIZE])
       [options, fields]
+    end
+
+    def positive?(v)
+      return false if v.nil?
+      raise ArgumentError, "comparison of #{v.class} with 0 failed" unless v.is_a?(Numeric)
+      v > 0
     end
 
     def scan_rows(scan, show)
