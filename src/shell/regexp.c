@@ -52,7 +52,10 @@ static mrb_value in_pcre(mrb_state *mrb, mrb_value source)
         if (digit || other) {
             if (mrb_nil_p(out)) out = mrb_str_new(mrb, "", 0);
             mrb_str_cat(mrb, out, s + copied, (size_t)(i - copied));
-            mrb_str_cat_cstr(mrb, out, in_class ? "0-9a-fA-F" : digit ? "[0-9a-fA-F]" : "[^0-9a-fA-F]");
+            mrb_str_cat_cstr(mrb, out,
+                             in_class ? "0-9a-fA-F"
+                             : digit  ? "[0-9a-fA-F]"
+                                      : "[^0-9a-fA-F]");
             copied = i + 2;
         }
         i++;
@@ -68,8 +71,9 @@ static mrb_value initialize(mrb_state *mrb, mrb_value self)
     PCRE2_SIZE at;
     mrb_get_args(mrb, "S|oo", &source, &flags, &(mrb_value){0});
     mrb_value pattern = in_pcre(mrb, source);
-    pcre2_code *p = pcre2_compile((PCRE2_SPTR)RSTRING_PTR(pattern), (PCRE2_SIZE)RSTRING_LEN(pattern),
-                                  options_of(mrb, flags), &code, &at, NULL);
+    pcre2_code *p =
+        pcre2_compile((PCRE2_SPTR)RSTRING_PTR(pattern), (PCRE2_SIZE)RSTRING_LEN(pattern),
+                      options_of(mrb, flags), &code, &at, NULL);
     if (p == NULL) {
         char text[128];
         (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof text);

@@ -18,7 +18,7 @@
 typedef struct rewriter {
     const char *text;
     size_t len;
-    size_t copied; /* of the text, to `out` or replaced */
+    size_t copied;    /* of the text, to `out` or replaced */
     rq_slice rescued; /* the variable of the last rescue; empty: there was none */
     rq_buf *out;
 } rewriter;
@@ -26,6 +26,11 @@ typedef struct rewriter {
 static bool is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool is_one_of(char c, const char *set)
+{
+    return c != '\0' && strchr(set, c) != NULL;
 }
 
 static rq_err put(rewriter *r, const char *text)
@@ -57,7 +62,7 @@ static bool at(const rewriter *r, size_t i, const char *word)
 /* Ends at a newline, `;`, `}` or the end of the text. */
 static bool is_end(const rewriter *r, size_t i)
 {
-    return i >= r->len || strchr("\r\n;}#", r->text[i]) != NULL;
+    return i >= r->len || is_one_of(r->text[i], "\r\n;}#");
 }
 
 /* --- $! and quoted text ----------------------------------------------------------------------- */
@@ -73,7 +78,7 @@ static rq_err skip_quoted(rewriter *r, size_t i, size_t *ret_end)
 {
     char end = r->text[i] == '#' ? '\n' : r->text[i];
     *ret_end = i;
-    if (strchr("#'\"`", r->text[i]) == NULL) return RQ_OK;
+    if (!is_one_of(r->text[i], "#'\"`")) return RQ_OK;
     for (i++; i < r->len && r->text[i] != end; i++) {
         if (r->text[i] == '\\' && end != '\n') i++;
         if (end == '"' && r->rescued.len > 0 && at(r, i, "#{$!"))
@@ -115,10 +120,12 @@ static bool is_big(const char *text, const literal *l)
     static const char max[] = "9223372036854775807";
     char digits[DIGITS_OF_MAX];
     size_t n = 0;
+    if (l->is_hex && l->count != HEX_DIGITS_MAX) return l->count > HEX_DIGITS_MAX;
     if (l->is_hex) {
         const char *from = text + l->digits;
-        from += strspn(from, "0_");
-        return l->count > HEX_DIGITS_MAX || (l->count == HEX_DIGITS_MAX && *from > '7');
+        while (*from == '0' || *from == '_') /* a digit that is not 0 follows */
+            from++;
+        return *from > '7';
     }
     if (l->count != DIGITS_OF_MAX) return l->count > DIGITS_OF_MAX;
     for (size_t i = l->end; i-- > l->digits && n < DIGITS_OF_MAX;)
@@ -160,9 +167,9 @@ static bool read_operand(const rewriter *r, size_t i, size_t *ret_begin, size_t 
         }
         *ret_end = i;
         *ret_next = i + 1;
-        return i < r->len && *ret_end > *ret_begin;
+        return i<r->len && * ret_end> * ret_begin;
     }
-    while (i < r->len && (is_word(r->text[i]) || strchr("@$:.?", r->text[i]) != NULL))
+    while (i < r->len && (is_word(r->text[i]) || is_one_of(r->text[i], "@$:.?")))
         i++;
     *ret_end = *ret_next = i;
     return i > *ret_begin;
@@ -203,7 +210,7 @@ static rq_err on_rescue(rewriter *r, size_t end, size_t *next)
     *next = i;
     if (variable > 0) {
         size_t stop = variable;
-        while (stop < r->len && (is_word(r->text[stop]) || strchr("@$", r->text[stop]) != NULL))
+        while (stop < r->len && (is_word(r->text[stop]) || is_one_of(r->text[stop], "@$")))
             stop++;
         r->rescued = rq_slice_of(r->text + variable, stop - variable);
         return RQ_OK;
@@ -219,8 +226,8 @@ static rq_err on_rescue(rewriter *r, size_t end, size_t *next)
 static bool is_bare(const rewriter *r, size_t i)
 {
     size_t next = skip_blanks(r, i);
-    return is_end(r, next) || (next > i && (at(r, next, "if ") || at(r, next, "unless ") ||
-                                            at(r, next, "end")));
+    return is_end(r, next) ||
+           (next > i && (at(r, next, "if ") || at(r, next, "unless ") || at(r, next, "end")));
 }
 
 static rq_err on_word(rewriter *r, size_t begin, size_t end, size_t *next)
@@ -228,8 +235,7 @@ static rq_err on_word(rewriter *r, size_t begin, size_t end, size_t *next)
     size_t n = end - begin;
     if (n == 7 && at(r, begin, "defined") && at(r, end, "?"))
         return on_defined(r, begin, end, next);
-    if (n == 6 && at(r, begin, "rescue") && begins_clause(r, begin))
-        return on_rescue(r, end, next);
+    if (n == 6 && at(r, begin, "rescue") && begins_clause(r, begin)) return on_rescue(r, end, next);
     if (n == 5 && at(r, begin, "raise") && r->rescued.len > 0 && is_bare(r, end)) {
         RQ_TRY(replace(r, end, end));
         RQ_TRY(put(r, " "));
@@ -242,7 +248,7 @@ static bool has_heredoc(const char *text, size_t len)
 {
     for (size_t i = 0; i + 2 < len; i++)
         if (text[i] == '<' && text[i + 1] == '<' &&
-            (strchr("~-'\"", text[i + 2]) != NULL || isupper((unsigned char)text[i + 2])))
+            (is_one_of(text[i + 2], "~-'\"") || isupper((unsigned char)text[i + 2])))
             return true;
     return false;
 }
@@ -262,7 +268,7 @@ static rq_err step(rewriter *r, size_t i, size_t *next)
     *next = word.end;
     if (is_number) return on_number(r, &word);
     /* A method's name or a symbol is no keyword. */
-    if (i > 0 && strchr(".:@$", r->text[i - 1]) != NULL) return RQ_OK;
+    if (i > 0 && is_one_of(r->text[i - 1], ".:@$")) return RQ_OK;
     return on_word(r, i, word.end, next);
 }
 
@@ -273,5 +279,6 @@ rq_err rq__rewrite(const char *text, size_t len, rq_buf *out)
     if (has_heredoc(text, len)) return RQ_OK;
     for (size_t i = 0, next; i < len; i = next)
         RQ_TRY(step(&r, i, &next));
-    return r.copied == 0 && out->len == 0 ? RQ_OK : rq_buf_append(out, text + r.copied, len - r.copied);
+    return r.copied == 0 && out->len == 0 ? RQ_OK
+                                          : rq_buf_append(out, text + r.copied, len - r.copied);
 }

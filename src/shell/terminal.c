@@ -90,8 +90,7 @@ static mrb_value make_folder(mrb_state *mrb, mrb_value self)
     const char *path;
     (void)self;
     mrb_get_args(mrb, "z", &path);
-    if (mkdir(path, 0777) != 0)
-        mrb_raisef(mrb, E_RUNTIME_ERROR, "%s - %s", strerror(errno), path);
+    if (mkdir(path, 0777) != 0) mrb_raisef(mrb, E_RUNTIME_ERROR, "%s - %s", strerror(errno), path);
     return mrb_nil_value();
 }
 
