@@ -26,6 +26,10 @@ module Bytes
     alias to_s inspect
     alias name inspect
 
+    def const_missing(name)
+      Object.const_get(name)
+    end
+
     def method_missing(name, *args)
       camel = JavaNames.camel(name)
       return __send__(camel.to_sym, *args) if camel != name.to_s && respond_to?(camel.to_sym)

@@ -236,6 +236,4 @@ end
 Shell.export(self)
 Shell.need('names')
 Shell.need('table')
-Shell.need('descriptor')
-Shell.need('bytes')
-Shell.need('java')
+TOP.instance_variable_set('@shell', ShellObject.new)

@@ -28,47 +28,6 @@ module JavaNames
   end
 end
 
-# Java's Double.toString for the usual sizes.
-def Shell.java_float(v)
-  return v.to_s if v.nan? || v.infinite?
-  text = v.to_s
-  text.include?('.') || text.include?('e') ? text : text + '.0'
-end
-
-class Time
-  # C's fields, and Ruby's %L, %3N, %-d, %:z, %P.
-  def strftime(form)
-    form = form.gsub(/%(?:([0-9]?)N|L|:z|P|Z|-[demHIMSjly])/) { |f| own_field(f, $1) } if form =~ /%([0-9]?N|L|:z|P|Z|-)/
-    Shell.strftime(form, to_i, utc?)
-  end
-
-  def own_field(field, digits)
-    case field[-1]
-    when 'N' then nsec.to_s.rjust(9, '0')[0, digits.to_s.empty? ? 9 : digits.to_i]
-    when 'L' then (usec / 1000).to_s.rjust(3, '0')
-    when 'z' then utc? ? '+00:00' : zone_text(':')
-    when 'Z' then utc? ? 'UTC' : Shell.strftime('%Z', to_i, false)
-    when 'P' then Shell.strftime('%p', to_i, utc?).downcase
-    else Shell.strftime("%#{field[-1]}", to_i, utc?).sub(/\A[ 0](?=.)/, '').sub(/\A0(?=\d)/, '')
-    end
-  end
-
-  def iso8601
-    Shell.strftime('%Y-%m-%dT%H:%M:%S', to_i, utc?) + (utc? ? 'Z' : zone_text(':'))
-  end
-
-  def to_s
-    Shell.strftime('%Y-%m-%d %H:%M:%S ', to_i, utc?) + (utc? ? 'UTC' : zone_text(''))
-  end
-  alias inspect to_s
-
-  def zone_text(mark)
-    z = Shell.strftime('%z', to_i, false)
-    z[0, 3] + mark + z[3, 2]
-  end
-end
-
-# org.apache.hadoop.hbase.util.Bytes and what else scripts name by its package.
 # java.util.Date, as far as scripts print and compare times.
 class JavaDate
   include JavaNames
@@ -520,11 +479,13 @@ module Java
     words = name.to_s.gsub(/[A-Z]/) { |c| ".#{c.downcase}" }[1..-1].to_s
     package = Module.new
     package.define_singleton_method(:const_missing) { |simple| JavaPackage.named("#{words}.#{simple}") }
+    # Those that Ruby has, too, would be found there.
+    %i[Integer String Float Math].each { |n| package.const_set(n, JavaPackage.named("#{words}.#{n}")) } if words == 'java.lang'
     package
   end
 end
 
-# `import java.util.Date`: the class under its own name.
+# `import java.util.Date`: the class under its own name. ruby.rb has these methods until this file is needed.
 module Kernel
   # In methods of a script's classes, too.
   def org
@@ -550,34 +511,6 @@ module Kernel
     end
   end
   alias java_import import
-
-  def to_java(type = nil)
-    type == :byte && is_a?(Array) ? map { |b| b & 255 }.pack('C*') : self
-  end
-end
-
-class String
-  # java.lang.String
-  def self.valueOf(v)
-    v.to_s
-  end
-
-  def self.format(form, *list)
-    Kernel.format(form, *list)
-  end
-
-  def to_java_bytes
-    self
-  end
-
-  def self.from_java_bytes(bytes)
-    bytes
-  end
-
-  def to_java_string
-    self
-  end
-  alias getBytes to_java_bytes
 end
 
 # `@shell.hbase.configuration`: what -D set, and what scripts ask most. As in HBase's shell, a changed value does not reach
@@ -609,15 +542,3 @@ class ShellConfiguration
     get(name, otherwise).to_s == 'true'
   end
 end
-
-class ShellObject
-  def hbase
-    self
-  end
-
-  def configuration
-    @configuration ||= ShellConfiguration.new
-  end
-end
-TOP.instance_variable_set('@shell', ShellObject.new)
-

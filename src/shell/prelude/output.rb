@@ -178,7 +178,6 @@ module Kernel
 end
 
 module Shell
-  LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest JSON Mutex Process Queue SecureRandom Set Thread]
   # Those that the official shell has loaded, and others of which the shell has a part, or which its commands replace.
   LOADED = %w[java json date time irb rubygems etc rbconfig stringio hbase hbase_shell hbase_constants shell thread]
   OTHERS = %w[base64 benchmark csv digest digest/md5 digest/sha1 digest/sha2 securerandom set timeout pp optparse open3 ostruct

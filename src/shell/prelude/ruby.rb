@@ -154,13 +154,94 @@ class Integer
   end
 end
 
-# Classes of Ruby's libraries: stdlib.rb, which is loaded when one is named.
+# Classes of preludes that are loaded when a script, or another prelude, names one of them.
+module Shell
+  LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest JSON Mutex Process Queue SecureRandom Set Thread]
+  PRELUDE_OF = { 'Descriptor' => 'descriptor', 'HConstants' => 'java', 'JavaNames' => 'java', 'JavaPackage' => 'java',
+                 'JavaBigDecimal' => 'bytes', 'JavaUUID' => 'java' }
+  LIBRARY.each { |name| PRELUDE_OF[name] = 'stdlib' }
+end
+
 class Module
   def const_missing(name)
-    known = Shell::LIBRARY.include?(name.to_s) && !Object.const_defined?(name)
-    raise NameError.new("uninitialized constant #{self == Object ? 'HBaseReceiver' : self}::#{name}", name) unless known
-    Shell.need('stdlib')
+    prelude = Object.const_defined?(name) ? nil : Shell::PRELUDE_OF[name.to_s]
+    raise NameError.new("uninitialized constant #{self == Object ? 'HBaseReceiver' : self}::#{name}", name) if prelude.nil?
+    Shell.need(prelude)
     Object.const_get(name)
+  end
+end
+
+# All but what is in C: bytes.rb.
+def Bytes.method_missing(name, *list, &block)
+  Shell.need('bytes')
+  __send__(name, *list, &block)
+end
+
+def Bytes.const_missing(name)
+  Shell.need('bytes')
+  const_get(name)
+end
+
+def Bytes.inspect
+  'Java::OrgApacheHadoopHbaseUtil::Bytes'
+end
+
+# Java's packages: java.rb.
+module Kernel
+  def org
+    Shell.need('java')
+    JavaPackage.new('org')
+  end
+
+  def java
+    Shell.need('java')
+    JavaPackage.new('java')
+  end
+
+  def com
+    Shell.need('java')
+    JavaPackage.new('com')
+  end
+
+  def import(*classes)
+    Shell.need('java')
+    import(*classes)
+  end
+
+  def java_import(*classes)
+    Shell.need('java')
+    import(*classes)
+  end
+
+  def to_java(type = nil)
+    type == :byte && is_a?(Array) ? map { |b| b & 255 }.pack('C*') : self
+  end
+end
+
+# Java's Double.toString for the usual sizes.
+def Shell.java_float(v)
+  return v.to_s if v.nan? || v.infinite?
+  text = v.to_s
+  text.include?('.') || text.include?('e') ? text : text + '.0'
+end
+
+# Java::JavaLang::Long
+module Java
+  def self.const_missing(name)
+    Shell.need('java')
+    const_missing(name)
+  end
+end
+
+# The instance variable of the top that scripts ask.
+class ShellObject
+  def hbase
+    self
+  end
+
+  def configuration
+    Shell.need('java')
+    @configuration ||= ShellConfiguration.new
   end
 end
 
@@ -368,6 +449,63 @@ end
 module Encoding
   UTF_8 = 'UTF-8'
   ASCII_8BIT = BINARY = 'ASCII-8BIT'
+end
+
+class Time
+  # C's fields, and Ruby's %L, %3N, %-d, %:z, %P.
+  def strftime(form)
+    form = form.gsub(/%(?:([0-9]?)N|L|:z|P|Z|-[demHIMSjly])/) { |f| own_field(f, $1) } if form =~ /%([0-9]?N|L|:z|P|Z|-)/
+    Shell.strftime(form, to_i, utc?)
+  end
+
+  def own_field(field, digits)
+    case field[-1]
+    when 'N' then nsec.to_s.rjust(9, '0')[0, digits.to_s.empty? ? 9 : digits.to_i]
+    when 'L' then (usec / 1000).to_s.rjust(3, '0')
+    when 'z' then utc? ? '+00:00' : zone_text(':')
+    when 'Z' then utc? ? 'UTC' : Shell.strftime('%Z', to_i, false)
+    when 'P' then Shell.strftime('%p', to_i, utc?).downcase
+    else Shell.strftime("%#{field[-1]}", to_i, utc?).sub(/\A[ 0](?=.)/, '').sub(/\A0(?=\d)/, '')
+    end
+  end
+
+  def iso8601
+    Shell.strftime('%Y-%m-%dT%H:%M:%S', to_i, utc?) + (utc? ? 'Z' : zone_text(':'))
+  end
+
+  def to_s
+    Shell.strftime('%Y-%m-%d %H:%M:%S ', to_i, utc?) + (utc? ? 'UTC' : zone_text(''))
+  end
+  alias inspect to_s
+
+  def zone_text(mark)
+    z = Shell.strftime('%z', to_i, false)
+    z[0, 3] + mark + z[3, 2]
+  end
+end
+
+class String
+  # java.lang.String
+  def self.valueOf(v)
+    v.to_s
+  end
+
+  def self.format(form, *list)
+    Kernel.format(form, *list)
+  end
+
+  def to_java_bytes
+    self
+  end
+
+  def self.from_java_bytes(bytes)
+    bytes
+  end
+
+  def to_java_string
+    self
+  end
+  alias getBytes to_java_bytes
 end
 
 class Exception

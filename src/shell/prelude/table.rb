@@ -407,6 +407,7 @@ module Hbase
     # HBase evaluates the class's name: a class of Java, or of the script.
     def convert_bytes(bytes, klass, converter)
       return Bytes.toStringBinary(bytes) if converter.nil? && klass.nil?
+      Shell.need('bytes')
       converter ||= 'toStringBinary'
       type = klass.nil? ? Bytes : class_named(klass)
       name = [converter, JavaNames.camel(converter)].find { |n| type.respond_to?(n.to_sym) }
