@@ -342,6 +342,25 @@ def floats_in_text(_):
     return "; ".join(wrong[:5]) or (None if len(got) == len(cases) and len(pairs) == 3000 else again[-500:])
 
 
+def ordered_bytes_are_decoded(_):
+    """OrderedBytes as converters, of keys that `rorqual key` encoded, in both orders."""
+    kinds = {"ob-i8": ("decodeInt8", [-128, 0, 127]), "ob-i16": ("decodeInt16", [-300, 7]), "ob-i32": ("decodeInt32", [-70000, 0, 2147483647]),
+             "ob-i64": ("decodeInt64", [-9223372036854775808, 5]), "ob-f32": ("decodeFloat32", ["-1.5", "0.25"]), "ob-f64": ("decodeFloat64", ["-0.1", "1.5"]),
+             "ob-text": ("decodeString", ["", "abc"]), "ob-blobvar": ("decodeBlobVar", ["a", "longer text"]),
+             "ob-num": ("decodeNumericAsBigDecimal", ["0", "-123.45", "0.00001", "98765432109876543210"])}
+    lines, expected = [], []
+    for order in ("", "desc-"):
+        for kind, (method, values) in kinds.items():
+            for value in values:
+                key = subprocess.run([BINARY, "key", "--hex", f"x:{order}{kind}", "--", str(value)], capture_output=True, text=True, check=True).stdout.strip()
+                lines.append(f"puts org.apache.hadoop.hbase.util.OrderedBytes.{method}(['{key}'].pack('H*')).to_s; nil\n")
+                expected.append(str(value))
+    out = shell("-n", "memory:", text="".join(lines)).stdout
+    got = [line for line in out.splitlines() if not line.startswith("hbase:")][:len(expected)]
+    wrong = [f"{w}: {g}" for w, g in zip(expected, got) if g != w and (not re.fullmatch(r"[-0-9.E]+", g) or float(g) != float(w))]
+    return "; ".join(wrong[:5]) or (None if len(got) == len(expected) else out[-500:])
+
+
 def rows_of_a_prefix_are_deleted(_):
     """In batches: fewer rows than one, exactly one, several and a rest; rows around the prefix and other columns stay."""
     text = "create 't', 'f', 'g'\nput 't', 'oz', 'f:q', 'v'\nput 't', 'q', 'f:q', 'v'\n"
@@ -540,7 +559,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
