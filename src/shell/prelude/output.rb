@@ -178,7 +178,7 @@ module Kernel
 end
 
 module Shell
-  # Those that the official shell has loaded, and others of which the shell has a part, or which its commands replace.
+  # Those that the official shell has loaded, its own files among them, and others of which the shell has a part, or which its commands replace.
   LOADED = %w[java json date time irb rubygems etc rbconfig stringio hbase hbase_shell hbase_constants shell thread]
   OTHERS = %w[base64 benchmark csv digest digest/md5 digest/sha1 digest/sha2 securerandom set timeout pp optparse open3 ostruct
               fileutils tempfile logger yaml erb English bigdecimal socket net/http open-uri uri zlib pathname monitor forwardable
@@ -198,7 +198,7 @@ module Shell
   end
 
   def self.require_library(name)
-    return false if LOADED.include?(name) || required[name]
+    return false if LOADED.include?(name) || required[name] || name =~ %r{\A(hbase|shell|irb)/}
     raise LoadError, "no such file to load -- #{name}" unless OTHERS.include?(name)
     required[name] = true
   end
