@@ -361,6 +361,17 @@ def ordered_bytes_are_decoded(_):
     return "; ".join(wrong[:5]) or (None if len(got) == len(expected) else out[-500:])
 
 
+def libraries_are_loaded_by_their_methods(_):
+    """Time.parse, to_json and the like before anything names the library's classes."""
+    cases = {"Time.parse('2026-01-02 03:04:05 UTC').to_i": "1767323045", "{'a' => 1}.to_json": '{"a":1}', "[1, 1].to_set.length": "1",
+             "Time.at(0).utc.to_date": "1970-01-01", "Java::JavaLang::Integer::MAX_VALUE": "2147483647"}
+    for case, want in cases.items():
+        got = shell("-n", "memory:", text=f"puts {case}; nil\n").stdout.splitlines()
+        if want not in got:
+            return f"{case}: {got}"
+    return None
+
+
 def rows_of_a_prefix_are_deleted(_):
     """In batches: fewer rows than one, exactly one, several and a rest; rows around the prefix and other columns stay."""
     text = "create 't', 'f', 'g'\nput 't', 'oz', 'f:q', 'v'\nput 't', 'q', 'f:q', 'v'\n"
@@ -559,7 +570,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

@@ -3,7 +3,8 @@
 
 class Object
   # Ruby's text names the object; a name alone at the top may be a variable's.
-  def method_missing(name, *args)
+  def method_missing(name, *args, &block)
+    return __send__(name, *args, &block) if Shell.need_method(name) && respond_to?(name)
     if equal?(TOP)
       main = "#<HBaseReceiver:0x#{(object_id & 0xffffffff).to_s(16)}>"
       raise NameError.new("undefined local variable or method `#{name}' for #{main}", name) if args.empty?
@@ -159,7 +160,14 @@ module Shell
   LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest JSON Mutex Process Queue SecureRandom Set Thread]
   PRELUDE_OF = { 'Descriptor' => 'descriptor', 'HConstants' => 'java', 'JavaNames' => 'java', 'JavaPackage' => 'java',
                  'JavaBigDecimal' => 'bytes', 'JavaUUID' => 'java' }
-  LIBRARY.each { |name| PRELUDE_OF[name] = 'stdlib' }
+  LIBRARY.each { |name| PRELUDE_OF[name] = %w[Date DateTime].include?(name) ? 'date' : 'stdlib' }
+  METHODS_OF = { to_json: 'stdlib', to_set: 'stdlib', to_date: 'date', parse: 'date', iso8601: 'date', xmlschema: 'date', strptime: 'date' }
+
+  # A prelude that has the method; false: there is none, or it is loaded.
+  def self.need_method(name)
+    prelude = METHODS_OF[name]
+    !prelude.nil? && !@loaded[prelude] && (need(prelude) || true)
+  end
 end
 
 class Module
