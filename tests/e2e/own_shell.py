@@ -366,7 +366,7 @@ def libraries_are_loaded_by_their_methods(_):
     cases = {"Time.parse('2026-01-02 03:04:05 UTC').to_i": "1767323045", "{'a' => 1}.to_json": '{"a":1}', "[1, 1].to_set.length": "1",
              "Time.at(0).utc.to_date": "1970-01-01", "Java::JavaLang::Integer::MAX_VALUE": "2147483647"}
     for case, want in cases.items():
-        got = shell("-n", "memory:", text=f"puts {case}; nil\n").stdout.splitlines()
+        got = shell("-n", "memory:", text=f"puts(({case})); nil\n").stdout.splitlines()
         if want not in got:
             return f"{case}: {got}"
     return None
