@@ -2,6 +2,8 @@
 /* Values of cells as numbers; contract in interpreter.h. */
 #include "service/interpreter.h"
 
+#include "base/doubles.h"
+
 #include <math.h>
 
 #define PACKAGE "org.apache.hadoop.hbase.client.coprocessor."
@@ -40,20 +42,6 @@ void rq__number_swap(rq__number *a, rq__number *b)
     *b = old;
 }
 
-static double double_of(uint64_t bits)
-{
-    double d;
-    memcpy(&d, &bits, sizeof d);
-    return d;
-}
-
-static uint64_t bits_of(double d)
-{
-    uint64_t bits;
-    memcpy(&bits, &d, sizeof bits);
-    return bits;
-}
-
 rq_err rq__number_read(rq__interpreter i, const rq_cell *cell, rq__number *ret, rq_error *why)
 {
     if (i == RQ__INTERPRETER_DECIMAL) {
@@ -73,7 +61,7 @@ rq_err rq__number_read(rq__interpreter i, const rq_cell *cell, rq__number *ret, 
     if (i == RQ__INTERPRETER_LONG)
         ret->l = (int64_t)bits;
     else
-        ret->d = double_of(bits);
+        ret->d = rq_double_of_bits(bits);
     return RQ_OK;
 }
 
@@ -144,7 +132,7 @@ static rq_err write_long(int64_t value, rq_buf *out)
 
 static rq_err write_double(double value, rq_buf *out)
 {
-    uint64_t bits = bits_of(value);
+    uint64_t bits = rq_bits_of_double(value);
     RQ_TRY(rq_buf_append_u8(out, TAG_FIXED64));
     for (int i = 0; i < 8; i++)
         RQ_TRY(rq_buf_append_u8(out, (uint8_t)(bits >> (8 * i))));
@@ -168,6 +156,6 @@ rq_err rq__number_write_min(rq__interpreter i, rq_buf *out)
     /* Double.MIN_VALUE is the smallest positive number; as a BigDecimal it is 49 / 10^325. */
     static const uint8_t smallest[] = {0, 0, 1, 69, 49};
     if (i == RQ__INTERPRETER_LONG) return write_long(INT64_MIN, out);
-    if (i == RQ__INTERPRETER_DOUBLE) return write_double(double_of(1), out);
+    if (i == RQ__INTERPRETER_DOUBLE) return write_double(rq_double_of_bits(1), out);
     return write_bytes(rq_slice_of(smallest, sizeof smallest), out);
 }

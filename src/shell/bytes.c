@@ -3,8 +3,12 @@
  * functions of the module Bytes, which prelude/bytes.rb completes. */
 #include "shell/shell_priv.h"
 
+#include "base/doubles.h"
+
 #include <md5.h>
 #include <mruby/string.h>
+#include <sha1.h>
+#include <sha2.h>
 
 static bool is_plain(uint8_t b)
 {
@@ -94,12 +98,7 @@ static mrb_value real_number(mrb_state *mrb, mrb_value self)
     (void)self;
     mrb_get_args(mrb, "S", &bytes);
     rq_slice s = rq__slice_of(bytes);
-    if (s.len == 8) {
-        double d;
-        uint64_t v = get_be(s);
-        memcpy(&d, &v, sizeof d);
-        return mrb_float_value(mrb, d);
-    }
+    if (s.len == 8) return mrb_float_value(mrb, rq_double_of_bits(get_be(s)));
     if (s.len != 4) mrb_raise(mrb, E_ARGUMENT_ERROR, "no real number");
     float f;
     uint32_t v = (uint32_t)get_be(s);
@@ -125,11 +124,10 @@ static mrb_value real_bytes(mrb_state *mrb, mrb_value self)
 {
     mrb_float d;
     mrb_int len;
-    uint64_t v;
     char bytes[8];
     (void)self;
     mrb_get_args(mrb, "fi", &d, &len);
-    memcpy(&v, &d, sizeof v);
+    uint64_t v = rq_bits_of_double(d);
     if (len == 4) {
         float f = (float)d;
         uint32_t single;
@@ -139,6 +137,27 @@ static mrb_value real_bytes(mrb_state *mrb, mrb_value self)
     for (mrb_int i = len == 4 ? 4 : 8; i-- > 0; v >>= 8)
         bytes[i] = (char)(v & 255);
     return mrb_str_new(mrb, bytes, len == 4 ? 4 : 8);
+}
+
+/* Each writes digits and a NUL. */
+static mrb_value sha1_hex(mrb_state *mrb, mrb_value self)
+{
+    mrb_value bytes;
+    char text[SHA1_DIGEST_STRING_LENGTH];
+    (void)self;
+    mrb_get_args(mrb, "S", &bytes);
+    (void)SHA1Data((const uint8_t *)RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes), text);
+    return mrb_str_new_cstr(mrb, text);
+}
+
+static mrb_value sha256_hex(mrb_state *mrb, mrb_value self)
+{
+    mrb_value bytes;
+    char text[SHA256_DIGEST_STRING_LENGTH];
+    (void)self;
+    mrb_get_args(mrb, "S", &bytes);
+    (void)SHA256Data((const uint8_t *)RSTRING_PTR(bytes), (size_t)RSTRING_LEN(bytes), text);
+    return mrb_str_new_cstr(mrb, text);
 }
 
 static mrb_value md5_hex(mrb_state *mrb, mrb_value self)
@@ -161,4 +180,6 @@ void rq__define_bytes(mrb_state *mrb)
     mrb_define_module_function(mrb, m, "big_endian", big_endian, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "real_bytes", real_bytes, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "md5", md5_hex, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "sha1", sha1_hex, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "sha256", sha256_hex, MRB_ARGS_REQ(1));
 }

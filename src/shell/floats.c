@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float#to_s as the official shell prints floats: the shortest digits that read back as the same
+/* What mruby's numbers lack: the order of large integers, and floats in text.
+ *
+ * Float#to_s as the official shell prints floats: the shortest digits that read back as the same
  * number, without an exponent between 0.0001 and 10^19.
  *
  * mruby keeps a float in a word whose two lowest bits are a tag, so a float stands for four doubles that
@@ -7,6 +9,8 @@
  * or computed. Otherwise the double is unknown: one with many zero bits is taken as exact, of others the
  * second of the four is printed. Each of these texts reads back as the same float of mruby. */
 #include "shell/shell_priv.h"
+
+#include "base/doubles.h"
 
 #include <math.h>
 #include <mruby/class.h>
@@ -20,37 +24,23 @@
 #define POINT_MIN (-3) /* places of the decimal point behind which an exponent is written */
 #define POINT_MAX 19
 
-static uint64_t bits_of(double f)
-{
-    uint64_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
-static double float_of(uint64_t bits)
-{
-    double f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 /* The text of f with so many digits, as %e writes it, if it reads back as the same but for `tolerated`
  * bits. */
 static bool reads_back(double f, int digits, uint64_t tolerated, char text[static 32])
 {
     snprintf(text, 32, "%.*e", digits - 1, f);
-    return ((bits_of(strtod(text, NULL)) ^ bits_of(f)) & ~tolerated) == 0;
+    return ((rq_bits_of_double(strtod(text, NULL)) ^ rq_bits_of_double(f)) & ~tolerated) == 0;
 }
 
 static void shortest(double f, char text[static 32])
 {
-    uint64_t bits = bits_of(f) & ~TAG_BITS;
+    uint64_t bits = rq_bits_of_double(f) & ~TAG_BITS;
     for (int digits = 1; digits <= DIGITS_SAFE; digits++)
         for (uint64_t tag = 0; tag <= TAG_BITS; tag++)
-            if (reads_back(float_of(bits | tag), digits, TAG_BITS, text)) return;
+            if (reads_back(rq_double_of_bits(bits | tag), digits, TAG_BITS, text)) return;
     if ((bits & EXACT_BITS) != 0) bits |= 1;
     for (int digits = DIGITS_SAFE + 1; digits <= DIGITS_MAX; digits++)
-        if (reads_back(float_of(bits), digits, 0, text)) return;
+        if (reads_back(rq_double_of_bits(bits), digits, 0, text)) return;
 }
 
 /* "1.25e+03" → "1250.0" */
@@ -90,8 +80,25 @@ static mrb_value to_s(mrb_state *mrb, mrb_value self)
     return in_ruby(mrb, text);
 }
 
+/* Integer#<=>: mruby compares integers as floats, which are equal from 2^51 on. */
+static mrb_value compare_integers(mrb_state *mrb, mrb_value self)
+{
+    mrb_value other;
+    mrb_get_args(mrb, "o", &other);
+    if (mrb_integer_p(other)) {
+        mrb_int a = mrb_integer(self), b = mrb_integer(other);
+        return mrb_fixnum_value((a > b) - (a < b));
+    }
+    if (mrb_float_p(other)) {
+        double a = (double)mrb_integer(self), b = mrb_float(other);
+        return isnan(b) ? mrb_nil_value() : mrb_fixnum_value((a > b) - (a < b));
+    }
+    return mrb_nil_value();
+}
+
 void rq__define_floats(mrb_state *mrb)
 {
+    mrb_define_method(mrb, mrb->integer_class, "<=>", compare_integers, MRB_ARGS_REQ(1));
     mrb_define_method(mrb, mrb->float_class, "to_s", to_s, MRB_ARGS_NONE());
     mrb_define_method(mrb, mrb->float_class, "inspect", to_s, MRB_ARGS_NONE());
 }

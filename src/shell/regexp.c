@@ -37,14 +37,43 @@ static uint32_t options_of(mrb_state *mrb, mrb_value flags)
     return options;
 }
 
+/* The pattern as PCRE2 has it: \h is a hexadecimal digit, \H another sign. */
+static mrb_value in_pcre(mrb_state *mrb, mrb_value source)
+{
+    const char *s = RSTRING_PTR(source);
+    mrb_int len = RSTRING_LEN(source), copied = 0;
+    bool in_class = false;
+    mrb_value out = mrb_nil_value();
+    for (mrb_int i = 0; i < len; i++) {
+        if (s[i] == '[') in_class = true;
+        if (s[i] == ']') in_class = false;
+        if (s[i] != '\\' || i + 1 == len) continue;
+        bool digit = s[i + 1] == 'h', other = s[i + 1] == 'H' && !in_class;
+        if (digit || other) {
+            if (mrb_nil_p(out)) out = mrb_str_new(mrb, "", 0);
+            mrb_str_cat(mrb, out, s + copied, (size_t)(i - copied));
+            mrb_str_cat_cstr(mrb, out,
+                             in_class ? "0-9a-fA-F"
+                             : digit  ? "[0-9a-fA-F]"
+                                      : "[^0-9a-fA-F]");
+            copied = i + 2;
+        }
+        i++;
+    }
+    if (mrb_nil_p(out)) return source;
+    return mrb_str_cat(mrb, out, s + copied, (size_t)(len - copied));
+}
+
 static mrb_value initialize(mrb_state *mrb, mrb_value self)
 {
     mrb_value source, flags = mrb_nil_value();
     int code;
     PCRE2_SIZE at;
     mrb_get_args(mrb, "S|oo", &source, &flags, &(mrb_value){0});
-    pcre2_code *p = pcre2_compile((PCRE2_SPTR)RSTRING_PTR(source), (PCRE2_SIZE)RSTRING_LEN(source),
-                                  options_of(mrb, flags), &code, &at, NULL);
+    mrb_value pattern = in_pcre(mrb, source);
+    pcre2_code *p =
+        pcre2_compile((PCRE2_SPTR)RSTRING_PTR(pattern), (PCRE2_SIZE)RSTRING_LEN(pattern),
+                      options_of(mrb, flags), &code, &at, NULL);
     if (p == NULL) {
         char text[128];
         (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof text);

@@ -10,6 +10,7 @@
 
 #include "shell/outline.h"
 #include "shell/preludes.h"
+#include "shell/rewrite.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -76,7 +77,13 @@ static mrb_value load_file(mrb_state *mrb, mrb_value self)
     mrbc_context *c = mrbc_context_new(mrb);
     c->capture_errors = true;
     mrbc_filename(mrb, c, path);
-    struct mrb_parser_state *p = mrb_parse_nstring(mrb, text, (size_t)len, c);
+    rq_buf *rewritten = &rq__shell_of(mrb)->rewritten;
+    bool is_read = rq__rewrite(text, (size_t)len, rewritten) == RQ_OK;
+    if (is_read && rewritten->len > 0) {
+        text = (const char *)rewritten->ptr;
+        len = (mrb_int)rewritten->len;
+    }
+    struct mrb_parser_state *p = is_read ? mrb_parse_nstring(mrb, text, (size_t)len, c) : NULL;
     bool wrong = p == NULL || p->nerr > 0;
     mrb_value message = mrb_nil_value();
     if (wrong)
@@ -323,7 +330,7 @@ static int exit_code(rq__shell *s)
     return mrb_integer_p(v) ? (int)mrb_integer(v) : -1;
 }
 
-static int run_session(rq__shell *s)
+static int run_sources(rq__shell *s)
 {
     fate f = GO_ON;
     s->line = 1;
@@ -340,6 +347,13 @@ static int run_session(rq__shell *s)
     return s->options->non_interactive && code >= 0 ? code : 0; /* HBASE: so is irb's end */
 }
 
+static int run_session(rq__shell *s)
+{
+    int code = run_sources(s);
+    (void)ask(s, "run_endings", mrb_nil_value());
+    return code;
+}
+
 static void clear(rq__shell *s)
 {
     rq__shell_disconnect(s);
@@ -349,6 +363,7 @@ static void clear(rq__shell *s)
     rq_buf_clear(&s->answer);
     rq_buf_clear(&s->more);
     rq_buf_clear(&s->rows);
+    rq_buf_clear(&s->rewritten);
     rq_buf_clear(&s->display.held);
 }
 

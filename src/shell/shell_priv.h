@@ -41,6 +41,7 @@ typedef struct rq__shell {
     /* Buffers of a call and an operation. They belong to the session, because an exception of Ruby
      * leaves the C functions below it. */
     rq_buf request, answer, more, rows;
+    rq_buf rewritten;        /* a statement, as mruby reads it (rewrite.h) */
     bool stale;              /* a row of the last get or scan came from a replica */
     rq_scan_metrics metrics; /* of the last scan */
     mrbc_context *locals;    /* of the statements: their local variables */

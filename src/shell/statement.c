@@ -2,6 +2,8 @@
 /* Statements: whether one is complete, and running it so that its local variables stay for the next. */
 #include "shell/shell_priv.h"
 
+#include "shell/rewrite.h"
+
 #include <mruby/array.h>
 #include <mruby/class.h>
 #include <mruby/error.h>
@@ -23,6 +25,11 @@ static mrbc_context *context_of(rq__shell *s)
 
 static struct mrb_parser_state *parse(rq__shell *s, const char *text, size_t len)
 {
+    if (rq__rewrite(text, len, &s->rewritten) != RQ_OK) return NULL;
+    if (s->rewritten.len > 0) {
+        text = (const char *)s->rewritten.ptr;
+        len = s->rewritten.len;
+    }
     struct mrb_parser_state *p = mrb_parser_new(s->mrb);
     if (p == NULL) return NULL;
     mrbc_context *c = context_of(s);

@@ -2,6 +2,8 @@
 /* What the preludes ask of process and terminal. */
 #include "shell/shell_priv.h"
 
+#include <errno.h>
+#include <glob.h>
 #include <mruby/array.h>
 #include <mruby/class.h>
 #include <mruby/string.h>
@@ -10,7 +12,10 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Shell.width: columns of the terminal that standard output is; 0: none. HBASE: jline says 80 when
@@ -62,6 +67,52 @@ static mrb_value read_line(mrb_state *mrb, mrb_value self)
     mrb_value text = n < 0 ? mrb_nil_value() : mrb_str_new(mrb, line, (mrb_int)n);
     free(line);
     return text;
+}
+
+/* Shell.glob(pattern): paths, sorted; {a,b} are alternatives. */
+static mrb_value glob_paths(mrb_state *mrb, mrb_value self)
+{
+    const char *pattern;
+    glob_t found = {0};
+    (void)self;
+    mrb_get_args(mrb, "z", &pattern);
+    int rc = glob(pattern, GLOB_BRACE, NULL, &found);
+    mrb_value list = mrb_ary_new(mrb);
+    for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++)
+        mrb_ary_push(mrb, list, mrb_str_new_cstr(mrb, found.gl_pathv[i]));
+    globfree(&found);
+    if (rc != 0 && rc != GLOB_NOMATCH) mrb_raisef(mrb, E_RUNTIME_ERROR, "cannot list %s", pattern);
+    return list;
+}
+
+static mrb_value make_folder(mrb_state *mrb, mrb_value self)
+{
+    const char *path;
+    (void)self;
+    mrb_get_args(mrb, "z", &path);
+    if (mkdir(path, 0777) != 0) mrb_raisef(mrb, E_RUNTIME_ERROR, "%s - %s", strerror(errno), path);
+    return mrb_nil_value();
+}
+
+static mrb_value remove_folder(mrb_state *mrb, mrb_value self)
+{
+    const char *path;
+    (void)self;
+    mrb_get_args(mrb, "z", &path);
+    if (rmdir(path) != 0) mrb_raisef(mrb, E_RUNTIME_ERROR, "%s - %s", strerror(errno), path);
+    return mrb_nil_value();
+}
+
+/* Shell.set_environment(name, value); nil: removes it. */
+static mrb_value set_environment(mrb_state *mrb, mrb_value self)
+{
+    const char *name, *value;
+    (void)self;
+    mrb_get_args(mrb, "zz!", &name, &value);
+    if ((value != NULL ? setenv(name, value, 1) : unsetenv(name)) != 0)
+        mrb_raisef(mrb, E_ARGUMENT_ERROR, "no name of a variable: %s", name);
+    tzset();
+    return mrb_nil_value();
 }
 
 /* Shell.environment(name); nil: not set. */
@@ -128,8 +179,13 @@ static mrb_value settings(mrb_state *mrb, mrb_value self)
 
 void rq__define_terminal(mrb_state *mrb)
 {
+    mrb_gv_set(mrb, mrb_intern_lit(mrb, "$$"), mrb_int_value(mrb, getpid()));
     struct RClass *m = mrb_define_module(mrb, "Shell");
     mrb_define_module_function(mrb, m, "environment", environment, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "glob", glob_paths, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "make_folder", make_folder, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "remove_folder", remove_folder, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "set_environment", set_environment, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, m, "width", width, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "print", print, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, m, "warn", warn, MRB_ARGS_REQ(1));

@@ -44,7 +44,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "numbers": ([], ()), "scripts": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -219,7 +219,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,numbers,scripts,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -340,6 +340,36 @@ def floats_in_text(_):
     pairs = re.findall(r"(?m)^(-?[0-9.e+-]+) ([0-9a-f]{16})$", again)
     wrong += [f"{text} is {bits}" for text, bits in pairs if struct.unpack(">Q", struct.pack(">d", float(text)))[0] ^ int(bits, 16) > 3]
     return "; ".join(wrong[:5]) or (None if len(got) == len(cases) and len(pairs) == 3000 else again[-500:])
+
+
+def ordered_bytes_are_decoded(_):
+    """OrderedBytes as converters, of keys that `rorqual key` encoded, in both orders."""
+    kinds = {"ob-i8": ("decodeInt8", [-128, 0, 127]), "ob-i16": ("decodeInt16", [-300, 7]), "ob-i32": ("decodeInt32", [-70000, 0, 2147483647]),
+             "ob-i64": ("decodeInt64", [-9223372036854775808, 5]), "ob-f32": ("decodeFloat32", ["-1.5", "0.25"]), "ob-f64": ("decodeFloat64", ["-0.1", "1.5"]),
+             "ob-text": ("decodeString", ["", "abc"]), "ob-blobvar": ("decodeBlobVar", ["a", "longer text"]),
+             "ob-num": ("decodeNumericAsBigDecimal", ["0", "-123.45", "0.00001", "98765432109876543210"])}
+    lines, expected = [], []
+    for order in ("", "desc-"):
+        for kind, (method, values) in kinds.items():
+            for value in values:
+                key = subprocess.run([BINARY, "key", "--hex", f"x:{order}{kind}", "--", str(value)], capture_output=True, text=True, check=True).stdout.strip()
+                lines.append(f"puts org.apache.hadoop.hbase.util.OrderedBytes.{method}(['{key}'].pack('H*')).to_s; nil\n")
+                expected.append(str(value))
+    out = shell("-n", "memory:", text="".join(lines)).stdout
+    got = [line for line in out.splitlines() if not line.startswith("hbase:")][:len(expected)]
+    wrong = [f"{w}: {g}" for w, g in zip(expected, got) if g != w and (not re.fullmatch(r"[-0-9.E]+", g) or float(g) != float(w))]
+    return "; ".join(wrong[:5]) or (None if len(got) == len(expected) else out[-500:])
+
+
+def libraries_are_loaded_by_their_methods(_):
+    """Time.parse, to_json and the like before anything names the library's classes."""
+    cases = {"Time.parse('2026-01-02 03:04:05 UTC').to_i": "1767323045", "{'a' => 1}.to_json": '{"a":1}', "[1, 1].to_set.length": "1",
+             "Time.at(0).utc.to_date": "1970-01-01", "Java::JavaLang::Integer::MAX_VALUE": "2147483647"}
+    for case, want in cases.items():
+        got = shell("-n", "memory:", text=f"puts(({case})); nil\n").stdout.splitlines()
+        if want not in got:
+            return f"{case}: {got}"
+    return None
 
 
 def rows_of_a_prefix_are_deleted(_):
@@ -540,7 +570,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

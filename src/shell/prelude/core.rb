@@ -3,7 +3,7 @@
 # The commands themselves are methods of Command in the other files of this folder, each loaded when the first command of its
 # group runs.
 
-%w[regexp ruby failures output values constants formatter groups].each { |name| Shell.load(name) }
+%w[regexp ruby failures output files values constants formatter groups].each { |name| Shell.load(name) }
 
 # A running command; commands are its methods.
 class Command
@@ -44,7 +44,6 @@ module Shell
   ALIASES.each { |a, c| @preludes[a] = @preludes[c] }
 
   class << self
-    attr_reader :exit_code_of_script
     attr_accessor :debug, :timing
 
     def commands
@@ -78,6 +77,7 @@ module Shell
     def run(name, args, is_last = true)
       need(@preludes[name])
       name = ALIASES[name] || name
+      args = Big.settle(args) if @loaded['big']
       c = Command.new(name)
       failure = nil
       begin
@@ -236,5 +236,4 @@ end
 Shell.export(self)
 Shell.need('names')
 Shell.need('table')
-Shell.need('descriptor')
-Shell.need('java')
+TOP.instance_variable_set('@shell', ShellObject.new)

@@ -52,6 +52,7 @@ class Command
 
   def list(regex = '.*')
     out.header(['TABLE'])
+    raise TypeError, "no method 'compile' for arguments (org.jruby.RubyRegexp) on Java::JavaUtilRegex::Pattern" if regex.is_a?(Regexp)
     names = Tables.names(regex)
     names.each { |n| out.row([n]) }
     out.footer(names.length)
@@ -199,6 +200,7 @@ class Command
       arg[SPLITS] = File.read(file).split("\n")
       Descriptor.set(schema, SPLITS_FILE, file)
     end
+    raise NoMethodError, "undefined method `each' for #{arg[SPLITS].inspect}:#{arg[SPLITS].class}" unless arg[SPLITS].nil? || arg[SPLITS].respond_to?(:each)
     return arg.delete(SPLITS).map { |s| Bytes.toBytesBinary(s.to_s) } if arg.key?(SPLITS)
     return nil unless arg.key?(NUMREGIONS) || arg.key?(SPLITALGO)
     raise ArgumentError, 'Number of regions must be specified' unless arg.key?(NUMREGIONS)
@@ -213,7 +215,7 @@ class Command
     when 'HexStringSplit' then even_splits(count, 0xffffffff).map { |n| format('%08x', n) }
     when 'DecimalStringSplit' then even_splits(count, 99_999_999).map { |n| format('%08d', n) }
     when 'UniformSplit' then (1...count).map { |i| uniform(i, count) }
-    else raise HBaseError.make('java.io.IOException', "Problem loading split algorithm: ")
+    else raise HBaseError.make('java.io.IOException', "Class #{name} not found")
     end
   end
 

@@ -21,6 +21,7 @@ class Command
     t = table(table)
     return Prompt.show_rows(out, t, args, nil) if Shell.rows_as
     out.header(['ROW', 'COLUMN+CELL'])
+    raise TypeError, 'no implicit conversion of String into Integer' if args.is_a?(Array)
     raise NoMethodError, "undefined method `any?' for #{args.inspect}:#{args.class}" unless args.is_a?(Hash)
     args = args.dup
     scan = t.scan_of(args)

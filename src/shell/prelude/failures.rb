@@ -85,16 +85,25 @@ module Failures
     parts[0...-1].map { |s| s[0, 1].upcase + s[1..-1].to_s }.join('') + '::' + parts[-1].to_s
   end
 
+  # org.apache.hadoop.hbase.X$Y: Java::OrgApacheHadoopHbase::X::Y
+  def self.java_class(name)
+    "Java::#{java_module(name).gsub('$', '::')}"
+  end
+
+  # JRuby's class of a Ruby value, as its errors name it.
+  def self.jruby_class(v)
+    "org.jruby.Ruby#{v.nil? ? 'Nil' : v.class}"
+  end
+
   # Class and text as JRuby has them; `text` is the statement. mruby takes an unknown name for a method.
   def self.in_ruby(e, text)
     return [class_name(e), e.message.to_s] unless e.is_a?(NameError)
     name = e.name.to_s
     message = e.message.to_s.gsub(/'([^']*)'/) { "`#{$1}'" }
-    message = message.sub('uninitialized constant ', 'uninitialized constant HBaseReceiver::')
-    return [e.class.to_s, message] unless message.start_with?('undefined method')
-    called = text =~ Regexp.new("(\\.|\\b)#{Regexp.escape(name)}(\\(|[ \t]+['\":\\w\\[{])") || text.include?(".#{name}")
-    main = "#<HBaseReceiver:0x#{(TOP.object_id & 0xffffffff).to_s(16)}>"
-    return ['NameError', "undefined local variable or method `#{name}' for #{main}"] unless called
-    ['NoMethodError', text.include?(".#{name}") ? message : "undefined method `#{name}' for #{main}"]
+    called = text =~ Regexp.new("(\\.|\\b)#{Regexp.escape(name)}(\\(|[ \t]+['\":\\w\\[{])")
+    if message.start_with?('undefined local variable') && called
+      return ['NoMethodError', message.sub('local variable or method', 'method')]
+    end
+    [e.class.to_s, message]
   end
 end

@@ -1,114 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-# The little of Java that scripts use: Bytes, Time.
+# The little of Java that scripts use: classes by their package, System, Long, dates.
 
-module Bytes
-  CONVERTERS = %w[toString toStringBinary toInt toLong toShort toFloat toDouble toBoolean toBigDecimal toHex len]
-
-  # Java: bytes that are no UTF-8 become U+FFFD.
-  def self.toString(bytes)
-    out = ''
-    rest = bytes
-    until rest.empty?
-      good = rest[LETTERS]
-      out << good << (good.length < rest.length ? "\xef\xbf\xbd" : '')
-      rest = rest[good.length + 1..-1].to_s
-    end
-    out
-  end
-  LETTERS = /\A([\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})*/
-
-  def self.toBytes(value)
-    case value
-    when Integer then big_endian(value, 8)
-    when Float then real_bytes(value, 8)
-    when true then "\xff"
-    when false then "\x00"
-    else value.to_s
-    end
+# Names as JRuby has them: to_int for toInt, name for getName, empty? for isEmpty, name= for setName.
+module JavaNames
+  def self.camel(name)
+    parts = name.to_s.split('_')
+    parts[0].to_s + parts[1..-1].to_a.map { |w| w[0, 1].upcase + w[1..-1].to_s }.join('')
   end
 
-  def self.to_bytes(value)
-    toBytes(value)
+  def self.forms(name)
+    base = camel(name.to_s.sub(/[?=]\z/, ''))
+    tail = base[0, 1].to_s.upcase + base[1..-1].to_s
+    name.to_s[-1] == '=' ? ["set#{tail}"] : [base, "get#{tail}", "is#{tail}"]
   end
 
-  def self.number(bytes, length)
-    if bytes.length < length
-      raise HBaseError.make('java.lang.IllegalArgumentException',
-                            "offset (0) + length (#{length}) exceed the capacity of the array: #{bytes.length}")
-    end
-    signed(bytes[0, length])
+  def method_missing(name, *args, &block)
+    found = JavaNames.forms(name).find { |n| n != name.to_s && respond_to?(n.to_sym) }
+    found.nil? ? super : __send__(found.to_sym, *args, &block)
   end
 
-  def self.toInt(bytes)
-    number(bytes, 4)
+  def inspect
+    "#<#{self.class.inspect}:0x#{(object_id & 0xffffffff).to_s(16)}>"
   end
 
-  def self.toLong(bytes)
-    number(bytes, 8)
-  end
-
-  # As Bytes.toLong with offset and length.
-  def self.counter(bytes)
-    raise HBaseError.make('java.lang.IllegalArgumentException', "Wrong length: #{bytes.length}, expected 8") if bytes.length != 8
-    signed(bytes)
-  end
-
-  def self.toShort(bytes)
-    number(bytes, 2)
-  end
-
-  def self.toFloat(bytes)
-    Shell.java_float(real(bytes[0, 4]))
-  end
-
-  def self.toDouble(bytes)
-    Shell.java_float(real(bytes[0, 8]))
-  end
-
-  def self.toBoolean(bytes)
-    raise HBaseError.make('java.lang.IllegalArgumentException', "Array has wrong size: #{bytes.length}") if bytes.length != 1
-    bytes.getbyte(0) != 0
-  end
-
-  def self.toHex(bytes)
-    bytes.bytes.map { |b| format('%02x', b) }.join('')
-  end
-
-  def self.len(bytes)
-    bytes.length
+  def java_kind_of?(type)
+    is_a?(type)
   end
 end
 
-# Java's Double.toString for the usual sizes.
-def Shell.java_float(v)
-  return v.to_s if v.nan? || v.infinite?
-  text = v.to_s
-  text.include?('.') || text.include?('e') ? text : text + '.0'
-end
-
-class Time
-  def strftime(form)
-    Shell.strftime(form, to_i, utc?)
-  end
-
-  def iso8601
-    Shell.strftime('%Y-%m-%dT%H:%M:%S', to_i, utc?) + (utc? ? 'Z' : zone_text(':'))
-  end
-
-  def to_s
-    Shell.strftime('%Y-%m-%d %H:%M:%S ', to_i, utc?) + (utc? ? 'UTC' : zone_text(''))
-  end
-  alias inspect to_s
-
-  def zone_text(mark)
-    z = Shell.strftime('%z', to_i, false)
-    z[0, 3] + mark + z[3, 2]
-  end
-end
-
-# org.apache.hadoop.hbase.util.Bytes and what else scripts name by its package.
 # java.util.Date, as far as scripts print and compare times.
 class JavaDate
+  include JavaNames
+
   def self.inspect
     'Java::JavaUtil::Date'
   end
@@ -120,7 +43,6 @@ class JavaDate
   def getTime
     @ms
   end
-  alias time getTime
 
   def toString
     Shell.strftime('%a %b %d %H:%M:%S %Z %Y', @ms.div(1000), false)
@@ -146,6 +68,8 @@ end
 
 # Patterns of numbers and of months' and days' names in English: yyyy-MM-dd'T'HH:mm:ss,SSS.
 class JavaDateFormat
+  include JavaNames
+
   FIELDS = { 'y' => '%Y', 'M' => '%m', 'd' => '%d', 'H' => '%H', 'm' => '%M', 's' => '%S', 'E' => '%a', 'z' => '%Z', 'Z' => '%z' }
   MONTHS = %w[Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec]
 
@@ -222,28 +146,326 @@ class JavaDateFormat
   end
 end
 
+# Static methods and constants of java.lang.
+module JavaLong
+  MAX_VALUE = 9223372036854775807
+  MIN_VALUE = -9223372036854775808
+  BYTES = 8
+
+  def self.parseLong(text, base = 10)
+    JavaInteger.number(text, base)
+  end
+
+  def self.valueOf(v)
+    v.is_a?(Integer) ? v : JavaInteger.number(v, 10)
+  end
+
+  def self.toHexString(n)
+    n < 0 ? Bytes.toHex(Bytes.big_endian(n, 8)) : n.to_s(16)
+  end
+
+  def self.toString(n, base = 10)
+    n.to_s(base)
+  end
+end
+
+module JavaInteger
+  MAX_VALUE = 2147483647
+  MIN_VALUE = -2147483648
+  BYTES = 4
+
+  def self.number(text, base)
+    unless text =~ /\A[-+]?[0-9a-zA-Z]+\z/
+      raise HBaseError.make('java.lang.NumberFormatException', "For input string: \"#{text}\"")
+    end
+    text.to_i(base)
+  end
+
+  def self.parseInt(text, base = 10)
+    number(text, base)
+  end
+
+  def self.valueOf(v)
+    v.is_a?(Integer) ? v : number(v, 10)
+  end
+
+  def self.toHexString(n)
+    n < 0 ? Bytes.toHex(Bytes.big_endian(n, 4)) : n.to_s(16)
+  end
+
+  def self.toString(n, base = 10)
+    n.to_s(base)
+  end
+end
+
+module JavaSystem
+  def self.currentTimeMillis
+    Shell.now_ms
+  end
+
+  def self.nanoTime
+    (Shell.monotonic * 1000000).to_i * 1000
+  end
+
+  def self.getenv(name)
+    ENV[name]
+  end
+
+  PROPERTIES = { 'java.io.tmpdir' => '/tmp', 'file.separator' => '/', 'line.separator' => "\n", 'path.separator' => ':' }
+
+  def self.getProperty(name, otherwise = nil)
+    return ENV['HOME'] if name == 'user.home'
+    return ENV['PWD'] if name == 'user.dir'
+    return ENV['USER'] if name == 'user.name'
+    Shell.configuration[name] || PROPERTIES[name] || otherwise
+  end
+
+  def self.exit(code)
+    raise ShellExit.new(code)
+  end
+
+  def self.out
+    $stdout
+  end
+
+  def self.err
+    $stderr
+  end
+end
+
+module JavaThread
+  def self.sleep(ms)
+    Wire.pause(ms / 1000.0)
+  end
+end
+
+module JavaArrays
+  def self.asList(*list)
+    list.length == 1 && list[0].is_a?(Array) ? list[0] : list
+  end
+
+  def self.toString(list)
+    list = list.bytes.map { |b| b < 128 ? b : b - 256 } if list.is_a?(String)
+    "[#{list.join(', ')}]"
+  end
+end
+
+module JavaUUID
+  def self.randomUUID
+    h = SecureRandom.hex(16)
+    h[12] = '4'
+    h[16] = '89ab'[h[16].to_i(16) & 3]
+    [h[0, 8], h[8, 4], h[12, 4], h[16, 4], h[20, 12]].join('-')
+  end
+end
+
+# java.lang.Math, where Ruby's Math differs.
+module JavaMath
+  def self.max(a, b)
+    a > b ? a : b
+  end
+
+  def self.min(a, b)
+    a < b ? a : b
+  end
+
+  def self.abs(n)
+    n.abs
+  end
+
+  def self.floor(n)
+    n.floor.to_f
+  end
+
+  def self.ceil(n)
+    n.ceil.to_f
+  end
+
+  def self.round(n)
+    (n + 0.5).floor
+  end
+
+  def self.pow(a, b)
+    a.to_f**b
+  end
+
+  def self.random
+    rand
+  end
+
+  def self.sqrt(n)
+    Math.sqrt(n)
+  end
+
+  def self.log(n)
+    Math.log(n)
+  end
+end
+
+class JavaTableName
+  include JavaNames
+
+  def self.inspect
+    'Java::OrgApacheHadoopHbase::TableName'
+  end
+
+  def self.valueOf(namespace, qualifier = nil)
+    new(qualifier.nil? ? namespace.to_s : "#{namespace}:#{qualifier}")
+  end
+
+  def self.value_of(*list)
+    valueOf(*list)
+  end
+
+  def initialize(name)
+    @table = Names.table(name)
+  end
+
+  def getNameAsString
+    Names.text(@table)
+  end
+  alias toString getNameAsString
+  alias to_s getNameAsString
+  alias getName getNameAsString
+  alias toBytes getNameAsString
+
+  def getNamespaceAsString
+    @table[:namespace]
+  end
+
+  def getQualifierAsString
+    @table[:qualifier]
+  end
+end
+
+module JavaMD5
+  def self.getMD5AsHex(bytes, at = 0, length = bytes.length)
+    Bytes.md5(bytes[at, length])
+  end
+end
+
+module HConstants
+  LATEST_TIMESTAMP = 9223372036854775807
+  OLDEST_TIMESTAMP = -9223372036854775808
+  EMPTY_BYTE_ARRAY = EMPTY_START_ROW = EMPTY_END_ROW = LAST_ROW = ''
+  FOREVER = 2147483647
+  ALL_VERSIONS = 2147483647
+  DAY_IN_SECONDS = 86400
+end
+
+# Two values.
+class JavaPair
+  include JavaNames
+  attr_reader :first, :second
+  alias getFirst first
+  alias getSecond second
+
+  def self.inspect
+    'Java::OrgApacheHadoopHbaseUtil::Pair'
+  end
+
+  def initialize(first, second)
+    @first = first
+    @second = second
+  end
+end
+
+# A class that the shell has not: it may be imported, and says so when it is used.
+class JavaAbsent < Module
+  def initialize(name)
+    @full = name
+  end
+
+  def inspect
+    Failures.java_class(@full)
+  end
+  alias to_s inspect
+
+  def absent
+    raise NameError, "the shell has no Java: #{@full}"
+  end
+
+  def method_missing(*)
+    absent
+  end
+
+  def new(*)
+    absent
+  end
+
+  def const_missing(*)
+    absent
+  end
+end
+
 class JavaPackage
   KNOWN = {
     'org.apache.hadoop.hbase.util.Bytes' => Bytes,
+    'org.apache.hadoop.hbase.util.Pair' => JavaPair,
+    'org.apache.hadoop.hbase.util.MD5Hash' => JavaMD5,
+    'org.apache.hadoop.hbase.HConstants' => HConstants,
     'java.lang.String' => String,
+    'java.lang.Long' => JavaLong,
+    'java.lang.Integer' => JavaInteger,
+    'java.lang.System' => JavaSystem,
+    'java.lang.Thread' => JavaThread,
+    'java.lang.Math' => JavaMath,
+    'java.util.UUID' => JavaUUID,
+    'org.apache.hadoop.hbase.TableName' => JavaTableName,
+    'java.math.BigDecimal' => JavaBigDecimal,
+    'java.util.ArrayList' => Array,
+    'java.util.LinkedList' => Array,
+    'java.util.HashMap' => Hash,
+    'java.util.TreeMap' => Hash,
+    'java.util.Arrays' => JavaArrays,
     'java.util.Date' => JavaDate,
     'java.text.SimpleDateFormat' => JavaDateFormat,
     'java.text.ParsePosition' => JavaParsePosition
   }
+  # Preludes that have a package's classes, in a module of their own.
+  PRELUDES = { 'org.apache.hadoop.hbase.filter' => ['filters', :JavaFilters], 'org.apache.hadoop.hbase.types' => ['ordered', :JavaTypes] }
+  SINGLE = { 'org.apache.hadoop.hbase.CompareOperator' => ['filters', :JavaFilters],
+             'org.apache.hadoop.hbase.util.OrderedBytes' => ['ordered', :JavaTypes] }
+
+  @names = {} # of classes that were loaded from a prelude
+
+  def self.of_prelude(full)
+    package, _, simple = full.rpartition('.')
+    prelude, home = SINGLE[full] || PRELUDES[package]
+    return nil if prelude.nil?
+    Shell.need(prelude)
+    home = Object.const_get(home)
+    return nil unless home.const_defined?(simple.to_sym)
+    @names[full] = home.const_get(simple.to_sym)
+  end
+
+  def self.find(full)
+    KNOWN[full] || @names[full] || of_prelude(full)
+  end
+
+  def self.named(full)
+    find(full) || @names[full] = JavaAbsent.new(full)
+  end
+
+  def self.name_of(type)
+    KNOWN.key(type) || @names.key(type)
+  end
 
   def initialize(name)
     @name = name
   end
 
   def method_missing(name, *args)
-    full = "#{@name}.#{name}"
-    return KNOWN[full] if KNOWN[full]
-    raise NameError, "the shell has no Java: #{full}" unless args.empty? && name.to_s[0, 1] == name.to_s[0, 1].downcase
+    text = name.to_s
+    full = "#{@name}.#{text}"
+    return JavaPackage.named(full) if text[0, 1] != text[0, 1].downcase
+    raise NameError, "the shell has no Java: #{full}" unless args.empty?
     JavaPackage.new(full)
   end
 
-  def self.named(text)
-    KNOWN[text] || raise(NameError, "the shell has no Java: #{text}")
+  # Kernel has methods of these names.
+  %w[Integer Float String Array Hash Rational Complex].each do |simple|
+    define_method(simple.to_sym) { JavaPackage.named("#{@name}.#{simple}") }
   end
 
   def respond_to_missing?(*)
@@ -251,7 +473,19 @@ class JavaPackage
   end
 end
 
-# `import java.util.Date`: the class under its own name.
+# Java::OrgApacheHadoopHbaseUtil::Bytes
+module Java
+  def self.const_missing(name)
+    words = name.to_s.gsub(/[A-Z]/) { |c| ".#{c.downcase}" }[1..-1].to_s
+    package = Module.new
+    package.define_singleton_method(:const_missing) { |simple| JavaPackage.named("#{words}.#{simple}") }
+    # Those that Ruby has, too, would be found there.
+    %i[Integer String Float Math].each { |n| package.const_set(n, JavaPackage.named("#{words}.#{n}")) } if words == 'java.lang'
+    package
+  end
+end
+
+# `import java.util.Date`: the class under its own name. ruby.rb has these methods until this file is needed.
 module Kernel
   # In methods of a script's classes, too.
   def org
@@ -262,12 +496,18 @@ module Kernel
     JavaPackage.new('java')
   end
 
+  def com
+    JavaPackage.new('com')
+  end
+
   def import(*classes)
-    classes.flatten.each do |c|
+    classes.flatten.map do |c|
       c = JavaPackage.named(c) if c.is_a?(String)
-      name = JavaPackage::KNOWN.key(c)
+      name = JavaPackage.name_of(c)
       raise NameError, "the shell has no Java: #{c.inspect}" if name.nil?
-      Object.const_set(name.split('.')[-1], c) unless Object.const_defined?(name.split('.')[-1])
+      simple = name.split('.')[-1].to_sym
+      Object.const_set(simple, c) unless Object.const_defined?(simple)
+      c
     end
   end
   alias java_import import
@@ -302,15 +542,3 @@ class ShellConfiguration
     get(name, otherwise).to_s == 'true'
   end
 end
-
-class ShellObject
-  def hbase
-    self
-  end
-
-  def configuration
-    @configuration ||= ShellConfiguration.new
-  end
-end
-TOP.instance_variable_set('@shell', ShellObject.new)
-

@@ -7,7 +7,28 @@ class ShellOutput
     list.each { |v| Shell.print(v.to_s) }
     nil
   end
-  alias << print
+
+  def <<(v)
+    print(v)
+    self
+  end
+
+  def putc(v)
+    print(v.is_a?(Integer) ? v.chr : v.to_s[0, 1])
+    v
+  end
+
+  def fileno
+    1
+  end
+
+  def inspect
+    '#<IO:<STDOUT>>'
+  end
+
+  def class
+    IO
+  end
 
   def write(*list)
     list.map { |v| Shell.print(v.to_s) || v.to_s.length }.inject(0) { |a, b| a + b }
@@ -49,12 +70,6 @@ class ShellOutput
   alias isatty tty?
 end
 
-class File
-  def self.readlines(path, *)
-    open(path) { |f| f.read.to_s }.lines.to_a
-  end
-end
-
 class ShellErrors < ShellOutput
   def print(*list)
     list.each { |v| Shell.warn(v.to_s) }
@@ -74,6 +89,8 @@ end
 STDOUT_OF_SHELL = ShellOutput.new
 $stdout = STDOUT_OF_SHELL
 $stderr = ShellErrors.new
+Object.const_set(:STDOUT, $stdout)
+Object.const_set(:STDERR, $stderr)
 
 module Kernel
   def puts(*list)
@@ -93,6 +110,16 @@ module Kernel
     list.length == 1 ? list[0] : (list.empty? ? nil : list)
   end
 
+  def putc(v)
+    $stdout.putc(v)
+  end
+
+  # Runs when the session ends, the last first.
+  def at_exit(&block)
+    Shell.endings.unshift(block)
+    block
+  end
+
   def pp(*list)
     p(*list)
   end
@@ -110,12 +137,24 @@ module Kernel
     seconds.to_i
   end
 
+  # By the system's shell; its output is printed when it ends. nil: it cannot be run.
+  def system(*words)
+    print IO.popen(words.length == 1 ? words[0] : words.map { |w| "'#{w.to_s.gsub("'", "'\\\\''")}'" }.join(' ')) { |f| f.read }
+    $?.nil? ? nil : $?.to_i == 0
+  end
+
   def binding
     nil
   end
 
-  def require(*)
-    false
+  # A library is there already; a file is run, once.
+  def require(name)
+    path = [name, "#{name}.rb"].find { |p| p[-3..-1] == '.rb' && File.exist?(p) }
+    return Shell.require_library(name) if path.nil?
+    path = File.expand_path(path)
+    return false if Shell.required[path]
+    Shell.required[path] = true
+    load(path)
   end
   alias require_relative require
 
@@ -128,9 +167,44 @@ module Kernel
     code = code == true ? 0 : 1 if code == true || code == false
     raise ShellExit.new(code)
   end
-  alias quit exit
   alias exit! exit
+
+  # HBase: of a script it is irb's end, behind which the prompt begins.
+  def quit
+    raise ShellExit.new(nil)
+  end
+  alias irb_exit quit
+  alias irb_quit quit
 end
+
+module Shell
+  # Those that the official shell has loaded, its own files among them, and others of which the shell has a part, or which its commands replace.
+  LOADED = %w[java json date time irb rubygems etc rbconfig stringio hbase hbase_shell hbase_constants shell thread]
+  OTHERS = %w[base64 benchmark csv digest digest/md5 digest/sha1 digest/sha2 securerandom set timeout pp optparse open3 ostruct
+              fileutils tempfile logger yaml erb English bigdecimal socket net/http open-uri uri zlib pathname monitor forwardable
+              singleton observer tsort io/console readline delegate matrix prime rational shellwords strscan tmpdir]
+
+  def self.endings
+    @endings ||= []
+  end
+
+  # Called by C.
+  def self.run_endings(_)
+    endings.shift.call until endings.empty?
+  end
+
+  def self.required
+    @required ||= {}
+  end
+
+  def self.require_library(name)
+    return false if LOADED.include?(name) || required[name] || name =~ %r{\A(hbase|shell|irb)/}
+    raise LoadError, "no such file to load -- #{name}" unless OTHERS.include?(name)
+    required[name] = true
+  end
+end
+class LoadError < ScriptError; end unless Object.const_defined?(:LoadError)
+RUBY_PLATFORM = 'java' unless Object.const_defined?(:RUBY_PLATFORM)
 
 class ShellExit < Exception
   attr_reader :code

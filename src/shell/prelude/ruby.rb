@@ -2,6 +2,17 @@
 # Methods of Ruby's own classes that scripts call and mruby has not.
 
 class Object
+  # Ruby's text names the object; a name alone at the top may be a variable's.
+  def method_missing(name, *args, &block)
+    return __send__(name, *args, &block) if Shell.need_method(name) && respond_to?(name)
+    if equal?(TOP)
+      main = "#<HBaseReceiver:0x#{(object_id & 0xffffffff).to_s(16)}>"
+      raise NameError.new("undefined local variable or method `#{name}' for #{main}", name) if args.empty?
+      raise NoMethodError.new("undefined method `#{name}' for #{main}", name)
+    end
+    raise NoMethodError.new("undefined method `#{name}' for #{inspect}:#{self.class}", name)
+  end
+
   def public_send(name, *args, &block)
     respond_to?(name) ? __send__(name, *args, &block) : method_missing(name, *args)
   end
@@ -9,6 +20,25 @@ class Object
   def display
     $stdout.print(self)
   end
+
+  def inspect
+    list = instance_variables
+    return to_s if list.empty?
+    "#<#{self.class}:0x#{(object_id & 0xffffffff).to_s(16)} #{list.map { |v| "#{v}=#{instance_variable_get(v).inspect}" }.join(', ')}>"
+  end
+end
+
+# `defined?`, as rewrite.c has it: nil, or what the name is; the block has the expression.
+def Shell.defined(text)
+  return 'local-variable' if %w[true false nil self].include?(text)
+  return 'method' if text =~ /\A[a-z_]\w*[?!]?\z/ && TOP.respond_to?(text.to_sym)
+  value = yield
+  return text[0, 2] == '@@' ? 'class variable' : 'instance-variable' if text[0] == '@' && !value.nil?
+  return 'global-variable' if text[0] == '$' && !value.nil?
+  return nil if '@$'.include?(text[0].to_s) && !text.empty?
+  text =~ /\A[A-Z]/ ? 'constant' : 'expression'
+rescue NameError
+  nil
 end
 
 class Thrown < Exception
@@ -22,6 +52,23 @@ class Thrown < Exception
 end
 
 module Kernel
+  alias integer_of Integer
+  alias random_of rand
+
+  def Integer(v, *rest)
+    options = rest[-1].is_a?(Hash) ? rest.pop : {}
+    integer_of(v, *rest)
+  rescue ArgumentError, RangeError => e
+    return nil if options[:exception] == false
+    return Shell.big(v, 10) if e.is_a?(RangeError) && v =~ /\A\d+\z/
+    raise ArgumentError, "invalid value for Integer(): #{v.inspect}" if v.is_a?(String)
+    raise e
+  end
+
+  def rand(limit = 0)
+    limit.is_a?(Range) ? limit.first + random_of(limit.last - limit.first + (limit.exclude_end? ? 0 : 1)) : random_of(limit)
+  end
+
   def catch(tag = Object.new)
     yield tag
   rescue Thrown => e
@@ -34,7 +81,23 @@ module Kernel
   end
 end
 
+# Numbers of more than 64 bits: big.rb, which is loaded when one arises.
 class Integer
+  alias power_in_word **
+  alias shift_in_word <<
+
+  def **(other)
+    power_in_word(other)
+  rescue RangeError
+    Shell.big(self)**other
+  end
+
+  def <<(other)
+    shift_in_word(other)
+  rescue RangeError
+    Shell.big(self) << other
+  end
+
   def even?
     self & 1 == 0
   end
@@ -92,6 +155,109 @@ class Integer
   end
 end
 
+# Classes of preludes that are loaded when a script, or another prelude, names one of them.
+module Shell
+  LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest JSON Mutex Process Queue SecureRandom Set Thread]
+  PRELUDE_OF = { 'Descriptor' => 'descriptor', 'HConstants' => 'java', 'JavaNames' => 'java', 'JavaPackage' => 'java',
+                 'JavaBigDecimal' => 'bytes', 'JavaUUID' => 'java' }
+  LIBRARY.each { |name| PRELUDE_OF[name] = %w[Date DateTime].include?(name) ? 'date' : 'stdlib' }
+  METHODS_OF = { to_json: 'stdlib', to_set: 'stdlib', to_date: 'date', parse: 'date', iso8601: 'date', xmlschema: 'date', strptime: 'date' }
+
+  # A prelude that has the method; false: there is none, or it is loaded.
+  def self.need_method(name)
+    prelude = METHODS_OF[name]
+    !prelude.nil? && !@loaded[prelude] && (need(prelude) || true)
+  end
+end
+
+class Module
+  def const_missing(name)
+    prelude = Object.const_defined?(name) ? nil : Shell::PRELUDE_OF[name.to_s]
+    raise NameError.new("uninitialized constant #{self == Object ? 'HBaseReceiver' : self}::#{name}", name) if prelude.nil?
+    Shell.need(prelude)
+    Object.const_get(name)
+  end
+end
+
+# All but what is in C: bytes.rb.
+def Bytes.method_missing(name, *list, &block)
+  Shell.need('bytes')
+  __send__(name, *list, &block)
+end
+
+def Bytes.const_missing(name)
+  Shell.need('bytes')
+  const_get(name)
+end
+
+def Bytes.inspect
+  'Java::OrgApacheHadoopHbaseUtil::Bytes'
+end
+
+# Java's packages: java.rb.
+module Kernel
+  def org
+    Shell.need('java')
+    JavaPackage.new('org')
+  end
+
+  def java
+    Shell.need('java')
+    JavaPackage.new('java')
+  end
+
+  def com
+    Shell.need('java')
+    JavaPackage.new('com')
+  end
+
+  def import(*classes)
+    Shell.need('java')
+    import(*classes)
+  end
+
+  def java_import(*classes)
+    Shell.need('java')
+    import(*classes)
+  end
+
+  def to_java(type = nil)
+    type == :byte && is_a?(Array) ? map { |b| b & 255 }.pack('C*') : self
+  end
+end
+
+# Java's Double.toString for the usual sizes.
+def Shell.java_float(v)
+  return v.to_s if v.nan? || v.infinite?
+  text = v.to_s
+  text.include?('.') || text.include?('e') ? text : text + '.0'
+end
+
+# Java::JavaLang::Long
+module Java
+  def self.const_missing(name)
+    Shell.need('java')
+    const_missing(name)
+  end
+end
+
+# The instance variable of the top that scripts ask.
+class ShellObject
+  def hbase
+    self
+  end
+
+  def configuration
+    Shell.need('java')
+    @configuration ||= ShellConfiguration.new
+  end
+end
+
+def Shell.big(v, base = nil)
+  Shell.need('big')
+  base.nil? ? Big.of(v) : Big.parse(v, base)
+end
+
 class Float
   def integer?
     false
@@ -114,6 +280,16 @@ module Enumerable
   end
 
   # Parts of the list, each ended where the block is true of an element and the next.
+  # [[what the block says, elements in a row], …]
+  def chunk
+    parts = []
+    each do |v|
+      key = yield(v)
+      parts.empty? || parts[-1][0] != key ? parts << [key, [v]] : parts[-1][1] << v
+    end
+    parts.each
+  end
+
   def slice_when
     parts = []
     each do |v|
@@ -128,6 +304,12 @@ module Enumerable
 end
 
 class Array
+  alias times_of *
+
+  def *(other)
+    other.is_a?(String) ? join(other) : times_of(other)
+  end
+
   def sort_by!(&block)
     replace(sort_by(&block))
   end
@@ -138,6 +320,13 @@ class Array
 end
 
 class Hash
+  def fetch(key, *otherwise)
+    return self[key] if key?(key)
+    return yield(key) if block_given?
+    raise KeyError, "key not found: #{key.inspect}" if otherwise.empty?
+    otherwise[0]
+  end
+
   def to_hash
     self
   end
@@ -148,6 +337,15 @@ class Hash
 end
 
 class Range
+  alias each_of each
+
+  # mruby's of text answers with its first.
+  def each(&block)
+    return to_enum(:each) unless block
+    each_of(&block)
+    self
+  end
+
   def step(by = 1)
     return to_enum(:step, by) unless block_given?
     raise ArgumentError, by == 0 ? "step can't be 0" : "step can't be negative" if by <= 0
@@ -162,10 +360,50 @@ end
 
 class String
   alias bytes_in_text inspect
+  alias word_of_text to_i
+
+  def to_i(base = 10)
+    word_of_text(base)
+  rescue RangeError
+    digits = base == 16 ? /\A\s*([-+]?)(?:0x)?([0-9a-f_]+)/i : /\A\s*([-+]?)([0-9a-z_]+)/i
+    m = digits.match(self)
+    number = Shell.big(m[2], base)
+    m[1] == '-' ? (-number).normal : number.normal
+  end
+
+  def hex
+    to_i(16)
+  end
 
   # mruby writes each byte of a letter.
   def inspect
     Shell.readable(bytes_in_text)
+  end
+
+  alias begins_with start_with?
+
+  def start_with?(*list)
+    list.any? { |v| v.is_a?(Regexp) ? v =~ self && $~.begin(0) == 0 : begins_with(v) }
+  end
+
+  def encoding
+    Encoding::UTF_8
+  end
+
+  def force_encoding(*)
+    self
+  end
+
+  def encode(*)
+    self
+  end
+
+  def valid_encoding?
+    Bytes.toString(self) == self
+  end
+
+  def unicode_normalize(*)
+    self
   end
 
   # Strings are bytes.
@@ -216,7 +454,73 @@ class Time
   end
 end
 
+module Encoding
+  UTF_8 = 'UTF-8'
+  ASCII_8BIT = BINARY = 'ASCII-8BIT'
+end
+
+class Time
+  # C's fields, and Ruby's %L, %3N, %-d, %:z, %P.
+  def strftime(form)
+    form = form.gsub(/%(?:([0-9]?)N|L|:z|P|Z|-[demHIMSjly])/) { |f| own_field(f, $1) } if form =~ /%([0-9]?N|L|:z|P|Z|-)/
+    Shell.strftime(form, to_i, utc?)
+  end
+
+  def own_field(field, digits)
+    case field[-1]
+    when 'N' then nsec.to_s.rjust(9, '0')[0, digits.to_s.empty? ? 9 : digits.to_i]
+    when 'L' then (usec / 1000).to_s.rjust(3, '0')
+    when 'z' then utc? ? '+00:00' : zone_text(':')
+    when 'Z' then utc? ? 'UTC' : Shell.strftime('%Z', to_i, false)
+    when 'P' then Shell.strftime('%p', to_i, utc?).downcase
+    else Shell.strftime("%#{field[-1]}", to_i, utc?).sub(/\A[ 0](?=.)/, '').sub(/\A0(?=\d)/, '')
+    end
+  end
+
+  def iso8601
+    Shell.strftime('%Y-%m-%dT%H:%M:%S', to_i, utc?) + (utc? ? 'Z' : zone_text(':'))
+  end
+
+  def to_s
+    Shell.strftime('%Y-%m-%d %H:%M:%S ', to_i, utc?) + (utc? ? 'UTC' : zone_text(''))
+  end
+  alias inspect to_s
+
+  def zone_text(mark)
+    z = Shell.strftime('%z', to_i, false)
+    z[0, 3] + mark + z[3, 2]
+  end
+end
+
+class String
+  # java.lang.String
+  def self.valueOf(v)
+    v.to_s
+  end
+
+  def self.format(form, *list)
+    Kernel.format(form, *list)
+  end
+
+  def to_java_bytes
+    self
+  end
+
+  def self.from_java_bytes(bytes)
+    bytes
+  end
+
+  def to_java_string
+    self
+  end
+  alias getBytes to_java_bytes
+end
+
 class Exception
+  def inspect
+    message.to_s.empty? ? self.class.to_s : "#<#{self.class}: #{message}>"
+  end
+
   def full_message(*)
     "#{message} (#{self.class})"
   end
@@ -226,6 +530,10 @@ end
 class Environment
   def [](name)
     Shell.environment(name)
+  end
+
+  def []=(name, value)
+    Shell.set_environment(name, value)
   end
 
   def fetch(name, *otherwise)

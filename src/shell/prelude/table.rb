@@ -103,7 +103,13 @@ module Hbase
       args = args.merge(timestamp) if timestamp.is_a?(Hash)
       timestamp = nil if timestamp.is_a?(Hash)
       family, qualifier = column_of(column)
-      if !timestamp.nil? && timestamp < 0
+      unless timestamp.nil? || timestamp.is_a?(Numeric)
+        raise TypeError, "no method 'addColumn' for arguments (org.jruby.java.proxies.ArrayJavaProxy,org.jruby.java.proxies.ArrayJavaProxy," \
+                         "#{Failures.jruby_class(timestamp)},org.jruby.java.proxies.ArrayJavaProxy) on Java::OrgApacheHadoopHbaseClient::Put\n" \
+                         "  available overloads:\n    (byte[],byte[],long,byte[])\n    (byte[],java.nio.ByteBuffer,long,java.nio.ByteBuffer)"
+      end
+      timestamp = timestamp.to_i unless timestamp.nil?
+      if !timestamp.nil? && (timestamp <=> 0) < 0
         Names.illegal("Timestamp cannot be negative. ts=#{timestamp}")
       end
       row = row.to_s
@@ -114,7 +120,7 @@ module Hbase
 
     # The cells of a delete; those of every row are the same.
     def markers(column, timestamp, all)
-      timestamp = nil if timestamp.is_a?(Hash) || timestamp == LATEST
+      timestamp = nil if timestamp.is_a?(Hash) || timestamp.eql?(LATEST)
       cells = []
       unless column.nil? || column == ''
         family, qualifier = column_of(column)
@@ -198,7 +204,7 @@ module Hbase
         at = qualifier.rindex(':')
         unless at.nil?
           suffix = qualifier[at + 1..-1]
-          if suffix =~ /\Ac\(.+\)\..+/ || (suffix =~ /\A[A-Za-z]\w*\z/ && Bytes.respond_to?(suffix.to_sym))
+          if suffix =~ /\Ac\(.+\)\..+/ || Bytes.converter?(suffix)
             qualifier = qualifier[0, at]
             @converters["#{family}:#{qualifier}"] = suffix
           end
@@ -209,6 +215,7 @@ module Hbase
 
     def filter_of(filter)
       return nil if filter.nil?
+      return filter.wire if filter.respond_to?(:wire)
       name, bytes = Rows.filter(filter.to_s)
       { name: name, serialized_filter: bytes }
     end
@@ -223,8 +230,9 @@ module Hbase
     # HBase: TimeRange.check
     def valid_range?(range)
       from, to = range
-      Names.illegal("Timestamp cannot be negative. minStamp:#{from}, maxStamp:#{to}") if from < 0 || to < 0
-      Names.illegal('maxStamp is smaller than minStamp') if to < from
+      order = to <=> from # mruby's < is wrong for Integers from 2^62 on
+      Names.illegal("Timestamp cannot be negative. minStamp:#{from}, maxStamp:#{to}") if (from <=> 0) < 0 || (to <=> 0) < 0
+      Names.illegal('maxStamp is smaller than minStamp') if order < 0
       true
     end
 
@@ -306,8 +314,8 @@ module Hbase
       options[:reversed] = args['REVERSED'] || false
       options[:replica] = replica_of(args)
       options[:metrics] = args[ALL_METRICS] || !args[METRICS].nil?
-      options[:caching] = args['CACHE'] if args['CACHE'].to_i > 0
-      options[:limit] = args['LIMIT'] if args['LIMIT'].to_i > 0
+      options[:caching] = args['CACHE'] if positive?(args['CACHE'])
+      options[:limit] = args['LIMIT'] if positive?(args['LIMIT'])
       fields[:max_versions] = args['VERSIONS'] if (args['VERSIONS'] || 1) > 1
       fields[:attribute] = attributes_of(args)
       fields[:attribute] += [{ name: '_raw_', value: "\xff" }] if args['RAW']
@@ -319,9 +327,15 @@ module Hbase
       end
       fields[:consistency] = constant('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE], args[CONSISTENCY]) if args[CONSISTENCY]
       fields[:readType] = constant('org.apache.hadoop.hbase.client.Scan.ReadType', %w[DEFAULT STREAM PREAD], args[READ_TYPE]) if args[READ_TYPE]
-      options[:batch] = args[BATCH] if args[BATCH].to_i > 0
-      fields[:max_result_size] = args[MAX_RESULT_SIZE] if args[MAX_RESULT_SIZE].to_i > 0
+      options[:batch] = args[BATCH] if positive?(args[BATCH])
+      fields[:max_result_size] = args[MAX_RESULT_SIZE] if positive?(args[MAX_RESULT_SIZE])
       [options, fields]
+    end
+
+    def positive?(v)
+      return false if v.nil?
+      raise ArgumentError, "comparison of #{v.class} with 0 failed" unless v.is_a?(Numeric)
+      v > 0
     end
 
     def scan_rows(scan, show)
@@ -390,17 +404,21 @@ module Hbase
       convert_bytes(value, klass, converter)
     end
 
-    # HBase evaluates the class's name; here Bytes is the one.
+    # HBase evaluates the class's name: a class of Java, or of the script.
     def convert_bytes(bytes, klass, converter)
       return Bytes.toStringBinary(bytes) if converter.nil? && klass.nil?
-      unless klass.nil? || klass == 'org.apache.hadoop.hbase.util.Bytes' || klass == 'Bytes'
-        raise NameError, "the shell has no Java: #{klass}"
-      end
+      Shell.need('bytes')
       converter ||= 'toStringBinary'
-      unless Bytes.respond_to?(converter.to_sym)
-        raise NameError, "undefined method `#{converter}' for class `#<Class:Java::OrgApacheHadoopHbaseUtil::Bytes>'"
-      end
-      Bytes.__send__(converter.to_sym, bytes)
+      type = klass.nil? ? Bytes : class_named(klass)
+      name = [converter, JavaNames.camel(converter)].find { |n| type.respond_to?(n.to_sym) }
+      raise NameError, "undefined method `#{converter}' for class `#<Class:0x#{(type.object_id & 0xffffffff).to_s(16)}>'" if name.nil?
+      raise TypeError, "failed to coerce [B to #{Bytes::NOT_OF_BYTES[name]}" if type == Bytes && Bytes::NOT_OF_BYTES.key?(name)
+      type.__send__(name.to_sym, bytes)
+    end
+
+    def class_named(text)
+      return JavaPackage.named(text) if text =~ /\A(org|java|com)\./
+      text.split('::').inject(Object) { |home, name| home.const_get(name.to_sym) }
     end
 
     def splits

@@ -262,7 +262,11 @@ class Command
 
   def compaction_states(table_name)
     table_regions(table_name).map do |r|
-      Servers.call(Servers.of_region(r), 'GetRegionInfo', { region: { type: :REGION_NAME, value: r.name }, compaction_state: true })[:compaction_state]
+      begin
+        Servers.call(Servers.of_region(r), 'GetRegionInfo', { region: { type: :REGION_NAME, value: r.name }, compaction_state: true })[:compaction_state]
+      rescue HBaseError => e
+        raise e unless e.is?('NotServingRegionException') # HBase: it moves or splits
+      end
     end
   end
 

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ruby that mruby's parser does not know, in words that it knows, before a statement is parsed:
+ *
+ *     18446744073709551616     Shell.big("18446744073709551616",10)      prelude/big.rb
+ *     defined?(a)              (Shell.defined("a"){a})                   prelude/ruby.rb
+ *     rescue IOError           rescue IOError => rescued_
+ *     raise, $!                raise rescued_, rescued_                  behind a rescue; or its name
+ *
+ * Quoted text and comments stay, but for $! in #{}; so does a statement with a heredoc. */
+#include "shell/rewrite.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define DIGITS_OF_MAX 19  /* decimal ones of 2^63-1 */
+#define HEX_DIGITS_MAX 16 /* of 64 bits */
+
+typedef struct rewriter {
+    const char *text;
+    size_t len;
+    size_t copied;    /* of the text, to `out` or replaced */
+    rq_slice rescued; /* the variable of the last rescue; empty: there was none */
+    rq_buf *out;
+} rewriter;
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool is_one_of(char c, const char *set)
+{
+    return c != '\0' && strchr(set, c) != NULL;
+}
+
+static rq_err put(rewriter *r, const char *text)
+{
+    return rq_buf_append(r->out, text, strlen(text));
+}
+
+/* The text from `begin` to `end` is replaced by what is put next. */
+static rq_err replace(rewriter *r, size_t begin, size_t end)
+{
+    RQ_TRY(rq_buf_append(r->out, r->text + r->copied, begin - r->copied));
+    r->copied = end;
+    return RQ_OK;
+}
+
+static size_t skip_blanks(const rewriter *r, size_t i)
+{
+    while (i < r->len && (r->text[i] == ' ' || r->text[i] == '\t'))
+        i++;
+    return i;
+}
+
+static bool at(const rewriter *r, size_t i, const char *word)
+{
+    size_t n = strlen(word);
+    return i + n <= r->len && memcmp(r->text + i, word, n) == 0;
+}
+
+/* Ends at a newline, `;`, `}` or the end of the text. */
+static bool is_end(const rewriter *r, size_t i)
+{
+    return i >= r->len || is_one_of(r->text[i], "\r\n;}#");
+}
+
+/* --- $! and quoted text ----------------------------------------------------------------------- */
+
+static rq_err replace_by_rescued(rewriter *r, size_t begin, size_t end)
+{
+    RQ_TRY(replace(r, begin, end));
+    return rq_buf_append(r->out, r->rescued.ptr, r->rescued.len);
+}
+
+/* Where a quoted text or a comment that begins at i ends; i: there is none. */
+static rq_err skip_quoted(rewriter *r, size_t i, size_t *ret_end)
+{
+    char end = r->text[i] == '#' ? '\n' : r->text[i];
+    *ret_end = i;
+    if (!is_one_of(r->text[i], "#'\"`")) return RQ_OK;
+    for (i++; i < r->len && r->text[i] != end; i++) {
+        if (r->text[i] == '\\' && end != '\n') i++;
+        if (end == '"' && r->rescued.len > 0 && at(r, i, "#{$!"))
+            RQ_TRY(replace_by_rescued(r, i + 2, i + 4));
+    }
+    *ret_end = i < r->len ? i + 1 : r->len;
+    return RQ_OK;
+}
+
+/* --- literals --------------------------------------------------------------------------------- */
+
+typedef struct literal {
+    size_t begin, end; /* of all, of 0x and digits */
+    size_t digits;     /* where they begin */
+    size_t count;      /* of digits, without leading zeros and _ */
+    bool is_hex;
+} literal;
+
+/* The word of letters and digits at i; true: it is an integer in decimal or hexadecimal. */
+static bool read_word(const rewriter *r, size_t i, literal *ret)
+{
+    const char *text = r->text;
+    bool is_hex = i + 2 < r->len && text[i] == '0' && (text[i + 1] | 0x20) == 'x';
+    bool is_number = isdigit((unsigned char)text[i]);
+    *ret = (literal){.begin = i, .digits = is_hex ? i + 2 : i, .is_hex = is_hex};
+    for (i = ret->digits; i < r->len && is_word(text[i]); i++) {
+        if (text[i] == '_') continue;
+        if (is_hex ? !isxdigit((unsigned char)text[i]) : !isdigit((unsigned char)text[i]))
+            is_number = false;
+        if (ret->count > 0 || text[i] != '0') ret->count++;
+    }
+    ret->end = i;
+    return is_number;
+}
+
+/* Above 2^63 - 1. */
+static bool is_big(const char *text, const literal *l)
+{
+    static const char max[] = "9223372036854775807";
+    char digits[DIGITS_OF_MAX];
+    size_t n = 0;
+    if (l->is_hex && l->count != HEX_DIGITS_MAX) return l->count > HEX_DIGITS_MAX;
+    if (l->is_hex) {
+        const char *from = text + l->digits;
+        while (*from == '0' || *from == '_') /* a digit that is not 0 follows */
+            from++;
+        return *from > '7';
+    }
+    if (l->count != DIGITS_OF_MAX) return l->count > DIGITS_OF_MAX;
+    for (size_t i = l->end; i-- > l->digits && n < DIGITS_OF_MAX;)
+        if (text[i] != '_') digits[DIGITS_OF_MAX - ++n] = text[i];
+    return memcmp(digits, max, DIGITS_OF_MAX) > 0;
+}
+
+/* 1.234… */
+static bool is_part_of_float(const rewriter *r, const literal *l)
+{
+    if (l->begin > 0 && r->text[l->begin - 1] == '.') return true;
+    return l->end + 1 < r->len && r->text[l->end] == '.' &&
+           isdigit((unsigned char)r->text[l->end + 1]);
+}
+
+static rq_err on_number(rewriter *r, const literal *l)
+{
+    if (!is_big(r->text, l) || is_part_of_float(r, l)) return RQ_OK;
+    RQ_TRY(replace(r, l->begin, l->end));
+    RQ_TRY(put(r, "Shell.big(\""));
+    RQ_TRY(rq_buf_append(r->out, r->text + l->digits, l->end - l->digits));
+    return put(r, l->is_hex ? "\",16)" : "\",10)");
+}
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+/* The expression behind `defined?`, in parentheses or a name. */
+static bool read_operand(const rewriter *r, size_t i, size_t *ret_begin, size_t *ret_end,
+                         size_t *ret_next)
+{
+    size_t depth = 0;
+    i = skip_blanks(r, i);
+    *ret_begin = i;
+    if (i < r->len && r->text[i] == '(') {
+        *ret_begin = i + 1;
+        for (; i < r->len; i++) {
+            if (r->text[i] == '(') depth++;
+            if (r->text[i] == ')' && --depth == 0) break;
+        }
+        *ret_end = i;
+        *ret_next = i + 1;
+        return i<r->len && * ret_end> * ret_begin;
+    }
+    while (i < r->len && (is_word(r->text[i]) || is_one_of(r->text[i], "@$:.?")))
+        i++;
+    *ret_end = *ret_next = i;
+    return i > *ret_begin;
+}
+
+static rq_err on_defined(rewriter *r, size_t begin, size_t end, size_t *next)
+{
+    size_t from, to, behind;
+    if (!read_operand(r, end + 1, &from, &to, &behind)) return RQ_OK;
+    /* The operand's text is quoted; one with quotes of its own is only evaluated. */
+    bool quotes = memchr(r->text + from, '\'', to - from) != NULL;
+    RQ_TRY(replace(r, begin, behind));
+    RQ_TRY(put(r, "(Shell.defined('"));
+    if (!quotes) RQ_TRY(rq_buf_append(r->out, r->text + from, to - from));
+    RQ_TRY(put(r, "'){"));
+    RQ_TRY(rq_buf_append(r->out, r->text + from, to - from));
+    RQ_TRY(put(r, "})"));
+    *next = behind;
+    return RQ_OK;
+}
+
+/* A clause, not `a rescue b`: it begins a line, or is behind `;` or `begin`. */
+static bool begins_clause(const rewriter *r, size_t i)
+{
+    while (i > 0 && (r->text[i - 1] == ' ' || r->text[i - 1] == '\t'))
+        i--;
+    return i == 0 || r->text[i - 1] == '\n' || r->text[i - 1] == ';';
+}
+
+/* The clause's variable; without one it gets `rescued_`. */
+static rq_err on_rescue(rewriter *r, size_t end, size_t *next)
+{
+    size_t i = end, variable = 0;
+    while (!is_end(r, i) && !at(r, i, " then")) {
+        if (at(r, i, "=>")) variable = skip_blanks(r, i + 2);
+        i++;
+    }
+    *next = i;
+    if (variable > 0) {
+        size_t stop = variable;
+        while (stop < r->len && (is_word(r->text[stop]) || is_one_of(r->text[stop], "@$")))
+            stop++;
+        r->rescued = rq_slice_of(r->text + variable, stop - variable);
+        return RQ_OK;
+    }
+    r->rescued = rq_slice_cstr("rescued_");
+    while (i > end && (r->text[i - 1] == ' ' || r->text[i - 1] == '\t'))
+        i--;
+    RQ_TRY(replace(r, i, i));
+    return put(r, " => rescued_");
+}
+
+/* `raise` without an argument. */
+static bool is_bare(const rewriter *r, size_t i)
+{
+    size_t next = skip_blanks(r, i);
+    return is_end(r, next) ||
+           (next > i && (at(r, next, "if ") || at(r, next, "unless ") || at(r, next, "end")));
+}
+
+static rq_err on_word(rewriter *r, size_t begin, size_t end, size_t *next)
+{
+    size_t n = end - begin;
+    if (n == 7 && at(r, begin, "defined") && at(r, end, "?"))
+        return on_defined(r, begin, end, next);
+    if (n == 6 && at(r, begin, "rescue") && begins_clause(r, begin)) return on_rescue(r, end, next);
+    if (n == 5 && at(r, begin, "raise") && r->rescued.len > 0 && is_bare(r, end)) {
+        RQ_TRY(replace(r, end, end));
+        RQ_TRY(put(r, " "));
+        return rq_buf_append(r->out, r->rescued.ptr, r->rescued.len);
+    }
+    return RQ_OK;
+}
+
+static bool has_heredoc(const char *text, size_t len)
+{
+    for (size_t i = 0; i + 2 < len; i++)
+        if (text[i] == '<' && text[i + 1] == '<' &&
+            (is_one_of(text[i + 2], "~-'\"") || isupper((unsigned char)text[i + 2])))
+            return true;
+    return false;
+}
+
+static rq_err step(rewriter *r, size_t i, size_t *next)
+{
+    literal word;
+    RQ_TRY(skip_quoted(r, i, next));
+    if (*next > i) return RQ_OK;
+    *next = i + 1;
+    if (r->rescued.len > 0 && at(r, i, "$!")) {
+        *next = i + 2;
+        return replace_by_rescued(r, i, i + 2);
+    }
+    if (!is_word(r->text[i])) return RQ_OK;
+    bool is_number = read_word(r, i, &word);
+    *next = word.end;
+    if (is_number) return on_number(r, &word);
+    /* A method's name or a symbol is no keyword. */
+    if (i > 0 && is_one_of(r->text[i - 1], ".:@$")) return RQ_OK;
+    return on_word(r, i, word.end, next);
+}
+
+rq_err rq__rewrite(const char *text, size_t len, rq_buf *out)
+{
+    rewriter r = {.text = text, .len = len, .out = out};
+    rq_buf_reset(out);
+    if (has_heredoc(text, len)) return RQ_OK;
+    for (size_t i = 0, next; i < len; i = next)
+        RQ_TRY(step(&r, i, &next));
+    return r.copied == 0 && out->len == 0 ? RQ_OK
+                                          : rq_buf_append(out, text + r.copied, len - r.copied);
+}

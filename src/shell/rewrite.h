@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ruby that mruby's parser does not know, in words that it knows. */
+#ifndef RQ_SHELL_REWRITE_H
+#define RQ_SHELL_REWRITE_H
+
+#include "base/buf.h"
+
+/* *out: the statement as mruby reads it; empty: as it is. */
+RQ_NODISCARD
+rq_err rq__rewrite(const char *text, size_t len, rq_buf *out);
+
+#endif

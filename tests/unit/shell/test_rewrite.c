@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ruby that mruby's parser does not know, in words that it knows. */
+#include "unit.h"
+
+#include "shell/rewrite.h"
+
+#include <string.h>
+
+/* expected NULL: as it is */
+static void check(const char *text, const char *expected)
+{
+    rq_buf out = {0};
+    assert_int_equal(rq__rewrite(text, strlen(text), &out), RQ_OK);
+    assert_int_equal(rq_buf_append_u8(&out, 0), RQ_OK);
+    assert_string_equal((const char *)out.ptr, expected == NULL ? "" : expected);
+    rq_buf_clear(&out);
+}
+
+static void long_integers_become_calls(void **state)
+{
+    (void)state;
+    check("9223372036854775807", NULL);
+    check("9223372036854775808", "Shell.big(\"9223372036854775808\",10)");
+    check("x = 18_446_744_073_709_551_616 % 10",
+          "x = Shell.big(\"18_446_744_073_709_551_616\",10) % 10");
+    check("0x7fffffffffffffff", NULL);
+    check("0x8000000000000000", "Shell.big(\"8000000000000000\",16)");
+    check("0x00008000000000000000", "Shell.big(\"00008000000000000000\",16)");
+    check("1.2345678901234567890123", NULL);
+    check("12345678901234567890.5", NULL);
+    check("f12345678901234567890", NULL);
+}
+
+static void text_and_comments_stay(void **state)
+{
+    (void)state;
+    check("puts '18446744073709551616' # 18446744073709551616", NULL);
+    check("puts \"a \\\" 18446744073709551616\"", NULL);
+    check("x = <<-END\n18446744073709551616\nEND\n", NULL);
+    check("'18446744073709551616", NULL);
+}
+
+static void defined_evaluates_a_block(void **state)
+{
+    (void)state;
+    check("defined?(a)", "(Shell.defined('a'){a})");
+    check("x if defined? A::B", "x if (Shell.defined('A::B'){A::B})");
+    check("defined?(f('x'))", "(Shell.defined(''){f('x')})");
+    check("defined?(a", NULL);
+    check("x.defined", NULL);
+}
+
+static void a_bare_raise_names_the_exception(void **state)
+{
+    (void)state;
+    check("begin\n  a\nrescue => e\n  raise\nend", "begin\n  a\nrescue => e\n  raise e\nend");
+    check("begin; a; rescue IOError; raise; end",
+          "begin; a; rescue IOError => rescued_; raise rescued_; end");
+    check("begin\n a\nrescue\n puts $!.message\n raise if x\nend",
+          "begin\n a\nrescue => rescued_\n puts rescued_.message\n raise rescued_ if x\nend");
+    check("begin\n a\nrescue => e\n puts \"#{$!}\"\nend",
+          "begin\n a\nrescue => e\n puts \"#{e}\"\nend");
+    check("begin\n a\nrescue A, B => e\n raise C, 'x'\nend", NULL);
+    check("a rescue b", NULL);
+    check("raise", NULL);
+}
+
+static void no_byte_is_too_much(void **state)
+{
+    (void)state;
+    static const char text[] = "a\0b 'c\0 defined?\0(";
+    rq_buf out = {0};
+    assert_int_equal(rq__rewrite(text, sizeof text - 1, &out), RQ_OK);
+    assert_int_equal(rq__rewrite("", 0, &out), RQ_OK);
+    assert_int_equal(out.len, 0);
+    rq_buf_clear(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_integers_become_calls),
+        cmocka_unit_test(text_and_comments_stay),
+        cmocka_unit_test(defined_evaluates_a_block),
+        cmocka_unit_test(a_bare_raise_names_the_exception),
+        cmocka_unit_test(no_byte_is_too_much),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
