@@ -256,6 +256,17 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
     return NULL;
 }
 
+/* Asks the operating system for the bytes behind a block that is about to be read. On a loop this
+ * could wait: RQ_E_AGAIN, and rq_read_ctx_fulfil asks. */
+static rq_err begin_to_follow(const rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset)
+{
+    if (ctx->follow_to <= offset) return RQ_OK;
+    if (!ctx->may_block) return RQ_E_AGAIN;
+    rq_file_will_need(r->file, offset, ctx->follow_to - offset);
+    ctx->follow_to = 0;
+    return RQ_OK;
+}
+
 /* Loads a block that is not in memory: from the second level, otherwise from the HFile. If one of
  * them would have to wait for the device, the other may be in the page cache. */
 static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
@@ -265,10 +276,14 @@ static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint3
     rq_err rc = RQ_OK;
     if (r->cached != NULL) rc = rq__cache_get_second(r->cached, offset, ctx->may_block, &b);
     if (b == NULL) {
-        rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
+        rc = begin_to_follow(r, ctx, offset);
+        if (rc == RQ_OK)
+            rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
         if (rc == RQ_E_AGAIN) {
             rq_hfile_reader_unref(ctx->need.reader);
-            ctx->need = (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind};
+            ctx->need =
+                (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind, ctx->follow_to};
+            ctx->follow_to = 0;
         }
         RQ_TRY(rc);
         ctx->blocks_read++;
@@ -500,6 +515,7 @@ static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail
                                 rq_read_ctx *ctx, rq_error *why)
 {
     uint64_t offset = r->trailer.load_on_open_offset;
+    if (offset < tail_offset) rq_file_will_need(r->file, offset, tail_offset - offset);
     for (unsigned nth = 0; offset < r->data_end; nth++) {
         uint8_t header[RQ_HFILE_HEADER_LEN];
         rq__block_header h;
@@ -628,7 +644,9 @@ rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_r
                                  rq_hfile_reader **ret, rq_error *why)
 {
     rq_file *file;
-    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_READ, &file, why));
+    /* The files of a server are read in places, and scans read ahead by themselves (scanner.c). */
+    int flags = o->cache != NULL ? RQ_OPEN_READ | RQ_OPEN_RANDOM : RQ_OPEN_READ;
+    RQ_TRY(rq_vfs_open(vfs, path, flags, &file, why));
     return new_reader(file, path, o, ret, why);
 }
 

@@ -438,6 +438,40 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, choice c, uin
     return RQ_OK;
 }
 
+/* --- reading ahead ---------------------------------------------------------------------------- */
+/* A scanner that has moved through some blocks in sequence has the following ones read into the
+ * page cache: first about as much as it has read, then more, asked for when half of it is used. So
+ * short scans read nothing in vain, and what a long one leaves unread at its end is a fraction of
+ * what it has read. Blocks of the index and of blooms lie between data blocks and are read along. */
+
+#define FOLLOW_AFTER 2 /* moves in sequence */
+#define FOLLOW_MIN ((uint64_t)128 << 10)
+#define FOLLOW_DOUBLINGS 4 /* up to 2 MB */
+#define GAP_MAX ((uint64_t)1 << 20)
+
+/* The trail behind a move to this block. */
+static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint32_t size)
+{
+    rq_hfile_trail to = {.end = offset + size};
+    bool stays = from->end == to.end;
+    bool follows = from->end != 0 && offset >= from->end && offset - from->end <= GAP_MAX;
+    if (!stays && !follows) return to;
+    to.ahead_to = from->ahead_to;
+    to.run = from->run + (stays ? 0 : 1);
+    return to;
+}
+
+/* Where to read ahead to; 0: nowhere now. */
+static uint64_t follow_to(const rq_hfile_scanner *s, const rq_hfile_trail *t)
+{
+    if (t->run < FOLLOW_AFTER) return 0;
+    uint32_t doublings = t->run / FOLLOW_AFTER - 1;
+    uint64_t len = FOLLOW_MIN << (doublings < FOLLOW_DOUBLINGS ? doublings : FOLLOW_DOUBLINGS);
+    uint64_t file_end = s->reader->trailer.load_on_open_offset;
+    if (t->ahead_to >= file_end || t->ahead_to > t->end + len / 2) return 0;
+    return t->end + len < file_end ? t->end + len : file_end;
+}
+
 static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_error *why)
 {
     uint32_t last = s->reader->info.data_index_levels - 1;
@@ -446,7 +480,14 @@ static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_err
         t->block = rq__block_ref(s->block);
         return RQ_OK;
     }
-    return rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
+    rq_hfile_trail trail = trail_to(&s->trail, e.offset, e.size);
+    uint64_t wanted = ctx->follow_to = follow_to(s, &trail);
+    rq_err rc = rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
+    bool asked = ctx->follow_to == 0; /* else the block was in memory, and the next ones may be */
+    ctx->follow_to = 0;
+    if (asked && wanted > 0) s->trail.ahead_to = trail.ahead_to = wanted;
+    if (rc == RQ_OK) s->trail = trail;
+    return rc;
 }
 
 /* Descends from index block `b` of `level` (whose reference it takes over) to a data block. */
@@ -635,9 +676,8 @@ rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_err
 rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s)
 {
     const rq_hfile_reader *r = s->reader;
-    if (s->block == NULL || r->cached == NULL || !rq_hfile_reader_is_plain(r))
-        return (rq_hfile_place){0};
-    return (rq_hfile_place){rq__reader_file_id(r), s->block->offset, s->pos};
+    if (s->block == NULL || r->cached == NULL) return (rq_hfile_place){0};
+    return (rq_hfile_place){rq__reader_file_id(r), s->block->offset, s->pos, s->trail};
 }
 
 uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s)
@@ -647,15 +687,14 @@ uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s)
 
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place)
 {
-    return s->reader->cached != NULL && place->file == rq__reader_file_id(s->reader) &&
-           rq_hfile_reader_is_plain(s->reader);
+    return s->reader->cached != NULL && place->file == rq__reader_file_id(s->reader);
 }
 
 static bool is_in_place(const rq_hfile_scanner *s, const rq_hfile_block *b,
                         const rq_hfile_place *place)
 {
     return place != NULL && place->file != 0 && place->block == b->offset &&
-           rq_hfile_scanner_is_of(s, place);
+           rq_hfile_reader_is_plain(s->reader) && rq_hfile_scanner_is_of(s, place);
 }
 
 rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
@@ -670,6 +709,8 @@ rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const r
     target t = {0};
     bool found = true;
     key = within_half(s->reader, key, true);
+    if (place != NULL && place->file != 0 && rq_hfile_scanner_is_of(s, place))
+        s->trail = place->trail;
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key}, &t, why);
     if (rc == RQ_OK)
         rc = is_in_place(s, t.block, place) ? find_from(s, &t, place->pos, key, &found, why)

@@ -126,7 +126,7 @@ static rq_err open_threads(rq_server *s, const rq_server_options *o, rq_error *w
     unsigned compactions = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS);
     unsigned large = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS_LARGE);
     const unsigned threads[RQ_POOL_COUNT] = {
-        [RQ_POOL_READ] = 4,
+        [RQ_POOL_READ] = 64, /* as many reads as the device is given at a time */
         [RQ_POOL_FLUSH] = 2,
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,

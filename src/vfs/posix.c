@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +40,7 @@ typedef struct posix_vfs {
     rq_vfs_slow slow;
     void *slow_ctx;
     _Atomic uint64_t slow_ns;
+    rq__cached cached;
     pthread_mutex_t lock;
     bool deferring RQ_GUARDED_BY(lock);
     deferred *deferred RQ_GUARDED_BY(lock);
@@ -216,6 +216,7 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
         if (n == 0) break;
         done += (size_t)n;
     }
+    rq__cached_learn(&((posix_vfs *)base->vfs)->cached, f->fd, off, done);
     *ret_len = done;
     return RQ_OK;
 }
@@ -223,18 +224,9 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
 static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len)
 {
     posix_file *f = (posix_file *)base;
-    struct iovec part = {buf, len};
-    ssize_t n = preadv2(f->fd, &part, 1, (off_t)off, RWF_NOWAIT);
-    if (n < 0) {
-        if (errno == EAGAIN || errno == EOPNOTSUPP || errno == EINTR) return RQ_E_AGAIN;
-        return code_of(errno);
-    }
-    if ((size_t)n < len) {
-        /* Either only a part is cached, or the file ends here. */
-        struct stat st;
-        if (fstat(f->fd, &st) != 0) return code_of(errno);
-        if (off + (uint64_t)n < (uint64_t)st.st_size) return RQ_E_AGAIN;
-    }
+    int e;
+    ssize_t n = rq__cached_read(&((posix_vfs *)base->vfs)->cached, f->fd, buf, len, off, &e);
+    if (n < 0) return e == EAGAIN ? RQ_E_AGAIN : code_of(e);
     *ret_len = (size_t)n;
     return RQ_OK;
 }
@@ -243,6 +235,12 @@ static void posix_drop_behind(rq_file *base, uint64_t off, uint64_t len)
 {
     posix_file *f = (posix_file *)base;
     (void)posix_fadvise(f->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
+}
+
+static void posix_will_need(rq_file *base, uint64_t off, uint64_t len)
+{
+    posix_file *f = (posix_file *)base;
+    (void)posix_fadvise(f->fd, (off_t)off, (off_t)len, POSIX_FADV_WILLNEED);
 }
 
 static uint64_t now_ns(void)
@@ -765,6 +763,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .read = posix_read,
         .try_read = posix_try_read,
         .drop_behind = posix_drop_behind,
+        .will_need = posix_will_need,
         .write = posix_write,
         .sync = posix_sync,
         .truncate = posix_truncate,

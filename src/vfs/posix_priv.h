@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Like openat: returns a descriptor, or -1 with errno. A symbolic link gives ELOOP; in the
@@ -15,6 +17,20 @@
 int rq__open_beneath(int folder, const char *path, int flags, mode_t mode);
 /* Opens the folder that contains the path's last name. *ret_name is that name. */
 int rq__open_folder_of(int folder, const char *path, const char **ret_name);
+
+/* --- reads from the page cache (posix_cached.c) ---------------------------------------------- */
+
+/* What is known about such reads in a folder. Zero: nothing. Any threads. */
+typedef struct rq__cached {
+    _Atomic int looks;       /* whether the kernel tells what is cached (enum in posix_cached.c) */
+    _Atomic unsigned failed; /* tries in a row, since the last that succeeded */
+} rq__cached;
+
+/* Reads up to `len` bytes if they are in the page cache: their number, fewer only at the end of the
+ * file. -1: *ret_errno, EAGAIN if they are not, or if it was not tried. */
+ssize_t rq__cached_read(rq__cached *c, int fd, void *buf, size_t len, uint64_t off, int *ret_errno);
+/* These bytes have just been read in the ordinary way. */
+void rq__cached_learn(rq__cached *c, int fd, uint64_t off, size_t len);
 
 /* --- locks and fork (posix_fork.c) ------------------------------------------------------------ */
 
