@@ -51,6 +51,8 @@ typedef struct posix_file {
     int fd;
     int root_lock; /* of a lock: the descriptor that locks the root; otherwise -1 */
     bool is_lock;
+    bool is_random; /* opened with RQ_OPEN_RANDOM */
+    rq__direct direct;
     rq__held held; /* of a lock */
     char path[];   /* for messages */
 } posix_file;
@@ -124,6 +126,8 @@ static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq
     f->fd = fd;
     f->root_lock = -1;
     f->is_lock = false;
+    f->is_random = false;
+    rq__direct_init(&f->direct);
     memcpy(f->path, path, len);
     *ret = &f->base;
     return RQ_OK;
@@ -189,7 +193,10 @@ static rq_err posix_open(rq_vfs *base, const char *path, int flags, rq_file **re
         return rc;
     }
     if ((flags & RQ_OPEN_RANDOM) != 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    return file_new(v, path, fd, ret, why);
+    RQ_TRY(file_new(v, path, fd, ret, why));
+    /* One that is written could be read past bytes that are not on the device yet. */
+    ((posix_file *)*ret)->is_random = (flags & (RQ_OPEN_RANDOM | RQ_OPEN_WRITE)) == RQ_OPEN_RANDOM;
+    return RQ_OK;
 }
 
 static rq_err close_lock(posix_file *f);
@@ -198,6 +205,7 @@ static rq_err posix_close(rq_file *base)
 {
     posix_file *f = (posix_file *)base;
     if (f->is_lock) return close_lock(f);
+    rq__direct_clear(&f->direct);
     int rc = close(f->fd);
     int e = errno;
     free(f);
@@ -208,7 +216,12 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
                          rq_error *why)
 {
     posix_file *f = (posix_file *)base;
+    posix_vfs *v = (posix_vfs *)base->vfs;
     size_t done = 0;
+    if (f->is_random &&
+        rq__direct_read(&f->direct, &v->cached, &(rq__direct_file){v->root, f->path, f->fd}, buf,
+                        len, off))
+        done = len;
     while (done < len) {
         ssize_t n = pread(f->fd, (uint8_t *)buf + done, len - done, (off_t)(off + done));
         if (n < 0 && errno == EINTR) continue;
@@ -216,7 +229,7 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
         if (n == 0) break;
         done += (size_t)n;
     }
-    rq__cached_learn(&((posix_vfs *)base->vfs)->cached, f->fd, off, done);
+    rq__cached_learn(&v->cached, f->fd, off, done);
     *ret_len = done;
     return RQ_OK;
 }

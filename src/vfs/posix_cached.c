@@ -41,35 +41,43 @@ struct counts {
     uint64_t cached, dirty, writeback, evicted, recently_evicted;
 };
 
-/* The cached pages of the range; -1: the kernel does not tell. */
-static int64_t count_cached(int fd, uint64_t off, uint64_t len)
-{
-    struct range range = {off, len};
-    struct counts counts = {0};
-    if (syscall(SYS_cachestat, fd, &range, &counts, 0) != 0) return -1;
-    return (int64_t)counts.cached;
-}
-
 static uint64_t pages_of(uint64_t off, uint64_t len)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     return len == 0 ? 0 : (off + len - 1) / page - off / page + 1;
 }
 
+/* False: the kernel does not tell. */
+static bool count(int fd, uint64_t off, uint64_t len, rq__cached_counts *ret)
+{
+    struct range range = {off, len};
+    struct counts counts = {0};
+    if (syscall(SYS_cachestat, fd, &range, &counts, 0) != 0) return false;
+    *ret = (rq__cached_counts){pages_of(off, len), counts.cached, counts.evicted,
+                               counts.recently_evicted};
+    return true;
+}
+
+bool rq__cached_look(rq__cached *c, int fd, uint64_t off, uint64_t len, rq__cached_counts *ret)
+{
+    return atomic_load_explicit(&c->looks, memory_order_relaxed) == LOOKS_YES &&
+           count(fd, off, len, ret);
+}
+
 /* Whether all bytes are cached, up to the end of the file. */
 static bool is_cached(rq__cached *c, int fd, uint64_t off, uint64_t len)
 {
-    int64_t cached = count_cached(fd, off, len);
-    if (cached < 0) {
+    rq__cached_counts n;
+    if (!count(fd, off, len, &n)) {
         atomic_store_explicit(&c->looks, LOOKS_NO, memory_order_relaxed);
         return true; /* perhaps */
     }
-    if ((uint64_t)cached >= pages_of(off, len)) return true;
+    if (n.cached >= n.pages) return true;
     struct stat st;
     if (fstat(fd, &st) != 0) return false;
     uint64_t end = (uint64_t)st.st_size;
     if (off + len <= end) return false;
-    return off >= end || (uint64_t)cached >= pages_of(off, end - off);
+    return off >= end || n.cached >= pages_of(off, end - off);
 }
 
 /* Tries have failed lately: most are left out. The counter is no more than a hint. */
@@ -123,6 +131,7 @@ void rq__cached_learn(rq__cached *c, int fd, uint64_t off, size_t len)
 {
     if (RQ_LIKELY(atomic_load_explicit(&c->looks, memory_order_relaxed) != LOOKS_UNKNOWN)) return;
     if (len == 0) return;
-    bool seen = count_cached(fd, off, len) > 0;
+    rq__cached_counts n;
+    bool seen = count(fd, off, len, &n) && n.cached > 0;
     atomic_store_explicit(&c->looks, seen ? LOOKS_YES : LOOKS_NO, memory_order_relaxed);
 }

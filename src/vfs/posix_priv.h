@@ -9,6 +9,7 @@
 #include "base/err.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -31,6 +32,34 @@ typedef struct rq__cached {
 ssize_t rq__cached_read(rq__cached *c, int fd, void *buf, size_t len, uint64_t off, int *ret_errno);
 /* These bytes have just been read in the ordinary way. */
 void rq__cached_learn(rq__cached *c, int fd, uint64_t off, size_t len);
+
+typedef struct rq__cached_counts {
+    uint64_t pages; /* of the range */
+    uint64_t cached, evicted, recently_evicted;
+} rq__cached_counts;
+/* What the kernel knows of these bytes. False: it does not tell. */
+bool rq__cached_look(rq__cached *c, int fd, uint64_t off, uint64_t len, rq__cached_counts *ret);
+
+/* --- reads past the page cache (posix_direct.c) ----------------------------------------------- */
+
+/* Of an open file. */
+typedef struct rq__direct {
+    _Atomic int fd; /* for direct reads; negative: none */
+    _Atomic unsigned reads;
+} rq__direct;
+
+typedef struct rq__direct_file {
+    int root; /* of `path` */
+    const char *path;
+    int fd;
+} rq__direct_file;
+
+void rq__direct_init(rq__direct *d);
+void rq__direct_clear(rq__direct *d);
+/* Reads the bytes past the page cache if that would not keep them. False: nothing was read, and the
+ * caller reads them in the ordinary way (which reports an error, or the end of the file). Blocks. */
+bool rq__direct_read(rq__direct *d, rq__cached *c, const rq__direct_file *f, void *buf, size_t len,
+                     uint64_t off);
 
 /* --- locks and fork (posix_fork.c) ------------------------------------------------------------ */
 
