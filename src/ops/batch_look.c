@@ -56,6 +56,7 @@ void rq__batch_look(rq_op_batch *b)
     if (b->looks == NULL) b->looks = calloc(1, sizeof *b->looks);
     rq__batch_looks *l = b->looks;
     if (l == NULL) return; /* then one after the other */
+    l->beside.ops = b->read.op.seat->ops;
     b->read.beside = &l->beside;
     if (b->part_at + 1 < l->to) return; /* the next ones were looked at */
     l->from = l->to = b->part_at + 1;
@@ -64,10 +65,20 @@ void rq__batch_look(rq_op_batch *b)
     b->meter.steps += (unsigned)(l->to - l->from);
 }
 
-bool rq__batch_looked_at(const rq_op_batch *b, rq_scan *ret)
+/* The last of the gets that were looked at has had its turn: its blocks are not needed any more. */
+static void release_blocks(rq_op_batch *b)
+{
+    if (b->looks->beside.charged == 0) return;
+    rq_read_ctx_unpin(&b->read.ctx);
+    rq_beside_clear(&b->looks->beside);
+}
+
+bool rq__batch_looked_at(rq_op_batch *b, rq_scan *ret)
 {
     const rq__batch_looks *l = b->looks;
-    if (RQ_LIKELY(l == NULL) || b->part_at < l->from || b->part_at >= l->to) return false;
+    if (RQ_LIKELY(l == NULL)) return false;
+    if (b->part_at >= l->to) release_blocks(b);
+    if (b->part_at < l->from || b->part_at >= l->to) return false;
     if (!l->decoded[b->part_at - l->from]) return false;
     *ret = l->scans[b->part_at - l->from];
     return true;
@@ -75,7 +86,9 @@ bool rq__batch_looked_at(const rq_op_batch *b, rq_scan *ret)
 
 void rq__batch_forget_looks(rq_op_batch *b)
 {
-    if (b->looks != NULL) b->looks->from = b->looks->to = 0;
+    if (b->looks == NULL) return;
+    b->looks->from = b->looks->to = 0;
+    release_blocks(b);
 }
 
 void rq__batch_drop_looks(rq_op_batch *b)

@@ -47,7 +47,7 @@ rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p);
  * the batch is about to wait. */
 void rq__batch_look(rq_op_batch *b);
 /* Whether the part at hand was decoded then; *ret receives it. */
-bool rq__batch_looked_at(const rq_op_batch *b, rq_scan *ret);
+bool rq__batch_looked_at(rq_op_batch *b, rq_scan *ret);
 /* Another group begins. */
 void rq__batch_forget_looks(rq_op_batch *b);
 void rq__batch_drop_looks(rq_op_batch *b);

@@ -2,9 +2,12 @@
 /* Reads of one op side by side; see beside.h. */
 #include "ops/beside.h"
 
+#include "ops/ops_priv.h"
+
 rq_read_ctx *rq_beside_next(rq_beside *b)
 {
-    if (b->count == RQ_BESIDE_MAX || b->bytes >= RQ_BESIDE_BYTES_MAX) return NULL;
+    uint64_t all = atomic_load_explicit(&b->ops->beside_bytes, memory_order_relaxed);
+    if (b->count == RQ_BESIDE_MAX || all >= b->ops->beside_bytes_max) return NULL;
     rq_read_ctx *ctx = &b->reads[b->count].ctx;
     *ctx = (rq_read_ctx){0};
     return ctx;
@@ -30,17 +33,18 @@ void rq_beside_keep(rq_beside *b, const rq_read_ctx *own)
         rq_read_ctx_clear(ctx);
         return;
     }
-    b->bytes += ctx->need.size;
+    b->charged += ctx->need.size;
+    atomic_fetch_add_explicit(&b->ops->beside_bytes, ctx->need.size, memory_order_relaxed);
     b->count++;
 }
 
 void rq_beside_clear(rq_beside *b)
 {
-    if (b == NULL) return;
     for (unsigned i = 0; i < b->count; i++)
         rq_read_ctx_clear(&b->reads[i].ctx);
     b->count = 0;
-    b->bytes = 0;
+    atomic_fetch_sub_explicit(&b->ops->beside_bytes, b->charged, memory_order_relaxed);
+    b->charged = 0;
 }
 
 /* An error is not reported: what needs the block reads it again, and reports it. */
@@ -78,5 +82,4 @@ void rq__beside_collect(rq_beside *b, rq_read_ctx *own)
     for (unsigned i = 0; i < b->count; i++)
         rq_read_ctx_take_over(own, &b->reads[i].ctx);
     b->count = 0;
-    b->bytes = 0;
 }

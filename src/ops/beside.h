@@ -4,34 +4,34 @@
 #ifndef RQ_OPS_BESIDE_H
 #define RQ_OPS_BESIDE_H
 
+#include "ops/ops.h"
 #include "ops/read.h"
 
-/* With the op's own: its ctx has pins for a few more. */
+/* With the op's own read: its ctx has pins for a few more. */
 #define RQ_BESIDE_MAX 15
 _Static_assert(RQ_BESIDE_MAX + 1 < RQ_READ_PINS_MAX, "the blocks are pinned in one ctx");
-/* Further blocks are left to the next wait. */
-#define RQ_BESIDE_BYTES_MAX ((size_t)2 << 20)
-
 typedef struct rq_beside_read {
     rq_task task;
     rq_read_ctx ctx;
     struct rq_beside *all;
 } rq_beside_read;
 
-/* Zero bytes are an empty one. */
 typedef struct rq_beside {
+    rq_ops *ops;
     struct rq_op_read *op;
     unsigned count;
-    size_t bytes;             /* of these blocks */
+    size_t charged;           /* bytes of its blocks, read or not: a part of those of all ops */
     _Atomic unsigned running; /* with the op's own read */
     rq_beside_read reads[RQ_BESIDE_MAX];
 } rq_beside;
 
-/* A ctx for a look that may find that a block is needed; NULL: there are enough. */
+/* A ctx for a look that may find that a block is needed; NULL: there are enough, or the blocks of all
+ * ops take too much memory. */
 rq_read_ctx *rq_beside_next(rq_beside *b);
 /* Keeps the need of the ctx that rq_beside_next returned, unless it is `own`'s or is kept already. */
 void rq_beside_keep(rq_beside *b, const rq_read_ctx *own);
-/* Drops the reads that have not begun. NULL is fine. */
+/* Drops the reads that have not begun, and charges nothing any more: the op has released the blocks of
+ * the others. */
 void rq_beside_clear(rq_beside *b);
 
 /* --- for read.c ------------------------------------------------------------------------------- */

@@ -64,7 +64,6 @@ static rq_err ask_for_memory(rq_op_read *read)
     size_t len = read->sink == NULL ? 0 : read->sink->bytes.len;
     size_t other = read->held == NULL ? 0 : read->held->bytes.cap;
     size_t next = read->ctx.need.reader != NULL ? read->ctx.need.size : 0;
-    if (read->beside != NULL) next += read->beside->bytes;
     if (next < SLICE_BYTES && len + other > SLICE_BYTES) next = SLICE_BYTES;
     size_t cap = read->sink == NULL ? next : rq_buf_cap_after(&read->sink->bytes, next);
     read->task.run = run_wait;
