@@ -29,7 +29,7 @@ typedef struct rq_read_need {
     uint64_t offset;
     uint32_t size;
     rq_block_kind kind;
-    uint64_t follow_to; /* the bytes between the block and here will be needed soon; 0: none */
+    uint64_t follow_from, follow_to; /* these bytes of the file will be needed soon; 0: none */
 } rq_read_need;
 
 /* Another thing than a block that a read may have to wait for (opening a MOB file). Made by the
@@ -55,7 +55,8 @@ typedef struct rq_read_ctx {
     uint64_t blocks_used;      /* data blocks a scanner moved to, cached or not */
     uint64_t block_bytes_used; /* their size in memory. HBASE: block bytes scanned */
     /* internal to the room */
-    uint64_t follow_to; /* of the block that is looked for, see rq_read_need; 0 when it is asked for */
+    /* Of the block that is looked for, see rq_read_need; follow_to is 0 when it was asked for. */
+    uint64_t follow_from, follow_to;
     rq_hfile_block *pins[RQ_READ_PINS_MAX];
     uint32_t pin_next;
     rq_buf scratch;

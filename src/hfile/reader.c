@@ -258,11 +258,11 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
 
 /* Asks the operating system for the bytes behind a block that is about to be read. On a loop this
  * could wait: RQ_E_AGAIN, and rq_read_ctx_fulfil asks. */
-static rq_err begin_to_follow(const rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset)
+static rq_err begin_to_follow(const rq_hfile_reader *r, rq_read_ctx *ctx)
 {
-    if (ctx->follow_to <= offset) return RQ_OK;
+    if (ctx->follow_to == 0) return RQ_OK;
     if (!ctx->may_block) return RQ_E_AGAIN;
-    rq_file_will_need(r->file, offset, ctx->follow_to - offset);
+    rq_file_will_need(r->file, ctx->follow_from, ctx->follow_to - ctx->follow_from);
     ctx->follow_to = 0;
     return RQ_OK;
 }
@@ -276,13 +276,14 @@ static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint3
     rq_err rc = RQ_OK;
     if (r->cached != NULL) rc = rq__cache_get_second(r->cached, offset, ctx->may_block, &b);
     if (b == NULL) {
-        rc = begin_to_follow(r, ctx, offset);
+        rc = begin_to_follow(r, ctx);
         if (rc == RQ_OK)
             rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
         if (rc == RQ_E_AGAIN) {
             rq_hfile_reader_unref(ctx->need.reader);
             ctx->need =
-                (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind, ctx->follow_to};
+                (rq_read_need){rq_hfile_reader_ref(r), offset,        size, kind,
+                               ctx->follow_from,       ctx->follow_to};
             ctx->follow_to = 0;
         }
         RQ_TRY(rc);

@@ -137,9 +137,8 @@ rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_err
  */
 /* How far a scanner has followed the file's data blocks, one after the other; zero: not at all. */
 typedef struct rq_hfile_trail {
-    uint64_t end;      /* of the last block on disk */
-    uint64_t ahead_to; /* the operating system was asked for the bytes before this */
-    uint32_t run;      /* blocks moved forward in sequence */
+    uint64_t begun, end; /* of the blocks moved through in sequence, on disk */
+    uint64_t ahead_to;   /* the operating system was asked for the bytes before this */
 } rq_hfile_trail;
 
 typedef struct rq_hfile_scanner {

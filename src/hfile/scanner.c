@@ -440,33 +440,32 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, choice c, uin
 
 /* --- reading ahead ---------------------------------------------------------------------------- */
 /* A scanner that has moved through some blocks in sequence has the following ones read into the
- * page cache: first about as much as it has read, then more, asked for when half of it is used. So
- * short scans read nothing in vain, and what a long one leaves unread at its end is a fraction of
- * what it has read. Blocks of the index and of blooms lie between data blocks and are read along. */
+ * page cache: as much as it has read, up to a limit, asked for when half of it is used. So short
+ * scans read nothing in vain, and no scan reads more in vain than it has read. Blocks of the index and
+ * of blooms lie between data blocks and are read along. */
 
-#define FOLLOW_AFTER 2 /* moves in sequence */
-#define FOLLOW_MIN ((uint64_t)128 << 10)
-#define FOLLOW_DOUBLINGS 4 /* up to 2 MB */
+#define FOLLOW_AFTER 3 /* blocks */
+#define FOLLOW_MAX ((uint64_t)2 << 20)
 #define GAP_MAX ((uint64_t)1 << 20)
 
 /* The trail behind a move to this block. */
 static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint32_t size)
 {
-    rq_hfile_trail to = {.end = offset + size};
+    rq_hfile_trail to = {.begun = offset, .end = offset + size};
     bool stays = from->end == to.end;
     bool follows = from->end != 0 && offset >= from->end && offset - from->end <= GAP_MAX;
     if (!stays && !follows) return to;
+    to.begun = from->begun;
     to.ahead_to = from->ahead_to;
-    to.run = from->run + (stays ? 0 : 1);
     return to;
 }
 
-/* Where to read ahead to; 0: nowhere now. */
-static uint64_t follow_to(const rq_hfile_scanner *s, const rq_hfile_trail *t)
+/* Where to read ahead to from a block of that size; 0: nowhere now. */
+static uint64_t follow_to(const rq_hfile_scanner *s, const rq_hfile_trail *t, uint32_t size)
 {
-    if (t->run < FOLLOW_AFTER) return 0;
-    uint32_t doublings = t->run / FOLLOW_AFTER - 1;
-    uint64_t len = FOLLOW_MIN << (doublings < FOLLOW_DOUBLINGS ? doublings : FOLLOW_DOUBLINGS);
+    uint64_t len = t->end - t->begun;
+    if (len < FOLLOW_AFTER * (uint64_t)size) return 0;
+    if (len > FOLLOW_MAX) len = FOLLOW_MAX;
     uint64_t file_end = s->reader->trailer.load_on_open_offset;
     if (t->ahead_to >= file_end || t->ahead_to > t->end + len / 2) return 0;
     return t->end + len < file_end ? t->end + len : file_end;
@@ -481,7 +480,8 @@ static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_err
         return RQ_OK;
     }
     rq_hfile_trail trail = trail_to(&s->trail, e.offset, e.size);
-    uint64_t wanted = ctx->follow_to = follow_to(s, &trail);
+    uint64_t wanted = ctx->follow_to = follow_to(s, &trail, e.size);
+    ctx->follow_from = trail.ahead_to > e.offset ? trail.ahead_to : e.offset;
     rq_err rc = rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
     bool asked = ctx->follow_to == 0; /* else the block was in memory, and the next ones may be */
     ctx->follow_to = 0;

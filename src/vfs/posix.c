@@ -218,9 +218,8 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
     posix_file *f = (posix_file *)base;
     posix_vfs *v = (posix_vfs *)base->vfs;
     size_t done = 0;
-    if (f->is_random &&
-        rq__direct_read(&f->direct, &v->cached, &(rq__direct_file){v->root, f->path, f->fd}, buf,
-                        len, off))
+    if (f->is_random && rq__direct_is_worth_it(&f->direct, &v->cached, f->fd, off, len) &&
+        rq__direct_read(&f->direct, &(rq__direct_file){v->root, f->path, f->fd}, buf, len, off))
         done = len;
     while (done < len) {
         ssize_t n = pread(f->fd, (uint8_t *)buf + done, len - done, (off_t)(off + done));

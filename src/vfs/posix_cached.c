@@ -30,8 +30,6 @@
 #define FAILED_MAX 8 /* in a row; from then on one try in RETRY_EVERY is made */
 #define RETRY_EVERY 32
 
-enum { LOOKS_UNKNOWN, LOOKS_YES, LOOKS_NO };
-
 struct range {
     uint64_t off, len;
 };
@@ -60,7 +58,7 @@ static bool count(int fd, uint64_t off, uint64_t len, rq__cached_counts *ret)
 
 bool rq__cached_look(rq__cached *c, int fd, uint64_t off, uint64_t len, rq__cached_counts *ret)
 {
-    return atomic_load_explicit(&c->looks, memory_order_relaxed) == LOOKS_YES &&
+    return atomic_load_explicit(&c->looks, memory_order_relaxed) == RQ__LOOKS_YES &&
            count(fd, off, len, ret);
 }
 
@@ -69,7 +67,7 @@ static bool is_cached(rq__cached *c, int fd, uint64_t off, uint64_t len)
 {
     rq__cached_counts n;
     if (!count(fd, off, len, &n)) {
-        atomic_store_explicit(&c->looks, LOOKS_NO, memory_order_relaxed);
+        atomic_store_explicit(&c->looks, RQ__LOOKS_NO, memory_order_relaxed);
         return true; /* perhaps */
     }
     if (n.cached >= n.pages) return true;
@@ -117,7 +115,7 @@ static ssize_t try_read(int fd, void *buf, size_t len, uint64_t off, int *ret_er
 ssize_t rq__cached_read(rq__cached *c, int fd, void *buf, size_t len, uint64_t off, int *ret_errno)
 {
     *ret_errno = EAGAIN;
-    if (atomic_load_explicit(&c->looks, memory_order_relaxed) == LOOKS_YES) {
+    if (atomic_load_explicit(&c->looks, memory_order_relaxed) == RQ__LOOKS_YES) {
         if (!is_cached(c, fd, off, len)) return -1;
     } else if (!is_worth_a_try(c)) {
         return -1;
@@ -129,9 +127,9 @@ ssize_t rq__cached_read(rq__cached *c, int fd, void *buf, size_t len, uint64_t o
 
 void rq__cached_learn(rq__cached *c, int fd, uint64_t off, size_t len)
 {
-    if (RQ_LIKELY(atomic_load_explicit(&c->looks, memory_order_relaxed) != LOOKS_UNKNOWN)) return;
+    if (RQ_LIKELY(atomic_load_explicit(&c->looks, memory_order_relaxed) != RQ__LOOKS_UNKNOWN)) return;
     if (len == 0) return;
     rq__cached_counts n;
     bool seen = count(fd, off, len, &n) && n.cached > 0;
-    atomic_store_explicit(&c->looks, seen ? LOOKS_YES : LOOKS_NO, memory_order_relaxed);
+    atomic_store_explicit(&c->looks, seen ? RQ__LOOKS_YES : RQ__LOOKS_NO, memory_order_relaxed);
 }

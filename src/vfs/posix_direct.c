@@ -46,8 +46,7 @@ void rq__direct_clear(rq__direct *d)
     if (fd >= 0) close(fd);
 }
 
-/* Whether the page cache would not keep these bytes. */
-static bool is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len)
+bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len)
 {
     rq__cached_counts n;
     if (len < LEN_MIN || len > LEN_MAX || !rq__cached_look(c, fd, off, len, &n)) return false;
@@ -95,11 +94,9 @@ static bool read_around(int fd, void *buf, size_t len, uint64_t off)
     return read;
 }
 
-bool rq__direct_read(rq__direct *d, rq__cached *c, const rq__direct_file *f, void *buf, size_t len,
-                     uint64_t off)
+bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t len, uint64_t off)
 {
     int fd = atomic_load_explicit(&d->fd, memory_order_acquire);
-    if (fd == IMPOSSIBLE || !is_worth_it(d, c, f->fd, off, len)) return false;
     if (fd == NONE_YET) fd = open_direct(d, f->root, f->path, f->fd);
     return fd >= 0 && read_around(fd, buf, len, off);
 }

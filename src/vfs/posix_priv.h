@@ -21,9 +21,11 @@ int rq__open_folder_of(int folder, const char *path, const char **ret_name);
 
 /* --- reads from the page cache (posix_cached.c) ---------------------------------------------- */
 
+enum { RQ__LOOKS_UNKNOWN, RQ__LOOKS_YES, RQ__LOOKS_NO };
+
 /* What is known about such reads in a folder. Zero: nothing. Any threads. */
 typedef struct rq__cached {
-    _Atomic int looks;       /* whether the kernel tells what is cached (enum in posix_cached.c) */
+    _Atomic int looks;       /* whether the kernel tells what is cached */
     _Atomic unsigned failed; /* tries in a row, since the last that succeeded */
 } rq__cached;
 
@@ -56,10 +58,11 @@ typedef struct rq__direct_file {
 
 void rq__direct_init(rq__direct *d);
 void rq__direct_clear(rq__direct *d);
-/* Reads the bytes past the page cache if that would not keep them. False: nothing was read, and the
- * caller reads them in the ordinary way (which reports an error, or the end of the file). Blocks. */
-bool rq__direct_read(rq__direct *d, rq__cached *c, const rq__direct_file *f, void *buf, size_t len,
-                     uint64_t off);
+/* Whether the page cache would not keep these bytes. */
+bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len);
+/* Reads them past the page cache. False: nothing was read, and the caller reads in the ordinary way
+ * (which reports an error, or the end of the file). Blocks. */
+bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t len, uint64_t off);
 
 /* --- locks and fork (posix_fork.c) ------------------------------------------------------------ */
 
