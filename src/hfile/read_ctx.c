@@ -29,10 +29,10 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
     ctx->need = (rq_read_need){0};
     bool may_block = ctx->may_block;
     ctx->may_block = true;
-    if (need.follow_to > 0)
-        rq_file_will_need(need.reader->file, need.follow_from, need.follow_to - need.follow_from);
     rq_hfile_block *b;
+    if (need.follows) rq__reader_follow(need.reader, true);
     rq_err rc = rq__reader_block(need.reader, ctx, need.offset, need.size, need.kind, &b, why);
+    if (need.follows) rq__reader_follow(need.reader, false);
     ctx->may_block = may_block;
     if (rc == RQ_OK) {
         /* Only loaded here; the repeated call uses it. */

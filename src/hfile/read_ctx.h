@@ -29,7 +29,7 @@ typedef struct rq_read_need {
     uint64_t offset;
     uint32_t size;
     rq_block_kind kind;
-    uint64_t follow_from, follow_to; /* these bytes of the file will be needed soon; 0: none */
+    bool follows; /* the blocks before it were read in sequence */
 } rq_read_need;
 
 /* Another thing than a block that a read may have to wait for (opening a MOB file). Made by the
@@ -55,8 +55,7 @@ typedef struct rq_read_ctx {
     uint64_t blocks_used;      /* data blocks a scanner moved to, cached or not */
     uint64_t block_bytes_used; /* their size in memory. HBASE: block bytes scanned */
     /* internal to the room */
-    /* Of the block that is looked for, see rq_read_need; follow_to is 0 when it was asked for. */
-    uint64_t follow_from, follow_to;
+    bool follows; /* of the block that is looked for, see rq_read_need */
     rq_hfile_block *pins[RQ_READ_PINS_MAX];
     uint32_t pin_next;
     rq_buf scratch;

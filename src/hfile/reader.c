@@ -256,17 +256,6 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
     return NULL;
 }
 
-/* Asks the operating system for the bytes behind a block that is about to be read. On a loop this
- * could wait: RQ_E_AGAIN, and rq_read_ctx_fulfil asks. */
-static rq_err begin_to_follow(const rq_hfile_reader *r, rq_read_ctx *ctx)
-{
-    if (ctx->follow_to == 0) return RQ_OK;
-    if (!ctx->may_block) return RQ_E_AGAIN;
-    rq_file_will_need(r->file, ctx->follow_from, ctx->follow_to - ctx->follow_from);
-    ctx->follow_to = 0;
-    return RQ_OK;
-}
-
 /* Loads a block that is not in memory: from the second level, otherwise from the HFile. If one of
  * them would have to wait for the device, the other may be in the page cache. */
 static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
@@ -276,15 +265,10 @@ static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint3
     rq_err rc = RQ_OK;
     if (r->cached != NULL) rc = rq__cache_get_second(r->cached, offset, ctx->may_block, &b);
     if (b == NULL) {
-        rc = begin_to_follow(r, ctx);
-        if (rc == RQ_OK)
-            rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
+        rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
         if (rc == RQ_E_AGAIN) {
             rq_hfile_reader_unref(ctx->need.reader);
-            ctx->need =
-                (rq_read_need){rq_hfile_reader_ref(r), offset,        size, kind,
-                               ctx->follow_from,       ctx->follow_to};
-            ctx->follow_to = 0;
+            ctx->need = (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind, ctx->follows};
         }
         RQ_TRY(rc);
         ctx->blocks_read++;
@@ -516,7 +500,6 @@ static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail
                                 rq_read_ctx *ctx, rq_error *why)
 {
     uint64_t offset = r->trailer.load_on_open_offset;
-    if (offset < tail_offset) rq_file_will_need(r->file, offset, tail_offset - offset);
     for (unsigned nth = 0; offset < r->data_end; nth++) {
         uint8_t header[RQ_HFILE_HEADER_LEN];
         rq__block_header h;
@@ -584,6 +567,7 @@ static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *f
     rq_buf tail = {0};
     rq_read_ctx ctx = {.may_block = true};
     size_t len = file_len < OPEN_READ_BYTES ? (size_t)file_len : OPEN_READ_BYTES;
+    rq_file_in_sequence(r->file, true);
     rq_err rc = rq_buf_reserve(&tail, len + 1);
     if (rc == RQ_OK) rc = read_bytes(r, true, tail.ptr, file_len - len, len, why);
     if (rc == RQ_OK)
@@ -599,6 +583,7 @@ static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *f
     }
     if (rc == RQ_OK) rc = fill_info(r, file_len, why);
     if (rc == RQ_OK) rc = touch_roots(r, &ctx, why);
+    rq_file_in_sequence(r->file, false);
     rq_buf_clear(&tail);
     rq_read_ctx_clear(&ctx);
     return rc;
@@ -645,7 +630,7 @@ rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_r
                                  rq_hfile_reader **ret, rq_error *why)
 {
     rq_file *file;
-    /* The files of a server are read in places, and scans read ahead by themselves (scanner.c). */
+    /* The files of a server are read in places; scanners tell when they read in sequence. */
     int flags = o->cache != NULL ? RQ_OPEN_READ | RQ_OPEN_RANDOM : RQ_OPEN_READ;
     RQ_TRY(rq_vfs_open(vfs, path, flags, &file, why));
     return new_reader(file, path, o, ret, why);
@@ -707,6 +692,13 @@ bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_sli
                                   rq_slice *ret_value)
 {
     return rq__file_info_at(&r->file_info, index, ret_key, ret_value);
+}
+
+void rq__reader_follow(rq_hfile_reader *r, bool on)
+{
+    int others = on ? atomic_fetch_add_explicit(&r->followers, 1, memory_order_relaxed)
+                    : atomic_fetch_sub_explicit(&r->followers, 1, memory_order_relaxed) - 1;
+    if (others == 0) rq_file_in_sequence(r->file, on);
 }
 
 void rq_hfile_reader_drop_behind(rq_hfile_reader *r, uint64_t from, uint64_t to)

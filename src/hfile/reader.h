@@ -138,7 +138,6 @@ rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_err
 /* How far a scanner has followed the file's data blocks, one after the other; zero: not at all. */
 typedef struct rq_hfile_trail {
     uint64_t begun, end; /* of the blocks moved through in sequence, on disk */
-    uint64_t ahead_to;   /* the operating system was asked for the bytes before this */
 } rq_hfile_trail;
 
 typedef struct rq_hfile_scanner {
@@ -152,6 +151,7 @@ typedef struct rq_hfile_scanner {
     uint32_t next_pos;                        /* offset behind the cell */
     rq_cell cell;
     rq_hfile_trail trail;
+    bool follows;            /* it has told the reader */
     struct rq__delta *walk;  /* delta-encoded files: the decoding state; NULL: not yet made */
     struct rq__delta *spare; /* second decoding state, for moves that may fail */
 } rq_hfile_scanner;
@@ -184,7 +184,7 @@ rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s);
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place);
 /* File offset of the current block; 0: none, or the first one. */
 uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s);
-/* Like seek, for continuing a scan at `place`, which also remembers how far the scan has read ahead. In
+/* Like seek, for continuing a scan at `place`, which also remembers how far the scan has followed the file. In
  * plain blocks, cells of the place's block before it may be skipped without being examined: needs no
  * search in the block, so the block gets no sidecar for it. */
 RQ_NODISCARD

@@ -439,13 +439,11 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, choice c, uin
 }
 
 /* --- reading ahead ---------------------------------------------------------------------------- */
-/* A scanner that has moved through some blocks in sequence has the following ones read into the
- * page cache: as much as it has read, up to a limit, asked for when half of it is used. So short
- * scans read nothing in vain, and no scan reads more in vain than it has read. Blocks of the index and
- * of blooms lie between data blocks and are read along. */
+/* The operating system reads ahead of a scanner once that has moved through some blocks in sequence,
+ * and not before: of two blocks read one after the other it would read four, for each of many short
+ * scans. Blocks of the index and of blooms lie between data blocks. */
 
 #define FOLLOW_AFTER 3 /* blocks */
-#define FOLLOW_MAX ((uint64_t)2 << 20)
 #define GAP_MAX ((uint64_t)1 << 20)
 
 /* The trail behind a move to this block. */
@@ -454,21 +452,15 @@ static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint
     rq_hfile_trail to = {.begun = offset, .end = offset + size};
     bool stays = from->end == to.end;
     bool follows = from->end != 0 && offset >= from->end && offset - from->end <= GAP_MAX;
-    if (!stays && !follows) return to;
-    to.begun = from->begun;
-    to.ahead_to = from->ahead_to;
+    if (stays || follows) to.begun = from->begun;
     return to;
 }
 
-/* Where to read ahead to from a block of that size; 0: nowhere now. */
-static uint64_t follow_to(const rq_hfile_scanner *s, const rq_hfile_trail *t, uint32_t size)
+static void follow(rq_hfile_scanner *s, bool on)
 {
-    uint64_t len = t->end - t->begun;
-    if (len < FOLLOW_AFTER * (uint64_t)size) return 0;
-    if (len > FOLLOW_MAX) len = FOLLOW_MAX;
-    uint64_t file_end = s->reader->trailer.load_on_open_offset;
-    if (t->ahead_to >= file_end || t->ahead_to > t->end + len / 2) return 0;
-    return t->end + len < file_end ? t->end + len : file_end;
+    if (RQ_LIKELY(s->follows == on)) return;
+    s->follows = on;
+    rq__reader_follow(s->reader, on);
 }
 
 static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_error *why)
@@ -480,12 +472,10 @@ static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_err
         return RQ_OK;
     }
     rq_hfile_trail trail = trail_to(&s->trail, e.offset, e.size);
-    uint64_t wanted = ctx->follow_to = follow_to(s, &trail, e.size);
-    ctx->follow_from = trail.ahead_to > e.offset ? trail.ahead_to : e.offset;
+    ctx->follows = trail.end - trail.begun >= FOLLOW_AFTER * (uint64_t)e.size;
+    follow(s, ctx->follows);
     rq_err rc = rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
-    bool asked = ctx->follow_to == 0; /* else the block was in memory, and the next ones may be */
-    ctx->follow_to = 0;
-    if (asked && wanted > 0) s->trail.ahead_to = trail.ahead_to = wanted;
+    ctx->follows = false;
     if (rc == RQ_OK) s->trail = trail;
     return rc;
 }
@@ -654,7 +644,9 @@ void rq_hfile_scanner_init_borrowed(rq_hfile_scanner *s, rq_hfile_reader *r)
 void rq_hfile_scanner_clear(rq_hfile_scanner *s)
 {
     rq__hfile_scanner_release(s);
+    if (s->follows) rq__reader_follow(s->reader, false);
     if (s->owns_reader) rq_hfile_reader_unref(s->reader);
+    s->follows = false;
     s->reader = NULL;
     if (s->walk == NULL) return;
     rq__delta_clear(s->walk);

@@ -109,9 +109,9 @@ struct rq_op_batch {
     bool walked;
     rq_err ended_with; /* RQ_OK, or the first error that ends the batch */
     uint64_t result_bytes;
-    uint32_t counts[RQ_OP_KINDS]; /* parts */
-    bool is_gated;                /* the group at hand has passed a policy */
-    rq_gate_group gate;           /* then */
+    uint32_t counts[RQ_OP_KINDS];  /* parts */
+    bool is_gated;                 /* the group at hand has passed a policy */
+    rq_gate_group gate;            /* then */
     struct rq__batch_looks *looks; /* at the gets behind one that waits; NULL: none has waited */
     /* The get under way. */
     rq_scan scan;

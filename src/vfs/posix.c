@@ -52,6 +52,7 @@ typedef struct posix_file {
     int root_lock; /* of a lock: the descriptor that locks the root; otherwise -1 */
     bool is_lock;
     bool is_random; /* opened with RQ_OPEN_RANDOM */
+    _Atomic bool in_sequence;
     rq__direct direct;
     rq__held held; /* of a lock */
     char path[];   /* for messages */
@@ -127,6 +128,7 @@ static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq
     f->root_lock = -1;
     f->is_lock = false;
     f->is_random = false;
+    atomic_init(&f->in_sequence, false);
     rq__direct_init(&f->direct);
     memcpy(f->path, path, len);
     *ret = &f->base;
@@ -218,7 +220,9 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
     posix_file *f = (posix_file *)base;
     posix_vfs *v = (posix_vfs *)base->vfs;
     size_t done = 0;
-    if (f->is_random && rq__direct_is_worth_it(&f->direct, &v->cached, f->fd, off, len) &&
+    bool may_be_direct =
+        f->is_random && !atomic_load_explicit(&f->in_sequence, memory_order_relaxed);
+    if (may_be_direct && rq__direct_is_worth_it(&f->direct, &v->cached, f->fd, off, len) &&
         rq__direct_read(&f->direct, &(rq__direct_file){v->root, f->path, f->fd}, buf, len, off))
         done = len;
     while (done < len) {
@@ -249,10 +253,12 @@ static void posix_drop_behind(rq_file *base, uint64_t off, uint64_t len)
     (void)posix_fadvise(f->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
 }
 
-static void posix_will_need(rq_file *base, uint64_t off, uint64_t len)
+static void posix_in_sequence(rq_file *base, bool on)
 {
     posix_file *f = (posix_file *)base;
-    (void)posix_fadvise(f->fd, (off_t)off, (off_t)len, POSIX_FADV_WILLNEED);
+    if (!f->is_random) return;
+    atomic_store_explicit(&f->in_sequence, on, memory_order_relaxed);
+    (void)posix_fadvise(f->fd, 0, 0, on ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
 }
 
 static uint64_t now_ns(void)
@@ -775,7 +781,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .read = posix_read,
         .try_read = posix_try_read,
         .drop_behind = posix_drop_behind,
-        .will_need = posix_will_need,
+        .in_sequence = posix_in_sequence,
         .write = posix_write,
         .sync = posix_sync,
         .truncate = posix_truncate,

@@ -127,7 +127,8 @@ ssize_t rq__cached_read(rq__cached *c, int fd, void *buf, size_t len, uint64_t o
 
 void rq__cached_learn(rq__cached *c, int fd, uint64_t off, size_t len)
 {
-    if (RQ_LIKELY(atomic_load_explicit(&c->looks, memory_order_relaxed) != RQ__LOOKS_UNKNOWN)) return;
+    if (RQ_LIKELY(atomic_load_explicit(&c->looks, memory_order_relaxed) != RQ__LOOKS_UNKNOWN))
+        return;
     if (len == 0) return;
     rq__cached_counts n;
     bool seen = count(fd, off, len, &n) && n.cached > 0;

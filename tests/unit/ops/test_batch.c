@@ -424,8 +424,7 @@ static void gets_wait_together(void **state)
     for (int i = 0; i < ROWS; i++) {
         size_t len = strlen(wanted);
         snprintf(row, sizeof row, "b%02d", i);
-        if (i != 7)
-            OK(world_put_cell(w, "t", row, "f", "q", rq_slice_of(value, sizeof value)));
+        if (i != 7) OK(world_put_cell(w, "t", row, "f", "q", rq_slice_of(value, sizeof value)));
         wishes[i] = (wish){'g', "", NULL};
         memcpy(wishes[i].row, row, sizeof row);
         snprintf(wanted + len, sizeof wanted - len, "got%d=%d ", i, i == 7 ? 0 : 1);
