@@ -65,20 +65,18 @@ void rq__batch_look(rq_op_batch *b)
     b->meter.steps += (unsigned)(l->to - l->from);
 }
 
-/* The last of the gets that were looked at has had its turn: its blocks are not needed any more. */
+/* The last of the gets that were looked at has had its turn: no block is needed any more. */
 static void release_blocks(rq_op_batch *b)
 {
-    if (b->looks->beside.charged == 0) return;
     rq_read_ctx_unpin(&b->read.ctx);
-    rq_beside_clear(&b->looks->beside);
+    if (b->looks != NULL && b->looks->beside.charged > 0) rq_beside_clear(&b->looks->beside);
 }
 
 bool rq__batch_looked_at(rq_op_batch *b, rq_scan *ret)
 {
     const rq__batch_looks *l = b->looks;
-    if (RQ_LIKELY(l == NULL)) return false;
-    if (b->part_at >= l->to) release_blocks(b);
-    if (b->part_at < l->from || b->part_at >= l->to) return false;
+    if (l == NULL || b->part_at >= l->to) release_blocks(b);
+    if (RQ_LIKELY(l == NULL) || b->part_at < l->from || b->part_at >= l->to) return false;
     if (!l->decoded[b->part_at - l->from]) return false;
     *ret = l->scans[b->part_at - l->from];
     return true;

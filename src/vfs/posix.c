@@ -41,6 +41,7 @@ typedef struct posix_vfs {
     void *slow_ctx;
     _Atomic uint64_t slow_ns;
     rq__cached cached;
+    rq__direct_count direct;
     pthread_mutex_t lock;
     bool deferring RQ_GUARDED_BY(lock);
     deferred *deferred RQ_GUARDED_BY(lock);
@@ -207,7 +208,7 @@ static rq_err posix_close(rq_file *base)
 {
     posix_file *f = (posix_file *)base;
     if (f->is_lock) return close_lock(f);
-    rq__direct_clear(&f->direct);
+    rq__direct_clear(&f->direct, &((posix_vfs *)base->vfs)->direct);
     int rc = close(f->fd);
     int e = errno;
     free(f);
@@ -223,7 +224,8 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
     bool may_be_direct =
         f->is_random && !atomic_load_explicit(&f->in_sequence, memory_order_relaxed);
     if (may_be_direct && rq__direct_is_worth_it(&f->direct, &v->cached, f->fd, off, len) &&
-        rq__direct_read(&f->direct, &(rq__direct_file){v->root, f->path, f->fd}, buf, len, off))
+        rq__direct_read(&f->direct, &(rq__direct_file){&v->direct, v->root, f->path, f->fd}, buf,
+                        len, off))
         done = len;
     while (done < len) {
         ssize_t n = pread(f->fd, (uint8_t *)buf + done, len - done, (off_t)(off + done));
@@ -805,6 +807,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
     v->root_path = path;
     v->folder_mode = FOLDER_MODE;
     v->slow_ns = UINT64_MAX;
+    rq__direct_count_init(&v->direct);
     pthread_mutex_init(&v->lock, NULL);
     v->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (v->root < 0) {

@@ -13,8 +13,9 @@
  *
  * Those few keep the kernel's memory of the blocks fresh.
  *
- * A direct read has a descriptor of its own, opened when the file first needs it. Offset, length and
- * memory must be multiples of the device's block, so the bytes pass through a buffer.
+ * A direct read has a descriptor of its own, opened when the file first needs it, as long as there are
+ * not too many. Offset, length and memory must be multiples of the device's block, so the bytes pass
+ * through a buffer.
  */
 #include "vfs/posix_priv.h"
 
@@ -22,8 +23,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +34,7 @@
 #define LEN_MIN ((size_t)16 << 10) /* of smaller reads the rounded one would be much more */
 #define LEN_MAX ((size_t)512 << 10)
 #define KEEP_EVERY 16
+#define SHARE 8 /* of the descriptors that the process may have */
 
 enum { NONE_YET = -1, IMPOSSIBLE = -2 };
 
@@ -40,10 +44,20 @@ void rq__direct_init(rq__direct *d)
     atomic_init(&d->reads, 0);
 }
 
-void rq__direct_clear(rq__direct *d)
+void rq__direct_clear(rq__direct *d, rq__direct_count *c)
 {
     int fd = atomic_load_explicit(&d->fd, memory_order_relaxed);
-    if (fd >= 0) close(fd);
+    if (fd < 0) return;
+    close(fd);
+    atomic_fetch_sub_explicit(&c->open, 1, memory_order_relaxed);
+}
+
+void rq__direct_count_init(rq__direct_count *c)
+{
+    struct rlimit files;
+    bool known = getrlimit(RLIMIT_NOFILE, &files) == 0;
+    atomic_init(&c->open, 0);
+    c->most = !known ? 0 : files.rlim_cur > INT_MAX ? INT_MAX : (int)files.rlim_cur / SHARE;
 }
 
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len)
@@ -61,20 +75,30 @@ static bool is_same_file(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Opens the descriptor; IMPOSSIBLE: the name is gone or stands for another file, or there are no
- * direct reads here. Two threads may come at a time. */
-static int open_direct(rq__direct *d, int root, const char *path, int fd)
+static int open_again(const rq__direct_file *f)
 {
-    int none = NONE_YET;
-    int made = openat(root, path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (made >= 0 && !is_same_file(made, fd)) {
-        close(made);
-        made = -1;
+    int flags = O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int fd = openat(f->root, f->path, flags);
+    if (fd < 0) return IMPOSSIBLE;
+    if (is_same_file(fd, f->fd)) return fd;
+    close(fd);
+    return IMPOSSIBLE;
+}
+
+/* IMPOSSIBLE: the name is gone or stands for another file, or there are no direct reads here.
+ * NONE_YET: there are too many now. Two threads may come at a time. */
+static int open_direct(rq__direct *d, const rq__direct_file *f)
+{
+    int there = NONE_YET;
+    int others = atomic_fetch_add_explicit(&f->count->open, 1, memory_order_relaxed);
+    int fd = others < f->count->most ? open_again(f) : NONE_YET;
+    if (fd != NONE_YET && atomic_compare_exchange_strong(&d->fd, &there, fd)) {
+        if (fd >= 0) return fd; /* it counts */
+    } else if (fd >= 0) {
+        close(fd);
     }
-    if (made < 0) made = IMPOSSIBLE;
-    if (atomic_compare_exchange_strong(&d->fd, &none, made)) return made;
-    if (made >= 0) close(made);
-    return none;
+    atomic_fetch_sub_explicit(&f->count->open, 1, memory_order_relaxed);
+    return there;
 }
 
 /* Reads whole blocks of the device around the bytes. */
@@ -97,6 +121,6 @@ static bool read_around(int fd, void *buf, size_t len, uint64_t off)
 bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t len, uint64_t off)
 {
     int fd = atomic_load_explicit(&d->fd, memory_order_acquire);
-    if (fd == NONE_YET) fd = open_direct(d, f->root, f->path, f->fd);
+    if (fd == NONE_YET) fd = open_direct(d, f);
     return fd >= 0 && read_around(fd, buf, len, off);
 }

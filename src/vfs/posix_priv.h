@@ -44,6 +44,15 @@ bool rq__cached_look(rq__cached *c, int fd, uint64_t off, uint64_t len, rq__cach
 
 /* --- reads past the page cache (posix_direct.c) ----------------------------------------------- */
 
+/* The descriptors of a vfs. */
+typedef struct rq__direct_count {
+    _Atomic int open;
+    int most;
+} rq__direct_count;
+
+/* At most a share of what the process may have. */
+void rq__direct_count_init(rq__direct_count *c);
+
 /* Of an open file. */
 typedef struct rq__direct {
     _Atomic int fd; /* for direct reads; negative: none */
@@ -51,13 +60,14 @@ typedef struct rq__direct {
 } rq__direct;
 
 typedef struct rq__direct_file {
+    rq__direct_count *count;
     int root; /* of `path` */
     const char *path;
     int fd;
 } rq__direct_file;
 
 void rq__direct_init(rq__direct *d);
-void rq__direct_clear(rq__direct *d);
+void rq__direct_clear(rq__direct *d, rq__direct_count *c);
 /* Whether the page cache would not keep these bytes. */
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len);
 /* Reads them past the page cache. False: nothing was read, and the caller reads in the ordinary way

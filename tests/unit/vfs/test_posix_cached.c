@@ -189,7 +189,8 @@ static void direct_reads_see_the_same_bytes(void **state)
 {
     int fd = (int)(intptr_t)*state;
     int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    rq__direct_file f = {folder, "f", fd};
+    rq__direct_count count = {.most = 1};
+    rq__direct_file f = {&count, folder, "f", fd};
     rq__direct d;
     rq_random random;
     static uint8_t got[SIZE + 1];
@@ -209,7 +210,15 @@ static void direct_reads_see_the_same_bytes(void **state)
         assert_int_equal(got[len], 0xa5);
     }
     assert_false(rq__direct_read(&d, &f, got, 2, SIZE - 1)); /* not there as a whole */
-    rq__direct_clear(&d);
+    assert_int_equal(count.open, 1);
+    rq__direct second;
+    rq__direct_init(&second); /* too many: not now, but when the other is closed */
+    assert_false(rq__direct_read(&second, &f, got, 100, 0));
+    assert_int_equal(count.open, 1);
+    rq__direct_clear(&d, &count);
+    assert_true(rq__direct_read(&second, &f, got, 100, 0));
+    rq__direct_clear(&second, &count);
+    assert_int_equal(count.open, 0);
     close(folder);
 }
 
@@ -218,20 +227,22 @@ static void a_direct_read_is_of_the_open_file(void **state)
 {
     int fd = (int)(intptr_t)*state;
     int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    rq__direct_file f = {folder, "f", fd};
+    rq__direct_count count = {.most = 1};
+    rq__direct_file f = {&count, folder, "f", fd};
     rq__direct d;
     uint8_t got[4096];
     assert_int_equal(renameat(folder, "f", folder, "old"), 0);
     rq__direct_init(&d);
     assert_false(rq__direct_read(&d, &f, got, sizeof got, 0));
-    rq__direct_clear(&d);
+    rq__direct_clear(&d, &count);
     int other = openat(folder, "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(other, root, sizeof root), sizeof root);
     close(other);
     rq__direct_init(&d);
     assert_false(rq__direct_read(&d, &f, got, 16, 0));
     assert_false(rq__direct_read(&d, &f, got, 16, 0)); /* nor later */
-    rq__direct_clear(&d);
+    assert_int_equal(count.open, 0);
+    rq__direct_clear(&d, &count);
     close(folder);
 }
 
