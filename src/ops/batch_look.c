@@ -36,7 +36,7 @@ static bool look_at(rq_op_batch *b, size_t part)
     rq_error_clear(&why);
     *decoded = false;
     if (b->parts[part].kind != RQ_PART_GET) return true;
-    rq_read_ctx *ctx = rq_beside_next(&l->beside);
+    rq_read_ctx *ctx = rq__beside_next(&l->beside);
     if (ctx == NULL) return false;
     /* One that is malformed reports it in its turn. */
     if (b->table->get(b, &b->parts[part], scan, &why) != RQ_OK) return true;
@@ -44,7 +44,7 @@ static bool look_at(rq_op_batch *b, size_t part)
     rq_arena_reset(&b->get_arena);
     rq_err rc = rq_region_look(b->region, scan, &b->get_arena, ctx, b->out);
     if (rc == RQ_E_AGAIN)
-        rq_beside_keep(&l->beside, &b->read.ctx);
+        rq__beside_keep(&l->beside, &b->read.ctx);
     else
         rq_read_ctx_clear(ctx);
     return true;
@@ -69,7 +69,7 @@ void rq__batch_look(rq_op_batch *b)
 static void release_blocks(rq_op_batch *b)
 {
     rq_read_ctx_unpin(&b->read.ctx);
-    if (b->looks != NULL && b->looks->beside.charged > 0) rq_beside_clear(&b->looks->beside);
+    if (b->looks != NULL && b->looks->beside.charged > 0) rq__beside_clear(&b->looks->beside);
 }
 
 bool rq__batch_looked_at(rq_op_batch *b, rq_scan *ret)
@@ -92,7 +92,7 @@ void rq__batch_forget_looks(rq_op_batch *b)
 void rq__batch_drop_looks(rq_op_batch *b)
 {
     if (b->looks == NULL) return;
-    rq_beside_clear(&b->looks->beside);
+    rq__beside_clear(&b->looks->beside);
     b->read.beside = NULL;
     free(b->looks);
     b->looks = NULL;

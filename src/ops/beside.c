@@ -4,7 +4,7 @@
 
 #include "ops/ops_priv.h"
 
-rq_read_ctx *rq_beside_next(rq_beside *b)
+rq_read_ctx *rq__beside_next(rq_beside *b)
 {
     uint64_t all = atomic_load_explicit(&b->ops->beside_bytes, memory_order_relaxed);
     if (b->count == RQ_BESIDE_MAX || all >= b->ops->beside_bytes_max) return NULL;
@@ -25,7 +25,7 @@ static bool is_kept(const rq_beside *b, const rq_read_need *need)
     return false;
 }
 
-void rq_beside_keep(rq_beside *b, const rq_read_ctx *own)
+void rq__beside_keep(rq_beside *b, const rq_read_ctx *own)
 {
     rq_read_ctx *ctx = &b->reads[b->count].ctx;
     if (ctx->need.reader == NULL || ctx->wait != NULL || is_same(&ctx->need, &own->need) ||
@@ -38,7 +38,7 @@ void rq_beside_keep(rq_beside *b, const rq_read_ctx *own)
     b->count++;
 }
 
-void rq_beside_clear(rq_beside *b)
+void rq__beside_clear(rq_beside *b)
 {
     for (unsigned i = 0; i < b->count; i++)
         rq_read_ctx_clear(&b->reads[i].ctx);

@@ -27,12 +27,12 @@ typedef struct rq_beside {
 
 /* A ctx for a look that may find that a block is needed; NULL: there are enough, or the blocks of all
  * ops take too much memory. */
-rq_read_ctx *rq_beside_next(rq_beside *b);
-/* Keeps the need of the ctx that rq_beside_next returned, unless it is `own`'s or is kept already. */
-void rq_beside_keep(rq_beside *b, const rq_read_ctx *own);
+rq_read_ctx *rq__beside_next(rq_beside *b);
+/* Keeps the need of the ctx that rq__beside_next returned, unless it is `own`'s or is kept already. */
+void rq__beside_keep(rq_beside *b, const rq_read_ctx *own);
 /* Drops the reads that have not begun, and charges nothing any more: the op has released the blocks of
  * the others. */
-void rq_beside_clear(rq_beside *b);
+void rq__beside_clear(rq_beside *b);
 
 /* --- for read.c ------------------------------------------------------------------------------- */
 /* Begins the reads. The op's own comes next. */
