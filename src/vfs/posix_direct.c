@@ -106,15 +106,17 @@ static bool read_around(int fd, void *buf, size_t len, uint64_t off)
 {
     uint64_t from = off / ALIGN * ALIGN;
     size_t whole = (size_t)((off + len + ALIGN - 1) / ALIGN * ALIGN - from);
-    uint8_t *bytes = aligned_alloc(ALIGN, whole);
-    if (bytes == NULL) return false;
+    /* Not aligned_alloc: glibc before 2.38 does not find the pieces again that it has freed. */
+    uint8_t *room = malloc(whole + ALIGN);
+    if (room == NULL) return false;
+    uint8_t *bytes = room + (ALIGN - (uintptr_t)room % ALIGN) % ALIGN;
     ssize_t n;
     do
         n = pread(fd, bytes, whole, (off_t)from);
     while (n < 0 && errno == EINTR);
     bool read = n >= 0 && (uint64_t)n >= off - from + len;
     if (read) memcpy(buf, bytes + (off - from), len);
-    free(bytes);
+    free(room);
     return read;
 }
 
