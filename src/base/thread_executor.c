@@ -57,6 +57,7 @@ typedef struct pool {
     unsigned queued;
     unsigned waiting; /* on latches */
     bool stopping;
+    _Atomic unsigned wakers; /* threads about to signal `wake` */
     pthread_t threads[RQ_WORKERS_MAX];
 } pool;
 
@@ -230,12 +231,20 @@ static bool pool_grow(pool *p)
     return pool_start_worker(p);
 }
 
-/* REQUIRES: p->mutex. */
-static void pool_wake(pool *p)
+/* Called after a task was queued. Unlocks p->mutex, and only then wakes a worker, because the worker
+ * takes the mutex first. False: the pool has no worker, and none could be started. */
+static bool pool_wake(pool *p)
 {
+    bool wakes = p->idle > 0;
     p->queued++;
-    if (p->idle > 0) pthread_cond_signal(&p->wake);
     if (p->queued > p->idle) (void)pool_grow(p); /* the idle ones have been woken for other tasks */
+    if (wakes) atomic_fetch_add_explicit(&p->wakers, 1, memory_order_relaxed);
+    bool has_worker = p->started > 0;
+    unlock(&p->mutex);
+    if (!wakes) return has_worker;
+    pthread_cond_signal(&p->wake);
+    atomic_fetch_sub_explicit(&p->wakers, 1, memory_order_release);
+    return true;
 }
 
 /* The timers' thread starts the pool's first worker when it can. */
@@ -267,10 +276,7 @@ static void executor_submit(rq_executor *base, rq_pool kind, rq_task *task)
     atomic_fetch_add_explicit(&ex->pending, 1, memory_order_relaxed);
     lock(&p->mutex);
     rq_task_queue_push(&p->tasks, task);
-    pool_wake(p);
-    bool starving = p->started == 0;
-    unlock(&p->mutex);
-    if (RQ_UNLIKELY(starving)) starve(ex);
+    if (RQ_UNLIKELY(!pool_wake(p))) starve(ex);
 }
 
 static void executor_submit_ranked(rq_executor *base, rq_pool kind, rq_ranked_task *task,
@@ -281,10 +287,7 @@ static void executor_submit_ranked(rq_executor *base, rq_pool kind, rq_ranked_ta
     atomic_fetch_add_explicit(&ex->pending, 1, memory_order_relaxed);
     lock(&p->mutex);
     rq_task_queue_insert(&p->ranked, task, rank);
-    pool_wake(p);
-    bool starving = p->started == 0;
-    unlock(&p->mutex);
-    if (RQ_UNLIKELY(starving)) starve(ex);
+    if (RQ_UNLIKELY(!pool_wake(p))) starve(ex);
 }
 
 static void executor_raise(rq_executor *base, rq_pool kind, const rq_ranked_task *task,
@@ -322,6 +325,9 @@ static void pool_stop(pool *p)
     unlock(&p->mutex);
     for (unsigned i = 0; i < started; i++)
         pthread_join(p->threads[i], NULL);
+    /* A thread whose task has already run may still be about to wake a worker. */
+    while (atomic_load_explicit(&p->wakers, memory_order_acquire) > 0)
+        sched_yield();
     pthread_cond_destroy(&p->wake);
     pthread_cond_destroy(&p->unpark);
     pthread_mutex_destroy(&p->mutex);

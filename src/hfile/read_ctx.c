@@ -30,7 +30,9 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
     bool may_block = ctx->may_block;
     ctx->may_block = true;
     rq_hfile_block *b;
+    if (need.follows) rq__reader_follow(need.reader, true);
     rq_err rc = rq__reader_block(need.reader, ctx, need.offset, need.size, need.kind, &b, why);
+    if (need.follows) rq__reader_follow(need.reader, false);
     ctx->may_block = may_block;
     if (rc == RQ_OK) {
         /* Only loaded here; the repeated call uses it. */
@@ -42,6 +44,19 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
     }
     rq_hfile_reader_unref(need.reader);
     return rc;
+}
+
+void rq_read_ctx_take_over(rq_read_ctx *ctx, rq_read_ctx *from)
+{
+    for (size_t i = 0; i < RQ_READ_PINS_MAX && from->pins[i] != NULL; i++) {
+        pin(ctx, from->pins[i]);
+        from->pins[i] = NULL;
+    }
+    ctx->blocks_read += from->blocks_read;
+    ctx->block_bytes_read += from->block_bytes_read;
+    from->pin_next = 0;
+    from->blocks_read = from->block_bytes_read = 0;
+    rq_read_ctx_clear(from);
 }
 
 void rq_read_ctx_unpin(rq_read_ctx *ctx)

@@ -29,6 +29,7 @@ typedef struct rq_read_need {
     uint64_t offset;
     uint32_t size;
     rq_block_kind kind;
+    bool follows; /* the blocks before it were read in sequence */
 } rq_read_need;
 
 /* Another thing than a block that a read may have to wait for (opening a MOB file). Made by the
@@ -54,6 +55,7 @@ typedef struct rq_read_ctx {
     uint64_t blocks_used;      /* data blocks a scanner moved to, cached or not */
     uint64_t block_bytes_used; /* their size in memory. HBASE: block bytes scanned */
     /* internal to the room */
+    bool follows; /* of the block that is looked for, see rq_read_need */
     rq_hfile_block *pins[RQ_READ_PINS_MAX];
     uint32_t pin_next;
     rq_buf scratch;
@@ -69,6 +71,9 @@ static inline bool rq_read_ctx_needs(const rq_read_ctx *ctx)
  * on a pool. `need` is empty afterwards, also on failure. REQUIRES: rq_read_ctx_needs. */
 RQ_NODISCARD
 rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why);
+/* Takes over the pins and counters of `from`, whose block was read beside this ctx's own; `from` is
+ * cleared. Not more than RQ_READ_PINS_MAX in all are kept. */
+void rq_read_ctx_take_over(rq_read_ctx *ctx, rq_read_ctx *from);
 /* Releases the former `wait` and sets `w` (may be NULL) in its place. */
 void rq_read_ctx_wait_for(rq_read_ctx *ctx, rq_read_wait *w);
 /* Releases the pins only, for a request that waits for something other than a device. `need` is

@@ -268,7 +268,7 @@ static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint3
         rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
         if (rc == RQ_E_AGAIN) {
             rq_hfile_reader_unref(ctx->need.reader);
-            ctx->need = (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind};
+            ctx->need = (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind, ctx->follows};
         }
         RQ_TRY(rc);
         ctx->blocks_read++;
@@ -567,6 +567,7 @@ static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *f
     rq_buf tail = {0};
     rq_read_ctx ctx = {.may_block = true};
     size_t len = file_len < OPEN_READ_BYTES ? (size_t)file_len : OPEN_READ_BYTES;
+    rq_file_in_sequence(r->file, true);
     rq_err rc = rq_buf_reserve(&tail, len + 1);
     if (rc == RQ_OK) rc = read_bytes(r, true, tail.ptr, file_len - len, len, why);
     if (rc == RQ_OK)
@@ -582,6 +583,7 @@ static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *f
     }
     if (rc == RQ_OK) rc = fill_info(r, file_len, why);
     if (rc == RQ_OK) rc = touch_roots(r, &ctx, why);
+    rq_file_in_sequence(r->file, false);
     rq_buf_clear(&tail);
     rq_read_ctx_clear(&ctx);
     return rc;
@@ -628,7 +630,9 @@ rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_r
                                  rq_hfile_reader **ret, rq_error *why)
 {
     rq_file *file;
-    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_READ, &file, why));
+    /* The files of a server are read in places; scanners tell when they read in sequence. */
+    int flags = o->cache != NULL ? RQ_OPEN_READ | RQ_OPEN_RANDOM : RQ_OPEN_READ;
+    RQ_TRY(rq_vfs_open(vfs, path, flags, &file, why));
     return new_reader(file, path, o, ret, why);
 }
 
@@ -688,6 +692,13 @@ bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_sli
                                   rq_slice *ret_value)
 {
     return rq__file_info_at(&r->file_info, index, ret_key, ret_value);
+}
+
+void rq__reader_follow(rq_hfile_reader *r, bool on)
+{
+    int others = on ? atomic_fetch_add_explicit(&r->followers, 1, memory_order_relaxed)
+                    : atomic_fetch_sub_explicit(&r->followers, 1, memory_order_relaxed) - 1;
+    if (others == 0) rq_file_in_sequence(r->file, on);
 }
 
 void rq_hfile_reader_drop_behind(rq_hfile_reader *r, uint64_t from, uint64_t to)

@@ -135,6 +135,11 @@ rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_err
  * are unchanged and the same call may be repeated. RQ_E_END: there is no such cell; the scanner is
  * not positioned afterwards, as after any other error.
  */
+/* How far a scanner has followed the file's data blocks, one after the other; zero: not at all. */
+typedef struct rq_hfile_trail {
+    uint64_t begun, end; /* of the blocks moved through in sequence, on disk */
+} rq_hfile_trail;
+
 typedef struct rq_hfile_scanner {
     rq_hfile_reader *reader;
     rq_hfile_block *block; /* pinned while positioned */
@@ -145,6 +150,8 @@ typedef struct rq_hfile_scanner {
     uint32_t pos;                             /* offset of the cell in the block's payload */
     uint32_t next_pos;                        /* offset behind the cell */
     rq_cell cell;
+    rq_hfile_trail trail;
+    bool follows;            /* it has told the reader */
     struct rq__delta *walk;  /* delta-encoded files: the decoding state; NULL: not yet made */
     struct rq__delta *spare; /* second decoding state, for moves that may fail */
 } rq_hfile_scanner;
@@ -166,19 +173,20 @@ rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_err
 RQ_NODISCARD
 rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
                              rq_error *why);
-/* A remembered position in a plain file; file 0: none. It holds no references and may outlive
- * scanner and reader; it has no meaning for other files. */
+/* A remembered position in a file; file 0: none. It holds no references and may outlive scanner and
+ * reader; it has no meaning for other files. */
 typedef struct rq_hfile_place {
     uint64_t file, block;
     uint32_t pos;
+    rq_hfile_trail trail;
 } rq_hfile_place;
 rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s);
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place);
 /* File offset of the current block; 0: none, or the first one. */
 uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s);
-/* Like seek, for continuing a scan at `place`: cells of the place's block before it may be
- * skipped without being examined. Needs no search in the block, so the block gets no sidecar for
- * it. */
+/* Like seek, for continuing a scan at `place`, which also remembers how far the scan has followed the file. In
+ * plain blocks, cells of the place's block before it may be skipped without being examined: needs no
+ * search in the block, so the block gets no sidecar for it. */
 RQ_NODISCARD
 rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
                                   const rq_hfile_place *place, rq_error *why);

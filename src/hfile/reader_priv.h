@@ -35,6 +35,7 @@ struct rq_hfile_reader {
     rq_hfile_info info;
 
     _Atomic uint32_t refs;
+    _Atomic int followers; /* scanners that read in sequence */
     rq_block_cache *cache; /* NULL: tools */
     rq_file *file;
     char *path;
@@ -152,6 +153,10 @@ rq_err rq__reader_at_hand(rq_hfile_reader *r, rq_read_ctx *ctx, size_t slot, uin
 /* The root of the data index. */
 RQ_NODISCARD
 rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block *ret, rq_error *why);
+
+/* A scanner begins, or ends, to read the file in sequence. A hint for the file: when two threads come
+ * at a time it may stay at the wrong one, until the next. */
+void rq__reader_follow(rq_hfile_reader *r, bool on);
 
 /* RQ_E_CORRUPT for a block; the message begins with file and offset. */
 #define rq__fail_block(why, r, block, text)                                                        \

@@ -438,6 +438,31 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, choice c, uin
     return RQ_OK;
 }
 
+/* --- reading ahead ---------------------------------------------------------------------------- */
+/* The operating system reads ahead of a scanner once that has moved through some blocks in sequence,
+ * and not before: of two blocks read one after the other it would read four, for each of many short
+ * scans. Blocks of the index and of blooms lie between data blocks. */
+
+#define FOLLOW_AFTER 3 /* blocks */
+#define GAP_MAX ((uint64_t)1 << 20)
+
+/* The trail behind a move to this block. */
+static rq_hfile_trail trail_to(const rq_hfile_trail *from, uint64_t offset, uint32_t size)
+{
+    rq_hfile_trail to = {.begun = offset, .end = offset + size};
+    bool stays = from->end == to.end;
+    bool follows = from->end != 0 && offset >= from->end && offset - from->end <= GAP_MAX;
+    if (stays || follows) to.begun = from->begun;
+    return to;
+}
+
+static void follow(rq_hfile_scanner *s, bool on)
+{
+    if (RQ_LIKELY(s->follows == on)) return;
+    s->follows = on;
+    rq__reader_follow(s->reader, on);
+}
+
 static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_error *why)
 {
     uint32_t last = s->reader->info.data_index_levels - 1;
@@ -446,7 +471,13 @@ static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_err
         t->block = rq__block_ref(s->block);
         return RQ_OK;
     }
-    return rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
+    rq_hfile_trail trail = trail_to(&s->trail, e.offset, e.size);
+    ctx->follows = trail.end - trail.begun >= FOLLOW_AFTER * (uint64_t)e.size;
+    follow(s, ctx->follows);
+    rq_err rc = rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
+    ctx->follows = false;
+    if (rc == RQ_OK) s->trail = trail;
+    return rc;
 }
 
 /* Descends from index block `b` of `level` (whose reference it takes over) to a data block. */
@@ -613,7 +644,9 @@ void rq_hfile_scanner_init_borrowed(rq_hfile_scanner *s, rq_hfile_reader *r)
 void rq_hfile_scanner_clear(rq_hfile_scanner *s)
 {
     rq__hfile_scanner_release(s);
+    if (s->follows) rq__reader_follow(s->reader, false);
     if (s->owns_reader) rq_hfile_reader_unref(s->reader);
+    s->follows = false;
     s->reader = NULL;
     if (s->walk == NULL) return;
     rq__delta_clear(s->walk);
@@ -635,9 +668,8 @@ rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_err
 rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s)
 {
     const rq_hfile_reader *r = s->reader;
-    if (s->block == NULL || r->cached == NULL || !rq_hfile_reader_is_plain(r))
-        return (rq_hfile_place){0};
-    return (rq_hfile_place){rq__reader_file_id(r), s->block->offset, s->pos};
+    if (s->block == NULL || r->cached == NULL) return (rq_hfile_place){0};
+    return (rq_hfile_place){rq__reader_file_id(r), s->block->offset, s->pos, s->trail};
 }
 
 uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s)
@@ -647,15 +679,14 @@ uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s)
 
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place)
 {
-    return s->reader->cached != NULL && place->file == rq__reader_file_id(s->reader) &&
-           rq_hfile_reader_is_plain(s->reader);
+    return s->reader->cached != NULL && place->file == rq__reader_file_id(s->reader);
 }
 
 static bool is_in_place(const rq_hfile_scanner *s, const rq_hfile_block *b,
                         const rq_hfile_place *place)
 {
     return place != NULL && place->file != 0 && place->block == b->offset &&
-           rq_hfile_scanner_is_of(s, place);
+           rq_hfile_reader_is_plain(s->reader) && rq_hfile_scanner_is_of(s, place);
 }
 
 rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
@@ -670,6 +701,8 @@ rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const r
     target t = {0};
     bool found = true;
     key = within_half(s->reader, key, true);
+    if (place != NULL && place->file != 0 && rq_hfile_scanner_is_of(s, place))
+        s->trail = place->trail;
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key}, &t, why);
     if (rc == RQ_OK)
         rc = is_in_place(s, t.block, place) ? find_from(s, &t, place->pos, key, &found, why)

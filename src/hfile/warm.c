@@ -38,6 +38,7 @@ rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_ma
     rq_buf scratch = {0};
     rq_err rc = RQ_OK;
     uint64_t end = r->trailer.load_on_open_offset;
+    rq__reader_follow(r, true);
     for (uint64_t bytes = 0; rc == RQ_OK && bytes < bytes_max;) {
         rq_block_kind kind;
         uint32_t size;
@@ -48,6 +49,7 @@ rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_ma
         }
         if (rc == RQ_OK) *position += size;
     }
+    rq__reader_follow(r, false);
     rq_buf_clear(&scratch);
     return rc;
 }

@@ -78,6 +78,7 @@ static rq_err enter_group(rq_op_batch *b)
     b->region = NULL;
     RQ_TRY(b->table->enter(b));
     b->part_at = 0;
+    rq__batch_forget_looks(b);
     b->no_run_before = 0;
     b->ahead = 0;
     b->meter.steps += b->part_count / 8;
@@ -136,7 +137,7 @@ static rq_err work_get(rq_op_batch *b, const rq_batch_part *p)
     rq_error why;
     rq_error_clear(&why);
     rq_err rc = rq__batch_begin_get(b, p, &why);
-    if (rc == RQ_E_AGAIN && b->get_running) return rc;
+    if (rc == RQ_E_AGAIN && (b->get_running || b->get_waits)) return rc;
     if (rc != RQ_OK) return b->table->failed(b, p, rc, &why);
     return b->get_running ? rq__batch_go_on_get(b, p) : rq__batch_answer_get(b, p);
 }
@@ -168,7 +169,7 @@ static rq_err work_other(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 /* Executes one part. *ret_wait: it began something that must end before the next part. */
 static rq_err work_part(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 {
-    if (RQ_UNLIKELY(too_much(b))) return refuse_more(b, p);
+    if (RQ_UNLIKELY(!b->get_waits && too_much(b))) return refuse_more(b, p);
     switch (p->kind) {
     case RQ_PART_GET:
         return work_get(b, p);
@@ -189,6 +190,7 @@ static void end(rq_op_batch *b)
     rq_region *region;
     give_region_back(b);
     rq_region_scanner_close(b->scanner);
+    rq__batch_drop_looks(b);
     rq_arena_clear(&b->get_arena);
     rq_read_ctx_clear(&b->read.ctx);
     op->cost.bytes_out = b->result_bytes;

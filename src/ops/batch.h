@@ -11,6 +11,9 @@
  *    a run before the next part; the last run of a group is in progress while the next group is
  *    executed.
  *
+ * A get that needs a block waits for it; meanwhile the blocks that the next gets of the group need
+ * are read, too (beside.h).
+ *
  * If memory is short the writes of a group are submitted in smaller runs, each awaited.
  *
  * The op ends when all runs are durable. Results are reported in the order in which the parts were
@@ -106,11 +109,14 @@ struct rq_op_batch {
     bool walked;
     rq_err ended_with; /* RQ_OK, or the first error that ends the batch */
     uint64_t result_bytes;
-    uint32_t counts[RQ_OP_KINDS]; /* parts */
-    bool is_gated;                /* the group at hand has passed a policy */
-    rq_gate_group gate;           /* then */
+    uint32_t counts[RQ_OP_KINDS];  /* parts */
+    bool is_gated;                 /* the group at hand has passed a policy */
+    rq_gate_group gate;            /* then */
+    struct rq__batch_looks *looks; /* at the gets behind one that waits; NULL: none has waited */
     /* The get under way. */
     rq_scan scan;
+    bool get_waits;     /* for a block, without a scanner; `scan` is decoded */
+    unsigned get_tries; /* that ended so */
     rq_region_scanner *scanner;
     rq_arena get_arena; /* of this get's scanner; the op's would keep those of all gets */
     rq_cellblock_mark get_mark;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gets of a batch, one at a time, with a prefetch for the next ones. Most complete at once; a
- * get that needs a block which is not in memory opens a scanner, and the batch continues with it
- * when the block is loaded. Its cells are appended behind earlier results. */
+/* The gets of a batch, one at a time, with a prefetch for the next ones. Most complete at once. A get
+ * that needs a block which is not in memory is repeated when the block is loaded; one that has waited
+ * several times, or that needs a scanner anyway, goes on by a scanner. Its cells are appended behind
+ * earlier results. */
 #include "ops/batch_priv.h"
 
 /* Prefetches the memory that the next gets will touch. (Puts are prefetched when they are
@@ -18,17 +19,44 @@ static void expect_gets(rq_op_batch *b)
     if (n > 1) rq_region_expect(list, n);
 }
 
+/* Waits of a get on the fast path; one that needs more blocks gets a scanner, which keeps what it
+ * has read. */
+#define TRIES_MAX 4
+
+/* What the last wait brought. */
+static rq_err end_wait(rq_op_batch *b, rq_error *why)
+{
+    rq_err rc = b->read.fetch_rc;
+    b->get_waits = false;
+    if (rc != RQ_OK) *why = b->read.op.why;
+    b->read.fetch_rc = RQ_OK;
+    rq_error_clear(&b->read.op.why);
+    return rc;
+}
+
+static rq_err decode(rq_op_batch *b, const rq_batch_part *p, rq_error *why)
+{
+    b->get_tries = 0;
+    if (!rq__batch_looked_at(b, &b->scan)) RQ_TRY(b->table->get(b, p, &b->scan, why));
+    b->scan.row_bytes_max = b->read.op.seat->ops->row_bytes_max;
+    b->get_mark = rq_cellblock_get_mark(b->out);
+    return RQ_OK;
+}
+
 rq_err rq__batch_begin_get(rq_op_batch *b, const rq_batch_part *p, rq_error *why)
 {
     if (b->part_at >= b->ahead) expect_gets(b);
     rq_arena *arena = &b->get_arena;
     bool answered;
     rq_arena_reset(arena);
-    RQ_TRY(b->table->get(b, p, &b->scan, why));
-    b->scan.row_bytes_max = b->read.op.seat->ops->row_bytes_max;
-    b->get_mark = rq_cellblock_get_mark(b->out);
+    RQ_TRY(b->get_waits ? end_wait(b, why) : decode(b, p, why));
     rq_err rc = rq_region_get(b->region, &b->scan, arena, &b->read.ctx, b->out, &answered, why);
     if (answered || (rc != RQ_OK && rc != RQ_E_AGAIN)) return rc;
+    if (rc == RQ_E_AGAIN && b->read.op.seat->lane != NULL && b->get_tries++ < TRIES_MAX) {
+        b->get_waits = true;
+        rq__batch_look(b);
+        return rc;
+    }
     RQ_TRY(rq_region_scanner_open(b->region, &b->scan, 0, arena, &b->scanner, why));
     b->get_running = true;
     return rc;

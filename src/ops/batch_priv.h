@@ -31,7 +31,8 @@ RQ_NODISCARD
 bool rq__batch_submit_rest(rq_op_batch *b);
 
 /* --- batch_get.c ------------------------------------------------------------------------------ */
-/* Completes at once, or sets get_running; RQ_E_AGAIN: the get is running and waits for a block. */
+/* Completes at once, or sets get_running. RQ_E_AGAIN: a block must be loaded first; get_waits: then
+ * this is to be called again. */
 RQ_NODISCARD
 rq_err rq__batch_begin_get(rq_op_batch *b, const rq_batch_part *p, rq_error *why);
 /* Reports a get that completed at once to the caller. */
@@ -40,5 +41,15 @@ rq_err rq__batch_answer_get(rq_op_batch *b, const rq_batch_part *p);
 /* RQ_E_AGAIN: a block must be loaded first. */
 RQ_NODISCARD
 rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p);
+
+/* --- batch_look.c ----------------------------------------------------------------------------- */
+/* Finds the blocks that the next gets of the group need, to be read together with the one for which
+ * the batch is about to wait. */
+void rq__batch_look(rq_op_batch *b);
+/* Whether the part at hand was decoded then; *ret receives it. */
+bool rq__batch_looked_at(rq_op_batch *b, rq_scan *ret);
+/* Another group begins. */
+void rq__batch_forget_looks(rq_op_batch *b);
+void rq__batch_drop_looks(rq_op_batch *b);
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "ops/ops_priv.h"
 
+/* Waits of the fast path. A get that needs more blocks than these reads a long row, or is in many
+ * files: the scanner keeps what it has read. */
+#define WAITS_MAX 4
+
 static void end(rq_op_get *g, rq_err rc)
 {
     rq_op *op = &g->read.op;
@@ -14,19 +18,19 @@ static void end(rq_op_get *g, rq_err rc)
     rq_op_end(op, rc);
 }
 
-/* Of a get that has had a scanner, which keeps the region while the get waits. */
-static void end_scan(rq_op_get *g, rq_err rc)
+/* Of a get that has waited, or has had a scanner, which keeps the region. */
+static void end_late(rq_op_get *g, rq_err rc)
 {
-    rq_region *region = rq_region_ref(g->read.op.region);
+    rq_region *region = g->held != NULL ? g->held : rq_region_ref(g->read.op.region);
     rq_region_scanner_close(g->scanner);
     rq_read_ctx_clear(&g->read.ctx);
     end(g, rc);
     rq_region_unref(region);
 }
 
-static void step(rq_op_read *read)
+static void step_scanner(rq_op_get *g)
 {
-    rq_op_get *g = RQ_CONTAINER_OF(read, rq_op_get, read);
+    rq_op_read *read = &g->read;
     rq_scan_limits limits = {.yield_ns = rq_op_read_yield_ns(read)};
     rq_scan_state state;
     rq_err rc = read->fetch_rc;
@@ -37,25 +41,62 @@ static void step(rq_op_read *read)
         rq_op_read_wait(read);
         return;
     }
-    end_scan(g, rc);
+    end_late(g, rc);
 }
 
 /* Continues a get that the fast path did not answer, with result `rc`, by a scanner: the row needs
- * a block or must be merged, or the get fails. */
+ * many blocks or must be merged, or the get fails. */
 RQ_COLD static void scan_row(rq_op_get *g, rq_err rc)
 {
     rq_op *op = &g->read.op;
     bool waits = rc == RQ_E_AGAIN;
     g->read.sink = g->out;
-    g->scanner = NULL;
     if (rc == RQ_OK || waits)
         rc = rq_region_scanner_open(op->region, &g->scan, 0, op->arena, &g->scanner, &op->why);
     if (rc != RQ_OK)
-        end_scan(g, rc);
+        end_late(g, rc);
     else if (waits && op->seat->lane != NULL)
         rq_op_read_wait(&g->read);
     else
         rq__op_read_run(&g->read);
+}
+
+/* True: it waits for a block, and will try again. */
+static bool wait_for_block(rq_op_get *g, rq_err rc)
+{
+    rq_op *op = &g->read.op;
+    if (rc != RQ_E_AGAIN || op->seat->lane == NULL || g->waits == WAITS_MAX) return false;
+    if (g->held == NULL) g->held = rq_region_ref(op->region);
+    g->waits++;
+    g->read.sink = g->out;
+    rq_op_read_wait(&g->read);
+    return true;
+}
+
+static void try_again(rq_op_get *g)
+{
+    rq_op_read *read = &g->read;
+    rq_op *op = &read->op;
+    bool answered = false;
+    rq_err rc = read->fetch_rc;
+    if (rc != RQ_OK) {
+        end_late(g, rc);
+        return;
+    }
+    rc = rq_region_get(op->region, &g->scan, op->arena, &read->ctx, g->out, &answered, &op->why);
+    if (answered)
+        end_late(g, RQ_OK);
+    else if (!wait_for_block(g, rc))
+        scan_row(g, rc);
+}
+
+static void step(rq_op_read *read)
+{
+    rq_op_get *g = RQ_CONTAINER_OF(read, rq_op_get, read);
+    if (g->scanner == NULL)
+        try_again(g);
+    else
+        step_scanner(g);
 }
 
 static void run(rq_op *op)
@@ -68,7 +109,10 @@ static void run(rq_op *op)
     rq_err rc =
         rq_region_get(op->region, &g->scan, op->arena, &g->read.ctx, g->out, &answered, &op->why);
     if (RQ_UNLIKELY(!answered)) {
-        scan_row(g, rc);
+        g->scanner = NULL;
+        g->held = NULL;
+        g->waits = 0;
+        if (!wait_for_block(g, rc)) scan_row(g, rc);
         return;
     }
     /* Nothing is pinned: that takes a wait. */

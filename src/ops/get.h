@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Get: reads one row, by the fast path if the row is in one place, otherwise with a scanner. */
+/* Get: reads one row, by the fast path if the row is in one place, otherwise with a scanner. A get
+ * that needs a block waits for it and takes the fast path again. */
 #ifndef RQ_OPS_GET_H
 #define RQ_OPS_GET_H
 
@@ -12,7 +13,9 @@ typedef struct rq_op_get {
     rq_cellblock *out; /* the row's cells are appended here; not truncated on an error */
     /* The op's. */
     rq_cellblock_mark begun;
-    rq_region_scanner *scanner;
+    rq_region_scanner *scanner; /* NULL: on the fast path */
+    rq_region *held;            /* a reference; NULL: it has not waited */
+    unsigned waits;             /* of the fast path */
     rq_op_read read;
 } rq_op_get;
 

@@ -18,6 +18,10 @@ const char *rq_op_kind_text(rq_op_kind kind)
 /* --- life ------------------------------------------------------------------------------------- */
 
 /* HBase's limit is 100 MB, independent of the available memory. */
+/* The part of the memory budget that blocks read ahead for batches may take, beside the block cache:
+ * enough for the depth of a device. */
+#define BESIDE_SHARE 16
+
 static void take_result_limits(rq_ops *ops, const rq_config *c)
 {
     uint64_t hbase = (uint64_t)100 << 20;
@@ -60,6 +64,7 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
         strcmp(rq_config_text(o->config, RQ_SET_REPLICATION_BULK_MISSING), "skip") == 0;
     ops->ships_loads = rq_config_int(o->config, RQ_SET_REPLICATION_BULK) != 0;
     take_settings(ops, o->config);
+    ops->beside_bytes_max = rq_engine_memory_budget(o->config) / BESIDE_SHARE;
     ops->row_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_ROW_MAX);
     if (o->row_bytes_max != 0 && o->row_bytes_max < ops->row_bytes_max)
         ops->row_bytes_max = o->row_bytes_max;

@@ -22,7 +22,9 @@ struct rq_ops {
     uint64_t result_bytes_max; /* of a scan or batch */
     uint64_t block_bytes_max;  /* that a batch reads */
     uint64_t row_bytes_max;    /* of a row in a result */
+    uint64_t beside_bytes_max; /* of blocks that batches have read ahead (beside.h), all together */
     uint64_t lease_ms;
+    _Atomic uint64_t beside_bytes;
     _Atomic uint64_t rpc_timeout_ms; /* a reload changes it */
     pthread_mutex_t lock;
     const rq_gate_policy *policy RQ_GUARDED_BY(lock);

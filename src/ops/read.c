@@ -2,6 +2,8 @@
 /* How an op waits while it reads; see read.h. */
 #include "ops/read.h"
 
+#include "ops/beside.h"
+
 #include <stdlib.h>
 
 static uint64_t now_ns(const rq_op_read *read)
@@ -34,6 +36,7 @@ static void run_fetched(rq_task *task)
     rq_op *op = &read->op;
     if (op->caller != NULL && op->caller->waited_for_block != NULL)
         op->caller->waited_for_block(op, now_ns(read) - read->asked_ns);
+    if (read->beside != NULL) rq__beside_collect(read->beside, &read->ctx);
     read->step(read);
 }
 
@@ -41,7 +44,8 @@ static void run_fetch(rq_task *task)
 {
     rq_op_read *read = RQ_CONTAINER_OF(task, rq_op_read, task);
     fetch(read);
-    read->task.run = run_fetched;
+    read->task.run = run_fetched; /* before the last read of those beside it posts the task */
+    if (read->beside != NULL && !rq__beside_ended(read->beside)) return;
     rq_lane_post(read->op.seat->lane, &read->task);
 }
 
@@ -110,6 +114,7 @@ void rq_op_read_wait(rq_op_read *read)
     }
     read->task.run = run_fetch;
     read->asked_ns = now_ns(read);
+    if (read->beside != NULL) rq__beside_begin(read->beside, read);
     op->seat->executor->submit(op->seat->executor, RQ_POOL_READ, &read->task);
 }
 

@@ -16,6 +16,7 @@ typedef struct rq_op_read {
     uint64_t fetch_ns; /* spent reading blocks */
     uint64_t asked_ns; /* when the block it waits for was asked for */
     rq_task task;
+    struct rq_beside *beside; /* blocks to be read together with it; may be NULL */
     bool goes_on;             /* without a lane: step is to run again */
     rq_cellblock *sink;       /* the cells gathered so far; may be NULL. May move during a wait */
     const rq_cellblock *held; /* others that the op gathers; may be NULL */
@@ -29,6 +30,7 @@ static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *re
     read->ctx = (rq_read_ctx){.may_block = read->op.seat->lane == NULL};
     read->fetch_rc = RQ_OK;
     read->fetch_ns = 0;
+    read->beside = NULL;
     read->goes_on = false;
     read->sink = NULL;
     read->held = NULL;

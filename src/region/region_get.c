@@ -62,8 +62,9 @@ static bool versions_are_current(const part *parts, size_t count)
     return true;
 }
 
-rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
-                     rq_cellblock *out, bool *ret_answered, rq_error *why)
+/* Without counting it. */
+static rq_err get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                  rq_cellblock *out, bool *ret_answered, rq_error *why)
 {
     RQ_ASSERT(scan->is_get);
     *ret_answered = false;
@@ -83,11 +84,25 @@ rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read
                               now_ms, arena, ctx, out, &answered, why);
     if (count > 1 && scan->row_bytes_max != 0 && out->bytes.len - mark.len > scan->row_bytes_max)
         answered = false;
-    if (rc != RQ_OK || !answered) {
-        rq_cellblock_truncate(out, mark);
-        return rc;
-    }
-    rq__region_count_read(r);
-    *ret_answered = true;
-    return RQ_OK;
+    *ret_answered = rc == RQ_OK && answered;
+    if (!*ret_answered) rq_cellblock_truncate(out, mark);
+    return rc;
+}
+
+rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                     rq_cellblock *out, bool *ret_answered, rq_error *why)
+{
+    rq_err rc = get(r, scan, arena, ctx, out, ret_answered, why);
+    if (RQ_LIKELY(*ret_answered)) rq__region_count_read(r);
+    return rc;
+}
+
+rq_err rq_region_look(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                      rq_cellblock *out)
+{
+    bool answered;
+    rq_cellblock_mark mark = rq_cellblock_get_mark(out);
+    rq_err rc = get(r, scan, arena, ctx, out, &answered, NULL);
+    rq_cellblock_truncate(out, mark);
+    return rc;
 }

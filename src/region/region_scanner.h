@@ -62,6 +62,12 @@ RQ_NODISCARD
 rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
                      rq_cellblock *out, bool *ret_answered, rq_error *why);
 
+/* Runs a get that will be repeated, to learn whether it needs a block: appends and counts nothing.
+ * RQ_E_AGAIN: ctx has the need. Any other result means nothing: the get itself will find out. */
+RQ_NODISCARD
+rq_err rq_region_look(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                      rq_cellblock *out);
+
 /* --- what the region gives its scanners (region.c) -------------------------------------------- */
 /* Registers a read point (0: the newest visible one), so that nothing visible at it is dropped, and
  * counts a read request. Any thread; cheap. */

@@ -42,6 +42,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define READERS_MIN 4
+#define READERS_MAX 64
+
 #define DRAIN_TIMEOUT_MS 30000
 #define ROW_BUDGETS 3 /* a row in a response may take this many budgets of responses */
 
@@ -121,12 +124,20 @@ static rq_err make_folder(const char *path, unsigned mode, rq_error *why)
     return RQ_OK;
 }
 
+/* As many reads as a device is given at a time, but each takes some memory. */
+static unsigned readers_of(const rq_config *c)
+{
+    uint64_t megabytes = rq_engine_memory_budget(c) >> 20;
+    return megabytes < READERS_MIN ? READERS_MIN
+                                   : (unsigned)(megabytes < READERS_MAX ? megabytes : READERS_MAX);
+}
+
 static rq_err open_threads(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     unsigned compactions = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS);
     unsigned large = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS_LARGE);
     const unsigned threads[RQ_POOL_COUNT] = {
-        [RQ_POOL_READ] = 4,
+        [RQ_POOL_READ] = readers_of(o->config),
         [RQ_POOL_FLUSH] = 2,
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +40,8 @@ typedef struct posix_vfs {
     rq_vfs_slow slow;
     void *slow_ctx;
     _Atomic uint64_t slow_ns;
+    rq__cached cached;
+    rq__direct_count direct;
     pthread_mutex_t lock;
     bool deferring RQ_GUARDED_BY(lock);
     deferred *deferred RQ_GUARDED_BY(lock);
@@ -51,6 +52,9 @@ typedef struct posix_file {
     int fd;
     int root_lock; /* of a lock: the descriptor that locks the root; otherwise -1 */
     bool is_lock;
+    bool is_random; /* opened with RQ_OPEN_RANDOM */
+    _Atomic bool in_sequence;
+    rq__direct direct;
     rq__held held; /* of a lock */
     char path[];   /* for messages */
 } posix_file;
@@ -124,6 +128,9 @@ static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq
     f->fd = fd;
     f->root_lock = -1;
     f->is_lock = false;
+    f->is_random = false;
+    atomic_init(&f->in_sequence, false);
+    rq__direct_init(&f->direct);
     memcpy(f->path, path, len);
     *ret = &f->base;
     return RQ_OK;
@@ -189,7 +196,10 @@ static rq_err posix_open(rq_vfs *base, const char *path, int flags, rq_file **re
         return rc;
     }
     if ((flags & RQ_OPEN_RANDOM) != 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    return file_new(v, path, fd, ret, why);
+    RQ_TRY(file_new(v, path, fd, ret, why));
+    /* One that is written could be read past bytes that are not on the device yet. */
+    ((posix_file *)*ret)->is_random = (flags & (RQ_OPEN_RANDOM | RQ_OPEN_WRITE)) == RQ_OPEN_RANDOM;
+    return RQ_OK;
 }
 
 static rq_err close_lock(posix_file *f);
@@ -198,6 +208,7 @@ static rq_err posix_close(rq_file *base)
 {
     posix_file *f = (posix_file *)base;
     if (f->is_lock) return close_lock(f);
+    rq__direct_clear(&f->direct, &((posix_vfs *)base->vfs)->direct);
     int rc = close(f->fd);
     int e = errno;
     free(f);
@@ -208,7 +219,14 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
                          rq_error *why)
 {
     posix_file *f = (posix_file *)base;
+    posix_vfs *v = (posix_vfs *)base->vfs;
     size_t done = 0;
+    bool may_be_direct =
+        f->is_random && !atomic_load_explicit(&f->in_sequence, memory_order_relaxed);
+    if (may_be_direct && rq__direct_is_worth_it(&f->direct, &v->cached, f->fd, off, len) &&
+        rq__direct_read(&f->direct, &(rq__direct_file){&v->direct, v->root, f->path, f->fd}, buf,
+                        len, off))
+        done = len;
     while (done < len) {
         ssize_t n = pread(f->fd, (uint8_t *)buf + done, len - done, (off_t)(off + done));
         if (n < 0 && errno == EINTR) continue;
@@ -216,6 +234,7 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
         if (n == 0) break;
         done += (size_t)n;
     }
+    rq__cached_learn(&v->cached, f->fd, off, done);
     *ret_len = done;
     return RQ_OK;
 }
@@ -223,18 +242,9 @@ static rq_err posix_read(rq_file *base, void *buf, size_t len, uint64_t off, siz
 static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off, size_t *ret_len)
 {
     posix_file *f = (posix_file *)base;
-    struct iovec part = {buf, len};
-    ssize_t n = preadv2(f->fd, &part, 1, (off_t)off, RWF_NOWAIT);
-    if (n < 0) {
-        if (errno == EAGAIN || errno == EOPNOTSUPP || errno == EINTR) return RQ_E_AGAIN;
-        return code_of(errno);
-    }
-    if ((size_t)n < len) {
-        /* Either only a part is cached, or the file ends here. */
-        struct stat st;
-        if (fstat(f->fd, &st) != 0) return code_of(errno);
-        if (off + (uint64_t)n < (uint64_t)st.st_size) return RQ_E_AGAIN;
-    }
+    int e;
+    ssize_t n = rq__cached_read(&((posix_vfs *)base->vfs)->cached, f->fd, buf, len, off, &e);
+    if (n < 0) return e == EAGAIN ? RQ_E_AGAIN : code_of(e);
     *ret_len = (size_t)n;
     return RQ_OK;
 }
@@ -243,6 +253,14 @@ static void posix_drop_behind(rq_file *base, uint64_t off, uint64_t len)
 {
     posix_file *f = (posix_file *)base;
     (void)posix_fadvise(f->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
+}
+
+static void posix_in_sequence(rq_file *base, bool on)
+{
+    posix_file *f = (posix_file *)base;
+    if (!f->is_random) return;
+    atomic_store_explicit(&f->in_sequence, on, memory_order_relaxed);
+    (void)posix_fadvise(f->fd, 0, 0, on ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
 }
 
 static uint64_t now_ns(void)
@@ -765,6 +783,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .read = posix_read,
         .try_read = posix_try_read,
         .drop_behind = posix_drop_behind,
+        .in_sequence = posix_in_sequence,
         .write = posix_write,
         .sync = posix_sync,
         .truncate = posix_truncate,
@@ -788,6 +807,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
     v->root_path = path;
     v->folder_mode = FOLDER_MODE;
     v->slow_ns = UINT64_MAX;
+    rq__direct_count_init(&v->direct);
     pthread_mutex_init(&v->lock, NULL);
     v->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (v->root < 0) {

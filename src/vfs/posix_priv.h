@@ -8,6 +8,9 @@
 
 #include "base/err.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Like openat: returns a descriptor, or -1 with errno. A symbolic link gives ELOOP; in the
@@ -15,6 +18,61 @@
 int rq__open_beneath(int folder, const char *path, int flags, mode_t mode);
 /* Opens the folder that contains the path's last name. *ret_name is that name. */
 int rq__open_folder_of(int folder, const char *path, const char **ret_name);
+
+/* --- reads from the page cache (posix_cached.c) ---------------------------------------------- */
+
+enum { RQ__LOOKS_UNKNOWN, RQ__LOOKS_YES, RQ__LOOKS_NO };
+
+/* What is known about such reads in a folder. Zero: nothing. Any threads. */
+typedef struct rq__cached {
+    _Atomic int looks;       /* whether the kernel tells what is cached */
+    _Atomic unsigned failed; /* tries in a row, since the last that succeeded */
+} rq__cached;
+
+/* Reads up to `len` bytes if they are in the page cache: their number, fewer only at the end of the
+ * file. -1: *ret_errno, EAGAIN if they are not, or if it was not tried. */
+ssize_t rq__cached_read(rq__cached *c, int fd, void *buf, size_t len, uint64_t off, int *ret_errno);
+/* These bytes have just been read in the ordinary way. */
+void rq__cached_learn(rq__cached *c, int fd, uint64_t off, size_t len);
+
+typedef struct rq__cached_counts {
+    uint64_t pages; /* of the range */
+    uint64_t cached, evicted, recently_evicted;
+} rq__cached_counts;
+/* What the kernel knows of these bytes. False: it does not tell. */
+bool rq__cached_look(rq__cached *c, int fd, uint64_t off, uint64_t len, rq__cached_counts *ret);
+
+/* --- reads past the page cache (posix_direct.c) ----------------------------------------------- */
+
+/* The descriptors of a vfs. */
+typedef struct rq__direct_count {
+    _Atomic int open;
+    int most;
+} rq__direct_count;
+
+/* At most a share of what the process may have. */
+void rq__direct_count_init(rq__direct_count *c);
+
+/* Of an open file. */
+typedef struct rq__direct {
+    _Atomic int fd; /* for direct reads; negative: none */
+    _Atomic unsigned reads;
+} rq__direct;
+
+typedef struct rq__direct_file {
+    rq__direct_count *count;
+    int root; /* of `path` */
+    const char *path;
+    int fd;
+} rq__direct_file;
+
+void rq__direct_init(rq__direct *d);
+void rq__direct_clear(rq__direct *d, rq__direct_count *c);
+/* Whether the page cache would not keep these bytes. */
+bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len);
+/* Reads them past the page cache. False: nothing was read, and the caller reads in the ordinary way
+ * (which reports an error, or the end of the file). Blocks. */
+bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t len, uint64_t off);
 
 /* --- locks and fork (posix_fork.c) ------------------------------------------------------------ */
 

@@ -55,6 +55,11 @@ void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len)
     if (f->vfs->drop_behind != NULL && len > 0) f->vfs->drop_behind(f, off, len);
 }
 
+void rq_file_in_sequence(rq_file *f, bool on)
+{
+    if (f->vfs->in_sequence != NULL) f->vfs->in_sequence(f, on);
+}
+
 rq_err rq_file_truncate(rq_file *f, uint64_t size, rq_error *why)
 {
     return f->vfs->truncate(f, size, why);

@@ -95,6 +95,7 @@ struct rq_vfs {
     /* NULL: files have no mode */
     rq_err (*restrict_mode)(rq_vfs *v, const char *path, unsigned *ret_was, rq_error *why);
     void (*drop_behind)(rq_file *f, uint64_t off, uint64_t len); /* NULL: there is no page cache */
+    void (*in_sequence)(rq_file *f, bool on);                    /* NULL: the same */
     /* NULL: rq_vfs_sync_all fails */
     rq_err (*sync_all)(rq_vfs *v, rq_error *why);
     /* NULL: rq_vfs_defer does nothing */
@@ -113,8 +114,8 @@ RQ_NODISCARD static inline rq_err rq_file_read(rq_file *f, void *buf, size_t len
 {
     return f->vfs->read(f, buf, len, off, ret_len, why);
 }
-/* Like read, from the page cache only (preadv2 with RWF_NOWAIT). RQ_E_AGAIN: it would have to
- * wait. */
+/* Like read, from the page cache only. RQ_E_AGAIN: it would have to wait, or it was not worth a try
+ * because such reads have failed lately (posix_cached.c). */
 RQ_NODISCARD static inline rq_err rq_file_try_read(rq_file *f, void *buf, size_t len, uint64_t off,
                                                    size_t *ret_len)
 {
@@ -123,6 +124,9 @@ RQ_NODISCARD static inline rq_err rq_file_try_read(rq_file *f, void *buf, size_t
 /* Advice that these bytes will not be read again: the operating system may drop clean pages from
  * its cache at once. */
 void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len);
+/* Advice for a file opened with RQ_OPEN_RANDOM: from now on (until `on` is false) some of its reads
+ * come in sequence, and reading ahead of them pays. Never waits. */
+void rq_file_in_sequence(rq_file *f, bool on);
 /* Writes all `len` bytes, or returns an error. */
 RQ_NODISCARD static inline rq_err rq_file_write(rq_file *f, const void *buf, size_t len,
                                                 uint64_t off, rq_error *why)

@@ -33,6 +33,8 @@ typedef struct batch_test {
     bool is_tight; /* the op's arena refuses memory while it is limited */
     bool limited;
     unsigned refused; /* times */
+    bool counts_waits;
+    unsigned waits;
 } batch_test;
 
 static batch_test *test_of(rq_op_batch *b)
@@ -260,6 +262,19 @@ static const rq_op_caller tight = {.may_grow = result_may_grow,
                                    .has_gone = no,
                                    .defer = defer};
 
+static void waited(rq_op *op, uint64_t ns)
+{
+    (void)ns;
+    RQ_CONTAINER_OF(op, batch_test, batch.read.op)->waits++;
+}
+
+static const rq_op_caller counting = {.may_grow = result_may_grow,
+                                      .is_scarce = no,
+                                      .limit_memory = limit_memory,
+                                      .has_gone = no,
+                                      .defer = defer,
+                                      .waited_for_block = waited};
+
 /* What a batch of the groups tells. */
 static const char *run(batch_test *t, ops_world *o, rq_ops_seat *seat, const group *groups,
                        size_t count)
@@ -275,6 +290,7 @@ static const char *run(batch_test *t, ops_world *o, rq_ops_seat *seat, const gro
         t->batch.read.op.caller = &tight;
         rq_arena_meter(&o->arena, arena_may_grow, t);
     }
+    if (t->counts_waits) t->batch.read.op.caller = &counting;
     rq_op_batch_start(&t->batch);
     if (seat->lane == NULL) assert_int_equal(o->done, done);
     ops_wait(o, done);
@@ -392,6 +408,48 @@ static void gets_wait_for_blocks(void **state)
     ops_world_free(o);
 }
 
+/* Rows in blocks of their own: most blocks are brought in the wait for the first. A refused part and
+ * an absent row between them change nothing. */
+static void gets_wait_together(void **state)
+{
+    (void)state;
+    enum { ROWS = 40, VALUE = 40000, ROUNDS = 20 };
+    static uint8_t value[VALUE];
+    wish wishes[ROWS];
+    char row[4], wanted[1024] = "";
+    const group groups[] = {{"b", false, wishes, ROWS}};
+    ops_world *o = ops_world_new(NULL);
+    world *w = &o->w;
+    batch_test t = {.counts_waits = true};
+    for (int i = 0; i < ROWS; i++) {
+        size_t len = strlen(wanted);
+        snprintf(row, sizeof row, "b%02d", i);
+        if (i != 7) OK(world_put_cell(w, "t", row, "f", "q", rq_slice_of(value, sizeof value)));
+        wishes[i] = (wish){'g', "", NULL};
+        memcpy(wishes[i].row, row, sizeof row);
+        snprintf(wanted + len, sizeof wanted - len, "got%d=%d ", i, i == 7 ? 0 : 1);
+    }
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t blocks, bytes;
+        rq_region_evict_blocks(ops_region(o, "b"), &blocks, &bytes);
+        assert_string_equal(run(&t, o, o->loop, groups, 1), wanted);
+        assert_int_equal(t.out.count, ROWS - 1);
+        rq_cell cell;
+        rq_cursor c = rq_cursor_of(rq_buf_slice(&t.out.bytes));
+        for (int at = 0; at < ROWS; at++) {
+            if (at == 7) continue;
+            snprintf(row, sizeof row, "b%02d", at);
+            assert_int_equal(rq_cellblock_next(&c, &cell, NULL), RQ_OK);
+            assert_true(rq_slice_eq(rq_cell_row(&cell), rq_slice_cstr(row)));
+        }
+    }
+    /* Half of the tries of a block fail: one after the other it would be 20 waits a round. */
+    assert_in_range(t.waits, ROUNDS / 2, ROUNDS * 8);
+    clear(&t);
+    ops_world_free(o);
+}
+
 /* Without memory for all writes of a group they are done all the same, with the same results: the
  * caller keeps results until the batch ends. */
 static void a_batch_without_memory_is_done_in_parts(void **state)
@@ -454,6 +512,7 @@ int main(void)
         cmocka_unit_test(a_refused_put_fails_its_run),
         cmocka_unit_test(other_parts_are_the_callers),
         cmocka_unit_test(gets_wait_for_blocks),
+        cmocka_unit_test(gets_wait_together),
         cmocka_unit_test(a_batch_without_memory_is_done_in_parts),
         cmocka_unit_test(refused_writes_without_memory_end_too),
     };

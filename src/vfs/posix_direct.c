@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads past the page cache, of blocks that it would not keep.
+ *
+ * Where data is many times larger than memory, a read through the page cache makes pages, evicts
+ * others for them, and copies; and the next read of the block finds them evicted in turn. A direct
+ * read costs half of that in processor time. But the page cache is worth having for blocks that are
+ * read again soon. The kernel knows which: for an evicted page it remembers when, and tells whether a
+ * somewhat larger cache would have kept it (cachestat: evicted, recently_evicted). So:
+ *
+ *     never read yet, partly cached, or evicted a short while ago    through the page cache
+ *     evicted long ago                                               direct, but for one in KEEP_EVERY
+ *
+ * Those few keep the kernel's memory of the blocks fresh.
+ *
+ * A direct read has a descriptor of its own, opened when the file first needs it, as long as there are
+ * not too many. Offset, length and memory must be multiples of the device's block, so the bytes pass
+ * through a buffer.
+ */
+#include "vfs/posix_priv.h"
+
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ALIGN ((uint64_t)4096)
+#define LEN_MIN ((size_t)16 << 10) /* of smaller reads the rounded one would be much more */
+#define LEN_MAX ((size_t)512 << 10)
+#define KEEP_EVERY 16
+#define SHARE 8 /* of the descriptors that the process may have */
+
+enum { NONE_YET = -1, IMPOSSIBLE = -2 };
+
+void rq__direct_init(rq__direct *d)
+{
+    atomic_init(&d->fd, NONE_YET);
+    atomic_init(&d->reads, 0);
+}
+
+void rq__direct_clear(rq__direct *d, rq__direct_count *c)
+{
+    int fd = atomic_load_explicit(&d->fd, memory_order_relaxed);
+    if (fd < 0) return;
+    close(fd);
+    atomic_fetch_sub_explicit(&c->open, 1, memory_order_relaxed);
+}
+
+void rq__direct_count_init(rq__direct_count *c)
+{
+    struct rlimit files;
+    bool known = getrlimit(RLIMIT_NOFILE, &files) == 0;
+    atomic_init(&c->open, 0);
+    c->most = !known ? 0 : files.rlim_cur > INT_MAX ? INT_MAX : (int)files.rlim_cur / SHARE;
+}
+
+bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len)
+{
+    rq__cached_counts n;
+    if (len < LEN_MIN || len > LEN_MAX || !rq__cached_look(c, fd, off, len, &n)) return false;
+    if (n.cached > 0 || n.recently_evicted > 0 || n.evicted < n.pages / 2) return false;
+    unsigned reads = atomic_fetch_add_explicit(&d->reads, 1, memory_order_relaxed);
+    return reads % KEEP_EVERY != 0;
+}
+
+static bool is_same_file(int a, int b)
+{
+    struct stat x, y;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int open_again(const rq__direct_file *f)
+{
+    int flags = O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int fd = openat(f->root, f->path, flags);
+    if (fd < 0) return IMPOSSIBLE;
+    if (is_same_file(fd, f->fd)) return fd;
+    close(fd);
+    return IMPOSSIBLE;
+}
+
+/* IMPOSSIBLE: the name is gone or stands for another file, or there are no direct reads here.
+ * NONE_YET: there are too many now. Two threads may come at a time. */
+static int open_direct(rq__direct *d, const rq__direct_file *f)
+{
+    int there = NONE_YET;
+    int others = atomic_fetch_add_explicit(&f->count->open, 1, memory_order_relaxed);
+    int fd = others < f->count->most ? open_again(f) : NONE_YET;
+    if (fd != NONE_YET && atomic_compare_exchange_strong(&d->fd, &there, fd)) {
+        if (fd >= 0) return fd; /* it counts */
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    atomic_fetch_sub_explicit(&f->count->open, 1, memory_order_relaxed);
+    return there;
+}
+
+/* Reads whole blocks of the device around the bytes. */
+static bool read_around(int fd, void *buf, size_t len, uint64_t off)
+{
+    uint64_t from = off / ALIGN * ALIGN;
+    size_t whole = (size_t)((off + len + ALIGN - 1) / ALIGN * ALIGN - from);
+    /* Not aligned_alloc: glibc before 2.38 does not find the pieces again that it has freed. */
+    uint8_t *room = malloc(whole + ALIGN);
+    if (room == NULL) return false;
+    uint8_t *bytes = room + (ALIGN - (uintptr_t)room % ALIGN) % ALIGN;
+    ssize_t n;
+    do
+        n = pread(fd, bytes, whole, (off_t)from);
+    while (n < 0 && errno == EINTR);
+    bool read = n >= 0 && (uint64_t)n >= off - from + len;
+    if (read) memcpy(buf, bytes + (off - from), len);
+    free(room);
+    return read;
+}
+
+bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t len, uint64_t off)
+{
+    int fd = atomic_load_explicit(&d->fd, memory_order_acquire);
+    if (fd == NONE_YET) fd = open_direct(d, f);
+    return fd >= 0 && read_around(fd, buf, len, off);
+}
