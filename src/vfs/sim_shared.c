@@ -29,7 +29,7 @@ typedef struct message {
     rq_timer wire, patience;
     struct message *next; /* of the node's, while its sender waits */
     rq_sim_storage *storage;
-    rq_sim_node *node; /* NULL: the sender was told */
+    rq_sim_node *node;       /* NULL: the sender was told */
     bool on_wire, impatient; /* which of the timers is armed, or its task queued */
     bool executed, unanswered;
     rq_arena arena;
