@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared storage: the same random histories on the simulated storage and on a real folder, every
- * answer compared; and power cuts at every file call of the folder's form.
+ * answer compared; and power cuts and failures at every file call of the folder's form.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */
@@ -308,7 +308,7 @@ static void both_forms_answer_the_same(void **state)
 typedef struct script {
     pair p;
     uint64_t swapped, tried; /* the counter's acknowledged and greatest value */
-    bool key, begun;
+    bool key, removing;      /* the counter may be absent */
     uint64_t written;
 } script;
 
@@ -331,7 +331,6 @@ static void play(script *c, rq_shared *s)
         rc = count_up(c, s);
     if (rc == RQ_OK) c->key = (rc = rq_set_put(s, "keys", "k", NULL)) == RQ_OK;
     if (rc == RQ_OK) rc = rq_tenure_begin(s, "host,16020,0", &f.tenures[0], NULL);
-    c->begun = f.tenures[0] != NULL;
     if (rc == RQ_OK) rc = open_log(&f, &(step){.tenure = 0});
     for (uint64_t lsn = 0; lsn < 12 && rc == RQ_OK; lsn++) {
         step s4 = {.stripe = (unsigned)(lsn % RQ_SLOG_STRIPES)};
@@ -339,7 +338,13 @@ static void play(script *c, rq_shared *s)
         rc = append(&c->p, &f, &s4);
         if (rc == RQ_OK) c->written = lsn + 1;
     }
-    if (rc == RQ_OK) rc = rq_tenure_end(f.tenures[0], NULL);
+    uint64_t quiet_ns;
+    if (rc == RQ_OK)
+        rc = c->p.seed % 2 == 0 ? rq_tenure_end(f.tenures[0], NULL)
+                                : rq_tenure_revoke(s, "host,16020,0", &quiet_ns, NULL);
+    /* What was written when it ended must be found. */
+    if (rc == RQ_OK && c->p.seed % 2 == 1) rc = rq_object_remove(s, "counter", c->tried, NULL);
+    c->removing = c->swapped == 4 && c->written == 12 && c->p.seed % 2 == 1;
     release(&f, 0);
 }
 
@@ -350,6 +355,7 @@ static void check_counter(script *c, rq_shared *s, uint64_t cut)
     uint64_t generation, value = 0;
     rq_err rc = rq_object_get(s, "counter", &arena, &bytes, &generation, NULL);
     if (rc == RQ_OK) value = rq_get_be64(bytes.ptr);
+    if (rc == RQ_E_NOT_FOUND && c->removing) value = c->swapped;
     if ((rc != RQ_OK && rc != RQ_E_NOT_FOUND) || value < c->swapped || value > c->tried)
         fail_msg("seed %" PRIu64 ", cut %" PRIu64 ": %d, counter %" PRIu64 " of %" PRIu64,
                  c->p.seed, cut, rc, value, c->swapped);
@@ -420,6 +426,47 @@ static bool cut_once(uint64_t seed, uint64_t cut)
     return through;
 }
 
+/* A failed call ends the script, as a server would end; everything acknowledged is there, and what is
+ * tried again succeeds. True: the script ended before that call. */
+static bool fail_once(uint64_t seed, uint64_t call, rq_err rc)
+{
+    script c = {.p = {.seed = seed}};
+    rq_shared *s;
+    assert_int_equal(rq_sim_new(seed, NULL, &c.p.sim), RQ_OK);
+    rq_env *env = rq_sim_env(c.p.sim);
+    c.p.executor = env->executor;
+    assert_int_equal(rq_sim_lane_new(c.p.sim, &c.p.lane), RQ_OK);
+    assert_int_equal(rq_shared_posix_new(env->vfs, env->executor, sim_clock, env->executor, &s),
+                     RQ_OK);
+    for (uint64_t i = 0; i <= seed % 3; i++)
+        rq_sim_fail_at(c.p.sim, call + i, rc);
+    play(&c, s);
+    bool through = rq_sim_calls(c.p.sim) < call;
+    while (rq_sim_calls(c.p.sim) < call + 2) { /* those that are left would hit the checks */
+        rq_stat st;
+        rq_err may_fail = rq_vfs_stat(env->vfs, "", &st, NULL);
+        (void)may_fail;
+    }
+    rq_sim_restart_process(c.p.sim);
+    check_counter(&c, s, call);
+    check_set(&c, s);
+    check_written(&c, s, call);
+    env->executor->lane_free(env->executor, c.p.lane);
+    rq_shared_free(s);
+    rq_sim_free(c.p.sim);
+    return through;
+}
+
+static void a_failing_call_takes_nothing_acknowledged(void **state)
+{
+    (void)state;
+    static const rq_err errors[] = {RQ_E_IO, RQ_E_NO_SPACE};
+    seeds_range seeds = seeds_wanted(8);
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)
+        for (uint64_t call = 1; !fail_once(seed, call, errors[seed / 2 % 2]); call++)
+            ;
+}
+
 static void a_power_cut_takes_nothing_acknowledged(void **state)
 {
     (void)state;
@@ -434,6 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_forms_answer_the_same),
         cmocka_unit_test(a_power_cut_takes_nothing_acknowledged),
+        cmocka_unit_test(a_failing_call_takes_nothing_acknowledged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,6 +285,92 @@ static void a_running_writer_ends_when_it_is_revoked(void **state)
     run_rounds(RUNNING);
 }
 
+/* --- swaps by several processes ------------------------------------------------------------- */
+
+#define SWAPPERS 4
+#define SWAPS 40
+
+typedef struct tally {
+    _Atomic uint64_t succeeded, begun;
+} tally;
+
+/* Counts up; `begun` is ahead by one while a swap is under way. */
+static void swapper(const char *folder, tally *t)
+{
+    door d;
+    rq_arena arena = {0};
+    alarm(120);
+    door_open(&d, folder);
+    while (atomic_load(&t->succeeded) < SWAPS) {
+        rq_slice bytes;
+        uint8_t value[8];
+        uint64_t generation = 0, count = 0;
+        rq_err rc = rq_object_get(d.shared, "counter", &arena, &bytes, &generation, NULL);
+        if (rc == RQ_OK) count = rq_get_be64(bytes.ptr);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) _exit(ENDED_BY_ERROR);
+        rq_put_be64(value, count + 1);
+        atomic_store(&t->begun, t->succeeded + 1);
+        rc = rq_object_cas(d.shared, "counter", generation, rq_slice_of(value, 8), &generation,
+                           NULL);
+        if (rc == RQ_OK) atomic_fetch_add(&t->succeeded, 1);
+        if (rc == RQ_E_CONFLICT) atomic_store(&t->begun, t->succeeded);
+        if (rc != RQ_OK && rc != RQ_E_CONFLICT) _exit(ENDED_BY_ERROR);
+        rq_arena_reset(&arena);
+    }
+    _exit(0);
+}
+
+/* Stops and continues them, and kills the first: while others go on, each may be late by many
+ * generations. */
+static void disturb(const pid_t pids[], const tally tallies[])
+{
+    uint64_t before;
+    for (unsigned i = 0; i < SWAPPERS; i++) {
+        const tally *next = &tallies[i + 1 < SWAPPERS ? i + 1 : 1]; /* not the killed one */
+        kill(pids[i], SIGSTOP);
+        before = atomic_load(&next->succeeded);
+        while (before < SWAPS && atomic_load(&next->succeeded) < before + 5 && before + 5 < SWAPS)
+            usleep(1000);
+        if (i == 0) kill(pids[i], SIGKILL);
+        kill(pids[i], SIGCONT);
+    }
+}
+
+static void swaps_of_several_processes_are_counted_once_each(void **state)
+{
+    (void)state;
+    char folder[64];
+    pid_t pids[SWAPPERS];
+    door d;
+    rq_arena arena = {0};
+    rq_slice bytes;
+    uint64_t generation, least = 0, most = 0;
+    tally *all = mmap(NULL, SWAPPERS * sizeof *all, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(all != MAP_FAILED);
+    make_folder(folder);
+    for (unsigned i = 0; i < SWAPPERS; i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) swapper(folder, &all[i]);
+    }
+    disturb(pids, all);
+    for (unsigned i = 0; i < SWAPPERS; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_true(WIFSIGNALED(status) ? i == 0 : WEXITSTATUS(status) == 0);
+        least += all[i].succeeded;
+        most += all[i].begun;
+    }
+    door_open(&d, folder);
+    assert_int_equal(rq_object_get(d.shared, "counter", &arena, &bytes, &generation, NULL), RQ_OK);
+    assert_in_range(rq_get_be64(bytes.ptr), least, most);
+    assert_int_equal(generation, rq_get_be64(bytes.ptr));
+    rq_arena_clear(&arena);
+    remove_folder(&d, folder);
+    munmap(all, SWAPPERS * sizeof *all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_stopped_writer_is_revoked_and_ends_when_it_continues),
         cmocka_unit_test(a_killed_writer_loses_nothing_acknowledged),
         cmocka_unit_test(a_running_writer_ends_when_it_is_revoked),
+        cmocka_unit_test(swaps_of_several_processes_are_counted_once_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
