@@ -62,7 +62,8 @@ RQ_NODISCARD rq_err rq_tenure_end(rq_tenure *t, rq_error *why);
 void rq_tenure_free(rq_tenure *t);
 /* Ends another server's tenure and seals its log. When it returns RQ_OK, rules 2 to 4 hold.
  * *ret_quiet_ns: from when on, by rq_shared_now_ns, that server answers no read. Also for a name
- * that was never taken, which then can no longer be taken. On an error call it again. */
+ * that was never taken, which then can no longer be taken, and for one that is removed meanwhile. On
+ * an error call it again. */
 RQ_NODISCARD rq_err rq_tenure_revoke(rq_shared *s, const char *server_name, uint64_t *ret_quiet_ns,
                                      rq_error *why);
 /* The clock of this server's durations, in nanoseconds. */

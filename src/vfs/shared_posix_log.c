@@ -245,21 +245,25 @@ static void wait_until(rq__folder *f, uint64_t then_ns)
     }
 }
 
+/* RQ_E_NOT_FOUND: the log was ended and removed meanwhile. */
+static rq_err revoke(rq__folder *f, const char *dir, rq_error *why)
+{
+    bool sealed;
+    RQ_TRY(rq__folder_has(f, dir, "sealed", &sealed, why));
+    if (sealed) return rq_vfs_sync_dir(f->vfs, dir, why);
+    RQ_TRY(fence(f, dir, why));
+    wait_until(f, rq_shared_now_ns(&f->base) + RQ_LEASE_WAIT_NS);
+    return seal(f, dir, why);
+}
+
 rq_err rq__folder_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_quiet_ns,
                                 rq_error *why)
 {
-    rq__folder *f = rq__folder_of(s);
     char dir[RQ__DIR_MAX];
-    bool sealed;
+    rq_error detail = {.code = RQ_OK};
     dir_of(name, dir);
-    RQ_TRY(rq__folder_has(f, dir, "sealed", &sealed, why));
-    if (!sealed) {
-        RQ_TRY(fence(f, dir, why));
-        wait_until(f, rq_shared_now_ns(s) + RQ_LEASE_WAIT_NS);
-        RQ_TRY(seal(f, dir, why));
-    } else {
-        RQ_TRY(rq_vfs_sync_dir(f->vfs, dir, why));
-    }
+    rq_err rc = revoke(rq__folder_of(s), dir, &detail);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
     *ret_quiet_ns = rq_shared_now_ns(s);
     return RQ_OK;
 }
@@ -309,12 +313,15 @@ rq_err rq__folder_slog_remove(rq_shared *s, const char *name, rq_error *why)
     RQ_TRY(rq__folder_has(f, dir, "guard", &begun, why));
     RQ_TRY(rq__folder_has(f, dir, "sealed", &sealed, why));
     if (begun && !sealed) return rq_fail(why, RQ_E_STATE, "the tenure of %s has not ended", name);
-    if (begun) {
-        rq_error detail = {.code = RQ_OK};
-        rq_err rc = rq_vfs_remove(f->vfs, path, &detail);
-        if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) rc = rq_vfs_sync_dir(f->vfs, dir, &detail);
-        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = begun ? rq_vfs_remove(f->vfs, path, &detail) : RQ_OK;
+    if (rc == RQ_OK && begun) rc = rq_vfs_sync_dir(f->vfs, dir, &detail);
+    if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) {
+        rq_error_clear(&detail);
+        rc = rq_vfs_remove_tree(f->vfs, dir, &detail);
     }
-    RQ_TRY(rq_vfs_remove_tree(f->vfs, dir, why));
+    /* Another server makes a fence in the folder meanwhile, or removes it, too. */
+    if (rc == RQ_E_EXISTS) return rq_fail(why, RQ_E_STATE, "%s is being revoked", name);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
     return begun || sealed ? rq_vfs_sync_dir(f->vfs, "tenure", why) : RQ_OK;
 }

@@ -322,7 +322,8 @@ static rq_err sim_tenure_begin(rq_shared *s, const char *name, rq_tenure **ret, 
     return RQ_OK;
 }
 
-/* The fence: the head, then each stripe's guard; then the lengths, which no longer change. */
+/* The fence: the head, then each stripe's guard; then the lengths, which no longer change.
+ * RQ_E_NOT_FOUND: the log was ended and removed meanwhile. */
 static rq_err end(rq_sim_node *n, const char *name, uint64_t token, bool *ret_closed, rq_error *why)
 {
     rq_arena arena = {0};
@@ -356,7 +357,9 @@ static rq_err sim_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_qu
                                 rq_error *why)
 {
     bool closed;
-    RQ_TRY(end(node_of(s), name, 0, &closed, why));
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = end(node_of(s), name, 0, &closed, &detail);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
     *ret_quiet_ns = node_now_ns(s) + (closed ? 0 : RQ_LEASE_WAIT_NS);
     return RQ_OK;
 }

@@ -178,7 +178,9 @@ static rq_err fence_stripe(thing *t, sim_op *op)
 
 static rq_err seal(thing *t, const sim_op *op)
 {
-    if (t == NULL || t->state == LOG_OPEN) return RQ_E_STATE;
+    /* Removed, and revoked again perhaps, since its segments were listed. */
+    if (t == NULL || t->count != op->count) return RQ_E_NOT_FOUND;
+    if (t->state == LOG_OPEN) return RQ_E_STATE;
     if (t->sealed) return RQ_OK;
     for (size_t i = 0; i < op->count; i++)
         t->segments[i].sealed = op->segments[i];

@@ -316,6 +316,32 @@ static void mischief(world_task *t)
     }
 }
 
+/* Several servers end and remove the same log at the same time: to each it is gone. */
+static void remover(world_task *t)
+{
+    uint64_t quiet_ns;
+    rq_err rc = RQ_E_IO;
+    world_sleep_ms(t->world, world_below(t->world, 1500));
+    while (rc == RQ_E_IO)
+        rc = rq_tenure_revoke(t->node->shared, TENURE, &quiet_ns, NULL);
+    if (rc != RQ_OK) world_fail(t->world, "revoke beside a removal: %d", rc);
+    for (rc = RQ_E_IO; rc == RQ_E_IO;)
+        rc = rq_slog_remove(t->node->shared, TENURE, NULL);
+    /* RQ_E_STATE: another revokes a log that this one has removed already. */
+    if (rc != RQ_OK && rc != RQ_E_STATE) world_fail(t->world, "remove beside a revoke: %d", rc);
+}
+
+static void remove_log(history *h)
+{
+    world_node *alive[WORLD_NODES];
+    unsigned count = 0;
+    for (unsigned i = 1; i < WORLD_NODES; i++)
+        if (!h->w.nodes[i].dead) alive[count++] = &h->w.nodes[i];
+    for (unsigned i = 0; i < count; i++)
+        world_start(&h->tasks[i], &h->w, alive[i], remover);
+    world_run(&h->w);
+}
+
 static void run_seed(world_form form, uint64_t seed)
 {
     history *h = calloc(1, sizeof *h);
@@ -332,6 +358,7 @@ static void run_seed(world_form form, uint64_t seed)
     world_run(&h->w);
     if (h->revokes == 0) world_fail(&h->w, "nobody revoked");
     check_counter(h);
+    remove_log(h);
     seen_refusals += h->refused;
     seen_held += h->held_reads;
     world_close(&h->w);
