@@ -128,12 +128,17 @@ static rq_err node_mkdir(rq_vfs *v, const char *path, rq_error *why)
 static rq_err node_remove(rq_vfs *v, const char *path, rq_error *why)
 {
     RQ_TRY(gate(vfs_of(v)->node, why));
+    if (vfs_of(v)->node->keeps_temporaries && strstr(path, "/tmp-") != NULL)
+        return rq_fail(why, RQ_E_IO, "cannot remove %s", path);
     return rq_vfs_remove(vfs_of(v)->disk, path, why);
 }
 
 static rq_err node_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
 {
-    RQ_TRY(gate(vfs_of(v)->node, why));
+    world_node *n = vfs_of(v)->node;
+    if (n->stops_at_link) world_pause(n, true);
+    n->stops_at_link = false;
+    RQ_TRY(gate(n, why));
     return rq_vfs_link(vfs_of(v)->disk, from, to, why);
 }
 

@@ -28,6 +28,9 @@ typedef struct world_node {
     uint64_t offset_ns;
     int rate_ppm;
     bool paused, dead;
+    /* FORM_FOLDER: */
+    bool stops_at_link;     /* paused just before its next link, once */
+    bool keeps_temporaries; /* its removals of temporary files fail */
 } world_node;
 
 typedef struct world {
