@@ -30,6 +30,7 @@ struct rq_member {
     bool over;     /* closing, or refused: nothing is done any more */
     bool folders;  /* made in this session */
     rq_task stop;
+    rq_latch stopped;
     rq_arena arena; /* of one settle */
     pthread_mutex_t lock;
     rq_arena view_arena RQ_GUARDED_BY(lock);
@@ -386,14 +387,20 @@ static void stop(rq_task *task)
     (void)cancelled; /* else its task is behind this one */
     rq__zk_close(m->zk);
     m->zk = NULL;
+    m->options.executor->latch_open(&m->stopped, RQ_OK);
 }
 
 void rq_member_close(rq_member *m)
 {
     if (m == NULL) return;
+    rq_executor *ex = m->options.executor;
+    /* Nothing may be posted to a lane that is being freed: not by the timer or the session either. */
+    ex->latch_init(ex, &m->stopped);
     m->stop.run = stop;
     rq_lane_post(m->lane, &m->stop);
-    m->options.executor->lane_free(m->options.executor, m->lane);
+    (void)ex->latch_wait(&m->stopped);
+    ex->latch_destroy(&m->stopped);
+    ex->lane_free(ex, m->lane);
     rq_arena_clear(&m->arena);
     rq_arena_clear(&m->view_arena);
     pthread_mutex_destroy(&m->lock);

@@ -100,6 +100,7 @@ static void stop_renewals(rq_task *task)
     t->stopping = true;
     bool cancelled = ex->timer_cancel(ex, &t->renewal);
     (void)cancelled; /* else it is behind this task, and sees `stopping` */
+    ex->latch_open(&t->stopped, RQ_OK);
 }
 
 void rq__folder_tenure_free(rq_tenure *base)
@@ -107,8 +108,12 @@ void rq__folder_tenure_free(rq_tenure *base)
     rq__folder_tenure *t = (rq__folder_tenure *)base;
     rq_executor *ex = rq__folder_of(base->shared)->executor;
     if (t->renewals != NULL) {
+        /* Nothing may be posted to a lane that is being freed: not by the timer either. */
+        ex->latch_init(ex, &t->stopped);
         t->stop.run = stop_renewals;
         rq_lane_post(t->renewals, &t->stop);
+        (void)ex->latch_wait(&t->stopped);
+        ex->latch_destroy(&t->stopped);
         ex->lane_free(ex, t->renewals);
     }
     for (unsigned i = 0; i < RQ_SLOG_STRIPES; i++)

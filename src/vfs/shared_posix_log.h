@@ -12,6 +12,7 @@ typedef struct rq__folder_tenure {
     rq_lane *renewals;               /* the timer's; `stopping` is used there only */
     rq_timer renewal;
     rq_task stop;
+    rq_latch stopped;
     bool stopping;
     char dir[RQ__DIR_MAX];
 } rq__folder_tenure;

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members of a cluster (registry/zk_member.h) in a real ZooKeeper: three processes elect one, through kill -9, an expired session, a
 restart of ZooKeeper, orderly leaving; a process of another cluster is refused. The znodes are compared with those of HBase 2.6.1.
+Then members that write logs on a shared folder (vfs/shared.h): the active one fences those that are killed or stopped, and finds
+everything they had acknowledged.
 
     membership.py            ZooKeeper from Debian's package, on a port of its own
-    HBASE=1 membership.py    starts a real HBase too and compares with its znodes, instead of the list in this file
+    HBASE=1 membership.py    starts a real HBase too, and compares the list of its znodes in this file with it
+    PROGRAMS=FOLDER          of the programs (default build/tests/cluster)
 
 Ends with 'N passed, N failed'.
 """
@@ -25,7 +28,8 @@ sys.path.insert(0, str(ROOT / "tests/peers"))
 import peer  # noqa: E402
 import zookeeper  # noqa: E402
 
-MEMBER = os.environ.get("MEMBER", str(ROOT / "build/tests/cluster/member"))
+PROGRAMS = pathlib.Path(os.environ.get("PROGRAMS", ROOT / "build/tests/cluster"))
+EXIT_ABORTED = 9  # tests/cluster/server.c
 JARS = "/usr/share/java/zookeeper.jar"
 SESSION_MS = 2000
 DEADLINE = 60  # seconds; nothing waits that long unless it is broken
@@ -139,7 +143,7 @@ class Member:
         self.port, self.code = port, code
         self.last = {}
         self.was_active = False
-        self.process = subprocess.Popen([MEMBER, f"127.0.0.1:{world.keeper.port}", root, cluster, str(port), str(code), str(session_ms)],
+        self.process = subprocess.Popen([str(PROGRAMS / "member"), f"127.0.0.1:{world.keeper.port}", root, cluster, str(port), str(code), str(session_ms)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         world.started.append(self)
         threading.Thread(target=self.read, daemon=True).start()
@@ -164,9 +168,46 @@ class Member:
         return self.last.get("state")
 
 
+class Server:
+    """A member that writes a log on the shared folder (tests/cluster/server.c)."""
+
+    def __init__(self, world, port, code):
+        self.name = f"localhost,{port},{code}"
+        self.state, self.acknowledged, self.fenced, self.aborted = None, 0, {}, False
+        self.process = subprocess.Popen([str(PROGRAMS / "server"), f"127.0.0.1:{world.keeper.port}", str(world.store), str(port), str(code),
+                                         str(SESSION_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        world.started.append(self)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            words = line.split()
+            if words[0] == "acknowledged":
+                self.acknowledged = int(words[1])
+            elif words[0] == "fenced":
+                self.fenced[words[1]] = int(words[2])
+            elif words[0] == "aborted":
+                self.aborted = True
+            else:
+                self.state = words[0]
+
+    def end(self):
+        """Waits until it has ended and all that it printed is read; returns its exit code."""
+        code = self.process.wait(timeout=DEADLINE)
+        self.reader.join(timeout=DEADLINE)
+        return code
+
+    def kill(self):
+        self.process.kill()
+        self.end()
+
+
 class World:
     def __init__(self, folder):
         self.started = []
+        self.store = pathlib.Path(folder) / "store"
+        self.store.mkdir()
         self.keeper = Keeper(folder)
         self.ports = peer.free_ports(8)
         self.code = 1700000000000
@@ -354,10 +395,78 @@ def a_foreign_value_in_the_masters_place_is_reported(w):
     member.leave()
 
 
+# ---- servers with logs
+
+
+def three_servers(w):
+    """Each has written something, and one is active."""
+    alive = [s for s in getattr(w, "servers", []) if s.process.poll() is None]
+    for port in w.ports[:3 - len(alive)]:
+        w.code += 1
+        alive.append(Server(w, port, w.code))
+    w.servers = alive
+    for server in alive:
+        until(lambda s=server: s.state in ("active", "standby") and s.acknowledged > 0, "a server writes")
+    until(lambda: {f"rs/{s.name}" for s in alive} == {n for n in w.keeper.tree("/fenced") if n.startswith("rs/")}, "all are known")
+    return until(lambda: next((s for s in alive if s.state == "active"), None), "one is active")
+
+
+def fenced(w, server, but=None):
+    """How many writes of the server its successor found."""
+    others = [s for s in w.servers if s is not server and s is not but]
+    return until(lambda: next((s.fenced[server.name] for s in others if server.name in s.fenced), None), f"{server.name} is fenced")
+
+
+def a_killed_server_is_fenced_and_loses_nothing(w):
+    active = three_servers(w)
+    victim = next(s for s in w.servers if s is not active)
+    victim.kill()
+    found = fenced(w, victim)
+    assert found >= victim.acknowledged > 0, (found, victim.acknowledged)
+
+
+def a_killed_master_is_fenced_by_the_next(w):
+    victim = three_servers(w)
+    victim.kill()
+    found = fenced(w, victim)
+    assert found >= victim.acknowledged > 0, (found, victim.acknowledged)
+
+
+def a_stopped_server_writes_nothing_when_it_continues(w):
+    active = three_servers(w)
+    victim = next(s for s in w.servers if s is not active)
+    victim.process.send_signal(signal.SIGSTOP)
+    found = fenced(w, victim)
+    victim.process.send_signal(signal.SIGCONT)
+    assert victim.end() == EXIT_ABORTED
+    assert victim.aborted and found >= victim.acknowledged > 0, (found, victim.acknowledged)
+
+
+def a_stopped_master_is_replaced_and_fenced(w):
+    victim = three_servers(w)
+    victim.process.send_signal(signal.SIGSTOP)
+    found = fenced(w, victim)
+    victim.process.send_signal(signal.SIGCONT)
+    assert victim.end() == EXIT_ABORTED
+    assert found >= victim.acknowledged > 0, (found, victim.acknowledged)
+    assert next(s for s in w.servers if s.state == "active" and s is not victim)
+
+
+def a_server_that_leaves_has_sealed_its_log(w):
+    for _ in range(4):
+        active = three_servers(w)
+        leaver = next(s for s in w.servers if s is not active)
+        leaver.process.stdin.close()
+        assert leaver.end() == 0
+        assert fenced(w, leaver) >= leaver.acknowledged > 0
+
+
 TESTS = [three_processes_elect_one, the_znodes_are_those_of_hbase, a_killed_master_is_replaced,
          a_master_that_leaves_is_replaced_without_waiting_for_its_session, a_restarted_master_does_not_wait_for_its_own_former_session,
          a_master_whose_session_expires_stands_by_when_it_continues, zookeeper_restarts_and_all_stay,
-         a_process_of_another_cluster_is_refused, a_foreign_value_in_the_masters_place_is_reported]
+         a_process_of_another_cluster_is_refused, a_foreign_value_in_the_masters_place_is_reported,
+         a_killed_server_is_fenced_and_loses_nothing, a_killed_master_is_fenced_by_the_next, a_stopped_server_writes_nothing_when_it_continues,
+         a_stopped_master_is_replaced_and_fenced, a_server_that_leaves_has_sealed_its_log]
 
 
 def compare_with_hbase(report, folder):
