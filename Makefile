@@ -45,6 +45,7 @@
 #   make clang     the unit tests built by clang, every warning an error
 #   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds (SEEDS, default 500)
 #   make crash-embedded   kill -9 rounds of a process that has the database in it (ROUNDS, default 200)
+#   make cluster-sim   shared storage of a cluster, simulated (SEEDS, default 500), and revoked writers' processes (ROUNDS, default 20)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
 #   make lint      layers, names, headers, READMEs, filters, formatting, and clang-tidy on what differs from main
@@ -59,7 +60,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -195,7 +196,7 @@ clang:
 
 # One after another; all of them run, and the last line names those that failed.
 nightly:
-	@failed=; for t in lint clang asan tsan aarch64 "sim SEEDS=2000" "crash ROUNDS=500" "fuzz FUZZ_SECONDS=600" \
+	@failed=; for t in lint clang asan tsan aarch64 "sim SEEDS=2000" "cluster-sim SEEDS=1000" "crash ROUNDS=500" "fuzz FUZZ_SECONDS=600" \
 	  "fuzz-wire SECONDS=3600" "oracle SEEDS=20"; do \
 	    echo "== make $$t"; $(MAKE) $$t || failed="$$failed '$$t'"; done; \
 	  [ -z "$$failed" ] || { echo "nightly: failed:$$failed"; exit 1; }; echo "nightly: all passed"
@@ -309,6 +310,12 @@ crash-embedded: build/rorqual
 sim: build/rorqual
 	@JOBS=$(JOBS) tools/build build
 	@SEEDS=$(SEEDS) RQ_SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
+
+cluster-sim: setup build/build.ninja
+	@JOBS=$(JOBS) tools/build build tests/sim/test_shared tests/sim/test_shared_forms tests/unit/vfs/test_vfs_shared
+	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared
+	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared_forms
+	@ROUNDS=$(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),20) build/tests/unit/vfs/test_vfs_shared
 
 oracle: build/rorqual
 	@tools/setup test

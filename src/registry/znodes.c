@@ -2,96 +2,52 @@
 /* The tree of znodes; see znodes.h. */
 #include "registry/znodes.h"
 
+#include "registry/znode_values.h"
+
 #include "catalog/peers.h"
 #include "rpc/call.h"
 
-#include "proto/files.pb-c.h"
-#include "proto/registry.pb-c.h"
-
-#include <stdio.h>
-#include <time.h>
-
-/* HBASE: HConstants.RPC_CURRENT_VERSION in znodes */
-#define RPC_VERSION 0
-
-/* The message behind HBase's header; `magic`: with "PBUF" as by ProtobufUtil.prependPBMagic, which
- * not all nodes have. */
-static rq_err wrap(const ProtobufCMessage *message, bool magic, const rq_server_name *id,
-                   rq_arena *arena, rq_slice *ret)
-{
-    size_t id_len = strlen(id->text), magic_len = magic ? 4 : 0;
-    size_t body = protobuf_c_message_get_packed_size(message);
-    uint8_t *p = rq_arena_alloc(arena, 1 + 4 + id_len + magic_len + body);
-    if (p == NULL) return RQ_E_NO_MEMORY;
-    p[0] = 0xFF;
-    rq_put_be32(p + 1, (uint32_t)id_len);
-    memcpy(p + 5, id->text, id_len);
-    memcpy(p + 5 + id_len, "PBUF", magic_len);
-    protobuf_c_message_pack(message, p + 5 + id_len + magic_len);
-    *ret = rq_slice_of(p, 5 + id_len + magic_len + body);
-    return RQ_OK;
-}
-
 /* --- values ----------------------------------------------------------------------------------- */
+
+static const char *writer_of(const rq__znodes *z)
+{
+    return rq_catalog_master(z->catalog)->text;
+}
 
 static rq_err value_hbaseid(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     (void)name;
-    Pb__ClusterId m = PB__CLUSTER_ID__INIT;
-    m.cluster_id = (char *)rq_root_cluster_id(rq_catalog_root(z->catalog));
-    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
+    const char *id = rq_root_cluster_id(rq_catalog_root(z->catalog));
+    return rq__znode_cluster_id(writer_of(z), id, arena, &ret->data);
 }
 
 static rq_err value_master(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     (void)name;
-    Pb__ServerName server = rq__server_message(rq_catalog_master(z->catalog));
-    Pb__Master m = PB__MASTER__INIT;
-    m.master = &server;
-    m.has_rpc_version = 1;
-    m.rpc_version = RPC_VERSION;
-    m.has_info_port = 1;
-    m.info_port = rq_catalog_info_port(z->catalog);
     ret->ephemeral = true;
-    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
+    return rq__znode_master(writer_of(z), rq_catalog_master(z->catalog),
+                            rq_catalog_info_port(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_meta(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     (void)name;
-    Pb__ServerName server = rq__server_message(rq_catalog_server(z->catalog));
-    Pb__MetaRegionServer m = PB__META_REGION_SERVER__INIT;
-    m.server = &server;
-    m.has_rpc_version = 1;
-    m.rpc_version = RPC_VERSION;
-    m.has_state = 1;
-    m.state = PB__REGION_STATE__STATE__OPEN;
-    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
+    return rq__znode_meta(writer_of(z), rq_catalog_server(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_running(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     (void)name;
-    char text[64];
-    struct tm utc;
-    time_t start = (time_t)(rq_catalog_server(z->catalog)->start_code / 1000);
-    gmtime_r(&start, &utc);
-    strftime(text, sizeof text, "%a %b %d %H:%M:%S UTC %Y", &utc);
-    Pb__ClusterUp m = PB__CLUSTER_UP__INIT;
-    m.start_date = text;
-    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
+    return rq__znode_running(writer_of(z), rq_catalog_server(z->catalog)->start_code, arena,
+                             &ret->data);
 }
 
 static rq_err value_server(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     const rq_server_name *server = rq_catalog_server(z->catalog);
     if (!rq_slice_eq(name, rq_slice_cstr(server->text))) return RQ_E_NOT_FOUND;
-    Pb__RegionServerInfo m = PB__REGION_SERVER_INFO__INIT;
-    uint16_t info_port = rq_catalog_info_port(z->catalog);
-    m.has_infoport = info_port != 0;
-    m.infoport = info_port;
     ret->ephemeral = true;
-    return wrap(&m.base, true, server, arena, &ret->data);
+    return rq__znode_server(server->text, rq_catalog_info_port(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_table(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -99,9 +55,7 @@ static rq_err value_table(const rq__znodes *z, rq_slice name, rq_arena *arena, r
     const rq_catalog_table *table = rq_catalog_table_find(z->catalog, name);
     if (table == NULL) return RQ_E_NOT_FOUND;
     ret->changes = true;
-    Pb__DeprecatedTableState m = PB__DEPRECATED_TABLE_STATE__INIT;
-    m.state = (Pb__DeprecatedTableState__State)table->state;
-    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
+    return rq__znode_table(writer_of(z), table->state, arena, &ret->data);
 }
 
 static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -109,22 +63,7 @@ static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *aren
     ret->changes = true;
     const rq_namespace *ns = rq_catalog_namespace_find(z->catalog, name);
     if (ns == NULL) return RQ_E_NOT_FOUND;
-    size_t count = ns->configuration.count;
-    Pb__NamespaceDescriptor m = PB__NAMESPACE_DESCRIPTOR__INIT;
-    Pb__NameStringPair *pairs = rq_arena_calloc(arena, count + 1, sizeof *pairs);
-    m.configuration = rq_arena_calloc(arena, count + 1, sizeof *m.configuration);
-    if (pairs == NULL || m.configuration == NULL) return RQ_E_NO_MEMORY;
-    m.name.data = (uint8_t *)ns->name.ptr;
-    m.name.len = ns->name.len;
-    m.n_configuration = count;
-    for (size_t i = 0; i < count; i++) {
-        pb__name_string_pair__init(&pairs[i]);
-        pairs[i].name = rq_arena_cstr(arena, ns->configuration.items[i].key);
-        pairs[i].value = rq_arena_cstr(arena, ns->configuration.items[i].value);
-        if (pairs[i].name == NULL || pairs[i].value == NULL) return RQ_E_NO_MEMORY;
-        m.configuration[i] = &pairs[i];
-    }
-    return wrap(&m.base, false, rq_catalog_master(z->catalog), arena, &ret->data);
+    return rq__znode_namespace(writer_of(z), ns, arena, &ret->data);
 }
 
 static rq_err one_child(const char *name, rq_arena *arena, rq__znode *ret)
@@ -148,21 +87,6 @@ static rq_err list_servers(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
 /* --- replication: /replication/peers/ID, and peer-state below it; as HBase 2.6 writes them ------ */
 
 /* HBASE: ZKReplicationPeerStorage. VerifyReplication and DumpReplicationQueues read these nodes. */
-static rq_err wrap_bytes(const rq__znodes *z, rq_slice message, rq_arena *arena, rq_slice *ret)
-{
-    const rq_server_name *id = rq_catalog_master(z->catalog);
-    size_t id_len = strlen(id->text);
-    uint8_t *p = rq_arena_alloc(arena, 1 + 4 + id_len + 4 + message.len);
-    if (p == NULL) return RQ_E_NO_MEMORY;
-    p[0] = 0xFF;
-    rq_put_be32(p + 1, (uint32_t)id_len);
-    memcpy(p + 5, id->text, id_len);
-    memcpy(p + 5 + id_len, "PBUF", 4);
-    if (message.len > 0) memcpy(p + 9 + id_len, message.ptr, message.len);
-    *ret = rq_slice_of(p, 9 + id_len + message.len);
-    return RQ_OK;
-}
-
 static rq_err list_peers(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
 {
     rq_peer_info *peers;
@@ -185,12 +109,12 @@ static rq_err value_peer(const rq__znodes *z, rq_slice name, rq_arena *arena, rq
     RQ_TRY(rq_catalog_peer(z->catalog, id, arena, &p));
     if (slash == NULL) {
         RQ_TRY(one_child("peer-state", arena, ret));
-        return wrap_bytes(z, p.config, arena, &ret->data);
+        return rq__znode_bytes(writer_of(z), p.config, arena, &ret->data);
     }
     rq_slice rest = rq_slice_of(slash + 1, name.len - id.len - 1);
     if (!rq_slice_eq(rest, RQ_SLICE_LIT("peer-state"))) return RQ_E_NOT_FOUND;
     const uint8_t state[] = {8, p.enabled ? 0 : 1}; /* ReplicationState */
-    return wrap_bytes(z, rq_slice_of(state, sizeof state), arena, &ret->data);
+    return rq__znode_bytes(writer_of(z), rq_slice_of(state, sizeof state), arena, &ret->data);
 }
 
 /* There are no queues of servers: the log is not a list of files that others could read. */

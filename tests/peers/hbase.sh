@@ -86,8 +86,12 @@ stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/nul
     for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done; fi; rm -f "$dir/pid" ;;
 run) cp=$(server_cp):$(tools_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${jvm[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
 shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"
-  exec java "${opens[@]}" "${brief[@]}" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
+  # Without the path JRuby would load the system's libjffi-jni where that is installed, which is of another version: then it takes
+  # every output for a terminal.
+  exec java "${opens[@]}" "${brief[@]}" -Djava.library.path="$cache/none" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
 hbtop) cp=$(hbtop_cp); [ -d "$dir/conf" ] || configure "$dir"
-  exec java "${opens[@]}" "${brief[@]}" -Xmx1g -cp "$dir/conf:$cp" org.apache.hadoop.hbase.hbtop.HBTop "$@" ;;
+  # Without the path JRuby would load the system's libjffi-jni where that is installed, which is of another version: then it takes
+  # every output for a terminal.
+  exec java "${opens[@]}" "${brief[@]}" -Djava.library.path="$cache/none" -Xmx1g -cp "$dir/conf:$cp" org.apache.hadoop.hbase.hbtop.HBTop "$@" ;;
 *) echo "unknown verb: $verb" >&2; exit 2 ;;
 esac

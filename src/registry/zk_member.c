@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Membership and election; see zk_member.h. HBASE: ZKWatcher.createBaseZNodes, ActiveMasterManager,
+ * MasterAddressTracker, RegionServerTracker, ZKClusterId, ClusterStatusTracker.
+ *
+ * Everything runs on the member's lane. `settle` makes ZooKeeper agree with what this process is, and
+ * looks at what the others are. It may run at any time, any number of times; it runs after each event,
+ * and again after an error.
+ */
+#include "registry/zk_member.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "registry/znode_values.h"
+#include "registry/zk_client.h"
+
+#define AGAIN_NS UINT64_C(500000000)
+#define PATH_LEN_MAX 1024
+#define RACES_MAX 8 /* looks at the node of the master before a pause */
+
+struct rq_member {
+    rq_member_options options;
+    rq_lane *lane;
+    rq__zk *zk;
+    uint64_t session; /* of zk; events of former ones are late */
+    rq_timer again;
+    bool settling; /* the timer is armed, or its task queued */
+    bool over;     /* closing, or refused: nothing is done any more */
+    bool folders;  /* made in this session */
+    rq_task stop;
+    rq_latch stopped;
+    rq_arena arena; /* of one settle */
+    pthread_mutex_t lock;
+    rq_arena view_arena RQ_GUARDED_BY(lock);
+    rq_member_view view RQ_GUARDED_BY(lock);
+};
+
+/* The path in the arena; NULL: no memory. */
+static const char *path_of(rq_member *m, const char *folder, const char *name)
+{
+    return rq_arena_printf(&m->arena, "%s/%s%s%s", m->options.root, folder, name == NULL ? "" : "/",
+                           name == NULL ? "" : name);
+}
+
+/* --- what is known ------------------------------------------------------------------------- */
+
+static rq_err copy_view(const rq_member_view *v, rq_arena *arena, rq_member_view *ret)
+{
+    const char **servers = rq_arena_calloc(arena, v->server_count, sizeof *servers);
+    *ret = *v;
+    ret->active = rq_arena_cstr(arena, rq_slice_cstr(v->active));
+    ret->trouble = rq_arena_cstr(arena, rq_slice_cstr(v->trouble));
+    ret->servers = servers;
+    if (servers == NULL || ret->active == NULL || ret->trouble == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < v->server_count; i++) {
+        servers[i] = rq_arena_cstr(arena, rq_slice_cstr(v->servers[i]));
+        if (servers[i] == NULL) return RQ_E_NO_MEMORY;
+    }
+    return RQ_OK;
+}
+
+static bool same_view(const rq_member_view *a, const rq_member_view *b)
+{
+    bool same = a->state == b->state && a->connected == b->connected &&
+                a->server_count == b->server_count && strcmp(a->active, b->active) == 0 &&
+                strcmp(a->trouble, b->trouble) == 0;
+    for (size_t i = 0; same && i < a->server_count; i++)
+        same = strcmp(a->servers[i], b->servers[i]) == 0;
+    return same;
+}
+
+static void publish(rq_member *m, const rq_member_view *v)
+{
+    rq_arena arena = {0};
+    rq_member_view copy;
+    pthread_mutex_lock(&m->lock);
+    bool same = same_view(&m->view, v);
+    /* Without memory for the copy the former one stays, until the next event. */
+    bool copied = !same && copy_view(v, &arena, &copy) == RQ_OK;
+    if (copied) {
+        rq_arena former = m->view_arena;
+        m->view = copy;
+        m->view_arena = arena;
+        arena = former;
+    }
+    pthread_mutex_unlock(&m->lock);
+    rq_arena_clear(&arena);
+    if (copied && m->options.changed != NULL) m->options.changed(m->options.ctx);
+}
+
+static rq_err look(rq_member *m, rq_arena *arena, rq_member_view *ret)
+{
+    pthread_mutex_lock(&m->lock);
+    rq_err rc = copy_view(&m->view, arena, ret);
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret)
+{
+    return look(m, arena, ret);
+}
+
+/* --- nodes --------------------------------------------------------------------------------- */
+
+/* HBASE: ZKWatcher, ZKProcedureUtil; a client lists some of them. */
+static const char *const folders[] = {
+    "backup-masters",
+    "draining",
+    "flush-table-proc",
+    "flush-table-proc/abort",
+    "flush-table-proc/acquired",
+    "flush-table-proc/reached",
+    "master-maintenance",
+    "namespace",
+    "online-snapshot",
+    "online-snapshot/abort",
+    "online-snapshot/acquired",
+    "online-snapshot/reached",
+    "rs",
+    "splitWAL",
+    "table",
+};
+
+static rq_err make_folder(rq_member *m, const char *path, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq__zk_create(m->zk, path, RQ_SLICE_LIT(""), false, &detail);
+    return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+static rq_err make_root(rq_member *m, rq_error *why)
+{
+    char path[PATH_LEN_MAX];
+    const char *root = m->options.root;
+    for (size_t i = 1; root[i - 1] != '\0'; i++) {
+        if (root[i] != '/' && root[i] != '\0') continue;
+        snprintf(path, sizeof path, "%.*s", (int)i, root);
+        RQ_TRY(make_folder(m, path, why));
+    }
+    return RQ_OK;
+}
+
+static rq_err make_folders(rq_member *m, rq_error *why)
+{
+    if (m->folders) return RQ_OK;
+    RQ_TRY(make_root(m, why));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(folders); i++) {
+        const char *path = path_of(m, folders[i], NULL);
+        if (path == NULL) return rq_no_memory(why);
+        RQ_TRY(make_folder(m, path, why));
+    }
+    m->folders = true;
+    return RQ_OK;
+}
+
+/* An ephemeral node whose name is ours alone. One that a former session of ours has left is replaced:
+ * it would go with that session. */
+static rq_err ensure_own(rq_member *m, const char *path, rq_slice value, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    rq__zk_node node;
+    rq_err rc = rq__zk_create(m->zk, path, value, true, &detail);
+    if (rc != RQ_E_EXISTS) return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+    RQ_TRY(rq__zk_get(m->zk, path, false, &m->arena, &node, why));
+    if (node.own) return RQ_OK;
+    RQ_TRY(rq__zk_remove(m->zk, path, node.version, why));
+    return rq__zk_create(m->zk, path, value, true, why);
+}
+
+static rq_err join_servers(rq_member *m, rq_error *why)
+{
+    rq_slice value;
+    const rq_server_name *server = &m->options.server;
+    const char *path = path_of(m, "rs", server->text);
+    if (path == NULL ||
+        rq__znode_server(server->text, m->options.server_info_port, &m->arena, &value) != RQ_OK)
+        return rq_no_memory(why);
+    return ensure_own(m, path, value, why);
+}
+
+/* --- the election -------------------------------------------------------------------------- */
+
+static bool same_place(const rq_server_name *a, const rq_server_name *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+/* The master's node is there: is it this process? RQ_E_NOT_FOUND: it went meanwhile. Watched. */
+static rq_err look_at_master(rq_member *m, const char *path, rq_member_view *v, rq_error *why)
+{
+    rq__zk_node node;
+    rq_server_name name;
+    RQ_TRY(rq__zk_get(m->zk, path, true, &m->arena, &node, why));
+    RQ_TRY(rq__znode_read_master(node.value, &m->arena, &name, why));
+    v->active = name.text;
+    v->state = node.own ? RQ_MEMBER_ACTIVE : RQ_MEMBER_STANDBY;
+    if (node.own || !same_place(&name, &m->options.master)) return RQ_OK;
+    /* A former incarnation, or a former session, of this process. */
+    RQ_TRY(rq__zk_remove(m->zk, path, node.version, why));
+    return RQ_E_NOT_FOUND;
+}
+
+static rq_err contend(rq_member *m, rq_slice value, rq_member_view *v, rq_error *why)
+{
+    const char *path = path_of(m, "master", NULL);
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = RQ_E_NOT_FOUND;
+    if (path == NULL) return rq_no_memory(why);
+    for (int races = 0; rc == RQ_E_NOT_FOUND && races < RACES_MAX; races++) {
+        rq_error_clear(&detail);
+        rc = rq__zk_create(m->zk, path, value, true, &detail);
+        rq_error_clear(&detail);
+        if (rc == RQ_OK || rc == RQ_E_EXISTS) rc = look_at_master(m, path, v, &detail);
+    }
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+/* --- what only the active master writes ---------------------------------------------------- */
+
+/* RQ_E_CONFIG: there is another cluster. */
+static rq_err ensure_cluster_id(rq_member *m, rq_error *why)
+{
+    rq_slice value;
+    rq__zk_node node;
+    const char *found, *path = path_of(m, "hbaseid", NULL), *id = m->options.cluster_id;
+    rq_error detail = {.code = RQ_OK};
+    if (path == NULL ||
+        rq__znode_cluster_id(m->options.master.text, id, &m->arena, &value) != RQ_OK)
+        return rq_no_memory(why);
+    rq_err rc = rq__zk_create(m->zk, path, value, false, &detail);
+    if (rc != RQ_E_EXISTS) return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+    RQ_TRY(rq__zk_get(m->zk, path, false, &m->arena, &node, why));
+    RQ_TRY(rq__znode_read_cluster_id(node.value, &m->arena, &found, why));
+    if (strcmp(found, id) == 0) return RQ_OK;
+    return rq_fail(why, RQ_E_CONFIG,
+                   "ZooKeeper has cluster %s at %s, and the storage is of cluster %s", found, path,
+                   id);
+}
+
+/* HBASE: ClusterStatusTracker.setClusterUp: it stays as the first master wrote it. */
+static rq_err ensure_running(rq_member *m, rq_error *why)
+{
+    rq_slice value;
+    const char *path = path_of(m, "running", NULL);
+    rq_error detail = {.code = RQ_OK};
+    if (path == NULL || rq__znode_running(m->options.master.text, m->options.master.start_code,
+                                          &m->arena, &value) != RQ_OK)
+        return rq_no_memory(why);
+    rq_err rc = rq__zk_create(m->zk, path, value, false, &detail);
+    return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+static rq_err be_active(rq_member *m, const char *backup, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq__zk_remove(m->zk, backup, -1, &detail);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
+    return ensure_running(m, why);
+}
+
+/* --- settle -------------------------------------------------------------------------------- */
+
+/* The id is the storage's, so that whoever comes first may write it; and everybody checks it, so that
+ * no process joins another cluster. */
+static rq_err settle_all(rq_member *m, rq_member_view *v, rq_error *why)
+{
+    rq_slice value;
+    size_t count;
+    const rq_server_name *master = &m->options.master;
+    RQ_TRY(make_folders(m, why));
+    RQ_TRY(ensure_cluster_id(m, why));
+    RQ_TRY(join_servers(m, why));
+    const char *backup = path_of(m, "backup-masters", master->text), *rs = path_of(m, "rs", NULL);
+    if (backup == NULL || rs == NULL ||
+        rq__znode_master(master->text, master, m->options.master_info_port, &m->arena, &value) !=
+            RQ_OK)
+        return rq_no_memory(why);
+    RQ_TRY(contend(m, value, v, why));
+    RQ_TRY(v->state == RQ_MEMBER_ACTIVE ? be_active(m, backup, why)
+                                        : ensure_own(m, backup, value, why));
+    const char **names;
+    RQ_TRY(rq__zk_children(m->zk, rs, &m->arena, &names, &count, why));
+    v->servers = names;
+    v->server_count = count;
+    return RQ_OK;
+}
+
+static void arm_again(rq_member *m, uint64_t ns)
+{
+    if (m->settling || m->over) return;
+    m->settling = true;
+    m->options.executor->timer_arm(m->options.executor, &m->again, m->lane, ns);
+}
+
+static void on_event(void *ctx, uint64_t session, rq__zk_event_kind kind);
+
+static rq_err new_session(rq_member *m, rq_error *why)
+{
+    rq__zk_close(m->zk);
+    m->zk = NULL;
+    m->folders = false;
+    m->session++;
+    return rq__zk_open(&(rq__zk_options){.quorum = m->options.quorum,
+                                         .timeout_ms = m->options.session_ms,
+                                         .lane = m->lane,
+                                         .event = on_event,
+                                         .ctx = m,
+                                         .session = m->session},
+                       &m->zk, why);
+}
+
+/* Without a connection nothing is known to have changed; nothing was acted upon either. */
+static void hear_disconnected(rq_member *m)
+{
+    rq_arena arena = {0};
+    rq_member_view v;
+    if (look(m, &arena, &v) == RQ_OK) {
+        v.connected = false;
+        publish(m, &v);
+    }
+    rq_arena_clear(&arena);
+}
+
+static void open_session(rq_member *m)
+{
+    rq_error why = {.code = RQ_OK};
+    if (new_session(m, &why) == RQ_OK) return;
+    publish(m, &(rq_member_view){.active = "", .trouble = why.message});
+    arm_again(m, AGAIN_NS);
+}
+
+static void settle(rq_member *m)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_member_view v = {.connected = true, .active = "", .trouble = ""};
+    rq_err rc = settle_all(m, &v, &why);
+    if (rc == RQ_E_CONFIG) {
+        v = (rq_member_view){.state = RQ_MEMBER_REFUSED, .active = "", .trouble = why.message};
+        rq__zk_close(m->zk); /* its node of a server goes with it */
+        m->zk = NULL;
+        m->over = true;
+    } else if (rc != RQ_OK) {
+        v = (rq_member_view){.active = "", .trouble = why.message};
+        if (rc != RQ_E_CLOSED) arm_again(m, AGAIN_NS); /* else the event follows */
+    }
+    if (rc == RQ_E_TIMEOUT)
+        hear_disconnected(m);
+    else
+        publish(m, &v);
+    rq_arena_reset(&m->arena);
+}
+
+/* A session that could not be opened is opened here. */
+static void settle_again(rq_task *task)
+{
+    rq_member *m = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq_member, again);
+    m->settling = false;
+    if (m->over) return;
+    (m->zk != NULL ? settle : open_session)(m);
+}
+
+static void on_event(void *ctx, uint64_t session, rq__zk_event_kind kind)
+{
+    rq_member *m = ctx;
+    if (session != m->session || m->over || m->zk == NULL) return;
+    if (kind == RQ__ZK_DISCONNECTED) {
+        hear_disconnected(m);
+    } else if (kind != RQ__ZK_EXPIRED) {
+        settle(m);
+    } else {
+        publish(m,
+                &(rq_member_view){.active = "", .trouble = "the session with ZooKeeper expired"});
+        open_session(m);
+    }
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+static void stop(rq_task *task)
+{
+    rq_member *m = RQ_CONTAINER_OF(task, rq_member, stop);
+    m->over = true;
+    bool cancelled = m->options.executor->timer_cancel(m->options.executor, &m->again);
+    (void)cancelled; /* else its task is behind this one */
+    rq__zk_close(m->zk);
+    m->zk = NULL;
+    m->options.executor->latch_open(&m->stopped, RQ_OK);
+}
+
+void rq_member_close(rq_member *m)
+{
+    if (m == NULL) return;
+    rq_executor *ex = m->options.executor;
+    /* Nothing may be posted to a lane that is being freed: not by the timer or the session either. */
+    ex->latch_init(ex, &m->stopped);
+    m->stop.run = stop;
+    rq_lane_post(m->lane, &m->stop);
+    (void)ex->latch_wait(&m->stopped);
+    ex->latch_destroy(&m->stopped);
+    ex->lane_free(ex, m->lane);
+    rq_arena_clear(&m->arena);
+    rq_arena_clear(&m->view_arena);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+static rq_err check_root(const char *root, rq_error *why)
+{
+    size_t len = strlen(root);
+    bool good = root[0] == '/' && len > 1 && len < PATH_LEN_MAX && root[len - 1] != '/' &&
+                strstr(root, "//") == NULL;
+    return good ? RQ_OK : rq_fail(why, RQ_E_CONFIG, "\"%s\" is no root of znodes", root);
+}
+
+rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why)
+{
+    RQ_TRY(check_root(o->root, why));
+    rq_member *m = calloc(1, sizeof *m);
+    if (m == NULL) return rq_no_memory(why);
+    m->options = *o;
+    m->view = (rq_member_view){.active = "", .trouble = ""};
+    m->again.task.run = settle_again;
+    if (o->executor->lane_new(o->executor, "rq-zookeeper", &m->lane) != RQ_OK) {
+        free(m);
+        return rq_no_memory(why);
+    }
+    pthread_mutex_init(&m->lock, NULL);
+    /* Before an event of it can be on the lane, which looks at m->zk. */
+    m->settling = true;
+    o->executor->timer_arm(o->executor, &m->again, m->lane, 0);
+    *ret = m;
+    return RQ_OK;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the implementations of shared.h: the lease, and what every write passes. */
+#ifndef RQ_VFS_SHARED_PRIV_H
+#define RQ_VFS_SHARED_PRIV_H
+
+#include "vfs/shared.h"
+
+/* A guarded operation that was sent at `sent_ns` was successful: extends the lease, unless the
+ * tenure has ended. */
+void rq__tenure_renewed(rq_tenure *t, uint64_t sent_ns);
+/* For ever. */
+void rq__tenure_ended(rq_tenure *t);
+RQ_NODISCARD rq_err rq__tenure_over(const rq_tenure *t, rq_error *why);
+
+/* Ends a write, on its lane. */
+void rq__slog_write_end(rq_slog_write *w, rq_err rc);
+
+/* Time from a fence to the end of the lease of a server whose clock is slower by 1 %. */
+#define RQ_LEASE_WAIT_NS (RQ_SHARED_LEASE_NS + RQ_SHARED_LEASE_NS / 100)
+#define RQ_LEASE_USED_NS (RQ_SHARED_LEASE_NS / 100 * 95)
+
+/* --- records of the shared folder (shared_format.c) ------------------------------------------- */
+/* An object's file. The last RQ__HISTORY_MAX generations' writers tell a writer whose file another
+ * has replaced meanwhile whether its own was one of them. */
+#define RQ__HISTORY_MAX 32
+typedef struct rq__object_record {
+    uint64_t generation;
+    bool removed; /* the object is absent since this generation */
+    unsigned history_count;
+    uint64_t history[RQ__HISTORY_MAX]; /* tokens, of this generation first */
+    rq_slice bytes;
+} rq__object_record;
+
+RQ_NODISCARD rq_err rq__object_encode(rq_arena *arena, const rq__object_record *r, rq_slice *ret);
+RQ_NODISCARD rq_err rq__object_decode(rq_slice file, rq__object_record *ret, rq_error *why);
+RQ_NODISCARD rq_err rq__seal_encode(rq_arena *arena, const rq_slog_segment *segments, size_t count,
+                                    rq_slice *ret);
+RQ_NODISCARD rq_err rq__seal_decode(rq_slice file, rq_arena *arena, rq_slog_segment **ret,
+                                    size_t *ret_count, rq_error *why);
+
+#endif
