@@ -257,17 +257,27 @@ class Tests:
             rows = sorted(self.large_rows)
             random.Random(i).shuffle(rows)
             for row in rows[:each]:
-                try:
-                    found = connection.get(self.large, row)
-                except EOFError:
-                    # Disconnected for reading too slowly, which may happen on a busy machine: connects again.
-                    connection = hbase.Connection(self.server.regionserver)
-                    found = connection.get(self.large, row)
+                connection, found = self.patient_get(connection, row)
                 self.check_large(row, found)
             connection.close()
 
         problems = in_threads(CONNECTIONS, work)
         return problems[0] if problems else None
+
+    def patient_get(self, connection, row, tries=8):
+        """As HBase's client: a call is repeated when the connection was closed for reading too slowly, or the call refused for
+        lack of memory. Both may happen on a busy machine."""
+        for left in reversed(range(tries)):
+            try:
+                return connection, connection.get(self.large, row)
+            except EOFError:
+                if left == 0:
+                    raise
+                connection = hbase.Connection(self.server.regionserver)
+            except hbase.Refused as e:
+                if left == 0 or "CallQueueTooBig" not in e.name:
+                    raise
+        raise AssertionError
 
     def check_large(self, row, found):
         wanted = self.large_rows[row]
