@@ -23,6 +23,12 @@ static rq_err copy_info(rq__proc *p, const rq_region_info *from, rq_region_info 
                                from->region_id, from->replica_id, ret);
 }
 
+/* Whether the old regions have left the view. */
+static bool is_committed(const rq__table_node *t, const rq__proc *p)
+{
+    return rq__table_index(t, &p->old_regions[0]) == t->pub.region_count;
+}
+
 /* --- checks ----------------------------------------------------------------------------------- */
 
 /* HBASE: preflightChecks(env, true). */
@@ -333,55 +339,71 @@ static rq_err look_for_merged(void *ctx, const rq__meta_row *row, rq_error *why)
     return RQ_OK;
 }
 
-/* HBASE: prepareMergeRegion. */
-rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
+/* A parent's merge columns in meta are all that names its own parents: they would be lost with its row. */
+static rq_err check_not_merged(rq_catalog *c, rq__proc *p, const char *names, rq_error *why)
 {
-    if (p->resumed) return RQ_OK;
+    merged_rows m = {.p = p};
+    rq_region *meta;
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__meta_scan(meta, look_for_merged, &m, why);
+    rq_region_unref(meta);
+    if (rc != RQ_OK || m.found == NULL) return rc;
+    return rq_fail(why, RQ_E_MERGE_REGION,
+                   "Skip merging %s, because a parent, %s, has a merge qualifier (if a 'merge "
+                   "column' in parent, it was recently merged but still has outstanding "
+                   "references to its parents that must be cleared before it can participate "
+                   "in merge -- major compact it to hurry clearing of its references)",
+                   names, m.found->encoded);
+}
+
+/* A start may have failed to open a region: then its folder says whether it has references. */
+static rq_err check_mergeable(rq_catalog *c, const rq__proc *p, const rq__table_node *t,
+                              const rq_region_info *info, const char *names, rq_error *why)
+{
+    size_t at = rq__table_index(t, info);
+    const rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
+    bool has = false;
+    if (r == NULL && !p->resumed)
+        return rq_fail(why, RQ_E_MERGE_REGION, "Unable to merge regions that are NOT online: %s",
+                       info->encoded);
+    if (r != NULL)
+        has = rq_region_has_references(r);
+    else
+        RQ_TRY(rq_region_folder_has_references(c->engine, info, &has, why));
+    if (!has) return RQ_OK;
+    return rq_fail(why, RQ_E_MERGE_REGION,
+                   "Skip merging %s, because a parent, %s, is not mergeable", names, info->encoded);
+}
+
+static rq_err check_merge_switches(rq_catalog *c, rq__proc *p, const char *names, rq_error *why)
+{
     RQ_TRY(rq__need_schema(p, why));
-    const char *names = short_names(p);
     if (!rq_catalog_switch_get(c, RQ_SWITCH_MERGE))
         return rq_fail(why, RQ_E_IOEXCEPTION, "Merge of %s failed because merge switch is off",
                        names);
     if (!rq__schema_allows(p->schema, "MERGE_ENABLED"))
         return rq_fail(why, RQ_E_IOEXCEPTION,
                        "Merge of %s failed as region merge is disabled for the table", names);
-    merged_rows m = {.p = p};
-    rq_region *meta;
-    RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, look_for_merged, &m, why);
-    rq_region_unref(meta);
-    RQ_TRY(rc);
-    if (m.found != NULL)
-        return rq_fail(why, RQ_E_MERGE_REGION,
-                       "Skip merging %s, because a parent, %s, has a merge qualifier (if a 'merge "
-                       "column' in parent, it was recently merged but still has outstanding "
-                       "references to its parents that must be cleared before it can participate "
-                       "in merge -- major compact it to hurry clearing of its references)",
-                       names, m.found->encoded);
+    return RQ_OK;
+}
+
+/* HBASE: prepareMergeRegion. A crash may have come before this step, so a resumed procedure checks the
+ * regions as well, unless the merge is committed. */
+rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    const char *names = short_names(p);
+    if (!p->resumed) RQ_TRY(check_merge_switches(c, p, names, why));
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++) {
-        size_t at = rq__table_index(t, &p->old_regions[i]);
-        rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
-        if (r == NULL)
-            rc = rq_fail(why, RQ_E_MERGE_REGION, "Unable to merge regions that are NOT online: %s",
-                         p->old_regions[i].encoded);
-        else if (rq_region_has_references(r))
-            rc = rq_fail(why, RQ_E_MERGE_REGION,
-                         "Skip merging %s, because a parent, %s, is not mergeable", names,
-                         p->old_regions[i].encoded);
-    }
+    bool committed = is_committed(t, p);
+    rq_err rc = committed ? RQ_OK : check_not_merged(c, p, names, why);
+    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK && !committed; i++)
+        rc = check_mergeable(c, p, t, &p->old_regions[i], names, why);
     rq__table_node_unref(t);
     return rc;
 }
 
 /* --- both: the parents closed ----------------------------------------------------------------- */
-
-/* Whether the old regions have left the view. */
-static bool is_committed(const rq__table_node *t, const rq__proc *p)
-{
-    return rq__table_index(t, &p->old_regions[0]) == t->pub.region_count;
-}
 
 /* For a region that was not opened at the start, or whose opening failed: opens it for the records
  * in the log. */

@@ -3,6 +3,8 @@
  * tests/sim. */
 #include "world.h"
 
+#include "catalog/catalog_priv.h"
+
 #include <string.h>
 
 static void put_rows(world *w, const char *table, const char *rows)
@@ -129,6 +131,47 @@ static void rows_and_numbers_go_on_in_the_new_regions(void **state)
     assert_int_equal(world_close(&w, false), RQ_OK);
     assert_int_equal(world_open(&w), RQ_OK);
     expect_rows(&w, "t", "a b c h k m n x z ");
+    expect_sound(&w);
+    world_clear(&w);
+}
+
+static rq_err cut_before_the_check(void *ctx, const rq__proc *p, rq_error *why)
+{
+    if (p->ops->kind != RQ_DDL_MERGE_REGIONS || p->step != 0) return RQ_OK;
+    rq_sim_cut_now(ctx);
+    return rq_fail(why, RQ_E_IO, "cut");
+}
+
+/* The record is written before the first step, which checks the regions. A merge that went on behind
+ * it deleted the only row that names the parents of an earlier merge. */
+static void a_merge_that_is_resumed_checks_its_regions(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f g", "g m"), RQ_OK);
+    put_rows(&w, "t", "ahz");
+    assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, "t"), RQ_OK);
+    assert_int_equal(world_merge(&w, "t", "a h", false), RQ_OK);
+    assert_int_equal(world_compact(&w, "t"),
+                     RQ_OK); /* no references, but no round of the janitor */
+    rq_sim_advance(w.sim, 1000000000);
+    w.catalog->procedures.before_step = cut_before_the_check;
+    w.catalog->procedures.before_step_ctx = w.sim;
+    (void)world_merge(&w, "t", "a z", false);
+    (void)world_close(&w, false);
+    rq_sim_run(w.sim);
+    rq_sim_restart(w.sim);
+    assert_int_equal(world_open(&w), RQ_OK);
+    for (int i = 0; i < 100; i++)
+        rq_sim_advance(w.sim, 10000000);
+    expect_sound(&w);
+    assert_int_equal(regions_of(&w, "t", NULL), 2);
+    expect_rows(&w, "t", "a h z ");
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    assert_int_equal(world_merge(&w, "t", "a z", false), RQ_OK);
+    expect_rows(&w, "t", "a h z ");
     expect_sound(&w);
     world_clear(&w);
 }
@@ -270,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(invalid_requests_are_refused_with_hbases_messages),
         cmocka_unit_test(rows_and_numbers_go_on_in_the_new_regions),
+        cmocka_unit_test(a_merge_that_is_resumed_checks_its_regions),
         cmocka_unit_test(a_truncated_region_has_nothing_and_goes_on),
         cmocka_unit_test(parents_stay_while_referred_to),
         cmocka_unit_test(a_region_that_grows_is_split_by_its_policy),
