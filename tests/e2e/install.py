@@ -80,7 +80,8 @@ def go():
         return
     program = str(FOLDER / "visits")
     subprocess.run(["go", "build", "-o", program], cwd=rorqual.ROOT / "examples/go", check=True, timeout=300,
-                   env={**os.environ, "PKG_CONFIG_PATH": f"{INSTALLED}/{LIB}/pkgconfig", "CGO_ENABLED": "1"})
+                   env={**os.environ, "PKG_CONFIG_PATH": f"{INSTALLED}/{LIB}/pkgconfig", "CGO_ENABLED": "1",
+                        "CGO_CFLAGS": f"-I{FOLDER}/place/include", "CGO_LDFLAGS": f"-L{FOLDER}/place/{LIB}"})
     environment = {**os.environ, "LD_LIBRARY_PATH": f"{INSTALLED}/{LIB}"}
     for url in ("memory:", f"file:{FOLDER}/visits.db", f"file:{FOLDER}/visits.db"):
         assert run(program, url, env=environment).splitlines() == ["800 /", "1600 /about", "2400 /posts/1"]
