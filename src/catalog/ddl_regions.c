@@ -361,7 +361,7 @@ static rq_err check_mergeable(rq_catalog *c, const rq__proc *p, const rq__table_
                               const rq_region_info *info, const char *names, rq_error *why)
 {
     size_t at = rq__table_index(t, info);
-    const rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
+    rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
     bool has = false;
     if (r == NULL && !p->resumed)
         return rq_fail(why, RQ_E_MERGE_REGION, "Unable to merge regions that are NOT online: %s",
