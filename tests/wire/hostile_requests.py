@@ -85,7 +85,9 @@ def peer_that_reads_late(server, restart):
     late.last_id = 0
     host, port = server.regionserver.rsplit(":", 1)
     late.socket = socket.socket()
-    late.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    # Small, but above a segment of the loopback device: below it each window waits for the sender's persist timer, of 200 ms
+    # and more, and the answers could take minutes.
+    late.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
     late.socket.connect((host, int(port)))
     late.socket.sendall(b"HBas\0\x50" + struct.pack(">I", len(head)) + head)
     late.input = late.socket.makefile("rb", 1 << 16)
