@@ -204,7 +204,8 @@ RQ_API rq_err rq_salted_scan(rq_table *table, const rq_key_format *format,
                              rq_failure *why);
 /* As rq_scanner_next. Keys are the table's, with their salt. */
 RQ_API rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *why);
-/* Waits for its threads, and for answers that it asked for. NULL is fine. */
+/* Blocks until the scanner's threads have ended and the answers it has requested have arrived. NULL is
+ * fine. */
 RQ_API void rq_salted_close(rq_salted_scanner *scanner);
 
 /* --- split keys ------------------------------------------------------------------------------- */

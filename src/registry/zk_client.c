@@ -2,9 +2,9 @@
 /*
  * Sessions by libzookeeper-mt; see zk_client.h.
  *
- * The library has two threads for each session: one for its socket and pings, one for callbacks. They
- * say nothing about the health of our loops, so failures are not found by them. They call `on_event`
- * alone, which posts a task to the session's lane.
+ * The library has two threads for each session: one for its socket and pings, one for callbacks. A session
+ * that is alive does not show that the server's loops run, because these threads ping without them. The only
+ * function that they call is `on_event`, which posts a task to the session's lane.
  */
 #include "registry/zk_client.h"
 

@@ -4,7 +4,7 @@
  * backup-masters/NAME or, in one process of the cluster, master. The nodes and values are HBase's.
  *
  * Being the active master here decides nothing about who may write: the storage does (vfs/shared.h).
- * A process that has lost its session may take itself for the master until it hears of it.
+ * A process whose session has expired still regards itself as the master until ZooKeeper tells it.
  */
 #ifndef RQ_REGISTRY_ZK_MEMBER_H
 #define RQ_REGISTRY_ZK_MEMBER_H

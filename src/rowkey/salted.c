@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 enum { THREADS_MAX = 16, AHEAD_MAX = 64 };
-/* Rows of a batch at most. In process the caller makes few at a time of what was fetched, while they are
- * in the processor's cache; a thread hands over all that an answer gave, because each hand-over costs a
- * wake-up. */
+/* Rows of a batch, at most. In process the caller's thread decodes few rows at a time, so that they are in
+ * the processor's cache when they are used; another thread hands over all rows of an answer at once,
+ * because each hand-over costs a wake-up. */
 enum { BATCH_ROWS = 32, BATCH_ROWS_ANSWER = 4096 };
 #define FETCH_BYTES_LEAST ((uint64_t)64 * 1024)
 #define FETCH_BYTES_ALL ((uint64_t)2 * 1024 * 1024)

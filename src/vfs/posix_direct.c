@@ -2,9 +2,9 @@
 /*
  * Reads past the page cache, of blocks that it would not keep.
  *
- * Where data is many times larger than memory, a read through the page cache makes pages, evicts
- * others for them, and copies; and the next read of the block finds them evicted in turn. A direct
- * read costs half of that in processor time. But the page cache is worth having for blocks that are
+ * Where data is many times larger than memory, a read through the page cache allocates pages, evicts
+ * others for them, and copies; before the block is read again its pages are evicted in turn. A direct
+ * read takes half the processor time. But the page cache is worth having for blocks that are
  * read again soon. The kernel knows which: for an evicted page it remembers when, and tells whether a
  * somewhat larger cache would have kept it (cachestat: evicted, recently_evicted). So:
  *

@@ -402,16 +402,25 @@ static void check_set(script *c, rq_shared *s)
 }
 
 /* True: the script ended before the cut. */
-static bool cut_once(uint64_t seed, uint64_t cut)
+/* A simulated disk, and the shared folder's form on it. */
+static rq_shared *script_begin(script *c, uint64_t seed)
 {
-    script c = {.p = {.seed = seed}};
     rq_shared *s;
-    assert_int_equal(rq_sim_new(seed, NULL, &c.p.sim), RQ_OK);
-    rq_env *env = rq_sim_env(c.p.sim);
-    c.p.executor = env->executor;
-    assert_int_equal(rq_sim_lane_new(c.p.sim, &c.p.lane), RQ_OK);
+    *c = (script){.p = {.seed = seed}};
+    assert_int_equal(rq_sim_new(seed, NULL, &c->p.sim), RQ_OK);
+    rq_env *env = rq_sim_env(c->p.sim);
+    c->p.executor = env->executor;
+    assert_int_equal(rq_sim_lane_new(c->p.sim, &c->p.lane), RQ_OK);
     assert_int_equal(rq_shared_posix_new(env->vfs, env->executor, sim_clock, env->executor, &s),
                      RQ_OK);
+    return s;
+}
+
+static bool cut_once(uint64_t seed, uint64_t cut)
+{
+    script c;
+    rq_shared *s = script_begin(&c, seed);
+    rq_env *env = rq_sim_env(c.p.sim);
     rq_sim_cut_at(c.p.sim, cut);
     play(&c, s);
     bool through = !rq_sim_is_cut(c.p.sim);
@@ -431,14 +440,9 @@ static bool cut_once(uint64_t seed, uint64_t cut)
  * tried again succeeds. True: the script ended before that call. */
 static bool fail_once(uint64_t seed, uint64_t call, rq_err rc)
 {
-    script c = {.p = {.seed = seed}};
-    rq_shared *s;
-    assert_int_equal(rq_sim_new(seed, NULL, &c.p.sim), RQ_OK);
+    script c;
+    rq_shared *s = script_begin(&c, seed);
     rq_env *env = rq_sim_env(c.p.sim);
-    c.p.executor = env->executor;
-    assert_int_equal(rq_sim_lane_new(c.p.sim, &c.p.lane), RQ_OK);
-    assert_int_equal(rq_shared_posix_new(env->vfs, env->executor, sim_clock, env->executor, &s),
-                     RQ_OK);
     for (uint64_t i = 0; i <= seed % 3; i++)
         rq_sim_fail_at(c.p.sim, call + i, rc);
     play(&c, s);

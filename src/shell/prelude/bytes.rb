@@ -2,7 +2,7 @@
 # HBase's Bytes: its methods for scripts and for values, `cf:q:toInt`. A byte[] is a String. bytes.c has those that need C.
 
 module Bytes
-  # Java's names, also without capitals (to_int): what a column's last part must be to convert the value.
+  # The methods that a column may name to convert its values (cf:q:toInt); also in snake case (to_int), as JRuby allows.
   CONVERTERS = %w[toArray toString toStringBinary toBytesBinary toBytes toBoolean toLong toFloat toDouble toInt toShort toBigDecimal
                   readAsInt readAsVLong readVLong vintToBytes bytesToVint compareTo equals startsWith hashCode mapKey add head tail
                   padHead padTail split incrementBytes copy unsignedCopyAndIncrement isSorted indexOf contains createMaxByteArray
@@ -231,7 +231,7 @@ module Bytes
       big_endian((bytes.empty? ? 0 : signed(bytes)) + amount, 8)
     end
 
-    # The first key that does not begin with the prefix.
+    # The smallest key above all keys that begin with the prefix; empty if there is none.
     def after_prefix(prefix)
       list = prefix.bytes
       list.pop while list[-1] == 255

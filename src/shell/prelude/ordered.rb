@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# HBase's OrderedBytes, decoded: `cf:q:c(org.apache.hadoop.hbase.util.OrderedBytes).decodeInt64`. HBase's own shell has no byte range
-# to give to these methods; here they take the bytes. A first byte tells the type and, inverted, descending order.
+# HBase's OrderedBytes, decoded: `cf:q:c(org.apache.hadoop.hbase.util.OrderedBytes).decodeInt64`. In HBase's shell
+# these methods cannot be used, because they take a PositionedByteRange; here they take the value's bytes. The first byte of a value
+# is its type; in descending order all its bits are inverted.
 
 module JavaTypes
   module OrderedBytes

@@ -147,7 +147,7 @@ module Kernel
     nil
   end
 
-  # A library is there already; a file is run, once.
+  # The name of a file: runs it, but not a second time. Any other name is of a library, which is built in.
   def require(name)
     path = [name, "#{name}.rb"].find { |p| p[-3..-1] == '.rb' && File.exist?(p) }
     return Shell.require_library(name) if path.nil?

@@ -404,7 +404,7 @@ module Hbase
       convert_bytes(value, klass, converter)
     end
 
-    # HBase evaluates the class's name: a class of Java, or of the script.
+    # `klass` names a class of Java or of the script, because HBase evaluates the name as Ruby.
     def convert_bytes(bytes, klass, converter)
       return Bytes.toStringBinary(bytes) if converter.nil? && klass.nil?
       Shell.need('bytes')
