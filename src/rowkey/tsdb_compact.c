@@ -51,14 +51,17 @@ static int by_time(const void *a, const void *b)
     return (x->written > y->written) - (x->written < y->written);
 }
 
-/* Qualifier and value of the compacted column. */
-static rq_err join(compactor *c, rq_buf *qualifier, rq_buf *value)
+/* Qualifier and value of the compacted column, and the number of its points: of several at one time
+ * the one written last. */
+static rq_err join(compactor *c, rq_buf *qualifier, rq_buf *value, size_t *ret_points)
 {
     bool seconds = false, milliseconds = false;
     qsort(c->points, c->count, sizeof *c->points, by_time);
+    *ret_points = 0;
     for (size_t i = 0; i < c->count; i++) {
         const point *p = &c->points[i];
         if (i + 1 < c->count && c->points[i + 1].value.time_ms == p->value.time_ms) continue;
+        ++*ret_points;
         seconds |= p->cell.qualifier_len == 2;
         milliseconds |= p->cell.qualifier_len == 4;
         RQ_TRY(rq_buf_append(qualifier, p->cell.qualifier, p->cell.qualifier_len));
@@ -111,12 +114,13 @@ static rq_err write_compacted(compactor *c, const rq_row *row, rq_slice qualifie
     return rq_table_change(rq__tsdb_data(c->tsdb), &put, NULL, c->failure);
 }
 
-/* A compacted column that loses its last byte is the only point's column: nothing to do with one. */
+/* A single point that is left when all others are at its time stays as it is. */
 static rq_err compact_points(compactor *c, const rq_row *row)
 {
     rq_buf qualifier = {0}, value = {0};
-    rq_err rc = join(c, &qualifier, &value);
-    if (rc == RQ_OK && qualifier.len > 4) {
+    size_t points;
+    rq_err rc = join(c, &qualifier, &value, &points);
+    if (rc == RQ_OK && points > 1) {
         rc = write_compacted(c, row, rq_buf_slice(&qualifier), rq_buf_slice(&value));
         if (rc == RQ_OK) rc = delete_others(c, row, rq_buf_slice(&qualifier));
         c->rows++;

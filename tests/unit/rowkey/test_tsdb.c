@@ -108,6 +108,31 @@ static void published_bytes(void **unused)
     rq_tsdb_close(t);
 }
 
+/* The joined qualifier of two points in seconds is as long as that of one point in milliseconds. */
+static void two_points_are_compacted(void **unused)
+{
+    (void)unused;
+    char text[4000];
+    uint64_t rows;
+    rq_tsdb_result *res;
+    rq_property tags[] = {{"host", "a"}};
+    rq_tsdb_point points[] = {{"cpu", tags, 1, 7200000, false, 1, 0},
+                              {"cpu", tags, 1, 7210000, false, 300, 0}};
+    rq_tsdb *t = fresh(0);
+    OK(rq_tsdb_put(t, points, 2, &why));
+    OK(rq_tsdb_compact(t, "cpu", 0, 10800000, &rows, &why));
+    assert_int_equal(rows, 1);
+    dump("tsdb_test", text, sizeof text);
+    assert_string_equal(text, "00000100001c20000001000001/000000a1=01012c00\n");
+    rq_tsdb_query q = {.size = sizeof q, .metric = "cpu", .from_ms = 0, .to_ms = 10800000};
+    OK(rq_tsdb_read(t, &q, &res, &why));
+    assert_int_equal(res->items[0].count, 2);
+    rq_tsdb_result_free(res);
+    OK(rq_tsdb_compact(t, "cpu", 0, 10800000, &rows, &why));
+    assert_int_equal(rows, 0);
+    rq_tsdb_close(t);
+}
+
 /* What OpenTSDB may have written: compacted seconds, an annotation, points at one time twice. */
 static void foreign_columns(void **unused)
 {
@@ -322,9 +347,8 @@ static int close_db(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_bytes),
-        cmocka_unit_test(foreign_columns),
-        cmocka_unit_test(reads_and_downsampling),
+        cmocka_unit_test(published_bytes), cmocka_unit_test(two_points_are_compacted),
+        cmocka_unit_test(foreign_columns), cmocka_unit_test(reads_and_downsampling),
         cmocka_unit_test(dictionaries),
     };
     const char *seed = getenv("SEED");
