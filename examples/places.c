@@ -5,9 +5,9 @@
  *     cc places.c $(pkg-config --cflags --libs rorqual) -o places
  *     ./places file:/tmp/places          in this process; or hbase://localhost:2181, memory:
  *
- * The key is the place's GeoHash and its id: near places mostly have a common prefix, so that an area
- * is a handful of key ranges (rq_geo_cover). What a range has outside of the area is sorted out by
- * the exact position, which the row has as two columns.
+ * The key is the place's GeoHash and its id: near places mostly have a common prefix, so that an
+ * area is a handful of key ranges (rq_geo_cover). Rows of a range that lie outside the area are
+ * excluded by their exact position, which is stored in two columns.
  */
 #include <rorqual/rowkey.h>
 

@@ -28,7 +28,7 @@ static void check(rq_err rc)
 
 typedef struct schemes {
     rq_table *tall, *wide;
-    rq_key_format *tall_key; /* the wide key is its first part, the wide qualifier its second */
+    rq_key_format *tall_key; /* key of the wide form: the first part; its qualifier: the second */
 } schemes;
 
 typedef struct key {

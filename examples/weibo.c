@@ -89,7 +89,7 @@ static void delete_column(rq_table *table, const char *row, const char *family,
     check(rq_table_change(table, &change, NULL, &why));
 }
 
-/* `time` is the post's; two posts of a user at one time would be one row. */
+/* `time`: of the post; two posts of one user at the same time would share a row */
 static void publish(weibo *w, const char *user, int64_t time, const char *text)
 {
     char row[KEY], fan[KEY];
@@ -136,8 +136,9 @@ static void follow(weibo *w, const char *user, const char *other)
     deliver_posts(w, user, other);
 }
 
-/* The mailbox stays as it is. A delete marker of now would hide the posts, whose times are before it,
- * from a later follow; the timeline asks for those who are followed instead. */
+/* The mailbox stays as it is. A delete marker written now would also hide the posts after a later
+ * follow, since they have earlier timestamps. The timeline skips publishers who are no longer
+ * followed instead. */
 static void unfollow(weibo *w, const char *user, const char *other)
 {
     delete_column(w->relations, user, "attends", other);
@@ -150,7 +151,7 @@ static int newest_first(const void *a, const void *b)
     return (x->timestamp < y->timestamp) - (x->timestamp > y->timestamp);
 }
 
-/* Up to five of the newest posts of each publisher that the user follows; *ret is the caller's. */
+/* The newest posts of each followed publisher, up to five of each; the caller frees *ret. */
 static void read_mailbox(weibo *w, const char *user, rq_row **ret)
 {
     static rq_column columns[FOLLOWED_MAX];

@@ -8,10 +8,10 @@
  *                        rq_value_filter(f, RQ_COMPARE_EQUAL, rq_substring_comparator(f, rq_text("tail")))};
  *     scan.filter = rq_filter_list(f, RQ_PASS_ALL, cats, 2);
  *
- * A filter is bytes, HBase's message; a comparator likewise. They belong to the rq_filters that they
- * were made with and live until it is freed; calls that are given them copy them. What could not be
- * made (no memory, an argument outside its range) is a value that every call refuses, also as a part
- * of another filter; rq_filters_error tells why.
+ * A filter is bytes, HBase's message; a comparator likewise. They belong to the rq_filters that
+ * they were made with and live until it is freed; calls that are given them copy them. If a filter
+ * cannot be made (no memory, an argument outside its range), the returned value is refused by every
+ * call, also as a part of another filter; rq_filters_error tells why.
  *
  * One rq_filters is used by one thread at a time. What each filter does is described by HBase's class
  * of the same name; the defaults of its constructors are named here.
@@ -87,11 +87,12 @@ RQ_API rq_bytes rq_row_key_filter(rq_filters *f, rq_compare op,
 RQ_API rq_bytes rq_family_filter(rq_filters *f, rq_compare op, rq_bytes comparator);
 RQ_API rq_bytes rq_qualifier_filter(rq_filters *f, rq_compare op, rq_bytes comparator);
 RQ_API rq_bytes rq_value_filter(rq_filters *f, rq_compare op, rq_bytes comparator);
-/* Cells at the timestamps of the cells of this column. `comparator` may be empty: its values do not
- * count. */
+/* Cells whose timestamp also occurs in this column. An empty `comparator` accepts all of the
+ * column's cells. */
 RQ_API rq_bytes rq_dependent_column_filter(rq_filters *f, rq_bytes family, rq_bytes qualifier,
                                            bool drops_column, rq_compare op, rq_bytes comparator);
-/* Rows by the value of a column. HBase's defaults: filter_if_missing false, latest_only true. */
+/* Rows selected by the value of a column. HBase's defaults: filter_if_missing false, latest_only
+ * true. */
 RQ_API rq_bytes rq_single_column_value_filter(rq_filters *f, rq_bytes family, rq_bytes qualifier,
                                               rq_compare op, rq_bytes comparator,
                                               bool filter_if_missing, bool latest_only);
@@ -111,9 +112,10 @@ RQ_API rq_bytes rq_prefix_filter(rq_filters *f, rq_bytes prefix);
 RQ_API rq_bytes rq_inclusive_stop_filter(rq_filters *f, rq_bytes stop);
 /* At most so many rows of each region. */
 RQ_API rq_bytes rq_page_filter(rq_filters *f, int64_t rows);
-/* Each row with this probability; a negative one excludes all rows. */
+/* Each row passes with this probability; a negative one excludes all rows. */
 RQ_API rq_bytes rq_random_row_filter(rq_filters *f, float chance);
-/* keys[i] and masks[i] have the same length; a mask's byte 0: the key's byte counts, 1: any. */
+/* keys[i] and masks[i] have the same length. Mask byte 0: the key's byte must match; 1: any byte
+ * matches. */
 RQ_API rq_bytes rq_fuzzy_row_filter(rq_filters *f, const rq_bytes *keys, const rq_bytes *masks,
                                     size_t count);
 typedef struct rq_row_range {
@@ -126,7 +128,7 @@ RQ_API rq_bytes rq_multi_row_range_filter(rq_filters *f, const rq_row_range *ran
 
 /* --- columns ---------------------------------------------------------------------------------- */
 
-/* The first `limit` columns of a row, for gets: a scan ends there. */
+/* The first `limit` columns of a row. For gets: a scan ends after its first row. */
 RQ_API rq_bytes rq_column_count_get_filter(rq_filters *f, int32_t limit);
 /* `limit` columns of each row, behind the first `offset`. */
 RQ_API rq_bytes rq_column_pagination_filter(rq_filters *f, int32_t limit, int32_t offset);
@@ -148,7 +150,7 @@ RQ_API rq_bytes rq_first_key_value_matching_qualifiers_filter(rq_filters *f,
 
 /* --- cells ------------------------------------------------------------------------------------ */
 
-/* Cells without values; or with the length of the value, 4 bytes big-endian, as theirs. */
+/* Cells without their values; or with the value's length, 4 bytes big-endian, as the value. */
 RQ_API rq_bytes rq_key_only_filter(rq_filters *f, bool length_as_value);
 /* Cells at one of these times, milliseconds since 1970. */
 RQ_API rq_bytes rq_timestamps_filter(rq_filters *f, const int64_t *timestamps, size_t count);

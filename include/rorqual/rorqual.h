@@ -77,11 +77,11 @@ RQ_API const char *rq_version(void);
 
 #define RQ_NO_ACTION SIZE_MAX
 
-/* Why a call failed. The caller's memory; `size` is set by the caller, the rest by a failed call. */
+/* Why a call failed. Allocated by the caller, who sets `size`; a failed call sets the rest. */
 typedef struct rq_failure {
     size_t size;
     rq_err code;
-    /* The same call may succeed later: the library has repeated it already, until its time was up. */
+    /* A later call may succeed. The library has already repeated this one until its timeout. */
     bool retryable;
     size_t action;        /* the index of the batch's action that failed first, or RQ_NO_ACTION */
     char hbase_class[96]; /* HBase's exception, "org.apache.hadoop.hbase.TableNotFoundException" */
@@ -277,13 +277,14 @@ typedef struct rq_snapshot_list {
     size_t count;
     const rq_snapshot_entry *items; /* ascending by name */
 } rq_snapshot_list;
-/* All snapshots that are complete. The caller frees the list. */
+/* All complete snapshots. The caller frees the list. */
 RQ_API rq_err rq_snapshots(rq_db *db, rq_snapshot_list **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_snapshot_list_free(rq_snapshot_list *list);
-/* Takes a snapshot of a table and returns when it is complete. The table's memory is written to files
- * first; `skips_flush`: it is not, and not in the snapshot. RQ_E_SNAPSHOT_CREATION (no such table, or
- * it failed), RQ_E_SNAPSHOT_EXISTS (the name), RQ_E_ILLEGAL_ARGUMENT (a name, or hbase:meta). */
+/* Takes a snapshot of a table and returns when it is complete. The table's memstores are flushed
+ * first; with `skips_flush` they are not, and their cells are missing from the snapshot.
+ * RQ_E_SNAPSHOT_CREATION (no such table, or it failed), RQ_E_SNAPSHOT_EXISTS (the name),
+ * RQ_E_ILLEGAL_ARGUMENT (a name, or hbase:meta). */
 RQ_API rq_err rq_snapshot_create(rq_db *db, const char *name, const char *table, bool skips_flush,
                                  rq_failure *why);
 /* RQ_E_SNAPSHOT_NOT_FOUND. */
@@ -291,8 +292,8 @@ RQ_API rq_err rq_snapshot_drop(rq_db *db, const char *name, rq_failure *why);
 /* Makes a new table of a snapshot, without copying cells. RQ_E_SNAPSHOT_NOT_FOUND, RQ_E_TABLE_EXISTS,
  * RQ_E_NAMESPACE_NOT_FOUND. */
 RQ_API rq_err rq_snapshot_clone(rq_db *db, const char *name, const char *table, rq_failure *why);
-/* Makes the snapshot's table, which is disabled, what it was then, and leaves it disabled; a table that
- * is gone comes back, enabled. RQ_E_SNAPSHOT_NOT_FOUND, RQ_E_TABLE_NOT_DISABLED. */
+/* Restores a disabled table to the state of its snapshot and leaves it disabled. A dropped table is
+ * created again, enabled. RQ_E_SNAPSHOT_NOT_FOUND, RQ_E_TABLE_NOT_DISABLED. */
 RQ_API rq_err rq_snapshot_restore(rq_db *db, const char *name, rq_failure *why);
 
 /* RQ_E_NAMESPACE_EXISTS, RQ_E_ILLEGAL_ARGUMENT (the name). */
@@ -307,7 +308,7 @@ RQ_API rq_err rq_namespace_list(rq_db *db, rq_names **ret, rq_failure *why);
 
 typedef struct rq_table rq_table;
 
-/* A table for reading and writing, which need not be there until it is used. The caller closes it.
+/* Opens a table for reading and writing; it need not exist until it is used. The caller closes it.
  * RQ_E_ILLEGAL_ARGUMENT: the name. */
 RQ_API rq_err rq_table_open(rq_db *db, const char *name, rq_table **ret, rq_failure *why);
 /* REQUIRES: no call on it is running; its scanners may stay open. NULL is fine. */
@@ -339,8 +340,8 @@ typedef struct rq_row {
     const rq_kv *cells;
     bool exists;     /* of a get with existence_only; else whether count > 0 */
     bool is_partial; /* of a scan with `batch`: the row goes on in the next result */
-    rq_bytes cursor; /* of a scan that wants_cursors: not empty if this is no row; the row that was
-                      * read last, perhaps in part */
+    rq_bytes cursor; /* of a scan with wants_cursors: if not empty, this result has no cells, only
+                      * the key of the row read last, perhaps in part */
 } rq_row;
 /* NULL is fine. */
 RQ_API void rq_row_free(rq_row *row);
@@ -390,25 +391,26 @@ typedef struct rq_get_request {
     bool no_block_cache;   /* blocks read from files are not kept in the cache */
     const rq_family_times *family_times;
     size_t family_times_count;
-    /* A filter that looks at some families sees all of them at once, instead of reading the others only
-     * for rows that pass. HBASE: setLoadColumnFamiliesOnDemand(false). */
+    /* A filter that examines some families sees all families at once. Otherwise the others are read
+     * only for rows that pass. HBASE: setLoadColumnFamiliesOnDemand(false). */
     bool no_lazy_families;
     const rq_named_bytes *attributes;
     size_t attribute_count;
-    /* Also what is being written, and is not complete yet: a row may come in parts, and cells that are
-     * read may never be written. HBASE: IsolationLevel.READ_UNCOMMITTED. */
+    /* Also reads uncommitted writes: a row may be incomplete, and a cell may be read that is never
+     * committed. HBASE: IsolationLevel.READ_UNCOMMITTED. */
     bool reads_uncommitted;
     uint8_t reserved[7]; /* 0; padding in older programs, which may have left it as it was */
-    /* How urgent a cluster's servers take the call to be; 0: as the table is. Servers of HBase serve
-     * those above 100 by handlers of their own. Of a batch's part for a server the highest counts. A
-     * database of this process ignores it. HBASE: setPriority; HConstants.NORMAL_QOS … HIGH_QOS. */
+    /* Priority of the call at a cluster's servers; 0: the table's priority. HBase's servers have
+     * separate handlers for priorities above 100. A batch has, at each server, the highest priority
+     * of its actions. A database of this process ignores it. HBASE: setPriority;
+     * HConstants.NORMAL_QOS … HIGH_QOS. */
     int32_t priority;
 } rq_get_request;
 
-/* Reads a row. *ret is never NULL on success; the caller frees it.
- * RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED, RQ_E_NO_SUCH_FAMILY; RQ_E_ILLEGAL_ARGUMENT (a
- * filter's text), RQ_E_DO_NOT_RETRY (its bytes); RQ_E_IO, RQ_E_CORRUPT; RQ_E_CALL_TIMEOUT and
- * HBase's retryable errors when timeout_ms is over. */
+/* Reads a row. *ret is never NULL on success; the caller frees it. RQ_E_TABLE_NOT_FOUND,
+ * RQ_E_TABLE_NOT_ENABLED, RQ_E_NO_SUCH_FAMILY; RQ_E_ILLEGAL_ARGUMENT (a filter's text),
+ * RQ_E_DO_NOT_RETRY (its bytes); RQ_E_IO, RQ_E_CORRUPT; RQ_E_CALL_TIMEOUT and HBase's retryable
+ * errors after timeout_ms. */
 RQ_API rq_err rq_table_get(rq_table *table, const rq_get_request *get, rq_row **ret,
                            rq_failure *why);
 
@@ -499,7 +501,7 @@ typedef struct rq_check {
     rq_bytes qualifier;
     rq_compare compare;
     rq_bytes value;
-    /* Or a filter (rq_get_request), which must let a cell of the row pass. */
+    /* Or a filter (rq_get_request): the check holds if a cell of the row passes. */
     const char *filter_text;
     rq_bytes filter;
     int64_t min_timestamp; /* of the cells that are looked at */
@@ -539,11 +541,11 @@ typedef struct rq_results {
 RQ_API void rq_results_free(rq_results *results);
 
 /* Executes actions, grouped by server and region. Changes of one row keep their order; a get sees
- * the changes of its batch or does not, as in HBase. There is no atomicity beyond an action.
- * RQ_OK: every action succeeded. Otherwise the error of the first action that failed, with its
- * index in why->action; *ret is set all the same. Only if nothing was executed (an argument was
- * refused, the database is closed, no memory) *ret is unchanged: set it to NULL before the call to
- * tell the two apart. The caller frees *ret; `ret` may be NULL. */
+ * the changes of its batch or does not, as in HBase. There is no atomicity beyond an action. RQ_OK:
+ * every action succeeded. Otherwise it returns the error of the first failed action, with its index
+ * in why->action, and still sets *ret. *ret is unchanged only if nothing was executed (an argument
+ * was refused, the database is closed, no memory): set it to NULL before the call to tell the two
+ * cases apart. The caller frees *ret; `ret` may be NULL. */
 RQ_API rq_err rq_table_batch(rq_table *table, const rq_action *actions, size_t count,
                              rq_results **ret, rq_failure *why);
 
@@ -589,15 +591,14 @@ typedef struct rq_scan_request {
     rq_read_type read_type;
     bool reads_uncommitted;
     int32_t priority; /* as a get's */
-    /* When a server has read for long, or much, and has no whole row, a result without cells tells
-     * how far it is (rq_row.cursor), instead of the library waiting on: where to start a scan again
-     * later, if this one is closed. Not with `batch`, and not of a salted scan.
-     * HBASE: setNeedCursorResult. */
+    /* If a server reaches its limit of time or bytes before a row is complete, return a result
+     * without cells that has the scan's position (rq_row.cursor), instead of waiting. A later scan
+     * can start there. Not with `batch`, and not of a salted scan. HBASE: setNeedCursorResult. */
     bool wants_cursors;
 } rq_scan_request;
 
-/* Opens a scanner; the caller closes it. Rows are read when rq_scanner_next asks for them, so errors
- * of the table come there. Within a region a scan sees the rows as of one moment. */
+/* Opens a scanner; the caller closes it. Rows are read by rq_scanner_next, which also returns
+ * errors of the table. Within a region a scan sees the rows as of one moment. */
 RQ_API rq_err rq_table_scan(rq_table *table, const rq_scan_request *scan, rq_scanner **ret,
                             rq_failure *why);
 /* The next row, which the caller frees; *ret is NULL at the end. A small row shares 16 kB of memory with
@@ -611,8 +612,8 @@ typedef struct rq_rows {
 } rq_rows;
 /* NULL is fine. */
 RQ_API void rq_rows_free(rq_rows *rows);
-/* As rq_scanner_next, for as many rows as are there after one answer of the database, at most `max`
- * (0: no limit). The caller frees *ret. */
+/* Like rq_scanner_next, for all rows of one answer of the database, at most `max` (0: no limit).
+ * The caller frees *ret. */
 RQ_API rq_err rq_scanner_next_rows(rq_scanner *scanner, size_t max, rq_rows **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_scanner_close(rq_scanner *scanner);
@@ -626,8 +627,8 @@ RQ_API void rq_scanner_close(rq_scanner *scanner);
  * are on the wire together, those on a folder or in memory are executed by up to eight threads.
  */
 
-/* How a call ended. The results are those of the namesake, NULL where it has none; the function that
- * is given them frees them. */
+/* Completion functions. Results are those of the synchronous call, or NULL if it has none; the
+ * completion frees them. */
 typedef struct rq_completion {
     size_t size; /* of the struct, as the library fills it */
     rq_err code;
@@ -655,7 +656,7 @@ RQ_API rq_err rq_table_change_row_async(rq_table *table, const rq_change *change
 RQ_API rq_err rq_table_check_and_change_async(rq_table *table, const rq_check *check,
                                               const rq_change *changes, size_t count, rq_done done,
                                               void *context, rq_failure *why);
-/* Completes with the results, also with those of a batch whose actions failed. */
+/* Completes with the results, even if actions of the batch failed. */
 RQ_API rq_err rq_table_batch_async(rq_table *table, const rq_action *actions, size_t count,
                                    rq_done done, void *context, rq_failure *why);
 /* The scan's next rows, as rq_scanner_next_rows. RQ_E_STATE: the scanner is in a call. It must not be

@@ -153,8 +153,9 @@ RQ_API rq_err rq_key_lint(const rq_key_format *format, rq_names **ret, rq_failur
  * RQ_E_INVALID: a value does not fit its part, or the key is longer than 32,767 bytes. */
 RQ_API rq_err rq_key_encode(const rq_key_format *format, const rq_key_value *values, size_t count,
                             void *buf, size_t cap, size_t *ret_len, rq_failure *why);
-/* The same of values as text: "7", "-1.5", "true", "null" (of a part that may be null), a UUID; times
- * as numbers or as "2022-12-31T23:59:59.999Z"; bytes with \xNN; a GeoHash, or "latitude,longitude". */
+/* As rq_key_encode, for values as text: "7", "-1.5", "true", "null" (of a part that may be null), a
+ * UUID; times as numbers or as "2022-12-31T23:59:59.999Z"; bytes with \xNN; a GeoHash, or
+ * "latitude,longitude". */
 RQ_API rq_err rq_key_encode_text(const rq_key_format *format, const char *const *values,
                                  size_t count, void *buf, size_t cap, size_t *ret_len,
                                  rq_failure *why);
@@ -184,7 +185,8 @@ RQ_API size_t rq_key_after_prefix(rq_bytes prefix, void *buf);
 
 /* The number of buckets of the format's first part, if that is salt(N) or phoenix(N); else 0. */
 RQ_API uint32_t rq_key_buckets(const rq_key_format *format);
-/* Writes a bucket's salt to `buf` (16 bytes), its length to *ret_len. RQ_E_INVALID: no such bucket. */
+/* Writes a bucket's salt to `buf` (16 bytes) and its length to *ret_len. RQ_E_INVALID: there is no
+ * such bucket. */
 RQ_API rq_err rq_key_salt(const rq_key_format *format, uint32_t bucket, void *buf, size_t *ret_len,
                           rq_failure *why);
 
@@ -231,8 +233,8 @@ RQ_API rq_err rq_split_keys(rq_split_kind kind, size_t regions, rq_key_list **re
  * sample has not enough different ones. */
 RQ_API rq_err rq_split_sample(const rq_bytes *keys, const uint64_t *weights, size_t count,
                               size_t regions, rq_key_list **ret, rq_failure *why);
-/* Split keys that follow from a format whose first parts spread evenly: salts, hashes, UUIDs,
- * reversed numbers, GeoHashes. RQ_E_UNSUPPORTED: the format does not tell; a sample does. */
+/* Split keys of a format whose first parts spread evenly: salts, hashes, UUIDs, reversed numbers,
+ * GeoHashes. RQ_E_UNSUPPORTED: the format does not determine them; use a sample. */
 RQ_API rq_err rq_split_format(const rq_key_format *format, size_t regions, rq_key_list **ret,
                               rq_failure *why);
 
@@ -255,7 +257,7 @@ typedef struct rq_box {
 RQ_API rq_err rq_geohash_encode(rq_point point, unsigned letters, char *buf, rq_failure *why);
 /* The cell of a GeoHash. RQ_E_MALFORMED: a letter that GeoHash does not have; none, or more than 12. */
 RQ_API rq_err rq_geohash_decode(const char *hash, rq_box *ret, rq_failure *why);
-/* The cells around a cell: north, north-east, east … north-west. At a pole those beyond it are "". */
+/* The cells around a cell: north, north-east, east … north-west. Cells beyond a pole are "". */
 RQ_API rq_err rq_geohash_neighbours(const char *hash, char ret[8][RQ_GEOHASH_SIZE],
                                     rq_failure *why);
 
@@ -279,8 +281,8 @@ typedef struct rq_area {
     size_t corner_count;
 } rq_area;
 
-/* Whether a point lies in an area; those on the edge of a polygon may be in or out.
- * RQ_E_INVALID: no such area. */
+/* Whether a point lies in an area; for a point on the edge of a polygon either answer is possible.
+ * RQ_E_INVALID: not a valid area. */
 RQ_API rq_err rq_geo_contains(const rq_area *area, rq_point point, bool *ret, rq_failure *why);
 
 /* A range of GeoHashes: start <= hash < stop, as bytes; stop "": no end. */
@@ -289,21 +291,21 @@ typedef struct rq_geo_range {
     char stop[RQ_GEOHASH_SIZE];
 } rq_geo_range;
 
-/* The library's, freed by rq_geo_ranges_free; ascending, apart from each other. */
+/* Allocated by the library, freed by rq_geo_ranges_free. Ascending and disjoint. */
 typedef struct rq_geo_ranges {
     size_t count;
     const rq_geo_range *items;
 } rq_geo_ranges;
 
-/* Ranges that contain the GeoHashes, of `letters` letters, of all points of an area, and few others:
- * at most `most` ranges (0: 10,000), those that cover least. The caller frees *ret.
+/* Ranges that contain the GeoHashes, of `letters` letters, of all points of an area: at most `most`
+ * ranges (0: 10,000), chosen to cover as little else as possible. The caller frees *ret.
  * RQ_E_INVALID: no such area; letters above 12. */
 RQ_API rq_err rq_geo_cover(const rq_area *area, unsigned letters, size_t most, rq_geo_ranges **ret,
                            rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_geo_ranges_free(rq_geo_ranges *ranges);
 
-/* Of a table whose keys are a prefix, a GeoHash of `letters` letters, and anything. */
+/* A table whose keys consist of a prefix, a GeoHash of `letters` letters, and any further bytes. */
 typedef struct rq_geo_search {
     size_t size;
     rq_bytes prefix;
@@ -311,8 +313,8 @@ typedef struct rq_geo_search {
     rq_point center;
     size_t count;    /* rows wanted */
     double radius_m; /* none farther than this; 0: no limit */
-    /* Where a row's position is: 8 bytes each, big-endian doubles (Bytes.toBytes). With an empty family
-     * it is the middle of the GeoHash's cell. */
+    /* Columns of a row's position: 8 bytes each, big-endian doubles (Bytes.toBytes). With an empty
+     * family the position is the middle of the GeoHash's cell. */
     rq_column latitude, longitude;
 } rq_geo_search;
 
@@ -328,9 +330,9 @@ typedef struct rq_geo_found {
     const rq_geo_hit *items;
 } rq_geo_found;
 
-/* The rows nearest to a point, at most search->count. Scans circles of growing radius, each key range
- * once. The caller frees *ret. Errors of the table, and RQ_E_MALFORMED: a row without a GeoHash, or
- * with a position that is none. */
+/* The rows nearest to a point, at most search->count. Scans circles of growing radius, each key
+ * range once. The caller frees *ret. Errors of the table, and RQ_E_MALFORMED: a row without a
+ * GeoHash, or with an invalid position. */
 RQ_API rq_err rq_geo_nearest(rq_table *table, const rq_geo_search *search, rq_geo_found **ret,
                              rq_failure *why);
 /* NULL is fine. */
@@ -421,8 +423,8 @@ typedef struct rq_tsdb_result {
     const rq_tsdb_series *items;
 } rq_tsdb_result;
 
-/* Reads series, single and compacted columns alike. A metric or tag without a UID has none. The caller
- * frees *ret. RQ_E_MALFORMED: a row or column that is not OpenTSDB's. */
+/* Reads series from single and compacted columns. The result is empty if the metric or a tag has no
+ * UID. The caller frees *ret. RQ_E_MALFORMED: a row or column that is not OpenTSDB's. */
 RQ_API rq_err rq_tsdb_read(rq_tsdb *tsdb, const rq_tsdb_query *query, rq_tsdb_result **ret,
                            rq_failure *why);
 /* NULL is fine. */
@@ -479,11 +481,11 @@ RQ_API rq_err rq_index_open(rq_db *db, const rq_index_spec *spec, rq_index **ret
 /* NULL is fine. */
 RQ_API void rq_index_close(rq_index *index);
 
-/* A put of a row, with or without the indexed column, at the caller's clock or behind the row's newest
- * cell; without timestamps. RQ_E_EXISTS: the index is
- * unique and another row has the value. RQ_E_CONFLICT: 200 attempts met other writers. */
+/* Puts a row, with or without the indexed column, without timestamps: the time is the caller's
+ * clock, or 1 ms after the row's newest cell if that is later. RQ_E_EXISTS: the index is unique and
+ * another row has the value. RQ_E_CONFLICT: 200 attempts collided with other writers. */
 RQ_API rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *why);
-/* Deletes a row and its entry; a row that is not there is none. RQ_E_CONFLICT as above; others as
+/* Deletes a row and its entry; RQ_OK if there is no such row. RQ_E_CONFLICT as above; others as
  * rq_table_change's. */
 RQ_API rq_err rq_index_delete(rq_index *index, rq_bytes row, rq_failure *why);
 
@@ -494,12 +496,13 @@ typedef struct rq_index_range {
     rq_bytes to;
     bool includes_to;  /* from = to and includes_to: one value */
     bool no_end;       /* `to` does not count */
-    bool covered_only; /* returns the indexed and the covered columns, newest versions, alone */
+    bool covered_only; /* returns only the newest versions of the indexed and the covered columns */
 } rq_index_range;
 
 /* Used by one thread at a time. */
 typedef struct rq_index_scanner rq_index_scanner;
-/* Scans by value, rows of one value by their key. The caller closes the scanner before the index. */
+/* Scans by value; rows with equal values are ordered by key. The caller closes the scanner before
+ * the index. */
 RQ_API rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
                             rq_failure *why);
 /* The next row, whole or its covered columns, which the caller frees; *ret is NULL at the end. */

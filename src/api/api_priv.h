@@ -52,7 +52,7 @@ rq_err rq__check_kinds(const rq_changing *c, size_t count, rq_error *why);
 RQ_NODISCARD
 rq_err rq__take_actions(const rq_action *given, size_t count, rq_arena *arena, rq_acting **ret,
                         rq_why *why);
-/* Fails the actions without an outcome with `rc`, of the batch as a whole. */
+/* Fails all actions that have no outcome with `rc`, the error of the whole batch. */
 void rq__outcomes_fill(rq_outcomes *o, size_t count, rq_err rc, const rq_why *why);
 rq_table *rq__table_ref(rq_table *t);
 void rq__table_unref(rq_table *t);
@@ -86,8 +86,8 @@ rq_err rq__completions_new(rq_db *db, rq_error *why);
 void rq__completions_free(rq_db *db);
 /* Whether this thread runs a completion of the database. */
 bool rq__completions_inside(const rq_db *db);
-/* db->closed is set. The first ends what waits; the second, when no slot is taken any more, runs the
- * completions of all outstanding calls. */
+/* REQUIRES: db->closed is set. The first function ends waiting calls. The second, called when every
+ * slot is free, runs the completions of all outstanding calls. */
 void rq__completions_stop(rq_db *db);
 void rq__completions_end(rq_db *db);
 

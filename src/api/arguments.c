@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's structs, checked and in the form of the back ends: columns grouped by family and
- * sorted, filters as class name and bytes, edits as cells. Rules and texts are those of HBase's
+/* Checks the caller's structs and converts them to the back ends' form: columns grouped by family
+ * and sorted, filters as class name and bytes, edits as cells. Rules and texts are those of HBase's
  * client, which checks before it sends (HBASE: Mutation.checkRow, Put, Delete, Get, Scan). */
 #include "api/api_priv.h"
 
@@ -105,7 +105,7 @@ static size_t pick_family(const rq_column *columns, size_t count, rq_slice *qual
     return n;
 }
 
-/* A qualifier without data is that of a whole family, and has no length. */
+/* A qualifier with data NULL means the whole family; its length must be 0. */
 static rq_err check_column(const rq_column *c, rq_error *why)
 {
     if (c->qualifier.len > INT32_MAX)
@@ -139,7 +139,7 @@ static rq_err pick_columns(const rq_column *columns, size_t count, rq_arena *are
     return RQ_OK;
 }
 
-/* Of the families that the request asks for; a range of another one has no effect. */
+/* A time range of a family that the request does not read has no effect. */
 static rq_err take_ranges(const rq_family_times *given, size_t count, rq_arena *arena,
                           rq_reading *ret, rq_error *why)
 {
@@ -292,7 +292,7 @@ static uint8_t type_of(const rq_change *c, const rq_edit *e)
     return (unsigned)e->scope < RQ_ARRAY_LEN(types) ? types[e->scope] : 0;
 }
 
-/* `given` 0: the fallback. HBASE: Put and Delete refuse negative timestamps. */
+/* `given` 0: returns the fallback. HBASE: Put and Delete refuse negative timestamps. */
 static rq_err take_timestamp(int64_t given, int64_t fallback, int64_t *ret, rq_error *why)
 {
     if (given == 0) {

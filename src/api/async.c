@@ -36,8 +36,8 @@ struct rq__completions {
     bool is_polled RQ_GUARDED_BY(lock);     /* a thread, `poller`, runs completions */
     pthread_t poller RQ_GUARDED_BY(lock);
     bool stopped RQ_GUARDED_BY(lock);
-    /* For rq_descriptor: readable while the list has calls (event), when the back end is due (timer),
-     * or when its own descriptor is. */
+    /* Of rq_descriptor. Readable while the list of ended calls is not empty (event), when the back
+     * end is due (timer), or when the back end's own descriptor is readable. */
     int descriptor RQ_GUARDED_BY(lock);
     int event RQ_GUARDED_BY(lock);
     int timer RQ_GUARDED_BY(lock);
@@ -141,7 +141,8 @@ static void sleep_for_change(rq__completions *q, int64_t until_ns)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Runs completions, waiting for the first one until then. REQUIRES: this thread is the poller. */
+/* Runs completions; waits for the first one until the given time. REQUIRES: this thread is the
+ * poller. */
 static size_t poll_until(rq_db *db, int64_t until_ns)
 {
     rq__completions *q = db->completions;
@@ -188,7 +189,8 @@ static void end_polling(rq__completions *q)
 
 /* --- the descriptor --------------------------------------------------------------------------- */
 
-/* The timer is armed for the time at which the back end is due; it may be armed for earlier. */
+/* Arms the timer for the time at which the back end is due, unless it is armed for an earlier
+ * time. */
 static void arm_timer(rq_db *db)
 {
     rq__completions *q = db->completions;
@@ -388,7 +390,7 @@ void rq__completions_end(rq_db *db)
         return;
     }
     (void)begin_polling(
-        q); /* for rq__completions_inside; rq_poll holds a slot, so none is running */
+        q); /* for rq__completions_inside; no thread can be in rq_poll, which holds a slot */
     run_rest(db);
     end_polling(q);
 }
@@ -434,7 +436,7 @@ size_t rq_call_row_count(const rq_call *call)
     return call->rows->count;
 }
 
-/* A call with a slot for the time of its beginning; the caller fills it, then calls submit. */
+/* Makes a call and takes a slot until it is submitted; the caller fills it and calls submit. */
 static rq_err prepare(rq_table *table, rq_call_kind kind, rq_done done, void *context,
                       rq_slot **ret_slot, rq_call **ret, rq_why *why)
 {

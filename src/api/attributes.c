@@ -2,7 +2,7 @@
 /* Attributes of operations, checked and copied. HBASE: OperationWithAttributes. */
 #include "api/api_priv.h"
 
-/* Those that have a field of their own in the caller's structs. */
+/* Attributes for which the caller's structs have a field. */
 static const char *const own[] = {"_raw_", "_isolationlevel_", "_ttl", "_rr_"};
 
 static rq_err take_one(const rq_named_bytes *given, rq_arena *arena, rq_named *ret, rq_error *why)

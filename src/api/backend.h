@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the public functions (rorqual/rorqual.h) need of a back end, and what they give it. A public
- * function checks its arguments, takes a slot, calls the back end and fills the caller's failure.
+ * The interface between the public functions (rorqual/rorqual.h) and the back ends. A public
+ * function checks its arguments, takes a slot, calls the back end and fills the caller's
+ * failure.
  *
  *   rq_table_get ─► arguments ─► slot ─► backend->get ─► slot back ─► rq_failure
  *
@@ -25,7 +26,7 @@
 
 #include <stdatomic.h>
 
-/* Why a call fails, before it is copied to the caller's rq_failure. */
+/* Why a call fails; copied to the caller's rq_failure at its end. */
 typedef struct rq_why {
     rq_error error;
     size_t action;
@@ -44,8 +45,9 @@ typedef struct rq_slot {
 
 typedef struct rq_backend rq_backend;
 
-/* Where rows of a scan are made. Zeros: they live as long as this, and freeing one does nothing; `counts`:
- * each lives until it is freed. Cleared by whoever has it. */
+/* Where the rows of a scan are allocated. All zeros: in memory that lives as long as this struct,
+ * and freeing a row does nothing. `counts`: each row lives until it is freed. The owner clears the
+ * struct. */
 typedef struct rq_row_memory {
     bool counts;
     rq_arena arena;
@@ -71,14 +73,14 @@ struct rq_table {
     rq_slice name;      /* as HBase shows it: "ns:q", or "q" in the default namespace */
     rq_slice ns;        /* a part of it, or "default" */
     rq_slice qualifier; /* a part of it */
-    uint64_t number;    /* of no other table of the database, for what is kept of a table */
+    uint64_t number;    /* unique in the database: the key of what is cached for the table */
     void *own;          /* the back end's, which frees it when it closes */
     char bytes[];
 };
 
 /* --- arguments, checked ----------------------------------------------------------------------- */
 
-/* The columns of a family that are asked for; ascending, each once. */
+/* The requested columns of a family: ascending, without duplicates. */
 typedef struct rq_picked {
     rq_slice family;
     const rq_slice *qualifiers;
@@ -188,8 +190,8 @@ typedef struct rq_defining {
     rq_define_kind kind;
     rq_slice ns;
     rq_slice qualifier;
-    /* TableSchema or NamespaceDescriptor, of a creation or alteration; SnapshotDescription: what the
-     * caller says of it. */
+    /* The caller's fields of a message: TableSchema or NamespaceDescriptor of a creation or
+     * alteration, or SnapshotDescription. */
     rq_slice message;
     const rq_slice *split_keys;
     size_t split_key_count;
@@ -293,10 +295,10 @@ void rq_call_run(rq_call *call);
 RQ_NODISCARD
 rq_err rq_call_add_row(rq_call *call, rq_row *row);
 size_t rq_call_row_count(const rq_call *call);
-/* Makes the thread on which completions run, if the options want it. */
+/* Starts the thread on which completions run, if the options ask for one. */
 RQ_NODISCARD
 rq_err rq_db_start_thread(rq_db *db, rq_error *why);
-/* The call has ended: its completion will run. Any thread; never waits. */
+/* Marks the call as ended, so that its completion will run. Any thread; never waits. */
 void rq_call_done(rq_call *call);
 
 /* --- the back end ----------------------------------------------------------------------------- */
@@ -337,7 +339,8 @@ struct rq_backend {
                    rq_row **rows, size_t *ret_count, rq_why *why);
     /* Whether `next` returns at once, with a row. */
     bool (*has_row)(const void *scan);
-    /* Asks for the rows behind those that are there, without waiting. NULL: there is nothing to wait for. */
+    /* Requests the rows after the buffered ones, without waiting. NULL: the back end does no such
+     * requests. */
     void (*ahead)(rq_table *t, rq_slot *slot, void *scan);
     /* slot NULL: the database is closed. */
     void (*scan_close)(rq_db *db, rq_slot *slot, void *scan);
@@ -346,12 +349,13 @@ struct rq_backend {
     void (*start)(rq_db *db, rq_call *call);
     /* Ends the calls that wait, with RQ_E_CLOSED; db->closed is set. NULL: none waits for long. */
     void (*stop)(rq_db *db);
-    /* Works on asynchronous calls until one has ended or the database is closed, at most that long;
-     * one thread at a time. NULL: they need no such work. */
+    /* Does the work of asynchronous calls until one has ended, the database is closed or the time
+     * has passed; one thread at a time. NULL: they need no such work. */
     void (*turn)(rq_db *db, int64_t timeout_ns);
     /* A descriptor that is readable when `turn` has something to do. */
     int (*descriptor)(rq_db *db);
-    /* When it has something to do without that (rq_clock_ns, CLOCK_MONOTONIC; INT64_MAX: never). */
+    /* The next time at which `turn` has work that its descriptor does not show (rq_clock_ns,
+     * CLOCK_MONOTONIC; INT64_MAX: never). */
     int64_t (*due)(rq_db *db);
 };
 
@@ -368,7 +372,7 @@ void rq_db_unref(rq_db *db);
 RQ_NODISCARD
 rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
                 rq_error *why);
-/* RQ_E_INVALID, "no WHAT", if an argument that is no option is NULL. */
+/* RQ_E_INVALID, "no WHAT", if a required argument is NULL. */
 RQ_NODISCARD rq_err rq_needs(const void *argument, const char *what, rq_failure *failure);
 /* RQ_E_INVALID if bytes are said to be there and are not. */
 RQ_NODISCARD rq_err rq_check_bytes(rq_bytes bytes, const char *what, rq_error *why);
@@ -396,7 +400,7 @@ RQ_NODISCARD
 rq_err rq_scanner_take(rq_scanner *s, size_t max, rq_row **rows, size_t *ret_count,
                        rq_failure *failure);
 
-/* The database is asked for what rq_scanner_take will return next, if that is a server's. */
+/* On a cluster: requests the rows of the next rq_scanner_take ahead, unless some are buffered. */
 void rq_scanner_ahead(rq_scanner *s);
 
 static inline rq_slice rq_slice_of_bytes(rq_bytes b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frame of every call: the process, the slot, the failure.
+ * Begins and ends every call: checks the process, takes a slot, fills the failure.
  *
  * After a fork the child has a copy of the database's memory, but none of its threads, and shares
  * its files and sockets. The page `home` is wiped in a child (MADV_WIPEONFORK), so one load tells a
@@ -173,7 +173,7 @@ rq_err rq_check_bytes(rq_bytes bytes, const char *what, rq_error *why)
     return rq_fail(why, RQ_E_INVALID, "%s of %zu bytes, without data", what, bytes.len);
 }
 
-/* Of the caller's structs in any version: what is larger is no size. */
+/* The size of the caller's struct in any version; a larger one is invalid. */
 #define STRUCT_MAX 65536
 
 rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const char *what,
@@ -186,7 +186,7 @@ rq_err rq_sized(void *to, size_t to_size, const void *from, size_t least, const 
     if (size < least)
         return rq_fail(why, RQ_E_INVALID, "%s.size is %zu, less than any version's", what, size);
     if (size >
-        to_size) { /* of a later version: what this one does not know must not be asked for */
+        to_size) { /* a field of a later version: this version would ignore what it asks for */
         const unsigned char *more = (const unsigned char *)from + to_size;
         for (size_t i = 0; i < size - to_size; i++)
             if (more[i] != 0)

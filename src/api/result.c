@@ -338,7 +338,7 @@ void rq_outcome_row(rq_outcomes *o, size_t action, rq_row *row)
     o->set[action] = true;
 }
 
-/* The class and the message as two strings of one link; NULL: no memory, and static texts do. */
+/* The class and the message as two strings of one link. Without memory it returns static texts. */
 static const char *keep_texts(rq_outcomes *o, const char *java_class, const char *message,
                               const char **ret_message)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions on snapshots, and HBase's message SnapshotDescription: { name 1, table 2,
+/* The public functions for snapshots, and HBase's message SnapshotDescription: { name 1, table 2,
  * creation_time 3, type 4, ttl 8 }. HBASE: HBaseAdmin.snapshot, cloneSnapshot, restoreSnapshot. */
 #include "api/api_priv.h"
 
@@ -85,8 +85,8 @@ rq_err rq_snapshots(rq_db *db, rq_snapshot_list **ret, rq_failure *failure)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
-/* The name of a folder, which the master does not check. HBASE: TableName.isLegalFullyQualifiedTableName,
- * in ClientSnapshotDescriptionUtils. */
+/* A snapshot's name becomes a folder, and the master does not check it. HBASE:
+ * TableName.isLegalFullyQualifiedTableName, in ClientSnapshotDescriptionUtils. */
 static rq_err check_name(const char *name, rq_error *why)
 {
     bool begins = true;
@@ -144,7 +144,8 @@ static rq_err look(rq_db *db, rq_slot *slot, const char *table, bool *ret_exists
     return RQ_OK;
 }
 
-/* HBASE: HBaseAdmin.cloneSnapshot; the master's call would restore a table that is there. */
+/* The master's call would restore an existing table, so this is checked first. HBASE:
+ * HBaseAdmin.cloneSnapshot. */
 static rq_err clone(rq_db *db, rq_slot *slot, const char *name, const char *table, rq_why *why)
 {
     bool exists, enabled;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions on rows: each checks its arguments, and calls the back end with a slot. */
+/* The public functions for rows: each checks its arguments, and calls the back end with a slot. */
 #include "api/api_priv.h"
 
 #include <stdlib.h>

@@ -151,7 +151,7 @@ static rq_err copy_all(backup *b, rq_error *why)
     return rq__copy_sync(&b->copy, why);
 }
 
-/* Before the target is touched. Only a backup of the same cluster has the same files. */
+/* Checked before the target is changed. Only a backup of the same cluster shares its files. */
 static rq_err take_previous(backup *b, rq_error *why)
 {
     const char *source = b->options->source, *folder = b->options->previous;

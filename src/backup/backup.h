@@ -34,15 +34,16 @@ typedef struct rq_backup_result {
     uint64_t problems; /* found by fsck in the copy; if > 0 it stays unfinished */
 } rq_backup_result;
 
-/* Blocks. RQ_E_CORRUPT: the source is damaged; the target stays unfinished. */
+/* Blocks. RQ_E_CORRUPT: the source is damaged; the target stays marked as unfinished. */
 RQ_NODISCARD
 rq_err rq_backup(const rq_backup_options *o, rq_backup_result *ret, rq_error *why);
 /* `source` must be a finished backup, else RQ_E_NOT_FOUND. RQ_E_CORRUPT: it differs from its list. */
 RQ_NODISCARD
 rq_err rq_restore(const rq_backup_options *o, rq_backup_result *ret, rq_error *why);
-/* The newest finished backup in the folder that was begun at `to_ms` or before; *ret is malloc'ed. It
- * has every write that was acknowledged when it was begun, and perhaps some of a moment later.
- * RQ_E_NOT_FOUND: there is none. RQ_E_CORRUPT: a backup's list is damaged, so it might be the one. */
+/* The newest finished backup in the folder that was begun at `to_ms` or before; *ret is
+ * malloc'ed. It contains every write acknowledged before it was begun, and perhaps some later
+ * ones. RQ_E_NOT_FOUND: there is none. RQ_E_CORRUPT: a backup's list is damaged, so it might be
+ * the one. */
 RQ_NODISCARD
 rq_err rq_backup_newest(const char *folder, int64_t to_ms, char **ret, int64_t *ret_taken_ms,
                         rq_error *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses one of a folder of backups by its time. What is no finished backup there (an interrupted one, one on
- * which a server was started, other folders) is passed over; a damaged list is an error, as its backup might be the
- * one. */
+/* Chooses a backup by its time from a folder of backups. Entries that are not finished backups
+ * (interrupted ones, backups on which a server was started, other folders) are skipped; a damaged
+ * list is an error, as its backup might be the one. */
 #include "backup/backup.h"
 #include "backup/marker.h"
 #include "base/buf.h"

@@ -16,7 +16,7 @@ struct rq__previous {
     rq_arena arena;
     rq_backup_list list;
     const rq_listed_file **by_path,
-        **by_name; /* files that never change; by_name: whose names are their own */
+        **by_name; /* files that never change; by_name: files whose names are unique */
     size_t paths, names;
 };
 

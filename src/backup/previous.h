@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backup before, for an incremental one: its store files are not copied again.
+ * The previous backup, on which an incremental one is based: its store files are not copied
+ * again.
  *
- * A store file never changes, and its name is random: a file of the same cluster with the same name
- * and size is the same file, also when it has moved to archive/ since. Names of references and links
- * are made of others' names; they count in the same folder only.
+ * A store file never changes, and its name is random: a file of the same cluster with the same
+ * name and size is the same file, also when it has moved to archive/ since. The names of
+ * references and links are derived from other files' names, so they identify a file only within
+ * the same folder.
  *
  * The earlier backup is only read, and locked meanwhile, so that no server is started on it.
  */
@@ -24,7 +26,8 @@ void rq__previous_close(rq__previous *p);
 RQ_NODISCARD
 rq_err rq__previous_read(rq__previous *p, const char *path, rq_arena *arena, rq_slice *ret,
                          rq_error *why);
-/* Its copy of the store file that the server has at `path`; NULL: it has none. */
+/* The earlier backup's copy of the store file that the server has at `path`; NULL: there is
+ * none. */
 const rq_listed_file *rq__previous_find(const rq__previous *p, const char *path, uint64_t size);
 /* RQ_E_CORRUPT: the file is missing or has another size, so the earlier backup is damaged. */
 RQ_NODISCARD

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands' end of the control socket, and stopped folders; contract in session.h. */
+/* Reads a data folder's content for commands: the client's end of the control socket, and stopped
+ * folders; contract in session.h. */
 #include "backup/session.h"
 
 #include "backup/control.h"

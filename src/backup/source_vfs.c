@@ -143,7 +143,7 @@ static size_t lower_bound(const rq_source *s, const char *key)
     return low;
 }
 
-/* The parts below a folder stand together, not all of them directly in it. */
+/* Parts below one folder are adjacent in the list, at any depth. */
 static rq_err source_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_entry **ret,
                           size_t *ret_count, rq_error *why)
 {
@@ -188,7 +188,7 @@ static rq_err source_sync_dir(rq_vfs *base, const char *dir, rq_error *why)
     return RQ_OK; /* nothing was written */
 }
 
-/* The folder is its server's; what is seen here does not change. */
+/* The folder belongs to its server; this view of it does not change. */
 static rq_err source_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error *why)
 {
     (void)path;

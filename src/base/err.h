@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 
-/* What no call of the library returns: a read needs a block that is not in memory, or its time slice is
- * spent; there is no more. */
+/* Codes that no call of the library returns: a read needs a block that is not in memory, or its
+ * time slice is spent; the end of a sequence. */
 #define RQ_E_AGAIN ((rq_err)1)
 #define RQ_E_END ((rq_err)2)
 

@@ -48,8 +48,8 @@ typedef enum rq_pool {
     RQ_POOL_COMPACT,       /* low priority */
     RQ_POOL_COMPACT_LARGE, /* low priority, for large compactions */
     RQ_POOL_CODEC,         /* decoding and compression that would hold an event loop */
-    RQ_POOL_CALL, /* RPC calls that block, perhaps for minutes; more than threads: queued */
-    RQ_POOL_WORK, /* procedures and all other work; tasks may wait on latches */
+    RQ_POOL_CALL,          /* RPC calls that block, perhaps for minutes; excess calls are queued */
+    RQ_POOL_WORK,          /* procedures and all other work; tasks may wait on latches */
     RQ_POOL_COUNT
 } rq_pool;
 

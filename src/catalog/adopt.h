@@ -13,8 +13,8 @@
 
 struct rq_catalog;
 
-/* *ret_stamp: 0 if HBase left no trace since the last adoption, else a number that changes with
- * each run of HBase. */
+/* *ret_stamp: 0 if HBase left no trace since the last adoption; otherwise a number that changes
+ * with each run of HBase. */
 RQ_NODISCARD
 rq_err rq__adopt_look(rq_vfs *v, uint32_t *ret_stamp, rq_error *why);
 /* Reads only. RQ_E_STATE names the log of an HBase that was not stopped, the log with edits that

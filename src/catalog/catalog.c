@@ -240,8 +240,7 @@ int64_t rq__catalog_now_ms(rq_catalog *c)
 void rq__catalog_saw_ms(rq_catalog *c, int64_t ms)
 {
     if (ms > RQ__MS_CLOCK_MAX)
-        return; /* not from a clock, and no timestamps would be left above
-                                        * it */
+        return; /* not a clock value, and no timestamp would remain above it */
     int64_t last = atomic_load(&c->last_ms);
     while (ms > last && !atomic_compare_exchange_weak(&c->last_ms, &last, ms))
         ;

@@ -31,7 +31,7 @@ typedef struct rq_catalog_options {
     rq_server_name server; /* copied */
     rq_server_name master;
     uint16_t
-        info_port; /* of the HTTP pages, as clients are told it; 0: none that they could reach */
+        info_port; /* of the HTTP pages, as clients are told it; 0: none that clients could reach */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
     size_t procedure_bytes_max;     /* memory of unfinished procedures; 0: no limit */
 } rq_catalog_options;

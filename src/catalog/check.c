@@ -4,7 +4,7 @@
  *
  *   a hole or an overlap   a region of a table does not begin where the one before it ends
  *   not open               a region of an enabled table that could not be opened
- *   orphan                 a region's folder of which neither the view nor hbase:meta knows
+ *   orphan                 a region's folder that neither the view nor hbase:meta knows
  *
  * HBASE: HbckChore. fsck checks much more, also of a running server (catalog/fsck.h). */
 #include "catalog/ddl_priv.h"
@@ -17,7 +17,7 @@ typedef struct checking {
     rq_catalog *catalog;
     rq_arena *arena;
     rq_catalog_report *report;
-    /* Encoded names of regions that hbase:meta has beside those of the view: parents. */
+    /* Encoded names of regions in hbase:meta that the view does not have: parents. */
     rq_slice *parents;
     size_t parent_count, parent_cap;
 } checking;

@@ -154,9 +154,9 @@ static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool
     return rc;
 }
 
-/* A procedure that makes a snapshot holds all files until the snapshot exists; then it counts it, and
- * only then releases them. So a file that no holder keeps, and that is in no snapshot of the count
- * seen here, is in none. */
+/* A procedure that makes a snapshot holds all files until the snapshot exists; then it counts it,
+ * and only then releases them. So a file that no holder keeps, and that no snapshot counted here
+ * contains, is in no snapshot. */
 static void read_snapshots_again(round_state *r)
 {
     uint64_t made = atomic_load(&r->catalog->snapshots_made);

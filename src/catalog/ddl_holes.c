@@ -138,7 +138,8 @@ rq_err rq__holes_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* A region that is on disk keeps its files: without a manifest in use the folder counts. */
+/* A region that is on disk keeps its files. If its folder has no manifest in use, the files found
+ * in the folder are taken. */
 rq_err rq__holes_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     return rq__holes_seen(c, p) == RQ__COMMIT_YES ? RQ_OK : rq__create_regions(c, p, why);

@@ -79,7 +79,8 @@ void rq__snapshot_undo(rq_catalog *c, rq__proc *p);
 rq__commit_state rq__snapshot_seen(rq_catalog *c, const rq__proc *p);
 rq__step_fn rq__snapshot_delete_prepare, rq__snapshot_delete_commit, rq__snapshot_delete_files;
 rq__commit_state rq__snapshot_delete_seen(rq_catalog *c, const rq__proc *p);
-/* Until the procedure releases it or ends, nothing is removed from archive/. */
+/* The procedure's hold on archive/: no file is removed there until the hold is released or the
+ * procedure ends. */
 RQ_NODISCARD
 rq_err rq__hold_archive(rq_catalog *c, rq__proc *p, rq_error *why);
 void rq__release_archive(rq__proc *p);

@@ -239,8 +239,8 @@ static rq_err lay_out(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* Once the clone is committed, the snapshot is no longer needed, and its files may have changed
- * hands: nothing is laid out again. */
+/* Once the clone is committed, the snapshot is no longer needed, and compactions may have replaced
+ * the linked files: nothing is laid out again. */
 rq_err rq__clone_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));

@@ -444,9 +444,9 @@ rq_err rq_catalog_peer_advance(rq_catalog *c, const char *id, rq_lsn position, r
     rq_err rc = write_row(c, name, &w, &full);
     if (rc != RQ_OK && !rq_wal_lacks_space(wal_of(c))) return rq_fail(why, rc, "%s", full.message);
     moved(c, name, position, 0);
-    /* The log has filled the disk: what is let go of makes room for the record. A crash between the
-     * two leaves a position that the log does not reach back to, and the peer is marked as needing
-     * a resync although it lacks nothing. */
+    /* The log has filled the disk: releasing the peer's part of it makes room for the record. A
+     * crash between the two leaves a position that the log no longer reaches, and the peer is
+     * marked as needing a resync although it lacks nothing. */
     return rc == RQ_OK ? RQ_OK : write_row(c, name, &w, why);
 }
 

@@ -39,9 +39,9 @@ void rq__peers_close(rq_catalog *c);
  * one that had lost writes and is enabled. */
 RQ_NODISCARD
 rq_err rq__peer_put(rq_catalog *c, rq_slice id, rq_slice config, bool enabled, rq_error *why);
-/* For a peer whose removal cannot be recorded: if the disk is full, its log is let go of, and this
- * waits a moment for the room that it takes. Whether it was. A crash, or a disk that something else
- * has filled, leaves a peer that needs a resync. Blocks. */
+/* For a peer whose removal cannot be recorded: on a full disk it releases the peer's part of the
+ * log and waits briefly for the freed space. Returns whether it did. After a crash, or if other
+ * data fills the space, the peer stays and needs a resync. Blocks. */
 bool rq__peer_make_room(rq_catalog *c, rq_slice id);
 RQ_NODISCARD
 rq_err rq__peer_remove(rq_catalog *c, rq_slice id, rq_error *why);

@@ -94,9 +94,8 @@ typedef union rq__payload {
         size_t count;
         rq_slice description;
         int64_t renewed_ms; /* under the procedures' lock; 0: it has not been granted in this run */
-        int64_t
-            heard_ms;  /* the client's last sign: the request or a heartbeat; 0: none in this run */
-        bool released; /* under the procedures' lock */
+        int64_t heard_ms; /* time of the client's last request or heartbeat; 0: none in this run */
+        bool released;    /* under the procedures' lock */
     } lock;
     struct {
         rq_slice name;       /* encoded */
@@ -139,8 +138,8 @@ typedef struct rq__proc_kind {
     /* Without the lock, before anything exists; may be NULL. For checks that HBase makes in the
      * RPC. */
     rq__step precheck;
-    /* If the first record cannot be written: true when something was let go of, and it may be tried
-     * again. NULL: nothing can be. */
+    /* If the first record cannot be written: true if it released disk space, so that writing may be
+     * tried again. NULL: the kind has nothing to release. */
     bool (*make_room)(rq_catalog *c, const rq__proc *p);
     /* Under the lock, once, not after a restart. Computes the data for the record. */
     rq__step prepare;
@@ -158,7 +157,7 @@ typedef struct rq__proc_kind {
     rq_lock_level lock;
     bool holds;          /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
     bool start_ends;     /* a start completes it once committed, if it is not finished */
-    bool leaves_regions; /* it opens and closes none: a start does not leave that to it */
+    bool leaves_regions; /* it neither opens nor closes its regions, so a start opens them */
     bool answer_at_end;  /* HBase's RPC returns when all is done */
     bool
         not_abortable; /* AbortProcedure is refused. HBASE: isRollbackSupported is false, or abort */

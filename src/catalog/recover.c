@@ -352,7 +352,7 @@ static rq_err look_for_rows(rq__recover *r, const char *dir, const char *ns, con
     return RQ_OK;
 }
 
-/* What hbase:meta says, as far as it can be read, against what is there. */
+/* Compares hbase:meta, as far as it can be read, with the folders. */
 static rq_err look_at_meta(rq__recover *r, rq_error *why)
 {
     RQ_TRY(rq__fsck_log(&r->k, why));

@@ -76,7 +76,8 @@ static void note_replaced(rq__lost_region *l, const rq_region_info *by)
         l->by_last = by;
 }
 
-/* By what is known, and by lost ones that are younger and were taken before. */
+/* Notes the regions that cover parts of the lost region's range: those known to hbase:meta, and
+ * younger lost regions that were accepted before. */
 static void find_replacements(rq__recover *r, size_t index)
 {
     rq__lost_region *l = &r->lost[index];

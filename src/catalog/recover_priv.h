@@ -37,7 +37,8 @@ typedef struct rq__recover {
 } rq__recover;
 
 void rq__recover_tell(rq__recover *r, const char *what, const char *place, const char *text);
-/* What becomes of the lost regions. REQUIRES: r->k knows hbase:meta. */
+/* Decides about each lost region: a row, a parent of others, or moved aside. REQUIRES: r->k knows
+ * hbase:meta. */
 RQ_NODISCARD
 rq_err rq__recover_decide(rq__recover *r, rq_error *why);
 /* Replays the log, adds the rows, leaves an empty log. REQUIRES: no lock is held. */

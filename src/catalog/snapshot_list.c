@@ -96,7 +96,7 @@ static rq_err copy(rq_arena *arena, const rq_snapshot *from, size_t count, rq_sn
     return RQ_OK;
 }
 
-/* Before the list is read: so a change meanwhile makes it old. */
+/* Taken before the list is read, so that a change meanwhile makes the list outdated. */
 static state look(rq_catalog *c)
 {
     rq_stat st = {.mtime_ms = 0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a snapshot costs: the files that it keeps in archive/ and that no table has any more. A file that several
- * snapshots of a table name is the cost of the first of them, by name. Links, references and the files of split
- * parents count nowhere: they stand for files of others, which these keep. HBASE: FileArchiverNotifierImpl. */
+/* What a snapshot costs: the files that it keeps in archive/ and that no table has any more. A file
+ * that several snapshots of a table name is the cost of the first of them, by name. Links,
+ * references and the files of split parents are not counted: the files they refer to are. HBASE:
+ * FileArchiverNotifierImpl. */
 #include "catalog/ddl_priv.h"
 #include "catalog/snapshot_manifest.h"
 #include "catalog/snapshots.h"
@@ -32,7 +33,8 @@ static void forget(sums *s)
 
 /* --- a snapshot ------------------------------------------------------------------------------- */
 
-/* `dir`: where the table has, or had, the file; *ret 0: it still has it, or nobody has. */
+/* `dir`: the table's folder of the file, past or present. *ret 0: the table still has the file, or
+ * it is in no archive. */
 static rq_err archived_size(sums *s, const char *dir, rq_slice name, uint64_t *ret, rq_error *why)
 {
     size_t mob = sizeof RQ_MOB_DIR; /* with the slash */
@@ -101,7 +103,7 @@ static rq_err add_regions(sums *s, const rq__snapshot *snapshot, uint64_t *sum, 
     return rc;
 }
 
-/* One that was deleted meanwhile, or is damaged, costs nothing that could be told. */
+/* A snapshot that is damaged, or was deleted meanwhile, counts as 0 bytes. */
 static rq_err measure(sums *s, rq_snapshot_size *one, rq_error *why)
 {
     rq_arena arena = {0};

@@ -229,8 +229,8 @@ static rq_err set_umask(const rq_config *config, rq_error *why)
     return RQ_OK;
 }
 
-/* A new log file has the mode of the file that it replaces (`old`, or -1): the umask is by now that
- * of the data folder, and whoever read the old file is to read this one. */
+/* A new log file has the mode of the file that it replaces (`old`, or -1), so that the same users
+ * may read it: the process's umask is that of the data folder by now. */
 static int create_log(const char *path, int old)
 {
     struct stat st;
@@ -369,7 +369,7 @@ static int serve(const arguments *a)
     if (set_umask(a->options.config, &why) != RQ_OK ||
         rq_server_open(&a->options, &server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
-        /* Whoever looks for the reason looks into the log's file, too. */
+        /* The last error also goes to the log file, where operators look for it. */
         if (a->log_file != NULL)
             rq_log_event(&a->log, RQ_LOG_ERROR, "server", "not started",
                          rq_log_text("why", why.message));

@@ -48,7 +48,7 @@ static int parse(arguments *a, int argc, char **argv)
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-/* Columns as wide as what stands in them begin behind the name. */
+/* Columns begin after the names; each is as wide as its widest entry. */
 typedef struct shape {
     int name_width;
     bool is_live, has_rates, is_regions;

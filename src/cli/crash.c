@@ -40,7 +40,8 @@ static const struct {
                {SIGFPE, "SIGFPE"},
                {SIGILL, "SIGILL"}};
 
-/* A handler of signals is given nothing else. Set once, before there are threads. */
+/* File scope, because a signal handler gets no other argument. Set once, before there are
+ * threads. */
 static struct {
     const rq_log *log;
     const char *version;
@@ -102,7 +103,7 @@ static bool tell_request(const rq_log *log)
     return rq_log_write_crash(log, "request in hand", fields, RQ_ARRAY_LEN(fields));
 }
 
-/* "rorqual(+0x1234) [0x5555…]"; the address alone where there is no pipe. */
+/* "rorqual(+0x1234) [0x5555…]"; only the address if there is no pipe. */
 static const char *frame_text(void *frame, const int pipe_ends[2], char *text, size_t size)
 {
     backtrace_symbols_fd(&frame, 1, pipe_ends[1]);

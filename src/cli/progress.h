@@ -17,7 +17,7 @@ typedef struct rq_progress {
 void rq__progress_begin(rq_progress *p, const char *what);
 /* Cheap enough to be called often: draws at most ten times a second. */
 void rq__progress_step(rq_progress *p, uint64_t done, uint64_t total);
-/* Shows the name at once, for work whose length nobody knows. */
+/* Shows the name at once, for work of unknown length. */
 void rq__progress_name(rq_progress *p);
 /* Wipes the bar or name. */
 void rq__progress_end(rq_progress *p);

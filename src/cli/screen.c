@@ -154,7 +154,8 @@ static bool has_input(int64_t timeout_ms)
     return poll(&p, 1, timeout_ms > 60000 ? 60000 : (int)timeout_ms) > 0;
 }
 
-/* After ESC. A sequence comes whole: what does not follow at once is no part of it. */
+/* After ESC. A terminal sends an escape sequence in one piece: a byte that does not follow at once
+ * is a key of its own. */
 static int read_sequence(void)
 {
     if (!has_input(20)) return RQ__KEY_NONE;

@@ -6,9 +6,9 @@
  *    rq_client ──► rq_client_table (region map) ──► rq_op (one operation at a time) ──► connection
  *
  * One thread. All work happens inside rq_client_poll and the few calls marked "blocking"; every
- * operation ends with exactly one call of `done`, inside poll; or, if its first attempt cannot be
- * sent and is not repeated, inside the call that starts it. An operation object is reused for
- * many operations and then allocates nothing.
+ * operation ends with exactly one call of `done`, inside poll, or inside the call that starts it if
+ * the first attempt cannot be sent and is not repeated. An operation object is reused for many
+ * operations and then allocates nothing.
  *
  * Failures: if a region is not where the map says, the map is reloaded from hbase:meta in the
  * background. Retryable errors are retried after growing pauses (HBASE: HConstants.RETRY_BACKOFF),
@@ -40,15 +40,15 @@ typedef struct rq_client_options {
     bool with_tags; /* cells of regions come and go with their tags: KeyValueCodecWithTags */
     /* An attempt failed and will be retried; `kind` is valid during the call. */
     void (*on_retry)(void *ctx, rq_slice kind);
-    /* Around each wait for sockets, if set: a lock that guards the client is released and taken. So
-     * several threads can use a client, one at a time but for the waits. */
+    /* If set: called around each wait for sockets, to release and take a lock that guards the
+     * client. Then several threads can use a client, one at a time except during waits. */
     void (*before_wait)(void *ctx);
     void (*after_wait)(void *ctx);
     void *ctx;
 } rq_client_options;
 
-/* Whether the text can be `zookeeper` or `bootstrap`, an IPv6 address in brackets; asks no name
- * server. */
+/* Whether the text is valid for `zookeeper` or `bootstrap`; IPv6 addresses must be in brackets.
+ * Resolves no names. */
 bool rq_client_is_address(const char *text);
 
 /* Blocking: asks the registry, waiting as rq_client_poll does. The strings must outlive the client. */
@@ -96,8 +96,8 @@ const char *rq_client_cluster_id(const rq_client *c); /* empty when the registry
 /* Blocking: reads the table's regions. The client owns the table. */
 RQ_NODISCARD
 rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why);
-/* Does not block: the table's regions are read when an operation needs them, and an operation on a
- * table that hbase:meta does not have fails with RQ_E_TABLE_NOT_FOUND, without repetitions. */
+/* Does not block: the table's regions are read when an operation needs them. If hbase:meta does not
+ * have the table, operations fail with RQ_E_TABLE_NOT_FOUND and are not repeated. */
 RQ_NODISCARD
 rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret);
 /* Blocking: reads the table's regions anew. */
@@ -205,8 +205,9 @@ RQ_NODISCARD
 rq_err rq_client_master(rq_client *c, const char *method, rq_slice message, bool is_procedure,
                         rq_buf *ret, rq_client_failure *ret_failure);
 
-/* Blocking: waits until the snapshot that was begun is complete. `message` is IsSnapshotDoneRequest, whose
- * bytes are those of the SnapshotRequest. RQ_E_TIMEOUT: after two minutes it was not. */
+/* Blocking: waits until the snapshot that was begun is complete. `message` is
+ * IsSnapshotDoneRequest, whose bytes are those of the SnapshotRequest. RQ_E_TIMEOUT after two
+ * minutes. */
 RQ_NODISCARD
 rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure *ret_failure);
 

@@ -107,7 +107,7 @@ struct rq_client {
     bool meta_lost; /* the last read of meta failed: ask the registry first */
     rq__conn *meta;
     rq__conn *master;
-    rq__other others[4]; /* by no order; the oldest is forgotten, and freed with the client */
+    rq__other others[4]; /* in no order; the oldest is dropped, and freed with the client */
     size_t next_other;
     rq__server *servers;
     size_t server_count;

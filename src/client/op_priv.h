@@ -98,7 +98,7 @@ void rq__op_attempt(rq_op *op);
 void rq__op_finish(rq_op *op, const rq_op_result *r);
 /* The attempt failed: schedules another, or finishes with the error. */
 void rq__op_failed(rq_op *op, const rq_reply *reply);
-/* As rq__op_failed, for an error that came with no reply of a server. */
+/* As rq__op_failed, for an error without a response of a server. */
 void rq__op_failed_here(rq_op *op, rq_err err, bool retry, rq_slice kind);
 /* Schedules the next attempt; false if there will be none. */
 bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind);

@@ -149,7 +149,7 @@ rq_slice rq__simple_name(rq_slice java_class)
     return java_class;
 }
 
-/* Until its time, or until the map is known that is being read then. */
+/* Waits until its time, or until the map that is being read then is known. */
 static void keep_waiting(rq_op *op, int64_t now_ns)
 {
     bool awaits = op->awaits_refresh || op->wake_ns <= now_ns;
@@ -200,7 +200,7 @@ void rq__ops_stop(rq_client *c)
 
 /* --- an attempt ------------------------------------------------------------------------------- */
 
-/* Of a table without regions: true while they are being read. Each attempt reads them once. */
+/* For a table without regions: true while they are being read. Each attempt reads them once. */
 static bool waits_for_map(rq_op *op, rq_err *ret)
 {
     rq_client_table *t = op->table;

@@ -45,7 +45,7 @@ typedef struct rq_mutate {
     rq_slice condition; /* or the whole message Condition, encoded; empty: none */
     rq_slice more;      /* further fields of the message MutationProto, encoded */
     uint32_t priority;  /* of the call; 0: the table's */
-    bool with_tags;     /* the cells' tags are sent; the client must be opened with_tags */
+    bool with_tags;     /* sends the cells' tags; the client must be opened with_tags */
 } rq_mutate;
 
 typedef struct rq_scan {

@@ -236,7 +236,7 @@ static rq_err give_kept(rq_op *op, bool partial, size_t *given)
     return rc;
 }
 
-/* Keeps the cells of a result; with a batch passes on as many as are one. */
+/* Keeps the cells of a result; with a batch passes on each full batch. */
 static rq_err keep(rq_op *op, rq_result_view row, rq_cursor cells, size_t *given)
 {
     rq_cell cell;
@@ -301,8 +301,8 @@ static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block, size_t
     return RQ_OK;
 }
 
-/* Of a response without a whole row. HBASE: ClientScanner.loadCache: the server's row, or that of the
- * part that has come last. */
+/* For a response without a whole row: the row named by the server, or the row of the last part.
+ * HBASE: ClientScanner.loadCache. */
 static void give_cursor(rq_op *op, const rq_scan_view *v, size_t *given)
 {
     rq_op_result r = {

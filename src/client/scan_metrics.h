@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a scan has cost: counted by the client, and by the servers for a client that asks for it.
+/* What a scan has cost: counts of the client, and of the servers if the client requests them.
  * HBASE: ScanMetrics, ServerSideScanMetrics of 2.6.1. */
 #ifndef RQ_CLIENT_SCAN_METRICS_H
 #define RQ_CLIENT_SCAN_METRICS_H
@@ -39,11 +39,11 @@ typedef struct rq_scan_metrics {
 
 const char *rq_scan_metric_name(rq_scan_metric m);
 
-/* An answer's message ScanMetrics, untrusted; names that are not known are left out, as in HBase. */
+/* Reads an answer's message ScanMetrics, untrusted; unknown names are skipped, as in HBase. */
 RQ_NODISCARD
 rq_err rq__scan_metrics_add(rq_scan_metrics *m, rq_slice message);
 void rq__scan_metrics_region(rq_scan_metrics *m, const char *host);
-/* One request is sent. `between`: it asks for more rows; not if it ends the scanner. */
+/* Counts a request. `between`: it asks for more rows; false for one that closes the scanner. */
 void rq__scan_metrics_call(rq_scan_metrics *m, bool between, int64_t now_ns);
 void rq__scan_metrics_failure(rq_scan_metrics *m, rq_err err);
 void rq__scan_metrics_retry(rq_scan_metrics *m);

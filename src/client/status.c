@@ -233,7 +233,7 @@ static rq_err take_status(void *ctx, const rq_pb_field *f)
         s->balancer_on = f->value != 0;
         return RQ_OK;
     case 12:
-    case 1002: /* Rorqual's, instead of those: with the regions of disabled tables */
+    case 1002: /* Rorqual's own field, used instead: includes disabled tables' regions */
         if (f->number == 1002 && !s->counts_all) s->table_count = 0;
         s->counts_all = f->number == 1002;
         RQ_TRY(each(f->bytes, take_table, &table));

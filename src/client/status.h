@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The master's answer to GetClusterStatus, read in place: servers, regions with their load, tables.
- * Untrusted bytes: RQ_E_MALFORMED where they make no sense. Names point into the answer's bytes,
- * which the status owns.
+ * The master's answer to GetClusterStatus, read in place: servers, regions with their load,
+ * tables. Untrusted bytes: malformed or inconsistent ones are RQ_E_MALFORMED. Names point into the
+ * answer's bytes, which the status owns.
  */
 #ifndef RQ_CLIENT_STATUS_H
 #define RQ_CLIENT_STATUS_H
@@ -56,7 +56,7 @@ typedef struct rq_transition_status {
 
 typedef struct rq_cluster_status {
     rq_buf bytes;
-    rq_slice version; /* of HBase: the server's, or the one that it is compatible with */
+    rq_slice version; /* HBase's version: the server's own, or the one it is compatible with */
     rq_slice rorqual; /* the server's own version; empty: it is HBase */
     rq_slice cluster_id;
     rq_server_name master;
@@ -68,7 +68,7 @@ typedef struct rq_cluster_status {
     size_t region_count;
     rq_table_status *tables;
     size_t table_count;
-    bool counts_all; /* tables have the counts of Rorqual; HBase's are 0 for disabled tables */
+    bool counts_all; /* tables have Rorqual's counts; HBase's are 0 for disabled tables */
     rq_transition_status *transitions;
     size_t transition_count;
 } rq_cluster_status;

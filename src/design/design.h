@@ -72,7 +72,8 @@ RQ_NODISCARD
 rq_err rq_schema_parse(const char *text, rq_schema *ret, rq_error *why);
 void rq_schema_clear(rq_schema *s);
 
-/* Bytes of a row in a file before compression: all, of the keys, of family names and qualifiers. */
+/* Bytes of a row in a file before compression: in all, of the keys, of family names and
+ * qualifiers. */
 typedef struct rq_row_bytes {
     double all, keys, names;
     double cells;
@@ -98,12 +99,12 @@ typedef struct rq_plan {
     double writes;        /* all */
     double row_bytes;     /* in files */
     double key_length;    /* mean */
-    double hottest_first; /* the largest share of one value of the first part with a value */
+    double hottest_first; /* the largest share of one value of the first part that has values */
     uint64_t scans;       /* that a range takes */
     uint64_t servers, regions;
     double period_s, region_bytes;
     double reads;   /* all */
-    bool has_reads; /* among the keys; else they are made: of rows that were written before */
+    bool has_reads; /* reads are among the keys; else they are generated from rows written */
     double read_window_s;
     rq_key_list *splits; /* at the start; NULL: quantiles of the plan's own keys, or one region */
     bool splits_by_sample;

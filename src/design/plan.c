@@ -110,7 +110,7 @@ static uint64_t scatter(uint64_t rank, uint64_t count)
     return (uint64_t)((unsigned __int128)rank * UINT64_C(0x9e3779b97f4a7c15) % count);
 }
 
-/* The integer that a distribution gives; `row` and `now_s` are the write's. */
+/* An integer drawn from the distribution; `row` and `now_s` are the write's. */
 static uint64_t draw_integer(const maker *m, rq_random *r, double row, double now_s)
 {
     const rq_values *v = m->values;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plans of schemas and of traces have in common (plan.c). */
+/* Shared by plans of schemas and plans of traces (plan.c). */
 #ifndef RQ_DESIGN_PLAN_PRIV_H
 #define RQ_DESIGN_PLAN_PRIV_H
 
 #include "design/design.h"
 
-/* What a remedy makes of the schema: name, cost, key; *ret_format is the caller's. RQ_E_UNSUPPORTED:
- * it does not fit. */
+/* Applies the remedy to the schema: name, cost, key; the caller frees *ret_format.
+ * RQ_E_UNSUPPORTED: it does not fit. */
 RQ_NODISCARD
 rq_err rq__plan_begin(const rq_schema *s, rq_remedy remedy, rq_plan *ret,
                       rq_key_format **ret_format, rq_error *why);

@@ -114,7 +114,8 @@ static rq_err sizes(writer *w, const rq_outlook *o)
     return RQ_OK;
 }
 
-/* What is wrong, and what helps, a sentence a line; "" if nothing is. The arena's; NULL: no memory. */
+/* The problems and their remedies, a sentence a line; "" if there are none. In the arena; NULL: no
+ * memory. */
 static const char *verdict_of(const rq_review *r, rq_arena *arena)
 {
     writer w = {.arena = arena};

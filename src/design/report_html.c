@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One page with everything in it: page.html, with the JSON report where it says REVIEW. */
+/* A self-contained page: page.html, with the JSON report in place of the word REVIEW. */
 #include "design/design.h"
 
 #include "page.h"

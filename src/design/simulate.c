@@ -166,8 +166,8 @@ static double split_size(const world *w, const region *r)
                                                                            : limit;
 }
 
-/* The rank that halves the region's bytes, in *ret_before those before it; the region's first if
- * there is no other. */
+/* The rank at which the region's bytes are halved, or the region's first if none is; *ret_before:
+ * the bytes before it. */
 static uint32_t middle_of(const world *w, size_t i, double *ret_before)
 {
     uint32_t first = w->regions[i].first, end = end_of(w, i), at = first;
@@ -221,7 +221,7 @@ static void add_load(world *w, uint32_t rank, uint32_t step, double load)
     w->out->heat[band * RQ_DESIGN_STEPS + step] += (float)load;
 }
 
-/* What the keys say: writes, and reads if they are among them. */
+/* Adds the keys' writes, and their reads if the keys have any. */
 static void use_keys(world *w, size_t from, size_t to, uint32_t step)
 {
     for (size_t i = from; i < to; i++) {
@@ -234,7 +234,8 @@ static void use_keys(world *w, size_t from, size_t to, uint32_t step)
     }
 }
 
-/* Reads of a step: as many as rows were written in it, of rows written before. */
+/* Reads of a step that the keys do not have: as many as writes of the step, of rows written
+ * before. */
 static void read_keys(world *w, const size_t *begins, uint32_t step)
 {
     const rq_plan *p = w->plan;

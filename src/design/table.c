@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live table as a plan: a sample of its rows, each written at the time of its newest cell. The
- * server picks rows at random (RandomRowFilter); of these at most SAMPLE_MAX are kept, each with equal
- * chance (reservoir sampling), so that the sample does not prefer the begin of the table.
+ * A live table as a plan: a sample of its rows, each written at the time of its newest cell.
+ * The server picks rows at random (RandomRowFilter); of these at most SAMPLE_MAX are kept, each
+ * with equal chance (reservoir sampling), so that the sample does not favour the beginning of
+ * the table.
  */
 #include "design/table.h"
 #include "design/plan_priv.h"

@@ -49,7 +49,7 @@ static size_t unescape(char *text)
     return n;
 }
 
-/* The field at *at, which is then behind it; NULL: there is none. */
+/* Returns the field at *at and moves *at behind it; NULL: there is none. */
 static char *field(char **at)
 {
     char *begin = *at;
@@ -70,7 +70,7 @@ static bool whole_number(const char *text, int64_t *ret)
     return true;
 }
 
-/* Takes a line apart, in its place. *ret_empty: nothing is in it, or a comment. */
+/* Splits a line in place. *ret_empty: it is empty or a comment. */
 static rq_err parse_line(char *text, access_line *ret, bool *ret_empty, rq_error *why)
 {
     int64_t bytes = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accesses that happened, as plans: the same keys at the same times over a design and its remedies. */
+/* Plans from recorded accesses: the same keys at the same times, for a schema and its remedies. */
 #ifndef RQ_DESIGN_TRACE_H
 #define RQ_DESIGN_TRACE_H
 
@@ -16,7 +16,7 @@ typedef struct rq_traced {
     uint8_t *key;
 } rq_traced;
 
-/* A sample of a trace's lines, each with equal chance, and the sums of all. */
+/* A sample of a trace's lines, each with equal probability, and the sums over all lines. */
 typedef struct rq_trace {
     rq_traced *rows;
     size_t count, most;
@@ -34,9 +34,9 @@ RQ_NODISCARD
 rq_err rq_trace_read(FILE *from, size_t most, uint64_t seed, rq_trace *ret, rq_error *why);
 void rq_trace_clear(rq_trace *t);
 
-/* The trace under a remedy for the schema: its keys are those of the schema's format, and its period,
- * writes and reads replace the schema's. RQ_E_UNSUPPORTED: the remedy does not fit. RQ_E_INVALID: a
- * key is none of the format. The caller clears the plan. */
+/* The trace under a remedy for the schema: its keys are those of the schema's format, and its
+ * period, writes and reads replace the schema's. RQ_E_UNSUPPORTED: the remedy does not fit.
+ * RQ_E_INVALID: a key does not have the format. The caller clears the plan. */
 RQ_NODISCARD
 rq_err rq_plan_of_trace(const rq_schema *s, rq_remedy remedy, const rq_trace *t, rq_plan *ret,
                         rq_error *why);

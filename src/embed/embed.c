@@ -29,7 +29,8 @@
 
 /* --- settings --------------------------------------------------------------------------------- */
 
-/* What suits a process that has other things to do, where the caller sets nothing. */
+/* Defaults of an embedded database, for settings that the caller leaves unset: the process has
+ * other work to do. */
 static const rq_property memory_settings[] = {{"rorqual.wal.sync", "handover"},
                                               {"rorqual.wal.segment", "4194304"},
                                               {"rorqual.wal.max", "33554432"}};

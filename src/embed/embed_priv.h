@@ -58,7 +58,7 @@ static inline void rq__seat_exit(rq__embed *e, rq__embed_seat *s)
     rq_epoch_collect(e->epoch);
 }
 
-/* Initialises an op that will have ended when the function that starts it returns. */
+/* Initialises an op that ends before the function that starts it returns. */
 void rq__op_begin(rq__embed *e, rq__embed_seat *s, rq_slot *slot, rq_op *op, rq_op_kind kind);
 
 /* The open region that holds the row. In a section. RQ_E_TABLE_NOT_FOUND, RQ_E_TABLE_NOT_ENABLED,
@@ -81,7 +81,7 @@ bool rq__attempt_again(rq__embed *e, rq__attempts *a, rq_err rc, rq_error *why);
 
 /* --- translation (translate.c) ---------------------------------------------------------------- */
 
-/* Families of a reading, in the arena. The filter is made anew for each use: it has a state. */
+/* Families of a read, in the arena. The filter is parsed for each use, because it has state. */
 RQ_NODISCARD
 rq_err rq__reading_to_scan(const rq_reading *r, const rq_region *region, rq_arena *arena,
                            rq_scan *ret, rq_error *why);

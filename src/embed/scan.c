@@ -119,7 +119,8 @@ static rq_err take(rq_op_scan *op)
     if (op->result_count > 0)
         memcpy(s->results, op->results, op->result_count * sizeof *s->results);
     s->result_count = op->result_count;
-    /* A scan without batches is never left inside a row, so only time can end a call without one. */
+    /* Only a scan with batches ends a call inside a row; other calls end without a row only when
+     * their time is over. */
     if (op->result_count > 0 || !op->is_heartbeat || op->cursor_row.len == 0) return RQ_OK;
     return rq_row_of_cursor(op->cursor_row, &s->cursor);
 }
@@ -214,7 +215,8 @@ static bool scanner_is_gone(rq_err rc)
     return rc == RQ_E_UNKNOWN_SCANNER || rc == RQ_E_LEASE || rc == RQ_E_SCANNER_RESET;
 }
 
-/* Before the answer that holds the last returned row goes: a new scanner would continue behind it. */
+/* Call it before the answer with the last returned row is freed: a new scanner continues behind
+ * that row. */
 static rq_err keep_place(embed_scan *s)
 {
     rq_cell cell;
@@ -308,7 +310,7 @@ static rq_err note_returned(embed_scan *s, const rq_row *row)
     return RQ_OK;
 }
 
-/* Takes the cells from a result that were returned before: the row is read again. */
+/* Removes the cells that were returned before from a result, after its row was read again. */
 static rq_err skip_given(embed_scan *s, rq_scan_result *result, rq_slice *block)
 {
     rq_cell given = last_given(s), cell;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checked arguments to the region's requests; what the server does with messages is
- * service/decode.c. */
+/* Converts checked arguments to the region's requests; service/decode.c does this for messages. */
 #include "embed/embed_priv.h"
 
 #include "filter/comparator.h"

@@ -170,8 +170,8 @@ static void on_tick(evutil_socket_t fd, short what, void *ctx)
 }
 
 /* Makes the bufferevent of an accepted connection. Its descriptor is closed with the last
- * reference, so no other connection gets the same number before. NULL: evhttp makes one itself, and
- * only the idle time-out limits the connection. */
+ * reference; until then no other connection can get the same descriptor number. NULL: evhttp makes
+ * one itself, and only the idle time-out limits the connection. */
 static struct bufferevent *make_stream(struct event_base *base, void *ctx)
 {
     rq_http *h = ctx;

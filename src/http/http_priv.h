@@ -87,7 +87,7 @@ typedef struct rq__page {
 
 /* Makes the page of the path. Out of memory: status 500. */
 void rq__page_make(const rq__request *r, rq__page *ret);
-/* True: the page may be large, and is refused while too much is unread. */
+/* True: the page may be large, and is refused while too many bytes of pages are unread. */
 bool rq__page_is_large(const char *path);
 /* A page of one line. */
 void rq__page_fail(rq__page *p, unsigned status, const char *text);
@@ -139,7 +139,8 @@ typedef void (*rq__later_answer)(rq_http *h, struct evhttp_request *request, rq_
 /* NULL: memory or descriptors are exhausted. */
 rq__later *rq__later_new(const rq__later_page *what, rq_http *http, rq_executor *executor,
                          struct event_base *base, rq__later_answer answer);
-/* Answers the request when the page is ready, on the HTTP thread. False: it cannot, and *ret says why. */
+/* Answers the request on the HTTP thread once the page is ready. False: that is not possible, and
+ * *ret says why. */
 bool rq__later_ask(rq__later *l, struct evhttp_request *request, rq__page *ret);
 /* Returns when no page is being made. Any thread. */
 void rq__later_wait(rq__later *l);

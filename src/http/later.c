@@ -28,7 +28,7 @@ struct rq__later {
     rq_http *http;
     struct evhttp_request *waiting[RQ_HTTP_CONNECTIONS];
     size_t count; /* 0: no page is being made */
-    /* The other thread's from the post of its task to the eventfd. */
+    /* Used by the other thread from the post of its task until the eventfd. */
     rq__page page;
 };
 
@@ -54,7 +54,7 @@ static void make(rq_task *task)
 
 /* --- the HTTP thread -------------------------------------------------------------------------- */
 
-/* The answer takes the text over, so each request gets a copy. */
+/* The answer takes ownership of the text, so each request gets a copy. */
 static void answer_one(rq__later *l, struct evhttp_request *request)
 {
     rq__page copy = {.status = l->page.status, .type = l->page.type};

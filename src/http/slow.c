@@ -53,7 +53,7 @@ static void put_row(rq__text *t, const rq_slow_call *c)
     rq__put(t, "</td>");
     put_text(t, "w", c->user);
     put_text(t, "w", c->client);
-    /* The request is long: in a row of its own it needs no scrolling. */
+    /* The request is long: a row of its own makes horizontal scrolling unnecessary. */
     rq__put(t, "</tr><tr class=q><td colspan=12>");
     rq__put_html_cstr(t, c->param);
     if (c->failure != NULL) {

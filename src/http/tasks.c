@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /rs-status?format=json: what the server works on, as the shell's `processlist` reads it. `filter` is
- * all, general (procedures), handler, rpc or operation (calls in flight: there are no idle handlers).
- * Calls are asked for on a thread of their own (rq__later), because a loop may hang; procedures are not.
- * HBASE: RSStatusServlet, TaskMonitor, MonitoredTaskImpl.toMap, MonitoredRPCHandlerImpl.
+ * /rs-status?format=json: the tasks of the server, for the shell's `processlist`. `filter` is all,
+ * general (procedures), handler, rpc or operation (calls in flight: there are no idle handlers).
+ * Calls are asked for on a thread of their own (rq__later), because a loop may hang; procedures are
+ * not. HBASE: RSStatusServlet, TaskMonitor, MonitoredTaskImpl.toMap, MonitoredRPCHandlerImpl.
  */
 #include "http/http_priv.h"
 

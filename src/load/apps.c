@@ -242,7 +242,7 @@ static void take_post(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
         rq__note_wrong(b, s->key, "a post is not what was published");
 }
 
-/* The number of posts the mailbox must have: up to five of everybody the user follows. */
+/* The number of posts that the mailbox must have: up to five of each followed user. */
 static uint64_t posts_expected(const rq__slot *s)
 {
     const rq__bench *b = s->bench;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cost of another process on this machine: its CPU clock, in nanoseconds over all its threads,
- * and its memory as listed by the kernel. */
+/* The cost of another process on this machine: its CPU time, in nanoseconds over all its threads,
+ * and its memory as reported by the kernel. */
 #include "load/load_priv.h"
 
 #include <sys/types.h>

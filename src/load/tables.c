@@ -84,8 +84,8 @@ static bool is_loopback(const char *host)
     return local;
 }
 
-/* A mistyped address must be noticed: before a run changes anything on another machine, one line
- * names the cluster and the tables. */
+/* A mistyped address must be noticed: before a run changes anything on another machine, it prints a
+ * line with the cluster and the tables. */
 static void announce(const rq__bench *b, const rq__table_names *n)
 {
     uint16_t port;

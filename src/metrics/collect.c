@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The snapshot: what the rooms below count, one sample for each value. */
+/* The snapshot: reads the counters of the other rooms, one sample for each value. */
 #include "metrics/metrics_priv.h"
 
 #include "base/machine.h"

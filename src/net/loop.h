@@ -29,8 +29,8 @@ typedef struct rq_loop rq_loop;
 typedef struct rq_loops_options {
     unsigned count; /* 0: one per processor that this process may use */
     bool driven;    /* one loop without a thread: see rq_loop_turn */
-    /* Of a driven loop, around each wait; may be NULL. A lock that guards the loop is given up and
-     * taken there. */
+    /* Called around each wait of a driven loop, to release and take a lock that guards the loop;
+     * may be NULL. */
     void (*before_wait)(void *ctx);
     void (*after_wait)(void *ctx);
     void *ctx;

@@ -155,7 +155,7 @@ struct rq_listener {
 
 typedef struct rq__transformed rq__transformed;
 
-/* What an outgoing stream has besides. While it is connecting, the stream is `writing`: its output
+/* State of an outgoing stream only. While it is connecting, the stream is `writing`: its output
  * waits in its queue. */
 typedef struct rq__dial {
     rq_stream *stream;
@@ -219,8 +219,8 @@ void rq__loop_iteration_end(rq_loop *loop);
 /* Runs the timers that are due. */
 void rq__loop_run_timers(rq_loop *loop);
 bool rq__loop_has_tasks(rq_loop *loop);
-/* Whether the process may open as many descriptors as a loop needs. The first loop of a process would
- * abort it otherwise: so libuv does when it cannot make its pipe for signals. */
+/* Whether the process may open as many descriptors as a loop needs. Otherwise the first loop of a
+ * process would abort it: libuv does so when it cannot make its pipe for signals. */
 bool rq__loop_has_descriptors(void);
 /* What rq_loop_wake rings. */
 RQ_NODISCARD
@@ -243,7 +243,7 @@ void rq__stream_mark_dirty(rq_stream *s);
 void rq__stream_read_later(rq_stream *s);
 /* The socket, or what stands for it, is ready for these events of those that are watched. */
 void rq__stream_ready(rq_stream *s, int events);
-/* Reads without having heard that there is input; false: there was none. */
+/* Reads without an event that announced input; false: there was none. */
 bool rq__stream_try_read(rq_stream *s);
 /* recv() on the socket, or on its replacement. */
 ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len);
@@ -261,7 +261,7 @@ static inline bool rq__stream_connects(const rq_stream *s)
 void rq__dial_ready(rq_stream *s);
 /* Notes why the stream fails, by errno; of an accepted one: nothing. */
 void rq__dial_note(rq_stream *s, const char *what, int error);
-/* It closes, perhaps while it connects. True: rq__stream_closed follows by itself. */
+/* Closes the stream, perhaps while it connects. True: rq__stream_closed follows by itself. */
 bool rq__dial_close(rq_stream *s);
 void rq__dial_free(rq__dial *d);
 

@@ -16,7 +16,7 @@ static void give_region_back(rq_op_batch *b)
     b->in_group = false;
 }
 
-/* The results of its last run are not yet known, and not counted. */
+/* The results of the group's last run are not yet known, and not counted. */
 RQ_COLD static void leave_gate(rq_op_batch *b)
 {
     b->is_gated = false;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gets behind one that waits for a block: those that will need blocks, too, have them read in the
- * same wait. So a batch of a hundred rows that are not in memory waits a few times, not a hundred
- * times.
+/* While a get waits for a block, the blocks that the next gets will need are read in the same wait.
+ * So a batch of a hundred rows that are not in memory waits a few times, not a hundred times.
  *
- * A look is a get whose result is thrown away; the get itself finds the block pinned, and is right
- * whatever the look found. Each part is looked at once, and decoded once: its scan is kept until its
- * turn comes. */
+ * A look is a get whose result is discarded; the get itself later finds the block pinned, and does
+ * not depend on the look's result. Each part is looked at once, and decoded once: its scan is kept
+ * until its turn comes. */
 #include "ops/batch_priv.h"
 #include "ops/beside.h"
 
@@ -65,7 +64,8 @@ void rq__batch_look(rq_op_batch *b)
     b->meter.steps += (unsigned)(l->to - l->from);
 }
 
-/* The last of the gets that were looked at has had its turn: no block is needed any more. */
+/* Call it when the last of the gets that were looked at has run: their blocks are not needed any
+ * more. */
 static void release_blocks(rq_op_batch *b)
 {
     rq_read_ctx_unpin(&b->read.ctx);

@@ -46,7 +46,7 @@ rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p);
 /* Finds the blocks that the next gets of the group need, to be read together with the one for which
  * the batch is about to wait. */
 void rq__batch_look(rq_op_batch *b);
-/* Whether the part at hand was decoded then; *ret receives it. */
+/* Whether the current part was decoded by a look; if so, *ret receives it. */
 bool rq__batch_looked_at(rq_op_batch *b, rq_scan *ret);
 /* Another group begins. */
 void rq__batch_forget_looks(rq_op_batch *b);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads of one op side by side: blocks that its next steps will need are read while it waits for the
- * one that it needs now. The op goes on when all are there; then they are pinned in its ctx. */
+/* Parallel reads of one op: while it waits for the block that it needs now, the blocks that its
+ * next steps will need are read too. The op continues when all have been read; they are then pinned
+ * in its ctx. */
 #ifndef RQ_OPS_BESIDE_H
 #define RQ_OPS_BESIDE_H
 
@@ -20,18 +21,19 @@ typedef struct rq_beside {
     rq_ops *ops;
     struct rq_op_read *op;
     unsigned count;
-    size_t charged;           /* bytes of its blocks, read or not: a part of those of all ops */
+    size_t charged;           /* bytes of its blocks, read or not; counted in the sum of all ops */
     _Atomic unsigned running; /* with the op's own read */
     rq_beside_read reads[RQ_BESIDE_MAX];
 } rq_beside;
 
-/* A ctx for a look that may find that a block is needed; NULL: there are enough, or the blocks of all
- * ops take too much memory. */
+/* A ctx for a look that may need a block; NULL: the op has enough blocks, or those of all ops take
+ * too much memory. */
 rq_read_ctx *rq__beside_next(rq_beside *b);
-/* Keeps the need of the ctx that rq__beside_next returned, unless it is `own`'s or is kept already. */
+/* Keeps the read that the ctx from rq__beside_next needs, unless it is the same as `own`'s or is
+ * kept already. */
 void rq__beside_keep(rq_beside *b, const rq_read_ctx *own);
-/* Drops the reads that have not begun, and charges nothing any more: the op has released the blocks of
- * the others. */
+/* Drops the reads that have not begun, and takes back their charge: the op has released the other
+ * blocks. */
 void rq__beside_clear(rq_beside *b);
 
 /* --- for read.c ------------------------------------------------------------------------------- */

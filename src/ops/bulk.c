@@ -227,7 +227,8 @@ static rq_err load_files(rq_op_bulk *b)
     return rc;
 }
 
-/* HBASE: RSRpcServices.bulkLoadHFile: files that replication has sent around are already here. */
+/* HBASE: RSRpcServices.bulkLoadHFile: files that have already been loaded on this cluster, as
+ * replication may send them in a circle. */
 bool rq__bulk_was_here(const rq_op_bulk *b)
 {
     const char *self = rq_root_cluster_id(rq_catalog_root(ops_of(b)->catalog));

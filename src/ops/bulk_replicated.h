@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bulk load that another cluster did and replication names: its files are copied from that
- * cluster's data folder or archive, as far as this machine sees them
+/* A bulk load of another cluster, announced by replication: its files are copied from that
+ * cluster's data folder or archive, if they are accessible on this machine
  * (rorqual.replication.bulkload.folders). HBASE: HFileReplicator.
  *
  * A file whose rows are all of one region here is loaded as in a bulk load. The rows of another one

@@ -18,7 +18,7 @@ static void unpin_region(void *thing)
     if (op->is_pinned) rq_region_unref(op->region);
 }
 
-/* Before the policy is asked: a delayed op can no longer be ended here. */
+/* Checked before the policy is asked, because a delayed op can no longer be ended here. */
 static rq_err prepare_delay(rq_op *op)
 {
     bool lasts = op->seat->lane == NULL || op->region == NULL || op->has_waited;
@@ -73,7 +73,8 @@ void rq__gate_settle(rq_op *op, uint64_t count)
         take_time(op, c, 1);
     else if (rq_sample_has(c->sample, count))
         take_time(op, c, rq_sample_take(&c->sample, count));
-    /* RQ_E_RESULT_TOO_LARGE is no failure: the client repeats the actions that are left. */
+    /* RQ_E_RESULT_TOO_LARGE is not counted as a failure: the client sends the remaining actions
+     * again. */
     if (op->rc != RQ_OK && op->rc != RQ_E_RESULT_TOO_LARGE) rq__gate_add(&c->failed, 1);
     if (p != NULL && p->after != NULL) p->after(p->ctx, op);
 }

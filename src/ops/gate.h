@@ -21,7 +21,7 @@ typedef struct rq_gate_group {
     rq_region *region;
     uint32_t writes, reads;
     bool is_atomic; /* it writes what depends on what it reads */
-    /* Known at its end: cells written, cells returned, blocks read. */
+    /* Known at the op's end: cells written, cells returned, blocks read. */
     uint64_t bytes_written, bytes_returned, block_bytes;
 } rq_gate_group;
 
@@ -83,8 +83,8 @@ static inline const rq_gate_policy *rq__gate_policy(const rq_ops_seat *seat)
 RQ_COLD void rq__gate_ask(rq_op *op, void (*run)(rq_op *op));
 RQ_COLD void rq__gate_settle(rq_op *op, uint64_t count);
 
-/* Runs `run` when the policy lets the op pass; else the op is refused, or delayed and run later.
- * The op's region is pinned while it is delayed. */
+/* Runs `run` if the policy lets the op pass; otherwise refuses the op, or delays it and runs it
+ * later. The op's region is pinned while it is delayed. */
 static inline void rq_op_begin(rq_op *op, void (*run)(rq_op *op))
 {
     if (RQ_LIKELY(rq__gate_policy(op->seat) == NULL))

@@ -74,16 +74,16 @@ struct rq_op {
     const rq_op_caller *caller; /* NULL: memory is not limited, and the caller stays */
     void *user;                 /* the caller's */
     void (*done)(rq_op *op);
-    /* Set by the caller when they are known; else as rq_op_init leaves them. */
+    /* Set by the caller if known; otherwise as rq_op_init leaves them. */
     rq_slice principal; /* name of the user; empty: none was named */
-    /* Valid until the read section ends, and again in rq_op_end, for its table's times. NULL: found
-     * later, or none. */
+    /* Valid until the read section ends, and again in rq_op_end, for its table's times. NULL: not
+     * found yet, or no region. */
     rq_region *region;
     uint64_t started_ns;  /* executor's clock */
     uint64_t deadline_ns; /* UINT64_MAX: none */
     uint64_t trace_id;    /* 0: not traced */
     uint32_t priority;    /* 0: normal */
-    bool repeats;         /* the same request again: it has passed the gate and is counted */
+    bool repeats;         /* repetition of a request that the gate has counted */
     /* The op's. */
     bool has_waited; /* at the gate, for a block, for memory or for its next slice */
     bool is_pinned;  /* region is a reference, of an op that the gate delays */
@@ -95,7 +95,7 @@ struct rq_op {
     rq_error why;
 };
 
-/* What the caller may set gets its defaults; started_ns, 0, is to be set. */
+/* Sets the defaults of fields that the caller may set; started_ns is 0 and must be set. */
 static inline void rq_op_init(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_arena *arena,
                               void (*done)(rq_op *op))
 {

@@ -25,7 +25,7 @@ typedef struct rq_ops_options {
      * absolute and without symbolic links. NULL: bulk load is disabled. */
     const rq_intake *intake;
     const char *data_path;
-    /* For bulk loads that replication names; NULL: none can be taken. */
+    /* For bulk loads announced by replication; NULL: these are refused. */
     const rq_intake *replicated;
 } rq_ops_options;
 

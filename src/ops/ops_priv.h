@@ -22,7 +22,7 @@ struct rq_ops {
     uint64_t result_bytes_max; /* of a scan or batch */
     uint64_t block_bytes_max;  /* that a batch reads */
     uint64_t row_bytes_max;    /* of a row in a result */
-    uint64_t beside_bytes_max; /* of blocks that batches have read ahead (beside.h), all together */
+    uint64_t beside_bytes_max; /* bytes of blocks read ahead for batches (beside.h), of all ops */
     uint64_t lease_ms;
     _Atomic uint64_t beside_bytes;
     _Atomic uint64_t rpc_timeout_ms; /* a reload changes it */
@@ -36,7 +36,7 @@ struct rq_ops {
 struct rq_op_bulk;
 void rq__bulk_start(struct rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(struct rq_op_bulk *b));
 const char *rq__bulk_local_path(const char *said);
-/* Whether one of the clusters that the files have been to is this one. */
+/* Whether the files have been loaded on this cluster before. */
 bool rq__bulk_was_here(const struct rq_op_bulk *b);
 /* What the region needs to announce the load to peers. RQ_E_NO_MEMORY. */
 struct rq_bulk_load;

@@ -54,7 +54,7 @@ static void run_wait(rq_task *task)
     rq_op_read_wait(RQ_CONTAINER_OF(task, rq_op_read, task));
 }
 
-/* How much a slice may add to a result; charged ahead by a result that is large already. */
+/* The bytes that a slice may add to a result; charged ahead for a result that is already large. */
 #define SLICE_BYTES ((size_t)256 * 1024)
 
 static rq_err ask_for_memory(rq_op_read *read)

@@ -21,7 +21,7 @@ rq_scan_owner *rq_scan_owner_get(void **state);
  * memory is needed. The caller must not use the pointer any more. */
 void rq_scan_owner_gone(rq_ops *ops, rq_scan_owner *owner);
 
-/* Parameters of a scan that concern its calls, not the region. */
+/* Parameters of a scan that concern its calls and not the region's scanner. */
 typedef struct rq_scan_extra {
     uint64_t max_result_bytes; /* 0: the server's */
     uint64_t mvcc_read_point;  /* 0: the newest */

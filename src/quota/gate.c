@@ -23,7 +23,7 @@
 #define WRITE_ESTIMATE 100
 #define GET_ESTIMATE 100
 #define SCAN_ESTIMATE 1000
-#define BLOCK_ESTIMATE 65536 /* otherwise a read is taken for one block of the default size */
+#define BLOCK_ESTIMATE 65536 /* otherwise a read is estimated at one block of the default size */
 #define LIMITERS_MAX 4
 
 typedef struct verdict {
@@ -75,7 +75,8 @@ static rq__default_user *new_user(rq_quotas *q, rq_slice name)
     return u;
 }
 
-/* Users beyond the maximum, or without memory, share the limiter of the user "". */
+/* Users beyond the maximum share the limiter of the user "", and so does a user without memory for
+ * an entry. */
 static rq__limiter *default_limiter(rq_quotas *q, rq_slice name)
 {
     rq__limiter *found = NULL;
@@ -302,7 +303,7 @@ rq_err rq_quotas_may_compact(const rq_quotas *q, const rq_region *region, const 
 
 /* --- the policy ------------------------------------------------------------------------------- */
 
-/* An op of one region as a group; false: its groups come later, or it is not limited. */
+/* An op of one region as a group; false: the op has groups of its own later, or is not limited. */
 static bool group_of(const rq_op *op, rq_gate_group *g)
 {
     *g = (rq_gate_group){.region = op->region};

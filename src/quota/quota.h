@@ -10,8 +10,8 @@
  *
  *   SetQuota ─► merge with the row ─► hbase:quota ─► view (in memory) ─► gate of ops
  *
- * The view is read without a lock, and replaced at each change. While nothing is limited, no policy
- * of this is at the gate. With hbase.quota.enabled false there is none of all this. HBASE:
+ * The view is read without a lock, and replaced at each change. While nothing is limited, the gate
+ * has no policy for quotas. With hbase.quota.enabled false nothing of this runs. HBASE:
  * MasterQuotaManager, RegionServerRpcQuotaManager, QuotaCache, QuotaObserverChore.
  */
 #ifndef RQ_QUOTA_QUOTA_H
@@ -36,8 +36,8 @@ typedef struct rq_quotas_options {
     const rq_gate_policy *next; /* at the gate of `ops`, where it stays; NULL: none */
 } rq_quotas_options;
 
-/* Blocking: with hbase.quota.enabled it makes hbase:quota and reads it. If it cannot, that is
- * logged, and tried again when a quota is set and by the timer. */
+/* Blocking: with hbase.quota.enabled it creates hbase:quota and reads it. A failure is logged, and
+ * it is tried again when a quota is set and by the timer. */
 RQ_NODISCARD
 rq_err rq_quotas_open(const rq_quotas_options *o, rq_quotas **ret, rq_error *why);
 /* Blocking: ends the timer and waits for work under way. The lane still runs. NULL is fine. */
@@ -57,7 +57,8 @@ rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why);
 RQ_NODISCARD
 rq_err rq_quotas_switch_throttle(rq_quotas *q, bool on, bool *ret_before, rq_error *why);
 bool rq_quotas_throttle_is_on(const rq_quotas *q);
-/* Whether requests beyond a quota pass while the server's is not used up; durable. Blocking. */
+/* Sets whether requests beyond a quota may pass while the server's own quota is not used up;
+ * durable. Blocking. */
 RQ_NODISCARD
 rq_err rq_quotas_switch_exceed(rq_quotas *q, bool on, bool *ret_before, rq_error *why);
 
@@ -70,9 +71,9 @@ typedef struct rq_space_state {
     bool is_violated;
 } rq_space_state;
 
-/* Of a compaction that a client asks for. RQ_E_DO_NOT_RETRY: a violated NO_WRITES_COMPACTIONS forbids
- * it, and the user is no superuser: neither that of this process nor one of hbase.superuser. Any
- * thread, inside a read section. */
+/* For a compaction that a client requests. RQ_E_DO_NOT_RETRY: a violated NO_WRITES_COMPACTIONS
+ * forbids it, and the user is not a superuser (the user of this process, or one of
+ * hbase.superuser). Any thread, inside a read section. */
 RQ_NODISCARD
 rq_err rq_quotas_may_compact(const rq_quotas *q, const rq_region *region, const char *user,
                              rq_error *why);

@@ -47,7 +47,8 @@ typedef struct rq__view_of_quotas {
     bool throttles, spaces;
 } rq__view_of_quotas;
 
-/* Reads hbase:quota. Limiters of `before` (may be NULL) go on with their new limits. Blocking. */
+/* Reads hbase:quota. Limiters of `before` (may be NULL) are kept, with their new limits.
+ * Blocking. */
 RQ_NODISCARD
 rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before, rq__view_of_quotas **ret,
                            rq_error *why);
@@ -94,10 +95,11 @@ void rq__snapshot_usage_free(rq__snapshot_usage *u); /* NULL is fine */
 
 /* --- gate.c ----------------------------------------------------------------------------------- */
 extern const rq_gate_policy rq__quota_policy_table; /* without ctx */
-/* Puts the policy at the gate, before the next one, or leaves that one there alone. REQUIRES: q->work. */
+/* Puts the policy at the gate, in front of the next one, or leaves only the next one there.
+ * REQUIRES: q->work. */
 void rq__quota_set_gate(rq_quotas *q);
 
-/* A user without a quota of its own, with the default ones (settings). */
+/* The entry of a user without a quota of its own, with the default quotas (settings). */
 typedef struct rq__default_user {
     struct rq__default_user *next;
     rq__limiter *limiter;

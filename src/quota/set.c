@@ -93,7 +93,7 @@ static bool has_any(const Pb__Throttle *t)
     return false;
 }
 
-/* Without a type or without a limit it removes one throttle, or all. */
+/* A throttle without a limit removes that one; without a type, all. */
 static rq_err merge_throttle(const Pb__ThrottleRequest *r, rq_arena *arena, Pb__Quotas *to,
                              rq_error *why)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What snapshots add to the usage of their tables: the files that they alone keep. Measured every
- * hbase.master.quotas.snapshot.chore.period, of tables that have a space quota or whose namespace has one, and
- * written to hbase:quota as HBase writes it:
+ * The space of snapshots that counts for their tables: files kept only by snapshots. Measured
+ * every hbase.master.quotas.snapshot.chore.period, of tables that have a space quota or whose
+ * namespace has one, and written to hbase:quota as HBase writes it:
  *
  *   t.TABLE       u:ssSNAPSHOT    SpaceQuotaSnapshot { usage }
  *   n.NAMESPACE   u:ss            their sum
@@ -146,7 +146,8 @@ static rq_slice joined(rq_arena *arena, const char *prefix, rq_slice name)
     return text == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(text);
 }
 
-/* A cell for each snapshot, and one for each namespace of theirs: the list is ordered by table. */
+/* A cell for each snapshot, and one with the sum for each of their namespaces; the list is ordered
+ * by table. */
 static rq_err want(const rq__snapshot_usage *u, comparison *c)
 {
     c->list = rq_arena_calloc(c->arena, 2 * u->count + 1, sizeof *c->list);

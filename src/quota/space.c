@@ -99,8 +99,7 @@ static rq_space_state state_of(const rq__entry *e, rq_slice name, bool is_namesp
                             .is_violated = usage > e->space_limit};
 }
 
-/* A table's state at the end of the round before: of this server, or as it was written before its
- * start. */
+/* A table's state at the end of the previous round; after a start, as it was last written. */
 static bool state_before(const round_state *r, rq_slice table, rq_space_state *ret)
 {
     rq_slice none = {0};
@@ -117,7 +116,7 @@ static bool state_before(const round_state *r, rq_slice table, rq_space_state *r
     return e != NULL || written != NULL;
 }
 
-/* A disabled table's files are those it had when it was disabled. */
+/* A disabled table's files are those listed when it was disabled. */
 static uint64_t known_size(const round_state *r, const rq_catalog_table *t)
 {
     rq_space_state s;
@@ -304,7 +303,7 @@ static rq_err follow_all(round_state *r, rq_error *why)
     return RQ_OK;
 }
 
-/* Limits hold without the snapshots, too, if these cannot be read or written down. */
+/* If the snapshots cannot be read or their sizes not be written, limits apply without them. */
 static void measure_snapshots(rq_quotas *q, bool now)
 {
     rq_error why = {.code = RQ_OK};

@@ -235,7 +235,7 @@ static rq_err take_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
     return RQ_OK;
 }
 
-/* A user's row that has quotas of tables only is the user's too: the defaults do not apply. */
+/* A user's row with quotas of tables only is a row of the user too: the defaults do not apply. */
 static rq_err complete_users(rq__view_of_quotas *v)
 {
     size_t count = v->count;

@@ -2,9 +2,10 @@
 /*
  * Sessions by libzookeeper-mt; see zk_client.h.
  *
- * The library has two threads for each session: one for its socket and pings, one for callbacks. A session
- * that is alive does not show that the server's loops run, because these threads ping without them. The only
- * function that they call is `on_event`, which posts a task to the session's lane.
+ * The library has two threads for each session: one for its socket and pings, one for callbacks. A
+ * session that is alive does not show that the server's loops run, because these threads ping
+ * without them. The only function of ours that they call is `on_event`, which posts a task to the
+ * session's lane.
  */
 #include "registry/zk_client.h"
 
@@ -18,7 +19,8 @@
 #define LIBRARY "libzookeeper_mt.so.2"
 #define VALUE_MAX (1 << 20) /* ZooKeeper's own limit (jute.maxbuffer) */
 
-/* ZooKeeper's numbers; as variables of the library they would have to be looked up. */
+/* ZooKeeper's numbers. The library has them as variables, which would have to be looked up with
+ * dlsym. */
 enum { EVENT_SESSION = -1, STATE_CONNECTED = 3, STATE_EXPIRED = -112, STATE_AUTH_FAILED = -113 };
 enum { FLAG_EPHEMERAL = 1, PERMS_ALL = 0x1f };
 
@@ -133,7 +135,7 @@ void rq__zk_close(rq__zk *z)
         int closed = z->zookeeper_close(z->handle);
         (void)closed; /* without a connection the session ends by its time */
     }
-    /* The library stays loaded: its threads may still be on their last instructions. */
+    /* The library stays loaded: its threads may still be executing its code while they end. */
     free(z->buffer);
     free(z);
 }

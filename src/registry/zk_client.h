@@ -27,7 +27,7 @@ typedef struct rq__zk_options {
     const char *quorum; /* "host:port,host:port" */
     int timeout_ms;     /* of the session, as wished; the server may change it */
     rq_lane *lane;
-    /* Called on the lane. `session` tells whose event it is: one may come after its session's end. */
+    /* Called on the lane. `session` is the session of the event, which may already have ended. */
     void (*event)(void *ctx, uint64_t session, rq__zk_event_kind kind);
     void *ctx;
     uint64_t session; /* the caller's number for it */
@@ -42,7 +42,7 @@ typedef struct rq__zk_node {
 /* RQ_E_UNSUPPORTED: the library is not installed. RQ_E_CONFIG: no such host. Connects in the
  * background. */
 RQ_NODISCARD rq_err rq__zk_open(const rq__zk_options *o, rq__zk **ret, rq_error *why);
-/* Ends the session: its ephemeral nodes go at once. NULL is allowed. */
+/* Ends the session: its ephemeral nodes are removed at once. NULL is allowed. */
 void rq__zk_close(rq__zk *z);
 RQ_NODISCARD rq_err rq__zk_create(rq__zk *z, const char *path, rq_slice value, bool ephemeral,
                                   rq_error *why);

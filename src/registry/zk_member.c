@@ -3,9 +3,9 @@
  * Membership and election; see zk_member.h. HBASE: ZKWatcher.createBaseZNodes, ActiveMasterManager,
  * MasterAddressTracker, RegionServerTracker, ZKClusterId, ClusterStatusTracker.
  *
- * Everything runs on the member's lane. `settle` makes ZooKeeper agree with what this process is, and
- * looks at what the others are. It may run at any time, any number of times; it runs after each event,
- * and again after an error.
+ * Everything runs on the member's lane. `settle` writes this process's nodes to ZooKeeper and reads
+ * those of the others. It may run at any time, any number of times; it runs after each event, and
+ * again after an error.
  */
 #include "registry/zk_member.h"
 
@@ -77,7 +77,7 @@ static void publish(rq_member *m, const rq_member_view *v)
     rq_member_view copy;
     pthread_mutex_lock(&m->lock);
     bool same = same_view(&m->view, v);
-    /* Without memory for the copy the former one stays, until the next event. */
+    /* Without memory for the copy the previous state stays until the next event. */
     bool copied = !same && copy_view(v, &arena, &copy) == RQ_OK;
     if (copied) {
         rq_arena former = m->view_arena;
@@ -105,7 +105,7 @@ rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret)
 
 /* --- nodes --------------------------------------------------------------------------------- */
 
-/* HBASE: ZKWatcher, ZKProcedureUtil; a client lists some of them. */
+/* HBASE: ZKWatcher, ZKProcedureUtil. Clients list some of these nodes. */
 static const char *const folders[] = {
     "backup-masters",
     "draining",
@@ -156,8 +156,8 @@ static rq_err make_folders(rq_member *m, rq_error *why)
     return RQ_OK;
 }
 
-/* An ephemeral node whose name is ours alone. One that a former session of ours has left is replaced:
- * it would go with that session. */
+/* An ephemeral node whose name only this process uses. A node left by its former session is
+ * replaced, because it would be removed with that session. */
 static rq_err ensure_own(rq_member *m, const char *path, rq_slice value, rq_error *why)
 {
     rq_error detail = {.code = RQ_OK};
@@ -188,7 +188,8 @@ static bool same_place(const rq_server_name *a, const rq_server_name *b)
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* The master's node is there: is it this process? RQ_E_NOT_FOUND: it went meanwhile. Watched. */
+/* Reads the master's node: whether it names this process. RQ_E_NOT_FOUND: it was removed meanwhile.
+ * Sets a watch. */
 static rq_err look_at_master(rq_member *m, const char *path, rq_member_view *v, rq_error *why)
 {
     rq__zk_node node;
@@ -240,7 +241,7 @@ static rq_err ensure_cluster_id(rq_member *m, rq_error *why)
                    id);
 }
 
-/* HBASE: ClusterStatusTracker.setClusterUp: it stays as the first master wrote it. */
+/* The first master writes it and it stays. HBASE: ClusterStatusTracker.setClusterUp. */
 static rq_err ensure_running(rq_member *m, rq_error *why)
 {
     rq_slice value;
@@ -263,8 +264,8 @@ static rq_err be_active(rq_member *m, const char *backup, rq_error *why)
 
 /* --- settle -------------------------------------------------------------------------------- */
 
-/* The id is the storage's, so that whoever comes first may write it; and everybody checks it, so that
- * no process joins another cluster. */
+/* The id comes from the storage, so any process may write it first. Every process compares it, so
+ * that none joins another cluster. */
 static rq_err settle_all(rq_member *m, rq_member_view *v, rq_error *why)
 {
     rq_slice value;
@@ -312,7 +313,7 @@ static rq_err new_session(rq_member *m, rq_error *why)
                        &m->zk, why);
 }
 
-/* Without a connection nothing is known to have changed; nothing was acted upon either. */
+/* Without a connection nothing is known to have changed, and no event was handled. */
 static void hear_disconnected(rq_member *m)
 {
     rq_arena arena = {0};
@@ -394,7 +395,7 @@ void rq_member_close(rq_member *m)
 {
     if (m == NULL) return;
     rq_executor *ex = m->options.executor;
-    /* Nothing may be posted to a lane that is being freed: not by the timer or the session either. */
+    /* The lane is about to be freed: neither the timer nor the session may post to it any more. */
     ex->latch_init(ex, &m->stopped);
     m->stop.run = stop;
     rq_lane_post(m->lane, &m->stop);
@@ -428,7 +429,7 @@ rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why
         return rq_no_memory(why);
     }
     pthread_mutex_init(&m->lock, NULL);
-    /* Before an event of it can be on the lane, which looks at m->zk. */
+    /* Before an event of the session can be on the lane, because events read m->zk. */
     m->settling = true;
     o->executor->timer_arm(o->executor, &m->again, m->lane, 0);
     *ret = m;

@@ -14,8 +14,8 @@
 /* HBASE: HConstants.RPC_CURRENT_VERSION in znodes */
 #define RPC_VERSION 0
 
-/* HBase's header, and room for `body` bytes behind it. `magic`: with "PBUF" as by
- * ProtobufUtil.prependPBMagic, which not all nodes have. NULL: no memory. */
+/* HBase's header, and room for `body` bytes behind it. `magic`: with "PBUF"
+ * (ProtobufUtil.prependPBMagic), which some nodes lack. NULL: no memory. */
 static uint8_t *begin(const char *writer, bool magic, size_t body, rq_arena *arena, rq_slice *ret)
 {
     size_t id_len = strlen(writer), magic_len = magic ? 4 : 0;
@@ -129,7 +129,7 @@ rq_err rq__znode_namespace(const char *writer, const rq_namespace *ns, rq_arena 
 
 /* --- reading ------------------------------------------------------------------------------- */
 
-/* The message behind the header, which a value need not have. */
+/* The message behind the header. The header may be missing. */
 static rq_err message_of(rq_slice value, rq_slice *ret, rq_error *why)
 {
     rq_cursor c = rq_cursor_of(value);

@@ -34,7 +34,8 @@ RQ_NODISCARD rq_err rq__znode_namespace(const char *writer, const rq_namespace *
 RQ_NODISCARD rq_err rq__znode_bytes(const char *writer, rq_slice message, rq_arena *arena,
                                     rq_slice *ret);
 
-/* Values that other processes wrote, with or without header. RQ_E_MALFORMED: it is none of these. */
+/* Reads values that other processes wrote, with or without header. RQ_E_MALFORMED: the value has
+ * another form. */
 RQ_NODISCARD rq_err rq__znode_read_cluster_id(rq_slice value, rq_arena *arena, const char **ret,
                                               rq_error *why);
 /* With `text`. */

@@ -117,7 +117,7 @@ static rq_err value_peer(const rq__znodes *z, rq_slice name, rq_arena *arena, rq
     return rq__znode_bytes(writer_of(z), rq_slice_of(state, sizeof state), arena, &ret->data);
 }
 
-/* There are no queues of servers: the log is not a list of files that others could read. */
+/* Servers have no queues here: the log is not a list of files that other programs could read. */
 static rq_err value_replication(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     rq_slice peers = RQ_SLICE_LIT("peers");

@@ -147,7 +147,7 @@ static rq_err begin_atomic(batch_job *j)
 
 /* --- an attempt ------------------------------------------------------------------------------- */
 
-/* Begins the next operation; after the last one the attempt has ended, and the job perhaps, too. */
+/* Begins the next operation. After the last one it ends the attempt, and perhaps the job. */
 static void advance(batch_job *j)
 {
     rq_err rc = RQ_OK;

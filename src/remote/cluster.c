@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions and servers: what hbase:meta and the master say of them. */
+/* Regions and servers, as hbase:meta and the master describe them. */
 #include "remote/remote_priv.h"
 
 #include "base/address.h"
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* The regions of a table that is there, read anew; the lock is held. */
+/* The regions of an existing table, read again. REQUIRES: the lock. */
 static rq_err read_regions(rq__remote *r, rq_slice ns, rq_slice qualifier, rq_client_table **ret,
                            rq_error *why)
 {

@@ -227,7 +227,8 @@ rq_err rq__encode_specifier(rq_buf *out, rq_slice encoded)
 
 /* --- results ---------------------------------------------------------------------------------- */
 
-/* Cells in the message itself: a server sends them to clients without a codec, and may to others. */
+/* Cells in the message itself: servers send them to clients without a codec, and may send them to
+ * others. */
 static rq_err row_of_message(rq_result_view view, rq_cursor cells, rq_row_memory *memory,
                              rq_row **ret)
 {
@@ -241,7 +242,8 @@ static rq_err row_of_message(rq_result_view view, rq_cursor cells, rq_row_memory
     return rc;
 }
 
-/* The bytes of the first `count` cells: by their lengths alone, rq_row_of_block checks the cells. */
+/* The bytes of the first `count` cells, found by their lengths only; rq_row_of_block checks the
+ * cells. */
 static rq_err cells_of_block(rq_cursor c, uint32_t count, rq_slice *ret)
 {
     const uint8_t *begin = c.ptr;

@@ -69,7 +69,7 @@ static void repeat_or_end(rq__job *j, bool may_pass)
     rq_client_timer_arm(j->remote->client, &j->pause, pause);
 }
 
-/* Of a region that is not where the map says: perhaps the table is disabled or dropped. */
+/* For a region that is not where the map says: the table may be disabled or dropped. */
 static bool doubts_table(rq_err rc)
 {
     return rc == RQ_E_NOT_SERVING_REGION || rc == RQ_E_UNKNOWN_REGION || rc == RQ_E_TABLE_NOT_FOUND;

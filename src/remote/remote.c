@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* After so many attempts with HBase's pauses job.c asks whether the table is there at all. */
+/* After this many attempts with HBase's pauses, job.c asks the master whether the table exists. */
 #define RETRIES 3
 #define PAUSE_MS 100
 #define POLL_NS 100000000
@@ -139,14 +139,14 @@ static int64_t remote_due(rq_db *db)
     return due;
 }
 
-/* Every job ends in this poll, because what it begins fails at once. */
+/* Every job ends in this poll, because every operation it starts fails at once. */
 static void remote_stop(rq_db *db)
 {
     rq__remote *r = rq__remote_of(db);
     pthread_mutex_lock(&r->lock);
     rq_client_stop(r->client);
     rq_client_poll(r->client, 0);
-    rq_client_wake(r->client); /* that poll may have taken the wake-up of a driver that sleeps */
+    rq_client_wake(r->client); /* that poll may have consumed the wake-up of a sleeping driver */
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -52,7 +52,8 @@ typedef struct rq__job {
     rq__remote *remote;
     rq_table *table;
     rq_arena *arena;
-    /* Begins an attempt, which calls rq__job_ended; perhaps at once. An error: it has not begun. */
+    /* Begins an attempt, which ends with a call of rq__job_ended, perhaps inside this one. An
+     * error: it has not begun. */
     rq_err (*attempt)(struct rq__job *job, rq_client_table *table);
     /* The call has ended with `rc` and `why`. The job may be freed. */
     void (*end)(struct rq__job *job);
@@ -71,7 +72,7 @@ void rq__job_ended(rq__job *job, rq_err rc);
 /* Begins the job, and works until it has ended; takes the lock. Returns its error. The caller of this
  * and the next one has set remote, table, arena, attempt and why; the rest is zero. */
 rq_err rq__job_run(rq__job *job, rq__wait *wait);
-/* The same in two parts: between them any thread that drives the client works on the job. */
+/* The same in two parts. In between, any thread that drives the client works on the job. */
 void rq__job_begin(rq__job *j, rq__wait *wait);
 RQ_NODISCARD
 rq_err rq__job_wait(rq__job *j, rq__wait *wait);
@@ -87,7 +88,7 @@ void rq__wait_done(rq__wait *w);
 
 /* An operation's failure, in the form of the api. */
 rq_err rq__remote_failure(const rq_op_result *result, rq_why *why);
-/* Likewise of a call of the master or of a server's administration. */
+/* The same for a call of the master or of AdminService. */
 void rq__client_failure(const rq_client_failure *failure, rq_err rc, rq_why *why);
 /* Copies a server's text to why->error, without the class in front and the stack trace behind, and
  * the class to why->java_class. */
@@ -124,8 +125,8 @@ RQ_NODISCARD
 rq_err rq__post_take(rq__remote *r, rq__post **ret);
 void rq__post_give_back(rq__remote *r, rq__post *p);
 
-/* The changes as the client wants them: their fields are in `more`, which must not change until the
- * operation is done; behind them the condition, if check is not NULL. */
+/* The changes in the client's form: their fields are in `more`, which must not change until the
+ * operation is done, followed by the condition if check is not NULL. */
 RQ_NODISCARD
 rq_err rq__make_mutations(rq_buf *more, const rq_checking *check, const rq_changing *changes,
                           size_t count, uint64_t nonce, rq_arena *arena, rq_mutate **ret,

@@ -3,8 +3,8 @@
  * ahead of that, the next response is requested. After an error that passes the client continues behind
  * the last row.
  *
- * Whoever drives the client takes in a step that was begun ahead, so its rows come into `coming`, under the
- * lock; the scan's thread moves them to `rows`. */
+ * The thread that drives the client receives the rows of a step begun ahead and puts them into
+ * `coming`, under the lock; the scan's thread moves them to `rows`. */
 #include "remote/remote_priv.h"
 
 #include <stdlib.h>
@@ -135,8 +135,8 @@ void rq__remote_ahead(rq_table *t, rq_slot *slot, void *scan)
     rq__job_begin(&s->job, &s->wait);
 }
 
-/* The rows of the next step. One that was begun ahead may have failed long ago, when nobody drove the
- * client: another attempt follows. */
+/* The rows of the next step. A step begun ahead may have failed long ago, while no thread drove the
+ * client: then another attempt follows. */
 static rq_err fetch(remote_scan *s, rq_table *t, rq_why *why)
 {
     if (s->is_ahead) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For ZooKeeper's and the master's answers; a stop may wait for so long. */
+/* Time limit for answers of ZooKeeper and the master; a stop may wait that long. */
 #define ASK_TIMEOUT_MS 5000
 
 struct rq__outlet {
@@ -43,7 +43,7 @@ static bool split_key(const char *key, key_parts *ret)
     return true;
 }
 
-/* HOST:PORT of the first host, which is cut off. NULL: no memory. */
+/* HOST:PORT of the first host, which is removed from the list. NULL: no memory. */
 static char *next_host(key_parts *k)
 {
     const uint8_t *comma = memchr(k->hosts.ptr, ',', k->hosts.len);
@@ -160,7 +160,8 @@ const char *rq__outlet_cluster_id(const rq__outlet *o)
     return rq_client_cluster_id(o->client);
 }
 
-/* HBase's servers name the class of the cause in the text (HBaseInterClusterReplicationEndpoint). */
+/* HBase's servers name the class of the cause only in the text
+ * (HBaseInterClusterReplicationEndpoint). */
 static bool names_class(const rq_client_failure *f, const char *name)
 {
     return strstr(f->java_class, name) != NULL || strstr(f->text, name) != NULL;

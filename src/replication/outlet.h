@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way to a peer's cluster: a client that knows its region servers. It includes the client's
- * headers in outlet.c only: their names are also names of the server's rooms. Used by one thread;
- * all calls block. HBASE: HBaseReplicationEndpoint, ReplicationSinkManager. */
+/* The way to a peer's cluster: a client that knows its region servers. Only outlet.c includes the
+ * client's headers, because some of their names are also names in the server's rooms. Used by one
+ * thread; all calls block. HBASE: HBaseReplicationEndpoint, ReplicationSinkManager. */
 #ifndef RQ_REPLICATION_OUTLET_H
 #define RQ_REPLICATION_OUTLET_H
 

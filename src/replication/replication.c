@@ -313,7 +313,7 @@ rq_err rq_replication_check_key(rq_replication *r, const char *cluster_key, rq_e
     rq_error own = {.code = RQ_OK};
     rq_err rc = rq__outlet_ask_id(cluster_key, id, &own);
     if (rc == RQ_E_NOT_FOUND || rc == RQ_E_INVALID)
-        return RQ_OK; /* no cluster there yet; the procedure refuses keys that are none */
+        return RQ_OK; /* there is no cluster there yet; the procedure has refused malformed keys */
     if (rc != RQ_OK)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Can't get peerClusterId for clusterKey=%s (%.300s)",
                        cluster_key, own.message);

@@ -28,8 +28,9 @@ typedef struct rq_replication_options {
 /* Starts it. Everything in the options outlives it. */
 RQ_NODISCARD
 rq_err rq_replication_new(const rq_replication_options *o, rq_replication **ret, rq_error *why);
-/* Ends the threads and writes the positions. Before the catalog is closed; blocks for at
- * most the five seconds that a peer may take to tell where its servers are. Afterwards only rq_replication_free may be called. NULL is fine. */
+/* Ends the threads and writes the positions. Before the catalog is closed; blocks for at most five
+ * seconds, the time limit of a peer's registry. Afterwards only rq_replication_free may be called.
+ * NULL is fine. */
 void rq_replication_stop(rq_replication *r);
 void rq_replication_free(rq_replication *r);
 

@@ -91,8 +91,8 @@ static bool takes_family(const rq__selection *by, const rq_wal_record *r,
            (by->exists == NULL || by->exists(by->ctx, r->table, family));
 }
 
-/* The answer for the last family that was asked about: a record has few, and its cells follow each
- * other family by family. */
+/* The result for the last family looked up: a record has few families, and its cells are grouped by
+ * family. */
 typedef struct decision {
     rq_slice family;
     bool known, takes;

@@ -25,8 +25,8 @@ typedef struct rq__selection {
     const rq__filter *filter;
     uint8_t own_id[RQ_CLUSTER_ID_LEN];
     uint8_t peer_id[RQ_CLUSTER_ID_LEN];
-    /* Whether the table and its family (none: the table) exist here. NULL: all do. For peers that
-     * lack dropped tables, see hbase.replication.drop.on.deleted.table. */
+    /* Whether the table and its family (none: the table) exist here. NULL: treat all as existing.
+     * For peers that lack dropped tables, see hbase.replication.drop.on.deleted.table. */
     bool (*exists)(void *ctx, rq_slice table, rq_slice family);
     void *ctx;
     /* For bulk loads; NULL: they are not shipped. */
@@ -34,11 +34,11 @@ typedef struct rq__selection {
     const char *data_path; /* absolute */
 } rq__selection;
 
-/* Adds a record, or leaves it out. RQ_E_CORRUPT: its cells are malformed. */
+/* Adds a record, unless the filter excludes it. RQ_E_CORRUPT: its cells are malformed. */
 RQ_NODISCARD
 rq_err rq__shipment_add(rq__shipment *s, const rq__selection *by, const rq_wal_record *r,
                         rq_error *why);
-/* Adds where the files of bulk loads are. Once, after the last record. */
+/* Adds the location of bulk-loaded files. Call it once, after the last record. */
 RQ_NODISCARD
 rq_err rq__shipment_seal(rq__shipment *s, const rq__selection *by);
 /* Empties it and keeps the memory. */

@@ -23,7 +23,7 @@ typedef struct rq_sink {
 
 /* A batch has ended. `write_ms`: of its last entry; 0: it has none. */
 void rq_sink_count(rq_sink *s, size_t entries, int64_t write_ms, int64_t now_ms, bool ok);
-/* Age of the last applied entry when it was applied; 0: none was. */
+/* The age of the last applied entry at the time it was applied; 0: none was applied. */
 uint64_t rq_sink_age_ms(const rq_sink *s);
 
 #endif

@@ -209,7 +209,7 @@ static rq_err fill(rq__source *s, rq_error *why)
     return s->shipment.entries == 0 ? RQ_OK : rq__shipment_seal(&s->shipment, &s->selection);
 }
 
-/* Reads the shipment again, without what does not exist here any more. */
+/* Reads the shipment again, without tables and families that do not exist here any more. */
 static rq_err refill(rq__source *s, rq_error *why)
 {
     RQ_TRY(open_tail(s, s->confirmed, why));
@@ -274,9 +274,9 @@ static rq_err find_first(rq__source *s, rq_error *why)
     return RQ_OK;
 }
 
-/* For the lag while the peer has not been reached: when the oldest record was written that it
- * lacks. One that came from the peer counts, too, as its cluster id is not known yet. Whatever is
- * wrong with the log, `fill` reports. */
+/* The lag while the peer has not been reached: the time of the oldest record that the peer lacks.
+ * Records that came from the peer count too, because its cluster id is not known yet. Errors of the
+ * log are reported by `fill`. */
 static void look_ahead(rq__source *s)
 {
     rq_error why = {.code = RQ_OK};
@@ -287,8 +287,8 @@ static void look_ahead(rq__source *s)
     if (rc != RQ_E_END) (void)open_tail(s, s->confirmed, &why);
 }
 
-/* The first connection tells the peer's cluster id, which the filter needs: until then nothing is
- * shipped. */
+/* The first connection reads the peer's cluster id, which the filter needs; nothing is shipped
+ * before. */
 static bool connect_first(rq__source *s)
 {
     for (unsigned attempt = 1; !stops(s); attempt++) {
@@ -314,12 +314,12 @@ static void count_shipped(rq__source *s)
     add(&s->shipped_files, s->shipment.files);
     atomic_store_explicit(&s->last_write_ms, s->shipment.last_write_ms, memory_order_relaxed);
     atomic_store_explicit(&s->shipped_ms, now, memory_order_relaxed);
-    /* What follows is not older. The next look at the log tells whether anything does. */
+    /* Later records are not older. The next read of the log shows whether there are any. */
     atomic_store_explicit(&s->next_write_ms, s->shipment.last_write_ms, memory_order_relaxed);
 }
 
-/* hbase.replication.drop.on.deleted.…: whether the shipment was read again without what is dropped
- * here. */
+/* hbase.replication.drop.on.deleted.…: whether the shipment was read again without the dropped
+ * tables and families. */
 static bool drop_missing(rq__source *s, rq_err rc)
 {
     bool drops = (rc == RQ_E_TABLE_NOT_FOUND && s->settings->drops_tables) ||
@@ -335,7 +335,7 @@ static bool drop_missing(rq__source *s, rq_err rc)
     return s->shipment.edits < before;
 }
 
-/* A write that is made after the peer was disabled, or changed, is not shipped by this source. */
+/* A write made after the peer was disabled or changed is not shipped by this source. */
 static bool may_ship(rq__source *s)
 {
     if (!rq_catalog_peer_is_current(s->settings->catalog, s->id, s->version))
@@ -379,7 +379,8 @@ static void throttle(const rq__source *s, uint64_t bytes)
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
-/* The log does not reach back to the position: nothing can be done but say so. */
+/* The log does not reach back to the position: the writes in between are lost for this peer, and it
+ * is marked so. */
 static void lose(rq__source *s, const rq_error *why)
 {
     rq_error more = {.code = RQ_OK};

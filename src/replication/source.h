@@ -30,7 +30,7 @@ rq_err rq__source_new(const rq__source_settings *s, const rq_peer_info *peer, rq
                       rq_error *why);
 /* Asks the thread to end; does not block. */
 void rq__source_stop(rq__source *s);
-/* Waits for its end and frees it. The position is written. NULL is fine. */
+/* Waits for the thread's end and frees the source. The position is written. NULL is fine. */
 void rq__source_free(rq__source *s);
 
 const char *rq__source_id(const rq__source *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Areas on the earth, and how cells lie to them: outside, inside, or across.
+ * Areas on the earth, and whether a cell lies outside, inside, or across an area's edge.
  *
  * Boxes are rectangles of degrees. Circles are measured on a sphere: the farthest point of a cell is
  * the nearest one to the opposite point of the earth. Polygons have straight edges in degrees, each
@@ -8,8 +8,8 @@
  * looked at three times, 360 degrees apart. A polygon that goes once around the earth is closed over
  * a pole: the north pole if it goes eastwards.
  *
- * "Across" may be said of a cell that touches the area in no point; a cell that does is never
- * "outside" (MARGIN covers rounding).
+ * A cell without a point of the area may be reported as "across"; a cell with one is never reported
+ * as "outside" (MARGIN covers rounding).
  */
 #include "api/backend.h"
 #include "rowkey/geo_priv.h"
@@ -46,8 +46,8 @@ double rq_geo_distance(rq_point a, rq_point b)
 
 /* --- circles ---------------------------------------------------------------------------------- */
 
-/* To the piece of a meridian between two latitudes. Along the meridian the cosine of the distance is
- * a cosine around `best`, so that the nearest point is there or at an end. */
+/* The distance to the segment of a meridian between two latitudes. Along the meridian the cosine of
+ * the distance is a cosine around `best`, so the nearest point is at `best` or at an end. */
 static double angle_to_meridian(rq_point p, double longitude, double south, double north)
 {
     double dlon = radians(longitude - p.longitude), lat = radians(p.latitude);
@@ -188,7 +188,7 @@ static bool is_point(rq_point p)
     return p.latitude >= -90 && p.latitude <= 90 && p.longitude >= -180 && p.longitude <= 180;
 }
 
-/* The way from one longitude to another, the shorter way round. */
+/* The difference between two longitudes, the shorter way round. */
 static double shorter(double from, double to)
 {
     return remainder(to - from, 360);

@@ -2,10 +2,10 @@
 /*
  * The cover of an area: key ranges that contain the GeoHash of each of its points.
  *
- * From the whole earth on, cells that lie across the area's edge are halved, level by level, until the
- * level is the keys' or CELLS_MAX cells lie across. What is inside or across is covered. Adjacent
- * cells are one range. If there are more ranges than wanted, those with the smallest gaps between
- * them are joined: no list of so many ranges covers fewer of these cells.
+ * From the whole earth on, cells that lie across the area's edge are halved, level by level, until
+ * the level is the keys' or CELLS_MAX cells lie across. What is inside or across is covered.
+ * Adjacent cells are one range. If there are more ranges than wanted, those with the smallest gaps
+ * between them are joined: no other list of that many ranges covers fewer of these cells.
  */
 #include "rowkey/geo_priv.h"
 
@@ -112,7 +112,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Joins ranges whose gap is at most `gap`, `spare` of those that are equal to it excepted. */
+/* Joins ranges whose gap is below `gap`, and of the gaps equal to it all but `spare`. */
 static void join(ranges *r, uint64_t gap, size_t spare)
 {
     size_t n = 0;

@@ -264,7 +264,8 @@ static rq_err find_covered(rq_key_format *f, size_t at, rq_slice name, rq_error 
                    (int)name.len, (const char *)name.ptr);
 }
 
-/* What a computed part hashes: the named parts, or everything behind it but other computed parts. */
+/* The input of a computed part's hash: the named parts, or all parts behind it except other
+ * computed parts. */
 static rq_err resolve_computed(rq_key_format *f, size_t at, rq_error *why)
 {
     rq__part *p = &f->parts[at];

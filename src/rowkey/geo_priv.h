@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Areas and their covers, as the files of this room pass them to each other. */
+/* Declarations shared by the files for areas and their covers. */
 #ifndef RQ_ROWKEY_GEO_PRIV_H
 #define RQ_ROWKEY_GEO_PRIV_H
 
@@ -42,7 +42,7 @@ typedef struct rq__cover {
 RQ_NODISCARD
 rq_err rq__cover_make(const rq__area *a, unsigned letters, size_t most, rq__cover *ret,
                       rq_error *why);
-/* The letters of the range's begin and end; the end "": there is none. */
+/* The range's first and last letters; an empty end means no limit. */
 void rq__cells_letters(rq__cells c, unsigned letters, char from[RQ_GEOHASH_SIZE],
                        char to[RQ_GEOHASH_SIZE]);
 

@@ -210,7 +210,7 @@ rq_err rq__entry_delete(rq_index *x, rq_bytes key, const rq__entry *e, bool *ret
 
 rq_err rq__entry_verify(rq_index *x, rq_bytes key, const rq__entry *e, rq_failure *why)
 {
-    bool done; /* or another writer has put the entry anew, and will verify it */
+    bool done; /* or another writer has put the entry again, and will verify it */
     rq_edit same = {
         .family = rq_text("i"), .qualifier = rq_text("v"), .value = {e->token, RQ__TOKEN}};
     return put_over(x, key, e, rq__index_time(e->timestamp), &same, 1, &done, why);
@@ -313,8 +313,9 @@ static bool has_value(const rq_index *x, const rq_row *row, rq_bytes value)
     return cell != NULL && rq_slice_eq(rq_slice_of_bytes(cell->value), rq_slice_of_bytes(value));
 }
 
-/* Another row has the value. A change that does not touch the column fails only if its row has it,
- * too, as when it was written past the index; else the row was changed since it was read. */
+/* Another row has the value. For a change that does not touch the column this is an error only if
+ * its own row has the value too, as after a write that bypassed the index; otherwise the row was
+ * changed since it was read. */
 static rq_err refuse_double(writing *w, rq_bytes value)
 {
     bool is_there = true;
@@ -329,8 +330,8 @@ static rq_err refuse_double(writing *w, rq_bytes value)
                           "another row has this value, and the index is unique");
 }
 
-/* Another row's entry stands where a unique index's would: *ret_free if it is stale, and then no
- * writer can make it true any more. */
+/* Another row's entry is at the key of a unique index. *ret_free: the entry is stale, and no writer
+ * can make it valid any more. */
 static rq_err look_at_owner(writing *w, const rq__entry *e, bool *ret_free)
 {
     rq_row *row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A secondary index, as its files pass it to each other; index.c describes it. */
+/* Declarations shared by the files of the secondary index; index.c describes it. */
 #ifndef RQ_ROWKEY_INDEX_PRIV_H
 #define RQ_ROWKEY_INDEX_PRIV_H
 
@@ -16,14 +16,15 @@ struct rq_index {
     bool unique;
     char *names;
     rq_bytes family, qualifier; /* in `names` */
-    /* Columns of rows that entries have copies of, sorted, the indexed one among them; 0: none. */
+    /* Columns of rows that are copied to entries, sorted, including the indexed one; 0: none. */
     size_t covered_count;
     rq_column covered[RQ__COVERED_MAX];
     rq_bytes copies[RQ__COVERED_MAX]; /* their qualifiers in an entry */
     rq_buf covered_names;             /* what these point to */
 };
 
-/* What was deleted so long ago is removed: no writer that read it before is still about to write. */
+/* Age at which deleted entries are removed: no writer that read the entry before can still be about
+ * to write. */
 #define RQ__LONG_AGO_MS 900000
 
 typedef struct rq__entry {
@@ -59,8 +60,8 @@ typedef struct rq__copies {
     rq_buf bytes;
 } rq__copies;
 
-/* Puts an entry with a new token over the one that was read, if that is still there; `over` is then
- * what was put. `copies` NULL: none. */
+/* Replaces the entry that was read by one with a new token, if it is unchanged; `over` then
+ * describes the new one. `copies` NULL: none. */
 RQ_NODISCARD
 rq_err rq__entry_put(rq_index *x, rq_bytes key, rq_bytes row, rq__entry *over,
                      const rq__copies *copies, bool *ret_done, rq_failure *why);
@@ -85,12 +86,13 @@ RQ_NODISCARD
 rq_err rq__covered_take(rq_index *x, const rq_index_spec *spec, rq_failure *why);
 /* Whether a put changes a covered column. */
 bool rq__covered_changes(const rq_index *x, const rq_change *put);
-/* The copies of a row that was read and is then put to, at a time; `put` NULL: as it was read. The
- * caller clears `bytes`. */
+/* The copies for a row that was read and is then changed by `put` at a time; `put` NULL: the row as
+ * read. The caller clears `bytes`. */
 RQ_NODISCARD
 rq_err rq__copies_make(const rq_index *x, const rq_row *row, const rq_change *put, int64_t time,
                        rq__copies *ret);
-/* The row that a verified entry has copies of; NULL in *ret: it is not verified, or lacks one. */
+/* Makes the row from a verified entry's copies; NULL in *ret: the entry is not verified, or a copy
+ * is missing. */
 RQ_NODISCARD
 rq_err rq__copies_row(const rq_index *x, const rq_row *entry, const rq__entry *e, rq_row **ret);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading through an index, and repairing it. Entries are read first, AT_ONCE of them, then their rows;
- * an entry whose row has another value is passed over by a reader, and deleted by a repair. A reader
- * of covered columns reads rows only for entries that are not verified; a repair verifies them.
+ * Reading through an index, and repairing it. Entries are read first, AT_ONCE of them, then their
+ * rows; an entry whose row has another value is skipped by a reader, and deleted by a repair. A
+ * reader of covered columns reads rows only for entries that are not verified; a repair verifies
+ * them.
  */
 #include "rowkey/index_priv.h"
 
@@ -45,8 +46,8 @@ static void group_clear(group *g)
     g->count = g->at = 0;
 }
 
-/* Rows of the index table that are no entries are passed over. `copies`: also the row, if the entry has
- * it. */
+/* Skips rows of the index table that are not entries. `copies`: also makes the row, if the entry
+ * has the copies. */
 static rq_err take_entry(const rq_index *x, group *g, const rq_row *row, bool copies)
 {
     fetched *f = &g->items[g->count];
@@ -184,7 +185,7 @@ void rq_index_scanner_close(rq_index_scanner *scanner)
 
 /* --- repairing -------------------------------------------------------------------------------- */
 
-/* Gives an entry that is true the row's copies and verifies it. The fence comes after the entry's new
+/* Writes the row's copies to a valid entry and verifies it. The fence comes after the entry's new
  * token (index.c); it fails if the row has changed since it was read. */
 static rq_err verify_entry(rq_index *x, rq_bytes key, rq__entry *e, const rq_row *row,
                            rq_failure *why)
@@ -292,8 +293,8 @@ static rq_err remove_deleted(rq_index *x, const fetched *f, rq_failure *why)
     return rq__entry_remove(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, why);
 }
 
-/* Deletes an entry that is not true. The token was read before the row, so that the row's fence comes
- * after it (index.c). A fence fails if the row has changed since it was read: by a writer, or by the
+/* Deletes an invalid entry. The token was read before the row, so that the row's fence comes after
+ * it (index.c). A fence fails if the row has changed since it was read: by a writer, or by the
  * fence for another entry of the row. */
 static rq_err repair_entry(rq_index *x, fetched *f, bool *ret_done, rq_failure *why)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows nearest to a point: the cover of a circle is scanned, and those of circles around it, each
- * GROWTH times as large, until as many rows as wanted lie in the circle. Key ranges that were
- * scanned are not scanned again; of the rows the nearest are kept, no more than wanted.
+ * The rows nearest to a point: scans the cover of a circle, then covers of circles GROWTH times as
+ * large each, until the wanted number of rows lies in the circle. No key range is scanned twice;
+ * only the wanted number of nearest rows is kept.
  */
 #include "api/backend.h"
 #include "rowkey/geo_priv.h"

@@ -226,7 +226,7 @@ static rq_err encode_bool(const rq__part *p, const rq_key_value *v, rq_buf *out,
     return rq_buf_append_u8(out, (uint8_t)v->natural);
 }
 
-/* Ascending; but for kinds whose descending order is no inversion. */
+/* Ascending order, except for kinds whose descending form is not the inversion. */
 static rq_err encode_present(const rq__part *p, const rq_key_value *v, rq_buf *out, rq_error *why)
 {
     rq_slice s;

@@ -8,8 +8,9 @@
  *
  * A heap holds the buckets that have rows, ordered by the key of their first row; equal keys by
  * bucket, so that the parts of a row stay together. The caller fills a bucket's batch when it is
- * empty, or threads fill the next ones while it consumes. On a cluster threads would only wait for
- * each other: instead the servers are asked ahead, for up to AHEAD_MAX buckets at a time.
+ * empty, or threads fill the next ones while it consumes. On a cluster there are no threads, which
+ * would only wait for each other; instead the next batches of up to AHEAD_MAX buckets are requested
+ * ahead.
  *
  * Lock: `lock` guards what threads change: `next`, `has_next`, `filling`, `ended`, the failure; and which
  * bucket the caller waits for.
@@ -113,7 +114,7 @@ static bool can_fill(const bucket *b)
     return !b->has_next && !b->filling && !b->ended;
 }
 
-/* A bucket that a thread can fill, the one first that the caller waits for; or NULL. */
+/* A bucket that a thread can fill, preferably the one that the caller waits for; or NULL. */
 static bucket *find_work(rq_salted_scanner *s)
 {
     if (s->rc == RQ_OK && s->waited != NULL && can_fill(s->waited)) return s->waited;
@@ -411,7 +412,7 @@ static void look_ahead(const batch *b)
     if (b->at + 1 < b->count) rq_prefetch_bytes(b->rows[b->at + 1], ROW_BEGIN);
 }
 
-/* A part of a row may look as if another followed: the bucket's next one tells. */
+/* A part of a row does not tell whether it is the last; the bucket's next row does. */
 static bool ends_row(const batch *b, const rq_row *row)
 {
     if (!row->is_partial || b->at == b->count) return true;
@@ -446,7 +447,7 @@ static rq_err next(rq_salted_scanner *s, rq_row **ret)
     return RQ_OK;
 }
 
-/* What the scanner keeps of a failure, as part of the caller's struct, whose size may differ. */
+/* Copies a failure into the scanner, as far as the caller's struct goes: its size may differ. */
 static rq_err tell(const rq_salted_scanner *s, rq_err rc, rq_failure *to)
 {
     if (rc == RQ_OK || to == NULL) return rc;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Split keys. HBase's RegionSplitter in whole numbers; a sample by its quantiles; and formats whose
- * first parts are spread evenly, by fractions: the i-th of n split keys is what has i/n of all keys
- * before it, digit by digit. A part takes from the fraction f in [0, 1) what its first d digits of
- * base b tell, floor(f × b^d), and leaves the rest to the next part.
+ * Split keys. HBase's RegionSplitter in whole numbers; a sample by its quantiles; and formats
+ * whose first parts are spread evenly, by fractions: the i-th of n split keys has i/n of all keys
+ * before it, computed digit by digit. A part takes from the fraction f in [0, 1) what its first d
+ * digits of base b tell, floor(f × b^d), and leaves the rest to the next part.
  */
 #include "rowkey/rowkey_priv.h"
 

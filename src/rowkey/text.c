@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as text, for people: from the command line, and to it. What is printed can be read. */
+/* Values as text, as the command line reads and prints them. Printed text can be parsed again. */
 #include "rowkey/rowkey_priv.h"
 
 #include <ctype.h>

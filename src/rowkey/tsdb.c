@@ -126,7 +126,7 @@ static rq_err assign_uid(rq_tsdb *t, int kind, const char *name, uint8_t uid[RQ_
     return put_absent(t->uids, rq_text(name), "id", kinds[kind], id, ret_done, failure);
 }
 
-/* *ret_found false: there is no such name, and it is not to be made. */
+/* *ret_found false: there is no such name, and the caller asked not to create it. */
 static rq_err uid_of(rq_tsdb *t, int kind, const char *name, bool makes, uint8_t uid[RQ__TSDB_UID],
                      bool *ret_found, rq_failure *failure)
 {

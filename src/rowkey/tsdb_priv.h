@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenTSDB's layout: keys and columns, as the files of this room pass them to each other. */
+/* OpenTSDB's layout: declarations shared by the files for its keys and columns. */
 #ifndef RQ_ROWKEY_TSDB_PRIV_H
 #define RQ_ROWKEY_TSDB_PRIV_H
 

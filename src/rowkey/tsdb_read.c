@@ -215,7 +215,7 @@ static void finish(rq_tsdb_value *v, size_t count, rq_tsdb_function f)
     }
 }
 
-/* Writes the values of a series, downsampled, to `to`; their number. */
+/* Writes the values of a series, downsampled, to `to`; returns their number. */
 static size_t write_values(const series *s, const rq_tsdb_query *q, rq_tsdb_value *to)
 {
     size_t n = 0, in_interval = 0;

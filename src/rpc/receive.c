@@ -38,7 +38,7 @@ void rq__call_out_of_hand(const rq_call *call)
 /* An error found while a request was read, before its handler was called. */
 struct refusal {
     rq_rpc_exception exception;
-    bool says_point; /* the message stands alone: the parameter is not what is wrong */
+    bool says_point; /* the message is complete by itself: the parameter is not malformed */
     char message[512];
 };
 

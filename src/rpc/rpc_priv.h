@@ -228,8 +228,8 @@ struct rq_call_private {
     uint16_t timed;             /* for how many calls its times stand; 0: it is not timed */
     rq_task send;               /* sends the response */
     struct rq_packing *packing; /* of a response that is compressed on a pool; owned */
-    rq_call_text *text;         /* for the slow log, of a request that was let go; owned; or NULL */
-    uint64_t waits_since_ns;    /* while it waits for memory */
+    rq_call_text *text;      /* the slow log's text of a request that was freed; owned; or NULL */
+    uint64_t waits_since_ns; /* while it waits for memory */
     rq_call_private *next_free;
 };
 

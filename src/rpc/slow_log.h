@@ -81,7 +81,7 @@ void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits);
 /* Copies the call into the ring, in the place of the oldest. Without memory it is left out. Any
  * thread. */
 void rq__slow_log_add(rq_slow_log *l, const rq_slow_call *call);
-/* Forgets all records. False: the limits say that none are kept (`keeps`). Any thread. */
+/* Removes all records. False: the limits say that none are kept (`keeps`). Any thread. */
 bool rq_slow_log_clear(rq_slow_log *l);
 /* Calls recorded since the start, including those no longer in the ring. */
 uint64_t rq_slow_log_count(const rq_slow_log *l, bool large);

@@ -87,7 +87,7 @@ static void check_pages(check *c)
             p.is_explicit ? "" : ", if the port is free");
 }
 
-/* Small shares with a digit after the point: a budget of 1 MB has shares, too. */
+/* Shares below ten units have a digit after the point, because a budget of 1 MB has shares too. */
 static void in_mb(double mb, char ret[32])
 {
     snprintf(ret, 32, "%.*f MB", mb < 10 ? 1 : 0, mb);

@@ -32,7 +32,7 @@ static bool carries_data(const char *method)
     return strcmp(method, "ReplicateWALEntry") == 0;
 }
 
-/* The line while it is made; values that had to be made are in `text`. */
+/* The line under construction; values that had to be formatted are in `text`. */
 typedef struct audit {
     rq_log_field fields[FIELDS_MAX];
     size_t count;

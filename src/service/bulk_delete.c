@@ -78,8 +78,8 @@ static bool is_same_column(const rq_cell *a, const rq_cell *b)
     return is_same_family(a, b) && rq_slice_eq(rq_cell_qualifier(a), rq_cell_qualifier(b));
 }
 
-/* What the cell adds to the row's delete; false: nothing, because the cell before it, of the same
- * family or column, did. */
+/* The part of the row's delete for this cell; false: none, because an earlier cell of the same
+ * family or column already added it. */
 static bool marker_of(const bulk_delete *d, const rq_cell *cell, const rq_cell *before,
                       rq_cell *ret)
 {

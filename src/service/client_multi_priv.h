@@ -31,7 +31,7 @@ static inline rq_call *rq__multi_call(const rq__multi *m)
 }
 
 /* --- client_multi_answer.c: rq_batch_caller --------------------------------------------------- */
-/* Begins the answer of the current group, with room for all its parts. */
+/* Begins the answer of the current group, with space for all its parts. */
 RQ_NODISCARD
 rq_err rq__multi_new_group(rq__multi *m, size_t part_count);
 rq_err rq__multi_group_failed(rq_op_batch *b, rq_err rc, const rq_error *why);

@@ -248,7 +248,7 @@ static bool is_closed(rq_region_state state)
 }
 
 /* HBase's counts: all are 0 for a disabled table, and regions that are not open are in transition,
- * closed ones too. `all`: the counts as they are, for Rorqual's own tools. HBASE:
+ * closed ones too. `all`: the actual counts, for Rorqual's own tools. HBASE:
  * AssignmentManager.getRegionStatesCount. */
 static Pb__TableRegionStatesCount *count_states(rq_arena *arena, const rq_catalog_table *t,
                                                 bool all)

@@ -33,7 +33,7 @@ static void bypass_procedure(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* A job without data of its own beside what the request has; NULL: the call was answered. */
+/* A job whose only parameters are the request's; NULL: the call was answered. */
 static void start_blocking(void *ctx, rq_call *call, size_t size, rq_err (*work)(rq__blocking *),
                            void (*answer)(rq__blocking *))
 {
@@ -70,7 +70,7 @@ static void run_hbck_chore(void *ctx, rq_call *call)
     start_blocking(ctx, call, sizeof(check_job), check_work, check_answer);
 }
 
-/* Fills holes and merges overlaps; what cannot be repaired is named. */
+/* Fills holes and merges overlaps; names the tables that could not be repaired. */
 static rq_err fix_work(rq__blocking *b)
 {
     return rq_catalog_fix(b->services->catalog, rq_slice_cstr(b->call->client->user), &b->why);
@@ -160,7 +160,7 @@ static rq_err add_before(rq_arena *arena, const Pb__RegionSpecifierAndState *of,
     return RQ_OK;
 }
 
-/* As in HBase, regions that have the state already are not in the answer. */
+/* As in HBase, regions that already have the state are not in the answer. */
 static rq_err region_states_work(rq__blocking *b)
 {
     region_states_job *j = RQ_CONTAINER_OF(b, region_states_job, blocking);
@@ -201,7 +201,7 @@ typedef struct transit_job {
     Pb__AssignsResponse response; /* of Unassigns, too: `repeated uint64 pid = 1` */
 } transit_job;
 
-/* The kind of procedure for a region in that state; 0: none will do. */
+/* The kind of procedure for a region in that state; 0: none applies. */
 static rq_ddl_kind kind_of(bool assigns, bool override, rq_region_state state)
 {
     if (!assigns) return state == RQ_REGION_OPEN || override ? RQ_DDL_UNASSIGN_REGION : 0;
@@ -307,7 +307,7 @@ static void schedule_crash(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* Of the servers in hbase:meta's locations all are known: there is one. */
+/* All servers in hbase:meta's locations are known: there is only this one. */
 static void schedule_unknown(void *ctx, rq_call *call)
 {
     (void)ctx;

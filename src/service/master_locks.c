@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * LockService (RequestLock, LockHeartbeat), and GetLocks of MasterService. A lock of a client is a
- * procedure of its own (catalog/locks.c). GetLocks shows what unfinished procedures lock: those of
- * a table share its namespace's lock, those of regions the table's, too. HBASE: MasterRpcServices,
- * MasterProcedureScheduler.getLocks.
+ * procedure of its own (catalog/locks.c). GetLocks shows the locks of unfinished procedures:
+ * procedures of a table share its namespace's lock, and procedures of regions also share the
+ * table's lock. HBASE: MasterRpcServices, MasterProcedureScheduler.getLocks.
  */
 #include "descriptor/schema.h"
 #include "service/master_priv.h"
@@ -72,7 +72,8 @@ static rq_err fill_lock(const Pb__LockRequest *r, rq_arena *arena, rq_ddl *d, rq
     return RQ_OK;
 }
 
-/* Answered with the procedure's id before it has the lock: the client asks by heartbeats. */
+/* Answered with the procedure's id before the lock is granted: the client learns of the grant by
+ * heartbeats. */
 static void request_lock(void *ctx, rq_call *call)
 {
     rq_admin_services *s = ctx;
@@ -179,7 +180,7 @@ static rq_err collect(const rq_procedure *list, size_t count, rq_arena *arena, c
     return RQ_OK;
 }
 
-/* The claims on one thing. NULL: nobody holds it, or no memory (*ret_failed). */
+/* The claims on one lock. NULL: no procedure has claimed it, or no memory (*ret_failed). */
 static Pb__LockedResource *resource(rq_arena *arena, const claim *list, size_t count,
                                     bool *ret_failed)
 {

@@ -32,7 +32,7 @@ static rq__ddl_job *peer_ddl(const rq_admin_services *s, rq_call *call, rq_ddl_k
         return NULL;
     }
     j->ddl.ns = rq_slice_cstr(key);
-    j->ddl.early = true; /* HBase checks in the procedure, whose result has the failure */
+    j->ddl.early = true; /* HBase checks this in the procedure, so the failure is in its result */
     return j;
 }
 
@@ -104,7 +104,7 @@ void rq__update_peer(void *ctx, rq_call *call)
         rq_catalog_submit(s->catalog, &ddl->ddl);
 }
 
-/* The requests that name only a peer have `required string peer_id = 1`. */
+/* Requests that name only a peer all have `required string peer_id = 1`. */
 static void change(rq_admin_services *s, rq_call *call, rq_ddl_kind kind)
 {
     const Pb__RemoveReplicationPeerRequest *r =

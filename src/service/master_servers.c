@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MasterService and AdminService: the servers of the cluster, which are this one. Lists of dead and
- * decommissioned servers, the orderly end of the process, the flush of the master's own region.
+ * MasterService and AdminService: the servers of the cluster; this is the only one. Lists of
+ * dead and decommissioned servers, the orderly end of the process, the flush of the master's own
+ * region.
  *
  * A decommissioned server gets no regions of others; there are no others, so the mark changes
  * nothing but the list. It belongs to the server's name, which has the time of its start, and ends
@@ -16,8 +17,8 @@
 
 /* --- dead servers ----------------------------------------------------------------------------- */
 
-/* None is dead: a server that starts again takes the place of the one before. The answer lists
- * those that were not cleared. */
+/* No server is dead: one that starts again replaces its earlier incarnation. The answer lists the
+ * servers that were not cleared. */
 void rq__clear_dead_servers(void *ctx, rq_call *call)
 {
     (void)ctx;
@@ -45,7 +46,7 @@ void rq__list_decommissioned(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* HBase moves the server's regions to others, and fails where there is none. */
+/* HBase moves the server's regions to other servers, and fails if there is none. */
 static void fail_offload(const rq_admin_services *s, rq_call *call)
 {
     const rq_catalog_region **regions;

@@ -42,7 +42,7 @@ static void snapshot_submitted(rq_ddl *ddl)
     rq_call_reply(j->call, &response.base);
 }
 
-/* What the client left out, and the layout that is written, whichever it asked for. HBASE:
+/* Fills in fields that the client left out, and the layout that is really written. HBASE:
  * SnapshotDescriptionUtils.validate. */
 static rq_slice complete_description(const rq_admin_services *s, rq_call *call,
                                      const Pb__SnapshotDescription *asked)
@@ -151,7 +151,7 @@ void rq__restore_snapshot(void *ctx, rq_call *call)
     rq_catalog_submit(s->catalog, &j->ddl);
 }
 
-/* Of clients before 2.0: RestoreSnapshot was answered when everything was done. */
+/* For clients before 2.0: RestoreSnapshot is answered when everything is done. */
 void rq__is_restore_snapshot_done(void *ctx, rq_call *call)
 {
     (void)ctx;

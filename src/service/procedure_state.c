@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GetProcedures, ListProcedures and those that modify peers: procedures with their parameters. HBase sends them as state
- * messages, which clients print as JSON: the numbers of the steps, then a message of the kind. Here
- * a kind has one message, with the table or namespace, and the user; a kind of single regions has
- * the table's name. The definition of a table is not kept with its procedure's result. HBASE:
- * ProcedureUtil.convertToProtoProcedure; MasterProcedure.proto. */
+/* GetProcedures, ListProcedures and the list of peer modifications: procedures with their
+ * parameters. HBase sends them as state messages, which clients print as JSON: the numbers of
+ * the steps, then a message of the kind. Here a kind has one message, with the table or
+ * namespace, and the user; a kind of single regions has the table's name. The definition of a
+ * table is not kept with its procedure's result. HBASE: ProcedureUtil.convertToProtoProcedure;
+ * MasterProcedure.proto. */
 #include "service/master_priv.h"
 #include "service/messages.h"
 
@@ -74,7 +75,7 @@ static Pb__Any *delete_table(rq_arena *arena, const rq_procedure *of, parts *p, 
     return any(arena, url, &m.base);
 }
 
-/* Of enabling and disabling: the messages have the same fields. */
+/* For enabling and disabling: their messages have the same fields. */
 static Pb__Any *switch_table(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
 {
     Pb__DisableTableStateData m = PB__DISABLE_TABLE_STATE_DATA__INIT;
@@ -120,7 +121,7 @@ typedef struct state_kind {
     make_state *make;
 } state_kind;
 
-/* By the kind of the procedure; those that are not here have the table's name. */
+/* The message by kind of procedure; kinds not listed here have the table's name. */
 static const state_kind states[] = {
     [RQ_DDL_CREATE_TABLE] = {URL "CreateTableStateData", create_table},
     [RQ_DDL_MODIFY_TABLE] = {URL "ModifyTableStateData", modify_table},

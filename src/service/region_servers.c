@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What HBase's servers call each other for: RegionServerStatusService on the master's port, and the
- * methods of AdminService that a master calls. The questions among them have answers here. Reports
- * and orders have none, because one process is master and region server; they are refused with the
- * reason that lacking.def gives. */
+/* Calls between HBase's servers: RegionServerStatusService on the master's port, and the methods of
+ * AdminService that a master calls. Queries are answered. Reports and orders are refused, with the
+ * reason in lacking.def, because one process is both master and region server. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
 

@@ -38,7 +38,7 @@ static rq_err find_entry(rq__sink_job *j)
     return RQ_OK;
 }
 
-/* Reads a cell of the current entry. HBASE: ReplicationSink throws, too, if there is none. */
+/* Reads a cell of the current entry. HBASE: ReplicationSink throws too if there is none. */
 static rq_err read_cell(rq__sink_job *j, rq_cursor *at, rq_cell *ret)
 {
     rq_error *why = &j->batch.read.op.why;
@@ -194,7 +194,7 @@ static rq_err take_events(rq__sink_job *j, rq_cell *ret)
     }
 }
 
-/* The last group is followed by an empty one, whose number is not known before. */
+/* The number of groups is unknown until the end, so the last group is followed by an empty one. */
 static rq_err enter(rq_op_batch *b)
 {
     rq__sink_job *j = rq__sink_of(b);
@@ -275,7 +275,7 @@ static int64_t last_write_time(const Pb__ReplicateWALEntryRequest *r)
     return r->n_entry == 0 ? 0 : (int64_t)r->entry[r->n_entry - 1]->key->write_time;
 }
 
-/* HBase's source logs only that its peer has refused a batch, and sends it again for ever. */
+/* HBase's source logs only that its peer has refused a batch, and sends the batch again forever. */
 static void warn(const rq__sink_job *j, const rq_error *why, int64_t now_ms)
 {
     const rq_call *call = rq__call_of_op(&j->batch.read.op);

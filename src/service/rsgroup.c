@@ -141,7 +141,7 @@ static rq_err add(job *j)
     return write_one(j, &m);
 }
 
-/* The namespace that names the group as its own, in the arena; .ptr NULL: none. */
+/* The namespace that has claimed the group, in the arena; .ptr NULL: none. */
 static rq_slice namespace_of(job *j, const char *group)
 {
     rq_epoch_member m = {0};

@@ -40,7 +40,7 @@ rq_err rq__groups_write(const rq__groups *g, const char *const *gone, size_t gon
 
 /* --- rsgroup.c -------------------------------------------------------------------------------- */
 
-/* Whether ExecMasterService's call is for the service; then it is answered. */
+/* Whether ExecMasterService's call is for this service; if so, it is answered. */
 bool rq__rsgroup_serves(const rq_admin_services *s, const Pb__CoprocessorServiceCall *call);
 void rq__rsgroup_exec(rq_admin_services *s, rq_call *call);
 

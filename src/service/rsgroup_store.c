@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The groups as hbase:rsgroup has them: a row per group, m:i = RSGroupInfo. The group "default" has
- * what no other has, and no row. HBASE: RSGroupInfoManagerImpl, which also writes the row of
- * "default" and reads it never. */
+/* The groups in hbase:rsgroup: a row per group, m:i = RSGroupInfo. The group "default" has no row:
+ * it has all servers and tables that are in no other group. HBASE: RSGroupInfoManagerImpl, which
+ * writes a row of "default" but never reads it. */
 #include "service/rsgroup.h"
 
 #include "base/pb_arena.h"
@@ -30,7 +30,7 @@ static rq_err add_group(rq__groups *g, Pb__RSGroupInfo *m)
     return RQ_OK;
 }
 
-/* Any client may write to the table: rows that are no groups are left out. */
+/* Any client may write to the table: malformed rows are skipped. */
 static rq_err read_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
 {
     rq__groups *g = ctx;

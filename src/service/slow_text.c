@@ -189,7 +189,7 @@ static void count_action(rq_call_text *t, const Pb__Action *a)
     t->service_calls += a->service_call != NULL;
 }
 
-/* Actions looked at: a Multi may have a million of them, and this runs on its loop. */
+/* Number of actions examined: a Multi may have a million of them, and this runs on its loop. */
 #define ACTIONS_COUNTED 10000
 
 static void describe_multi(rq_call_text *t, out *o, const Pb__MultiRequest *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HBase's Bytes, as far as shells use it: text forms of bytes, numbers in big-endian order, MD5. As
- * functions of the module Bytes, which prelude/bytes.rb completes. */
+/* The part of HBase's Bytes that shells use: text forms of bytes, numbers in big-endian order, MD5.
+ * As functions of the module Bytes, which prelude/bytes.rb completes. */
 #include "shell/shell_priv.h"
 
 #include "base/doubles.h"
@@ -15,7 +15,8 @@ static bool is_plain(uint8_t b)
     return b >= ' ' && b <= '~' && b != '\\';
 }
 
-/* HBASE: Bytes.toStringBinary: letters, digits and the usual marks as they are, others as \xHH. */
+/* HBASE: Bytes.toStringBinary: letters, digits and common punctuation are unchanged, other bytes
+ * become \xHH. */
 static mrb_value to_string_binary(mrb_state *mrb, mrb_value self)
 {
     static const char digits[] = "0123456789ABCDEF";

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person at a terminal sees besides the output: a pager for what is longer than the screen, one
- * line of progress on standard error, colours. In a pipe there is none of it.
+/* Output on a terminal: a pager for text longer than the screen, a line of progress on standard
+ * error, colours. None of this is used in a pipe.
  *
  *     Shell.page ─► text is held ─► screen full: the pager gets it and what follows
- *                       └─ the statement ends, or waits for long: it is printed
- */
+ *                       └─ the statement ends, or waits for long: it is printed */
 #include "shell/shell_priv.h"
 
 #include <mruby/class.h>
@@ -184,7 +183,7 @@ void rq__display_end(rq__shell *s)
 
 /* --- for the preludes ------------------------------------------------------------------------- */
 
-/* Shell.progress { text }: the line, if it is time for another. */
+/* Shell.progress { text }: draws the line if it is time to. */
 static mrb_value progress(mrb_state *mrb, mrb_value self)
 {
     mrb_value block;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What mruby's numbers lack: the order of large integers, and floats in text.
+/* Corrections to mruby's numbers: the order of large integers, and the text of floats.
  *
  * Float#to_s as the official shell prints floats: the shortest digits that read back as the same
  * number, without an exponent between 0.0001 and 10^19.
@@ -18,14 +18,14 @@
 #include <stdlib.h>
 
 #define TAG_BITS 3ULL     /* of the word */
-#define EXACT_BITS 255ULL /* all zero: a sum of few powers of two, as integers and halves are */
+#define EXACT_BITS 255ULL /* all zero: a sum of few powers of two (integers, halves) */
 #define DIGITS_SAFE 15    /* digits that every float of mruby keeps */
 #define DIGITS_MAX 17
-#define POINT_MIN (-3) /* places of the decimal point behind which an exponent is written */
+#define POINT_MIN (-3) /* number of places of the decimal point from which an exponent is written */
 #define POINT_MAX 19
 
-/* The text of f with so many digits, as %e writes it, if it reads back as the same but for `tolerated`
- * bits. */
+/* The text of f with that many digits, as %e writes it, if reading it gives f except for the
+ * `tolerated` bits. */
 static bool reads_back(double f, int digits, uint64_t tolerated, char text[static 32])
 {
     snprintf(text, 32, "%.*e", digits - 1, f);
@@ -80,7 +80,8 @@ static mrb_value to_s(mrb_state *mrb, mrb_value self)
     return in_ruby(mrb, text);
 }
 
-/* Integer#<=>: mruby compares integers as floats, which are equal from 2^51 on. */
+/* Integer#<=>: mruby compares integers as floats, so from 2^51 on different integers compare
+ * equal. */
 static mrb_value compare_integers(mrb_state *mrb, mrb_value self)
 {
     mrb_value other;

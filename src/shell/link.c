@@ -172,7 +172,8 @@ static mrb_value master_address(mrb_state *mrb, mrb_value self)
     return mrb_format(mrb, "%s:%d", host, (int)port);
 }
 
-/* Where the session's registry is, as the official shell's setting hbase.zookeeper.quorum says it. */
+/* The address of the session's registry, in the form of the official shell's setting
+ * hbase.zookeeper.quorum. */
 static mrb_value registry(mrb_state *mrb, mrb_value self)
 {
     rq__shell *s = rq__shell_of(mrb);

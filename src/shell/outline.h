@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What irb's prompt says of a statement that is not complete: how deep it is nested, and in what. */
+/* The state of an incomplete statement for irb's prompt: how deep it is nested, and in what. */
 #ifndef RQ_SHELL_OUTLINE_H
 #define RQ_SHELL_OUTLINE_H
 
@@ -12,7 +12,7 @@ typedef struct rq__outline {
     bool goes_on; /* the last line ends where an expression must follow */
 } rq__outline;
 
-/* A glance, not a parser: it decides only the look of prompts. */
+/* Approximate, not a parser: it affects only the text of prompts. */
 rq__outline rq__outline_of(const char *text, size_t len);
 
 #endif

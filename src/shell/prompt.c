@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The prompt, by libedit: editing, history in a file, search, completion. What completes a word is
- * asked of the prelude (Shell.complete), which knows commands, options, tables and families. libedit is
- * loaded when a prompt begins, because a server would pay for it with memory; a static build has it
- * linked. Without it lines are read without editing. */
+/* The prompt, by libedit: editing, history in a file, search, completion. The prelude completes
+ * words (Shell.complete): it knows commands, options, tables and families. libedit is loaded when a
+ * prompt begins, because a server would pay for it with memory; a static build has it linked.
+ * Without it lines are read without editing. */
 #include "shell/shell_priv.h"
 
 #include <ctype.h>
@@ -76,8 +76,8 @@ static bool load(edit_library *ret)
 }
 #endif
 
-/* libedit's callbacks have no argument of ours but the line's client data, which its own function
- * reads; there is one prompt in a process. */
+/* libedit's callbacks get no argument of ours, only the line's client data, which libedit's own
+ * function uses; a process has one prompt. */
 static rq__prompt *at_terminal;
 
 static char *prompt_of(EditLine *e)
@@ -86,7 +86,7 @@ static char *prompt_of(EditLine *e)
     return at_terminal->text;
 }
 
-/* Letters that belong to a word that is completed: a quote begins one. */
+/* Characters that belong to a word to be completed, which may begin with a quote. */
 static bool in_word(char c)
 {
     return isalnum((unsigned char)c) || strchr("_:.-$@\\", c) != NULL;

@@ -37,7 +37,7 @@ static uint32_t options_of(mrb_state *mrb, mrb_value flags)
     return options;
 }
 
-/* The pattern as PCRE2 has it: \h is a hexadecimal digit, \H another sign. */
+/* Converts the pattern to PCRE2: Ruby's \h is a hexadecimal digit, \H any other character. */
 static mrb_value in_pcre(mrb_state *mrb, mrb_value source)
 {
     const char *s = RSTRING_PTR(source);

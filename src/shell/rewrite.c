@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ruby that mruby's parser does not know, in words that it knows, before a statement is parsed:
+/* Rewrites Ruby that mruby's parser does not know into Ruby that it knows, before a statement is
+ * parsed:
  *
  *     18446744073709551616     Shell.big("18446744073709551616",10)      prelude/big.rb
  *     defined?(a)              (Shell.defined("a"){a})                   prelude/ruby.rb
@@ -38,7 +39,7 @@ static rq_err put(rewriter *r, const char *text)
     return rq_buf_append(r->out, text, strlen(text));
 }
 
-/* The text from `begin` to `end` is replaced by what is put next. */
+/* Replaces the text from `begin` to `end` with the text that is put next. */
 static rq_err replace(rewriter *r, size_t begin, size_t end)
 {
     RQ_TRY(rq_buf_append(r->out, r->text + r->copied, begin - r->copied));
@@ -73,7 +74,7 @@ static rq_err replace_by_rescued(rewriter *r, size_t begin, size_t end)
     return rq_buf_append(r->out, r->rescued.ptr, r->rescued.len);
 }
 
-/* Where a quoted text or a comment that begins at i ends; i: there is none. */
+/* The end of the quoted text or comment that begins at i; i: there is none. */
 static rq_err skip_quoted(rewriter *r, size_t i, size_t *ret_end)
 {
     char end = r->text[i] == '#' ? '\n' : r->text[i];
@@ -97,7 +98,7 @@ typedef struct literal {
     bool is_hex;
 } literal;
 
-/* The word of letters and digits at i; true: it is an integer in decimal or hexadecimal. */
+/* Skips the word of letters and digits at i; true: it is a decimal or hexadecimal integer. */
 static bool read_word(const rewriter *r, size_t i, literal *ret)
 {
     const char *text = r->text;
@@ -179,7 +180,7 @@ static rq_err on_defined(rewriter *r, size_t begin, size_t end, size_t *next)
 {
     size_t from, to, behind;
     if (!read_operand(r, end + 1, &from, &to, &behind)) return RQ_OK;
-    /* The operand's text is quoted; one with quotes of its own is only evaluated. */
+    /* The operand is quoted as text; an operand that contains quotes is only evaluated. */
     bool quotes = memchr(r->text + from, '\'', to - from) != NULL;
     RQ_TRY(replace(r, begin, behind));
     RQ_TRY(put(r, "(Shell.defined('"));
@@ -191,7 +192,7 @@ static rq_err on_defined(rewriter *r, size_t begin, size_t end, size_t *next)
     return RQ_OK;
 }
 
-/* A clause, not `a rescue b`: it begins a line, or is behind `;` or `begin`. */
+/* A rescue clause, not `a rescue b`: it begins a line, or follows `;` or `begin`. */
 static bool begins_clause(const rewriter *r, size_t i)
 {
     while (i > 0 && (r->text[i - 1] == ' ' || r->text[i - 1] == '\t'))

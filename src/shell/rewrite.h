@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ruby that mruby's parser does not know, in words that it knows. */
+/* Rewrites Ruby that mruby's parser does not know into Ruby that it knows. */
 #ifndef RQ_SHELL_REWRITE_H
 #define RQ_SHELL_REWRITE_H
 

@@ -204,7 +204,8 @@ static void print_value(rq__shell *s, mrb_value v)
     fputc('\n', stdout);
 }
 
-/* What becomes of the session; the statement tells how Ruby would have worded it. */
+/* How the session goes on after an exception; the statement is needed for Ruby's wording of the
+ * message. */
 static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script)
 {
     mrb_value e = mrb_obj_value(s->mrb->exc);

@@ -15,8 +15,8 @@ typedef enum rq_shell_as {
 
 typedef struct rq_shell_options {
     rq_client_options client; /* which cluster; not used if `open` is set */
-    /* Called once before the first command that needs a cluster; may start one. Sets the address in
-     * *client. NULL: `client` says. */
+    /* Called once before the first command that needs a cluster; may start a server. Sets the
+     * address in *client. NULL: the address is already in `client`. */
     rq_err (*open)(void *ctx, rq_client_options *client, rq_error *why);
     void *ctx;
     const char *script; /* a file; NULL: standard input */
@@ -26,13 +26,15 @@ typedef struct rq_shell_options {
     int setting_count;
     bool non_interactive; /* -n: ends at the first error, with exit code 1 */
     bool debug;           /* -d: errors with their backtraces */
-    bool top_level; /* --top-level-defs: commands are methods of main, which they always are */
+    bool top_level; /* --top-level-defs: commands are methods of main. Here they always are, so it
+                     * changes nothing. */
     bool yes;       /* -y: no questions before drop, truncate … */
     rq_shell_as as;
     const char *version; /* of this program */
 } rq_shell_options;
 
-/* Runs a session; returns the exit code of the process. One session in a process: Ctrl-C is its. */
+/* Runs a session and returns the exit code of the process. Only one session per process, because
+ * Ctrl-C belongs to it. */
 int rq_shell_run(const rq_shell_options *o);
 
 #endif

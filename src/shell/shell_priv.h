@@ -35,11 +35,11 @@ typedef struct rq__shell {
     bool is_open;            /* `where` is known */
     rq_client *client;       /* NULL: not connected */
     rq_op *op;
-    rq_client *home; /* while `client` is another cluster's: the session's own; else NULL */
+    rq_client *home; /* the session's own client while `client` is another's; else NULL */
     rq_op *home_op;
     char away[256], away_root[128]; /* where that cluster is */
-    /* Buffers of a call and an operation. They belong to the session, because an exception of Ruby
-     * leaves the C functions below it. */
+    /* Buffers of a call and of an operation. They belong to the session because an exception of
+     * Ruby unwinds C functions without freeing their memory. */
     rq_buf request, answer, more, rows;
     rq_buf rewritten;        /* a statement, as mruby reads it (rewrite.h) */
     bool stale;              /* a row of the last get or scan came from a replica */
@@ -87,7 +87,8 @@ void rq__display_print(mrb_state *mrb, const char *text, size_t len);
 void rq__display_flush(rq__shell *s);
 /* A statement waits: what is held is shown after a while. */
 void rq__display_waits(rq__shell *s);
-/* The statement has ended: prints what is held, waits for the pager, erases the progress. */
+/* Ends the statement's output: prints the held text, waits for the pager, erases the progress
+ * line. */
 void rq__display_end(rq__shell *s);
 bool rq__display_wants_progress(rq__shell *s);
 void rq__display_progress(rq__shell *s, const char *text);

@@ -40,7 +40,7 @@ static struct mrb_parser_state *parse(rq__shell *s, const char *text, size_t len
     return p;
 }
 
-/* The parser met the end of the text where something had to follow. */
+/* The parser reached the end of the text in the middle of a construct. */
 static bool wants_more(const struct mrb_parser_state *p)
 {
     if (p->parsing_heredoc != NULL || p->lex_strterm != NULL) return true;
@@ -55,8 +55,8 @@ static bool wants_more(const struct mrb_parser_state *p)
     return false;
 }
 
-/* A line that ends in a comma or an operator, or begins the next with a dot, is parsed with what
- * follows it. */
+/* A line that ends in a comma or an operator is parsed together with the next, and so is one whose
+ * next line begins with a dot. */
 static bool ends_open(const char *text, size_t len)
 {
     while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))

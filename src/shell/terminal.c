@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Shell.width: columns of the terminal that standard output is; 0: none. HBASE: jline says 80 when
- * it does not know. */
+/* Shell.width: the columns of the terminal on standard output; 0: not a terminal. HBASE: jline
+ * reports 80 if it does not know. */
 static mrb_value width(mrb_state *mrb, mrb_value self)
 {
     struct winsize w = {0};

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Shell.local_time(ms) → "2026-01-31T12:00:01.500". HBASE (Java): LocalDateTime.toString leaves out
+/* Shell.local_time(ms) → "2026-01-31T12:00:01.500". HBASE (Java): LocalDateTime.toString omits
  * seconds and milliseconds that are 0. */
 static mrb_value local_time(mrb_state *mrb, mrb_value self)
 {

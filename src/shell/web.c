@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One page of a server by HTTP, for processlist: libevent's client on an event base of its own. The base
- * looks up the name, too, so that Ctrl-C and the time limit end every kind of wait. The answer is untrusted
- * and has a limit. */
+/* Fetches one page of a server by HTTP, for processlist, with libevent's client on an event base of
+ * its own. The base also resolves the name, so that Ctrl-C and the time limit end every kind of
+ * wait. The answer is untrusted and has a limit. */
 #include "shell/shell_priv.h"
 
 #include <event2/buffer.h>
@@ -40,7 +40,7 @@ static void on_look(evutil_socket_t fd, short events, void *ctx)
     if (late || p->shell->interrupted) event_base_loopbreak(p->base);
 }
 
-/* evhttp keeps no reason of a failed connection but that of a look-up. */
+/* evhttp keeps the reason of a failed connection only if the name could not be resolved. */
 static const char *reason(const page *p, const char *otherwise)
 {
     int error = bufferevent_socket_get_dns_error(evhttp_connection_get_bufferevent(p->connection));
@@ -63,7 +63,7 @@ static void on_error(enum evhttp_request_error error, void *ctx)
     }
 }
 
-/* With an answer, or after on_error, or without a connection. */
+/* Called with an answer, after on_error, or without a connection. */
 static void on_done(struct evhttp_request *request, void *ctx)
 {
     page *p = ctx;
@@ -98,7 +98,7 @@ static bool ask(page *p, const char *host, uint16_t port, const char *path)
         evhttp_request_free(request);
         return false;
     }
-    /* The connection owns the request from here on, also if the call fails. */
+    /* The connection owns the request from here on, even if the call fails. */
     return evhttp_make_request(p->connection, request, EVHTTP_REQ_GET, path) == 0;
 }
 

@@ -28,7 +28,8 @@
 #include "store/row_pass.h"
 
 #define SKIP_STEPS 8
-/* Cells with the matcher's code SKIP between two questions whether a seek passes more of them. */
+/* Cells with the matcher's code SKIP after which the scanner asks again whether a seek would pass
+ * more of them. */
 #define SKIPS_BEFORE_SEEK 16
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
@@ -374,8 +375,8 @@ static rq_err skip_column(rq_store_scanner *s, const rq_cell *cell)
     return RQ_OK;
 }
 
-/* Goes on behind a cell with SKIP. Writes of one timestamp, or markers of one column, may be many:
- * the deletes of one batch all have the time of the batch. */
+/* Continues behind a cell with SKIP. There may be many writes of one timestamp or markers of one
+ * column: all deletes of a batch have the batch's time. */
 static rq_err pass_skipped(rq_store_scanner *s, const rq_cell *cell, rq__merge_moved *ret)
 {
     rq_cell key;

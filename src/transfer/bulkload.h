@@ -18,7 +18,7 @@ typedef struct rq_bulkload {
     const rq_transfer_options *options;
     const char *table;
     const char *input;
-    const char *output; /* NULL: the server's staging folder; else a folder without files */
+    const char *output; /* NULL: the server's staging folder; otherwise a folder without files */
     bool has_hfiles;    /* the input is a folder of HFiles */
     bool only_writes;   /* do not load */
     bool keeps_files;   /* load copies (has_hfiles, or with an output) */

@@ -35,7 +35,8 @@ static void read_region(canary_job *j, rq__link *l, const char *table, size_t i)
                                                  : rq__link_scan(l, &scan, &calls, &why);
     r.ns = rq_client_now_ns() - begun;
     r.why = why.message;
-    /* The map may be new: a region that is no longer there was read with its successor. */
+    /* The region list may be newer than the plan: a region that is gone was read as part of its
+     * successor. */
     if (i < rq_client_table_regions(l->table)) r.region = rq_client_table_region(l->table, i);
     j->c->read(j->c->ctx, &r);
     rq_arena_clear(&arena);

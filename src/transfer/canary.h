@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a row of every region of tables, and tells how long each took (HBASE: CanaryTool, region
+/* Reads a row of every region of tables and reports each duration (HBASE: CanaryTool, region
  * mode). */
 #ifndef RQ_TRANSFER_CANARY_H
 #define RQ_TRANSFER_CANARY_H
@@ -22,7 +22,8 @@ typedef struct rq_canary {
     void *ctx;
 } rq_canary;
 
-/* Blocking. Failures of regions and tables are told by `read`; an error is one of the cluster. */
+/* Blocking. Failures of regions and tables are reported by `read`; the returned error concerns the
+ * whole cluster. */
 RQ_NODISCARD
 rq_err rq_canary_run(const rq_canary *c, rq_error *why);
 

@@ -108,8 +108,8 @@ void rq__line_clear(rq__line *l)
     *l = (rq__line){0};
 }
 
-/* The field that begins with a quote: its bytes go to l->bytes. False: it has no end, or text behind
- * it. *at: behind it. */
+/* Reads a quoted field; its bytes go to l->bytes. False: it has no closing quote, or text follows
+ * it. *at is then behind the field. */
 static bool take_quoted(const rq__columns *c, rq_slice text, size_t *at, rq__line *l, rq_slice *ret)
 {
     size_t begin = l->bytes.len;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The column language of HBase's ImportTsv: what each field of a line is. "HBASE_ROW_KEY,cf:a,cf:b";
- * also HBASE_TS_KEY, HBASE_CELL_TTL, HBASE_ATTRIBUTES_KEY (NAME=>VALUE, separated by commas).
+ * The column language of HBase's ImportTsv, which gives the meaning of each field of a line:
+ * "HBASE_ROW_KEY,cf:a,cf:b"; also HBASE_TS_KEY, HBASE_CELL_TTL, HBASE_ATTRIBUTES_KEY (NAME=>VALUE,
+ * separated by commas).
  *
  * Lines of CSV may quote fields (RFC 4180): "a ""b"", and a line break". Others have no quotes.
  */
@@ -61,7 +62,8 @@ typedef struct rq__line {
 RQ_NODISCARD
 rq_err rq__line_init(const rq__columns *c, rq__line *ret);
 void rq__line_clear(rq__line *l);
-/* NULL: fine; else what is wrong with the line. `*rc` is another error: no memory. */
+/* NULL: the line is valid; otherwise the reason why it is not. `*rc` is another error: no
+ * memory. */
 const char *rq__line_parse(const rq__columns *c, rq_slice text, rq__line *l, rq_err *rc);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See copy.h. The rows of an answer are collected in the batch, which is sent before the next answer
- * is asked for. With a folder for the progress, the ranges are those of the first run (plan.h): one that
- * is copied whole is noted, and a later run leaves it out. */
+/* See copy.h. The rows of an answer are collected in the batch, which is sent before the next
+ * answer is asked for. With a progress folder, the ranges are those of the first run (plan.h): a
+ * completed range is recorded, and a later run skips it. */
 #include "transfer/copy.h"
 
 #include "transfer/plan.h"
@@ -101,7 +101,8 @@ static const char *address(const rq_client_options *o)
     return at != NULL ? at : "";
 }
 
-/* What is copied: another command with the same folder is refused. A line. */
+/* Identifies the copy in a line of text: a command with another copy in the same folder is
+ * refused. */
 static const char *describe(const rq_copy *c, rq_arena *arena)
 {
     const rq_transfer_scan *s = &c->scan;

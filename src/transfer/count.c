@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See count.h. Each range counts into a map of its own, which is added to the whole at its end. */
+/* See count.h. Each range counts into a map of its own, which is added to the total when the range
+ * ends. */
 #include "transfer/count.h"
 
 #include "transfer/sweep.h"
@@ -156,7 +157,7 @@ typedef struct cell_job {
 typedef struct cell_state {
     cell_job *job;
     column_map map;
-    rq_buf column; /* row, family and qualifier of the last cell: parts of a row may come apart */
+    rq_buf column; /* row, family and qualifier of the last cell; a row may come in parts */
 } cell_state;
 
 static rq_err open_state(rq__sweep *s, void **ret, rq_error *why)

@@ -114,7 +114,7 @@ rq_err rq__crew_run(rq__crew *c, rq_transfer_counts *ret, rq_error *why)
     pthread_mutex_init(&c->lock, NULL);
     rq_clock_cond_init(&c->ended);
     pthread_mutex_lock(&c->lock);
-    c->running++; /* this one, so that the count does not fall to 0 before all are started */
+    c->running++; /* the main thread, so that the count is not 0 before all have started */
     pthread_mutex_unlock(&c->lock);
     size_t started = start(c, wanted, threads);
     pthread_mutex_lock(&c->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that do the parts of a transfer, one part at a time each. The first error stops all: parts
- * that are being done end unfinished. */
+/* Threads that process the parts of a transfer, each one part at a time. The first error stops all:
+ * parts in progress end unfinished. */
 #ifndef RQ_TRANSFER_CREW_H
 #define RQ_TRANSFER_CREW_H
 
@@ -16,7 +16,7 @@ typedef struct rq__crew {
     const bool *is_done; /* of each part: an earlier run did it; may be NULL */
     uint64_t units;      /* of work, for the progress */
     void *ctx;
-    /* A thread's tools (connections, buffers); `close` follows, after an error too. */
+    /* A thread's tools (connections, buffers); `close` follows, even after an error. */
     rq_err (*open)(struct rq__crew *crew, void **ret_tools, rq_error *why);
     void (*close)(void *tools);
     rq_err (*work)(struct rq__crew *crew, void *tools, size_t part, rq_error *why);
@@ -38,7 +38,7 @@ RQ_NODISCARD
 rq_err rq__crew_run(rq__crew *c, rq_transfer_counts *ret, rq_error *why);
 
 /* --- for `work`; any thread of the crew ------------------------------------------------------- */
-/* Waits until so many bytes may pass. RQ_E_CANCELLED: another thread has failed. */
+/* Waits until that many bytes may pass. RQ_E_CANCELLED: another thread has failed. */
 RQ_NODISCARD
 rq_err rq__crew_pass(rq__crew *c, uint64_t bytes, rq_error *why);
 /* Says a line. */

@@ -137,7 +137,7 @@ static const char *extension(rq_transfer_format f)
     return list[f];
 }
 
-/* The part's file gets its name, then the part counts as done. */
+/* Renames the part's file to its final name, then records the part as done. */
 static rq_err publish(export_tools *t, size_t part, const char *draft, rq_error *why)
 {
     const export_job *j = job_of(t);
@@ -192,7 +192,7 @@ static void close_tools(void *tools)
 
 /* --- the plan --------------------------------------------------------------------------------- */
 
-/* What the export is: another command in the same folder is refused. A line. */
+/* Identifies the export in a line of text: another export in the same folder is refused. */
 static const char *describe(const rq_export *e, rq_arena *arena)
 {
     const rq_transfer_scan *s = &e->scan;
@@ -216,7 +216,7 @@ static bool is_there(rq_vfs *v, const char *path)
     return rq_vfs_stat(v, path, &st, NULL) == RQ_OK;
 }
 
-/* A folder with anything but an export that was begun is left alone. */
+/* A folder with other content than an unfinished export is not changed. */
 static rq_err check_folder(export_job *j, rq_error *why)
 {
     rq_dir_entry *list;
@@ -249,8 +249,7 @@ static rq_err make_plan(export_job *j, rq_error *why)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* The columns that the text has, as rq_transfer_scan wants them: rows without any of them have no
- * line. */
+/* The text's columns in the form of rq_transfer_scan: rows without any of them produce no line. */
 static rq_err list_columns(export_job *j, rq_buf *out)
 {
     for (size_t i = 0; i < j->columns.count; i++) {

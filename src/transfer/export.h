@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table to a folder of files, one a region, as HBase's Export leaves it (HBASE: mapreduce.Export):
- * part-m-00000 …, and _SUCCESS at the end. The folder also has _rorqual/export: the plan of parts
- * and which are finished (plan.h), and files that are not finished. A part's file gets its name
- * when it is whole and durable.
+ * A table to a folder of files, one a region, as HBase's Export leaves it (HBASE:
+ * mapreduce.Export): part-m-00000 …, and _SUCCESS at the end. The folder also has _rorqual/export,
+ * with the plan of parts, marks of finished parts (plan.h), and unfinished files. A part's file is
+ * renamed to its final name when it is complete and durable.
  */
 #ifndef RQ_TRANSFER_EXPORT_H
 #define RQ_TRANSFER_EXPORT_H

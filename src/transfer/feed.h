@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of a part of a file, in any of the formats. Bad lines of text are said, counted and
- * passed over, or (fails_on_bad_lines) end the transfer. */
+/* The rows of a part of a file, in any of the formats. Malformed lines of text are reported,
+ * counted and skipped, or (fails_on_bad_lines) end the transfer. */
 #ifndef RQ_TRANSFER_FEED_H
 #define RQ_TRANSFER_FEED_H
 

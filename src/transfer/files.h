@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that a transfer reads: one, or those of a folder whose names begin neither with '_' nor
- * with '.' (HADOOP: FileInputFormat), and their parts. */
+/* The files that a transfer reads, and their parts: one file, or the files of a folder whose names
+ * begin neither with '_' nor with '.' (HADOOP: FileInputFormat). */
 #ifndef RQ_TRANSFER_FILES_H
 #define RQ_TRANSFER_FILES_H
 
@@ -26,10 +26,10 @@ typedef struct rq__files {
     size_t part_count;
 } rq__files;
 
-/* RQ_E_NOT_FOUND: there is none. rq__files_close follows, after an error too. */
+/* RQ_E_NOT_FOUND: there is none. rq__files_close follows, even after an error. */
 RQ_NODISCARD
 rq_err rq__files_open(const char *input, rq__files *ret, rq_error *why);
-/* Makes parts of at most `bytes` bytes. An empty file has none. */
+/* Divides the files into parts of at most `bytes` bytes. An empty file has no part. */
 RQ_NODISCARD
 rq_err rq__files_split(rq__files *f, uint64_t bytes, rq_error *why);
 /* Opens the plan of the parts, in the folder `progress` (NULL: beside the files), and locks it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats of exported files, and what one of their options is called. */
+/* The formats of exported files, and the option that selects each. */
 #ifndef RQ_TRANSFER_FORMAT_H
 #define RQ_TRANSFER_FORMAT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the folder of hashes (verify.h, hashdir.h). Each region's hashes go to a file of their own
- * first, _rorqual/hash/NNNNN.hashes; when all are there they are joined to MapFiles, and the manifest
- * comes last: a folder with a manifest is whole. */
+ * first, _rorqual/hash/NNNNN.hashes; when all are complete they are joined to MapFiles, and the
+ * manifest is written last: a folder with a manifest is complete. */
 #include "transfer/batches.h"
 #include "transfer/hashdir.h"
 #include "transfer/plan.h"

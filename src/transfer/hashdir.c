@@ -25,7 +25,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* \uNNNN below 0x80; others are no part of what HashTable writes there. */
+/* Decodes \uNNNN below 0x80; HashTable writes no others there. */
 static bool take_unicode(const char *at, char *ret)
 {
     int n = 0;
@@ -37,8 +37,8 @@ static bool take_unicode(const char *at, char *ret)
     return n > 0 && n < 0x80;
 }
 
-/* Undoes escapes in place, up to a blank, '=' or ':' (is_key) or to the end. Returns what is behind;
- * NULL: malformed. */
+/* Removes escapes in place, up to a blank, '=' or ':' (is_key) or to the end. Returns the rest of
+ * the text; NULL: malformed. */
 static char *unescape(char *at, bool is_key)
 {
     char *out = at;
@@ -280,7 +280,7 @@ void rq__hash_reader_close(rq__hash_reader *r)
     r->is_open = false;
 }
 
-/* Files that hold blocks have places only at their beginning: the caller passes over the rest. */
+/* Files of blocks can be positioned only at their beginning: the caller skips the rest. */
 static rq_err open_file(rq__hash_reader *r, rq_error *why)
 {
     uint64_t offset = r->seq.start;

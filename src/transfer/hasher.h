@@ -23,7 +23,7 @@ void rq__hasher_begin(rq__hasher *h);
 void rq__hasher_add(rq__hasher *h, const rq_cell *c);
 void rq__hasher_end(rq__hasher *h, uint8_t ret[RQ__HASH_LEN]);
 
-/* Batches of adjacent rows: each from its key to that of the next. */
+/* Batches of adjacent rows: each from its key to the key of the next batch. */
 typedef struct rq__hash_entry {
     rq_slice key;
     uint8_t hash[RQ__HASH_LEN];
@@ -40,8 +40,9 @@ rq_err rq__hash_list_add(rq__hash_list *l, rq_slice key, const uint8_t hash[RQ__
 void rq__hash_list_reset(rq__hash_list *l);
 void rq__hash_list_clear(rq__hash_list *l);
 
-/* Hashes the table's rows in the same batches, the last one up to scan->stop (empty: the table's end);
- * sets scan->start. Differing batches are said and counted in crew->different. Blocking. */
+/* Hashes the table's rows in the same batches, the last one up to scan->stop (empty: the table's
+ * end); sets scan->start. Differing batches are reported and counted in crew->different.
+ * Blocking. */
 RQ_NODISCARD
 rq_err rq__hash_list_compare(const rq__hash_list *l, rq_scan *scan, rq__link *link,
                              bool ignores_times, rq__crew *crew, rq_error *why);

@@ -90,7 +90,7 @@ void rq__hfiles_clear(rq__hfiles *h)
     h->writers = NULL;
 }
 
-/* The region that has the row; files of regions before it are complete. */
+/* Moves to the region that has the row; files of earlier regions are complete. */
 static rq_err enter_range(rq__hfiles *h, const rq_cell *c, rq_error *why)
 {
     bool moved = false;

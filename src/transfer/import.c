@@ -142,7 +142,8 @@ static void close_tools(void *tools)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* The table must exist before anything is written; and the progress is the cluster's. */
+/* The table must exist before anything is written, and the progress folder belongs to this
+ * cluster. */
 static rq_err look_at_cluster(import_job *j, rq_error *why)
 {
     rq__link link;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files into a table, by puts and deletes (HBASE: mapreduce.Import, ImportTsv). Input is a file, or
- * the files of a folder whose names begin neither with '_' nor with '.'. Large files are read in
- * parts, in parallel. What is done is remembered in a folder (plan.h): INPUT/_rorqual/import-TABLE,
- * or FILE._rorqual; it is removed at the end.
+ * Files into a table, by puts and deletes (HBASE: mapreduce.Import, ImportTsv). Input is a file,
+ * or the files of a folder whose names begin neither with '_' nor with '.'. Large files are read in
+ * parts, in parallel. Finished parts are recorded in a folder (plan.h):
+ * INPUT/_rorqual/import-TABLE, or FILE._rorqual; it is removed at the end.
  *
- * A part that was interrupted is done again; its cells have timestamps, so twice is as once. Cells
- * without one get the time at which the import was first begun.
+ * An interrupted part is imported again; its cells have timestamps, so the repetition changes
+ * nothing. Cells without a timestamp get the time at which the import was first begun.
  */
 #ifndef RQ_TRANSFER_IMPORT_H
 #define RQ_TRANSFER_IMPORT_H

@@ -25,7 +25,7 @@ void rq__in_seek(rq__in *in, uint64_t position)
     rq_buf_reset(&in->window);
 }
 
-/* Drops what was read, and reads up to `len` bytes or a whole window. */
+/* Drops the bytes that were read, and reads up to `len` bytes or a whole window. */
 static rq_err fill(rq__in *in, size_t len, rq_error *why)
 {
     size_t kept = in->at < in->window.len ? in->window.len - in->at : 0;

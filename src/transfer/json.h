@@ -5,8 +5,8 @@
  *    {"row":"r1","cells":[{"family":"cf","qualifier":"q","timestamp":7,"value":"v"}, …]}
  *
  * and for a delete marker "type":"Delete" (HBase's names of types). Texts are UTF-8; bytes that are
- * no text, control characters and the backslash are \xNN, in JSON "\\xNN". A timestamp may be
- * missing in input: then it is the transfer's.
+ * no text, control characters and the backslash are \xNN, in JSON "\\xNN". A timestamp missing in
+ * the input is the transfer's.
  */
 #ifndef RQ_TRANSFER_JSON_H
 #define RQ_TRANSFER_JSON_H
@@ -27,7 +27,8 @@ typedef struct rq__json_row {
     rq_buf bytes;
 } rq__json_row;
 
-/* NULL: fine; else what is wrong with the line. `*rc` is another error: no memory. */
+/* NULL: the line is valid; otherwise the reason why it is not. `*rc` is another error: no
+ * memory. */
 const char *rq__json_parse(rq_slice line, int64_t now_ms, rq__json_row *r, rq_err *rc);
 void rq__json_row_clear(rq__json_row *r);
 

@@ -37,7 +37,7 @@ static const uint8_t *find_break_outside_quotes(rq_slice s)
     return NULL;
 }
 
-/* The line at the position, and how many bytes it has with its end. */
+/* The line at the position, and its number of bytes including the line end. */
 static rq_err take(rq__lines *l, rq_slice *ret, size_t *ret_len, rq_error *why)
 {
     for (size_t wanted = STEP_BYTES;; wanted *= 2) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a text file, as Hadoop's TextInputFormat has them: they end with LF, CR, CR LF or the
- * file. A part of a file has the lines that begin in it. */
+/* The lines of a text file by the rules of Hadoop's TextInputFormat: they end with LF, CR, CR LF or
+ * the file. A part of a file has the lines that begin in it. */
 #ifndef RQ_TRANSFER_LINES_H
 #define RQ_TRANSFER_LINES_H
 

@@ -155,7 +155,7 @@ static void wait_for(rq__link *l, const rq__batch *b)
         rq_client_poll(l->client, POLL_NS);
 }
 
-/* Sends the batch, and waits until the other one can be filled. */
+/* Sends the batch, and waits until the other batch can be filled. */
 static rq_err send(rq__link *l, rq_error *why)
 {
     rq__batch *b = &l->batches[l->filling];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a bulk load besides that which loads. HBASE: SecureBulkLoadClient. */
+/* The other calls of a bulk load: before and after the load call. HBASE: SecureBulkLoadClient. */
 #include "base/pb.h"
 #include "transfer/load_hfiles.h"
 

@@ -239,7 +239,7 @@ static bool was_loaded(const rq_buf *answer)
     return false;
 }
 
-/* One call. RQ_E_AGAIN: not loaded, and with a token the server says no more. */
+/* One call. RQ_E_AGAIN: not loaded; for requests with a token the server gives no reason. */
 static rq_err call(load_job *j, size_t region, bool with_token, bool *ret_retry, rq_error *why)
 {
     rq_buf request = {0}, answer = {0};
@@ -278,7 +278,7 @@ static rq_err load_region(load_job *j, size_t region, bool *ret_retry, rq_error 
     return rc;
 }
 
-/* Loads what is left; errors that may pass are kept in j->why. */
+/* Loads the remaining files; temporary errors are kept in j->why. */
 static rq_err load_round(load_job *j, rq_error *why)
 {
     for (size_t i = 0; i < j->count; i++) {

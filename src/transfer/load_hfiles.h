@@ -20,8 +20,8 @@ typedef struct rq__load {
     uint64_t divided;
 } rq__load;
 
-/* Blocking. Regions may move or split meanwhile. RQ_E_NO_SUCH_FAMILY: a folder's name is no family
- * of the table, and nothing was loaded. */
+/* Blocking. Regions may move or split meanwhile. RQ_E_NO_SUCH_FAMILY: the table has no family with
+ * a folder's name, and nothing was loaded. */
 RQ_NODISCARD
 rq_err rq__load_run(rq__load *l, rq_error *why);
 

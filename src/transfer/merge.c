@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merging runs (runs.h): at most FAN_IN at a time; more are merged to larger runs first. Runs are our
- * own files, but their bytes are checked nonetheless. */
+/* Merges runs (runs.h), at most FAN_IN at a time; if there are more, they are first merged to
+ * larger runs. Runs are our own files, but their bytes are checked nonetheless. */
 #include "transfer/runs.h"
 
 #include <inttypes.h>

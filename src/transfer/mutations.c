@@ -28,8 +28,8 @@ void rq__sorter_clear(rq__sorter *s)
     *s = (rq__sorter){0};
 }
 
-/* A put, a delete, and a delete for each marker of a family: of those, a delete keeps only its
- * newest. */
+/* A row's cells become a put, a delete, and one further delete for each family marker: a Delete
+ * keeps only the newest marker of a family. */
 rq_err rq__link_add_row(rq__link *l, rq__sorter *s, rq_slice row, rq_cell *cells, size_t count,
                         rq_slice more, rq_error *why)
 {

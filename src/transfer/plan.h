@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A folder that remembers the parts of a transfer and which of them are done, so that a transfer
- * that was killed goes on where it was.
+ * A folder that records the parts of a transfer and which of them are finished, so that a killed
+ * transfer can be resumed.
  *
  *    plan      "rorqual plan 1", "stamp MS", "for WHAT", a line "part TEXT" for each part, "end"
  *    NNNNN     for each finished part: its counts
  *
- * Both are written beside their names and moved there, so they are whole or missing. A part without
- * its file is done again, from its beginning.
+ * Both are written to temporary files and renamed, so they are complete or missing. A part without
+ * its file is repeated from its beginning.
  */
 #ifndef RQ_TRANSFER_PLAN_H
 #define RQ_TRANSFER_PLAN_H
@@ -26,9 +26,9 @@ typedef struct rq__plan {
     bool is_resumed;
 } rq__plan;
 
-/* Takes the plan that the folder has, or stores one of these parts. RQ_E_CONFLICT: the folder's is
- * for something else than `what`, or (`same_parts`) for other parts. rq__plan_close follows, after
- * an error too. Texts have no line breaks. */
+/* Takes the plan that the folder has, or stores one of these parts. RQ_E_CONFLICT: the folder's
+ * plan has another `what`, or (`same_parts`) other parts. rq__plan_close follows, after an error
+ * too. Texts have no line breaks. */
 RQ_NODISCARD
 rq_err rq__plan_open(rq_vfs *v, const char *folder, const char *what, const char *const *parts,
                      size_t count, bool same_parts, rq__plan *ret, rq_error *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of rows: those of a table's regions, cut to what is wanted, as texts for plan.h. */
+/* Ranges of rows: those of a table's regions, cut to the wanted range, as texts for plan.h. */
 #ifndef RQ_TRANSFER_RANGES_H
 #define RQ_TRANSFER_RANGES_H
 

@@ -32,7 +32,7 @@ typedef struct rq__sort_entry {
     uint64_t at;     /* of the record in `records` */
 } rq__sort_entry;
 
-/* Collects rows; zeroed but for `runs` and `memory` it is empty. */
+/* Collects rows. With `runs` and `memory` set and the rest zeroed it is empty. */
 typedef struct rq__row_sorter {
     rq__runs *runs;
     size_t memory; /* bytes */

@@ -124,7 +124,7 @@ static rq_err put_regex(rq_buf *list, rq_buf *body, const char *pattern)
     return put_filter(list, 2, FILTER "RowFilter", body);
 }
 
-/* FilterList { operator 1, filters 2 } of those that are wanted. */
+/* FilterList { operator 1, filters 2 } of the requested filters. */
 static rq_err put_filters(rq_buf *list, rq_buf *body, const rq_transfer_scan *s)
 {
     RQ_TRY(rq_pb_put_number(list, 1, MUST_PASS_ALL));

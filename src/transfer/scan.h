@@ -33,13 +33,14 @@ typedef struct rq__row_parts {
     uint16_t len;
     uint8_t row[RQ_ROW_LEN_MAX];
 } rq__row_parts;
-/* Of an item of a scan, in their order: whether it is no further part of the row before. */
+/* Call it for each item of a scan, in order: whether the item begins a new row. */
 bool rq__row_begins(rq__row_parts *p, rq_slice row, bool is_partial);
 
 /* Bytes.toBytesBinary: \xNN is a byte. Appends. */
 RQ_NODISCARD
 rq_err rq_bytes_of_text(rq_slice text, rq_buf *out);
-/* Its inverse, Bytes.toStringBinary: other bytes than printable ASCII, and the backslash, as \xNN. */
+/* Its inverse, Bytes.toStringBinary: printable ASCII except the backslash is unchanged, other bytes
+ * become \xNN. */
 RQ_NODISCARD
 rq_err rq__text_of_bytes(rq_slice bytes, rq_buf *out);
 

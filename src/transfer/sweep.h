@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads all rows of a table that are asked for, by its regions in parallel. */
+/* Reads all requested rows of a table, its regions in parallel. */
 #ifndef RQ_TRANSFER_SWEEP_H
 #define RQ_TRANSFER_SWEEP_H
 

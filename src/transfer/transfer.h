@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all transfers share: the cluster, the number of threads, the rate, what is told meanwhile,
- * and the counts that are left. */
+/* State shared by all transfers: the cluster, the number of threads, the rate, progress callbacks,
+ * and the counts at the end. */
 #ifndef RQ_TRANSFER_TRANSFER_H
 #define RQ_TRANSFER_TRANSFER_H
 
@@ -13,7 +13,8 @@ typedef struct rq_transfer_options {
     /* Called about ten times a second on the caller's thread: `done` of `total` units of work
      * (equal shares of each part) are done. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
-    /* A line for the user that does not end the transfer; on any thread, one at a time. */
+    /* Called with a line for the user that does not end the transfer; on any thread, one call at a
+     * time. */
     void (*say)(void *ctx, const char *text);
     void *ctx;
 } rq_transfer_options;

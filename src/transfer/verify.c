@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two tables, and a table with a folder of hashes (verify.h). Each range of the first table is hashed
- * in batches; some thousand batches at a time are then compared with the other table's rows. */
+/* Compares two tables, or a table with a folder of hashes (verify.h). Each range of the first table
+ * is hashed in batches; some thousand batches at a time are then compared with the other table's
+ * rows. */
 #include "transfer/verify.h"
 
 #include "transfer/batches.h"
@@ -101,7 +102,7 @@ rq_err rq_verify_tables(const rq_verify *v, rq_transfer_counts *ret, rq_error *w
 
 /* --- a table and a folder --------------------------------------------------------------------- */
 
-/* The batches from one place to the next are a part of the work. */
+/* The batches between two adjacent positions are a part of the work. */
 typedef struct folder_part {
     rq__hash_place place;
     rq_slice key; /* of its first batch */
@@ -178,7 +179,7 @@ static void close_tools(void *tools)
     free(t);
 }
 
-/* The part's batches: those from its key to before the next part's. */
+/* The part's batches: from its key to the next part's key. */
 static rq_err read_part(const folder_job *j, size_t part, rq__hash_list *list, rq_error *why)
 {
     rq__hash_reader r;

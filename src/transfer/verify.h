@@ -21,8 +21,8 @@ typedef struct rq_verify {
 /* Blocking. The two tables; ret->different counts the batches that differ. */
 RQ_NODISCARD
 rq_err rq_verify_tables(const rq_verify *v, rq_transfer_counts *ret, rq_error *why);
-/* Writes the folder that HashTable writes; an interrupted run goes on. RQ_E_EXISTS: the folder has
- * other files, or is finished. */
+/* Writes the folder that HashTable writes; an interrupted run is resumed. RQ_E_EXISTS: the folder
+ * has other files, or is finished. */
 RQ_NODISCARD
 rq_err rq_verify_write(const rq_verify *v, rq_transfer_counts *ret, rq_error *why);
 /* Compares the table with a folder of hashes; its manifest names the rows, columns and times. */

@@ -25,8 +25,8 @@ typedef struct rq_intake rq_intake;
 RQ_NODISCARD
 rq_err rq_intake_new(const char *list, rq_vfs *own, const char *own_path, rq_intake **ret,
                      rq_error *why);
-/* For the files of bulk loads that replication names: `list` has data folders of other clusters
- * (their hbase.rootdir), so rule 3 does not apply to them. */
+/* For bulk loads announced by replication: `list` has data folders of other clusters (their
+ * hbase.rootdir), so rule 3 does not apply to them. */
 RQ_NODISCARD
 rq_err rq_intake_new_replicated(const char *list, rq_vfs *own, const char *own_path,
                                 rq_intake **ret, rq_error *why);

@@ -3,9 +3,9 @@
  * A vfs in the process's memory, for databases that live as long as the process keeps them open.
  * Everything is durable at once, and gone with the vfs.
  *
- * A folder's names are a list; a file is an array of chunks, of which those that were never written
- * (or only with zeros: the log writes zeros ahead) are absent. One lock guards the names, and each
- * file has one for its bytes. A file lives as long as it has a name or is open.
+ * A folder's names are a list. A file is an array of chunks; chunks that contain only zeros are
+ * absent (the log writes zeros ahead). One lock guards the names, and each file has one for its
+ * bytes. A file lives as long as it has a name or is open.
  */
 #include "vfs/memory.h"
 

@@ -197,7 +197,7 @@ static rq_err posix_open(rq_vfs *base, const char *path, int flags, rq_file **re
     }
     if ((flags & RQ_OPEN_RANDOM) != 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     RQ_TRY(file_new(v, path, fd, ret, why));
-    /* One that is written could be read past bytes that are not on the device yet. */
+    /* A file that is also written could be read past the bytes that are on the device. */
     ((posix_file *)*ret)->is_random = (flags & (RQ_OPEN_RANDOM | RQ_OPEN_WRITE)) == RQ_OPEN_RANDOM;
     return RQ_OK;
 }
@@ -482,7 +482,7 @@ static bool link_open(int fd, int to_root, const char *to)
 }
 
 /* Whether the process's user owns the file and it has `names` hard links. Another owner could still
- * write to the file; under a further name it may stay in use. */
+ * write to it; a file with a further name may still be in use. */
 static bool is_own_file(int fd, nlink_t names)
 {
     struct stat st;
@@ -717,8 +717,8 @@ static rq_err posix_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error
     return rc;
 }
 
-/* In a forked child the descriptors are closed already. The locks are taken off by name: a child that
- * has not come to that yet shares them. */
+/* In a forked child the descriptors are closed already. The locks are removed by name; a child that
+ * has not reached its handler yet still shares them. */
 static rq_err close_lock(posix_file *f)
 {
     struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};

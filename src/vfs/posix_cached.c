@@ -78,7 +78,7 @@ static bool is_cached(rq__cached *c, int fd, uint64_t off, uint64_t len)
     return off >= end || n.cached >= pages_of(off, end - off);
 }
 
-/* Tries have failed lately: most are left out. The counter is no more than a hint. */
+/* Recent tries have failed: most are skipped. The counter is only a hint. */
 static bool is_worth_a_try(rq__cached *c)
 {
     unsigned failed = atomic_load_explicit(&c->failed, memory_order_relaxed);

@@ -11,7 +11,7 @@
  *     never read yet, partly cached, or evicted a short while ago    through the page cache
  *     evicted long ago                                               direct, but for one in KEEP_EVERY
  *
- * Those few keep the kernel's memory of the blocks fresh.
+ * The exceptions keep the kernel's record of evictions up to date.
  *
  * A direct read has a descriptor of its own, opened when the file first needs it, as long as there are
  * not too many. Offset, length and memory must be multiples of the device's block, so the bytes pass
@@ -85,8 +85,8 @@ static int open_again(const rq__direct_file *f)
     return IMPOSSIBLE;
 }
 
-/* IMPOSSIBLE: the name is gone or stands for another file, or there are no direct reads here.
- * NONE_YET: there are too many now. Two threads may come at a time. */
+/* IMPOSSIBLE: the file's name is gone or refers to another file, or direct reads are not supported.
+ * NONE_YET: too many are open now. Two threads may call it at a time. */
 static int open_direct(rq__direct *d, const rq__direct_file *f)
 {
     int there = NONE_YET;
@@ -106,7 +106,7 @@ static bool read_around(int fd, void *buf, size_t len, uint64_t off)
 {
     uint64_t from = off / ALIGN * ALIGN;
     size_t whole = (size_t)((off + len + ALIGN - 1) / ALIGN * ALIGN - from);
-    /* Not aligned_alloc: glibc before 2.38 does not find the pieces again that it has freed. */
+    /* Not aligned_alloc: glibc before 2.38 does not reuse memory that was allocated by it. */
     uint8_t *room = malloc(whole + ALIGN);
     if (room == NULL) return false;
     uint8_t *bytes = room + (ALIGN - (uintptr_t)room % ALIGN) % ALIGN;

@@ -23,14 +23,15 @@ int rq__open_folder_of(int folder, const char *path, const char **ret_name);
 
 enum { RQ__LOOKS_UNKNOWN, RQ__LOOKS_YES, RQ__LOOKS_NO };
 
-/* What is known about such reads in a folder. Zero: nothing. Any threads. */
+/* What is known about the page cache of a folder's file system. Zero: nothing. Any thread. */
 typedef struct rq__cached {
     _Atomic int looks;       /* whether the kernel tells what is cached */
     _Atomic unsigned failed; /* tries in a row, since the last that succeeded */
 } rq__cached;
 
-/* Reads up to `len` bytes if they are in the page cache: their number, fewer only at the end of the
- * file. -1: *ret_errno, EAGAIN if they are not, or if it was not tried. */
+/* Reads up to `len` bytes if they are in the page cache; returns their number, which is smaller
+ * only at the end of the file. -1: *ret_errno, EAGAIN if they are not cached, or if it was not
+ * tried. */
 ssize_t rq__cached_read(rq__cached *c, int fd, void *buf, size_t len, uint64_t off, int *ret_errno);
 /* These bytes have just been read in the ordinary way. */
 void rq__cached_learn(rq__cached *c, int fd, uint64_t off, size_t len);
@@ -39,7 +40,7 @@ typedef struct rq__cached_counts {
     uint64_t pages; /* of the range */
     uint64_t cached, evicted, recently_evicted;
 } rq__cached_counts;
-/* What the kernel knows of these bytes. False: it does not tell. */
+/* The kernel's record of these bytes. False: the kernel does not provide one. */
 bool rq__cached_look(rq__cached *c, int fd, uint64_t off, uint64_t len, rq__cached_counts *ret);
 
 /* --- reads past the page cache (posix_direct.c) ----------------------------------------------- */
@@ -70,8 +71,8 @@ void rq__direct_init(rq__direct *d);
 void rq__direct_clear(rq__direct *d, rq__direct_count *c);
 /* Whether the page cache would not keep these bytes. */
 bool rq__direct_is_worth_it(rq__direct *d, rq__cached *c, int fd, uint64_t off, size_t len);
-/* Reads them past the page cache. False: nothing was read, and the caller reads in the ordinary way
- * (which reports an error, or the end of the file). Blocks. */
+/* Reads the bytes past the page cache. False: nothing was read, and the caller reads in the
+ * ordinary way (which reports an error, or the end of the file). Blocks. */
 bool rq__direct_read(rq__direct *d, const rq__direct_file *f, void *buf, size_t len, uint64_t off);
 
 /* --- locks and fork (posix_fork.c) ------------------------------------------------------------ */
@@ -82,7 +83,7 @@ typedef struct rq__held {
     int *descriptors[2];
 } rq__held;
 
-/* No fork happens in between; short. RQ_E_NO_MEMORY: not begun. */
+/* Prevents forks until the end of the section, which must be short. RQ_E_NO_MEMORY: not begun. */
 RQ_NODISCARD
 rq_err rq__held_begin(void);
 void rq__held_end(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every shared storage has in common: names are checked here, once; a lease only grows until
- * its tenure ends; and a stripe has one write in flight. */
+/* Code shared by all implementations of shared.h: names are checked here, once; a lease only grows
+ * until its tenure ends; and a stripe has one write in flight. */
 #include "vfs/shared.h"
 
 #include <stdatomic.h>

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second interface to storage: what several servers share. It stores logs that exactly one
- * server may write, small objects that are compared and swapped, and sets of names.
+ * The second interface to storage: data that several servers share. It stores logs that exactly
+ * one server may write, small objects that are compared and swapped, and sets of names.
  *
  * The storage decides who may write, not a clock, a master or ZooKeeper:
  *  1. A *tenure* is one server incarnation's right to write its log. Its name is a ServerName
  *     (host,port,startcode), is taken once and never again.
- *  2. Any server may revoke it, any number of times. It then has ended for ever: what
- *     rq_slog_lengths returns never changes again.
+ *  2. Any server may revoke it, any number of times. It then has ended forever: the lengths
+ *     returned by rq_slog_lengths never change again.
  *  3. A write that was acknowledged (done with RQ_OK) lies within these lengths. A write that was
  *     not acknowledged may lie within them, whole or in part, or not at all.
  *  4. Once a revoke has returned, no write that is submitted later is acknowledged. A server that
  *     was paused meanwhile learns it at its next write (RQ_E_SERVER_ABORTED).
- *  5. A server may answer reads while rq_shared_now_ns is less than rq_tenure_valid_until. Who
- *     takes over may answer once his own clock has reached the time that rq_tenure_revoke returned.
+ *  5. A server may answer reads while rq_shared_now_ns is less than rq_tenure_valid_until. The
+ *     server that takes over may answer once its own clock has reached the time that
+ *     rq_tenure_revoke returned.
  *
  * Each server measures durations by its own clock only (CLOCK_BOOTTIME, which runs while the
  * machine sleeps); clocks are never compared. It is assumed that the rates of two clocks differ by
@@ -51,8 +52,8 @@ typedef struct rq_slog rq_slog;
 /* RQ_E_EXISTS: the name was taken before, or revoked; take a higher start code. */
 RQ_NODISCARD rq_err rq_tenure_begin(rq_shared *s, const char *server_name, rq_tenure **ret,
                                     rq_error *why);
-/* Until when reads may be answered, by rq_shared_now_ns; 0 for ever when the tenure has ended. One
- * atomic load. It is renewed in the background. */
+/* The time until which reads may be answered, by rq_shared_now_ns; 0 once the tenure has ended. One
+ * atomic load. Renewed in the background. */
 uint64_t rq_tenure_valid_until(const rq_tenure *t);
 /* Ends the tenure in order: seals its log. REQUIRES: no write is in flight. On an error it may or
  * may not have ended; revoke it. */
@@ -61,9 +62,9 @@ RQ_NODISCARD rq_err rq_tenure_end(rq_tenure *t, rq_error *why);
  * revoked. NULL is allowed. REQUIRES: its logs are closed. */
 void rq_tenure_free(rq_tenure *t);
 /* Ends another server's tenure and seals its log. When it returns RQ_OK, rules 2 to 4 hold.
- * *ret_quiet_ns: from when on, by rq_shared_now_ns, that server answers no read. Also for a name
- * that was never taken, which then can no longer be taken, and for one that is removed meanwhile. On
- * an error call it again. */
+ * *ret_quiet_ns: the time, by rq_shared_now_ns, from which that server answers no read. A name that
+ * was never taken can no longer be taken afterwards; a name that is removed meanwhile is no error.
+ * On an error call it again. */
 RQ_NODISCARD rq_err rq_tenure_revoke(rq_shared *s, const char *server_name, uint64_t *ret_quiet_ns,
                                      rq_error *why);
 /* The clock of this server's durations, in nanoseconds. */
@@ -111,7 +112,7 @@ RQ_NODISCARD rq_err rq_slog_read(rq_shared *s, const char *server_name,
                                  const rq_slog_segment *segment, unsigned stripe, uint64_t off,
                                  void *buf, size_t len, size_t *ret_len, rq_error *why);
 /* Removes an ended tenure and its log; one that is absent is no error. RQ_E_STATE: it has not
- * ended. REQUIRES: nobody takes the name again. */
+ * ended. REQUIRES: no server takes the name again. */
 RQ_NODISCARD rq_err rq_slog_remove(rq_shared *s, const char *server_name, rq_error *why);
 
 /* --- objects ---------------------------------------------------------------------------------- */

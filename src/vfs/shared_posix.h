@@ -24,7 +24,7 @@ static inline rq__folder *rq__folder_of(rq_shared *s)
 }
 
 /* Creates DIR/NAME with all its bytes, or RQ_E_EXISTS; durable when this returns either of them.
- * RQ_E_NOT_FOUND: DIR is absent, or somebody swept its temporary files meanwhile. */
+ * RQ_E_NOT_FOUND: DIR is absent, or another server removed its temporary files meanwhile. */
 RQ_NODISCARD rq_err rq__folder_publish(rq__folder *f, const char *dir, const char *name,
                                        rq_slice bytes, rq_error *why);
 #define RQ__TEMPORARY "tmp-" /* how the names of temporary files begin */

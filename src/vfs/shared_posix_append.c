@@ -2,9 +2,9 @@
 /*
  * Appends to the log of a tenure of the shared folder: a write and an fdatasync on the stripe's lane.
  *
- * Before a write is acknowledged the lease must be valid, or a look at the guard that began after the
- * sync must find it open. In both cases the guard, if somebody closes it, is closed later than the
- * lease's look, so that the lengths are noted after the sync.
+ * Before a write is acknowledged the lease must be valid, or a look at the guard that began after
+ * the sync must find it open. In both cases a guard that is closed is closed after that look, so
+ * that the revoker notes the lengths after the sync.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -108,7 +108,7 @@ void rq__folder_tenure_free(rq_tenure *base)
     rq__folder_tenure *t = (rq__folder_tenure *)base;
     rq_executor *ex = rq__folder_of(base->shared)->executor;
     if (t->renewals != NULL) {
-        /* Nothing may be posted to a lane that is being freed: not by the timer either. */
+        /* The lane is about to be freed: not even the timer may post to it any more. */
         ex->latch_init(ex, &t->stopped);
         t->stop.run = stop_renewals;
         rq_lane_post(t->renewals, &t->stop);
@@ -306,8 +306,8 @@ rq_err rq__folder_slog_read(rq_shared *s, const char *name, uint64_t number, uns
     return rc;
 }
 
-/* The guard goes first: while there is one, a log without seal is one that has not ended. The seal,
- * last by name, goes after the segments that it lists. */
+/* The guard is removed first: a log with a guard and without a seal has not ended. The seal, last
+ * by name, is removed after the segments that it lists. */
 rq_err rq__folder_slog_remove(rq_shared *s, const char *name, rq_error *why)
 {
     rq__folder *f = rq__folder_of(s);

@@ -5,15 +5,16 @@
  *
  *  1. The highest generation is never removed; who wrote it removes those below the one before. A
  *     removed object is a generation that says so, so that generations rise for ever.
- *  2. A writer may have been paused between its look and its link, while G + 1 came, was replaced and
- *     removed: then its link succeeds too late. So it looks again. Only if there is a higher one can
- *     this be the case, and that one's history has the token of whoever wrote G + 1.
+ *  2. A writer may have been paused between its look and its link, while G + 1 came, was
+ *     replaced and
+ *     removed: then its link succeeds too late. So it looks again. This is only possible if
+ *     there is a higher one, whose history has the token of the writer of G + 1.
  */
 #include <stdio.h>
 
 #include "vfs/shared_posix.h"
 
-/* How often a look is repeated because files came and went meanwhile. */
+/* Number of times a look is repeated because files were added and removed meanwhile. */
 #define TRIES_MAX 32
 #define FILE_MAX (RQ_OBJECT_BYTES_MAX + 4096u)
 
@@ -131,7 +132,7 @@ static void remove_file(const object *o, const char *name)
 {
     char path[RQ__FILE_MAX];
     snprintf(path, sizeof path, "%s/%s", o->dir, name);
-    /* What stays is not the newest, and the next swap tries again. */
+    /* A file that stays is not the newest; the next swap tries again. */
     rq_err gone = rq_vfs_remove(o->f->vfs, path, NULL);
     (void)gone;
 }

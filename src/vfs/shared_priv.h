@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the implementations of shared.h: the lease, and what every write passes. */
+/* Shared by the implementations of shared.h: the lease, and the checks of every write. */
 #ifndef RQ_VFS_SHARED_PRIV_H
 #define RQ_VFS_SHARED_PRIV_H
 
@@ -20,8 +20,8 @@ void rq__slog_write_end(rq_slog_write *w, rq_err rc);
 #define RQ_LEASE_USED_NS (RQ_SHARED_LEASE_NS / 100 * 95)
 
 /* --- records of the shared folder (shared_format.c) ------------------------------------------- */
-/* An object's file. The last RQ__HISTORY_MAX generations' writers tell a writer whose file another
- * has replaced meanwhile whether its own was one of them. */
+/* An object's file. It has the tokens of the writers of the last RQ__HISTORY_MAX generations, so
+ * that a writer whose file was replaced meanwhile can tell whether one of them was its own. */
 #define RQ__HISTORY_MAX 32
 typedef struct rq__object_record {
     uint64_t generation;

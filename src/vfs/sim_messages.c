@@ -2,9 +2,9 @@
 /*
  * Nodes of the simulated shared storage, and their messages.
  *
- * A message is on the wire to the storage, is executed there (sim_storage.c), and is on the wire back.
- * Its sender is told once: by the answer, by the end of its patience, or by its death. The memory
- * lives until both are over.
+ * A message is on the wire to the storage, is executed there (sim_storage.c), and is on the wire
+ * back. The sender's wait ends once: by the answer, by its time-out, or by its death. The memory
+ * lives until message and wait have ended.
  */
 #include <stdlib.h>
 
@@ -116,7 +116,7 @@ void rq__sim_send(sim_message *m)
         put_on_wire(m, delay_ns(s));
         return;
     }
-    /* Half of them come late; of the others half are lost, and half only their answers. */
+    /* Half of them arrive late. Of the others, half are lost, and of half only the answers. */
     bool late = rq_random_below(&s->random, 2) == 0;
     m->executed = !late && rq_random_below(&s->random, 2) == 0;
     put_on_wire(m, late ? rq_random_below(&s->random, 8000 * MS) : delay_ns(s));
@@ -137,7 +137,7 @@ static void open_latch(sim_message *m)
     m->latch->executor->latch_open(m->latch, m->rc);
 }
 
-/* Results, copied from the sim_message, are in `arena`; NULL: there are none but numbers. */
+/* Results, copied from the sim_message into `arena`; NULL: the results are only numbers. */
 static rq_err keep_results(const sim_message *m, sim_op *op, rq_arena *arena)
 {
     op->generation = m->op.generation;

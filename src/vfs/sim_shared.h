@@ -3,8 +3,8 @@
  * Simulated shared storage (shared.h) and the servers that use it, in one simulation (sim.h).
  *
  * The storage survives its nodes and behaves as Ceph's RADOS does: it executes one operation on one
- * object at a time, and checks the writer's guard with each append. Operations are messages: each
- * takes its time in both directions, so that they overtake each other; some get no answer, and are
+ * object at a time, and checks the writer's guard with each append. Operations are messages with
+ * random delays in both directions, so they overtake each other; some get no answer, and are
  * executed seconds later or never.
  *
  * A node has a clock of its own, may be paused, cut off from the storage, and killed. A test's code
@@ -22,7 +22,8 @@ typedef struct rq_sim_node rq_sim_node;
 
 /* Of 1,000 operations, `unanswered` end for the caller with RQ_E_IO after 2 s. */
 RQ_NODISCARD rq_err rq_sim_storage_new(rq_sim *sim, unsigned unanswered, rq_sim_storage **ret);
-/* NULL is allowed. REQUIRES: its nodes are freed; runs what is still on the wire. */
+/* NULL is allowed. REQUIRES: its nodes are freed. Delivers the messages that are still on the
+ * wire. */
 void rq_sim_storage_free(rq_sim_storage *s);
 
 /* Its clock shows `offset_ns` more than the simulation's, and runs faster by `rate_ppm` millionths. */

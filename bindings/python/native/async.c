@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous calls: what their completions leave for Python, and their beginnings.
+ * Asynchronous calls: starting them, and the queue of completed calls that Python reads.
  *
  *   begin (id) ─► librorqual ─► rq_poll or rq_disconnect ─► completed() ─► queue ─► rqpy_take ─► Python
  *
  * One translation unit with pack.c and calls.c, in the order that build.py gives.
  */
 
-/* What the completions of a database leave for Python, which takes it after rq_poll or rq_disconnect, on the thread that
- * called it. Numbers of a completion: id, code, retryable, done, action (-1: none), lengths of class and message, kind of the
- * result (0 none, 1 row, 2 outcomes of a batch, 3 rows of a scan), its count. */
+/* The queue of a database's completed calls. Python reads it after rq_poll or rq_disconnect, on the
+ * thread that called either. Numbers of a completion: id, code, retryable, done, action (-1: none),
+ * lengths of class and message, kind of the result (0 none, 1 row, 2 outcomes of a batch, 3 rows of
+ * a scan), its count. */
 typedef struct rqpy_queue {
     output out;
     size_t count;
@@ -156,7 +157,8 @@ static rq_err rqpy_next_async(rq_scanner *scanner, rqpy_queue *queue, int64_t id
     return begun(rq_scanner_next_async(scanner, most, completed, p, fresh(why)), p);
 }
 
-/* Takes the completions that are there. *ret_count may be 0, and *ret NULL then. After RQ_E_NO_MEMORY they are lost. */
+/* Takes the queued completions. *ret_count may be 0, and *ret is then NULL. After RQ_E_NO_MEMORY
+ * they are lost. */
 static rq_err rqpy_take(rqpy_queue *queue, char **ret, size_t *ret_len, size_t *ret_count,
                         rq_failure *why)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls that Python waits for: pack.c's requests to librorqual's, rows to blocks. *ret is set to
- * a block that the caller frees by rqpy_free, or stays NULL where there is none.
+ * Synchronous calls: pack.c's requests become librorqual's requests, and rows become blocks. *ret
+ * is set to a block that the caller frees with rqpy_free, or stays NULL if there is no result.
  *
  * One translation unit with pack.c and async.c, in the order that build.py gives.
  */
@@ -160,9 +160,9 @@ static rq_err rqpy_scan(rq_table *table, const char *numbers, const char *bytes,
     return e;
 }
 
-/* Up to `most` rows, or about `bytes`; fewer only at the end (*ret_end), where there may be none, and
- * with a cursor as the last one, which is told at once. An error that comes after rows is kept by
- * the library's scanner no longer, so these rows are returned with it. */
+/* Returns up to `most` rows, or about `bytes`. Fewer, perhaps none, only at the end (*ret_end) or
+ * after a cursor, which is returned at once as the last row. An error that follows rows is lost
+ * here: the rows are returned, and the scanner does not keep it. */
 static rq_err take_rows(rq_err (*next)(void *scanner, rq_row **ret, rq_failure *why), void *scanner,
                         size_t most, size_t bytes, char **ret, size_t *ret_len, size_t *ret_count,
                         bool *ret_end, rq_failure *why)
