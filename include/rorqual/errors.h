@@ -30,7 +30,7 @@ typedef enum rq_err {
     RQ_E_CORRUPT = 8,                  /* corrupt bytes */
     RQ_E_MALFORMED = 9,                /* malformed bytes */
     RQ_E_VERSION = 10,                 /* written by a newer version */
-    RQ_E_CONFLICT = 11,                /* changed by somebody else */
+    RQ_E_CONFLICT = 11,                /* changed by another writer */
     RQ_E_LOCKED = 12,                  /* in use by another server */
     RQ_E_PERMISSION = 13,              /* permission denied */
     RQ_E_CONFIG = 14,                  /* bad setting */

@@ -61,7 +61,7 @@ static rq_err parse_filter(rq_slice bytes, rq_slice *ret_class, rq_slice *ret_fi
         if (f.number == 2 && f.wire == RQ_PB_BYTES) *ret_filter = f.bytes;
     }
     if (rc != RQ_E_END || ret_class->len == 0)
-        return rq_fail(why, RQ_E_INVALID, "the filter's bytes are no message Filter");
+        return rq_fail(why, RQ_E_INVALID, "the filter's bytes are not a message Filter");
     return RQ_OK;
 }
 

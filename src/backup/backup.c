@@ -161,7 +161,7 @@ static rq_err take_previous(backup *b, rq_error *why)
     RQ_TRY(rq__previous_open(folder, &b->previous, why));
     RQ_TRY(rq_vfs_posix_new(source, &v, why));
     rq_err rc = rq_vfs_read_file(v, CLUSTER_ID, CLUSTER_ID_MAX, &arena, &own, why);
-    if (rc == RQ_E_NOT_FOUND) rc = rq_fail(why, rc, "%s is no data folder", source);
+    if (rc == RQ_E_NOT_FOUND) rc = rq_fail(why, rc, "%s is not a data folder", source);
     if (rc == RQ_OK) rc = rq__previous_read(b->previous, CLUSTER_ID, &arena, &theirs, why);
     if (rc == RQ_OK && !rq_slice_eq(own, theirs))
         rc =

@@ -145,7 +145,7 @@ rq_err rq__backup_list_read(rq_vfs *v, rq_arena *arena, rq_backup_list *ret, rq_
     rq_err rc = rq_vfs_read_file(v, RQ_ROOT_BACKUP_LIST, LIST_BYTES_MAX, arena, &bytes, &own);
     if (rc == RQ_E_NOT_FOUND)
         return rq_fail(why, rc,
-                       "it is no finished backup: " RQ_ROOT_BACKUP_LIST
+                       "it is not a finished backup: " RQ_ROOT_BACKUP_LIST
                        " is missing (the backup was interrupted, or a server was started on it)");
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
     char *text = rq_arena_cstr(arena, bytes);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* RQ_E_NOT_FOUND, RQ_E_STATE: the folder is no finished backup. */
+/* RQ_E_NOT_FOUND, RQ_E_STATE: the folder is not a finished backup. */
 static rq_err time_of(const char *folder, int64_t *ret_ms, rq_error *why)
 {
     rq_arena arena = {0};

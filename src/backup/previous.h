@@ -17,7 +17,7 @@
 
 typedef struct rq__previous rq__previous;
 
-/* RQ_E_NOT_FOUND: the folder is no finished backup. RQ_E_LOCKED: a server runs on it. */
+/* RQ_E_NOT_FOUND: the folder is not a finished backup. RQ_E_LOCKED: a server runs on it. */
 RQ_NODISCARD
 rq_err rq__previous_open(const char *folder, rq__previous **ret, rq_error *why);
 /* NULL is fine. */

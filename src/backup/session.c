@@ -187,7 +187,7 @@ static rq_err list_stopped(rq_source *s, rq_error *why)
     bool ours = rq_vfs_stat(s->vfs, ".rorqual", &st, NULL) == RQ_OK;
     if (!ours && rq_vfs_stat(s->vfs, "hbase.version", &st, NULL) != RQ_OK)
         return rq_fail(why, RQ_E_NOT_FOUND,
-                       "it is no data folder: it has neither .rorqual nor "
+                       "it is not a data folder: it has neither .rorqual nor "
                        "hbase.version");
     bool has_file = rq_vfs_stat(s->vfs, ".rorqual/lock", &st, NULL) == RQ_OK;
     rq_error own = {0};

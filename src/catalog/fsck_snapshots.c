@@ -16,7 +16,7 @@ static rq_err look_at_snapshot(rq__fsck *k, const char *name, rq_error *why)
     rq_err rc = rq__snapshot_info_read(k->vfs, key, &a, &info, &own);
     if (rc == RQ_E_SNAPSHOT_NOT_FOUND) {
         rq__fsck_tell(k, RQ_FINDING_NOTE, place,
-                      "is no snapshot: it was not finished, or half deleted");
+                      "is not a snapshot: it was not finished, or was deleted in part");
         rc = RQ_OK;
     } else {
         if (rc == RQ_OK) rc = rq__snapshot_read(k->vfs, key, &a, &s, &own);

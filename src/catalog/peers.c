@@ -427,7 +427,7 @@ bool rq__peer_make_room(rq_catalog *c, rq_slice id)
     rq_executor *ex = c->env->executor;
     if (!rq_wal_lacks_space(wal_of(c)) || !is_listed(c, id)) return false;
     rq_log_warn(c->env->log, "replication",
-                "peer %.*s is to be removed, and the disk is full: its log is let go of",
+                "peer %.*s is being removed, and the disk is full: the log kept for it is released",
                 (int)id.len, (const char *)id.ptr);
     moved(c, id, 0, ex->now_ms(ex));
     for (int i = 0; i < ROOM_LOOKS && rq_wal_lacks_space(wal_of(c)); i++)

@@ -350,7 +350,7 @@ static bool go_on(rq__proc *p, rq_err rc, const rq_error *why)
     case RQ__FAIL_LEAVE_OUT:
         break;
     }
-    rq__proc_tell(p, RQ_LOG_WARN, rc, why, "left out, the procedure was aborted");
+    rq__proc_tell(p, RQ_LOG_WARN, rc, why, "skipped, because the procedure was aborted");
     if (!p->left_out) note_error(p, rc, why);
     p->left_out = true;
     return true;
@@ -549,7 +549,7 @@ rq_err rq_catalog_lock_heartbeat(rq_catalog *c, uint64_t proc_id, bool keep, boo
     pthread_mutex_lock(&ps->lock);
     rq__proc *p = ps->stopping ? NULL : rq__procs_active(ps, proc_id);
     if (p != NULL && !p->ops->holds)
-        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "procedure %llu is no lock but a %s",
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "procedure %llu is not a lock but a %s",
                      (unsigned long long)proc_id, p->java_class);
     *ret_held = rc == RQ_OK && p != NULL && p->running && p->of.lock.renewed_ms != 0 && keep;
     if (*ret_held) p->of.lock.renewed_ms = ex->now_ms(ex);

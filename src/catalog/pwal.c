@@ -74,7 +74,7 @@ rq_err rq__pwal_read(rq_slice bytes,
 {
     if (bytes.len == 0) return RQ_OK;
     if (bytes.len < 4 || memcmp(bytes.ptr, "PWAL", 4) != 0)
-        return rq_fail(why, RQ_E_CORRUPT, "not a log of HBase's");
+        return rq_fail(why, RQ_E_CORRUPT, "not a log of HBase");
     bool closed;
     size_t end = end_of_entries(bytes, &closed);
     rq_cursor c = rq_cursor_of(rq_slice_of(bytes.ptr + 4, end - 4));

@@ -225,7 +225,7 @@ static rq_err look_at_descriptor(rq__recover *r, const char *dir, const char *ns
     }
     if (rc == RQ_E_IO || rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "%s", own.message);
     rq__recover_tell(r, "descriptor", dir,
-                     "is made anew from the families' folders; attributes (VERSIONS, TTL, …) are "
+                     "is rebuilt from the families' folders; attributes (VERSIONS, TTL, …) are "
                      "HBase's defaults: alter the table afterwards");
     return r->options->act ? write_descriptor(r, dir, ns, qualifier, why) : RQ_OK;
 }
@@ -395,7 +395,7 @@ static rq_err begin(rq__recover *r, rq_error *why)
     RQ_TRY(rq__adopt_look(r->vfs, &stamp, why));
     if (stamp != 0)
         return rq_fail(why, RQ_E_STATE,
-                       "an Apache HBase used the folder last: rorqual fsck tells more");
+                       "an Apache HBase used the folder last; details: rorqual fsck");
     if (marked || torn)
         rq__recover_tell(r, "mark", RQ_ROOT_UNFINISHED,
                          "of an interrupted recover: is removed at the end");

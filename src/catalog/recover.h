@@ -34,7 +34,7 @@ typedef struct rq_recover_result {
 } rq_recover_result;
 
 /* Blocks. Damage in the WAL is logged to env->log. RQ_E_LOCKED: a server runs. RQ_E_STATE: the
- * folder is an unfinished copy, or an HBase used it last. RQ_E_NOT_FOUND: it is no data folder, or no
+ * folder is an unfinished copy, or an HBase used it last. RQ_E_NOT_FOUND: it is not a data folder, or no
  * table is left in it; nothing was written. */
 RQ_NODISCARD
 rq_err rq_recover(const rq_env *env, const rq_recover_options *o, rq_recover_result *ret,

@@ -233,7 +233,7 @@ static int read_sample(arguments *a, sample *s)
     }
     while (code == 0 && getline(&line, &cap, f) > 0) {
         if (take_line(a, line, s) == RQ_OK) continue;
-        fprintf(stderr, "rorqual key: %s: line %zu is no key with a weight\n", a->sample,
+        fprintf(stderr, "rorqual key: %s: line %zu is not a key with a weight\n", a->sample,
                 s->count + 1);
         code = 1;
     }

@@ -11,7 +11,7 @@ static const char help[] =
     "usage: rorqual rowcount [OPTION ...] TABLE\n\n" RQ__TRANSFER_HELP RQ__SCAN_HELP
     "  --prefix PREFIX        only rows whose key begins with PREFIX\n"
     "  --regex PATTERN        only rows whose key has a match of this Java regular expression\n"
-    "Counts the rows that have a cell which is asked for, region by region in parallel.\n"
+    "Counts the rows with at least one selected cell, region by region in parallel.\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 
 int rq__cmd_rowcount(int argc, char **argv)

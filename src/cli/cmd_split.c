@@ -107,7 +107,7 @@ static rq_err plan(const arguments *x, rq_client *c, rq_error *why)
         putchar('\n');
         lacking++;
     }
-    fprintf(stderr, "%zu of %zu splits are there\n", x->keys->count - lacking, x->keys->count);
+    fprintf(stderr, "%zu of %zu splits exist\n", x->keys->count - lacking, x->keys->count);
     return RQ_OK;
 }
 

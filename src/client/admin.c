@@ -302,7 +302,7 @@ static rq_err follow_procedure(rq_client *c, uint64_t id, rq_client_failure *fai
         if (rc == RQ_OK && foreign.len > 0) rc = foreign_exception(foreign, failure);
         if (rc != RQ_OK || state != PROCEDURE_RUNNING) break;
         if (rq_client_now_ns() > until) {
-            snprintf(failure->text, sizeof failure->text, "procedure %llu goes on",
+            snprintf(failure->text, sizeof failure->text, "procedure %llu is still running",
                      (unsigned long long)id);
             rc = RQ_E_TIMEOUT;
         }
@@ -347,7 +347,7 @@ rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure
             if (f.number == 1 && f.wire == RQ_PB_VARINT) done = f.value != 0;
         if (rc != RQ_OK || done) break;
         if (rq_client_now_ns() > until) {
-            snprintf(failure->text, sizeof failure->text, "the snapshot goes on");
+            snprintf(failure->text, sizeof failure->text, "the snapshot is still being taken");
             rc = RQ_E_TIMEOUT;
         }
         rq__client_pause(c, PROCEDURE_PERIOD_NS);

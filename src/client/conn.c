@@ -326,7 +326,7 @@ static bool take_frame(rq__conn *c, rq_slice frame)
     rq_response_view v;
     char text[256];
     if (rq__response_parse(frame, &v) != RQ_OK || !v.has_call_id) {
-        lose(c, "the server's bytes make no sense");
+        lose(c, "the server's response is malformed");
         return false;
     }
     if (v.call_id >= c->call_cap) {
@@ -334,12 +334,12 @@ static bool take_frame(rq__conn *c, rq_slice frame)
         snprintf(text, sizeof text, "%.*s",
                  (int)(v.exception.text.len < 250 ? v.exception.text.len : 250),
                  v.exception.text.len > 0 ? (const char *)v.exception.text.ptr : "");
-        lose(c, text[0] != 0 ? text : "an answer to no call");
+        lose(c, text[0] != 0 ? text : "a response to an unknown call");
         return false;
     }
     pending call = c->calls[v.call_id];
     if (call.done == NULL && !call.abandoned) {
-        lose(c, "an answer to no call");
+        lose(c, "a response to an unknown call");
         return false;
     }
     free_call_id(c, v.call_id);
@@ -367,7 +367,7 @@ static void take_frames(rq__conn *c)
         if (have < 4) break;
         uint32_t len = rq_get_be32(p);
         if (len > FRAME_MAX) {
-            lose(c, "an answer too long to be one");
+            lose(c, "a response that is too long");
             return;
         }
         if (have < 4 + (size_t)len) {

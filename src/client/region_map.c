@@ -265,7 +265,7 @@ static void take_answer(void *ctx, const rq_reply *reply)
         if (rc == RQ_E_END) rc = RQ_OK;
     }
     if (rc != RQ_OK) {
-        end_refresh(t, rc, RQ_SLICE_LIT("hbase:meta makes no sense"));
+        end_refresh(t, rc, RQ_SLICE_LIT("hbase:meta has malformed rows"));
     } else if (v.more_results && v.more_results_in_region) {
         if (v.has_scanner) t->scanner = v.scanner;
         ask(t, false);

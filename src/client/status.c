@@ -263,7 +263,7 @@ static rq_err ask_master(rq_client *c, rq_cluster_status *ret, rq_error *why)
         return rq_no_memory(why);
     RQ_TRY(rq__client_call(c, c->master, "GetClusterStatus", (rq_slice){0}, &ret->bytes, why));
     rq_err rc = rq__cluster_status_parse(ret);
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "its status makes no sense");
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "its status is malformed");
 }
 
 rq_err rq_client_status(rq_client *c, rq_cluster_status *ret, rq_error *why)

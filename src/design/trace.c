@@ -80,7 +80,7 @@ static rq_err parse_line(char *text, access_line *ret, bool *ret_empty, rq_error
     char *at = text;
     char *time = field(&at), *kind = field(&at), *key = field(&at), *size = field(&at);
     if (!whole_number(time, &ret->time_ms))
-        return rq_fail(why, RQ_E_INVALID, "the time is no number of milliseconds");
+        return rq_fail(why, RQ_E_INVALID, "the time is not a number of milliseconds");
     if (kind == NULL || (strcmp(kind, "r") != 0 && strcmp(kind, "w") != 0))
         return rq_fail(why, RQ_E_INVALID, "r or w is the second field");
     if (key == NULL || key[0] == '\0') return rq_fail(why, RQ_E_INVALID, "there is no key");
@@ -149,11 +149,11 @@ rq_err rq_trace_read(FILE *from, size_t most, uint64_t seed, rq_trace *ret, rq_e
         number++;
         rc = memchr(line, 0, (size_t)len) == NULL
                  ? take_line(ret, line, number, why)
-                 : rq_fail(why, RQ_E_INVALID, "line %zu is no text", number);
+                 : rq_fail(why, RQ_E_INVALID, "line %zu is not text", number);
     }
     free(line);
     if (rc == RQ_OK && ferror(from)) rc = rq_fail(why, RQ_E_IO, "cannot be read: %m");
-    if (rc == RQ_OK && ret->count == 0) rc = rq_fail(why, RQ_E_NOT_FOUND, "no access is in it");
+    if (rc == RQ_OK && ret->count == 0) rc = rq_fail(why, RQ_E_NOT_FOUND, "it has no accesses");
     for (size_t i = 0; i < ret->count; i++)
         *(ret->rows[i].is_read ? &ret->kept_reads : &ret->kept_writes) += 1;
     return rc;

@@ -182,7 +182,7 @@ rq_err rq__trailer_parse(rq_slice bytes, uint64_t file_len, const char *path, rq
                          rq_error *why)
 {
     if (bytes.len < 4)
-        return rq_fail(why, RQ_E_CORRUPT, "%s: a file of %" PRIu64 " bytes is no HFile", path,
+        return rq_fail(why, RQ_E_CORRUPT, "%s: a file of %" PRIu64 " bytes is not an HFile", path,
                        file_len);
     uint32_t version = rq_get_be32(bytes.ptr + bytes.len - 4);
     rq__trailer t = {
@@ -196,7 +196,8 @@ rq_err rq__trailer_parse(rq_slice bytes, uint64_t file_len, const char *path, rq
     uint64_t start = file_len - len;
     if (len == 0)
         return rq_fail(why, RQ_E_CORRUPT,
-                       "%s: trailer at offset %" PRIu64 ": version %u.%u is none of an HFile's",
+                       "%s: trailer at offset %" PRIu64
+                       ": version %u.%u is not a known HFile version",
                        path, file_len - 4, t.major, t.minor);
     if (bytes.len < len)
         return rq_fail(why, RQ_E_CORRUPT,

@@ -305,7 +305,7 @@ static bool make_page(rq_http *h, struct evhttp_request *request, const char *pa
     rq__request r = {.path = path, .query = query, .http = h, .rates = &h->rates};
     rq_http_sources from;
     if (h->unread > h->unread_max && rq__page_is_large(path)) {
-        rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too much that was asked for is not read yet");
+        rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too many responses have not been read yet");
         return false;
     }
     rq__later_kind later = rq__page_later(path, query);

@@ -108,7 +108,7 @@ void rq__page_make(const rq__request *r, rq__page *p)
 {
     const struct page_entry *e = find_page(r->path);
     if (e == NULL) {
-        rq__page_fail(p, RQ__HTTP_NOT_FOUND, "there is no such page; / has a list");
+        rq__page_fail(p, RQ__HTTP_NOT_FOUND, "there is no such page; / lists the pages");
         return;
     }
     if (r->from == NULL && !e->always) {

@@ -71,7 +71,7 @@ static void put_procedure(printer *p, const rq_procedure *pr)
     rq__put(p->text, "\"description\":");
     rq__put_json_cstr(p->text, line);
     rq__put(p->text, ",\"status\":");
-    rq__put_json_cstr(p->text, pr->parked         ? "parked: its step failed for good"
+    rq__put_json_cstr(p->text, pr->parked         ? "parked: its step failed permanently"
                                : pr->step == NULL ? "begins"
                                                   : pr->step);
     rq__put(p->text,

@@ -350,7 +350,7 @@ static void event_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     (void)op;
     (void)index;
     if (rq_result_next(&r->row, &r->cells, &c) != RQ_OK || c.row_len != UID_LEN + TIME_LEN) {
-        wrong_if(s, true, "a row that is no event");
+        wrong_if(s, true, "a row that is not an event");
         return;
     }
     take_event(s, rq_slice_of(c.row + UID_LEN, TIME_LEN), &c);

@@ -323,7 +323,7 @@ static const char *check_order(const rq__slot *s, uint64_t key)
     if (back ? place >= last : place <= last) return "a row out of order";
     /* Sorted keys that existed when the scan began must be adjacent. */
     if (!b->rows.hashed && key < s->key && place != (back ? last - 1 : last + 1))
-        return "a scan left out a row";
+        return "a scan skipped a row";
     return NULL;
 }
 

@@ -78,7 +78,7 @@ static rq_err read_place(rq_quotas *q, const place *at, rq_arena *arena, Pb__Quo
     pb__quotas__init(ret);
     RQ_TRY(rq_catalog_each_row(q->catalog, RQ__QUOTA_TABLE, look_at, &s, why));
     if (s.is_bad)
-        return rq_fail(why, RQ_E_IOEXCEPTION, "hbase:quota, row %.*s: the value is no quota",
+        return rq_fail(why, RQ_E_IOEXCEPTION, "hbase:quota, row %.*s: the value is not a quota",
                        (int)at->row.len, (const char *)at->row.ptr);
     if (s.found != NULL) *ret = *s.found;
     return RQ_OK;

@@ -224,7 +224,8 @@ static void tell(const rq_quotas *q, const rq_space_state *s)
                                         "NO_INSERTS"};
     rq_log_warn(q->env.log, "quota", "table %.*s: %s, %llu of %llu bytes, policy %s",
                 (int)s->table.len, (const char *)s->table.ptr,
-                s->is_violated ? "its space quota is violated" : "its space quota is kept again",
+                s->is_violated ? "its space quota is violated"
+                               : "its space quota is no longer violated",
                 (unsigned long long)s->usage, (unsigned long long)s->limit,
                 s->policy <= 4 ? names[s->policy] : "");
 }

@@ -271,7 +271,7 @@ rq_err rq__quota_view_read(rq_quotas *q, const rq__view_of_quotas *before, rq__v
     }
     if (r.unreadable > 0)
         rq_log_warn(q->env.log, "quota",
-                    "hbase:quota: %llu cells are no quotas, or too many, and are ignored",
+                    "hbase:quota: %llu cells are not quotas, or are too many, and are ignored",
                     (unsigned long long)r.unreadable);
     *ret = v;
     return RQ_OK;

@@ -323,11 +323,11 @@ static void look_at_nonces(rq_engine *e)
     rq__nonces_get_stats(e->nonces, &s);
     if (s.dropped == 0) return;
     e->nonces_dropped_told = true;
-    rq_log_warn(
-        e->env.log, "region",
-        "there are more than %" PRIu64 " increments and appends within %" PRIu64
-        " s (rorqual.nonces.max): the oldest nonces go, and late retries may be applied twice",
-        s.count, rq__nonces_life_ms(e->nonces) / 1000);
+    rq_log_warn(e->env.log, "region",
+                "there are more than %" PRIu64 " increments and appends within %" PRIu64
+                " s (rorqual.nonces.max): the oldest nonces are dropped, and late retries may be "
+                "applied twice",
+                s.count, rq__nonces_life_ms(e->nonces) / 1000);
 }
 
 static void resume_flushes(rq_engine *e)

@@ -162,7 +162,7 @@ static rq_err look_at_listed(work *w, const rq__manifest_family *f, const char *
         }
         const char *path = rq_arena_printf(&w->arena, "%s/%s", dir, name);
         if (path == NULL) return rq_no_memory(why);
-        tell(w, path, "is missing; the region goes on without it");
+        tell(w, path, "is missing; the region continues without it");
         w->changed = true;
     }
     return RQ_OK;

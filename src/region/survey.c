@@ -173,7 +173,7 @@ static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
             f->files[f->file_count++] = entries[i].name;
         else
             tell_file(l, f, RQ_FINDING_PROBLEM, rq_slice_cstr(entries[i].name),
-                      "is no store file; the region cannot be opened");
+                      "is not a store file; the region cannot be opened");
     }
     const rq__manifest_family *m =
         l->out->has_manifest ? rq__manifest_family_of(&l->manifest, f->name) : NULL;

@@ -107,7 +107,7 @@ void rq__write_fail_unacknowledged(rq_write *w, rq_err rc)
         /* The write may still succeed; the client retries with the same op and nonce. */
         rq_err own = rc == RQ_E_NO_SPACE
                          ? rq_fail(&why, RQ_E_REGION_TOO_BUSY,
-                                   "no space left on the server's disk: the log waits for it")
+                                   "no space left on the server's disk: the log waits for space")
                          : rq_fail(&why, rc, "the log failed: %s", rq_err_text(rc));
         rq__op_fail(op, own, &why);
     }

@@ -413,7 +413,7 @@ static rq_err check_root(const char *root, rq_error *why)
     size_t len = strlen(root);
     bool good = root[0] == '/' && len > 1 && len < PATH_LEN_MAX && root[len - 1] != '/' &&
                 strstr(root, "//") == NULL;
-    return good ? RQ_OK : rq_fail(why, RQ_E_CONFIG, "\"%s\" is no root of znodes", root);
+    return good ? RQ_OK : rq_fail(why, RQ_E_CONFIG, "\"%s\" is not the path of a root znode", root);
 }
 
 rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why)

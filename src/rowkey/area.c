@@ -217,7 +217,7 @@ static rq_err take_polygon(const rq_area *from, rq__area *to, rq_error *why)
     double longitude = from->corners[0].longitude;
     for (size_t i = 0; i < n; i++) {
         rq_point p = from->corners[i];
-        if (!is_point(p)) return rq_fail(why, RQ_E_INVALID, "corner %zu is no point", i);
+        if (!is_point(p)) return rq_fail(why, RQ_E_INVALID, "corner %zu is not a valid point", i);
         longitude += i == 0 ? 0 : shorter(longitude, p.longitude);
         to->corners[i] = (rq_point){p.latitude, longitude};
     }
@@ -239,8 +239,8 @@ static rq_err take_box(const rq_box *b, rq__area *to, rq_error *why)
 {
     if (!is_point((rq_point){b->south, b->west}) || !is_point((rq_point){b->north, b->east}) ||
         b->south > b->north)
-        return rq_fail(why, RQ_E_INVALID, "no box: south %g, west %g, north %g, east %g", b->south,
-                       b->west, b->north, b->east);
+        return rq_fail(why, RQ_E_INVALID, "not a valid box: south %g, west %g, north %g, east %g",
+                       b->south, b->west, b->north, b->east);
     to->bounds = *b;
     return RQ_OK;
 }
@@ -256,7 +256,8 @@ rq_err rq__area_take(const rq_area *given, rq__area *to, rq_error *why)
     if (from->kind == RQ_AREA_POLYGON) return take_polygon(from, to, why);
     if (from->kind != RQ_AREA_CIRCLE) return rq_fail(why, RQ_E_INVALID, "no such kind of area");
     if (!is_point(from->center) || !(from->radius_m >= 0))
-        return rq_fail(why, RQ_E_INVALID, "no circle: latitude %g, longitude %g, radius %g m",
+        return rq_fail(why, RQ_E_INVALID,
+                       "not a valid circle: latitude %g, longitude %g, radius %g m",
                        from->center.latitude, from->center.longitude, from->radius_m);
     to->center = from->center;
     to->radius = from->radius_m / EARTH_RADIUS_M;

@@ -317,9 +317,10 @@ static rq_err check_part(rq_key_format *f, size_t i, rq_error *why)
     if (p->kind == RQ__PART_VAR && !p->is_last && f->parts[i + 1].kind == RQ__PART_LITERAL) {
         p->literal = f->parts[i + 1].literal;
         if (p->desc || p->opt)
-            return rq_fail(why, RQ_E_INVALID,
-                           "part %s (%s): what ends with a literal cannot be descending or null",
-                           p->name, p->type);
+            return rq_fail(
+                why, RQ_E_INVALID,
+                "part %s (%s): a part that ends with a literal cannot be descending or null",
+                p->name, p->type);
     }
     if (p->kind == RQ__PART_OB_BLOB && !p->is_last)
         return rq_fail(why, RQ_E_INVALID,

@@ -41,8 +41,8 @@ static void write_letters(uint64_t x, uint64_t y, unsigned letters, char *buf)
 rq_err rq__geohash_encode(rq_point point, unsigned letters, char *buf, rq_error *why)
 {
     if (!is_point(point))
-        return rq_fail(why, RQ_E_INVALID, "latitude %g, longitude %g: no point", point.latitude,
-                       point.longitude);
+        return rq_fail(why, RQ_E_INVALID, "latitude %g, longitude %g: not a valid point",
+                       point.latitude, point.longitude);
     if (letters < 1 || letters > RQ__GEOHASH_MAX)
         return rq_fail(why, RQ_E_INVALID, "%u letters: 1 to %d", letters, RQ__GEOHASH_MAX);
     unsigned xs = longitude_bits(letters), ys = 5 * letters - xs;
@@ -61,8 +61,8 @@ static rq_err read_letters(rq_slice hash, uint64_t *ret_x, uint64_t *ret_y, rq_e
         uint8_t letter = hash.ptr[bit / 5];
         const char *at = letter == 0 ? NULL : strchr(RQ__GEOHASH_LETTERS, letter);
         if (at == NULL)
-            return rq_fail(why, RQ_E_MALFORMED, "letter %u is none of GeoHash's (%s)", bit / 5 + 1,
-                           RQ__GEOHASH_LETTERS);
+            return rq_fail(why, RQ_E_MALFORMED, "letter %u is not a GeoHash letter (%s)",
+                           bit / 5 + 1, RQ__GEOHASH_LETTERS);
         uint64_t next = (uint64_t)(at - RQ__GEOHASH_LETTERS) >> (4 - bit % 5) & 1;
         if (bit % 2 == 0)
             x = x << 1 | next;

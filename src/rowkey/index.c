@@ -468,7 +468,7 @@ static rq_err write_indexed(writing *w)
     rq_buf_clear(&w->copies.bytes);
     if (rc == RQ_OK && !done)
         return rq__index_fail(w->why, RQ_E_CONFLICT,
-                              "others write this row, or this value, all the time");
+                              "other writers change this row or this value all the time");
     return rc;
 }
 
@@ -483,7 +483,8 @@ rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
                            failure));
     own.size = sizeof own;
     put = &own;
-    if (put->kind != RQ_PUT) return rq__index_fail(failure, RQ_E_INVALID, "the change is no put");
+    if (put->kind != RQ_PUT)
+        return rq__index_fail(failure, RQ_E_INVALID, "the change is not a put");
     if (put->edit_count > 0) RQ_TRY(rq_needs(put->edits, "edits", failure));
     RQ_TRY(check_bytes(put->row, "a row", failure));
     for (size_t i = 0; i < put->edit_count; i++) {
@@ -493,16 +494,18 @@ rq_err rq_index_put(rq_index *index, const rq_change *put, rq_failure *failure)
         RQ_TRY(check_bytes(e->value, "a value", failure));
         if (e->timestamp != 0)
             return rq__index_fail(failure, RQ_E_INVALID,
-                                  "a put with an index has no time of its own");
+                                  "a put with an index must not have a timestamp");
         if (rq_slice_eq(rq_slice_of_bytes(e->family), rq_slice_of_bytes(index->family)) &&
             rq_slice_eq(rq_slice_of_bytes(e->qualifier), rq_slice_of_bytes(index->qualifier)))
             value = &e->value;
     }
     if (put->timestamp != 0)
-        return rq__index_fail(failure, RQ_E_INVALID, "a put with an index has no time of its own");
-    if (put->ttl_ms != 0 && index->covered_count > 0)
         return rq__index_fail(failure, RQ_E_INVALID,
-                              "a put with an index that covers columns has no time to live");
+                              "a put with an index must not have a timestamp");
+    if (put->ttl_ms != 0 && index->covered_count > 0)
+        return rq__index_fail(
+            failure, RQ_E_INVALID,
+            "a put with an index that covers columns must not have a time to live");
     writing w = {.x = index,
                  .key = put->row,
                  .change = put,

@@ -61,8 +61,8 @@ static rq_err lint_length(const rq_key_format *f, rq_buf *out, size_t *count, rq
                                "bytes are usual",
                                least);
     else if (most < LENGTH_MIN)
-        text = rq_arena_printf(a, "keys have at most %zu bytes: are there enough different ones?",
-                               most);
+        text = rq_arena_printf(
+            a, "keys have at most %zu bytes: there may be too few different keys", most);
     else
         return RQ_OK;
     return text == NULL ? RQ_E_NO_MEMORY : say(out, count, text);
@@ -115,8 +115,8 @@ static rq_err lint_part(const rq__part *p, rq_buf *out, size_t *count, rq_arena 
     rq__part_lengths(p, &low, &high);
     if (p->name == NULL) return RQ_OK;
     if (p->rev)
-        text =
-            rq_arena_printf(a, "%s (%s): a range of values is no range of keys", p->name, p->type);
+        text = rq_arena_printf(a, "%s (%s): a range of values is not a range of keys", p->name,
+                               p->type);
     else if (p->kind == RQ__PART_RAW_INT || p->kind == RQ__PART_RAW_FLOAT)
         text = rq_arena_printf(a, "%s (%s): negative numbers sort behind positive ones", p->name,
                                p->type);
@@ -127,7 +127,7 @@ static rq_err lint_part(const rq__part *p, rq_buf *out, size_t *count, rq_arena 
                                p->name, p->type);
     else if (!rq__part_is_ordered(p) && rq__part_is_nullable_ob(p))
         text = rq_arena_printf(a,
-                               "%s (%s): null is left out at the end of a key, as HBase's Struct "
+                               "%s (%s): null is omitted at the end of a key, as HBase's Struct "
                                "does, and sorts first",
                                p->name, p->type);
     else if (!rq__part_is_ordered(p))

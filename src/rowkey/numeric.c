@@ -177,10 +177,10 @@ rq_err rq__numeric_encode(const rq__part *p, const rq_key_value *v, rq_buf *out,
             snprintf(text, sizeof text, "%llu", (unsigned long long)v->natural);
         s = rq_slice_cstr(text);
     } else if (v->kind != RQ_VALUE_DECIMAL) {
-        return rq__part_fail(p, RQ_E_INVALID, why, "the value is no number");
+        return rq__part_fail(p, RQ_E_INVALID, why, "the value is not a number");
     }
     if (!parse_decimal(s, &d))
-        return rq__part_fail(p, RQ_E_INVALID, why, "'%.*s' is no decimal number",
+        return rq__part_fail(p, RQ_E_INVALID, why, "'%.*s' is not a decimal number",
                              s.len > 100 ? 100 : (int)s.len, (const char *)s.ptr);
     return append_decimal(p, &d, out, why);
 }

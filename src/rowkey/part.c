@@ -35,7 +35,7 @@ static rq_err take_natural(const rq__part *p, const rq_key_value *v, uint64_t mo
     else if (v->kind == RQ_VALUE_INT)
         return rq__part_fail(p, RQ_E_INVALID, why, "%lld is negative", (long long)v->integer);
     else
-        return rq__part_fail(p, RQ_E_INVALID, why, "the value is no integer");
+        return rq__part_fail(p, RQ_E_INVALID, why, "the value is not an integer");
     if (*ret > most)
         return rq__part_fail(p, RQ_E_INVALID, why, "%llu is larger than %llu",
                              (unsigned long long)*ret, (unsigned long long)most);
@@ -50,7 +50,8 @@ static rq_err take_integer(const rq__part *p, const rq_key_value *v, int64_t *re
     else if (v->kind == RQ_VALUE_UINT && v->natural <= INT64_MAX)
         *ret = (int64_t)v->natural;
     else
-        return rq__part_fail(p, RQ_E_INVALID, why, "the value is no integer of %u bytes", p->width);
+        return rq__part_fail(p, RQ_E_INVALID, why, "the value is not an integer of %u bytes",
+                             p->width);
     if (*ret > most || *ret < -most - 1)
         return rq__part_fail(p, RQ_E_INVALID, why, "%lld does not fit %u bytes", (long long)*ret,
                              p->width);
@@ -66,9 +67,9 @@ static rq_err take_real(const rq__part *p, const rq_key_value *v, double *ret, r
     else if (v->kind == RQ_VALUE_UINT)
         *ret = (double)v->natural;
     else
-        return rq__part_fail(p, RQ_E_INVALID, why, "the value is no number");
+        return rq__part_fail(p, RQ_E_INVALID, why, "the value is not a number");
     if (p->width == 4 && (double)(float)*ret != *ret && !isnan(*ret))
-        return rq__part_fail(p, RQ_E_INVALID, why, "%.17g is no float of 32 bits", *ret);
+        return rq__part_fail(p, RQ_E_INVALID, why, "%.17g is not a float of 32 bits", *ret);
     return RQ_OK;
 }
 
@@ -214,7 +215,7 @@ static rq_err encode_geohash(const rq__part *p, rq_slice s, rq_buf *out, rq_erro
         return rq__part_fail(p, RQ_E_INVALID, why, "%zu letters, not %u", s.len, p->width);
     for (size_t i = 0; i < s.len; i++)
         if (s.ptr[i] == 0 || strchr(RQ__GEOHASH_LETTERS, s.ptr[i]) == NULL)
-            return rq__part_fail(p, RQ_E_INVALID, why, "letter %zu is none of GeoHash's (%s)",
+            return rq__part_fail(p, RQ_E_INVALID, why, "letter %zu is not a GeoHash letter (%s)",
                                  i + 1, RQ__GEOHASH_LETTERS);
     return rq_buf_append(out, s.ptr, s.len);
 }
@@ -301,7 +302,7 @@ static rq_err get_digits(const rq__part *p, const uint8_t *b, uint64_t most, uin
     uint64_t v = 0;
     for (uint32_t i = 0; i < p->width; i++) {
         if (b[i] < '0' || b[i] > '9')
-            return rq__part_fail(p, RQ_E_MALFORMED, why, "byte %u is no digit", i + 1);
+            return rq__part_fail(p, RQ_E_MALFORMED, why, "byte %u is not a digit", i + 1);
         v = v * 10 + (uint64_t)(b[i] - '0'); /* 19 digits fit */
     }
     if (v > most) return rq__part_fail(p, RQ_E_MALFORMED, why, "the number is too large");

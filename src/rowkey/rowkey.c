@@ -123,7 +123,7 @@ static rq_err values_of_texts(const rq_key_format *f, const char *const *texts, 
     *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
     if (*ret == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
-        if (texts[i] == NULL) return rq_fail(why, RQ_E_INVALID, "value %zu is no text", i);
+        if (texts[i] == NULL) return rq_fail(why, RQ_E_INVALID, "value %zu is not text", i);
         RQ_TRY(rq__value_of_text(part_with_value(f, i), texts[i], arena, &(*ret)[i], why));
     }
     return RQ_OK;

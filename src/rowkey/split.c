@@ -184,7 +184,7 @@ static rq_err append_split(const rq_key_format *f, fraction x, rq_buf *out, rq_e
         }
         if (!is_even(p))
             return rq__part_fail(p, RQ_E_UNSUPPORTED, why,
-                                 "the format does not tell how its values spread: give a sample%s",
+                                 "how the format's values spread is unknown: give a sample%s",
                                  i == 0 ? "" : ", or a multiple of the buckets");
         RQ_TRY(append_even(p, &x, out));
     }

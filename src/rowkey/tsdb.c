@@ -143,7 +143,8 @@ static rq_err uid_of(rq_tsdb *t, int kind, const char *name, bool makes, uint8_t
     if (!*ret_found)
         return rq_fill_failure(
             failure,
-            rq_fail(&why.error, RQ_E_CONFLICT, "%s: others assign UIDs all the time", name), &why);
+            rq_fail(&why.error, RQ_E_CONFLICT, "%s: other writers assign UIDs all the time", name),
+            &why);
     cache_add(t, kind, name, uid);
     return RQ_OK;
 }

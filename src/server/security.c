@@ -153,7 +153,7 @@ rq_err rq__security_check(const rq_config *c, const rq_log *log, rq_error *why)
         return rq_fail(
             why, RQ_E_CONFIG,
             "%s: this server has no authentication, authorization or encryption and does "
-            "not start if they are asked for; to start it without them: " IGNORED "=%s%s%s",
+            "not start if they are required; to start it without them: " IGNORED "=%s%s%s",
             unmet.text, rq_config_text(c, RQ_SET_SECURITY_IGNORED),
             rq_config_text(c, RQ_SET_SECURITY_IGNORED)[0] == '\0' ? "" : ",", unmet_names.text);
     if (ignored.len > 0)

@@ -159,7 +159,7 @@ static Pb__ServerTask *task_of(rq_arena *arena, const rq_procedure *p)
         rq_arena_printf(arena, "pid=%llu, %s, table=%.*s:%.*s", (unsigned long long)p->id,
                         p->java_class, (int)p->ns.len, (const char *)p->ns.ptr,
                         (int)p->qualifier.len, (const char *)p->qualifier.ptr);
-    m->status = (char *)(uintptr_t)(p->parked         ? "parked: its step failed for good"
+    m->status = (char *)(uintptr_t)(p->parked         ? "parked: its step failed permanently"
                                     : p->step == NULL ? "begins"
                                                       : p->step);
     m->state =

@@ -114,7 +114,7 @@ static mrb_value big_endian(mrb_state *mrb, mrb_value self)
     char bytes[8];
     (void)self;
     mrb_get_args(mrb, "ii", &n, &len);
-    if (len < 1 || len > 8) mrb_raise(mrb, E_ARGUMENT_ERROR, "no length of a number");
+    if (len < 1 || len > 8) mrb_raise(mrb, E_ARGUMENT_ERROR, "not the length of a number");
     for (mrb_int i = len; i-- > 0; n >>= 8)
         bytes[i] = (char)(n & 255);
     return mrb_str_new(mrb, bytes, len);

@@ -58,7 +58,7 @@ static void on_error(enum evhttp_request_error error, void *ctx)
         p->why = "the answer is longer than 16 MiB";
         break;
     default:
-        p->why = reason(p, "no HTTP, or closed before its end");
+        p->why = reason(p, "not HTTP, or closed before its end");
         break;
     }
 }

@@ -107,10 +107,10 @@ static const char *take_cell(const json_t *object, int64_t now_ms, rq_slice row,
     if (family.len == 0 || family.len > RQ_FAMILY_LEN_MAX) return "A family's length is wrong";
     if (json_object_get(object, "qualifier") != NULL &&
         !take_bytes(object, "qualifier", r, &qualifier))
-        return "A qualifier is no text";
+        return "A qualifier is not text";
     if (json_object_get(object, "value") != NULL && !take_bytes(object, "value", r, &value))
-        return "A value is no text";
-    if (time != NULL && !json_is_integer(time)) return "A timestamp is no number";
+        return "A value is not text";
+    if (time != NULL && !json_is_integer(time)) return "A timestamp is not a number";
     if (time != NULL) c.timestamp = json_integer_value(time);
     if (c.timestamp < 0) return "Timestamp cannot be negative";
     if (!take_type(object, &c.type)) return "A cell's type is unknown";
@@ -142,7 +142,7 @@ static const char *take_row(const json_t *root, size_t len, int64_t now_ms, rq__
 {
     rq_slice row;
     const json_t *cells = json_object_get(root, "cells");
-    if (!json_is_object(root)) return "The line is no object";
+    if (!json_is_object(root)) return "The line is not an object";
     if (!json_is_array(cells)) return "There are no cells";
     *rc = make_room(r, json_array_size(cells), len);
     if (*rc != RQ_OK) return NULL;
@@ -164,7 +164,7 @@ const char *rq__json_parse(rq_slice line, int64_t now_ms, rq__json_row *r, rq_er
                               JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (root == NULL) {
         if (json_error_code(&error) == json_error_out_of_memory) *rc = RQ_E_NO_MEMORY;
-        return *rc == RQ_OK ? "The line is no JSON" : NULL;
+        return *rc == RQ_OK ? "The line is not JSON" : NULL;
     }
     const char *problem = take_row(root, line.len, now_ms, r, rc);
     json_decref(root);

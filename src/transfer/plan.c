@@ -147,7 +147,7 @@ rq_err rq__plan_open(rq_vfs *v, const char *folder, const char *what, const char
         RQ_TRY(parse(ret, text, what, why));
         if (same_parts && !are_same(ret, parts, count))
             return rq_fail(why, RQ_E_CONFLICT,
-                           "the input has changed since it was begun: remove %s to begin anew",
+                           "the input has changed since it was begun: remove %s to start over",
                            folder);
         ret->is_resumed = true;
     } else {

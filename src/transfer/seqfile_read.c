@@ -95,7 +95,7 @@ rq_err rq__seq_reader_open(rq_vfs *v, const char *path, const char *value_class,
     RQ_TRY(rq__in_peek(&ret->in, HEADER_MAX, &head, why));
     rq_cursor c = rq_cursor_of(head);
     if (head.len < 4 || memcmp(head.ptr, "SEQ", 3) != 0)
-        return rq_fail(why, RQ_E_CORRUPT, "%s is no SequenceFile: it does not begin with SEQ",
+        return rq_fail(why, RQ_E_CORRUPT, "%s is not a SequenceFile: it does not begin with SEQ",
                        path);
     if (head.ptr[3] != VERSION)
         return rq_fail(why, RQ_E_UNSUPPORTED, "%s: SequenceFile of version %u; only %u is known",

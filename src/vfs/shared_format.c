@@ -31,7 +31,7 @@ static rq_err open_file(rq_slice file, const char *magic, const char *what, rq_c
                         rq_error *why)
 {
     if (file.len < MAGIC_LEN + 4 || memcmp(file.ptr, magic, MAGIC_LEN - 1) != 0)
-        return rq_fail(why, RQ_E_CORRUPT, "%s: no such file's beginning", what);
+        return rq_fail(why, RQ_E_CORRUPT, "%s: the file's magic is wrong", what);
     if (file.ptr[MAGIC_LEN - 1] != (uint8_t)magic[MAGIC_LEN - 1])
         return rq_fail(why, RQ_E_VERSION, "%s: format %u is not known", what,
                        file.ptr[MAGIC_LEN - 1]);

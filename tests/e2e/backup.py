@@ -288,7 +288,7 @@ def incremental_on_what_is_unfit(world):
     succeeds("backup", "--copy", world.data, copy)
     empty = world.fresh("empty")
     empty.mkdir()
-    refused("no finished backup", "backup", "--incremental", empty, world.data, target)
+    refused("not a finished backup", "backup", "--incremental", empty, world.data, target)
     refused("in use", "backup", "--incremental", world.data, world.data, target)
     refused("not with --copy", "backup", "--incremental", copy, "--copy", world.data, target, code=2)
     assert not target.exists()
@@ -351,7 +351,7 @@ def backup_starts_itself(world):
     copy = world.fresh("copy")
     succeeds("backup", "--no-verify", world.data, copy)
     check_copy(copy, world.log, before, tables & world.load.snapshot()[1])
-    refused("no finished backup", "restore", copy, world.fresh("back"))
+    refused("not a finished backup", "restore", copy, world.fresh("back"))
 
 
 def killed_backups(world):
@@ -416,7 +416,7 @@ def bad_arguments(world):
     refused("in use", "restore", "--replace", copy, world.data)
     empty = world.fresh("empty")
     empty.mkdir()
-    refused("no data folder", "backup", empty, world.fresh("back"))
+    refused("not a data folder", "backup", empty, world.fresh("back"))
     refused("name a data folder", "backup", world.data, code=2)
 
 

@@ -140,7 +140,7 @@ def traces(folder):
     for text, words in (("", "no access"), ("#\n", "no access"), ("x\tw\tk\n", "line 1: the time"), (f"{begin}\tx\tk\n", "line 1: r or w"),
                         (f"{begin}\tw\n", "line 1: there is no key"), (f"{begin}\tw\t\n", "there is no key"), (f"{begin}\tw\tk\tmany\n", "bytes, a number"),
                         (f"{begin}\tw\tk\t1\t2\n", "bytes, a number"), (f"-1\tw\tk\n", "the time"), (f"{'9' * 30}\tw\tk\n", "the time"),
-                        (f"{begin}\tw\t{'k' * 40000}\n", "32767"), (f"{begin}\tw\tshort\n", "the key short"), (one + "\0\n", "line 2 is no text")):
+                        (f"{begin}\tw\t{'k' * 40000}\n", "32767"), (f"{begin}\tw\tshort\n", "the key short"), (one + "\0\n", "line 2 is not text")):
         refuses(words, "design", "--trace", "-", str(schema), text=text)
     refuses("No such file", "design", "--trace", "/nonexistent/trace", str(schema))
     refuses("standard input", "design", "--trace", "-", "-", code=2)

@@ -462,7 +462,7 @@ HOSTILE_PAGES = {
     "endless headers": (b"HTTP/1.1 200 OK\r\n" + b"X-Name: value\r\n" * 100000, "no HTTP"),
     "length": (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nabc", "longer than 16 MiB"),
     "chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\nabc", "longer than 16 MiB"),
-    "cut off": (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "no HTTP, or closed before its end"),
+    "cut off": (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "not HTTP, or closed before its end"),
     "no status": (b"HTTP/1.1 000 OK\r\n\r\n", "no HTTP"),
     "nothing": (b"", "no HTTP"),
 }

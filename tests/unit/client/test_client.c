@@ -299,7 +299,7 @@ static void a_snapshot_is_waited_for_as_long_as_the_client_may(void **state)
     int64_t begun = rq_client_now_ns();
     assert_int_equal(rq_client_wait_snapshot(c, (rq_slice){0}, &failure), RQ_E_TIMEOUT);
     int64_t took = rq_client_now_ns() - begun;
-    assert_string_equal(failure.text, "the snapshot goes on");
+    assert_string_equal(failure.text, "the snapshot is still being taken");
     assert_true(took >= SECOND_NS / 10 && took < 60 * SECOND_NS); /* not the two minutes */
     rq_client_close(c);
     fake_stop(&f);
@@ -404,7 +404,7 @@ static void ten_thousand_calls_end_with_their_server(void **state)
     ask_until_it_dies(&master, 10000);
 }
 
-/* Bytes that are no answer, an answer to no call, one above the limit, none. */
+/* Bytes that are no answer, a response to an unknown call, one above the limit, none. */
 static void a_server_that_talks_nonsense_is_left(void **state)
 {
     (void)state;

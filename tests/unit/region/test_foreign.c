@@ -157,11 +157,12 @@ static rq__filelist read_list(fixture *f)
     return l;
 }
 
+/* Two files: a region that opens with three begins a compaction, which may be done before the stop. */
 static void a_clean_stop_writes_the_list_of_the_file_tracker(void **state)
 {
     fixture f;
     fixture_open(&f, env_of(state), listed, 1);
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 2; round++) {
         assert_ok(put(&f, "r", "a", "q", round + 1, "v"));
         fixture_stop(&f, true);
         rq__filelist l = read_list(&f);
@@ -176,7 +177,7 @@ static void a_clean_stop_writes_the_list_of_the_file_tracker(void **state)
         fixture_start(&f);
     }
     fixture_stop(&f, true);
-    assert_int_equal(read_list(&f).count, 3); /* nothing new: the same list */
+    assert_int_equal(read_list(&f).count, 2); /* nothing new: the same list */
     fixture_start(&f);
     fixture_close(&f);
 }

@@ -433,12 +433,12 @@ static void refused_values(void **unused)
     refuse_value("a:u8", rq_key_uint(256), "larger than 255");
     refuse_value("a:u8", rq_key_int(-1), "negative");
     refuse_value("a:i8", rq_key_int(128), "does not fit");
-    refuse_value("a:i64", rq_key_uint(UINT64_MAX), "no integer");
-    refuse_value("a:u8", rq_key_text("1"), "no integer");
+    refuse_value("a:i64", rq_key_uint(UINT64_MAX), "not an integer");
+    refuse_value("a:u8", rq_key_text("1"), "not an integer");
     refuse_value("a:u8", rq_key_null(), "cannot be null");
     refuse_value("a:ob-i8", rq_key_null(), "no null");
     refuse_value("a:ms", rq_key_int(-1), "negative");
-    refuse_value("a:f32", rq_key_real(0.1), "no float");
+    refuse_value("a:f32", rq_key_real(0.1), "not a float");
     refuse_value("a:bool", rq_key_uint(1), "neither");
     refuse_value("a:text(2)", rq_key_text("abc"), "more than 2");
     refuse_value("a:bytes(2)", rq_key_text("a"), "not 2");
@@ -458,7 +458,7 @@ static void refused_keys(void **unused)
         const char *format, *key, *what;
     } cases[] = {
         {"a:u16", "a", "ends in it"},        {"a:u8", "ab", "1 bytes behind"},
-        {"a:bool", "\x02", "neither"},       {"a:digits(2)", "1x", "no digit"},
+        {"a:bool", "\x02", "neither"},       {"a:digits(2)", "1x", "not a digit"},
         {"a:text b:u8", "ab", "no end"},     {"a:text '_' b:u8", "ab", "missing"},
         {"'x' a:u8", "ya", "does not have"}, {"a:ob-i8", "ab", "begins with"},
         {"a:ob-num", "\x27", "no number"},   {"salt(200) a:u8", "\xff\x61", "another key"},
@@ -518,7 +518,7 @@ static void lints(void **unused)
         {"a:text(101)", "at least 101 bytes"},
         {"a:u8", "at most 1 bytes"},
         {"md5(4) a:u64 b:u64", "whole key"},
-        {"a:rev-u64 b:ms", "no range"},
+        {"a:rev-u64 b:ms", "not a range"},
         {"a:raw-i64 b:ms", "negative"},
         {"a:text b:u64", "no fixed length"},
         {"a:text '_' b:u64", "literal"},
