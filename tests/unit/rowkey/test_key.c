@@ -526,7 +526,7 @@ static void lints(void **unused)
         {"salt(1) a:uuid", "nothing"},
         {"salt(1000) a:uuid", "1000 scans"},
         {"a:uuid b:ob-blobvar", "other way round"},
-        {"a:text(20) b:desc-ob-text", "left out"},
+        {"a:text(20) b:desc-ob-text", "omitted"},
         {"salt(16) user:u64 time:desc-ms", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
