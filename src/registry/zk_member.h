@@ -19,7 +19,7 @@ typedef enum rq_member_state {
     RQ_MEMBER_JOINING, /* no session yet, or no longer */
     RQ_MEMBER_STANDBY,
     RQ_MEMBER_ACTIVE,
-    RQ_MEMBER_REFUSED, /* ZooKeeper has another cluster below this root; for ever */
+    RQ_MEMBER_REFUSED, /* ZooKeeper has another cluster below this root; forever */
 } rq_member_state;
 
 typedef struct rq_member_options {

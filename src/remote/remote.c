@@ -327,7 +327,7 @@ rq_err rq_remote_open(const char *address, bool by_zookeeper, const rq_connect_o
     rq_clock_cond_init(&r->turn.wake);
     rq_random random;
     rq_random_seed(&random, (uint64_t)rq_client_now_ns() ^ (uint64_t)(uintptr_t)r);
-    r->next_nonce = rq_random_next(&random) | 1; /* odd for ever: 0 is none */
+    r->next_nonce = rq_random_next(&random) | 1; /* odd forever: 0 is none */
     rq_err rc = rq_db_init(&r->db, &backend, o->timeout_ms, why);
     r->address = strdup(address);
     r->user = user_name(o->user);

@@ -11,7 +11,7 @@
  *    them twice changes nothing.
  * 3. Position records go into the log themselves. They are written when something was shipped, or
  *    when much of the log was passed over, so that an idle server stays idle.
- * 4. A failure is repeated for ever, with HBase's growing pauses (replication.source.sleepforretries
+ * 4. A failure is repeated forever, with HBase's growing pauses (replication.source.sleepforretries
  *    × attempts): the peer may be away for days. The log is kept meanwhile, up to
  *    rorqual.replication.log.max.
  * 5. A damaged record stops the shipping: nothing is left out silently.

@@ -263,7 +263,7 @@ static rq_err prepare(bulk_delete *d)
     rq_arena *arena = &d->endpoint->call->arena;
     const Pb__BulkDeleteRequest *r = d->request;
     rq_error *why = &d->read.op.why;
-    if (r->rowbatchsize == 0) /* HBase reads no row, for ever */
+    if (r->rowbatchsize == 0) /* HBase reads no row, forever */
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "rowBatchSize is 0");
     d->op_max = r->rowbatchsize < BATCH_OPS_MAX ? r->rowbatchsize : BATCH_OPS_MAX;
     d->ops = rq_arena_alloc(arena, d->op_max * sizeof *d->ops);

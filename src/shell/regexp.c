@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ruby's Regexp, which mruby leaves to others, on PCRE2: literals, =~, match, and what String does
  * with patterns (prelude/regexp.rb). Regexp#search gives the positions of the groups as bytes.
- * Scripts are the user's own, but a pattern must not run for ever: PCRE2's match limit stays. */
+ * Scripts are the user's own, but a pattern must not run forever: PCRE2's match limit stays. */
 #include "shell/shell_priv.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
