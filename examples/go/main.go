@@ -129,7 +129,7 @@ func (t *Table) Add(page string, visits int64) (int64, error) {
 
 func copied(b C.rq_bytes) []byte { return C.GoBytes(b.data, C.int(b.len)) }
 
-// Each calls visit forevery page, in the order of their names.
+// Each calls visit for every page, in the order of their names.
 func (t *Table) Each(visit func(page string, visits int64)) error {
 	var scanner *C.rq_scanner
 	why := newWhy()

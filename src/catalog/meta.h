@@ -125,7 +125,7 @@ rq__keep rq__meta_keep(const rq_cell *c);
 /* rq__meta_row.odd of a row whose splitA, splitB or merge… columns cannot be read. */
 extern const char rq__meta_odd_relatives[];
 
-/* Calls forevery row of a small region, with its newest cells, which are valid during the call.
+/* Calls for every row of a small region, with its newest cells, which are valid during the call.
  * Blocking. `keep` NULL: all cells, as the region's scanner returns them. Otherwise only cells that
  * are valid by newest.h and that keep() wants, none larger than RQ__META_VALUE_MAX; *ret_ignored
  * (may be NULL) tells at each call whether the row has other cells, with invalid timestamps. A row

@@ -18,7 +18,7 @@ typedef struct rq_hfile_block_line {
     uint32_t bytes_per_checksum;
 } rq_hfile_block_line;
 
-/* Calls `each` forevery block before the trailer, after reading it and checking its checksum
+/* Calls `each` for every block before the trailer, after reading it and checking its checksum
  * and decompression. Stops at the first error, including one from `each`. */
 RQ_NODISCARD
 rq_err rq_hfile_walk_blocks(rq_hfile_reader *r,

@@ -134,11 +134,11 @@ typedef struct rq__bean_ref {
     const char *name;
 } rq__bean_ref;
 typedef rq_err (*rq__bean_visit)(void *ctx, const rq__bean_ref *bean);
-/* Calls `visit` forevery bean, in the order of beans.def, until `visit` fails. Tables without durations
+/* Calls `visit` for every bean, in the order of beans.def, until `visit` fails. Tables without durations
  * have no bean. */
 RQ_NODISCARD
 rq_err rq__beans_each(const rq_metrics_snapshot *s, rq__bean_visit visit, void *ctx);
-/* Calls `visit` forevery attribute of the bean until `visit` fails. The bean Regions has
+/* Calls `visit` for every attribute of the bean until `visit` fails. The bean Regions has
  * attributes of the regions in the snapshot. */
 RQ_NODISCARD
 rq_err rq__attributes_each(const rq_metrics *m, const rq_metrics_snapshot *s,

@@ -98,7 +98,7 @@ void rq_slow_list_release(rq_slow_list *list);
 /* --- for calls (reply.c) ---------------------------------------------------------------------- */
 
 struct rq_slow_log {
-    /* The lowest limits of time (less RQ_SLOW_SLACK_NS) and of bytes; checked forevery call. */
+    /* The lowest limits of time (less RQ_SLOW_SLACK_NS) and of bytes; checked for every call. */
     _Atomic uint64_t look_ns, look_bytes;
     _Atomic uint64_t ns, scan_ns, bytes, scan_bytes;
     _Atomic bool keeps;

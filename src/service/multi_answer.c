@@ -45,7 +45,7 @@ static bool is_frequent(const Pb__ResultOrException *r)
 
 static uint8_t *put_result(uint8_t *p, const Pb__Result *r)
 {
-    if (r->has_associated_cell_count) /* as forevery int32, ten bytes if negative */
+    if (r->has_associated_cell_count) /* as for every int32, ten bytes if negative */
         p = put_number(p, 2, (uint64_t)(int64_t)r->associated_cell_count);
     if (r->has_exists) p = put_number(p, 3, r->exists != 0);
     if (r->has_stale) p = put_number(p, 4, r->stale != 0);

@@ -56,7 +56,7 @@ typedef struct rq_mob_read {
 
 /*
  * Returns the cell that a reference stands for: the reference's key and sequence id with the value
- * and tags of the MOB file. Valid until the next call or release. RQ_E_AGAIN as forevery read. A
+ * and tags of the MOB file. Valid until the next call or release. RQ_E_AGAIN as for every read. A
  * missing file is RQ_E_DO_NOT_RETRY with Java's FileNotFoundException in its text; with
  * empty_on_miss a missing or damaged file gives an empty value. References in ascending order
  * within a file are read without a new seek.

@@ -323,7 +323,7 @@ static bool has_columns_of_file(columns *c, const rq_store_file *f)
     return true;
 }
 
-/* Whether a cell was found forevery column of the remaining sources. */
+/* Whether a cell was found for every column of the remaining sources. */
 static bool found_columns_of(const row_get *g, const rq_store_version *v, size_t from)
 {
     columns found = {.count = 0};

@@ -60,7 +60,7 @@ static inline rq_slice row_of(const rq_segment_node *n)
     return rq_slice_of(row, rq_get_be16(row - 2));
 }
 
-/* Called forevery cell of a batch; most rows there are short, so two overlapping 16-byte
+/* Called for every cell of a batch; most rows there are short, so two overlapping 16-byte
  * compares replace the memcmp. */
 static inline bool same_row(const rq_segment_node *a, const rq_segment_node *b)
 {

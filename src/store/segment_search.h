@@ -38,7 +38,7 @@ static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
 rq_segment_node *rq__segment_descend(const rq_segment *s, rq_segment_node *at, unsigned level,
                                      rq_segment_node *behind, probe *key, rq_segment_node **path);
 
-/* Finds the last node before the key, from the head; `path` receives it forevery level. */
+/* Finds the last node before the key, from the head; `path` receives it for every level. */
 rq_segment_node *rq__segment_find_before(const rq_segment *s, probe *key, rq_segment_node **path);
 
 /* Like rq__segment_find_before, but starts at a fence. `path` (the writer) is set for the levels

@@ -182,7 +182,7 @@ RQ_NODISCARD rq_err rq_vfs_sync_parent(rq_vfs *v, const char *path, rq_error *wh
 /*
  * Takes the exclusive right to use the root, until the file is closed. RQ_E_LOCKED names the
  * holder. It consists of two locks. The first is on the root folder itself: it survives the removal
- * of names in the folder, and is the same forevery path to it. The second is on the file `path`
+ * of names in the folder, and is the same for every path to it. The second is on the file `path`
  * (created if missing, not a symbolic link), which holds the process id of the holder; older
  * versions know only this lock. path NULL: takes only the first lock and writes nothing.
  */
