@@ -68,7 +68,7 @@ static bool enter_source(row_run *r)
     rq__source *s = m->heap[0];
     RQ_ASSERT(s->state == RQ__SOURCE_READY);
     r->is_file = s->segment == NULL;
-    if (s->check_floor || (r->is_file && (!s->is_plain || s->is_odd))) return false;
+    if (r->is_file && (!s->is_plain || s->is_odd)) return false;
     r->cell = s->cell;
     find_bound(r);
     if (reaches_bound(r)) return false;

@@ -493,7 +493,9 @@ rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_s
     uint32_t shown = 0;
     RQ_TRY(rq__row_pass(&s->merge, &s->matcher, s->scan, pass, read->out, &shown, &s->ended, why));
     read->cells += shown;
-    return pass->end == RQ_STORE_PASS_IN_ROW ? enter_behind(s, pass->row, shown) : RQ_OK;
+    if (pass->end != RQ_STORE_PASS_IN_ROW) return RQ_OK;
+    RQ_TRY(enter_behind(s, pass->row, shown));
+    return pass->column_is_done ? skip_column(s, s->merge.current) : RQ_OK;
 }
 
 bool rq_store_scanner_may_take(const rq_store_scanner *s)

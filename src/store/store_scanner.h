@@ -69,7 +69,8 @@ typedef struct rq_store_pass {
     uint32_t work_left; /* approximate limit of rows and cells to examine */
     /* the result */
     rq_store_pass_end end;
-    uint64_t left_out; /* rows skipped; the filter was reset after each */
+    bool column_is_done; /* IN_ROW: the rest of the cell's column is to be skipped */
+    uint64_t left_out;   /* rows skipped; the filter was reset after each */
     rq_slice row;      /* AT_ROW: the last of these rows; valid until the scanner's next call */
 } rq_store_pass;
 
