@@ -318,7 +318,8 @@ static rq_err take_in_rows(rq_op_scan *s, const rq_scan_rows *rows)
 }
 
 /* Takes rows without their ordinary way. *ret_taken false: there were none. */
-static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, bool *ret_taken, bool *ret_done)
+static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, bool *ret_taken,
+                        bool *ret_done)
 {
     uint32_t cells[TAKEN_MAX];
     rq_scan_rows rows = {.cells = cells, .max = takes_at_most(s)};

@@ -116,8 +116,8 @@ static inline rq_hfile_move move_on(row_run *r)
 
 static inline bool is_of_last_column(const row_run *r)
 {
-    return r->row_cells > 0 && rq_short_eq(r->cell->qualifier, r->cell->qualifier_len, r->qualifier,
-                                           r->qualifier_len);
+    return r->row_cells > 0 &&
+           rq_short_eq(r->cell->qualifier, r->cell->qualifier_len, r->qualifier, r->qualifier_len);
 }
 
 /* Whether the matcher would take the cell, or skip it (*ret_skipped), whatever else is in the

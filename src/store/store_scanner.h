@@ -71,7 +71,7 @@ typedef struct rq_store_pass {
     rq_store_pass_end end;
     bool column_is_done; /* IN_ROW: the rest of the cell's column is to be skipped */
     uint64_t left_out;   /* rows skipped; the filter was reset after each */
-    rq_slice row;      /* AT_ROW: the last of these rows; valid until the scanner's next call */
+    rq_slice row;        /* AT_ROW: the last of these rows; valid until the scanner's next call */
 } rq_store_pass;
 
 /* Whether pass_rows can skip rows. Constant for a scanner. */

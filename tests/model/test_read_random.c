@@ -429,7 +429,8 @@ static void compare_taken(run *r, reader *d, rq_cellblock_mark from, const rq_sc
     for (uint32_t i = 0; i < rows->count; i++) {
         expect_row(r, d);
         for (uint32_t n = 0; n < rows->cells[i]; n++) {
-            if (rq_cellblock_next(&c, &cell, NULL) != RQ_OK) run_fail(r, "fewer cells than counted");
+            if (rq_cellblock_next(&c, &cell, NULL) != RQ_OK)
+                run_fail(r, "fewer cells than counted");
             cell_set_add(&d->got, &cell);
         }
         end_row(r, d);

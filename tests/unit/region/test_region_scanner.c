@@ -792,9 +792,9 @@ static void a_taken_row_above_its_limit_is_refused(void **state)
     assert_int_equal(open_scan(f), RQ_OK);
     assert_next(f, "r1 f:a f:b", RQ_SCAN_MORE);
     assert_int_equal(take(f, cells, 8), 1);
-    assert_int_equal(rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state,
-                                            &f->why),
-                     RQ_E_ROW_TOO_BIG);
+    assert_int_equal(
+        rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state, &f->why),
+        RQ_E_ROW_TOO_BIG);
     drop(f);
 }
 
@@ -818,9 +818,9 @@ static void a_wide_row_is_completed_by_the_next_call(void **state)
         assert_int_equal(take(f, cells, 8), 0);
         uint32_t taken = f->out.count;
         assert_true(taken > 0 && taken <= 1024);
-        assert_int_equal(rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state,
-                                                &f->why),
-                         RQ_OK);
+        assert_int_equal(
+            rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state, &f->why),
+            RQ_OK);
         assert_int_equal(f->state, cut == 1 ? RQ_SCAN_BYTES_REACHED_MID_ROW : RQ_SCAN_DONE);
         assert_int_equal(f->out.count, cut == 1 ? taken : 3000);
         close_scan(f);
