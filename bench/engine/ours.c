@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ROWS_AT_ONCE 256
 #define BATCH_MAX 1000
 #define REGIONS_MAX 64
 #define WIDE_ROW "wide-row-wide-row-wide-row-wide-"
@@ -394,10 +395,16 @@ static size_t read_cells(worker *w, rq_region *region, const rq_scan *scan, size
     rq_epoch_enter(w->db->env.epoch, &w->epoch);
     check(rq_region_scanner_open(region, scan, 0, &w->arena, &scanner, &why), "scan", &why);
     while (state != RQ_SCAN_DONE && (limit == 0 || cells < limit)) {
+        uint32_t counts[ROWS_AT_ONCE];
+        size_t most = limit == 0 || limit - cells > ROWS_AT_ONCE ? ROWS_AT_ONCE : limit - cells;
+        rq_scan_rows rows = {.cells = counts, .max = (uint32_t)most};
         rq_scan_limits limits = {0};
         rq_cellblock_reset(&w->out);
-        rq_err rc = rq_region_scanner_next(scanner, &limits, &w->read, &w->out, &state, &why);
-        check(rc, "next", &why);
+        /* as ops/scan.c: many rows where they are only copied, the others one by one */
+        check(rq_region_scanner_take_rows(scanner, &limits, &w->out, &rows, &state), "take", NULL);
+        if (state == RQ_SCAN_MORE && (limit == 0 || cells + w->out.count < limit))
+            check(rq_region_scanner_next(scanner, &limits, &w->read, &w->out, &state, &why), "next",
+                  &why);
         touch(w->out.bytes.ptr, w->out.bytes.len);
         cells += w->out.count;
         if (scan->is_get) break;

@@ -16,6 +16,22 @@ typedef struct rq__plain_shape {
     bool has_tags, has_mvcc;
 } rq__plain_shape;
 
+/* A sequence id of more than one byte, as every cell has until a compaction zeroes it: a vlong.
+ * Returns its length; 0: it does not fit into `left` bytes, or is negative. */
+static inline size_t rq__plain_long_seqid(const uint8_t *p, size_t left, uint64_t *ret)
+{
+    size_t bytes = (size_t)0x90 - p[0]; /* 1 to 8 of a positive number */
+    if (RQ_LIKELY(bytes - 1 < 7 && left > 8)) {
+        *ret = rq_get_be64(p + 1) >> (64 - 8 * bytes);
+        return 1 + bytes;
+    }
+    rq_cursor c = {p, p + left};
+    int64_t number;
+    if (!rq_cursor_vlong(&c, &number) || number < 0) return 0;
+    *ret = (uint64_t)number;
+    return (size_t)(c.ptr - p);
+}
+
 /* Parses the cell at `p` and returns its length; 0: it does not fit into `left` bytes or is
  * malformed. *ret is changed on success only. */
 static inline size_t rq__plain_parse(const uint8_t *p, size_t left, rq__plain_shape shape,
@@ -46,11 +62,9 @@ static inline size_t rq__plain_parse(const uint8_t *p, size_t left, rq__plain_sh
         if (left == end) return 0;
         seqid = p[end++];
         if (RQ_UNLIKELY(seqid >= 128)) {
-            rq_cursor c = {p + end - 1, p + left};
-            int64_t number;
-            if (!rq_cursor_vlong(&c, &number) || number < 0) return 0;
-            seqid = (uint64_t)number;
-            end = (size_t)(c.ptr - p);
+            size_t more = rq__plain_long_seqid(p + end - 1, left - end + 1, &seqid);
+            if (more == 0) return 0;
+            end += more - 1;
         }
     }
     *ret = (rq_cell){
@@ -126,9 +140,14 @@ static inline size_t rq__plain_parse_alike(const uint8_t *p, size_t left, rq__pl
         return 0;
     const uint8_t *tail = p + key_len - 1;
     uint8_t type = tail[8];
-    uint8_t seqid = 0;
+    uint64_t seqid = 0;
     if (shape.has_mvcc) seqid = p[len++];
-    if (seqid >= 128 || !rq__is_cell_type(type)) return 0;
+    if (RQ_UNLIKELY(!rq__is_cell_type(type))) return 0;
+    if (seqid >= 128) {
+        size_t more = rq__plain_long_seqid(p + len - 1, left - len + 1, &seqid);
+        if (more == 0) return 0;
+        len += more - 1;
+    }
     c->row = p + 10;
     c->family = family;
     c->qualifier = family + family_len;

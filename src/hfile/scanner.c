@@ -97,7 +97,10 @@ static rq_err list_cells(const rq_hfile_scanner *s, const rq_hfile_block *b, uin
             cap *= 2;
         }
         at[count++] = (uint32_t)pos;
-        rq_err rc = cell_at(s, b, pos, &cell, &pos, why);
+        rq_slice row;
+        size_t len = rq__plain_len(b->payload + pos, b->payload_len - pos, shape_of(s), &row);
+        pos += len;
+        rq_err rc = len > 0 ? RQ_OK : cell_at(s, b, pos, &cell, &pos, why);
         if (rc != RQ_OK) {
             free(at);
             return rc;

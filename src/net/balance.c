@@ -6,7 +6,8 @@
  *  - Little work is gathered on the first loops: a loop that wakes up for each request of a few
  *    clients costs more (wake-ups, cold caches, a log write each) than one that is always active.
  *  - Much work is spread: a loop that is busy, or whose long iterations delay its other streams,
- *    gives streams to a loop that has time.
+ *    gives streams to a loop that has time. If that one was idle, and it is not for long iterations,
+ *    this is a trial (spread.h): the streams come back unless the loops together do more.
  *
  * A stream's part of the load is estimated by its part of the loop's reads and bytes. A stream does
  * not move back for the same reason: a loop gives streams away above BUSY, and two loops are merged
@@ -18,10 +19,13 @@
 
 #define WINDOW_NS 100000000ull
 /* Shares of a window, in thousandths. */
-#define BUSY 600      /* from here on a loop gives away … */
-#define GAP 200       /* … to one that has that much less to do */
-#define LONG_BUSY 100 /* the same for a loop with long turns */
-#define GATHER 350    /* up to this together, one loop does the work of two */
+#define BUSY 600              /* from here on a loop gives away … */
+#define GAP 200               /* … to one that has that much less to do */
+#define LONG_BUSY 100         /* the same for a loop with long turns */
+#define GATHER 350            /* up to this together, one loop does the work of two */
+#define IDLE 300              /* up to this a loop is one more, whose help is tried */
+#define FULL 900              /* from here on a loop has no time left */
+#define LOST_NS 1000000000ull /* after that long without a window, a loop in a trial sleeps */
 #define LONG_TURN_NS 100000u
 
 static uint64_t thread_cpu_ns(void)
@@ -87,7 +91,7 @@ void rq__stream_worked(rq_stream *s, unsigned work)
 
 /* Sends streams with about `share` thousandths of the loop's work; the last one may exceed the
  * share by half. */
-static void send_share(rq_loop *loop, rq_loop *to, unsigned share)
+static void send_share(rq_loop *loop, rq_loop *to, unsigned share, unsigned trial)
 {
     uint64_t all = loop->load.work;
     uint64_t left = all * share / 1000;
@@ -95,6 +99,7 @@ static void send_share(rq_loop *loop, rq_loop *to, unsigned share)
         unsigned work = work_of(s);
         if (work == 0 || work == all || work / 2 > left) continue;
         left -= work < left ? work : left;
+        s->trial = trial;
         rq__stream_send(s, to);
     }
 }
@@ -106,6 +111,7 @@ static void send_all(rq_loop *loop, rq_loop *to)
         unsigned work = work_of(s);
         if (work == 0) continue;
         left -= work < left ? work : left; /* closed streams did a part of it */
+        s->trial = 0;
         rq__stream_send(s, to);
     }
 }
@@ -121,13 +127,129 @@ static rq_loop *gatherer(rq_loop *loop, unsigned load)
     return NULL;
 }
 
+/* --- trials ----------------------------------------------------------------------------------- */
+
+static uint64_t bytes_of_all(const rq_loops *loops)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < loops->count; i++)
+        sum += atomic_load_explicit(&loops->loop[i].load.bytes, memory_order_relaxed);
+    return sum;
+}
+
+static unsigned half_of_gap(unsigned load, unsigned other_load)
+{
+    return (load - other_load) * 500 / load;
+}
+
+static void begin_trial(rq_loop *loop, rq_loop *helper, unsigned load, unsigned helper_load)
+{
+    rq_load *l = &loop->load;
+    do /* 0 means no trial */
+        l->trial_number = atomic_fetch_add(&loop->loops->trials, 1) + 1;
+    while (l->trial_number == 0);
+    send_share(loop, helper, half_of_gap(load, helper_load), l->trial_number);
+}
+
+/* The loops that have the streams send them when their windows end. */
+static void take_back(rq_loop *loop)
+{
+    rq_loops *loops = loop->loops;
+    atomic_store_explicit(&loops->back_to, loop, memory_order_relaxed);
+    atomic_store_explicit(&loops->taken_back, loop->load.trial_number, memory_order_release);
+}
+
+/* Streams that are here for a trial that was taken back, perhaps since long: one that could not move
+ * was not idle. */
+static void send_back(rq_loop *loop)
+{
+    unsigned trial = atomic_load_explicit(&loop->loops->taken_back, memory_order_acquire);
+    rq_loop *to = atomic_load_explicit(&loop->loops->back_to, memory_order_relaxed);
+    if (trial == 0 || to == loop) return;
+    for (rq_stream *s = loop->streams; s != NULL; s = s->next)
+        if (s->trial == trial) rq__stream_send(s, to);
+}
+
+static bool is_trying(const rq_loop *loop)
+{
+    return atomic_load_explicit(&loop->loops->trying, memory_order_relaxed) == loop;
+}
+
+/* One loop at a time tries. Whether it is another one. A loop that sleeps in its trial loses it. */
+static bool another_is_trying(rq_loop *loop)
+{
+    rq_loop *who = atomic_load(&loop->loops->trying);
+    if (who == NULL || who == loop) return false;
+    uint64_t at = atomic_load_explicit(&who->load.at, memory_order_relaxed);
+    if (loop->now_ns <= at + LOST_NS) return true;
+    return !atomic_compare_exchange_strong(&loop->loops->trying, &who, NULL);
+}
+
+static bool may_try(rq_loop *loop)
+{
+    rq_loop *none = NULL;
+    return atomic_compare_exchange_strong(&loop->loops->trying, &none, loop);
+}
+
+/* The loop slept, and the trial was lost meanwhile. */
+static void lose_trial(rq_loop *loop)
+{
+    rq__trial *t = &loop->load.trial;
+    if (t->phase == RQ__TRIAL_SETTLING || t->phase == RQ__TRIAL_AFTER) take_back(loop);
+    t->phase = RQ__TRIAL_IDLE;
+}
+
+/* The loop is busy, another one idle; or the loop is in a trial. */
+static void try_to_spread(rq_loop *loop, unsigned load)
+{
+    rq_load *l = &loop->load;
+    unsigned helper_load;
+    rq_loop *helper = idlest(loop, &helper_load);
+    rq__trial_look look = {.now_ns = loop->now_ns,
+                           .work = bytes_of_all(loop->loops),
+                           .is_wanted = load > BUSY && helper_load <= IDLE,
+                           .is_full = load >= FULL};
+    switch (rq__trial_go_on(&l->trial, &look)) {
+    case RQ__TRIAL_SEND:
+        begin_trial(loop, helper, load, helper_load);
+        break;
+    case RQ__TRIAL_TAKE_BACK:
+        take_back(loop);
+        break;
+    case RQ__TRIAL_WAIT:
+    case RQ__TRIAL_KEEP:
+        break;
+    }
+    if (l->trial.phase == RQ__TRIAL_IDLE) atomic_store(&loop->loops->trying, NULL);
+}
+
+/* --- decisions -------------------------------------------------------------------------------- */
+
+static void spread(rq_loop *loop, unsigned load, bool long_turns)
+{
+    unsigned other_load;
+    rq_loop *other = idlest(loop, &other_load);
+    unsigned gap = long_turns ? LONG_BUSY : GAP;
+    if (other_load + gap >= load) return;
+    if (long_turns || other_load > IDLE)
+        send_share(loop, other, half_of_gap(load, other_load), 0);
+    else if (rq__trial_may_begin(&loop->load.trial, loop->now_ns) && may_try(loop))
+        try_to_spread(loop, load);
+}
+
 static void send_some(rq_loop *loop, unsigned load, bool long_turns)
 {
-    if (load > BUSY || (long_turns && load > LONG_BUSY)) {
-        unsigned other_load;
-        rq_loop *other = idlest(loop, &other_load);
-        unsigned gap = long_turns ? LONG_BUSY : GAP;
-        if (other_load + gap < load) send_share(loop, other, (load - other_load) * 500 / load);
+    send_back(loop);
+    if (is_trying(loop)) {
+        try_to_spread(loop, load);
+        return;
+    }
+    if (loop->load.trial.phase != RQ__TRIAL_IDLE) lose_trial(loop);
+    bool busy = load > BUSY || (long_turns && load > LONG_BUSY);
+    /* In a trial moves of others would be measured, too. */
+    if (!(busy && long_turns) && another_is_trying(loop)) return;
+    if (busy) {
+        spread(loop, load, long_turns);
     } else if (!long_turns) {
         rq_loop *other = gatherer(loop, load);
         if (other != NULL) send_all(loop, other);

@@ -33,6 +33,7 @@
 #include "net/lookup.h"
 #include "net/memory.h"
 #include "net/out_queue.h"
+#include "net/spread.h"
 #include "net/transform.h"
 
 #include "base/address.h"
@@ -50,6 +51,9 @@ typedef struct rq_load {
     unsigned turns;            /* iterations since */
     unsigned window;           /* number of the window */
     uint64_t work;             /* work of its streams in the window */
+    rq__trial trial;           /* of spreading its work to another loop */
+    unsigned trial_number;     /* of the last one that sent streams */
+    _Atomic uint64_t bytes;    /* that its streams have read and written, ever; the owner writes */
     _Atomic uint64_t at;       /* end of the last complete window; with it: */
     _Atomic unsigned permille; /* CPU share in it, in thousandths */
     _Atomic bool long_turns;   /* it had long iterations, which delayed other streams */
@@ -122,6 +126,11 @@ struct rq_loops {
     rq_listener *listeners RQ_GUARDED_BY(lock);
     unsigned moving RQ_GUARDED_BY(lock);    /* streams that are moving between loops */
     bool moves_stopped RQ_GUARDED_BY(lock); /* no stream may begin to move any more */
+    /* Trials (spread.h), one at a time: */
+    _Atomic(rq_loop *) trying;   /* whose; NULL: none's */
+    _Atomic unsigned trials;     /* numbers given to them */
+    _Atomic unsigned taken_back; /* the last one that was taken back … */
+    _Atomic(rq_loop *) back_to;  /* … whose streams belong here */
     bool restless;
     bool driven;
     void (*before_wait)(void *ctx);
@@ -199,6 +208,7 @@ struct rq_stream {
     rq_task turn;            /* deferred read */
     unsigned work;           /* reads and pages … */
     unsigned work_window;    /* … in this window of its loop */
+    unsigned trial;          /* that sent it here; 0: none */
     bool opened;             /* on_open succeeded, so on_close must be called */
     bool reading;
     bool paused;
@@ -312,6 +322,13 @@ void rq__stream_stay(rq_stream *s);
 
 /* Counts work: `work` reads and pages. */
 void rq__stream_worked(rq_stream *s, unsigned work);
+/* Counts bytes read or written. */
+static inline void rq__stream_carried(rq_stream *s, size_t bytes)
+{
+    _Atomic uint64_t *sum = &s->loop->load.bytes;
+    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + bytes,
+                          memory_order_relaxed);
+}
 /* Called at the end of an iteration; at intervals it decides whether streams should move. */
 void rq__loop_balance(rq_loop *loop);
 /* Chooses the loop of a new stream. */

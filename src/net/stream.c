@@ -175,6 +175,7 @@ static rq_out_queue *outgoing(rq_stream *s)
 static void count_taken(rq_stream *s, size_t sent)
 {
     s->taken += RQ_LIKELY(s->transformed == NULL) ? sent : rq__transformed_sent(s, sent);
+    rq__stream_carried(s, sent);
     if (sent >= PAGE) rq__stream_worked(s, (unsigned)(sent / PAGE));
 }
 
@@ -359,6 +360,7 @@ static bool read_ready(rq_stream *s)
         len = none ? 0 : (size_t)got;
         s->spoke |= s->finishing; /* and what it said is discarded */
         if (!s->finishing) {
+            rq__stream_carried(s, len);
             rq__stream_worked(s, 1 + (unsigned)(len / PAGE));
             if (s->events->on_buffer != NULL)
                 s->events->on_read(s, len);

@@ -16,6 +16,8 @@
 /* Rows and bytes appended between clock checks: a few microseconds. */
 #define CLOCK_ROWS 16
 #define CLOCK_BYTES ((size_t)64 << 10)
+/* Rows taken in one call. */
+#define TAKEN_MAX 512
 
 static const rq_ops *ops_of(const rq_op_scan *s)
 {
@@ -194,16 +196,22 @@ static rq_err count_ended_partial(rq_op_scan *s)
     return RQ_OK;
 }
 
+static rq_err reserve_results(rq_op_scan *s, uint32_t count)
+{
+    if (s->result_cap - s->result_count >= count) return RQ_OK;
+    uint32_t cap = s->result_cap == 0 ? 128 : s->result_cap * 2;
+    if (cap - s->result_count < count) cap = s->result_count + count;
+    rq_scan_result *more = rq_arena_alloc(s->read.op.arena, cap * sizeof *more);
+    if (more == NULL) return RQ_E_NO_MEMORY;
+    if (s->result_count > 0) memcpy(more, s->results, s->result_count * sizeof *more);
+    s->results = more;
+    s->result_cap = cap;
+    return RQ_OK;
+}
+
 static rq_err push_result(rq_op_scan *s, bool partial)
 {
-    if (s->result_count == s->result_cap) {
-        uint32_t cap = s->result_cap == 0 ? 128 : s->result_cap * 2;
-        rq_scan_result *more = rq_arena_alloc(s->read.op.arena, cap * sizeof *more);
-        if (more == NULL) return RQ_E_NO_MEMORY;
-        if (s->result_count > 0) memcpy(more, s->results, s->result_count * sizeof *more);
-        s->results = more;
-        s->result_cap = cap;
-    }
+    RQ_TRY(reserve_results(s, 1));
     s->results[s->result_count++] = (rq_scan_result){s->out->count - s->begun.count, partial};
     s->last = s->begun;
     s->begun = rq_cellblock_get_mark(s->out);
@@ -255,6 +263,17 @@ static void end_last_partial(rq_op_scan *s)
     if (ends_row && s->limit_of_rows > 0) count_row(s);
 }
 
+/* Sets whether the answer is complete. */
+static void judge(rq_op_scan *s, rq_scan_state state, bool *ret_done)
+{
+    s->more_in_region = state != RQ_SCAN_DONE;
+    *ret_done = s->row_limit_reached || state == RQ_SCAN_DONE || is_time(state) ||
+                is_bytes(state) || s->result_count >= s->rows_max;
+    if (s->more_in_region && !s->row_limit_reached &&
+        (is_time(state) || (is_bytes(state) && s->result_count == 0)))
+        s->is_heartbeat = true;
+}
+
 /* Handles the state after one next(). *ret_done: the answer is complete. */
 static rq_err take_in(rq_op_scan *s, rq_scan_state state, bool *ret_done)
 {
@@ -262,12 +281,7 @@ static rq_err take_in(rq_op_scan *s, rq_scan_state state, bool *ret_done)
         RQ_TRY(end_result(s, is_mid_row(state)));
     else if (state == RQ_SCAN_DONE)
         end_last_partial(s);
-    s->more_in_region = state != RQ_SCAN_DONE;
-    *ret_done = s->row_limit_reached || state == RQ_SCAN_DONE || is_time(state) ||
-                is_bytes(state) || s->result_count >= s->rows_max;
-    if (s->more_in_region && !s->row_limit_reached &&
-        (is_time(state) || (is_bytes(state) && s->result_count == 0)))
-        s->is_heartbeat = true;
+    judge(s, state, ret_done);
     return RQ_OK;
 }
 
@@ -275,6 +289,49 @@ static uint64_t now_ns(const rq_op_scan *s)
 {
     rq_executor *executor = s->read.op.seat->executor;
     return executor->now_ns(executor);
+}
+
+/* Rows that may be taken at once: the limits of the op do not end before them. None behind a partial
+ * result, whose row may go on. */
+static uint32_t takes_at_most(const rq_op_scan *s)
+{
+    bool behind_partial = s->result_count > 0 ? s->results[s->result_count - 1].is_partial
+                                              : s->holder->partial_row.len > 0;
+    if (behind_partial || s->out->count > s->begun.count) return 0;
+    uint32_t most = s->rows_max - s->result_count;
+    if (s->limit_of_rows > 0 && (uint32_t)(s->limit_of_rows - s->complete_rows) < most)
+        most = (uint32_t)(s->limit_of_rows - s->complete_rows);
+    return most < TAKEN_MAX ? most : TAKEN_MAX;
+}
+
+static rq_err take_in_rows(rq_op_scan *s, const rq_scan_rows *rows)
+{
+    RQ_TRY(reserve_results(s, rows->count));
+    for (uint32_t i = 0; i < rows->count; i++)
+        s->results[s->result_count++] = (rq_scan_result){rows->cells[i], false};
+    s->begun = rows->end;
+    if (s->limit_of_rows > 0) {
+        s->complete_rows += (int32_t)rows->count;
+        if (s->complete_rows >= s->limit_of_rows) s->row_limit_reached = true;
+    }
+    return RQ_OK;
+}
+
+/* Takes rows without their ordinary way. *ret_taken false: there were none. */
+static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, bool *ret_taken,
+                        bool *ret_done)
+{
+    uint32_t cells[TAKEN_MAX];
+    rq_scan_rows rows = {.cells = cells, .max = takes_at_most(s)};
+    rq_scan_state state;
+    *ret_taken = false;
+    if (rows.max == 0) return RQ_OK;
+    RQ_TRY(rq_region_scanner_take_rows(s->holder->scanner, limits, s->out, &rows, &state));
+    if (rows.count == 0) return RQ_OK;
+    *ret_taken = true;
+    RQ_TRY(take_in_rows(s, &rows));
+    judge(s, state, ret_done);
+    return RQ_OK;
 }
 
 /* RQ_E_AGAIN: the slice is over, or a block is needed; RQ_OK: the answer is complete. */
@@ -292,6 +349,10 @@ static rq_err read_slice(rq_op_scan *s)
     size_t bytes_to = s->out->bytes.len + CLOCK_BYTES;
     while (!done) {
         rq_scan_state state;
+        bool taken;
+        RQ_TRY(take_rows(s, &limits, &taken, &done));
+        if (done) return RQ_OK;
+        if (taken) rows_left = 1;
         RQ_TRY(rq_region_scanner_next(s->holder->scanner, &limits, &s->read.ctx, s->out, &state,
                                       &s->read.op.why));
         RQ_TRY(take_in(s, state, &done));

@@ -34,22 +34,6 @@ static rq_slice row_of(const rq_region_scanner *s)
     return rq_slice_of(s->row, s->row_len);
 }
 
-static rq_err set_row(rq_region_scanner *s, rq_slice row)
-{
-    if (row.len > s->row_cap) {
-        size_t cap = row.len < 32 ? 64 : 2 * row.len;
-        s->row = rq_arena_alloc(s->arena, cap);
-        if (s->row == NULL) {
-            s->row_cap = s->row_len = 0;
-            return RQ_E_NO_MEMORY;
-        }
-        s->row_cap = cap;
-    }
-    rq_short_copy(s->row, row.ptr, row.len);
-    s->row_len = row.len;
-    return RQ_OK;
-}
-
 /* The next row of the families that the filter needs; valid until the next call of a store.
  * RQ_E_END. */
 static inline rq_err next_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_slice *ret, rq_error *why)
@@ -89,23 +73,12 @@ static rq_err has_row(rq_region_scanner *s, size_t i, rq_read_ctx *ctx, bool *re
 }
 
 /* --- limits ----------------------------------------------------------------------------------- */
-static uint64_t clock_ns(const rq_region_scanner *s)
-{
-    rq_executor *ex = rq_store_env(rq_region_store_at(s->region, 0))->executor;
-    return ex->now_ns(ex);
-}
-
-static bool is_past(const rq_region_scanner *s, uint64_t when_ns)
-{
-    return when_ns != 0 && clock_ns(s) >= when_ns;
-}
-
 /* Whether the call's time or its slice is over. */
 static rq_err check_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
 {
     *ret_timed_out = false;
     if (deadline_ns == 0 && s->read.yield_ns == 0) return RQ_OK;
-    uint64_t now = clock_ns(s);
+    uint64_t now = rq__region_scanner_now(s);
     *ret_timed_out = deadline_ns != 0 && now >= deadline_ns;
     return !*ret_timed_out && s->read.yield_ns != 0 && now >= s->read.yield_ns ? RQ_E_AGAIN : RQ_OK;
 }
@@ -115,7 +88,7 @@ static bool has_timed_out(rq_region_scanner *s, uint64_t deadline_ns)
 {
     if (deadline_ns == 0 || --s->clock_left > 0) return false;
     s->clock_left = s->clock_steps;
-    return is_past(s, deadline_ns);
+    return rq__region_scanner_is_past(s, deadline_ns);
 }
 
 /* The same, and has the slice? */
@@ -294,7 +267,7 @@ static rq_err pass_rows(rq_region_scanner *s, bool *ret_passed, rq_error *why)
         s->pass_wait = s->pass_pause;
     }
     if (!*ret_passed) return RQ_OK;
-    RQ_TRY(set_row(s, p->row));
+    RQ_TRY(rq__region_scanner_set_row(s, p->row));
     s->was_cut = false;
     s->at = 0;
     switch (p->end) {
@@ -337,7 +310,7 @@ static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
         RQ_TRY(pass_rows(s, &passed, why));
         if (passed) return RQ_OK;
     }
-    RQ_TRY(set_row(s, row));
+    RQ_TRY(rq__region_scanner_set_row(s, row));
     s->at = 0;
     s->was_cut = false;
     s->phase = PHASE_READ;

@@ -36,6 +36,24 @@ rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_p
 RQ_NODISCARD
 rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
                               rq_cellblock *out, rq_scan_state *ret_state, rq_error *why);
+/* Whole rows, many at once. */
+typedef struct rq_scan_rows {
+    uint32_t *cells; /* room for the cells of each row */
+    uint32_t max;
+    /* the result */
+    uint32_t count;        /* complete rows */
+    rq_cellblock_mark end; /* of their cells; behind it may be cells of a row that the next call of
+                            * rq_region_scanner_next completes */
+} rq_scan_rows;
+/*
+ * Appends complete rows where that is nothing but copying; possibly none. It reads no block, and so
+ * never ends with RQ_E_AGAIN. *ret_state as for the last of these rows: MORE, DONE, BYTES_REACHED or
+ * TIME_REACHED; MORE if there is none. `limits` must be those of the next call, too. A call takes
+ * some tens of microseconds.
+ */
+RQ_NODISCARD
+rq_err rq_region_scanner_take_rows(rq_region_scanner *s, const rq_scan_limits *limits,
+                                   rq_cellblock *out, rq_scan_rows *rows, rq_scan_state *ret_state);
 void rq_region_scanner_suspend(rq_region_scanner *s);
 /* From now on the scanner allocates the memory that it does not keep over suspensions in `lent`,
  * which must live until the next call of this function; NULL: in its own arena. REQUIRES:
@@ -47,6 +65,7 @@ uint64_t rq_region_scanner_read_point(const rq_region_scanner *s);
 typedef struct rq_scan_stats {
     uint64_t rows_scanned, rows_filtered, block_bytes;
     uint64_t rows_passed; /* of the filtered ones: skipped by store/row_pass.h */
+    uint64_t rows_taken;  /* taken by store/row_run.h */
 } rq_scan_stats;
 const rq_scan_stats *rq_region_scanner_stats(const rq_region_scanner *s);
 /* The row last examined: the cursor of a heartbeat. */

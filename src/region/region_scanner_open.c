@@ -164,6 +164,7 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         return rc;
     }
     s->may_pass = s->store_count == 1 && rq_store_scanner_may_pass(s->stores[0]);
+    s->may_take = s->store_count == 1 && rq_store_scanner_may_take(s->stores[0]);
     bool stops_at_key =
         s->may_jump || s->shows_left_out || (s->may_pass && rq_filter_may_end(s->filter));
     s->pass = (rq_store_pass){.stops_at_key = stops_at_key,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by region_scanner_open.c and region_scanner.c only. */
+/* Shared by region_scanner_open.c, region_scanner.c and region_scanner_take.c only. */
 #ifndef RQ_REGION_REGION_SCANNER_PRIV_H
 #define RQ_REGION_REGION_SCANNER_PRIV_H
 
@@ -41,6 +41,9 @@ struct rq_region_scanner {
     bool jumped_to_end;
     bool shows_left_out; /* the filter sees cells of rows that its row key excludes */
     bool may_pass;       /* the only store may skip rows (rq_store_scanner_pass_rows) */
+    bool may_take;       /* the only store may take many rows (rq_store_scanner_take_rows) */
+    uint8_t take_pause;  /* rows to wait after a call that took none */
+    uint8_t take_wait;   /* rows left to wait */
     uint8_t pass_pause;  /* rows to wait after a pass that skipped none */
     uint8_t pass_wait;   /* rows left to wait */
     rq_store_pass pass;
@@ -72,5 +75,33 @@ struct rq_region_scanner {
     bool is_get;
     rq_buf scratch;
 };
+
+/* The row that is examined. */
+static inline rq_err rq__region_scanner_set_row(rq_region_scanner *s, rq_slice row)
+{
+    if (row.len > s->row_cap) {
+        size_t cap = row.len < 32 ? 64 : 2 * row.len;
+        s->row = rq_arena_alloc(s->arena, cap);
+        if (s->row == NULL) {
+            s->row_cap = s->row_len = 0;
+            return RQ_E_NO_MEMORY;
+        }
+        s->row_cap = cap;
+    }
+    rq_short_copy(s->row, row.ptr, row.len);
+    s->row_len = row.len;
+    return RQ_OK;
+}
+
+static inline uint64_t rq__region_scanner_now(const rq_region_scanner *s)
+{
+    rq_executor *ex = rq_store_env(rq_region_store_at(s->region, 0))->executor;
+    return ex->now_ns(ex);
+}
+
+static inline bool rq__region_scanner_is_past(const rq_region_scanner *s, uint64_t when_ns)
+{
+    return when_ns != 0 && rq__region_scanner_now(s) >= when_ns;
+}
 
 #endif

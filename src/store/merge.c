@@ -605,6 +605,14 @@ void rq__merge_walked(rq__merge *m, bool before_others)
     if (!before_others) leave_run(m, s);
 }
 
+void rq__merge_moved_top(rq__merge *m)
+{
+    m->run = NULL;
+    if (m->heap_len > 1) sift_down(m, 0);
+    const rq__source *s = m->heap[0];
+    m->current = s->state == RQ__SOURCE_READY ? s->cell : NULL;
+}
+
 bool rq__merge_skip_row_here(rq__merge *m, bool in_row)
 {
     if (!in_row || m->run == NULL) rq__merge_find_run(m);

@@ -180,6 +180,9 @@ static inline rq__merge_moved rq__merge_step_in_row(rq__merge *m)
  * `before_others`: the cell comes before those of all other sources; otherwise its row must be
  * compared with theirs. */
 void rq__merge_walked(rq__merge *m, bool before_others);
+/* Called after the top source was moved to a visible cell of the same or a later row: orders the
+ * sources again. */
+void rq__merge_moved_top(rq__merge *m);
 /* Moves to the next row if that needs no I/O and no search. False: unchanged. `in_row`: the cell
  * returned by top is in the row of find_run. */
 bool rq__merge_skip_row_here(rq__merge *m, bool in_row);

@@ -86,6 +86,7 @@ typedef enum row_end {
     ROW_OVER, /* the walk is at the next cell */
     UNASKED,  /* at a cell for which the filter was not asked */
     TOLD,     /* at a cell for which `code` is the answer */
+    DONE,     /* at a cell of a column of which the filter wants no more */
     PAUSED,   /* at a cell on which the filter is still working */
 } row_end;
 
@@ -142,16 +143,12 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
     for (;;) {
         const rq_cell *c = &p->walk.cell;
         p->work_left--;
+        *ret = DONE; /* whatever the cell is: the ordinary path skips the column's markers, too */
+        if (RQ_UNLIKELY(p->last.is_done) && is_of_last_column(p, c)) return RQ_OK;
         *ret = UNASKED;
         if (RQ_UNLIKELY(c->type != RQ_TYPE_PUT || c->tags_len != 0 || c->timestamp < p->oldest))
             return RQ_OK;
-        if (RQ_UNLIKELY(is_of_last_column(p, c))) {
-            /* Another version of the last column. If that column is finished, the version is
-             * skipped as if the filter had excluded it. */
-            p->code = RQ_FILTER_NEXT_COL;
-            if (p->last.is_done) *ret = TOLD;
-            return RQ_OK;
-        }
+        if (RQ_UNLIKELY(is_of_last_column(p, c))) return RQ_OK; /* another version */
         if (p->may_end && rq_filter_all_remaining(p->filter)) return RQ_OK;
         rq_err rc = rq_filter_cell(p->filter, c, &p->code, why);
         if (RQ_UNLIKELY(rc == RQ_E_AGAIN)) {
@@ -234,6 +231,7 @@ static rq_err pass_rows(row_pass *p, rq_store_pass *pass, rq_cellblock *out, uin
         pass->row = row;
         if (end != ROW_OVER) {
             pass->end = RQ_STORE_PASS_IN_ROW;
+            pass->column_is_done = end == DONE;
             return hand_over(p, end, out, ret_shown);
         }
         *ret_ended = p->may_end && rq_filter_all_remaining(p->filter);

@@ -127,5 +127,10 @@ static inline bool rq__segment_cursor_valid(const rq_segment_cursor *c)
 /* REQUIRES: valid. */
 void rq__segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret);
 void rq__segment_cursor_next(rq_segment_cursor *c);
+/* Moves back to a node that the cursor was at. */
+static inline void rq__segment_cursor_return(rq_segment_cursor *c, const rq_segment_node *node)
+{
+    c->node = node;
+}
 
 #endif

@@ -26,6 +26,7 @@
 #include "store/mob_files.h"
 #include "store/query_matcher.h"
 #include "store/row_pass.h"
+#include "store/row_run.h"
 
 #define SKIP_STEPS 8
 /* Cells with the matcher's code SKIP after which the scanner asks again whether a seek would pass
@@ -60,6 +61,7 @@ struct rq_store_scanner {
     bool dont_cache;
     bool transforms; /* the filter may */
     bool may_pass;   /* row_pass.h */
+    bool may_take;   /* row_run.h */
 
     bool in_row;
     rq__kept_bytes row;
@@ -146,6 +148,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     if (rq__store_mob(store) != NULL && !scan->mob_raw) RQ_TRY(add_mob_part(s));
     RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));
     s->may_pass = s->mob == NULL && rq__row_pass_is_for(scan, &s->matcher);
+    s->may_take = s->mob == NULL && rq__row_run_is_for(scan, &s->matcher);
     s->times = rq__query_matcher_times(&s->matcher, schema, read_point);
     rq__merge_init(&s->merge, arena, schema->name, s->order, read_point);
     rq__merge *m = &s->merge;
@@ -468,6 +471,17 @@ static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out
     return rc;
 }
 
+/* In a row that a fast path has begun; the matcher knows what it has seen. */
+static rq_err enter_behind(rq_store_scanner *s, rq_slice row, uint32_t shown)
+{
+    RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, row.ptr, row.len));
+    s->shown = shown < INT32_MAX ? (int32_t)shown : INT32_MAX;
+    s->in_row = true;
+    s->clock_left = s->clock_cells; /* the matcher's decision is for this very cell */
+    rq__merge_find_run(&s->merge);
+    return RQ_OK;
+}
+
 bool rq_store_scanner_may_pass(const rq_store_scanner *s)
 {
     return s->may_pass;
@@ -481,12 +495,21 @@ rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_s
     RQ_TRY(rq__row_pass(&s->merge, &s->matcher, s->scan, pass, read->out, &shown, &s->ended, why));
     read->cells += shown;
     if (pass->end != RQ_STORE_PASS_IN_ROW) return RQ_OK;
-    RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, pass->row.ptr, pass->row.len));
-    s->shown = (int32_t)shown;
-    s->in_row = true;
-    s->clock_left = s->clock_cells; /* the matcher's decision is for this very cell */
-    rq__merge_find_run(&s->merge);
-    return RQ_OK;
+    RQ_TRY(enter_behind(s, pass->row, shown));
+    return pass->column_is_done ? skip_column(s, s->merge.current) : RQ_OK;
+}
+
+bool rq_store_scanner_may_take(const rq_store_scanner *s)
+{
+    return s->may_take;
+}
+
+rq_err rq_store_scanner_take_rows(rq_store_scanner *s, rq_store_rows *rows, rq_cellblock *out)
+{
+    RQ_ASSERT(s->may_take && !s->in_row && s->merge.current != NULL && s->skip == SKIP_NOTHING);
+    RQ_TRY(rq__row_run(&s->merge, &s->matcher, s->scan, rows, out));
+    if (rows->stop != RQ_STORE_ROWS_IN_ROW) return RQ_OK;
+    return enter_behind(s, rows->row, out->count - rows->end.count);
 }
 
 RQ_COLD static rq_err too_big(const rq_scan *scan, rq_error *why)

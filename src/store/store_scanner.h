@@ -69,8 +69,9 @@ typedef struct rq_store_pass {
     uint32_t work_left; /* approximate limit of rows and cells to examine */
     /* the result */
     rq_store_pass_end end;
-    uint64_t left_out; /* rows skipped; the filter was reset after each */
-    rq_slice row;      /* AT_ROW: the last of these rows; valid until the scanner's next call */
+    bool column_is_done; /* IN_ROW: the rest of the cell's column is to be skipped */
+    uint64_t left_out;   /* rows skipped; the filter was reset after each */
+    rq_slice row;        /* AT_ROW: the last of these rows; valid until the scanner's next call */
 } rq_store_pass;
 
 /* Whether pass_rows can skip rows. Constant for a scanner. */
@@ -81,6 +82,34 @@ bool rq_store_scanner_may_pass(const rq_store_scanner *s);
 RQ_NODISCARD
 rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_store_pass *pass,
                                   rq_error *why);
+/* Takes whole rows, many at once (row_run.h). */
+#define RQ_STORE_ROWS_BYTES ((size_t)64 << 10) /* a call ends when it has appended as many */
+
+typedef enum rq_store_rows_stop {
+    RQ_STORE_ROWS_AT_ROW, /* before a row inside the scan's range: peek_row returns it */
+    RQ_STORE_ROWS_IN_ROW, /* in `row`: its cells behind `end` are appended, next goes on with it */
+    RQ_STORE_ROWS_AT_END, /* no row in the scan's range follows */
+} rq_store_rows_stop;
+
+typedef struct rq_store_rows {
+    uint32_t *cells; /* room for the cells of each row */
+    uint32_t max;
+    uint64_t bytes_max;       /* rq_result_bytes of the output: the last row reaches it; 0: none */
+    bool may_stop_inside_row; /* and a row that reaches it goes on IN_ROW */
+    /* the result */
+    uint32_t count;        /* complete rows; another one follows, but AT_END */
+    rq_cellblock_mark end; /* of their cells */
+    rq_slice row; /* IN_ROW: the row; else the last of the complete ones. Valid until the scanner's
+                   * next call */
+    rq_store_rows_stop stop;
+} rq_store_rows;
+
+/* Whether take_rows can take rows. Constant for a scanner. */
+bool rq_store_scanner_may_take(const rq_store_scanner *s);
+/* Takes rows from the one returned by peek_row, if it was not begun. Possibly none. No I/O. After an
+ * error the scanner can only be closed. */
+RQ_NODISCARD
+rq_err rq_store_scanner_take_rows(rq_store_scanner *s, rq_store_rows *rows, rq_cellblock *out);
 /* Skips the rest of the row returned by peek_row. No I/O: the next peek_row moves on. REQUIRES: not
  * suspended since that call. */
 RQ_NODISCARD

@@ -64,13 +64,13 @@ def run_on_world(name, make_world, tests):
 
 
 class Server:
-    """A Rorqual on a folder and on ports that it picks itself, so each start has new ones."""
+    """A Rorqual on a folder and on ports that it picks itself, so each start has new ones. `prefix`: words before the command."""
 
-    def __init__(self, data, log, *arguments, env=None):
+    def __init__(self, data, log, *arguments, env=None, prefix=()):
         self.log = log
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(
-                [BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port", "0",
+                [*prefix, BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", *(() if "--http" in arguments else ("--http", "0")), *arguments],
                 stdout=subprocess.PIPE, stderr=stderr, env=env)
         # No server may be left if the driver ends by an exception.

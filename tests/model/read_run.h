@@ -26,10 +26,11 @@ typedef struct run {
     uint64_t *newest[MODEL_FAMILIES_MAX]; /* of each file's own sequence ids; 0: bulk-loaded */
     size_t file_count[MODEL_FAMILIES_MAX];
     cell_set all[MODEL_FAMILIES_MAX]; /* all of them together */
-    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets, passed;
+    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets, passed, taken;
     /* The other kind of run: one family, more rows, mostly in one file, mostly without deletes,
      * read through filters, to test row_pass.h. */
     bool many_rows;
+    bool unfiltered; /* of many rows, mostly without filters, to test row_run.h */
     char row_names[RUN_MANY_ROWS][24];
 } run;
 

@@ -9,8 +9,8 @@
  * are inside rows. In the others they change only between rows, where the model reads again (a
  * compaction may legally change what an old read sees, as in HBase).
  *
- * READ_SEED=n replays one run, READ_RUNS=n makes n. With the argument "many" the runs are of the
- * other kind (read_run.h: many_rows). */
+ * READ_SEED=n replays one run, READ_RUNS=n makes n. With the argument "many" or "unfiltered" the runs
+ * are of the other kinds (read_run.h). */
 #include "read_run.h"
 #include "../seeds.h"
 
@@ -146,6 +146,7 @@ static void choose_limits(run *r, reader *d)
 static void close_reader(run *r, reader *d)
 {
     r->passed += rq_region_scanner_stats(d->scanner)->rows_passed;
+    r->taken += rq_region_scanner_stats(d->scanner)->rows_taken;
     rq_region_scanner_close(d->scanner);
     rq_read_ctx_clear(&d->ctx);
     rq_cellblock_clear(&d->out);
@@ -304,7 +305,7 @@ static void open_reader(run *r, reader *d)
 {
     memset(d, 0, sizeof(*d));
     choose_scan(r, d);
-    if (chance(r, r->many_rows ? 95 : 45)) {
+    if (chance(r, r->unfiltered ? 5 : r->many_rows ? 95 : 45)) {
         run_make_filter(r, &d->filter, 0);
         parse_filter(r, d, &d->scan.filter);
     }
@@ -410,15 +411,70 @@ static void collect(run *r, reader *d, uint32_t from_count, size_t from_len)
     if (rc != RQ_E_END || n != d->out.count) run_fail(r, "the result is no cell block");
 }
 
+/* After the scan's end. */
+static void expect_no_row(run *r, reader *d)
+{
+    gather(r, d);
+    if (!d->has_expected && (d->model_done || !model_scan_next(&d->model, &d->expected))) return;
+    print_reader(r, d);
+    cell_set_print(&d->expected, "expected");
+    run_fail(r, "the scan ended early");
+}
+
+/* Compares rows that were taken at once, which begin at the mark. */
+static void compare_taken(run *r, reader *d, rq_cellblock_mark from, const rq_scan_rows *rows)
+{
+    rq_cursor c = rq_cursor_of(rq_slice_of(d->out.bytes.ptr + from.len, rows->end.len - from.len));
+    rq_cell cell;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        expect_row(r, d);
+        for (uint32_t n = 0; n < rows->cells[i]; n++) {
+            if (rq_cellblock_next(&c, &cell, NULL) != RQ_OK)
+                run_fail(r, "fewer cells than counted");
+            cell_set_add(&d->got, &cell);
+        }
+        end_row(r, d);
+    }
+    if (rq_cellblock_next(&c, &cell, NULL) != RQ_E_END) run_fail(r, "more cells than counted");
+}
+
+/* Takes rows at once, now and then, as ops does. *from: where the cells begin that the next call
+ * completes. False: the answer ends with them. */
+static bool take_rows(run *r, reader *d, rq_cellblock_mark *from, rq_scan_state *ret)
+{
+    uint32_t cells[64];
+    rq_scan_rows rows = {.cells = cells, .max = 1 + (uint32_t)below(r, 64)};
+    *ret = RQ_SCAN_MORE;
+    if (d->got.count > 0 || chance(r, 30)) return true;
+    if (rq_region_scanner_take_rows(d->scanner, &d->limits, &d->out, &rows, ret) != RQ_OK)
+        run_fail(r, "taking rows failed");
+    if (rows.count > rows.max) run_fail(r, "more rows than there is room for");
+    compare_taken(r, d, *from, &rows);
+    *from = rows.end;
+    if (*ret == RQ_SCAN_MORE) {
+        expect_row(r, d);
+        return rows.count == 0 || d->out.count > rows.end.count || chance(r, 50);
+    }
+    if (rows.count == 0 || d->out.count > rows.end.count) run_fail(r, "no row to have a state");
+    if (*ret == RQ_SCAN_DONE)
+        expect_no_row(r, d);
+    else if (*ret == RQ_SCAN_BYTES_REACHED ? rq_result_bytes(&d->out) < d->limits.bytes
+                                           : *ret != RQ_SCAN_TIME_REACHED)
+        run_fail(r, "took rows, and stopped for no reason");
+    return false;
+}
+
 /* Reads one answer and checks it as far as possible. False: the scan is over. */
 static bool read_answer(run *r, reader *d)
 {
     if (d->got.count == 0) expect_row(r, d);
     if (chance(r, 30)) rq_cellblock_reset(&d->out);
     if (d->in_pieces) choose_limits(r, d);
-    uint32_t from_count = d->out.count;
-    size_t from_len = d->out.bytes.len;
+    rq_cellblock_mark from = rq_cellblock_get_mark(&d->out);
     rq_scan_state state;
+    if (!take_rows(r, d, &from, &state)) return state != RQ_SCAN_DONE;
+    uint32_t from_count = from.count;
+    size_t from_len = from.len;
     if (!call_next(r, d, &state)) return false;
     rq_read_ctx_clear(&d->ctx);
     collect(r, d, from_count, from_len);
@@ -449,12 +505,7 @@ static bool read_answer(run *r, reader *d)
     }
     end_row(r, d);
     if (state != RQ_SCAN_DONE) return true;
-    gather(r, d);
-    if (!d->model_done && model_scan_next(&d->model, &d->expected)) {
-        print_reader(r, d);
-        cell_set_print(&d->expected, "expected");
-        run_fail(r, "the scan ended early");
-    }
+    expect_no_row(r, d);
     return false;
 }
 
@@ -479,6 +530,7 @@ static void one_run(uint64_t seed, run *totals)
     run *r = calloc(1, sizeof(*r));
     RQ_ASSERT(r != NULL);
     r->many_rows = totals->many_rows;
+    r->unfiltered = totals->unfiltered;
     r->seed = seed;
     rq_random_seed(&r->random, seed);
     run_make_families(r);
@@ -494,6 +546,8 @@ static void one_run(uint64_t seed, run *totals)
     else if (chance(r, 30))
         r->world.purge_ms = 1000 * (int64_t)below(r, 10);
     r->world.vfs.again_percent = chance(r, 60) ? 30 : 0;
+    /* Longer sequence ids, for some; by the seed alone. */
+    if (!r->new_versions && seed % 3 == 2) r->seqid = UINT64_C(1) << (seed % 40);
     if (r->many_rows) run_write_many(r);
     reader readers[READERS_MAX];
     bool open[READERS_MAX] = {false};
@@ -526,6 +580,7 @@ static void one_run(uint64_t seed, run *totals)
     totals->cuts += r->cuts;
     totals->rewrites += r->rewrites;
     totals->passed += r->passed;
+    totals->taken += r->taken;
     for (size_t f = 0; f < r->family_count; f++) {
         cell_set_clear(&r->active[f]);
         cell_set_clear(&r->snapshots[f]);
@@ -543,19 +598,24 @@ int main(int argc, char **argv)
 {
     uint64_t first = seeds_number("READ_SEED", 20260101);
     uint64_t runs = seeds_number("READ_RUNS", getenv("READ_SEED") != NULL ? 1 : 400);
-    run totals = {.many_rows = argc > 1 && strcmp(argv[1], "many") == 0};
+    run totals = {.unfiltered = argc > 1 && strcmp(argv[1], "unfiltered") == 0};
+    totals.many_rows = totals.unfiltered || (argc > 1 && strcmp(argv[1], "many") == 0);
     for (uint64_t i = 0; i < runs; i++)
         one_run(first + i, &totals);
     printf("%llu runs from seed %llu: %llu scans, %llu rows, %llu cells, %llu times again, "
            "%llu suspensions, %llu cut rows, %llu rewrites, %llu of %llu gets without a scanner, "
-           "%llu rows passed over\n",
+           "%llu rows passed over, %llu taken at once\n",
            (unsigned long long)runs, (unsigned long long)first, (unsigned long long)totals.scans,
            (unsigned long long)totals.rows, (unsigned long long)totals.cells,
            (unsigned long long)totals.agains, (unsigned long long)totals.suspends,
            (unsigned long long)totals.cuts, (unsigned long long)totals.rewrites,
            (unsigned long long)totals.short_gets, (unsigned long long)totals.gets,
-           (unsigned long long)totals.passed);
-    if (totals.many_rows && totals.passed < 50 * runs) {
+           (unsigned long long)totals.passed, (unsigned long long)totals.taken);
+    if (totals.unfiltered && totals.taken < 50 * runs) {
+        fprintf(stderr, "too few rows were taken at once\n");
+        return 1;
+    }
+    if (totals.many_rows && !totals.unfiltered && totals.passed < 50 * runs) {
         fprintf(stderr, "too few rows were passed over the short way\n");
         return 1;
     }

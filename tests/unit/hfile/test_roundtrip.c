@@ -600,6 +600,29 @@ static void a_large_cell_has_its_block_alone(void **state)
     free(value);
 }
 
+/* Sequence ids of any length, whole and cut short, with and without bytes behind them. */
+static void sequence_ids_are_read_as_vlongs(void **state)
+{
+    (void)state;
+    rq_random random;
+    rq_random_seed(&random, 1);
+    for (int i = 0; i < 100000; i++) {
+        uint8_t bytes[17];
+        for (size_t k = 0; k < sizeof bytes; k++)
+            bytes[k] = (uint8_t)rq_random_below(&random, 256);
+        if (i % 4 != 0) (void)rq_put_vlong(bytes, (int64_t)(rq_random_next(&random) >> (i % 64)));
+        if (bytes[0] < 128) continue; /* read without it */
+        size_t left = 1 + rq_random_below(&random, sizeof bytes);
+        rq_cursor c = {bytes, bytes + left};
+        int64_t expected;
+        uint64_t got;
+        size_t len = 0;
+        if (rq_cursor_vlong(&c, &expected) && expected >= 0) len = (size_t)(c.ptr - bytes);
+        assert_int_equal(rq__plain_long_seqid(bytes, left, &got), len);
+        if (len > 0) assert_int_equal(got, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -607,6 +630,7 @@ int main(void)
         cmocka_unit_test(absent_rows_are_mostly_denied),
         cmocka_unit_test(a_small_cache_keeps_its_readers_short),
         cmocka_unit_test(a_large_cell_has_its_block_alone),
+        cmocka_unit_test(sequence_ids_are_read_as_vlongs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

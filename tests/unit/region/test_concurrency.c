@@ -19,6 +19,7 @@ typedef struct world {
     _Atomic unsigned running;
     _Atomic bool stop;
     size_t gets_at_once; /* of rows that were there; the getter's */
+    size_t rows_taken;   /* many in a call; the taker's */
 } world;
 
 typedef struct writer writer;
@@ -154,6 +155,67 @@ static void *read_rows(void *arg)
     return (void *)torn;
 }
 
+/* One answer of a scan that takes rows at once where it can; suspended afterwards, now and then. */
+static rq_err read_some(rq_region_scanner *s, unsigned n, rq_read_ctx *ctx, rq_cellblock *out,
+                        rq_scan_state *state)
+{
+    uint32_t cells[16];
+    rq_scan_rows rows = {.cells = cells, .max = 16};
+    rq_scan_limits none = {0};
+    RQ_TRY(rq_region_scanner_take_rows(s, &none, out, &rows, state));
+    if (*state != RQ_SCAN_DONE) RQ_TRY(rq_region_scanner_next(s, &none, ctx, out, state, NULL));
+    if (n % 3 == 0) rq_region_scanner_suspend(s);
+    return RQ_OK;
+}
+
+/* Scans of one family: each row once and in order, and never fewer than before. */
+static void *take_rows(void *arg)
+{
+    world *w = arg;
+    uintptr_t wrong = 0;
+    size_t most = 0;
+    rq_scan_family family = {.family = RQ_SLICE_LIT("a")};
+    while (!atomic_load(&w->stop)) {
+        rq_arena arena = {0};
+        rq_cellblock out = {0};
+        rq_read_ctx ctx = {.may_block = true};
+        rq_region_scanner *s;
+        rq_scan scan = {.families = &family,
+                        .family_count = 1,
+                        .include_start = true,
+                        .cache_blocks = true,
+                        .max_versions = 1,
+                        .time_range = RQ_TIME_RANGE_ALL,
+                        .store_limit = -1};
+        rq_scan_state state = RQ_SCAN_MORE;
+        rq_epoch_member pin;
+        rq_epoch_pin(w->f.env->epoch, &pin);
+        rq_err rc = rq_region_scanner_open(w->f.region, &scan, 0, &arena, &s, NULL);
+        for (unsigned n = 0; rc == RQ_OK && state != RQ_SCAN_DONE; n++)
+            rc = read_some(s, n, &ctx, &out, &state);
+        if (rc == RQ_OK) {
+            w->rows_taken += rq_region_scanner_stats(s)->rows_taken;
+            rq_region_scanner_close(s);
+        }
+        rq_epoch_unpin(w->f.env->epoch, &pin);
+        rq_epoch_collect(w->f.env->epoch);
+        rq_cursor at = rq_cursor_of(rq_buf_slice(&out.bytes));
+        rq_cell cell;
+        rq_slice before = {0};
+        size_t rows = 0;
+        for (; rq_cellblock_next(&at, &cell, NULL) == RQ_OK; rows++) {
+            wrong += rows > 0 && rq_slice_compare(before, rq_cell_row(&cell)) >= 0;
+            before = rq_cell_row(&cell);
+        }
+        wrong += rc != RQ_OK || rows < most;
+        most = rows;
+        rq_read_ctx_clear(&ctx);
+        rq_cellblock_clear(&out);
+        rq_arena_clear(&arena);
+    }
+    return (void *)wrong;
+}
+
 /* Gets of single rows, by the fast path where possible: both families agree, and a later read never
  * sees an older version. */
 static void *get_rows(void *arg)
@@ -228,11 +290,13 @@ static void run_all(const family_def *families, size_t count)
     pthread_t disturber;
     pthread_t reader;
     pthread_t getter;
+    pthread_t taker;
     pthread_t cleaner;
     pthread_create(&disturber, NULL, disturb, w);
     if (is_mob) pthread_create(&cleaner, NULL, clean_mob, w);
     pthread_create(&reader, NULL, read_rows, w);
     pthread_create(&getter, NULL, get_rows, w);
+    pthread_create(&taker, NULL, take_rows, w);
     for (unsigned i = 0; i < LANES; i++) {
         writer *x = &writers[i];
         x->world = w;
@@ -256,7 +320,10 @@ static void run_all(const family_def *families, size_t count)
     assert_int_equal((uintptr_t)torn, 0);
     pthread_join(getter, &torn);
     assert_int_equal((uintptr_t)torn, 0);
-    print_message("%zu gets without a scanner\n", w->gets_at_once);
+    pthread_join(taker, &torn);
+    assert_int_equal((uintptr_t)torn, 0);
+    print_message("%zu gets without a scanner, %zu rows taken at once\n", w->gets_at_once,
+                  w->rows_taken);
     if (is_mob) print_message("%zu MOB files archived\n", (size_t)(uintptr_t)archived);
     for (unsigned i = 0; i < LANES; i++) {
         ex->lane_free(ex, writers[i].lane);

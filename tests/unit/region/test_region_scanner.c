@@ -718,6 +718,140 @@ static void wrong_questions_get_hbases_errors(void **state)
     drop(f);
 }
 
+/* --- many rows at once ------------------------------------------------------------------------ */
+static rq_scan_family family_f = {.family = RQ_SLICE_LIT("f")};
+
+static void read_only_family_f(fixture *f)
+{
+    f->scan.families = &family_f;
+    f->scan.family_count = 1;
+}
+
+static void add(fixture *f, const char *row, const char *column, uint8_t type, int64_t timestamp)
+{
+    rq_cell c = {.row = (const uint8_t *)row,
+                 .row_len = (uint16_t)strlen(row),
+                 .family = (const uint8_t *)"f",
+                 .family_len = 1,
+                 .qualifier = (const uint8_t *)column,
+                 .qualifier_len = (uint32_t)strlen(column),
+                 .timestamp = timestamp,
+                 .type = type,
+                 .seqid = ++f->seqid};
+    by_hand_add(&f->world, 0, &c);
+}
+
+static uint32_t take(fixture *f, uint32_t *cells, uint32_t max)
+{
+    rq_scan_rows rows = {.cells = cells, .max = max};
+    rq_cellblock_reset(&f->out);
+    assert_int_equal(rq_region_scanner_take_rows(f->scanner, &f->limits, &f->out, &rows, &f->state),
+                     RQ_OK);
+    return rows.count;
+}
+
+static void rows_are_taken_until_a_limit(void **state)
+{
+    (void)state;
+    uint32_t cells[8];
+    fixture *f = make(9, 2);
+    read_only_family_f(f);
+    f->scan.stop_row = RQ_SLICE_LIT("r9");
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_int_equal(take(f, cells, 8), 0); /* nothing is read yet */
+    assert_next(f, "r1 f:a f:b", RQ_SCAN_MORE);
+    assert_int_equal(take(f, cells, 2), 2);
+    assert_int_equal(f->state, RQ_SCAN_MORE);
+    assert_int_equal(cells[0], 2);
+    assert_next(f, "r4 f:a f:b", RQ_SCAN_MORE);
+    f->limits.bytes = 1;
+    assert_int_equal(take(f, cells, 8), 1);
+    assert_int_equal(f->state, RQ_SCAN_BYTES_REACHED);
+    f->limits.bytes = 0;
+    assert_next(f, "r6 f:a f:b", RQ_SCAN_MORE);
+    assert_int_equal(take(f, cells, 8), 2);
+    assert_int_equal(f->state, RQ_SCAN_DONE);
+    assert_int_equal(rq_region_scanner_stats(f->scanner)->rows_scanned, 8);
+    assert_string_equal(next(f), "");
+    drop(f);
+}
+
+static void a_taken_row_above_its_limit_is_refused(void **state)
+{
+    (void)state;
+    uint32_t cells[8];
+    fixture *f = make(3, 2);
+    read_only_family_f(f);
+    for (int i = 0; i < 50; i++) {
+        char column[8];
+        (void)snprintf(column, sizeof column, "c%02d", i);
+        add(f, "r3", column, RQ_TYPE_PUT, 1);
+    }
+    f->world.region.read_point = f->seqid;
+    f->scan.row_bytes_max = 200;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a f:b", RQ_SCAN_MORE);
+    assert_int_equal(take(f, cells, 8), 1);
+    assert_int_equal(
+        rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state, &f->why),
+        RQ_E_ROW_TOO_BIG);
+    drop(f);
+}
+
+/* Taking 1,024 cells ends inside the row; the rest of it follows, and a cut is where it was asked. */
+static void a_wide_row_is_completed_by_the_next_call(void **state)
+{
+    (void)state;
+    uint32_t cells[8];
+    fixture *f = make(1, 1);
+    read_only_family_f(f);
+    for (int i = 0; i < 3000; i++) {
+        char column[8];
+        (void)snprintf(column, sizeof column, "c%04d", i);
+        add(f, "r2", column, RQ_TYPE_PUT, 1);
+    }
+    f->world.region.read_point = f->seqid;
+    for (int cut = 0; cut < 2; cut++) {
+        f->limits = (rq_scan_limits){.may_stop_inside_row = cut == 1, .bytes = cut == 1 ? 9000 : 0};
+        assert_int_equal(open_scan(f), RQ_OK);
+        assert_next(f, "r1 f:a", RQ_SCAN_MORE);
+        assert_int_equal(take(f, cells, 8), 0);
+        uint32_t taken = f->out.count;
+        assert_true(taken > 0 && taken <= 1024);
+        assert_int_equal(
+            rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state, &f->why),
+            RQ_OK);
+        assert_int_equal(f->state, cut == 1 ? RQ_SCAN_BYTES_REACHED_MID_ROW : RQ_SCAN_DONE);
+        assert_int_equal(f->out.count, cut == 1 ? taken : 3000);
+        close_scan(f);
+    }
+    drop(f);
+}
+
+/* A filter wanted no more of a column: its marker hides nothing, and the versions behind the marker
+ * are no new column. */
+static void a_marker_in_a_column_that_the_filter_has_left_is_skipped(void **state)
+{
+    (void)state;
+    fixture *f = make(1, 1);
+    read_only_family_f(f);
+    add(f, "r1", "b", RQ_TYPE_PUT, 9);
+    add(f, "r1", "b", RQ_TYPE_DELETE, 5);
+    add(f, "r1", "b", RQ_TYPE_PUT, 3);
+    add(f, "r1", "c", RQ_TYPE_PUT, 1);
+    add(f, "r1", "d", RQ_TYPE_PUT, 1);
+    f->world.region.read_point = f->seqid;
+    set_language_filter(f, "ColumnPaginationFilter(1, 2)");
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:c", RQ_SCAN_DONE); /* of the memstore */
+    close_scan(f);
+    flush(f);
+    set_language_filter(f, "ColumnPaginationFilter(1, 2)");
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:c", RQ_SCAN_DONE);
+    drop(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -740,6 +874,10 @@ int main(void)
         cmocka_unit_test(a_staged_read_sees_what_is_not_visible_yet),
         cmocka_unit_test(an_existence_check_stops_at_the_first_cell),
         cmocka_unit_test(wrong_questions_get_hbases_errors),
+        cmocka_unit_test(rows_are_taken_until_a_limit),
+        cmocka_unit_test(a_taken_row_above_its_limit_is_refused),
+        cmocka_unit_test(a_wide_row_is_completed_by_the_next_call),
+        cmocka_unit_test(a_marker_in_a_column_that_the_filter_has_left_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

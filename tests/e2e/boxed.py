@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A server in a memory cgroup that is half of its data: batches of gets of rows anywhere, which read blocks side by side, keep within
+the budget, and the kernel has no reason to end the server. The cgroup counts the page cache, too (bench/large/cgroup.py).
+
+    boxed.py                 MB=200 SECONDS=5: other sizes and times
+
+Where no cgroup can be made this is said, and nothing is tested. Ends with 'N passed, N failed' otherwise.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+
+import rorqual
+
+sys.path.insert(0, str(rorqual.ROOT / "bench/large"))
+import cgroup  # noqa: E402  (its folder is not a package)
+
+MB = 1 << 20
+DATA = int(os.environ.get("MB", "200"))
+SECONDS = os.environ.get("SECONDS", "5")
+LIMIT = 96 * MB
+BUDGET = 32 * MB
+# The program's data, its threads' stacks, compactions, and what malloc keeps (docs/lab/large.md: 13 to 17 MB beside small budgets).
+CONSTANT = 32 * MB
+TABLE = ["--table", "boxed", "--records", str(DATA * 1000), "--value-bytes", "1000", "--quiet", "--timeout", "120000"]
+
+
+class Anonymous(threading.Thread):
+    """Looks at the server's anonymous memory every few milliseconds; the page cache is not in it."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.path, self.peak, self.ends = pathlib.Path(f"/proc/{pid}/status"), 0, threading.Event()
+        self.start()
+
+    def look(self):
+        lines = self.path.read_text(encoding="ascii").splitlines()
+        return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon")), 0)
+
+    def run(self):
+        while not self.ends.wait(0.005):
+            try:
+                self.peak = max(self.peak, self.look())
+            except OSError:
+                return
+
+    def stop(self):
+        self.ends.set()
+        self.join()
+        return self.peak
+
+
+def bench(server, *words):
+    """None, or what is wrong."""
+    done = subprocess.run([rorqual.BINARY, "bench", "--zk", server.zk, *TABLE, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    return None if done.returncode == 0 else f"exit {done.returncode}: {' | '.join(done.stdout.splitlines()[-6:])}; {server.tail()}"
+
+
+def reads_grow(box, before):
+    """None, or what is wrong: the rows must have come from the device."""
+    if not box.counts_itself():
+        return None
+    found = box.reads()[0] - before
+    return None if found >= 100 else f"only {found} reads of the device: the data is in memory"
+
+
+def check(report, kind, folder):
+    with cgroup.Box(kind, "boxed", LIMIT, folder) as box:
+        server = rorqual.Server(folder / "data", folder / "server.log", "-D", f"rorqual.memory={BUDGET}", "-D",
+                                "hbase.hregion.memstore.flush.size=4194304", prefix=box.prefix())
+        watch = Anonymous(server.process.pid)
+        report.outcome("boxed/the table is loaded", bench(server, "--keep", "--regions", "4", "--flush", "--operations", "1", "get"))
+        before = box.reads()[0] if box.counts_itself() else 0
+        report.outcome("boxed/every row of the batches is right", bench(server, "--reuse", "--connections", "8", "--depth", "8", "--batch", "100",
+                                                                        "--seconds", SECONDS, "--verify", "multi-get"))
+        report.outcome("boxed/rows come from the device", reads_grow(box, before))
+        peak = watch.stop()
+        report.outcome("boxed/anonymous memory keeps within the budget",
+                       None if peak <= BUDGET + CONSTANT else f"{peak / MB:.0f} MB with a budget of {BUDGET / MB:.0f}")
+        print(f"anonymous memory: at most {peak / MB:.0f} MB, budget {BUDGET / MB:.0f}", flush=True)
+        report.outcome("boxed/the kernel ended nothing", f"{box.kills()} processes" if box.kills() else None)
+        report.outcome("boxed/stops cleanly", server.stop())
+
+
+def main():
+    report = rorqual.Report()
+    try:
+        kind = cgroup.find()
+    except cgroup.Unavailable as reason:
+        print(f"SKIP boxed: {reason}", flush=True)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="rorqual-boxed-") as name:
+        check(report, kind, pathlib.Path(name))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
