@@ -96,7 +96,7 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
     RQ_TRY(rq_region_info_meta(&b->arena, &l.info[RQ__META]));
     RQ_TRY(rq_region_info_make(&b->arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("namespace"), none,
                                none, rq__catalog_now_ms(b->catalog), 0, &l.info[RQ__NAMESPACE]));
-    rq__parallel(b->catalog, RQ_ARRAY_LEN(l.rc), lay_out_one, &l);
+    rq_parallel(b->catalog->env->executor, RQ_ARRAY_LEN(l.rc), lay_out_one, &l);
     for (size_t i = 0; i < RQ_ARRAY_LEN(l.rc); i++)
         if (l.rc[i] != RQ_OK) return rq_fail(why, l.rc[i], "%s", l.why[i].message);
     *ret_namespace = l.info[RQ__NAMESPACE];
@@ -691,9 +691,9 @@ static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_er
 static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
 {
     rq_catalog *c = b->catalog;
-    servers s = {&b->arena, &c->server, batch};
+    servers s = {&b->arena, c->server, batch};
     RQ_TRY(rq__region_each_row(c->store, NULL, NULL, forget_server, &s, why));
-    return rq__batch_put(batch, rq_slice_cstr(c->server.text), "rs", RQ_SLICE_LIT("state"),
+    return rq__batch_put(batch, rq_slice_cstr(c->server->text), "rs", RQ_SLICE_LIT("state"),
                          RQ_SLICE_LIT("ONLINE"));
 }
 
@@ -718,7 +718,7 @@ static rq_err write_places(boot *b, rq_error *why)
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
     RQ_TRY(put_servers(b, &batch, why));
     /* HBASE: the master's local region has the location of meta itself. */
-    RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, &c->server,
+    RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, c->server,
                                b->meta.node->pub.open_seqnum));
     RQ_TRY(note_in_store(c, &batch, why));
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));

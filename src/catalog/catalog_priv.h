@@ -80,14 +80,14 @@ typedef struct rq__snapshot_cleaner {
 } rq__snapshot_cleaner;
 
 struct rq_catalog {
-    rq_engine *engine;
+    rq_host *host;
+    rq_engine *engine; /* the host's */
     const rq_env *env;
     rq_root *root;
-    const rq_config *config; /* may be NULL */
-    rq_server_name server;
-    rq_server_name master;
+    const rq_config *config;      /* may be NULL */
+    const rq_server_name *server; /* the host's */
+    const rq_server_name *master; /* a reference */
     uint16_t info_port;
-    char *names; /* the bytes the two point to */
     rq__views views;
     /* The procedure store: a region of the table master:store, which is invisible to clients.
      * Replaced when it had to be given up; use rq__store_ref. */
@@ -153,11 +153,6 @@ RQ_NODISCARD
 rq_err rq__snapshot_name_check(rq_slice name, rq_error *why);
 
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
-/* Runs fn(ctx, i) for i < count: on this thread and, as far as they are free, on threads of
- * RQ_POOL_WORK. Returns when all are done. It never waits for a pool thread that has not begun, and
- * does everything itself when out of memory. */
-void rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
-
 /* The outcome of opening one region. */
 typedef struct rq__opened {
     const rq_region_info *info;

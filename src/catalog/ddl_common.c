@@ -134,7 +134,7 @@ static void disk_one(void *ctx, size_t i)
 static rq_err disk_all(disk_work w, size_t count, rq_error *why)
 {
     pthread_mutex_init(&w.lock, NULL);
-    rq__parallel(w.catalog, count, disk_one, &w);
+    rq_parallel(w.catalog->env->executor, count, disk_one, &w);
     pthread_mutex_destroy(&w.lock);
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }
@@ -312,10 +312,10 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
     for (size_t i = 0; i < count; i++) {
         const rq_catalog_region *r = &list[i].node->pub;
         int64_t seqnum = r->state == RQ_REGION_OPEN ? r->open_seqnum : -1;
-        RQ_TRY(rq__meta_put_region(b, r->info, r->state, &c->server, seqnum));
+        RQ_TRY(rq__meta_put_region(b, r->info, r->state, c->server, seqnum));
         /* NULL: the table's descriptor cannot be read. */
         int copies = list[i].schema == NULL ? 1 : rq_catalog_replication(list[i].schema);
-        RQ_TRY(rq__meta_put_replicas(b, r->info, r->state, &c->server, seqnum, copies));
+        RQ_TRY(rq__meta_put_replicas(b, r->info, r->state, c->server, seqnum, copies));
     }
     return RQ_OK;
 }

@@ -76,7 +76,7 @@ static rq_err table_ref(rq_catalog *c, rq_region **ret, rq_error *why)
         rc = rq_fail(why, RQ_E_TABLE_NOT_ENABLED, "hbase:namespace is disabled.");
     else if (t->pub.region_count == 0 || rq__table_region(t, 0)->pub.region == NULL)
         rc = rq_fail(why, RQ_E_NOT_SERVING_REGION, "hbase:namespace is not online on %s",
-                     c->server.text);
+                     c->server->text);
     else
         *ret = rq_region_ref(rq__table_region(t, 0)->pub.region);
     rq__table_node_unref(t);

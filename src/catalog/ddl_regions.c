@@ -520,8 +520,7 @@ rq_err rq__regions_commit(rq_catalog *c, rq__proc *p, rq_error *why)
         rq_arena_init(&a);
         rq__batch b;
         rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-        rc =
-            p->ops->kind == RQ_DDL_SPLIT_REGION ? split_rows(&b, p) : merge_rows(&b, p, &c->server);
+        rc = p->ops->kind == RQ_DDL_SPLIT_REGION ? split_rows(&b, p) : merge_rows(&b, p, c->server);
         if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
         rq_arena_clear(&a);
         if (rc == RQ_OK) rc = rq__publish_replaced(c, p, RQ_REGION_OPENING, why);

@@ -218,7 +218,7 @@ static rq_err lay_out_regions(rq_catalog *c, const rq__proc *p, const rq__snapsh
                        s->count, p->region_count);
     layout_work w = {.catalog = c, .proc = p, .snapshot = s};
     pthread_mutex_init(&w.lock, NULL);
-    rq__parallel(c, s->count, lay_out_one, &w);
+    rq_parallel(c->env->executor, s->count, lay_out_one, &w);
     pthread_mutex_destroy(&w.lock);
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }

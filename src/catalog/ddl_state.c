@@ -249,7 +249,7 @@ rq_err rq__flush_run(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     flushing f = {.p = p, .table = t};
     pthread_mutex_init(&f.lock, NULL);
-    rq__parallel(c, t->pub.region_count, flush_one, &f);
+    rq_parallel(c->env->executor, t->pub.region_count, flush_one, &f);
     pthread_mutex_destroy(&f.lock);
     rq__table_node_unref(t);
     return f.rc == RQ_OK ? RQ_OK : rq_fail(why, f.rc, "%s", f.why.message);
@@ -345,7 +345,7 @@ static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_er
         else if ((state == RQ_REGION_OPEN) != opened)
             rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION,
                          "Unexpected state for state=%s, location=%s, table=%.*s, region=%.*s",
-                         rq__region_state_name(state), c->server.text, (int)p->table.len,
+                         rq__region_state_name(state), c->server->text, (int)p->table.len,
                          (const char *)p->table.ptr, (int)p->of.region.name.len,
                          (const char *)p->of.region.name.ptr);
         else if (t->pub.state != RQ_TABLE_ENABLED)

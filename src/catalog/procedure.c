@@ -571,7 +571,7 @@ static void refuse_for_now(rq__proc *p, rq_ddl *d)
     rq_error why = {0};
     rq_err rc = rq_fail(&why, RQ_E_CALL_QUEUE_TOO_BIG,
                         "Call queue is full on %s, too many unfinished procedures",
-                        p->catalog->master.text);
+                        p->catalog->master->text);
     rq__proc_free(p);
     answer(d, rc, &why, 0);
 }
@@ -675,7 +675,7 @@ void rq_catalog_submit(rq_catalog *c, rq_ddl *d)
     d->catalog = c;
     if (!rq__procedures_task_begin(c)) {
         rq_error why = {0};
-        rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master.text);
+        rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master->text);
         answer(d, rc, &why, 0);
         return;
     }
@@ -784,7 +784,7 @@ void rq__procedures_stop(rq_catalog *c)
     ex->latch_destroy(&idle);
     /* Nothing runs any more. Callers that still wait get an error. */
     rq_error why = {0};
-    rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master.text);
+    rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master->text);
     for (rq__proc *p = ps->active; p != NULL; p = p->next)
         answer_proc(p, rc, &why);
 }

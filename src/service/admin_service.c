@@ -60,8 +60,8 @@ static rq_err find_replica(const rq_admin_services *s, const Pb__RegionSpecifier
 {
     rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
     if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
-        return rq_catalog_replica_by_encoded(s->catalog, name, ret, why);
-    return rq_catalog_replica_by_name(s->catalog, name, ret, why);
+        return rq_host_find_encoded(s->host, name, ret, why);
+    return rq_host_find(s->host, name, ret, why);
 }
 
 rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
@@ -535,6 +535,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;
+    s->host = rq_catalog_host(o->catalog);
     s->config = o->config;
     s->loops = o->loops;
     s->reload = o->reload;

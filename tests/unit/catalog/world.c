@@ -51,15 +51,20 @@ rq_err world_open(world *w)
     rc = rq_engine_open(w->env, &engine, &w->engine, &w->why);
     if (rc == RQ_OK) {
         w->start_code++;
+        const rq_server_name name = {
+            .host = "localhost", .port = 16020, .start_code = w->start_code};
         rq_catalog_options options = {
-            .server = {.host = "localhost", .port = 16020, .start_code = w->start_code},
             .master = {.host = "localhost", .port = 16000, .start_code = w->start_code},
             .config = w->config,
         };
-        rc = rq_catalog_open(w->engine, w->root, &options, &w->catalog, &w->why);
+        rc = rq_host_new(w->engine, &name, w->config, &w->host);
+        options.host = w->host;
+        if (rc == RQ_OK) rc = rq_catalog_open(w->root, &options, &w->catalog, &w->why);
         w->has_catalog = rc == RQ_OK;
         if (rc != RQ_OK) {
             w->catalog = NULL;
+            rq_host_free(w->host);
+            w->host = NULL;
             (void)rq_engine_close(w->engine, false, NULL);
         }
     }
@@ -77,10 +82,12 @@ rq_err world_close(world *w, bool clean)
     rq_error why = {0};
     rq_err rc = rq_catalog_close(w->catalog, clean, &why);
     w->has_catalog = false;
+    rq_host_free(w->host);
     rq_err more = rq_engine_close(w->engine, clean && rc == RQ_OK, &why);
     if (clean && rc == RQ_OK && more == RQ_OK) rq_root_stopped_cleanly(w->root);
     rq_root_close(w->root);
     w->catalog = NULL;
+    w->host = NULL;
     w->engine = NULL;
     w->root = NULL;
     if (w->sim != NULL) rq_sim_run(w->sim); /* helpers that never began */

@@ -23,6 +23,7 @@ typedef struct world {
     rq_env *env;
     rq_root *root;
     rq_engine *engine;
+    rq_host *host;
     rq_catalog *catalog;
     _Atomic bool has_catalog; /* for other threads */
     rq_config *config;
