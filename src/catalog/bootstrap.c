@@ -43,7 +43,6 @@ typedef struct boot {
     rq_table_schema *meta_schema;
     rq__opened meta;
     bool namespaces_read;   /* and in the view */
-    bool published;         /* the tables are in the view */
     uint64_t rows_reported; /* rows and tables skipped or ignored */
 } boot;
 
@@ -127,6 +126,13 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
     return rc;
 }
 
+void rq__store_abandon(rq_catalog *c, rq_region *store)
+{
+    rq_error why = {0};
+    if (rq_region_close(store, true, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "closing master:store: %s", why.message);
+}
+
 static rq_err open_store(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -147,7 +153,7 @@ static rq_err open_meta(boot *b, rq_error *why)
     RQ_TRY(rq_region_info_meta(&b->arena, info));
     RQ_TRY(system_schema(c, RQ__META, "hbase", "meta", &b->meta_schema, why));
     b->meta = (rq__opened){.info = info, .schema = b->meta_schema};
-    RQ_TRY(rq__open_regions(c, &b->meta, 1, why));
+    RQ_TRY(rq__open_regions(c, NULL, &b->meta, 1, why));
     if (b->meta.rc != RQ_OK) return rq_fail(why, b->meta.rc, "hbase:meta: %s", b->meta.why.message);
     /* Published at once: code that writes to meta finds the region in the view. */
     rq__table_node *t = rq__table_node_new(b->meta_schema, RQ_TABLE_ENABLED, &b->meta.node, 1);
@@ -439,13 +445,14 @@ static rq_err open_tables(boot *b, rq_error *why)
             all[n++] = t->regions[r];
         }
     }
-    rq_err rc = rq__open_regions(c, all, n, why);
+    rq_err rc = rq__open_regions(c, NULL, all, n, why);
     n = 0;
     for (size_t i = 0; i < b->table_count && rc == RQ_OK; i++) {
         known_table *t = &b->tables[i];
         for (size_t r = 0; r < t->region_count; r++)
             if (to_be_opened(c, t, r)) t->regions[r] = all[n++];
     }
+    if (rc != RQ_OK) rq__opened_clear(all, total); /* what is open is the host's */
     free(all);
     return rc;
 }
@@ -460,8 +467,8 @@ static rq_err closed_nodes(boot *b)
             rq__opened *o = &t->regions[r];
             if (o->node != NULL) continue;
             o->node = rq__region_node_new(
-                o->info, t->broken != NULL ? RQ_REGION_FAILED_OPEN : RQ_REGION_CLOSED, NULL, -1,
-                now, t->broken);
+                o->info, t->broken != NULL ? RQ_REGION_FAILED_OPEN : RQ_REGION_CLOSED, NULL, NULL,
+                -1, now, t->broken);
             if (o->node == NULL) return RQ_E_NO_MEMORY;
         }
     }
@@ -485,11 +492,7 @@ static rq_err publish_tables(boot *b, rq_error *why)
         free(nodes);
         rc = node == NULL ? RQ_E_NO_MEMORY : rq__edit_put_table(&e, node);
     }
-    if (rc == RQ_OK) {
-        RQ_TRY(rq__edit_commit(&e));
-        b->published = true;
-        return RQ_OK;
-    }
+    if (rc == RQ_OK) return rq__edit_commit(&e);
     rq__edit_abort(&e);
     return rq_fail(why, rc, "%s", rq_err_text(rc));
 }
@@ -636,7 +639,7 @@ static rq_err open_namespaces(boot *b, rq_error *why)
             !to_be_opened(c, t, 0))
             continue;
         t->regions[0].schema = t->schema;
-        RQ_TRY(rq__open_regions(c, t->regions, 1, why));
+        RQ_TRY(rq__open_regions(c, NULL, t->regions, 1, why));
         rq_region *r = t->regions[0].node->pub.region;
         if (r == NULL) return RQ_OK;
         RQ_TRY(rq__namespaces_read(c, r, why));
@@ -811,19 +814,13 @@ rq_err rq__bootstrap(rq_catalog *c, rq_error *why)
     rq_wal_keep_from(wal, 0); /* until the peers are known that need it */
     rq_err rc = run(&b, why);
     if (rc == RQ_OK) rq_wal_keep_from(wal, RQ_RETENTION_NO_LOG);
-    if (rc != RQ_OK && !b.published) {
-        /* Regions that are open but in no view yet. */
-        for (size_t i = 0; i < b.table_count; i++)
-            rq__opened_abandon(c, b.tables[i].regions, b.tables[i].region_count);
-    }
+    /* After an error the host closes regions that are open but in no view. */
     for (size_t i = 0; i < b.table_count; i++) {
         rq__opened_clear(b.tables[i].regions, b.tables[i].region_count);
         free(b.tables[i].regions);
         rq_table_schema_unref(b.tables[i].schema);
     }
     free(b.tables);
-    if (rq__views_now(&c->views)->table_count == 0) /* meta is the first that would be there */
-        rq__opened_abandon(c, &b.meta, 1);
     rq__opened_clear(&b.meta, 1);
     rq_table_schema_unref(b.meta_schema);
     rq_arena_clear(&b.arena);

@@ -271,6 +271,7 @@ rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_cata
     c->engine = rq_host_engine(c->host);
     c->env = rq_engine_env(c->engine);
     c->server = rq_host_name(c->host);
+    c->calls = options->calls == NULL ? rq_host_calls(c->host) : *options->calls;
     c->info_port = options->info_port;
     c->root = root;
     c->config = options->config;
@@ -319,48 +320,60 @@ static bool in_class(const rq_table_schema *s, close_class class)
                       : class == CLOSE_USER;
 }
 
-/* Takes no references: no procedure is running, so the view cannot change. */
-static size_t open_regions_of(const rq__view *v, close_class class, rq_region **list)
+/* No procedure is running, so the view cannot change. */
+typedef struct closing {
+    rq_catalog *catalog;
+    const rq_region_info **list; /* in the view */
+    bool abandon;
+    pthread_mutex_t lock;
+    rq_err rc;
+    rq_error why;
+} closing;
+
+static size_t open_regions_of(const rq_catalog *c, close_class class, const rq_region_info **list)
 {
+    const rq__view *v = rq__views_now(&c->views);
     size_t n = 0;
     for (size_t t = 0; t < v->table_count; t++) {
         if (!in_class(v->tables[t]->schema, class)) continue;
         for (size_t r = 0; r < v->tables[t]->region_count; r++) {
-            rq_region *one = rq_catalog_table_region(v->tables[t], r)->region;
-            if (one == NULL) continue;
-            if (list != NULL) list[n] = one;
+            const rq_catalog_region *one = rq_catalog_table_region(v->tables[t], r);
+            if (one->region == NULL) continue;
+            if (list != NULL) list[n] = one->info;
             n++;
         }
     }
     return n;
 }
 
-static rq_err close_one_by_one(rq_catalog *c, close_class class, bool clean, rq_error *why)
+static void close_one(void *ctx, size_t i)
 {
-    const rq__view *v = rq__views_now(&c->views);
-    rq_err rc = RQ_OK, more;
-    for (size_t t = 0; t < v->table_count; t++) {
-        if (!in_class(v->tables[t]->schema, class)) continue;
-        for (size_t r = 0; r < v->tables[t]->region_count; r++) {
-            rq_region *one = rq_catalog_table_region(v->tables[t], r)->region;
-            if (one == NULL) continue;
-            more = rq__close_regions(c, &one, 1, !clean, why);
-            if (rc == RQ_OK) rc = more;
-        }
+    closing *cl = ctx;
+    rq_error why = {0};
+    rq_err rc = rq_host_close(cl->catalog->host, cl->list[i], cl->abandon, NULL, &why);
+    if (rc == RQ_OK) return;
+    pthread_mutex_lock(&cl->lock);
+    if (cl->rc == RQ_OK) {
+        cl->rc = rc;
+        cl->why = why;
     }
-    return rc;
+    pthread_mutex_unlock(&cl->lock);
 }
 
+/* Closes this server's regions, wherever the others are. */
 static rq_err close_class_of(rq_catalog *c, close_class class, bool clean, rq_error *why)
 {
-    const rq__view *v = rq__views_now(&c->views);
-    size_t count = open_regions_of(v, class, NULL);
-    rq_region **list = calloc(count + 1, sizeof(rq_region *));
-    if (list == NULL) return close_one_by_one(c, class, clean, why);
-    count = open_regions_of(v, class, list);
-    rq_err rc = rq__close_regions(c, list, count, !clean, why);
-    free(list);
-    return rc;
+    closing cl = {.catalog = c, .abandon = !clean};
+    size_t count = open_regions_of(c, class, NULL);
+    cl.list = calloc(count + 1, sizeof *cl.list);
+    if (cl.list == NULL)
+        return rq_no_memory(why); /* the host closes them, and the log has the edits */
+    count = open_regions_of(c, class, cl.list);
+    pthread_mutex_init(&cl.lock, NULL);
+    rq_parallel(c->env->executor, count, close_one, &cl);
+    pthread_mutex_destroy(&cl.lock);
+    free(cl.list);
+    return cl.rc == RQ_OK ? RQ_OK : rq_fail(why, cl.rc, "%s", cl.why.message);
 }
 
 static rq_err close_store(rq_catalog *c, bool clean, rq_error *why)
@@ -368,7 +381,7 @@ static rq_err close_store(rq_catalog *c, bool clean, rq_error *why)
     rq_err rc = RQ_OK;
     if (c->store != NULL) {
         rc = rq_region_close(c->store, !clean, why);
-        if (rc != RQ_OK && clean) rq__region_abandon(c, c->store);
+        if (rc != RQ_OK && clean) rq__store_abandon(c, c->store);
         rq_region_unref(c->store);
     }
     c->store = NULL;

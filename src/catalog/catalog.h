@@ -15,12 +15,14 @@
 #define RQ_CATALOG_CATALOG_H
 
 #include "catalog/root.h"
-#include "host/host.h"
+#include "host/calls.h"
 
 typedef struct rq_catalog rq_catalog;
 
 typedef struct rq_catalog_options {
-    rq_host *host;         /* borrowed until close */
+    rq_host *host; /* borrowed until close */
+    /* How servers are reached; copied, its ctx is borrowed until close. NULL: `host` is the only one. */
+    const rq_region_calls *calls;
     rq_server_name master; /* copied */
     uint16_t
         info_port; /* of the HTTP pages, as clients are told it; 0: none that they could reach */
@@ -375,13 +377,6 @@ rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, 
  * if another call is at it. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_clean_parents(rq_catalog *c, int64_t *ret_count, rq_error *why);
-/* Whether the table's policy allows a split of the region, and the region has no references. HBASE:
- * HRegion.isSplittable. */
-bool rq_catalog_region_is_splittable(rq_catalog *c, rq_region *r);
-/* Its split row, in the arena; ret->len 0: it cannot be split. Blocking, may flush. */
-RQ_NODISCARD
-rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_slice *ret,
-                              rq_error *why);
 /* For rq_engine_options.region_grown: splits the region if its table's policy asks for it. */
 void rq_catalog_region_grown(rq_catalog *c, rq_region *r);
 

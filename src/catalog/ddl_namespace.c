@@ -204,11 +204,12 @@ rq_err rq__ns_delete_row(rq_catalog *c, rq__proc *p, rq_error *why)
 }
 
 /* The folder is still empty: no table could be created in it yet. */
-void rq__ns_create_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__ns_create_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
     if (rq__ns_delete_folder(c, p, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
+    return RQ_OK;
 }
 
 /* Foreign files in the folder stay, and so does the folder. */

@@ -54,11 +54,11 @@ typedef struct rq__namespace_node {
 } rq__namespace_node;
 
 /* --- nodes ------------------------------------------------------------------------------------ */
-/* A new reference; takes a reference on `region` unless NULL. Copies `failure`. NULL: out of
- * memory. */
+/* A new reference; takes references on `region` and `server` unless NULL. Copies `failure`. NULL: out
+ * of memory. */
 rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state state,
-                                     rq_region *region, int64_t open_seqnum, int64_t changed_ms,
-                                     const char *failure);
+                                     rq_region *region, const rq_server_name *server,
+                                     int64_t open_seqnum, int64_t changed_ms, const char *failure);
 rq__region_node *rq__region_node_ref(rq__region_node *n);
 void rq__region_node_unref(rq__region_node *n); /* NULL is fine */
 

@@ -19,7 +19,7 @@ rq_err rq_host_new(rq_engine *engine, const rq_server_name *name, const struct r
     pthread_mutex_init(&h->lock, NULL);
     h->name = rq_server_name_new(name);
     rq_err rc = h->name == NULL ? RQ_E_NO_MEMORY : RQ_OK;
-    if (rc == RQ_OK) rc = rq_region_names_init(&h->names, h->env->epoch);
+    if (rc == RQ_OK) rc = rq__region_names_init(&h->names, h->env->epoch);
     if (rc == RQ_OK) rc = rq__by_name_init(&h->open);
     if (rc == RQ_OK) rc = rq__by_name_init(&h->moved);
     if (rc != RQ_OK) {
@@ -62,7 +62,7 @@ void rq_host_free(rq_host *h)
     if (h->moved.buckets != NULL) rq__moved_clear(h);
     rq__by_name_clear(&h->open);
     rq__by_name_clear(&h->moved);
-    rq_region_names_clear(&h->names);
+    rq__region_names_clear(&h->names);
     rq_server_name_unref(h->name);
     pthread_mutex_destroy(&h->lock);
     free(h);
@@ -78,7 +78,7 @@ rq_engine *rq_host_engine(const rq_host *h)
     return h->engine;
 }
 
-const struct rq_config *rq_host_config(const rq_host *h)
+const struct rq_config *rq__host_config(const rq_host *h)
 {
     return h->config;
 }
@@ -110,8 +110,8 @@ static void enter(rq_host *h, rq__open_region *o, rq_region *r)
     pthread_mutex_unlock(&h->lock);
 }
 
-rq_err rq_host_open(rq_host *h, const rq_region_info *info, rq_table_schema *schema,
-                    int64_t *ret_seqnum, rq_error *why)
+rq_err rq__host_open(rq_host *h, const rq_region_info *info, rq_table_schema *schema,
+                     int64_t *ret_seqnum, rq_error *why)
 {
     rq_region *r = rq_host_ref(h, info);
     if (r != NULL) {
@@ -156,7 +156,16 @@ static rq_err close_flushed(const rq_host *h, rq_region *r, rq_error *why)
     return rq_fail(why, rc, "%s", text);
 }
 
-rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandoned, rq_error *why)
+/* HBASE: HRegionServer.removeRegion. */
+static int64_t close_seqnum(const rq_region *r)
+{
+    rq_region_load load;
+    rq_region_get_load(r, &load);
+    return (int64_t)(load.max_flushed_seqid > 0 ? load.max_flushed_seqid : rq_region_open_seqid(r));
+}
+
+rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandoned, int64_t *ret_seqnum,
+                     rq_error *why)
 {
     rq_region *r = leave(h, info);
     rq_err rc = RQ_OK;
@@ -165,6 +174,7 @@ rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandoned, rq_
         abandon(h, r);
     else
         rc = close_flushed(h, r, why);
+    if (ret_seqnum != NULL) *ret_seqnum = close_seqnum(r);
     rq_region_unref(r);
     return rc;
 }

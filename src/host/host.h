@@ -32,25 +32,27 @@ void rq_host_free(rq_host *h);
 
 const rq_server_name *rq_host_name(const rq_host *h);
 rq_engine *rq_host_engine(const rq_host *h);
-const struct rq_config *rq_host_config(const rq_host *h);
+const struct rq_config *rq__host_config(const rq_host *h);
 rq_region_names *rq_host_names(rq_host *h);
 
 /* --- opening and closing; blocking ------------------------------------------------------------ */
 /* *ret_seqnum: meta's info:seqnumDuringOpen. A region that is open already stays as it is, so a call
  * may be repeated. */
 RQ_NODISCARD
-rq_err rq_host_open(rq_host *h, const rq_region_info *info, rq_table_schema *schema,
-                    int64_t *ret_seqnum, rq_error *why);
+rq_err rq__host_open(rq_host *h, const rq_region_info *info, rq_table_schema *schema,
+                     int64_t *ret_seqnum, rq_error *why);
 /* Closes it with a flush. If that fails it is closed without one, its edits stay in the log, and the
  * error is logged and returned. With `abandon`, without a flush: there is nothing to keep, or the log
- * has it. RQ_OK: also if it is not open. */
-rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandon, rq_error *why);
+ * has it. RQ_OK: also if it is not open. *ret_seqnum: its last number, if it was open; may be NULL. */
+rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandon, int64_t *ret_seqnum,
+                     rq_error *why);
 /* A reference; NULL: it is not open here. Any thread. */
 rq_region *rq_host_ref(rq_host *h, const rq_region_info *info);
 
 /* --- where regions went (moved.c) ------------------------------------------------------------- */
 /* For two minutes requests for the region are told the new place. Any thread. */
-void rq_host_moved(rq_host *h, const char *encoded, const rq_server_name *to, int64_t close_seqnum);
+void rq__host_moved(rq_host *h, const char *encoded, const rq_server_name *to,
+                    int64_t close_seqnum);
 
 /* --- lookups: read section -------------------------------------------------------------------- */
 /* The open region of a RegionSpecifier of type REGION_NAME (binary region name; as in HBase only

@@ -43,7 +43,7 @@ void rq__moved_clear(rq_host *h)
         forget_first(h);
 }
 
-void rq_host_moved(rq_host *h, const char *encoded, const rq_server_name *to, int64_t close_seqnum)
+void rq__host_moved(rq_host *h, const char *encoded, const rq_server_name *to, int64_t close_seqnum)
 {
     rq__moved_region *m = calloc(1, sizeof *m);
     const rq_server_name *own = rq_server_name_new(to);

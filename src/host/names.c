@@ -20,7 +20,7 @@ static void table_release(rq_epoch_node *node)
     free(RQ_CONTAINER_OF(node, rq__name_table, retired));
 }
 
-rq_err rq_region_names_init(rq_region_names *n, rq_epoch *epoch)
+rq_err rq__region_names_init(rq_region_names *n, rq_epoch *epoch)
 {
     *n = (rq_region_names){.epoch = epoch};
     rq__name_table *t = table_new(SLOTS_MIN);
@@ -29,7 +29,7 @@ rq_err rq_region_names_init(rq_region_names *n, rq_epoch *epoch)
     return RQ_OK;
 }
 
-void rq_region_names_clear(rq_region_names *n)
+void rq__region_names_clear(rq_region_names *n)
 {
     free(atomic_load(&n->now));
     atomic_store(&n->now, NULL);

@@ -11,6 +11,7 @@
 #define RQ_HOST_NAMES_H
 
 #include "base/epoch.h"
+#include "host/server_name.h"
 #include "region/region.h"
 
 #include <stdatomic.h>
@@ -33,7 +34,8 @@ typedef enum rq_region_state {
 /* A region under one of its names: its own, or a replica's. Immutable. */
 typedef struct rq_host_region {
     const rq_region_info *info;
-    rq_region *region; /* open here, else NULL */
+    rq_region *region;            /* open here, else NULL */
+    const rq_server_name *server; /* where it is open, here or elsewhere; else NULL */
     rq_region_state state;
     const char *failure;
     int64_t open_seqnum; /* meta's info:seqnumDuringOpen */
@@ -61,9 +63,9 @@ typedef struct rq_region_names {
 } rq_region_names;
 
 RQ_NODISCARD
-rq_err rq_region_names_init(rq_region_names *n, rq_epoch *epoch);
+rq_err rq__region_names_init(rq_region_names *n, rq_epoch *epoch);
 /* REQUIRES: no reader. */
-void rq_region_names_clear(rq_region_names *n);
+void rq__region_names_clear(rq_region_names *n);
 
 /* Forgets all regions. REQUIRES: no reader. */
 void rq_region_names_forget(rq_region_names *n);

@@ -45,9 +45,3 @@ void rq_server_name_unref(const rq_server_name *name)
     counted *c = counted_of(name);
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) free(c);
 }
-
-bool rq_server_name_eq(const rq_server_name *a, const rq_server_name *b)
-{
-    return a == b ||
-           (a->port == b->port && a->start_code == b->start_code && strcmp(a->host, b->host) == 0);
-}

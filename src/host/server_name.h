@@ -19,7 +19,5 @@ const rq_server_name *rq_server_name_new(const rq_server_name *from);
 /* Of a name that rq_server_name_new made. NULL is fine. */
 const rq_server_name *rq_server_name_ref(const rq_server_name *name);
 void rq_server_name_unref(const rq_server_name *name);
-/* The same incarnation. */
-bool rq_server_name_eq(const rq_server_name *a, const rq_server_name *b);
 
 #endif

@@ -29,7 +29,7 @@ static void setup(fixture *f)
     *f = (fixture){.next_id = 1};
     rq_random_seed(&f->random, unit_seed());
     assert_int_equal(rq_epoch_new(&f->epoch), RQ_OK);
-    assert_int_equal(rq_region_names_init(&f->names, f->epoch), RQ_OK);
+    assert_int_equal(rq__region_names_init(&f->names, f->epoch), RQ_OK);
     assert_int_equal(rq__views_init(&f->views, f->epoch, &f->names), RQ_OK);
     assert_int_equal(rq__system_schema(RQ__NAMESPACE, &f->schema, &why), RQ_OK);
 }
@@ -39,7 +39,7 @@ static void teardown(fixture *f)
     for (size_t i = 0; i < f->count; i++)
         rq__region_node_unref(f->nodes[i]);
     rq__views_clear(&f->views);
-    rq_region_names_clear(&f->names);
+    rq__region_names_clear(&f->names);
     rq_table_schema_unref(f->schema);
     rq_epoch_free(f->epoch);
 }
@@ -54,7 +54,7 @@ static rq__region_node *node_new(fixture *f, uint64_t key, int64_t id)
     assert_int_equal(rq_region_info_make(&a, f->schema->ns, f->schema->qualifier,
                                          rq_slice_cstr(start), (rq_slice){NULL, 0}, id, 0, &info),
                      RQ_OK);
-    rq__region_node *n = rq__region_node_new(&info, RQ_REGION_CLOSED, NULL, 1, 1, NULL);
+    rq__region_node *n = rq__region_node_new(&info, RQ_REGION_CLOSED, NULL, NULL, 1, 1, NULL);
     assert_non_null(n);
     rq_arena_clear(&a);
     return n;
@@ -86,7 +86,8 @@ static void fill(fixture *f, size_t count)
 
 static void replace(fixture *f, size_t i)
 {
-    rq__region_node *n = rq__region_node_new(&f->nodes[i]->info, RQ_REGION_OPENING, NULL, 1, 1, "");
+    rq__region_node *n =
+        rq__region_node_new(&f->nodes[i]->info, RQ_REGION_OPENING, NULL, NULL, 1, 1, "");
     assert_non_null(n);
     rq__region_node_unref(f->nodes[i]);
     f->nodes[i] = n;

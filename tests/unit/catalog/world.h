@@ -9,6 +9,7 @@
 
 #include "base/config.h"
 #include "catalog/catalog.h"
+#include "late_calls.h"
 #include "vfs/sim.h"
 
 /* A change that was submitted and not answered before the power went. */
@@ -24,6 +25,8 @@ typedef struct world {
     rq_root *root;
     rq_engine *engine;
     rq_host *host;
+    bool late;         /* the catalog's calls to the host report late; simulated only */
+    late_calls *calls; /* then */
     rq_catalog *catalog;
     _Atomic bool has_catalog; /* for other threads */
     rq_config *config;
