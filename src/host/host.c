@@ -44,21 +44,10 @@ static rq__open_region *open_of(rq__named *n)
     return n == NULL ? NULL : RQ_CONTAINER_OF(n, rq__open_region, named);
 }
 
-static void close_rest(rq_host *h)
-{
-    rq__open_region *o;
-    while ((o = open_of(rq__by_name_any(&h->open))) != NULL) {
-        rq__by_name_remove(&h->open, &o->named);
-        abandon(h, o->region);
-        rq_region_unref(o->region);
-        free(o);
-    }
-}
-
 void rq_host_free(rq_host *h)
 {
     if (h == NULL) return;
-    if (h->open.buckets != NULL) close_rest(h);
+    if (h->open.buckets != NULL) (void)rq_host_close_rest(h, true, NULL);
     if (h->moved.buckets != NULL) rq__moved_clear(h);
     rq__by_name_clear(&h->open);
     rq__by_name_clear(&h->moved);
@@ -176,6 +165,27 @@ rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandoned, int
         rc = close_flushed(h, r, why);
     if (ret_seqnum != NULL) *ret_seqnum = close_seqnum(r);
     rq_region_unref(r);
+    return rc;
+}
+
+static rq_region *any_open(rq_host *h)
+{
+    pthread_mutex_lock(&h->lock);
+    rq__open_region *o = open_of(rq__by_name_any(&h->open));
+    rq_region *r = o == NULL ? NULL : rq_region_ref(o->region);
+    pthread_mutex_unlock(&h->lock);
+    return r;
+}
+
+rq_err rq_host_close_rest(rq_host *h, bool abandoned, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    rq_region *r;
+    while ((r = any_open(h)) != NULL) {
+        rq_err more = rq_host_close(h, rq_region_get_info(r), abandoned, NULL, why);
+        if (rc == RQ_OK) rc = more;
+        rq_region_unref(r);
+    }
     return rc;
 }
 

@@ -46,6 +46,8 @@ rq_err rq__host_open(rq_host *h, const rq_region_info *info, rq_table_schema *sc
  * has it. RQ_OK: also if it is not open. *ret_seqnum: its last number, if it was open; may be NULL. */
 rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandon, int64_t *ret_seqnum,
                      rq_error *why);
+/* All that are still open, one after another; the first error. No call may be on its way. */
+rq_err rq_host_close_rest(rq_host *h, bool abandon, rq_error *why);
 /* A reference; NULL: it is not open here. Any thread. */
 rq_region *rq_host_ref(rq_host *h, const rq_region_info *info);
 
