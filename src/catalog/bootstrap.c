@@ -174,7 +174,8 @@ static rq_err commit_meta(rq_catalog *c, const rq__batch *batch, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__batch_note(batch, c->engine, meta, why);
+    rq_err rc = c->one_log ? rq__batch_note(batch, c->engine, meta, why)
+                           : rq__batch_commit(batch, meta, true, why);
     rq_region_unref(meta);
     return rc;
 }

@@ -271,6 +271,7 @@ rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_cata
     c->engine = rq_host_engine(c->host);
     c->env = rq_engine_env(c->engine);
     c->server = rq_host_name(c->host);
+    c->one_log = options->calls == NULL;
     c->calls = options->calls == NULL ? rq_host_calls(c->host) : *options->calls;
     c->info_port = options->info_port;
     c->root = root;

@@ -82,6 +82,9 @@ typedef struct rq__snapshot_cleaner {
 struct rq_catalog {
     rq_host *host;
     rq_region_calls calls;
+    /* All regions write this process's log: what is durable is a prefix of it all (procedure.h, rule
+     * 4). With other servers it is not, and such writes wait until they are durable. */
+    bool one_log;
     rq_engine *engine; /* the host's */
     const rq_env *env;
     rq_root *root;

@@ -36,7 +36,8 @@ static rq_err note_in_meta(rq_catalog *c, const rq__batch *b, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__batch_note(b, c->engine, meta, why);
+    rq_err rc =
+        c->one_log ? rq__batch_note(b, c->engine, meta, why) : rq__batch_commit(b, meta, true, why);
     rq_region_unref(meta);
     return rc;
 }

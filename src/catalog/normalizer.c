@@ -70,6 +70,19 @@ static int64_t size_mb(const rq_catalog *c, const rq_catalog_region *r)
                : (int64_t)(load.storefile_bytes >> 20);
 }
 
+/* A server that has just come may not have reported yet: then nothing is planned, as a region of unknown
+ * size could be taken for an empty one. HBASE: SimpleRegionNormalizer.getRegionSizeMB. */
+static bool sizes_are_known(const rq_catalog *c, const rq_catalog_table *t)
+{
+    for (size_t i = 0; i < t->region_count; i++) {
+        const rq_catalog_region *r = rq_catalog_table_region(t, i);
+        rq_region_load load;
+        if (r->server != NULL && !c->calls.load(c->calls.ctx, r->server, r->info, &load))
+            return false;
+    }
+    return true;
+}
+
 static double target_of(const rq_catalog *c, const rq_catalog_table *t)
 {
     int64_t size = number_of(t, "NORMALIZER_TARGET_REGION_SIZE_MB",
@@ -177,7 +190,7 @@ static void plan_table(planning *p, const rq_catalog_table *t)
     p->table = t;
     if (t->state != RQ_TABLE_ENABLED || t->region_count == 0 ||
         rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("hbase")) ||
-        !flag_of(t, "NORMALIZATION_ENABLED", false))
+        !flag_of(t, "NORMALIZATION_ENABLED", false) || !sizes_are_known(p->catalog, t))
         return;
     p->target_mb = target_of(p->catalog, t);
     if (rq_catalog_switch_get(p->catalog, RQ_SWITCH_SPLIT) &&

@@ -158,9 +158,9 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     p->ended = true;
     tell_end(p);
     if (p->recorded) {
-        /* Not waited for, but in the log before a client learns of the end (rule 4). */
+        /* Not waited for with one log, but in it before a client learns of the end (rule 4). */
         rq_error record = {0};
-        if (rq__proc_write(p, false, &record) != RQ_OK)
+        if (rq__proc_write(p, !c->one_log, &record) != RQ_OK)
             rq_log_error(c->env->log, "catalog", "procedure %llu: cannot record its end: %s",
                          (unsigned long long)p->id, record.message);
     }

@@ -16,8 +16,9 @@
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
  *     the old state holds, behind it the new one.
- *  4. Records, meta and the tables' own edits share one log, and what is durable of it is a prefix.
- *     So if an edit that a procedure made possible survives a crash, so do the procedure's.
+ *  4. With one server, records, meta and the tables' own edits share one log, and what is durable of it
+ *     is a prefix. So if an edit that a procedure made possible survives a crash, so do the procedure's.
+ *     With more (rq_catalog.one_log is false), each write of a procedure is durable before it goes on.
  *  5. Procedures on one table, or on the same region of it, run one after another in the order they
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
