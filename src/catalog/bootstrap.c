@@ -111,7 +111,7 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
 {
     rq_vfs *v = c->env->vfs;
     rq_error reason = {0};
-    rq_err rc = rq__tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, &reason);
+    rq_err rc = rq_tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, &reason);
     if (rc == RQ_OK) {
         rc = rq__system_schema_check(which, *ret, &reason);
         if (rc == RQ_OK) return RQ_OK;
@@ -381,7 +381,7 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
     leave_out_intruders(b, t);
     rq_err rc = rq_slice_eq(t->name, RQ_SLICE_LIT("hbase:namespace"))
                     ? system_schema(c, RQ__NAMESPACE, "hbase", "namespace", &t->schema, &reason)
-                    : rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
+                    : rq_tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc == RQ_E_NOT_FOUND && is_phantom(b, ns, qualifier)) {
         report_row(b, "a table without a folder", t->name, "is skipped");

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-void rq__region_call_report(rq_region_call *call, rq_err rc, const rq_error *why)
+void rq_region_call_report(rq_region_call *call, rq_err rc, const rq_error *why)
 {
     call->rc = rc;
     if (rc != RQ_OK && why != NULL && why->code != RQ_OK) {
@@ -135,7 +135,7 @@ static void send_one(void *ctx, size_t i)
     rq_error why;
     rq_error_clear(&why);
     rq_err rc = run(s->host, s->kind, &s->list[i], &why);
-    rq__region_call_report(&s->list[i], rc, &why);
+    rq_region_call_report(&s->list[i], rc, &why);
 }
 
 static void send_all(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count)

@@ -69,7 +69,7 @@ typedef struct rq_region_calls {
 } rq_region_calls;
 
 /* Ends a call. `why` may be NULL. */
-void rq__region_call_report(rq_region_call *call, rq_err rc, const rq_error *why);
+void rq_region_call_report(rq_region_call *call, rq_err rc, const rq_error *why);
 
 /* Calls of the host by the process it is in; valid as long as the host. */
 rq_region_calls rq_host_calls(rq_host *h);

@@ -65,7 +65,7 @@ static void due(rq_task *task)
 static void send_one(late_calls *l, rq_region_call_kind kind, rq_region_call *call)
 {
     if (l->stopped) {
-        rq__region_call_report(call, RQ_E_SERVER_STOPPED, NULL);
+        rq_region_call_report(call, RQ_E_SERVER_STOPPED, NULL);
         return;
     }
     late_call *k = calloc(1, sizeof *k);
@@ -106,7 +106,7 @@ static void stop(void *ctx)
         if (!l->executor->timer_cancel(l->executor, &k->timer)) rq_sim_run(l->sim);
         if (l->waiting != k) continue;
         unlink_call(k);
-        rq__region_call_report(k->call, RQ_E_SERVER_STOPPED, NULL);
+        rq_region_call_report(k->call, RQ_E_SERVER_STOPPED, NULL);
         free(k);
     }
     while (l->running > 0)

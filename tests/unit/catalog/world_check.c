@@ -151,7 +151,7 @@ static void check_disk(const checking *c, const rq_catalog_table *t)
     rq_buf *out = c->out;
     rq_table_schema *s = NULL;
     rq_error why = {0};
-    if (rq__tableinfo_read(w->env->vfs, t->schema->ns, t->schema->qualifier, &s, &why) != RQ_OK)
+    if (rq_tableinfo_read(w->env->vfs, t->schema->ns, t->schema->qualifier, &s, &why) != RQ_OK)
         (void)!rq_buf_printf(out, "no descriptor: %s\n", why.message);
     else if (!rq_slice_eq(rq_table_schema_pb(s), rq_table_schema_pb(t->schema)))
         (void)!rq_buf_printf(out, "%.*s: the descriptor on disk is another\n",
