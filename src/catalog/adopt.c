@@ -300,7 +300,7 @@ static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_er
 {
     rq_table_schema *s;
     rq_error own = {0};
-    rq_err rc = rq__tableinfo_read(k->vfs, rq_slice_cstr(ns), rq_slice_cstr(qualifier), &s, &own);
+    rq_err rc = rq_tableinfo_read(k->vfs, rq_slice_cstr(ns), rq_slice_cstr(qualifier), &s, &own);
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc == RQ_OK) { /* the start reports one that cannot be read as broken */
         for (size_t i = 0; i < s->family_count && rc == RQ_OK; i++)

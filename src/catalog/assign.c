@@ -1,183 +1,229 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes many regions in parallel. The calling thread works through the list itself;
- * tasks on RQ_POOL_WORK help while the pool has idle threads. It never waits for a helper that has
- * not begun, so there is no deadlock even if the pool has one thread and is full of waiting
- * procedures. */
-#include "catalog/catalog_priv.h"
+/* Opens and closes many regions, by calls to the servers. Each function here may be called again by a
+ * step that waited for reports (calls.c): it finds what it has sent, and goes on. */
+#include "catalog/ddl_priv.h"
+#include "catalog/proc_priv.h"
 
 #include <stdlib.h>
 
-#define HELPERS_MAX 8
-
-typedef struct job {
-    size_t count;
-    void (*fn)(void *ctx, size_t i);
-    void *ctx;
-    _Atomic size_t next, done;
-    _Atomic unsigned refs; /* the caller and every helper */
-    rq_latch all_done;
-    rq_executor *executor;
-    struct helper {
-        rq_task task;
-        struct job *job;
-    } helpers[HELPERS_MAX];
-} job;
-
-static void job_unref(job *j)
+/* The calls that the procedure has sent before, or that the function has made now. */
+static bool has_sent(const rq__proc *p, rq_region_call_kind kind)
 {
-    if (atomic_fetch_sub(&j->refs, 1) != 1) return;
-    j->executor->latch_destroy(&j->all_done);
-    free(j);
+    return p != NULL && p->calls != NULL && p->calls->kind == kind;
 }
 
-static void job_work(job *j)
+/* The set is done with. */
+static void done_with(rq__proc *p, rq__calls *k)
 {
-    size_t i;
-    while ((i = atomic_fetch_add(&j->next, 1)) < j->count) {
-        j->fn(j->ctx, i);
-        if (atomic_fetch_add(&j->done, 1) + 1 == j->count)
-            j->executor->latch_open(&j->all_done, RQ_OK);
-    }
-}
-
-static void helper_run(rq_task *task)
-{
-    struct helper *h = RQ_CONTAINER_OF(task, struct helper, task);
-    job *j = h->job;
-    job_work(j);
-    job_unref(j);
-}
-
-void rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx)
-{
-    job *j = count < 2 ? NULL : calloc(1, sizeof *j);
-    if (j == NULL) {
-        for (size_t i = 0; i < count; i++)
-            fn(ctx, i);
-        return;
-    }
-    size_t helpers = count - 1 < HELPERS_MAX ? count - 1 : HELPERS_MAX;
-    *j = (job){.count = count, .fn = fn, .ctx = ctx, .executor = c->env->executor};
-    atomic_init(&j->refs, (unsigned)helpers + 1);
-    j->executor->latch_init(j->executor, &j->all_done);
-    for (size_t i = 0; i < helpers; i++) {
-        j->helpers[i].job = j;
-        j->helpers[i].task = (rq_task){.run = helper_run};
-        j->executor->submit(j->executor, RQ_POOL_WORK, &j->helpers[i].task);
-    }
-    job_work(j);
-    (void)j->executor->latch_wait(&j->all_done); /* always opened with RQ_OK */
-    job_unref(j);
-}
-
-void rq__region_abandon(rq_catalog *c, rq_region *r)
-{
-    rq_error why = {0};
-    if (rq_region_close(r, true, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "closing region %s: %s", rq_region_get_info(r)->encoded,
-                    why.message);
+    if (p != NULL && p->calls == k) p->calls = NULL;
+    rq__calls_free(k);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-typedef struct opening {
-    rq_catalog *catalog;
-    rq__opened *list;
-} opening;
-
-static void open_one(void *ctx, size_t i)
+/* RQ_E_AGAIN: no server is there now. */
+static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count,
+                            rq__calls **ret)
 {
-    opening *o = ctx;
-    rq__opened *r = &o->list[i];
-    rq_catalog *c = o->catalog;
-    rq_region *region = NULL;
-    int64_t now = c->env->executor->now_ms(c->env->executor);
-    r->why = (rq_error){0};
-    r->rc = rq_region_open(c->engine, r->info, r->schema, &region, &r->why);
-    if (r->rc == RQ_OK) {
-        int64_t seqnum = (int64_t)rq_region_open_seqid(region);
-        r->node = rq__region_node_new(r->info, RQ_REGION_OPEN, region, seqnum, now, NULL);
-        if (r->node == NULL) {
-            rq__region_abandon(c, region); /* nothing was written to it */
-            r->rc = RQ_E_NO_MEMORY;
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        n += list[i].node == NULL;
+    rq__calls *k = rq__calls_new(c, p, RQ_CALL_OPEN, n);
+    if (k == NULL) return RQ_E_NO_MEMORY;
+    n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].node != NULL) continue;
+        rq_region_call *call = &k->list[n++];
+        call->info = list[i].info;
+        call->schema = list[i].schema;
+        call->server = c->calls.place(c->calls.ctx, list[i].info);
+        if (call->server == NULL) {
+            rq__calls_free(k);
+            return RQ_E_AGAIN;
         }
-        rq_region_unref(region);
-    } else {
-        const char *text = r->why.code != RQ_OK ? r->why.message : rq_err_text(r->rc);
-        char name[256];
-        rq_bytes_to_string(r->info->name, name, sizeof name);
-        rq_log_error(c->env->log, "catalog", "region %s stays closed: %s", name, text);
-        r->node = rq__region_node_new(r->info, RQ_REGION_FAILED_OPEN, NULL, -1, now, text);
+        rq_server_name_unref(list[i].server);
+        list[i].server = rq_server_name_ref(call->server);
+        list[i].unserved = true;
     }
+    *ret = k;
+    return RQ_OK;
+}
+
+static void note_failure(rq_catalog *c, rq__opened *o, const rq_region_call *call)
+{
+    const char *text = call->why != NULL ? call->why->message : rq_err_text(call->rc);
+    char name[256];
+    rq_bytes_to_string(o->info->name, name, sizeof name);
+    rq_log_error(c->env->log, "catalog", "region %s stays closed: %s", name, text);
+    rq_error_clear(&o->why);
+    if (call->why != NULL) (void)rq_fail(&o->why, call->rc, "%s", text);
+    o->unserved = false;
+    o->node = rq__region_node_new(o->info, RQ_REGION_FAILED_OPEN, NULL, NULL, -1,
+                                  c->env->executor->now_ms(c->env->executor), text);
+}
+
+static rq_err take_report(rq_catalog *c, rq__opened *o, const rq_region_call *call)
+{
+    o->rc = call->rc;
+    if (call->rc != RQ_OK) {
+        note_failure(c, o, call);
+    } else {
+        rq_region *here = rq_host_ref(c->host, o->info);
+        o->node = rq__region_node_new(o->info, RQ_REGION_OPEN, here, o->server, call->open_seqnum,
+                                      c->env->executor->now_ms(c->env->executor), NULL);
+        rq_region_unref(here);
+    }
+    return o->node == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why)
+{
+    rq__calls *k = NULL;
+    rq_err rc;
+    if (has_sent(p, RQ_CALL_OPEN)) {
+        k = p->calls;
+        rc = rq__calls_wait(p);
+    } else {
+        rc = opening_calls(c, p, list, count, &k);
+        if (rc == RQ_E_AGAIN) return rq__wait_a_while(p, why);
+        if (rc == RQ_OK) rc = rq__calls_send(k);
+    }
+    if (rc == RQ_E_AGAIN) return rc;
+    size_t n = 0;
+    for (size_t i = 0; i < count && rc == RQ_OK; i++)
+        if (list[i].node == NULL) rc = take_report(c, &list[i], &k->list[n++]);
+    if (k != NULL) done_with(p, k);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
 void rq__opened_clear(rq__opened *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         rq__region_node_unref(list[i].node);
-        list[i].node = NULL;
+        rq__region_node_unref(list[i].of);
+        rq_server_name_unref(list[i].server);
+        list[i].node = list[i].of = NULL;
+        list[i].server = NULL;
     }
 }
 
-void rq__opened_abandon(rq_catalog *c, rq__opened *list, size_t count)
+void rq__opened_served(rq__opened *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (list[i].node != NULL && list[i].node->pub.region != NULL)
-            rq__region_abandon(c, list[i].node->pub.region);
-    rq__opened_clear(list, count);
+        list[i].unserved = false;
 }
 
-rq_err rq__open_regions(rq_catalog *c, rq__opened *list, size_t count, rq_error *why)
+static rq_err abandoning_calls(rq_catalog *c, rq__proc *p, const rq__opened *list, size_t count,
+                               rq__calls **ret)
 {
-    opening o = {c, list};
-    rq_err rc = RQ_OK;
-    rq__parallel(c, count, open_one, &o);
-    for (size_t i = 0; i < count && rc == RQ_OK; i++)
-        if (list[i].node == NULL) rc = RQ_E_NO_MEMORY;
-    if (rc == RQ_OK) return RQ_OK;
-    rq__opened_abandon(c, list, count);
-    return rq_fail(why, rc, "%s", rq_err_text(rc));
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        n += list[i].unserved;
+    rq__calls *k = rq__calls_new(c, p, RQ_CALL_CLOSE, n);
+    if (k == NULL) return RQ_E_NO_MEMORY;
+    n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i].unserved) continue;
+        k->list[n].info = list[i].info;
+        k->list[n].server = rq_server_name_ref(list[i].server);
+        k->list[n++].abandon = true;
+    }
+    *ret = k;
+    return RQ_OK;
+}
+
+rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count)
+{
+    rq__calls *k = NULL;
+    rq_err rc;
+    if (has_sent(p, RQ_CALL_CLOSE)) {
+        k = p->calls;
+        rc = rq__calls_wait(p);
+    } else {
+        RQ_TRY(abandoning_calls(c, p, list, count, &k));
+        rc = rq__calls_send(k);
+    }
+    if (rc == RQ_E_AGAIN) return rc;
+    done_with(p, k); /* errors were logged: they are closed */
+    rq__opened_served(list, count);
+    rq__opened_clear(list, count);
+    return RQ_OK;
 }
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
-typedef struct closing {
-    rq_catalog *catalog;
-    rq_region **regions;
-    bool abort;
-    pthread_mutex_t lock;
-    rq_err rc;
-    rq_error why;
-} closing;
-
-static void close_one(void *ctx, size_t i)
+rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
+                     rq_region_state state, bool abandon, rq_err *ret_closed, rq_error *why)
 {
-    closing *cl = ctx;
-    rq_error why = {0};
-    rq_err rc = rq_region_close(cl->regions[i], cl->abort, &why);
-    if (rc == RQ_OK) return;
-    const rq_region_info *info = rq_region_get_info(cl->regions[i]);
-    char name[256];
-    rq_bytes_to_string(info->name, name, sizeof name);
-    const char *text = why.code != RQ_OK ? why.message : rq_err_text(rc);
-    rq_log_error(cl->catalog->env->log, "catalog",
-                 "region %s closed without a flush, its edits stay in the log: %s", name, text);
-    rq__region_abandon(cl->catalog, cl->regions[i]);
-    pthread_mutex_lock(&cl->lock);
-    if (cl->rc == RQ_OK) {
-        cl->rc = rc;
-        (void)rq_fail(&cl->why, rc, "%s", text);
+    rq__calls *k = NULL;
+    rq_err rc;
+    if (has_sent(p, RQ_CALL_CLOSE)) {
+        k = p->calls;
+        rc = rq__calls_wait(p);
+    } else {
+        RQ_TRY(rq__publish_closed(c, p, list, count, state, &k, why));
+        for (size_t i = 0; i < k->count; i++)
+            k->list[i].abandon = abandon;
+        rc = rq__calls_send(k);
     }
-    pthread_mutex_unlock(&cl->lock);
+    if (rc == RQ_E_AGAIN) return rc;
+    rq_err closed = rc == RQ_OK ? rq__calls_result(k, ret_closed == NULL ? NULL : why) : rc;
+    if (ret_closed != NULL) *ret_closed = closed;
+    done_with(p, k);
+    return RQ_OK;
 }
 
-rq_err rq__close_regions(rq_catalog *c, rq_region **regions, size_t count, bool abort,
-                         rq_error *why)
+/* Opens the region without serving it. *ret_server: where, referenced. */
+static rq_err open_unserved(rq_catalog *c, rq__proc *p, const rq_region_info *info,
+                            rq_table_schema *schema, const rq_server_name **ret_server,
+                            rq_error *why)
 {
-    closing cl = {.catalog = c, .regions = regions, .abort = abort};
-    pthread_mutex_init(&cl.lock, NULL);
-    rq__parallel(c, count, close_one, &cl);
-    pthread_mutex_destroy(&cl.lock);
-    if (cl.rc != RQ_OK) return rq_fail(why, cl.rc, "%s", cl.why.message);
-    return RQ_OK;
+    rq__opened one = {.info = info, .schema = schema};
+    rq__calls *k = NULL;
+    rq_err rc;
+    if (has_sent(p, RQ_CALL_OPEN)) {
+        k = p->calls;
+        rc = rq__calls_wait(p);
+    } else {
+        rc = opening_calls(c, p, &one, 1, &k);
+        rq_server_name_unref(one.server);
+        if (rc == RQ_E_AGAIN) return rq__wait_a_while(p, why);
+        if (rc == RQ_OK) rc = rq__calls_send(k);
+    }
+    if (rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_OK) rc = rq__calls_result(k, why);
+    if (rc == RQ_OK) *ret_server = rq_server_name_ref(k->list[0].server);
+    if (k != NULL) done_with(p, k);
+    return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
+}
+
+static rq_err send_close(rq_catalog *c, rq__proc *p, const rq_region_info *info,
+                         const rq_server_name *server, rq__calls **ret)
+{
+    rq__calls *k = rq__calls_new(c, p, RQ_CALL_CLOSE, 1);
+    if (k == NULL) return RQ_E_NO_MEMORY;
+    k->list[0].info = info;
+    k->list[0].server = rq_server_name_ref(server);
+    *ret = k;
+    return rq__calls_send(k);
+}
+
+rq_err rq__bring_into_files(rq_catalog *c, rq__proc *p, const rq_region_info *info,
+                            rq_table_schema *schema, rq_error *why)
+{
+    rq__calls *k = NULL;
+    rq_err rc;
+    if (has_sent(p, RQ_CALL_CLOSE)) {
+        k = p->calls;
+        rc = rq__calls_wait(p);
+    } else {
+        const rq_server_name *server = NULL;
+        RQ_TRY(open_unserved(c, p, info, schema, &server, why));
+        rc = send_close(c, p, info, server, &k);
+        rq_server_name_unref(server);
+    }
+    if (rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_OK) rc = rq__calls_result(k, why);
+    if (k != NULL) done_with(p, k);
+    return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
 }

@@ -43,7 +43,6 @@ typedef struct boot {
     rq_table_schema *meta_schema;
     rq__opened meta;
     bool namespaces_read;   /* and in the view */
-    bool published;         /* the tables are in the view */
     uint64_t rows_reported; /* rows and tables skipped or ignored */
 } boot;
 
@@ -96,7 +95,7 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
     RQ_TRY(rq_region_info_meta(&b->arena, &l.info[RQ__META]));
     RQ_TRY(rq_region_info_make(&b->arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("namespace"), none,
                                none, rq__catalog_now_ms(b->catalog), 0, &l.info[RQ__NAMESPACE]));
-    rq__parallel(b->catalog, RQ_ARRAY_LEN(l.rc), lay_out_one, &l);
+    rq_parallel(b->catalog->env->executor, RQ_ARRAY_LEN(l.rc), lay_out_one, &l);
     for (size_t i = 0; i < RQ_ARRAY_LEN(l.rc); i++)
         if (l.rc[i] != RQ_OK) return rq_fail(why, l.rc[i], "%s", l.why[i].message);
     *ret_namespace = l.info[RQ__NAMESPACE];
@@ -112,7 +111,7 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
 {
     rq_vfs *v = c->env->vfs;
     rq_error reason = {0};
-    rq_err rc = rq__tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, &reason);
+    rq_err rc = rq_tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, &reason);
     if (rc == RQ_OK) {
         rc = rq__system_schema_check(which, *ret, &reason);
         if (rc == RQ_OK) return RQ_OK;
@@ -125,6 +124,13 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
     rc = rq__tableinfo_write(v, *ret, why);
     if (rc != RQ_OK) rq_table_schema_unref(*ret);
     return rc;
+}
+
+void rq__store_abandon(rq_catalog *c, rq_region *store)
+{
+    rq_error why = {0};
+    if (rq_region_close(store, true, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "closing master:store: %s", why.message);
 }
 
 static rq_err open_store(boot *b, rq_error *why)
@@ -147,7 +153,7 @@ static rq_err open_meta(boot *b, rq_error *why)
     RQ_TRY(rq_region_info_meta(&b->arena, info));
     RQ_TRY(system_schema(c, RQ__META, "hbase", "meta", &b->meta_schema, why));
     b->meta = (rq__opened){.info = info, .schema = b->meta_schema};
-    RQ_TRY(rq__open_regions(c, &b->meta, 1, why));
+    RQ_TRY(rq__open_regions(c, NULL, &b->meta, 1, why));
     if (b->meta.rc != RQ_OK) return rq_fail(why, b->meta.rc, "hbase:meta: %s", b->meta.why.message);
     /* Published at once: code that writes to meta finds the region in the view. */
     rq__table_node *t = rq__table_node_new(b->meta_schema, RQ_TABLE_ENABLED, &b->meta.node, 1);
@@ -168,7 +174,8 @@ static rq_err commit_meta(rq_catalog *c, const rq__batch *batch, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__batch_note(batch, c->engine, meta, why);
+    rq_err rc = c->one_log ? rq__batch_note(batch, c->engine, meta, why)
+                           : rq__batch_commit(batch, meta, true, why);
     rq_region_unref(meta);
     return rc;
 }
@@ -374,7 +381,7 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
     leave_out_intruders(b, t);
     rq_err rc = rq_slice_eq(t->name, RQ_SLICE_LIT("hbase:namespace"))
                     ? system_schema(c, RQ__NAMESPACE, "hbase", "namespace", &t->schema, &reason)
-                    : rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
+                    : rq_tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc == RQ_E_NOT_FOUND && is_phantom(b, ns, qualifier)) {
         report_row(b, "a table without a folder", t->name, "is skipped");
@@ -439,13 +446,14 @@ static rq_err open_tables(boot *b, rq_error *why)
             all[n++] = t->regions[r];
         }
     }
-    rq_err rc = rq__open_regions(c, all, n, why);
+    rq_err rc = rq__open_regions(c, NULL, all, n, why);
     n = 0;
     for (size_t i = 0; i < b->table_count && rc == RQ_OK; i++) {
         known_table *t = &b->tables[i];
         for (size_t r = 0; r < t->region_count; r++)
             if (to_be_opened(c, t, r)) t->regions[r] = all[n++];
     }
+    if (rc != RQ_OK) rq__opened_clear(all, total); /* what is open is the host's */
     free(all);
     return rc;
 }
@@ -460,8 +468,8 @@ static rq_err closed_nodes(boot *b)
             rq__opened *o = &t->regions[r];
             if (o->node != NULL) continue;
             o->node = rq__region_node_new(
-                o->info, t->broken != NULL ? RQ_REGION_FAILED_OPEN : RQ_REGION_CLOSED, NULL, -1,
-                now, t->broken);
+                o->info, t->broken != NULL ? RQ_REGION_FAILED_OPEN : RQ_REGION_CLOSED, NULL, NULL,
+                -1, now, t->broken);
             if (o->node == NULL) return RQ_E_NO_MEMORY;
         }
     }
@@ -485,11 +493,7 @@ static rq_err publish_tables(boot *b, rq_error *why)
         free(nodes);
         rc = node == NULL ? RQ_E_NO_MEMORY : rq__edit_put_table(&e, node);
     }
-    if (rc == RQ_OK) {
-        RQ_TRY(rq__edit_commit(&e));
-        b->published = true;
-        return RQ_OK;
-    }
+    if (rc == RQ_OK) return rq__edit_commit(&e);
     rq__edit_abort(&e);
     return rq_fail(why, rc, "%s", rq_err_text(rc));
 }
@@ -636,7 +640,7 @@ static rq_err open_namespaces(boot *b, rq_error *why)
             !to_be_opened(c, t, 0))
             continue;
         t->regions[0].schema = t->schema;
-        RQ_TRY(rq__open_regions(c, t->regions, 1, why));
+        RQ_TRY(rq__open_regions(c, NULL, t->regions, 1, why));
         rq_region *r = t->regions[0].node->pub.region;
         if (r == NULL) return RQ_OK;
         RQ_TRY(rq__namespaces_read(c, r, why));
@@ -691,9 +695,9 @@ static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_er
 static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
 {
     rq_catalog *c = b->catalog;
-    servers s = {&b->arena, &c->server, batch};
+    servers s = {&b->arena, c->server, batch};
     RQ_TRY(rq__region_each_row(c->store, NULL, NULL, forget_server, &s, why));
-    return rq__batch_put(batch, rq_slice_cstr(c->server.text), "rs", RQ_SLICE_LIT("state"),
+    return rq__batch_put(batch, rq_slice_cstr(c->server->text), "rs", RQ_SLICE_LIT("state"),
                          RQ_SLICE_LIT("ONLINE"));
 }
 
@@ -718,7 +722,7 @@ static rq_err write_places(boot *b, rq_error *why)
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
     RQ_TRY(put_servers(b, &batch, why));
     /* HBASE: the master's local region has the location of meta itself. */
-    RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, &c->server,
+    RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, c->server,
                                b->meta.node->pub.open_seqnum));
     RQ_TRY(note_in_store(c, &batch, why));
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
@@ -811,19 +815,13 @@ rq_err rq__bootstrap(rq_catalog *c, rq_error *why)
     rq_wal_keep_from(wal, 0); /* until the peers are known that need it */
     rq_err rc = run(&b, why);
     if (rc == RQ_OK) rq_wal_keep_from(wal, RQ_RETENTION_NO_LOG);
-    if (rc != RQ_OK && !b.published) {
-        /* Regions that are open but in no view yet. */
-        for (size_t i = 0; i < b.table_count; i++)
-            rq__opened_abandon(c, b.tables[i].regions, b.tables[i].region_count);
-    }
+    /* After an error the host closes regions that are open but in no view. */
     for (size_t i = 0; i < b.table_count; i++) {
         rq__opened_clear(b.tables[i].regions, b.tables[i].region_count);
         free(b.tables[i].regions);
         rq_table_schema_unref(b.tables[i].schema);
     }
     free(b.tables);
-    if (rq__views_now(&c->views)->table_count == 0) /* meta is the first that would be there */
-        rq__opened_abandon(c, &b.meta, 1);
     rq__opened_clear(&b.meta, 1);
     rq_table_schema_unref(b.meta_schema);
     rq_arena_clear(&b.arena);

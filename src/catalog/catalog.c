@@ -12,7 +12,12 @@
 
 const rq_server_name *rq_catalog_server(const rq_catalog *c)
 {
-    return &c->server;
+    return c->server;
+}
+
+rq_host *rq_catalog_host(const rq_catalog *c)
+{
+    return c->host;
 }
 
 uint16_t rq_catalog_info_port(const rq_catalog *c)
@@ -22,7 +27,7 @@ uint16_t rq_catalog_info_port(const rq_catalog *c)
 
 const rq_server_name *rq_catalog_master(const rq_catalog *c)
 {
-    return &c->master;
+    return c->master;
 }
 
 rq_root *rq_catalog_root(const rq_catalog *c)
@@ -48,88 +53,9 @@ void rq_catalog_on_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx)
     pthread_mutex_unlock(&c->views.edit_lock);
 }
 
-RQ_COLD static rq_err not_served(const rq_catalog *c, const rq_catalog_region *r, rq_slice shown,
-                                 rq_error *why)
-{
-    char name[600];
-    rq_bytes_to_string(shown, name, sizeof name);
-    if (r != NULL && r->state == RQ_REGION_OPENING)
-        return rq_fail(why, RQ_E_REGION_OPENING, "Region %s is opening on %s", name,
-                       c->server.text);
-    return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on %s", name, c->server.text);
-}
-
-/* HBASE: HRegionServer.getRegionByEncodedName; `shown` is the name the client sent. */
-RQ_INLINE rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice shown,
-                               const rq_catalog_region **ret, rq_error *why)
-{
-    const rq_catalog_region *r = rq__view_region(rq__views_now(&c->views), encoded);
-    *ret = r;
-    return RQ_LIKELY(r != NULL && r->region != NULL) ? RQ_OK : not_served(c, r, shown, why);
-}
-
-rq_err rq_catalog_replica_by_encoded(const rq_catalog *c, rq_slice encoded,
-                                     const rq_catalog_region **ret, rq_error *why)
-{
-    return region_lookup(c, encoded, encoded, ret, why);
-}
-
-rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_region **ret,
-                                    rq_error *why)
-{
-    const rq_catalog_region *r;
-    RQ_TRY(region_lookup(c, encoded, encoded, &r, why));
-    *ret = r->region;
-    return RQ_OK;
-}
-
-/* hbase:meta or one of its replicas, whose names do not end with the encoded name. */
-static const rq_catalog_region *meta_region(const rq_catalog *c, rq_slice name)
-{
-    const rq_catalog_table *t =
-        rq__view_table(rq__views_now(&c->views), RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("meta"));
-    if (t == NULL) return NULL;
-    for (size_t i = 0; i < t->region_count; i++) {
-        const rq_catalog_region *r = rq_catalog_table_region(t, i);
-        if (rq_slice_eq(r->info->name, name)) return r;
-    }
-    for (size_t i = 0; i < t->replica_count; i++) {
-        const rq_catalog_region *r = rq_catalog_table_replica(t, i);
-        if (rq_slice_eq(r->info->name, name)) return r;
-    }
-    return NULL;
-}
-
-RQ_COLD static rq_err unnamed_lookup(const rq_catalog *c, rq_slice name,
-                                     const rq_catalog_region **ret, rq_error *why)
-{
-    *ret = rq_slice_starts_with(name, RQ_SLICE_LIT("hbase:meta,,1")) ? meta_region(c, name) : NULL;
-    return *ret != NULL && (*ret)->region != NULL ? RQ_OK : not_served(c, *ret, name, why);
-}
-
-rq_err rq_catalog_replica_by_name(const rq_catalog *c, rq_slice name, const rq_catalog_region **ret,
-                                  rq_error *why)
-{
-    /* HBASE: RegionInfo.encodeRegionName: the part between the last two dots. Only hbase:meta,,1
-     * still has the old form without it. */
-    if (RQ_LIKELY(name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')) {
-        const uint8_t *encoded = name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1;
-        return region_lookup(c, rq_slice_of(encoded, RQ_ENCODED_NAME_LEN), name, ret, why);
-    }
-    return unnamed_lookup(c, name, ret, why);
-}
-
-rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice name, rq_region **ret, rq_error *why)
-{
-    const rq_catalog_region *r;
-    RQ_TRY(rq_catalog_replica_by_name(c, name, &r, why));
-    *ret = r->region;
-    return RQ_OK;
-}
-
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded)
 {
-    return rq__view_region(rq__views_now(&c->views), encoded);
+    return rq_region_names_find(c->views.names, encoded);
 }
 
 const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table)
@@ -250,9 +176,9 @@ rq_err rq__meta_ref(rq_catalog *c, rq_region **ret, rq_error *why)
 {
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
-    rq_region *r = NULL;
-    rq_err rc = rq_catalog_region_by_encoded(c, RQ_SLICE_LIT(META_ENCODED), &r, why);
-    if (rc == RQ_OK) *ret = rq_region_ref(r);
+    const rq_catalog_region *r = NULL;
+    rq_err rc = rq_host_find_encoded(c->host, RQ_SLICE_LIT(META_ENCODED), &r, why);
+    if (rc == RQ_OK) *ret = rq_region_ref(r->region);
     rq_epoch_unpin(c->env->epoch, &m);
     return rc;
 }
@@ -264,7 +190,7 @@ rq_err rq__store_ref(rq_catalog *c, rq_region **ret, rq_error *why)
     pthread_mutex_unlock(&c->store_lock);
     if (r == NULL)
         return rq_fail(why, RQ_E_NOT_SERVING_REGION, "master:store is not online on %s",
-                       c->server.text);
+                       c->server->text);
     *ret = r;
     return RQ_OK;
 }
@@ -322,7 +248,7 @@ rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
     } else {
         rc =
             rq_fail(why, RQ_E_DO_NOT_RETRY, "Unexpected state for state=%s, location=%s, region=%s",
-                    rq__region_state_name(r->state), c->server.text, r->info->encoded);
+                    rq__region_state_name(r->state), c->server->text, r->info->encoded);
     }
     rq_epoch_unpin(c->env->epoch, &m);
     return rc;
@@ -330,42 +256,23 @@ rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static rq_err copy_names(rq_catalog *c, const rq_catalog_options *o)
-{
-    c->info_port = o->info_port;
-    size_t a = strlen(o->server.host), b = strlen(o->master.host);
-    size_t size = 2 * (a + b) + 4 + 2 * 32;
-    char *p = malloc(size);
-    if (p == NULL) return RQ_E_NO_MEMORY;
-    c->names = p;
-    const rq_server_name *from[] = {&o->server, &o->master};
-    rq_server_name *to[] = {&c->server, &c->master};
-    for (int i = 0; i < 2; i++) {
-        size_t len = strlen(from[i]->host);
-        *to[i] = *from[i];
-        memcpy(p, from[i]->host, len + 1);
-        to[i]->host = p;
-        p += len + 1;
-        int n = snprintf(p, size - (size_t)(p - c->names), "%s,%u,%lld", from[i]->host,
-                         from[i]->port, (long long)from[i]->start_code);
-        to[i]->text = p;
-        p += n + 1;
-    }
-    return RQ_OK;
-}
-
 static int64_t setting(const rq_catalog *c, rq_setting s, int64_t fallback)
 {
     return c->config == NULL ? fallback : rq_config_int(c->config, s);
 }
 
-rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_options *options,
-                       rq_catalog **ret, rq_error *why)
+rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_catalog **ret,
+                       rq_error *why)
 {
     rq_catalog *c = calloc(1, sizeof *c);
     if (c == NULL) return RQ_E_NO_MEMORY;
-    c->engine = engine;
-    c->env = rq_engine_env(engine);
+    c->host = options->host;
+    c->engine = rq_host_engine(c->host);
+    c->env = rq_engine_env(c->engine);
+    c->server = rq_host_name(c->host);
+    c->one_log = options->calls == NULL;
+    c->calls = options->calls == NULL ? rq_host_calls(c->host) : *options->calls;
+    c->info_port = options->info_port;
     c->root = root;
     c->config = options->config;
     pthread_mutex_init(&c->store_lock, NULL);
@@ -381,8 +288,9 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     c->mob_compactor.interval_ms = 1000 * setting(c, RQ_SET_MOB_CHORE, 604800);
     for (int i = 0; i < RQ_SWITCH_COUNT; i++)
         atomic_init(&c->switches[i], true);
-    rq_err rc = copy_names(c, options);
-    if (rc == RQ_OK) rc = rq__views_init(&c->views, c->env->epoch);
+    c->master = rq_server_name_new(&options->master);
+    rq_err rc = c->master == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    if (rc == RQ_OK) rc = rq__views_init(&c->views, c->env->epoch, rq_host_names(c->host));
     if (rc == RQ_OK) rc = rq__procedures_init(c, options->procedure_bytes_max, why);
     if (rc == RQ_OK) rc = rq__bootstrap(c, why);
     if (rc != RQ_OK) {
@@ -412,48 +320,60 @@ static bool in_class(const rq_table_schema *s, close_class class)
                       : class == CLOSE_USER;
 }
 
-/* Takes no references: no procedure is running, so the view cannot change. */
-static size_t open_regions_of(const rq__view *v, close_class class, rq_region **list)
+/* No procedure is running, so the view cannot change. */
+typedef struct closing {
+    rq_catalog *catalog;
+    const rq_region_info **list; /* in the view */
+    bool abandon;
+    pthread_mutex_t lock;
+    rq_err rc;
+    rq_error why;
+} closing;
+
+static size_t open_regions_of(const rq_catalog *c, close_class class, const rq_region_info **list)
 {
+    const rq__view *v = rq__views_now(&c->views);
     size_t n = 0;
     for (size_t t = 0; t < v->table_count; t++) {
         if (!in_class(v->tables[t]->schema, class)) continue;
         for (size_t r = 0; r < v->tables[t]->region_count; r++) {
-            rq_region *one = rq_catalog_table_region(v->tables[t], r)->region;
-            if (one == NULL) continue;
-            if (list != NULL) list[n] = one;
+            const rq_catalog_region *one = rq_catalog_table_region(v->tables[t], r);
+            if (one->region == NULL) continue;
+            if (list != NULL) list[n] = one->info;
             n++;
         }
     }
     return n;
 }
 
-static rq_err close_one_by_one(rq_catalog *c, close_class class, bool clean, rq_error *why)
+static void close_one(void *ctx, size_t i)
 {
-    const rq__view *v = rq__views_now(&c->views);
-    rq_err rc = RQ_OK, more;
-    for (size_t t = 0; t < v->table_count; t++) {
-        if (!in_class(v->tables[t]->schema, class)) continue;
-        for (size_t r = 0; r < v->tables[t]->region_count; r++) {
-            rq_region *one = rq_catalog_table_region(v->tables[t], r)->region;
-            if (one == NULL) continue;
-            more = rq__close_regions(c, &one, 1, !clean, why);
-            if (rc == RQ_OK) rc = more;
-        }
+    closing *cl = ctx;
+    rq_error why = {0};
+    rq_err rc = rq_host_close(cl->catalog->host, cl->list[i], cl->abandon, NULL, &why);
+    if (rc == RQ_OK) return;
+    pthread_mutex_lock(&cl->lock);
+    if (cl->rc == RQ_OK) {
+        cl->rc = rc;
+        cl->why = why;
     }
-    return rc;
+    pthread_mutex_unlock(&cl->lock);
 }
 
+/* Closes this server's regions, wherever the others are. */
 static rq_err close_class_of(rq_catalog *c, close_class class, bool clean, rq_error *why)
 {
-    const rq__view *v = rq__views_now(&c->views);
-    size_t count = open_regions_of(v, class, NULL);
-    rq_region **list = calloc(count + 1, sizeof(rq_region *));
-    if (list == NULL) return close_one_by_one(c, class, clean, why);
-    count = open_regions_of(v, class, list);
-    rq_err rc = rq__close_regions(c, list, count, !clean, why);
-    free(list);
-    return rc;
+    closing cl = {.catalog = c, .abandon = !clean};
+    size_t count = open_regions_of(c, class, NULL);
+    cl.list = calloc(count + 1, sizeof *cl.list);
+    if (cl.list == NULL)
+        return rq_no_memory(why); /* the host closes them, and the log has the edits */
+    count = open_regions_of(c, class, cl.list);
+    pthread_mutex_init(&cl.lock, NULL);
+    rq_parallel(c->env->executor, count, close_one, &cl);
+    pthread_mutex_destroy(&cl.lock);
+    free(cl.list);
+    return cl.rc == RQ_OK ? RQ_OK : rq_fail(why, cl.rc, "%s", cl.why.message);
 }
 
 static rq_err close_store(rq_catalog *c, bool clean, rq_error *why)
@@ -461,7 +381,7 @@ static rq_err close_store(rq_catalog *c, bool clean, rq_error *why)
     rq_err rc = RQ_OK;
     if (c->store != NULL) {
         rc = rq_region_close(c->store, !clean, why);
-        if (rc != RQ_OK && clean) rq__region_abandon(c, c->store);
+        if (rc != RQ_OK && clean) rq__store_abandon(c, c->store);
         rq_region_unref(c->store);
     }
     c->store = NULL;
@@ -487,6 +407,9 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
             if (rc == RQ_OK) rc = more;
         }
     }
+    /* Those of procedures that the stop interrupted are in no view, or not as open. */
+    more = rq_host_close_rest(c->host, !clean, why);
+    if (rc == RQ_OK) rc = more;
     if (clean && rc == RQ_OK && c->store != NULL) rc = rq__procedures_sweep(c, why);
     more = close_store(c, clean, why);
     if (rc == RQ_OK) rc = more;
@@ -496,7 +419,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
     if (atomic_load(&c->views.now) != NULL) rq__views_clear(&c->views);
     pthread_mutex_destroy(&c->store_lock);
     pthread_mutex_destroy(&c->quotas_lock);
-    free(c->names);
+    rq_server_name_unref(c->master);
     free(c);
     return rc;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog: which namespaces, tables and regions exist, which regions are open here, and the
- * durable procedures that change them. It does the work of HBase's master, for this one server.
- *
- * A Put or Get comes here first: region name → open region, without a lock.
+/* The catalog: which namespaces, tables and regions exist, where they are to be open, and the durable
+ * procedures that change them. It does the work of HBase's master. The regions themselves are opened
+ * by the host (host/host.h), which is also where requests find them.
  *
  * Readers see a *view* of immutable nodes (catalog/view.h). A change publishes a new view by
  * swapping a pointer; the old one is retired through the epoch. Everything that a lookup returns is
@@ -10,26 +9,21 @@
  * a reference is taken. Changes go through rq_catalog_submit; each is a procedure with a durable
  * record, and a crash at any step leaves the old or the new state.
  *
- * Start: rq_root_open (catalog/root.h: lock, versions, cluster id), rq_engine_open,
- * rq_catalog_open. Stop: rq_catalog_close, rq_engine_close, rq_root_close. */
+ * Start: rq_root_open (catalog/root.h: lock, versions, cluster id), rq_engine_open, rq_host_new,
+ * rq_catalog_open. Stop: rq_catalog_close, rq_host_free, rq_engine_close, rq_root_close. */
 #ifndef RQ_CATALOG_CATALOG_H
 #define RQ_CATALOG_CATALOG_H
 
 #include "catalog/root.h"
-#include "region/engine.h"
+#include "host/calls.h"
 
 typedef struct rq_catalog rq_catalog;
 
-typedef struct rq_server_name {
-    const char *host; /* sent to clients */
-    uint16_t port;
-    int64_t start_code; /* wall clock at start, ms */
-    const char *text;   /* "host,port,startcode"; filled in by the catalog */
-} rq_server_name;
-
 typedef struct rq_catalog_options {
-    rq_server_name server; /* copied */
-    rq_server_name master;
+    rq_host *host; /* borrowed until close */
+    /* How servers are reached; copied, its ctx is borrowed until close. NULL: `host` is the only one. */
+    const rq_region_calls *calls;
+    rq_server_name master; /* copied */
     uint16_t
         info_port; /* of the HTTP pages, as clients are told it; 0: none that clients could reach */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
@@ -40,8 +34,8 @@ typedef struct rq_catalog_options {
  * resumes unfinished procedures. A region that cannot be opened is logged, stays closed and answers
  * NotServingRegionException; the other regions are served. */
 RQ_NODISCARD
-rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_options *options,
-                       rq_catalog **ret, rq_error *why);
+rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_catalog **ret,
+                       rq_error *why);
 /* Blocking. Stops accepting procedures, and returns when no step runs and every client that waits
  * for a procedure has its answer. Call it before closing the ports, which waits for calls. Regions
  * are still served. rq_catalog_close must follow; it calls this if it was not called. */
@@ -56,6 +50,7 @@ const rq_server_name *rq_catalog_master(const rq_catalog *c);
 /* HBase's info port, of master and region server; 0: there is none that clients could reach. */
 uint16_t rq_catalog_info_port(const rq_catalog *c);
 rq_root *rq_catalog_root(const rq_catalog *c);
+rq_host *rq_catalog_host(const rq_catalog *c);
 rq_engine *rq_catalog_engine(const rq_catalog *c);
 /* For rq_engine_options.region_failed: closes the region with abort and reopens it. Any thread. */
 void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
@@ -68,29 +63,8 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
 int rq_catalog_replication(const rq_table_schema *s);
 
 /* --- regions: read section -------------------------------------------------------------------- */
-/* HBASE: RegionState.State; as meta's info:state names them. */
-typedef enum rq_region_state {
-    RQ_REGION_OFFLINE,
-    RQ_REGION_OPENING,
-    RQ_REGION_OPEN,
-    RQ_REGION_CLOSING,
-    RQ_REGION_CLOSED,
-    RQ_REGION_FAILED_OPEN, /* closed until an operator acts; `failure` has the reason */
-    RQ_REGION_SPLITTING,
-    RQ_REGION_SPLIT, /* never in a view: its daughters replace it there */
-    RQ_REGION_MERGING,
-} rq_region_state;
-#define RQ_REGION_STATES (RQ_REGION_MERGING + 1)
-
-/* Immutable, part of a view. */
-typedef struct rq_catalog_region {
-    const rq_region_info *info;
-    rq_region *region; /* RQ_REGION_OPEN only, else NULL */
-    rq_region_state state;
-    const char *failure;
-    int64_t open_seqnum; /* meta's info:seqnumDuringOpen */
-    int64_t changed_ms;  /* when the state was entered */
-} rq_catalog_region;
+/* Immutable, part of a view; the host finds it by its names. */
+typedef rq_host_region rq_catalog_region;
 
 /* HBASE: TableState.State; on the wire: DO NOT CHANGE. */
 typedef enum rq_table_state {
@@ -115,23 +89,6 @@ const rq_catalog_region *rq_catalog_table_region(const rq_catalog_table *t, size
  * below replica_count. */
 const rq_catalog_region *rq_catalog_table_replica(const rq_catalog_table *t, size_t i);
 
-/* The open region of a RegionSpecifier of type REGION_NAME (binary region name; as in HBase only
- * its encoded part counts) or ENCODED_REGION_NAME. RQ_E_NOT_SERVING_REGION "… is not online on …",
- * RQ_E_REGION_OPENING, as in HBase. */
-RQ_NODISCARD
-rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice region_name, rq_region **ret,
-                                 rq_error *why);
-RQ_NODISCARD
-rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_region **ret,
-                                    rq_error *why);
-/* The same, with the name used: ->info->replica_id is above 0 for a replica's name. ->region is
- * set. */
-RQ_NODISCARD
-rq_err rq_catalog_replica_by_name(const rq_catalog *c, rq_slice region_name,
-                                  const rq_catalog_region **ret, rq_error *why);
-RQ_NODISCARD
-rq_err rq_catalog_replica_by_encoded(const rq_catalog *c, rq_slice encoded,
-                                     const rq_catalog_region **ret, rq_error *why);
 /* The region, open or not, or the replica, with that encoded name; NULL: unknown. */
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded);
 /* "ns:q" or "q". NULL: no such table. hbase:meta counts as a table, the procedure store does
@@ -420,13 +377,6 @@ rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, 
  * if another call is at it. Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_clean_parents(rq_catalog *c, int64_t *ret_count, rq_error *why);
-/* Whether the table's policy allows a split of the region, and the region has no references. HBASE:
- * HRegion.isSplittable. */
-bool rq_catalog_region_is_splittable(rq_catalog *c, rq_region *r);
-/* Its split row, in the arena; ret->len 0: it cannot be split. Blocking, may flush. */
-RQ_NODISCARD
-rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_slice *ret,
-                              rq_error *why);
 /* For rq_engine_options.region_grown: splits the region if its table's policy asks for it. */
 void rq_catalog_region_grown(rq_catalog *c, rq_region *r);
 

@@ -80,14 +80,18 @@ typedef struct rq__snapshot_cleaner {
 } rq__snapshot_cleaner;
 
 struct rq_catalog {
-    rq_engine *engine;
+    rq_host *host;
+    rq_region_calls calls;
+    /* All regions write this process's log: what is durable is a prefix of it all (procedure.h, rule
+     * 4). With other servers it is not, and such writes wait until they are durable. */
+    bool one_log;
+    rq_engine *engine; /* the host's */
     const rq_env *env;
     rq_root *root;
-    const rq_config *config; /* may be NULL */
-    rq_server_name server;
-    rq_server_name master;
+    const rq_config *config;      /* may be NULL */
+    const rq_server_name *server; /* the host's */
+    const rq_server_name *master; /* a reference */
     uint16_t info_port;
-    char *names; /* the bytes the two point to */
     rq__views views;
     /* The procedure store: a region of the table master:store, which is invisible to clients.
      * Replaced when it had to be given up; use rq__store_ref. */
@@ -152,37 +156,78 @@ rq_err rq__region_name_check(const rq_region_info *info, rq_error *why);
 RQ_NODISCARD
 rq_err rq__snapshot_name_check(rq_slice name, rq_error *why);
 
-/* --- assign.c: opening and closing many regions ----------------------------------------------- */
-/* Runs fn(ctx, i) for i < count: on this thread and, as far as they are free, on threads of
- * RQ_POOL_WORK. Returns when all are done. It never waits for a pool thread that has not begun, and
- * does everything itself when out of memory. */
-void rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
+/* --- calls.c: calls to servers ------------------------------------------------------------------ */
+/* Calls of one kind that are sent together. */
+typedef struct rq__calls {
+    rq_catalog *catalog;
+    rq__proc *proc; /* goes on when all have reported; NULL: a thread waits for `all` */
+    rq_region_call_kind kind;
+    size_t count;
+    size_t out; /* not reported; under the procedures' lock */
+    rq_latch all;
+    rq__region_node **nodes; /* references on those whose infos the calls have, or NULL */
+    rq_arena *arenas;        /* of answers, one for each call; NULL: none */
+    rq_region_call list[];
+} rq__calls;
 
+/* `p` NULL, or no real procedure (without ops): sending waits. NULL: out of memory. */
+rq__calls *rq__calls_new(rq_catalog *c, rq__proc *p, rq_region_call_kind kind, size_t count);
+/* Fills the i-th call for the node's region, on the server that has it open. */
+void rq__calls_of_node(rq__calls *k, size_t i, rq__region_node *node);
+/* Gives each call an arena for its answer. */
+RQ_NODISCARD
+rq_err rq__calls_with_arenas(rq__calls *k);
+/* Sends them, as p->calls if there is a procedure. RQ_E_AGAIN: the step returns it, is run again when
+ * all have reported, and takes p->calls up. */
+RQ_NODISCARD
+rq_err rq__calls_send(rq__calls *k);
+/* RQ_E_AGAIN as long as not all of p->calls have reported. */
+RQ_NODISCARD
+rq_err rq__calls_wait(const rq__proc *p);
+/* The first error of all. */
+RQ_NODISCARD
+rq_err rq__calls_result(const rq__calls *k, rq_error *why);
+/* REQUIRES: all have reported. NULL is fine. */
+void rq__calls_free(rq__calls *k);
+/* Frees p->calls. */
+void rq__calls_drop(rq__proc *p);
+
+/* --- assign.c: opening and closing many regions ----------------------------------------------- */
 /* The outcome of opening one region. */
 typedef struct rq__opened {
     const rq_region_info *info;
-    rq_table_schema *schema; /* borrowed */
-    rq__region_node *node;   /* OPEN or FAILED_OPEN */
+    rq_table_schema *schema;      /* borrowed */
+    rq__region_node *node;        /* OPEN or FAILED_OPEN; NULL: not opened yet */
+    rq__region_node *of;          /* a reference on the node that `info` is of; may be NULL */
+    const rq_server_name *server; /* where it is being opened; a reference */
+    bool unserved;                /* it may be open there, and is in no view */
     rq_err rc;
     rq_error why;
 } rq__opened;
 
-/* Opens all; failures are noted in `list`, logged and leave FAILED_OPEN nodes. If it fails itself
- * (out of memory), no region stays open. */
+/* Opens those that have no node yet; failures are noted in `list`, logged and leave FAILED_OPEN nodes.
+ * RQ_E_AGAIN: the step `p` waits for reports, and calls this again. Without a procedure it waits
+ * itself. If it fails (out of memory), it may be called again. */
 RQ_NODISCARD
-rq_err rq__open_regions(rq_catalog *c, rq__opened *list, size_t count, rq_error *why);
+rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why);
 /* Releases the nodes. */
 void rq__opened_clear(rq__opened *list, size_t count);
-/* For regions that are in no view: closes them and releases the nodes. */
-void rq__opened_abandon(rq_catalog *c, rq__opened *list, size_t count);
-/* Closes the regions with a flush; a region that cannot be flushed is closed all the same, and its
- * records stay in the log. The caller keeps its references in `regions`. Logs errors; returns the
- * first one. */
-rq_err rq__close_regions(rq_catalog *c, rq_region **regions, size_t count, bool abort,
-                         rq_error *why);
-
-/* Closes without a flush: there is nothing to keep, or the log has it. */
-void rq__region_abandon(rq_catalog *c, rq_region *r);
+/* They are in a view. */
+void rq__opened_served(rq__opened *list, size_t count);
+/* Closes those that are in no view without a flush, and releases the nodes. RQ_E_AGAIN as above. */
+RQ_NODISCARD
+rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count);
+/* Takes regions of the procedure's table (`list`; NULL: all) out of service: the view shows them in
+ * `state`. Then closes those that were open, with a flush or (`abandon`) without. *ret_closed, which may
+ * be NULL: the first error of a close: the region is closed, and its edits stay in the log.
+ * RQ_E_AGAIN as above; called again, it looks for the reports. */
+RQ_NODISCARD
+rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
+                     rq_region_state state, bool abandon, rq_err *ret_closed, rq_error *why);
+/* Opens a closed region and closes it again, for records that only the log has. RQ_E_AGAIN as above. */
+RQ_NODISCARD
+rq_err rq__bring_into_files(rq_catalog *c, rq__proc *p, const rq_region_info *info,
+                            rq_table_schema *schema, rq_error *why);
 
 /* --- bootstrap.c: the first start and every start --------------------------------------------- */
 RQ_NODISCARD
@@ -191,6 +236,10 @@ rq_err rq__bootstrap(rq_catalog *c, rq_error *why);
  * namespaces are derived from the tables' names. */
 RQ_NODISCARD
 rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why);
+
+/* --- bootstrap.c ------------------------------------------------------------------------------ */
+/* Closes master:store, which is no host's, without a flush. */
+void rq__store_abandon(rq_catalog *c, rq_region *store);
 
 /* --- cleaner.c -------------------------------------------------------------------------------- */
 void rq__cleaner_start(rq_catalog *c);

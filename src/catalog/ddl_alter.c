@@ -175,29 +175,47 @@ static rq_err remove_families(rq_catalog *c, const rq__proc *p, const rq_region_
     return RQ_OK;
 }
 
-static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, size_t from, size_t to,
-                          rq_error *why)
+/* The regions from p->at on, at once. Stages: 0 closing, 1 opening. */
+static rq_err reopen_some(rq_catalog *c, rq__proc *p, size_t count, rq_error *why)
 {
-    rq_region **open;
-    size_t count;
-    RQ_TRY(
-        rq__publish_closed(c, p, infos + from, to - from, RQ_REGION_OPENING, &open, &count, why));
-    (void)rq__close_regions(c, open, count, false, NULL); /* logged; the edits stay in the log */
-    rq__unref_regions(open, count);
-    for (size_t i = from; i < to; i++)
-        RQ_TRY(remove_families(c, p, &infos[i], why));
-    rq__opened *list = rq__opened_new(infos + from, to - from, p->schema);
-    if (list == NULL) return rq_no_memory(why);
-    rq_err rc = rq__open_regions(c, list, to - from, why);
-    if (rc == RQ_OK) {
-        rc = rq__publish_nodes(c, p, list, to - from, false, why);
-        if (rc != RQ_OK) rq__opened_abandon(c, list, to - from);
-        if (rc == RQ_OK) rc = rq__meta_note_opened(c, list, to - from, why);
-        if (rc == RQ_OK) rq__reopen_failed(c, list, to - from);
-        rq__opened_clear(list, to - from);
+    rq_region_info *infos = p->infos + p->at;
+    if (p->stage == 0) {
+        /* A failure was logged; the edits stay in the log. */
+        RQ_TRY(rq__take_down(c, p, infos, count, RQ_REGION_OPENING, false, NULL, why));
+        for (size_t i = 0; i < count; i++)
+            RQ_TRY(remove_families(c, p, &infos[i], why));
+        p->opened = rq__opened_new(infos, count, p->schema);
+        if (p->opened == NULL) return rq_no_memory(why);
+        p->opened_count = count;
+        p->stage = 1;
     }
-    free(list);
-    return rc;
+    RQ_TRY(rq__open_regions(c, p, p->opened, count, why));
+    RQ_TRY(rq__publish_nodes(c, p, p->opened, count, false, why));
+    RQ_TRY(rq__meta_note_opened(c, p->opened, count, why));
+    rq__opened_done(c, p);
+    return RQ_OK;
+}
+
+/* Forgets what an attempt had opened: what is open in a view stays there, the rest is opened again. */
+static void forget_opened(rq__proc *p)
+{
+    if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);
+    free(p->opened);
+    p->opened = NULL;
+    p->opened_count = 0;
+}
+
+static rq_err reopen_all(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    while (p->at < p->info_count) {
+        size_t left = p->info_count - p->at;
+        size_t count = left < REOPEN_AT_ONCE ? left : REOPEN_AT_ONCE;
+        RQ_TRY(reopen_some(c, p, count, why));
+        forget_opened(p);
+        p->at += count;
+        p->stage = 0;
+    }
+    return RQ_OK;
 }
 
 /* Collects the columns of replicas that the table no longer has. */
@@ -233,34 +251,45 @@ static rq_err remove_excess_replicas(rq_catalog *c, const rq__proc *p, rq_error 
     return rc;
 }
 
+static rq_err list_infos(rq_catalog *c, rq__proc *p, bool *ret_enabled, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    *ret_enabled = t->pub.state == RQ_TABLE_ENABLED;
+    rq_err rc = RQ_OK;
+    if (p->infos == NULL) rc = rq__copy_infos(p, t, &p->infos, &p->info_count);
+    rq__table_node_unref(t);
+    return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
+}
+
+/* Of a table whose regions are closed. SetTableStateInMeta may have disabled it with its regions open,
+ * also since this procedure began. */
+static rq_err remove_closed(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->of.alter.removed_count > 0) RQ_TRY(rq__close_left_open(c, p, why));
+    for (size_t i = 0; i < p->info_count; i++)
+        RQ_TRY(remove_families(c, p, &p->infos[i], why));
+    return RQ_OK;
+}
+
 rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
 {
+    bool enabled;
     RQ_TRY(rq__need_schema(p, why));
     if (p->schema->is_meta)
         return RQ_OK; /* meta's region need not know of any change allowed
                                            * here */
-    rq__table_node *t;
-    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    bool enabled = t->pub.state == RQ_TABLE_ENABLED;
-    rq_region_info *infos;
-    size_t count;
-    rq_err rc = rq__copy_infos(p, t, &infos, &count);
-    rq__table_node_unref(t);
-    for (size_t from = 0;
-         from < count && rc == RQ_OK && enabled && !(p->of.alter.no_reopen && !p->resumed);
-         from += REOPEN_AT_ONCE) {
-        size_t to = from + REOPEN_AT_ONCE < count ? from + REOPEN_AT_ONCE : count;
-        rc = reopen_some(c, p, infos, from, to, why);
+    if (p->stage == 0 && p->at == 0 && p->calls == NULL) {
+        forget_opened(p);
+        p->infos = NULL; /* as they are now */
     }
-    /* SetTableStateInMeta may have disabled the table with its regions open, also since this
-     * procedure began. */
-    if (rc == RQ_OK && !enabled && p->of.alter.removed_count > 0)
-        rc = rq__close_left_open(c, p, why);
-    for (size_t i = 0; i < count && rc == RQ_OK && !enabled; i++)
-        rc = remove_families(c, p, &infos[i], why);
-    if (rc == RQ_OK && (p->of.alter.fewer_replicas || p->resumed))
-        rc = remove_excess_replicas(c, p, why);
-    for (size_t i = 0; i < p->of.alter.removed_count && rc == RQ_OK; i++)
-        rc = rq_mob_archive(c->engine, p->table, p->of.alter.removed[i], NULL, 0, why);
-    return rc;
+    bool goes_on = p->stage > 0 || p->at > 0;
+    RQ_TRY(list_infos(c, p, &enabled, why));
+    if ((enabled || goes_on) && !(p->of.alter.no_reopen && !p->resumed))
+        RQ_TRY(reopen_all(c, p, why));
+    if (!enabled) RQ_TRY(remove_closed(c, p, why));
+    if (p->of.alter.fewer_replicas || p->resumed) RQ_TRY(remove_excess_replicas(c, p, why));
+    for (size_t i = 0; i < p->of.alter.removed_count; i++)
+        RQ_TRY(rq_mob_archive(c->engine, p->table, p->of.alter.removed[i], NULL, 0, why));
+    return RQ_OK;
 }

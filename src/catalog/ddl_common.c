@@ -36,7 +36,8 @@ static rq_err note_in_meta(rq_catalog *c, const rq__batch *b, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__batch_note(b, c->engine, meta, why);
+    rq_err rc =
+        c->one_log ? rq__batch_note(b, c->engine, meta, why) : rq__batch_commit(b, meta, true, why);
     rq_region_unref(meta);
     return rc;
 }
@@ -134,7 +135,7 @@ static void disk_one(void *ctx, size_t i)
 static rq_err disk_all(disk_work w, size_t count, rq_error *why)
 {
     pthread_mutex_init(&w.lock, NULL);
-    rq__parallel(w.catalog, count, disk_one, &w);
+    rq_parallel(w.catalog->env->executor, count, disk_one, &w);
     pthread_mutex_destroy(&w.lock);
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }
@@ -225,59 +226,56 @@ rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *sche
 typedef struct closing {
     rq__region_node **nodes; /* that show them closed */
     size_t node_count;
-    rq_region **open; /* those that were open, referenced */
-    size_t open_count;
+    rq__calls *calls; /* to those that were open; `count` of them are filled */
 } closing;
 
-static rq_err add_closing(closing *cl, const rq_catalog_region *r, rq_region_state state,
-                          int64_t now_ms)
+static rq_err add_closing(closing *cl, rq__region_node *of, rq_region_state state, int64_t now_ms)
 {
-    rq__region_node *n = rq__region_node_new(r->info, state, NULL, r->open_seqnum, now_ms, NULL);
+    rq__region_node *n =
+        rq__region_node_new(&of->info, state, NULL, NULL, of->pub.open_seqnum, now_ms, NULL);
     if (n == NULL) return RQ_E_NO_MEMORY;
     cl->nodes[cl->node_count++] = n;
-    if (r->region != NULL) cl->open[cl->open_count++] = rq_region_ref(r->region);
+    if (of->pub.server != NULL) rq__calls_of_node(cl->calls, cl->calls->count++, of);
     return RQ_OK;
 }
 
-rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, const rq_region_info *list,
-                          size_t count, rq_region_state state, rq_region ***ret, size_t *ret_count,
-                          rq_error *why)
+static rq_err add_all_closing(closing *cl, const rq__table_node *t, const rq_region_info *list,
+                              size_t count, rq_region_state state, int64_t now_ms)
+{
+    if (cl->nodes == NULL || cl->calls == NULL) return RQ_E_NO_MEMORY;
+    cl->calls->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = list == NULL ? i : rq__table_index(t, &list[i]);
+        if (at < t->pub.region_count)
+            RQ_TRY(add_closing(cl, rq__table_region(t, at), state, now_ms));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__publish_closed(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
+                          rq_region_state state, rq__calls **ret, rq_error *why)
 {
     rq__edit e;
     const rq__table_node *t;
     RQ_TRY(edit_table(c, p, &e, &t, why));
     if (list == NULL) count = t->pub.region_count;
     closing cl = {.nodes = calloc(count + 1, sizeof(rq__region_node *)),
-                  .open = calloc(count + 1, sizeof(rq_region *))};
-    rq_err rc = cl.nodes == NULL || cl.open == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+                  .calls = rq__calls_new(c, p, RQ_CALL_CLOSE, count)};
     int64_t now = c->env->executor->now_ms(c->env->executor);
-    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
-        size_t at = list == NULL ? i : rq__table_index(t, &list[i]);
-        if (at < t->pub.region_count)
-            rc = add_closing(&cl, &rq__table_region(t, at)->pub, state, now);
-    }
+    rq_err rc = add_all_closing(&cl, t, list, count, state, now);
     if (rc == RQ_OK) rc = rq__edit_replace_regions(&e, t, t->pub.state, cl.nodes, cl.node_count);
     rc = end_edit(&e, rc, why);
     for (size_t i = 0; i < cl.node_count; i++)
         rq__region_node_unref(cl.nodes[i]);
     free(cl.nodes);
-    if (rc != RQ_OK) {
-        rq__unref_regions(cl.open, cl.open_count);
-        return rc;
-    }
-    *ret = cl.open;
-    *ret_count = cl.open_count;
-    return RQ_OK;
+    if (rc == RQ_OK)
+        *ret = cl.calls;
+    else
+        rq__calls_free(cl.calls);
+    return rc;
 }
 
-void rq__unref_regions(rq_region **regions, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        rq_region_unref(regions[i]);
-    free(regions);
-}
-
-rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *opened, size_t count,
+rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, rq__opened *opened, size_t count,
                          bool enables, rq_error *why)
 {
     rq__edit e;
@@ -291,6 +289,7 @@ rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *ope
         rq_table_state state = enables ? RQ_TABLE_ENABLED : t->pub.state;
         rc = end_edit(&e, rq__edit_replace_regions(&e, t, state, nodes, count), why);
     }
+    if (rc == RQ_OK) rq__opened_served(opened, count);
     free(nodes);
     return rc;
 }
@@ -312,10 +311,12 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
     for (size_t i = 0; i < count; i++) {
         const rq_catalog_region *r = &list[i].node->pub;
         int64_t seqnum = r->state == RQ_REGION_OPEN ? r->open_seqnum : -1;
-        RQ_TRY(rq__meta_put_region(b, r->info, r->state, &c->server, seqnum));
+        /* The server that tried to open it, for one that could not be opened. */
+        const rq_server_name *server = r->server != NULL ? r->server : c->server;
+        RQ_TRY(rq__meta_put_region(b, r->info, r->state, server, seqnum));
         /* NULL: the table's descriptor cannot be read. */
         int copies = list[i].schema == NULL ? 1 : rq_catalog_replication(list[i].schema);
-        RQ_TRY(rq__meta_put_replicas(b, r->info, r->state, &c->server, seqnum, copies));
+        RQ_TRY(rq__meta_put_replicas(b, r->info, r->state, server, seqnum, copies));
     }
     return RQ_OK;
 }

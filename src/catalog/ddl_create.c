@@ -159,15 +159,15 @@ rq_err rq__create_open(rq_catalog *c, rq__proc *p, rq_error *why)
     if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
     if (p->opened == NULL) return RQ_E_NO_MEMORY;
     p->opened_count = p->region_count;
-    RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
+    RQ_TRY(rq__open_regions(c, p, p->opened, p->opened_count, why));
+    rq_err rc = RQ_OK;
     for (size_t i = 0; i < p->opened_count; i++) {
-        if (p->opened[i].rc == RQ_OK) continue;
-        (void)rq_fail(why, p->opened[i].rc, "%s", p->opened[i].why.message);
-        rq_err rc = p->opened[i].rc;
-        rq__opened_abandon(c, p->opened, p->opened_count);
-        return rc;
+        rq__opened *o = &p->opened[i];
+        if (o->rc == RQ_OK) continue;
+        if (rc == RQ_OK) rc = rq_fail(why, o->rc, "%s", o->why.message);
+        rq__opened_clear(o, 1); /* another attempt opens it again */
     }
-    return RQ_OK;
+    return rc;
 }
 
 rq_err rq__create_commit(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -183,6 +183,7 @@ rq_err rq__create_publish(rq_catalog *c, rq__proc *p, rq_error *why)
         nodes[i] = p->opened[i].node;
     rq_err rc = rq__publish_table(c, p->schema, RQ_TABLE_ENABLED, nodes, p->opened_count, why);
     free(nodes);
+    if (rc == RQ_OK) rq__opened_served(p->opened, p->opened_count);
     if (rc == RQ_OK) rq__opened_clear(p->opened, p->opened_count);
     return rc;
 }
@@ -197,7 +198,7 @@ rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p)
 
 /* Nothing was written to the regions; folders that cannot be removed are harmless, because meta
  * does not name them. */
-void rq__create_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
     rq_arena a;
@@ -208,4 +209,5 @@ void rq__create_undo(rq_catalog *c, rq__proc *p)
     if (rc != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
     rq_arena_clear(&a);
+    return RQ_OK;
 }

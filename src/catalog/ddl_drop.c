@@ -128,7 +128,7 @@ rq_err rq__publish_new_regions(rq_catalog *c, rq__proc *p, rq_table_state state,
     for (; n < p->region_count && rc == RQ_OK; n++) {
         nodes[n] = p->opened != NULL && p->opened[n].node != NULL
                        ? rq__region_node_ref(p->opened[n].node)
-                       : rq__region_node_new(&p->regions[n], unopened, NULL, -1, now, NULL);
+                       : rq__region_node_new(&p->regions[n], unopened, NULL, NULL, -1, now, NULL);
         if (nodes[n] == NULL) rc = rq_no_memory(why);
     }
     if (rc == RQ_OK) rc = rq__publish_table(c, p->schema, state, nodes, n, why);
@@ -167,10 +167,11 @@ rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
     if (p->opened == NULL) return rq_no_memory(why);
     p->opened_count = p->region_count;
-    if (p->region_count > 0 && p->opened[0].node == NULL) /* not when this is a repetition */
-        RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
+    if (p->region_count > 0) /* a repetition opens those that are not */
+        RQ_TRY(rq__open_regions(c, p, p->opened, p->opened_count, why));
     RQ_TRY(rq__meta_put_opened(c, p, true, why));
     RQ_TRY(rq__publish_new_regions(c, p, RQ_TABLE_ENABLED, RQ_REGION_OPENING, why));
+    rq__opened_served(p->opened, p->opened_count);
     rq__opened_done(c, p);
     return RQ_OK;
 }
@@ -186,9 +187,10 @@ rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p)
     return found ? RQ__COMMIT_YES : RQ__COMMIT_NO;
 }
 
-void rq__truncate_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__truncate_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
     if (rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed truncate: %s", why.message);
+    return RQ_OK;
 }

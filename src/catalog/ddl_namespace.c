@@ -76,7 +76,7 @@ static rq_err table_ref(rq_catalog *c, rq_region **ret, rq_error *why)
         rc = rq_fail(why, RQ_E_TABLE_NOT_ENABLED, "hbase:namespace is disabled.");
     else if (t->pub.region_count == 0 || rq__table_region(t, 0)->pub.region == NULL)
         rc = rq_fail(why, RQ_E_NOT_SERVING_REGION, "hbase:namespace is not online on %s",
-                     c->server.text);
+                     c->server->text);
     else
         *ret = rq_region_ref(rq__table_region(t, 0)->pub.region);
     rq__table_node_unref(t);
@@ -204,11 +204,12 @@ rq_err rq__ns_delete_row(rq_catalog *c, rq__proc *p, rq_error *why)
 }
 
 /* The folder is still empty: no table could be created in it yet. */
-void rq__ns_create_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__ns_create_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
     if (rq__ns_delete_folder(c, p, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
+    return RQ_OK;
 }
 
 /* Foreign files in the folder stay, and so does the folder. */

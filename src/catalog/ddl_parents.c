@@ -167,24 +167,34 @@ rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[
 
 /* --- archived --------------------------------------------------------------------------------- */
 
-/* Whether a file of the region still refers to its parents. */
-static rq_err refers(rq_catalog *c, const rq_region_info *info, bool *ret, rq_error *why)
+/* Asks the servers of the children to drop references that compactions have replaced. */
+static rq_err ask_children(rq_catalog *c, rq__proc *p, const search *s)
 {
+    size_t count = 0;
+    for (size_t i = 0; i < s->count; i++)
+        count += s->list[i].child_count;
+    rq__calls *k = rq__calls_new(c, p, RQ_CALL_DROP_REFERENCES, count);
+    if (k == NULL) return RQ_E_NO_MEMORY;
+    k->count = 0;
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
-    const rq_catalog_region *node = rq_catalog_region_find(c, rq_slice_cstr(info->encoded));
-    rq_region *r = node != NULL && node->region != NULL ? rq_region_ref(node->region) : NULL;
+    for (size_t i = 0; i < s->count; i++) {
+        for (size_t n = 0; n < s->list[i].child_count; n++) {
+            const rq_catalog_region *r =
+                rq_catalog_region_find(c, rq_slice_cstr(s->list[i].children[n].encoded));
+            if (r == NULL || r->server == NULL) continue;
+            rq__calls_of_node(k, k->count++, RQ_CONTAINER_OF(r, rq__region_node, pub));
+        }
+    }
     rq_epoch_unpin(c->env->epoch, &m);
-    rq_err rc = r == NULL ? RQ_OK : rq_region_drop_stale_references(r, why);
-    rq_region_unref(r);
-    return rc == RQ_OK ? rq_region_folder_has_references(c->engine, info, ret, why) : rc;
+    return rq__calls_send(k);
 }
 
 static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
 {
     for (size_t i = 0; i < r->child_count; i++) {
         bool has;
-        RQ_TRY(refers(c, &r->children[i], &has, why));
+        RQ_TRY(rq_region_folder_has_references(c->engine, &r->children[i], &has, why));
         if (has) return RQ_OK;
     }
     RQ_TRY(rq__destroy_regions(c, r->parents, r->parent_count, why));
@@ -216,7 +226,11 @@ rq_err rq__clean_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     search s = {.p = p, .arena = &p->arena};
     RQ_TRY(find_remains(c, &s, why));
-    for (size_t i = 0; i < s.count; i++)
-        RQ_TRY(clean_one(c, &s.list[i], why));
-    return RQ_OK;
+    rq_err rc = p->calls != NULL ? rq__calls_wait(p) : ask_children(c, p, &s);
+    if (rc != RQ_OK) return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
+    rc = rq__calls_result(p->calls, why);
+    rq__calls_drop(p);
+    for (size_t i = 0; i < s.count && rc == RQ_OK; i++)
+        rc = clean_one(c, &s.list[i], why);
+    return rc;
 }

@@ -6,11 +6,12 @@
 #include "catalog/catalog_priv.h"
 
 typedef rq_err rq__step_fn(rq_catalog *c, rq__proc *p, rq_error *why);
+typedef rq_err rq__undo_fn(rq_catalog *c, rq__proc *p);
 
 /* ddl_create.c */
 rq__step_fn rq__create_precheck, rq__create_prepare, rq__create_layout, rq__create_open,
     rq__create_commit, rq__create_publish;
-void rq__create_undo(rq_catalog *c, rq__proc *p);
+rq__undo_fn rq__create_undo;
 rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p);
 /* RQ_E_QUOTA_EXCEEDED: the namespace may not have more regions. */
 RQ_NODISCARD
@@ -19,7 +20,7 @@ rq_err rq__split_check_quota(rq_catalog *c, const rq__proc *p, rq_error *why);
 rq__step_fn rq__delete_prepare, rq__delete_commit, rq__delete_remove;
 rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq__truncate_commit,
     rq__truncate_remove, rq__truncate_finish;
-void rq__truncate_undo(rq_catalog *c, rq__proc *p);
+rq__undo_fn rq__truncate_undo;
 rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_state.c */
 rq__step_fn rq__enable_prepare, rq__enable_mark, rq__enable_open;
@@ -34,7 +35,7 @@ rq__step_fn rq__lock_prepare, rq__lock_hold;
 /* ddl_regions.c */
 rq__step_fn rq__split_prepare, rq__split_check, rq__merge_prepare, rq__merge_check;
 rq__step_fn rq__regions_close, rq__regions_layout, rq__regions_commit, rq__regions_open;
-void rq__regions_undo(rq_catalog *c, rq__proc *p);
+rq__undo_fn rq__regions_undo;
 rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_truncate_region.c */
 rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate_region_close,
@@ -61,7 +62,7 @@ rq__step_fn rq__alter_prepare, rq__alter_commit, rq__alter_reopen;
 rq__step_fn rq__tracker_precheck, rq__tracker_prepare;
 /* ddl_namespace.c */
 rq__step_fn rq__ns_create_precheck, rq__ns_create_prepare, rq__ns_create_folder, rq__ns_put;
-void rq__ns_create_undo(rq_catalog *c, rq__proc *p);
+rq__undo_fn rq__ns_create_undo;
 rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
 rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_folder;
 
@@ -75,7 +76,7 @@ rq__step_fn rq__peer_update_prepare, rq__peer_update_store;
 /* ddl_snapshot.c */
 rq__step_fn rq__snapshot_precheck, rq__snapshot_prepare, rq__snapshot_begin, rq__snapshot_collect,
     rq__snapshot_complete;
-void rq__snapshot_undo(rq_catalog *c, rq__proc *p);
+rq__undo_fn rq__snapshot_undo;
 rq__commit_state rq__snapshot_seen(rq_catalog *c, const rq__proc *p);
 rq__step_fn rq__snapshot_delete_prepare, rq__snapshot_delete_commit, rq__snapshot_delete_files;
 rq__commit_state rq__snapshot_delete_seen(rq_catalog *c, const rq__proc *p);
@@ -86,7 +87,7 @@ rq_err rq__hold_archive(rq_catalog *c, rq__proc *p, rq_error *why);
 void rq__release_archive(rq__proc *p);
 /* ddl_restore.c */
 rq__step_fn rq__clone_precheck, rq__clone_prepare, rq__clone_layout;
-void rq__clone_undo(rq_catalog *c, rq__proc *p);
+rq__undo_fn rq__clone_undo;
 rq__step_fn rq__restore_precheck, rq__restore_prepare, rq__restore_layout, rq__restore_commit,
     rq__restore_publish, rq__restore_remove;
 /* ddl_create.c: the limits of the namespace, for a table that will have `wanted` regions; `is_new`: it
@@ -149,12 +150,10 @@ RQ_NODISCARD
 rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *schema,
                          rq_table_state state, rq_error *why);
 /* Takes regions of the table (`list`; NULL: all) out of service: the view shows them in `state`.
- * Returns references to those that were open, in a malloc'ed array. */
+ * *ret: the calls that close those that were open. See rq__take_down. */
 RQ_NODISCARD
-rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, const rq_region_info *list,
-                          size_t count, rq_region_state state, rq_region ***ret, size_t *ret_count,
-                          rq_error *why);
-void rq__unref_regions(rq_region **regions, size_t count); /* frees the list as well */
+rq_err rq__publish_closed(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
+                          rq_region_state state, rq__calls **ret, rq_error *why);
 /* Makes the procedure's new regions (p->regions) those of its table: opened ones as they are, the
  * others in the state `unopened`. (ddl_drop.c) */
 RQ_NODISCARD
@@ -164,11 +163,11 @@ rq_err rq__publish_new_regions(rq_catalog *c, rq__proc *p, rq_table_state state,
  * closing them (repair.c). For procedures that hold the table's lock and replace its regions.
  * (ddl_state.c) */
 RQ_NODISCARD
-rq_err rq__close_left_open(rq_catalog *c, const rq__proc *p, rq_error *why);
+rq_err rq__close_left_open(rq_catalog *c, rq__proc *p, rq_error *why);
 /* Replaces nodes of the same encoded names in the table; `enables`: also makes the table
  * ENABLED. */
 RQ_NODISCARD
-rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *list, size_t count,
+rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, rq__opened *list, size_t count,
                          bool enables, rq_error *why);
 /* Replaces the regions `old` by the nodes. */
 RQ_NODISCARD

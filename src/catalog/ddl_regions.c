@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-#include "catalog/split_policy.h"
+#include "host/split_policy.h"
 
 static rq_err copy_info(rq__proc *p, const rq_region_info *from, rq_region_info *ret)
 {
@@ -66,7 +66,7 @@ static rq_err check_online(rq_catalog *c, const rq__table_node *t, rq_slice enco
     if (at < t->pub.region_count) {
         const rq_catalog_region *r = &rq__table_region(t, at)->pub;
         *ret_at = at;
-        if (r->state == RQ_REGION_OPEN && r->region != NULL) return RQ_OK;
+        if (r->state == RQ_REGION_OPEN && r->server != NULL) return RQ_OK;
         return rq_fail(why, code, "%s is not OPEN; state=%s", name,
                        rq__region_state_name(r->state));
     }
@@ -102,18 +102,37 @@ static rq_err check_split_row(const rq_region_info *info, rq_slice row, rq_error
                    "Split row is not inside region key range splitKey:%s region: %s", text, name);
 }
 
+/* Asks the region's server whether it may be split, and where. */
+static rq_err look(rq_catalog *c, rq__proc *p, rq__region_node *n)
+{
+    if (p->calls != NULL) return rq__calls_wait(p);
+    rq__calls *k = rq__calls_new(c, p, RQ_CALL_LOOK, 1);
+    if (k == NULL || rq__calls_with_arenas(k) != RQ_OK) {
+        rq__calls_free(k);
+        return RQ_E_NO_MEMORY;
+    }
+    rq__calls_of_node(k, 0, n);
+    k->list[0].flush = p->of.split.row.len == 0;
+    return rq__calls_send(k);
+}
+
 /* The given row, or the middle of the region. HBASE: checkSplittable,
  * RSRpcServices.getRegionInfo. */
-static rq_err find_split_row(rq_catalog *c, rq__proc *p, rq_region *r, rq_slice *ret, rq_error *why)
+static rq_err find_split_row(rq_catalog *c, rq__proc *p, rq__region_node *n, rq_slice *ret,
+                             rq_error *why)
 {
-    const rq_table_schema *schema = p->schema;
-    if (!rq__region_is_splittable(c, r))
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s NOT splittable", rq_region_get_info(r)->encoded);
-    if (p->of.split.row.len > 0) {
-        *ret = rq__split_restrict(schema, p->of.split.row);
-        return RQ_OK;
-    }
-    return rq__split_point(c, r, true, &p->arena, ret, why);
+    rq_err rc = look(c, p, n);
+    if (rc != RQ_OK) return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
+    rc = rq__calls_result(p->calls, why);
+    const rq_region_call *call = &p->calls->list[0];
+    if (rc == RQ_OK && !call->splittable)
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "%s NOT splittable", n->info.encoded);
+    *ret = rq_arena_copy(&p->arena, call->split_row);
+    if (ret->ptr == NULL) rc = rq_no_memory(why);
+    rq__calls_drop(p);
+    if (rc == RQ_OK && p->of.split.row.len > 0)
+        *ret = rq_split_restrict(p->schema, p->of.split.row);
+    return rc;
 }
 
 static rq_err take_schema(rq__proc *p, const rq__table_node *t)
@@ -129,10 +148,11 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
     size_t at;
     RQ_TRY(check_table(p, t, why));
     RQ_TRY(check_online(c, t, p->of.split.region, RQ_E_DO_NOT_RETRY_REGION, &at, why));
-    const rq_catalog_region *r = &rq__table_region(t, at)->pub;
+    rq__region_node *n = rq__table_region(t, at);
+    const rq_catalog_region *r = &n->pub;
     rq_slice row;
     RQ_TRY(take_schema(p, t));
-    RQ_TRY(find_split_row(c, p, r->region, &row, why));
+    RQ_TRY(find_split_row(c, p, n, &row, why));
     RQ_TRY(check_split_row(r->info, row, why));
     p->old_regions = rq_arena_calloc(&p->arena, 1, sizeof *p->old_regions);
     p->regions = rq_arena_calloc(&p->arena, 2, sizeof *p->regions);
@@ -162,7 +182,7 @@ rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split region %s failed due to split switch off",
                        name);
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    if (!rq__schema_allows(t->pub.schema, "SPLIT_ENABLED")) {
+    if (!rq_schema_allows(t->pub.schema, "SPLIT_ENABLED")) {
         rq__table_node_unref(t);
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "Split region %s failed as region split is disabled for the table", name);
@@ -183,7 +203,7 @@ rq_err rq__split_check(rq_catalog *c, rq__proc *p, rq_error *why)
     if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT))
         return rq_fail(why, RQ_E_IOEXCEPTION, "Split region %s failed due to split switch off",
                        name);
-    if (!rq__schema_allows(p->schema, "SPLIT_ENABLED"))
+    if (!rq_schema_allows(p->schema, "SPLIT_ENABLED"))
         return rq_fail(why, RQ_E_IOEXCEPTION,
                        "Split region %s failed as region split is disabled for the table", name);
     return RQ_OK;
@@ -303,7 +323,7 @@ rq_err rq__merge_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Merge of [%s] failed because merge switch is off",
                        asked_names(p));
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    if (!rq__schema_allows(t->pub.schema, "MERGE_ENABLED")) {
+    if (!rq_schema_allows(t->pub.schema, "MERGE_ENABLED")) {
         rq__table_node_unref(t);
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "Merge of [%s] failed as region merge is disabled for the table",
@@ -356,23 +376,53 @@ static rq_err check_not_merged(rq_catalog *c, rq__proc *p, const char *names, rq
                    names, m.found->encoded);
 }
 
-/* A start may have failed to open a region: then its folder says whether it has references. */
-static rq_err check_mergeable(rq_catalog *c, const rq__proc *p, const rq__table_node *t,
-                              const rq_region_info *info, const char *names, rq_error *why)
+static rq_err fail_unmergeable(const rq_region_info *info, const char *names, rq_error *why)
 {
-    size_t at = rq__table_index(t, info);
-    rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
-    bool has = false;
-    if (r == NULL && !p->resumed)
-        return rq_fail(why, RQ_E_MERGE_REGION, "Unable to merge regions that are NOT online: %s",
-                       info->encoded);
-    if (r != NULL)
-        has = rq_region_has_references(r);
-    else
-        RQ_TRY(rq_region_folder_has_references(c->engine, info, &has, why));
-    if (!has) return RQ_OK;
     return rq_fail(why, RQ_E_MERGE_REGION,
                    "Skip merging %s, because a parent, %s, is not mergeable", names, info->encoded);
+}
+
+/* A start may have failed to open a region: then its folder says whether it has references. */
+static rq_err check_closed(rq_catalog *c, const rq__proc *p, const rq_region_info *info,
+                           const char *names, rq_error *why)
+{
+    bool has = false;
+    if (!p->resumed)
+        return rq_fail(why, RQ_E_MERGE_REGION, "Unable to merge regions that are NOT online: %s",
+                       info->encoded);
+    RQ_TRY(rq_region_folder_has_references(c->engine, info, &has, why));
+    return has ? fail_unmergeable(info, names, why) : RQ_OK;
+}
+
+/* Asks the servers of the regions that are open, and looks at the others itself. */
+static rq_err ask_mergeable(rq_catalog *c, rq__proc *p, const rq__table_node *t, const char *names,
+                            rq_error *why)
+{
+    rq__calls *k = rq__calls_new(c, p, RQ_CALL_LOOK, p->old_region_count);
+    rq_err rc = k == NULL ? rq_no_memory(why) : RQ_OK;
+    if (k != NULL) k->count = 0;
+    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++) {
+        size_t at = rq__table_index(t, &p->old_regions[i]);
+        rq__region_node *n = at < t->pub.region_count ? rq__table_region(t, at) : NULL;
+        if (n != NULL && n->pub.server != NULL)
+            rq__calls_of_node(k, k->count++, n);
+        else
+            rc = check_closed(c, p, &p->old_regions[i], names, why);
+    }
+    if (rc == RQ_OK) return rq__calls_send(k);
+    rq__calls_free(k);
+    return rc;
+}
+
+static rq_err check_mergeable(rq_catalog *c, rq__proc *p, const rq__table_node *t,
+                              const char *names, rq_error *why)
+{
+    RQ_TRY(p->calls != NULL ? rq__calls_wait(p) : ask_mergeable(c, p, t, names, why));
+    rq_err rc = rq__calls_result(p->calls, why);
+    for (size_t i = 0; i < p->calls->count && rc == RQ_OK; i++)
+        if (!p->calls->list[i].mergeable) rc = fail_unmergeable(p->calls->list[i].info, names, why);
+    rq__calls_drop(p);
+    return rc;
 }
 
 static rq_err check_merge_switches(rq_catalog *c, rq__proc *p, const char *names, rq_error *why)
@@ -381,7 +431,7 @@ static rq_err check_merge_switches(rq_catalog *c, rq__proc *p, const char *names
     if (!rq_catalog_switch_get(c, RQ_SWITCH_MERGE))
         return rq_fail(why, RQ_E_IOEXCEPTION, "Merge of %s failed because merge switch is off",
                        names);
-    if (!rq__schema_allows(p->schema, "MERGE_ENABLED"))
+    if (!rq_schema_allows(p->schema, "MERGE_ENABLED"))
         return rq_fail(why, RQ_E_IOEXCEPTION,
                        "Merge of %s failed as region merge is disabled for the table", names);
     return RQ_OK;
@@ -392,53 +442,71 @@ static rq_err check_merge_switches(rq_catalog *c, rq__proc *p, const char *names
 rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     const char *names = short_names(p);
-    if (!p->resumed) RQ_TRY(check_merge_switches(c, p, names, why));
+    if (!p->resumed && p->calls == NULL) RQ_TRY(check_merge_switches(c, p, names, why));
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     bool committed = is_committed(t, p);
-    rq_err rc = committed ? RQ_OK : check_not_merged(c, p, names, why);
-    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK && !committed; i++)
-        rc = check_mergeable(c, p, t, &p->old_regions[i], names, why);
+    rq_err rc = committed || p->calls != NULL ? RQ_OK : check_not_merged(c, p, names, why);
+    if (rc == RQ_OK && !committed) rc = check_mergeable(c, p, t, names, why);
     rq__table_node_unref(t);
     return rc;
 }
 
 /* --- both: the parents closed ----------------------------------------------------------------- */
 
-/* For a region that was not opened at the start, or whose opening failed: opens it for the records
- * in the log. */
-static rq_err flush_log_records(rq_catalog *c, const rq_region_info *info, rq_table_schema *schema,
-                                rq_error *why)
+/* What a parent is seen as while it is closed. */
+static rq_region_state closing_state(const rq__proc *p)
 {
-    rq_region *r;
-    RQ_TRY(rq_region_open(c->engine, info, schema, &r, why));
-    rq_err rc = rq_region_close(r, false, why);
-    if (rc != RQ_OK) rq__region_abandon(c, r);
-    rq_region_unref(r);
+    return p->ops->kind == RQ_DDL_SPLIT_REGION    ? RQ_REGION_SPLITTING
+           : p->ops->kind == RQ_DDL_MERGE_REGIONS ? RQ_REGION_MERGING
+                                                  : RQ_REGION_CLOSING;
+}
+
+/* Flushes most of the memstore while the region still serves. *ret_open: it is open. */
+static rq_err flush_parent(rq_catalog *c, rq__proc *p, const rq_region_info *info, bool *ret_open,
+                           rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    if (p->calls == NULL) {
+        rq__table_node *t;
+        RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+        size_t at = rq__table_index(t, info);
+        *ret_open = at < t->pub.region_count && rq__table_region(t, at)->pub.server != NULL;
+        rq__calls *k = *ret_open ? rq__calls_new(c, p, RQ_CALL_FLUSH, 1) : NULL;
+        if (k != NULL) rq__calls_of_node(k, 0, rq__table_region(t, at));
+        rq__table_node_unref(t);
+        if (*ret_open) rc = k == NULL ? rq_no_memory(why) : rq__calls_send(k);
+    } else {
+        *ret_open = true;
+        rc = rq__calls_wait(p);
+    }
+    if (rc != RQ_OK || p->calls == NULL) return rc;
+    rc = rq__calls_result(p->calls, why);
+    rq__calls_drop(p);
     return rc;
 }
 
+/* Stages of each parent: 0 flushed, 1 closed; or, if it was not open, 2 brought into files: a start did not
+ * open it, or could not, and the log may have records of it. */
 static rq_err close_parent(rq_catalog *c, rq__proc *p, const rq_region_info *info, rq_error *why)
 {
+    if (p->stage == 0) {
+        bool open;
+        RQ_TRY(flush_parent(c, p, info, &open, why));
+        if (!open) RQ_TRY(rq__take_down(c, p, info, 1, closing_state(p), false, NULL, why));
+        p->stage = open ? 1 : 2;
+    }
+    if (p->stage == 1) {
+        rq_err closed;
+        RQ_TRY(rq__take_down(c, p, info, 1, closing_state(p), false, &closed, why));
+        return closed;
+    }
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = rq__table_index(t, info), count = 0;
-    rq_region **open = NULL;
-    rq_err rc = RQ_OK;
-    rq_region_state state = p->ops->kind == RQ_DDL_SPLIT_REGION    ? RQ_REGION_SPLITTING
-                            : p->ops->kind == RQ_DDL_MERGE_REGIONS ? RQ_REGION_MERGING
-                                                                   : RQ_REGION_CLOSING;
-    rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
-    /* Flushes most of the memstore while the region still serves. */
-    if (r != NULL) rc = rq_region_flush(r, (rq_slice){NULL, 0}, NULL, why);
-    if (rc == RQ_OK && at < t->pub.region_count)
-        rc = rq__publish_closed(c, p, info, 1, state, &open, &count, why);
-    if (rc == RQ_OK)
-        rc = count > 0 ? rq__close_regions(c, open, count, false, why)
-                       : flush_log_records(c, info, t->pub.schema, why);
-    if (open != NULL) rq__unref_regions(open, count);
+    rq_table_schema_unref(p->schema);
+    p->schema = rq_table_schema_ref(t->pub.schema);
     rq__table_node_unref(t);
-    return rc;
+    return rq__bring_into_files(c, p, info, p->schema, why);
 }
 
 rq_err rq__regions_close(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -447,8 +515,8 @@ rq_err rq__regions_close(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     bool done = is_committed(t, p);
     rq__table_node_unref(t);
-    for (size_t i = 0; i < p->old_region_count && !done; i++)
-        RQ_TRY(close_parent(c, p, &p->old_regions[i], why));
+    for (; p->at < p->old_region_count && !done; p->at++, p->stage = 0)
+        RQ_TRY(close_parent(c, p, &p->old_regions[p->at], why));
     return RQ_OK;
 }
 
@@ -499,7 +567,7 @@ rq_err rq__publish_replaced(rq_catalog *c, const rq__proc *p, rq_region_state st
     int64_t now = c->env->executor->now_ms(c->env->executor);
     rq_err rc = RQ_OK;
     for (; made < p->region_count && rc == RQ_OK; made++) {
-        list[made] = rq__region_node_new(&p->regions[made], state, NULL, 1, now, NULL);
+        list[made] = rq__region_node_new(&p->regions[made], state, NULL, NULL, 1, now, NULL);
         if (list[made] == NULL) rc = rq_no_memory(why);
     }
     if (rc == RQ_OK)
@@ -520,8 +588,7 @@ rq_err rq__regions_commit(rq_catalog *c, rq__proc *p, rq_error *why)
         rq_arena_init(&a);
         rq__batch b;
         rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-        rc =
-            p->ops->kind == RQ_DDL_SPLIT_REGION ? split_rows(&b, p) : merge_rows(&b, p, &c->server);
+        rc = p->ops->kind == RQ_DDL_SPLIT_REGION ? split_rows(&b, p) : merge_rows(&b, p, c->server);
         if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
         rq_arena_clear(&a);
         if (rc == RQ_OK) rc = rq__publish_replaced(c, p, RQ_REGION_OPENING, why);
@@ -538,8 +605,8 @@ rq_err rq__regions_open(rq_catalog *c, rq__proc *p, rq_error *why)
     if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
     if (p->opened == NULL) return rq_no_memory(why);
     p->opened_count = p->region_count;
-    if (p->opened[0].node == NULL) /* not when this is a repetition */
-        RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
+    /* A repetition keeps those that are open. */
+    RQ_TRY(rq__open_regions(c, p, p->opened, p->opened_count, why));
     RQ_TRY(rq__meta_put_opened(c, p, false, why));
     RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, false, why));
     rq__opened_done(c, p);
@@ -548,27 +615,36 @@ rq_err rq__regions_open(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- both: taken back before the commit ------------------------------------------------------- */
 
-static rq_err reopen_parents(rq_catalog *c, rq__proc *p, rq_error *why)
+/* The parents that are closed, as p->opened. */
+static rq_err list_parents(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    rq_err rc = RQ_OK;
-    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++) {
+    if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);
+    free(p->opened);
+    rq_table_schema_unref(p->schema);
+    p->schema = rq_table_schema_ref(t->pub.schema);
+    p->opened_count = 0;
+    p->opened = rq__opened_new(p->old_regions, p->old_region_count, p->schema);
+    for (size_t i = 0; i < p->old_region_count && p->opened != NULL; i++) {
         size_t at = rq__table_index(t, &p->old_regions[i]);
-        if (at == t->pub.region_count || rq__table_region(t, at)->pub.region != NULL) continue;
-        rq__opened o = {.info = &rq__table_region(t, at)->info, .schema = t->pub.schema};
-        rc = rq__open_regions(c, &o, 1, why);
-        if (rc != RQ_OK) break;
-        rc = rq__meta_note_opened(c, &o, 1, why);
-        if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, false, why);
-        if (rc == RQ_OK)
-            rq__reopen_failed(c, &o, 1);
-        else
-            rq__opened_abandon(c, &o, 1);
-        rq__opened_clear(&o, 1);
+        if (at < t->pub.region_count && rq__table_region(t, at)->pub.server == NULL)
+            p->opened[p->opened_count++] =
+                (rq__opened){.info = &p->old_regions[i], .schema = p->schema};
     }
     rq__table_node_unref(t);
-    return rc;
+    return p->opened == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
+static rq_err reopen_parents(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->stage == 1) RQ_TRY(list_parents(c, p, why));
+    p->stage = 2;
+    RQ_TRY(rq__open_regions(c, p, p->opened, p->opened_count, why));
+    RQ_TRY(rq__meta_note_opened(c, p->opened, p->opened_count, why));
+    RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, false, why));
+    rq__opened_done(c, p);
+    return RQ_OK;
 }
 
 rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p)
@@ -580,17 +656,22 @@ rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p)
     return done ? RQ__COMMIT_YES : RQ__COMMIT_NO;
 }
 
-void rq__regions_undo(rq_catalog *c, rq__proc *p)
+/* Stages: 0 the new regions removed, 1 and 2 the parents opened. A parent that was opened and could not be
+ * shown is opened again by its own procedure, which finds it open. */
+rq_err rq__regions_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
-    if ((p->step > 1 || p->resumed) && /* laid out, at least partly */
+    if (p->stage == 0 && (p->step > 1 || p->resumed) && /* laid out, at least partly */
         rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed split or merge: %s",
                     why.message);
+    if (p->stage == 0) p->stage = 1;
     why = (rq_error){0};
-    if (reopen_parents(c, p, &why) == RQ_OK) return;
+    rq_err rc = reopen_parents(c, p, &why);
+    if (rc == RQ_OK || rc == RQ_E_AGAIN) return rc;
     rq_log_error(c->env->log, "catalog", "regions of %.*s will be reopened later: %s",
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)
         rq__procedures_reopen(c, &p->old_regions[i]);
+    return RQ_OK;
 }

@@ -218,7 +218,7 @@ static rq_err lay_out_regions(rq_catalog *c, const rq__proc *p, const rq__snapsh
                        s->count, p->region_count);
     layout_work w = {.catalog = c, .proc = p, .snapshot = s};
     pthread_mutex_init(&w.lock, NULL);
-    rq__parallel(c, s->count, lay_out_one, &w);
+    rq_parallel(c->env->executor, s->count, lay_out_one, &w);
     pthread_mutex_destroy(&w.lock);
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }
@@ -249,13 +249,14 @@ rq_err rq__clone_layout(rq_catalog *c, rq__proc *p, rq_error *why)
     return lay_out(c, p, why);
 }
 
-void rq__clone_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__clone_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
-    rq__create_undo(c, p);
+    RQ_TRY(rq__create_undo(c, p));
     if (p->schema != NULL && rq_mob_remove_linked(c->engine, p->schema, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed clone: %s", why.message);
     rq__release_archive(p);
+    return RQ_OK;
 }
 
 rq_err rq__restore_layout(rq_catalog *c, rq__proc *p, rq_error *why)

@@ -134,7 +134,7 @@ rq_err rq__snapshot_begin(rq_catalog *c, rq__proc *p, rq_error *why)
 /* A region, and its part of the manifest. */
 typedef struct part {
     const rq_region_info *info;
-    rq_region *open; /* NULL: closed */
+    const rq_region_call *call; /* NULL: closed */
     rq_buf bytes;
     rq_err rc;
     rq_error why;
@@ -143,33 +143,9 @@ typedef struct part {
 typedef struct collecting {
     rq_catalog *catalog;
     rq_table_schema *schema;
-    bool flush;
     part *parts;
     size_t count;
 } collecting;
-
-/* Opens and closes the region: a disable that could not flush it left its last writes in the log. */
-static rq_err close_cleanly(rq_catalog *c, const rq_region_info *info, rq_table_schema *schema,
-                            rq_error *why)
-{
-    rq_region *r;
-    RQ_TRY(rq_region_open(c->engine, info, schema, &r, why));
-    rq_err rc = rq_region_close(r, false, why);
-    if (rc != RQ_OK) rq__region_abandon(c, r);
-    rq_region_unref(r);
-    return rc;
-}
-
-static rq_err list_closed(const collecting *k, const rq_region_info *info, rq_arena *a,
-                          rq_region_files *files, rq_error *why)
-{
-    rq_engine *e = k->catalog->engine;
-    rq_error own = {0};
-    rq_err rc = rq_region_files_of_closed(e, info, k->schema, a, files, &own);
-    if (rc != RQ_E_STATE) return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
-    RQ_TRY(close_cleanly(k->catalog, info, k->schema, why));
-    return rq_region_files_of_closed(e, info, k->schema, a, files, why);
-}
 
 static void collect_one(void *ctx, size_t i)
 {
@@ -177,42 +153,80 @@ static void collect_one(void *ctx, size_t i)
     part *p = &k->parts[i];
     rq_arena a = {0};
     rq_region_files files;
-    p->rc = p->open != NULL ? rq_region_files_take(p->open, k->flush, &a, &files, &p->why)
-                            : list_closed(k, p->info, &a, &files, &p->why);
-    if (p->rc == RQ_OK) p->rc = rq__snapshot_put_region(&p->bytes, p->info, &files);
+    const rq_region_files *list = &files;
+    p->rc = RQ_OK;
+    if (p->call != NULL)
+        list = &p->call->files;
+    else
+        p->rc =
+            rq_region_files_of_closed(k->catalog->engine, p->info, k->schema, &a, &files, &p->why);
+    if (p->rc == RQ_OK) p->rc = rq__snapshot_put_region(&p->bytes, p->info, list);
     rq_arena_clear(&a);
-}
-
-static rq_err add_region(collecting *k, const rq__region_node *n, bool enabled, rq_error *why)
-{
-    part *p = &k->parts[k->count++];
-    *p = (part){.info = &n->info};
-    if (!enabled) return RQ_OK;
-    if (n->pub.region == NULL)
-        return rq_fail(why, RQ_E_SNAPSHOT_CREATION, "region %s is %s, not OPEN", n->info.encoded,
-                       rq__region_state_name(n->pub.state));
-    p->open = rq_region_ref(n->pub.region);
-    return RQ_OK;
 }
 
 /* Regions that were split, and to whose files the daughters may refer. Merged ones have no row in
  * meta, and HBase's manifests do not have them either: the references name the files. */
-static rq_err add_split_parents(collecting *k, const rq__proc *p)
+static void add_split_parents(collecting *k, const rq__proc *p)
 {
     for (size_t i = 0; i < p->old_region_count; i++)
         if (p->old_regions[i].split && p->old_regions[i].offline)
             k->parts[k->count++] = (part){.info = &p->old_regions[i]};
-    return RQ_OK;
 }
 
-static rq_err join_parts(const collecting *k, rq_buf *out, rq_error *why)
+/* RQ_E_STATE: *ret_unflushed is closed, and the log has records of it: a disable could not flush them. */
+static rq_err join_parts(const collecting *k, rq_buf *out, const rq_region_info **ret_unflushed,
+                         rq_error *why)
 {
     for (size_t i = 0; i < k->count; i++) {
         const part *p = &k->parts[i];
+        *ret_unflushed = p->info;
+        if (p->rc == RQ_E_STATE && p->call == NULL) return p->rc;
         if (p->rc != RQ_OK)
             return rq_fail(why, p->rc, "region %s: %s", p->info->encoded,
                            p->why.code != RQ_OK ? p->why.message : rq_err_text(p->rc));
         if (rq_buf_append(out, p->bytes.ptr, p->bytes.len) != RQ_OK) return rq_no_memory(why);
+    }
+    return RQ_OK;
+}
+
+/* --- the regions that are open: their servers list the files --------------------------------------- */
+
+static rq_err add_call(rq__calls *k, const rq__proc *p, rq__region_node *n, rq_error *why)
+{
+    if (n->pub.server == NULL)
+        return rq_fail(why, RQ_E_SNAPSHOT_CREATION, "region %s is %s, not OPEN", n->info.encoded,
+                       rq__region_state_name(n->pub.state));
+    rq_region_call *call = &k->list[k->count];
+    call->flush = p->of.snapshot.flush;
+    rq__calls_of_node(k, k->count++, n);
+    return RQ_OK;
+}
+
+static rq_err ask_files(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    size_t count = t->pub.state == RQ_TABLE_ENABLED ? t->pub.region_count : 0;
+    rq__calls *k = rq__calls_new(c, p, RQ_CALL_LIST_FILES, count);
+    rq_err rc = k == NULL ? rq_no_memory(why) : RQ_OK;
+    if (rc == RQ_OK && rq__calls_with_arenas(k) != RQ_OK) rc = rq_no_memory(why);
+    if (k != NULL) k->count = 0;
+    for (size_t i = 0; i < count && rc == RQ_OK; i++)
+        rc = add_call(k, p, rq__table_region(t, i), why);
+    if (rc == RQ_OK) return rq__calls_send(k);
+    rq__calls_free(k);
+    return rc;
+}
+
+/* p->files: what they have reported. */
+static rq_err take_files(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    RQ_TRY(p->calls != NULL ? rq__calls_wait(p) : ask_files(c, p, t, why));
+    p->files = p->calls;
+    p->calls = NULL;
+    for (size_t i = 0; i < p->files->count; i++) {
+        const rq_region_call *call = &p->files->list[i];
+        if (call->rc != RQ_OK)
+            return rq_fail(why, call->rc, "region %s: %s", call->info->encoded,
+                           call->why != NULL ? call->why->message : rq_err_text(call->rc));
     }
     return RQ_OK;
 }
@@ -234,28 +248,34 @@ static rq_err add_mob(rq_catalog *c, const rq_table_schema *s, rq_buf *out, rq_e
     return rc;
 }
 
+static rq_err list_parts(collecting *k, const rq__proc *p, const rq__table_node *t)
+{
+    k->parts = calloc(t->pub.region_count + p->old_region_count + 1, sizeof *k->parts);
+    if (k->parts == NULL) return RQ_E_NO_MEMORY;
+    if (t->pub.state == RQ_TABLE_ENABLED) {
+        for (size_t i = 0; i < p->files->count; i++)
+            k->parts[k->count++] =
+                (part){.info = p->files->list[i].info, .call = &p->files->list[i]};
+    } else {
+        for (size_t i = 0; i < t->pub.region_count; i++)
+            k->parts[k->count++] = (part){.info = &rq__table_region(t, i)->info};
+    }
+    add_split_parents(k, p);
+    return RQ_OK;
+}
+
 /* The MOB files last: those that a store file of the list refers to are there by then. */
 static rq_err collect(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_buf *out,
-                      rq_error *why)
+                      const rq_region_info **ret_unflushed, rq_error *why)
 {
-    bool enabled = t->pub.state == RQ_TABLE_ENABLED;
-    size_t room = t->pub.region_count + p->old_region_count + 1;
-    collecting k = {.catalog = c, .schema = t->pub.schema, .flush = p->of.snapshot.flush};
-    k.parts = calloc(room, sizeof *k.parts);
-    if (k.parts == NULL) return rq_no_memory(why);
-    rq_err rc = RQ_OK;
-    for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++)
-        rc = add_region(&k, rq__table_region(t, i), enabled, why);
-    if (rc == RQ_OK) rc = add_split_parents(&k, p);
-    if (rc == RQ_OK) {
-        rq__parallel(c, k.count, collect_one, &k);
-        rc = join_parts(&k, out, why);
-    }
+    collecting k = {.catalog = c, .schema = t->pub.schema};
+    rq_err rc = list_parts(&k, p, t);
+    if (rc != RQ_OK) return rq_no_memory(why);
+    rq_parallel(c->env->executor, k.count, collect_one, &k);
+    rc = join_parts(&k, out, ret_unflushed, why);
     if (rc == RQ_OK) rc = add_mob(c, t->pub.schema, out, why);
-    for (size_t i = 0; i < k.count; i++) {
-        rq_region_unref(k.parts[i].open);
+    for (size_t i = 0; i < k.count; i++)
         rq_buf_clear(&k.parts[i].bytes);
-    }
     free(k.parts);
     return rc;
 }
@@ -273,21 +293,65 @@ static rq_err write_manifest(rq_catalog *c, const rq__proc *p, rq_slice bytes, r
     return rc;
 }
 
-rq_err rq__snapshot_collect(rq_catalog *c, rq__proc *p, rq_error *why)
+/* The closed region whose records only the log has. */
+static rq_err note_unflushed(rq__proc *p, const rq__table_node *t, const rq_region_info *info,
+                             rq_error *why)
 {
-    rq__table_node *t;
+    p->infos = rq_arena_calloc(&p->arena, 1, sizeof *p->infos);
+    if (p->infos == NULL || rq_region_info_copy(&p->arena, info, p->infos) != RQ_OK)
+        return rq_no_memory(why);
+    rq_table_schema_unref(p->schema);
+    p->schema = rq_table_schema_ref(t->pub.schema);
+    p->stage = 2;
+    return RQ_OK;
+}
+
+static rq_err write_parts(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
+{
     rq_buf bytes = {0};
-    if (rq__snapshot_seen(c, p) == RQ__COMMIT_YES) return RQ_OK;
-    RQ_TRY(rq__hold_archive(c, p, why));
-    RQ_TRY(table_of(c, p, &t, why));
+    const rq_region_info *unflushed = NULL;
     p->old_region_count = 0;
     rq_err rc = rq__add_parents(c, p, why);
     if (rc == RQ_OK) rc = rq__snapshot_put_schema(&bytes, rq_table_schema_pb(t->pub.schema));
-    if (rc == RQ_OK) rc = collect(c, p, t, &bytes, why);
+    if (rc == RQ_OK) rc = collect(c, p, t, &bytes, &unflushed, why);
+    if (rc == RQ_E_STATE && unflushed != NULL)
+        rc = note_unflushed(p, t, unflushed, why);
+    else if (rc == RQ_OK)
+        rc = write_manifest(c, p, rq_buf_slice(&bytes), why);
     p->old_region_count = 0; /* nothing is done to them */
-    if (rc == RQ_OK) rc = write_manifest(c, p, rq_buf_slice(&bytes), why);
     rq_buf_clear(&bytes);
+    return rc;
+}
+
+/* Stages: 0 the servers are asked, 1 the manifest is written, 2 a closed region is brought into files
+ * first; then 1 again. */
+static rq_err collect_stage(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    if (p->stage == 0) {
+        RQ_TRY(take_files(c, p, t, why));
+        p->stage = 1;
+    }
+    if (p->stage == 2) {
+        RQ_TRY(rq__bring_into_files(c, p, p->infos, p->schema, why));
+        p->stage = 1;
+    }
+    return write_parts(c, p, t, why);
+}
+
+rq_err rq__snapshot_collect(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    if (rq__snapshot_seen(c, p) == RQ__COMMIT_YES) return RQ_OK;
+    RQ_TRY(rq__hold_archive(c, p, why));
+    RQ_TRY(table_of(c, p, &t, why));
+    rq_err rc;
+    do
+        rc = collect_stage(c, p, t, why);
+    while (rc == RQ_OK && p->stage == 2);
     rq__table_node_unref(t);
+    if (rc == RQ_E_AGAIN) return rc;
+    rq__calls_free(p->files);
+    p->files = NULL;
     return rc;
 }
 
@@ -344,7 +408,7 @@ rq__commit_state rq__snapshot_seen(rq_catalog *c, const rq__proc *p)
     return in_place(c, name_of(p));
 }
 
-void rq__snapshot_undo(rq_catalog *c, rq__proc *p)
+rq_err rq__snapshot_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
     rq_err rc = remove_folder(c, RQ__SNAPSHOT_TMP, name_of(p), &why);
@@ -352,6 +416,7 @@ void rq__snapshot_undo(rq_catalog *c, rq__proc *p)
     if (rc != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed snapshot: %s", why.message);
     rq__release_archive(p);
+    return RQ_OK;
 }
 
 /* --- deleting: the snapshot's name stands in place of a table's ------------------------------- */

@@ -30,25 +30,24 @@ static rq_err mark(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error *w
     return rc == RQ_OK ? rq__publish_state(c, p, NULL, state, why) : rc;
 }
 
-/* Opens the regions of the table that are not open: fills p->regions and p->opened. */
-static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
+static rq_err list_table(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    if (p->opened != NULL) return RQ_OK; /* a repetition */
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     rq_err rc = rq__copy_infos(p, t, &p->regions, &p->region_count);
-    rq__opened *list =
-        rc == RQ_OK ? rq__opened_new(p->regions, p->region_count, t->pub.schema) : NULL;
-    if (list == NULL) rc = rq_no_memory(why);
-    if (rc == RQ_OK) rc = rq__open_regions(c, list, p->region_count, why);
+    rq_table_schema_unref(p->schema);
+    p->schema = rq_table_schema_ref(t->pub.schema);
+    if (rc == RQ_OK) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
+    p->opened_count = p->opened == NULL ? 0 : p->region_count;
     rq__table_node_unref(t);
-    if (rc != RQ_OK) {
-        free(list);
-        return rc;
-    }
-    p->opened = list;
-    p->opened_count = p->region_count;
-    return RQ_OK;
+    return p->opened == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
+/* Opens the regions of the table that are not open: fills p->regions and p->opened. */
+static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->opened == NULL) RQ_TRY(list_table(c, p, why)); /* else this is a repetition */
+    return rq__open_regions(c, p, p->opened, p->opened_count, why);
 }
 
 /* --- enable ----------------------------------------------------------------------------------- */
@@ -65,30 +64,23 @@ rq_err rq__enable_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__enable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    RQ_TRY(mark(c, p, RQ_TABLE_ENABLING, why));
-    rq_region **none;
-    size_t count;
-    RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_OPENING, &none, &count, why));
-    (void)rq__close_regions(c, none, count, false, NULL); /* after a disable that was aborted */
-    rq__unref_regions(none, count);
-    return RQ_OK;
+    if (p->stage == 0) RQ_TRY(mark(c, p, RQ_TABLE_ENABLING, why));
+    p->stage = 1;
+    /* None is open, but after a disable that was aborted. */
+    return rq__take_down(c, p, NULL, 0, RQ_REGION_OPENING, false, NULL, why);
 }
 
-rq_err rq__close_left_open(rq_catalog *c, const rq__proc *p, rq_error *why)
+rq_err rq__close_left_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
+    bool open = p->calls != NULL; /* it waited for them */
     rq__table_node *t;
-    bool open = false;
-    if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK) return RQ_OK;
-    for (size_t i = 0; i < t->pub.region_count && !open; i++)
-        open = rq__table_region(t, i)->pub.region != NULL;
-    rq__table_node_unref(t);
+    if (!open && rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) == RQ_OK) {
+        for (size_t i = 0; i < t->pub.region_count && !open; i++)
+            open = rq__table_region(t, i)->pub.server != NULL;
+        rq__table_node_unref(t);
+    }
     if (!open) return RQ_OK;
-    rq_region **regions;
-    size_t count;
-    RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_CLOSED, &regions, &count, why));
-    (void)rq__close_regions(c, regions, count, false, NULL); /* as in rq__disable_close */
-    rq__unref_regions(regions, count);
-    return RQ_OK;
+    return rq__take_down(c, p, NULL, 0, RQ_REGION_CLOSED, false, NULL, why);
 }
 
 rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -129,26 +121,28 @@ rq_err rq__disable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
     return mark(c, p, RQ_TABLE_DISABLING, why);
 }
 
-rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
+/* A crash left edits in the log. They are flushed to files now, as disabling would have done, so that the
+ * log does not keep them forever. */
+static rq_err bring_back(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    bool brought = p->opened_count > 0 && p->opened[0].node == NULL; /* this is a repetition */
-    if (p->resumed && !brought) {
-        /* A crash left edits in the log. They are flushed to files now, as disabling would have
-         * done, so that the log does not keep them forever. */
-        RQ_TRY(open_table(c, p, why));
-        RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, false, why));
-        rq__opened_clear(p->opened, p->opened_count);
-    }
-    rq_region **open;
-    size_t count;
-    RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_CLOSING, &open, &count, why));
-    /* A failed flush was logged; the region is closed, and its edits stay in the log. */
-    (void)rq__close_regions(c, open, count, false, NULL);
-    rq__unref_regions(open, count);
+    bool brought = p->opened != NULL && p->opened_count == 0; /* this is a repetition */
+    if (!p->resumed || brought) return RQ_OK;
+    RQ_TRY(open_table(c, p, why));
+    RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, false, why));
+    rq__opened_clear(p->opened, p->opened_count);
+    p->opened_count = 0;
     return RQ_OK;
 }
 
-rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
+rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->stage == 0) RQ_TRY(bring_back(c, p, why));
+    p->stage = 1;
+    /* A failed flush was logged; the region is closed, and its edits stay in the log. */
+    return rq__take_down(c, p, NULL, 0, RQ_REGION_CLOSING, false, NULL, why);
+}
+
+static rq_err commit_disabled(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
@@ -162,12 +156,15 @@ rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
     rq_arena_clear(&a);
     rq__table_node_unref(t);
-    if (rc != RQ_OK) return rc;
-    rq_region **none;
-    size_t count;
-    RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_CLOSED, &none, &count, why));
-    (void)rq__close_regions(c, none, count, false, NULL); /* none, but where an abort left it out */
-    rq__unref_regions(none, count);
+    return rc;
+}
+
+rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->stage == 0) RQ_TRY(commit_disabled(c, p, why));
+    p->stage = 1;
+    /* None is open, but where an abort left it out. */
+    RQ_TRY(rq__take_down(c, p, NULL, 0, RQ_REGION_CLOSED, false, NULL, why));
     return rq__publish_state(c, p, NULL, RQ_TABLE_DISABLED, why);
 }
 
@@ -215,44 +212,36 @@ rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-typedef struct flushing {
-    const rq__proc *p;
-    const rq__table_node *table;
-    pthread_mutex_t lock;
-    rq_err rc;
-    rq_error why;
-} flushing;
-
-static void flush_one(void *ctx, size_t i)
+static rq_err flush_open(rq_catalog *c, rq__proc *p, const rq__table_node *t)
 {
-    flushing *f = ctx;
-    rq_region *r = rq__table_region(f->table, i)->pub.region;
-    if (r == NULL) return;
-    rq_error why = {0};
-    rq_err rc = RQ_OK;
-    bool flushed;
-    if (f->p->of.flush.count == 0) rc = rq_region_flush(r, (rq_slice){NULL, 0}, &flushed, &why);
-    for (size_t k = 0; k < f->p->of.flush.count && rc == RQ_OK; k++)
-        rc = rq_region_flush(r, f->p->of.flush.families[k], &flushed, &why);
-    if (rc == RQ_OK) return;
-    pthread_mutex_lock(&f->lock);
-    if (f->rc == RQ_OK) {
-        f->rc = rc;
-        (void)rq_fail(&f->why, rc, "%s", why.code != RQ_OK ? why.message : rq_err_text(rc));
+    rq__calls *k = rq__calls_new(c, p, RQ_CALL_FLUSH, t->pub.region_count);
+    if (k == NULL) return RQ_E_NO_MEMORY;
+    k->count = 0;
+    for (size_t i = 0; i < t->pub.region_count; i++) {
+        rq__region_node *n = rq__table_region(t, i);
+        if (n->pub.server == NULL) continue;
+        k->list[k->count].families = p->of.flush.families;
+        k->list[k->count].family_count = p->of.flush.count;
+        rq__calls_of_node(k, k->count++, n);
     }
-    pthread_mutex_unlock(&f->lock);
+    return rq__calls_send(k);
 }
 
 rq_err rq__flush_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq__table_node *t;
-    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    flushing f = {.p = p, .table = t};
-    pthread_mutex_init(&f.lock, NULL);
-    rq__parallel(c, t->pub.region_count, flush_one, &f);
-    pthread_mutex_destroy(&f.lock);
-    rq__table_node_unref(t);
-    return f.rc == RQ_OK ? RQ_OK : rq_fail(why, f.rc, "%s", f.why.message);
+    rq_err rc;
+    if (p->calls != NULL) {
+        rc = rq__calls_wait(p);
+    } else {
+        rq__table_node *t;
+        RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+        rc = flush_open(c, p, t);
+        rq__table_node_unref(t);
+    }
+    if (rc != RQ_OK) return rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : rc;
+    rc = rq__calls_result(p->calls, why);
+    rq__calls_drop(p);
+    return rc;
 }
 
 /* --- a region that was given up --------------------------------------------------------------- */
@@ -269,7 +258,7 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     rq_region *old;
     RQ_TRY(rq__store_ref(c, &old, why));
     rq_table_schema *schema = rq_region_schema(old);
-    rq__region_abandon(c, old); /* it refuses everything already */
+    rq__store_abandon(c, old); /* it refuses everything already */
     rq_region *fresh = NULL;
     rq_err rc = rq_region_open(c->engine, rq_region_get_info(old), schema, &fresh, why);
     rq_table_schema_unref(schema);
@@ -283,40 +272,69 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
+/* The region that is to be opened again, as the table has it now. *ret NULL: it is not to be. */
+static rq_err reopened_node(rq_catalog *c, rq__proc *p, rq__region_node **ret)
 {
-    if (rq_slice_eq(p->ns, RQ_SLICE_LIT("master"))) return reopen_store(c, why);
     rq__table_node *t;
+    *ret = NULL;
     if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
         return RQ_OK; /* dropped */
     size_t at = rq__table_find(c, t, p->of.region.name);
-    if (at == t->pub.region_count || t->pub.state != RQ_TABLE_ENABLED ||
-        t->pub.schema->family_count == 0) {
-        rq__table_node_unref(t);
-        return RQ_OK;
+    if (at < t->pub.region_count && t->pub.state == RQ_TABLE_ENABLED &&
+        t->pub.schema->family_count > 0) {
+        rq_table_schema_unref(p->schema);
+        p->schema = rq_table_schema_ref(t->pub.schema);
+        *ret = rq__region_node_ref(rq__table_region(t, at));
     }
-    rq_region **open;
-    size_t count;
-    rq__opened o = {.info = &rq__table_region(t, at)->info, .schema = t->pub.schema};
-    rq_err rc = rq__publish_closed(c, p, o.info, 1, RQ_REGION_OPENING, &open, &count, why);
-    if (rc == RQ_OK) {
-        for (size_t i = 0; i < count; i++)
-            rq__region_abandon(c, open[i]); /* it refuses everything already */
-        rq__unref_regions(open, count);
-        rc = rq__open_regions(c, &o, 1, why);
-    }
-    if (rc == RQ_OK) {
-        if (o.rc == RQ_OK && rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:namespace")))
-            rc = rq__namespaces_read(c, o.node->pub.region, why); /* the start could not */
-        if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, false, why);
-        if (rc != RQ_OK) rq__opened_abandon(c, &o, 1);
-    }
-    if (rc == RQ_OK && !t->pub.schema->is_meta) rc = rq__meta_note_opened(c, &o, 1, why);
-    /* A damaged region waits for an operator (rq_catalog_assign). */
-    if (rc == RQ_OK && o.rc != RQ_OK && !rq_err_do_not_retry(o.rc))
-        rc = rq_fail(why, o.rc, "%s", o.why.message);
-    rq__opened_clear(&o, 1);
     rq__table_node_unref(t);
+    return RQ_OK;
+}
+
+/* Makes the list of the one region. *ret_none: there is nothing to do. */
+static rq_err reopen_begin(rq_catalog *c, rq__proc *p, bool *ret_none, rq_error *why)
+{
+    rq__region_node *n;
+    RQ_TRY(reopened_node(c, p, &n));
+    *ret_none = n == NULL;
+    if (n == NULL) return RQ_OK;
+    if (p->opened == NULL) p->opened = rq__opened_new(&n->info, 1, p->schema);
+    if (p->opened == NULL) {
+        rq__region_node_unref(n);
+        return rq_no_memory(why);
+    }
+    rq__opened_clear(p->opened, 1);
+    *p->opened = (rq__opened){.info = &n->info, .schema = p->schema, .of = n};
+    p->opened_count = 1;
+    return RQ_OK;
+}
+
+static rq_err reopen_publish(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__opened *o = p->opened;
+    rq_err rc = RQ_OK;
+    if (o->rc == RQ_OK && rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:namespace")))
+        RQ_TRY(rq__namespaces_read(c, o->node->pub.region, why)); /* the start could not */
+    RQ_TRY(rq__publish_nodes(c, p, o, 1, false, why));
+    if (!p->schema->is_meta) rc = rq__meta_note_opened(c, o, 1, why);
+    /* A damaged region waits for an operator (rq_catalog_assign). */
+    if (rc == RQ_OK && o->rc != RQ_OK && !rq_err_do_not_retry(o->rc))
+        rc = rq_fail(why, o->rc, "%s", o->why.message);
+    return rc;
+}
+
+rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    bool none = false;
+    if (rq_slice_eq(p->ns, RQ_SLICE_LIT("master"))) return reopen_store(c, why);
+    if (p->stage == 0) RQ_TRY(reopen_begin(c, p, &none, why));
+    if (none) return RQ_OK;
+    if (p->stage == 0) p->stage = 1;
+    if (p->stage == 1) /* it refuses everything already */
+        RQ_TRY(rq__take_down(c, p, p->opened->info, 1, RQ_REGION_OPENING, true, NULL, why));
+    p->stage = 2;
+    RQ_TRY(rq__open_regions(c, p, p->opened, 1, why));
+    rq_err rc = reopen_publish(c, p, why);
+    if (!p->opened->unserved) rq__opened_clear(p->opened, 1);
     return rc;
 }
 
@@ -345,7 +363,7 @@ static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_er
         else if ((state == RQ_REGION_OPEN) != opened)
             rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION,
                          "Unexpected state for state=%s, location=%s, table=%.*s, region=%.*s",
-                         rq__region_state_name(state), c->server.text, (int)p->table.len,
+                         rq__region_state_name(state), c->server->text, (int)p->table.len,
                          (const char *)p->table.ptr, (int)p->of.region.name.len,
                          (const char *)p->of.region.name.ptr);
         else if (t->pub.state != RQ_TABLE_ENABLED)
@@ -382,32 +400,39 @@ static rq_err put_closed(rq_catalog *c, const rq_region_info *info, rq_error *wh
     return rc;
 }
 
-/* No record is kept: after a crash or a stop, the start opens all regions of an enabled table. */
-rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
+static rq_err fail_unknown(const rq__proc *p, rq_error *why)
+{
+    return rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->of.region.name.len,
+                   (const char *)p->of.region.name.ptr);
+}
+
+/* A reference on the region's node, as the view has it now. */
+static rq_err named_node(rq_catalog *c, const rq__proc *p, rq__region_node **ret, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = rq__table_find(c, t, p->of.region.name), count;
-    rq_region **list;
-    if (at == t->pub.region_count) {
-        rq__table_node_unref(t);
-        return rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->of.region.name.len,
-                       (const char *)p->of.region.name.ptr);
-    }
-    const rq_region_info *info = &rq__table_region(t, at)->info;
-    rq_err rc = rq__publish_closed(c, p, info, 1, RQ_REGION_CLOSING, &list, &count, why);
+    size_t at = rq__table_find(c, t, p->of.region.name);
+    if (at < t->pub.region_count) *ret = rq__region_node_ref(rq__table_region(t, at));
+    bool found = at < t->pub.region_count;
+    rq__table_node_unref(t);
+    return found ? RQ_OK : fail_unknown(p, why);
+}
+
+/* No record is kept: after a crash or a stop, the start opens all regions of an enabled table. */
+rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__region_node *n;
+    RQ_TRY(named_node(c, p, &n, why));
+    /* As when a table is disabled: the region is closed in any case; edits that could not be flushed are
+     * in the log. */
+    rq_err rc = rq__take_down(c, p, &n->info, 1, RQ_REGION_CLOSING, false, NULL, why);
     if (rc == RQ_OK) {
-        /* As when a table is disabled: the regions are closed in any case; edits that could not be
-         * flushed are in the log. */
-        (void)rq__close_regions(c, list, count, false, NULL);
-        rq__unref_regions(list, count);
-        rc = put_closed(c, info, why);
-        rq_err shown = rq__publish_closed(c, p, info, 1, RQ_REGION_CLOSED, &list, &count,
-                                          rc == RQ_OK ? why : NULL);
-        if (shown == RQ_OK) rq__unref_regions(list, count); /* none was open any more */
+        rc = put_closed(c, &n->info, why);
+        rq_err shown = rq__take_down(c, p, &n->info, 1, RQ_REGION_CLOSED, false, NULL,
+                                     rc == RQ_OK ? why : NULL); /* none is open any more */
         if (rc == RQ_OK) rc = shown;
     }
-    rq__table_node_unref(t);
+    rq__region_node_unref(n);
     return rc;
 }
 
@@ -423,22 +448,11 @@ rq_err rq__move_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 /* Flushed, so that the region's open needs nothing of the log. */
 rq_err rq__move_close(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq__table_node *t;
-    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = rq__table_find(c, t, p->of.region.name), count;
-    rq_region **open;
-    rq_err rc = RQ_OK;
-    if (at == t->pub.region_count)
-        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->of.region.name.len,
-                     (const char *)p->of.region.name.ptr);
-    else
-        rc = rq__publish_closed(c, p, &rq__table_region(t, at)->info, 1, RQ_REGION_CLOSING, &open,
-                                &count, why);
-    if (rc == RQ_OK) {
-        (void)rq__close_regions(c, open, count, false, NULL); /* logged; the log has the edits */
-        rq__unref_regions(open, count);
-    }
-    rq__table_node_unref(t);
+    rq__region_node *n;
+    RQ_TRY(named_node(c, p, &n, why));
+    /* A failure was logged; the log has the edits. */
+    rq_err rc = rq__take_down(c, p, &n->info, 1, RQ_REGION_CLOSING, false, NULL, why);
+    rq__region_node_unref(n);
     return rc;
 }
 
@@ -447,6 +461,6 @@ rq_err rq__move_close(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__move_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_err rc = rq__reopen_run(c, p, why);
-    if (rc != RQ_OK && !rq_err_do_not_retry(rc)) rq__proc_reopen_closed(p);
+    if (rc != RQ_OK && rc != RQ_E_AGAIN && !rq_err_do_not_retry(rc)) rq__proc_reopen_closed(p);
     return rc;
 }

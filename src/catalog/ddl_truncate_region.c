@@ -62,7 +62,7 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
     }
     const rq_catalog_region *r = &rq__table_region(t, at)->pub;
     rq_err rc = RQ_OK;
-    if (r->state != RQ_REGION_OPEN || r->region == NULL)
+    if (r->state != RQ_REGION_OPEN || r->server == NULL)
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION, "%s is not OPEN; state=%s", r->info->encoded,
                      rq__region_state_name(r->state));
     rq__table_node_unref(t);
@@ -112,8 +112,7 @@ rq_err rq__truncate_region_open(rq_catalog *c, rq__proc *p, rq_error *why)
     if (p->opened == NULL) p->opened = rq__opened_new(p->old_regions, 1, p->schema);
     if (p->opened == NULL) return rq_no_memory(why);
     p->opened_count = 1;
-    if (p->opened[0].node == NULL) /* not when this is a repetition */
-        RQ_TRY(rq__open_regions(c, p->opened, 1, why));
+    RQ_TRY(rq__open_regions(c, p, p->opened, 1, why)); /* a repetition keeps it open */
     RQ_TRY(rq__meta_put_opened(c, p, false, why));
     RQ_TRY(rq__publish_nodes(c, p, p->opened, 1, false, why));
     rq__opened_done(c, p);

@@ -61,34 +61,87 @@ rq_err rq__catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why)
 
 /* --- compaction ------------------------------------------------------------------------------- */
 
-static rq_err compact_region(rq_region *r, const rq_table_schema *t, rq_slice family, rq_error *why)
+/* The names of the MOB families that are asked for, in the arena. */
+static rq_err mob_families(const rq_table_schema *t, rq_slice family, rq_arena *a, rq_slice **ret,
+                           size_t *ret_count)
 {
-    for (size_t i = 0; i < t->family_count; i++) {
+    rq_slice *list = rq_arena_calloc(a, t->family_count + 1, sizeof *list);
+    *ret_count = 0;
+    for (size_t i = 0; list != NULL && i < t->family_count; i++) {
         const rq_family_schema *f = &t->families[i];
-        if (!f->is_mob || (family.len > 0 && !rq_slice_eq(f->name, family))) continue;
-        RQ_TRY(rq_region_compact(r, f->name, true, why));
+        if (f->is_mob && (family.len == 0 || rq_slice_eq(f->name, family)))
+            list[(*ret_count)++] = f->name;
     }
-    return RQ_OK;
+    *ret = list;
+    return list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static void tell_failures(rq_catalog *c, const rq__calls *k)
+{
+    for (size_t i = 0; i < k->count; i++)
+        if (k->list[i].rc != RQ_OK)
+            rq_log_info(c->env->log, "catalog", "MOB files of %s are not compacted: %s",
+                        k->list[i].info->encoded,
+                        k->list[i].why != NULL ? k->list[i].why->message
+                                               : rq_err_text(k->list[i].rc));
+}
+
+static rq_err compact_table(rq_catalog *c, const rq__table_node *t, rq_slice family)
+{
+    rq_arena a = {0};
+    rq_slice *families;
+    size_t count;
+    rq__calls *k = NULL;
+    rq_err rc = mob_families(t->pub.schema, family, &a, &families, &count);
+    if (rc == RQ_OK && count > 0) {
+        k = rq__calls_new(c, NULL, RQ_CALL_COMPACT, t->pub.region_count);
+        if (k == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    if (k != NULL) {
+        k->count = 0;
+        for (size_t i = 0; i < t->pub.region_count; i++) {
+            rq__region_node *n = rq__table_region(t, i);
+            if (n->pub.server == NULL) continue;
+            k->list[k->count].families = families;
+            k->list[k->count].family_count = count;
+            rq__calls_of_node(k, k->count++, n);
+        }
+        rc = rq__calls_send(k);
+        tell_failures(c, k);
+    }
+    rq__calls_free(k);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* References on the tables, in the arena: on all, or on the one named. */
+static rq_err list_tables(rq_catalog *c, rq_slice table, rq_arena *a, rq__table_node ***ret,
+                          size_t *ret_count)
+{
+    rq_epoch_member pin = {0};
+    rq_epoch_pin(c->env->epoch, &pin);
+    const rq__view *v = rq__views_now(&c->views);
+    rq__table_node **list = rq_arena_calloc(a, v->table_count + 1, sizeof *list);
+    *ret_count = 0;
+    for (size_t i = 0; list != NULL && i < v->table_count; i++)
+        if (table.len == 0 || rq_slice_eq(v->tables[i]->schema->name, table))
+            list[(*ret_count)++] =
+                rq__table_node_ref(RQ_CONTAINER_OF(v->tables[i], rq__table_node, pub));
+    rq_epoch_unpin(c->env->epoch, &pin);
+    *ret = list;
+    return list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
 rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq_error *why)
 {
     rq_arena a = {0};
-    rq_region **list;
+    rq__table_node **list;
     size_t count = 0;
-    rq_err rc = rq_engine_regions(c->engine, &a, &list, &count);
-    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
-        rq_table_schema *t = rq_region_schema(list[i]);
-        rq_error own = {0};
-        /* A closing region is compacted another time. */
-        if ((table.len == 0 || rq_slice_eq(t->name, table)) && !rq_region_is_closing(list[i]) &&
-            compact_region(list[i], t, family, &own) != RQ_OK)
-            rq_log_info(c->env->log, "catalog", "MOB files of %s are not compacted: %s",
-                        rq_region_get_info(list[i])->encoded, own.message);
-        rq_table_schema_unref(t);
+    rq_err rc = list_tables(c, table, &a, &list, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (rc == RQ_OK) rc = compact_table(c, list[i], family);
+        rq__table_node_unref(list[i]);
     }
-    for (size_t i = 0; i < count; i++)
-        rq_region_unref(list[i]);
     rq_arena_clear(&a);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }

@@ -61,23 +61,36 @@ static int64_t setting(const planning *p, rq_setting s)
 /* --- sizes ------------------------------------------------------------------------------------ */
 
 /* As a server reports them: a region with data has at least one MB. */
-static int64_t size_mb(const rq_catalog_region *r)
+static int64_t size_mb(const rq_catalog *c, const rq_catalog_region *r)
 {
     rq_region_load load = {0};
-    if (r->region != NULL) rq_region_get_load(r->region, &load);
+    if (r->server == NULL || !c->calls.load(c->calls.ctx, r->server, r->info, &load)) return 0;
     return load.storefile_bytes > 0 && load.storefile_bytes < 1 << 20
                ? 1
                : (int64_t)(load.storefile_bytes >> 20);
 }
 
-static double target_of(const rq_catalog_table *t)
+/* A server that has just come may not have reported yet: then nothing is planned, as a region of unknown
+ * size could be taken for an empty one. HBASE: SimpleRegionNormalizer.getRegionSizeMB. */
+static bool sizes_are_known(const rq_catalog *c, const rq_catalog_table *t)
+{
+    for (size_t i = 0; i < t->region_count; i++) {
+        const rq_catalog_region *r = rq_catalog_table_region(t, i);
+        rq_region_load load;
+        if (r->server != NULL && !c->calls.load(c->calls.ctx, r->server, r->info, &load))
+            return false;
+    }
+    return true;
+}
+
+static double target_of(const rq_catalog *c, const rq_catalog_table *t)
 {
     int64_t size = number_of(t, "NORMALIZER_TARGET_REGION_SIZE_MB",
                              number_of(t, "NORMALIZER_TARGET_REGION_SIZE", -1));
     int64_t count = number_of(t, "NORMALIZER_TARGET_REGION_COUNT", -1), total = 0;
     if (size > 0) return (double)size;
     for (size_t i = 0; i < t->region_count; i++)
-        total += size_mb(rq_catalog_table_region(t, i));
+        total += size_mb(c, rq_catalog_table_region(t, i));
     return (double)total / (double)(count > 0 ? count : (int64_t)t->region_count);
 }
 
@@ -119,7 +132,8 @@ static void plan_splits(planning *p)
 {
     for (size_t i = 0; i < p->table->region_count && p->rc == RQ_OK; i++) {
         const rq_catalog_region *r = rq_catalog_table_region(p->table, i);
-        if (r->state != RQ_REGION_OPEN || (double)size_mb(r) <= 2 * p->target_mb) continue;
+        if (r->state != RQ_REGION_OPEN || (double)size_mb(p->catalog, r) <= 2 * p->target_mb)
+            continue;
         plan *n = add_plan(p, RQ_DDL_SPLIT_REGION);
         if (n != NULL) n->ddl.of.split.region = copy_name(p, n, r);
     }
@@ -145,7 +159,7 @@ static bool may_merge(const planning *p, const rq_catalog_region *r)
                              setting(p, RQ_SET_NORMALIZER_AGE));
     int64_t least = number_of(p->table, "hbase.normalizer.merge.min_region_size.mb",
                               setting(p, RQ_SET_NORMALIZER_SIZE));
-    return r->state == RQ_REGION_OPEN && size_mb(r) >= least &&
+    return r->state == RQ_REGION_OPEN && size_mb(p->catalog, r) >= least &&
            p->now_ms - r->info->region_id > days * 24 * 60 * 60 * 1000;
 }
 
@@ -160,7 +174,7 @@ static void plan_merges(planning *p)
     for (size_t from = 0, to; from + 1 < count && p->rc == RQ_OK; from = to) {
         int64_t sum = 0;
         for (to = from; to < count && may_merge(p, rq_catalog_table_region(p->table, to)); to++) {
-            int64_t size = size_mb(rq_catalog_table_region(p->table, to));
+            int64_t size = size_mb(p->catalog, rq_catalog_table_region(p->table, to));
             bool fits = to == from || (to == from + 1 && sum == 0) ||
                         (to - from < most && (size == 0 || size + sum <= target));
             if (!fits) break;
@@ -176,9 +190,9 @@ static void plan_table(planning *p, const rq_catalog_table *t)
     p->table = t;
     if (t->state != RQ_TABLE_ENABLED || t->region_count == 0 ||
         rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("hbase")) ||
-        !flag_of(t, "NORMALIZATION_ENABLED", false))
+        !flag_of(t, "NORMALIZATION_ENABLED", false) || !sizes_are_known(p->catalog, t))
         return;
-    p->target_mb = target_of(t);
+    p->target_mb = target_of(p->catalog, t);
     if (rq_catalog_switch_get(p->catalog, RQ_SWITCH_SPLIT) &&
         flag_of(t, "hbase.normalizer.split.enabled", setting(p, RQ_SET_NORMALIZER_SPLIT) != 0))
         plan_splits(p);

@@ -65,12 +65,6 @@ rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
     return final || often ? RQ__FAIL_PARK : RQ__FAIL_REPEAT;
 }
 
-void rq__proc_undo(rq__proc *p)
-{
-    rq__proc_abandon_opened(p);
-    if (p->ops->undo != NULL) p->ops->undo(p->catalog, p);
-}
-
 void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
                    const char *what)
 {
@@ -85,7 +79,7 @@ static void reopen_if_own(const rq__proc *p, const rq__region_node *n)
 {
     bool own =
         p->ops->lock == RQ_LOCK_TABLE || rq__proc_names_region(p, rq_slice_cstr(n->info.encoded));
-    if (own && n->pub.region == NULL) rq__procedures_reopen(p->catalog, &n->info);
+    if (own && n->pub.server == NULL) rq__procedures_reopen(p->catalog, &n->info);
 }
 
 /* After an abort that skipped steps: reopens the regions that the procedure had closed. Reopening

@@ -17,9 +17,20 @@ rq__proc *rq__proc_new(rq_catalog *c)
     return p;
 }
 
-void rq__proc_abandon_opened(rq__proc *p)
+rq_err rq__proc_abandon_opened(rq__proc *p)
 {
-    if (p->opened != NULL) rq__opened_abandon(p->catalog, p->opened, p->opened_count);
+    if (p->opened == NULL) return RQ_OK;
+    rq_err rc = rq__opened_abandon(p->catalog, p, p->opened, p->opened_count);
+    return rc == RQ_E_NO_MEMORY ? rq__wait_a_while(p, NULL) : rc;
+}
+
+/* Regions in it that are open are the host's, and are closed with it. */
+static void free_opened(rq__proc *p)
+{
+    if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);
+    free(p->opened);
+    p->opened = NULL;
+    p->opened_count = 0;
 }
 
 void rq__proc_slim(rq__proc *p)
@@ -45,9 +56,9 @@ void rq__proc_slim(rq__proc *p)
     p->of = (rq__payload){0};
     p->regions = p->old_regions = NULL;
     p->region_count = p->old_region_count = 0;
-    free(p->opened);
-    p->opened = NULL;
-    p->opened_count = 0;
+    p->infos = NULL;
+    p->info_count = 0;
+    free_opened(p);
     rq_table_schema_unref(p->schema);
     p->schema = NULL;
     rq_holder_release(p->holder);
@@ -58,8 +69,9 @@ void rq__proc_free(rq__proc *p)
 {
     if (p == NULL) return;
     rq__claims_free(p);
-    rq__proc_abandon_opened(p);
-    free(p->opened);
+    free_opened(p);
+    rq__calls_free(p->calls);
+    rq__calls_free(p->files);
     rq_table_schema_unref(p->schema);
     rq_holder_release(p->holder);
     rq_arena_clear(&p->arena);

@@ -18,8 +18,10 @@ rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d);
 /* The internal change that reopens a region. */
 RQ_NODISCARD
 rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info);
-/* Closes regions that it opened but that never came into a view: no client wrote to them. */
-void rq__proc_abandon_opened(rq__proc *p);
+/* Closes regions that it opened but that never came into a view: no client wrote to them. RQ_E_AGAIN
+ * as a step. */
+RQ_NODISCARD
+rq_err rq__proc_abandon_opened(rq__proc *p);
 /* Frees data that a result does not need: region names, descriptors. REQUIRES: lock held. */
 void rq__proc_slim(rq__proc *p);
 
@@ -84,10 +86,15 @@ typedef enum rq__fail_action {
 /* Decides how to go on after the current step has failed with `rc`. */
 rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc);
 rq__commit_state rq__proc_commit_state(rq__proc *p);
-void rq__proc_undo(rq__proc *p);
 /* "procedure 7 (… of t), step …: error; what" */
 void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
                    const char *what);
+/* A call has reported. Any thread. */
+void rq__proc_reported(rq__calls *k);
+/* For a step that cannot go on now, and is told by nobody when it can: it returns this, and is run again
+ * in a second. A thread that waits itself fails. */
+RQ_NODISCARD
+rq_err rq__wait_a_while(rq__proc *p, rq_error *why);
 /* After an abort that left steps out: reopens the regions that the procedure had closed. */
 void rq__proc_reopen_closed(rq__proc *p);
 /* "": none of that number. Any thread. */

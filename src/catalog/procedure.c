@@ -12,6 +12,7 @@
 
 #define RETRY_FIRST_NS UINT64_C(100000000)
 #define RETRY_MAX_NS UINT64_C(60000000000)
+#define WAIT_NS UINT64_C(1000000000)
 
 static void proc_run(rq_task *task);
 static void proc_retry(rq_task *task);
@@ -157,13 +158,15 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     p->ended = true;
     tell_end(p);
     if (p->recorded) {
-        /* Not waited for, but in the log before a client learns of the end (rule 4). */
+        /* Not waited for with one log, but in it before a client learns of the end (rule 4). */
         rq_error record = {0};
-        if (rq__proc_write(p, false, &record) != RQ_OK)
+        if (rq__proc_write(p, !c->one_log, &record) != RQ_OK)
             rq_log_error(c->env->log, "catalog", "procedure %llu: cannot record its end: %s",
                          (unsigned long long)p->id, record.message);
     }
-    rq__proc_abandon_opened(p);
+    rq__calls_drop(p);
+    rq__calls_free(p->files);
+    p->files = NULL;
     pthread_mutex_lock(&ps->lock);
     rq__procs_remove(ps, p);
     rq__queue_remove_parked(ps, p);
@@ -200,16 +203,6 @@ static void finish_aborted(rq__proc *p, rq_err rc, const rq_error *why)
     (void)rq_fail(&end, RQ_E_DO_NOT_RETRY, "Procedure aborted%s%s", rc == RQ_OK ? "" : ": ",
                   rc == RQ_OK ? "" : text);
     finish(p, RQ_E_DO_NOT_RETRY, &end);
-}
-
-static void undo(rq__proc *p, rq_err rc, const rq_error *why)
-{
-    if (rc != RQ_OK) rq__proc_tell(p, RQ_LOG_WARN, rc, why, "undone");
-    rq__proc_undo(p);
-    if (p->aborted)
-        finish_aborted(p, rc, why);
-    else
-        finish(p, rc, why);
 }
 
 static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
@@ -283,6 +276,147 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     start_all(c, list);
 }
 
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+/* How a task leaves its procedure. */
+typedef enum outcome {
+    GOES_ON,
+    LEFT,  /* it ended, sleeps, is parked or holds: between two steps. It may be gone */
+    WAITS, /* in the middle of a step, for reports. Another task may have taken it up */
+} outcome;
+
+static outcome wait_for_reports(rq__proc *p)
+{
+    rq__procedures *ps = &p->catalog->procedures;
+    pthread_mutex_lock(&ps->lock);
+    bool waits = p->calls->out > 0;
+    p->waiting = p->in_step = waits;
+    pthread_mutex_unlock(&ps->lock);
+    return waits ? WAITS : GOES_ON;
+}
+
+static outcome wait_for_time(rq__proc *p)
+{
+    rq_catalog *c = p->catalog;
+    rq__procedures *ps = &c->procedures;
+    pthread_mutex_lock(&ps->lock);
+    uint64_t delay = p->wait_ns;
+    p->wait_ns = 0;
+    p->retrying = true;
+    if (!ps->stopping) {
+        p->timer.task.run = proc_retry;
+        c->env->executor->timer_arm(c->env->executor, &p->timer, ps->lane, delay);
+    }
+    pthread_mutex_unlock(&ps->lock);
+    return LEFT;
+}
+
+rq_err rq__wait_a_while(rq__proc *p, rq_error *why)
+{
+    if (p == NULL || p->ops == NULL)
+        return rq_fail(why, RQ_E_SERVER_NOT_RUNNING, "no server is there to open regions");
+    p->wait_ns = WAIT_NS;
+    return RQ_E_AGAIN;
+}
+
+/* Calls it until it does not wait any more; GOES_ON: *ret is its result. */
+static outcome run_waiting(rq__proc *p, rq_err (*fn)(rq__proc *p, rq_error *why), rq_err *ret,
+                           rq_error *why)
+{
+    outcome o = GOES_ON;
+    while (o == GOES_ON) {
+        rq_error_clear(why);
+        *ret = fn(p, why);
+        if (*ret != RQ_E_AGAIN) return GOES_ON;
+        if (p->wait_ns > 0)
+            o = wait_for_time(p);
+        else if (p->calls != NULL)
+            o = wait_for_reports(p);
+        else
+            return GOES_ON; /* it holds (locks.c) */
+    }
+    return o;
+}
+
+void rq__proc_reported(rq__calls *k)
+{
+    rq_catalog *c = k->catalog;
+    rq__procedures *ps = &c->procedures;
+    rq_task *task = NULL;
+    pthread_mutex_lock(&ps->lock);
+    rq__proc *p = k->proc;
+    bool last = --k->out == 0;
+    if (last && p != NULL && p->waiting && !ps->stopping) {
+        p->waiting = false;
+        task = take(ps, p);
+    }
+    pthread_mutex_unlock(&ps->lock);
+    if (p != NULL)
+        start_all(c, task); /* the calls may be gone */
+    else if (last)
+        k->all.executor->latch_open(&k->all, RQ_OK);
+}
+
+/* --- the end before the end ------------------------------------------------------------------- */
+
+static rq_err abandon_opened(rq__proc *p, rq_error *why)
+{
+    (void)why;
+    return rq__proc_abandon_opened(p);
+}
+
+static rq_err undo_steps(rq__proc *p, rq_error *why)
+{
+    (void)why;
+    return p->ops->undo == NULL ? RQ_OK : p->ops->undo(p->catalog, p);
+}
+
+static void begin_step(rq__proc *p)
+{
+    rq__calls_drop(p);
+    p->stage = 0;
+    p->at = 0;
+}
+
+static outcome run_ending(rq__proc *p)
+{
+    rq_error why;
+    rq_err rc;
+    outcome o = GOES_ON;
+    if (!p->abandoned) o = run_waiting(p, abandon_opened, &rc, &why);
+    if (o != GOES_ON) return o;
+    if (!p->abandoned) begin_step(p);
+    p->abandoned = true;
+    if (p->ending == RQ__ENDING_UNDO) o = run_waiting(p, undo_steps, &rc, &why);
+    if (o != GOES_ON) return o;
+    rq__ending ending = p->ending;
+    p->ending = RQ__ENDING_NOT;
+    p->abandoned = false;
+    begin_step(p);
+    why = p->why;
+    if (ending == RQ__ENDING_RETRY)
+        retry_later(p, p->rc, &why);
+    else if (p->aborted)
+        finish_aborted(p, p->rc, &why);
+    else
+        finish(p, p->rc, &why);
+    return LEFT;
+}
+
+static outcome end_by(rq__proc *p, rq__ending ending, rq_err rc, const rq_error *why)
+{
+    if (ending == RQ__ENDING_UNDO && rc != RQ_OK) rq__proc_tell(p, RQ_LOG_WARN, rc, why, "undone");
+    if (rc != RQ_OK)
+        note_error(p, rc, why);
+    else
+        p->why = (rq_error){0};
+    p->rc = rc;
+    p->ending = ending;
+    p->abandoned = false;
+    begin_step(p);
+    return run_ending(p);
+}
+
 /* --- steps ------------------------------------------------------------------------------------ */
 
 /* Locks the regions it is going to create: once they are in the view, others may name them. */
@@ -308,16 +442,23 @@ static rq_err write_first(rq__proc *p, rq_error *why)
     return rq_fail(why, rc, "%s", full.message);
 }
 
-/* Runs the checks and writes the record. On success the procedure will be executed. */
-static rq_err begin(rq__proc *p, rq_error *why)
+static rq_err prepare(rq__proc *p, rq_error *why)
 {
-    if (!p->prepared) {
-        RQ_TRY(p->ops->prepare(p->catalog, p, why));
-        p->prepared = true;
-        RQ_TRY(lock_new_regions(p));
-        RQ_TRY(write_first(p, why));
-    }
-    return RQ_OK;
+    return p->ops->prepare(p->catalog, p, why);
+}
+
+/* Runs the checks and writes the record. On success the procedure will be executed. */
+static outcome begin(rq__proc *p, rq_err *ret, rq_error *why)
+{
+    *ret = RQ_OK;
+    if (p->prepared) return GOES_ON;
+    outcome o = run_waiting(p, prepare, ret, why);
+    if (o != GOES_ON || *ret != RQ_OK) return o;
+    begin_step(p);
+    p->prepared = true;
+    *ret = lock_new_regions(p);
+    if (*ret == RQ_OK) *ret = write_first(p, why);
+    return GOES_ON;
 }
 
 static rq_err run_step(rq__proc *p, rq_error *why)
@@ -328,32 +469,31 @@ static rq_err run_step(rq__proc *p, rq_error *why)
     return p->ops->steps[p->step].run(c, p, why);
 }
 
-/* Returns whether to run the next step. */
-static bool go_on(rq__proc *p, rq_err rc, const rq_error *why)
+/* GOES_ON: with the next step. */
+static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
 {
     switch (rq__proc_judge(p, rc)) {
     case RQ__FAIL_UNDO:
-        undo(p, rc, why);
-        return false;
+        return end_by(p, RQ__ENDING_UNDO, rc, why);
     case RQ__FAIL_END:
-        if (p->aborted)
-            finish_aborted(p, rc, why);
-        else
-            finish(p, rc, why);
-        return false;
+        return end_by(p, RQ__ENDING_FAIL, rc, why);
     case RQ__FAIL_REPEAT:
+        if (p->ops->transient)
+            return end_by(p, RQ__ENDING_RETRY, rc, why); /* it leaves its locks */
+        begin_step(p);
         retry_later(p, rc, why);
-        return false;
+        return LEFT;
     case RQ__FAIL_PARK:
+        begin_step(p);
         park(p, rc, why);
-        return false;
+        return LEFT;
     case RQ__FAIL_LEAVE_OUT:
         break;
     }
     rq__proc_tell(p, RQ_LOG_WARN, rc, why, "skipped, because the procedure was aborted");
     if (!p->left_out) note_error(p, rc, why);
     p->left_out = true;
-    return true;
+    return GOES_ON;
 }
 
 /* The procedure keeps its lock without a task until it is released, aborted or not renewed in
@@ -385,69 +525,96 @@ static bool is_to_be_undone(rq__proc *p)
            rq__proc_commit_state(p) == RQ__COMMIT_NO;
 }
 
-static void run_steps(rq__proc *p)
+/* Not in the middle of a step. */
+static bool is_between(const rq__proc *p)
 {
-    rq_error why = {0};
-    if (p->was_parked && p->ops->start_ends && rq__proc_commit_state(p) == RQ__COMMIT_YES) {
-        finish(p, RQ_OK, NULL);
-        return;
-    }
-    for (; p->step < RQ__STEPS_MAX && p->ops->steps[p->step].run != NULL; p->step++) {
-        if (is_to_be_undone(p)) {
-            undo(p, RQ_OK, &why);
-            return;
-        }
-        why = (rq_error){0};
-        rq__step_pause_point(&p->catalog->procedures, p->catalog->env->executor);
-        rq_err rc = run_step(p, &why);
-        while (p->ops->holds && rc == RQ_E_AGAIN) {
-            if (hold(p)) return;
-            rc = run_step(p, &why);
-        }
-        if (rc != RQ_OK && !go_on(p, rc, &why)) return;
-        p->attempts = 0;
-    }
-    if (!p->left_out) {
-        finish(p, RQ_OK, NULL);
-        return;
-    }
-    rq__proc_reopen_closed(p);
-    why = p->why;
-    finish_aborted(p, p->rc, &why);
+    return p->calls == NULL && p->stage == 0;
 }
 
-static void proc_work(rq__proc *p)
+/* Then the procedure stays as it is recorded. */
+static bool is_stopping(const rq__proc *p)
+{
+    rq__procedures *ps = &p->catalog->procedures;
+    pthread_mutex_lock(&ps->lock);
+    bool stopping = ps->stopping;
+    pthread_mutex_unlock(&ps->lock);
+    return stopping;
+}
+
+static outcome finish_steps(rq__proc *p)
+{
+    if (!p->left_out) {
+        finish(p, RQ_OK, NULL);
+        return LEFT;
+    }
+    rq__proc_reopen_closed(p);
+    rq_error why = p->why;
+    return end_by(p, RQ__ENDING_FAIL, p->rc, &why);
+}
+
+static outcome run_steps(rq__proc *p)
+{
+    rq_error why = {0};
+    rq_err rc;
+    if (p->was_parked && p->ops->start_ends && rq__proc_commit_state(p) == RQ__COMMIT_YES) {
+        finish(p, RQ_OK, NULL);
+        return LEFT;
+    }
+    for (; p->step < RQ__STEPS_MAX && p->ops->steps[p->step].run != NULL; p->step++) {
+        if (is_between(p)) {
+            if (is_to_be_undone(p)) return end_by(p, RQ__ENDING_UNDO, RQ_OK, &why);
+            rq__step_pause_point(&p->catalog->procedures, p->catalog->env->executor);
+        }
+        outcome o = run_waiting(p, run_step, &rc, &why);
+        while (o == GOES_ON && p->ops->holds && rc == RQ_E_AGAIN) {
+            if (hold(p)) return LEFT;
+            rc = run_step(p, &why);
+        }
+        if (o == GOES_ON && rc == RQ_E_SERVER_STOPPED && is_stopping(p)) o = LEFT;
+        if (o == GOES_ON && rc != RQ_OK) o = go_on(p, rc, &why);
+        if (o != GOES_ON) return o;
+        begin_step(p);
+        p->attempts = 0;
+    }
+    return finish_steps(p);
+}
+
+static outcome proc_work(rq__proc *p)
 {
     const rq__proc_kind *ops = p->ops;
     rq_error why = {0};
+    if (p->ending != RQ__ENDING_NOT) return run_ending(p);
     if (p->refused) {
         why = p->why;
         finish(p, p->rc, &why);
-        return;
+        return LEFT;
     }
     if (p->aborted && (!p->prepared || p->unreadable)) {
         finish_aborted(p, RQ_OK, &why);
-        return;
+        return LEFT;
     }
     if (p->step == 0 && p->attempts == 0) {
-        rq_err rc = begin(p, &why);
-        if (rc != RQ_OK) {
+        rq_err rc;
+        outcome o = begin(p, &rc, &why);
+        if (o == GOES_ON && rc != RQ_OK) {
             finish(p, rc, &why);
-            return;
+            o = LEFT;
         }
+        if (o != GOES_ON) return o;
         if (!ops->answer_at_end && !(p->ddl != NULL && p->ddl->wait_finished))
             answer_proc(p, RQ_OK, NULL);
     }
-    run_steps(p);
+    return run_steps(p);
 }
 
+/* A step that waits counts as running: a pause (proc_pause.c) waits for its end. */
 static void proc_run(rq_task *task)
 {
     rq__proc *p = RQ_CONTAINER_OF(task, rq__proc, task);
     rq_catalog *c = p->catalog;
-    rq__step_begin(&c->procedures, c->env->executor);
-    proc_work(p); /* it may be gone then */
-    rq__step_end(&c->procedures);
+    if (!p->in_step) rq__step_begin(&c->procedures, c->env->executor);
+    p->in_step = false;
+    if (proc_work(p) != WAITS) rq__step_end(&c->procedures); /* it may be gone then */
     task_done(c);
 }
 
@@ -571,7 +738,7 @@ static void refuse_for_now(rq__proc *p, rq_ddl *d)
     rq_error why = {0};
     rq_err rc = rq_fail(&why, RQ_E_CALL_QUEUE_TOO_BIG,
                         "Call queue is full on %s, too many unfinished procedures",
-                        p->catalog->master.text);
+                        p->catalog->master->text);
     rq__proc_free(p);
     answer(d, rc, &why, 0);
 }
@@ -675,7 +842,7 @@ void rq_catalog_submit(rq_catalog *c, rq_ddl *d)
     d->catalog = c;
     if (!rq__procedures_task_begin(c)) {
         rq_error why = {0};
-        rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master.text);
+        rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master->text);
         answer(d, rc, &why, 0);
         return;
     }
@@ -776,6 +943,7 @@ void rq__procedures_stop(rq_catalog *c)
     if (c->mob_compactor.timer.task.run != NULL)
         (void)ex->timer_cancel(ex, &c->mob_compactor.timer);
     pthread_mutex_unlock(&ps->lock);
+    c->calls.stop(c->calls.ctx); /* nobody waits for a server any more */
     /* The latch is always opened with RQ_OK. */
     if (wait) (void)ex->latch_wait(&idle);
     pthread_mutex_lock(&ps->lock);
@@ -784,7 +952,7 @@ void rq__procedures_stop(rq_catalog *c)
     ex->latch_destroy(&idle);
     /* Nothing runs any more. Callers that still wait get an error. */
     rq_error why = {0};
-    rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master.text);
+    rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master->text);
     for (rq__proc *p = ps->active; p != NULL; p = p->next)
         answer_proc(p, rc, &why);
 }

@@ -16,8 +16,9 @@
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
  *     the old state holds, behind it the new one.
- *  4. Records, meta and the tables' own edits share one log, and what is durable of it is a prefix.
- *     So if an edit that a procedure made possible survives a crash, so do the procedure's.
+ *  4. With one server, records, meta and the tables' own edits share one log, and what is durable of it
+ *     is a prefix. So if an edit that a procedure made possible survives a crash, so do the procedure's.
+ *     With more (rq_catalog.one_log is false), each write of a procedure is durable before it goes on.
  *  5. Procedures on one table, or on the same region of it, run one after another in the order they
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
@@ -29,6 +30,8 @@
  *  8. An abort before the commit undoes; behind it each remaining step is tried once more, and what
  *     fails again is left out.
  *  9. A procedure that only repeats (REOPEN_REGION) has no lock between two attempts.
+ * 10. A step may wait for reports of servers (calls.c): the procedure keeps its locks, and no thread. It
+ *     is neither aborted nor ended before they have come. A crash meanwhile is a crash in the step.
  */
 #ifndef RQ_CATALOG_PROCEDURE_H
 #define RQ_CATALOG_PROCEDURE_H
@@ -43,7 +46,10 @@ typedef struct rq__proc rq__proc;
 typedef struct rq__claim rq__claim;
 typedef struct rq__lock_table rq__lock_table;
 
-/* A step, called with the procedure whose lock is held. Idempotent. Blocking. */
+/* A step, called with the procedure whose lock is held. Idempotent. It may block on files. For what a
+ * server does it waits without a thread: RQ_E_AGAIN with p->calls on their way, or with p->wait_ns; it
+ * is called again then, and p->stage and p->at tell it how far it had come. Both are 0 when a step
+ * begins, also for another attempt. */
 typedef rq_err (*rq__step)(rq_catalog *c, rq__proc *p, rq_error *why);
 
 #define RQ__STEPS_MAX 6
@@ -148,8 +154,8 @@ typedef struct rq__proc_kind {
         rq__step run;
     } steps[RQ__STEPS_MAX];
     unsigned commit; /* index of the commit step */
-    /* Rolls back the steps before the commit; may be NULL. */
-    void (*undo)(rq_catalog *c, rq__proc *p);
+    /* Rolls back the steps before the commit; may be NULL. RQ_E_AGAIN as a step. */
+    rq_err (*undo)(rq_catalog *c, rq__proc *p);
     /* After a restart: whether the commit shows in the view, which was made from meta. May be NULL:
      * unknown. */
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
@@ -167,6 +173,14 @@ typedef struct rq__proc_kind {
 const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind);
 /* The kind of records that cannot be decoded: it locks its table and has no steps. */
 extern const rq__proc_kind rq__proc_kind_unknown;
+
+/* What comes once the regions that it opened, and that are in no view, are closed again. */
+typedef enum rq__ending {
+    RQ__ENDING_NOT,
+    RQ__ENDING_UNDO, /* it is rolled back, and ends with rc and why */
+    RQ__ENDING_FAIL, /* it ends so */
+    RQ__ENDING_RETRY /* it is repeated */
+} rq__ending;
 
 struct rq__proc {
     rq__proc *next, *prev;
@@ -196,7 +210,17 @@ struct rq__proc {
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
-    unsigned attempts;        /* of the current step */
+    struct rq__calls *calls;  /* sent by the current step */
+    struct rq__calls *files;  /* a snapshot's, reported */
+    unsigned stage;           /* of the current step; its own */
+    size_t at;                /* within the stage; its own */
+    rq_region_info *infos;    /* an alter's regions, in the arena */
+    size_t info_count;
+    uint64_t wait_ns;  /* the step is to be run again after that time */
+    rq__ending ending; /* with rc and why */
+    bool abandoned;    /* ending: nothing is left that is open and in no view */
+    bool in_step;      /* it waits for reports in the middle of a step */
+    unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
     bool was_parked; /* before the restart: the start has opened its regions as meta has them */
     bool committed;  /* the commit's write succeeded in this run */
@@ -216,6 +240,7 @@ struct rq__proc {
     bool parked;           /* runs no step any more; rc and why have the reason */
     bool parking;          /* its record is being written */
     bool refused;          /* a parked one holds its lock: ends with rc and why */
+    bool waiting;          /* for reports of its calls */
     bool retrying;         /* waits for its timer; rc and why are from the last attempt */
     bool sleeping;         /* retrying, and gave up its locks for the wait */
     _Atomic bool aborted;

@@ -218,7 +218,7 @@ static rq_err look_at_descriptor(rq__recover *r, const char *dir, const char *ns
     rq_error own = {0};
     if (strcmp(ns, "hbase") == 0) return RQ_OK; /* a start writes those */
     rq_err rc =
-        rq__tableinfo_read(r->vfs, rq_slice_cstr(ns), rq_slice_cstr(qualifier), &schema, &own);
+        rq_tableinfo_read(r->vfs, rq_slice_cstr(ns), rq_slice_cstr(qualifier), &schema, &own);
     if (rc == RQ_OK) {
         rq_table_schema_unref(schema);
         return RQ_OK;

@@ -193,19 +193,22 @@ static rq_err run_pass(rq__recover *r, bool add, bool *ret_kept, rq_error *why)
 {
     rq_root *root = NULL;
     rq_engine *engine = NULL;
+    rq_host *host = NULL;
     rq_catalog *catalog = NULL;
     int64_t now = r->env->executor->now_ms(r->env->executor);
     rq_engine_options eo = {.region_failed = region_failed, .context = r, .salvage_log = true};
-    rq_catalog_options co = {.server = {.host = "localhost", .port = 1, .start_code = now},
-                             .master = {.host = "localhost", .port = 1, .start_code = now}};
+    rq_catalog_options co = {.master = {.host = "localhost", .port = 1, .start_code = now}};
     *ret_kept = false;
     rq_err rc = rq_root_open(r->env, &root, why);
     if (rc == RQ_OK) rc = rq_engine_open(r->env, &eo, &engine, why);
-    if (rc == RQ_OK) rc = rq_catalog_open(engine, root, &co, &catalog, why);
+    if (rc == RQ_OK) rc = rq_host_new(engine, &co.master, NULL, &host);
+    co.host = host;
+    if (rc == RQ_OK) rc = rq_catalog_open(root, &co, &catalog, why);
     if (rc == RQ_OK && add) rc = add_rows(r, catalog, why);
     rq_error own = {0};
     bool clean = rc == RQ_OK;
     rq_err closed = catalog == NULL ? RQ_OK : rq_catalog_close(catalog, clean, &own);
+    rq_host_free(host);
     if (engine != NULL) {
         rq_err ended = rq_engine_close(engine, clean && closed == RQ_OK, &own);
         if (closed == RQ_OK) closed = ended;

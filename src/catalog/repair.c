@@ -67,16 +67,11 @@ static rq_err show_region(rq_catalog *c, const rq__table_node *t, size_t at, rq_
                           rq_error *why)
 {
     const rq__region_node *node = rq__table_region(t, at);
-    if (node->pub.region != NULL || state == RQ_REGION_OPEN) return RQ_OK;
+    if (node->pub.server != NULL || state == RQ_REGION_OPEN) return RQ_OK;
     rq__proc key = {
         .ns = node->info.ns, .qualifier = node->info.qualifier, .table = node->info.table};
-    rq_region **open;
-    size_t count;
-    RQ_TRY(rq__publish_closed(c, &key, &node->info, 1, state, &open, &count, why));
-    /* It was opened meanwhile: as when a region is closed. */
-    (void)rq__close_regions(c, open, count, false, NULL);
-    rq__unref_regions(open, count);
-    return RQ_OK;
+    /* It may have been opened meanwhile: then as when a region is closed. */
+    return rq__take_down(c, &key, &node->info, 1, state, false, NULL, why);
 }
 
 /* The region that an encoded name names, or is a replica of: it has the row in hbase:meta. */

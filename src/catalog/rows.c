@@ -16,7 +16,7 @@ static rq_err first_region(rq_catalog *c, rq_slice table, rq_slice row, rq_regio
     rq_err rc = rq_catalog_locate(c, table, row, &r, why);
     if (rc == RQ_OK && r->region == NULL)
         rc = rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on %s", r->info->encoded,
-                     c->server.text);
+                     c->server->text);
     if (rc == RQ_OK) *ret = rq_region_ref(r->region);
     rq_epoch_unpin(c->env->epoch, &m);
     return rc;
@@ -93,7 +93,7 @@ static rq_err open_regions(rq_catalog *c, rq_slice table, rq_arena *arena, rq_re
         const rq_catalog_region *r = rq_catalog_table_region(t, i);
         if (r->region == NULL)
             rc = rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on %s", r->info->encoded,
-                         c->server.text);
+                         c->server->text);
         else
             list[n++] = rq_region_ref(r->region);
     }

@@ -64,7 +64,7 @@ static rq_err read_one(rq_vfs *v, rq_arena *a, const char *path, unsigned long l
     return rq_fail(why, RQ_E_CORRUPT, "%s: %s", path, parse.message);
 }
 
-rq_err rq__tableinfo_read(rq_vfs *v, rq_slice ns, rq_slice qualifier, rq_table_schema **ret,
+rq_err rq_tableinfo_read(rq_vfs *v, rq_slice ns, rq_slice qualifier, rq_table_schema **ret,
                           rq_error *why)
 {
     rq_arena a;

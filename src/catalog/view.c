@@ -23,14 +23,11 @@ void rq__pointers_unref_namespaces(rq__pointers *l)
 
 /* --- views ------------------------------------------------------------------------------------ */
 
-const rq_catalog_region rq__removed_region;
-
 static void view_free(rq__view *v)
 {
     if (v == NULL) return;
     rq__pointers_unref_tables(&v->old_tables);
     rq__pointers_unref_namespaces(&v->old_namespaces);
-    free(v->old_slots);
     free(v->tables);
     free(v->namespaces);
     free(v);
@@ -42,19 +39,6 @@ void rq__view_release(rq_epoch_node *node)
     rq__views *owner = v->owner;
     view_free(v);
     atomic_fetch_sub_explicit(&owner->retired, 1, memory_order_release);
-}
-
-const rq_catalog_region *rq__view_region(const rq__view *v, rq_slice encoded)
-{
-    if (encoded.len == 0 || encoded.len > RQ_ENCODED_NAME_LEN) return NULL;
-    uint64_t hash = rq__view_hash((const char *)encoded.ptr, encoded.len);
-    for (size_t i = hash & v->slot_mask;; i = (i + 1) & v->slot_mask) {
-        const rq_catalog_region *r =
-            atomic_load_explicit(&v->slots[i].region, memory_order_acquire);
-        if (r == NULL) return NULL;
-        if (atomic_load_explicit(&v->slots[i].hash, memory_order_relaxed) != hash) continue;
-        if (RQ_LIKELY(r != &rq__removed_region) && rq__region_is_named(r, encoded)) return r;
-    }
 }
 
 static size_t table_lower_bound(const rq_catalog_table *const *tables, size_t count, rq_slice ns,
@@ -110,18 +94,11 @@ const rq_catalog_region *rq__table_locate(const rq_catalog_table *t, rq_slice ro
     return NULL;
 }
 
-rq_err rq__views_init(rq__views *views, rq_epoch *epoch)
+rq_err rq__views_init(rq__views *views, rq_epoch *epoch, rq_region_names *names)
 {
-    *views = (rq__views){.epoch = epoch};
+    *views = (rq__views){.epoch = epoch, .names = names};
     rq__view *v = calloc(1, sizeof *v);
-    rq__view_slot *slots = calloc(RQ__VIEW_SLOTS_MIN, sizeof *slots);
-    if (v == NULL || slots == NULL) {
-        free(slots);
-        free(v);
-        return RQ_E_NO_MEMORY;
-    }
-    v->slots = slots;
-    v->slot_mask = RQ__VIEW_SLOTS_MIN - 1;
+    if (v == NULL) return RQ_E_NO_MEMORY;
     v->owner = views;
     pthread_mutex_init(&views->edit_lock, NULL);
     atomic_init(&views->now, v);
@@ -138,11 +115,11 @@ void rq__views_clear(rq__views *v)
     rq__view *now = atomic_load(&v->now);
     if (now == NULL) return;
     atomic_store(&v->now, NULL);
+    rq_region_names_forget(v->names);
     for (size_t i = 0; i < now->table_count; i++)
         rq__table_node_unref(RQ_CONTAINER_OF(now->tables[i], rq__table_node, pub));
     for (size_t i = 0; i < now->namespace_count; i++)
         rq__namespace_node_unref(RQ_CONTAINER_OF(now->namespaces[i], rq__namespace_node, pub));
-    free(now->slots);
     view_free(now);
     /* Without readers one collection is enough, unless another thread is collecting right now. */
     while (atomic_load_explicit(&v->retired, memory_order_acquire) > 0) {

@@ -11,12 +11,10 @@
  *     the hash; a table that is replaced as a whole costs all its regions;
  *   - of the lists of tables and namespaces, a copy of their pointers.
  *
- * The hash is not copied: successive views share it, and a commit changes its slots in place while
- * readers look. A reader may therefore find a region by its encoded name a moment before or after
- * the table shows it. Each slot goes from one node to the next in one store, so a name that is in
- * the old view and in the new one is found at all times. What a reader finds stays allocated until
- * its read section ends: the nodes that a commit drops are released with the view before it,
- * through the epoch.
+ * The hash (host/names.h) is not copied: successive views share it, and a commit changes its slots in
+ * place while readers look. A reader may therefore find a region by its encoded name a moment before
+ * or after the table shows it. What a reader finds stays allocated until its read section ends: the
+ * nodes that a commit drops are released with the view before it, through the epoch.
  *
  * The current view owns one reference on each of its tables and namespaces. A commit passes these
  * references to the next view, except those on nodes that the next view lacks; the old view keeps
@@ -56,11 +54,11 @@ typedef struct rq__namespace_node {
 } rq__namespace_node;
 
 /* --- nodes ------------------------------------------------------------------------------------ */
-/* A new reference; takes a reference on `region` unless NULL. Copies `failure`. NULL: out of
- * memory. */
+/* A new reference; takes references on `region` and `server` unless NULL. Copies `failure`. NULL: out
+ * of memory. */
 rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state state,
-                                     rq_region *region, int64_t open_seqnum, int64_t changed_ms,
-                                     const char *failure);
+                                     rq_region *region, const rq_server_name *server,
+                                     int64_t open_seqnum, int64_t changed_ms, const char *failure);
 rq__region_node *rq__region_node_ref(rq__region_node *n);
 void rq__region_node_unref(rq__region_node *n); /* NULL is fine */
 
@@ -85,13 +83,6 @@ rq__namespace_node *rq__namespace_node_ref(rq__namespace_node *n);
 void rq__namespace_node_unref(rq__namespace_node *n);
 
 /* --- the view --------------------------------------------------------------------------------- */
-/* The hash is next to the pointer, so that a lookup can skip slots of other regions without a cache
- * miss for each region. */
-typedef struct rq__view_slot {
-    _Atomic uint64_t hash;
-    _Atomic(const rq_catalog_region *) region; /* NULL: empty */
-} rq__view_slot;
-
 /* A growing list of pointers. */
 typedef struct rq__pointers {
     void **items;
@@ -106,26 +97,22 @@ typedef struct rq__view {
     size_t table_count;
     const rq_namespace **namespaces; /* by name */
     size_t namespace_count;
-    rq__view_slot *slots; /* open addressing by the encoded name; shared by views */
-    size_t slot_mask;
     /* Once retired: the tables and namespaces that the next view lacks, released with this view. */
     rq__pointers old_tables, old_namespaces;
-    rq__view_slot *old_slots; /* NULL: the next view shares them */
 } rq__view;
 
 typedef struct rq__views {
     rq_epoch *epoch;
     _Atomic(rq__view *) now;
     pthread_mutex_t edit_lock;  /* one edit at a time; never held across I/O */
-    size_t slots_used;          /* under edit_lock: non-empty slots, including removed ones */
-    size_t slots_live;          /* under edit_lock: slots with a region */
+    rq_region_names *names;     /* borrowed; written under edit_lock */
     _Atomic unsigned retired;   /* views that wait for the epoch */
     void (*changed)(void *ctx); /* NULL: no listener; under edit_lock */
     void *changed_ctx;
 } rq__views;
 
 RQ_NODISCARD
-rq_err rq__views_init(rq__views *v, rq_epoch *epoch);
+rq_err rq__views_init(rq__views *v, rq_epoch *epoch, rq_region_names *names);
 /* REQUIRES: no reader. Returns when the views waiting for the epoch are freed too. */
 void rq__views_clear(rq__views *v);
 static inline const rq__view *rq__views_now(const rq__views *v)
@@ -136,7 +123,6 @@ static inline const rq__view *rq__views_now(const rq__views *v)
 void rq__views_collect(rq__views *v);
 
 const rq_catalog_table *rq__view_table(const rq__view *v, rq_slice ns, rq_slice qualifier);
-const rq_catalog_region *rq__view_region(const rq__view *v, rq_slice encoded);
 const rq_namespace *rq__view_namespace(const rq__view *v, rq_slice name);
 /* The table's region that holds the row. */
 const rq_catalog_region *rq__table_locate(const rq_catalog_table *t, rq_slice row);

@@ -46,97 +46,16 @@ void rq__edit_abort(rq__edit *e)
     edit_end(e);
 }
 
-/* --- edits: the hash -------------------------------------------------------------------------- */
-
-/* A table made for `live` regions is at most half full. It is copied when it is 5/8 full, so at
- * most once per as many new regions as an eighth of its slots. */
-static bool needs_rehash(size_t used, size_t mask)
-{
-    return used > (mask + 1) / 8 * 5;
-}
-
-/* A copy of the current slots with room for more, without removed ones. NULL: out of memory. */
-static rq__view_slot *slots_copy(const rq__view *v, size_t live, size_t *ret_mask)
-{
-    size_t count = RQ__VIEW_SLOTS_MIN;
-    while (count < live * 2)
-        count *= 2;
-    rq__view_slot *slots = calloc(count, sizeof *slots);
-    if (slots == NULL) return NULL;
-    for (size_t from = 0; from <= v->slot_mask; from++) {
-        const rq_catalog_region *r =
-            atomic_load_explicit(&v->slots[from].region, memory_order_relaxed);
-        if (r == NULL || r == &rq__removed_region) continue;
-        uint64_t hash = atomic_load_explicit(&v->slots[from].hash, memory_order_relaxed);
-        size_t i = hash & (count - 1);
-        while (atomic_load_explicit(&slots[i].region, memory_order_relaxed) != NULL)
-            i = (i + 1) & (count - 1);
-        rq__view_slot_set(&slots[i], hash, r);
-    }
-    *ret_mask = count - 1;
-    return slots;
-}
-
-static void slot_put(rq__views *views, const rq__view *v, const rq_catalog_region *r)
-{
-    rq_slice name = rq_slice_cstr(r->info->encoded);
-    rq__view_slot *slot = rq__view_slot_find(v->slots, v->slot_mask, name);
-    if (slot != NULL) {
-        atomic_store_explicit(&slot->region, r, memory_order_release);
-        return;
-    }
-    uint64_t hash = rq__view_hash((const char *)name.ptr, name.len);
-    size_t i = hash & v->slot_mask;
-    const rq_catalog_region *there;
-    while ((there = atomic_load_explicit(&v->slots[i].region, memory_order_relaxed)) != NULL &&
-           there != &rq__removed_region)
-        i = (i + 1) & v->slot_mask;
-    rq__view_slot_set(&v->slots[i], hash, r);
-    views->slots_used += there == NULL;
-    views->slots_live++;
-}
-
-/* Unless the name now belongs to another node. */
-static void slot_remove(rq__views *views, const rq__view *v, const rq_catalog_region *r)
-{
-    rq__view_slot *slot =
-        rq__view_slot_find(v->slots, v->slot_mask, rq_slice_cstr(r->info->encoded));
-    if (slot == NULL || atomic_load_explicit(&slot->region, memory_order_relaxed) != r) return;
-    atomic_store_explicit(&slot->region, &rq__removed_region, memory_order_release);
-    views->slots_live--;
-}
-
-/* The slots of the next view: those of the old one, or a copy with room for the edit's regions. */
-static rq_err take_slots(rq__edit *e, const rq__view *old, rq__view *v)
-{
-    rq__views *views = e->views;
-    v->slots = old->slots;
-    v->slot_mask = old->slot_mask;
-    if (!needs_rehash(views->slots_used + e->put.count, old->slot_mask)) return RQ_OK;
-    /* Replaced regions count in both numbers; they have slots already. */
-    size_t added = 0;
-    for (size_t i = 0; i < e->put.count; i++) {
-        const rq_catalog_region *r = e->put.items[i];
-        added +=
-            rq__view_slot_find(old->slots, old->slot_mask, rq_slice_cstr(r->info->encoded)) == NULL;
-    }
-    if (!needs_rehash(views->slots_used + added, old->slot_mask)) return RQ_OK;
-    v->slots = slots_copy(old, views->slots_live + added, &v->slot_mask);
-    if (v->slots == NULL) return RQ_E_NO_MEMORY;
-    views->slots_used = views->slots_live;
-    return RQ_OK;
-}
-
 /* --- edits: the commit ------------------------------------------------------------------------ */
 
 /* All regions of the edit are put before any is removed: a name that moves from one node to another
  * is found at all times. */
-static void change_slots(const rq__edit *e, const rq__view *v)
+static void change_names(const rq__edit *e)
 {
     for (size_t i = 0; i < e->put.count; i++)
-        slot_put(e->views, v, e->put.items[i]);
+        rq_region_names_put(e->views->names, e->put.items[i]);
     for (size_t i = 0; i < e->removed.count; i++)
-        slot_remove(e->views, v, e->removed.items[i]);
+        rq_region_names_remove(e->views->names, e->removed.items[i]);
 }
 
 rq_err rq__edit_commit(rq__edit *e)
@@ -146,7 +65,9 @@ rq_err rq__edit_commit(rq__edit *e)
     rq__view *v = calloc(1, sizeof *v);
     const rq_catalog_table **tables = calloc(e->table_count + 1, sizeof *tables);
     const rq_namespace **namespaces = calloc(e->namespace_count + 1, sizeof *namespaces);
-    if (v == NULL || tables == NULL || namespaces == NULL || take_slots(e, old, v) != RQ_OK) {
+    if (v == NULL || tables == NULL || namespaces == NULL ||
+        rq_region_names_reserve(views->names, (const rq_host_region *const *)e->put.items,
+                                e->put.count) != RQ_OK) {
         free(v);
         free(tables);
         free(namespaces);
@@ -161,10 +82,9 @@ rq_err rq__edit_commit(rq__edit *e)
         tables[v->table_count++] = &e->tables[i]->pub;
     for (size_t i = 0; i < e->namespace_count; i++)
         namespaces[v->namespace_count++] = &e->namespaces[i]->pub;
-    change_slots(e, v);
+    change_names(e);
     old->old_tables = e->dropped_tables;
     old->old_namespaces = e->dropped_namespaces;
-    if (v->slots != old->slots) old->old_slots = old->slots;
     free(e->added_tables.items); /* the references are the view's now */
     free(e->added_namespaces.items);
     atomic_store_explicit(&views->now, v, memory_order_release);

@@ -19,8 +19,8 @@ static rq_slice copy_to(uint8_t **at, rq_slice s)
 }
 
 rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state state,
-                                     rq_region *region, int64_t open_seqnum, int64_t changed_ms,
-                                     const char *failure)
+                                     rq_region *region, const rq_server_name *server,
+                                     int64_t open_seqnum, int64_t changed_ms, const char *failure)
 {
     size_t failure_len = failure == NULL ? 0 : strlen(failure) + 1;
     size_t bytes = info->ns.len + info->qualifier.len + info->table.len + info->start_key.len +
@@ -39,6 +39,7 @@ rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state
     n->pub = (rq_catalog_region){
         .info = &n->info,
         .region = region == NULL ? NULL : rq_region_ref(region),
+        .server = rq_server_name_ref(server),
         .state = state,
         .failure = failure == NULL ? NULL : (const char *)f.ptr,
         .open_seqnum = open_seqnum,
@@ -59,6 +60,7 @@ void rq__region_node_unref(rq__region_node *n)
 {
     if (n == NULL || atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) != 1) return;
     if (n->pub.region != NULL) rq_region_unref(n->pub.region);
+    rq_server_name_unref(n->pub.server);
     free(n);
 }
 
@@ -89,8 +91,8 @@ rq__region_node *rq__replica_node_new(const rq_catalog_region *of, int32_t repli
     rq__region_node *n = NULL;
     if (rq_region_info_make(&a, from->ns, from->qualifier, from->start_key, from->end_key,
                             from->region_id, replica_id, &info) == RQ_OK)
-        n = rq__region_node_new(&info, of->state, of->region, of->open_seqnum, of->changed_ms,
-                                of->failure);
+        n = rq__region_node_new(&info, of->state, of->region, of->server, of->open_seqnum,
+                                of->changed_ms, of->failure);
     rq_arena_clear(&a);
     return n;
 }

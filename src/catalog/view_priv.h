@@ -45,56 +45,6 @@ static inline rq_err rq__pointers_push(rq__pointers *l, const void *item)
 void rq__pointers_unref_tables(rq__pointers *l);
 void rq__pointers_unref_namespaces(rq__pointers *l);
 
-/* --- the hash of regions by encoded name ------------------------------------------------------ */
-
-#define RQ__VIEW_SLOTS_MIN 16
-
-/* Replaces a removed region in its slot: lookups continue behind it. */
-extern const rq_catalog_region rq__removed_region;
-
-/* Encoded names are hex digits of an MD5, so any eight of them are well distributed; for short ones
- * (meta's decimal number) all are used. */
-static inline uint64_t rq__view_hash(const char *encoded, size_t len)
-{
-    uint64_t h = 0;
-    memcpy(&h, encoded, len < 8 ? len : 8);
-    if (len >= 16) {
-        uint64_t more;
-        memcpy(&more, encoded + 8, 8);
-        h ^= more << 1;
-    }
-    h *= UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ h >> 32;
-}
-
-static inline bool rq__region_is_named(const rq_catalog_region *r, rq_slice encoded)
-{
-    const char *name = r->info->encoded;
-    return memcmp(name, encoded.ptr, encoded.len) == 0 && name[encoded.len] == '\0';
-}
-
-/* The slot of that name; NULL: none. */
-static inline rq__view_slot *rq__view_slot_find(rq__view_slot *slots, size_t mask, rq_slice encoded)
-{
-    uint64_t hash = rq__view_hash((const char *)encoded.ptr, encoded.len);
-    for (size_t i = hash & mask;; i = (i + 1) & mask) {
-        const rq_catalog_region *r = atomic_load_explicit(&slots[i].region, memory_order_acquire);
-        if (r == NULL) return NULL;
-        if (atomic_load_explicit(&slots[i].hash, memory_order_relaxed) != hash) continue;
-        if (RQ_LIKELY(r != &rq__removed_region) && rq__region_is_named(r, encoded))
-            return &slots[i];
-    }
-}
-
-/* A reused slot gets its hash before its region. A reader in between may compare the region it has
- * loaded with the other one's hash: then it skips the region, or compares its name and skips it.
- * Both regions are being added or removed, so both results are correct. */
-static inline void rq__view_slot_set(rq__view_slot *slot, uint64_t hash, const rq_catalog_region *r)
-{
-    atomic_store_explicit(&slot->hash, hash, memory_order_relaxed);
-    atomic_store_explicit(&slot->region, r, memory_order_release);
-}
-
 /* Frees a view that no reader uses any more. */
 void rq__view_release(rq_epoch_node *node);
 

@@ -123,14 +123,16 @@ static rq_err open_data(rq__embed *e, rq_error *why)
                                 .region_grown = region_grown,
                                 .context = e};
     int64_t now = e->executor->now_ms(e->executor);
+    const rq_server_name name = {.host = HOST, .port = PORT, .start_code = now};
     rq_catalog_options catalog = {
-        .server = {.host = HOST, .port = PORT, .start_code = now},
         .master = {.host = HOST, .port = MASTER_PORT, .start_code = now},
         .config = e->config,
         .procedure_bytes_max = (size_t)rq_engine_memory_budget(e->config) / 16,
     };
     RQ_TRY(rq_engine_open(&e->env, &engine, &e->engine, why));
-    RQ_TRY(rq_catalog_open(e->engine, e->root, &catalog, &e->catalog, why));
+    if (rq_host_new(e->engine, &name, e->config, &e->host) != RQ_OK) return rq_no_memory(why);
+    catalog.host = e->host;
+    RQ_TRY(rq_catalog_open(e->root, &catalog, &e->catalog, why));
     atomic_store(&e->has_catalog, true);
     if (e->executor->lane_new(e->executor, "rq leases", &e->lane) != RQ_OK)
         return rq_no_memory(why);
@@ -167,6 +169,7 @@ static rq_err close_all(rq__embed *e, rq_error *why)
         e->executor->lane_free(e->executor, e->lane); /* the leases' timer may run */
     rq_ops_free(e->ops);
     if (e->catalog != NULL) first = rq_catalog_close(e->catalog, true, why);
+    rq_host_free(e->host);
     if (e->engine != NULL) {
         rq_err rc = rq_engine_close(e->engine, first == RQ_OK, why);
         if (first == RQ_OK) first = rc;

@@ -20,6 +20,7 @@ typedef struct rq__embed {
     rq_env env;
     rq_root *root;
     rq_engine *engine;
+    rq_host *host;
     rq_catalog *catalog;
     _Atomic bool has_catalog; /* for compactions that begin before the catalog is open */
     rq_lane *lane;            /* the scanners' leases */

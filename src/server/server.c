@@ -64,6 +64,7 @@ struct rq_server {
     rq_env env;
     rq_root *root;
     rq_engine *engine;
+    rq_host *host_of_regions;
     rq_catalog *catalog;
     _Atomic bool has_catalog; /* for compactions that begin before the catalog is open */
     rq_loops *loops;
@@ -209,15 +210,18 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const rq_ports
         .context = s,
     };
     int64_t now = s->executor->now_ms(s->executor);
+    const rq_server_name name = {.host = s->host, .port = p->rs, .start_code = now};
     rq_catalog_options catalog = {
-        .server = {.host = s->host, .port = p->rs, .start_code = now},
         .master = {.host = s->host, .port = p->master, .start_code = now},
         .info_port = rq__info_client_port(&s->info, &s->listen, s->host),
         .config = o->config,
         .procedure_bytes_max = (size_t)rq_engine_memory_budget(o->config) / 16,
     };
     RQ_TRY(rq_engine_open(&s->env, &engine, &s->engine, why));
-    RQ_TRY(rq_catalog_open(s->engine, s->root, &catalog, &s->catalog, why));
+    if (rq_host_new(s->engine, &name, o->config, &s->host_of_regions) != RQ_OK)
+        return rq_no_memory(why);
+    catalog.host = s->host_of_regions;
+    RQ_TRY(rq_catalog_open(s->root, &catalog, &s->catalog, why));
     atomic_store(&s->has_catalog, true);
     return RQ_OK;
 }
@@ -616,6 +620,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_replication_stop(s->replication);
     stop_serving(s);
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);
+    rq_host_free(s->host_of_regions);
     if (s->engine != NULL) {
         rq__events_closed(&s->events, s->engine);
         rq_err rc = rq_engine_close(s->engine, first == RQ_OK && !keeps_log, why);

@@ -15,6 +15,7 @@ struct rq_admin_services {
     rq_env env;
     rq_engine *engine;
     rq_catalog *catalog;
+    rq_host *host; /* the catalog's */
     const rq_config *config;
     rq_metrics *metrics; /* may be NULL */
     rq_loops *loops;

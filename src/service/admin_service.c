@@ -5,6 +5,7 @@
 #include "service/messages.h"
 #include "service/slow_text.h"
 
+#include "host/split_policy.h"
 #include "quota/quota.h"
 #include "region/region_scanner.h"
 #include "store/store.h"
@@ -60,8 +61,8 @@ static rq_err find_replica(const rq_admin_services *s, const Pb__RegionSpecifier
 {
     rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
     if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
-        return rq_catalog_replica_by_encoded(s->catalog, name, ret, why);
-    return rq_catalog_replica_by_name(s->catalog, name, ret, why);
+        return rq_host_find_encoded(s->host, name, ret, why);
+    return rq_host_find(s->host, name, ret, why);
 }
 
 rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
@@ -86,7 +87,7 @@ static rq_err reply_region_info(rq_admin_services *s, rq_call *call, rq_region *
             (Pb__GetRegionInfoResponse__CompactionState)rq_region_compaction_state(region);
     }
     response.has_splittable = response.has_mergeable = 1;
-    response.splittable = rq_catalog_region_is_splittable(s->catalog, region);
+    response.splittable = rq_host_splittable(s->host, region);
     response.mergeable = !rq_region_is_closing(region) && !rq_region_has_references(region);
     if (split_row.len > 0) {
         response.has_best_split_row = 1;
@@ -108,7 +109,7 @@ static rq_err split_row_work(rq__blocking *b)
 {
     split_row_job *j = RQ_CONTAINER_OF(b, split_row_job, blocking);
     rq_err rc =
-        rq_catalog_split_point(b->services->catalog, j->region, &b->call->arena, &j->row, &b->why);
+        rq_host_split_point(b->services->host, j->region, true, &b->call->arena, &j->row, &b->why);
     if (rc != RQ_OK) rq_region_unref(j->region);
     return rc;
 }
@@ -535,6 +536,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;
+    s->host = rq_catalog_host(o->catalog);
     s->config = o->config;
     s->loops = o->loops;
     s->reload = o->reload;

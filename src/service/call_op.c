@@ -13,9 +13,9 @@ rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpeci
     rq_slice name = rq__pb_slice(spec->value);
     const rq_catalog_region *r;
     if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
-        RQ_TRY(rq_catalog_replica_by_encoded(s->catalog, name, &r, why));
+        RQ_TRY(rq_host_find_encoded(s->host, name, &r, why));
     else
-        RQ_TRY(rq_catalog_replica_by_name(s->catalog, name, &r, why));
+        RQ_TRY(rq_host_find(s->host, name, &r, why));
     *ret = r->region;
     *ret_stale = r->info->replica_id != 0;
     return RQ_OK;

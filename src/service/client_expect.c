@@ -31,8 +31,8 @@ static rq_region *region_of(const rq_client_service *s, rq_slice specifier)
     bool encoded = c.ptr[1] == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME;
     c.ptr += 2;
     if (!next_bytes(&c, 2, &name)) return NULL;
-    rq_err rc = encoded ? rq_catalog_replica_by_encoded(s->catalog, name, &r, NULL)
-                        : rq_catalog_replica_by_name(s->catalog, name, &r, NULL);
+    rq_err rc = encoded ? rq_host_find_encoded(s->host, name, &r, NULL)
+                        : rq_host_find(s->host, name, &r, NULL);
     return rc == RQ_OK ? r->region : NULL;
 }
 

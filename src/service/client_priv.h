@@ -13,6 +13,7 @@ struct rq_client_service {
     rq_env env;
     rq_engine *engine;
     rq_catalog *catalog;
+    rq_host *host; /* the catalog's */
     rq_loops *loops;
     rq_ops *ops;
     rq_ops_seat **seats; /* one per loop */

@@ -369,12 +369,12 @@ void rq__split_region_1x(void *ctx, rq_call *call)
     rq_admin_services *s = ctx;
     const Pb__SplitRegionRequest *r = (const Pb__SplitRegionRequest *)call->param;
     rq_error why = {.code = RQ_OK};
-    rq_region *region;
-    rq_err rc = rq_catalog_region_by_encoded(s->catalog, rq__encoded_of(r->region), &region, &why);
+    const rq_host_region *region;
+    rq_err rc = rq_host_find_encoded(s->host, rq__encoded_of(r->region), &region, &why);
     rq_region_info *info = rq_arena_calloc(&call->arena, 1, sizeof *info);
     if (rc == RQ_OK && info == NULL) rc = RQ_E_NO_MEMORY;
     if (rc == RQ_OK) {
-        const rq_region_info *of = rq_region_get_info(region);
+        const rq_region_info *of = rq_region_get_info(region->region);
         rc = rq_region_info_make(&call->arena, of->ns, of->qualifier, of->start_key, of->end_key,
                                  of->region_id, of->replica_id, info);
     }

@@ -338,13 +338,12 @@ void rq__last_major_compaction_for_region(void *ctx, rq_call *call)
     const Pb__MajorCompactionTimestampForRegionRequest *r =
         (const Pb__MajorCompactionTimestampForRegionRequest *)call->param;
     Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
-    rq_region *region;
+    const rq_host_region *region;
     rq_region_load load;
     rq_error why = {.code = RQ_OK};
-    rq_err rc =
-        rq_catalog_region_by_name(a->catalog, rq__pb_slice(r->region->value), &region, &why);
+    rq_err rc = rq_host_find(a->host, rq__pb_slice(r->region->value), &region, &why);
     if (rc == RQ_OK) {
-        rq_region_get_load(region, &load);
+        rq_region_get_load(region->region, &load);
         response.compaction_timestamp = load.last_major_compaction_ms;
     }
     /* HBase answers 0 for a region without load. */

@@ -49,8 +49,8 @@ static void an_empty_folder_has_the_system_tables_and_namespaces(void **state)
     rq_catalog_tables(w->catalog, &tables, &n);
     assert_int_equal(n, 2);
     assert_true(tables[0]->schema->is_meta);
-    rq_region *r;
-    OK(rq_catalog_region_by_encoded(w->catalog, RQ_SLICE_LIT("1588230740"), &r, &w->why));
+    const rq_host_region *r;
+    OK(rq_host_find_encoded(w->host, RQ_SLICE_LIT("1588230740"), &r, &w->why));
     teardown(w);
 }
 
@@ -445,9 +445,9 @@ static void lookups_answer_as_a_region_server(void **state)
     const rq_catalog_region *r;
     OK(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("m"), &r, &w->why));
     assert_true(rq_slice_eq(r->info->start_key, RQ_SLICE_LIT("m")));
-    rq_region *found;
-    OK(rq_catalog_region_by_name(w->catalog, r->info->name, &found, &w->why));
-    assert_ptr_equal(found, r->region);
+    const rq_host_region *found;
+    OK(rq_host_find(w->host, r->info->name, &found, &w->why));
+    assert_ptr_equal(found->region, r->region);
     char name[300];
     snprintf(name, sizeof name, "%.*s", (int)r->info->name.len, (const char *)r->info->name.ptr);
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
@@ -455,8 +455,8 @@ static void lookups_answer_as_a_region_server(void **state)
     snprintf(expected, sizeof expected, "%s is not online on localhost,16020,%lld", name,
              (long long)w->start_code);
     w->why = (rq_error){0};
-    REFUSED(rq_catalog_region_by_name(w->catalog, rq_slice_cstr(name), &found, &w->why),
-            RQ_E_NOT_SERVING_REGION, expected);
+    REFUSED(rq_host_find(w->host, rq_slice_cstr(name), &found, &w->why), RQ_E_NOT_SERVING_REGION,
+            expected);
     w->why = (rq_error){0};
     REFUSED(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("no"), RQ_SLICE_LIT("m"), &r, &w->why),
             RQ_E_TABLE_NOT_FOUND, "no");

@@ -31,15 +31,13 @@ static void expect_replicas(world *w, const char *table, const char *row, int la
         rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &primary, &w->why));
     assert_non_null(primary->region);
     for (int id = 1; id <= last; id++) {
-        SUCCEEDS(rq_catalog_replica_by_name(w->catalog, replica_name(w, &a, table, row, id), &r,
-                                            &w->why));
+        SUCCEEDS(rq_host_find(w->host, replica_name(w, &a, table, row, id), &r, &w->why));
         assert_ptr_equal(r->region, primary->region);
         assert_int_equal(r->info->replica_id, id);
         assert_ptr_equal(rq_catalog_region_find(w->catalog, rq_slice_cstr(r->info->encoded)), r);
     }
     w->why = (rq_error){0};
-    assert_int_equal(rq_catalog_replica_by_name(
-                         w->catalog, replica_name(w, &a, table, row, last + 1), &r, &w->why),
+    assert_int_equal(rq_host_find(w->host, replica_name(w, &a, table, row, last + 1), &r, &w->why),
                      RQ_E_NOT_SERVING_REGION);
     rq_epoch_unpin(w->env->epoch, &m);
     rq_arena_clear(&a);

@@ -137,10 +137,10 @@ static void look_around(actor *a)
     rq_err listed = rq_catalog_online(a->w.catalog, &arena, &online, &n);
     if (listed != RQ_OK) fault(a, "list", listed);
     for (size_t i = 0; i < n; i++) {
-        rq_region *r = NULL;
+        const rq_host_region *r = NULL;
         rq_error why = {0};
-        rq_err rc = rq_catalog_region_by_encoded(a->w.catalog,
-                                                 rq_slice_cstr(online[i]->info->encoded), &r, &why);
+        rq_err rc =
+            rq_host_find_encoded(a->w.host, rq_slice_cstr(online[i]->info->encoded), &r, &why);
         /* A newer view may have it elsewhere; in the same one it is there. */
         if (rc != RQ_OK && rc != RQ_E_NOT_SERVING_REGION && rc != RQ_E_REGION_OPENING)
             fault(a, "look-up", rc);

@@ -14,6 +14,7 @@
 
 typedef struct fixture {
     rq_epoch *epoch;
+    rq_region_names names;
     rq__views views;
     rq_table_schema *schema;
     rq_random random;
@@ -28,7 +29,8 @@ static void setup(fixture *f)
     *f = (fixture){.next_id = 1};
     rq_random_seed(&f->random, unit_seed());
     assert_int_equal(rq_epoch_new(&f->epoch), RQ_OK);
-    assert_int_equal(rq__views_init(&f->views, f->epoch), RQ_OK);
+    assert_int_equal(rq__region_names_init(&f->names, f->epoch), RQ_OK);
+    assert_int_equal(rq__views_init(&f->views, f->epoch, &f->names), RQ_OK);
     assert_int_equal(rq__system_schema(RQ__NAMESPACE, &f->schema, &why), RQ_OK);
 }
 
@@ -37,6 +39,7 @@ static void teardown(fixture *f)
     for (size_t i = 0; i < f->count; i++)
         rq__region_node_unref(f->nodes[i]);
     rq__views_clear(&f->views);
+    rq__region_names_clear(&f->names);
     rq_table_schema_unref(f->schema);
     rq_epoch_free(f->epoch);
 }
@@ -51,7 +54,7 @@ static rq__region_node *node_new(fixture *f, uint64_t key, int64_t id)
     assert_int_equal(rq_region_info_make(&a, f->schema->ns, f->schema->qualifier,
                                          rq_slice_cstr(start), (rq_slice){NULL, 0}, id, 0, &info),
                      RQ_OK);
-    rq__region_node *n = rq__region_node_new(&info, RQ_REGION_CLOSED, NULL, 1, 1, NULL);
+    rq__region_node *n = rq__region_node_new(&info, RQ_REGION_CLOSED, NULL, NULL, 1, 1, NULL);
     assert_non_null(n);
     rq_arena_clear(&a);
     return n;
@@ -83,7 +86,8 @@ static void fill(fixture *f, size_t count)
 
 static void replace(fixture *f, size_t i)
 {
-    rq__region_node *n = rq__region_node_new(&f->nodes[i]->info, RQ_REGION_OPENING, NULL, 1, 1, "");
+    rq__region_node *n =
+        rq__region_node_new(&f->nodes[i]->info, RQ_REGION_OPENING, NULL, NULL, 1, 1, "");
     assert_non_null(n);
     rq__region_node_unref(f->nodes[i]);
     f->nodes[i] = n;
@@ -119,7 +123,7 @@ static void swap(fixture *f, size_t i, size_t gone, size_t made)
     assert_int_equal(rq__edit_commit(&e), RQ_OK);
     for (size_t k = 0; k < gone; k++) {
         rq_slice name = rq_slice_cstr(f->nodes[i + k]->info.encoded);
-        assert_null(rq__view_region(rq__views_now(&f->views), name));
+        assert_null(rq_region_names_find(&f->names, name));
         rq__region_node_unref(f->nodes[i + k]);
     }
     memmove(f->nodes + i + made, f->nodes + i + gone,
@@ -130,14 +134,13 @@ static void swap(fixture *f, size_t i, size_t gone, size_t made)
 
 static void expect_same(const fixture *f)
 {
-    const rq__view *v = rq__views_now(&f->views);
     const rq__table_node *t = table_now(f);
     assert_int_equal(t->pub.region_count, f->count);
     for (size_t i = 0; i < f->count; i++) {
         rq__region_node *n = f->nodes[i];
         assert_ptr_equal(rq__table_region(t, i), n);
         assert_int_equal(rq__table_index(t, &n->info), i);
-        assert_ptr_equal(rq__view_region(v, rq_slice_cstr(n->info.encoded)), &n->pub);
+        assert_ptr_equal(rq_region_names_find(&f->names, rq_slice_cstr(n->info.encoded)), &n->pub);
     }
 }
 
@@ -214,7 +217,7 @@ static void an_aborted_edit_changes_nothing(void **state)
     rq__region_node *n = node_new(&f, 5, f.next_id++);
     assert_int_equal(rq__edit_swap_regions(&e, t, &f.nodes[3]->info, 1, &n, 1), RQ_OK);
     rq__edit_abort(&e);
-    assert_null(rq__view_region(rq__views_now(&f.views), rq_slice_cstr(n->info.encoded)));
+    assert_null(rq_region_names_find(&f.names, rq_slice_cstr(n->info.encoded)));
     rq__region_node_unref(n);
     expect_same(&f);
     teardown(&f);
@@ -266,7 +269,7 @@ static void *read_names(void *arg)
         rq_epoch_member m = {0};
         rq_epoch_pin(r->f->epoch, &m);
         const rq_catalog_region *region =
-            rq__view_region(rq__views_now(&r->f->views), rq_slice_cstr(r->names[i % 64]));
+            rq_region_names_find(&r->f->names, rq_slice_cstr(r->names[i % 64]));
         r->missed += region == NULL || strcmp(region->info->encoded, r->names[i % 64]) != 0;
         rq_epoch_unpin(r->f->epoch, &m);
     }

@@ -15,6 +15,9 @@ void world_init(world *w, uint64_t seed, const rq_sim_options *options)
     w->env = rq_sim_env(w->sim);
     assert_int_equal(rq_config_new(&w->config), RQ_OK);
     w->start_code = 1700000000000;
+    const char *late = getenv("RQ_LATE");
+    w->by_messages = late != NULL && strcmp(late, "messages") == 0;
+    w->late = late != NULL && !w->by_messages;
 }
 
 void world_init_real(world *w, rq_env *env)
@@ -37,6 +40,26 @@ static void region_grown(void *context, rq_region *r)
     if (w->has_catalog) rq_catalog_region_grown(w->catalog, r);
 }
 
+static bool make_calls(world *w, rq_region_calls *ret)
+{
+    if (w->by_messages) {
+        w->messages = message_calls_new(w->sim, w->host, w->start_code);
+        *ret = message_calls_table(w->messages);
+    } else if (w->late) {
+        w->calls = late_calls_new(w->sim, w->host);
+        *ret = late_calls_table(w->calls);
+    }
+    return w->by_messages || w->late;
+}
+
+static void free_calls(world *w)
+{
+    late_calls_free(w->calls);
+    message_calls_free(w->messages);
+    w->calls = NULL;
+    w->messages = NULL;
+}
+
 rq_err world_open(world *w)
 {
     w->why = (rq_error){0};
@@ -51,15 +74,23 @@ rq_err world_open(world *w)
     rc = rq_engine_open(w->env, &engine, &w->engine, &w->why);
     if (rc == RQ_OK) {
         w->start_code++;
+        const rq_server_name name = {
+            .host = "localhost", .port = 16020, .start_code = w->start_code};
         rq_catalog_options options = {
-            .server = {.host = "localhost", .port = 16020, .start_code = w->start_code},
             .master = {.host = "localhost", .port = 16000, .start_code = w->start_code},
             .config = w->config,
         };
-        rc = rq_catalog_open(w->engine, w->root, &options, &w->catalog, &w->why);
+        rc = rq_host_new(w->engine, &name, w->config, &w->host);
+        options.host = w->host;
+        rq_region_calls calls = {0};
+        if (rc == RQ_OK && make_calls(w, &calls)) options.calls = &calls;
+        if (rc == RQ_OK) rc = rq_catalog_open(w->root, &options, &w->catalog, &w->why);
         w->has_catalog = rc == RQ_OK;
         if (rc != RQ_OK) {
             w->catalog = NULL;
+            free_calls(w);
+            rq_host_free(w->host);
+            w->host = NULL;
             (void)rq_engine_close(w->engine, false, NULL);
         }
     }
@@ -77,10 +108,13 @@ rq_err world_close(world *w, bool clean)
     rq_error why = {0};
     rq_err rc = rq_catalog_close(w->catalog, clean, &why);
     w->has_catalog = false;
+    free_calls(w);
+    rq_host_free(w->host);
     rq_err more = rq_engine_close(w->engine, clean && rc == RQ_OK, &why);
     if (clean && rc == RQ_OK && more == RQ_OK) rq_root_stopped_cleanly(w->root);
     rq_root_close(w->root);
     w->catalog = NULL;
+    w->host = NULL;
     w->engine = NULL;
     w->root = NULL;
     if (w->sim != NULL) rq_sim_run(w->sim); /* helpers that never began */

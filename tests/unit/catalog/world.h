@@ -9,6 +9,8 @@
 
 #include "base/config.h"
 #include "catalog/catalog.h"
+#include "late_calls.h"
+#include "message_calls.h"
 #include "vfs/sim.h"
 
 /* A change that was submitted and not answered before the power went. */
@@ -23,6 +25,11 @@ typedef struct world {
     rq_env *env;
     rq_root *root;
     rq_engine *engine;
+    rq_host *host;
+    /* Simulated only: the catalog's calls to the host report late, or are messages. */
+    bool late, by_messages;
+    late_calls *calls;
+    message_calls *messages;
     rq_catalog *catalog;
     _Atomic bool has_catalog; /* for other threads */
     rq_config *config;

@@ -151,7 +151,7 @@ static void check_disk(const checking *c, const rq_catalog_table *t)
     rq_buf *out = c->out;
     rq_table_schema *s = NULL;
     rq_error why = {0};
-    if (rq__tableinfo_read(w->env->vfs, t->schema->ns, t->schema->qualifier, &s, &why) != RQ_OK)
+    if (rq_tableinfo_read(w->env->vfs, t->schema->ns, t->schema->qualifier, &s, &why) != RQ_OK)
         (void)!rq_buf_printf(out, "no descriptor: %s\n", why.message);
     else if (!rq_slice_eq(rq_table_schema_pb(s), rq_table_schema_pb(t->schema)))
         (void)!rq_buf_printf(out, "%.*s: the descriptor on disk is another\n",
@@ -203,8 +203,9 @@ char *world_check(world *w)
     rq_region *meta = NULL;
     rq_epoch_member m = {0};
     rq_epoch_pin(w->env->epoch, &m);
-    rq_err rc = rq_catalog_region_by_name(w->catalog, RQ_SLICE_LIT("hbase:meta,,1"), &meta, &why);
-    if (rc == RQ_OK) rq_region_ref(meta);
+    const rq_host_region *found;
+    rq_err rc = rq_host_find(w->host, RQ_SLICE_LIT("hbase:meta,,1"), &found, &why);
+    if (rc == RQ_OK) meta = rq_region_ref(found->region);
     const rq_catalog_table *const *tables;
     size_t n, regions = 0;
     rq_catalog_tables(w->catalog, &tables, &n);

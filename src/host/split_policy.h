@@ -13,21 +13,23 @@
  * compared with the largest store, or with the sum of all (hbase.hregion.split.overallfiles).
  * HBASE: RegionSplitPolicy and its subclasses, RegionSplitRestriction.
  */
-#ifndef RQ_CATALOG_SPLIT_POLICY_H
-#define RQ_CATALOG_SPLIT_POLICY_H
+#ifndef RQ_HOST_SPLIT_POLICY_H
+#define RQ_HOST_SPLIT_POLICY_H
 
-#include "catalog/catalog_priv.h"
+#include "host/host.h"
 
 /* HBASE: RegionSplitPolicy.canSplit. */
-bool rq__region_is_splittable(rq_catalog *c, rq_region *r);
+bool rq_host_splittable(const rq_host *h, rq_region *r);
 /* Blocking. The row at which it would be split; ret->len 0: none. `flush`: if there is no file to
  * split, flushes the region and tries again. */
 RQ_NODISCARD
-rq_err rq__split_point(rq_catalog *c, rq_region *r, bool flush, rq_arena *arena, rq_slice *ret,
-                       rq_error *why);
+rq_err rq_host_split_point(const rq_host *h, rq_region *r, bool flush, rq_arena *arena,
+                           rq_slice *ret, rq_error *why);
+/* Whether its policy asks for a split; `regions`: how many its table has. Any thread. */
+bool rq_host_split_is_due(const rq_host *h, rq_region *r, uint64_t regions);
 /* The row, cut as the table's restriction demands: a part of the given slice. */
-rq_slice rq__split_restrict(const rq_table_schema *schema, rq_slice row);
+rq_slice rq_split_restrict(const rq_table_schema *schema, rq_slice row);
 /* SPLIT_ENABLED, MERGE_ENABLED: not "false". */
-bool rq__schema_allows(const rq_table_schema *schema, const char *attribute);
+bool rq_schema_allows(const rq_table_schema *schema, const char *attribute);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policies of split_policy.h, and automatic splits. */
-#include "catalog/split_policy.h"
+/* The policies of split_policy.h. */
+#include "host/split_policy.h"
+#include "base/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,15 +37,16 @@ static policy policy_of_name(rq_slice name)
     return STEPPING;
 }
 
-static policy policy_of(const rq_catalog *c, const rq_table_schema *schema)
+static policy policy_of(const rq_host *h, const rq_table_schema *schema)
 {
     const rq_attribute *a = rq_attributes_find(&schema->attributes, "SPLIT_POLICY");
     if (a != NULL && a->value.len > 0) return policy_of_name(a->value);
-    const char *text = c->config == NULL ? "" : rq_config_text(c->config, RQ_SET_SPLIT_POLICY);
+    const char *text =
+        rq__host_config(h) == NULL ? "" : rq_config_text(rq__host_config(h), RQ_SET_SPLIT_POLICY);
     return text[0] == '\0' ? STEPPING : policy_of_name(rq_slice_cstr(text));
 }
 
-bool rq__schema_allows(const rq_table_schema *schema, const char *attribute)
+bool rq_schema_allows(const rq_table_schema *schema, const char *attribute)
 {
     const rq_attribute *a = rq_attributes_find(&schema->attributes, attribute);
     return a == NULL || a->value.len != 5 ||
@@ -82,7 +84,7 @@ static rq_slice cut_before(const rq_table_schema *schema, const char *key, rq_sl
 }
 
 /* HBASE: KeyPrefixRegionSplitRestriction, DelimitedKeyPrefixRegionSplitRestriction. */
-rq_slice rq__split_restrict(const rq_table_schema *schema, rq_slice row)
+rq_slice rq_split_restrict(const rq_table_schema *schema, rq_slice row)
 {
     static const char prefix[] = "hbase.regionserver.region.split_restriction.";
     char key[sizeof prefix + 16];
@@ -100,9 +102,9 @@ rq_slice rq__split_restrict(const rq_table_schema *schema, rq_slice row)
     return row;
 }
 
-static rq_slice by_policy(const rq_catalog *c, const rq_table_schema *schema, rq_slice row)
+static rq_slice by_policy(const rq_host *h, const rq_table_schema *schema, rq_slice row)
 {
-    switch (policy_of(c, schema)) {
+    switch (policy_of(h, schema)) {
     case KEY_PREFIX:
         return cut(row, number_of(schema, "KeyPrefixRegionSplitPolicy.prefix_length",
                                   "prefix_split_key_policy.prefix_length"));
@@ -120,22 +122,17 @@ static bool is_system(const rq_region_info *info)
            rq_slice_eq(info->table, RQ_SLICE_LIT("hbase:namespace"));
 }
 
-bool rq__region_is_splittable(rq_catalog *c, rq_region *r)
+bool rq_host_splittable(const rq_host *h, rq_region *r)
 {
     rq_table_schema *schema = rq_region_schema(r);
     bool may = !is_system(rq_region_get_info(r)) && !rq_region_is_closing(r) &&
-               policy_of(c, schema) != DISABLED && !rq_region_has_references(r);
+               policy_of(h, schema) != DISABLED && !rq_region_has_references(r);
     rq_table_schema_unref(schema);
     return may;
 }
 
-bool rq_catalog_region_is_splittable(rq_catalog *c, rq_region *r)
-{
-    return rq__region_is_splittable(c, r);
-}
-
-rq_err rq__split_point(rq_catalog *c, rq_region *r, bool flush, rq_arena *arena, rq_slice *ret,
-                       rq_error *why)
+rq_err rq_host_split_point(const rq_host *h, rq_region *r, bool flush, rq_arena *arena,
+                           rq_slice *ret, rq_error *why)
 {
     rq_slice row = {NULL, 0};
     if (!is_system(rq_region_get_info(r))) {
@@ -146,7 +143,7 @@ rq_err rq__split_point(rq_catalog *c, rq_region *r, bool flush, rq_arena *arena,
         }
     }
     rq_table_schema *schema = rq_region_schema(r);
-    if (row.len > 0) row = rq__split_restrict(schema, by_policy(c, schema, row));
+    if (row.len > 0) row = rq_split_restrict(schema, by_policy(h, schema, row));
     rq_table_schema_unref(schema);
     /* HBASE: HRegion.checkSplit rejects a row outside the region. */
     if (row.len > 0 && !rq_region_info_contains(rq_region_get_info(r), row))
@@ -155,39 +152,33 @@ rq_err rq__split_point(rq_catalog *c, rq_region *r, bool flush, rq_arena *arena,
     return RQ_OK;
 }
 
-rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_slice *ret,
-                              rq_error *why)
-{
-    return rq__split_point(c, r, true, arena, ret, why);
-}
-
 /* --- when ------------------------------------------------------------------------------------- */
 
 /* Derived from the region's name, so that it never changes for the region. */
-static uint64_t with_jitter(const rq_catalog *c, const rq_region_info *info, uint64_t bytes)
+static uint64_t with_jitter(const rq_host *h, const rq_region_info *info, uint64_t bytes)
 {
-    double jitter = rq_config_real(c->config, RQ_SET_MAX_FILESIZE_JITTER);
-    uint64_t h = 0xcbf29ce484222325u;
+    double jitter = rq_config_real(rq__host_config(h), RQ_SET_MAX_FILESIZE_JITTER);
+    uint64_t hash = 0xcbf29ce484222325u;
     for (const char *p = info->encoded; *p != '\0'; p++)
-        h = (h ^ (uint8_t)*p) * 0x100000001b3u;
-    double part = (double)(h >> 11) / (double)((uint64_t)1 << 53) - 0.5;
+        hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
+    double part = (double)(hash >> 11) / (double)((uint64_t)1 << 53) - 0.5;
     double sum = (double)bytes * (1 + part * jitter);
     return sum <= 0 ? 1 : sum >= 9e18 ? UINT64_MAX / 2 : (uint64_t)sum;
 }
 
-static uint64_t size_to_check(const rq_catalog *c, const rq_table_schema *schema,
+static uint64_t size_to_check(const rq_host *h, const rq_table_schema *schema,
                               const rq_region_info *info, uint64_t regions)
 {
     uint64_t max = schema->max_file_bytes != 0
                        ? schema->max_file_bytes
-                       : (uint64_t)rq_config_int(c->config, RQ_SET_MAX_FILESIZE);
+                       : (uint64_t)rq_config_int(rq__host_config(h), RQ_SET_MAX_FILESIZE);
     uint64_t flush = schema->flush_bytes != 0
                          ? schema->flush_bytes
-                         : (uint64_t)rq_config_int(c->config, RQ_SET_FLUSH_SIZE);
-    int64_t set = rq_config_int(c->config, RQ_SET_SPLIT_INITIAL);
+                         : (uint64_t)rq_config_int(rq__host_config(h), RQ_SET_FLUSH_SIZE);
+    int64_t set = rq_config_int(rq__host_config(h), RQ_SET_SPLIT_INITIAL);
     uint64_t first = set > 0 ? (uint64_t)set : 2 * flush;
-    max = with_jitter(c, info, max);
-    switch (policy_of(c, schema)) {
+    max = with_jitter(h, info, max);
+    switch (policy_of(h, schema)) {
     case DISABLED:
         return UINT64_MAX;
     case CONSTANT:
@@ -202,114 +193,23 @@ static uint64_t size_to_check(const rq_catalog *c, const rq_table_schema *schema
     }
 }
 
-/* The table's open regions; 0: the region is not the one in the view. */
-static uint64_t regions_of_table(rq_catalog *c, const rq_region *r, const rq_region_info *info)
+static uint64_t bytes_that_count(const rq_host *h, rq_region *r)
 {
-    uint64_t open = 0;
-    bool known = false;
-    rq_epoch_member m = {0};
-    rq_epoch_pin(c->env->epoch, &m);
-    const rq_catalog_table *t = rq__view_table(rq__views_now(&c->views), info->ns, info->qualifier);
-    for (size_t i = 0; t != NULL && i < t->region_count; i++) {
-        const rq_region *one = rq_catalog_table_region(t, i)->region;
-        open += one != NULL;
-        known |= one == r;
-    }
-    rq_epoch_unpin(c->env->epoch, &m);
-    return known ? open : 0;
+    rq_region_load load;
+    if (rq_config_int(rq__host_config(h), RQ_SET_SPLIT_OVERALL) == 0)
+        return rq_region_largest_store_bytes(r);
+    rq_region_get_load(r, &load);
+    return load.storefile_bytes;
 }
 
-typedef struct own_split {
-    rq_ddl ddl;
-    rq_arena arena;
-} own_split;
-
-static void own_split_done(rq_ddl *d)
-{
-    own_split *s = RQ_CONTAINER_OF(d, own_split, ddl);
-    rq_arena_clear(&s->arena);
-    free(s);
-}
-
-static void split_at(rq_catalog *c, const rq_region_info *info, rq_slice row)
-{
-    own_split *s = calloc(1, sizeof *s);
-    if (s == NULL) return; /* the next flush asks again */
-    rq_arena_init(&s->arena);
-    s->ddl = (rq_ddl){
-        .kind = RQ_DDL_SPLIT_REGION,
-        .ns = rq_arena_copy(&s->arena, info->ns),
-        .qualifier = rq_arena_copy(&s->arena, info->qualifier),
-        .of.split.region = rq_arena_copy(&s->arena, rq_slice_cstr(info->encoded)),
-        .of.split.row = rq_arena_copy(&s->arena, row),
-        .user = RQ_SLICE_LIT("hbase"),
-        .submitted = own_split_done,
-    };
-    if (s->ddl.ns.ptr == NULL || s->ddl.qualifier.ptr == NULL ||
-        s->ddl.of.split.region.ptr == NULL || s->ddl.of.split.row.ptr == NULL)
-        own_split_done(&s->ddl);
-    else
-        rq_catalog_submit(c, &s->ddl);
-}
-
-/* Logged once while the region is open, because every flush asks again. */
-static void tell_unsplittable(rq_catalog *c, const rq_region_info *info, const rq_error *why)
-{
-    rq_epoch_member m = {0};
-    rq_epoch_pin(c->env->epoch, &m);
-    const rq_catalog_region *r = rq_catalog_region_find(c, rq_slice_cstr(info->encoded));
-    bool logged =
-        r == NULL ||
-        atomic_exchange(&RQ_CONTAINER_OF(r, rq__region_node, pub)->unsplittable_logged, true);
-    rq_epoch_unpin(c->env->epoch, &m);
-    if (!logged)
-        rq_log_warn(c->env->log, "catalog",
-                    "region %s is large enough for a split, but cannot be split: %s", info->encoded,
-                    why->message);
-}
-
-/* The name of the upper half must be a valid row of hbase:meta. */
-static rq_err check_name_above(rq_catalog *c, const rq_region_info *info, rq_slice row, rq_arena *a,
-                               rq_error *why)
-{
-    rq_region_info upper;
-    RQ_TRY(rq_region_info_make(a, info->ns, info->qualifier, row, info->end_key,
-                               c->env->executor->now_ms(c->env->executor), 0, &upper));
-    return rq__region_name_check(&upper, why);
-}
-
-void rq_catalog_region_grown(rq_catalog *c, rq_region *r)
+bool rq_host_split_is_due(const rq_host *h, rq_region *r, uint64_t regions)
 {
     const rq_region_info *info = rq_region_get_info(r);
-    if (c->config == NULL || is_system(info) || info->replica_id != 0 ||
-        !rq_catalog_switch_get(c, RQ_SWITCH_SPLIT))
-        return;
+    if (rq__host_config(h) == NULL || is_system(info) || info->replica_id != 0) return false;
     rq_table_schema *schema = rq_region_schema(r);
-    uint64_t regions = regions_of_table(c, r, info), bytes;
-    if (rq_config_int(c->config, RQ_SET_SPLIT_OVERALL) != 0) {
-        rq_region_load load;
-        rq_region_get_load(r, &load);
-        bytes = load.storefile_bytes;
-    } else {
-        bytes = rq_region_largest_store_bytes(r);
-    }
-    bool wanted = regions > 0 && rq__schema_allows(schema, "SPLIT_ENABLED") &&
-                  bytes > size_to_check(c, schema, info, regions) &&
-                  rq__region_is_splittable(c, r) && !rq__procedures_splitting(c, info);
+    bool due = rq_schema_allows(schema, "SPLIT_ENABLED") &&
+               bytes_that_count(h, r) > size_to_check(h, schema, info, regions) &&
+               rq_host_splittable(h, r);
     rq_table_schema_unref(schema);
-    if (!wanted) return;
-    rq_arena a;
-    rq_arena_init(&a);
-    rq_error why = {0};
-    rq_slice row;
-    rq_err rc = rq__split_point(c, r, false, &a, &row, &why);
-    if (rc == RQ_OK && row.len > 0) rc = check_name_above(c, info, row, &a, &why);
-    if (rc == RQ_E_ILLEGAL_ARGUMENT)
-        tell_unsplittable(c, info, &why);
-    else if (rc != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "region %s is not split: %s", info->encoded,
-                    why.message);
-    else if (row.len > 0 && !rq_slice_eq(row, info->start_key))
-        split_at(c, info, row);
-    rq_arena_clear(&a);
+    return due;
 }

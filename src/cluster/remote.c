@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls as messages, on the master; see remote.h. */
+#include "cluster/remote.h"
+
+#include "cluster/wire.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS 1024
+#define AGAIN_NS UINT64_C(1000000000)
+#define BATCH_MAX 256 /* orders in one message */
+
+/* A call that has not reported. */
+typedef struct pending {
+    struct pending *next; /* in its bucket, or in a list of those that end */
+    uint64_t id;
+    rq_region_call_kind kind;
+    const rq_server_name *server; /* a reference */
+    rq_region_call *call;
+} pending;
+
+/* A message until it was accepted. */
+typedef struct message {
+    struct message *next, *prev;
+    rq_remote *owner;
+    rq_arena arena;
+    const rq_server_name *server; /* a reference */
+    uint64_t first, last;         /* the numbers of its orders, which may have reported */
+    rq_timer timer;               /* another attempt */
+    rq_remote_request request;
+} message;
+
+typedef struct server {
+    struct server *next;
+    const rq_server_name *name; /* a reference */
+} server;
+
+struct rq_remote {
+    rq_remote_options o;
+    rq_lane *lane;
+    pthread_mutex_t lock; /* guards the rest; never held while something is sent or reported */
+    pending *buckets[BUCKETS];
+    message *messages;
+    server *servers;
+    size_t server_count;
+    size_t turn; /* of the next region that is placed */
+    uint64_t next_id;
+    bool stopping;
+};
+
+/* --- pending calls; all REQUIRE: lock held ---------------------------------------------------- */
+
+static pending **bucket_of(rq_remote *m, uint64_t id)
+{
+    return &m->buckets[id % BUCKETS]; /* consecutive */
+}
+
+static pending *find(rq_remote *m, uint64_t id)
+{
+    pending *p = *bucket_of(m, id);
+    while (p != NULL && p->id != id)
+        p = p->next;
+    return p;
+}
+
+static void unlink_pending(rq_remote *m, const pending *p)
+{
+    pending **at = bucket_of(m, p->id);
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+}
+
+static void end_one(pending *p, rq_err rc, const rq_error *why)
+{
+    rq_server_name_unref(p->server);
+    rq_region_call_report(p->call, rc, why);
+    free(p);
+}
+
+static void end_list(pending *list, rq_err rc, const rq_error *why)
+{
+    while (list != NULL) {
+        pending *next = list->next;
+        end_one(list, rc, why);
+        list = next;
+    }
+}
+
+/* Takes out the calls to a server (NULL: all) with numbers from `first` to `last`. */
+static pending *take(rq_remote *m, const rq_server_name *of, uint64_t first, uint64_t last)
+{
+    pending *list = NULL;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        pending **at = &m->buckets[i];
+        while (*at != NULL) {
+            pending *p = *at;
+            bool fits = p->id >= first && p->id <= last &&
+                        (of == NULL || strcmp(p->server->text, of->text) == 0);
+            if (!fits) {
+                at = &p->next;
+                continue;
+            }
+            *at = p->next;
+            p->next = list;
+            list = p;
+        }
+    }
+    return list;
+}
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+static void message_free(message *g)
+{
+    rq_server_name_unref(g->server);
+    rq_arena_clear(&g->arena);
+    free(g);
+}
+
+/* REQUIRES: lock held. */
+static void unlink_message(rq_remote *m, message *g)
+{
+    if (g->prev != NULL) g->prev->next = g->next;
+    if (g->next != NULL) g->next->prev = g->prev;
+    if (m->messages == g) m->messages = g->next;
+}
+
+static bool is_up(const rq_remote *m, const rq_server_name *name)
+{
+    const server *s = m->servers;
+    while (s != NULL && strcmp(s->name->text, name->text) != 0)
+        s = s->next;
+    return s != NULL;
+}
+
+static void send_again(rq_task *task)
+{
+    message *g = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), message, timer);
+    rq_remote *m = g->owner;
+    pthread_mutex_lock(&m->lock);
+    bool goes = !m->stopping && is_up(m, g->server);
+    if (!goes) unlink_message(m, g);
+    pthread_mutex_unlock(&m->lock);
+    if (goes)
+        m->o.send(m->o.ctx, &g->request);
+    else
+        message_free(g);
+}
+
+/* The server has answered, or cannot be reached. */
+static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
+{
+    message *g = RQ_CONTAINER_OF(r, message, request);
+    rq_remote *m = g->owner;
+    rq_executor *ex = m->o.env->executor;
+    pending *refused = NULL;
+    pthread_mutex_lock(&m->lock);
+    bool again = rc != RQ_OK && !rq_err_do_not_retry(rc) && !m->stopping && is_up(m, g->server);
+    if (again) {
+        g->timer.task.run = send_again;
+        ex->timer_arm(ex, &g->timer, m->lane, AGAIN_NS);
+    } else {
+        if (rc != RQ_OK) refused = take(m, NULL, g->first, g->last);
+        unlink_message(m, g);
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (again) return;
+    end_list(refused, rq_err_do_not_retry(rc) ? RQ_E_SERVER_NOT_RUNNING : rc, why);
+    message_free(g);
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+static void fail_call(rq_region_call *call, rq_err rc, const char *text)
+{
+    rq_error why = {0};
+    (void)rq_fail(&why, rc, "%s", text);
+    rq_region_call_report(call, rc, &why);
+}
+
+static rq_order order_of(const rq_remote *m, rq_region_call_kind kind, const rq_region_call *call,
+                         uint64_t id)
+{
+    return (rq_order){
+        .kind = kind,
+        .id = id,
+        .master_ms = m->o.master_ms,
+        .info = *call->info,
+        .abandon = call->abandon,
+        .moves_to = call->moves_to,
+        .families = (rq_slice *)(uintptr_t)call->families,
+        .family_count = call->family_count,
+        .flush = call->flush,
+    };
+}
+
+/* The message and the pending entries of these calls, which go to one server. Their numbers follow each
+ * other. */
+static rq_err make_message(rq_remote *m, rq_region_call_kind kind, rq_region_call **calls,
+                           size_t count, message **ret, pending **ret_pending)
+{
+    const rq_server_name *to = calls[0]->server;
+    message *g = calloc(1, sizeof *g);
+    rq_err rc = RQ_E_NO_MEMORY;
+    if (g == NULL) return rc;
+    *g = (message){.owner = m, .server = rq_server_name_ref(to)};
+    pthread_mutex_lock(&m->lock);
+    g->first = m->next_id;
+    m->next_id += count;
+    pthread_mutex_unlock(&m->lock);
+    g->last = g->first + count - 1;
+    rq_order *orders = rq_arena_calloc(&g->arena, count, sizeof *orders);
+    for (size_t i = 0; i < count && orders != NULL; i++) {
+        orders[i] = order_of(m, kind, calls[i], g->first + i);
+        pending *p = calloc(1, sizeof *p);
+        if (p == NULL) goto failed;
+        *p = (pending){.next = *ret_pending,
+                       .id = g->first + i,
+                       .kind = kind,
+                       .server = rq_server_name_ref(to),
+                       .call = calls[i]};
+        *ret_pending = p;
+    }
+    if (orders != NULL)
+        rc = rq__orders_encode(orders, count, to->start_code, &g->arena, &g->request.request);
+    g->request.server = g->server;
+    g->request.done = answered;
+    if (rc == RQ_OK) {
+        *ret = g;
+        return RQ_OK;
+    }
+failed:
+    message_free(g);
+    return RQ_E_NO_MEMORY;
+}
+
+static void drop_pending(pending *list)
+{
+    while (list != NULL) {
+        pending *next = list->next;
+        rq_server_name_unref(list->server);
+        free(list);
+        list = next;
+    }
+}
+
+/* RQ_OK: they will report. */
+static rq_err enter(rq_remote *m, message *g, pending *list)
+{
+    pthread_mutex_lock(&m->lock);
+    rq_err rc = m->stopping            ? RQ_E_SERVER_STOPPED
+                : !is_up(m, g->server) ? RQ_E_SERVER_NOT_RUNNING
+                                       : RQ_OK;
+    while (list != NULL && rc == RQ_OK) {
+        pending *next = list->next;
+        list->next = *bucket_of(m, list->id);
+        *bucket_of(m, list->id) = list;
+        list = next;
+    }
+    if (rc == RQ_OK) {
+        g->next = m->messages;
+        if (g->next != NULL) g->next->prev = g;
+        m->messages = g;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+static void send_to_one(rq_remote *m, rq_region_call_kind kind, rq_region_call **calls,
+                        size_t count)
+{
+    message *g = NULL;
+    pending *list = NULL;
+    rq_err rc = make_message(m, kind, calls, count, &g, &list);
+    if (rc == RQ_OK) rc = enter(m, g, list);
+    if (rc == RQ_OK) {
+        m->o.send(m->o.ctx, &g->request);
+        return;
+    }
+    drop_pending(list);
+    if (g != NULL) message_free(g);
+    for (size_t i = 0; i < count; i++)
+        fail_call(calls[i], rc, rq_err_text(rc));
+}
+
+static int by_server(const void *a, const void *b)
+{
+    const rq_region_call *x = *(rq_region_call *const *)a, *y = *(rq_region_call *const *)b;
+    return strcmp(x->server->text, y->server->text);
+}
+
+/* `list` may be gone once the last call has been sent: they are sent by this list of pointers, and
+ * no call is looked at after it was sent. */
+static void send_sorted(rq_remote *m, rq_region_call_kind kind, rq_region_call **list, size_t count)
+{
+    size_t from = 0;
+    qsort(list, count, sizeof(rq_region_call *), by_server);
+    while (from < count) {
+        size_t to = from + 1;
+        while (to < count && to - from < BATCH_MAX && by_server(&list[from], &list[to]) == 0)
+            to++;
+        send_to_one(m, kind, list + from, to - from);
+        from = to;
+    }
+}
+
+static void send_all(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count)
+{
+    rq_region_call **pointers = calloc(count + 1, sizeof(rq_region_call *));
+    bool good = pointers != NULL && rq__wire_carries(kind);
+    for (size_t i = 0; i < count && good; i++)
+        pointers[i] = &list[i];
+    if (good) send_sorted(ctx, kind, pointers, count);
+    for (size_t i = 0; i < count && !good; i++) {
+        rq_err rc = pointers == NULL ? RQ_E_NO_MEMORY : RQ_E_DO_NOT_RETRY;
+        fail_call(&list[i], rc,
+                  pointers == NULL ? rq_err_text(rc)
+                                   : "files of regions on other servers cannot be listed");
+    }
+    free(pointers);
+}
+
+/* --- reports ---------------------------------------------------------------------------------- */
+
+static bool is_for(const pending *p, const rq_outcome *o, const rq_server_name *from)
+{
+    bool transition = p->kind == RQ_CALL_OPEN || p->kind == RQ_CALL_CLOSE;
+    bool same = transition ? p->kind == o->kind : o->kind == RQ_CALL_LOOK;
+    return same && (from == NULL || strcmp(from->text, p->server->text) == 0);
+}
+
+/* *ret NULL: it has reported. */
+static rq_err take_pending(rq_remote *m, const rq_outcome *o, const rq_server_name *from,
+                           pending **ret, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    *ret = NULL;
+    if (o->master_ms != m->o.master_ms)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "a report for the master that was active since %lld",
+                       (long long)o->master_ms);
+    pthread_mutex_lock(&m->lock);
+    pending *p = find(m, o->id);
+    if (p != NULL && !is_for(p, o, from))
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "a report that is not of order %llu",
+                     (unsigned long long)o->id);
+    if (rc == RQ_OK && p != NULL) {
+        unlink_pending(m, p);
+        *ret = p;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+/* The answer is copied: the message's memory ends. */
+static void report(pending *p, const rq_outcome *o)
+{
+    rq_error why = {0};
+    rq_region_call *call = p->call;
+    rq_err rc = o->rc;
+    call->open_seqnum = o->open_seqnum;
+    call->splittable = o->splittable;
+    call->mergeable = o->mergeable;
+    if (rc == RQ_OK && o->split_row.len > 0 && call->arena != NULL) {
+        call->split_row = rq_arena_copy(call->arena, o->split_row);
+        if (call->split_row.ptr == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    if (rc != RQ_OK) (void)rq_fail(&why, rc, "%s", o->rc == rc ? o->message : rq_err_text(rc));
+    end_one(p, rc, &why);
+}
+
+static rq_err take_outcomes(rq_remote *m, const rq_outcome *list, size_t count,
+                            const rq_server_name *from, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < count; i++) {
+        pending *p;
+        rq_err more = take_pending(m, &list[i], from, &p, why);
+        if (rc == RQ_OK) rc = more;
+        if (p != NULL) report(p, &list[i]);
+    }
+    return rc;
+}
+
+rq_err rq_remote_transitions(rq_remote *m, rq_slice request, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_outcome *list;
+    size_t count;
+    const rq_server_name *from;
+    rq_err rc = rq__transitions_decode(request, &a, &list, &count, &from, why);
+    if (rc == RQ_OK) rc = take_outcomes(m, list, count, from, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq_remote_procedures_done(rq_remote *m, rq_slice request, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_outcome *list;
+    size_t count;
+    rq_err rc = rq__procedures_done_decode(request, &a, &list, &count, why);
+    if (rc == RQ_OK) rc = take_outcomes(m, list, count, NULL, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* --- servers ---------------------------------------------------------------------------------- */
+
+rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *name)
+{
+    server *s = calloc(1, sizeof *s);
+    const rq_server_name *own = rq_server_name_new(name);
+    if (s == NULL || own == NULL) {
+        free(s);
+        rq_server_name_unref(own);
+        return RQ_E_NO_MEMORY;
+    }
+    s->name = own;
+    pthread_mutex_lock(&m->lock);
+    bool known = is_up(m, own);
+    if (!known) {
+        s->next = m->servers;
+        m->servers = s;
+        m->server_count++;
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (!known) return RQ_OK;
+    rq_server_name_unref(own);
+    free(s);
+    return RQ_OK;
+}
+
+void rq_remote_server_down(rq_remote *m, const rq_server_name *name)
+{
+    rq_error why = {0};
+    pthread_mutex_lock(&m->lock);
+    server **at = &m->servers, *gone = NULL;
+    while (*at != NULL && strcmp((*at)->name->text, name->text) != 0)
+        at = &(*at)->next;
+    if (*at != NULL) {
+        gone = *at;
+        *at = gone->next;
+        m->server_count--;
+    }
+    pending *list = gone == NULL ? NULL : take(m, gone->name, 0, UINT64_MAX);
+    pthread_mutex_unlock(&m->lock);
+    if (gone == NULL) return;
+    rq_err rc = rq_fail(&why, RQ_E_SERVER_NOT_RUNNING, "%s is down", gone->name->text);
+    end_list(list, rc, &why);
+    rq_server_name_unref(gone->name);
+    free(gone);
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+/* Servers do not report loads yet. */
+static bool load(void *ctx, const rq_server_name *name, const rq_region_info *info,
+                 rq_region_load *ret)
+{
+    (void)ctx;
+    (void)name;
+    (void)info;
+    (void)ret;
+    return false;
+}
+
+/* In turn. */
+static const rq_server_name *place(void *ctx, const rq_region_info *info)
+{
+    rq_remote *m = ctx;
+    (void)info;
+    pthread_mutex_lock(&m->lock);
+    const server *s = m->servers;
+    size_t skip = m->server_count == 0 ? 0 : m->turn++ % m->server_count;
+    for (; s != NULL && skip > 0; skip--)
+        s = s->next;
+    const rq_server_name *name = s == NULL ? NULL : rq_server_name_ref(s->name);
+    pthread_mutex_unlock(&m->lock);
+    return name;
+}
+
+static void stop(void *ctx)
+{
+    rq_remote *m = ctx;
+    rq_executor *ex = m->o.env->executor;
+    message *unsent = NULL;
+    pthread_mutex_lock(&m->lock);
+    m->stopping = true;
+    for (message *g = m->messages, *next; g != NULL; g = next) {
+        next = g->next;
+        if (g->timer.task.run == NULL || !ex->timer_cancel(ex, &g->timer)) continue;
+        unlink_message(m, g);
+        g->next = unsent;
+        unsent = g;
+    }
+    pending *list = take(m, NULL, 0, UINT64_MAX);
+    pthread_mutex_unlock(&m->lock);
+    end_list(list, RQ_E_SERVER_STOPPED, NULL);
+    while (unsent != NULL) {
+        message *next = unsent->next;
+        message_free(unsent);
+        unsent = next;
+    }
+}
+
+rq_region_calls rq_remote_calls(rq_remote *m)
+{
+    return (rq_region_calls){
+        .send = send_all, .load = load, .place = place, .stop = stop, .ctx = m};
+}
+
+rq_err rq_remote_new(const rq_remote_options *options, rq_remote **ret)
+{
+    rq_remote *m = calloc(1, sizeof *m);
+    if (m == NULL) return RQ_E_NO_MEMORY;
+    m->o = *options;
+    m->next_id = 1;
+    pthread_mutex_init(&m->lock, NULL);
+    rq_err rc = m->o.env->executor->lane_new(m->o.env->executor, "rq remote", &m->lane);
+    if (rc == RQ_OK)
+        *ret = m;
+    else
+        rq_remote_free(m);
+    return rc;
+}
+
+void rq_remote_free(rq_remote *m)
+{
+    if (m == NULL) return;
+    if (m->lane != NULL) m->o.env->executor->lane_free(m->o.env->executor, m->lane);
+    while (m->servers != NULL) {
+        server *s = m->servers;
+        m->servers = s->next;
+        rq_server_name_unref(s->name);
+        free(s);
+    }
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls to regions (host/calls.h) as HBase's messages, and their reports.
+ *
+ *   OPEN, CLOSE   ExecuteProceduresRequest.open_region, close_region; reported by
+ *                 ReportRegionStateTransition: OPENED, FAILED_OPEN, CLOSED
+ *   FLUSH         .proc, FlushRegionCallable; reported by ReportProcedureDone
+ *   the others    .proc with a class name of Rorqual's own; reported likewise. LIST_FILES is not carried
+ *
+ * An error travels as ForeignExceptionMessage: HBase's class, the text, and its number in errors.def.
+ */
+#ifndef RQ_CLUSTER_WIRE_H
+#define RQ_CLUSTER_WIRE_H
+
+#include "host/calls.h"
+
+/* A call on its way to its server. */
+typedef struct rq_order {
+    rq_region_call_kind kind;
+    uint64_t id;       /* the master's number of the call: open_proc_id, close_proc_id, proc_id */
+    int64_t master_ms; /* when that master became active: initiating_master_active_time */
+    rq_region_info info;
+    bool abandon;
+    const rq_server_name *moves_to; /* in the arena; NULL: none */
+    rq_slice *families;
+    size_t family_count;
+    bool flush;
+} rq_order;
+
+/* The report of an order. */
+typedef struct rq_outcome {
+    rq_region_call_kind kind; /* decoded: OPEN, CLOSE, or LOOK for all others */
+    uint64_t id;
+    int64_t master_ms;
+    const rq_region_info *info; /* of a transition; decoded: NULL */
+    rq_err rc;
+    const char *message; /* NULL: none */
+    int64_t open_seqnum;
+    bool splittable, mergeable;
+    rq_slice split_row;
+} rq_outcome;
+
+/* Whether there is a message for it. */
+bool rq__wire_carries(rq_region_call_kind kind);
+
+/* An ExecuteProceduresRequest for the server with that start code; in the arena. */
+RQ_NODISCARD
+rq_err rq__orders_encode(const rq_order *list, size_t count, int64_t start_code, rq_arena *arena,
+                         rq_slice *ret);
+/* Of untrusted bytes. RQ_E_DO_NOT_RETRY: malformed, or of a class that is not known here; then none of
+ * them is to be carried out. *ret_start_code: the server it is meant for; 0: it does not say. */
+RQ_NODISCARD
+rq_err rq__orders_decode(rq_slice bytes, rq_arena *arena, rq_order **ret, size_t *ret_count,
+                         int64_t *ret_start_code, rq_error *why);
+
+/* A ReportRegionStateTransitionRequest (OPEN, CLOSE) or ReportProcedureDoneRequest of one outcome. */
+RQ_NODISCARD
+rq_err rq__outcome_encode(const rq_outcome *o, const rq_server_name *server, rq_arena *arena,
+                          rq_slice *ret);
+/* HBase's name of the method that takes it. */
+const char *rq__outcome_method(rq_region_call_kind kind);
+/* Of untrusted bytes. RQ_E_DO_NOT_RETRY: malformed. *ret_server: who sends it; NULL: the message does
+ * not say. */
+RQ_NODISCARD
+rq_err rq__transitions_decode(rq_slice bytes, rq_arena *arena, rq_outcome **ret, size_t *ret_count,
+                              const rq_server_name **ret_server, rq_error *why);
+RQ_NODISCARD
+rq_err rq__procedures_done_decode(rq_slice bytes, rq_arena *arena, rq_outcome **ret,
+                                  size_t *ret_count, rq_error *why);
+
+#endif

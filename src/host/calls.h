@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls by which a master reaches the servers that have regions open. One table of functions, two
+ * forms: in a standalone server they are function calls of its own host (rq_host_calls); between
+ * processes they are messages.
+ *
+ * A call is about one region on one server. It is sent once and reports exactly once, on any thread:
+ * before `send` returns (standalone), or later, when the server has answered, or is known to be dead.
+ * After its report a call is the caller's again. Calls may be repeated: what is done already is
+ * reported as done.
+ */
+#ifndef RQ_HOST_CALLS_H
+#define RQ_HOST_CALLS_H
+
+#include "host/host.h"
+#include "region/region_files.h"
+
+/* HBASE: ExecuteProcedures with OpenRegion, CloseRegion and FlushRegion; WarmupRegion, GetRegionInfo,
+ * CompactRegion. */
+typedef enum rq_region_call_kind {
+    RQ_CALL_OPEN,
+    RQ_CALL_CLOSE,
+    RQ_CALL_WARM, /* a hint: prepares an opening */
+    RQ_CALL_FLUSH,
+    RQ_CALL_LOOK, /* whether it may be split and merged, and where it would be split */
+    RQ_CALL_COMPACT,
+    RQ_CALL_DROP_REFERENCES, /* to files of its parents, which a compaction has replaced */
+    RQ_CALL_LIST_FILES,      /* for a snapshot; the caller holds archive/ */
+    RQ_CALL_KINDS
+} rq_region_call_kind;
+
+typedef struct rq_region_call {
+    /* --- the caller's; borrowed until the report */
+    const rq_server_name *server;
+    const rq_region_info *info;
+    rq_table_schema *schema; /* OPEN, WARM */
+    /* CLOSE: without a flush, because there is nothing to keep or the log has it. */
+    bool abandon;
+    const rq_server_name *moves_to; /* CLOSE: the region will be open there; NULL: not known */
+    const rq_slice *families;       /* FLUSH, COMPACT; none: all */
+    size_t family_count;
+    bool flush;      /* LIST_FILES, LOOK: first, if it is needed */
+    rq_arena *arena; /* of the answer; LOOK, LIST_FILES */
+    /* --- the answer */
+    rq_err rc;
+    rq_error *why;              /* malloc'ed; NULL: none, or memory was exhausted */
+    int64_t open_seqnum;        /* OPEN */
+    bool splittable, mergeable; /* LOOK */
+    rq_slice split_row;         /* LOOK with `flush`; empty: none */
+    rq_region_files files;      /* LIST_FILES */
+    /* --- the caller's */
+    void (*done)(struct rq_region_call *call);
+    void *ctx;
+} rq_region_call;
+
+typedef struct rq_region_calls {
+    /* All of one kind. It may block as long as that work takes in this process. */
+    void (*send)(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count);
+    /* What the server last reported of an open region; false: nothing. Never blocks. */
+    bool (*load)(void *ctx, const rq_server_name *server, const rq_region_info *info,
+                 rq_region_load *ret);
+    /* The server on which to open a region, referenced; NULL: there is none now. Never blocks. */
+    const rq_server_name *(*place)(void *ctx, const rq_region_info *info);
+    /* Every call that is on its way reports RQ_E_SERVER_STOPPED, unless it has reported; so does what is
+     * sent later, before `send` returns. When this returns, no other report comes. It may be called
+     * twice. In a standalone server nothing is ever on its way, and calls go on. */
+    void (*stop)(void *ctx);
+    void *ctx;
+} rq_region_calls;
+
+/* Ends a call. `why` may be NULL. */
+void rq_region_call_report(rq_region_call *call, rq_err rc, const rq_error *why);
+
+/* Calls of the host by the process it is in; valid as long as the host. */
+rq_region_calls rq_host_calls(rq_host *h);
+
+#endif

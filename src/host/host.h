@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host: the regions open in this process, by name. It opens and closes them, and requests find
+ * them here. It knows no tables: which region is to be open where is the master's (catalog), which
+ * reaches hosts by calls (host/calls.h).
+ *
+ *     open ─► [opened: nobody finds it] ─► named ─► requests find it ─► not named ─► close
+ *
+ * Opening a region does not yet serve it: the master decides when requests may find it, once
+ * hbase:meta says so. Names are kept by whoever publishes (host/names.h): a standalone server's catalog.
+ *
+ * Threads: opening and closing block; any thread, but one at a time for each region. Lookups are part
+ * of a read section and never wait.
+ */
+#ifndef RQ_HOST_HOST_H
+#define RQ_HOST_HOST_H
+
+#include "host/names.h"
+#include "host/server_name.h"
+#include "region/engine.h"
+
+typedef struct rq_host rq_host;
+struct rq_config;
+
+/* `config` may be NULL: defaults. Both are borrowed until rq_host_free; the name is copied. */
+RQ_NODISCARD
+rq_err rq_host_new(rq_engine *engine, const rq_server_name *name, const struct rq_config *config,
+                   rq_host **ret);
+/* Closes regions that are still open without a flush: nobody was told of them. REQUIRES: no reader,
+ * no call on its way. NULL is fine. */
+void rq_host_free(rq_host *h);
+
+const rq_server_name *rq_host_name(const rq_host *h);
+rq_engine *rq_host_engine(const rq_host *h);
+const struct rq_config *rq__host_config(const rq_host *h);
+rq_region_names *rq_host_names(rq_host *h);
+
+/* --- opening and closing; blocking ------------------------------------------------------------ */
+/* *ret_seqnum: meta's info:seqnumDuringOpen. A region that is open already stays as it is, so a call
+ * may be repeated. */
+RQ_NODISCARD
+rq_err rq__host_open(rq_host *h, const rq_region_info *info, rq_table_schema *schema,
+                     int64_t *ret_seqnum, rq_error *why);
+/* Closes it with a flush. If that fails it is closed without one, its edits stay in the log, and the
+ * error is logged and returned. With `abandon`, without a flush: there is nothing to keep, or the log
+ * has it. RQ_OK: also if it is not open. *ret_seqnum: its last number, if it was open; may be NULL. */
+rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandon, int64_t *ret_seqnum,
+                     rq_error *why);
+/* All that are still open, one after another; the first error. No call may be on its way. */
+rq_err rq_host_close_rest(rq_host *h, bool abandon, rq_error *why);
+/* A reference; NULL: it is not open here. Any thread. */
+rq_region *rq_host_ref(rq_host *h, const rq_region_info *info);
+
+/* --- where regions went (moved.c) ------------------------------------------------------------- */
+/* For two minutes requests for the region are told the new place. Any thread. */
+void rq__host_moved(rq_host *h, const char *encoded, const rq_server_name *to,
+                    int64_t close_seqnum);
+
+/* --- lookups: read section -------------------------------------------------------------------- */
+/* The open region of a RegionSpecifier of type REGION_NAME (binary region name; as in HBase only
+ * its encoded part counts) or ENCODED_REGION_NAME; ->region is set. ->info->replica_id is above 0 for a
+ * replica's name. RQ_E_NOT_SERVING_REGION "… is not online on …", RQ_E_REGION_OPENING,
+ * RQ_E_REGION_MOVED, as in HBase. */
+RQ_NODISCARD
+rq_err rq_host_find(const rq_host *h, rq_slice region_name, const rq_host_region **ret,
+                    rq_error *why);
+RQ_NODISCARD
+rq_err rq_host_find_encoded(const rq_host *h, rq_slice encoded, const rq_host_region **ret,
+                            rq_error *why);
+
+/* --- many at once (parallel.c) ---------------------------------------------------------------- */
+/* Runs fn(ctx, i) for i < count: on this thread and, as far as they are free, on threads of
+ * RQ_POOL_WORK. Returns when all are done. It never waits for a pool thread that has not begun, and
+ * does everything itself when out of memory. */
+void rq_parallel(rq_executor *ex, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's struct, shared by its files. */
+#ifndef RQ_HOST_HOST_PRIV_H
+#define RQ_HOST_HOST_PRIV_H
+
+#include "host/by_name.h"
+#include "host/host.h"
+
+#include <pthread.h>
+
+/* A region that is open here. */
+typedef struct rq__open_region {
+    rq__named named;
+    rq_region *region; /* a reference */
+} rq__open_region;
+
+/* moved.c: the oldest first. */
+typedef struct rq__moved_region {
+    rq__named named;
+    struct rq__moved_region *later;
+    const rq_server_name *to; /* a reference */
+    int64_t close_seqnum;
+    uint64_t until_ns;
+} rq__moved_region;
+
+struct rq_host {
+    rq_engine *engine;
+    const rq_env *env;
+    const struct rq_config *config; /* may be NULL */
+    const rq_server_name *name;     /* a reference */
+    rq_region_names names;
+    pthread_mutex_t lock; /* guards the rest; never held across I/O */
+    rq__by_name open;
+    rq__by_name moved;
+    rq__moved_region *moved_first, *moved_last;
+};
+
+/* Fails with RQ_E_REGION_MOVED if it is known where the region went; else RQ_OK. */
+RQ_NODISCARD
+rq_err rq__moved_check(rq_host *h, rq_slice encoded, rq_error *why);
+/* The region is here again. REQUIRES: lock held. */
+void rq__moved_forget(rq_host *h, const char *encoded);
+void rq__moved_clear(rq_host *h);
+
+#endif

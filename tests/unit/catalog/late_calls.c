@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each call waits for a timer, then runs as a task of its own; see late_calls.h. */
+#include "late_calls.h"
+
+#include "../base/unit.h"
+
+typedef struct late_call {
+    struct late_call *next;
+    late_calls *owner;
+    rq_region_call_kind kind;
+    rq_region_call *call;
+    rq_timer timer;
+    rq_task task;
+} late_call;
+
+struct late_calls {
+    rq_sim *sim;
+    rq_executor *executor;
+    rq_lane *lane;
+    rq_region_calls local;
+    late_call *waiting;
+    uint64_t count;
+    size_t running;
+    bool gone, held, stopped;
+};
+
+static void unlink_call(late_call *k)
+{
+    late_call **at = &k->owner->waiting;
+    while (*at != k)
+        at = &(*at)->next;
+    *at = k->next;
+}
+
+static void run_call(rq_task *task)
+{
+    late_call *k = RQ_CONTAINER_OF(task, late_call, task);
+    late_calls *l = k->owner;
+    l->local.send(l->local.ctx, k->kind, k->call, 1);
+    l->running--;
+    free(k);
+}
+
+static uint64_t some_delay_ns(late_calls *l)
+{
+    uint64_t r = rq_sim_random(l->sim);
+    uint64_t max = r % 8 == 0 ? 3000000000 : 5000000;
+    return (r >> 8) % max;
+}
+
+static void due(rq_task *task)
+{
+    late_call *k = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), late_call, timer);
+    late_calls *l = k->owner;
+    if (l->held) {
+        l->executor->timer_arm(l->executor, &k->timer, l->lane, 100000000);
+        return;
+    }
+    unlink_call(k);
+    l->running++;
+    k->task.run = run_call;
+    l->executor->submit(l->executor, RQ_POOL_WORK, &k->task);
+}
+
+static void send_one(late_calls *l, rq_region_call_kind kind, rq_region_call *call)
+{
+    if (l->stopped) {
+        rq_region_call_report(call, RQ_E_SERVER_STOPPED, NULL);
+        return;
+    }
+    late_call *k = calloc(1, sizeof *k);
+    assert_non_null(k);
+    *k = (late_call){.next = l->waiting, .owner = l, .kind = kind, .call = call};
+    l->waiting = k;
+    l->count++;
+    k->timer.task.run = due;
+    l->executor->timer_arm(l->executor, &k->timer, l->lane, some_delay_ns(l));
+}
+
+static void send_all(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        send_one(ctx, kind, &list[i]); /* after the last one `list` may be gone */
+}
+
+static bool load(void *ctx, const rq_server_name *server, const rq_region_info *info,
+                 rq_region_load *ret)
+{
+    const late_calls *l = ctx;
+    return l->local.load(l->local.ctx, server, info, ret);
+}
+
+static const rq_server_name *place(void *ctx, const rq_region_info *info)
+{
+    const late_calls *l = ctx;
+    return l->gone ? NULL : l->local.place(l->local.ctx, info);
+}
+
+static void stop(void *ctx)
+{
+    late_calls *l = ctx;
+    l->stopped = true;
+    while (l->waiting != NULL) {
+        late_call *k = l->waiting;
+        /* False: it is due, and its task runs before the world's end. */
+        if (!l->executor->timer_cancel(l->executor, &k->timer)) rq_sim_run(l->sim);
+        if (l->waiting != k) continue;
+        unlink_call(k);
+        rq_region_call_report(k->call, RQ_E_SERVER_STOPPED, NULL);
+        free(k);
+    }
+    while (l->running > 0)
+        rq_sim_advance(l->sim, 1000000);
+}
+
+late_calls *late_calls_new(rq_sim *sim, rq_host *host)
+{
+    late_calls *l = calloc(1, sizeof *l);
+    assert_non_null(l);
+    l->sim = sim;
+    l->executor = rq_sim_env(sim)->executor;
+    l->local = rq_host_calls(host);
+    assert_int_equal(rq_sim_lane_new(sim, &l->lane), RQ_OK);
+    return l;
+}
+
+rq_region_calls late_calls_table(late_calls *l)
+{
+    return (rq_region_calls){
+        .send = send_all, .load = load, .place = place, .stop = stop, .ctx = l};
+}
+
+uint64_t late_calls_count(const late_calls *l)
+{
+    return l->count;
+}
+
+void late_calls_lose_servers(late_calls *l, bool gone)
+{
+    l->gone = gone;
+}
+
+void late_calls_hold(late_calls *l, bool held)
+{
+    l->held = held;
+}
+
+void late_calls_free(late_calls *l)
+{
+    if (l == NULL) return;
+    assert_null(l->waiting);
+    l->executor->lane_free(l->executor, l->lane);
+    free(l);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of a master whose server answers late, in any order, as if it were another process: for the
+ * simulated environment. */
+#ifndef RQ_TESTS_CATALOG_LATE_CALLS_H
+#define RQ_TESTS_CATALOG_LATE_CALLS_H
+
+#include "catalog/catalog.h"
+#include "vfs/sim.h"
+
+typedef struct late_calls late_calls;
+
+/* Delays are drawn from the simulation's seed. */
+late_calls *late_calls_new(rq_sim *sim, rq_host *host);
+rq_region_calls late_calls_table(late_calls *l);
+/* How many calls had to wait. */
+uint64_t late_calls_count(const late_calls *l);
+/* From now on no server is there for regions that are to be opened (`gone`), or there is again. */
+void late_calls_lose_servers(late_calls *l, bool gone);
+/* From now on calls stay on their way (`held`), or go on. */
+void late_calls_hold(late_calls *l, bool held);
+/* REQUIRES: the catalog is closed. NULL is fine. */
+void late_calls_free(late_calls *l);
+
+#endif

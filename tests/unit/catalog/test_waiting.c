@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps that wait for reports of servers: they need no thread, and an abort, a pause, a stop and the lack of
+ * a server find them in a state that is one of those before. The calls are held on their way. */
+#include "world.h"
+
+#include "catalog/catalog_priv.h"
+
+static world *setup(void)
+{
+    world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    world_init(w, unit_seed(), NULL);
+    w->late = true;
+    assert_int_equal(world_open(w), RQ_OK);
+    return w;
+}
+
+static void teardown(world *w)
+{
+    char *wrong = world_check(w);
+    assert_string_equal(wrong, "");
+    free(wrong);
+    world_clear(w);
+    free(w);
+}
+
+/* --- changes that are not waited for ---------------------------------------------------------- */
+
+typedef struct asked {
+    rq_ddl ddl;
+    rq_arena arena;
+    char name[16];
+    bool answered;
+} asked;
+
+static void answered(rq_ddl *d)
+{
+    RQ_CONTAINER_OF(d, asked, ddl)->answered = true;
+}
+
+static void ask(world *w, asked *a, rq_ddl_kind kind, const char *name)
+{
+    *a = (asked){0};
+    snprintf(a->name, sizeof a->name, "%s", name);
+    a->ddl = (rq_ddl){.kind = kind,
+                      .ns = RQ_SLICE_LIT("default"),
+                      .qualifier = rq_slice_cstr(a->name),
+                      .wait_finished = true,
+                      .submitted = answered};
+    if (kind == RQ_DDL_CREATE_TABLE)
+        a->ddl.of.create.schema = world_schema(&a->arena, a->name, "f");
+    rq_catalog_submit(w->catalog, &a->ddl);
+}
+
+static void run_until_answered(world *w, asked *a)
+{
+    for (int i = 0; i < 1000 && !a->answered; i++)
+        rq_sim_advance(w->sim, 100000000);
+    assert_true(a->answered);
+    rq_arena_clear(&a->arena);
+}
+
+static size_t waiting(world *w)
+{
+    size_t n = 0;
+    for (rq__proc *p = w->catalog->procedures.active; p != NULL; p = p->next)
+        n += p->waiting;
+    return n;
+}
+
+static size_t regions_open(world *w)
+{
+    rq_arena a = {0};
+    rq_region **list;
+    size_t count;
+    assert_int_equal(rq_engine_regions(w->engine, &a, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++)
+        rq_region_unref(list[i]);
+    rq_arena_clear(&a);
+    return count;
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+#define MANY 40 /* ten times the threads of a server's pool */
+
+static void a_step_that_waits_has_no_thread(void **state)
+{
+    (void)state;
+    world *w = setup();
+    asked *list = calloc(MANY, sizeof *list);
+    assert_non_null(list);
+    late_calls_hold(w->calls, true);
+    for (size_t i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%zu", i);
+        ask(w, &list[i], RQ_DDL_CREATE_TABLE, name);
+    }
+    rq_sim_run(w->sim);
+    assert_int_equal(waiting(w), MANY);
+    assert_int_equal(w->catalog->procedures.busy, 0);
+    OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "x", NULL)); /* which calls no server */
+    late_calls_hold(w->calls, false);
+    for (size_t i = 0; i < MANY; i++) {
+        run_until_answered(w, &list[i]);
+        assert_int_equal(list[i].ddl.rc, RQ_OK);
+    }
+    free(list);
+    teardown(w);
+}
+
+static void an_abort_takes_effect_when_the_step_ends(void **state)
+{
+    (void)state;
+    world *w = setup();
+    asked a;
+    size_t before = regions_open(w);
+    late_calls_hold(w->calls, true);
+    ask(w, &a, RQ_DDL_CREATE_TABLE, "t");
+    rq_sim_run(w->sim);
+    assert_int_equal(waiting(w), 1);
+    assert_true(rq_catalog_procedure_abort(w->catalog, w->catalog->procedures.active->id, true));
+    rq_sim_advance(w->sim, 1000000000);
+    assert_false(a.answered); /* the region may be open by then: it is not forgotten */
+    late_calls_hold(w->calls, false);
+    run_until_answered(w, &a);
+    assert_int_equal(a.ddl.rc, RQ_E_DO_NOT_RETRY);
+    assert_int_equal(regions_open(w), before);
+    assert_int_equal(world_get(w, "t", "a", "f"), RQ_E_TABLE_NOT_FOUND);
+    OK(world_create(w, "t", "f", NULL));
+    teardown(w);
+}
+
+static void a_stop_leaves_what_waits_to_the_next_start(void **state)
+{
+    (void)state;
+    world *w = setup();
+    asked a;
+    OK(world_create(w, "u", "f", "m"));
+    OK(world_put(w, "u", "a", "f"));
+    late_calls_hold(w->calls, true);
+    ask(w, &a, RQ_DDL_CREATE_TABLE, "t");
+    asked b;
+    ask(w, &b, RQ_DDL_DISABLE_TABLE, "u");
+    rq_sim_run(w->sim);
+    assert_int_equal(waiting(w), 2);
+    OK(world_close(w, true));
+    assert_true(a.answered && b.answered);
+    assert_int_equal(a.ddl.rc, RQ_E_SERVER_STOPPED);
+    rq_arena_clear(&a.arena);
+    OK(world_open(w));
+    assert_true(world_settle(w));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "u"));
+    OK(world_get(w, "u", "a", "f"));
+    teardown(w);
+}
+
+static void a_pause_waits_for_the_step_that_waits(void **state)
+{
+    (void)state;
+    world *w = setup();
+    asked a;
+    ask(w, &a, RQ_DDL_CREATE_TABLE, "t");
+    while (waiting(w) == 0)
+        assert_true(rq_sim_step(w->sim));
+    rq__procedures_pause(w->catalog);
+    assert_int_equal(waiting(w), 0);
+    assert_int_equal(w->catalog->procedures.stepping, 0);
+    rq_sim_advance(w->sim, 5000000000);
+    assert_false(a.answered); /* its next step has not begun */
+    rq__procedures_go_on(w->catalog);
+    run_until_answered(w, &a);
+    assert_int_equal(a.ddl.rc, RQ_OK);
+    teardown(w);
+}
+
+static void without_a_server_it_waits_for_one(void **state)
+{
+    (void)state;
+    world *w = setup();
+    asked a;
+    late_calls_lose_servers(w->calls, true);
+    ask(w, &a, RQ_DDL_CREATE_TABLE, "t");
+    rq_sim_advance(w->sim, 30000000000);
+    assert_false(a.answered);
+    assert_int_equal(w->catalog->procedures.busy, 0);
+    late_calls_lose_servers(w->calls, false);
+    run_until_answered(w, &a);
+    assert_int_equal(a.ddl.rc, RQ_OK);
+    /* And one that is aborted meanwhile ends. */
+    late_calls_lose_servers(w->calls, true);
+    ask(w, &a, RQ_DDL_CREATE_TABLE, "u");
+    rq_sim_advance(w->sim, 3000000000);
+    assert_true(rq_catalog_procedure_abort(w->catalog, w->catalog->procedures.active->id, true));
+    run_until_answered(w, &a);
+    assert_int_equal(a.ddl.rc, RQ_E_DO_NOT_RETRY);
+    late_calls_lose_servers(w->calls, false);
+    OK(world_create(w, "u", "f", NULL));
+    teardown(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_that_waits_has_no_thread),
+        cmocka_unit_test(an_abort_takes_effect_when_the_step_ends),
+        cmocka_unit_test(a_stop_leaves_what_waits_to_the_next_start),
+        cmocka_unit_test(a_pause_waits_for_the_step_that_waits),
+        cmocka_unit_test(without_a_server_it_waits_for_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

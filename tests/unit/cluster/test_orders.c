@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Orders of a master to a server, and reports back: what is refused, and what happens once though it comes
+ * twice. The messages are handed over by the test. */
+#include "world.h"
+
+#include "cluster/orders.h"
+#include "cluster/remote.h"
+#include "cluster/wire.h"
+
+#define MASTER_MS 1000
+
+typedef struct fixture {
+    world w;
+    rq_arena arena;
+    rq_region_info info; /* of a region that is closed */
+    rq_orders *orders;
+    rq_remote *remote;
+    rq_remote_request *order; /* the message on its way to the server */
+    rq_report *report;        /* and to the master */
+    size_t order_count, report_count;
+    rq_region_call call;
+    unsigned reports;
+} fixture;
+
+static void take_order(void *ctx, rq_remote_request *r)
+{
+    fixture *f = ctx;
+    f->order = r;
+    f->order_count++;
+}
+
+static void take_report(void *ctx, rq_report *r)
+{
+    fixture *f = ctx;
+    f->report = r;
+    f->report_count++;
+}
+
+static fixture *setup(void)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    world *w = &f->w;
+    const rq_catalog_region *r;
+    world_init(w, unit_seed(), NULL);
+    assert_int_equal(world_open(w), RQ_OK);
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_put(w, "t", "a", "f"));
+    OK(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"), &r, &w->why));
+    assert_int_equal(rq_region_info_copy(&f->arena, r->info, &f->info), RQ_OK);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    const rq_orders_options orders = {.host = w->host, .report = take_report, .ctx = f};
+    const rq_remote_options remote = {
+        .env = w->env, .master_ms = MASTER_MS, .send = take_order, .ctx = f};
+    assert_int_equal(rq_orders_new(&orders, &f->orders), RQ_OK);
+    assert_int_equal(rq_remote_new(&remote, &f->remote), RQ_OK);
+    assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host)), RQ_OK);
+    return f;
+}
+
+static void teardown(fixture *f)
+{
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    calls.stop(calls.ctx);
+    rq_orders_stop(f->orders);
+    rq_orders_free(f->orders);
+    rq_remote_free(f->remote);
+    rq_arena_clear(&f->arena);
+    world_clear(&f->w);
+    free(f);
+}
+
+static void done(rq_region_call *call)
+{
+    fixture *f = call->ctx;
+    f->reports++;
+}
+
+static void send_call(fixture *f, rq_region_call_kind kind)
+{
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    f->reports = 0;
+    f->call = (rq_region_call){.server = rq_host_name(f->w.host),
+                               .info = &f->info,
+                               .arena = &f->arena,
+                               .done = done,
+                               .ctx = f};
+    calls.send(calls.ctx, kind, &f->call, 1);
+}
+
+static bool is_open(fixture *f)
+{
+    rq_region *r = rq_host_ref(f->w.host, &f->info);
+    rq_region_unref(r);
+    return r != NULL;
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+static void an_order_is_carried_out_and_reported(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    static const rq_region_call_kind kinds[] = {
+        RQ_CALL_OPEN, RQ_CALL_FLUSH, RQ_CALL_LOOK, RQ_CALL_COMPACT, RQ_CALL_DROP_REFERENCES,
+        RQ_CALL_WARM, RQ_CALL_CLOSE};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(kinds); i++) {
+        send_call(f, kinds[i]);
+        OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+        f->order->done(f->order, RQ_OK, NULL);
+        rq_sim_run(w->sim);
+        assert_int_equal(is_open(f), kinds[i] != RQ_CALL_CLOSE);
+        assert_int_equal(f->reports, 0);
+        bool transition = strcmp(f->report->method, "ReportRegionStateTransition") == 0;
+        OK((transition ? rq_remote_transitions
+                       : rq_remote_procedures_done)(f->remote, f->report->request, &w->why));
+        f->report->done(f->report, RQ_OK);
+        assert_int_equal(f->reports, 1);
+        assert_int_equal(f->call.rc, RQ_OK);
+        if (kinds[i] == RQ_CALL_OPEN) assert_true(f->call.open_seqnum > 0);
+        if (kinds[i] == RQ_CALL_LOOK) assert_true(f->call.splittable && f->call.mergeable);
+    }
+    teardown(f);
+}
+
+static void an_order_that_comes_twice_is_carried_out_once(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    send_call(f, RQ_CALL_OPEN);
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+    rq_sim_run(w->sim);
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+    rq_sim_run(w->sim);
+    assert_int_equal(f->report_count, 1);
+    OK(rq_remote_transitions(f->remote, f->report->request, &w->why));
+    OK(rq_remote_transitions(f->remote, f->report->request, &w->why)); /* this one, too */
+    assert_int_equal(f->reports, 1);
+    f->report->done(f->report, RQ_OK);
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why)); /* late */
+    rq_sim_run(w->sim);
+    assert_int_equal(f->report_count, 1);
+    f->order->done(f->order, RQ_OK, NULL);
+    /* And a report that nobody took comes again. */
+    send_call(f, RQ_CALL_CLOSE);
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+    f->order->done(f->order, RQ_OK, NULL);
+    rq_sim_run(w->sim);
+    f->report->done(f->report, RQ_E_IO);
+    rq_sim_advance(w->sim, 1100000000);
+    assert_int_equal(f->report_count, 3);
+    OK(rq_remote_transitions(f->remote, f->report->request, &w->why));
+    f->report->done(f->report, RQ_OK);
+    assert_int_equal(f->reports, 1);
+    teardown(f);
+}
+
+static rq_err execute(fixture *f, const rq_order *o, int64_t start_code)
+{
+    rq_slice bytes;
+    f->w.why = (rq_error){0};
+    assert_int_equal(rq__orders_encode(o, 1, start_code, &f->arena, &bytes), RQ_OK);
+    return rq_orders_execute(f->orders, bytes, &f->w.why);
+}
+
+static void a_deposed_master_and_another_servers_orders_are_refused(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    int64_t self = rq_host_name(w->host)->start_code;
+    rq_order o = {.kind = RQ_CALL_OPEN, .id = 1, .master_ms = MASTER_MS, .info = f->info};
+    assert_int_equal(execute(f, &o, self - 1), RQ_E_DO_NOT_RETRY);
+    assert_non_null(strstr(w->why.message, "different server with startcode"));
+    rq_sim_run(w->sim);
+    assert_false(is_open(f));
+    OK(execute(f, &o, self));
+    rq_sim_run(w->sim);
+    assert_true(is_open(f));
+    f->report->done(f->report, RQ_OK);
+    rq_order newer = {.kind = RQ_CALL_WARM, .id = 1, .master_ms = MASTER_MS + 1, .info = f->info};
+    OK(execute(f, &newer, self));
+    rq_sim_run(w->sim);
+    assert_int_equal(f->report_count, 2);
+    f->report->done(f->report, RQ_OK);
+    rq_order close = {.kind = RQ_CALL_CLOSE, .id = 2, .master_ms = MASTER_MS, .info = f->info};
+    assert_int_equal(execute(f, &close, self), RQ_E_DO_NOT_RETRY);
+    assert_non_null(strstr(w->why.message, "has taken over"));
+    rq_sim_run(w->sim);
+    assert_true(is_open(f));
+    teardown(f);
+}
+
+static void reports_for_others_are_refused(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    rq_slice bytes;
+    const rq_server_name other = {.host = "h9", .port = 9, .start_code = 9, .text = "h9,9,9"};
+    send_call(f, RQ_CALL_OPEN);
+    rq_outcome o = {.kind = RQ_CALL_OPEN, .id = 1, .master_ms = MASTER_MS - 1, .info = &f->info};
+    assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
+    assert_int_equal(rq_remote_transitions(f->remote, bytes, &w->why), RQ_E_DO_NOT_RETRY);
+    o.master_ms = MASTER_MS;
+    assert_int_equal(rq__outcome_encode(&o, &other, &f->arena, &bytes), RQ_OK);
+    assert_int_equal(rq_remote_transitions(f->remote, bytes, NULL), RQ_E_DO_NOT_RETRY);
+    o.kind = RQ_CALL_CLOSE;
+    assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
+    assert_int_equal(rq_remote_transitions(f->remote, bytes, NULL), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(rq_remote_transitions(f->remote, RQ_SLICE_LIT("\xff\xff"), NULL),
+                     RQ_E_DO_NOT_RETRY);
+    assert_int_equal(rq_orders_execute(f->orders, RQ_SLICE_LIT("\xff\xff"), NULL),
+                     RQ_E_DO_NOT_RETRY);
+    assert_int_equal(f->reports, 0);
+    /* An error arrives as it was. */
+    o = (rq_outcome){.kind = RQ_CALL_OPEN,
+                     .id = 1,
+                     .master_ms = MASTER_MS,
+                     .rc = RQ_E_CORRUPT,
+                     .message = "a file is damaged"};
+    assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
+    OK(rq_remote_transitions(f->remote, bytes, &w->why));
+    assert_int_equal(f->reports, 1);
+    assert_int_equal(f->call.rc, RQ_E_CORRUPT);
+    assert_string_equal(f->call.why->message, "a file is damaged");
+    free(f->call.why);
+    f->order->done(f->order, RQ_OK, NULL);
+    teardown(f);
+}
+
+static void calls_to_a_dead_server_end(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    send_call(f, RQ_CALL_OPEN);
+    f->order->done(f->order, RQ_E_IO, NULL); /* it is not reached, */
+    rq_sim_advance(w->sim, 3500000000);
+    assert_int_equal(f->order_count, 2); /* and tried again, */
+    f->order->done(f->order, RQ_E_IO, NULL);
+    assert_int_equal(f->reports, 0);
+    rq_remote_server_down(f->remote, rq_host_name(w->host)); /* until it is known to be dead */
+    assert_int_equal(f->reports, 1);
+    assert_int_equal(f->call.rc, RQ_E_SERVER_NOT_RUNNING);
+    free(f->call.why);
+    rq_sim_advance(w->sim, 3000000000);
+    assert_int_equal(f->order_count, 2);
+    assert_null(calls.place(calls.ctx, &f->info));
+    send_call(f, RQ_CALL_OPEN);
+    assert_int_equal(f->reports, 1);
+    assert_int_equal(f->call.rc, RQ_E_SERVER_NOT_RUNNING);
+    free(f->call.why);
+    /* What has no message fails, and tells so. */
+    assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host)), RQ_OK);
+    send_call(f, RQ_CALL_LIST_FILES);
+    assert_int_equal(f->call.rc, RQ_E_DO_NOT_RETRY);
+    free(f->call.why);
+    teardown(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_order_is_carried_out_and_reported),
+        cmocka_unit_test(an_order_that_comes_twice_is_carried_out_once),
+        cmocka_unit_test(a_deposed_master_and_another_servers_orders_are_refused),
+        cmocka_unit_test(reports_for_others_are_refused),
+        cmocka_unit_test(calls_to_a_dead_server_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
