@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/checksum.h"
-#include "wal/wal_priv.h"
+#include "wal/striped.h"
 
 /* FNV-1a: names are hashes already. */
 static size_t bucket_of(rq_slice encoded)
@@ -196,9 +196,13 @@ void rq__wal_recycle(rq_wal *wal)
         wal_file *s = wal->oldest;
         wal->oldest = s->next;
         notes_forget(wal, s);
+        wal->stats.recycled++;
+        if (wal->striped != NULL) {
+            rq__striped_freed(wal, s);
+            continue;
+        }
         s->slot->next = wal->free_slots;
         wal->free_slots = s->slot;
-        wal->stats.recycled++;
         free(s);
     }
 }
