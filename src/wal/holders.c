@@ -375,6 +375,17 @@ static bool region_holds(const rq_wal_region *r)
     return false;
 }
 
+bool rq_wal_holds(rq_wal *wal, const char *encoded)
+{
+    pthread_mutex_lock(&wal->regions_mutex);
+    pthread_mutex_lock(&wal->mutex);
+    const rq_wal_region *r = rq__wal_region_find(wal, rq_slice_cstr(encoded));
+    bool holds = r != NULL && region_holds(r);
+    pthread_mutex_unlock(&wal->mutex);
+    pthread_mutex_unlock(&wal->regions_mutex);
+    return holds;
+}
+
 const rq_wal_region *rq__wal_holder(const rq_wal *wal)
 {
     for (size_t b = 0; b < RQ_WAL_BUCKETS; b++)

@@ -183,6 +183,8 @@ void *rq_wal_region_owner(const rq_wal_region *r);
 const char *rq_wal_region_name(const rq_wal_region *r);
 /* Says that records of the region up to sequence_id are not needed any more. Any thread. */
 void rq_wal_region_flushed(rq_wal_region *r, uint64_t sequence_id);
+/* Whether a region, open or not, has unflushed records in the log. */
+bool rq_wal_holds(rq_wal *wal, const char *encoded);
 /* Says that no record of a region that is not open is needed (it was dropped). */
 void rq_wal_forget(rq_wal *wal, const char *encoded);
 /* Calls `forget` for each region that is not open but has needed records; true forgets it.
