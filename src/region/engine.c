@@ -452,8 +452,6 @@ static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options
         .tenure = options->tenure,
         .server_name = options->server_name,
     };
-    if (options->tenure != NULL) /* recovery takes as long as the log is */
-        o.file_bytes = o.max_log_bytes = 0;
     if (strcmp(sync, "fdatasync") == 0)
         o.sync = RQ_WAL_SYNC;
     else if (strcmp(sync, "handover") == 0)

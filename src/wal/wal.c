@@ -16,8 +16,8 @@
 #define FILE_BYTES_MAX (1u << 30)
 #define DEFAULT_FILES 32
 /* On shared storage: how long a recovery takes is the log's length. */
-#define DEFAULT_SEGMENT_BYTES (16u << 20)
-#define DEFAULT_SEGMENTS 16
+#define SEGMENT_BYTES_MAX (16u << 20)
+#define SEGMENTS_MAX 16
 
 void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX])
 {
@@ -40,13 +40,14 @@ static rq_err options_set(rq_wal *wal, const rq_wal_options *o, rq_error *why)
         return rq_fail(why, RQ_E_INVALID, "log folder's name is too long: %s", dir);
     strcpy(wal->dir, dir);
     w->dir = wal->dir;
-    bool striped = o->tenure != NULL;
-    if (w->file_bytes == 0) w->file_bytes = striped ? DEFAULT_SEGMENT_BYTES : DEFAULT_FILE_BYTES;
+    if (w->file_bytes == 0) w->file_bytes = DEFAULT_FILE_BYTES;
     if (w->file_bytes < 4096 || w->file_bytes > FILE_BYTES_MAX)
         return rq_fail(why, RQ_E_CONFIG, "a WAL file of %llu bytes is not between 4 kB and 1 GB",
                        (unsigned long long)w->file_bytes);
-    if (w->max_log_bytes == 0)
-        w->max_log_bytes = w->file_bytes * (striped ? DEFAULT_SEGMENTS : DEFAULT_FILES);
+    if (w->max_log_bytes == 0) w->max_log_bytes = w->file_bytes * DEFAULT_FILES;
+    if (o->tenure != NULL && w->file_bytes > SEGMENT_BYTES_MAX) w->file_bytes = SEGMENT_BYTES_MAX;
+    if (o->tenure != NULL && w->max_log_bytes > SEGMENT_BYTES_MAX * SEGMENTS_MAX)
+        w->max_log_bytes = SEGMENT_BYTES_MAX * SEGMENTS_MAX;
     if (w->staging_bytes == 0) w->staging_bytes = 1u << 20;
     if (w->staging_bytes_max == 0) w->staging_bytes_max = 64u << 20;
     if (w->staging_bytes_max < w->staging_bytes) w->staging_bytes_max = w->staging_bytes;

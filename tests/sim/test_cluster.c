@@ -57,6 +57,7 @@ typedef struct server {
     rq_engine *engine;
     fixture regions[REGIONS]; /* region NULL: not open here */
     bool must_end;            /* the log has failed, or a region cannot be closed */
+    bool closing;             /* the engine */
     unsigned busy;            /* client calls */
     world_task manager, clients[CLIENTS];
 } server;
@@ -135,8 +136,10 @@ static void end_incarnation(server *s, bool clean)
         }
         while (s->busy > 0)
             world_sleep_ms(&h->w, 5);
+        s->closing = true;
         if (rq_engine_close(s->engine, clean, NULL) != RQ_OK) clean = false;
         s->engine = NULL;
+        s->closing = false;
     }
     if (s->tenure != NULL && clean) (void)!rq_tenure_end(s->tenure, NULL);
     rq_tenure_free(s->tenure);
@@ -396,7 +399,10 @@ static void mischief(world_task *t)
             world_sleep_ms(w, world_below(w, 2500));
             world_cut(n, false);
         } else if (kind == 20 && n->index != 1) {
+            const server *s = &h->servers[n->index];
             world_kill(n);
+            /* What waits for the log ends, as a process does. */
+            if (s->engine != NULL && !s->closing) rq_wal_abort(rq_engine_wal(s->engine));
         }
     }
     h->done = true;
@@ -518,9 +524,9 @@ static void server_clear(server *s)
 
 static void run_seed(world_form form, uint64_t seed)
 {
-    static const char *const settings[] = {"rorqual.memory=33554432",
-                                           "hbase.hregion.memstore.flush.size=65536",
-                                           "hbase.hstore.compaction.min.size=1048576"};
+    static const char *const settings[] = {
+        "rorqual.memory=33554432", "rorqual.wal.file.size=16384", "rorqual.wal.max=65536",
+        "hbase.hregion.memstore.flush.size=65536", "hbase.hstore.compaction.min.size=1048576"};
     history *h = calloc(1, sizeof *h);
     assert_non_null(h);
     world_open(&h->w, form, seed, (unsigned)(seed % 3) * 5);
