@@ -312,9 +312,11 @@ sim: build/rorqual
 	@SEEDS=$(SEEDS) RQ_SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
 
 cluster-sim: setup build/build.ninja
-	@JOBS=$(JOBS) tools/build build tests/sim/test_shared tests/sim/test_shared_forms tests/unit/vfs/test_vfs_shared
+	@JOBS=$(JOBS) tools/build build tests/sim/test_shared tests/sim/test_shared_forms tests/sim/test_shared_log tests/sim/test_cluster tests/unit/vfs/test_vfs_shared
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared
 	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared_forms
+	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_shared_log
+	@RQ_SEEDS=$(SEEDS) build/tests/sim/test_cluster
 	@ROUNDS=$(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),20) build/tests/unit/vfs/test_vfs_shared
 
 oracle: build/rorqual

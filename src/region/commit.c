@@ -7,6 +7,7 @@
  * files are removed only after the next successful swap, and a compaction's inputs only after its
  * own swap. */
 #include "region/engine_priv.h"
+#include "region/owned.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +131,10 @@ rq_err rq__region_commit(rq_region *r, const rq__store_change *changes, size_t c
     rq_arena arena = {0};
     rq__manifest m;
     rq_err rc = build_manifest(r, &arena, changes, change_count, &m);
-    if (rc == RQ_OK)
+    if (rc == RQ_OK && r->owned != NULL) {
+        rc = rq__owned_fill(r, &arena, &m);
+        if (rc == RQ_OK) rc = rq__owned_swap(r, &m, why);
+    } else if (rc == RQ_OK)
         rc = rq__manifest_write(r->env.vfs, r->info.encoded, &m, &r->manifest.generation,
                                 &r->manifest.in_doubt, why);
     rq_arena_clear(&arena);

@@ -6,6 +6,7 @@
  * region's `lock` is never taken while it is held. The log calls on_pressure with its own lock
  * held, and nothing here takes a lock in that call. */
 #include "region/engine_priv.h"
+#include "region/owned.h"
 
 #include "base/machine.h"
 #include "store/file_options.h"
@@ -448,6 +449,8 @@ static rq_err open_log(rq_engine *e, const rq_config *c, const rq_engine_options
         .on_corrupt = on_corrupt,
         .on_failed = on_failed,
         .ctx = e,
+        .tenure = options->tenure,
+        .server_name = options->server_name,
     };
     if (strcmp(sync, "fdatasync") == 0)
         o.sync = RQ_WAL_SYNC;
@@ -509,6 +512,7 @@ static void engine_free(rq_engine *e)
 {
     if (e->lane != NULL) e->env.executor->lane_free(e->env.executor, e->lane);
     rq__recovery_clear(&e->recovery);
+    free(e->cluster);
     rq_mob_files_free(e->mob_files);
     rq_retention_free(e->retention);
     free(e->cache_path);
@@ -524,9 +528,25 @@ static void engine_free(rq_engine *e)
     free(e);
 }
 
+static rq_err join_cluster(rq_engine *e, const rq_engine_options *o, rq_error *why)
+{
+    size_t len = strlen(o->server_name);
+    if (len == 0 || len > RQ_SHARED_NAME_MAX)
+        return rq_fail(why, RQ_E_INVALID, "the server's name has %zu bytes", len);
+    e->cluster = calloc(1, sizeof *e->cluster);
+    if (e->cluster == NULL) return rq_no_memory(why);
+    e->cluster->tenure = o->tenure;
+    e->cluster->shared = o->tenure->shared;
+    memcpy(e->cluster->server_name, o->server_name, len + 1);
+    return RQ_OK;
+}
+
 static rq_err start(rq_engine *e, const rq_config *c, const rq_engine_options *o, rq_error *why)
 {
-    RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
+    if (o->tenure != NULL)
+        RQ_TRY(join_cluster(e, o, why));
+    else
+        RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
     RQ_TRY(rq_retention_new(&e->retention));
     RQ_TRY(rq_block_cache_new(e->cache_bytes, &e->cache));
     rq_block_cache_make_ready(e->cache, e->env.executor);

@@ -47,6 +47,11 @@ typedef struct rq_engine_options {
     /* Damage in the log is passed over: what can be read of it is used, and the rest is lost. Each
      * place is logged. For repairs only. */
     bool salvage_log;
+    /* Not NULL: the server is one of a cluster, this incarnation of it. Its log is in this tenure's
+     * segments, and regions' manifests are objects on the tenure's storage; files are in `env`'s
+     * vfs, which all servers share. Outlives the engine. Nothing is recovered at start. */
+    struct rq_tenure *tenure;
+    const char *server_name;
 } rq_engine_options;
 
 /* Opens the engine; creates .rorqual/ and the log if they are missing. The root folder must
@@ -69,6 +74,14 @@ struct rq_wal *rq_engine_wal(const rq_engine *e);
 struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
 /* Who holds files and log (vfs/retention.h); lives as long as the engine. */
 struct rq_retention *rq_engine_retention(const rq_engine *e);
+
+/* --- logs of other servers ----------------------------------------------------------------- */
+/* In a cluster: reads the ended log of another server once, for regions that will be opened here. A
+ * region that is opened without it reads the log for itself alone. Blocks. RQ_E_STATE: the log has not
+ * ended (rq_wal_fence). An absent log is no error. */
+RQ_NODISCARD
+rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const *encoded,
+                       size_t count, rq_error *why);
 
 /* --- what the log held at start --------------------------------------------------------------- */
 typedef struct rq_leftover {

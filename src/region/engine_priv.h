@@ -27,6 +27,7 @@ typedef struct rq__table_times_list {
 struct rq_engine {
     rq_env env;                   /* const */
     rq_wal *wal;                  /* const */
+    struct rq__cluster *cluster;  /* const; owned.h; NULL: the server is standalone */
     struct rq_block_cache *cache; /* const */
     struct rq_vfs *cache_vfs;     /* const; of the cache's file if it is outside the root */
     rq_slab_pool *slabs;          /* const */

@@ -13,6 +13,7 @@
  *
  * A failure before step 5 keeps the snapshots; the next flush includes them. */
 #include "region/engine_priv.h"
+#include "region/owned.h"
 
 #include <stdlib.h>
 
@@ -327,6 +328,7 @@ static rq_err run(flush *f, rq_error *why)
     if (f->count == 0) {
         /* Nothing is only in memory, so the log need not keep anything either. */
         if (f->what == RQ__FLUSH_ALL) rq_wal_region_flushed(r->log, f->seqid);
+        if (f->what == RQ__FLUSH_ALL && r->owned != NULL) rq__owned_flushed(r, f->seqid);
         return RQ_OK;
     }
     RQ_TRY(make_durable(f, why));
@@ -345,6 +347,7 @@ static rq_err run(flush *f, rq_error *why)
     tidy_nonces(r, true);
     rq__debt_drained(&e->debt, drained, begun_ns, r->env.executor->now_ns(r->env.executor));
     rq_wal_region_flushed(r->log, f->seqid);
+    if (r->owned != NULL) rq__owned_flushed(r, f->seqid);
     atomic_store_explicit(&r->max_flushed_seqid, f->seqid, memory_order_relaxed);
     rq_times_add_shared(&e->flush_times, r->env.executor->now_ns(r->env.executor) - begun_ns, 1);
     atomic_fetch_add_explicit(&e->flushes, 1, memory_order_relaxed);

@@ -12,6 +12,7 @@
  * MasterRegionFactory).
  */
 #include "region/engine_priv.h"
+#include "region/owned.h"
 #include "store/reference.h"
 
 #include <stdio.h>
@@ -51,6 +52,17 @@ static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
     return rq_vfs_write_new_file(vfs, path, bytes, why);
 }
 
+static rq_err empty_manifest(rq_arena *arena, const rq_table_schema *schema, rq__manifest *m,
+                             rq_error *why)
+{
+    *m = (rq__manifest){.next_seqid = 1};
+    m->families = rq_arena_calloc(arena, schema->family_count + 1, sizeof *m->families);
+    if (m->families == NULL) return rq_no_memory(why);
+    for (; m->family_count < schema->family_count; m->family_count++)
+        m->families[m->family_count].name = schema->families[m->family_count].name;
+    return RQ_OK;
+}
+
 static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
                               const rq_table_schema *schema, rq_error *why)
 {
@@ -59,13 +71,19 @@ static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info
     rq_err rc = rq__manifest_read(vfs, info->encoded, arena, &old, &generation, why);
     if (rc != RQ_E_NOT_FOUND) return rc; /* there already, or unreadable */
     if (why != NULL) why->code = RQ_OK;
-    rq__manifest m = {.next_seqid = 1};
-    m.families = rq_arena_calloc(arena, schema->family_count + 1, sizeof *m.families);
-    if (m.families == NULL) return rq_no_memory(why);
-    for (; m.family_count < schema->family_count; m.family_count++)
-        m.families[m.family_count].name = schema->families[m.family_count].name;
+    rq__manifest m;
+    RQ_TRY(empty_manifest(arena, schema, &m, why));
     generation = 0;
     return rq__manifest_write(vfs, info->encoded, &m, &generation, NULL, why);
+}
+
+/* In a cluster. */
+static rq_err create_owned(const rq__cluster *c, rq_arena *arena, const rq_region_info *info,
+                           const rq_table_schema *schema, rq_error *why)
+{
+    rq__manifest m;
+    RQ_TRY(empty_manifest(arena, schema, &m, why));
+    return rq__owned_create(c, info->encoded, &m, why);
 }
 
 /* Creates the region's folder and makes it and its name durable. The folders above exist, except
@@ -99,7 +117,9 @@ rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table
     rq_vfs *vfs = e->env.vfs;
     rq_arena arena = {0};
     rq_err rc = rq__region_lay_out(vfs, &arena, info, schema, why);
-    if (rc == RQ_OK) rc = create_manifest(vfs, &arena, info, schema, why);
+    if (rc == RQ_OK)
+        rc = e->cluster != NULL ? create_owned(e->cluster, &arena, info, schema, why)
+                                : create_manifest(vfs, &arena, info, schema, why);
     rq_arena_clear(&arena);
     return rc;
 }

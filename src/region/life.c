@@ -18,6 +18,7 @@
  * and memstore timestamps, HBase's .seqid file, the log. */
 #include "region/engine_priv.h"
 #include "region/filelist.h"
+#include "region/owned.h"
 #include "region/tracking.h"
 #include "store/reference.h"
 
@@ -140,6 +141,20 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
     return RQ_OK;
 }
 
+/* In a cluster: what else is in the folder may be about to be committed by another server. A named file
+ * that is missing fails the opening of the store. */
+static rq_err files_named(const rq__manifest_family *f, rq_arena *arena, names *ret, rq_error *why)
+{
+    size_t count = f == NULL ? 0 : f->file_count;
+    *ret = (names){rq_arena_calloc(arena, count + 1, sizeof *ret->items), 0};
+    if (ret->items == NULL) return rq_no_memory(why);
+    for (; ret->count < count; ret->count++) {
+        ret->items[ret->count] = rq_arena_cstr(arena, f->files[ret->count]);
+        if (ret->items[ret->count] == NULL) return rq_no_memory(why);
+    }
+    return RQ_OK;
+}
+
 static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_manifest,
                               const rq_family_schema *schema, rq_arena *arena, names *ret,
                               rq_error *why)
@@ -152,6 +167,7 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     rq_stat st;
     rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
     if (rc == RQ_E_NOT_FOUND) RQ_TRY(rq_vfs_mkdirs(r->env.vfs, dir, why));
+    if (r->owned != NULL) return files_named(rq__manifest_family_of(m, family), arena, ret, why);
     RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
     const rq__manifest_family *f = has_manifest ? rq__manifest_family_of(m, family) : NULL;
     *ret = (names){0};
@@ -350,6 +366,10 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
     replay *p = ctx;
     rq_region *r = p->region;
     size_t hint = 0;
+    if (r->owned != NULL) {
+        raise(&r->staged_seqid, rec->sequence_id); /* of all kinds */
+        (void)rq__owned_stamp(r, rec->write_time_ms);
+    }
     if (rec->kind != RQ_WAL_EDIT) return RQ_OK;
     rq_cursor c = rq_cursor_of(rec->payload);
     uint64_t cells_before = p->cells;
@@ -377,7 +397,9 @@ static rq_err take_replay(rq_region *r, rq_error *why)
     if (p.lists == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < r->store_count; i++)
         p.lists[i].segment = rq_store_active(r->stores[i].store);
-    rq_err rc = rq__recovery_take(r->engine, r->info.encoded, replay_record, &p, why);
+    rq_err rc = r->owned != NULL
+                    ? rq__recovery_take_logs(r, replay_record, &p, why)
+                    : rq__recovery_take(r->engine, r->info.encoded, replay_record, &p, why);
     for (size_t i = 0; i < r->store_count; i++) {
         if (p.lists[i].count > 0) replay_link(&p.lists[i]);
         if (rq_segment_cell_count(p.lists[i].segment) > 0)
@@ -475,6 +497,7 @@ void rq__region_free(rq_region *r)
     }
     for (size_t i = 0; r->stores != NULL && i < r->schema->family_count; i++)
         rq__compaction_clear(&r->stores[i].compaction);
+    rq__owned_free(r->owned);
     rq_table_schema_unref(r->schema);
     rq__nonce_list_clear(&r->nonces);
     rq__nonce_files_clear(&r->nonce_files);
@@ -531,9 +554,25 @@ static rq_err check_folder(const rq_region *r, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s: %s", r->dir, rq_err_text(rc));
 }
 
+static rq_err load_from(rq_region *r, const rq__manifest *m, bool has_manifest, rq_arena *arena,
+                        rq_error *why)
+{
+    RQ_TRY(check_families(r, m, arena, why));
+    for (size_t i = 0; i < r->schema->family_count; i++)
+        RQ_TRY(open_store(r, i, m, has_manifest, arena, why));
+    RQ_TRY(find_first_number(r, m, why));
+    RQ_TRY(load_nonces(r, m, why));
+    RQ_TRY(check_room(r, why));
+    return take_replay(r, why);
+}
+
 static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
 {
     rq__manifest m = {0};
+    if (r->engine->cluster != NULL) {
+        RQ_TRY(rq__owned_take(r, arena, &m, why));
+        return load_from(r, &m, true, arena, why);
+    }
     rq_err rc =
         rq__manifest_read(r->env.vfs, r->info.encoded, arena, &m, &r->manifest.generation, why);
     bool has_manifest = rc == RQ_OK;
@@ -545,13 +584,7 @@ static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
     }
     r->manifest.in_use = has_manifest && m.in_use;
     if (!has_manifest) RQ_TRY(check_folder(r, why));
-    RQ_TRY(check_families(r, &m, arena, why));
-    for (size_t i = 0; i < r->schema->family_count; i++)
-        RQ_TRY(open_store(r, i, &m, has_manifest, arena, why));
-    RQ_TRY(find_first_number(r, &m, why));
-    RQ_TRY(load_nonces(r, &m, why));
-    RQ_TRY(check_room(r, why));
-    return take_replay(r, why);
+    return load_from(r, &m, has_manifest, arena, why);
 }
 
 static void lower_below(const rq_segment *s, uint64_t *lowest)
@@ -594,11 +627,19 @@ static rq_err open_region(rq_region *r, rq_error *why)
     rq_arena arena = {0};
     rq_err rc = load(r, &arena, why);
     rq_arena_clear(&arena);
-    if (rc != RQ_OK) return rc;
+    if (rc != RQ_OK) {
+        rq__owned_give_back(r);
+        return rc;
+    }
+    if (r->owned != NULL) r->owned->replayed_seqid = r->staged_seqid;
     atomic_store(&r->read_point, r->staged_seqid);
     rc = enter_new_families(r, why);
     if (rc == RQ_OK)
         rc = rq_wal_region_open(r->engine->wal, r->info.encoded, r->info.table, r, &r->log);
+    if (rc != RQ_OK && r->owned != NULL) {
+        rq__owned_give_back(r);
+        return rc;
+    }
     if (rc != RQ_OK) {
         /* Records taken from the log must be available to the next attempt. */
         rq__recovery_reread(r->engine, r->info.encoded);
@@ -607,6 +648,7 @@ static rq_err open_region(rq_region *r, rq_error *why)
     rq_wal_region_flushed(r->log, flushed_of_all(r));
     atomic_store(&r->max_flushed_seqid, flushed_of_all(r));
     r->open_seqid = r->staged_seqid + 1;
+    if (r->owned != NULL) rq__owned_settle(r);
     rq__engine_add(r->engine, r);
     rq__region_account(r);
     return RQ_OK;
@@ -713,6 +755,11 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
 static rq_err save(rq_region *r, rq_error *why)
 {
     rq__gate_enter(&r->commit_gate, r->env.executor);
+    if (r->owned != NULL) {
+        rq_err released = rq__owned_release(r, why);
+        rq__gate_leave(&r->commit_gate, r->env.executor);
+        return released;
+    }
     rq_err rc = r->manifest.in_doubt ? rq__region_commit(r, NULL, 0, why) : RQ_OK;
     if (rc == RQ_OK && r->manifest.in_use) rc = sweep(r, why);
     if (rc == RQ_OK) rc = write_filelists(r, why);
@@ -750,7 +797,7 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
         RQ_TRY(save(r, why));
     } else {
         forget_nonces(r);
-        rq__recovery_reread(r->engine, r->info.encoded);
+        if (r->owned == NULL) rq__recovery_reread(r->engine, r->info.encoded);
     }
     atomic_store(&r->state, RQ__REGION_CLOSED);
     rq__engine_remove(r->engine, r);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define VERSION 1
+#define VERSION_OWNED 2
 #define FLAG_IN_USE 1
 #define PATH_MAX_LEN (sizeof RQ__MANIFEST_DIR + 1 + RQ_ENCODED_NAME_LEN + 1)
 
@@ -29,11 +30,27 @@ static rq_err put_name(rq_buf *out, rq_slice name)
     return rq_buf_append(out, name.ptr, name.len);
 }
 
+static rq_err put_owned(const rq__manifest *m, rq_buf *out)
+{
+    RQ_ASSERT(m->owner.len <= UINT8_MAX);
+    RQ_TRY(rq_buf_append_be64(out, m->open_number));
+    RQ_TRY(rq_buf_append_be64(out, (uint64_t)m->last_stamp_ms));
+    RQ_TRY(rq_buf_append_u8(out, (uint8_t)m->owner.len));
+    RQ_TRY(rq_buf_append(out, m->owner.ptr, m->owner.len));
+    RQ_TRY(rq_buf_append_varint(out, m->log_count));
+    for (size_t i = 0; i < m->log_count; i++) {
+        RQ_TRY(put_name(out, m->logs[i].name));
+        RQ_TRY(rq_buf_append_be64(out, m->logs[i].from));
+    }
+    return RQ_OK;
+}
+
 rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out)
 {
-    RQ_TRY(rq_buf_append_u8(out, VERSION));
+    RQ_TRY(rq_buf_append_u8(out, m->is_owned ? VERSION_OWNED : VERSION));
     RQ_TRY(rq_buf_append_u8(out, m->in_use ? FLAG_IN_USE : 0));
     RQ_TRY(rq_buf_append_be64(out, m->next_seqid));
+    if (m->is_owned) RQ_TRY(put_owned(m, out));
     RQ_TRY(rq_buf_append_varint(out, m->family_count));
     for (size_t i = 0; i < m->family_count; i++) {
         const rq__manifest_family *f = &m->families[i];
@@ -85,6 +102,32 @@ static rq_err decode_files(decoder *d, rq__manifest_family *f)
     return RQ_OK;
 }
 
+static rq_err decode_owned(decoder *d, rq__manifest *m)
+{
+    uint64_t stamp, count;
+    uint8_t len;
+    m->is_owned = true;
+    if (!rq_cursor_be64(&d->c, &m->open_number) || !rq_cursor_be64(&d->c, &stamp) ||
+        stamp > INT64_MAX)
+        return corrupt(d, "number of openings");
+    m->last_stamp_ms = (int64_t)stamp;
+    if (!rq_cursor_u8(&d->c, &len) || len > RQ_SHARED_NAME_MAX ||
+        !rq_cursor_bytes(&d->c, len, &m->owner))
+        return corrupt(d, "owner");
+    if (!rq_cursor_varint(&d->c, &count) || count > RQ__MANIFEST_LOGS_MAX ||
+        count > rq_cursor_left(&d->c) / 10)
+        return corrupt(d, "count of logs");
+    m->logs = rq_arena_calloc(d->arena, (size_t)count + 1, sizeof *m->logs);
+    if (m->logs == NULL) return RQ_E_NO_MEMORY;
+    for (; m->log_count < count; m->log_count++) {
+        rq__manifest_log *l = &m->logs[m->log_count];
+        if (!get_name(d, &l->name) || l->name.len > RQ_SHARED_NAME_MAX ||
+            memchr(l->name.ptr, 0, l->name.len) != NULL || !rq_cursor_be64(&d->c, &l->from))
+            return corrupt(d, "log");
+    }
+    return RQ_OK;
+}
+
 rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, rq_error *why)
 {
     decoder d = {rq_cursor_of(bytes), bytes.ptr, arena, why};
@@ -93,13 +136,14 @@ rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, r
     uint8_t flags;
     uint64_t count;
     if (!rq_cursor_u8(&d.c, &version)) return corrupt(&d, "version");
-    if (version > VERSION)
+    if (version > VERSION_OWNED)
         return rq_fail(why, RQ_E_VERSION, "manifest of version %u; this program knows %u", version,
-                       VERSION);
-    if (version != VERSION) return corrupt(&d, "version");
+                       VERSION_OWNED);
+    if (version < VERSION) return corrupt(&d, "version");
     if (!rq_cursor_u8(&d.c, &flags) || (flags & ~FLAG_IN_USE) != 0) return corrupt(&d, "flags");
     m.in_use = (flags & FLAG_IN_USE) != 0;
     if (!rq_cursor_be64(&d.c, &m.next_seqid)) return corrupt(&d, "number");
+    if (version == VERSION_OWNED) RQ_TRY(decode_owned(&d, &m));
     if (!rq_cursor_varint(&d.c, &count) || count > rq_cursor_left(&d.c) / 11)
         return corrupt(&d, "family count");
     m.families = rq_arena_calloc(arena, (size_t)count + 1, sizeof *m.families);
@@ -138,6 +182,7 @@ static rq_err decode_at(const char *path, rq_slice bytes, rq_arena *arena, rq__m
     rq_error inner = {0};
     rq_err rc = rq__manifest_decode(bytes, arena, ret, &inner);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", path, inner.message);
+    if (ret->is_owned) return rq_fail(why, RQ_E_VERSION, "%s: a manifest of a cluster", path);
     return RQ_OK;
 }
 

@@ -8,6 +8,15 @@
  *     family: u8 length, name | be64 flushed | varint files | file: u8 length, name
  *   families and files ascending by name; flags bit 0: IN_USE
  *
+ * In a cluster it is an object on shared storage that is compared and swapped, "region:<encoded>", and
+ * says who may serve the region (owned.h):
+ *
+ *   u8 version = 2 | u8 flags | be64 next number | be64 open number | be64 last stamp |
+ *     u8 length, owner | varint logs: u8 length, name, be64 first LSN | varint families, as above
+ *   logs in the order of their opening; owner and names of logs are ServerNames
+ *
+ * A standalone server refuses version 2, and a cluster version 1.
+ *
  * IN_USE is set before the first file is made after an opening, and cleared by a clean close. While
  * it is set, a file not in the manifest is left over from a crashed flush or compaction. If it is
  * clear and folder and manifest differ, another program (HBase, a tool) changed the folder after
@@ -19,6 +28,7 @@
 #include "base/buf.h"
 #include "region/region_info.h"
 #include "store/store.h"
+#include "vfs/shared.h"
 #include "vfs/vfs.h"
 
 #define RQ__MANIFEST_DIR ".rorqual/regions"
@@ -32,9 +42,24 @@ typedef struct rq__manifest_family {
     size_t file_count;
 } rq__manifest_family;
 
+/* A log that may have edits of the region that are in no file; from this LSN on. */
+typedef struct rq__manifest_log {
+    rq_slice name;
+    uint64_t from;
+} rq__manifest_log;
+
+#define RQ__MANIFEST_LOGS_MAX 1000
+
 typedef struct rq__manifest {
     bool in_use;
     uint64_t next_seqid; /* lower numbers are used or skipped */
+    /* Of a cluster's; the following fields are its. */
+    bool is_owned;
+    uint64_t open_number;  /* of openings so far */
+    int64_t last_stamp_ms; /* no later timestamp was given to a cell without one, by the commit */
+    rq_slice owner;        /* empty: none */
+    rq__manifest_log *logs;
+    size_t log_count;
     rq__manifest_family *families;
     size_t family_count;
 } rq__manifest;

@@ -5,6 +5,7 @@
  *
  * The log has verified the bytes; the cells inside are parsed strictly. */
 #include "region/engine_priv.h"
+#include "region/owned.h"
 
 #include <stdlib.h>
 
@@ -16,10 +17,15 @@ void rq__recovery_init(rq__recovery *v, size_t bytes_max)
     pthread_mutex_init(&v->lock, NULL);
 }
 
-static void bucket_free(rq__bucket *b)
+void rq__bucket_free(rq__bucket *b)
 {
     rq_buf_clear(&b->table);
     rq_buf_clear(&b->records);
+    while (b->adopted != NULL) {
+        rq__adopted *a = b->adopted;
+        b->adopted = a->next;
+        free(a);
+    }
     rq_arena_clear(&b->arena);
     free(b);
 }
@@ -30,7 +36,7 @@ void rq__recovery_clear(rq__recovery *v)
         rq__bucket *next;
         for (rq__bucket *b = v->chains[i]; b != NULL; b = next) {
             next = b->next;
-            bucket_free(b);
+            rq__bucket_free(b);
         }
     }
     pthread_mutex_destroy(&v->lock);
@@ -53,8 +59,8 @@ static rq__bucket **find(rq__recovery *v, rq_slice encoded)
     return at;
 }
 
-static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__bucket **ret,
-                         rq_error *why)
+rq_err rq__bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__bucket **ret,
+                      rq_error *why)
 {
     if (encoded.len > RQ_WAL_REGION_NAME_MAX)
         return rq_fail(why, RQ_E_CORRUPT, "log record of a region with a name of %zu bytes",
@@ -66,8 +72,10 @@ static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__buc
     if (rc == RQ_OK) {
         uint64_t generation;
         rq_error inner = {0};
-        rc =
-            rq__manifest_read(e->env.vfs, b->encoded, &b->arena, &b->manifest, &generation, &inner);
+        rc = e->cluster != NULL ? rq__owned_read(e->cluster, b->encoded, &b->arena, &b->manifest,
+                                                 &generation, &inner)
+                                : rq__manifest_read(e->env.vfs, b->encoded, &b->arena, &b->manifest,
+                                                    &generation, &inner);
         /* Region destroyed: its records are only counted. Manifest damaged: all its records are
          * needed until the manifest is repaired; the region's opening reports it, and other regions
          * are not affected. */
@@ -77,7 +85,7 @@ static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__buc
         if (rc != RQ_OK) rq_fail(why, rc, "%s", inner.message);
     }
     if (rc != RQ_OK) {
-        bucket_free(b);
+        rq__bucket_free(b);
         return rc;
     }
     *ret = b;
@@ -134,7 +142,7 @@ typedef struct collector {
 
 /* Takes the nonces of all records, in log order; a region's replay determines which of them are in
  * the log only. */
-static rq_err take_nonce(rq_engine *e, const rq_wal_record *r, rq_error *why)
+rq_err rq__recovery_take_nonce(rq_engine *e, const rq_wal_record *r, rq_error *why)
 {
     rq__nonce_id id;
     if (r->nonce == 0 || !e->nonces_enabled) return RQ_OK;
@@ -142,23 +150,26 @@ static rq_err take_nonce(rq_engine *e, const rq_wal_record *r, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "nonces: %s", rq_err_text(rc));
 }
 
+rq_err rq__bucket_add(rq__bucket *b, const rq_wal_record *r, bool *ret_needed, rq_error *why)
+{
+    RQ_TRY(is_needed(b, r, ret_needed, why));
+    b->count += *ret_needed;
+    return *ret_needed && !b->by_index ? append_record(&b->records, r) : RQ_OK;
+}
+
 static rq_err collect(void *ctx, const rq_wal_record *r)
 {
     collector *c = ctx;
     rq__recovery *v = &c->engine->recovery;
     if (r->kind != RQ_WAL_EDIT) return RQ_OK;
-    RQ_TRY(take_nonce(c->engine, r, c->why));
+    RQ_TRY(rq__recovery_take_nonce(c->engine, r, c->why));
     rq__bucket **at = find(v, r->region);
-    if (*at == NULL) RQ_TRY(bucket_new(c->engine, r->region, r->table, at, c->why));
+    if (*at == NULL) RQ_TRY(rq__bucket_new(c->engine, r->region, r->table, at, c->why));
     rq__bucket *b = *at;
     bool needed;
-    RQ_TRY(is_needed(b, r, &needed, c->why));
-    if (!needed) return RQ_OK;
-    b->count++;
-    v->recovered++;
-    if (b->by_index) return RQ_OK;
     size_t before = b->records.len;
-    RQ_TRY(append_record(&b->records, r));
+    RQ_TRY(rq__bucket_add(b, r, &needed, c->why));
+    v->recovered += needed;
     v->bytes += b->records.len - before;
     if (v->bytes > v->bytes_max) spill_largest(v);
     return RQ_OK;
@@ -173,8 +184,8 @@ rq_err rq__recovery_collect(rq_engine *e, rq_error *why)
 
 /* --- opening regions -------------------------------------------------------------------------- */
 
-static rq_err deliver_bucket(const rq__bucket *b,
-                             rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx)
+rq_err rq__bucket_deliver(const rq__bucket *b,
+                          rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx)
 {
     rq_cursor c = rq_cursor_of(rq_buf_slice(&b->records));
     while (rq_cursor_left(&c) > 0) {
@@ -191,7 +202,7 @@ static rq_err deliver_bucket(const rq__bucket *b,
     return RQ_OK;
 }
 
-static rq__bucket *detach(rq__recovery *v, const char *encoded)
+rq__bucket *rq__recovery_detach(rq__recovery *v, const char *encoded)
 {
     pthread_mutex_lock(&v->lock);
     rq__bucket **at = find(v, rq_slice_cstr(encoded));
@@ -204,7 +215,7 @@ static rq__bucket *detach(rq__recovery *v, const char *encoded)
     return b;
 }
 
-static void attach(rq__recovery *v, rq__bucket *b)
+void rq__recovery_attach(rq__recovery *v, rq__bucket *b)
 {
     pthread_mutex_lock(&v->lock);
     rq__bucket **at = find(v, rq_slice_cstr(b->encoded));
@@ -219,23 +230,23 @@ rq_err rq__recovery_take(rq_engine *e, const char *encoded,
                          rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
                          rq_error *why)
 {
-    rq__bucket *b = detach(&e->recovery, encoded);
+    rq__bucket *b = rq__recovery_detach(&e->recovery, encoded);
     if (b == NULL)
         return atomic_load(&e->recovery.reread_all)
                    ? rq_wal_replay_region(e->wal, encoded, callback, ctx, why)
                    : RQ_OK;
     rq_err rc = b->by_index ? rq_wal_replay_region(e->wal, encoded, callback, ctx, why)
-                            : deliver_bucket(b, callback, ctx);
+                            : rq__bucket_deliver(b, callback, ctx);
     if (rc == RQ_OK)
-        bucket_free(b);
+        rq__bucket_free(b);
     else
-        attach(&e->recovery, b); /* the next opening begins again */
+        rq__recovery_attach(&e->recovery, b); /* the next opening begins again */
     return rc;
 }
 
 void rq__recovery_reread(rq_engine *e, const char *encoded)
 {
-    rq__bucket *old = detach(&e->recovery, encoded);
+    rq__bucket *old = rq__recovery_detach(&e->recovery, encoded);
     rq__bucket *b = old != NULL ? old : calloc(1, sizeof *b);
     if (b == NULL) {
         atomic_store(&e->recovery.reread_all, true);
@@ -245,13 +256,13 @@ void rq__recovery_reread(rq_engine *e, const char *encoded)
     memcpy(b->encoded, encoded, strlen(encoded));
     b->by_index = true;
     b->has_manifest = true;
-    attach(&e->recovery, b);
+    rq__recovery_attach(&e->recovery, b);
 }
 
 void rq__recovery_drop(rq_engine *e, const char *encoded)
 {
-    rq__bucket *b = detach(&e->recovery, encoded);
-    if (b != NULL) bucket_free(b);
+    rq__bucket *b = rq__recovery_detach(&e->recovery, encoded);
+    if (b != NULL) rq__bucket_free(b);
     rq_wal_forget(e->wal, encoded);
 }
 
@@ -290,9 +301,9 @@ uint64_t rq_engine_recovered(rq_engine *e,
         }
         if (drop) {
             rq_wal_forget(e->wal, b->encoded);
-            bucket_free(b);
+            rq__bucket_free(b);
         } else {
-            attach(v, b);
+            rq__recovery_attach(v, b);
         }
     }
     atomic_fetch_add_explicit(&e->dropped_records, dropped, memory_order_relaxed);

@@ -6,6 +6,9 @@
  * The log is read once. Records already flushed according to a region's manifest, family by family,
  * are skipped. The others are kept in memory up to a limit; beyond it the largest bucket is
  * dropped, and its region reads its records through the log's index when it is opened.
+ *
+ * In a cluster the server's own log has nothing at start. The ended logs of others are adopted: read
+ * once, for the regions that will be opened here (adopt.c).
  */
 #ifndef RQ_REGION_RECOVER_H
 #define RQ_REGION_RECOVER_H
@@ -26,9 +29,17 @@ typedef struct rq__bucket {
     uint64_t count; /* needed records */
     bool by_index;  /* the records were dropped: rq_wal_replay_region delivers them */
     bool has_manifest;
+    uint64_t highest;            /* sequence id, of records of all kinds in adopted logs */
+    struct rq__adopted *adopted; /* logs whose records are in it, in a cluster */
     rq_arena arena;
     rq__manifest manifest; /* as read at start; in the arena */
 } rq__bucket;
+
+/* A log whose records are in a bucket. */
+typedef struct rq__adopted {
+    struct rq__adopted *next;
+    char name[RQ_SHARED_NAME_MAX + 1];
+} rq__adopted;
 
 #define RQ__BUCKET_CHAINS 1024
 
@@ -45,6 +56,22 @@ typedef struct rq__recovery {
 
 void rq__recovery_init(rq__recovery *v, size_t bytes_max);
 void rq__recovery_clear(rq__recovery *v);
+RQ_NODISCARD
+rq_err rq__bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__bucket **ret,
+                      rq_error *why);
+void rq__bucket_free(rq__bucket *b);
+/* Adds a record if it is needed; of a bucket that is `by_index` records are counted only. */
+RQ_NODISCARD
+rq_err rq__bucket_add(rq__bucket *b, const rq_wal_record *r, bool *ret_needed, rq_error *why);
+RQ_NODISCARD
+rq_err rq__bucket_deliver(const rq__bucket *b,
+                          rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx);
+RQ_NODISCARD
+rq_err rq__recovery_take_nonce(rq_engine *e, const rq_wal_record *r, rq_error *why);
+/* Takes the bucket out, or NULL. */
+rq__bucket *rq__recovery_detach(rq__recovery *v, const char *encoded);
+/* Puts it in. REQUIRES: the region has none. */
+void rq__recovery_attach(rq__recovery *v, rq__bucket *b);
 /* Reads the log. Once, at start. Blocks. */
 RQ_NODISCARD
 rq_err rq__recovery_collect(rq_engine *e, rq_error *why);
@@ -53,6 +80,11 @@ RQ_NODISCARD
 rq_err rq__recovery_take(rq_engine *e, const char *encoded,
                          rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
                          rq_error *why);
+/* In a cluster: delivers the region's records in the logs that its manifest lists, except this server's:
+ * those of an adopted log from memory, the others from the storage. Blocks. */
+RQ_NODISCARD
+rq_err rq__recovery_take_logs(rq_region *r, rq_err (*callback)(void *ctx, const rq_wal_record *r),
+                              void *ctx, rq_error *why);
 /* Says that the region's memstore was discarded, so its next opening needs the log again. Cannot
  * fail, since it is called while a failed region is closed. */
 void rq__recovery_reread(rq_engine *e, const char *encoded);

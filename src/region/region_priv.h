@@ -257,6 +257,7 @@ struct rq_region {
     rq_task nonce_task;
     rq__gate commit_gate;        /* one change of the manifest at a time */
     rq__manifest_state manifest; /* commit gate */
+    struct rq__owned *owned;     /* owned.h; NULL: the server is standalone */
     char **unwanted;             /* commit gate: paths of files discarded while the manifest is
                                   * in doubt */
     size_t unwanted_count;

@@ -21,6 +21,7 @@
  *     (HBASE: doMiniBatchMutate); each is atomic because the record is.
  */
 #include "region/engine_priv.h"
+#include "region/owned.h"
 #include "region/write_priv.h"
 
 #include <stdlib.h>
@@ -392,7 +393,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
 /* All ops of a batch have the timestamp of its first time slice. HBASE: doMiniBatchMutate. */
 static outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
 {
-    if (b->now_ms == 0) b->now_ms = now_ms;
+    if (b->now_ms == 0) b->now_ms = r->owned == NULL ? now_ms : rq__owned_stamp(r, now_ms);
     now_ms = b->now_ms;
     rq__group group;
     rq__group_begin(&group);

@@ -122,6 +122,12 @@ void rq_slog_close(rq_slog *log)
     if (log != NULL) log->tenure->shared->slog_close(log);
 }
 
+rq_err rq_slog_drop(rq_tenure *t, uint64_t number, rq_error *why)
+{
+    RQ_TRY(rq__tenure_over(t, why));
+    return t->shared->slog_drop(t, number, why);
+}
+
 rq_err rq_slog_lengths(rq_shared *s, const char *server_name, rq_arena *arena,
                        rq_slog_segment **ret, size_t *ret_count, rq_error *why)
 {
@@ -170,6 +176,49 @@ rq_err rq_object_get(rq_shared *s, const char *name, rq_arena *arena, rq_slice *
 {
     RQ_TRY(check("an object", name, why));
     return s->object_get(s, name, arena, ret, ret_generation, why);
+}
+
+#define SWAP_TRIES 4
+
+/* After a swap that did not succeed: RQ_OK, it did; RQ_E_AGAIN, repeat it. */
+static rq_err resolve(rq_shared *s, const char *name, uint64_t *generation, const rq_slice *bytes,
+                      bool (*again)(void *ctx, rq_slice bytes), void *ctx, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_slice found = {0};
+    uint64_t now = 0;
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq_object_get(s, name, &arena, &found, &now, &detail);
+    if (rc == RQ_E_NOT_FOUND || rc == RQ_OK) {
+        bool applied = rc == RQ_OK && rq_slice_eq(found, *bytes);
+        bool repeat = now == *generation || (rc == RQ_OK && again(ctx, found));
+        rc = applied ? RQ_OK : repeat ? RQ_E_AGAIN : RQ_E_CONFLICT;
+        if (rc != RQ_E_CONFLICT) *generation = now;
+        if (rc == RQ_E_CONFLICT)
+            (void)rq_fail(&detail, rc, "object %s was replaced by another server", name);
+    }
+    rq_arena_clear(&arena);
+    return rc == RQ_OK || rc == RQ_E_AGAIN ? rc : rq_fail(why, rc, "%s", detail.message);
+}
+
+rq_err rq_object_swap(rq_shared *s, const char *name, uint64_t *generation, rq_slice bytes,
+                      bool (*again)(void *ctx, rq_slice bytes), void *ctx, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = RQ_E_IO;
+    for (int i = 0; i < SWAP_TRIES; i++) {
+        rq_error_clear(&detail);
+        rc = rq_object_cas(s, name, *generation, bytes, generation, &detail);
+        if (rc == RQ_OK) return RQ_OK;
+        if (rc == RQ_E_INVALID) break;
+        rq_error_clear(&detail);
+        rc = resolve(s, name, generation, &bytes, again, ctx, &detail);
+        if (rc == RQ_OK) return RQ_OK;
+        if (rc == RQ_E_CONFLICT) break;
+        if (rc == RQ_E_AGAIN)
+            rc = rq_fail(&detail, RQ_E_IO, "object %s could not be swapped", name);
+    }
+    return rq_fail(why, rc, "%s", detail.message);
 }
 
 rq_err rq_object_remove(rq_shared *s, const char *name, uint64_t expected, rq_error *why)

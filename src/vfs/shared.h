@@ -102,6 +102,10 @@ RQ_NODISCARD rq_err rq_slog_open(rq_tenure *t, uint64_t number, rq_slog **ret, r
 void rq_slog_submit(rq_slog *log, rq_slog_write *w);
 /* NULL is allowed. REQUIRES: no write is in flight. */
 void rq_slog_close(rq_slog *log);
+/* Removes a segment of one's own log; one that is absent is no error. Whoever ends the tenure may find
+ * the segment, or a part of it, or nothing. RQ_E_SERVER_ABORTED: the tenure has ended; what is left goes
+ * with the log. REQUIRES: it is closed, and not opened again. */
+RQ_NODISCARD rq_err rq_slog_drop(rq_tenure *t, uint64_t number, rq_error *why);
 /* The segments of an ended tenure, by number. RQ_E_STATE: it has not ended. RQ_E_NOT_FOUND: there
  * is none. */
 RQ_NODISCARD rq_err rq_slog_lengths(rq_shared *s, const char *server_name, rq_arena *arena,
@@ -122,6 +126,18 @@ RQ_NODISCARD rq_err rq_slog_remove(rq_shared *s, const char *server_name, rq_err
  * Other errors: the fate is unknown; read the object again, whose bytes must tell who wrote them. */
 RQ_NODISCARD rq_err rq_object_cas(rq_shared *s, const char *name, uint64_t expected, rq_slice bytes,
                                   uint64_t *ret_generation, rq_error *why);
+/*
+ * Swaps until the outcome is certain. *generation: in, of the object that is replaced; out, of the
+ * new one. When a swap's answer was lost or the generation is another, the object is read: with these
+ * bytes, the swap succeeded; if `again` says of its bytes that the caller alone writes such ones, an
+ * earlier swap of the caller came late, and this one is repeated on top of it. Otherwise
+ * RQ_E_CONFLICT: somebody else replaced the object, perhaps after this swap was applied. Another
+ * error: the storage could not be asked; the fate is unknown, and the same bytes may be swapped
+ * again. REQUIRES: nobody else writes these bytes, and the caller not twice.
+ */
+RQ_NODISCARD rq_err rq_object_swap(rq_shared *s, const char *name, uint64_t *generation,
+                                   rq_slice bytes, bool (*again)(void *ctx, rq_slice bytes),
+                                   void *ctx, rq_error *why);
 /* RQ_E_NOT_FOUND: absent. What is returned is durable. */
 RQ_NODISCARD rq_err rq_object_get(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
                                   uint64_t *ret_generation, rq_error *why);
@@ -158,6 +174,7 @@ struct rq_shared {
     rq_err (*slog_open)(rq_tenure *t, uint64_t number, rq_slog **ret, rq_error *why);
     void (*slog_submit)(rq_slog *log, rq_slog_write *w);
     void (*slog_close)(rq_slog *log);
+    rq_err (*slog_drop)(rq_tenure *t, uint64_t number, rq_error *why);
     rq_err (*slog_lengths)(rq_shared *s, const char *name, rq_arena *arena, rq_slog_segment **ret,
                            size_t *ret_count, rq_error *why);
     rq_err (*slog_read)(rq_shared *s, const char *name, uint64_t number, unsigned stripe,

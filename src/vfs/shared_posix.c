@@ -141,6 +141,7 @@ static const rq_shared functions = {
     .slog_open = rq__folder_slog_open,
     .slog_submit = rq__folder_slog_submit,
     .slog_close = rq__folder_slog_close,
+    .slog_drop = rq__folder_slog_drop,
     .slog_lengths = rq__folder_slog_lengths,
     .slog_read = rq__folder_slog_read,
     .slog_remove = rq__folder_slog_remove,

@@ -56,5 +56,6 @@ RQ_NODISCARD rq_err rq__folder_slog_open(rq_tenure *t, uint64_t number, rq_slog 
                                          rq_error *why);
 void rq__folder_slog_submit(rq_slog *log, rq_slog_write *w);
 void rq__folder_slog_close(rq_slog *log);
+RQ_NODISCARD rq_err rq__folder_slog_drop(rq_tenure *t, uint64_t number, rq_error *why);
 
 #endif

@@ -59,6 +59,22 @@ rq_err rq__folder_slog_open(rq_tenure *base, uint64_t number, rq_slog **ret, rq_
     return RQ_OK;
 }
 
+/* A look first: after a fence the files are the revoker's to measure. One who was paused behind the
+ * look removes them anyhow, and they are then missing at the seal, or behind it. */
+rq_err rq__folder_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
+{
+    rq__folder_tenure *t = (rq__folder_tenure *)base;
+    RQ_TRY(rq__folder_renew(t, why));
+    for (unsigned i = 0; i < RQ_SLOG_STRIPES; i++) {
+        char path[RQ__FILE_MAX];
+        rq_error detail = {.code = RQ_OK};
+        rq__folder_stripe_path(t->dir, number, i, path);
+        rq_err rc = rq_vfs_remove(rq__folder_of(base->shared)->vfs, path, &detail);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
+    }
+    return RQ_OK;
+}
+
 static rq_err confirm(rq__folder_tenure *t)
 {
     if (rq_shared_now_ns(t->base.shared) < rq_tenure_valid_until(&t->base)) return RQ_OK;

@@ -209,7 +209,13 @@ static rq_err measure(rq__folder *f, const char *dir, rq_arena *arena, rq_slog_s
         unsigned stripe;
         if (!parse_stripe(entries[i].name, &number, &stripe)) continue;
         if (n == 0 || segments[n - 1].number != number) segments[n++].number = number;
-        RQ_TRY(settled_length(f, dir, entries[i].name, &segments[n - 1].lengths[stripe], why));
+        rq_error detail = {.code = RQ_OK};
+        uint64_t *length = &segments[n - 1].lengths[stripe];
+        rq_err rc = settled_length(f, dir, entries[i].name, length, &detail);
+        if (rc == RQ_E_NOT_FOUND) /* its owner dropped the segment (rq_slog_drop) meanwhile */
+            *length = 0;
+        else if (rc != RQ_OK)
+            return rq_fail(why, rc, "%s", detail.message);
     }
     *ret = segments;
     *ret_count = n;

@@ -193,6 +193,15 @@ static void sim_slog_close(rq_slog *log)
     free(log);
 }
 
+static rq_err sim_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
+{
+    sim_tenure *t = (sim_tenure *)base;
+    sim_op op = {.verb = SIM_DROP, .name = t->name, .token = t->token, .number = number};
+    rq_err rc = rq__sim_call(node_of(base->shared), &op, NULL, why);
+    if (rc == RQ_E_SERVER_ABORTED) rq__tenure_ended(base);
+    return rc;
+}
+
 static rq_err sim_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
                                rq_slog_segment **ret, size_t *ret_count, rq_error *why)
 {
@@ -281,6 +290,7 @@ const rq_shared rq__sim_shared_functions = {
     .slog_open = sim_slog_open,
     .slog_submit = sim_slog_submit,
     .slog_close = sim_slog_close,
+    .slog_drop = sim_slog_drop,
     .slog_lengths = sim_slog_lengths,
     .slog_read = sim_slog_read,
     .slog_remove = sim_slog_remove,

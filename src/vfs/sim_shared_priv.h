@@ -21,6 +21,7 @@ typedef enum sim_verb {
     SIM_LENGTHS,
     SIM_READ,
     SIM_REMOVE,
+    SIM_DROP,
     SIM_CAS,
     SIM_GET,
     SIM_PUT,

@@ -131,6 +131,19 @@ static rq_err add_segment(thing *t, const sim_op *op)
     return RQ_OK;
 }
 
+/* The stripes of a real storage are objects of their own; here they go with their entry. */
+static rq_err drop_segment(thing *t, const sim_op *op)
+{
+    if (!owns(t, op->token)) return RQ_E_SERVER_ABORTED;
+    segment *s = segment_of(t, op->number);
+    if (s == NULL) return RQ_OK;
+    for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
+        rq_buf_clear(&s->stripes[k].bytes);
+    t->count--;
+    memmove(s, s + 1, (size_t)(t->segments + t->count - s) * sizeof *s);
+    return RQ_OK;
+}
+
 /* A stripe that exists was made by whoever revoked the tenure. */
 static rq_err create_stripe(thing *t, const sim_op *op)
 {
@@ -312,6 +325,8 @@ rq_err rq__sim_execute(sim_objects *o, sim_op *op, rq_arena *arena)
         return lengths(o, log, op, arena);
     case SIM_READ:
         return read_stripe(log, op, arena);
+    case SIM_DROP:
+        return drop_segment(log, op);
     case SIM_REMOVE:
         return remove_log(o, log);
     case SIM_CAS:

@@ -342,6 +342,7 @@ void rq_wal_push(rq_wal *wal, rq_wal_member *self)
         pthread_mutex_lock(&wal->mutex);
         if (wal->pen != PEN_FREE || wal->broken != RQ_OK || rq__wal_has_failed(wal)) {
             wal->push_wanted = true;
+            post = wal->striped != NULL && rq__wal_lane_claim(wal);
         } else if (wal->staged > wal->written) {
             wal->pen = PEN_LOOP;
             /* Writes once more for records staged meanwhile; after that the lane continues, not

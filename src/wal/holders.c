@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/checksum.h"
-#include "wal/wal_priv.h"
+#include "wal/striped.h"
 
 /* FNV-1a: names are hashes already. */
 static size_t bucket_of(rq_slice encoded)
@@ -196,9 +196,13 @@ void rq__wal_recycle(rq_wal *wal)
         wal_file *s = wal->oldest;
         wal->oldest = s->next;
         notes_forget(wal, s);
+        wal->stats.recycled++;
+        if (wal->striped != NULL) {
+            rq__striped_freed(wal, s);
+            continue;
+        }
         s->slot->next = wal->free_slots;
         wal->free_slots = s->slot;
-        wal->stats.recycled++;
         free(s);
     }
 }
@@ -369,6 +373,17 @@ static bool region_holds(const rq_wal_region *r)
     for (size_t i = 0; i < r->note_count; i++)
         if (r->notes[i].holds) return true;
     return false;
+}
+
+bool rq_wal_holds(rq_wal *wal, const char *encoded)
+{
+    pthread_mutex_lock(&wal->regions_mutex);
+    pthread_mutex_lock(&wal->mutex);
+    const rq_wal_region *r = rq__wal_region_find(wal, rq_slice_cstr(encoded));
+    bool holds = r != NULL && region_holds(r);
+    pthread_mutex_unlock(&wal->mutex);
+    pthread_mutex_unlock(&wal->regions_mutex);
+    return holds;
 }
 
 const rq_wal_region *rq__wal_holder(const rq_wal *wal)

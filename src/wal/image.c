@@ -82,6 +82,8 @@ static rq_err make_last(rq_wal *wal, const wal_file *last, rq_lsn end, uint32_t 
 
 rq_err rq_wal_image_take(rq_wal *wal, rq_arena *arena, rq_wal_image *ret, rq_error *why)
 {
+    if (wal->striped != NULL)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "a log on shared storage has no image");
     *ret = (rq_wal_image){0};
     pthread_mutex_lock(&wal->mutex);
     rq_lsn end = wal->staged;

@@ -19,7 +19,7 @@
  */
 #include <stdlib.h>
 
-#include "wal/wal_priv.h"
+#include "wal/striped.h"
 
 #define ZEROS (64u << 10)
 #define PREWRITE_STEP (1u << 20)
@@ -68,7 +68,7 @@ static void complete(rq_wal *wal)
     pthread_mutex_lock(&wal->mutex);
 }
 
-static void log_fail(rq_wal *wal, rq_err rc, const rq_error *detail)
+void rq__wal_fail(rq_wal *wal, rq_err rc, const rq_error *detail)
 {
     atomic_store_explicit(&wal->failed, (int)rc, memory_order_release);
     wal->pen = PEN_FREE;
@@ -89,19 +89,19 @@ static uint64_t now_ns(rq_wal *wal)
     return wal->env.executor->now_ns(wal->env.executor);
 }
 
-static void retry_later(rq_wal *wal)
+void rq__wal_retry_later(rq_wal *wal)
 {
     wal->retry_at_ns = now_ns(wal) + RQ_WAL_RETRY_NS;
 }
 
-static bool may_retry(rq_wal *wal)
+bool rq__wal_may_retry(rq_wal *wal)
 {
     return wal->retry_at_ns == 0 || wal->closing || now_ns(wal) >= wal->retry_at_ns;
 }
 
 /* --- sync --------------------------------------------------------------------------------- */
 
-static void marks_set(rq_wal *wal, rq_lsn written, rq_lsn synced)
+void rq__wal_marks_set(rq_wal *wal, rq_lsn written, rq_lsn synced)
 {
     wal->written = written;
     wal->synced = synced;
@@ -126,7 +126,7 @@ static void sync_written(rq_wal *wal)
     if (took > wal->stats.sync_ns_max) wal->stats.sync_ns_max = took;
     if (rc == RQ_OK) {
         wal->synced_crc = crc;
-        marks_set(wal, wal->written, target);
+        rq__wal_marks_set(wal, wal->written, target);
     } else {
         s->bad = true;
         wal->broken = rc;
@@ -154,7 +154,9 @@ static bool mark_worthwhile(const rq_wal *wal)
 
 void rq__wal_arm_timer(rq_wal *wal)
 {
-    if (wal->timer_armed || wal->closing || rq__wal_has_failed(wal)) return;
+    if (wal->timer_armed || rq__wal_has_failed(wal)) return;
+    /* On shared storage the timer also notices appends that are not answered. */
+    if (wal->closing && (wal->striped == NULL || wal->written == wal->synced)) return;
     uint64_t delay;
     if (wal->retry_at_ns != 0)
         delay = RQ_WAL_RETRY_NS;
@@ -181,7 +183,7 @@ static bool prewrite_due(rq_wal *wal, uint64_t least_ahead)
     uint64_t at = rq__wal_offset(wal->current, wal->staged);
     return wal->options.sync == RQ_WAL_SYNC &&
            s->prewritten < RQ_WAL_FRAMES_AT + wal->options.file_bytes &&
-           s->prewritten < at + least_ahead && !s->bad && !wal->closing && may_retry(wal);
+           s->prewritten < at + least_ahead && !s->bad && !wal->closing && rq__wal_may_retry(wal);
 }
 
 static rq_err zeros_write(rq_file *f, uint64_t from, uint64_t to)
@@ -220,7 +222,7 @@ static void prewrite(rq_wal *wal)
         wal->retry_at_ns = 0;
     } else if (rc == RQ_E_NO_SPACE) {
         wal->no_space = true;
-        retry_later(wal);
+        rq__wal_retry_later(wal);
     } else if (wal->broken == RQ_OK) {
         wal->broken = rc;
         wal->broken_by_sync = false;
@@ -299,7 +301,7 @@ static bool roll_due(rq_wal *wal)
     const wal_file *s = wal->current;
     if (wal->staged == s->first_lsn) wal->roll_wanted = false; /* nothing in it */
     return (wal->roll_wanted || wal->written - s->first_lsn >= wal->options.file_bytes) &&
-           !wal->closing && may_retry(wal);
+           !wal->closing && rq__wal_may_retry(wal);
 }
 
 /* Makes everything up to the cut durable in `old`, and writes its index behind it. */
@@ -338,7 +340,7 @@ static void roll(rq_wal *wal)
     wal_file *next = rc == RQ_OK ? rq__wal_file_new(wal->staged) : NULL;
     if (next == NULL) {
         /* The old WAL file grows until there is a file for the next one. */
-        retry_later(wal);
+        rq__wal_retry_later(wal);
         rq__wal_pen_release(wal);
         return;
     }
@@ -369,7 +371,7 @@ static void roll(rq_wal *wal)
         return; /* with the pen: repair continues */
     }
     wal->written_crc = wal->synced_crc = crc;
-    marks_set(wal, cut, cut);
+    rq__wal_marks_set(wal, cut, cut);
     rq_wal_file_info info = rq__wal_info_of(wal, next, crc);
     pthread_mutex_unlock(&wal->mutex);
     rc = rq__wal_header_put(next->slot, &info, NULL);
@@ -416,7 +418,7 @@ static rq_err repair_into(rq_wal *wal, wal_file *to, slot *file, rq_error *why)
     }
     file->older = 1 - file->older;
     wal->written_crc = wal->synced_crc = crc;
-    marks_set(wal, cut, cut);
+    rq__wal_marks_set(wal, cut, cut);
     return RQ_OK;
 }
 
@@ -460,7 +462,7 @@ static void repair(rq_wal *wal)
     wal->broken = cause; /* also after that sync has failed */
     if (!rq__wal_ring_holds(wal, wal->synced)) {
         /* HANDOVER, and the bytes that the operating system lost are no longer in the ring. */
-        log_fail(wal, cause, &why);
+        rq__wal_fail(wal, cause, &why);
         return;
     }
     wal_file *to = repair_file(wal, old);
@@ -488,11 +490,11 @@ static void repair(rq_wal *wal)
     }
     if (rc == RQ_E_NO_SPACE && !wal->closing) {
         wal->no_space = true; /* the bytes wait in the ring */
-        retry_later(wal);
+        rq__wal_retry_later(wal);
         return;
     }
     if (rc != RQ_OK) {
-        log_fail(wal, rc, &why);
+        rq__wal_fail(wal, rc, &why);
         return;
     }
     if (!old->sealed) old->indexed = false;
@@ -514,14 +516,14 @@ static void repair(rq_wal *wal)
 static bool drain(rq_wal *wal)
 {
     if (!wal->push_wanted || wal->staged == wal->written) return false;
-    if (wal->no_space && !may_retry(wal)) return false;
+    if (wal->no_space && !rq__wal_may_retry(wal)) return false;
     if (!pen_take(wal)) return false;
     bool full = wal->no_space;
     wal->no_space = false;
     rq__wal_write_staged(wal);
     if (wal->no_space) {
         if (wal->closing) wal->broken = RQ_E_NO_SPACE;
-        retry_later(wal);
+        rq__wal_retry_later(wal);
     } else if (full) {
         wal->retry_at_ns = 0;
     }
@@ -533,12 +535,13 @@ static bool drain(rq_wal *wal)
 /* Does the most urgent piece of work; false if there is none. REQUIRES: mutex. */
 static bool lane_step(rq_wal *wal)
 {
+    if (wal->striped != NULL) return rq__striped_step(wal);
     if (rq__wal_has_failed(wal)) return false;
     if (wal->broken != RQ_OK) {
         /* A log that is being closed needs no WAL file if nothing more is staged. */
         if (wal->broken == RQ_E_NO_SPACE && wal->closing && wal->staged == wal->synced)
             return false;
-        if (!may_retry(wal) || !pen_take(wal)) return false;
+        if (!rq__wal_may_retry(wal) || !pen_take(wal)) return false;
         repair(wal);
         return true;
     }
@@ -550,7 +553,7 @@ static bool lane_step(rq_wal *wal)
         prewrite(wal);
         return !wal->lane_wants_pen;
     }
-    if (wal->no_space && wal->retry_at_ns != 0 && may_retry(wal) && !wal->push_wanted) {
+    if (wal->no_space && wal->retry_at_ns != 0 && rq__wal_may_retry(wal) && !wal->push_wanted) {
         wal->no_space = false; /* the next write finds out */
         wal->retry_at_ns = 0;
     }
@@ -592,7 +595,9 @@ static bool patience_is_over(rq_wal *wal)
     else if (wal->full_since_ns == 0)
         wal->full_since_ns = now_ns(wal);
     bool over = full && now_ns(wal) - wal->full_since_ns >= RQ_WAL_PATIENCE_NS;
-    rq_lsn above = !over ? UINT64_MAX : wal->broken != RQ_OK ? wal->synced : wal->written;
+    /* On shared storage nothing that was sent stays there unacknowledged (striped.c). */
+    bool resends = wal->broken != RQ_OK || wal->striped != NULL;
+    rq_lsn above = !over ? UINT64_MAX : resends ? wal->synced : wal->written;
     atomic_store_explicit(&wal->full_above, above, memory_order_release);
     return over;
 }
@@ -603,7 +608,7 @@ static void lane_loop(rq_wal *wal)
     for (;;) {
         while (lane_step(wal)) {
         }
-        if (wal->pen != PEN_LANE) break;
+        if (wal->pen != PEN_LANE || wal->striped != NULL) break;
         if (wal->broken != RQ_OK && !rq__wal_has_failed(wal))
             break;                /* kept until the disk has space */
         rq__wal_pen_release(wal); /* handed over, and not needed any more */
@@ -627,6 +632,12 @@ void rq__wal_lane_run(rq_task *task)
     rq_wal *wal = RQ_CONTAINER_OF(task, rq_wal, lane_task);
     pthread_mutex_lock(&wal->mutex);
     wal->lane_posted = false;
+    lane_loop(wal);
+}
+
+void rq__wal_lane_turn(rq_wal *wal)
+{
+    pthread_mutex_lock(&wal->mutex);
     lane_loop(wal);
 }
 

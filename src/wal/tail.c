@@ -17,6 +17,7 @@ struct rq_wal_tail {
 
 rq_err rq_wal_tail_new(rq_wal *wal, rq_lsn from, rq_wal_tail **ret)
 {
+    if (wal->striped != NULL) return RQ_E_UNSUPPORTED; /* read only after it has ended */
     rq_wal_tail *t = calloc(1, sizeof *t);
     if (t == NULL) return RQ_E_NO_MEMORY;
     t->wal = wal;

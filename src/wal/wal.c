@@ -10,11 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "wal/wal_priv.h"
+#include "wal/striped.h"
 
 #define DEFAULT_FILE_BYTES (64u << 20)
 #define FILE_BYTES_MAX (1u << 30)
 #define DEFAULT_FILES 32
+/* On shared storage: how long a recovery takes is the log's length. */
+#define SEGMENT_BYTES_MAX (16u << 20)
+#define SEGMENTS_MAX 16
 
 void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX])
 {
@@ -42,6 +45,9 @@ static rq_err options_set(rq_wal *wal, const rq_wal_options *o, rq_error *why)
         return rq_fail(why, RQ_E_CONFIG, "a WAL file of %llu bytes is not between 4 kB and 1 GB",
                        (unsigned long long)w->file_bytes);
     if (w->max_log_bytes == 0) w->max_log_bytes = w->file_bytes * DEFAULT_FILES;
+    if (o->tenure != NULL && w->file_bytes > SEGMENT_BYTES_MAX) w->file_bytes = SEGMENT_BYTES_MAX;
+    if (o->tenure != NULL && w->max_log_bytes > SEGMENT_BYTES_MAX * SEGMENTS_MAX)
+        w->max_log_bytes = SEGMENT_BYTES_MAX * SEGMENTS_MAX;
     if (w->staging_bytes == 0) w->staging_bytes = 1u << 20;
     if (w->staging_bytes_max == 0) w->staging_bytes_max = 64u << 20;
     if (w->staging_bytes_max < w->staging_bytes) w->staging_bytes_max = w->staging_bytes;
@@ -233,6 +239,7 @@ static void wal_free(rq_wal *wal)
         rq__wal_slot_free(s);
     }
     rq__wal_slot_free(wal->spare);
+    rq__striped_free(wal->striped);
     for (size_t b = 0; wal->buckets != NULL && b < RQ_WAL_BUCKETS; b++) {
         rq_wal_region *next_region;
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = next_region) {
@@ -274,7 +281,8 @@ rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **re
     if (rc == RQ_OK && (wal->buckets == NULL || rq__wal_ring_init(wal) != RQ_OK ||
                         rq__wal_member_new(wal, NULL, &wal->direct) != RQ_OK))
         rc = rq_fail(why, RQ_E_NO_MEMORY, "the log: out of memory");
-    if (rc == RQ_OK) rc = files_find(wal, why);
+    if (rc == RQ_OK)
+        rc = options->tenure != NULL ? rq__striped_open(wal, why) : files_find(wal, why);
     if (rc != RQ_OK) {
         wal_free(wal);
         return rc;
@@ -447,7 +455,10 @@ rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_rec
         .wal = wal, .callback = callback, .ctx = ctx, .end = RQ_WAL_FIRST_LSN, .chained = true};
     for (wal_file *s = wal->oldest; s != NULL; s = s->next)
         RQ_TRY(file_replay(&p, s, why));
-    RQ_TRY(log_begin(wal, p.end, p.crc, why));
+    if (wal->striped != NULL)
+        RQ_TRY(rq__striped_begin(wal, why));
+    else
+        RQ_TRY(log_begin(wal, p.end, p.crc, why));
     rq_err rc = wal->env.executor->lane_new(wal->env.executor, "rq-wal", &wal->lane);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start the log's lane: %s", rq_err_text(rc));
     wal->replayed = true;
@@ -550,6 +561,9 @@ rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
                             rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
                             rq_error *why)
 {
+    if (wal->striped != NULL)
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "a log on shared storage is read only after it has ended");
     rq_lsn staged = atomic_load_explicit(&wal->staged_mark, memory_order_acquire);
     rq_err rc = rq_wal_wait_blocking(wal, staged, false);
     if (rc != RQ_OK) return rq_fail(why, rc, "the log has failed: %s", rq_err_text(rc));
@@ -567,9 +581,7 @@ rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
 
 /* --- close -------------------------------------------------------------------------------- */
 
-/* Turns the last WAL file into an empty one that marks a clean stop; removes the other
- * files. */
-static rq_err leave_empty(rq_wal *wal, rq_error *why)
+static rq_err check_unneeded(const rq_wal *wal, rq_error *why)
 {
     for (const wal_file *s = wal->oldest; s != NULL; s = s->next) {
         if (s->holders == 0) continue;
@@ -577,6 +589,15 @@ static rq_err leave_empty(rq_wal *wal, rq_error *why)
         return rq_fail(why, RQ_E_STATE, "the log is kept, region %s still needs its records",
                        holder == NULL ? "(unknown)" : holder->encoded);
     }
+    return RQ_OK;
+}
+
+/* Turns the last WAL file into an empty one that marks a clean stop; removes the other
+ * files. */
+static rq_err leave_empty(rq_wal *wal, rq_error *why)
+{
+    RQ_TRY(check_unneeded(wal, why));
+    if (wal->striped != NULL) return rq__striped_close_head(wal, why);
     if (wal->kept_from < wal->staged) return RQ_OK; /* somebody reads it after the next start */
     slot *last = wal->current->slot;
     const wal_file empty = {.number = wal->next_number++,
@@ -615,6 +636,7 @@ rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why)
         pthread_mutex_unlock(&wal->mutex);
         rc = rq_wal_wait_blocking(wal, staged, true);
         if (rc != RQ_OK) (void)rq_fail(why, rc, "the log has failed: %s", rq_err_text(rc));
+        if (wal->striped != NULL) rq__striped_drain(wal);
         (void)ex->timer_cancel(ex, &wal->timer);
         ex->lane_free(ex, wal->lane);
         if (rc == RQ_OK && clean) rc = leave_empty(wal, why);

@@ -18,6 +18,13 @@
  *  5. WAL files are recycled, oldest first, once no region needs a record in them.
  *
  * The format is described in wal/format.h.
+ *
+ * In a cluster the log is on shared storage (options.tenure): each incarnation of a server has one of
+ * its own, which is begun empty and which another server reads after a fence (sealed.h). What differs:
+ * records are always acknowledged as with RQ_WAL_SYNC; storage that cannot be reached delays
+ * acknowledgements, and is no failure; a segment
+ * has at most 16 MB, and the log 256 MB before regions are asked to flush; the log fails with RQ_E_SERVER_ABORTED once the tenure has
+ * ended; rq_wal_replay delivers nothing, rq_wal_replay_region is RQ_E_UNSUPPORTED.
  */
 #ifndef RQ_WAL_WAL_H
 #define RQ_WAL_WAL_H
@@ -27,6 +34,7 @@
 #include "base/err.h"
 #include "base/histogram.h"
 #include "vfs/retention.h"
+#include "vfs/shared.h"
 #include "wal/record.h"
 
 typedef struct rq_wal rq_wal;
@@ -51,6 +59,10 @@ typedef struct rq_wal_options {
     size_t staging_bytes;     /* 0: 1 MB; initial size of the ring */
     size_t staging_bytes_max; /* 0: 64 MB; maximum size of the ring, see rq_wal_stage */
     rq_wal_sync sync;
+    /* Not NULL: the log is in this tenure's segments on shared storage (striped.c), not in files.
+     * Outlives the log, and is ended by the caller after it. `server_name` is its name. */
+    rq_tenure *tenure;
+    const char *server_name;
     rq_retention *retention; /* asked before a WAL file is recycled; outlives the log. NULL: none */
     /* Replay also delivers records behind a corrupt place; it then returns RQ_OK and reports
      * each place to on_corrupt. Without it, replay stops there with RQ_E_CORRUPT. */
@@ -101,6 +113,11 @@ RQ_NODISCARD rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
  * if not clean and RQ_E_STATE is returned. NULL is allowed.
  */
 rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
+
+/* Ends a log on shared storage as failed: what is not acknowledged yet is not acknowledged any more,
+ * and waiters are told RQ_E_SERVER_ABORTED soon. For a server that must stop serving at once. Any
+ * thread. */
+void rq_wal_abort(rq_wal *wal);
 
 /* --- appending -------------------------------------------------------------------------------- */
 /* A hint: prefetches what rq_wal_stage reads. */
@@ -167,6 +184,8 @@ void *rq_wal_region_owner(const rq_wal_region *r);
 const char *rq_wal_region_name(const rq_wal_region *r);
 /* Says that records of the region up to sequence_id are not needed any more. Any thread. */
 void rq_wal_region_flushed(rq_wal_region *r, uint64_t sequence_id);
+/* Whether a region, open or not, has unflushed records in the log. */
+bool rq_wal_holds(rq_wal *wal, const char *encoded);
 /* Says that no record of a region that is not open is needed (it was dropped). */
 void rq_wal_forget(rq_wal *wal, const char *encoded);
 /* Calls `forget` for each region that is not open but has needed records; true forgets it.

@@ -5,6 +5,7 @@
  *   wal.c      open, replay, close      lane.c     sync, roll, repair, prewriting (the log's lane)
  *   append.c   stage and push           holders.c  which region holds which WAL file
  *   wait.c     members and waiters      begin.c    how a WAL file begins
+ *   striped.c  in the place of lane.c's work and begin.c, for a log on shared storage
  *
  * Positions: staged ≥ written ≥ synced. All three are ends of frames.
  *
@@ -43,6 +44,7 @@
 
 typedef struct wal_file wal_file;
 typedef struct note note;
+typedef struct rq__striped rq__striped; /* striped.c */
 
 /* A file of the log. */
 typedef struct slot {
@@ -114,6 +116,7 @@ struct rq_wal {
     char dir[256];
     uint64_t epoch;
     uint64_t chunk_width;
+    rq__striped *striped; /* const; NULL: the log is in files */
     rq_lane *lane;
     rq_task lane_task;
     rq_timer timer;
@@ -198,6 +201,8 @@ void rq__wal_write_staged(rq_wal *wal);
 /* --- lane.c ----------------------------------------------------------------------------------- */
 void rq__wal_lane_run(rq_task *task);
 void rq__wal_timer_run(rq_task *task);
+/* The lane's work, in a task of the lane other than lane_task. No lock held. */
+void rq__wal_lane_turn(rq_wal *wal);
 /* REQUIRES: mutex. */
 void rq__wal_lane_wake(rq_wal *wal);
 /* REQUIRES: mutex. True: the caller must post lane_task after releasing the mutex; otherwise the
@@ -218,6 +223,13 @@ RQ_NODISCARD rq_err rq__wal_header_put(slot *to, const rq_wal_file_info *info, r
 /* Takes a free file or makes a new one, whose name is durable. No lock held. On the lane, or
  * before the lane starts. */
 RQ_NODISCARD rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why);
+/* REQUIRES: mutex. */
+void rq__wal_marks_set(rq_wal *wal, rq_lsn written, rq_lsn synced);
+/* Ends the log for good; on its lane. REQUIRES: mutex, which is released meanwhile. */
+void rq__wal_fail(rq_wal *wal, rq_err rc, const rq_error *detail);
+/* REQUIRES: mutex. The next attempt is made after RQ_WAL_RETRY_NS. */
+void rq__wal_retry_later(rq_wal *wal);
+bool rq__wal_may_retry(rq_wal *wal);
 /* REQUIRES: mutex. Arms the timer if bytes without a waiter must later be synced, marked durable
  * or retried. */
 void rq__wal_arm_timer(rq_wal *wal);

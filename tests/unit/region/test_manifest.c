@@ -29,6 +29,21 @@ static void random_manifest(rq_random *r, rq_arena *a, rq__manifest *m)
     }
 }
 
+static void random_owner(rq_random *r, rq_arena *a, rq__manifest *m)
+{
+    if (rq_random_below(r, 2) == 0) return;
+    m->is_owned = true;
+    m->open_number = rq_random_next(r);
+    m->last_stamp_ms = (int64_t)(rq_random_next(r) >> 1);
+    if (rq_random_below(r, 2) == 0) m->owner = RQ_SLICE_LIT("host,16020,17");
+    m->log_count = rq_random_below(r, 4);
+    m->logs = rq_arena_calloc(a, m->log_count + 1, sizeof *m->logs);
+    for (size_t i = 0; i < m->log_count; i++) {
+        m->logs[i].name = rq_slice_cstr(rq_arena_printf(a, "host%zu,16020,%zu", i, i * 7));
+        m->logs[i].from = rq_random_next(r);
+    }
+}
+
 static void encoded_data_is_decoded(void **state)
 {
     (void)state;
@@ -41,10 +56,14 @@ static void encoded_data_is_decoded(void **state)
         rq__manifest got;
         rq_random_seed(&r, seed);
         random_manifest(&r, &a, &m);
+        random_owner(&r, &a, &m);
         assert_int_equal(rq__manifest_encode(&m, &one), RQ_OK);
         if (rq__manifest_decode(rq_buf_slice(&one), &a, &got, NULL) != RQ_OK)
             fail_msg("seed %" PRIu64, seed);
         assert_int_equal(rq__manifest_encode(&got, &two), RQ_OK);
+        assert_int_equal(one.ptr[0],
+                         m.is_owned ? 2 : 1); /* a standalone server's stays as it was */
+        assert_true(got.is_owned == m.is_owned && rq_slice_eq(got.owner, m.owner));
         assert_true(rq_slice_eq(rq_buf_slice(&one), rq_buf_slice(&two)));
         for (size_t cut = 0; cut < one.len; cut++) /* nothing shorter is a manifest */
             assert_int_equal(rq__manifest_decode(rq_slice_of(one.ptr, cut), &a, &got, NULL),
@@ -61,8 +80,8 @@ static void a_newer_version_is_reported(void **state)
     rq_arena a = {0};
     rq__manifest m;
     rq_error why = {0};
-    assert_int_equal(rq__manifest_decode(RQ_SLICE_LIT("\x02"), &a, &m, &why), RQ_E_VERSION);
-    assert_string_equal(why.message, "manifest of version 2; this program knows 1");
+    assert_int_equal(rq__manifest_decode(RQ_SLICE_LIT("\x03"), &a, &m, &why), RQ_E_VERSION);
+    assert_string_equal(why.message, "manifest of version 3; this program knows 2");
     rq_arena_clear(&a);
 }
 

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The owner of a region: manifests on shared storage. Rules: owned.h. */
+#include "region/owned.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "region/engine_priv.h"
+
+#define NAME_MAX_LEN (sizeof "region:" + RQ_ENCODED_NAME_LEN)
+
+static void name_of(const char *encoded, char ret[static NAME_MAX_LEN])
+{
+    (void)snprintf(ret, NAME_MAX_LEN, "region:%s", encoded);
+}
+
+static bool is_me(const rq__cluster *c, rq_slice name)
+{
+    return rq_slice_eq(name, rq_slice_cstr(c->server_name));
+}
+
+static rq_err decode(const char *encoded, rq_slice bytes, rq_arena *arena, rq__manifest *ret,
+                     rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq__manifest_decode(bytes, arena, ret, &detail);
+    if (rc == RQ_OK && !ret->is_owned)
+        rc = rq_fail(&detail, RQ_E_CORRUPT, "manifest of a standalone server");
+    return rc == RQ_OK ? rc : rq_fail(why, rc, "region:%s: %s", encoded, detail.message);
+}
+
+rq_err rq__owned_read(const rq__cluster *c, const char *encoded, rq_arena *arena, rq__manifest *ret,
+                      uint64_t *ret_generation, rq_error *why)
+{
+    char name[NAME_MAX_LEN];
+    rq_slice bytes;
+    name_of(encoded, name);
+    RQ_TRY(rq_object_get(c->shared, name, arena, &bytes, ret_generation, why));
+    return decode(encoded, bytes, arena, ret, why);
+}
+
+/* --- swaps ------------------------------------------------------------------------------------ */
+
+typedef struct mine {
+    const rq__cluster *cluster;
+    uint64_t open_number;
+} mine;
+
+/* Only this server writes manifests with its name, and only one opening with this number. */
+static bool is_mine(void *ctx, rq_slice bytes)
+{
+    const mine *own = ctx;
+    rq_arena arena = {0};
+    rq__manifest m;
+    bool yes = rq__manifest_decode(bytes, &arena, &m, NULL) == RQ_OK && m.is_owned &&
+               is_me(own->cluster, m.owner) && m.open_number == own->open_number;
+    rq_arena_clear(&arena);
+    return yes;
+}
+
+static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest *m,
+                   uint64_t *generation, rq_error *why)
+{
+    char name[NAME_MAX_LEN];
+    rq_buf bytes = {0};
+    mine own = {c, m->open_number};
+    name_of(encoded, name);
+    rq_err rc = rq__manifest_encode(m, &bytes);
+    if (rc == RQ_OK)
+        rc = rq_object_swap(c->shared, name, generation, rq_buf_slice(&bytes), is_mine, &own, why);
+    rq_buf_clear(&bytes);
+    return rc;
+}
+
+rq_err rq__owned_create(const rq__cluster *c, const char *encoded, const rq__manifest *m,
+                        rq_error *why)
+{
+    rq__manifest first = *m;
+    uint64_t generation = 0;
+    rq_error detail = {.code = RQ_OK};
+    first.is_owned = true;
+    first.in_use = true;
+    rq_err rc = swap(c, encoded, &first, &generation, &detail);
+    return rc == RQ_OK || rc == RQ_E_CONFLICT ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+rq_err rq__owned_swap(rq_region *r, const rq__manifest *m, rq_error *why)
+{
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = swap(r->engine->cluster, r->info.encoded, m, &r->manifest.generation, &detail);
+    r->manifest.in_doubt = rc != RQ_OK;
+    if (rc == RQ_OK) return RQ_OK;
+    (void)rq_fail(why, rc, "%s", detail.message);
+    if (rc == RQ_E_CONFLICT) rq__region_fail(r, &detail);
+    return rc;
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+/* Whether the former owner can no longer acknowledge anything. A fence that is repeated tells when its
+ * lease has run out by this server's clock. */
+static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
+{
+    const rq__cluster *c = r->engine->cluster;
+    if (owner.len == 0) return RQ_OK;
+    if (is_me(c, owner)) {
+        /* An opening that failed; the log cannot be read as long as this server writes it. */
+        if (!rq_wal_holds(r->engine->wal, r->info.encoded)) return RQ_OK;
+        return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
+    }
+    char name[RQ_SHARED_NAME_MAX + 1] = {0};
+    rq_wal_state state;
+    memcpy(name, owner.ptr, owner.len);
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = rq_wal_state_of(c->shared, name, &state, &detail);
+    if (rc == RQ_OK && state == RQ_WAL_OPEN)
+        return rq_fail(why, RQ_E_STATE, "the region is open at %s, which is not fenced", name);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
+    return rq_wal_fence(c->shared, name, c->server_name, &r->owned->quiet_ns, why);
+}
+
+/* The listed logs of others, and this server's behind them. */
+static rq_err take_logs(rq_region *r, const rq__manifest *m)
+{
+    const rq__cluster *c = r->engine->cluster;
+    rq__owned *o = r->owned;
+    rq_wal_stats stats;
+    o->logs = calloc(m->log_count + 1, sizeof *o->logs);
+    if (o->logs == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < m->log_count; i++) {
+        if (is_me(c, m->logs[i].name)) continue; /* of a failed opening, without edits */
+        rq__owned_log *l = &o->logs[o->log_count++];
+        memcpy(l->name, m->logs[i].name.ptr, m->logs[i].name.len);
+        l->from = m->logs[i].from;
+    }
+    rq_wal_get_stats(r->engine->wal, &stats);
+    rq__owned_log *own = &o->logs[o->log_count++];
+    memcpy(own->name, c->server_name, sizeof own->name);
+    own->from = stats.staged;
+    return RQ_OK;
+}
+
+static rq_err give_logs(const rq__owned *o, rq_arena *arena, rq__manifest *m)
+{
+    m->log_count = 0;
+    m->logs = rq_arena_calloc(arena, o->log_count, sizeof *m->logs);
+    if (m->logs == NULL) return RQ_E_NO_MEMORY;
+    for (; m->log_count < o->log_count; m->log_count++) {
+        const rq__owned_log *l = &o->logs[m->log_count];
+        m->logs[m->log_count].from = l->from;
+        m->logs[m->log_count].name = rq_arena_copy(arena, rq_slice_cstr(l->name));
+        if (m->logs[m->log_count].name.ptr == NULL) return RQ_E_NO_MEMORY;
+    }
+    return RQ_OK;
+}
+
+rq_err rq__owned_take(rq_region *r, rq_arena *arena, rq__manifest *ret, rq_error *why)
+{
+    const rq__cluster *c = r->engine->cluster;
+    uint64_t generation;
+    r->owned = calloc(1, sizeof *r->owned);
+    if (r->owned == NULL) return rq_no_memory(why);
+    RQ_TRY(rq__owned_read(c, r->info.encoded, arena, ret, &generation, why));
+    RQ_TRY(check_owner(r, ret->owner, why));
+    if (take_logs(r, ret) != RQ_OK || give_logs(r->owned, arena, ret) != RQ_OK)
+        return rq_no_memory(why);
+    ret->owner = rq_slice_cstr(c->server_name);
+    RQ_TRY(rq_wal_need(c->shared, c->server_name, r->info.encoded, why));
+    r->owned->open_number = ++ret->open_number;
+    RQ_TRY(swap(c, r->info.encoded, ret, &generation, why));
+    atomic_init(&r->owned->last_stamp_ms, ret->last_stamp_ms);
+    r->manifest.generation = generation;
+    r->manifest.in_use = true;
+    return RQ_OK;
+}
+
+void rq__owned_give_back(rq_region *r)
+{
+    const rq__cluster *c = r->engine->cluster;
+    rq_arena arena = {0};
+    rq__manifest m;
+    uint64_t generation;
+    if (r->owned == NULL || r->owned->open_number == 0) return;
+    rq_err rc = rq__owned_read(c, r->info.encoded, &arena, &m, &generation, NULL);
+    if (rc == RQ_OK && is_me(c, m.owner) && m.open_number == r->owned->open_number) {
+        m.owner = (rq_slice){0};
+        m.log_count--; /* this server's, the last one: it has no edits of the region */
+        rc = swap(c, r->info.encoded, &m, &generation, NULL);
+    }
+    if (rc == RQ_OK) rc = rq_wal_need_no_more(c->shared, c->server_name, r->info.encoded, NULL);
+    if (rc != RQ_OK)
+        rq_log_warn(r->env.log, "region", "%s: not given back after a failed opening: %s",
+                    r->info.encoded, rq_err_text(rc));
+    rq_arena_clear(&arena);
+}
+
+void rq__owned_settle(const rq_region *r)
+{
+    rq_executor *ex = r->env.executor;
+    for (;;) {
+        uint64_t now = rq_shared_now_ns(r->engine->cluster->shared);
+        if (now >= r->owned->quiet_ns) return;
+        ex->sleep(ex, r->owned->quiet_ns - now);
+    }
+}
+
+/* --- commits ---------------------------------------------------------------------------------- */
+
+rq_err rq__owned_fill(rq_region *r, rq_arena *arena, rq__manifest *m)
+{
+    const rq__owned *o = r->owned;
+    m->is_owned = true;
+    m->open_number = o->open_number;
+    m->last_stamp_ms = atomic_load(&o->last_stamp_ms);
+    if (o->closes) return RQ_OK;
+    m->owner = rq_slice_cstr(r->engine->cluster->server_name);
+    return give_logs(o, arena, m);
+}
+
+/* The manifest names these logs no more. What stays in a set is removed by the log's retirement. */
+static void need_no_more(const rq_region *r, const rq__owned_log *logs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        rq_err rc =
+            rq_wal_need_no_more(r->engine->cluster->shared, logs[i].name, r->info.encoded, NULL);
+        if (rc != RQ_OK)
+            rq_log_warn(r->env.log, "region", "%s: the log of %s is kept longer: %s",
+                        r->info.encoded, logs[i].name, rq_err_text(rc));
+    }
+}
+
+void rq__owned_flushed(rq_region *r, uint64_t seqid)
+{
+    rq__owned *o = r->owned;
+    if (o->log_count <= 1 || seqid < o->replayed_seqid) return;
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    rq__owned_log *all = o->logs;
+    size_t count = o->log_count;
+    o->logs = &all[count - 1];
+    o->log_count = 1;
+    rq_err rc = rq__region_commit(r, NULL, 0, NULL);
+    o->logs = all;
+    if (rc == RQ_OK) {
+        need_no_more(r, all, count - 1);
+        all[0] = all[count - 1];
+    } else {
+        o->log_count = count; /* the next flush tries again */
+    }
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+}
+
+rq_err rq__owned_release(rq_region *r, rq_error *why)
+{
+    rq__owned *o = r->owned;
+    o->closes = true;
+    rq_err rc = rq__region_commit(r, NULL, 0, why);
+    o->closes = rc == RQ_OK;
+    if (rc == RQ_OK) need_no_more(r, o->logs, o->log_count);
+    return rc;
+}
+
+int64_t rq__owned_stamp(rq_region *r, int64_t now_ms)
+{
+    rq__owned *o = r->owned;
+    int64_t last = atomic_load_explicit(&o->last_stamp_ms, memory_order_relaxed);
+    if (now_ms <= last) return last;
+    atomic_store_explicit(&o->last_stamp_ms, now_ms, memory_order_relaxed);
+    return now_ms;
+}
+
+void rq__owned_free(rq__owned *o)
+{
+    if (o == NULL) return;
+    free(o->logs);
+    free(o);
+}

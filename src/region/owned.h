@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regions of a cluster: who owns them. A region's manifest is an object on shared storage, and the
+ * owner's name is in it, so a region is never open for writing at two servers, whatever masters do.
+ *
+ *  1. Open: the manifest is swapped to owner = this server, with a higher open number, and this server's
+ *     log in its list. From then on the former owner's flushes and compactions fail. Refused
+ *     (RQ_E_STATE) while the former owner has neither closed the region nor been fenced.
+ *  2. Then the listed logs of other servers are replayed, and the lease of a fenced owner runs out,
+ *     before the region is open.
+ *  3. Each commit of the region swaps the manifest. A conflict means that another server owns it: the
+ *     region has failed for good. Files whose fate is unknown stay; another may have named them.
+ *  4. Once nothing that was replayed is only in memory, the logs of others leave the list.
+ *  5. Close: a flush; then a swap to owner = none, without logs.
+ *  6. A log is "needed" (wal/head.h) before the manifest names it, until after it does not.
+ *
+ * Folders are not listed: the manifest says which files there are. Files that it does not name may be
+ * what another server is about to commit; they are left alone.
+ */
+#ifndef RQ_REGION_OWNED_H
+#define RQ_REGION_OWNED_H
+
+#include "region/region_priv.h"
+#include "wal/head.h"
+
+/* What an engine of a cluster has. Const. */
+typedef struct rq__cluster {
+    rq_shared *shared;
+    rq_tenure *tenure;
+    char server_name[RQ_SHARED_NAME_MAX + 1];
+} rq__cluster;
+
+typedef struct rq__owned_log {
+    char name[RQ_SHARED_NAME_MAX + 1];
+    uint64_t from;
+} rq__owned_log;
+
+/* What a region of a cluster has. */
+typedef struct rq__owned {
+    uint64_t open_number;
+    _Atomic int64_t last_stamp_ms; /* written with the token */
+    uint64_t replayed_seqid;       /* what was replayed has no higher number */
+    uint64_t quiet_ns;             /* when the former owner's lease has run out; 0: it had none */
+    rq__owned_log *logs;           /* commit gate; this server's is the last one */
+    size_t log_count;
+    bool closes; /* commit gate: the next swap gives the region up */
+} rq__owned;
+
+/* Reads the manifest's object. RQ_E_NOT_FOUND. */
+RQ_NODISCARD
+rq_err rq__owned_read(const rq__cluster *c, const char *encoded, rq_arena *arena, rq__manifest *ret,
+                      uint64_t *ret_generation, rq_error *why);
+/* Makes the manifest of a new region, without owner; one that is there stays. */
+RQ_NODISCARD
+rq_err rq__owned_create(const rq__cluster *c, const char *encoded, const rq__manifest *m,
+                        rq_error *why);
+/* Rule 1. *ret: the manifest. */
+RQ_NODISCARD
+rq_err rq__owned_take(rq_region *r, rq_arena *arena, rq__manifest *ret, rq_error *why);
+/* The opening failed after that: the region is given up, if the storage answers, with its logs. */
+void rq__owned_give_back(rq_region *r);
+/* Waits until the former owner's lease has run out. */
+void rq__owned_settle(const rq_region *r);
+/* Completes a manifest that is to be committed. REQUIRES: commit gate. */
+RQ_NODISCARD
+rq_err rq__owned_fill(rq_region *r, rq_arena *arena, rq__manifest *m);
+/* Rule 3. REQUIRES: commit gate. */
+RQ_NODISCARD
+rq_err rq__owned_swap(rq_region *r, const rq__manifest *m, rq_error *why);
+/* Rule 4, after a flush: everything up to `seqid` is in files. REQUIRES: flush gate. */
+void rq__owned_flushed(rq_region *r, uint64_t seqid);
+/* Rule 5, after the flush. REQUIRES: commit gate. */
+RQ_NODISCARD
+rq_err rq__owned_release(rq_region *r, rq_error *why);
+/* The timestamp of a batch's cells: not before those given earlier, by whichever server. With the
+ * token. */
+int64_t rq__owned_stamp(rq_region *r, int64_t now_ms);
+void rq__owned_free(rq__owned *o);
+
+#endif

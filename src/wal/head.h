@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The head of a server incarnation's log on shared storage: one object, "log:SERVERNAME", which is
+ * compared and swapped. It decides what belongs to the log.
+ *
+ *   be32 magic "RQhd" | u8 version, 1 | u8 state | u8 length, who fenced it | be64 edit |
+ *   varint segments: be64 number, be64 first LSN; FENCED: 4 x be64 length | be32 CRC of all before
+ *   numbers ascending, first LSNs not descending
+ *
+ *  1. The owner makes it before its first record, and alone edits it while it is OPEN. A segment is
+ *     named in it before the segment is made; bytes in segments that it does not name are void.
+ *  2. A segment's first LSN ends the segments before it. So an append whose fate is unknown is
+ *     repeated in a new segment with the same LSNs, and the first attempt counts no more, whenever
+ *     its bytes arrive.
+ *  3. Bytes in a segment prove that everything before its first LSN was acknowledged.
+ *  4. Who takes regions over revokes the tenure (vfs/shared.h), and then swaps the head to FENCED,
+ *     with the lengths. From then on the log has the same contents for every reader.
+ *  5. CLOSED: the owner left, and no region needs a record of it. An absent head was never made, or
+ *     nobody needs it any more.
+ *
+ * The regions that may need records of the log are the set "log-regions:SERVERNAME". A region's key is
+ * put before its manifest names the head, and deleted after the manifest has dropped it. The head of
+ * an ended log without keys is retired.
+ *
+ * All functions block; pool threads and tools.
+ */
+#ifndef RQ_WAL_HEAD_H
+#define RQ_WAL_HEAD_H
+
+#include "base/buf.h"
+#include "vfs/shared.h"
+
+#define RQ_WAL_HEAD_SEGMENTS_MAX 65536
+
+typedef enum rq_wal_state {
+    RQ_WAL_OPEN = 1, /* in objects: DO NOT CHANGE */
+    RQ_WAL_FENCED = 2,
+    RQ_WAL_CLOSED = 3,
+} rq_wal_state;
+
+typedef struct rq__head_segment {
+    uint64_t first_lsn;
+    rq_slog_segment slog; /* number; FENCED: lengths */
+} rq__head_segment;
+
+typedef struct rq__head {
+    rq_wal_state state;
+    rq_slice by;   /* FENCED: ServerName */
+    uint64_t edit; /* the owner's swaps so far: no two have the same bytes */
+    rq__head_segment *segments;
+    size_t count;
+} rq__head;
+
+RQ_NODISCARD rq_err rq__head_encode(const rq__head *h, rq_buf *out);
+/* Untrusted bytes. Slices point into them, arrays are in the arena. RQ_E_CORRUPT, RQ_E_VERSION. */
+RQ_NODISCARD rq_err rq__head_decode(rq_slice bytes, rq_arena *arena, rq__head *ret, rq_error *why);
+
+/* RQ_E_NOT_FOUND: it is absent. */
+RQ_NODISCARD rq_err rq__head_read(rq_shared *s, const char *server_name, rq_arena *arena,
+                                  rq__head *ret, uint64_t *ret_generation, rq_error *why);
+/* The owner's swap; its outcome is certain, if need be after several attempts. *generation as for
+ * rq_object_swap. RQ_E_SERVER_ABORTED: somebody fenced it. */
+RQ_NODISCARD rq_err rq__head_swap(rq_shared *s, const char *server_name, const rq__head *h,
+                                  uint64_t *generation, rq_error *why);
+
+/* Ends the log of another server, or of one's own: its tenure is revoked, its head FENCED (or CLOSED,
+ * if it was). Idempotent. *ret_quiet_ns as for rq_tenure_revoke. */
+RQ_NODISCARD rq_err rq_wal_fence(rq_shared *s, const char *server_name, const char *by,
+                                 uint64_t *ret_quiet_ns, rq_error *why);
+/* RQ_E_NOT_FOUND: the head is absent. */
+RQ_NODISCARD rq_err rq_wal_state_of(rq_shared *s, const char *server_name, rq_wal_state *ret,
+                                    rq_error *why);
+RQ_NODISCARD rq_err rq_wal_need(rq_shared *s, const char *server_name, const char *encoded,
+                                rq_error *why);
+RQ_NODISCARD rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, const char *encoded,
+                                        rq_error *why);
+/* The regions that may need the log. */
+RQ_NODISCARD rq_err rq__wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena,
+                                      const char ***ret, size_t *ret_count, rq_error *why);
+/* Removes an ended log that no region needs. RQ_E_STATE: one does, or it has not ended. An absent one
+ * is no error. */
+RQ_NODISCARD rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why);
+
+#endif
