@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tenures on RADOS, and the logs of ended ones. The fence, in this order:
+ *
+ *  1. The head's owner is replaced: from here on the tenure has no new segment and no renewal.
+ *  2. Each stripe of each segment gets the owner "-", in an operation of its own; one that is missing
+ *     is made, so that the writer cannot make it. Since each append compares the owner in the same
+ *     operation, none that is executed after this one succeeds.
+ *  3. The lengths are read, which no longer change, and written to the head once.
+ *
+ * Every step may be repeated, by any server, after any of the others. Who compares the head in a later
+ * step compares the whole value of `owner`: a head that was removed and made again has another.
+ */
+#include "vfs/shared_rados_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RENEWAL_NS (RQ_SHARED_LEASE_NS / 4)
+#define OWNER "owner"
+#define SEALED "sealed"
+#define NOBODY "-"
+
+/* Each turn means that another server has changed the head. */
+#define TRIES_MAX 16
+
+static void head_name(const char *tenure, char ret[static RQ__RADOS_NAME_MAX])
+{
+    snprintf(ret, RQ__RADOS_NAME_MAX, "tenure/%s", tenure);
+}
+
+void rq__rados_stripe_name(const char *tenure, uint64_t number, unsigned stripe,
+                           char ret[static RQ__RADOS_NAME_MAX])
+{
+    snprintf(ret, RQ__RADOS_NAME_MAX, "log/%s/%016llx.%u", tenure, (unsigned long long)number,
+             stripe);
+}
+
+/* --- the lease ----------------------------------------------------------------------------- */
+
+rq_err rq__rados_renew(rq__rados_tenure *t, rq_error *why)
+{
+    rq__rados *r = rq__rados_of(t->base.shared);
+    uint64_t sent_ns = rq_shared_now_ns(t->base.shared);
+    rados_read_op_t op = rados_create_read_op();
+    rados_read_op_assert_exists(op);
+    rados_read_op_cmpxattr(op, OWNER, LIBRADOS_CMPXATTR_OP_EQ, t->owner, strlen(t->owner));
+    int rc = rados_read_op_operate(op, r->io, t->head, LIBRADOS_OPERATION_NOFLAG);
+    rados_release_read_op(op);
+    if (rc == -ECANCELED || rc == -ENOENT)
+        rq__tenure_ended(&t->base);
+    else if (rc >= 0)
+        rq__tenure_renewed(&t->base, sent_ns);
+    else
+        return rq__rados_result(rc, "look at", t->head, why);
+    return rq__tenure_over(&t->base, why);
+}
+
+static void renew_now(rq_task *task)
+{
+    rq__rados_tenure *t =
+        RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq__rados_tenure, renewal);
+    rq_executor *ex = rq__rados_of(t->base.shared)->executor;
+    if (t->stopping) return;
+    /* After an error the lease runs out, unless a later look succeeds. */
+    rq_err rc = rq__rados_renew(t, NULL);
+    if (rc != RQ_E_SERVER_ABORTED) ex->timer_arm(ex, &t->renewal, t->renewals, RENEWAL_NS);
+}
+
+static void stop_renewals(rq_task *task)
+{
+    rq__rados_tenure *t = RQ_CONTAINER_OF(task, rq__rados_tenure, stop);
+    rq_executor *ex = rq__rados_of(t->base.shared)->executor;
+    t->stopping = true;
+    bool cancelled = ex->timer_cancel(ex, &t->renewal);
+    (void)cancelled; /* else it is behind this task, and sees `stopping` */
+    ex->latch_open(&t->stopped, RQ_OK);
+}
+
+void rq__rados_tenure_free(rq_tenure *base)
+{
+    rq__rados_tenure *t = (rq__rados_tenure *)base;
+    rq_executor *ex = rq__rados_of(base->shared)->executor;
+    /* The lane is about to be freed: not even the timer may post to it any more. */
+    ex->latch_init(ex, &t->stopped);
+    t->stop.run = stop_renewals;
+    rq_lane_post(t->renewals, &t->stop);
+    (void)ex->latch_wait(&t->stopped);
+    ex->latch_destroy(&t->stopped);
+    ex->lane_free(ex, t->renewals);
+    free(t);
+}
+
+/* --- the beginning ------------------------------------------------------------------------- */
+
+/* A name that exists is our own if the answer to an earlier sending was lost. */
+static rq_err take_name(rq__rados_tenure *t, rq_error *why)
+{
+    rq__rados *r = rq__rados_of(t->base.shared);
+    char owner[RQ__RADOS_OWNER_MAX];
+    rados_write_op_t op = rados_create_write_op();
+    rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
+    rados_write_op_setxattr(op, OWNER, t->owner, strlen(t->owner));
+    int rc = rq__rados_write(r, t->head, op);
+    if (rc >= 0) return RQ_OK;
+    int found = rq__rados_text(r, t->head, OWNER, owner, sizeof owner);
+    if (found > 0 && strcmp(owner, t->owner) == 0) return RQ_OK;
+    if (found > 0) rc = -EEXIST;
+    return rq__rados_result(rc, "create", t->head, why);
+}
+
+rq_err rq__rados_tenure_begin(rq_shared *s, const char *name, rq_tenure **ret, rq_error *why)
+{
+    rq__rados *r = rq__rados_of(s);
+    rq__rados_tenure *t = calloc(1, sizeof *t);
+    if (t == NULL) return rq_no_memory(why);
+    t->base = (rq_tenure){.shared = s, .valid_until_ns = 1}; /* in the past */
+    memcpy(t->name, name, strlen(name) + 1);
+    head_name(name, t->head);
+    rq__rados_owner_make(r, '+', t->owner);
+    t->renewal.task.run = renew_now;
+    if (r->executor->lane_new(r->executor, "rq-tenure", &t->renewals) != RQ_OK) {
+        free(t);
+        return rq_no_memory(why);
+    }
+    rq_err rc = take_name(t, why);
+    if (rc == RQ_OK) rc = rq__rados_renew(t, why);
+    if (rc != RQ_OK) {
+        rq__rados_tenure_free(&t->base);
+        return rc;
+    }
+    r->executor->timer_arm(r->executor, &t->renewal, t->renewals, RENEWAL_NS);
+    *ret = &t->base;
+    return RQ_OK;
+}
+
+/* --- the fence ----------------------------------------------------------------------------- */
+
+typedef struct fencing {
+    rq__rados *r;
+    const char *name;
+    const char *own; /* the owner who ends in order; NULL: any server */
+    char head[RQ__RADOS_NAME_MAX];
+    char owner[RQ__RADOS_OWNER_MAX]; /* the head's, once it is fenced */
+    bool sealed;
+    rq_arena arena;
+    rq_slog_segment *segments;
+    size_t count;
+} fencing;
+
+/* A head for a name that was never taken, which then cannot be. */
+static int make_fenced(fencing *f)
+{
+    rados_write_op_t op = rados_create_write_op();
+    rq__rados_owner_make(f->r, '-', f->owner);
+    rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
+    rados_write_op_setxattr(op, OWNER, f->owner, strlen(f->owner));
+    return rq__rados_write(f->r, f->head, op);
+}
+
+static int replace_owner(fencing *f, const char *seen)
+{
+    rados_write_op_t op = rados_create_write_op();
+    bool own = f->own != NULL && strcmp(seen, f->own) == 0;
+    rq__rados_owner_make(f->r, own ? '.' : '-', f->owner);
+    rados_write_op_assert_exists(op);
+    rados_write_op_cmpxattr(op, OWNER, LIBRADOS_CMPXATTR_OP_EQ, seen, strlen(seen));
+    rados_write_op_setxattr(op, OWNER, f->owner, strlen(f->owner));
+    return rq__rados_write(f->r, f->head, op);
+}
+
+/* One look at the head, and a change if its tenure runs. *ret_again: another one has changed it. */
+static rq_err fence_once(fencing *f, bool *ret_again, rq_error *why)
+{
+    char seen[RQ__RADOS_OWNER_MAX];
+    int rc = rq__rados_text(f->r, f->head, OWNER, seen, sizeof seen);
+    *ret_again = false;
+    if (rc == -ENOENT && f->own != NULL)
+        return rq_fail(why, RQ_E_NOT_FOUND, "the log of %s was removed", f->name);
+    if (rc == -ENOENT)
+        rc = make_fenced(f);
+    else if (rc >= 0 && seen[0] == '+')
+        rc = replace_owner(f, seen);
+    else if (rc >= 0)
+        memcpy(f->owner, seen, sizeof seen);
+    *ret_again = rc == -EEXIST || rc == -ECANCELED || rc == -ENOENT;
+    return *ret_again ? RQ_OK : rq__rados_result(rc, "fence", f->head, why);
+}
+
+static rq_err fence_head(fencing *f, rq_error *why)
+{
+    bool again = true;
+    for (unsigned i = 0; i < TRIES_MAX && again; i++)
+        RQ_TRY(fence_once(f, &again, why));
+    if (again) return rq_fail(why, RQ_E_IO, "Ceph: %s changes all the time", f->head);
+    if (f->owner[0] != '-' && f->owner[0] != '.')
+        return rq_fail(why, RQ_E_CORRUPT, "Ceph: the owner of %s is \"%s\"", f->head, f->owner);
+    char sealed[4];
+    int rc = rq__rados_text(f->r, f->head, SEALED, sealed, sizeof sealed);
+    f->sealed = rc > 0;
+    if (rc == -ENOENT) return rq_fail(why, RQ_E_NOT_FOUND, "the log of %s was removed", f->name);
+    return rq__rados_result(rc, "look at", f->head, why);
+}
+
+/* Sixteen hexadecimal digits. */
+static bool parse_number(const char *key, uint64_t *ret)
+{
+    char *end;
+    *ret = strtoull(key, &end, 16);
+    return strlen(key) == 16 && strspn(key, "0123456789abcdef") == 16 && *end == '\0';
+}
+
+/* Segments cannot change any more. Keys of equal length are in order of their numbers. */
+static rq_err list_segments(fencing *f, rq_error *why)
+{
+    const char **keys;
+    RQ_TRY(rq__rados_keys(f->r, f->head, &f->arena, &keys, &f->count, why));
+    f->segments = rq_arena_calloc(&f->arena, f->count, sizeof *f->segments);
+    if (f->segments == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < f->count; i++)
+        if (!parse_number(keys[i], &f->segments[i].number))
+            return rq_fail(why, RQ_E_CORRUPT, "Ceph: %s has a segment \"%s\"", f->head, keys[i]);
+    return RQ_OK;
+}
+
+static rq_err fence_stripe(fencing *f, rq_slog_segment *segment, unsigned stripe, rq_error *why)
+{
+    char name[RQ__RADOS_NAME_MAX];
+    time_t changed;
+    rq__rados_stripe_name(f->name, segment->number, stripe, name);
+    rados_write_op_t op = rados_create_write_op();
+    rados_write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
+    rados_write_op_setxattr(op, OWNER, NOBODY, strlen(NOBODY));
+    RQ_TRY(rq__rados_result(rq__rados_write(f->r, name, op), "fence", name, why));
+    /* NOT_FOUND: all was removed meanwhile. */
+    return rq__rados_result(rados_stat(f->r->io, name, &segment->lengths[stripe], &changed),
+                            "measure", name, why);
+}
+
+/* The first seal stays; a second one would say the same. */
+static rq_err seal_head(fencing *f, rq_error *why)
+{
+    rq_slice file;
+    if (rq__seal_encode(&f->arena, f->segments, f->count, &file) != RQ_OK) return rq_no_memory(why);
+    rados_write_op_t op = rados_create_write_op();
+    rados_write_op_assert_exists(op);
+    rados_write_op_cmpxattr(op, OWNER, LIBRADOS_CMPXATTR_OP_EQ, f->owner, strlen(f->owner));
+    rados_write_op_cmpxattr(op, SEALED, LIBRADOS_CMPXATTR_OP_EQ, "", 0);
+    rados_write_op_setxattr(op, SEALED, "1", 1);
+    rados_write_op_write_full(op, (const char *)file.ptr, file.len);
+    int rc = rq__rados_write(f->r, f->head, op);
+    if (rc != -ECANCELED) return rq__rados_result(rc, "seal", f->head, why);
+    char owner[RQ__RADOS_OWNER_MAX];
+    rc = rq__rados_text(f->r, f->head, OWNER, owner, sizeof owner);
+    RQ_TRY(rq__rados_result(rc, "look at", f->head, why));
+    if (strcmp(owner, f->owner) == 0) return RQ_OK; /* sealed already */
+    return rq_fail(why, RQ_E_NOT_FOUND, "the log of %s was removed", f->name);
+}
+
+static int remove_object(rq__rados *r, const char *name)
+{
+    int rc = rados_remove(r->io, name);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static rq_err remove_stripes(fencing *f, rq_error *why)
+{
+    for (size_t i = 0; i < f->count; i++)
+        for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++) {
+            char name[RQ__RADOS_NAME_MAX];
+            rq__rados_stripe_name(f->name, f->segments[i].number, k, name);
+            RQ_TRY(rq__rados_result(remove_object(f->r, name), "remove", name, why));
+        }
+    return RQ_OK;
+}
+
+static rq_err fence_all(fencing *f, rq_error *why)
+{
+    RQ_TRY(fence_head(f, why));
+    if (f->sealed) return RQ_OK;
+    RQ_TRY(list_segments(f, why));
+    for (size_t i = 0; i < f->count; i++)
+        for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
+            RQ_TRY(fence_stripe(f, &f->segments[i], k, why));
+    return seal_head(f, why);
+}
+
+/* RQ_E_NOT_FOUND: the log was ended and removed meanwhile. */
+static rq_err fence(rq_shared *s, const char *name, const char *own, bool *ret_closed,
+                    rq_error *why)
+{
+    fencing f = {.r = rq__rados_of(s), .name = name, .own = own};
+    head_name(name, f.head);
+    rq_err rc = fence_all(&f, why);
+    *ret_closed = f.owner[0] == '.';
+    if (rc == RQ_E_NOT_FOUND) {
+        /* Stripes that this one made after they had been removed. */
+        rq_err removed = remove_stripes(&f, NULL);
+        if (removed != RQ_OK) rc = rq_fail(why, removed, "Ceph: cannot remove stripes of %s", name);
+    }
+    rq_arena_clear(&f.arena);
+    return rc;
+}
+
+rq_err rq__rados_tenure_end(rq_tenure *base, rq_error *why)
+{
+    rq__rados_tenure *t = (rq__rados_tenure *)base;
+    bool closed;
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = fence(base->shared, t->name, t->owner, &closed, &detail);
+    /* Revoked and removed. */
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
+rq_err rq__rados_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_quiet_ns,
+                               rq_error *why)
+{
+    bool closed;
+    rq_error detail = {.code = RQ_OK};
+    rq_err rc = fence(s, name, NULL, &closed, &detail);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
+    *ret_quiet_ns = rq_shared_now_ns(s) + (closed ? 0 : RQ_LEASE_WAIT_NS);
+    return RQ_OK;
+}
+
+/* --- ended logs ---------------------------------------------------------------------------- */
+
+rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
+                              rq_slog_segment **ret, size_t *ret_count, rq_error *why)
+{
+    rq__rados *r = rq__rados_of(s);
+    char head[RQ__RADOS_NAME_MAX], sealed[4];
+    rq_slice file;
+    head_name(name, head);
+    int rc = rq__rados_text(r, head, SEALED, sealed, sizeof sealed);
+    if (rc == -ENOENT) return rq_fail(why, RQ_E_NOT_FOUND, "there is no tenure of %s", name);
+    if (rc == 0) return rq_fail(why, RQ_E_STATE, "the tenure of %s has not ended", name);
+    RQ_TRY(rq__rados_result(rc, "look at", head, why));
+    RQ_TRY(rq__rados_read_all(r, head, arena, &file, why));
+    return rq__seal_decode(file, arena, ret, ret_count, why);
+}
+
+#define READ_MAX (4u << 20)
+
+rq_err rq__rados_slog_read(rq_shared *s, const char *name, uint64_t number, unsigned stripe,
+                           uint64_t off, void *buf, size_t len, size_t *ret_len, rq_error *why)
+{
+    char object[RQ__RADOS_NAME_MAX];
+    rq__rados_stripe_name(name, number, stripe, object);
+    *ret_len = 0;
+    while (*ret_len < len) {
+        size_t wanted = len - *ret_len < READ_MAX ? len - *ret_len : READ_MAX;
+        int rc =
+            rados_read(rq__rados_of(s)->io, object, (char *)buf + *ret_len, wanted, off + *ret_len);
+        RQ_TRY(rq__rados_result(rc, "read", object, why));
+        if (rc == 0) break;
+        *ret_len += (size_t)rc;
+    }
+    return RQ_OK;
+}
+
+/* The head last: what is left after a failure is found again. */
+rq_err rq__rados_slog_remove(rq_shared *s, const char *name, rq_error *why)
+{
+    fencing f = {.r = rq__rados_of(s), .name = name};
+    char sealed[4];
+    head_name(name, f.head);
+    int rc = rq__rados_text(f.r, f.head, SEALED, sealed, sizeof sealed);
+    if (rc == -ENOENT) return RQ_OK;
+    if (rc == 0) return rq_fail(why, RQ_E_STATE, "the tenure of %s has not ended", name);
+    RQ_TRY(rq__rados_result(rc, "look at", f.head, why));
+    rq_err done = list_segments(&f, why);
+    if (done == RQ_OK) done = remove_stripes(&f, why);
+    rq_arena_clear(&f.arena);
+    RQ_TRY(done);
+    rados_write_op_t op = rados_create_write_op();
+    rados_write_op_assert_exists(op);
+    rados_write_op_cmpxattr(op, SEALED, LIBRADOS_CMPXATTR_OP_EQ, "1", 1);
+    rados_write_op_remove(op);
+    rc = rq__rados_write(f.r, f.head, op);
+    /* CANCELED: another server has removed it, and a revoke has made it again. */
+    if (rc == -ENOENT || rc == -ECANCELED) rc = 0;
+    return rq__rados_result(rc, "remove", f.head, why);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random histories of shared storage (vfs/shared.h) on two of its implementations, every answer compared. */
+#ifndef RQ_TESTS_SHARED_HISTORY_H
+#define RQ_TESTS_SHARED_HISTORY_H
+
+#include "../extents.h"
+#include "../unit/base/unit.h"
+
+#include "base/buf.h"
+#include "base/random.h"
+#include "vfs/shared.h"
+
+#define HISTORY_TENURES 12
+#define HISTORY_STEPS 120
+#define HISTORY_KINDS 13
+
+/* One implementation, and what the history has open of it. */
+typedef struct form {
+    rq_shared *shared;
+    rq_executor *executor;
+    rq_lane *lane;
+    rq_err (*wait)(struct form *f, rq_latch *latch);
+    void *ctx; /* wait's */
+    rq_tenure *tenures[HISTORY_TENURES];
+    rq_slog *logs[HISTORY_TENURES];
+    uint64_t off[HISTORY_TENURES][RQ_SLOG_STRIPES];
+    rq_arena arena;
+} form;
+
+/* What an operation answered. */
+typedef struct answer {
+    rq_err rc;
+    uint64_t number;
+    rq_buf bytes;
+} answer;
+
+typedef struct step {
+    unsigned kind, tenure, stripe;
+    uint64_t number;
+    const char *name, *key;
+    rq_slice bytes;
+} step;
+
+void form_release(form *f, unsigned tenure);
+rq_err form_open_log(form *f, const step *s);
+rq_err form_append(form *f, const step *s);
+void form_read_all(form *f, const char *name, answer *a);
+void form_list_set(form *f, const char *name, answer *a);
+
+typedef struct history {
+    uint64_t seed;
+    rq_random random;
+    form forms[2]; /* of storages that have nothing yet */
+    bool removed[HISTORY_TENURES];
+} history;
+
+/* Adds to the answers seen of each kind. Releases the tenures. */
+void history_run(history *h, unsigned good[HISTORY_KINDS], unsigned bad[HISTORY_KINDS]);
+/* Fails unless each kind of step has succeeded and failed. */
+void history_check(const unsigned good[HISTORY_KINDS], const unsigned bad[HISTORY_KINDS]);
+
+#endif
