@@ -171,6 +171,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_slim(p);
     p->running = p->retrying = p->parked = false;
     p->finished = true;
+    rq__procs_tell_watches(ps, p);
     *(rc == RQ_OK ? &ps->succeeded : &ps->failed) += 1;
     rq_ddl *d = p->ddl;
     p->ddl = NULL;
@@ -268,6 +269,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     note_error(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parked = p->parking = true;
+    rq__procs_tell_watches(ps, p);
     rq__queue_add_parked(ps, p);
     pthread_mutex_unlock(&ps->lock);
     if (rq__proc_write(p, true, &record) != RQ_OK)
@@ -780,6 +782,8 @@ void rq__procedures_stop(rq_catalog *c)
     if (wait) (void)ex->latch_wait(&idle);
     pthread_mutex_lock(&ps->lock);
     ps->idle = NULL;
+    for (rq__proc *p = ps->active; p != NULL; p = p->next)
+        rq__procs_tell_watches(ps, p);
     pthread_mutex_unlock(&ps->lock);
     ex->latch_destroy(&idle);
     /* Nothing runs any more. Callers that still wait get an error. */

@@ -226,6 +226,7 @@ struct rq__proc {
     int64_t updated_ms, acknowledged_ms;
     rq_ddl *ddl;    /* to be answered; then NULL */
     bool recording; /* answered early, once its record is written */
+    rq_procedure_watch *watches;
     rq_ddl *same;   /* calls with the same nonce that arrived meanwhile; they get the same answer */
     rq_task task;
     rq_timer timer;
@@ -256,6 +257,7 @@ typedef struct rq__procedures {
     rq__proc *ready, **ready_end; /* have all their locks and have not been started yet */
     rq__proc *parked;
     uint64_t lock_steps; /* for tests: claims and keys visited */
+    unsigned watches;    /* of all procedures (proc_watch.c) */
     unsigned busy;       /* tasks on their way */
     bool stopping;
     rq_latch *idle;    /* set by stop; opened when no task is running */
