@@ -1,74 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes many regions in parallel. The calling thread works through the list itself;
- * tasks on RQ_POOL_WORK help while the pool has idle threads. It never waits for a helper that has
- * not begun, so there is no deadlock even if the pool has one thread and is full of waiting
- * procedures. */
+/* Opens and closes many regions in parallel. */
 #include "catalog/catalog_priv.h"
 
 #include <stdlib.h>
-
-#define HELPERS_MAX 8
-
-typedef struct job {
-    size_t count;
-    void (*fn)(void *ctx, size_t i);
-    void *ctx;
-    _Atomic size_t next, done;
-    _Atomic unsigned refs; /* the caller and every helper */
-    rq_latch all_done;
-    rq_executor *executor;
-    struct helper {
-        rq_task task;
-        struct job *job;
-    } helpers[HELPERS_MAX];
-} job;
-
-static void job_unref(job *j)
-{
-    if (atomic_fetch_sub(&j->refs, 1) != 1) return;
-    j->executor->latch_destroy(&j->all_done);
-    free(j);
-}
-
-static void job_work(job *j)
-{
-    size_t i;
-    while ((i = atomic_fetch_add(&j->next, 1)) < j->count) {
-        j->fn(j->ctx, i);
-        if (atomic_fetch_add(&j->done, 1) + 1 == j->count)
-            j->executor->latch_open(&j->all_done, RQ_OK);
-    }
-}
-
-static void helper_run(rq_task *task)
-{
-    struct helper *h = RQ_CONTAINER_OF(task, struct helper, task);
-    job *j = h->job;
-    job_work(j);
-    job_unref(j);
-}
-
-void rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx)
-{
-    job *j = count < 2 ? NULL : calloc(1, sizeof *j);
-    if (j == NULL) {
-        for (size_t i = 0; i < count; i++)
-            fn(ctx, i);
-        return;
-    }
-    size_t helpers = count - 1 < HELPERS_MAX ? count - 1 : HELPERS_MAX;
-    *j = (job){.count = count, .fn = fn, .ctx = ctx, .executor = c->env->executor};
-    atomic_init(&j->refs, (unsigned)helpers + 1);
-    j->executor->latch_init(j->executor, &j->all_done);
-    for (size_t i = 0; i < helpers; i++) {
-        j->helpers[i].job = j;
-        j->helpers[i].task = (rq_task){.run = helper_run};
-        j->executor->submit(j->executor, RQ_POOL_WORK, &j->helpers[i].task);
-    }
-    job_work(j);
-    (void)j->executor->latch_wait(&j->all_done); /* always opened with RQ_OK */
-    job_unref(j);
-}
 
 void rq__region_abandon(rq_catalog *c, rq_region *r)
 {
@@ -131,7 +65,7 @@ rq_err rq__open_regions(rq_catalog *c, rq__opened *list, size_t count, rq_error 
 {
     opening o = {c, list};
     rq_err rc = RQ_OK;
-    rq__parallel(c, count, open_one, &o);
+    rq_parallel(c->env->executor, count, open_one, &o);
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         if (list[i].node == NULL) rc = RQ_E_NO_MEMORY;
     if (rc == RQ_OK) return RQ_OK;
@@ -176,7 +110,7 @@ rq_err rq__close_regions(rq_catalog *c, rq_region **regions, size_t count, bool 
 {
     closing cl = {.catalog = c, .regions = regions, .abort = abort};
     pthread_mutex_init(&cl.lock, NULL);
-    rq__parallel(c, count, close_one, &cl);
+    rq_parallel(c->env->executor, count, close_one, &cl);
     pthread_mutex_destroy(&cl.lock);
     if (cl.rc != RQ_OK) return rq_fail(why, cl.rc, "%s", cl.why.message);
     return RQ_OK;

@@ -96,7 +96,7 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
     RQ_TRY(rq_region_info_meta(&b->arena, &l.info[RQ__META]));
     RQ_TRY(rq_region_info_make(&b->arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("namespace"), none,
                                none, rq__catalog_now_ms(b->catalog), 0, &l.info[RQ__NAMESPACE]));
-    rq__parallel(b->catalog, RQ_ARRAY_LEN(l.rc), lay_out_one, &l);
+    rq_parallel(b->catalog->env->executor, RQ_ARRAY_LEN(l.rc), lay_out_one, &l);
     for (size_t i = 0; i < RQ_ARRAY_LEN(l.rc); i++)
         if (l.rc[i] != RQ_OK) return rq_fail(why, l.rc[i], "%s", l.why[i].message);
     *ret_namespace = l.info[RQ__NAMESPACE];

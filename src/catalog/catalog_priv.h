@@ -4,6 +4,7 @@
 #define RQ_CATALOG_PRIV_H
 
 #include "base/config.h"
+#include "base/parallel.h"
 #include "catalog/catalog.h"
 #include "catalog/meta.h"
 #include "catalog/peers_priv.h"
@@ -153,11 +154,6 @@ RQ_NODISCARD
 rq_err rq__snapshot_name_check(rq_slice name, rq_error *why);
 
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
-/* Runs fn(ctx, i) for i < count: on this thread and, as far as they are free, on threads of
- * RQ_POOL_WORK. Returns when all are done. It never waits for a pool thread that has not begun, and
- * does everything itself when out of memory. */
-void rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
-
 /* The outcome of opening one region. */
 typedef struct rq__opened {
     const rq_region_info *info;

@@ -248,7 +248,7 @@ static rq_err collect(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_bu
         rc = add_region(&k, rq__table_region(t, i), enabled, why);
     if (rc == RQ_OK) rc = add_split_parents(&k, p);
     if (rc == RQ_OK) {
-        rq__parallel(c, k.count, collect_one, &k);
+        rq_parallel(c->env->executor, k.count, collect_one, &k);
         rc = join_parts(&k, out, why);
     }
     if (rc == RQ_OK) rc = add_mob(c, t->pub.schema, out, why);

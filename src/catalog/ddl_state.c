@@ -249,7 +249,7 @@ rq_err rq__flush_run(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     flushing f = {.p = p, .table = t};
     pthread_mutex_init(&f.lock, NULL);
-    rq__parallel(c, t->pub.region_count, flush_one, &f);
+    rq_parallel(c->env->executor, t->pub.region_count, flush_one, &f);
     pthread_mutex_destroy(&f.lock);
     rq__table_node_unref(t);
     return f.rc == RQ_OK ? RQ_OK : rq_fail(why, f.rc, "%s", f.why.message);

@@ -63,6 +63,7 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__delete_prepare,
         .steps = {{"REMOVE_FROM_META", rq__delete_commit}, {"CLEAR_FS_LAYOUT", rq__delete_remove}},
         .commit = 0,
+        .commits_first = true,
     },
     {
         .kind = RQ_DDL_TRUNCATE_TABLE,
@@ -97,6 +98,7 @@ static const rq__proc_kind kinds[] = {
                   {"MARK_REGIONS_OFFLINE", rq__disable_close},
                   {"SET_DISABLED_TABLE_STATE", rq__disable_finish}},
         .commit = 0,
+        .commits_first = true,
     },
     ALTER(RQ_DDL_MODIFY_TABLE, &rq__payload_modify),
     ALTER(RQ_DDL_ADD_FAMILY, &rq__payload_put_family),

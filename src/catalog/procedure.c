@@ -299,11 +299,20 @@ static rq_err lock_new_regions(rq__proc *p)
     return RQ_OK;
 }
 
+/* Whether the commit, which is the first step, makes the record durable: records, meta and edits share one
+ * log, and what is durable of it is a prefix. On a full disk the record is refused by itself: then nothing has
+ * been changed. */
+static bool is_durable_with_commit(const rq__proc *p)
+{
+    return p->ops->commits_first && !rq_wal_lacks_space(rq_engine_wal(p->catalog->engine));
+}
+
 static rq_err write_first(rq__proc *p, rq_error *why)
 {
     rq_error full = {.code = RQ_OK};
     if (p->ops->transient) return RQ_OK;
-    rq_err rc = rq__proc_write(p, true, &full);
+    p->undurable = p->ddl != NULL && is_durable_with_commit(p);
+    rq_err rc = rq__proc_write(p, !p->undurable, &full);
     if (rc == RQ_OK) return RQ_OK;
     if (p->ops->make_room != NULL && p->ops->make_room(p->catalog, p))
         return rq__proc_write(p, true, why);
@@ -330,6 +339,26 @@ static rq_err run_step(rq__proc *p, rq_error *why)
     return p->ops->steps[p->step].run(c, p, why);
 }
 
+/* Once the record is durable: the procedure will be executed. */
+static void answer_accepted(rq__proc *p)
+{
+    if (!p->ops->answer_at_end && !(p->ddl != NULL && p->ddl->wait_finished))
+        answer_proc(p, RQ_OK, NULL);
+}
+
+/* After the first step of one whose record was not durable. The submitter of a failed commit that is going to
+ * be repeated learns whether the record is durable at least. */
+static void settle_record(rq__proc *p, rq_err rc)
+{
+    rq_error why = {.code = RQ_OK};
+    p->undurable = false;
+    if (rc != RQ_OK) rc = rq__proc_write(p, true, &why);
+    if (rc == RQ_OK)
+        answer_accepted(p);
+    else
+        answer_proc(p, rc, &why);
+}
+
 /* Returns whether to run the next step. */
 static bool go_on(rq__proc *p, rq_err rc, const rq_error *why)
 {
@@ -344,6 +373,7 @@ static bool go_on(rq__proc *p, rq_err rc, const rq_error *why)
             finish(p, rc, why);
         return false;
     case RQ__FAIL_REPEAT:
+        if (p->undurable) settle_record(p, rc);
         retry_later(p, rc, why);
         return false;
     case RQ__FAIL_PARK:
@@ -407,6 +437,7 @@ static void run_steps(rq__proc *p)
             rc = run_step(p, &why);
         }
         if (rc != RQ_OK && !go_on(p, rc, &why)) return;
+        if (p->undurable) settle_record(p, RQ_OK);
         p->attempts = 0;
     }
     if (!p->left_out) {
@@ -420,7 +451,6 @@ static void run_steps(rq__proc *p)
 
 static void proc_work(rq__proc *p)
 {
-    const rq__proc_kind *ops = p->ops;
     rq_error why = {0};
     if (p->refused) {
         why = p->why;
@@ -437,8 +467,7 @@ static void proc_work(rq__proc *p)
             finish(p, rc, &why);
             return;
         }
-        if (!ops->answer_at_end && !(p->ddl != NULL && p->ddl->wait_finished))
-            answer_proc(p, RQ_OK, NULL);
+        if (!p->undurable) answer_accepted(p);
     }
     run_steps(p);
 }

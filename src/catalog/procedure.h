@@ -12,7 +12,7 @@
  *     else, or repeated too often                           ─► parked
  *
  *  1. The record says everything the steps need, region names included. It is written before the
- *     first step, again when the procedure is parked, and (without waiting) when it has finished.
+ *     first step (and is durable before it, or with it if that is the commit), again when the procedure is parked, and (without waiting) when it has finished.
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
  *     the old state holds, behind it the new one.
@@ -158,6 +158,8 @@ typedef struct rq__proc_kind {
     rq_lock_level lock;
     bool holds;          /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
     bool start_ends;     /* a start completes it once committed, if it is not finished */
+    /* Its first step is the commit, synced in the log before anything else: the record needs no sync. */
+    bool commits_first;
     bool leaves_regions; /* it opens and closes none: a start does not leave that to it */
     bool answer_at_end;  /* HBase's RPC returns when all is done */
     bool
@@ -199,6 +201,7 @@ struct rq__proc {
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
     unsigned attempts;        /* of the current step */
     bool prepared, recorded, resumed;
+    bool undurable;  /* its record waits for the commit's sync, and its submitter for both */
     bool was_parked; /* before the restart: the start has opened its regions as meta has them */
     bool committed;  /* the commit's write succeeded in this run */
     bool unsure;     /* the commit's write failed, but may have been written */
