@@ -53,7 +53,9 @@ rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error 
 
 rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error *why)
 {
-    RQ_TRY(rq__meta_commit(c, b, true, why));
+    rq__batch own = *b;
+    own.vital = p->ops->vital;
+    RQ_TRY(rq__meta_commit(c, &own, true, why));
     p->committed |= p->step == p->ops->commit;
     return RQ_OK;
 }

@@ -160,6 +160,7 @@ typedef struct rq__proc_kind {
     bool start_ends;     /* a start completes it once committed, if it is not finished */
     /* Its first step is the commit, synced in the log before anything else: the record needs no sync. */
     bool commits_first;
+    bool vital;          /* it frees space, or lets an operator (rq__batch) */
     bool leaves_regions; /* it opens and closes none: a start does not leave that to it */
     bool answer_at_end;  /* HBase's RPC returns when all is done */
     bool

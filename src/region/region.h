@@ -86,6 +86,7 @@ typedef struct rq_row_op {
     /* A replicated put or delete: the clusters that have applied it (wal/record.h). They go into
      * its log record, so that it is not sent back to one of them. */
     rq_slice cluster_ids;
+    bool vital; /* on a full disk: see rq_wal_record */
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */

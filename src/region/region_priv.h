@@ -142,6 +142,7 @@ typedef struct rq__group {
     size_t bytes;
     size_t staged_bytes;  /* of earlier groups */
     int durability;       /* of all its ops */
+    bool vital;           /* likewise */
     rq_slice cluster_ids; /* of all its ops */
     size_t first_op;      /* index in the batch */
     rq_segment_pending first_cells[RQ__GROUP_ROOM];
