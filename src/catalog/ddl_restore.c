@@ -236,8 +236,8 @@ static rq_err lay_out(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_err rc = rq__snapshot_read(c->env->vfs, p->of.snapshot.name, &a, &s, why);
     if (rc == RQ_OK) rc = lay_out_regions(c, p, &s, batch, why);
     if (rc == RQ_OK)
-        rc = rq_mob_create_linked(c->engine, batch, p->schema, s.regions[0].info.table, &s.mob,
-                                  why);
+        rc =
+            rq_mob_create_linked(c->engine, batch, p->schema, s.regions[0].info.table, &s.mob, why);
     rc = rq_vfs_batch_end(batch, c->env->executor, rc, why);
     rq_arena_clear(&a);
     if (rc == RQ_OK) rq__release_archive(p);

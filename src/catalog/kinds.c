@@ -32,7 +32,7 @@
         .commit = 0,                                                                               \
     }
 
-#define PEER(k, name, payload_of, id, room, frees)                                                      \
+#define PEER(k, name, payload_of, id, room, frees)                                                 \
     {                                                                                              \
         .kind = k, .java_class = "org.apache.hadoop.hbase.master.replication." name,               \
         .payload = payload_of, .make_room = room, .prepare = rq__peer_##id##_prepare,              \
@@ -318,10 +318,8 @@ static const rq__proc_kind kinds[] = {
     PEER(RQ_DDL_REMOVE_PEER, "RemovePeerProcedure", &rq__payload_none, remove,
          rq__peer_remove_make_room, true),
     PEER(RQ_DDL_ENABLE_PEER, "EnablePeerProcedure", &rq__payload_none, enable, NULL, false),
-    PEER(RQ_DDL_DISABLE_PEER, "DisablePeerProcedure", &rq__payload_none, disable, NULL,
-         true),
-    PEER(RQ_DDL_UPDATE_PEER, "UpdatePeerConfigProcedure", &rq__payload_peer, update, NULL,
-         false),
+    PEER(RQ_DDL_DISABLE_PEER, "DisablePeerProcedure", &rq__payload_none, disable, NULL, true),
+    PEER(RQ_DDL_UPDATE_PEER, "UpdatePeerConfigProcedure", &rq__payload_peer, update, NULL, false),
 };
 
 const rq__proc_kind rq__proc_kind_unknown = {.java_class = "", .payload = &rq__payload_none};

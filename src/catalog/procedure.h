@@ -156,8 +156,8 @@ typedef struct rq__proc_kind {
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient; /* not recorded: forgotten by a crash */
     rq_lock_level lock;
-    bool holds;          /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
-    bool start_ends;     /* a start completes it once committed, if it is not finished */
+    bool holds;      /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
+    bool start_ends; /* a start completes it once committed, if it is not finished */
     /* Its first step is the commit, synced in the log before anything else: the record needs no sync. */
     bool commits_first;
     bool vital;          /* it frees space, or lets an operator (rq__batch) */
@@ -231,7 +231,7 @@ struct rq__proc {
     rq_ddl *ddl;    /* to be answered; then NULL */
     bool recording; /* answered early, once its record is written */
     rq_procedure_watch *watches;
-    rq_ddl *same;   /* calls with the same nonce that arrived meanwhile; they get the same answer */
+    rq_ddl *same; /* calls with the same nonce that arrived meanwhile; they get the same answer */
     rq_task task;
     rq_timer timer;
 };

@@ -203,8 +203,8 @@ static rq_err fill(rq__source *s, rq_error *why)
     const rq__source_settings *set = s->settings;
     uint64_t most = rq__pace_batch_bytes(backlog(s), set->batch_bytes);
     if (s->tail == NULL) RQ_TRY(open_tail(s, s->confirmed, why));
-    while (rq__shipment_bytes(&s->shipment) < most &&
-           s->shipment.entries < set->batch_entries && !stops(s)) {
+    while (rq__shipment_bytes(&s->shipment) < most && s->shipment.entries < set->batch_entries &&
+           !stops(s)) {
         rq_wal_record r;
         rq_err rc = rq_wal_tail_next(s->tail, &r, why);
         if (rc == RQ_E_END) break;

@@ -296,19 +296,19 @@ static void sync_one(void *ctx, size_t i)
     pthread_mutex_unlock(&s->lock);
 }
 
-rq_err rq_vfs_batch_sync(rq_vfs *batch, rq_executor *ex, rq_error *why)
+static rq_err sync_notes(batch_vfs *b, rq_executor *ex, rq_error *why)
 {
-    syncing s = {.batch = (batch_vfs *)batch};
-    if (s.batch->all) return rq_vfs_sync_all(s.batch->below, why);
+    syncing s = {.batch = b};
+    if (b->all) return rq_vfs_sync_all(b->below, why);
     pthread_mutex_init(&s.lock, NULL);
-    rq_parallel(ex, s.batch->count, sync_one, &s);
+    rq_parallel(ex, b->count, sync_one, &s);
     pthread_mutex_destroy(&s.lock);
     return s.rc == RQ_OK ? RQ_OK : rq_fail(why, s.rc, "%s", s.why.message);
 }
 
 rq_err rq_vfs_batch_end(rq_vfs *batch, rq_executor *ex, rq_err rc, rq_error *why)
 {
-    if (rc == RQ_OK) rc = rq_vfs_batch_sync(batch, ex, why);
+    if (rc == RQ_OK) rc = sync_notes((batch_vfs *)batch, ex, why);
     rq_vfs_free(batch);
     return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of syncs on the simulated disk: lost by a power cut before rq_vfs_batch_sync, there after it. */
+/* Batches of syncs on the simulated disk: lost by a power cut before rq_vfs_batch_end, there after it. */
 #include "../base/unit.h"
 
 #include "vfs/batch.h"
@@ -36,7 +36,8 @@ static bool is_there(rq_vfs *v, const char *path)
 {
     rq_arena a = {0};
     rq_slice bytes;
-    bool there = rq_vfs_read_file(v, path, 100, &a, &bytes, NULL) == RQ_OK && rq_slice_eq(bytes, text);
+    bool there =
+        rq_vfs_read_file(v, path, 100, &a, &bytes, NULL) == RQ_OK && rq_slice_eq(bytes, text);
     rq_arena_clear(&a);
     return there;
 }
@@ -48,8 +49,10 @@ static int survivors(int folders, bool sync, uint64_t seed)
     rq_vfs *batch = new_batch(sim);
     int found = 0;
     write_files(batch, folders);
-    if (sync) assert_int_equal(rq_vfs_batch_sync(batch, rq_sim_env(sim)->executor, NULL), RQ_OK);
-    rq_vfs_free(batch);
+    if (sync)
+        assert_int_equal(rq_vfs_batch_end(batch, rq_sim_env(sim)->executor, RQ_OK, NULL), RQ_OK);
+    else
+        rq_vfs_free(batch);
     rq_sim_run(sim); /* helpers that came late */
     rq_sim_restart(sim);
     for (int i = 0; i < folders; i++) {
