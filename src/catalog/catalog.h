@@ -323,6 +323,19 @@ typedef struct rq_procedure_counts {
     uint64_t succeeded, failed;
 } rq_procedure_counts;
 void rq_catalog_procedure_counts(rq_catalog *c, rq_procedure_counts *ret);
+/* Waits for a procedure's end without a thread. The caller fills the first part, and keeps the object until
+ * the task has run or _unwatch has returned true. */
+typedef struct rq_procedure_watch {
+    rq_lane *lane; /* where the task runs */
+    rq_task task;
+    /* The catalog's. */
+    struct rq_procedure_watch *next, **at;
+} rq_procedure_watch;
+/* True: the task will be posted, once: when the procedure has finished or is parked, or the catalog stops.
+ * False: it is not running, or there are too many watches. Any thread, never blocks. */
+bool rq_catalog_procedure_watch(rq_catalog *c, uint64_t proc_id, rq_procedure_watch *watch);
+/* False: the task was posted. Any thread. */
+bool rq_catalog_procedure_unwatch(rq_catalog *c, rq_procedure_watch *watch);
 /* Drops a kept result early (HBase's client calls this after reading it). */
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
 /* Rolls an unfinished procedure back. False: it is unknown or finished, of a kind that HBase never

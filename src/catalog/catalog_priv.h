@@ -4,6 +4,7 @@
 #define RQ_CATALOG_PRIV_H
 
 #include "base/config.h"
+#include "base/parallel.h"
 #include "catalog/catalog.h"
 #include "catalog/meta.h"
 #include "catalog/peers_priv.h"

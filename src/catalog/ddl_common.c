@@ -2,6 +2,7 @@
 /* Shared by the steps: creating and removing regions, updating the view and meta. */
 #include "catalog/ddl_priv.h"
 #include "region/region_files.h"
+#include "vfs/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,13 +54,12 @@ rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error 
 
 rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error *why)
 {
-    RQ_TRY(rq__meta_commit(c, b, true, why));
+    rq__batch own = *b;
+    own.vital = p->ops->vital;
+    RQ_TRY(rq__meta_commit(c, &own, true, why));
     p->committed |= p->step == p->ops->commit;
     return RQ_OK;
 }
-
-/* From so many regions on, one sync of the file system takes less time than several of each. */
-#define SYNCED_TOGETHER 8
 
 /* --- regions on disk -------------------------------------------------------------------------- */
 
@@ -83,6 +83,7 @@ rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t
 
 typedef struct disk_work {
     rq_catalog *catalog;
+    rq_vfs *batch;
     const rq_region_info *list;
     const rq_table_schema *schema;
     rq_err (*one)(const struct disk_work *w, const rq_region_info *info, rq_error *why);
@@ -91,31 +92,27 @@ typedef struct disk_work {
     rq_error why;
 } disk_work;
 
-static rq_err create_one(const disk_work *w, const rq_region_info *info, rq_error *why)
+/* Finds out what there is: the region may be in use. */
+static rq_err create_again(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
     return rq_region_create(w->catalog->engine, info, w->schema, why);
 }
 
-/* A region of links to no files: nothing of it is synced. */
-static rq_err create_unsynced(const disk_work *w, const rq_region_info *info, rq_error *why)
+/* A region of links to no files. */
+static rq_err create_one(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
     static const rq_region_files none;
-    return rq_region_create_linked(w->catalog->engine, info, w->schema, info, &none, why);
-}
-
-static rq_err destroy_one(const disk_work *w, const rq_region_info *info, rq_error *why)
-{
-    return rq_region_destroy(w->catalog->engine, info, why);
+    return rq_region_create_linked(w->catalog->engine, w->batch, info, w->schema, info, &none, why);
 }
 
 static rq_err archive_one(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
-    return rq_region_archive_unsynced(w->catalog->engine, info, why);
+    return rq_region_archive(w->batch, info, why);
 }
 
 static rq_err remove_one(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
-    return rq_region_remove_unsynced(w->catalog->engine, info, why);
+    return rq_region_remove(w->catalog->engine, w->batch, info, why);
 }
 
 static void disk_one(void *ctx, size_t i)
@@ -140,26 +137,44 @@ static rq_err disk_all(disk_work w, size_t count, rq_error *why)
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }
 
-rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_error *why)
+rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = create_one};
-    if (p->region_count < SYNCED_TOGETHER) return disk_all(w, p->region_count, why);
-    w.one = create_unsynced;
-    RQ_TRY(disk_all(w, p->region_count, why));
-    return rq_vfs_sync_all(c->env->vfs, why);
+    disk_work w = {.catalog = c, .batch = batch, .list = p->regions, .schema = p->schema};
+    w.one = p->resumed ? create_again : create_one;
+    return disk_all(w, p->region_count, why);
+}
+
+rq_err rq__create_regions_durably(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_vfs *batch;
+    RQ_TRY(rq_vfs_batch_new(c->env->vfs, &batch, why));
+    rq_err rc = rq__create_regions(c, p, batch, why);
+    return rq_vfs_batch_end(batch, c->env->executor, rc, why);
+}
+
+rq_err rq__archive_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why)
+{
+    disk_work w = {.catalog = c, .list = list, .one = archive_one};
+    RQ_TRY(rq_vfs_batch_new(c->env->vfs, &w.batch, why));
+    rq_err rc = disk_all(w, count, why);
+    return rq_vfs_batch_end(w.batch, c->env->executor, rc, why);
+}
+
+rq_err rq__remove_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_vfs *batch,
+                          rq_error *why)
+{
+    return disk_all((disk_work){.catalog = c, .batch = batch, .list = list, .one = remove_one},
+                    count, why);
 }
 
 rq_err rq__destroy_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why)
 {
-    disk_work w = {.catalog = c, .list = list, .one = destroy_one};
-    if (count < SYNCED_TOGETHER) return disk_all(w, count, why);
-    w.one = archive_one;
-    RQ_TRY(disk_all(w, count, why));
-    RQ_TRY(rq_vfs_sync_all(c->env->vfs, why));
-    w.one = remove_one;
-    RQ_TRY(disk_all(w, count, why));
-    return rq_vfs_sync_all(c->env->vfs, why);
+    rq_vfs *batch;
+    RQ_TRY(rq__archive_regions(c, list, count, why));
+    RQ_TRY(rq_vfs_batch_new(c->env->vfs, &batch, why));
+    rq_err rc = rq__remove_regions(c, list, count, batch, why);
+    return rq_vfs_batch_end(batch, c->env->executor, rc, why);
 }
 
 rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret, size_t *ret_count)

@@ -8,6 +8,7 @@
 #include "catalog/descriptor_change.h"
 #include "catalog/tableinfo.h"
 #include "catalog/tracker.h"
+#include "vfs/batch.h"
 
 static int slice_order(const void *a, const void *b)
 {
@@ -147,10 +148,14 @@ rq_err rq__create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__create_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
+    rq_vfs *batch;
     RQ_TRY(rq__need_schema(p, why));
-    /* Written again after a restart: an existing file might not be durable yet. */
-    RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why));
-    return rq__create_regions(c, p, why);
+    RQ_TRY(rq_vfs_batch_new(c->env->vfs, &batch, why));
+    /* Written again after a restart: an existing file might not be durable yet. The new one must be before an
+     * old one is removed, because the table may be in use. */
+    rq_err rc = rq__tableinfo_write(p->resumed ? c->env->vfs : batch, p->schema, why);
+    if (rc == RQ_OK) rc = rq__create_regions(c, p, batch, why);
+    return rq_vfs_batch_end(batch, c->env->executor, rc, why);
 }
 
 rq_err rq__create_open(rq_catalog *c, rq__proc *p, rq_error *why)

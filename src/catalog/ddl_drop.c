@@ -8,6 +8,7 @@
 
 #include "catalog/tableinfo.h"
 #include "region/mob_cleaner.h"
+#include "vfs/batch.h"
 
 /* HBASE: HMaster.checkTableModifiable. */
 static rq_err check_modifiable(rq_catalog *c, rq__proc *p, rq__table_node **ret, rq_error *why)
@@ -57,20 +58,28 @@ rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
+/* The name of a folder that is not there any more is synced, too: it may have been removed before a crash. */
+static rq_err remove_table_folder(const rq__proc *p, rq_vfs *batch, rq_error *why)
+{
+    rq_arena a = {0};
+    char *dir = rq__table_dir(&a, p->ns, p->qualifier);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(batch, dir, why);
+    if (rc == RQ_OK) rc = rq_vfs_sync_parent(batch, dir, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    RQ_TRY(rq__destroy_regions(c, p->old_regions, p->old_region_count, why));
+    rq_vfs *batch;
+    RQ_TRY(rq__archive_regions(c, p->old_regions, p->old_region_count, why));
     RQ_TRY(rq_mob_archive(c->engine, p->table, (rq_slice){0}, NULL, 0, why));
     rq_engine_forget_table(c->engine, p->ns, p->qualifier);
-    rq_arena a;
-    rq_arena_init(&a);
-    char *dir = rq__table_dir(&a, p->ns, p->qualifier);
-    char *parent = rq_arena_printf(&a, "data/%.*s", (int)p->ns.len, (const char *)p->ns.ptr);
-    rq_err rc = dir == NULL || parent == NULL ? RQ_E_NO_MEMORY : RQ_OK;
-    if (rc == RQ_OK) rc = rq_vfs_remove_tree(c->env->vfs, dir, why);
-    if (rc == RQ_OK) rc = rq_vfs_sync_dir(c->env->vfs, parent, why);
-    rq_arena_clear(&a);
-    return rc == RQ_OK ? rq__drop_quotas(c, p->table, why) : rc;
+    RQ_TRY(rq_vfs_batch_new(c->env->vfs, &batch, why));
+    rq_err rc = rq__remove_regions(c, p->old_regions, p->old_region_count, batch, why);
+    if (rc == RQ_OK) rc = remove_table_folder(p, batch, why);
+    RQ_TRY(rq_vfs_batch_end(batch, c->env->executor, rc, why));
+    return rq__drop_quotas(c, p->table, why);
 }
 
 /* --- truncate --------------------------------------------------------------------------------- */
@@ -113,7 +122,7 @@ rq_err rq__truncate_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__truncate_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__close_left_open(c, p, why));
-    return rq__create_regions(c, p, why);
+    return rq__create_regions_durably(c, p, why);
 }
 
 rq_err rq__publish_new_regions(rq_catalog *c, rq__proc *p, rq_table_state state,

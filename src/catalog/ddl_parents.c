@@ -197,7 +197,8 @@ static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
         RQ_TRY(rq_region_folder_has_references(c->engine, &r->children[i], &has, why));
         if (has) return RQ_OK;
     }
-    RQ_TRY(rq__destroy_regions(c, r->parents, r->parent_count, why));
+    for (size_t i = 0; i < r->parent_count; i++) /* one by one, in order: meta still knows them */
+        RQ_TRY(rq_region_destroy(c->engine, &r->parents[i], why));
     rq_arena a;
     rq_arena_init(&a);
     rq__batch b;

@@ -127,10 +127,19 @@ rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error 
 RQ_NODISCARD
 rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
                         rq_error *why);
-/* Creates the folders of p->regions. */
+/* Creates the folders of p->regions, through a batch (vfs/batch.h); _durably: in one of its own. After a restart
+ * they may be in use, and what is there is kept. */
 RQ_NODISCARD
-rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_error *why);
-/* Removes the folders of regions that are not open. */
+rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why);
+RQ_NODISCARD
+rq_err rq__create_regions_durably(rq_catalog *c, rq__proc *p, rq_error *why);
+/* Removes the folders of regions that are not open: first their files are archived, then all is removed through
+ * a batch. _destroy does both. */
+RQ_NODISCARD
+rq_err rq__archive_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why);
+RQ_NODISCARD
+rq_err rq__remove_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_vfs *batch,
+                          rq_error *why);
 RQ_NODISCARD
 rq_err rq__destroy_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why);
 /* Copies the infos of the table's regions into p->arena. */

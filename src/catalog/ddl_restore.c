@@ -16,6 +16,7 @@
 #include "catalog/tableinfo.h"
 #include "catalog/tracker.h"
 #include "region/tracking.h"
+#include "vfs/batch.h"
 
 #include "base/pb_arena.h"
 #include "proto/hbase.pb-c.h"
@@ -189,6 +190,7 @@ typedef struct layout_work {
     rq_catalog *catalog;
     const rq__proc *proc;
     const rq__snapshot *snapshot;
+    rq_vfs *batch;
     pthread_mutex_t lock;
     rq_err rc;
     rq_error why;
@@ -199,8 +201,8 @@ static void lay_out_one(void *ctx, size_t i)
     layout_work *w = ctx;
     rq_error why = {0};
     const rq__snapshot_region *from = &w->snapshot->regions[i];
-    rq_err rc = rq_region_create_linked(w->catalog->engine, &w->proc->regions[i], w->proc->schema,
-                                        &from->info, &from->files, &why);
+    rq_err rc = rq_region_create_linked(w->catalog->engine, w->batch, &w->proc->regions[i],
+                                        w->proc->schema, &from->info, &from->files, &why);
     if (rc == RQ_OK) return;
     pthread_mutex_lock(&w->lock);
     if (w->rc == RQ_OK) {
@@ -211,12 +213,12 @@ static void lay_out_one(void *ctx, size_t i)
 }
 
 static rq_err lay_out_regions(rq_catalog *c, const rq__proc *p, const rq__snapshot *s,
-                              rq_error *why)
+                              rq_vfs *batch, rq_error *why)
 {
     if (s->count != p->region_count)
         return rq_fail(why, RQ_E_SNAPSHOT_CORRUPT, "the snapshot has %zu regions now, and had %zu",
                        s->count, p->region_count);
-    layout_work w = {.catalog = c, .proc = p, .snapshot = s};
+    layout_work w = {.catalog = c, .proc = p, .snapshot = s, .batch = batch};
     pthread_mutex_init(&w.lock, NULL);
     rq_parallel(c->env->executor, s->count, lay_out_one, &w);
     pthread_mutex_destroy(&w.lock);
@@ -229,11 +231,14 @@ static rq_err lay_out(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__snapshot s;
     RQ_TRY(rq__need_schema(p, why));
     RQ_TRY(rq__hold_archive(c, p, why));
+    rq_vfs *batch;
+    RQ_TRY(rq_vfs_batch_new(c->env->vfs, &batch, why));
     rq_err rc = rq__snapshot_read(c->env->vfs, p->of.snapshot.name, &a, &s, why);
-    if (rc == RQ_OK) rc = lay_out_regions(c, p, &s, why);
+    if (rc == RQ_OK) rc = lay_out_regions(c, p, &s, batch, why);
     if (rc == RQ_OK)
-        rc = rq_mob_create_linked(c->engine, p->schema, s.regions[0].info.table, &s.mob, why);
-    if (rc == RQ_OK) rc = rq_vfs_sync_all(c->env->vfs, why);
+        rc =
+            rq_mob_create_linked(c->engine, batch, p->schema, s.regions[0].info.table, &s.mob, why);
+    rc = rq_vfs_batch_end(batch, c->env->executor, rc, why);
     rq_arena_clear(&a);
     if (rc == RQ_OK) rq__release_archive(p);
     return rc;

@@ -153,7 +153,7 @@ static rq_err commit_disabled(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_err rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_DISABLED);
     for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++)
         rc = rq__meta_put_region(&b, &rq__table_region(t, i)->info, RQ_REGION_CLOSED, NULL, -1);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
     rq__table_node_unref(t);
     return rc;

@@ -32,12 +32,12 @@
         .commit = 0,                                                                               \
     }
 
-#define PEER(k, name, payload_of, id, room)                                                        \
+#define PEER(k, name, payload_of, id, room, frees)                                                 \
     {                                                                                              \
         .kind = k, .java_class = "org.apache.hadoop.hbase.master.replication." name,               \
         .payload = payload_of, .make_room = room, .prepare = rq__peer_##id##_prepare,              \
         .steps = {{"UPDATE_PEER_STORAGE", rq__peer_##id##_store}}, .commit = 0,                    \
-        .not_abortable = true, .lock = RQ_LOCK_NAMESPACE,                                          \
+        .not_abortable = true, .lock = RQ_LOCK_NAMESPACE, .vital = frees,                          \
     }
 
 static const rq__proc_kind kinds[] = {
@@ -63,6 +63,8 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__delete_prepare,
         .steps = {{"REMOVE_FROM_META", rq__delete_commit}, {"CLEAR_FS_LAYOUT", rq__delete_remove}},
         .commit = 0,
+        .commits_first = true,
+        .vital = true,
     },
     {
         .kind = RQ_DDL_TRUNCATE_TABLE,
@@ -97,6 +99,8 @@ static const rq__proc_kind kinds[] = {
                   {"MARK_REGIONS_OFFLINE", rq__disable_close},
                   {"SET_DISABLED_TABLE_STATE", rq__disable_finish}},
         .commit = 0,
+        .commits_first = true,
+        .vital = true,
     },
     ALTER(RQ_DDL_MODIFY_TABLE, &rq__payload_modify),
     ALTER(RQ_DDL_ADD_FAMILY, &rq__payload_put_family),
@@ -277,6 +281,7 @@ static const rq__proc_kind kinds[] = {
                   {"DELETE_SNAPSHOT_FILES", rq__snapshot_delete_files}},
         .commit = 0,
         .seen = rq__snapshot_delete_seen,
+        .vital = true,
         .answer_at_end = true,
     },
     {
@@ -309,12 +314,12 @@ static const rq__proc_kind kinds[] = {
         .undo = rq__truncate_undo,
         .seen = rq__truncate_seen,
     },
-    PEER(RQ_DDL_ADD_PEER, "AddPeerProcedure", &rq__payload_peer, add, NULL),
+    PEER(RQ_DDL_ADD_PEER, "AddPeerProcedure", &rq__payload_peer, add, NULL, false),
     PEER(RQ_DDL_REMOVE_PEER, "RemovePeerProcedure", &rq__payload_none, remove,
-         rq__peer_remove_make_room),
-    PEER(RQ_DDL_ENABLE_PEER, "EnablePeerProcedure", &rq__payload_none, enable, NULL),
-    PEER(RQ_DDL_DISABLE_PEER, "DisablePeerProcedure", &rq__payload_none, disable, NULL),
-    PEER(RQ_DDL_UPDATE_PEER, "UpdatePeerConfigProcedure", &rq__payload_peer, update, NULL),
+         rq__peer_remove_make_room, true),
+    PEER(RQ_DDL_ENABLE_PEER, "EnablePeerProcedure", &rq__payload_none, enable, NULL, false),
+    PEER(RQ_DDL_DISABLE_PEER, "DisablePeerProcedure", &rq__payload_none, disable, NULL, true),
+    PEER(RQ_DDL_UPDATE_PEER, "UpdatePeerConfigProcedure", &rq__payload_peer, update, NULL, false),
 };
 
 const rq__proc_kind rq__proc_kind_unknown = {.java_class = "", .payload = &rq__payload_none};

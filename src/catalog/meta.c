@@ -109,6 +109,7 @@ static rq_err commit_with(const rq__batch *b, rq_region *region, rq_durability d
         .mutations = b->mutations,
         .mutation_count = b->count,
         .multi_row = b->count > 1,
+        .vital = b->vital,
     };
     rq_err rc = rq_region_write_sync(region, &op, 1, why);
     rq_cellblock_clear(&op.result);

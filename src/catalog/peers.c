@@ -178,6 +178,7 @@ static rq_err write_row(rq_catalog *c, rq_slice id, const row *w, rq_error *why)
     RQ_TRY(rq__store_ref(c, &store, why));
     rq_arena_init(&a);
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    b.vital = true;
     rq_slice key = pair(&a, RQ_PEER_LOCK_PREFIX, strlen(RQ_PEER_LOCK_PREFIX), id);
     rq_err rc = key.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     if (rc == RQ_OK && w != NULL) rc = fill(&b, &a, c, w);

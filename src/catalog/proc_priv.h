@@ -117,6 +117,8 @@ rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms);
 
 /* --- proc_share.c; all REQUIRE: lock held ----------------------------------------------------- */
 /* Whether there is memory for one more, for its client. */
+/* Posts the tasks of those that watch the procedure. */
+void rq__procs_tell_watches(rq__procedures *ps, rq__proc *p);
 bool rq__procs_have_room(const rq__procedures *ps, const rq__proc *p);
 void rq__procs_charge(rq__procedures *ps, rq__proc *p);
 void rq__procs_release(rq__procedures *ps, rq__proc *p);

@@ -17,6 +17,7 @@ rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
     if (rc == RQ_OK) {
         rq__batch b;
         rq__batch_init(&b, &a, rq__catalog_now_ms(p->catalog));
+        b.vital = p->ops->vital;
         rc = rq__batch_put(&b, rq_slice_of(row, 8), "proc", RQ_SLICE_LIT("d"), bytes);
         if (rc == RQ_OK) rc = rq__batch_commit(&b, store, synced, why);
     }

@@ -174,6 +174,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_slim(p);
     p->running = p->retrying = p->parked = false;
     p->finished = true;
+    rq__procs_tell_watches(ps, p);
     *(rc == RQ_OK ? &ps->succeeded : &ps->failed) += 1;
     rq_ddl *d = p->ddl;
     p->ddl = NULL;
@@ -261,6 +262,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     note_error(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parked = p->parking = true;
+    rq__procs_tell_watches(ps, p);
     rq__queue_add_parked(ps, p);
     pthread_mutex_unlock(&ps->lock);
     if (rq__proc_write(p, true, &record) != RQ_OK)
@@ -431,11 +433,21 @@ static rq_err lock_new_regions(rq__proc *p)
     return RQ_OK;
 }
 
+/* Whether the commit, which is the first step, makes the record durable: records, meta and edits share one
+ * log, and what is durable of it is a prefix. On a full disk the record is refused by itself: then nothing has
+ * been changed. */
+static bool is_durable_with_commit(const rq__proc *p)
+{
+    return p->catalog->one_log && p->ops->commits_first &&
+           !rq_wal_lacks_space(rq_engine_wal(p->catalog->engine));
+}
+
 static rq_err write_first(rq__proc *p, rq_error *why)
 {
     rq_error full = {.code = RQ_OK};
     if (p->ops->transient) return RQ_OK;
-    rq_err rc = rq__proc_write(p, true, &full);
+    p->undurable = p->ddl != NULL && is_durable_with_commit(p);
+    rq_err rc = rq__proc_write(p, !p->undurable, &full);
     if (rc == RQ_OK) return RQ_OK;
     if (p->ops->make_room != NULL && p->ops->make_room(p->catalog, p))
         return rq__proc_write(p, true, why);
@@ -469,6 +481,26 @@ static rq_err run_step(rq__proc *p, rq_error *why)
     return p->ops->steps[p->step].run(c, p, why);
 }
 
+/* Once the record is durable: the procedure will be executed. */
+static void answer_accepted(rq__proc *p)
+{
+    if (!p->ops->answer_at_end && !(p->ddl != NULL && p->ddl->wait_finished))
+        answer_proc(p, RQ_OK, NULL);
+}
+
+/* After the first step of one whose record was not durable. The submitter of a failed commit that is going to
+ * be repeated learns whether the record is durable at least. */
+static void settle_record(rq__proc *p, rq_err rc)
+{
+    rq_error why = {.code = RQ_OK};
+    p->undurable = false;
+    if (rc != RQ_OK) rc = rq__proc_write(p, true, &why);
+    if (rc == RQ_OK)
+        answer_accepted(p);
+    else
+        answer_proc(p, rc, &why);
+}
+
 /* GOES_ON: with the next step. */
 static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
 {
@@ -478,6 +510,7 @@ static outcome go_on(rq__proc *p, rq_err rc, const rq_error *why)
     case RQ__FAIL_END:
         return end_by(p, RQ__ENDING_FAIL, rc, why);
     case RQ__FAIL_REPEAT:
+        if (p->undurable) settle_record(p, rc);
         if (p->ops->transient)
             return end_by(p, RQ__ENDING_RETRY, rc, why); /* it leaves its locks */
         begin_step(p);
@@ -573,6 +606,7 @@ static outcome run_steps(rq__proc *p)
         if (o == GOES_ON && rc == RQ_E_SERVER_STOPPED && is_stopping(p)) o = LEFT;
         if (o == GOES_ON && rc != RQ_OK) o = go_on(p, rc, &why);
         if (o != GOES_ON) return o;
+        if (p->undurable) settle_record(p, RQ_OK);
         begin_step(p);
         p->attempts = 0;
     }
@@ -581,7 +615,6 @@ static outcome run_steps(rq__proc *p)
 
 static outcome proc_work(rq__proc *p)
 {
-    const rq__proc_kind *ops = p->ops;
     rq_error why = {0};
     if (p->ending != RQ__ENDING_NOT) return run_ending(p);
     if (p->refused) {
@@ -601,8 +634,7 @@ static outcome proc_work(rq__proc *p)
             o = LEFT;
         }
         if (o != GOES_ON) return o;
-        if (!ops->answer_at_end && !(p->ddl != NULL && p->ddl->wait_finished))
-            answer_proc(p, RQ_OK, NULL);
+        if (!p->undurable) answer_accepted(p);
     }
     return run_steps(p);
 }
@@ -948,6 +980,8 @@ void rq__procedures_stop(rq_catalog *c)
     if (wait) (void)ex->latch_wait(&idle);
     pthread_mutex_lock(&ps->lock);
     ps->idle = NULL;
+    for (rq__proc *p = ps->active; p != NULL; p = p->next)
+        rq__procs_tell_watches(ps, p);
     pthread_mutex_unlock(&ps->lock);
     ex->latch_destroy(&idle);
     /* Nothing runs any more. Callers that still wait get an error. */

@@ -12,7 +12,7 @@
  *     else, or repeated too often                           ─► parked
  *
  *  1. The record says everything the steps need, region names included. It is written before the
- *     first step, again when the procedure is parked, and (without waiting) when it has finished.
+ *     first step (and is durable before it, or with it if that is the commit), again when the procedure is parked, and (without waiting) when it has finished.
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
  *     the old state holds, behind it the new one.
@@ -161,8 +161,11 @@ typedef struct rq__proc_kind {
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient; /* not recorded: forgotten by a crash */
     rq_lock_level lock;
-    bool holds;          /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
-    bool start_ends;     /* a start completes it once committed, if it is not finished */
+    bool holds;      /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
+    bool start_ends; /* a start completes it once committed, if it is not finished */
+    /* Its first step is the commit, synced in the log before anything else: the record needs no sync. */
+    bool commits_first;
+    bool vital;          /* it frees space, or lets an operator (rq__batch) */
     bool leaves_regions; /* it neither opens nor closes its regions, so a start opens them */
     bool answer_at_end;  /* HBase's RPC returns when all is done */
     bool
@@ -222,6 +225,7 @@ struct rq__proc {
     bool in_step;      /* it waits for reports in the middle of a step */
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
+    bool undurable;  /* its record waits for the commit's sync, and its submitter for both */
     bool was_parked; /* before the restart: the start has opened its regions as meta has them */
     bool committed;  /* the commit's write succeeded in this run */
     bool unsure;     /* the commit's write failed, but may have been written */
@@ -250,7 +254,8 @@ struct rq__proc {
     int64_t updated_ms, acknowledged_ms;
     rq_ddl *ddl;    /* to be answered; then NULL */
     bool recording; /* answered early, once its record is written */
-    rq_ddl *same;   /* calls with the same nonce that arrived meanwhile; they get the same answer */
+    rq_procedure_watch *watches;
+    rq_ddl *same; /* calls with the same nonce that arrived meanwhile; they get the same answer */
     rq_task task;
     rq_timer timer;
 };
@@ -280,6 +285,7 @@ typedef struct rq__procedures {
     rq__proc *ready, **ready_end; /* have all their locks and have not been started yet */
     rq__proc *parked;
     uint64_t lock_steps; /* for tests: claims and keys visited */
+    unsigned watches;    /* of all procedures (proc_watch.c) */
     unsigned busy;       /* tasks on their way */
     bool stopping;
     rq_latch *idle;    /* set by stop; opened when no task is running */

@@ -68,10 +68,4 @@ RQ_NODISCARD
 rq_err rq_host_find_encoded(const rq_host *h, rq_slice encoded, const rq_host_region **ret,
                             rq_error *why);
 
-/* --- many at once (parallel.c) ---------------------------------------------------------------- */
-/* Runs fn(ctx, i) for i < count: on this thread and, as far as they are free, on threads of
- * RQ_POOL_WORK. Returns when all are done. It never waits for a pool thread that has not begun, and
- * does everything itself when out of memory. */
-void rq_parallel(rq_executor *ex, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
-
 #endif

@@ -89,6 +89,7 @@ static rq_err stage(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t
         .nonce = nonce,
         .cluster_ids = g->cluster_ids,
         .scopes = r->log_scopes,
+        .vital = g->vital,
     };
     rq_lsn lsn;
     RQ_TRY(rq_wal_stage(r->engine->wal, r->log, &record, g->slices, g->count, &lsn));

@@ -14,6 +14,7 @@
 #include "region/engine_priv.h"
 #include "region/owned.h"
 #include "store/reference.h"
+#include "vfs/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,16 @@ const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice
 
 /* --- creating --------------------------------------------------------------------------------- */
 
+/* An earlier attempt may have ended before its syncs. */
+static rq_err make_durable(rq_vfs *vfs, const char *path, rq_error *why)
+{
+    rq_file *f;
+    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_WRITE, &f, why));
+    rq_err rc = rq_file_sync(f, why);
+    (void)rq_file_close(f); /* nothing was written through it */
+    return rc == RQ_OK ? rq_vfs_sync_parent(vfs, path, why) : rc;
+}
+
 /* Writes the file unless it is complete and correct: a crash may have left a part of it. */
 static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
                                 const rq_region_info *info, rq_error *why)
@@ -47,7 +58,7 @@ static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
         return rq_no_memory(why);
     rq_slice old;
     rq_err rc = rq_vfs_read_file(vfs, path, REGION_INFO_MAX, arena, &old, NULL);
-    if (rc == RQ_OK && rq_slice_eq(old, bytes)) return rq_vfs_sync_dir(vfs, dir, why);
+    if (rc == RQ_OK && rq_slice_eq(old, bytes)) return make_durable(vfs, path, why);
     if (rc != RQ_E_NOT_FOUND) RQ_TRY(rq_vfs_remove(vfs, path, why));
     return rq_vfs_write_new_file(vfs, path, bytes, why);
 }
@@ -182,18 +193,28 @@ static rq_err remove_older_seqids(rq_vfs *vfs, rq_arena *arena, const char *dir,
     return RQ_OK;
 }
 
-rq_err rq__seqid_file_write(rq_vfs *vfs, const rq_region_info *info, uint64_t seqid, rq_error *why)
+static rq_err write_seqid(const rq_env *env, const char *dir, const char *path, rq_error *why)
+{
+    rq_vfs *batch;
+    RQ_TRY(rq_vfs_batch_new(env->vfs, &batch, why));
+    rq_err rc = rq_vfs_mkdirs(batch, dir, why);
+    if (rc == RQ_OK) {
+        rc = rq_vfs_write_new_file(batch, path, (rq_slice){0}, NULL);
+        if (rc == RQ_E_EXISTS) rc = rq_vfs_sync_dir(batch, dir, why);
+    }
+    return rq_vfs_batch_end(batch, env->executor, rc, why);
+}
+
+rq_err rq__seqid_file_write(const rq_env *env, const rq_region_info *info, uint64_t seqid,
+                            rq_error *why)
 {
     rq_arena arena = {0};
+    rq_vfs *vfs = env->vfs;
     const char *dir = rq__family_dir(&arena, info, RQ_SLICE_LIT("recovered.edits"));
     const char *path =
         dir == NULL ? NULL
                     : rq_arena_printf(&arena, "%s/%llu.seqid", dir, (unsigned long long)seqid);
-    rq_err rc = path == NULL ? RQ_E_NO_MEMORY : rq_vfs_mkdirs(vfs, dir, why);
-    if (rc == RQ_OK) {
-        rc = rq_vfs_write_new_file(vfs, path, (rq_slice){0}, NULL);
-        if (rc == RQ_E_EXISTS) rc = rq_vfs_sync_dir(vfs, dir, why);
-    }
+    rq_err rc = path == NULL ? RQ_E_NO_MEMORY : write_seqid(env, dir, path, why);
     if (rc == RQ_OK) rc = remove_older_seqids(vfs, &arena, dir, seqid, why);
     rq_arena_clear(&arena);
     return rc == RQ_OK
@@ -288,7 +309,7 @@ rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why
     return RQ_OK;
 }
 
-/* --- removing many, with one sync ------------------------------------------------------------- */
+/* --- archiving and removing in batches ------------------------------------------------------------- */
 
 #define LINK_TRIES_MAX 16 /* the archive's cleaner may remove an empty folder */
 
@@ -339,24 +360,23 @@ static rq_err archive_region(rq_vfs *vfs, rq_arena *arena, const rq_region_info 
     return RQ_OK;
 }
 
-rq_err rq_region_archive_unsynced(rq_engine *e, const rq_region_info *info, rq_error *why)
+rq_err rq_region_archive(rq_vfs *batch, const rq_region_info *info, rq_error *why)
 {
     rq_arena arena = {0};
-    rq_err rc = archive_region(e->env.vfs, &arena, info, why);
+    rq_err rc = archive_region(batch, &arena, info, why);
     rq_arena_clear(&arena);
     return rc;
 }
 
-rq_err rq_region_remove_unsynced(rq_engine *e, const rq_region_info *info, rq_error *why)
+rq_err rq_region_remove(rq_engine *e, rq_vfs *batch, const rq_region_info *info, rq_error *why)
 {
-    rq_vfs *vfs = e->env.vfs;
     rq_arena arena = {0};
     const char *dir = rq__region_dir(&arena, info);
-    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(vfs, dir, why);
-    if (rc == RQ_OK) rc = rq__nonce_files_remove(vfs, info->encoded, why);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(batch, dir, why);
+    if (rc == RQ_OK) rc = rq__nonce_files_remove(batch, info->encoded, why);
     for (int i = 0; i < 2 && rc == RQ_OK; i++) {
         const char *slot = rq_arena_printf(&arena, RQ__MANIFEST_DIR "/%s.%d", info->encoded, i);
-        rc = slot == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(vfs, slot, why);
+        rc = slot == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(batch, slot, why);
     }
     rq_arena_clear(&arena);
     if (rc == RQ_OK) rq__recovery_drop(e, info->encoded);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions that consist of links; contract and layout in region_files.h. Links and back references
- * are written without a sync each, because a clone has thousands of them: the caller syncs
- * everything once. */
+ * are written without a sync each, because a clone has thousands of them: the caller's batch syncs
+ * everything. */
 #include "region/engine_priv.h"
 #include "region/region_files.h"
 #include "region/tracking.h"
@@ -55,6 +55,7 @@ static rq_err write_file(rq_vfs *vfs, const char *path, rq_slice bytes, rq_error
 
 typedef struct linking {
     rq_engine *engine;
+    rq_vfs *vfs; /* where the links are made */
     rq_arena *arena;
     const char *region;  /* of the links: encoded name */
     rq_slice table;      /* of the links, as displayed */
@@ -132,7 +133,7 @@ const char *rq_link_back_reference(rq_arena *arena, const rq_region_info *info, 
 
 static rq_err write_back_reference(const linking *l, const target *t)
 {
-    rq_vfs *vfs = l->engine->env.vfs;
+    rq_vfs *vfs = l->vfs;
     const char *dir = back_reference_dir(l->arena, t, l->family);
     const char *path = back_reference(l->arena, dir, l->region, l->table);
     if (path == NULL) return rq_no_memory(l->why);
@@ -175,7 +176,7 @@ static rq_err write_link(const linking *l, const char *dir, const rq_region_file
     if (parts.is_reference) RQ_TRY(reference_bytes(l, file->reference, &bytes));
     RQ_TRY(write_back_reference(l, &t));
     *ret_name = rq_slice_cstr(t.name);
-    return write_file(l->engine->env.vfs, path, bytes, l->why);
+    return write_file(l->vfs, path, bytes, l->why);
 }
 
 /* --- a region --------------------------------------------------------------------------------- */
@@ -192,7 +193,7 @@ static rq_err link_family(linking *l, const char *dir, const rq_region_files *fi
     for (size_t i = 0; i < files->count; i++)
         if (rq_slice_eq(files->families[i].name, ret->name)) f = &files->families[i];
     if (dir == NULL) return rq_no_memory(l->why);
-    RQ_TRY(rq__make_folders(l->engine->env.vfs, l->arena, dir, l->why));
+    RQ_TRY(rq__make_folders(l->vfs, l->arena, dir, l->why));
     if (f == NULL) return RQ_OK;
     ret->files = rq_arena_calloc(l->arena, f->count + 1, sizeof *ret->files);
     if (ret->files == NULL) return rq_no_memory(l->why);
@@ -211,6 +212,7 @@ static bool needs_manifest(const rq_table_schema *schema)
     return false;
 }
 
+/* Not in the batch: see rq_vfs_cas. */
 static rq_err write_manifest(const linking *l, rq__manifest *m)
 {
     rq__manifest old;
@@ -226,7 +228,7 @@ static rq_err write_manifest(const linking *l, rq__manifest *m)
 static rq_err link_region(linking *l, const rq_region_info *info, const rq_table_schema *schema,
                           const rq_region_files *files)
 {
-    rq_vfs *vfs = l->engine->env.vfs;
+    rq_vfs *vfs = l->vfs;
     rq_slice bytes;
     rq__manifest m = {.next_seqid = 1};
     const char *dir = rq__region_dir(l->arena, info);
@@ -245,12 +247,13 @@ static rq_err link_region(linking *l, const rq_region_info *info, const rq_table
     return needs_manifest(schema) ? write_manifest(l, &m) : RQ_OK;
 }
 
-rq_err rq_region_create_linked(rq_engine *e, const rq_region_info *info,
+rq_err rq_region_create_linked(rq_engine *e, rq_vfs *vfs, const rq_region_info *info,
                                const rq_table_schema *schema, const rq_region_info *from,
                                const rq_region_files *files, rq_error *why)
 {
     rq_arena arena = {0};
     linking l = {.engine = e,
+                 .vfs = vfs,
                  .arena = &arena,
                  .region = info->encoded,
                  .table = info->table,
@@ -272,14 +275,14 @@ static rq_err link_mob(linking *l, const rq_table_schema *schema, const rq_regio
         if (rq_table_schema_family(schema, l->family) == NULL) continue;
         const char *dir = rq_mob_family_dir(l->arena, schema->name, l->family);
         if (dir == NULL) return rq_no_memory(l->why);
-        RQ_TRY(rq__make_folders(l->engine->env.vfs, l->arena, dir, l->why));
+        RQ_TRY(rq__make_folders(l->vfs, l->arena, dir, l->why));
         for (size_t k = 0; k < files->families[i].count; k++)
             RQ_TRY(write_link(l, dir, &files->families[i].files[k], &name));
     }
     return RQ_OK;
 }
 
-rq_err rq_mob_create_linked(rq_engine *e, const rq_table_schema *schema, rq_slice from,
+rq_err rq_mob_create_linked(rq_engine *e, rq_vfs *vfs, const rq_table_schema *schema, rq_slice from,
                             const rq_region_files *files, rq_error *why)
 {
     rq_arena arena = {0};
@@ -288,6 +291,7 @@ rq_err rq_mob_create_linked(rq_engine *e, const rq_table_schema *schema, rq_slic
     rq_err rc = rq_mob_region_name(schema->name, &name, own);
     if (rc == RQ_OK) rc = rq_mob_region_name(from, &name, theirs);
     linking l = {.engine = e,
+                 .vfs = vfs,
                  .arena = &arena,
                  .region = own,
                  .table = schema->name,

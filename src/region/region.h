@@ -20,6 +20,7 @@
 #include "filter/filter.h"
 #include "region/region_info.h"
 #include "store/scan.h"
+#include "vfs/vfs.h"
 #include "wal/wal.h"
 
 /* region/engine.h: environment, log, block cache, ceilings, background work */
@@ -85,6 +86,7 @@ typedef struct rq_row_op {
     /* A replicated put or delete: the clusters that have applied it (wal/record.h). They go into
      * its log record, so that it is not sent back to one of them. */
     rq_slice cluster_ids;
+    bool vital; /* on a full disk: see rq_wal_record */
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */
@@ -199,13 +201,13 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
  * archive/. */
 RQ_NODISCARD
 rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
-/* The same for many regions: _archive links their HFiles into the archive, and _remove removes what
- * is left in data/ and .rorqual/. Neither is durable before rq_vfs_sync_all, which must run between
- * the two and after them; both may be repeated. */
+/* The same in two steps, each in a batch of its own (vfs/batch.h), perhaps of many regions: _archive links the
+ * HFiles into the archive, and _remove removes what is left in data/ and .rorqual/. Both may be repeated. Until
+ * they are done an older manifest may come back: only for regions that hbase:meta does not name any more. */
 RQ_NODISCARD
-rq_err rq_region_archive_unsynced(rq_engine *e, const rq_region_info *info, rq_error *why);
+rq_err rq_region_archive(rq_vfs *batch, const rq_region_info *info, rq_error *why);
 RQ_NODISCARD
-rq_err rq_region_remove_unsynced(rq_engine *e, const rq_region_info *info, rq_error *why);
+rq_err rq_region_remove(rq_engine *e, rq_vfs *batch, const rq_region_info *info, rq_error *why);
 /* Removes one family of a closed region (an alter that drops a family). An absent family is no
  * error. */
 RQ_NODISCARD

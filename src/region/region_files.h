@@ -51,17 +51,17 @@ rq_err rq_mob_files_take(rq_engine *e, const rq_table_schema *schema, rq_arena *
                          rq_region_files *ret, rq_error *why);
 
 /* Makes a region that consists of links to files of another table's or its own region `from`. It
- * must not be in use yet; an earlier attempt's files are completed. Nothing is durable before
- * rq_vfs_sync_all. Families that the schema does not have are left out. */
+ * must not be in use yet; an earlier attempt's files are completed. The files are made through `vfs`, a
+ * batch of the engine's (vfs/batch.h). Families that the schema does not have are left out. */
 RQ_NODISCARD
-rq_err rq_region_create_linked(rq_engine *e, const rq_region_info *info,
+rq_err rq_region_create_linked(rq_engine *e, rq_vfs *vfs, const rq_region_info *info,
                                const rq_table_schema *schema, const rq_region_info *from,
                                const rq_region_files *files, rq_error *why);
 /* The same for MOB files of the table `from`, in the folder of the table `schema`. They may be the same
  * table: then a file that is still in the folder gets a link too, because the cleaner may archive it
  * before a region refers to it again. */
 RQ_NODISCARD
-rq_err rq_mob_create_linked(rq_engine *e, const rq_table_schema *schema, rq_slice from,
+rq_err rq_mob_create_linked(rq_engine *e, rq_vfs *vfs, const rq_table_schema *schema, rq_slice from,
                             const rq_region_files *files, rq_error *why);
 /* The path of the back reference of a link in the region, in the arena; NULL: memory is exhausted.
  * REQUIRES: `name` is a link's. */

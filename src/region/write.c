@@ -340,7 +340,7 @@ static bool must_stop(rq_region *r, const rq__batch *b)
 /* Whether the op may share the group's log record. */
 static bool joins_group(const rq__group *g, const rq_row_op *op, int durability)
 {
-    return g->durability == durability && g->bytes < GROUP_BYTES_MAX &&
+    return g->durability == durability && g->bytes < GROUP_BYTES_MAX && g->vital == op->vital &&
            rq_slice_eq(g->cluster_ids, op->cluster_ids);
 }
 
@@ -362,6 +362,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
         }
         if (g->count == 0) {
             g->durability = durability;
+            g->vital = op->vital;
             g->cluster_ids = op->cluster_ids;
             g->first_op = i;
         }

@@ -14,12 +14,14 @@
  * 4. A failure is repeated forever, with HBase's growing pauses (replication.source.sleepforretries
  *    × attempts): the peer may be away for days. The log is kept meanwhile, up to
  *    rorqual.replication.log.max.
- * 5. A damaged record stops the shipping: nothing is left out silently.
+ * 5. While it is far behind, half of the time is the clients' (pace.h).
+ * 6. A damaged record stops the shipping: nothing is left out silently.
  */
 #include "replication/source.h"
 
 #include "replication/filter.h"
 #include "replication/outlet.h"
+#include "replication/pace.h"
 #include "replication/shipment.h"
 
 #include "wal/tail.h"
@@ -53,6 +55,7 @@ struct rq__source {
     rq__outlet *outlet;
     uint32_t patience_ms; /* the outlet's timeout of a batch */
     rq__shipment shipment;
+    rq__pace pace;
     rq_lsn confirmed;    /* by the peer */
     rq_lsn written;      /* the position in the catalog */
     bool has_shipped;    /* since it was written */
@@ -187,13 +190,21 @@ static rq_err open_tail(rq__source *s, rq_lsn from, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+/* Bytes of the durable log that the peer has not confirmed. */
+static uint64_t backlog(const rq__source *s)
+{
+    rq_lsn durable = rq_wal_durable(rq_engine_wal(s->settings->engine));
+    return durable > s->confirmed ? durable - s->confirmed : 0;
+}
+
 /* Adds records until the shipment is large enough or nothing is left. */
 static rq_err fill(rq__source *s, rq_error *why)
 {
     const rq__source_settings *set = s->settings;
+    uint64_t most = rq__pace_batch_bytes(backlog(s), set->batch_bytes);
     if (s->tail == NULL) RQ_TRY(open_tail(s, s->confirmed, why));
-    while (rq__shipment_bytes(&s->shipment) < set->batch_bytes &&
-           s->shipment.entries < set->batch_entries && !stops(s)) {
+    while (rq__shipment_bytes(&s->shipment) < most && s->shipment.entries < set->batch_entries &&
+           !stops(s)) {
         rq_wal_record r;
         rq_err rc = rq_wal_tail_next(s->tail, &r, why);
         if (rc == RQ_E_END) break;
@@ -395,6 +406,7 @@ static void lose(rq__source *s, const rq_error *why)
 static void round_of(rq__source *s, unsigned *failures)
 {
     rq_error why = {.code = RQ_OK};
+    uint64_t begun = now_ns(s);
     rq__shipment_reset(&s->shipment);
     rq_err rc = fill(s, &why);
     if (rc == RQ_E_NOT_FOUND) {
@@ -421,6 +433,8 @@ static void round_of(rq__source *s, unsigned *failures)
     ship(s);
     write_position(s, false);
     throttle(s, bytes);
+    if (s->filter.bandwidth <= 0)
+        pause_ns(s, rq__pace_rest_ns(&s->pace, begun, now_ns(s), backlog(s)));
 }
 
 static void *run(void *arg)

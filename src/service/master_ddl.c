@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MasterService: changes of tables and namespaces, and how clients wait for them. Each change is a
- * procedure of the catalog; the answer is its id once it is accepted, and the client polls
- * getProcedureResult. HBASE: MasterRpcServices. */
+/* MasterService: changes of tables and namespaces. Each change is a procedure of the catalog; the answer is
+ * its id once it is accepted, and the client polls getProcedureResult (procedure_result.c). HBASE:
+ * MasterRpcServices. */
 #include "service/master_priv.h"
 #include "service/messages.h"
 
@@ -510,61 +510,5 @@ void rq__is_procedure_done(void *ctx, rq_call *call)
     Pb__IsProcedureDoneResponse response = PB__IS_PROCEDURE_DONE_RESPONSE__INIT;
     response.has_done = 1;
     response.done = 1;
-    rq_call_reply(call, &response.base);
-}
-
-/* --- procedures ------------------------------------------------------------------------------- */
-
-Pb__ForeignExceptionMessage *rq__foreign_exception(rq_arena *arena, const rq_procedure *p)
-{
-    Pb__ForeignExceptionMessage *m = rq_arena_alloc(arena, sizeof *m);
-    Pb__GenericExceptionMessage *g = rq_arena_alloc(arena, sizeof *g);
-    if (m == NULL || g == NULL) return NULL;
-    pb__foreign_exception_message__init(m);
-    pb__generic_exception_message__init(g);
-    g->class_name = (char *)rq_err_java_class(p->rc);
-    g->message = (char *)(p->message != NULL ? p->message : rq_err_text(p->rc));
-    m->source = (char *)"pid";
-    m->generic_exception = g;
-    return m;
-}
-
-void rq__get_procedure_result(void *ctx, rq_call *call)
-{
-    rq_admin_services *s = ctx;
-    const Pb__GetProcedureResultRequest *r = (const Pb__GetProcedureResultRequest *)call->param;
-    Pb__GetProcedureResultResponse response = PB__GET_PROCEDURE_RESULT_RESPONSE__INIT;
-    rq_procedure p;
-    if (!rq_catalog_procedure(s->catalog, r->proc_id, &call->arena, &p)) {
-        response.state = PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__NOT_FOUND;
-        rq_call_reply(call, &response.base);
-        return;
-    }
-    /* The client of a parked procedure gets its error at once: it may stay parked forever. */
-    bool ended = p.finished || p.parked;
-    response.state = ended ? PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__FINISHED
-                           : PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__RUNNING;
-    response.has_submitted_time = response.has_last_update = 1;
-    response.submitted_time = (uint64_t)p.submitted_ms;
-    response.last_update = (uint64_t)p.updated_ms;
-    if (p.finished) rq_catalog_procedure_forget(s->catalog, r->proc_id);
-    if (ended && p.rc != RQ_OK) {
-        response.exception = rq__foreign_exception(&call->arena, &p);
-        if (response.exception == NULL) {
-            rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-            return;
-        }
-    }
-    rq_call_reply(call, &response.base);
-}
-
-/* HBASE: ProcedureExecutor.abort. */
-void rq__abort_procedure(void *ctx, rq_call *call)
-{
-    rq_admin_services *s = ctx;
-    const Pb__AbortProcedureRequest *r = (const Pb__AbortProcedureRequest *)call->param;
-    Pb__AbortProcedureResponse response = PB__ABORT_PROCEDURE_RESPONSE__INIT;
-    response.is_procedure_aborted =
-        rq_catalog_procedure_abort(s->catalog, r->proc_id, r->mayinterruptifrunning);
     rq_call_reply(call, &response.base);
 }

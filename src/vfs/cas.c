@@ -94,13 +94,12 @@ static rq_err slots_read(rq_vfs *v, const char *name, rq_arena *arena, slot slot
         slot *s = &slots[i];
         memset(s, 0, sizeof *s);
         RQ_TRY(slot_path(name, i, s, why));
-        rq_stat st;
+        rq_slice all;
         rq_error detail = {0};
-        rq_err rc = rq_vfs_stat(v, s->path, &st, &detail);
+        rq_err rc =
+            rq_vfs_read_file(v, s->path, BYTES_AT + (size_t)BYTES_MAX, arena, &all, &detail);
         if (rc == RQ_E_NOT_FOUND) continue;
         if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
-        rq_slice all;
-        RQ_TRY(rq_vfs_read_file(v, s->path, BYTES_AT + (size_t)BYTES_MAX, arena, &all, why));
         s->exists = true;
         slot_parse(s, all);
         if (s->valid && (newest < 0 || s->generation > slots[newest].generation)) newest = i;

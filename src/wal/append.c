@@ -152,13 +152,17 @@ static rq_err write_over(const uint8_t *ring, size_t cap, const wal_file *s, uin
 
 /* --- stage -------------------------------------------------------------------------------- */
 
-/* On a full disk only prewritten space is left. Its last part is reserved for kinds that do not
- * hold WAL files (they help to free some). */
-static bool fits_full_disk(const rq_wal *wal, uint64_t len, rq_wal_kind kind)
+/* On a full disk only prewritten space is left. Its last part is reserved: for vital records, which are an
+ * operator's way to free some, and the rest of it for kinds that do not hold WAL files (they help to). */
+#define RESERVE_OF_FLUSHES (RQ__WAL_RESERVE / 4)
+
+static bool fits_full_disk(const rq_wal *wal, uint64_t len, const rq_wal_record *r)
 {
     if (wal->newest->slot == NULL) return false; /* the lane waits for space for a new file */
     uint64_t end = rq__wal_offset(wal->newest, wal->staged) + len;
-    uint64_t reserve = rq__wal_kind_holds(kind) ? 64u << 10 : 0;
+    uint64_t reserve = !rq__wal_kind_holds(r->kind) ? 0
+                       : r->vital                   ? RESERVE_OF_FLUSHES
+                                                    : RQ__WAL_RESERVE;
     return end + reserve <= wal->newest->slot->prewritten;
 }
 
@@ -234,7 +238,7 @@ static rq_err stage_locked(rq_wal *wal, rq_wal_region *region, const rq_wal_reco
     uint64_t len = rq__wal_frame_len(f->body_len);
     rq_err failed = (rq_err)atomic_load_explicit(&wal->failed, memory_order_relaxed);
     if (RQ_UNLIKELY(failed != RQ_OK)) return failed;
-    if (RQ_UNLIKELY(wal->no_space) && !fits_full_disk(wal, len, r->kind)) {
+    if (RQ_UNLIKELY(wal->no_space) && !fits_full_disk(wal, len, r)) {
         rq__wal_lane_wake(wal); /* to look again */
         return RQ_E_NO_SPACE;
     }

@@ -176,6 +176,15 @@ static uint64_t prewrite_step(const rq_wal *wal)
     return step > PREWRITE_STEP ? PREWRITE_STEP : step;
 }
 
+/* So early that a full disk is noticed before what is kept for it has been used, if files are that large. */
+static uint64_t due_ahead(const rq_wal *wal)
+{
+    uint64_t step = prewrite_step(wal);
+    uint64_t least = step < 2 * RQ__WAL_RESERVE ? step / 2 : RQ__WAL_RESERVE * 3 / 2;
+    if (wal->no_space) return step;
+    return step / 8 > least ? step / 8 : least;
+}
+
 /* How far the zeros reach beyond the written bytes, and whether more are needed. */
 static bool prewrite_due(rq_wal *wal, uint64_t least_ahead)
 {
@@ -549,7 +558,7 @@ static bool lane_step(rq_wal *wal)
         roll(wal); /* removes files; prewriting would find no space as long as they are there */
         return !wal->lane_wants_pen;
     }
-    if (prewrite_due(wal, prewrite_step(wal) / (wal->no_space ? 1 : 8))) {
+    if (prewrite_due(wal, due_ahead(wal))) {
         prewrite(wal);
         return !wal->lane_wants_pen;
     }

@@ -272,6 +272,26 @@ def locks_exclude_and_end(world):
         assert "java.lang.IllegalArgumentException: " in refusal(world.locks.call, "RequestLock", wrong).trace
 
 
+def a_question_about_a_running_procedure_waits_for_its_end(world):
+    """HBase's client would sleep 100 ms after the answer RUNNING."""
+    running, finished = 1, 2
+    world.client.create("asked", {"cf": {}})
+    message = number(1, 1) + text(3, hbase.table_name("asked")) + text(5, "a test")
+    lock = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
+    hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
+    master = hbase.Connection(world.server.master, "MasterService")
+    asked = [master.send("GetProcedureResult", number(1, lock)) for _ in range(3)]
+    master.send("AbortProcedure", number(1, lock) + number(2, 1))
+    answers = dict(master.receive() for _ in range(4))
+    states = [answers[call][1][0] for call in asked]
+    assert states == [finished] * 3, f"{states}, {running}: it did not wait"
+    # Nobody reads the answer: the call ends with the procedure, or with its time.
+    gone = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
+    master.send("GetProcedureResult", number(1, gone))
+    master.close()
+    world.ddl("DisableTable", text(1, hbase.table_name("asked")))
+
+
 def locks_of_a_client_that_has_gone_are_passed(world):
     """Each would be held for 300 ms, one after the other: a minute."""
     world.client.create("gone", {"cf": {}})
@@ -503,7 +523,8 @@ def a_call_ends_the_server(world):
 TESTS = [
     regions_are_known_on_the_masters_port, a_refused_call_names_the_point, the_check_runs, lost_rows_of_meta_come_back, a_lost_region_keeps_its_records_in_the_log, overlaps_are_merged,
     regions_are_assigned_by_hand,
-    states_are_set_by_hand, the_state_of_a_replica_is_set_by_hand, a_snapshot_says_the_layout_that_it_has, no_server_has_crashed, locks_exclude_and_end, locks_of_a_client_that_has_gone_are_passed, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
+    states_are_set_by_hand, the_state_of_a_replica_is_set_by_hand, a_snapshot_says_the_layout_that_it_has, no_server_has_crashed, locks_exclude_and_end,
+    a_question_about_a_running_procedure_waits_for_its_end, locks_of_a_client_that_has_gone_are_passed, only_what_can_be_rolled_back_is_aborted, a_lock_outlives_a_kill_but_not_long,
     procedures_have_the_message_of_their_kind, procedures_have_parameters_after_a_restart_too, the_normalizer_merges_and_splits, a_server_is_decommissioned_and_back,
     totals_do_not_fall_when_a_table_is_dropped, the_masters_region_is_flushed, in_maintenance_mode_only_system_tables_are_open, files_that_are_wholly_cached_are_listed, a_call_ends_the_server,
 ]

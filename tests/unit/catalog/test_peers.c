@@ -28,11 +28,20 @@ static size_t count_peers(world *w)
     return count;
 }
 
+static bool is_enabled(world *w)
+{
+    rq_arena a = {0};
+    rq_peer_info peer;
+    OK(rq_catalog_peer(w->catalog, RQ_SLICE_LIT("p"), &a, &peer));
+    rq_arena_clear(&a);
+    return peer.enabled;
+}
+
 /* A log of 4 MB that only the peer needs, and no room on the disk; how many rows there are. */
-static int begin(world *w)
+static int begin(world *w, const char *file_bytes)
 {
     world_init(w, unit_seed(), NULL);
-    OK(rq_config_set(w->config, "rorqual.wal.file.size", "65536", &w->why));
+    OK(rq_config_set(w->config, "rorqual.wal.file.size", file_bytes, &w->why));
     OK(rq_config_set(w->config, "rorqual.wal.max", "131072", &w->why));
     OK(rq_config_set(w->config, "hbase.busy.wait.duration", "1000", &w->why));
     OK(world_open(w));
@@ -53,7 +62,7 @@ static void a_peer_is_removed_although_its_log_fills_the_disk(void **state)
 {
     (void)state;
     world the, *w = &the;
-    int n = begin(w);
+    int n = begin(w, "65536");
     OK(world_peer(w, RQ_DDL_REMOVE_PEER, "p", 0));
     assert_int_equal(count_peers(w), 0);
     OK(put_large(w, n));
@@ -64,9 +73,29 @@ static void a_peer_is_removed_although_its_log_fills_the_disk(void **state)
     world_clear(w);
 }
 
+/* Of rows that are refused: what the operator changes needs the log all the same. */
+static void a_peer_is_disabled_on_a_full_disk(void **state)
+{
+    (void)state;
+    world the, *w = &the;
+    int n = begin(w, "8388608");
+    while (n < 2000 && put_large(w, n) == RQ_OK)
+        n++;
+    assert_true(n < 2000);
+    OK(world_peer(w, RQ_DDL_DISABLE_PEER, "p", 0));
+    assert_int_not_equal(put_large(w, n), RQ_OK);
+    rq_sim_quota(w->sim, 0);
+    OK(world_close(w, true));
+    OK(world_open(w));
+    assert_false(is_enabled(w));
+    OK(put_large(w, n));
+    world_clear(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_is_disabled_on_a_full_disk),
         cmocka_unit_test(a_peer_is_removed_although_its_log_fills_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

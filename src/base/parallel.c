@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Works through a list in parallel. The calling thread works itself; tasks on RQ_POOL_WORK help while
- * the pool has idle threads. It never waits for a helper that has not begun, so there is no deadlock
- * even if the pool has one thread and is full of waiting procedures. */
-#include "host/host.h"
+/* Contract in parallel.h. */
+#include "base/parallel.h"
 
+#include "base/macros.h"
+
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define HELPERS_MAX 8

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a source shares the machine while it catches up (replication/pace.h). */
+#include "../base/unit.h"
+
+#include "replication/pace.h"
+
+#define MB ((uint64_t)1 << 20)
+#define MS ((uint64_t)1000000)
+
+static void one_that_is_up_to_date_does_not_rest(void **state)
+{
+    (void)state;
+    rq__pace p = {0};
+    assert_int_equal(rq__pace_rest_ns(&p, 10 * MS, 15 * MS, MB), 0);
+    assert_int_equal(rq__pace_batch_bytes(MB, 4 * MB), 4 * MB);
+}
+
+static void half_of_the_time_is_the_clients(void **state)
+{
+    (void)state;
+    rq__pace p = {0};
+    assert_int_equal(rq__pace_rest_ns(&p, 10 * MS, 15 * MS, 100 * MB), 5 * MS);
+    assert_int_equal(rq__pace_rest_ns(&p, 20 * MS, 23 * MS, 99 * MB), 3 * MS);
+    /* A peer that answers late has rested meanwhile. */
+    assert_true(rq__pace_rest_ns(&p, 30 * MS, 930 * MS, 98 * MB) <= 50 * MS);
+    assert_true(rq__pace_batch_bytes(100 * MB, 4 * MB) < 4 * MB);
+    assert_int_equal(rq__pace_batch_bytes(100 * MB, 1024), 1024);
+}
+
+static void a_backlog_that_grows_leaves_no_time_for_rests(void **state)
+{
+    (void)state;
+    rq__pace p = {0};
+    uint64_t now = 10 * MS, backlog = 100 * MB;
+    assert_int_not_equal(rq__pace_rest_ns(&p, now, now + MS, backlog), 0);
+    now += 1100 * MS;
+    assert_int_equal(rq__pace_rest_ns(&p, now, now + MS, backlog + MB), 0); /* it grew */
+    now += 1100 * MS;
+    assert_int_not_equal(rq__pace_rest_ns(&p, now, now + MS, backlog), 0); /* it has shrunk since */
+    assert_int_equal(rq__pace_rest_ns(&p, now, now + MS, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_is_up_to_date_does_not_rest),
+        cmocka_unit_test(half_of_the_time_is_the_clients),
+        cmocka_unit_test(a_backlog_that_grows_leaves_no_time_for_rests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
