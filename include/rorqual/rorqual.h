@@ -594,6 +594,10 @@ typedef struct rq_scan_request {
      * later, if this one is closed. Not with `batch`, and not of a salted scan.
      * HBASE: setNeedCursorResult. */
     bool wants_cursors;
+    /* From a cluster, rows are fetched ahead: from the second fetch on, the next one is under way while the
+     * caller reads the rows of the last. So a scan holds at most twice `fetch_bytes`, and a caller that
+     * stops early has had one fetch too many. HBASE: setAsyncPrefetch (there off at first). */
+    bool no_fetch_ahead;
 } rq_scan_request;
 
 /* Opens a scanner; the caller closes it. Rows are read when rq_scanner_next asks for them, so errors

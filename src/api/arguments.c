@@ -254,6 +254,7 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
                          .fetch_bytes = s.fetch_bytes,
                          .read_type = s.read_type,
                          .wants_cursors = s.wants_cursors,
+                         .no_fetch_ahead = s.no_fetch_ahead,
                          .read = {.no_block_cache = s.no_block_cache,
                                   .no_lazy_families = s.no_lazy_families,
                                   .reads_uncommitted = s.reads_uncommitted}};
