@@ -156,8 +156,8 @@ typedef struct rq_table_spec {
     size_t split_key_count;
 } rq_table_spec;
 
-/* The calls that define tables and namespaces return when the change is done. With a cluster they
- * may return RQ_E_TIMEOUT or RQ_E_CALL_TIMEOUT; the change may then be made later. */
+/* The calls that define tables, namespaces and snapshots return when the change is done, or after
+ * timeout_ms: RQ_E_TIMEOUT, with a cluster also RQ_E_CALL_TIMEOUT. The change may then be made later. */
 
 /* Creates a table and returns when it can be used.
  * RQ_E_TABLE_EXISTS, RQ_E_NAMESPACE_NOT_FOUND, RQ_E_ILLEGAL_ARGUMENT (a name), RQ_E_DO_NOT_RETRY
