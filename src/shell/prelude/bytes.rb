@@ -38,6 +38,7 @@ module Bytes
 
     # Java: bytes that are no UTF-8 become U+FFFD. With a string between: two texts.
     def toString(bytes, at = 0, length = nil)
+      return nil if bytes.nil?
       return "#{toString(bytes)}#{at}#{toString(length)}" if at.is_a?(String)
       out = ''
       rest = length.nil? ? bytes[at..-1].to_s : bytes[at, length].to_s

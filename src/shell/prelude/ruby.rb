@@ -83,6 +83,11 @@ end
 
 # Numbers of more than 64 bits: big.rb, which is loaded when one arises.
 class Integer
+  # mruby's own compares addresses from 2^62 on.
+  def !=(other)
+    !__send__(:==, other)
+  end
+
   alias power_in_word **
   alias shift_in_word <<
 

@@ -163,6 +163,11 @@ module Hbase
     end
 
     def prefix_range(prefix)
+      Table.prefix_range(prefix)
+    end
+
+    # The rows that begin with it.
+    def self.prefix_range(prefix)
       bytes = prefix.bytes
       bytes.pop while !bytes.empty? && bytes[-1] == 255
       return { start: prefix } if bytes.empty?

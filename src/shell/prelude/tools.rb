@@ -459,7 +459,18 @@ class Command
     puts 'Region servers:'
     Servers.live.each { |s| puts " #{Names.server(s)}" }
     puts "Quorum Server Statistics:"
-    puts " #{Wire.registry}"
+    Wire.registry.to_s.split(',').each do |server|
+      puts " #{server}"
+      zookeeper_lines(server).each { |line| puts "  #{line}" }
+    end
+    nil
+  end
+
+  def zookeeper_lines(server)
+    host, port = server.split(':')
+    Shell.zookeeper_stat(host, port || '2181').split("\n")
+  rescue RuntimeError => e
+    ["ERROR: #{e.message}"]
   end
 
   # Traces are a tracer's of the JVM; the shell has none, so tracing never begins.
