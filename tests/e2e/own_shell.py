@@ -378,6 +378,16 @@ def client_classes_say_what_is_missing(_):
     return None if len(got) == 5 and all(w in g for w, g in zip(wanted, got)) else out
 
 
+def scripts_of_older_clients(_):
+    """HTable by a configuration, Put.add, as before HBase 2; and `@hbase`."""
+    text = ("create 'wiki', 'text', 'revision'\nimport 'org.apache.hadoop.hbase.client.HTable'\nimport 'org.apache.hadoop.hbase.client.Put'\n"
+            "def jbytes(*args)\n  args.map { |arg| arg.to_s.to_java_bytes }\nend\n"
+            "table = HTable.new(@hbase.configuration, 'wiki')\np = Put.new(*jbytes('Home'))\np.add(*jbytes('text', '', 'Hello'))\n"
+            "p.add(*jbytes('revision', 'author', 'jimbo'))\ntable.put(p)\ntable.flushCommits\nscan 'wiki'\n")
+    out = shell("-n", "memory:", text=text).stdout
+    return None if re.search(r"column=revision:author, .*value=jimbo\n.*column=text:, .*value=Hello\n1 row\(s\)", out) else out
+
+
 def zookeeper_tells_of_itself(folder):
     out = with_server(folder, "zk_dump", (), lambda server: shell("-n", "--zk", server.zk, text="zk_dump\n").stdout)
     return None if re.search(r"Quorum Server Statistics:\n 127.0.0.1:\d+\n  Zookeeper version: \S.*\n(  \S.*\n)+", out) else out
@@ -592,7 +602,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

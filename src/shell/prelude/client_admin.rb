@@ -203,44 +203,38 @@ module JavaClient
     end
 
     def isTableEnabled(name)
-      Tables.enabled?(existing(name))
+      Tables.enabled?(JavaClient.name_of(name))
     end
 
     def isTableDisabled(name)
-      Tables.disabled?(existing(name))
+      Tables.disabled?(JavaClient.name_of(name))
     end
 
     def isTableAvailable(name)
       isTableEnabled(name)
     end
 
-    def existing(name)
-      text = JavaClient.name_of(name)
-      raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', text) unless Tables.exists?(text)
-      text
+    # Errors are the master's.
+    def of_table(method, name)
+      Master.call(method, { table_name: Names.table(JavaClient.name_of(name)) })
+      nil
     end
 
     def createTable(descriptor, splits = nil)
-      if tableExists(descriptor.getNameAsString)
-        raise HBaseError.make('org.apache.hadoop.hbase.TableExistsException', descriptor.getNameAsString)
-      end
       @command.create_table(descriptor.schema, splits)
       nil
     end
 
     def enableTable(name)
-      Tables.enable(existing(name))
+      of_table('EnableTable', name)
     end
 
-    # HBase: of a table that is disabled, an error.
     def disableTable(name)
-      Master.call('DisableTable', { table_name: Names.table(existing(name)) })
-      nil
+      of_table('DisableTable', name)
     end
 
     def deleteTable(name)
-      Master.call('DeleteTable', { table_name: Names.table(existing(name)) })
-      nil
+      of_table('DeleteTable', name)
     end
 
     def truncateTable(name, preserve_splits = false)
@@ -274,7 +268,7 @@ module JavaClient
 
     # Changes the definition that the table has now.
     def change(name)
-      descriptor = getDescriptor(existing(name))
+      descriptor = getDescriptor(name)
       yield descriptor
       modifyTable(descriptor)
     end

@@ -119,7 +119,7 @@ module Prompt
       Shell.paging = false
       loop do
         puts Time.now.strftime('%H:%M:%S')
-        eval(text)
+        TOP.instance_eval(text)
         Shell.flush
         Wire.pause(seconds.to_f)
       end
