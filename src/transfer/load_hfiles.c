@@ -24,7 +24,7 @@
 #define HIGH ".top"
 #define AGAIN ".again"
 #define SETTLE_NS 50000000
-#define SETTLES_MAX 200 /* looks at a file that an earlier call may be loading: 10 s */
+#define SETTLES_MAX 200 /* looks at files that an earlier call may be loading: 10 s in all */
 
 typedef struct load_file {
     const char *path; /* in the vfs */
@@ -41,7 +41,8 @@ typedef struct load_job {
     load_file *files;
     size_t count, cap;
     rq__load_journal journal;
-    rq_error why; /* of the last call that failed */
+    unsigned settles; /* looks, so far */
+    rq_error why;     /* of the last call that failed */
 } load_job;
 
 /* --- the files -------------------------------------------------------------------------------- */
@@ -102,7 +103,7 @@ static rq_err settle(load_job *j, const char **path, rq_error *why)
     const char *again = rq_arena_printf(&j->arena, "%s" AGAIN, *path);
     const char *full_again = rq_arena_printf(&j->arena, "%s/%s", j->l->path, again);
     if (full == NULL || again == NULL || full_again == NULL) return rq_no_memory(why);
-    for (int i = 0; i < SETTLES_MAX && names_of(full) > 1; i++)
+    for (; j->settles < SETTLES_MAX && names_of(full) > 1; j->settles++)
         rq_clock_sleep_ns(SETTLE_NS);
     if (rename(full, full_again) == 0) {
         *path = again;

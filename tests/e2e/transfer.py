@@ -598,6 +598,25 @@ def a_load_that_was_killed_goes_on(w):
             assert not journal.exists()
 
 
+def a_load_that_divides_goes_on(w):
+    """Killed while files of few regions are divided for many, and while the halves are loaded."""
+    fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
+    folder, put = folder_of(w), w.table()
+    w.run("import", *fields, put, folder)
+    for condition in ("divided ", "done "):
+        table, out = w.table(splits=MANY_SPLITS), w.bulk / f"few{w.counter}"
+        w.run("bulkload", *fields, "--output", out, "--no-load", put, folder)
+        journal = out / "_rorqual_load"
+        with subprocess.Popen([BINARY, "bulkload", "--zk", w.server.zk, table, str(out)], stdout=subprocess.DEVNULL) as process:
+            killed_when(process, lambda j=journal, c=condition: j.exists() and j.read_text().count("\n" + c) >= 3)
+        w.run("bulkload", table, out)
+        assert w.run("verify", "--versions", "9", "--ignore-timestamps", put, table).strip() == "equal"
+        # The files end at r100, r200 and r300: two of these are inside of a region, which gets the ends of two files.
+        counts = store_files(w, table)
+        assert not w.own or sorted(counts) == [1] * (2 * len(MANY_SPLITS) - 2) + [2] * 4, counts
+        assert not journal.exists() and not (out / "_rorqual_halves").exists()
+
+
 def a_bulk_load_of_changed_input_is_refused(w):
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
     folder, table, work = folder_of(w), w.table(), w.path("work")
@@ -679,7 +698,8 @@ ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of
          two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, damaged_sequence_files_are_named, wrong_names_are_refused,
          tables_without_rows, counts, rows_in_parts_are_counted_once, a_long_filter_ends_no_call, copies,
          differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused,
-         killed_bulk_loads_go_on, a_load_that_was_killed_goes_on, a_bulk_load_of_changed_input_is_refused]
+         killed_bulk_loads_go_on, a_load_that_was_killed_goes_on, a_load_that_divides_goes_on,
+         a_bulk_load_of_changed_input_is_refused]
 WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
              hbase_loads_our_hfiles]
 
