@@ -156,8 +156,8 @@ typedef struct rq_table_spec {
     size_t split_key_count;
 } rq_table_spec;
 
-/* The calls that define tables and namespaces return when the change is done. With a cluster they
- * may return RQ_E_TIMEOUT or RQ_E_CALL_TIMEOUT; the change may then be made later. */
+/* The calls that define tables, namespaces and snapshots return when the change is done, or after
+ * timeout_ms: RQ_E_TIMEOUT, with a cluster also RQ_E_CALL_TIMEOUT. The change may then be made later. */
 
 /* Creates a table and returns when it can be used.
  * RQ_E_TABLE_EXISTS, RQ_E_NAMESPACE_NOT_FOUND, RQ_E_ILLEGAL_ARGUMENT (a name), RQ_E_DO_NOT_RETRY
@@ -595,6 +595,10 @@ typedef struct rq_scan_request {
      * without cells that has the scan's position (rq_row.cursor), instead of waiting. A later scan
      * can start there. Not with `batch`, and not of a salted scan. HBASE: setNeedCursorResult. */
     bool wants_cursors;
+    /* From a cluster, rows are fetched ahead: from the second fetch on, the next one is under way while the
+     * caller reads the rows of the last. So a scan holds at most twice `fetch_bytes`, and a caller that
+     * stops early has had one fetch too many. HBASE: setAsyncPrefetch (there off at first). */
+    bool no_fetch_ahead;
 } rq_scan_request;
 
 /* Opens a scanner; the caller closes it. Rows are read by rq_scanner_next, which also returns

@@ -65,16 +65,24 @@ static rq_err parse_filter(rq_slice bytes, rq_slice *ret_class, rq_slice *ret_fi
     return RQ_OK;
 }
 
-static rq_err take_filter(const char *text, rq_bytes bytes, rq_arena *arena, rq_slice *ret_class,
-                          rq_slice *ret_filter, rq_error *why)
+static rq_err parse_some_filter(const char *text, rq_bytes bytes, rq_arena *arena,
+                                rq_slice *ret_class, rq_slice *ret_filter, rq_error *why)
 {
-    *ret_class = *ret_filter = (rq_slice){0};
     if (text != NULL && bytes.len > 0)
         return rq_fail(why, RQ_E_INVALID, "a filter as text and as bytes");
     RQ_TRY(rq_check_bytes(bytes, "a filter", why));
     if (bytes.len > 0) return parse_filter(rq_slice_of_bytes(bytes), ret_class, ret_filter, why);
     if (text == NULL) return RQ_OK;
     return rq_filter_language_compile(rq_slice_cstr(text), arena, ret_class, ret_filter, why);
+}
+
+/* Most requests have none. */
+static inline rq_err take_filter(const char *text, rq_bytes bytes, rq_arena *arena,
+                                 rq_slice *ret_class, rq_slice *ret_filter, rq_error *why)
+{
+    *ret_class = *ret_filter = (rq_slice){0};
+    if (RQ_LIKELY(text == NULL && bytes.len == 0)) return RQ_OK;
+    return parse_some_filter(text, bytes, arena, ret_class, ret_filter, why);
 }
 
 /* --- columns ---------------------------------------------------------------------------------- */
@@ -254,6 +262,7 @@ rq_err rq__take_scan(const rq_scan_request *given, rq_arena *arena, rq_scanning 
                          .fetch_bytes = s.fetch_bytes,
                          .read_type = s.read_type,
                          .wants_cursors = s.wants_cursors,
+                         .no_fetch_ahead = s.no_fetch_ahead,
                          .read = {.no_block_cache = s.no_block_cache,
                                   .no_lazy_families = s.no_lazy_families,
                                   .reads_uncommitted = s.reads_uncommitted}};

@@ -136,6 +136,7 @@ typedef struct rq_scanning {
     uint64_t fetch_bytes; /* 0: the back end's */
     rq_read_type read_type;
     bool wants_cursors;
+    bool no_fetch_ahead; /* but when `ahead` is called */
 } rq_scanning;
 
 typedef struct rq_changing {
@@ -339,8 +340,8 @@ struct rq_backend {
                    rq_row **rows, size_t *ret_count, rq_why *why);
     /* Whether `next` returns at once, with a row. */
     bool (*has_row)(const void *scan);
-    /* Requests the rows after the buffered ones, without waiting. NULL: the back end does no such
-     * requests. */
+    /* Requests the rows after the buffered ones, without waiting; `next` may do so too. NULL: the back
+     * end does no such requests. */
     void (*ahead)(rq_table *t, rq_slot *slot, void *scan);
     /* slot NULL: the database is closed. */
     void (*scan_close)(rq_db *db, rq_slot *slot, void *scan);

@@ -25,12 +25,16 @@ static const char help[] =
     "  --output FOLDER        make the HFiles there (the server's staging folder); it must be "
     "empty,\n"
     "                         and a Rorqual server must list it in rorqual.bulkload.folders\n"
+    "  --progress FOLDER      keep what is needed to go on after a kill there (in the output "
+    "folder;\n"
+    "                         without either a killed load begins anew)\n"
     "  --no-load              only make the HFiles, in the output folder\n"
     "  --keep                 keep the HFiles: the server copies them instead of moving them\n"
     "  --memory BYTES         memory for sorting; also 200M, 2G (512M)\n"
     "Input need not be sorted. The server reads the HFiles by their path, so it must see the "
     "folder\n"
-    "under the same name. A file that spans regions is divided.\n"
+    "under the same name. A file that spans regions is divided. After a kill the same command goes "
+    "on.\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 
 typedef struct arguments {
@@ -47,6 +51,9 @@ static int resolve(arguments *x)
     b->has_hfiles = x->a.format_name == NULL;
     if (b->has_hfiles && (b->output != NULL || b->only_writes))
         return rq__refuse("bulkload", "--output and --no-load need --format");
+    if (b->has_hfiles && b->progress != NULL)
+        return rq__refuse("bulkload", "--progress needs --format: what is loaded of a folder of "
+                                      "HFiles is noted in that folder");
     if (b->only_writes && b->output == NULL)
         return rq__refuse("bulkload", "--no-load needs --output");
     int code = rq__transfer_resolve_input(&x->a);
@@ -60,6 +67,7 @@ static int parse(arguments *x, int argc, char **argv)
     const rq__option options[] = {RQ__TRANSFER_OPTIONS(&x->a),
                                   RQ__INPUT_OPTIONS(&x->a),
                                   {"output", .text = &x->bulk.output},
+                                  {"progress", .text = &x->bulk.progress},
                                   {"no-load", .flag = &x->bulk.only_writes},
                                   {"keep", .flag = &x->bulk.keeps_files},
                                   {"memory", .text = &x->memory}};
@@ -78,6 +86,9 @@ static void print(const arguments *x, const rq_bulkload_counts *c)
                c->read.cells, c->written);
     printf("loaded %" PRIu64 " HFiles", c->loaded);
     if (c->divided > 0) printf(", %" PRIu64 " times divided at a region's end", c->divided);
+    if (c->is_continued)
+        printf("; an earlier run was continued, %" PRIu64 " parts were sorted before",
+               c->read.parts_kept);
     if (c->read.bad_lines > 0) printf("; Bad Lines=%" PRIu64, c->read.bad_lines);
     putchar('\n');
 }

@@ -1,21 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions: procedures of the catalog, waited for to their end, and what the catalog's view says
- * of tables and namespaces. */
+/* Definitions: procedures of the catalog, waited for to their end or for the database's time limit, and
+ * what the catalog's view says of tables and namespaces. */
 #include "embed/embed_priv.h"
 
+#include "base/clock.h"
 #include "base/pb.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #define SNAPSHOT_VERSION 2 /* HBASE: SnapshotManifestV2.DESCRIPTOR_VERSION */
 
+/* A procedure goes on after its call has given up; then its end frees this, else the call does. */
 typedef struct define_job {
-    rq_ddl ddl;
-    rq_latch latch;
+    rq_ddl ddl; /* its parameters are in the arena */
+    rq_arena arena;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool has_ended RQ_GUARDED_BY(lock);
+    bool is_left RQ_GUARDED_BY(lock); /* by its call */
 } define_job;
+
+static define_job *job_new(void)
+{
+    define_job *j = calloc(1, sizeof *j);
+    if (j == NULL) return NULL;
+    pthread_mutex_init(&j->lock, NULL);
+    rq_clock_cond_init(&j->wake);
+    return j;
+}
+
+static void job_free(define_job *j)
+{
+    pthread_cond_destroy(&j->wake);
+    pthread_mutex_destroy(&j->lock);
+    rq_arena_clear(&j->arena);
+    free(j);
+}
 
 static void submitted(rq_ddl *ddl)
 {
     define_job *j = RQ_CONTAINER_OF(ddl, define_job, ddl);
-    j->latch.executor->latch_open(&j->latch, ddl->rc);
+    pthread_mutex_lock(&j->lock);
+    j->has_ended = true;
+    bool is_left = j->is_left;
+    pthread_cond_signal(&j->wake);
+    pthread_mutex_unlock(&j->lock);
+    if (is_left) job_free(j);
+}
+
+/* False: the time is over, and the job is the procedure's. */
+static bool wait_for_end(define_job *j, uint32_t timeout_ms)
+{
+    uint64_t until = rq_clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
+    struct timespec t = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+    pthread_mutex_lock(&j->lock);
+    while (!j->has_ended && pthread_cond_timedwait(&j->wake, &j->lock, &t) == 0)
+        ;
+    bool has_ended = j->has_ended;
+    j->is_left = !has_ended;
+    pthread_mutex_unlock(&j->lock);
+    return has_ended;
 }
 
 static const rq_ddl_kind kinds[] = {
@@ -35,6 +81,53 @@ static const rq_ddl_kind kinds[] = {
     [RQ_DEFINE_CLONE_SNAPSHOT] = RQ_DDL_CLONE_SNAPSHOT,
     [RQ_DEFINE_RESTORE_SNAPSHOT] = RQ_DDL_RESTORE_SNAPSHOT,
 };
+
+/* --- parameters ------------------------------------------------------------------------------- */
+
+static bool copy(rq_arena *arena, rq_slice *s)
+{
+    *s = rq_arena_copy(arena, *s);
+    return s->ptr != NULL;
+}
+
+static bool copy_list(rq_arena *arena, const rq_slice **list, size_t count)
+{
+    rq_slice *mine = rq_arena_calloc(arena, count + 1, sizeof *mine);
+    for (size_t i = 0; mine != NULL && i < count; i++) {
+        mine[i] = (*list)[i];
+        if (!copy(arena, &mine[i])) return false;
+    }
+    *list = mine;
+    return mine != NULL;
+}
+
+/* The procedure may outlive the caller's memory. */
+static bool copy_parameters(define_job *j, rq_ddl *ddl)
+{
+    rq_ddl_params *p = &ddl->of;
+    rq_arena *a = &j->arena;
+    if (!copy(a, &ddl->ns) || !copy(a, &ddl->qualifier)) return false;
+    switch (ddl->kind) {
+    case RQ_DDL_CREATE_TABLE:
+        return copy(a, &p->create.schema) &&
+               copy_list(a, &p->create.split_keys, p->create.split_key_count);
+    case RQ_DDL_CREATE_NAMESPACE:
+        return copy(a, &p->put_namespace.descriptor);
+    case RQ_DDL_MODIFY_TABLE:
+        return copy(a, &p->modify.schema);
+    case RQ_DDL_SPLIT_REGION:
+        return copy(a, &p->split.region) && copy(a, &p->split.row) && copy(a, &p->split.shown_name);
+    case RQ_DDL_MERGE_REGIONS:
+        return copy_list(a, &p->merge.regions, p->merge.region_count);
+    case RQ_DDL_SNAPSHOT:
+        return copy(a, &p->snapshot.name) && copy(a, &p->snapshot.description);
+    case RQ_DDL_CLONE_SNAPSHOT:
+    case RQ_DDL_RESTORE_SNAPSHOT:
+        return copy(a, &p->restore.name);
+    default: /* without slices */
+        return true;
+    }
+}
 
 static void fill(rq_ddl_params *p, const rq_defining *d)
 {
@@ -155,26 +248,37 @@ static rq_err complete(rq__embed *e, rq_slot *slot, rq_ddl *ddl, const rq_defini
     return RQ_OK;
 }
 
+/* Submits it and waits; *ret_left: the job is no longer the caller's. */
+static rq_err run(rq__embed *e, define_job *j, bool *ret_left, rq_why *why)
+{
+    if (!copy_parameters(j, &j->ddl)) return rq_no_memory(&why->error);
+    j->ddl.wait_finished = true;
+    j->ddl.submitted = submitted;
+    j->ddl.user = RQ_SLICE_LIT("embedded");
+    rq_catalog_submit(e->catalog, &j->ddl);
+    *ret_left = !wait_for_end(j, e->db.timeout_ms);
+    if (*ret_left)
+        return rq_fail(&why->error, RQ_E_TIMEOUT,
+                       "not finished after %" PRIu32 " ms; it goes on in the background",
+                       e->db.timeout_ms);
+    if (j->ddl.rc != RQ_OK) why->error = j->ddl.why;
+    return j->ddl.rc;
+}
+
 rq_err rq__embed_define(rq_db *db, rq_slot *slot, const rq_defining *d, rq_why *why)
 {
     rq__embed *e = rq__embed_of(db);
-    rq_executor *ex = e->executor;
-    define_job *j = rq_arena_calloc(&slot->arena, 1, sizeof *j);
+    define_job *j = job_new();
+    bool is_left = false;
     if (j == NULL) return rq_no_memory(&why->error);
     rq_ddl *ddl = &j->ddl;
     ddl->kind = kinds[d->kind];
     ddl->ns = d->ns;
     ddl->qualifier = d->qualifier;
-    ddl->wait_finished = true;
-    ddl->submitted = submitted;
-    ddl->user = RQ_SLICE_LIT("embedded");
     fill(&ddl->of, d);
-    RQ_TRY(complete(e, slot, ddl, d, why));
-    ex->latch_init(ex, &j->latch);
-    rq_catalog_submit(e->catalog, ddl);
-    rq_err rc = ex->latch_wait(&j->latch);
-    ex->latch_destroy(&j->latch);
-    if (rc != RQ_OK) why->error = ddl->why;
+    rq_err rc = complete(e, slot, ddl, d, why);
+    if (rc == RQ_OK) rc = run(e, j, &is_left, why);
+    if (!is_left) job_free(j);
     return rc;
 }
 

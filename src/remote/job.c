@@ -31,6 +31,10 @@ static void attempt(rq__job *j)
 {
     rq_err rc = RQ_OK;
     rq_why_clear(j->why);
+    if (j->is_abandoned) {
+        end(j, RQ_E_CANCELLED);
+        return;
+    }
     if (j->table->own == NULL) { /* the client's, kept */
         rq_client_table *found;
         rc = find_table(j, &found);
@@ -89,6 +93,10 @@ static bool is_disabled(rq_slice message)
 static void master_has_answered(rq_client_question *q, rq_err rc, rq_slice message)
 {
     rq__job *j = RQ_CONTAINER_OF(q, rq__job, question);
+    if (j->is_abandoned) {
+        end(j, RQ_E_CANCELLED);
+        return;
+    }
     int len = (int)j->table->name.len;
     const char *name = (const char *)j->table->name.ptr;
     if (rc == RQ_E_TABLE_NOT_FOUND) {
@@ -118,6 +126,8 @@ void rq__job_ended(rq__job *j, rq_err rc)
 {
     if (RQ_LIKELY(rc == RQ_OK)) {
         end(j, RQ_OK);
+    } else if (j->is_abandoned) {
+        end(j, rc);
     } else if (atomic_load(&j->remote->db.closed)) {
         rq_why_clear(j->why);
         end(j, rq_fail(&j->why->error, RQ_E_CLOSED, "the database was closed"));
@@ -126,6 +136,11 @@ void rq__job_ended(rq__job *j, rq_err rc)
     } else {
         repeat_or_end(j, j->why->is_remote ? j->why->retryable : !rq_err_do_not_retry(rc));
     }
+}
+
+void rq__job_abandon(rq__job *j)
+{
+    j->is_abandoned = true;
 }
 
 /* --- ways to run one -------------------------------------------------------------------------- */

@@ -63,6 +63,7 @@ typedef struct rq__job {
     /* Repetitions. */
     int64_t until_ns;
     unsigned failed;
+    bool is_abandoned;
     rq_client_timer pause;
     rq_client_question question;
 } rq__job;
@@ -76,6 +77,8 @@ rq_err rq__job_run(rq__job *job, rq__wait *wait);
 void rq__job_begin(rq__job *j, rq__wait *wait);
 RQ_NODISCARD
 rq_err rq__job_wait(rq__job *j, rq__wait *wait);
+/* Nobody waits any more: no further attempt, and the table is not used. `end` follows. The lock is held. */
+void rq__job_abandon(rq__job *j);
 /* Begins the job of an asynchronous call; the lock is held. `end` calls rq__job_complete. */
 void rq__job_start(rq__job *job, rq_call *call, void (*end)(rq__job *job));
 /* Gives the call's outcome to the api. */

@@ -3,11 +3,17 @@
  * ahead of that, the next response is requested. After an error that passes the client continues behind
  * the last row.
  *
+ * From the second step on, the next step begins as soon as the rows of the one before have arrived, so
+ * server and network work while the caller reads. At most one step is ahead, so memory is bounded by
+ * two answers. A scan that is closed meanwhile is freed at that step's end: its close does not wait.
+ *
  * The thread that drives the client receives the rows of a step begun ahead and puts them into
  * `coming`, under the lock; the scan's thread moves them to `rows`. */
 #include "remote/remote_priv.h"
 
 #include <stdlib.h>
+
+#define STEPS_BEFORE 2 /* further ones are begun ahead: short scans cost no call too many */
 
 typedef struct row_array {
     rq_row **items;
@@ -19,7 +25,8 @@ typedef struct remote_scan {
     const rq_scanning *args;
     rq_op *op;
     rq_buf more;
-    rq__job job; /* of the call at hand */
+    rq__job job;    /* of the call at hand */
+    unsigned steps; /* whose rows were taken: 0, 1, more */
     bool has_begun;
     bool has_ended;
     rq_err rc;     /* of the step */
@@ -51,6 +58,7 @@ static void take_coming(remote_scan *s)
     s->rows = s->coming;
     empty.count = empty.at = 0;
     s->coming = empty;
+    if (s->steps < STEPS_BEFORE) s->steps++;
 }
 
 static bool has_row(const remote_scan *s)
@@ -139,15 +147,12 @@ void rq__remote_ahead(rq_table *t, rq_slot *slot, void *scan)
  * client: then another attempt follows. */
 static rq_err fetch(remote_scan *s, rq_table *t, rq_why *why)
 {
-    if (s->is_ahead) {
-        s->is_ahead = false;
-        if (rq__job_wait(&s->job, &s->wait) == RQ_OK) {
-            take_coming(s);
-            return RQ_OK;
-        }
+    bool is_there = s->is_ahead && rq__job_wait(&s->job, &s->wait) == RQ_OK;
+    s->is_ahead = false;
+    if (!is_there) {
+        prepare(s, rq__remote_of(t->db), t, why);
+        RQ_TRY(rq__job_run(&s->job, &s->wait));
     }
-    prepare(s, rq__remote_of(t->db), t, why);
-    RQ_TRY(rq__job_run(&s->job, &s->wait));
     take_coming(s);
     return RQ_OK;
 }
@@ -156,9 +161,11 @@ rq_err rq__remote_next(rq_table *t, rq_slot *slot, void *scan, rq_row_memory *me
                        rq_row **rows, size_t *ret_count, rq_why *why)
 {
     remote_scan *s = scan;
-    (void)slot;
     (void)memory; /* rows are made when the response comes */
-    if (!has_row(s) && (s->is_ahead || !s->has_ended)) RQ_TRY(fetch(s, t, why));
+    if (!has_row(s) && (s->is_ahead || !s->has_ended)) {
+        RQ_TRY(fetch(s, t, why));
+        if (s->steps == STEPS_BEFORE && !s->args->no_fetch_ahead) rq__remote_ahead(t, slot, s);
+    }
     while (*ret_count < max && has_row(s))
         rows[(*ret_count)++] = s->rows.items[s->rows.at++];
     return RQ_OK;
@@ -184,15 +191,47 @@ static void complete(rq__job *j)
     complete_with_rows(j);
 }
 
+/* Rows that are there; the job may be under way. */
+static void complete_now(remote_scan *s, rq__remote *r, rq_call *call)
+{
+    rq__job done = {.remote = r, .owner = call};
+    done.rc = give_rows(s, call);
+    rq__job_complete(&done);
+}
+
+static void start_step(remote_scan *s, rq__remote *r, rq_call *call)
+{
+    prepare(s, r, call->table, &call->why);
+    rq__job_start(&s->job, call, complete);
+}
+
+/* Of a step that was begun ahead; see fetch. */
+static void complete_or_repeat(rq__job *j)
+{
+    if (j->rc == RQ_OK)
+        complete(j);
+    else
+        start_step(scan_of(j), j->remote, j->owner);
+}
+
+/* The call gets the rows of the step that was begun ahead. */
+static void take_over(remote_scan *s, rq_call *call)
+{
+    s->is_ahead = false;
+    s->job.owner = call;
+    s->job.end = complete_or_repeat;
+    if (s->wait.done) complete_or_repeat(&s->job);
+}
+
 void rq__next_start(rq__remote *r, rq_call *call)
 {
     remote_scan *s = call->scan;
-    if (has_row(s) || s->has_ended) {
-        s->job = (rq__job){.remote = r, .table = call->table, .owner = call};
-        complete_with_rows(&s->job);
+    if (!has_row(s) && s->is_ahead) {
+        take_over(s, call);
+    } else if (has_row(s) || s->has_ended) {
+        complete_now(s, r, call);
     } else {
-        prepare(s, r, call->table, &call->why);
-        rq__job_start(&s->job, call, complete);
+        start_step(s, r, call);
     }
 }
 
@@ -235,19 +274,38 @@ rq_err rq__remote_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void
     return RQ_OK;
 }
 
+/* The step that was under way when the scan was closed has ended; in the thread that drives. */
+static void free_abandoned(rq__job *j)
+{
+    remote_scan *s = scan_of(j);
+    if (!s->has_ended) rq_op_scan_end(s->op);
+    scan_free(s);
+}
+
+/* REQUIRES: the lock. */
+static void close_locked(rq__remote *r, remote_scan *s)
+{
+    if (s->is_ahead && !s->wait.done) {
+        s->job.end = free_abandoned;
+        rq__job_abandon(&s->job);
+        return;
+    }
+    if (s->has_begun && !s->has_ended) {
+        rq_op_scan_end(s->op);
+        rq_client_flush(r->client);
+    }
+    scan_free(s);
+}
+
 void rq__remote_scan_close(rq_db *db, rq_slot *slot, void *scan)
 {
     rq__remote *r = rq__remote_of(db);
     remote_scan *s = scan;
-    if (slot != NULL && s->is_ahead) {
-        rq_err rc = rq__job_wait(&s->job, &s->wait);
-        s->has_ended = s->has_ended || rc != RQ_OK; /* nobody is told: the scan ends anyway */
+    if (slot == NULL) { /* every job has ended, and the client may be gone */
+        scan_free(s);
+        return;
     }
-    if (slot != NULL && s->has_begun && !s->has_ended) {
-        pthread_mutex_lock(&r->lock);
-        rq_op_scan_end(s->op);
-        rq_client_flush(r->client);
-        pthread_mutex_unlock(&r->lock);
-    }
-    scan_free(s);
+    pthread_mutex_lock(&r->lock);
+    close_locked(r, s);
+    pthread_mutex_unlock(&r->lock);
 }

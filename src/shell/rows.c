@@ -325,6 +325,8 @@ static rq_scan scan_of(mrb_state *mrb, mrb_value options, mrb_value more)
         .batch = (uint32_t)number_option(mrb, options, "batch"),
         .result_bytes = number_option(mrb, options, "result_bytes"),
         .reversed = mrb_test(option(mrb, options, "reversed")),
+        .excludes_start = mrb_test(option(mrb, options, "excludes_start")),
+        .includes_stop = mrb_test(option(mrb, options, "includes_stop")),
         .more = rq__slice_of(more),
         .is_stepwise = true,
         .replica = (uint16_t)number_option(mrb, options, "replica"),

@@ -2,12 +2,10 @@
 /* See bulkload.h. */
 #include "transfer/bulkload.h"
 
-#include "base/clock.h"
-#include "transfer/feed.h"
-#include "transfer/files.h"
+#include "transfer/bulk_sort.h"
 #include "transfer/hfiles.h"
 #include "transfer/load_hfiles.h"
-#include "transfer/runs.h"
+#include "transfer/out.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,12 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define JOBS 4
 #define PART_BYTES ((uint64_t)64 * 1024 * 1024)
 #define MEMORY ((uint64_t)512 * 1024 * 1024)
-#define PASS_BYTES 65536 /* are counted against the rate at once */
-#define RUNS_FOLDER "_rorqual_runs"
-#define ORDER_BITS 32 /* rows of a part, at most: a part has fewer bytes */
+#define WORK_FOLDER "_rorqual_runs"
+#define DRAFTS "_rorqual_hfiles" /* HFiles until all are whole */
 
 typedef struct bulk_job {
     const rq_bulkload *b;
@@ -35,115 +31,87 @@ typedef struct bulk_job {
     rq__files files; /* the input */
     rq__columns columns;
     rq__feed_options feed;
-    rq__runs runs;
+    rq__bulk_work work;
 } bulk_job;
 
-/* A thread's. */
-typedef struct bulk_tools {
-    rq__feed feed;
-    rq__row_sorter sorter;
-    uint64_t passed;
-} bulk_tools;
+/* --- text to HFiles --------------------------------------------------------------------------- */
 
-/* --- rows to runs ----------------------------------------------------------------------------- */
-
-static rq_err pass(rq__crew *crew, bulk_tools *t, uint64_t least, rq_error *why)
+static rq_err sort_input(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
 {
-    uint64_t position = rq__feed_position(&t->feed);
-    uint64_t more = position > t->passed ? position - t->passed : 0;
-    if (more < least) return RQ_OK;
-    t->passed = position;
-    atomic_fetch_add(&crew->done, more);
-    atomic_fetch_add(&crew->bytes, more);
-    return rq__crew_pass(crew, more, why);
+    const rq__bulk_sort s = {.options = j->b->options,
+                             .files = &j->files,
+                             .feed = &j->feed,
+                             .work = &j->work,
+                             .memory = j->b->memory == 0 ? MEMORY : j->b->memory};
+    return rq__bulk_sort_run(&s, &ret->read, why);
 }
 
-static rq_err sort_rows(rq__crew *crew, bulk_tools *t, size_t part, rq_error *why)
-{
-    rq__feed_row row;
-    rq_err rc;
-    uint64_t n = 0, cells = 0;
-    t->passed = rq__feed_position(&t->feed);
-    while ((rc = rq__feed_next(&t->feed, &row, why)) == RQ_OK) {
-        RQ_TRY(rq__sort_add(&t->sorter, (uint64_t)part << ORDER_BITS | n++, row.row, row.cells,
-                            row.count, why));
-        RQ_TRY(pass(crew, t, PASS_BYTES, why));
-        cells += row.count;
-    }
-    if (rc != RQ_E_END) return rc;
-    atomic_fetch_add(&crew->rows, n);
-    atomic_fetch_add(&crew->cells, cells);
-    return pass(crew, t, 0, why);
-}
-
-static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
-{
-    bulk_tools *t = tools;
-    const bulk_job *j = crew->ctx;
-    const rq__file_part *p = &j->files.parts[part];
-    rq_err rc = rq__feed_open(crew, &j->feed, j->files.vfs, p->path, p->from, p->to, &t->feed, why);
-    if (rc == RQ_OK) rc = sort_rows(crew, t, part, why);
-    rq__feed_close(&t->feed);
-    return rc == RQ_OK ? rq__sort_flush(&t->sorter, why) : rc;
-}
-
-static uint64_t jobs_of(const bulk_job *j)
-{
-    return j->b->options->jobs == 0 ? JOBS : j->b->options->jobs;
-}
-
-static rq_err open_tools(rq__crew *crew, void **ret, rq_error *why)
-{
-    bulk_job *j = crew->ctx;
-    bulk_tools *t = calloc(1, sizeof *t);
-    if (t == NULL) return rq_no_memory(why);
-    t->sorter.runs = &j->runs;
-    t->sorter.memory = (size_t)((j->b->memory == 0 ? MEMORY : j->b->memory) / jobs_of(j));
-    *ret = t;
-    return RQ_OK;
-}
-
-static void close_tools(void *tools)
-{
-    bulk_tools *t = tools;
-    if (t == NULL) return;
-    rq__row_sorter_clear(&t->sorter);
-    free(t);
-}
-
-static rq_err make_runs(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < j->files.part_count; i++)
-        bytes += j->files.parts[i].to - j->files.parts[i].from;
-    rq__crew crew = {.options = j->b->options,
-                     .count = j->files.part_count,
-                     .units = bytes,
-                     .ctx = j,
-                     .open = open_tools,
-                     .close = close_tools,
-                     .work = do_part};
-    j->runs = (rq__runs){.vfs = j->vfs, .folder = RUNS_FOLDER};
-    RQ_TRY(rq_vfs_remove_tree(j->vfs, RUNS_FOLDER, why)); /* of a run that was killed */
-    RQ_TRY(rq_vfs_mkdirs(j->vfs, RUNS_FOLDER, why));
-    return rq__crew_run(&crew, &ret->read, why);
-}
-
-/* --- runs to HFiles --------------------------------------------------------------------------- */
-
-static rq_err make_hfiles(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
+/* Into DRAFTS, where an earlier run may have left some. */
+static rq_err merge(bulk_job *j, rq__runs *runs, rq_error *why)
 {
     rq__range *ranges;
-    rq__hfiles h = {.vfs = j->vfs, .folder = "", .schema = j->schema};
+    rq__hfiles h = {.vfs = j->vfs, .folder = DRAFTS, .schema = j->schema};
     if (rq__ranges_of(j->link.table, (rq_slice){0}, (rq_slice){0}, &j->arena, &ranges,
                       &h.range_count) != RQ_OK)
         return rq_no_memory(why);
     h.ranges = ranges;
-    rq_err rc = rq__runs_merge(&j->runs, rq__hfiles_put, &h, why);
+    RQ_TRY(rq_vfs_remove_tree(j->vfs, DRAFTS, why));
+    rq_err rc = rq__runs_merge(runs, rq__hfiles_put, &h, why);
     if (rc == RQ_OK) rc = rq__hfiles_end(&h, why);
     rq__hfiles_clear(&h);
-    ret->written = h.files;
-    return rc == RQ_OK ? rq_vfs_remove_tree(j->vfs, RUNS_FOLDER, why) : rc;
+    j->work.files = h.files;
+    return rc;
+}
+
+static rq_err drop_runs(const rq__runs *runs, rq_error *why)
+{
+    char path[512];
+    for (size_t i = 0; i < runs->count; i++) {
+        if (runs->names[i].part == RQ__RUN_MERGED) continue; /* removed by the merge */
+        rq__run_path(runs->folder, &runs->names[i], path, sizeof path);
+        RQ_TRY(rq__drop_file(runs->vfs, path, why));
+    }
+    return RQ_OK;
+}
+
+static rq_err make_hfiles(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
+{
+    rq__runs runs;
+    RQ_TRY(sort_input(j, ret, why));
+    rq_err rc = rq__work_list_runs(&j->work, &runs, why);
+    if (rc == RQ_OK) rc = merge(j, &runs, why);
+    if (rc == RQ_OK) rc = rq__work_set_step(&j->work, RQ__BULK_MERGED, why);
+    if (rc == RQ_OK) rc = drop_runs(&runs, why);
+    rq__runs_clear(&runs);
+    return rc;
+}
+
+/* Moves the HFiles of a family to their folder: those that an earlier run has not moved. */
+static rq_err publish_family(bulk_job *j, const char *family, rq_error *why)
+{
+    rq_dir_entry *list;
+    size_t count;
+    const char *folder = rq_arena_printf(&j->arena, DRAFTS "/%s", family);
+    if (folder == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_list(j->vfs, folder, &j->arena, &list, &count, why));
+    RQ_TRY(rq_vfs_mkdirs(j->vfs, family, why));
+    for (size_t i = 0; i < count; i++) {
+        const char *from = rq_arena_printf(&j->arena, "%s/%s", folder, list[i].name);
+        const char *to = rq_arena_printf(&j->arena, "%s/%s", family, list[i].name);
+        if (from == NULL || to == NULL) return rq_no_memory(why);
+        RQ_TRY(rq_vfs_move(j->vfs, from, to, why));
+    }
+    return rq_vfs_sync_dir(j->vfs, folder, why);
+}
+
+static rq_err publish(bulk_job *j, rq_error *why)
+{
+    rq_dir_entry *list;
+    size_t count;
+    RQ_TRY(rq_vfs_list_if_any(j->vfs, DRAFTS, &j->arena, &list, &count, why));
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(publish_family(j, list[i].name, why));
+    return rq_vfs_remove_tree(j->vfs, DRAFTS, why);
 }
 
 /* --- folders ---------------------------------------------------------------------------------- */
@@ -156,18 +124,36 @@ static const char *local_path(const char *token)
     return token[0] == '/' ? token : NULL;
 }
 
+/* The staging folder of the earlier run, if there is one; its HFiles are needed once they are merged. */
+static rq_err take_token(bulk_job *j, rq_error *why)
+{
+    const rq_bulkload *b = j->b;
+    const char *place = b->output == NULL ? j->work.place : NULL;
+    const char *path = place == NULL ? NULL : local_path(place);
+    if (b->only_writes) return RQ_OK;
+    if (path != NULL && access(path, R_OK | W_OK | X_OK) == 0) {
+        j->token = rq_arena_cstr(&j->arena, rq_slice_cstr(place));
+        return j->token == NULL ? rq_no_memory(why) : RQ_OK;
+    }
+    if (place != NULL && j->work.step == RQ__BULK_MERGED)
+        return rq_fail(why, RQ_E_NOT_FOUND,
+                       "the HFiles of the earlier run, in %s, are gone: remove %s to start over",
+                       place, j->work.shown);
+    return rq__load_prepare(&j->link, &j->arena, &j->token, why);
+}
+
 static rq_err take_staging(bulk_job *j, rq_error *why)
 {
     const char *path = local_path(j->token);
-    if (path != NULL && access(path, R_OK | W_OK | X_OK) == 0) {
-        j->folder = path;
-        return RQ_OK;
-    }
-    return rq_fail(why, RQ_E_PERMISSION,
-                   "the server's staging folder %s is not on this machine, or not open to this "
-                   "user: --output FOLDER takes a folder that both see by the same path (a Rorqual "
-                   "server loads from it if rorqual.bulkload.folders lists it)",
-                   j->token);
+    if (path == NULL || access(path, R_OK | W_OK | X_OK) != 0)
+        return rq_fail(
+            why, RQ_E_PERMISSION,
+            "the server's staging folder %s is not on this machine, or not open to this "
+            "user: --output FOLDER takes a folder that both see by the same path (a Rorqual "
+            "server loads from it if rorqual.bulkload.folders lists it)",
+            j->token);
+    j->folder = path;
+    return j->b->progress == NULL ? RQ_OK : rq__work_set_place(&j->work, j->token, why);
 }
 
 static rq_err take_output(bulk_job *j, const char *path, bool makes, rq_error *why)
@@ -201,8 +187,41 @@ static rq_err open_folder(bulk_job *j, rq_error *why)
     const char *path = b->has_hfiles ? b->input : b->output;
     RQ_TRY(path == NULL ? take_staging(j, why) : take_output(j, path, !b->has_hfiles, why));
     RQ_TRY(rq_vfs_posix_new(j->folder, &j->vfs, why));
-    RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
-    return b->has_hfiles ? RQ_OK : check_empty(j, why);
+    return rq_vfs_lock(j->vfs, NULL, &j->lock, why);
+}
+
+/* --- the work folder -------------------------------------------------------------------------- */
+
+/* What is loaded, and how: another command with the same folder is refused. A line. */
+static const char *describe(bulk_job *j)
+{
+    const rq_bulkload *b = j->b;
+    char *input = realpath(b->input, NULL);
+    char *text = rq_arena_printf(
+        &j->arena,
+        "bulkload table=%s cluster=%s input=%s format=%s columns=%s separator=%d escape=%d "
+        "skip-empty=%d timestamp=%" PRId64 " output=%s load=%d keep=%d",
+        b->table, rq_client_cluster_id(j->link.client), input == NULL ? b->input : input,
+        rq_transfer_format_name(b->format), b->text.columns != NULL ? b->text.columns : "",
+        b->text.separator, b->text.has_escapes, b->text.skips_empty, b->now_ms,
+        b->output != NULL ? b->output : "", !b->only_writes, b->keeps_files);
+    free(input);
+    for (char *at = text; at != NULL && (at = strchr(at, '\n')) != NULL;)
+        *at = ' ';
+    return text;
+}
+
+/* `own`: the folder that the user gave, which is needed first: it may name the staging folder. */
+static rq_err open_work(bulk_job *j, bool own, rq_error *why)
+{
+    const rq_bulkload *b = j->b;
+    if (b->has_hfiles || own != (b->progress != NULL)) return RQ_OK;
+    const char *what = describe(j);
+    const char *name = own ? rq_arena_printf(&j->arena, "bulkload-%s", b->table) : WORK_FOLDER;
+    if (what == NULL || name == NULL) return rq_no_memory(why);
+    RQ_TRY(rq__work_open(b->progress, j->vfs, j->folder, name, what, &j->files, &j->work, why));
+    if (b->now_ms == 0) j->feed.now_ms = j->work.plan.stamp_ms;
+    return RQ_OK;
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
@@ -216,7 +235,7 @@ static rq_err open_input(bulk_job *j, rq_error *why)
     }
     j->feed.format = b->format;
     j->feed.fails_on_bad_lines = b->fails_on_bad_lines;
-    j->feed.now_ms = b->now_ms != 0 ? b->now_ms : (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
+    j->feed.now_ms = b->now_ms;
     RQ_TRY(rq__files_open(b->input, &j->files, why));
     return rq__files_split(&j->files, rq__feed_splits(&j->feed) ? PART_BYTES : UINT64_MAX, why);
 }
@@ -232,7 +251,27 @@ static rq_err load(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
     rq_err rc = rq__load_run(&l, why);
     ret->loaded = l.loaded;
     ret->divided = l.divided;
-    return rc;
+    if (rc == RQ_OK && !j->b->has_hfiles) rc = rq__work_set_step(&j->work, RQ__BULK_LOADED, why);
+    return rc == RQ_OK ? rq__load_end(&l, why) : rc;
+}
+
+/* The steps that are left. */
+static rq_err go_on(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
+{
+    rq__bulk_work *w = &j->work;
+    ret->read.parts_kept = w->plan.done;
+    if (w->step == RQ__BULK_SORTING) {
+        RQ_TRY(check_empty(j, why));
+        RQ_TRY(make_hfiles(j, ret, why));
+    }
+    ret->written = w->files;
+    ret->read.rows = w->rows;
+    ret->read.cells = w->cells;
+    if (w->step == RQ__BULK_MERGED) {
+        RQ_TRY(publish(j, why));
+        if (w->files > 0 && !j->b->only_writes) RQ_TRY(load(j, ret, why));
+    }
+    return rq__work_remove(w, why);
 }
 
 static rq_err run(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
@@ -241,30 +280,40 @@ static rq_err run(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
     if (!b->has_hfiles) RQ_TRY(open_input(j, why));
     RQ_TRY(rq__link_open(&b->options->client, b->table, &j->link, why));
     RQ_TRY(rq__table_schema_ask(&j->link, &j->schema, why));
-    if (!b->only_writes) RQ_TRY(rq__load_prepare(&j->link, &j->arena, &j->token, why));
+    RQ_TRY(open_work(j, true, why));
+    RQ_TRY(take_token(j, why));
     RQ_TRY(open_folder(j, why));
-    if (!b->has_hfiles) {
-        RQ_TRY(make_runs(j, ret, why));
-        RQ_TRY(make_hfiles(j, ret, why));
-        if (ret->written == 0) return RQ_OK; /* no line had a cell */
+    if (b->has_hfiles) return load(j, ret, why);
+    RQ_TRY(open_work(j, false, why));
+    ret->is_continued = j->work.plan.is_resumed;
+    return go_on(j, ret, why);
+}
+
+/* After an error everything is kept that the next run needs, if parts are `sorted`; in the server's
+ * staging folder nothing is, unless the work folder knows it. */
+static rq_err clean_up(bulk_job *j, uint64_t sorted, rq_err rc, rq_error *why)
+{
+    rq_error ignored;
+    rq_error_clear(&ignored);
+    bool is_begun = j->work.step != RQ__BULK_SORTING || j->work.plan.done + sorted > 0;
+    if (rc != RQ_OK && j->work.is_open && !is_begun) {
+        (void)!rq__work_remove(&j->work, &ignored);
+        j->work.place = NULL;
     }
-    return b->only_writes ? RQ_OK : load(j, ret, why);
+    if (j->token == NULL || (rc != RQ_OK && j->work.place != NULL)) return rc;
+    rq_err cleaned = rq__load_cleanup(&j->link, j->token, rc == RQ_OK ? why : &ignored);
+    return rc == RQ_OK ? cleaned : rc;
 }
 
 rq_err rq_bulkload_run(const rq_bulkload *b, rq_bulkload_counts *ret, rq_error *why)
 {
     bulk_job j = {.b = b};
-    rq_error ignored;
-    rq_error_clear(&ignored);
     *ret = (rq_bulkload_counts){0};
     rq_err rc = run(&j, ret, why);
-    if (rc != RQ_OK && j.vfs != NULL) (void)!rq_vfs_remove_tree(j.vfs, RUNS_FOLDER, &ignored);
+    rc = clean_up(&j, ret->read.parts, rc, why);
     (void)rq_file_close(j.lock);
     if (j.vfs != NULL) rq_vfs_free(j.vfs);
-    if (j.token != NULL) {
-        rq_err cleaned = rq__load_cleanup(&j.link, j.token, rc == RQ_OK ? why : &ignored);
-        if (rc == RQ_OK) rc = cleaned;
-    }
+    rq__work_close(&j.work);
     rq_table_schema_unref(j.schema);
     rq__link_close(&j.link);
     rq__files_close(&j.files);

@@ -5,6 +5,9 @@
  *
  *    files ─► rows, in parallel ─► sorted runs ─► merge ─► HFiles by family and region ─► load
  *
+ * With a work folder (bulk_work.h) a load that was killed is continued by the same call. That is the
+ * folder `progress`, or else one in the output folder; in the staging folder nothing is kept.
+ *
  * The server opens the files by their path: they are in a folder that it sees. By default that is
  * the staging folder that it names, which must be on this machine and open to this user.
  */
@@ -18,21 +21,25 @@ typedef struct rq_bulkload {
     const rq_transfer_options *options;
     const char *table;
     const char *input;
-    const char *output; /* NULL: the server's staging folder; otherwise a folder without files */
-    bool has_hfiles;    /* the input is a folder of HFiles */
-    bool only_writes;   /* do not load */
-    bool keeps_files;   /* load copies (has_hfiles, or with an output) */
+    const char *output;   /* NULL: the server's staging folder; otherwise a folder without files */
+    const char *progress; /* a folder for the state needed to resume; NULL: the output folder */
+    bool has_hfiles;      /* the input is a folder of HFiles */
+    bool only_writes;     /* do not load */
+    bool keeps_files;     /* load copies (has_hfiles, or with an output) */
     rq_transfer_format format;
     rq_text_format text;
     int64_t now_ms; /* of cells without a timestamp; 0: now */
     bool fails_on_bad_lines;
-    uint64_t memory; /* bytes for sorting; 0: 512 MiB */
+    uint64_t
+        memory; /* bytes for sorting; 0: 512 MiB. It, `jobs` and the rate may differ in a continued
+                      * load, all else may not. */
 } rq_bulkload;
 
 typedef struct rq_bulkload_counts {
     rq_transfer_counts read;
-    uint64_t written; /* files */
-    uint64_t loaded, divided;
+    uint64_t written;         /* files */
+    uint64_t loaded, divided; /* by this run */
+    bool is_continued;        /* an earlier run had begun it */
 } rq_bulkload_counts;
 
 /* Blocking. */

@@ -17,6 +17,7 @@ static rq_err note(rq__files *f, const char *path, rq_error *why)
     if (st.is_dir)
         return rq_fail(why, RQ_E_INVALID, "%s/%s is a folder, not a file", f->input, path);
     f->paths[f->count] = path;
+    f->times_ms[f->count] = st.mtime_ms;
     f->sizes[f->count++] = st.size;
     return RQ_OK;
 }
@@ -25,7 +26,8 @@ static rq_err make_lists(rq__files *f, size_t count, rq_error *why)
 {
     f->paths = rq_arena_calloc(&f->arena, count + 1, sizeof *f->paths);
     f->sizes = rq_arena_calloc(&f->arena, count + 1, sizeof *f->sizes);
-    return f->paths == NULL || f->sizes == NULL ? rq_no_memory(why) : RQ_OK;
+    f->times_ms = rq_arena_calloc(&f->arena, count + 1, sizeof *f->times_ms);
+    return f->paths == NULL || f->sizes == NULL || f->times_ms == NULL ? rq_no_memory(why) : RQ_OK;
 }
 
 static rq_err open_folder(rq__files *f, rq_error *why)
@@ -93,7 +95,7 @@ rq_err rq__files_split(rq__files *f, uint64_t bytes, rq_error *why)
         for (uint64_t from = 0; from < f->sizes[i];) {
             uint64_t left = f->sizes[i] - from;
             uint64_t to = from + (left < bytes ? left : bytes);
-            f->parts[f->part_count++] = (rq__file_part){f->paths[i], from, to};
+            f->parts[f->part_count++] = (rq__file_part){f->paths[i], from, to, f->times_ms[i]};
             from = to;
         }
     return RQ_OK;
@@ -107,12 +109,26 @@ static rq_err open_progress(rq__files *f, const char *folder, rq_error *why)
 }
 
 /* Names may have line breaks, the plan's lines may not. */
-static char *line_of(rq__files *f, const rq__file_part *p)
+static char *line_of(rq__files *f, const rq__file_part *p, bool with_times)
 {
-    char *text = rq_arena_printf(&f->arena, "%" PRIu64 " %" PRIu64 " %s", p->from, p->to, p->path);
+    char *text =
+        with_times
+            ? rq_arena_printf(&f->arena, "%" PRIu64 " %" PRIu64 " of %" PRId64 " %s", p->from,
+                              p->to, p->time_ms, p->path)
+            : rq_arena_printf(&f->arena, "%" PRIu64 " %" PRIu64 " %s", p->from, p->to, p->path);
     for (char *at = text; at != NULL && (at = strchr(at, '\n')) != NULL;)
         *at = ' ';
     return text;
+}
+
+rq_err rq__files_texts(rq__files *f, bool with_times, const char *const **ret, rq_error *why)
+{
+    const char **texts = rq_arena_calloc(&f->arena, f->part_count + 1, sizeof *texts);
+    if (texts == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < f->part_count; i++)
+        if ((texts[i] = line_of(f, &f->parts[i], with_times)) == NULL) return rq_no_memory(why);
+    *ret = texts;
+    return RQ_OK;
 }
 
 /* Two transfers with the same progress would disturb each other. */
@@ -134,10 +150,9 @@ rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, cons
                          : f->name != NULL
                              ? rq_arena_printf(&f->arena, "%s._rorqual/%s", f->name, name)
                              : rq_arena_printf(&f->arena, "_rorqual/%s", name);
-    const char **texts = rq_arena_calloc(&f->arena, f->part_count + 1, sizeof *texts);
-    if (folder == NULL || texts == NULL) return rq_no_memory(why);
-    for (size_t i = 0; i < f->part_count; i++)
-        if ((texts[i] = line_of(f, &f->parts[i])) == NULL) return rq_no_memory(why);
+    const char *const *texts;
+    if (folder == NULL) return rq_no_memory(why);
+    RQ_TRY(rq__files_texts(f, false, &texts, why));
     rq_err rc = rq_vfs_mkdirs(v, folder, &mine);
     if (rc != RQ_OK)
         return rq_fail(why, rc,

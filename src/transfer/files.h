@@ -9,6 +9,7 @@
 typedef struct rq__file_part {
     const char *path; /* in the files' vfs */
     uint64_t from, to;
+    int64_t time_ms; /* when the file was changed */
 } rq__file_part;
 
 typedef struct rq__files {
@@ -21,6 +22,7 @@ typedef struct rq__files {
     const char *name;         /* of the only file; NULL: a folder */
     const char **paths;
     uint64_t *sizes;
+    int64_t *times_ms; /* when they were changed */
     size_t count;
     rq__file_part *parts;
     size_t part_count;
@@ -32,6 +34,10 @@ rq_err rq__files_open(const char *input, rq__files *ret, rq_error *why);
 /* Divides the files into parts of at most `bytes` bytes. An empty file has no part. */
 RQ_NODISCARD
 rq_err rq__files_split(rq__files *f, uint64_t bytes, rq_error *why);
+/* The parts as lines of a plan, with the times at which the files were changed if `with_times`; in the
+ * arena. */
+RQ_NODISCARD
+rq_err rq__files_texts(rq__files *f, bool with_times, const char *const **ret, rq_error *why);
 /* Opens the plan of the parts, in the folder `progress` (NULL: beside the files), and locks it. */
 RQ_NODISCARD
 rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, const char *what,

@@ -8,20 +8,30 @@
 #include "base/pb.h"
 #include "hfile/reader.h"
 #include "transfer/hfiles.h"
+#include "transfer/load_journal.h"
 #include "transfer/out.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define ROUNDS_MAX 10 /* HBASE: hbase.bulkload.retries.number */
 #define PAUSE_NS 500000000
 #define HALVES "_rorqual_halves"
+#define LOW ".bottom"
+#define HIGH ".top"
+#define AGAIN ".again"
+#define SETTLE_NS 50000000
+#define SETTLES_MAX 200 /* looks at files that an earlier call may be loading: 10 s in all */
 
 typedef struct load_file {
     const char *path; /* in the vfs */
     const rq_family_schema *family;
     rq_slice first, last; /* rows; in the arena */
     size_t region;        /* that has the first row, in this round */
+    bool is_called;       /* a call of this run has named it */
     bool is_done;
 } load_file;
 
@@ -30,7 +40,9 @@ typedef struct load_job {
     rq_arena arena;
     load_file *files;
     size_t count, cap;
-    rq_error why; /* of the last call that failed */
+    rq__load_journal journal;
+    unsigned settles; /* looks, so far */
+    rq_error why;     /* of the last call that failed */
 } load_job;
 
 /* --- the files -------------------------------------------------------------------------------- */
@@ -74,9 +86,87 @@ static rq_err add_file(load_job *j, const char *path, const rq_family_schema *fa
     return rc;
 }
 
+/* --- after a kill ----------------------------------------------------------------------------- */
+
+/* How many names the file has; 0: it is gone. */
+static size_t names_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (size_t)st.st_nlink : 0;
+}
+
+/* Of a file that an earlier run has named in a call: waits while that call is loading it. NULL in
+ * *path: it is loaded. Else *path is its new name. */
+static rq_err settle(load_job *j, const char **path, rq_error *why)
+{
+    const char *full = rq_arena_printf(&j->arena, "%s/%s", j->l->path, *path);
+    const char *again = rq_arena_printf(&j->arena, "%s" AGAIN, *path);
+    const char *full_again = rq_arena_printf(&j->arena, "%s/%s", j->l->path, again);
+    if (full == NULL || again == NULL || full_again == NULL) return rq_no_memory(why);
+    for (; j->settles < SETTLES_MAX && names_of(full) > 1; j->settles++)
+        rq_clock_sleep_ns(SETTLE_NS);
+    if (rename(full, full_again) == 0) {
+        *path = again;
+        return RQ_OK;
+    }
+    if (errno != ENOENT)
+        return rq_fail(why, RQ_E_IO, "cannot rename %s: %s", full, strerror(errno));
+    *path = NULL;
+    return RQ_OK;
+}
+
+/* A file that a run finds: new, or left by an earlier one. */
+static rq_err take_file(load_job *j, const char *path, const rq_family_schema *family,
+                        rq_error *why)
+{
+    if (path == NULL) return rq_no_memory(why);
+    rq__load_state state = rq__journal_state(&j->journal, path);
+    if (state == RQ__LOAD_DONE || state == RQ__LOAD_DIVIDED) return RQ_OK;
+    if (state == RQ__LOAD_CALLED && !j->l->keeps_files) RQ_TRY(settle(j, &path, why));
+    return path == NULL ? RQ_OK : add_file(j, path, family, why);
+}
+
+/* The length of the name without the last LOW or HIGH and what is behind it; 0: it has none. */
+static size_t base_len(const char *name)
+{
+    size_t len = 0;
+    for (const char *at = name; (at = strchr(at, '.')) != NULL; at++)
+        if (strncmp(at, LOW, strlen(LOW)) == 0 || strncmp(at, HIGH, strlen(HIGH)) == 0)
+            len = (size_t)(at - name);
+    return len;
+}
+
+/* Whether the file that the half is of has two whole halves. */
+static bool is_half_of_divided(load_job *j, const char *family, const char *name)
+{
+    int len = (int)base_len(name);
+    const char *file = rq_arena_printf(&j->arena, "%s/%.*s", family, len, name);
+    const char *half = rq_arena_printf(&j->arena, HALVES "/%s/%.*s", family, len, name);
+    return len > 0 && file != NULL && half != NULL &&
+           (rq__journal_state(&j->journal, file) == RQ__LOAD_DIVIDED ||
+            rq__journal_state(&j->journal, half) == RQ__LOAD_DIVIDED);
+}
+
+/* --- the folder ------------------------------------------------------------------------------- */
+
 static bool is_hidden(const char *name)
 {
     return name[0] == '_' || name[0] == '.';
+}
+
+static rq_err list_halves(load_job *j, const rq_family_schema *family, const char *name,
+                          rq_error *why)
+{
+    rq_dir_entry *list;
+    size_t count;
+    const char *folder = rq_arena_printf(&j->arena, HALVES "/%s", name);
+    if (folder == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_list_if_any(j->l->vfs, folder, &j->arena, &list, &count, why));
+    for (size_t i = 0; i < count; i++)
+        if (is_half_of_divided(j, name, list[i].name))
+            RQ_TRY(take_file(j, rq_arena_printf(&j->arena, "%s/%s", folder, list[i].name), family,
+                             why));
+    return RQ_OK;
 }
 
 static rq_err list_family(load_job *j, const char *name, rq_error *why)
@@ -91,8 +181,8 @@ static rq_err list_family(load_job *j, const char *name, rq_error *why)
     for (size_t i = 0; i < count; i++)
         if (!list[i].is_dir && !is_hidden(list[i].name))
             RQ_TRY(
-                add_file(j, rq_arena_printf(&j->arena, "%s/%s", name, list[i].name), family, why));
-    return RQ_OK;
+                take_file(j, rq_arena_printf(&j->arena, "%s/%s", name, list[i].name), family, why));
+    return list_halves(j, family, name, why);
 }
 
 static rq_err list_files(load_job *j, rq_error *why)
@@ -154,14 +244,15 @@ static rq_err divide(load_job *j, size_t i, rq_slice at, rq_error *why)
     rq_hfile_writer *halves[2] = {NULL, NULL};
     rq_hfile_reader *r;
     RQ_TRY(rq_hfile_reader_open(j->l->vfs, f.path, NULL, false, &r, why));
-    rq_err rc = open_half(j, &f, ".bottom", &halves[0], &paths[0], why);
-    if (rc == RQ_OK) rc = open_half(j, &f, ".top", &halves[1], &paths[1], why);
+    rq_err rc = open_half(j, &f, LOW, &halves[0], &paths[0], why);
+    if (rc == RQ_OK) rc = open_half(j, &f, HIGH, &halves[1], &paths[1], why);
     if (rc == RQ_OK) rc = copy_cells(r, at, halves[0], halves[1], why);
     for (size_t k = 0; k < 2; k++) {
         if (rc == RQ_OK) rc = rq_hfile_writer_finish(halves[k], NULL, why);
         rq_hfile_writer_close(halves[k]);
     }
     rq_hfile_reader_unref(r);
+    if (rc == RQ_OK) rc = rq__journal_note(&j->journal, RQ__LOAD_DIVIDED, &f.path, 1, why);
     for (size_t k = 0; rc == RQ_OK && k < 2; k++)
         rc = add_file(j, paths[k], f.family, why);
     if (rc != RQ_OK) return rc;
@@ -200,6 +291,11 @@ static rq_err fit(load_job *j, rq_error *why)
 
 /* --- loading ---------------------------------------------------------------------------------- */
 
+static bool goes_to(const load_file *f, size_t region)
+{
+    return !f->is_done && f->region == region;
+}
+
 static rq_err put_path(rq_buf *b, const load_job *j, const load_file *f)
 {
     size_t at;
@@ -223,8 +319,7 @@ static rq_err put_request(rq_buf *b, const load_job *j, size_t region, bool with
     RQ_TRY(rq_pb_put_bytes(b, 2, rq_client_table_region(j->l->link->table, region).name));
     RQ_TRY(rq_pb_end(b, at));
     for (size_t i = 0; i < j->count; i++)
-        if (!j->files[i].is_done && j->files[i].region == region)
-            RQ_TRY(put_path(b, j, &j->files[i]));
+        if (goes_to(&j->files[i], region)) RQ_TRY(put_path(b, j, &j->files[i]));
     RQ_TRY(rq_pb_put_number(b, 3, 1));
     if (with_token) RQ_TRY(rq_pb_put_bytes(b, 5, rq_slice_cstr(j->l->token)));
     return rq_pb_put_number(b, 6, j->l->keeps_files);
@@ -260,22 +355,51 @@ static rq_err call(load_job *j, size_t region, bool with_token, bool *ret_retry,
     return rc;
 }
 
+static rq_err note(load_job *j, size_t region, rq__load_state state, rq_error *why)
+{
+    size_t n = 0;
+    const char **paths = rq_arena_calloc(&j->arena, j->count, sizeof *paths);
+    if (paths == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < j->count; i++)
+        if (goes_to(&j->files[i], region)) {
+            j->files[i].is_called = true;
+            paths[n++] = j->files[i].path;
+        }
+    return rq__journal_note(&j->journal, state, paths, n, why);
+}
+
 /* Without a token the server tells why it does not load. */
 static rq_err load_region(load_job *j, size_t region, bool *ret_retry, rq_error *why)
 {
+    RQ_TRY(note(j, region, RQ__LOAD_CALLED, why));
     rq_err rc = call(j, region, true, ret_retry, why);
     if (rc == RQ_E_AGAIN) rc = call(j, region, false, ret_retry, why);
     if (rc == RQ_E_AGAIN) {
         *ret_retry = true;
         return rq_fail(why, RQ_E_IOEXCEPTION, "bulk load: the server did not load the files");
     }
+    if (rc == RQ_OK) rc = note(j, region, RQ__LOAD_DONE, why);
     for (size_t i = 0; rc == RQ_OK && i < j->count; i++)
-        if (!j->files[i].is_done && j->files[i].region == region) {
+        if (goes_to(&j->files[i], region)) {
             j->files[i].is_done = true;
             j->l->loaded++;
         }
     if (rc == RQ_E_WRONG_REGION || rc == RQ_E_NOT_SERVING_REGION) *ret_retry = true;
     return rc;
+}
+
+/* The answer of a call may be lost: if its files were moved, the call was executed. */
+static rq_err pass_over_loaded(load_job *j, rq_error *why)
+{
+    for (size_t i = 0; i < j->count; i++) {
+        load_file *f = &j->files[i];
+        if (f->is_done || !f->is_called || j->l->keeps_files) continue;
+        const char *full = rq_arena_printf(&j->arena, "%s/%s", j->l->path, f->path);
+        if (full == NULL) return rq_no_memory(why);
+        f->is_done = names_of(full) == 0;
+        j->l->loaded += f->is_done;
+    }
+    return RQ_OK;
 }
 
 /* Loads the remaining files; temporary errors are kept in j->why. */
@@ -308,6 +432,7 @@ static rq_err load_all(load_job *j, rq_error *why)
         if (round > 0) {
             rq_clock_sleep_ns(PAUSE_NS);
             RQ_TRY(rq_client_table_read(j->l->link->table, why));
+            RQ_TRY(pass_over_loaded(j, why));
         }
         RQ_TRY(fit(j, why));
         RQ_TRY(load_round(j, why));
@@ -315,15 +440,34 @@ static rq_err load_all(load_job *j, rq_error *why)
     return RQ_OK;
 }
 
+/* A folder that cannot be written has no journal: what it has is copied, and after a kill all of it again. */
+static rq_err open_journal(load_job *j, rq_error *why)
+{
+    const rq__load *l = j->l;
+    const char *what = rq_arena_printf(&j->arena, "table=%s cluster=%s", l->link->name,
+                                       rq_client_cluster_id(l->link->client));
+    if (what == NULL) return rq_no_memory(why);
+    RQ_TRY(rq__journal_open(l->vfs, what, &j->journal, why));
+    j->journal.is_off = l->keeps_files && access(l->path, W_OK) != 0;
+    return RQ_OK;
+}
+
 rq_err rq__load_run(rq__load *l, rq_error *why)
 {
     load_job j = {.l = l};
-    rq_err rc = list_files(&j, why);
-    if (rc == RQ_OK && j.count == 0)
+    rq_err rc = open_journal(&j, why);
+    if (rc == RQ_OK) rc = list_files(&j, why);
+    if (rc == RQ_OK && j.count == 0 && !j.journal.is_resumed)
         rc = rq_fail(why, RQ_E_NOT_FOUND, "%s has no HFile with cells", l->path);
     if (rc == RQ_OK) rc = load_all(&j, why);
-    if (rc == RQ_OK) rc = rq_vfs_remove_tree(l->vfs, HALVES, why);
+    rq__journal_close(&j.journal);
     free(j.files);
     rq_arena_clear(&j.arena);
     return rc;
+}
+
+rq_err rq__load_end(const rq__load *l, rq_error *why)
+{
+    RQ_TRY(rq__journal_remove(l->vfs, why));
+    return rq_vfs_remove_tree(l->vfs, HALVES, why);
 }

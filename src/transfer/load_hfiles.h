@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads the HFiles of a folder, FOLDER/FAMILY/FILE, into a table, as HBase's LoadIncrementalHFiles
  * does (HBASE: BulkLoadHFilesTool): each file goes to the region that has its rows; a file that spans
- * regions is divided first, below FOLDER/_rorqual_halves. The server moves or copies the files. */
+ * regions is divided first, below FOLDER/_rorqual_halves. The server moves or copies the files.
+ *
+ * To continue after a kill: a file that the server moves is gone once it is loaded; files that it copies,
+ * and those that were divided, are noted in a journal. Only the call that was under way is in doubt:
+ *   - moved files: the server links a file, commits and then removes the source. While the source has
+ *     two names, the earlier call is waited for; a source with one name gets another name, so that an
+ *     earlier call that has not begun finds nothing.
+ *   - copied files (--keep, other file systems) are loaded again: the same cells, with the same
+ *     timestamps. */
 #ifndef RQ_TRANSFER_LOAD_HFILES_H
 #define RQ_TRANSFER_LOAD_HFILES_H
 
@@ -21,9 +29,14 @@ typedef struct rq__load {
 } rq__load;
 
 /* Blocking. Regions may move or split meanwhile. RQ_E_NO_SUCH_FAMILY: the table has no family with
- * a folder's name, and nothing was loaded. */
+ * a folder's name, and nothing was loaded. A load that was killed or failed is resumed: files that the
+ * server has loaded are not loaded again (load_journal.h). */
 RQ_NODISCARD
 rq_err rq__load_run(rq__load *l, rq_error *why);
+/* Removes what a load keeps in the folder to be continued; after rq__load_run has succeeded. Until then
+ * another rq__load_run finds that everything is loaded. */
+RQ_NODISCARD
+rq_err rq__load_end(const rq__load *l, rq_error *why);
 
 /* PrepareBulkLoad and CleanupBulkLoad; the token is in the arena. */
 RQ_NODISCARD

@@ -73,12 +73,12 @@ static void sink(merger *m, size_t i)
     }
 }
 
-static rq_err open_runs(merger *m, rq__runs *all, uint64_t first, size_t count, rq_error *why)
+static rq_err open_runs(merger *m, const rq__runs *all, size_t first, size_t count, rq_error *why)
 {
     *m = (merger){0};
     for (size_t i = 0; i < count; i++) {
         run *r = &m->runs[i];
-        snprintf(r->path, sizeof r->path, "%s/run-%06" PRIu64, all->folder, first + i);
+        rq__run_path(all->folder, &all->names[first + i], r->path, sizeof r->path);
         m->opened++;
         RQ_TRY(rq__in_open(all->vfs, r->path, &r->in, why));
         rq_err rc = read_record(r, why);
@@ -241,45 +241,52 @@ static rq_err write_run(merger *m, rq__out *out, rq_error *why)
     return rq__out_flush(out, why);
 }
 
-static rq_err drop_runs(const rq__runs *r, uint64_t first, size_t count, rq_error *why)
+/* A merged run is of use for this merge alone. */
+static rq_err drop_merged(const rq__runs *r, size_t first, size_t count, rq_error *why)
 {
     char path[512];
-    for (size_t i = 0; i < count; i++) {
-        snprintf(path, sizeof path, "%s/run-%06" PRIu64, r->folder, first + i);
+    for (size_t i = first; i < first + count; i++) {
+        if (r->names[i].part != RQ__RUN_MERGED) continue;
+        rq__run_path(r->folder, &r->names[i], path, sizeof path);
         RQ_TRY(rq_vfs_remove(r->vfs, path, why));
     }
     return RQ_OK;
 }
 
-/* Replaces the first runs by one, which is the last. */
-static rq_err merge_some(rq__runs *r, merger *m, uint64_t first, rq_error *why)
+/* Adds a run with what FAN_IN runs have; it is the last. */
+static rq_err merge_some(rq__runs *r, merger *m, size_t first, uint64_t number, rq_error *why)
 {
     char path[512];
     rq__out out = {0};
-    snprintf(path, sizeof path, "%s/run-%06" PRIu64, r->folder, atomic_fetch_add(&r->count, 1));
+    const rq__run_name name = {RQ__RUN_MERGED, number};
+    rq__run_path(r->folder, &name, path, sizeof path);
     rq_err rc = open_runs(m, r, first, FAN_IN, why);
     if (rc == RQ_OK) rc = rq__out_open(r->vfs, path, &out, why);
     if (rc == RQ_OK) rc = write_run(m, &out, why);
     rq__out_close(&out);
     close_runs(m);
-    return rc == RQ_OK ? drop_runs(r, first, FAN_IN, why) : rc;
+    if (rc == RQ_OK) rc = rq__runs_add(r, RQ__RUN_MERGED, 1, why);
+    if (rc != RQ_OK) return rc;
+    r->names[r->count - 1].number = number;
+    return drop_merged(r, first, FAN_IN, why);
 }
 
 rq_err rq__runs_merge(rq__runs *r, rq_err (*cell)(void *ctx, const rq_cell *c, rq_error *why),
                       void *ctx, rq_error *why)
 {
-    uint64_t first = 0;
+    size_t first = 0;
+    uint64_t merged = 0;
     rq_err rc = RQ_OK;
     merger *m = calloc(1, sizeof *m);
     if (m == NULL) return rq_no_memory(why);
     for (; rc == RQ_OK && r->count - first > FAN_IN; first += FAN_IN)
-        rc = merge_some(r, m, first, why);
+        rc = merge_some(r, m, first, merged++, why);
     if (rc == RQ_OK) {
-        size_t left = (size_t)(r->count - first);
+        size_t left = r->count - first;
         rc = open_runs(m, r, first, left, why);
         if (rc == RQ_OK) rc = merge_cells(m, cell, ctx, why);
         close_runs(m);
-        if (rc == RQ_OK) rc = drop_runs(r, first, left, why);
+        if (rc == RQ_OK) rc = drop_merged(r, first, left, why);
     }
     free(m);
     return rc;

@@ -105,6 +105,20 @@ static rq_err put_plan(rq_buf *b, const rq__plan *p, const char *what)
     return rq_buf_printf(b, "end\n");
 }
 
+/* Marks without a plan would be taken for those of the new one. */
+static rq_err remove_leftovers(rq__plan *p, rq_error *why)
+{
+    rq_dir_entry *list;
+    size_t count;
+    RQ_TRY(rq_vfs_list_if_any(p->vfs, p->folder, &p->arena, &list, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        const char *path = path_of(p, list[i].name);
+        if (path == NULL) return rq_no_memory(why);
+        RQ_TRY(rq_vfs_remove_tree(p->vfs, path, why));
+    }
+    return RQ_OK;
+}
+
 static rq_err store(rq__plan *p, const char *path, const char *what, const char *const *parts,
                     size_t count, rq_error *why)
 {
@@ -117,6 +131,7 @@ static rq_err store(rq__plan *p, const char *path, const char *what, const char 
         if (p->parts[p->count] == NULL) return rq_no_memory(why);
     }
     rq_err rc = put_plan(&b, p, what) == RQ_OK ? RQ_OK : rq_no_memory(why);
+    if (rc == RQ_OK) rc = remove_leftovers(p, why);
     if (rc == RQ_OK) rc = rq_vfs_mkdirs(p->vfs, p->folder, why);
     if (rc == RQ_OK) rc = rq__put_file(p->vfs, path, rq_buf_slice(&b), why);
     rq_buf_clear(&b);
@@ -162,6 +177,15 @@ rq_err rq__plan_note_done(const rq__plan *p, size_t part, const char *counts, rq
     char path[4096];
     snprintf(path, sizeof path, "%s/%05zu", p->folder, part);
     return rq__put_file(p->vfs, path, rq_slice_cstr(counts), why);
+}
+
+#define COUNTS_BYTES_MAX 4096
+
+rq_err rq__plan_counts_of(rq__plan *p, size_t part, rq_slice *ret, rq_error *why)
+{
+    const char *path = rq_arena_printf(&p->arena, "%s/%05zu", p->folder, part);
+    if (path == NULL) return rq_no_memory(why);
+    return rq_vfs_read_file(p->vfs, path, COUNTS_BYTES_MAX, &p->arena, ret, why);
 }
 
 rq_err rq__plan_remove(const rq__plan *p, rq_error *why)

@@ -7,7 +7,8 @@
  *    NNNNN     for each finished part: its counts
  *
  * Both are written to temporary files and renamed, so they are complete or missing. A part without
- * its file is repeated from its beginning.
+ * its file is repeated from its beginning. In a folder without a plan all files are left over from an
+ * earlier run, and are removed before a plan is stored.
  */
 #ifndef RQ_TRANSFER_PLAN_H
 #define RQ_TRANSFER_PLAN_H
@@ -35,7 +36,10 @@ rq_err rq__plan_open(rq_vfs *v, const char *folder, const char *what, const char
 /* Any thread; a part at a time by one. */
 RQ_NODISCARD
 rq_err rq__plan_note_done(const rq__plan *p, size_t part, const char *counts, rq_error *why);
-/* Forgets everything: the transfer has ended. */
+/* What rq__plan_note_done stored for a part that is done; in the plan's arena. */
+RQ_NODISCARD
+rq_err rq__plan_counts_of(rq__plan *p, size_t part, rq_slice *ret, rq_error *why);
+/* Forgets everything, the plan after the marks: the transfer has ended. */
 RQ_NODISCARD
 rq_err rq__plan_remove(const rq__plan *p, rq_error *why);
 void rq__plan_close(rq__plan *p);

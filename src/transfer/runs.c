@@ -86,6 +86,36 @@ rq_err rq__sort_add(rq__row_sorter *s, uint64_t order, rq_slice row, const rq_ce
     return put_record(s, order, row, cells, count, len) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+/* --- names ------------------------------------------------------------------------------------ */
+
+void rq__run_path(const char *folder, const rq__run_name *name, char *ret, size_t size)
+{
+    if (name->part == RQ__RUN_MERGED)
+        snprintf(ret, size, "%s/merged-%06" PRIu64, folder, name->number);
+    else
+        snprintf(ret, size, "%s/run-%06zu-%06" PRIu64, folder, name->part, name->number);
+}
+
+rq_err rq__runs_add(rq__runs *r, size_t part, uint64_t count, rq_error *why)
+{
+    if (count > r->cap - r->count) {
+        size_t cap = 2 * r->cap + (size_t)count;
+        rq__run_name *bigger = realloc(r->names, cap * sizeof *bigger);
+        if (bigger == NULL) return rq_no_memory(why);
+        r->names = bigger;
+        r->cap = cap;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        r->names[r->count++] = (rq__run_name){part, i};
+    return RQ_OK;
+}
+
+void rq__runs_clear(rq__runs *r)
+{
+    free(r->names);
+    *r = (rq__runs){0};
+}
+
 /* --- sorting ---------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b, void *ctx)
@@ -114,19 +144,19 @@ rq_err rq__sort_flush(rq__row_sorter *s, rq_error *why)
     rq_err rc;
     if (s->count == 0) return RQ_OK;
     if (!is_sorted(s)) qsort_r(s->entries, s->count, sizeof *s->entries, compare, s->records.ptr);
-    snprintf(path, sizeof path, "%s/run-%06" PRIu64, s->runs->folder,
-             atomic_fetch_add(&s->runs->count, 1));
-    rc = rq__out_open(s->runs->vfs, path, &out, why);
+    rq__run_path(s->folder, &(rq__run_name){s->part, s->runs}, path, sizeof path);
+    rc = rq__out_open(s->vfs, path, &out, why);
     for (size_t i = 0; rc == RQ_OK && i < s->count; i++) {
         const uint8_t *record = s->records.ptr + s->entries[i].at;
         if (rq_buf_append(&out.buf, record, 4 + (size_t)rq_get_be32(record)) != RQ_OK)
             rc = rq_no_memory(why);
         if (rc == RQ_OK) rc = rq__out_ease(&out, why);
     }
-    if (rc == RQ_OK) rc = rq__out_flush(&out, why);
+    if (rc == RQ_OK) rc = rq__out_finish(&out, why);
     rq__out_close(&out);
     rq_buf_reset(&s->records);
     s->count = 0;
+    s->runs++;
     return rc;
 }
 

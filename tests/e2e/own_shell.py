@@ -44,7 +44,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "numbers": ([], ()), "scripts": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "numbers": ([], ()), "scripts": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -219,7 +219,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,numbers,scripts,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,numbers,scripts,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -359,6 +359,38 @@ def ordered_bytes_are_decoded(_):
     got = [line for line in out.splitlines() if not line.startswith("hbase:")][:len(expected)]
     wrong = [f"{w}: {g}" for w, g in zip(expected, got) if g != w and (not re.fullmatch(r"[-0-9.E]+", g) or float(g) != float(w))]
     return "; ".join(wrong[:5]) or (None if len(got) == len(expected) else out[-500:])
+
+
+def client_classes_say_what_is_missing(_):
+    """A class, a method, a cluster that the shell has not is named."""
+    text = ("conf = org.apache.hadoop.hbase.HBaseConfiguration.create\nconf.set('hbase.zookeeper.quorum', 'elsewhere')\n"
+            "def told\n  yield\nrescue StandardError => e\n  puts \"told #{e.message}\"\nend\n"
+            "told { org.apache.hadoop.hbase.client.ConnectionFactory.createConnection(conf) }\n"
+            "told { org.apache.hadoop.hbase.client.HConnectionManager.createConnection(conf) }\n"
+            "told { org.apache.hadoop.hbase.client.HTable.new('t').checkAndPut('a', 'b', 'c', 'd', nil) }\n"
+            "told { org.apache.hadoop.hbase.client.Put.new(5) }\n"
+            "create 't', 'f'\n"
+            "told { org.apache.hadoop.hbase.client.HTable.new('t').put(org.apache.hadoop.hbase.client.Put.new('x').addColumn('no', 'q', 'v')) }\n")
+    wanted = ["runs in a shell of its own: rorqual shell --zk elsewhere:2181", "the shell has no Java: org.apache.hadoop.hbase.client.HConnectionManager",
+              "org.apache.hadoop.hbase.client.HTable has no method checkAndPut", "to class [B", "NoSuchColumnFamilyException"]
+    out = shell("-n", "memory:", text=text).stdout
+    got = re.findall(r"(?m)^told (.*)", out)
+    return None if len(got) == 5 and all(w in g for w, g in zip(wanted, got)) else out
+
+
+def scripts_of_older_clients(_):
+    """HTable by a configuration, Put.add, as before HBase 2; and `@hbase`."""
+    text = ("create 'wiki', 'text', 'revision'\nimport 'org.apache.hadoop.hbase.client.HTable'\nimport 'org.apache.hadoop.hbase.client.Put'\n"
+            "def jbytes(*args)\n  args.map { |arg| arg.to_s.to_java_bytes }\nend\n"
+            "table = HTable.new(@hbase.configuration, 'wiki')\np = Put.new(*jbytes('Home'))\np.add(*jbytes('text', '', 'Hello'))\n"
+            "p.add(*jbytes('revision', 'author', 'jimbo'))\ntable.put(p)\ntable.flushCommits\nscan 'wiki'\n")
+    out = shell("-n", "memory:", text=text).stdout
+    return None if re.search(r"column=revision:author, .*value=jimbo\n.*column=text:, .*value=Hello\n1 row\(s\)", out) else out
+
+
+def zookeeper_tells_of_itself(folder):
+    out = with_server(folder, "zk_dump", (), lambda server: shell("-n", "--zk", server.zk, text="zk_dump\n").stdout)
+    return None if re.search(r"Quorum Server Statistics:\n 127.0.0.1:\d+\n  Zookeeper version: \S.*\n(  \S.*\n)+", out) else out
 
 
 def libraries_are_loaded_by_their_methods(_):
@@ -570,7 +602,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

@@ -155,6 +155,7 @@ static rq_err rqpy_scan(rq_table *table, const char *numbers, const char *bytes,
     scan.caching = (uint32_t)take_number(&r.in);
     scan.batch = (uint32_t)take_number(&r.in);
     scan.fetch_bytes = (uint64_t)take_number(&r.in);
+    scan.no_fetch_ahead = take_number(&r.in) != 0;
     rq_err e = rq_table_scan(table, &scan, ret, fresh(why));
     request_free(&r);
     return e;

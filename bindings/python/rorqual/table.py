@@ -128,18 +128,20 @@ class Table:
              include_start: bool = True, include_stop: bool = False, raw: bool = False, batch: Optional[int] = None,
              family_limit: Optional[int] = None, family_offset: Optional[int] = None, caching: Optional[int] = None,
              fetch_bytes: Optional[int] = None, cache_blocks: bool = True, reads_uncommitted: bool = False,
-             attributes: Optional[OpAttributes] = None, priority: Optional[int] = None, cursors: bool = False) -> Scanner:
+             attributes: Optional[OpAttributes] = None, priority: Optional[int] = None, cursors: bool = False,
+             fetch_ahead: bool = True) -> Scanner:
         """Iterates over rows from `start` to `stop` (excluded), or over those that begin with `prefix`.
 
         With `reverse`, `start` is the highest row and `stop` lies below it. `limit` counts rows; `batch` cuts rows into
         results of so many cells; `raw` shows deleted cells and the markers that delete them; `caching` and `fetch_bytes`
-        say how much is fetched at once. With `cursors` a scan that finds no row for long says where it is by a row without
+        say how much is fetched at once, and `fetch_ahead` whether the next fetch from a cluster is under way meanwhile.
+        With `cursors` a scan that finds no row for long says where it is by a row without
         cells that has a `cursor`: where to begin again, if it is closed; not with `batch`. The scanner is closed at its end,
         by close() or as a context manager."""
         return Scanner(self, self._handle, pack_scan(
             start, stop, prefix, columns, filter, reverse, limit, versions, time_range, include_start, include_stop, raw,
             batch, family_limit, family_offset, caching, fetch_bytes, cache_blocks, reads_uncommitted, cursors,
-            extra_of(attributes, priority)))
+            extra_of(attributes, priority), fetch_ahead))
 
     # --- writing ---
 
@@ -323,7 +325,7 @@ def pack_scan(start: Optional[Bytes], stop: Optional[Bytes], prefix: Optional[By
                filter: Optional[Filter], reverse: bool, limit: Optional[int], versions: Optional[int],
                time_range: Optional[TimeRange], include_start: bool, include_stop: bool, raw: bool, batch: Optional[int],
                family_limit: Optional[int], family_offset: Optional[int], caching: Optional[int], fetch_bytes: Optional[int],
-               cache_blocks: bool, reads_uncommitted: bool, cursors: bool, extra: Extra) -> Request:
+               cache_blocks: bool, reads_uncommitted: bool, cursors: bool, extra: Extra, fetch_ahead: bool = True) -> Request:
     first, last = to_bytes(start or b""), to_bytes(stop or b"")
     if prefix is not None:
         if start is not None or stop is not None:
@@ -340,5 +342,6 @@ def pack_scan(start: Optional[Bytes], stop: Optional[Bytes], prefix: Optional[By
     most = 2 ** 32 - 1
     request.numbers += (len(last), not include_start, include_stop, reverse, raw, cursors,
                         _pack.limited("limit", limit, 2 ** 63 - 1), _pack.limited("caching", caching, most),
-                        _pack.limited("batch", batch, most), _pack.limited("fetch_bytes", fetch_bytes, 2 ** 63 - 1))
+                        _pack.limited("batch", batch, most), _pack.limited("fetch_bytes", fetch_bytes, 2 ** 63 - 1),
+                        not fetch_ahead)
     return request

@@ -215,6 +215,15 @@ def test_operations_have_attributes_a_priority_and_an_isolation(table: rorqual.T
             table.put("r", {"cf:a": 1}, **odd)  # type: ignore[arg-type]
 
 
+def test_scans_fetch_ahead_or_not(table: rorqual.Table) -> None:
+    for number in range(20):
+        table.put(f"r{number:02}", {"cf:a": number})
+    for ahead in (True, False):
+        assert keys(list(table.scan(caching=3, fetch_ahead=ahead))) == [f"r{n:02}".encode() for n in range(20)]
+        with table.scan(caching=3, fetch_ahead=ahead) as scan:
+            assert [next(scan).key for _ in range(7)][-1] == b"r06"
+
+
 def test_scans_say_where_they_are(table: rorqual.Table) -> None:
     for name in ("a", "b", "x"):
         table.put(name, {"cf:a": 1, "cf:b": 2, "other:c": 3})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Integers of more than 64 bits, which mruby has not: split keys (2**64 / regions), hashes as numbers, 2**63 - 1. An operation whose
-# result does not fit makes a Big; a Big that fits again becomes an Integer where it is added to or subtracted from.
+# Integers of more than 64 bits, which mruby lacks: split keys (2**64 / regions), hashes as numbers, 2**63 - 1. An operation whose
+# result does not fit returns a Big; an addition or subtraction whose result fits again returns an Integer.
 # Parts are 28 bits, the smallest first. mruby's <, > and == are wrong for Integers from 2^62 on; <=> and eql? are right.
 
 class Big
@@ -310,7 +310,7 @@ class Big
     n
   end
 
-  # Those that fit, in a command's arguments.
+  # Converts Bigs that fit to Integers, in a command's arguments.
   def self.settle(v)
     case v
     when Big then v.normal
@@ -378,7 +378,7 @@ class Array
   end
 end
 
-# C's format knows words: a Big's directive becomes text.
+# C's format takes machine words only: a Big is formatted as text first.
 module Kernel
   alias format_words format
   BIG_BASES = { 'd' => 10, 'i' => 10, 'u' => 10, 'x' => 16, 'X' => 16, 'o' => 8, 'b' => 2 }

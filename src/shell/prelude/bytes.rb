@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# HBase's Bytes: its methods for scripts and for values, `cf:q:toInt`. A byte[] is a String. bytes.c has those that need C.
+# HBase's Bytes: its methods for scripts and for values, `cf:q:toInt`. A byte[] is a String. bytes.c has the methods written in C.
 
 module Bytes
   # The methods that a column may name to convert its values (cf:q:toInt); also in snake case (to_int), as JRuby allows.
@@ -36,8 +36,9 @@ module Bytes
       super
     end
 
-    # Java: bytes that are no UTF-8 become U+FFFD. With a string between: two texts.
+    # Java: bytes that are not UTF-8 become U+FFFD. With a separator: two texts joined by it.
     def toString(bytes, at = 0, length = nil)
+      return nil if bytes.nil?
       return "#{toString(bytes)}#{at}#{toString(length)}" if at.is_a?(String)
       out = ''
       rest = length.nil? ? bytes[at..-1].to_s : bytes[at, length].to_s
@@ -84,7 +85,7 @@ module Bytes
       number(bytes, 2, at, length)
     end
 
-    # As Bytes.toLong with offset and length.
+    # Bytes.toLong with offset and length.
     def counter(bytes)
       refuse("Wrong length: #{bytes.length}, expected 8") if bytes.length != 8
       signed(bytes)
@@ -139,7 +140,7 @@ module Bytes
 
     # --- comparing ---
 
-    # Java: the difference of the first bytes that differ, else of the lengths.
+    # Java: the difference of the first bytes that differ, otherwise of the lengths.
     def compareTo(a, b)
       shorter = [a.length, b.length].min
       shorter.times { |i| return a.getbyte(i) - b.getbyte(i) if a.getbyte(i) != b.getbyte(i) }
@@ -154,7 +155,7 @@ module Bytes
       bytes.start_with?(prefix)
     end
 
-    # Java's int: 31 × what was, plus the next byte, which has a sign.
+    # Java's hash, an int: 31 × the previous value, plus the next byte, which is signed.
     def hashCode(bytes, length = bytes.length)
       n = bytes[0, length].bytes.inject(1) { |h, b| (31 * h + (b < 128 ? b : b - 256)) & 0xffffffff }
       n < 0x80000000 ? n : n - 0x100000000
@@ -212,7 +213,7 @@ module Bytes
       "\xff" * length
     end
 
-    # The next of as many bytes; nil bytes of 255 only: one more byte in front.
+    # The next larger string of the same length; if all bytes are 255, one byte longer.
     def unsignedCopyAndIncrement(bytes)
       list = bytes.bytes
       at = list.length - 1
@@ -225,7 +226,7 @@ module Bytes
       list.pack('C*')
     end
 
-    # A number with a sign, in as many bytes, or in 8.
+    # A signed number in the given number of bytes, or in 8.
     def incrementBytes(bytes, amount)
       refuse("Increment Bytes - value too big: #{bytes.length}") if bytes.length > 8
       big_endian((bytes.empty? ? 0 : signed(bytes)) + amount, 8)
@@ -276,7 +277,7 @@ module Bytes
       list.map { |v| toBytesBinary(v) }
     end
 
-    # --- into bytes that exist: the place behind what was written ---
+    # --- writing into existing bytes; each returns the position behind the bytes written ---
 
     def putBytes(to, at, from, from_at, length)
       to[at, length] = from[from_at, length]
@@ -301,7 +302,7 @@ module Bytes
   end
 end
 
-# java.math.BigDecimal, as far as Bytes and comparators have it: an unscaled number and how many of its digits follow the point.
+# The part of java.math.BigDecimal that Bytes and comparators need: an unscaled number, and the number of its digits behind the point.
 class JavaBigDecimal
   attr_reader :unscaled, :scale
 
@@ -339,7 +340,7 @@ class JavaBigDecimal
     Bytes.big_endian(@scale, 4) + @unscaled.to_two_complement
   end
 
-  # Java: without an exponent while the scale is not negative and the number not below 0.000001.
+  # Java: without an exponent if the scale is not negative and the number is at least 0.000001.
   def to_s
     digits = @unscaled.abs.to_s
     sign = @unscaled < 0 ? '-' : ''

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The shell's frame: a running command, and how the session runs commands, words their failures and ends.
+# The core of the shell: runs commands, prints their failures, ends the session.
 # The commands themselves are methods of Command in the other files of this folder, each loaded when the first command of its
 # group runs.
 
@@ -18,7 +18,7 @@ class Command
     @out ||= Formatter.new
   end
 
-  # The time of preparations does not count.
+  # The time of preparations is not included.
   def begin_now
     @begun = Shell.monotonic
   end
@@ -126,7 +126,7 @@ module Shell
       end
     end
 
-    # To a question; without an input Ruby's error, as in the official shell.
+    # The answer to a question; at the end of input Ruby's error, as in the official shell.
     def answer
       line = read_line
       raise NoMethodError, "undefined method `chomp' for nil:NilClass" if line.nil?
@@ -139,7 +139,7 @@ module Shell
       Shell.readable(value.inspect)
     end
 
-    # mruby's strings are bytes: UTF-8 becomes letters again, other bytes as Ruby writes them.
+    # mruby's strings are bytes: UTF-8 is shown as characters, other bytes are escaped as Ruby does.
     def readable(text)
       return text unless text.include?('\\x')
       text = text.gsub(/\\\\|\\x[0-7][0-9a-f]/) { |m| m.length == 2 ? m : "\\x#{m[2, 2].upcase}" }
@@ -161,7 +161,7 @@ module Shell
       puts format('Time: %.3f ms', seconds * 1000) if @timing
     end
 
-    # An exception that left a statement: :exit, :fail or nil, to go on.
+    # Handles an exception that ended a statement. Returns :exit, :fail, or nil to continue.
     def failed(e, text, is_script)
       if e.is_a?(ShellExit)
         @exit_code = e.code
@@ -178,7 +178,7 @@ module Shell
         puts "#{bold}#{kind} (#{under}#{message}#{back})#{plain}"
         return nil
       end
-      # Of a script the shell itself prints it; else Ruby.
+      # In a script the shell prints it itself; otherwise Ruby does.
       is_script ? puts("ERROR #{kind}: #{message}") : $stderr.puts("#{kind}: #{message}")
       puts((e.backtrace || []).join("\n")) if debug
       return nil if option('tty')
@@ -237,3 +237,4 @@ Shell.export(self)
 Shell.need('names')
 Shell.need('table')
 TOP.instance_variable_set('@shell', ShellObject.new)
+TOP.instance_variable_set('@hbase', TOP.instance_variable_get('@shell').hbase)

@@ -84,7 +84,7 @@ class Date
     other.is_a?(Date) ? @days - other.days : Date.of_days(@days - other)
   end
 
-  # So many months on; a day that the month has not becomes its last.
+  # Adds months; a day that the month lacks becomes the month's last day.
   def >>(n)
     m = year * 12 + month - 1 + n
     y, m = m.divmod(12)

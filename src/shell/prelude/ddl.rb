@@ -23,7 +23,7 @@ module Tables
     state(name) == :DISABLED
   end
 
-  # HBase matches the pattern with the name as people write it, without "default:".
+  # HBase matches the pattern against the name without "default:".
   def self.names(pattern)
     Master.call('GetTableNames', { regex: pattern.to_s, include_sys_tables: false })[:table_names].map { |t| Names.text(t) }.sort_by { |n| n.include?(':') ? [1, n] : [0, n] }
   end
@@ -224,7 +224,7 @@ class Command
     (1...count).map { |i| size * i }
   end
 
-  # HBase: Bytes.split of eight bytes from 0 to FF…, in parts without rounding up; 2^64 * i / count.
+  # HBase: Bytes.split of the range of eight bytes 0 to FF…: 2^64 * i / count, rounded down.
   def uniform(i, count)
     high = (1 << 32) * i / count
     rest = (1 << 32) * i % count
@@ -323,7 +323,7 @@ class Command
     alter_progress(table)
   end
 
-  # HBase looks once a second; here the last look is not followed by a second of waiting.
+  # HBase polls once a second; here no pause follows the last poll.
   def alter_progress(name)
     wanted = Names.table(name)
     loop do

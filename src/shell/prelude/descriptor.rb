@@ -205,7 +205,7 @@ module Descriptor
     text
   end
 
-  # What a family's option becomes; the shell takes them in this order.
+  # The attribute that each option of a family sets; the shell applies them in this order.
   FAMILY_OPTIONS = {
     'BLOCKCACHE' => :java_boolean, 'REPLICATION_SCOPE' => :integer, 'CACHE_DATA_ON_WRITE' => :java_boolean,
     'CACHE_INDEX_ON_WRITE' => :java_boolean, 'CACHE_BLOOMS_ON_WRITE' => :java_boolean,

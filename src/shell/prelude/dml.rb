@@ -118,7 +118,7 @@ end
 Shell.need('ddl')
 
 class << Shell
-  # How rows are shown, unless as HBase's shell does: 'json', 'csv', 'tsv', 'expanded'.
+  # The form in which rows are shown: 'json', 'csv', 'tsv', 'expanded'; nil: as in HBase's shell.
   def rows_as
     if @rows_as.nil?
       as = option('as')
@@ -129,7 +129,7 @@ class << Shell
   end
   attr_writer :rows_as
 
-  # At a prompt, before what cannot be undone.
+  # Asks at a prompt before a command that cannot be undone.
   def confirm(what)
     return if !option('tty') || option('yes')
     print "#{what}. Go on (y/n)? "

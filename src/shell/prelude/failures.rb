@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Failures: what a server refused, and how the official shell words it.
+# Failures of servers, and their texts in the official shell.
 
-# A failure of a server or of the client, with the Java class that HBase's client has for it.
+# A failure of a server or of the client, with the Java class that HBase's client throws for it.
 class HBaseError < StandardError
   attr_reader :java_class, :retry
 
@@ -37,7 +37,7 @@ end
 
 NativeException = HBaseError # as JRuby's scripts call it
 
-# Texts of failures: HBase's shell rewords some.
+# Texts of failures that HBase's shell replaces by its own.
 module Failures
   def self.translate(e, name, args)
     return e unless e.is_a?(HBaseError)
@@ -95,7 +95,7 @@ module Failures
     "org.jruby.Ruby#{v.nil? ? 'Nil' : v.class}"
   end
 
-  # Class and text as JRuby has them; `text` is the statement. mruby takes an unknown name for a method.
+  # Class and text of the failure in JRuby; `text` is the statement. mruby reports an unknown name as a missing method.
   def self.in_ruby(e, text)
     return [class_name(e), e.message.to_s] unless e.is_a?(NameError)
     name = e.name.to_s

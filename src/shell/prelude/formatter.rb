@@ -37,7 +37,7 @@ class Formatter
     puts ' (possible stale results) ' if stale
   end
 
-  # Those that `names` includes, or all; they do not count as rows.
+  # Prints the entries that `names` includes, or all; they are not counted as rows.
   def metrics(values, names)
     before = @rows
     puts

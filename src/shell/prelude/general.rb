@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The cluster's state, the version, who the user is.
+# The cluster's state, the version, the user's name.
 
 class Command
   # The build of HBase that the server is compatible with; in the text of the official shell of that build.

@@ -2,12 +2,12 @@
 # Names, regions and servers; calls of the master and of region servers.
 
 module Master
-  # A procedure's calls: their answer names it, and the shell waits for its end.
+  # Calls that start a procedure: the answer has its id, and the shell waits for its end.
   PROCEDURES = %w[CreateTable DeleteTable TruncateTable EnableTable DisableTable ModifyTable FlushTable CreateNamespace
                   DeleteNamespace ModifyNamespace SplitRegion MergeTableRegions TruncateRegion RestoreSnapshot
                   AddReplicationPeer RemoveReplicationPeer EnableReplicationPeer DisableReplicationPeer
                   UpdateReplicationPeerConfig ModifyTableStoreFileTracker ModifyColumnStoreFileTracker]
-  # Methods whose messages do not have their names.
+  # Methods whose messages have other names.
   MESSAGES = {
     'SplitRegion' => 'SplitTableRegion', 'getProcedureResult' => 'GetProcedureResult',
     'truncateTable' => 'TruncateTable', 'getProcedures' => 'GetProcedures', 'getLocks' => 'GetLocks',
@@ -61,7 +61,7 @@ module Master
 end
 
 module Names
-  # TableName of a text; HBase checks names in the client. Each put asks, so names that passed are kept.
+  # The TableName of a text; HBase's client checks names. Every put calls this, so valid names are cached.
   def self.table(text)
     known = @known[text]
     return known if known
@@ -142,7 +142,7 @@ class Region
     i
   end
 
-  # HBase: RegionInfo.createRegionName; the name ends with the MD5 of what stands before it.
+  # HBase: RegionInfo.createRegionName; the name ends with the MD5 of the part before it.
   def self.name(i)
     table = Names.text(i[:table_name])
     return 'hbase:meta,,1' if table == 'hbase:meta'

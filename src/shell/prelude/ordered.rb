@@ -54,7 +54,7 @@ module JavaTypes
         integer(bytes, 8)
       end
 
-      # A negative number has all its bits inverted, another the first.
+      # A negative number has all bits inverted, others only the first bit.
       def floating(bytes, width)
         header, rest = parts(bytes)
         return nil if header == NULL
@@ -79,7 +79,7 @@ module JavaTypes
         rest[0, rest.index("\x00") || rest.length]
       end
 
-      # Seven bits in a byte; the first of each says that more follow.
+      # Seven bits in a byte; its first bit means that more bytes follow.
       def decodeBlobVar(bytes)
         header, rest = parts(bytes)
         return nil if header == NULL

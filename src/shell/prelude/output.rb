@@ -114,7 +114,7 @@ module Kernel
     $stdout.putc(v)
   end
 
-  # Runs when the session ends, the last first.
+  # Blocks that run when the session ends, in reverse order.
   def at_exit(&block)
     Shell.endings.unshift(block)
     block
@@ -137,7 +137,7 @@ module Kernel
     seconds.to_i
   end
 
-  # By the system's shell; its output is printed when it ends. nil: it cannot be run.
+  # Runs a command by the system's shell and prints its output when it ends. nil: it cannot be run.
   def system(*words)
     print IO.popen(words.length == 1 ? words[0] : words.map { |w| "'#{w.to_s.gsub("'", "'\\\\''")}'" }.join(' ')) { |f| f.read }
     $?.nil? ? nil : $?.to_i == 0
@@ -147,7 +147,7 @@ module Kernel
     nil
   end
 
-  # The name of a file: runs it, but not a second time. Any other name is of a library, which is built in.
+  # Runs the named file, unless it has run already. Other names are libraries, which are built in.
   def require(name)
     path = [name, "#{name}.rb"].find { |p| p[-3..-1] == '.rb' && File.exist?(p) }
     return Shell.require_library(name) if path.nil?
@@ -169,7 +169,7 @@ module Kernel
   end
   alias exit! exit
 
-  # HBase: of a script it is irb's end, behind which the prompt begins.
+  # HBase: in a script it ends irb, and the prompt begins.
   def quit
     raise ShellExit.new(nil)
   end
@@ -178,7 +178,7 @@ module Kernel
 end
 
 module Shell
-  # Those that the official shell has loaded, its own files among them, and others of which the shell has a part, or which its commands replace.
+  # Libraries that the official shell has loaded, including its own files, and others that are built in at least in part, or replaced by commands.
   LOADED = %w[java json date time irb rubygems etc rbconfig stringio hbase hbase_shell hbase_constants shell thread]
   OTHERS = %w[base64 benchmark csv digest digest/md5 digest/sha1 digest/sha2 securerandom set timeout pp optparse open3 ostruct
               fileutils tempfile logger yaml erb English bigdecimal socket net/http open-uri uri zlib pathname monitor forwardable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the prompt has beyond HBase's shell: commands that begin with a backslash, other forms of output, completion.
+# Features of the prompt that HBase's shell lacks: commands that begin with a backslash, other forms of output, completion.
 
 module Prompt
   META = {
@@ -103,7 +103,7 @@ module Prompt
       puts 'The compaction goes on'
     end
 
-    # Of all cells that its compactions have to read; a server reports them now and then.
+    # Progress in cells that compactions must read; servers report it periodically.
     def cells_compacted(table)
       loads = Master.status[:live_servers].map { |l| l[:server_load][:region_loads] }.flatten
       loads = loads.select { |r| r[:region_specifier][:value].start_with?("#{table},") }
@@ -119,7 +119,7 @@ module Prompt
       Shell.paging = false
       loop do
         puts Time.now.strftime('%H:%M:%S')
-        eval(text)
+        TOP.instance_eval(text)
         Shell.flush
         Wire.pause(seconds.to_f)
       end

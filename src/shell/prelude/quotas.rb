@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Quotas: set, and listed from hbase:quota as HBase words them.
+# Quotas: sets them, and lists hbase:quota in the format of HBase's shell.
 
 module Quotas
   THROTTLES = { req_num: 'REQUEST_NUMBER', req_size: 'REQUEST_SIZE', write_num: 'WRITE_NUMBER', write_size: 'WRITE_SIZE',
@@ -37,7 +37,7 @@ module Quotas
     "TYPE => THROTTLE, THROTTLE_TYPE => #{type}, LIMIT => #{limit_text(type, q[:soft_limit])}/#{UNIT_TEXTS[q[:time_unit]]}, SCOPE => #{q[:scope]}"
   end
 
-  # The texts of a Quotas message; owner: [constant, name] of whom a space quota is.
+  # The texts of a Quotas message; owner: [constant, name] of the owner of a space quota.
   def self.texts(bytes, owner)
     q = Wire.decode('Quotas', bytes[4..-1])
     list = []
@@ -61,7 +61,7 @@ module Quotas
     end
   end
 
-  # Of hbase:quota, which a cluster without quotas has not.
+  # Rows of hbase:quota, which does not exist on a cluster without quotas.
   def self.rows(range, scan, &block)
     raise "Unknown table hbase:quota!" unless Tables.exists?('hbase:quota')
     Rows.scan('hbase:quota', range, scan, &block)
@@ -90,7 +90,7 @@ module Quotas
     count
   end
 
-  # q:s is the owner's, q:s.NAME that of a user on a table or (with a colon at its end) in a namespace.
+  # q:s has the owner's quotas, q:s.NAME a user's quotas on a table or (with a colon at its end) in a namespace.
   def self.each_of(owner, c, wanted)
     return unless c[2] == 's' || c[2].start_with?('s.')
     parts = [owner]
@@ -146,7 +146,7 @@ module Quotas
     text.to_sym
   end
 
-  # Whom a throttle is for; consumes the options.
+  # The owner of a throttle; removes its options.
   def self.owner_fields(args)
     if args.key?(USER)
       fields = { user_name: args.delete(USER) }
@@ -258,7 +258,7 @@ class Command
     out.footer(list.length)
   end
 
-  # Of a region server, or those that the master keeps in hbase:quota (u:p in rows t.TABLE).
+  # Snapshots of a region server, or those that the master keeps in hbase:quota (u:p in rows t.TABLE).
   def quota_snapshots(server)
     return Servers.call(Names.server_of(server), 'GetSpaceQuotaSnapshots')[:snapshots].map { |s| [s[:table_name], s[:snapshot]] } if server
     list = []

@@ -88,7 +88,7 @@ module Peers
     config[:exclude_table_cfs].none? { |e| Names.text(e[:table_name]) == Names.text(t) && e[:families].empty? }
   end
 
-  # Runs the block with a peer's cluster as that of all calls. A cluster key is HOST,HOST:PORT:/ROOT; a host may have a port.
+  # Runs the block while all calls go to a peer's cluster. A cluster key is HOST,HOST:PORT:/ROOT; a host may have a port.
   def self.at(peer)
     key = peer[:config][:clusterkey].to_s.match(/\A(.+):(\d+):([^:]+)\z/)
     Names.illegal("Invalid cluster key: #{peer[:config][:clusterkey]}") if key.nil?
@@ -110,7 +110,7 @@ module Peers
     end
   end
 
-  # Makes the table on a peer, or checks that it is the same there but for its scopes.
+  # Creates the table on a peer, or checks that the peer's is equal except for its scopes.
   def self.sync_table(peer, schema, splits)
     name = Names.text(schema[:table_name])
     at(peer) do
@@ -136,7 +136,7 @@ module Peers
   end
 end
 
-# What list_peers returns of each peer, by the names of HBase's class.
+# The result of list_peers for each peer, with the names of HBase's class.
 class ReplicationPeer
   def initialize(peer)
     @peer = peer

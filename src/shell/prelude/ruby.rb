@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Methods of Ruby's own classes that scripts call and mruby has not.
+# Methods of Ruby's own classes that scripts call and mruby lacks.
 
 class Object
-  # Ruby's text names the object; a name alone at the top may be a variable's.
+  # Ruby's text names the object; a single name at the top level may be a variable.
   def method_missing(name, *args, &block)
     return __send__(name, *args, &block) if Shell.need_method(name) && respond_to?(name)
     if equal?(TOP)
@@ -28,7 +28,7 @@ class Object
   end
 end
 
-# `defined?`, as rewrite.c has it: nil, or what the name is; the block has the expression.
+# `defined?` as rewritten by rewrite.c: nil, or the kind of the name; the block evaluates the expression.
 def Shell.defined(text)
   return 'local-variable' if %w[true false nil self].include?(text)
   return 'method' if text =~ /\A[a-z_]\w*[?!]?\z/ && TOP.respond_to?(text.to_sym)
@@ -83,6 +83,11 @@ end
 
 # Numbers of more than 64 bits: big.rb, which is loaded when one arises.
 class Integer
+  # mruby's own compares addresses from 2^62 on.
+  def !=(other)
+    !__send__(:==, other)
+  end
+
   alias power_in_word **
   alias shift_in_word <<
 
@@ -163,7 +168,7 @@ module Shell
   LIBRARY.each { |name| PRELUDE_OF[name] = %w[Date DateTime].include?(name) ? 'date' : 'stdlib' }
   METHODS_OF = { to_json: 'stdlib', to_set: 'stdlib', to_date: 'date', parse: 'date', iso8601: 'date', xmlschema: 'date', strptime: 'date' }
 
-  # A prelude that has the method; false: there is none, or it is loaded.
+  # Loads the prelude that has the method; false: there is none, or it is loaded.
   def self.need_method(name)
     prelude = METHODS_OF[name]
     !prelude.nil? && !@loaded[prelude] && (need(prelude) || true)
@@ -241,7 +246,7 @@ module Java
   end
 end
 
-# The instance variable of the top that scripts ask.
+# The instance variable of the top-level object that scripts read.
 class ShellObject
   def hbase
     self
@@ -279,8 +284,8 @@ module Enumerable
     block_given? ? list.map { |v| yield v } : list
   end
 
-  # Parts of the list, each ended where the block is true of an element and the next.
-  # [[what the block says, elements in a row], …]
+  # Parts of the list; a part ends where the block is true for an element and its successor.
+  # [[the block's value, consecutive elements with it], …]
   def chunk
     parts = []
     each do |v|
@@ -339,7 +344,7 @@ end
 class Range
   alias each_of each
 
-  # mruby's of text answers with its first.
+  # mruby's method returns only the first byte of a text.
   def each(&block)
     return to_enum(:each) unless block
     each_of(&block)

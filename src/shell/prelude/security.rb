@@ -21,7 +21,7 @@ module Security
     need(:CELL_VISIBILITY, 'Visibility labels feature is not available')
   end
 
-  # The message Permission for what a name stands for: nothing, @namespace, a table.
+  # The message Permission for a name: nothing, @namespace, or a table.
   def self.permission(actions, name, family, qualifier)
     return { type: :Global, global_permission: { action: actions } } if name.nil?
     if name.start_with?('@')

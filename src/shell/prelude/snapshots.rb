@@ -24,7 +24,7 @@ module Snapshots
     Master.call('DeleteSnapshot', { snapshot: { name: name } })
   end
 
-  # HBase: a snapshot's name is as a table's qualifier.
+  # HBase: a snapshot's name follows the rules of a table's qualifier.
   def self.check_name(name)
     Names.check('default', name, name, 'Snapshot qualifiers')
   end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Of Ruby's libraries, what scripts use around commands: Set, JSON, Base64, Digest, SecureRandom, CSV, threads,
+# The parts of Ruby's libraries that scripts use around commands: Set, JSON, Base64, Digest, SecureRandom, CSV, threads,
 # Benchmark. Loaded when a script names one.
 
 Shell.need('json')
@@ -265,7 +265,7 @@ class Object
   end
 end
 
-# A thread runs at once, to its end; it has no other to wait for.
+# A thread runs to its end when it is created, so there is nothing to wait for.
 class Thread
   attr_reader :value
 

@@ -80,7 +80,7 @@ module Hbase
       list.empty? ? '' : Wire.encode('MutationProto', { attribute: list })
     end
 
-    # What the server says of a table whose regions cannot be found.
+    # The server's error for a table whose regions cannot be found.
     def checked
       yield
     rescue HBaseError => e
@@ -118,7 +118,7 @@ module Hbase
       nil
     end
 
-    # The cells of a delete; those of every row are the same.
+    # The cells of a delete; they are the same for every row.
     def markers(column, timestamp, all)
       timestamp = nil if timestamp.is_a?(Hash) || timestamp.eql?(LATEST)
       cells = []
@@ -147,7 +147,7 @@ module Hbase
       nil
     end
 
-    # Batches of CACHE rows, while the scan goes on.
+    # Deletes in batches of CACHE rows while the scan continues.
     def delete_prefix(args, cells, more)
       keys = []
       first = { name: 'org.apache.hadoop.hbase.filter.FirstKeyOnlyFilter', serialized_filter: '' }
@@ -163,6 +163,11 @@ module Hbase
     end
 
     def prefix_range(prefix)
+      Table.prefix_range(prefix)
+    end
+
+    # The rows that begin with it.
+    def self.prefix_range(prefix)
       bytes = prefix.bytes
       bytes.pop while !bytes.empty? && bytes[-1] == 255
       return { start: prefix } if bytes.empty?
@@ -431,7 +436,7 @@ module Hbase
   end
 end
 
-# Of a table object: no empty line follows, as its methods are not exported commands.
+# For a table object: no empty line follows, because its methods are not exported commands.
 def Shell.run_quietly(name, args)
   run(name, args, false)
 end

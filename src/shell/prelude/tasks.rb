@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# processlist: what region servers work on, from their pages of tasks.
+# processlist: the tasks of region servers, from their pages of tasks.
 
 module Tasks
   # HBase 2.6.1 serves the tasks as /rs-status, later releases as /regionserver.jsp.
   PAGES = %w[/rs-status /regionserver.jsp]
-  # Widths of host, start and state; the others are as wide as their texts, at most.
+  # Widths of host, start and state; other columns are at most as wide as their texts.
   WIDTHS = [15, 19, 8]
   DESCRIPTION_MAX = 32
   STATUS_MAX = 36
@@ -63,7 +63,7 @@ module Tasks
       puts rule
     end
 
-    # The text is a server's: nothing of it may command the terminal.
+    # The text comes from a server: control characters must not reach the terminal.
     def fit(text, width)
       text = text.bytes.map { |b| b < 32 || b == 127 ? ' ' : b.chr }.join('')
       return text.ljust(width) if text.length <= width

@@ -9,7 +9,7 @@ module Java
 end
 
 class Command
-  # A row with the value, which is also returned.
+  # Prints a row with the value, and returns the value.
   def say(value, prefix = '')
     out.row(["#{prefix}#{value}"])
     value
@@ -151,7 +151,7 @@ class Command
 
   # --- regions ---
 
-  # HBase: what is no region's name is a table's.
+  # HBase: a name that is not a region's is taken as a table's.
   def region_of(name)
     r = name =~ /\A[0-9a-f]{32}\z/ || name =~ /,\d+(_[0-9A-F]{4})?\.[0-9a-f]{32}\.\z/ || %w[1588230740 hbase:meta,,1].include?(name) ? Meta.find(name) : nil
     return r unless r.nil?
@@ -287,7 +287,7 @@ class Command
     out.footer(list.length)
   end
 
-  # HBase: RawAsyncHBaseAdmin.split: of a table all regions, or the one that the key is in.
+  # HBase: RawAsyncHBaseAdmin.split: all regions of a table, or the region that has the key.
   def split(name, split_point = nil)
     r = region_of(name)
     return split_region(r, split_point) unless r.nil?
@@ -459,10 +459,21 @@ class Command
     puts 'Region servers:'
     Servers.live.each { |s| puts " #{Names.server(s)}" }
     puts "Quorum Server Statistics:"
-    puts " #{Wire.registry}"
+    Wire.registry.to_s.split(',').each do |server|
+      puts " #{server}"
+      zookeeper_lines(server).each { |line| puts "  #{line}" }
+    end
+    nil
   end
 
-  # Traces are a tracer's of the JVM; the shell has none, so tracing never begins.
+  def zookeeper_lines(server)
+    host, port = server.split(':')
+    Shell.zookeeper_stat(host, port || '2181').split("\n")
+  rescue RuntimeError => e
+    ["ERROR: #{e.message}"]
+  end
+
+  # Tracing needs a tracer in the JVM; this shell has none, so tracing never begins.
   def trace(startstop = 'status', spanname = 'HBaseShell')
     @@tracing = startstop == 'start' ? true : startstop == 'stop' ? false : @@tracing
   end

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Java objects that commands return, as far as scripts ask them.
+# Java objects that commands return, with the methods that scripts call.
 
-# What is a Java object in the official shell is printed as one.
+# Objects that are Java objects in the official shell are printed in Java's form.
 class JavaValue
   def initialize(name)
     @name = name
@@ -43,7 +43,7 @@ class JavaList < JavaValue
   alias isEmpty empty?
 end
 
-# What locate_region returns, by the names of HBase's class and those that JRuby makes of them.
+# The result of locate_region, with the names of HBase's class and of JRuby.
 class RegionLocation < JavaValue
   def initialize(region)
     super('OrgApacheHadoopHbase::HRegionLocation')

@@ -38,6 +38,7 @@ int run_gets(void);
 int run_changes(void);
 int run_batches(void);
 int run_scans(void);
+int run_fetch_ahead(void);
 int run_options(void);
 int run_life(void);
 int run_refused(void);

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+# HBase's Admin and the builders of descriptors, as scripts use them; by the calls of the shell's own commands.
+
+%w[names descriptor ddl namespace snapshots tools].each { |name| Shell.need(name) }
+
+module JavaClient
+  # The setters of a family's or table's descriptor, by the attributes that they set.
+  module Setters
+    def self.add(to, map)
+      map.each do |name, (key, convert)|
+        to.__send__(:define_method, "set#{name}".to_sym) do |v|
+          Descriptor.set(@schema, key, Descriptor.__send__(convert, v.is_a?(JavaEnum) ? v.name : v))
+          self
+        end
+        to.__send__(:define_method, "get#{name}".to_sym) { Descriptor.values(@schema)[key] }
+      end
+    end
+  end
+
+  # A family: descriptor and builder in one, as HColumnDescriptor was.
+  class ColumnFamilyDescriptorBuilder < Part
+    attr_reader :schema
+
+    Setters.add(self, 'MaxVersions' => ['VERSIONS', :versions], 'MinVersions' => ['MIN_VERSIONS', :integer],
+                      'TimeToLive' => ['TTL', :seconds], 'BlockCacheEnabled' => ['BLOCKCACHE', :java_boolean],
+                      'InMemory' => ['IN_MEMORY', :java_boolean], 'Blocksize' => ['BLOCKSIZE', :size], 'BlockSize' => ['BLOCKSIZE', :size],
+                      'BloomFilterType' => ['BLOOMFILTER', :bloom], 'CompressionType' => ['COMPRESSION', :algorithm],
+                      'DataBlockEncoding' => ['DATA_BLOCK_ENCODING', :encoding], 'Scope' => ['REPLICATION_SCOPE', :integer],
+                      'KeepDeletedCells' => ['KEEP_DELETED_CELLS', :keep_deleted], 'MobEnabled' => ['IS_MOB', :java_boolean],
+                      'MobThreshold' => ['MOB_THRESHOLD', :integer])
+
+    def self.of(name)
+      new(name)
+    end
+
+    def self.newBuilder(name)
+      name.is_a?(self) ? new(name.schema) : new(name)
+    end
+
+    def initialize(name)
+      @schema = name.is_a?(Hash) ? name : Descriptor.new_family(bytes(name))
+    end
+
+    def setValue(key, value)
+      Descriptor.set(@schema, key.to_s, value)
+      self
+    end
+
+    def setConfiguration(key, value)
+      Descriptor.configuration(@schema, { key => value })
+      self
+    end
+
+    def getValue(key)
+      Descriptor.values(@schema)[key]
+    end
+
+    def getName
+      @schema[:name]
+    end
+    alias getNameAsString getName
+
+    def build
+      self
+    end
+
+    def toString
+      Descriptor.family_text(@schema)
+    end
+    alias to_s toString
+  end
+  HColumnDescriptor = ColumnFamilyDescriptorBuilder
+  ColumnFamilyDescriptor = ColumnFamilyDescriptorBuilder
+
+  # A table, likewise.
+  class TableDescriptorBuilder < Part
+    attr_reader :schema
+
+    Setters.add(self, 'MaxFileSize' => ['MAX_FILESIZE', :size], 'ReadOnly' => ['READONLY', :java_boolean],
+                      'CompactionEnabled' => ['COMPACTION_ENABLED', :java_boolean], 'SplitEnabled' => ['SPLIT_ENABLED', :java_boolean],
+                      'MemStoreFlushSize' => ['MEMSTORE_FLUSHSIZE', :size], 'Durability' => ['DURABILITY', :durability],
+                      'RegionReplication' => ['REGION_REPLICATION', :integer], 'Priority' => ['PRIORITY', :integer],
+                      'RegionSplitPolicyClassName' => ['SPLIT_POLICY', :text])
+
+    def self.newBuilder(name)
+      name.is_a?(self) ? new(name.schema) : new(name)
+    end
+
+    def initialize(name)
+      @schema = name
+      return if name.is_a?(Hash)
+      @schema = { table_name: Names.table(JavaClient.name_of(name)), attributes: [], configuration: [], column_families: [] }
+    end
+
+    def setColumnFamily(family)
+      @schema[:column_families] = @schema[:column_families].reject { |f| f[:name] == family.getName } + [family.schema]
+      self
+    end
+    alias addFamily setColumnFamily
+    alias addColumnFamily setColumnFamily
+    alias modifyColumnFamily setColumnFamily
+    alias modifyFamily setColumnFamily
+
+    def setColumnFamilies(list)
+      list.each { |f| setColumnFamily(f) }
+      self
+    end
+
+    def removeColumnFamily(name)
+      @schema[:column_families].reject! { |f| f[:name] == name }
+      self
+    end
+    alias removeFamily removeColumnFamily
+
+    def setValue(key, value)
+      Descriptor.set(@schema, key.to_s, value)
+      self
+    end
+    alias setConfiguration setValue
+
+    def getValue(key)
+      Descriptor.values(@schema)[key]
+    end
+
+    def getTableName
+      JavaTableName.valueOf(getNameAsString)
+    end
+
+    def getNameAsString
+      Names.text(@schema[:table_name])
+    end
+
+    def getColumnFamilies
+      @schema[:column_families].map { |f| ColumnFamilyDescriptorBuilder.new(f) }
+    end
+    alias getFamilies getColumnFamilies
+
+    def getColumnFamily(name)
+      getColumnFamilies.find { |f| f.getName == name }
+    end
+    alias getFamily getColumnFamily
+
+    def getColumnFamilyNames
+      @schema[:column_families].map { |f| f[:name] }
+    end
+    alias getFamiliesKeys getColumnFamilyNames
+
+    def hasColumnFamily(name)
+      getColumnFamilyNames.include?(name)
+    end
+    alias hasFamily hasColumnFamily
+
+    def build
+      self
+    end
+
+    def toString
+      "'#{getNameAsString}'#{Descriptor.table_text(@schema)}, #{getColumnFamilies.map { |f| f.toString }.join(', ')}"
+    end
+    alias to_s toString
+  end
+  TableDescriptor = TableDescriptorBuilder
+  HTableDescriptor = TableDescriptorBuilder
+
+  class NamespaceDescriptor < Part
+    PACKAGE = 'org.apache.hadoop.hbase'
+    attr_reader :name, :configuration
+    alias getName name
+
+    def self.create(name)
+      new(name)
+    end
+
+    def initialize(name, configuration = {})
+      @name = name
+      @configuration = configuration
+    end
+
+    def addConfiguration(key, value)
+      @configuration[key.to_s] = value.to_s
+      self
+    end
+
+    def build
+      self
+    end
+
+    def toString
+      "{NAME => '#{@name}'#{@configuration.map { |k, v| ", #{k} => '#{v}'" }.join('')}}"
+    end
+    alias to_s toString
+  end
+
+  class HBaseAdmin < Part
+    # HBaseAdmin.new(conf) and .new(connection), as before HBase 2.
+    def initialize(conf = nil)
+      JavaClient.check_cluster(conf)
+      @command = Command.new('admin')
+    end
+
+    def tableExists(name)
+      Tables.exists?(JavaClient.name_of(name))
+    end
+
+    def isTableEnabled(name)
+      Tables.enabled?(JavaClient.name_of(name))
+    end
+
+    def isTableDisabled(name)
+      Tables.disabled?(JavaClient.name_of(name))
+    end
+
+    def isTableAvailable(name)
+      isTableEnabled(name)
+    end
+
+    # Errors are the master's.
+    def of_table(method, name)
+      Master.call(method, { table_name: Names.table(JavaClient.name_of(name)) })
+      nil
+    end
+
+    def createTable(descriptor, splits = nil)
+      @command.create_table(descriptor.schema, splits)
+      nil
+    end
+
+    def enableTable(name)
+      of_table('EnableTable', name)
+    end
+
+    def disableTable(name)
+      of_table('DisableTable', name)
+    end
+
+    def deleteTable(name)
+      of_table('DeleteTable', name)
+    end
+
+    def truncateTable(name, preserve_splits = false)
+      Master.call('truncateTable', { tableName: Names.table(JavaClient.name_of(name)), preserveSplits: preserve_splits })
+      nil
+    end
+
+    def listTableNames(pattern = '.*')
+      Tables.names(pattern).map { |n| JavaTableName.valueOf(n) }
+    end
+
+    def getTableNames(pattern = '.*')
+      Tables.names(pattern)
+    end
+
+    def listTableDescriptors(pattern = '.*')
+      Tables.names(pattern).map { |n| getDescriptor(n) }
+    end
+    alias listTables listTableDescriptors
+
+    def getDescriptor(name)
+      TableDescriptorBuilder.new(Descriptor.get(JavaClient.name_of(name)))
+    end
+    alias getTableDescriptor getDescriptor
+
+    def modifyTable(name_or_descriptor, descriptor = nil)
+      descriptor ||= name_or_descriptor
+      Master.call('ModifyTable', { table_name: descriptor.schema[:table_name], table_schema: descriptor.schema, reopen_regions: true })
+      nil
+    end
+
+    # Changes the definition that the table has now.
+    def change(name)
+      descriptor = getDescriptor(name)
+      yield descriptor
+      modifyTable(descriptor)
+    end
+
+    def addColumnFamily(name, family)
+      change(name) { |d| d.setColumnFamily(family) }
+    end
+    alias addColumn addColumnFamily
+    alias modifyColumnFamily addColumnFamily
+    alias modifyColumn addColumnFamily
+
+    def deleteColumnFamily(name, family)
+      change(name) { |d| d.removeColumnFamily(family) }
+    end
+    alias deleteColumn deleteColumnFamily
+
+    def flush(name, family = nil)
+      @command.flush(JavaClient.name_of(name), family)
+    end
+
+    def compact(name, family = nil)
+      @command.compact(JavaClient.name_of(name), family)
+    end
+
+    def majorCompact(name, family = nil)
+      @command.major_compact(JavaClient.name_of(name), family)
+    end
+
+    def createNamespace(descriptor)
+      @command.create_namespace(descriptor.name, descriptor.configuration)
+    end
+
+    def deleteNamespace(name)
+      Master.call('DeleteNamespace', { namespaceName: name })
+      nil
+    end
+
+    def listNamespaceDescriptors
+      Master.call('ListNamespaceDescriptors')[:namespaceDescriptor].map do |d|
+        NamespaceDescriptor.new(d[:name], d[:configuration].each_with_object({}) { |c, h| h[c[:name]] = c[:value] })
+      end
+    end
+
+    def listNamespaces
+      listNamespaceDescriptors.map { |d| d.name }
+    end
+
+    def snapshot(name, table)
+      @command.snapshot(JavaClient.name_of(table), name)
+      nil
+    end
+
+    def listSnapshots(pattern = '.*')
+      Snapshots.named(pattern).map { |s| SnapshotDescription.new(s) }
+    end
+
+    def deleteSnapshot(name)
+      Snapshots.delete(name)
+      nil
+    end
+
+    def cloneSnapshot(name, table)
+      @command.clone_snapshot(name, JavaClient.name_of(table))
+      nil
+    end
+
+    def restoreSnapshot(name)
+      @command.restore_snapshot(name)
+      nil
+    end
+
+    def close
+      nil
+    end
+  end
+  Admin = HBaseAdmin
+
+  class SnapshotDescription < Part
+    def initialize(s)
+      @s = s
+    end
+
+    def getName
+      @s[:name]
+    end
+
+    def getTableNameAsString
+      @s[:table].to_s.sub(/\Adefault:/, '')
+    end
+    alias getTable getTableNameAsString
+
+    def getCreationTime
+      @s[:creation_time]
+    end
+
+    def toString
+      "SnapshotDescription: name = #{getName}/table = #{getTableNameAsString}"
+    end
+    alias to_s toString
+  end
+end

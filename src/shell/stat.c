@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a ZooKeeper says of itself, for zk_dump: the answer to "stat", a line that is no request of its
+ * protocol. HBASE: ZKDump.getServerStats. Blocks for about a second at most; the answer is untrusted and
+ * has a limit. */
+#include "shell/shell_priv.h"
+
+#include <errno.h>
+#include <mruby/error.h>
+#include <mruby/string.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define ANSWER_MAX 65536
+#define WAIT_S 1 /* HBASE: zookeeper.dump.connection.timeout */
+
+/* A connection with that time limit; -1: errno. */
+static int connect_to(const struct addrinfo *a)
+{
+    const struct timeval limit = {.tv_sec = WAIT_S};
+    int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    if (fd < 0) return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+        connect(fd, a->ai_addr, a->ai_addrlen) == 0)
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+/* Until the server closes the connection. */
+static bool read_all(int fd, rq_buf *ret)
+{
+    while (ret->len < ANSWER_MAX) {
+        if (rq_buf_reserve(ret, 4096) != RQ_OK) {
+            errno = ENOMEM;
+            return false;
+        }
+        ssize_t n = recv(fd, ret->ptr + ret->len, 4096, 0);
+        if (n <= 0) return n == 0;
+        ret->len += (size_t)n;
+    }
+    return true;
+}
+
+static const char *ask(const char *host, const char *port, rq_buf *ret)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    int rc = getaddrinfo(host, port, &hints, &list), fd = -1;
+    if (rc != 0) return gai_strerror(rc);
+    for (const struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next)
+        fd = connect_to(a);
+    freeaddrinfo(list);
+    if (fd < 0) return strerror(errno);
+    bool is_read = send(fd, "stat\n", 5, MSG_NOSIGNAL) == 5 && read_all(fd, ret);
+    const char *why = is_read ? NULL : strerror(errno);
+    close(fd);
+    return why;
+}
+
+/* Shell.zookeeper_stat(host, port): the answer; an error of the system is raised. */
+static mrb_value zookeeper_stat(mrb_state *mrb, mrb_value self)
+{
+    const char *host, *port;
+    rq_buf *answer = &rq__shell_of(mrb)->answer;
+    (void)self;
+    mrb_get_args(mrb, "zz", &host, &port);
+    rq_buf_reset(answer);
+    const char *why = ask(host, port, answer);
+    if (why != NULL) mrb_raise(mrb, E_RUNTIME_ERROR, why);
+    return mrb_str_new(mrb, (const char *)answer->ptr, (mrb_int)answer->len);
+}
+
+void rq__define_stat(mrb_state *mrb)
+{
+    struct RClass *m = mrb_define_module(mrb, "Shell");
+    mrb_define_module_function(mrb, m, "zookeeper_stat", zookeeper_stat, MRB_ARGS_REQ(2));
+}

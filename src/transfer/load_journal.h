@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a bulk load of a folder has done, in the file _rorqual_load of the folder, so that a load that was
+ * killed goes on:
+ *
+ *    rorqual load 1
+ *    for WHAT
+ *    call PATH       the file is named in a call that is about to be made
+ *    done PATH       the server has loaded the file
+ *    divided PATH    the file's halves are whole: they are loaded in its place
+ *
+ * Lines are durable before what they announce begins. A last line without its end does not count.
+ */
+#ifndef RQ_TRANSFER_LOAD_JOURNAL_H
+#define RQ_TRANSFER_LOAD_JOURNAL_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "vfs/vfs.h"
+
+typedef enum rq__load_state {
+    RQ__LOAD_NEW,
+    RQ__LOAD_CALLED,
+    RQ__LOAD_DONE,
+    RQ__LOAD_DIVIDED,
+} rq__load_state;
+
+typedef struct rq__journal_line {
+    const char *path;
+    rq__load_state state;
+} rq__journal_line;
+
+typedef struct rq__load_journal {
+    rq_vfs *vfs;
+    const char *what;
+    bool is_off;     /* nothing is kept: the folder cannot be written */
+    bool is_resumed; /* an earlier run has written it */
+    rq_arena arena;
+    rq__journal_line *lines; /* of earlier runs; sorted by path, the last of a path counts */
+    size_t count;
+    rq_buf text;   /* what the file has */
+    rq_file *file; /* NULL: not written by this run */
+} rq__load_journal;
+
+/* Reads what an earlier run has left. RQ_E_CONFLICT: it was for something else than `what`, which must
+ * outlive the journal. rq__journal_close follows, after an error too. */
+RQ_NODISCARD
+rq_err rq__journal_open(rq_vfs *v, const char *what, rq__load_journal *ret, rq_error *why);
+/* Of an earlier run. */
+rq__load_state rq__journal_state(const rq__load_journal *j, const char *path);
+/* Appends a line for each path; durable when this returns. The first makes the file. */
+RQ_NODISCARD
+rq_err rq__journal_note(rq__load_journal *j, rq__load_state state, const char *const *paths,
+                        size_t count, rq_error *why);
+void rq__journal_close(rq__load_journal *j);
+/* Forgets it: the load has ended. */
+RQ_NODISCARD
+rq_err rq__journal_remove(rq_vfs *v, rq_error *why);
+
+#endif

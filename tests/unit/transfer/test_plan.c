@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What transfers keep to be continued: plans with their marks, and the journal of a load. Marks without
+ * a plan count for nothing, torn last lines neither; other commands are refused. */
+#include "unit.h"
+
+#include "transfer/bulk_work.h"
+#include "transfer/load_journal.h"
+#include "vfs/memory.h"
+
+static const char *const parts[] = {"0 10 a", "10 20 a"};
+
+static rq_vfs *memory(void)
+{
+    rq_vfs *v;
+    assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
+    return v;
+}
+
+static void put(rq_vfs *v, const char *path, const char *text)
+{
+    assert_int_equal(rq_vfs_write_new_file(v, path, rq_slice_cstr(text), NULL), RQ_OK);
+}
+
+static void a_plan_goes_on(void **state)
+{
+    rq_vfs *v = memory();
+    rq__plan p;
+    rq_slice counts;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    assert_int_equal(rq__plan_open(v, "f", "x=1", parts, 2, true, &p, &why), RQ_OK);
+    assert_false(p.is_resumed);
+    assert_int_equal(rq__plan_note_done(&p, 1, "rows 7\n", &why), RQ_OK);
+    rq__plan_close(&p);
+    assert_int_equal(rq__plan_open(v, "f", "x=1", parts, 2, true, &p, &why), RQ_OK);
+    assert_true(p.is_resumed && !p.is_done[0] && p.is_done[1] && p.done == 1);
+    assert_int_equal(rq__plan_counts_of(&p, 1, &counts, &why), RQ_OK);
+    assert_true(rq_slice_eq(counts, RQ_SLICE_LIT("rows 7\n")));
+    rq__plan_close(&p);
+    assert_int_equal(rq__plan_open(v, "f", "x=2", parts, 2, true, &p, &why), RQ_E_CONFLICT);
+    assert_non_null(strstr(why.message, "x=1"));
+    rq__plan_close(&p);
+    assert_int_equal(rq__plan_open(v, "f", "x=1", parts, 1, true, &p, &why), RQ_E_CONFLICT);
+    rq__plan_close(&p);
+    rq_vfs_free(v);
+}
+
+static void marks_without_a_plan_are_left_over(void **state)
+{
+    rq_vfs *v = memory();
+    rq__plan p;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    assert_int_equal(rq_vfs_mkdirs(v, "f", NULL), RQ_OK);
+    put(v, "f/00001", "rows 7\n");
+    put(v, "f/step", "loaded 1 1 1\n");
+    assert_int_equal(rq__plan_open(v, "f", "x=1", parts, 2, true, &p, &why), RQ_OK);
+    assert_int_equal(p.done, 0);
+    rq_stat st;
+    assert_int_equal(rq_vfs_stat(v, "f/step", &st, NULL), RQ_E_NOT_FOUND);
+    rq__plan_close(&p);
+    rq_vfs_free(v);
+}
+
+static void a_work_folder_knows_its_step(void **state)
+{
+    rq_vfs *v = memory();
+    rq__files files = {0};
+    rq__file_part list[] = {{"a", 0, 10, 5}, {"a", 10, 20, 5}};
+    rq__bulk_work w;
+    rq__runs runs;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    files.parts = list;
+    files.part_count = 2;
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+    assert_int_equal(rq__work_note_part(&w, 0, 5, 10, 2, &why), RQ_OK);
+    assert_int_equal(rq__work_note_part(&w, 1, 1, 2, 1, &why), RQ_OK);
+    assert_int_equal(rq__work_set_place(&w, "file:/x", &why), RQ_OK);
+    rq__work_close(&w);
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+    assert_int_equal(w.step, RQ__BULK_SORTING);
+    assert_string_equal(w.place, "file:/x");
+    assert_int_equal(rq__work_list_runs(&w, &runs, &why), RQ_OK);
+    assert_true(runs.count == 3 && runs.names[1].number == 1 && runs.names[2].part == 1);
+    assert_true(w.rows == 6 && w.cells == 12);
+    w.files = 4;
+    assert_int_equal(rq__work_set_step(&w, RQ__BULK_MERGED, &why), RQ_OK);
+    rq__runs_clear(&runs);
+    rq__work_close(&w);
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+    assert_true(w.step == RQ__BULK_MERGED && w.files == 4 && w.rows == 6);
+    rq__work_close(&w);
+    list[1].time_ms = 6; /* the file was changed */
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_E_CONFLICT);
+    rq__work_close(&w);
+    list[1].time_ms = 5;
+    assert_int_equal(rq_vfs_remove(v, "w/step", NULL), RQ_OK);
+    put(v, "w/step", "lo");
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_E_CORRUPT);
+    rq__work_close(&w);
+    rq_arena_clear(&files.arena);
+    rq_vfs_free(v);
+}
+
+static void a_journal_goes_on(void **state)
+{
+    rq_vfs *v = memory();
+    rq__load_journal j;
+    rq_error why = {.code = RQ_OK};
+    const char *const called[] = {"cf/a", "cf/b", "cf/c"};
+    (void)state;
+    assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
+    assert_false(j.is_resumed);
+    assert_int_equal(rq__journal_note(&j, RQ__LOAD_CALLED, called, 3, &why), RQ_OK);
+    assert_int_equal(rq__journal_note(&j, RQ__LOAD_DONE, called + 1, 1, &why), RQ_OK);
+    assert_int_equal(rq__journal_note(&j, RQ__LOAD_DIVIDED, called + 2, 1, &why), RQ_OK);
+    rq__journal_close(&j);
+    assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
+    assert_true(j.is_resumed);
+    assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_CALLED);
+    assert_int_equal(rq__journal_state(&j, "cf/b"), RQ__LOAD_DONE);
+    assert_int_equal(rq__journal_state(&j, "cf/c"), RQ__LOAD_DIVIDED);
+    assert_int_equal(rq__journal_state(&j, "cf"), RQ__LOAD_NEW);
+    assert_int_equal(rq__journal_state(&j, "cf/d"), RQ__LOAD_NEW);
+    assert_int_equal(rq__journal_note(&j, RQ__LOAD_DONE, called, 1, &why), RQ_OK);
+    rq__journal_close(&j);
+    assert_int_equal(rq__journal_open(v, "t=2", &j, &why), RQ_E_CONFLICT);
+    rq__journal_close(&j);
+    assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
+    assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_DONE);
+    assert_int_equal(rq__journal_note(&j, RQ__LOAD_DONE, (const char *const[]){"cf/\n"}, 1, &why),
+                     RQ_E_INVALID);
+    rq__journal_close(&j);
+    rq_vfs_free(v);
+}
+
+static void a_torn_line_does_not_count(void **state)
+{
+    rq_vfs *v = memory();
+    rq__load_journal j;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    put(v, "_rorqual_load", "rorqual load 1\nfor t=1\ncall cf/a\ndone cf/a");
+    assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
+    assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_CALLED);
+    assert_int_equal(rq__journal_note(&j, RQ__LOAD_CALLED, (const char *const[]){"cf/b"}, 1, &why),
+                     RQ_OK);
+    rq__journal_close(&j);
+    assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
+    assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_CALLED);
+    assert_int_equal(rq__journal_state(&j, "cf/b"), RQ__LOAD_CALLED);
+    rq__journal_close(&j);
+    assert_int_equal(rq__journal_remove(v, &why), RQ_OK);
+    for (int i = 0; i < 3; i++) {
+        const char *const bad[] = {"", "rorqual load 1\nfor t=1\nmoved cf/a\n", "rorqual load 2\n"};
+        put(v, "_rorqual_load", bad[i]);
+        assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_E_CORRUPT);
+        rq__journal_close(&j);
+        assert_int_equal(rq__journal_remove(v, &why), RQ_OK);
+    }
+    rq_vfs_free(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_goes_on),
+        cmocka_unit_test(marks_without_a_plan_are_left_over),
+        cmocka_unit_test(a_work_folder_knows_its_step),
+        cmocka_unit_test(a_journal_goes_on),
+        cmocka_unit_test(a_torn_line_does_not_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
