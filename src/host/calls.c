@@ -2,6 +2,8 @@
 /* The calls of a master that is in the host's process: they do the work and report before they
  * return. */
 #include "host/calls.h"
+
+#include "base/parallel.h"
 #include "host/split_policy.h"
 
 #include <stdlib.h>
