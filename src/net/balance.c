@@ -165,9 +165,14 @@ static void send_back(rq_loop *loop)
 {
     unsigned trial = atomic_load_explicit(&loop->loops->taken_back, memory_order_acquire);
     rq_loop *to = atomic_load_explicit(&loop->loops->back_to, memory_order_relaxed);
-    if (trial == 0 || to == loop) return;
-    for (rq_stream *s = loop->streams; s != NULL; s = s->next)
-        if (s->trial == trial) rq__stream_send(s, to);
+    if (trial == loop->load.sent_back || to == loop) return;
+    bool any = false;
+    for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
+        if (s->trial != trial) continue;
+        any = true;
+        rq__stream_send(s, to);
+    }
+    if (!any) loop->load.sent_back = trial;
 }
 
 static bool is_trying(const rq_loop *loop)
@@ -197,6 +202,13 @@ static void lose_trial(rq_loop *loop)
     rq__trial *t = &loop->load.trial;
     if (t->phase == RQ__TRIAL_SETTLING || t->phase == RQ__TRIAL_AFTER) take_back(loop);
     t->phase = RQ__TRIAL_IDLE;
+}
+
+/* Long turns delay the loop's streams, whatever a trial would show. */
+static void end_trial(rq_loop *loop)
+{
+    loop->load.trial.phase = RQ__TRIAL_IDLE;
+    atomic_store(&loop->loops->trying, NULL);
 }
 
 /* The loop is busy, another one idle; or the loop is in a trial. */
@@ -239,13 +251,14 @@ static void spread(rq_loop *loop, unsigned load, bool long_turns)
 
 static void send_some(rq_loop *loop, unsigned load, bool long_turns)
 {
+    bool busy = load > BUSY || (long_turns && load > LONG_BUSY);
     send_back(loop);
-    if (is_trying(loop)) {
+    if (is_trying(loop) && !long_turns) {
         try_to_spread(loop, load);
         return;
     }
+    if (is_trying(loop)) end_trial(loop);
     if (loop->load.trial.phase != RQ__TRIAL_IDLE) lose_trial(loop);
-    bool busy = load > BUSY || (long_turns && load > LONG_BUSY);
     /* In a trial moves of others would be measured, too. */
     if (!(busy && long_turns) && another_is_trying(loop)) return;
     if (busy) {

@@ -53,6 +53,7 @@ typedef struct rq_load {
     uint64_t work;             /* work of its streams in the window */
     rq__trial trial;           /* of spreading its work to another loop */
     unsigned trial_number;     /* of the last one that sent streams */
+    unsigned sent_back;        /* the last trial whose streams all went back */
     _Atomic uint64_t bytes;    /* that its streams have read and written, ever; the owner writes */
     _Atomic uint64_t at;       /* end of the last complete window; with it: */
     _Atomic unsigned permille; /* CPU share in it, in thousandths */

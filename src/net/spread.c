@@ -28,7 +28,7 @@ static bool has_lasted(const rq__trial *t, const rq__trial_look *look, uint64_t 
     return look->now_ns - t->from_ns >= ns;
 }
 
-static void pause(rq__trial *t, uint64_t now_ns)
+static void wait_longer(rq__trial *t, uint64_t now_ns)
 {
     uint64_t twice = 2 * t->pause_ns;
     t->pause_ns = twice < RQ__TRIAL_PAUSE_MIN_NS   ? RQ__TRIAL_PAUSE_MIN_NS
@@ -45,7 +45,7 @@ static rq__trial_step decide(rq__trial *t, const rq__trial_look *look)
         t->pause_ns = 0;
         return RQ__TRIAL_KEEP;
     }
-    if (of_before > STOPPED) pause(t, look->now_ns);
+    if (of_before > STOPPED) wait_longer(t, look->now_ns);
     return RQ__TRIAL_TAKE_BACK;
 }
 

@@ -105,6 +105,7 @@ static rq_hfile_move next_in_segment(row_run *r)
         }
         rq__segment_cursor_cell(&s->cursor, &s->own);
     } while (RQ_UNLIKELY(s->own.seqid > r->merge->read_point));
+    r->work_left -= r->work_left > hidden - 1 ? hidden - 1 : r->work_left; /* besides this cell */
     return rq_short_eq(s->own.row, s->own.row_len, row, row_len) ? RQ_HFILE_SAME_ROW
                                                                  : RQ_HFILE_NEW_ROW;
 }

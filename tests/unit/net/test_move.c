@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that move between loops: no byte is lost, and load decides about moves. */
-#include "net/stream.h"
+#include "net/loop_priv.h"
 
 #include "base/random.h"
 #include "peer.h"
@@ -19,6 +19,7 @@
 struct echo {
     _Atomic unsigned opened, closed, moves;
     _Atomic unsigned answered[LOOPS]; /* turns of each loop that answered something */
+    _Atomic unsigned trial;           /* that streams on the first loop say they are here for */
 };
 
 struct session {
@@ -57,6 +58,7 @@ static size_t echo_data(rq_stream *s, rq_slice bytes)
         if (bytes.ptr[i] == '\n') used = i + 1;
     }
     assert_int_equal(rq_stream_write(s, bytes.ptr, used), RQ_OK);
+    if (rq_loop_index(session->loop) == 0) s->trial = atomic_load(&session->echo->trial);
     if (used > 0) atomic_fetch_add(&session->echo->answered[rq_loop_index(session->loop)], 1);
     return used;
 }
@@ -268,6 +270,24 @@ static void a_new_connection_avoids_a_busy_loop(void **state)
     stop(&v);
 }
 
+/* Of a trial (net/spread.h) that another loop has taken back. Little work would stay where it is. */
+static void streams_of_a_trial_go_back(void **state)
+{
+    (void)state;
+    struct server v;
+    start(&v, 2, false);
+    atomic_store(&v.echo.trial, 7);
+    atomic_store(&v.loops->back_to, &v.loops->loop[1]);
+    atomic_store(&v.loops->taken_back, 7);
+    int fd = peer_connect(rq_listener_port(v.listener));
+    while (atomic_load(&v.echo.answered[1]) == 0) {
+        peer_send(fd, "\n", 1);
+        peer_expect(fd, "\n", 1);
+    }
+    close(fd);
+    stop(&v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +295,7 @@ int main(void)
         cmocka_unit_test(everything_ends_while_connections_move),
         cmocka_unit_test(a_new_connection_avoids_a_busy_loop),
         cmocka_unit_test(much_work_is_spread_and_little_is_gathered),
+        cmocka_unit_test(streams_of_a_trial_go_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
