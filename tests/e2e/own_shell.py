@@ -404,6 +404,20 @@ def values_are_shown_by_kind(_):
     return "; ".join(wrong) or (None if len(got) == len(cases) else out[-500:])
 
 
+def row_keys_are_those_of_the_command(_):
+    """RowKey.encode and decode against `rorqual key`; wrong formats, values and keys are named."""
+    form = "salt(16) user:u64 time:desc-ms"
+    key = subprocess.run([BINARY, "key", "--hex", form, "7", "2022-12-31T23:59:59.999Z"], capture_output=True, text=True, check=True).stdout.strip()
+    text = (f"f = '{form}'\nputs '#' + Bytes.toHex(RowKey.encode(f, 7, '2022-12-31T23:59:59.999Z'))\n"
+            f"puts '#' + RowKey.decode(f, ['{key}'].pack('H*')).inspect\n"
+            "def told\n  yield\nrescue ArgumentError => e\n  puts \"##{e.message}\"\nend\n"
+            "told { RowKey.encode('user:u65', 7) }\ntold { RowKey.encode(f, 'x') }\ntold { RowKey.decode(f, 'x') }\ntold { RowKey.encode(f, *[1] * 300) }\n"
+            "told { RowKey.encode(f, \"a\\0b\") }\n")
+    wanted = [key, '{"user"=>"7", "time"=>"1672531199999"}', "user:u65: there is no type u65", "'x' is no integer", "the key ends in it", "too many values", "null byte"]
+    got = [line[1:] for line in shell("-n", "memory:", text=text).stdout.splitlines() if line.startswith("#")]
+    return None if len(got) == len(wanted) and all(w in g for w, g in zip(wanted, got)) else f"{got}"
+
+
 def zookeeper_tells_of_itself(folder):
     out = with_server(folder, "zk_dump", (), lambda server: shell("-n", "--zk", server.zk, text="zk_dump\n").stdout)
     return None if re.search(r"Quorum Server Statistics:\n 127.0.0.1:\d+\n  Zookeeper version: \S.*\n(  \S.*\n)+", out) else out
@@ -618,7 +632,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
