@@ -124,6 +124,7 @@ static bool start_ruby(rq__shell *s)
     rq__define_terminal(s->mrb);
     rq__define_web(s->mrb);
     rq__define_stat(s->mrb);
+    rq__define_keys(s->mrb);
     rq__define_display(s->mrb);
     mrb_define_module_function(s->mrb, mrb_module_get(s->mrb, "Shell"), "load", load_prelude,
                                MRB_ARGS_REQ(1));

@@ -70,6 +70,7 @@ void rq__define_times(mrb_state *mrb);
 void rq__define_terminal(mrb_state *mrb);
 void rq__define_web(mrb_state *mrb);
 void rq__define_stat(mrb_state *mrb);
+void rq__define_keys(mrb_state *mrb);
 void rq__define_display(mrb_state *mrb);
 
 /* link.c: connects if there is no connection; raises. */

@@ -388,6 +388,36 @@ def scripts_of_older_clients(_):
     return None if re.search(r"column=revision:author, .*value=jimbo\n.*column=text:, .*value=Hello\n1 row\(s\)", out) else out
 
 
+def values_are_shown_by_kind(_):
+    """What \\as shows: values of the kind, and those that are of another one or damaged."""
+    cases = [("protobuf", r"\x08\x96\x01\x12\x04text\x1a\x02\x08\x07", '{1: 150, 2: "text", 3: {1: 7}}'),
+             ("protobuf", r"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x11\0\0\0\0\0\0\x04\x40\x1d\x07\0\0\0", "{1: -1, 2: 2.5, 3: 7}"),
+             ("protobuf", r"\x12\xff\xff\xff\xff\x0fx", r"\x12\xFF\xFF\xFF\xFF\x0Fx"), ("protobuf", r"\x0b\x0c", r"\x0B\x0C"), ("protobuf", r"\x08", r"\x08"),
+             ("time", r"\0\0\x01\x9b\x7c\xa9\x8c\x88", "2026-01-02T03:04:05"), ("time", r"\x7f\xff\xff\xff\xff\xff\xff\xff", "9223372036854775807"), ("time", "x", "x"),
+             ("json", '{\\"b\\" : [1]}', '{"b":[1]}'), ("json", "{x", "{x"), ("geohash", "u33dc0", "u33dc0 (52.5174, 13.4088)"), ("geohash", "a", "a"),
+             ("float", r"\x40\x20\0\0", "2.5"), ("double", r"\x40\x04\0\0\0\0\0\0", "2.5"), ("int", r"\xff\xff\xff\xff", "-1"),
+             ("long", r"\x7f\xff\xff\xff\xff\xff\xff\xff", "9223372036854775807"), ("hex", r"\0a", "0061"), ("text", "a", "a")]
+    text = "Shell.need('show'); nil\n" + "".join(f'puts "#" + Show.value(\'{kind}\', "{value}"); nil\n' for kind, value, _ in cases)
+    out = subprocess.run([BINARY, "shell", "-n", "memory:"], input=text, capture_output=True, text=True, check=False, env={**os.environ, "TZ": "UTC"}).stdout
+    got = [line[1:] for line in out.splitlines() if line.startswith("#")]
+    wrong = [f"{kind} {value}: {g}" for (kind, value, want), g in zip(cases, got) if g != want]
+    return "; ".join(wrong) or (None if len(got) == len(cases) else out[-500:])
+
+
+def row_keys_are_those_of_the_command(_):
+    """RowKey.encode and decode against `rorqual key`; wrong formats, values and keys are named."""
+    form = "salt(16) user:u64 time:desc-ms"
+    key = subprocess.run([BINARY, "key", "--hex", form, "7", "2022-12-31T23:59:59.999Z"], capture_output=True, text=True, check=True).stdout.strip()
+    text = (f"f = '{form}'\nputs '#' + Bytes.toHex(RowKey.encode(f, 7, '2022-12-31T23:59:59.999Z'))\n"
+            f"puts '#' + RowKey.decode(f, ['{key}'].pack('H*')).inspect\n"
+            "def told\n  yield\nrescue ArgumentError => e\n  puts \"##{e.message}\"\nend\n"
+            "told { RowKey.encode('user:u65', 7) }\ntold { RowKey.encode(f, 'x') }\ntold { RowKey.decode(f, 'x') }\ntold { RowKey.encode(f, *[1] * 300) }\n"
+            "told { RowKey.encode(f, \"a\\0b\") }\n")
+    wanted = [key, '{"user"=>"7", "time"=>"1672531199999"}', "user:u65: there is no type u65", "'x' is no integer", "the key ends in it", "too many values", "null byte"]
+    got = [line[1:] for line in shell("-n", "memory:", text=text).stdout.splitlines() if line.startswith("#")]
+    return None if len(got) == len(wanted) and all(w in g for w, g in zip(wanted, got)) else f"{got}"
+
+
 def zookeeper_tells_of_itself(folder):
     out = with_server(folder, "zk_dump", (), lambda server: shell("-n", "--zk", server.zk, text="zk_dump\n").stdout)
     return None if re.search(r"Quorum Server Statistics:\n 127.0.0.1:\d+\n  Zookeeper version: \S.*\n(  \S.*\n)+", out) else out
@@ -602,7 +632,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

@@ -7,7 +7,7 @@ module Prompt
     'timing' => 'the time of every statement, switched on and off',
     'watch' => '\watch SECONDS STATEMENT  runs it again and again, until Ctrl-C',
     'export' => '\export FILE.csv|.tsv|.json  the next scan or get goes into the file',
-    'as' => '\as text|hex|int|long|double  how values are shown; \as alone: as HBase shows them',
+    'as' => '\as KIND: text, hex, int, long, float, double, time, json, protobuf, geohash; \as alone: as HBase shows values',
     'o' => '\o hbase|table|json|csv|tsv  how rows are printed; table: aligned columns',
     'pager' => 'a pager ($PAGER, else less) for more than a screen, switched on and off',
     'progress' => '\progress TABLE  shows how far its compactions are, until they end',
@@ -79,7 +79,8 @@ module Prompt
     end
 
     def show_as(kind)
-      raise ArgumentError, "\\as #{kind}: text, hex, int, long or double" unless ['', 'text', 'hex', 'int', 'long', 'double'].include?(kind)
+      Shell.need('show')
+      raise ArgumentError, "\\as #{kind}: #{Show::KINDS.join(', ')}" unless kind.empty? || Show::KINDS.include?(kind)
       @as = kind.empty? ? nil : kind
       Shell.rows_as = 'table' if @as && !Shell.rows_as
       Shell.rows_as = false if @as.nil? && Shell.rows_as == 'table'
@@ -181,14 +182,7 @@ module Prompt
     end
 
     def value_text(v)
-      case @as
-      when 'text' then v
-      when 'hex' then Bytes.toHex(v)
-      when 'int' then v.length == 4 ? Bytes.signed(v).to_s : Bytes.toStringBinary(v)
-      when 'long' then v.length == 8 ? Bytes.signed(v).to_s : Bytes.toStringBinary(v)
-      when 'double' then v.length == 8 ? Bytes.toDouble(v) : Bytes.toStringBinary(v)
-      else Bytes.toStringBinary(v)
-      end
+      @as.nil? ? Bytes.toStringBinary(v) : Show.value(@as, v)
     end
 
     def row_text(kind, table, cells, first)
@@ -233,6 +227,8 @@ module Prompt
 
     def complete(before, word)
       list = if word[0] == '\\' then META.keys.map { |k| "\\#{k}" }
+             elsif before =~ /\A\s*\\as\s+\z/ then kinds
+             elsif before =~ /\A\s*\\o\s+\z/ then %w[hbase table json csv tsv]
              elsif before.strip.empty? || before =~ /[;(]\s*\z/ then Shell.commands.keys + %w[help exit tools]
              elsif before =~ /['"]\z/ then quoted(before)
              elsif word =~ /\A[A-Z]/ then HBaseConstants.constants.map { |c| c.to_s }
@@ -240,6 +236,11 @@ module Prompt
              else []
              end
       list.select { |s| s.start_with?(word) }.sort
+    end
+
+    def kinds
+      Shell.need('show')
+      Show::KINDS
     end
 
     NAMESPACE_COMMANDS = /\A\s*(drop_namespace|describe_namespace|alter_namespace|list_namespace_tables)\b/
