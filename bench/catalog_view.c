@@ -18,6 +18,7 @@
 
 typedef struct bench {
     rq_epoch *epoch;
+    rq_region_names names;
     rq__views views;
     rq_table_schema *schema;
     rq__region_node **nodes;
@@ -55,7 +56,7 @@ static void make_regions(bench *b)
                                  i == 0 ? (rq_slice){NULL, 0} : rq_slice_cstr(start),
                                  i + 1 == b->count ? (rq_slice){NULL, 0} : rq_slice_cstr(end), 1, 0,
                                  &info));
-        b->nodes[i] = rq__region_node_new(&info, RQ_REGION_OPEN, NULL, 1, 1, NULL);
+        b->nodes[i] = rq__region_node_new(&info, RQ_REGION_OPEN, NULL, NULL, 1, 1, NULL);
         if (b->nodes[i] == NULL) must(RQ_E_NO_MEMORY);
         rq_arena_reset(&a);
     }
@@ -76,7 +77,7 @@ static void change_one(bench *b)
 {
     size_t i = rq_random_below(&b->random, b->count);
     rq__region_node *n =
-        rq__region_node_new(&b->nodes[i]->info, RQ_REGION_CLOSED, NULL, 1, 2, NULL);
+        rq__region_node_new(&b->nodes[i]->info, RQ_REGION_CLOSED, NULL, NULL, 1, 2, NULL);
     if (n == NULL) must(RQ_E_NO_MEMORY);
     rq__region_node_unref(b->nodes[i]);
     b->nodes[i] = n;
@@ -115,8 +116,7 @@ static void measure_lookups(bench *b)
     double from = now_us();
     for (size_t i = 0; i < LOOKUPS; i++) {
         size_t at = rq_random_below(&b->random, b->count);
-        found += rq__view_region(rq__views_now(&b->views),
-                                 rq_slice_cstr(b->nodes[at]->info.encoded)) != NULL;
+        found += rq_region_names_find(&b->names, rq_slice_cstr(b->nodes[at]->info.encoded)) != NULL;
     }
     printf("; lookup %.1f ns (%zu found)\n", (now_us() - from) * 1e3 / LOOKUPS, found);
 }
@@ -127,7 +127,8 @@ static void run(size_t count, size_t changes)
     bench b = {.count = count};
     rq_random_seed(&b.random, 1);
     must(rq_epoch_new(&b.epoch));
-    must(rq__views_init(&b.views, b.epoch));
+    must(rq__region_names_init(&b.names, b.epoch));
+    must(rq__views_init(&b.views, b.epoch, &b.names));
     must(rq__system_schema(RQ__NAMESPACE, &b.schema, &why));
     make_regions(&b);
     put_all(&b);
@@ -137,6 +138,7 @@ static void run(size_t count, size_t changes)
         rq__region_node_unref(b.nodes[i]);
     free(b.nodes);
     rq__views_clear(&b.views);
+    rq__region_names_clear(&b.names);
     rq_table_schema_unref(b.schema);
     rq_epoch_free(b.epoch);
 }

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls as messages, on the master; see remote.h. */
-#include "cluster/remote.h"
+#include "cluster/remote_priv.h"
 
 #include "cluster/wire.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS 1024
 #define AGAIN_NS UINT64_C(1000000000)
 #define BATCH_MAX 256 /* orders in one message */
 
 /* A call that has not reported. */
-typedef struct pending {
-    struct pending *next; /* in its bucket, or in a list of those that end */
+typedef struct rq__pending {
+    struct rq__pending *next; /* in its bucket, or in a list of those that end */
     uint64_t id;
     rq_region_call_kind kind;
     const rq_server_name *server; /* a reference */
@@ -22,8 +20,8 @@ typedef struct pending {
 } pending;
 
 /* A message until it was accepted. */
-typedef struct message {
-    struct message *next, *prev;
+typedef struct rq__message {
+    struct rq__message *next, *prev;
     rq_remote *owner;
     rq_arena arena;
     const rq_server_name *server; /* a reference */
@@ -32,29 +30,11 @@ typedef struct message {
     rq_remote_request request;
 } message;
 
-typedef struct server {
-    struct server *next;
-    const rq_server_name *name; /* a reference */
-} server;
-
-struct rq_remote {
-    rq_remote_options o;
-    rq_lane *lane;
-    pthread_mutex_t lock; /* guards the rest; never held while something is sent or reported */
-    pending *buckets[BUCKETS];
-    message *messages;
-    server *servers;
-    size_t server_count;
-    size_t turn; /* of the next region that is placed */
-    uint64_t next_id;
-    bool stopping;
-};
-
 /* --- pending calls; all REQUIRE: lock held ---------------------------------------------------- */
 
 static pending **bucket_of(rq_remote *m, uint64_t id)
 {
-    return &m->buckets[id % BUCKETS]; /* consecutive */
+    return &m->buckets[id % RQ__REMOTE_BUCKETS]; /* consecutive */
 }
 
 static pending *find(rq_remote *m, uint64_t id)
@@ -93,7 +73,7 @@ static void end_list(pending *list, rq_err rc, const rq_error *why)
 static pending *take(rq_remote *m, const rq_server_name *of, uint64_t first, uint64_t last)
 {
     pending *list = NULL;
-    for (size_t i = 0; i < BUCKETS; i++) {
+    for (size_t i = 0; i < RQ__REMOTE_BUCKETS; i++) {
         pending **at = &m->buckets[i];
         while (*at != NULL) {
             pending *p = *at;
@@ -109,6 +89,14 @@ static pending *take(rq_remote *m, const rq_server_name *of, uint64_t first, uin
         }
     }
     return list;
+}
+
+void rq__end_calls_to(rq_remote *m, const rq_server_name *server, rq_err rc, const rq_error *why)
+{
+    pthread_mutex_lock(&m->lock);
+    pending *list = take(m, server, 0, UINT64_MAX);
+    pthread_mutex_unlock(&m->lock);
+    end_list(list, rc, why);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -128,20 +116,12 @@ static void unlink_message(rq_remote *m, message *g)
     if (m->messages == g) m->messages = g->next;
 }
 
-static bool is_up(const rq_remote *m, const rq_server_name *name)
-{
-    const server *s = m->servers;
-    while (s != NULL && strcmp(s->name->text, name->text) != 0)
-        s = s->next;
-    return s != NULL;
-}
-
 static void send_again(rq_task *task)
 {
     message *g = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), message, timer);
     rq_remote *m = g->owner;
     pthread_mutex_lock(&m->lock);
-    bool goes = !m->stopping && is_up(m, g->server);
+    bool goes = !m->stopping && rq__server_is_up(m, g->server);
     if (!goes) unlink_message(m, g);
     pthread_mutex_unlock(&m->lock);
     if (goes)
@@ -158,7 +138,8 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
     rq_executor *ex = m->o.env->executor;
     pending *refused = NULL;
     pthread_mutex_lock(&m->lock);
-    bool again = rc != RQ_OK && !rq_err_do_not_retry(rc) && !m->stopping && is_up(m, g->server);
+    bool again =
+        rc != RQ_OK && !rq_err_do_not_retry(rc) && !m->stopping && rq__server_is_up(m, g->server);
     if (again) {
         g->timer.task.run = send_again;
         ex->timer_arm(ex, &g->timer, m->lane, AGAIN_NS);
@@ -251,9 +232,9 @@ static void drop_pending(pending *list)
 static rq_err enter(rq_remote *m, message *g, pending *list)
 {
     pthread_mutex_lock(&m->lock);
-    rq_err rc = m->stopping            ? RQ_E_SERVER_STOPPED
-                : !is_up(m, g->server) ? RQ_E_SERVER_NOT_RUNNING
-                                       : RQ_OK;
+    rq_err rc = m->stopping                       ? RQ_E_SERVER_STOPPED
+                : !rq__server_is_up(m, g->server) ? RQ_E_SERVER_NOT_RUNNING
+                                                  : RQ_OK;
     while (list != NULL && rc == RQ_OK) {
         pending *next = list->next;
         list->next = *bucket_of(m, list->id);
@@ -407,80 +388,7 @@ rq_err rq_remote_procedures_done(rq_remote *m, rq_slice request, rq_error *why)
     return rc;
 }
 
-/* --- servers ---------------------------------------------------------------------------------- */
-
-rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *name)
-{
-    server *s = calloc(1, sizeof *s);
-    const rq_server_name *own = rq_server_name_new(name);
-    if (s == NULL || own == NULL) {
-        free(s);
-        rq_server_name_unref(own);
-        return RQ_E_NO_MEMORY;
-    }
-    s->name = own;
-    pthread_mutex_lock(&m->lock);
-    bool known = is_up(m, own);
-    if (!known) {
-        s->next = m->servers;
-        m->servers = s;
-        m->server_count++;
-    }
-    pthread_mutex_unlock(&m->lock);
-    if (!known) return RQ_OK;
-    rq_server_name_unref(own);
-    free(s);
-    return RQ_OK;
-}
-
-void rq_remote_server_down(rq_remote *m, const rq_server_name *name)
-{
-    rq_error why = {0};
-    pthread_mutex_lock(&m->lock);
-    server **at = &m->servers, *gone = NULL;
-    while (*at != NULL && strcmp((*at)->name->text, name->text) != 0)
-        at = &(*at)->next;
-    if (*at != NULL) {
-        gone = *at;
-        *at = gone->next;
-        m->server_count--;
-    }
-    pending *list = gone == NULL ? NULL : take(m, gone->name, 0, UINT64_MAX);
-    pthread_mutex_unlock(&m->lock);
-    if (gone == NULL) return;
-    rq_err rc = rq_fail(&why, RQ_E_SERVER_NOT_RUNNING, "%s is down", gone->name->text);
-    end_list(list, rc, &why);
-    rq_server_name_unref(gone->name);
-    free(gone);
-}
-
 /* --- the table -------------------------------------------------------------------------------- */
-
-/* Servers do not report loads yet. */
-static bool load(void *ctx, const rq_server_name *name, const rq_region_info *info,
-                 rq_region_load *ret)
-{
-    (void)ctx;
-    (void)name;
-    (void)info;
-    (void)ret;
-    return false;
-}
-
-/* In turn. */
-static const rq_server_name *place(void *ctx, const rq_region_info *info)
-{
-    rq_remote *m = ctx;
-    (void)info;
-    pthread_mutex_lock(&m->lock);
-    const server *s = m->servers;
-    size_t skip = m->server_count == 0 ? 0 : m->turn++ % m->server_count;
-    for (; s != NULL && skip > 0; skip--)
-        s = s->next;
-    const rq_server_name *name = s == NULL ? NULL : rq_server_name_ref(s->name);
-    pthread_mutex_unlock(&m->lock);
-    return name;
-}
 
 static void stop(void *ctx)
 {
@@ -508,8 +416,11 @@ static void stop(void *ctx)
 
 rq_region_calls rq_remote_calls(rq_remote *m)
 {
-    return (rq_region_calls){
-        .send = send_all, .load = load, .place = place, .stop = stop, .ctx = m};
+    return (rq_region_calls){.send = send_all,
+                             .load = rq__servers_load,
+                             .place = rq__servers_place,
+                             .stop = stop,
+                             .ctx = m};
 }
 
 rq_err rq_remote_new(const rq_remote_options *options, rq_remote **ret)
@@ -531,12 +442,7 @@ void rq_remote_free(rq_remote *m)
 {
     if (m == NULL) return;
     if (m->lane != NULL) m->o.env->executor->lane_free(m->o.env->executor, m->lane);
-    while (m->servers != NULL) {
-        server *s = m->servers;
-        m->servers = s->next;
-        rq_server_name_unref(s->name);
-        free(s);
-    }
+    rq__servers_clear(m);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }

@@ -46,6 +46,10 @@ rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *server);
 /* It is dead and fenced: what was ordered there and not reported ends. Any thread. */
 void rq_remote_server_down(rq_remote *m, const rq_server_name *server);
 
+/* RegionServerReportRequest: its loads replace those of the server's last report. RQ_E_DO_NOT_RETRY:
+ * malformed, or the server is not up. */
+RQ_NODISCARD
+rq_err rq_remote_server_report(rq_remote *m, rq_slice request, rq_error *why);
 /* Messages of servers, of untrusted bytes. RQ_OK: all is taken; they need not come again.
  * RQ_E_DO_NOT_RETRY: malformed, or about orders of another master or to another server. */
 RQ_NODISCARD

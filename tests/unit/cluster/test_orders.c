@@ -6,6 +6,8 @@
 #include "cluster/orders.h"
 #include "cluster/remote.h"
 #include "cluster/wire.h"
+#include "proto/cluster_status.pb-c.h"
+#include "proto/region_server_status.pb-c.h"
 
 #define MASTER_MS 1000
 
@@ -263,6 +265,59 @@ static void calls_to_a_dead_server_end(void **state)
     teardown(f);
 }
 
+/* --- loads ------------------------------------------------------------------------------------ */
+
+static rq_err report_load(fixture *f, const rq_server_name *from, uint32_t mb)
+{
+    Pb__ServerName server = PB__SERVER_NAME__INIT;
+    Pb__RegionSpecifier spec = PB__REGION_SPECIFIER__INIT;
+    Pb__RegionLoad region = PB__REGION_LOAD__INIT, *list[] = {&region};
+    Pb__ServerLoad load = PB__SERVER_LOAD__INIT;
+    Pb__RegionServerReportRequest m = PB__REGION_SERVER_REPORT_REQUEST__INIT;
+    uint8_t bytes[512];
+    server.host_name = (char *)(uintptr_t)from->host;
+    server.has_port = server.has_start_code = true;
+    server.port = from->port;
+    server.start_code = (uint64_t)from->start_code;
+    spec.type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
+    spec.value.data = (uint8_t *)(uintptr_t)f->info.name.ptr;
+    spec.value.len = f->info.name.len;
+    region.region_specifier = &spec;
+    region.has_storefile_size_mb = true;
+    region.storefile_size_mb = mb;
+    load.region_loads = list;
+    load.n_region_loads = 1;
+    m.server = &server;
+    m.load = &load;
+    f->w.why = (rq_error){0};
+    size_t len = pb__region_server_report_request__pack(&m, bytes);
+    return rq_remote_server_report(f->remote, rq_slice_of(bytes, len), &f->w.why);
+}
+
+static void loads_are_those_of_the_last_report(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    const rq_server_name *self = rq_host_name(w->host);
+    const rq_server_name dead = {.host = "h9", .port = 9, .start_code = 9, .text = "h9,9,9"};
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    rq_region_load load = {0};
+    assert_false(calls.load(calls.ctx, self, &f->info, &load));
+    OK(report_load(f, self, 7));
+    assert_true(calls.load(calls.ctx, self, &f->info, &load));
+    assert_int_equal(load.storefile_bytes, 7 << 20);
+    OK(report_load(f, self, 9));
+    assert_true(calls.load(calls.ctx, self, &f->info, &load));
+    assert_int_equal(load.storefile_bytes, 9 << 20);
+    assert_int_equal(report_load(f, &dead, 1), RQ_E_DO_NOT_RETRY);
+    assert_non_null(strstr(w->why.message, "Server REPORT rejected"));
+    assert_false(calls.load(calls.ctx, &dead, &f->info, &load));
+    rq_remote_server_down(f->remote, self);
+    assert_false(calls.load(calls.ctx, self, &f->info, &load));
+    teardown(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_deposed_master_and_another_servers_orders_are_refused),
         cmocka_unit_test(reports_for_others_are_refused),
         cmocka_unit_test(calls_to_a_dead_server_end),
+        cmocka_unit_test(loads_are_those_of_the_last_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The master's side, shared by remote.c and servers.c. */
+#ifndef RQ_CLUSTER_REMOTE_PRIV_H
+#define RQ_CLUSTER_REMOTE_PRIV_H
+
+#include "cluster/remote.h"
+
+#include <pthread.h>
+
+#define RQ__REMOTE_BUCKETS 1024
+
+/* What a server reported of a region that it has open. */
+typedef struct rq__server_load {
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    rq_region_load load;
+} rq__server_load;
+
+/* A server that takes regions. */
+typedef struct rq__server {
+    struct rq__server *next;
+    const rq_server_name *name; /* a reference */
+    rq__server_load *loads;     /* ascending by name; of its last report */
+    size_t load_count;
+} rq__server;
+
+struct rq_remote {
+    rq_remote_options o;
+    rq_lane *lane;
+    pthread_mutex_t lock; /* guards the rest; never held while something is sent or reported */
+    struct rq__pending *buckets[RQ__REMOTE_BUCKETS];
+    struct rq__message *messages;
+    rq__server *servers;
+    size_t server_count;
+    size_t turn; /* of the next region that is placed */
+    uint64_t next_id;
+    bool stopping;
+};
+
+/* --- remote.c --------------------------------------------------------------------------------- */
+/* Ends the calls to a server that have not reported. */
+void rq__end_calls_to(rq_remote *m, const rq_server_name *server, rq_err rc, const rq_error *why);
+
+/* --- servers.c -------------------------------------------------------------------------------- */
+/* REQUIRES: lock held. */
+bool rq__server_is_up(const rq_remote *m, const rq_server_name *name);
+/* Functions of the table of calls; ctx is the rq_remote. */
+bool rq__servers_load(void *ctx, const rq_server_name *server, const rq_region_info *info,
+                      rq_region_load *ret);
+const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info);
+void rq__servers_clear(rq_remote *m);
+
+#endif
