@@ -46,18 +46,28 @@ typedef struct mine {
     uint64_t open_number;
 } mine;
 
-/* Only this server writes manifests with its name, and only one opening with this number. */
+/* Only this opening writes manifests with its number: with this server as owner, or without one when it
+ * gives the region up, which may come late after a close that was repeated. */
 static bool is_mine(void *ctx, rq_slice bytes)
 {
     const mine *own = ctx;
     rq_arena arena = {0};
     rq__manifest m;
     bool yes = rq__manifest_decode(bytes, &arena, &m, NULL) == RQ_OK && m.is_owned &&
-               is_me(own->cluster, m.owner) && m.open_number == own->open_number;
+               m.open_number == own->open_number &&
+               (m.owner.len == 0 || is_me(own->cluster, m.owner));
     rq_arena_clear(&arena);
     return yes;
 }
 
+static bool never(void *ctx, rq_slice bytes)
+{
+    (void)ctx;
+    (void)bytes;
+    return false;
+}
+
+/* The swap of an opening, or of a creation. */
 static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest *m,
                    uint64_t *generation, rq_error *why)
 {
@@ -67,7 +77,8 @@ static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest
     name_of(encoded, name);
     rq_err rc = rq__manifest_encode(m, &bytes);
     if (rc == RQ_OK)
-        rc = rq_object_swap(c->shared, name, generation, rq_buf_slice(&bytes), is_mine, &own, why);
+        rc = rq_object_swap(c->shared, name, generation, rq_buf_slice(&bytes),
+                            m->open_number == 0 ? never : is_mine, &own, why);
     rq_buf_clear(&bytes);
     return rc;
 }
