@@ -49,7 +49,8 @@ typedef struct rq_engine_options {
     bool salvage_log;
     /* Not NULL: the server is one of a cluster, this incarnation of it. Its log is in this tenure's
      * segments, and regions' manifests are objects on the tenure's storage; files are in `env`'s
-     * vfs, which all servers share. Outlives the engine. Nothing is recovered at start. */
+     * vfs, which all servers share. Outlives the engine. Nothing is recovered at start. When
+     * region_failed reports that the log has failed, the tenure has ended: the process must end. */
     struct rq_tenure *tenure;
     const char *server_name;
 } rq_engine_options;

@@ -40,6 +40,7 @@ static rq_err put_owned(const rq__manifest *m, rq_buf *out)
     RQ_TRY(rq_buf_append_varint(out, m->log_count));
     for (size_t i = 0; i < m->log_count; i++) {
         RQ_TRY(put_name(out, m->logs[i].name));
+        RQ_TRY(rq_buf_append_be64(out, m->logs[i].opening));
         RQ_TRY(rq_buf_append_be64(out, m->logs[i].from));
     }
     return RQ_OK;
@@ -115,14 +116,15 @@ static rq_err decode_owned(decoder *d, rq__manifest *m)
         !rq_cursor_bytes(&d->c, len, &m->owner))
         return corrupt(d, "owner");
     if (!rq_cursor_varint(&d->c, &count) || count > RQ__MANIFEST_LOGS_MAX ||
-        count > rq_cursor_left(&d->c) / 10)
+        count > rq_cursor_left(&d->c) / 18)
         return corrupt(d, "count of logs");
     m->logs = rq_arena_calloc(d->arena, (size_t)count + 1, sizeof *m->logs);
     if (m->logs == NULL) return RQ_E_NO_MEMORY;
     for (; m->log_count < count; m->log_count++) {
         rq__manifest_log *l = &m->logs[m->log_count];
         if (!get_name(d, &l->name) || l->name.len > RQ_SHARED_NAME_MAX ||
-            memchr(l->name.ptr, 0, l->name.len) != NULL || !rq_cursor_be64(&d->c, &l->from))
+            memchr(l->name.ptr, 0, l->name.len) != NULL || !rq_cursor_be64(&d->c, &l->opening) ||
+            !rq_cursor_be64(&d->c, &l->from))
             return corrupt(d, "log");
     }
     return RQ_OK;

@@ -12,7 +12,7 @@
  * says who may serve the region (owned.h):
  *
  *   u8 version = 2 | u8 flags | be64 next number | be64 open number | be64 last stamp |
- *     u8 length, owner | varint logs: u8 length, name, be64 first LSN | varint families, as above
+ *     u8 length, owner | varint logs: u8 length, name, be64 opening, be64 first LSN | varint families, as above
  *   logs in the order of their opening; owner and names of logs are ServerNames
  *
  * A standalone server refuses version 2, and a cluster version 1.
@@ -45,6 +45,7 @@ typedef struct rq__manifest_family {
 /* A log that may have edits of the region that are in no file; from this LSN on. */
 typedef struct rq__manifest_log {
     rq_slice name;
+    uint64_t opening; /* which named it; of its key (wal/head.h) */
     uint64_t from;
 } rq__manifest_log;
 

@@ -46,18 +46,28 @@ typedef struct mine {
     uint64_t open_number;
 } mine;
 
-/* Only this server writes manifests with its name, and only one opening with this number. */
+/* Only this opening writes manifests with its number: with this server as owner, or without one when it
+ * gives the region up, which may come late after a close that was repeated. */
 static bool is_mine(void *ctx, rq_slice bytes)
 {
     const mine *own = ctx;
     rq_arena arena = {0};
     rq__manifest m;
     bool yes = rq__manifest_decode(bytes, &arena, &m, NULL) == RQ_OK && m.is_owned &&
-               is_me(own->cluster, m.owner) && m.open_number == own->open_number;
+               m.open_number == own->open_number &&
+               (m.owner.len == 0 || is_me(own->cluster, m.owner));
     rq_arena_clear(&arena);
     return yes;
 }
 
+static bool never(void *ctx, rq_slice bytes)
+{
+    (void)ctx;
+    (void)bytes;
+    return false;
+}
+
+/* The swap of an opening, or of a creation. */
 static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest *m,
                    uint64_t *generation, rq_error *why)
 {
@@ -67,7 +77,8 @@ static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest
     name_of(encoded, name);
     rq_err rc = rq__manifest_encode(m, &bytes);
     if (rc == RQ_OK)
-        rc = rq_object_swap(c->shared, name, generation, rq_buf_slice(&bytes), is_mine, &own, why);
+        rc = rq_object_swap(c->shared, name, generation, rq_buf_slice(&bytes),
+                            m->open_number == 0 ? never : is_mine, &own, why);
     rq_buf_clear(&bytes);
     return rc;
 }
@@ -132,11 +143,13 @@ static rq_err take_logs(rq_region *r, const rq__manifest *m)
         rq__owned_log *l = &o->logs[o->log_count++];
         memcpy(l->name, m->logs[i].name.ptr, m->logs[i].name.len);
         l->from = m->logs[i].from;
+        l->opening = m->logs[i].opening;
     }
     rq_wal_get_stats(r->engine->wal, &stats);
     rq__owned_log *own = &o->logs[o->log_count++];
     memcpy(own->name, c->server_name, sizeof own->name);
     own->from = stats.staged;
+    own->opening = o->open_number;
     return RQ_OK;
 }
 
@@ -148,6 +161,7 @@ static rq_err give_logs(const rq__owned *o, rq_arena *arena, rq__manifest *m)
     for (; m->log_count < o->log_count; m->log_count++) {
         const rq__owned_log *l = &o->logs[m->log_count];
         m->logs[m->log_count].from = l->from;
+        m->logs[m->log_count].opening = l->opening;
         m->logs[m->log_count].name = rq_arena_copy(arena, rq_slice_cstr(l->name));
         if (m->logs[m->log_count].name.ptr == NULL) return RQ_E_NO_MEMORY;
     }
@@ -162,11 +176,12 @@ rq_err rq__owned_take(rq_region *r, rq_arena *arena, rq__manifest *ret, rq_error
     if (r->owned == NULL) return rq_no_memory(why);
     RQ_TRY(rq__owned_read(c, r->info.encoded, arena, ret, &generation, why));
     RQ_TRY(check_owner(r, ret->owner, why));
+    uint64_t opening = ret->open_number + 1;
+    RQ_TRY(rq_wal_need(c->shared, c->server_name, r->info.encoded, opening, why));
+    ret->open_number = r->owned->open_number = opening;
     if (take_logs(r, ret) != RQ_OK || give_logs(r->owned, arena, ret) != RQ_OK)
         return rq_no_memory(why);
     ret->owner = rq_slice_cstr(c->server_name);
-    RQ_TRY(rq_wal_need(c->shared, c->server_name, r->info.encoded, why));
-    r->owned->open_number = ++ret->open_number;
     RQ_TRY(swap(c, r->info.encoded, ret, &generation, why));
     atomic_init(&r->owned->last_stamp_ms, ret->last_stamp_ms);
     r->manifest.generation = generation;
@@ -184,10 +199,12 @@ void rq__owned_give_back(rq_region *r)
     rq_err rc = rq__owned_read(c, r->info.encoded, &arena, &m, &generation, NULL);
     if (rc == RQ_OK && is_me(c, m.owner) && m.open_number == r->owned->open_number) {
         m.owner = (rq_slice){0};
-        m.log_count--; /* this server's, the last one: it has no edits of the region */
+        m.log_count--; /* this server's, the last one: it has no edits of this opening */
         rc = swap(c, r->info.encoded, &m, &generation, NULL);
+        if (rc == RQ_OK)
+            rc = rq_wal_need_no_more(c->shared, c->server_name, r->info.encoded, m.open_number,
+                                     NULL);
     }
-    if (rc == RQ_OK) rc = rq_wal_need_no_more(c->shared, c->server_name, r->info.encoded, NULL);
     if (rc != RQ_OK)
         rq_log_warn(r->env.log, "region", "%s: not given back after a failed opening: %s",
                     r->info.encoded, rq_err_text(rc));
@@ -221,8 +238,8 @@ rq_err rq__owned_fill(rq_region *r, rq_arena *arena, rq__manifest *m)
 static void need_no_more(const rq_region *r, const rq__owned_log *logs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        rq_err rc =
-            rq_wal_need_no_more(r->engine->cluster->shared, logs[i].name, r->info.encoded, NULL);
+        rq_err rc = rq_wal_need_no_more(r->engine->cluster->shared, logs[i].name, r->info.encoded,
+                                        logs[i].opening, NULL);
         if (rc != RQ_OK)
             rq_log_warn(r->env.log, "region", "%s: the log of %s is kept longer: %s",
                         r->info.encoded, logs[i].name, rq_err_text(rc));

@@ -32,7 +32,7 @@ typedef struct rq__cluster {
 
 typedef struct rq__owned_log {
     char name[RQ_SHARED_NAME_MAX + 1];
-    uint64_t from;
+    uint64_t opening, from; /* as in the manifest */
 } rq__owned_log;
 
 /* What a region of a cluster has. */

@@ -184,12 +184,13 @@ struct rq_region {
     rq_env env;                /* const */
     uint64_t cell_bytes_max;   /* const; 0: no limit */
     /* token: */
-    uint64_t staged_seqid; /* the last sequence id assigned */
-    rq_lsn staged_lsn;     /* log position of the last record */
-    rq_lsn sync_horizon;   /* log position of the last record that must be durable before it is
+    uint64_t staged_seqid;   /* the last sequence id assigned */
+    rq_lsn staged_lsn;       /* log position of the last record */
+    rq_lsn sync_horizon;     /* log position of the last record that must be durable before it is
                             * visible */
-    rq_lsn write_horizon;  /* … that must be written */
-    rq__group *group;      /* of the running batch; NULL: none */
+    rq_lsn write_horizon;    /* … that must be written */
+    rq__group *group;        /* of the running batch; NULL: none */
+    struct rq__owned *owned; /* const; owned.h; NULL: the server is standalone */
     struct rq_write *held_first, *held_last; /* writes that wait for memory */
     struct rq__batch *long_batch;            /* alternates with other work; NULL: none */
     struct rq_write *long_first, *long_last; /* other long batches, in the order interrupted */
@@ -258,7 +259,6 @@ struct rq_region {
     rq_task nonce_task;
     rq__gate commit_gate;        /* one change of the manifest at a time */
     rq__manifest_state manifest; /* commit gate */
-    struct rq__owned *owned;     /* owned.h; NULL: the server is standalone */
     char **unwanted;             /* commit gate: paths of files discarded while the manifest is
                                   * in doubt */
     size_t unwanted_count;

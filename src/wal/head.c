@@ -219,19 +219,28 @@ rq_err rq_wal_state_of(rq_shared *s, const char *server_name, rq_wal_state *ret,
 
 /* --- who needs it ----------------------------------------------------------------------------- */
 
-rq_err rq_wal_need(rq_shared *s, const char *server_name, const char *encoded, rq_error *why)
+/* Longer names are refused by the set. */
+static void key_of(const char *encoded, uint64_t opening, char ret[static NAME_MAX_LEN])
 {
-    char name[NAME_MAX_LEN];
+    (void)snprintf(ret, NAME_MAX_LEN, "%s.%llu", encoded, (unsigned long long)opening);
+}
+
+rq_err rq_wal_need(rq_shared *s, const char *server_name, const char *encoded, uint64_t opening,
+                   rq_error *why)
+{
+    char name[NAME_MAX_LEN], key[NAME_MAX_LEN];
     name_of(SET_PREFIX, server_name, name);
-    return rq_set_put(s, name, encoded, why);
+    key_of(encoded, opening, key);
+    return rq_set_put(s, name, key, why);
 }
 
 rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, const char *encoded,
-                           rq_error *why)
+                           uint64_t opening, rq_error *why)
 {
-    char name[NAME_MAX_LEN];
+    char name[NAME_MAX_LEN], key[NAME_MAX_LEN];
     name_of(SET_PREFIX, server_name, name);
-    return rq_set_del(s, name, encoded, why);
+    key_of(encoded, opening, key);
+    return rq_set_del(s, name, key, why);
 }
 
 rq_err rq__wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena, const char ***ret,
@@ -251,8 +260,19 @@ static rq_err check_retirable(rq_shared *s, const char *server_name, rq_arena *a
         return rq_fail(why, RQ_E_STATE, "the log of %s has not ended", server_name);
     RQ_TRY(rq__wal_needed_by(s, server_name, arena, &needed_by, &count, why));
     if (count == 0) return RQ_OK;
-    return rq_fail(why, RQ_E_STATE, "the log of %s is needed by %zu regions, %s first", server_name,
-                   count, needed_by[0]);
+    return rq_fail(why, RQ_E_STATE, "the log of %s is needed by %zu openings, %s first",
+                   server_name, count, needed_by[0]);
+}
+
+/* So that a reader that comes while the bytes are being removed finds an empty log. */
+static rq_err empty(rq_shared *s, const char *server_name, rq__head *h, uint64_t *generation,
+                    rq_error *why)
+{
+    if (h->state == RQ_WAL_CLOSED && h->count == 0) return RQ_OK;
+    h->state = RQ_WAL_CLOSED;
+    h->by = (rq_slice){0};
+    h->count = 0;
+    return swap(s, server_name, h, generation, never, why);
 }
 
 rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why)
@@ -266,6 +286,7 @@ rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why)
     rq_err rc = rq__head_read(s, server_name, &arena, &h, &generation, &detail);
     if (rc == RQ_OK) {
         rc = check_retirable(s, server_name, &arena, &h, &detail);
+        if (rc == RQ_OK) rc = empty(s, server_name, &h, &generation, &detail);
         if (rc == RQ_OK) rc = rq_slog_remove(s, server_name, &detail);
         if (rc == RQ_OK) rc = rq_object_remove(s, name, generation, &detail);
     }

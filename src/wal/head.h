@@ -18,9 +18,11 @@
  *  5. CLOSED: the owner left, and no region needs a record of it. An absent head was never made, or
  *     nobody needs it any more.
  *
- * The regions that may need records of the log are the set "log-regions:SERVERNAME". A region's key is
- * put before its manifest names the head, and deleted after the manifest has dropped it. The head of
- * an ended log without keys is retired.
+ * The regions that may need records of the log are the set "log-regions:SERVERNAME", with a key for each
+ * opening, "ENCODED.NUMBER". It is put before the region's manifest names the log, and deleted after the
+ * manifest has dropped it. The number is there because a deletion whose answer was lost may come late,
+ * and must not take the key of a later opening. The head of an ended log without keys is retired: it
+ * is swapped to CLOSED, then the log's bytes are removed, then the head.
  *
  * All functions block; pool threads and tools.
  */
@@ -70,11 +72,12 @@ RQ_NODISCARD rq_err rq_wal_fence(rq_shared *s, const char *server_name, const ch
 /* RQ_E_NOT_FOUND: the head is absent. */
 RQ_NODISCARD rq_err rq_wal_state_of(rq_shared *s, const char *server_name, rq_wal_state *ret,
                                     rq_error *why);
+/* The region's opening with this number may need the log. */
 RQ_NODISCARD rq_err rq_wal_need(rq_shared *s, const char *server_name, const char *encoded,
-                                rq_error *why);
+                                uint64_t opening, rq_error *why);
 RQ_NODISCARD rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, const char *encoded,
-                                        rq_error *why);
-/* The regions that may need the log. */
+                                        uint64_t opening, rq_error *why);
+/* The keys. */
 RQ_NODISCARD rq_err rq__wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena,
                                       const char ***ret, size_t *ret_count, rq_error *why);
 /* Removes an ended log that no region needs. RQ_E_STATE: one does, or it has not ended. An absent one

@@ -11,7 +11,7 @@
  *  2. `written` is what was sent. Acknowledgements come in any order, `synced` advances in the order of
  *     LSNs.
  *  3. A segment has a wal_file of the chain, without a slot. A new one is named in the head (head.h)
- *     and then made, by a task on a pool; records staged meanwhile are noted in it, and sent once
+ *     and then made, on a lane of its own; records staged meanwhile are noted in it, and sent once
  *     everything before it is acknowledged.
  *  4. After an append that failed, or that was not answered within 2 s, the segment is *abandoned*: a
  *     new one begins at `synced`, and everything behind is sent again, with the same LSNs. What of
@@ -67,6 +67,7 @@ struct rq__striped {
 
     /* The task that edits the head. Its fields are the lane's while it does not run, and its own
      * while it does. */
+    rq_lane *lane; /* the task's own: tasks of pools may all be waiting for the log */
     rq_task task;
     bool running, ready; /* guarded by the log's mutex */
     bool opens;          /* a segment is to be made, of `next` */
@@ -387,7 +388,7 @@ static void task_start(rq__striped *st, wal_file *next)
     }
     st->running = true;
     st->task.run = task_run;
-    wal->env.executor->submit(wal->env.executor, RQ_POOL_WORK, &st->task);
+    rq_lane_post(st->lane, &st->task);
 }
 
 /* --- roll and repair -------------------------------------------------------------------------- */
@@ -616,6 +617,9 @@ rq_err rq__striped_open(rq_wal *wal, rq_error *why)
 rq_err rq__striped_begin(rq_wal *wal, rq_error *why)
 {
     rq__striped *st = wal->striped;
+    rq_executor *ex = wal->env.executor;
+    rq_err rc = ex->lane_new(ex, "rq-wal-head", &st->lane);
+    if (rc != RQ_OK) return rq_fail(why, rc, "cannot start the log's second lane");
     wal_file *s = rq__wal_file_new(RQ_WAL_FIRST_LSN);
     if (s == NULL) return rq_no_memory(why);
     s->indexed = false;
@@ -629,7 +633,7 @@ rq_err rq__striped_begin(rq_wal *wal, rq_error *why)
     wal->pen = PEN_LANE; /* for ever */
     st->opens = true;
     st->next = s;
-    rq_err rc = head_from_chain(st);
+    rc = head_from_chain(st);
     pthread_mutex_unlock(&wal->mutex);
     if (rc != RQ_OK) return rq_no_memory(why);
     RQ_TRY(edit_head(st, why));
@@ -673,6 +677,7 @@ void rq__striped_free(rq__striped *st)
 {
     if (st == NULL) return;
     RQ_ASSERT(st->abandoned == NULL);
+    if (st->lane != NULL) st->wal->env.executor->lane_free(st->wal->env.executor, st->lane);
     st->wal->lane = NULL; /* freed */
     segment_free(st->current);
     segment_free(st->opened);

@@ -323,13 +323,13 @@ static void retire(world_task *t)
     rq_shared *s = t->node->shared;
     rq_err rc = RQ_E_IO;
     while (rc == RQ_E_IO)
-        rc = rq_wal_need(s, SERVER, names[0], NULL);
+        rc = rq_wal_need(s, SERVER, names[0], 1, NULL);
     assert_int_equal(rc, RQ_OK);
     for (rc = RQ_E_IO; rc == RQ_E_IO;)
         rc = rq_wal_retire(s, SERVER, NULL);
     if (rc != RQ_E_STATE) world_fail(t->world, "a log that a region needs is retired: %d", rc);
     for (rc = RQ_E_IO; rc == RQ_E_IO;)
-        rc = rq_wal_need_no_more(s, SERVER, names[0], NULL);
+        rc = rq_wal_need_no_more(s, SERVER, names[0], 1, NULL);
     for (rc = RQ_E_IO; rc == RQ_E_IO;)
         rc = rq_wal_retire(s, SERVER, NULL);
     if (rc != RQ_OK) world_fail(t->world, "retire: %d", rc);

@@ -40,6 +40,7 @@ static void random_owner(rq_random *r, rq_arena *a, rq__manifest *m)
     m->logs = rq_arena_calloc(a, m->log_count + 1, sizeof *m->logs);
     for (size_t i = 0; i < m->log_count; i++) {
         m->logs[i].name = rq_slice_cstr(rq_arena_printf(a, "host%zu,16020,%zu", i, i * 7));
+        m->logs[i].opening = rq_random_next(r);
         m->logs[i].from = rq_random_next(r);
     }
 }

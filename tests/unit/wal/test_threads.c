@@ -3,7 +3,10 @@
  * release WAL files, rolls and growth in between. Under TSan this tests the locking rules. */
 #include "../base/unit.h"
 
+#include "vfs/shared.h"
 #include "vfs/vfs.h"
+#include "wal/head.h"
+#include "wal/sealed.h"
 #include "wal/wal.h"
 
 #include <pthread.h>
@@ -27,7 +30,11 @@ typedef struct bench {
     rq_env env;
     rq_wal *wal;
     _Atomic int pressed;
+    rq_shared *shared; /* NULL: the log is in files */
+    rq_tenure *tenure;
 } bench;
+
+#define SERVER "host,16020,1"
 
 /* A loop: its tasks run on a lane of its own; one task is one iteration. */
 typedef struct loop {
@@ -154,6 +161,8 @@ static void bench_open(bench *b, rq_wal_sync sync, tally *t)
     o.sync = sync;
     o.on_pressure = on_pressure;
     o.ctx = b;
+    o.tenure = b->tenure;
+    o.server_name = SERVER;
     if (rq_wal_open(&b->env, &o, &b->wal, &why) != RQ_OK ||
         rq_wal_replay(b->wal, t == NULL ? NULL : count_record, t, &why) != RQ_OK)
         fail_msg("%s", why.message);
@@ -237,6 +246,52 @@ static void all_of_it(rq_wal_sync sync)
     assert_int_equal(rmdir(b.root), 0);
 }
 
+/* On shared storage; read as another server does. */
+static void read_sealed(bench *b, tally *t)
+{
+    rq_wal_sealed *l;
+    rq_wal_record r;
+    uint64_t quiet_ns;
+    rq_error why = {0};
+    if (rq_wal_fence(b->shared, SERVER, "other,16020,1", &quiet_ns, &why) != RQ_OK ||
+        rq_wal_sealed_open(b->shared, SERVER, 0, &l, &why) != RQ_OK)
+        fail_msg("%s", why.message);
+    rq_err rc;
+    while ((rc = rq_wal_sealed_next(l, &r, &why)) == RQ_OK)
+        (void)!count_record(t, &r);
+    if (rc != RQ_E_END) fail_msg("%s", why.message);
+    rq_wal_sealed_close(l);
+}
+
+static void threads_share_a_log_on_shared_storage(void **state)
+{
+    (void)state;
+    bench b = {.root = "/tmp/rorqual-wal-XXXXXX"};
+    assert_non_null(mkdtemp(b.root));
+    unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 2};
+    rq_vfs *v;
+    assert_int_equal(rq_thread_executor_new(threads, &b.env.executor), RQ_OK);
+    assert_int_equal(rq_vfs_posix_new(b.root, &v, NULL), RQ_OK);
+    b.env.vfs = v;
+    assert_int_equal(rq_shared_posix_new(v, b.env.executor, NULL, NULL, &b.shared), RQ_OK);
+    assert_int_equal(rq_tenure_begin(b.shared, SERVER, &b.tenure, NULL), RQ_OK);
+    run_all(&b, RQ_WAL_SYNC);
+    tally t = {0};
+    read_sealed(&b, &t);
+    assert_false(t.wrong);
+    for (int i = 0; i < LOOPS; i++)
+        assert_true(t.last[i] == RECORDS || t.last[i] == 0);
+    assert_int_equal(t.last[LOOPS + 1], RECORDS / 5);
+    rq_tenure_free(b.tenure);
+    assert_int_equal(rq_wal_retire(b.shared, SERVER, NULL), RQ_OK);
+    rq_shared_free(b.shared);
+    rq_thread_executor_free(b.env.executor);
+    assert_int_equal(rq_vfs_remove_tree(v, "tenure", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_remove_tree(v, "object", NULL), RQ_OK);
+    rq_vfs_free(v);
+    assert_int_equal(rmdir(b.root), 0);
+}
+
 static void threads_share_the_log_synced(void **state)
 {
     (void)state;
@@ -254,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_the_log_synced),
         cmocka_unit_test(threads_share_the_log_handed_over),
+        cmocka_unit_test(threads_share_a_log_on_shared_storage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
