@@ -324,6 +324,46 @@ static void a_write_without_answer_closes_its_stripe(void **state)
     rados_close(&d);
 }
 
+/* --- the lease ----------------------------------------------------------------------------- */
+
+/* False: not within a minute. */
+static bool until(bool (*holds)(const rq_tenure *t, uint64_t than), const rq_tenure *t,
+                  uint64_t than)
+{
+    for (unsigned i = 0; i < 6000; i++) {
+        if (holds(t, than)) return true;
+        usleep(10000);
+    }
+    return false;
+}
+
+static bool renewed(const rq_tenure *t, uint64_t than)
+{
+    return rq_tenure_valid_until(t) > than;
+}
+
+static bool ended(const rq_tenure *t, uint64_t than)
+{
+    (void)than;
+    return rq_tenure_valid_until(t) == 0;
+}
+
+static void an_idle_tenure_is_renewed_until_it_is_revoked(void **state)
+{
+    (void)state;
+    door d;
+    rq_tenure *t;
+    rados_open(&d, fresh_space(4));
+    assert_int_equal(rq_tenure_begin(d.shared, "host,16020,0", &t, NULL), RQ_OK);
+    uint64_t first_ns = rq_tenure_valid_until(t);
+    assert_true(first_ns > rq_shared_now_ns(d.shared) - RQ_SHARED_LEASE_NS);
+    assert_true(until(renewed, t, first_ns + RQ_SHARED_LEASE_NS));
+    revoke_patiently(d.shared, "host,16020,0");
+    assert_true(until(ended, t, 0));
+    rq_tenure_free(t);
+    rados_close(&d);
+}
+
 /* --- processes ----------------------------------------------------------------------------- */
 
 static rounds of_processes(void)
@@ -376,6 +416,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(it_answers_as_the_simulated_storage),
         cmocka_unit_test(a_set_of_many_keys_is_listed_whole),
         cmocka_unit_test(long_objects_are_kept_and_longer_ones_refused),
+        cmocka_unit_test(an_idle_tenure_is_renewed_until_it_is_revoked),
         cmocka_unit_test(a_write_without_answer_closes_its_stripe),
     };
     if (getenv("RQ_CEPH") == NULL || getenv("RQ_RADOS_PLUGIN") == NULL) {
