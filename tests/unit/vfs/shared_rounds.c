@@ -357,7 +357,7 @@ static void swapper(const rounds *r, tally *t)
 static bool others_go_on(const tally *t)
 {
     uint64_t before = atomic_load(&t->succeeded);
-    for (unsigned i = 0; i < 60000 && before + 5 < SWAPS; i++) {
+    for (unsigned i = 0; i < 10000 && before + 5 < SWAPS; i++) {
         if (atomic_load(&t->succeeded) >= before + 5) return true;
         usleep(1000);
     }
