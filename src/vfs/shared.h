@@ -21,8 +21,9 @@
  * less than 1 %: a lease of RQ_SHARED_LEASE_NS is used for 95 % of it.
  *
  * Implementations: shared_posix.c, a folder that all servers see (development: rule 3 rests on the
- * rates of clocks, because a file system does not check a guard at each write); sim_shared.c, a
- * simulated storage that checks a guard at each write.
+ * rates of clocks, because a file system does not check a guard at each write); shared_rados.c,
+ * Ceph's RADOS, which checks a guard at each write (shared_rados.h); sim_shared.c, a simulated storage
+ * that does the same.
  *
  * Names of tenures, objects and sets, and keys of sets: 1 … RQ_SHARED_NAME_MAX of the characters
  * A-Z a-z 0-9 . , _ - : and no '.' at the beginning; others are RQ_E_INVALID.

@@ -322,10 +322,10 @@ static rq_err check_pool(rq__rados *r, const char *pool, rq_error *why)
         pool, min_size, MIN_SIZE_LEAST, pool, MIN_SIZE_LEAST);
 }
 
-__attribute__((visibility("default"))) rq_shared_rados_entry rq_shared_rados_new;
+__attribute__((visibility("default"))) rq_shared_rados_entry rq__shared_rados_new;
 
-rq_err rq_shared_rados_new(const char *version, const rq_rados_options *o, rq_executor *executor,
-                           rq_shared **ret, rq_error *why)
+rq_err rq__shared_rados_new(const char *version, const rq_rados_options *o, rq_executor *executor,
+                            rq_shared **ret, rq_error *why)
 {
     if (strcmp(version, RQ_VERSION) != 0)
         return rq_fail(why, RQ_E_UNSUPPORTED, "the plug-in for Ceph is of version %s, not %s",

@@ -21,7 +21,7 @@ typedef struct rq_rados_options {
 } rq_rados_options;
 
 /* What the plug-in has: one function, which refuses another version of the program. */
-#define RQ_RADOS_ENTRY "rq_shared_rados_new"
+#define RQ_RADOS_ENTRY "rq__shared_rados_new"
 typedef rq_err rq_shared_rados_entry(const char *version, const rq_rados_options *o,
                                      rq_executor *executor, rq_shared **ret, rq_error *why);
 

@@ -287,7 +287,7 @@ static rq_err fence_all(fencing *f, rq_error *why)
     return seal_head(f, why);
 }
 
-/* RQ_E_NOT_FOUND: the log was ended and removed meanwhile. */
+/* RQ_E_NOT_FOUND: the log was ended and removed meanwhile. `why` is not NULL. */
 static rq_err fence(rq_shared *s, const char *name, const char *own, bool *ret_closed,
                     rq_error *why)
 {
@@ -298,7 +298,10 @@ static rq_err fence(rq_shared *s, const char *name, const char *own, bool *ret_c
     if (rc == RQ_E_NOT_FOUND) {
         /* Stripes that this one made after they had been removed. */
         rq_err removed = remove_stripes(&f, NULL);
-        if (removed != RQ_OK) rc = rq_fail(why, removed, "Ceph: cannot remove stripes of %s", name);
+        if (removed != RQ_OK) {
+            rq_error_clear(why);
+            rc = rq_fail(why, removed, "Ceph: cannot remove stripes of %s", name);
+        }
     }
     rq_arena_clear(&f.arena);
     return rc;

@@ -30,7 +30,8 @@ typedef struct rounds {
 typedef enum round_kind { ROUND_STOPPED, ROUND_KILLED, ROUND_RUNNING } round_kind;
 
 void rounds_executor(door *d);
-/* The calling process must have no thread: it forks. ROUNDS=n rounds (default 1). */
+/* The calling process must have no thread: it forks. ROUNDS=n rounds (default 1);
+ * STOPPED_SECONDS=n: those that are stopped stay so for up to n seconds after the revoke. */
 void rounds_run(const rounds *r, round_kind kind);
 void rounds_swap(const rounds *r);
 
