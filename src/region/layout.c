@@ -14,7 +14,6 @@
 #include "region/engine_priv.h"
 #include "region/owned.h"
 #include "store/reference.h"
-#include "vfs/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,28 +192,18 @@ static rq_err remove_older_seqids(rq_vfs *vfs, rq_arena *arena, const char *dir,
     return RQ_OK;
 }
 
-static rq_err write_seqid(const rq_env *env, const char *dir, const char *path, rq_error *why)
-{
-    rq_vfs *batch;
-    RQ_TRY(rq_vfs_batch_new(env->vfs, &batch, why));
-    rq_err rc = rq_vfs_mkdirs(batch, dir, why);
-    if (rc == RQ_OK) {
-        rc = rq_vfs_write_new_file(batch, path, (rq_slice){0}, NULL);
-        if (rc == RQ_E_EXISTS) rc = rq_vfs_sync_dir(batch, dir, why);
-    }
-    return rq_vfs_batch_end(batch, env->executor, rc, why);
-}
-
-rq_err rq__seqid_file_write(const rq_env *env, const rq_region_info *info, uint64_t seqid,
-                            rq_error *why)
+rq_err rq__seqid_file_write(rq_vfs *vfs, const rq_region_info *info, uint64_t seqid, rq_error *why)
 {
     rq_arena arena = {0};
-    rq_vfs *vfs = env->vfs;
     const char *dir = rq__family_dir(&arena, info, RQ_SLICE_LIT("recovered.edits"));
     const char *path =
         dir == NULL ? NULL
                     : rq_arena_printf(&arena, "%s/%llu.seqid", dir, (unsigned long long)seqid);
-    rq_err rc = path == NULL ? RQ_E_NO_MEMORY : write_seqid(env, dir, path, why);
+    rq_err rc = path == NULL ? RQ_E_NO_MEMORY : rq_vfs_mkdirs(vfs, dir, why);
+    if (rc == RQ_OK) {
+        rc = rq_vfs_write_new_file(vfs, path, (rq_slice){0}, NULL);
+        if (rc == RQ_E_EXISTS) rc = rq_vfs_sync_dir(vfs, dir, why);
+    }
     if (rc == RQ_OK) rc = remove_older_seqids(vfs, &arena, dir, seqid, why);
     rq_arena_clear(&arena);
     return rc == RQ_OK
@@ -309,7 +298,7 @@ rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why
     return RQ_OK;
 }
 
-/* --- archiving and removing in batches ------------------------------------------------------------- */
+/* --- archiving and removing in batches -------------------------------------------------------- */
 
 #define LINK_TRIES_MAX 16 /* the archive's cleaner may remove an empty folder */
 
@@ -383,12 +372,58 @@ rq_err rq_region_remove(rq_engine *e, rq_vfs *batch, const rq_region_info *info,
     return rc;
 }
 
+static rq_err take_files(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
+                         rq__manifest_family *f, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    const char *dir = rq__family_dir(arena, info, f->name);
+    if (dir == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_list(vfs, dir, arena, &entries, &count, why));
+    f->files = rq_arena_calloc(arena, count + 1, sizeof *f->files);
+    if (f->files == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        rq_slice name = rq_slice_cstr(entries[i].name);
+        if (!entries[i].is_dir && rq__store_file_name_ok(name)) f->files[f->file_count++] = name;
+    }
+    return RQ_OK;
+}
+
+/* The manifest of a region that has none, because it was never flushed nor closed: its folders. */
+static rq_err manifest_of_folders(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
+                                  rq__manifest *ret, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    const char *dir = rq__region_dir(arena, info);
+    if (dir == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_list(vfs, dir, arena, &entries, &count, why));
+    *ret = (rq__manifest){.next_seqid = 1};
+    ret->families = rq_arena_calloc(arena, count + 1, sizeof *ret->families);
+    if (ret->families == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = entries[i].name;
+        if (!entries[i].is_dir || name[0] == '.' || strcmp(name, "recovered.edits") == 0) continue;
+        rq__manifest_family *f = &ret->families[ret->family_count++];
+        f->name = rq_slice_cstr(name);
+        RQ_TRY(take_files(vfs, arena, info, f, why));
+    }
+    return RQ_OK;
+}
+
+/* Records of the family in the log count no more once a manifest does not name it. */
 static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
                             rq_slice family, rq_error *why)
 {
     rq__manifest m;
-    uint64_t generation;
-    RQ_TRY(rq__manifest_read(vfs, info->encoded, arena, &m, &generation, why));
+    rq_error own = {0};
+    uint64_t generation = 0;
+    rq_err rc = rq__manifest_read(vfs, info->encoded, arena, &m, &generation, &own);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
+    if (rc == RQ_E_NOT_FOUND) {
+        generation = 0;
+        RQ_TRY(manifest_of_folders(vfs, arena, info, &m, why));
+    }
     const rq__manifest_family *f = rq__manifest_family_of(&m, family);
     if (f != NULL) {
         size_t i = (size_t)(f - m.families);

@@ -763,7 +763,7 @@ static rq_err save(rq_region *r, rq_error *why)
     rq_err rc = r->manifest.in_doubt ? rq__region_commit(r, NULL, 0, why) : RQ_OK;
     if (rc == RQ_OK && r->manifest.in_use) rc = sweep(r, why);
     if (rc == RQ_OK) rc = write_filelists(r, why);
-    if (rc == RQ_OK) rc = rq__seqid_file_write(&r->env, &r->info, r->staged_seqid, why);
+    if (rc == RQ_OK) rc = rq__seqid_file_write(r->env.vfs, &r->info, r->staged_seqid, why);
     if (rc == RQ_OK) {
         bool was = r->manifest.in_use;
         r->manifest.in_use = false;

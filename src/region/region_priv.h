@@ -504,7 +504,6 @@ rq_err rq__region_lay_out(rq_vfs *vfs, rq_arena *arena, const rq_region_info *in
 /* Reads HBase's recovered.edits/<n>.seqid: the highest sequence id used before; 0: none.
  * RQ_E_STATE: there are edits of HBase that were never replayed. */
 rq_err rq__seqid_file_read(rq_vfs *vfs, const rq_region_info *info, uint64_t *ret, rq_error *why);
-rq_err rq__seqid_file_write(const rq_env *env, const rq_region_info *info, uint64_t seqid,
-                            rq_error *why);
+rq_err rq__seqid_file_write(rq_vfs *vfs, const rq_region_info *info, uint64_t seqid, rq_error *why);
 
 #endif

@@ -255,7 +255,7 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
         f->flushed = to.next_seqid - 1;
         if (f->file_count > 1) qsort(f->files, f->file_count, sizeof *f->files, name_order);
     }
-    RQ_TRY(rq__seqid_file_write(&m->engine->env, m->info, to.next_seqid - 1, m->why));
+    RQ_TRY(rq__seqid_file_write(vfs, m->info, to.next_seqid - 1, m->why));
     uint64_t generation = 0;
     return rq__manifest_write(vfs, m->info->encoded, &to, &generation, NULL, m->why);
 }

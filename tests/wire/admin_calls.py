@@ -280,14 +280,14 @@ def a_question_about_a_running_procedure_waits_for_its_end(world):
     lock = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
     hbase.wait_for(lambda: world.locks.call("LockHeartbeat", number(1, lock))[1][0] == 2)
     master = hbase.Connection(world.server.master, "MasterService")
-    asked = [master.send("GetProcedureResult", number(1, lock)) for _ in range(3)]
+    asked = [master.send("getProcedureResult", number(1, lock)) for _ in range(3)]
     master.send("AbortProcedure", number(1, lock) + number(2, 1))
     answers = dict(master.receive() for _ in range(4))
     states = [answers[call][1][0] for call in asked]
     assert states == [finished] * 3, f"{states}, {running}: it did not wait"
     # Nobody reads the answer: the call ends with the procedure, or with its time.
     gone = world.locks.call("RequestLock", message + number(6, hbase.nonce()) + number(7, hbase.nonce()))[1][0]
-    master.send("GetProcedureResult", number(1, gone))
+    master.send("getProcedureResult", number(1, gone))
     master.close()
     world.ddl("DisableTable", text(1, hbase.table_name("asked")))
 
