@@ -234,6 +234,7 @@ static const rq_shared functions = {
     .slog_open = rq__rados_slog_open,
     .slog_submit = rq__rados_slog_submit,
     .slog_close = rq__rados_slog_close,
+    .slog_drop = rq__rados_slog_drop,
     .slog_lengths = rq__rados_slog_lengths,
     .slog_read = rq__rados_slog_read,
     .slog_remove = rq__rados_slog_remove,

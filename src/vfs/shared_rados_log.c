@@ -328,6 +328,52 @@ rq_err rq__rados_tenure_revoke(rq_shared *s, const char *name, uint64_t *ret_qui
     return RQ_OK;
 }
 
+/* --- a segment of one's own ------------------------------------------------------------------ */
+
+/* Executes an operation that compares the owner. *ret_ended: the tenure has ended. An absent stripe is no
+ * error; the head exists as long as the tenure. */
+static rq_err guarded(rq__rados_tenure *t, const char *name, rados_write_op_t op, bool *ret_ended,
+                      rq_error *why)
+{
+    int rc = rq__rados_write(rq__rados_of(t->base.shared), name, op);
+    bool gone = rc == -ENOENT;
+    *ret_ended = rc == -ECANCELED || (gone && name == t->head);
+    return *ret_ended || gone ? RQ_OK : rq__rados_result(rc, "remove", name, why);
+}
+
+static void guard(const rq__rados_tenure *t, rados_write_op_t op)
+{
+    rados_write_op_assert_exists(op);
+    rados_write_op_cmpxattr(op, OWNER, LIBRADOS_CMPXATTR_OP_EQ, t->owner, strlen(t->owner));
+}
+
+/* The head's key last: a fence in between makes the missing stripes anew, empty, and a segment without a
+ * key has no stripes left. */
+rq_err rq__rados_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
+{
+    rq__rados_tenure *t = (rq__rados_tenure *)base;
+    bool ended = false;
+    char name[RQ__RADOS_NAME_MAX], key[17];
+    const char *keys = key;
+    size_t key_len = 16;
+    for (unsigned k = 0; k < RQ_SLOG_STRIPES && !ended; k++) {
+        rq__rados_stripe_name(t->name, number, k, name);
+        rados_write_op_t op = rados_create_write_op();
+        guard(t, op);
+        rados_write_op_remove(op);
+        RQ_TRY(guarded(t, name, op, &ended, why));
+    }
+    if (!ended) {
+        snprintf(key, sizeof key, "%016llx", (unsigned long long)number);
+        rados_write_op_t op = rados_create_write_op();
+        guard(t, op);
+        rados_write_op_omap_rm_keys2(op, &keys, &key_len, 1);
+        RQ_TRY(guarded(t, t->head, op, &ended, why));
+    }
+    if (ended) rq__tenure_ended(base);
+    return ended ? rq__tenure_over(base, why) : RQ_OK;
+}
+
 /* --- ended logs ---------------------------------------------------------------------------- */
 
 rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,

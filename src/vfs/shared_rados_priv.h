@@ -84,6 +84,7 @@ RQ_NODISCARD rq_err rq__rados_slog_open(rq_tenure *t, uint64_t number, rq_slog *
                                         rq_error *why);
 void rq__rados_slog_submit(rq_slog *log, rq_slog_write *w);
 void rq__rados_slog_close(rq_slog *log);
+RQ_NODISCARD rq_err rq__rados_slog_drop(rq_tenure *t, uint64_t number, rq_error *why);
 RQ_NODISCARD rq_err rq__rados_slog_lengths(rq_shared *s, const char *name, rq_arena *arena,
                                            rq_slog_segment **ret, size_t *ret_count, rq_error *why);
 RQ_NODISCARD rq_err rq__rados_slog_read(rq_shared *s, const char *name, uint64_t number,

@@ -139,6 +139,10 @@ static void perform(form *f, const step *s, answer *a)
     case 11:
         form_list_set(f, s->name, a);
         break;
+    case 12:
+        if (f->tenures[s->tenure] != NULL)
+            a->rc = rq_slog_drop(f->tenures[s->tenure], s->number, NULL);
+        break;
     default:
         if (f->logs[s->tenure] != NULL) a->rc = form_append(f, s);
     }
@@ -150,8 +154,8 @@ static const char *const names[NAMES] = {"a", "region-1.manifest", "meta,1:x", "
 
 static step choose(history *h, uint8_t bytes[static EXTENT_MAX], const uint64_t generations[])
 {
-    static const unsigned kinds[] = {0, 0, 1, 2, 3,  3,  3,  4,  4,  5,  6,  6,  6,  6,  7,
-                                     7, 8, 9, 9, 10, 11, 12, 12, 12, 12, 12, 12, 12, 12, 12};
+    static const unsigned kinds[] = {0, 0, 1, 2,  3,  3,  3,  4,  4,  5,  6,  6,  6,  6,  7,  7,
+                                     8, 9, 9, 10, 11, 12, 12, 13, 13, 13, 13, 13, 13, 13, 13, 13};
     unsigned which = (unsigned)below(h, below(h, 20) == 0 ? NAMES : 3);
     step s = {.kind = kinds[below(h, RQ_ARRAY_LEN(kinds))],
               .tenure = (unsigned)below(h, HISTORY_TENURES),
@@ -160,7 +164,7 @@ static step choose(history *h, uint8_t bytes[static EXTENT_MAX], const uint64_t 
               .key = names[below(h, NAMES)]};
     s.bytes = rq_slice_of(bytes, extent_make(below(h, 1000), bytes));
     bool object = s.kind == 6 || s.kind == 8;
-    s.number = object && below(h, 4) > 0 ? generations[which] : below(h, 6);
+    s.number = object && below(h, 4) > 0 ? generations[which] : below(h, HISTORY_SEGMENTS);
     return s;
 }
 
@@ -179,20 +183,36 @@ static void compare(const history *h, unsigned at, const step *s, answer a[2],
     }
 }
 
+/* A removed name must not be taken again, an open segment not dropped, a dropped one not opened again
+ * (shared.h). */
+static bool is_forbidden(const history *h, const step *s)
+{
+    bool is_open = h->forms[0].logs[s->tenure] != NULL && h->open[s->tenure] == s->number;
+    return (s->kind == 0 && h->removed[s->tenure]) || (s->kind == 12 && is_open) ||
+           (s->kind == 3 && h->dropped[s->tenure][s->number]);
+}
+
+static void note_done(history *h, const step *s, rq_err rc)
+{
+    if (rc != RQ_OK) return;
+    if (s->kind == 3) h->open[s->tenure] = s->number;
+    if (s->kind == 5) h->removed[s->tenure] = true;
+    if (s->kind == 12) h->dropped[s->tenure][s->number] = true;
+}
+
 static bool take_step(history *h, unsigned at, uint64_t generations[], rq_err *ret_rc,
                       unsigned *ret_kind)
 {
     uint8_t bytes[EXTENT_MAX];
     answer a[2] = {0};
     step s = choose(h, bytes, generations);
-    /* A removed name must not be taken again (shared.h). */
-    if (s.kind == 0 && h->removed[s.tenure]) return false;
+    if (is_forbidden(h, &s)) return false;
     for (unsigned k = 0; k < 2; k++) {
         perform(&h->forms[k], &s, &a[k]);
         rq_arena_reset(&h->forms[k].arena);
     }
     compare(h, at, &s, a, generations);
-    if (s.kind == 5 && a[0].rc == RQ_OK) h->removed[s.tenure] = true;
+    note_done(h, &s, a[0].rc);
     *ret_rc = a[0].rc;
     *ret_kind = s.kind;
     rq_buf_clear(&a[0].bytes);

@@ -12,7 +12,8 @@
 
 #define HISTORY_TENURES 12
 #define HISTORY_STEPS 120
-#define HISTORY_KINDS 13
+#define HISTORY_SEGMENTS 6
+#define HISTORY_KINDS 14
 
 /* One implementation, and what the history has open of it. */
 typedef struct form {
@@ -52,6 +53,8 @@ typedef struct history {
     rq_random random;
     form forms[2]; /* of storages that have nothing yet */
     bool removed[HISTORY_TENURES];
+    bool dropped[HISTORY_TENURES][HISTORY_SEGMENTS];
+    uint64_t open[HISTORY_TENURES]; /* the segment opened last */
 } history;
 
 /* Adds to the answers seen of each kind. Releases the tenures. */
