@@ -232,7 +232,7 @@ static void parked_is_got_rid_of(world *w, const change *ch, fault *f, int varia
         (void)world_close(w, variant & STILL_FAILS); /* that it ends is the point */
         MUST(world_open(w));
         set_fault(w, f);
-        rq_sim_advance(w->sim, 1000000000);
+        rq_sim_advance(w->sim, 20000000000);
         assert_true(parked(w, &a, &q) == id);
         assert_string_equal(q.message, "injected");
         assert_string_equal(q.step, p.step);
@@ -311,7 +311,7 @@ static void one_resumed(const change *ch, unsigned cut, unsigned step)
 {
     snprintf(place, sizeof place, "%s, cut at step %u, step %u fails", ch->name, cut, step);
     world *w = setup(ch);
-    rq_sim_advance(w->sim, 1000000000); /* what is not waited for is durable as well */
+    rq_sim_advance(w->sim, 20000000000); /* what is not waited for is durable as well */
     fault f = {ch->kind, cut, RQ_E_IO, 0, w->sim};
     set_fault(w, &f);
     (void)ch->run(w);
@@ -323,7 +323,7 @@ static void one_resumed(const change *ch, unsigned cut, unsigned step)
     MUST(world_open(w));
     set_fault(w, &f);
     for (int i = 0; i < 100; i++)
-        rq_sim_advance(w->sim, 10000000);
+        rq_sim_advance(w->sim, 300000000);
     rq_procedure p;
     rq_arena a;
     rq_arena_init(&a);
