@@ -249,7 +249,7 @@ static void all_of_it(rq_wal_sync sync)
 /* On shared storage; read as another server does. */
 static void read_sealed(bench *b, tally *t)
 {
-    rq_wal_sealed *l;
+    rq_wal_sealed *l = NULL;
     rq_wal_record r;
     uint64_t quiet_ns;
     rq_error why = {0};
