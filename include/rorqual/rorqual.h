@@ -595,9 +595,10 @@ typedef struct rq_scan_request {
      * without cells that has the scan's position (rq_row.cursor), instead of waiting. A later scan
      * can start there. Not with `batch`, and not of a salted scan. HBASE: setNeedCursorResult. */
     bool wants_cursors;
-    /* From a cluster, rows are fetched ahead: from the second fetch on, the next one is under way while the
-     * caller reads the rows of the last. So a scan holds at most twice `fetch_bytes`, and a caller that
-     * stops early has had one fetch too many. HBASE: setAsyncPrefetch (there off at first). */
+    /* A cluster's rows are fetched ahead: from the second fetch on, the next fetch is in progress
+     * while the caller reads the rows of the last. So a scan holds at most twice `fetch_bytes`, and
+     * one fetch may be wasted if the caller stops early. HBASE: setAsyncPrefetch (off by default
+     * there). */
     bool no_fetch_ahead;
 } rq_scan_request;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes many regions, by calls to the servers. Each function here may be called again by a
- * step that waited for reports (calls.c): it finds what it has sent, and goes on. */
+/* Opens and closes many regions, by calls to the servers. Each function here may be called again by
+ * a step that waited for reports (calls.c): it finds the calls it has sent, and continues. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
 #include <stdlib.h>
 
-/* The calls that the procedure has sent before, or that the function has made now. */
+/* The calls that the procedure sent earlier, or that the function has made now. */
 static bool has_sent(const rq__proc *p, rq_region_call_kind kind)
 {
     return p != NULL && p->calls != NULL && p->calls->kind == kind;
@@ -173,7 +173,7 @@ rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, siz
     return RQ_OK;
 }
 
-/* Opens the region without serving it. *ret_server: where, referenced. */
+/* Opens the region without serving it. *ret_server: the server that has it, referenced. */
 static rq_err open_unserved(rq_catalog *c, rq__proc *p, const rq_region_info *info,
                             rq_table_schema *schema, const rq_server_name **ret_server,
                             rq_error *why)

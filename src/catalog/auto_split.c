@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Automatic splits: a region of this host has grown, and becomes a procedure. */
+/* Automatic splits: a region of this host that has grown is split by a procedure. */
 #include "catalog/catalog_priv.h"
 #include "host/split_policy.h"
 

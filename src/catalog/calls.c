@@ -2,14 +2,14 @@
 /*
  * Calls of the master to servers (host/calls.h), and the steps that wait for their reports.
  *
- *     step: sends p->calls ── all have reported? ─ yes ─► takes them up, goes on
+ *     step: sends p->calls ── all have reported? ─ yes ─► takes them up, continues
  *                                  │ no
  *                     returns RQ_E_AGAIN: the procedure keeps its locks and no thread
  *                                  │
  *                     last report ─► the step runs again, finds p->calls, takes them up
  *
- * A procedure has at most one set of calls. While one is on its way the procedure is neither ended nor
- * freed: each call reports once, whatever becomes of its server.
+ * A procedure has at most one set of calls. While a set is outstanding the procedure is neither
+ * ended nor freed: each call reports exactly once, even if its server dies.
  */
 #include "catalog/proc_priv.h"
 

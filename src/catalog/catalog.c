@@ -407,7 +407,8 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
             if (rc == RQ_OK) rc = more;
         }
     }
-    /* Those of procedures that the stop interrupted are in no view, or not as open. */
+    /* Regions of procedures that the stop interrupted may be open without being open in the
+     * view. */
     more = rq_host_close_rest(c->host, !clean, why);
     if (rc == RQ_OK) rc = more;
     if (clean && rc == RQ_OK && c->store != NULL) rc = rq__procedures_sweep(c, why);

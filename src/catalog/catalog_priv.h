@@ -161,7 +161,7 @@ rq_err rq__snapshot_name_check(rq_slice name, rq_error *why);
 /* Calls of one kind that are sent together. */
 typedef struct rq__calls {
     rq_catalog *catalog;
-    rq__proc *proc; /* goes on when all have reported; NULL: a thread waits for `all` */
+    rq__proc *proc; /* continues when all have reported; NULL: a thread waits for `all` */
     rq_region_call_kind kind;
     size_t count;
     size_t out; /* not reported; under the procedures' lock */
@@ -173,13 +173,13 @@ typedef struct rq__calls {
 
 /* `p` NULL, or no real procedure (without ops): sending waits. NULL: out of memory. */
 rq__calls *rq__calls_new(rq_catalog *c, rq__proc *p, rq_region_call_kind kind, size_t count);
-/* Fills the i-th call for the node's region, on the server that has it open. */
+/* Fills the i-th call for the node's region, on the server where it is open. */
 void rq__calls_of_node(rq__calls *k, size_t i, rq__region_node *node);
 /* Gives each call an arena for its answer. */
 RQ_NODISCARD
 rq_err rq__calls_with_arenas(rq__calls *k);
-/* Sends them, as p->calls if there is a procedure. RQ_E_AGAIN: the step returns it, is run again when
- * all have reported, and takes p->calls up. */
+/* Sends them, as p->calls if there is a procedure. RQ_E_AGAIN: the step must return it; it runs
+ * again when all have reported, and finds p->calls. */
 RQ_NODISCARD
 rq_err rq__calls_send(rq__calls *k);
 /* RQ_E_AGAIN as long as not all of p->calls have reported. */
@@ -206,22 +206,23 @@ typedef struct rq__opened {
     rq_error why;
 } rq__opened;
 
-/* Opens those that have no node yet; failures are noted in `list`, logged and leave FAILED_OPEN nodes.
- * RQ_E_AGAIN: the step `p` waits for reports, and calls this again. Without a procedure it waits
- * itself. If it fails (out of memory), it may be called again. */
+/* Opens regions of the list that have no node yet; failures are noted in `list`, logged and leave
+ * FAILED_OPEN nodes. RQ_E_AGAIN: the step of `p` waits for reports and must call this again.
+ * Without a procedure it waits itself. If it fails (out of memory), it may be called again. */
 RQ_NODISCARD
 rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why);
 /* Releases the nodes. */
 void rq__opened_clear(rq__opened *list, size_t count);
 /* They are in a view. */
 void rq__opened_served(rq__opened *list, size_t count);
-/* Closes those that are in no view without a flush, and releases the nodes. RQ_E_AGAIN as above. */
+/* Closes regions of the list that are in no view, without a flush, and releases the nodes.
+ * RQ_E_AGAIN as above. */
 RQ_NODISCARD
 rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count);
 /* Takes regions of the procedure's table (`list`; NULL: all) out of service: the view shows them in
- * `state`. Then closes those that were open, with a flush or (`abandon`) without. *ret_closed, which may
- * be NULL: the first error of a close: the region is closed, and its edits stay in the log.
- * RQ_E_AGAIN as above; called again, it looks for the reports. */
+ * `state`. Then closes those that were open, with a flush or (`abandon`) without. *ret_closed,
+ * which may be NULL: the first error of a close: the region is closed, and its edits stay in the
+ * log. RQ_E_AGAIN as above; called again, it collects the reports. */
 RQ_NODISCARD
 rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
                      rq_region_state state, bool abandon, rq_err *ret_closed, rq_error *why);

@@ -196,7 +196,8 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, size_t count, rq_error *wh
     return RQ_OK;
 }
 
-/* Forgets what an attempt had opened: what is open in a view stays there, the rest is opened again. */
+/* Forgets the regions that an attempt has opened: those open in a view stay open, the others are
+ * opened again. */
 static void forget_opened(rq__proc *p)
 {
     if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);

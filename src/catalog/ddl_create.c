@@ -151,8 +151,8 @@ rq_err rq__create_layout(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_vfs *batch;
     RQ_TRY(rq__need_schema(p, why));
     RQ_TRY(rq_vfs_batch_new(c->env->vfs, &batch, why));
-    /* Written again after a restart: an existing file might not be durable yet. The new one must be before an
-     * old one is removed, because the table may be in use. */
+    /* Written again after a restart, because an existing file might not be durable yet. The new
+     * file must be durable before an old one is removed, because the table may be in use. */
     rq_err rc = rq__tableinfo_write(p->resumed ? c->env->vfs : batch, p->schema, why);
     if (rc == RQ_OK) rc = rq__create_regions(c, p, batch, why);
     return rq_vfs_batch_end(batch, c->env->executor, rc, why);

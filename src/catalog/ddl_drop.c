@@ -58,7 +58,7 @@ rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* The name of a folder that is not there any more is synced, too: it may have been removed before a crash. */
+/* The folder is synced even if the name is gone: it may have been removed just before a crash. */
 static rq_err remove_table_folder(const rq__proc *p, rq_vfs *batch, rq_error *why)
 {
     rq_arena a = {0};

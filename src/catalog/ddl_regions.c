@@ -486,8 +486,8 @@ static rq_err flush_parent(rq_catalog *c, rq__proc *p, const rq_region_info *inf
     return rc;
 }
 
-/* Stages of each parent: 0 flushed, 1 closed; or, if it was not open, 2 brought into files: a start did not
- * open it, or could not, and the log may have records of it. */
+/* Stages of each parent: 0 flushed, 1 closed. If it was not open (a start did not open it, or could
+ * not), 2 brought into files, because the log may have records of it. */
 static rq_err close_parent(rq_catalog *c, rq__proc *p, const rq_region_info *info, rq_error *why)
 {
     if (p->stage == 0) {
@@ -656,8 +656,8 @@ rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p)
     return done ? RQ__COMMIT_YES : RQ__COMMIT_NO;
 }
 
-/* Stages: 0 the new regions removed, 1 and 2 the parents opened. A parent that was opened and could not be
- * shown is opened again by its own procedure, which finds it open. */
+/* Stages: 0 the new regions removed, 1 and 2 the parents opened. A parent that was opened but could
+ * not be published is opened again by a procedure of its own, which finds it open. */
 rq_err rq__regions_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};

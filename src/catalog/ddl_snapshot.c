@@ -173,7 +173,7 @@ static void add_split_parents(collecting *k, const rq__proc *p)
             k->parts[k->count++] = (part){.info = &p->old_regions[i]};
 }
 
-/* RQ_E_STATE: *ret_unflushed is closed, and the log has records of it: a disable could not flush them. */
+/* RQ_E_STATE: *ret_unflushed is closed and has records in the log: a disable could not flush it. */
 static rq_err join_parts(const collecting *k, rq_buf *out, const rq_region_info **ret_unflushed,
                          rq_error *why)
 {

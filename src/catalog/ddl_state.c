@@ -272,7 +272,7 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-/* The region that is to be opened again, as the table has it now. *ret NULL: it is not to be. */
+/* The region that is to be reopened, as the table has it now. *ret NULL: there is none. */
 static rq_err reopened_node(rq_catalog *c, rq__proc *p, rq__region_node **ret)
 {
     rq__table_node *t;
@@ -290,7 +290,7 @@ static rq_err reopened_node(rq_catalog *c, rq__proc *p, rq__region_node **ret)
     return RQ_OK;
 }
 
-/* Makes the list of the one region. *ret_none: there is nothing to do. */
+/* Makes the list of one region. *ret_none: there is nothing to do. */
 static rq_err reopen_begin(rq_catalog *c, rq__proc *p, bool *ret_none, rq_error *why)
 {
     rq__region_node *n;

@@ -189,7 +189,7 @@ static rq_err look_at_table_dir(table_look *t, rq_error *why)
     size_t count;
     rq_error own = {0};
     rq_err rc = rq_tableinfo_read(k->vfs, rq_slice_cstr(t->ns), rq_slice_cstr(t->qualifier),
-                                   &t->schema, &own);
+                                  &t->schema, &own);
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK) {
         t->schema = NULL;

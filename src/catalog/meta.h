@@ -26,8 +26,7 @@ typedef struct rq__batch {
     int64_t time_ms; /* of its cells */
     rq_mutation *mutations;
     size_t count, cap;
-    bool
-        vital; /* it frees space, or lets an operator: it may use what the log keeps for this on a full disk */
+    bool vital; /* it frees space: it may use the log's reserve on a full disk */
 } rq__batch;
 
 void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms);

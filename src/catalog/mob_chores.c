@@ -61,7 +61,7 @@ rq_err rq__catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why)
 
 /* --- compaction ------------------------------------------------------------------------------- */
 
-/* The names of the MOB families that are asked for, in the arena. */
+/* The names of the requested MOB families, in the arena. */
 static rq_err mob_families(const rq_table_schema *t, rq_slice family, rq_arena *a, rq_slice **ret,
                            size_t *ret_count)
 {

@@ -70,8 +70,9 @@ static int64_t size_mb(const rq_catalog *c, const rq_catalog_region *r)
                : (int64_t)(load.storefile_bytes >> 20);
 }
 
-/* A server that has just come may not have reported yet: then nothing is planned, as a region of unknown
- * size could be taken for an empty one. HBASE: SimpleRegionNormalizer.getRegionSizeMB. */
+/* A server that has just joined may not have reported yet. Then nothing is planned, because a
+ * region of unknown size could be taken for an empty one. HBASE:
+ * SimpleRegionNormalizer.getRegionSizeMB. */
 static bool sizes_are_known(const rq_catalog *c, const rq_catalog_table *t)
 {
     for (size_t i = 0; i < t->region_count; i++) {

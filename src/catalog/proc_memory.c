@@ -24,7 +24,7 @@ rq_err rq__proc_abandon_opened(rq__proc *p)
     return rc == RQ_E_NO_MEMORY ? rq__wait_a_while(p, NULL) : rc;
 }
 
-/* Regions in it that are open are the host's, and are closed with it. */
+/* Its open regions belong to the host, which closes them. */
 static void free_opened(rq__proc *p)
 {
     if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);

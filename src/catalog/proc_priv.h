@@ -91,7 +91,7 @@ void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_er
                    const char *what);
 /* A call has reported. Any thread. */
 void rq__proc_reported(rq__calls *k);
-/* For a step that cannot go on now, and is told by nobody when it can: it returns this, and is run again
+/* For a step that cannot continue now and that no report resumes: it returns this, and runs again
  * in a second. A thread that waits itself fails. */
 RQ_NODISCARD
 rq_err rq__wait_a_while(rq__proc *p, rq_error *why);

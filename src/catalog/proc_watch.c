@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches: who wants to know the end of a procedure without asking again and again. A watch is in its
- * procedure's list until its task is posted; both happen under procedures.lock. */
+/* Watches: objects to be notified of the end of a procedure, instead of asking for it repeatedly. A
+ * watch is in its procedure's list until its task is posted; both happen under procedures.lock. */
 #include "catalog/proc_priv.h"
 
-/* A watch keeps a call and its memory: a client must not be able to keep any number. */
+/* A watch keeps a call and its memory, so their number is limited. */
 #define WATCHES_MAX 1024
 
 bool rq_catalog_procedure_watch(rq_catalog *c, uint64_t proc_id, rq_procedure_watch *watch)

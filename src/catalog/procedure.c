@@ -283,8 +283,8 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
 /* How a task leaves its procedure. */
 typedef enum outcome {
     GOES_ON,
-    LEFT,  /* it ended, sleeps, is parked or holds: between two steps. It may be gone */
-    WAITS, /* in the middle of a step, for reports. Another task may have taken it up */
+    LEFT,  /* it ended, sleeps, is parked or holds its lock between two steps. It may be freed */
+    WAITS, /* it waits for reports in the middle of a step. Another task may have resumed it */
 } outcome;
 
 static outcome wait_for_reports(rq__proc *p)
@@ -321,7 +321,7 @@ rq_err rq__wait_a_while(rq__proc *p, rq_error *why)
     return RQ_E_AGAIN;
 }
 
-/* Calls it until it does not wait any more; GOES_ON: *ret is its result. */
+/* Calls the function until it no longer waits; GOES_ON: *ret is its result. */
 static outcome run_waiting(rq__proc *p, rq_err (*fn)(rq__proc *p, rq_error *why), rq_err *ret,
                            rq_error *why)
 {
@@ -481,15 +481,15 @@ static rq_err run_step(rq__proc *p, rq_error *why)
     return p->ops->steps[p->step].run(c, p, why);
 }
 
-/* Once the record is durable: the procedure will be executed. */
+/* Call it once the record is durable: the procedure will be executed. */
 static void answer_accepted(rq__proc *p)
 {
     if (!p->ops->answer_at_end && !(p->ddl != NULL && p->ddl->wait_finished))
         answer_proc(p, RQ_OK, NULL);
 }
 
-/* After the first step of one whose record was not durable. The submitter of a failed commit that is going to
- * be repeated learns whether the record is durable at least. */
+/* Called after the first step of a procedure whose record was not durable. If the commit failed and
+ * will be repeated, the submitter is answered once the record is durable. */
 static void settle_record(rq__proc *p, rq_err rc)
 {
     rq_error why = {.code = RQ_OK};

@@ -12,13 +12,15 @@
  *     else, or repeated too often                           ─► parked
  *
  *  1. The record says everything the steps need, region names included. It is written before the
- *     first step (and is durable before it, or with it if that is the commit), again when the procedure is parked, and (without waiting) when it has finished.
+ *     first step (and is durable before it, or with it if that is the commit), again when the
+ *     procedure is parked, and (without waiting) when it has finished.
  *  2. Every step may be repeated: after a crash all steps run again from the first.
  *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
  *     the old state holds, behind it the new one.
- *  4. With one server, records, meta and the tables' own edits share one log, and what is durable of it
- *     is a prefix. So if an edit that a procedure made possible survives a crash, so do the procedure's.
- *     With more (rq_catalog.one_log is false), each write of a procedure is durable before it goes on.
+ *  4. With one server, records, meta and the tables' own edits share one log, and what is durable
+ *     of it is a prefix. So if an edit that a procedure made possible survives a crash, so do the
+ *     procedure's. With more (rq_catalog.one_log is false), each write of a procedure is durable
+ *     before it goes on.
  *  5. Procedures on one table, or on the same region of it, run one after another in the order they
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
@@ -27,11 +29,12 @@
  *     procedure runs no step and keeps its lock: what conflicts with it is refused with its error,
  *     not kept waiting. It stays parked over restarts, until it is aborted; a start does not wait
  *     for it.
- *  8. An abort before the commit undoes; behind it each remaining step is tried once more, and what
- *     fails again is left out.
+ *  8. An abort before the commit undoes; after it each remaining step is tried once more, and steps
+ *     that fail again are skipped.
  *  9. A procedure that only repeats (REOPEN_REGION) has no lock between two attempts.
- * 10. A step may wait for reports of servers (calls.c): the procedure keeps its locks, and no thread. It
- *     is neither aborted nor ended before they have come. A crash meanwhile is a crash in the step.
+ * 10. A step may wait for reports of servers (calls.c): the procedure keeps its locks, and no
+ *     thread. It is neither aborted nor ended before they have arrived. A crash meanwhile is a
+ *     crash in the step.
  */
 #ifndef RQ_CATALOG_PROCEDURE_H
 #define RQ_CATALOG_PROCEDURE_H
@@ -46,10 +49,10 @@ typedef struct rq__proc rq__proc;
 typedef struct rq__claim rq__claim;
 typedef struct rq__lock_table rq__lock_table;
 
-/* A step, called with the procedure whose lock is held. Idempotent. It may block on files. For what a
- * server does it waits without a thread: RQ_E_AGAIN with p->calls on their way, or with p->wait_ns; it
- * is called again then, and p->stage and p->at tell it how far it had come. Both are 0 when a step
- * begins, also for another attempt. */
+/* A step, called with the procedure whose lock is held. Idempotent. It may block on files. It waits
+ * for servers without a thread: it returns RQ_E_AGAIN with p->calls outstanding, or with
+ * p->wait_ns, and is called again then; p->stage and p->at have its progress. Both are 0 when a
+ * step begins, also for another attempt. */
 typedef rq_err (*rq__step)(rq_catalog *c, rq__proc *p, rq_error *why);
 
 #define RQ__STEPS_MAX 6
@@ -177,7 +180,8 @@ const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind);
 /* The kind of records that cannot be decoded: it locks its table and has no steps. */
 extern const rq__proc_kind rq__proc_kind_unknown;
 
-/* What comes once the regions that it opened, and that are in no view, are closed again. */
+/* The action that follows once the regions that it opened and that are in no view are closed
+ * again. */
 typedef enum rq__ending {
     RQ__ENDING_NOT,
     RQ__ENDING_UNDO, /* it is rolled back, and ends with rc and why */
@@ -225,7 +229,7 @@ struct rq__proc {
     bool in_step;      /* it waits for reports in the middle of a step */
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
-    bool undurable;  /* its record waits for the commit's sync, and its submitter for both */
+    bool undurable;  /* its record, and its submitter's answer, wait for the commit's sync */
     bool was_parked; /* before the restart: the start has opened its regions as meta has them */
     bool committed;  /* the commit's write succeeded in this run */
     bool unsure;     /* the commit's write failed, but may have been written */

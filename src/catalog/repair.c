@@ -70,7 +70,7 @@ static rq_err show_region(rq_catalog *c, const rq__table_node *t, size_t at, rq_
     if (node->pub.server != NULL || state == RQ_REGION_OPEN) return RQ_OK;
     rq__proc key = {
         .ns = node->info.ns, .qualifier = node->info.qualifier, .table = node->info.table};
-    /* It may have been opened meanwhile: then as when a region is closed. */
+    /* The region may have been opened meanwhile: then it is treated as after a close. */
     return rq__take_down(c, &key, &node->info, 1, state, false, NULL, why);
 }
 

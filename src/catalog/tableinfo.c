@@ -65,7 +65,7 @@ static rq_err read_one(rq_vfs *v, rq_arena *a, const char *path, unsigned long l
 }
 
 rq_err rq_tableinfo_read(rq_vfs *v, rq_slice ns, rq_slice qualifier, rq_table_schema **ret,
-                          rq_error *why)
+                         rq_error *why)
 {
     rq_arena a;
     rq_arena_init(&a);

@@ -20,7 +20,7 @@ char *rq__table_dir(rq_arena *a, rq_slice ns, rq_slice qualifier);
 /* The newest descriptor; RQ_E_NOT_FOUND without one, RQ_E_CORRUPT when none can be read. */
 RQ_NODISCARD
 rq_err rq_tableinfo_read(rq_vfs *v, rq_slice ns, rq_slice qualifier, rq_table_schema **ret,
-                          rq_error *why);
+                         rq_error *why);
 /* Durable on return, including the table's folder and those above it. */
 RQ_NODISCARD
 rq_err rq__tableinfo_write(rq_vfs *v, const rq_table_schema *s, rq_error *why);

@@ -247,7 +247,8 @@ static rq_err check(rq_orders *o, const rq_order *list, size_t count, int64_t st
     return RQ_OK;
 }
 
-/* Enters those that are new, at work. Returns them, linked by task.next. REQUIRES: lock held. */
+/* Enters the orders that are new and marks them as running. Returns them, linked by task.next.
+ * REQUIRES: lock held. */
 static rq_err enter_all(rq_orders *o, batch *b, rq_order *list, size_t count, rq_task **ret)
 {
     *ret = NULL;

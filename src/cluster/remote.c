@@ -273,8 +273,8 @@ static int by_server(const void *a, const void *b)
     return strcmp(x->server->text, y->server->text);
 }
 
-/* `list` may be gone once the last call has been sent: they are sent by this list of pointers, and
- * no call is looked at after it was sent. */
+/* `list` may be freed once the last call has been sent. So they are sent from this list of
+ * pointers, and no call is accessed after it was sent. */
 static void send_sorted(rq_remote *m, rq_region_call_kind kind, rq_region_call **list, size_t count)
 {
     size_t from = 0;

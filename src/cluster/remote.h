@@ -6,8 +6,8 @@
  *   ReportRegionStateTransition, ReportProcedureDone ─► the call with that number reports
  *   the server is down ─► its calls report RQ_E_SERVER_NOT_RUNNING
  *
- * A message may be lost, or arrive twice: numbers of calls are never used again, and a report of a call that
- * has reported is taken and changes nothing.
+ * A message may be lost, or arrive twice: numbers of calls are never reused, and a repeated report
+ * is accepted and changes nothing.
  */
 #ifndef RQ_CLUSTER_REMOTE_H
 #define RQ_CLUSTER_REMOTE_H
@@ -20,8 +20,8 @@ typedef struct rq_remote rq_remote;
 typedef struct rq_remote_request {
     const rq_server_name *server;
     rq_slice request; /* ExecuteProceduresRequest of AdminService */
-    /* Exactly once, on any thread, perhaps before `send` returns. `why` may be NULL. An error that is not to
-     * be retried: the server refuses all of it. */
+    /* Called exactly once, on any thread, perhaps before `send` returns. `why` may be NULL. An
+     * error that is not retryable: the server refuses all of the message. */
     void (*done)(struct rq_remote_request *r, rq_err rc, const rq_error *why);
 } rq_remote_request;
 
@@ -34,23 +34,23 @@ typedef struct rq_remote_options {
 
 RQ_NODISCARD
 rq_err rq_remote_new(const rq_remote_options *options, rq_remote **ret);
-/* The table; valid as long as the object. Its stop must have been called before rq_remote_free, and no
- * message be on its way. */
+/* The table of calls; valid as long as the object. REQUIRES before rq_remote_free: its stop was
+ * called, and no message is outstanding. */
 rq_region_calls rq_remote_calls(rq_remote *m);
 /* NULL is fine. */
 void rq_remote_free(rq_remote *m);
 
-/* A server that takes regions: it has joined (RegionServerStartup). May be repeated. */
+/* A server has joined (RegionServerStartup) and can take regions. May be repeated. */
 RQ_NODISCARD
 rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *server);
-/* It is dead and fenced: what was ordered there and not reported ends. Any thread. */
+/* The server is dead and fenced: its outstanding calls end. Any thread. */
 void rq_remote_server_down(rq_remote *m, const rq_server_name *server);
 
 /* RegionServerReportRequest: its loads replace those of the server's last report. RQ_E_DO_NOT_RETRY:
  * malformed, or the server is not up. */
 RQ_NODISCARD
 rq_err rq_remote_server_report(rq_remote *m, rq_slice request, rq_error *why);
-/* Messages of servers, of untrusted bytes. RQ_OK: all is taken; they need not come again.
+/* Messages of servers, of untrusted bytes. RQ_OK: accepted; they need not be repeated.
  * RQ_E_DO_NOT_RETRY: malformed, or about orders of another master or to another server. */
 RQ_NODISCARD
 rq_err rq_remote_transitions(rq_remote *m, rq_slice request, rq_error *why);

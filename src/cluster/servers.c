@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The servers that a master knows: who takes regions, where the next one goes, what they reported. */
+/* The servers that a master knows: which of them take regions, where the next region goes, and
+ * their last reports. */
 #include "cluster/remote_priv.h"
 
 #include "base/pb_arena.h"
@@ -121,7 +122,7 @@ static bool take_name(const Pb__RegionSpecifier *m, char ret[RQ_ENCODED_NAME_LEN
     return true;
 }
 
-/* Regions of malformed names are left out. NULL: out of memory. */
+/* Regions with malformed names are skipped. NULL: out of memory. */
 static rq__server_load *take_loads(const Pb__ServerLoad *m, size_t *ret_count)
 {
     rq__server_load *list = calloc(m->n_region_loads + 1, sizeof *list);

@@ -11,7 +11,7 @@
 
 #define FLUSH_CLASS "org.apache.hadoop.hbase.regionserver.FlushRegionCallable"
 
-/* Of the kinds that are neither OPEN nor CLOSE; NULL: there is no message. */
+/* The class name for kinds other than OPEN and CLOSE; NULL: there is no message. */
 static const char *const classes[RQ_CALL_KINDS] = {
     [RQ_CALL_WARM] = "rorqual.WarmRegion",
     [RQ_CALL_FLUSH] = FLUSH_CLASS,

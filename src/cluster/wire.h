@@ -47,8 +47,8 @@ bool rq__wire_carries(rq_region_call_kind kind);
 RQ_NODISCARD
 rq_err rq__orders_encode(const rq_order *list, size_t count, int64_t start_code, rq_arena *arena,
                          rq_slice *ret);
-/* Of untrusted bytes. RQ_E_DO_NOT_RETRY: malformed, or of a class that is not known here; then none of
- * them is to be carried out. *ret_start_code: the server it is meant for; 0: it does not say. */
+/* Decodes untrusted bytes. RQ_E_DO_NOT_RETRY: malformed, or of an unknown class; then none of the
+ * orders may be executed. *ret_start_code: the server it is meant for; 0: not given. */
 RQ_NODISCARD
 rq_err rq__orders_decode(rq_slice bytes, rq_arena *arena, rq_order **ret, size_t *ret_count,
                          int64_t *ret_start_code, rq_error *why);
@@ -59,8 +59,8 @@ rq_err rq__outcome_encode(const rq_outcome *o, const rq_server_name *server, rq_
                           rq_slice *ret);
 /* HBase's name of the method that takes it. */
 const char *rq__outcome_method(rq_region_call_kind kind);
-/* Of untrusted bytes. RQ_E_DO_NOT_RETRY: malformed. *ret_server: who sends it; NULL: the message does
- * not say. */
+/* Decodes untrusted bytes. RQ_E_DO_NOT_RETRY: malformed. *ret_server: the sender; NULL: not
+ * given. */
 RQ_NODISCARD
 rq_err rq__transitions_decode(rq_slice bytes, rq_arena *arena, rq_outcome **ret, size_t *ret_count,
                               const rq_server_name **ret_server, rq_error *why);

@@ -33,7 +33,7 @@ static rq_err put_error(const rq_outcome *o, const rq_server_name *server, rq_ar
     return RQ_OK;
 }
 
-/* A number that is none of errors.def, or of no error that a call reports, is an IOException. */
+/* A number that is not in errors.def, or of an error that no call reports, becomes IOException. */
 static rq_err number_of(const Pb__GenericExceptionMessage *g)
 {
     if (g == NULL || !g->has_error_info || g->error_info.len != 4) return RQ_E_IOEXCEPTION;
@@ -119,7 +119,7 @@ rq_err rq__outcome_encode(const rq_outcome *o, const rq_server_name *server, rq_
 
 /* --- decoding --------------------------------------------------------------------------------- */
 
-/* Splits and merges are the master's here: servers do not report them. */
+/* Splits and merges are done by the master here: servers do not report them. */
 static rq_err take_transition(const Pb__RegionStateTransition *t, rq_outcome *ret, rq_error *why)
 {
     *ret = (rq_outcome){.id = t->n_proc_id == 1 ? (uint64_t)t->proc_id[0] : 0,

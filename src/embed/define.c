@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions: procedures of the catalog, waited for to their end or for the database's time limit, and
- * what the catalog's view says of tables and namespaces. */
+/* Definitions: procedures of the catalog, waited for until their end or the time limit, and lookups
+ * of tables and namespaces in the catalog's view. */
 #include "embed/embed_priv.h"
 
 #include "base/clock.h"
@@ -12,7 +12,8 @@
 
 #define SNAPSHOT_VERSION 2 /* HBASE: SnapshotManifestV2.DESCRIPTOR_VERSION */
 
-/* A procedure goes on after its call has given up; then its end frees this, else the call does. */
+/* If the call gives up, the procedure continues, and its end frees this; otherwise the call
+ * does. */
 typedef struct define_job {
     rq_ddl ddl; /* its parameters are in the arena */
     rq_arena arena;

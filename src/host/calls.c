@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a master that is in the host's process: they do the work and report before they
- * return. */
+/* Calls of a master in the host's own process: they are executed and report before they return. */
 #include "host/calls.h"
 
 #include "base/parallel.h"
@@ -164,7 +163,7 @@ static const rq_server_name *place(void *ctx, const rq_region_info *info)
     return rq_server_name_ref(rq_host_name(ctx));
 }
 
-/* Nothing is on its way: send returns when all have reported. */
+/* No call is outstanding: send returns when all have reported. */
 static void stop(void *ctx)
 {
     (void)ctx;

@@ -4,10 +4,10 @@
  * forms: in a standalone server they are function calls of its own host (rq_host_calls); between
  * processes they are messages.
  *
- * A call is about one region on one server. It is sent once and reports exactly once, on any thread:
- * before `send` returns (standalone), or later, when the server has answered, or is known to be dead.
- * After its report a call is the caller's again. Calls may be repeated: what is done already is
- * reported as done.
+ * A call is about one region on one server. It is sent once and reports exactly once, on any
+ * thread: before `send` returns (standalone), or later, when the server has answered, or is known
+ * to be dead. After its report a call belongs to the caller again. Calls may be repeated: work that
+ * is done already is reported as done.
  */
 #ifndef RQ_HOST_CALLS_H
 #define RQ_HOST_CALLS_H
@@ -56,14 +56,14 @@ typedef struct rq_region_call {
 typedef struct rq_region_calls {
     /* All of one kind. It may block as long as that work takes in this process. */
     void (*send)(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count);
-    /* What the server last reported of an open region; false: nothing. Never blocks. */
+    /* The last report about an open region; false: there is none. Never blocks. */
     bool (*load)(void *ctx, const rq_server_name *server, const rq_region_info *info,
                  rq_region_load *ret);
     /* The server on which to open a region, referenced; NULL: there is none now. Never blocks. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info);
-    /* Every call that is on its way reports RQ_E_SERVER_STOPPED, unless it has reported; so does what is
-     * sent later, before `send` returns. When this returns, no other report comes. It may be called
-     * twice. In a standalone server nothing is ever on its way, and calls go on. */
+    /* Every outstanding call reports RQ_E_SERVER_STOPPED; so do calls that are sent later, before
+     * `send` returns. After this returns no further report arrives. It may be called twice. In a
+     * standalone server no call is ever outstanding, and calls still work. */
     void (*stop)(void *ctx);
     void *ctx;
 } rq_region_calls;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host: the regions open in this process, by name. It opens and closes them, and requests find
- * them here. It knows no tables: which region is to be open where is the master's (catalog), which
+ * them here. It knows no tables: the master (catalog) decides where each region is open, and
  * reaches hosts by calls (host/calls.h).
  *
  *     open ─► [opened: nobody finds it] ─► named ─► requests find it ─► not named ─► close
  *
  * Opening a region does not yet serve it: the master decides when requests may find it, once
- * hbase:meta says so. Names are kept by whoever publishes (host/names.h): a standalone server's catalog.
+ * hbase:meta says so. Names are maintained by their publisher (host/names.h): in a standalone
+ * server the catalog.
  *
  * Threads: opening and closing block; any thread, but one at a time for each region. Lookups are part
  * of a read section and never wait.
@@ -26,8 +27,8 @@ struct rq_config;
 RQ_NODISCARD
 rq_err rq_host_new(rq_engine *engine, const rq_server_name *name, const struct rq_config *config,
                    rq_host **ret);
-/* Closes regions that are still open without a flush: nobody was told of them. REQUIRES: no reader,
- * no call on its way. NULL is fine. */
+/* Closes regions that are still open without a flush: they were never published. REQUIRES: no
+ * reader, no outstanding call. NULL is fine. */
 void rq_host_free(rq_host *h);
 
 const rq_server_name *rq_host_name(const rq_host *h);
@@ -46,13 +47,14 @@ rq_err rq__host_open(rq_host *h, const rq_region_info *info, rq_table_schema *sc
  * has it. RQ_OK: also if it is not open. *ret_seqnum: its last number, if it was open; may be NULL. */
 rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandon, int64_t *ret_seqnum,
                      rq_error *why);
-/* All that are still open, one after another; the first error. No call may be on its way. */
+/* Closes all regions that are still open, one after another; returns the first error. REQUIRES: no
+ * outstanding call. */
 rq_err rq_host_close_rest(rq_host *h, bool abandon, rq_error *why);
 /* A reference; NULL: it is not open here. Any thread. */
 rq_region *rq_host_ref(rq_host *h, const rq_region_info *info);
 
 /* --- where regions went (moved.c) ------------------------------------------------------------- */
-/* For two minutes requests for the region are told the new place. Any thread. */
+/* For two minutes, requests for the region are answered with the new location. Any thread. */
 void rq__host_moved(rq_host *h, const char *encoded, const rq_server_name *to,
                     int64_t close_seqnum);
 

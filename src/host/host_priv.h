@@ -35,7 +35,7 @@ struct rq_host {
     rq__moved_region *moved_first, *moved_last;
 };
 
-/* Fails with RQ_E_REGION_MOVED if it is known where the region went; else RQ_OK. */
+/* Fails with RQ_E_REGION_MOVED if the region's new location is known; otherwise RQ_OK. */
 RQ_NODISCARD
 rq_err rq__moved_check(rq_host *h, rq_slice encoded, rq_error *why);
 /* The region is here again. REQUIRES: lock held. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where regions went that were open here: for two minutes a request for one is told the new place, so
- * that its client need not ask hbase:meta. HBASE: HRegionServer.addToMovedRegions, getMovedRegion. */
+/* New locations of regions that were open here: for two minutes a request for one is answered with
+ * it, so that its client need not ask hbase:meta. HBASE: HRegionServer.addToMovedRegions,
+ * getMovedRegion. */
 #include "host/host_priv.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of servers: copies that are counted, because nodes of views share them. */
+/* Names of servers: counted copies, shared by the nodes of views. */
 #include "host/server_name.h"
 
 #include <stdatomic.h>

@@ -151,7 +151,7 @@ static void begin_trial(rq_loop *loop, rq_loop *helper, unsigned load, unsigned 
     send_share(loop, helper, half_of_gap(load, helper_load), l->trial_number);
 }
 
-/* The loops that have the streams send them when their windows end. */
+/* Streams are sent by the loops that have them, at the end of their windows. */
 static void take_back(rq_loop *loop)
 {
     rq_loops *loops = loop->loops;
@@ -159,8 +159,8 @@ static void take_back(rq_loop *loop)
     atomic_store_explicit(&loops->taken_back, loop->load.trial_number, memory_order_release);
 }
 
-/* Streams that are here for a trial that was taken back, perhaps since long: one that could not move
- * was not idle. */
+/* Streams that are still here for a trial that was taken back, perhaps long ago: a stream in use
+ * cannot move. */
 static void send_back(rq_loop *loop)
 {
     unsigned trial = atomic_load_explicit(&loop->loops->taken_back, memory_order_acquire);
@@ -180,7 +180,8 @@ static bool is_trying(const rq_loop *loop)
     return atomic_load_explicit(&loop->loops->trying, memory_order_relaxed) == loop;
 }
 
-/* One loop at a time tries. Whether it is another one. A loop that sleeps in its trial loses it. */
+/* Whether another loop is in a trial: only one may be at a time. A loop that sleeps in its trial
+ * loses it. */
 static bool another_is_trying(rq_loop *loop)
 {
     rq_loop *who = atomic_load(&loop->loops->trying);
@@ -204,7 +205,7 @@ static void lose_trial(rq_loop *loop)
     t->phase = RQ__TRIAL_IDLE;
 }
 
-/* Long turns delay the loop's streams, whatever a trial would show. */
+/* Long turns delay the loop's streams, whatever the result of a trial. */
 static void end_trial(rq_loop *loop)
 {
     loop->load.trial.phase = RQ__TRIAL_IDLE;

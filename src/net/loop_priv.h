@@ -54,7 +54,7 @@ typedef struct rq_load {
     rq__trial trial;           /* of spreading its work to another loop */
     unsigned trial_number;     /* of the last one that sent streams */
     unsigned sent_back;        /* the last trial whose streams all went back */
-    _Atomic uint64_t bytes;    /* that its streams have read and written, ever; the owner writes */
+    _Atomic uint64_t bytes;    /* read and written by its streams so far; the owner writes it */
     _Atomic uint64_t at;       /* end of the last complete window; with it: */
     _Atomic unsigned permille; /* CPU share in it, in thousandths */
     _Atomic bool long_turns;   /* it had long iterations, which delayed other streams */

@@ -2,9 +2,9 @@
 /* See spread.h. */
 #include "net/spread.h"
 
-/* Thousandths of the rate before. A loop that was full must do so much more with the other one: the
- * second loop costs processor time, and a measurement varies. One that was not full does what its
- * clients ask for, which the other one makes shorter, not more. */
+/* Minimum increase of the rate, in thousandths. A loop that was full must do that much more with
+ * the second one, which costs processor time, and measurements vary. A loop that was not full
+ * already does all its clients request; the second one can only shorten the waits. */
 #define MORE 1050
 #define AS_MUCH 970
 /* No spreading costs that much: the clients have stopped. */

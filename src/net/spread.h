@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the work of a busy loop is better done by two: found out by a trial. Of clients that wait
+ * Whether the work of a busy loop is better done by two: decided by a trial. Of clients that wait
  * for each answer, two loops may serve fewer than one: each wakes up by itself, has cold caches and
- * writes the log by itself. What was done before and with the second loop is compared, in bytes that
- * the streams of all loops have read and written.
+ * writes the log by itself. The work before and with the second loop is compared, in bytes read and
+ * written by the streams of all loops.
  *
  *    IDLE ── a loop is busy, another one idle ──► BEFORE ── measured ──► streams are sent: SETTLING
  *      ▲                                            │ no longer busy          │
@@ -11,7 +11,7 @@
  *      │◄── kept: more was done, or as much by a loop that was not full ── AFTER
  *      │◄── taken back otherwise; the next trial waits, each time twice as long
  *
- * It knows no clock, loop or stream: it is told the time and the work (balance.c).
+ * It uses no clock, loop or stream: time and work are arguments (balance.c).
  */
 #ifndef RQ_NET_SPREAD_H
 #define RQ_NET_SPREAD_H

@@ -291,8 +291,8 @@ static uint64_t now_ns(const rq_op_scan *s)
     return executor->now_ns(executor);
 }
 
-/* Rows that may be taken at once: the limits of the op do not end before them. None behind a partial
- * result, whose row may go on. */
+/* Number of rows that may be taken at once: the op's limits are not reached before them. None after
+ * a partial result, whose row may continue. */
 static uint32_t takes_at_most(const rq_op_scan *s)
 {
     bool behind_partial = s->result_count > 0 ? s->results[s->result_count - 1].is_partial
@@ -317,7 +317,7 @@ static rq_err take_in_rows(rq_op_scan *s, const rq_scan_rows *rows)
     return RQ_OK;
 }
 
-/* Takes rows without their ordinary way. *ret_taken false: there were none. */
+/* Takes rows on the fast path. *ret_taken false: there were none. */
 static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, bool *ret_taken,
                         bool *ret_done)
 {

@@ -82,7 +82,7 @@ static rq_err read_log(adoption *a, const char *server_name, rq_error *why)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* A new bucket, or the one that another log's adoption has left. */
+/* A new bucket, or the one left by the adoption of another log. */
 static rq_err bucket_take(rq_engine *e, const char *encoded, const char *server_name,
                           rq__bucket **ret, rq_error *why)
 {

@@ -77,8 +77,8 @@ struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
 struct rq_retention *rq_engine_retention(const rq_engine *e);
 
 /* --- logs of other servers ----------------------------------------------------------------- */
-/* In a cluster: reads the ended log of another server once, for regions that will be opened here. A
- * region that is opened without it reads the log for itself alone. Blocks. RQ_E_STATE: the log has not
+/* In a cluster: reads the ended log of another server once, for regions that will be opened here.
+ * Otherwise a region reads the log by itself when it is opened. Blocks. RQ_E_STATE: the log has not
  * ended (rq_wal_fence). An absent log is no error. */
 RQ_NODISCARD
 rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const *encoded,

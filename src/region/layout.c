@@ -389,7 +389,7 @@ static rq_err take_files(rq_vfs *vfs, rq_arena *arena, const rq_region_info *inf
     return RQ_OK;
 }
 
-/* The manifest of a region that has none, because it was never flushed nor closed: its folders. */
+/* The folders of a region without a manifest, which was never flushed or closed. */
 static rq_err manifest_of_folders(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
                                   rq__manifest *ret, rq_error *why)
 {
@@ -411,7 +411,7 @@ static rq_err manifest_of_folders(rq_vfs *vfs, rq_arena *arena, const rq_region_
     return RQ_OK;
 }
 
-/* Records of the family in the log count no more once a manifest does not name it. */
+/* Once a manifest does not name the family, its records in the log are ignored. */
 static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
                             rq_slice family, rq_error *why)
 {

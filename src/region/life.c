@@ -141,8 +141,8 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
     return RQ_OK;
 }
 
-/* In a cluster: what else is in the folder may be about to be committed by another server. A named file
- * that is missing fails the opening of the store. */
+/* In a cluster other files in the folder may be about to be committed by another server. If a named
+ * file is missing, opening the store fails. */
 static rq_err files_named(const rq__manifest_family *f, rq_arena *arena, names *ret, rq_error *why)
 {
     size_t count = f == NULL ? 0 : f->file_count;

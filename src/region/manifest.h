@@ -42,7 +42,7 @@ typedef struct rq__manifest_family {
     size_t file_count;
 } rq__manifest_family;
 
-/* A log that may have edits of the region that are in no file; from this LSN on. */
+/* A log that may have edits of the region, from this LSN on, that are in no file. */
 typedef struct rq__manifest_log {
     rq_slice name;
     uint64_t opening; /* which named it; of its key (wal/head.h) */
@@ -57,7 +57,7 @@ typedef struct rq__manifest {
     /* Of a cluster's; the following fields are its. */
     bool is_owned;
     uint64_t open_number;  /* of openings so far */
-    int64_t last_stamp_ms; /* no later timestamp was given to a cell without one, by the commit */
+    int64_t last_stamp_ms; /* the latest timestamp given to cells without one */
     rq_slice owner;        /* empty: none */
     rq__manifest_log *logs;
     size_t log_count;

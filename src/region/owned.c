@@ -46,8 +46,8 @@ typedef struct mine {
     uint64_t open_number;
 } mine;
 
-/* Only this opening writes manifests with its number: with this server as owner, or without one when it
- * gives the region up, which may come late after a close that was repeated. */
+/* Only this opening writes manifests with its number: with this server as owner, or without an
+ * owner when it gives the region up. The latter may arrive late, after a repeated close. */
 static bool is_mine(void *ctx, rq_slice bytes)
 {
     const mine *own = ctx;
@@ -108,14 +108,15 @@ rq_err rq__owned_swap(rq_region *r, const rq__manifest *m, rq_error *why)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Whether the former owner can no longer acknowledge anything. A fence that is repeated tells when its
- * lease has run out by this server's clock. */
+/* Whether the former owner can no longer acknowledge writes. A repeated fence tells when its lease
+ * has ended by this server's clock. */
 static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
 {
     const rq__cluster *c = r->engine->cluster;
     if (owner.len == 0) return RQ_OK;
     if (is_me(c, owner)) {
-        /* An opening that failed; the log cannot be read as long as this server writes it. */
+        /* An opening of this server that failed: the log cannot be read while this server writes
+         * it. */
         if (!rq_wal_holds(r->engine->wal, r->info.encoded)) return RQ_OK;
         return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
     }
@@ -199,7 +200,7 @@ void rq__owned_give_back(rq_region *r)
     rq_err rc = rq__owned_read(c, r->info.encoded, &arena, &m, &generation, NULL);
     if (rc == RQ_OK && is_me(c, m.owner) && m.open_number == r->owned->open_number) {
         m.owner = (rq_slice){0};
-        m.log_count--; /* this server's, the last one: it has no edits of this opening */
+        m.log_count--; /* this server's own log, the last one: it has no edits of this opening */
         rc = swap(c, r->info.encoded, &m, &generation, NULL);
         if (rc == RQ_OK)
             rc = rq_wal_need_no_more(c->shared, c->server_name, r->info.encoded, m.open_number,
@@ -234,7 +235,8 @@ rq_err rq__owned_fill(rq_region *r, rq_arena *arena, rq__manifest *m)
     return give_logs(o, arena, m);
 }
 
-/* The manifest names these logs no more. What stays in a set is removed by the log's retirement. */
+/* The manifest no longer names these logs. Keys that stay in a set are removed when the log is
+ * retired. */
 static void need_no_more(const rq_region *r, const rq__owned_log *logs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

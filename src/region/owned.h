@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions of a cluster: who owns them. A region's manifest is an object on shared storage, and the
- * owner's name is in it, so a region is never open for writing at two servers, whatever masters do.
+ * Regions of a cluster: who owns them. A region's manifest is an object on shared storage, and
+ * the owner's name is in it, so a region is never open for writing on two servers, even if
+ * masters err.
  *
- *  1. Open: the manifest is swapped to owner = this server, with a higher open number, and this server's
- *     log in its list. From then on the former owner's flushes and compactions fail. Refused
- *     (RQ_E_STATE) while the former owner has neither closed the region nor been fenced.
+ *  1. Open: the manifest is swapped to owner = this server, with a higher open number, and this
+ *     server's log in its list. From then on the former owner's flushes and compactions fail.
+ *     Refused (RQ_E_STATE) while the former owner has neither closed the region nor been fenced.
  *  2. Then the listed logs of other servers are replayed, and the lease of a fenced owner runs out,
  *     before the region is open.
- *  3. Each commit of the region swaps the manifest. A conflict means that another server owns it: the
- *     region has failed for good. Files whose fate is unknown stay; another may have named them.
+ *  3. Each commit of the region swaps the manifest. A conflict means that another server owns it:
+ *     the region has failed for good. Files of an unknown outcome stay, because another server may
+ *     have named them.
  *  4. Once nothing that was replayed is only in memory, the logs of others leave the list.
  *  5. Close: a flush; then a swap to owner = none, without logs.
  *  6. A log is "needed" (wal/head.h) before the manifest names it, until after it does not.
  *
- * Folders are not listed: the manifest says which files there are. Files that it does not name may be
- * what another server is about to commit; they are left alone.
+ * Folders are not listed: the manifest names the region's files. Other files may be about to be
+ * committed by another server, and are not touched.
  */
 #ifndef RQ_REGION_OWNED_H
 #define RQ_REGION_OWNED_H
@@ -50,14 +52,14 @@ typedef struct rq__owned {
 RQ_NODISCARD
 rq_err rq__owned_read(const rq__cluster *c, const char *encoded, rq_arena *arena, rq__manifest *ret,
                       uint64_t *ret_generation, rq_error *why);
-/* Makes the manifest of a new region, without owner; one that is there stays. */
+/* Makes the manifest of a new region, without owner; an existing one stays. */
 RQ_NODISCARD
 rq_err rq__owned_create(const rq__cluster *c, const char *encoded, const rq__manifest *m,
                         rq_error *why);
 /* Rule 1. *ret: the manifest. */
 RQ_NODISCARD
 rq_err rq__owned_take(rq_region *r, rq_arena *arena, rq__manifest *ret, rq_error *why);
-/* The opening failed after that: the region is given up, if the storage answers, with its logs. */
+/* After a failed opening: gives the region and its logs up, if the storage can be reached. */
 void rq__owned_give_back(rq_region *r);
 /* Waits until the former owner's lease has run out. */
 void rq__owned_settle(const rq_region *r);
@@ -72,8 +74,7 @@ void rq__owned_flushed(rq_region *r, uint64_t seqid);
 /* Rule 5, after the flush. REQUIRES: commit gate. */
 RQ_NODISCARD
 rq_err rq__owned_release(rq_region *r, rq_error *why);
-/* The timestamp of a batch's cells: not before those given earlier, by whichever server. With the
- * token. */
+/* The timestamp of a batch's cells: not before any that a server gave earlier. Under the token. */
 int64_t rq__owned_stamp(rq_region *r, int64_t now_ms);
 void rq__owned_free(rq__owned *o);
 

@@ -60,7 +60,7 @@ RQ_NODISCARD
 rq_err rq__bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__bucket **ret,
                       rq_error *why);
 void rq__bucket_free(rq__bucket *b);
-/* Adds a record if it is needed; of a bucket that is `by_index` records are counted only. */
+/* Adds a record if it is needed; for a bucket that is `by_index`, records are only counted. */
 RQ_NODISCARD
 rq_err rq__bucket_add(rq__bucket *b, const rq_wal_record *r, bool *ret_needed, rq_error *why);
 RQ_NODISCARD

@@ -201,9 +201,10 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
  * archive/. */
 RQ_NODISCARD
 rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
-/* The same in two steps, each in a batch of its own (vfs/batch.h), perhaps of many regions: _archive links the
- * HFiles into the archive, and _remove removes what is left in data/ and .rorqual/. Both may be repeated. Until
- * they are done an older manifest may come back: only for regions that hbase:meta does not name any more. */
+/* The same in two steps, each in a batch of its own (vfs/batch.h), perhaps of many regions:
+ * _archive links the HFiles into the archive, and _remove removes what is left in data/ and
+ * .rorqual/. Both may be repeated. Until they are finished an older manifest may reappear, so this
+ * is only for regions that hbase:meta no longer names. */
 RQ_NODISCARD
 rq_err rq_region_archive(rq_vfs *batch, const rq_region_info *info, rq_error *why);
 RQ_NODISCARD

@@ -42,12 +42,11 @@ typedef struct rq_scan_rows {
     uint32_t max;
     /* the result */
     uint32_t count;        /* complete rows */
-    rq_cellblock_mark end; /* of their cells; behind it may be cells of a row that the next call of
-                            * rq_region_scanner_next completes */
+    rq_cellblock_mark end; /* of their cells; the next call may complete a row behind it */
 } rq_scan_rows;
 /*
- * Appends complete rows where that is nothing but copying; possibly none. It reads no block, and so
- * never ends with RQ_E_AGAIN. *ret_state as for the last of these rows: MORE, DONE, BYTES_REACHED or
+ * Appends complete rows that only need copying; possibly none. It reads no block, and so never
+ * ends with RQ_E_AGAIN. *ret_state as for the last of these rows: MORE, DONE, BYTES_REACHED or
  * TIME_REACHED; MORE if there is none. `limits` must be those of the next call, too. A call takes
  * some tens of microseconds.
  */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a region's scanner that takes many rows in one call (store/row_run.h). It works between
- * two rows only; where it stops inside one, the machine in region_scanner.c goes on as after
- * RQ_E_AGAIN. */
+/* The part of a region's scanner that takes many rows in one call (store/row_run.h). It starts
+ * between two rows; if it stops inside one, the state machine in region_scanner.c continues as
+ * after RQ_E_AGAIN. */
 #include "region/region_scanner_priv.h"
 
 /* Largest number of rows that take the ordinary path after taking rows has repeatedly failed. */
 #define TAKE_PAUSE_MAX 15
 
-/* The row that rq_store_scanner_take_rows has begun: as after RQ_E_AGAIN inside of it. */
+/* Continues the row that rq_store_scanner_take_rows has begun, as after RQ_E_AGAIN inside it. */
 static void enter_row(rq_region_scanner *s, const rq_store_rows *taken, const rq_cellblock *out)
 {
     s->mark = taken->end;
@@ -40,7 +40,8 @@ static bool takes_now(rq_region_scanner *s, const rq_scan_limits *limits)
     return false;
 }
 
-/* Rows that several sources share, or with deletes, mostly have neighbours of their kind. */
+/* Rows that several sources share, or rows with deletes, mostly have neighbours of the same
+ * kind. */
 static void wait_with_taking(rq_region_scanner *s)
 {
     s->take_pause =

@@ -77,7 +77,8 @@ rq_err rq__job_run(rq__job *job, rq__wait *wait);
 void rq__job_begin(rq__job *j, rq__wait *wait);
 RQ_NODISCARD
 rq_err rq__job_wait(rq__job *j, rq__wait *wait);
-/* Nobody waits any more: no further attempt, and the table is not used. `end` follows. The lock is held. */
+/* No thread waits for it any more: no further attempt is made, and the table is not used. `end`
+ * follows. The lock is held. */
 void rq__job_abandon(rq__job *j);
 /* Begins the job of an asynchronous call; the lock is held. `end` calls rq__job_complete. */
 void rq__job_start(rq__job *job, rq_call *call, void (*end)(rq__job *job));

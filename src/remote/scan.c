@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#define STEPS_BEFORE 2 /* further ones are begun ahead: short scans cost no call too many */
+#define STEPS_BEFORE 2 /* fetches before one is begun ahead: short scans waste none */
 
 typedef struct row_array {
     rq_row **items;
@@ -274,7 +274,7 @@ rq_err rq__remote_scan(rq_table *t, rq_slot *slot, const rq_scanning *scan, void
     return RQ_OK;
 }
 
-/* The step that was under way when the scan was closed has ended; in the thread that drives. */
+/* The step that was in progress when the scan was closed has ended; on the driver's thread. */
 static void free_abandoned(rq__job *j)
 {
     remote_scan *s = scan_of(j);

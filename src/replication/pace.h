@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast a source catches up. A source that is far behind has work without end, and would keep a processor, the
- * disk and the peer busy for minutes, at the cost of the writes of clients. So while it catches up it ships small
- * batches and rests after each for as long as the batch took: half of the time is the clients'. It hurries, without
- * rests, as long as the backlog does not shrink: catching up ends in any case that it can.
+ * How fast a source catches up. A source that is far behind would keep a processor, the disk and
+ * the peer busy for minutes, which slows the writes of clients. So while it catches up it ships
+ * small batches and rests after each for as long as the batch took: clients get half of the time.
+ * It does not rest while the backlog does not shrink, so catching up always ends if the peer is
+ * fast enough.
  */
 #ifndef RQ_REPLICATION_PACE_H
 #define RQ_REPLICATION_PACE_H
@@ -17,9 +18,10 @@ typedef struct rq__pace {
     bool hurries;
 } rq__pace;
 
-/* The size of the next batch; `most`: that of one that does not catch up. */
+/* The size of the next batch; `most`: the size when it is not catching up. */
 uint64_t rq__pace_batch_bytes(uint64_t backlog, uint64_t most);
-/* How long to rest after a batch that took from begun_ns to now_ns and left `backlog` bytes of the log. */
+/* The time to rest after a batch that took from begun_ns to now_ns and left `backlog` bytes of the
+ * log. */
 uint64_t rq__pace_rest_ns(rq__pace *p, uint64_t begun_ns, uint64_t now_ns, uint64_t backlog);
 
 #endif

@@ -6,15 +6,15 @@
  *
  * 1. One batch at a time, in the log's order: so the records of each region arrive in their order,
  *    also when a region was split or moved (a serial peer needs nothing else).
- * 2. The position is what the peer has confirmed. It is written to the catalog about once a second
- *    and at the end, so after a crash the batches of the last second are shipped again: applying
- *    them twice changes nothing.
+ * 2. The position is the end of the records that the peer has confirmed. It is written to the
+ *    catalog about once a second and at the end, so after a crash the batches of the last second
+ *    are shipped again: applying them twice changes nothing.
  * 3. Position records go into the log themselves. They are written when something was shipped, or
  *    when much of the log was passed over, so that an idle server stays idle.
  * 4. A failure is repeated forever, with HBase's growing pauses (replication.source.sleepforretries
  *    × attempts): the peer may be away for days. The log is kept meanwhile, up to
  *    rorqual.replication.log.max.
- * 5. While it is far behind, half of the time is the clients' (pace.h).
+ * 5. While it is far behind, it leaves half of the time to clients (pace.h).
  * 6. A damaged record stops the shipping: nothing is left out silently.
  */
 #include "replication/source.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How clients learn the end of a procedure, and abort it. HBase's client asks with getProcedureResult, and
- * sleeps 100 ms and longer between two questions. So the answer to a question about a procedure that runs is
- * held back for a while: until the procedure ends, or the time is over. HBASE: MasterRpcServices. */
+/* How clients learn the end of a procedure, and abort it. HBase's client asks with
+ * getProcedureResult, and sleeps 100 ms and longer between two questions. So the answer for a
+ * running procedure is held back until the procedure ends, or a short time is over. HBASE:
+ * MasterRpcServices. */
 #include "service/master_priv.h"
 
 #include "proto/master.pb-c.h"
 
-/* Below half of any time limit that a client sets, and of what a slow call takes. */
+/* Below half of any time limit that clients set, and below the time of a slow call. */
 #define HOLD_MAX_NS UINT64_C(500000000)
 
 typedef struct held_question {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row keys by a format, as `rorqual key` and the libraries make them: RowKey.encode('user:u64 time:desc-ms',
- * 7, '2022-12-31'), RowKey.decode(format, key). Exceptions of Ruby are raised when everything of the
- * toolkit is freed. */
+/* Row keys by a format, as `rorqual key` and the libraries make them: RowKey.encode('user:u64
+ * time:desc-ms', 7, '2022-12-31'), RowKey.decode(format, key). Ruby's exceptions are raised after
+ * the toolkit's objects are freed. */
 #include "shell/shell_priv.h"
 
 #include "rorqual/rowkey.h"

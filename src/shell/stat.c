@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a ZooKeeper says of itself, for zk_dump: the answer to "stat", a line that is no request of its
- * protocol. HBASE: ZKDump.getServerStats. Blocks for about a second at most; the answer is untrusted and
- * has a limit. */
+/* The answer of a ZooKeeper to "stat", for zk_dump: a line of text outside of its protocol. HBASE:
+ * ZKDump.getServerStats. Blocks for about a second at most; the answer is untrusted and has a
+ * limit. */
 #include "shell/shell_priv.h"
 
 #include <errno.h>

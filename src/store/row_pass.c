@@ -143,7 +143,7 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
     for (;;) {
         const rq_cell *c = &p->walk.cell;
         p->work_left--;
-        *ret = DONE; /* whatever the cell is: the ordinary path skips the column's markers, too */
+        *ret = DONE; /* for any cell: the ordinary path skips the column's markers too */
         if (RQ_UNLIKELY(p->last.is_done) && is_of_last_column(p, c)) return RQ_OK;
         *ret = UNASKED;
         if (RQ_UNLIKELY(c->type != RQ_TYPE_PUT || c->tags_len != 0 || c->timestamp < p->oldest))

@@ -134,7 +134,7 @@ static inline bool is_plain_case(row_run *r, bool *ret_skipped)
     return *ret_skipped;
 }
 
-/* Whether a row with this many bytes is refused: the ordinary path says so. */
+/* Whether a row of this size is refused; the ordinary path reports the error. */
 static bool is_too_big(const row_run *r, size_t cell_len)
 {
     return r->scan->row_bytes_max > 0 &&

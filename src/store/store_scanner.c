@@ -471,7 +471,7 @@ static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out
     return rc;
 }
 
-/* In a row that a fast path has begun; the matcher knows what it has seen. */
+/* In a row that a fast path has begun; the matcher has seen its cells so far. */
 static rq_err enter_behind(rq_store_scanner *s, rq_slice row, uint32_t shown)
 {
     RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, row.ptr, row.len));

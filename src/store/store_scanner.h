@@ -87,14 +87,14 @@ rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_s
 
 typedef enum rq_store_rows_stop {
     RQ_STORE_ROWS_AT_ROW, /* before a row inside the scan's range: peek_row returns it */
-    RQ_STORE_ROWS_IN_ROW, /* in `row`: its cells behind `end` are appended, next goes on with it */
+    RQ_STORE_ROWS_IN_ROW, /* in `row`: its cells after `end` are appended, next continues with it */
     RQ_STORE_ROWS_AT_END, /* no row in the scan's range follows */
 } rq_store_rows_stop;
 
 typedef struct rq_store_rows {
     uint32_t *cells; /* room for the cells of each row */
     uint32_t max;
-    uint64_t bytes_max;       /* rq_result_bytes of the output: the last row reaches it; 0: none */
+    uint64_t bytes_max;       /* limit of the rows' rq_result_bytes; 0: none */
     bool may_stop_inside_row; /* and a row that reaches it goes on IN_ROW */
     /* the result */
     uint32_t count;        /* complete rows; another one follows, but AT_END */
@@ -106,8 +106,8 @@ typedef struct rq_store_rows {
 
 /* Whether take_rows can take rows. Constant for a scanner. */
 bool rq_store_scanner_may_take(const rq_store_scanner *s);
-/* Takes rows from the one returned by peek_row, if it was not begun. Possibly none. No I/O. After an
- * error the scanner can only be closed. */
+/* Takes rows from the one returned by peek_row on, if it was not begun. Possibly none. No I/O.
+ * After an error the scanner can only be closed. */
 RQ_NODISCARD
 rq_err rq_store_scanner_take_rows(rq_store_scanner *s, rq_store_rows *rows, rq_cellblock *out);
 /* Skips the rest of the row returned by peek_row. No I/O: the next peek_row moves on. REQUIRES: not

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first step of a bulk load of text: the rows of the input's parts, in parallel, as sorted runs. */
+/* The first step of a bulk load of text: sorts the rows of the input's parts into runs, in
+ * parallel. */
 #ifndef RQ_TRANSFER_BULK_SORT_H
 #define RQ_TRANSFER_BULK_SORT_H
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The work folder of a bulk load of text: what is needed to go on after a kill, in a plan's folder
- * (plan.h):
+ * The work folder of a bulk load of text, with the state needed to resume after a kill, in a
+ * plan's folder (plan.h):
  *
- *    plan, NNNNN             the parts of the input, and those that are sorted: "rows N cells N runs N"
+ *    plan, NNNNN             the parts of the input, and those that are sorted:
+ *                            "rows N cells N runs N"
  *    run-PART-N              their sorted rows (runs.h)
  *    place                   the staging folder that the server gave, if the HFiles are made there
- *    step                    "merged FILES ROWS CELLS": the HFiles are whole, no run is needed any more
+ *    step                    "merged FILES ROWS CELLS": the HFiles are complete, no run is needed
  *                            "loaded FILES ROWS CELLS": the server has loaded all of them
  *
- * `step` has a name behind "plan": when the folder is removed (in the order of the names) after the load,
- * a kill leaves it until there is no plan any more.
+ * The name `step` sorts after "plan": the folder is removed in the order of names after the load,
+ * so a kill leaves the step until the plan is gone.
  */
 #ifndef RQ_TRANSFER_BULK_WORK_H
 #define RQ_TRANSFER_BULK_WORK_H
@@ -39,9 +40,9 @@ typedef struct rq__bulk_work {
     const char *place;           /* NULL: none is noted */
 } rq__bulk_work;
 
-/* Opens the folder `name` in the vfs, or (vfs NULL) in the folder `progress`, which is made and locked.
- * RQ_E_CONFLICT: it belongs to another command or another input. rq__work_close follows, after an
- * error too. */
+/* Opens the folder `name` in the vfs, or (vfs NULL) in the folder `progress`, which is created and
+ * locked. RQ_E_CONFLICT: it belongs to another command or another input. rq__work_close follows,
+ * even after an error. */
 RQ_NODISCARD
 rq_err rq__work_open(const char *progress, rq_vfs *vfs, const char *vfs_path, const char *name,
                      const char *what, rq__files *files, rq__bulk_work *ret, rq_error *why);

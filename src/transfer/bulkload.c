@@ -86,7 +86,7 @@ static rq_err make_hfiles(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
     return rc;
 }
 
-/* Moves the HFiles of a family to their folder: those that an earlier run has not moved. */
+/* Moves the HFiles of a family to their folder, except those that an earlier run has moved. */
 static rq_err publish_family(bulk_job *j, const char *family, rq_error *why)
 {
     rq_dir_entry *list;
@@ -124,7 +124,8 @@ static const char *local_path(const char *token)
     return token[0] == '/' ? token : NULL;
 }
 
-/* The staging folder of the earlier run, if there is one; its HFiles are needed once they are merged. */
+/* The staging folder of the earlier run, if there is one; its HFiles are needed once the runs are
+ * merged. */
 static rq_err take_token(bulk_job *j, rq_error *why)
 {
     const rq_bulkload *b = j->b;
@@ -192,7 +193,7 @@ static rq_err open_folder(bulk_job *j, rq_error *why)
 
 /* --- the work folder -------------------------------------------------------------------------- */
 
-/* What is loaded, and how: another command with the same folder is refused. A line. */
+/* Identifies the load in a line of text: another load with the same folder is refused. */
 static const char *describe(bulk_job *j)
 {
     const rq_bulkload *b = j->b;
@@ -211,7 +212,8 @@ static const char *describe(bulk_job *j)
     return text;
 }
 
-/* `own`: the folder that the user gave, which is needed first: it may name the staging folder. */
+/* `own`: the folder given by the user, which is read first because it may name the staging
+ * folder. */
 static rq_err open_work(bulk_job *j, bool own, rq_error *why)
 {
     const rq_bulkload *b = j->b;
@@ -289,8 +291,8 @@ static rq_err run(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
     return go_on(j, ret, why);
 }
 
-/* After an error everything is kept that the next run needs, if parts are `sorted`; in the server's
- * staging folder nothing is, unless the work folder knows it. */
+/* After an error all state for the next run is kept if parts are `sorted`; nothing in the server's
+ * staging folder is, unless the work folder names it. */
 static rq_err clean_up(bulk_job *j, uint64_t sorted, rq_err rc, rq_error *why)
 {
     rq_error ignored;

@@ -5,11 +5,11 @@
  *
  *    files ─► rows, in parallel ─► sorted runs ─► merge ─► HFiles by family and region ─► load
  *
- * With a work folder (bulk_work.h) a load that was killed is continued by the same call. That is the
- * folder `progress`, or else one in the output folder; in the staging folder nothing is kept.
+ * With a work folder (bulk_work.h) the same call resumes a killed load. The work folder is
+ * `progress`, otherwise a folder in the output folder; the staging folder keeps no state.
  *
- * The server opens the files by their path: they are in a folder that it sees. By default that is
- * the staging folder that it names, which must be on this machine and open to this user.
+ * The server opens the files by their path. By default they are in the server's staging folder,
+ * which must be on this machine and writable by this user.
  */
 #ifndef RQ_TRANSFER_BULKLOAD_H
 #define RQ_TRANSFER_BULKLOAD_H
@@ -30,9 +30,7 @@ typedef struct rq_bulkload {
     rq_text_format text;
     int64_t now_ms; /* of cells without a timestamp; 0: now */
     bool fails_on_bad_lines;
-    uint64_t
-        memory; /* bytes for sorting; 0: 512 MiB. It, `jobs` and the rate may differ in a continued
-                      * load, all else may not. */
+    uint64_t memory; /* bytes for sorting; 0: 512 MiB; may differ when resumed */
 } rq_bulkload;
 
 typedef struct rq_bulkload_counts {

@@ -34,7 +34,7 @@ rq_err rq__files_open(const char *input, rq__files *ret, rq_error *why);
 /* Divides the files into parts of at most `bytes` bytes. An empty file has no part. */
 RQ_NODISCARD
 rq_err rq__files_split(rq__files *f, uint64_t bytes, rq_error *why);
-/* The parts as lines of a plan, with the times at which the files were changed if `with_times`; in the
+/* The parts as lines of a plan, with the files' modification times if `with_times`; in the
  * arena. */
 RQ_NODISCARD
 rq_err rq__files_texts(rq__files *f, bool with_times, const char *const **ret, rq_error *why);

@@ -24,7 +24,7 @@
 #define HIGH ".top"
 #define AGAIN ".again"
 #define SETTLE_NS 50000000
-#define SETTLES_MAX 200 /* looks at files that an earlier call may be loading: 10 s in all */
+#define SETTLES_MAX 200 /* checks of files that an earlier call may be loading: 10 s */
 
 typedef struct load_file {
     const char *path; /* in the vfs */
@@ -95,8 +95,8 @@ static size_t names_of(const char *path)
     return stat(path, &st) == 0 ? (size_t)st.st_nlink : 0;
 }
 
-/* Of a file that an earlier run has named in a call: waits while that call is loading it. NULL in
- * *path: it is loaded. Else *path is its new name. */
+/* For a file that an earlier run has named in a call: waits while that call is loading it. *path
+ * NULL: it is loaded; otherwise *path is its new name. */
 static rq_err settle(load_job *j, const char **path, rq_error *why)
 {
     const char *full = rq_arena_printf(&j->arena, "%s/%s", j->l->path, *path);
@@ -126,7 +126,7 @@ static rq_err take_file(load_job *j, const char *path, const rq_family_schema *f
     return path == NULL ? RQ_OK : add_file(j, path, family, why);
 }
 
-/* The length of the name without the last LOW or HIGH and what is behind it; 0: it has none. */
+/* The length of the name without the last LOW or HIGH and the part after it; 0: it has none. */
 static size_t base_len(const char *name)
 {
     size_t len = 0;
@@ -440,7 +440,8 @@ static rq_err load_all(load_job *j, rq_error *why)
     return RQ_OK;
 }
 
-/* A folder that cannot be written has no journal: what it has is copied, and after a kill all of it again. */
+/* A folder that cannot be written has no journal: its files are copied, and after a kill all of
+ * them again. */
 static rq_err open_journal(load_job *j, rq_error *why)
 {
     const rq__load *l = j->l;

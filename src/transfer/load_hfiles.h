@@ -3,11 +3,11 @@
  * does (HBASE: BulkLoadHFilesTool): each file goes to the region that has its rows; a file that spans
  * regions is divided first, below FOLDER/_rorqual_halves. The server moves or copies the files.
  *
- * To continue after a kill: a file that the server moves is gone once it is loaded; files that it copies,
- * and those that were divided, are noted in a journal. Only the call that was under way is in doubt:
- *   - moved files: the server links a file, commits and then removes the source. While the source has
- *     two names, the earlier call is waited for; a source with one name gets another name, so that an
- *     earlier call that has not begun finds nothing.
+ * Resuming after a kill: a file that the server moves is gone once it is loaded; copied and
+ * divided files are recorded in a journal. Only the call in progress is in doubt:
+ *   - moved files: the server links a file, commits and then removes the source. While the source
+ *     has two names, the earlier call is waited for; a source with one name gets another name, so
+ *     that an earlier call that has not begun finds nothing.
  *   - copied files (--keep, other file systems) are loaded again: the same cells, with the same
  *     timestamps. */
 #ifndef RQ_TRANSFER_LOAD_HFILES_H
@@ -33,8 +33,8 @@ typedef struct rq__load {
  * server has loaded are not loaded again (load_journal.h). */
 RQ_NODISCARD
 rq_err rq__load_run(rq__load *l, rq_error *why);
-/* Removes what a load keeps in the folder to be continued; after rq__load_run has succeeded. Until then
- * another rq__load_run finds that everything is loaded. */
+/* Removes the state for resuming from the folder; call it after rq__load_run has succeeded. Until
+ * then another rq__load_run finds that everything is loaded. */
 RQ_NODISCARD
 rq_err rq__load_end(const rq__load *l, rq_error *why);
 

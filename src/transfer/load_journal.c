@@ -51,7 +51,7 @@ static rq_err take_entry(rq__load_journal *j, rq_slice line, rq_error *why)
     return RQ_OK;
 }
 
-/* A file is called before it is done or divided, so the states are in the order of the lines. */
+/* A file is called before it is done or divided, so later lines have later states. */
 static int compare(const void *a, const void *b)
 {
     const rq__journal_line *x = a, *y = b;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a bulk load of a folder has done, in the file _rorqual_load of the folder, so that a load that was
- * killed goes on:
+ * The progress of a bulk load of a folder, in the folder's file _rorqual_load, so that a killed
+ * load can be resumed:
  *
  *    rorqual load 1
  *    for WHAT
  *    call PATH       the file is named in a call that is about to be made
  *    done PATH       the server has loaded the file
- *    divided PATH    the file's halves are whole: they are loaded in its place
+ *    divided PATH    the file's halves are complete, and loaded in its place
  *
- * Lines are durable before what they announce begins. A last line without its end does not count.
+ * A line is durable before the action it announces begins. An incomplete last line is ignored.
  */
 #ifndef RQ_TRANSFER_LOAD_JOURNAL_H
 #define RQ_TRANSFER_LOAD_JOURNAL_H
@@ -42,13 +42,13 @@ typedef struct rq__load_journal {
     rq_file *file; /* NULL: not written by this run */
 } rq__load_journal;
 
-/* Reads what an earlier run has left. RQ_E_CONFLICT: it was for something else than `what`, which must
- * outlive the journal. rq__journal_close follows, after an error too. */
+/* Reads the journal of an earlier run. RQ_E_CONFLICT: it has another `what`, which must outlive the
+ * journal. rq__journal_close follows, even after an error. */
 RQ_NODISCARD
 rq_err rq__journal_open(rq_vfs *v, const char *what, rq__load_journal *ret, rq_error *why);
 /* Of an earlier run. */
 rq__load_state rq__journal_state(const rq__load_journal *j, const char *path);
-/* Appends a line for each path; durable when this returns. The first makes the file. */
+/* Appends a line for each path; durable when this returns. The first call creates the file. */
 RQ_NODISCARD
 rq_err rq__journal_note(rq__load_journal *j, rq__load_state state, const char *const *paths,
                         size_t count, rq_error *why);

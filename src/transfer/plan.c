@@ -105,7 +105,7 @@ static rq_err put_plan(rq_buf *b, const rq__plan *p, const char *what)
     return rq_buf_printf(b, "end\n");
 }
 
-/* Marks without a plan would be taken for those of the new one. */
+/* Marks without a plan would be taken for marks of the new plan. */
 static rq_err remove_leftovers(rq__plan *p, rq_error *why)
 {
     rq_dir_entry *list;

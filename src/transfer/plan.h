@@ -36,10 +36,10 @@ rq_err rq__plan_open(rq_vfs *v, const char *folder, const char *what, const char
 /* Any thread; a part at a time by one. */
 RQ_NODISCARD
 rq_err rq__plan_note_done(const rq__plan *p, size_t part, const char *counts, rq_error *why);
-/* What rq__plan_note_done stored for a part that is done; in the plan's arena. */
+/* The counts stored by rq__plan_note_done for a finished part; in the plan's arena. */
 RQ_NODISCARD
 rq_err rq__plan_counts_of(rq__plan *p, size_t part, rq_slice *ret, rq_error *why);
-/* Forgets everything, the plan after the marks: the transfer has ended. */
+/* Removes all marks, then the plan: the transfer has ended. */
 RQ_NODISCARD
 rq_err rq__plan_remove(const rq__plan *p, rq_error *why);
 void rq__plan_close(rq__plan *p);

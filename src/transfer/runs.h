@@ -53,7 +53,8 @@ typedef struct rq__row_sorter {
 RQ_NODISCARD
 rq_err rq__sort_add(rq__row_sorter *s, uint64_t order, rq_slice row, const rq_cell *cells,
                     size_t count, rq_error *why);
-/* Writes what is left as a run. Runs are durable, so that a part can be marked as done. */
+/* Writes the remaining rows as a run. Runs are durable, so that a part can be marked as
+ * finished. */
 RQ_NODISCARD
 rq_err rq__sort_flush(rq__row_sorter *s, rq_error *why);
 void rq__row_sorter_clear(rq__row_sorter *s);
@@ -63,8 +64,8 @@ RQ_NODISCARD
 rq_err rq__runs_add(rq__runs *r, size_t part, uint64_t count, rq_error *why);
 void rq__runs_clear(rq__runs *r);
 void rq__run_path(const char *folder, const rq__run_name *name, char *ret, size_t size);
-/* Merges all runs; `cell` gets every cell in order, valid during the call. The runs remain: a merge that
- * was killed is done again. */
+/* Merges all runs; `cell` gets every cell in order, valid during the call. The runs stay, so a
+ * killed merge can be repeated. */
 RQ_NODISCARD
 rq_err rq__runs_merge(rq__runs *r, rq_err (*cell)(void *ctx, const rq_cell *c, rq_error *why),
                       void *ctx, rq_error *why);

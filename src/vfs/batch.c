@@ -170,7 +170,7 @@ static rq_err batch_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_
 static rq_err batch_mkdir(rq_vfs *base, const char *path, rq_error *why)
 {
     rq_err rc = below(base)->mkdir(below(base), path, why);
-    /* An existing one may have been made by an attempt that did not sync it. */
+    /* An existing file may have been made by an attempt that did not sync it. */
     if (rc == RQ_OK || rc == RQ_E_EXISTS) note_parent(base, path);
     return rc;
 }
@@ -279,7 +279,7 @@ static rq_err sync_file(rq_vfs *v, const char *path, rq_error *why)
     return rc;
 }
 
-/* What was removed since then by others (the archive's cleaner: empty folders) needs no sync. */
+/* Names removed meanwhile by others (empty folders, by the archive's cleaner) need no sync. */
 static void sync_one(void *ctx, size_t i)
 {
     syncing *s = ctx;

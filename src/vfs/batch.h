@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of a folder that are made durable together. A batch is a vfs on another one: what is made, written,
- * linked or removed through it is done below at once, and its syncs are only noted. rq_vfs_batch_end then
- * syncs each file and folder once, several at a time, so that a device is waited for once or twice instead of
- * ten times.
+ * Changes of files and folders that are made durable together. A batch is a vfs on top of another:
+ * creations, writes, links and removals are done at once, and syncs are only recorded.
+ * rq_vfs_batch_end then syncs each file and folder once, several at a time, so that a device is
+ * waited for once or twice instead of ten times.
  *
- * Before rq_vfs_batch_end nothing is durable and there is no order: only for files to which nothing refers
- * yet, and for removals of what nothing refers to any more. Not for rq_vfs_cas, whose mark says that the bytes
- * are durable.
+ * Before rq_vfs_batch_end nothing is durable and there is no order: only for files to which nothing
+ * refers yet, and for the removal of files to which nothing refers any more. Not for rq_vfs_cas,
+ * whose mark says that the bytes are durable.
  *
  * Threads: any number may use a batch; one calls rq_vfs_batch_end, when the others have finished.
  */
@@ -21,8 +21,8 @@
  * rq_vfs_free. */
 RQ_NODISCARD
 rq_err rq_vfs_batch_new(rq_vfs *below, rq_vfs **ret, rq_error *why);
-/* Makes everything durable that was done through the batch, unless `rc` is an error, which is then returned; and
- * frees the batch. After an error nothing is certain; the files whose sync failed must be written anew. */
+/* Makes all changes of the batch durable, unless `rc` is an error, which is then returned; frees
+ * the batch. After an error no change is certain; files whose sync failed must be written again. */
 RQ_NODISCARD
 rq_err rq_vfs_batch_end(rq_vfs *batch, rq_executor *ex, rq_err rc, rq_error *why);
 

@@ -180,7 +180,7 @@ rq_err rq_object_get(rq_shared *s, const char *name, rq_arena *arena, rq_slice *
 
 #define SWAP_TRIES 4
 
-/* After a swap that did not succeed: RQ_OK, it did; RQ_E_AGAIN, repeat it. */
+/* After a swap that reported a failure: RQ_OK, it succeeded after all; RQ_E_AGAIN, repeat it. */
 static rq_err resolve(rq_shared *s, const char *name, uint64_t *generation, const rq_slice *bytes,
                       bool (*again)(void *ctx, rq_slice bytes), void *ctx, rq_error *why)
 {

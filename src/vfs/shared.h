@@ -103,9 +103,9 @@ RQ_NODISCARD rq_err rq_slog_open(rq_tenure *t, uint64_t number, rq_slog **ret, r
 void rq_slog_submit(rq_slog *log, rq_slog_write *w);
 /* NULL is allowed. REQUIRES: no write is in flight. */
 void rq_slog_close(rq_slog *log);
-/* Removes a segment of one's own log; one that is absent is no error. Whoever ends the tenure may find
- * the segment, or a part of it, or nothing. RQ_E_SERVER_ABORTED: the tenure has ended; what is left goes
- * with the log. REQUIRES: it is closed, and not opened again. */
+/* Removes a segment of one's own log; an absent one is no error. The server that ends the tenure
+ * may find the segment, a part of it, or nothing. RQ_E_SERVER_ABORTED: the tenure has ended; the
+ * rest is removed with the log. REQUIRES: the segment is closed, and is not opened again. */
 RQ_NODISCARD rq_err rq_slog_drop(rq_tenure *t, uint64_t number, rq_error *why);
 /* The segments of an ended tenure, by number. RQ_E_STATE: it has not ended. RQ_E_NOT_FOUND: there
  * is none. */
@@ -129,12 +129,12 @@ RQ_NODISCARD rq_err rq_object_cas(rq_shared *s, const char *name, uint64_t expec
                                   uint64_t *ret_generation, rq_error *why);
 /*
  * Swaps until the outcome is certain. *generation: in, of the object that is replaced; out, of the
- * new one. When a swap's answer was lost or the generation is another, the object is read: with these
- * bytes, the swap succeeded; if `again` says of its bytes that the caller alone writes such ones, an
- * earlier swap of the caller came late, and this one is repeated on top of it. Otherwise
- * RQ_E_CONFLICT: somebody else replaced the object, perhaps after this swap was applied. Another
- * error: the storage could not be asked; the fate is unknown, and the same bytes may be swapped
- * again. REQUIRES: nobody else writes these bytes, and the caller not twice.
+ * new one. When a swap's answer was lost or the generation is another, the object is read: with
+ * these bytes, the swap succeeded; if `again` recognizes its bytes as written by the caller, an
+ * earlier swap of the caller arrived late, and this one is repeated on top of it. Otherwise
+ * RQ_E_CONFLICT: another server replaced the object, perhaps after this swap was applied. Another
+ * error: the storage did not answer; the outcome is unknown, and the same bytes may be swapped
+ * again. REQUIRES: no other server writes the same bytes, nor does the caller twice.
  */
 RQ_NODISCARD rq_err rq_object_swap(rq_shared *s, const char *name, uint64_t *generation,
                                    rq_slice bytes, bool (*again)(void *ctx, rq_slice bytes),

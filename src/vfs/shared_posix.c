@@ -10,8 +10,8 @@
  *     set/NAME/KEY            an empty file
  *
  *  1. A file that others may read is written under a temporary name and linked: it appears
- *     complete, or another server's file has the name already. Only the guard is ever
- *     overwritten, one byte, from '+' to '-'.
+ *     complete, or another server's file has the name already. Only the guard is ever overwritten,
+ *     one byte, from '+' to '-'.
  *  2. A name that is relied upon is synced first, whoever made it: its maker may have died before.
  *
  * A network file system must show a new name, and an open after another server's close must show

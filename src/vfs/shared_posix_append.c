@@ -59,8 +59,9 @@ rq_err rq__folder_slog_open(rq_tenure *base, uint64_t number, rq_slog **ret, rq_
     return RQ_OK;
 }
 
-/* A look first: after a fence the files are the revoker's to measure. One who was paused behind the
- * look removes them anyhow, and they are then missing at the seal, or behind it. */
+/* Looks at the guard first: after a fence the files belong to the revoker. A server paused after
+ * the look removes them nonetheless; they are then missing at the seal, or the seal is already
+ * written. */
 rq_err rq__folder_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
 {
     rq__folder_tenure *t = (rq__folder_tenure *)base;

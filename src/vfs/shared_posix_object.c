@@ -5,9 +5,8 @@
  *
  *  1. The highest generation is never removed; who wrote it removes those below the one before. A
  *     removed object is a generation that says so, so that generations rise forever.
- *  2. A writer may have been paused between its look and its link, while G + 1 came, was
- *     replaced and
- *     removed: then its link succeeds too late. So it looks again. This is only possible if
+ *  2. A writer may have been paused between its look and its link, while G + 1 came, was replaced
+ *     and removed: then its link succeeds too late. So it looks again. This is only possible if
  *     there is a higher one, whose history has the token of the writer of G + 1.
  */
 #include <stdio.h>

@@ -2,8 +2,9 @@
 /*
  * The plug-in's connection to RADOS, the check of its pool, and sets.
  *
- * Every operation has librados' time-out (rq_rados_options.timeout_s): by itself librados waits for
- * ever. After a time-out the fate of an operation is unknown, and it may still be executed later.
+ * Every operation has librados' time-out (rq_rados_options.timeout_s): otherwise librados waits
+ * forever. After a time-out the outcome of an operation is unknown, and it may still be executed
+ * later.
  */
 #include "vfs/shared_rados_priv.h"
 
@@ -72,7 +73,8 @@ int rq__rados_text(rq__rados *r, const char *name, const char *attribute, char *
     return len == -ENODATA ? 0 : len;
 }
 
-/* Size and bytes in one operation: they belong together. -ERANGE: it is longer than `len`. */
+/* Reads size and bytes in one operation, so that they are consistent. -ERANGE: it is longer than
+ * `len`. */
 static int read_at_most(rq__rados *r, const char *name, void *buf, size_t len, uint64_t *ret_size)
 {
     int stat_rc = 0, read_rc = 0;
@@ -300,8 +302,8 @@ static bool plain(const char *name)
     return len > 0 && len <= RQ_SHARED_NAME_MAX && strspn(name, good) == len;
 }
 
-/* A pool with min_size 1 acknowledges what one disk has, and loses it with that disk. One with
- * erasure coding has neither keys nor, for small writes, speed. */
+/* A pool with min_size 1 acknowledges writes that only one disk has, and loses them with it. An
+ * erasure-coded pool has no omap keys, and small writes are slow. */
 static rq_err check_pool(rq__rados *r, const char *pool, rq_error *why)
 {
     char answer[512];

@@ -16,17 +16,19 @@ typedef struct rq_rados_options {
     const char *user;  /* "client.admin" */
     const char *pool;  /* replicated, with min_size of 2 or more */
     const char *space; /* RADOS namespace: one for each cluster of servers in a pool */
-    /* Until an operation without an answer fails with RQ_E_TIMEOUT, its fate unknown. 0: 2. */
+    /* Time after which an operation without an answer fails with RQ_E_TIMEOUT and an unknown
+     * outcome. 0: 2. */
     unsigned timeout_s;
 } rq_rados_options;
 
-/* What the plug-in has: one function, which refuses another version of the program. */
+/* The plug-in's only function; it refuses a program of another version. */
 #define RQ_RADOS_ENTRY "rq__shared_rados_new"
 typedef rq_err rq_shared_rados_entry(const char *version, const rq_rados_options *o,
                                      rq_executor *executor, rq_shared **ret, rq_error *why);
 
-/* Opens the plug-in, connects and looks at the pool. RQ_E_UNSUPPORTED: the plug-in or librados is
- * missing. RQ_E_CONFIG: the configuration or the pool is refused; RQ_E_TIMEOUT: no monitor answers. */
+/* Opens the plug-in, connects and checks the pool. RQ_E_UNSUPPORTED: the plug-in or librados is
+ * missing. RQ_E_CONFIG: the configuration or the pool is refused; RQ_E_TIMEOUT: no monitor
+ * answers. */
 RQ_NODISCARD rq_err rq_shared_rados_open(const char *plugin, const rq_rados_options *o,
                                          rq_executor *executor, rq_shared **ret, rq_error *why);
 

@@ -3,8 +3,8 @@
  * The log that a tenure writes. An append compares the stripe's owner and writes, in one operation. It
  * writes at an offset: librados may send it twice.
  *
- * librados copies the bytes, so that a write may end by a time-out while they are still on their way.
- * They may arrive later, up to the fence; the stripe accepts no more writes.
+ * librados copies the bytes, so a write may end by a time-out while they are still being sent. They
+ * may arrive later, up to the fence; the stripe accepts no more writes.
  */
 #include "vfs/shared_rados_priv.h"
 
@@ -30,7 +30,7 @@ typedef struct rados_slog {
 
 /* --- a new segment ------------------------------------------------------------------------- */
 
-/* A number that exists may be our own, if an answer was lost: another number does no harm. */
+/* An existing number may be our own if an answer was lost; using another number does no harm. */
 static rq_err add_segment(rq__rados_tenure *t, uint64_t number, rq_error *why)
 {
     char key[20];
@@ -51,7 +51,7 @@ static rq_err add_segment(rq__rados_tenure *t, uint64_t number, rq_error *why)
     return rq__rados_result(rc, "add a segment to", t->head, why);
 }
 
-/* One that exists was made by whoever revoked the tenure, or by us, if an answer was lost. */
+/* An existing stripe was made by the revoker of the tenure, or by us if an answer was lost. */
 static rq_err create_stripe(rq__rados_tenure *t, const char *name, rq_error *why)
 {
     rq__rados *r = rq__rados_of(t->base.shared);
@@ -73,8 +73,8 @@ void rq__rados_slog_close(rq_slog *base)
     free((rados_slog *)base);
 }
 
-/* The log may have been revoked and removed before a stripe was made: then nobody would look for
- * what is written there. While the head is ours after the stripes were made, a later fence finds
+/* The log may have been revoked and removed before a stripe was made: then no server would look for
+ * bytes written there. If the head is still ours after the stripes were made, a later fence finds
  * them. */
 static rq_err make_stripes(rq__rados_tenure *t, rados_slog *log, rq_error *why)
 {

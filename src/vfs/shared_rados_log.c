@@ -8,8 +8,8 @@
  *     operation, none that is executed after this one succeeds.
  *  3. The lengths are read, which no longer change, and written to the head once.
  *
- * Every step may be repeated, by any server, after any of the others. Who compares the head in a later
- * step compares the whole value of `owner`: a head that was removed and made again has another.
+ * Every step may be repeated, by any server, after any of the others. Later steps that compare the
+ * head compare the whole value of `owner`: a head that was removed and made again has another.
  */
 #include "vfs/shared_rados_priv.h"
 
@@ -64,7 +64,7 @@ static void renew_now(rq_task *task)
         RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq__rados_tenure, renewal);
     rq_executor *ex = rq__rados_of(t->base.shared)->executor;
     if (t->stopping) return;
-    /* After an error the lease runs out, unless a later look succeeds. */
+    /* After an error the lease runs out, unless a later renewal succeeds. */
     rq_err rc = rq__rados_renew(t, NULL);
     if (rc != RQ_E_SERVER_ABORTED) ex->timer_arm(ex, &t->renewal, t->renewals, RENEWAL_NS);
 }
@@ -150,7 +150,7 @@ typedef struct fencing {
     size_t count;
 } fencing;
 
-/* A head for a name that was never taken, which then cannot be. */
+/* Makes a head for a name that was never taken, so that it cannot be taken any more. */
 static int make_fenced(fencing *f)
 {
     rados_write_op_t op = rados_create_write_op();
@@ -171,7 +171,8 @@ static int replace_owner(fencing *f, const char *seen)
     return rq__rados_write(f->r, f->head, op);
 }
 
-/* One look at the head, and a change if its tenure runs. *ret_again: another one has changed it. */
+/* Reads the head, and changes it if its tenure is open. *ret_again: another server has changed it
+ * meanwhile. */
 static rq_err fence_once(fencing *f, bool *ret_again, rq_error *why)
 {
     char seen[RQ__RADOS_OWNER_MAX];
@@ -347,8 +348,8 @@ static void guard(const rq__rados_tenure *t, rados_write_op_t op)
     rados_write_op_cmpxattr(op, OWNER, LIBRADOS_CMPXATTR_OP_EQ, t->owner, strlen(t->owner));
 }
 
-/* The head's key last: a fence in between makes the missing stripes anew, empty, and a segment without a
- * key has no stripes left. */
+/* The head's key is removed last. If a fence comes in between, it makes the missing stripes again,
+ * empty; and a segment without a key has no stripes left. */
 rq_err rq__rados_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
 {
     rq__rados_tenure *t = (rq__rados_tenure *)base;
@@ -410,7 +411,7 @@ rq_err rq__rados_slog_read(rq_shared *s, const char *name, uint64_t number, unsi
     return RQ_OK;
 }
 
-/* The head last: what is left after a failure is found again. */
+/* The head is removed last, so that objects left after a failure are found again. */
 rq_err rq__rados_slog_remove(rq_shared *s, const char *name, rq_error *why)
 {
     fencing f = {.r = rq__rados_of(s), .name = name};

@@ -5,9 +5,10 @@
  * has other versions.
  *
  * An answer may be lost, and librados then sends the operation again. The OSD recognizes it, unless
- * some thousand others came between: then our own success looks like another's swap. So a record has
- * the tokens of its last writers (shared_format.c), and a swap that seems to have failed is settled by
- * reading. A removed object keeps its generation, and its name in the pool.
+ * some thousand other operations came in between: then our own success looks like another server's
+ * swap. So a record has the tokens of its last writers (shared_format.c), and a swap that seems to
+ * have failed is settled by reading. A removed object keeps its generation, and its name in the
+ * pool.
  */
 #include "vfs/shared_rados_priv.h"
 
@@ -72,8 +73,8 @@ static int replace(rq__rados *r, const char *object, uint64_t from, rq_slice fil
     return rq__rados_write(r, object, op);
 }
 
-/* What became of the swap to `generation` that ended with `rc`. Once another has made this
- * generation, ours can no longer be executed; while it is not made, it may be. */
+/* The outcome of the swap to `generation` that ended with `rc`. Once another swap has made this
+ * generation, ours can no longer be executed; until then it may be. */
 static rq_err settle(rq__rados *r, const char *object, uint64_t generation, uint64_t token, int rc,
                      rq_arena *arena, rq_error *why)
 {

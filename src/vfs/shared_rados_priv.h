@@ -5,9 +5,10 @@
  *
  * What is in the pool. Each line is one object; each operation touches one object and is atomic.
  *
- *     tenure/NAME         the head. xattr owner: "+TOKEN" while the tenure runs, "-TOKEN" once it is
- *                         revoked, ".TOKEN" once it was ended in order; the token after '-' is the
- *                         revoker's. omap: a key for each segment. xattr sealed and data: the lengths
+ *     tenure/NAME         the head. xattr owner: "+TOKEN" while the tenure runs, "-TOKEN" once it
+ *                         is revoked, ".TOKEN" once it was ended in order; the token after '-' is
+ *                         that of the revoker. omap: a key for each segment. xattr sealed and
+ *                         data: the lengths
  *     log/NAME/NUMBER.K   a stripe. xattr owner: "+TOKEN", or "-" once the tenure has ended
  *     object/NAME         xattr generation; data: a record of shared_format.c
  *     set/NAME            omap: the keys

@@ -131,7 +131,7 @@ static rq_err add_segment(thing *t, const sim_op *op)
     return RQ_OK;
 }
 
-/* The stripes of a real storage are objects of their own; here they go with their entry. */
+/* On a real storage stripes are objects of their own; here they are removed with their entry. */
 static rq_err drop_segment(thing *t, const sim_op *op)
 {
     if (!owns(t, op->token)) return RQ_E_SERVER_ABORTED;

@@ -30,7 +30,7 @@ void rq__extent_encode(const rq__extent *e, uint8_t out[static RQ_WAL_EXTENT_HEA
 /* False: these bytes are no header of this log's extents. */
 bool rq__extent_decode(const uint8_t in[static RQ_WAL_EXTENT_HEADER_LEN], uint64_t epoch,
                        rq__extent *ret);
-/* The epoch of a server's log, so that one log's bytes are not taken for another's. */
+/* The epoch of a server's log, by which its extents differ from those of other logs. */
 uint64_t rq__extent_epoch(const char *server_name);
 
 #endif

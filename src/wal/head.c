@@ -183,7 +183,7 @@ static rq_err fence_once(rq_shared *s, const char *server_name, const char *by, 
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
     if (rc == RQ_OK && h.state != RQ_WAL_OPEN) return RQ_OK;
     rc = rq_slog_lengths(s, server_name, arena, &found, &count, &detail);
-    /* Its owner made no segment, or another server has retired it. */
+    /* Its owner made no segment, or another server has retired the log. */
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
     take_lengths(&h, found, count);
     h.state = RQ_WAL_FENCED;
@@ -264,7 +264,7 @@ static rq_err check_retirable(rq_shared *s, const char *server_name, rq_arena *a
                    server_name, count, needed_by[0]);
 }
 
-/* So that a reader that comes while the bytes are being removed finds an empty log. */
+/* A reader that arrives while the bytes are being removed finds an empty log. */
 static rq_err empty(rq_shared *s, const char *server_name, rq__head *h, uint64_t *generation,
                     rq_error *why)
 {

@@ -13,10 +13,10 @@
  *     repeated in a new segment with the same LSNs, and the first attempt counts no more, whenever
  *     its bytes arrive.
  *  3. Bytes in a segment prove that everything before its first LSN was acknowledged.
- *  4. Who takes regions over revokes the tenure (vfs/shared.h), and then swaps the head to FENCED,
- *     with the lengths. From then on the log has the same contents for every reader.
+ *  4. A server that takes regions over revokes the tenure (vfs/shared.h), and then swaps the head
+ *     to FENCED, with the lengths. From then on the log has the same contents for every reader.
  *  5. CLOSED: the owner left, and no region needs a record of it. An absent head was never made, or
- *     nobody needs it any more.
+ *     is no longer needed.
  *
  * The regions that may need records of the log are the set "log-regions:SERVERNAME", with a key for each
  * opening, "ENCODED.NUMBER". It is put before the region's manifest names the log, and deleted after the
@@ -60,8 +60,8 @@ RQ_NODISCARD rq_err rq__head_decode(rq_slice bytes, rq_arena *arena, rq__head *r
 /* RQ_E_NOT_FOUND: it is absent. */
 RQ_NODISCARD rq_err rq__head_read(rq_shared *s, const char *server_name, rq_arena *arena,
                                   rq__head *ret, uint64_t *ret_generation, rq_error *why);
-/* The owner's swap; its outcome is certain, if need be after several attempts. *generation as for
- * rq_object_swap. RQ_E_SERVER_ABORTED: somebody fenced it. */
+/* The owner's swap; it is repeated until its outcome is certain. *generation as for rq_object_swap.
+ * RQ_E_SERVER_ABORTED: the log was fenced. */
 RQ_NODISCARD rq_err rq__head_swap(rq_shared *s, const char *server_name, const rq__head *h,
                                   uint64_t *generation, rq_error *why);
 
@@ -80,8 +80,8 @@ RQ_NODISCARD rq_err rq_wal_need_no_more(rq_shared *s, const char *server_name, c
 /* The keys. */
 RQ_NODISCARD rq_err rq__wal_needed_by(rq_shared *s, const char *server_name, rq_arena *arena,
                                       const char ***ret, size_t *ret_count, rq_error *why);
-/* Removes an ended log that no region needs. RQ_E_STATE: one does, or it has not ended. An absent one
- * is no error. */
+/* Removes an ended log that no region needs. RQ_E_STATE: a region needs it, or it has not ended. An
+ * absent log is no error. */
 RQ_NODISCARD rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why);
 
 #endif

@@ -176,7 +176,8 @@ static uint64_t prewrite_step(const rq_wal *wal)
     return step > PREWRITE_STEP ? PREWRITE_STEP : step;
 }
 
-/* So early that a full disk is noticed before what is kept for it has been used, if files are that large. */
+/* Early enough to notice a full disk before the reserve has been used, if files are large
+ * enough. */
 static uint64_t due_ahead(const rq_wal *wal)
 {
     uint64_t step = prewrite_step(wal);
@@ -604,7 +605,8 @@ static bool patience_is_over(rq_wal *wal)
     else if (wal->full_since_ns == 0)
         wal->full_since_ns = now_ns(wal);
     bool over = full && now_ns(wal) - wal->full_since_ns >= RQ_WAL_PATIENCE_NS;
-    /* On shared storage nothing that was sent stays there unacknowledged (striped.c). */
+    /* On shared storage the chain keeps no unacknowledged bytes behind the failed append
+     * (striped.c). */
     bool resends = wal->broken != RQ_OK || wal->striped != NULL;
     rq_lsn above = !over ? UINT64_MAX : resends ? wal->synced : wal->written;
     atomic_store_explicit(&wal->full_above, above, memory_order_release);

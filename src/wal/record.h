@@ -33,8 +33,7 @@ typedef struct rq_wal_record {
                            * record */
     rq_slice scopes;      /* replicated families, each: u8 length, family, be32 scope */
     rq_slice payload;
-    bool
-        vital; /* for writers: on a full disk it may use the space that is kept for what frees space */
+    bool vital; /* for writers: on a full disk it may use the reserve for records that free space */
     uint64_t lsn; /* set by readers: LSN behind the record */
 } rq_wal_record;
 

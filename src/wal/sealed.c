@@ -143,7 +143,8 @@ static bool has_bytes(const rq__head_segment *s)
     return false;
 }
 
-/* No extent begins at l->lsn: the end, unless more is known to have been acknowledged. */
+/* No extent begins at l->lsn: this is the end of the log, unless later bytes are known to have been
+ * acknowledged. */
 static rq_err judge(rq_wal_sealed *l, rq_error *why)
 {
     for (size_t i = l->index + 1; i < l->head.count; i++)

@@ -3,9 +3,9 @@
  * Reads the log of a server whose tenure has ended (head.h, rule 4), in log order. Every byte is
  * checked before it is used.
  *
- * The log ends at the first LSN that no extent begins with: what was acknowledged has no gap. If
- * something proves that more was acknowledged (a later segment with bytes, or an extent that says so),
- * the gap is damage: RQ_E_CORRUPT names log, segment and LSN.
+ * The log ends at the first LSN at which no extent begins: acknowledged bytes have no gap. If
+ * something proves that more was acknowledged (a later segment with bytes, or an extent that says
+ * so), the gap is damage: RQ_E_CORRUPT names log, segment and LSN.
  *
  * Blocks; one thread at a time. Any number of readers may read one log.
  */
@@ -18,7 +18,7 @@
 typedef struct rq_wal_sealed rq_wal_sealed;
 
 /* `from`: a record's end, or 0; segments that end there or before are not read. RQ_E_NOT_FOUND: the
- * head is absent: nobody needs the log. RQ_E_STATE: it has not ended. */
+ * head is absent, so the log is not needed. RQ_E_STATE: it has not ended. */
 RQ_NODISCARD rq_err rq_wal_sealed_open(rq_shared *s, const char *server_name, uint64_t from,
                                        rq_wal_sealed **ret, rq_error *why);
 /* The next record that begins at `from` or later; its slices are valid until the next call.

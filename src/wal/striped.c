@@ -5,22 +5,23 @@
  *
  *   ring ── batch ──► extent i ──► stripe i mod W of the segment ── acknowledged ──► in LSN order: synced
  *
- *  1. Loops do not write: push wakes the lane, which has the pen for ever. It copies a batch out of
- *     the ring and sends it as an extent (extent.h). Each stripe has one append in flight at most:
+ *  1. Loops do not write: push wakes the lane, which keeps the pen. It copies a batch out of the
+ *     ring and sends it as an extent (extent.h). Each stripe has one append in flight at most:
  *     guarded appends to one object do not pipeline, and delay a fence.
- *  2. `written` is what was sent. Acknowledgements come in any order, `synced` advances in the order of
- *     LSNs.
- *  3. A segment has a wal_file of the chain, without a slot. A new one is named in the head (head.h)
- *     and then made, on a lane of its own; records staged meanwhile are noted in it, and sent once
- *     everything before it is acknowledged.
- *  4. After an append that failed, or that was not answered within 2 s, the segment is *abandoned*: a
- *     new one begins at `synced`, and everything behind is sent again, with the same LSNs. What of
- *     the abandoned one arrives later is void. Its memory stays until its appends have ended.
+ *  2. `written` is the end of the bytes sent. Acknowledgements arrive in any order, `synced`
+ *     advances in the order of LSNs.
+ *  3. A segment has a wal_file of the chain, without a slot. A new one is named in the head
+ *     (head.h) and then made, on a lane of its own; records staged meanwhile are noted in it, and
+ *     sent once everything before it is acknowledged.
+ *  4. After an append that failed, or that was not answered within 2 s, the segment is *abandoned*:
+ *     a new one begins at `synced`, and everything behind is sent again, with the same LSNs. Bytes
+ *     of the abandoned one that arrive later are void. Its memory stays until its appends have
+ *     ended.
  *  5. While the storage cannot be reached this is repeated. The log fails only when the tenure has
  *     ended. On full storage, waiters are told so after a while, as with files.
  *  6. Segments that no region needs leave the head first, then their bytes are removed.
  *
- * Prewriting, recycling, marks, indexes and HANDOVER are of files alone.
+ * Prewriting, recycling, marks, indexes and HANDOVER exist for files only.
  */
 #include "wal/striped.h"
 
@@ -67,12 +68,12 @@ struct rq__striped {
 
     /* The task that edits the head. Its fields are the lane's while it does not run, and its own
      * while it does. */
-    rq_lane *lane; /* the task's own: tasks of pools may all be waiting for the log */
+    rq_lane *lane; /* the task's own: all pool tasks may be waiting for the log */
     rq_task task;
     bool running, ready; /* guarded by the log's mutex */
     bool opens;          /* a segment is to be made, of `next` */
     wal_file *next;
-    wal_file *dropped; /* taken from `freed`: to be removed when the head names them no more */
+    wal_file *dropped; /* taken from `freed`: to be removed once the head no longer names them */
     segment *opened;
     rq__head head;
     size_t head_cap;
@@ -192,13 +193,15 @@ static void appended(rq_slog_write *write, rq_err rc)
     rq__wal_lane_turn(wal);
 }
 
-/* The end of an extent from `from`: a frame's end. The ring's frames are our own. */
+/* The end of an extent that begins at `from`: the end of a frame. The ring's frames are our own and
+ * trusted. */
 static rq_lsn extent_end(const rq_wal *wal, rq_lsn from, rq_lsn to)
 {
     if (to - from <= RQ_WAL_EXTENT_BYTES) return to;
     rq_lsn end = from;
     for (;;) {
-        /* Frames are aligned and the ring's size is a power of two: no field is divided. */
+        /* Frames are aligned and the ring's size is a power of two: no header field crosses the
+         * ring's end. */
         uint32_t body = rq_get_be32(wal->ring + ((end + 24) & (wal->ring_cap - 1)));
         uint64_t len = rq__wal_frame_len(body);
         RQ_ASSERT(len <= to - end);
@@ -226,7 +229,7 @@ static rq_err extent_fill(const rq_wal *wal, extent_write *w, const uint8_t *rin
     return RQ_OK;
 }
 
-/* Sends [written, to). REQUIRES: mutex, which is released meanwhile; the stripe is free. */
+/* Sends [written, to). REQUIRES: mutex, which is released meanwhile; the stripe is idle. */
 static void send_extent(rq__striped *st, extent_write *w, unsigned stripe, rq_lsn to)
 {
     rq_wal *wal = st->wal;
@@ -303,7 +306,7 @@ static rq_err named_add(rq__striped *st, const wal_file *s)
     return RQ_OK;
 }
 
-/* The head names the chain; of its newest segment only if it is current, or is to be made.
+/* The head names the chain; its newest segment only if that is current or about to be made.
  * REQUIRES: mutex, or no lane. */
 static rq_err head_from_chain(rq__striped *st)
 {
@@ -357,8 +360,8 @@ static bool is_in_flight(const rq__striped *st, uint64_t number)
     return false;
 }
 
-/* Takes the freed segments that have no append in flight, which must not find them gone. Behind those
- * of an attempt that failed. REQUIRES: mutex, the task does not run. */
+/* Takes the freed segments without an append in flight, and appends them to those of a failed
+ * attempt. REQUIRES: mutex, the task does not run. */
 static bool take_droppable(rq__striped *st)
 {
     for (wal_file **at = &st->freed; *at != NULL;) {
@@ -409,8 +412,8 @@ static void roll(rq__striped *st)
     task_start(st, next);
 }
 
-/* The segment that takes the place of one in which nothing was acknowledged: its part of the chain gets
- * another number. */
+/* The segment that replaces one in which nothing was acknowledged: its chain entry gets another
+ * number. */
 static void renumber(rq__striped *st, const wal_file *old)
 {
     wal_file *gone = rq__wal_file_new(old->first_lsn);
@@ -422,7 +425,7 @@ static void renumber(rq__striped *st, const wal_file *old)
         rq__striped_freed(st->wal, gone);
 }
 
-/* Begins a segment at `synced`, in which everything behind is sent again. */
+/* Begins a segment at `synced`, in which all later bytes are sent again. */
 static void repair(rq__striped *st)
 {
     rq_wal *wal = st->wal;
@@ -528,7 +531,8 @@ static void open_if_drained(rq__striped *st)
     ex->latch_open(&st->drained, RQ_OK);
 }
 
-/* Any error while the log is closed ends it, rather than the close waiting for the storage. */
+/* While the log is being closed any error ends it, so that the close does not wait for the
+ * storage. */
 static bool has_ended(const rq__striped *st, rq_err *ret)
 {
     const rq_wal *wal = st->wal;

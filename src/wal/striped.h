@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log's form on shared storage, as the other files of this room see it. Rules: striped.c. */
+/* The log's form on shared storage: declarations for the other files of this room. Rules:
+ * striped.c. */
 #ifndef RQ_WAL_STRIPED_H
 #define RQ_WAL_STRIPED_H
 
@@ -11,7 +12,7 @@ RQ_NODISCARD rq_err rq__striped_open(rq_wal *wal, rq_error *why);
 RQ_NODISCARD rq_err rq__striped_begin(rq_wal *wal, rq_error *why);
 /* Does the most urgent piece of work; false if there is none. On the lane. REQUIRES: mutex. */
 bool rq__striped_step(rq_wal *wal);
-/* A segment that no region needs. Takes it over. REQUIRES: mutex; it is not in the chain. */
+/* Takes over a segment that no region needs. REQUIRES: mutex; it is not in the chain. */
 void rq__striped_freed(rq_wal *wal, wal_file *s);
 /* At close: waits until nothing is in flight. No lock held. */
 void rq__striped_drain(rq_wal *wal);

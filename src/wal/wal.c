@@ -15,7 +15,7 @@
 #define DEFAULT_FILE_BYTES (64u << 20)
 #define FILE_BYTES_MAX (1u << 30)
 #define DEFAULT_FILES 32
-/* On shared storage: how long a recovery takes is the log's length. */
+/* On shared storage: the log's length determines the time of a recovery. */
 #define SEGMENT_BYTES_MAX (16u << 20)
 #define SEGMENTS_MAX 16
 

@@ -114,9 +114,8 @@ RQ_NODISCARD rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
  */
 rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
 
-/* Ends a log on shared storage as failed: what is not acknowledged yet is not acknowledged any more,
- * and waiters are told RQ_E_SERVER_ABORTED soon. For a server that must stop serving at once. Any
- * thread. */
+/* Ends a log on shared storage as failed: unacknowledged records are never acknowledged, and
+ * waiters soon get RQ_E_SERVER_ABORTED. For a server that must stop serving at once. Any thread. */
 void rq_wal_abort(rq_wal *wal);
 
 /* --- appending -------------------------------------------------------------------------------- */

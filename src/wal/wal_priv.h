@@ -36,7 +36,7 @@
 #define RQ_WAL_IDLE_NS                                                                             \
     1000000000u /* bytes without a waiter are synced after this
                                                  * time */
-/* The prewritten space that a full disk leaves for what frees some (append.c). */
+/* The prewritten space that is reserved on a full disk for records that free space (append.c). */
 #define RQ__WAL_RESERVE ((uint64_t)64 << 10)
 /* How long a waiter waits for space on a full disk before it gets RQ_E_NO_SPACE. */
 #define RQ_WAL_PATIENCE_NS ((uint64_t)5 * 1000 * 1000 * 1000)
