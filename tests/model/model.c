@@ -671,6 +671,16 @@ static void reset(const model_scan *m)
     if (m->filter != NULL) rq_filter_reset(m->filter);
 }
 
+/* The cells of a row that its key excludes are passed to a filter that they may end.
+ * HBASE: RegionScannerImpl.nextRow; a reversed scan seeks the row before. */
+static void show_row(model_scan *m, const rq_cell *at, cell_set *out)
+{
+    if (m->scan->reversed || m->scan->is_get || !rq_filter_ends_at_cells(m->filter)) return;
+    for (size_t i = 0; i < m->family_count; i++)
+        if (m->families[i].essential) read_family(m, &m->families[i], at, out);
+    cell_set_empty(out);
+}
+
 bool model_scan_next(model_scan *m, cell_set *out)
 {
     for (;;) {
@@ -690,6 +700,7 @@ bool model_scan_next(model_scan *m, cell_set *out)
             rq_filter_row_key(m->filter, rq_cell_row(at), &filtered, &m->why) != RQ_OK)
             m->failed = true;
         if (filtered) {
+            show_row(m, at, out);
             if (all_remaining(m)) m->done = true;
             reset(m);
             continue;
