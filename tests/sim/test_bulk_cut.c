@@ -252,7 +252,7 @@ static void a_power_cut_at_every_call_is_survived(void **state)
 static void every_call_may_fail_once(void **state)
 {
     (void)state;
-    for (uint64_t seed = 3001; seed <= 3001; seed++) {
+    for (uint64_t seed = 3001; seed <= 3003; seed++) {
         outcome whole = once(seed, 0, false);
         for (uint64_t k = 1; k <= whole.calls; k++) {
             outcome o = once(seed, k, true);
