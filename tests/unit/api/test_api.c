@@ -21,7 +21,7 @@ static part parts[] = {
     {"changes", run_changes, false},
     {"batches", run_batches, false},
     {"scans", run_scans, false},
-    {"fetch ahead", run_fetch_ahead, false},
+    {"fetch_ahead", run_fetch_ahead, false},
     {"options", run_options, false},
     {"life", run_life, false},
     {"refused", run_refused, false},

@@ -186,5 +186,5 @@ int run_fetch_ahead(void)
         cmocka_unit_test(calls_of_both_kinds_take_turns),
         cmocka_unit_test(a_database_is_closed_meanwhile),
     };
-    return cmocka_run_group_tests_name("fetch ahead", tests, open_db, close_db);
+    return cmocka_run_group_tests_name("fetch_ahead", tests, open_db, close_db);
 }
