@@ -78,59 +78,29 @@ static rq_err fence(rq__folder *f, const char *dir, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
-/* --- the renewal --------------------------------------------------------------------------- */
+/* --- begin and end ------------------------------------------------------------------------- */
 
-#define RENEWAL_NS (RQ_SHARED_LEASE_NS / 4)
-
-static void renew_now(rq_task *task)
+static rq_err renew(rq__renewals *r)
 {
-    rq__folder_tenure *t =
-        RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq__folder_tenure, renewal);
-    rq_executor *ex = rq__folder_of(t->base.shared)->executor;
-    if (t->stopping) return;
-    /* After an error the lease runs out, unless a later look succeeds. */
-    rq_err rc = rq__folder_renew(t, NULL);
-    if (rc != RQ_E_SERVER_ABORTED) ex->timer_arm(ex, &t->renewal, t->renewals, RENEWAL_NS);
-}
-
-static void stop_renewals(rq_task *task)
-{
-    rq__folder_tenure *t = RQ_CONTAINER_OF(task, rq__folder_tenure, stop);
-    rq_executor *ex = rq__folder_of(t->base.shared)->executor;
-    t->stopping = true;
-    bool cancelled = ex->timer_cancel(ex, &t->renewal);
-    (void)cancelled; /* else it is behind this task, and sees `stopping` */
-    ex->latch_open(&t->stopped, RQ_OK);
+    return rq__folder_renew(RQ_CONTAINER_OF(r, rq__folder_tenure, renewals), NULL);
 }
 
 void rq__folder_tenure_free(rq_tenure *base)
 {
     rq__folder_tenure *t = (rq__folder_tenure *)base;
     rq_executor *ex = rq__folder_of(base->shared)->executor;
-    if (t->renewals != NULL) {
-        /* The lane is about to be freed: not even the timer may post to it any more. */
-        ex->latch_init(ex, &t->stopped);
-        t->stop.run = stop_renewals;
-        rq_lane_post(t->renewals, &t->stop);
-        (void)ex->latch_wait(&t->stopped);
-        ex->latch_destroy(&t->stopped);
-        ex->lane_free(ex, t->renewals);
-    }
+    rq__renewals_close(&t->renewals);
     for (unsigned i = 0; i < RQ_SLOG_STRIPES; i++)
         if (t->lanes[i] != NULL) ex->lane_free(ex, t->lanes[i]);
     free(t);
 }
-
-/* --- begin and end ------------------------------------------------------------------------- */
 
 static rq_err make_lanes(rq__folder_tenure *t)
 {
     rq_executor *ex = rq__folder_of(t->base.shared)->executor;
     for (unsigned i = 0; i < RQ_SLOG_STRIPES; i++)
         RQ_TRY(ex->lane_new(ex, "rq-slog", &t->lanes[i]));
-    RQ_TRY(ex->lane_new(ex, "rq-tenure", &t->renewals));
-    t->renewal.task.run = renew_now;
-    return RQ_OK;
+    return rq__renewals_open(&t->renewals, ex, renew);
 }
 
 static rq_err take_name(rq__folder_tenure *t, rq_error *why)
@@ -157,7 +127,7 @@ rq_err rq__folder_tenure_begin(rq_shared *s, const char *name, rq_tenure **ret, 
         rq__folder_tenure_free(&t->base);
         return rq_fail(why, rc, "cannot begin the tenure of %s", name);
     }
-    f->executor->timer_arm(f->executor, &t->renewal, t->renewals, RENEWAL_NS);
+    rq__renewals_begin(&t->renewals);
     *ret = &t->base;
     return RQ_OK;
 }

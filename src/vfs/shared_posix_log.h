@@ -9,11 +9,7 @@ typedef struct rq__folder_tenure {
     rq_tenure base;
     uint64_t token;
     rq_lane *lanes[RQ_SLOG_STRIPES]; /* one for each stripe's writes and syncs */
-    rq_lane *renewals;               /* the timer's; `stopping` is used there only */
-    rq_timer renewal;
-    rq_task stop;
-    rq_latch stopped;
-    bool stopping;
+    rq__renewals renewals;
     char dir[RQ__DIR_MAX];
 } rq__folder_tenure;
 

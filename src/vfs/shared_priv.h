@@ -19,6 +19,26 @@ void rq__slog_write_end(rq_slog_write *w, rq_err rc);
 #define RQ_LEASE_WAIT_NS (RQ_SHARED_LEASE_NS + RQ_SHARED_LEASE_NS / 100)
 #define RQ_LEASE_USED_NS (RQ_SHARED_LEASE_NS / 100 * 95)
 
+/* --- the renewal of a lease (shared_renewal.c) ------------------------------------------------ */
+/* In a tenure. */
+typedef struct rq__renewals {
+    rq_executor *executor; /* borrowed */
+    /* On the renewals' lane. RQ_E_SERVER_ABORTED: the tenure has ended, and this was the last. */
+    rq_err (*renew)(struct rq__renewals *r);
+    rq_lane *lane;
+    rq_timer timer;
+    rq_task stop;
+    rq_latch stopped;
+    bool stopping; /* on the lane only */
+} rq__renewals;
+
+RQ_NODISCARD rq_err rq__renewals_open(rq__renewals *r, rq_executor *executor,
+                                      rq_err (*renew)(rq__renewals *renewals));
+/* Once, after the first renewal, which is the caller's. */
+void rq__renewals_begin(rq__renewals *r);
+/* Waits for a renewal that runs. May be called if they were not begun or could not be opened. */
+void rq__renewals_close(rq__renewals *r);
+
 /* --- records of the shared folder (shared_format.c) ------------------------------------------- */
 /* An object's file. It has the tokens of the writers of the last RQ__HISTORY_MAX generations, so
  * that a writer whose file was replaced meanwhile can tell whether one of them was its own. */

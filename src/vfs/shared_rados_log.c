@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RENEWAL_NS (RQ_SHARED_LEASE_NS / 4)
 #define OWNER "owner"
 #define SEALED "sealed"
 #define NOBODY "-"
@@ -58,38 +57,15 @@ rq_err rq__rados_renew(rq__rados_tenure *t, rq_error *why)
     return rq__tenure_over(&t->base, why);
 }
 
-static void renew_now(rq_task *task)
+static rq_err renew(rq__renewals *r)
 {
-    rq__rados_tenure *t =
-        RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq__rados_tenure, renewal);
-    rq_executor *ex = rq__rados_of(t->base.shared)->executor;
-    if (t->stopping) return;
-    /* After an error the lease runs out, unless a later renewal succeeds. */
-    rq_err rc = rq__rados_renew(t, NULL);
-    if (rc != RQ_E_SERVER_ABORTED) ex->timer_arm(ex, &t->renewal, t->renewals, RENEWAL_NS);
-}
-
-static void stop_renewals(rq_task *task)
-{
-    rq__rados_tenure *t = RQ_CONTAINER_OF(task, rq__rados_tenure, stop);
-    rq_executor *ex = rq__rados_of(t->base.shared)->executor;
-    t->stopping = true;
-    bool cancelled = ex->timer_cancel(ex, &t->renewal);
-    (void)cancelled; /* else it is behind this task, and sees `stopping` */
-    ex->latch_open(&t->stopped, RQ_OK);
+    return rq__rados_renew(RQ_CONTAINER_OF(r, rq__rados_tenure, renewals), NULL);
 }
 
 void rq__rados_tenure_free(rq_tenure *base)
 {
     rq__rados_tenure *t = (rq__rados_tenure *)base;
-    rq_executor *ex = rq__rados_of(base->shared)->executor;
-    /* The lane is about to be freed: not even the timer may post to it any more. */
-    ex->latch_init(ex, &t->stopped);
-    t->stop.run = stop_renewals;
-    rq_lane_post(t->renewals, &t->stop);
-    (void)ex->latch_wait(&t->stopped);
-    ex->latch_destroy(&t->stopped);
-    ex->lane_free(ex, t->renewals);
+    rq__renewals_close(&t->renewals);
     free(t);
 }
 
@@ -120,8 +96,7 @@ rq_err rq__rados_tenure_begin(rq_shared *s, const char *name, rq_tenure **ret, r
     memcpy(t->name, name, strlen(name) + 1);
     head_name(name, t->head);
     rq__rados_owner_make(r, '+', t->owner);
-    t->renewal.task.run = renew_now;
-    if (r->executor->lane_new(r->executor, "rq-tenure", &t->renewals) != RQ_OK) {
+    if (rq__renewals_open(&t->renewals, r->executor, renew) != RQ_OK) {
         free(t);
         return rq_no_memory(why);
     }
@@ -131,7 +106,7 @@ rq_err rq__rados_tenure_begin(rq_shared *s, const char *name, rq_tenure **ret, r
         rq__rados_tenure_free(&t->base);
         return rc;
     }
-    r->executor->timer_arm(r->executor, &t->renewal, t->renewals, RENEWAL_NS);
+    rq__renewals_begin(&t->renewals);
     *ret = &t->base;
     return RQ_OK;
 }

@@ -40,11 +40,7 @@ typedef struct rq__rados_tenure {
     rq_tenure base;
     char name[RQ_SHARED_NAME_MAX + 1], head[RQ__RADOS_NAME_MAX];
     char owner[RQ__RADOS_OWNER_MAX];
-    rq_lane *renewals;
-    rq_timer renewal;
-    rq_task stop;
-    rq_latch stopped;
-    bool stopping;
+    rq__renewals renewals;
 } rq__rados_tenure;
 
 static inline rq__rados *rq__rados_of(const rq_shared *s)

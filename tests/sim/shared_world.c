@@ -231,6 +231,26 @@ void world_kill(world_node *n)
     if (n->sim != NULL) rq_sim_node_kill(n->sim);
 }
 
+bool world_fault(world_node *n, world_chances chances)
+{
+    world *w = n->world;
+    unsigned kind = (unsigned)world_below(w, 30);
+    world_sleep_ms(w, world_below(w, 1200));
+    if (kind < chances.pause) {
+        world_pause(n, true);
+        world_sleep_ms(w, world_below(w, kind < 3 ? 6000 : 1500));
+        world_pause(n, false);
+    } else if (kind < chances.pause + chances.cut) {
+        world_cut(n, true);
+        world_sleep_ms(w, world_below(w, 2500));
+        world_cut(n, false);
+    } else if (kind < chances.pause + chances.cut + chances.kill && n->index != 1) {
+        world_kill(n);
+        return true;
+    }
+    return false;
+}
+
 static void run_task(rq_task *task)
 {
     world_task *t = RQ_CONTAINER_OF(task, world_task, task);

@@ -51,6 +51,14 @@ void world_pause(world_node *n, bool paused);
 /* FORM_MESSAGES only; a folder has no network. */
 void world_cut(world_node *n, bool cut);
 void world_kill(world_node *n);
+/* After a while, one fault by chance: a pause or a cut, shorter or longer than a lease, or the end
+ * of the process. Node 1 is never killed, so that a server remains. The rest of the chances:
+ * nothing. */
+typedef struct world_chances {
+    unsigned pause, cut, kill; /* of 30 */
+} world_chances;
+/* Waits for the end of the fault. Returns whether the node was killed. */
+bool world_fault(world_node *n, world_chances chances);
 /* Waits while the node is paused. */
 void world_stand_still(world_node *n);
 uint64_t world_below(world *w, uint64_t bound);

@@ -65,7 +65,7 @@ typedef struct server {
 typedef struct history {
     world w;
     server servers[WORLD_NODES];
-    world_task mischief;
+    world_task faults;
     rq_config *config;
     model models[REGIONS];
     char logs[LOGS_MAX][NAME_MAX_LEN];
@@ -394,28 +394,16 @@ static void client(world_task *t)
 
 /* --- what happens to the nodes ---------------------------------------------------------------- */
 
-static void mischief(world_task *t)
+static void faults(world_task *t)
 {
-    history *h = RQ_CONTAINER_OF(t, history, mischief);
+    history *h = RQ_CONTAINER_OF(t, history, faults);
     world *w = t->world;
     for (unsigned rounds = 20; rounds > 0; rounds--) {
         world_node *n = &w->nodes[world_below(w, WORLD_NODES)];
-        unsigned kind = (unsigned)world_below(w, 30);
-        world_sleep_ms(w, world_below(w, 1500));
-        if (kind < 12) {
-            world_pause(n, true);
-            world_sleep_ms(w, world_below(w, kind < 4 ? 5000 : 1500));
-            world_pause(n, false);
-        } else if (kind < 20) {
-            world_cut(n, true);
-            world_sleep_ms(w, world_below(w, 2500));
-            world_cut(n, false);
-        } else if (kind == 20 && n->index != 1) {
-            const server *s = &h->servers[n->index];
-            world_kill(n);
-            /* What waits for the log ends, as a process does. */
-            if (s->engine != NULL && !s->closing) rq_wal_abort(rq_engine_wal(s->engine));
-        }
+        const server *s = &h->servers[n->index];
+        bool killed = world_fault(n, (world_chances){.pause = 12, .cut = 8, .kill = 1});
+        /* What waits for the log ends, as a process does. */
+        if (killed && s->engine != NULL && !s->closing) rq_wal_abort(rq_engine_wal(s->engine));
     }
     h->done = true;
 }
@@ -552,7 +540,7 @@ static void run_seed(world_form form, uint64_t seed)
         for (unsigned k = 0; k < CLIENTS; k++)
             world_start(&s->clients[k], &h->w, s->node, client);
     }
-    world_start(&h->mischief, &h->w, NULL, mischief);
+    world_start(&h->faults, &h->w, NULL, faults);
     world_run(&h->w);
     /* Whatever was still on the wire has arrived, and changed nothing. */
     rq_sim_advance(h->w.sim, UINT64_C(10000000000));

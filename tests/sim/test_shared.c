@@ -293,26 +293,14 @@ static void check_counter(history *h)
 
 /* --- what happens to the nodes -------------------------------------------------------------- */
 
-static void mischief(world_task *t)
+static void faults(world_task *t)
 {
     history *h = RQ_CONTAINER_OF(t, history, tasks[WORLD_NODES]);
     world *w = t->world;
     while (!h->written_off) {
-        /* The victim mostly; node 1 stays alive, so that somebody takes over. */
-        world_node *n = &w->nodes[world_below(w, 3) > 0 ? VICTIM : world_below(w, WORLD_NODES)];
-        unsigned kind = (unsigned)world_below(w, 30);
-        world_sleep_ms(w, world_below(w, 1200));
-        if (kind < 14) {
-            world_pause(n, true);
-            world_sleep_ms(w, world_below(w, kind < 3 ? 6000 : 1500));
-            world_pause(n, false);
-        } else if (kind < 24) {
-            world_cut(n, true);
-            world_sleep_ms(w, world_below(w, 2500));
-            world_cut(n, false);
-        } else if (kind == 24 && n->index != 1) {
-            world_kill(n);
-        }
+        /* The victim mostly. */
+        unsigned i = world_below(w, 3) > 0 ? VICTIM : (unsigned)world_below(w, WORLD_NODES);
+        (void)world_fault(&w->nodes[i], (world_chances){.pause = 14, .cut = 10, .kill = 1});
     }
 }
 
@@ -350,7 +338,7 @@ static void run_seed(world_form form, uint64_t seed)
     world_start(&h->tasks[VICTIM], &h->w, &h->w.nodes[VICTIM], writer);
     for (unsigned i = 1; i < WORLD_NODES; i++)
         world_start(&h->tasks[i], &h->w, &h->w.nodes[i], counters);
-    world_start(&h->tasks[WORLD_NODES], &h->w, NULL, mischief);
+    world_start(&h->tasks[WORLD_NODES], &h->w, NULL, faults);
     world_run(&h->w);
     /* Whatever was still on the wire has arrived, and changed nothing. */
     rq_sim_advance(h->w.sim, UINT64_C(10000000000));
