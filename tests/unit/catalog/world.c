@@ -320,6 +320,19 @@ rq_err world_table(world *w, rq_ddl_kind kind, const char *table)
     return submit(w, &d);
 }
 
+rq_err world_open_closed_region(world *w, rq_arena *a, rq_region_info *ret_info,
+                                rq_table_schema **ret_schema)
+{
+    const rq_catalog_region *r;
+    RQ_TRY(world_open(w));
+    RQ_TRY(world_create(w, "t", "f", NULL));
+    RQ_TRY(world_put(w, "t", "a", "f"));
+    RQ_TRY(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"), &r, &w->why));
+    RQ_TRY(rq_region_info_copy(a, r->info, ret_info));
+    *ret_schema = rq_region_schema(r->region);
+    return world_table(w, RQ_DDL_DISABLE_TABLE, "t");
+}
+
 rq_err world_truncate(world *w, const char *table, bool preserve)
 {
     rq_ddl d = {.kind = RQ_DDL_TRUNCATE_TABLE, .of.truncate.preserve_splits = preserve};

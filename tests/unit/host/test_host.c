@@ -18,15 +18,8 @@ static fixture *setup(void)
     fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     world *w = &f->w;
-    const rq_catalog_region *r;
     world_init(w, unit_seed(), NULL);
-    assert_int_equal(world_open(w), RQ_OK);
-    OK(world_create(w, "t", "f", NULL));
-    OK(world_put(w, "t", "a", "f"));
-    OK(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"), &r, &w->why));
-    f->schema = rq_region_schema(r->region);
-    assert_int_equal(rq_region_info_copy(&f->arena, r->info, &f->info), RQ_OK);
-    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_open_closed_region(w, &f->arena, &f->info, &f->schema));
     return f;
 }
 
