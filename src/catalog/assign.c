@@ -6,10 +6,14 @@
 
 #include <stdlib.h>
 
-/* The calls that the procedure sent earlier, or that the function has made now. */
-static bool has_sent(const rq__proc *p, rq_region_call_kind kind)
+/* Whether the procedure has sent its calls of this kind already: then *ret has them, and *ret_rc is
+ * RQ_OK once each has its report, RQ_E_AGAIN until then. */
+static bool has_sent(rq__proc *p, rq_region_call_kind kind, rq__calls **ret, rq_err *ret_rc)
 {
-    return p != NULL && p->calls != NULL && p->calls->kind == kind;
+    if (p == NULL || p->calls == NULL || p->calls->kind != kind) return false;
+    *ret = p->calls;
+    *ret_rc = rq__calls_wait(p);
+    return true;
 }
 
 /* The set is done with. */
@@ -80,10 +84,7 @@ rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t cou
 {
     rq__calls *k = NULL;
     rq_err rc;
-    if (has_sent(p, RQ_CALL_OPEN)) {
-        k = p->calls;
-        rc = rq__calls_wait(p);
-    } else {
+    if (!has_sent(p, RQ_CALL_OPEN, &k, &rc)) {
         rc = opening_calls(c, p, list, count, &k);
         if (rc == RQ_E_AGAIN) return rq__wait_a_while(p, why);
         if (rc == RQ_OK) rc = rq__calls_send(k);
@@ -136,10 +137,7 @@ rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t c
 {
     rq__calls *k = NULL;
     rq_err rc;
-    if (has_sent(p, RQ_CALL_CLOSE)) {
-        k = p->calls;
-        rc = rq__calls_wait(p);
-    } else {
+    if (!has_sent(p, RQ_CALL_CLOSE, &k, &rc)) {
         RQ_TRY(abandoning_calls(c, p, list, count, &k));
         rc = rq__calls_send(k);
     }
@@ -157,10 +155,7 @@ rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, siz
 {
     rq__calls *k = NULL;
     rq_err rc;
-    if (has_sent(p, RQ_CALL_CLOSE)) {
-        k = p->calls;
-        rc = rq__calls_wait(p);
-    } else {
+    if (!has_sent(p, RQ_CALL_CLOSE, &k, &rc)) {
         RQ_TRY(rq__publish_closed(c, p, list, count, state, &k, why));
         for (size_t i = 0; i < k->count; i++)
             k->list[i].abandon = abandon;
@@ -181,10 +176,7 @@ static rq_err open_unserved(rq_catalog *c, rq__proc *p, const rq_region_info *in
     rq__opened one = {.info = info, .schema = schema};
     rq__calls *k = NULL;
     rq_err rc;
-    if (has_sent(p, RQ_CALL_OPEN)) {
-        k = p->calls;
-        rc = rq__calls_wait(p);
-    } else {
+    if (!has_sent(p, RQ_CALL_OPEN, &k, &rc)) {
         rc = opening_calls(c, p, &one, 1, &k);
         rq_server_name_unref(one.server);
         if (rc == RQ_E_AGAIN) return rq__wait_a_while(p, why);
@@ -213,10 +205,7 @@ rq_err rq__bring_into_files(rq_catalog *c, rq__proc *p, const rq_region_info *in
 {
     rq__calls *k = NULL;
     rq_err rc;
-    if (has_sent(p, RQ_CALL_CLOSE)) {
-        k = p->calls;
-        rc = rq__calls_wait(p);
-    } else {
+    if (!has_sent(p, RQ_CALL_CLOSE, &k, &rc)) {
         const rq_server_name *server = NULL;
         RQ_TRY(open_unserved(c, p, info, schema, &server, why));
         rc = send_close(c, p, info, server, &k);
