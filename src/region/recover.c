@@ -76,13 +76,16 @@ rq_err rq__bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__bucket
                                                  &generation, &inner)
                                 : rq__manifest_read(e->env.vfs, b->encoded, &b->arena, &b->manifest,
                                                     &generation, &inner);
-        /* Region destroyed: its records are only counted. Manifest damaged: all its records are
-         * needed until the manifest is repaired; the region's opening reports it, and other regions
-         * are not affected. */
-        b->by_index = rc == RQ_E_NOT_FOUND || rc == RQ_E_CORRUPT;
+        /* No manifest: the region was never flushed, and all its records are needed; or it was
+         * removed, and rq_engine_recovered drops them. Manifest damaged: all its records are needed
+         * until the manifest is repaired; the region's opening reports it, and other regions are
+         * not affected. */
+        b->by_index = rc == RQ_E_CORRUPT;
         b->has_manifest = rc != RQ_E_NOT_FOUND;
-        if (b->by_index) rc = RQ_OK;
-        if (rc != RQ_OK) rq_fail(why, rc, "%s", inner.message);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_CORRUPT)
+            (void)rq_fail(why, rc, "%s", inner.message);
+        else
+            rc = RQ_OK;
     }
     if (rc != RQ_OK) {
         rq__bucket_free(b);

@@ -517,14 +517,20 @@ typedef struct region_replay {
     rq_slice encoded;
 } region_replay;
 
-/* Delivers the region's records that begin below `upto`. */
+/* Delivers the region's records that begin below `upto`. In salvage mode corrupt places are passed
+ * over; the replay of the whole log has reported them. */
 static rq_err part_run(const region_replay *p, rq_wal_reader *reader, rq_lsn upto, rq_error *why)
 {
     while (rq__wal_reader_lsn(reader) < upto) {
         rq_wal_record r;
-        rq_err rc = rq__wal_reader_next(reader, &r, why);
+        rq_error detail = {0};
+        rq_err rc = rq__wal_reader_next(reader, &r, &detail);
+        if (rc == RQ_E_CORRUPT && p->base.wal->options.salvage) {
+            rc = rq__wal_reader_skip(reader, &detail);
+            if (rc == RQ_OK) continue;
+        }
         if (rc == RQ_E_END) break;
-        if (rc != RQ_OK) return rc;
+        if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
         if (!rq_slice_eq(r.region, p->encoded) || rq__wal_reader_record_lsn(reader) >= upto)
             continue;
         RQ_TRY(p->base.callback(p->base.ctx, &r));

@@ -336,7 +336,7 @@ def main():
             try:
                 test(bench)
             except Exception as e:  # pylint: disable=broad-except
-                problem = repr(e)[:1500]
+                problem = repr(e)[-1500:]
             report.outcome(f"recover/{test.__name__}", problem)
     return report.finish()
 

@@ -3,7 +3,7 @@
 
 #include "base/random.h"
 
-static const char *const names[REGIONS] = {
+const char *const history_names[REGIONS] = {
     "1588230740",
     "0123456789abcdef0123456789abcdef",
     "fedcba9876543210fedcba9876543210",
@@ -58,7 +58,7 @@ void history_payload(int region, uint64_t sequence_id, uint8_t *out, size_t len)
 static int region_of(rq_slice encoded)
 {
     for (int r = 0; r < REGIONS; r++)
-        if (rq_slice_eq(rq_slice_cstr(names[r]), encoded)) return r;
+        if (rq_slice_eq(rq_slice_cstr(history_names[r]), encoded)) return r;
     return -1;
 }
 
@@ -150,7 +150,7 @@ bool history_open(history *h, rq_error *why)
     h->count = kept;
     memset(h->last_lsn, 0, sizeof h->last_lsn);
     for (int r = 0; r < REGIONS; r++) {
-        if (rq_wal_region_open(h->wal, names[r], table_of(r), h, &h->regions[r]) != RQ_OK)
+        if (rq_wal_region_open(h->wal, history_names[r], table_of(r), h, &h->regions[r]) != RQ_OK)
             fault(h, "region %d cannot be opened", r);
         rq_wal_region_flushed(h->regions[r], h->flushed[r]);
     }

@@ -16,6 +16,7 @@
 #include "wal/wal.h"
 
 #define REGIONS 4
+extern const char *const history_names[REGIONS]; /* encoded */
 
 typedef struct history history;
 

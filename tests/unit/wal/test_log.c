@@ -562,13 +562,10 @@ static void a_region_replays_alone(void **state)
             if (stats.staged - stats.synced > 30000)
                 assert_int_equal(rq_wal_wait_blocking(h.wal, stats.staged, true), RQ_OK);
         }
-        static const char *const name[REGIONS] = {"1588230740", "0123456789abcdef0123456789abcdef",
-                                                  "fedcba9876543210fedcba9876543210",
-                                                  "00000000000000000000000000000001"};
         for (int r = 0; r < REGIONS; r++) {
-            alone a = {.name = name[r]};
+            alone a = {.name = history_names[r]};
             rq_error why = {0};
-            if (rq_wal_replay_region(h.wal, name[r], take_alone, &a, &why) != RQ_OK)
+            if (rq_wal_replay_region(h.wal, history_names[r], take_alone, &a, &why) != RQ_OK)
                 fail_msg("%s", why.message);
             assert_int_equal(a.count, staged_after[r]);
         }
