@@ -52,7 +52,7 @@ static void on_error(enum evhttp_request_error error, void *ctx)
     page *p = ctx;
     switch (error) {
     case EVREQ_HTTP_INVALID_HEADER:
-        p->why = "no HTTP";
+        p->why = "not HTTP";
         break;
     case EVREQ_HTTP_DATA_TOO_LONG:
         p->why = "the answer is longer than 16 MiB";

@@ -512,7 +512,7 @@ def tasks_of_a_page(_):
     web.shutdown()
     for part in (r"\| Host            \| Start Time          \| State    \| Description                      \| Status +\|",
                  r"\| a\.very\.long\.\.\.\. \| \S+ \S+ \| RUNNING  \| d{29}\.\.\. \| s\S+  \(since",
-                 r"\| WAITING  \| RpcServer                        \| Waiting \(since \d+ s.*\|", "(?m)^404$", "/raw: no HTTP",
+                 r"\| WAITING  \| RpcServer                        \| Waiting \(since \d+ s.*\|", "(?m)^404$", "/raw: not HTTP",
                  "127.0.0.1:1/: cannot connect"):
         if not re.search(part, out):
             return f"no {part!r} in {out}"
@@ -521,12 +521,12 @@ def tasks_of_a_page(_):
 
 HOSTILE_PAGES = {
     "endless body": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (17 << 20), "longer than 16 MiB"),
-    "endless headers": (b"HTTP/1.1 200 OK\r\n" + b"X-Name: value\r\n" * 100000, "no HTTP"),
+    "endless headers": (b"HTTP/1.1 200 OK\r\n" + b"X-Name: value\r\n" * 100000, "not HTTP"),
     "length": (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nabc", "longer than 16 MiB"),
     "chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\nabc", "longer than 16 MiB"),
     "cut off": (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "not HTTP, or closed before its end"),
-    "no status": (b"HTTP/1.1 000 OK\r\n\r\n", "no HTTP"),
-    "nothing": (b"", "no HTTP"),
+    "no status": (b"HTTP/1.1 000 OK\r\n\r\n", "not HTTP"),
+    "nothing": (b"", "not HTTP, or closed before its end"),
 }
 
 
