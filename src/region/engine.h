@@ -87,9 +87,9 @@ rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const 
 /* --- what the log held at start --------------------------------------------------------------- */
 typedef struct rq_leftover {
     char encoded[RQ_ENCODED_NAME_LEN + 1];
-    rq_slice table;    /* as the records name it; valid during the call */
-    uint64_t records;  /* not in any file of the region */
-    bool has_manifest; /* the region's folder and manifest exist */
+    rq_slice table;   /* as the records name it; valid during the call */
+    uint64_t records; /* not in any file of the region */
+    bool has_manifest;
 } rq_leftover;
 
 typedef enum rq_leftover_fate {
@@ -98,8 +98,8 @@ typedef enum rq_leftover_fate {
 } rq_leftover_fate;
 
 /* Call it after the regions are open at start: `decide` is called for each region whose records
- * were not taken. Without has_manifest rq_region_destroy has removed the region, and KEEP is
- * only right if that was a mistake. Returns the number of records dropped. May be called again. */
+ * were not taken. Without has_manifest the region was never flushed, or it was destroyed: KEEP is
+ * right if its folder exists. Returns the number of records dropped. May be called again. */
 uint64_t rq_engine_recovered(rq_engine *e,
                              rq_leftover_fate (*decide)(void *context, const rq_leftover *left),
                              void *context);
