@@ -1,12 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of the procedures: procedure.c runs them, proc_lists.c holds the lists,
- * proc_queue.c makes conflicting ones wait, proc_locks.c decides what a parked one blocks,
+/* Shared by the files of the procedures: procedure.c accepts, starts and aborts them, proc_run.c
+ * executes them, proc_lists.c holds the lists, proc_queue.c makes conflicting ones wait, proc_locks.c decides what a parked one blocks,
  * proc_fail.c handles failed steps, proc_store.c keeps their records, proc_memory.c creates and
  * frees them, proc_share.c limits their memory. */
 #ifndef RQ_CATALOG_PROC_PRIV_H
 #define RQ_CATALOG_PROC_PRIV_H
 
 #include "catalog/catalog_priv.h"
+
+/* --- procedure.c ------------------------------------------------------------------------------ */
+/* Answers a submitted change, on its lane if it has one. NULL is fine. */
+void rq__ddl_answer(rq_ddl *d, rq_err rc, const rq_error *why, uint64_t proc_id);
+/* Answers the procedure's submitter, unless it was answered before. */
+void rq__proc_answer(rq__proc *p, rq_err rc, const rq_error *why);
+/* Returns the procedure's task, counted as running; _startable: the tasks of all procedures that
+ * are ready, linked by task.next. REQUIRES: lock held. */
+rq_task *rq__proc_take(rq__procedures *ps, rq__proc *p);
+rq_task *rq__procs_take_startable(rq__procedures *ps);
+/* Starts tasks that were taken. REQUIRES: lock not held. */
+void rq__procs_start(rq_catalog *c, rq_task *list);
+/* Ends a task. The catalog may be freed when this returns. */
+void rq__procs_task_done(rq_catalog *c);
+
+/* --- proc_run.c ------------------------------------------------------------------------------- */
+/* The task of a procedure. */
+void rq__proc_run(rq_task *task);
+/* Writes the first record, on a full disk after making room, if the kind can. */
+RQ_NODISCARD
+rq_err rq__proc_write_first(rq__proc *p, rq_error *why);
+/* Begins the next attempt of a procedure whose timer has fired or was cancelled, or of a parked one:
+ * returns the tasks to start. REQUIRES: lock held. */
+rq_task *rq__proc_wake(rq__procedures *ps, rq__proc *p);
+rq_task *rq__proc_unpark(rq__procedures *ps, rq__proc *p);
+/* A call has reported. Any thread. */
+void rq__proc_reported(rq__calls *k);
+/* For a step that cannot continue now and that no report resumes: it returns this, and runs again
+ * in a second. A thread that waits itself fails. */
+RQ_NODISCARD
+rq_err rq__wait_a_while(rq__proc *p, rq_error *why);
 
 /* --- proc_memory.c ---------------------------------------------------------------------------- */
 /* NULL: no memory. */
@@ -89,12 +120,6 @@ rq__commit_state rq__proc_commit_state(rq__proc *p);
 /* "procedure 7 (… of t), step …: error; what" */
 void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
                    const char *what);
-/* A call has reported. Any thread. */
-void rq__proc_reported(rq__calls *k);
-/* For a step that cannot continue now and that no report resumes: it returns this, and runs again
- * in a second. A thread that waits itself fails. */
-RQ_NODISCARD
-rq_err rq__wait_a_while(rq__proc *p, rq_error *why);
 /* After an abort that left steps out: reopens the regions that the procedure had closed. */
 void rq__proc_reopen_closed(rq__proc *p);
 /* "": none of that number. Any thread. */
@@ -117,11 +142,13 @@ rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms);
 
 /* --- proc_share.c; all REQUIRE: lock held ----------------------------------------------------- */
 /* Whether there is memory for one more, for its client. */
-/* Posts the tasks of those that watch the procedure. */
-void rq__procs_tell_watches(rq__procedures *ps, rq__proc *p);
 bool rq__procs_have_room(const rq__procedures *ps, const rq__proc *p);
 void rq__procs_charge(rq__procedures *ps, rq__proc *p);
 void rq__procs_release(rq__procedures *ps, rq__proc *p);
+
+/* --- proc_watch.c ----------------------------------------------------------------------------- */
+/* Posts the tasks that wait for the procedure's end. REQUIRES: lock held. */
+void rq__procs_tell_watches(rq__procedures *ps, rq__proc *p);
 
 /* --- locks.c ---------------------------------------------------------------------------------- */
 int64_t rq__lock_timeout_ms(const rq_catalog *c);
