@@ -84,8 +84,8 @@ static bool is_loopback(const char *host)
     return local;
 }
 
-/* A mistyped address must be noticed: before a run changes anything on another machine, it prints a
- * line with the cluster and the tables. */
+/* Before a run changes anything on another machine, prints the cluster and the tables, so that a
+ * mistyped address is noticed. */
 static void announce(const rq__bench *b, const rq__table_names *n)
 {
     uint16_t port;

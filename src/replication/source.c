@@ -329,8 +329,9 @@ static void count_shipped(rq__source *s)
     atomic_store_explicit(&s->next_write_ms, s->shipment.last_write_ms, memory_order_relaxed);
 }
 
-/* hbase.replication.drop.on.deleted.…: whether the shipment was read again without the dropped
- * tables and families. */
+/* If the peer lacks a table or family, and hbase.replication.drop.on.deleted.table or …columnfamily
+ * is true: reads the shipment again without the edits of tables and families that are dropped here,
+ * too. Returns whether it did and edits were left out. */
 static bool drop_missing(rq__source *s, rq_err rc)
 {
     bool drops = (rc == RQ_E_TABLE_NOT_FOUND && s->settings->drops_tables) ||

@@ -8,9 +8,9 @@
  *
  * A heap holds the buckets that have rows, ordered by the key of their first row; equal keys by
  * bucket, so that the parts of a row stay together. The caller fills a bucket's batch when it is
- * empty, or threads fill the next ones while it consumes. On a cluster there are no threads, which
- * would only wait for each other; instead the next batches of up to AHEAD_MAX buckets are requested
- * ahead.
+ * empty, or threads fill the next batches while the caller consumes. Threads are used with an
+ * embedded database only. On a cluster the next batches of up to AHEAD_MAX buckets are requested
+ * ahead instead.
  *
  * Lock: `lock` guards what threads change: `next`, `has_next`, `filling`, `ended`, the failure; and which
  * bucket the caller waits for.

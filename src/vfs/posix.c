@@ -481,8 +481,8 @@ static bool link_open(int fd, int to_root, const char *to)
     return linkat(AT_FDCWD, name, to_root, to, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Whether the process's user owns the file and it has `names` hard links. Another owner could still
- * write to it; a file with a further name may still be in use. */
+/* Whether the process's user owns the file and it has exactly `names` hard links. A file of another
+ * owner may still be written by that owner, and a file with further links may be in use. */
 static bool is_own_file(int fd, nlink_t names)
 {
     struct stat st;

@@ -323,8 +323,8 @@ static void guard(const rq__rados_tenure *t, rados_write_op_t op)
     rados_write_op_cmpxattr(op, OWNER, LIBRADOS_CMPXATTR_OP_EQ, t->owner, strlen(t->owner));
 }
 
-/* The head's key is removed last. If a fence comes in between, it makes the missing stripes again,
- * empty; and a segment without a key has no stripes left. */
+/* Removes a segment: first its stripes, then its key in the head, so that a segment without a key
+ * has no stripes. A fence in between creates the missing stripes again, empty. */
 rq_err rq__rados_slog_drop(rq_tenure *base, uint64_t number, rq_error *why)
 {
     rq__rados_tenure *t = (rq__rados_tenure *)base;

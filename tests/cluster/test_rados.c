@@ -317,7 +317,10 @@ static void a_write_without_answer_closes_its_stripe(void **state)
     unsigned unknown = 0;
     rq_err rc = RQ_E_TIMEOUT;
     answer a = {.rc = RQ_OK};
-    if (seeds_number("STALL", 0) == 0) skip();
+    if (seeds_number("STALL", 0) == 0) {
+        print_message("skipped: it stops the OSDs for seconds, also under other tests; STALL=1\n");
+        skip();
+    }
     rados_open(&d, fresh_space(2));
     assert_int_equal(d.executor->lane_new(d.executor, "test", &lane), RQ_OK);
     form f = {.shared = d.shared, .executor = d.executor, .lane = lane, .wait = wait_on_latch};

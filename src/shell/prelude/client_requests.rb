@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# HBase's requests as scripts make them: Put, Delete, Increment, Append, Get, Scan. A byte[] is a String.
+# HBase's Java classes of requests, for scripts: Put, Delete, Increment, Append, Get, Scan. A byte[] is a String.
 
 Shell.need('java_enum')
 Shell.need('bytes')

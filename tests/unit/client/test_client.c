@@ -404,7 +404,8 @@ static void ten_thousand_calls_end_with_their_server(void **state)
     ask_until_it_dies(&master, 10000);
 }
 
-/* Bytes that are no answer, a response to an unknown call, one above the limit, none. */
+/* The server sends bytes that are no response, a response to an unknown call, a response longer than
+ * the limit, or nothing. */
 static void a_server_that_talks_nonsense_is_left(void **state)
 {
     (void)state;

@@ -351,9 +351,7 @@ static void swapper(const rounds *r, tally *t)
     _exit(rc == RQ_OK ? 0 : ENDED_BY_ERROR);
 }
 
-/* Stops and continues them, and kills the first: while others go on, each may be late by many
- * generations. */
-/* False: it ends, or stands still. */
+/* Waits until this swapper has made five more swaps. False: it ends, or stands still. */
 static bool others_go_on(const tally *t)
 {
     uint64_t before = atomic_load(&t->succeeded);
@@ -364,12 +362,14 @@ static bool others_go_on(const tally *t)
     return false;
 }
 
+/* Stops and continues each swapper, and kills the first. While one is stopped, another makes at least
+ * five swaps, so that the stopped one is late by several generations. */
 static void disturb(const pid_t pids[], const tally tallies[])
 {
     for (unsigned i = 0; i < SWAPPERS; i++) {
         kill(pids[i], SIGSTOP);
         bool late = others_go_on(&tallies[i + 1 < SWAPPERS ? i + 1 : 1]); /* not the killed one */
-        (void)late; /* what matters is checked at the end */
+        (void)late; /* the count is checked at the end in any case */
         if (i == 0) kill(pids[i], SIGKILL);
         kill(pids[i], SIGCONT);
     }
