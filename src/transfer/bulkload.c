@@ -254,7 +254,7 @@ static rq_err load(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
     ret->loaded = l.loaded;
     ret->divided = l.divided;
     if (rc == RQ_OK && !j->b->has_hfiles) rc = rq__work_set_step(&j->work, RQ__BULK_LOADED, why);
-    return rc == RQ_OK ? rq__load_end(&l, why) : rc;
+    return rc == RQ_OK ? rq__load_end(j->vfs, why) : rc;
 }
 
 /* The steps that are left. */

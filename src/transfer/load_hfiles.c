@@ -1,265 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See load_hfiles.h. Rounds: of the files that are left, those that fit a region are loaded, one call
- * for each region, and the others are divided at the region's end. A call that fails because regions
- * have changed is made again in a later round, with the regions read anew. */
+/* See load_hfiles.h. Rounds: files that span regions are divided, one piece for each region; then the
+ * files that are left are loaded, one call for each region. A call that fails because regions have
+ * changed is made again in a later round, with the regions read anew. */
 #include "transfer/load_hfiles.h"
 
 #include "base/clock.h"
 #include "base/pb.h"
 #include "hfile/reader.h"
 #include "transfer/hfiles.h"
-#include "transfer/load_journal.h"
+#include "transfer/load_files.h"
 #include "transfer/out.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define ROUNDS_MAX 10 /* HBASE: hbase.bulkload.retries.number */
 #define PAUSE_NS 500000000
-#define HALVES "_rorqual_halves"
-#define LOW ".bottom"
-#define HIGH ".top"
-#define AGAIN ".again"
-#define SETTLE_NS 50000000
-#define SETTLES_MAX 200 /* checks of files that an earlier call may be loading: 10 s */
-
-typedef struct load_file {
-    const char *path; /* in the vfs */
-    const rq_family_schema *family;
-    rq_slice first, last; /* rows; in the arena */
-    size_t region;        /* that has the first row, in this round */
-    bool is_called;       /* a call of this run has named it */
-    bool is_done;
-} load_file;
-
-typedef struct load_job {
-    rq__load *l;
-    rq_arena arena;
-    load_file *files;
-    size_t count, cap;
-    rq__load_journal journal;
-    unsigned settles; /* looks, so far */
-    rq_error why;     /* of the last call that failed */
-} load_job;
-
-/* --- the files -------------------------------------------------------------------------------- */
-
-static rq_err row_of_key(rq_slice key, rq_arena *arena, rq_slice *ret, rq_error *why)
-{
-    rq_cell c;
-    RQ_TRY(rq_cell_parse_stored_key(key, &c, why));
-    *ret = rq_arena_copy(arena, rq_cell_row(&c));
-    return ret->ptr == NULL ? rq_no_memory(why) : RQ_OK;
-}
-
-static rq_err push(load_job *j, const load_file *f, rq_error *why)
-{
-    if (j->count == j->cap) {
-        size_t cap = j->cap == 0 ? 64 : 2 * j->cap;
-        load_file *bigger = realloc(j->files, cap * sizeof *bigger);
-        if (bigger == NULL) return rq_no_memory(why);
-        j->files = bigger;
-        j->cap = cap;
-    }
-    j->files[j->count++] = *f;
-    return RQ_OK;
-}
-
-/* A file without cells is passed over. */
-static rq_err add_file(load_job *j, const char *path, const rq_family_schema *family, rq_error *why)
-{
-    rq_hfile_reader *r;
-    load_file f = {.path = path, .family = family};
-    if (path == NULL) return rq_no_memory(why);
-    RQ_TRY(rq_hfile_reader_open(j->l->vfs, path, NULL, false, &r, why));
-    const rq_hfile_info *info = rq_hfile_reader_info(r);
-    rq_err rc = RQ_OK;
-    if (info->entry_count > 0) {
-        rc = row_of_key(info->first_key, &j->arena, &f.first, why);
-        if (rc == RQ_OK) rc = row_of_key(info->last_key, &j->arena, &f.last, why);
-        if (rc == RQ_OK) rc = push(j, &f, why);
-    }
-    rq_hfile_reader_unref(r);
-    return rc;
-}
-
-/* --- after a kill ----------------------------------------------------------------------------- */
-
-/* How many names the file has; 0: it is gone. */
-static size_t names_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? (size_t)st.st_nlink : 0;
-}
-
-/* For a file that an earlier run has named in a call: waits while that call is loading it. *path
- * NULL: it is loaded; otherwise *path is its new name. */
-static rq_err settle(load_job *j, const char **path, rq_error *why)
-{
-    const char *full = rq_arena_printf(&j->arena, "%s/%s", j->l->path, *path);
-    const char *again = rq_arena_printf(&j->arena, "%s" AGAIN, *path);
-    const char *full_again = rq_arena_printf(&j->arena, "%s/%s", j->l->path, again);
-    if (full == NULL || again == NULL || full_again == NULL) return rq_no_memory(why);
-    for (; j->settles < SETTLES_MAX && names_of(full) > 1; j->settles++)
-        rq_clock_sleep_ns(SETTLE_NS);
-    if (rename(full, full_again) == 0) {
-        *path = again;
-        return RQ_OK;
-    }
-    if (errno != ENOENT)
-        return rq_fail(why, RQ_E_IO, "cannot rename %s: %s", full, strerror(errno));
-    *path = NULL;
-    return RQ_OK;
-}
-
-/* A file that a run finds: new, or left by an earlier one. */
-static rq_err take_file(load_job *j, const char *path, const rq_family_schema *family,
-                        rq_error *why)
-{
-    if (path == NULL) return rq_no_memory(why);
-    rq__load_state state = rq__journal_state(&j->journal, path);
-    if (state == RQ__LOAD_DONE || state == RQ__LOAD_DIVIDED) return RQ_OK;
-    if (state == RQ__LOAD_CALLED && !j->l->keeps_files) RQ_TRY(settle(j, &path, why));
-    return path == NULL ? RQ_OK : add_file(j, path, family, why);
-}
-
-/* The length of the name without the last LOW or HIGH and the part after it; 0: it has none. */
-static size_t base_len(const char *name)
-{
-    size_t len = 0;
-    for (const char *at = name; (at = strchr(at, '.')) != NULL; at++)
-        if (strncmp(at, LOW, strlen(LOW)) == 0 || strncmp(at, HIGH, strlen(HIGH)) == 0)
-            len = (size_t)(at - name);
-    return len;
-}
-
-/* Whether the file that the half is of has two whole halves. */
-static bool is_half_of_divided(load_job *j, const char *family, const char *name)
-{
-    int len = (int)base_len(name);
-    const char *file = rq_arena_printf(&j->arena, "%s/%.*s", family, len, name);
-    const char *half = rq_arena_printf(&j->arena, HALVES "/%s/%.*s", family, len, name);
-    return len > 0 && file != NULL && half != NULL &&
-           (rq__journal_state(&j->journal, file) == RQ__LOAD_DIVIDED ||
-            rq__journal_state(&j->journal, half) == RQ__LOAD_DIVIDED);
-}
-
-/* --- the folder ------------------------------------------------------------------------------- */
-
-static bool is_hidden(const char *name)
-{
-    return name[0] == '_' || name[0] == '.';
-}
-
-static rq_err list_halves(load_job *j, const rq_family_schema *family, const char *name,
-                          rq_error *why)
-{
-    rq_dir_entry *list;
-    size_t count;
-    const char *folder = rq_arena_printf(&j->arena, HALVES "/%s", name);
-    if (folder == NULL) return rq_no_memory(why);
-    RQ_TRY(rq_vfs_list_if_any(j->l->vfs, folder, &j->arena, &list, &count, why));
-    for (size_t i = 0; i < count; i++)
-        if (is_half_of_divided(j, name, list[i].name))
-            RQ_TRY(take_file(j, rq_arena_printf(&j->arena, "%s/%s", folder, list[i].name), family,
-                             why));
-    return RQ_OK;
-}
-
-static rq_err list_family(load_job *j, const char *name, rq_error *why)
-{
-    rq_dir_entry *list;
-    size_t count;
-    const rq_family_schema *family = rq_table_schema_family(j->l->schema, rq_slice_cstr(name));
-    if (family == NULL)
-        return rq_fail(why, RQ_E_NO_SUCH_FAMILY, "%s/%s: table %s has no column family %s",
-                       j->l->path, name, j->l->link->name, name);
-    RQ_TRY(rq_vfs_list(j->l->vfs, name, &j->arena, &list, &count, why));
-    for (size_t i = 0; i < count; i++)
-        if (!list[i].is_dir && !is_hidden(list[i].name))
-            RQ_TRY(
-                take_file(j, rq_arena_printf(&j->arena, "%s/%s", name, list[i].name), family, why));
-    return list_halves(j, family, name, why);
-}
-
-static rq_err list_files(load_job *j, rq_error *why)
-{
-    rq_dir_entry *list;
-    size_t count;
-    RQ_TRY(rq_vfs_list(j->l->vfs, "", &j->arena, &list, &count, why));
-    for (size_t i = 0; i < count; i++) {
-        if (is_hidden(list[i].name)) continue;
-        if (!list[i].is_dir)
-            return rq_fail(why, RQ_E_INVALID,
-                           "%s/%s is a file: HFiles are in a folder for each family", j->l->path,
-                           list[i].name);
-        RQ_TRY(list_family(j, list[i].name, why));
-    }
-    return RQ_OK;
-}
 
 /* --- dividing --------------------------------------------------------------------------------- */
 
-static rq_err copy_cells(rq_hfile_reader *r, rq_slice at, rq_hfile_writer *low,
-                         rq_hfile_writer *high, rq_error *why)
-{
-    rq_read_ctx ctx = {.may_block = true};
-    rq_hfile_scanner s;
-    rq_hfile_scanner_init(&s, r);
-    rq_err rc = rq_hfile_scanner_seek_first(&s, &ctx, why);
-    while (rc == RQ_OK) {
-        const rq_cell *c = rq_hfile_scanner_cell(&s);
-        bool is_low = rq_slice_compare(rq_cell_row(c), at) < 0;
-        rc = rq_hfile_writer_append(is_low ? low : high, c, why);
-        if (rc == RQ_OK) rc = rq_hfile_scanner_next(&s, &ctx, why);
-    }
-    rq_hfile_scanner_clear(&s);
-    rq_read_ctx_clear(&ctx);
-    return rc == RQ_E_END ? RQ_OK : rc;
-}
-
-/* A half of the file. */
-static rq_err open_half(load_job *j, const load_file *f, const char *which, rq_hfile_writer **ret,
-                        const char **ret_path, rq_error *why)
-{
-    const char *name = strrchr(f->path, '/') + 1;
-    const char *folder = rq_arena_printf(&j->arena, HALVES "/%.*s", (int)f->family->name.len,
-                                         (const char *)f->family->name.ptr);
-    *ret_path =
-        folder == NULL ? NULL : rq_arena_printf(&j->arena, "%s/%.200s%s", folder, name, which);
-    if (*ret_path == NULL) return rq_no_memory(why);
-    RQ_TRY(rq_vfs_mkdirs(j->l->vfs, folder, why));
-    RQ_TRY(rq__drop_file(j->l->vfs, *ret_path, why));
-    return rq__hfile_begin_at(j->l->vfs, *ret_path, f->family, ret, why);
-}
-
-/* Two files instead of the i-th, which remains where it is. */
-static rq_err divide(load_job *j, size_t i, rq_slice at, rq_error *why)
-{
-    const load_file f = j->files[i];
-    const char *paths[2] = {NULL, NULL};
-    rq_hfile_writer *halves[2] = {NULL, NULL};
-    rq_hfile_reader *r;
-    RQ_TRY(rq_hfile_reader_open(j->l->vfs, f.path, NULL, false, &r, why));
-    rq_err rc = open_half(j, &f, LOW, &halves[0], &paths[0], why);
-    if (rc == RQ_OK) rc = open_half(j, &f, HIGH, &halves[1], &paths[1], why);
-    if (rc == RQ_OK) rc = copy_cells(r, at, halves[0], halves[1], why);
-    for (size_t k = 0; k < 2; k++) {
-        if (rc == RQ_OK) rc = rq_hfile_writer_finish(halves[k], NULL, why);
-        rq_hfile_writer_close(halves[k]);
-    }
-    rq_hfile_reader_unref(r);
-    if (rc == RQ_OK) rc = rq__journal_note(&j->journal, RQ__LOAD_DIVIDED, &f.path, 1, why);
-    for (size_t k = 0; rc == RQ_OK && k < 2; k++)
-        rc = add_file(j, paths[k], f.family, why);
-    if (rc != RQ_OK) return rc;
-    j->files[i].is_done = true;
-    j->l->divided++;
-    return RQ_OK;
-}
+/* A file that is written as several, one after another. */
+typedef struct division {
+    rq__load_job *job;
+    const rq__load_file *file;
+    size_t region; /* of the piece that is being written */
+    size_t count;  /* pieces that were begun */
+    rq_hfile_writer *piece;
+} division;
 
 static size_t region_of(const rq_client_table *t, rq_slice row)
 {
@@ -274,29 +42,126 @@ static size_t region_of(const rq_client_table *t, rq_slice row)
     return low;
 }
 
-/* Afterwards every file that is left fits its region. */
-static rq_err fit(load_job *j, rq_error *why)
+/* REQUIRES: the row is not before the region. */
+static bool is_in_region(const rq_client_table *t, size_t region, rq_slice row)
+{
+    rq_slice end = rq_client_table_region(t, region).end;
+    return end.len == 0 || rq_slice_compare(row, end) < 0;
+}
+
+static rq_err end_piece(division *d, rq_error *why)
+{
+    if (d->piece == NULL) return RQ_OK;
+    rq_err rc = rq_hfile_writer_finish(d->piece, NULL, why);
+    rq_hfile_writer_close(d->piece);
+    d->piece = NULL;
+    return rc;
+}
+
+static rq_err begin_piece(division *d, rq_slice row, rq_error *why)
+{
+    rq__load_job *j = d->job;
+    const char *path = rq__load_made_of(j, d->file->path, d->file->family, d->count);
+    if (path == NULL) return rq_no_memory(why);
+    d->region = region_of(j->l->link->table, row);
+    d->count++;
+    RQ_TRY(rq__drop_file(j->l->vfs, path, why)); /* of a run that was killed */
+    return rq__hfile_begin_at(j->l->vfs, path, d->file->family, &d->piece, why);
+}
+
+static rq_err put_cell(division *d, const rq_cell *c, rq_error *why)
+{
+    rq_slice row = rq_cell_row(c);
+    if (d->piece == NULL || !is_in_region(d->job->l->link->table, d->region, row)) {
+        RQ_TRY(end_piece(d, why));
+        RQ_TRY(begin_piece(d, row, why));
+    }
+    return rq_hfile_writer_append(d->piece, c, why);
+}
+
+static rq_err put_cells(division *d, rq_hfile_reader *r, rq_error *why)
+{
+    rq_read_ctx ctx = {.may_block = true};
+    rq_hfile_scanner s;
+    rq_hfile_scanner_init(&s, r);
+    rq_err rc = rq_hfile_scanner_seek_first(&s, &ctx, why);
+    while (rc == RQ_OK) {
+        rc = put_cell(d, rq_hfile_scanner_cell(&s), why);
+        if (rc == RQ_OK) rc = rq_hfile_scanner_next(&s, &ctx, why);
+    }
+    rq_hfile_scanner_clear(&s);
+    rq_read_ctx_clear(&ctx);
+    return rc == RQ_E_END ? end_piece(d, why) : rc;
+}
+
+/* The pieces, durable. */
+static rq_err write_pieces(division *d, rq_error *why)
+{
+    const char *folder;
+    rq_hfile_reader *r;
+    rq_vfs *v = d->job->l->vfs;
+    RQ_TRY(rq__load_make_folder(d->job, d->file->family, &folder, why));
+    RQ_TRY(rq_hfile_reader_open(v, d->file->path, NULL, false, &r, why));
+    rq_err rc = put_cells(d, r, why);
+    rq_hfile_writer_close(d->piece);
+    rq_hfile_reader_unref(r);
+    return rc == RQ_OK ? rq_vfs_sync_dir(v, folder, why) : rc;
+}
+
+/* Pieces instead of the i-th file, which remains where it is. */
+static rq_err divide(rq__load_job *j, size_t i, rq_error *why)
+{
+    const rq__load_file f = j->files[i];
+    division d = {.job = j, .file = &f};
+    RQ_TRY(write_pieces(&d, why));
+    RQ_TRY(rq__journal_note_divided(&j->journal, f.path, d.count, why));
+    for (size_t k = 0; k < d.count; k++)
+        RQ_TRY(rq__load_add_file(j, rq__load_made_of(j, f.path, f.family, k), f.family, why));
+    j->files[i].is_done = true;
+    j->l->divided += d.count - 1;
+    return RQ_OK;
+}
+
+static int compare_regions(const void *a, const void *b)
+{
+    const rq__load_file *x = a, *y = b;
+    return x->region != y->region ? (x->region > y->region) - (x->region < y->region)
+                                  : strcmp(x->path, y->path);
+}
+
+/* Forgets files that are done; the others are sorted by region. */
+static void sort_files(rq__load_job *j)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < j->count; i++)
+        if (!j->files[i].is_done) j->files[n++] = j->files[i];
+    j->count = n;
+    if (n > 0) qsort(j->files, n, sizeof *j->files, compare_regions);
+}
+
+/* Afterwards every file that is left fits its region, and they are sorted. */
+static rq_err fit(rq__load_job *j, rq_error *why)
 {
     const rq_client_table *t = j->l->link->table;
-    for (size_t i = 0; i < j->count; i++) { /* halves are added behind */
-        load_file *f = &j->files[i];
+    for (size_t i = 0; i < j->count; i++) { /* pieces are added behind */
+        rq__load_file *f = &j->files[i];
         if (f->is_done) continue;
         f->region = region_of(t, f->first);
-        rq_slice end = rq_arena_copy(&j->arena, rq_client_table_region(t, f->region).end);
-        if (end.ptr == NULL) return rq_no_memory(why);
-        if (end.len > 0 && rq_slice_compare(f->last, end) >= 0) RQ_TRY(divide(j, i, end, why));
+        if (!is_in_region(t, f->region, f->last)) RQ_TRY(divide(j, i, why));
     }
+    sort_files(j);
     return RQ_OK;
 }
 
 /* --- loading ---------------------------------------------------------------------------------- */
 
-static bool goes_to(const load_file *f, size_t region)
-{
-    return !f->is_done && f->region == region;
-}
+/* The files of a region. */
+typedef struct load_group {
+    rq__load_file *files;
+    size_t count, region;
+} load_group;
 
-static rq_err put_path(rq_buf *b, const load_job *j, const load_file *f)
+static rq_err put_path(rq_buf *b, const rq__load_job *j, const rq__load_file *f)
 {
     size_t at;
     rq_buf path = {0};
@@ -311,15 +176,15 @@ static rq_err put_path(rq_buf *b, const load_job *j, const load_file *f)
 
 /* BulkLoadHFileRequest { region 1, family_path 2 { family 1, path 2 }, assign_seq_num 3,
  * bulk_token 5, copy_file 6 } of the files of a region. */
-static rq_err put_request(rq_buf *b, const load_job *j, size_t region, bool with_token)
+static rq_err put_request(rq_buf *b, const rq__load_job *j, const load_group *g, bool with_token)
 {
     size_t at;
     RQ_TRY(rq_pb_begin(b, 1, &at));
     RQ_TRY(rq_pb_put_number(b, 1, 1));
-    RQ_TRY(rq_pb_put_bytes(b, 2, rq_client_table_region(j->l->link->table, region).name));
+    RQ_TRY(rq_pb_put_bytes(b, 2, rq_client_table_region(j->l->link->table, g->region).name));
     RQ_TRY(rq_pb_end(b, at));
-    for (size_t i = 0; i < j->count; i++)
-        if (goes_to(&j->files[i], region)) RQ_TRY(put_path(b, j, &j->files[i]));
+    for (size_t i = 0; i < g->count; i++)
+        RQ_TRY(put_path(b, j, &g->files[i]));
     RQ_TRY(rq_pb_put_number(b, 3, 1));
     if (with_token) RQ_TRY(rq_pb_put_bytes(b, 5, rq_slice_cstr(j->l->token)));
     return rq_pb_put_number(b, 6, j->l->keeps_files);
@@ -335,13 +200,14 @@ static bool was_loaded(const rq_buf *answer)
 }
 
 /* One call. RQ_E_AGAIN: not loaded; for requests with a token the server gives no reason. */
-static rq_err call(load_job *j, size_t region, bool with_token, bool *ret_retry, rq_error *why)
+static rq_err call(rq__load_job *j, const load_group *g, bool with_token, bool *ret_retry,
+                   rq_error *why)
 {
     rq_buf request = {0}, answer = {0};
     rq_client_failure failure = {.retry = false};
-    rq_err rc = put_request(&request, j, region, with_token);
+    rq_err rc = put_request(&request, j, g, with_token);
     if (rc == RQ_OK)
-        rc = rq_client_call_region(j->l->link->table, region, "BulkLoadHFile",
+        rc = rq_client_call_region(j->l->link->table, g->region, "BulkLoadHFile",
                                    rq_buf_slice(&request), &answer, &failure);
     *ret_retry = failure.retry;
     if (rc != RQ_OK) {
@@ -355,69 +221,76 @@ static rq_err call(load_job *j, size_t region, bool with_token, bool *ret_retry,
     return rc;
 }
 
-static rq_err note(load_job *j, size_t region, rq__load_state state, rq_error *why)
+static rq_err note(rq__load_job *j, const load_group *g, rq__load_state state, rq_error *why)
 {
-    size_t n = 0;
-    const char **paths = rq_arena_calloc(&j->arena, j->count, sizeof *paths);
+    const char **paths = calloc(g->count, sizeof *paths);
     if (paths == NULL) return rq_no_memory(why);
-    for (size_t i = 0; i < j->count; i++)
-        if (goes_to(&j->files[i], region)) {
-            j->files[i].is_called = true;
-            paths[n++] = j->files[i].path;
-        }
-    return rq__journal_note(&j->journal, state, paths, n, why);
+    for (size_t i = 0; i < g->count; i++)
+        paths[i] = g->files[i].path;
+    rq_err rc = rq__journal_note(&j->journal, state, paths, g->count, why);
+    free(paths);
+    return rc;
 }
 
 /* Without a token the server tells why it does not load. */
-static rq_err load_region(load_job *j, size_t region, bool *ret_retry, rq_error *why)
+static rq_err load_region(rq__load_job *j, const load_group *g, bool *ret_retry, rq_error *why)
 {
-    RQ_TRY(note(j, region, RQ__LOAD_CALLED, why));
-    rq_err rc = call(j, region, true, ret_retry, why);
-    if (rc == RQ_E_AGAIN) rc = call(j, region, false, ret_retry, why);
+    RQ_TRY(note(j, g, RQ__LOAD_CALLED, why));
+    for (size_t i = 0; i < g->count; i++)
+        g->files[i].is_called = true;
+    rq_err rc = call(j, g, true, ret_retry, why);
+    if (rc == RQ_E_AGAIN) rc = call(j, g, false, ret_retry, why);
     if (rc == RQ_E_AGAIN) {
         *ret_retry = true;
         return rq_fail(why, RQ_E_IOEXCEPTION, "bulk load: the server did not load the files");
     }
-    if (rc == RQ_OK) rc = note(j, region, RQ__LOAD_DONE, why);
-    for (size_t i = 0; rc == RQ_OK && i < j->count; i++)
-        if (goes_to(&j->files[i], region)) {
-            j->files[i].is_done = true;
-            j->l->loaded++;
-        }
+    if (rc == RQ_OK) rc = note(j, g, RQ__LOAD_DONE, why);
+    for (size_t i = 0; rc == RQ_OK && i < g->count; i++)
+        g->files[i].is_done = true;
+    if (rc == RQ_OK) j->l->loaded += g->count;
     if (rc == RQ_E_WRONG_REGION || rc == RQ_E_NOT_SERVING_REGION) *ret_retry = true;
     return rc;
 }
 
 /* The answer of a call may be lost: if its files were moved, the call was executed. */
-static rq_err pass_over_loaded(load_job *j, rq_error *why)
+static rq_err pass_over_loaded(rq__load_job *j, rq_error *why)
 {
     for (size_t i = 0; i < j->count; i++) {
-        load_file *f = &j->files[i];
+        rq__load_file *f = &j->files[i];
+        size_t names;
         if (f->is_done || !f->is_called || j->l->keeps_files) continue;
-        const char *full = rq_arena_printf(&j->arena, "%s/%s", j->l->path, f->path);
-        if (full == NULL) return rq_no_memory(why);
-        f->is_done = names_of(full) == 0;
+        RQ_TRY(rq__load_count_names(j, f->path, &names, why));
+        f->is_done = names == 0;
         j->l->loaded += f->is_done;
     }
     return RQ_OK;
 }
 
-/* Loads the remaining files; temporary errors are kept in j->why. */
-static rq_err load_round(load_job *j, rq_error *why)
+static load_group group_at(const rq__load_job *j, size_t from)
 {
-    for (size_t i = 0; i < j->count; i++) {
+    load_group g = {.files = j->files + from, .region = j->files[from].region};
+    while (from + g.count < j->count && g.files[g.count].region == g.region)
+        g.count++;
+    return g;
+}
+
+/* Loads the remaining files, one call for each region; temporary errors are kept in j->why.
+ * REQUIRES: the files are sorted, and none is done. */
+static rq_err load_round(rq__load_job *j, rq_error *why)
+{
+    for (size_t i = 0; i < j->count;) {
         bool retry = false;
         rq_error mine = {.code = RQ_OK};
-        if (j->files[i].is_done) continue;
-        rq_err rc = load_region(j, j->files[i].region, &retry, &mine);
-        if (rc == RQ_OK) continue;
-        if (!retry) return rq_fail(why, rc, "%s", mine.message);
-        j->why = mine;
+        load_group g = group_at(j, i);
+        rq_err rc = load_region(j, &g, &retry, &mine);
+        if (rc != RQ_OK && !retry) return rq_fail(why, rc, "%s", mine.message);
+        if (rc != RQ_OK) j->why = mine;
+        i += g.count;
     }
     return RQ_OK;
 }
 
-static size_t files_left(const load_job *j)
+static size_t files_left(const rq__load_job *j)
 {
     size_t n = 0;
     for (size_t i = 0; i < j->count; i++)
@@ -425,7 +298,7 @@ static size_t files_left(const load_job *j)
     return n;
 }
 
-static rq_err load_all(load_job *j, rq_error *why)
+static rq_err load_all(rq__load_job *j, rq_error *why)
 {
     for (unsigned round = 0; files_left(j) > 0; round++) {
         if (round == ROUNDS_MAX) return rq_fail(why, j->why.code, "%s", j->why.message);
@@ -442,7 +315,7 @@ static rq_err load_all(load_job *j, rq_error *why)
 
 /* A folder that cannot be written has no journal: its files are copied, and after a kill all of
  * them again. */
-static rq_err open_journal(load_job *j, rq_error *why)
+static rq_err open_journal(rq__load_job *j, rq_error *why)
 {
     const rq__load *l = j->l;
     const char *what = rq_arena_printf(&j->arena, "table=%s cluster=%s", l->link->name,
@@ -455,9 +328,9 @@ static rq_err open_journal(load_job *j, rq_error *why)
 
 rq_err rq__load_run(rq__load *l, rq_error *why)
 {
-    load_job j = {.l = l};
+    rq__load_job j = {.l = l};
     rq_err rc = open_journal(&j, why);
-    if (rc == RQ_OK) rc = list_files(&j, why);
+    if (rc == RQ_OK) rc = rq__load_list_files(&j, why);
     if (rc == RQ_OK && j.count == 0 && !j.journal.is_resumed)
         rc = rq_fail(why, RQ_E_NOT_FOUND, "%s has no HFile with cells", l->path);
     if (rc == RQ_OK) rc = load_all(&j, why);
@@ -467,8 +340,8 @@ rq_err rq__load_run(rq__load *l, rq_error *why)
     return rc;
 }
 
-rq_err rq__load_end(const rq__load *l, rq_error *why)
+rq_err rq__load_end(rq_vfs *v, rq_error *why)
 {
-    RQ_TRY(rq__journal_remove(l->vfs, why));
-    return rq_vfs_remove_tree(l->vfs, HALVES, why);
+    RQ_TRY(rq__journal_remove(v, why));
+    return rq_vfs_remove_tree(v, RQ__LOAD_PIECES, why);
 }

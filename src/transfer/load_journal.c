@@ -4,10 +4,13 @@
 
 #include "transfer/out.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define JOURNAL "_rorqual_load"
-#define FIRST_LINE "rorqual load 1\n"
+#define FORMAT "rorqual load "
+#define FORMAT_VERSION "2\n"
+#define PIECES_MAX ((uint64_t)1 << 30)
 #define BYTES_MAX ((size_t)1 << 30)
 
 static const char *const words[] = {
@@ -39,14 +42,29 @@ static rq_err damaged(rq_error *why)
     return rq_fail(why, RQ_E_CORRUPT, JOURNAL " is damaged");
 }
 
+/* "N PATH": leaves the path. */
+static bool take_pieces(rq_slice *line, size_t *ret)
+{
+    uint64_t n = 0;
+    size_t i = 0;
+    for (; i < line->len && line->ptr[i] >= '0' && line->ptr[i] <= '9' && n < PIECES_MAX; i++)
+        n = 10 * n + (line->ptr[i] - (uint64_t)'0');
+    if (n == 0 || n > PIECES_MAX || i == line->len || line->ptr[i] != ' ') return false;
+    *line = rq_slice_of(line->ptr + i + 1, line->len - i - 1);
+    *ret = (size_t)n;
+    return true;
+}
+
 static rq_err take_entry(rq__load_journal *j, rq_slice line, rq_error *why)
 {
     rq__journal_line *l = &j->lines[j->count];
     for (rq__load_state s = RQ__LOAD_CALLED; l->state == RQ__LOAD_NEW && s <= RQ__LOAD_DIVIDED; s++)
         if (take_word(&line, words[s])) l->state = s;
     if (l->state == RQ__LOAD_NEW) return damaged(why);
+    if (l->state == RQ__LOAD_DIVIDED && !take_pieces(&line, &l->pieces)) return damaged(why);
     l->path = rq_arena_cstr(&j->arena, line);
     if (l->path == NULL) return rq_no_memory(why);
+    if (strchr(l->path, '/') == NULL) return damaged(why);
     j->count++;
     return RQ_OK;
 }
@@ -73,11 +91,20 @@ static rq_err take_entries(rq__load_journal *j, rq_slice text, rq_error *why)
     return RQ_OK;
 }
 
+static rq_err other_version(rq_error *why)
+{
+    return rq_fail(
+        why, RQ_E_VERSION,
+        "the load of this folder was begun by another version of rorqual: finish it with "
+        "that, or remove the file " JOURNAL " to load what is in the folder");
+}
+
 static rq_err parse(rq__load_journal *j, rq_slice text, rq_error *why)
 {
     rq_slice line, rest = text;
-    if (!take_word(&rest, FIRST_LINE) || !take_line(&rest, &line) || !take_word(&line, "for "))
-        return damaged(why);
+    if (!take_word(&rest, FORMAT)) return damaged(why);
+    if (!take_word(&rest, FORMAT_VERSION)) return other_version(why);
+    if (!take_line(&rest, &line) || !take_word(&line, "for ")) return damaged(why);
     if (!rq_slice_eq(line, rq_slice_cstr(j->what)))
         return rq_fail(why, RQ_E_CONFLICT,
                        "the load of this folder was begun as \"%.*s\", and is not finished; remove "
@@ -101,6 +128,11 @@ rq_err rq__journal_open(rq_vfs *v, const char *what, rq__load_journal *ret, rq_e
     return rc == RQ_OK ? parse(ret, text, why) : rq_fail(why, rc, "%s", mine.message);
 }
 
+bool rq__journal_is_last(const rq__load_journal *j, size_t line)
+{
+    return line + 1 == j->count || strcmp(j->lines[line].path, j->lines[line + 1].path) != 0;
+}
+
 rq__load_state rq__journal_state(const rq__load_journal *j, const char *path)
 {
     size_t low = 0, high = j->count; /* the first line behind those of the path */
@@ -120,10 +152,25 @@ rq__load_state rq__journal_state(const rq__load_journal *j, const char *path)
 static rq_err begin(rq__load_journal *j, rq_error *why)
 {
     if (j->file != NULL) return RQ_OK;
-    if (j->text.len == 0 && rq_buf_printf(&j->text, FIRST_LINE "for %s\n", j->what) != RQ_OK)
+    if (j->text.len == 0 &&
+        rq_buf_printf(&j->text, FORMAT FORMAT_VERSION "for %s\n", j->what) != RQ_OK)
         return rq_no_memory(why);
     RQ_TRY(rq__put_file(j->vfs, JOURNAL, rq_buf_slice(&j->text), why));
     return rq_vfs_open(j->vfs, JOURNAL, RQ_OPEN_WRITE, &j->file, why);
+}
+
+/* Writes the text from there on. */
+static rq_err put_from(rq__load_journal *j, size_t from, rq_error *why)
+{
+    RQ_TRY(rq_file_write(j->file, j->text.ptr + from, j->text.len - from, from, why));
+    return rq_file_sync(j->file, why);
+}
+
+static rq_err add_line(rq__load_journal *j, const char *word, const char *path, rq_error *why)
+{
+    if (strchr(path, '\n') != NULL)
+        return rq_fail(why, RQ_E_INVALID, "%s: a line break in a file's name", path);
+    return rq_buf_printf(&j->text, "%s%s\n", word, path) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 rq_err rq__journal_note(rq__load_journal *j, rq__load_state state, const char *const *paths,
@@ -132,14 +179,20 @@ rq_err rq__journal_note(rq__load_journal *j, rq__load_state state, const char *c
     if (j->is_off || count == 0) return RQ_OK;
     RQ_TRY(begin(j, why));
     size_t from = j->text.len;
-    for (size_t i = 0; i < count; i++) {
-        if (strchr(paths[i], '\n') != NULL)
-            return rq_fail(why, RQ_E_INVALID, "%s: a line break in a file's name", paths[i]);
-        if (rq_buf_printf(&j->text, "%s%s\n", words[state], paths[i]) != RQ_OK)
-            return rq_no_memory(why);
-    }
-    RQ_TRY(rq_file_write(j->file, j->text.ptr + from, j->text.len - from, from, why));
-    return rq_file_sync(j->file, why);
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(add_line(j, words[state], paths[i], why));
+    return put_from(j, from, why);
+}
+
+rq_err rq__journal_note_divided(rq__load_journal *j, const char *path, size_t pieces, rq_error *why)
+{
+    char word[64];
+    if (j->is_off) return RQ_OK;
+    RQ_TRY(begin(j, why));
+    size_t from = j->text.len;
+    snprintf(word, sizeof word, "%s%zu ", words[RQ__LOAD_DIVIDED], pieces);
+    RQ_TRY(add_line(j, word, path, why));
+    return put_from(j, from, why);
 }
 
 void rq__journal_close(rq__load_journal *j)

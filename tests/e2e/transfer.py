@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -108,6 +109,10 @@ class World:
 def expect(text, *parts):
     for part in parts:
         assert part in text, f"no {part!r} in {text!r}"
+
+
+def shell(w, text):
+    subprocess.run([BINARY, "shell", "-n", "--zk", w.server.zk], input=text + "\n", text=True, check=True, stdout=subprocess.DEVNULL)
 
 
 def lines_of(folder):
@@ -281,8 +286,7 @@ def tags_are_kept(w):
     """A cell's time to live is a tag: exports, imports and copies keep it, as do Results and lines."""
     tag = b"\x00\x09\x08" + (10**10).to_bytes(8, "big")
     table, imported, copy = w.table(), w.table(), w.table()
-    text = f"put '{table}', 'r1', 'cf:a', 'v', {{TTL => {10**10}}}\nput '{table}', 'r2', 'cf:a', 'v'\n"
-    subprocess.run([BINARY, "shell", "-n", "--zk", w.server.zk], input=text, text=True, check=True, stdout=subprocess.DEVNULL)
+    shell(w, f"put '{table}', 'r1', 'cf:a', 'v', {{TTL => {10**10}}}\nput '{table}', 'r2', 'cf:a', 'v'")
     folders = [w.path() for _ in range(3)]
     w.run("export", table, folders[0])
     w.run("import", imported, folders[0])
@@ -599,7 +603,7 @@ def a_load_that_was_killed_goes_on(w):
 
 
 def a_load_that_divides_goes_on(w):
-    """Killed while files of few regions are divided for many, and while the halves are loaded."""
+    """Killed while files of few regions are divided for many, and while the pieces are loaded."""
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
     folder, put = folder_of(w), w.table()
     w.run("import", *fields, put, folder)
@@ -614,7 +618,64 @@ def a_load_that_divides_goes_on(w):
         # The files end at r100, r200 and r300: two of these are inside of a region, which gets the ends of two files.
         counts = store_files(w, table)
         assert not w.own or sorted(counts) == [1] * (2 * len(MANY_SPLITS) - 2) + [2] * 4, counts
-        assert not journal.exists() and not (out / "_rorqual_halves").exists()
+        assert not journal.exists() and not (out / "_rorqual_pieces").exists()
+
+
+def hfiles_of(w, rows=ROWS):
+    """A table of one region with the rows, and a folder with its two HFiles, one for each family."""
+    put, folder, out = w.table(splits=()), w.path("rows"), w.bulk / f"whole{w.counter}"
+    folder.write_text("".join(f"r{i:03d}\tA{i}\tB{i}\tG{i}\n" for i in range(rows)))
+    w.run("import", *BULK, put, folder)
+    w.run("bulkload", *BULK, "--output", out, "--no-load", put, folder)
+    return put, out
+
+
+def a_file_of_many_regions_is_divided(w):
+    """Each file has 61 regions, and a name as long as HBase's."""
+    put, out = hfiles_of(w)
+    splits = tuple(b"r%03d" % i for i in range(5, 305, 5))
+    table = w.table(splits=splits)
+    assert all(len(p.name) == 32 for f in ("cf", "g") for p in (out / f).iterdir())
+    expect(w.run("bulkload", table, out), f"loaded {2 * (len(splits) + 1)} HFiles", f"{2 * len(splits)} times divided")
+    assert w.same(put, table)
+    assert not w.own or set(store_files(w, table)) == {1}, store_files(w, table)
+
+
+def a_name_of_any_length_is_loaded(w):
+    put, out = hfiles_of(w)
+    for family in "cf", "g":
+        next((out / family).iterdir()).rename(out / family / ("n" * 255))
+    table = w.table()
+    w.run("bulkload", table, out)
+    assert w.same(put, table)
+
+
+def a_file_that_cannot_be_seen_is_not_loaded(w):
+    """A family's folder is away between two attempts to load its files, and then there is a file in its place."""
+    if not w.own:
+        return
+    put, out = hfiles_of(w)
+    for there, error in (False, "No such file"), (True, "Not a directory"):
+        table, folder = w.table(splits=MANY_SPLITS), w.bulk / f"away{w.counter}"
+        shutil.copytree(out, folder)
+        away, journal = folder / "_cf", folder / "_rorqual_load"
+        command = [BINARY, "bulkload", "--zk", w.server.zk, table, str(folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            hbase.wait_for(lambda j=journal: j.exists() and "\ndone " in j.read_text())
+            w.server.process.send_signal(signal.SIGSTOP)
+            pieces = folder / "_rorqual_pieces/cf"
+            pieces.rename(away)
+            if there:
+                pieces.write_text("")
+            w.server.process.send_signal(signal.SIGCONT)
+            text = process.communicate(timeout=DEADLINE)[0]
+        assert process.returncode == 1, text
+        expect(text, error)
+        if there:
+            pieces.unlink()
+        away.rename(pieces)
+        w.run("bulkload", table, folder)
+        assert w.same(put, table)
 
 
 def a_bulk_load_of_changed_input_is_refused(w):
@@ -699,7 +760,8 @@ ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of
          tables_without_rows, counts, rows_in_parts_are_counted_once, a_long_filter_ends_no_call, copies,
          differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused,
          killed_bulk_loads_go_on, a_load_that_was_killed_goes_on, a_load_that_divides_goes_on,
-         a_bulk_load_of_changed_input_is_refused]
+         a_file_of_many_regions_is_divided, a_name_of_any_length_is_loaded,
+         a_file_that_cannot_be_seen_is_not_loaded, a_bulk_load_of_changed_input_is_refused]
 WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
              hbase_loads_our_hfiles]
 

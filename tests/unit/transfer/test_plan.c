@@ -114,7 +114,7 @@ static void a_journal_goes_on(void **state)
     assert_false(j.is_resumed);
     assert_int_equal(rq__journal_note(&j, RQ__LOAD_CALLED, called, 3, &why), RQ_OK);
     assert_int_equal(rq__journal_note(&j, RQ__LOAD_DONE, called + 1, 1, &why), RQ_OK);
-    assert_int_equal(rq__journal_note(&j, RQ__LOAD_DIVIDED, called + 2, 1, &why), RQ_OK);
+    assert_int_equal(rq__journal_note_divided(&j, called[2], 2, &why), RQ_OK);
     rq__journal_close(&j);
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
     assert_true(j.is_resumed);
@@ -141,7 +141,7 @@ static void a_torn_line_does_not_count(void **state)
     rq__load_journal j;
     rq_error why = {.code = RQ_OK};
     (void)state;
-    put(v, "_rorqual_load", "rorqual load 1\nfor t=1\ncall cf/a\ndone cf/a");
+    put(v, "_rorqual_load", "rorqual load 2\nfor t=1\ncall cf/a\ndone cf/a");
     assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
     assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_CALLED);
     assert_int_equal(rq__journal_note(&j, RQ__LOAD_CALLED, (const char *const[]){"cf/b"}, 1, &why),
@@ -151,15 +151,55 @@ static void a_torn_line_does_not_count(void **state)
     assert_int_equal(rq__journal_state(&j, "cf/a"), RQ__LOAD_CALLED);
     assert_int_equal(rq__journal_state(&j, "cf/b"), RQ__LOAD_CALLED);
     rq__journal_close(&j);
-    assert_int_equal(rq__journal_remove(v, &why), RQ_OK);
-    for (int i = 0; i < 3; i++) {
-        const char *const bad[] = {"", "rorqual load 1\nfor t=1\nmoved cf/a\n", "rorqual load 2\n"};
-        put(v, "_rorqual_load", bad[i]);
-        assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_E_CORRUPT);
-        rq__journal_close(&j);
-        assert_int_equal(rq__journal_remove(v, &why), RQ_OK);
-    }
     rq_vfs_free(v);
+}
+
+static void divided_files_know_their_pieces(void **state)
+{
+    rq_vfs *v = memory();
+    rq__load_journal j;
+    rq_error why = {.code = RQ_OK};
+    const char *called[] = {"cf/1 a"};
+    (void)state;
+    assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
+    assert_int_equal(rq__journal_note(&j, RQ__LOAD_CALLED, called, 1, &why), RQ_OK);
+    assert_int_equal(rq__journal_note_divided(&j, "cf/1 a", 1000000, &why), RQ_OK);
+    rq__journal_close(&j);
+    assert_int_equal(rq__journal_open(v, "t=1", &j, &why), RQ_OK);
+    assert_int_equal(j.count, 2);
+    assert_false(rq__journal_is_last(&j, 0));
+    assert_true(rq__journal_is_last(&j, 1));
+    assert_string_equal(j.lines[1].path, "cf/1 a");
+    assert_int_equal(j.lines[1].state, RQ__LOAD_DIVIDED);
+    assert_int_equal(j.lines[1].pieces, 1000000);
+    rq__journal_close(&j);
+    rq_vfs_free(v);
+}
+
+static void other_journals_are_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        rq_err rc;
+    } bad[] = {{"", RQ_E_CORRUPT},
+               {"rorqual load 2\n", RQ_E_CORRUPT},
+               {"rorqual load 2\nfor t=1\nmoved cf/a\n", RQ_E_CORRUPT},
+               {"rorqual load 2\nfor t=1\ncall a\n", RQ_E_CORRUPT},
+               {"rorqual load 2\nfor t=1\ndivided cf/a\n", RQ_E_CORRUPT},
+               {"rorqual load 2\nfor t=1\ndivided 0 cf/a\n", RQ_E_CORRUPT},
+               {"rorqual load 2\nfor t=1\ndivided 2\n", RQ_E_CORRUPT},
+               {"rorqual load 2\nfor t=1\ndivided 99999999999999999999 cf/a\n", RQ_E_CORRUPT},
+               {"rorqual load 1\nfor t=1\ncall cf/a\n", RQ_E_VERSION}};
+    rq__load_journal j;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        rq_vfs *v = memory();
+        put(v, "_rorqual_load", bad[i].text);
+        assert_int_equal(rq__journal_open(v, "t=1", &j, &why), bad[i].rc);
+        rq__journal_close(&j);
+        rq_vfs_free(v);
+    }
 }
 
 int main(void)
@@ -170,6 +210,8 @@ int main(void)
         cmocka_unit_test(a_work_folder_knows_its_step),
         cmocka_unit_test(a_journal_goes_on),
         cmocka_unit_test(a_torn_line_does_not_count),
+        cmocka_unit_test(divided_files_know_their_pieces),
+        cmocka_unit_test(other_journals_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See load_files.h. Names of pieces and of renamed files are made of the digest of the path that they
+ * come from: of constant length, different from all other names (HBase moves the files of a call
+ * into one folder), and found again after a kill. */
+#include "transfer/load_files.h"
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "hfile/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define SETTLE_NS 50000000
+#define SETTLES_MAX 200 /* checks of files that an earlier call may be loading: 10 s */
+
+/* --- the files -------------------------------------------------------------------------------- */
+
+static rq_err row_of_key(rq_slice key, rq_arena *arena, rq_slice *ret, rq_error *why)
+{
+    rq_cell c;
+    RQ_TRY(rq_cell_parse_stored_key(key, &c, why));
+    *ret = rq_arena_copy(arena, rq_cell_row(&c));
+    return ret->ptr == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
+static rq_err push(rq__load_job *j, const rq__load_file *f, rq_error *why)
+{
+    if (j->count == j->cap) {
+        size_t cap = j->cap == 0 ? 64 : 2 * j->cap;
+        rq__load_file *bigger = realloc(j->files, cap * sizeof *bigger);
+        if (bigger == NULL) return rq_no_memory(why);
+        j->files = bigger;
+        j->cap = cap;
+    }
+    j->files[j->count++] = *f;
+    return RQ_OK;
+}
+
+rq_err rq__load_add_file(rq__load_job *j, const char *path, const rq_family_schema *family,
+                         rq_error *why)
+{
+    rq_hfile_reader *r;
+    rq__load_file f = {.path = path, .family = family};
+    if (path == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_hfile_reader_open(j->l->vfs, path, NULL, false, &r, why));
+    const rq_hfile_info *info = rq_hfile_reader_info(r);
+    rq_err rc = RQ_OK;
+    if (info->entry_count > 0) {
+        rc = row_of_key(info->first_key, &j->arena, &f.first, why);
+        if (rc == RQ_OK) rc = row_of_key(info->last_key, &j->arena, &f.last, why);
+        if (rc == RQ_OK) rc = push(j, &f, why);
+    }
+    rq_hfile_reader_unref(r);
+    return rc;
+}
+
+const char *rq__load_made_of(rq__load_job *j, const char *path, const rq_family_schema *family,
+                             size_t number)
+{
+    char name[RQ_MD5_HEX_LEN + 1];
+    const char *origin = rq_arena_printf(&j->arena, "%zu %s", number, path);
+    if (origin == NULL) return NULL;
+    rq_md5_hex(rq_slice_cstr(origin), name);
+    return rq_arena_printf(&j->arena, RQ__LOAD_PIECES "/%.*s/%s", (int)family->name.len,
+                           (const char *)family->name.ptr, name);
+}
+
+rq_err rq__load_make_folder(rq__load_job *j, const rq_family_schema *family, const char **ret,
+                            rq_error *why)
+{
+    *ret = rq_arena_printf(&j->arena, RQ__LOAD_PIECES "/%.*s", (int)family->name.len,
+                           (const char *)family->name.ptr);
+    return *ret == NULL ? rq_no_memory(why) : rq_vfs_mkdirs(j->l->vfs, *ret, why);
+}
+
+/* --- after a kill ----------------------------------------------------------------------------- */
+
+rq_err rq__load_count_names(rq__load_job *j, const char *path, size_t *ret, rq_error *why)
+{
+    struct stat st;
+    char *full = rq_arena_printf(&j->arena, "%s/%s", j->l->path, path);
+    *ret = 0;
+    if (full == NULL) return rq_no_memory(why);
+    if (stat(full, &st) == 0) {
+        *ret = (size_t)st.st_nlink;
+        return RQ_OK;
+    }
+    if (errno == ENOENT) {
+        *strrchr(full, '/') = '\0';
+        if (stat(full, &st) == 0) return RQ_OK;
+    }
+    return rq_fail(why, RQ_E_IO, "%s: %s", full, strerror(errno));
+}
+
+static rq_err add_if_there(rq__load_job *j, const char *path, const rq_family_schema *family,
+                           rq_error *why)
+{
+    size_t names;
+    RQ_TRY(rq__load_count_names(j, path, &names, why));
+    return names == 0 ? RQ_OK : rq__load_add_file(j, path, family, why);
+}
+
+/* Renames a file that an earlier run has named in a call, after that call has ended if it has begun
+ * to load the file. The file may be gone. */
+static rq_err rename_called(rq__load_job *j, const char *path, const char *again, rq_error *why)
+{
+    size_t names;
+    RQ_TRY(rq__load_count_names(j, path, &names, why));
+    for (; j->settles < SETTLES_MAX && names > 1; j->settles++) {
+        rq_clock_sleep_ns(SETTLE_NS);
+        RQ_TRY(rq__load_count_names(j, path, &names, why));
+    }
+    const char *from = rq_arena_printf(&j->arena, "%s/%s", j->l->path, path);
+    const char *to = rq_arena_printf(&j->arena, "%s/%s", j->l->path, again);
+    if (from == NULL || to == NULL) return rq_no_memory(why);
+    if (names > 0 && rename(from, to) != 0 && errno != ENOENT)
+        return rq_fail(why, RQ_E_IO, "cannot rename %s: %s", from, strerror(errno));
+    return RQ_OK;
+}
+
+/* A file that an earlier run has named in a call: loaded, or to be loaded now. */
+static rq_err take_called(rq__load_job *j, const char *path, const rq_family_schema *family,
+                          rq_error *why)
+{
+    const char *folder, *again = rq__load_made_of(j, path, family, RQ__LOAD_RENAMED);
+    if (again == NULL) return rq_no_memory(why);
+    if (j->l->keeps_files) return add_if_there(j, path, family, why);
+    /* An earlier run has renamed it, and called that. */
+    if (rq__journal_state(&j->journal, again) != RQ__LOAD_NEW) return RQ_OK;
+    RQ_TRY(rq__load_make_folder(j, family, &folder, why));
+    RQ_TRY(rename_called(j, path, again, why));
+    return add_if_there(j, again, family, why);
+}
+
+static rq_err take_pieces(rq__load_job *j, const rq__journal_line *line,
+                          const rq_family_schema *family, rq_error *why)
+{
+    for (size_t i = 0; i < line->pieces; i++) {
+        const char *path = rq__load_made_of(j, line->path, family, i);
+        if (path == NULL) return rq_no_memory(why);
+        if (rq__journal_state(&j->journal, path) == RQ__LOAD_NEW)
+            RQ_TRY(rq__load_add_file(j, path, family, why));
+    }
+    return RQ_OK;
+}
+
+/* Of the path FAMILY/FILE of the folder. */
+static rq_err family_of(rq__load_job *j, rq_slice name, const rq_family_schema **ret, rq_error *why)
+{
+    *ret = rq_table_schema_family(j->l->schema, name);
+    return *ret != NULL
+               ? RQ_OK
+               : rq_fail(why, RQ_E_NO_SUCH_FAMILY, "%s/%.*s: table %s has no column family %.*s",
+                         j->l->path, (int)name.len, (const char *)name.ptr, j->l->link->name,
+                         (int)name.len, (const char *)name.ptr);
+}
+
+static rq_err resume_line(rq__load_job *j, const rq__journal_line *line, rq_error *why)
+{
+    const rq_family_schema *family;
+    const char *path = line->path;
+    if (strncmp(path, RQ__LOAD_PIECES "/", sizeof RQ__LOAD_PIECES) == 0)
+        path += sizeof RQ__LOAD_PIECES;
+    if (line->state == RQ__LOAD_DONE) return RQ_OK;
+    RQ_TRY(family_of(j, rq_slice_of(path, strcspn(path, "/")), &family, why));
+    return line->state == RQ__LOAD_DIVIDED ? take_pieces(j, line, family, why)
+                                           : take_called(j, line->path, family, why);
+}
+
+/* The files that earlier runs have begun to load. */
+static rq_err resume(rq__load_job *j, rq_error *why)
+{
+    for (size_t i = 0; i < j->journal.count; i++)
+        if (rq__journal_is_last(&j->journal, i)) RQ_TRY(resume_line(j, &j->journal.lines[i], why));
+    return RQ_OK;
+}
+
+/* --- the folder ------------------------------------------------------------------------------- */
+
+static bool is_hidden(const char *name)
+{
+    return name[0] == '_' || name[0] == '.';
+}
+
+/* Files that no earlier run has begun to load. */
+static rq_err list_family(rq__load_job *j, const char *name, rq_error *why)
+{
+    rq_dir_entry *list;
+    size_t count;
+    const rq_family_schema *family;
+    RQ_TRY(family_of(j, rq_slice_cstr(name), &family, why));
+    RQ_TRY(rq_vfs_list(j->l->vfs, name, &j->arena, &list, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].is_dir || is_hidden(list[i].name)) continue;
+        const char *path = rq_arena_printf(&j->arena, "%s/%s", name, list[i].name);
+        if (path == NULL) return rq_no_memory(why);
+        if (rq__journal_state(&j->journal, path) == RQ__LOAD_NEW)
+            RQ_TRY(rq__load_add_file(j, path, family, why));
+    }
+    return RQ_OK;
+}
+
+static rq_err list_folder(rq__load_job *j, rq_error *why)
+{
+    rq_dir_entry *list;
+    size_t count;
+    RQ_TRY(rq_vfs_list(j->l->vfs, "", &j->arena, &list, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        if (is_hidden(list[i].name)) continue;
+        if (!list[i].is_dir)
+            return rq_fail(why, RQ_E_INVALID,
+                           "%s/%s is a file: HFiles are in a folder for each family", j->l->path,
+                           list[i].name);
+        RQ_TRY(list_family(j, list[i].name, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__load_list_files(rq__load_job *j, rq_error *why)
+{
+    RQ_TRY(list_folder(j, why));
+    return resume(j, why);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a bulk load that are not loaded yet: those of the folder, their pieces, and those that an
+ * earlier run has begun to load. One thread. */
+#ifndef RQ_TRANSFER_LOAD_FILES_H
+#define RQ_TRANSFER_LOAD_FILES_H
+
+#include "transfer/load_hfiles.h"
+#include "transfer/load_journal.h"
+
+#define RQ__LOAD_PIECES "_rorqual_pieces" /* pieces and renamed files, in folders of the families */
+#define RQ__LOAD_RENAMED SIZE_MAX         /* instead of a piece's number */
+
+typedef struct rq__load_file {
+    const char *path; /* in the vfs */
+    const rq_family_schema *family;
+    rq_slice first, last; /* rows; in the arena */
+    size_t region;        /* that has the first row, in this round */
+    bool is_called;       /* a call of this run has named it */
+    bool is_done;
+} rq__load_file;
+
+typedef struct rq__load_job {
+    rq__load *l;
+    rq_arena arena;
+    rq__load_file *files;
+    size_t count, cap;
+    rq__load_journal journal;
+    unsigned settles; /* looks at files that an earlier call may be loading, so far */
+    rq_error why;     /* of the last call that failed */
+} rq__load_job;
+
+/* The files that are to be loaded. REQUIRES: the journal is open. */
+RQ_NODISCARD
+rq_err rq__load_list_files(rq__load_job *j, rq_error *why);
+/* Adds a file; one without cells is passed over. `path` NULL: no memory. */
+RQ_NODISCARD
+rq_err rq__load_add_file(rq__load_job *j, const char *path, const rq_family_schema *family,
+                         rq_error *why);
+/* The path of a file that is made of that one: a piece, or itself under another name. NULL: no
+ * memory. */
+const char *rq__load_made_of(rq__load_job *j, const char *path, const rq_family_schema *family,
+                             size_t number);
+/* Makes the folder for files that are made of the family's. */
+RQ_NODISCARD
+rq_err rq__load_make_folder(rq__load_job *j, const rq_family_schema *family, const char **ret,
+                            rq_error *why);
+/* How many names the file has; 0: it is gone, and its folder is there. */
+RQ_NODISCARD
+rq_err rq__load_count_names(rq__load_job *j, const char *path, size_t *ret, rq_error *why);
+
+#endif
