@@ -94,6 +94,5 @@ rq_err rq__bulk_sort_run(const rq__bulk_sort *s, rq_transfer_counts *ret, rq_err
                      .open = open_tools,
                      .close = close_tools,
                      .work = do_part};
-    ret->parts_kept = plan->done;
     return rq__crew_run(&crew, ret, why);
 }

@@ -253,27 +253,59 @@ static rq_err load(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
     rq_err rc = rq__load_run(&l, why);
     ret->loaded = l.loaded;
     ret->divided = l.divided;
-    if (rc == RQ_OK && !j->b->has_hfiles) rc = rq__work_set_step(&j->work, RQ__BULK_LOADED, why);
-    return rc == RQ_OK ? rq__load_end(j->vfs, why) : rc;
+    return rc;
 }
 
 /* The steps that are left. */
 static rq_err go_on(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
 {
     rq__bulk_work *w = &j->work;
-    ret->read.parts_kept = w->plan.done;
     if (w->step == RQ__BULK_SORTING) {
         RQ_TRY(check_empty(j, why));
         RQ_TRY(make_hfiles(j, ret, why));
     }
+    if (w->step == RQ__BULK_MERGED) {
+        RQ_TRY(publish(j, why));
+        if (j->b->only_writes) return RQ_OK;
+        if (w->files > 0) RQ_TRY(load(j, ret, why));
+        RQ_TRY(rq__work_set_step(w, RQ__BULK_LOADED, why));
+    }
+    return rq__load_end(j->vfs, why);
+}
+
+/* Whether an earlier run has loaded everything and removed the staging folder. */
+static bool is_over(const bulk_job *j)
+{
+    const char *place = j->b->output == NULL ? j->work.place : NULL;
+    const char *path = place == NULL ? NULL : local_path(place);
+    return j->work.step == RQ__BULK_LOADED && path != NULL && access(path, F_OK) != 0 &&
+           errno == ENOENT;
+}
+
+static rq_err run_text(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
+{
+    rq__bulk_work *w = &j->work;
+    RQ_TRY(open_work(j, true, why));
+    if (!is_over(j)) {
+        RQ_TRY(take_token(j, why));
+        RQ_TRY(open_folder(j, why));
+        RQ_TRY(open_work(j, false, why));
+        ret->read.parts_kept = w->plan.done;
+        RQ_TRY(go_on(j, ret, why));
+    }
+    ret->is_continued = w->plan.is_resumed;
     ret->written = w->files;
     ret->read.rows = w->rows;
     ret->read.cells = w->cells;
-    if (w->step == RQ__BULK_MERGED) {
-        RQ_TRY(publish(j, why));
-        if (w->files > 0 && !j->b->only_writes) RQ_TRY(load(j, ret, why));
-    }
-    return rq__work_remove(w, why);
+    return RQ_OK;
+}
+
+static rq_err run_hfiles(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
+{
+    RQ_TRY(take_token(j, why));
+    RQ_TRY(open_folder(j, why));
+    RQ_TRY(load(j, ret, why));
+    return rq__load_end(j->vfs, why);
 }
 
 static rq_err run(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
@@ -282,28 +314,23 @@ static rq_err run(bulk_job *j, rq_bulkload_counts *ret, rq_error *why)
     if (!b->has_hfiles) RQ_TRY(open_input(j, why));
     RQ_TRY(rq__link_open(&b->options->client, b->table, &j->link, why));
     RQ_TRY(rq__table_schema_ask(&j->link, &j->schema, why));
-    RQ_TRY(open_work(j, true, why));
-    RQ_TRY(take_token(j, why));
-    RQ_TRY(open_folder(j, why));
-    if (b->has_hfiles) return load(j, ret, why);
-    RQ_TRY(open_work(j, false, why));
-    ret->is_continued = j->work.plan.is_resumed;
-    return go_on(j, ret, why);
+    return b->has_hfiles ? run_hfiles(j, ret, why) : run_text(j, ret, why);
 }
 
 /* After an error all state for the next run is kept if parts are `sorted`; nothing in the server's
- * staging folder is, unless the work folder names it. */
+ * staging folder is, unless the work folder names it. The work folder goes last: while something is
+ * left in the staging folder, another run can remove it. */
 static rq_err clean_up(bulk_job *j, uint64_t sorted, rq_err rc, rq_error *why)
 {
     rq_error ignored;
     rq_error_clear(&ignored);
+    rq_error *own = rc == RQ_OK ? why : &ignored;
+    rq_err cleaned = RQ_OK;
     bool is_begun = j->work.step != RQ__BULK_SORTING || j->work.plan.done + sorted > 0;
-    if (rc != RQ_OK && j->work.is_open && !is_begun) {
-        (void)!rq__work_remove(&j->work, &ignored);
-        j->work.place = NULL;
-    }
-    if (j->token == NULL || (rc != RQ_OK && j->work.place != NULL)) return rc;
-    rq_err cleaned = rq__load_cleanup(&j->link, j->token, rc == RQ_OK ? why : &ignored);
+    bool forgets = rc == RQ_OK || (j->work.is_open && !is_begun);
+    if (j->token != NULL && (forgets || j->work.place == NULL))
+        cleaned = rq__load_cleanup(&j->link, j->token, own);
+    if (cleaned == RQ_OK && forgets) cleaned = rq__work_remove(&j->work, own);
     return rc == RQ_OK ? cleaned : rc;
 }
 

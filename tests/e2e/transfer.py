@@ -678,6 +678,62 @@ def a_file_that_cannot_be_seen_is_not_loaded(w):
         assert w.same(put, table)
 
 
+def place_of(work):
+    """The staging folder that a work folder names, or None."""
+    try:
+        text = (work / "place").read_text()
+        return pathlib.Path(text[text.index("/"):])
+    except FileNotFoundError:
+        return None
+
+
+def killed_while_it_loads(w, table, place, folder):
+    """A bulk load of text, killed between two calls of it."""
+    fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
+    command = ["bulkload", *fields, *map(str, place), table, folder]
+
+    def has_loaded_some():
+        output = place[1] if place[0] == "--output" else place_of(place[1] / f"bulkload-{table}")
+        journal = output and output / "_rorqual_load"
+        return journal and journal.exists() and journal.read_text().count("\ndone ") >= 4
+
+    with subprocess.Popen([BINARY, command[0], "--zk", w.server.zk, *map(str, command[1:])], stdout=subprocess.DEVNULL) as process:
+        killed_when(process, has_loaded_some)
+    return command
+
+
+def a_load_killed_at_its_end_leaves_nothing(w):
+    """The step says that all is loaded; what the load needed to go on is still there."""
+    table, out, folder = w.table(splits=MANY_SPLITS), w.bulk / f"end{w.counter}", folder_of(w)
+    command = killed_while_it_loads(w, table, ("--output", out), folder)
+    (out / "_rorqual_pieces").mkdir()
+    step = out / "_rorqual_runs/step"
+    step.write_text(step.read_text().replace("merged", "loaded"))
+    w.run(*command)
+    assert not list(out.glob("_rorqual*")), list(out.iterdir())
+
+
+def a_staging_folder_is_removed_before_it_is_forgotten(w):
+    """The server refuses to remove what the work folder names: the work folder has to stay."""
+    if not w.own:
+        return
+    table, work, folder = w.table(splits=MANY_SPLITS), w.path("work"), folder_of(w)
+    command = killed_while_it_loads(w, table, ("--progress", work), folder)
+    kept = work / f"bulkload-{table}"
+    staging, step, wrong = place_of(kept), kept / "step", w.path("nostaging")
+    wrong.mkdir()
+    step.write_text(step.read_text().replace("merged", "loaded"))
+    (kept / "place").write_text(f"file:{wrong}")
+    expect(w.run(*command, code=1), "CleanupBulkLoad")
+    assert step.exists()
+    (kept / "place").write_text(f"file:{staging}")
+    before = shutil.copytree(kept, w.path("before"))
+    for _ in range(2):  # the second time as after a kill between the two
+        expect(w.run(*command), f"sorted {ROWS} rows")
+        assert not kept.exists() and not staging.exists()
+        shutil.copytree(before, kept)
+
+
 def a_bulk_load_of_changed_input_is_refused(w):
     fields = ("--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:b,cf:a,g:x")
     folder, table, work = folder_of(w), w.table(), w.path("work")
@@ -761,7 +817,8 @@ ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of
          differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused,
          killed_bulk_loads_go_on, a_load_that_was_killed_goes_on, a_load_that_divides_goes_on,
          a_file_of_many_regions_is_divided, a_name_of_any_length_is_loaded,
-         a_file_that_cannot_be_seen_is_not_loaded, a_bulk_load_of_changed_input_is_refused]
+         a_file_that_cannot_be_seen_is_not_loaded, a_load_killed_at_its_end_leaves_nothing,
+         a_staging_folder_is_removed_before_it_is_forgotten, a_bulk_load_of_changed_input_is_refused]
 WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
              hbase_loads_our_hfiles]
 
