@@ -4,10 +4,8 @@
 
 #include "transfer/out.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #define SMALL_BYTES_MAX 65536 /* of place, step and a part's mark */
 
@@ -54,9 +52,7 @@ static rq_err read_step(rq__bulk_work *w, rq_error *why)
 
 static rq_err open_folders(rq__bulk_work *w, const char *progress, const char *name, rq_error *why)
 {
-    if (mkdir(progress, 0700) != 0 && errno != EEXIST)
-        return rq_fail(why, RQ_E_IO, "cannot make %s: %s", progress, strerror(errno));
-    RQ_TRY(rq_vfs_posix_new(progress, &w->own_vfs, why));
+    RQ_TRY(rq__open_folder(progress, 0700, &w->own_vfs, why));
     w->vfs = w->own_vfs;
     RQ_TRY(rq_vfs_mkdirs(w->vfs, name, why));
     RQ_TRY(rq_vfs_posix_new(w->shown, &w->lock_vfs, why));

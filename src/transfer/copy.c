@@ -4,16 +4,14 @@
  * completed range is recorded, and a later run skips it. */
 #include "transfer/copy.h"
 
-#include "transfer/plan.h"
-
 #include "transfer/feed.h"
 #include "transfer/mutations.h"
+#include "transfer/out.h"
+#include "transfer/plan.h"
 #include "transfer/sweep.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 typedef struct copy_job {
     const rq_copy *copy;
@@ -143,9 +141,7 @@ static rq_err open_progress(copy_job *j, rq_error *why)
     rq__range *ranges;
     size_t count;
     if (c->progress == NULL) return RQ_OK;
-    if (mkdir(c->progress, 0777) != 0 && errno != EEXIST)
-        return rq_fail(why, RQ_E_IO, "cannot make %s: %s", c->progress, strerror(errno));
-    RQ_TRY(rq_vfs_posix_new(c->progress, &j->vfs, why));
+    RQ_TRY(rq__open_folder(c->progress, 0777, &j->vfs, why));
     RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
     RQ_TRY(rq__ranges_ask(&c->options->client, c->table, c->scan.start, c->scan.stop, &j->arena,
                           &ranges, &count, why));

@@ -5,17 +5,16 @@
 #include "transfer/crew.h"
 #include "transfer/json.h"
 #include "transfer/link.h"
+#include "transfer/out.h"
 #include "transfer/plan.h"
 #include "transfer/ranges.h"
 #include "transfer/result.h"
 #include "transfer/seqfile.h"
 #include "transfer/text_row.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #define PLAN_FOLDER "_rorqual/export"
 #define UNITS 1000 /* of a part's progress */
@@ -285,9 +284,7 @@ static rq_err prepare(export_job *j, rq_error *why)
 {
     const rq_export *e = j->e;
     RQ_TRY(prepare_scan(j, why));
-    if (mkdir(e->folder, 0777) != 0 && errno != EEXIST)
-        return rq_fail(why, RQ_E_IO, "cannot make %s: %s", e->folder, strerror(errno));
-    RQ_TRY(rq_vfs_posix_new(e->folder, &j->vfs, why));
+    RQ_TRY(rq__open_folder(e->folder, 0777, &j->vfs, why));
     RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
     RQ_TRY(check_folder(j, why));
     return make_plan(j, why);

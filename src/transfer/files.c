@@ -2,6 +2,8 @@
 /* See files.h. */
 #include "transfer/files.h"
 
+#include "transfer/out.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,13 +103,6 @@ rq_err rq__files_split(rq__files *f, uint64_t bytes, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err open_progress(rq__files *f, const char *folder, rq_error *why)
-{
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return rq_fail(why, RQ_E_IO, "cannot make %s: %s", folder, strerror(errno));
-    return rq_vfs_posix_new(folder, &f->progress_vfs, why);
-}
-
 /* Names may have line breaks, the plan's lines may not. */
 static char *line_of(rq__files *f, const rq__file_part *p, bool with_times)
 {
@@ -144,7 +139,7 @@ rq_err rq__files_plan(rq__files *f, const char *progress, const char *name, cons
                       rq__plan *ret, rq_error *why)
 {
     rq_error mine = {.code = RQ_OK};
-    if (progress != NULL) RQ_TRY(open_progress(f, progress, why));
+    if (progress != NULL) RQ_TRY(rq__open_folder(progress, 0700, &f->progress_vfs, why));
     rq_vfs *v = progress != NULL ? f->progress_vfs : f->vfs;
     const char *folder = progress != NULL ? name
                          : f->name != NULL

@@ -4,14 +4,13 @@
  * manifest is written last: a folder with a manifest is complete. */
 #include "transfer/batches.h"
 #include "transfer/hashdir.h"
+#include "transfer/out.h"
 #include "transfer/plan.h"
 #include "transfer/verify.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #define PLAN_FOLDER "_rorqual/hash"
 #define REGIONS_PER_FILE 100
@@ -206,9 +205,7 @@ static rq_err prepare(hash_job *j, rq_error *why)
     const rq_verify *v = j->verify;
     if (v->scan.columns != NULL && strchr(v->scan.columns, ':') != NULL)
         return rq_fail(why, RQ_E_INVALID, "a manifest can name families, not single columns");
-    if (mkdir(v->folder, 0777) != 0 && errno != EEXIST)
-        return rq_fail(why, RQ_E_IO, "cannot make %s: %s", v->folder, strerror(errno));
-    RQ_TRY(rq_vfs_posix_new(v->folder, &j->vfs, why));
+    RQ_TRY(rq__open_folder(v->folder, 0777, &j->vfs, why));
     RQ_TRY(rq_vfs_lock(j->vfs, NULL, &j->lock, why));
     RQ_TRY(check_folder(j, why));
     return make_plan(j, why);

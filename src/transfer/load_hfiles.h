@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads the HFiles of a folder, FOLDER/FAMILY/FILE, into a table, as HBase's LoadIncrementalHFiles
  * does (HBASE: BulkLoadHFilesTool): each file goes to the region that has its rows; a file that spans
- * regions is divided first, into a piece for each, below FOLDER/_rorqual_pieces. The server moves or copies the files.
+ * regions is divided first, into a piece for each, below FOLDER/_rorqual_pieces. The server moves or
+ * copies the files.
  *
  * Resuming after a kill: a file that the server moves is gone once it is loaded; copied and
  * divided files are recorded in a journal. Only the call in progress is in doubt:
@@ -33,8 +34,8 @@ typedef struct rq__load {
  * server has loaded are not loaded again (load_journal.h). */
 RQ_NODISCARD
 rq_err rq__load_run(rq__load *l, rq_error *why);
-/* Removes the state for resuming from the folder, which the vfs is on; call it after rq__load_run has succeeded. Until
- * then another rq__load_run finds that everything is loaded. */
+/* Removes the state for resuming from the folder that the vfs is on; call it after rq__load_run has
+ * succeeded. Until then another rq__load_run finds that everything is loaded. */
 RQ_NODISCARD
 rq_err rq__load_end(rq_vfs *v, rq_error *why);
 

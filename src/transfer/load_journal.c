@@ -3,6 +3,7 @@
 #include "transfer/load_journal.h"
 
 #include "transfer/out.h"
+#include "transfer/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,17 +24,6 @@ static bool take_word(rq_slice *line, const char *word)
     size_t len = strlen(word);
     if (line->len < len || memcmp(line->ptr, word, len) != 0) return false;
     *line = rq_slice_of(line->ptr + len, line->len - len);
-    return true;
-}
-
-/* A line behind which there is a line break. */
-static bool take_line(rq_slice *text, rq_slice *ret)
-{
-    const uint8_t *end = text->len == 0 ? NULL : memchr(text->ptr, '\n', text->len);
-    if (end == NULL) return false;
-    size_t len = (size_t)(end - text->ptr);
-    *ret = rq_slice_of(text->ptr, len);
-    *text = rq_slice_of(end + 1, text->len - len - 1);
     return true;
 }
 
@@ -85,7 +75,7 @@ static rq_err take_entries(rq__load_journal *j, rq_slice text, rq_error *why)
         max += text.ptr[i] == '\n';
     j->lines = rq_arena_calloc(&j->arena, max + 1, sizeof *j->lines);
     if (j->lines == NULL) return rq_no_memory(why);
-    while (take_line(&text, &line))
+    while (rq__take_line(&text, &line))
         RQ_TRY(take_entry(j, line, why));
     qsort(j->lines, j->count, sizeof *j->lines, compare);
     return RQ_OK;
@@ -104,7 +94,7 @@ static rq_err parse(rq__load_journal *j, rq_slice text, rq_error *why)
     rq_slice line, rest = text;
     if (!take_word(&rest, FORMAT)) return damaged(why);
     if (!take_word(&rest, FORMAT_VERSION)) return other_version(why);
-    if (!take_line(&rest, &line) || !take_word(&line, "for ")) return damaged(why);
+    if (!rq__take_line(&rest, &line) || !take_word(&line, "for ")) return damaged(why);
     if (!rq_slice_eq(line, rq_slice_cstr(j->what)))
         return rq_fail(why, RQ_E_CONFLICT,
                        "the load of this folder was begun as \"%.*s\", and is not finished; remove "

@@ -2,7 +2,9 @@
 /* See out.h. */
 #include "transfer/out.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #define BUFFER_BYTES (1024 * 1024)
 #define PATH_BYTES 4096
@@ -47,6 +49,13 @@ void rq__out_close(rq__out *o)
     (void)rq_file_close(o->file);
     rq_buf_clear(&o->buf);
     *o = (rq__out){0};
+}
+
+rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, rq_error *why)
+{
+    if (mkdir(path, mode) != 0 && errno != EEXIST)
+        return rq_fail(why, RQ_E_IO, "cannot make %s: %s", path, strerror(errno));
+    return rq_vfs_posix_new(path, ret, why);
 }
 
 rq_err rq__move_file(rq_vfs *v, const char *from, const char *to, rq_error *why)

@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "vfs/vfs.h"
 
+#include <sys/types.h>
+
 typedef struct rq__out {
     rq_file *file;
     rq_buf buf;
@@ -30,6 +32,9 @@ RQ_NODISCARD
 rq_err rq__out_finish(rq__out *o, rq_error *why);
 void rq__out_close(rq__out *o);
 
+/* Opens a folder, which is made with that mode if it is missing; its parent must be there. */
+RQ_NODISCARD
+rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, rq_error *why);
 /* Replaces a small file: after a crash it is the old or the new one. */
 RQ_NODISCARD
 rq_err rq__put_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why);

@@ -18,22 +18,22 @@ static const char *path_of(rq__plan *p, const char *name)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool take_line(rq_cursor *c, rq_slice *ret)
+bool rq__take_line(rq_slice *text, rq_slice *ret)
 {
-    size_t left = rq_cursor_left(c);
-    const uint8_t *end = left == 0 ? NULL : memchr(c->ptr, '\n', left);
+    const uint8_t *end = text->len == 0 ? NULL : memchr(text->ptr, '\n', text->len);
     if (end == NULL) return false;
-    *ret = rq_slice_of(c->ptr, (size_t)(end - c->ptr));
-    c->ptr = end + 1;
+    size_t len = (size_t)(end - text->ptr);
+    *ret = rq_slice_of(text->ptr, len);
+    *text = rq_slice_of(end + 1, text->len - len - 1);
     return true;
 }
 
 /* The line's text behind a word and a blank. */
-static bool take_member(rq_cursor *c, const char *word, rq_slice *ret)
+static bool take_member(rq_slice *text, const char *word, rq_slice *ret)
 {
     rq_slice line;
     size_t len = strlen(word);
-    if (!take_line(c, &line) || line.len <= len || line.ptr[len] != ' ') return false;
+    if (!rq__take_line(text, &line) || line.len <= len || line.ptr[len] != ' ') return false;
     if (memcmp(line.ptr, word, len) != 0) return false;
     *ret = rq_slice_of(line.ptr + len + 1, line.len - len - 1);
     return true;
@@ -47,12 +47,12 @@ static size_t count_lines(rq_slice text)
     return n;
 }
 
-static rq_err take_parts(rq__plan *p, rq_cursor *c, size_t max)
+static rq_err take_parts(rq__plan *p, rq_slice *text, size_t max)
 {
     rq_slice part;
     p->parts = rq_arena_calloc(&p->arena, max + 1, sizeof *p->parts);
     if (p->parts == NULL) return RQ_E_NO_MEMORY;
-    for (rq_cursor at = *c; take_member(&at, "part", &part); *c = at) {
+    for (rq_slice at = *text; take_member(&at, "part", &part); *text = at) {
         p->parts[p->count] = rq_arena_cstr(&p->arena, part);
         if (p->parts[p->count++] == NULL) return RQ_E_NO_MEMORY;
     }
@@ -61,22 +61,21 @@ static rq_err take_parts(rq__plan *p, rq_cursor *c, size_t max)
 
 static rq_err parse(rq__plan *p, rq_slice text, const char *what, rq_error *why)
 {
-    rq_cursor c = rq_cursor_of(text);
-    rq_slice first, stamp, is_for, end;
+    rq_slice rest = text, first, stamp, is_for, end;
     const char *number = NULL;
-    if (!take_line(&c, &first) || !rq_slice_eq(first, RQ_SLICE_LIT(FIRST_LINE)) ||
-        !take_member(&c, "stamp", &stamp) || !take_member(&c, "for", &is_for))
+    if (!rq__take_line(&rest, &first) || !rq_slice_eq(first, RQ_SLICE_LIT(FIRST_LINE)) ||
+        !take_member(&rest, "stamp", &stamp) || !take_member(&rest, "for", &is_for))
         return rq_fail(why, RQ_E_CORRUPT, "%s/plan is damaged", p->folder);
     if (!rq_slice_eq(is_for, rq_slice_cstr(what)))
         return rq_fail(why, RQ_E_CONFLICT,
                        "%s was begun by another command (%.*s, not %s): repeat that one, or take "
                        "another folder",
                        p->folder, (int)is_for.len, (const char *)is_for.ptr, what);
-    if (take_parts(p, &c, count_lines(text)) != RQ_OK ||
+    if (take_parts(p, &rest, count_lines(text)) != RQ_OK ||
         (number = rq_arena_cstr(&p->arena, stamp)) == NULL)
         return rq_no_memory(why);
     p->stamp_ms = strtoll(number, NULL, 10);
-    if (take_line(&c, &end) && rq_slice_eq(end, RQ_SLICE_LIT("end"))) return RQ_OK;
+    if (rq__take_line(&rest, &end) && rq_slice_eq(end, RQ_SLICE_LIT("end"))) return RQ_OK;
     return rq_fail(why, RQ_E_CORRUPT, "%s/plan is damaged", p->folder);
 }
 

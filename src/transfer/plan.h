@@ -44,4 +44,7 @@ RQ_NODISCARD
 rq_err rq__plan_remove(const rq__plan *p, rq_error *why);
 void rq__plan_close(rq__plan *p);
 
+/* Takes the first line of the text, without its line break; false: the text has no line break. */
+bool rq__take_line(rq_slice *text, rq_slice *ret);
+
 #endif
