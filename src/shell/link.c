@@ -35,6 +35,7 @@ static void close_client(rq__shell *s)
     if (s->client == NULL) return;
     rq_client_stop(s->client);
     rq_client_poll(s->client, 0);
+    rq__scanners_lose(s, s->client);
     rq_op_free(s->op);
     s->op = NULL;
     rq_client_close(s->client);

@@ -1,34 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and changes rows: the client's operations as methods of the module Rows. A cell is an array
- * [row, family, qualifier, timestamp, type, value]. The client's callbacks run under its loop, which an
- * exception of Ruby must not leave: they copy cells to the session's buffer, and Ruby sees them
- * when the operation, or one response of a scan, is complete.
+/* Reads and changes rows: the client's operations as methods of the module Rows; scans are in scans.c. A
+ * cell is an array [row, family, qualifier, timestamp, type, value]. The client's callbacks run under
+ * its loop, which an exception of Ruby must not leave: they copy cells to the session's buffer, and
+ * Ruby sees them when the operation, or one response of a scan, is complete.
  *
  *     rows: (CELL, rq_cell, its row, family, qualifier, value) … ROW_END, and the next row */
-#include "shell/shell_priv.h"
+#include "shell/rows.h"
 
 #include "base/arena.h"
 #include "filter/language.h"
 
 #include <mruby/array.h>
 #include <mruby/error.h>
-#include <mruby/hash.h>
 #include <mruby/string.h>
 
 #define LOOK_NS 100000000
-#define CELLS_MAX 64
-
-typedef struct outcome {
-    rq__shell *shell;
-    bool done;
-    rq_err err;
-    rq_err copied; /* whether the rows could be copied */
-    bool goes_on;
-    bool retry;
-    uint64_t rows;
-    char java_class[128];
-    char text[4096];
-} outcome;
 
 enum { ROW_END, CELL };
 
@@ -72,9 +58,9 @@ static void copy_text(char *to, size_t size, rq_slice from)
     to[len] = '\0';
 }
 
-static void ended(rq_op *op, void *ctx, const rq_op_result *r)
+void rq__rows_ended(rq_op *op, void *ctx, const rq_op_result *r)
 {
-    outcome *o = ctx;
+    rq__outcome *o = ctx;
     (void)op;
     o->done = true;
     o->err = r->err;
@@ -86,17 +72,18 @@ static void ended(rq_op *op, void *ctx, const rq_op_result *r)
 
 static void ended_with_row(rq_op *op, void *ctx, const rq_op_result *r)
 {
-    outcome *o = ctx;
-    ended(op, ctx, r);
+    rq__outcome *o = ctx;
+    rq__rows_ended(op, ctx, r);
     if (r->err != RQ_OK || !r->row.present) return;
     o->shell->stale = r->row.stale;
+    o->exists = r->row.exists;
     rq_cursor cells = r->cells;
     o->copied = copy_row(&o->shell->rows, r->row, &cells);
 }
 
-static void take_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
+void rq__rows_take(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
 {
-    outcome *o = ctx;
+    rq__outcome *o = ctx;
     (void)op;
     (void)index;
     o->rows++;
@@ -104,8 +91,7 @@ static void take_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     if (o->copied == RQ_OK) o->copied = copy_row(&o->shell->rows, r->row, &r->cells);
 }
 
-/* Runs the loop until the operation, or a step of it, has ended; raises. */
-static void wait_for(mrb_state *mrb, outcome *o, rq_err started)
+void rq__rows_wait(mrb_state *mrb, rq__outcome *o, rq_err started)
 {
     rq__shell *s = o->shell;
     if (started != RQ_OK)
@@ -122,7 +108,7 @@ static void wait_for(mrb_state *mrb, outcome *o, rq_err started)
                           rq_slice_cstr(o->text[0] != '\0' ? o->text : rq_err_text(rc)), o->retry);
 }
 
-static rq_client_table *table_of(mrb_state *mrb, mrb_value name)
+rq_client_table *rq__rows_table(mrb_state *mrb, mrb_value name)
 {
     rq_client_table *t = NULL;
     rq_client *c = rq__shell_client(mrb);
@@ -131,22 +117,23 @@ static rq_client_table *table_of(mrb_state *mrb, mrb_value name)
     return t;
 }
 
-static mrb_value string_of(mrb_state *mrb, rq_slice s)
+mrb_value rq__string_of(mrb_state *mrb, rq_slice s)
 {
     return mrb_str_new(mrb, (const char *)s.ptr, (mrb_int)s.len);
 }
 
 static mrb_value cell_value(mrb_state *mrb, const rq_cell *c)
 {
-    const mrb_value list[] = {
-        string_of(mrb, rq_cell_row(c)),       string_of(mrb, rq_cell_family(c)),
-        string_of(mrb, rq_cell_qualifier(c)), mrb_int_value(mrb, c->timestamp),
-        mrb_int_value(mrb, c->type),          string_of(mrb, rq_cell_value(c))};
+    const mrb_value list[] = {rq__string_of(mrb, rq_cell_row(c)),
+                              rq__string_of(mrb, rq_cell_family(c)),
+                              rq__string_of(mrb, rq_cell_qualifier(c)),
+                              mrb_int_value(mrb, c->timestamp),
+                              mrb_int_value(mrb, c->type),
+                              rq__string_of(mrb, rq_cell_value(c))};
     return mrb_ary_new_from_values(mrb, 6, list);
 }
 
-/* The next row of the buffer as an array of cells; nil: no more. */
-static mrb_value next_row(mrb_state *mrb, rq_cursor *rows)
+mrb_value rq__rows_next(mrb_state *mrb, rq_cursor *rows)
 {
     rq_cell c;
     if (rq_cursor_left(rows) == 0) return mrb_nil_value();
@@ -159,42 +146,69 @@ static mrb_value next_row(mrb_state *mrb, rq_cursor *rows)
     return list;
 }
 
+bool rq__rows_skip(rq_cursor *rows, rq_slice *ret_key)
+{
+    rq_cell c;
+    *ret_key = (rq_slice){0};
+    if (rq_cursor_left(rows) == 0) return false;
+    while (read_cell(rows, &c))
+        *ret_key = rq_cell_row(&c);
+    return true;
+}
+
 static rq_slice checked_slice(mrb_state *mrb, mrb_value v)
 {
     if (!mrb_string_p(v)) mrb_raisef(mrb, E_TYPE_ERROR, "%v is no String", v);
     return rq__slice_of(v);
 }
 
-static rq_slice optional_slice(mrb_state *mrb, mrb_value v)
+rq_slice rq__optional_slice(mrb_state *mrb, mrb_value v)
 {
     return mrb_nil_p(v) ? (rq_slice){0} : checked_slice(mrb, v);
 }
 
 /* --- one row ---------------------------------------------------------------------------------- */
 
-static outcome begin(mrb_state *mrb)
+rq__outcome rq__rows_begin(mrb_state *mrb)
 {
     rq__shell *s = rq__shell_of(mrb);
     rq_buf_reset(&s->rows);
     s->stale = false;
-    return (outcome){.shell = s};
+    return (rq__outcome){.shell = s};
 }
 
-/* Rows.get(table, row, more, replica = 0) → cells; more: further fields of the message Get, encoded. */
-static mrb_value get(mrb_state *mrb, mrb_value self)
+/* A get with the arguments of the method: table, row, more, replica = 0; more: further fields of the
+ * message Get, encoded. */
+static void run_get(mrb_state *mrb, rq__outcome *o)
 {
     mrb_value name, row, more;
     mrb_int replica = 0;
-    (void)self;
     mrb_get_args(mrb, "SSS|i", &name, &row, &more, &replica);
-    rq_client_table *t = table_of(mrb, name);
-    outcome o = begin(mrb);
+    rq_client_table *t = rq__rows_table(mrb, name);
     const rq_get g = {
         .row = rq__slice_of(row), .replica = (uint16_t)replica, .more = rq__slice_of(more)};
-    rq_op_set_ctx(o.shell->op, &o);
-    wait_for(mrb, &o, rq_op_get(o.shell->op, t, &g, ended_with_row));
+    *o = rq__rows_begin(mrb);
+    rq_op_set_ctx(o->shell->op, o);
+    rq__rows_wait(mrb, o, rq_op_get(o->shell->op, t, &g, ended_with_row));
+}
+
+/* Rows.exists(table, row, more) → whether a get of existence only finds something. */
+static mrb_value exists(mrb_state *mrb, mrb_value self)
+{
+    rq__outcome o;
+    (void)self;
+    run_get(mrb, &o);
+    return mrb_bool_value(o.exists);
+}
+
+/* Rows.get(table, row, more, replica = 0) → cells */
+static mrb_value get(mrb_state *mrb, mrb_value self)
+{
+    rq__outcome o;
+    (void)self;
+    run_get(mrb, &o);
     rq_cursor rows = rq_cursor_of(rq_buf_slice(&o.shell->rows));
-    mrb_value list = next_row(mrb, &rows);
+    mrb_value list = rq__rows_next(mrb, &rows);
     return mrb_nil_p(list) ? mrb_ary_new(mrb) : list;
 }
 
@@ -205,7 +219,7 @@ static rq_cell cell_of(mrb_state *mrb, mrb_value row, mrb_value list)
     mrb_value family = mrb_ary_ref(mrb, list, 0), qualifier = mrb_ary_ref(mrb, list, 1),
               timestamp = mrb_ary_ref(mrb, list, 2), value = mrb_ary_ref(mrb, list, 4);
     rq_slice r = rq__slice_of(row), f = checked_slice(mrb, family),
-             q = optional_slice(mrb, qualifier), v = optional_slice(mrb, value);
+             q = rq__optional_slice(mrb, qualifier), v = rq__optional_slice(mrb, value);
     if (r.len > RQ_ROW_LEN_MAX)
         mrb_raisef(mrb, E_ARGUMENT_ERROR, "Row length %i is > 32767", (mrb_int)r.len);
     if (f.len > RQ_FAMILY_LEN_MAX) mrb_raise(mrb, E_ARGUMENT_ERROR, "Family > 127");
@@ -223,20 +237,26 @@ static rq_cell cell_of(mrb_state *mrb, mrb_value row, mrb_value list)
     };
 }
 
+/* Room for the cells of a list, until the method returns. */
+static rq_cell *room_for(mrb_state *mrb, mrb_value list, size_t *ret_count)
+{
+    *ret_count = (size_t)RARRAY_LEN(list);
+    return mrb_alloca(mrb, (*ret_count + 1) * sizeof(rq_cell));
+}
+
 /* Rows.mutate(table, kind, row, cells, more) → the row's new cells, of an append or increment. */
 static mrb_value mutate(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, row, list, more;
     mrb_int kind;
-    rq_cell cells[CELLS_MAX];
+    size_t count;
     (void)self;
     mrb_get_args(mrb, "SiSAS", &name, &kind, &row, &list, &more);
-    rq_client_table *t = table_of(mrb, name);
-    size_t count = (size_t)RARRAY_LEN(list);
-    if (count > CELLS_MAX) mrb_raise(mrb, E_ARGUMENT_ERROR, "too many cells");
+    rq_client_table *t = rq__rows_table(mrb, name);
+    rq_cell *cells = room_for(mrb, list, &count);
     for (size_t i = 0; i < count; i++)
         cells[i] = cell_of(mrb, row, mrb_ary_ref(mrb, list, (mrb_int)i));
-    outcome o = begin(mrb);
+    rq__outcome o = rq__rows_begin(mrb);
     const rq_mutate m = {.kind = (rq_mutate_kind)kind,
                          .row = rq__slice_of(row),
                          .cells = cells,
@@ -246,9 +266,9 @@ static mrb_value mutate(mrb_state *mrb, mrb_value self)
                                       : 0,
                          .more = rq__slice_of(more)};
     rq_op_set_ctx(o.shell->op, &o);
-    wait_for(mrb, &o, rq_op_mutate(o.shell->op, t, &m, ended_with_row));
+    rq__rows_wait(mrb, &o, rq_op_mutate(o.shell->op, t, &m, ended_with_row));
     rq_cursor rows = rq_cursor_of(rq_buf_slice(&o.shell->rows));
-    mrb_value result = next_row(mrb, &rows);
+    mrb_value result = rq__rows_next(mrb, &rows);
     return mrb_nil_p(result) ? mrb_ary_new(mrb) : result;
 }
 
@@ -280,16 +300,15 @@ static mrb_value mutate_all(mrb_state *mrb, mrb_value self)
 {
     mrb_value name, rows, list, more;
     mrb_int kind;
-    rq_cell cells[CELLS_MAX];
+    size_t count;
     (void)self;
     mrb_get_args(mrb, "SiAAS", &name, &kind, &rows, &list, &more);
-    size_t count = (size_t)RARRAY_LEN(list);
-    if (count > CELLS_MAX) mrb_raise(mrb, E_ARGUMENT_ERROR, "too many cells");
+    rq_cell *cells = room_for(mrb, list, &count);
     for (mrb_int i = 0; i < RARRAY_LEN(rows); i++)
         for (size_t k = 0; k < count; k++) /* checks the row, too */
             cells[k] = cell_of(mrb, mrb_ary_ref(mrb, rows, i), mrb_ary_ref(mrb, list, (mrb_int)k));
-    rq_client_table *t = table_of(mrb, name);
-    outcome o = begin(mrb);
+    rq_client_table *t = rq__rows_table(mrb, name);
+    rq__outcome o = rq__rows_begin(mrb);
     rq_mutate m = {.kind = (rq_mutate_kind)kind,
                    .cells = cells,
                    .cell_count = count,
@@ -297,167 +316,9 @@ static mrb_value mutate_all(mrb_state *mrb, mrb_value self)
     rq_op_set_ctx(o.shell->op, &o);
     rq_op_batch_begin(o.shell->op, t);
     rq_err rc = add_changes(o.shell->op, &m, cells, rows);
-    if (rc == RQ_OK) rc = rq_op_batch_run(o.shell->op, take_nothing, ended);
-    wait_for(mrb, &o, rc);
+    if (rc == RQ_OK) rc = rq_op_batch_run(o.shell->op, take_nothing, rq__rows_ended);
+    rq__rows_wait(mrb, &o, rc);
     return mrb_nil_value();
-}
-
-/* --- scans ------------------------------------------------------------------------------------ */
-
-static mrb_value option(mrb_state *mrb, mrb_value hash, const char *name)
-{
-    return mrb_hash_get(mrb, hash, mrb_symbol_value(mrb_intern_cstr(mrb, name)));
-}
-
-static uint64_t number_option(mrb_state *mrb, mrb_value hash, const char *name)
-{
-    mrb_value v = option(mrb, hash, name);
-    return mrb_nil_p(v) ? 0 : (uint64_t)mrb_as_int(mrb, v);
-}
-
-static rq_scan scan_of(mrb_state *mrb, mrb_value options, mrb_value more)
-{
-    return (rq_scan){
-        .start = optional_slice(mrb, option(mrb, options, "start")),
-        .stop = optional_slice(mrb, option(mrb, options, "stop")),
-        .limit = number_option(mrb, options, "limit"),
-        .caching = (uint32_t)number_option(mrb, options, "caching"),
-        .batch = (uint32_t)number_option(mrb, options, "batch"),
-        .result_bytes = number_option(mrb, options, "result_bytes"),
-        .reversed = mrb_test(option(mrb, options, "reversed")),
-        .excludes_start = mrb_test(option(mrb, options, "excludes_start")),
-        .includes_stop = mrb_test(option(mrb, options, "includes_stop")),
-        .more = rq__slice_of(more),
-        .is_stepwise = true,
-        .replica = (uint16_t)number_option(mrb, options, "replica"),
-        .counts_metrics = mrb_test(option(mrb, options, "metrics")),
-    };
-}
-
-typedef void (*take_rows)(mrb_state *mrb, rq_cursor *rows, void *ctx);
-
-/* A scan that runs: an operation of its own, because the block may run others between two steps. */
-typedef struct running {
-    outcome o;
-    rq_op *op;
-    rq_err started;
-    take_rows each;
-    void *ctx;
-    uint64_t count;
-} running;
-
-/* One step after another; `each` sees the rows of each. */
-static mrb_value run_steps(mrb_state *mrb, void *ctx)
-{
-    running *r = ctx;
-    rq__shell *s = r->o.shell;
-    for (;;) {
-        wait_for(mrb, &r->o, r->started);
-        r->count += r->o.rows;
-        /* A string, because the block's operations use the buffer. */
-        mrb_value batch = mrb_str_new(mrb, (const char *)s->rows.ptr, (mrb_int)s->rows.len);
-        rq_cursor c = rq_cursor_of(rq__slice_of(batch));
-        r->each(mrb, &c, r->ctx);
-        if (!r->o.goes_on) return mrb_nil_value();
-        rq_buf_reset(&s->rows);
-        r->o.done = false;
-        r->o.rows = 0;
-        rq_op_scan_step(r->op);
-    }
-}
-
-static uint64_t run_scan(mrb_state *mrb, mrb_value name, mrb_value options, mrb_value more,
-                         take_rows each, void *ctx)
-{
-    mrb_bool failed = false;
-    rq_client_table *t = table_of(mrb, name);
-    const rq_scan scan = scan_of(mrb, options, more);
-    running r = {.o = begin(mrb), .each = each, .ctx = ctx};
-    r.started = rq_op_new(r.o.shell->client, 0, &r.o, &r.op);
-    if (r.started == RQ_OK) r.started = rq_op_scan(r.op, t, &scan, take_row, ended);
-    mrb_value e = mrb_protect_error(mrb, run_steps, &r, &failed);
-    /* After Ctrl-C the client is closed; a scan that raised waits between two steps. */
-    if (failed && r.o.shell->client != NULL && r.o.goes_on && r.o.done) rq_op_scan_end(r.op);
-    if (r.op != NULL) r.o.shell->metrics = *rq_op_scan_metrics(r.op);
-    rq_op_free(r.op);
-    if (failed) mrb_exc_raise(mrb, e);
-    return r.count;
-}
-
-static void yield_rows(mrb_state *mrb, rq_cursor *rows, void *ctx)
-{
-    mrb_value *block = ctx;
-    for (;;) {
-        int arena = mrb_gc_arena_save(mrb);
-        mrb_value row = next_row(mrb, rows);
-        if (mrb_nil_p(row)) return;
-        mrb_yield(mrb, *block, row);
-        mrb_gc_arena_restore(mrb, arena);
-    }
-}
-
-/* Rows.scan(table, options, more) { |cells| … } → the number of rows; options: start, stop, limit,
- * caching, batch, result_bytes, reversed, replica, metrics; more: further fields of the message Scan,
- * encoded. */
-static mrb_value scan(mrb_state *mrb, mrb_value self)
-{
-    mrb_value name, options, more, block;
-    (void)self;
-    mrb_get_args(mrb, "SHS&!", &name, &options, &more, &block);
-    return mrb_int_value(mrb, (mrb_int)run_scan(mrb, name, options, more, yield_rows, &block));
-}
-
-typedef struct counting {
-    rq__shell *shell;
-    mrb_int interval;
-    mrb_int count;
-    mrb_value block;
-    int64_t begun_ns;
-} counting;
-
-static void show_count(const counting *n)
-{
-    char text[128];
-    if (!rq__display_wants_progress(n->shell)) return;
-    double seconds = (double)(rq_client_now_ns() - n->begun_ns) / 1e9;
-    snprintf(text, sizeof text, "count: %lld rows, %.0f rows/s", (long long)n->count,
-             (double)n->count / seconds);
-    rq__display_progress(n->shell, text);
-}
-
-/* Skips a row; its key, empty for a row without cells. */
-static bool skip_row(rq_cursor *rows, rq_slice *ret_key)
-{
-    rq_cell c;
-    *ret_key = (rq_slice){0};
-    if (rq_cursor_left(rows) == 0) return false;
-    while (read_cell(rows, &c))
-        *ret_key = rq_cell_row(&c);
-    return true;
-}
-
-static void count_rows(mrb_state *mrb, rq_cursor *rows, void *ctx)
-{
-    counting *n = ctx;
-    rq_slice key;
-    while (skip_row(rows, &key)) {
-        if (++n->count % n->interval != 0) continue;
-        const mrb_value args[] = {mrb_int_value(mrb, n->count), string_of(mrb, key)};
-        mrb_yield_argv(mrb, n->block, 2, args);
-    }
-    show_count(n);
-}
-
-/* Rows.count(table, options, more, interval) { |count, row| … } → the number of rows. */
-static mrb_value count(mrb_state *mrb, mrb_value self)
-{
-    mrb_value name, options, more;
-    counting n = {.shell = rq__shell_of(mrb), .begun_ns = rq_client_now_ns()};
-    (void)self;
-    mrb_get_args(mrb, "SHSi&!", &name, &options, &more, &n.interval, &n.block);
-    if (n.interval < 1) mrb_raise(mrb, mrb_class_get(mrb, "ZeroDivisionError"), "divided by 0");
-    (void)run_scan(mrb, name, options, more, count_rows, &n);
-    return mrb_int_value(mrb, n.count);
 }
 
 /* Rows.stale → whether rows of the last get, scan or count came from a replica. */
@@ -465,18 +326,6 @@ static mrb_value is_stale(mrb_state *mrb, mrb_value self)
 {
     (void)self;
     return mrb_bool_value(rq__shell_of(mrb)->stale);
-}
-
-/* Rows.metrics → name => value, of the last scan with metrics. */
-static mrb_value metrics(mrb_state *mrb, mrb_value self)
-{
-    const rq_scan_metrics *m = &rq__shell_of(mrb)->metrics;
-    mrb_value hash = mrb_hash_new_capa(mrb, RQ_SCAN_METRIC_COUNT);
-    (void)self;
-    for (int i = 0; i < RQ_SCAN_METRIC_COUNT; i++)
-        mrb_hash_set(mrb, hash, mrb_str_new_cstr(mrb, rq_scan_metric_name((rq_scan_metric)i)),
-                     mrb_int_value(mrb, (mrb_int)m->values[i]));
-    return hash;
 }
 
 /* --- filters ---------------------------------------------------------------------------------- */
@@ -492,7 +341,7 @@ static mrb_value filter(mrb_state *mrb, mrb_value self)
     mrb_get_args(mrb, "S", &text);
     rq_err rc = rq_filter_language_compile(rq__slice_of(text), &arena, &name, &bytes, &why);
     mrb_value list = mrb_nil_value();
-    if (rc == RQ_OK) list = mrb_assoc_new(mrb, string_of(mrb, name), string_of(mrb, bytes));
+    if (rc == RQ_OK) list = mrb_assoc_new(mrb, rq__string_of(mrb, name), rq__string_of(mrb, bytes));
     rq_arena_clear(&arena);
     if (rc != RQ_OK)
         rq__raise_failure(mrb, rc, "java.lang.IllegalArgumentException", rq_slice_cstr(why.message),
@@ -504,11 +353,9 @@ void rq__define_rows(mrb_state *mrb)
 {
     struct RClass *rows = mrb_define_module(mrb, "Rows");
     mrb_define_module_function(mrb, rows, "get", get, MRB_ARGS_REQ(3) | MRB_ARGS_OPT(1));
+    mrb_define_module_function(mrb, rows, "exists", exists, MRB_ARGS_REQ(3) | MRB_ARGS_OPT(1));
     mrb_define_module_function(mrb, rows, "mutate", mutate, MRB_ARGS_REQ(5));
     mrb_define_module_function(mrb, rows, "mutate_all", mutate_all, MRB_ARGS_REQ(5));
-    mrb_define_module_function(mrb, rows, "scan", scan, MRB_ARGS_REQ(3) | MRB_ARGS_BLOCK());
-    mrb_define_module_function(mrb, rows, "count", count, MRB_ARGS_REQ(4) | MRB_ARGS_BLOCK());
     mrb_define_module_function(mrb, rows, "stale", is_stale, MRB_ARGS_NONE());
-    mrb_define_module_function(mrb, rows, "metrics", metrics, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, rows, "filter", filter, MRB_ARGS_REQ(1));
 }

@@ -117,6 +117,7 @@ static bool start_ruby(rq__shell *s)
     rq__define_messages(s->mrb);
     rq__define_calls(s->mrb);
     rq__define_rows(s->mrb);
+    rq__define_scans(s->mrb);
     rq__define_bytes(s->mrb);
     rq__define_floats(s->mrb);
     rq__define_regexp(s->mrb);

@@ -28,6 +28,8 @@ typedef struct rq__display {
     int64_t progress_ns; /* the last change; 0: the statement has none yet */
 } rq__display;
 
+typedef struct rq__scanner rq__scanner;
+
 typedef struct rq__shell {
     const rq_shell_options *options;
     mrb_state *mrb;
@@ -44,6 +46,7 @@ typedef struct rq__shell {
     rq_buf rewritten;        /* a statement, as mruby reads it (rewrite.h) */
     bool stale;              /* a row of the last get or scan came from a replica */
     rq_scan_metrics metrics; /* of the last scan */
+    rq__scanner *scanners;   /* with an operation (scans.c) */
     mrbc_context *locals;    /* of the statements: their local variables */
     unsigned local_count;    /* registers that these take, as of the last statement */
     int locals_seen;         /* of `locals`, those that hide no command */
@@ -65,6 +68,7 @@ void rq__define_floats(mrb_state *mrb);
 void rq__define_messages(mrb_state *mrb);
 void rq__define_calls(mrb_state *mrb);
 void rq__define_rows(mrb_state *mrb);
+void rq__define_scans(mrb_state *mrb);
 void rq__define_regexp(mrb_state *mrb);
 void rq__define_times(mrb_state *mrb);
 void rq__define_terminal(mrb_state *mrb);
@@ -82,6 +86,10 @@ void rq__shell_check_interrupt(mrb_state *mrb);
 /* Raises HBaseError with the failure's Java class and text. */
 void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_slice text,
                        bool retry);
+
+/* scans.c: the client is about to be closed; its scanners cannot go on. REQUIRES: none has a step in
+ * progress. */
+void rq__scanners_lose(rq__shell *s, const rq_client *client);
 
 /* display.c */
 void rq__display_print(mrb_state *mrb, const char *text, size_t len);

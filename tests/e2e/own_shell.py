@@ -32,6 +32,7 @@ import sys
 import tempfile
 import termios
 import threading
+import urllib.request
 import time
 
 import shell_terminal
@@ -44,7 +45,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "numbers": ([], ()), "scripts": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -219,7 +220,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,numbers,scripts,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -262,6 +263,27 @@ def memory_and_folder(folder):
     seen = shell("-n", "--zk", server.zk, text="get 't', 'r'\n").stdout
     server.kill()
     return None if "value=v" in seen else "a server does not have the row"
+
+
+def scans_that_are_left_are_closed(folder):
+    """A block on a scan ends by break, return, throw and an exception; no scanner stays on the server."""
+    server = Server(folder / "left", folder / "left.log", "--http", "127.0.0.1:0")
+    try:
+        text = ("create 't', 'f'\n(1..9).each { |i| put 't', \"r#{i}\", 'f:q', 'v' }\ndef rows; Rows.scan('t', { caching: 1 }, '') { |c| yield c[0][0] }; end\n"
+                "def third; rows { |k| return k if k == 'r3' }; end\n"
+                "rows { |k| break }; p third; p(catch(:t) { rows { |k| throw :t, k } }); begin; rows { |k| raise k }; rescue => e; p e.message; end\n"
+                "rows { |a| rows { |b| break if b == 'r2' }; break if a == 'r4' }; n = 0; rows { |k| n += 1 }; p n\n"
+                "begin; rows { |k| Rows.get('none', 'r', '') }; rescue HBaseError => e; p e.java_class; end\nn = 0; get_table('t').count { |c, k| n += 1; break if c > 2 }; p n\n")
+        said = shell("-n", "--zk", server.zk, text=text)
+        lines = said.stdout.splitlines()
+        for wanted in ('"r3"', '"r1"', "9", '"org.apache.hadoop.hbase.TableNotFoundException"'):
+            if wanted not in lines:
+                return f"no {wanted} in {said.stdout[-1500:]} {said.stderr}"
+        with urllib.request.urlopen(f"http://{server.http}/metrics") as page:
+            open_ones = re.findall(r"(?m)^rorqual_scanners (\d+)", page.read().decode())
+        return None if open_ones == ["0"] else f"scanners: {open_ones}"
+    finally:
+        server.kill()
 
 
 def other_forms(_):
@@ -632,7 +654,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

@@ -42,12 +42,13 @@ module JavaClient
 
     def get(list)
       return list.map { |g| get(g) } if list.is_a?(Array)
+      return Result.new([], exists(list)) if list.isCheckExistenceOnly
       Result.new(@table.checked { Rows.get(@table.name, list.row, list.message) })
     end
 
     def exists(list)
       return list.map { |g| exists(g) } if list.is_a?(Array)
-      !get(list).isEmpty
+      @table.checked { Rows.exists(@table.name, list.row, list.message(true)) }
     end
     alias existsAll exists
 
@@ -61,8 +62,12 @@ module JavaClient
       ResultScanner.new(self, scan)
     end
 
-    def scan(options, message, &block)
-      @table.checked { Rows.scan(@table.name, options, message, &block) }
+    def open_scan(options, message)
+      @table.checked { Rows.open(@table.name, options, message) }
+    end
+
+    def next_row(scanner)
+      @table.checked { scanner.next }
     end
 
     def increment(i)
@@ -176,8 +181,24 @@ module JavaClient
     alias []= set
     alias setInt set
     alias setLong set
+    alias setFloat set
+    alias setDouble set
     alias setBoolean set
-    alias setIfUnset set
+
+    def setIfUnset(name, value)
+      set(name, value) if get(name).nil?
+      nil
+    end
+
+    def getInt(name, otherwise)
+      text = get(name)
+      text.nil? ? otherwise : JavaInteger.parseInt(text.strip)
+    end
+    alias getLong getInt
+
+    def getBoolean(name, otherwise)
+      { 'true' => true, 'false' => false }.fetch(get(name).to_s.strip.downcase, otherwise)
+    end
 
     def addResource(*)
       raise NameError, 'the shell reads no configuration files of scripts: --zk HOST:PORT names the cluster'

@@ -4,15 +4,36 @@
 %w[names descriptor ddl namespace snapshots tools].each { |name| Shell.need(name) }
 
 module JavaClient
-  # The setters of a family's or table's descriptor, by the attributes that they set.
-  module Setters
+  # The setters and getters of a family's or table's descriptor: name => attribute, conversion of its value, default.
+  module Attributes
     def self.add(to, map)
-      map.each do |name, (key, convert)|
+      map.each do |name, (key, convert, default)|
         to.__send__(:define_method, "set#{name}".to_sym) do |v|
           Descriptor.set(@schema, key, Descriptor.__send__(convert, v.is_a?(JavaEnum) ? v.name : v))
           self
         end
-        to.__send__(:define_method, "get#{name}".to_sym) { Descriptor.values(@schema)[key] }
+        to.__send__(:define_method, "#{convert == :java_boolean ? 'is' : 'get'}#{name}".to_sym) do
+          text = Descriptor.values(@schema)[key]
+          text.nil? ? default : Attributes.value(convert, text)
+        end
+      end
+    end
+
+    # As Java's getter returns it; an enum as its name.
+    def self.value(convert, text)
+      case convert
+      when :java_boolean then text.downcase == 'true'
+      when :integer, :versions, :seconds, :size then text.to_i
+      else text
+      end
+    end
+
+    # Of a descriptor's schema: a builder's changes reach neither what it was made from nor what it has built.
+    def self.copy(schema)
+      case schema
+      when Hash then schema.each_with_object({}) { |(k, v), h| h[k] = copy(v) }
+      when Array then schema.map { |v| copy(v) }
+      else schema
       end
     end
   end
@@ -21,20 +42,20 @@ module JavaClient
   class ColumnFamilyDescriptorBuilder < Part
     attr_reader :schema
 
-    Setters.add(self, 'MaxVersions' => ['VERSIONS', :versions], 'MinVersions' => ['MIN_VERSIONS', :integer],
-                      'TimeToLive' => ['TTL', :seconds], 'BlockCacheEnabled' => ['BLOCKCACHE', :java_boolean],
-                      'InMemory' => ['IN_MEMORY', :java_boolean], 'Blocksize' => ['BLOCKSIZE', :size], 'BlockSize' => ['BLOCKSIZE', :size],
-                      'BloomFilterType' => ['BLOOMFILTER', :bloom], 'CompressionType' => ['COMPRESSION', :algorithm],
-                      'DataBlockEncoding' => ['DATA_BLOCK_ENCODING', :encoding], 'Scope' => ['REPLICATION_SCOPE', :integer],
-                      'KeepDeletedCells' => ['KEEP_DELETED_CELLS', :keep_deleted], 'MobEnabled' => ['IS_MOB', :java_boolean],
-                      'MobThreshold' => ['MOB_THRESHOLD', :integer])
+    Attributes.add(self, 'MaxVersions' => ['VERSIONS', :versions, 1], 'MinVersions' => ['MIN_VERSIONS', :integer, 0],
+                         'TimeToLive' => ['TTL', :seconds, 2147483647], 'BlockCacheEnabled' => ['BLOCKCACHE', :java_boolean, true],
+                         'InMemory' => ['IN_MEMORY', :java_boolean, false], 'Blocksize' => ['BLOCKSIZE', :size, 65_536],
+                         'BlockSize' => ['BLOCKSIZE', :size, 65_536], 'BloomFilterType' => ['BLOOMFILTER', :bloom, 'ROW'],
+                         'CompressionType' => ['COMPRESSION', :algorithm, 'NONE'], 'DataBlockEncoding' => ['DATA_BLOCK_ENCODING', :encoding, 'NONE'],
+                         'Scope' => ['REPLICATION_SCOPE', :integer, 0], 'KeepDeletedCells' => ['KEEP_DELETED_CELLS', :keep_deleted, 'FALSE'],
+                         'MobEnabled' => ['IS_MOB', :java_boolean, false], 'MobThreshold' => ['MOB_THRESHOLD', :integer, 102_400])
 
     def self.of(name)
       new(name)
     end
 
     def self.newBuilder(name)
-      name.is_a?(self) ? new(name.schema) : new(name)
+      new(name.is_a?(self) ? Attributes.copy(name.schema) : name)
     end
 
     def initialize(name)
@@ -61,7 +82,7 @@ module JavaClient
     alias getNameAsString getName
 
     def build
-      self
+      self.class.new(Attributes.copy(@schema))
     end
 
     def toString
@@ -76,14 +97,14 @@ module JavaClient
   class TableDescriptorBuilder < Part
     attr_reader :schema
 
-    Setters.add(self, 'MaxFileSize' => ['MAX_FILESIZE', :size], 'ReadOnly' => ['READONLY', :java_boolean],
-                      'CompactionEnabled' => ['COMPACTION_ENABLED', :java_boolean], 'SplitEnabled' => ['SPLIT_ENABLED', :java_boolean],
-                      'MemStoreFlushSize' => ['MEMSTORE_FLUSHSIZE', :size], 'Durability' => ['DURABILITY', :durability],
-                      'RegionReplication' => ['REGION_REPLICATION', :integer], 'Priority' => ['PRIORITY', :integer],
-                      'RegionSplitPolicyClassName' => ['SPLIT_POLICY', :text])
+    Attributes.add(self, 'MaxFileSize' => ['MAX_FILESIZE', :size, -1], 'ReadOnly' => ['READONLY', :java_boolean, false],
+                         'CompactionEnabled' => ['COMPACTION_ENABLED', :java_boolean, true], 'SplitEnabled' => ['SPLIT_ENABLED', :java_boolean, true],
+                         'MergeEnabled' => ['MERGE_ENABLED', :java_boolean, true], 'MemStoreFlushSize' => ['MEMSTORE_FLUSHSIZE', :size, -1],
+                         'Durability' => ['DURABILITY', :durability, 'USE_DEFAULT'], 'RegionReplication' => ['REGION_REPLICATION', :integer, 1],
+                         'Priority' => ['PRIORITY', :integer, 0], 'RegionSplitPolicyClassName' => ['SPLIT_POLICY', :text, nil])
 
     def self.newBuilder(name)
-      name.is_a?(self) ? new(name.schema) : new(name)
+      new(name.is_a?(self) ? Attributes.copy(name.schema) : name)
     end
 
     def initialize(name)
@@ -140,6 +161,10 @@ module JavaClient
     end
     alias getFamily getColumnFamily
 
+    def getColumnFamilyCount
+      @schema[:column_families].length
+    end
+
     def getColumnFamilyNames
       @schema[:column_families].map { |f| f[:name] }
     end
@@ -151,7 +176,7 @@ module JavaClient
     alias hasFamily hasColumnFamily
 
     def build
-      self
+      self.class.new(Attributes.copy(@schema))
     end
 
     def toString
@@ -215,8 +240,8 @@ module JavaClient
     end
 
     # Errors are the master's.
-    def of_table(method, name)
-      Master.call(method, { table_name: Names.table(JavaClient.name_of(name)) })
+    def of_table(method, name, fields = {})
+      Master.call(method, { table_name: Names.table(JavaClient.name_of(name)) }.merge(fields))
       nil
     end
 
@@ -266,22 +291,18 @@ module JavaClient
       nil
     end
 
-    # Changes the definition that the table has now.
-    def change(name)
-      descriptor = getDescriptor(name)
-      yield descriptor
-      modifyTable(descriptor)
-    end
-
     def addColumnFamily(name, family)
-      change(name) { |d| d.setColumnFamily(family) }
+      of_table('AddColumn', name, column_families: family.schema)
     end
     alias addColumn addColumnFamily
-    alias modifyColumnFamily addColumnFamily
-    alias modifyColumn addColumnFamily
+
+    def modifyColumnFamily(name, family)
+      of_table('ModifyColumn', name, column_families: family.schema)
+    end
+    alias modifyColumn modifyColumnFamily
 
     def deleteColumnFamily(name, family)
-      change(name) { |d| d.removeColumnFamily(family) }
+      of_table('DeleteColumn', name, column_name: family)
     end
     alias deleteColumn deleteColumnFamily
 

@@ -74,6 +74,38 @@ module JavaClient
     def attribute_list
       @attributes.map { |k, v| { name: k, value: v } }
     end
+
+    # Of a Get, Scan, Increment or Append.
+    def setTimeRange(from, to)
+      Names.illegal('maxStamp is smaller than minStamp') if (time(to) <=> time(from)) < 0
+      @time_range = TimeRange.new(from, to)
+      self
+    end
+
+    def getTimeRange
+      @time_range || TimeRange.new(0, HConstants::LATEST_TIMESTAMP)
+    end
+  end
+
+  class TimeRange < Part
+    PACKAGE = 'org.apache.hadoop.hbase.io'
+    attr_reader :from, :to
+    alias getMin from
+    alias getMax to
+
+    def initialize(from, to)
+      @from = from
+      @to = to
+    end
+
+    def wire
+      { from: @from, to: @to }
+    end
+
+    def toString
+      "maxStamp=#{@to}, minStamp=#{@from}"
+    end
+    alias to_s toString
   end
 
   class Mutation < Operation
@@ -115,6 +147,14 @@ module JavaClient
       @cells.length
     end
 
+    def numFamilies
+      @cells.map { |c| c[0] }.uniq.length
+    end
+
+    def hasFamilies
+      !@cells.empty?
+    end
+
     def getTimestamp
       @timestamp || HConstants::LATEST_TIMESTAMP
     end
@@ -131,7 +171,8 @@ module JavaClient
     def more
       fields = { attribute: attribute_list }
       fields[:durability] = @durability.name.to_sym unless @durability.nil?
-      fields[:attribute].empty? && @durability.nil? ? '' : Wire.encode('MutationProto', fields)
+      fields[:time_range] = @time_range.wire unless @time_range.nil?
+      fields == { attribute: [] } ? '' : Wire.encode('MutationProto', fields)
     end
 
     def send_to(table)
@@ -154,8 +195,13 @@ module JavaClient
     end
     alias addImmutable addColumn
 
-    def has(family, qualifier)
-      @cells.any? { |c| c[0] == family && c[1] == qualifier }
+    # (family, qualifier), with a timestamp, a value, or both.
+    def has(family, qualifier, *rest)
+      at = rest[0].is_a?(Integer) ? rest.shift : nil
+      @cells.any? do |c|
+        c[0] == family && c[1] == qualifier && (at.nil? || at.eql?(c[2] || HConstants::LATEST_TIMESTAMP)) &&
+          (rest.empty? || c[4] == rest[0])
+      end
     end
 
     def send_to(table)
@@ -237,10 +283,12 @@ module JavaClient
       self
     end
 
-    def setTimeRange(from, to)
-      Names.illegal('maxStamp is smaller than minStamp') if (time(to) <=> time(from)) < 0
-      @fields[:time_range] = { from: from, to: to }
-      self
+    def numFamilies
+      @columns.length
+    end
+
+    def hasFamilies
+      !@columns.empty?
     end
 
     def setTimestamp(ms)
@@ -262,6 +310,10 @@ module JavaClient
       readVersions(count)
     end
 
+    def getMaxVersions
+      @fields[:max_versions] || 1
+    end
+
     def setFilter(filter)
       unless filter.nil? || filter.respond_to?(:wire)
         raise TypeError, "cannot convert instance of class #{Failures.jruby_class(filter)} to class org.apache.hadoop.hbase.filter.Filter"
@@ -274,9 +326,17 @@ module JavaClient
       @filter
     end
 
+    def hasFilter
+      !@filter.nil?
+    end
+
     def setCacheBlocks(on)
       @fields[:cache_blocks] = on ? nil : false
       self
+    end
+
+    def getCacheBlocks
+      @fields[:cache_blocks].nil?
     end
 
     def setMaxResultsPerColumnFamily(count)
@@ -306,6 +366,7 @@ module JavaClient
       f = @fields.dup
       f[:column] = @columns
       f[:attribute] = attribute_list
+      f[:time_range] = @time_range.wire unless @time_range.nil?
       f[:filter] = @filter.wire unless @filter.nil?
       f
     end
@@ -317,8 +378,12 @@ module JavaClient
       self
     end
 
-    def message
-      Wire.encode('Get', fields)
+    def isCheckExistenceOnly
+      @fields[:existence_only] == true
+    end
+
+    def message(existence_only = isCheckExistenceOnly)
+      Wire.encode('Get', fields.merge(existence_only: existence_only))
     end
   end
 
@@ -357,6 +422,14 @@ module JavaClient
       @options[:stop] || ''
     end
 
+    def includeStartRow
+      !@options[:excludes_start]
+    end
+
+    def includeStopRow
+      @options[:includes_stop] == true
+    end
+
     def setRowPrefixFilter(prefix)
       @options.merge!(Hbase::Table.prefix_range(bytes(prefix)))
       self
@@ -366,6 +439,10 @@ module JavaClient
     def setReversed(on)
       @options[:reversed] = on
       self
+    end
+
+    def isReversed
+      @options[:reversed] == true
     end
 
     def setCaching(rows)
@@ -383,6 +460,10 @@ module JavaClient
       self
     end
 
+    { Caching: :caching, Batch: :batch, Limit: :limit }.each do |name, key|
+      define_method("get#{name}".to_sym) { @options[key] || -1 }
+    end
+
     def setOneRowLimit
       setLimit(1)
     end
@@ -392,11 +473,19 @@ module JavaClient
       self
     end
 
+    def getMaxResultSize
+      @fields[:max_result_size] || -1
+    end
+
     def setRaw(on)
       setAttribute('_raw_', on ? "\xff" : nil)
     end
 
-    # Answers what HBase's would: no effect on what is found.
+    def isRaw
+      !getAttribute('_raw_').nil?
+    end
+
+    # A hint to HBase's client about how to read; the rows are the same.
     def setSmall(_on)
       self
     end

@@ -67,8 +67,10 @@ module JavaClient
   end
 
   class Result < Part
-    def initialize(cells)
+    # `exists` is of a get of existence only.
+    def initialize(cells, exists = nil)
       @cells = cells
+      @exists = exists
     end
 
     def getRow
@@ -121,7 +123,14 @@ module JavaClient
     def containsColumn(family, qualifier)
       !columns(family, qualifier).empty?
     end
-    alias containsNonEmptyColumn containsColumn
+
+    def containsNonEmptyColumn(family, qualifier)
+      !getValue(family, qualifier).to_s.empty?
+    end
+
+    def containsEmptyColumn(family, qualifier)
+      getValue(family, qualifier) == ''
+    end
 
     # Newest values by qualifier.
     def getFamilyMap(family)
@@ -143,7 +152,7 @@ module JavaClient
     end
 
     def getExists
-      @cells.empty? ? nil : true
+      @exists
     end
 
     def toString
@@ -152,49 +161,37 @@ module JavaClient
     alias to_s toString
   end
 
-  # `each` reads the whole scan in one; `next` asks for so many rows at a time, each time with a new scanner behind the last row.
+  # One scan, as far as it was read; `break` leaves it open, as in Java.
   class ResultScanner < Part
     include Enumerable
-    ROWS = 1000
 
     def initialize(table, scan)
       @table = table
       @options = scan.options.dup
       @message = scan.message
-      @left = @options[:limit]
-      @rows = []
+      @ahead = []
     end
 
     def each
-      while @started && !@ended && (r = self.next)
+      while (r = self.next)
         yield r
       end
-      return self if @started
-      @started = @ended = true
-      @table.scan(@options, @message) { |cells| yield Result.new(cells) unless cells.empty? }
       self
     end
 
     # One row, nil at the end; with a number, up to so many.
     def next(count = nil)
       return (0...count).map { self.next }.compact unless count.nil?
-      fetch if @rows.empty? && !@ended
-      @rows.shift
+      @ahead.empty? ? fetch : @ahead.shift
     end
 
     def fetch
-      @started = true
-      wanted = [@options[:caching] || ROWS, ROWS, @left].compact.min
-      keys = []
-      @table.scan(@options.merge(limit: wanted), @message) do |cells|
-        next if cells.empty?
-        keys << cells[0][0] unless keys[-1] == cells[0][0]
-        @rows << Result.new(cells)
-      end
-      @ended = keys.length < wanted
-      @left -= keys.length unless @left.nil?
-      @ended ||= @left == 0
-      @options.merge!(start: keys[-1], excludes_start: true) unless @ended
+      return nil if @ended
+      @scanner ||= @table.open_scan(@options, @message)
+      cells = @table.next_row(@scanner)
+      cells = @table.next_row(@scanner) until cells.nil? || !cells.empty?
+      return Result.new(cells) unless cells.nil?
+      close
     end
 
     def iterator
@@ -202,12 +199,14 @@ module JavaClient
     end
 
     def hasNext
-      fetch if @rows.empty? && !@ended
-      !@rows.empty?
+      r = @ahead.empty? ? fetch : nil
+      @ahead << r unless r.nil?
+      !@ahead.empty?
     end
 
     def close
-      @rows = []
+      @scanner.close unless @scanner.nil?
+      @ahead = []
       @ended = true
       nil
     end

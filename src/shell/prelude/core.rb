@@ -234,6 +234,7 @@ self.define_singleton_method(:debug) do
   debug?
 end
 Shell.export(self)
+Shell.need('rows')
 Shell.need('names')
 Shell.need('table')
 TOP.instance_variable_set('@shell', ShellObject.new)

@@ -3,7 +3,7 @@
 
 module Master
   # Calls that start a procedure: the answer has its id, and the shell waits for its end.
-  PROCEDURES = %w[CreateTable DeleteTable TruncateTable EnableTable DisableTable ModifyTable FlushTable CreateNamespace
+  PROCEDURES = %w[CreateTable DeleteTable TruncateTable EnableTable DisableTable ModifyTable AddColumn ModifyColumn DeleteColumn FlushTable CreateNamespace
                   DeleteNamespace ModifyNamespace SplitRegion MergeTableRegions TruncateRegion RestoreSnapshot
                   AddReplicationPeer RemoveReplicationPeer EnableReplicationPeer DisableReplicationPeer
                   UpdateReplicationPeerConfig ModifyTableStoreFileTracker ModifyColumnStoreFileTracker]

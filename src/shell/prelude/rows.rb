@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Scans with a block. The scanner is closed however the block is left: at the end, by break, return or an exception.
+
+module Rows
+  # Yields the rows, arrays of cells; an answer of a server may have a row without cells. Returns the number of rows.
+  def self.scan(table, options, more)
+    scanner = open(table, options, more)
+    rows = 0
+    begin
+      while (cells = scanner.next)
+        rows += 1
+        yield cells
+      end
+    ensure
+      scanner.close
+    end
+    rows
+  end
+
+  # Yields number and key of every interval-th row. Returns the number of rows.
+  def self.count(table, options, more, interval)
+    scanner = open(table, options, more)
+    rows = 0
+    begin
+      while (counted = scanner.count(rows, interval))
+        rows, marks = counted
+        marks.each { |number, key| yield number, key }
+      end
+    ensure
+      scanner.close
+    end
+    rows
+  end
+end

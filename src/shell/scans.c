@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scans: Rows.open makes a Rows::Scanner, whose rows prelude/rows.rb yields. In Ruby, because mruby cannot leave
+ * a block by break or return through a C function that yields. A scanner has an operation of its own,
+ * because the block may run others between two steps; a step's rows are kept in a string.
+ *
+ * An operation is freed by close, with its connection (rq__scanners_lose), or by the collector. */
+#include "shell/rows.h"
+
+#include <mruby/array.h>
+#include <mruby/class.h>
+#include <mruby/data.h>
+#include <mruby/error.h>
+#include <mruby/hash.h>
+#include <mruby/string.h>
+#include <mruby/variable.h>
+
+struct rq__scanner {
+    rq__outcome o;
+    rq_client *client;
+    rq_op *op; /* NULL: closed, or lost with the connection */
+    bool is_closed;
+    size_t at; /* in the step's rows: what was read */
+    int64_t begun_ns;
+    rq__scanner *next; /* in the session's list */
+};
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static void take_out(rq__scanner *sc)
+{
+    for (rq__scanner **at = &sc->o.shell->scanners; *at != NULL; at = &(*at)->next)
+        if (*at == sc) {
+            *at = sc->next;
+            return;
+        }
+}
+
+/* REQUIRES: no step is in progress. */
+static void free_op(rq__scanner *sc)
+{
+    if (sc->op == NULL) return;
+    sc->o.shell->metrics = *rq_op_scan_metrics(sc->op);
+    rq_op_free(sc->op);
+    sc->op = NULL;
+    take_out(sc);
+}
+
+/* A step that has ended with `goes_on` has left a scanner on the server. */
+static void close_scanner(rq__scanner *sc)
+{
+    if (sc->op != NULL && sc->o.done && sc->o.goes_on) rq_op_scan_end(sc->op);
+    free_op(sc);
+    sc->is_closed = true;
+}
+
+void rq__scanners_lose(rq__shell *s, const rq_client *client)
+{
+    for (rq__scanner *sc = s->scanners, *next; sc != NULL; sc = next) {
+        next = sc->next;
+        if (sc->client == client) free_op(sc);
+    }
+}
+
+static void free_scanner(mrb_state *mrb, void *p)
+{
+    rq__scanner *sc = p;
+    if (sc != NULL) close_scanner(sc);
+    mrb_free(mrb, sc);
+}
+
+static const mrb_data_type scanner_type = {"Scanner", free_scanner};
+
+static rq__scanner *scanner_of(mrb_state *mrb, mrb_value self)
+{
+    return mrb_data_get_ptr(mrb, self, &scanner_type);
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+static mrb_sym step_symbol(mrb_state *mrb)
+{
+    return mrb_intern_lit(mrb, "step");
+}
+
+static void wait_for_step(mrb_state *mrb, mrb_value self, rq__scanner *sc, rq_err started)
+{
+    const rq_buf *rows = &sc->o.shell->rows;
+    rq__rows_wait(mrb, &sc->o, started);
+    mrb_value step = mrb_str_new(mrb, (const char *)rows->ptr, (mrb_int)rows->len);
+    mrb_iv_set(mrb, self, step_symbol(mrb), step);
+    sc->at = 0;
+}
+
+/* false: there is no further step. */
+static bool take_step(mrb_state *mrb, mrb_value self, rq__scanner *sc)
+{
+    if (sc->is_closed || !sc->o.goes_on) return false;
+    if (sc->op == NULL)
+        rq__raise_failure(mrb, RQ_E_IO, "java.io.IOException",
+                          RQ_SLICE_LIT("the scan's connection was closed"), false);
+    rq_buf_reset(&sc->o.shell->rows);
+    sc->o.done = false;
+    rq_op_scan_step(sc->op);
+    wait_for_step(mrb, self, sc, RQ_OK);
+    return true;
+}
+
+/* The rows of the step that were not read. Valid until the next step. */
+static rq_cursor rest_of_step(mrb_state *mrb, mrb_value self, const rq__scanner *sc)
+{
+    rq_slice step = rq__slice_of(mrb_iv_get(mrb, self, step_symbol(mrb)));
+    return rq_cursor_of(rq_slice_of(step.ptr + sc->at, step.len - sc->at));
+}
+
+/* scanner.next → the cells of the next row; nil: the end. */
+static mrb_value scanner_next(mrb_state *mrb, mrb_value self)
+{
+    rq__scanner *sc = scanner_of(mrb, self);
+    if (sc->is_closed) return mrb_nil_value();
+    do {
+        rq_cursor c = rest_of_step(mrb, self, sc);
+        size_t left = rq_cursor_left(&c);
+        mrb_value row = rq__rows_next(mrb, &c);
+        sc->at += left - rq_cursor_left(&c);
+        if (!mrb_nil_p(row)) return row;
+    } while (take_step(mrb, self, sc));
+    return mrb_nil_value();
+}
+
+static void show_count(const rq__scanner *sc, mrb_int count)
+{
+    char text[128];
+    if (!rq__display_wants_progress(sc->o.shell)) return;
+    double seconds = (double)(rq_client_now_ns() - sc->begun_ns) / 1e9;
+    snprintf(text, sizeof text, "count: %lld rows, %.0f rows/s", (long long)count,
+             (double)count / seconds);
+    rq__display_progress(sc->o.shell, text);
+}
+
+/* scanner.count(before, interval) → [count, [[count, row] …]]: the rows up to the end of the step, and every
+ * interval-th of them; nil: the end. */
+static mrb_value scanner_count(mrb_state *mrb, mrb_value self)
+{
+    mrb_int n, interval;
+    rq_slice key;
+    rq__scanner *sc = scanner_of(mrb, self);
+    mrb_get_args(mrb, "ii", &n, &interval);
+    if (interval < 1) mrb_raise(mrb, mrb_class_get(mrb, "ZeroDivisionError"), "divided by 0");
+    rq_cursor c = rest_of_step(mrb, self, sc);
+    if (rq_cursor_left(&c) == 0) {
+        if (!take_step(mrb, self, sc)) return mrb_nil_value();
+        c = rest_of_step(mrb, self, sc);
+    }
+    mrb_value marks = mrb_ary_new(mrb);
+    sc->at += rq_cursor_left(&c);
+    while (rq__rows_skip(&c, &key))
+        if (++n % interval == 0)
+            mrb_ary_push(mrb, marks,
+                         mrb_assoc_new(mrb, mrb_int_value(mrb, n), rq__string_of(mrb, key)));
+    show_count(sc, n);
+    return mrb_assoc_new(mrb, mrb_int_value(mrb, n), marks);
+}
+
+/* Ends the scan; a second time nothing. */
+static mrb_value scanner_close(mrb_state *mrb, mrb_value self)
+{
+    close_scanner(scanner_of(mrb, self));
+    return mrb_nil_value();
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static mrb_value option(mrb_state *mrb, mrb_value hash, const char *name)
+{
+    return mrb_hash_get(mrb, hash, mrb_symbol_value(mrb_intern_cstr(mrb, name)));
+}
+
+static uint64_t number_option(mrb_state *mrb, mrb_value hash, const char *name)
+{
+    mrb_value v = option(mrb, hash, name);
+    return mrb_nil_p(v) ? 0 : (uint64_t)mrb_as_int(mrb, v);
+}
+
+static rq_scan scan_of(mrb_state *mrb, mrb_value options, mrb_value more)
+{
+    return (rq_scan){
+        .start = rq__optional_slice(mrb, option(mrb, options, "start")),
+        .stop = rq__optional_slice(mrb, option(mrb, options, "stop")),
+        .limit = number_option(mrb, options, "limit"),
+        .caching = (uint32_t)number_option(mrb, options, "caching"),
+        .batch = (uint32_t)number_option(mrb, options, "batch"),
+        .result_bytes = number_option(mrb, options, "result_bytes"),
+        .reversed = mrb_test(option(mrb, options, "reversed")),
+        .excludes_start = mrb_test(option(mrb, options, "excludes_start")),
+        .includes_stop = mrb_test(option(mrb, options, "includes_stop")),
+        .more = rq__slice_of(more),
+        .is_stepwise = true,
+        .replica = (uint16_t)number_option(mrb, options, "replica"),
+        .counts_metrics = mrb_test(option(mrb, options, "metrics")),
+    };
+}
+
+static mrb_value new_scanner(mrb_state *mrb, mrb_value module, rq__scanner **ret)
+{
+    struct RClass *c = mrb_class_get_under(mrb, mrb_class_ptr(module), "Scanner");
+    struct RData *d = mrb_data_object_alloc(mrb, c, NULL, &scanner_type);
+    *ret = d->data = mrb_calloc(mrb, 1, sizeof **ret);
+    return mrb_obj_value(d);
+}
+
+/* Rows.open(table, options, more) → a scanner whose first step is there; options: start, stop, limit, caching,
+ * batch, result_bytes, reversed, replica, metrics; more: further fields of the message Scan, encoded. */
+static mrb_value open_scan(mrb_state *mrb, mrb_value self)
+{
+    mrb_value name, options, more;
+    rq__scanner *sc;
+    mrb_get_args(mrb, "SHS", &name, &options, &more);
+    rq_client_table *t = rq__rows_table(mrb, name);
+    const rq_scan scan = scan_of(mrb, options, more);
+    mrb_value object = new_scanner(mrb, self, &sc);
+    rq__shell *s = rq__shell_of(mrb);
+    sc->o = rq__rows_begin(mrb);
+    sc->client = s->client;
+    sc->begun_ns = rq_client_now_ns();
+    rq_err started = rq_op_new(s->client, 0, &sc->o, &sc->op);
+    if (started == RQ_OK) {
+        sc->next = s->scanners;
+        s->scanners = sc;
+        started = rq_op_scan(sc->op, t, &scan, rq__rows_take, rq__rows_ended);
+    }
+    wait_for_step(mrb, object, sc, started);
+    return object;
+}
+
+/* Rows.metrics → name => value, of the last scan with metrics. */
+static mrb_value metrics(mrb_state *mrb, mrb_value self)
+{
+    const rq_scan_metrics *m = &rq__shell_of(mrb)->metrics;
+    mrb_value hash = mrb_hash_new_capa(mrb, RQ_SCAN_METRIC_COUNT);
+    (void)self;
+    for (int i = 0; i < RQ_SCAN_METRIC_COUNT; i++)
+        mrb_hash_set(mrb, hash, mrb_str_new_cstr(mrb, rq_scan_metric_name((rq_scan_metric)i)),
+                     mrb_int_value(mrb, (mrb_int)m->values[i]));
+    return hash;
+}
+
+void rq__define_scans(mrb_state *mrb)
+{
+    struct RClass *rows = mrb_define_module(mrb, "Rows");
+    struct RClass *scanner = mrb_define_class_under(mrb, rows, "Scanner", mrb->object_class);
+    MRB_SET_INSTANCE_TT(scanner, MRB_TT_DATA);
+    mrb_undef_class_method(mrb, scanner, "new");
+    mrb_define_method(mrb, scanner, "next", scanner_next, MRB_ARGS_NONE());
+    mrb_define_method(mrb, scanner, "count", scanner_count, MRB_ARGS_REQ(2));
+    mrb_define_method(mrb, scanner, "close", scanner_close, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, rows, "open", open_scan, MRB_ARGS_REQ(3));
+    mrb_define_module_function(mrb, rows, "metrics", metrics, MRB_ARGS_NONE());
+}
