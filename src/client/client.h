@@ -178,6 +178,9 @@ const rq_scan_metrics *rq_op_scan_metrics(const rq_op *op);
 /* The next response of a stepwise scan whose done() was called with goes_on; or, after done() was
  * called with an error, another attempt to continue behind the last row. */
 void rq_op_scan_step(rq_op *op);
+/* Nobody wants the rows of the step in progress: it makes no further request. done() is called, with
+ * RQ_E_CANCELLED if the answer that is under way does not end the step. */
+void rq_op_scan_abandon(rq_op *op);
 /* Ends a stepwise scan between two steps; done() is not called. */
 void rq_op_scan_end(rq_op *op);
 

@@ -21,7 +21,7 @@ rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item
     op->replica = scan->replica;
     op->metrics = (rq_scan_metrics){0};
     op->include_start = !scan->excludes_start;
-    op->scanner_open = false;
+    op->scanner_open = op->is_abandoned = false;
     rq__parts_drop(&op->parts_of_row);
     op->gave_part = op->reads_again = false;
     op->rows = 0;
@@ -125,6 +125,10 @@ static rq_err go_on(rq_op *op)
 
 rq_err rq__scan_send(rq_op *op)
 {
+    if (op->is_abandoned) {
+        rq_op_scan_end(op);
+        return RQ_E_CANCELLED;
+    }
     return op->scanner_open ? go_on(op) : open_scanner(op);
 }
 
@@ -374,6 +378,11 @@ void rq_op_scan_step(rq_op *op)
     op->kind = RQ__OP_SCAN;
     op->attempts = 0;
     rq__op_attempt(op);
+}
+
+void rq_op_scan_abandon(rq_op *op)
+{
+    op->is_abandoned = true;
 }
 
 void rq_op_scan_end(rq_op *op)

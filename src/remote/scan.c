@@ -5,7 +5,8 @@
  *
  * From the second step on, the next step begins as soon as the rows of the one before have arrived, so
  * server and network work while the caller reads. At most one step is ahead, so memory is bounded by
- * two answers. A scan that is closed meanwhile is freed at that step's end: its close does not wait.
+ * two answers. A scan that is closed meanwhile is freed at that step's end: its close does not wait, and the
+ * step makes no further request.
  *
  * The thread that drives the client receives the rows of a step begun ahead and puts them into
  * `coming`, under the lock; the scan's thread moves them to `rows`. */
@@ -288,6 +289,7 @@ static void close_locked(rq__remote *r, remote_scan *s)
     if (s->is_ahead && !s->wait.done) {
         s->job.end = free_abandoned;
         rq__job_abandon(&s->job);
+        rq_op_scan_abandon(s->op);
         return;
     }
     if (s->has_begun && !s->has_ended) {

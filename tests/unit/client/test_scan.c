@@ -212,41 +212,65 @@ static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
     s->metrics = *rq_op_scan_metrics(op);
 }
 
-/* All answers must be asked for, and give these items. */
-static rq_scan_metrics expect_items(const rq_scan *scan, script *told, const char *expected)
-{
-    server one = {.fake.limit = SIZE_MAX, .script = told};
-    fake zookeeper = {.limit = SIZE_MAX};
-    seen all = {.end = RQ_E_AGAIN};
+/* A client of the two servers, and an operation. */
+typedef struct world {
+    server one;
+    fake zookeeper;
+    seen all;
     rq_client *c;
     rq_client_table *table;
     rq_op *op;
+} world;
+
+static void set_up(world *w, script *told)
+{
     rq_error why;
-    unsigned answers = 0;
-    fake_start(&one.fake, serve_script);
-    fake_start(&zookeeper, serve_zookeeper);
-    put_zookeeper(&zookeeper.answers[0], one.fake.port, one.fake.port);
-    fake_run(&one.fake);
-    fake_run(&zookeeper);
-    assert_int_equal(open_by(&zookeeper, true, &c, &why), RQ_OK);
-    assert_int_equal(rq_client_table_get(c, "hbase:meta", &table), RQ_OK);
-    assert_int_equal(rq_op_new(c, 0, &all, &op), RQ_OK);
-    assert_int_equal(rq_op_scan(op, table, scan, take_item, take_end), RQ_OK);
+    *w = (world){.one = {.fake.limit = SIZE_MAX, .script = told},
+                 .zookeeper.limit = SIZE_MAX,
+                 .all.end = RQ_E_AGAIN};
+    fake_start(&w->one.fake, serve_script);
+    fake_start(&w->zookeeper, serve_zookeeper);
+    put_zookeeper(&w->zookeeper.answers[0], w->one.fake.port, w->one.fake.port);
+    fake_run(&w->one.fake);
+    fake_run(&w->zookeeper);
+    assert_int_equal(open_by(&w->zookeeper, true, &w->c, &why), RQ_OK);
+    assert_int_equal(rq_client_table_get(w->c, "hbase:meta", &w->table), RQ_OK);
+    assert_int_equal(rq_op_new(w->c, 0, &w->all, &w->op), RQ_OK);
+}
+
+/* Until the scan, or a step of it, has ended. */
+static void work(world *w)
+{
     int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
-    while (all.end == RQ_E_AGAIN && rq_client_now_ns() < until)
-        rq_client_poll(c, SECOND_NS / 100);
-    rq_client_stop(c);
-    rq_op_free(op);
-    rq_client_close(c);
-    fake_stop(&zookeeper);
-    fake_stop(&one.fake);
+    while (w->all.end == RQ_E_AGAIN && rq_client_now_ns() < until)
+        rq_client_poll(w->c, SECOND_NS / 100);
+}
+
+static void tear_down(world *w)
+{
+    rq_client_stop(w->c);
+    rq_op_free(w->op);
+    rq_client_close(w->c);
+    fake_stop(&w->zookeeper);
+    fake_stop(&w->one.fake);
+}
+
+/* All answers must be asked for, and give these items. */
+static rq_scan_metrics expect_items(const rq_scan *scan, script *told, const char *expected)
+{
+    world w;
+    unsigned answers = 0;
+    set_up(&w, told);
+    assert_int_equal(rq_op_scan(w.op, w.table, scan, take_item, take_end), RQ_OK);
+    work(&w);
+    tear_down(&w);
     while (answers < ANSWERS_MAX && told->answers[answers] != NULL)
         answers++;
-    assert_string_equal(all.items, expected);
-    assert_int_equal(all.end, RQ_OK);
+    assert_string_equal(w.all.items, expected);
+    assert_int_equal(w.all.end, RQ_OK);
     assert_int_equal(told->calls, answers);
     assert_int_equal(told->partial, answers);
-    return all.metrics;
+    return w.all.metrics;
 }
 
 #define EXPECT(scan, expected, ...)                                                                \
@@ -332,6 +356,36 @@ static void metrics_count_calls_and_cells(void **state)
     assert_int_equal(m.values[RQ_SCAN_BYTES_IN_RESULTS], 4 * (4 + 8 + 2 + 1 + 1 + 1 + 1 + 9 + 1));
 }
 
+/* The answer that is on its way is the last, even if the step needs further ones. */
+static void an_abandoned_step_asks_for_nothing_more(void **state)
+{
+    (void)state;
+    const rq_scan scan = {.is_stepwise = true};
+    const struct {
+        script told;
+        unsigned calls;
+        rq_err end;
+    } cases[] = {{{.answers = {"a:x", "~", "~", "~", "b:y."}}, 2, RQ_E_CANCELLED},
+                 {{.answers = {"a:x", "!", "~", "b:y."}}, 2, RQ_E_CANCELLED},
+                 {{.answers = {"a:x", "b:y", "c:z."}}, 2, RQ_OK},
+                 {{.answers = {"a:x", "b:y."}}, 2, RQ_OK}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        world w;
+        script told = cases[i].told;
+        set_up(&w, &told);
+        assert_int_equal(rq_op_scan(w.op, w.table, &scan, take_item, take_end), RQ_OK);
+        work(&w);
+        assert_int_equal(w.all.end, RQ_OK);
+        w.all.end = RQ_E_AGAIN;
+        rq_op_scan_step(w.op);
+        rq_op_scan_abandon(w.op);
+        work(&w);
+        tear_down(&w);
+        assert_int_equal(w.all.end, cases[i].end);
+        assert_int_equal(told.calls, cases[i].calls);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +396,7 @@ int main(void)
         cmocka_unit_test(parts_keep_their_tags),
         cmocka_unit_test(rows_of_replicas_are_stale_in_parts_too),
         cmocka_unit_test(metrics_count_calls_and_cells),
+        cmocka_unit_test(an_abandoned_step_asks_for_nothing_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
