@@ -595,10 +595,10 @@ typedef struct rq_scan_request {
      * without cells that has the scan's position (rq_row.cursor), instead of waiting. A later scan
      * can start there. Not with `batch`, and not of a salted scan. HBASE: setNeedCursorResult. */
     bool wants_cursors;
-    /* A cluster's rows are fetched ahead: from the second fetch on, the next fetch is in progress
-     * while the caller reads the rows of the last. So a scan holds at most twice `fetch_bytes`, and
-     * one fetch may be wasted if the caller stops early. HBASE: setAsyncPrefetch (off by default
-     * there). */
+    /* Fetch only when the caller needs rows. By default a scan of a cluster fetches ahead: from the
+     * second fetch on, the next one is in progress while the caller reads the rows of the last. That
+     * scan holds at most twice `fetch_bytes`, and a caller that stops early has wasted one fetch.
+     * HBASE: setAsyncPrefetch (off by default there). */
     bool no_fetch_ahead;
 } rq_scan_request;
 

@@ -136,7 +136,7 @@ typedef struct rq_scanning {
     uint64_t fetch_bytes; /* 0: the back end's */
     rq_read_type read_type;
     bool wants_cursors;
-    bool no_fetch_ahead; /* but when `ahead` is called */
+    bool no_fetch_ahead; /* except when `ahead` is called */
 } rq_scanning;
 
 typedef struct rq_changing {

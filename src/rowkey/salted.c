@@ -304,7 +304,7 @@ static rq_err open_bucket(rq_salted_scanner *s, rq_table *table, const rq_key_fo
         request.fetch_bytes = FETCH_BYTES_ALL / s->bucket_count;
         if (request.fetch_bytes < FETCH_BYTES_LEAST) request.fetch_bytes = FETCH_BYTES_LEAST;
     }
-    request.no_fetch_ahead = true; /* but by ask_ahead */
+    request.no_fetch_ahead = true; /* ask_ahead decides, for all buckets */
     rq_err rc = rq__salt_append(&f->parts[0], i, &salt);
     if (rc == RQ_OK) rc = make_range(&salt, scan, &r, &request);
     if (rc == RQ_OK) rc = rq_table_scan(table, &request, &s->buckets[i].scanner, why);

@@ -9,7 +9,7 @@ module JavaClient
   Consistency = JavaEnum.of('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE])
   IsolationLevel = JavaEnum.of('org.apache.hadoop.hbase.client.IsolationLevel', %w[READ_COMMITTED READ_UNCOMMITTED])
 
-  # What a script asks of one of these classes and is not here is named with the class.
+  # The base of these classes. The error for a method that the shell lacks has the method's name and HBase's name of the class.
   class Part
     include JavaNames
     extend JavaStatics

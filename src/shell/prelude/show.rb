@@ -108,7 +108,8 @@ module Show
       end
     end
 
-    # An integer, or a floating-point number, which it is when that looks like one that people write.
+    # A number of 4 or 8 bytes: floating-point if that is between 1e-6 and 1e12, else an integer. Small integers, read as a float, are
+    # tiny.
     def fixed(v)
       real = Bytes.real(v)
       real.abs > 1e-6 && real.abs < 1e12 ? real.to_s : Bytes.signed(v).to_s
