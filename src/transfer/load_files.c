@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See load_files.h. Names of pieces and of renamed files are made of the digest of the path that they
- * come from: of constant length, different from all other names (HBase moves the files of a call
- * into one folder), and found again after a kill. */
+/* See load_files.h. Pieces and renamed files are named by the digest of the path that they come from:
+ * names of constant length, different from all others (HBase moves the files of a call into one
+ * folder), and found again after a kill. */
 #include "transfer/load_files.h"
 
 #include "base/clock.h"
@@ -57,8 +57,8 @@ rq_err rq__load_add_file(rq__load_job *j, const char *path, const rq_family_sche
     return rc;
 }
 
-const char *rq__load_made_of(rq__load_job *j, const char *path, const rq_family_schema *family,
-                             size_t number)
+const char *rq__load_piece_of(rq__load_job *j, const char *path, const rq_family_schema *family,
+                              size_t number)
 {
     char name[RQ_MD5_HEX_LEN + 1];
     const char *origin = rq_arena_printf(&j->arena, "%zu %s", number, path);
@@ -66,14 +66,6 @@ const char *rq__load_made_of(rq__load_job *j, const char *path, const rq_family_
     rq_md5_hex(rq_slice_cstr(origin), name);
     return rq_arena_printf(&j->arena, RQ__LOAD_PIECES "/%.*s/%s", (int)family->name.len,
                            (const char *)family->name.ptr, name);
-}
-
-rq_err rq__load_make_folder(rq__load_job *j, const rq_family_schema *family, const char **ret,
-                            rq_error *why)
-{
-    *ret = rq_arena_printf(&j->arena, RQ__LOAD_PIECES "/%.*s", (int)family->name.len,
-                           (const char *)family->name.ptr);
-    return *ret == NULL ? rq_no_memory(why) : rq_vfs_mkdirs(j->l->vfs, *ret, why);
 }
 
 /* --- after a kill ----------------------------------------------------------------------------- */
@@ -121,25 +113,40 @@ static rq_err rename_called(rq__load_job *j, const char *path, const char *again
     return RQ_OK;
 }
 
-/* A file that an earlier run has named in a call: loaded, or to be loaded now. */
+static bool is_made(const char *path)
+{
+    return strncmp(path, RQ__LOAD_PIECES "/", sizeof RQ__LOAD_PIECES) == 0;
+}
+
+/* Another name for the file, in its folder. NULL: no memory. */
+static const char *other_name(rq__load_job *j, const char *path)
+{
+    char name[RQ_MD5_HEX_LEN + 1];
+    const char *origin = rq_arena_printf(&j->arena, "again %s", path);
+    if (origin == NULL) return NULL;
+    rq_md5_hex(rq_slice_cstr(origin), name);
+    return rq_arena_printf(&j->arena, "%.*s/%s", (int)(strrchr(path, '/') - path), path, name);
+}
+
+/* A file that an earlier run has named in a call: loaded, or to be loaded now. Renamed files of the
+ * folder are listed with the others. */
 static rq_err take_called(rq__load_job *j, const char *path, const rq_family_schema *family,
                           rq_error *why)
 {
-    const char *folder, *again = rq__load_made_of(j, path, family, RQ__LOAD_RENAMED);
+    const char *again = other_name(j, path);
     if (again == NULL) return rq_no_memory(why);
-    if (j->l->keeps_files) return add_if_there(j, path, family, why);
     /* An earlier run has renamed it, and called that. */
     if (rq__journal_state(&j->journal, again) != RQ__LOAD_NEW) return RQ_OK;
-    RQ_TRY(rq__load_make_folder(j, family, &folder, why));
-    RQ_TRY(rename_called(j, path, again, why));
-    return add_if_there(j, again, family, why);
+    RQ_TRY(j->l->keeps_files ? add_if_there(j, path, family, why)
+                             : rename_called(j, path, again, why));
+    return is_made(path) ? add_if_there(j, again, family, why) : RQ_OK;
 }
 
 static rq_err take_pieces(rq__load_job *j, const rq__journal_line *line,
                           const rq_family_schema *family, rq_error *why)
 {
     for (size_t i = 0; i < line->pieces; i++) {
-        const char *path = rq__load_made_of(j, line->path, family, i);
+        const char *path = rq__load_piece_of(j, line->path, family, i);
         if (path == NULL) return rq_no_memory(why);
         if (rq__journal_state(&j->journal, path) == RQ__LOAD_NEW)
             RQ_TRY(rq__load_add_file(j, path, family, why));
@@ -162,8 +169,7 @@ static rq_err resume_line(rq__load_job *j, const rq__journal_line *line, rq_erro
 {
     const rq_family_schema *family;
     const char *path = line->path;
-    if (strncmp(path, RQ__LOAD_PIECES "/", sizeof RQ__LOAD_PIECES) == 0)
-        path += sizeof RQ__LOAD_PIECES;
+    if (is_made(path)) path += sizeof RQ__LOAD_PIECES;
     if (line->state == RQ__LOAD_DONE) return RQ_OK;
     RQ_TRY(family_of(j, rq_slice_of(path, strcspn(path, "/")), &family, why));
     return line->state == RQ__LOAD_DIVIDED ? take_pieces(j, line, family, why)
@@ -221,6 +227,6 @@ static rq_err list_folder(rq__load_job *j, rq_error *why)
 
 rq_err rq__load_list_files(rq__load_job *j, rq_error *why)
 {
-    RQ_TRY(list_folder(j, why));
-    return resume(j, why);
+    RQ_TRY(resume(j, why));
+    return list_folder(j, why);
 }

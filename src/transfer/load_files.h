@@ -7,8 +7,7 @@
 #include "transfer/load_hfiles.h"
 #include "transfer/load_journal.h"
 
-#define RQ__LOAD_PIECES "_rorqual_pieces" /* pieces and renamed files, in folders of the families */
-#define RQ__LOAD_RENAMED SIZE_MAX         /* instead of a piece's number */
+#define RQ__LOAD_PIECES "_rorqual_pieces" /* has a folder for each family */
 
 typedef struct rq__load_file {
     const char *path; /* in the vfs */
@@ -36,14 +35,9 @@ rq_err rq__load_list_files(rq__load_job *j, rq_error *why);
 RQ_NODISCARD
 rq_err rq__load_add_file(rq__load_job *j, const char *path, const rq_family_schema *family,
                          rq_error *why);
-/* The path of a file that is made of that one: a piece, or itself under another name. NULL: no
- * memory. */
-const char *rq__load_made_of(rq__load_job *j, const char *path, const rq_family_schema *family,
-                             size_t number);
-/* Makes the folder for files that are made of the family's. */
-RQ_NODISCARD
-rq_err rq__load_make_folder(rq__load_job *j, const rq_family_schema *family, const char **ret,
-                            rq_error *why);
+/* The path of that piece of a file. NULL: no memory. */
+const char *rq__load_piece_of(rq__load_job *j, const char *path, const rq_family_schema *family,
+                              size_t number);
 /* How many names the file has; 0: it is gone, and its folder is there. */
 RQ_NODISCARD
 rq_err rq__load_count_names(rq__load_job *j, const char *path, size_t *ret, rq_error *why);

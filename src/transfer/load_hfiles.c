@@ -61,7 +61,7 @@ static rq_err end_piece(division *d, rq_error *why)
 static rq_err begin_piece(division *d, rq_slice row, rq_error *why)
 {
     rq__load_job *j = d->job;
-    const char *path = rq__load_made_of(j, d->file->path, d->file->family, d->count);
+    const char *path = rq__load_piece_of(j, d->file->path, d->file->family, d->count);
     if (path == NULL) return rq_no_memory(why);
     d->region = region_of(j->l->link->table, row);
     d->count++;
@@ -97,10 +97,13 @@ static rq_err put_cells(division *d, rq_hfile_reader *r, rq_error *why)
 /* The pieces, durable. */
 static rq_err write_pieces(division *d, rq_error *why)
 {
-    const char *folder;
     rq_hfile_reader *r;
     rq_vfs *v = d->job->l->vfs;
-    RQ_TRY(rq__load_make_folder(d->job, d->file->family, &folder, why));
+    rq_slice family = d->file->family->name;
+    const char *folder = rq_arena_printf(&d->job->arena, RQ__LOAD_PIECES "/%.*s", (int)family.len,
+                                         (const char *)family.ptr);
+    if (folder == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_mkdirs(v, folder, why));
     RQ_TRY(rq_hfile_reader_open(v, d->file->path, NULL, false, &r, why));
     rq_err rc = put_cells(d, r, why);
     rq_hfile_writer_close(d->piece);
@@ -116,7 +119,7 @@ static rq_err divide(rq__load_job *j, size_t i, rq_error *why)
     RQ_TRY(write_pieces(&d, why));
     RQ_TRY(rq__journal_note_divided(&j->journal, f.path, d.count, why));
     for (size_t k = 0; k < d.count; k++)
-        RQ_TRY(rq__load_add_file(j, rq__load_made_of(j, f.path, f.family, k), f.family, why));
+        RQ_TRY(rq__load_add_file(j, rq__load_piece_of(j, f.path, f.family, k), f.family, why));
     j->files[i].is_done = true;
     j->l->divided += d.count - 1;
     return RQ_OK;

@@ -10,6 +10,7 @@ SyncTable, RowCounter and BulkLoadHFilesTool read what ours write, and the rever
 
 Ends with 'N passed, N failed'.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -678,6 +679,29 @@ def a_file_that_cannot_be_seen_is_not_loaded(w):
         assert w.same(put, table)
 
 
+def a_renamed_file_is_loaded(w):
+    """Killed a second time, behind the renaming of a file that the first run was about to load; --keep or not, a piece or not."""
+    put, whole = hfiles_of(w)
+    for pieces in (False, True):
+        for options in ((), ("--keep",)):
+            table, out = w.table(splits=MANY_SPLITS), w.bulk / f"renamed{w.counter}"
+            if pieces:
+                shutil.copytree(whole, out)
+            else:
+                w.run("bulkload", *BULK, "--output", out, "--no-load", table, w.folder / whole.name.replace("whole", "rows"))
+            journal, places = out / "_rorqual_load", [out / ("_rorqual_pieces" if pieces else "") / f for f in ("cf", "g")]
+            with subprocess.Popen([BINARY, "bulkload", "--zk", w.server.zk, table, str(out)], stdout=subprocess.DEVNULL) as process:
+                killed_when(process, lambda j=journal: j.exists() and j.read_text().count("\ndone ") >= 4)
+            text = journal.read_text()
+            left = sorted(f for place in places for f in place.iterdir() if f"{f.relative_to(out)}\n" not in text)
+            called = str(left[0].relative_to(out))
+            journal.write_text(text[:text.rindex("\n") + 1] + f"call {called}\n")
+            left[0].rename(left[0].parent / hashlib.md5(f"again {called}".encode()).hexdigest())
+            w.run("bulkload", *options, table, out)
+            assert w.same(put, table)
+            assert not journal.exists() and not (out / "_rorqual_pieces").exists()
+
+
 def place_of(work):
     """The staging folder that a work folder names, or None."""
     try:
@@ -816,7 +840,7 @@ ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of
          tables_without_rows, counts, rows_in_parts_are_counted_once, a_long_filter_ends_no_call, copies,
          differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused,
          killed_bulk_loads_go_on, a_load_that_was_killed_goes_on, a_load_that_divides_goes_on,
-         a_file_of_many_regions_is_divided, a_name_of_any_length_is_loaded,
+         a_renamed_file_is_loaded, a_file_of_many_regions_is_divided, a_name_of_any_length_is_loaded,
          a_file_that_cannot_be_seen_is_not_loaded, a_load_killed_at_its_end_leaves_nothing,
          a_staging_folder_is_removed_before_it_is_forgotten, a_bulk_load_of_changed_input_is_refused]
 WITH_JAVA = [hbase_imports_our_export, we_import_exports_of_hbase, importtsv_and_ours_agree, hashes_of_hbase_and_ours_agree,
