@@ -286,6 +286,30 @@ def scans_that_are_left_are_closed(folder):
         server.kill()
 
 
+def a_scanner_outlives_its_connection(folder):
+    """Its connection is closed: an error, not a crash; a scanner that is forgotten, or closed twice."""
+    server = Server(folder / "outlives", folder / "outlives.log")
+    try:
+        said = shell("-n", "--zk", server.zk, text=f"""create 't', 'f'
+(1..9).each {{ |i| put 't', "r#{{i}}", 'f:q', 'v' }}
+one = Rows.open('t', {{ caching: 1 }}, '')
+Wire.visit('{server.zk}', '/hbase')
+other = Rows.open('t', {{ caching: 1 }}, '')
+Wire.leave
+p other.next[0][0]
+begin; 3.times {{ other.next }}; rescue HBaseError => e; p e.message; end
+100.times {{ Rows.open('t', {{ caching: 1 }}, '') }}
+GC.start
+p one.next[0][0], one.next[0][0]
+one.close; one.close
+p one.next
+""")
+        lines = [line for line in said.stdout.splitlines() if line[:1] in '"n']
+        return None if lines == ['"r1"', '"the scan\'s connection was closed"', '"r1"', '"r2"', "nil"] else f"{lines} {said}"
+    finally:
+        server.kill()
+
+
 def other_forms(_):
     rows = "create 't', 'f'\nput 't', 'r', 'f:q', 'a,\"b'\nscan 't'\n"
     if '"value":"a,\\"b"' not in shell("-n", "--json", "memory:", text=rows).stdout:
@@ -669,7 +693,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
