@@ -252,22 +252,31 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
  * covers its names), and opening without the family would treat its records in the log as garbage.
  * Or an alter was interrupted: it removes the family from the manifest before it opens the region,
  * and continues by itself. Without a folder, the family was removed by HBase. */
-static rq_err check_families(const rq_region *r, const rq__manifest *m, rq_arena *arena,
-                             rq_error *why)
+static rq_err check_family(const rq_region *r, rq_slice family, rq_error *why)
 {
-    for (size_t i = 0; i < m->family_count; i++) {
-        rq_slice family = m->families[i].name;
-        if (rq_table_schema_family(r->schema, family) != NULL) continue;
-        rq_stat st;
-        const char *dir = rq__family_dir(arena, &r->info, family);
-        if (dir == NULL) return rq_no_memory(why);
-        rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
-        if (rc == RQ_OK)
-            return rq_fail(
-                why, RQ_E_CORRUPT,
-                "%s is of a family that the table's descriptor (.tableinfo) does not name", dir);
-        if (rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
-    }
+    rq_stat st;
+    rq_arena arena = {0};
+    const char *dir = rq__family_dir(&arena, &r->info, family);
+    rq_err rc = dir == NULL ? RQ_E_NO_MEMORY : rq_vfs_stat(r->env.vfs, dir, &st, NULL);
+    if (rc == RQ_OK)
+        rc = rq_fail(why, RQ_E_CORRUPT,
+                     "%s is of a family that the table's descriptor (.tableinfo) does not name",
+                     dir);
+    else if (rc == RQ_E_NOT_FOUND)
+        rc = RQ_OK;
+    else
+        rc = rq_fail(why, rc, "family %.*s: %s", (int)family.len, (const char *)family.ptr,
+                     rq_err_text(rc));
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* A region without a manifest: replay_record checks the families in the log. */
+static rq_err check_families(const rq_region *r, const rq__manifest *m, rq_error *why)
+{
+    for (size_t i = 0; i < m->family_count; i++)
+        if (rq_table_schema_family(r->schema, m->families[i].name) == NULL)
+            RQ_TRY(check_family(r, m->families[i].name, why));
     return RQ_OK;
 }
 
@@ -314,6 +323,7 @@ typedef struct replay_list {
 
 typedef struct replay {
     rq_region *region;
+    bool has_manifest;
     rq_error *why;
     uint64_t cells;
     replay_list *lists; /* one for each store */
@@ -379,6 +389,7 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
         rq__region_store *s = rq__region_store_of(r, rq_cell_family(&cell), &hint);
+        if (s == NULL && !p->has_manifest) RQ_TRY(check_family(r, rq_cell_family(&cell), p->why));
         /* Of a removed family, whose files are gone too. */
         if (s == NULL || rec->sequence_id <= s->flushed) continue;
         cell.seqid = rec->sequence_id;
@@ -390,9 +401,9 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
     return p->cells > cells_before ? replay_nonce(r, rec) : RQ_OK;
 }
 
-static rq_err take_replay(rq_region *r, rq_error *why)
+static rq_err take_replay(rq_region *r, bool has_manifest, rq_error *why)
 {
-    replay p = {.region = r, .why = why};
+    replay p = {.region = r, .has_manifest = has_manifest, .why = why};
     p.lists = calloc(r->store_count, sizeof *p.lists);
     if (p.lists == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < r->store_count; i++)
@@ -557,13 +568,13 @@ static rq_err check_folder(const rq_region *r, rq_error *why)
 static rq_err load_from(rq_region *r, const rq__manifest *m, bool has_manifest, rq_arena *arena,
                         rq_error *why)
 {
-    RQ_TRY(check_families(r, m, arena, why));
+    RQ_TRY(check_families(r, m, why));
     for (size_t i = 0; i < r->schema->family_count; i++)
         RQ_TRY(open_store(r, i, m, has_manifest, arena, why));
     RQ_TRY(find_first_number(r, m, why));
     RQ_TRY(load_nonces(r, m, why));
     RQ_TRY(check_room(r, why));
-    return take_replay(r, why);
+    return take_replay(r, has_manifest, why);
 }
 
 static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
