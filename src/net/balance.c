@@ -159,6 +159,17 @@ static void take_back(rq_loop *loop)
     atomic_store_explicit(&loops->taken_back, loop->load.trial_number, memory_order_release);
 }
 
+/* The loop's load without the work that it has just sent away. It may sleep now, and publish no
+ * other one for long. */
+static void publish_without(rq_loop *loop, uint64_t sent)
+{
+    rq_load *l = &loop->load;
+    uint64_t load = atomic_load_explicit(&l->permille, memory_order_relaxed);
+    if (l->work == 0) return;
+    load = sent < l->work ? load * (l->work - sent) / l->work : 0;
+    atomic_store_explicit(&l->permille, (unsigned)load, memory_order_relaxed);
+}
+
 /* Streams that are still here for a trial that was taken back, perhaps long ago: a stream in use
  * cannot move. */
 static void send_back(rq_loop *loop)
@@ -167,11 +178,14 @@ static void send_back(rq_loop *loop)
     rq_loop *to = atomic_load_explicit(&loop->loops->back_to, memory_order_relaxed);
     if (trial == loop->load.sent_back || to == loop) return;
     bool any = false;
+    uint64_t sent = 0;
     for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
         if (s->trial != trial) continue;
         any = true;
+        sent += work_of(s);
         rq__stream_send(s, to);
     }
+    publish_without(loop, sent);
     if (!any) loop->load.sent_back = trial;
 }
 
