@@ -40,8 +40,13 @@ static bool takes_now(rq_region_scanner *s, const rq_scan_limits *limits)
     return false;
 }
 
-/* Rows that several sources share, or rows with deletes, mostly have neighbours of the same
- * kind. */
+/* Whether the call took less than it cost: at most a cell. Rows that several sources share, rows
+ * with deletes, and columns with several wanted versions mostly have neighbours of the same kind. */
+static bool was_in_vain(const rq_store_rows *taken, const rq_cellblock *out)
+{
+    return taken->count == 0 && out->count - taken->end.count <= 1;
+}
+
 static void wait_with_taking(rq_region_scanner *s)
 {
     s->take_pause =
@@ -65,11 +70,11 @@ rq_err rq_region_scanner_take_rows(rq_region_scanner *s, const rq_scan_limits *l
         rq_cellblock_truncate(out, rows->end);
         return s->failed = rc;
     }
-    if (taken.count == 0 && taken.stop != RQ_STORE_ROWS_IN_ROW) {
+    if (was_in_vain(&taken, out))
         wait_with_taking(s);
-        return RQ_OK;
-    }
-    s->take_pause = 0;
+    else
+        s->take_pause = 0;
+    if (taken.count == 0 && taken.stop != RQ_STORE_ROWS_IN_ROW) return RQ_OK;
     s->ahead.len = 0;
     RQ_TRY(rq__region_scanner_set_row(s, taken.row));
     s->was_cut = false;
