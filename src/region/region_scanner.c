@@ -56,11 +56,8 @@ static inline rq_err next_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_slice *
 static bool is_behind_stop(const rq_region_scanner *s, rq_slice row)
 {
     const rq_scan *scan = s->scan;
-    if (scan->is_get) return rq_row_compare(s->order, row, scan->start_row) != 0;
-    if (scan->stop_row.len == 0) return false;
-    int c = rq_row_compare(s->order, row, scan->stop_row);
-    if (c == 0) return !scan->include_stop;
-    return scan->reversed ? c < 0 : c > 0;
+    return scan->is_get ? rq_row_compare(s->order, row, scan->start_row) != 0
+                        : rq_scan_is_behind_stop(scan, s->order, row);
 }
 
 /* Whether the store is at a cell of the current row. */

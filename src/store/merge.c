@@ -605,12 +605,22 @@ void rq__merge_walked(rq__merge *m, bool before_others)
     if (!before_others) leave_run(m, s);
 }
 
+bool rq__merge_bound(const rq__merge *m, rq_slice *ret)
+{
+    if (m->heap_len == 1) return false;
+    *ret = rq_cell_row(m->heap[1]->cell);
+    if (m->heap_len == 2) return true;
+    rq_slice other = rq_cell_row(m->heap[2]->cell);
+    if (rq_row_compare(m->order, other, *ret) < 0) *ret = other;
+    return true;
+}
+
 void rq__merge_moved_top(rq__merge *m)
 {
+    RQ_ASSERT(!m->lazy);
     m->run = NULL;
     if (m->heap_len > 1) sift_down(m, 0);
-    const rq__source *s = m->heap[0];
-    m->current = s->state == RQ__SOURCE_READY ? s->cell : NULL;
+    m->current = m->heap[0]->cell;
 }
 
 bool rq__merge_skip_row_here(rq__merge *m, bool in_row)
