@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "service/encode.h"
 #include "service/multi_answer.h"
+#include "service/scan_answer.h"
 #include "service/unpack.h"
 
 #include <inttypes.h>
@@ -262,6 +263,40 @@ static void answers_of_multi_match_protobuf_c(void **state)
     }
 }
 
+static rq_scan_result *results_of(rq_arena *a, const Pb__ScanResponse *m)
+{
+    rq_scan_result *results = rq_arena_calloc(a, m->n_cells_per_result + 1, sizeof *results);
+    for (size_t i = 0; i < m->n_cells_per_result; i++) {
+        bool flag = i < m->n_partial_flag_per_result && m->partial_flag_per_result[i] != 0;
+        results[i] = (rq_scan_result){m->cells_per_result[i], flag};
+    }
+    return results;
+}
+
+static void answers_of_scans_match_protobuf_c(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        rq_random r;
+        rq_arena a = {0};
+        rq_random_seed(&r, seed);
+        Pb__ScanResponse *m = (Pb__ScanResponse *)make(&r, &a, &pb__scan_response__descriptor, 0);
+        m->n_results = 0;
+        size_t count = m->n_cells_per_result;
+        const rq_scan_result *results = results_of(&a, m);
+        m->n_partial_flag_per_result = count;
+        m->partial_flag_per_result = rq_arena_calloc(&a, count + 1, sizeof(protobuf_c_boolean));
+        for (size_t i = 0; i < count; i++)
+            m->partial_flag_per_result[i] = results[i].is_partial;
+        rq_slice theirs = packed(&a, &m->base);
+        m->n_cells_per_result = m->n_partial_flag_per_result = 0;
+        rq_slice quick;
+        assert_int_equal(rq__pack_scan(m, results, (uint32_t)count, &a, &quick), RQ_OK);
+        if (!rq_slice_eq(quick, theirs)) fail_msg("seed %" PRIu64 " differs", seed);
+        rq_arena_clear(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +306,7 @@ int main(void)
         cmocka_unit_test(other_requests_are_left_to_protobuf_c),
         cmocka_unit_test(short_answers_match_protobuf_c),
         cmocka_unit_test(answers_of_multi_match_protobuf_c),
+        cmocka_unit_test(answers_of_scans_match_protobuf_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
