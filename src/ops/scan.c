@@ -307,8 +307,10 @@ static uint32_t takes_at_most(const rq_op_scan *s)
 static rq_err take_in_rows(rq_op_scan *s, const rq_scan_rows *rows)
 {
     RQ_TRY(reserve_results(s, rows->count));
+    rq_scan_result *to = s->results + s->result_count;
     for (uint32_t i = 0; i < rows->count; i++)
-        s->results[s->result_count++] = (rq_scan_result){rows->cells[i], false};
+        to[i] = (rq_scan_result){rows->cells[i], false};
+    s->result_count += rows->count;
     s->begun = rows->end;
     if (s->limit_of_rows > 0) {
         s->complete_rows += (int32_t)rows->count;
@@ -317,18 +319,17 @@ static rq_err take_in_rows(rq_op_scan *s, const rq_scan_rows *rows)
     return RQ_OK;
 }
 
-/* Takes rows on the fast path. *ret_taken false: there were none. */
-static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, bool *ret_taken,
+/* Takes rows on the fast path. */
+static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, uint32_t *ret_taken,
                         bool *ret_done)
 {
     uint32_t cells[TAKEN_MAX];
     rq_scan_rows rows = {.cells = cells, .max = takes_at_most(s)};
     rq_scan_state state;
-    *ret_taken = false;
     if (rows.max == 0) return RQ_OK;
     RQ_TRY(rq_region_scanner_take_rows(s->holder->scanner, limits, s->out, &rows, &state));
     if (rows.count == 0) return RQ_OK;
-    *ret_taken = true;
+    *ret_taken = rows.count;
     RQ_TRY(take_in_rows(s, &rows));
     judge(s, state, ret_done);
     return RQ_OK;
@@ -344,15 +345,16 @@ static rq_err read_slice(rq_op_scan *s)
         .yield_ns = rq_op_read_yield_ns(&s->read),
         .may_stop_inside_row = s->allows_partials,
     };
+    bool may_take = rq_region_scanner_may_take(s->holder->scanner);
     bool done = false;
-    unsigned rows_left = CLOCK_ROWS;
+    uint32_t rows_left = CLOCK_ROWS;
     size_t bytes_to = s->out->bytes.len + CLOCK_BYTES;
     while (!done) {
         rq_scan_state state;
-        bool taken;
-        RQ_TRY(take_rows(s, &limits, &taken, &done));
+        uint32_t taken = 0;
+        if (may_take) RQ_TRY(take_rows(s, &limits, &taken, &done));
         if (done) return RQ_OK;
-        if (taken) rows_left = 1;
+        rows_left = taken < rows_left ? rows_left - taken : 1;
         RQ_TRY(rq_region_scanner_next(s->holder->scanner, &limits, &s->read.ctx, s->out, &state,
                                       &s->read.op.why));
         RQ_TRY(take_in(s, state, &done));

@@ -83,9 +83,7 @@ static rq_err check_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool *
 /* Checks now and then whether the call's time is over. */
 static bool has_timed_out(rq_region_scanner *s, uint64_t deadline_ns)
 {
-    if (deadline_ns == 0 || --s->clock_left > 0) return false;
-    s->clock_left = s->clock_steps;
-    return rq__region_scanner_is_past(s, deadline_ns);
+    return rq__region_scanner_timed_out(s, deadline_ns, 1);
 }
 
 /* The same, and has the slice? */
