@@ -75,6 +75,16 @@ static void end_idle(rq_op_scan *s)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
+static rq_err first_row_of(const rq_op_scan *s, rq_cellblock_mark mark, rq_slice *ret)
+{
+    rq_cell cell;
+    rq_cursor cursor =
+        rq_cursor_of(rq_slice_of(s->out->bytes.ptr + mark.len, s->out->bytes.len - mark.len));
+    RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
+    *ret = rq_cell_row(&cell);
+    return RQ_OK;
+}
+
 /* Remembers the row of a result that the client will see continued; complete rows are counted when
  * the row changes. An empty answer ends that row in the client, unless nothing was read or it is a
  * heartbeat. */
@@ -85,11 +95,9 @@ static rq_err remember_partial_row(rq_op_scan *s, bool more)
     rq_buf_reset(&h->partial_row_bytes);
     h->partial_row = (rq_slice){0};
     if (!more || s->result_count == 0 || !s->results[s->result_count - 1].is_partial) return RQ_OK;
-    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&s->out->bytes));
-    rq_cell cell = {0};
-    for (uint32_t i = 0; i < s->out->count; i++)
-        RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
-    RQ_TRY(rq_buf_append(&h->partial_row_bytes, cell.row, cell.row_len));
+    rq_slice row;
+    RQ_TRY(first_row_of(s, s->last, &row));
+    RQ_TRY(rq_buf_append(&h->partial_row_bytes, row.ptr, row.len));
     h->partial_row = rq_buf_slice(&h->partial_row_bytes);
     return RQ_OK;
 }
@@ -165,16 +173,6 @@ static void answer(rq_op_scan *s)
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
-
-static rq_err first_row_of(const rq_op_scan *s, rq_cellblock_mark mark, rq_slice *ret)
-{
-    rq_cell cell;
-    rq_cursor cursor =
-        rq_cursor_of(rq_slice_of(s->out->bytes.ptr + mark.len, s->out->bytes.len - mark.len));
-    RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
-    *ret = rq_cell_row(&cell);
-    return RQ_OK;
-}
 
 static void count_row(rq_op_scan *s)
 {
