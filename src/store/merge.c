@@ -178,8 +178,10 @@ static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, r
         if (!may) return RQ_E_END;
         s->check_bloom = false;
     }
-    return s->from_start ? rq_hfile_scanner_seek_from(&s->file, ctx, s->goal, &s->place, why)
-                         : rq_hfile_scanner_reseek(&s->file, ctx, s->goal, why);
+    if (!s->from_start) return rq_hfile_scanner_reseek(&s->file, ctx, s->goal, why);
+    if (m->reversed && s->is_plain && rq_hfile_scanner_back_to_here(&s->file, s->goal))
+        return RQ_OK;
+    return rq_hfile_scanner_seek_from(&s->file, ctx, s->goal, &s->place, why);
 }
 
 static rq_err source_next(rq__source *s, rq_read_ctx *ctx, rq_error *why)
@@ -369,7 +371,11 @@ static rq_err leave_row(rq__merge *m)
 
 static rq_err source_seek_before(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
-    if (s->segment == NULL) return rq_hfile_scanner_seek_before(&s->file, ctx, &m->bound.cell, why);
+    if (s->segment == NULL) {
+        if (s->is_plain && rq_hfile_scanner_back_before_here(&s->file, &m->bound.cell))
+            return RQ_OK;
+        return rq_hfile_scanner_seek_before(&s->file, ctx, &m->bound.cell, why);
+    }
     rq__segment_seek_before(&s->cursor, s->segment, &m->bound.cell);
     return rq__segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
 }
