@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RETRIES 7 /* HBASE: hbase.client.retries.number in its shell */
+
 static const char help[] =
     "usage: rorqual shell [-n] [-y] [-d] [-D KEY=VALUE] [--json | --csv | --tsv]\n"
     "                     [--zk HOST:PORT | --bootstrap HOST:PORT | file:FOLDER | memory:]\n"
@@ -245,7 +247,7 @@ static int parse(arguments *a, int argc, char **argv)
 
 int rq__cmd_shell(int argc, char **argv)
 {
-    arguments a = {.options = {.client = {.retries = 3, .pause_ms = 100}, .version = RQ_VERSION}};
+    arguments a = {.options = {.client = {.retries = RETRIES}, .version = RQ_VERSION}};
     a.options.settings = calloc((size_t)argc + 1, sizeof *a.options.settings);
     if (a.options.settings == NULL) return 1;
     int code = parse(&a, argc, argv);

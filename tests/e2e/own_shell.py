@@ -69,6 +69,7 @@ HBASE_MASKS = [
     (r"(?:127\.0\.0\.1|localhost)([:,])(?:PORT|\d+)", r"HOST\1PORT"),
     # The cluster has quotas; some expectations come from a server without.
     (r"^(?:\n?QUOTAS *\n(?:0\n)?0 row\(s\)|Quota is disabled)$", "no quota"),
+    (r'^=> "(?:127\.0\.0\.1|localhost)"$', '=> "HOST"'),
     (r"evictedBlocks=\d+, maxCacheSize=\d+", "evictedBlocks=N, maxCacheSize=N"),
     (r"[\d.]+ average load", "N average load"),
     (r"(Column family \S+ does not exist in region \S+ in table '\w+'), \{.*$", r"\1"),
@@ -78,9 +79,23 @@ HBASE_MASKS = [
     (r"(info:seqnumDuringOpen, .*?value=)\S+", r"\1N"),
 ]
 # Statements whose output differs on HBase, and why.
+UNFLUSHED = "HBase's secondary replicas have no rows before a flush"
+HANDLERS = "HBase lists its own tasks and idle handlers"
+BORDERS = "Rorqual reports the end of a region in a call of its own"
 HBASE_DIFFERS = {
     "list_procedures": "HBase keeps finished procedures of all kinds, of the other scripts, too",
     "regioninfo 'x'": "HBase's master fails at a name without a table",
+    "list_quota_snapshots": "the cluster has quotas",
+    "list_snapshot_sizes": "the cluster has quotas",
+    "get 't', 'a', {CONSISTENCY => 'TIMELINE', REGION_REPLICA_ID => 1}": UNFLUSHED,
+    "scan 't', {CONSISTENCY => 'TIMELINE', REGION_REPLICA_ID => 1}": UNFLUSHED,
+    "scan 't', {REGION_REPLICA_ID => 1}": UNFLUSHED,
+    "count 't', {CONSISTENCY => 'TIMELINE', REGION_REPLICA_ID => 1}": UNFLUSHED,
+    "processlist": HANDLERS,
+    "processlist 'all'": HANDLERS,
+    "processlist 'handler'": HANDLERS,
+    "scan 'n', {ALL_METRICS => true}": BORDERS,
+    "scan 'n', {ALL_METRICS => true, REVERSED => true, FILTER => \"PrefixFilter('c')\"}": BORDERS,
 }
 
 
