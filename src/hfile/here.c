@@ -10,6 +10,9 @@
 
 /* Cells of a row that are skipped one by one; beyond that a seek is as fast. */
 #define PASS_MAX 64
+/* Longest step back; after a search that was not over then, so many are left to seeks. */
+#define BACK_MAX 8
+#define BACK_WAIT 31
 
 bool rq_hfile_reader_is_plain(const rq_hfile_reader *r)
 {
@@ -76,6 +79,88 @@ bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s)
         pos += len;
     }
     return false;
+}
+
+/* --- back ------------------------------------------------------------------------------------- */
+
+/* The index of the scanner's cell. */
+static uint32_t index_here(const rq_hfile_scanner *s, const rq__sidecar *side)
+{
+    const uint32_t *at = rq__sidecar_at(side);
+    uint32_t low = 0;
+    uint32_t high = side->count - 1;
+    while (low < high) {
+        uint32_t mid = low + (high - low + 1) / 2;
+        if (at[mid] <= s->pos)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    return low;
+}
+
+/* All cells of a block with a sidecar are valid: they were parsed when it was made. */
+static bool is_before(const rq_hfile_scanner *s, const rq__sidecar *side, uint32_t i,
+                      const rq_cell *key)
+{
+    const rq_hfile_block *b = s->block;
+    size_t pos = rq__sidecar_at(side)[i];
+    rq_cell cell;
+    return rq__plain_parse(b->payload + pos, b->payload_len - pos, shape_of(s->reader), &cell) >
+               0 &&
+           rq_cell_compare_key(s->reader->info.order, &cell, key) < 0;
+}
+
+/* Finds two adjacent cells, *ret_before before the key and the next one not, in steps back that
+ * double. */
+static bool find_back(rq_hfile_scanner *s, const rq__sidecar *side, const rq_cell *key,
+                      uint32_t *ret_before)
+{
+    uint32_t high = index_here(s, side);
+    uint32_t low = high;
+    for (uint32_t step = 1;; step *= 2) {
+        if (step > BACK_MAX) {
+            s->back_wait = BACK_WAIT;
+            return false;
+        }
+        if (step > high) return false; /* it may be in the block before */
+        low = high - step;
+        if (is_before(s, side, low, key)) break;
+        high = low;
+    }
+    while (high - low > 1) {
+        uint32_t mid = low + (high - low) / 2;
+        if (is_before(s, side, mid, key))
+            low = mid;
+        else
+            high = mid;
+    }
+    *ret_before = low;
+    return true;
+}
+
+static bool move_back(rq_hfile_scanner *s, const rq_cell *key, uint32_t behind)
+{
+    if (s->block == NULL) return false;
+    if (s->back_wait > 0) {
+        s->back_wait--;
+        return false;
+    }
+    if (rq_cell_compare_key(s->reader->info.order, &s->cell, key) < 0) return false;
+    const rq__sidecar *side = atomic_load_explicit(&s->block->sidecar, memory_order_acquire);
+    uint32_t before;
+    return side != NULL && find_back(s, side, key, &before) &&
+           move_to(s, rq__sidecar_at(side)[before + behind]);
+}
+
+bool rq_hfile_scanner_back_before_here(rq_hfile_scanner *s, const rq_cell *key)
+{
+    return move_back(s, key, 0);
+}
+
+bool rq_hfile_scanner_back_to_here(rq_hfile_scanner *s, const rq_cell *key)
+{
+    return move_back(s, key, 1);
 }
 
 /* --- without the scanner ---------------------------------------------------------------------- */

@@ -152,6 +152,7 @@ typedef struct rq_hfile_scanner {
     rq_cell cell;
     rq_hfile_trail trail;
     bool follows;            /* it has told the reader */
+    uint8_t back_wait;       /* moves back that are left to seeks, as nearer cells were not near */
     struct rq__delta *walk;  /* delta-encoded files: the decoding state; NULL: not yet made */
     struct rq__delta *spare; /* second decoding state, for moves that may fail */
 } rq_hfile_scanner;
@@ -212,6 +213,11 @@ typedef enum rq_hfile_move {
 rq_hfile_move rq_hfile_scanner_next_here(rq_hfile_scanner *s);
 /* Moves to the first cell of the next row. False: unchanged; it is not in this block. */
 bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s);
+/* Moves back to the last cell before the key, or to the first one that is not before it, if that is a
+ * few cells away in a block that was searched before. False: unchanged; seek. REQUIRES: the file
+ * is_plain. */
+bool rq_hfile_scanner_back_before_here(rq_hfile_scanner *s, const rq_cell *key);
+bool rq_hfile_scanner_back_to_here(rq_hfile_scanner *s, const rq_cell *key);
 /* Whether the reader is for a whole file, not a half, whose blocks contain plain KeyValues; a
  * cell's KeyValue then begins at cell.row - 10. */
 bool rq_hfile_reader_is_plain(const rq_hfile_reader *r);

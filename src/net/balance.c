@@ -19,13 +19,15 @@
 
 #define WINDOW_NS 100000000ull
 /* Shares of a window, in thousandths. */
-#define BUSY 600              /* from here on a loop gives away … */
-#define GAP 200               /* … to one that has that much less to do */
-#define LONG_BUSY 100         /* the same for a loop with long turns */
-#define GATHER 350            /* up to this together, one loop does the work of two */
-#define IDLE 300              /* up to this a loop is one more, whose help is tried */
-#define FULL 900              /* from here on a loop has no time left */
-#define LOST_NS 1000000000ull /* after that long without a window, a loop in a trial sleeps */
+#define BUSY 600                 /* from here on a loop gives away … */
+#define GAP 200                  /* … to one that has that much less to do */
+#define LONG_BUSY 100            /* the same for a loop with long turns */
+#define GATHER 350               /* up to this together, one loop does the work of two */
+#define IDLE 300                 /* up to this a loop is one more, whose help is tried */
+#define FULL 900                 /* from here on a loop has no time left */
+#define STALE_NS (3 * WINDOW_NS) /* for that long a load is believed */
+#define BACK_WINDOWS 10          /* from one attempt to send streams home to the next */
+#define LOST_NS 1000000000ull    /* after that long without a window, a loop in a trial sleeps */
 #define LONG_TURN_NS 100000u
 
 static uint64_t thread_cpu_ns(void)
@@ -40,7 +42,7 @@ static unsigned load_of(rq_loop *loop, uint64_t now)
     uint64_t entered = atomic_load_explicit(&l->entered, memory_order_relaxed);
     if (entered != 0 && now > entered + WINDOW_NS) return 1000; /* in one turn all the while */
     uint64_t at = atomic_load_explicit(&l->at, memory_order_relaxed);
-    if (now > at + 3 * WINDOW_NS) return 0; /* it sleeps, or has just woken up */
+    if (now > at + STALE_NS) return 0; /* it sleeps, or has just woken up */
     return atomic_load_explicit(&l->permille, memory_order_relaxed);
 }
 
@@ -159,6 +161,28 @@ static void take_back(rq_loop *loop)
     atomic_store_explicit(&loops->taken_back, loop->load.trial_number, memory_order_release);
 }
 
+/* The loop's load without the work that it has just sent away. It may sleep now, and publish no
+ * other one for long. */
+static void publish_without(rq_loop *loop, uint64_t sent)
+{
+    rq_load *l = &loop->load;
+    uint64_t load = atomic_load_explicit(&l->permille, memory_order_relaxed);
+    if (l->work == 0) return;
+    load = sent < l->work ? load * (l->work - sent) / l->work : 0;
+    atomic_store_explicit(&l->permille, (unsigned)load, memory_order_relaxed);
+}
+
+/* Whether this window sends streams of the trial home: the first one does, and each tenth after
+ * it, because an attempt keeps a stream that stays from reading for a while. */
+static bool is_time_to_send_back(rq_load *l, unsigned trial)
+{
+    if (trial != l->sending_back) {
+        l->sending_back = trial;
+        l->sending_from = l->window;
+    }
+    return (l->window - l->sending_from) % BACK_WINDOWS == 0;
+}
+
 /* Streams that are still here for a trial that was taken back, perhaps long ago: a stream in use
  * cannot move. */
 static void send_back(rq_loop *loop)
@@ -166,12 +190,16 @@ static void send_back(rq_loop *loop)
     unsigned trial = atomic_load_explicit(&loop->loops->taken_back, memory_order_acquire);
     rq_loop *to = atomic_load_explicit(&loop->loops->back_to, memory_order_relaxed);
     if (trial == loop->load.sent_back || to == loop) return;
+    if (!is_time_to_send_back(&loop->load, trial)) return;
     bool any = false;
+    uint64_t sent = 0;
     for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
         if (s->trial != trial) continue;
         any = true;
+        sent += work_of(s);
         rq__stream_send(s, to);
     }
+    publish_without(loop, sent);
     if (!any) loop->load.sent_back = trial;
 }
 
@@ -238,8 +266,16 @@ static void try_to_spread(rq_loop *loop, unsigned load)
 
 /* --- decisions -------------------------------------------------------------------------------- */
 
+/* The last trial has ended just now: its streams may still be on their way, and loads may be those
+ * of before. */
+static bool is_settling(const rq_loop *loop)
+{
+    return loop->now_ns <= loop->load.trial.from_ns + STALE_NS;
+}
+
 static void spread(rq_loop *loop, unsigned load, bool long_turns)
 {
+    if (!long_turns && is_settling(loop)) return;
     unsigned other_load;
     rq_loop *other = idlest(loop, &other_load);
     unsigned gap = long_turns ? LONG_BUSY : GAP;

@@ -54,6 +54,8 @@ typedef struct rq_load {
     rq__trial trial;           /* of spreading its work to another loop */
     unsigned trial_number;     /* of the last one that sent streams */
     unsigned sent_back;        /* the last trial whose streams all went back */
+    unsigned sending_back;     /* the last trial whose streams it tried to send back … */
+    unsigned sending_from;     /* … and the window of the first attempt */
     _Atomic uint64_t bytes;    /* read and written by its streams so far; the owner writes it */
     _Atomic uint64_t at;       /* end of the last complete window; with it: */
     _Atomic unsigned permille; /* CPU share in it, in thousandths */

@@ -75,6 +75,16 @@ static void end_idle(rq_op_scan *s)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
+static rq_err first_row_of(const rq_op_scan *s, rq_cellblock_mark mark, rq_slice *ret)
+{
+    rq_cell cell;
+    rq_cursor cursor =
+        rq_cursor_of(rq_slice_of(s->out->bytes.ptr + mark.len, s->out->bytes.len - mark.len));
+    RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
+    *ret = rq_cell_row(&cell);
+    return RQ_OK;
+}
+
 /* Remembers the row of a result that the client will see continued; complete rows are counted when
  * the row changes. An empty answer ends that row in the client, unless nothing was read or it is a
  * heartbeat. */
@@ -85,11 +95,9 @@ static rq_err remember_partial_row(rq_op_scan *s, bool more)
     rq_buf_reset(&h->partial_row_bytes);
     h->partial_row = (rq_slice){0};
     if (!more || s->result_count == 0 || !s->results[s->result_count - 1].is_partial) return RQ_OK;
-    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&s->out->bytes));
-    rq_cell cell = {0};
-    for (uint32_t i = 0; i < s->out->count; i++)
-        RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
-    RQ_TRY(rq_buf_append(&h->partial_row_bytes, cell.row, cell.row_len));
+    rq_slice row;
+    RQ_TRY(first_row_of(s, s->last, &row));
+    RQ_TRY(rq_buf_append(&h->partial_row_bytes, row.ptr, row.len));
     h->partial_row = rq_buf_slice(&h->partial_row_bytes);
     return RQ_OK;
 }
@@ -165,16 +173,6 @@ static void answer(rq_op_scan *s)
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
-
-static rq_err first_row_of(const rq_op_scan *s, rq_cellblock_mark mark, rq_slice *ret)
-{
-    rq_cell cell;
-    rq_cursor cursor =
-        rq_cursor_of(rq_slice_of(s->out->bytes.ptr + mark.len, s->out->bytes.len - mark.len));
-    RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
-    *ret = rq_cell_row(&cell);
-    return RQ_OK;
-}
 
 static void count_row(rq_op_scan *s)
 {
@@ -307,8 +305,10 @@ static uint32_t takes_at_most(const rq_op_scan *s)
 static rq_err take_in_rows(rq_op_scan *s, const rq_scan_rows *rows)
 {
     RQ_TRY(reserve_results(s, rows->count));
+    rq_scan_result *to = s->results + s->result_count;
     for (uint32_t i = 0; i < rows->count; i++)
-        s->results[s->result_count++] = (rq_scan_result){rows->cells[i], false};
+        to[i] = (rq_scan_result){rows->cells[i], false};
+    s->result_count += rows->count;
     s->begun = rows->end;
     if (s->limit_of_rows > 0) {
         s->complete_rows += (int32_t)rows->count;
@@ -317,18 +317,17 @@ static rq_err take_in_rows(rq_op_scan *s, const rq_scan_rows *rows)
     return RQ_OK;
 }
 
-/* Takes rows on the fast path. *ret_taken false: there were none. */
-static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, bool *ret_taken,
+/* Takes rows on the fast path. */
+static rq_err take_rows(rq_op_scan *s, const rq_scan_limits *limits, uint32_t *ret_taken,
                         bool *ret_done)
 {
     uint32_t cells[TAKEN_MAX];
     rq_scan_rows rows = {.cells = cells, .max = takes_at_most(s)};
     rq_scan_state state;
-    *ret_taken = false;
     if (rows.max == 0) return RQ_OK;
     RQ_TRY(rq_region_scanner_take_rows(s->holder->scanner, limits, s->out, &rows, &state));
     if (rows.count == 0) return RQ_OK;
-    *ret_taken = true;
+    *ret_taken = rows.count;
     RQ_TRY(take_in_rows(s, &rows));
     judge(s, state, ret_done);
     return RQ_OK;
@@ -344,15 +343,16 @@ static rq_err read_slice(rq_op_scan *s)
         .yield_ns = rq_op_read_yield_ns(&s->read),
         .may_stop_inside_row = s->allows_partials,
     };
+    bool may_take = rq_region_scanner_may_take(s->holder->scanner);
     bool done = false;
-    unsigned rows_left = CLOCK_ROWS;
+    uint32_t rows_left = CLOCK_ROWS;
     size_t bytes_to = s->out->bytes.len + CLOCK_BYTES;
     while (!done) {
         rq_scan_state state;
-        bool taken;
-        RQ_TRY(take_rows(s, &limits, &taken, &done));
+        uint32_t taken = 0;
+        if (may_take) RQ_TRY(take_rows(s, &limits, &taken, &done));
         if (done) return RQ_OK;
-        if (taken) rows_left = 1;
+        rows_left = taken < rows_left ? rows_left - taken : 1;
         RQ_TRY(rq_region_scanner_next(s->holder->scanner, &limits, &s->read.ctx, s->out, &state,
                                       &s->read.op.why));
         RQ_TRY(take_in(s, state, &done));

@@ -287,7 +287,7 @@ static inline rq__region_store *rq__region_store_of(rq_region *r, rq_slice famil
 {
     rq__region_store *s = &r->stores[*hint];
     if (RQ_LIKELY(*hint < r->store_count &&
-                  rq_short_compare(s->family.ptr, s->family.len, family.ptr, family.len) == 0))
+                  rq_short_eq(s->family.ptr, s->family.len, family.ptr, family.len)))
         return s;
     return rq__region_find_store(r, family, hint);
 }

@@ -56,11 +56,8 @@ static inline rq_err next_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_slice *
 static bool is_behind_stop(const rq_region_scanner *s, rq_slice row)
 {
     const rq_scan *scan = s->scan;
-    if (scan->is_get) return rq_row_compare(s->order, row, scan->start_row) != 0;
-    if (scan->stop_row.len == 0) return false;
-    int c = rq_row_compare(s->order, row, scan->stop_row);
-    if (c == 0) return !scan->include_stop;
-    return scan->reversed ? c < 0 : c > 0;
+    return scan->is_get ? rq_row_compare(s->order, row, scan->start_row) != 0
+                        : rq_scan_is_behind_stop(scan, s->order, row);
 }
 
 /* Whether the store is at a cell of the current row. */
@@ -86,9 +83,7 @@ static rq_err check_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool *
 /* Checks now and then whether the call's time is over. */
 static bool has_timed_out(rq_region_scanner *s, uint64_t deadline_ns)
 {
-    if (deadline_ns == 0 || --s->clock_left > 0) return false;
-    s->clock_left = s->clock_steps;
-    return rq__region_scanner_is_past(s, deadline_ns);
+    return rq__region_scanner_timed_out(s, deadline_ns, 1);
 }
 
 /* The same, and has the slice? */

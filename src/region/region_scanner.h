@@ -44,6 +44,8 @@ typedef struct rq_scan_rows {
     uint32_t count;        /* complete rows */
     rq_cellblock_mark end; /* of their cells; the next call may complete a row behind it */
 } rq_scan_rows;
+/* Whether take_rows can take rows. Constant for a scanner. */
+bool rq_region_scanner_may_take(const rq_region_scanner *s);
 /*
  * Appends complete rows that only need copying; possibly none. It reads no block, and so never
  * ends with RQ_E_AGAIN. *ret_state as for the last of these rows: MORE, DONE, BYTES_REACHED or

@@ -99,9 +99,17 @@ static inline uint64_t rq__region_scanner_now(const rq_region_scanner *s)
     return ex->now_ns(ex);
 }
 
-static inline bool rq__region_scanner_is_past(const rq_region_scanner *s, uint64_t when_ns)
+/* Checks now and then whether the call's time is over: so many more rows were read. */
+static inline bool rq__region_scanner_timed_out(rq_region_scanner *s, uint64_t deadline_ns,
+                                                unsigned rows)
 {
-    return when_ns != 0 && rq__region_scanner_now(s) >= when_ns;
+    if (deadline_ns == 0) return false;
+    if (s->clock_left > rows) {
+        s->clock_left -= rows;
+        return false;
+    }
+    s->clock_left = s->clock_steps;
+    return rq__region_scanner_now(s) >= deadline_ns;
 }
 
 #endif

@@ -26,7 +26,8 @@ static rq_scan_state state_behind(rq_region_scanner *s, const rq_scan_limits *li
     }
     if (taken->stop == RQ_STORE_ROWS_IN_ROW) return RQ_SCAN_MORE;
     if (limits->bytes > 0 && rq_result_bytes(out) >= limits->bytes) return RQ_SCAN_BYTES_REACHED;
-    return rq__region_scanner_is_past(s, limits->deadline_ns) ? RQ_SCAN_TIME_REACHED : RQ_SCAN_MORE;
+    return rq__region_scanner_timed_out(s, limits->deadline_ns, taken->count) ? RQ_SCAN_TIME_REACHED
+                                                                              : RQ_SCAN_MORE;
 }
 
 /* `ahead`: the only store is at the beginning of a row inside the scan. */
@@ -40,13 +41,23 @@ static bool takes_now(rq_region_scanner *s, const rq_scan_limits *limits)
     return false;
 }
 
-/* Rows that several sources share, or rows with deletes, mostly have neighbours of the same
- * kind. */
+/* Whether the call took less than it cost: at most a cell. Rows that several sources share, rows
+ * with deletes, and columns with several wanted versions mostly have neighbours of the same kind. */
+static bool was_in_vain(const rq_store_rows *taken, const rq_cellblock *out)
+{
+    return taken->count == 0 && out->count - taken->end.count <= 1;
+}
+
 static void wait_with_taking(rq_region_scanner *s)
 {
     s->take_pause =
         s->take_pause < TAKE_PAUSE_MAX ? (uint8_t)(2 * s->take_pause + 1) : TAKE_PAUSE_MAX;
     s->take_wait = s->take_pause;
+}
+
+bool rq_region_scanner_may_take(const rq_region_scanner *s)
+{
+    return s->may_take;
 }
 
 rq_err rq_region_scanner_take_rows(rq_region_scanner *s, const rq_scan_limits *limits,
@@ -65,11 +76,11 @@ rq_err rq_region_scanner_take_rows(rq_region_scanner *s, const rq_scan_limits *l
         rq_cellblock_truncate(out, rows->end);
         return s->failed = rc;
     }
-    if (taken.count == 0 && taken.stop != RQ_STORE_ROWS_IN_ROW) {
+    if (was_in_vain(&taken, out))
         wait_with_taking(s);
-        return RQ_OK;
-    }
-    s->take_pause = 0;
+    else
+        s->take_pause = 0;
+    if (taken.count == 0 && taken.stop != RQ_STORE_ROWS_IN_ROW) return RQ_OK;
     s->ahead.len = 0;
     RQ_TRY(rq__region_scanner_set_row(s, taken.row));
     s->was_cut = false;

@@ -77,10 +77,8 @@ static rq_err check_cell(const rq_region *r, const rq_mutation *m, const rq_cell
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Timestamp cannot be negative. ts=%lld",
                        (long long)c->timestamp);
     if (r->cell_bytes_max > 0 && !m->trusted) {
-        rq_cell whole = *c;
-        whole.row_len = (uint16_t)m->row.len;
-        size_t size =
-            rq_cell_serialized_len(&whole, true) + 4; /* HBASE: estimatedSerializedSizeOf */
+        /* With the mutation's row, which the cell may lack. HBASE: estimatedSerializedSizeOf */
+        size_t size = rq_cell_serialized_len(c, true) - c->row_len + m->row.len + 4;
         if (size > r->cell_bytes_max)
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Cell with size %zu exceeds limit of %llu bytes",
                            size, (unsigned long long)r->cell_bytes_max);

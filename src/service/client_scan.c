@@ -6,11 +6,13 @@
 #include "ops/scan.h"
 #include "service/call_op.h"
 #include "service/encode.h"
+#include "service/scan_answer.h"
 
 typedef struct scan_job {
     rq_op_scan scan;
     rq_cellblock own; /* the cells, when they go into messages */
     Pb__ScanResponse response;
+    rq_slice packed; /* the response, if the cells are in the cell block */
 } scan_job;
 
 static const Pb__ScanRequest *request_of(const rq_call *call)
@@ -20,23 +22,12 @@ static const Pb__ScanRequest *request_of(const rq_call *call)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static rq_err add_results(rq_op_scan *s, Pb__ScanResponse *response)
+/* For a client without a codec: the cells as messages. */
+static rq_err add_results(const rq_op_scan *s, Pb__ScanResponse *response)
 {
     rq_arena *arena = s->read.op.arena;
     uint32_t n = s->result_count;
     if (n == 0) return RQ_OK;
-    if (rq__call_of_op(&s->read.op)->client->has_codec) {
-        response->cells_per_result = rq_arena_alloc(arena, n * sizeof(uint32_t));
-        response->partial_flag_per_result = rq_arena_alloc(arena, n * sizeof(protobuf_c_boolean));
-        if (response->cells_per_result == NULL || response->partial_flag_per_result == NULL)
-            return RQ_E_NO_MEMORY;
-        for (uint32_t i = 0; i < n; i++) {
-            response->cells_per_result[i] = s->results[i].cells;
-            response->partial_flag_per_result[i] = s->results[i].is_partial;
-        }
-        response->n_cells_per_result = response->n_partial_flag_per_result = n;
-        return RQ_OK;
-    }
     Pb__Result *results = rq_arena_alloc(arena, n * sizeof *results);
     response->results = rq_arena_alloc(arena, n * sizeof(Pb__Result *));
     if (results == NULL || response->results == NULL) return RQ_E_NO_MEMORY;
@@ -112,6 +103,13 @@ static rq_err add_cursor(rq_op_scan *s, Pb__ScanResponse *response)
     return RQ_OK;
 }
 
+static rq_err add_results_or_pack(const rq_op_scan *s, scan_job *job)
+{
+    if (!rq__call_of_op(&s->read.op)->client->has_codec) return add_results(s, &job->response);
+    return rq__pack_scan(&job->response, s->results, s->result_count, s->read.op.arena,
+                         &job->packed);
+}
+
 static rq_err take(rq_op_scan *s)
 {
     scan_job *job = RQ_CONTAINER_OF(s, scan_job, scan);
@@ -119,7 +117,6 @@ static rq_err take(rq_op_scan *s)
     Pb__ScanResponse *response = &job->response;
     response->has_stale = 1;
     response->stale = s->stale;
-    RQ_TRY(add_results(s, response));
     response->has_more_results = 1;
     response->more_results = s->more_results;
     response->has_more_results_in_region = 1;
@@ -138,8 +135,9 @@ static rq_err take(rq_op_scan *s)
         response->has_ttl = 1;
         response->ttl = (uint32_t)s->lease_ms;
     }
-    return request->has_track_scan_metrics && request->track_scan_metrics ? add_metrics(s, response)
-                                                                          : RQ_OK;
+    if (request->has_track_scan_metrics && request->track_scan_metrics)
+        RQ_TRY(add_metrics(s, response));
+    return add_results_or_pack(s, job);
 }
 
 /* The scanner's state is lost once the sequence number was counted: closes the scanner and makes
@@ -168,6 +166,8 @@ static void scan_done(rq_op *op)
         rq_call_drop(call);
     } else if (op->rc != RQ_OK) {
         fail_scan(&job->scan, call);
+    } else if (job->packed.ptr != NULL) {
+        rq_call_reply_packed(call, job->packed);
     } else {
         if (job->scan.is_idle) {
             job->response.has_scanner_id = request_of(call)->has_scanner_id;

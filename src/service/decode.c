@@ -293,7 +293,7 @@ static rq_err cell_too_large(const rq_cell *c, size_t size, uint64_t max, rq_err
 
 static rq_err check_cell(const rq_cell *c, rq_slice row, uint64_t max, rq_error *why)
 {
-    if (!rq_slice_eq(rq_cell_row(c), row)) {
+    if (RQ_UNLIKELY(!rq_short_eq(c->row, c->row_len, row.ptr, row.len))) {
         char cell_row[300], own_row[300];
         rq_bytes_to_string(rq_cell_row(c), cell_row, sizeof cell_row);
         rq_bytes_to_string(row, own_row, sizeof own_row);

@@ -7,7 +7,8 @@
 
 #include "proto/master.pb-c.h"
 
-/* Below half of any time limit that clients set, and below the time of a slow call. */
+/* Longest hold if the client's time limit is not shorter (hold_ns). A call counts as slow after
+ * hbase.ipc.warn.response.time, 10 s. */
 #define HOLD_MAX_NS UINT64_C(500000000)
 
 typedef struct held_question {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes the most frequent requests, Get, Mutate and Multi, without protobuf-c's generic decoder,
+/* Decodes the most frequent requests, Get, Mutate, Multi and Scan, without protobuf-c's generic decoder,
  * which would take a quarter of the instructions of a cached get (docs/lab/requests.md).
  *
  * The result is the message protobuf-c would return, except that bytes point into the request
@@ -14,7 +14,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* The message, of type GetRequest, MutateRequest or MultiRequest; it lives in the allocator and in
+/* The message, of type GetRequest, MutateRequest, MultiRequest or ScanRequest; it lives in the allocator and in
  * `bytes`. NULL: let protobuf-c decode the request or report the error. */
 ProtobufCMessage *rq__unpack_request(const ProtobufCMessageDescriptor *type,
                                      ProtobufCAllocator *allocator, rq_slice bytes);

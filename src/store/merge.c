@@ -178,8 +178,10 @@ static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, r
         if (!may) return RQ_E_END;
         s->check_bloom = false;
     }
-    return s->from_start ? rq_hfile_scanner_seek_from(&s->file, ctx, s->goal, &s->place, why)
-                         : rq_hfile_scanner_reseek(&s->file, ctx, s->goal, why);
+    if (!s->from_start) return rq_hfile_scanner_reseek(&s->file, ctx, s->goal, why);
+    if (m->reversed && s->is_plain && rq_hfile_scanner_back_to_here(&s->file, s->goal))
+        return RQ_OK;
+    return rq_hfile_scanner_seek_from(&s->file, ctx, s->goal, &s->place, why);
 }
 
 static rq_err source_next(rq__source *s, rq_read_ctx *ctx, rq_error *why)
@@ -369,7 +371,11 @@ static rq_err leave_row(rq__merge *m)
 
 static rq_err source_seek_before(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
-    if (s->segment == NULL) return rq_hfile_scanner_seek_before(&s->file, ctx, &m->bound.cell, why);
+    if (s->segment == NULL) {
+        if (s->is_plain && rq_hfile_scanner_back_before_here(&s->file, &m->bound.cell))
+            return RQ_OK;
+        return rq_hfile_scanner_seek_before(&s->file, ctx, &m->bound.cell, why);
+    }
     rq__segment_seek_before(&s->cursor, s->segment, &m->bound.cell);
     return rq__segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
 }
@@ -605,12 +611,22 @@ void rq__merge_walked(rq__merge *m, bool before_others)
     if (!before_others) leave_run(m, s);
 }
 
+bool rq__merge_bound(const rq__merge *m, rq_slice *ret)
+{
+    if (m->heap_len == 1) return false;
+    *ret = rq_cell_row(m->heap[1]->cell);
+    if (m->heap_len == 2) return true;
+    rq_slice other = rq_cell_row(m->heap[2]->cell);
+    if (rq_row_compare(m->order, other, *ret) < 0) *ret = other;
+    return true;
+}
+
 void rq__merge_moved_top(rq__merge *m)
 {
+    RQ_ASSERT(!m->lazy);
     m->run = NULL;
     if (m->heap_len > 1) sift_down(m, 0);
-    const rq__source *s = m->heap[0];
-    m->current = s->state == RQ__SOURCE_READY ? s->cell : NULL;
+    m->current = m->heap[0]->cell;
 }
 
 bool rq__merge_skip_row_here(rq__merge *m, bool in_row)

@@ -180,8 +180,11 @@ static inline rq__merge_moved rq__merge_step_in_row(rq__merge *m)
  * `before_others`: the cell comes before those of all other sources; otherwise its row must be
  * compared with theirs. */
 void rq__merge_walked(rq__merge *m, bool before_others);
+/* The first row that another source than the top one has. False: there is no other. REQUIRES: top
+ * returned a cell. */
+bool rq__merge_bound(const rq__merge *m, rq_slice *ret);
 /* Called after the top source was moved to a visible cell of the same or a later row: orders the
- * sources again. */
+ * sources again. REQUIRES: not lazy, so that each source has its cell. */
 void rq__merge_moved_top(rq__merge *m);
 /* Moves to the next row if that needs no I/O and no search. False: unchanged. `in_row`: the cell
  * returned by top is in the row of find_run. */

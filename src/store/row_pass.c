@@ -64,21 +64,15 @@ static void begin(row_pass *p, const rq__merge *m, rq__query_matcher *matcher, c
     p->decides_rows = rq_filter_has_filter_row(scan->filter);
     p->work_left = work_max;
     p->kept_count = 0;
-    p->has_bound = m->heap_len > 1;
-    if (p->has_bound) p->bound = rq_cell_row(m->heap[1]->cell);
-    if (m->heap_len > 2 && rq_row_compare(m->order, rq_cell_row(m->heap[2]->cell), p->bound) < 0)
-        p->bound = rq_cell_row(m->heap[2]->cell);
+    p->has_bound = rq__merge_bound(m, &p->bound);
     rq_hfile_walk_begin(&p->walk, &m->run->file);
 }
 
 /* Whether another source has the row too, or the row is behind the scan's end. */
 static bool is_out_of_reach(const row_pass *p, rq_slice row)
 {
-    if (p->has_bound && rq_row_compare(p->order, row, p->bound) >= 0) return true;
-    const rq_scan *scan = p->scan;
-    if (scan->stop_row.len == 0) return false;
-    int c = rq_row_compare(p->order, row, scan->stop_row);
-    return c > 0 || (c == 0 && !scan->include_stop);
+    return (p->has_bound && rq_row_compare(p->order, row, p->bound) >= 0) ||
+           rq_scan_is_behind_stop(p->scan, p->order, row);
 }
 
 /* --- a row's cells ---------------------------------------------------------------------------- */

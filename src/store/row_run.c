@@ -44,17 +44,6 @@ bool rq__row_run_is_for(const rq_scan *scan, const rq__query_matcher *q)
 
 /* --- sources ---------------------------------------------------------------------------------- */
 
-static void find_bound(row_run *r)
-{
-    const rq__merge *m = r->merge;
-    r->has_bound = m->heap_len > 1;
-    if (!r->has_bound) return;
-    r->bound = rq_cell_row(m->heap[1]->cell);
-    if (m->heap_len == 2) return;
-    rq_slice other = rq_cell_row(m->heap[2]->cell);
-    if (rq_row_compare(m->order, other, r->bound) < 0) r->bound = other;
-}
-
 static inline bool reaches_bound(const row_run *r)
 {
     return r->has_bound && rq_row_compare(r->merge->order, rq_cell_row(r->cell), r->bound) >= 0;
@@ -70,7 +59,7 @@ static bool enter_source(row_run *r)
     r->is_file = s->segment == NULL;
     if (r->is_file && (!s->is_plain || s->is_odd)) return false;
     r->cell = s->cell;
-    find_bound(r);
+    r->has_bound = rq__merge_bound(m, &r->bound);
     if (reaches_bound(r)) return false;
     r->source = s;
     if (r->is_file) {
@@ -209,10 +198,7 @@ static void begin(row_run *r, rq__merge *m, const rq__query_matcher *matcher, co
 
 static bool is_behind_stop(const row_run *r, rq_slice row)
 {
-    const rq_scan *scan = r->scan;
-    if (scan->stop_row.len == 0) return false;
-    int c = rq_row_compare(r->merge->order, row, scan->stop_row);
-    return c > 0 || (c == 0 && !scan->include_stop);
+    return rq_scan_is_behind_stop(r->scan, r->merge->order, row);
 }
 
 /* Whether the next row, which may be another source's, is behind the scan's end. */

@@ -10,8 +10,8 @@
  *
  *     row ─ has another source cells of it? ── yes ───────────────────────► AT_ROW
  *      │ └─ cells: copied, older versions skipped ── row's end ────────────► the next row
- *      │                 └─ a marker, tags, an expired or hidden cell, the end of the block,
- *      │                    a second version that is wanted, a limit ──────► IN_ROW
+ *      │                 └─ a marker, tags, an expired cell, a second version that is wanted, too
+ *      │                    many older or hidden ones, the end of the block, a limit ► IN_ROW
  *      └─ enough rows, bytes or cells ─────────────────────────────────────► AT_ROW
  *
  * IN_ROW continues in the ordinary path at the first cell that was not copied; the matcher is set

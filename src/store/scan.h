@@ -57,6 +57,15 @@ typedef struct rq_scan {
     bool mob_empty_on_miss; /* empty.value.on.mobcell.miss: no error when a MOB file is gone */
 } rq_scan;
 
+/* Whether the row is behind the scan's stop row, in the scan's direction. */
+static inline bool rq_scan_is_behind_stop(const rq_scan *scan, rq_cell_order order, rq_slice row)
+{
+    if (scan->stop_row.len == 0) return false;
+    int c = rq_row_compare(order, row, scan->stop_row);
+    if (c == 0) return !scan->include_stop;
+    return scan->reversed ? c < 0 : c > 0;
+}
+
 /* Limits of a read, checked between cells. 0: no limit. */
 typedef struct rq_scan_limits {
     uint32_t cells;           /* per next(): the batch */

@@ -31,7 +31,7 @@ typedef struct world {
     rq_hfile_reader *reader;
     rq_read_ctx ctx;
     uint64_t agains;
-    uint64_t moves_here;
+    uint64_t moves_here, moves_back;
     rq_error why;
 } world;
 
@@ -311,6 +311,37 @@ static void scan_backward(world *w)
     rq_hfile_scanner_clear(&s);
 }
 
+/* Moves back to a cell that is not far, or in front of it. *at follows if it moved. */
+static bool move_back(world *w, rq_hfile_scanner *s, size_t *at)
+{
+    size_t far = pick(w, 20);
+    size_t to = *at - (far < *at ? far : *at);
+    const rq_cell *key = &w->list.cells[to];
+    bool in_front = pick(w, 2) == 0;
+    bool moved = in_front ? rq_hfile_scanner_back_before_here(s, key)
+                          : rq_hfile_scanner_back_to_here(s, key);
+    if (moved) *at = in_front ? before(w, to) : cell_list_floor(&w->list, w->shape.order, key);
+    return moved;
+}
+
+static void scan_backward_here(world *w)
+{
+    if (!rq_hfile_reader_is_plain(w->reader) || w->list.count == 0) return;
+    rq_hfile_scanner s;
+    rq_hfile_scanner_init(&s, w->reader);
+    assert_false(rq_hfile_scanner_back_to_here(&s, &w->list.cells[0])); /* it is nowhere */
+    for (size_t end = w->list.count; end > 0;) {
+        const rq_cell *key = &w->list.cells[end - 1];
+        size_t at = cell_list_floor(&w->list, w->shape.order, key);
+        rq_err rc = RESUME(w, rq_hfile_scanner_seek(&s, &w->ctx, key, &w->why));
+        expect_at(w, &s, rc, at);
+        w->moves_back += move_back(w, &s, &at);
+        expect_at(w, &s, RQ_OK, at);
+        end = at < end - 1 ? at : end - 1;
+    }
+    rq_hfile_scanner_clear(&s);
+}
+
 static void walk_some(world *w, rq_hfile_scanner *s, size_t *at)
 {
     for (unsigned n = pick(w, 5); n > 0 && *at < w->list.count; n--) {
@@ -467,7 +498,7 @@ static void whatever_is_written_is_read_back(void **state)
     print_message("seeds %llu to %llu\n", (unsigned long long)seed,
                   (unsigned long long)seed + (unsigned)rounds - 1);
     uint64_t agains = 0;
-    uint64_t moves_here = 0;
+    uint64_t moves_here = 0, moves_back = 0;
     uint32_t levels = 0;
     for (int i = 0; i < rounds; i++) {
         world w;
@@ -476,12 +507,14 @@ static void whatever_is_written_is_read_back(void **state)
         scan_forward(&w);
         scan_inside_blocks(&w);
         scan_backward(&w);
+        scan_backward_here(&w);
         seek_around(&w);
         scan_forward(&w);
         blooms_never_deny(&w);
         midkey_divides(&w);
         agains += w.agains;
         moves_here += w.moves_here;
+        moves_back += w.moves_back;
         if (rq_hfile_reader_info(w.reader)->data_index_levels > levels)
             levels = rq_hfile_reader_info(w.reader)->data_index_levels;
         world_end(&w);
@@ -490,6 +523,7 @@ static void whatever_is_written_is_read_back(void **state)
     if (rounds >= 100) {
         assert_true(agains > 1000);
         assert_true(moves_here > 1000);
+        assert_true(moves_back > 1000);
         assert_true(levels >= 4);
     }
 }

@@ -14,6 +14,8 @@ typedef struct scan_test {
     unsigned taken;
     bool take_fails;
     bool gone;
+    int32_t batch; /* 0: none; with one, both families are read */
+    int32_t limit_of_rows;
     char rows[64]; /* of the last call, each with a blank behind it */
 } scan_test;
 
@@ -25,12 +27,13 @@ static scan_test *of_scan(rq_op_scan *s)
 static rq_err fill(rq_op_scan *s, rq_arena *arena, rq_scan *ret, rq_scan_extra *ret_extra)
 {
     static const rq_scan_family family = {.family = {(const uint8_t *)"f", 1}};
-    (void)s;
+    int32_t batch = of_scan(s)->batch;
     (void)arena;
     *ret = (rq_scan){.include_start = true,
                      .cache_blocks = true,
                      .families = &family,
-                     .family_count = 1,
+                     .family_count = batch == 0,
+                     .batch = batch,
                      .max_versions = 1,
                      .time_range = RQ_TIME_RANGE_ALL,
                      .store_limit = -1};
@@ -107,7 +110,7 @@ static rq_op_scan *call(scan_test *t, rq_ops_seat *seat, uint64_t id, const char
                       .scanner_id = id,
                       .fill = fill,
                       .rows_max = rows_max,
-                      .limit_of_rows = -1,
+                      .limit_of_rows = t->limit_of_rows,
                       .out = &t->out,
                       .take = take};
     ops_init(t->o, &s->read.op, RQ_OP_SCAN, seat);
@@ -197,6 +200,21 @@ static void a_caller_that_has_gone_ends_the_scanner(void **state)
     assert_int_equal(s->read.op.rc, RQ_E_UNKNOWN_SCANNER);
 }
 
+/* A call that ends inside a row remembers which: the next one's limit counts that row once. */
+static void a_row_that_goes_on_in_the_next_call_is_counted_once(void **state)
+{
+    scan_test *t = *state;
+    t->batch = 1;
+    rq_op_scan *s = call(t, t->o->own, 0, "a", 3);
+    uint64_t id = s->scanner_id;
+    assert_string_equal(t->rows, "a0 a0 a1 ");
+    assert_true(s->results[2].is_partial);
+    t->limit_of_rows = 1;
+    s = call(t, t->o->own, id, NULL, 5);
+    assert_string_equal(t->rows, "a1 ");
+    assert_false(s->more_results);
+}
+
 static void a_scanner_without_client_ends(void **state)
 {
     scan_test *t = *state;
@@ -218,6 +236,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_come_in_sequence, begin, end),
         cmocka_unit_test_setup_teardown(an_error_of_the_caller_ends_the_scanner, begin, end),
         cmocka_unit_test_setup_teardown(a_caller_that_has_gone_ends_the_scanner, begin, end),
+        cmocka_unit_test_setup_teardown(a_row_that_goes_on_in_the_next_call_is_counted_once, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_scanner_without_client_ends, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

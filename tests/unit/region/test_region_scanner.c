@@ -828,6 +828,72 @@ static void a_wide_row_is_completed_by_the_next_call(void **state)
     drop(f);
 }
 
+/* Rows that are taken alternate with rows that are not: a call takes one row. */
+static void the_clock_is_read_after_rows_not_after_calls(void **state)
+{
+    (void)state;
+    uint32_t cells[8];
+    fixture *f = make(0, 0);
+    read_only_family_f(f);
+    for (int i = 0; i < 64; i++) {
+        char row[8];
+        (void)snprintf(row, sizeof row, "r%02d", i);
+        if (i % 2 == 0) add(f, row, "a", RQ_TYPE_DELETE, 2);
+        add(f, row, "a", RQ_TYPE_PUT, 1);
+    }
+    f->world.region.read_point = f->seqid;
+    f->limits.deadline_ns = UINT64_MAX;
+    assert_int_equal(open_scan(f), RQ_OK);
+    uint64_t looks = f->world.clock_looks;
+    unsigned calls = 0;
+    for (f->state = RQ_SCAN_MORE; f->state != RQ_SCAN_DONE;) {
+        calls += take(f, cells, 8) > 0;
+        if (f->state == RQ_SCAN_DONE) break;
+        assert_int_equal(
+            rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state, &f->why),
+            RQ_OK);
+    }
+    assert_true(calls > 16);
+    assert_in_range(f->world.clock_looks - looks, 1, 64 / 8);
+    drop(f);
+}
+
+/* How many of the rows, each of one column with two versions, are begun by taking. */
+static unsigned rows_begun_by_taking(fixture *f, unsigned rows)
+{
+    uint32_t cells[8];
+    unsigned begun = 0;
+    for (unsigned i = 0; i < rows; i++) {
+        assert_int_equal(take(f, cells, 8), 0);
+        begun += f->out.count > 0;
+        assert_int_equal(
+            rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state, &f->why),
+            RQ_OK);
+        assert_int_equal(f->out.count, 2);
+    }
+    assert_int_equal(f->state, RQ_SCAN_DONE);
+    return begun;
+}
+
+/* Taking gets one cell of each, and costs more than it saves. */
+static void rows_of_a_kind_that_is_not_taken_are_tried_now_and_then(void **state)
+{
+    (void)state;
+    fixture *f = make(0, 0);
+    read_only_family_f(f);
+    f->scan.max_versions = 2;
+    for (int i = 0; i < 32; i++) {
+        char row[8];
+        (void)snprintf(row, sizeof row, "r%02d", i);
+        add(f, row, "a", RQ_TYPE_PUT, 2);
+        add(f, row, "a", RQ_TYPE_PUT, 1);
+    }
+    f->world.region.read_point = f->seqid;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_in_range(rows_begun_by_taking(f, 32), 2, 5);
+    drop(f);
+}
+
 /* A filter wanted no more of a column: its marker hides nothing, and the versions behind the marker
  * are no new column. */
 static void a_marker_in_a_column_that_the_filter_has_left_is_skipped(void **state)
@@ -877,6 +943,8 @@ int main(void)
         cmocka_unit_test(rows_are_taken_until_a_limit),
         cmocka_unit_test(a_taken_row_above_its_limit_is_refused),
         cmocka_unit_test(a_wide_row_is_completed_by_the_next_call),
+        cmocka_unit_test(the_clock_is_read_after_rows_not_after_calls),
+        cmocka_unit_test(rows_of_a_kind_that_is_not_taken_are_tried_now_and_then),
         cmocka_unit_test(a_marker_in_a_column_that_the_filter_has_left_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fast decoders of Get, Mutate and Multi compared with protobuf-c: messages with any fields,
+/* The fast decoders of Get, Mutate, Multi and Scan compared with protobuf-c: messages with any fields,
  * generated from the descriptors, then the same bytes damaged. And the answers encoded by hand. */
 #include "base/random.h"
 #include "service/encode.h"
 #include "service/multi_answer.h"
+#include "service/scan_answer.h"
 #include "service/unpack.h"
 
 #include <inttypes.h>
@@ -16,7 +17,8 @@
 #include <cmocka.h>
 
 static const ProtobufCMessageDescriptor *const types[] = {
-    &pb__get_request__descriptor, &pb__mutate_request__descriptor, &pb__multi_request__descriptor};
+    &pb__get_request__descriptor, &pb__mutate_request__descriptor, &pb__multi_request__descriptor,
+    &pb__scan_request__descriptor};
 
 static void *take(void *arena, size_t size)
 {
@@ -215,7 +217,8 @@ static void other_requests_are_left_to_protobuf_c(void **state)
     (void)state;
     rq_arena a = {0};
     ProtobufCAllocator allocator = {take, leave, &a};
-    assert_null(rq__unpack_request(&pb__scan_request__descriptor, &allocator, (rq_slice){0}));
+    assert_null(
+        rq__unpack_request(&pb__bulk_load_hfile_request__descriptor, &allocator, (rq_slice){0}));
     rq_arena_clear(&a);
 }
 
@@ -262,6 +265,40 @@ static void answers_of_multi_match_protobuf_c(void **state)
     }
 }
 
+static rq_scan_result *results_of(rq_arena *a, const Pb__ScanResponse *m)
+{
+    rq_scan_result *results = rq_arena_calloc(a, m->n_cells_per_result + 1, sizeof *results);
+    for (size_t i = 0; i < m->n_cells_per_result; i++) {
+        bool flag = i < m->n_partial_flag_per_result && m->partial_flag_per_result[i] != 0;
+        results[i] = (rq_scan_result){m->cells_per_result[i], flag};
+    }
+    return results;
+}
+
+static void answers_of_scans_match_protobuf_c(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        rq_random r;
+        rq_arena a = {0};
+        rq_random_seed(&r, seed);
+        Pb__ScanResponse *m = (Pb__ScanResponse *)make(&r, &a, &pb__scan_response__descriptor, 0);
+        m->n_results = 0;
+        size_t count = m->n_cells_per_result;
+        const rq_scan_result *results = results_of(&a, m);
+        m->n_partial_flag_per_result = count;
+        m->partial_flag_per_result = rq_arena_calloc(&a, count + 1, sizeof(protobuf_c_boolean));
+        for (size_t i = 0; i < count; i++)
+            m->partial_flag_per_result[i] = results[i].is_partial;
+        rq_slice theirs = packed(&a, &m->base);
+        m->n_cells_per_result = m->n_partial_flag_per_result = 0;
+        rq_slice quick;
+        assert_int_equal(rq__pack_scan(m, results, (uint32_t)count, &a, &quick), RQ_OK);
+        if (!rq_slice_eq(quick, theirs)) fail_msg("seed %" PRIu64 " differs", seed);
+        rq_arena_clear(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +308,7 @@ int main(void)
         cmocka_unit_test(other_requests_are_left_to_protobuf_c),
         cmocka_unit_test(short_answers_match_protobuf_c),
         cmocka_unit_test(answers_of_multi_match_protobuf_c),
+        cmocka_unit_test(answers_of_scans_match_protobuf_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
