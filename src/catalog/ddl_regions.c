@@ -668,7 +668,7 @@ rq_err rq__regions_undo(rq_catalog *c, rq__proc *p)
     if (p->stage == 0) p->stage = 1;
     why = (rq_error){0};
     rq_err rc = reopen_parents(c, p, &why);
-    if (rc == RQ_OK || rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_OK || rc == RQ_E_AGAIN || rc == RQ_E_SERVER_STOPPED) return rc;
     rq_log_error(c->env->log, "catalog", "regions of %.*s will be reopened later: %s",
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)

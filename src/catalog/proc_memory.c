@@ -21,7 +21,7 @@ rq_err rq__proc_abandon_opened(rq__proc *p)
 {
     if (p->opened == NULL) return RQ_OK;
     rq_err rc = rq__opened_abandon(p->catalog, p, p->opened, p->opened_count);
-    return rc == RQ_E_NO_MEMORY ? rq__wait_a_while(p, NULL) : rc;
+    return rc == RQ_E_NO_MEMORY ? rq__wait_a_while(p, rc, rq_err_text(rc), NULL) : rc;
 }
 
 /* Its open regions belong to the host, which closes them. */

@@ -34,10 +34,10 @@ rq_task *rq__proc_wake(rq__procedures *ps, rq__proc *p);
 rq_task *rq__proc_unpark(rq__procedures *ps, rq__proc *p);
 /* A call has reported. Any thread. */
 void rq__proc_reported(rq__calls *k);
-/* For a step that cannot continue now and that no report resumes: it returns this, and runs again
- * in a second. A thread that waits itself fails. */
+/* For a step that cannot continue now, for this reason, and that no report resumes: it returns this,
+ * and runs again in a second. A thread that waits itself fails with the reason. */
 RQ_NODISCARD
-rq_err rq__wait_a_while(rq__proc *p, rq_error *why);
+rq_err rq__wait_a_while(rq__proc *p, rq_err rc, const char *text, rq_error *why);
 
 /* --- proc_memory.c ---------------------------------------------------------------------------- */
 /* NULL: no memory. */

@@ -224,6 +224,7 @@ struct rq__proc {
     rq_region_info *infos;    /* an alter's regions, in the arena */
     size_t info_count;
     uint64_t wait_ns;  /* the step is to be run again after that time */
+    bool told_waiting; /* the log has the reason */
     rq__ending ending; /* with rc and why */
     bool abandoned;    /* ending: nothing is left that is open and in no view */
     bool in_step;      /* it waits for reports in the middle of a step */

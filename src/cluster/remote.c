@@ -159,6 +159,7 @@ static void fail_call(rq_region_call *call, rq_err rc, const char *text)
 {
     rq_error why = {0};
     (void)rq_fail(&why, rc, "%s", text);
+    call->unsent = rc == RQ_E_NO_MEMORY;
     rq_region_call_report(call, rc, &why);
 }
 
