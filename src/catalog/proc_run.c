@@ -401,16 +401,18 @@ static void answer_accepted(rq__proc *p)
 
 /* Called after the first step of a procedure whose record was written without a sync. After a
  * successful commit the record is durable as well; if the commit will be repeated, the record is
- * written once more, with a sync. Then the submitter is answered. */
+ * written once more, with a sync. Then the submitter is answered. If that write fails, the next attempt
+ * of the step settles it: an error would say that the change is not made. */
 static void settle_record(rq__proc *p, rq_err rc)
 {
     rq_error why = {.code = RQ_OK};
-    p->undurable = false;
     if (rc != RQ_OK) rc = rq__proc_write(p, true, &why);
-    if (rc == RQ_OK)
-        answer_accepted(p);
-    else
-        rq__proc_answer(p, rc, &why);
+    if (rc != RQ_OK) {
+        rq__proc_tell(p, RQ_LOG_WARN, rc, &why, "its record is written later");
+        return;
+    }
+    p->undurable = false;
+    answer_accepted(p);
 }
 
 /* GOES_ON: with the next step. */
