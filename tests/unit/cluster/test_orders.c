@@ -261,6 +261,60 @@ static void calls_to_a_dead_server_end(void **state)
     teardown(f);
 }
 
+/* --- a stop while a report is under way -------------------------------------------------------- */
+
+typedef struct slow_report {
+    fixture *f;
+    rq_task task, open;
+    rq_latch latch;
+    bool ended;
+} slow_report;
+
+static void slow_done(rq_region_call *call)
+{
+    slow_report *s = call->ctx;
+    (void)!s->latch.executor->latch_wait(&s->latch);
+    s->ended = true;
+}
+
+static void hand_report_over(rq_task *task)
+{
+    slow_report *s = RQ_CONTAINER_OF(task, slow_report, task);
+    (void)!rq_remote_transitions(s->f->remote, s->f->report->request, NULL);
+}
+
+static void open_latch(rq_task *task)
+{
+    slow_report *s = RQ_CONTAINER_OF(task, slow_report, open);
+    s->latch.executor->latch_open(&s->latch, RQ_OK);
+}
+
+static void a_stop_waits_for_reports_under_way(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    rq_executor *ex = w->env->executor;
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    slow_report s = {.f = f, .task.run = hand_report_over, .open.run = open_latch};
+    ex->latch_init(ex, &s.latch);
+    send_call(f, RQ_CALL_OPEN);
+    f->call.done = slow_done;
+    f->call.ctx = &s;
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+    f->order->done(f->order, RQ_OK, NULL);
+    rq_sim_run(w->sim);
+    ex->submit(ex, RQ_POOL_WORK, &s.task);
+    rq_sim_run(w->sim);
+    assert_false(s.ended);
+    ex->submit(ex, RQ_POOL_WORK, &s.open);
+    calls.stop(calls.ctx);
+    assert_true(s.ended);
+    ex->latch_destroy(&s.latch);
+    f->report->done(f->report, RQ_OK);
+    teardown(f);
+}
+
 /* --- loads ------------------------------------------------------------------------------------ */
 
 static rq_err report_load(fixture *f, const rq_server_name *from, uint32_t mb)
@@ -322,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_deposed_master_and_another_servers_orders_are_refused),
         cmocka_unit_test(reports_for_others_are_refused),
         cmocka_unit_test(calls_to_a_dead_server_end),
+        cmocka_unit_test(a_stop_waits_for_reports_under_way),
         cmocka_unit_test(loads_are_those_of_the_last_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
