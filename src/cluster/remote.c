@@ -55,7 +55,6 @@ static void take_out(rq_remote *m, const pending *p)
     m->reporting++;
 }
 
-
 /* Takes out the calls to a server (NULL: all) with numbers from `first` to `last`. */
 static pending *take(rq_remote *m, const rq_server_name *of, uint64_t first, uint64_t last)
 {

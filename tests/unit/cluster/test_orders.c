@@ -19,6 +19,7 @@ typedef struct fixture {
     rq_remote *remote;
     rq_remote_request *order; /* the message on its way to the server */
     rq_report *report;        /* and to the master */
+    rq_report *reported[4];
     size_t order_count, report_count;
     rq_region_call call;
     unsigned reports;
@@ -35,6 +36,7 @@ static void take_report(void *ctx, rq_report *r)
 {
     fixture *f = ctx;
     f->report = r;
+    if (f->report_count < RQ_ARRAY_LEN(f->reported)) f->reported[f->report_count] = r;
     f->report_count++;
 }
 
@@ -190,6 +192,48 @@ static void a_deposed_master_and_another_servers_orders_are_refused(void **state
     rq_sim_run(w->sim);
     assert_true(is_open(f));
     teardown(f);
+}
+
+static size_t regions_of_table(fixture *f)
+{
+    rq_arena a = {0};
+    rq_region **list;
+    size_t count, n = 0;
+    assert_int_equal(rq_engine_regions(f->w.engine, &a, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        n += strcmp(rq_region_get_info(list[i])->encoded, f->info.encoded) == 0;
+        rq_region_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+    return n;
+}
+
+/* The master is deposed while its orders are carried out, and its successor gives the same. */
+static void orders_of_two_masters_for_a_region_take_turns(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 64; round++) {
+        fixture *f = setup();
+        world *w = &f->w;
+        int64_t self = rq_host_name(w->host)->start_code;
+        rq_order o = {.kind = RQ_CALL_OPEN, .id = 1, .master_ms = MASTER_MS, .info = f->info};
+        OK(execute(f, &o, self));
+        for (unsigned i = 0; i < round; i++)
+            (void)rq_sim_step(w->sim);
+        for (unsigned i = 1; i < 4; i++) {
+            o.id = i + 1;
+            o.master_ms = MASTER_MS + i;
+            o.kind = i == 2 ? RQ_CALL_CLOSE : RQ_CALL_OPEN;
+            OK(execute(f, &o, self));
+        }
+        rq_sim_run(w->sim);
+        assert_int_equal(f->report_count, 4);
+        assert_true(is_open(f));
+        assert_int_equal(regions_of_table(f), 1);
+        for (size_t i = 0; i < 4; i++)
+            f->reported[i]->done(f->reported[i], RQ_OK);
+        teardown(f);
+    }
 }
 
 static void reports_for_others_are_refused(void **state)
@@ -374,6 +418,7 @@ int main(void)
         cmocka_unit_test(an_order_is_carried_out_and_reported),
         cmocka_unit_test(an_order_that_comes_twice_is_carried_out_once),
         cmocka_unit_test(a_deposed_master_and_another_servers_orders_are_refused),
+        cmocka_unit_test(orders_of_two_masters_for_a_region_take_turns),
         cmocka_unit_test(reports_for_others_are_refused),
         cmocka_unit_test(calls_to_a_dead_server_end),
         cmocka_unit_test(a_stop_waits_for_reports_under_way),
