@@ -92,8 +92,8 @@ typedef struct disk_work {
     rq_error why;
 } disk_work;
 
-/* Finds out what there is: the region may be in use. */
-static rq_err create_again(const disk_work *w, const rq_region_info *info, rq_error *why)
+/* Keeps what is there: files, manifest. Syncs each file. */
+static rq_err complete_one(const disk_work *w, const rq_region_info *info, rq_error *why)
 {
     return rq_region_create(w->catalog->engine, info, w->schema, why);
 }
@@ -137,11 +137,19 @@ static rq_err disk_all(disk_work w, size_t count, rq_error *why)
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }
 
-rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why)
+rq_err rq__complete_regions(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
+    disk_work w = {.catalog = c, .list = p->regions, .schema = p->schema, .one = complete_one};
+    return disk_all(w, p->region_count, why);
+}
+
+rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why)
+{
+    if (p->resumed) return rq__complete_regions(c, p, why);
+    RQ_TRY(rq__need_schema(p, why));
     disk_work w = {.catalog = c, .batch = batch, .list = p->regions, .schema = p->schema};
-    w.one = p->resumed ? create_again : create_one;
+    w.one = create_one;
     return disk_all(w, p->region_count, why);
 }
 

@@ -127,10 +127,13 @@ rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error 
 RQ_NODISCARD
 rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
                         rq_error *why);
-/* Creates the folders of p->regions, through a batch (vfs/batch.h); _durably: in one of its own. After a restart
- * they may be in use, and what is there is kept. */
+/* Creates the folders of p->regions, which are new, through a batch (vfs/batch.h); _durably: in a batch of its
+ * own. After a restart they may have rows: see _complete. */
 RQ_NODISCARD
 rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_vfs *batch, rq_error *why);
+/* The same for regions that may exist: what is there is kept. Durable when it returns. */
+RQ_NODISCARD
+rq_err rq__complete_regions(rq_catalog *c, rq__proc *p, rq_error *why);
 RQ_NODISCARD
 rq_err rq__create_regions_durably(rq_catalog *c, rq__proc *p, rq_error *why);
 /* Removes the folders of regions that are not open: first their files are archived, then all is removed through

@@ -227,16 +227,6 @@ static rq_err copy_file(const loading *l, const part *p, rq_file *from, rq_error
     return rc == RQ_OK ? closed : rc;
 }
 
-/* The program that wrote the file need not have synced it. */
-static rq_err sync_linked(const loading *l, const part *p, rq_error *why)
-{
-    rq_file *f;
-    RQ_TRY(rq_vfs_open(l->region->env.vfs, p->path, RQ_OPEN_WRITE, &f, why));
-    rq_err rc = rq_file_sync(f, why);
-    rq_err closed = rq_file_close(f);
-    return rc == RQ_OK ? closed : rc;
-}
-
 static bool same_file(const rq_file_id *a, const rq_file_id *b)
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
@@ -256,7 +246,10 @@ static rq_err link_or_copy(const loading *l, part *p, rq_error *why)
         rc = rq_fail(why, RQ_E_CONFLICT, "%s changed while it was loaded", p->source->name);
     if (rc == RQ_OK && !l->what->copy)
         p->linked = rq_file_link(from, l->region->env.vfs, p->path, NULL) == RQ_OK;
-    if (rc == RQ_OK) rc = p->linked ? sync_linked(l, p, why) : copy_file(l, p, from, why);
+    /* The program that wrote the file need not have synced it. */
+    if (rc == RQ_OK)
+        rc = p->linked ? rq_vfs_sync_file(l->region->env.vfs, p->path, why)
+                       : copy_file(l, p, from, why);
     (void)rq_file_close(from); /* only read */
     return rc;
 }

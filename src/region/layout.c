@@ -40,11 +40,8 @@ const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice
 /* An earlier attempt may have ended before its syncs. */
 static rq_err make_durable(rq_vfs *vfs, const char *path, rq_error *why)
 {
-    rq_file *f;
-    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_WRITE, &f, why));
-    rq_err rc = rq_file_sync(f, why);
-    (void)rq_file_close(f); /* nothing was written through it */
-    return rc == RQ_OK ? rq_vfs_sync_parent(vfs, path, why) : rc;
+    RQ_TRY(rq_vfs_sync_file(vfs, path, why));
+    return rq_vfs_sync_parent(vfs, path, why);
 }
 
 /* Writes the file unless it is complete and correct: a crash may have left a part of it. */
@@ -284,7 +281,7 @@ static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, 
             RQ_TRY(archive_folder(vfs, info, rq_slice_cstr(entries[i].name), why));
     RQ_TRY(remove_folder(vfs, dir, why));
     RQ_TRY(rq__nonce_files_remove(vfs, info->encoded, why));
-    /* Last, because a region without a manifest has no valid records in the log. */
+    /* Last: as long as there is a folder or a manifest, the region's records in the log are kept. */
     return rq__manifest_remove(vfs, info->encoded, why);
 }
 

@@ -1,273 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing a region.
  *
- * Open: read the manifest, compare it with the folder, open the files, find the first free number,
- * take the records that the log's replay has collected. Opening writes nothing, except that
- * leftovers of a crash are moved aside; an empty region opens after a few reads.
- *
- * If manifest and folder differ, which one counts (manifest.h, IN_USE):
- *  - no manifest: the folder (HBase made it)
- *  - IN_USE: the manifest; other files are leftovers of a crash: complete HFiles go to the archive,
- *    incomplete ones are removed
- *  - not IN_USE, and equal: both
- *  - not IN_USE, different: the folder; another program changed it after our clean close
- *
- * Where the FILE tracker keeps a list (filelist.h), the list stands for the folder.
+ * Open: read the manifest, compare it with the folder and open the files (open_store.c), find the first free
+ * number, take the records that the log's replay has collected (replay.c). Opening writes nothing, except that
+ * leftovers of a crash are moved aside, and that in a cluster the owner is swapped into the manifest (owned.h);
+ * an empty region opens after a few reads.
  *
  * The first number is above every number ever used: the manifest's, the files' largest sequence ids
  * and memstore timestamps, HBase's .seqid file, the log. */
 #include "region/engine_priv.h"
 #include "region/filelist.h"
+#include "region/opening.h"
 #include "region/owned.h"
 #include "region/tracking.h"
-#include "store/reference.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-/* --- files of a family ------------------------------------------------------------------------ */
-
-typedef struct names {
-    const char **items;
-    size_t count;
-} names;
-
-/* Regular files in the folder whose names could be store files', ascending. */
-static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *ret, rq_error *why)
-{
-    rq_dir_entry *entries;
-    size_t count;
-    *ret = (names){0};
-    rq_err rc = rq_vfs_list(vfs, dir, arena, &entries, &count, why);
-    if (rc != RQ_OK) return rc;
-    ret->items = rq_arena_calloc(arena, count + 1, sizeof *ret->items);
-    if (ret->items == NULL) return rq_no_memory(why);
-    for (size_t i = 0; i < count; i++) {
-        if (entries[i].is_dir || entries[i].name[0] == '.') continue;
-        /* Skipping a file would lose its cells. */
-        if (!rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
-            return rq_fail(why, RQ_E_UNSUPPORTED,
-                           "%s/%s is not a store file that this version can read", dir,
-                           entries[i].name);
-        ret->items[ret->count++] = entries[i].name;
-    }
-    return RQ_OK;
-}
-
-static bool has(const names *n, rq_slice name)
-{
-    for (size_t i = 0; i < n->count; i++)
-        if (rq_slice_eq(rq_slice_cstr(n->items[i]), name)) return true;
-    return false;
-}
-
-static bool names_file(const rq__manifest_family *f, const char *name)
-{
-    for (size_t i = 0; f != NULL && i < f->file_count; i++)
-        if (rq_slice_eq(f->files[i], rq_slice_cstr(name))) return true;
-    return false;
-}
-
-/* A file of a crashed flush or compaction, or a compaction's input that was not archived in
- * time. */
-static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const char *name,
-                        rq_arena *arena, rq_error *why)
-{
-    const char *path = rq_arena_printf(arena, "%s/%s", dir, name);
-    if (path == NULL) return rq_no_memory(why);
-    rq_store_name parts;
-    rq_store_name_parse(rq_slice_cstr(name), &parts);
-    if (parts.is_reference || parts.is_link) { /* its cells were rewritten */
-        RQ_TRY(rq__archive_file(r->env.vfs, &r->info, family, name, why));
-        return rq_vfs_sync_dir(r->env.vfs, dir, why);
-    }
-    rq_hfile_reader *reader;
-    rq_error broken = {0};
-    rq_err rc = rq_hfile_reader_open(r->env.vfs, path, NULL, false, &reader, &broken);
-    if (rc == RQ_E_CORRUPT || rc == RQ_E_INVALID) {
-        RQ_TRY(rq_vfs_remove(r->env.vfs, path, why));
-        return rq_vfs_sync_dir(r->env.vfs, dir, why);
-    }
-    if (rc != RQ_OK) return rq_fail(why, rc, "%s", broken.message);
-    rq_hfile_reader_unref(reader);
-    rq_log_info(r->env.log, "region", "%s: not in the manifest, moved to archive/", path);
-    return rq__archive_file(r->env.vfs, &r->info, family, name, why);
-}
-
-static rq_err files_by_manifest(rq_region *r, const rq__manifest_family *f, rq_slice family,
-                                const char *dir, const names *folder, rq_arena *arena, names *ret,
-                                rq_error *why)
-{
-    for (size_t i = 0; i < f->file_count; i++) {
-        if (!has(folder, f->files[i]))
-            return rq_fail(why, RQ_E_CORRUPT, "%s/%.*s is in the manifest but not in the folder",
-                           dir, (int)f->files[i].len, (const char *)f->files[i].ptr);
-        ret->items[ret->count] = rq_arena_cstr(arena, f->files[i]);
-        if (ret->items[ret->count++] == NULL) return rq_no_memory(why);
-    }
-    for (size_t i = 0; i < folder->count; i++) {
-        rq_error own = {0};
-        if (names_file(f, folder->items[i])) continue;
-        rq_err rc = put_aside(r, family, dir, folder->items[i], arena, &own);
-        /* No manifest names it, so it may stay until a closing or opening has space to move it. */
-        if (rc != RQ_OK && rc != RQ_E_NO_SPACE) return rq_fail(why, rc, "%s", own.message);
-    }
-    return RQ_OK;
-}
-
-/* Keeps only the files in the FILE tracker's list. Without a list, a folder written by HBase has no
- * files (HBASE: FileBasedStoreFileTracker), and one of ours has all its files. */
-static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const char *dir,
-                          bool has_manifest, rq_arena *arena, names *folder, rq_error *why)
-{
-    rq__filelist list = {0};
-    if (!rq__tracking_reads_list(r->schema, schema)) return RQ_OK;
-    rq_err rc = rq__filelist_read(r->env.vfs, dir, arena, &list, why);
-    if (rc == RQ_E_NOT_FOUND && has_manifest) return RQ_OK;
-    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
-    names listed = {rq_arena_calloc(arena, list.count + 1, sizeof *listed.items), 0};
-    if (listed.items == NULL) return rq_no_memory(why);
-    for (size_t i = 0; i < list.count; i++) {
-        rq_slice name = list.files[i].name;
-        if (!has(folder, name))
-            return rq_fail(why, RQ_E_CORRUPT,
-                           "%s/%.*s is in the list of files but not in the folder", dir,
-                           (int)name.len, (const char *)name.ptr);
-        listed.items[listed.count] = rq_arena_cstr(arena, name);
-        if (listed.items[listed.count++] == NULL) return rq_no_memory(why);
-    }
-    *folder = listed;
-    return RQ_OK;
-}
-
-/* In a cluster other files in the folder may be about to be committed by another server. If a named
- * file is missing, opening the store fails. */
-static rq_err files_named(const rq__manifest_family *f, rq_arena *arena, names *ret, rq_error *why)
-{
-    size_t count = f == NULL ? 0 : f->file_count;
-    *ret = (names){rq_arena_calloc(arena, count + 1, sizeof *ret->items), 0};
-    if (ret->items == NULL) return rq_no_memory(why);
-    for (; ret->count < count; ret->count++) {
-        ret->items[ret->count] = rq_arena_cstr(arena, f->files[ret->count]);
-        if (ret->items[ret->count] == NULL) return rq_no_memory(why);
-    }
-    return RQ_OK;
-}
-
-static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_manifest,
-                              const rq_family_schema *schema, rq_arena *arena, names *ret,
-                              rq_error *why)
-{
-    rq_slice family = schema->name;
-    const char *dir = rq__family_dir(arena, &r->info, family);
-    names folder = {0};
-    if (dir == NULL) return rq_no_memory(why);
-    /* A family added by an alter has no folder yet. */
-    rq_stat st;
-    rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
-    if (rc == RQ_E_NOT_FOUND) RQ_TRY(rq_vfs_mkdirs(r->env.vfs, dir, why));
-    if (r->owned != NULL) return files_named(rq__manifest_family_of(m, family), arena, ret, why);
-    RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
-    const rq__manifest_family *f = has_manifest ? rq__manifest_family_of(m, family) : NULL;
-    *ret = (names){0};
-    ret->items = rq_arena_calloc(arena, folder.count + (f == NULL ? 0 : f->file_count) + 1,
-                                 sizeof *ret->items);
-    if (ret->items == NULL) return rq_no_memory(why);
-    static const rq__manifest_family none;
-    if (has_manifest && m->in_use)
-        return files_by_manifest(r, f == NULL ? &none : f, family, dir, &folder, arena, ret, why);
-    RQ_TRY(by_filelist(r, schema, dir, has_manifest, arena, &folder, why));
-    *ret = folder;
-    bool same = f != NULL && f->file_count == folder.count;
-    for (size_t i = 0; i < folder.count && same; i++)
-        same = names_file(f, folder.items[i]);
-    return same ? RQ_OK : rq__drop_compacted(r, family, dir, arena, ret->items, &ret->count, why);
-}
-
-/* --- stores ----------------------------------------------------------------------------------- */
-
-/* HBASE: DefaultMobStoreCompactor reads them from the store's configuration. */
-static rq_mob_options mob_options(const rq_region *r, const rq_family_schema *f)
-{
-    const rq_engine *e = r->engine;
-    rq_mob_options o = {.files = e->mob_files,
-                        .start_key = r->info.start_key,
-                        .region = r->info.encoded,
-                        .optimized = e->mob_optimized,
-                        .file_bytes_max = e->mob_file_bytes_max,
-                        .discard_missing = e->mob_discard_missing};
-    rq_slice text;
-    if (rq_schema_setting(r->schema, f, "hbase.mob.compaction.type", &text))
-        o.optimized = rq_slice_eq(text, RQ_SLICE_LIT("optimized"));
-    if (rq_schema_setting(r->schema, f, "hbase.unsafe.mob.discard.miss", &text))
-        o.discard_missing = rq_slice_eq(text, RQ_SLICE_LIT("true"));
-    rq__setting_u64(r->schema, f, "hbase.mob.compactions.max.file.size", &o.file_bytes_max);
-    return o;
-}
-
-/* A family that is missing in the manifest was added by an alter. Records in the log under its name
- * belong to a removed family of the same name, and are not replayed. */
-#define FLUSHED_OF_NEW_FAMILY UINT64_MAX
-
-static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has_manifest,
-                         rq_arena *arena, rq_error *why)
-{
-    const rq_family_schema *f = &r->schema->families[i];
-    rq__region_store *s = &r->stores[i];
-    names files = {0};
-    RQ_TRY(files_of_family(r, m, has_manifest, f, arena, &files, why));
-    rq_mob_options mob = mob_options(r, f);
-    rq_compaction_settings compaction = {0};
-    r->compaction_site = atomic_load(&r->engine->compaction);
-    rq__compaction_settings_of_store(r, f, &compaction);
-    if (rq__compaction_publish(&s->compaction, &compaction) != RQ_OK) return rq_no_memory(why);
-    rq_store_options o = {
-        .env = &r->env,
-        .cache = r->engine->cache,
-        .slabs = r->engine->slabs,
-        .table = r->schema,
-        .family = f,
-        .dir = rq__family_dir(arena, &r->info, f->name),
-        .files = &r->engine->files,
-        .caching = &r->engine->caching,
-        .is_date_tiered = compaction.policy == RQ_COMPACT_DATE_TIERED,
-        .versions_alive = &r->engine->versions_alive,
-        .version_freed = rq__engine_version_freed,
-        .version_freed_context = r->engine,
-        .mob = &mob,
-    };
-    if (o.dir == NULL) return rq_no_memory(why);
-    RQ_TRY(rq_store_open(&o, files.items, files.count, &s->store, why));
-    s->family = rq_store_schema(s->store)->name;
-    r->store_count = i + 1;
-    s->region = r;
-    s->task.task.run = rq__region_compact_task;
-    const rq__manifest_family *mf = has_manifest ? rq__manifest_family_of(m, f->name) : NULL;
-    s->flushed = mf != NULL ? mf->flushed : has_manifest ? FLUSHED_OF_NEW_FAMILY : 0;
-    return RQ_OK;
-}
+/* --- families and numbers --------------------------------------------------------------------- */
 
 /* If a family that the descriptor does not name has a folder, the descriptor is wrong (no checksum
  * covers its names), and opening without the family would treat its records in the log as garbage.
  * Or an alter was interrupted: it removes the family from the manifest before it opens the region,
  * and continues by itself. Without a folder, the family was removed by HBase. */
-static rq_err check_families(const rq_region *r, const rq__manifest *m, rq_arena *arena,
-                             rq_error *why)
+rq_err rq__check_family(const rq_region *r, rq_slice family, rq_error *why)
 {
-    for (size_t i = 0; i < m->family_count; i++) {
-        rq_slice family = m->families[i].name;
-        if (rq_table_schema_family(r->schema, family) != NULL) continue;
-        rq_stat st;
-        const char *dir = rq__family_dir(arena, &r->info, family);
-        if (dir == NULL) return rq_no_memory(why);
-        rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
-        if (rc == RQ_OK)
-            return rq_fail(
-                why, RQ_E_CORRUPT,
-                "%s is of a family that the table's descriptor (.tableinfo) does not name", dir);
-        if (rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
-    }
+    rq_stat st;
+    rq_arena arena = {0};
+    const char *dir = rq__family_dir(&arena, &r->info, family);
+    rq_err rc = dir == NULL ? RQ_E_NO_MEMORY : rq_vfs_stat(r->env.vfs, dir, &st, NULL);
+    if (rc == RQ_OK)
+        rc = rq_fail(why, RQ_E_CORRUPT,
+                     "%s is of a family that the table's descriptor (.tableinfo) does not name",
+                     dir);
+    else if (rc == RQ_E_NOT_FOUND)
+        rc = RQ_OK;
+    else
+        rc = rq_fail(why, rc, "family %.*s: %s", (int)family.len, (const char *)family.ptr,
+                     rq_err_text(rc));
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* A region without a manifest: replay_record checks the families in the log. */
+static rq_err check_families(const rq_region *r, const rq__manifest *m, rq_error *why)
+{
+    for (size_t i = 0; i < m->family_count; i++)
+        if (rq_table_schema_family(r->schema, m->families[i].name) == NULL)
+            RQ_TRY(rq__check_family(r, m->families[i].name, why));
     return RQ_OK;
 }
 
@@ -284,7 +64,7 @@ static rq_err find_first_number(rq_region *r, const rq__manifest *m, rq_error *w
     if (m->next_seqid > 0) raise(&used, m->next_seqid - 1);
     for (size_t i = 0; i < r->store_count; i++) {
         const rq_store_version *v = rq_store_version_now(r->stores[i].store);
-        if (r->stores[i].flushed != FLUSHED_OF_NEW_FAMILY) raise(&used, r->stores[i].flushed);
+        if (r->stores[i].flushed != RQ__FLUSHED_OF_NEW_FAMILY) raise(&used, r->stores[i].flushed);
         for (size_t j = 0; j < v->file_count; j++) {
             raise(&used, v->files[j].max_seqid);
             raise(&used, rq_hfile_reader_info(v->files[j].reader)->max_memstore_ts);
@@ -294,123 +74,6 @@ static rq_err find_first_number(rq_region *r, const rq__manifest *m, rq_error *w
         return rq_fail(why, RQ_E_CORRUPT, "a sequence id of %" PRIu64 " leaves no room above it",
                        used);
     r->staged_seqid = used;
-    return RQ_OK;
-}
-
-/* --- replay ----------------------------------------------------------------------------------- */
-
-/* A log holds cells in no particular order. They are collected, sorted and linked list by list,
- * because an insert into a large skip list is slow if its neighbours have not been touched
- * recently. */
-#define REPLAY_FIRST 1024 /* until the segment knows the common prefix of its rows */
-#define REPLAY_LIST 131072
-
-typedef struct replay_list {
-    rq_segment *segment;
-    rq_segment_fresh *fresh; /* NULL: no memory for it; cells are linked one by one */
-    size_t count;
-    size_t full; /* the list is linked when it has this many cells; 0: no cell seen yet */
-} replay_list;
-
-typedef struct replay {
-    rq_region *region;
-    rq_error *why;
-    uint64_t cells;
-    replay_list *lists; /* one for each store */
-} replay;
-
-static void replay_link(replay_list *l)
-{
-    rq_segment_link_all(l->segment, l->fresh, l->count);
-    l->count = 0;
-}
-
-/* After a full list; without memory for a longer one the short one goes on. */
-static void replay_lengthen(replay_list *l)
-{
-    rq_segment_fresh *longer = malloc(REPLAY_LIST * sizeof *longer);
-    if (longer == NULL) return;
-    free(l->fresh);
-    l->fresh = longer;
-    l->full = REPLAY_LIST;
-}
-
-static rq_err replay_cell(replay_list *l, const rq_cell *cell)
-{
-    if (l->full == 0) { /* most openings have nothing to replay */
-        l->fresh = malloc(REPLAY_FIRST * sizeof *l->fresh);
-        l->full = REPLAY_FIRST;
-    }
-    if (l->fresh == NULL) return rq_segment_add(l->segment, cell);
-    rq_segment_fresh *f = &l->fresh[l->count];
-    RQ_TRY(rq_segment_prepare(l->segment, cell, &f->node));
-    f->seqid = cell->seqid;
-    if (++l->count < l->full) return RQ_OK;
-    replay_link(l);
-    if (l->full < REPLAY_LIST) replay_lengthen(l);
-    return RQ_OK;
-}
-
-static rq_err replay_nonce(rq_region *r, const rq_wal_record *rec)
-{
-    rq__nonce_id id;
-    if (rec->nonce == 0 || !r->engine->nonces_enabled) return RQ_OK;
-    RQ_TRY(rq__nonce_list_reserve(&r->nonces));
-    RQ_TRY(rq__nonces_add(r->engine->nonces, rec->nonce_group, rec->nonce, rec->sequence_id, &id));
-    rq__nonce_list_add(&r->nonces, id);
-    return RQ_OK;
-}
-
-static rq_err replay_record(void *ctx, const rq_wal_record *rec)
-{
-    replay *p = ctx;
-    rq_region *r = p->region;
-    size_t hint = 0;
-    if (r->owned != NULL) {
-        raise(&r->staged_seqid, rec->sequence_id); /* of all kinds */
-        (void)rq__owned_stamp(r, rec->write_time_ms);
-    }
-    if (rec->kind != RQ_WAL_EDIT) return RQ_OK;
-    rq_cursor c = rq_cursor_of(rec->payload);
-    uint64_t cells_before = p->cells;
-    for (;;) {
-        rq_cell cell;
-        rq_err rc = rq_cellblock_next_stored(&c, &cell, p->why);
-        if (rc == RQ_E_END) break;
-        if (rc != RQ_OK) return rc;
-        rq__region_store *s = rq__region_store_of(r, rq_cell_family(&cell), &hint);
-        /* Of a removed family, whose files are gone too. */
-        if (s == NULL || rec->sequence_id <= s->flushed) continue;
-        cell.seqid = rec->sequence_id;
-        RQ_TRY(replay_cell(&p->lists[s - r->stores], &cell));
-        p->cells++;
-    }
-    raise(&r->staged_seqid, rec->sequence_id);
-    /* If none of its cells is only in memory, its nonce is in a file. */
-    return p->cells > cells_before ? replay_nonce(r, rec) : RQ_OK;
-}
-
-static rq_err take_replay(rq_region *r, rq_error *why)
-{
-    replay p = {.region = r, .why = why};
-    p.lists = calloc(r->store_count, sizeof *p.lists);
-    if (p.lists == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < r->store_count; i++)
-        p.lists[i].segment = rq_store_active(r->stores[i].store);
-    rq_err rc = r->owned != NULL
-                    ? rq__recovery_take_logs(r, replay_record, &p, why)
-                    : rq__recovery_take(r->engine, r->info.encoded, replay_record, &p, why);
-    for (size_t i = 0; i < r->store_count; i++) {
-        if (p.lists[i].count > 0) replay_link(&p.lists[i]);
-        if (rq_segment_cell_count(p.lists[i].segment) > 0)
-            rq_segment_note_write(p.lists[i].segment, r->env.executor->now_ms(r->env.executor));
-        free(p.lists[i].fresh);
-    }
-    free(p.lists);
-    if (rc != RQ_OK) return rq_fail(why, rc, "replay: %s", rq_err_text(rc));
-    if (p.cells > 0)
-        rq_log_info(r->env.log, "region", "%s: %llu cells replayed", r->info.encoded,
-                    (unsigned long long)p.cells);
     return RQ_OK;
 }
 
@@ -557,13 +220,13 @@ static rq_err check_folder(const rq_region *r, rq_error *why)
 static rq_err load_from(rq_region *r, const rq__manifest *m, bool has_manifest, rq_arena *arena,
                         rq_error *why)
 {
-    RQ_TRY(check_families(r, m, arena, why));
+    RQ_TRY(check_families(r, m, why));
     for (size_t i = 0; i < r->schema->family_count; i++)
-        RQ_TRY(open_store(r, i, m, has_manifest, arena, why));
+        RQ_TRY(rq__open_store(r, i, m, has_manifest, arena, why));
     RQ_TRY(find_first_number(r, m, why));
     RQ_TRY(load_nonces(r, m, why));
     RQ_TRY(check_room(r, why));
-    return take_replay(r, why);
+    return rq__take_replay(r, has_manifest, why);
 }
 
 static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
@@ -614,7 +277,7 @@ static rq_err enter_new_families(rq_region *r, rq_error *why)
 {
     bool any = false;
     for (size_t i = 0; i < r->store_count; i++) {
-        if (r->stores[i].flushed != FLUSHED_OF_NEW_FAMILY) continue;
+        if (r->stores[i].flushed != RQ__FLUSHED_OF_NEW_FAMILY) continue;
         r->stores[i].flushed = r->staged_seqid;
         any = true;
     }
@@ -700,30 +363,12 @@ static void wait_until_idle(rq_region *r)
     ex->latch_destroy(&latch);
 }
 
-/* After a clean stop a family's folder contains its live files only: removes files that failed
- * flushes or compactions could not remove. */
-static rq_err sweep_family(rq_region *r, const rq__region_store *s, rq_arena *arena, rq_error *why)
-{
-    names folder;
-    const char *dir = rq_store_dir(s->store);
-    const rq_store_version *v = rq_store_version_now(s->store); /* no thread publishes any more */
-    RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
-    for (size_t i = 0; i < folder.count; i++) {
-        bool live = false;
-        for (size_t j = 0; j < v->file_count && !live; j++)
-            live = strcmp(v->files[j].name, folder.items[i]) == 0;
-        if (!live)
-            RQ_TRY(put_aside(r, rq_store_schema(s->store)->name, dir, folder.items[i], arena, why));
-    }
-    return rq_vfs_sync_dir(r->env.vfs, dir, why);
-}
-
 static rq_err sweep(rq_region *r, rq_error *why)
 {
     rq_arena arena = {0};
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++)
-        rc = sweep_family(r, &r->stores[i], &arena, why);
+        rc = rq__sweep_store(r, &r->stores[i], &arena, why);
     rq_arena_clear(&arena);
     return rc;
 }

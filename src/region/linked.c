@@ -204,7 +204,7 @@ static rq_err link_family(linking *l, const char *dir, const rq_region_files *fi
     return RQ_OK;
 }
 
-/* Without a manifest the folder counts (life.c), unless a list of files stands for it. */
+/* Without a manifest the folder counts (open_store.c), unless a list of files stands for it. */
 static bool needs_manifest(const rq_table_schema *schema)
 {
     for (size_t i = 0; i < schema->family_count; i++)

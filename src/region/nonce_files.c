@@ -383,13 +383,11 @@ void rq__nonce_files_tidy(rq__nonce_files *f, const rq__nonce_place *at, bool co
 rq_err rq__nonce_files_remove(rq_vfs *vfs, const char *encoded, rq_error *why)
 {
     rq_arena arena = {0};
-    rq_stat st;
     const char *dir = folder_of(&arena, encoded);
-    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_stat(vfs, dir, &st, NULL);
-    bool there = rc == RQ_OK;
-    if (rc == RQ_E_NOT_FOUND) rc = RQ_OK;
-    if (there) rc = rq_vfs_remove_tree(vfs, dir, why);
-    if (there && rc == RQ_OK) rc = rq_vfs_sync_parent(vfs, dir, why);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(vfs, dir, why);
+    /* Also if it is absent: an earlier attempt may have ended before its sync. */
+    if (rc == RQ_OK) rc = rq_vfs_sync_parent(vfs, dir, NULL);
+    if (rc == RQ_E_NOT_FOUND) rc = RQ_OK; /* no region has nonces */
     rq_arena_clear(&arena);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "nonces: %s", rq_err_text(rc));
 }

@@ -199,30 +199,41 @@ static rq_err add_family(look *l, rq_slice name)
     return s->families[s->family_count - 1].name.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-static bool has_folder(const rq_dir_entry *entries, size_t count, rq_slice name)
+static bool is_family(const rq_dir_entry *entry)
 {
-    for (size_t i = 0; i < count; i++)
-        if (entries[i].is_dir && rq_slice_eq(rq_slice_cstr(entries[i].name), name)) return true;
-    return false;
+    return entry->is_dir && entry->name[0] != '.' && strcmp(entry->name, EDITS) != 0;
 }
 
-/* Opening refuses such a region (life.c, check_families), unless an alter removes the family before
- * it opens the region. */
+/* Opening refuses a region whose manifest names such a family (life.c, check_families), unless an alter
+ * removes the family before it opens the region; without a manifest, one with such cells in the log. */
+static rq_err tell_unnamed_family(const look *l, rq_slice family, rq_error *why)
+{
+    const char *place = rq__family_dir(l->arena, l->info, family);
+    if (place == NULL) return rq_no_memory(why);
+    bool has_manifest = l->out->has_manifest, in_change = l->options->in_change;
+    tell_finding(l->findings, has_manifest && !in_change ? RQ_FINDING_PROBLEM : RQ_FINDING_NOTE,
+                 place, "is of a family that the table's descriptor (.tableinfo) does not name; %s",
+                 !has_manifest
+                     ? "it is not read; if the log has cells of it, the region cannot be opened"
+                 : in_change ? "the region cannot be opened before a procedure has ended"
+                             : "the region cannot be opened");
+    return RQ_OK;
+}
+
+static bool in_manifest(const look *l, rq_slice family)
+{
+    return rq__manifest_family_of(&l->manifest, family) != NULL;
+}
+
 static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, size_t count,
                                     rq_error *why)
 {
     const rq_table_schema *schema = l->options->schema;
-    for (size_t i = 0; schema != NULL && i < l->manifest.family_count; i++) {
-        rq_slice family = l->manifest.families[i].name;
-        if (rq_table_schema_family(schema, family) != NULL || !has_folder(entries, count, family))
-            continue;
-        const char *place = rq__family_dir(l->arena, l->info, family);
-        if (place == NULL) return rq_no_memory(why);
-        tell_finding(l->findings, l->options->in_change ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
-                     place,
-                     "is of a family that the table's descriptor (.tableinfo) does not name; "
-                     "the region cannot be opened%s",
-                     l->options->in_change ? " before a procedure has ended" : "");
+    for (size_t i = 0; schema != NULL && i < count; i++) {
+        rq_slice name = rq_slice_cstr(entries[i].name);
+        if (is_family(&entries[i]) && rq_table_schema_family(schema, name) == NULL &&
+            (!l->out->has_manifest || in_manifest(l, name)))
+            RQ_TRY(tell_unnamed_family(l, name, why));
     }
     return RQ_OK;
 }
@@ -237,8 +248,7 @@ static rq_err look_at_families(look *l, const char *dir, rq_error *why)
     if (l->out->families == NULL) return rq_no_memory(why);
     RQ_TRY(find_unnamed_families(l, entries, count, why));
     for (size_t i = 0; i < count; i++)
-        if (entries[i].is_dir && entries[i].name[0] != '.' && strcmp(entries[i].name, EDITS) != 0)
-            RQ_TRY(add_family(l, rq_slice_cstr(entries[i].name)));
+        if (is_family(&entries[i])) RQ_TRY(add_family(l, rq_slice_cstr(entries[i].name)));
     for (size_t i = 0; i < l->manifest.family_count; i++)
         RQ_TRY(add_family(l, l->manifest.families[i].name));
     for (size_t i = 0; i < l->out->family_count; i++)

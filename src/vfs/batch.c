@@ -41,6 +41,7 @@ static rq_file *file_below(rq_file *base)
 }
 
 /* --- notes ------------------------------------------------------------------------------------ */
+/* Also of what was found done: an earlier attempt may have ended before its syncs. */
 
 /* NULL: it has none. REQUIRES: lock held. */
 static note *find_note(batch_vfs *b, const char *path)
@@ -92,12 +93,13 @@ static rq_err batch_open(rq_vfs *base, const char *path, int flags, rq_file **re
     if (f == NULL) return rq_no_memory(why);
     f->base.vfs = base;
     rq_err rc = below(base)->open(below(base), path, flags, &f->below, why);
+    bool is_noted = rc == RQ_OK || rc == RQ_E_EXISTS;
+    if (is_noted && (flags & RQ_OPEN_WRITE) != 0) add_note(base, path, false);
+    if (is_noted && (flags & RQ_OPEN_CREATE) != 0) note_parent(base, path);
     if (rc != RQ_OK) {
         free(f);
         return rc;
     }
-    if ((flags & RQ_OPEN_WRITE) != 0) add_note(base, path, false);
-    if ((flags & RQ_OPEN_CREATE) != 0) note_parent(base, path);
     *ret = &f->base;
     return RQ_OK;
 }
@@ -170,7 +172,6 @@ static rq_err batch_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_
 static rq_err batch_mkdir(rq_vfs *base, const char *path, rq_error *why)
 {
     rq_err rc = below(base)->mkdir(below(base), path, why);
-    /* An existing file may have been made by an attempt that did not sync it. */
     if (rc == RQ_OK || rc == RQ_E_EXISTS) note_parent(base, path);
     return rc;
 }
@@ -178,10 +179,10 @@ static rq_err batch_mkdir(rq_vfs *base, const char *path, rq_error *why)
 static rq_err batch_remove(rq_vfs *base, const char *path, rq_error *why)
 {
     rq_err rc = below(base)->remove(below(base), path, why);
-    if (rc != RQ_OK) return rc;
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
     drop_note(base, path);
     note_parent(base, path);
-    return RQ_OK;
+    return rc;
 }
 
 static rq_err batch_remove_file(rq_vfs *base, const char *path, const rq_file_id *id, rq_error *why)
@@ -270,15 +271,6 @@ typedef struct syncing {
     rq_error why;
 } syncing;
 
-static rq_err sync_file(rq_vfs *v, const char *path, rq_error *why)
-{
-    rq_file *f;
-    RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE, &f, why));
-    rq_err rc = rq_file_sync(f, why);
-    (void)rq_file_close(f); /* nothing was written through it */
-    return rc;
-}
-
 /* Names removed meanwhile by others (empty folders, by the archive's cleaner) need no sync. */
 static void sync_one(void *ctx, size_t i)
 {
@@ -286,7 +278,7 @@ static void sync_one(void *ctx, size_t i)
     const note *n = &s->batch->notes[i];
     rq_vfs *v = s->batch->below;
     rq_error why = {0};
-    rq_err rc = n->is_dir ? rq_vfs_sync_dir(v, n->path, &why) : sync_file(v, n->path, &why);
+    rq_err rc = n->is_dir ? rq_vfs_sync_dir(v, n->path, &why) : rq_vfs_sync_file(v, n->path, &why);
     if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) return;
     pthread_mutex_lock(&s->lock);
     if (s->rc == RQ_OK) {

@@ -266,6 +266,15 @@ rq_err rq_vfs_move(rq_vfs *v, const char *from, const char *to, rq_error *why)
     return v->remove(v, from, why);
 }
 
+rq_err rq_vfs_sync_file(rq_vfs *v, const char *path, rq_error *why)
+{
+    rq_file *f;
+    RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE, &f, why));
+    rq_err rc = rq_file_sync(f, why);
+    rq_err closed = rq_file_close(f);
+    return rc != RQ_OK || closed == RQ_OK ? rc : rq_fail(why, closed, "cannot close %s", path);
+}
+
 rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why)
 {
     RQ_TRY(path_check(dir, true, why));

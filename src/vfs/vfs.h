@@ -176,6 +176,8 @@ RQ_NODISCARD rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_
  * folder. Repeat it after a crash or an error: a file that already has the new name is taken to
  * be this one. Another thread may remove the new folder while it is still empty. */
 RQ_NODISCARD rq_err rq_vfs_move(rq_vfs *v, const char *from, const char *to, rq_error *why);
+/* Makes a file's bytes durable, of which others may have been the writers. */
+RQ_NODISCARD rq_err rq_vfs_sync_file(rq_vfs *v, const char *path, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why);
 /* Syncs the folder that contains the path's last name. */
 RQ_NODISCARD rq_err rq_vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why);

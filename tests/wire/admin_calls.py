@@ -116,13 +116,15 @@ def lost_rows_of_meta_come_back(world):
     restart(world)
     gone = world.folder / "data" / "data" / "default" / "holey" / before[2][2].decode()
     shutil.rmtree(gone)
-    assert [r[0] for r in world.client.regions("holey")] == [b"b"]
+    left = world.client.regions("holey")
+    assert [r[0] for r in left] == [b"b"], left
     world.hbck.call("FixMeta", b"")
     after = world.client.regions("holey")
     assert [r[0] for r in after] == [b"", b"b", b"d", b"f"], after
     assert [r for i, r in enumerate(after) if i != 2] == [r for i, r in enumerate(before) if i != 2], "the old regions"
     all_serve(world, "holey")
-    assert rows_are_there(world, "holey", (b"a", b"c", b"g")) and not rows_are_there(world, "holey", (b"e",))
+    assert rows_are_there(world, "holey", (b"a", b"c", b"g")), "old rows"
+    assert not rows_are_there(world, "holey", (b"e",)), "the row of a removed folder"
     world.client.data.put(after[2][1], b"e", {(b"cf", b"q"): b"v"})
     world.hbck.call("FixMeta", b"")
     assert world.client.regions("holey") == after, "nothing is left to repair"
@@ -130,10 +132,11 @@ def lost_rows_of_meta_come_back(world):
     forget(world, after[1][1])
     restart(world)
     world.hbck.call("FixMeta", b"")
-    assert world.client.regions("holey") == after
-    assert refusal(world.client.data.get, after[1][1], b"c").name == "NotServingRegionException"
+    assert world.client.regions("holey") == after, "disabled"
+    refused = refusal(world.client.data.get, after[1][1], b"c").name
+    assert refused == "NotServingRegionException", refused
     world.ddl("EnableTable", text(1, hbase.table_name("holey")))
-    assert rows_are_there(world, "holey", rows)
+    assert rows_are_there(world, "holey", rows), "enabled again"
 
 
 def a_lost_region_keeps_its_records_in_the_log(world):

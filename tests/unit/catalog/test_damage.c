@@ -178,6 +178,37 @@ static void a_damaged_descriptor_closes_its_table_alone(void **state)
     world_clear(&w);
 }
 
+/* A wrong descriptor lacks a family. The region was never flushed: it has no manifest that would name the
+ * family, only a folder of it and cells in the log. */
+static void a_family_lost_from_the_descriptor_keeps_its_cells(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_table_schema *lacks = NULL, *whole = NULL;
+    assert_int_equal(rq_table_schema_parse(world_schema(&a, "t", "f"), &lacks, NULL), RQ_OK);
+    assert_int_equal(rq_table_schema_parse(world_schema(&a, "t", "f g"), &whole, NULL), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f g", NULL), RQ_OK);
+    assert_int_equal(world_put(&w, "t", "a", "f"), RQ_OK);
+    assert_int_equal(world_put(&w, "t", "a", "g"), RQ_OK);
+    (void)world_close(&w, false);
+    assert_int_equal(rq__tableinfo_write(w.env->vfs, lacks, NULL), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_not_equal(world_get(&w, "t", "a", "f"), RQ_OK);
+    (void)world_close(&w, false);
+    assert_int_equal(rq__tableinfo_write(w.env->vfs, whole, NULL), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
+    assert_int_equal(world_get(&w, "t", "a", "g"), RQ_OK);
+    rq_table_schema_unref(lacks);
+    rq_table_schema_unref(whole);
+    rq_arena_clear(&a);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
 /* One call of a start fails. The start may be refused; a region that could not be opened is opened
  * later by itself; a table whose descriptor could not be read comes back with the next start. */
 static void a_call_that_fails_at_start_is_made_good(void **state)
@@ -245,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_region_in_the_row_of_another_is_passed_over),
         cmocka_unit_test(a_lost_row_of_meta_costs_no_records),
         cmocka_unit_test(a_damaged_descriptor_closes_its_table_alone),
+        cmocka_unit_test(a_family_lost_from_the_descriptor_keeps_its_cells),
         cmocka_unit_test(a_call_that_fails_at_start_is_made_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

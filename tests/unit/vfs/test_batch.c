@@ -101,6 +101,33 @@ static void removals_are_durable_too(void **state)
     rq_sim_free(sim);
 }
 
+/* What an earlier attempt did, and did not sync, a repetition finds done: it is durable then. */
+static void a_repetition_makes_an_earlier_attempt_durable(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        rq_sim *sim = new_sim(seed);
+        rq_vfs *v = rq_sim_env(sim)->vfs, *batch = new_batch(sim);
+        rq_stat st;
+        write_files(batch, 3);
+        assert_int_equal(rq_vfs_batch_end(batch, rq_sim_env(sim)->executor, RQ_OK, NULL), RQ_OK);
+        batch = new_batch(sim);
+        assert_int_equal(rq_vfs_write_new_file(batch, "d0/g", text, NULL), RQ_OK);
+        assert_int_equal(rq_vfs_remove_tree(batch, "d1", NULL), RQ_OK);
+        rq_vfs_free(batch); /* a killed process */
+        batch = new_batch(sim);
+        assert_int_equal(rq_vfs_write_new_file(batch, "d0/g", text, NULL), RQ_E_EXISTS);
+        assert_int_equal(rq_vfs_remove_tree(batch, "d1", NULL), RQ_OK);
+        assert_int_equal(rq_vfs_batch_end(batch, rq_sim_env(sim)->executor, RQ_OK, NULL), RQ_OK);
+        rq_sim_run(sim);
+        rq_sim_restart(sim);
+        if (!is_there(v, "d0/g")) fail_msg("seed %d: the file is lost", (int)seed);
+        if (rq_vfs_stat(v, "d1", &st, NULL) != RQ_E_NOT_FOUND)
+            fail_msg("seed %d: the folder is back", (int)seed);
+        rq_sim_free(sim);
+    }
+}
+
 static void an_error_before_the_end_is_kept(void **state)
 {
     (void)state;
@@ -118,6 +145,7 @@ int main(void)
         cmocka_unit_test(everything_is_durable_after_the_sync),
         cmocka_unit_test(nothing_is_certain_before_it),
         cmocka_unit_test(removals_are_durable_too),
+        cmocka_unit_test(a_repetition_makes_an_earlier_attempt_durable),
         cmocka_unit_test(an_error_before_the_end_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,8 +308,9 @@ public final class Tight implements Program {
                     long tookMs = (System.nanoTime() - begin) / 1_000_000;
                     Expect.equal(SLOW_CELLS / 10, rows, "rows");
                     Expect.that(tookMs > 2 * SHORT_TIMEOUT_MS, "it took but " + tookMs + " ms, which tests nothing");
-                    Expect.that(scanner.getScanMetrics().countOfRPCcalls.get() >= 3,
-                        "calls: " + scanner.getScanMetrics().countOfRPCcalls.get());
+                    // One call of this length is a time-out, as above. No more are certain: a pause of the machine,
+                    // too, makes a call long.
+                    Expect.that(scanner.getScanMetrics().countOfRPCcalls.get() >= 2, "a call, and nothing that kept it alive");
                 }
             });
         }
