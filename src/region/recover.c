@@ -218,15 +218,25 @@ rq__bucket *rq__recovery_detach(rq__recovery *v, const char *encoded)
     return b;
 }
 
-void rq__recovery_attach(rq__recovery *v, rq__bucket *b)
+bool rq__recovery_attach_first(rq__recovery *v, rq__bucket *b)
 {
     pthread_mutex_lock(&v->lock);
     rq__bucket **at = find(v, rq_slice_cstr(b->encoded));
-    RQ_ASSERT(*at == NULL);
-    b->next = NULL;
-    *at = b;
-    v->bytes += b->records.len;
+    bool first = *at == NULL;
+    if (first) {
+        b->next = NULL;
+        *at = b;
+        v->bytes += b->records.len;
+    }
     pthread_mutex_unlock(&v->lock);
+    return first;
+}
+
+void rq__recovery_attach(rq__recovery *v, rq__bucket *b)
+{
+    bool first = rq__recovery_attach_first(v, b);
+    RQ_ASSERT(first);
+    (void)first;
 }
 
 rq_err rq__recovery_take(rq_engine *e, const char *encoded,

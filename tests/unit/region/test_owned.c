@@ -221,6 +221,56 @@ static void several_logs_are_replayed(void **state)
     cluster_end(&c);
 }
 
+static rq_err (*real_get)(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
+                          uint64_t *ret_generation, rq_error *why);
+static server *adopts_too;
+static const char *second_log;
+
+/* Another log is adopted while the first is read. */
+static rq_err get_and_adopt(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
+                            uint64_t *ret_generation, rq_error *why)
+{
+    server *by = adopts_too;
+    if (by != NULL && strncmp(name, "log:", 4) == 0) {
+        const char *encoded = by->f.info.encoded;
+        adopts_too = NULL;
+        assert_ok(rq_engine_adopt(by->f.engine, second_log, &encoded, 1, NULL));
+    }
+    return real_get(s, name, arena, ret, ret_generation, why);
+}
+
+static void two_logs_are_adopted_at_once(void **state)
+{
+    (void)state;
+    cluster c;
+    char first[32], second[32];
+    cluster_init(&c);
+    server *one = &c.servers[0], *two = &c.servers[1];
+    memcpy(first, one->name, sizeof first);
+    memcpy(second, two->name, sizeof second);
+    second_log = second;
+    assert_ok(open_at(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, "first"));
+    crash(&c, one);
+    fence(two, first);
+    assert_ok(open_at(two, NULL));
+    assert_ok(put(&two->f, "s", "b", "q", 1, "second"));
+    crash(&c, two);
+    start(&c, one);
+    fence(one, second);
+    real_get = one->shared->object_get;
+    one->shared->object_get = get_and_adopt;
+    adopts_too = one;
+    const char *encoded = one->f.info.encoded;
+    assert_ok(rq_engine_adopt(one->f.engine, first, &encoded, 1, NULL));
+    assert_null(adopts_too);
+    one->shared->object_get = real_get;
+    assert_ok(open_at(one, NULL));
+    assert_string_equal(get(&one->f, "r", "a", "q"), "first");
+    assert_string_equal(get(&one->f, "s", "b", "q"), "second");
+    cluster_end(&c);
+}
+
 /* The former owner writes on: its flush conflicts, the region fails, and no file is removed that the
  * new owner may have named. */
 static void a_former_owners_flush_fails(void **state)
@@ -636,6 +686,7 @@ int main(void)
         cmocka_unit_test(a_region_moves_with_a_close),
         cmocka_unit_test(a_dead_servers_region_is_taken_over),
         cmocka_unit_test(several_logs_are_replayed),
+        cmocka_unit_test(two_logs_are_adopted_at_once),
         cmocka_unit_test(a_former_owners_flush_fails),
         cmocka_unit_test(swaps_without_answer_are_resolved),
         cmocka_unit_test(a_failed_opening_gives_the_region_back),
