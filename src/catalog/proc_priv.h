@@ -53,6 +53,8 @@ rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info);
  * as a step. */
 RQ_NODISCARD
 rq_err rq__proc_abandon_opened(rq__proc *p);
+/* Frees p->opened. Regions that are open belong to the host, which closes them. */
+void rq__proc_forget_opened(rq__proc *p);
 /* Frees data that a result does not need: region names, descriptors. REQUIRES: lock held. */
 void rq__proc_slim(rq__proc *p);
 

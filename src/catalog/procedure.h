@@ -166,7 +166,7 @@ typedef struct rq__proc_kind {
     rq_lock_level lock;
     bool holds;      /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
     bool start_ends; /* a start completes it once committed, if it is not finished */
-    /* Its first step is the commit, synced in the log before anything else: the record needs no sync. */
+    /* Its first step is the commit. With one log its sync makes the record durable too. */
     bool commits_first;
     bool vital;          /* it frees space, or lets an operator (rq__batch) */
     bool leaves_regions; /* it neither opens nor closes its regions, so a start opens them */

@@ -63,13 +63,6 @@ static bool is_mine(void *ctx, rq_slice bytes)
     return yes;
 }
 
-static bool never(void *ctx, rq_slice bytes)
-{
-    (void)ctx;
-    (void)bytes;
-    return false;
-}
-
 /* `own` NULL: not of an opening. */
 static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest *m,
                    uint64_t *generation, mine *own, rq_error *why)
@@ -80,7 +73,7 @@ static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest
     rq_err rc = rq__manifest_encode(m, &bytes);
     if (rc == RQ_OK)
         rc = rq_object_swap(c->shared, name, generation, rq_buf_slice(&bytes),
-                            own == NULL ? never : is_mine, own, why);
+                            own == NULL ? NULL : is_mine, own, why);
     rq_buf_clear(&bytes);
     return rc;
 }
