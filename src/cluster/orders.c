@@ -46,8 +46,8 @@ struct rq_orders {
     rq_lane *lane;
     pthread_mutex_t lock; /* guards the rest; never held across I/O */
     entry *buckets[BUCKETS];
-    entry *turns
-        [BUCKETS]; /* to open or close, by region, in order of arrival: the first of a region runs */
+    /* Those that open or close, by region, in order of arrival: the first of a region runs. */
+    entry *turns[BUCKETS];
     entry *first, *last; /* finished ones, the oldest first */
     size_t finished;
     int64_t master_ms; /* of the newest master */

@@ -53,18 +53,20 @@ static void drop_records(adoption *a, rq__bucket *b)
     b->by_index = true;
 }
 
-/* Whether records must be dropped. What others hold is looked up from time to time: the lock is not
- * taken for each record. */
-static bool is_too_much(adoption *a)
+/* At what other regions hold; from time to time, so that the lock is not taken for each record. */
+static void look(adoption *a)
 {
     rq__recovery *v = &a->engine->recovery;
-    if (a->bytes >= a->looked_bytes + LOOK_EVERY) {
-        pthread_mutex_lock(&v->lock);
-        a->others_bytes = v->bytes;
-        pthread_mutex_unlock(&v->lock);
-        a->looked_bytes = a->bytes;
-    }
-    return a->others_bytes + a->bytes > v->bytes_max;
+    pthread_mutex_lock(&v->lock);
+    a->others_bytes = v->bytes;
+    pthread_mutex_unlock(&v->lock);
+    a->looked_bytes = a->bytes;
+}
+
+static bool is_too_much(adoption *a)
+{
+    if (a->bytes >= a->looked_bytes + LOOK_EVERY) look(a);
+    return a->others_bytes + a->bytes > a->engine->recovery.bytes_max;
 }
 
 static rq_err add_record(adoption *a, const rq_wal_record *r, rq_error *why)
@@ -143,6 +145,7 @@ rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const 
         a.bytes += a.buckets[i]->records.len;
     if (rc == RQ_OK && count > 0) {
         qsort(a.buckets, a.count, sizeof *a.buckets, compare_buckets);
+        look(&a);
         rc = read_log(&a, server_name, why);
     }
     if (rc == RQ_OK) put_in(&a);
