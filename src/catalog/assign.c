@@ -53,6 +53,11 @@ static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t
     return RQ_OK;
 }
 
+static rq_err wait_for_server(rq__proc *p, rq_error *why)
+{
+    return rq__wait_a_while(p, RQ_E_SERVER_NOT_RUNNING, "no server is there to open regions", why);
+}
+
 static void note_failure(rq_catalog *c, rq__opened *o, const rq_region_call *call)
 {
     const char *text = call->why != NULL ? call->why->message : rq_err_text(call->rc);
@@ -86,10 +91,11 @@ rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t cou
     rq_err rc;
     if (!has_sent(p, RQ_CALL_OPEN, &k, &rc)) {
         rc = opening_calls(c, p, list, count, &k);
-        if (rc == RQ_E_AGAIN) return rq__wait_a_while(p, why);
+        if (rc == RQ_E_AGAIN) return wait_for_server(p, why);
         if (rc == RQ_OK) rc = rq__calls_send(k);
     }
     if (rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_OK && rq__calls_undone(k) == RQ_E_SERVER_STOPPED) rc = RQ_E_SERVER_STOPPED;
     size_t n = 0;
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         if (list[i].node == NULL) rc = take_report(c, &list[i], &k->list[n++]);
@@ -133,6 +139,14 @@ static rq_err abandoning_calls(rq_catalog *c, rq__proc *p, const rq__opened *lis
     return RQ_OK;
 }
 
+/* Other errors were logged: those are closed. */
+static void take_abandoned(const rq__calls *k, rq__opened *list, size_t count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (list[i].unserved) list[i].unserved = k->list[n++].unsent;
+}
+
 rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count)
 {
     rq__calls *k = NULL;
@@ -142,13 +156,24 @@ rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t c
         rc = rq__calls_send(k);
     }
     if (rc == RQ_E_AGAIN) return rc;
-    done_with(p, k); /* errors were logged: they are closed */
-    rq__opened_served(list, count);
-    rq__opened_clear(list, count);
-    return RQ_OK;
+    if (rc == RQ_OK) rc = rq__calls_undone(k);
+    if (rc != RQ_E_SERVER_STOPPED) take_abandoned(k, list, count);
+    done_with(p, k);
+    if (rc == RQ_OK) rq__opened_clear(list, count);
+    return rc;
 }
 
 /* --- closing ---------------------------------------------------------------------------------- */
+
+/* Regions that may be open are not taken for closed: calls that were not sent are sent again later.
+ * RQ_E_AGAIN, or the error with which the step ends. */
+static rq_err close_all(rq__proc *p, rq__calls *k, rq_error *why)
+{
+    rq_err rc = rq__calls_undone(k);
+    if (rc != RQ_E_NO_MEMORY) return rc;
+    k->again = k->proc != NULL;
+    return rq__wait_a_while(p, rc, rq_err_text(rc), why);
+}
 
 rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
                      rq_region_state state, bool abandon, rq_err *ret_closed, rq_error *why)
@@ -160,9 +185,17 @@ rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, siz
         for (size_t i = 0; i < k->count; i++)
             k->list[i].abandon = abandon;
         rc = rq__calls_send(k);
+    } else if (rc == RQ_OK && k->again) {
+        k->again = false;
+        rc = rq__calls_send_rest(k);
     }
+    if (rc == RQ_OK) rc = close_all(p, k, why);
     if (rc == RQ_E_AGAIN) return rc;
-    rq_err closed = rc == RQ_OK ? rq__calls_result(k, ret_closed == NULL ? NULL : why) : rc;
+    if (rc != RQ_OK) {
+        done_with(p, k);
+        return rq_fail(why, rc, "%s", rq_err_text(rc));
+    }
+    rq_err closed = rq__calls_result(k, ret_closed == NULL ? NULL : why);
     if (ret_closed != NULL) *ret_closed = closed;
     done_with(p, k);
     return RQ_OK;
@@ -179,7 +212,7 @@ static rq_err open_unserved(rq_catalog *c, rq__proc *p, const rq_region_info *in
     if (!has_sent(p, RQ_CALL_OPEN, &k, &rc)) {
         rc = opening_calls(c, p, &one, 1, &k);
         rq_server_name_unref(one.server);
-        if (rc == RQ_E_AGAIN) return rq__wait_a_while(p, why);
+        if (rc == RQ_E_AGAIN) return wait_for_server(p, why);
         if (rc == RQ_OK) rc = rq__calls_send(k);
     }
     if (rc == RQ_E_AGAIN) return rc;

@@ -170,16 +170,6 @@ static rq_err open_meta(boot *b, rq_error *why)
     return rc;
 }
 
-static rq_err commit_meta(rq_catalog *c, const rq__batch *batch, rq_error *why)
-{
-    rq_region *meta;
-    RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = c->one_log ? rq__batch_note(batch, c->engine, meta, why)
-                           : rq__batch_commit(batch, meta, true, why);
-    rq_region_unref(meta);
-    return rc;
-}
-
 /* Adds a new root's hbase:namespace: one region, enabled, still closed. */
 static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error *why)
 {
@@ -187,7 +177,7 @@ static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error 
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(b->catalog));
     RQ_TRY(rq__meta_put_region(&batch, info, RQ_REGION_CLOSED, NULL, -1));
     RQ_TRY(rq__meta_put_table_state(&batch, RQ_SLICE_LIT("hbase:namespace"), RQ_TABLE_ENABLED));
-    return commit_meta(b->catalog, &batch, why);
+    return rq__meta_note(b->catalog, &batch, why);
 }
 
 /* --- 2: what meta says ------------------------------------------------------------------------ */
@@ -734,7 +724,7 @@ static rq_err write_places(boot *b, rq_error *why)
                 RQ_TRY(rq__batch_opened(c, &batch, &t->regions[r], 1));
         }
     }
-    return commit_meta(c, &batch, why);
+    return rq__meta_note(c, &batch, why);
 }
 
 /* --- 6: what the log holds besides ------------------------------------------------------------ */

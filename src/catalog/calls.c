@@ -80,6 +80,36 @@ rq_err rq__calls_send(rq__calls *k)
     return rc;
 }
 
+rq_err rq__calls_send_rest(rq__calls *k)
+{
+    rq_catalog *c = k->catalog;
+    size_t n = 0;
+    for (size_t i = 0; i < k->count; i++)
+        n += k->list[i].unsent;
+    pthread_mutex_lock(&c->procedures.lock);
+    k->out = n;
+    pthread_mutex_unlock(&c->procedures.lock);
+    for (size_t i = 0; i < k->count; i++) {
+        rq_region_call *call = &k->list[i];
+        if (!call->unsent) continue;
+        free(call->why);
+        call->why = NULL;
+        call->unsent = false;
+        c->calls.send(c->calls.ctx, k->kind, call, 1);
+    }
+    return rq__calls_wait(k->proc);
+}
+
+rq_err rq__calls_undone(const rq__calls *k)
+{
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < k->count; i++) {
+        if (k->list[i].rc == RQ_E_SERVER_STOPPED) return RQ_E_SERVER_STOPPED;
+        if (k->list[i].unsent) rc = RQ_E_NO_MEMORY;
+    }
+    return rc;
+}
+
 rq_err rq__calls_result(const rq__calls *k, rq_error *why)
 {
     for (size_t i = 0; i < k->count; i++) {

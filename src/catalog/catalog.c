@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define META_ENCODED "1588230740"
-
 /* --- lookups ---------------------------------------------------------------------------------- */
 
 const rq_server_name *rq_catalog_server(const rq_catalog *c)
@@ -177,7 +175,7 @@ rq_err rq__meta_ref(rq_catalog *c, rq_region **ret, rq_error *why)
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
     const rq_catalog_region *r = NULL;
-    rq_err rc = rq_host_find_encoded(c->host, RQ_SLICE_LIT(META_ENCODED), &r, why);
+    rq_err rc = rq_host_find_encoded(c->host, RQ_SLICE_LIT(RQ_META_ENCODED), &r, why);
     if (rc == RQ_OK) *ret = rq_region_ref(r->region);
     rq_epoch_unpin(c->env->epoch, &m);
     return rc;

@@ -165,6 +165,7 @@ typedef struct rq__calls {
     rq_region_call_kind kind;
     size_t count;
     size_t out; /* not reported; under the procedures' lock */
+    bool again; /* those that were not sent are to be sent now */
     rq_latch all;
     rq__region_node **nodes; /* references on those whose infos the calls have, or NULL */
     rq_arena *arenas;        /* of answers, one for each call; NULL: none */
@@ -182,12 +183,19 @@ rq_err rq__calls_with_arenas(rq__calls *k);
  * again when all have reported, and finds p->calls. */
 RQ_NODISCARD
 rq_err rq__calls_send(rq__calls *k);
+/* Sends those of p->calls that memory did not suffice for (`unsent`). RQ_E_AGAIN as above. */
+RQ_NODISCARD
+rq_err rq__calls_send_rest(rq__calls *k);
 /* RQ_E_AGAIN as long as not all of p->calls have reported. */
 RQ_NODISCARD
 rq_err rq__calls_wait(const rq__proc *p);
 /* The first error of all. */
 RQ_NODISCARD
 rq_err rq__calls_result(const rq__calls *k, rq_error *why);
+/* An error of a call after which the server may have the region as it was before:
+ * RQ_E_SERVER_STOPPED (of this master: the step ends with it), RQ_E_NO_MEMORY (`unsent`). */
+RQ_NODISCARD
+rq_err rq__calls_undone(const rq__calls *k);
 /* REQUIRES: all have reported. NULL is fine. */
 void rq__calls_free(rq__calls *k);
 /* Frees p->calls. */
@@ -208,7 +216,8 @@ typedef struct rq__opened {
 
 /* Opens regions of the list that have no node yet; failures are noted in `list`, logged and leave
  * FAILED_OPEN nodes. RQ_E_AGAIN: the step of `p` waits for reports and must call this again.
- * Without a procedure it waits itself. If it fails (out of memory), it may be called again. */
+ * Without a procedure it waits itself. If it fails (out of memory), it may be called again.
+ * RQ_E_SERVER_STOPPED, here and below: this master stops, and what became of them is unknown. */
 RQ_NODISCARD
 rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why);
 /* Releases the nodes. */
@@ -216,13 +225,14 @@ void rq__opened_clear(rq__opened *list, size_t count);
 /* They are in a view. */
 void rq__opened_served(rq__opened *list, size_t count);
 /* Closes regions of the list that are in no view, without a flush, and releases the nodes.
- * RQ_E_AGAIN as above. */
+ * RQ_E_AGAIN as above. RQ_E_NO_MEMORY: some are still open; call it again. */
 RQ_NODISCARD
 rq_err rq__opened_abandon(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count);
 /* Takes regions of the procedure's table (`list`; NULL: all) out of service: the view shows them in
  * `state`. Then closes those that were open, with a flush or (`abandon`) without. *ret_closed,
  * which may be NULL: the first error of a close: the region is closed, and its edits stay in the
- * log. RQ_E_AGAIN as above; called again, it collects the reports. */
+ * log. RQ_E_AGAIN as above; called again, it collects the reports, and sends calls again that memory
+ * did not suffice for. */
 RQ_NODISCARD
 rq_err rq__take_down(rq_catalog *c, rq__proc *p, const rq_region_info *list, size_t count,
                      rq_region_state state, bool abandon, rq_err *ret_closed, rq_error *why);

@@ -4,6 +4,7 @@
  * RegionOpeningException, and clients retry. HBASE: ModifyTableProcedure,
  * ReopenTableRegionsProcedure. */
 #include "catalog/ddl_priv.h"
+#include "catalog/proc_priv.h"
 
 #include <stdlib.h>
 
@@ -196,23 +197,13 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, size_t count, rq_error *wh
     return RQ_OK;
 }
 
-/* Forgets the regions that an attempt has opened: those open in a view stay open, the others are
- * opened again. */
-static void forget_opened(rq__proc *p)
-{
-    if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);
-    free(p->opened);
-    p->opened = NULL;
-    p->opened_count = 0;
-}
-
 static rq_err reopen_all(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     while (p->at < p->info_count) {
         size_t left = p->info_count - p->at;
         size_t count = left < REOPEN_AT_ONCE ? left : REOPEN_AT_ONCE;
         RQ_TRY(reopen_some(c, p, count, why));
-        forget_opened(p);
+        rq__proc_forget_opened(p); /* those in a view stay open */
         p->at += count;
         p->stage = 0;
     }
@@ -281,8 +272,8 @@ rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
         return RQ_OK; /* meta's region need not know of any change allowed
                                            * here */
     if (p->stage == 0 && p->at == 0 && p->calls == NULL) {
-        forget_opened(p);
-        p->infos = NULL; /* as they are now */
+        rq__proc_forget_opened(p); /* those in a view stay open */
+        p->infos = NULL;           /* as they are now */
     }
     bool goes_on = p->stage > 0 || p->at > 0;
     RQ_TRY(list_infos(c, p, &enabled, why));

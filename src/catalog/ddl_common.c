@@ -33,7 +33,7 @@ rq_err rq__need_schema(rq__proc *p, rq_error *why)
     return rq_table_schema_parse(p->descriptor, &p->schema, why);
 }
 
-static rq_err note_in_meta(rq_catalog *c, const rq__batch *b, rq_error *why)
+rq_err rq__meta_note(rq_catalog *c, const rq__batch *b, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
@@ -43,11 +43,11 @@ static rq_err note_in_meta(rq_catalog *c, const rq__batch *b, rq_error *why)
     return rc;
 }
 
-rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error *why)
+rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__batch_commit(b, meta, synced, why);
+    rq_err rc = rq__batch_commit(b, meta, true, why);
     rq_region_unref(meta);
     return rc;
 }
@@ -56,7 +56,7 @@ rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error 
 {
     rq__batch own = *b;
     own.vital = p->ops->vital;
-    RQ_TRY(rq__meta_commit(c, &own, true, why));
+    RQ_TRY(rq__meta_commit(c, &own, why));
     p->committed |= p->step == p->ops->commit;
     return RQ_OK;
 }
@@ -371,7 +371,7 @@ rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count,
     rq__batch b;
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__batch_opened(c, &b, list, count);
-    if (rc == RQ_OK) rc = note_in_meta(c, &b, why);
+    if (rc == RQ_OK) rc = rq__meta_note(c, &b, why);
     rq_arena_clear(&a);
     return rc;
 }
@@ -380,6 +380,14 @@ void rq__opened_done(rq_catalog *c, rq__proc *p)
 {
     rq__reopen_failed(c, p->opened, p->opened_count);
     rq__opened_clear(p->opened, p->opened_count);
+}
+
+rq_err rq__need_opened(rq__proc *p, const rq_region_info *list, size_t count, rq_error *why)
+{
+    if (p->opened == NULL) p->opened = rq__opened_new(list, count, p->schema);
+    if (p->opened == NULL) return rq_no_memory(why);
+    p->opened_count = count;
+    return RQ_OK;
 }
 
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema)

@@ -161,9 +161,7 @@ rq_err rq__create_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__create_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
-    if (p->opened == NULL) return RQ_E_NO_MEMORY;
-    p->opened_count = p->region_count;
+    RQ_TRY(rq__need_opened(p, p->regions, p->region_count, why));
     RQ_TRY(rq__open_regions(c, p, p->opened, p->opened_count, why));
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < p->opened_count; i++) {

@@ -173,9 +173,7 @@ rq_err rq__truncate_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
-    if (p->opened == NULL) return rq_no_memory(why);
-    p->opened_count = p->region_count;
+    RQ_TRY(rq__need_opened(p, p->regions, p->region_count, why));
     if (p->region_count > 0) /* a repetition opens those that are not */
         RQ_TRY(rq__open_regions(c, p, p->opened, p->opened_count, why));
     RQ_TRY(rq__meta_put_opened(c, p, true, why));

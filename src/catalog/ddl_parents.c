@@ -205,7 +205,7 @@ static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = r->split ? rq__meta_delete_region(&b, &r->parents[0])
                          : rq__meta_delete_merge_parents(&b, &r->children[0], r->parent_count);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, why);
     rq_arena_clear(&a);
     if (rc != RQ_OK) return rc;
     atomic_fetch_add(&c->janitor.cleaned, r->split ? 1 : r->parent_count);

@@ -118,7 +118,11 @@ rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why);
 
 /* One atomic, durable write to meta. */
 RQ_NODISCARD
-rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error *why);
+rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, rq_error *why);
+/* One atomic write of what the next start would write too: with one log it is not waited for, and a full
+ * disk does not prevent it. */
+RQ_NODISCARD
+rq_err rq__meta_note(rq_catalog *c, const rq__batch *b, rq_error *why);
 /* Part of the procedure's commit, or after it. */
 RQ_NODISCARD
 rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error *why);
@@ -200,11 +204,14 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
  * enabled. */
 RQ_NODISCARD
 rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why);
-/* The same for regions that were reopened, without waiting for the log: a start writes the same. */
+/* The same for regions that were reopened, by rq__meta_note. */
 RQ_NODISCARD
 rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count, rq_error *why);
 /* After they are written and published: retries failed regions and releases the nodes. */
 void rq__opened_done(rq_catalog *c, rq__proc *p);
+/* p->opened for these regions, unless an earlier attempt has made it. REQUIRES: p->schema. */
+RQ_NODISCARD
+rq_err rq__need_opened(rq__proc *p, const rq_region_info *list, size_t count, rq_error *why);
 /* A malloc'ed array for p->regions or other regions. NULL: out of memory. */
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema);
 

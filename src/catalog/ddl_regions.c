@@ -12,6 +12,7 @@
  * after a crash skips the steps before the commit, because the new regions may have been written
  * to. HBASE: SplitTableRegionProcedure, MergeTableRegionsProcedure. */
 #include "catalog/ddl_priv.h"
+#include "catalog/proc_priv.h"
 
 #include <stdlib.h>
 
@@ -602,9 +603,7 @@ rq_err rq__regions_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__regions_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
-    if (p->opened == NULL) return rq_no_memory(why);
-    p->opened_count = p->region_count;
+    RQ_TRY(rq__need_opened(p, p->regions, p->region_count, why));
     /* A repetition keeps those that are open. */
     RQ_TRY(rq__open_regions(c, p, p->opened, p->opened_count, why));
     RQ_TRY(rq__meta_put_opened(c, p, false, why));
@@ -620,11 +619,9 @@ static rq_err list_parents(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);
-    free(p->opened);
+    rq__proc_forget_opened(p);
     rq_table_schema_unref(p->schema);
     p->schema = rq_table_schema_ref(t->pub.schema);
-    p->opened_count = 0;
     p->opened = rq__opened_new(p->old_regions, p->old_region_count, p->schema);
     for (size_t i = 0; i < p->old_region_count && p->opened != NULL; i++) {
         size_t at = rq__table_index(t, &p->old_regions[i]);
@@ -668,7 +665,7 @@ rq_err rq__regions_undo(rq_catalog *c, rq__proc *p)
     if (p->stage == 0) p->stage = 1;
     why = (rq_error){0};
     rq_err rc = reopen_parents(c, p, &why);
-    if (rc == RQ_OK || rc == RQ_E_AGAIN) return rc;
+    if (rc == RQ_OK || rc == RQ_E_AGAIN || rc == RQ_E_SERVER_STOPPED) return rc;
     rq_log_error(c->env->log, "catalog", "regions of %.*s will be reopened later: %s",
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)

@@ -395,7 +395,7 @@ static rq_err put_closed(rq_catalog *c, const rq_region_info *info, rq_error *wh
     rq__batch b;
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__meta_put_region(&b, info, RQ_REGION_CLOSED, NULL, -1);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, why);
     rq_arena_clear(&a);
     return rc;
 }

@@ -109,9 +109,7 @@ rq_err rq__truncate_region_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__truncate_region_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    if (p->opened == NULL) p->opened = rq__opened_new(p->old_regions, 1, p->schema);
-    if (p->opened == NULL) return rq_no_memory(why);
-    p->opened_count = 1;
+    RQ_TRY(rq__need_opened(p, p->old_regions, 1, why));
     RQ_TRY(rq__open_regions(c, p, p->opened, 1, why)); /* a repetition keeps it open */
     RQ_TRY(rq__meta_put_opened(c, p, false, why));
     RQ_TRY(rq__publish_nodes(c, p, p->opened, 1, false, why));

@@ -21,11 +21,10 @@ rq_err rq__proc_abandon_opened(rq__proc *p)
 {
     if (p->opened == NULL) return RQ_OK;
     rq_err rc = rq__opened_abandon(p->catalog, p, p->opened, p->opened_count);
-    return rc == RQ_E_NO_MEMORY ? rq__wait_a_while(p, NULL) : rc;
+    return rc == RQ_E_NO_MEMORY ? rq__wait_a_while(p, rc, rq_err_text(rc), NULL) : rc;
 }
 
-/* Its open regions belong to the host, which closes them. */
-static void free_opened(rq__proc *p)
+void rq__proc_forget_opened(rq__proc *p)
 {
     if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);
     free(p->opened);
@@ -58,7 +57,7 @@ void rq__proc_slim(rq__proc *p)
     p->region_count = p->old_region_count = 0;
     p->infos = NULL;
     p->info_count = 0;
-    free_opened(p);
+    rq__proc_forget_opened(p);
     rq_table_schema_unref(p->schema);
     p->schema = NULL;
     rq_holder_release(p->holder);
@@ -69,7 +68,7 @@ void rq__proc_free(rq__proc *p)
 {
     if (p == NULL) return;
     rq__claims_free(p);
-    free_opened(p);
+    rq__proc_forget_opened(p);
     rq__calls_free(p->calls);
     rq__calls_free(p->files);
     rq_table_schema_unref(p->schema);

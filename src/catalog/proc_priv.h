@@ -34,10 +34,10 @@ rq_task *rq__proc_wake(rq__procedures *ps, rq__proc *p);
 rq_task *rq__proc_unpark(rq__procedures *ps, rq__proc *p);
 /* A call has reported. Any thread. */
 void rq__proc_reported(rq__calls *k);
-/* For a step that cannot continue now and that no report resumes: it returns this, and runs again
- * in a second. A thread that waits itself fails. */
+/* For a step that cannot continue now, for this reason, and that no report resumes: it returns this,
+ * and runs again in a second. A thread that waits itself fails with the reason. */
 RQ_NODISCARD
-rq_err rq__wait_a_while(rq__proc *p, rq_error *why);
+rq_err rq__wait_a_while(rq__proc *p, rq_err rc, const char *text, rq_error *why);
 
 /* --- proc_memory.c ---------------------------------------------------------------------------- */
 /* NULL: no memory. */
@@ -53,6 +53,8 @@ rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info);
  * as a step. */
 RQ_NODISCARD
 rq_err rq__proc_abandon_opened(rq__proc *p);
+/* Frees p->opened. Regions that are open belong to the host, which closes them. */
+void rq__proc_forget_opened(rq__proc *p);
 /* Frees data that a result does not need: region names, descriptors. REQUIRES: lock held. */
 void rq__proc_slim(rq__proc *p);
 

@@ -205,15 +205,29 @@ static outcome wait_for_time(rq__proc *p)
     return LEFT;
 }
 
-rq_err rq__wait_a_while(rq__proc *p, rq_error *why)
+rq_err rq__wait_a_while(rq__proc *p, rq_err rc, const char *text, rq_error *why)
 {
-    if (p == NULL || p->ops == NULL)
-        return rq_fail(why, RQ_E_SERVER_NOT_RUNNING, "no server is there to open regions");
+    rq_error reason = {.code = RQ_OK};
+    (void)rq_fail(&reason, rc, "%s", text);
+    if (p == NULL || p->ops == NULL) return rq_fail(why, rc, "%s", text);
+    if (!p->told_waiting) rq__proc_tell(p, RQ_LOG_WARN, rc, &reason, "waits");
+    p->told_waiting = true;
+    if (p->ending == RQ__ENDING_NOT) note_error(p, rc, &reason); /* else it has its last error */
     p->wait_ns = WAIT_NS;
     return RQ_E_AGAIN;
 }
 
-/* Calls the function until it no longer waits; GOES_ON: *ret is its result. */
+static bool is_stopping(const rq__proc *p)
+{
+    rq__procedures *ps = &p->catalog->procedures;
+    pthread_mutex_lock(&ps->lock);
+    bool stopping = ps->stopping;
+    pthread_mutex_unlock(&ps->lock);
+    return stopping;
+}
+
+/* Calls the function until it no longer waits; GOES_ON: *ret is its result. A stop of the master leaves the
+ * procedure as it is recorded. */
 static outcome run_waiting(rq__proc *p, rq_err (*fn)(rq__proc *p, rq_error *why), rq_err *ret,
                            rq_error *why)
 {
@@ -221,6 +235,7 @@ static outcome run_waiting(rq__proc *p, rq_err (*fn)(rq__proc *p, rq_error *why)
     while (o == GOES_ON) {
         rq_error_clear(why);
         *ret = fn(p, why);
+        if (*ret == RQ_E_SERVER_STOPPED && is_stopping(p)) return LEFT;
         if (*ret != RQ_E_AGAIN) return GOES_ON;
         if (p->wait_ns > 0)
             o = wait_for_time(p);
@@ -237,14 +252,17 @@ void rq__proc_reported(rq__calls *k)
     rq_catalog *c = k->catalog;
     rq__procedures *ps = &c->procedures;
     rq_task *task = NULL;
+    bool ends = false;
     pthread_mutex_lock(&ps->lock);
     rq__proc *p = k->proc;
     bool last = --k->out == 0;
-    if (last && p != NULL && p->waiting && !ps->stopping) {
+    if (last && p != NULL && p->waiting) {
         p->waiting = false;
-        task = rq__proc_take(ps, p);
+        ends = ps->stopping; /* no task ends the step */
+        if (!ends) task = rq__proc_take(ps, p);
     }
     pthread_mutex_unlock(&ps->lock);
+    if (ends) rq__step_end(ps);
     if (p != NULL)
         rq__procs_start(c, task); /* the calls may be gone */
     else if (last)
@@ -270,6 +288,7 @@ static void begin_step(rq__proc *p)
     rq__calls_drop(p);
     p->stage = 0;
     p->at = 0;
+    p->told_waiting = false;
 }
 
 static outcome run_ending(rq__proc *p)
@@ -382,16 +401,18 @@ static void answer_accepted(rq__proc *p)
 
 /* Called after the first step of a procedure whose record was written without a sync. After a
  * successful commit the record is durable as well; if the commit will be repeated, the record is
- * written once more, with a sync. Then the submitter is answered. */
+ * written once more, with a sync. Then the submitter is answered. If that write fails, the next attempt
+ * of the step settles it: an error would say that the change is not made. */
 static void settle_record(rq__proc *p, rq_err rc)
 {
     rq_error why = {.code = RQ_OK};
-    p->undurable = false;
     if (rc != RQ_OK) rc = rq__proc_write(p, true, &why);
-    if (rc == RQ_OK)
-        answer_accepted(p);
-    else
-        rq__proc_answer(p, rc, &why);
+    if (rc != RQ_OK) {
+        rq__proc_tell(p, RQ_LOG_WARN, rc, &why, "its record is written later");
+        return;
+    }
+    p->undurable = false;
+    answer_accepted(p);
 }
 
 /* GOES_ON: with the next step. */
@@ -456,16 +477,6 @@ static bool is_between(const rq__proc *p)
     return p->calls == NULL && p->stage == 0;
 }
 
-/* Then the procedure stays as it is recorded. */
-static bool is_stopping(const rq__proc *p)
-{
-    rq__procedures *ps = &p->catalog->procedures;
-    pthread_mutex_lock(&ps->lock);
-    bool stopping = ps->stopping;
-    pthread_mutex_unlock(&ps->lock);
-    return stopping;
-}
-
 static outcome finish_steps(rq__proc *p)
 {
     if (!p->left_out) {
@@ -495,7 +506,6 @@ static outcome run_steps(rq__proc *p)
             if (hold(p)) return LEFT;
             rc = run_step(p, &why);
         }
-        if (o == GOES_ON && rc == RQ_E_SERVER_STOPPED && is_stopping(p)) o = LEFT;
         if (o == GOES_ON && rc != RQ_OK) o = go_on(p, rc, &why);
         if (o != GOES_ON) return o;
         if (p->undurable) settle_record(p, RQ_OK);

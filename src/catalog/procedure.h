@@ -166,7 +166,7 @@ typedef struct rq__proc_kind {
     rq_lock_level lock;
     bool holds;      /* its step returns RQ_E_AGAIN while it is to keep its lock (locks.c) */
     bool start_ends; /* a start completes it once committed, if it is not finished */
-    /* Its first step is the commit, synced in the log before anything else: the record needs no sync. */
+    /* Its first step is the commit. With one log its sync makes the record durable too. */
     bool commits_first;
     bool vital;          /* it frees space, or lets an operator (rq__batch) */
     bool leaves_regions; /* it neither opens nor closes its regions, so a start opens them */
@@ -224,6 +224,7 @@ struct rq__proc {
     rq_region_info *infos;    /* an alter's regions, in the arena */
     size_t info_count;
     uint64_t wait_ns;  /* the step is to be run again after that time */
+    bool told_waiting; /* the log has the reason */
     rq__ending ending; /* with rc and why */
     bool abandoned;    /* ending: nothing is left that is open and in no view */
     bool in_step;      /* it waits for reports in the middle of a step */

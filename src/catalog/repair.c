@@ -24,7 +24,7 @@ static rq_err put_one(rq_catalog *c, rq_slice row, const char *family, const cha
     rq__batch b;
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__batch_put(&b, row, family, rq_slice_cstr(qualifier), value);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, why);
     rq_arena_clear(&a);
     return rc;
 }
@@ -36,7 +36,7 @@ static rq_err write_table_state(rq_catalog *c, rq_slice table, rq_table_state st
     rq__batch b;
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__meta_put_table_state(&b, table, state);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, why);
     rq_arena_clear(&a);
     return rc;
 }

@@ -21,8 +21,9 @@ typedef struct batch {
 } batch;
 
 typedef struct entry {
-    struct entry *next;  /* in its bucket */
-    struct entry *later; /* among the finished ones */
+    struct entry *next;   /* in its bucket */
+    struct entry *later;  /* among the finished ones */
+    struct entry *behind; /* among those that open or close a region */
     rq_orders *owner;
     uint64_t id;
     int64_t master_ms;
@@ -35,7 +36,8 @@ typedef struct entry {
     rq_task task;
     rq_timer timer; /* another attempt to report */
     rq_report report;
-    rq_arena arena; /* of answer and report */
+    rq_arena arena; /* of the answer */
+    rq_arena report_arena;
 } entry;
 
 struct rq_orders {
@@ -44,6 +46,8 @@ struct rq_orders {
     rq_lane *lane;
     pthread_mutex_t lock; /* guards the rest; never held across I/O */
     entry *buckets[BUCKETS];
+    /* Those that open or close, by region, in order of arrival: the first of a region runs. */
+    entry *turns[BUCKETS];
     entry *first, *last; /* finished ones, the oldest first */
     size_t finished;
     int64_t master_ms; /* of the newest master */
@@ -95,6 +99,51 @@ static void unref_batch(batch *b)
     free(b);
 }
 
+/* --- one after the other for a region; all REQUIRE: lock held --------------------------------- */
+
+static bool takes_turns(const entry *e)
+{
+    return e->order->kind == RQ_CALL_OPEN || e->order->kind == RQ_CALL_CLOSE;
+}
+
+static entry **turns_of(rq_orders *o, const char *encoded)
+{
+    uint64_t h = 0;
+    memcpy(&h, encoded, sizeof h); /* hex digits of a hash */
+    return &o->turns[(h * UINT64_C(0x9e3779b97f4a7c15)) >> 56];
+}
+
+static entry *next_turn(entry *from, const char *encoded)
+{
+    while (from != NULL && strcmp(from->order->info.encoded, encoded) != 0)
+        from = from->behind;
+    return from;
+}
+
+/* True: it may run now. */
+static bool take_turn(rq_orders *o, entry *e)
+{
+    const char *encoded = e->order->info.encoded;
+    if (!takes_turns(e)) return true;
+    entry **at = turns_of(o, encoded);
+    bool first = next_turn(*at, encoded) == NULL;
+    while (*at != NULL)
+        at = &(*at)->behind;
+    *at = e;
+    return first;
+}
+
+/* The one whose turn is next; NULL: none waits. */
+static entry *pass_turn(rq_orders *o, entry *e)
+{
+    if (!takes_turns(e)) return NULL;
+    entry **at = turns_of(o, e->order->info.encoded);
+    while (*at != e)
+        at = &(*at)->behind;
+    *at = e->behind;
+    return next_turn(*at, e->order->info.encoded);
+}
+
 /* One entry less is at work. */
 static void leave(rq_orders *o)
 {
@@ -109,6 +158,7 @@ static void release(entry *e)
     rq_table_schema_unref(e->schema);
     free(e->call.why);
     rq_arena_clear(&e->arena);
+    rq_arena_clear(&e->report_arena);
     e->schema = NULL;
     e->call.why = NULL;
 }
@@ -129,6 +179,8 @@ static void finish(entry *e)
     pthread_mutex_unlock(&o->lock);
 }
 
+static void send_report(entry *e);
+
 static void report_again(rq_task *task)
 {
     entry *e = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), entry, timer);
@@ -137,21 +189,13 @@ static void report_again(rq_task *task)
     bool stopping = o->stopping;
     if (!stopping) o->busy++;
     pthread_mutex_unlock(&o->lock);
-    if (!stopping) o->o.report(o->o.ctx, &e->report);
+    if (!stopping) send_report(e);
 }
 
-static void reported(rq_report *r, rq_err rc)
+static void report_later(entry *e)
 {
-    entry *e = RQ_CONTAINER_OF(r, entry, report);
     rq_orders *o = e->owner;
     rq_executor *ex = o->env->executor;
-    if (rc == RQ_OK || rq_err_do_not_retry(rc)) {
-        if (rc != RQ_OK)
-            rq_log_warn(o->env->log, "cluster", "the master does not take the report of order %llu",
-                        (unsigned long long)e->id);
-        finish(e);
-        return;
-    }
     pthread_mutex_lock(&o->lock);
     if (!o->stopping) {
         e->timer.task.run = report_again;
@@ -161,11 +205,23 @@ static void reported(rq_report *r, rq_err rc)
     pthread_mutex_unlock(&o->lock);
 }
 
-/* The host has done it. */
-static void done(rq_region_call *call)
+static void reported(rq_report *r, rq_err rc)
 {
-    entry *e = RQ_CONTAINER_OF(call, entry, call);
-    rq_orders *o = e->owner;
+    entry *e = RQ_CONTAINER_OF(r, entry, report);
+    const rq_orders *o = e->owner;
+    if (rc == RQ_OK || rq_err_do_not_retry(rc)) {
+        if (rc != RQ_OK)
+            rq_log_warn(o->env->log, "cluster", "the master does not take the report of order %llu",
+                        (unsigned long long)e->id);
+        finish(e);
+        return;
+    }
+    report_later(e);
+}
+
+static rq_err make_report(entry *e)
+{
+    const rq_region_call *call = &e->call;
     const rq_outcome outcome = {
         .kind = e->order->kind,
         .id = e->id,
@@ -180,16 +236,35 @@ static void done(rq_region_call *call)
     };
     e->report.done = reported;
     e->report.method = rq__outcome_method(outcome.kind);
-    rq_err rc =
-        rq__outcome_encode(&outcome, rq_host_name(o->o.host), &e->arena, &e->report.request);
+    return rq__outcome_encode(&outcome, rq_host_name(e->owner->o.host), &e->report_arena,
+                              &e->report.request);
+}
+
+/* Without memory for the message, it is made later. */
+static void send_report(entry *e)
+{
+    rq_orders *o = e->owner;
+    rq_err rc = e->report.request.len > 0 ? RQ_OK : make_report(e);
     if (rc == RQ_OK) {
         o->o.report(o->o.ctx, &e->report);
         return;
     }
-    /* Out of memory: the order is done again, and finds it done. */
+    e->report.request = (rq_slice){0};
+    rq_arena_clear(&e->report_arena);
+    report_later(e);
+}
+
+/* The host has done it. */
+static void done(rq_region_call *call)
+{
+    entry *e = RQ_CONTAINER_OF(call, entry, call);
+    rq_orders *o = e->owner;
     rq_executor *ex = o->env->executor;
-    rq_arena_clear(&e->arena);
-    ex->submit(ex, RQ_POOL_WORK, &e->task);
+    pthread_mutex_lock(&o->lock);
+    entry *next = pass_turn(o, e);
+    pthread_mutex_unlock(&o->lock);
+    if (next != NULL) ex->submit(ex, RQ_POOL_WORK, &next->task);
+    send_report(e);
 }
 
 /* --- carrying out ----------------------------------------------------------------------------- */
@@ -247,8 +322,8 @@ static rq_err check(rq_orders *o, const rq_order *list, size_t count, int64_t st
     return RQ_OK;
 }
 
-/* Enters the orders that are new and marks them as running. Returns them, linked by task.next.
- * REQUIRES: lock held. */
+/* Enters the orders that are new and marks them as running. Returns those whose turn it is, linked by
+ * task.next. REQUIRES: lock held. */
 static rq_err enter_all(rq_orders *o, batch *b, rq_order *list, size_t count, rq_task **ret)
 {
     *ret = NULL;
@@ -261,13 +336,15 @@ static rq_err enter_all(rq_orders *o, batch *b, rq_order *list, size_t count, rq
         e->master_ms = list[i].master_ms;
         e->order = &list[i];
         e->batch = b;
-        e->task = (rq_task){.run = carry_out, .next = *ret};
+        e->task.run = carry_out;
         e->next = *bucket_of(o, e->id);
         *bucket_of(o, e->id) = e;
-        *ret = &e->task;
         b->refs++;
         o->busy++;
         if (e->master_ms > o->master_ms) o->master_ms = e->master_ms;
+        if (!take_turn(o, e)) continue;
+        e->task.next = *ret;
+        *ret = &e->task;
     }
     return RQ_OK;
 }

@@ -10,7 +10,8 @@
  *    remembered until ten minutes after their report was taken.
  *  - Orders of a master older than the newest known one are refused, and so are orders for another
  *    start code (of an earlier server at this address).
- *  - There is one order for a region at a time, because of the locks of the master's procedures.
+ *  - Orders to open and close a region are executed one at a time, in the order of their arrival. The
+ *    locks of a master's procedures see to that too, but not for orders of two masters.
  */
 #ifndef RQ_CLUSTER_ORDERS_H
 #define RQ_CLUSTER_ORDERS_H

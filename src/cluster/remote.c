@@ -45,28 +45,14 @@ static pending *find(rq_remote *m, uint64_t id)
     return p;
 }
 
-static void unlink_pending(rq_remote *m, const pending *p)
+/* It will report. */
+static void take_out(rq_remote *m, const pending *p)
 {
     pending **at = bucket_of(m, p->id);
     while (*at != p)
         at = &(*at)->next;
     *at = p->next;
-}
-
-static void end_one(pending *p, rq_err rc, const rq_error *why)
-{
-    rq_server_name_unref(p->server);
-    rq_region_call_report(p->call, rc, why);
-    free(p);
-}
-
-static void end_list(pending *list, rq_err rc, const rq_error *why)
-{
-    while (list != NULL) {
-        pending *next = list->next;
-        end_one(list, rc, why);
-        list = next;
-    }
+    m->reporting++;
 }
 
 /* Takes out the calls to a server (NULL: all) with numbers from `first` to `last`. */
@@ -86,9 +72,32 @@ static pending *take(rq_remote *m, const rq_server_name *of, uint64_t first, uin
             *at = p->next;
             p->next = list;
             list = p;
+            m->reporting++;
         }
     }
     return list;
+}
+
+/* --- ending calls that were taken out ---------------------------------------------------------- */
+
+static void end_one(rq_remote *m, pending *p, rq_err rc, const rq_error *why)
+{
+    rq_server_name_unref(p->server);
+    rq_region_call_report(p->call, rc, why);
+    free(p);
+    pthread_mutex_lock(&m->lock);
+    rq_latch *quiet = --m->reporting == 0 ? m->quiet : NULL;
+    if (quiet != NULL) quiet->executor->latch_open(quiet, RQ_OK);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void end_list(rq_remote *m, pending *list, rq_err rc, const rq_error *why)
+{
+    while (list != NULL) {
+        pending *next = list->next;
+        end_one(m, list, rc, why);
+        list = next;
+    }
 }
 
 void rq__end_calls_to(rq_remote *m, const rq_server_name *server, rq_err rc, const rq_error *why)
@@ -96,7 +105,7 @@ void rq__end_calls_to(rq_remote *m, const rq_server_name *server, rq_err rc, con
     pthread_mutex_lock(&m->lock);
     pending *list = take(m, server, 0, UINT64_MAX);
     pthread_mutex_unlock(&m->lock);
-    end_list(list, rc, why);
+    end_list(m, list, rc, why);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
@@ -149,7 +158,7 @@ static void answered(rq_remote_request *r, rq_err rc, const rq_error *why)
     }
     pthread_mutex_unlock(&m->lock);
     if (again) return;
-    end_list(refused, rq_err_do_not_retry(rc) ? RQ_E_SERVER_NOT_RUNNING : rc, why);
+    end_list(m, refused, rq_err_do_not_retry(rc) ? RQ_E_SERVER_NOT_RUNNING : rc, why);
     message_free(g);
 }
 
@@ -159,6 +168,7 @@ static void fail_call(rq_region_call *call, rq_err rc, const char *text)
 {
     rq_error why = {0};
     (void)rq_fail(&why, rc, "%s", text);
+    call->unsent = rc == RQ_E_NO_MEMORY;
     rq_region_call_report(call, rc, &why);
 }
 
@@ -328,7 +338,7 @@ static rq_err take_pending(rq_remote *m, const rq_outcome *o, const rq_server_na
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "a report that is not of order %llu",
                      (unsigned long long)o->id);
     if (rc == RQ_OK && p != NULL) {
-        unlink_pending(m, p);
+        take_out(m, p);
         *ret = p;
     }
     pthread_mutex_unlock(&m->lock);
@@ -336,7 +346,7 @@ static rq_err take_pending(rq_remote *m, const rq_outcome *o, const rq_server_na
 }
 
 /* The answer is copied: the message's memory ends. */
-static void report(pending *p, const rq_outcome *o)
+static void report(rq_remote *m, pending *p, const rq_outcome *o)
 {
     rq_error why = {0};
     rq_region_call *call = p->call;
@@ -349,7 +359,7 @@ static void report(pending *p, const rq_outcome *o)
         if (call->split_row.ptr == NULL) rc = RQ_E_NO_MEMORY;
     }
     if (rc != RQ_OK) (void)rq_fail(&why, rc, "%s", o->rc == rc ? o->message : rq_err_text(rc));
-    end_one(p, rc, &why);
+    end_one(m, p, rc, &why);
 }
 
 static rq_err take_outcomes(rq_remote *m, const rq_outcome *list, size_t count,
@@ -360,7 +370,7 @@ static rq_err take_outcomes(rq_remote *m, const rq_outcome *list, size_t count,
         pending *p;
         rq_err more = take_pending(m, &list[i], from, &p, why);
         if (rc == RQ_OK) rc = more;
-        if (p != NULL) report(p, &list[i]);
+        if (p != NULL) report(m, p, &list[i]);
     }
     return rc;
 }
@@ -390,6 +400,22 @@ rq_err rq_remote_procedures_done(rq_remote *m, rq_slice request, rq_error *why)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
+static void wait_for_reports(rq_remote *m)
+{
+    rq_executor *ex = m->o.env->executor;
+    rq_latch quiet;
+    ex->latch_init(ex, &quiet);
+    pthread_mutex_lock(&m->lock);
+    bool wait = m->reporting > 0;
+    if (wait) m->quiet = &quiet;
+    pthread_mutex_unlock(&m->lock);
+    if (wait) (void)ex->latch_wait(&quiet); /* always opened with RQ_OK */
+    pthread_mutex_lock(&m->lock);
+    m->quiet = NULL;
+    pthread_mutex_unlock(&m->lock);
+    ex->latch_destroy(&quiet);
+}
+
 static void stop(void *ctx)
 {
     rq_remote *m = ctx;
@@ -406,7 +432,8 @@ static void stop(void *ctx)
     }
     pending *list = take(m, NULL, 0, UINT64_MAX);
     pthread_mutex_unlock(&m->lock);
-    end_list(list, RQ_E_SERVER_STOPPED, NULL);
+    end_list(m, list, RQ_E_SERVER_STOPPED, NULL);
+    wait_for_reports(m);
     while (unsent != NULL) {
         message *next = unsent->next;
         message_free(unsent);

@@ -33,6 +33,9 @@ struct rq_remote {
     size_t server_count;
     size_t turn; /* of the next region that is placed */
     uint64_t next_id;
+    size_t
+        reporting; /* calls that were taken out and have not reported yet: a stop waits for them */
+    rq_latch *quiet; /* opened when there is none */
     bool stopping;
 };
 

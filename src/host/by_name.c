@@ -2,18 +2,16 @@
 /* A chained hash that doubles; see by_name.h. */
 #include "host/by_name.h"
 
+#include "host/names.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define BUCKETS_MIN 64
 
-/* FNV-1a. */
 static uint64_t hash_of(const char *encoded)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (; *encoded != '\0'; encoded++)
-        h = (h ^ (uint8_t)*encoded) * UINT64_C(0x100000001b3);
-    return h ^ h >> 32;
+    return rq__name_hash(encoded, strlen(encoded));
 }
 
 rq_err rq__by_name_init(rq__by_name *m)

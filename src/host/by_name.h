@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map of entries by a region's encoded name; the caller's lock guards it. */
+/* A map of entries by a region's encoded name; the caller's lock guards it. It relies on names being hashes. */
 #ifndef RQ_HOST_BY_NAME_H
 #define RQ_HOST_BY_NAME_H
 

@@ -44,6 +44,7 @@ typedef struct rq_region_call {
     /* --- the answer */
     rq_err rc;
     rq_error *why;              /* malloc'ed; NULL: none, or memory was exhausted */
+    bool unsent;                /* memory for the message was short: the region is as it was */
     int64_t open_seqnum;        /* OPEN */
     bool splittable, mergeable; /* LOOK */
     rq_slice split_row;         /* LOOK with `flush`; empty: none */
@@ -61,8 +62,8 @@ typedef struct rq_region_calls {
                  rq_region_load *ret);
     /* The server on which to open a region, referenced; NULL: there is none now. Never blocks. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info);
-    /* Every outstanding call reports RQ_E_SERVER_STOPPED; so do calls that are sent later, before
-     * `send` returns. After this returns no further report arrives. It may be called twice. In a
+    /* Every outstanding call reports RQ_E_SERVER_STOPPED, so what became of it is unknown; so do calls
+     * that are sent later, before `send` returns. After this returns no further report arrives. It may be called twice. In a
      * standalone server no call is ever outstanding, and calls still work. */
     void (*stop)(void *ctx);
     void *ctx;

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#define META_ENCODED "1588230740"
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 rq_err rq_host_new(rq_engine *engine, const rq_server_name *name, const struct rq_config *config,
@@ -226,7 +224,7 @@ static bool meta_encoded(rq_slice name, char ret[RQ_ENCODED_NAME_LEN + 1])
     rq_region_info info;
     char id[5] = {0};
     if (name.len == first) {
-        memcpy(ret, META_ENCODED, sizeof META_ENCODED);
+        memcpy(ret, RQ_META_ENCODED, sizeof RQ_META_ENCODED);
         return true;
     }
     if (name.len != first + sizeof id || name.ptr[first] != '_') return false;

@@ -11,7 +11,8 @@
  * server the catalog.
  *
  * Threads: opening and closing block; any thread, but one at a time for each region. Lookups are part
- * of a read section and never wait.
+ * of a read section; one that finds its region takes no lock, another one takes the host's for a moment,
+ * to see where the region went.
  */
 #ifndef RQ_HOST_HOST_H
 #define RQ_HOST_HOST_H

@@ -8,6 +8,7 @@
 
 #define MOVED_NS (UINT64_C(120) * 1000000000) /* HBASE: TIMEOUT_REGION_MOVED */
 #define MOVED_MAX 65536                       /* then the oldest are forgotten: 8 MB */
+#define FORGET_MAX 16                         /* each new one adds one */
 
 static void forget_first(rq_host *h)
 {
@@ -19,12 +20,13 @@ static void forget_first(rq_host *h)
     free(m);
 }
 
-static void forget_expired(rq_host *h)
+/* A few at a time, because requests do it on loops. */
+static void forget_expired(rq_host *h, uint64_t now)
 {
-    uint64_t now = h->env->executor->now_ns(h->env->executor);
-    while (h->moved_first != NULL &&
-           (h->moved_first->until_ns <= now || h->moved.count > MOVED_MAX))
+    for (int i = 0; i < FORGET_MAX && h->moved_first != NULL; i++) {
+        if (h->moved_first->until_ns > now && h->moved.count <= MOVED_MAX) return;
         forget_first(h);
+    }
 }
 
 /* Its entry stays in the list of ages, empty. */
@@ -56,13 +58,14 @@ void rq__host_moved(rq_host *h, const char *encoded, const rq_server_name *to, i
     memcpy(m->named.encoded, encoded, strlen(encoded) + 1);
     m->to = own;
     m->close_seqnum = close_seqnum;
-    m->until_ns = h->env->executor->now_ns(h->env->executor) + MOVED_NS;
+    uint64_t now = h->env->executor->now_ns(h->env->executor);
+    m->until_ns = now + MOVED_NS;
     pthread_mutex_lock(&h->lock);
     rq__moved_forget(h, encoded);
     rq__by_name_put(&h->moved, &m->named);
     *(h->moved_last == NULL ? &h->moved_first : &h->moved_last->later) = m;
     h->moved_last = m;
-    forget_expired(h);
+    forget_expired(h, now);
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -73,11 +76,12 @@ rq_err rq__moved_check(rq_host *h, rq_slice encoded, rq_error *why)
     rq_err rc = RQ_OK;
     if (encoded.len > RQ_ENCODED_NAME_LEN) return RQ_OK;
     if (encoded.len > 0) memcpy(name, encoded.ptr, encoded.len);
+    uint64_t now = h->env->executor->now_ns(h->env->executor);
     pthread_mutex_lock(&h->lock);
-    forget_expired(h);
+    forget_expired(h, now);
     rq__named *n = rq__by_name_find(&h->moved, name);
-    if (n != NULL) {
-        const rq__moved_region *m = RQ_CONTAINER_OF(n, rq__moved_region, named);
+    const rq__moved_region *m = n == NULL ? NULL : RQ_CONTAINER_OF(n, rq__moved_region, named);
+    if (m != NULL && m->until_ns > now) {
         rc = rq_fail(
             why, RQ_E_REGION_MOVED,
             "Region moved to: hostname=%s port=%u startCode=%lld. As of locationSeqNum=%lld.",

@@ -17,8 +17,12 @@ typedef struct adoption {
     rq_engine *engine;
     rq__bucket **buckets; /* sorted by name */
     size_t count;
-    size_t bytes; /* of their records */
+    size_t bytes;                      /* of their records */
+    size_t others_bytes, looked_bytes; /* of other records in memory; `bytes` when it looked */
+    uint64_t recovered;
 } adoption;
+
+#define LOOK_EVERY ((size_t)1024 * 1024)
 
 static int compare_buckets(const void *a, const void *b)
 {
@@ -44,8 +48,25 @@ static rq__bucket *bucket_of(const adoption *a, rq_slice encoded)
 static void drop_records(adoption *a, rq__bucket *b)
 {
     a->bytes -= b->records.len;
+    a->looked_bytes = 0;
     rq_buf_clear(&b->records);
     b->by_index = true;
+}
+
+/* At what other regions hold; from time to time, so that the lock is not taken for each record. */
+static void look(adoption *a)
+{
+    rq__recovery *v = &a->engine->recovery;
+    pthread_mutex_lock(&v->lock);
+    a->others_bytes = v->bytes;
+    pthread_mutex_unlock(&v->lock);
+    a->looked_bytes = a->bytes;
+}
+
+static bool is_too_much(adoption *a)
+{
+    if (a->bytes >= a->looked_bytes + LOOK_EVERY) look(a);
+    return a->others_bytes + a->bytes > a->engine->recovery.bytes_max;
 }
 
 static rq_err add_record(adoption *a, const rq_wal_record *r, rq_error *why)
@@ -59,12 +80,8 @@ static rq_err add_record(adoption *a, const rq_wal_record *r, rq_error *why)
     size_t before = b->records.len;
     RQ_TRY(rq__bucket_add(b, r, &needed, why));
     a->bytes += b->records.len - before;
-    rq__recovery *v = &a->engine->recovery;
-    pthread_mutex_lock(&v->lock);
-    v->recovered += needed;
-    bool too_large = v->bytes + a->bytes > v->bytes_max;
-    pthread_mutex_unlock(&v->lock);
-    if (too_large) drop_records(a, b);
+    a->recovered += needed;
+    if (is_too_much(a)) drop_records(a, b);
     return RQ_OK;
 }
 
@@ -102,6 +119,18 @@ static rq_err bucket_take(rq_engine *e, const char *encoded, const char *server_
     return RQ_OK;
 }
 
+/* An adoption of another log may have put in one meanwhile; then the region reads the logs of this one
+ * itself. */
+static void put_in(adoption *a)
+{
+    rq__recovery *v = &a->engine->recovery;
+    for (size_t i = 0; i < a->count; i++)
+        if (!rq__recovery_attach_first(v, a->buckets[i])) rq__bucket_free(a->buckets[i]);
+    pthread_mutex_lock(&v->lock);
+    v->recovered += a->recovered;
+    pthread_mutex_unlock(&v->lock);
+}
+
 rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const *encoded,
                        size_t count, rq_error *why)
 {
@@ -116,14 +145,12 @@ rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const 
         a.bytes += a.buckets[i]->records.len;
     if (rc == RQ_OK && count > 0) {
         qsort(a.buckets, a.count, sizeof *a.buckets, compare_buckets);
+        look(&a);
         rc = read_log(&a, server_name, why);
     }
-    for (size_t i = 0; i < a.count; i++) {
-        if (rc == RQ_OK)
-            rq__recovery_attach(&e->recovery, a.buckets[i]);
-        else
-            rq__bucket_free(a.buckets[i]); /* its regions read the logs themselves */
-    }
+    if (rc == RQ_OK) put_in(&a);
+    for (size_t i = 0; i < a.count && rc != RQ_OK; i++)
+        rq__bucket_free(a.buckets[i]); /* its region reads the logs itself */
     free(a.buckets);
     return rc;
 }

@@ -535,7 +535,6 @@ static rq_err join_cluster(rq_engine *e, const rq_engine_options *o, rq_error *w
         return rq_fail(why, RQ_E_INVALID, "the server's name has %zu bytes", len);
     e->cluster = calloc(1, sizeof *e->cluster);
     if (e->cluster == NULL) return rq_no_memory(why);
-    e->cluster->tenure = o->tenure;
     e->cluster->shared = o->tenure->shared;
     memcpy(e->cluster->server_name, o->server_name, len + 1);
     return RQ_OK;

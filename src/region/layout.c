@@ -59,14 +59,14 @@ static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
     return rq_vfs_write_new_file(vfs, path, bytes, why);
 }
 
-static rq_err empty_manifest(rq_arena *arena, const rq_table_schema *schema, rq__manifest *m,
-                             rq_error *why)
+rq_err rq__manifest_of_schema(rq_arena *arena, const rq_table_schema *schema, rq__manifest *ret,
+                              rq_error *why)
 {
-    *m = (rq__manifest){.next_seqid = 1};
-    m->families = rq_arena_calloc(arena, schema->family_count + 1, sizeof *m->families);
-    if (m->families == NULL) return rq_no_memory(why);
-    for (; m->family_count < schema->family_count; m->family_count++)
-        m->families[m->family_count].name = schema->families[m->family_count].name;
+    *ret = (rq__manifest){.next_seqid = 1};
+    ret->families = rq_arena_calloc(arena, schema->family_count + 1, sizeof *ret->families);
+    if (ret->families == NULL) return rq_no_memory(why);
+    for (; ret->family_count < schema->family_count; ret->family_count++)
+        ret->families[ret->family_count].name = schema->families[ret->family_count].name;
     return RQ_OK;
 }
 
@@ -79,7 +79,7 @@ static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info
     if (rc != RQ_E_NOT_FOUND) return rc; /* there already, or unreadable */
     if (why != NULL) why->code = RQ_OK;
     rq__manifest m;
-    RQ_TRY(empty_manifest(arena, schema, &m, why));
+    RQ_TRY(rq__manifest_of_schema(arena, schema, &m, why));
     generation = 0;
     return rq__manifest_write(vfs, info->encoded, &m, &generation, NULL, why);
 }
@@ -89,7 +89,7 @@ static rq_err create_owned(const rq__cluster *c, rq_arena *arena, const rq_regio
                            const rq_table_schema *schema, rq_error *why)
 {
     rq__manifest m;
-    RQ_TRY(empty_manifest(arena, schema, &m, why));
+    RQ_TRY(rq__manifest_of_schema(arena, schema, &m, why));
     return rq__owned_create(c, info->encoded, &m, why);
 }
 
@@ -267,10 +267,13 @@ static rq_err remove_folder(rq_vfs *vfs, const char *dir, rq_error *why)
     return rq_vfs_sync_parent(vfs, dir, why);
 }
 
-static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, rq_error *why)
+static rq_err destroy(rq_engine *e, rq_arena *arena, const rq_region_info *info, rq_error *why)
 {
+    rq_vfs *vfs = e->env.vfs;
+    rq__claimed claimed;
     const char *dir = rq__region_dir(arena, info);
     if (dir == NULL) return rq_no_memory(why);
+    if (e->cluster != NULL) RQ_TRY(rq__owned_claim(e, info->encoded, arena, &claimed, why));
     rq_dir_entry *entries = NULL;
     size_t count = 0;
     rq_err rc = rq_vfs_list(vfs, dir, arena, &entries, &count, NULL);
@@ -282,13 +285,14 @@ static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, 
     RQ_TRY(remove_folder(vfs, dir, why));
     RQ_TRY(rq__nonce_files_remove(vfs, info->encoded, why));
     /* Last: as long as there is a folder or a manifest, the region's records in the log are kept. */
-    return rq__manifest_remove(vfs, info->encoded, why);
+    return e->cluster != NULL ? rq__owned_remove(e, info->encoded, &claimed, why)
+                              : rq__manifest_remove(vfs, info->encoded, why);
 }
 
 rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why)
 {
     rq_arena arena = {0};
-    rq_err rc = destroy(e->env.vfs, &arena, info, why);
+    rq_err rc = destroy(e, &arena, info, why);
     rq_arena_clear(&arena);
     if (rc != RQ_OK) return rc;
     rq__recovery_drop(e, info->encoded);
@@ -354,16 +358,32 @@ rq_err rq_region_archive(rq_vfs *batch, const rq_region_info *info, rq_error *wh
     return rc;
 }
 
+static rq_err remove_slots(rq_vfs *batch, rq_arena *arena, const char *encoded, rq_error *why)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *slot = rq_arena_printf(arena, RQ__MANIFEST_DIR "/%s.%d", encoded, i);
+        RQ_TRY(slot == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(batch, slot, why));
+    }
+    return RQ_OK;
+}
+
+static rq_err remove_region(rq_engine *e, rq_vfs *batch, rq_arena *arena,
+                            const rq_region_info *info, rq_error *why)
+{
+    rq__claimed claimed;
+    const char *dir = rq__region_dir(arena, info);
+    if (dir == NULL) return rq_no_memory(why);
+    if (e->cluster != NULL) RQ_TRY(rq__owned_claim(e, info->encoded, arena, &claimed, why));
+    RQ_TRY(rq_vfs_remove_tree(batch, dir, why));
+    RQ_TRY(rq__nonce_files_remove(batch, info->encoded, why));
+    return e->cluster != NULL ? rq__owned_remove(e, info->encoded, &claimed, why)
+                              : remove_slots(batch, arena, info->encoded, why);
+}
+
 rq_err rq_region_remove(rq_engine *e, rq_vfs *batch, const rq_region_info *info, rq_error *why)
 {
     rq_arena arena = {0};
-    const char *dir = rq__region_dir(&arena, info);
-    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(batch, dir, why);
-    if (rc == RQ_OK) rc = rq__nonce_files_remove(batch, info->encoded, why);
-    for (int i = 0; i < 2 && rc == RQ_OK; i++) {
-        const char *slot = rq_arena_printf(&arena, RQ__MANIFEST_DIR "/%s.%d", info->encoded, i);
-        rc = slot == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(batch, slot, why);
-    }
+    rq_err rc = remove_region(e, batch, &arena, info, why);
     rq_arena_clear(&arena);
     if (rc == RQ_OK) rq__recovery_drop(e, info->encoded);
     return rc;
@@ -408,9 +428,8 @@ static rq_err manifest_of_folders(rq_vfs *vfs, rq_arena *arena, const rq_region_
     return RQ_OK;
 }
 
-/* Once a manifest does not name the family, its records in the log are ignored. */
-static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
-                            rq_slice family, rq_error *why)
+static rq_err drop_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, rq_slice family,
+                          rq_error *why)
 {
     rq__manifest m;
     rq_error own = {0};
@@ -428,6 +447,16 @@ static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *
         memmove(&m.families[i], &m.families[i + 1], (m.family_count - i) * sizeof *m.families);
         RQ_TRY(rq__manifest_write(vfs, info->encoded, &m, &generation, NULL, why));
     }
+    return RQ_OK;
+}
+
+/* Once a manifest does not name the family, its records in the log are ignored. */
+static rq_err remove_family(rq_engine *e, rq_arena *arena, const rq_region_info *info,
+                            rq_slice family, rq_error *why)
+{
+    rq_vfs *vfs = e->env.vfs;
+    RQ_TRY(e->cluster != NULL ? rq__owned_drop_family(e, info->encoded, arena, family, why)
+                              : drop_family(vfs, arena, info, family, why));
     const char *dir = rq__family_dir(arena, info, family);
     if (dir == NULL) return rq_no_memory(why);
     rq_stat st;
@@ -440,7 +469,7 @@ rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slic
                                rq_error *why)
 {
     rq_arena arena = {0};
-    rq_err rc = remove_family(e->env.vfs, &arena, info, family, why);
+    rq_err rc = remove_family(e, &arena, info, family, why);
     rq_arena_clear(&arena);
     return rc;
 }

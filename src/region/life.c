@@ -442,7 +442,10 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
         RQ_TRY(save(r, why));
     } else {
         forget_nonces(r);
-        if (r->owned == NULL) rq__recovery_reread(r->engine, r->info.encoded);
+        if (r->owned == NULL)
+            rq__recovery_reread(r->engine, r->info.encoded);
+        else
+            rq__owned_abandon(r);
     }
     atomic_store(&r->state, RQ__REGION_CLOSED);
     rq__engine_remove(r->engine, r);

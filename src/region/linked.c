@@ -3,6 +3,7 @@
  * are written without a sync each, because a clone has thousands of them: the caller's batch syncs
  * everything. */
 #include "region/engine_priv.h"
+#include "region/owned.h"
 #include "region/region_files.h"
 #include "region/tracking.h"
 #include "store/mob.h"
@@ -204,9 +205,11 @@ static rq_err link_family(linking *l, const char *dir, const rq_region_files *fi
     return RQ_OK;
 }
 
-/* Without a manifest the folder counts (open_store.c), unless a list of files stands for it. */
-static bool needs_manifest(const rq_table_schema *schema)
+/* Without a manifest the folder counts (open_store.c), unless a list of files stands for it; in a
+ * cluster it never does. */
+static bool needs_manifest(const rq_engine *e, const rq_table_schema *schema)
 {
+    if (e->cluster != NULL) return true;
     for (size_t i = 0; i < schema->family_count; i++)
         if (rq__tracking_reads_list(schema, &schema->families[i])) return true;
     return false;
@@ -219,6 +222,9 @@ static rq_err write_manifest(const linking *l, rq__manifest *m)
     uint64_t generation = 0;
     rq_error own = {0};
     rq_vfs *vfs = l->engine->env.vfs;
+    /* One that is there is of an earlier attempt, and since then the region may have been open. */
+    if (l->engine->cluster != NULL)
+        return rq__owned_create(l->engine->cluster, l->region, m, l->why);
     rq_err rc = rq__manifest_read(vfs, l->region, l->arena, &old, &generation, &own);
     if (rc == RQ_E_NOT_FOUND) generation = 0;
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(l->why, rc, "%s", own.message);
@@ -230,21 +236,18 @@ static rq_err link_region(linking *l, const rq_region_info *info, const rq_table
 {
     rq_vfs *vfs = l->vfs;
     rq_slice bytes;
-    rq__manifest m = {.next_seqid = 1};
+    rq__manifest m;
     const char *dir = rq__region_dir(l->arena, info);
     const char *path = dir == NULL ? NULL : rq_arena_printf(l->arena, "%s/.regioninfo", dir);
-    m.families = rq_arena_calloc(l->arena, schema->family_count + 1, sizeof *m.families);
-    if (path == NULL || m.families == NULL ||
-        rq_region_info_serialize_delimited(info, l->arena, &bytes) != RQ_OK)
+    RQ_TRY(rq__manifest_of_schema(l->arena, schema, &m, l->why));
+    if (path == NULL || rq_region_info_serialize_delimited(info, l->arena, &bytes) != RQ_OK)
         return rq_no_memory(l->why);
     RQ_TRY(rq__make_folders(vfs, l->arena, dir, l->why));
     RQ_TRY(write_file(vfs, path, bytes, l->why));
-    for (; m.family_count < schema->family_count; m.family_count++) {
-        rq__manifest_family *f = &m.families[m.family_count];
-        f->name = schema->families[m.family_count].name;
-        RQ_TRY(link_family(l, rq__family_dir(l->arena, info, f->name), files, f));
-    }
-    return needs_manifest(schema) ? write_manifest(l, &m) : RQ_OK;
+    for (size_t i = 0; i < m.family_count; i++)
+        RQ_TRY(link_family(l, rq__family_dir(l->arena, info, m.families[i].name), files,
+                           &m.families[i]));
+    return needs_manifest(l->engine, schema) ? write_manifest(l, &m) : RQ_OK;
 }
 
 rq_err rq_region_create_linked(rq_engine *e, rq_vfs *vfs, const rq_region_info *info,

@@ -4,6 +4,7 @@
 
 #include "region/engine_priv.h"
 #include "region/filelist.h"
+#include "region/owned.h"
 #include "region/tracking.h"
 #include "store/mob_files.h"
 
@@ -243,6 +244,13 @@ static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_sch
     return RQ_OK;
 }
 
+static rq_err read_any_manifest(const rq_engine *e, const char *encoded, rq_arena *a,
+                                rq__manifest *m, uint64_t *generation, rq_error *why)
+{
+    return e->cluster != NULL ? rq__owned_read(e->cluster, encoded, a, m, generation, why)
+                              : rq__manifest_read(e->env.vfs, encoded, a, m, generation, why);
+}
+
 /* Under the commit gate: a manifest that is being written may still fail to become durable, but
  * reading it would treat it as durable (vfs/cas.c, rule 4). */
 static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__manifest *m,
@@ -257,7 +265,7 @@ static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__m
     rq_err rc =
         open != NULL && open->manifest.in_doubt
             ? rq_fail(&own, RQ_E_STATE, "the state of the manifest of %s is unknown", encoded)
-            : rq__manifest_read(c->engine->env.vfs, encoded, a, m, generation, &own);
+            : read_any_manifest(c->engine, encoded, a, m, generation, &own);
     if (open != NULL) rq__gate_leave(&open->commit_gate, open->env.executor);
     rq_region_unref(open);
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);

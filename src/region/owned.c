@@ -44,10 +44,13 @@ rq_err rq__owned_read(const rq__cluster *c, const char *encoded, rq_arena *arena
 typedef struct mine {
     const rq__cluster *cluster;
     uint64_t open_number;
+    bool given_up; /* the region may have been given up by this opening */
 } mine;
 
-/* Only this opening writes manifests with its number: with this server as owner, or without an
- * owner when it gives the region up. The latter may arrive late, after a repeated close. */
+/* Only this opening writes manifests with its number and this server as owner. Once it has the region, also
+ * those without an owner are its own: it gave the region up, in a swap that arrived late. Before, they are
+ * of another server, which took the number, and was faster in giving the region up than this server in
+ * taking it. */
 static bool is_mine(void *ctx, rq_slice bytes)
 {
     const mine *own = ctx;
@@ -55,32 +58,45 @@ static bool is_mine(void *ctx, rq_slice bytes)
     rq__manifest m;
     bool yes = rq__manifest_decode(bytes, &arena, &m, NULL) == RQ_OK && m.is_owned &&
                m.open_number == own->open_number &&
-               (m.owner.len == 0 || is_me(own->cluster, m.owner));
+               ((own->given_up && m.owner.len == 0) || is_me(own->cluster, m.owner));
     rq_arena_clear(&arena);
     return yes;
 }
 
-static bool never(void *ctx, rq_slice bytes)
-{
-    (void)ctx;
-    (void)bytes;
-    return false;
-}
-
-/* The swap of an opening, or of a creation. */
+/* `own` NULL: not of an opening. */
 static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest *m,
-                   uint64_t *generation, rq_error *why)
+                   uint64_t *generation, mine *own, rq_error *why)
 {
     char name[NAME_MAX_LEN];
     rq_buf bytes = {0};
-    mine own = {c, m->open_number};
     name_of(encoded, name);
     rq_err rc = rq__manifest_encode(m, &bytes);
     if (rc == RQ_OK)
         rc = rq_object_swap(c->shared, name, generation, rq_buf_slice(&bytes),
-                            m->open_number == 0 ? never : is_mine, &own, why);
+                            own == NULL ? NULL : is_mine, own, why);
     rq_buf_clear(&bytes);
     return rc;
+}
+
+rq_err rq__owned_swap_taking(const rq__cluster *c, const char *encoded, const rq__manifest *m,
+                             uint64_t *generation, rq_error *why)
+{
+    mine own = {c, m->open_number, false};
+    return swap(c, encoded, m, generation, &own, why);
+}
+
+rq_err rq__owned_swap_closed(const rq__cluster *c, const char *encoded, const rq__manifest *m,
+                             uint64_t *generation, rq_error *why)
+{
+    return swap(c, encoded, m, generation, NULL, why);
+}
+
+/* Of an opening that has the region. */
+static rq_err swap_having(const rq__cluster *c, const char *encoded, const rq__manifest *m,
+                          uint64_t *generation, rq_error *why)
+{
+    mine own = {c, m->open_number, true};
+    return swap(c, encoded, m, generation, &own, why);
 }
 
 rq_err rq__owned_create(const rq__cluster *c, const char *encoded, const rq__manifest *m,
@@ -91,14 +107,15 @@ rq_err rq__owned_create(const rq__cluster *c, const char *encoded, const rq__man
     rq_error detail = {.code = RQ_OK};
     first.is_owned = true;
     first.in_use = true;
-    rq_err rc = swap(c, encoded, &first, &generation, &detail);
+    rq_err rc = rq__owned_swap_closed(c, encoded, &first, &generation, &detail);
     return rc == RQ_OK || rc == RQ_E_CONFLICT ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
 rq_err rq__owned_swap(rq_region *r, const rq__manifest *m, rq_error *why)
 {
     rq_error detail = {.code = RQ_OK};
-    rq_err rc = swap(r->engine->cluster, r->info.encoded, m, &r->manifest.generation, &detail);
+    rq_err rc =
+        swap_having(r->engine->cluster, r->info.encoded, m, &r->manifest.generation, &detail);
     r->manifest.in_doubt = rc != RQ_OK;
     if (rc == RQ_OK) return RQ_OK;
     (void)rq_fail(why, rc, "%s", detail.message);
@@ -108,18 +125,11 @@ rq_err rq__owned_swap(rq_region *r, const rq__manifest *m, rq_error *why)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Whether the former owner can no longer acknowledge writes. A repeated fence tells when its lease
- * has ended by this server's clock. */
-static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
+/* A repeated fence tells when the lease has ended by this server's clock. */
+rq_err rq__owned_check_owner(const rq__cluster *c, rq_slice owner, uint64_t *ret_quiet_ns,
+                             rq_error *why)
 {
-    const rq__cluster *c = r->engine->cluster;
-    if (owner.len == 0) return RQ_OK;
-    if (is_me(c, owner)) {
-        /* An opening of this server that failed: the log cannot be read while this server writes
-         * it. */
-        if (!rq_wal_holds(r->engine->wal, r->info.encoded)) return RQ_OK;
-        return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
-    }
+    if (owner.len == 0 || is_me(c, owner)) return RQ_OK;
     char name[RQ_SHARED_NAME_MAX + 1] = {0};
     rq_wal_state state;
     memcpy(name, owner.ptr, owner.len);
@@ -128,7 +138,16 @@ static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
     if (rc == RQ_OK && state == RQ_WAL_OPEN)
         return rq_fail(why, RQ_E_STATE, "the region is open at %s, which is not fenced", name);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", detail.message);
-    return rq_wal_fence(c->shared, name, c->server_name, &r->owned->quiet_ns, why);
+    return rq_wal_fence(c->shared, name, c->server_name, ret_quiet_ns, why);
+}
+
+/* An opening of this server may have failed; but the log cannot be read while this server writes it. */
+static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
+{
+    const rq_engine *e = r->engine;
+    if (is_me(e->cluster, owner) && rq_wal_holds(e->wal, r->info.encoded))
+        return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
+    return rq__owned_check_owner(e->cluster, owner, &r->owned->quiet_ns, why);
 }
 
 /* The listed logs of others, and this server's behind them. */
@@ -183,33 +202,62 @@ rq_err rq__owned_take(rq_region *r, rq_arena *arena, rq__manifest *ret, rq_error
     if (take_logs(r, ret) != RQ_OK || give_logs(r->owned, arena, ret) != RQ_OK)
         return rq_no_memory(why);
     ret->owner = rq_slice_cstr(c->server_name);
-    RQ_TRY(swap(c, r->info.encoded, ret, &generation, why));
+    RQ_TRY(rq__owned_swap_taking(c, r->info.encoded, ret, &generation, why));
     atomic_init(&r->owned->last_stamp_ms, ret->last_stamp_ms);
     r->manifest.generation = generation;
     r->manifest.in_use = true;
     return RQ_OK;
 }
 
+/* Whether the manifest names this server's log for the opening, or may still: a swap of unknown outcome
+ * can arrive until another one has replaced what it expects. */
+static bool may_need_own_log(const rq_region *r, const rq__manifest *m)
+{
+    uint64_t opening = r->owned->open_number;
+    if (m->open_number < opening) return true;
+    for (size_t i = 0; i < m->log_count; i++)
+        if (is_me(r->engine->cluster, m->logs[i].name) && m->logs[i].opening == opening)
+            return true;
+    return false;
+}
+
+/* Out of the manifest, if it has this opening. */
+static rq_err give_back(rq_region *r, rq_arena *arena, bool *ret_key_goes)
+{
+    const rq__cluster *c = r->engine->cluster;
+    rq__manifest m;
+    uint64_t generation;
+    *ret_key_goes = false;
+    rq_err rc = rq__owned_read(c, r->info.encoded, arena, &m, &generation, NULL);
+    if (rc == RQ_OK && is_me(c, m.owner) && m.open_number == r->owned->open_number) {
+        m.owner = (rq_slice){0};
+        m.log_count--; /* this server's own log, the last one: it has no edits of this opening */
+        rc = swap_having(c, r->info.encoded, &m, &generation, NULL);
+    }
+    *ret_key_goes = rc == RQ_E_NOT_FOUND || (rc == RQ_OK && !may_need_own_log(r, &m));
+    return rc == RQ_E_NOT_FOUND ? RQ_OK : rc; /* it was removed meanwhile */
+}
+
 void rq__owned_give_back(rq_region *r)
 {
     const rq__cluster *c = r->engine->cluster;
     rq_arena arena = {0};
-    rq__manifest m;
-    uint64_t generation;
+    bool key_goes;
     if (r->owned == NULL || r->owned->open_number == 0) return;
-    rq_err rc = rq__owned_read(c, r->info.encoded, &arena, &m, &generation, NULL);
-    if (rc == RQ_OK && is_me(c, m.owner) && m.open_number == r->owned->open_number) {
-        m.owner = (rq_slice){0};
-        m.log_count--; /* this server's own log, the last one: it has no edits of this opening */
-        rc = swap(c, r->info.encoded, &m, &generation, NULL);
-        if (rc == RQ_OK)
-            rc = rq_wal_need_no_more(c->shared, c->server_name, r->info.encoded, m.open_number,
-                                     NULL);
-    }
+    rq_err rc = give_back(r, &arena, &key_goes);
+    if (key_goes)
+        rc = rq_wal_need_no_more(c->shared, c->server_name, r->info.encoded, r->owned->open_number,
+                                 NULL);
     if (rc != RQ_OK)
-        rq_log_warn(r->env.log, "region", "%s: not given back after a failed opening: %s",
-                    r->info.encoded, rq_err_text(rc));
+        rq_log_warn(r->env.log, "region", "%s: not given back: %s", r->info.encoded,
+                    rq_err_text(rc));
     rq_arena_clear(&arena);
+}
+
+void rq__owned_abandon(rq_region *r)
+{
+    rq_wal *wal = r->engine->wal;
+    if (!rq_wal_failed(wal) && !rq_wal_holds(wal, r->info.encoded)) rq__owned_give_back(r);
 }
 
 void rq__owned_settle(const rq_region *r)
@@ -235,8 +283,7 @@ rq_err rq__owned_fill(rq_region *r, rq_arena *arena, rq__manifest *m)
     return give_logs(o, arena, m);
 }
 
-/* The manifest no longer names these logs. Keys that stay in a set are removed when the log is
- * retired. */
+/* The manifest no longer names these logs. */
 static void need_no_more(const rq_region *r, const rq__owned_log *logs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

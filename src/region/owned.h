@@ -14,7 +14,11 @@
  *     have named them.
  *  4. Once nothing that was replayed is only in memory, the logs of others leave the list.
  *  5. Close: a flush; then a swap to owner = none, without logs.
- *  6. A log is "needed" (wal/head.h) before the manifest names it, until after it does not.
+ *  6. A log is "needed" (wal/head.h) before the manifest names it, until after it does not. A key whose
+ *     deletion failed keeps its log.
+ *  7. Who removes the files of a closed region, or changes its families, swaps its manifest first, as an
+ *     opening would, and is refused likewise: a deposed master does no harm to an open region. While files
+ *     are removed, the owner is the server that removes them (claim.c).
  *
  * Folders are not listed: the manifest names the region's files. Other files may be about to be
  * committed by another server, and are not touched.
@@ -28,7 +32,6 @@
 /* What an engine of a cluster has. Const. */
 typedef struct rq__cluster {
     rq_shared *shared;
-    rq_tenure *tenure;
     char server_name[RQ_SHARED_NAME_MAX + 1];
 } rq__cluster;
 
@@ -76,6 +79,45 @@ RQ_NODISCARD
 rq_err rq__owned_release(rq_region *r, rq_error *why);
 /* The timestamp of a batch's cells: not before any that a server gave earlier. Under the token. */
 int64_t rq__owned_stamp(rq_region *r, int64_t now_ms);
+/* A close without a flush: gives the region up, unless this server's log has edits of it. */
+void rq__owned_abandon(rq_region *r);
 void rq__owned_free(rq__owned *o);
+/* Whether `owner` can no longer acknowledge writes. Of a fenced one: *ret_quiet_ns, when its lease has
+ * run out by this server's clock. RQ_E_STATE: it is open there. */
+RQ_NODISCARD
+rq_err rq__owned_check_owner(const rq__cluster *c, rq_slice owner, uint64_t *ret_quiet_ns,
+                             rq_error *why);
+/* The swap with which this server takes the region, in an opening or a claim. */
+RQ_NODISCARD
+rq_err rq__owned_swap_taking(const rq__cluster *c, const char *encoded, const rq__manifest *m,
+                             uint64_t *generation, rq_error *why);
+/* The swap of a region that is and stays closed. */
+RQ_NODISCARD
+rq_err rq__owned_swap_closed(const rq__cluster *c, const char *encoded, const rq__manifest *m,
+                             uint64_t *generation, rq_error *why);
+
+/* --- claim.c: closed regions (rule 7) ----------------------------------------------------------- */
+typedef struct rq__claimed {
+    bool there; /* it has a manifest */
+    rq__manifest manifest;
+    uint64_t generation;
+} rq__claimed;
+
+/* Until the manifest is removed, no server opens the region. RQ_E_STATE: one has it open. */
+RQ_NODISCARD
+rq_err rq__owned_claim(rq_engine *e, const char *encoded, rq_arena *arena, rq__claimed *ret,
+                       rq_error *why);
+/* Removes the manifest; logs are not needed for the region any more. */
+RQ_NODISCARD
+rq_err rq__owned_remove(const rq_engine *e, const char *encoded, const rq__claimed *claimed,
+                        rq_error *why);
+/* Removes the family from the manifest, if it is there. */
+RQ_NODISCARD
+rq_err rq__owned_drop_family(rq_engine *e, const char *encoded, rq_arena *arena, rq_slice family,
+                             rq_error *why);
+/* The manifest of a region that was closed in order. RQ_E_STATE: it was not. */
+RQ_NODISCARD
+rq_err rq__owned_read_closed(const rq__cluster *c, const char *encoded, rq_arena *arena,
+                             rq__manifest *ret, rq_error *why);
 
 #endif

@@ -218,15 +218,26 @@ rq__bucket *rq__recovery_detach(rq__recovery *v, const char *encoded)
     return b;
 }
 
-void rq__recovery_attach(rq__recovery *v, rq__bucket *b)
+bool rq__recovery_attach_first(rq__recovery *v, rq__bucket *b)
 {
     pthread_mutex_lock(&v->lock);
     rq__bucket **at = find(v, rq_slice_cstr(b->encoded));
-    RQ_ASSERT(*at == NULL);
-    b->next = NULL;
-    *at = b;
-    v->bytes += b->records.len;
+    bool first = *at == NULL;
+    if (first) {
+        b->next = NULL;
+        *at = b;
+        v->bytes += b->records.len;
+    }
     pthread_mutex_unlock(&v->lock);
+    return first;
+}
+
+/* REQUIRES: the region has none. */
+static void attach(rq__recovery *v, rq__bucket *b)
+{
+    bool first = rq__recovery_attach_first(v, b);
+    RQ_ASSERT(first);
+    (void)first;
 }
 
 rq_err rq__recovery_take(rq_engine *e, const char *encoded,
@@ -243,7 +254,7 @@ rq_err rq__recovery_take(rq_engine *e, const char *encoded,
     if (rc == RQ_OK)
         rq__bucket_free(b);
     else
-        rq__recovery_attach(&e->recovery, b); /* the next opening begins again */
+        attach(&e->recovery, b); /* the next opening begins again */
     return rc;
 }
 
@@ -259,7 +270,7 @@ void rq__recovery_reread(rq_engine *e, const char *encoded)
     memcpy(b->encoded, encoded, strlen(encoded));
     b->by_index = true;
     b->has_manifest = true;
-    rq__recovery_attach(&e->recovery, b);
+    attach(&e->recovery, b);
 }
 
 void rq__recovery_drop(rq_engine *e, const char *encoded)
@@ -306,7 +317,7 @@ uint64_t rq_engine_recovered(rq_engine *e,
             rq_wal_forget(e->wal, b->encoded);
             rq__bucket_free(b);
         } else {
-            rq__recovery_attach(v, b);
+            attach(v, b);
         }
     }
     atomic_fetch_add_explicit(&e->dropped_records, dropped, memory_order_relaxed);

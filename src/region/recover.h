@@ -70,8 +70,8 @@ RQ_NODISCARD
 rq_err rq__recovery_take_nonce(rq_engine *e, const rq_wal_record *r, rq_error *why);
 /* Takes the bucket out, or NULL. */
 rq__bucket *rq__recovery_detach(rq__recovery *v, const char *encoded);
-/* Puts it in. REQUIRES: the region has none. */
-void rq__recovery_attach(rq__recovery *v, rq__bucket *b);
+/* Puts it in. False: the region has one already. */
+bool rq__recovery_attach_first(rq__recovery *v, rq__bucket *b);
 /* Reads the log. Once, at start. Blocks. */
 RQ_NODISCARD
 rq_err rq__recovery_collect(rq_engine *e, rq_error *why);

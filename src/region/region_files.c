@@ -3,6 +3,7 @@
 #include "region/region_files.h"
 
 #include "region/engine_priv.h"
+#include "region/owned.h"
 #include "region/survey.h"
 #include "store/mob.h"
 #include "store/mob_files.h"
@@ -156,6 +157,23 @@ static rq_err take_surveyed(rq_vfs *vfs, const rq_region_survey_family *from, rq
     return describe_all(vfs, from->dir, names, from->file_count, arena, ret, why);
 }
 
+/* In a cluster, where folders may have files of unfinished work of other servers. */
+static rq_err files_of_closed_owned(rq_engine *e, const rq_region_info *info, rq_arena *arena,
+                                    rq_region_files *ret, rq_error *why)
+{
+    rq__manifest m;
+    RQ_TRY(rq__owned_read_closed(e->cluster, info->encoded, arena, &m, why));
+    ret->families = rq_arena_calloc(arena, m.family_count + 1, sizeof *ret->families);
+    if (ret->families == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < m.family_count; i++) {
+        rq_family_files *f = &ret->families[ret->count++];
+        f->name = m.families[i].name;
+        RQ_TRY(describe_all(e->env.vfs, rq__family_dir(arena, info, f->name), m.families[i].files,
+                            m.families[i].file_count, arena, f, why));
+    }
+    return RQ_OK;
+}
+
 rq_err rq_region_files_of_closed(rq_engine *e, const rq_region_info *info,
                                  const rq_table_schema *schema, rq_arena *arena,
                                  rq_region_files *ret, rq_error *why)
@@ -165,6 +183,7 @@ rq_err rq_region_files_of_closed(rq_engine *e, const rq_region_info *info,
     const rq_region_survey_options o = {.schema = schema, .closed_long = true};
     rq_region_survey s;
     *ret = (rq_region_files){0};
+    if (e->cluster != NULL) return files_of_closed_owned(e, info, arena, ret, why);
     RQ_TRY(rq_region_survey_read(e->env.vfs, info, &o, arena, &findings, &s, why));
     if (problem.code != RQ_OK) return rq_fail(why, problem.code, "%s", problem.message);
     if (s.in_use)

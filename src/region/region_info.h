@@ -15,6 +15,7 @@
 #include "base/err.h"
 
 #define RQ_ENCODED_NAME_LEN 32
+#define RQ_META_ENCODED "1588230740"
 
 typedef struct rq_region_info {
     rq_slice ns;

@@ -501,6 +501,9 @@ const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice
 /* Creates folders and .regioninfo, durably; no manifest. Existing ones are kept. */
 rq_err rq__region_lay_out(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
                           const rq_table_schema *schema, rq_error *why);
+/* A new region's manifest: the table's families, without files. */
+rq_err rq__manifest_of_schema(rq_arena *arena, const rq_table_schema *schema, rq__manifest *ret,
+                              rq_error *why);
 /* Reads HBase's recovered.edits/<n>.seqid: the highest sequence id used before; 0: none.
  * RQ_E_STATE: there are edits of HBase that were never replayed. */
 rq_err rq__seqid_file_read(rq_vfs *vfs, const rq_region_info *info, uint64_t *ret, rq_error *why);

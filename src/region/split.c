@@ -6,6 +6,7 @@
  * A region made here starts above its parents' numbers, as its manifest and HBase's seqid file
  * record. The parents are not changed; they own their files until no reference is left. */
 #include "region/engine_priv.h"
+#include "region/owned.h"
 
 #include <stdlib.h>
 
@@ -204,15 +205,23 @@ static rq_err refer(const making *m, rq_slice family, rq_slice file, rq__manifes
     return rc;
 }
 
+static rq_err read_parent(const making *m, rq__manifest *ret)
+{
+    const rq_engine *e = m->engine;
+    uint64_t generation;
+    if (e->cluster != NULL)
+        return rq__owned_read_closed(e->cluster, m->parent->encoded, m->arena, ret, m->why);
+    RQ_TRY(rq__manifest_read(e->env.vfs, m->parent->encoded, m->arena, ret, &generation, m->why));
+    if (!ret->in_use) return RQ_OK;
+    return rq_fail(m->why, RQ_E_STATE, "region %s was not closed", m->parent->encoded);
+}
+
 /* Adds the parent's files, for each family the table has, to the manifest. */
 static rq_err refer_all(const making *m, rq__manifest *to)
 {
     rq__manifest from;
-    uint64_t generation;
-    RQ_TRY(rq__manifest_read(m->engine->env.vfs, m->parent->encoded, m->arena, &from, &generation,
-                             m->why));
-    if (from.in_use)
-        return rq_fail(m->why, RQ_E_STATE, "region %s was not closed", m->parent->encoded);
+    RQ_TRY(read_parent(m, &from));
+    if (from.last_stamp_ms > to->last_stamp_ms) to->last_stamp_ms = from.last_stamp_ms;
     if (from.next_seqid > to->next_seqid) to->next_seqid = from.next_seqid;
     for (size_t i = 0; i < to->family_count; i++) {
         rq__manifest_family *f = &to->families[i];
@@ -240,11 +249,8 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
     /* remains of an attempt before a crash, which are not visible yet */
     RQ_TRY(rq_region_destroy(m->engine, m->info, m->why));
     RQ_TRY(rq__region_lay_out(vfs, m->arena, m->info, schema, m->why));
-    rq__manifest to = {.next_seqid = 1};
-    to.families = rq_arena_calloc(m->arena, schema->family_count + 1, sizeof *to.families);
-    if (to.families == NULL) return rq_no_memory(m->why);
-    for (; to.family_count < schema->family_count; to.family_count++)
-        to.families[to.family_count].name = schema->families[to.family_count].name;
+    rq__manifest to;
+    RQ_TRY(rq__manifest_of_schema(m->arena, schema, &to, m->why));
     for (size_t i = 0; i < parent_count; i++) {
         m->parent = &parents[i];
         RQ_TRY(refer_all(m, &to));
@@ -257,7 +263,9 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
     }
     RQ_TRY(rq__seqid_file_write(vfs, m->info, to.next_seqid - 1, m->why));
     uint64_t generation = 0;
-    return rq__manifest_write(vfs, m->info->encoded, &to, &generation, NULL, m->why);
+    return m->engine->cluster != NULL
+               ? rq__owned_create(m->engine->cluster, m->info->encoded, &to, m->why)
+               : rq__manifest_write(vfs, m->info->encoded, &to, &generation, NULL, m->why);
 }
 
 rq_err rq_region_create_from(rq_engine *e, const rq_region_info *info,

@@ -191,7 +191,7 @@ static rq_err resolve(rq_shared *s, const char *name, uint64_t *generation, cons
     rq_err rc = rq_object_get(s, name, &arena, &found, &now, &detail);
     if (rc == RQ_E_NOT_FOUND || rc == RQ_OK) {
         bool applied = rc == RQ_OK && rq_slice_eq(found, *bytes);
-        bool repeat = now == *generation || (rc == RQ_OK && again(ctx, found));
+        bool repeat = now == *generation || (rc == RQ_OK && again != NULL && again(ctx, found));
         rc = applied ? RQ_OK : repeat ? RQ_E_AGAIN : RQ_E_CONFLICT;
         if (rc != RQ_E_CONFLICT) *generation = now;
         if (rc == RQ_E_CONFLICT)

@@ -130,8 +130,8 @@ RQ_NODISCARD rq_err rq_object_cas(rq_shared *s, const char *name, uint64_t expec
 /*
  * Swaps until the outcome is certain. *generation: in, of the object that is replaced; out, of the
  * new one. When a swap's answer was lost or the generation is another, the object is read: with
- * these bytes, the swap succeeded; if `again` recognizes its bytes as written by the caller, an
- * earlier swap of the caller arrived late, and this one is repeated on top of it. Otherwise
+ * these bytes, the swap succeeded; if `again` (NULL: nothing) recognizes its bytes as written by the
+ * caller, an earlier swap of the caller arrived late, and this one is repeated on top of it. Otherwise
  * RQ_E_CONFLICT: another server replaced the object, perhaps after this swap was applied. Another
  * error: the storage did not answer; the outcome is unknown, and the same bytes may be swapped
  * again. REQUIRES: no other server writes the same bytes, nor does the caller twice.

@@ -127,13 +127,6 @@ static bool is_open(void *ctx, rq_slice bytes)
     return open;
 }
 
-static bool never(void *ctx, rq_slice bytes)
-{
-    (void)ctx;
-    (void)bytes;
-    return false;
-}
-
 static rq_err swap(rq_shared *s, const char *server_name, const rq__head *h, uint64_t *generation,
                    bool (*again)(void *ctx, rq_slice bytes), rq_error *why)
 {
@@ -188,7 +181,7 @@ static rq_err fence_once(rq_shared *s, const char *server_name, const char *by, 
     take_lengths(&h, found, count);
     h.state = RQ_WAL_FENCED;
     h.by = rq_slice_cstr(by);
-    return swap(s, server_name, &h, &generation, never, why);
+    return swap(s, server_name, &h, &generation, NULL, why);
 }
 
 rq_err rq_wal_fence(rq_shared *s, const char *server_name, const char *by, uint64_t *ret_quiet_ns,
@@ -272,7 +265,7 @@ static rq_err empty(rq_shared *s, const char *server_name, rq__head *h, uint64_t
     h->state = RQ_WAL_CLOSED;
     h->by = (rq_slice){0};
     h->count = 0;
-    return swap(s, server_name, h, generation, never, why);
+    return swap(s, server_name, h, generation, NULL, why);
 }
 
 rq_err rq_wal_retire(rq_shared *s, const char *server_name, rq_error *why)

@@ -556,7 +556,7 @@ static void run_seed(world_form form, uint64_t seed)
 
 static void run_form(world_form form)
 {
-    seeds_range seeds = seeds_wanted(12);
+    seeds_range seeds = seeds_wanted(40); /* twelve missed what 1.6 % of the seeds show */
     seen_writes = seen_refused = seen_reads = seen_held = seen_openings = seen_adoptions = 0;
     seen_moves = seen_denied = seen_retried = seen_crashes = seen_lost = seen_retired = 0;
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++)

@@ -22,6 +22,7 @@ struct late_calls {
     uint64_t count;
     size_t running;
     bool gone, held, stopped;
+    unsigned exhausted;
 };
 
 static void unlink_call(late_call *k)
@@ -66,6 +67,12 @@ static void send_one(late_calls *l, rq_region_call_kind kind, rq_region_call *ca
 {
     if (l->stopped) {
         rq_region_call_report(call, RQ_E_SERVER_STOPPED, NULL);
+        return;
+    }
+    if (l->exhausted > 0) {
+        l->exhausted--;
+        call->unsent = true;
+        rq_region_call_report(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
     late_call *k = calloc(1, sizeof *k);
@@ -143,6 +150,11 @@ void late_calls_lose_servers(late_calls *l, bool gone)
 void late_calls_hold(late_calls *l, bool held)
 {
     l->held = held;
+}
+
+void late_calls_exhaust(late_calls *l, unsigned count)
+{
+    l->exhausted = count;
 }
 
 void late_calls_free(late_calls *l)

@@ -18,6 +18,8 @@ uint64_t late_calls_count(const late_calls *l);
 void late_calls_lose_servers(late_calls *l, bool gone);
 /* From now on calls stay on their way (`held`), or go on. */
 void late_calls_hold(late_calls *l, bool held);
+/* The next `count` calls are not sent, because memory is short. */
+void late_calls_exhaust(late_calls *l, unsigned count);
 /* REQUIRES: the catalog is closed. NULL is fine. */
 void late_calls_free(late_calls *l);
 

@@ -241,12 +241,71 @@ static void garbage_costs_its_own_procedure(void **state)
     world_clear(&w);
 }
 
+/* --- answers ---------------------------------------------------------------------------------- */
+
+typedef struct hidden {
+    world *w;
+    rq_region *store; /* while it is hidden */
+    unsigned attempts;
+    bool answered;
+    rq_ddl ddl;
+} hidden;
+
+static void hidden_answered(rq_ddl *d)
+{
+    RQ_CONTAINER_OF(d, hidden, ddl)->answered = true;
+}
+
+/* The commit fails twice; after the first time the record cannot be written either. */
+static rq_err hide_store(void *ctx, const rq__proc *p, rq_error *why)
+{
+    hidden *h = ctx;
+    rq_catalog *c = h->w->catalog;
+    if (p->step > 0 || h->attempts == 2) return RQ_OK;
+    assert_false(h->answered);
+    pthread_mutex_lock(&c->store_lock);
+    rq_region *store = c->store;
+    c->store = h->store;
+    h->store = store;
+    pthread_mutex_unlock(&c->store_lock);
+    h->attempts++;
+    return rq_fail(why, RQ_E_IO, "injected");
+}
+
+static void an_error_is_no_answer_while_the_change_goes_on(void **state)
+{
+    (void)state;
+    world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    world_init(w, unit_seed(), NULL);
+    OK(world_open(w));
+    OK(world_create(w, "t", "f", NULL));
+    hidden h = {.w = w,
+                .ddl = {.kind = RQ_DDL_DISABLE_TABLE,
+                        .ns = RQ_SLICE_LIT("default"),
+                        .qualifier = RQ_SLICE_LIT("t"),
+                        .submitted = hidden_answered}};
+    w->catalog->procedures.before_step = hide_store;
+    w->catalog->procedures.before_step_ctx = &h;
+    rq_catalog_submit(w->catalog, &h.ddl);
+    for (int i = 0; i < 1000 && !h.answered; i++)
+        rq_sim_advance(w->sim, 10000000);
+    assert_true(h.answered);
+    assert_int_equal(h.ddl.rc, RQ_OK);
+    assert_int_equal(h.attempts, 2); /* then the record was durable */
+    assert_true(world_settle(w));
+    assert_int_equal(world_get(w, "t", "a", "f"), RQ_E_NOT_SERVING_REGION);
+    world_clear(w);
+    free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_of_earlier_versions_are_finished),
         cmocka_unit_test(an_unknown_kind_is_kept_and_does_not_refuse_the_start),
         cmocka_unit_test(garbage_costs_its_own_procedure),
+        cmocka_unit_test(an_error_is_no_answer_while_the_change_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

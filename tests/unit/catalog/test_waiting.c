@@ -175,6 +175,115 @@ static void a_pause_waits_for_the_step_that_waits(void **state)
     teardown(w);
 }
 
+/* The master's stop comes before the step, whose calls then reach no server. */
+typedef struct stop_at {
+    world *w;
+    const char *step;
+    rq_err rc; /* of the step; RQ_OK: it runs */
+} stop_at;
+
+static rq_err stop_before(void *ctx, const rq__proc *p, rq_error *why)
+{
+    stop_at *s = ctx;
+    rq__procedures *ps = &s->w->catalog->procedures;
+    if (strcmp(p->ops->steps[p->step].name, s->step) != 0 || ps->stopping) return RQ_OK;
+    ps->stopping = true;
+    s->w->catalog->calls.stop(s->w->catalog->calls.ctx);
+    return s->rc == RQ_OK ? RQ_OK : rq_fail(why, s->rc, "the step fails");
+}
+
+/* The change is as it is recorded: not ended, nothing taken for closed or failed. */
+static void a_stop_is_no_result(rq_ddl_kind kind, const char *step, rq_err rc, size_t expected)
+{
+    world *w = setup();
+    asked a;
+    stop_at s = {.w = w, .step = step, .rc = rc};
+    OK(world_create(w, "t", "f", "m"));
+    if (kind == RQ_DDL_ENABLE_TABLE) OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    size_t before = regions_open(w);
+    w->catalog->procedures.before_step = stop_before;
+    w->catalog->procedures.before_step_ctx = &s;
+    ask(w, &a, kind, kind == RQ_DDL_CREATE_TABLE ? "u" : "t");
+    rq_sim_advance(w->sim, 10000000000);
+    assert_false(a.answered);
+    assert_non_null(w->catalog->procedures.active);
+    assert_int_equal(w->catalog->procedures.stepping, 0);
+    assert_int_equal(regions_open(w), before + expected);
+    OK(world_close(w, true));
+    assert_int_equal(a.ddl.rc, RQ_E_SERVER_STOPPED);
+    rq_arena_clear(&a.arena);
+    OK(world_open(w));
+    assert_true(world_settle(w));
+    rq_err open = world_get(w, "t", "a", "f");
+    assert_int_equal(open, kind == RQ_DDL_DISABLE_TABLE ? RQ_E_NOT_SERVING_REGION : RQ_E_NOT_FOUND);
+    teardown(w);
+}
+
+static void a_stop_is_not_taken_for_a_report(void **state)
+{
+    (void)state;
+    a_stop_is_no_result(RQ_DDL_DISABLE_TABLE, "MARK_REGIONS_OFFLINE", RQ_OK, 0);
+    a_stop_is_no_result(RQ_DDL_ENABLE_TABLE, "MARK_REGIONS_ONLINE", RQ_OK, 0);
+    a_stop_is_no_result(RQ_DDL_CREATE_TABLE, "ASSIGN_REGIONS", RQ_OK, 0);
+    /* The regions that it opened are to be closed again. */
+    a_stop_is_no_result(RQ_DDL_CREATE_TABLE, "ADD_TO_META", RQ_E_DO_NOT_RETRY, 1);
+}
+
+static void a_stop_ends_the_step_that_waits(void **state)
+{
+    (void)state;
+    world *w = setup();
+    asked a;
+    late_calls_hold(w->calls, true);
+    ask(w, &a, RQ_DDL_CREATE_TABLE, "t");
+    rq_sim_run(w->sim);
+    assert_int_equal(waiting(w), 1);
+    rq__procedures_stop(w->catalog);
+    assert_int_equal(waiting(w), 0);
+    assert_int_equal(w->catalog->procedures.stepping, 0); /* else a pause hangs */
+    rq__procedures_pause(w->catalog);
+    rq__procedures_go_on(w->catalog);
+    rq_arena_clear(&a.arena);
+    OK(world_close(w, true));
+    OK(world_open(w));
+    teardown(w);
+}
+
+static rq_err fail_with_little_memory(void *ctx, const rq__proc *p, rq_error *why)
+{
+    world *w = ctx;
+    if (strcmp(p->ops->steps[p->step].name, "ADD_TO_META") != 0) return RQ_OK;
+    late_calls_exhaust(w->calls, 1);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "the step fails");
+}
+
+static void calls_that_memory_did_not_suffice_for_are_sent_again(void **state)
+{
+    (void)state;
+    world *w = setup();
+    asked a;
+    OK(world_create(w, "t", "f", "m"));
+    OK(world_put(w, "t", "a", "f"));
+    size_t before = regions_open(w);
+    late_calls_exhaust(w->calls, 3); /* of four */
+    ask(w, &a, RQ_DDL_DISABLE_TABLE, "t");
+    run_until_answered(w, &a);
+    assert_int_equal(a.ddl.rc, RQ_OK);
+    assert_int_equal(regions_open(w), before - 2);
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    OK(world_get(w, "t", "a", "f"));
+    /* And those that close what a failed change had opened. */
+    w->catalog->procedures.before_step = fail_with_little_memory;
+    w->catalog->procedures.before_step_ctx = w;
+    before = regions_open(w);
+    ask(w, &a, RQ_DDL_CREATE_TABLE, "u");
+    run_until_answered(w, &a);
+    assert_int_equal(a.ddl.rc, RQ_E_DO_NOT_RETRY);
+    assert_int_equal(regions_open(w), before);
+    w->catalog->procedures.before_step = NULL;
+    teardown(w);
+}
+
 static void without_a_server_it_waits_for_one(void **state)
 {
     (void)state;
@@ -184,6 +293,8 @@ static void without_a_server_it_waits_for_one(void **state)
     ask(w, &a, RQ_DDL_CREATE_TABLE, "t");
     rq_sim_advance(w->sim, 30000000000);
     assert_false(a.answered);
+    assert_string_equal(w->catalog->procedures.active->why.message,
+                        "no server is there to open regions");
     assert_int_equal(w->catalog->procedures.busy, 0);
     late_calls_lose_servers(w->calls, false);
     run_until_answered(w, &a);
@@ -207,6 +318,9 @@ int main(void)
         cmocka_unit_test(an_abort_takes_effect_when_the_step_ends),
         cmocka_unit_test(a_stop_leaves_what_waits_to_the_next_start),
         cmocka_unit_test(a_pause_waits_for_the_step_that_waits),
+        cmocka_unit_test(a_stop_is_not_taken_for_a_report),
+        cmocka_unit_test(a_stop_ends_the_step_that_waits),
+        cmocka_unit_test(calls_that_memory_did_not_suffice_for_are_sent_again),
         cmocka_unit_test(without_a_server_it_waits_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

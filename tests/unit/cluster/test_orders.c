@@ -19,6 +19,7 @@ typedef struct fixture {
     rq_remote *remote;
     rq_remote_request *order; /* the message on its way to the server */
     rq_report *report;        /* and to the master */
+    rq_report *reported[4];
     size_t order_count, report_count;
     rq_region_call call;
     unsigned reports;
@@ -35,6 +36,7 @@ static void take_report(void *ctx, rq_report *r)
 {
     fixture *f = ctx;
     f->report = r;
+    if (f->report_count < RQ_ARRAY_LEN(f->reported)) f->reported[f->report_count] = r;
     f->report_count++;
 }
 
@@ -192,6 +194,48 @@ static void a_deposed_master_and_another_servers_orders_are_refused(void **state
     teardown(f);
 }
 
+static size_t regions_of_table(fixture *f)
+{
+    rq_arena a = {0};
+    rq_region **list;
+    size_t count, n = 0;
+    assert_int_equal(rq_engine_regions(f->w.engine, &a, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        n += strcmp(rq_region_get_info(list[i])->encoded, f->info.encoded) == 0;
+        rq_region_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+    return n;
+}
+
+/* The master is deposed while its orders are carried out, and its successor gives the same. */
+static void orders_of_two_masters_for_a_region_take_turns(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 64; round++) {
+        fixture *f = setup();
+        world *w = &f->w;
+        int64_t self = rq_host_name(w->host)->start_code;
+        rq_order o = {.kind = RQ_CALL_OPEN, .id = 1, .master_ms = MASTER_MS, .info = f->info};
+        OK(execute(f, &o, self));
+        for (unsigned i = 0; i < round; i++)
+            (void)rq_sim_step(w->sim);
+        for (unsigned i = 1; i < 4; i++) {
+            o.id = i + 1;
+            o.master_ms = MASTER_MS + i;
+            o.kind = i == 2 ? RQ_CALL_CLOSE : RQ_CALL_OPEN;
+            OK(execute(f, &o, self));
+        }
+        rq_sim_run(w->sim);
+        assert_int_equal(f->report_count, 4);
+        assert_true(is_open(f));
+        assert_int_equal(regions_of_table(f), 1);
+        for (size_t i = 0; i < 4; i++)
+            f->reported[i]->done(f->reported[i], RQ_OK);
+        teardown(f);
+    }
+}
+
 static void reports_for_others_are_refused(void **state)
 {
     (void)state;
@@ -261,6 +305,60 @@ static void calls_to_a_dead_server_end(void **state)
     teardown(f);
 }
 
+/* --- a stop while a report is under way -------------------------------------------------------- */
+
+typedef struct slow_report {
+    fixture *f;
+    rq_task task, open;
+    rq_latch latch;
+    bool ended;
+} slow_report;
+
+static void slow_done(rq_region_call *call)
+{
+    slow_report *s = call->ctx;
+    (void)!s->latch.executor->latch_wait(&s->latch);
+    s->ended = true;
+}
+
+static void hand_report_over(rq_task *task)
+{
+    slow_report *s = RQ_CONTAINER_OF(task, slow_report, task);
+    (void)!rq_remote_transitions(s->f->remote, s->f->report->request, NULL);
+}
+
+static void open_latch(rq_task *task)
+{
+    slow_report *s = RQ_CONTAINER_OF(task, slow_report, open);
+    s->latch.executor->latch_open(&s->latch, RQ_OK);
+}
+
+static void a_stop_waits_for_reports_under_way(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    rq_executor *ex = w->env->executor;
+    rq_region_calls calls = rq_remote_calls(f->remote);
+    slow_report s = {.f = f, .task.run = hand_report_over, .open.run = open_latch};
+    ex->latch_init(ex, &s.latch);
+    send_call(f, RQ_CALL_OPEN);
+    f->call.done = slow_done;
+    f->call.ctx = &s;
+    OK(rq_orders_execute(f->orders, f->order->request, &w->why));
+    f->order->done(f->order, RQ_OK, NULL);
+    rq_sim_run(w->sim);
+    ex->submit(ex, RQ_POOL_WORK, &s.task);
+    rq_sim_run(w->sim);
+    assert_false(s.ended);
+    ex->submit(ex, RQ_POOL_WORK, &s.open);
+    calls.stop(calls.ctx);
+    assert_true(s.ended);
+    ex->latch_destroy(&s.latch);
+    f->report->done(f->report, RQ_OK);
+    teardown(f);
+}
+
 /* --- loads ------------------------------------------------------------------------------------ */
 
 static rq_err report_load(fixture *f, const rq_server_name *from, uint32_t mb)
@@ -320,8 +418,10 @@ int main(void)
         cmocka_unit_test(an_order_is_carried_out_and_reported),
         cmocka_unit_test(an_order_that_comes_twice_is_carried_out_once),
         cmocka_unit_test(a_deposed_master_and_another_servers_orders_are_refused),
+        cmocka_unit_test(orders_of_two_masters_for_a_region_take_turns),
         cmocka_unit_test(reports_for_others_are_refused),
         cmocka_unit_test(calls_to_a_dead_server_end),
+        cmocka_unit_test(a_stop_waits_for_reports_under_way),
         cmocka_unit_test(loads_are_those_of_the_last_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,114 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions of a cluster, case by case; random histories are in tests/sim/test_cluster.c. */
-#include "fixture.h"
+#include "cluster.h"
 
-#include "region/engine_priv.h"
-#include "region/owned.h"
-#include "vfs/sim.h"
-#include "vfs/sim_shared.h"
 #include "wal/head.h"
-
-#define SERVERS 2
-#define SECOND UINT64_C(1000000000)
-
-typedef struct server {
-    rq_sim_node *node;
-    rq_shared *shared;
-    rq_tenure *tenure;
-    char name[32];
-    fixture f;
-} server;
-
-typedef struct cluster {
-    rq_sim *sim;
-    rq_sim_storage *storage;
-    server servers[SERVERS];
-    unsigned start_code;
-} cluster;
-
-static void start(cluster *c, server *s)
-{
-    rq_error why = {.code = RQ_OK};
-    (void)snprintf(s->name, sizeof s->name, "host%d,16020,%u", (int)(s - c->servers),
-                   ++c->start_code);
-    assert_ok(rq_tenure_begin(s->shared, s->name, &s->tenure, NULL));
-    rq_engine_options o = {.config = s->f.config, .tenure = s->tenure, .server_name = s->name};
-    if (rq_engine_open(s->f.env, &o, &s->f.engine, &why) != RQ_OK) fail_msg("%s", why.message);
-}
-
-static void cluster_init(cluster *c)
-{
-    static const family_def families[] = {{"a", {NULL}}, {"b", {NULL}}};
-    *c = (cluster){0};
-    assert_ok(rq_sim_new(1, NULL, &c->sim));
-    assert_ok(rq_sim_storage_new(c->sim, 0, &c->storage));
-    for (unsigned i = 0; i < SERVERS; i++) {
-        server *s = &c->servers[i];
-        s->f.env = rq_sim_env(c->sim);
-        s->f.schema = make_schema("default", "t", families, 2);
-        assert_ok(rq_config_new(&s->f.config));
-        assert_ok(rq_region_info_make(&s->f.arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
-                                      (rq_slice){0}, (rq_slice){0}, 1700000000000, 0, &s->f.info));
-        assert_ok(rq_sim_node_new(c->storage, 1000 + i, 0, &s->node));
-        s->shared = rq_sim_node_shared(s->node);
-        start(c, s);
-    }
-    assert_ok(rq_region_create(c->servers[0].f.engine, &c->servers[0].f.info,
-                               c->servers[0].f.schema, NULL));
-}
-
-static rq_err open_at(server *s, rq_error *why)
-{
-    return rq_region_open(s->f.engine, &s->f.info, s->f.schema, &s->f.region, why);
-}
-
-static rq_err close_at(server *s, bool abort)
-{
-    rq_err rc = rq_region_close(s->f.region, abort, NULL);
-    if (rc != RQ_OK) return rc;
-    rq_region_unref(s->f.region);
-    s->f.region = NULL;
-    return RQ_OK;
-}
-
-/* As the end of a process without warning. */
-static void crash(cluster *c, server *s)
-{
-    rq_wal_abort(rq_engine_wal(s->f.engine));
-    if (s->f.region != NULL) assert_ok(close_at(s, true));
-    rq_sim_run(c->sim);
-    (void)!rq_engine_close(s->f.engine, false, NULL);
-    s->f.engine = NULL;
-    rq_tenure_free(s->tenure);
-    s->tenure = NULL;
-}
-
-static void cluster_end(cluster *c)
-{
-    for (unsigned i = 0; i < SERVERS; i++)
-        if (c->servers[i].f.engine != NULL) crash(c, &c->servers[i]);
-    for (unsigned i = 0; i < SERVERS; i++) {
-        rq_sim_node_free(c->servers[i].node);
-        rq_table_schema_unref(c->servers[i].f.schema);
-        rq_config_free(c->servers[i].f.config);
-        rq_arena_clear(&c->servers[i].f.arena);
-    }
-    rq_sim_storage_free(c->storage);
-    rq_sim_free(c->sim);
-}
-
-static void fence(server *by, const char *name)
-{
-    uint64_t quiet_ns;
-    assert_ok(rq_wal_fence(by->shared, name, by->name, &quiet_ns, NULL));
-}
-
-static void read_manifest(server *s, rq__manifest *m)
-{
-    uint64_t generation;
-    assert_ok(
-        rq__owned_read(s->f.engine->cluster, s->f.info.encoded, &s->f.arena, m, &generation, NULL));
-}
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
@@ -119,23 +13,23 @@ static void a_region_moves_with_a_close(void **state)
     rq__manifest m;
     rq_error why = {.code = RQ_OK};
     cluster_init(&c);
-    server *one = &c.servers[0], *two = &c.servers[1];
-    assert_ok(open_at(one, NULL));
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    assert_ok(cluster_open(one, NULL));
     assert_ok(put(&one->f, "r", "a", "q", 5, "x"));
-    assert_int_equal(open_at(two, &why), RQ_E_STATE);
+    assert_int_equal(cluster_open(two, &why), RQ_E_STATE);
     assert_non_null(strstr(why.message, "is open at host0,16020,1, which is not fenced"));
-    read_manifest(two, &m);
+    cluster_manifest(two, &m);
     assert_true(m.open_number == 1 && m.log_count == 1);
     assert_true(rq_slice_eq(m.owner, rq_slice_cstr(one->name)));
-    assert_ok(close_at(one, false));
-    read_manifest(two, &m);
+    assert_ok(cluster_close(one, false));
+    cluster_manifest(two, &m);
     assert_true(m.owner.len == 0 && m.log_count == 0);
-    assert_ok(open_at(two, NULL));
+    assert_ok(cluster_open(two, NULL));
     assert_string_equal(get(&two->f, "r", "a", "q"), "x");
-    read_manifest(one, &m);
+    cluster_manifest(one, &m);
     assert_int_equal(m.open_number, 2);
-    assert_ok(close_at(two, false));
-    assert_ok(open_at(one, NULL)); /* and back, in the same incarnation */
+    assert_ok(cluster_close(two, false));
+    assert_ok(cluster_open(one, NULL)); /* and back, in the same incarnation */
     assert_string_equal(get(&one->f, "r", "a", "q"), "x");
     cluster_end(&c);
 }
@@ -146,33 +40,33 @@ static void take_over(bool adopts, bool little_memory)
     cluster c;
     rq__manifest m;
     cluster_init(&c);
-    server *one = &c.servers[0], *two = &c.servers[1];
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
     char first[32];
     int64_t value;
     memcpy(first, one->name, sizeof first);
-    assert_ok(open_at(one, NULL));
+    assert_ok(cluster_open(one, NULL));
     assert_ok(put(&one->f, "r", "a", "q", 1, "flushed"));
     assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
     assert_ok(put(&one->f, "r", "a", "q", 2, "in the log"));
     assert_ok(increment(&one->f, "c", "b", "n", 3, 77, NULL));
     uint64_t number = one->f.region->staged_seqid;
-    crash(&c, one);
+    cluster_crash(&c, one);
     const char *encoded = two->f.info.encoded;
     assert_int_equal(rq_engine_adopt(two->f.engine, first, &encoded, 1, NULL), RQ_E_STATE);
-    fence(two, first);
+    cluster_fence(two, first);
     if (little_memory) two->f.engine->recovery.bytes_max = 0;
     if (adopts) assert_ok(rq_engine_adopt(two->f.engine, first, &encoded, 1, NULL));
-    assert_ok(open_at(two, NULL));
+    assert_ok(cluster_open(two, NULL));
     assert_true(two->f.region->open_seqid > number);
     assert_string_equal(get(&two->f, "r", "a", "q"), "in the log");
     assert_ok(increment(&two->f, "c", "b", "n", 3, 77, NULL)); /* a retry of the one before */
     assert_ok(increment(&two->f, "c", "b", "n", 1, 78, &value));
     assert_int_equal(value, 4);
-    read_manifest(two, &m);
+    cluster_manifest(two, &m);
     assert_int_equal(m.log_count, 2);
     assert_int_equal(rq_wal_retire(two->shared, first, NULL), RQ_E_STATE);
     assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
-    read_manifest(two, &m);
+    cluster_manifest(two, &m);
     assert_true(m.log_count == 1 && rq_slice_eq(m.logs[0].name, rq_slice_cstr(two->name)));
     assert_ok(rq_wal_retire(two->shared, first, NULL));
     cluster_end(&c);
@@ -193,29 +87,79 @@ static void several_logs_are_replayed(void **state)
     cluster c;
     rq__manifest m;
     cluster_init(&c);
-    server *one = &c.servers[0], *two = &c.servers[1];
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
     char first[32], second[32];
     memcpy(first, one->name, sizeof first);
     memcpy(second, two->name, sizeof second);
-    assert_ok(open_at(one, NULL));
+    assert_ok(cluster_open(one, NULL));
     assert_ok(put(&one->f, "r", "a", "q", 1, "first"));
-    crash(&c, one);
-    fence(two, first);
-    assert_ok(open_at(two, NULL));
+    cluster_crash(&c, one);
+    cluster_fence(two, first);
+    assert_ok(cluster_open(two, NULL));
     assert_ok(put(&two->f, "s", "b", "q", 1, "second"));
-    crash(&c, two);
-    start(&c, one);
-    fence(one, second);
+    cluster_crash(&c, two);
+    cluster_start(&c, one);
+    cluster_fence(one, second);
     const char *encoded = one->f.info.encoded;
     assert_ok(rq_engine_adopt(one->f.engine, second, &encoded, 1, NULL));
-    assert_ok(open_at(one, NULL));
+    assert_ok(cluster_open(one, NULL));
     assert_string_equal(get(&one->f, "r", "a", "q"), "first");
     assert_string_equal(get(&one->f, "s", "b", "q"), "second");
-    read_manifest(one, &m);
+    cluster_manifest(one, &m);
     assert_int_equal(m.log_count, 3);
-    assert_ok(close_at(one, false));
+    assert_ok(cluster_close(one, false));
     assert_ok(rq_wal_retire(one->shared, first, NULL));
     assert_ok(rq_wal_retire(one->shared, second, NULL));
+    cluster_end(&c);
+}
+
+static rq_err (*real_get)(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
+                          uint64_t *ret_generation, rq_error *why);
+static cluster_server *adopts_too;
+static const char *second_log;
+
+/* Another log is adopted while the first is read. */
+static rq_err get_and_adopt(rq_shared *s, const char *name, rq_arena *arena, rq_slice *ret,
+                            uint64_t *ret_generation, rq_error *why)
+{
+    cluster_server *by = adopts_too;
+    if (by != NULL && strncmp(name, "log:", 4) == 0) {
+        const char *encoded = by->f.info.encoded;
+        adopts_too = NULL;
+        assert_ok(rq_engine_adopt(by->f.engine, second_log, &encoded, 1, NULL));
+    }
+    return real_get(s, name, arena, ret, ret_generation, why);
+}
+
+static void two_logs_are_adopted_at_once(void **state)
+{
+    (void)state;
+    cluster c;
+    char first[32], second[32];
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    memcpy(first, one->name, sizeof first);
+    memcpy(second, two->name, sizeof second);
+    second_log = second;
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, "first"));
+    cluster_crash(&c, one);
+    cluster_fence(two, first);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "s", "b", "q", 1, "second"));
+    cluster_crash(&c, two);
+    cluster_start(&c, one);
+    cluster_fence(one, second);
+    real_get = one->shared->object_get;
+    one->shared->object_get = get_and_adopt;
+    adopts_too = one;
+    const char *encoded = one->f.info.encoded;
+    assert_ok(rq_engine_adopt(one->f.engine, first, &encoded, 1, NULL));
+    assert_null(adopts_too);
+    one->shared->object_get = real_get;
+    assert_ok(cluster_open(one, NULL));
+    assert_string_equal(get(&one->f, "r", "a", "q"), "first");
+    assert_string_equal(get(&one->f, "s", "b", "q"), "second");
     cluster_end(&c);
 }
 
@@ -226,11 +170,11 @@ static void a_former_owners_flush_fails(void **state)
     (void)state;
     cluster c;
     cluster_init(&c);
-    server *one = &c.servers[0], *two = &c.servers[1];
-    assert_ok(open_at(one, NULL));
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    assert_ok(cluster_open(one, NULL));
     assert_ok(put(&one->f, "r", "a", "q", 1, "x"));
-    fence(two, one->name);
-    assert_ok(open_at(two, NULL));
+    cluster_fence(two, one->name);
+    assert_ok(cluster_open(two, NULL));
     assert_string_equal(get(&two->f, "r", "a", "q"), "x");
     assert_int_not_equal(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL), RQ_OK);
     assert_int_equal(rq__region_state_now(one->f.region), RQ__REGION_FAILED);
@@ -258,17 +202,17 @@ static void swaps_without_answer_are_resolved(void **state)
     (void)state;
     cluster c;
     cluster_init(&c);
-    server *one = &c.servers[0];
+    cluster_server *one = &c.servers[0];
     real_cas = one->shared->object_cas;
     one->shared->object_cas = unanswered;
-    assert_ok(open_at(one, NULL));
+    assert_ok(cluster_open(one, NULL));
     for (int i = 0; i < 3; i++) {
         assert_ok(put(&one->f, "r", "a", "q", i, "x"));
         assert_ok(rq_region_flush(one->f.region, (rq_slice){0}, NULL, NULL));
     }
-    assert_ok(close_at(one, false));
+    assert_ok(cluster_close(one, false));
     one->shared->object_cas = real_cas;
-    assert_ok(open_at(&c.servers[1], NULL));
+    assert_ok(cluster_open(&c.servers[1], NULL));
     assert_string_equal(get(&c.servers[1].f, "r", "a", "q"), "x");
     cluster_end(&c);
 }
@@ -280,16 +224,16 @@ static void a_failed_opening_gives_the_region_back(void **state)
     cluster c;
     rq__manifest m;
     cluster_init(&c);
-    server *one = &c.servers[0], *two = &c.servers[1];
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
     static const family_def other[] = {{"z", {NULL}}};
     rq_table_schema *wrong = make_schema("default", "t", other, 1), *right = one->f.schema;
     one->f.schema = wrong;
-    assert_int_equal(open_at(one, NULL), RQ_E_CORRUPT);
+    assert_int_equal(cluster_open(one, NULL), RQ_E_CORRUPT);
     one->f.schema = right;
     rq_table_schema_unref(wrong);
-    read_manifest(two, &m);
+    cluster_manifest(two, &m);
     assert_true(m.owner.len == 0 && m.log_count == 0 && m.open_number == 1);
-    assert_ok(open_at(two, NULL));
+    assert_ok(cluster_open(two, NULL));
     cluster_end(&c);
 }
 
@@ -299,20 +243,20 @@ static void timestamps_do_not_go_back(void **state)
     (void)state;
     cluster c;
     cluster_init(&c);
-    server *one = &c.servers[0], *two = &c.servers[1];
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
     for (int crashes = 0; crashes < 2; crashes++) {
-        assert_ok(open_at(one, NULL));
+        assert_ok(cluster_open(one, NULL));
         assert_ok(put(&one->f, "r", "a", "q", RQ_TIMESTAMP_LATEST, "earlier"));
         rq_sim_set_clock(c.sim, -3600 * 1000);
         if (crashes == 1)
-            crash(&c, one);
+            cluster_crash(&c, one);
         else
-            assert_ok(close_at(one, false));
-        if (crashes == 1) fence(two, one->name);
-        assert_ok(open_at(two, NULL));
+            assert_ok(cluster_close(one, false));
+        if (crashes == 1) cluster_fence(two, one->name);
+        assert_ok(cluster_open(two, NULL));
         assert_ok(put(&two->f, "r", "a", "q", RQ_TIMESTAMP_LATEST, "later"));
         assert_string_equal(get(&two->f, "r", "a", "q"), "later");
-        assert_ok(close_at(two, false));
+        assert_ok(cluster_close(two, false));
     }
     cluster_end(&c);
 }
@@ -328,11 +272,11 @@ static void the_forms_are_not_confused(void **state)
     uint64_t generation = 0;
     char name[64];
     cluster_init(&c);
-    server *one = &c.servers[0];
+    cluster_server *one = &c.servers[0];
     (void)snprintf(name, sizeof name, "region:%s", one->f.info.encoded);
     assert_ok(rq__manifest_encode(&m, &bytes));
     assert_ok(rq_object_cas(one->shared, name, 1, rq_buf_slice(&bytes), &generation, NULL));
-    assert_int_equal(open_at(one, &why), RQ_E_CORRUPT);
+    assert_int_equal(cluster_open(one, &why), RQ_E_CORRUPT);
     assert_non_null(strstr(why.message, "standalone"));
     rq_buf_reset(&bytes);
     m.is_owned = true;
@@ -354,16 +298,72 @@ static void the_forms_are_not_confused(void **state)
     cluster_end(&c);
 }
 
+static cluster_server *quick;
+
+static bool quick_closes;
+
+/* Another server opens the region between the read and the swap, and may have closed it. */
+static rq_err too_late(rq_shared *s, const char *name, uint64_t expected, const rq_slice *bytes,
+                       uint64_t *ret_generation, rq_error *why)
+{
+    cluster_server *first = quick;
+    quick = NULL;
+    if (first != NULL) assert_ok(cluster_open(first, NULL));
+    if (first != NULL && quick_closes) {
+        assert_ok(put(&first->f, "r", "a", "q", 1, "x"));
+        assert_ok(cluster_close(first, false));
+    }
+    return real_cas(s, name, expected, bytes, ret_generation, why);
+}
+
+static void an_opening_that_conflicts_leaves_no_key(void **state)
+{
+    (void)state;
+    cluster c;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0];
+    real_cas = one->shared->object_cas;
+    quick = &c.servers[1];
+    quick_closes = false;
+    one->shared->object_cas = too_late;
+    assert_int_equal(cluster_open(one, NULL), RQ_E_CONFLICT);
+    assert_int_equal(cluster_keys(one, one->name), 0);
+    assert_int_equal(cluster_keys(one, c.servers[1].name), 1);
+    one->shared->object_cas = real_cas;
+    cluster_end(&c);
+}
+
+/* Both took the same number. */
+static void an_opening_between_read_and_swap_is_not_overwritten(void **state)
+{
+    (void)state;
+    cluster c;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0];
+    real_cas = one->shared->object_cas;
+    quick = &c.servers[1];
+    quick_closes = true;
+    one->shared->object_cas = too_late;
+    assert_int_equal(cluster_open(one, NULL), RQ_E_CONFLICT);
+    one->shared->object_cas = real_cas;
+    assert_ok(cluster_open(one, NULL));
+    assert_string_equal(get(&one->f, "r", "a", "q"), "x");
+    cluster_end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_region_moves_with_a_close),
         cmocka_unit_test(a_dead_servers_region_is_taken_over),
         cmocka_unit_test(several_logs_are_replayed),
+        cmocka_unit_test(two_logs_are_adopted_at_once),
         cmocka_unit_test(a_former_owners_flush_fails),
         cmocka_unit_test(swaps_without_answer_are_resolved),
         cmocka_unit_test(a_failed_opening_gives_the_region_back),
         cmocka_unit_test(timestamps_do_not_go_back),
+        cmocka_unit_test(an_opening_that_conflicts_leaves_no_key),
+        cmocka_unit_test(an_opening_between_read_and_swap_is_not_overwritten),
         cmocka_unit_test(the_forms_are_not_confused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Closed regions of a cluster: what a master does to their files and manifests, whoever has or had them
+ * open. */
+#include "cluster.h"
+
+#include "region/region_files.h"
+#include "vfs/batch.h"
+#include "wal/head.h"
+
+/* --- closed regions --------------------------------------------------------------------------- */
+
+/* The other half of the table's keys, or a region of another id. */
+static rq_region_info make_info(cluster_server *s, const char *start, const char *end, int64_t id)
+{
+    rq_region_info info;
+    assert_ok(rq_region_info_make(&s->f.arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
+                                  rq_slice_cstr(start), rq_slice_cstr(end), id, 0, &info));
+    return info;
+}
+
+static void use_region(cluster_server *s, const rq_region_info *info)
+{
+    s->f.info = *info;
+}
+
+static rq_err make_linked(cluster_server *s, const rq_region_info *info, const rq_region_info *from,
+                          const rq_region_files *files, rq_error *why)
+{
+    rq_vfs *batch;
+    RQ_TRY(rq_vfs_batch_new(s->f.env->vfs, &batch, why));
+    rq_err rc = rq_region_create_linked(s->f.engine, batch, info, s->f.schema, from, files, why);
+    return rq_vfs_batch_end(batch, s->f.env->executor, rc, why);
+}
+
+/* As a table is created, and cloned. */
+static void a_region_of_links_has_a_manifest(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_region_files files = {0};
+    rq__manifest m;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    rq_region_info empty = make_info(one, "", "", 2), clone = make_info(one, "", "", 3);
+    rq_region_info first = one->f.info;
+    assert_ok(make_linked(one, &empty, &empty, &files, NULL));
+    use_region(two, &empty);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "r", "a", "q", 1, "x"));
+    assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    assert_ok(make_linked(one, &empty, &empty, &files, NULL)); /* an attempt after a crash */
+    cluster_manifest(two, &m);
+    assert_int_equal(m.open_number, 1);
+    assert_int_equal(rq__manifest_family_of(&m, RQ_SLICE_LIT("a"))->file_count, 1);
+    assert_ok(cluster_close(two, false));
+    use_region(one, &first);
+    assert_ok(cluster_open(one, NULL));
+    assert_ok(put(&one->f, "r", "a", "q", 1, "cloned"));
+    assert_int_equal(rq_region_files_of_closed(one->f.engine, &first, one->f.schema, &one->f.arena,
+                                               &files, NULL),
+                     RQ_E_STATE);
+    assert_ok(cluster_close(one, false));
+    assert_ok(rq_region_files_of_closed(one->f.engine, &first, one->f.schema, &one->f.arena, &files,
+                                        NULL));
+    assert_ok(make_linked(one, &clone, &first, &files, NULL));
+    use_region(two, &clone);
+    assert_ok(cluster_open(two, NULL));
+    assert_string_equal(get(&two->f, "r", "a", "q"), "cloned");
+    cluster_end(&c);
+}
+
+static void a_region_is_split(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_error why = {.code = RQ_OK};
+    const rq_slice at = RQ_SLICE_LIT("m");
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    rq_region_info parent = one->f.info,
+                   halves[2] = {make_info(one, "", "m", 2), make_info(one, "m", "", 2)};
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "a", "a", "q", RQ_TIMESTAMP_LATEST, "low"));
+    assert_ok(put(&two->f, "z", "a", "q", RQ_TIMESTAMP_LATEST, "high"));
+    assert_int_equal(rq_region_create_from(one->f.engine, &halves[0], one->f.schema, &parent, 1,
+                                           &at, false, &why),
+                     RQ_E_STATE);
+    assert_ok(cluster_close(two, false));
+    rq_sim_set_clock(c.sim, -3600 * 1000);
+    for (int again = 0; again < 2; again++)
+        for (int i = 0; i < 2; i++)
+            assert_ok(rq_region_create_from(one->f.engine, &halves[i], one->f.schema, &parent, 1,
+                                            &at, i == 1, NULL));
+    use_region(two, &halves[1]);
+    assert_ok(cluster_open(two, NULL));
+    assert_string_equal(get(&two->f, "z", "a", "q"), "high");
+    assert_ok(put(&two->f, "z", "a", "q", RQ_TIMESTAMP_LATEST, "later"));
+    assert_string_equal(get(&two->f, "z", "a", "q"), "later");
+    /* A deposed master does the step again. */
+    assert_int_equal(rq_region_create_from(one->f.engine, &halves[1], one->f.schema, &parent, 1,
+                                           &at, true, &why),
+                     RQ_E_STATE);
+    assert_string_equal(get(&two->f, "z", "a", "q"), "later");
+    assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    cluster_end(&c);
+}
+
+static rq_err remove_in_batch(cluster_server *s, rq_error *why)
+{
+    rq_vfs *batch;
+    RQ_TRY(rq_vfs_batch_new(s->f.env->vfs, &batch, why));
+    rq_err rc = rq_region_remove(s->f.engine, batch, &s->f.info, why);
+    return rq_vfs_batch_end(batch, s->f.env->executor, rc, why);
+}
+
+static rq_err destroy_at_once(cluster_server *s, rq_error *why)
+{
+    return rq_region_destroy(s->f.engine, &s->f.info, why);
+}
+
+static void check_removal(rq_err (*removes)(cluster_server *s, rq_error *why))
+{
+    cluster c;
+    rq_error why = {.code = RQ_OK};
+    char name[32];
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    memcpy(name, two->name, sizeof name);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "r", "a", "q", 1, "x"));
+    assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    assert_int_equal(removes(one, &why), RQ_E_STATE);
+    assert_non_null(strstr(why.message, "which is not fenced"));
+    assert_string_equal(get(&two->f, "r", "a", "q"), "x");
+    assert_ok(put(&two->f, "s", "a", "q", 1, "in the log"));
+    cluster_crash(&c, two);
+    cluster_fence(one, name);
+    assert_ok(removes(one, NULL));
+    assert_ok(removes(one, NULL)); /* an attempt after a crash */
+    assert_int_equal(cluster_open(one, NULL), RQ_E_NOT_FOUND);
+    assert_int_equal(cluster_keys(one, name), 0);
+    assert_ok(rq_wal_retire(one->shared, name, NULL));
+    assert_ok(rq_region_create(one->f.engine, &one->f.info, one->f.schema, NULL));
+    assert_ok(cluster_open(one, NULL));
+    assert_null(get(&one->f, "r", "a", "q"));
+    assert_ok(cluster_close(one, false));
+    assert_ok(removes(one, NULL));
+    cluster_end(&c);
+}
+
+static void an_open_region_is_not_removed(void **state)
+{
+    (void)state;
+    check_removal(destroy_at_once);
+    check_removal(remove_in_batch);
+}
+
+static void a_removed_family_stays_removed(void **state)
+{
+    (void)state;
+    static const family_def without[] = {{"b", {NULL}}};
+    cluster c;
+    rq__manifest m;
+    char name[32];
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    memcpy(name, two->name, sizeof name);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "r", "a", "q", 1, "flushed"));
+    assert_ok(put(&two->f, "r", "b", "q", 1, "kept"));
+    assert_int_equal(rq_region_remove_family(one->f.engine, &one->f.info, RQ_SLICE_LIT("a"), NULL),
+                     RQ_E_STATE);
+    assert_ok(rq_region_flush(two->f.region, (rq_slice){0}, NULL, NULL));
+    assert_ok(put(&two->f, "s", "a", "q", 1, "in the log"));
+    assert_ok(put(&two->f, "s", "b", "q", 1, "in the log"));
+    cluster_crash(&c, two);
+    cluster_fence(one, name);
+    for (int again = 0; again < 2; again++)
+        assert_ok(rq_region_remove_family(one->f.engine, &one->f.info, RQ_SLICE_LIT("a"), NULL));
+    cluster_manifest(one, &m);
+    assert_int_equal(m.family_count, 1);
+    assert_true(rq_slice_eq(m.owner, rq_slice_cstr(name))); /* its lease is waited for */
+    rq_table_schema *all = one->f.schema;
+    one->f.schema = make_schema("default", "t", without, 1);
+    assert_ok(cluster_open(one, NULL));
+    assert_string_equal(get(&one->f, "s", "b", "q"), "in the log");
+    assert_string_equal(get(&one->f, "r", "b", "q"), "kept");
+    assert_ok(cluster_close(one, false));
+    rq_table_schema_unref(one->f.schema);
+    one->f.schema = all;
+    assert_ok(cluster_open(one, NULL));
+    assert_null(get(&one->f, "r", "a", "q"));
+    assert_null(get(&one->f, "s", "a", "q"));
+    cluster_end(&c);
+}
+
+/* What a failed change had opened is closed without a flush, and removed by any server. */
+static void a_region_without_edits_is_given_up_without_a_flush(void **state)
+{
+    (void)state;
+    cluster c;
+    rq__manifest m;
+    cluster_init(&c);
+    cluster_server *one = &c.servers[0], *two = &c.servers[1];
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(cluster_close(two, true));
+    cluster_manifest(one, &m);
+    assert_true(m.owner.len == 0 && m.log_count == 0);
+    assert_int_equal(cluster_keys(one, two->name), 0);
+    assert_ok(cluster_open(two, NULL));
+    assert_ok(put(&two->f, "r", "a", "q", 1, "in the log"));
+    assert_ok(cluster_close(two, true));
+    cluster_manifest(one, &m);
+    assert_true(rq_slice_eq(m.owner, rq_slice_cstr(two->name)));
+    cluster_end(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_region_of_links_has_a_manifest),
+        cmocka_unit_test(a_region_is_split),
+        cmocka_unit_test(an_open_region_is_not_removed),
+        cmocka_unit_test(a_removed_family_stays_removed),
+        cmocka_unit_test(a_region_without_edits_is_given_up_without_a_flush),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
