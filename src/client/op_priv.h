@@ -82,7 +82,7 @@ struct rq_op {
     bool include_start;
     bool scanner_open;
     bool is_abandoned; /* a scan that makes no further request */
-    uint32_t server; /* that has the scanner */
+    uint32_t server;   /* that has the scanner */
     uint64_t scanner;
     uint64_t sequence;
     uint64_t rows;

@@ -92,7 +92,8 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
         rq__region_store *s = rq__region_store_of(r, rq_cell_family(&cell), &hint);
-        if (s == NULL && !p->has_manifest) RQ_TRY(rq__check_family(r, rq_cell_family(&cell), p->why));
+        if (s == NULL && !p->has_manifest)
+            RQ_TRY(rq__check_family(r, rq_cell_family(&cell), p->why));
         /* Of a removed family, whose files are gone too. */
         if (s == NULL || rec->sequence_id <= s->flushed) continue;
         cell.seqid = rec->sequence_id;
