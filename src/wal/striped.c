@@ -23,267 +23,11 @@
  *
  * Prewriting, recycling, marks, indexes and HANDOVER exist for files only.
  */
-#include "wal/striped.h"
+#include "wal/striped_priv.h"
 
 #include <stdlib.h>
 
-#include "base/checksum.h"
-#include "wal/extent.h"
-#include "wal/head.h"
-
 #define PATIENCE_NS UINT64_C(2000000000)
-
-typedef struct segment segment;
-
-typedef struct extent_write {
-    rq_slog_write write;
-    segment *segment;
-    struct extent_write *next; /* in the order of LSNs */
-    rq_lsn from, to;
-    uint64_t sent_ns;
-    bool busy, acknowledged;
-    rq_buf bytes;
-} extent_write;
-
-/* A segment of the storage, and the appends to it. The lane's. */
-struct segment {
-    segment *next; /* of the abandoned ones */
-    rq_wal *wal;
-    rq_slog *log;
-    unsigned in_flight, next_stripe;
-    bool abandoned;
-    wal_file *gone; /* to be freed after it; NULL: its part of the chain stays */
-    uint64_t lengths[RQ_SLOG_STRIPES];
-    extent_write writes[RQ_SLOG_STRIPES];
-};
-
-struct rq__striped {
-    rq_wal *wal;
-    rq_shared *shared;
-    rq_tenure *tenure;
-    char server_name[RQ_SHARED_NAME_MAX + 1];
-    segment *current, *abandoned;
-    extent_write *first, *last; /* in flight, or acknowledged behind one that is */
-    wal_file *freed;
-
-    /* The task that edits the head. Its fields are the lane's while it does not run, and its own
-     * while it does. */
-    rq_lane *lane; /* the task's own: all pool tasks may be waiting for the log */
-    rq_task task;
-    bool running, ready; /* guarded by the log's mutex */
-    bool opens;          /* a segment is to be made, of `next` */
-    wal_file *next;
-    wal_file *dropped; /* taken from `freed`: to be removed once the head no longer names them */
-    segment *opened;
-    rq__head head;
-    size_t head_cap;
-    uint64_t generation;
-    rq_err rc;
-    rq_error why;
-
-    bool aborted; /* guarded by the log's mutex, as `draining` */
-    bool draining;
-    rq_latch drained;
-};
-
-static uint64_t now_ns(const rq_wal *wal)
-{
-    return wal->env.executor->now_ns(wal->env.executor);
-}
-
-/* --- segments --------------------------------------------------------------------------------- */
-
-/* REQUIRES: mutex, unless the log is being freed. */
-static void segment_free(segment *s)
-{
-    if (s == NULL) return;
-    RQ_ASSERT(s->in_flight == 0);
-    if (s->gone != NULL) rq__striped_freed(s->wal, s->gone);
-    rq_slog_close(s->log);
-    for (unsigned k = 0; k < RQ_SLOG_STRIPES; k++)
-        rq_buf_clear(&s->writes[k].bytes);
-    free(s);
-}
-
-/* Blocks. */
-static rq_err segment_open(rq__striped *st, uint64_t number, segment **ret, rq_error *why)
-{
-    segment *s = calloc(1, sizeof *s);
-    if (s == NULL) return rq_no_memory(why);
-    s->wal = st->wal;
-    rq_err rc = rq_slog_open(st->tenure, number, &s->log, why);
-    if (rc != RQ_OK) {
-        free(s);
-        return rc;
-    }
-    *ret = s;
-    return RQ_OK;
-}
-
-static void abandon(rq__striped *st, segment *s)
-{
-    if (s == NULL) return;
-    if (s->in_flight == 0) {
-        segment_free(s);
-        return;
-    }
-    s->abandoned = true;
-    s->next = st->abandoned;
-    st->abandoned = s;
-}
-
-static void forget_abandoned(rq__striped *st, segment *gone)
-{
-    segment **at = &st->abandoned;
-    while (*at != gone)
-        at = &(*at)->next;
-    *at = gone->next;
-    segment_free(gone);
-}
-
-/* --- appends ---------------------------------------------------------------------------------- */
-
-/* Nothing was acknowledged in the current segment. */
-static bool lacks_progress(const rq_wal *wal)
-{
-    return wal->current->first_lsn == wal->synced;
-}
-
-/* REQUIRES: mutex. */
-static void advance(rq__striped *st)
-{
-    rq_wal *wal = st->wal;
-    while (st->first != NULL && st->first->acknowledged) {
-        extent_write *w = st->first;
-        uint64_t took = now_ns(wal) - w->sent_ns;
-        st->first = w->next;
-        if (st->first == NULL) st->last = NULL;
-        w->busy = false;
-        rq__wal_marks_set(wal, wal->written, w->to);
-        wal->attested = wal->synced;
-        wal->stats.syncs++;
-        wal->stats.sync_ns += took;
-        if (took > wal->stats.sync_ns_max) wal->stats.sync_ns_max = took;
-        rq_times_add(&wal->sync_times, took, 1);
-    }
-}
-
-static void appended(rq_slog_write *write, rq_err rc)
-{
-    extent_write *w = RQ_CONTAINER_OF(write, extent_write, write);
-    segment *s = w->segment;
-    rq_wal *wal = s->wal;
-    rq__striped *st = wal->striped;
-    pthread_mutex_lock(&wal->mutex);
-    s->in_flight--;
-    if (s->abandoned) {
-        if (s->in_flight == 0) forget_abandoned(st, s);
-    } else if (rc == RQ_OK) {
-        w->acknowledged = true;
-        s->lengths[write->stripe] += write->bytes.len;
-        wal->no_space = false;
-        advance(st);
-    } else if (wal->broken == RQ_OK || rc == RQ_E_SERVER_ABORTED) {
-        wal->broken = rc;
-        if (rc == RQ_E_NO_SPACE) wal->no_space = true; /* until an append succeeds */
-        if (lacks_progress(wal)) rq__wal_retry_later(wal);
-    }
-    pthread_mutex_unlock(&wal->mutex);
-    rq__wal_complete(wal, NULL);
-    rq__wal_lane_turn(wal);
-}
-
-/* The end of an extent that begins at `from`: the end of a frame. The ring's frames are our own and
- * trusted. */
-static rq_lsn extent_end(const rq_wal *wal, rq_lsn from, rq_lsn to)
-{
-    if (to - from <= RQ_WAL_EXTENT_BYTES) return to;
-    rq_lsn end = from;
-    for (;;) {
-        /* Frames are aligned and the ring's size is a power of two: no header field crosses the
-         * ring's end. */
-        uint32_t body = rq_get_be32(wal->ring + ((end + 24) & (wal->ring_cap - 1)));
-        uint64_t len = rq__wal_frame_len(body);
-        RQ_ASSERT(len <= to - end);
-        if (end > from && end + len - from > RQ_WAL_EXTENT_BYTES) return end;
-        end += len;
-        if (end == to) return end;
-    }
-}
-
-static rq_err extent_fill(const rq_wal *wal, extent_write *w, const uint8_t *ring, size_t cap,
-                          uint64_t acknowledged)
-{
-    size_t len = (size_t)(w->to - w->from), pos = (size_t)(w->from & (cap - 1));
-    size_t first = cap - pos < len ? cap - pos : len;
-    rq_buf_reset(&w->bytes);
-    RQ_TRY(rq_buf_reserve(&w->bytes, RQ_WAL_EXTENT_HEADER_LEN + len));
-    uint8_t *body = w->bytes.ptr + RQ_WAL_EXTENT_HEADER_LEN;
-    memcpy(body, ring + pos, first);
-    memcpy(body + first, ring, len - first);
-    w->bytes.len = RQ_WAL_EXTENT_HEADER_LEN + len;
-    rq__extent e = {.epoch = wal->epoch, .lsn = w->from, .len = (uint32_t)len};
-    e.acknowledged = acknowledged;
-    e.crc = rq_crc32c(0, body, len);
-    rq__extent_encode(&e, w->bytes.ptr);
-    return RQ_OK;
-}
-
-/* Sends [written, to). REQUIRES: mutex, which is released meanwhile; the stripe is idle. */
-static void send_extent(rq__striped *st, extent_write *w, unsigned stripe, rq_lsn to)
-{
-    rq_wal *wal = st->wal;
-    segment *s = st->current;
-    rq_lsn acknowledged = wal->synced;
-    w->segment = s;
-    w->from = wal->written;
-    w->to = extent_end(wal, wal->written, to);
-    w->next = NULL;
-    w->acknowledged = false;
-    const uint8_t *ring = wal->ring; /* stays, for the lane has the pen */
-    size_t cap = wal->ring_cap;
-    pthread_mutex_unlock(&wal->mutex);
-    rq_err rc = extent_fill(wal, w, ring, cap, acknowledged);
-    pthread_mutex_lock(&wal->mutex);
-    free(wal->ring_retired);
-    wal->ring_retired = NULL;
-    if (rc != RQ_OK) {
-        wal->broken = rc;
-        return;
-    }
-    w->busy = true;
-    w->sent_ns = now_ns(wal);
-    w->write = (rq_slog_write){.stripe = stripe,
-                               .off = s->lengths[stripe],
-                               .bytes = rq_buf_slice(&w->bytes),
-                               .lane = wal->lane,
-                               .done = appended};
-    *(st->last == NULL ? &st->first : &st->last->next) = w;
-    st->last = w;
-    s->in_flight++;
-    s->next_stripe = (stripe + 1) % RQ_SLOG_STRIPES;
-    wal->stats.writes++;
-    wal->written = w->to;
-    atomic_store_explicit(&wal->written_mark, w->to, memory_order_release);
-    pthread_mutex_unlock(&wal->mutex);
-    rq_slog_submit(s->log, &w->write);
-    pthread_mutex_lock(&wal->mutex);
-}
-
-static bool send_next(rq__striped *st)
-{
-    rq_wal *wal = st->wal;
-    segment *s = st->current;
-    rq_lsn to = wal->newest == wal->current ? wal->staged : wal->newest->first_lsn;
-    if (wal->written == to) {
-        if (to == wal->staged) wal->push_wanted = false;
-        return false;
-    }
-    extent_write *w = &s->writes[s->next_stripe];
-    if (w->busy) return false;
-    send_extent(st, w, s->next_stripe, to);
-    return true;
-}
 
 /* --- the task that edits the head ------------------------------------------------------------- */
 
@@ -336,7 +80,7 @@ static void drop_segments(rq__striped *st)
 static rq_err edit_head(rq__striped *st, rq_error *why)
 {
     RQ_TRY(rq__head_swap(st->shared, st->server_name, &st->head, &st->generation, why));
-    return st->opens ? segment_open(st, st->next->number, &st->opened, why) : RQ_OK;
+    return st->opens ? rq__segment_open(st, st->next->number, &st->opened, why) : RQ_OK;
 }
 
 static void task_run(rq_task *task)
@@ -355,7 +99,7 @@ static void task_run(rq_task *task)
 
 static bool is_in_flight(const rq__striped *st, uint64_t number)
 {
-    for (const segment *s = st->abandoned; s != NULL; s = s->next)
+    for (const rq__segment *s = st->abandoned; s != NULL; s = s->next)
         if (s->log->number == number) return true;
     return false;
 }
@@ -430,13 +174,13 @@ static void repair(rq__striped *st)
 {
     rq_wal *wal = st->wal;
     wal_file *old = wal->current, *to = wal->newest;
-    if (to == old && lacks_progress(wal)) renumber(st, old);
-    abandon(st, st->current);
+    if (to == old && rq__striped_lacks_progress(wal)) renumber(st, old);
+    rq__segment_abandon(st, st->current);
     st->current = NULL;
     st->first = st->last = NULL;
     rq__wal_marks_set(wal, wal->synced, wal->synced);
     wal->push_wanted = true;
-    if (to == old && !lacks_progress(wal)) {
+    if (to == old && !rq__striped_lacks_progress(wal)) {
         to = rq__wal_file_new(wal->synced);
         if (to == NULL) {
             rq__wal_retry_later(wal);
@@ -463,7 +207,7 @@ static void switch_over(rq__striped *st)
     wal_file *old = wal->current, *to = st->next;
     bool repaired = wal->broken != RQ_OK;
     RQ_ASSERT(wal->synced == to->first_lsn && wal->written == to->first_lsn);
-    segment_free(st->current);
+    rq__segment_free(st->current);
     st->current = st->opened;
     st->opened = NULL;
     if (old != to) {
@@ -486,14 +230,14 @@ static bool take_result(rq__striped *st)
     rq_wal *wal = st->wal;
     bool was_repair = st->current == NULL;
     if (rq__wal_has_failed(wal)) {
-        abandon(st, st->opened);
+        rq__segment_abandon(st, st->opened);
         st->opened = NULL;
     } else if (st->rc == RQ_OK && st->opens) {
         if (was_repair || wal->broken == RQ_OK) {
             if (wal->synced != st->next->first_lsn) return false; /* until all is acknowledged */
             switch_over(st);
         } else { /* an append failed while the log rolled */
-            abandon(st, st->opened);
+            rq__segment_abandon(st, st->opened);
             st->opened = NULL;
         }
     } else if (st->rc != RQ_OK) {
@@ -517,8 +261,9 @@ static void look_at_patience(rq__striped *st)
 {
     rq_wal *wal = st->wal;
     if (wal->broken != RQ_OK || st->first == NULL) return;
-    for (const extent_write *w = st->first; w != NULL; w = w->next)
-        if (!w->acknowledged && now_ns(wal) - w->sent_ns >= PATIENCE_NS) wal->broken = RQ_E_TIMEOUT;
+    for (const rq__extent_write *w = st->first; w != NULL; w = w->next)
+        if (!w->acknowledged && rq__striped_now_ns(wal) - w->sent_ns >= PATIENCE_NS)
+            wal->broken = RQ_E_TIMEOUT;
 }
 
 static void open_if_drained(rq__striped *st)
@@ -540,7 +285,7 @@ static bool has_ended(const rq__striped *st, rq_err *ret)
     if (st->aborted || tenure_is_over(st) || wal->broken == RQ_E_SERVER_ABORTED) return true;
     *ret = wal->broken;
     return wal->closing && wal->broken != RQ_OK && !st->running && wal->staged != wal->synced &&
-           (st->current == NULL || lacks_progress(wal));
+           (st->current == NULL || rq__striped_lacks_progress(wal));
 }
 
 bool rq__striped_step(rq_wal *wal)
@@ -572,7 +317,7 @@ bool rq__striped_step(rq_wal *wal)
         roll(st);
         return true;
     }
-    if (send_next(st)) return true;
+    if (rq__segment_send(st)) return true;
     if (!st->running && !wal->closing && rq__wal_may_retry(wal) && take_droppable(st)) {
         wal->retry_at_ns = 0;
         task_start(st, NULL);
@@ -683,8 +428,8 @@ void rq__striped_free(rq__striped *st)
     RQ_ASSERT(st->abandoned == NULL);
     if (st->lane != NULL) st->wal->env.executor->lane_free(st->wal->env.executor, st->lane);
     st->wal->lane = NULL; /* freed */
-    segment_free(st->current);
-    segment_free(st->opened);
+    rq__segment_free(st->current);
+    rq__segment_free(st->opened);
     files_free(st->freed);
     files_free(st->dropped);
     free(st->head.segments);

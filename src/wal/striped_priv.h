@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the parts of the log on shared storage (striped.c): its state, and the segment that is
+ * appended to (striped_append.c). REQUIRES, unless said otherwise: the log's mutex, on its lane. */
+#ifndef RQ_WAL_STRIPED_PRIV_H
+#define RQ_WAL_STRIPED_PRIV_H
+
+#include "wal/extent.h"
+#include "wal/head.h"
+#include "wal/striped.h"
+
+typedef struct rq__segment rq__segment;
+
+typedef struct rq__extent_write {
+    rq_slog_write write;
+    rq__segment *segment;
+    struct rq__extent_write *next; /* in the order of LSNs */
+    rq_lsn from, to;
+    uint64_t sent_ns;
+    bool busy, acknowledged;
+    rq_buf bytes;
+} rq__extent_write;
+
+/* A segment of the storage, and the appends to it. The lane's. */
+struct rq__segment {
+    rq__segment *next; /* of the abandoned ones */
+    rq_wal *wal;
+    rq_slog *log;
+    unsigned in_flight, next_stripe;
+    bool abandoned;
+    wal_file *gone; /* to be freed after it; NULL: its part of the chain stays */
+    uint64_t lengths[RQ_SLOG_STRIPES];
+    rq__extent_write writes[RQ_SLOG_STRIPES];
+};
+
+struct rq__striped {
+    rq_wal *wal;
+    rq_shared *shared;
+    rq_tenure *tenure;
+    char server_name[RQ_SHARED_NAME_MAX + 1];
+    rq__segment *current, *abandoned;
+    rq__extent_write *first, *last; /* in flight, or acknowledged behind one that is */
+    wal_file *freed;
+
+    /* The task that edits the head. Its fields are the lane's while it does not run, and its own
+     * while it does. */
+    rq_lane *lane; /* the task's own: all pool tasks may be waiting for the log */
+    rq_task task;
+    bool running, ready; /* guarded by the log's mutex */
+    bool opens;          /* a segment is to be made, of `next` */
+    wal_file *next;
+    wal_file *dropped; /* taken from `freed`: to be removed once the head no longer names them */
+    rq__segment *opened;
+    rq__head head;
+    size_t head_cap;
+    uint64_t generation;
+    rq_err rc;
+    rq_error why;
+
+    bool aborted; /* guarded by the log's mutex, as `draining` */
+    bool draining;
+    rq_latch drained;
+};
+
+static inline uint64_t rq__striped_now_ns(const rq_wal *wal)
+{
+    return wal->env.executor->now_ns(wal->env.executor);
+}
+
+/* Nothing was acknowledged in the current segment. */
+static inline bool rq__striped_lacks_progress(const rq_wal *wal)
+{
+    return wal->current->first_lsn == wal->synced;
+}
+
+/* Blocks; without the mutex. */
+RQ_NODISCARD
+rq_err rq__segment_open(rq__striped *st, uint64_t number, rq__segment **ret, rq_error *why);
+/* None of its appends is in flight. Without the mutex while the log is freed. NULL is allowed. */
+void rq__segment_free(rq__segment *s);
+/* Frees it once its appends have ended. NULL is allowed. */
+void rq__segment_abandon(rq__striped *st, rq__segment *s);
+/* Sends the next extent, unless the next stripe is busy or everything was sent: false. Gives the
+ * mutex up meanwhile. */
+bool rq__segment_send(rq__striped *st);
+
+#endif
