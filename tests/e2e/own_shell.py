@@ -484,6 +484,16 @@ def zookeeper_tells_of_itself(folder):
     return None if re.search(r"Quorum Server Statistics:\n 127.0.0.1:\d+\n  Zookeeper version: \S.*\n(  \S.*\n)+", out) else out
 
 
+def zookeeper_at_an_ipv6_address(folder):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as e:
+        print(f"zookeeper_at_an_ipv6_address is skipped: this machine has no ::1: {e}")
+        return None
+    out = with_server(folder, "ipv6", ("--listen", "[::1]"), lambda server: shell("-n", "--zk", server.zk, text="zk_dump\n").stdout)
+    return None if re.search(r"Quorum Server Statistics:\n \[::1\]:\d+\n  Zookeeper version: ", out) else out
+
+
 def a_zookeeper_that_drips_is_left(_):
     """Each byte of its answer comes in time; all of them never do."""
     def drip():
@@ -708,7 +718,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

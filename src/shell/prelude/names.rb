@@ -100,6 +100,12 @@ module Names
     "#{sn[:host_name]},#{sn[:port]},#{sn[:start_code]}"
   end
 
+  # ["::1", "2181"] of "[::1]:2181"; HBase's "host,port" too; the port is nil if there is none.
+  def self.host_and_port(text)
+    found = text.match(/\A\[([^\]]*)\](?::(\d+))?\z/) || text.match(/\A([^:,]*)(?:[:,](\d+))?/)
+    [found[1], found[2]]
+  end
+
   FULL_SERVER = /\A[^,]+,\d+,\d+\z/
 
   def self.full_server?(text)

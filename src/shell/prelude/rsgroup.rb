@@ -20,7 +20,7 @@ module Groups
   end
 
   def self.address(text)
-    host, port = text.split(':')
+    host, port = Names.host_and_port(text)
     { host_name: host, port: port.to_i }
   end
 

@@ -430,7 +430,7 @@ class Command
   end
 
   def stop_regionserver(hostport)
-    host, port = hostport.split(hostport.include?(',') ? ',' : ':')
+    host, port = Names.host_and_port(hostport)
     Wire.call(host, port.to_i, 'AdminService', 'StopServer', Wire.encode('StopServerRequest', { reason: "Called by admin client hconnection" }))
     nil
   end
@@ -467,7 +467,7 @@ class Command
   end
 
   def zookeeper_lines(server)
-    host, port = server.split(':')
+    host, port = Names.host_and_port(server)
     Shell.zookeeper_stat(host, port || '2181').split("\n")
   rescue RuntimeError => e
     ["ERROR: #{e.message}"]
