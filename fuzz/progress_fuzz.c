@@ -14,7 +14,7 @@ static void check_journal(rq_vfs *v)
     rq__load_journal j;
     const char *path = "cf/new";
     rq_err rc = rq__journal_open(v, "t=1", &j, NULL);
-    RQ_ASSERT(rc == RQ_OK || rc == RQ_E_CORRUPT || rc == RQ_E_CONFLICT);
+    RQ_ASSERT(rc == RQ_OK || rc == RQ_E_CORRUPT || rc == RQ_E_CONFLICT || rc == RQ_E_VERSION);
     size_t count = j.count;
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         RQ_ASSERT(rq__journal_state(&j, j.lines[i].path) != RQ__LOAD_NEW);
