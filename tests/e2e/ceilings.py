@@ -266,8 +266,10 @@ class Tests:
 
     def patient_get(self, connection, row, tries=8):
         """As HBase's client: a call is repeated when the connection was closed for reading too slowly, or the call refused for
-        lack of memory. Both may happen on a busy machine."""
-        for left in reversed(range(tries)):
+        lack of memory, after HBase's pauses (RETRY_BACKOFF): without them all tries are over before others have read their
+        answers. Both may happen on a busy machine."""
+        for left, pause in zip(reversed(range(tries)), (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 4)):
+            time.sleep(pause)
             try:
                 return connection, connection.get(self.large, row)
             except EOFError:
