@@ -181,17 +181,26 @@ def the_ring_is_bounded(w):
     assert len(log_entries(w, LARGE, 10000)) == 256
 
 
-def slow_calls_have_their_times(w):
-    """A scan that reads many rows and finds none takes some milliseconds."""
+def fill_last_region(w):
     rows = [(b"r%06d" % i, {(FAMILY, b"q"): b"x" * 50}) for i in range(20000)]
     last = w.client.regions("watched")[1][1]
     for i in range(0, len(rows), 2000):
         w.client.data.put_many(last, rows[i:i + 2000])
+    return last
+
+
+def scan_in_vain(connection, name):
+    """A call that reads many rows and finds none takes some milliseconds."""
+    value = text(1, "org.apache.hadoop.hbase.filter.ValueFilter") + text(
+        2, text(1, number(1, 2) + text(2, text(1, "org.apache.hadoop.hbase.filter.BinaryComparator") + text(2, text(1, text(1, b"absent"))))))
+    connection.call("Scan", text(1, hbase.region(name)) + text(2, text(5, value)) + number(4, 100))
+
+
+def slow_calls_have_their_times(w):
+    last = fill_last_region(w)
     with rorqual_with(w, "hbase.ipc.warn.response.time=0") as other:
         client = hbase.Client(other)
-        value = text(1, "org.apache.hadoop.hbase.filter.ValueFilter") + text(
-            2, text(1, number(1, 2) + text(2, text(1, "org.apache.hadoop.hbase.filter.BinaryComparator") + text(2, text(1, text(1, b"absent"))))))
-        client.data.call("Scan", text(1, hbase.region(last)) + text(2, text(5, value)) + number(4, 100))
+        scan_in_vain(client.data, last)
         other_world = type("W", (), {"client": client})
         record = next(r for r in log_entries(other_world, 0, 100) if r[7][0] == b"Scan")
         assert record[2][0] >= 1 and record[15][0] == 0, record
@@ -226,10 +235,10 @@ def what_runs_is_told_as_the_shell_reads_it(w):
     def scan():
         connection = hbase.Connection(w.server.regionserver)
         while not stop.is_set():
-            connection.scan(w.last)
+            scan_in_vain(connection, last)
         connection.close()
 
-    w.last = w.client.regions("watched")[1][1]
+    last = fill_last_region(w)
     thread = threading.Thread(target=scan)
     thread.start()
     try:
