@@ -199,6 +199,30 @@ rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p)
     return RQ__COMMIT_YES;
 }
 
+/* Whether the folder has regions that this procedure did not make: of a table that hbase:meta has
+ * lost. They need their descriptor. */
+static rq_err has_other_regions(rq_catalog *c, const char *dir, rq_arena *a, bool *ret,
+                                rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    *ret = false;
+    RQ_TRY(rq_vfs_list_if_any(c->env->vfs, dir, a, &entries, &count, why));
+    for (size_t i = 0; i < count; i++)
+        *ret |= entries[i].name[0] != '.';
+    return RQ_OK;
+}
+
+static rq_err remove_made(rq_catalog *c, const rq__proc *p, rq_arena *a, rq_error *why)
+{
+    bool others;
+    RQ_TRY(rq__destroy_regions(c, p->regions, p->region_count, why));
+    const char *dir = rq__table_dir(a, p->ns, p->qualifier);
+    if (dir == NULL) return rq_no_memory(why);
+    RQ_TRY(has_other_regions(c, dir, a, &others, why));
+    return others ? RQ_OK : rq_vfs_remove_tree(c->env->vfs, dir, why);
+}
+
 /* Nothing was written to the regions; folders that cannot be removed are harmless, because meta
  * does not name them. */
 rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
@@ -206,10 +230,7 @@ rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
     rq_error why = {0};
     rq_arena a;
     rq_arena_init(&a);
-    rq_err rc = rq__destroy_regions(c, p->regions, p->region_count, &why);
-    char *dir = rq__table_dir(&a, p->ns, p->qualifier);
-    if (rc == RQ_OK && dir != NULL) rc = rq_vfs_remove_tree(c->env->vfs, dir, &why);
-    if (rc != RQ_OK)
+    if (remove_made(c, p, &a, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
     rq_arena_clear(&a);
     return RQ_OK;
