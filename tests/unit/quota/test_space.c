@@ -32,8 +32,8 @@ static void close_quotas(space_world *s)
     rq_quotas_stop(s->quotas);
     rq_ops_stop(s->ops);
     rq_sim_run(s->w.sim);
-    rq_ops_free(s->ops);
     rq_quotas_close(s->quotas);
+    rq_ops_free(s->ops);
 }
 
 static void begin(space_world *s)
