@@ -70,66 +70,105 @@ static int64_t quota(const rq_namespace *ns, const char *key)
 /* What a namespace has, and may have. */
 typedef struct usage {
     int64_t tables, regions, max_tables, max_regions;
+    int64_t own_regions; /* of the procedure's table; in `regions` too */
 } usage;
 
-/* `except`: a table that is not counted, NULL: none. False: its quotas are not enforced. */
-static bool find_usage(rq_catalog *c, rq_slice name, const rq_slice *except, usage *ret)
+/* What other procedures are about to add. A table counts twice between its publication and the end
+ * of its procedure. REQUIRES: the procedures' lock. */
+static void add_coming(const rq_catalog *c, const rq__proc *p, usage *u)
 {
-    if (c->config == NULL || rq_config_int(c->config, RQ_SET_QUOTA) == 0) return false;
-    if (rq_slice_eq(name, RQ_SLICE_LIT("hbase"))) return false;
-    *ret = (usage){.max_tables = INT64_MAX, .max_regions = INT64_MAX};
+    for (const rq__proc *other = c->procedures.active; other != NULL; other = other->next) {
+        if (other == p || !rq_slice_eq(other->ns, p->ns)) continue;
+        u->tables += other->coming_tables;
+        u->regions += other->coming_regions;
+    }
+}
+
+static void add_present(rq_catalog *c, const rq__proc *p, usage *u)
+{
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
     const rq__view *v = rq__views_now(&c->views);
-    const rq_namespace *ns = rq__view_namespace(v, name);
+    const rq_namespace *ns = rq__view_namespace(v, p->ns);
     for (size_t i = 0; i < v->table_count; i++) {
         const rq_table_schema *t = v->tables[i]->schema;
-        if (!rq_slice_eq(t->ns, name)) continue;
-        if (except != NULL && rq_slice_eq(t->qualifier, *except)) continue;
-        ret->tables++;
-        ret->regions += (int64_t)v->tables[i]->region_count;
+        if (!rq_slice_eq(t->ns, p->ns)) continue;
+        u->tables++;
+        u->regions += (int64_t)v->tables[i]->region_count;
+        if (rq_slice_eq(t->qualifier, p->qualifier))
+            u->own_regions = (int64_t)v->tables[i]->region_count;
     }
     if (ns != NULL) {
-        ret->max_tables = quota(ns, "hbase.namespace.quota.maxtables");
-        ret->max_regions = quota(ns, "hbase.namespace.quota.maxregions");
+        u->max_tables = quota(ns, "hbase.namespace.quota.maxtables");
+        u->max_regions = quota(ns, "hbase.namespace.quota.maxregions");
     }
     rq_epoch_unpin(c->env->epoch, &m);
-    return true;
+}
+
+/* Those of the procedure's namespace. REQUIRES: the procedures' lock. */
+static usage find_usage(rq_catalog *c, const rq__proc *p)
+{
+    usage u = {.max_tables = INT64_MAX, .max_regions = INT64_MAX};
+    add_coming(c, p, &u); /* first: what is published meanwhile is not missed */
+    add_present(c, p, &u);
+    return u;
+}
+
+static bool has_quotas(const rq_catalog *c, const rq__proc *p)
+{
+    return c->config != NULL && rq_config_int(c->config, RQ_SET_QUOTA) != 0 &&
+           !rq_slice_eq(p->ns, RQ_SLICE_LIT("hbase"));
 }
 
 /* HBASE: NamespaceAuditor.checkQuotaToSplitRegion. */
-rq_err rq__split_check_quota(rq_catalog *c, const rq__proc *p, rq_error *why)
+rq_err rq__split_check_quota(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    usage u;
-    if (!find_usage(c, p->ns, NULL, &u) || u.regions < u.max_regions) return RQ_OK;
+    if (!has_quotas(c, p)) return RQ_OK;
+    pthread_mutex_lock(&c->procedures.lock);
+    usage u = find_usage(c, p);
+    bool fits = u.regions < u.max_regions;
+    p->coming_regions = fits ? 1 : 0;
+    pthread_mutex_unlock(&c->procedures.lock);
+    if (fits) return RQ_OK;
     return rq_fail(why, RQ_E_QUOTA_EXCEEDED,
                    "Region split not possible for :%.*s as quota limits are exceeded ",
                    (int)p->of.split.region.len, (const char *)p->of.split.region.ptr);
 }
 
-/* HBASE: NamespaceStateManager.checkAndUpdateNamespaceTableCount; only with hbase.quota.enabled. */
-rq_err rq__namespace_quota_check(rq_catalog *c, const rq__proc *p, int64_t wanted, bool is_new,
-                                 rq_error *why)
+static rq_err check_usage(const rq__proc *p, const usage *u, int64_t wanted, bool is_new,
+                          rq_error *why)
 {
-    usage u;
-    if (!find_usage(c, p->ns, is_new ? NULL : &p->qualifier, &u)) return RQ_OK;
-    int64_t tables = u.tables, regions = u.regions;
-    int64_t max_tables = u.max_tables, max_regions = u.max_regions;
-    if (is_new && tables >= max_tables)
+    int64_t regions = is_new ? u->regions : u->regions - u->own_regions;
+    if (is_new && u->tables >= u->max_tables)
         return rq_fail(why, RQ_E_QUOTA_EXCEEDED,
                        "The table %.*s cannot be created as it would exceed maximum number of "
                        "tables allowed  in the namespace.  The total number of tables permitted "
                        "is %lld",
-                       (int)p->table.len, (const char *)p->table.ptr, (long long)max_tables);
-    if (regions + wanted > max_regions)
+                       (int)p->table.len, (const char *)p->table.ptr, (long long)u->max_tables);
+    if (regions + wanted > u->max_regions)
         return rq_fail(why, RQ_E_QUOTA_EXCEEDED,
                        "The table %.*s is not allowed to have %lld regions. The total number of "
                        "regions permitted is only %lld, while current region count is %lld. This "
                        "may be transient, please retry later if there are any ongoing split "
                        "operations in the namespace.",
                        (int)p->table.len, (const char *)p->table.ptr, (long long)wanted,
-                       (long long)max_regions, (long long)regions);
+                       (long long)u->max_regions, (long long)regions);
     return RQ_OK;
+}
+
+/* HBASE: NamespaceStateManager.checkAndUpdateNamespaceTableCount; only with hbase.quota.enabled. */
+rq_err rq__namespace_quota_check(rq_catalog *c, rq__proc *p, int64_t wanted, bool is_new,
+                                 rq_error *why)
+{
+    if (!has_quotas(c, p)) return RQ_OK;
+    pthread_mutex_lock(&c->procedures.lock);
+    usage u = find_usage(c, p);
+    rq_err rc = check_usage(p, &u, wanted, is_new, why);
+    int64_t more = is_new ? wanted : wanted - u.own_regions;
+    p->coming_tables = rc == RQ_OK && is_new;
+    p->coming_regions = rc == RQ_OK && more > 0 ? more : 0;
+    pthread_mutex_unlock(&c->procedures.lock);
+    return rc;
 }
 
 rq_err rq__create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -199,6 +238,30 @@ rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p)
     return RQ__COMMIT_YES;
 }
 
+/* Whether the folder has regions that this procedure did not make: of a table that hbase:meta has
+ * lost. They need their descriptor. */
+static rq_err has_other_regions(rq_catalog *c, const char *dir, rq_arena *a, bool *ret,
+                                rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    *ret = false;
+    RQ_TRY(rq_vfs_list_if_any(c->env->vfs, dir, a, &entries, &count, why));
+    for (size_t i = 0; i < count; i++)
+        *ret |= entries[i].name[0] != '.';
+    return RQ_OK;
+}
+
+static rq_err remove_made(rq_catalog *c, const rq__proc *p, rq_arena *a, rq_error *why)
+{
+    bool others;
+    RQ_TRY(rq__destroy_regions(c, p->regions, p->region_count, why));
+    const char *dir = rq__table_dir(a, p->ns, p->qualifier);
+    if (dir == NULL) return rq_no_memory(why);
+    RQ_TRY(has_other_regions(c, dir, a, &others, why));
+    return others ? RQ_OK : rq_vfs_remove_tree(c->env->vfs, dir, why);
+}
+
 /* Nothing was written to the regions; folders that cannot be removed are harmless, because meta
  * does not name them. */
 rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
@@ -206,10 +269,7 @@ rq_err rq__create_undo(rq_catalog *c, rq__proc *p)
     rq_error why = {0};
     rq_arena a;
     rq_arena_init(&a);
-    rq_err rc = rq__destroy_regions(c, p->regions, p->region_count, &why);
-    char *dir = rq__table_dir(&a, p->ns, p->qualifier);
-    if (rc == RQ_OK && dir != NULL) rc = rq_vfs_remove_tree(c->env->vfs, dir, &why);
-    if (rc != RQ_OK)
+    if (remove_made(c, p, &a, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
     rq_arena_clear(&a);
     return RQ_OK;

@@ -15,7 +15,7 @@ rq__undo_fn rq__create_undo;
 rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p);
 /* RQ_E_QUOTA_EXCEEDED: the namespace may not have more regions. */
 RQ_NODISCARD
-rq_err rq__split_check_quota(rq_catalog *c, const rq__proc *p, rq_error *why);
+rq_err rq__split_check_quota(rq_catalog *c, rq__proc *p, rq_error *why);
 /* ddl_drop.c */
 rq__step_fn rq__delete_prepare, rq__delete_commit, rq__delete_remove;
 rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq__truncate_commit,
@@ -93,7 +93,7 @@ rq__step_fn rq__restore_precheck, rq__restore_prepare, rq__restore_layout, rq__r
 /* ddl_create.c: the limits of the namespace, for a table that will have `wanted` regions; `is_new`: it
  * is one table more. Only with hbase.quota.enabled. */
 RQ_NODISCARD
-rq_err rq__namespace_quota_check(rq_catalog *c, const rq__proc *p, int64_t wanted, bool is_new,
+rq_err rq__namespace_quota_check(rq_catalog *c, rq__proc *p, int64_t wanted, bool is_new,
                                  rq_error *why);
 /* rows.c: removes a dropped table's rows of hbase:quota, if there are any. */
 RQ_NODISCARD

@@ -202,7 +202,7 @@ static bool message_of(rq_slice value, rq_slice *ret)
 static void take_position(const rq_catalog *c, rq__peer *p, rq_slice value)
 {
     if (value.len != 16) return;
-    p->position = rq_get_be64(value.ptr + 8);
+    p->position = p->recorded = rq_get_be64(value.ptr + 8);
     if (rq_get_be64(value.ptr) <= rq_wal_epoch(wal_of(c)) &&
         p->position <= rq_wal_durable(wal_of(c)))
         return;
@@ -268,6 +268,7 @@ static rq_err hold(rq_catalog *c, rq__peer *p, rq_error *why)
 
 void rq__peers_init(rq_catalog *c)
 {
+    pthread_mutex_init(&c->peers.row_lock, NULL);
     pthread_mutex_init(&c->peers.lock, NULL);
 }
 
@@ -293,6 +294,7 @@ void rq__peers_close(rq_catalog *c)
     }
     c->peers.first = NULL;
     pthread_mutex_destroy(&c->peers.lock);
+    pthread_mutex_destroy(&c->peers.row_lock);
 }
 
 /* --- changes ---------------------------------------------------------------------------------- */
@@ -317,10 +319,11 @@ static rq_err make_next(rq_catalog *c, rq_slice id, rq_slice config, bool enable
     bool begins = old == NULL || (old->lost_ms != 0 && enabled);
     if (!begins) {
         p->position = old->position;
+        p->recorded = old->recorded;
         p->lost_ms = old->lost_ms;
     }
     pthread_mutex_unlock(&c->peers.lock);
-    if (begins) p->position = rq_wal_durable(wal_of(c));
+    if (begins) p->position = p->recorded = rq_wal_durable(wal_of(c));
     rq_err rc = set_config(p, config);
     if (rc == RQ_OK)
         *ret = p;
@@ -341,6 +344,7 @@ static void publish(rq_catalog *c, rq__peer *p)
     if (old != NULL && p->holder == NULL) {
         p->holder = old->holder;
         p->position = old->position; /* it may have moved on */
+        p->recorded = old->recorded;
         old->holder = NULL;
     }
     p->version = ++c->peers.version;
@@ -350,7 +354,8 @@ static void publish(rq_catalog *c, rq__peer *p)
     peer_free(old);
 }
 
-rq_err rq__peer_put(rq_catalog *c, rq_slice id, rq_slice config, bool enabled, rq_error *why)
+/* REQUIRES: row_lock. */
+static rq_err put_peer(rq_catalog *c, rq_slice id, rq_slice config, bool enabled, rq_error *why)
 {
     rq__peer *p;
     rq_err rc = make_next(c, id, config, enabled, &p);
@@ -376,7 +381,16 @@ rq_err rq__peer_put(rq_catalog *c, rq_slice id, rq_slice config, bool enabled, r
     return rc;
 }
 
-rq_err rq__peer_remove(rq_catalog *c, rq_slice id, rq_error *why)
+rq_err rq__peer_put(rq_catalog *c, rq_slice id, rq_slice config, bool enabled, rq_error *why)
+{
+    pthread_mutex_lock(&c->peers.row_lock);
+    rq_err rc = put_peer(c, id, config, enabled, why);
+    pthread_mutex_unlock(&c->peers.row_lock);
+    return rc;
+}
+
+/* REQUIRES: row_lock. */
+static rq_err remove_peer(rq_catalog *c, rq_slice id, rq_error *why)
 {
     RQ_TRY(write_row(c, id, NULL, why));
     pthread_mutex_lock(&c->peers.lock);
@@ -389,8 +403,16 @@ rq_err rq__peer_remove(rq_catalog *c, rq_slice id, rq_error *why)
     tell(c);
     pthread_mutex_unlock(&c->peers.lock);
     peer_free(old);
-    rq_wal_let_go(wal_of(c));
     return RQ_OK;
+}
+
+rq_err rq__peer_remove(rq_catalog *c, rq_slice id, rq_error *why)
+{
+    pthread_mutex_lock(&c->peers.row_lock);
+    rq_err rc = remove_peer(c, id, why);
+    pthread_mutex_unlock(&c->peers.row_lock);
+    if (rc == RQ_OK) rq_wal_let_go(wal_of(c));
+    return rc;
 }
 
 /* Moves the position, or gives the log up. */
@@ -436,28 +458,63 @@ bool rq__peer_make_room(rq_catalog *c, rq_slice id)
     return true;
 }
 
-rq_err rq_catalog_peer_advance(rq_catalog *c, const char *id, rq_lsn position, rq_error *why)
+static void note_recorded(rq_catalog *c, rq_slice id, rq_lsn position)
 {
-    rq_slice name = rq_slice_cstr(id);
+    pthread_mutex_lock(&c->peers.lock);
+    rq__peer *p = find(c, id);
+    if (p != NULL) p->recorded = position;
+    pthread_mutex_unlock(&c->peers.lock);
+}
+
+/* RQ_OK, or with a full disk also an error after the log was released. REQUIRES: row_lock. */
+static rq_err record_position(rq_catalog *c, rq_slice name, rq_lsn position, rq_error *why)
+{
     row w = {.id = name, .has_position = true, .position = position};
     rq_error full = {.code = RQ_OK};
-    if (!is_listed(c, name)) return RQ_E_NOT_FOUND;
     rq_err rc = write_row(c, name, &w, &full);
     if (rc != RQ_OK && !rq_wal_lacks_space(wal_of(c))) return rq_fail(why, rc, "%s", full.message);
     moved(c, name, position, 0);
     /* The log has filled the disk: releasing the peer's part of it makes room for the record. A
      * crash between the two leaves a position that the log no longer reaches, and the peer is
      * marked as needing a resync although it lacks nothing. */
-    return rc == RQ_OK ? RQ_OK : write_row(c, name, &w, why);
+    if (rc != RQ_OK) rc = write_row(c, name, &w, why);
+    if (rc == RQ_OK) note_recorded(c, name, position);
+    return rc;
 }
 
-rq_err rq_catalog_peer_give_up(rq_catalog *c, const char *id, rq_error *why)
+rq_err rq_catalog_peer_advance(rq_catalog *c, const char *id, rq_lsn position, rq_error *why)
 {
     rq_slice name = rq_slice_cstr(id);
+    pthread_mutex_lock(&c->peers.row_lock);
+    pthread_mutex_lock(&c->peers.lock);
+    const rq__peer *p = find(c, name);
+    rq_err rc = p == NULL ? RQ_E_NOT_FOUND : RQ_OK;
+    bool is_later = p != NULL && position > p->recorded;
+    pthread_mutex_unlock(&c->peers.lock);
+    if (is_later) rc = record_position(c, name, position, why);
+    pthread_mutex_unlock(&c->peers.row_lock);
+    return rc;
+}
+
+/* REQUIRES: row_lock. */
+static rq_err record_loss(rq_catalog *c, rq_slice name, rq_error *why)
+{
     int64_t now = c->env->executor->now_ms(c->env->executor);
     row w = {.id = name, .has_state = true, .has_lost = true, .lost_ms = now};
-    if (!is_listed(c, name)) return RQ_E_NOT_FOUND;
     RQ_TRY(write_row(c, name, &w, why));
     moved(c, name, 0, now);
     return RQ_OK;
+}
+
+rq_err rq_catalog_peer_give_up(rq_catalog *c, const char *id, uint64_t version, rq_error *why)
+{
+    rq_slice name = rq_slice_cstr(id);
+    pthread_mutex_lock(&c->peers.row_lock);
+    pthread_mutex_lock(&c->peers.lock);
+    const rq__peer *p = find(c, name);
+    bool is_same = p != NULL && p->version == version;
+    pthread_mutex_unlock(&c->peers.lock);
+    rq_err rc = is_same ? record_loss(c, name, why) : RQ_E_NOT_FOUND;
+    pthread_mutex_unlock(&c->peers.row_lock);
+    return rc;
 }

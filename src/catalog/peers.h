@@ -11,7 +11,7 @@
  * need (rq_wal_keep_from). Peers are changed by procedures (ddl_peer.c); the source of replication
  * moves positions.
  *
- * Any thread; one lock, never held across I/O.
+ * Any thread. One lock for the list, never held across I/O, and one for changes, which is.
  */
 #ifndef RQ_CATALOG_PEERS_H
 #define RQ_CATALOG_PEERS_H
@@ -46,12 +46,14 @@ bool rq_catalog_peer_is_current(rq_catalog *c, const char *id, uint64_t version)
 void rq_catalog_on_peer_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx);
 
 /* The log before `position` is not needed for the peer any more. Durable on return; blocks.
- * RQ_E_NOT_FOUND: the peer was removed. */
+ * RQ_E_NOT_FOUND: the peer was removed. A later position stays: it is of a peer that was removed
+ * and added again. */
 RQ_NODISCARD
 rq_err rq_catalog_peer_advance(rq_catalog *c, const char *id, rq_lsn position, rq_error *why);
 /* Releases the log although the peer has not got all of it: disables the peer and notes the loss.
- * Durable on return; blocks. */
+ * Durable on return; blocks. RQ_E_NOT_FOUND: the peer was removed or changed since it had this
+ * version. */
 RQ_NODISCARD
-rq_err rq_catalog_peer_give_up(rq_catalog *c, const char *id, rq_error *why);
+rq_err rq_catalog_peer_give_up(rq_catalog *c, const char *id, uint64_t version, rq_error *why);
 
 #endif

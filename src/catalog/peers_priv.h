@@ -16,12 +16,16 @@ typedef struct rq__peer {
     rq_slice config;
     bool enabled;
     rq_lsn position;
+    rq_lsn recorded; /* the position in its row */
     int64_t lost_ms;
     uint64_t version;
     rq_holder *holder; /* NULL: it has lost writes, or is being closed */
 } rq__peer;
 
 typedef struct rq__peers {
+    /* Held while a row is written and the list follows it: sources move the positions of peers that
+     * procedures remove and add again. Taken before `lock`. */
+    pthread_mutex_t row_lock;
     pthread_mutex_t lock;
     rq__peer *first RQ_GUARDED_BY(lock);
     uint64_t version RQ_GUARDED_BY(lock);

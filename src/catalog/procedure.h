@@ -223,6 +223,8 @@ struct rq__proc {
     size_t at;                /* within the stage; its own */
     rq_region_info *infos;    /* an alter's regions, in the arena */
     size_t info_count;
+    /* What it will add to its namespace, as checked by prepare. Under the lock. */
+    int64_t coming_tables, coming_regions;
     uint64_t wait_ns;  /* the step is to be run again after that time */
     bool told_waiting; /* the log has the reason */
     rq__ending ending; /* with rc and why */

@@ -35,7 +35,8 @@ static const rq__space_entry *find_entry(const rq__space_view *v, rq_slice name,
 
 const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table)
 {
-    return find_entry(v, table, false);
+    const rq__space_entry *e = find_entry(v, table, false);
+    return e == NULL || e->is_lost ? NULL : e;
 }
 
 void rq__space_view_free(rq__space_view *v)
@@ -116,6 +117,16 @@ static bool state_before(const round_state *r, rq_slice table, rq_space_state *r
     return e != NULL || written != NULL;
 }
 
+/* The state that the table and hbase:quota were brought to. */
+static bool followed_before(const round_state *r, rq_slice table, rq_space_state *ret)
+{
+    if (r->before == NULL) return state_before(r, table, ret);
+    const rq__space_entry *e = find_entry(r->before, table, false);
+    if (e == NULL || !e->was_followed) return false;
+    *ret = e->followed;
+    return true;
+}
+
 /* A disabled table's files are those listed when it was disabled. */
 static uint64_t known_size(const round_state *r, const rq_catalog_table *t)
 {
@@ -162,6 +173,26 @@ static rq_err measure_namespace(round_state *r, const rq_catalog_table *const *t
     return RQ_OK;
 }
 
+static void sort_view(rq__space_view *v)
+{
+    if (v->count > 1) qsort(v->entries, v->count, sizeof *v->entries, entry_order);
+}
+
+/* Tables that have no quota any more, whose last state is to be taken back. */
+static rq_err add_lost(round_state *r)
+{
+    size_t count = r->view->count;
+    for (size_t i = 0; r->before != NULL && i < r->before->count; i++) {
+        const rq__space_entry *old = &r->before->entries[i];
+        const rq__space_view sorted = {.entries = r->view->entries, .count = count};
+        if (!old->was_followed || find_entry(&sorted, old->state.table, false) != NULL) continue;
+        RQ_TRY(add_entry(r, &old->state, old->is_own));
+        r->view->entries[r->view->count - 1].is_lost = true;
+    }
+    if (r->view->count > count) sort_view(r->view);
+    return RQ_OK;
+}
+
 static rq_err measure_all(round_state *r)
 {
     rq_epoch_member m = {0};
@@ -177,9 +208,8 @@ static rq_err measure_all(round_state *r)
         rc = measure_namespace(r, tables + i, end - i);
     }
     rq_epoch_unpin(r->q->env.epoch, &m);
-    if (r->view->count > 1)
-        qsort(r->view->entries, r->view->count, sizeof *r->view->entries, entry_order);
-    return rc;
+    sort_view(r->view);
+    return rc == RQ_OK ? add_lost(r) : rc;
 }
 
 /* --- what follows from a state ---------------------------------------------------------------- */
@@ -242,22 +272,23 @@ static void submitted(rq_ddl *ddl)
 }
 
 /* The table may have that state already, or may be gone: then there is nothing to do. */
-static void switch_table(rq_quotas *q, rq_slice table, bool on)
+static rq_err switch_table(rq_quotas *q, rq_slice table, bool on, rq_error *why)
 {
     rq_executor *ex = q->env.executor;
     waiting w = {.ddl = {.kind = on ? RQ_DDL_ENABLE_TABLE : RQ_DDL_DISABLE_TABLE,
                          .submitted = submitted,
                          .wait_finished = true}};
-    if (rq_table_name_parse(table, &w.ddl.ns, &w.ddl.qualifier, NULL) != RQ_OK) return;
+    if (rq_table_name_parse(table, &w.ddl.ns, &w.ddl.qualifier, NULL) != RQ_OK) return RQ_OK;
     ex->latch_init(ex, &w.latch);
     rq_catalog_submit(q->catalog, &w.ddl);
     rq_err rc = ex->latch_wait(&w.latch);
     ex->latch_destroy(&w.latch);
     if (rc == RQ_OK) rc = w.ddl.rc;
-    if (rc != RQ_OK)
-        rq_log_warn(q->env.log, "quota", "cannot %s table %.*s: %s", on ? "enable" : "disable",
-                    (int)table.len, (const char *)table.ptr,
-                    w.ddl.why.code == RQ_OK ? rq_err_text(rc) : w.ddl.why.message);
+    if (rc == RQ_OK || rc == RQ_E_TABLE_NOT_FOUND ||
+        rc == (on ? RQ_E_TABLE_NOT_DISABLED : RQ_E_TABLE_NOT_ENABLED))
+        return RQ_OK;
+    return rq_fail(why, rc, "it cannot be %s: %s", on ? "enabled" : "disabled",
+                   w.ddl.why.code == RQ_OK ? rq_err_text(rc) : w.ddl.why.message);
 }
 
 static bool disables(const rq_space_state *s)
@@ -265,43 +296,66 @@ static bool disables(const rq_space_state *s)
     return s->is_violated && s->policy == PB__SPACE_VIOLATION_POLICY__DISABLE;
 }
 
-static rq_err follow(round_state *r, const rq_space_state *s, rq_error *why)
+/* The table first: a crash between the two leaves a record that shows what is to be done. */
+static rq_err bring_to(rq_quotas *q, const rq_space_state *s, const rq_space_state *old,
+                       rq_error *why)
 {
-    rq_space_state old = {0};
-    if (s->is_namespace) return RQ_OK;
-    bool had = state_before(r, s->table, &old);
-    if (had && same(&old, s)) return RQ_OK;
-    if (s->is_violated != old.is_violated) tell(r->q, s);
-    RQ_TRY(write_state(r->q, s, why));
-    if (disables(s) != disables(&old)) switch_table(r->q, s->table, !disables(s));
-    return RQ_OK;
+    if (disables(s) != disables(old)) RQ_TRY(switch_table(q, s->table, !disables(s), why));
+    return write_state(q, s, why);
 }
 
-/* Tables that have no quota any more. */
-static rq_err follow_lost(round_state *r, const rq__space_entry *old, rq_error *why)
+static rq_err follow(round_state *r, rq__space_entry *e, rq_error *why)
 {
-    if (old->state.is_namespace || find_entry(r->view, old->state.table, false) != NULL)
-        return RQ_OK;
-    if (disables(&old->state)) switch_table(r->q, old->state.table, true);
+    const rq_space_state *s = &e->state;
+    rq_space_state old = {0};
+    rq_err rc = RQ_OK;
+    bool had = followed_before(r, s->table, &old);
+    if (s->is_violated != old.is_violated) tell(r->q, s);
+    if (!had || !same(&old, s)) rc = bring_to(r->q, s, &old, why);
+    e->was_followed = had || rc == RQ_OK;
+    e->followed = rc == RQ_OK ? *s : old;
+    e->followed.table = s->table; /* in this view's arena */
+    return rc;
+}
+
+static rq_err delete_state(rq_quotas *q, rq_slice table, rq_error *why)
+{
     rq_arena a;
     rq_arena_init(&a);
     rq_slice qualifier = RQ_SLICE_LIT("p");
-    char *row = rq_arena_printf(&a, "t.%.*s", (int)old->state.table.len,
-                                (const char *)old->state.table.ptr);
+    char *row = rq_arena_printf(&a, "t.%.*s", (int)table.len, (const char *)table.ptr);
     rq_err rc = row == NULL ? rq_no_memory(why)
-                            : rq_catalog_row_delete(r->q->catalog, RQ__QUOTA_TABLE,
-                                                    rq_slice_cstr(row), "u", &qualifier, why);
+                            : rq_catalog_row_delete(q->catalog, RQ__QUOTA_TABLE, rq_slice_cstr(row),
+                                                    "u", &qualifier, why);
     rq_arena_clear(&a);
     return rc;
 }
 
-static rq_err follow_all(round_state *r, rq_error *why)
+static rq_err follow_lost(round_state *r, rq__space_entry *e, rq_error *why)
 {
-    for (size_t i = 0; i < r->view->count; i++)
-        RQ_TRY(follow(r, &r->view->entries[i].state, why));
-    for (size_t i = 0; r->before != NULL && i < r->before->count; i++)
-        RQ_TRY(follow_lost(r, &r->before->entries[i], why));
-    return RQ_OK;
+    rq_err rc = RQ_OK;
+    rq_slice table = e->state.table;
+    (void)followed_before(r, table, &e->followed);
+    e->followed.table = table;
+    if (disables(&e->followed)) rc = switch_table(r->q, table, true, why);
+    if (rc == RQ_OK) rc = delete_state(r->q, table, why);
+    e->was_followed = rc != RQ_OK; /* the next round has it again */
+    return rc;
+}
+
+/* One table's failure does not keep the others from their states. */
+static void follow_all(round_state *r)
+{
+    for (size_t i = 0; i < r->view->count; i++) {
+        rq_error why = {.code = RQ_OK};
+        rq__space_entry *e = &r->view->entries[i];
+        if (e->state.is_namespace) continue;
+        rq_err rc = e->is_lost ? follow_lost(r, e, &why) : follow(r, e, &why);
+        if (rc != RQ_OK)
+            rq_log_warn(r->q->env.log, "quota", "table %.*s: %s; the next round tries again",
+                        (int)e->state.table.len, (const char *)e->state.table.ptr,
+                        why.code == RQ_OK ? rq_err_text(rc) : why.message);
+    }
 }
 
 /* If the snapshots cannot be read or their sizes not be written, limits apply without them. */
@@ -330,13 +384,13 @@ rq_err rq__space_measure(rq_quotas *q, rq_error *why)
         return rq_no_memory(why);
     }
     atomic_store_explicit(&q->space, r.view, memory_order_release);
-    rc = follow_all(&r, why);
+    follow_all(&r);
     if (r.view->count == 0) {
         atomic_store_explicit(&q->space, NULL, memory_order_release);
         rq_epoch_retire(q->env.epoch, &r.view->retired, release_view);
     }
     if (before != NULL) rq_epoch_retire(q->env.epoch, &before->retired, release_view);
-    return rc;
+    return RQ_OK;
 }
 
 rq_err rq_quotas_space(rq_quotas *q, rq_arena *arena, rq_space_state **ret, size_t *ret_count)
@@ -345,13 +399,15 @@ rq_err rq_quotas_space(rq_quotas *q, rq_arena *arena, rq_space_state **ret, size
     rq_err rc = RQ_OK;
     rq_epoch_pin(q->env.epoch, &m);
     const rq__space_view *v = atomic_load_explicit(&q->space, memory_order_acquire);
-    size_t count = v == NULL ? 0 : v->count;
-    rq_space_state *list = rq_arena_calloc(arena, count + 1, sizeof *list);
+    size_t all = v == NULL ? 0 : v->count;
+    size_t count = 0;
+    rq_space_state *list = rq_arena_calloc(arena, all + 1, sizeof *list);
     if (list == NULL) rc = RQ_E_NO_MEMORY;
-    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
-        list[i] = v->entries[i].state;
-        list[i].table = rq_arena_copy(arena, list[i].table);
-        if (list[i].table.ptr == NULL) rc = RQ_E_NO_MEMORY;
+    for (size_t i = 0; rc == RQ_OK && i < all; i++) {
+        if (v->entries[i].is_lost) continue;
+        list[count] = v->entries[i].state;
+        list[count].table = rq_arena_copy(arena, list[count].table);
+        if (list[count++].table.ptr == NULL) rc = RQ_E_NO_MEMORY;
     }
     rq_epoch_unpin(q->env.epoch, &m);
     *ret = list;

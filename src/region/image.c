@@ -224,6 +224,37 @@ static rq_err add_store_file(listed *l, const char *path, rq_error *why)
     return add(l, part) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+/* Whether a snapshot or a clone may refer to it. */
+static bool may_be_referred_to(const listed *l, const char *path)
+{
+    rq_stat st;
+    rq_arena a = {0};
+    if (l->taking->has_snapshots) return true;
+    const char *name = strrchr(path, '/') + 1;
+    const char *links =
+        rq_arena_printf(&a, "archive/%.*s.links-%s", (int)(name - path), path, name);
+    bool may = links == NULL || rq_vfs_stat(l->taking->vfs, links, &st, NULL) != RQ_E_NOT_FOUND;
+    rq_arena_clear(&a);
+    return may;
+}
+
+/* An input of a compaction, before it is moved to the archive, is listed as if it were there: an
+ * opening with a manifest in use moves it. A file that is still being written is incomplete. */
+static rq_err add_unnamed(listed *l, const char *path, rq_error *why)
+{
+    rq_error own = {0};
+    rq_hfile_reader *reader;
+    if (!l->region->manifest.in_use || !may_be_referred_to(l, path)) return RQ_OK;
+    rq_err rc = rq_hfile_reader_open(l->taking->vfs, path, NULL, false, &reader, &own);
+    if (rc == RQ_E_CORRUPT || rc == RQ_E_INVALID) return RQ_OK;
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK; /* it is in the archive, which is listed later */
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
+    rq_image_part part = {
+        .kind = RQ_IMAGE_FILE, .path = path, .size = rq_hfile_reader_info(reader)->size_bytes};
+    rq_hfile_reader_unref(reader);
+    return add(l, part) == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
 static rq_err add_tree(listed *l, const char *dir, rq_slice family, unsigned depth, rq_error *why);
 
 static rq_err add_entry(listed *l, const char *path, const rq_dir_entry *e, rq_slice family,
@@ -236,9 +267,10 @@ static rq_err add_entry(listed *l, const char *path, const rq_dir_entry *e, rq_s
     bool in_family = depth == 1 && rq__manifest_family_of(&l->manifest, family) != NULL;
     if (!in_family || !rq__store_file_name_ok(rq_slice_cstr(e->name)))
         return add_bytes(l, path, BYTES_MAX, why);
-    if (!manifest_names(l, family, e->name)) return RQ_OK; /* no manifest names it */
-    return is_store_file(e->name) ? add_store_file(l, path, why)
-                                  : add_bytes(l, path, BYTES_MAX, why);
+    bool named = manifest_names(l, family, e->name);
+    if (is_store_file(e->name))
+        return named ? add_store_file(l, path, why) : add_unnamed(l, path, why);
+    return named ? add_bytes(l, path, BYTES_MAX, why) : RQ_OK;
 }
 
 /* The region's folder (depth 0), a family's (1), and what lies in those. */

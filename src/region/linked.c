@@ -307,11 +307,41 @@ rq_err rq_mob_create_linked(rq_engine *e, rq_vfs *vfs, const rq_table_schema *sc
     return rc;
 }
 
+static rq_err remove_links(rq_vfs *vfs, rq_arena *arena, const char *dir, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    if (dir == NULL) return rq_no_memory(why);
+    RQ_TRY(rq_vfs_list_if_any(vfs, dir, arena, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        rq_store_name parts;
+        rq_store_name_parse(rq_slice_cstr(entries[i].name), &parts);
+        if (entries[i].is_dir || !parts.is_link) continue;
+        const char *path = rq_arena_printf(arena, "%s/%s", dir, entries[i].name);
+        RQ_TRY(path == NULL ? rq_no_memory(why) : rq_vfs_remove(vfs, path, why));
+    }
+    return RQ_OK;
+}
+
+/* A folder that has other files stays. */
+static void remove_if_empty(rq_vfs *vfs, const char *dir)
+{
+    rq_err rc = dir == NULL ? RQ_OK : rq_vfs_remove(vfs, dir, NULL);
+    (void)rc;
+}
+
+/* A table that hbase:meta has lost may have MOB files under the same name: they stay. */
 rq_err rq_mob_remove_linked(rq_engine *e, const rq_table_schema *schema, rq_error *why)
 {
+    rq_vfs *vfs = e->env.vfs;
     rq_arena arena = {0};
-    const char *dir = rq_mob_region_dir(&arena, schema->name);
-    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_remove_tree(e->env.vfs, dir, why);
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < schema->family_count && rc == RQ_OK; i++) {
+        const char *dir = rq_mob_family_dir(&arena, schema->name, schema->families[i].name);
+        rc = remove_links(vfs, &arena, dir, why);
+        if (rc == RQ_OK) remove_if_empty(vfs, dir);
+    }
+    if (rc == RQ_OK) remove_if_empty(vfs, rq_mob_region_dir(&arena, schema->name));
     rq_arena_clear(&arena);
     return rc;
 }

@@ -340,9 +340,11 @@ static bool has_mob(const rq_table_schema *t)
 
 /* --- the round -------------------------------------------------------------------------------- */
 
+/* Stops when a holder begins to list files: it may have listed store files that referred to a
+ * candidate before they were compacted. A later holder lists none. */
 static rq_err archive_unreferenced(cleaning *c, size_t *ret_archived, rq_error *why)
 {
-    for (size_t i = 0; i < c->count; i++) {
+    for (size_t i = 0; i < c->count && !rq_retention_keeps_all(c->engine->retention); i++) {
         const candidate *one = &c->list[i];
         if (!one->expired && rq_mob_refs_has(&c->refs, one->table, rq_slice_cstr(one->name)))
             continue;

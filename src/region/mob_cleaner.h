@@ -5,7 +5,8 @@
  *
  *   1. list the MOB files            2. exclude young ones and those being written
  *   3. read which MOB files every store file of every region refers to
- *   4. archive the files that are left and not referred to
+ *   4. archive the files that are left and not referred to, unless a snapshot or a backup is
+ *      listing files (vfs/retention.h): they wait for the next round
  *
  * In this order no referenced file is archived. A file that was not being written in step 2 was
  * already referred to, or never will be. References only move: from a store file to the compacted

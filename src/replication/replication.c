@@ -106,7 +106,7 @@ static void give_up(rq_replication *r, const rq_peer_info *p, uint64_t bytes)
                  "peer %s is disabled and needs a resync: the log has %llu bytes for it, more than "
                  "rorqual.replication.log.max",
                  p->id, (unsigned long long)bytes);
-    rq_err rc = rq_catalog_peer_give_up(r->settings.catalog, p->id, &why);
+    rq_err rc = rq_catalog_peer_give_up(r->settings.catalog, p->id, p->version, &why);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND)
         rq_log_error(r->settings.env->log, SUBJECT, "peer %s: %s", p->id, why.message);
 }

@@ -162,6 +162,7 @@ static void write_position(rq__source *s, bool at_end)
 
 static void confirm(rq__source *s)
 {
+    if (s->tail == NULL) return; /* it could not be opened again: `fill` tries */
     s->confirmed = rq_wal_tail_lsn(s->tail);
     atomic_store_explicit(&s->position, s->confirmed, memory_order_relaxed);
 }
@@ -331,7 +332,7 @@ static void count_shipped(rq__source *s)
 
 /* If the peer lacks a table or family, and hbase.replication.drop.on.deleted.table or …columnfamily
  * is true: reads the shipment again without the edits of tables and families that are dropped here,
- * too. Returns whether it did and edits were left out. */
+ * too. Returns whether edits were left out, or all were because the log cannot be read now. */
 static bool drop_missing(rq__source *s, rq_err rc)
 {
     bool drops = (rc == RQ_E_TABLE_NOT_FOUND && s->settings->drops_tables) ||
@@ -341,8 +342,11 @@ static bool drop_missing(rq__source *s, rq_err rc)
     uint64_t before = s->shipment.edits;
     rc = refill(s, &why);
     if (rc != RQ_OK) {
+        /* A part of the log must not be taken for shipped: all of it is read again. */
+        rq__shipment_reset(&s->shipment);
         failed(s, 1, "cannot read the log", &why);
-        return false;
+        (void)open_tail(s, s->confirmed, &why);
+        return true;
     }
     return s->shipment.edits < before;
 }
@@ -392,16 +396,20 @@ static void throttle(const rq__source *s, uint64_t bytes)
 /* --- the loop --------------------------------------------------------------------------------- */
 
 /* The log does not reach back to the position: the writes in between are lost for this peer, and it
- * is marked so. */
-static void lose(rq__source *s, const rq_error *why)
+ * is marked so. If it was removed or changed meanwhile, its log may have been released for that. */
+static void lose(rq__source *s, unsigned attempt, const rq_error *why)
 {
     rq_error more = {.code = RQ_OK};
+    rq_err rc = rq_catalog_peer_give_up(s->settings->catalog, s->id, s->version, &more);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) {
+        failed(s, attempt, "it needs a resync and cannot be disabled", &more);
+        return;
+    }
+    atomic_store(&s->stop, true);
+    if (rc == RQ_E_NOT_FOUND) return;
     rq_log_error(s->settings->env->log, SUBJECT, "peer %s is disabled and needs a resync: %s",
                  s->id, why->message);
     set_problem(s, why->message);
-    if (rq_catalog_peer_give_up(s->settings->catalog, s->id, &more) != RQ_OK)
-        rq_log_error(s->settings->env->log, SUBJECT, "peer %s: %s", s->id, more.message);
-    atomic_store(&s->stop, true);
 }
 
 static void round_of(rq__source *s, unsigned *failures)
@@ -411,7 +419,7 @@ static void round_of(rq__source *s, unsigned *failures)
     rq__shipment_reset(&s->shipment);
     rq_err rc = fill(s, &why);
     if (rc == RQ_E_NOT_FOUND) {
-        lose(s, &why);
+        lose(s, ++*failures, &why);
         return;
     }
     if (rc != RQ_OK) {

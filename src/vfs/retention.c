@@ -191,6 +191,16 @@ bool rq_retention_keeps(rq_retention *r, const char *path)
     return keeps;
 }
 
+bool rq_retention_keeps_all(rq_retention *r)
+{
+    bool keeps = false;
+    pthread_mutex_lock(&r->lock);
+    for (const rq_holder *h = r->holders; h != NULL && !keeps; h = h->next)
+        keeps = h->all_files;
+    pthread_mutex_unlock(&r->lock);
+    return keeps;
+}
+
 uint64_t rq_retention_log_from(const rq_retention *r)
 {
     return atomic_load_explicit(&r->log_from, memory_order_acquire);

@@ -8,8 +8,11 @@
  * Code that removes files asks here first:
  *   - the log, before it recycles a WAL file (wal/holders.c)
  *   - the cleaner of archive/, before it removes a file (catalog/cleaner.c). Compactions, dropped
- *     tables, split parents and the cleaner of MOB files only move files into archive/, and need
- *     not ask: a held file is found under its own path or under rq_retention_archived() of it
+ *     tables and split parents only move files into archive/, and need not ask: a held file is
+ *     found under its own path or under rq_retention_archived() of it
+ *   - the cleaner of MOB files, before it moves one into archive/ (region/mob_cleaner.c): a list is
+ *     made of store files first and of MOB files last, and nothing refers any more to a file whose
+ *     store files were replaced in between
  *
  *  1. Holders are in memory. A feature whose holder must survive a restart (a snapshot, a peer) has
  *     a durable record of its own, and takes its holder again before the first cleaner runs, or the
@@ -58,6 +61,8 @@ void rq_holder_release(rq_holder *h);
 
 /* Whether some holder needs the file. `path` may be the one in archive/. */
 bool rq_retention_keeps(rq_retention *r, const char *path);
+/* Whether some holder holds every file: it may still be listing them. */
+bool rq_retention_keeps_all(rq_retention *r);
 /* The lowest log position that is held; RQ_RETENTION_NO_LOG: none. Takes no lock. */
 uint64_t rq_retention_log_from(const rq_retention *r);
 

@@ -4,6 +4,7 @@
  * a problem caused only by a failing call is repaired. */
 #include "world.h"
 
+#include "catalog/catalog_priv.h"
 #include "catalog/tableinfo.h"
 
 static void setup(world *w)
@@ -269,6 +270,72 @@ static void a_call_that_fails_at_start_is_made_good(void **state)
     world_clear(&w);
 }
 
+/* --- a table that meta has lost, and a new one of its name that fails ------------------------- */
+
+static rq_err refuse_first_step(void *ctx, const rq__proc *p, rq_error *why)
+{
+    (void)ctx;
+    return p->step == 1 ? rq_fail(why, RQ_E_DO_NOT_RETRY, "injected") : RQ_OK;
+}
+
+static size_t count_files(world *w, const char *dir)
+{
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    size_t files = 0;
+    assert_int_equal(rq_vfs_list_if_any(w->env->vfs, dir, &a, &entries, &count, NULL), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        const char *path = rq_arena_printf(&a, "%s/%s", dir, entries[i].name);
+        if (entries[i].name[0] == '.') continue;
+        files += entries[i].is_dir ? count_files(w, path) : 1;
+    }
+    rq_arena_clear(&a);
+    return files;
+}
+
+static void lose_table(world *w)
+{
+    assert_int_equal(world_forget(w, "t", "a"), RQ_OK);
+    rq_sim_advance(w->sim, 1000000000); /* the delete is younger than the row */
+    assert_int_equal(world_delete(w, "hbase:meta", "t", "table"), RQ_OK);
+    restart(w, true);
+    assert_int_equal(world_get(w, "t", "a", "f"), RQ_E_TABLE_NOT_FOUND);
+}
+
+static void expect_files(world *w)
+{
+    assert_int_equal(count_files(w, "data/default/t"), 2); /* one, and the .seqid file's */
+    assert_int_equal(count_files(w, "mobdir/data/default/t"), 1);
+}
+
+static void a_failed_create_leaves_the_files_of_a_lost_table(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    static const char mob[] = "f:IS_MOB=true,MOB_THRESHOLD=0";
+    static const char *const tables[] = {"t", "u"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(tables); i++) {
+        assert_int_equal(world_create(&w, tables[i], mob, NULL), RQ_OK);
+        assert_int_equal(world_put(&w, tables[i], "a", "f"), RQ_OK);
+    }
+    assert_int_equal(world_snapshot(&w, "s", "u", true), RQ_OK);
+    lose_table(&w);
+    expect_files(&w);
+    w.catalog->procedures.before_step = refuse_first_step;
+    assert_int_equal(world_create(&w, "t", mob, NULL), RQ_E_DO_NOT_RETRY);
+    expect_files(&w);
+    assert_int_equal(world_clone(&w, "s", "t"), RQ_E_DO_NOT_RETRY);
+    expect_files(&w);
+    assert_int_equal(world_clone(&w, "s", "v"), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(count_files(&w, "mobdir/data/default/v"), 0);
+    w.catalog->procedures.before_step = NULL;
+    assert_int_equal(world_clone(&w, "s", "v"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_lost_row_of_meta_costs_no_records),
         cmocka_unit_test(a_damaged_descriptor_closes_its_table_alone),
         cmocka_unit_test(a_family_lost_from_the_descriptor_keeps_its_cells),
+        cmocka_unit_test(a_failed_create_leaves_the_files_of_a_lost_table),
         cmocka_unit_test(a_call_that_fails_at_start_is_made_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * that other regions still refer to stay. */
 #include "world.h"
 
+#include "base/pb.h"
 #include "region/mob_cleaner.h"
 #include "store/mob.h"
 
@@ -259,6 +260,88 @@ static void values_survive_a_parent_that_is_half_gone(void **state)
     values_survive_a_split_whose_parent_goes(split_and_clear_half);
 }
 
+/* --- a snapshot whose regions are listed one after the other ---------------------------------- */
+
+static struct {
+    rq_err (*stat)(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
+    world *w;
+    bool listed; /* the first region's files; the second's list is on its way */
+} first;
+
+static rq_err stat_of_first(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why)
+{
+    if (!first.listed && strncmp(path, "data/default/t/", 15) == 0) {
+        first.listed = true;
+        late_calls_hold(first.w->calls, true);
+    }
+    return first.stat(v, path, ret, why);
+}
+
+static void taken(rq_ddl *d)
+{
+    (void)d; /* its rc is looked at */
+}
+
+static void take_in_two_parts(world *w, void (*between)(world *w))
+{
+    rq_buf description = {0};
+    rq_ddl d = {.kind = RQ_DDL_SNAPSHOT,
+                .ns = RQ_SLICE_LIT("default"),
+                .qualifier = RQ_SLICE_LIT("t"),
+                .rc = RQ_E_AGAIN,
+                .wait_finished = true,
+                .submitted = taken};
+    assert_int_equal(rq_pb_put_bytes(&description, 1, RQ_SLICE_LIT("s")), RQ_OK);
+    d.of.snapshot.name = RQ_SLICE_LIT("s");
+    d.of.snapshot.description = rq_buf_slice(&description);
+    first.w = w;
+    first.listed = false;
+    first.stat = w->env->vfs->stat;
+    w->env->vfs->stat = stat_of_first;
+    rq_catalog_submit(w->catalog, &d);
+    for (int i = 0; i < 10000 && !first.listed; i++)
+        rq_sim_advance(w->sim, 1000000);
+    w->env->vfs->stat = first.stat;
+    assert_true(first.listed);
+    between(w);
+    late_calls_hold(w->calls, false);
+    for (int i = 0; i < 10000 && d.rc == RQ_E_AGAIN; i++)
+        rq_sim_advance(w->sim, 1000000);
+    assert_int_equal(d.rc, RQ_OK);
+    rq_buf_clear(&description);
+}
+
+static void compact_and_clean(world *w)
+{
+    assert_int_equal(world_compact(w, "t"), RQ_OK);
+    (void)clean(w);
+}
+
+/* The manifest named the store files, but not the MOB files that they refer to. */
+static void a_snapshot_has_the_mob_files_of_store_files_compacted_meanwhile(void **state)
+{
+    (void)state;
+    world w;
+    bool ran;
+    world_init(&w, unit_seed(), NULL);
+    w.late = true;
+    assert_int_equal(rq_config_set_pair(w.config, "hbase.mob.min.age.archive=0", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(w.config, "hbase.master.hfilecleaner.ttl=0", NULL), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", MOB, "m"), RQ_OK);
+    put_rows(&w, "t", "az");
+    flush(&w, "t");
+    take_in_two_parts(&w, compact_and_clean);
+    (void)clean(&w);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rq_catalog_clean_archive(w.catalog, &ran, NULL), RQ_OK);
+    assert_int_equal(world_clone(&w, "s", "c"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK); /* no MOB file is open any more */
+    assert_int_equal(world_open(&w), RQ_OK);
+    expect_rows(&w, "c", "a z ");
+    end(&w);
+}
+
 static void nothing_goes_while_a_store_file_does_not_say_what_it_refers_to(void **state)
 {
     (void)state;
@@ -315,6 +398,7 @@ int main(void)
         cmocka_unit_test(values_survive_splits_and_merges_and_their_parents),
         cmocka_unit_test(values_survive_a_parent_that_goes_while_the_cleaner_reads),
         cmocka_unit_test(values_survive_a_parent_that_is_half_gone),
+        cmocka_unit_test(a_snapshot_has_the_mob_files_of_store_files_compacted_meanwhile),
         cmocka_unit_test(nothing_goes_while_a_store_file_does_not_say_what_it_refers_to),
         cmocka_unit_test(the_chores_run_by_themselves),
     };

@@ -3,6 +3,7 @@
 #include "world.h"
 
 #include "catalog/peers.h"
+#include "wal/tail.h"
 #include "wal/wal.h"
 
 static rq_wal *wal_of(world *w)
@@ -92,11 +93,53 @@ static void a_peer_is_disabled_on_a_full_disk(void **state)
     world_clear(w);
 }
 
+static rq_lsn position_of(world *w)
+{
+    rq_arena a = {0};
+    rq_peer_info peer;
+    OK(rq_catalog_peer(w->catalog, RQ_SLICE_LIT("p"), &a, &peer));
+    rq_arena_clear(&a);
+    return peer.position;
+}
+
+/* The source of a removed peer ends after the next peer of that name was added: it wrote its
+ * position into the next one's row, which then began with writes from before it was added, or with
+ * a log that was gone. */
+static void a_removed_peer_leaves_no_position_to_the_next_one(void **state)
+{
+    (void)state;
+    world the, *w = &the;
+    world_init(w, unit_seed(), NULL);
+    OK(world_open(w));
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_peer(w, RQ_DDL_ADD_PEER, "p", 0));
+    OK(world_put(w, "t", "a", "f"));
+    rq_lsn shipped = rq_wal_durable(wal_of(w));
+    OK(world_put(w, "t", "b", "f"));
+    OK(world_peer(w, RQ_DDL_REMOVE_PEER, "p", 0));
+    OK(world_peer(w, RQ_DDL_ADD_PEER, "p", 0));
+    rq_lsn begins = position_of(w);
+    assert_true(begins > shipped);
+    OK(rq_catalog_peer_advance(w->catalog, "p", shipped, &w->why));
+    assert_true(position_of(w) == begins);
+    OK(world_put(w, "t", "c", "f"));
+    (void)!world_close(w, false);
+    OK(world_open(w));
+    assert_true(position_of(w) == begins);
+    OK(rq_catalog_peer_advance(w->catalog, "p", begins + 1, &w->why));
+    (void)!world_close(w, false);
+    OK(world_open(w));
+    assert_true(position_of(w) == begins + 1);
+    OK(world_close(w, true));
+    world_clear(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_is_disabled_on_a_full_disk),
         cmocka_unit_test(a_peer_is_removed_although_its_log_fills_the_disk),
+        cmocka_unit_test(a_removed_peer_leaves_no_position_to_the_next_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

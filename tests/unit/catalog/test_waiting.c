@@ -311,6 +311,41 @@ static void without_a_server_it_waits_for_one(void **state)
     teardown(w);
 }
 
+/* Each saw a namespace without the other. */
+static void tables_made_at_once_share_the_limits_of_their_namespace(void **state)
+{
+    (void)state;
+    world *w = setup();
+    asked list[2];
+    static const char *const names[] = {"t", "u"};
+    OK(rq_config_set(w->config, "hbase.quota.enabled", "true", &w->why));
+    OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "n", "hbase.namespace.quota.maxtables=1"));
+    late_calls_hold(w->calls, true);
+    for (size_t i = 0; i < 2; i++) {
+        asked *a = &list[i];
+        *a = (asked){0};
+        snprintf(a->name, sizeof a->name, "n:%s", names[i]);
+        a->ddl = (rq_ddl){.kind = RQ_DDL_CREATE_TABLE,
+                          .ns = RQ_SLICE_LIT("n"),
+                          .qualifier = rq_slice_cstr(names[i]),
+                          .wait_finished = true,
+                          .submitted = answered,
+                          .of.create.schema = world_schema(&a->arena, a->name, "f")};
+        rq_catalog_submit(w->catalog, &a->ddl);
+    }
+    rq_sim_run(w->sim);
+    late_calls_hold(w->calls, false);
+    for (size_t i = 0; i < 2; i++)
+        run_until_answered(w, &list[i]);
+    assert_true((list[0].ddl.rc == RQ_OK) != (list[1].ddl.rc == RQ_OK));
+    assert_true(list[0].ddl.rc == RQ_E_QUOTA_EXCEEDED || list[1].ddl.rc == RQ_E_QUOTA_EXCEEDED);
+    const char *made = list[0].ddl.rc == RQ_OK ? "n:t" : "n:u";
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, made));
+    OK(world_table(w, RQ_DDL_DELETE_TABLE, made));
+    OK(world_create(w, "n:v", "f", NULL));
+    teardown(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +357,7 @@ int main(void)
         cmocka_unit_test(a_stop_ends_the_step_that_waits),
         cmocka_unit_test(calls_that_memory_did_not_suffice_for_are_sent_again),
         cmocka_unit_test(without_a_server_it_waits_for_one),
+        cmocka_unit_test(tables_made_at_once_share_the_limits_of_their_namespace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

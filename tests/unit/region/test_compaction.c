@@ -3,6 +3,7 @@
  * files that a policy selects are compared with HBase in tests/unit/store. */
 #include "fixture.h"
 #include "region/engine_priv.h"
+#include "region/image.h"
 #include "vfs/sim.h"
 
 #include <inttypes.h>
@@ -529,6 +530,69 @@ static void a_flushed_memstore_is_freed_while_its_store_compacts(void **state)
     real_env_close(&real);
 }
 
+/* --- a list of the folder before the inputs are in the archive -------------------------------- */
+
+static struct {
+    fixture *f;
+    rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
+    unsigned links;
+    size_t store_files; /* in the list that was taken at the first link */
+} lister;
+
+static rq_err count_store_files(void *ctx, const rq_image_part *part, rq_error *why)
+{
+    size_t *count = ctx;
+    (void)why;
+    *count += part->kind == RQ_IMAGE_FILE && strncmp(part->path, "data/", 5) == 0;
+    return RQ_OK;
+}
+
+/* The compaction has committed. */
+static rq_err listing_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    rq_holder *holder;
+    rq_error own = {0};
+    const rq_image_sink sink = {count_store_files, &lister.store_files};
+    if (lister.links++ == 0) {
+        rq_engine *e = lister.f->engine;
+        assert_ok(rq_retention_hold(rq_engine_retention(e), "test", 1, &holder));
+        if (rq_image_take(e, holder, &sink, &own) != RQ_OK) fail_msg("%s", own.message);
+        rq_holder_release(holder);
+    }
+    return lister.link(v, from, to, why);
+}
+
+static size_t listed_at_first_link(const char *folder)
+{
+    static const family_def family = {"f", {NULL}};
+    rq_sim *sim = new_sim();
+    fixture f;
+    fixture_open(&f, rq_sim_env(sim), &family, 1);
+    put_and_flush(&f, "a", 1);
+    put_and_flush(&f, "b", 1);
+    rq_vfs *vfs = f.env->vfs;
+    if (folder != NULL) assert_ok(rq_vfs_mkdirs(vfs, folder, NULL));
+    memset(&lister, 0, sizeof lister);
+    lister.f = &f;
+    lister.link = vfs->link;
+    vfs->link = listing_link;
+    compact(&f, sim, true);
+    vfs->link = lister.link;
+    assert_int_equal(lister.links, 2);
+    assert_int_equal(files_of(&f), 1);
+    fixture_close(&f);
+    rq_sim_free(sim);
+    return lister.store_files;
+}
+
+/* They were in neither place: a backup lacked files that its snapshots name. */
+static void a_list_has_inputs_that_a_snapshot_may_name(void **state)
+{
+    (void)state;
+    assert_int_equal(listed_at_first_link(NULL), 1);
+    assert_int_equal(listed_at_first_link(".hbase-snapshot"), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +610,7 @@ int main(void)
         cmocka_unit_test(a_client_request_counts_until_done),
         cmocka_unit_test(a_major_compaction_without_files_is_made_up_for_by_the_next_one_asked_for),
         cmocka_unit_test(inputs_reach_an_archive_that_is_being_cleaned),
+        cmocka_unit_test(a_list_has_inputs_that_a_snapshot_may_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

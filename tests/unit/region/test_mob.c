@@ -615,6 +615,59 @@ static void a_list_has_the_mob_files_of_a_compaction_that_has_committed(void **s
     end(&w);
 }
 
+/* --- the cleaner beside a list of the folder ------------------------------------------------- */
+
+static struct {
+    world *w;
+    const char *name; /* of the MOB file that the listed store file refers to */
+    size_t cleaned;
+    bool worked, listed;
+} beside;
+
+/* The region's files are listed; now a compaction replaces them, and the cleaner runs. */
+static rq_err compacting_take(void *ctx, const rq_image_part *part, rq_error *why)
+{
+    (void)ctx;
+    (void)why;
+    if (part->kind == RQ_IMAGE_FILE && strstr(part->path, beside.name) != NULL)
+        beside.listed = true;
+    if (part->kind != RQ_IMAGE_FILE || beside.worked) return RQ_OK;
+    beside.worked = true;
+    compact(beside.w);
+    beside.cleaned = clean(beside.w, 0);
+    return RQ_OK;
+}
+
+/* The file was in archive/ by then, of which only what snapshots and clones may need is listed. */
+static void a_list_has_the_mob_files_of_store_files_compacted_meanwhile(void **state)
+{
+    (void)state;
+    world w;
+    rq_dir_entry *entries;
+    size_t count;
+    rq_holder *holder;
+    rq_error why = {0};
+    begin(&w, 7, NULL);
+    assert_ok(put(&w.f, "r", "m", "y", 1, LARGE));
+    flush(&w);
+    assert_ok(rq_vfs_list(w.f.env->vfs, mob_dir(&w), &w.f.arena, &entries, &count, NULL));
+    assert_int_equal(count, 1);
+    memset(&beside, 0, sizeof beside);
+    beside.w = &w;
+    beside.name = entries[0].name;
+    rq_engine *e = w.f.engine;
+    const rq_image_sink sink = {compacting_take, NULL};
+    assert_ok(rq_retention_hold(rq_engine_retention(e), "test", 1, &holder));
+    if (rq_image_take(e, holder, &sink, &why) != RQ_OK) fail_msg("%s", why.message);
+    assert_true(beside.worked);
+    assert_true(beside.listed);
+    assert_int_equal(beside.cleaned, 0);
+    /* Only while the folder is being listed. */
+    assert_int_equal(clean(&w, 0), 1);
+    rq_holder_release(holder);
+    end(&w);
+}
+
 static rq_err read_once(world *w, bool empty_on_miss, rq_buf *text, rq_error *why)
 {
     reader r;
@@ -705,6 +758,7 @@ int main(void)
         cmocka_unit_test(a_loaded_value_stays_in_its_file_until_a_compaction),
         cmocka_unit_test(the_cleaner_takes_no_manifest_for_committed_that_is_being_written),
         cmocka_unit_test(a_list_has_the_mob_files_of_a_compaction_that_has_committed),
+        cmocka_unit_test(a_list_has_the_mob_files_of_store_files_compacted_meanwhile),
         cmocka_unit_test(a_file_that_is_gone_is_named_or_passed_over),
         cmocka_unit_test(the_optimized_compaction_leaves_large_files),
     };

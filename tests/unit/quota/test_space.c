@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Space quotas that disable a table, while the table cannot be disabled or enabled; on the simulated
+ * environment. */
+#include "world.h"
+
+#include "catalog/catalog_priv.h"
+#include "quota/quota.h"
+
+typedef struct space_world {
+    world w;
+    rq_ops *ops;
+    rq_lane *lane;
+    rq_quotas *quotas;
+} space_world;
+
+static void open_quotas(space_world *s)
+{
+    world *w = &s->w;
+    const rq_ops_options ops = {.env = w->env,
+                                .engine = w->engine,
+                                .catalog = w->catalog,
+                                .config = w->config,
+                                .lane = s->lane};
+    OK(rq_ops_new(&ops, &s->ops, &w->why));
+    const rq_quotas_options o = {
+        .env = w->env, .catalog = w->catalog, .ops = s->ops, .config = w->config};
+    OK(rq_quotas_open(&o, &s->quotas, &w->why));
+}
+
+static void close_quotas(space_world *s)
+{
+    rq_quotas_stop(s->quotas);
+    rq_ops_stop(s->ops);
+    rq_sim_run(s->w.sim);
+    rq_quotas_close(s->quotas);
+    rq_ops_free(s->ops);
+}
+
+static void begin(space_world *s)
+{
+    world *w = &s->w;
+    world_init(w, unit_seed(), NULL);
+    w->env->log->level = RQ_LOG_ERROR; /* failures are told as warnings */
+    OK(rq_config_set(w->config, "hbase.quota.enabled", "true", &w->why));
+    assert_int_equal(rq_sim_lane_new(w->sim, &s->lane), RQ_OK);
+    OK(world_open(w));
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+    open_quotas(s);
+}
+
+static void end(space_world *s)
+{
+    world *w = &s->w;
+    close_quotas(s);
+    OK(world_close(w, true));
+    w->env->executor->lane_free(w->env->executor, s->lane);
+    world_clear(w);
+}
+
+/* DISABLE beyond that many bytes; 0: no quota. */
+static void set_quota(space_world *s, uint64_t limit)
+{
+    Pb__SetQuotaRequest r = PB__SET_QUOTA_REQUEST__INIT;
+    Pb__TableName table = PB__TABLE_NAME__INIT;
+    Pb__SpaceLimitRequest space = PB__SPACE_LIMIT_REQUEST__INIT;
+    Pb__SpaceQuota quota = PB__SPACE_QUOTA__INIT;
+    table.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
+    table.qualifier = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "t"};
+    quota.has_soft_limit = quota.has_violation_policy = limit > 0;
+    quota.soft_limit = limit;
+    quota.violation_policy = PB__SPACE_VIOLATION_POLICY__DISABLE;
+    quota.has_remove = quota.remove = limit == 0;
+    space.quota = &quota;
+    r.table_name = &table;
+    r.space_limit = &space;
+    world *w = &s->w;
+    OK(rq_quotas_set(s->quotas, &r, &w->why));
+}
+
+static void expect_state(space_world *s, rq_table_state state)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(s->w.env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(s->w.catalog, RQ_SLICE_LIT("t"));
+    assert_non_null(t);
+    assert_int_equal(t->state, state);
+    rq_epoch_unpin(s->w.env->epoch, &m);
+}
+
+static rq_err refuse(void *ctx, const rq__proc *p, rq_error *why)
+{
+    const rq_ddl_kind *kind = ctx;
+    return p->ops->kind == *kind ? rq_fail(why, RQ_E_DO_NOT_RETRY, "injected") : RQ_OK;
+}
+
+/* Procedures of that kind fail; NULL: none. */
+static void refuse_kind(space_world *s, rq_ddl_kind *kind)
+{
+    s->w.catalog->procedures.before_step = kind == NULL ? NULL : refuse;
+    s->w.catalog->procedures.before_step_ctx = kind;
+}
+
+static void next_round(space_world *s)
+{
+    world *w = &s->w;
+    OK(rq_quotas_reload(s->quotas, &w->why));
+}
+
+static void a_table_that_cannot_be_disabled_now_is_disabled_later(void **state)
+{
+    (void)state;
+    space_world s;
+    rq_ddl_kind disable = RQ_DDL_DISABLE_TABLE;
+    begin(&s);
+    refuse_kind(&s, &disable);
+    set_quota(&s, 1);
+    expect_state(&s, RQ_TABLE_ENABLED);
+    refuse_kind(&s, NULL);
+    next_round(&s);
+    expect_state(&s, RQ_TABLE_DISABLED);
+    set_quota(&s, 1000000);
+    expect_state(&s, RQ_TABLE_ENABLED);
+    end(&s);
+}
+
+/* Neither the limit nor the usage changes any more, so no later round looked at the table. */
+static void table_is_enabled_later(uint64_t limit)
+{
+    space_world s;
+    rq_ddl_kind enable = RQ_DDL_ENABLE_TABLE;
+    begin(&s);
+    set_quota(&s, 1);
+    expect_state(&s, RQ_TABLE_DISABLED);
+    refuse_kind(&s, &enable);
+    set_quota(&s, limit);
+    next_round(&s);
+    expect_state(&s, RQ_TABLE_DISABLED);
+    refuse_kind(&s, NULL);
+    next_round(&s);
+    expect_state(&s, RQ_TABLE_ENABLED);
+    world *w = &s.w;
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    next_round(&s);
+    expect_state(&s, RQ_TABLE_DISABLED); /* by its user */
+    end(&s);
+}
+
+static void a_table_that_cannot_be_enabled_now_is_enabled_later(void **state)
+{
+    (void)state;
+    table_is_enabled_later(1000000);
+    table_is_enabled_later(0);
+}
+
+/* The record showed that there is nothing to do. */
+static void a_crash_before_the_table_is_enabled_leaves_that_to_the_next_start(void **state)
+{
+    (void)state;
+    space_world s;
+    rq_ddl_kind enable = RQ_DDL_ENABLE_TABLE;
+    begin(&s);
+    set_quota(&s, 1);
+    refuse_kind(&s, &enable);
+    set_quota(&s, 1000000);
+    expect_state(&s, RQ_TABLE_DISABLED);
+    close_quotas(&s);
+    world *w = &s.w;
+    (void)!world_close(w, false);
+    OK(world_open(w));
+    open_quotas(&s);
+    expect_state(&s, RQ_TABLE_ENABLED);
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_that_cannot_be_disabled_now_is_disabled_later),
+        cmocka_unit_test(a_table_that_cannot_be_enabled_now_is_enabled_later),
+        cmocka_unit_test(a_crash_before_the_table_is_enabled_leaves_that_to_the_next_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
