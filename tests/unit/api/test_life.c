@@ -3,6 +3,7 @@
 #include "api_rows.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 typedef struct worker {
     pthread_t thread;
@@ -74,6 +75,95 @@ static void threads_share_a_table(void **state)
     finish(t, "threads");
 }
 
+/* --- scanners while their database is closed ---------------------------------------------------- */
+
+enum { SCANNERS = 100 };
+
+/* A database of its own with open scanners: the cluster's, or one in memory. */
+typedef struct closing {
+    rq_db *db;
+    rq_table *table;
+    rq_scanner *scanners[SCANNERS];
+    _Atomic bool begins;
+} closing;
+
+static void open_closing(closing *c)
+{
+    rq_family family = {"f", NULL, 0};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "scanners", .families = &family, .family_count = 1};
+    rq_scan_request scan = {.size = sizeof scan, .caching = 1};
+    rq_row *row;
+    bool is_cluster = strncmp(at.url, "hbase", 5) == 0;
+    OK(rq_connect(is_cluster ? at.url : "memory:", NULL, &c->db, &why));
+    OK(rq_table_create(c->db, &spec, &why));
+    OK(rq_table_open(c->db, "scanners", &c->table, &why));
+    for (int i = 0; i < 9; i++)
+        OK(rq_put_value(c->table, rq_bytes_of(&"012345678"[i], 1), rq_text("f"), rq_text("q"),
+                        rq_text("v"), &why));
+    for (int i = 0; i < SCANNERS; i++) {
+        OK(rq_table_scan(c->table, &scan, &c->scanners[i], &why));
+        for (int k = 0; k < 2; k++) { /* in a cluster, the next row is fetched ahead from then on */
+            OK(rq_scanner_next(c->scanners[i], &row, &why));
+            assert_non_null(row);
+            rq_row_free(row);
+        }
+    }
+}
+
+static void end_closing(closing *c)
+{
+    rq_table_close(c->table);
+    if (strncmp(at.url, "hbase", 5) != 0) return;
+    OK(rq_table_disable(at.db, "scanners", &why));
+    OK(rq_table_drop(at.db, "scanners", &why));
+}
+
+static void *close_scanners(void *arg)
+{
+    closing *c = arg;
+    for (int i = 0; i < SCANNERS; i++) {
+        rq_scanner_close(c->scanners[i]);
+        c->begins = true;
+    }
+    return NULL;
+}
+
+static void close_in_completion(void *context, const rq_completion *c)
+{
+    rq_row_free(c->row);
+    (void)close_scanners(context);
+}
+
+/* The completion runs while the database is being closed. */
+static void a_completion_closes_scanners_of_a_closing_database(void **state)
+{
+    (void)state;
+    closing c = {0};
+    rq_get_request get = {.size = sizeof get, .row = rq_text("0")};
+    open_closing(&c);
+    OK(rq_table_get_async(c.table, &get, close_in_completion, &c, &why));
+    OK(rq_disconnect(c.db, &why));
+    assert_true(c.begins);
+    end_closing(&c);
+}
+
+static void a_thread_closes_scanners_of_a_closing_database(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        closing c = {0};
+        pthread_t thread;
+        open_closing(&c);
+        assert_int_equal(pthread_create(&thread, NULL, close_scanners, &c), 0);
+        while (!c.begins)
+            sched_yield();
+        OK(rq_disconnect(c.db, &why));
+        pthread_join(thread, NULL);
+        end_closing(&c);
+    }
+}
+
 /* The last test: it closes the database. */
 static void a_closed_database_says_so(void **state)
 {
@@ -109,6 +199,8 @@ int run_life(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_a_table),
+        cmocka_unit_test(a_completion_closes_scanners_of_a_closing_database),
+        cmocka_unit_test(a_thread_closes_scanners_of_a_closing_database),
         cmocka_unit_test(a_closed_database_says_so),
     };
     return cmocka_run_group_tests_name("life", tests, open_db, close_db);
