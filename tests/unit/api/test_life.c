@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that share a table; a database that is closed. Part of test_api. */
+/* Threads that share a table; polls between their calls; a database that is closed. Part of test_api. */
 #include "api_rows.h"
 
 #include <pthread.h>
@@ -73,6 +73,96 @@ static void threads_share_a_table(void **state)
     OK(rq_add_value(t, rq_text("sum"), rq_text("g"), rq_text("n"), 0, &sum, &why));
     assert_int_equal(sum, WORKERS * ROUNDS);
     finish(t, "threads");
+}
+
+/* --- polls of no time between calls that wait ---------------------------------------------------- */
+
+enum { POLL_ROUNDS = 60, SHORT_BATCH = 200, LONG_BATCH = 1000, HANG_S = 20 };
+
+typedef struct batcher {
+    pthread_t thread;
+    rq_table *table;
+    size_t count;
+    rq_err rc;
+    _Atomic bool has_ended;
+} batcher;
+
+static void *put_batch(void *arg)
+{
+    batcher *b = arg;
+    static const rq_edit edit = {.family = {"f", 1}, .qualifier = {"q", 1}, .value = {"v", 1}};
+    rq_change *puts = calloc(b->count, sizeof *puts);
+    rq_action *actions = calloc(b->count, sizeof *actions);
+    char(*rows)[24] = calloc(b->count, sizeof *rows);
+    for (size_t i = 0; i < b->count; i++) {
+        snprintf(rows[i], sizeof rows[i], "%zu", i);
+        puts[i] = (rq_change){.size = sizeof puts[i],
+                              .kind = RQ_PUT,
+                              .row = rq_text(rows[i]),
+                              .edits = &edit,
+                              .edit_count = 1};
+        actions[i] = (rq_action){.changes = &puts[i], .change_count = 1};
+    }
+    b->rc = rq_table_batch(b->table, actions, b->count, NULL, NULL);
+    b->has_ended = true;
+    free(rows);
+    free(actions);
+    free(puts);
+    return NULL;
+}
+
+typedef struct asker {
+    rq_table *table;
+    bool goes_on;
+    unsigned outstanding;
+} asker;
+
+static void ask_again(void *context, const rq_completion *c);
+
+static void ask(asker *a)
+{
+    rq_get_request get = {.size = sizeof get, .row = rq_text("0")};
+    OK(rq_table_get_async(a->table, &get, ask_again, a, &why));
+    a->outstanding++;
+}
+
+static void ask_again(void *context, const rq_completion *c)
+{
+    asker *a = context;
+    rq_row_free(c->row);
+    a->outstanding--;
+    if (a->goes_on) ask(a);
+}
+
+/* Of two calls that wait one works on the connections; who polls may be told to do so next, when it has no
+ * time left. The call that still waits then must not wait for ever. */
+static void a_poll_of_no_time_leaves_no_call_behind(void **state)
+{
+    (void)state;
+    rq_table *t = make("polls", "1", NULL, 0);
+    for (int round = 0; round < POLL_ROUNDS; round++) {
+        asker a = {.table = t, .goes_on = true};
+        batcher first = {.table = t, .count = SHORT_BATCH};
+        batcher second = {.table = t, .count = LONG_BATCH};
+        struct timespec until;
+        assert_int_equal(pthread_create(&first.thread, NULL, put_batch, &first), 0);
+        assert_int_equal(pthread_create(&second.thread, NULL, put_batch, &second), 0);
+        ask(&a);
+        while (!first.has_ended)
+            OK(rq_poll(at.db, 0, NULL, &why));
+        pthread_join(first.thread, NULL);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += HANG_S;
+        int hangs = pthread_timedjoin_np(second.thread, NULL, &until);
+        a.goes_on = false;
+        while (a.outstanding > 0)
+            OK(rq_poll(at.db, 1000, NULL, &why));
+        if (hangs != 0) pthread_join(second.thread, NULL); /* those polls have worked on it */
+        assert_int_equal(hangs, 0);
+        assert_int_equal(first.rc, RQ_OK);
+        assert_int_equal(second.rc, RQ_OK);
+    }
+    finish(t, "polls");
 }
 
 /* --- scanners while their database is closed ---------------------------------------------------- */
@@ -199,6 +289,7 @@ int run_life(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_a_table),
+        cmocka_unit_test(a_poll_of_no_time_leaves_no_call_behind),
         cmocka_unit_test(a_completion_closes_scanners_of_a_closing_database),
         cmocka_unit_test(a_thread_closes_scanners_of_a_closing_database),
         cmocka_unit_test(a_closed_database_says_so),
