@@ -367,7 +367,8 @@ rq_err rq_client_ask_master(rq_client *c, const char *method, rq_slice message,
 {
     rq__conn *conn = NULL;
     RQ_TRY(master(c, &conn, NULL));
-    return rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_question, q);
+    return rq__conn_call_until(conn, q->until_ns, method, 0, (rq_slice){0}, message, (rq_slice){0},
+                               take_question, q);
 }
 
 /* --- regions ---------------------------------------------------------------------------------- */

@@ -56,6 +56,11 @@ void rq__conn_free(rq__conn *c);
 RQ_NODISCARD
 rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
                      rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx);
+/* The same for a call that must have ended by then, if its timeout is not over before; 0: no limit. */
+RQ_NODISCARD
+rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, uint32_t priority,
+                           rq_slice region_prefix, rq_slice message, rq_slice cells,
+                           rq_reply_fn done, void *ctx);
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);
 /* Ends its calls with RQ_E_CLOSED, and refuses further ones with that error. Also in a callback. */
 void rq__conn_stop(rq__conn *c);

@@ -100,6 +100,7 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
     remote_scan *s = scan_of(j);
     const rq_scanning *a = s->args;
     s->rc = RQ_OK;
+    rq_op_set_until(s->op, j->until_ns);
     if (s->has_begun) {
         rq_op_scan_step(s->op);
         return RQ_OK;
