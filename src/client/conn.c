@@ -104,6 +104,11 @@ size_t rq__conn_in_flight(const rq__conn *c)
     return c->in_flight;
 }
 
+bool rq__conn_is_lost(const rq__conn *c)
+{
+    return c->stream == NULL && c->connects > 0;
+}
+
 uint64_t rq__conn_connects(const rq__conn *c)
 {
     return c->connects;

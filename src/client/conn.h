@@ -67,6 +67,8 @@ void rq__conn_stop(rq__conn *c);
 size_t rq__conn_in_flight(const rq__conn *c);
 /* All its life. */
 rq_client_traffic rq__conn_traffic(const rq__conn *c);
+/* It was connected, and is not any more. */
+bool rq__conn_is_lost(const rq__conn *c);
 /* Times it was connected. */
 uint64_t rq__conn_connects(const rq__conn *c);
 
