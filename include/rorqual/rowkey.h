@@ -204,7 +204,7 @@ typedef struct rq_salted_scanner rq_salted_scanner;
 RQ_API rq_err rq_salted_scan(rq_table *table, const rq_key_format *format,
                              const rq_scan_request *scan, uint32_t threads, rq_salted_scanner **ret,
                              rq_failure *why);
-/* As rq_scanner_next. Keys are the table's, with their salt. */
+/* As rq_scanner_next. Keys are the table's, with their salt. After an error it returns that error again. */
 RQ_API rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *why);
 /* Blocks until the scanner's threads have ended and the answers it has requested have arrived. NULL is
  * fine. */

@@ -59,6 +59,7 @@ struct rq_salted_scanner {
     bool is_remote;
     uint32_t ahead_count; /* buckets with is_ahead */
     uint64_t left;        /* rows; UINT64_MAX: no limit */
+    rq_err ended_by;      /* the error that every further call returns: buckets have lost rows */
     pid_t pid;
     uint32_t bucket_count;
     bucket *buckets;
@@ -469,7 +470,8 @@ rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *fail
         return rq_fill_failure(
             failure, rq_fail(&why.error, RQ_E_FORKED, "the scan was opened by the parent process"),
             &why);
-    rq_err rc = next(scanner, &row);
+    rq_err rc = scanner->ended_by != RQ_OK ? scanner->ended_by : next(scanner, &row);
+    scanner->ended_by = rc;
     if (rc == RQ_OK) *ret = row;
     return tell(scanner, rc, failure);
 }
