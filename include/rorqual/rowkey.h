@@ -505,7 +505,8 @@ typedef struct rq_index_scanner rq_index_scanner;
  * the index. */
 RQ_API rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
                             rq_failure *why);
-/* The next row, whole or its covered columns, which the caller frees; *ret is NULL at the end. */
+/* The next row, whole or its covered columns, which the caller frees; *ret is NULL at the end. After an error
+ * it returns that error again. */
 RQ_API rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_index_scanner_close(rq_index_scanner *scanner);
