@@ -92,7 +92,7 @@ static int close_while_stopped(rq_db *db, rq_table *t)
     return 1;
 }
 
-enum { TIMEOUT_S = 2 };
+enum { TIMEOUT_S = 3 };
 
 static int ends_in_time(const char *what, rq_err rc, time_t begun)
 {
