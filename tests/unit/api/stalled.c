@@ -97,7 +97,7 @@ enum { TIMEOUT_S = 3 };
 static int ends_in_time(const char *what, rq_err rc, time_t begun)
 {
     time_t took = time(NULL) - begun;
-    if (rc == RQ_E_CALL_TIMEOUT && took < 3 * TIMEOUT_S)
+    if (rc == RQ_E_CALL_TIMEOUT && took < 4 * TIMEOUT_S)
         return 0; /* not for each of four attempts */
     fprintf(stderr, "%s: %s after %ld s\n", what, rq_err_name(rc), (long)took);
     return 1;
