@@ -204,7 +204,7 @@ typedef struct rq_salted_scanner rq_salted_scanner;
 RQ_API rq_err rq_salted_scan(rq_table *table, const rq_key_format *format,
                              const rq_scan_request *scan, uint32_t threads, rq_salted_scanner **ret,
                              rq_failure *why);
-/* As rq_scanner_next. Keys are the table's, with their salt. */
+/* As rq_scanner_next. Keys are the table's, with their salt. After an error it returns that error again. */
 RQ_API rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *why);
 /* Blocks until the scanner's threads have ended and the answers it has requested have arrived. NULL is
  * fine. */
@@ -505,7 +505,8 @@ typedef struct rq_index_scanner rq_index_scanner;
  * the index. */
 RQ_API rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scanner **ret,
                             rq_failure *why);
-/* The next row, whole or its covered columns, which the caller frees; *ret is NULL at the end. */
+/* The next row, whole or its covered columns, which the caller frees; *ret is NULL at the end. After an error
+ * it returns that error again. */
 RQ_API rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *why);
 /* NULL is fine. */
 RQ_API void rq_index_scanner_close(rq_index_scanner *scanner);

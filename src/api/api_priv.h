@@ -14,6 +14,10 @@ bool rq__db_is_home(const rq_db *db);
 RQ_NODISCARD
 rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why);
 void rq__slot_give_back(rq_slot *slot);
+/* To free what belongs to the back end: also while the database is being closed, by a completion, say. NULL:
+ * the back end was closed; if it is being closed, this waits until it was. REQUIRES: the process is the
+ * database's. */
+rq_slot *rq__slot_take_last(rq_db *db);
 rq_db *rq__db_ref(rq_db *db);
 
 /* --- arguments (arguments.c); everything they point to is the caller's or in the arena -------- */

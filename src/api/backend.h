@@ -60,6 +60,8 @@ struct rq_db {
     const rq_backend *backend;
     const struct rq__home *home; /* whether this is the process that opened it */
     _Atomic bool closed;
+    _Atomic bool is_ending; /* the back end is being closed … */
+    _Atomic bool has_ended; /* … and was */
     _Atomic unsigned refs;
     _Atomic uint64_t tables;             /* that were opened */
     uint32_t timeout_ms;                 /* of a call, repetitions included */
@@ -343,7 +345,7 @@ struct rq_backend {
     /* Requests the rows after the buffered ones, without waiting; `next` may do so too. NULL: the back
      * end does no such requests. */
     void (*ahead)(rq_table *t, rq_slot *slot, void *scan);
-    /* slot NULL: the database is closed. */
+    /* slot NULL: the back end was closed. */
     void (*scan_close)(rq_db *db, rq_slot *slot, void *scan);
 
     /* Begins an asynchronous call, which ends with rq_call_done. */

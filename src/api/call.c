@@ -73,6 +73,13 @@ static void pause_briefly(void)
     rq_clock_sleep_ns(100000);
 }
 
+static void wait_for_slots(rq_db *db)
+{
+    for (size_t i = 0; i < RQ_SLOTS; i++)
+        while (atomic_load(&db->slots[i].busy))
+            pause_briefly();
+}
+
 rq_err rq_disconnect(rq_db *db, rq_failure *failure)
 {
     rq_why why;
@@ -84,11 +91,12 @@ rq_err rq_disconnect(rq_db *db, rq_failure *failure)
             failure, rq_fail(&why.error, RQ_E_STATE, "a completion of the database runs"), &why);
     if (atomic_exchange(&db->closed, true)) return rq_fill_failure(failure, RQ_E_CLOSED, &why);
     rq__completions_stop(db);
-    for (size_t i = 0; i < RQ_SLOTS; i++)
-        while (atomic_load(&db->slots[i].busy))
-            pause_briefly();
+    wait_for_slots(db);
     rq__completions_end(db);
+    atomic_store(&db->is_ending, true);
+    wait_for_slots(db);
     rq_err rc = db->backend->close(db, &why.error);
+    atomic_store(&db->has_ended, true);
     rq_db_unref(db);
     return rq_fill_failure(failure, rc, &why);
 }
@@ -102,27 +110,42 @@ static size_t slot_of_thread(void)
 }
 _Static_assert(RQ_SLOTS == 1 << (64 - 57), "slot_of_thread makes numbers of 7 bits");
 
+static rq_slot *free_slot(rq_db *db)
+{
+    for (;;) {
+        size_t first = slot_of_thread();
+        for (size_t i = 0; i < RQ_SLOTS; i++) {
+            rq_slot *s = &db->slots[(first + i) % RQ_SLOTS];
+            if (!atomic_load_explicit(&s->busy, memory_order_relaxed) &&
+                !atomic_exchange(&s->busy, true))
+                return s;
+        }
+        pause_briefly(); /* as many calls are running as there are slots */
+    }
+}
+
 rq_err rq__slot_take(rq_db *db, rq_slot **ret, rq_why *why)
 {
     if (RQ_UNLIKELY(!rq__db_is_home(db)))
         return rq_fail(&why->error, RQ_E_FORKED,
                        "the database was opened before a fork, by the parent process");
-    for (;;) {
-        size_t first = slot_of_thread();
-        for (size_t i = 0; i < RQ_SLOTS; i++) {
-            rq_slot *s = &db->slots[(first + i) % RQ_SLOTS];
-            if (atomic_load_explicit(&s->busy, memory_order_relaxed) ||
-                atomic_exchange(&s->busy, true))
-                continue;
-            if (RQ_UNLIKELY(atomic_load(&db->closed))) {
-                atomic_store(&s->busy, false);
-                return rq_fail(&why->error, RQ_E_CLOSED, "the database is closed");
-            }
-            *ret = s;
-            return RQ_OK;
-        }
-        pause_briefly(); /* as many calls are running as there are slots */
+    rq_slot *s = free_slot(db);
+    if (RQ_UNLIKELY(atomic_load(&db->closed))) {
+        atomic_store(&s->busy, false);
+        return rq_fail(&why->error, RQ_E_CLOSED, "the database is closed");
     }
+    *ret = s;
+    return RQ_OK;
+}
+
+rq_slot *rq__slot_take_last(rq_db *db)
+{
+    rq_slot *s = free_slot(db);
+    if (RQ_LIKELY(!atomic_load(&db->is_ending))) return s;
+    atomic_store(&s->busy, false);
+    while (!atomic_load(&db->has_ended))
+        pause_briefly();
+    return NULL;
 }
 
 void rq__slot_give_back(rq_slot *slot)

@@ -326,13 +326,11 @@ rq_err rq_scanner_next_rows(rq_scanner *s, size_t max, rq_rows **ret, rq_failure
 
 void rq_scanner_close(rq_scanner *s)
 {
-    rq_why why;
-    rq_slot *slot = NULL;
-    rq_why_clear(&why);
     if (s == NULL || !rq__db_is_home(s->table->db)) return;
-    rq_err rc = rq__slot_take(s->table->db, &slot, &why);
-    s->table->db->backend->scan_close(s->table->db, rc == RQ_OK ? slot : NULL, s->own);
-    if (rc == RQ_OK) rq__slot_give_back(slot);
+    rq_db *db = s->table->db;
+    rq_slot *slot = rq__slot_take_last(db);
+    db->backend->scan_close(db, slot, s->own);
+    if (slot != NULL) rq__slot_give_back(slot);
     scanner_free(s);
 }
 

@@ -10,13 +10,26 @@
 #define PROCEDURE_ATTEMPTS 6000
 #define PROCEDURE_RUNNING 1
 
-static rq_err master(rq_client *c, rq__conn **ret, rq_error *why)
+rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret)
 {
-    if (c->master == NULL &&
-        rq__client_conn(c, &c->found.master, "MasterService", NULL, &c->master) != RQ_OK)
-        return rq_no_memory(why);
+    bool is_lost = c->master != NULL && rq__conn_is_lost(c->master) && !c->stopped;
+    rq_error why = {0};
+    rq_err rc = RQ_OK;
+    if (is_lost && !c->registry.asking) rc = rq__registry_ask(c, RQ__REGISTRY_TIMEOUT_NS, &why);
+    if (rc == RQ_E_NO_MEMORY)
+        return rc; /* without another answer, the master may be where it was */
+    while (is_lost && waits && c->registry.asking)
+        rq_client_poll(c, PROCEDURE_PERIOD_NS);
+    if (c->master == NULL)
+        RQ_TRY(rq__client_conn(c, &c->found.master, "MasterService", NULL, &c->master));
     *ret = c->master;
     return RQ_OK;
+}
+
+static rq_err master(rq_client *c, rq__conn **ret, rq_error *why)
+{
+    rq_err rc = rq__client_master(c, true, ret);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
 /* TableName { namespace 1, qualifier 2 } as a field. */
@@ -249,8 +262,7 @@ static rq_err call_master(rq_client *c, const char *method, rq_slice message, rq
                           rq_client_failure *failure)
 {
     rq__conn *conn = NULL;
-    rq_error why = {.code = RQ_OK};
-    RQ_TRY(master(c, &conn, &why));
+    RQ_TRY(rq__client_master(c, true, &conn));
     return call_server(c, conn, c->found.master.host, method, message, ret, failure);
 }
 
@@ -366,8 +378,9 @@ rq_err rq_client_ask_master(rq_client *c, const char *method, rq_slice message,
                             rq_client_question *q)
 {
     rq__conn *conn = NULL;
-    RQ_TRY(master(c, &conn, NULL));
-    return rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_question, q);
+    RQ_TRY(rq__client_master(c, false, &conn));
+    return rq__conn_call_until(conn, q->until_ns, method, 0, (rq_slice){0}, message, (rq_slice){0},
+                               take_question, q);
 }
 
 /* --- regions ---------------------------------------------------------------------------------- */

@@ -223,9 +223,9 @@ static rq_err send_part(rq_op *op, rq__part *p)
     RQ_TRY(rq_pb_put_number(&op->scratch, 2, op->client->nonce_group));
     uint32_t server = op->actions[op->order[p->begin]].region->server;
     RQ_TRY(rq__client_lane(op->client, server, op->lane, &conn));
-    return rq__conn_call(conn, "Multi", rq__op_priority(op, priority), (rq_slice){0},
-                         rq_buf_slice(&op->scratch), rq_buf_slice(&op->scratch_cells), take_part,
-                         p);
+    return rq__conn_call_until(conn, op->until_ns, "Multi", rq__op_priority(op, priority),
+                               (rq_slice){0}, rq_buf_slice(&op->scratch),
+                               rq_buf_slice(&op->scratch_cells), take_part, p);
 }
 
 /* Computes the order of actions for this attempt, and its parts. */

@@ -52,9 +52,7 @@ static rq_err other_connection(rq_client *c, const rq__address *at, const char *
 static rq_err master_connection(rq_client *c, const char *service, rq__conn **ret)
 {
     if (!is(service, "MasterService")) return other_connection(c, &c->found.master, service, ret);
-    if (c->master == NULL) RQ_TRY(rq__client_conn(c, &c->found.master, service, NULL, &c->master));
-    *ret = c->master;
-    return RQ_OK;
+    return rq__client_master(c, true, ret);
 }
 
 static rq_err connection(rq_client *c, const rq_client_target *to, rq__conn **ret)

@@ -149,6 +149,9 @@ rq_err rq_op_new(rq_client *c, unsigned lane, void *ctx, rq_op **ret);
 void rq_op_free(rq_op *op);
 /* For the next operation. */
 void rq_op_set_ctx(rq_op *op, void *ctx);
+/* For the next operations: each ends by this time (rq_client_now_ns), repetitions and waits for a region
+ * map included; 0: no limit. A scan gets the time of a call anew with each answer of a server. */
+void rq_op_set_until(rq_op *op, int64_t until_ns);
 
 /* On an error nothing was started. The arguments are copied. */
 RQ_NODISCARD
@@ -217,6 +220,7 @@ rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure
 /* As rq_client_master, for one call, without waiting: `done` runs in poll. On an error nothing was sent. */
 typedef struct rq_client_question {
     void (*done)(struct rq_client_question *q, rq_err rc, rq_slice message);
+    int64_t until_ns; /* no longer than that, if it is not 0 */
 } rq_client_question;
 RQ_NODISCARD
 rq_err rq_client_ask_master(rq_client *c, const char *method, rq_slice message,

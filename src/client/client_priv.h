@@ -18,6 +18,8 @@
     200 /* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data */
 #define RQ__PRIORITY_CLOSE 200 /* HBASE: HIGH_QOS, for calls that end a scanner */
 
+#define RQ__REGISTRY_TIMEOUT_NS 2000000000 /* of the registry, while something waits */
+
 typedef struct rq__address {
     char host[RQ__HOST_MAX];
     uint16_t port;
@@ -149,6 +151,10 @@ rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slic
 void rq__client_pause(rq_client *c, int64_t ns);
 
 /* admin.c */
+/* The master's connection. If it was lost, the registry is asked, because another server may be master now;
+ * `waits` for the answer, blocking: else the master known so far is taken. */
+RQ_NODISCARD
+rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret);
 void rq__failure_of(const rq_reply *r, rq_client_failure *ret);
 
 /* region_map.c */

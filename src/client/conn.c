@@ -104,6 +104,11 @@ size_t rq__conn_in_flight(const rq__conn *c)
     return c->in_flight;
 }
 
+bool rq__conn_is_lost(const rq__conn *c)
+{
+    return c->stream == NULL && c->connects > 0;
+}
+
 uint64_t rq__conn_connects(const rq__conn *c)
 {
     return c->connects;
@@ -240,8 +245,8 @@ static void on_close(rq_stream *s, rq_err why)
 
 /* RequestHeader { call_id 1, method_name 3, request_param 4, cell_block_meta 5 { length 1 },
  * priority 6, timeout 7 } */
-static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t priority,
-                          rq_slice region, rq_slice message, rq_slice cells)
+static rq_err put_request(rq__conn *c, uint32_t id, int64_t timeout_ns, const char *method,
+                          uint32_t priority, rq_slice region, rq_slice message, rq_slice cells)
 {
     uint8_t head[160];
     uint8_t *h = head;
@@ -266,7 +271,7 @@ static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t
         h += rq_put_varint(h, priority);
     }
     *h++ = 7 << 3;
-    h += rq_put_varint(h, (uint64_t)(c->timeout_ns / 1000000));
+    h += rq_put_varint(h, (uint64_t)(timeout_ns / 1000000));
     size_t head_len = (size_t)(h - head);
     size_t param = region.len + message.len;
     size_t total = rq_varint_len(head_len) + head_len + rq_varint_len(param) + param + cells.len;
@@ -290,20 +295,35 @@ static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t
     return RQ_OK;
 }
 
+/* At least 1 ms: to servers 0 is no timeout. */
+static int64_t time_left(const rq__conn *c, int64_t now_ns, int64_t until_ns)
+{
+    int64_t left = until_ns - now_ns;
+    if (until_ns == 0 || left > c->timeout_ns) return c->timeout_ns;
+    return left > 1000000 ? left : 1000000;
+}
+
 rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
                      rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx)
 {
+    return rq__conn_call_until(c, 0, method, priority, region_prefix, message, cells, done, ctx);
+}
+
+rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, uint32_t priority,
+                           rq_slice region_prefix, rq_slice message, rq_slice cells,
+                           rq_reply_fn done, void *ctx)
+{
     uint32_t id;
+    int64_t now = rq_client_now_ns(), timeout = time_left(c, now, until_ns);
     if (c->stopped) return RQ_E_CLOSED;
     if (c->stream == NULL) RQ_TRY(begin_connect(c));
     RQ_TRY(take_place(c, &id));
-    rq_err rc = put_request(c, id, method, priority, region_prefix, message, cells);
+    rq_err rc = put_request(c, id, timeout, method, priority, region_prefix, message, cells);
     if (rc != RQ_OK) {
         free_call_id(c, id);
         return rc;
     }
-    c->calls[id] = (pending){.done = done, .ctx = ctx};
-    c->calls[id].deadline_ns = rq_client_now_ns() + c->timeout_ns;
+    c->calls[id] = (pending){.done = done, .ctx = ctx, .deadline_ns = now + timeout};
     c->in_flight++;
     c->traffic.calls++;
     return RQ_OK;

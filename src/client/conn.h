@@ -56,12 +56,19 @@ void rq__conn_free(rq__conn *c);
 RQ_NODISCARD
 rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
                      rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx);
+/* The same for a call that must have ended by then, if its timeout is not over before; 0: no limit. */
+RQ_NODISCARD
+rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, uint32_t priority,
+                           rq_slice region_prefix, rq_slice message, rq_slice cells,
+                           rq_reply_fn done, void *ctx);
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);
 /* Ends its calls with RQ_E_CLOSED, and refuses further ones with that error. Also in a callback. */
 void rq__conn_stop(rq__conn *c);
 size_t rq__conn_in_flight(const rq__conn *c);
 /* All its life. */
 rq_client_traffic rq__conn_traffic(const rq__conn *c);
+/* It was connected, and is not any more. */
+bool rq__conn_is_lost(const rq__conn *c);
 /* Times it was connected. */
 uint64_t rq__conn_connects(const rq__conn *c);
 

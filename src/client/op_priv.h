@@ -50,6 +50,7 @@ struct rq_op {
     unsigned attempts; /* that failed, in a row */
     uint32_t priority; /* of the request; 0: the table's */
     uint16_t replica;  /* of a get or scan */
+    int64_t until_ns;  /* rq_op_set_until */
     int64_t wake_ns;
     bool awaits_map;     /* of a table whose regions were never read */
     bool awaits_refresh; /* its pause is over, and the table's map is being read */

@@ -22,6 +22,11 @@ void rq_op_set_ctx(rq_op *op, void *ctx)
     op->ctx = ctx;
 }
 
+void rq_op_set_until(rq_op *op, int64_t until_ns)
+{
+    op->until_ns = until_ns;
+}
+
 void rq_op_free(rq_op *op)
 {
     if (op == NULL) return;
@@ -99,10 +104,15 @@ static int64_t pause_ns(const rq_op *op)
     return (int64_t)op->client->options.pause_ms * 1000000 * factors[n];
 }
 
+static bool is_late(const rq_op *op, int64_t now_ns)
+{
+    return op->until_ns != 0 && now_ns >= op->until_ns;
+}
+
 static void wait_until(rq_op *op, int64_t when_ns)
 {
     op->awaits_refresh = false;
-    op->wake_ns = when_ns;
+    op->wake_ns = is_late(op, when_ns) ? op->until_ns : when_ns;
     op->next_waiting = op->client->waiting;
     op->client->waiting = op;
 }
@@ -117,9 +127,10 @@ bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind)
         rq__map_refresh(op->table);
     }
     if (op->kind == RQ__OP_SCAN && scanner_is_gone(err)) retry = true;
-    if (!retry || op->attempts >= c->options.retries) return false;
+    int64_t when = rq_client_now_ns() + pause_ns(op);
+    if (!retry || op->attempts >= c->options.retries || is_late(op, when)) return false;
     if (c->options.on_retry != NULL) c->options.on_retry(c->options.ctx, kind);
-    wait_until(op, rq_client_now_ns() + pause_ns(op));
+    wait_until(op, when);
     op->attempts++;
     return true;
 }
@@ -164,7 +175,9 @@ int64_t rq__ops_wake(rq_client *c, int64_t now_ns)
     while (list != NULL) {
         rq_op *op = list;
         list = op->next_waiting;
-        if (op->wake_ns > now_ns || op->table->refreshing)
+        if (is_late(op, now_ns))
+            rq__op_failed_here(op, RQ_E_CALL_TIMEOUT, true, RQ_SLICE_LIT("CallTimeout"));
+        else if (op->wake_ns > now_ns || op->table->refreshing)
             keep_waiting(op, now_ns);
         else
             rq__op_attempt(op);

@@ -305,9 +305,6 @@ static void ask(rq_client_table *t, bool open)
     if (rc != RQ_OK) end_refresh(t, rc, RQ_SLICE_LIT("cannot ask hbase:meta"));
 }
 
-/* For meta, while operations wait. */
-#define REGISTRY_TIMEOUT_NS 2000000000
-
 /* Stores the addresses of the master and of hbase:meta's server that the registry answered. A changed
  * address drops the connection to the old one from use. */
 static void take_found(rq_client *c, const rq__registry_answer *found)
@@ -335,11 +332,16 @@ static rq_err take_meta(rq_client_table *t)
     return RQ_OK;
 }
 
+static bool is_meta(const rq_client_table *t)
+{
+    return strcmp(t->name, "hbase:meta") == 0;
+}
+
 static void read_meta(rq_client_table *t)
 {
     rq_client *c = t->client;
     rq_err rc = RQ_OK;
-    if (strcmp(t->name, "hbase:meta") == 0) {
+    if (is_meta(t)) {
         end_refresh(t, take_meta(t), RQ_SLICE_LIT(""));
         return;
     }
@@ -372,7 +374,7 @@ static void find_meta(rq_client_table *t)
 {
     rq_client *c = t->client;
     rq_error why = {0};
-    rq_err rc = c->registry.asking ? RQ_OK : rq__registry_ask(c, REGISTRY_TIMEOUT_NS, &why);
+    rq_err rc = c->registry.asking ? RQ_OK : rq__registry_ask(c, RQ__REGISTRY_TIMEOUT_NS, &why);
     if (rc == RQ_OK)
         t->awaits_registry = true;
     else
@@ -384,6 +386,7 @@ void rq__map_refresh(rq_client_table *t)
     rq_client *c = t->client;
     if (t->refreshing) return;
     t->refreshing = true;
+    if (is_meta(t) && t->region_count > 0) c->meta_lost = true; /* it is not where it was */
     if (c->stopped)
         end_refresh(t, RQ_E_CLOSED, RQ_SLICE_LIT(""));
     else if (c->meta_lost)

@@ -106,8 +106,8 @@ static rq_err open_scanner(rq_op *op)
     if (op->scan.counts_metrics && op->attempts == 0)
         rq__scan_metrics_region(&op->metrics, op->client->servers[op->server].at.host);
     count_call(op, true);
-    return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), specifier,
-                         rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
+    return rq__conn_call_until(conn, op->until_ns, "Scan", rq__op_priority(op, op->priority),
+                               specifier, rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
 }
 
 /* Requests the next response of the open scanner. */
@@ -119,8 +119,9 @@ static rq_err go_on(rq_op *op)
     RQ_TRY(rq__put_scan_next(&op->body, &op->scan, op->scanner, op->sequence++, rows_wanted(op),
                              rows_left(op), true));
     count_call(op, true);
-    return rq__conn_call(conn, "Scan", rq__op_priority(op, op->priority), (rq_slice){0},
-                         rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
+    return rq__conn_call_until(conn, op->until_ns, "Scan", rq__op_priority(op, op->priority),
+                               (rq_slice){0}, rq_buf_slice(&op->body), (rq_slice){0}, take_scan,
+                               op);
 }
 
 rq_err rq__scan_send(rq_op *op)
@@ -356,6 +357,7 @@ static void take_scan(void *ctx, const rq_reply *reply)
         return;
     }
     op->attempts = 0;
+    if (op->until_ns != 0) op->until_ns = rq_client_now_ns() + op->client->timeout_ns;
     op->scanner_open = v.more_results && v.more_results_in_region;
     bool enough = op->scan.limit > 0 && op->rows >= op->scan.limit;
     if (enough) rq_op_scan_end(op);

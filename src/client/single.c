@@ -28,9 +28,9 @@ rq_err rq__single_send(rq_op *op)
     if (r == NULL || !rq__map_replica(r, op->replica, &server, &specifier))
         return RQ_E_NOT_SERVING_REGION;
     RQ_TRY(rq__client_lane(op->client, server, op->lane, &conn));
-    return rq__conn_call(conn, op->kind == RQ__OP_GET ? "Get" : "Mutate",
-                         rq__op_priority(op, op->priority), specifier, rq_buf_slice(&op->body),
-                         rq_buf_slice(&op->cells), take_single, op);
+    return rq__conn_call_until(conn, op->until_ns, op->kind == RQ__OP_GET ? "Get" : "Mutate",
+                               rq__op_priority(op, op->priority), specifier,
+                               rq_buf_slice(&op->body), rq_buf_slice(&op->cells), take_single, op);
 }
 
 rq_err rq_op_get(rq_op *op, rq_client_table *t, const rq_get *get, rq_op_done done)
@@ -108,8 +108,9 @@ rq_err rq__atomic_send(rq_op *op)
     RQ_TRY(rq_pb_end(&op->scratch, at));
     RQ_TRY(rq_pb_put_number(&op->scratch, 2, op->client->nonce_group));
     RQ_TRY(rq__client_lane(op->client, r->server, op->lane, &conn));
-    return rq__conn_call(conn, "Multi", rq__op_priority(op, op->priority), (rq_slice){0},
-                         rq_buf_slice(&op->scratch), rq_buf_slice(&op->cells), take_atomic, op);
+    return rq__conn_call_until(conn, op->until_ns, "Multi", rq__op_priority(op, op->priority),
+                               (rq_slice){0}, rq_buf_slice(&op->scratch), rq_buf_slice(&op->cells),
+                               take_atomic, op);
 }
 
 rq_err rq_op_mutate_row(rq_op *op, rq_client_table *t, const rq_mutate *list, size_t count,

@@ -173,6 +173,7 @@ static rq_err attempt(rq__job *job, rq_client_table *table)
     j->table = table;
     j->at = 0;
     j->passing = RQ_OK;
+    rq_op_set_until(j->post->op, job->until_ns);
     advance(j);
     return RQ_OK;
 }

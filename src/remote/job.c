@@ -113,7 +113,7 @@ static void master_has_answered(rq_client_question *q, rq_err rc, rq_slice messa
 static void ask_for_table(rq__job *j)
 {
     rq_buf request = {0};
-    j->question.done = master_has_answered;
+    j->question = (rq_client_question){.done = master_has_answered, .until_ns = j->until_ns};
     rq_err rc = rq__encode_table(&request, 1, j->table->ns, j->table->qualifier);
     if (rc == RQ_OK)
         rc = rq_client_ask_master(j->remote->client, "GetTableState", rq_buf_slice(&request),

@@ -122,6 +122,7 @@ static void remote_turn(rq_db *db, int64_t timeout_ns)
         }
     }
     w->done = false;
+    if (!r->is_driven) hand_over(r); /* it may have been this thread's turn, without time for it */
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -25,6 +25,7 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
     rq__single *s = single_of(j);
     rq_op *op = s->post->op;
     rq_op_set_ctx(op, s);
+    rq_op_set_until(op, j->until_ns);
     if (s->get != NULL) {
         rq_get g = {.row = s->get->row,
                     .priority = s->get->read.priority,

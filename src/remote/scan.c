@@ -30,7 +30,9 @@ typedef struct remote_scan {
     unsigned steps; /* whose rows were taken: 0, 1, more */
     bool has_begun;
     bool has_ended;
-    rq_err rc;     /* of the step */
+    rq_err rc; /* of the step */
+    rq_err
+        lost; /* a row could not be kept: the scan ends with the rows before it, and this error */
     bool is_ahead; /* a step was begun that no call has waited for */
     rq_why ahead_why;
     rq_row_memory memory; /* of rows */
@@ -71,18 +73,27 @@ static void take_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *result)
 {
     remote_scan *s = ctx;
     (void)op, (void)index;
-    rq_err rc = keep_row(s, result);
-    if (s->rc == RQ_OK) s->rc = rc;
+    if (s->lost == RQ_OK) s->lost = keep_row(s, result);
+}
+
+/* After these errors the client does not know where it is. */
+static bool is_lost(const rq_op_result *result)
+{
+    bool is_own = result->java_class.len == 0;
+    return is_own && (result->err == RQ_E_NO_MEMORY || result->err == RQ_E_MALFORMED);
 }
 
 static void take_end(rq_op *op, void *ctx, const rq_op_result *result)
 {
     remote_scan *s = ctx;
     (void)op;
-    if (s->rc != RQ_OK)
-        (void)rq_fail(&s->job.why->error, s->rc, "%s", rq_err_text(s->rc));
-    else
+    if (s->lost != RQ_OK) {
+        s->rc = rq_fail(&s->job.why->error, s->lost, "%s", rq_err_text(s->lost));
+        rq__job_abandon(&s->job); /* another attempt would go on behind the row */
+    } else {
         s->rc = rq__remote_failure(result, s->job.why);
+        if (is_lost(result)) s->lost = s->rc;
+    }
     s->has_ended = s->rc == RQ_OK && !result->goes_on;
     if (s->coming.count > 0)
         s->rc = RQ_OK; /* they come first; the next step meets the error again */
@@ -100,6 +111,11 @@ static rq_err attempt(rq__job *j, rq_client_table *table)
     remote_scan *s = scan_of(j);
     const rq_scanning *a = s->args;
     s->rc = RQ_OK;
+    if (s->lost != RQ_OK) {
+        rq__job_abandon(j);
+        return s->lost;
+    }
+    rq_op_set_until(s->op, j->until_ns);
     if (s->has_begun) {
         rq_op_scan_step(s->op);
         return RQ_OK;

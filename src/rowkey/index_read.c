@@ -29,6 +29,8 @@ struct rq_index_scanner {
     rq_scanner *entries;
     bool covered_only;
     group group;
+    rq_err ended_by; /* the error that every further call returns: its group was read in part */
+    rq_failure failure;
 };
 
 /* --- groups of entries ------------------------------------------------------------------------ */
@@ -144,6 +146,7 @@ rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scan
     if (s == NULL) return rq__index_fail(failure, RQ_E_NO_MEMORY, "out of memory, for a scan");
     s->x = index;
     s->covered_only = range->covered_only;
+    s->failure.size = sizeof s->failure;
     rq_err rc = open_range(s, range, failure);
     if (rc == RQ_OK)
         *ret = s;
@@ -152,10 +155,8 @@ rq_err rq_index_scan(rq_index *index, const rq_index_range *range, rq_index_scan
     return rc;
 }
 
-rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *failure)
+static rq_err next_row(rq_index_scanner *scanner, rq_row **ret, rq_failure *failure)
 {
-    RQ_TRY(rq_needs(scanner, "scanner", failure));
-    RQ_TRY(rq_needs(ret, "place for the result", failure));
     group *g = &scanner->group;
     for (;;) {
         for (; g->at < g->count; g->at++) {
@@ -173,6 +174,14 @@ rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *failur
     }
     *ret = NULL;
     return RQ_OK;
+}
+
+rq_err rq_index_next(rq_index_scanner *scanner, rq_row **ret, rq_failure *failure)
+{
+    RQ_TRY(rq_needs(scanner, "scanner", failure));
+    RQ_TRY(rq_needs(ret, "place for the result", failure));
+    if (scanner->ended_by == RQ_OK) scanner->ended_by = next_row(scanner, ret, &scanner->failure);
+    return rq__tell_failure(&scanner->failure, scanner->ended_by, failure);
 }
 
 void rq_index_scanner_close(rq_index_scanner *scanner)

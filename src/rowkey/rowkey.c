@@ -312,3 +312,12 @@ rq_err rq_geo_contains(const rq_area *area, rq_point point, bool *ret, rq_failur
     rq_why_clear(&why);
     return end(failure, rq__geo_contains(area, point, ret, &why.error), &why);
 }
+
+rq_err rq__tell_failure(const rq_failure *from, rq_err rc, rq_failure *to)
+{
+    if (rc == RQ_OK || to == NULL) return rc;
+    size_t size = to->size;
+    memcpy(to, from, size < sizeof *to ? size : sizeof *to);
+    to->size = size;
+    return rc;
+}

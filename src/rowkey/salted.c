@@ -59,6 +59,7 @@ struct rq_salted_scanner {
     bool is_remote;
     uint32_t ahead_count; /* buckets with is_ahead */
     uint64_t left;        /* rows; UINT64_MAX: no limit */
+    rq_err ended_by;      /* the error that every further call returns: buckets have lost rows */
     pid_t pid;
     uint32_t bucket_count;
     bucket *buckets;
@@ -448,16 +449,6 @@ static rq_err next(rq_salted_scanner *s, rq_row **ret)
     return RQ_OK;
 }
 
-/* Copies a failure into the scanner, as far as the caller's struct goes: its size may differ. */
-static rq_err tell(const rq_salted_scanner *s, rq_err rc, rq_failure *to)
-{
-    if (rc == RQ_OK || to == NULL) return rc;
-    size_t size = to->size;
-    memcpy(to, &s->failure, size < sizeof *to ? size : sizeof *to);
-    to->size = size;
-    return rc;
-}
-
 rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *failure)
 {
     RQ_TRY(rq_needs(scanner, "scanner", failure));
@@ -469,9 +460,10 @@ rq_err rq_salted_next(rq_salted_scanner *scanner, rq_row **ret, rq_failure *fail
         return rq_fill_failure(
             failure, rq_fail(&why.error, RQ_E_FORKED, "the scan was opened by the parent process"),
             &why);
-    rq_err rc = next(scanner, &row);
+    rq_err rc = scanner->ended_by != RQ_OK ? scanner->ended_by : next(scanner, &row);
+    scanner->ended_by = rc;
     if (rc == RQ_OK) *ret = row;
-    return tell(scanner, rc, failure);
+    return rq__tell_failure(&scanner->failure, rc, failure);
 }
 
 static void stop_threads(rq_salted_scanner *s)

@@ -101,11 +101,16 @@ static rq_err delete_others(compactor *c, const rq_row *row, rq_slice qualifier)
     return rc;
 }
 
+/* The column is as old as its newest point: a point that is written meanwhile is newer. */
 static rq_err write_compacted(compactor *c, const rq_row *row, rq_slice qualifier, rq_slice value)
 {
+    int64_t newest = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->points[i].written > newest) newest = c->points[i].written;
     rq_edit edit = {.family = rq_text("t"),
                     .qualifier = {qualifier.ptr, qualifier.len},
-                    .value = {value.ptr, value.len}};
+                    .value = {value.ptr, value.len},
+                    .timestamp = newest == 0 ? RQ_TIMESTAMP_ZERO : newest};
     rq_change put = {.size = sizeof put,
                      .kind = RQ_PUT,
                      .row = row->cells[0].row,

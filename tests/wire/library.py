@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """librorqual and a server: the library's tests (tests/unit/api: test_*.c) over the wire, by ZooKeeper and by RPC; and a folder that an
-embedded database and a server use one after the other; the row-key toolkit's tests and the examples on a server.
+embedded database and a server use one after the other; the row-key toolkit's tests and the examples on a server; scans whose
+allocations fail.
 
 library.py TEST_API TEST_ASYNC TEST_FILTERS TEST_CLUSTER TEST_STALLED TEST_FOLDER BLOG EVENTS SOURCE_ROOT BUILD_ROOT
 """
@@ -87,6 +88,7 @@ def rowkey(report, source, build):
             for where in (f"file:{folder}/{expected.stem}", f"file:{folder}/{expected.stem}", url, url):
                 run(report, f"{expected.stem} on {where.split(':')[0]}", str(source / "examples/compare"),
                     str(build / f"examples/example_{expected.stem}"), str(expected), where)
+        run(report, "scans without memory", str(build / "tests/unit/api/test_scan_no_memory"), url)
         report.outcome("library/stops cleanly after the toolkit", server.stop())
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program of tests/wire/library.py: stalled URL PID. The server, process PID, is stopped by a signal
- * while calls wait for it; closing the database must end them at once. */
+ * while calls wait for it: they end after their timeout, repetitions included, and closing the database ends
+ * them at once. */
 #include "rorqual/rorqual.h"
 
 #include <dirent.h>
@@ -91,6 +92,60 @@ static int close_while_stopped(rq_db *db, rq_table *t)
     return 1;
 }
 
+enum { TIMEOUT_S = 3 };
+
+static int ends_in_time(const char *what, rq_err rc, time_t begun)
+{
+    time_t took = time(NULL) - begun;
+    if (rc == RQ_E_CALL_TIMEOUT && took < 4 * TIMEOUT_S)
+        return 0; /* not for each of four attempts */
+    fprintf(stderr, "%s: %s after %ld s\n", what, rq_err_name(rc), (long)took);
+    return 1;
+}
+
+static int time_out(rq_table *known, rq_table *unknown, rq_scanner *scanner)
+{
+    char buf[8];
+    size_t len;
+    rq_row *row;
+    rq_bytes a = rq_text("a"), f = rq_text("f"), q = rq_text("q");
+    rq_get_request get = {.size = sizeof get, .row = a};
+    rq_action action = {.get = &get};
+    time_t begun = time(NULL);
+    int code =
+        ends_in_time("get", rq_get_value(known, a, f, q, buf, sizeof buf, &len, NULL), begun);
+    begun = time(NULL);
+    code |= ends_in_time("batch", rq_table_batch(known, &action, 1, NULL, NULL), begun);
+    begun = time(NULL);
+    code |= ends_in_time("next", rq_scanner_next(scanner, &row, NULL), begun);
+    begun = time(NULL);
+    rq_err rc = rq_get_value(unknown, a, f, q, buf, sizeof buf, &len, NULL);
+    return code | ends_in_time("get of a table that was not read", rc, begun);
+}
+
+/* Calls of a database of its own. */
+static int time_out_while_stopped(const char *url, pid_t server)
+{
+    rq_db *db;
+    rq_table *known, *unknown;
+    rq_scanner *scanner;
+    rq_connect_options o = {.size = sizeof o, .timeout_ms = TIMEOUT_S * 1000};
+    rq_scan_request scan = {.size = sizeof scan};
+    rq_bytes a = rq_text("a"), f = rq_text("f"), q = rq_text("q");
+    if (rq_connect(url, &o, &db, &why) != RQ_OK) return failed("connect");
+    if (rq_table_open(db, "stalled", &known, &why) != RQ_OK) return failed("open");
+    if (rq_table_open(db, "other", &unknown, &why) != RQ_OK) return failed("open");
+    if (rq_put_value(known, a, f, q, rq_text("v"), &why) != RQ_OK) return failed("put");
+    if (rq_table_scan(known, &scan, &scanner, &why) != RQ_OK) return failed("scan");
+    stop(server);
+    int code = time_out(known, unknown, scanner);
+    kill(server, SIGCONT);
+    rq_scanner_close(scanner);
+    rq_table_close(known);
+    rq_table_close(unknown);
+    return rq_disconnect(db, &why) != RQ_OK ? failed("disconnect") : code;
+}
+
 int main(int argc, char **argv)
 {
     rq_db *db;
@@ -106,8 +161,9 @@ int main(int argc, char **argv)
     if (rq_table_open(db, "stalled", &t, &why) != RQ_OK) return failed("open");
     if (rq_put_value(t, rq_text("a"), rq_text("f"), rq_text("q"), rq_text("v"), &why) != RQ_OK)
         return failed("put");
+    int code = time_out_while_stopped(argv[1], server);
     stop(server);
-    int code = close_while_stopped(db, t);
+    code |= close_while_stopped(db, t);
     kill(server, SIGCONT);
     rq_table_close(t);
     return code;

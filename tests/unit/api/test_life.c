@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that share a table; a database that is closed. Part of test_api. */
+/* Threads that share a table; polls between their calls; a database that is closed. Part of test_api. */
 #include "api_rows.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 typedef struct worker {
     pthread_t thread;
@@ -74,6 +75,185 @@ static void threads_share_a_table(void **state)
     finish(t, "threads");
 }
 
+/* --- polls of no time between calls that wait ---------------------------------------------------- */
+
+enum { POLL_ROUNDS = 60, SHORT_BATCH = 200, LONG_BATCH = 1000, HANG_S = 20 };
+
+typedef struct batcher {
+    pthread_t thread;
+    rq_table *table;
+    size_t count;
+    rq_err rc;
+    _Atomic bool has_ended;
+} batcher;
+
+static void *put_batch(void *arg)
+{
+    batcher *b = arg;
+    static const rq_edit edit = {.family = {"f", 1}, .qualifier = {"q", 1}, .value = {"v", 1}};
+    rq_change *puts = calloc(b->count, sizeof *puts);
+    rq_action *actions = calloc(b->count, sizeof *actions);
+    char(*rows)[24] = calloc(b->count, sizeof *rows);
+    for (size_t i = 0; i < b->count; i++) {
+        snprintf(rows[i], sizeof rows[i], "%zu", i);
+        puts[i] = (rq_change){.size = sizeof puts[i],
+                              .kind = RQ_PUT,
+                              .row = rq_text(rows[i]),
+                              .edits = &edit,
+                              .edit_count = 1};
+        actions[i] = (rq_action){.changes = &puts[i], .change_count = 1};
+    }
+    b->rc = rq_table_batch(b->table, actions, b->count, NULL, NULL);
+    b->has_ended = true;
+    free(rows);
+    free(actions);
+    free(puts);
+    return NULL;
+}
+
+typedef struct asker {
+    rq_table *table;
+    bool goes_on;
+    unsigned outstanding;
+} asker;
+
+static void ask_again(void *context, const rq_completion *c);
+
+static void ask(asker *a)
+{
+    rq_get_request get = {.size = sizeof get, .row = rq_text("0")};
+    OK(rq_table_get_async(a->table, &get, ask_again, a, &why));
+    a->outstanding++;
+}
+
+static void ask_again(void *context, const rq_completion *c)
+{
+    asker *a = context;
+    rq_row_free(c->row);
+    a->outstanding--;
+    if (a->goes_on) ask(a);
+}
+
+/* Of two calls that wait one works on the connections; who polls may be told to do so next, when it has no
+ * time left. The call that still waits then must not wait for ever. */
+static void a_poll_of_no_time_leaves_no_call_behind(void **state)
+{
+    (void)state;
+    rq_table *t = make("polls", "1", NULL, 0);
+    for (int round = 0; round < POLL_ROUNDS; round++) {
+        asker a = {.table = t, .goes_on = true};
+        batcher first = {.table = t, .count = SHORT_BATCH};
+        batcher second = {.table = t, .count = LONG_BATCH};
+        struct timespec until;
+        assert_int_equal(pthread_create(&first.thread, NULL, put_batch, &first), 0);
+        assert_int_equal(pthread_create(&second.thread, NULL, put_batch, &second), 0);
+        ask(&a);
+        while (!first.has_ended)
+            OK(rq_poll(at.db, 0, NULL, &why));
+        pthread_join(first.thread, NULL);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += HANG_S;
+        int hangs = pthread_timedjoin_np(second.thread, NULL, &until);
+        a.goes_on = false;
+        while (a.outstanding > 0)
+            OK(rq_poll(at.db, 1000, NULL, &why));
+        if (hangs != 0) pthread_join(second.thread, NULL); /* those polls have worked on it */
+        assert_int_equal(hangs, 0);
+        assert_int_equal(first.rc, RQ_OK);
+        assert_int_equal(second.rc, RQ_OK);
+    }
+    finish(t, "polls");
+}
+
+/* --- scanners while their database is closed ---------------------------------------------------- */
+
+enum { SCANNERS = 100 };
+
+/* A database of its own with open scanners: the cluster's, or one in memory. */
+typedef struct closing {
+    rq_db *db;
+    rq_table *table;
+    rq_scanner *scanners[SCANNERS];
+    _Atomic bool begins;
+} closing;
+
+static void open_closing(closing *c)
+{
+    rq_family family = {"f", NULL, 0};
+    rq_table_spec spec = {
+        .size = sizeof spec, .name = "scanners", .families = &family, .family_count = 1};
+    rq_scan_request scan = {.size = sizeof scan, .caching = 1};
+    rq_row *row;
+    bool is_cluster = strncmp(at.url, "hbase", 5) == 0;
+    OK(rq_connect(is_cluster ? at.url : "memory:", NULL, &c->db, &why));
+    OK(rq_table_create(c->db, &spec, &why));
+    OK(rq_table_open(c->db, "scanners", &c->table, &why));
+    for (int i = 0; i < 9; i++)
+        OK(rq_put_value(c->table, rq_bytes_of(&"012345678"[i], 1), rq_text("f"), rq_text("q"),
+                        rq_text("v"), &why));
+    for (int i = 0; i < SCANNERS; i++) {
+        OK(rq_table_scan(c->table, &scan, &c->scanners[i], &why));
+        for (int k = 0; k < 2; k++) { /* in a cluster, the next row is fetched ahead from then on */
+            OK(rq_scanner_next(c->scanners[i], &row, &why));
+            assert_non_null(row);
+            rq_row_free(row);
+        }
+    }
+}
+
+static void end_closing(closing *c)
+{
+    rq_table_close(c->table);
+    if (strncmp(at.url, "hbase", 5) != 0) return;
+    OK(rq_table_disable(at.db, "scanners", &why));
+    OK(rq_table_drop(at.db, "scanners", &why));
+}
+
+static void *close_scanners(void *arg)
+{
+    closing *c = arg;
+    for (int i = 0; i < SCANNERS; i++) {
+        rq_scanner_close(c->scanners[i]);
+        c->begins = true;
+    }
+    return NULL;
+}
+
+static void close_in_completion(void *context, const rq_completion *c)
+{
+    rq_row_free(c->row);
+    (void)close_scanners(context);
+}
+
+/* The completion runs while the database is being closed. */
+static void a_completion_closes_scanners_of_a_closing_database(void **state)
+{
+    (void)state;
+    closing c = {0};
+    rq_get_request get = {.size = sizeof get, .row = rq_text("0")};
+    open_closing(&c);
+    OK(rq_table_get_async(c.table, &get, close_in_completion, &c, &why));
+    OK(rq_disconnect(c.db, &why));
+    assert_true(c.begins);
+    end_closing(&c);
+}
+
+static void a_thread_closes_scanners_of_a_closing_database(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        closing c = {0};
+        pthread_t thread;
+        open_closing(&c);
+        assert_int_equal(pthread_create(&thread, NULL, close_scanners, &c), 0);
+        while (!c.begins)
+            sched_yield();
+        OK(rq_disconnect(c.db, &why));
+        pthread_join(thread, NULL);
+        end_closing(&c);
+    }
+}
+
 /* The last test: it closes the database. */
 static void a_closed_database_says_so(void **state)
 {
@@ -109,6 +289,9 @@ int run_life(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_a_table),
+        cmocka_unit_test(a_poll_of_no_time_leaves_no_call_behind),
+        cmocka_unit_test(a_completion_closes_scanners_of_a_closing_database),
+        cmocka_unit_test(a_thread_closes_scanners_of_a_closing_database),
         cmocka_unit_test(a_closed_database_says_so),
     };
     return cmocka_run_group_tests_name("life", tests, open_db, close_db);

@@ -148,6 +148,39 @@ void serve_zookeeper(fake *f, int fd)
     if (atomic_load(&f->is_silent) || fake_send(f, fd, &f->answers[0])) wait_for_end(fd);
 }
 
+rq_err read_header(int fd, uint32_t number, uint32_t *ret)
+{
+    uint8_t head[4], frame[4096];
+    rq_slice header;
+    rq_pb_field f;
+    if (!fake_read(fd, head, sizeof head)) return RQ_E_IO;
+    uint32_t len = rq_get_be32(head);
+    if (len > sizeof frame || !fake_read(fd, frame, len)) return RQ_E_IO;
+    rq_cursor c = rq_cursor_of(rq_slice_of(frame, len));
+    if (!rq_pb_delimited(&c, &header)) return RQ_E_MALFORMED;
+    rq_err rc;
+    *ret = 0;
+    rq_cursor h = rq_cursor_of(header);
+    while ((rc = rq_pb_next(&h, &f)) == RQ_OK)
+        if (f.number == number) *ret = (uint32_t)f.value;
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+void serve_empty_answers(fake *f, int fd)
+{
+    char preamble[6];
+    uint32_t id;
+    rq_buf none = {0};
+    bool more = fake_read(fd, preamble, sizeof preamble) && skip_frame(fd);
+    while (more && read_header(fd, 1, &id) == RQ_OK) {
+        rq_buf answer = {0};
+        put_response(&answer, id, &none);
+        more = fake_send(f, fd, &answer);
+        rq_buf_clear(&answer);
+        f->calls++;
+    }
+}
+
 rq_err open_by(const fake *f, bool by_zookeeper, rq_client **ret, rq_error *why)
 {
     rq_client_options o = {.rpc_timeout_ms = 20000, .retries = 1, .pause_ms = 1};

@@ -52,6 +52,10 @@ void put_zookeeper(rq_buf *out, uint16_t meta_port, uint16_t master_port);
 void put_response(rq_buf *out, uint32_t id, const rq_buf *message);
 /* Sends the first answer, unless it is silent. */
 void serve_zookeeper(fake *f, int fd);
+/* A number of RequestHeader { call_id 1, priority 6 } of a frame; RQ_E_IO: the end. */
+rq_err read_header(int fd, uint32_t number, uint32_t *ret);
+/* Answers every call with a message without fields, and counts them. */
+void serve_empty_answers(fake *f, int fd);
 rq_err open_by(const fake *f, bool by_zookeeper, rq_client **ret, rq_error *why);
 
 #endif

@@ -177,25 +177,6 @@ static void other_work_goes_on_while_the_registry_is_asked(void **state)
     fake_stop(&f);
 }
 
-/* A number of RequestHeader { call_id 1, priority 6 } of a frame; RQ_E_IO: the end. */
-static rq_err read_header(int fd, uint32_t number, uint32_t *ret)
-{
-    uint8_t head[4], frame[4096];
-    rq_slice header;
-    rq_pb_field f;
-    if (!fake_read(fd, head, sizeof head)) return RQ_E_IO;
-    uint32_t len = rq_get_be32(head);
-    if (len > sizeof frame || !fake_read(fd, frame, len)) return RQ_E_IO;
-    rq_cursor c = rq_cursor_of(rq_slice_of(frame, len));
-    if (!rq_pb_delimited(&c, &header)) return RQ_E_MALFORMED;
-    rq_err rc;
-    *ret = 0;
-    rq_cursor h = rq_cursor_of(header);
-    while ((rc = rq_pb_next(&h, &f)) == RQ_OK)
-        if (f.number == number) *ret = (uint32_t)f.value;
-    return rc == RQ_E_END ? RQ_OK : rc;
-}
-
 static void note_priorities(fake *f, int fd)
 {
     char preamble[6];
@@ -265,23 +246,6 @@ static void calls_have_the_priority_of_their_requests(void **state)
     fake_stop(&server);
 }
 
-/* A master that answers every call with a message without fields: the snapshot is not done, the procedure
- * (its id left out) neither. */
-static void never_be_done(fake *f, int fd)
-{
-    char preamble[6];
-    uint32_t id;
-    rq_buf none = {0};
-    bool more = fake_read(fd, preamble, sizeof preamble) && skip_frame(fd);
-    while (more && read_header(fd, 1, &id) == RQ_OK) {
-        rq_buf answer = {0};
-        put_response(&answer, id, &none);
-        more = fake_send(f, fd, &answer);
-        rq_buf_clear(&answer);
-        f->calls++;
-    }
-}
-
 static void a_snapshot_is_waited_for_as_long_as_the_client_may(void **state)
 {
     (void)state;
@@ -289,7 +253,7 @@ static void a_snapshot_is_waited_for_as_long_as_the_client_may(void **state)
     rq_client *c = NULL;
     rq_client_failure failure;
     rq_error why = {0};
-    fake_start(&master, never_be_done);
+    fake_start(&master, serve_empty_answers); /* no snapshot is done, and no procedure */
     fake_start(&f, serve_zookeeper);
     put_zookeeper(&f.answers[0], master.port, master.port);
     fake_run(&master);

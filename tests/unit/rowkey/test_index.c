@@ -254,6 +254,38 @@ static void unique_values(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
+/* A scan that could not read a row has skipped it: it does not go on as if nothing had happened. */
+static void a_failed_scan_stays_failed(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 250, READ = 50 }; /* entries are read 100 at a time */
+    rq_db *db;
+    rq_index_scanner *s;
+    rq_row *row;
+    rq_err rc = RQ_OK;
+    rq_index_range range = {.size = sizeof range, .no_end = true};
+    OK(rq_connect(url, NULL, &db, &why));
+    rq_index *x = fresh(&kind, db, false);
+    for (int i = 0; i < COUNT; i++) {
+        char key[16];
+        sprintf(key, "%04d", i);
+        OK(put(x, key, rq_text(key), &why));
+    }
+    OK(rq_index_scan(x, &range, &s, &why));
+    for (int i = 0; i < COUNT && rc == RQ_OK; i++) {
+        if (i == READ) OK(rq_table_disable(db, "index_test", &why));
+        if ((rc = rq_index_next(s, &row, &why)) != RQ_OK) break;
+        rq_row_free(row);
+    }
+    assert_int_equal(rc, RQ_E_TABLE_NOT_ENABLED);
+    OK(rq_table_enable(db, "index_test", &why));
+    FAILS(RQ_E_TABLE_NOT_ENABLED, rq_index_next(s, &row, &why));
+    assert_non_null(strstr(why.message, "index_test"));
+    rq_index_scanner_close(s);
+    rq_index_close(x);
+    OK(rq_disconnect(db, &why));
+}
+
 static void rebuild_and_repair(void **unused)
 {
     (void)unused;
@@ -309,6 +341,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_writer),
         cmocka_unit_test(deleted_entries_differ),
         cmocka_unit_test(unique_values),
+        cmocka_unit_test(a_failed_scan_stays_failed),
         cmocka_unit_test(rebuild_and_repair),
         cmocka_unit_test_prestate(several_writers, of_kind),
     };

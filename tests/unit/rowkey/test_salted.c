@@ -194,8 +194,10 @@ static void failures(void **unused)
     scan.wants_cursors = false;
     for (uint32_t threads = 0; threads < 3; threads++) {
         OK(rq_salted_scan(table, format, &scan, threads, &s, &why));
-        FAILS(RQ_E_TABLE_NOT_FOUND, rq_salted_next(s, &row, &why));
-        assert_non_null(strstr(why.message, "salted_test_missing"));
+        for (int i = 0; i < 2; i++) {
+            FAILS(RQ_E_TABLE_NOT_FOUND, rq_salted_next(s, &row, &why));
+            assert_non_null(strstr(why.message, "salted_test_missing"));
+        }
         rq_salted_close(s);
         OK(rq_salted_scan(table, format, &scan, threads, &s, &why)); /* closed unread */
         rq_salted_close(s);
@@ -206,12 +208,65 @@ static void failures(void **unused)
     OK(rq_disconnect(db, &why));
 }
 
+static void put_numbers(rq_table *table, const rq_key_format *format, size_t count)
+{
+    static rows salted_rows;
+    for (size_t i = 0; i < count; i++) {
+        char id[KEY_MAX];
+        unsigned char key[KEY_MAX];
+        size_t len;
+        sprintf(id, "%05zu", i);
+        rq_key_value v = rq_key_text(id);
+        OK(rq_key_encode(format, &v, 1, key, sizeof key, &len, &why));
+        put(table, &salted_rows, key, len);
+    }
+    flush_rows(table, &salted_rows);
+}
+
+/* An error in the middle: rows before it come in order, and behind it there is the error alone. */
+static void a_failed_scan_stays_failed(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 2000, READ = 20 };
+    rq_db *db;
+    rq_table *table;
+    rq_key_format *format;
+    OK(rq_connect(url, NULL, &db, &why));
+    OK(rq_key_format_parse("salt(16) id:text", &format, &why));
+    for (uint32_t threads = 0; threads < 3; threads++) {
+        rq_scan_request scan = {.size = sizeof scan, .fetch_bytes = 1, .caching = 2};
+        rq_salted_scanner *s;
+        rq_row *row;
+        rq_err rc = RQ_OK;
+        fresh_table(db, "salted_test", NULL, &table);
+        put_numbers(table, format, COUNT);
+        OK(rq_salted_scan(table, format, &scan, threads, &s, &why));
+        for (size_t i = 0; rc == RQ_OK && i <= COUNT; i++) {
+            char id[KEY_MAX];
+            if (i == READ) OK(rq_table_disable(db, "salted_test", &why));
+            if ((rc = rq_salted_next(s, &row, &why)) != RQ_OK) break;
+            assert_non_null(row);
+            sprintf(id, "%05zu", i);
+            assert_memory_equal((const char *)row->cells[0].row.data + 1, id, 5);
+            rq_row_free(row);
+        }
+        for (int i = 0; i < 5; i++) {
+            FAILS(RQ_E_TABLE_NOT_ENABLED, rq_salted_next(s, &row, &why));
+            assert_non_null(strstr(why.message, "salted_test"));
+        }
+        rq_salted_close(s);
+        rq_table_close(table);
+        OK(rq_table_enable(db, "salted_test", &why)); /* fresh_table expects that */
+    }
+    rq_key_format_free(format);
+    OK(rq_disconnect(db, &why));
+}
+
 /* Scans that are closed in the middle, with answers on their way; also after their database. Rows that were
  * returned outlive both. */
 static void abandoned_scans(void **unused)
 {
     (void)unused;
-    static rows salted_rows;
     enum { COUNT = 300, KEPT = 20 };
     rq_key_format *format;
     OK(rq_key_format_parse("salt(16) id:text", &format, &why));
@@ -223,16 +278,7 @@ static void abandoned_scans(void **unused)
         rq_scan_request scan = {.size = sizeof scan, .caching = 2};
         OK(rq_connect(url, NULL, &db, &why));
         fresh_table(db, "salted_test", NULL, &table);
-        for (size_t i = 0; i < COUNT; i++) {
-            char id[KEY_MAX];
-            unsigned char key[KEY_MAX];
-            size_t len;
-            sprintf(id, "%05zu", i);
-            rq_key_value v = rq_key_text(id);
-            OK(rq_key_encode(format, &v, 1, key, sizeof key, &len, &why));
-            put(table, &salted_rows, key, len);
-        }
-        flush_rows(table, &salted_rows);
+        put_numbers(table, format, COUNT);
         OK(rq_salted_scan(table, format, &scan, 0, &s, &why));
         for (size_t i = 0; i < KEPT; i++)
             OK(rq_salted_next(s, &kept[i], &why));
@@ -260,6 +306,7 @@ static void abandoned_scans(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(merged_scans), cmocka_unit_test(failures),
+                                       cmocka_unit_test(a_failed_scan_stays_failed),
                                        cmocka_unit_test(abandoned_scans)};
     const char *seed = getenv("SEED");
     if (argc > 1) url = argv[1];

@@ -133,6 +133,54 @@ static void two_points_are_compacted(void **unused)
     rq_tsdb_close(t);
 }
 
+/* A column of the metric 000001, hour 001C2000, tag 000001 000001, at a time. */
+static void put_column(rq_table *data, const char *qualifier, const char *value, int64_t timestamp)
+{
+    rq_edit edit = {.family = rq_text("t"),
+                    .qualifier = rq_bytes_of(qualifier, 2),
+                    .value = rq_bytes_of(value, 1),
+                    .timestamp = timestamp};
+    rq_change put = {.size = sizeof put,
+                     .kind = RQ_PUT,
+                     .row = rq_bytes_of("\x00\x00\x01\x00\x00\x1c\x20\x00\x00\x01\x00\x00\x01", 13),
+                     .edits = &edit,
+                     .edit_count = 1};
+    OK(rq_table_change(data, &put, NULL, &why));
+}
+
+/* A point that is written after a compaction has read the row, and before it writes it, stays the newer
+ * one. */
+static void a_compaction_does_not_undo_a_write(void **unused)
+{
+    (void)unused;
+    uint64_t rows;
+    uint32_t uid;
+    rq_table *data;
+    rq_tsdb_result *res;
+    rq_tsdb *t = fresh(0);
+    OK(rq_tsdb_uid(t, RQ_TSDB_METRIC, "cpu", true, &uid, &why));
+    OK(rq_tsdb_uid(t, RQ_TSDB_TAG_NAME, "host", true, &uid, &why));
+    OK(rq_tsdb_uid(t, RQ_TSDB_TAG_VALUE, "a", true, &uid, &why));
+    OK(rq_table_open(db, "tsdb_test", &data, &why));
+    put_column(data, "\x00\x00", "\x01", 1000);
+    put_column(data, "\x00\x10", "\x02", 2000);
+    OK(rq_tsdb_compact(t, "cpu", 0, 10800000, &rows, &why));
+    assert_int_equal(rows, 1);
+    put_column(data, "\x00\x00", "\x03", 3000); /* as if it had been there already */
+    rq_tsdb_query q = {.size = sizeof q, .metric = "cpu", .from_ms = 0, .to_ms = 10800000};
+    for (int i = 0; i < 2; i++) {
+        OK(rq_tsdb_read(t, &q, &res, &why));
+        assert_int_equal(res->count, 1);
+        assert_int_equal(res->items[0].count, 2);
+        assert_int_equal(res->items[0].values[0].integer, 3);
+        assert_int_equal(res->items[0].values[1].integer, 2);
+        rq_tsdb_result_free(res);
+        OK(rq_tsdb_compact(t, "cpu", 0, 10800000, &rows, &why));
+    }
+    rq_table_close(data);
+    rq_tsdb_close(t);
+}
+
 /* What OpenTSDB may have written: compacted seconds, an annotation, points at one time twice. */
 static void foreign_columns(void **unused)
 {
@@ -347,8 +395,11 @@ static int close_db(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_bytes), cmocka_unit_test(two_points_are_compacted),
-        cmocka_unit_test(foreign_columns), cmocka_unit_test(reads_and_downsampling),
+        cmocka_unit_test(published_bytes),
+        cmocka_unit_test(two_points_are_compacted),
+        cmocka_unit_test(a_compaction_does_not_undo_a_write),
+        cmocka_unit_test(foreign_columns),
+        cmocka_unit_test(reads_and_downsampling),
         cmocka_unit_test(dictionaries),
     };
     const char *seed = getenv("SEED");
