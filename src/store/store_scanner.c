@@ -36,6 +36,8 @@
 #define CLOCK_CELLS 128
 /* A longer value counts as one cell for each of these many bytes. */
 #define CLOCK_VALUE_BYTES 8192
+/* Steps of the tracker of NEW_VERSION_BEHAVIOR that count as one cell. */
+#define CLOCK_TRACKER_STEPS 16
 
 typedef enum skip_kind {
     SKIP_NOTHING,
@@ -73,7 +75,8 @@ struct rq_store_scanner {
     rq_slice skip_to; /* a column of the scan's */
     rq__kept_bytes skip_column;
     uint32_t clock_left;
-    uint32_t clock_cells; /* CLOCK_CELLS, or fewer if the filter has many parts */
+    uint32_t clock_cells;   /* CLOCK_CELLS, or fewer if the filter has many parts */
+    uint64_t tracker_steps; /* those that were counted */
 
     struct mob_part *mob; /* NULL: values are where their keys are */
 };
@@ -568,11 +571,23 @@ static rq_err check_clock(rq_store_scanner *s, const rq_store_read *read, rq_rea
     return !*ret_timed_out && read->yield_ns != 0 && now >= read->yield_ns ? RQ_E_AGAIN : RQ_OK;
 }
 
+static void count_cells(rq_store_scanner *s, uint64_t cells)
+{
+    s->clock_left = s->clock_left > cells ? s->clock_left - (uint32_t)cells : 1;
+}
+
 /* The clock is looked at after a long value, not before it: a call makes progress. */
 static void count_long_value(rq_store_scanner *s, uint32_t len)
 {
-    uint32_t cells = len / CLOCK_VALUE_BYTES;
-    s->clock_left = s->clock_left > cells ? s->clock_left - cells : 1;
+    count_cells(s, len / CLOCK_VALUE_BYTES);
+}
+
+static void count_tracker_steps(rq_store_scanner *s)
+{
+    uint64_t now = rq__new_version_tracker_steps(s->matcher.tracker);
+    if (now - s->tracker_steps < CLOCK_TRACKER_STEPS) return;
+    count_cells(s, (now - s->tracker_steps) / CLOCK_TRACKER_STEPS);
+    s->tracker_steps = now;
 }
 
 /* A compaction may have dropped the cell between two calls: then it is treated as not yet seen. */
@@ -650,6 +665,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
             match = s->mob->match;
         else
             RQ_TRY(rq__query_matcher_match(&s->matcher, cell, &match, why));
+        if (RQ_UNLIKELY(s->matcher.tracker != NULL)) count_tracker_steps(s);
         bool row_limit = false;
         moved = RQ__MERGE_STEPPED;
         switch (match) {
