@@ -143,6 +143,17 @@ void rq_store_version_discard(rq_store_version *v)
     if (v != NULL) version_free(v);
 }
 
+static uint64_t unflushed_from(const rq_store_version *v)
+{
+    uint64_t min, max, from;
+    rq_segment_seqid_range(v->active, &from, &max);
+    for (size_t i = 0; i < v->snapshot_count; i++) {
+        rq_segment_seqid_range(v->snapshots[i], &min, &max);
+        if (min < from) from = min;
+    }
+    return from == UINT64_MAX ? 0 : from;
+}
+
 rq_err rq_store_files_take(const rq_store *s, rq_store_files *ret)
 {
     rq_err rc = RQ_OK;
@@ -156,8 +167,9 @@ rq_err rq_store_files_take(const rq_store *s, rq_store_files *ret)
         list[i] = v->files[i];
         rq_hfile_reader_ref(list[i].reader);
     }
+    uint64_t from = unflushed_from(v);
     rq_epoch_unpin(s->env.epoch, &pin);
-    *ret = (rq_store_files){list, count};
+    *ret = (rq_store_files){list, count, from};
     return rc;
 }
 

@@ -80,6 +80,7 @@ void rq_store_version_unref(const rq_store_version *v);
 typedef struct rq_store_files {
     rq_store_file *list; /* a reference on each reader */
     size_t count;
+    uint64_t unflushed_from; /* smallest sequence id in the version's memstore; 0: it is empty */
 } rq_store_files;
 
 /* Takes the files of the newest version. Not inside a read section. */
