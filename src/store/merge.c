@@ -2,6 +2,10 @@
 /* See merge.h. */
 #include "store/merge.h"
 
+/* Places of files that were compacted meanwhile are passed over; a file whose place is farther away is
+ * searched for its first cell. */
+#define PLACES_TRIED 64
+
 /* Greater than or equal to every row: rows have at most RQ_ROW_LEN_MAX bytes. */
 static const uint8_t last_row[RQ_ROW_LEN_MAX] = {[0 ... RQ_ROW_LEN_MAX - 1] = 0xff};
 
@@ -82,6 +86,18 @@ void rq__merge_add_segment(rq__merge *m, rq_segment *segment)
     s->cursor = (rq_segment_cursor){0};
 }
 
+/* The source's place among those kept. Files mostly come in the same order again. */
+static void find_place(rq__merge *m, rq__source *s)
+{
+    for (uint32_t i = 0; i < m->place_count && i < PLACES_TRIED; i++) {
+        const rq_hfile_place *place = &m->places[(m->place_next + i) % m->place_count];
+        if (!rq_hfile_scanner_is_of(&s->file, place)) continue;
+        s->place = *place;
+        m->place_next = (m->place_next + i + 1) % m->place_count;
+        return;
+    }
+}
+
 void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
 {
     const rq_hfile_info *info = rq_hfile_reader_info(file->reader);
@@ -94,14 +110,14 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
     if (m->start_without_markers != NULL && info->delete_family_count == 0)
         s->goal = m->start_without_markers;
     rq_hfile_scanner_init(&s->file, file->reader);
-    for (uint32_t i = 0; i < m->place_count && s->place.file == 0; i++)
-        if (rq_hfile_scanner_is_of(&s->file, &m->places[i])) s->place = m->places[i];
+    find_place(m, s);
 }
 
 /* Saves the positions in the files: all cells before them were returned or skipped for good. */
 static void keep_places(rq__merge *m)
 {
     m->place_count = 0;
+    m->place_next = 0;
     if (m->reversed) return;
     for (uint32_t i = 0; i < m->source_count; i++) {
         const rq__source *s = &m->sources[i];

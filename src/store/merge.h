@@ -92,6 +92,7 @@ typedef struct rq__merge {
     rq_hfile_place *places; /* positions of files when they were parked */
     uint32_t place_count;
     uint32_t place_cap;
+    uint32_t place_next; /* of the next file, if all are still there */
     uint32_t source_count;
     uint32_t source_cap;
     uint32_t heap_len;

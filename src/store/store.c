@@ -196,13 +196,6 @@ static bool segment_in(const rq_segment *s, rq_segment *const *list, size_t coun
     return false;
 }
 
-static bool file_in(const rq_store_file *f, const rq_store_file *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(f->name, list[i].name) == 0) return true;
-    return false;
-}
-
 static int compare_rest(const rq_store_file *x, const rq_store_file *y)
 {
     if (x->size_bytes != y->size_bytes) return x->size_bytes > y->size_bytes ? -1 : 1;
@@ -243,9 +236,11 @@ void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flush
     for (size_t i = 0; i < now->snapshot_count; i++)
         if (!segment_in(now->snapshots[i], flushed, flushed_count))
             v->snapshots[v->snapshot_count++] = rq_segment_ref(now->snapshots[i]);
+    size_t gone = 0;
     for (size_t i = 0; i < now->file_count; i++) {
-        if (file_in(&now->files[i], removed, removed_count)) {
+        if (gone < removed_count && strcmp(now->files[i].name, removed[gone].name) == 0) {
             rq_hfile_reader_set_obsolete(now->files[i].reader);
+            gone++;
             continue;
         }
         rq_store_file *f = &v->files[v->file_count++];
@@ -254,6 +249,7 @@ void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flush
     }
     for (size_t i = 0; i < added_count; i++)
         v->files[v->file_count++] = added[i];
+    RQ_ASSERT(gone == removed_count);
     RQ_ASSERT(v->snapshot_count <= v->snapshot_room && v->file_count <= v->file_room);
     sort_files(s, v);
     publish(s, v);
