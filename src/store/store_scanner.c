@@ -34,6 +34,9 @@
 #define SKIPS_BEFORE_SEEK 16
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
+/* The same for cells that the read point hides. A scan of a region that is written to may come to the
+ * rows of all writes since it was opened. */
+#define CLOCK_HIDDEN 1024
 /* A longer value counts as one cell for each of these many bytes. */
 #define CLOCK_VALUE_BYTES 8192
 /* Steps of the tracker of NEW_VERSION_BEHAVIOR that count as one cell. */
@@ -156,6 +159,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     rq__merge_init(&s->merge, arena, schema->name, s->order, read_point);
     rq__merge *m = &s->merge;
     m->reversed = scan->reversed;
+    m->hidden_left = CLOCK_HIDDEN;
     bool has_columns = rq__column_tracker_is_explicit(&s->matcher.columns);
     m->lazy = has_columns && !scan->reversed;
     if (!s->is_get && s->order == RQ_ORDER_DEFAULT) {
@@ -301,7 +305,13 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
     }
     ctx->dont_cache = s->dont_cache;
     for (;;) {
-        RQ_TRY(rq__merge_top(&s->merge, ctx, ret, why));
+        rq_err rc = rq__merge_top(&s->merge, ctx, ret, why);
+        if (RQ_UNLIKELY(rc == RQ_E_AGAIN && s->merge.hidden_left == 0)) {
+            s->merge.hidden_left = CLOCK_HIDDEN;
+            if (yield_ns != 0 && clock_ns(s) >= yield_ns) return RQ_E_AGAIN;
+            continue;
+        }
+        if (rc != RQ_OK) return rc;
         rq_work_count(0);
         if (RQ_LIKELY(s->skip == SKIP_NOTHING)) return RQ_OK;
         if (!to_be_skipped(s, *ret)) {
