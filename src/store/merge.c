@@ -4,8 +4,8 @@
 
 #include "base/work_limit.h"
 
-/* Places of files that were compacted meanwhile are passed over; a file whose place is farther away is
- * searched for its first cell. */
+/* Places of files that were compacted meanwhile are passed over; a file whose place is farther away
+ * is searched for its first cell. */
 #define PLACES_TRIED 64
 /* Invisible cells that a source passes before its place in the heap is looked at. */
 #define HIDDEN_AT_ONCE 64
@@ -252,8 +252,8 @@ static bool in_row(const rq__merge *m, const rq__source *s)
     return rq_slice_eq(rq_cell_row(s->cell), rq__kept_bytes_slice(&m->row));
 }
 
-/* Reversed: whether the cell is behind the current row, where nothing is looked for: there may be any
- * number of invisible rows. */
+/* Reversed: whether the cell is behind the current row, where nothing is looked for: there may be
+ * any number of invisible rows. */
 static bool is_behind_current_row(const rq__merge *m, const rq__source *s)
 {
     return m->reversed && m->in_row && !in_row(m, s);

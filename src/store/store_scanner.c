@@ -34,8 +34,8 @@
 #define SKIPS_BEFORE_SEEK 16
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
-/* The same for cells that the read point hides. A scan of a region that is written to may come to the
- * rows of all writes since it was opened. */
+/* The same for cells that the read point hides. A scan of a region that is written to may come to
+ * the rows of all writes since it was opened. */
 #define CLOCK_HIDDEN 1024
 /* A longer value counts as one cell for each of these many bytes. */
 #define CLOCK_VALUE_BYTES 8192

@@ -9,8 +9,8 @@
  * are inside rows. In the others they change only between rows, where the model reads again (a
  * compaction may legally change what an old read sees, as in HBase).
  *
- * READ_SEED=n replays one run, READ_RUNS=n makes n. With the argument "many", "unfiltered" or "reversed" the
- * runs are of the other kinds (read_run.h). */
+ * READ_SEED=n replays one run, READ_RUNS=n makes n. With the argument "many", "unfiltered" or
+ * "reversed" the runs are of the other kinds (read_run.h). */
 #include "read_run.h"
 #include "../seeds.h"
 
