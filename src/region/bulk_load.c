@@ -16,8 +16,10 @@
  * 9. Remove the sources that were linked.
  *
  * HBase flushes before step 3, so that the order of files by number is also the order of their
- * cells. That is not needed here: cells keep the numbers they were written with, in files too, and
- * a replay starts at the flushed numbers in the manifest, never at a file's number. A crash before
+ * cells. That is not needed here: cells keep the numbers they were written with, in files too, a
+ * compaction keeps the number of loaded cells as long as older ones may be elsewhere
+ * (store/rewrite_scanner.c, 6), and a replay starts at the flushed numbers in the manifest, never
+ * at a file's number. A crash before
  * step 5 leaves links, which the next opening moves aside, and the sources; a crash after it leaves
  * sources that are loaded, as a crash of HBase's client would. A crash between 5 and 7 leaves a load
  * that no peer gets, and that was not acknowledged, as in HBase. */

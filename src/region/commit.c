@@ -40,14 +40,28 @@ static int compare_families(const void *a, const void *b)
                             ((const rq__manifest_family *)b)->name);
 }
 
-static void change_files(rq__manifest_family *f, const rq__store_change *c)
+/* There may be thousands. */
+static rq_err remove_files(rq_arena *arena, rq__manifest_family *f, const rq__store_change *c)
 {
+    rq_slice *gone = rq_arena_alloc(arena, c->removed_count * sizeof *gone);
+    if (gone == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < c->removed_count; i++)
-        for (size_t j = 0; j < f->file_count; j++)
-            if (rq_slice_eq(f->files[j], rq_slice_cstr(c->removed[i].name)))
-                f->files[j--] = f->files[--f->file_count];
+        gone[i] = rq_slice_cstr(c->removed[i].name);
+    qsort(gone, c->removed_count, sizeof *gone, compare_slices);
+    size_t kept = 0;
+    for (size_t i = 0; i < f->file_count; i++)
+        if (bsearch(&f->files[i], gone, c->removed_count, sizeof *gone, compare_slices) == NULL)
+            f->files[kept++] = f->files[i];
+    f->file_count = kept;
+    return RQ_OK;
+}
+
+static rq_err change_files(rq_arena *arena, rq__manifest_family *f, const rq__store_change *c)
+{
+    if (c->removed_count > 0) RQ_TRY(remove_files(arena, f, c));
     if (c->added != NULL) f->files[f->file_count++] = rq_slice_cstr(c->added->name);
     if (c->flushed > f->flushed) f->flushed = c->flushed;
+    return RQ_OK;
 }
 
 static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_change *changes,
@@ -64,7 +78,8 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
     for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
         rc = add_family(arena, m, &r->stores[i], change_count + 1);
         for (size_t j = 0; j < change_count && rc == RQ_OK; j++)
-            if (changes[j].store == &r->stores[i]) change_files(&m->families[i], &changes[j]);
+            if (changes[j].store == &r->stores[i])
+                rc = change_files(arena, &m->families[i], &changes[j]);
     }
     rq_epoch_unpin(r->env.epoch, &pin);
     for (size_t i = 0; i < m->family_count; i++)

@@ -104,6 +104,7 @@ static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
                 .files = c->inputs,
                 .file_count = c->input_count,
                 .major = c->choice.all_files,
+                .unflushed_from = c->all.unflushed_from,
                 .drop_behind = rq__compaction_of(c->store)->drop_behind,
                 .smallest_read_point = rq__region_smallest_read_point(r),
                 .now_ms = now_ms,

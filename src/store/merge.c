@@ -2,13 +2,25 @@
 /* See merge.h. */
 #include "store/merge.h"
 
+#include "base/work_limit.h"
+
+/* Places of files that were compacted meanwhile are passed over; a file whose place is farther away
+ * is searched for its first cell. */
+#define PLACES_TRIED 64
+/* Invisible cells that a source passes before its place in the heap is looked at. */
+#define HIDDEN_AT_ONCE 64
+
 /* Greater than or equal to every row: rows have at most RQ_ROW_LEN_MAX bytes. */
 static const uint8_t last_row[RQ_ROW_LEN_MAX] = {[0 ... RQ_ROW_LEN_MAX - 1] = 0xff};
 
 void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_order order,
                     uint64_t read_point)
 {
-    *m = (rq__merge){.arena = arena, .family = family, .order = order, .read_point = read_point};
+    *m = (rq__merge){.arena = arena,
+                     .family = family,
+                     .order = order,
+                     .read_point = read_point,
+                     .hidden_left = UINT32_MAX};
 }
 
 /* --- the sources ------------------------------------------------------------------------------ */
@@ -82,6 +94,18 @@ void rq__merge_add_segment(rq__merge *m, rq_segment *segment)
     s->cursor = (rq_segment_cursor){0};
 }
 
+/* The source's place among those kept. Files mostly come in the same order again. */
+static void find_place(rq__merge *m, rq__source *s)
+{
+    for (uint32_t i = 0; i < m->place_count && i < PLACES_TRIED; i++) {
+        const rq_hfile_place *place = &m->places[(m->place_next + i) % m->place_count];
+        if (!rq_hfile_scanner_is_of(&s->file, place)) continue;
+        s->place = *place;
+        m->place_next = (m->place_next + i + 1) % m->place_count;
+        return;
+    }
+}
+
 void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
 {
     const rq_hfile_info *info = rq_hfile_reader_info(file->reader);
@@ -94,14 +118,14 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
     if (m->start_without_markers != NULL && info->delete_family_count == 0)
         s->goal = m->start_without_markers;
     rq_hfile_scanner_init(&s->file, file->reader);
-    for (uint32_t i = 0; i < m->place_count && s->place.file == 0; i++)
-        if (rq_hfile_scanner_is_of(&s->file, &m->places[i])) s->place = m->places[i];
+    find_place(m, s);
 }
 
 /* Saves the positions in the files: all cells before them were returned or skipped for good. */
 static void keep_places(rq__merge *m)
 {
     m->place_count = 0;
+    m->place_next = 0;
     if (m->reversed) return;
     for (uint32_t i = 0; i < m->source_count; i++) {
         const rq__source *s = &m->sources[i];
@@ -223,10 +247,30 @@ static bool source_shows(const rq__merge *m, rq__source *s)
     return true;
 }
 
-/* Executes the pending move or seek, up to an existing cell. RQ_E_END: the source has no more
- * cells. */
-static rq_err make_ready(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
+static bool in_row(const rq__merge *m, const rq__source *s)
 {
+    return rq_slice_eq(rq_cell_row(s->cell), rq__kept_bytes_slice(&m->row));
+}
+
+/* Reversed: whether the cell is behind the current row, where nothing is looked for: there may be
+ * any number of invisible rows. */
+static bool is_behind_current_row(const rq__merge *m, const rq__source *s)
+{
+    return m->reversed && m->in_row && !in_row(m, s);
+}
+
+static void count_hidden(rq__merge *m)
+{
+    rq_work_count(0);
+    if (m->hidden_left > 0 && m->hidden_left < UINT32_MAX) m->hidden_left--;
+}
+
+/* Executes the pending move or seek, up to an existing cell. RQ_E_END: the source has no more cells.
+ * Forward, after some invisible cells the state may be SKIP: the source keeps its place in the
+ * heap by the cell where it is. */
+static rq_err make_ready(rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
+{
+    unsigned hidden = 0;
     while (s->state == RQ__SOURCE_SEEK || s->state == RQ__SOURCE_NEXT ||
            s->state == RQ__SOURCE_SKIP) {
         rq_err rc =
@@ -239,7 +283,13 @@ static rq_err make_ready(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq
         }
         s->from_start = false;
         source_load(s);
-        s->state = source_shows(m, s) ? RQ__SOURCE_READY : RQ__SOURCE_SKIP;
+        if (RQ_LIKELY(source_shows(m, s)) || is_behind_current_row(m, s)) {
+            s->state = RQ__SOURCE_READY;
+            return RQ_OK;
+        }
+        s->state = RQ__SOURCE_SKIP;
+        count_hidden(m);
+        if (!m->reversed && ++hidden == HIDDEN_AT_ONCE) return RQ_OK;
     }
     return s->state == RQ__SOURCE_END ? RQ_E_END : RQ_OK;
 }
@@ -280,10 +330,6 @@ static rq_err open_sources(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
             rq_err rc = make_ready(m, s, ctx, why);
             if (rc != RQ_OK && rc != RQ_E_END) return rc;
         }
-        if (s->state == RQ__SOURCE_SKIP) {
-            rq_err rc = make_ready(m, s, ctx, why);
-            if (rc != RQ_OK && rc != RQ_E_END) return rc;
-        }
         if (s->state != RQ__SOURCE_END) m->heap[m->heap_len++] = s;
         m->opened++;
     }
@@ -291,12 +337,15 @@ static rq_err open_sources(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
-/* The top of the heap, with its deferred seek executed; RQ_E_END when the heap is empty. */
+/* The top of the heap, with its deferred seek executed; RQ_E_END when the heap is empty. RQ_E_AGAIN
+ * without a need: too many cells were invisible (hidden_left). All sources are in order then, so
+ * that a park keeps what was passed. */
 static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_error *why)
 {
     while (m->heap_len > 0) {
         rq__source *s = m->heap[0];
-        if (s->state == RQ__SOURCE_READY || s->state == RQ__SOURCE_LAZY) {
+        if (s->state == RQ__SOURCE_READY || s->state == RQ__SOURCE_LAZY ||
+            s->state == RQ__SOURCE_SKIP) {
             if (m->seeking) {
                 if (rq_cell_compare_key(m->order, s->cell, &m->target.cell) < 0) {
                     if (make_lazy(m, s, &m->target.cell)) {
@@ -313,7 +362,9 @@ static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_erro
                 *ret = s;
                 return RQ_OK;
             }
-            s->state = RQ__SOURCE_SEEK;
+            if (s->state == RQ__SOURCE_LAZY) s->state = RQ__SOURCE_SEEK;
+            if (s->state == RQ__SOURCE_SKIP && m->hidden_left == 0 && !m->reversed)
+                return RQ_E_AGAIN;
         }
         rq_err rc = make_ready(m, s, ctx, why);
         if (rc == RQ_E_END)
@@ -327,11 +378,6 @@ static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_erro
 }
 
 /* --- reversed --------------------------------------------------------------------------------- */
-static bool in_row(const rq__merge *m, const rq__source *s)
-{
-    return rq_slice_eq(rq_cell_row(s->cell), rq__kept_bytes_slice(&m->row));
-}
-
 /* Seeks the sources to the current row; sources without it are positioned before it. */
 static rq_err open_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 {
@@ -434,6 +480,8 @@ static rq_err reversed_top(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
         if (rc != RQ_OK && rc != RQ_E_END) return rc;
         /* The top is the first of all remaining cells, so no source has a cell in the row. */
         RQ_TRY(leave_row(m));
+        count_hidden(m);
+        if (m->hidden_left == 0) return RQ_E_AGAIN;
     }
 }
 
@@ -513,7 +561,7 @@ static rq_err next_of_only_source(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 {
     rq__source *s = m->heap[0];
     rq_err rc = make_ready(m, s, ctx, why);
-    if (RQ_LIKELY(rc == RQ_OK))
+    if (RQ_LIKELY(rc == RQ_OK && s->state == RQ__SOURCE_READY))
         m->current = s->cell;
     else if (rc == RQ_E_END)
         m->heap_len = 0;
@@ -523,8 +571,10 @@ static rq_err next_of_only_source(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 static rq_err forward_top(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 {
     if (RQ_UNLIKELY(m->opened < m->source_count)) RQ_TRY(open_sources(m, ctx, why));
-    if (m->heap_len == 1 && m->heap[0]->state == RQ__SOURCE_NEXT && !m->seeking)
-        return next_of_only_source(m, ctx, why);
+    if (m->heap_len == 1 && m->heap[0]->state == RQ__SOURCE_NEXT && !m->seeking) {
+        rq_err rc = next_of_only_source(m, ctx, why);
+        if (RQ_LIKELY(rc != RQ_OK || m->current != NULL)) return rc;
+    }
     rq__source *s = NULL;
     RQ_TRY(heap_top(m, ctx, &s, why));
     m->current = s->cell;
@@ -626,7 +676,7 @@ void rq__merge_moved_top(rq__merge *m)
     RQ_ASSERT(!m->lazy);
     m->run = NULL;
     if (m->heap_len > 1) sift_down(m, 0);
-    m->current = m->heap[0]->cell;
+    m->current = m->heap[0]->state == RQ__SOURCE_READY ? m->heap[0]->cell : NULL;
 }
 
 bool rq__merge_skip_row_here(rq__merge *m, bool in_row)

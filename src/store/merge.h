@@ -24,7 +24,8 @@
  *
  * Invariants:
  * 1. A source in the heap has a cell (real or lazy) that is not behind any cell it still has to
- *    deliver; only the top source may have a move pending (NEXT, SKIP, SEEK).
+ *    deliver; only the top source may have a move pending (NEXT, SEEK). Forward, any may be at an
+ *    invisible cell (SKIP).
  * 2. Keys passed to seek are copied; nothing borrowed outlives the call.
  * 3. While a *run* is known (`run`), only the top source has cells in the current row: it may be
  *    stepped without comparisons with the others until that row ends.
@@ -92,6 +93,7 @@ typedef struct rq__merge {
     rq_hfile_place *places; /* positions of files when they were parked */
     uint32_t place_count;
     uint32_t place_cap;
+    uint32_t place_next; /* of the next file, if all are still there */
     uint32_t source_count;
     uint32_t source_cap;
     uint32_t heap_len;
@@ -112,6 +114,9 @@ typedef struct rq__merge {
     rq__kept_key bound; /* the following rows are before it */
     rq__kept_bytes row; /* the current row, or the last one */
     bool has_hint;      /* the target is the start inside its row, if that row comes */
+    /* Invisible cells that top may pass before it returns RQ_E_AGAIN; the caller sets it anew.
+     * UINT32_MAX: any number. */
+    uint32_t hidden_left;
 } rq__merge;
 
 void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_order order,
@@ -144,7 +149,8 @@ void rq__merge_clear(rq__merge *m);
 /* --- the sequence ----------------------------------------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__merge_find_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why);
-/* Returns the current cell, valid until the next call. RQ_E_END, RQ_E_AGAIN. */
+/* Returns the current cell, valid until the next call. RQ_E_END, RQ_E_AGAIN (also without a need of
+ * ctx: hidden_left is 0). */
 RQ_NODISCARD
 static inline rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret,
                                    rq_error *why)

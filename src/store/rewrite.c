@@ -21,12 +21,22 @@ static bool any_tags(const rq_rewrite_options *o)
     return false;
 }
 
+/* The cells of a bulk-loaded file count as written at the load. Their number matters as long as
+ * there may be older writes outside of the inputs. */
+static bool has_number(const rq_rewrite_options *o, const rq_store_file *f)
+{
+    bool is_oldest = o->major && (o->unflushed_from == 0 || f->max_seqid < o->unflushed_from);
+    return f->bulk_loaded && f->max_seqid > 0 && !is_oldest;
+}
+
 /* HBASE: the sequence ids of cells are omitted if no input has one that still matters. */
 static bool any_mvcc(const rq_rewrite_options *o)
 {
     if (o->segment_count > 0) return true;
     for (size_t i = 0; i < o->file_count; i++)
-        if (rq_hfile_reader_info(o->files[i].reader)->max_memstore_ts > 0) return true;
+        if (rq_hfile_reader_info(o->files[i].reader)->max_memstore_ts > 0 ||
+            has_number(o, &o->files[i]))
+            return true;
     return false;
 }
 

@@ -16,7 +16,10 @@
  * 5. The end of a column applies to markers too: behind the last version kept, older markers of the
  *    column are dropped unseen, in a flush as well. That is HBase's behaviour, visible in raw
  *    scans.
- * 6. NEW_VERSION_BEHAVIOR: everything is kept unless all files take part; sequence ids are never
+ * 6. A cell of a bulk-loaded file may be newer than cells in the memstore. Markers that are newer
+ *    than some of these are kept, and their sequence ids, because they must still hide or replace
+ *    them. (HBase flushes before a bulk load.)
+ * 7. NEW_VERSION_BEHAVIOR: everything is kept unless all files take part; sequence ids are never
  *    zeroed. */
 #include "store/store_scanner.h"
 
@@ -38,10 +41,11 @@ struct rq_rewrite_scanner {
     rq__delete_tracker deletes;
     rq__column_tracker columns;
     rq__new_version_tracker *tracker;
-    bool keep_all; /* rule 6 */
+    bool keep_all; /* rule 7 */
     bool drop_markers;
     rq_keep_deleted keep_deleted;
     uint64_t smallest_read_point;
+    uint64_t unflushed_from;      /* UINT64_MAX: the memstore was empty */
     uint64_t max_seqid_inclusive; /* UINT64_MAX: not a flush */
     uint64_t zero_seqid_up_to;    /* 0: none */
     int64_t now_ms;
@@ -78,6 +82,7 @@ static void look_at_files(rq_rewrite_scanner *s, const rq_rewrite_options *o, bo
             s->zero_seqid_up_to = info->max_memstore_ts;
     }
     if (s->zero_seqid_up_to > o->smallest_read_point) s->zero_seqid_up_to = o->smallest_read_point;
+    if (s->zero_seqid_up_to >= s->unflushed_from) s->zero_seqid_up_to = s->unflushed_from - 1;
 }
 
 rq_err rq__rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner **ret,
@@ -97,6 +102,7 @@ rq_err rq__rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner 
     s->drop_markers = o->major && !o->is_flush;
     s->keep_deleted = schema->keep_deleted;
     s->smallest_read_point = o->smallest_read_point;
+    s->unflushed_from = o->unflushed_from == 0 ? UINT64_MAX : o->unflushed_from;
     s->max_seqid_inclusive = o->is_flush ? o->max_seqid_inclusive : UINT64_MAX;
     s->now_ms = o->now_ms;
     s->purge_ms = o->time_to_purge_deletes_ms;
@@ -230,7 +236,7 @@ static rq_err match(rq_rewrite_scanner *s, const rq_cell *cell, rq__match *ret)
     if (rq_cell_is_delete(cell)) {
         if (cell->seqid > s->smallest_read_point) return RQ_OK;
         RQ_TRY(track_marker(s, cell));
-        if (!s->drop_markers) return RQ_OK;
+        if (!s->drop_markers || cell->seqid > s->unflushed_from) return RQ_OK;
         bool count;
         *ret = drop_marker(s, cell, &count);
         return count ? check_versions(s, cell, ret) : RQ_OK;

@@ -143,6 +143,17 @@ void rq_store_version_discard(rq_store_version *v)
     if (v != NULL) version_free(v);
 }
 
+static uint64_t unflushed_from(const rq_store_version *v)
+{
+    uint64_t min, max, from;
+    rq_segment_seqid_range(v->active, &from, &max);
+    for (size_t i = 0; i < v->snapshot_count; i++) {
+        rq_segment_seqid_range(v->snapshots[i], &min, &max);
+        if (min < from) from = min;
+    }
+    return from == UINT64_MAX ? 0 : from;
+}
+
 rq_err rq_store_files_take(const rq_store *s, rq_store_files *ret)
 {
     rq_err rc = RQ_OK;
@@ -156,8 +167,9 @@ rq_err rq_store_files_take(const rq_store *s, rq_store_files *ret)
         list[i] = v->files[i];
         rq_hfile_reader_ref(list[i].reader);
     }
+    uint64_t from = unflushed_from(v);
     rq_epoch_unpin(s->env.epoch, &pin);
-    *ret = (rq_store_files){list, count};
+    *ret = (rq_store_files){list, count, from};
     return rc;
 }
 
@@ -181,13 +193,6 @@ static bool segment_in(const rq_segment *s, rq_segment *const *list, size_t coun
 {
     for (size_t i = 0; i < count; i++)
         if (list[i] == s) return true;
-    return false;
-}
-
-static bool file_in(const rq_store_file *f, const rq_store_file *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(f->name, list[i].name) == 0) return true;
     return false;
 }
 
@@ -231,9 +236,11 @@ void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flush
     for (size_t i = 0; i < now->snapshot_count; i++)
         if (!segment_in(now->snapshots[i], flushed, flushed_count))
             v->snapshots[v->snapshot_count++] = rq_segment_ref(now->snapshots[i]);
+    size_t gone = 0;
     for (size_t i = 0; i < now->file_count; i++) {
-        if (file_in(&now->files[i], removed, removed_count)) {
+        if (gone < removed_count && strcmp(now->files[i].name, removed[gone].name) == 0) {
             rq_hfile_reader_set_obsolete(now->files[i].reader);
+            gone++;
             continue;
         }
         rq_store_file *f = &v->files[v->file_count++];
@@ -242,6 +249,7 @@ void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flush
     }
     for (size_t i = 0; i < added_count; i++)
         v->files[v->file_count++] = added[i];
+    RQ_ASSERT(gone == removed_count);
     RQ_ASSERT(v->snapshot_count <= v->snapshot_room && v->file_count <= v->file_room);
     sort_files(s, v);
     publish(s, v);

@@ -80,6 +80,7 @@ void rq_store_version_unref(const rq_store_version *v);
 typedef struct rq_store_files {
     rq_store_file *list; /* a reference on each reader */
     size_t count;
+    uint64_t unflushed_from; /* smallest sequence id in the version's memstore; 0: it is empty */
 } rq_store_files;
 
 /* Takes the files of the newest version. Not inside a read section. */
@@ -169,8 +170,8 @@ RQ_NODISCARD
 rq_err rq_store_version_prepare_for(const rq_store *s, size_t more, rq_store_version **ret);
 void rq_store_version_discard(rq_store_version *v); /* NULL is fine */
 /*
- * Publishes `v`: the current version without the `flushed` snapshots and the files named in
- * `removed`, and with `added` (whose reader references pass to the version).
+ * Publishes `v`: the current version without the `flushed` snapshots and the `removed` files, which
+ * are in the version's order, and with `added` (whose reader references pass to the version).
  */
 void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
                       size_t flushed_count, const rq_store_file *removed, size_t removed_count,

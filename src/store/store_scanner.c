@@ -34,8 +34,13 @@
 #define SKIPS_BEFORE_SEEK 16
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
+/* The same for cells that the read point hides. A scan of a region that is written to may come to
+ * the rows of all writes since it was opened. */
+#define CLOCK_HIDDEN 1024
 /* A longer value counts as one cell for each of these many bytes. */
 #define CLOCK_VALUE_BYTES 8192
+/* Steps of the tracker of NEW_VERSION_BEHAVIOR that count as one cell. */
+#define CLOCK_TRACKER_STEPS 16
 
 typedef enum skip_kind {
     SKIP_NOTHING,
@@ -73,7 +78,8 @@ struct rq_store_scanner {
     rq_slice skip_to; /* a column of the scan's */
     rq__kept_bytes skip_column;
     uint32_t clock_left;
-    uint32_t clock_cells; /* CLOCK_CELLS, or fewer if the filter has many parts */
+    uint32_t clock_cells;   /* CLOCK_CELLS, or fewer if the filter has many parts */
+    uint64_t tracker_steps; /* those that were counted */
 
     struct mob_part *mob; /* NULL: values are where their keys are */
 };
@@ -153,6 +159,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     rq__merge_init(&s->merge, arena, schema->name, s->order, read_point);
     rq__merge *m = &s->merge;
     m->reversed = scan->reversed;
+    m->hidden_left = CLOCK_HIDDEN;
     bool has_columns = rq__column_tracker_is_explicit(&s->matcher.columns);
     m->lazy = has_columns && !scan->reversed;
     if (!s->is_get && s->order == RQ_ORDER_DEFAULT) {
@@ -298,7 +305,13 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
     }
     ctx->dont_cache = s->dont_cache;
     for (;;) {
-        RQ_TRY(rq__merge_top(&s->merge, ctx, ret, why));
+        rq_err rc = rq__merge_top(&s->merge, ctx, ret, why);
+        if (RQ_UNLIKELY(rc == RQ_E_AGAIN && s->merge.hidden_left == 0)) {
+            s->merge.hidden_left = CLOCK_HIDDEN;
+            if (yield_ns != 0 && clock_ns(s) >= yield_ns) return RQ_E_AGAIN;
+            continue;
+        }
+        if (rc != RQ_OK) return rc;
         rq_work_count(0);
         if (RQ_LIKELY(s->skip == SKIP_NOTHING)) return RQ_OK;
         if (!to_be_skipped(s, *ret)) {
@@ -568,11 +581,23 @@ static rq_err check_clock(rq_store_scanner *s, const rq_store_read *read, rq_rea
     return !*ret_timed_out && read->yield_ns != 0 && now >= read->yield_ns ? RQ_E_AGAIN : RQ_OK;
 }
 
+static void count_cells(rq_store_scanner *s, uint64_t cells)
+{
+    s->clock_left = s->clock_left > cells ? s->clock_left - (uint32_t)cells : 1;
+}
+
 /* The clock is looked at after a long value, not before it: a call makes progress. */
 static void count_long_value(rq_store_scanner *s, uint32_t len)
 {
-    uint32_t cells = len / CLOCK_VALUE_BYTES;
-    s->clock_left = s->clock_left > cells ? s->clock_left - cells : 1;
+    count_cells(s, len / CLOCK_VALUE_BYTES);
+}
+
+static void count_tracker_steps(rq_store_scanner *s)
+{
+    uint64_t now = rq__new_version_tracker_steps(s->matcher.tracker);
+    if (now - s->tracker_steps < CLOCK_TRACKER_STEPS) return;
+    count_cells(s, (now - s->tracker_steps) / CLOCK_TRACKER_STEPS);
+    s->tracker_steps = now;
 }
 
 /* A compaction may have dropped the cell between two calls: then it is treated as not yet seen. */
@@ -650,6 +675,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
             match = s->mob->match;
         else
             RQ_TRY(rq__query_matcher_match(&s->matcher, cell, &match, why));
+        if (RQ_UNLIKELY(s->matcher.tracker != NULL)) count_tracker_steps(s);
         bool row_limit = false;
         moved = RQ__MERGE_STEPPED;
         switch (match) {

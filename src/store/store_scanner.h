@@ -136,6 +136,8 @@ typedef struct rq_rewrite_options {
     bool is_flush;                /* drops surplus versions, keeps all delete markers */
     bool major;                   /* all files of the store are inputs: markers may be dropped */
     uint64_t smallest_read_point; /* nothing visible at or above it may be dropped */
+    uint64_t unflushed_from;      /* compaction: smallest sequence id in the store's memstore when
+                                   * the files were chosen; 0: it was empty */
     uint64_t max_seqid_inclusive; /* flush: all cells are at or below it (asserted) */
     bool drop_behind;             /* drop read bytes of the files from the page cache */
     int64_t now_ms;

@@ -291,6 +291,18 @@ void by_hand_flush(by_hand *w, size_t family, uint64_t smallest_read_point, cell
     if (any) v->files[v->file_count++] = file;
 }
 
+/* As rq_store_files_take tells it. */
+static uint64_t unflushed_from(const rq_store_version *v)
+{
+    uint64_t from, min, max;
+    rq_segment_seqid_range(v->active, &from, &max);
+    for (size_t i = 0; i < v->snapshot_count; i++) {
+        rq_segment_seqid_range(v->snapshots[i], &min, &max);
+        if (min < from) from = min;
+    }
+    return from == UINT64_MAX ? 0 : from;
+}
+
 void by_hand_compact(by_hand *w, size_t family, size_t first, size_t count,
                      uint64_t smallest_read_point, cell_set *written)
 {
@@ -301,6 +313,7 @@ void by_hand_compact(by_hand *w, size_t family, size_t first, size_t count,
         .files = &v->files[first],
         .file_count = count,
         .major = count == v->file_count,
+        .unflushed_from = unflushed_from(v),
         .smallest_read_point = smallest_read_point,
         .now_ms = w->now_ms + 1, /* so that files made at this time count as old */
         .time_to_purge_deletes_ms = w->purge_ms,

@@ -238,6 +238,8 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_
     if (o->all_files)
         zero_up_to =
             o->newest_seqid < o->smallest_read_point ? o->newest_seqid : o->smallest_read_point;
+    if (o->unflushed_from != 0 && zero_up_to >= o->unflushed_from)
+        zero_up_to = o->unflushed_from - 1;
 
     cell_set acting = {0}; /* markers that hide what comes behind them */
     bool ended = false;    /* nothing more of this column stays */
@@ -268,6 +270,8 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_
                 if (!kept_by_family) cell_set_add(&acting, c);
                 bool may_go =
                     o->all_files && (o->purge_ms == 0 || o->now_ms - c->timestamp > o->purge_ms);
+                /* It deletes cells in the memstore. */
+                if (o->unflushed_from != 0 && c->seqid > o->unflushed_from) may_go = false;
                 if (may_go && !kept_by_family) keep = false;
                 if (may_go && kept_by_family) {
                     if (c->timestamp < earliest_put) {

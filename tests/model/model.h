@@ -37,6 +37,7 @@ typedef struct model_rewrite_options {
     bool any_age;          /* a file does not tell its earliest put */
     uint64_t newest_seqid; /* of the files' own; zeroed up to it */
     uint64_t smallest_read_point;
+    uint64_t unflushed_from; /* smallest sequence id in the memstore; 0: it is empty */
     int64_t now_ms;
     int64_t purge_ms;
 } model_rewrite_options;

@@ -31,6 +31,7 @@ typedef struct run {
      * read through filters, to test row_pass.h. */
     bool many_rows;
     bool unfiltered; /* of many rows, mostly without filters, to test row_run.h */
+    bool reversed;   /* of many rows, mostly backward, to test steps back in a block */
     char row_names[RUN_MANY_ROWS][24];
 } run;
 

@@ -9,8 +9,8 @@
  * are inside rows. In the others they change only between rows, where the model reads again (a
  * compaction may legally change what an old read sees, as in HBase).
  *
- * READ_SEED=n replays one run, READ_RUNS=n makes n. With the argument "many" or "unfiltered" the runs
- * are of the other kinds (read_run.h). */
+ * READ_SEED=n replays one run, READ_RUNS=n makes n. With the argument "many", "unfiltered" or
+ * "reversed" the runs are of the other kinds (read_run.h). */
 #include "read_run.h"
 #include "../seeds.h"
 
@@ -74,6 +74,17 @@ static void choose_columns(run *r, reader *d)
     d->scan.family_count = n;
 }
 
+/* From the last row to the first, with all that moves a scan inside a row. */
+static void choose_the_way_back(run *r, reader *d)
+{
+    d->scan.reversed = chance(r, 85);
+    if (d->scan.reversed) d->scan.load_families_on_demand = false;
+    d->scan.include_start = chance(r, 70);
+    if (chance(r, 20)) d->scan.time_range = random_range(r);
+    d->scan.raw = chance(r, 10);
+    if (chance(r, 40)) choose_columns(r, d);
+}
+
 /* Most of the rows, as they are. */
 static void choose_scan_of_many(run *r, reader *d)
 {
@@ -89,6 +100,7 @@ static void choose_scan_of_many(run *r, reader *d)
     };
     if (chance(r, 30)) d->scan.start_row = run_row(r);
     if (chance(r, 30)) d->scan.stop_row = run_row(r);
+    if (r->reversed) choose_the_way_back(r, d);
 }
 
 static void choose_scan(run *r, reader *d)
@@ -305,7 +317,7 @@ static void open_reader(run *r, reader *d)
 {
     memset(d, 0, sizeof(*d));
     choose_scan(r, d);
-    if (chance(r, r->unfiltered ? 5 : r->many_rows ? 95 : 45)) {
+    if (chance(r, r->unfiltered ? 5 : r->many_rows && !r->reversed ? 95 : 45)) {
         run_make_filter(r, &d->filter, 0);
         parse_filter(r, d, &d->scan.filter);
     }
@@ -531,6 +543,7 @@ static void one_run(uint64_t seed, run *totals)
     RQ_ASSERT(r != NULL);
     r->many_rows = totals->many_rows;
     r->unfiltered = totals->unfiltered;
+    r->reversed = totals->reversed;
     r->seed = seed;
     rq_random_seed(&r->random, seed);
     run_make_families(r);
@@ -598,8 +611,10 @@ int main(int argc, char **argv)
 {
     uint64_t first = seeds_number("READ_SEED", 20260101);
     uint64_t runs = seeds_number("READ_RUNS", getenv("READ_SEED") != NULL ? 1 : 400);
-    run totals = {.unfiltered = argc > 1 && strcmp(argv[1], "unfiltered") == 0};
-    totals.many_rows = totals.unfiltered || (argc > 1 && strcmp(argv[1], "many") == 0);
+    const char *kind = argc > 1 ? argv[1] : "";
+    run totals = {.unfiltered = strcmp(kind, "unfiltered") == 0,
+                  .reversed = strcmp(kind, "reversed") == 0};
+    totals.many_rows = totals.unfiltered || totals.reversed || strcmp(kind, "many") == 0;
     for (uint64_t i = 0; i < runs; i++)
         one_run(first + i, &totals);
     printf("%llu runs from seed %llu: %llu scans, %llu rows, %llu cells, %llu times again, "
@@ -615,7 +630,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "too few rows were taken at once\n");
         return 1;
     }
-    if (totals.many_rows && !totals.unfiltered && totals.passed < 50 * runs) {
+    if (totals.many_rows && !totals.unfiltered && !totals.reversed && totals.passed < 50 * runs) {
         fprintf(stderr, "too few rows were passed over the short way\n");
         return 1;
     }

@@ -468,6 +468,60 @@ static void new_version_behavior_looks_at_the_order_of_writing(void **state)
     drop(f);
 }
 
+/* The cells of one batch have one number. */
+static void of_two_family_markers_of_one_batch_the_newer_counts(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.new_version_behavior = true;
+    fixture *f = make(&schema, 1);
+    for (int64_t ts = 5; ts <= 8; ts++)
+        put(f, "r", "a", ts, "v");
+    del(f, "r", "", 7, RQ_TYPE_DELETE_FAMILY);
+    f->seqid--;
+    del(f, "r", "", 5, RQ_TYPE_DELETE_FAMILY);
+    for (int round = 0; round < 3; round++) {
+        assert_string_equal(all(f), "r/f:a@8=v");
+        if (round == 0)
+            flush(f);
+        else
+            compact(f, true);
+    }
+    drop(f);
+}
+
+#define ORDERED_MARKERS 3000
+
+/* Markers that were written in the order of their timestamps' age are the most work. */
+static void the_clock_is_read_as_often_as_the_work_of_deletes_needs(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.new_version_behavior = true;
+    schema.max_versions = INT32_MAX;
+    fixture *f = make(&schema, 1);
+    for (int64_t i = 0; i < ORDERED_MARKERS; i++) {
+        put(f, "r", "a", 10 + i, "v");
+        del(f, "r", "", 10 + ORDERED_MARKERS - i, RQ_TYPE_DELETE_FAMILY);
+    }
+    f->world.region.read_point = f->seqid;
+    rq_scan s = everything();
+    rq_scan_limits limits = {.yield_ns = UINT64_MAX};
+    rq_scan_state ended;
+    rq_region_scanner *scanner;
+    rq_cellblock out = {0};
+    rq_arena arena = {0};
+    uint64_t looks = f->world.clock_looks;
+    assert_int_equal(rq_region_scanner_open(&f->world.region, &s, 0, &arena, &scanner, NULL),
+                     RQ_OK);
+    assert_int_equal(rq_region_scanner_next(scanner, &limits, &f->ctx, &out, &ended, NULL), RQ_OK);
+    assert_true(f->world.clock_looks - looks > ORDERED_MARKERS / 8);
+    rq_region_scanner_close(scanner);
+    rq_cellblock_clear(&out);
+    rq_arena_clear(&arena);
+    drop(f);
+}
+
 /* --- rows, columns ---------------------------------------------------------------------------- */
 static void a_store_limit_and_offset_count_cells_of_the_row(void **state)
 {
@@ -501,6 +555,61 @@ static void a_raw_scan_refuses_columns(void **state)
     s.family_count = 1;
     assert_string_equal(read_all(f, &s), "Cannot specify any column for a raw scan");
     drop(f);
+}
+
+/* --- rows that the read point hides ------------------------------------------------------------ */
+
+#define HIDDEN_ROWS 5000
+
+/* Reads two rows around many that were written after the scanner was opened, in slices; returns the
+ * number of slices. */
+static unsigned read_around_hidden_rows(bool reversed, bool in_file)
+{
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    put(f, "a", "q", 1, "v");
+    put(f, "z", "q", 1, "v");
+    flush(f);
+    f->world.region.read_point = f->seqid;
+    rq_scan s = everything();
+    s.reversed = reversed;
+    rq_region_scanner *scanner;
+    rq_arena arena = {0};
+    assert_int_equal(rq_region_scanner_open(&f->world.region, &s, 0, &arena, &scanner, NULL),
+                     RQ_OK);
+    for (int i = 0; i < HIDDEN_ROWS; i++) {
+        char row[16];
+        (void)snprintf(row, sizeof row, "m%05d", i);
+        put(f, row, "q", 1, "v");
+    }
+    if (in_file) flush(f);
+    rq_cellblock out = {0};
+    rq_scan_limits limits = {.yield_ns = 1};
+    rq_scan_state state = RQ_SCAN_MORE;
+    unsigned slices = 1;
+    while (state != RQ_SCAN_DONE) {
+        rq_err rc = rq_region_scanner_next(scanner, &limits, &f->ctx, &out, &state, NULL);
+        slices += rc == RQ_E_AGAIN;
+        assert_true(slices < HIDDEN_ROWS);
+        if (rc == RQ_E_AGAIN)
+            rq_region_scanner_suspend(scanner);
+        else
+            assert_int_equal(rc, RQ_OK);
+    }
+    assert_string_equal(describe(f, &out),
+                        reversed ? "z/f:q@1=v a/f:q@1=v" : "a/f:q@1=v z/f:q@1=v");
+    rq_region_scanner_close(scanner);
+    rq_cellblock_clear(&out);
+    rq_arena_clear(&arena);
+    drop(f);
+    return slices;
+}
+
+static void rows_written_since_the_scan_began_end_its_slices(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_in_range(read_around_hidden_rows(i % 2 == 1, i >= 2), 3, HIDDEN_ROWS / 128);
 }
 
 /* --- what is not touched ---------------------------------------------------------------------- */
@@ -830,8 +939,11 @@ int main(void)
         cmocka_unit_test(expired_versions_are_hidden_but_min_versions_are_kept),
         cmocka_unit_test(a_cells_own_ttl_hides_it_and_shows_what_it_covered),
         cmocka_unit_test(new_version_behavior_looks_at_the_order_of_writing),
+        cmocka_unit_test(of_two_family_markers_of_one_batch_the_newer_counts),
+        cmocka_unit_test(the_clock_is_read_as_often_as_the_work_of_deletes_needs),
         cmocka_unit_test(a_store_limit_and_offset_count_cells_of_the_row),
         cmocka_unit_test(a_raw_scan_refuses_columns),
+        cmocka_unit_test(rows_written_since_the_scan_began_end_its_slices),
         cmocka_unit_test(a_get_that_the_memstore_answers_reads_no_data_block),
         cmocka_unit_test(blooms_and_ranges_keep_reads_off_files),
         cmocka_unit_test(a_damaged_bloom_hides_nothing),

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of bulk-loaded cells and of those written with the same timestamp, through compactions:
+ * the cells of a loaded file have no sequence ids, and count as written at the load. */
+#include "fixture.h"
+
+#include "hfile/writer.h"
+#include "region/bulk_load.h"
+#include "vfs/sim.h"
+
+static const family_def family = {
+    "f", {"hbase.hstore.compaction.min", "2", "hbase.hstore.compaction.min.size", "1", NULL}};
+
+/* A file with a cell of the row "r", which all tests are about. */
+static void load_cell(fixture *f, const char *path, rq_cell_type type, const char *value)
+{
+    bool loaded;
+    rq_hfile_options o = rq_hfile_options_default();
+    rq_hfile_writer *w;
+    o.include_mvcc = false;
+    rq_cell c = cell_of("f", "q", 5, type, value);
+    c.row = (const uint8_t *)"r";
+    c.row_len = 1;
+    assert_ok(rq_hfile_writer_open(f->env->vfs, path, &o, &w, NULL));
+    assert_ok(rq_hfile_writer_append(w, &c, NULL));
+    assert_ok(rq_hfile_writer_finish(w, NULL, NULL));
+    rq_hfile_writer_close(w);
+    rq_bulk_file file = {RQ_SLICE_LIT("f"), f->env->vfs, path, path};
+    rq_bulk_load what = {.files = &file, .file_count = 1, .assign_seqid = true};
+    assert_ok(rq_region_bulk_load(f->region, &what, &loaded, NULL));
+    assert_true(loaded);
+}
+
+static void load(fixture *f, const char *path, const char *value)
+{
+    load_cell(f, path, RQ_TYPE_PUT, value);
+}
+
+static void compact(fixture *f, rq_sim *sim, bool major)
+{
+    assert_ok(rq_region_compact(f->region, (rq_slice){0}, major, NULL));
+    rq_sim_run(sim);
+}
+
+static uint32_t files_of(const fixture *f)
+{
+    rq_region_load load;
+    rq_region_get_load(f->region, &load);
+    return load.storefiles;
+}
+
+static rq_sim *open(fixture *f)
+{
+    rq_sim *sim;
+    assert_ok(rq_sim_new(11, NULL, &sim));
+    fixture_open(f, rq_sim_env(sim), &family, 1);
+    return sim;
+}
+
+static void flush(fixture *f)
+{
+    assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
+}
+
+/* Whatever is rewritten from now on. */
+static void check_and_close(fixture *f, rq_sim *sim, const char *value)
+{
+    for (int round = 0; round < 4; round++) {
+        const char *there = get(f, "r", "f", "q");
+        assert_string_equal(there == NULL ? "nothing" : there, value);
+        if (round == 0) flush(f);
+        if (round == 1) compact(f, sim, true);
+        if (round == 2) {
+            fixture_stop(f, true);
+            fixture_start(f);
+        }
+    }
+    fixture_close(f);
+    rq_sim_free(sim);
+}
+
+static void a_memstore_is_older_than_the_compacted_load(void **state)
+{
+    (void)state;
+    fixture f;
+    rq_sim *sim = open(&f);
+    assert_ok(put(&f, "r", "f", "q", 5, "before"));
+    load(&f, "one", "loaded");
+    compact(&f, sim, true);
+    check_and_close(&f, sim, "loaded");
+}
+
+static void a_larger_file_is_older_than_the_compacted_loads(void **state)
+{
+    (void)state;
+    fixture f;
+    char large[20000];
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = '\0';
+    rq_sim *sim = open(&f);
+    assert_ok(put(&f, "other", "f", "q", 5, large));
+    assert_ok(put(&f, "r", "f", "q", 5, "before"));
+    flush(&f);
+    load(&f, "one", "first");
+    load(&f, "two", "second");
+    compact(&f, sim, false);
+    assert_int_equal(files_of(&f), 2);
+    check_and_close(&f, sim, "second");
+}
+
+static void a_loaded_marker_deletes_what_is_in_the_memstore(void **state)
+{
+    (void)state;
+    fixture f;
+    rq_sim *sim = open(&f);
+    assert_ok(put(&f, "r", "f", "q", 4, "before"));
+    load_cell(&f, "one", RQ_TYPE_DELETE_COLUMN, "");
+    compact(&f, sim, true);
+    check_and_close(&f, sim, "nothing");
+}
+
+/* With no period in which sequence ids are kept. */
+static void an_old_load_is_still_newer_than_the_memstore(void **state)
+{
+    (void)state;
+    fixture f;
+    rq_sim *sim;
+    static const char *const settings[] = {"hbase.hstore.compaction.keep.seqId.period=0", NULL};
+    assert_ok(rq_sim_new(11, NULL, &sim));
+    fixture_open_with(&f, rq_sim_env(sim), &family, 1, settings);
+    assert_ok(put(&f, "other", "f", "q", 5, "v"));
+    flush(&f);
+    assert_ok(put(&f, "r", "f", "q", 5, "before"));
+    load(&f, "one", "loaded");
+    for (int i = 0; i < 2; i++) {
+        rq_sim_advance(sim, (uint64_t)1000 * 1000 * 1000);
+        compact(&f, sim, true);
+    }
+    check_and_close(&f, sim, "loaded");
+}
+
+/* A later write is newer, also if the log was replayed in between. */
+static void a_write_behind_the_load_is_newer(void **state)
+{
+    (void)state;
+    fixture f;
+    rq_sim *sim = open(&f);
+    load(&f, "one", "loaded");
+    assert_ok(put(&f, "r", "f", "q", 5, "after"));
+    compact(&f, sim, true);
+    fixture_stop(&f, false);
+    fixture_start(&f);
+    check_and_close(&f, sim, "after");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_memstore_is_older_than_the_compacted_load),
+        cmocka_unit_test(a_larger_file_is_older_than_the_compacted_loads),
+        cmocka_unit_test(a_loaded_marker_deletes_what_is_in_the_memstore),
+        cmocka_unit_test(an_old_load_is_still_newer_than_the_memstore),
+        cmocka_unit_test(a_write_behind_the_load_is_newer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
