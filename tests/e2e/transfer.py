@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 import hbase
 from rorqual import BINARY, ROOT, Report, Server
@@ -682,6 +683,12 @@ def a_file_that_cannot_be_seen_is_not_loaded(w):
         assert w.same(put, table)
 
 
+def server_is_idle(w):
+    """It may execute the last call of a killed client."""
+    with urllib.request.urlopen(f"http://{w.server.http}/rs-status?format=json&filter=all", timeout=DEADLINE) as page:
+        return not any("rpcCall" in task for task in json.load(page))
+
+
 def a_renamed_file_is_loaded(w):
     """Killed a second time, behind the renaming of a file that the first run was about to load; --keep or not, a piece or not."""
     put, whole = hfiles_of(w)
@@ -695,6 +702,8 @@ def a_renamed_file_is_loaded(w):
             journal, places = out / "_rorqual_load", [out / ("_rorqual_pieces" if pieces else "") / f for f in ("cf", "g")]
             with subprocess.Popen([BINARY, "bulkload", "--zk", w.server.zk, table, str(out)], stdout=subprocess.DEVNULL) as process:
                 killed_when(process, lambda j=journal: j.exists() and j.read_text().count("\ndone ") >= 4)
+            if w.own:
+                hbase.wait_for(lambda: server_is_idle(w))
             text = journal.read_text()
             left = sorted(f for place in places for f in place.iterdir() if f"{f.relative_to(out)}\n" not in text)
             called = str(left[0].relative_to(out))
