@@ -161,9 +161,8 @@ static rq_err find_families(rq__recover *r, const char *dir, rq_slice *list, siz
         RQ_TRY(rq__fsck_list(&r->k, path, &inner, &n, why));
         for (size_t f = 0; f < n; f++) {
             rq_slice name = rq_slice_cstr(inner[f].name);
-            bool is_family = inner[f].is_dir && name.ptr[0] != '.' &&
-                             strcmp(inner[f].name, "recovered.edits") != 0;
-            if (is_family && *ret_count < room && !has_family(list, *ret_count, name))
+            if (rq_region_is_family_folder(&inner[f]) && *ret_count < room &&
+                !has_family(list, *ret_count, name))
                 list[(*ret_count)++] = name;
         }
     }

@@ -3,8 +3,6 @@
  * of their files. Rule 7 of owned.h. */
 #include "region/owned.h"
 
-#include <stdio.h>
-
 #include "region/engine_priv.h"
 
 /* No server has it open. Its edits in logs are given up with it. */
@@ -67,10 +65,10 @@ static bool is_gone(const rq_engine *e, const char *encoded)
 rq_err rq__owned_remove(const rq_engine *e, const char *encoded, const rq__claimed *claimed,
                         rq_error *why)
 {
-    char name[sizeof "region:" + RQ_ENCODED_NAME_LEN];
+    char name[RQ__OWNED_NAME_SIZE];
     rq_error detail = {.code = RQ_OK};
     if (!claimed->there) return RQ_OK;
-    (void)snprintf(name, sizeof name, "region:%s", encoded);
+    rq__owned_name(encoded, name);
     rq_err rc = rq_object_remove(e->cluster->shared, name, claimed->generation, &detail);
     if (rc != RQ_OK && !is_gone(e, encoded)) return rq_fail(why, rc, "%s", detail.message);
     for (size_t i = 0; i < claimed->manifest.log_count; i++)

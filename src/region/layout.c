@@ -37,6 +37,11 @@ const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice
 
 /* --- creating --------------------------------------------------------------------------------- */
 
+bool rq_region_is_family_folder(const rq_dir_entry *entry)
+{
+    return entry->is_dir && entry->name[0] != '.' && strcmp(entry->name, "recovered.edits") != 0;
+}
+
 /* An earlier attempt may have ended before its syncs. */
 static rq_err make_durable(rq_vfs *vfs, const char *path, rq_error *why)
 {
@@ -280,7 +285,7 @@ static rq_err destroy(rq_engine *e, rq_arena *arena, const rq_region_info *info,
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND)
         return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
     for (size_t i = 0; i < count; i++)
-        if (entries[i].is_dir && strcmp(entries[i].name, "recovered.edits") != 0)
+        if (rq_region_is_family_folder(&entries[i]))
             RQ_TRY(archive_folder(vfs, info, rq_slice_cstr(entries[i].name), why));
     RQ_TRY(remove_folder(vfs, dir, why));
     RQ_TRY(rq__nonce_files_remove(vfs, info->encoded, why));
@@ -343,7 +348,7 @@ static rq_err archive_region(rq_vfs *vfs, rq_arena *arena, const rq_region_info 
     if (dir == NULL) return rq_no_memory(why);
     RQ_TRY(rq_vfs_list_if_any(vfs, dir, arena, &entries, &count, why));
     for (size_t i = 0; i < count; i++) {
-        if (!entries[i].is_dir || strcmp(entries[i].name, "recovered.edits") == 0) continue;
+        if (!rq_region_is_family_folder(&entries[i])) continue;
         const char *family = rq_arena_printf(arena, "%s/%s", dir, entries[i].name);
         RQ_TRY(family == NULL ? rq_no_memory(why) : link_family(vfs, arena, family, why));
     }
@@ -419,10 +424,9 @@ static rq_err manifest_of_folders(rq_vfs *vfs, rq_arena *arena, const rq_region_
     ret->families = rq_arena_calloc(arena, count + 1, sizeof *ret->families);
     if (ret->families == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
-        const char *name = entries[i].name;
-        if (!entries[i].is_dir || name[0] == '.' || strcmp(name, "recovered.edits") == 0) continue;
+        if (!rq_region_is_family_folder(&entries[i])) continue;
         rq__manifest_family *f = &ret->families[ret->family_count++];
-        f->name = rq_slice_cstr(name);
+        f->name = rq_slice_cstr(entries[i].name);
         RQ_TRY(take_files(vfs, arena, info, f, why));
     }
     return RQ_OK;

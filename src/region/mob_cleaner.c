@@ -244,13 +244,6 @@ static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_sch
     return RQ_OK;
 }
 
-static rq_err read_any_manifest(const rq_engine *e, const char *encoded, rq_arena *a,
-                                rq__manifest *m, uint64_t *generation, rq_error *why)
-{
-    return e->cluster != NULL ? rq__owned_read(e->cluster, encoded, a, m, generation, why)
-                              : rq__manifest_read(e->env.vfs, encoded, a, m, generation, why);
-}
-
 /* Under the commit gate: a manifest that is being written may still fail to become durable, but
  * reading it would treat it as durable (vfs/cas.c, rule 4). */
 static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__manifest *m,
@@ -265,7 +258,7 @@ static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__m
     rq_err rc =
         open != NULL && open->manifest.in_doubt
             ? rq_fail(&own, RQ_E_STATE, "the state of the manifest of %s is unknown", encoded)
-            : read_any_manifest(c->engine, encoded, a, m, generation, &own);
+            : rq__manifest_read_any(c->engine, encoded, a, m, generation, &own);
     if (open != NULL) rq__gate_leave(&open->commit_gate, open->env.executor);
     rq_region_unref(open);
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);

@@ -7,11 +7,9 @@
 
 #include "region/engine_priv.h"
 
-#define NAME_MAX_LEN (sizeof "region:" + RQ_ENCODED_NAME_LEN)
-
-static void name_of(const char *encoded, char ret[static NAME_MAX_LEN])
+void rq__owned_name(const char *encoded, char ret[static RQ__OWNED_NAME_SIZE])
 {
-    (void)snprintf(ret, NAME_MAX_LEN, "region:%s", encoded);
+    (void)snprintf(ret, RQ__OWNED_NAME_SIZE, "region:%s", encoded);
 }
 
 static bool is_me(const rq__cluster *c, rq_slice name)
@@ -32,11 +30,19 @@ static rq_err decode(const char *encoded, rq_slice bytes, rq_arena *arena, rq__m
 rq_err rq__owned_read(const rq__cluster *c, const char *encoded, rq_arena *arena, rq__manifest *ret,
                       uint64_t *ret_generation, rq_error *why)
 {
-    char name[NAME_MAX_LEN];
+    char name[RQ__OWNED_NAME_SIZE];
     rq_slice bytes;
-    name_of(encoded, name);
+    rq__owned_name(encoded, name);
     RQ_TRY(rq_object_get(c->shared, name, arena, &bytes, ret_generation, why));
     return decode(encoded, bytes, arena, ret, why);
+}
+
+rq_err rq__manifest_read_any(const rq_engine *e, const char *encoded, rq_arena *arena,
+                             rq__manifest *ret, uint64_t *ret_generation, rq_error *why)
+{
+    return e->cluster != NULL
+               ? rq__owned_read(e->cluster, encoded, arena, ret, ret_generation, why)
+               : rq__manifest_read(e->env.vfs, encoded, arena, ret, ret_generation, why);
 }
 
 /* --- swaps ------------------------------------------------------------------------------------ */
@@ -67,9 +73,9 @@ static bool is_mine(void *ctx, rq_slice bytes)
 static rq_err swap(const rq__cluster *c, const char *encoded, const rq__manifest *m,
                    uint64_t *generation, mine *own, rq_error *why)
 {
-    char name[NAME_MAX_LEN];
+    char name[RQ__OWNED_NAME_SIZE];
     rq_buf bytes = {0};
-    name_of(encoded, name);
+    rq__owned_name(encoded, name);
     rq_err rc = rq__manifest_encode(m, &bytes);
     if (rc == RQ_OK)
         rc = rq_object_swap(c->shared, name, generation, rq_buf_slice(&bytes),

@@ -51,10 +51,17 @@ typedef struct rq__owned {
     bool closes; /* commit gate: the next swap gives the region up */
 } rq__owned;
 
+/* The name of the manifest's object. */
+#define RQ__OWNED_NAME_SIZE (sizeof "region:" + RQ_ENCODED_NAME_LEN)
+void rq__owned_name(const char *encoded, char ret[static RQ__OWNED_NAME_SIZE]);
 /* Reads the manifest's object. RQ_E_NOT_FOUND. */
 RQ_NODISCARD
 rq_err rq__owned_read(const rq__cluster *c, const char *encoded, rq_arena *arena, rq__manifest *ret,
                       uint64_t *ret_generation, rq_error *why);
+/* The manifest where this engine keeps it: an object of the cluster, or a file. */
+RQ_NODISCARD
+rq_err rq__manifest_read_any(const rq_engine *e, const char *encoded, rq_arena *arena,
+                             rq__manifest *ret, uint64_t *ret_generation, rq_error *why);
 /* Makes the manifest of a new region, without owner; an existing one stays. */
 RQ_NODISCARD
 rq_err rq__owned_create(const rq__cluster *c, const char *encoded, const rq__manifest *m,

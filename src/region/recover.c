@@ -72,10 +72,7 @@ rq_err rq__bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__bucket
     if (rc == RQ_OK) {
         uint64_t generation;
         rq_error inner = {0};
-        rc = e->cluster != NULL ? rq__owned_read(e->cluster, b->encoded, &b->arena, &b->manifest,
-                                                 &generation, &inner)
-                                : rq__manifest_read(e->env.vfs, b->encoded, &b->arena, &b->manifest,
-                                                    &generation, &inner);
+        rc = rq__manifest_read_any(e, b->encoded, &b->arena, &b->manifest, &generation, &inner);
         /* No manifest: the region was never flushed, and all its records are needed; or it was
          * removed, and rq_engine_recovered drops them. Manifest damaged: all its records are needed
          * until the manifest is repaired; the region's opening reports it, and other regions are

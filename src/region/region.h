@@ -209,6 +209,8 @@ RQ_NODISCARD
 rq_err rq_region_archive(rq_vfs *batch, const rq_region_info *info, rq_error *why);
 RQ_NODISCARD
 rq_err rq_region_remove(rq_engine *e, rq_vfs *batch, const rq_region_info *info, rq_error *why);
+/* Whether an entry of a region's folder is the folder of a family: no hidden one, not recovered.edits. */
+bool rq_region_is_family_folder(const rq_dir_entry *entry);
 /* Removes one family of a closed region (an alter that drops a family). An absent family is no
  * error. */
 RQ_NODISCARD

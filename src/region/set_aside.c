@@ -200,8 +200,7 @@ static rq_err look(work *w, rq_error *why)
     RQ_TRY(read_manifest(w, why));
     RQ_TRY(rq_vfs_list_if_any(w->vfs, dir, &w->arena, &entries, &count, why));
     for (size_t i = 0; i < count; i++)
-        if (entries[i].is_dir && entries[i].name[0] != '.' &&
-            strcmp(entries[i].name, "recovered.edits") != 0)
+        if (rq_region_is_family_folder(&entries[i]))
             RQ_TRY(look_at_family(w, rq_slice_cstr(entries[i].name), why));
     return RQ_OK;
 }

@@ -293,7 +293,7 @@ static rq_err look_for_references(rq_vfs *vfs, rq_arena *arena, const char *dir,
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
     for (size_t i = 0; i < count && !*ret; i++) {
-        if (!families[i].is_dir || strcmp(families[i].name, "recovered.edits") == 0) continue;
+        if (!rq_region_is_family_folder(&families[i])) continue;
         rq_dir_entry *files;
         size_t n;
         const char *family = rq_arena_printf(arena, "%s/%s", dir, families[i].name);

@@ -199,11 +199,6 @@ static rq_err add_family(look *l, rq_slice name)
     return s->families[s->family_count - 1].name.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-static bool is_family(const rq_dir_entry *entry)
-{
-    return entry->is_dir && entry->name[0] != '.' && strcmp(entry->name, EDITS) != 0;
-}
-
 /* Opening refuses a region whose manifest names such a family (life.c, check_families), unless an alter
  * removes the family before it opens the region; without a manifest, one with such cells in the log. */
 static rq_err tell_unnamed_family(const look *l, rq_slice family, rq_error *why)
@@ -231,7 +226,8 @@ static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, 
     const rq_table_schema *schema = l->options->schema;
     for (size_t i = 0; schema != NULL && i < count; i++) {
         rq_slice name = rq_slice_cstr(entries[i].name);
-        if (is_family(&entries[i]) && rq_table_schema_family(schema, name) == NULL &&
+        if (rq_region_is_family_folder(&entries[i]) &&
+            rq_table_schema_family(schema, name) == NULL &&
             (!l->out->has_manifest || in_manifest(l, name)))
             RQ_TRY(tell_unnamed_family(l, name, why));
     }
@@ -248,7 +244,8 @@ static rq_err look_at_families(look *l, const char *dir, rq_error *why)
     if (l->out->families == NULL) return rq_no_memory(why);
     RQ_TRY(find_unnamed_families(l, entries, count, why));
     for (size_t i = 0; i < count; i++)
-        if (is_family(&entries[i])) RQ_TRY(add_family(l, rq_slice_cstr(entries[i].name)));
+        if (rq_region_is_family_folder(&entries[i]))
+            RQ_TRY(add_family(l, rq_slice_cstr(entries[i].name)));
     for (size_t i = 0; i < l->manifest.family_count; i++)
         RQ_TRY(add_family(l, l->manifest.families[i].name));
     for (size_t i = 0; i < l->out->family_count; i++)
