@@ -4,31 +4,34 @@
 module Rows
   # Yields the rows, arrays of cells; an answer of a server may have a row without cells. Returns the number of rows.
   def self.scan(table, options, more)
-    scanner = open(table, options, more)
     rows = 0
-    begin
+    with_scanner(table, options, more) do |scanner|
       while (cells = scanner.next)
         rows += 1
         yield cells
       end
-    ensure
-      scanner.close
     end
     rows
   end
 
   # Yields number and key of every interval-th row. Returns the number of rows.
   def self.count(table, options, more, interval)
-    scanner = open(table, options, more)
     rows = 0
-    begin
+    with_scanner(table, options, more) do |scanner|
       while (counted = scanner.count(rows, interval))
         rows, marks = counted
         marks.each { |number, key| yield number, key }
       end
+    end
+    rows
+  end
+
+  def self.with_scanner(table, options, more)
+    scanner = open(table, options, more)
+    begin
+      yield scanner
     ensure
       scanner.close
     end
-    rows
   end
 end
