@@ -11,7 +11,8 @@
  * need (rq_wal_keep_from). Peers are changed by procedures (ddl_peer.c); the source of replication
  * moves positions.
  *
- * Any thread. One lock for the list, never held across I/O, and one for changes, which is.
+ * Any thread may call. One lock guards the list and is never held across I/O; another one serializes
+ * changes and is held across I/O.
  */
 #ifndef RQ_CATALOG_PEERS_H
 #define RQ_CATALOG_PEERS_H

@@ -345,8 +345,8 @@ static rq_err lock_new_regions(rq__proc *p)
 }
 
 /* Whether the commit, which is the first step, makes the record durable: records, meta and edits share one
- * log, and what is durable of it is a prefix. On a full disk the record is refused by itself: then nothing has
- * been changed. */
+ * log, and a log is durable up to a point: if the commit is, so is the record before it. On a full disk the
+ * record is written alone and refused before anything has changed. */
 static bool is_durable_with_commit(const rq__proc *p)
 {
     return p->catalog->one_log && p->ops->commits_first &&

@@ -18,7 +18,8 @@
     200 /* HBASE: HConstants.SYSTEMTABLE_QOS; meta reads are never queued behind data */
 #define RQ__PRIORITY_CLOSE 200 /* HBASE: HIGH_QOS, for calls that end a scanner */
 
-#define RQ__REGISTRY_TIMEOUT_NS 2000000000 /* of the registry, while something waits */
+#define RQ__REGISTRY_TIMEOUT_NS                                                                    \
+    2000000000 /* for the registry's answer, while operations wait for it */
 
 typedef struct rq__address {
     char host[RQ__HOST_MAX];

@@ -56,7 +56,8 @@ void rq__conn_free(rq__conn *c);
 RQ_NODISCARD
 rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
                      rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx);
-/* The same for a call that must have ended by then, if its timeout is not over before; 0: no limit. */
+/* The same; the call ends at until_ns at the latest (clock of rq_client_now_ns), even if the connection's
+ * timeout is longer. 0: the timeout alone counts. */
 RQ_NODISCARD
 rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, uint32_t priority,
                            rq_slice region_prefix, rq_slice message, rq_slice cells,

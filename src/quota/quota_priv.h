@@ -66,8 +66,8 @@ rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret);
 typedef struct rq__space_entry {
     rq_space_state state;
     bool is_own; /* the table's quota, not its namespace's */
-    /* The state that hbase:quota and the table itself were last brought to. A failure leaves it behind
-     * `state`, and the next round tries again. */
+    /* The state that hbase:quota and the table have. After a failure it differs from `state`, and the next
+     * round tries again. */
     bool was_followed;
     rq_space_state followed;
     bool is_lost; /* it has no quota any more, and `followed` is still to be taken back */

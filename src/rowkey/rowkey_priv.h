@@ -184,8 +184,8 @@ rq_err rq__geo_cover(const rq_area *area, unsigned letters, size_t most, rq_geo_
 RQ_NODISCARD
 rq_err rq__geo_contains(const rq_area *area, rq_point point, bool *ret, rq_error *why);
 
-/* Copies a failure that a scanner keeps to the caller's, as far as that goes: its size may differ. Returns
- * `rc`; RQ_OK and NULL are fine. */
+/* Copies the failure that a scanner has kept into the caller's structure, which may be smaller: then only
+ * the fields that fit. Returns `rc`; RQ_OK and NULL are fine. */
 rq_err rq__tell_failure(const rq_failure *from, rq_err rc, rq_failure *to);
 
 #endif

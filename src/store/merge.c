@@ -338,8 +338,8 @@ static rq_err open_sources(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 }
 
 /* The top of the heap, with its deferred seek executed; RQ_E_END when the heap is empty. RQ_E_AGAIN
- * without a need: too many cells were invisible (hidden_left). All sources are in order then, so
- * that a park keeps what was passed. */
+ * without a block to read: the slice has passed as many cells hidden by the read point as it may
+ * (hidden_left). All sources are in order then, so a suspension keeps the progress. */
 static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_error *why)
 {
     while (m->heap_len > 0) {

@@ -176,9 +176,9 @@ static rq_err insert_epoch(epochs *e, uint32_t i, uint64_t seqid, int64_t ts)
     return RQ_OK;
 }
 
-/* A marker that a later one covers needs no epoch: the later one hides each put that it hides, and
- * counts each put that it counts and leaves. Of the markers of a row that is written and deleted
- * again and again one is left. Of several markers of one batch the newest timestamp counts. */
+/* A marker that a later one covers needs no epoch: the later marker hides the same puts and more, and
+ * the puts that survive it have the same counts. So a row that is written and deleted again and again
+ * has one epoch. Of several markers of one batch the newest timestamp counts. */
 static rq_err add_epoch(epochs *e, uint64_t seqid, int64_t ts)
 {
     uint32_t i = epochs_from(e, seqid);
@@ -231,7 +231,7 @@ static rq_err copy_family(const family_markers *from, epochs *to)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* The meter of the epochs' arenas: their memory counts as the reader's. */
+/* Called before an arena of epochs grows: charges the bytes to the read. */
 static bool may_grow(void *ctx, size_t bytes)
 {
     rq__new_version_tracker *t = ctx;
