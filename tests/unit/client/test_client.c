@@ -6,6 +6,8 @@
 #include "base/macros.h"
 #include "base/pb.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 static void be_silent(fake *f, int fd)
@@ -386,6 +388,71 @@ static void a_server_that_talks_nonsense_is_left(void **state)
     }
 }
 
+/* Reads nothing, until the test ends. */
+static void read_nothing(fake *f, int fd)
+{
+    struct pollfd listens = {.fd = f->fd};
+    (void)fd;
+    while (poll(&listens, 1, -1) < 0 && errno == EINTR)
+        ;
+}
+
+/* So many calls, which end with a time-out or with their connection. */
+static void ask_in_vain(rq_client *c, size_t count, rq_slice message)
+{
+    struct asked *asked = calloc(count, sizeof *asked);
+    size_t ended = 0;
+    for (size_t i = 0; i < count; i++) {
+        asked[i].question.done = answered;
+        assert_int_equal(rq_client_ask_master(c, "IsMasterRunning", message, &asked[i].question),
+                         RQ_OK);
+    }
+    int64_t until = rq_client_now_ns() + 60 * SECOND_NS;
+    while (ended < count && rq_client_now_ns() < until) {
+        rq_client_poll(c, SECOND_NS / 100);
+        while (ended < count && asked[ended].ended > 0)
+            ended++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(asked[i].ended, 1);
+        assert_true(asked[i].rc == RQ_E_CALL_TIMEOUT || asked[i].rc == RQ_E_IO);
+    }
+    free(asked);
+}
+
+/* Its calls would be kept for ever, and its requests if it does not read. */
+static void a_server_that_hangs_is_left(void **state)
+{
+    (void)state;
+    static const uint8_t megabyte[1 << 20];
+    const struct {
+        void (*serve)(fake *f, int fd);
+        size_t count;
+        rq_slice message;
+    } ways[] = {{be_silent, 3000, {0}}, {read_nothing, 100, {megabyte, sizeof megabyte}}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ways); i++) {
+        fake f = {.limit = SIZE_MAX}, master = {.limit = SIZE_MAX};
+        rq_client *c = NULL;
+        rq_error why = {0};
+        fake_start(&master, ways[i].serve);
+        fake_start(&f, serve_zookeeper);
+        put_zookeeper(&f.answers[0], 1, master.port);
+        fake_run(&master);
+        fake_run(&f);
+        rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 300};
+        assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
+        for (int round = 0; round < 2; round++) /* few of them are no reason */
+            ask_in_vain(c, 1, (rq_slice){0});
+        assert_int_equal(rq_client_connects(c), 1);
+        ask_in_vain(c, ways[i].count, ways[i].message);
+        ask_in_vain(c, 1, (rq_slice){0});
+        assert_int_equal(rq_client_connects(c), 2);
+        rq_client_close(c);
+        fake_stop(&f);
+        fake_stop(&master);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_client_is_stopped_while_it_asks),
         cmocka_unit_test(ten_thousand_calls_end_with_their_server),
         cmocka_unit_test(a_server_that_talks_nonsense_is_left),
+        cmocka_unit_test(a_server_that_hangs_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
