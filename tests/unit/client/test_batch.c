@@ -20,7 +20,8 @@ typedef struct script {
 typedef struct server {
     fake fake;
     script *script;
-    uint16_t port; /* where the regions are */
+    uint16_t port;     /* where the regions are */
+    uint16_t new_port; /* where they are when hbase:meta is read again; 0: there */
 } server;
 
 /* --- hbase:meta ------------------------------------------------------------------------------- */
@@ -59,23 +60,28 @@ static void put_region(rq_buf *message, const char *range, uint16_t port)
 }
 
 /* ScanResponse { more_results 3, results 5 } */
+static void put_regions(const server *s, rq_buf *message)
+{
+    assert_int_equal(rq_pb_put_number(message, 3, 0), RQ_OK);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(s->script->regions); i++)
+        if (s->script->regions[i] != NULL) put_region(message, s->script->regions[i], s->port);
+}
+
 static void serve_meta(fake *f, int fd)
 {
-    const server *s = RQ_CONTAINER_OF(f, server, fake);
+    server *s = RQ_CONTAINER_OF(f, server, fake);
     char preamble[6];
     uint32_t id;
-    rq_buf message = {0};
-    assert_int_equal(rq_pb_put_number(&message, 3, 0), RQ_OK);
-    for (size_t i = 0; i < RQ_ARRAY_LEN(s->script->regions); i++)
-        if (s->script->regions[i] != NULL) put_region(&message, s->script->regions[i], s->port);
     bool more = fake_read(fd, preamble, sizeof preamble) && skip_frame(fd);
     while (more && read_header(fd, 1, &id) == RQ_OK) {
-        rq_buf answer = {0};
+        rq_buf message = {0}, answer = {0};
+        put_regions(s, &message);
+        if (s->new_port != 0) s->port = s->new_port;
         put_response(&answer, id, &message);
         more = fake_send(f, fd, &answer);
+        rq_buf_clear(&message);
         rq_buf_clear(&answer);
     }
-    rq_buf_clear(&message);
 }
 
 /* --- the regions' server ---------------------------------------------------------------------- */
@@ -241,12 +247,63 @@ static void an_action_ends_once_whatever_the_server_says(void **state)
     expect("01|23|01", 4); /* of a region that was not asked: nobody reads it */
 }
 
+static void be_silent(fake *f, int fd)
+{
+    (void)f;
+    wait_for_end(fd);
+}
+
+/* Its host lost its power: nothing says that the connection is gone, and the regions are elsewhere.
+ * HBASE: ClientExceptionsUtil.isMetaClearingException: a time-out is one. */
+static void regions_of_a_silent_server_are_looked_up_again(void **state)
+{
+    (void)state;
+    script told = {.regions = {"-"}, .answers = {"01"}};
+    server meta = {.fake.limit = SIZE_MAX, .script = &told};
+    server now = {.fake.limit = SIZE_MAX, .script = &told};
+    fake before = {.limit = SIZE_MAX}, zookeeper = {.limit = SIZE_MAX};
+    seen all = {.end = RQ_E_AGAIN};
+    rq_client *c;
+    rq_client_table *table;
+    rq_op *op;
+    rq_error why;
+    fake_start(&before, be_silent);
+    fake_start(&now.fake, serve_multi);
+    fake_start(&meta.fake, serve_meta);
+    fake_start(&zookeeper, serve_zookeeper);
+    meta.port = before.port;
+    meta.new_port = now.fake.port;
+    put_zookeeper(&zookeeper.answers[0], meta.fake.port, meta.fake.port);
+    fake_run(&before);
+    fake_run(&now.fake);
+    fake_run(&meta.fake);
+    fake_run(&zookeeper);
+    rq_client_options o = {
+        .zookeeper = zookeeper.at, .rpc_timeout_ms = 300, .retries = 20, .pause_ms = 1};
+    assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
+    assert_int_equal(rq_client_table_get(c, "t", &table), RQ_OK);
+    assert_int_equal(rq_op_new(c, 0, &all, &op), RQ_OK);
+    add_gets(op, table, "an");
+    assert_int_equal(rq_op_batch_run(op, take_item, take_end), RQ_OK);
+    int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
+    while (all.end == RQ_E_AGAIN && rq_client_now_ns() < until)
+        rq_client_poll(c, SECOND_NS / 100);
+    assert_int_equal(all.end, RQ_OK);
+    rq_op_free(op);
+    rq_client_close(c);
+    fake_stop(&zookeeper);
+    fake_stop(&meta.fake);
+    fake_stop(&now.fake);
+    fake_stop(&before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_with_regions_do_not_wait_for_those_without),
         cmocka_unit_test(no_row_has_a_region),
         cmocka_unit_test(an_action_ends_once_whatever_the_server_says),
+        cmocka_unit_test(regions_of_a_silent_server_are_looked_up_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
