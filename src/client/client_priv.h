@@ -107,7 +107,8 @@ struct rq_client {
     int64_t timeout_ns;
     rq__registry registry;
     rq__registry_answer found;
-    bool meta_lost; /* the last read of meta failed: ask the registry first */
+    bool meta_lost;   /* the last read of meta failed: ask the registry first */
+    bool master_lost; /* the last blocking call of the master failed: likewise */
     rq__conn *meta;
     rq__conn *master;
     rq__other others[4]; /* in no order; the oldest is dropped, and freed with the client */

@@ -357,7 +357,7 @@ void rq__map_registry_answered(rq_client *c)
     const rq__registry *r = &c->registry;
     if (r->rc == RQ_OK) {
         take_found(c, &r->found);
-        c->meta_lost = false;
+        c->meta_lost = c->master_lost = false;
     }
     for (rq_client_table *t = c->tables; t != NULL; t = t->next) {
         if (!t->awaits_registry) continue;
