@@ -363,6 +363,7 @@ rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool maj
                          rq_client_failure *ret_failure)
 {
     rq_client *c = t->client;
+    rq__map_used(t);
     const rq__region *r = &t->regions[i];
     rq__server *server = &c->servers[r->server];
     rq_buf request = {0}, answer = {0};

@@ -221,6 +221,7 @@ void rq__ops_stop(rq_client *c)
 static bool waits_for_map(rq_op *op, rq_err *ret)
 {
     rq_client_table *t = op->table;
+    rq__map_used(t);
     if (RQ_LIKELY(t->region_count > 0)) return false;
     if (!op->awaits_map) {
         op->awaits_map = true;
@@ -253,7 +254,7 @@ void rq__op_attempt(rq_op *op)
         rq_reply reply = {.err = rc,
                           .retry = !rq_err_do_not_retry(rc),
                           .kind = RQ_SLICE_LIT("NoRegions"),
-                          .text = rq_slice_cstr(op->table->refresh_text)};
+                          .text = rq_slice_cstr(rq__refresh_text(op->table))};
         rq__op_failed(op, &reply);
         return;
     }

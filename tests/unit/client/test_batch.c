@@ -5,6 +5,7 @@
 
 #include "base/macros.h"
 #include "base/pb.h"
+#include "client/client_priv.h"
 
 enum { ACTIONS_MAX = 4 };
 
@@ -297,6 +298,52 @@ static void regions_of_a_silent_server_are_looked_up_again(void **state)
     fake_stop(&before);
 }
 
+/* A program that works on one table after the other, and comes back to the first. */
+static void maps_of_tables_used_long_ago_are_dropped(void **state)
+{
+    (void)state;
+    enum { TABLES = 2500, NAMES = 100000, KEPT = 1000 };
+    script told = {.regions = {"-"}};
+    server meta = {.fake.limit = SIZE_MAX, .script = &told};
+    fake zookeeper = {.limit = SIZE_MAX};
+    rq_client *c;
+    rq_client_table *table, *first = NULL;
+    rq_error why;
+    char name[32];
+    fake_start(&meta.fake, serve_meta);
+    fake_start(&zookeeper, serve_zookeeper);
+    meta.port = meta.fake.port;
+    put_zookeeper(&zookeeper.answers[0], meta.fake.port, meta.fake.port);
+    fake_run(&meta.fake);
+    fake_run(&zookeeper);
+    assert_int_equal(open_by(&zookeeper, true, &c, &why), RQ_OK);
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "t%d", i);
+        assert_int_equal(rq_client_table_get(c, name, &table), RQ_OK);
+        if (i == 0) first = table;
+        if (i < TABLES) assert_int_equal(rq_client_table_read(table, &why), RQ_OK);
+        if (i < TABLES) assert_int_equal(rq_client_table_regions(table), 1);
+        if (i == KEPT / 2) rq__map_used(first);
+        assert_true(c->map_count <= KEPT);
+    }
+    assert_int_equal(c->map_count, KEPT);
+    assert_int_equal(rq_client_table_regions(first), 0);
+    for (int i = 0; i < NAMES; i++) { /* the same objects, with or without a map */
+        snprintf(name, sizeof name, "t%d", i);
+        assert_int_equal(rq_client_table_get(c, name, &table), RQ_OK);
+        assert_string_equal(table->name, name);
+        size_t kept = i >= TABLES - KEPT && i < TABLES;
+        assert_int_equal(rq_client_table_regions(table), kept);
+    }
+    assert_int_equal(c->table_count, NAMES);
+    assert_int_equal(rq_client_table_read(first, &why), RQ_OK);
+    assert_int_equal(rq_client_table_regions(first), 1);
+    assert_int_equal(rq_client_table_servers(first), 1);
+    rq_client_close(c);
+    fake_stop(&zookeeper);
+    fake_stop(&meta.fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +351,7 @@ int main(void)
         cmocka_unit_test(no_row_has_a_region),
         cmocka_unit_test(an_action_ends_once_whatever_the_server_says),
         cmocka_unit_test(regions_of_a_silent_server_are_looked_up_again),
+        cmocka_unit_test(maps_of_tables_used_long_ago_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
