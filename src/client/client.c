@@ -81,21 +81,24 @@ void rq_client_close(rq_client *c)
 
 uint64_t rq_client_connects(const rq_client *c)
 {
-    uint64_t sum = 0;
+    uint64_t sum = c->dropped_connects;
     for (size_t i = 0; i < c->all_count; i++)
         sum += rq__conn_connects(c->all[i]);
     return sum;
 }
 
+static void add_traffic(rq_client_traffic *sum, rq_client_traffic t)
+{
+    sum->calls += t.calls;
+    sum->sent += t.sent;
+    sum->received += t.received;
+}
+
 rq_client_traffic rq_client_traffic_now(const rq_client *c)
 {
-    rq_client_traffic sum = {0};
-    for (size_t i = 0; i < c->all_count; i++) {
-        rq_client_traffic t = rq__conn_traffic(c->all[i]);
-        sum.calls += t.calls;
-        sum.sent += t.sent;
-        sum.received += t.received;
-    }
+    rq_client_traffic sum = c->dropped;
+    for (size_t i = 0; i < c->all_count; i++)
+        add_traffic(&sum, rq__conn_traffic(c->all[i]));
     return sum;
 }
 
@@ -135,6 +138,19 @@ rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service,
     RQ_TRY(rq__conn_new(&o, ret));
     c->all[c->all_count++] = *ret;
     return RQ_OK;
+}
+
+void rq__client_drop_conn(rq_client *c, rq__conn *conn)
+{
+    if (conn == NULL || rq__conn_in_flight(conn) > 0) return;
+    for (size_t i = 0; i < c->all_count; i++) {
+        if (c->all[i] != conn) continue;
+        c->dropped_connects += rq__conn_connects(conn);
+        add_traffic(&c->dropped, rq__conn_traffic(conn));
+        c->all[i] = c->all[--c->all_count];
+        rq__conn_free(conn);
+        return;
+    }
 }
 
 /* Where the address is in server_slots, or the empty slot where it belongs. */

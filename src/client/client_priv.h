@@ -115,7 +115,7 @@ struct rq_client {
     bool master_lost; /* the last blocking call of the master failed: likewise */
     rq__conn *meta;
     rq__conn *master;
-    rq__other others[4]; /* in no order; the oldest is dropped, and freed with the client */
+    rq__other others[4]; /* in no order; the oldest is dropped */
     size_t next_other;
     rq__server *servers;
     size_t server_count;
@@ -134,6 +134,8 @@ struct rq_client {
     rq__conn **all; /* every connection, for time-outs */
     size_t all_count;
     size_t all_cap;
+    uint64_t dropped_connects; /* of connections that were dropped, as is: */
+    rq_client_traffic dropped;
 };
 
 /* registry.c */
@@ -150,6 +152,8 @@ bool rq__address_parse(rq_slice text, rq__address *ret);
 RQ_NODISCARD
 rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
                        rq__conn **ret); /* codec NULL: KeyValueCodec */
+/* Frees it, unless it has calls in flight: then it is the client's until the end. NULL is fine. Not in a callback. */
+void rq__client_drop_conn(rq_client *c, rq__conn *conn);
 RQ_NODISCARD
 rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
 /* The index of the server with this address; adds it if it is new. */

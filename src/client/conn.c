@@ -14,6 +14,7 @@
 
 #define CODEC "org.apache.hadoop.hbase.codec.KeyValueCodec"
 #define READ_ROOM (128 * 1024)
+#define IN_KEPT ((size_t)4 << 20) /* of the buffer, between answers: twice those of a scan */
 #define FRAME_MAX (256U << 20)
 #define NO_PLACE UINT32_MAX
 /* A connection that owes so many answers to calls that timed out, or that has not sent so much when a call
@@ -152,7 +153,8 @@ static void disconnect(rq__conn *c, const rq_reply *reply)
     pending *calls = c->calls;
     uint32_t cap = c->call_cap;
     if (c->stream != NULL) let_go(c);
-    rq_buf_reset(&c->in);
+    rq_buf_reset(
+        &c->in); /* its memory stays: this may be in a callback that reads an answer there */
     c->in_start = 0;
     c->calls = NULL;
     c->call_cap = 0;
@@ -218,6 +220,7 @@ static rq_err begin_connect(rq__conn *c)
                            .timeout_ns = (uint64_t)timeout,
                            .events = &events,
                            .user = c};
+    if (c->in.cap > IN_KEPT) rq_buf_clear(&c->in);
     RQ_TRY(rq_stream_connect(c->loop, &to, &c->stream));
     c->connects++;
     rq_err rc = put_preamble(c, rq_stream_out(c->stream));
@@ -408,6 +411,7 @@ static void take_frames(rq__conn *c)
     }
     if (c->in_start == c->in.len) {
         rq_buf_reset(&c->in);
+        if (c->in.cap > IN_KEPT) rq_buf_clear(&c->in);
         c->in_start = 0;
     } else if (c->in_start > READ_ROOM) {
         memmove(c->in.ptr, c->in.ptr + c->in_start, c->in.len - c->in_start);
