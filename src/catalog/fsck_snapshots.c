@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots: each one's manifest can be read, and every file it names is in data/, mobdir/ or
- * archive/. What a snapshot needs is not moved by a repair. A folder without .snapshotinfo is what an interrupted commit or deletion leaves. */
+ * archive/. What a snapshot needs is not moved by a repair. A folder without .snapshotinfo is what an
+ * interrupted commit or deletion leaves. */
 #include "catalog/fsck_priv.h"
 #include "catalog/snapshot_manifest.h"
 

@@ -142,7 +142,7 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
             rq__procs_keep(ps, p);
         } else {
             p->resumed = p->prepared;
-            if (p->resumed) count_coming(p);
+            if (p->resumed && !p->unreadable) count_coming(p);
             p->parked = p->running = p->was_parked = p->parked && p->prepared;
             if (p->parked && !p->unreadable)
                 rq__proc_tell(p, RQ_LOG_ERROR, p->rc, &p->why, "parked, as before");

@@ -43,8 +43,8 @@ void rq__recover_tell(rq__recover *r, const char *what, const char *place, const
  * not where it is set aside. */
 RQ_NODISCARD
 rq_err rq__recover_find_needs(rq__recover *r, rq__lost_region *list, size_t count, rq_error *why);
-/* Decides about each lost region: a row, a parent of others, moved aside, or left where it is. REQUIRES: r->k knows
- * hbase:meta. */
+/* Decides about each lost region: a row, a parent of others, moved aside, or left where it is. REQUIRES:
+ * r->k knows hbase:meta. */
 RQ_NODISCARD
 rq_err rq__recover_decide(rq__recover *r, rq_error *why);
 /* Replays the log, adds the rows, leaves an empty log. REQUIRES: no lock is held. */

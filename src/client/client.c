@@ -156,7 +156,7 @@ void rq__client_drop_conn(rq_client *c, rq__conn *conn)
 /* Where the address is in server_slots, or the empty slot where it belongs. */
 static size_t slot_of(const rq_client *c, const rq__address *at)
 {
-    size_t slot = (rq__hash(at->host) + at->port) & (c->slot_count - 1);
+    size_t slot = (rq__text_hash(at->host) + at->port) & (c->slot_count - 1);
     for (; c->server_slots[slot] != 0; slot = (slot + 1) & (c->slot_count - 1)) {
         const rq__address *other = &c->servers[c->server_slots[slot] - 1].at;
         if (other->port == at->port && strcmp(other->host, at->host) == 0) break;

@@ -152,7 +152,8 @@ bool rq__address_parse(rq_slice text, rq__address *ret);
 RQ_NODISCARD
 rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
                        rq__conn **ret); /* codec NULL: KeyValueCodec */
-/* Frees it, unless it has calls in flight: then it is the client's until the end. NULL is fine. Not in a callback. */
+/* Frees it, unless it has calls in flight: then it is the client's until the end. NULL is fine. REQUIRES: not in
+ * a callback. */
 void rq__client_drop_conn(rq_client *c, rq__conn *conn);
 RQ_NODISCARD
 rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
@@ -175,7 +176,7 @@ rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret);
 void rq__failure_of(const rq_reply *r, rq_client_failure *ret);
 
 /* FNV-1a */
-static inline size_t rq__hash(const char *text)
+static inline size_t rq__text_hash(const char *text)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (; *text != '\0'; text++)

@@ -153,8 +153,8 @@ static void disconnect(rq__conn *c, const rq_reply *reply)
     pending *calls = c->calls;
     uint32_t cap = c->call_cap;
     if (c->stream != NULL) let_go(c);
-    rq_buf_reset(
-        &c->in); /* its memory stays: this may be in a callback that reads an answer there */
+    /* Its memory stays: this may be in a callback that reads an answer there. */
+    rq_buf_reset(&c->in);
     c->in_start = 0;
     c->calls = NULL;
     c->call_cap = 0;

@@ -89,7 +89,8 @@ bool rq__map_is_wrong(rq_err err)
     }
 }
 
-/* Also a server that is silent may have lost its regions. HBASE: ClientExceptionsUtil.isMetaClearingException */
+/* Also a server that is silent may have lost its regions.
+ * HBASE: ClientExceptionsUtil.isMetaClearingException */
 static bool doubts_map(rq_err err)
 {
     return rq__map_is_wrong(err) || err == RQ_E_CALL_TIMEOUT;

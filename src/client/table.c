@@ -63,7 +63,7 @@ void rq__map_replaced(rq_client_table *t)
 
 static rq_client_table **bucket_of(const rq_client *c, const char *name)
 {
-    return &c->buckets[rq__hash(name) & (c->bucket_count - 1)];
+    return &c->buckets[rq__text_hash(name) & (c->bucket_count - 1)];
 }
 
 static rq_err grow_buckets(rq_client *c)

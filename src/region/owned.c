@@ -155,8 +155,8 @@ static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
         return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
     rq_err rc = rq__owned_check_owner(e->cluster, owner, &r->owned->quiet_ns, why);
     if (rc != RQ_E_STATE) return rc;
-    if (why != NULL)
-        why->code = RQ_E_CONFLICT; /* the fence may come yet: another attempt opens it */
+    /* The fence may come yet: another attempt opens it. */
+    if (why != NULL) why->code = RQ_E_CONFLICT;
     return RQ_E_CONFLICT;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `recover`, `fsck --repair` and a region that hbase:meta has lost, whose rows others have: its files are set aside, unless
- * the links of a clone or a snapshot need them. */
+/* `recover`, `fsck --repair` and a region that hbase:meta has lost, whose rows others have: its files are
+ * set aside, unless the links of a clone or a snapshot need them. */
 #include "world.h"
 
 #include "catalog/catalog_priv.h"
