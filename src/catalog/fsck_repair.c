@@ -17,12 +17,13 @@ static const char *why_not(const rq__fsck *k)
     return NULL;
 }
 
-/* Whether another region's file refers to a file in the folder. */
-static bool is_referred_to(const rq__fsck *k, const char *dir)
+/* Whether another region's file or a snapshot refers to the file, or to one in the folder. */
+static bool is_referred_to(const rq__fsck *k, const char *path)
 {
-    size_t n = strlen(dir);
+    size_t n = strlen(path);
     for (const rq__fsck_path *p = k->targets; p != NULL; p = p->next)
-        if (strncmp(p->path, dir, n) == 0 && p->path[n] == '/') return true;
+        if (strncmp(p->path, path, n) == 0 && (p->path[n] == '/' || p->path[n] == '\0'))
+            return true;
     return false;
 }
 
@@ -112,7 +113,8 @@ rq_err rq__fsck_repair(rq__fsck *k, rq_error *why)
     RQ_TRY(rq__fsck_find_place(k, &to_root, why));
     for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next) {
         if (is_referred_to(k, p->path)) {
-            rq__fsck_tell(k, RQ_FINDING_NOTE, p->path, "stays: other regions refer to its files");
+            rq__fsck_tell(k, RQ_FINDING_NOTE, p->path,
+                          "stays: other regions or a snapshot need it");
             continue;
         }
         RQ_TRY(rq__fsck_move_region(k, p->path, to_root, why));

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots: each one's manifest can be read, and every file it names is in data/, mobdir/ or
- * archive/. A folder without .snapshotinfo is what an interrupted commit or deletion leaves. */
+ * archive/. What a snapshot needs is not moved by a repair. A folder without .snapshotinfo is what an
+ * interrupted commit or deletion leaves. */
 #include "catalog/fsck_priv.h"
 #include "catalog/snapshot_manifest.h"
+
+/* A repair would move them to where the snapshot does not find them. */
+static rq_err note_needed(rq__fsck *k, const rq__snapshot *s, rq_error *why)
+{
+    for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next)
+        if (rq__snapshot_names(s, strrchr(p->path, '/') + 1))
+            RQ_TRY(rq__fsck_note_path(k, &k->targets, p->path) == RQ_OK ? RQ_OK
+                                                                        : rq_no_memory(why));
+    return RQ_OK;
+}
 
 static rq_err look_at_snapshot(rq__fsck *k, const char *name, rq_error *why)
 {
@@ -20,6 +31,7 @@ static rq_err look_at_snapshot(rq__fsck *k, const char *name, rq_error *why)
         rc = RQ_OK;
     } else {
         if (rc == RQ_OK) rc = rq__snapshot_read(k->vfs, key, &a, &s, &own);
+        if (rc == RQ_OK) rc = note_needed(k, &s, &own);
         if (rc == RQ_OK) rc = rq__snapshot_verify(k->vfs, &s, &own);
         if (rc == RQ_E_SNAPSHOT_CORRUPT) {
             rq__fsck_tell(k, RQ_FINDING_PROBLEM, place, "%s", own.message);

@@ -32,9 +32,20 @@ void rq__proc_forget_opened(rq__proc *p)
     p->opened_count = 0;
 }
 
+/* What it holds of others: regions, a schema, files. */
+static void release_all(rq__proc *p)
+{
+    rq__proc_forget_opened(p);
+    rq_table_schema_unref(p->schema);
+    p->schema = NULL;
+    rq_holder_release(p->holder);
+    p->holder = NULL;
+}
+
 void rq__proc_slim(rq__proc *p)
 {
     rq__claims_free(p);
+    release_all(p);
     rq_arena old = p->arena;
     rq_slice class = rq_slice_of(p->java_class, strlen(p->java_class) + 1);
     rq_slice *kept[] = {&p->ns, &p->qualifier, &p->table, &p->user, &class};
@@ -57,22 +68,15 @@ void rq__proc_slim(rq__proc *p)
     p->region_count = p->old_region_count = 0;
     p->infos = NULL;
     p->info_count = 0;
-    rq__proc_forget_opened(p);
-    rq_table_schema_unref(p->schema);
-    p->schema = NULL;
-    rq_holder_release(p->holder);
-    p->holder = NULL;
 }
 
 void rq__proc_free(rq__proc *p)
 {
     if (p == NULL) return;
     rq__claims_free(p);
-    rq__proc_forget_opened(p);
+    release_all(p);
     rq__calls_free(p->calls);
     rq__calls_free(p->files);
-    rq_table_schema_unref(p->schema);
-    rq_holder_release(p->holder);
     rq_arena_clear(&p->arena);
     free(p);
 }

@@ -108,6 +108,15 @@ static rq_err load_result(rq_catalog *c, const rq_cell *cell)
     return rc == RQ_E_NO_MEMORY ? rc : RQ_OK;
 }
 
+/* What prepare counted before the restart (ddl_create.c). */
+static void count_coming(rq__proc *p)
+{
+    rq_ddl_kind kind = p->ops->kind;
+    p->coming_tables = kind == RQ_DDL_CREATE_TABLE || kind == RQ_DDL_CLONE_SNAPSHOT;
+    if (p->region_count > p->old_region_count)
+        p->coming_regions = (int64_t)(p->region_count - p->old_region_count);
+}
+
 static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
 {
     rq_catalog *c = ctx;
@@ -133,6 +142,7 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
             rq__procs_keep(ps, p);
         } else {
             p->resumed = p->prepared;
+            if (p->resumed && !p->unreadable) count_coming(p);
             p->parked = p->running = p->was_parked = p->parked && p->prepared;
             if (p->parked && !p->unreadable)
                 rq__proc_tell(p, RQ_LOG_ERROR, p->rc, &p->why, "parked, as before");

@@ -314,6 +314,25 @@ static rq_err note_lost(rq__recover *r, const rq_region_info *info, const char *
     return RQ_OK;
 }
 
+/* A region that nobody can serve. */
+static rq_err set_region_aside(rq__recover *r, const char *dir, const char *encoded, rq_error *why)
+{
+    rq__lost_region l = {.dir = dir};
+    memcpy(l.info.encoded, encoded, strlen(encoded) + 1);
+    RQ_TRY(rq__recover_find_needs(r, &l, 1, why));
+    if (l.is_needed) {
+        r->options->tell(r->options->ctx, "note", dir,
+                         "has no .regioninfo that can be read; it stays, because a cloned table or "
+                         "a snapshot needs its files");
+        return RQ_OK;
+    }
+    rq__recover_tell(
+        r, "set aside", dir,
+        "a region that hbase:meta does not know, and without a .regioninfo that can be "
+        "read");
+    return r->options->act ? rq__fsck_move_region(&r->k, dir, r->aside, why) : RQ_OK;
+}
+
 static rq_err look_for_row(rq__recover *r, const char *dir, const char *encoded, rq_error *why)
 {
     rq_slice bytes;
@@ -327,11 +346,7 @@ static rq_err look_for_row(rq__recover *r, const char *dir, const char *encoded,
     if (rc == RQ_E_IO || rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "%s", own.message);
     if (rc == RQ_OK && strcmp(info.encoded, encoded) == 0)
         return note_lost(r, &info, dir) == RQ_OK ? RQ_OK : rq_no_memory(why);
-    rq__recover_tell(
-        r, "set aside", dir,
-        "a region that hbase:meta does not know, and without a .regioninfo that can be "
-        "read");
-    return r->options->act ? rq__fsck_move_region(&r->k, dir, r->aside, why) : RQ_OK;
+    return set_region_aside(r, dir, encoded, why);
 }
 
 static rq_err look_for_rows(rq__recover *r, const char *dir, const char *ns, const char *qualifier,
@@ -420,7 +435,7 @@ static rq_err offline(rq__recover *r, rq_error *why)
 static bool has_rows_to_add(const rq__recover *r)
 {
     for (size_t i = 0; i < r->lost_count; i++)
-        if (r->lost[i].fate != RQ__FATE_ASIDE) return true;
+        if (r->lost[i].fate != RQ__FATE_ASIDE && r->lost[i].fate != RQ__FATE_STAYS) return true;
     return false;
 }
 

@@ -11,7 +11,8 @@
  *   the log                                 copied aside; the readable records are replayed
  *   a region without a row in hbase:meta    its row is made from .regioninfo. If it was split or
  *                                           merged, it becomes the new regions' parent if they
- *                                           refer to its files, else it is moved aside
+ *                                           refer to its files; else it stays if a clone or a
+ *                                           snapshot needs its files, and is moved aside if not
  *
  * During the recovery the folder has RQ_ROOT_UNFINISHED, so no server starts between two steps.
  * After an interruption it can be run again: each step looks at the state of the folder.

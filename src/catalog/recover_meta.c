@@ -7,6 +7,7 @@
 #include "catalog/recover_priv.h"
 
 #include "catalog/catalog_priv.h"
+#include "catalog/snapshot_manifest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,56 @@ static rq_err find_all_references(rq__recover *r, rq_error *why)
     return RQ_OK;
 }
 
+/* Links of cloned tables: archive/<family's folder>/.links-<file>/ has an entry for each. */
+static rq_err find_links(rq__recover *r, rq__lost_region *l, rq_error *why)
+{
+    rq_dir_entry *families, *files, *links;
+    size_t count, n, m;
+    RQ_TRY(rq__fsck_list(&r->k, l->dir, &families, &count, why));
+    for (size_t f = 0; f < count && !l->is_needed; f++) {
+        if (!rq_region_is_family_folder(&families[f])) continue;
+        const char *dir = rq_arena_printf(&r->k.arena, "%s/%s", l->dir, families[f].name);
+        if (dir == NULL) return rq_no_memory(why);
+        RQ_TRY(rq__fsck_list(&r->k, dir, &files, &n, why));
+        for (size_t i = 0; i < n && !l->is_needed; i++) {
+            const char *back =
+                rq_arena_printf(&r->k.arena, "archive/%s/.links-%s", dir, files[i].name);
+            if (back == NULL) return rq_no_memory(why);
+            RQ_TRY(rq_vfs_list_if_any(r->vfs, back, &r->k.arena, &links, &m, why));
+            l->is_needed = m > 0;
+        }
+    }
+    return RQ_OK;
+}
+
+/* A snapshot that cannot be read needs nothing. */
+static rq_err look_into_snapshot(rq__recover *r, const char *name, rq__lost_region *list,
+                                 size_t count, rq_error *why)
+{
+    rq_arena a = {0};
+    rq__snapshot s;
+    rq_error own = {0};
+    rq_err rc = rq__snapshot_read(r->vfs, rq_slice_cstr(name), &a, &s, &own);
+    for (size_t i = 0; rc == RQ_OK && i < count; i++)
+        list[i].is_needed |= rq__snapshot_names(&s, list[i].info.encoded);
+    rq_arena_clear(&a);
+    return rc == RQ_E_IO || rc == RQ_E_NO_MEMORY ? rq_fail(why, rc, "%s", own.message) : RQ_OK;
+}
+
+rq_err rq__recover_find_needs(rq__recover *r, rq__lost_region *list, size_t count, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t n;
+    if (count == 0) return RQ_OK;
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(find_links(r, &list[i], why));
+    RQ_TRY(rq__fsck_list(&r->k, RQ__SNAPSHOT_DIR, &entries, &n, why));
+    for (size_t i = 0; i < n; i++)
+        if (entries[i].is_dir && entries[i].name[0] != '.')
+            RQ_TRY(look_into_snapshot(r, entries[i].name, list, count, why));
+    return RQ_OK;
+}
+
 static void note_replaced(rq__lost_region *l, const rq_region_info *by)
 {
     if (l->by == NULL || rq_slice_compare(by->start_key, l->by->start_key) < 0) l->by = by;
@@ -108,18 +159,24 @@ static void report_fate(rq__recover *r, const rq__lost_region *l)
         [RQ__FATE_MERGE_PARENT] =
             "has no row; it was merged, and is kept for the region that refers to it",
         [RQ__FATE_ASIDE] = "has no row, and other regions have its rows"};
-    rq__recover_tell(r, what[l->fate], l->dir, text[l->fate]);
+    if (l->fate == RQ__FATE_STAYS)
+        r->options->tell(r->options->ctx, "note", l->dir,
+                         "has no row, and other regions have its rows; it stays, because a cloned "
+                         "table or a snapshot needs its files");
+    else
+        rq__recover_tell(r, what[l->fate], l->dir, text[l->fate]);
 }
 
 rq_err rq__recover_decide(rq__recover *r, rq_error *why)
 {
     RQ_TRY(find_all_references(r, why));
+    RQ_TRY(rq__recover_find_needs(r, r->lost, r->lost_count, why));
     if (r->lost_count > 1) qsort(r->lost, r->lost_count, sizeof *r->lost, youngest_first);
     for (size_t i = 0; i < r->lost_count; i++) {
         rq__lost_region *l = &r->lost[i];
         find_replacements(r, i);
         l->fate = l->by == NULL               ? RQ__FATE_ADD
-                  : !l->referred_to           ? RQ__FATE_ASIDE
+                  : !l->referred_to           ? (l->is_needed ? RQ__FATE_STAYS : RQ__FATE_ASIDE)
                   : contains(l->by, &l->info) ? RQ__FATE_MERGE_PARENT
                                               : RQ__FATE_SPLIT_PARENT;
         report_fate(r, l);

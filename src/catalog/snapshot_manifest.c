@@ -302,6 +302,24 @@ bool rq__snapshot_exists(rq_vfs *v, rq_slice name)
     return there;
 }
 
+static bool files_name(const rq_region_files *files, const char *name)
+{
+    for (size_t f = 0; f < files->count; f++)
+        for (size_t i = 0; i < files->families[f].count; i++) {
+            rq_slice own = files->families[f].files[i].name;
+            if (memmem(own.ptr, own.len, name, strlen(name)) != NULL) return true;
+        }
+    return false;
+}
+
+bool rq__snapshot_names(const rq__snapshot *s, const char *name)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->regions[i].info.encoded, name) == 0 || files_name(&s->regions[i].files, name))
+            return true;
+    return files_name(&s->mob, name);
+}
+
 /* --- verifying -------------------------------------------------------------------------------- */
 
 /* As if the snapshot's regions were still in place; rq_store_file_locate looks in the archive only

@@ -59,6 +59,9 @@ rq_err rq__snapshot_parse(rq_slice manifest, rq_arena *arena, rq__snapshot *ret,
 RQ_NODISCARD
 rq_err rq__snapshot_read(rq_vfs *v, rq_slice name, rq_arena *arena, rq__snapshot *ret,
                          rq_error *why);
+/* Whether a region has that encoded name, or a file's name contains it: the file itself, and references and
+ * links to files of a region. */
+bool rq__snapshot_names(const rq__snapshot *s, const char *name);
 /* Fails unless every file of the snapshot is there, in data/, mobdir/ or archive/. */
 RQ_NODISCARD
 rq_err rq__snapshot_verify(rq_vfs *v, const rq__snapshot *s, rq_error *why);

@@ -12,7 +12,8 @@
 
 rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret)
 {
-    bool is_lost = c->master != NULL && rq__conn_is_lost(c->master) && !c->stopped;
+    bool is_lost =
+        c->master != NULL && (c->master_lost || rq__conn_is_lost(c->master)) && !c->stopped;
     rq_error why = {0};
     rq_err rc = RQ_OK;
     if (is_lost && !c->registry.asking) rc = rq__registry_ask(c, RQ__REGISTRY_TIMEOUT_NS, &why);
@@ -45,67 +46,14 @@ static rq_err put_table(rq_buf *b, uint32_t field, const char *name)
     return rq_pb_end(b, at);
 }
 
-/* The message in a ForeignExceptionMessage, or empty: { source 1, generic_exception 2 { class 1,
- * message 2 } } */
-static rq_slice exception_text(rq_slice foreign)
-{
-    rq_cursor c = rq_cursor_of(foreign);
-    rq_pb_field f;
-    while (rq_pb_next(&c, &f) == RQ_OK) {
-        if (f.number != 2 || f.wire != 2) continue;
-        rq_cursor inner = rq_cursor_of(f.bytes);
-        while (rq_pb_next(&inner, &f) == RQ_OK)
-            if (f.number == 2 && f.wire == 2) return f.bytes;
-    }
-    return RQ_SLICE_LIT("failed");
-}
-
-/* GetProcedureResultResponse { state 1, exception 5 } */
-static rq_err wait_procedure(rq_client *c, rq__conn *conn, uint64_t id, const char *what,
-                             rq_error *why)
-{
-    rq_buf request = {0};
-    rq_buf answer = {0};
-    rq_err rc = rq_pb_put_number(&request, 1, id);
-    for (int i = 0; rc == RQ_OK; i++) {
-        uint64_t state = 0;
-        rq_slice failure = {0};
-        rq_pb_field f;
-        rc = rq__client_call(c, conn, "getProcedureResult", rq_buf_slice(&request), &answer, why);
-        rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
-        while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK) {
-            if (f.number == 1 && f.wire == 0) state = f.value;
-            if (f.number == 5 && f.wire == 2) failure = f.bytes;
-        }
-        if (rc == RQ_OK && failure.len > 0) {
-            rq_slice text = exception_text(failure);
-            rc = rq_fail(why, RQ_E_IOEXCEPTION, "%s: %.*s", what,
-                         (int)(text.len > 600 ? 600 : text.len), (const char *)text.ptr);
-        }
-        if (rc != RQ_OK || state != PROCEDURE_RUNNING) break;
-        if (i == PROCEDURE_ATTEMPTS) rc = rq_fail(why, RQ_E_TIMEOUT, "%s: timed out", what);
-        rq__client_pause(c, PROCEDURE_PERIOD_NS);
-    }
-    rq_buf_clear(&request);
-    rq_buf_clear(&answer);
-    return rc;
-}
-
-/* Calls the master and waits for the procedure the answer names (field 1). */
+/* Calls the master and waits for the procedure the answer names. */
 static rq_err run_procedure(rq_client *c, const char *method, const rq_buf *request, rq_error *why)
 {
-    rq__conn *conn = NULL;
-    rq_buf answer = {0};
-    rq_pb_field f;
-    RQ_TRY(master(c, &conn, why));
-    rq_err rc = rq__client_call(c, conn, method, rq_buf_slice(request), &answer, why);
-    uint64_t id = 0;
-    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
-    while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK)
-        if (f.number == 1 && f.wire == 0) id = f.value;
-    if (rc == RQ_OK && id != 0) rc = wait_procedure(c, conn, id, method, why);
-    rq_buf_clear(&answer);
-    return rc;
+    rq_client_failure failure;
+    rq_err rc = rq_client_master(c, method, rq_buf_slice(request), true, NULL, &failure);
+    if (rc == RQ_OK) return RQ_OK;
+    return rq_fail(why, rc, "%s: %.600s", method,
+                   failure.text[0] != '\0' ? failure.text : rq_err_text(rc));
 }
 
 static rq_err put_attribute(rq_buf *b, const char *name, const char *value)
@@ -258,12 +206,16 @@ static rq_err call_server(rq_client *c, rq__conn *conn, const char *host, const 
     return m.err;
 }
 
+/* After a failure that may pass another server may be master, though this one has not hung up.
+ * HBASE: AsyncMasterRequestRpcRetryingCaller, which drops the master's stub. */
 static rq_err call_master(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
                           rq_client_failure *failure)
 {
     rq__conn *conn = NULL;
     RQ_TRY(rq__client_master(c, true, &conn));
-    return call_server(c, conn, c->found.master.host, method, message, ret, failure);
+    rq_err rc = call_server(c, conn, c->found.master.host, method, message, ret, failure);
+    if (rc != RQ_OK && failure->retry) c->master_lost = true;
+    return rc;
 }
 
 /* ForeignExceptionMessage { generic_exception 2 { class_name 1, message 2 } } */
@@ -293,6 +245,20 @@ static int64_t wait_ns(const rq_client *c)
                                   : (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
 }
 
+/* A call that changes nothing: repeated until that time, because another server may be master then.
+ * HBASE: RawAsyncHBaseAdmin.getProcedureResult. */
+static rq_err ask_again(rq_client *c, int64_t until_ns, const char *method, rq_slice message,
+                        rq_buf *ret, rq_client_failure *failure)
+{
+    for (;;) {
+        *failure = (rq_client_failure){.retry = false};
+        rq_err rc = call_master(c, method, message, ret, failure);
+        bool may_pass = failure->retry || rc == RQ_E_IO;
+        if (rc == RQ_OK || !may_pass || c->stopped || rq_client_now_ns() > until_ns) return rc;
+        rq__client_pause(c, (int64_t)c->options.pause_ms * 1000000);
+    }
+}
+
 /* Polls until the procedure has finished; its failure is the call's. */
 static rq_err follow_procedure(rq_client *c, uint64_t id, rq_client_failure *failure)
 {
@@ -305,7 +271,7 @@ static rq_err follow_procedure(rq_client *c, uint64_t id, rq_client_failure *fai
         uint64_t state = 0;
         rq_slice foreign = {0};
         rq_pb_field f;
-        rc = call_master(c, "getProcedureResult", rq_buf_slice(&request), &answer, failure);
+        rc = ask_again(c, until, "getProcedureResult", rq_buf_slice(&request), &answer, failure);
         rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
         while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK) {
             if (f.number == 1 && f.wire == RQ_PB_VARINT) state = f.value;
@@ -353,7 +319,7 @@ rq_err rq_client_wait_snapshot(rq_client *c, rq_slice message, rq_client_failure
     while (rc == RQ_OK && !done) {
         rq_pb_field f;
         rq_buf_reset(&answer);
-        rc = call_master(c, "IsSnapshotDone", message, &answer, failure);
+        rc = ask_again(c, until, "IsSnapshotDone", message, &answer, failure);
         rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
         while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK)
             if (f.number == 1 && f.wire == RQ_PB_VARINT) done = f.value != 0;
@@ -397,6 +363,7 @@ rq_err rq_client_compact(rq_client_table *t, size_t i, rq_slice family, bool maj
                          rq_client_failure *ret_failure)
 {
     rq_client *c = t->client;
+    rq__map_used(t);
     const rq__region *r = &t->regions[i];
     rq__server *server = &c->servers[r->server];
     rq_buf request = {0}, answer = {0};

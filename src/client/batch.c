@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches. A batch stores its actions as adjacent bytes and, for each attempt, the order of the
  * unfinished ones: by server, then region, then as given, so that actions of one row stay in order.
- * The part of each server is one Multi; results identify their action by its index. */
+ * The part of each server is one Multi; results identify their action by its index, which must be one of
+ * their region's. An action whose row no region has fails alone. */
 #include "client/op_priv.h"
 
 #include <stdlib.h>
@@ -129,6 +130,14 @@ static void fail_exception(rq_op *op, uint32_t index, const rq_exception_view *e
                 rq__simple_name(e->java_class), e->java_class, e->text);
 }
 
+/* Whether the action was sent to the region with order[begin … end), which has not answered it yet. */
+static bool awaits(const rq_op *op, uint32_t index, size_t begin, size_t end)
+{
+    if (index >= op->action_count) return false;
+    const rq__action *a = &op->actions[index];
+    return !a->done && !a->answered && a->place >= begin && a->place < end;
+}
+
 /* The results of one region, for the actions order[begin … end). Cells are in the order of the
  * results. */
 static rq_err take_region(rq_op *op, const rq_region_result *region, size_t begin, size_t end,
@@ -143,7 +152,7 @@ static rq_err take_region(rq_op *op, const rq_region_result *region, size_t begi
         return RQ_OK;
     }
     while ((rc = rq__action_result_next(&c, &a)) == RQ_OK) {
-        if (a.index >= op->action_count || op->actions[a.index].done) return RQ_E_MALFORMED;
+        if (!awaits(op, a.index, begin, end)) return RQ_E_MALFORMED;
         if (a.exception.java_class.len > 0) {
             fail_exception(op, a.index, &a.exception);
             continue;
@@ -228,21 +237,30 @@ static rq_err send_part(rq_op *op, rq__part *p)
                                rq_buf_slice(&op->scratch_cells), take_part, p);
 }
 
-/* Computes the order of actions for this attempt, and its parts. */
-static rq_err plan_batch(rq_op *op, size_t *ret_parts)
+/* Finds the unfinished actions' regions, and the order of those that have one. */
+static void order_actions(rq_op *op)
 {
-    size_t parts = 0;
     op->ordered = 0;
     for (size_t i = 0; i < op->action_count; i++) {
         rq__action *a = &op->actions[i];
         a->answered = false;
+        a->place = SIZE_MAX;
         if (a->done) continue;
         a->region = rq__map_locate(op->table, rq_slice_of(op->row.ptr + a->row.at, a->row.len));
-        if (a->region == NULL) return RQ_E_NOT_SERVING_REGION;
+        if (a->region == NULL) continue;
         a->group = (size_t)(a->region - op->table->regions);
         op->order[op->ordered++] = (uint32_t)i;
     }
-    qsort_r(op->order, op->ordered, sizeof *op->order, by_place, op->actions);
+    if (op->ordered > 1) qsort_r(op->order, op->ordered, sizeof *op->order, by_place, op->actions);
+    for (size_t i = 0; i < op->ordered; i++)
+        op->actions[op->order[i]].place = i;
+}
+
+/* Computes the order of actions for this attempt, and its parts. */
+static rq_err plan_batch(rq_op *op, size_t *ret_parts)
+{
+    size_t parts = 0;
+    order_actions(op);
     for (size_t i = 0; i < op->ordered; i++) {
         uint32_t server = op->actions[op->order[i]].region->server;
         if (parts == 0 ||
@@ -261,6 +279,15 @@ static rq_err plan_batch(rq_op *op, size_t *ret_parts)
     return RQ_OK;
 }
 
+/* HBASE: AsyncBatchRpcRetryingCaller.groupAndSend: those that are not located are tried again. */
+static void fail_homeless(rq_op *op)
+{
+    for (size_t i = 0; i < op->action_count; i++)
+        if (!op->actions[i].done && op->actions[i].region == NULL)
+            fail_action(op, (uint32_t)i, RQ_E_NOT_SERVING_REGION, true, RQ_SLICE_LIT("NoRegion"),
+                        (rq_slice){0}, RQ_SLICE_LIT(""));
+}
+
 rq_err rq__batch_send(rq_op *op)
 {
     size_t parts = 0;
@@ -268,6 +295,7 @@ rq_err rq__batch_send(rq_op *op)
     RQ_TRY(plan_batch(op, &parts));
     op->parts_out = parts + 1; /* one counts for this function itself, so that the end is reported
                                 * once */
+    fail_homeless(op);
     for (size_t i = 0; i < parts; i++) {
         rq__part *p = &op->parts[i];
         rq_err rc = send_part(op, p);

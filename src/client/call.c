@@ -44,6 +44,7 @@ static rq_err other_connection(rq_client *c, const rq__address *at, const char *
     if (strlen(service) >= sizeof c->others[0].service) return RQ_E_INVALID;
     RQ_TRY(rq__client_conn(c, at, service, NULL, ret));
     rq__other *o = &c->others[c->next_other++ % RQ_ARRAY_LEN(c->others)];
+    rq__client_drop_conn(c, o->conn);
     *o = (rq__other){.at = *at, .conn = *ret};
     memcpy(o->service, service, strlen(service) + 1);
     return RQ_OK;

@@ -63,28 +63,14 @@ rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why
     return RQ_OK;
 }
 
-static void table_free(rq_client_table *t)
-{
-    rq_arena_clear(&t->arena);
-    rq_arena_clear(&t->next_arena);
-    rq_buf_clear(&t->request);
-    free(t->regions);
-    free(t->next_regions);
-    free(t->name);
-    free(t);
-}
-
 void rq_client_close(rq_client *c)
 {
     if (c == NULL) return;
-    while (c->tables != NULL) {
-        rq_client_table *t = c->tables;
-        c->tables = t->next;
-        table_free(t);
-    }
+    rq__tables_free(c);
     for (size_t i = 0; i < c->server_count; i++)
         free(c->servers[i].lanes);
     free(c->servers);
+    free(c->server_slots);
     for (size_t i = 0; i < c->all_count; i++)
         rq__conn_free(c->all[i]);
     free(c->all);
@@ -95,21 +81,24 @@ void rq_client_close(rq_client *c)
 
 uint64_t rq_client_connects(const rq_client *c)
 {
-    uint64_t sum = 0;
+    uint64_t sum = c->dropped_connects;
     for (size_t i = 0; i < c->all_count; i++)
         sum += rq__conn_connects(c->all[i]);
     return sum;
 }
 
+static void add_traffic(rq_client_traffic *sum, rq_client_traffic t)
+{
+    sum->calls += t.calls;
+    sum->sent += t.sent;
+    sum->received += t.received;
+}
+
 rq_client_traffic rq_client_traffic_now(const rq_client *c)
 {
-    rq_client_traffic sum = {0};
-    for (size_t i = 0; i < c->all_count; i++) {
-        rq_client_traffic t = rq__conn_traffic(c->all[i]);
-        sum.calls += t.calls;
-        sum.sent += t.sent;
-        sum.received += t.received;
-    }
+    rq_client_traffic sum = c->dropped;
+    for (size_t i = 0; i < c->all_count; i++)
+        add_traffic(&sum, rq__conn_traffic(c->all[i]));
     return sum;
 }
 
@@ -151,20 +140,59 @@ rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service,
     return RQ_OK;
 }
 
-rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret)
+void rq__client_drop_conn(rq_client *c, rq__conn *conn)
 {
-    for (size_t i = 0; i < c->server_count; i++)
-        if (c->servers[i].at.port == at->port && strcmp(c->servers[i].at.host, at->host) == 0) {
-            *ret = (uint32_t)i;
-            return RQ_OK;
-        }
-    rq__server *servers = realloc(c->servers, (c->server_count + 1) * sizeof *servers);
+    if (conn == NULL || rq__conn_in_flight(conn) > 0) return;
+    for (size_t i = 0; i < c->all_count; i++) {
+        if (c->all[i] != conn) continue;
+        c->dropped_connects += rq__conn_connects(conn);
+        add_traffic(&c->dropped, rq__conn_traffic(conn));
+        c->all[i] = c->all[--c->all_count];
+        rq__conn_free(conn);
+        return;
+    }
+}
+
+/* Where the address is in server_slots, or the empty slot where it belongs. */
+static size_t slot_of(const rq_client *c, const rq__address *at)
+{
+    size_t slot = (rq__text_hash(at->host) + at->port) & (c->slot_count - 1);
+    for (; c->server_slots[slot] != 0; slot = (slot + 1) & (c->slot_count - 1)) {
+        const rq__address *other = &c->servers[c->server_slots[slot] - 1].at;
+        if (other->port == at->port && strcmp(other->host, at->host) == 0) break;
+    }
+    return slot;
+}
+
+/* Room for one more server; at most half of the slots are used. */
+static rq_err grow_servers(rq_client *c)
+{
+    if (2 * (c->server_count + 1) <= c->slot_count) return RQ_OK;
+    size_t count = c->slot_count == 0 ? 16 : 2 * c->slot_count;
+    rq__server *servers = realloc(c->servers, count / 2 * sizeof *servers);
     if (servers == NULL) return RQ_E_NO_MEMORY;
     c->servers = servers;
-    rq__conn **lanes = calloc(c->options.lanes, sizeof *lanes);
-    if (lanes == NULL) return RQ_E_NO_MEMORY;
-    servers[c->server_count] = (rq__server){.at = *at, .lanes = lanes};
-    *ret = (uint32_t)c->server_count++;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (slots == NULL) return RQ_E_NO_MEMORY;
+    free(c->server_slots);
+    c->server_slots = slots;
+    c->slot_count = count;
+    for (size_t i = 0; i < c->server_count; i++)
+        slots[slot_of(c, &servers[i].at)] = (uint32_t)i + 1;
+    return RQ_OK;
+}
+
+rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret)
+{
+    RQ_TRY(grow_servers(c));
+    size_t slot = slot_of(c, at);
+    if (c->server_slots[slot] == 0) {
+        rq__conn **lanes = calloc(c->options.lanes, sizeof *lanes);
+        if (lanes == NULL) return RQ_E_NO_MEMORY;
+        c->servers[c->server_count] = (rq__server){.at = *at, .lanes = lanes};
+        c->server_slots[slot] = (uint32_t)++c->server_count;
+    }
+    *ret = c->server_slots[slot] - 1;
     return RQ_OK;
 }
 
@@ -300,108 +328,4 @@ rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slic
     while (!w.done)
         rq_client_poll(c, 10000000);
     return w.err;
-}
-
-/* --- tables ----------------------------------------------------------------------------------- */
-
-static rq_err table_new(rq_client *c, const char *name, rq_client_table **ret)
-{
-    rq_client_table *t = calloc(1, sizeof *t);
-    if (t == NULL || (t->name = strdup(name)) == NULL) {
-        free(t);
-        return RQ_E_NO_MEMORY;
-    }
-    t->client = c;
-    if (strncmp(name, "hbase:", 6) == 0) t->priority = RQ__PRIORITY_META; /* HBASE: calcPriority */
-    t->next = c->tables;
-    c->tables = t;
-    *ret = t;
-    return RQ_OK;
-}
-
-static void forget_table(rq_client *c, rq_client_table *t)
-{
-    rq_client_table **at = &c->tables;
-    while (*at != t)
-        at = &(*at)->next;
-    *at = t->next;
-    table_free(t);
-}
-
-rq_err rq_client_table_get(rq_client *c, const char *name, rq_client_table **ret)
-{
-    for (rq_client_table *t = c->tables; t != NULL; t = t->next)
-        if (strcmp(t->name, name) == 0) {
-            *ret = t;
-            return RQ_OK;
-        }
-    RQ_TRY(table_new(c, name, ret));
-    if (strcmp(name, "hbase:meta") == 0) rq__map_refresh(*ret); /* known at once */
-    return RQ_OK;
-}
-
-rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why)
-{
-    rq_client_table *t;
-    if (table_new(c, name, &t) != RQ_OK) return rq_no_memory(why);
-    for (unsigned attempt = 0;; attempt++) {
-        rq__map_refresh(t);
-        while (t->refreshing)
-            rq_client_poll(c, 10000000);
-        if (t->refresh_err == RQ_OK && t->region_count > 0) break;
-        rq_err rc = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
-        if (attempt >= 3 || c->stopped) {
-            (void)rq_fail(why, rc, "table %s: %s", name,
-                          t->refresh_err != RQ_OK ? t->refresh_text
-                                                  : "hbase:meta has no region of this table");
-            forget_table(c, t);
-            return rc;
-        }
-        rq__client_pause(c, (int64_t)c->options.pause_ms * 1000000);
-    }
-    *ret = t;
-    return RQ_OK;
-}
-
-size_t rq_client_table_regions(const rq_client_table *t)
-{
-    return t->region_count;
-}
-
-size_t rq_client_table_servers(const rq_client_table *t)
-{
-    return t->client->server_count;
-}
-
-rq_err rq_client_table_read(rq_client_table *t, rq_error *why)
-{
-    rq__map_refresh(t);
-    while (t->refreshing)
-        rq_client_poll(t->client, 10000000);
-    return t->refresh_err == RQ_OK
-               ? RQ_OK
-               : rq_fail(why, t->refresh_err, "table %s: %s", t->name, t->refresh_text);
-}
-
-/* A region's specifier is a field with { type 1, value 2 }: its name. */
-static rq_slice name_of(rq_slice specifier)
-{
-    rq_cursor c = rq_cursor_of(specifier);
-    rq_pb_field f;
-    if (rq_pb_next(&c, &f) != RQ_OK) return (rq_slice){0};
-    c = rq_cursor_of(f.bytes);
-    while (rq_pb_next(&c, &f) == RQ_OK)
-        if (f.number == 2) return f.bytes;
-    return (rq_slice){0};
-}
-
-rq_client_region rq_client_table_region(const rq_client_table *t, size_t i)
-{
-    const rq__region *r = &t->regions[i];
-    const rq__address *at = &t->client->servers[r->server].at;
-    return (rq_client_region){.name = name_of(r->specifier),
-                              .start = r->start,
-                              .end = r->end,
-                              .host = at->host,
-                              .port = at->port};
 }

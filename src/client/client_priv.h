@@ -72,7 +72,11 @@ typedef struct rq__region {
 
 struct rq_client_table {
     rq_client *client;
-    rq_client_table *next;
+    rq_client_table *next, *prev;   /* of all */
+    rq_client_table *same_bucket;   /* table.c, as are: */
+    rq_client_table *newer, *older; /* by the last use of their map */
+    bool is_listed;                 /* there */
+    bool keeps_map;
     char *name;
     uint32_t priority; /* of calls that have none */
     rq_arena arena;    /* of the map in use */
@@ -83,7 +87,7 @@ struct rq_client_table {
     bool refreshing;
     bool awaits_registry; /* begins to read when the registry has answered */
     rq_err refresh_err;
-    char refresh_text[512];
+    char *refresh_text; /* NULL: nothing is known */
     rq_arena next_arena;
     rq__region *next_regions;
     size_t next_count;
@@ -107,14 +111,22 @@ struct rq_client {
     int64_t timeout_ns;
     rq__registry registry;
     rq__registry_answer found;
-    bool meta_lost; /* the last read of meta failed: ask the registry first */
+    bool meta_lost;   /* the last read of meta failed: ask the registry first */
+    bool master_lost; /* the last blocking call of the master failed: likewise */
     rq__conn *meta;
     rq__conn *master;
-    rq__other others[4]; /* in no order; the oldest is dropped, and freed with the client */
+    rq__other others[4]; /* in no order; the oldest is dropped */
     size_t next_other;
     rq__server *servers;
     size_t server_count;
+    uint32_t *server_slots; /* index + 1, by hash of the address; 0: empty */
+    size_t slot_count;
     rq_client_table *tables;
+    size_t table_count;
+    rq_client_table **buckets; /* by name */
+    size_t bucket_count;
+    rq_client_table *newest, *oldest; /* with maps */
+    size_t map_count;
     rq_op *waiting; /* by no order */
     bool stopped;
     uint64_t nonce_group;
@@ -122,6 +134,8 @@ struct rq_client {
     rq__conn **all; /* every connection, for time-outs */
     size_t all_count;
     size_t all_cap;
+    uint64_t dropped_connects; /* of connections that were dropped, as is: */
+    rq_client_traffic dropped;
 };
 
 /* registry.c */
@@ -138,6 +152,9 @@ bool rq__address_parse(rq_slice text, rq__address *ret);
 RQ_NODISCARD
 rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
                        rq__conn **ret); /* codec NULL: KeyValueCodec */
+/* Frees it, unless it has calls in flight: then it is the client's until the end. NULL is fine. REQUIRES: not in
+ * a callback. */
+void rq__client_drop_conn(rq_client *c, rq__conn *conn);
 RQ_NODISCARD
 rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
 /* The index of the server with this address; adds it if it is new. */
@@ -158,7 +175,25 @@ RQ_NODISCARD
 rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret);
 void rq__failure_of(const rq_reply *r, rq_client_failure *ret);
 
+/* FNV-1a */
+static inline size_t rq__text_hash(const char *text)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (; *text != '\0'; text++)
+        h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return (size_t)(h ^ h >> 32);
+}
+
+/* table.c */
+void rq__tables_free(rq_client *c);
+/* The map is the one that is dropped last. */
+void rq__map_used(rq_client_table *t);
+/* A new map is in place; may drop the map of another table. */
+void rq__map_replaced(rq_client_table *t);
+
 /* region_map.c */
+/* Why the last reading failed; "": unknown. */
+const char *rq__refresh_text(const rq_client_table *t);
 const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
 /* The region before the one that begins with `start`; if that is empty, the last one. */
 const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start);

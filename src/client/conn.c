@@ -14,8 +14,13 @@
 
 #define CODEC "org.apache.hadoop.hbase.codec.KeyValueCodec"
 #define READ_ROOM (128 * 1024)
+#define IN_KEPT ((size_t)4 << 20) /* of the buffer, between answers: twice those of a scan */
 #define FRAME_MAX (256U << 20)
 #define NO_PLACE UINT32_MAX
+/* A connection that owes so many answers to calls that timed out, or that has not sent so much when a call
+ * timed out, is given up: the peer hangs. HBASE: none; its client keeps a timed-out call's id only. */
+#define ABANDONED_MAX 1000
+#define PENDING_MAX ((size_t)64 << 20)
 #define CONNECT_TIMEOUT_NS 10000000000 /* HBASE: hbase.ipc.client.socket.timeout.connect */
 
 typedef struct pending {
@@ -42,6 +47,7 @@ struct rq__conn {
     uint32_t call_cap;
     uint32_t free_head;
     size_t in_flight;
+    size_t abandoned;
     uint64_t connects;
     rq_client_traffic traffic; /* `sent`: of earlier streams */
 };
@@ -147,12 +153,13 @@ static void disconnect(rq__conn *c, const rq_reply *reply)
     pending *calls = c->calls;
     uint32_t cap = c->call_cap;
     if (c->stream != NULL) let_go(c);
+    /* Its memory stays: this may be in a callback that reads an answer there. */
     rq_buf_reset(&c->in);
     c->in_start = 0;
     c->calls = NULL;
     c->call_cap = 0;
     c->free_head = NO_PLACE;
-    c->in_flight = 0;
+    c->in_flight = c->abandoned = 0;
     for (uint32_t i = 0; i < cap; i++)
         if (calls[i].done != NULL) calls[i].done(calls[i].ctx, reply);
     free(calls);
@@ -213,6 +220,7 @@ static rq_err begin_connect(rq__conn *c)
                            .timeout_ns = (uint64_t)timeout,
                            .events = &events,
                            .user = c};
+    if (c->in.cap > IN_KEPT) rq_buf_clear(&c->in);
     RQ_TRY(rq_stream_connect(c->loop, &to, &c->stream));
     c->connects++;
     rq_err rc = put_preamble(c, rq_stream_out(c->stream));
@@ -363,7 +371,10 @@ static bool take_frame(rq__conn *c, rq_slice frame)
         return false;
     }
     free_call_id(c, v.call_id);
-    if (call.done == NULL) return true;
+    if (call.done == NULL) {
+        c->abandoned--;
+        return true;
+    }
     c->in_flight--;
     rq_reply reply = {.message = v.message, .cells = v.cells};
     if (v.exception.java_class.len > 0) {
@@ -400,6 +411,7 @@ static void take_frames(rq__conn *c)
     }
     if (c->in_start == c->in.len) {
         rq_buf_reset(&c->in);
+        if (c->in.cap > IN_KEPT) rq_buf_clear(&c->in);
         c->in_start = 0;
     } else if (c->in_start > READ_ROOM) {
         memmove(c->in.ptr, c->in.ptr + c->in_start, c->in.len - c->in_start);
@@ -430,6 +442,12 @@ static void on_read(rq_stream *s, size_t len)
 static const rq_stream_events events = {
     .on_open = on_open, .on_buffer = on_buffer, .on_read = on_read, .on_close = on_close};
 
+static bool hangs(const rq__conn *c)
+{
+    if (c->abandoned == 0) return false;
+    return c->abandoned >= ABANDONED_MAX || rq_stream_out_pending(c->stream) >= PENDING_MAX;
+}
+
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns)
 {
     static const rq_reply reply = {
@@ -444,7 +462,9 @@ void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns)
         void *ctx = p->ctx;
         p->done = NULL;
         p->abandoned = true;
+        c->abandoned++;
         c->in_flight--;
         done(ctx, &reply);
     }
+    if (hangs(c)) lose(c, "the server does not answer");
 }

@@ -21,11 +21,13 @@ typedef struct rq__span {
 } rq__span;
 
 typedef struct rq__action {
-    rq__span row;             /* in rows */
-    rq__span bytes;           /* in body */
-    rq__span cells;           /* in cells */
-    const rq__region *region; /* of this attempt, while it is being planned and sent */
-    size_t group;             /* the same as a number, valid after the map has changed */
+    rq__span row;   /* in rows */
+    rq__span bytes; /* in body */
+    rq__span cells; /* in cells */
+    const rq__region
+        *region;  /* of this attempt, while it is planned and sent; NULL: none has the row */
+    size_t group; /* the same as a number, valid after the map has changed */
+    size_t place; /* in order */
     uint32_t priority;
     bool done;
     bool answered;

@@ -89,6 +89,13 @@ bool rq__map_is_wrong(rq_err err)
     }
 }
 
+/* Also a server that is silent may have lost its regions.
+ * HBASE: ClientExceptionsUtil.isMetaClearingException */
+static bool doubts_map(rq_err err)
+{
+    return rq__map_is_wrong(err) || err == RQ_E_CALL_TIMEOUT;
+}
+
 /* Errors after which a scan continues with a new scanner. */
 static bool scanner_is_gone(rq_err err)
 {
@@ -122,10 +129,8 @@ bool rq__op_again(rq_op *op, rq_err err, bool retry, rq_slice kind)
     rq_client *c = op->client;
     op->awaits_map = false;
     if (c->stopped) return false;
-    if (rq__map_is_wrong(err)) {
-        retry = true;
-        rq__map_refresh(op->table);
-    }
+    if (rq__map_is_wrong(err)) retry = true;
+    if (doubts_map(err)) rq__map_refresh(op->table);
     if (op->kind == RQ__OP_SCAN && scanner_is_gone(err)) retry = true;
     int64_t when = rq_client_now_ns() + pause_ns(op);
     if (!retry || op->attempts >= c->options.retries || is_late(op, when)) return false;
@@ -217,6 +222,7 @@ void rq__ops_stop(rq_client *c)
 static bool waits_for_map(rq_op *op, rq_err *ret)
 {
     rq_client_table *t = op->table;
+    rq__map_used(t);
     if (RQ_LIKELY(t->region_count > 0)) return false;
     if (!op->awaits_map) {
         op->awaits_map = true;
@@ -249,7 +255,7 @@ void rq__op_attempt(rq_op *op)
         rq_reply reply = {.err = rc,
                           .retry = !rq_err_do_not_retry(rc),
                           .kind = RQ_SLICE_LIT("NoRegions"),
-                          .text = rq_slice_cstr(op->table->refresh_text)};
+                          .text = rq_slice_cstr(rq__refresh_text(op->table))};
         rq__op_failed(op, &reply);
         return;
     }

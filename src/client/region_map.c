@@ -216,12 +216,18 @@ static int by_start(const void *a, const void *b)
     return rq_slice_compare(((const rq__region *)a)->start, ((const rq__region *)b)->start);
 }
 
+const char *rq__refresh_text(const rq_client_table *t)
+{
+    return t->refresh_text == NULL ? "" : t->refresh_text;
+}
+
 static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
 {
     t->refreshing = false;
     t->refresh_err = err;
-    snprintf(t->refresh_text, sizeof t->refresh_text, "%.*s",
-             (int)(text.len > 400 ? 400 : text.len), text.len > 0 ? (const char *)text.ptr : "");
+    free(t->refresh_text);
+    t->refresh_text =
+        text.len == 0 ? NULL : strndup((const char *)text.ptr, text.len > 400 ? 400 : text.len);
     if (err == RQ_OK) {
         rq_arena arena = t->arena;
         rq__region *regions = t->regions;
@@ -236,6 +242,7 @@ static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
         t->next_cap = 0; /* the old array's size is not kept */
         free(t->next_regions);
         t->next_regions = NULL;
+        rq__map_replaced(t);
     } else {
         t->client->meta_lost = true;
     }
@@ -357,7 +364,7 @@ void rq__map_registry_answered(rq_client *c)
     const rq__registry *r = &c->registry;
     if (r->rc == RQ_OK) {
         take_found(c, &r->found);
-        c->meta_lost = false;
+        c->meta_lost = c->master_lost = false;
     }
     for (rq_client_table *t = c->tables; t != NULL; t = t->next) {
         if (!t->awaits_registry) continue;

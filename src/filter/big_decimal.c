@@ -6,7 +6,7 @@
  * Signs are compared first. Then the decimal exponents, bounded by the bit lengths, decide unless
  * they are close. Only then the number of smaller scale is multiplied and the integers are
  * compared. So a scale of two thousand million costs nothing, and the multiplication is bounded by
- * the number of given digits. */
+ * the number of given digits. It may take half a millisecond, so it counts (pace.h). */
 #include "filter/filter_priv.h"
 
 #include "proto/comparator.pb-c.h"
@@ -23,6 +23,7 @@ typedef struct decimal {
 
 typedef struct decimal_comparator {
     rq_comparator base;
+    rq_pace *pace;
     rq_buf mine, theirs; /* limbs */
 } decimal_comparator;
 
@@ -98,8 +99,14 @@ static int compare_integers(const decimal *a, const decimal *b)
     return 0;
 }
 
-static rq_err compare_magnitudes(decimal *a, rq_buf *a_memory, decimal *b, rq_buf *b_memory,
-                                 int *ret)
+/* A step takes about a nanosecond; the number grows by a limb in about each round. */
+static void spend(rq_pace *pace, const decimal *product, uint64_t exponent)
+{
+    pace->slice_left -= (int64_t)(exponent / 9 * product->count / 8);
+}
+
+static rq_err compare_magnitudes(rq_pace *pace, decimal *a, rq_buf *a_memory, decimal *b,
+                                 rq_buf *b_memory, int *ret)
 {
     int64_t a_exponent = digits_at_least(a) - a->scale;
     int64_t b_exponent = digits_at_least(b) - b->scale;
@@ -112,6 +119,7 @@ static rq_err compare_magnitudes(decimal *a, rq_buf *a_memory, decimal *b, rq_bu
         RQ_TRY(multiply_by_power_of_10(a, a_memory, (uint64_t)-more));
     else
         RQ_TRY(multiply_by_power_of_10(b, b_memory, (uint64_t)more));
+    spend(pace, more < 0 ? a : b, (uint64_t)(more < 0 ? -more : more));
     *ret = compare_integers(a, b);
     return RQ_OK;
 }
@@ -121,6 +129,7 @@ static rq_err decimal_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_err
     decimal_comparator *d = (decimal_comparator *)c;
     decimal mine;
     decimal theirs;
+    if (RQ_UNLIKELY(rq__pace_is_due(d->pace))) return RQ_E_AGAIN;
     RQ_TRY(decode(c->value, &d->mine, &mine));
     rq_err rc = decode(bytes, &d->theirs, &theirs);
     if (rc == NULL_VALUE) return rq__filter_throw(why, RQ__NULL_POINTER);
@@ -132,7 +141,7 @@ static rq_err decimal_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_err
         *ret = (mine.sign > theirs.sign) - (mine.sign < theirs.sign);
         return RQ_OK;
     }
-    RQ_TRY(compare_magnitudes(&mine, &d->mine, &theirs, &d->theirs, ret));
+    RQ_TRY(compare_magnitudes(d->pace, &mine, &d->mine, &theirs, &d->theirs, ret));
     if (mine.sign < 0) *ret = -*ret;
     return RQ_OK;
 }
@@ -152,6 +161,7 @@ rq_err rq__parse_big_decimal(rq__parse *p, rq_slice bytes, rq_comparator **ret)
     decimal_comparator *d =
         (decimal_comparator *)rq__parse_new_comparator(p, sizeof *d, &decimal_class, value);
     if (d == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq__parse_pace(p, &d->pace));
     RQ_TRY(rq__parse_own_buf(p, &d->mine));
     RQ_TRY(rq__parse_own_buf(p, &d->theirs));
     *ret = &d->base;

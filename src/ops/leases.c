@@ -500,7 +500,7 @@ rq_err rq__lease_take(rq__leases *t, uint64_t id, rq_scan_owner *owner, rq__scan
     } else if (h != NULL) {
         take(t, h, owner);
         *ret = h;
-    } else if (closed->id == id) {
+    } else if (closed->id == id && id != 0) { /* 0: none is remembered there */
         *ret_last_seq = closed->last_seq;
         rc = RQ_E_END;
     } else {

@@ -45,6 +45,7 @@ typedef struct rq__view_of_quotas {
     size_t slot_mask;
     bool exceeds; /* exceedThrottleQuota */
     bool throttles, spaces;
+    bool usages; /* some of RQ__OWNER_TABLE_USAGE */
 } rq__view_of_quotas;
 
 /* Reads hbase:quota. Limiters of `before` (may be NULL) are kept, with their new limits.
@@ -86,6 +87,8 @@ typedef struct rq__space_view {
 RQ_NODISCARD
 rq_err rq__space_measure(rq_quotas *q, rq_error *why);
 void rq__space_view_free(rq__space_view *v); /* NULL is fine */
+/* Whether the table's record in hbase:quota says what is still to be done. REQUIRES: q->work. */
+bool rq__space_needs_record(const rq_quotas *q, rq_slice table);
 const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table);
 
 /* --- snapshots.c ------------------------------------------------------------------------------ */
@@ -131,6 +134,7 @@ struct rq_quotas {
     const char *user_key;               /* the request attribute that names the user; "": none */
     _Atomic(rq__view_of_quotas *) view; /* NULL: not yet read */
     _Atomic(rq__space_view *) space;    /* NULL: none */
+    bool has_measured;                  /* space, since the start; under `work` */
     rq__snapshot_usage *snapshots;      /* under `work`; NULL: not yet measured */
     uint64_t snapshots_ns, snapshot_ns; /* when, and how often */
     pthread_mutex_t work;               /* one change at a time; held across I/O, by no loop */

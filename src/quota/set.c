@@ -11,6 +11,7 @@
 /* The cell that has the quotas. */
 typedef struct place {
     rq_slice row, qualifier;
+    bool lost; /* a table's quotas were removed, and its usage is still there */
 } place;
 
 static rq_err find_place(const Pb__SetQuotaRequest *r, rq_arena *arena, place *ret, rq_error *why)
@@ -41,7 +42,7 @@ static rq_err find_place(const Pb__SetQuotaRequest *r, rq_arena *arena, place *r
                        "region server must be specified");
     }
     if (row == NULL || qualifier == NULL) return rq_no_memory(why);
-    *ret = (place){rq_slice_cstr(row), rq_slice_cstr(qualifier)};
+    *ret = (place){.row = rq_slice_cstr(row), .qualifier = rq_slice_cstr(qualifier)};
     return RQ_OK;
 }
 
@@ -168,17 +169,31 @@ static rq_err merge(const Pb__SetQuotaRequest *r, rq_arena *arena, Pb__Quotas *t
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static rq_err delete_owner(rq_quotas *q, const place *at, rq_error *why)
+/* A table's usage goes when its last state was taken back (delete_usage). */
+static rq_err delete_owner(rq_quotas *q, place *at, rq_error *why)
 {
     if (!rq_slice_eq(at->qualifier, RQ_SLICE_LIT("s")))
         return rq_catalog_row_delete(q->catalog, RQ__QUOTA_TABLE, at->row, "q", &at->qualifier,
                                      why);
     RQ_TRY(rq_catalog_row_delete(q->catalog, RQ__QUOTA_TABLE, at->row, "q", NULL, why));
+    at->lost = rq_slice_starts_with(at->row, RQ_SLICE_LIT("t."));
+    if (at->lost) return RQ_OK;
     return rq_catalog_row_delete(q->catalog, RQ__QUOTA_TABLE, at->row, "u", NULL, why);
 }
 
-static rq_err store(rq_quotas *q, const place *at, const Pb__Quotas *m, rq_arena *arena,
-                    rq_error *why)
+/* Unless the record is still needed: of a table that could not be enabled, or has its namespace's quota. */
+static rq_err delete_usage(rq_quotas *q, const place *at, rq_error *why)
+{
+    rq_slice table = rq_slice_of(at->row.ptr + 2, at->row.len - 2);
+    rq_err rc = RQ_OK;
+    pthread_mutex_lock(&q->work);
+    if (!rq__space_needs_record(q, table))
+        rc = rq_catalog_row_delete(q->catalog, RQ__QUOTA_TABLE, at->row, "u", NULL, why);
+    pthread_mutex_unlock(&q->work);
+    return rc;
+}
+
+static rq_err store(rq_quotas *q, place *at, const Pb__Quotas *m, rq_arena *arena, rq_error *why)
 {
     rq_slice bytes;
     if (m->throttle == NULL && m->space == NULL && !m->has_bypass_globals)
@@ -187,16 +202,16 @@ static rq_err store(rq_quotas *q, const place *at, const Pb__Quotas *m, rq_arena
     return rq_catalog_row_put(q->catalog, RQ__QUOTA_TABLE, at->row, "q", at->qualifier, bytes, why);
 }
 
-static rq_err set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_arena *arena, rq_error *why)
+static rq_err set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_arena *arena, place *ret,
+                  rq_error *why)
 {
-    place at;
     Pb__Quotas m;
-    RQ_TRY(find_place(r, arena, &at, why));
+    RQ_TRY(find_place(r, arena, ret, why));
     RQ_TRY(rq_catalog_need_quota_table(q->catalog, why));
-    if (r->has_remove_all && r->remove_all) return delete_owner(q, &at, why);
-    RQ_TRY(read_place(q, &at, arena, &m, why));
+    if (r->has_remove_all && r->remove_all) return delete_owner(q, ret, why);
+    RQ_TRY(read_place(q, ret, arena, &m, why));
     RQ_TRY(merge(r, arena, &m, why));
-    return store(q, &at, &m, arena, why);
+    return store(q, ret, &m, arena, why);
 }
 
 rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
@@ -205,12 +220,15 @@ rq_err rq_quotas_set(rq_quotas *q, const Pb__SetQuotaRequest *r, rq_error *why)
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "java.lang.UnsupportedOperationException: quota support disabled");
     rq_arena arena;
+    place at = {.lost = false};
     rq_arena_init(&arena);
     pthread_mutex_lock(&q->work);
-    rq_err rc = set(q, r, &arena, why);
+    rq_err rc = set(q, r, &arena, &at, why);
     pthread_mutex_unlock(&q->work);
+    if (rc == RQ_OK) rc = rq_quotas_reload(q, why);
+    if (rc == RQ_OK && at.lost) rc = delete_usage(q, &at, why);
     rq_arena_clear(&arena);
-    return rc == RQ_OK ? rq_quotas_reload(q, why) : rc;
+    return rc;
 }
 
 /* --- switches --------------------------------------------------------------------------------- */
@@ -260,7 +278,8 @@ static rq_err check_server(const Pb__Throttle *t, rq_error *why)
 static rq_err switch_exceed(rq_quotas *q, bool on, rq_arena *arena, bool *ret_before, rq_error *why)
 {
     static const uint8_t values[] = {0, 0xff}; /* HBASE: Bytes.toBytes(boolean) */
-    const place server = {RQ_SLICE_LIT("r." RQ__QUOTA_SERVER), RQ_SLICE_LIT("s")};
+    const place server = {.row = RQ_SLICE_LIT("r." RQ__QUOTA_SERVER),
+                          .qualifier = RQ_SLICE_LIT("s")};
     Pb__Quotas m;
     const rq__view_of_quotas *v = atomic_load(&q->view);
     *ret_before = v != NULL && v->exceeds;

@@ -39,6 +39,12 @@ const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table)
     return e == NULL || e->is_lost ? NULL : e;
 }
 
+bool rq__space_needs_record(const rq_quotas *q, rq_slice table)
+{
+    const rq__space_entry *e = find_entry(atomic_load(&q->space), table, false);
+    return e != NULL && (!e->is_lost || e->was_followed);
+}
+
 void rq__space_view_free(rq__space_view *v)
 {
     if (v == NULL) return;
@@ -69,6 +75,7 @@ typedef struct round_state {
     rq_quotas *q;
     const rq__view_of_quotas *quotas;
     const rq__space_view *before;
+    bool is_first; /* of this process: what an earlier one has written counts */
     rq__space_view *view;
     size_t cap;
 } round_state;
@@ -100,27 +107,31 @@ static rq_space_state state_of(const rq__entry *e, rq_slice name, bool is_namesp
                             .is_violated = usage > e->space_limit};
 }
 
+static rq_space_state state_of_usage(const rq__entry *e)
+{
+    return (rq_space_state){.table = e->name,
+                            .usage = e->usage,
+                            .limit = e->space_limit,
+                            .policy = e->policy,
+                            .is_violated = e->is_violated};
+}
+
 /* A table's state at the end of the previous round; after a start, as it was last written. */
 static bool state_before(const round_state *r, rq_slice table, rq_space_state *ret)
 {
     rq_slice none = {0};
     const rq__space_entry *e = find_entry(r->before, table, false);
     const rq__entry *written =
-        r->before != NULL ? NULL : rq__quota_find(r->quotas, RQ__OWNER_TABLE_USAGE, table, none);
+        r->is_first ? rq__quota_find(r->quotas, RQ__OWNER_TABLE_USAGE, table, none) : NULL;
     if (e != NULL) *ret = e->state;
-    if (written != NULL)
-        *ret = (rq_space_state){.table = table,
-                                .usage = written->usage,
-                                .limit = written->space_limit,
-                                .policy = written->policy,
-                                .is_violated = written->is_violated};
+    if (written != NULL) *ret = state_of_usage(written);
     return e != NULL || written != NULL;
 }
 
 /* The state that the table and hbase:quota were brought to. */
 static bool followed_before(const round_state *r, rq_slice table, rq_space_state *ret)
 {
-    if (r->before == NULL) return state_before(r, table, ret);
+    if (r->is_first) return state_before(r, table, ret);
     const rq__space_entry *e = find_entry(r->before, table, false);
     if (e == NULL || !e->was_followed) return false;
     *ret = e->followed;
@@ -178,16 +189,29 @@ static void sort_view(rq__space_view *v)
     if (v->count > 1) qsort(v->entries, v->count, sizeof *v->entries, entry_order);
 }
 
-/* Tables that have no quota any more, whose last state is to be taken back. */
+/* A table that has no quota any more, among the first `count` entries. */
+static rq_err add_lost_table(round_state *r, size_t count, const rq_space_state *s, bool is_own)
+{
+    const rq__space_view sorted = {.entries = r->view->entries, .count = count};
+    if (find_entry(&sorted, s->table, false) != NULL) return RQ_OK;
+    RQ_TRY(add_entry(r, s, is_own));
+    r->view->entries[r->view->count - 1].is_lost = true;
+    return RQ_OK;
+}
+
+/* Tables whose last state is to be taken back: of the previous round, or of an earlier process, which ended
+ * before that was done. */
 static rq_err add_lost(round_state *r)
 {
     size_t count = r->view->count;
     for (size_t i = 0; r->before != NULL && i < r->before->count; i++) {
         const rq__space_entry *old = &r->before->entries[i];
-        const rq__space_view sorted = {.entries = r->view->entries, .count = count};
-        if (!old->was_followed || find_entry(&sorted, old->state.table, false) != NULL) continue;
-        RQ_TRY(add_entry(r, &old->state, old->is_own));
-        r->view->entries[r->view->count - 1].is_lost = true;
+        if (old->was_followed) RQ_TRY(add_lost_table(r, count, &old->state, old->is_own));
+    }
+    for (size_t i = 0; r->is_first && r->quotas->usages && i < r->quotas->count; i++) {
+        const rq__entry *e = &r->quotas->entries[i];
+        rq_space_state s = state_of_usage(e);
+        if (e->owner == RQ__OWNER_TABLE_USAGE) RQ_TRY(add_lost_table(r, count, &s, true));
     }
     if (r->view->count > count) sort_view(r->view);
     return RQ_OK;
@@ -372,8 +396,10 @@ static void measure_snapshots(rq_quotas *q, bool now)
 rq_err rq__space_measure(rq_quotas *q, rq_error *why)
 {
     rq__space_view *before = atomic_load(&q->space);
-    round_state r = {.q = q, .quotas = atomic_load(&q->view), .before = before};
-    if (r.quotas == NULL || (!r.quotas->spaces && before == NULL)) return RQ_OK;
+    round_state r = {
+        .q = q, .quotas = atomic_load(&q->view), .before = before, .is_first = !q->has_measured};
+    if (r.quotas == NULL) return RQ_OK;
+    if (!r.quotas->spaces && before == NULL && !(r.is_first && r.quotas->usages)) return RQ_OK;
     measure_snapshots(q, !r.quotas->spaces);
     r.view = calloc(1, sizeof *r.view);
     if (r.view == NULL) return rq_no_memory(why);
@@ -385,6 +411,7 @@ rq_err rq__space_measure(rq_quotas *q, rq_error *why)
     }
     atomic_store_explicit(&q->space, r.view, memory_order_release);
     follow_all(&r);
+    q->has_measured = true;
     if (r.view->count == 0) {
         atomic_store_explicit(&q->space, NULL, memory_order_release);
         rq_epoch_retire(q->env.epoch, &r.view->retired, release_view);

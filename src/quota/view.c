@@ -210,6 +210,7 @@ static rq_err take_usage(reading *r, const rq_cell *cell)
         pb__space_quota_snapshot__unpack(&memory.allocator, cell->value_len, cell->value);
     rq__entry *e = m == NULL ? NULL : add_entry(r->view);
     if (e != NULL) {
+        r->view->usages = true;
         const Pb__SpaceQuotaStatus *status = m->quota_status;
         *e = (rq__entry){.owner = RQ__OWNER_TABLE_USAGE,
                          .name = rq_arena_copy(&r->view->arena, table),

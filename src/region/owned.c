@@ -153,7 +153,11 @@ static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
     const rq_engine *e = r->engine;
     if (is_me(e->cluster, owner) && rq_wal_holds(e->wal, r->info.encoded))
         return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
-    return rq__owned_check_owner(e->cluster, owner, &r->owned->quiet_ns, why);
+    rq_err rc = rq__owned_check_owner(e->cluster, owner, &r->owned->quiet_ns, why);
+    if (rc != RQ_E_STATE) return rc;
+    /* The fence may come yet: another attempt opens it. */
+    if (why != NULL) why->code = RQ_E_CONFLICT;
+    return RQ_E_CONFLICT;
 }
 
 /* The listed logs of others, and this server's behind them. */

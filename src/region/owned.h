@@ -6,7 +6,8 @@
  *
  *  1. Open: the manifest is swapped to owner = this server, with a higher open number, and this
  *     server's log in its list. From then on the former owner's flushes and compactions fail.
- *     Refused (RQ_E_STATE) while the former owner has neither closed the region nor been fenced.
+ *     Refused (RQ_E_CONFLICT, which is tried again) while the former owner has neither closed the region
+ *     nor been fenced.
  *  2. Then the listed logs of other servers are replayed, and the lease of a fenced owner runs out,
  *     before the region is open.
  *  3. Each commit of the region swaps the manifest. A conflict means that another server owns it:

@@ -550,6 +550,51 @@ static rq_err do_read_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state 
     return RQ_OK;
 }
 
+/* The search for the next row has not ended: cells that nobody may see can take longer than the call's
+ * time. */
+static bool searches_too_long(rq_region_scanner *s, rq_err rc, uint64_t deadline_ns)
+{
+    return rc == RQ_E_AGAIN && deadline_ns != 0 && rq__region_scanner_now(s) >= deadline_ns;
+}
+
+/* The answer ends with the cells of the row that were found. */
+static rq_err read_in_time(rq_region_scanner *s, bool only, rq_read_ctx *ctx, rq_scan_state *ret,
+                           bool *ret_has_result, rq_error *why)
+{
+    bool cut = false;
+    rq_err rc = only ? read_only_store(s, ctx, &cut, why)
+                     : read_stores(s, s->essential_count, ctx, &cut, why);
+    if (rc == RQ_OK) s->phase = cut ? PHASE_READ_CUT : PHASE_DECIDE;
+    if (!searches_too_long(s, rc, s->read.deadline_ns)) return rc;
+    s->was_cut = true;
+    *ret = RQ_SCAN_TIME_REACHED_MID_ROW;
+    *ret_has_result = true;
+    return RQ_OK;
+}
+
+/* The answer ends before the next row is known. */
+static rq_err begin_in_time(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
+                            rq_scan_state *ret, bool *ret_has_result, rq_error *why)
+{
+    rq_err rc = do_begin(s, ctx, why);
+    if (!searches_too_long(s, rc, limits->deadline_ns) || cells_of_row(s) > 0) return rc;
+    *ret = RQ_SCAN_TIME_REACHED;
+    *ret_has_result = true;
+    return RQ_OK;
+}
+
+/* The next call finds out whether the row was the last one. */
+static rq_err end_in_time(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
+                          rq_scan_state *ret, rq_error *why)
+{
+    rq_err rc = do_end(s, limits, ctx, ret, why);
+    if (!searches_too_long(s, rc, limits->deadline_ns)) return rc;
+    reset_filter(s);
+    s->phase = filter_is_done(s) ? PHASE_DONE : PHASE_BEGIN;
+    *ret = s->phase == PHASE_DONE ? RQ_SCAN_DONE : RQ_SCAN_TIME_REACHED;
+    return RQ_OK;
+}
+
 /* Whether the filter's searches in row keys and values have used up the slice. */
 static bool slice_is_spent(const rq_region_scanner *s)
 {
@@ -572,19 +617,16 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
             RQ_TRY(check_clock_now(s, limits->deadline_ns, ret_has_result));
             if (*ret_has_result) return RQ_OK;
         }
-        RQ_TRY(do_begin(s, ctx, why));
+        RQ_TRY(begin_in_time(s, limits, ctx, ret, ret_has_result, why));
+        if (*ret_has_result) return RQ_OK;
         stands_there = s->store_count == 1;
         if (s->phase == PHASE_SKIP && stands_there && !s->scan->is_get && !s->shows_left_out)
             return pass_row(s, limits, ret, ret_has_result);
         if (s->phase != PHASE_READ) return RQ_OK;
         RQ_FALLTHROUGH;
     case PHASE_READ:
-        if (stands_there)
-            RQ_TRY(read_only_store(s, ctx, &flag, why));
-        else
-            RQ_TRY(read_stores(s, s->essential_count, ctx, &flag, why));
-        s->phase = flag ? PHASE_READ_CUT : PHASE_DECIDE;
-        if (flag) return RQ_OK;
+        RQ_TRY(read_in_time(s, stands_there, ctx, ret, ret_has_result, why));
+        if (s->phase != PHASE_DECIDE) return RQ_OK;
         RQ_FALLTHROUGH;
     case PHASE_DECIDE:
         RQ_TRY(decide(s, &flag));
@@ -610,7 +652,7 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
         s->phase = PHASE_END;
         RQ_FALLTHROUGH;
     case PHASE_END:
-        RQ_TRY(do_end(s, limits, ctx, ret, why));
+        RQ_TRY(end_in_time(s, limits, ctx, ret, why));
         *ret_has_result = true;
         return RQ_OK;
     case PHASE_READ_CUT:

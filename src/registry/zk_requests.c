@@ -4,10 +4,11 @@
 #include "registry/zk_priv.h"
 
 /* The node with its stat, or RQ_E_NOT_FOUND. */
-static rq_err read_node(rq__zk_connection *c, rq_slice path, rq__znode *ret, rq__zk_stat *ret_stat)
+static rq_err read_node(rq__zk_connection *c, rq_slice path, bool lists, rq__znode *ret,
+                        rq__zk_stat *ret_stat)
 {
     const rq_registry *r = c->registry;
-    RQ_TRY(rq__znode_get(&r->znodes, path, &c->arena, ret));
+    RQ_TRY(rq__znode_get(&r->znodes, path, lists, &c->arena, ret));
     int64_t started = rq_catalog_server(r->catalog)->start_code;
     int64_t changed = ret->changes ? rq__zk_zxid_now(r) : r->zxid_start;
     *ret_stat = (rq__zk_stat){
@@ -31,14 +32,14 @@ typedef rq_err request_fn(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int3
 
 /* Reads the path and, with `watched`, the flag behind it, and looks up the node. *err: the error
  * for the client; the node is valid if it is OK. */
-static rq_err take_node(rq__zk_connection *c, rq_cursor *in, rq_slice *path, bool *watched,
-                        rq__znode *node, rq__zk_stat *stat, int32_t *err)
+static rq_err take_node(rq__zk_connection *c, rq_cursor *in, bool lists, rq_slice *path,
+                        bool *watched, rq__znode *node, rq__zk_stat *stat, int32_t *err)
 {
     if (!rq__zk_read_buffer(in, path) || (watched != NULL && !rq__zk_read_bool(in, watched))) {
         *err = RQ__ZK_MARSHALLING;
         return RQ_OK;
     }
-    rq_err rc = read_node(c, *path, node, stat);
+    rq_err rc = read_node(c, *path, lists, node, stat);
     if (rc != RQ_E_NOT_FOUND) return rc;
     *err = RQ__ZK_NO_NODE;
     return RQ_OK;
@@ -50,7 +51,7 @@ static rq_err do_exists(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_
     bool watched = false;
     rq__znode node;
     rq__zk_stat stat;
-    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
+    RQ_TRY(take_node(c, in, false, &path, &watched, &node, &stat, err));
     if (*err == RQ__ZK_MARSHALLING) return RQ_OK;
     bool there = *err == RQ__ZK_OK;
     if (watched) RQ_TRY(rq__zk_watch_add(c, RQ__ZK_WATCH_DATA, path, there ? &node : NULL));
@@ -63,7 +64,7 @@ static rq_err do_get_data(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int3
     bool watched = false;
     rq__znode node;
     rq__zk_stat stat;
-    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
+    RQ_TRY(take_node(c, in, false, &path, &watched, &node, &stat, err));
     if (*err != RQ__ZK_OK) return RQ_OK;
     if (watched) RQ_TRY(rq__zk_watch_add(c, RQ__ZK_WATCH_DATA, path, &node));
     RQ_TRY(rq__zk_write_buffer(out, node.data));
@@ -77,7 +78,7 @@ static rq_err get_children(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int
     bool watched = false;
     rq__znode node;
     rq__zk_stat stat;
-    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
+    RQ_TRY(take_node(c, in, true, &path, &watched, &node, &stat, err));
     if (*err != RQ__ZK_OK) return RQ_OK;
     if (watched) RQ_TRY(rq__zk_watch_add(c, RQ__ZK_WATCH_CHILD, path, &node));
     RQ_TRY(rq_buf_append_be32(out, (uint32_t)node.child_count));
@@ -102,7 +103,7 @@ static rq_err do_get_acl(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32
     rq_slice path;
     rq__znode node;
     rq__zk_stat stat;
-    RQ_TRY(take_node(c, in, &path, NULL, &node, &stat, err));
+    RQ_TRY(take_node(c, in, false, &path, NULL, &node, &stat, err));
     if (*err != RQ__ZK_OK) return RQ_OK;
     RQ_TRY(rq_buf_append_be32(out, 1));
     RQ_TRY(rq_buf_append_be32(out, 1)); /* READ */
@@ -163,7 +164,7 @@ static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list lis
         rq__zk_watch_kind kind = list == LIST_CHILD ? RQ__ZK_WATCH_CHILD : RQ__ZK_WATCH_DATA;
         if (rq__zk_is_watched(c, kind, path)) continue;
         rq_arena_reset(&c->arena);
-        rq_err rc = read_node(c, path, &node, &stat);
+        rq_err rc = read_node(c, path, false, &node, &stat);
         if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
         int event = 0;
         if (rc != RQ_OK)
@@ -174,10 +175,12 @@ static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list lis
             event = RQ__ZK_NODE_DATA_CHANGED;
         else if (list == LIST_CHILD && stat.pzxid > since)
             event = RQ__ZK_NODE_CHILDREN_CHANGED;
-        if (event != 0)
+        if (event != 0) {
             RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
-        else
-            RQ_TRY(rq__zk_watch_add(c, kind, path, rc == RQ_OK ? &node : NULL));
+            continue;
+        }
+        if (list == LIST_CHILD && rc == RQ_OK) RQ_TRY(read_node(c, path, true, &node, &stat));
+        RQ_TRY(rq__zk_watch_add(c, kind, path, rc == RQ_OK ? &node : NULL));
     }
     return RQ_OK;
 }

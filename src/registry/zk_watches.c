@@ -111,7 +111,7 @@ rq_err rq__zk_watch_add(rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice p
     }
     if (node != NULL) {
         w->data_crc = rq_crc32c(0, node->data.ptr, node->data.len);
-        w->children_crc = children_crc(node);
+        if (kind == RQ__ZK_WATCH_CHILD) w->children_crc = children_crc(node);
     }
     if (!c->watching) begin_watching(c);
     if (c->watches != NULL) c->watches->previous = w;
@@ -163,7 +163,8 @@ static rq_err fire(rq__zk_connection *c, watch *w, watch **next)
     rq__znode node;
     rq_slice path = rq_slice_of(w->path, w->path_len);
     rq_arena_reset(&c->arena);
-    rq_err rc = rq__znode_get(&c->registry->znodes, path, &c->arena, &node);
+    rq_err rc =
+        rq__znode_get(&c->registry->znodes, path, w->kind == RQ__ZK_WATCH_CHILD, &c->arena, &node);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
     int event = event_of(w, rc == RQ_OK ? &node : NULL);
     if (event == 0) return RQ_OK;

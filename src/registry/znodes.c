@@ -75,8 +75,10 @@ static rq_err one_child(const char *name, rq_arena *arena, rq__znode *ret)
     return RQ_OK;
 }
 
-static rq_err list_servers(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+/* Lists of few names are always made. */
+static rq_err list_servers(const rq__znodes *z, bool lists, rq_arena *arena, rq__znode *ret)
 {
+    (void)lists;
     ret->children = rq_arena_alloc(arena, sizeof *ret->children);
     if (ret->children == NULL) return RQ_E_NO_MEMORY;
     ret->children[0] = rq_slice_cstr(rq_catalog_server(z->catalog)->text);
@@ -132,10 +134,10 @@ static rq_err value_replication(const rq__znodes *z, rq_slice name, rq_arena *ar
                       ret);
 }
 
-static rq_err list_replication(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+static rq_err list_replication(const rq__znodes *z, bool lists, rq_arena *arena, rq__znode *ret)
 {
     static const char *const names[] = {"peers", "rs", "hfile-refs"};
-    (void)z;
+    (void)z, (void)lists;
     ret->children = rq_arena_alloc(arena, RQ_ARRAY_LEN(names) * sizeof *ret->children);
     if (ret->children == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
@@ -146,38 +148,36 @@ static rq_err list_replication(const rq__znodes *z, rq_arena *arena, rq__znode *
 
 /* --- children --------------------------------------------------------------------------------- */
 
-static rq_err list_tables(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+static rq_err list_tables(const rq__znodes *z, bool lists, rq_arena *arena, rq__znode *ret)
 {
     const rq_catalog_table *const *tables;
-    size_t count;
-    rq_catalog_tables(z->catalog, &tables, &count);
-    ret->children = rq_arena_alloc(arena, count * sizeof *ret->children);
-    if (ret->children == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        ret->children[i] = tables[i]->schema->name;
-    ret->child_count = count;
+    rq_catalog_tables(z->catalog, &tables, &ret->child_count);
     ret->changes = true;
+    if (!lists) return RQ_OK;
+    ret->children = rq_arena_alloc(arena, ret->child_count * sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < ret->child_count; i++)
+        ret->children[i] = tables[i]->schema->name;
     return RQ_OK;
 }
 
-static rq_err list_namespaces(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+static rq_err list_namespaces(const rq__znodes *z, bool lists, rq_arena *arena, rq__znode *ret)
 {
     const rq_namespace *const *namespaces;
-    size_t count;
-    rq_catalog_namespaces(z->catalog, &namespaces, &count);
-    ret->children = rq_arena_alloc(arena, count * sizeof *ret->children);
-    if (ret->children == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        ret->children[i] = namespaces[i]->name;
-    ret->child_count = count;
+    rq_catalog_namespaces(z->catalog, &namespaces, &ret->child_count);
     ret->changes = true;
+    if (!lists) return RQ_OK;
+    ret->children = rq_arena_alloc(arena, ret->child_count * sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < ret->child_count; i++)
+        ret->children[i] = namespaces[i]->name;
     return RQ_OK;
 }
 
 /* --- the tree --------------------------------------------------------------------------------- */
 
 typedef rq_err value_fn(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret);
-typedef rq_err list_fn(const rq__znodes *z, rq_arena *arena, rq__znode *ret);
+typedef rq_err list_fn(const rq__znodes *z, bool lists, rq_arena *arena, rq__znode *ret);
 
 /* The nodes below the root: their values, and names and values of their children. */
 static const struct {
@@ -240,7 +240,8 @@ static rq_err root_children(const rq__znodes *z, rq_arena *arena, rq__znode *ret
     return RQ_OK;
 }
 
-rq_err rq__znode_get(const rq__znodes *z, rq_slice path, rq_arena *arena, rq__znode *ret)
+rq_err rq__znode_get(const rq__znodes *z, rq_slice path, bool lists, rq_arena *arena,
+                     rq__znode *ret)
 {
     size_t root_len = strlen(z->root);
     *ret = (rq__znode){.data = rq_slice_of("", 0)};
@@ -259,7 +260,7 @@ rq_err rq__znode_get(const rq__znodes *z, rq_slice path, rq_arena *arena, rq__zn
             return nodes[i].child_value(z, child, arena, ret);
         }
         if (nodes[i].value != NULL) RQ_TRY(nodes[i].value(z, name, arena, ret));
-        return nodes[i].list == NULL ? RQ_OK : nodes[i].list(z, arena, ret);
+        return nodes[i].list == NULL ? RQ_OK : nodes[i].list(z, lists, arena, ret);
     }
     int replica = slash != NULL ? 0 : meta_replica(name);
     if (replica > 0 && replica < meta_copies(z)) return value_meta(z, name, arena, ret);

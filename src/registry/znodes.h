@@ -23,7 +23,7 @@ typedef struct rq__znodes {
 
 typedef struct rq__znode {
     rq_slice data;
-    rq_slice *children; /* names; only if requested */
+    rq_slice *children; /* names; only if listed */
     size_t child_count;
     bool ephemeral;
     bool changes; /* it changes with the catalog's view; other nodes are as old as the start */
@@ -41,8 +41,10 @@ static inline Pb__ServerName rq__server_message(const rq_server_name *s)
     return m;
 }
 
-/* REQUIRES: inside a read section. RQ_E_NOT_FOUND: no such node. Everything is in the arena. */
+/* REQUIRES: inside a read section. RQ_E_NOT_FOUND: no such node. Everything is in the arena. `lists`: also
+ * the names of its children, of which there may be very many; else their number alone. */
 RQ_NODISCARD
-rq_err rq__znode_get(const rq__znodes *z, rq_slice path, rq_arena *arena, rq__znode *ret);
+rq_err rq__znode_get(const rq__znodes *z, rq_slice path, bool lists, rq_arena *arena,
+                     rq__znode *ret);
 
 #endif

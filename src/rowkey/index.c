@@ -124,7 +124,8 @@ static rq_err read_entry(rq_index *x, rq_bytes key, rq__entry *ret, rq_failure *
 int64_t rq__index_time(int64_t newest)
 {
     int64_t now = (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
-    return now > newest ? now : newest + 1;
+    if (now > newest) return now;
+    return newest < INT64_MAX ? newest + 1 : newest; /* a server may send any time */
 }
 
 static int64_t newest_of(const rq_row *row)

@@ -297,7 +297,7 @@ static rq_err repair_rows(rq_index *x, rq_index_repairs *r, rq_failure *why)
 
 static rq_err remove_deleted(rq_index *x, const fetched *f, rq_failure *why)
 {
-    if (f->entry.timestamp == 0 || f->entry.timestamp + RQ__LONG_AGO_MS > rq__index_time(0))
+    if (f->entry.timestamp == 0 || f->entry.timestamp > rq__index_time(0) - RQ__LONG_AGO_MS)
         return RQ_OK;
     return rq__entry_remove(x, (rq_bytes){f->key.ptr, f->key.len}, &f->entry, why);
 }

@@ -90,24 +90,46 @@ static rq_err batch_grow(batch *b, size_t cap, rq_failure *failure)
     return RQ_OK;
 }
 
-/* The rows of one answer, at most `most`. */
-static rq_err fill(rq_scanner *scanner, batch *b, size_t most, bool *ret_ended, rq_failure *why)
+static void free_rows(batch *b)
 {
-    b->count = b->at = 0;
-    if (b->cap < most) {
-        rq_err rc = batch_grow(b, most, why);
-        if (rc != RQ_OK) return rc;
-    }
-    rq_err rc = rq_scanner_take(scanner, most, b->rows, &b->count, why);
-    *ret_ended = rc == RQ_OK && b->count == 0;
-    return rc;
+    while (b->at < b->count)
+        rq_row_free(b->rows[b->at++]);
+    b->at = b->count = 0;
 }
 
 static void batch_clear(batch *b)
 {
-    while (b->at < b->count)
-        rq_row_free(b->rows[b->at++]);
+    free_rows(b);
     free(b->rows);
+}
+
+/* Every row has a key behind its salt. A server may send anything. */
+static bool are_salted(const batch *b, size_t salt_len)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (b->rows[i]->count == 0 || b->rows[i]->cells[0].row.len < salt_len) return false;
+    return true;
+}
+
+/* The rows of one answer, at most `most`. */
+static rq_err fill(const rq_salted_scanner *s, rq_scanner *scanner, batch *b, size_t most,
+                   bool *ret_ended, rq_failure *failure)
+{
+    b->count = b->at = 0;
+    if (b->cap < most) {
+        rq_err rc = batch_grow(b, most, failure);
+        if (rc != RQ_OK) return rc;
+    }
+    rq_err rc = rq_scanner_take(scanner, most, b->rows, &b->count, failure);
+    *ret_ended = rc == RQ_OK && b->count == 0;
+    if (rc == RQ_OK && !are_salted(b, s->salt_len)) {
+        rq_why why;
+        free_rows(b);
+        rq_why_clear(&why);
+        rc = rq_fail(&why.error, RQ_E_MALFORMED, "a row of the table has no key behind a salt");
+        return rq_fill_failure(failure, rc, &why);
+    }
+    return rc;
 }
 
 static bool can_fill(const bucket *b)
@@ -131,7 +153,7 @@ static void fill_next(rq_salted_scanner *s, bucket *b)
     bool ended = false;
     b->filling = true;
     pthread_mutex_unlock(&s->lock);
-    rq_err rc = fill(b->scanner, &b->next, BATCH_ROWS_ANSWER, &ended, &why);
+    rq_err rc = fill(s, b->scanner, &b->next, BATCH_ROWS_ANSWER, &ended, &why);
     pthread_mutex_lock(&s->lock);
     b->filling = false;
     b->has_next = b->next.count > 0;
@@ -191,7 +213,7 @@ static rq_err fill_as_caller(rq_salted_scanner *s, bucket *b)
 {
     size_t most = s->is_remote ? BATCH_ROWS_ANSWER : BATCH_ROWS;
     if (b->ended) return RQ_OK;
-    s->rc = fill(b->scanner, &b->batch, most, &b->ended, &s->failure);
+    s->rc = fill(s, b->scanner, &b->batch, most, &b->ended, &s->failure);
     if (b->is_ahead) s->ahead_count--;
     b->is_ahead = false;
     if (s->rc == RQ_OK) ask_ahead(s, b);

@@ -4,8 +4,8 @@
  * AggregateImplementation.
  *
  * It scans like a Scan call, but returns no rows: it collects one row at a time, adds it up and
- * drops it, and yields its loop as a scan does. Clients depend on some surprising results of HBase,
- * so they are the same here:
+ * drops it, and yields its loop as a scan does, also within a row. Clients depend on some surprising
+ * results of HBase, so they are the same here:
  *  - a row count with columns looks at the family without its first column; with one column, at the
  *    whole family;
  *  - the number of rows for an average includes the last, empty step of a filtered scan;
@@ -40,7 +40,12 @@ struct aggregate {
     rq_scan_extra extra;
     rq_region_scanner *scanner;
     rq_cellblock row; /* the row at hand */
-    uint64_t rows;    /* steps of the scanner */
+    bool has_row;     /* its cells from this one on are still to be added up: */
+    uint32_t cell;
+    size_t cell_at; /* bytes */
+    rq_scan_state state;
+    uint64_t yield_ns; /* end of the slice at hand; 0: none */
+    uint64_t rows;     /* steps of the scanner */
     uint64_t rows_with_cells;
     bool weighted;
     rq__number result; /* maximum, minimum, sum */
@@ -50,25 +55,48 @@ struct aggregate {
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static rq_err next_value(aggregate *a, rq_cursor *cursor)
+static uint64_t now_ns(const aggregate *a)
 {
+    rq_executor *executor = a->read.op.seat->executor;
+    return executor->now_ns(executor);
+}
+
+static bool slice_is_over(const aggregate *a)
+{
+    return a->yield_ns != 0 && now_ns(a) >= a->yield_ns;
+}
+
+/* The next number of the row. RQ_E_END: there is none. RQ_E_AGAIN: the time slice is over, because a number
+ * may have so many digits that a row of them takes seconds. */
+static rq_err next_value(aggregate *a)
+{
+    const rq_buf *bytes = &a->row.bytes;
     rq_cell cell;
-    RQ_TRY(rq_cellblock_next(cursor, &cell, &a->read.op.why));
+    if (a->cell == a->row.count) return RQ_E_END;
+    if (a->interpreter == RQ__INTERPRETER_DECIMAL && slice_is_over(a)) return RQ_E_AGAIN;
+    rq_cursor cursor = rq_cursor_of(rq_slice_of(bytes->ptr + a->cell_at, bytes->len - a->cell_at));
+    RQ_TRY(rq_cellblock_next(&cursor, &cell, &a->read.op.why));
+    a->cell++;
+    a->cell_at = bytes->len - rq_cursor_left(&cursor);
     return rq__number_read(a->interpreter, &cell, &a->value, &a->read.op.why);
+}
+
+static rq_err ended(rq_err rc)
+{
+    return rc == RQ_E_END ? RQ_OK : rc;
 }
 
 /* Keeps the extreme value so far: `value` replaces it if their comparison has the sign `wanted`. */
 static rq_err keep_extreme(aggregate *a, int wanted)
 {
-    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&a->row.bytes));
-    for (uint32_t i = 0; i < a->row.count; i++) {
-        RQ_TRY(next_value(a, &cursor));
+    rq_err rc;
+    while ((rc = next_value(a)) == RQ_OK) {
         if (!a->value.present) continue;
         if (!a->result.present ||
             rq__number_compare(a->interpreter, &a->value, &a->result) * wanted > 0)
             rq__number_swap(&a->value, &a->result);
     }
-    return RQ_OK;
+    return ended(rc);
 }
 
 static rq_err keep_maximum(aggregate *a)
@@ -81,27 +109,25 @@ static rq_err keep_minimum(aggregate *a)
     return keep_extreme(a, -1);
 }
 
+/* Cell by cell, because the sum of doubles depends on the order. */
+static rq_err add_up(aggregate *a, rq__number *sum)
+{
+    rq_err rc;
+    while ((rc = next_value(a)) == RQ_OK)
+        RQ_TRY(rq__number_add(a->interpreter, sum, &a->value));
+    return ended(rc);
+}
+
 /* The sum of the row's values, in of_row. */
 static rq_err add_up_row(aggregate *a)
 {
-    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&a->row.bytes));
-    a->of_row.present = false;
-    for (uint32_t i = 0; i < a->row.count; i++) {
-        RQ_TRY(next_value(a, &cursor));
-        RQ_TRY(rq__number_add(a->interpreter, &a->of_row, &a->value));
-    }
-    return RQ_OK;
+    if (a->cell == 0) a->of_row.present = false;
+    return add_up(a, &a->of_row);
 }
 
-/* Cell by cell, because the sum of doubles depends on the order. */
 static rq_err add_to_sum(aggregate *a)
 {
-    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&a->row.bytes));
-    for (uint32_t i = 0; i < a->row.count; i++) {
-        RQ_TRY(next_value(a, &cursor));
-        RQ_TRY(rq__number_add(a->interpreter, &a->result, &a->value));
-    }
-    return RQ_OK;
+    return add_up(a, &a->result);
 }
 
 static rq_err add_squares(aggregate *a)
@@ -217,28 +243,32 @@ static void finish(aggregate *a)
 
 /* --- the scan --------------------------------------------------------------------------------- */
 
-static uint64_t now_ns(const aggregate *a)
+static rq_err read_row(aggregate *a, const rq_scan_limits *limits)
 {
-    rq_executor *executor = a->read.op.seat->executor;
-    return executor->now_ns(executor);
+    RQ_TRY(rq_region_scanner_next(a->scanner, limits, &a->read.ctx, &a->row, &a->state,
+                                  &a->read.op.why));
+    a->rows++;
+    if (a->row.count > 0) a->rows_with_cells++;
+    a->has_row = true;
+    a->cell = 0;
+    a->cell_at = 0;
+    return RQ_OK;
 }
 
 /* RQ_E_AGAIN: the time slice is over, or a block is needed. */
 static rq_err read_slice(aggregate *a)
 {
+    a->yield_ns = rq_op_read_yield_ns(&a->read);
     rq_scan_limits limits = {.cells = a->scan.batch > 0 ? (uint32_t)a->scan.batch : 0,
-                             .yield_ns = rq_op_read_yield_ns(&a->read)};
-    rq_scan_state state = RQ_SCAN_MORE;
-    while (state != RQ_SCAN_DONE) {
-        RQ_TRY(rq_region_scanner_next(a->scanner, &limits, &a->read.ctx, &a->row, &state,
-                                      &a->read.op.why));
-        a->rows++;
-        if (a->row.count > 0) a->rows_with_cells++;
+                             .yield_ns = a->yield_ns};
+    for (;;) {
+        if (!a->has_row) RQ_TRY(read_row(a, &limits));
         RQ_TRY(a->kind->add_row(a));
         rq_cellblock_reset(&a->row);
-        if (state != RQ_SCAN_DONE && now_ns(a) >= limits.yield_ns) return RQ_E_AGAIN;
+        a->has_row = false;
+        if (a->state == RQ_SCAN_DONE) return RQ_OK;
+        if (slice_is_over(a)) return RQ_E_AGAIN;
     }
-    return RQ_OK;
 }
 
 static void step(rq_op_read *read)

@@ -194,7 +194,7 @@ static void open_region(server *s, unsigned i)
     rq_region *r;
     rq_err rc = rq_region_open(s->engine, &s->regions[i].info, s->regions[i].schema, &r, &why);
     if (rc == RQ_E_CORRUPT) world_fail(&h->w, "open: %s", why.message);
-    seen_denied += rc == RQ_E_STATE;
+    seen_denied += rc == RQ_E_CONFLICT;
     if (rc != RQ_OK) return;
     world_stand_still(s->node);
     s->regions[i].region = r;

@@ -127,6 +127,35 @@ def patterns_of_table_names(server, restart):
     return server
 
 
+def sums_of_numbers_with_many_digits(server, restart):
+    """Numbers of five bytes with 20,000 digits, in one row: adding them up takes seconds, in which others are served."""
+    del restart
+    client, other = hbase.Client(server), hbase.Client(server)
+    client.create("digits", {"f": {}}, values={"coprocessor$1": "|org.apache.hadoop.hbase.coprocessor.AggregateImplementation|1|"})
+    region = client.regions("digits")[0][1]
+    client.data.put(region, b"row", {(b"f", b"%05d" % i): struct.pack(">ib", -20000, 1) for i in range(1000)})
+    scan = text(1, text(1, b"f"))
+    message = text(1, "org.apache.hadoop.hbase.client.coprocessor.BigDecimalColumnInterpreter") + text(2, scan)
+    called = text(1, b"") + text(2, "AggregateService") + text(3, "GetSum") + text(4, message)
+    call = client.data.send("ExecService", text(1, hbase.region(region)) + text(2, called))
+    client.data.socket.setblocking(False)
+    gets = 0
+    while True:
+        other.data.get(region, b"none")
+        try:
+            client.data.socket.recv(1, socket.MSG_PEEK)
+            break
+        except BlockingIOError:
+            gets += 1
+    client.data.socket.setblocking(True)
+    answered, answer = client.data.receive()
+    assert answered == call and not isinstance(answer, hbase.Refused), answer
+    assert gets >= 20, f"{gets} gets were served while the numbers were added up"
+    client.close()
+    other.close()
+    return server
+
+
 def increments_of_rows_that_are_on_disk(server, restart):
     """Several requests that arrive at once, each of which waits for a block."""
     client = hbase.Client(server)
@@ -280,7 +309,7 @@ def one_clients_procedures_leave_room_for_others(server, restart):
     return server
 
 
-TESTS = (one_clients_procedures_leave_room_for_others, locks_leave_room_for_procedures, rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
+TESTS = (sums_of_numbers_with_many_digits, one_clients_procedures_leave_room_for_others, locks_leave_room_for_procedures, rows_larger_than_memory_allows, gets_of_a_batch_that_need_scanners, increments_of_rows_that_are_on_disk, tags_that_are_none, peer_that_reads_late, patterns_of_table_names,
          calls_that_wait_for_procedures)
 
 

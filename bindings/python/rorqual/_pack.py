@@ -161,10 +161,11 @@ class Request:
 
     def _valued(self, kind: int, row: Bytes, values: Mapping[Column, Value], timestamp: Optional[int],
                 durability: Optional[str], ttl_ms: Optional[int], extra: Extra) -> None:
-        self._change(kind, row, len(values), 0, durability, ttl_ms, extra=extra)
+        items = list(values.items())  # counted as they are packed: len() may differ, and other threads may add some
+        self._change(kind, row, len(items), 0, durability, ttl_ms, extra=extra)
         at = TIMESTAMP_ZERO if timestamp == 0 else timestamp or 0
         numbers, parts = self.numbers, self.parts
-        for column, value in values.items():
+        for column, value in items:
             family, qualifier = split_column(column)
             if qualifier is None:
                 raise ValueError(f"{column!r} names a family, not a column: the empty qualifier is written 'family:'")
@@ -183,7 +184,7 @@ class Request:
                 raise ValueError("the timestamp 0 of a whole row: name its families")
             self._change(DELETE, row, 0, timestamp or 0, durability, None, extra=extra)
             return
-        names = one_or_many(columns)
+        names = list(one_or_many(columns))
         if not names:
             raise ValueError("no columns: None deletes the row")
         self._change(DELETE, row, len(names), 0, durability, None, extra=extra)
@@ -198,8 +199,9 @@ class Request:
     def increment(self, row: Bytes, amounts: Mapping[Column, int], durability: Optional[str] = None,
                   ttl_ms: Optional[int] = None, returns_nothing: bool = False, times: TimeRange = (None, None),
                   extra: Extra = NO_EXTRA) -> None:
-        self._change(INCREMENT, row, len(amounts), 0, durability, ttl_ms, returns_nothing, times, extra)
-        for column, amount in amounts.items():
+        items = list(amounts.items())
+        self._change(INCREMENT, row, len(items), 0, durability, ttl_ms, returns_nothing, times, extra)
+        for column, amount in items:
             family, qualifier = split_column(column)
             if isinstance(amount, bool) or not isinstance(amount, int):
                 raise TypeError(f"an amount is an integer, not {type(amount).__name__}")

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 import pytest
 
@@ -51,6 +51,25 @@ def test_a_database_that_nobody_holds_is_closed(tmp_path: pathlib.Path) -> None:
     del table, scanner
     gc.collect()
     rorqual.connect(url).close()
+
+
+class Miscounting(Dict[str, int]):
+    """Says that it has more items than come out of it, as some mappings with several values of a name do."""
+
+    def __len__(self) -> int:
+        return 3
+
+
+def test_a_mapping_has_the_items_that_come_out_of_it(memory: rorqual.Database) -> None:
+    table = memory.create_table("t", ["cf"])
+    table.put("r", Miscounting({"cf:a": 1}))
+    table.increment_many("r", Miscounting({"cf:a": 2}))
+    with table.batch() as batch:
+        batch.put("r", Miscounting({"cf:b": 4}))
+        batch.put("s", Miscounting({"cf:c": 5}))
+    row = table.get("r")
+    assert len(row) == 2 and row.get_int("cf:a") == 3 and row.get_int("cf:b") == 4
+    assert table.get("s").get_int("cf:c") == 5
 
 
 def test_after_close_every_call_says_so(memory: rorqual.Database) -> None:

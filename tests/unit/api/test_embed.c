@@ -119,16 +119,18 @@ static void a_folder_has_one_user(void **state)
     OK(rq_disconnect(db, &why));
 }
 
-/* A scan that finds nothing for half of the call's time-out says where it is, and goes on. */
+/* A scan that finds nothing for half of the call's time-out says where it is, and goes on. It searches 30 MB;
+ * the table is made by calls that have more time. */
 static void a_long_scan_says_how_far_it_is(void **state)
 {
     (void)state;
-    enum { ROWS = 20000, BATCH = 500, LEN = 1000 };
+    enum { ROWS = 30000, BATCH = 500, LEN = 1000 };
     static char names[BATCH][8];
     static rq_change puts[BATCH];
     static rq_action actions[BATCH];
     rq_connect_options o = {.size = sizeof o, .timeout_ms = 20};
     rq_db *db = NULL;
+    char own_url[96];
     rq_row *row;
     rq_scanner *s = NULL;
     char value[LEN], last[8] = "";
@@ -137,7 +139,8 @@ static void a_long_scan_says_how_far_it_is(void **state)
     rq_edit edit = {.family = rq_text("f"),
                     .qualifier = rq_text("q"),
                     .value = rq_bytes_of(value, sizeof value)};
-    OK(rq_connect("memory:", &o, &db, &why));
+    snprintf(own_url, sizeof own_url, "file:%s/long", folder);
+    OK(rq_connect(own_url, NULL, &db, &why));
     rq_table *t = open_table(db);
     for (int i = 0; i < ROWS; i++) {
         snprintf(names[i % BATCH], sizeof names[0], "%05d", i);
@@ -149,6 +152,10 @@ static void a_long_scan_says_how_far_it_is(void **state)
         if (i % BATCH == BATCH - 1) OK(rq_table_batch(t, actions, BATCH, NULL, &why));
     }
     OK(rq_put_value(t, rq_text("99999"), rq_text("f"), rq_text("q"), rq_text("xyz"), &why));
+    rq_table_close(t);
+    OK(rq_disconnect(db, &why));
+    OK(rq_connect(own_url, &o, &db, &why));
+    OK(rq_table_open(db, "t", &t, &why));
     rq_scan_request scan = {.size = sizeof scan,
                             .filter_text = "ValueFilter(=, 'regexstring:x[yz]{2}$')",
                             .wants_cursors = true};
@@ -413,7 +420,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(rows_are_there_after_reopening, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_has_one_user, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(tables_are_told_apart, make_folder, remove_folder),
-        cmocka_unit_test(a_long_scan_says_how_far_it_is),
+        cmocka_unit_test_setup_teardown(a_long_scan_says_how_far_it_is, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(urls_and_settings_are_checked, make_folder, remove_folder),
         cmocka_unit_test(closing_meets_a_timer),
         cmocka_unit_test_setup_teardown(a_child_touches_nothing, make_folder, remove_folder),

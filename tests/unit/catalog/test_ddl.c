@@ -325,6 +325,47 @@ static void quotas_of_a_namespace_hold_when_they_are_enabled(void **state)
     teardown(w);
 }
 
+/* HBASE: HFileArchiver.archiveRegion: families' files; folders that begin with a dot go with the region. */
+static void a_drop_archives_what_is_not_hidden(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        bool is_archived;
+    } files[] = {{"f/0123456789abcdef0123456789abcdef", true},
+                 {"gone/0123456789abcdef0123456789abcdef", true}, /* of a family of the past */
+                 {".tmp/0123456789abcdef0123456789abcdef", false},
+                 {".splits/0123456789abcdef0123456789abcdef", false},
+                 {"f/.hidden", false},
+                 {"f/.links-x/0123456789abcdef0123456789abcdef", false}};
+    world *w = setup();
+    rq_arena a = {0};
+    char dir[128];
+    rq_epoch_member m = {0};
+    OK(world_create(w, "t", "f", NULL));
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(w->catalog, RQ_SLICE_LIT("t"));
+    snprintf(dir, sizeof dir, "data/default/t/%s", rq_catalog_table_region(t, 0)->info->encoded);
+    rq_epoch_unpin(w->env->epoch, &m);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(files); i++) {
+        char *path = rq_arena_printf(&a, "%s/%s", dir, files[i].path);
+        char *folder = rq_arena_printf(&a, "%s", path);
+        *strrchr(folder, '/') = '\0';
+        OK(rq_vfs_mkdirs(w->env->vfs, folder, &w->why));
+        OK(rq_vfs_write_new_file(w->env->vfs, path, RQ_SLICE_LIT("x"), &w->why));
+    }
+    OK(world_table(w, RQ_DDL_DELETE_TABLE, "t"));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(files); i++) {
+        rq_stat st;
+        char *path = rq_arena_printf(&a, "archive/%s/%s", dir, files[i].path);
+        rq_err rc = rq_vfs_stat(w->env->vfs, path, &st, NULL);
+        if ((rc == RQ_OK) != files[i].is_archived) fail_msg("%s", path);
+    }
+    rq_arena_clear(&a);
+    teardown(w);
+}
+
 static void a_retried_nonce_is_the_same_procedure(void **state)
 {
     (void)state;
@@ -564,6 +605,7 @@ int main(void)
         cmocka_unit_test(a_family_removed_and_added_again_is_empty_after_crashes_too),
         cmocka_unit_test(namespaces_come_and_go),
         cmocka_unit_test(quotas_of_a_namespace_hold_when_they_are_enabled),
+        cmocka_unit_test(a_drop_archives_what_is_not_hidden),
         cmocka_unit_test(a_retried_nonce_is_the_same_procedure),
         cmocka_unit_test(a_nonce_comes_twice_while_its_record_is_written),
         cmocka_unit_test(results_are_kept_until_they_are_old),

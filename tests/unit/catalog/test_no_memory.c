@@ -9,6 +9,9 @@
 
 #include "../base/failing_memory.h"
 
+#include "catalog/proc_priv.h"
+#include "vfs/retention.h"
+
 static bool armed, counting;
 static uint64_t left; /* allocations until the failing one; 0: it has failed */
 
@@ -182,10 +185,34 @@ static void changes_survive_every_failing_allocation(void **state)
     }
 }
 
+/* Files of a snapshot that was taken would have been kept as long as its result. */
+static void a_result_that_cannot_be_made_smaller_keeps_no_files(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, 7, NULL);
+    start(&w);
+    rq__proc *p = rq__proc_new(w.catalog);
+    assert_non_null(p);
+    p->java_class = "SnapshotProcedure";
+    assert_int_equal(rq_retention_hold(rq_engine_retention(w.engine), "snapshot s", 0, &p->holder),
+                     RQ_OK);
+    left = 1;
+    armed = counting = true;
+    rq__proc_slim(p);
+    armed = counting = false;
+    assert_int_equal(left, 0);
+    assert_null(p->holder);
+    rq__proc_free(p);
+    (void)world_close(&w, true);
+    world_clear(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_survive_every_failing_allocation),
+        cmocka_unit_test(a_result_that_cannot_be_made_smaller_keeps_no_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@ typedef struct asked {
     rq_ddl ddl;
     rq_arena arena;
     char name[16];
+    rq_slice split;
     bool answered;
 } asked;
 
@@ -346,6 +347,51 @@ static void tables_made_at_once_share_the_limits_of_their_namespace(void **state
     teardown(w);
 }
 
+static void ask_in_n(world *w, asked *a, const char *qualifier, const char *split)
+{
+    *a = (asked){0};
+    snprintf(a->name, sizeof a->name, "n:%s", qualifier);
+    a->split = split == NULL ? (rq_slice){0} : rq_slice_cstr(split);
+    a->ddl = (rq_ddl){.kind = RQ_DDL_CREATE_TABLE,
+                      .ns = RQ_SLICE_LIT("n"),
+                      .qualifier = rq_slice_cstr(qualifier),
+                      .wait_finished = true,
+                      .submitted = answered,
+                      .of.create = {.schema = world_schema(&a->arena, a->name, "f"),
+                                    .split_keys = &a->split,
+                                    .split_key_count = split != NULL}};
+    rq_catalog_submit(w->catalog, &a->ddl);
+    rq_sim_run(w->sim);
+}
+
+/* What a procedure that a start goes on with will add counts, as before. */
+static void tables_being_made_count_after_a_start(void **state)
+{
+    (void)state;
+    static const char *const limits[] = {"hbase.namespace.quota.maxtables=1",
+                                         "hbase.namespace.quota.maxregions=2"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(limits); i++) {
+        world *w = setup();
+        asked before, later;
+        OK(rq_config_set(w->config, "hbase.quota.enabled", "true", &w->why));
+        OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "n", limits[i]));
+        late_calls_hold(w->calls, true);
+        ask_in_n(w, &before, "t", "m");
+        assert_int_equal(waiting(w), 1);
+        OK(world_close(w, true));
+        rq_arena_clear(&before.arena);
+        OK(world_open(w));
+        late_calls_hold(w->calls, true);
+        ask_in_n(w, &later, "u", NULL);
+        late_calls_hold(w->calls, false);
+        run_until_answered(w, &later);
+        assert_int_equal(later.ddl.rc, RQ_E_QUOTA_EXCEEDED);
+        rq_sim_advance(w->sim, 1000000000);
+        OK(world_put(w, "n:t", "a", "f"));
+        teardown(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +404,7 @@ int main(void)
         cmocka_unit_test(calls_that_memory_did_not_suffice_for_are_sent_again),
         cmocka_unit_test(without_a_server_it_waits_for_one),
         cmocka_unit_test(tables_made_at_once_share_the_limits_of_their_namespace),
+        cmocka_unit_test(tables_being_made_count_after_a_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,15 @@
 
 #include "base/macros.h"
 #include "base/pb.h"
+#include "client/call.h"
 
+#include <errno.h>
+#include <malloc.h>
+#include <poll.h>
+#include <sched.h>
 #include <unistd.h>
+
+#define LARGE ((size_t)64 << 20)
 
 static void be_silent(fake *f, int fd)
 {
@@ -386,6 +393,160 @@ static void a_server_that_talks_nonsense_is_left(void **state)
     }
 }
 
+/* Reads nothing, until the test ends. */
+static void read_nothing(fake *f, int fd)
+{
+    struct pollfd listens = {.fd = f->fd};
+    (void)fd;
+    while (poll(&listens, 1, -1) < 0 && errno == EINTR)
+        ;
+}
+
+/* So many calls, which end with a time-out or with their connection. */
+static void ask_in_vain(rq_client *c, size_t count, rq_slice message)
+{
+    struct asked *asked = calloc(count, sizeof *asked);
+    size_t ended = 0;
+    for (size_t i = 0; i < count; i++) {
+        asked[i].question.done = answered;
+        assert_int_equal(rq_client_ask_master(c, "IsMasterRunning", message, &asked[i].question),
+                         RQ_OK);
+    }
+    int64_t until = rq_client_now_ns() + 60 * SECOND_NS;
+    while (ended < count && rq_client_now_ns() < until) {
+        rq_client_poll(c, SECOND_NS / 100);
+        while (ended < count && asked[ended].ended > 0)
+            ended++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(asked[i].ended, 1);
+        assert_true(asked[i].rc == RQ_E_CALL_TIMEOUT || asked[i].rc == RQ_E_IO);
+    }
+    free(asked);
+}
+
+/* Its calls would be kept for ever, and its requests if it does not read. */
+static void a_server_that_hangs_is_left(void **state)
+{
+    (void)state;
+    static const uint8_t megabyte[1 << 20];
+    const struct {
+        void (*serve)(fake *f, int fd);
+        size_t count;
+        rq_slice message;
+    } ways[] = {{be_silent, 3000, {0}}, {read_nothing, 100, {megabyte, sizeof megabyte}}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ways); i++) {
+        fake f = {.limit = SIZE_MAX}, master = {.limit = SIZE_MAX};
+        rq_client *c = NULL;
+        rq_error why = {0};
+        fake_start(&master, ways[i].serve);
+        fake_start(&f, serve_zookeeper);
+        put_zookeeper(&f.answers[0], 1, master.port);
+        fake_run(&master);
+        fake_run(&f);
+        rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 300};
+        assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
+        for (int round = 0; round < 2; round++) /* few of them are no reason */
+            ask_in_vain(c, 1, (rq_slice){0});
+        assert_int_equal(rq_client_connects(c), 1);
+        ask_in_vain(c, ways[i].count, ways[i].message);
+        ask_in_vain(c, 1, (rq_slice){0});
+        assert_int_equal(rq_client_connects(c), 2);
+        rq_client_close(c);
+        fake_stop(&f);
+        fake_stop(&master);
+    }
+}
+
+/* A message of one field. */
+static void serve_large_answer(fake *f, int fd)
+{
+    char preamble[6];
+    uint32_t id;
+    rq_buf message = {0}, answer = {0};
+    if (!fake_read(fd, preamble, sizeof preamble) || !skip_frame(fd) ||
+        read_header(fd, 1, &id) != RQ_OK)
+        return;
+    uint8_t *zeros = calloc(1, LARGE);
+    assert_int_equal(rq_pb_put_bytes(&message, 1, rq_slice_of(zeros, LARGE)), RQ_OK);
+    free(zeros);
+    put_response(&answer, id, &message);
+    rq_buf_clear(&message);
+    bool sent = fake_send(f, fd, &answer);
+    rq_buf_clear(&answer);
+    atomic_fetch_add(&f->priority_count, 1);
+    if (sent) wait_for_end(fd);
+}
+
+/* Bytes; AddressSanitizer says 0. */
+static size_t allocated(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+/* Of a connection that is idle afterwards. */
+static void a_large_answers_memory_is_not_kept(void **state)
+{
+    (void)state;
+    fake f = {.limit = SIZE_MAX}, master = {.limit = SIZE_MAX};
+    rq_client *c;
+    rq_client_failure failure;
+    rq_buf answer = {0};
+    rq_error why;
+    fake_start(&master, serve_large_answer);
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], 1, master.port);
+    fake_run(&master);
+    fake_run(&f);
+    assert_int_equal(open_by(&f, true, &c, &why), RQ_OK);
+    assert_int_equal(rq_client_master(c, "Any", (rq_slice){0}, false, &answer, &failure), RQ_OK);
+    assert_true(answer.len > LARGE);
+    rq_buf_clear(&answer);
+    while (atomic_load(&master.priority_count) == 0) /* its thread has freed the answer */
+        sched_yield();
+    size_t kept = allocated();
+    rq_client_close(c);
+    fake_stop(&f);
+    fake_stop(&master);
+    size_t without = allocated();
+    assert_true(kept < without + LARGE);
+}
+
+/* More servers than connections are kept for services that few calls use. */
+static void connections_that_are_not_kept_are_closed(void **state)
+{
+    (void)state;
+    enum { SERVERS = 6, ROUNDS = 3 };
+    fake f = {.limit = SIZE_MAX}, servers[SERVERS] = {0};
+    rq_client *c = NULL;
+    rq_client_failure failure;
+    rq_buf answer = {0};
+    rq_error why = {0};
+    fake_start(&f, serve_zookeeper);
+    put_zookeeper(&f.answers[0], 1, 2);
+    fake_run(&f);
+    for (size_t i = 0; i < SERVERS; i++) {
+        servers[i].limit = SIZE_MAX;
+        fake_start(&servers[i], serve_empty_answers); /* one connection after the other */
+        fake_run(&servers[i]);
+    }
+    rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 5000};
+    assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
+    for (size_t i = 0; i < SERVERS * ROUNDS; i++) {
+        rq_client_target to = {.host = RQ_SLICE_LIT("127.0.0.1"),
+                               .port = servers[i % SERVERS].port,
+                               .service = "LockService"};
+        assert_int_equal(rq_client_call(c, &to, "Any", (rq_slice){0}, NULL, &answer, &failure),
+                         RQ_OK);
+    }
+    rq_buf_clear(&answer);
+    rq_client_close(c);
+    fake_stop(&f);
+    for (size_t i = 0; i < SERVERS; i++)
+        fake_stop(&servers[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +560,9 @@ int main(void)
         cmocka_unit_test(a_client_is_stopped_while_it_asks),
         cmocka_unit_test(ten_thousand_calls_end_with_their_server),
         cmocka_unit_test(a_server_that_talks_nonsense_is_left),
+        cmocka_unit_test(a_server_that_hangs_is_left),
+        cmocka_unit_test(a_large_answers_memory_is_not_kept),
+        cmocka_unit_test(connections_that_are_not_kept_are_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "fake.h"
 
 #include "base/macros.h"
+#include "base/pb.h"
 
 /* The first answer to the first connection, the second one to the others. */
 static void serve_moving(fake *f, int fd)
@@ -23,11 +24,11 @@ typedef struct cluster {
 } cluster;
 
 /* The client knows the server that is gone. */
-static void begin(cluster *c)
+static void begin_with(cluster *c, void (*serve_before)(fake *f, int fd))
 {
     rq_error why = {0};
     *c = (cluster){.zookeeper.limit = SIZE_MAX, .before.limit = SIZE_MAX, .now.limit = SIZE_MAX};
-    fake_start(&c->before, hang_up);
+    fake_start(&c->before, serve_before);
     fake_start(&c->now, serve_empty_answers);
     fake_start(&c->zookeeper, serve_moving);
     put_zookeeper(&c->zookeeper.answers[0], c->before.port, c->before.port);
@@ -35,9 +36,17 @@ static void begin(cluster *c)
     fake_run(&c->before);
     fake_run(&c->now);
     fake_run(&c->zookeeper);
-    rq_client_options o = {
-        .zookeeper = c->zookeeper.at, .rpc_timeout_ms = 20000, .retries = 3, .pause_ms = 1};
+    rq_client_options o = {.zookeeper = c->zookeeper.at,
+                           .rpc_timeout_ms = 20000,
+                           .wait_ms = 3000,
+                           .retries = 3,
+                           .pause_ms = 1};
     assert_int_equal(rq_client_open(&o, &c->client, &why), RQ_OK);
+}
+
+static void begin(cluster *c)
+{
+    begin_with(c, hang_up);
 }
 
 static void end(cluster *c)
@@ -93,6 +102,56 @@ static void the_master_is_found_again(void **state)
     end(&c);
 }
 
+/* Begins a procedure, and is gone. */
+static void begin_procedure(fake *f, int fd)
+{
+    char preamble[6];
+    uint32_t id;
+    rq_buf message = {0}, answer = {0};
+    if (!fake_read(fd, preamble, sizeof preamble) || !skip_frame(fd) ||
+        read_header(fd, 1, &id) != RQ_OK)
+        return;
+    assert_int_equal(rq_pb_put_number(&message, 1, 7), RQ_OK);
+    put_response(&answer, id, &message);
+    if (fake_send(f, fd, &answer)) (void)skip_frame(fd);
+    rq_buf_clear(&message);
+    rq_buf_clear(&answer);
+}
+
+/* HBASE: RawAsyncHBaseAdmin.getProcedureResult: the procedure goes on, and so do the questions. */
+static void a_procedure_is_followed_to_the_next_master(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        cluster c;
+        rq_buf answer = {0};
+        rq_client_failure failure;
+        rq_error why = {0};
+        begin_with(&c, begin_procedure);
+        if (way == 0)
+            assert_int_equal(
+                rq_client_master(c.client, "CreateTable", (rq_slice){0}, true, &answer, &failure),
+                RQ_OK);
+        else
+            assert_int_equal(rq_client_flush_table(c.client, "t", &why), RQ_OK);
+        rq_buf_clear(&answer);
+        end(&c);
+        assert_int_equal(c.now.calls, 1);
+    }
+}
+
+static void a_snapshot_is_followed_to_the_next_master(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_client_failure failure;
+    begin_with(&c, hang_up);
+    assert_int_equal(rq_client_wait_snapshot(c.client, (rq_slice){0}, &failure), RQ_E_TIMEOUT);
+    assert_string_equal(failure.text, "the snapshot is still being taken");
+    end(&c);
+    assert_true(c.now.calls >= 1);
+}
+
 typedef struct asked {
     rq_client_question question;
     rq_err rc;
@@ -129,6 +188,8 @@ int main(void)
         cmocka_unit_test(meta_is_found_again),
         cmocka_unit_test(the_master_is_found_again),
         cmocka_unit_test(the_master_is_found_again_for_questions),
+        cmocka_unit_test(a_procedure_is_followed_to_the_next_master),
+        cmocka_unit_test(a_snapshot_is_followed_to_the_next_master),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -343,9 +343,49 @@ static void memory_of_filters_is_charged(void **state)
     free(name);
 }
 
+/* be32 scale and an unscaled number. One comparison of these takes half a millisecond. */
+static void numbers_with_many_digits_keep_to_the_pace(void **state)
+{
+    (void)state;
+    static const uint8_t power[] = {0xff, 0xff, 0xd9, 0x79, 1}, one[] = {0, 0, 0, 0, 1};
+    uint8_t digits[4 + 4096];
+    rq_arena arena = {0};
+    rq_comparator *c;
+    rq_error why = {.code = RQ_OK};
+    int compared = 0, ret;
+    memset(digits, 0, 4);
+    memset(digits + 4, 0x7f, sizeof digits - 4);
+    Pb__BigDecimalComparator m = PB__BIG_DECIMAL_COMPARATOR__INIT;
+    Pb__ByteArrayComparable value = PB__BYTE_ARRAY_COMPARABLE__INIT;
+    value.has_value = 1;
+    value.value = data_of(rq_slice_of(digits, sizeof digits));
+    m.comparable = &value;
+    assert_int_equal(rq_comparator_parse(RQ_SLICE_LIT(PACKAGE "BigDecimalComparator"),
+                                         packed(&arena, &m.base), &arena, &c, &why),
+                     RQ_OK);
+    rq_pace *pace = rq_comparator_pace(c);
+    assert_non_null(pace);
+    for (int round = 0; round < 3; round++) { /* goes on in the next slice */
+        rq_pace_begin(pace, true);
+        for (compared = 0; compared < 10; compared++)
+            if (rq_comparator_compare(c, rq_slice_of(power, sizeof power), &ret, &why) != RQ_OK)
+                break;
+        assert_in_range(compared, 1, 2);
+    }
+    rq_pace_begin(pace, true);
+    for (compared = 0; compared < 1000; compared++) /* nothing to multiply */
+        assert_int_equal(rq_comparator_compare(c, rq_slice_of(one, sizeof one), &ret, &why), RQ_OK);
+    rq_pace_begin(pace, false);
+    for (compared = 0; compared < 10; compared++)
+        assert_int_equal(rq_comparator_compare(c, rq_slice_of(power, sizeof power), &ret, &why),
+                         RQ_OK);
+    rq_arena_clear(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_with_many_digits_keep_to_the_pace),
         cmocka_unit_test(memory_of_filters_is_charged),
         cmocka_unit_test(compiling_is_paid_for),
         cmocka_unit_test(many_keys_and_long_lists_keep_to_the_pace),

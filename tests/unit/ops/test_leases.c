@@ -164,6 +164,7 @@ static void a_scanner_that_ended_well_is_remembered(void **state)
     rq__lease_close(w->leases, h, false);
     assert_int_equal(touch(w, other), RQ_E_UNKNOWN_SCANNER);
     assert_int_equal(touch(w, 0x7fffffff00000000u), RQ_E_UNKNOWN_SCANNER);
+    assert_int_equal(touch(w, 0), RQ_E_UNKNOWN_SCANNER); /* as if one had ended */
 }
 
 /* Compared with a list of when each was last used: none is closed early, none stays for long. */

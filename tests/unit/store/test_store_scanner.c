@@ -561,6 +561,15 @@ static void a_raw_scan_refuses_columns(void **state)
 
 #define HIDDEN_ROWS 5000
 
+static void put_hidden_rows(fixture *f)
+{
+    for (int i = 0; i < HIDDEN_ROWS; i++) {
+        char row[16];
+        (void)snprintf(row, sizeof row, "m%05d", i);
+        put(f, row, "q", 1, "v");
+    }
+}
+
 /* Reads two rows around many that were written after the scanner was opened, in slices; returns the
  * number of slices. */
 static unsigned read_around_hidden_rows(bool reversed, bool in_file)
@@ -577,11 +586,7 @@ static unsigned read_around_hidden_rows(bool reversed, bool in_file)
     rq_arena arena = {0};
     assert_int_equal(rq_region_scanner_open(&f->world.region, &s, 0, &arena, &scanner, NULL),
                      RQ_OK);
-    for (int i = 0; i < HIDDEN_ROWS; i++) {
-        char row[16];
-        (void)snprintf(row, sizeof row, "m%05d", i);
-        put(f, row, "q", 1, "v");
-    }
+    put_hidden_rows(f);
     if (in_file) flush(f);
     rq_cellblock out = {0};
     rq_scan_limits limits = {.yield_ns = 1};
@@ -610,6 +615,51 @@ static void rows_written_since_the_scan_began_end_its_slices(void **state)
     (void)state;
     for (int i = 0; i < 4; i++)
         assert_in_range(read_around_hidden_rows(i % 2 == 1, i >= 2), 3, HIDDEN_ROWS / 128);
+}
+
+/* They are not the call's last word: it answers in its time, and goes on. */
+static void rows_written_since_the_scan_began_end_its_calls(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    for (int i = 0; i < 4; i++) {
+        fixture *f = make(&schema, 1);
+        rq_scan s = everything();
+        rq_region_scanner *scanner;
+        rq_arena arena = {0};
+        rq_cellblock out = {0};
+        /* The clock is behind both. */
+        rq_scan_limits limits = {.yield_ns = 1, .deadline_ns = 1, .may_stop_inside_row = true};
+        rq_scan_state got = RQ_SCAN_MORE;
+        unsigned calls = 0, empty = 0;
+        put(f, "a", "q", 1, "v");
+        put(f, "z", "q", 1, "v");
+        flush(f);
+        f->world.region.read_point = f->seqid;
+        s.reversed = i % 2 == 1;
+        assert_int_equal(rq_region_scanner_open(&f->world.region, &s, 0, &arena, &scanner, NULL),
+                         RQ_OK);
+        put_hidden_rows(f);
+        if (i >= 2) flush(f);
+        while (got != RQ_SCAN_DONE) {
+            uint32_t before = out.count;
+            rq_err rc = rq_region_scanner_next(scanner, &limits, &f->ctx, &out, &got, NULL);
+            assert_true(++calls < HIDDEN_ROWS);
+            if (rc == RQ_E_AGAIN) {
+                rq_region_scanner_suspend(scanner);
+                continue;
+            }
+            assert_int_equal(rc, RQ_OK);
+            empty += got != RQ_SCAN_DONE && out.count == before;
+        }
+        assert_in_range(empty, 3, HIDDEN_ROWS / 128);
+        assert_string_equal(describe(f, &out),
+                            s.reversed ? "z/f:q@1=v a/f:q@1=v" : "a/f:q@1=v z/f:q@1=v");
+        rq_region_scanner_close(scanner);
+        rq_cellblock_clear(&out);
+        rq_arena_clear(&arena);
+        drop(f);
+    }
 }
 
 /* --- what is not touched ---------------------------------------------------------------------- */
@@ -944,6 +994,7 @@ int main(void)
         cmocka_unit_test(a_store_limit_and_offset_count_cells_of_the_row),
         cmocka_unit_test(a_raw_scan_refuses_columns),
         cmocka_unit_test(rows_written_since_the_scan_began_end_its_slices),
+        cmocka_unit_test(rows_written_since_the_scan_began_end_its_calls),
         cmocka_unit_test(a_get_that_the_memstore_answers_reads_no_data_block),
         cmocka_unit_test(blooms_and_ranges_keep_reads_off_files),
         cmocka_unit_test(a_damaged_bloom_hides_nothing),

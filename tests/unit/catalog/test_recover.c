@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `recover`, `fsck --repair` and a region that hbase:meta has lost, whose rows others have: its files are
+ * set aside, unless the links of a clone or a snapshot need them. */
+#include "world.h"
+
+#include "catalog/catalog_priv.h"
+#include "catalog/fsck.h"
+#include "catalog/meta.h"
+#include "catalog/recover.h"
+
+typedef struct told {
+    unsigned aside, notes;
+} told;
+
+static void tell(void *ctx, const char *what, const char *place, const char *text)
+{
+    told *t = ctx;
+    (void)place, (void)text;
+    t->aside += strcmp(what, "set aside") == 0;
+    t->notes += strcmp(what, "note") == 0;
+}
+
+/* The name of the region that holds the row; malloc'ed. */
+static char *region_name(world *w, const char *table, const char *row)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_epoch_pin(w->env->epoch, &m);
+    assert_int_equal(
+        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, NULL), RQ_OK);
+    char *name = strndup((const char *)r->info->name.ptr, r->info->name.len);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return name;
+}
+
+static void forget(world *w, const char *name)
+{
+    rq_arena a = {0};
+    rq__batch b;
+    rq_region *meta;
+    OK(rq__meta_ref(w->catalog, &meta, &w->why));
+    rq__batch_init(&b, &a, rq__catalog_now_ms(w->catalog));
+    OK(rq__batch_delete_family(&b, rq_slice_cstr(name), "info"));
+    OK(rq__batch_commit(&b, meta, true, &w->why));
+    rq_region_unref(meta);
+    rq_arena_clear(&a);
+}
+
+/* A table that was split and compacted, and whose parent hbase:meta does not have any more; `unreadable`: its
+ * .regioninfo is gone, too. */
+static void begin_with(world *w, void (*uses)(world *w), bool unreadable)
+{
+    world_init(w, unit_seed(), NULL);
+    w->env->log->level = RQ_LOG_ERROR + 1;
+    w->trusted = true;
+    OK(world_open(w));
+    OK(world_create(w, "t", "f", NULL));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_put(w, "t", "z", "f"));
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+    char *parent = region_name(w, "t", "a");
+    if (uses != NULL) uses(w);
+    bool before;
+    OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_CATALOG_JANITOR, false, &before, &w->why));
+    OK(world_split(w, "t", "a", "m"));
+    OK(world_compact(w, "t"));
+    forget(w, parent);
+    if (unreadable) {
+        char path[128];
+        snprintf(path, sizeof path, "data/default/t/%.32s/.regioninfo", strrchr(parent, '.') - 32);
+        OK(rq_vfs_remove(w->env->vfs, path, &w->why));
+    }
+    free(parent);
+    OK(world_close(w, true));
+}
+
+static void begin(world *w, void (*uses)(world *w))
+{
+    begin_with(w, uses, false);
+}
+
+static told recover(world *w)
+{
+    told t = {0};
+    const rq_recover_options o = {.act = true, .tell = tell, .ctx = &t};
+    rq_recover_result r;
+    OK(rq_recover(w->env, &o, &r, &w->why));
+    return t;
+}
+
+static void note(void *ctx, rq_finding level, const char *place, const char *text)
+{
+    (void)ctx, (void)level, (void)place, (void)text;
+}
+
+static uint64_t repair(world *w)
+{
+    rq_fsck_totals totals;
+    const rq_fsck_options o = {.repair = true, .findings = {note, NULL, NULL}};
+    OK(rq_fsck(w->env->vfs, &o, &totals, &w->why));
+    return totals.moved;
+}
+
+static void end(world *w)
+{
+    OK(world_get(w, "t", "a", "f"));
+    OK(world_get(w, "t", "z", "f"));
+    OK(world_close(w, true));
+    world_clear(w);
+}
+
+static void a_region_that_nobody_needs_is_set_aside(void **state)
+{
+    (void)state;
+    world own, *w = &own;
+    begin(w, NULL);
+    assert_int_equal(recover(w).aside, 1);
+    told again = recover(w);
+    assert_int_equal(again.aside + again.notes, 0);
+    OK(world_open(w));
+    end(w);
+}
+
+static void make_clone(world *w)
+{
+    OK(world_snapshot(w, "s", "t", true));
+    OK(world_clone(w, "s", "c"));
+    OK(world_delete_snapshot(w, "s"));
+}
+
+static void a_region_that_a_clone_links_to_stays(void **state)
+{
+    (void)state;
+    world own, *w = &own;
+    begin(w, make_clone);
+    told t = recover(w);
+    assert_int_equal(t.aside, 0);
+    assert_int_equal(t.notes, 1);
+    OK(world_open(w));
+    OK(world_get(w, "c", "a", "f"));
+    OK(world_get(w, "c", "z", "f"));
+    end(w);
+}
+
+static void take_snapshot(world *w)
+{
+    OK(world_snapshot(w, "s", "t", true));
+}
+
+static void a_region_of_a_snapshot_stays(void **state)
+{
+    (void)state;
+    world own, *w = &own;
+    begin(w, take_snapshot);
+    assert_int_equal(recover(w).aside, 0);
+    OK(world_open(w));
+    OK(world_clone(w, "s", "c"));
+    OK(world_get(w, "c", "a", "f"));
+    end(w);
+}
+
+static void a_region_that_cannot_be_read_stays_likewise(void **state)
+{
+    (void)state;
+    world own, *w = &own;
+    begin_with(w, NULL, true);
+    assert_int_equal(recover(w).aside, 1);
+    OK(world_open(w));
+    end(w);
+    begin_with(w, make_clone, true);
+    assert_int_equal(recover(w).aside, 0);
+    OK(world_open(w));
+    OK(world_get(w, "c", "a", "f"));
+    end(w);
+}
+
+/* The same folders, as `fsck --repair` sees them. */
+static void a_repair_leaves_what_clones_and_snapshots_need(void **state)
+{
+    (void)state;
+    world own, *w = &own;
+    begin(w, NULL);
+    assert_true(repair(w) > 0);
+    OK(world_open(w));
+    end(w);
+    begin(w, make_clone);
+    assert_int_equal(repair(w), 0);
+    OK(world_open(w));
+    OK(world_get(w, "c", "a", "f"));
+    end(w);
+    begin(w, take_snapshot);
+    assert_int_equal(repair(w), 0);
+    OK(world_open(w));
+    OK(world_clone(w, "s", "c"));
+    OK(world_get(w, "c", "a", "f"));
+    end(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_region_that_nobody_needs_is_set_aside),
+        cmocka_unit_test(a_region_that_a_clone_links_to_stays),
+        cmocka_unit_test(a_region_of_a_snapshot_stays),
+        cmocka_unit_test(a_region_that_cannot_be_read_stays_likewise),
+        cmocka_unit_test(a_repair_leaves_what_clones_and_snapshots_need),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
