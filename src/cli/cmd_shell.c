@@ -33,6 +33,7 @@ static const char help[] =
     "  -d, --debug            errors with their backtraces\n"
     "  -D KEY=VALUE           a setting of HBase's shell, such as hbase.zookeeper.quorum\n"
     "  --json, --csv, --tsv   rows of get and scan in that form\n"
+    "  --ruby                 run SCRIPT as 'hbase org.jruby.Main' does, nothing is echoed\n"
     "  --top-level-defs       as in HBase's shell\n"
     "  --return-values        as in HBase's shell\n"
     "HBase 2.6's shell: its commands, scripts and output. file: opens a data folder that no "
@@ -143,7 +144,7 @@ static void take_setting(arguments *a, const char *pair)
     a->options.client.zookeeper = a->address[0] != '\0' ? a->address : NULL;
 }
 
-enum { TOP_LEVEL = 256, AS_JSON, AS_CSV, AS_TSV, ZK, BOOTSTRAP, ZK_ROOT, USER };
+enum { TOP_LEVEL = 256, RUBY, AS_JSON, AS_CSV, AS_TSV, ZK, BOOTSTRAP, ZK_ROOT, USER };
 
 static const struct option known[] = {
     {"help", no_argument, NULL, 'h'},
@@ -152,6 +153,7 @@ static const struct option known[] = {
     {"yes", no_argument, NULL, 'y'},
     {"return-values", no_argument, NULL, 'r'},
     {"top-level-defs", no_argument, NULL, TOP_LEVEL},
+    {"ruby", no_argument, NULL, RUBY},
     {"json", no_argument, NULL, AS_JSON},
     {"csv", no_argument, NULL, AS_CSV},
     {"tsv", no_argument, NULL, AS_TSV},
@@ -190,6 +192,9 @@ static int take_option(arguments *a, int got, char **argv)
     case TOP_LEVEL:
         o->top_level = true;
         return -1;
+    case RUBY:
+        o->plain = o->non_interactive = true;
+        return -1;
     case AS_JSON:
         o->as = RQ_SHELL_AS_JSON;
         return -1;
@@ -216,12 +221,29 @@ static int take_option(arguments *a, int got, char **argv)
     }
 }
 
+/* A script's arguments. HBASE: jar-bootstrap.rb takes -DKEY=VALUE out of them, too. */
+static void take_arguments(arguments *a, int argc, char **argv)
+{
+    rq_shell_options *o = &a->options;
+    o->arguments = argv + optind;
+    for (int i = optind; i < argc; i++) {
+        bool is_setting = strncmp(argv[i], "-D", 2) == 0 && strchr(argv[i], '=') != NULL;
+        if (!is_setting) {
+            o->arguments[o->argument_count++] = argv[i];
+            continue;
+        }
+        o->settings[o->setting_count++] = argv[i] + 2;
+        take_setting(a, argv[i] + 2);
+    }
+}
+
 static int take_rest(arguments *a, int argc, char **argv)
 {
     rq_client_options *c = &a->options.client;
-    if (optind < argc &&
-        (strncmp(argv[optind], "file:", 5) == 0 || strcmp(argv[optind], "memory:") == 0))
-        a->local = argv[optind++];
+    if (optind < argc) a->options.script = argv[optind++];
+    if (a->options.plain && a->options.script == NULL)
+        return rq__refuse("shell", "--ruby needs a SCRIPT");
+    take_arguments(a, argc, argv);
     if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (a->local != NULL) > 1)
         return rq__refuse("shell", "one cluster or folder only");
     const char *at = c->zookeeper != NULL ? c->zookeeper : c->bootstrap;
@@ -230,18 +252,26 @@ static int take_rest(arguments *a, int argc, char **argv)
     if (at == NULL) c->zookeeper = "127.0.0.1:2181";
     const struct passwd *user = getpwuid(geteuid());
     if (c->user == NULL && user != NULL) c->user = user->pw_name;
-    if (optind < argc) a->options.script = argv[optind++];
-    a->options.arguments = argv + optind;
-    a->options.argument_count = argc - optind;
     return -1;
+}
+
+static bool take_local(arguments *a, int argc, char **argv)
+{
+    if (optind >= argc || a->local != NULL) return false;
+    if (strncmp(argv[optind], "file:", 5) != 0 && strcmp(argv[optind], "memory:") != 0)
+        return false;
+    a->local = argv[optind++];
+    return true;
 }
 
 static int parse(arguments *a, int argc, char **argv)
 {
     int got, code;
     optind = 0;
-    while ((got = getopt_long(argc, argv, "+:hdnyrD:", known, NULL)) != -1)
-        if ((code = take_option(a, got, argv)) >= 0) return code;
+    do
+        while ((got = getopt_long(argc, argv, "+:hdnyrD:", known, NULL)) != -1)
+            if ((code = take_option(a, got, argv)) >= 0) return code;
+    while (take_local(a, argc, argv)); /* options may follow it */
     return take_rest(a, argc, argv);
 }
 

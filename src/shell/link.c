@@ -16,8 +16,8 @@ void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_sli
     const char *name = java_class[0] != '\0' ? java_class : rq_err_java_class(rc);
     mrb_value message = mrb_str_new(mrb, (const char *)text.ptr, (mrb_int)text.len);
     mrb_value e = mrb_obj_new(mrb, mrb_class_get(mrb, "HBaseError"), 1, &message);
-    mrb_iv_set(mrb, e, mrb_intern_lit(mrb, "@java_class"), mrb_str_new_cstr(mrb, name));
     mrb_iv_set(mrb, e, mrb_intern_lit(mrb, "@retry"), mrb_bool_value(retry));
+    (void)mrb_funcall(mrb, e, "java", 1, mrb_str_new_cstr(mrb, name));
     mrb_exc_raise(mrb, e);
 }
 

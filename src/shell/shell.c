@@ -314,6 +314,16 @@ static fate run_script(rq__shell *s)
     return f;
 }
 
+/* The whole file at once, as Ruby itself runs one. */
+static fate run_plain(rq__shell *s)
+{
+    const rq_buf none = {.ptr = (uint8_t *)""};
+    mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
+    (void)mrb_funcall(s->mrb, shell, "run_file", 1, mrb_str_new_cstr(s->mrb, s->options->script));
+    if (s->mrb->exc == NULL) return END;
+    return take_exception(s, &none, false) == END ? END : FAILED;
+}
+
 static fate run_input(rq__shell *s)
 {
     source from = {.file = stdin};
@@ -339,10 +349,10 @@ static int run_sources(rq__shell *s)
     fate f = GO_ON;
     s->line = 1;
     if (s->options->script != NULL) {
-        f = run_script(s);
+        f = s->options->plain ? run_plain(s) : run_script(s);
         if (f == FAILED) return 1;
         int code = exit_code(s);
-        if (code >= 0) return code;
+        if (code >= 0 || s->options->plain) return code >= 0 ? code : 0;
         s->line = 1;
     }
     f = run_input(s);

@@ -49,7 +49,8 @@ static bool wants_more(const struct mrb_parser_state *p)
         const char *m = p->error_buffer[i].message;
         if (m != NULL &&
             (strstr(m, "unexpected $end") != NULL || strstr(m, "unexpected end of file") != NULL ||
-             strstr(m, "unterminated") != NULL || strstr(m, "can't find string") != NULL))
+             strstr(m, "unterminated") != NULL || strstr(m, "embedded document meets") != NULL ||
+             strstr(m, "can't find string") != NULL))
             return true;
     }
     return false;

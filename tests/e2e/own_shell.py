@@ -45,7 +45,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -235,7 +235,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -426,7 +426,7 @@ def client_classes_say_what_is_missing(_):
     """A class, a method, a cluster that the shell has not is named."""
     text = ("conf = org.apache.hadoop.hbase.HBaseConfiguration.create\nconf.set('hbase.zookeeper.quorum', 'elsewhere')\n"
             "def told\n  yield\nrescue StandardError => e\n  puts \"told #{e.message}\"\nend\n"
-            "told { org.apache.hadoop.hbase.client.ConnectionFactory.createConnection(conf) }\n"
+            "told { org.apache.hadoop.hbase.client.ConnectionFactory.createConnection(conf).getTable('t') }\n"
             "told { org.apache.hadoop.hbase.client.HConnectionManager.createConnection(conf) }\n"
             "told { org.apache.hadoop.hbase.client.HTable.new('t').checkAndPut('a', 'b', 'c', 'd', nil) }\n"
             "told { org.apache.hadoop.hbase.client.Put.new(5) }\n"
@@ -437,6 +437,43 @@ def client_classes_say_what_is_missing(_):
     out = shell("-n", "memory:", text=text).stdout
     got = re.findall(r"(?m)^told (.*)", out)
     return None if len(got) == 5 and all(w in g for w, g in zip(wanted, got)) else out
+
+
+def tools_of_operators(folder):
+    """--ruby: a script is run as a whole and nothing is echoed; exit codes; classes beside the client; an Admin of another cluster."""
+    server, peer = (Server(folder / name, folder / f"{name}.log") for name in ("tool", "tool-peer"))
+    key = f"{peer.zk}:/hbase"
+    try:
+        shell("-n", "--zk", server.zk, text="create 'a', 'f', SPLITS => ['m']\ncreate 'b', {NAME => 'g', VERSIONS => 3}\n")
+        names = re.search(r"127\.0\.0\.1,(\d+),", shell("-n", "--zk", server.zk, text="list_liveservers\n").stdout)
+        for arguments, wanted, code, error in [
+                (["regions"], "4\n", 0, ""), (["-t", "b", "regions"], "1\n", 0, ""), (["regions", "--table=none"], "0\n", 4, ""),
+                (["drain"], "", 0, ""), (["draining"], "1\n", 0, ""), (["undrain"], "", 0, ""), (["draining"], "0\n", 0, ""),
+                (["copy", key, "a,none,b"], "a: copied\nnone: none\nb: copied\n", 0, ""), (["copy", key, "b"], "b: exists\n", 0, ""),
+                (["copy", "127.0.0.1:1:/hbase", "b"], "", 1, "cannot connect to 127.0.0.1:1"),
+                (["rows", key], "", 1, "runs in a shell of its own"), (["abort"], "", 1, "aborted"), ([], "", 3, "it's short"),
+                (["fail"], "", 1, "TableNotFoundException"), (["--nope"], "", 1, "invalid option: --nope"),
+                (["stop", f"127.0.0.1:{names.group(1)}"], "", 0, "")]:
+            done = shell("--zk", server.zk, "--ruby", str(FOLDER / "operator_tool.rb"), *arguments)
+            if done.stdout != wanted or done.returncode != code or error not in done.stderr or not error and done.stderr:
+                return f"{arguments}: {done}"
+        if "VERSIONS => '3'" not in shell("-n", "--zk", peer.zk, text="describe 'b'\n").stdout:
+            return "the copy has other attributes"
+        return None if shell("--ruby").returncode == 2 else "--ruby without a script"
+    finally:
+        server.kill()
+        peer.kill()
+
+
+def options_follow_the_place(folder):
+    """memory: and file: may stand before options; what follows the script is its own, but for -DKEY=VALUE."""
+    script = folder / "words.rb"
+    script.write_text("p ARGV, @shell.hbase.configuration.get('x')\nexit 5\n")
+    for arguments in (["memory:", "-y", "-n"], ["-n", "memory:", "-y"], ["-y", f"file:{folder / 'words'}", "-n"]):
+        done = shell(*arguments, str(script), "one", "-Dx=y", "-n")
+        if done.returncode != 5 or '["one", "-n"]\n"y"\n' not in done.stdout:
+            return f"{arguments}: {done}"
+    return None
 
 
 def scripts_of_older_clients(_):
@@ -718,7 +755,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

@@ -37,11 +37,11 @@ module JavaLong
   BYTES = 8
 
   def self.parseLong(text, base = 10)
-    JavaInteger.number(text, base)
+    JavaInteger.number(text, base, MIN_VALUE, MAX_VALUE)
   end
 
   def self.valueOf(v)
-    v.is_a?(Integer) ? v : JavaInteger.number(v, 10)
+    v.is_a?(Integer) ? v : parseLong(v)
   end
 
   def self.toHexString(n)
@@ -58,19 +58,26 @@ module JavaInteger
   MIN_VALUE = -2147483648
   BYTES = 4
 
-  def self.number(text, base)
-    unless text =~ /\A[-+]?[0-9a-zA-Z]+\z/
-      raise HBaseError.make('java.lang.NumberFormatException', "For input string: \"#{text}\"")
-    end
-    text.to_i(base)
+  # Between the least and the greatest value of the type.
+  def self.number(text, base, least, most)
+    n = text =~ /\A[-+]?[0-9a-zA-Z]+\z/ ? in_ruby(text, base) : nil
+    # mruby's < is wrong from 2^62 on.
+    return n if !n.nil? && (n <=> least) >= 0 && (n <=> most) <= 0
+    raise HBaseError.make('java.lang.NumberFormatException', "For input string: \"#{text}\"")
+  end
+
+  def self.in_ruby(text, base)
+    Integer(text, base)
+  rescue ArgumentError, RangeError
+    nil
   end
 
   def self.parseInt(text, base = 10)
-    number(text, base)
+    number(text, base, MIN_VALUE, MAX_VALUE)
   end
 
   def self.valueOf(v)
-    v.is_a?(Integer) ? v : number(v, 10)
+    v.is_a?(Integer) ? v : parseInt(v)
   end
 
   def self.toHexString(n)
@@ -232,9 +239,18 @@ module HConstants
   LATEST_TIMESTAMP = 9223372036854775807
   OLDEST_TIMESTAMP = -9223372036854775808
   EMPTY_BYTE_ARRAY = EMPTY_START_ROW = EMPTY_END_ROW = LAST_ROW = ''
+  META_ROW_DELIMITER = DELIMITER = 44
+  ZOOKEEPER_QUORUM = 'hbase.zookeeper.quorum'
+  ZOOKEEPER_CLIENT_PORT = 'hbase.zookeeper.property.clientPort'
+  ZOOKEEPER_ZNODE_PARENT = 'zookeeper.znode.parent'
+  HBASE_DIR = 'hbase.rootdir'
   FOREVER = 2147483647
   ALL_VERSIONS = 2147483647
   DAY_IN_SECONDS = 86400
+
+  def self.inspect
+    'Java::OrgApacheHadoopHbase::HConstants'
+  end
 end
 
 # Two values.
@@ -282,6 +298,25 @@ class JavaAbsent < Module
   end
 end
 
+# A Java exception's class: what a rescue clause of a script names. A failure includes the modules of its class and of those above it; a
+# clause may name one only when the failure is there, so the last one is remembered (failures.rb).
+class JavaException < JavaAbsent
+  NAME = /\.[A-Z]\w*(Exception|Error)\z|\Ajava\.lang\.Throwable\z/
+
+  def self.of(full)
+    return nil unless full =~ NAME
+    type = new(full)
+    type.__send__(:define_method, :java_exception?) { true } # mruby takes modules without methods for one another
+    HBaseError.types[full] = type
+    HBaseError.last.mark unless HBaseError.last.nil?
+    type
+  end
+
+  def new(text = '', *)
+    HBaseError.make(@full, text.to_s)
+  end
+end
+
 class JavaPackage
   KNOWN = {
     'org.apache.hadoop.hbase.util.Bytes' => Bytes,
@@ -308,10 +343,16 @@ class JavaPackage
   }
   # Preludes that have a package's classes, in a module of their own.
   PRELUDES = { 'org.apache.hadoop.hbase.filter' => ['filters', :JavaFilters], 'org.apache.hadoop.hbase.types' => ['ordered', :JavaTypes],
+               'org.apache.hadoop.hbase.zookeeper' => ['operator', :JavaOperator],
                'org.apache.hadoop.hbase.client' => ['client', :JavaClient] }
   SINGLE = { 'org.apache.hadoop.hbase.CompareOperator' => ['filters', :JavaFilters],
              'org.apache.hadoop.hbase.util.OrderedBytes' => ['ordered', :JavaTypes],
-             'org.apache.hadoop.conf.Configuration' => ['client', :JavaClient] }
+             'org.apache.hadoop.conf.Configuration' => ['client', :JavaClient],
+             'org.apache.hadoop.hbase.client.RegionInfo' => ['operator', :JavaOperator],
+             'org.apache.hadoop.hbase.logging.Log4jUtils' => ['operator', :JavaOperator],
+             'org.slf4j.LoggerFactory' => ['operator', :JavaOperator] }
+  %w[ServerName ClusterStatus HRegionInfo MetaTableAccessor].each { |simple| SINGLE["org.apache.hadoop.hbase.#{simple}"] = ['operator', :JavaOperator] }
+  %w[Level Logger LogManager].each { |simple| SINGLE["org.apache.log4j.#{simple}"] = ['operator', :JavaOperator] }
   %w[HBaseConfiguration CellUtil KeyValue Cell HTableDescriptor HColumnDescriptor NamespaceDescriptor].each do |simple|
     SINGLE["org.apache.hadoop.hbase.#{simple}"] = ['client', :JavaClient]
   end
@@ -333,7 +374,7 @@ class JavaPackage
   end
 
   def self.named(full)
-    find(full) || @names[full] = JavaAbsent.new(full)
+    find(full) || @names[full] = JavaException.of(full) || JavaAbsent.new(full)
   end
 
   def self.name_of(type)
@@ -371,6 +412,57 @@ module Java
     # Names that Ruby has too would be found in Ruby.
     %i[Integer String Float Math].each { |n| package.const_set(n, JavaPackage.named("#{words}.#{n}")) } if words == 'java.lang'
     package
+  end
+end
+
+# Methods of java.lang.String that are no other names of Ruby's; a string of Java is one of Ruby.
+class String
+  def startsWith(text)
+    start_with?(text)
+  end
+
+  def endsWith(text)
+    end_with?(text)
+  end
+
+  def equals(other)
+    self == other
+  end
+
+  def equalsIgnoreCase(other)
+    downcase == other.downcase
+  end
+
+  def isEmpty
+    empty?
+  end
+
+  def contains(text)
+    include?(text)
+  end
+
+  def substring(from, to = length)
+    self[from...to]
+  end
+
+  def indexOf(text)
+    index(text) || -1
+  end
+
+  def toUpperCase
+    upcase
+  end
+
+  def toLowerCase
+    downcase
+  end
+
+  def trim
+    strip
+  end
+
+  def compareTo(other)
+    self <=> other
   end
 end
 

@@ -38,6 +38,15 @@ static void text_and_comments_stay(void **state)
     check("puts \"a \\\" 18446744073709551616\"", NULL);
     check("x = <<-END\n18446744073709551616\nEND\n", NULL);
     check("'18446744073709551616", NULL);
+    check("=begin\nit's 18446744073709551616\n=end\n", NULL);
+    check("=begin\nit's\n=end\n9223372036854775808",
+          "=begin\nit's\n=end\nShell.big(\"9223372036854775808\",10)");
+    check("f(<<~A, <<-'B', 9223372036854775808)\nit's 9223372036854775808\n A\n\"\nB\n"
+          "9223372036854775808",
+          "f(<<~A, <<-'B', Shell.big(\"9223372036854775808\",10))\nit's 9223372036854775808\n "
+          "A\n\"\nB\nShell.big(\"9223372036854775808\",10)");
+    check("a << 9223372036854775807\nb <<-1\nclass << self; end", NULL);
+    check("x = <<E\nnever closed 9223372036854775808", NULL);
 }
 
 static void defined_evaluates_a_block(void **state)
