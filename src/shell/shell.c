@@ -226,6 +226,12 @@ static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script
     return GO_ON;
 }
 
+/* Whether all output so far could be written: a script with a full disk must not end as if it could. */
+static bool is_written(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
 static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
 {
     int arena = mrb_gc_arena_save(s->mrb);
@@ -240,8 +246,7 @@ static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
     rq__statement_free_commands(s);
     (void)ask(s, "took", mrb_float_value(s->mrb, (double)(rq_client_now_ns() - begun) / 1e9));
     mrb_gc_arena_restore(s->mrb, arena);
-    (void)fflush(stdout);
-    return f;
+    return is_written() ? f : FAILED;
 }
 
 static fate wrong(rq__shell *s, const char *error, const rq_buf *statement, bool is_script)
@@ -365,7 +370,9 @@ static int run_session(rq__shell *s)
 {
     int code = run_sources(s);
     (void)ask(s, "run_endings", mrb_nil_value());
-    return code;
+    if (is_written()) return code;
+    fputs("rorqual shell: standard output could not be written\n", stderr);
+    return code == 0 ? 1 : code;
 }
 
 static void clear(rq__shell *s)

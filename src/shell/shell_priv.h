@@ -18,6 +18,7 @@
 /* display.c: text that may go to a pager, and the line of progress. */
 typedef struct rq__display {
     rq_buf held;
+    bool is_lost;    /* standard output cannot be written */
     bool is_off;     /* no pager: by \pager */
     bool is_holding; /* text is held, until the screen is full */
     size_t held_lines;

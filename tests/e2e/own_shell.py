@@ -476,6 +476,21 @@ def options_follow_the_place(folder):
     return None
 
 
+def output_that_is_lost(folder):
+    """On a full disk the shell says so and ends with 1, at the statement that fails; a script's own file fails with Ruby's error."""
+    script = folder / "lost.rb"
+    script.write_text("create 't', 'f'\nputs 'x' * 100000\nputs 'next'\nFile.write('/dev/null', 'on')\n")
+    for options in (["-n"], [], ["--ruby"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([BINARY, "shell", *options, "memory:", str(script)], stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=DEADLINE, check=False)
+        if done.returncode != 1 or done.stderr != "rorqual shell: standard output could not be written\n":
+            return f"{options}: {done}"
+    out = shell("memory:", text="begin; File.open('/dev/full', 'w') { |f| f.puts 'x' * 100000 }; rescue Errno::ENOSPC => e; p e.errno, e.message; end\n"
+                "begin; File.open('/nope/x', 'w'); rescue SystemCallError => e; p e; end\n").stdout
+    return None if '28\n"No space left on device"' in out and "No such file or directory - /nope/x" in out else out
+
+
 def scripts_of_older_clients(_):
     """HTable by a configuration, Put.add, as before HBase 2; and `@hbase`."""
     text = ("create 'wiki', 'text', 'revision'\nimport 'org.apache.hadoop.hbase.client.HTable'\nimport 'org.apache.hadoop.hbase.client.Put'\n"
@@ -755,7 +770,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, output_that_is_lost, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

@@ -217,7 +217,36 @@ def other_ways(folder):
         terminal.close()
 
 
-TESTS = [captures, colours, pager, interrupted, other_ways]
+def completed(folder):
+    """Words that Tab completes at their places; columns are those of the first rows."""
+    words = [("get 'visits', 'row1', 'page:t", "'page:title"), ("scan 'visits', {COLUMNS => 'us", "'user:"), ("alter 'visits', NAME => 'us", "NAME => 'user$"),
+             ("scan 'visits', LIM", "LIMIT"), ("create 'x', {NAME => 'f', COMPRESSION => 'SN", "'SNAPPY"), ("scan 'visits', FILTER => \"Pref", '"PrefixFilter\\('),
+             ("help 'clone_sn", "'clone_snapshot"), ("help 'repl", "'replication"), ("status 'det", "'detailed"), ("drop_namespace 'sa", "'sales"),
+             ("describe 'sales:o", "'sales:orders"), ("delete_snapshot 'on", "'one"), ("\\\\o js", "o json"), ("\\\\as he", "as hex"), ("put 'none', 'r', 'x", "'x$")]
+    keys = [*TABLE, (["create_namespace 'sales'; create 'sales:orders', 'o'; snapshot 'visits', 'one'; 7", "Enter"], "=> 7")]
+    for typed, shown in words:
+        keys.append((["C-u", typed.replace("\\\\", "\\"), "Tab"], re.compile(rf"(?m)^hbase:006:0> .*{shown}")))
+    try:
+        on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    except AssertionError as e:
+        return str(e)
+    return None
+
+
+def what_fails_is_over(folder):
+    """An export that cannot be written is taken back; a watch that cannot be read is an error; text does not command the terminal."""
+    keys = [*TABLE, (["\\export /nope/rows.csv", "Enter"], "is written to"), (["scan 'visits'", "Enter"], "No such file or directory - /nope/rows.csv"),
+            (["scan 'visits'", "Enter"], "2 row(s)"), (["\\watch 1 1 +", "Enter"], "ERROR: "), (["3 * 3", "Enter"], "=> 9"),
+            (["put 'visits', 'row9', 'page:title', \"a\\e[31mred\\n\u00e9\\xff\"", "Enter"], "hbase:011:0>"), (["\\as text", "Enter"], "hbase:012:0>"),
+            (["get 'visits', 'row9'", "Enter"], "a\\x1B[31mred\\x0A\u00e9\\xFF")]
+    try:
+        screen = on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    except AssertionError as e:
+        return str(e)
+    return f"a backtrace of preludes: {screen}" if "prelude/" in screen else None
+
+
+TESTS = [captures, colours, pager, interrupted, other_ways, completed, what_fails_is_over]
 
 
 def main():

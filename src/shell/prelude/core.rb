@@ -210,7 +210,7 @@ module Shell
       :exit
     rescue Interrupt
       puts
-    rescue StandardError => e
+    rescue StandardError, ScriptError => e
       puts "ERROR: #{Failures.text(Failures.translate(e, 'meta', [line.split(' ')[1]]))}"
     end
 
