@@ -64,6 +64,7 @@ static mrb_value read_line(mrb_state *mrb, mrb_value self)
     (void)self;
     rq__display_flush(rq__shell_of(mrb));
     ssize_t n = getline(&line, &cap, stdin);
+    if (n < 0 && rq__shell_of(mrb)->at_prompt) clearerr(stdin); /* Ctrl-D ends one answer */
     mrb_value text = n < 0 ? mrb_nil_value() : mrb_str_new(mrb, line, (mrb_int)n);
     free(line);
     return text;

@@ -246,7 +246,33 @@ def what_fails_is_over(folder):
     return f"a backtrace of preludes: {screen}" if "prelude/" in screen else None
 
 
-TESTS = [captures, colours, pager, interrupted, other_ways, completed, what_fails_is_over]
+def history_is_kept(folder):
+    """Two shells at once, which end with their terminals: the statements of both stay, and those before."""
+    state = pathlib.Path(folder) / "kept"
+    state.mkdir()
+    environment = {"HOME": str(state), "XDG_STATE_HOME": str(state)}
+    opened = []
+    try:
+        for number in (1, 2):
+            opened.append(Terminal(environment, BINARY, "shell", "memory:", lines=24))
+            steps(opened[-1], [([], "hbase:001:0>")])
+        for number, terminal in enumerate(opened):
+            steps(terminal, [([f"[{number},", "Enter"], "hbase:002:1*"), ([f"'\u00e9 \\\\ {number}']", "Enter"], "hbase:003:0>")])
+    finally:
+        for terminal in opened:
+            terminal.close()
+    keys = [(["C-r"], "bck:"), (["1,"], "[1,"), (["C-a"], "hbase:001:0> [1,"), (["C-u", "C-r"], "bck:"), (["0,"], "[0,")]
+    terminal = Terminal(environment, BINARY, "shell", "memory:", lines=24)
+    try:
+        steps(terminal, [([], "hbase:001:0>"), *keys, (["Enter"], "=> [0, \"\u00e9 \\\\ 0\"]")])
+        return None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+
+
+TESTS = [captures, colours, pager, interrupted, other_ways, completed, what_fails_is_over, history_is_kept]
 
 
 def main():
