@@ -370,9 +370,7 @@ static int run_session(rq__shell *s)
 {
     int code = run_sources(s);
     (void)ask(s, "run_endings", mrb_nil_value());
-    if (is_written()) return code;
-    fputs("rorqual shell: standard output could not be written\n", stderr);
-    return code == 0 ? 1 : code;
+    return is_written() || code != 0 ? code : 1;
 }
 
 static void clear(rq__shell *s)
