@@ -72,6 +72,11 @@ module JavaClient
       self
     end
 
+    def getConfigurationValue(key)
+      pair = (@schema[:configuration] || []).find { |c| c[:name] == key }
+      pair.nil? ? nil : pair[:value]
+    end
+
     def getValue(key)
       Descriptor.values(@schema)[key]
     end

@@ -33,6 +33,7 @@ class HBaseError < StandardError
     list = [@java_class, 'java.lang.Exception', 'java.lang.Throwable']
     return list << 'java.lang.RuntimeException' if @java_class.to_s.start_with?('java.lang.')
     list << 'org.apache.hadoop.hbase.DoNotRetryIOException' if @retry == false
+    list << 'org.apache.hadoop.hbase.ipc.RemoteWithExtrasException' << 'org.apache.hadoop.ipc.RemoteException' # as HBase's client throws some
     list << 'org.apache.hadoop.hbase.HBaseIOException' << 'java.io.IOException'
   end
 
