@@ -165,6 +165,15 @@ static mrb_value pause_for(mrb_state *mrb, mrb_value self)
     return mrb_nil_value();
 }
 
+/* Wire.go_on: true; raises Interrupt after Ctrl-C. Called in loops, so that Ruby which asks no server
+ * ends, too. */
+static mrb_value go_on(mrb_state *mrb, mrb_value self)
+{
+    (void)self;
+    rq__shell_check_interrupt(mrb);
+    return mrb_true_value();
+}
+
 static mrb_value master_address(mrb_state *mrb, mrb_value self)
 {
     uint16_t port;
@@ -190,6 +199,7 @@ void rq__define_calls(mrb_state *mrb)
     mrb_define_module_function(mrb, wire, "call", call, MRB_ARGS_REQ(5));
     mrb_define_module_function(mrb, wire, "visit", visit, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, wire, "leave", leave, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, wire, "go_on", go_on, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, wire, "pause", pause_for, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, wire, "master_address", master_address, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, wire, "registry", registry, MRB_ARGS_NONE());

@@ -6,6 +6,7 @@
  *     defined?(a)              (Shell.defined("a"){a})                   prelude/ruby.rb
  *     rescue IOError           rescue IOError => rescued_
  *     raise, $!                raise rescued_, rescued_                  behind a rescue; or its name
+ *     while a, until a         while Wire.go_on and a, until !Wire.go_on or a    Ctrl-C ends them
  *
  * Quoted text, here-documents and comments stay, but for $! in #{} of a string. */
 #include "shell/rewrite.h"
@@ -234,12 +235,28 @@ static bool is_bare(const rewriter *r, size_t i)
            (next > i && (at(r, next, "if ") || at(r, next, "unless ") || at(r, next, "end")));
 }
 
+/* A loop that begins a line, or ends one behind `end`: elsewhere the word may be part of a literal. */
+static rq_err on_loop(rewriter *r, size_t begin, size_t end, const char *condition)
+{
+    size_t i = begin;
+    while (i > 0 && (r->text[i - 1] == ' ' || r->text[i - 1] == '\t'))
+        i--;
+    bool behind_end =
+        i >= 3 && i < begin && at(r, i - 3, "end") && (i == 3 || !is_word(r->text[i - 4]));
+    bool has_condition = end < r->len && is_one_of(r->text[end], " \t(");
+    if (!has_condition || !(behind_end || begins_clause(r, begin))) return RQ_OK;
+    RQ_TRY(replace(r, end, end));
+    return put(r, condition);
+}
+
 static rq_err on_word(rewriter *r, size_t begin, size_t end, size_t *next)
 {
     size_t n = end - begin;
     if (n == 7 && at(r, begin, "defined") && at(r, end, "?"))
         return on_defined(r, begin, end, next);
     if (n == 6 && at(r, begin, "rescue") && begins_clause(r, begin)) return on_rescue(r, end, next);
+    if (n == 5 && at(r, begin, "while")) return on_loop(r, begin, end, " Wire.go_on and");
+    if (n == 5 && at(r, begin, "until")) return on_loop(r, begin, end, " !Wire.go_on or");
     if (n == 5 && at(r, begin, "raise") && r->rescued.len > 0 && is_bare(r, end)) {
         RQ_TRY(replace(r, end, end));
         RQ_TRY(put(r, " "));

@@ -188,6 +188,15 @@ def interrupted(folder):
             (["count 'visits', CACHE => 1, INTERVAL => 1000000", "Enter"], re.compile(r"count: \d+ rows")), (["C-c"], "hbase:007:0>"),
             (["\\watch 0.2 exists 'visits'", "Enter"], re.compile(r"(?s)does exist.*does exist")), (["C-c"], "hbase:008:0>"),
             (["get 'visits', 'row2', 'page:title'", "Enter"], "value=About")]
+    loops = ["while true", "x += 1", "end # of it"], ["begin", "x += 1", "end until x < 0"], ["loop { x += 1 }"], ["(1..10**15).each { |i| x += i & 1 }"], ["(10**15).times { |i| x += 1 }"]
+    number = 10
+    for lines in loops:
+        keys.append((["C-l", f"x = {number}", "Enter"], f"=> {number}"))
+        for line in lines[:-1]:
+            keys.append(([line, "Enter"], line))
+        keys += [([f"puts 'begun'; {lines[0]}" if len(lines) == 1 else lines[-1], "Enter"], lines[-1]), (["C-c"], re.compile(r"(?m)\^C\n*hbase:"))]
+        number += 1
+    keys.append((["x > 1000", "Enter"], "=> true"))
     try:
         screen = on_terminal(folder, {}, keys)
         return f"the line of progress is left: {screen}" if "rows/s" in screen else None

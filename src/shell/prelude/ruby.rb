@@ -348,7 +348,8 @@ class Range
   # mruby's method returns only the first byte of a text.
   def each(&block)
     return to_enum(:each) unless block
-    each_of(&block)
+    numbers = self.begin.class == Integer && self.end.class == Integer
+    numbers ? self.begin.upto(exclude_end? ? self.end - 1 : self.end, &block) : each_of(&block)
     self
   end
 
