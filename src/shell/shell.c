@@ -90,6 +90,7 @@ static mrb_value load_file(mrb_state *mrb, mrb_value self)
         message = mrb_format(mrb, "%s:%d: %s", path, p != NULL ? (int)p->error_buffer[0].lineno : 0,
                              p != NULL ? p->error_buffer[0].message : "out of memory");
     struct RProc *proc = wrong ? NULL : mrb_generate_code(mrb, p);
+    if (!wrong && proc == NULL) message = mrb_str_new_lit(mrb, RQ__TOO_LARGE);
     if (p != NULL) mrb_parser_free(p);
     mrbc_context_free(mrb, c);
     if (proc == NULL)
@@ -155,6 +156,7 @@ typedef struct source {
     bool is_script; /* errors are printed by the official shell's handler */
     char *line;
     size_t cap;
+    size_t len; /* of the last line, which may have NULs in a file */
 } source;
 
 typedef enum fate {
@@ -184,14 +186,19 @@ static const char *next_line(rq__shell *s, source *from, const rq_buf *statement
     *ret_interrupted = false;
     prompt_text(s, statement, prompt, sizeof prompt);
     s->line++;
-    if (from->prompt != NULL) return rq__prompt_line(from->prompt, prompt, ret_interrupted);
+    if (from->prompt != NULL) {
+        const char *line = rq__prompt_line(from->prompt, prompt, ret_interrupted);
+        from->len = line != NULL ? strlen(line) : 0;
+        return line;
+    }
     fputs(prompt, stdout);
     ssize_t n = getline(&from->line, &from->cap, from->file);
     if (n < 0) {
         fputc('\n', stdout);
         return NULL;
     }
-    fputs(from->line, stdout);
+    from->len = (size_t)n;
+    (void)fwrite(from->line, 1, from->len, stdout);
     /* Of a last line without its end; irb prints none either. */
     return from->line;
 }
@@ -281,7 +288,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
             (void)fflush(stdout);
             return mrb_symbol_p(end) ? END : GO_ON;
         }
-        if (line != NULL && rq_buf_append(text, line, strlen(line)) != RQ_OK) return FAILED;
+        if (line != NULL && rq_buf_append(text, line, from->len) != RQ_OK) return FAILED;
         rq__statement what = rq__statement_check(s, (const char *)text->ptr, text->len, &error);
         if (what == RQ__STATEMENT_OPEN && line != NULL) continue;
         if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;

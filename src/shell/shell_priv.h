@@ -29,6 +29,9 @@ typedef struct rq__display {
     int64_t progress_ns; /* the last change; 0: the statement has none yet */
 } rq__display;
 
+/* Of text that mruby parses but cannot compile: its own reason goes to standard error. */
+#define RQ__TOO_LARGE "too many local variables (mruby has about 250), or too large an expression"
+
 typedef struct rq__scanner rq__scanner;
 
 typedef struct rq__shell {

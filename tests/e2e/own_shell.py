@@ -491,6 +491,21 @@ def output_that_is_lost(folder):
     return None if '28\n"No space left on device"' in out and "No such file or directory - /nope/x" in out else out
 
 
+def what_cannot_be_compiled_is_an_error(folder):
+    """Too many variables, too deep an expression: an error, not a statement that is left out; the session goes on. A byte 0 in a line."""
+    many = "".join(f"v{i} = {i}\n" for i in range(300))
+    deep = "(" * 3000 + "1" + ")" * 3000 + "\n"
+    for text in (many, deep):
+        script = folder / "large.rb"
+        script.write_text(text)
+        for option in ("-n", "--ruby"):
+            done = shell(option, "memory:", str(script))
+            if done.returncode != 1 or "SyntaxError: too many local variables" not in done.stdout + done.stderr:
+                return f"{option}: {done.returncode} {done.stdout[-300:]} {done.stderr[-300:]}"
+    out = shell("memory:", text=many + deep + "p v7, 'a\0b'.length\n").stdout
+    return None if out.endswith("\n7\n3\n=> [7, 3]\nhbase:303:0> \n") else out[-300:]
+
+
 def scripts_of_older_clients(_):
     """HTable by a configuration, Put.add, as before HBase 2; and `@hbase`."""
     text = ("create 'wiki', 'text', 'revision'\nimport 'org.apache.hadoop.hbase.client.HTable'\nimport 'org.apache.hadoop.hbase.client.Put'\n"
@@ -770,7 +785,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, output_that_is_lost, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, output_that_is_lost, what_cannot_be_compiled_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
