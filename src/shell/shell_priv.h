@@ -39,6 +39,7 @@ typedef struct rq__shell {
     mrb_state *mrb;
     rq_client_options where; /* the cluster, once known */
     bool is_open;            /* `where` is known */
+    char chosen[300];        /* of several ZooKeepers, the one that the client has */
     rq_client *client;       /* NULL: not connected */
     rq_op *op;
     rq_client *home; /* the session's own client while `client` is another's; else NULL */

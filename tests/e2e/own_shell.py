@@ -476,6 +476,27 @@ def options_follow_the_place(folder):
     return None
 
 
+def settings_say_where_the_cluster_is(folder):
+    """-D quorum, port and parent, in any order; of several ZooKeepers the first that answers; what is no setting is refused."""
+    server = Server(folder / "where", folder / "where.log")
+    port = server.zk.rpartition(":")[2]
+    quorum, client_port = "-Dhbase.zookeeper.quorum=", f"-Dhbase.zookeeper.property.clientPort={port}"
+    try:
+        for options in ([f"{quorum}localhost", client_port], [client_port, f"{quorum}127.0.0.1"], [client_port], [f"{quorum}127.0.0.1:1,127.0.0.1:{port}"],
+                        [f"{quorum}127.0.0.1:1,127.0.0.1", client_port], ["--zk", f"127.0.0.1:1,{server.zk}"], ["-D", f"hbase.zookeeper.quorum={server.zk}"]):
+            done = shell("-n", *options, text="list\n")
+            if done.returncode != 0 or "0 row(s)" not in done.stdout:
+                return f"{options}: {done}"
+        if "/other/hbaseid" not in shell("-n", client_port, "-Dzookeeper.znode.parent=/other", text="list\n").stderr:
+            return "the parent is not used"
+        for wrong in ("-Dx", "-D=x", "-Dx=", "-Da=b=c", f"{quorum},,", f"{quorum}{'h,' * 2000}h"):
+            if shell(wrong).returncode != 2:
+                return f"{wrong[:30]} is taken"
+        return None if shell("--zk", server.zk, client_port).returncode == 2 else "two clusters"
+    finally:
+        server.kill()
+
+
 def output_that_is_lost(folder):
     """On a full disk the shell says so and ends with 1, at the statement that fails; a script's own file fails with Ruby's error."""
     script = folder / "lost.rb"
@@ -785,7 +806,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, output_that_is_lost, what_cannot_be_compiled_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()
