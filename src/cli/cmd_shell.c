@@ -300,6 +300,7 @@ static int take_rest(arguments *a, int argc, char **argv)
     return -1;
 }
 
+/* file:FOLDER or memory: as the next argument. */
 static bool take_local(arguments *a, int argc, char **argv)
 {
     if (optind >= argc || a->local != NULL) return false;

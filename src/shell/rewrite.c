@@ -20,10 +20,9 @@
 typedef struct rewriter {
     const char *text;
     size_t len;
-    size_t copied;    /* of the text, to `out` or replaced */
-    rq_slice rescued; /* the variable of the last rescue; empty: there was none */
-    rq_slice
-        heredocs[8]; /* of this line, by the names that end them; their texts follow the line */
+    size_t copied;        /* of the text, to `out` or replaced */
+    rq_slice rescued;     /* the variable of the last rescue; empty: there was none */
+    rq_slice heredocs[8]; /* the names that end those of this line */
     size_t heredoc_count;
     rq_buf *out;
 } rewriter;
