@@ -24,7 +24,7 @@ static const char help[] =
     "usage: rorqual shell [-n] [-y] [-d] [-D KEY=VALUE] [--json | --csv | --tsv]\n"
     "                     [--zk HOST:PORT | --bootstrap HOST:PORT | file:FOLDER | memory:]\n"
     "                     [SCRIPT [ARGUMENT...]]\n\n"
-    "  --zk HOST:PORT         ZooKeeper of the cluster (127.0.0.1:2181)\n"
+    "  --zk HOST:PORT,...     ZooKeeper of the cluster (127.0.0.1:2181)\n"
     "  --bootstrap HOST:PORT  a master or region server, instead of ZooKeeper\n"
     "  --zk-root PATH         parent znode (/hbase)\n"
     "  --user NAME            the user's name for the server\n"
@@ -33,6 +33,7 @@ static const char help[] =
     "  -d, --debug            errors with their backtraces\n"
     "  -D KEY=VALUE           a setting of HBase's shell, such as hbase.zookeeper.quorum\n"
     "  --json, --csv, --tsv   rows of get and scan in that form\n"
+    "  --ruby                 run SCRIPT as 'hbase org.jruby.Main' does, nothing is echoed\n"
     "  --top-level-defs       as in HBase's shell\n"
     "  --return-values        as in HBase's shell\n"
     "HBase 2.6's shell: its commands, scripts and output. file: opens a data folder that no "
@@ -50,7 +51,7 @@ typedef struct arguments {
     rq_server *server;
     rq_config *config;
     char folder[4096]; /* of memory: */
-    char address[320];
+    char address[2048];
 } arguments;
 
 /* --- file: and memory: ------------------------------------------------------------------------ */
@@ -122,28 +123,62 @@ static int close_local(arguments *a)
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
-/* Of -D: what says where the cluster is. */
-static void take_setting(arguments *a, const char *pair)
+/* The value of -D KEY=VALUE that was given last; NULL: none was. */
+static const char *setting(const arguments *a, const char *key)
 {
-    static const char quorum[] = "hbase.zookeeper.quorum=",
-                      port[] = "hbase.zookeeper.property.clientPort=";
-    if (strncmp(pair, quorum, sizeof quorum - 1) == 0)
-        snprintf(a->address, sizeof a->address, "%.250s%s", pair + sizeof quorum - 1,
-                 strchr(pair + sizeof quorum - 1, ':') == NULL ? ":2181" : "");
-    if (strncmp(pair, port, sizeof port - 1) == 0) {
-        char host[256] = "127.0.0.1";
-        if (a->address[0] != '\0') {
-            size_t len = strcspn(a->address, ":");
-            if (len >= sizeof host) len = sizeof host - 1;
-            memcpy(host, a->address, len);
-            host[len] = '\0';
-        }
-        snprintf(a->address, sizeof a->address, "%s:%.10s", host, pair + sizeof port - 1);
-    }
-    a->options.client.zookeeper = a->address[0] != '\0' ? a->address : NULL;
+    size_t n = strlen(key);
+    for (int i = a->options.setting_count; i-- > 0;)
+        if (strncmp(a->options.settings[i], key, n) == 0 && a->options.settings[i][n] == '=')
+            return a->options.settings[i] + n + 1;
+    return NULL;
 }
 
-enum { TOP_LEVEL = 256, AS_JSON, AS_CSV, AS_TSV, ZK, BOOTSTRAP, ZK_ROOT, USER };
+/* HBASE: jar-bootstrap.rb splits at each '=' and wants two parts. */
+static int take_setting(arguments *a, char *pair)
+{
+    const char *mark = strchr(pair, '=');
+    if (mark == NULL || mark == pair || mark[1] == '\0' || strchr(mark + 1, '=') != NULL)
+        return rq__refuse("shell", "-D %s: not KEY=VALUE", pair);
+    a->options.settings[a->options.setting_count++] = pair;
+    return -1;
+}
+
+/* "HOST:PORT,…" of the hosts of hbase.zookeeper.quorum, which may have ports of their own. */
+static int join_quorum(arguments *a, const char *hosts, const char *port)
+{
+    size_t used = 0;
+    for (const char *at = hosts; *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        bool has_port = memchr(at, ':', n) != NULL;
+        int more =
+            snprintf(a->address + used, sizeof a->address - used, "%s%.*s%s%s", used > 0 ? "," : "",
+                     (int)n, at, has_port ? "" : ":", has_port ? "" : port);
+        used += (size_t)more;
+        if (used >= sizeof a->address)
+            return rq__refuse("shell", "hbase.zookeeper.quorum is too long");
+        at += n + (at[n] == ',');
+    }
+    return -1;
+}
+
+/* The settings that say where the cluster is, and how often a call is repeated. */
+static int use_settings(arguments *a)
+{
+    rq_client_options *c = &a->options.client;
+    const char *hosts = setting(a, "hbase.zookeeper.quorum");
+    const char *port = setting(a, "hbase.zookeeper.property.clientPort");
+    const char *root = setting(a, "zookeeper.znode.parent");
+    const char *retries = setting(a, "hbase.client.retries.number");
+    uint64_t n;
+    if (root != NULL && c->zk_root == NULL) c->zk_root = root;
+    if (retries != NULL && rq__arg_number(retries, &n) && n <= UINT32_MAX) c->retries = (unsigned)n;
+    if (hosts == NULL && port == NULL) return -1;
+    if (c->zookeeper != NULL) return rq__refuse("shell", "one cluster or folder only");
+    c->zookeeper = a->address;
+    return join_quorum(a, hosts != NULL ? hosts : "127.0.0.1", port != NULL ? port : "2181");
+}
+
+enum { TOP_LEVEL = 256, RUBY, AS_JSON, AS_CSV, AS_TSV, ZK, BOOTSTRAP, ZK_ROOT, USER };
 
 static const struct option known[] = {
     {"help", no_argument, NULL, 'h'},
@@ -152,6 +187,7 @@ static const struct option known[] = {
     {"yes", no_argument, NULL, 'y'},
     {"return-values", no_argument, NULL, 'r'},
     {"top-level-defs", no_argument, NULL, TOP_LEVEL},
+    {"ruby", no_argument, NULL, RUBY},
     {"json", no_argument, NULL, AS_JSON},
     {"csv", no_argument, NULL, AS_CSV},
     {"tsv", no_argument, NULL, AS_TSV},
@@ -184,11 +220,12 @@ static int take_option(arguments *a, int got, char **argv)
               stderr);
         return -1;
     case 'D':
-        o->settings[o->setting_count++] = optarg;
-        take_setting(a, optarg);
-        return -1;
+        return take_setting(a, optarg);
     case TOP_LEVEL:
         o->top_level = true;
+        return -1;
+    case RUBY:
+        o->plain = o->non_interactive = true;
         return -1;
     case AS_JSON:
         o->as = RQ_SHELL_AS_JSON;
@@ -216,32 +253,71 @@ static int take_option(arguments *a, int got, char **argv)
     }
 }
 
+/* A script's arguments. HBASE: jar-bootstrap.rb takes -DKEY=VALUE out of them, too. */
+static int take_arguments(arguments *a, int argc, char **argv)
+{
+    rq_shell_options *o = &a->options;
+    int code = -1;
+    o->arguments = argv + optind;
+    for (int i = optind; i < argc && code < 0; i++)
+        if (strncmp(argv[i], "-D", 2) == 0 && strchr(argv[i], '=') != NULL)
+            code = take_setting(a, argv[i] + 2);
+        else
+            o->arguments[o->argument_count++] = argv[i];
+    return code;
+}
+
+/* Each of "HOST:PORT,…". */
+static bool are_addresses(const char *list)
+{
+    for (const char *at = list;; at++) {
+        char one[300];
+        size_t n = strcspn(at, ",");
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        if (n >= sizeof one || !rq_client_is_address(one)) return false;
+        at += n;
+        if (*at == '\0') return true;
+    }
+}
+
 static int take_rest(arguments *a, int argc, char **argv)
 {
     rq_client_options *c = &a->options.client;
-    if (optind < argc &&
-        (strncmp(argv[optind], "file:", 5) == 0 || strcmp(argv[optind], "memory:") == 0))
-        a->local = argv[optind++];
+    if (optind < argc) a->options.script = argv[optind++];
+    if (a->options.plain && a->options.script == NULL)
+        return rq__refuse("shell", "--ruby needs a SCRIPT");
+    int code = take_arguments(a, argc, argv);
+    if (code < 0) code = use_settings(a);
+    if (code >= 0) return code;
     if ((c->zookeeper != NULL) + (c->bootstrap != NULL) + (a->local != NULL) > 1)
         return rq__refuse("shell", "one cluster or folder only");
     const char *at = c->zookeeper != NULL ? c->zookeeper : c->bootstrap;
-    if (at != NULL && !rq_client_is_address(at))
+    if (at != NULL && !(at == c->bootstrap ? rq_client_is_address(at) : are_addresses(at)))
         return rq__refuse("shell", "'%s' is not host:port", at);
     if (at == NULL) c->zookeeper = "127.0.0.1:2181";
     const struct passwd *user = getpwuid(geteuid());
     if (c->user == NULL && user != NULL) c->user = user->pw_name;
-    if (optind < argc) a->options.script = argv[optind++];
-    a->options.arguments = argv + optind;
-    a->options.argument_count = argc - optind;
     return -1;
+}
+
+/* file:FOLDER or memory: as the next argument. */
+static bool take_local(arguments *a, int argc, char **argv)
+{
+    if (optind >= argc || a->local != NULL) return false;
+    if (strncmp(argv[optind], "file:", 5) != 0 && strcmp(argv[optind], "memory:") != 0)
+        return false;
+    a->local = argv[optind++];
+    return true;
 }
 
 static int parse(arguments *a, int argc, char **argv)
 {
     int got, code;
     optind = 0;
-    while ((got = getopt_long(argc, argv, "+:hdnyrD:", known, NULL)) != -1)
-        if ((code = take_option(a, got, argv)) >= 0) return code;
+    do
+        while ((got = getopt_long(argc, argv, "+:hdnyrD:", known, NULL)) != -1)
+            if ((code = take_option(a, got, argv)) >= 0) return code;
+    while (take_local(a, argc, argv)); /* options may follow it */
     return take_rest(a, argc, argv);
 }
 

@@ -95,13 +95,8 @@ static int help(int argc, char **argv)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int run(const char *name, int argc, char **argv)
 {
-    if (argc < 2) {
-        usage(stderr);
-        return 2;
-    }
-    const char *name = argv[1];
     const command *c = find(name);
     if (c != NULL) return c->run(argc - 1, argv + 1);
     if (is_help(name)) return help(argc - 2, argv + 2);
@@ -110,4 +105,17 @@ int main(int argc, char **argv)
         return 0;
     }
     return unknown(name);
+}
+
+/* Output that a full disk did not take is no success, whatever the command was. */
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return 2;
+    }
+    int code = run(argv[1], argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fprintf(stderr, "rorqual %s: standard output could not be written\n", argv[1]);
+    return code == 0 ? 1 : code;
 }

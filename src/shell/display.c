@@ -153,7 +153,8 @@ void rq__display_flush(rq__shell *s)
     (void)fflush(stdout);
 }
 
-/* Raises Interrupt if the pager has ended: nobody reads on. */
+/* Raises Interrupt if the pager has ended: nobody reads on. So it does once if standard output cannot
+ * be written. */
 void rq__display_print(mrb_state *mrb, const char *text, size_t len)
 {
     rq__display *c = &rq__shell_of(mrb)->display;
@@ -163,9 +164,11 @@ void rq__display_print(mrb_state *mrb, const char *text, size_t len)
         return;
     }
     (void)fwrite(text, 1, len, c->pager != NULL ? c->pager : stdout);
-    if (c->pager == NULL) return;
-    (void)fflush(c->pager);
-    if (ferror(c->pager)) mrb_raise(mrb, mrb_class_get(mrb, "Interrupt"), "");
+    if (c->pager != NULL) (void)fflush(c->pager);
+    bool is_broken = ferror(c->pager != NULL ? c->pager : stdout) != 0;
+    if (c->pager == NULL && is_broken && c->is_lost) return;
+    if (c->pager == NULL) c->is_lost = is_broken;
+    if (is_broken) mrb_raise(mrb, mrb_class_get(mrb, "Interrupt"), "");
 }
 
 void rq__display_end(rq__shell *s)

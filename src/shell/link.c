@@ -10,14 +10,15 @@
 #include <mruby/error.h>
 #include <mruby/string.h>
 #include <mruby/variable.h>
+#include <stdio.h>
 
 void rq__raise_failure(mrb_state *mrb, rq_err rc, const char *java_class, rq_slice text, bool retry)
 {
     const char *name = java_class[0] != '\0' ? java_class : rq_err_java_class(rc);
     mrb_value message = mrb_str_new(mrb, (const char *)text.ptr, (mrb_int)text.len);
     mrb_value e = mrb_obj_new(mrb, mrb_class_get(mrb, "HBaseError"), 1, &message);
-    mrb_iv_set(mrb, e, mrb_intern_lit(mrb, "@java_class"), mrb_str_new_cstr(mrb, name));
     mrb_iv_set(mrb, e, mrb_intern_lit(mrb, "@retry"), mrb_bool_value(retry));
+    (void)mrb_funcall(mrb, e, "java", 1, mrb_str_new_cstr(mrb, name));
     mrb_exc_raise(mrb, e);
 }
 
@@ -58,6 +59,24 @@ void rq__shell_disconnect(rq__shell *s)
     close_client(s);
 }
 
+/* Opens a client at the first of the ZooKeepers, "HOST:PORT,…", that answers. */
+static rq_err open_first(rq__shell *s, rq_error *why)
+{
+    const char *at = s->where.zookeeper;
+    if (at == NULL || strchr(at, ',') == NULL) return rq_client_open(&s->where, &s->client, why);
+    rq_client_options one = s->where;
+    rq_err rc;
+    do {
+        size_t n = strcspn(at, ",");
+        snprintf(s->chosen, sizeof s->chosen, "%.*s", (int)n, at);
+        one.zookeeper = s->chosen;
+        *why = (rq_error){.code = RQ_OK};
+        rc = rq_client_open(&one, &s->client, why);
+        at += n + (at[n] == ',');
+    } while (rc != RQ_OK && *at != '\0' && !s->interrupted);
+    return rc;
+}
+
 static void connect_client(mrb_state *mrb, rq__shell *s)
 {
     rq_error why = {.code = RQ_OK};
@@ -67,7 +86,7 @@ static void connect_client(mrb_state *mrb, rq__shell *s)
         if (s->options->open != NULL) rc = s->options->open(s->options->ctx, &s->where, &why);
         s->is_open = rc == RQ_OK;
     }
-    if (rc == RQ_OK) rc = rq_client_open(&s->where, &s->client, &why);
+    if (rc == RQ_OK) rc = open_first(s, &why);
     if (rc == RQ_OK) rc = rq_op_new(s->client, 0, s, &s->op);
     if (rc == RQ_OK) return;
     if (s->client != NULL) rq_client_close(s->client);
@@ -165,6 +184,15 @@ static mrb_value pause_for(mrb_state *mrb, mrb_value self)
     return mrb_nil_value();
 }
 
+/* Wire.go_on: true; raises Interrupt after Ctrl-C. Called in loops, so that Ruby which asks no server
+ * ends, too. */
+static mrb_value go_on(mrb_state *mrb, mrb_value self)
+{
+    (void)self;
+    rq__shell_check_interrupt(mrb);
+    return mrb_true_value();
+}
+
 static mrb_value master_address(mrb_state *mrb, mrb_value self)
 {
     uint16_t port;
@@ -190,6 +218,7 @@ void rq__define_calls(mrb_state *mrb)
     mrb_define_module_function(mrb, wire, "call", call, MRB_ARGS_REQ(5));
     mrb_define_module_function(mrb, wire, "visit", visit, MRB_ARGS_REQ(2));
     mrb_define_module_function(mrb, wire, "leave", leave, MRB_ARGS_NONE());
+    mrb_define_module_function(mrb, wire, "go_on", go_on, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, wire, "pause", pause_for, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, wire, "master_address", master_address, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, wire, "registry", registry, MRB_ARGS_NONE());

@@ -74,9 +74,27 @@ static size_t skip_document(glance *g, const char *text, size_t i, size_t len)
     return len;
 }
 
+/* Behind the comment that begins at i ("=begin" at a line's begin); i itself if it is none. */
+static size_t skip_comment(glance *g, const char *text, size_t i, size_t len)
+{
+    bool begins = i == 0 || text[i - 1] == '\n';
+    if (!begins || i + 6 >= len || memcmp(text + i, "=begin", 6) != 0) return i;
+    if (!isspace((unsigned char)text[i + 6])) return i;
+    for (size_t k = i; k + 5 < len; k++)
+        if (memcmp(text + k, "\n=end", 5) == 0 && isspace((unsigned char)text[k + 5])) {
+            while (k + 1 < len && text[k + 1] != '\n')
+                k++;
+            return k;
+        }
+    g->o.string = '=';
+    return len;
+}
+
 static size_t take(glance *g, const char *text, size_t i, size_t len)
 {
     char c = text[i];
+    size_t behind = c == '=' ? skip_comment(g, text, i, len) : i;
+    if (behind != i) return behind;
     if (c == '<' && i + 1 < len && text[i + 1] == '<') {
         size_t end = skip_document(g, text, i, len);
         if (end != i) return end;

@@ -8,7 +8,7 @@
 
 typedef struct rq__outline {
     int depth;    /* open brackets and blocks */
-    char string;  /* the quote of an open string; 0: none */
+    char string;  /* the quote of an open string, '=' of a comment from =begin; 0: none */
     bool goes_on; /* the last line ends where an expression must follow */
 } rq__outline;
 

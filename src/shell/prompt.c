@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <histedit.h>
 #include <mruby/array.h>
 #include <mruby/class.h>
@@ -15,8 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define HISTORY_LINES 10000
+#define HISTORY_BYTES (4 << 20) /* from there on, the file is cut to HISTORY_LINES */
 
 /* libedit's functions. */
 #define EDIT_FUNCTIONS(X)                                                                          \
@@ -175,6 +178,52 @@ static void find_history(rq__prompt *p)
         snprintf(p->path, sizeof p->path, "%s/.rorqual_history", home);
 }
 
+/* --- the history's file ----------------------------------------------------------------------- */
+
+/* Statements are appended, one write for each: several shells may have the file, and no end of one,
+ * nor a full disk, loses what is in it. The form is libedit's. */
+static const char cookie[] = "_HiStOrY_V2_\n";
+
+/* As strvis(3) with VIS_WHITE. */
+static rq_err encode(const char *text, rq_buf *to)
+{
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool is_plain = c > ' ' && c < 0x7f && c != '\\';
+        char octal[8];
+        if (!is_plain) snprintf(octal, sizeof octal, "\\%03o", c);
+        RQ_TRY(is_plain ? rq_buf_append(to, &c, 1) : rq_buf_append(to, octal, 4));
+    }
+    return rq_buf_append(to, "\n", 1);
+}
+
+static void append(const char *path, const char *statement)
+{
+    rq_buf line = {0};
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return; /* there is no history, then */
+    bool is_new = fstat(fd, &st) == 0 && st.st_size == 0;
+    rq_err rc = is_new ? rq_buf_append(&line, cookie, sizeof cookie - 1) : RQ_OK;
+    if (rc == RQ_OK) rc = encode(statement, &line);
+    ssize_t n = rc == RQ_OK ? write(fd, line.ptr, line.len) : 0;
+    if (n > 0 && (size_t)n < line.len && ftruncate(fd, st.st_size) != 0) n = -1;
+    (void)close(fd);
+    rq_buf_clear(&line);
+}
+
+/* A file of many more lines than are kept is written anew, under another name first. */
+static void shorten(rq__prompt *p)
+{
+    HistEvent event;
+    struct stat st;
+    char path[sizeof p->path + 8];
+    if (stat(p->path, &st) != 0 || st.st_size < HISTORY_BYTES) return;
+    snprintf(path, sizeof path, "%s.new", p->path);
+    bool is_saved = p->lib.history(p->history, &event, H_SAVE, path) >= 0;
+    if (!is_saved || rename(path, p->path) != 0) (void)unlink(path);
+}
+
 rq__prompt *rq__prompt_open(rq__shell *s)
 {
     HistEvent event;
@@ -203,18 +252,17 @@ rq__prompt *rq__prompt_open(rq__shell *s)
     (void)p->lib.el_set(p->line, EL_BIND, "^R", "em-inc-search-prev", NULL);
     (void)p->lib.el_source(p->line, NULL);
     find_history(p);
-    if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_LOAD, p->path);
+    if (p->path[0] != '\0') {
+        (void)p->lib.history(p->history, &event, H_LOAD, p->path);
+        shorten(p);
+    }
     return p;
 }
 
 void rq__prompt_close(rq__prompt *p)
 {
-    HistEvent event;
     if (p == NULL) return;
-    if (p->history != NULL) {
-        if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_SAVE, p->path);
-        p->lib.history_end(p->history);
-    }
+    if (p->history != NULL) p->lib.history_end(p->history);
     if (p->line != NULL) p->lib.el_end(p->line);
     free(p);
 }
@@ -240,6 +288,8 @@ void rq__prompt_remember(rq__prompt *p, const char *statement)
 {
     HistEvent event;
     if (p == NULL) return;
+    bool is_again =
+        p->lib.history(p->history, &event, H_FIRST) >= 0 && strcmp(event.str, statement) == 0;
     (void)p->lib.history(p->history, &event, H_ENTER, statement);
-    if (p->path[0] != '\0') (void)p->lib.history(p->history, &event, H_SAVE, p->path);
+    if (p->path[0] != '\0' && !is_again) append(p->path, statement);
 }

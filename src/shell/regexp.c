@@ -37,31 +37,59 @@ static uint32_t options_of(mrb_state *mrb, mrb_value flags)
     return options;
 }
 
+/* The conversion of a pattern: what has been copied of it. */
+typedef struct conversion {
+    mrb_state *mrb;
+    const char *text;
+    mrb_int copied;
+    mrb_value out; /* nil: nothing was replaced yet */
+} conversion;
+
+static void replace(conversion *c, mrb_int begin, mrb_int end, const char *with)
+{
+    if (mrb_nil_p(c->out)) c->out = mrb_str_new(c->mrb, "", 0);
+    mrb_str_cat(c->mrb, c->out, c->text + c->copied, (size_t)(begin - c->copied));
+    mrb_str_cat_cstr(c->mrb, c->out, with);
+    c->copied = end;
+}
+
+/* Of a group with flags, "(?mi-x:": Ruby's m is PCRE2's s. */
+static void on_group(conversion *c, mrb_int i, mrb_int len)
+{
+    if (i + 2 >= len || c->text[i + 1] != '?') return;
+    mrb_int end = i + 2;
+    while (end < len && c->text[end] != '\0' && strchr("imx-", c->text[end]) != NULL)
+        end++;
+    if (end == len || (c->text[end] != ':' && c->text[end] != ')')) return;
+    for (mrb_int k = i + 2; k < end; k++)
+        if (c->text[k] == 'm') replace(c, k, k + 1, "s");
+}
+
 /* Converts the pattern to PCRE2: Ruby's \h is a hexadecimal digit, \H any other character. */
 static mrb_value in_pcre(mrb_state *mrb, mrb_value source)
 {
-    const char *s = RSTRING_PTR(source);
-    mrb_int len = RSTRING_LEN(source), copied = 0;
+    mrb_int len = RSTRING_LEN(source);
     bool in_class = false;
-    mrb_value out = mrb_nil_value();
+    conversion c = {mrb, RSTRING_PTR(source), 0, mrb_nil_value()};
     for (mrb_int i = 0; i < len; i++) {
-        if (s[i] == '[') in_class = true;
-        if (s[i] == ']') in_class = false;
-        if (s[i] != '\\' || i + 1 == len) continue;
-        bool digit = s[i + 1] == 'h', other = s[i + 1] == 'H' && !in_class;
-        if (digit || other) {
-            if (mrb_nil_p(out)) out = mrb_str_new(mrb, "", 0);
-            mrb_str_cat(mrb, out, s + copied, (size_t)(i - copied));
-            mrb_str_cat_cstr(mrb, out,
-                             in_class ? "0-9a-fA-F"
-                             : digit  ? "[0-9a-fA-F]"
-                                      : "[^0-9a-fA-F]");
-            copied = i + 2;
-        }
+        if (c.text[i] == '[') in_class = true;
+        if (c.text[i] == ']') in_class = false;
+        if (c.text[i] == '(' && !in_class) on_group(&c, i, len);
+        if (c.text[i] != '\\' || i + 1 == len) continue;
+        bool digit = c.text[i + 1] == 'h', other = c.text[i + 1] == 'H' && !in_class;
+        if (digit || other)
+            replace(&c, i, i + 2, in_class ? "0-9a-fA-F" : digit ? "[0-9a-fA-F]" : "[^0-9a-fA-F]");
         i++;
     }
-    if (mrb_nil_p(out)) return source;
-    return mrb_str_cat(mrb, out, s + copied, (size_t)(len - copied));
+    if (mrb_nil_p(c.out)) return source;
+    return mrb_str_cat(mrb, c.out, c.text + c.copied, (size_t)(len - c.copied));
+}
+
+/* Ruby's number of the flags. */
+static mrb_int ruby_options(uint32_t options)
+{
+    return (options & PCRE2_CASELESS ? 1 : 0) | (options & PCRE2_EXTENDED ? 2 : 0) |
+           (options & PCRE2_DOTALL ? 4 : 0);
 }
 
 static mrb_value initialize(mrb_state *mrb, mrb_value self)
@@ -71,9 +99,9 @@ static mrb_value initialize(mrb_state *mrb, mrb_value self)
     PCRE2_SIZE at;
     mrb_get_args(mrb, "S|oo", &source, &flags, &(mrb_value){0});
     mrb_value pattern = in_pcre(mrb, source);
-    pcre2_code *p =
-        pcre2_compile((PCRE2_SPTR)RSTRING_PTR(pattern), (PCRE2_SIZE)RSTRING_LEN(pattern),
-                      options_of(mrb, flags), &code, &at, NULL);
+    uint32_t options = options_of(mrb, flags);
+    pcre2_code *p = pcre2_compile((PCRE2_SPTR)RSTRING_PTR(pattern),
+                                  (PCRE2_SIZE)RSTRING_LEN(pattern), options, &code, &at, NULL);
     if (p == NULL) {
         char text[128];
         (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof text);
@@ -81,6 +109,7 @@ static mrb_value initialize(mrb_state *mrb, mrb_value self)
     }
     mrb_data_init(self, p, &code_type);
     mrb_iv_set(mrb, self, mrb_intern_lit(mrb, "@source"), source);
+    mrb_iv_set(mrb, self, mrb_intern_lit(mrb, "@options"), mrb_fixnum_value(ruby_options(options)));
     return self;
 }
 

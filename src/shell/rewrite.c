@@ -6,8 +6,9 @@
  *     defined?(a)              (Shell.defined("a"){a})                   prelude/ruby.rb
  *     rescue IOError           rescue IOError => rescued_
  *     raise, $!                raise rescued_, rescued_                  behind a rescue; or its name
+ *     while a, until a         while Wire.go_on and a, until !Wire.go_on or a    Ctrl-C ends them
  *
- * Quoted text and comments stay, but for $! in #{}; so does a statement with a heredoc. */
+ * Quoted text, here-documents and comments stay, but for $! in #{} of a string. */
 #include "shell/rewrite.h"
 
 #include <ctype.h>
@@ -19,8 +20,10 @@
 typedef struct rewriter {
     const char *text;
     size_t len;
-    size_t copied;    /* of the text, to `out` or replaced */
-    rq_slice rescued; /* the variable of the last rescue; empty: there was none */
+    size_t copied;        /* of the text, to `out` or replaced */
+    rq_slice rescued;     /* the variable of the last rescue; empty: there was none */
+    rq_slice heredocs[8]; /* the names that end those of this line */
+    size_t heredoc_count;
     rq_buf *out;
 } rewriter;
 
@@ -231,12 +234,28 @@ static bool is_bare(const rewriter *r, size_t i)
            (next > i && (at(r, next, "if ") || at(r, next, "unless ") || at(r, next, "end")));
 }
 
+/* A loop that begins a line, or ends one behind `end`: elsewhere the word may be part of a literal. */
+static rq_err on_loop(rewriter *r, size_t begin, size_t end, const char *condition)
+{
+    size_t i = begin;
+    while (i > 0 && (r->text[i - 1] == ' ' || r->text[i - 1] == '\t'))
+        i--;
+    bool behind_end =
+        i >= 3 && i < begin && at(r, i - 3, "end") && (i == 3 || !is_word(r->text[i - 4]));
+    bool has_condition = end < r->len && is_one_of(r->text[end], " \t(");
+    if (!has_condition || !(behind_end || begins_clause(r, begin))) return RQ_OK;
+    RQ_TRY(replace(r, end, end));
+    return put(r, condition);
+}
+
 static rq_err on_word(rewriter *r, size_t begin, size_t end, size_t *next)
 {
     size_t n = end - begin;
     if (n == 7 && at(r, begin, "defined") && at(r, end, "?"))
         return on_defined(r, begin, end, next);
     if (n == 6 && at(r, begin, "rescue") && begins_clause(r, begin)) return on_rescue(r, end, next);
+    if (n == 5 && at(r, begin, "while")) return on_loop(r, begin, end, " Wire.go_on and");
+    if (n == 5 && at(r, begin, "until")) return on_loop(r, begin, end, " !Wire.go_on or");
     if (n == 5 && at(r, begin, "raise") && r->rescued.len > 0 && is_bare(r, end)) {
         RQ_TRY(replace(r, end, end));
         RQ_TRY(put(r, " "));
@@ -245,21 +264,76 @@ static rq_err on_word(rewriter *r, size_t begin, size_t end, size_t *next)
     return RQ_OK;
 }
 
-static bool has_heredoc(const char *text, size_t len)
+/* --- here-documents and comments of several lines ------------------------------------------- */
+
+/* The name of the here-document that begins at i ("<<~END", "<<-'END'"); empty: none does. */
+static rq_slice heredoc_at(const rewriter *r, size_t i)
 {
-    for (size_t i = 0; i + 2 < len; i++)
-        if (text[i] == '<' && text[i + 1] == '<' &&
-            (is_one_of(text[i + 2], "~-'\"") || isupper((unsigned char)text[i + 2])))
-            return true;
-    return false;
+    if (!at(r, i, "<<")) return (rq_slice){0};
+    i += 2;
+    bool is_indented = i < r->len && is_one_of(r->text[i], "~-");
+    if (is_indented) i++;
+    bool is_quoted = i < r->len && is_one_of(r->text[i], "'\"");
+    if (is_quoted) i++;
+    size_t end = i;
+    while (end < r->len && is_word(r->text[end]))
+        end++;
+    bool is_name = end > i && (is_indented || is_quoted ? !isdigit((unsigned char)r->text[i])
+                                                        : isupper((unsigned char)r->text[i]));
+    return is_name ? rq_slice_of(r->text + i, end - i) : (rq_slice){0};
+}
+
+/* Behind the line that is `name`, or begins with it, from the line that begins at i. */
+static size_t skip_to_line(const rewriter *r, size_t i, rq_slice name, bool may_go_on)
+{
+    while (i < r->len) {
+        const char *newline = memchr(r->text + i, '\n', r->len - i);
+        size_t end = newline != NULL ? (size_t)(newline - r->text) : r->len;
+        size_t from = may_go_on ? i : skip_blanks(r, i), behind = from + name.len;
+        bool is_here = behind <= end && memcmp(r->text + from, name.ptr, name.len) == 0;
+        bool is_whole = behind == end || (behind < end && is_one_of(r->text[behind], "\r"));
+        i = newline != NULL ? end + 1 : r->len;
+        if (is_here && (is_whole || (may_go_on && is_one_of(r->text[behind], " \t")))) break;
+    }
+    return i;
+}
+
+/* Behind the comment from =begin to =end that begins at i; i: there is none. */
+static size_t skip_comment(const rewriter *r, size_t i)
+{
+    bool begins = (i == 0 || r->text[i - 1] == '\n') && at(r, i, "=begin");
+    return begins ? skip_to_line(r, i, rq_slice_cstr("=end"), true) : i;
+}
+
+/* Behind the documents that begin at i, a line's begin. */
+static size_t skip_heredocs(rewriter *r, size_t i)
+{
+    for (size_t k = 0; k < r->heredoc_count; k++)
+        i = skip_to_line(r, i, r->heredocs[k], false);
+    r->heredoc_count = 0;
+    return i;
+}
+
+static void take_heredoc(rewriter *r, size_t i)
+{
+    rq_slice name = heredoc_at(r, i);
+    if (name.len > 0 && r->heredoc_count < RQ_ARRAY_LEN(r->heredocs))
+        r->heredocs[r->heredoc_count++] = name;
 }
 
 static rq_err step(rewriter *r, size_t i, size_t *next)
 {
     literal word;
-    RQ_TRY(skip_quoted(r, i, next));
+    *next = skip_comment(r, i);
     if (*next > i) return RQ_OK;
-    *next = i + 1;
+    RQ_TRY(skip_quoted(r, i, next));
+    if (*next > i && r->text[i] != '#') return RQ_OK;
+    if (*next == i) *next = i + 1;
+    if (r->text[*next - 1] == '\n') {
+        *next = skip_heredocs(r, *next);
+        return RQ_OK;
+    }
+    take_heredoc(r, i);
     if (r->rescued.len > 0 && at(r, i, "$!")) {
         *next = i + 2;
         return replace_by_rescued(r, i, i + 2);
@@ -277,7 +351,6 @@ rq_err rq__rewrite(const char *text, size_t len, rq_buf *out)
 {
     rewriter r = {.text = text, .len = len, .out = out};
     rq_buf_reset(out);
-    if (has_heredoc(text, len)) return RQ_OK;
     for (size_t i = 0, next; i < len; i = next)
         RQ_TRY(step(&r, i, &next));
     return r.copied == 0 && out->len == 0 ? RQ_OK

@@ -90,6 +90,7 @@ static mrb_value load_file(mrb_state *mrb, mrb_value self)
         message = mrb_format(mrb, "%s:%d: %s", path, p != NULL ? (int)p->error_buffer[0].lineno : 0,
                              p != NULL ? p->error_buffer[0].message : "out of memory");
     struct RProc *proc = wrong ? NULL : mrb_generate_code(mrb, p);
+    if (!wrong && proc == NULL) message = mrb_str_new_lit(mrb, RQ__TOO_LARGE);
     if (p != NULL) mrb_parser_free(p);
     mrbc_context_free(mrb, c);
     if (proc == NULL)
@@ -155,6 +156,7 @@ typedef struct source {
     bool is_script; /* errors are printed by the official shell's handler */
     char *line;
     size_t cap;
+    size_t len; /* of the last line, which may have NULs in a file */
 } source;
 
 typedef enum fate {
@@ -184,14 +186,19 @@ static const char *next_line(rq__shell *s, source *from, const rq_buf *statement
     *ret_interrupted = false;
     prompt_text(s, statement, prompt, sizeof prompt);
     s->line++;
-    if (from->prompt != NULL) return rq__prompt_line(from->prompt, prompt, ret_interrupted);
+    if (from->prompt != NULL) {
+        const char *line = rq__prompt_line(from->prompt, prompt, ret_interrupted);
+        from->len = line != NULL ? strlen(line) : 0;
+        return line;
+    }
     fputs(prompt, stdout);
     ssize_t n = getline(&from->line, &from->cap, from->file);
     if (n < 0) {
         fputc('\n', stdout);
         return NULL;
     }
-    fputs(from->line, stdout);
+    from->len = (size_t)n;
+    (void)fwrite(from->line, 1, from->len, stdout);
     /* Of a last line without its end; irb prints none either. */
     return from->line;
 }
@@ -226,6 +233,12 @@ static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script
     return GO_ON;
 }
 
+/* Whether all output so far could be written: a script with a full disk must not end as if it could. */
+static bool is_written(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
 static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
 {
     int arena = mrb_gc_arena_save(s->mrb);
@@ -240,8 +253,7 @@ static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
     rq__statement_free_commands(s);
     (void)ask(s, "took", mrb_float_value(s->mrb, (double)(rq_client_now_ns() - begun) / 1e9));
     mrb_gc_arena_restore(s->mrb, arena);
-    (void)fflush(stdout);
-    return f;
+    return is_written() ? f : FAILED;
 }
 
 static fate wrong(rq__shell *s, const char *error, const rq_buf *statement, bool is_script)
@@ -276,7 +288,7 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
             (void)fflush(stdout);
             return mrb_symbol_p(end) ? END : GO_ON;
         }
-        if (line != NULL && rq_buf_append(text, line, strlen(line)) != RQ_OK) return FAILED;
+        if (line != NULL && rq_buf_append(text, line, from->len) != RQ_OK) return FAILED;
         rq__statement what = rq__statement_check(s, (const char *)text->ptr, text->len, &error);
         if (what == RQ__STATEMENT_OPEN && line != NULL) continue;
         if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;
@@ -314,6 +326,16 @@ static fate run_script(rq__shell *s)
     return f;
 }
 
+/* The whole file at once, as Ruby itself runs one. */
+static fate run_plain(rq__shell *s)
+{
+    const rq_buf none = {.ptr = (uint8_t *)""};
+    mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
+    (void)mrb_funcall(s->mrb, shell, "run_file", 1, mrb_str_new_cstr(s->mrb, s->options->script));
+    if (s->mrb->exc == NULL) return END;
+    return take_exception(s, &none, false) == END ? END : FAILED;
+}
+
 static fate run_input(rq__shell *s)
 {
     source from = {.file = stdin};
@@ -339,10 +361,10 @@ static int run_sources(rq__shell *s)
     fate f = GO_ON;
     s->line = 1;
     if (s->options->script != NULL) {
-        f = run_script(s);
+        f = s->options->plain ? run_plain(s) : run_script(s);
         if (f == FAILED) return 1;
         int code = exit_code(s);
-        if (code >= 0) return code;
+        if (code >= 0 || s->options->plain) return code >= 0 ? code : 0;
         s->line = 1;
     }
     f = run_input(s);
@@ -355,7 +377,7 @@ static int run_session(rq__shell *s)
 {
     int code = run_sources(s);
     (void)ask(s, "run_endings", mrb_nil_value());
-    return code;
+    return is_written() || code != 0 ? code : 1;
 }
 
 static void clear(rq__shell *s)

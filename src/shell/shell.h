@@ -24,6 +24,7 @@ typedef struct rq_shell_options {
     int argument_count;
     char **settings; /* "key=value" of -D */
     int setting_count;
+    bool plain;           /* --ruby: the script is run as a whole, and nothing else */
     bool non_interactive; /* -n: ends at the first error, with exit code 1 */
     bool debug;           /* -d: errors with their backtraces */
     bool top_level; /* --top-level-defs: commands are methods of main. Here they always are, so it

@@ -18,6 +18,7 @@
 /* display.c: text that may go to a pager, and the line of progress. */
 typedef struct rq__display {
     rq_buf held;
+    bool is_lost;    /* standard output cannot be written */
     bool is_off;     /* no pager: by \pager */
     bool is_holding; /* text is held, until the screen is full */
     size_t held_lines;
@@ -28,6 +29,9 @@ typedef struct rq__display {
     int64_t progress_ns; /* the last change; 0: the statement has none yet */
 } rq__display;
 
+/* Of text that mruby parses but cannot compile: its own reason goes to standard error. */
+#define RQ__TOO_LARGE "too many local variables (mruby has about 250), or too large an expression"
+
 typedef struct rq__scanner rq__scanner;
 
 typedef struct rq__shell {
@@ -35,6 +39,7 @@ typedef struct rq__shell {
     mrb_state *mrb;
     rq_client_options where; /* the cluster, once known */
     bool is_open;            /* `where` is known */
+    char chosen[300];        /* of several ZooKeepers, the one that the client has */
     rq_client *client;       /* NULL: not connected */
     rq_op *op;
     rq_client *home; /* the session's own client while `client` is another's; else NULL */

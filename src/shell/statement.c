@@ -49,7 +49,8 @@ static bool wants_more(const struct mrb_parser_state *p)
         const char *m = p->error_buffer[i].message;
         if (m != NULL &&
             (strstr(m, "unexpected $end") != NULL || strstr(m, "unexpected end of file") != NULL ||
-             strstr(m, "unterminated") != NULL || strstr(m, "can't find string") != NULL))
+             strstr(m, "unterminated") != NULL || strstr(m, "embedded document meets") != NULL ||
+             strstr(m, "can't find string") != NULL))
             return true;
     }
     return false;
@@ -90,6 +91,16 @@ static void widen_environment(mrb_state *mrb, unsigned locals)
     if (e != NULL && MRB_ENV_LEN(e) < (mrb_int)len) MRB_ENV_SET_LEN(e, len);
 }
 
+/* mruby cannot compile what it could parse, and has said why on standard error. The statement's new
+ * variables are forgotten, so that the next one is not refused for them. */
+static void refuse(rq__shell *s)
+{
+    mrb_state *mrb = s->mrb;
+    mrb_value text = mrb_str_new_cstr(mrb, RQ__TOO_LARGE);
+    s->locals->slen = s->locals_seen;
+    mrb->exc = mrb_obj_ptr(mrb_exc_new_str(mrb, mrb_class_get(mrb, "SyntaxError"), text));
+}
+
 mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
 {
     mrb_state *mrb = s->mrb;
@@ -97,7 +108,10 @@ mrb_value rq__statement_run(rq__shell *s, const char *text, size_t len)
     bool parsed = p != NULL && p->tree != NULL && p->nerr == 0;
     struct RProc *proc = parsed ? mrb_generate_code(mrb, p) : NULL;
     if (p != NULL) mrb_parser_free(p);
-    if (proc == NULL) return mrb_nil_value();
+    if (proc == NULL) {
+        refuse(s);
+        return mrb_nil_value();
+    }
     struct RClass *target = mrb->object_class;
     MRB_PROC_SET_TARGET_CLASS(proc, target);
     /* The registers that hold the local variables of earlier statements are kept; others are nil. */

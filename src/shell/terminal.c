@@ -64,6 +64,7 @@ static mrb_value read_line(mrb_state *mrb, mrb_value self)
     (void)self;
     rq__display_flush(rq__shell_of(mrb));
     ssize_t n = getline(&line, &cap, stdin);
+    if (n < 0 && rq__shell_of(mrb)->at_prompt) clearerr(stdin); /* Ctrl-D ends one answer */
     mrb_value text = n < 0 ? mrb_nil_value() : mrb_str_new(mrb, line, (mrb_int)n);
     free(line);
     return text;
@@ -167,6 +168,15 @@ static mrb_value option(mrb_state *mrb, mrb_value self)
     return mrb_nil_value();
 }
 
+/* Shell.error_text(number): of an error of the system. */
+static mrb_value error_text(mrb_state *mrb, mrb_value self)
+{
+    mrb_int number;
+    (void)self;
+    mrb_get_args(mrb, "i", &number);
+    return mrb_str_new_cstr(mrb, strerror((int)number));
+}
+
 static mrb_value settings(mrb_state *mrb, mrb_value self)
 {
     const rq_shell_options *o = rq__shell_of(mrb)->options;
@@ -194,5 +204,6 @@ void rq__define_terminal(mrb_state *mrb)
     mrb_define_module_function(mrb, m, "user", user, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "groups", groups, MRB_ARGS_NONE());
     mrb_define_module_function(mrb, m, "option", option, MRB_ARGS_REQ(1));
+    mrb_define_module_function(mrb, m, "error_text", error_text, MRB_ARGS_REQ(1));
     mrb_define_module_function(mrb, m, "settings", settings, MRB_ARGS_NONE());
 }

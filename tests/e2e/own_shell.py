@@ -45,7 +45,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -235,7 +235,7 @@ def peers_output(folder, server):
 
 def outputs(folder):
     """Name, expected file, output, judge."""
-    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,peers,terminal").split(",")
+    chosen = os.environ.get("NAMES", "session,admin,commands,prompts,options,metrics,guide,details,language,java,client,requests,numbers,scripts,wrong,operator,peers,terminal").split(",")
     for name, arguments in SESSIONS.items():
         if name not in chosen:
             continue
@@ -426,7 +426,7 @@ def client_classes_say_what_is_missing(_):
     """A class, a method, a cluster that the shell has not is named."""
     text = ("conf = org.apache.hadoop.hbase.HBaseConfiguration.create\nconf.set('hbase.zookeeper.quorum', 'elsewhere')\n"
             "def told\n  yield\nrescue StandardError => e\n  puts \"told #{e.message}\"\nend\n"
-            "told { org.apache.hadoop.hbase.client.ConnectionFactory.createConnection(conf) }\n"
+            "told { org.apache.hadoop.hbase.client.ConnectionFactory.createConnection(conf).getTable('t') }\n"
             "told { org.apache.hadoop.hbase.client.HConnectionManager.createConnection(conf) }\n"
             "told { org.apache.hadoop.hbase.client.HTable.new('t').checkAndPut('a', 'b', 'c', 'd', nil) }\n"
             "told { org.apache.hadoop.hbase.client.Put.new(5) }\n"
@@ -437,6 +437,94 @@ def client_classes_say_what_is_missing(_):
     out = shell("-n", "memory:", text=text).stdout
     got = re.findall(r"(?m)^told (.*)", out)
     return None if len(got) == 5 and all(w in g for w, g in zip(wanted, got)) else out
+
+
+def tools_of_operators(folder):
+    """--ruby: a script is run as a whole and nothing is echoed; exit codes; classes beside the client; an Admin of another cluster."""
+    server, peer = (Server(folder / name, folder / f"{name}.log") for name in ("tool", "tool-peer"))
+    key = f"{peer.zk}:/hbase"
+    try:
+        shell("-n", "--zk", server.zk, text="create 'a', 'f', SPLITS => ['m']\ncreate 'b', {NAME => 'g', VERSIONS => 3}\n")
+        names = re.search(r"127\.0\.0\.1,(\d+),", shell("-n", "--zk", server.zk, text="list_liveservers\n").stdout)
+        for arguments, wanted, code, error in [
+                (["regions"], "4\n", 0, ""), (["-t", "b", "regions"], "1\n", 0, ""), (["regions", "--table=none"], "0\n", 4, ""),
+                (["drain"], "", 0, ""), (["draining"], "1\n", 0, ""), (["undrain"], "", 0, ""), (["draining"], "0\n", 0, ""),
+                (["copy", key, "a,none,b"], "a: copied\nnone: none\nb: copied\n", 0, ""), (["copy", key, "b"], "b: exists\n", 0, ""),
+                (["copy", "127.0.0.1:1:/hbase", "b"], "", 1, "cannot connect to 127.0.0.1:1"),
+                (["rows", key], "", 1, "runs in a shell of its own"), (["abort"], "", 1, "aborted"), ([], "", 3, "it's short"),
+                (["fail"], "", 1, "TableNotFoundException"), (["--nope"], "", 1, "invalid option: --nope"),
+                (["stop", f"127.0.0.1:{names.group(1)}"], "", 0, "")]:
+            done = shell("--zk", server.zk, "--ruby", str(FOLDER / "operator_tool.rb"), *arguments)
+            if done.stdout != wanted or done.returncode != code or error not in done.stderr or not error and done.stderr:
+                return f"{arguments}: {done}"
+        if "VERSIONS => '3'" not in shell("-n", "--zk", peer.zk, text="describe 'b'\n").stdout:
+            return "the copy has other attributes"
+        return None if shell("--ruby").returncode == 2 else "--ruby without a script"
+    finally:
+        server.kill()
+        peer.kill()
+
+
+def options_follow_the_place(folder):
+    """memory: and file: may stand before options; what follows the script is its own, but for -DKEY=VALUE."""
+    script = folder / "words.rb"
+    script.write_text("p ARGV, @shell.hbase.configuration.get('x')\nexit 5\n")
+    for arguments in (["memory:", "-y", "-n"], ["-n", "memory:", "-y"], ["-y", f"file:{folder / 'words'}", "-n"]):
+        done = shell(*arguments, str(script), "one", "-Dx=y", "-n")
+        if done.returncode != 5 or '["one", "-n"]\n"y"\n' not in done.stdout:
+            return f"{arguments}: {done}"
+    return None
+
+
+def settings_say_where_the_cluster_is(folder):
+    """-D quorum, port and parent, in any order; of several ZooKeepers the first that answers; what is no setting is refused."""
+    server = Server(folder / "where", folder / "where.log")
+    port = server.zk.rpartition(":")[2]
+    quorum, client_port = "-Dhbase.zookeeper.quorum=", f"-Dhbase.zookeeper.property.clientPort={port}"
+    try:
+        for options in ([f"{quorum}localhost", client_port], [client_port, f"{quorum}127.0.0.1"], [client_port], [f"{quorum}127.0.0.1:1,127.0.0.1:{port}"],
+                        [f"{quorum}127.0.0.1:1,127.0.0.1", client_port], ["--zk", f"127.0.0.1:1,{server.zk}"], ["-D", f"hbase.zookeeper.quorum={server.zk}"]):
+            done = shell("-n", *options, text="list\n")
+            if done.returncode != 0 or "0 row(s)" not in done.stdout:
+                return f"{options}: {done}"
+        if "/other/hbaseid" not in shell("-n", client_port, "-Dzookeeper.znode.parent=/other", text="list\n").stderr:
+            return "the parent is not used"
+        for wrong in ("-Dx", "-D=x", "-Dx=", "-Da=b=c", f"{quorum},,", f"{quorum}{'h,' * 2000}h"):
+            if shell(wrong).returncode != 2:
+                return f"{wrong[:30]} is taken"
+        return None if shell("--zk", server.zk, client_port).returncode == 2 else "two clusters"
+    finally:
+        server.kill()
+
+
+def output_that_is_lost(folder):
+    """On a full disk the shell says so and ends with 1, at the statement that fails; a script's own file fails with Ruby's error."""
+    script = folder / "lost.rb"
+    script.write_text("create 't', 'f'\nputs 'x' * 100000\nputs 'next'\nFile.write('/dev/null', 'on')\n")
+    for options in (["-n"], [], ["--ruby"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([BINARY, "shell", *options, "memory:", str(script)], stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=DEADLINE, check=False)
+        if done.returncode != 1 or done.stderr != "rorqual shell: standard output could not be written\n":
+            return f"{options}: {done}"
+    out = shell("memory:", text="begin; File.open('/dev/full', 'w') { |f| f.puts 'x' * 100000 }; rescue Errno::ENOSPC => e; p e.errno, e.message; end\n"
+                "begin; File.open('/nope/x', 'w'); rescue SystemCallError => e; p e; end\n").stdout
+    return None if '28\n"No space left on device"' in out and "No such file or directory - /nope/x" in out else out
+
+
+def what_cannot_be_compiled_is_an_error(folder):
+    """Too many variables, too deep an expression: an error, not a statement that is left out; the session goes on. A byte 0 in a line."""
+    many = "".join(f"v{i} = {i}\n" for i in range(300))
+    deep = "(" * 3000 + "1" + ")" * 3000 + "\n"
+    for text in (many, deep):
+        script = folder / "large.rb"
+        script.write_text(text)
+        for option in ("-n", "--ruby"):
+            done = shell(option, "memory:", str(script))
+            if done.returncode != 1 or "SyntaxError: too many local variables" not in done.stdout + done.stderr:
+                return f"{option}: {done.returncode} {done.stdout[-300:]} {done.stderr[-300:]}"
+    out = shell("memory:", text=many + deep + "p v7, 'a\0b'.length\n").stdout
+    return None if out.endswith("\n7\n3\n=> [7, 3]\nhbase:303:0> \n") else out[-300:]
 
 
 def scripts_of_older_clients(_):
@@ -718,7 +806,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

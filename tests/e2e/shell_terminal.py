@@ -188,6 +188,15 @@ def interrupted(folder):
             (["count 'visits', CACHE => 1, INTERVAL => 1000000", "Enter"], re.compile(r"count: \d+ rows")), (["C-c"], "hbase:007:0>"),
             (["\\watch 0.2 exists 'visits'", "Enter"], re.compile(r"(?s)does exist.*does exist")), (["C-c"], "hbase:008:0>"),
             (["get 'visits', 'row2', 'page:title'", "Enter"], "value=About")]
+    loops = ["while true", "x += 1", "end # of it"], ["begin", "x += 1", "end until x < 0"], ["loop { x += 1 }"], ["(1..10**15).each { |i| x += i & 1 }"], ["(10**15).times { |i| x += 1 }"]
+    number = 10
+    for lines in loops:
+        keys.append((["C-l", f"x = {number}", "Enter"], f"=> {number}"))
+        for line in lines[:-1]:
+            keys.append(([line, "Enter"], line))
+        keys += [([f"puts 'begun'; {lines[0]}" if len(lines) == 1 else lines[-1], "Enter"], lines[-1]), (["C-c"], re.compile(r"(?m)\^C\n*hbase:"))]
+        number += 1
+    keys.append((["x > 1000", "Enter"], "=> true"))
     try:
         screen = on_terminal(folder, {}, keys)
         return f"the line of progress is left: {screen}" if "rows/s" in screen else None
@@ -217,7 +226,62 @@ def other_ways(folder):
         terminal.close()
 
 
-TESTS = [captures, colours, pager, interrupted, other_ways]
+def completed(folder):
+    """Words that Tab completes at their places; columns are those of the first rows."""
+    words = [("get 'visits', 'row1', 'page:t", "'page:title"), ("scan 'visits', {COLUMNS => 'us", "'user:"), ("alter 'visits', NAME => 'us", "NAME => 'user$"),
+             ("scan 'visits', LIM", "LIMIT"), ("create 'x', {NAME => 'f', COMPRESSION => 'SN", "'SNAPPY"), ("scan 'visits', FILTER => \"Pref", '"PrefixFilter\\('),
+             ("help 'clone_sn", "'clone_snapshot"), ("help 'repl", "'replication"), ("status 'det", "'detailed"), ("drop_namespace 'sa", "'sales"),
+             ("describe 'sales:o", "'sales:orders"), ("delete_snapshot 'on", "'one"), ("\\\\o js", "o json"), ("\\\\as he", "as hex"), ("put 'none', 'r', 'x", "'x$")]
+    keys = [*TABLE, (["create_namespace 'sales'; create 'sales:orders', 'o'; snapshot 'visits', 'one'; 7", "Enter"], "=> 7")]
+    for typed, shown in words:
+        keys.append((["C-u", typed.replace("\\\\", "\\"), "Tab"], re.compile(rf"(?m)^hbase:006:0> .*{shown}")))
+    try:
+        on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    except AssertionError as e:
+        return str(e)
+    return None
+
+
+def what_fails_is_over(folder):
+    """An export that cannot be written is taken back; a watch that cannot be read is an error; text does not command the terminal."""
+    keys = [*TABLE, (["\\export /nope/rows.csv", "Enter"], "is written to"), (["scan 'visits'", "Enter"], "No such file or directory - /nope/rows.csv"),
+            (["scan 'visits'", "Enter"], "2 row(s)"), (["\\watch 1 1 +", "Enter"], "ERROR: "), (["3 * 3", "Enter"], "=> 9"),
+            (["put 'visits', 'row9', 'page:title', \"a\\e[31mred\\n\u00e9\\xff\"", "Enter"], "hbase:011:0>"), (["\\as text", "Enter"], "hbase:012:0>"),
+            (["get 'visits', 'row9'", "Enter"], "a\\x1B[31mred\\x0A\u00e9\\xFF")]
+    try:
+        screen = on_terminal(folder, {"NO_COLOR": "1"}, keys)
+    except AssertionError as e:
+        return str(e)
+    return f"a backtrace of preludes: {screen}" if "prelude/" in screen else None
+
+
+def history_is_kept(folder):
+    """Two shells at once, which end with their terminals: the statements of both stay, and those before."""
+    state = pathlib.Path(folder) / "kept"
+    state.mkdir()
+    environment = {"HOME": str(state), "XDG_STATE_HOME": str(state)}
+    opened = []
+    try:
+        for number in (1, 2):
+            opened.append(Terminal(environment, BINARY, "shell", "memory:", lines=24))
+            steps(opened[-1], [([], "hbase:001:0>")])
+        for number, terminal in enumerate(opened):
+            steps(terminal, [([f"[{number},", "Enter"], "hbase:002:1*"), ([f"'\u00e9 \\\\ {number}']", "Enter"], "hbase:003:0>")])
+    finally:
+        for terminal in opened:
+            terminal.close()
+    keys = [(["C-r"], "bck:"), (["1,"], "[1,"), (["C-a"], "hbase:001:0> [1,"), (["C-u", "C-r"], "bck:"), (["0,"], "[0,")]
+    terminal = Terminal(environment, BINARY, "shell", "memory:", lines=24)
+    try:
+        steps(terminal, [([], "hbase:001:0>"), *keys, (["Enter"], "=> [0, \"\u00e9 \\\\ 0\"]")])
+        return None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
+
+
+TESTS = [captures, colours, pager, interrupted, other_ways, completed, what_fails_is_over, history_is_kept]
 
 
 def main():

@@ -345,6 +345,15 @@ def a_full_disk_loses_nothing(w):
 # ---- bad input
 
 
+def lost_output_is_a_failure(w):
+    table = w.table()
+    for arguments in (["rowcount", "--zk", w.server.zk, table], ["cellcount", "--zk", w.server.zk, table], ["canary", "--zk", w.server.zk, table],
+                      ["export", "--zk", w.server.zk, table, str(w.path("lost"))], ["export", "--help"], ["version"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([BINARY, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=DEADLINE, check=False)
+        assert done.returncode == 1 and done.stderr == f"rorqual {arguments[0]}: standard output could not be written\n", f"{arguments}: {done}"
+
+
 def damaged_sequence_files_are_named(w):
     table, folder, copy = w.filled(), w.path(), w.table()
     w.run("export", table, folder)
@@ -848,7 +857,7 @@ def hbase_loads_our_hfiles(w):
 ALONE = [every_format_gives_the_table_back, raw_exports_keep_deletes, options_of_export_select_cells,
          text_that_a_format_cannot_hold_is_refused, tsv_has_the_columns_of_importtsv, bad_lines_are_named_and_counted,
          line_ends_are_those_of_hadoop, a_killed_export_goes_on, a_killed_import_goes_on, a_killed_copy_goes_on, tags_are_kept,
-         two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, damaged_sequence_files_are_named, wrong_names_are_refused,
+         two_at_once_are_refused, a_rate_is_kept, a_full_disk_loses_nothing, lost_output_is_a_failure, damaged_sequence_files_are_named, wrong_names_are_refused,
          tables_without_rows, counts, rows_in_parts_are_counted_once, a_long_filter_ends_no_call, copies,
          differences_are_found, canary_and_split, bulk_loads_are_as_imports, bulk_loads_are_refused,
          killed_bulk_loads_go_on, a_load_that_was_killed_goes_on, a_load_that_divides_goes_on,

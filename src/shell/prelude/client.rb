@@ -113,22 +113,32 @@ module JavaClient
   Table = HTable
   BufferedMutator = HTable
 
-  # The session's cluster is the only one: another that a script asks for is no connection to this one.
+  # Tables are those of the session's cluster. An Admin of another is possible: PeerAdmin.
   def self.check_cluster(conf)
-    return unless conf.is_a?(JavaConfiguration)
-    other = conf.other_cluster
-    return if other.nil?
+    other = conf.is_a?(JavaConfiguration) ? conf.other_cluster : nil
+    refuse(other) unless other.nil?
+  end
+
+  def self.refuse(other)
     raise ArgumentError, "the shell is connected to #{Wire.registry}; a script for #{other} runs in a shell of its own: rorqual shell --zk #{other}"
   end
 
   class Connection < Part
+    # other: "HOST:PORT,…" of another cluster than the session's, and the parent of its znodes.
+    def initialize(other = nil, root = nil)
+      @other = other
+      @root = root
+    end
+
     def getTable(name, *)
+      JavaClient.refuse(@other) unless @other.nil?
       HTable.new(JavaClient.name_of(name))
     end
     alias getBufferedMutator getTable
 
     def getAdmin
-      JavaClient::HBaseAdmin.new
+      admin = JavaClient::HBaseAdmin.new
+      @other.nil? ? admin : JavaClient::PeerAdmin.new(admin, @other.split(','), @root)
     end
 
     def getConfiguration
@@ -152,8 +162,8 @@ module JavaClient
 
   class ConnectionFactory < Part
     def self.createConnection(conf = nil, *)
-      JavaClient.check_cluster(conf)
-      Connection.new
+      other = conf.is_a?(JavaConfiguration) ? conf.other_cluster : nil
+      other.nil? ? Connection.new : Connection.new(other, conf.get('zookeeper.znode.parent'))
     end
   end
 

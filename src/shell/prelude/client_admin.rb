@@ -72,6 +72,11 @@ module JavaClient
       self
     end
 
+    def getConfigurationValue(key)
+      pair = (@schema[:configuration] || []).find { |c| c[:name] == key }
+      pair.nil? ? nil : pair[:value]
+    end
+
     def getValue(key)
       Descriptor.values(@schema)[key]
     end
@@ -361,11 +366,74 @@ module JavaClient
       nil
     end
 
+    def getClusterStatus(*)
+      Shell.need('operator')
+      JavaOperator::ClusterStatus.new(Master.status)
+    end
+    alias getClusterMetrics getClusterStatus
+
+    def getMaster
+      getClusterStatus.getMaster
+    end
+
+    def getRegionServers(*)
+      getClusterStatus.getServers
+    end
+
+    def getRegions(name)
+      Shell.need('operator')
+      Meta.regions(JavaClient.name_of(name)).map { |r| JavaOperator::RegionInfo.new(r.info) }
+    end
+    alias getTableRegions getRegions
+
+    def stopRegionServer(host_port)
+      @command.stop_regionserver(host_port.to_s)
+      nil
+    end
+
+    def decommissionRegionServers(servers, offload)
+      Master.call('DecommissionRegionServers', { server_name: servers.map { |s| Names.server_of(s.to_s) }, offload: offload })
+      nil
+    end
+
+    def recommissionRegionServer(server, regions = [])
+      named = regions.map { |r| { type: :ENCODED_REGION_NAME, value: r } }
+      Master.call('RecommissionRegionServer', { server_name: Names.server_of(server.to_s), region: named })
+      nil
+    end
+
+    def listDecommissionedRegionServers
+      Shell.need('operator')
+      Master.call('ListDecommissionedRegionServers')[:server_name].map { |s| JavaOperator::ServerName.new(s) }
+    end
+
+    def balancerSwitch(on, _synchronous = true)
+      @command.balance_switch(on)
+    end
+    alias setBalancerRunning balancerSwitch
+
+    def balance(*)
+      @command.balancer
+    end
+
     def close
       nil
     end
   end
   Admin = HBaseAdmin
+
+  # The Admin of another cluster than the session's: each call goes there.
+  class PeerAdmin < Part
+    def initialize(admin, hosts, root)
+      @admin = admin
+      @hosts = hosts
+      @root = root
+    end
+
+    (HBaseAdmin.instance_methods(false) - [:initialize]).each do |name|
+      define_method(name) { |*list| Clusters.visit(@hosts, @root) { @admin.__send__(name, *list) } }
+    end
+  end
 
   class SnapshotDescription < Part
     def initialize(s)

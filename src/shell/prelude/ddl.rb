@@ -366,11 +366,14 @@ class Command
     nil
   end
 
+  # In the order of HBase's map.
+  FILTERS = %w[DependentColumnFilter KeyOnlyFilter ColumnCountGetFilter SingleColumnValueFilter PrefixFilter
+               SingleColumnValueExcludeFilter FirstKeyOnlyFilter ColumnRangeFilter ColumnValueFilter TimestampsFilter FamilyFilter
+               QualifierFilter ColumnPrefixFilter RowFilter MultipleColumnPrefixFilter InclusiveStopFilter PageFilter ValueFilter
+               ColumnPaginationFilter]
+
   def show_filters
-    %w[DependentColumnFilter KeyOnlyFilter ColumnCountGetFilter SingleColumnValueFilter PrefixFilter
-       SingleColumnValueExcludeFilter FirstKeyOnlyFilter ColumnRangeFilter ColumnValueFilter TimestampsFilter FamilyFilter
-       QualifierFilter ColumnPrefixFilter RowFilter MultipleColumnPrefixFilter InclusiveStopFilter PageFilter ValueFilter
-       ColumnPaginationFilter].each { |f| out.row([f]) }
+    FILTERS.each { |f| out.row([f]) }
     JavaValue.new('JavaUtil::HashMap::KeySet')
   end
 

@@ -5,14 +5,54 @@
 class HBaseError < StandardError
   attr_reader :java_class, :retry
 
+  @types = {}
+  class << self
+    attr_reader :types, :last # JavaException's modules by the names of their classes; the last failure
+    attr_writer :last
+  end
+
   def self.make(java_class, text)
     e = new(text)
     e.java(java_class)
     e
   end
 
+  # Called by C, too.
   def java(name)
     @java_class = name
+    HBaseError.last = self
+    mark
+  end
+
+  def mark
+    HBaseError.types.each { |name, type| extend(type) if above.include?(name) }
+  end
+
+  # The class and those above it, as far as scripts name them.
+  def above
+    list = [@java_class, 'java.lang.Exception', 'java.lang.Throwable']
+    return list << 'java.lang.RuntimeException' if @java_class.to_s.start_with?('java.lang.')
+    list << 'org.apache.hadoop.hbase.DoNotRetryIOException' if @retry == false
+    list << 'org.apache.hadoop.hbase.ipc.RemoteWithExtrasException' << 'org.apache.hadoop.ipc.RemoteException' # as HBase's client throws some
+    list << 'org.apache.hadoop.hbase.HBaseIOException' << 'java.io.IOException'
+  end
+
+  def getMessage
+    message
+  end
+  alias getLocalizedMessage getMessage
+
+  def getCause
+    nil
+  end
+  alias cause getCause
+
+  def toString
+    to_java_string
+  end
+
+  def printStackTrace(*)
+    $stderr.puts(to_java_string)
   end
 
   def is?(simple)
@@ -92,7 +132,8 @@ module Failures
 
   # JRuby's class of a Ruby value, as its errors name it.
   def self.jruby_class(v)
-    "org.jruby.Ruby#{v.nil? ? 'Nil' : v.class}"
+    names = { NilClass => 'Nil', Integer => 'Fixnum', TrueClass => 'Boolean.True', FalseClass => 'Boolean.False' }
+    "org.jruby.Ruby#{names[v.class] || v.class}"
   end
 
   # Class and text of the failure in JRuby; `text` is the statement. mruby reports an unknown name as a missing method.

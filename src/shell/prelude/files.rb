@@ -1,10 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # Files and folders, as scripts read and write them; failures as Ruby words them.
 
+class SystemCallError < StandardError
+  attr_reader :errno
+
+  # Called by mruby: a call of the system failed; of an open, the text is "open PATH".
+  def self._sys_fail(number, text = nil)
+    e = (Errno::CLASSES[number] || self).new(Shell.error_text(number) + (text.nil? ? '' : " - #{text.sub(/\Aopen /, '')}"))
+    e.number(number)
+    raise e
+  end
+
+  def number(n)
+    @errno = n
+  end
+end
+
 module Errno
-  class ENOENT < StandardError; end
-  class EACCES < StandardError; end
-  class EEXIST < StandardError; end
+  CLASSES = {}
+  { EPERM: 1, ENOENT: 2, EIO: 5, EBADF: 9, EACCES: 13, EEXIST: 17, ENOTDIR: 20, EISDIR: 21, EFBIG: 27, ENOSPC: 28, EROFS: 30, EPIPE: 32,
+    ENAMETOOLONG: 36, ENOTEMPTY: 39 }.each { |name, number| CLASSES[number] = const_set(name, Class.new(SystemCallError)) }
 end
 
 class File
@@ -12,24 +27,14 @@ class File
     alias open_any open
     alias base_of basename
 
-    # mruby's error names no reason.
     def open(path, *rest, &block)
-      f = begin
-        open_any(path, *rest)
-      rescue RuntimeError => e
-        raise File.failure(path, e)
-      end
+      f = open_any(path, *rest)
       return f if block.nil?
       begin
         block.call(f)
       ensure
         f.close unless f.closed?
       end
-    end
-
-    def failure(path, e)
-      return Errno::ENOENT.new("No such file or directory - #{path}") unless File.exist?(path) || File.directory?(File.dirname(path)) && e.message !~ /\Aopen/
-      Errno::EACCES.new("Permission denied - #{path}")
     end
 
     def read(path, length = nil)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The part of Java that scripts use: classes by their package, System, Long, dates.
+# The part of Java that scripts use: names, packages, exceptions, import.
 
 # Names as JRuby has them: to_int for toInt, name for getName, empty? for isEmpty, name= for setName.
 module JavaNames
@@ -30,161 +30,7 @@ end
 
 Shell.need('java_time')
 
-# Static methods and constants of java.lang.
-module JavaLong
-  MAX_VALUE = 9223372036854775807
-  MIN_VALUE = -9223372036854775808
-  BYTES = 8
-
-  def self.parseLong(text, base = 10)
-    JavaInteger.number(text, base)
-  end
-
-  def self.valueOf(v)
-    v.is_a?(Integer) ? v : JavaInteger.number(v, 10)
-  end
-
-  def self.toHexString(n)
-    n < 0 ? Bytes.toHex(Bytes.big_endian(n, 8)) : n.to_s(16)
-  end
-
-  def self.toString(n, base = 10)
-    n.to_s(base)
-  end
-end
-
-module JavaInteger
-  MAX_VALUE = 2147483647
-  MIN_VALUE = -2147483648
-  BYTES = 4
-
-  def self.number(text, base)
-    unless text =~ /\A[-+]?[0-9a-zA-Z]+\z/
-      raise HBaseError.make('java.lang.NumberFormatException', "For input string: \"#{text}\"")
-    end
-    text.to_i(base)
-  end
-
-  def self.parseInt(text, base = 10)
-    number(text, base)
-  end
-
-  def self.valueOf(v)
-    v.is_a?(Integer) ? v : number(v, 10)
-  end
-
-  def self.toHexString(n)
-    n < 0 ? Bytes.toHex(Bytes.big_endian(n, 4)) : n.to_s(16)
-  end
-
-  def self.toString(n, base = 10)
-    n.to_s(base)
-  end
-end
-
-module JavaSystem
-  def self.currentTimeMillis
-    Shell.now_ms
-  end
-
-  def self.nanoTime
-    (Shell.monotonic * 1000000).to_i * 1000
-  end
-
-  def self.getenv(name)
-    ENV[name]
-  end
-
-  PROPERTIES = { 'java.io.tmpdir' => '/tmp', 'file.separator' => '/', 'line.separator' => "\n", 'path.separator' => ':' }
-
-  def self.getProperty(name, otherwise = nil)
-    return ENV['HOME'] if name == 'user.home'
-    return ENV['PWD'] if name == 'user.dir'
-    return ENV['USER'] if name == 'user.name'
-    Shell.configuration[name] || PROPERTIES[name] || otherwise
-  end
-
-  def self.exit(code)
-    raise ShellExit.new(code)
-  end
-
-  def self.out
-    $stdout
-  end
-
-  def self.err
-    $stderr
-  end
-end
-
-module JavaThread
-  def self.sleep(ms)
-    Wire.pause(ms / 1000.0)
-  end
-end
-
-module JavaArrays
-  def self.asList(*list)
-    list.length == 1 && list[0].is_a?(Array) ? list[0] : list
-  end
-
-  def self.toString(list)
-    list = list.bytes.map { |b| b < 128 ? b : b - 256 } if list.is_a?(String)
-    "[#{list.join(', ')}]"
-  end
-end
-
-module JavaUUID
-  def self.randomUUID
-    h = SecureRandom.hex(16)
-    h[12] = '4'
-    h[16] = '89ab'[h[16].to_i(16) & 3]
-    [h[0, 8], h[8, 4], h[12, 4], h[16, 4], h[20, 12]].join('-')
-  end
-end
-
-# java.lang.Math, where Ruby's Math differs.
-module JavaMath
-  def self.max(a, b)
-    a > b ? a : b
-  end
-
-  def self.min(a, b)
-    a < b ? a : b
-  end
-
-  def self.abs(n)
-    n.abs
-  end
-
-  def self.floor(n)
-    n.floor.to_f
-  end
-
-  def self.ceil(n)
-    n.ceil.to_f
-  end
-
-  def self.round(n)
-    (n + 0.5).floor
-  end
-
-  def self.pow(a, b)
-    a.to_f**b
-  end
-
-  def self.random
-    rand
-  end
-
-  def self.sqrt(n)
-    Math.sqrt(n)
-  end
-
-  def self.log(n)
-    Math.log(n)
-  end
-end
+Shell.need('java_lang')
 
 class JavaTableName
   include JavaNames
@@ -232,9 +78,18 @@ module HConstants
   LATEST_TIMESTAMP = 9223372036854775807
   OLDEST_TIMESTAMP = -9223372036854775808
   EMPTY_BYTE_ARRAY = EMPTY_START_ROW = EMPTY_END_ROW = LAST_ROW = ''
+  META_ROW_DELIMITER = DELIMITER = 44
+  ZOOKEEPER_QUORUM = 'hbase.zookeeper.quorum'
+  ZOOKEEPER_CLIENT_PORT = 'hbase.zookeeper.property.clientPort'
+  ZOOKEEPER_ZNODE_PARENT = 'zookeeper.znode.parent'
+  HBASE_DIR = 'hbase.rootdir'
   FOREVER = 2147483647
   ALL_VERSIONS = 2147483647
   DAY_IN_SECONDS = 86400
+
+  def self.inspect
+    'Java::OrgApacheHadoopHbase::HConstants'
+  end
 end
 
 # Two values.
@@ -282,6 +137,25 @@ class JavaAbsent < Module
   end
 end
 
+# A Java exception's class: what a rescue clause of a script names. A failure includes the modules of its class and of those above it; a
+# clause may name one only when the failure is there, so the last one is remembered (failures.rb).
+class JavaException < JavaAbsent
+  NAME = /\.[A-Z]\w*(Exception|Error)\z|\Ajava\.lang\.Throwable\z/
+
+  def self.of(full)
+    return nil unless full =~ NAME
+    type = new(full)
+    type.__send__(:define_method, :java_exception?) { true } # mruby takes modules without methods for one another
+    HBaseError.types[full] = type
+    HBaseError.last.mark unless HBaseError.last.nil?
+    type
+  end
+
+  def new(text = '', *)
+    HBaseError.make(@full, text.to_s)
+  end
+end
+
 class JavaPackage
   KNOWN = {
     'org.apache.hadoop.hbase.util.Bytes' => Bytes,
@@ -308,10 +182,16 @@ class JavaPackage
   }
   # Preludes that have a package's classes, in a module of their own.
   PRELUDES = { 'org.apache.hadoop.hbase.filter' => ['filters', :JavaFilters], 'org.apache.hadoop.hbase.types' => ['ordered', :JavaTypes],
+               'org.apache.hadoop.hbase.zookeeper' => ['operator', :JavaOperator],
                'org.apache.hadoop.hbase.client' => ['client', :JavaClient] }
   SINGLE = { 'org.apache.hadoop.hbase.CompareOperator' => ['filters', :JavaFilters],
              'org.apache.hadoop.hbase.util.OrderedBytes' => ['ordered', :JavaTypes],
-             'org.apache.hadoop.conf.Configuration' => ['client', :JavaClient] }
+             'org.apache.hadoop.conf.Configuration' => ['client', :JavaClient],
+             'org.apache.hadoop.hbase.client.RegionInfo' => ['operator', :JavaOperator],
+             'org.apache.hadoop.hbase.logging.Log4jUtils' => ['operator', :JavaOperator],
+             'org.slf4j.LoggerFactory' => ['operator', :JavaOperator] }
+  %w[ServerName ClusterStatus HRegionInfo MetaTableAccessor].each { |simple| SINGLE["org.apache.hadoop.hbase.#{simple}"] = ['operator', :JavaOperator] }
+  %w[Level Logger LogManager].each { |simple| SINGLE["org.apache.log4j.#{simple}"] = ['operator', :JavaOperator] }
   %w[HBaseConfiguration CellUtil KeyValue Cell HTableDescriptor HColumnDescriptor NamespaceDescriptor].each do |simple|
     SINGLE["org.apache.hadoop.hbase.#{simple}"] = ['client', :JavaClient]
   end
@@ -333,7 +213,7 @@ class JavaPackage
   end
 
   def self.named(full)
-    find(full) || @names[full] = JavaAbsent.new(full)
+    find(full) || @names[full] = JavaException.of(full) || JavaAbsent.new(full)
   end
 
   def self.name_of(type)

@@ -60,6 +60,29 @@ module Master
   end
 end
 
+# Other clusters than the session's.
+module Clusters
+  # Runs the block while all calls go to the cluster of the first of these ZooKeepers that answers.
+  def self.visit(hosts, root)
+    failure = nil
+    hosts.each do |host|
+      failure = begin
+        Wire.visit(host, root)
+        nil
+      rescue HBaseError => e
+        e
+      end
+      break if failure.nil?
+    end
+    raise failure unless failure.nil?
+    begin
+      yield
+    ensure
+      Wire.leave
+    end
+  end
+end
+
 module Names
   # The TableName of a text; HBase's client checks names. Every put calls this, so valid names are cached.
   def self.table(text)

@@ -125,7 +125,12 @@ module Kernel
   end
 
   def warn(*list)
-    $stderr.puts(*list)
+    $stderr.puts(*list) unless list.empty?
+  end
+
+  def abort(text = nil)
+    warn(text) unless text.nil?
+    exit(1)
   end
 
   def gets(*)
@@ -186,6 +191,12 @@ module Shell
 
   def self.endings
     @endings ||= []
+  end
+
+  # Called by C: a script that is run as a whole.
+  def self.run_file(path)
+    $0 = $PROGRAM_NAME = path
+    load_file(File.read(path), path)
   end
 
   # Called by C.

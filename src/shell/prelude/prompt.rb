@@ -144,26 +144,35 @@ module Prompt
     # row nil: a scan by `args`; otherwise the get of that row.
     def show_rows(out, table, args, row)
       kind = Shell.rows_as
+      return write_rows(kind, table, args, row) unless @export.nil?
       count = 0
-      file = @export.nil? ? nil : File.open(@export[0], 'w')
+      Shell.page
+      columns = Columns.new
+      each_row(table, args, row) do |cells|
+        print(kind == 'table' ? columns.add(cells.map { |c| line_of(c) }) : row_text(kind, table, cells, count == 0))
+        count += 1
+      end
+      print columns.rest
+      out.footer(count) if %w[expanded table].include?(kind)
+      nil
+    end
+
+    # Into the file of \export, once: also if that fails or is interrupted.
+    def write_rows(kind, table, args, row)
+      path = @export[0]
+      @export = nil
+      Shell.rows_as = @before
+      file = File.open(path, 'w')
+      count = 0
       begin
-        Shell.page if file.nil?
-        columns = Columns.new
         each_row(table, args, row) do |cells|
-          text = kind == 'table' ? columns.add(cells.map { |c| line_of(c) }) : row_text(kind, table, cells, count == 0)
-          file.nil? ? print(text) : file.write(text)
+          file.write(row_text(kind, table, cells, count == 0))
           count += 1
         end
-        print columns.rest
       ensure
-        unless file.nil?
-          file.close
-          puts "#{count} row(s) in #{@export[0]}"
-          @export = nil
-          Shell.rows_as = @before
-        end
+        file.close
       end
-      out.footer(count) if %w[expanded table].include?(kind)
+      puts "#{count} row(s) in #{path}"
       nil
     end
 
@@ -230,7 +239,7 @@ module Prompt
              elsif before =~ /\A\s*\\as\s+\z/ then kinds
              elsif before =~ /\A\s*\\o\s+\z/ then %w[hbase table json csv tsv]
              elsif before.strip.empty? || before =~ /[;(]\s*\z/ then Shell.commands.keys + %w[help exit tools]
-             elsif before =~ /['"]\z/ then quoted(before)
+             elsif before =~ /['"]\z/ then quoted(before, word)
              elsif word =~ /\A[A-Z]/ then HBaseConstants.constants.map { |c| c.to_s }
              elsif before =~ /help\s*\z/ then Shell.commands.keys
              else []
@@ -246,9 +255,29 @@ module Prompt
     NAMESPACE_COMMANDS = /\A\s*(drop_namespace|describe_namespace|alter_namespace|list_namespace_tables)\b/
     SNAPSHOT_COMMANDS = /\A\s*(clone_snapshot|restore_snapshot|delete_snapshot)\b/
 
-    # Inside quotes: tables first, then the families of the table that the line names.
-    def quoted(before)
+    # Values of options: what stands behind `OPTION => '`.
+    def values_of(option)
+      case option
+      when 'BLOOMFILTER' then Descriptor::BLOOMS
+      when /\ACOMPRESSION/ then Descriptor::ALGORITHMS
+      when 'METHOD' then %w[delete table_att table_att_unset table_conf_unset table_remove_coprocessor]
+      when 'FILTER' then Command::FILTERS.map { |n| "#{n}(" }
+      else VALUES[option]
+      end
+    end
+    VALUES = { 'DATA_BLOCK_ENCODING' => %w[NONE PREFIX DIFF FAST_DIFF ROW_INDEX_V1], 'KEEP_DELETED_CELLS' => %w[TRUE FALSE TTL],
+               'DURABILITY' => %w[USE_DEFAULT SKIP_WAL ASYNC_WAL SYNC_WAL FSYNC_WAL], 'IN_MEMORY_COMPACTION' => %w[NONE BASIC EAGER ADAPTIVE],
+               'CONSISTENCY' => %w[STRONG TIMELINE], 'ISOLATION_LEVEL' => %w[READ_COMMITTED READ_UNCOMMITTED],
+               'READ_TYPE' => %w[DEFAULT STREAM PREAD], 'SPLITALGO' => %w[HexStringSplit DecimalStringSplit UniformSplit] }
+
+    # Inside quotes: tables first, then the columns of the table that the line names.
+    def quoted(before, word)
       Shell.need('ddl')
+      return Shell.commands.keys + Shell::GROUPS.keys if before =~ /\A\s*help[\s(]+['"]\z/
+      return %w[summary simple detailed tasks replication source sink] if before =~ /\A\s*status\b/
+      option = before[/\b([A-Z_]+) *=> *['"]\z/, 1]
+      values = values_of(option)
+      return values unless values.nil?
       return Master.call('ListNamespaces')[:namespaceName] if before =~ NAMESPACE_COMMANDS
       if before =~ SNAPSHOT_COMMANDS
         Shell.need('snapshots')
@@ -256,9 +285,20 @@ module Prompt
       end
       table = before[/\A\s*\w+[\s(]+['"]([^'"]+)['"]/, 1]
       return Tables.names('.*') if table.nil?
-      Descriptor.get(table)[:column_families].map { |f| "#{f[:name]}:" }
+      families = Descriptor.get(table)[:column_families].map { |f| f[:name] }
+      return families if option == 'NAME'
+      word.include?(':') ? columns_of(table, word[/\A[^:]*/]) : families.map { |f| "#{f}:" }
     rescue HBaseError
       []
+    end
+
+    # The columns of a family, as far as the table's first rows have them.
+    def columns_of(table, family)
+      keys = { name: 'org.apache.hadoop.hbase.filter.KeyOnlyFilter', serialized_filter: Wire.encode('KeyOnlyFilter', { len_as_val: false }) }
+      found = {}
+      scan = Wire.encode('Scan', { column: [{ family: family }], filter: keys })
+      Rows.scan(table, { limit: 20, caching: 20, batch: 100 }, scan) { |cells| cells.each { |c| found["#{c[1]}:#{c[2]}"] = true } }
+      found.keys.select { |c| c =~ /\A[\x20-\x7e]+\z/ }
     end
   end
 end

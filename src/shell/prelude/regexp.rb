@@ -92,7 +92,7 @@ class Regexp
     alias quote escape
   end
 
-  attr_reader :source
+  attr_reader :source, :options
 
   def match(text, from = 0)
     at = text.nil? ? nil : search(text.to_s, from)
@@ -114,12 +114,27 @@ class Regexp
     (text.is_a?(String) || text.is_a?(Symbol)) && !match(text.to_s).nil?
   end
 
+  # Its flags go with it into another pattern.
   def to_s
-    @source
+    on = flags
+    off = 'mix'.delete(on)
+    "(?#{on}#{off.empty? ? '' : "-#{off}"}:#{@source})"
   end
 
   def inspect
-    "/#{@source}/"
+    "/#{@source}/#{flags}"
+  end
+
+  def flags
+    { 'm' => MULTILINE, 'i' => IGNORECASE, 'x' => EXTENDED }.select { |_, bit| @options & bit != 0 }.keys.join('')
+  end
+
+  def casefold?
+    @options & IGNORECASE != 0
+  end
+
+  def ==(other)
+    other.is_a?(Regexp) && other.inspect == inspect
   end
 
   # The whole text, as Java's Matcher.matches.

@@ -92,22 +92,8 @@ module Peers
   def self.at(peer)
     key = peer[:config][:clusterkey].to_s.match(/\A(.+):(\d+):([^:]+)\z/)
     Names.illegal("Invalid cluster key: #{peer[:config][:clusterkey]}") if key.nil?
-    failure = nil
-    key[1].split(',').each do |host|
-      failure = begin
-        Wire.visit(host.include?(':') ? host : "#{host}:#{key[2]}", key[3])
-        nil
-      rescue HBaseError => e
-        e
-      end
-      break if failure.nil?
-    end
-    raise failure unless failure.nil?
-    begin
-      yield
-    ensure
-      Wire.leave
-    end
+    hosts = key[1].split(',').map { |host| host.include?(':') ? host : "#{host}:#{key[2]}" }
+    Clusters.visit(hosts, key[3]) { yield }
   end
 
   # Creates the table on a peer, or checks that the peer's is equal except for its scopes.

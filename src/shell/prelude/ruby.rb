@@ -36,6 +36,7 @@ def Shell.defined(text)
   return text[0, 2] == '@@' ? 'class variable' : 'instance-variable' if text[0] == '@' && !value.nil?
   return 'global-variable' if text[0] == '$' && !value.nil?
   return nil if '@$'.include?(text[0].to_s) && !text.empty?
+  return 'local-variable' if text =~ /\A[a-z_]\w*\z/
   text =~ /\A[A-Z]/ ? 'constant' : 'expression'
 rescue NameError
   nil
@@ -164,7 +165,7 @@ end
 module Shell
   LIBRARY = %w[Base64 Benchmark CSV Date DateTime Digest JSON Mutex Process Queue SecureRandom Set Thread]
   PRELUDE_OF = { 'Descriptor' => 'descriptor', 'HConstants' => 'java', 'JavaNames' => 'java', 'JavaPackage' => 'java',
-                 'JavaBigDecimal' => 'bytes', 'JavaUUID' => 'java' }
+                 'JavaBigDecimal' => 'bytes', 'OptionParser' => 'optparse', 'OptParse' => 'optparse', 'JavaUUID' => 'java' }
   LIBRARY.each { |name| PRELUDE_OF[name] = %w[Date DateTime].include?(name) ? 'date' : 'stdlib' }
   METHODS_OF = { to_json: 'stdlib', to_set: 'stdlib', to_date: 'date', parse: 'date', iso8601: 'date', xmlschema: 'date', strptime: 'date' }
 
@@ -347,7 +348,8 @@ class Range
   # mruby's method returns only the first byte of a text.
   def each(&block)
     return to_enum(:each) unless block
-    each_of(&block)
+    numbers = self.begin.class == Integer && self.end.class == Integer
+    numbers ? self.begin.upto(exclude_end? ? self.end - 1 : self.end, &block) : each_of(&block)
     self
   end
 

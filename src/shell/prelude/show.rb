@@ -14,7 +14,7 @@ module Show
     def value(kind, v)
       return Bytes.toStringBinary(v) if SIZES.key?(kind) && !SIZES[kind].include?(v.length)
       case kind
-      when 'text' then v
+      when 'text' then text(v)
       when 'hex' then Bytes.toHex(v)
       when 'int', 'long' then Bytes.signed(v).to_s
       when 'float' then Bytes.toFloat(v).to_s
@@ -22,6 +22,16 @@ module Show
       when 'time' then time(Bytes.signed(v))
       else try(kind, v) || Bytes.toStringBinary(v)
       end
+    end
+
+    # UTF-8 as it is; other bytes and control characters, which would command the terminal, in HBase's form.
+    def text(v)
+      v =~ /[^\x20-\x7e]/ ? v.gsub(Shell::LETTER_OR_BYTE) { |m| letter(m) ? m : Bytes.toStringBinary(m) }.gsub(/[\x00-\x1f\x7f]/) { |m| Bytes.toStringBinary(m) } : v
+    end
+
+    # Of more than one byte, and no control character (U+0080 to U+009F).
+    def letter(text)
+      text.bytesize > 1 && !(text.getbyte(0) == 0xc2 && text.getbyte(1) < 0xa0)
     end
 
     # nil: the value is not of the kind.

@@ -66,8 +66,14 @@ module Hbase
         a.each { |k, v| list << { name: k.to_s, value: v.nil? ? nil : v.to_s } }
       end
       list << { name: 'VISIBILITY', value: Wire.encode('CellVisibility', { expression: args[VISIBILITY].to_s }) } if args[VISIBILITY]
-      list << { name: '_ttl', value: Bytes.big_endian(args[TTL].to_i, 8) } if args[TTL]
+      list << { name: '_ttl', value: Bytes.big_endian(java_long(args[TTL]), 8) } if args[TTL]
       list
+    end
+
+    # A number for a parameter that is a long in Java.
+    def java_long(v)
+      raise TypeError, "cannot convert instance of class #{Failures.jruby_class(v)} to long" unless v.is_a?(Numeric)
+      v.to_i.to_int
     end
 
     def authorizations(list)
@@ -100,6 +106,7 @@ module Hbase
     end
 
     def put_cell(row, column, value, timestamp, args)
+      raise NoMethodError, "undefined method `any?' for #{args.inspect}:#{args.class}" unless args.respond_to?(:any?)
       args = args.merge(timestamp) if timestamp.is_a?(Hash)
       timestamp = nil if timestamp.is_a?(Hash)
       family, qualifier = column_of(column)
@@ -108,7 +115,7 @@ module Hbase
                          "#{Failures.jruby_class(timestamp)},org.jruby.java.proxies.ArrayJavaProxy) on Java::OrgApacheHadoopHbaseClient::Put\n" \
                          "  available overloads:\n    (byte[],byte[],long,byte[])\n    (byte[],java.nio.ByteBuffer,long,java.nio.ByteBuffer)"
       end
-      timestamp = timestamp.to_i unless timestamp.nil?
+      timestamp = java_long(timestamp) unless timestamp.nil?
       if !timestamp.nil? && (timestamp <=> 0) < 0
         Names.illegal("Timestamp cannot be negative. ts=#{timestamp}")
       end
@@ -218,27 +225,36 @@ module Hbase
       [family, qualifier]
     end
 
-    def filter_of(filter)
+    # request: Get or Scan, for JRuby's error.
+    def filter_of(filter, request = 'Scan')
       return nil if filter.nil?
       return filter.wire if filter.respond_to?(:wire)
-      name, bytes = Rows.filter(filter.to_s)
+      unless filter.is_a?(String)
+        raise TypeError, "no method 'setFilter' for arguments (#{Failures.jruby_class(filter)}) on Java::OrgApacheHadoopHbaseClient::#{request}\n" \
+                         "  available overloads:\n    (org.apache.hadoop.hbase.filter.Filter)\n    (org.apache.hadoop.hbase.filter.Filter)"
+      end
+      name, bytes = Rows.filter(filter)
       { name: name, serialized_filter: bytes }
     end
 
     def time_of(args)
       range = args[TIMERANGE]
-      return { from: range[0], to: range[1] } if range && valid_range?(range)
+      return time_range(range) if range
       ts = args[TIMESTAMP]
-      ts.nil? ? nil : { from: ts.to_i, to: ts.to_i + 1 }
+      return nil if ts.nil?
+      from = ts.to_i
+      Names.illegal("Timestamp cannot be negative. minStamp:#{from}, maxStamp:#{from + 1}") if (from <=> 0) < 0
+      { from: from, to: from + 1 }
     end
 
-    # HBase: TimeRange.check
-    def valid_range?(range)
-      from, to = range
+    # HBase: TimeRange.check; nil is 0 for JRuby.
+    def time_range(range)
+      raise TypeError, "TIMERANGE is an array of two times: #{range.inspect}" unless range.is_a?(Array)
+      from, to = (0..1).map { |i| range[i].nil? ? 0 : java_long(range[i]) }
       order = to <=> from # mruby's < is wrong for Integers from 2^62 on
       Names.illegal("Timestamp cannot be negative. minStamp:#{from}, maxStamp:#{to}") if (from <=> 0) < 0 || (to <=> 0) < 0
       Names.illegal('maxStamp is smaller than minStamp') if order < 0
-      true
+      { from: from, to: to }
     end
 
     def constant(klass, list, v)
@@ -285,12 +301,14 @@ module Hbase
           raise ArgumentError, "Failed parse of #{args.inspect}, #{args.class}"
         end
         fields[:column] = query_columns(columns || [])
-        fields[:max_versions] = args[VERSIONS] || 1
+        versions = args[VERSIONS] || 1
+        raise TypeError, "no method 'setMaxVersions' for arguments (#{Failures.jruby_class(versions)}) on Java::OrgApacheHadoopHbaseClient::Get" unless versions.is_a?(Integer)
+        fields[:max_versions] = versions
         fields[:time_range] = time_of(args)
         fields[:attribute] = attributes_of(args)
         fields[:attribute] += [authorizations(args[AUTHORIZATIONS])] if args[AUTHORIZATIONS]
       end
-      fields[:filter] = filter_of(filter)
+      fields[:filter] = filter_of(filter, 'Get')
       fields[:consistency] = constant('org.apache.hadoop.hbase.client.Consistency', %w[STRONG TIMELINE], consistency) if consistency
       fields
     end
@@ -308,8 +326,8 @@ module Hbase
       columns = args['COLUMNS'] || args['COLUMN'] || []
       columns = [columns] if columns.is_a?(String)
       raise ArgumentError, 'COLUMNS must be specified as a String or an Array' unless columns.is_a?(Array)
-      options[:start] = args['STARTROW'] || ''
-      options[:stop] = args['STOPROW']
+      options[:start] = row_of(args['STARTROW']) || ''
+      options[:stop] = row_of(args['STOPROW'])
       options.merge!(prefix_range(args['ROWPREFIXFILTER'])) if args['ROWPREFIXFILTER']
       @converters.clear
       fields[:column] = query_columns(columns)
@@ -317,6 +335,9 @@ module Hbase
       fields[:time_range] = time_of(args)
       fields[:cache_blocks] = args['CACHE_BLOCKS'].nil? ? nil : (args['CACHE_BLOCKS'] ? nil : false)
       options[:reversed] = args['REVERSED'] || false
+      unless options[:reversed] == true || options[:reversed] == false
+        raise TypeError, "cannot convert instance of class #{Failures.jruby_class(options[:reversed])} to boolean"
+      end
       options[:replica] = replica_of(args)
       options[:metrics] = args[ALL_METRICS] || !args[METRICS].nil?
       options[:caching] = args['CACHE'] if positive?(args['CACHE'])
@@ -335,6 +356,11 @@ module Hbase
       options[:batch] = args[BATCH] if positive?(args[BATCH])
       fields[:max_result_size] = args[MAX_RESULT_SIZE] if positive?(args[MAX_RESULT_SIZE])
       [options, fields]
+    end
+
+    def row_of(v)
+      raise NoMethodError, "undefined method `to_java_bytes' for #{v.inspect}:#{v.class}\nDid you mean?  to_java" unless v.nil? || v.is_a?(String)
+      v
     end
 
     def positive?(v)
@@ -428,9 +454,8 @@ module Hbase
 
     def splits
       checked do
-        list = Meta.regions(@name)
-        raise HBaseError.make('org.apache.hadoop.hbase.TableNotFoundException', @name) if list.empty?
-        list.map { |r| Bytes.toStringBinary(r.info[:start_key]) }.reject { |k| k == '' }
+        # HBASE: of no table there are no regions, either.
+        Meta.regions(@name).map { |r| Bytes.toStringBinary(r.info[:start_key]) }.reject { |k| k == '' }
       end
     end
   end

@@ -267,8 +267,13 @@ class TestCluster
   def getConfiguration
     self
   end
+
+  def getConnection
+    org.apache.hadoop.hbase.client.ConnectionFactory.createConnection
+  end
 end
 $TEST_CLUSTER = TestCluster.new
+java_import org.apache.hadoop.hbase.TableName # as other files of the tests do, in one process
 
 module Hbase
   class Hbase

@@ -34,6 +34,9 @@ static void an_open_string_is_told_by_its_quote(void **state)
     check("s = \"a\\\"b\"\n", 0, 0, false);
     check("x = <<-END\ntext\n", 0, '"', true);
     check("x = <<-END\ntext\nEND\n", 0, 0, true);
+    check("=begin\nit's (\n", 0, '=', false);
+    check("=begin\nit's (\n=end\n", 0, 0, false);
+    check("x\n=begin it\n=ending (\n=end of it\ny(\n", 1, 0, true);
 }
 
 static void comments_and_methods_named_like_keywords_count_nothing(void **state)

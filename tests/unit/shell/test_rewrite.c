@@ -38,6 +38,15 @@ static void text_and_comments_stay(void **state)
     check("puts \"a \\\" 18446744073709551616\"", NULL);
     check("x = <<-END\n18446744073709551616\nEND\n", NULL);
     check("'18446744073709551616", NULL);
+    check("=begin\nit's 18446744073709551616\n=end\n", NULL);
+    check("=begin\nit's\n=end\n9223372036854775808",
+          "=begin\nit's\n=end\nShell.big(\"9223372036854775808\",10)");
+    check("f(<<~A, <<-'B', 9223372036854775808)\nit's 9223372036854775808\n A\n\"\nB\n"
+          "9223372036854775808",
+          "f(<<~A, <<-'B', Shell.big(\"9223372036854775808\",10))\nit's 9223372036854775808\n "
+          "A\n\"\nB\nShell.big(\"9223372036854775808\",10)");
+    check("a << 9223372036854775807\nb <<-1\nclass << self; end", NULL);
+    check("x = <<E\nnever closed 9223372036854775808", NULL);
 }
 
 static void defined_evaluates_a_block(void **state)
@@ -65,6 +74,20 @@ static void a_bare_raise_names_the_exception(void **state)
     check("raise", NULL);
 }
 
+static void loops_ask_whether_to_go_on(void **state)
+{
+    (void)state;
+    check("while true\n  x\nend", "while Wire.go_on and true\n  x\nend");
+    check("x = 0; while(x < 1) do x += 1; end",
+          "x = 0; while Wire.go_on and(x < 1) do x += 1; end");
+    check("until a or b; end", "until !Wire.go_on or a or b; end");
+    check("begin\n x\nend while x", "begin\n x\nend while Wire.go_on and x");
+    check("%w[do while on]", NULL);
+    check("x =~ /go while/", NULL);
+    check("while_ 1\nwhile: 1\nx.while 1\n'while'", NULL);
+    check("send while x", NULL);
+}
+
 static void no_byte_is_too_much(void **state)
 {
     (void)state;
@@ -83,6 +106,7 @@ int main(void)
         cmocka_unit_test(text_and_comments_stay),
         cmocka_unit_test(defined_evaluates_a_block),
         cmocka_unit_test(a_bare_raise_names_the_exception),
+        cmocka_unit_test(loops_ask_whether_to_go_on),
         cmocka_unit_test(no_byte_is_too_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
