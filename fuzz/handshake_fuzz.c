@@ -36,8 +36,16 @@ typedef struct round {
     uint8_t next_nonce;
 } round;
 
-typedef enum step { HELLO, CHANGED_HELLO, MADE_UP_HELLO, PROOF, CHANGED_PROOF, MADE_UP_PROOF,
-                    MADE_UP_CHALLENGE, STEPS } step;
+typedef enum step {
+    HELLO,
+    CHANGED_HELLO,
+    MADE_UP_HELLO,
+    PROOF,
+    CHANGED_PROOF,
+    MADE_UP_PROOF,
+    MADE_UP_CHALLENGE,
+    STEPS
+} step;
 
 static void begin(round *r)
 {
@@ -45,8 +53,8 @@ static void begin(round *r)
     memset(r->right.key, 1, sizeof r->right.key);
     memset(r->wrong.key, 2, sizeof r->wrong.key);
     for (size_t i = 0; i < CALLERS; i++) {
-        r->callers[i] = (rq_caller){
-            .secret = i == 2 ? &r->wrong : &r->right, .from = &names[i], .to = &self};
+        r->callers[i] =
+            (rq_caller){.secret = i == 2 ? &r->wrong : &r->right, .from = &names[i], .to = &self};
         memset(r->callers[i].nonce, (int)i + 1, RQ_NONCE_LEN);
     }
 }

@@ -13,10 +13,12 @@ typedef struct sending {
 
 static void finish(rq_remote_request *request, rq_report *report, rq_err rc, const rq_error *why)
 {
-    if (request != NULL)
+    if (request != NULL) {
         request->done(request, rc, why);
-    else
-        report->done(report, rc);
+        return;
+    }
+    report->why = why;
+    report->done(report, rc);
 }
 
 /* The names of a report and a request may end with `done`, so they are not used behind it. */
@@ -68,5 +70,5 @@ void rq_peers_report(void *ctx, rq_report *r)
     if (to != NULL)
         send_call(role, &call, NULL, r);
     else
-        r->done(r, RQ_E_SERVER_NOT_RUNNING);
+        finish(NULL, r, RQ_E_SERVER_NOT_RUNNING, NULL);
 }
