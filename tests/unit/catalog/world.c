@@ -75,6 +75,8 @@ rq_err world_open(world *w)
         .region_failed = region_failed,
         .region_grown = region_grown,
         .context = w,
+        .tenure = w->tenure,
+        .server_name = w->server_name,
     };
     rc = rq_engine_open(w->env, &engine, &w->engine, &w->why);
     if (rc == RQ_OK) {

@@ -34,6 +34,9 @@ typedef struct world {
     void (*free_calls)(void *ctx);
     void *calls_ctx;
     uint16_t port; /* of the host's name; 0: 16020 */
+    /* Not NULL: the engine is a server's of a cluster (region/engine.h). */
+    struct rq_tenure *tenure;
+    const char *server_name;
     late_calls *calls;
     message_calls *messages;
     rq_catalog *catalog;

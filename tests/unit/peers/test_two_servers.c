@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A master with a server in its process, and a second server, each with an engine of its own: one folder of
+ * files, tenures on a shared folder, connections between them. The master has hbase:meta and its store, and
+ * places the regions of tables on both servers.
+ */
+#include "../catalog/world.h"
+#include "../region/fixture.h"
+#include "nodes.h"
+
+#include "cluster/duty.h"
+#include "region/engine.h"
+#include "vfs/shared.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECRET "the secret of this cluster"
+
+typedef struct two {
+    real_env files; /* of the regions; the master's environment */
+    real_env storage;
+    rq_shared *shared;
+    world w;
+    rq_tenure *tenure[2];
+    char name[2][80];
+    node node[3]; /* the two servers, the master */
+    rq_orders *orders[2];
+    rq_remote *remote;
+    rq_peer_role sends, reports[2];
+    /* The second server. */
+    rq_env env;
+    rq_engine *engine;
+    rq_host *host;
+    rq_duty *duty;
+} two;
+
+/* --- the master's calls ----------------------------------------------------------------------- */
+
+static const rq_server_name *active(void *ctx)
+{
+    return rq_server_name_ref(((two *)ctx)->node[2].name);
+}
+
+static void stop(void *ctx)
+{
+    two *t = ctx;
+    rq_region_calls calls = rq_remote_calls(t->remote);
+    calls.stop(calls.ctx);
+    rq_duty_end(t->duty);
+    t->duty = NULL;
+    for (size_t i = 0; i < 3; i++)
+        node_stop_calling(&t->node[i]);
+    rq_sides_set_master(t->node[2].sides, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        rq_orders_stop(t->orders[i]);
+        rq_sides_set_orders(t->node[i].sides, NULL);
+    }
+}
+
+static void send_calls(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    calls.send(calls.ctx, kind, list, count);
+}
+
+static bool load(void *ctx, const rq_server_name *server, const rq_region_info *info,
+                 rq_region_load *ret)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    return calls.load(calls.ctx, server, info, ret);
+}
+
+static const rq_server_name *place(void *ctx, const rq_region_info *info)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    return calls.place(calls.ctx, info);
+}
+
+static void take_orders(two *t, size_t i, rq_host *host)
+{
+    node_rename(&t->node[i], rq_host_name(host));
+    t->reports[i] = (rq_peer_role){
+        .peers = t->node[i].peers, .self = t->node[i].name, .active = active, .ctx = t};
+    const rq_orders_options o = {.host = host, .report = rq_peers_report, .ctx = &t->reports[i]};
+    assert_int_equal(rq_orders_new(&o, &t->orders[i]), RQ_OK);
+    rq_sides_set_orders(t->node[i].sides, t->orders[i]);
+}
+
+static void make_calls(void *ctx, world *w, rq_region_calls *ret)
+{
+    two *t = ctx;
+    assert_string_equal(rq_host_name(w->host)->text, t->name[0]);
+    t->sends = (rq_peer_role){.peers = t->node[2].peers, .self = t->node[2].name};
+    const rq_remote_options remote = {
+        .env = w->env, .master_ms = w->start_code, .send = rq_peers_send, .ctx = &t->sends};
+    assert_int_equal(rq_remote_new(&remote, &t->remote), RQ_OK);
+    rq_sides_set_master(t->node[2].sides, t->remote);
+    take_orders(t, 0, w->host);
+    assert_int_equal(rq_remote_server_up(t->remote, rq_host_name(w->host), NULL), RQ_OK);
+    *ret = (rq_region_calls){
+        .send = send_calls, .load = load, .place = place, .stop = stop, .ctx = t};
+}
+
+static void free_calls(void *ctx)
+{
+    two *t = ctx;
+    for (size_t i = 0; i < 2; i++)
+        rq_orders_free(t->orders[i]);
+    rq_remote_free(t->remote);
+}
+
+/* --- the second server ------------------------------------------------------------------------ */
+
+static void open_second(two *t)
+{
+    static const unsigned threads[RQ_POOL_COUNT] = {2, 2, 1, 1, 1, 2, 2};
+    const rq_server_name name = {.host = "localhost", .port = t->node[1].port, .start_code = 77};
+    rq_error why = {0};
+    assert_ok(rq_vfs_posix_new(t->files.root, &t->env.vfs, NULL));
+    assert_ok(rq_thread_executor_new(threads, &t->env.executor));
+    assert_ok(rq_epoch_new(&t->env.epoch));
+    t->env.log = &t->files.log;
+    const rq_engine_options engine = {.tenure = t->tenure[1], .server_name = t->name[1]};
+    if (rq_engine_open(&t->env, &engine, &t->engine, &why) != RQ_OK) fail_msg("%s", why.message);
+    assert_ok(rq_host_new(t->engine, &name, NULL, &t->host));
+    rq_host_name_itself(t->host);
+    take_orders(t, 1, t->host);
+    const rq_duty_options duty = {
+        .host = t->host, .period_ms = 20, .report = rq_peers_report, .ctx = &t->reports[1]};
+    assert_ok(rq_duty_begin(&duty, &t->duty));
+}
+
+static void close_second(two *t)
+{
+    rq_error why = {0};
+    if (rq_host_close_rest(t->host, false, &why) != RQ_OK) fail_msg("%s", why.message);
+    rq_host_free(t->host);
+    rq_epoch_collect(t->env.epoch);
+    if (rq_engine_close(t->engine, true, &why) != RQ_OK) fail_msg("%s", why.message);
+    rq_epoch_free(t->env.epoch);
+    rq_thread_executor_free(t->env.executor);
+    rq_vfs_free(t->env.vfs);
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+static void setup(two *t)
+{
+    rq_error why = {0};
+    *t = (two){0};
+    real_env_open(&t->files);
+    real_env_open(&t->storage);
+    assert_ok(rq_shared_posix_new(t->storage.env.vfs, t->storage.env.executor, NULL, NULL,
+                                  &t->shared));
+    for (size_t i = 0; i < 3; i++)
+        node_start(&t->node[i], SECRET, 1, 10000);
+    world_init_real(&t->w, &t->files.env);
+    const int64_t codes[2] = {t->w.start_code + 1, 77};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(t->name[i], sizeof t->name[i], "localhost,%u,%lld", t->node[i].port,
+                 (long long)codes[i]);
+        if (rq_tenure_begin(t->shared, t->name[i], &t->tenure[i], &why) != RQ_OK)
+            fail_msg("%s", why.message);
+    }
+    t->w.make_calls = make_calls;
+    t->w.free_calls = free_calls;
+    t->w.calls_ctx = t;
+    t->w.port = t->node[0].port;
+    t->w.tenure = t->tenure[0];
+    t->w.server_name = t->name[0];
+    if (world_open(&t->w) != RQ_OK) fail_msg("%s", t->w.why.message);
+    open_second(t);
+    while (!rq_duty_is_taken(t->duty))
+        sched_yield();
+}
+
+static void teardown(two *t)
+{
+    world *w = &t->w;
+    /* The order of a whole cluster's end: the master's calls first. */
+    OK(world_close(w, true));
+    close_second(t);
+    world_clear(w);
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(rq_tenure_end(t->tenure[i], NULL));
+        rq_tenure_free(t->tenure[i]);
+    }
+    for (size_t i = 0; i < 3; i++)
+        node_stop(&t->node[i]);
+    rq_shared_free(t->shared);
+    real_env_close(&t->storage);
+    real_env_close(&t->files);
+}
+
+/* How many of the table's regions requests find on the second server; the others are the first one's. */
+static size_t on_second(two *t, const char *rows)
+{
+    size_t count = 0;
+    rq_epoch_member m = {0}, n = {0};
+    rq_epoch_pin(t->w.env->epoch, &m);
+    rq_epoch_pin(t->env.epoch, &n);
+    for (; *rows != '\0'; rows++) {
+        const rq_catalog_region *r;
+        const rq_host_region *there;
+        assert_ok(rq_catalog_locate(t->w.catalog, RQ_SLICE_LIT("t"), rq_slice_of((const uint8_t *)rows, 1), &r,
+                                    NULL));
+        assert_int_equal(r->state, RQ_REGION_OPEN);
+        bool second = strcmp(r->server->text, t->name[1]) == 0;
+        assert_true(second || strcmp(r->server->text, t->name[0]) == 0);
+        assert_int_equal(r->region != NULL, !second);
+        assert_int_equal(rq_host_find(t->host, r->info->name, &there, NULL),
+                         second ? RQ_OK : RQ_E_NOT_SERVING_REGION);
+        count += second;
+    }
+    rq_epoch_unpin(t->env.epoch, &n);
+    rq_epoch_unpin(t->w.env->epoch, &m);
+    return count;
+}
+
+static void tables_are_on_both_servers(void **state)
+{
+    (void)state;
+    two t;
+    setup(&t);
+    world *w = &t.w;
+    OK(world_create(w, "t", "f g", "c m t"));
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    OK(world_modify(w, "t", "f:VERSIONS=3 g"));
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_DELETE_TABLE, "t"));
+    teardown(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_are_on_both_servers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
