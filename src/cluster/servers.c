@@ -182,7 +182,8 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
 const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info)
 {
     rq_remote *m = ctx;
-    (void)info;
+    bool at_home = m->o.home != NULL && rq_slice_eq(info->ns, RQ_SLICE_LIT("hbase"));
+    if (at_home) return rq_server_name_new(m->o.home);
     pthread_mutex_lock(&m->lock);
     const rq__server *s = m->servers;
     size_t skip = m->server_count == 0 ? 0 : m->turn++ % m->server_count;

@@ -47,6 +47,7 @@ void rq_host_free(rq_host *h)
 {
     if (h == NULL) return;
     if (h->open.buckets != NULL) (void)rq_host_close_rest(h, true, NULL);
+    rq__own_names_clear(h);
     if (h->moved.buckets != NULL) rq__moved_clear(h);
     rq__by_name_clear(&h->open);
     rq__by_name_clear(&h->own);

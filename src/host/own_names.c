@@ -10,9 +10,11 @@
  */
 #include "host/host_priv.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 struct rq__own_name {
+    rq_host *host;
     rq__named named; /* in host->own */
     rq_epoch_node retired;
     rq_arena arena; /* of the info */
@@ -36,10 +38,22 @@ static void own_free(rq__own_name *o)
 
 static void release(rq_epoch_node *node)
 {
-    own_free(RQ_CONTAINER_OF(node, rq__own_name, retired));
+    rq__own_name *o = RQ_CONTAINER_OF(node, rq__own_name, retired);
+    rq_host *h = o->host;
+    own_free(o);
+    atomic_fetch_sub_explicit(&h->own_retired, 1, memory_order_release);
 }
 
-static rq_err own_new(const rq_host *h, const rq_region_info *info, rq__own_name **ret)
+void rq__own_names_clear(rq_host *h)
+{
+    /* Without readers one collection is enough, unless another thread is collecting right now. */
+    while (atomic_load_explicit(&h->own_retired, memory_order_acquire) > 0) {
+        rq_epoch_collect(h->env->epoch);
+        sched_yield();
+    }
+}
+
+static rq_err own_new(rq_host *h, const rq_region_info *info, rq__own_name **ret)
 {
     rq__own_name *o = calloc(1, sizeof *o);
     if (o == NULL) return RQ_E_NO_MEMORY;
@@ -48,6 +62,7 @@ static rq_err own_new(const rq_host *h, const rq_region_info *info, rq__own_name
         own_free(o);
         return rc;
     }
+    o->host = h;
     memcpy(o->named.encoded, o->info.encoded, sizeof o->named.encoded);
     o->open = (rq_host_region){.info = &o->info,
                                .server = rq_server_name_ref(h->name),
@@ -112,6 +127,7 @@ void rq__own_name_end(rq_host *h, const char *encoded)
     }
     pthread_mutex_unlock(&h->lock);
     if (o == NULL) return;
+    atomic_fetch_add_explicit(&h->own_retired, 1, memory_order_relaxed);
     rq_epoch_retire(h->env->epoch, &o->retired, release);
     rq_epoch_collect(h->env->epoch); /* a process without requests has nobody else who does */
 }

@@ -11,6 +11,7 @@
 #include "cluster/duty.h"
 #include "region/engine.h"
 #include "vfs/shared.h"
+#include "wal/head.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -34,6 +35,7 @@ typedef struct two {
     rq_engine *engine;
     rq_host *host;
     rq_duty *duty;
+    bool fenced;
 } two;
 
 /* --- the master's calls ----------------------------------------------------------------------- */
@@ -93,14 +95,17 @@ static void make_calls(void *ctx, world *w, rq_region_calls *ret)
     two *t = ctx;
     assert_string_equal(rq_host_name(w->host)->text, t->name[0]);
     t->sends = (rq_peer_role){.peers = t->node[2].peers, .self = t->node[2].name};
-    const rq_remote_options remote = {
-        .env = w->env, .master_ms = w->start_code, .send = rq_peers_send, .ctx = &t->sends};
+    const rq_remote_options remote = {.env = w->env,
+                                      .master_ms = w->start_code,
+                                      .send = rq_peers_send,
+                                      .home = rq_host_name(w->host),
+                                      .ctx = &t->sends};
     assert_int_equal(rq_remote_new(&remote, &t->remote), RQ_OK);
     rq_sides_set_master(t->node[2].sides, t->remote);
     take_orders(t, 0, w->host);
     assert_int_equal(rq_remote_server_up(t->remote, rq_host_name(w->host), NULL), RQ_OK);
-    *ret = (rq_region_calls){
-        .send = send_calls, .load = load, .place = place, .stop = stop, .ctx = t};
+    *ret =
+        (rq_region_calls){.send = send_calls, .load = load, .place = place, .stop = stop, .ctx = t};
 }
 
 static void free_calls(void *ctx)
@@ -135,10 +140,12 @@ static void open_second(two *t)
 static void close_second(two *t)
 {
     rq_error why = {0};
-    if (rq_host_close_rest(t->host, false, &why) != RQ_OK) fail_msg("%s", why.message);
+    rq_err rc = rq_host_close_rest(t->host, t->fenced, &why);
+    if (rc != RQ_OK && !t->fenced) fail_msg("%s", why.message);
     rq_host_free(t->host);
     rq_epoch_collect(t->env.epoch);
-    if (rq_engine_close(t->engine, true, &why) != RQ_OK) fail_msg("%s", why.message);
+    rc = rq_engine_close(t->engine, !t->fenced, &why);
+    if (rc != RQ_OK && !t->fenced) fail_msg("%s", why.message);
     rq_epoch_free(t->env.epoch);
     rq_thread_executor_free(t->env.executor);
     rq_vfs_free(t->env.vfs);
@@ -152,8 +159,8 @@ static void setup(two *t)
     *t = (two){0};
     real_env_open(&t->files);
     real_env_open(&t->storage);
-    assert_ok(rq_shared_posix_new(t->storage.env.vfs, t->storage.env.executor, NULL, NULL,
-                                  &t->shared));
+    assert_ok(
+        rq_shared_posix_new(t->storage.env.vfs, t->storage.env.executor, NULL, NULL, &t->shared));
     for (size_t i = 0; i < 3; i++)
         node_start(&t->node[i], SECRET, 1, 10000);
     world_init_real(&t->w, &t->files.env);
@@ -184,7 +191,7 @@ static void teardown(two *t)
     close_second(t);
     world_clear(w);
     for (size_t i = 0; i < 2; i++) {
-        assert_ok(rq_tenure_end(t->tenure[i], NULL));
+        if (i == 0 || !t->fenced) assert_ok(rq_tenure_end(t->tenure[i], NULL));
         rq_tenure_free(t->tenure[i]);
     }
     for (size_t i = 0; i < 3; i++)
@@ -204,14 +211,16 @@ static size_t on_second(two *t, const char *rows)
     for (; *rows != '\0'; rows++) {
         const rq_catalog_region *r;
         const rq_host_region *there;
-        assert_ok(rq_catalog_locate(t->w.catalog, RQ_SLICE_LIT("t"), rq_slice_of((const uint8_t *)rows, 1), &r,
-                                    NULL));
+        assert_ok(rq_catalog_locate(t->w.catalog, RQ_SLICE_LIT("t"),
+                                    rq_slice_of((const uint8_t *)rows, 1), &r, NULL));
         assert_int_equal(r->state, RQ_REGION_OPEN);
         bool second = strcmp(r->server->text, t->name[1]) == 0;
         assert_true(second || strcmp(r->server->text, t->name[0]) == 0);
         assert_int_equal(r->region != NULL, !second);
-        assert_int_equal(rq_host_find(t->host, r->info->name, &there, NULL),
-                         second ? RQ_OK : RQ_E_NOT_SERVING_REGION);
+        rq_err rc;
+        while ((rc = rq_host_find(t->host, r->info->name, &there, NULL)) == RQ_E_REGION_OPENING)
+            sched_yield(); /* the master's answer is on its way */
+        assert_int_equal(rc, second ? RQ_OK : RQ_E_NOT_SERVING_REGION);
         count += second;
     }
     rq_epoch_unpin(t->env.epoch, &n);
@@ -237,10 +246,89 @@ static void tables_are_on_both_servers(void **state)
     teardown(&t);
 }
 
+static void put_row(rq_region *region, rq_slice row)
+{
+    rq_error why = {0};
+    rq_cell cell = {.row = row.ptr,
+                    .row_len = (uint16_t)row.len,
+                    .family = (const uint8_t *)"f",
+                    .family_len = 1,
+                    .value = (const uint8_t *)"v",
+                    .value_len = 1,
+                    .timestamp = RQ_TIMESTAMP_LATEST,
+                    .type = RQ_TYPE_PUT};
+    rq_mutation m = {.type = RQ_MUTATE_PUT,
+                     .row = row,
+                     .cells = &cell,
+                     .cell_count = 1,
+                     .time_range = RQ_TIME_RANGE_ALL};
+    rq_row_op op = {.mutations = &m, .mutation_count = 1};
+    if (rq_region_write_sync(region, &op, 1, &why) != RQ_OK) fail_msg("%s", why.message);
+    rq_cellblock_clear(&op.result);
+}
+
+/* How many of the table's regions are open in the master's process. */
+static size_t at_master(two *t)
+{
+    size_t count = 0;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(t->w.env->epoch, &m);
+    const rq_catalog_table *table = rq_catalog_table_find(t->w.catalog, RQ_SLICE_LIT("t"));
+    for (size_t i = 0; i < table->region_count; i++)
+        count += rq_catalog_table_region(table, i)->region != NULL;
+    rq_epoch_unpin(t->w.env->epoch, &m);
+    return count;
+}
+
+/* Each row is put into its region, wherever it is. */
+static void put_rows(two *t, const char *rows)
+{
+    for (; *rows != '\0'; rows++) {
+        rq_epoch_member m = {0};
+        const rq_catalog_region *r;
+        rq_slice row = rq_slice_of((const uint8_t *)rows, 1);
+        rq_epoch_pin(t->w.env->epoch, &m);
+        assert_ok(rq_catalog_locate(t->w.catalog, RQ_SLICE_LIT("t"), row, &r, NULL));
+        bool second = strcmp(r->server->text, t->name[1]) == 0;
+        rq_region *region = rq_host_ref(second ? t->host : t->w.host, r->info);
+        rq_epoch_unpin(t->w.env->epoch, &m);
+        assert_non_null(region);
+        put_row(region, row);
+        rq_region_unref(region);
+    }
+}
+
+/* The second server is fenced while it runs, as if it had been cut off. */
+static void regions_of_a_dead_server_are_opened_elsewhere(void **state)
+{
+    (void)state;
+    two t;
+    uint64_t quiet;
+    rq_error why = {0};
+    setup(&t);
+    world *w = &t.w;
+    OK(world_create(w, "t", "f g", "c m t"));
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    put_rows(&t, "adnz");
+    if (rq_wal_fence(t.shared, t.name[1], t.name[0], &quiet, &why) != RQ_OK)
+        fail_msg("%s", why.message);
+    rq_remote_server_down(t.remote, t.node[1].name);
+    rq_catalog_server_down(w->catalog, t.node[1].name);
+    rq_catalog_server_down(w->catalog, t.node[1].name); /* twice: the second one finds nothing */
+    while (at_master(&t) < 4)
+        sched_yield();
+    char *rows = world_rows(w, "t");
+    assert_string_equal(rows, "a d n z ");
+    free(rows);
+    t.fenced = true;
+    teardown(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_on_both_servers),
+        cmocka_unit_test(regions_of_a_dead_server_are_opened_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
