@@ -272,11 +272,14 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-/* It is open on another server than the one that has ended: closing it there would do harm. */
+/* It is open on another server than the one that has ended, where closing it would do harm, or was closed on
+ * request. Between attempts of this procedure it is on none. */
 static bool has_left(const rq__proc *p, const rq__region_node *n)
 {
     const rq_server_name *s = n->pub.server;
-    return p->left.len > 0 && (s == NULL || !rq_slice_eq(rq_slice_cstr(s->text), p->left));
+    if (p->left.len == 0) return false;
+    return s == NULL ? n->pub.state == RQ_REGION_CLOSED
+                     : !rq_slice_eq(rq_slice_cstr(s->text), p->left);
 }
 
 /* The region that is to be reopened, as the table has it now. *ret NULL: there is none. */
