@@ -406,6 +406,31 @@ static void a_stop_ends_calls_at_once(void **state)
     }
 }
 
+/* The longest message that may wait is sent whole; one byte more is refused here. */
+static void the_longest_messages(void **state)
+{
+    (void)state;
+    const size_t max = (size_t)64 << 20;
+    node a, b;
+    rq_error why;
+    rq_buf m = {0};
+    node_start(&a, SECRET, 1, 60000);
+    node_start(&b, SECRET, 2, 60000);
+    for (size_t len = max; len <= max + 1; len++) {
+        rq_buf_reset(&m);
+        assert_int_equal(rq_buf_append_varint(&m, 1000 << 3 | 2), RQ_OK); /* an unknown field */
+        assert_int_equal(rq_buf_append_varint(&m, len - 6), RQ_OK);
+        assert_int_equal(rq_buf_reserve(&m, len), RQ_OK);
+        memset(m.ptr + m.len, 'x', len - m.len);
+        m.len = len;
+        assert_int_equal(ask(&a, b.name, "ExecuteProcedures", rq_buf_slice(&m), &why),
+                         len == max ? RQ_E_SERVER_NOT_RUNNING : RQ_E_CALL_QUEUE_TOO_BIG);
+    }
+    rq_buf_clear(&m);
+    node_stop(&a);
+    node_stop(&b);
+}
+
 /* --- many ------------------------------------------------------------------------------------- */
 
 typedef struct caller_thread {
@@ -464,6 +489,7 @@ int main(void)
         cmocka_unit_test(no_call_goes_to_who_does_not_prove_itself),
         cmocka_unit_test(who_does_not_answer_or_read_is_given_up),
         cmocka_unit_test(a_stop_ends_calls_at_once),
+        cmocka_unit_test(the_longest_messages),
         cmocka_unit_test(servers_call_each_other_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

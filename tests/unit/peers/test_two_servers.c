@@ -9,6 +9,7 @@
 #include "nodes.h"
 
 #include "cluster/duty.h"
+#include "cluster/wire.h"
 #include "region/engine.h"
 #include "vfs/shared.h"
 #include "wal/head.h"
@@ -228,6 +229,30 @@ static size_t on_second(two *t, const char *rows)
     return count;
 }
 
+/* Another process that still takes itself for the master. */
+static void try_deposed_master(two *t)
+{
+    node old;
+    rq_arena a = {0};
+    rq_region_info info;
+    rq_slice request;
+    rq_error why;
+    assert_ok(rq_region_info_make(&a, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"), (rq_slice){0},
+                                  (rq_slice){0}, 1, 0, &info));
+    const rq_order o = {
+        .kind = RQ_CALL_CLOSE, .id = 1, .master_ms = t->w.start_code - 1, .info = info};
+    assert_ok(rq__orders_encode(&o, 1, 77, &a, &request));
+    node_start(&old, SECRET, 1, 10000);
+    assert_int_equal(ask(&old, t->node[1].name, "ExecuteProcedures", request, &why),
+                     RQ_E_DO_NOT_RETRY);
+    if (strstr(why.message, "has taken over") == NULL) fail_msg("%s", why.message);
+    /* And a report goes to who is none. */
+    assert_int_equal(ask(&t->node[1], old.name, "ReportProcedureDone", (rq_slice){0}, &why),
+                     RQ_E_SERVER_NOT_RUNNING);
+    node_stop(&old);
+    rq_arena_clear(&a);
+}
+
 static void tables_are_on_both_servers(void **state)
 {
     (void)state;
@@ -241,6 +266,7 @@ static void tables_are_on_both_servers(void **state)
     assert_int_equal(on_second(&t, "adnz"), 2);
     OK(world_modify(w, "t", "f:VERSIONS=3 g"));
     assert_int_equal(on_second(&t, "adnz"), 2);
+    try_deposed_master(&t);
     OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
     OK(world_table(w, RQ_DDL_DELETE_TABLE, "t"));
     teardown(&t);
