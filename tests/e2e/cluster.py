@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from rorqual import ROOT, Report
 from membership import DEADLINE, Keeper, until
@@ -25,6 +26,7 @@ import peer  # noqa: E402
 PROGRAMS = pathlib.Path(os.environ.get("PROGRAMS", ROOT / "build/tests/cluster"))
 SHELL = os.environ.get("SHELL_PROGRAM", str(ROOT / "build/src/cli/rorqual"))
 SESSION_MS = 2000
+PUTS = 3000
 ROWS = "abdefhijlmnpqrtuvxyz"
 
 
@@ -124,6 +126,29 @@ def a_server_comes_back_at_its_address(world):
     read_all(world)
 
 
+def rows_put_while_a_server_is_killed_are_there(world):
+    """One client puts row after row; its retries pass over the gap, and what was acknowledged is found."""
+    world.shell("create 'w', 'f', SPLITS => ['2', '4', '6', '8']\n")
+    script, out = world.folder / "writer.rb", world.folder / "writer.out"
+    script.write_text("".join(f"put 'w', '{i % 10}{i:05}', 'f:q', '{i}'\n" for i in range(PUTS)))
+    with open(out, "wb") as sink:
+        writer = subprocess.Popen([SHELL, "shell", "-n", "--zk", f"127.0.0.1:{world.keeper.port}", str(script)], stdout=sink, stderr=sink)
+    try:
+        killed = world.processes[2]
+        until(lambda: out.read_bytes().count(b"\n") > PUTS // 10, "the writer writes")
+        begin = time.monotonic()
+        killed.kill()
+        until(lambda: f"down {killed.name}" in world.processes[0].lines, "the master has fenced it")
+        fenced = time.monotonic()
+        assert writer.wait(timeout=DEADLINE) == 0, out.read_text(errors="replace")[-2000:]
+        print(f"  fenced after {fenced - begin:.1f} s, {PUTS} puts done after {time.monotonic() - begin:.1f} s")
+    finally:
+        writer.kill()
+        writer.wait()
+    counted = world.shell("count 'w'\n")
+    assert f"{PUTS} row(s)" in counted, counted
+
+
 def a_process_with_another_secret_gets_no_region(world):
     other = world.folder / "other"
     other.write_bytes(b"not the secret of this cluster")
@@ -157,7 +182,8 @@ def two_ports():
                 pass
 
 
-TESTS = [three_processes_serve_a_table, a_killed_server_loses_no_row, a_server_comes_back_at_its_address, a_process_with_another_secret_gets_no_region,
+TESTS = [three_processes_serve_a_table, a_killed_server_loses_no_row, a_server_comes_back_at_its_address,
+         rows_put_while_a_server_is_killed_are_there, a_process_with_another_secret_gets_no_region,
          a_secret_that_others_can_read_is_refused]
 
 
