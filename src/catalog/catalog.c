@@ -228,7 +228,29 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why)
     rq_bytes_to_string(info->name, name, sizeof name);
     rq_log_error(c->env->log, "catalog", "region %s failed and is being reopened: %s", name,
                  why != NULL && why->code != RQ_OK ? why->message : "no reason given");
-    rq__procedures_reopen(c, info);
+    rq__procedures_reopen(c, info, NULL);
+}
+
+/* HBASE: ServerCrashProcedure. A region that a procedure has is that one's: its calls to the server have ended. The
+ * reopening comes after it, and does nothing if the region has left the server by then. */
+void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server)
+{
+    const rq_catalog_table *const *tables;
+    size_t count, regions = 0;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    rq_catalog_tables(c, &tables, &count);
+    for (size_t t = 0; t < count; t++) {
+        for (size_t i = 0; i < tables[t]->region_count; i++) {
+            const rq_catalog_region *r = rq_catalog_table_region(tables[t], i);
+            if (r->server == NULL || strcmp(r->server->text, server->text) != 0) continue;
+            rq__procedures_reopen(c, r->info, server);
+            regions++;
+        }
+    }
+    rq_epoch_unpin(c->env->epoch, &m);
+    rq_log_warn(c->env->log, "catalog", "server %s is down: %zu regions are opened elsewhere",
+                server->text, regions);
 }
 
 rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
@@ -242,7 +264,7 @@ rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
         rq_bytes_to_string(encoded, name, sizeof name);
         rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%s", name);
     } else if (r->state == RQ_REGION_FAILED_OPEN) {
-        rq__procedures_reopen(c, r->info);
+        rq__procedures_reopen(c, r->info, NULL);
     } else {
         rc =
             rq_fail(why, RQ_E_DO_NOT_RETRY, "Unexpected state for state=%s, location=%s, region=%s",

@@ -174,7 +174,7 @@ rq_err rq__holes_open(rq_catalog *c, rq__proc *p, rq_error *why)
         char name[600];
         rq_bytes_to_string(p->regions[i].name, name, sizeof name);
         rq_log_warn(c->env->log, "catalog", "a hole in hbase:meta is filled: %s", name);
-        rq__procedures_reopen(c, &p->regions[i]);
+        rq__procedures_reopen(c, &p->regions[i], NULL);
     }
     return RQ_OK;
 }

@@ -669,6 +669,6 @@ rq_err rq__regions_undo(rq_catalog *c, rq__proc *p)
     rq_log_error(c->env->log, "catalog", "regions of %.*s will be reopened later: %s",
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)
-        rq__procedures_reopen(c, &p->old_regions[i]);
+        rq__procedures_reopen(c, &p->old_regions[i], NULL);
     return RQ_OK;
 }

@@ -272,6 +272,16 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
+/* It is open on another server than the one that has ended, where closing it would do harm, or was closed on
+ * request. Between attempts of this procedure it is on none. */
+static bool has_left(const rq__proc *p, const rq__region_node *n)
+{
+    const rq_server_name *s = n->pub.server;
+    if (p->left.len == 0) return false;
+    return s == NULL ? n->pub.state == RQ_REGION_CLOSED
+                     : !rq_slice_eq(rq_slice_cstr(s->text), p->left);
+}
+
 /* The region that is to be reopened, as the table has it now. *ret NULL: there is none. */
 static rq_err reopened_node(rq_catalog *c, rq__proc *p, rq__region_node **ret)
 {
@@ -284,7 +294,8 @@ static rq_err reopened_node(rq_catalog *c, rq__proc *p, rq__region_node **ret)
         t->pub.schema->family_count > 0) {
         rq_table_schema_unref(p->schema);
         p->schema = rq_table_schema_ref(t->pub.schema);
-        *ret = rq__region_node_ref(rq__table_region(t, at));
+        rq__region_node *n = rq__table_region(t, at);
+        if (!has_left(p, n)) *ret = rq__region_node_ref(n);
     }
     rq__table_node_unref(t);
     return RQ_OK;

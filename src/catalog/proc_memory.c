@@ -106,13 +106,14 @@ rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
     return rq__claims_new(p);
 }
 
-rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info)
+rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info, const rq_server_name *left)
 {
     p->ops = rq__proc_kind_of(RQ_DDL_REOPEN_REGION);
     p->java_class = p->ops->java_class;
     bool ok = copy_slice(p, info->ns, &p->ns) && copy_slice(p, info->qualifier, &p->qualifier) &&
               copy_slice(p, info->table, &p->table) &&
               copy_slice(p, rq_slice_cstr(info->encoded), &p->of.region.name) &&
+              (left == NULL || copy_slice(p, rq_slice_cstr(left->text), &p->left)) &&
               copy_slice(p, (rq_slice){NULL, 0}, &p->descriptor);
     if (!ok) return RQ_E_NO_MEMORY;
     p->prepared = true;

@@ -48,7 +48,7 @@ RQ_NODISCARD
 rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d);
 /* The internal change that reopens a region. */
 RQ_NODISCARD
-rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info);
+rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info, const rq_server_name *left);
 /* Closes regions that it opened but that never came into a view: no client wrote to them. RQ_E_AGAIN
  * as a step. */
 RQ_NODISCARD

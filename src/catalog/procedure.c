@@ -344,11 +344,11 @@ rq_err rq__catalog_ddl_sync(rq_catalog *c, rq_ddl *d, rq_error *why)
     return d->rc;
 }
 
-void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info)
+void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left)
 {
     rq__proc *p = rq__proc_new(c);
     if (p == NULL) goto no_memory;
-    if (rq__proc_to_reopen(p, info) != RQ_OK) goto no_memory;
+    if (rq__proc_to_reopen(p, info, left) != RQ_OK) goto no_memory;
     pthread_mutex_lock(&c->procedures.lock);
     if (c->procedures.stopping) {
         pthread_mutex_unlock(&c->procedures.lock);

@@ -216,6 +216,7 @@ struct rq__proc {
     rq_table_schema *schema;   /* parsed from `descriptor`; a reference */
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
+    rq_slice left;            /* a reopening's: the name of the server that has ended */
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
     struct rq__calls *calls;  /* sent by the current step */
     struct rq__calls *files;  /* a snapshot's, reported */
@@ -339,8 +340,9 @@ void rq__procedures_go_on(rq_catalog *c);
 bool rq__procedures_task_begin(rq_catalog *c);
 void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c));
 
-/* Submits an internal change (a region to be reopened) without waiting for it. */
-void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info);
+/* Submits an internal change (a region to be reopened) without waiting for it. `left`: the server that has
+ * ended; the region is left alone if it is open on another one by then. NULL: it has failed where it is. */
+void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left);
 
 /* --- records (proc_record.c) ------------------------------------------------------------------ */
 /* A serialized pb Procedure. */

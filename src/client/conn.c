@@ -41,6 +41,7 @@ struct rq__conn {
     char *user;
     uint16_t port;
     int64_t timeout_ns;
+    uint32_t answer_max;
     rq_buf in;
     size_t in_start;
     pending *calls;
@@ -63,6 +64,7 @@ rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
     c->codec = o->codec == NULL ? CODEC : o->codec;
     c->port = o->port;
     c->timeout_ns = o->timeout_ns;
+    c->answer_max = o->answer_max == 0 ? FRAME_MAX : o->answer_max;
     c->free_head = NO_PLACE;
     if (c->host == NULL || c->service == NULL || c->user == NULL) {
         rq__conn_free(c);
@@ -172,6 +174,11 @@ static void lose(rq__conn *c, const char *why)
                       .kind = RQ_SLICE_LIT("ConnectionLost"),
                       .text = rq_slice_cstr(why)};
     disconnect(c, &reply);
+}
+
+void rq__conn_drop(rq__conn *c, const char *why)
+{
+    lose(c, why);
 }
 
 void rq__conn_stop(rq__conn *c)
@@ -397,7 +404,7 @@ static void take_frames(rq__conn *c)
         uint8_t *p = c->in.ptr + c->in_start;
         if (have < 4) break;
         uint32_t len = rq_get_be32(p);
-        if (len > FRAME_MAX) {
+        if (len > c->answer_max) {
             lose(c, "a response that is too long");
             return;
         }

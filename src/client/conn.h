@@ -14,26 +14,13 @@
 #define RQ_CLIENT_CONN_H
 
 #include "client/client.h"
+#include "client/reply.h"
 #include "client/response.h"
 
 #include "base/buf.h"
 #include "net/loop.h"
 
 typedef struct rq__conn rq__conn;
-
-/* The outcome of a call. Its pointers are valid during the callback only. */
-typedef struct rq_reply {
-    rq_err err;          /* RQ_OK: message and cells hold the response */
-    bool retry;          /* whether the failure may pass */
-    rq_slice kind;       /* the error's name: the Java class without its package, or ours */
-    rq_slice java_class; /* with its package; empty: the error is the client's own */
-    rq_slice text;       /* the server's text */
-    rq_slice message;
-    rq_slice cells;
-} rq_reply;
-
-/* May make further calls, also on this connection; must not close it. */
-typedef void (*rq_reply_fn)(void *ctx, const rq_reply *reply);
 
 typedef struct rq__conn_options {
     rq_loop *loop;
@@ -42,7 +29,8 @@ typedef struct rq__conn_options {
     const char *service;
     const char *codec; /* of cell blocks, a Java class, not copied; NULL: KeyValueCodec */
     const char *user;
-    int64_t timeout_ns; /* of a call */
+    int64_t timeout_ns;  /* of a call */
+    uint32_t answer_max; /* bytes of a response; 0: 256 MiB */
 } rq__conn_options;
 
 /* Does not connect yet. The strings are copied. */
@@ -63,6 +51,8 @@ RQ_NODISCARD
 rq_err rq__conn_call_until(rq__conn *c, int64_t until_ns, const char *method, uint32_t priority,
                            rq_slice region_prefix, rq_slice message, rq_slice cells,
                            rq_reply_fn done, void *ctx);
+/* Loses the connection, which ends its calls with RQ_E_IO; a later call connects again. Also in a callback. */
+void rq__conn_drop(rq__conn *c, const char *why);
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);
 /* Ends its calls with RQ_E_CLOSED, and refuses further ones with that error. Also in a callback. */
 void rq__conn_stop(rq__conn *c);

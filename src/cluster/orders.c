@@ -28,6 +28,7 @@ typedef struct entry {
     uint64_t id;
     int64_t master_ms;
     uint64_t until_ns; /* finished: when it is forgotten; 0: at work */
+    bool passed;       /* the turn has gone to the next one of its region */
     /* At work: */
     batch *batch; /* a reference */
     rq_order *order;
@@ -136,7 +137,8 @@ static bool take_turn(rq_orders *o, entry *e)
 /* The one whose turn is next; NULL: none waits. */
 static entry *pass_turn(rq_orders *o, entry *e)
 {
-    if (!takes_turns(e)) return NULL;
+    if (!takes_turns(e) || e->passed) return NULL;
+    e->passed = true;
     entry **at = turns_of(o, e->order->info.encoded);
     while (*at != e)
         at = &(*at)->behind;
@@ -161,6 +163,23 @@ static void release(entry *e)
     rq_arena_clear(&e->report_arena);
     e->schema = NULL;
     e->call.why = NULL;
+}
+
+static void pass_on(entry *e)
+{
+    rq_orders *o = e->owner;
+    rq_executor *ex = o->env->executor;
+    pthread_mutex_lock(&o->lock);
+    entry *next = pass_turn(o, e);
+    pthread_mutex_unlock(&o->lock);
+    if (next != NULL) ex->submit(ex, RQ_POOL_WORK, &next->task);
+}
+
+/* An opened region that the master is to know of before it is served. */
+static bool is_to_be_served(const entry *e)
+{
+    return e->order->kind == RQ_CALL_OPEN && e->call.rc == RQ_OK &&
+           rq_host_names_itself(e->owner->o.host);
 }
 
 static void finish(entry *e)
@@ -201,8 +220,38 @@ static void report_later(entry *e)
         e->timer.task.run = report_again;
         ex->timer_arm(ex, &e->timer, o->lane, AGAIN_NS);
     }
+    entry *next = o->stopping ? pass_turn(o, e) : NULL;
     leave(o);
     pthread_mutex_unlock(&o->lock);
+    if (next != NULL) ex->submit(ex, RQ_POOL_WORK, &next->task);
+}
+
+/* The master refuses the report: it does not know that the region is open here. */
+static void close_unwanted(rq_task *task)
+{
+    entry *e = RQ_CONTAINER_OF(task, entry, task);
+    const rq_orders *o = e->owner;
+    rq_error why = {0};
+    rq_err rc = rq_host_close(o->o.host, &e->order->info, false, NULL, &why);
+    if (rc != RQ_OK)
+        rq_log_warn(o->env->log, "cluster", "region %s, which no master knows of: %s",
+                    e->order->info.encoded, why.message);
+    pass_on(e);
+    finish(e);
+}
+
+static void settle(entry *e, bool taken)
+{
+    const rq_orders *o = e->owner;
+    rq_executor *ex = o->env->executor;
+    if (is_to_be_served(e) && !taken) {
+        e->task.run = close_unwanted;
+        ex->submit(ex, RQ_POOL_WORK, &e->task);
+        return;
+    }
+    if (is_to_be_served(e)) rq_host_serve(o->o.host, &e->order->info);
+    pass_on(e);
+    finish(e);
 }
 
 static void reported(rq_report *r, rq_err rc)
@@ -213,7 +262,7 @@ static void reported(rq_report *r, rq_err rc)
         if (rc != RQ_OK)
             rq_log_warn(o->env->log, "cluster", "the master does not take the report of order %llu",
                         (unsigned long long)e->id);
-        finish(e);
+        settle(e, rc == RQ_OK);
         return;
     }
     report_later(e);
@@ -258,12 +307,7 @@ static void send_report(entry *e)
 static void done(rq_region_call *call)
 {
     entry *e = RQ_CONTAINER_OF(call, entry, call);
-    rq_orders *o = e->owner;
-    rq_executor *ex = o->env->executor;
-    pthread_mutex_lock(&o->lock);
-    entry *next = pass_turn(o, e);
-    pthread_mutex_unlock(&o->lock);
-    if (next != NULL) ex->submit(ex, RQ_POOL_WORK, &next->task);
+    if (!is_to_be_served(e)) pass_on(e);
     send_report(e);
 }
 
@@ -404,10 +448,20 @@ rq_err rq_orders_new(const rq_orders_options *options, rq_orders **ret)
     return rc;
 }
 
+/* Its report goes nowhere. Whoever waits for its turn is put before *list. REQUIRES: lock held. */
+static void give_up(rq_orders *o, entry *e, entry **list)
+{
+    entry *next = pass_turn(o, e);
+    if (next == NULL) return;
+    next->later = *list; /* it is not finished, so the field is free */
+    *list = next;
+}
+
 void rq_orders_stop(rq_orders *o)
 {
     rq_executor *ex = o->env->executor;
     rq_latch idle;
+    entry *list = NULL;
     ex->latch_init(ex, &idle);
     pthread_mutex_lock(&o->lock);
     o->stopping = true;
@@ -415,8 +469,13 @@ void rq_orders_stop(rq_orders *o)
     bool wait = o->busy > 0;
     for (size_t i = 0; i < BUCKETS; i++)
         for (entry *e = o->buckets[i]; e != NULL; e = e->next)
-            if (e->timer.task.run != NULL) (void)ex->timer_cancel(ex, &e->timer);
+            if (e->timer.task.run != NULL && ex->timer_cancel(ex, &e->timer)) give_up(o, e, &list);
     pthread_mutex_unlock(&o->lock);
+    while (list != NULL) {
+        rq_task *task = &list->task;
+        list = list->later;
+        ex->submit(ex, RQ_POOL_WORK, task);
+    }
     if (wait) (void)ex->latch_wait(&idle); /* always opened with RQ_OK */
     pthread_mutex_lock(&o->lock);
     o->idle = NULL;

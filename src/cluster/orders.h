@@ -12,6 +12,8 @@
  *    start code (of an earlier server at this address).
  *  - Orders to open and close a region are executed one at a time, in the order of their arrival. The
  *    locks of a master's procedures see to that too, but not for orders of two masters.
+ *  - In a process without a master (rq_host_name_itself) an opened region is served once the master has
+ *    taken the report, and its turn ends only then. It is closed again if the master refuses the report.
  */
 #ifndef RQ_CLUSTER_ORDERS_H
 #define RQ_CLUSTER_ORDERS_H
@@ -27,6 +29,7 @@ typedef struct rq_report {
     /* Called exactly once, on any thread, perhaps before `report` returns. RQ_OK: the master has
      * accepted the report. An error that is not retryable: it never will. */
     void (*done)(struct rq_report *r, rq_err rc);
+    const rq_error *why; /* of an error, set for the time of `done`; may be NULL */
 } rq_report;
 
 typedef struct rq_orders_options {

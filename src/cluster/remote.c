@@ -375,25 +375,34 @@ static rq_err take_outcomes(rq_remote *m, const rq_outcome *list, size_t count,
     return rc;
 }
 
-rq_err rq_remote_transitions(rq_remote *m, rq_slice request, rq_error *why)
+rq_err rq__check_sender(const rq_server_name *from, const rq_server_name *said, rq_error *why)
+{
+    if (from == NULL || strcmp(from->text, said->text) == 0) return RQ_OK;
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s sends a message of %s", from->text, said->text);
+}
+
+rq_err rq_remote_transitions(rq_remote *m, const rq_server_name *from, rq_slice request,
+                             rq_error *why)
 {
     rq_arena a = {0};
     rq_outcome *list;
     size_t count;
-    const rq_server_name *from;
-    rq_err rc = rq__transitions_decode(request, &a, &list, &count, &from, why);
-    if (rc == RQ_OK) rc = take_outcomes(m, list, count, from, why);
+    const rq_server_name *said;
+    rq_err rc = rq__transitions_decode(request, &a, &list, &count, &said, why);
+    if (rc == RQ_OK) rc = rq__check_sender(from, said, why);
+    if (rc == RQ_OK) rc = take_outcomes(m, list, count, said, why);
     rq_arena_clear(&a);
     return rc;
 }
 
-rq_err rq_remote_procedures_done(rq_remote *m, rq_slice request, rq_error *why)
+rq_err rq_remote_procedures_done(rq_remote *m, const rq_server_name *from, rq_slice request,
+                                 rq_error *why)
 {
     rq_arena a = {0};
     rq_outcome *list;
     size_t count;
     rq_err rc = rq__procedures_done_decode(request, &a, &list, &count, why);
-    if (rc == RQ_OK) rc = take_outcomes(m, list, count, NULL, why);
+    if (rc == RQ_OK) rc = take_outcomes(m, list, count, from, why);
     rq_arena_clear(&a);
     return rc;
 }

@@ -29,6 +29,12 @@ typedef struct rq_remote_options {
     const rq_env *env;
     int64_t master_ms; /* when this master became active; above every earlier one's */
     void (*send)(void *ctx, rq_remote_request *r);
+    /* The server in the master's process, which takes all regions of the namespace hbase: their rows are read
+     * there. NULL: they go anywhere. Borrowed. */
+    const rq_server_name *home;
+    /* A server has joined at the address of `old`, which therefore runs no longer. Whoever is told fences
+     * `old` and then says that it is down. Any thread, must not block; NULL: nobody is told. */
+    void (*replaced)(void *ctx, const rq_server_name *old);
     void *ctx;
 } rq_remote_options;
 
@@ -40,21 +46,39 @@ rq_region_calls rq_remote_calls(rq_remote *m);
 /* NULL is fine. */
 void rq_remote_free(rq_remote *m);
 
-/* A server has joined (RegionServerStartup) and can take regions. May be repeated. */
+/* A server has joined and can take regions. May be repeated. RQ_E_YOU_ARE_DEAD: it was said to be down, or
+ * a later server is up at its address. `why` may be NULL. */
 RQ_NODISCARD
-rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *server);
-/* The server is dead and fenced: its outstanding calls end. Any thread. */
+rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *server, rq_error *why);
+/* The server is dead and fenced: its outstanding calls end, and it is not taken again. Any thread. */
 void rq_remote_server_down(rq_remote *m, const rq_server_name *server);
+/* The names of servers that are up, at most `max`, any of them; referenced for the caller, in the
+ * arena. *ret_total: how many are up. */
+RQ_NODISCARD
+rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_server_name ***ret,
+                         size_t *ret_count, size_t *ret_total);
 
-/* RegionServerReportRequest: its loads replace those of the server's last report. RQ_E_DO_NOT_RETRY:
- * malformed, or the server is not up. */
+/* --- messages of servers, of untrusted bytes ----------------------------------------------------
+ *
+ * `from`: who has proven to be the sender; a message that names another is refused. NULL: not known (a
+ * simulated network). RQ_OK: accepted; it need not be repeated. RQ_E_DO_NOT_RETRY: malformed, not the
+ * sender's, or about orders of another master or to another server. */
+
+/* RegionServerStartupRequest; *ret: the response, in the arena. RQ_E_CLOCK_OUT_OF_SYNC: by more than 30 s;
+ * RQ_E_YOU_ARE_DEAD: as rq_remote_server_up. REQUIRES: `from`. */
 RQ_NODISCARD
-rq_err rq_remote_server_report(rq_remote *m, rq_slice request, rq_error *why);
-/* Messages of servers, of untrusted bytes. RQ_OK: accepted; they need not be repeated.
- * RQ_E_DO_NOT_RETRY: malformed, or about orders of another master or to another server. */
+rq_err rq_remote_startup(rq_remote *m, const rq_server_name *from, rq_slice request,
+                         rq_arena *arena, rq_slice *ret, rq_error *why);
+/* RegionServerReportRequest: its loads replace those of the server's last report. A server that is not
+ * known, because this master is new, is up from then on. RQ_E_YOU_ARE_DEAD: as rq_remote_server_up. */
 RQ_NODISCARD
-rq_err rq_remote_transitions(rq_remote *m, rq_slice request, rq_error *why);
+rq_err rq_remote_server_report(rq_remote *m, const rq_server_name *from, rq_slice request,
+                               rq_error *why);
 RQ_NODISCARD
-rq_err rq_remote_procedures_done(rq_remote *m, rq_slice request, rq_error *why);
+rq_err rq_remote_transitions(rq_remote *m, const rq_server_name *from, rq_slice request,
+                             rq_error *why);
+RQ_NODISCARD
+rq_err rq_remote_procedures_done(rq_remote *m, const rq_server_name *from, rq_slice request,
+                                 rq_error *why);
 
 #endif

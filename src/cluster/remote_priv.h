@@ -29,7 +29,8 @@ struct rq_remote {
     pthread_mutex_t lock; /* guards the rest; never held while something is sent or reported */
     struct rq__pending *buckets[RQ__REMOTE_BUCKETS];
     struct rq__message *messages;
-    rq__server *servers;
+    rq__server *servers; /* that are up */
+    rq__server *dead;    /* of each address the latest */
     size_t server_count;
     size_t turn; /* of the next region that is placed */
     uint64_t next_id;
@@ -42,6 +43,10 @@ struct rq_remote {
 /* --- remote.c --------------------------------------------------------------------------------- */
 /* Ends the calls to a server that have not reported. */
 void rq__end_calls_to(rq_remote *m, const rq_server_name *server, rq_err rc, const rq_error *why);
+
+/* Whether the sender is who the message says. `from` NULL: not known. */
+RQ_NODISCARD
+rq_err rq__check_sender(const rq_server_name *from, const rq_server_name *said, rq_error *why);
 
 /* --- servers.c -------------------------------------------------------------------------------- */
 /* REQUIRES: lock held. */

@@ -31,65 +31,159 @@ static void server_free(rq__server *s)
     free(s);
 }
 
-void rq__servers_clear(rq_remote *m)
+static void clear_list(rq__server **list)
 {
-    while (m->servers != NULL) {
-        rq__server *s = m->servers;
-        m->servers = s->next;
+    while (*list != NULL) {
+        rq__server *s = *list;
+        *list = s->next;
         server_free(s);
     }
 }
 
-rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *name)
+void rq__servers_clear(rq_remote *m)
 {
-    rq__server *s = calloc(1, sizeof *s);
-    const rq_server_name *own = rq_server_name_new(name);
-    if (s == NULL || own == NULL) {
-        free(s);
-        rq_server_name_unref(own);
-        return RQ_E_NO_MEMORY;
-    }
-    s->name = own;
-    pthread_mutex_lock(&m->lock);
-    bool known = rq__server_is_up(m, own);
-    if (!known) {
-        s->next = m->servers;
-        m->servers = s;
-        m->server_count++;
-    }
-    pthread_mutex_unlock(&m->lock);
-    if (!known) return RQ_OK;
-    rq_server_name_unref(own);
-    free(s);
+    clear_list(&m->servers);
+    clear_list(&m->dead);
+}
+
+/* --- who is up -------------------------------------------------------------------------------- */
+
+static bool same_address(const rq_server_name *a, const rq_server_name *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+static rq__server *find_address(rq__server *list, const rq_server_name *name)
+{
+    while (list != NULL && !same_address(list->name, name))
+        list = list->next;
+    return list;
+}
+
+static void unlink_server(rq__server **list, const rq__server *s)
+{
+    while (*list != s)
+        list = &(*list)->next;
+    *list = s->next;
+}
+
+/* HBASE: ServerManager.checkIsDead, checkAndRecordNewServer. REQUIRES: lock held. */
+static rq_err check_alive(const rq_remote *m, const rq_server_name *name, const char *what,
+                          rq_error *why)
+{
+    const rq__server *dead = find_address(m->dead, name);
+    const rq__server *up = find_address(m->servers, name);
+    if (dead != NULL && dead->name->start_code >= name->start_code)
+        return rq_fail(why, RQ_E_YOU_ARE_DEAD,
+                       "Server %s rejected; currently processing %s as dead server", what,
+                       name->text);
+    if (up != NULL && up->name->start_code > name->start_code)
+        return rq_fail(why, RQ_E_YOU_ARE_DEAD,
+                       "Server %s of %s rejected; %s is registered at the same address", what,
+                       name->text, up->name->text);
     return RQ_OK;
+}
+
+/* *ret_old: an earlier one at the address, referenced. Takes `s` unless the server is known.
+ * REQUIRES: lock held. */
+static rq_err enter_server(rq_remote *m, rq__server **s, const char *what,
+                           const rq_server_name **ret_old, rq_error *why)
+{
+    RQ_TRY(check_alive(m, (*s)->name, what, why));
+    if (rq__server_is_up(m, (*s)->name)) return RQ_OK;
+    const rq__server *old = find_address(m->servers, (*s)->name);
+    if (old != NULL) *ret_old = rq_server_name_ref(old->name);
+    (*s)->next = m->servers;
+    m->servers = *s;
+    m->server_count++;
+    *s = NULL;
+    return RQ_OK;
+}
+
+static rq_err join(rq_remote *m, const rq_server_name *name, const char *what, rq_error *why)
+{
+    const rq_server_name *old = NULL;
+    rq__server *s = calloc(1, sizeof *s);
+    if (s == NULL) return rq_no_memory(why);
+    s->name = rq_server_name_new(name);
+    if (s->name == NULL) {
+        free(s);
+        return rq_no_memory(why);
+    }
+    pthread_mutex_lock(&m->lock);
+    rq_err rc = enter_server(m, &s, what, &old, why);
+    pthread_mutex_unlock(&m->lock);
+    if (s != NULL) server_free(s);
+    if (old != NULL && m->o.replaced != NULL) m->o.replaced(m->o.ctx, old);
+    rq_server_name_unref(old);
+    return rc;
+}
+
+rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *name, rq_error *why)
+{
+    return join(m, name, "STARTUP", why);
+}
+
+/* The latest of an address is kept. Returns the one to free. REQUIRES: lock held. */
+static rq__server *bury(rq_remote *m, rq__server *s)
+{
+    rq__server *earlier = find_address(m->dead, s->name);
+    if (earlier != NULL && earlier->name->start_code >= s->name->start_code) return s;
+    if (earlier != NULL) unlink_server(&m->dead, earlier);
+    free(s->loads);
+    s->loads = NULL;
+    s->load_count = 0;
+    s->next = m->dead;
+    m->dead = s;
+    return earlier;
 }
 
 void rq_remote_server_down(rq_remote *m, const rq_server_name *name)
 {
     rq_error why = {0};
-    rq__server *gone = NULL;
+    rq__server *unneeded = NULL;
+    const rq_server_name *gone = NULL;
     pthread_mutex_lock(&m->lock);
-    for (rq__server **at = &m->servers; *at != NULL && gone == NULL;) {
-        if (strcmp((*at)->name->text, name->text) == 0) {
-            gone = *at;
-            *at = gone->next;
-            m->server_count--;
-        } else {
-            at = &(*at)->next;
-        }
+    rq__server *s = find(m, name);
+    if (s != NULL) {
+        gone = rq_server_name_ref(s->name);
+        unlink_server(&m->servers, s);
+        m->server_count--;
+        unneeded = bury(m, s);
     }
     pthread_mutex_unlock(&m->lock);
+    if (unneeded != NULL) server_free(unneeded);
     if (gone == NULL) return;
-    rq_err rc = rq_fail(&why, RQ_E_SERVER_NOT_RUNNING, "%s is down", gone->name->text);
-    rq__end_calls_to(m, gone->name, rc, &why);
-    server_free(gone);
+    rq_err rc = rq_fail(&why, RQ_E_SERVER_NOT_RUNNING, "%s is down", gone->text);
+    rq__end_calls_to(m, gone, rc, &why);
+    rq_server_name_unref(gone);
+}
+
+rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_server_name ***ret,
+                         size_t *ret_count, size_t *ret_total)
+{
+    rq_err rc = RQ_OK;
+    *ret_count = 0;
+    pthread_mutex_lock(&m->lock);
+    *ret_total = m->server_count;
+    size_t count = max < m->server_count ? max : m->server_count;
+    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
+    if (*ret == NULL) rc = RQ_E_NO_MEMORY;
+    const rq__server *s = m->servers;
+    for (size_t skip = count < *ret_total ? m->turn++ % *ret_total : 0; skip > 0; skip--)
+        s = s->next;
+    for (; rc == RQ_OK && *ret_count < count; s = s->next == NULL ? m->servers : s->next)
+        (*ret)[(*ret_count)++] = rq_server_name_ref(s->name);
+    pthread_mutex_unlock(&m->lock);
+    return rc;
 }
 
 /* In turn. */
 const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info)
 {
     rq_remote *m = ctx;
-    (void)info;
+    bool at_home = m->o.home != NULL && rq_slice_eq(info->ns, RQ_SLICE_LIT("hbase"));
+    if (at_home) return rq_server_name_new(m->o.home);
     pthread_mutex_lock(&m->lock);
     const rq__server *s = m->servers;
     size_t skip = m->server_count == 0 ? 0 : m->turn++ % m->server_count;
@@ -149,37 +243,41 @@ static rq_err keep_loads(rq_remote *m, const rq_server_name *from, rq__server_lo
                          size_t count, rq_error *why)
 {
     rq__server *s = find(m, from);
-    if (s == NULL)
-        return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "Server REPORT rejected; currently processing %s as dead server",
-                       from->text);
+    if (s == NULL) return rq_fail(why, RQ_E_SERVER_NOT_RUNNING, "%s has just ended", from->text);
     free(s->loads);
     s->loads = list;
     s->load_count = count;
     return RQ_OK;
 }
 
-rq_err rq_remote_server_report(rq_remote *m, rq_slice request, rq_error *why)
+static rq_err take_report(rq_remote *m, const rq_server_name *from,
+                          const Pb__RegionServerReportRequest *r, rq_error *why)
+{
+    rq__server_load *list = NULL;
+    size_t count = 0;
+    RQ_TRY(join(m, from, "REPORT", why));
+    if (r->load == NULL) return RQ_OK;
+    list = take_loads(r->load, &count);
+    if (list == NULL) return rq_no_memory(why);
+    pthread_mutex_lock(&m->lock);
+    rq_err rc = keep_loads(m, from, list, count, why);
+    pthread_mutex_unlock(&m->lock);
+    if (rc != RQ_OK) free(list);
+    return rc;
+}
+
+rq_err rq_remote_server_report(rq_remote *m, const rq_server_name *from, rq_slice request,
+                               rq_error *why)
 {
     rq_arena a = {0};
     const void *p;
-    const rq_server_name *from;
-    rq__server_load *list = NULL;
-    size_t count = 0;
+    const rq_server_name *said;
     rq_err rc =
         rq__wire_unpack(&pb__region_server_report_request__descriptor, request, &a, &p, why);
     const Pb__RegionServerReportRequest *r = p;
-    if (rc == RQ_OK) rc = rq__wire_take_server(r->server, &a, &from, why);
-    if (rc == RQ_OK && r->load != NULL) {
-        list = take_loads(r->load, &count);
-        if (list == NULL) rc = rq_no_memory(why);
-    }
-    if (rc == RQ_OK) {
-        pthread_mutex_lock(&m->lock);
-        rc = keep_loads(m, from, list, count, why);
-        pthread_mutex_unlock(&m->lock);
-    }
-    if (rc != RQ_OK) free(list);
+    if (rc == RQ_OK) rc = rq__wire_take_server(r->server, &a, &said, why);
+    if (rc == RQ_OK) rc = rq__check_sender(from, said, why);
+    if (rc == RQ_OK) rc = take_report(m, said, r, why);
     rq_arena_clear(&a);
     return rc;
 }

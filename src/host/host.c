@@ -19,6 +19,7 @@ rq_err rq_host_new(rq_engine *engine, const rq_server_name *name, const struct r
     rq_err rc = h->name == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     if (rc == RQ_OK) rc = rq__region_names_init(&h->names, h->env->epoch);
     if (rc == RQ_OK) rc = rq__by_name_init(&h->open);
+    if (rc == RQ_OK) rc = rq__by_name_init(&h->own);
     if (rc == RQ_OK) rc = rq__by_name_init(&h->moved);
     if (rc != RQ_OK) {
         rq_host_free(h);
@@ -46,8 +47,10 @@ void rq_host_free(rq_host *h)
 {
     if (h == NULL) return;
     if (h->open.buckets != NULL) (void)rq_host_close_rest(h, true, NULL);
+    rq__own_names_clear(h);
     if (h->moved.buckets != NULL) rq__moved_clear(h);
     rq__by_name_clear(&h->open);
+    rq__by_name_clear(&h->own);
     rq__by_name_clear(&h->moved);
     rq__region_names_clear(&h->names);
     rq_server_name_unref(h->name);
@@ -107,13 +110,18 @@ rq_err rq__host_open(rq_host *h, const rq_region_info *info, rq_table_schema *sc
         return RQ_OK;
     }
     rq__open_region *o = malloc(sizeof *o);
-    if (o == NULL) return rq_no_memory(why);
+    if (o == NULL || rq__own_name_begin(h, info) != RQ_OK) {
+        free(o);
+        return rq_no_memory(why);
+    }
     rq_err rc = rq_region_open(h->engine, info, schema, &r, why);
     if (rc != RQ_OK) {
+        rq__own_name_end(h, info->encoded);
         free(o);
         return rc;
     }
     *ret_seqnum = (int64_t)rq_region_open_seqid(r);
+    rq__own_name_opened(h, r, *ret_seqnum);
     enter(h, o, r);
     return RQ_OK;
 }
@@ -154,6 +162,7 @@ static int64_t close_seqnum(const rq_region *r)
 rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandoned, int64_t *ret_seqnum,
                      rq_error *why)
 {
+    rq__own_name_end(h, info->encoded);
     rq_region *r = leave(h, info);
     rq_err rc = RQ_OK;
     if (r == NULL) return RQ_OK;
@@ -163,6 +172,32 @@ rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandoned, int
         rc = close_flushed(h, r, why);
     if (ret_seqnum != NULL) *ret_seqnum = close_seqnum(r);
     rq_region_unref(r);
+    return rc;
+}
+
+/* References to the open regions; malloc'ed. */
+static rq_region **ref_all(rq_host *h, size_t *ret_count)
+{
+    *ret_count = 0;
+    pthread_mutex_lock(&h->lock);
+    rq_region **list = malloc((h->open.count + 1) * sizeof(rq_region *));
+    for (size_t i = 0; list != NULL && i <= h->open.mask; i++)
+        for (rq__named *n = h->open.buckets[i]; n != NULL; n = n->next)
+            list[(*ret_count)++] = rq_region_ref(open_of(n)->region);
+    pthread_mutex_unlock(&h->lock);
+    return list;
+}
+
+rq_err rq_host_each(rq_host *h, rq_err (*visit)(void *ctx, const rq_region *r), void *ctx)
+{
+    size_t count;
+    rq_region **list = ref_all(h, &count);
+    rq_err rc = list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (rc == RQ_OK) rc = visit(ctx, list[i]);
+        rq_region_unref(list[i]);
+    }
+    free(list);
     return rc;
 }
 

@@ -8,7 +8,7 @@
  *
  * Opening a region does not yet serve it: the master decides when requests may find it, once
  * hbase:meta says so. Names are maintained by their publisher (host/names.h): in a standalone
- * server the catalog.
+ * server the catalog; in a process without a master the host itself.
  *
  * Threads: opening and closing block; any thread, but one at a time for each region. Lookups are part
  * of a read section; one that finds its region takes no lock, another one takes the host's for a moment,
@@ -37,6 +37,14 @@ rq_engine *rq_host_engine(const rq_host *h);
 const struct rq_config *rq__host_config(const rq_host *h);
 rq_region_names *rq_host_names(rq_host *h);
 
+/* --- names without a catalog (own_names.c) ----------------------------------------------------- */
+/* The host is the writer of its names: a region is known as opening while it is opened, is found from
+ * rq_host_serve on, and not any more when it is closed. REQUIRES: nothing was opened. */
+void rq_host_name_itself(rq_host *h);
+bool rq_host_names_itself(const rq_host *h);
+/* The master has taken the report that the region is open. Any thread; it may be closed meanwhile. */
+void rq_host_serve(rq_host *h, const rq_region_info *info);
+
 /* --- opening and closing; blocking ------------------------------------------------------------ */
 /* *ret_seqnum: meta's info:seqnumDuringOpen. A region that is open already stays as it is, so a call
  * may be repeated. */
@@ -53,6 +61,11 @@ rq_err rq_host_close(rq_host *h, const rq_region_info *info, bool abandon, int64
 rq_err rq_host_close_rest(rq_host *h, bool abandon, rq_error *why);
 /* A reference; NULL: it is not open here. Any thread. */
 rq_region *rq_host_ref(rq_host *h, const rq_region_info *info);
+
+/* Calls `visit` for each open region, in no order, without a lock; regions that are opened or closed
+ * meanwhile may be left out. Any thread. */
+RQ_NODISCARD
+rq_err rq_host_each(rq_host *h, rq_err (*visit)(void *ctx, const rq_region *r), void *ctx);
 
 /* --- where regions went (moved.c) ------------------------------------------------------------- */
 /* For two minutes, requests for the region are answered with the new location. Any thread. */

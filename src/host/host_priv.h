@@ -28,13 +28,29 @@ struct rq_host {
     const rq_env *env;
     const struct rq_config *config; /* may be NULL */
     const rq_server_name *name;     /* a reference */
-    rq_region_names names;
-    pthread_mutex_t lock; /* guards the rest; never held across I/O */
+    rq_region_names names;          /* with `names_itself` their writer has the lock */
+    bool names_itself;              /* set before anything is opened */
+    pthread_mutex_t lock;           /* guards the rest; never held across I/O */
     rq__by_name open;
+    rq__by_name own;            /* entries of own_names.c */
+    _Atomic size_t own_retired; /* those that readers may still see; they hold their regions */
     rq__by_name moved;
     rq__moved_region *moved_first, *moved_last;
 };
 
+/* --- own_names.c: without effect unless the host names its regions itself ----------------------- */
+typedef struct rq__own_name rq__own_name;
+/* The region is about to be opened: requests are told so. It may be open already. */
+RQ_NODISCARD
+rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info);
+/* It is open, and not served yet. */
+void rq__own_name_opened(rq_host *h, rq_region *r, int64_t open_seqnum);
+/* It is about to be closed, or could not be opened. */
+void rq__own_name_end(rq_host *h, const char *encoded);
+/* Waits until what readers have found is freed. REQUIRES: no reader. */
+void rq__own_names_clear(rq_host *h);
+
+/* --- moved.c ------------------------------------------------------------------------------------ */
 /* Fails with RQ_E_REGION_MOVED if the region's new location is known; otherwise RQ_OK. */
 RQ_NODISCARD
 rq_err rq__moved_check(rq_host *h, rq_slice encoded, rq_error *why);

@@ -222,7 +222,7 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;
-    s->host = rq_catalog_host(o->catalog);
+    s->host = o->host != NULL ? o->host : rq_catalog_host(o->catalog);
     s->ops = o->ops;
     s->loops = o->loops;
     rq_client_service_reload(s, o->config);

@@ -2,6 +2,8 @@
 /* Shared parts of answers; see messages.h. */
 #include "service/messages.h"
 
+#include "cluster/load.h"
+
 #include "rpc/call.h"
 
 #include <string.h>
@@ -69,83 +71,9 @@ bool rq__is_this_server(const rq_server_name *self, const Pb__ServerName *s)
            (s->start_code == 0 || s->start_code == (uint64_t)self->start_code);
 }
 
-static uint32_t megabytes(uint64_t bytes)
-{
-    return (uint32_t)(bytes >> 20);
-}
-
-/* HBase rounds the size of a non-empty store up to one MB; clients compute split sizes from it. */
-static uint32_t megabytes_up(uint64_t bytes)
-{
-    return bytes > 0 && bytes < 1 << 20 ? 1 : megabytes(bytes);
-}
-
-/* HBASE: HRegionServer.roundSize */
-static uint32_t kilobytes_up(uint64_t bytes)
-{
-    uint64_t kb = bytes > 0 && bytes < 1024 ? 1 : bytes >> 10;
-    return kb < INT32_MAX ? (uint32_t)kb : INT32_MAX;
-}
-
-static Pb__RegionSpecifier *specifier(rq_arena *arena, rq_slice name)
-{
-    Pb__RegionSpecifier *s = rq_arena_alloc(arena, sizeof *s);
-    if (s == NULL) return NULL;
-    pb__region_specifier__init(s);
-    s->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
-    s->value = rq__pb_binary(name);
-    return s;
-}
-
-/* Filled as by HBASE: RSRpcServices.createRegionLoad. */
 static Pb__RegionLoad *region_load(rq_arena *arena, const rq_catalog_region *named)
 {
-    const rq_region *r = named->region;
-    rq_region_load load;
-    Pb__RegionLoad *m = rq_arena_alloc(arena, sizeof *m);
-    if (m == NULL) return NULL;
-    pb__region_load__init(m);
-    m->region_specifier = specifier(arena, named->info->name);
-    if (m->region_specifier == NULL) return NULL;
-    rq_region_get_load(r, &load);
-    m->has_stores = m->has_storefiles = m->has_store_uncompressed_size_mb = 1;
-    m->stores = load.stores;
-    m->storefiles = load.storefiles;
-    m->store_uncompressed_size_mb = megabytes(load.storefile_uncompressed_bytes);
-    m->has_storefile_size_mb = m->has_mem_store_size_mb = m->has_region_size_mb = 1;
-    m->storefile_size_mb = megabytes_up(load.storefile_bytes);
-    m->mem_store_size_mb = megabytes_up(load.memstore_bytes);
-    m->region_size_mb = megabytes_up(load.hfile_bytes); /* HBASE: HStore.getHFilesSize */
-    m->has_storefile_index_size_kb = m->has_root_index_size_kb = 1;
-    m->has_total_static_index_size_kb = m->has_total_static_bloom_size_kb = 1;
-    m->storefile_index_size_kb = m->root_index_size_kb = kilobytes_up(load.root_index_bytes);
-    m->total_static_index_size_kb = kilobytes_up(load.index_bytes);
-    m->total_static_bloom_size_kb = kilobytes_up(load.bloom_bytes);
-    m->has_read_requests_count = m->has_write_requests_count = 1;
-    m->has_filtered_read_requests_count = 1;
-    if (named->info->replica_id ==
-        0) { /* requests sent to the replica's name are counted under it */
-        m->read_requests_count = load.read_requests;
-        m->write_requests_count = load.write_requests;
-        m->filtered_read_requests_count = load.filtered_read_requests;
-    }
-    m->has_total_compacting_kvs = m->has_current_compacted_kvs = 1;
-    m->total_compacting_kvs = load.compacting_cells;
-    m->current_compacted_kvs = load.compacted_cells;
-    m->has_complete_sequence_id = 1;
-    m->complete_sequence_id = load.max_flushed_seqid;
-    m->has_data_locality = 1;
-    m->data_locality = 1.0f;
-    m->has_last_major_compaction_ts = 1;
-    m->last_major_compaction_ts = (uint64_t)load.last_major_compaction_ms;
-    m->has_compaction_state = 1;
-    m->compaction_state = (Pb__RegionLoad__CompactionState)rq_region_compaction_state(r);
-    m->has_current_region_cached_ratio = 1;
-    if (load.storefile_bytes > 0)
-        m->current_region_cached_ratio = (float)load.cached_bytes / (float)load.storefile_bytes;
-    /* Blocks are larger in memory than in the file, so the ratio may exceed 1. */
-    if (m->current_region_cached_ratio > 1) m->current_region_cached_ratio = 1;
-    return m;
+    return rq_region_load_message(arena, named->info, named->region);
 }
 
 static bool is_of(const rq_catalog_region *r, const Pb__TableName *t)

@@ -24,6 +24,7 @@ struct message_calls {
     rq_lane *lane;
     rq_orders *orders;
     rq_remote *remote;
+    const rq_server_name *from; /* the host's */
     packet *packets;
     bool down;
 };
@@ -47,8 +48,8 @@ static rq_err deliver_once(packet *p, rq_error *why)
     message_calls *m = p->owner;
     if (p->order != NULL) return rq_orders_execute(m->orders, p->order->request, why);
     if (strcmp(p->report->method, "ReportProcedureDone") == 0)
-        return rq_remote_procedures_done(m->remote, p->report->request, why);
-    return rq_remote_transitions(m->remote, p->report->request, why);
+        return rq_remote_procedures_done(m->remote, m->from, p->report->request, why);
+    return rq_remote_transitions(m->remote, m->from, p->report->request, why);
 }
 
 static void answer(packet *p, rq_err rc, const rq_error *why)
@@ -123,6 +124,7 @@ message_calls *message_calls_new(rq_sim *sim, rq_host *host, int64_t master_ms)
     message_calls *m = calloc(1, sizeof *m);
     assert_non_null(m);
     m->sim = sim;
+    m->from = rq_host_name(host);
     m->executor = rq_sim_env(sim)->executor;
     assert_int_equal(rq_sim_lane_new(sim, &m->lane), RQ_OK);
     const rq_orders_options orders = {.host = host, .report = send_report, .ctx = m};
@@ -130,7 +132,7 @@ message_calls *message_calls_new(rq_sim *sim, rq_host *host, int64_t master_ms)
         .env = rq_sim_env(sim), .master_ms = master_ms, .send = send_order, .ctx = m};
     assert_int_equal(rq_orders_new(&orders, &m->orders), RQ_OK);
     assert_int_equal(rq_remote_new(&remote, &m->remote), RQ_OK);
-    assert_int_equal(rq_remote_server_up(m->remote, rq_host_name(host)), RQ_OK);
+    assert_int_equal(rq_remote_server_up(m->remote, m->from, NULL), RQ_OK);
     return m;
 }
 

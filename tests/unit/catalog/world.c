@@ -42,6 +42,10 @@ static void region_grown(void *context, rq_region *r)
 
 static bool make_calls(world *w, rq_region_calls *ret)
 {
+    if (w->make_calls != NULL) {
+        w->make_calls(w->calls_ctx, w, ret);
+        return true;
+    }
     if (w->by_messages) {
         w->messages = message_calls_new(w->sim, w->host, w->start_code);
         *ret = message_calls_table(w->messages);
@@ -54,6 +58,7 @@ static bool make_calls(world *w, rq_region_calls *ret)
 
 static void free_calls(world *w)
 {
+    if (w->free_calls != NULL && w->host != NULL) w->free_calls(w->calls_ctx);
     late_calls_free(w->calls);
     message_calls_free(w->messages);
     w->calls = NULL;
@@ -70,12 +75,15 @@ rq_err world_open(world *w)
         .region_failed = region_failed,
         .region_grown = region_grown,
         .context = w,
+        .tenure = w->tenure,
+        .server_name = w->server_name,
     };
     rc = rq_engine_open(w->env, &engine, &w->engine, &w->why);
     if (rc == RQ_OK) {
         w->start_code++;
+        if (w->port == 0) w->port = 16020;
         const rq_server_name name = {
-            .host = "localhost", .port = 16020, .start_code = w->start_code};
+            .host = "localhost", .port = w->port, .start_code = w->start_code};
         rq_catalog_options options = {
             .master = {.host = "localhost", .port = 16000, .start_code = w->start_code},
             .config = w->config,

@@ -28,6 +28,15 @@ typedef struct world {
     rq_host *host;
     /* Simulated only: the catalog's calls to the host report late, or are messages. */
     bool late, by_messages;
+    /* Not NULL: makes the table of calls, once the host is open; the table's `stop` comes first when the
+     * world closes, then free_calls. */
+    void (*make_calls)(void *ctx, struct world *w, rq_region_calls *ret);
+    void (*free_calls)(void *ctx);
+    void *calls_ctx;
+    uint16_t port; /* of the host's name; 0: 16020 */
+    /* Not NULL: the engine is a server's of a cluster (region/engine.h). */
+    struct rq_tenure *tenure;
+    const char *server_name;
     late_calls *calls;
     message_calls *messages;
     rq_catalog *catalog;

@@ -56,7 +56,7 @@ static void setup(fixture *f)
         .env = w->env, .master_ms = 1000, .send = take_order, .ctx = f};
     assert_int_equal(rq_orders_new(&orders, &f->orders), RQ_OK);
     assert_int_equal(rq_remote_new(&remote, &f->remote), RQ_OK);
-    assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host)), RQ_OK);
+    assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host), &w->why), RQ_OK);
 }
 
 static void teardown(fixture *f)
@@ -79,7 +79,7 @@ static void deliver(fixture *f)
     f->report = NULL;
     if (order != NULL) order->done(order, rq_orders_execute(f->orders, order->request, NULL), NULL);
     if (report != NULL)
-        report->done(report, rq_remote_transitions(f->remote, report->request, NULL));
+        report->done(report, rq_remote_transitions(f->remote, NULL, report->request, NULL));
 }
 
 static rq_err call(fixture *f, rq_region_call_kind kind, uint64_t failing)

@@ -23,7 +23,16 @@ typedef struct fixture {
     size_t order_count, report_count;
     rq_region_call call;
     unsigned reports;
+    const rq_server_name *replaced; /* a reference */
+    const rq_server_name *from;     /* of reports; NULL: not known */
 } fixture;
+
+static void take_replaced(void *ctx, const rq_server_name *old)
+{
+    fixture *f = ctx;
+    assert_null(f->replaced);
+    f->replaced = rq_server_name_ref(old);
+}
 
 static void take_order(void *ctx, rq_remote_request *r)
 {
@@ -50,11 +59,14 @@ static fixture *setup(void)
     OK(world_open_closed_region(w, &f->arena, &f->info, &schema));
     rq_table_schema_unref(schema);
     const rq_orders_options orders = {.host = w->host, .report = take_report, .ctx = f};
-    const rq_remote_options remote = {
-        .env = w->env, .master_ms = MASTER_MS, .send = take_order, .ctx = f};
+    const rq_remote_options remote = {.env = w->env,
+                                      .master_ms = MASTER_MS,
+                                      .send = take_order,
+                                      .replaced = take_replaced,
+                                      .ctx = f};
     assert_int_equal(rq_orders_new(&orders, &f->orders), RQ_OK);
     assert_int_equal(rq_remote_new(&remote, &f->remote), RQ_OK);
-    assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host)), RQ_OK);
+    assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host), &w->why), RQ_OK);
     return f;
 }
 
@@ -113,8 +125,8 @@ static void an_order_is_carried_out_and_reported(void **state)
         assert_int_equal(is_open(f), kinds[i] != RQ_CALL_CLOSE);
         assert_int_equal(f->reports, 0);
         bool transition = strcmp(f->report->method, "ReportRegionStateTransition") == 0;
-        OK((transition ? rq_remote_transitions
-                       : rq_remote_procedures_done)(f->remote, f->report->request, &w->why));
+        OK((transition ? rq_remote_transitions : rq_remote_procedures_done)(
+            f->remote, rq_host_name(w->host), f->report->request, &w->why));
         f->report->done(f->report, RQ_OK);
         assert_int_equal(f->reports, 1);
         assert_int_equal(f->call.rc, RQ_OK);
@@ -136,8 +148,8 @@ static void an_order_that_comes_twice_is_carried_out_once(void **state)
     OK(rq_orders_execute(f->orders, f->order->request, &w->why));
     rq_sim_run(w->sim);
     assert_int_equal(f->report_count, 1);
-    OK(rq_remote_transitions(f->remote, f->report->request, &w->why));
-    OK(rq_remote_transitions(f->remote, f->report->request, &w->why)); /* this one, too */
+    OK(rq_remote_transitions(f->remote, NULL, f->report->request, &w->why));
+    OK(rq_remote_transitions(f->remote, NULL, f->report->request, &w->why)); /* this one, too */
     assert_int_equal(f->reports, 1);
     f->report->done(f->report, RQ_OK);
     OK(rq_orders_execute(f->orders, f->order->request, &w->why)); /* late */
@@ -152,7 +164,7 @@ static void an_order_that_comes_twice_is_carried_out_once(void **state)
     f->report->done(f->report, RQ_E_IO);
     rq_sim_advance(w->sim, 1100000000);
     assert_int_equal(f->report_count, 3);
-    OK(rq_remote_transitions(f->remote, f->report->request, &w->why));
+    OK(rq_remote_transitions(f->remote, NULL, f->report->request, &w->why));
     f->report->done(f->report, RQ_OK);
     assert_int_equal(f->reports, 1);
     teardown(f);
@@ -246,14 +258,14 @@ static void reports_for_others_are_refused(void **state)
     send_call(f, RQ_CALL_OPEN);
     rq_outcome o = {.kind = RQ_CALL_OPEN, .id = 1, .master_ms = MASTER_MS - 1, .info = &f->info};
     assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
-    assert_int_equal(rq_remote_transitions(f->remote, bytes, &w->why), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(rq_remote_transitions(f->remote, NULL, bytes, &w->why), RQ_E_DO_NOT_RETRY);
     o.master_ms = MASTER_MS;
     assert_int_equal(rq__outcome_encode(&o, &other, &f->arena, &bytes), RQ_OK);
-    assert_int_equal(rq_remote_transitions(f->remote, bytes, NULL), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(rq_remote_transitions(f->remote, NULL, bytes, NULL), RQ_E_DO_NOT_RETRY);
     o.kind = RQ_CALL_CLOSE;
     assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
-    assert_int_equal(rq_remote_transitions(f->remote, bytes, NULL), RQ_E_DO_NOT_RETRY);
-    assert_int_equal(rq_remote_transitions(f->remote, RQ_SLICE_LIT("\xff\xff"), NULL),
+    assert_int_equal(rq_remote_transitions(f->remote, NULL, bytes, NULL), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(rq_remote_transitions(f->remote, NULL, RQ_SLICE_LIT("\xff\xff"), NULL),
                      RQ_E_DO_NOT_RETRY);
     assert_int_equal(rq_orders_execute(f->orders, RQ_SLICE_LIT("\xff\xff"), NULL),
                      RQ_E_DO_NOT_RETRY);
@@ -265,7 +277,7 @@ static void reports_for_others_are_refused(void **state)
                      .rc = RQ_E_CORRUPT,
                      .message = "a file is damaged"};
     assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
-    OK(rq_remote_transitions(f->remote, bytes, &w->why));
+    OK(rq_remote_transitions(f->remote, NULL, bytes, &w->why));
     assert_int_equal(f->reports, 1);
     assert_int_equal(f->call.rc, RQ_E_CORRUPT);
     assert_string_equal(f->call.why->message, "a file is damaged");
@@ -297,9 +309,17 @@ static void calls_to_a_dead_server_end(void **state)
     assert_int_equal(f->reports, 1);
     assert_int_equal(f->call.rc, RQ_E_SERVER_NOT_RUNNING);
     free(f->call.why);
-    /* What has no message fails, and tells so. */
-    assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host)), RQ_OK);
+    assert_int_equal(rq_remote_server_up(f->remote, rq_host_name(w->host), &w->why),
+                     RQ_E_YOU_ARE_DEAD);
+    teardown(f);
+}
+
+static void what_has_no_message_fails(void **state)
+{
+    (void)state;
+    fixture *f = setup();
     send_call(f, RQ_CALL_LIST_FILES);
+    assert_int_equal(f->reports, 1);
     assert_int_equal(f->call.rc, RQ_E_DO_NOT_RETRY);
     free(f->call.why);
     teardown(f);
@@ -324,7 +344,7 @@ static void slow_done(rq_region_call *call)
 static void hand_report_over(rq_task *task)
 {
     slow_report *s = RQ_CONTAINER_OF(task, slow_report, task);
-    (void)!rq_remote_transitions(s->f->remote, s->f->report->request, NULL);
+    (void)!rq_remote_transitions(s->f->remote, NULL, s->f->report->request, NULL);
 }
 
 static void open_latch(rq_task *task)
@@ -385,7 +405,7 @@ static rq_err report_load(fixture *f, const rq_server_name *from, uint32_t mb)
     m.load = &load;
     f->w.why = (rq_error){0};
     size_t len = pb__region_server_report_request__pack(&m, bytes);
-    return rq_remote_server_report(f->remote, rq_slice_of(bytes, len), &f->w.why);
+    return rq_remote_server_report(f->remote, f->from, rq_slice_of(bytes, len), &f->w.why);
 }
 
 static void loads_are_those_of_the_last_report(void **state)
@@ -394,7 +414,7 @@ static void loads_are_those_of_the_last_report(void **state)
     fixture *f = setup();
     world *w = &f->w;
     const rq_server_name *self = rq_host_name(w->host);
-    const rq_server_name dead = {.host = "h9", .port = 9, .start_code = 9, .text = "h9,9,9"};
+    const rq_server_name other = {.host = "h9", .port = 9, .start_code = 9, .text = "h9,9,9"};
     rq_region_calls calls = rq_remote_calls(f->remote);
     rq_region_load load = {0};
     assert_false(calls.load(calls.ctx, self, &f->info, &load));
@@ -404,11 +424,134 @@ static void loads_are_those_of_the_last_report(void **state)
     OK(report_load(f, self, 9));
     assert_true(calls.load(calls.ctx, self, &f->info, &load));
     assert_int_equal(load.storefile_bytes, 9 << 20);
-    assert_int_equal(report_load(f, &dead, 1), RQ_E_DO_NOT_RETRY);
-    assert_non_null(strstr(w->why.message, "Server REPORT rejected"));
-    assert_false(calls.load(calls.ctx, &dead, &f->info, &load));
     rq_remote_server_down(f->remote, self);
     assert_false(calls.load(calls.ctx, self, &f->info, &load));
+    assert_int_equal(report_load(f, self, 1), RQ_E_YOU_ARE_DEAD);
+    assert_non_null(strstr(w->why.message, "Server REPORT rejected"));
+    assert_false(calls.load(calls.ctx, self, &f->info, &load));
+    /* To a new master it is the first message of a server that runs. */
+    OK(report_load(f, &other, 1));
+    assert_true(calls.load(calls.ctx, &other, &f->info, &load));
+    teardown(f);
+}
+
+/* --- servers that come and go ----------------------------------------------------------------- */
+
+static rq_err start_up(fixture *f, const rq_server_name *from, int64_t start_code, int64_t skew_ms,
+                       const char *host)
+{
+    Pb__RegionServerStartupRequest m = PB__REGION_SERVER_STARTUP_REQUEST__INIT;
+    rq_executor *ex = f->w.env->executor;
+    uint8_t bytes[512];
+    rq_slice answer;
+    m.port = from->port;
+    m.server_start_code = (uint64_t)start_code;
+    m.server_current_time = (uint64_t)(ex->now_ms(ex) + skew_ms);
+    m.use_this_hostname_instead = (char *)(uintptr_t)host;
+    size_t len = pb__region_server_startup_request__pack(&m, bytes);
+    f->w.why = (rq_error){0};
+    rq_err rc =
+        rq_remote_startup(f->remote, from, rq_slice_of(bytes, len), &f->arena, &answer, &f->w.why);
+    if (rc != RQ_OK) return rc;
+    Pb__RegionServerStartupResponse *r =
+        pb__region_server_startup_response__unpack(NULL, answer.len, answer.ptr);
+    assert_non_null(r);
+    assert_int_equal(r->n_map_entries, 1);
+    assert_string_equal(r->map_entries[0]->name, "hbase.regionserver.hostname.seen.by.master");
+    assert_string_equal(r->map_entries[0]->value, from->host);
+    pb__region_server_startup_response__free_unpacked(r, NULL);
+    return RQ_OK;
+}
+
+static size_t live(fixture *f, size_t max, size_t *ret_total)
+{
+    const rq_server_name **list;
+    size_t count;
+    assert_int_equal(rq_remote_servers(f->remote, max, &f->arena, &list, &count, ret_total), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(list[i]->text, list[j]->text);
+        rq_server_name_unref(list[i]);
+    }
+    return count;
+}
+
+static void a_server_starts_up_and_is_replaced(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    static const rq_server_name first = {.host = "h9",
+                                         .port = 9,
+                                         .start_code = 5,
+                                         .text = "h9,9,5"},
+                                second = {
+                                    .host = "h9", .port = 9, .start_code = 6, .text = "h9,9,6"};
+    size_t total;
+    OK(start_up(f, &first, 5, 0, NULL));
+    OK(start_up(f, &first, 5, 12000, "h9")); /* again; the clock is only warned of */
+    assert_int_equal(live(f, 10, &total), 2);
+    assert_null(f->replaced);
+    OK(start_up(f, &second, 6, 0, NULL));
+    assert_non_null(f->replaced);
+    assert_string_equal(f->replaced->text, first.text);
+    assert_int_equal(live(f, 10, &total), 3); /* until somebody has fenced it */
+    assert_int_equal(start_up(f, &first, 5, 0, NULL), RQ_E_YOU_ARE_DEAD); /* late */
+    assert_int_equal(report_load(f, &first, 1), RQ_E_YOU_ARE_DEAD);
+    rq_remote_server_down(f->remote, &first);
+    assert_int_equal(live(f, 10, &total), 2);
+    assert_int_equal(start_up(f, &first, 5, 0, NULL), RQ_E_YOU_ARE_DEAD);
+    OK(report_load(f, &second, 1));
+    rq_remote_server_down(f->remote, &second);
+    assert_int_equal(start_up(f, &second, 6, 0, NULL), RQ_E_YOU_ARE_DEAD);
+    assert_int_equal(start_up(f, &first, 5, 0, NULL), RQ_E_YOU_ARE_DEAD);
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(live(f, i, &total), i > 0);
+    rq_server_name_unref(f->replaced);
+    teardown(f);
+}
+
+static void a_startup_of_another_name_or_time_is_refused(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    const rq_server_name s = {.host = "h9", .port = 9, .start_code = 5, .text = "h9,9,5"};
+    size_t total;
+    assert_int_equal(start_up(f, &s, 4, 0, NULL), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(start_up(f, &s, 5, 0, "h8"), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(start_up(f, &s, 5, 30001, NULL), RQ_E_CLOCK_OUT_OF_SYNC);
+    assert_non_null(
+        strstr(f->w.why.message, "Time difference of 30001ms > max allowed of 30000ms"));
+    assert_int_equal(start_up(f, &s, 5, -30001, NULL), RQ_E_CLOCK_OUT_OF_SYNC);
+    assert_int_equal(rq_remote_startup(f->remote, &s, RQ_SLICE_LIT("\xff"), &f->arena,
+                                       &(rq_slice){0}, &f->w.why),
+                     RQ_E_DO_NOT_RETRY);
+    assert_int_equal(live(f, 10, &total), 1);
+    teardown(f);
+}
+
+/* Who has proven its name may not send what another one's is. */
+static void messages_in_anothers_name_are_refused(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    world *w = &f->w;
+    rq_slice bytes;
+    const rq_server_name other = {.host = "h9", .port = 9, .start_code = 9, .text = "h9,9,9"};
+    rq_outcome o = {.kind = RQ_CALL_LOOK, .id = 1, .master_ms = MASTER_MS};
+    send_call(f, RQ_CALL_LOOK);
+    assert_int_equal(rq__outcome_encode(&o, &other, &f->arena, &bytes), RQ_OK);
+    assert_int_equal(rq_remote_procedures_done(f->remote, &other, bytes, &w->why),
+                     RQ_E_DO_NOT_RETRY);
+    w->why = (rq_error){0};
+    o.kind = RQ_CALL_CLOSE;
+    assert_int_equal(rq__outcome_encode(&o, rq_host_name(w->host), &f->arena, &bytes), RQ_OK);
+    assert_int_equal(rq_remote_transitions(f->remote, &other, bytes, &w->why), RQ_E_DO_NOT_RETRY);
+    assert_non_null(strstr(w->why.message, "h9,9,9 sends a message of"));
+    f->from = &other;
+    assert_int_equal(report_load(f, rq_host_name(w->host), 1), RQ_E_DO_NOT_RETRY);
+    assert_int_equal(f->reports, 0);
+    f->order->done(f->order, RQ_OK, NULL);
     teardown(f);
 }
 
@@ -421,8 +564,12 @@ int main(void)
         cmocka_unit_test(orders_of_two_masters_for_a_region_take_turns),
         cmocka_unit_test(reports_for_others_are_refused),
         cmocka_unit_test(calls_to_a_dead_server_end),
+        cmocka_unit_test(what_has_no_message_fails),
         cmocka_unit_test(a_stop_waits_for_reports_under_way),
         cmocka_unit_test(loads_are_those_of_the_last_report),
+        cmocka_unit_test(a_server_starts_up_and_is_replaced),
+        cmocka_unit_test(a_startup_of_another_name_or_time_is_refused),
+        cmocka_unit_test(messages_in_anothers_name_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection to one service of one server, for a caller with a loop of its own: calls by method, on
+ * any number at a time, after a greeting. It is made with the first call, and again with the first call
+ * after it was lost.
+ *
+ *   call ──► wait ──► connect ─► greet ─► open: sent ─► answered, or RQ_E_CALL_TIMEOUT
+ *                         └────────┴──── failed: all that wait end with the reason
+ *
+ *  - The greeting is the user's: some calls by rq_link_greet_call, then rq_link_greeted. Nothing else is sent
+ *    before it has succeeded.
+ *  - A call that is not answered in time loses the connection: the path may be dead, or the server not read.
+ *  - What is unsent or unanswered has limits; a call beyond them fails at once with RQ_E_CALL_QUEUE_TOO_BIG.
+ *
+ * All of it happens on the loop's thread.
+ */
+#ifndef RQ_CLIENT_LINK_H
+#define RQ_CLIENT_LINK_H
+
+#include "client/reply.h"
+
+#include "net/loop.h"
+
+typedef struct rq_link rq_link;
+
+#define RQ_LINK_CALLS_MAX 4096
+#define RQ_LINK_BYTES_MAX ((size_t)64 << 20)
+
+/* The strings are copied. */
+typedef struct rq_link_options {
+    rq_loop *loop;
+    const char *host;
+    uint16_t port;
+    const char *service;
+    const char *user;
+    unsigned timeout_ms; /* of a call, once it is sent; of a connect */
+    uint32_t answer_max; /* bytes of a response; a longer one loses the connection */
+    void (*greet)(void *ctx, rq_link *l);
+    void *ctx;
+} rq_link_options;
+
+RQ_NODISCARD
+rq_err rq_link_new(const rq_link_options *o, rq_link **ret);
+/* Its calls end with RQ_E_CLOSED. Not in a callback of its own. NULL is fine. */
+void rq_link_free(rq_link *l);
+/* `done` runs once, perhaps before this returns; it may make further calls. The message is copied, the
+ * method's name is not. */
+void rq_link_call(rq_link *l, const char *method, rq_slice message, rq_reply_fn done, void *ctx);
+/* During the greeting. `done` as above; it makes the next call of the greeting, or ends it. */
+void rq_link_greet_call(rq_link *l, const char *method, rq_slice message, rq_reply_fn done,
+                        void *ctx);
+/* The greeting has ended; with an error the connection is closed. `why` may be NULL. */
+void rq_link_greeted(rq_link *l, rq_err rc, const char *why);
+/* That wait or are not answered. */
+size_t rq_link_calls(const rq_link *l);
+
+#endif

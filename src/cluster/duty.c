@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server's reports; see duty.h. One message at a time: it is made and sent on RQ_POOL_WORK, and the next one
+ * when its answer has come and the timer has run. */
+#include "cluster/duty.h"
+
+#include "cluster/load.h"
+#include "cluster/wire_priv.h"
+
+#include "proto/region_server_status.pb-c.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct rq_duty {
+    rq_duty_options o;
+    const rq_env *env;
+    rq_lane *lane;
+    rq_arena arena; /* of the message */
+    rq_load_period period;
+    rq_report report;
+    rq_task task;
+    rq_timer timer;
+    bool failing;         /* what has been logged */
+    pthread_mutex_t lock; /* guards the rest */
+    bool taken, busy, stopping;
+    rq_latch *idle;
+};
+
+static bool is_taken(rq_duty *d)
+{
+    pthread_mutex_lock(&d->lock);
+    bool taken = d->taken;
+    pthread_mutex_unlock(&d->lock);
+    return taken;
+}
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+static rq_err make_startup(rq_duty *d)
+{
+    const rq_server_name *self = rq_host_name(d->o.host);
+    rq_executor *ex = d->env->executor;
+    Pb__RegionServerStartupRequest m = PB__REGION_SERVER_STARTUP_REQUEST__INIT;
+    m.port = self->port;
+    m.server_start_code = (uint64_t)self->start_code;
+    m.server_current_time = (uint64_t)ex->now_ms(ex);
+    m.use_this_hostname_instead = rq__wire_text(self->host);
+    d->report.method = "RegionServerStartup";
+    return rq__wire_pack(&d->arena, &m.base, &d->report.request);
+}
+
+static rq_err make_report(rq_duty *d)
+{
+    Pb__RegionServerReportRequest m = PB__REGION_SERVER_REPORT_REQUEST__INIT;
+    m.server = rq__wire_put_server(&d->arena, rq_host_name(d->o.host));
+    if (m.server == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq__server_load_message(d->o.host, d->o.info_port, &d->period, &d->arena, &m.load));
+    d->report.method = "RegionServerReport";
+    return rq__wire_pack(&d->arena, &m.base, &d->report.request);
+}
+
+/* --- one after the other ---------------------------------------------------------------------- */
+
+static void run_due(rq_task *task)
+{
+    rq_duty *d = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq_duty, timer);
+    rq_executor *ex = d->env->executor;
+    pthread_mutex_lock(&d->lock);
+    d->busy = !d->stopping;
+    bool goes = d->busy;
+    pthread_mutex_unlock(&d->lock);
+    if (goes) ex->submit(ex, RQ_POOL_WORK, &d->task);
+}
+
+/* `more`: the next one follows after the period. */
+static void pause_or_end(rq_duty *d, bool more)
+{
+    rq_executor *ex = d->env->executor;
+    pthread_mutex_lock(&d->lock);
+    d->busy = false;
+    if (more && !d->stopping)
+        ex->timer_arm(ex, &d->timer, d->lane, (uint64_t)d->o.period_ms * 1000000);
+    if (d->idle != NULL) d->idle->executor->latch_open(d->idle, RQ_OK);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void note_failure(rq_duty *d, rq_err rc, const rq_error *why)
+{
+    const char *text = why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc);
+    if (!d->failing)
+        rq_log_warn(d->env->log, "cluster", "%s is not taken: %s", d->report.method, text);
+    d->failing = true;
+}
+
+static void note_taken(rq_duty *d)
+{
+    pthread_mutex_lock(&d->lock);
+    bool first = !d->taken;
+    d->taken = true;
+    pthread_mutex_unlock(&d->lock);
+    if (first || d->failing) rq_log_info(d->env->log, "cluster", "the master takes reports");
+    d->failing = false;
+}
+
+static void answered(rq_report *r, rq_err rc)
+{
+    rq_duty *d = RQ_CONTAINER_OF(r, rq_duty, report);
+    bool fatal = rc == RQ_E_YOU_ARE_DEAD || rc == RQ_E_CLOCK_OUT_OF_SYNC;
+    if (rc == RQ_OK)
+        note_taken(d);
+    else
+        note_failure(d, rc, r->why);
+    if (fatal && d->o.fatal != NULL) d->o.fatal(d->o.ctx, rc, r->why);
+    pause_or_end(d, !fatal);
+}
+
+static void send(rq_task *task)
+{
+    rq_duty *d = RQ_CONTAINER_OF(task, rq_duty, task);
+    rq_arena_clear(&d->arena);
+    d->report = (rq_report){.done = answered};
+    rq_err rc = is_taken(d) ? make_report(d) : make_startup(d);
+    if (rc == RQ_OK)
+        d->o.report(d->o.ctx, &d->report);
+    else
+        answered(&d->report, rc);
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+bool rq_duty_is_taken(rq_duty *d)
+{
+    return is_taken(d);
+}
+
+static void duty_free(rq_duty *d)
+{
+    rq_arena_clear(&d->arena);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+rq_err rq_duty_begin(const rq_duty_options *options, rq_duty **ret)
+{
+    rq_duty *d = calloc(1, sizeof *d);
+    if (d == NULL) return RQ_E_NO_MEMORY;
+    d->o = *options;
+    if (d->o.period_ms == 0) d->o.period_ms = RQ_DUTY_PERIOD_MS;
+    d->env = rq_engine_env(rq_host_engine(options->host));
+    d->task.run = send;
+    d->timer.task.run = run_due;
+    pthread_mutex_init(&d->lock, NULL);
+    rq_executor *ex = d->env->executor;
+    rq_err rc = ex->lane_new(ex, "rq duty", &d->lane);
+    if (rc != RQ_OK) {
+        duty_free(d);
+        return rc;
+    }
+    d->busy = true;
+    *ret = d;
+    ex->submit(ex, RQ_POOL_WORK, &d->task);
+    return RQ_OK;
+}
+
+static void wait_until_idle(rq_duty *d)
+{
+    rq_executor *ex = d->env->executor;
+    rq_latch idle;
+    ex->latch_init(ex, &idle);
+    pthread_mutex_lock(&d->lock);
+    d->stopping = true;
+    (void)ex->timer_cancel(ex, &d->timer);
+    bool wait = d->busy;
+    if (wait) d->idle = &idle;
+    pthread_mutex_unlock(&d->lock);
+    if (wait) (void)ex->latch_wait(&idle); /* always opened with RQ_OK */
+    pthread_mutex_lock(&d->lock);          /* whoever has opened it has let go of the lock */
+    d->idle = NULL;
+    pthread_mutex_unlock(&d->lock);
+    ex->latch_destroy(&idle);
+}
+
+void rq_duty_end(rq_duty *d)
+{
+    if (d == NULL) return;
+    wait_until_idle(d);
+    d->env->executor->lane_free(d->env->executor, d->lane);
+    duty_free(d);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server's reports to whoever is the active master: RegionServerStartup until one has taken it, then
+ * RegionServerReport with the loads of its regions, every few seconds.
+ *
+ *   startup ──taken──► report ─ pause ─► report …         a master that is not reached: again, after a pause
+ *      └───── RQ_E_CLOCK_OUT_OF_SYNC, RQ_E_YOU_ARE_DEAD: `fatal`, and nothing more
+ *
+ * A new master takes reports without a startup. HBASE: HRegionServer.reportForDuty, tryRegionServerReport.
+ */
+#ifndef RQ_CLUSTER_DUTY_H
+#define RQ_CLUSTER_DUTY_H
+
+#include "cluster/orders.h"
+
+#define RQ_DUTY_PERIOD_MS 3000 /* HBASE: hbase.regionserver.msginterval */
+
+typedef struct rq_duty rq_duty;
+
+typedef struct rq_duty_options {
+    rq_host *host;
+    uint16_t info_port; /* of the pages; 0: none */
+    unsigned period_ms; /* 0: RQ_DUTY_PERIOD_MS */
+    /* Sends to whoever is the active master now, as in orders.h. */
+    void (*report)(void *ctx, rq_report *r);
+    /* The server must end: no master takes it. Once, any thread, must not block; may be NULL. */
+    void (*fatal)(void *ctx, rq_err rc, const rq_error *why);
+    void *ctx;
+} rq_duty_options;
+
+/* Begins at once. */
+RQ_NODISCARD
+rq_err rq_duty_begin(const rq_duty_options *o, rq_duty **ret);
+/* Whether a master has taken the startup. Any thread. */
+bool rq_duty_is_taken(rq_duty *d);
+/* Blocking: until no report is under way. Frees it. NULL is fine. */
+void rq_duty_end(rq_duty *d);
+
+#endif

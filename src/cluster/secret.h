@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The secret that the servers of a cluster share: a file that all of them have, and nobody else. */
+#ifndef RQ_CLUSTER_SECRET_H
+#define RQ_CLUSTER_SECRET_H
+
+#include "base/hmac.h"
+
+#define RQ_SECRET_MIN 16 /* bytes of the file, without white space at its end */
+#define RQ_SECRET_MAX 4096
+
+/* Made of the file's bytes; these are not kept. */
+typedef struct rq_secret {
+    uint8_t key[RQ_HMAC_LEN];
+} rq_secret;
+
+/* RQ_E_CONFIG, with the reason and never with a byte of the file: it is no file, others may read or write
+ * it, it belongs to another user, it is too short or too long. */
+RQ_NODISCARD
+rq_err rq_secret_read(const char *path, rq_secret *ret, rq_error *why);
+
+#endif

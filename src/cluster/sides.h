@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process is to the other servers of its cluster: a server that takes orders, and, while it is the
+ * active master, one that takes reports. It takes their calls by method; whoever calls has seen the caller's
+ * proof (handshake.h).
+ *
+ * Any thread; nothing blocks but rq_sides_set_…, which wait for calls under way.
+ */
+#ifndef RQ_CLUSTER_SIDES_H
+#define RQ_CLUSTER_SIDES_H
+
+#include "cluster/orders.h"
+#include "cluster/remote.h"
+
+typedef struct rq_sides rq_sides;
+
+/* Neither server nor master yet: calls are answered with RQ_E_SERVER_NOT_RUNNING. */
+RQ_NODISCARD
+rq_err rq_sides_new(const rq_log *log, rq_sides **ret);
+void rq_sides_free(rq_sides *s);
+/* NULL: no more. Then no call uses the earlier one. */
+void rq_sides_set_orders(rq_sides *s, rq_orders *orders);
+void rq_sides_set_master(rq_sides *s, rq_remote *master);
+
+/* `method`: HBase's name. *ret: the response, in the arena; empty for most. */
+RQ_NODISCARD
+rq_err rq_sides_call(rq_sides *s, const rq_server_name *from, const char *method, rq_slice request,
+                     rq_arena *arena, rq_slice *ret, rq_error *why);
+
+#endif

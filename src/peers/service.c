@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of other servers; see service.h. A connection's state is its side of the handshake. */
+#include "peers/service.h"
+
+#include "cluster/handshake.h"
+#include "peers/peers.h"
+
+#include "proto/admin.pb-c.h"
+#include "proto/cluster.pb-c.h"
+#include "proto/region_server_status.pb-c.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct rq_peer_service {
+    rq_peer_service_options o;
+    _Atomic uint64_t refused_second; /* of the last line in the log */
+};
+
+/* Strangers decide how many there are. */
+static void log_refusal(rq_peer_service *s, const rq_call *call, const rq_error *why)
+{
+    uint64_t second = rq_loop_clock_ns() / UINT64_C(1000000000) + 1;
+    if (atomic_exchange(&s->refused_second, second) == second) return;
+    rq_log_warn(s->o.log, "peers", "%s from %s is refused: %s", call->method->name,
+                call->client->host, why->message);
+}
+
+static void refuse(rq_peer_service *s, rq_call *call, rq_err rc, rq_error *why)
+{
+    if (rc == RQ_E_NO_MEMORY) (void)rq_no_memory(why);
+    if (rq_err_do_not_retry(rc)) log_refusal(s, call, why);
+    rq_call_fail_why(call, rc, why);
+}
+
+static rq_err request_of(rq_call *call, rq_slice *ret)
+{
+    size_t size = protobuf_c_message_get_packed_size(call->param);
+    uint8_t *p = rq_arena_alloc(&call->arena, size + 1);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    *ret = rq_slice_of(p, protobuf_c_message_pack(call->param, p));
+    return RQ_OK;
+}
+
+static rq_called *called_of(rq_call *call)
+{
+    return *rq_call_connection_state(call);
+}
+
+static rq_err need_called(rq_call *call, rq_called **ret)
+{
+    void **state = rq_call_connection_state(call);
+    if (*state == NULL) *state = calloc(1, sizeof(rq_called));
+    *ret = *state;
+    return *state == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+/* --- greeting --------------------------------------------------------------------------------- */
+
+static rq_err take_hello(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
+{
+    rq_called *c;
+    rq_slice hello;
+    uint8_t nonce[RQ_NONCE_LEN];
+    RQ_TRY(need_called(call, &c));
+    RQ_TRY(request_of(call, &hello));
+    RQ_TRY(rq_unguessable(nonce, sizeof nonce));
+    return rq_called_hello(c, s->o.names, s->o.name_count, nonce, hello, &call->arena, ret, why);
+}
+
+static rq_err take_proof(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
+{
+    rq_called *c;
+    rq_slice proof;
+    RQ_TRY(need_called(call, &c));
+    RQ_TRY(request_of(call, &proof));
+    RQ_TRY(rq_called_prove(c, s->o.secret, proof, &call->arena, ret, why));
+    rq_log_info(s->o.log, "peers", "%s has connected from %s", c->from->text, call->client->host);
+    return RQ_OK;
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static rq_err take_call(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
+{
+    const rq_called *c = called_of(call);
+    rq_slice request;
+    if (c == NULL || c->state != RQ_CALLED_PROVEN)
+        return rq_fail(why, RQ_E_ACCESS_DENIED,
+                       "%s is for servers that have proven the cluster's secret on this connection",
+                       call->method->name);
+    RQ_TRY(request_of(call, &request));
+    return rq_sides_call(s->o.sides, c->from, call->method->name, request, &call->arena, ret, why);
+}
+
+typedef rq_err take_fn(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why);
+
+static void take(void *ctx, rq_call *call, take_fn *work)
+{
+    rq_error why = {0};
+    rq_slice answer = {0};
+    if (rq_call_disconnected(call)) {
+        rq_call_drop(call);
+        return;
+    }
+    rq_err rc = work(ctx, call, &answer, &why);
+    if (rc == RQ_OK)
+        rq_call_reply_packed(call, answer);
+    else
+        refuse(ctx, call, rc, &why);
+}
+
+static void hello(void *ctx, rq_call *call)
+{
+    take(ctx, call, take_hello);
+}
+
+static void prove(void *ctx, rq_call *call)
+{
+    take(ctx, call, take_proof);
+}
+
+static void any(void *ctx, rq_call *call)
+{
+    take(ctx, call, take_call);
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static const rq_rpc_method methods[] = {
+    {"Hello", &pb__peer_hello_request__descriptor, hello},
+    {"Prove", &pb__peer_prove_request__descriptor, prove},
+    /* HBase's methods and messages: of AdminService, and of RegionServerStatusService. */
+    {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, any},
+    {"RegionServerStartup", &pb__region_server_startup_request__descriptor, any},
+    {"RegionServerReport", &pb__region_server_report_request__descriptor, any},
+    {"ReportRSFatalError", &pb__report_rsfatal_error_request__descriptor, any},
+    {"ReportRegionStateTransition", &pb__report_region_state_transition_request__descriptor, any},
+    {"ReportProcedureDone", &pb__report_procedure_done_request__descriptor, any},
+    {"GetLiveRegionServers", &pb__get_live_region_servers_request__descriptor, any},
+};
+
+static void closed(void *ctx, void *state)
+{
+    (void)ctx;
+    rq_called_clear(state);
+    free(state);
+}
+
+rq_rpc_service rq_peer_service_methods(rq_peer_service *s)
+{
+    return (rq_rpc_service){.name = RQ_PEER_SERVICE,
+                            .methods = methods,
+                            .method_count = RQ_ARRAY_LEN(methods),
+                            .ctx = s,
+                            .closed = closed};
+}
+
+rq_err rq_peer_service_new(const rq_peer_service_options *o, rq_peer_service **ret)
+{
+    rq_peer_service *s = calloc(1, sizeof *s);
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    s->o = *o;
+    *ret = s;
+    return RQ_OK;
+}
+
+void rq_peer_service_free(rq_peer_service *s)
+{
+    free(s);
+}

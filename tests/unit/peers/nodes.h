@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes of a cluster, as far as peers know them, in one process: each listens on a port of its own and
+ * calls the others. */
+#ifndef RQ_TEST_PEERS_NODES_H
+#define RQ_TEST_PEERS_NODES_H
+
+#include "peers/peers.h"
+#include "peers/service.h"
+
+#include "../base/unit.h"
+
+#include "base/log.h"
+#include "rpc/server.h"
+
+typedef struct node {
+    rq_loops *loops;
+    rq_budget *budget;
+    rq_rpc_server *server;
+    rq_sides *sides;
+    rq_peer_service *service;
+    rq_peers *peers;
+    rq_secret secret;
+    const rq_server_name *name; /* a reference; may be changed while no connection is open */
+    uint16_t port;
+} node;
+
+/* Named 127.0.0.1,PORT,START_CODE. Its calls end after `timeout_ms`. */
+void node_start(node *n, const char *secret, int64_t start_code, unsigned timeout_ms);
+void node_rename(node *n, const rq_server_name *name);
+/* Its outgoing calls end; it may be done before the rest. */
+void node_stop_calling(node *n);
+void node_stop(node *n);
+rq_secret secret_of(const char *text);
+
+/* A call that is waited for. */
+typedef struct asked {
+    rq_peer_call call;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned ended;
+    rq_err rc;
+    rq_error why;
+    rq_buf answer;
+} asked;
+
+/* Does not wait yet. `to` must live until it has. */
+void ask_begin(asked *a, node *from, const rq_server_name *to, const char *method,
+               rq_slice request);
+rq_err ask_end(asked *a);
+rq_err ask(node *from, const rq_server_name *to, const char *method, rq_slice request,
+           rq_error *why);
+
+#endif

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections between servers: who is taken as one, who is not, and calls to servers that do not answer, do not
+ * read, are others than they say, or start again. Each call ends once. */
+#include "../rpc/rpc_peer.h"
+#include "fake_server.h"
+#include "nodes.h"
+
+#include "cluster/wire.h"
+#include "proto/admin.pb-c.h"
+#include "proto/cluster.pb-c.h"
+#include "proto/region_server_status.pb-c.h"
+
+#include <unistd.h>
+
+#define SECRET "the secret of this cluster"
+#define DENIED "org.apache.hadoop.hbase.security.AccessDeniedException"
+#define REFUSED_TEXT "servers that have proven the cluster's secret on this connection"
+
+/* A master's side on real threads. */
+typedef struct masters {
+    rq_executor *executor;
+    rq_env env;
+    rq_remote *remote;
+} masters;
+
+static void no_send(void *ctx, rq_remote_request *r)
+{
+    (void)ctx;
+    r->done(r, RQ_E_IO, NULL);
+}
+
+static void master_open(masters *m, int64_t master_ms)
+{
+    static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1, 1, 1};
+    assert_int_equal(rq_thread_executor_new(threads, &m->executor), RQ_OK);
+    m->env = (rq_env){.executor = m->executor};
+    const rq_remote_options o = {.env = &m->env, .master_ms = master_ms, .send = no_send};
+    assert_int_equal(rq_remote_new(&o, &m->remote), RQ_OK);
+}
+
+static void master_close(masters *m)
+{
+    rq_region_calls calls = rq_remote_calls(m->remote);
+    calls.stop(calls.ctx);
+    rq_remote_free(m->remote);
+    rq_thread_executor_free(m->executor);
+}
+
+/* A RegionServerReport of the node, as a slice of its own. */
+static rq_slice report_of(const rq_server_name *n, uint8_t *to)
+{
+    Pb__ServerName name = PB__SERVER_NAME__INIT;
+    Pb__RegionServerReportRequest m = PB__REGION_SERVER_REPORT_REQUEST__INIT;
+    name.host_name = (char *)(uintptr_t)n->host;
+    name.has_port = name.has_start_code = true;
+    name.port = n->port;
+    name.start_code = (uint64_t)n->start_code;
+    m.server = &name;
+    return rq_slice_of(to, pb__region_server_report_request__pack(&m, to));
+}
+
+static rq_err report(node *from, const rq_server_name *to, rq_error *why)
+{
+    uint8_t bytes[256];
+    return ask(from, to, "RegionServerReport", report_of(from->name, bytes), why);
+}
+
+static void expect_words(const rq_error *why, const char *words)
+{
+    if (strstr(why->message, words) == NULL) fail_msg("\"%s\" not in \"%s\"", words, why->message);
+}
+
+static size_t servers_up(masters *m)
+{
+    rq_arena a = {0};
+    const rq_server_name **list;
+    size_t count, total;
+    assert_int_equal(rq_remote_servers(m->remote, 0, &a, &list, &count, &total), RQ_OK);
+    rq_arena_clear(&a);
+    return total;
+}
+
+/* --- servers ---------------------------------------------------------------------------------- */
+
+static void a_server_reports_to_a_master(void **state)
+{
+    (void)state;
+    node master, server;
+    masters m;
+    rq_error why;
+    asked a;
+    master_open(&m, 1);
+    node_start(&master, SECRET, 1, 5000);
+    node_start(&server, SECRET, 2, 5000);
+    assert_int_equal(report(&server, master.name, &why), RQ_E_SERVER_NOT_RUNNING);
+    expect_words(&why, "it is not the active master");
+    rq_sides_set_master(master.sides, m.remote);
+    assert_int_equal(report(&server, master.name, &why), RQ_OK);
+    assert_int_equal(servers_up(&m), 1);
+    assert_int_equal(report(&master, master.name, &why), RQ_OK); /* to itself, too */
+    ask_begin(&a, &server, master.name, "GetLiveRegionServers", RQ_SLICE_LIT("\x08\x09"));
+    pthread_mutex_lock(&a.lock);
+    while (a.ended == 0)
+        pthread_cond_wait(&a.changed, &a.lock);
+    pthread_mutex_unlock(&a.lock);
+    Pb__GetLiveRegionServersResponse *r =
+        pb__get_live_region_servers_response__unpack(NULL, a.answer.len, a.answer.ptr);
+    assert_non_null(r);
+    assert_int_equal(r->n_server, 2);
+    assert_int_equal(r->total, 2);
+    pb__get_live_region_servers_response__free_unpacked(r, NULL);
+    assert_int_equal(ask_end(&a), RQ_OK);
+    rq_remote_server_down(m.remote, server.name);
+    assert_int_equal(report(&server, master.name, &why), RQ_E_YOU_ARE_DEAD);
+    /* Nobody takes orders yet; no order travels without a proof. */
+    assert_int_equal(ask(&master, server.name, "ExecuteProcedures", (rq_slice){0}, &why),
+                     RQ_E_SERVER_NOT_RUNNING);
+    assert_int_equal(ask(&master, server.name, "StopServer", (rq_slice){0}, &why),
+                     RQ_E_DO_NOT_RETRY);
+    rq_sides_set_master(master.sides, NULL);
+    node_stop(&server);
+    node_stop(&master);
+    master_close(&m);
+}
+
+static void another_secret_is_no_server(void **state)
+{
+    (void)state;
+    node master, server;
+    masters m;
+    rq_error why;
+    master_open(&m, 1);
+    node_start(&master, SECRET, 1, 5000);
+    node_start(&server, SECRET "!", 2, 5000);
+    rq_sides_set_master(master.sides, m.remote);
+    assert_int_equal(report(&server, master.name, &why), RQ_E_IO); /* it may pass */
+    expect_words(&why, "does not have this cluster's secret");
+    assert_int_equal(servers_up(&m), 0);
+    server.secret = secret_of(SECRET); /* as after a restart with the right file */
+    assert_int_equal(report(&server, master.name, &why), RQ_OK);
+    rq_sides_set_master(master.sides, NULL);
+    node_stop(&server);
+    node_stop(&master);
+    master_close(&m);
+}
+
+/* The address has another incarnation. */
+static void a_server_that_started_again_is_another(void **state)
+{
+    (void)state;
+    node master, server;
+    rq_error why;
+    node_start(&master, SECRET, 1, 5000);
+    node_start(&server, SECRET, 2, 5000);
+    const rq_server_name *old = rq_server_name_ref(server.name);
+    const rq_server_name later = {.host = old->host, .port = old->port, .start_code = 3};
+    node_rename(&server, &later);
+    assert_int_equal(ask(&master, old, "ExecuteProcedures", (rq_slice){0}, &why), RQ_E_IO);
+    expect_words(&why, "the connection was intended for server");
+    assert_int_equal(ask(&master, server.name, "ExecuteProcedures", (rq_slice){0}, &why),
+                     RQ_E_SERVER_NOT_RUNNING);
+    rq_server_name_unref(old);
+    node_stop(&server);
+    node_stop(&master);
+}
+
+/* The connection is lost with the process, and made again with the next call. */
+static void connections_are_made_again(void **state)
+{
+    (void)state;
+    node master, server;
+    masters m;
+    rq_error why;
+    master_open(&m, 1);
+    node_start(&master, SECRET, 1, 5000);
+    node_start(&server, SECRET, 2, 5000);
+    rq_sides_set_master(master.sides, m.remote);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(report(&server, master.name, &why), RQ_OK);
+        rq_rpc_server_close(master.server);
+        assert_int_equal(report(&server, master.name, &why), RQ_E_IO); /* lost, or refused */
+        const rq_rpc_service table = rq_peer_service_methods(master.service);
+        const rq_rpc_server_options o = {.loops = master.loops,
+                                         .budget = master.budget,
+                                         .services = &table,
+                                         .service_count = 1,
+                                         .port = master.port};
+        assert_int_equal(rq_rpc_server_open(&o, &master.server, NULL), RQ_OK);
+    }
+    rq_sides_set_master(master.sides, NULL);
+    node_stop(&server);
+    node_stop(&master);
+    master_close(&m);
+}
+
+/* --- strangers -------------------------------------------------------------------------------- */
+
+static int stranger(const node *n)
+{
+    return rpc_connect(n->port, &(rpc_hello){.service = RQ_PEER_SERVICE, .version = "2.6.1"});
+}
+
+static void call(int fd, uint32_t id, const char *method, const ProtobufCMessage *m)
+{
+    rq_buf b = {0};
+    rpc_put_request(&b, id, method, m, (rq_slice){0}, 0);
+    rpc_send(fd, &b);
+}
+
+static void call_bytes(int fd, uint32_t id, const char *method, rq_slice message,
+                       const ProtobufCMessageDescriptor *type)
+{
+    ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, message.len, message.ptr);
+    assert_non_null(m);
+    call(fd, id, method, m);
+    protobuf_c_message_free_unpacked(m, NULL);
+}
+
+static void every_call_is_refused(int fd)
+{
+    Pb__ExecuteProceduresRequest orders = PB__EXECUTE_PROCEDURES_REQUEST__INIT;
+    Pb__GetLiveRegionServersRequest live = PB__GET_LIVE_REGION_SERVERS_REQUEST__INIT;
+    Pb__ReportProcedureDoneRequest done = PB__REPORT_PROCEDURE_DONE_REQUEST__INIT;
+    Pb__RegionServerStartupRequest startup = PB__REGION_SERVER_STARTUP_REQUEST__INIT;
+    call(fd, 70, "ExecuteProcedures", &orders.base);
+    rpc_expect_exception(fd, 70, DENIED, "ExecuteProcedures is for " REFUSED_TEXT, true);
+    call(fd, 71, "GetLiveRegionServers", &live.base);
+    rpc_expect_exception(fd, 71, DENIED, REFUSED_TEXT, true);
+    call(fd, 72, "ReportProcedureDone", &done.base);
+    rpc_expect_exception(fd, 72, DENIED, REFUSED_TEXT, true);
+    call(fd, 73, "RegionServerStartup", &startup.base);
+    rpc_expect_exception(fd, 73, DENIED, REFUSED_TEXT, true);
+}
+
+/* Says hello as `from`, and computes the proof. */
+static rq_slice greet(int fd, rq_caller *c, rq_arena *a)
+{
+    rpc_answer r;
+    rq_slice hello, proof;
+    assert_int_equal(rq_unguessable(c->nonce, RQ_NONCE_LEN), RQ_OK);
+    assert_int_equal(rq_caller_hello(c, a, &hello), RQ_OK);
+    call_bytes(fd, 1, "Hello", hello, &pb__peer_hello_request__descriptor);
+    rpc_read(fd, &r);
+    assert_null(r.header->exception);
+    assert_int_equal(rq_caller_prove(c, r.message, a, &proof, NULL), RQ_OK);
+    rpc_answer_clear(&r);
+    return proof;
+}
+
+static void strangers_are_refused(void **state)
+{
+    (void)state;
+    node n;
+    rq_arena a = {0};
+    const rq_secret right = secret_of(SECRET), wrong = secret_of("guess");
+    const rq_server_name from = {.host = "x", .port = 1, .start_code = 2, .text = "x,1,2"};
+    node_start(&n, SECRET, 1, 5000);
+    /* Without a greeting; halfway through it; after a proof by another secret. */
+    int fd = stranger(&n);
+    every_call_is_refused(fd);
+    rq_caller c = {.secret = &wrong, .from = &from, .to = n.name};
+    rq_slice proof = greet(fd, &c, &a);
+    every_call_is_refused(fd);
+    call_bytes(fd, 2, "Prove", proof, &pb__peer_prove_request__descriptor);
+    rpc_expect_exception(fd, 2, DENIED, "x,1,2 does not have this cluster's secret", true);
+    every_call_is_refused(fd);
+    /* Not even with the right secret, on this connection. */
+    call_bytes(fd, 3, "Prove", proof, &pb__peer_prove_request__descriptor);
+    rpc_expect_exception(fd, 3, DENIED, "a proof without a challenge", true);
+    close(fd);
+    /* A proof that was overheard. */
+    int good = stranger(&n), late = stranger(&n);
+    c.secret = &right;
+    rq_caller heard = c;
+    proof = greet(good, &c, &a);
+    (void)greet(late, &heard, &a);
+    call_bytes(late, 2, "Prove", proof, &pb__peer_prove_request__descriptor);
+    rpc_expect_exception(late, 2, DENIED, "does not have this cluster's secret", true);
+    every_call_is_refused(late);
+    close(late);
+    call_bytes(good, 2, "Prove", proof, &pb__peer_prove_request__descriptor);
+    rpc_answer r;
+    rpc_read(good, &r);
+    assert_null(r.header->exception);
+    assert_int_equal(rq_caller_check(&c, r.message, NULL), RQ_OK);
+    rpc_answer_clear(&r);
+    close(good);
+    rq_arena_clear(&a);
+    node_stop(&n);
+}
+
+/* A greeting that never ends keeps nothing but its connection. */
+static void half_open_greetings_keep_nobody(void **state)
+{
+    (void)state;
+    node n, server;
+    rq_arena a = {0};
+    rq_error why;
+    int fds[200];
+    const rq_secret right = secret_of(SECRET);
+    const rq_server_name from = {.host = "x", .port = 1, .start_code = 2, .text = "x,1,2"};
+    node_start(&n, SECRET, 1, 5000);
+    node_start(&server, SECRET, 2, 5000);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(fds); i++) {
+        rq_caller c = {.secret = &right, .from = &from, .to = n.name};
+        fds[i] = stranger(&n);
+        (void)greet(fds[i], &c, &a);
+    }
+    assert_int_equal(ask(&server, n.name, "ExecuteProcedures", (rq_slice){0}, &why),
+                     RQ_E_SERVER_NOT_RUNNING);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    rq_arena_clear(&a);
+    node_stop(&server);
+    node_stop(&n);
+}
+
+/* --- servers that are none -------------------------------------------------------------------- */
+
+static void no_call_goes_to_who_does_not_prove_itself(void **state)
+{
+    (void)state;
+    static const struct {
+        fake_way way;
+        const char *words;
+    } all[] = {
+        {FAKE_SILENT, "has not answered in time"},
+        {FAKE_CLOSES, "is not reached"},
+        {FAKE_IGNORANT, "does not have this cluster's secret"},
+        {FAKE_REFLECTS, "does not have this cluster's secret"},
+        {FAKE_OTHER_HELLO, "greeting is malformed"},
+        {FAKE_LONG, "a response that is too long"},
+        {FAKE_GARBAGE, "the server's response is malformed"},
+    };
+    const rq_secret right = secret_of(SECRET);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
+        node n;
+        fake_server f;
+        rq_error why;
+        asked many[20];
+        node_start(&n, SECRET, 1, 200);
+        fake_start(&f, all[i].way, &right);
+        for (size_t j = 0; j < RQ_ARRAY_LEN(many); j++)
+            ask_begin(&many[j], &n, &f.name, "ExecuteProcedures", RQ_SLICE_LIT("order"));
+        for (size_t j = 0; j < RQ_ARRAY_LEN(many); j++)
+            assert_int_equal(ask_end(&many[j]), RQ_E_IO);
+        assert_int_equal(ask(&n, &f.name, "ExecuteProcedures", RQ_SLICE_LIT("order"), &why),
+                         RQ_E_IO);
+        expect_words(&why, all[i].words);
+        assert_int_equal(atomic_load(&f.calls), 0);
+        node_stop(&n);
+        fake_stop(&f);
+    }
+}
+
+static void who_does_not_answer_or_read_is_given_up(void **state)
+{
+    (void)state;
+    static const fake_way ways[] = {FAKE_MUTE, FAKE_DEAF};
+    const rq_secret right = secret_of(SECRET);
+    rq_slice large = {.ptr = calloc(1, 1 << 20), .len = 1 << 20};
+    assert_non_null(large.ptr);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ways); i++) {
+        node n;
+        fake_server f;
+        asked many[100]; /* more than may wait */
+        unsigned full = 0, lost = 0;
+        node_start(&n, SECRET, 1, 500);
+        fake_start(&f, ways[i], &right);
+        for (size_t j = 0; j < RQ_ARRAY_LEN(many); j++)
+            ask_begin(&many[j], &n, &f.name, "ExecuteProcedures", large);
+        for (size_t j = 0; j < RQ_ARRAY_LEN(many); j++) {
+            rq_err rc = ask_end(&many[j]);
+            full += rc == RQ_E_CALL_QUEUE_TOO_BIG;
+            lost += rc == RQ_E_IO || rc == RQ_E_CALL_TIMEOUT;
+        }
+        assert_int_equal(full, RQ_ARRAY_LEN(many) - 64);
+        assert_int_equal(lost, 64);
+        assert_int_equal(atomic_load(&f.connections), 1);
+        node_stop(&n);
+        fake_stop(&f);
+    }
+    free((void *)(uintptr_t)large.ptr);
+}
+
+static void a_stop_ends_calls_at_once(void **state)
+{
+    (void)state;
+    static const fake_way ways[] = {FAKE_SILENT, FAKE_MUTE};
+    const rq_secret right = secret_of(SECRET);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ways); i++) {
+        node n;
+        fake_server f;
+        asked a[3];
+        node_start(&n, SECRET, 1, 600000);
+        fake_start(&f, ways[i], &right);
+        for (size_t j = 0; j < RQ_ARRAY_LEN(a); j++)
+            ask_begin(&a[j], &n, &f.name, "ExecuteProcedures", (rq_slice){0});
+        node_stop_calling(&n);
+        for (size_t j = 0; j < RQ_ARRAY_LEN(a); j++)
+            assert_int_equal(ask_end(&a[j]), RQ_E_SERVER_STOPPED);
+        assert_int_equal(ask(&n, &f.name, "ExecuteProcedures", (rq_slice){0}, NULL),
+                         RQ_E_SERVER_STOPPED);
+        node_stop(&n);
+        fake_stop(&f);
+    }
+}
+
+/* The longest message that may wait is sent whole; one byte more is refused here. */
+static void the_longest_messages(void **state)
+{
+    (void)state;
+    const size_t max = (size_t)64 << 20;
+    node a, b;
+    rq_error why;
+    rq_buf m = {0};
+    node_start(&a, SECRET, 1, 60000);
+    node_start(&b, SECRET, 2, 60000);
+    for (size_t len = max; len <= max + 1; len++) {
+        rq_buf_reset(&m);
+        assert_int_equal(rq_buf_append_varint(&m, 1000 << 3 | 2), RQ_OK); /* an unknown field */
+        assert_int_equal(rq_buf_append_varint(&m, len - 6), RQ_OK);
+        assert_int_equal(rq_buf_reserve(&m, len), RQ_OK);
+        memset(m.ptr + m.len, 'x', len - m.len);
+        m.len = len;
+        assert_int_equal(ask(&a, b.name, "ExecuteProcedures", rq_buf_slice(&m), &why),
+                         len == max ? RQ_E_SERVER_NOT_RUNNING : RQ_E_CALL_QUEUE_TOO_BIG);
+    }
+    rq_buf_clear(&m);
+    node_stop(&a);
+    node_stop(&b);
+}
+
+/* --- many ------------------------------------------------------------------------------------- */
+
+typedef struct caller_thread {
+    pthread_t thread;
+    node *from, *to;
+    unsigned wrong;
+} caller_thread;
+
+static void *report_often(void *arg)
+{
+    caller_thread *t = arg;
+    for (int i = 0; i < 200; i++)
+        t->wrong += report(t->from, t->to->name, NULL) != RQ_OK;
+    return NULL;
+}
+
+static void servers_call_each_other_at_once(void **state)
+{
+    (void)state;
+    node nodes[3];
+    masters m[3];
+    caller_thread threads[9];
+    for (size_t i = 0; i < 3; i++) {
+        master_open(&m[i], (int64_t)i + 1);
+        node_start(&nodes[i], SECRET, (int64_t)i + 1, 20000);
+        rq_sides_set_master(nodes[i].sides, m[i].remote);
+    }
+    for (size_t i = 0; i < 9; i++) {
+        threads[i] = (caller_thread){.from = &nodes[i / 3], .to = &nodes[i % 3]};
+        assert_int_equal(pthread_create(&threads[i].thread, NULL, report_often, &threads[i]), 0);
+    }
+    for (size_t i = 0; i < 9; i++) {
+        pthread_join(threads[i].thread, NULL);
+        assert_int_equal(threads[i].wrong, 0);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(servers_up(&m[i]), 3);
+        node_stop_calling(&nodes[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        rq_sides_set_master(nodes[i].sides, NULL);
+        node_stop(&nodes[i]);
+        master_close(&m[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_reports_to_a_master),
+        cmocka_unit_test(another_secret_is_no_server),
+        cmocka_unit_test(a_server_that_started_again_is_another),
+        cmocka_unit_test(connections_are_made_again),
+        cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(half_open_greetings_keep_nobody),
+        cmocka_unit_test(no_call_goes_to_who_does_not_prove_itself),
+        cmocka_unit_test(who_does_not_answer_or_read_is_given_up),
+        cmocka_unit_test(a_stop_ends_calls_at_once),
+        cmocka_unit_test(the_longest_messages),
+        cmocka_unit_test(servers_call_each_other_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

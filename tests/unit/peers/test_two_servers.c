@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A master with a server in its process, and a second server, each with an engine of its own: one folder of
+ * files, tenures on a shared folder, connections between them. The master has hbase:meta and its store, and
+ * places the regions of tables on both servers.
+ */
+#include "../catalog/world.h"
+#include "../region/fixture.h"
+#include "nodes.h"
+
+#include "cluster/duty.h"
+#include "cluster/wire.h"
+#include "region/engine.h"
+#include "vfs/shared.h"
+#include "wal/head.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECRET "the secret of this cluster"
+
+typedef struct two {
+    real_env files; /* of the regions; the master's environment */
+    real_env storage;
+    rq_shared *shared;
+    world w;
+    rq_tenure *tenure[2];
+    char name[2][80];
+    node node[3]; /* the two servers, the master */
+    rq_orders *orders[2];
+    rq_remote *remote;
+    rq_peer_role sends, reports[2];
+    /* The second server. */
+    rq_env env;
+    rq_engine *engine;
+    rq_host *host;
+    rq_duty *duty;
+    bool fenced;
+} two;
+
+/* --- the master's calls ----------------------------------------------------------------------- */
+
+static const rq_server_name *active(void *ctx)
+{
+    return rq_server_name_ref(((two *)ctx)->node[2].name);
+}
+
+static void stop(void *ctx)
+{
+    two *t = ctx;
+    rq_region_calls calls = rq_remote_calls(t->remote);
+    calls.stop(calls.ctx);
+    rq_duty_end(t->duty);
+    t->duty = NULL;
+    for (size_t i = 0; i < 3; i++)
+        node_stop_calling(&t->node[i]);
+    rq_sides_set_master(t->node[2].sides, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        rq_orders_stop(t->orders[i]);
+        rq_sides_set_orders(t->node[i].sides, NULL);
+    }
+}
+
+static void send_calls(void *ctx, rq_region_call_kind kind, rq_region_call *list, size_t count)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    calls.send(calls.ctx, kind, list, count);
+}
+
+static bool load(void *ctx, const rq_server_name *server, const rq_region_info *info,
+                 rq_region_load *ret)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    return calls.load(calls.ctx, server, info, ret);
+}
+
+static const rq_server_name *place(void *ctx, const rq_region_info *info)
+{
+    rq_region_calls calls = rq_remote_calls(((two *)ctx)->remote);
+    return calls.place(calls.ctx, info);
+}
+
+static void take_orders(two *t, size_t i, rq_host *host)
+{
+    node_rename(&t->node[i], rq_host_name(host));
+    t->reports[i] = (rq_peer_role){
+        .peers = t->node[i].peers, .self = t->node[i].name, .active = active, .ctx = t};
+    const rq_orders_options o = {.host = host, .report = rq_peers_report, .ctx = &t->reports[i]};
+    assert_int_equal(rq_orders_new(&o, &t->orders[i]), RQ_OK);
+    rq_sides_set_orders(t->node[i].sides, t->orders[i]);
+}
+
+static void make_calls(void *ctx, world *w, rq_region_calls *ret)
+{
+    two *t = ctx;
+    assert_string_equal(rq_host_name(w->host)->text, t->name[0]);
+    t->sends = (rq_peer_role){.peers = t->node[2].peers, .self = t->node[2].name};
+    const rq_remote_options remote = {.env = w->env,
+                                      .master_ms = w->start_code,
+                                      .send = rq_peers_send,
+                                      .home = rq_host_name(w->host),
+                                      .ctx = &t->sends};
+    assert_int_equal(rq_remote_new(&remote, &t->remote), RQ_OK);
+    rq_sides_set_master(t->node[2].sides, t->remote);
+    take_orders(t, 0, w->host);
+    assert_int_equal(rq_remote_server_up(t->remote, rq_host_name(w->host), NULL), RQ_OK);
+    *ret =
+        (rq_region_calls){.send = send_calls, .load = load, .place = place, .stop = stop, .ctx = t};
+}
+
+static void free_calls(void *ctx)
+{
+    two *t = ctx;
+    for (size_t i = 0; i < 2; i++)
+        rq_orders_free(t->orders[i]);
+    rq_remote_free(t->remote);
+}
+
+/* --- the second server ------------------------------------------------------------------------ */
+
+static void open_second(two *t)
+{
+    static const unsigned threads[RQ_POOL_COUNT] = {2, 2, 1, 1, 1, 2, 2};
+    const rq_server_name name = {.host = "localhost", .port = t->node[1].port, .start_code = 77};
+    rq_error why = {0};
+    assert_ok(rq_vfs_posix_new(t->files.root, &t->env.vfs, NULL));
+    assert_ok(rq_thread_executor_new(threads, &t->env.executor));
+    assert_ok(rq_epoch_new(&t->env.epoch));
+    t->env.log = &t->files.log;
+    const rq_engine_options engine = {.tenure = t->tenure[1], .server_name = t->name[1]};
+    if (rq_engine_open(&t->env, &engine, &t->engine, &why) != RQ_OK) fail_msg("%s", why.message);
+    assert_ok(rq_host_new(t->engine, &name, NULL, &t->host));
+    rq_host_name_itself(t->host);
+    take_orders(t, 1, t->host);
+    const rq_duty_options duty = {
+        .host = t->host, .period_ms = 20, .report = rq_peers_report, .ctx = &t->reports[1]};
+    assert_ok(rq_duty_begin(&duty, &t->duty));
+}
+
+static void close_second(two *t)
+{
+    rq_error why = {0};
+    rq_err rc = rq_host_close_rest(t->host, t->fenced, &why);
+    if (rc != RQ_OK && !t->fenced) fail_msg("%s", why.message);
+    rq_host_free(t->host);
+    rq_epoch_collect(t->env.epoch);
+    rc = rq_engine_close(t->engine, !t->fenced, &why);
+    if (rc != RQ_OK && !t->fenced) fail_msg("%s", why.message);
+    rq_epoch_free(t->env.epoch);
+    rq_thread_executor_free(t->env.executor);
+    rq_vfs_free(t->env.vfs);
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+static void setup(two *t)
+{
+    rq_error why = {0};
+    *t = (two){0};
+    real_env_open(&t->files);
+    real_env_open(&t->storage);
+    assert_ok(
+        rq_shared_posix_new(t->storage.env.vfs, t->storage.env.executor, NULL, NULL, &t->shared));
+    for (size_t i = 0; i < 3; i++)
+        node_start(&t->node[i], SECRET, 1, 10000);
+    world_init_real(&t->w, &t->files.env);
+    const int64_t codes[2] = {t->w.start_code + 1, 77};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(t->name[i], sizeof t->name[i], "localhost,%u,%lld", t->node[i].port,
+                 (long long)codes[i]);
+        if (rq_tenure_begin(t->shared, t->name[i], &t->tenure[i], &why) != RQ_OK)
+            fail_msg("%s", why.message);
+    }
+    t->w.make_calls = make_calls;
+    t->w.free_calls = free_calls;
+    t->w.calls_ctx = t;
+    t->w.port = t->node[0].port;
+    t->w.tenure = t->tenure[0];
+    t->w.server_name = t->name[0];
+    if (world_open(&t->w) != RQ_OK) fail_msg("%s", t->w.why.message);
+    open_second(t);
+    while (!rq_duty_is_taken(t->duty))
+        sched_yield();
+}
+
+static void teardown(two *t)
+{
+    world *w = &t->w;
+    /* The order of a whole cluster's end: the master's calls first. */
+    OK(world_close(w, true));
+    close_second(t);
+    world_clear(w);
+    for (size_t i = 0; i < 2; i++) {
+        if (i == 0 || !t->fenced) assert_ok(rq_tenure_end(t->tenure[i], NULL));
+        rq_tenure_free(t->tenure[i]);
+    }
+    for (size_t i = 0; i < 3; i++)
+        node_stop(&t->node[i]);
+    rq_shared_free(t->shared);
+    real_env_close(&t->storage);
+    real_env_close(&t->files);
+}
+
+/* How many of the table's regions requests find on the second server; the others are the first one's. */
+static size_t on_second(two *t, const char *rows)
+{
+    size_t count = 0;
+    rq_epoch_member m = {0}, n = {0};
+    rq_epoch_pin(t->w.env->epoch, &m);
+    rq_epoch_pin(t->env.epoch, &n);
+    for (; *rows != '\0'; rows++) {
+        const rq_catalog_region *r;
+        const rq_host_region *there;
+        assert_ok(rq_catalog_locate(t->w.catalog, RQ_SLICE_LIT("t"),
+                                    rq_slice_of((const uint8_t *)rows, 1), &r, NULL));
+        assert_int_equal(r->state, RQ_REGION_OPEN);
+        bool second = strcmp(r->server->text, t->name[1]) == 0;
+        assert_true(second || strcmp(r->server->text, t->name[0]) == 0);
+        assert_int_equal(r->region != NULL, !second);
+        rq_err rc;
+        while ((rc = rq_host_find(t->host, r->info->name, &there, NULL)) == RQ_E_REGION_OPENING)
+            sched_yield(); /* the master's answer is on its way */
+        assert_int_equal(rc, second ? RQ_OK : RQ_E_NOT_SERVING_REGION);
+        count += second;
+    }
+    rq_epoch_unpin(t->env.epoch, &n);
+    rq_epoch_unpin(t->w.env->epoch, &m);
+    return count;
+}
+
+/* Another process that still takes itself for the master. */
+static void try_deposed_master(two *t)
+{
+    node old;
+    rq_arena a = {0};
+    rq_region_info info;
+    rq_slice request;
+    rq_error why;
+    assert_ok(rq_region_info_make(&a, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"), (rq_slice){0},
+                                  (rq_slice){0}, 1, 0, &info));
+    const rq_order o = {
+        .kind = RQ_CALL_CLOSE, .id = 1, .master_ms = t->w.start_code - 1, .info = info};
+    assert_ok(rq__orders_encode(&o, 1, 77, &a, &request));
+    node_start(&old, SECRET, 1, 10000);
+    assert_int_equal(ask(&old, t->node[1].name, "ExecuteProcedures", request, &why),
+                     RQ_E_DO_NOT_RETRY);
+    if (strstr(why.message, "has taken over") == NULL) fail_msg("%s", why.message);
+    /* And a report goes to who is none. */
+    assert_int_equal(ask(&t->node[1], old.name, "ReportProcedureDone", (rq_slice){0}, &why),
+                     RQ_E_SERVER_NOT_RUNNING);
+    node_stop(&old);
+    rq_arena_clear(&a);
+}
+
+static void tables_are_on_both_servers(void **state)
+{
+    (void)state;
+    two t;
+    setup(&t);
+    world *w = &t.w;
+    OK(world_create(w, "t", "f g", "c m t"));
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    OK(world_modify(w, "t", "f:VERSIONS=3 g"));
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    try_deposed_master(&t);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_DELETE_TABLE, "t"));
+    teardown(&t);
+}
+
+static void put_row(rq_region *region, rq_slice row)
+{
+    rq_error why = {0};
+    rq_cell cell = {.row = row.ptr,
+                    .row_len = (uint16_t)row.len,
+                    .family = (const uint8_t *)"f",
+                    .family_len = 1,
+                    .value = (const uint8_t *)"v",
+                    .value_len = 1,
+                    .timestamp = RQ_TIMESTAMP_LATEST,
+                    .type = RQ_TYPE_PUT};
+    rq_mutation m = {.type = RQ_MUTATE_PUT,
+                     .row = row,
+                     .cells = &cell,
+                     .cell_count = 1,
+                     .time_range = RQ_TIME_RANGE_ALL};
+    rq_row_op op = {.mutations = &m, .mutation_count = 1};
+    if (rq_region_write_sync(region, &op, 1, &why) != RQ_OK) fail_msg("%s", why.message);
+    rq_cellblock_clear(&op.result);
+}
+
+/* How many of the table's regions are open in the master's process. */
+static size_t at_master(two *t)
+{
+    size_t count = 0;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(t->w.env->epoch, &m);
+    const rq_catalog_table *table = rq_catalog_table_find(t->w.catalog, RQ_SLICE_LIT("t"));
+    for (size_t i = 0; i < table->region_count; i++)
+        count += rq_catalog_table_region(table, i)->region != NULL;
+    rq_epoch_unpin(t->w.env->epoch, &m);
+    return count;
+}
+
+/* Each row is put into its region, wherever it is. */
+static void put_rows(two *t, const char *rows)
+{
+    for (; *rows != '\0'; rows++) {
+        rq_epoch_member m = {0};
+        const rq_catalog_region *r;
+        rq_slice row = rq_slice_of((const uint8_t *)rows, 1);
+        rq_epoch_pin(t->w.env->epoch, &m);
+        assert_ok(rq_catalog_locate(t->w.catalog, RQ_SLICE_LIT("t"), row, &r, NULL));
+        bool second = strcmp(r->server->text, t->name[1]) == 0;
+        rq_region *region = rq_host_ref(second ? t->host : t->w.host, r->info);
+        rq_epoch_unpin(t->w.env->epoch, &m);
+        assert_non_null(region);
+        put_row(region, row);
+        rq_region_unref(region);
+    }
+}
+
+/* The second server is fenced while it runs, as if it had been cut off. */
+static void regions_of_a_dead_server_are_opened_elsewhere(void **state)
+{
+    (void)state;
+    two t;
+    uint64_t quiet;
+    rq_error why = {0};
+    setup(&t);
+    world *w = &t.w;
+    OK(world_create(w, "t", "f g", "c m t"));
+    assert_int_equal(on_second(&t, "adnz"), 2);
+    put_rows(&t, "adnz");
+    if (rq_wal_fence(t.shared, t.name[1], t.name[0], &quiet, &why) != RQ_OK)
+        fail_msg("%s", why.message);
+    rq_remote_server_down(t.remote, t.node[1].name);
+    rq_catalog_server_down(w->catalog, t.node[1].name);
+    rq_catalog_server_down(w->catalog, t.node[1].name); /* twice: the second one finds nothing */
+    while (at_master(&t) < 4)
+        sched_yield();
+    char *rows = world_rows(w, "t");
+    assert_string_equal(rows, "a d n z ");
+    free(rows);
+    t.fenced = true;
+    teardown(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_are_on_both_servers),
+        cmocka_unit_test(regions_of_a_dead_server_are_opened_elsewhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
