@@ -279,8 +279,7 @@ typedef struct rq__proc_account {
 typedef struct rq__procedures {
     pthread_mutex_t lock;
     uint64_t next_id;
-    uint64_t
-        marked_id; /* of the row that an earlier clean stop has left in the family proc; 0: none */
+    uint64_t marked_id; /* of the row that an earlier clean stop has left in `proc`; 0: none */
     rq__proc *active, *active_last; /* in order of arrival */
     size_t bytes_max;               /* memory of the active ones, as submitted */
     rq__proc_account total;
