@@ -666,6 +666,7 @@ typedef struct servers {
     rq_arena *arena;
     const rq_server_name *self;
     rq__batch *batch;
+    bool has_self;
 } servers;
 
 static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
@@ -675,18 +676,24 @@ static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_er
     bool here = false;
     for (size_t i = 0; i < count; i++)
         here |= rq_slice_eq(rq_cell_family(&cells[i]), RQ_SLICE_LIT("rs"));
-    if (!here || rq_slice_eq(rq_cell_row(&cells[0]), rq_slice_cstr(s->self->text))) return RQ_OK;
+    if (!here) return RQ_OK;
+    if (rq_slice_eq(rq_cell_row(&cells[0]), rq_slice_cstr(s->self->text))) {
+        s->has_self = true;
+        return RQ_OK;
+    }
     rq_slice row = rq_arena_copy(s->arena, rq_cell_row(&cells[0]));
     return row.ptr == NULL ? RQ_E_NO_MEMORY : rq__batch_delete_family(s->batch, row, "rs");
 }
 
 /* Writes the list of live servers, only this one, to the store's family rs. An HBase that takes the
- * folder over learns from it whose regions to assign again. HBASE: MasterRegionServerList. */
-static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
+ * folder over learns from it whose regions to assign again. HBASE: MasterRegionServerList.
+ * *ret_was_here: a server of this very name was there before. */
+static rq_err put_servers(boot *b, rq__batch *batch, bool *ret_was_here, rq_error *why)
 {
     rq_catalog *c = b->catalog;
-    servers s = {&b->arena, c->server, batch};
+    servers s = {.arena = &b->arena, .self = c->server, .batch = batch};
     RQ_TRY(rq__region_each_row(c->store, NULL, NULL, forget_server, &s, why));
+    *ret_was_here = s.has_self;
     return rq__batch_put(batch, rq_slice_cstr(c->server->text), "rs", RQ_SLICE_LIT("state"),
                          RQ_SLICE_LIT("ONLINE"));
 }
@@ -704,16 +711,28 @@ static rq_err note_in_store(rq_catalog *c, const rq__batch *batch, rq_error *why
     return RQ_OK;
 }
 
-/* Writes the regions' new location: this server, with this start code. */
+static rq_err drop_known_places(rq_catalog *c, rq__batch *batch, rq_error *why)
+{
+    rq_region *meta;
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__batch_drop_known(batch, meta, why);
+    rq_region_unref(meta);
+    return rc;
+}
+
+/* Writes the regions' new location: this server, with this start code. An embedded database has the
+ * same name each time, so most of its rows say that already. */
 static rq_err write_places(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
     rq__batch batch;
+    bool was_here = false;
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
-    RQ_TRY(put_servers(b, &batch, why));
+    RQ_TRY(put_servers(b, &batch, &was_here, why));
     /* HBASE: the master's local region has the location of meta itself. */
     RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, c->server,
                                b->meta.node->pub.open_seqnum));
+    if (was_here) RQ_TRY(rq__batch_drop_known(&batch, c->store, why));
     RQ_TRY(note_in_store(c, &batch, why));
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
     for (size_t i = 0; i < b->table_count; i++) {
@@ -724,6 +743,7 @@ static rq_err write_places(boot *b, rq_error *why)
                 RQ_TRY(rq__batch_opened(c, &batch, &t->regions[r], 1));
         }
     }
+    if (was_here) RQ_TRY(drop_known_places(c, &batch, why));
     return rq__meta_note(c, &batch, why);
 }
 

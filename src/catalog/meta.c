@@ -425,6 +425,68 @@ rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), boo
     return rc;
 }
 
+/* --- what need not be written ----------------------------------------------------------------- */
+
+typedef struct known {
+    const rq_mutation *mutation;
+    bool all;
+} known;
+
+static bool says(const rq_cell *cells, size_t count, const rq_cell *put)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rq_cell_same_column(&cells[i], put))
+            return rq_slice_eq(rq_cell_value(&cells[i]), rq_cell_value(put));
+    return false;
+}
+
+static rq_err compare_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
+{
+    known *k = ctx;
+    (void)why;
+    k->all = true;
+    for (size_t i = 0; i < k->mutation->cell_count && k->all; i++)
+        k->all = says(cells, count, &k->mutation->cells[i]);
+    return RQ_OK;
+}
+
+static rq_err is_known(const rq_mutation *m, rq_region *r, bool *ret, rq_error *why)
+{
+    rq_scan scan = {
+        .is_get = true,
+        .start_row = m->row,
+        .stop_row = m->row,
+        .include_start = true,
+        .include_stop = true,
+        .cache_blocks = true,
+        .max_versions = 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+    };
+    known k = {.mutation = m};
+    row_reader rr = {.callback = compare_row, .ctx = &k};
+    rq_arena arena = {0};
+    rq_err rc = each_part(&rr, r, &scan, &arena, why);
+    rq_arena_clear(&arena);
+    rq_cellblock_clear(&rr.block);
+    free(rr.cells);
+    *ret = k.all;
+    return rc;
+}
+
+rq_err rq__batch_drop_known(rq__batch *b, rq_region *region, rq_error *why)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        bool is_there = false;
+        if (b->mutations[i].type == RQ_MUTATE_PUT)
+            RQ_TRY(is_known(&b->mutations[i], region, &is_there, why));
+        if (!is_there) b->mutations[kept++] = b->mutations[i];
+    }
+    b->count = kept;
+    return RQ_OK;
+}
+
 /* --- reading: hbase:meta ---------------------------------------------------------------------- */
 
 static bool is_digits(rq_slice text, size_t from, size_t count)

@@ -40,6 +40,10 @@ rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_e
 RQ_NODISCARD
 rq_err rq__batch_note(const rq__batch *b, rq_engine *e, rq_region *region, rq_error *why);
 
+/* Takes out the puts that would write what the region says already. Blocking. */
+RQ_NODISCARD
+rq_err rq__batch_drop_known(rq__batch *b, rq_region *region, rq_error *why);
+
 /* Slices must stay valid until the commit. */
 RQ_NODISCARD
 rq_err rq__batch_put(rq__batch *b, rq_slice row, const char *family, rq_slice qualifier,

@@ -43,7 +43,8 @@ static rq_err delete_records(rq_catalog *c, const uint64_t *ids, size_t count, r
             break;
         }
         rq_put_be64(row, ids[i]);
-        rc = rq__batch_delete_family(&b, rq_slice_of(row, 8), "proc");
+        if (ids[i] != c->procedures.marked_id) /* it goes when the next clean stop leaves another */
+            rc = rq__batch_delete_family(&b, rq_slice_of(row, 8), "proc");
         if (rc == RQ_OK) rc = rq__batch_delete_family(&b, rq_slice_of(row, 8), "state");
     }
     if (rc == RQ_OK) rc = rq__batch_commit(&b, store, false, why);
@@ -101,6 +102,7 @@ static rq_err load_result(rq_catalog *c, const rq_cell *cell)
     if (p == NULL) return RQ_E_NO_MEMORY;
     rq_err rc = rq__proc_decode(rq_cell_value(cell), p, &why);
     if (rc == RQ_OK && p->finished && p->id == rq_get_be64(cell->row)) {
+        p->put_away = true;
         rq__procs_keep(&c->procedures, p);
         return RQ_OK;
     }
@@ -130,7 +132,10 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
         uint64_t id = rq_get_be64(cell->row);
         rq__catalog_saw_ms(c, cell->timestamp);
         if (id >= ps->next_id) ps->next_id = id + 1;
-        if (cell->value_len == 0) continue; /* only remembers the highest id */
+        if (cell->value_len == 0) { /* only remembers the highest id */
+            if (id > ps->marked_id) ps->marked_id = id;
+            continue;
+        }
         rq__proc *p = rq__proc_new(c);
         if (p == NULL) return RQ_E_NO_MEMORY;
         rq_err rc = read_record(p, rq_cell_value(cell), id, why);
@@ -176,6 +181,7 @@ static rq_err keep_results(rq_catalog *c, rq_error *why)
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__store_ref(c, &store, why);
     for (const rq__proc *p = c->procedures.finished; p != NULL && rc == RQ_OK; p = p->next) {
+        if (p->put_away) continue;
         uint8_t *row = rq_arena_alloc(&a, 8);
         rq_slice bytes;
         if (row == NULL) rc = RQ_E_NO_MEMORY;
@@ -204,7 +210,7 @@ rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why)
     rq_err rc = ids == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     uint64_t newest = ps->next_id - 1;
     for (const rq__proc *p = ps->finished; p != NULL && ids != NULL; p = p->next)
-        if (p->recorded && p->id != newest) ids[n++] = p->id;
+        if (p->recorded && !p->put_away && p->id != newest) ids[n++] = p->id;
     for (const rq__proc *p = ps->active; p != NULL && ids != NULL; p = p->next)
         if (p->recorded && p->ops->holds && p->id != newest) ids[n++] = p->id;
     bool newest_is_active = false;
@@ -212,17 +218,20 @@ rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why)
         newest_is_active |= p->id == newest && p->recorded && !p->ops->holds;
     if (rc == RQ_OK && n > 0) rc = delete_records(c, ids, n, why);
     if (rc == RQ_OK) rc = keep_results(c, why);
-    if (rc == RQ_OK && !newest_is_active) {
+    if (rc == RQ_OK && !newest_is_active && ps->marked_id != newest) {
         /* HBASE: RegionProcedureStore keeps the row of the highest id, with an empty value. */
         rq_region *store = NULL;
         rq__batch b;
-        uint8_t row[8];
+        uint8_t row[8], old[8];
         rq_put_be64(row, newest);
+        rq_put_be64(old, ps->marked_id);
         rq__batch_init(&b, &a, rq__catalog_now_ms(c));
         rc = rq__store_ref(c, &store, why);
         if (rc == RQ_OK)
             rc = rq__batch_put(&b, rq_slice_of(row, 8), "proc", RQ_SLICE_LIT("d"),
                                (rq_slice){row, 0});
+        if (rc == RQ_OK && ps->marked_id != 0)
+            rc = rq__batch_delete_family(&b, rq_slice_of(old, 8), "proc");
         if (rc == RQ_OK) rc = rq__batch_commit(&b, store, false, why);
         if (store != NULL) rq_region_unref(store);
     }

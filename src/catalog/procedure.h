@@ -233,6 +233,7 @@ struct rq__proc {
     bool in_step;      /* it waits for reports in the middle of a step */
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
+    bool put_away;   /* a result that an earlier clean stop has moved (proc_store.c) */
     bool undurable;  /* its record, and its submitter's answer, wait for the commit's sync */
     bool was_parked; /* before the restart: the start has opened its regions as meta has them */
     bool committed;  /* the commit's write succeeded in this run */
@@ -279,6 +280,7 @@ typedef struct rq__proc_account {
 typedef struct rq__procedures {
     pthread_mutex_t lock;
     uint64_t next_id;
+    uint64_t marked_id; /* of the row that an earlier clean stop has left in `proc`; 0: none */
     rq__proc *active, *active_last; /* in order of arrival */
     size_t bytes_max;               /* memory of the active ones, as submitted */
     rq__proc_account total;

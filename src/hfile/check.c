@@ -155,8 +155,8 @@ static rq_err bad_place(const cell_pass *p, const char *text)
                    p->r->path, b->offset, p->scanner.pos, text);
 }
 
-/* At a new block: its index key must be behind the previous cell, and at or before its first
- * cell. */
+/* At a new block: its index key must be behind the previous cell, and at or before its first cell
+ * unless the two cells have the same key. */
 static rq_err check_index_key(cell_pass *p, const rq_cell *cell, const rq_cell *last)
 {
     uint32_t at = p->scanner.path[p->r->info.data_index_levels - 1];
@@ -164,7 +164,8 @@ static rq_err check_index_key(cell_pass *p, const rq_cell *cell, const rq_cell *
     rq_cell index_key;
     RQ_TRY(rq_cell_parse_stored_key(key, &index_key, p->why));
     p->data_blocks++;
-    if (rq_cell_compare_key(p->r->info.order, &index_key, cell) > 0)
+    bool is_parted = last != NULL && rq_cell_compare_key(p->r->info.order, last, cell) == 0;
+    if (!is_parted && rq_cell_compare_key(p->r->info.order, &index_key, cell) > 0)
         return bad_place(p, "the index key is behind the block's first cell");
     if (last != NULL && rq_cell_compare_key(p->r->info.order, last, &index_key) >= 0)
         return bad_place(p, "the index key is not behind the block before");

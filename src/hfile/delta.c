@@ -517,6 +517,8 @@ rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *ou
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
+#define CHECKPOINT_BYTES_FREE 4096
+
 /* A checkpoint's header, in front of its key's bytes. */
 typedef struct checkpoint {
     uint64_t seqid;
@@ -554,6 +556,14 @@ static rq_err add_checkpoint(const rq__delta *d, rq_slice payload, rq_buf *place
     return rq_buf_append(records, zeros, -records->len % sizeof(uint32_t));
 }
 
+/* A few bytes of a block can repeat a long key, so the distance of checkpoints grows with their length:
+ * together they take about twice the bytes that they divide. */
+static bool is_due(uint32_t i, const rq__delta *d, const rq_buf *records)
+{
+    return i % RQ__DELTA_CELLS_PER_CHECKPOINT == 0 &&
+           records->len <= CHECKPOINT_BYTES_FREE + 2 * (size_t)d->pos;
+}
+
 rq_err rq__delta_checkpoints(rq__slab *slab, rq__delta_shape shape, rq_slice payload,
                              rq__sidecar **ret)
 {
@@ -564,7 +574,7 @@ rq_err rq__delta_checkpoints(rq__slab *slab, rq__delta_shape shape, rq_slice pay
     *ret = NULL;
     for (uint32_t i = 0; rc == RQ_OK && d.next_pos < payload.len; i++) {
         rc = rq__delta_next(&d, shape, payload);
-        if (rc == RQ_OK && i % RQ__DELTA_CELLS_PER_CHECKPOINT == 0)
+        if (rc == RQ_OK && is_due(i, &d, &records))
             rc = add_checkpoint(&d, payload, &places, &records);
     }
     if (rc == RQ_OK) {

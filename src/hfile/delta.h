@@ -83,8 +83,8 @@ rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *ou
 
 #define RQ__DELTA_CELLS_PER_CHECKPOINT 16
 
-/* Builds the block's sidecar: the key of every 16th cell and the state needed to continue from
- * there. */
+/* Builds the block's sidecar: the key of every 16th cell (of fewer, if keys are long and their
+ * differences short) and the state needed to continue from there. */
 RQ_NODISCARD
 rq_err rq__delta_checkpoints(rq__slab *slab, rq__delta_shape shape, rq_slice payload,
                              rq__sidecar **ret);

@@ -331,3 +331,23 @@ rq_err rq__index_key_between(rq_cell_order order, const rq_cell *left, const rq_
     free(bytes);
     return rc;
 }
+
+bool rq__index_key_has_next(const rq_cell *key)
+{
+    return key->type > RQ_TYPE_MINIMUM || key->timestamp > RQ_TIMESTAMP_OLDEST;
+}
+
+rq_err rq__index_key_behind(const rq_cell *key, rq_buf *out)
+{
+    static const uint8_t types[] = {
+        RQ_TYPE_DELETE_FAMILY, RQ_TYPE_DELETE_COLUMN, RQ_TYPE_DELETE_FAMILY_VERSION,
+        RQ_TYPE_DELETE,        RQ_TYPE_PUT,           RQ_TYPE_MINIMUM};
+    RQ_ASSERT(rq__index_key_has_next(key));
+    rq_cell next = *key;
+    size_t i = 0;
+    while (i < RQ_ARRAY_LEN(types) && types[i] >= key->type)
+        i++;
+    if (i == RQ_ARRAY_LEN(types)) next.timestamp--;
+    next.type = i == RQ_ARRAY_LEN(types) ? RQ_TYPE_MAXIMUM : types[i];
+    return serialize_key(&next, out);
+}

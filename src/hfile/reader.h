@@ -179,15 +179,16 @@ rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cel
 typedef struct rq_hfile_place {
     uint64_t file, block;
     uint32_t pos;
+    uint32_t path[RQ_HFILE_INDEX_LEVELS_MAX]; /* as the scanner's */
     rq_hfile_trail trail;
 } rq_hfile_place;
 rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s);
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place);
 /* File offset of the current block; 0: none, or the first one. */
 uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s);
-/* Like seek, for continuing a scan at `place`, which also remembers how far the scan has followed the file. In
- * plain blocks, cells of the place's block before it may be skipped without being examined: needs no
- * search in the block, so the block gets no sidecar for it. */
+/* Like seek, for continuing a scan at `place`, which also remembers how far the scan has followed the
+ * file. Cells before the place are skipped without being examined: needs no search in the block, so
+ * the block gets no sidecar for it, and does not begin with the first of many equal keys again. */
 RQ_NODISCARD
 rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
                                   const rq_hfile_place *place, rq_error *why);

@@ -246,6 +246,32 @@ static rq_err delta_first(rq_hfile_scanner *s, target *t, rq_error *why)
     return RQ_OK;
 }
 
+/* Moves to the first cell behind the spare's that is not before the key, and at or behind `from`. */
+static rq_err delta_walk_to(rq_hfile_scanner *s, target *t, const rq_cell *key, size_t from,
+                            bool *ret_found, rq_error *why)
+{
+    rq_hfile_block *b = t->block;
+    *ret_found = false;
+    while (s->spare->next_pos < b->payload_len) {
+        RQ_TRY(delta_next(s, b, s->spare, why));
+        if (s->spare->pos < from ||
+            rq_cell_compare_key(s->reader->info.order, &s->spare->cell, key) < 0)
+            continue;
+        delta_arrive(s, t);
+        *ret_found = true;
+        return RQ_OK;
+    }
+    return RQ_OK;
+}
+
+static rq_err delta_find_from(rq_hfile_scanner *s, target *t, size_t pos, const rq_cell *key,
+                              bool *ret_found, rq_error *why)
+{
+    RQ_TRY(delta_ready(s));
+    rq__delta_rewind(s->spare);
+    return delta_walk_to(s, t, key, pos, ret_found, why);
+}
+
 /* With `from_here` the block is the scanner's own, and cells up to the current one are skipped. */
 static rq_err delta_find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here,
                                       const rq_cell *key, bool *ret_found, rq_error *why)
@@ -261,15 +287,7 @@ static rq_err delta_find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_
         RQ_TRY(rq__delta_restore(s->spare, side, (uint32_t)at, payload_of(b)));
     else
         rq__delta_rewind(s->spare);
-    *ret_found = false;
-    while (s->spare->next_pos < b->payload_len) {
-        RQ_TRY(delta_next(s, b, s->spare, why));
-        if (rq_cell_compare_key(s->reader->info.order, &s->spare->cell, key) < 0) continue;
-        delta_arrive(s, t);
-        *ret_found = true;
-        return RQ_OK;
-    }
-    return RQ_OK;
+    return delta_walk_to(s, t, key, 0, ret_found, why);
 }
 
 static rq_err delta_find_last_before(rq_hfile_scanner *s, target *t, const rq_cell *key,
@@ -338,11 +356,11 @@ static size_t skip_rows_before(const rq_hfile_scanner *s, const rq_hfile_block *
     return pos;
 }
 
-/* Moves the target to the first plain cell of its block that is neither before `pos` nor before the
- * key. */
-static rq_err find_from(const rq_hfile_scanner *s, target *t, size_t pos, const rq_cell *key,
+/* Moves the target to the first cell of its block that is neither before `pos` nor before the key. */
+static rq_err find_from(rq_hfile_scanner *s, target *t, size_t pos, const rq_cell *key,
                         bool *ret_found, rq_error *why)
 {
+    if (is_delta(s)) return delta_find_from(s, t, pos, key, ret_found, why);
     for (; pos < t->block->payload_len; pos = t->next_pos) {
         RQ_TRY(cell_at(s, t->block, pos, &t->cell, &t->next_pos, why));
         if (rq_cell_compare_key(s->reader->info.order, &t->cell, key) >= 0) {
@@ -416,19 +434,30 @@ static rq_err child(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block parent
                               kind_of_level(s->reader, level), ret, why);
 }
 
+RQ_COLD static rq_err has_changed(const rq_hfile_scanner *s, const rq_hfile_block *b, rq_error *why)
+{
+    return rq__fail_block(why, s->reader, b, "it has fewer entries than before");
+}
+
 /* How a descent chooses an entry of an index block. */
 typedef struct choice {
-    const rq_cell *key; /* NULL: by edge */
-    bool before;        /* strictly before the key */
+    const uint32_t *path; /* the entries themselves; NULL: by key */
+    const rq_cell *key;   /* NULL: by edge */
+    bool before;          /* strictly before the key */
     edge edge;
 } choice;
 
 /* *ret: of the entries of an index block. */
-static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, choice c, uint32_t *ret,
-                     rq_error *why)
+static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, uint32_t level, choice c,
+                     uint32_t *ret, rq_error *why)
 {
     rq__index_view v = rq__index_view_of(b->payload);
     rq_cell_order order = s->reader->info.order;
+    if (c.path != NULL) {
+        if (c.path[level] >= v.count) return has_changed(s, b, why);
+        *ret = c.path[level];
+        return RQ_OK;
+    }
     if (c.key == NULL) {
         *ret = c.edge == EDGE_FIRST ? 0 : v.count - 1;
         return RQ_OK;
@@ -483,13 +512,13 @@ static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_err
     return rc;
 }
 
-/* Descends from index block `b` of `level` (whose reference it takes over) to a data block. */
-static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b, uint32_t level,
-                      choice c, target *t, rq_error *why)
+/* Descends from index block `b` of `level` (whose reference it takes over) to the last index block. */
+static rq_err descend_to_leaf(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b,
+                              uint32_t level, choice c, target *t, rq_error *why)
 {
     uint32_t levels = s->reader->info.data_index_levels;
     for (;; level++) {
-        rq_err rc = choose(s, b.block, c, &t->path[level], why);
+        rq_err rc = choose(s, b.block, level, c, &t->path[level], why);
         if (rc == RQ_OK && level + 1 == levels) break;
         rq__lent_block below;
         if (rc == RQ_OK) rc = child(s, ctx, b, t->path[level], level + 1, &below, why);
@@ -498,6 +527,13 @@ static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b, u
         b = below;
     }
     t->leaf = b;
+    return RQ_OK;
+}
+
+static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b, uint32_t level,
+                      choice c, target *t, rq_error *why)
+{
+    RQ_TRY(descend_to_leaf(s, ctx, b, level, c, t, why));
     return load_data(s, ctx, t, why);
 }
 
@@ -545,7 +581,7 @@ static rq_err step(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block leaf, c
     for (uint32_t level = 0;; level++) {
         count = rq__index_view_of(b.block->payload).count;
         if (path[level] >= count) {
-            rc = rq__fail_block(why, s->reader, b.block, "it has fewer entries than before");
+            rc = has_changed(s, b.block, why);
             break;
         }
         if (forward ? path[level] + 1 < count : path[level] > 0) {
@@ -672,7 +708,14 @@ rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s)
 {
     const rq_hfile_reader *r = s->reader;
     if (s->block == NULL || r->cached == NULL) return (rq_hfile_place){0};
-    return (rq_hfile_place){rq__reader_file_id(r), s->block->offset, s->pos, s->trail};
+    rq_hfile_place place = {
+        .file = rq__reader_file_id(r),
+        .block = s->block->offset,
+        .pos = s->pos,
+        .trail = s->trail,
+    };
+    memcpy(place.path, s->path, r->info.data_index_levels * sizeof(s->path[0]));
+    return place;
 }
 
 uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s)
@@ -685,11 +728,35 @@ bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *pla
     return s->reader->cached != NULL && place->file == rq__reader_file_id(s->reader);
 }
 
-static bool is_in_place(const rq_hfile_scanner *s, const rq_hfile_block *b,
-                        const rq_hfile_place *place)
+/* Whether the block behind entry `at` of the leaf begins at or before the key, so that the key is not in
+ * this one. */
+static rq_err next_begins_before(const rq_hfile_scanner *s, rq__lent_block leaf, uint32_t at,
+                                 const rq_cell *key, bool *ret, rq_error *why)
 {
-    return place != NULL && place->file != 0 && place->block == b->offset &&
-           rq_hfile_reader_is_plain(s->reader) && rq_hfile_scanner_is_of(s, place);
+    rq__index_view v = rq__index_view_of(leaf.block->payload);
+    rq_cell next_key;
+    *ret = false;
+    if (at + 1 >= v.count) return RQ_OK;
+    RQ_TRY(rq_cell_parse_stored_key(rq__index_at(v, at + 1).key, &next_key, why));
+    *ret = rq_cell_compare_key(s->reader->info.order, &next_key, key) <= 0;
+    return RQ_OK;
+}
+
+/* Moves the target to the first cell of the place's block that is neither before the place nor before
+ * the key. Of many equal keys, which may take several blocks, a search by key finds the first. */
+static rq_err find_at_place(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                            const rq_hfile_place *place, target *t, bool *ret_found, rq_error *why)
+{
+    rq__lent_block root;
+    bool is_later;
+    *ret_found = false;
+    RQ_TRY(rq__reader_root(s->reader, ctx, &root, why));
+    RQ_TRY(descend_to_leaf(s, ctx, root, 0, (choice){.path = place->path}, t, why));
+    uint32_t at = t->path[s->reader->info.data_index_levels - 1];
+    RQ_TRY(next_begins_before(s, t->leaf, at, key, &is_later, why));
+    if (is_later) return RQ_OK;
+    RQ_TRY(load_data(s, ctx, t, why));
+    return find_from(s, t, place->pos, key, ret_found, why);
 }
 
 rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
@@ -704,12 +771,14 @@ rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const r
     target t = {0};
     bool found = true;
     key = within_half(s->reader, key, true);
-    if (place != NULL && place->file != 0 && rq_hfile_scanner_is_of(s, place))
+    if (place != NULL && place->file != 0 && rq_hfile_scanner_is_of(s, place)) {
         s->trail = place->trail;
+        rq_err rc = find_at_place(s, ctx, key, place, &t, &found, why);
+        if (rc != RQ_OK || found) return finish_move(s, &t, rc);
+        target_drop(&t);
+    }
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key}, &t, why);
-    if (rc == RQ_OK)
-        rc = is_in_place(s, t.block, place) ? find_from(s, &t, place->pos, key, &found, why)
-                                            : find_at_or_behind(s, &t, false, key, &found, why);
+    if (rc == RQ_OK) rc = find_at_or_behind(s, &t, false, key, &found, why);
     if (rc == RQ_OK && !found) {
         /* The next block's first cell: its index key is behind the key, so the cell is too. */
         rc = step_target(s, ctx, EDGE_FIRST, &t, why);
@@ -726,12 +795,10 @@ rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_c
     if (rq_cell_compare_key(order, &s->cell, key) >= 0) return RQ_OK;
     /* In this block, if the next entry in the leaf begins behind the key. */
     uint32_t at = s->path[s->reader->info.data_index_levels - 1];
-    rq__index_view v = rq__index_view_of(s->leaf->payload);
-    if (at + 1 < v.count) {
-        rq_cell next_key;
-        RQ_TRY(rq_cell_parse_stored_key(rq__index_at(v, at + 1).key, &next_key, why));
-        if (rq_cell_compare_key(order, &next_key, key) <= 0)
-            return rq_hfile_scanner_seek(s, ctx, key, why);
+    if (at + 1 < rq__index_view_of(s->leaf->payload).count) {
+        bool is_later;
+        RQ_TRY(next_begins_before(s, leaf_of(s), at, key, &is_later, why));
+        if (is_later) return rq_hfile_scanner_seek(s, ctx, key, why);
         target t = {.block = s->block};
         bool found;
         rq_err rc = find_at_or_behind(s, &t, true, key, &found, why);
@@ -753,7 +820,10 @@ rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const
     target t = {0};
     bool found = true;
     key = within_half(s->reader, key, false);
-    rq_err rc = descend_from_root(s, ctx, (choice){.key = key, .before = true}, &t, why);
+    /* No cell has such a key, so a block whose index key it is has only cells behind it. The key of a
+     * cell may be that of a block with cells before it (rq__index_key_behind). */
+    bool before = key->type == RQ_TYPE_MAXIMUM && key->timestamp == RQ_TIMESTAMP_LATEST;
+    rq_err rc = descend_from_root(s, ctx, (choice){.key = key, .before = before}, &t, why);
     if (rc == RQ_OK) rc = find_last_before(s, &t, key, &found, why);
     if (rc == RQ_OK && !found) {
         /* The index key may be shorter than the first cell's key, and the key may lie between

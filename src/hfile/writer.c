@@ -7,8 +7,10 @@
  * written at the end (writer_end.c, writer_info.c).
  *
  * Invariants:
- * 1. A block ends only between two different keys: cells that differ only in their sequence id
- *    share a block, so that a seek by key finds the first of them.
+ * 1. A block ends between two different keys: cells that differ only in their sequence id share a
+ *    block, as in HBase. There may be any number of them (markers of one column and time), so a block
+ *    of SAME_KEY_BLOCKS times the size ends in any case; the next one's index key is then the first key
+ *    behind theirs (rq__index_key_behind).
  * 2. The file's bytes depend on the cells and options alone; HBase 2.6 writes the same bytes for
  *    the same input (except for the seal in the trailer's padding).
  * 3. After an error the writer can only be closed. HBASE: HFileWriterImpl, StoreFileWriter. */
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 
 #define OUT_BYTES (1u << 20) /* written to the file when this many bytes are collected */
+#define SAME_KEY_BLOCKS 10   /* sizes of a block that cells with the same key may take */
 
 rq_hfile_options rq_hfile_options_default(void)
 {
@@ -187,7 +190,11 @@ rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why)
     RQ_TRY(
         rq_cell_parse_stored_key(rq_slice_of(w->block.ptr + 8, w->block_first_len), &first, why));
     if (w->has_prev) RQ_TRY(rq_cell_parse_stored_key(rq_buf_slice(&w->prev_key), &prev, why));
-    RQ_TRY(rq__index_key_between(w->options.order, w->has_prev ? &prev : NULL, &first, &w->key));
+    if (w->has_prev && rq_cell_compare_key(w->options.order, &prev, &first) == 0)
+        RQ_TRY(rq__index_key_behind(&first, &w->key));
+    else
+        RQ_TRY(
+            rq__index_key_between(w->options.order, w->has_prev ? &prev : NULL, &first, &w->key));
     uint64_t offset;
     uint32_t size;
     if (w->options.encoding == RQ_ENCODING_NONE) {
@@ -402,12 +409,20 @@ static bool begins_block(const rq_hfile_writer *w, const rq_cell *cell)
            (w->block.len > 0 && cell->value_len >= w->options.block_bytes);
 }
 
+/* Whether a cell with the key of the last one begins a block. */
+static bool parts_key(const rq_hfile_writer *w, const rq_cell *cell)
+{
+    size_t max = (size_t)SAME_KEY_BLOCKS * w->options.block_bytes;
+    if (max > RQ_HFILE_BLOCK_LEN_MAX / 2) max = RQ_HFILE_BLOCK_LEN_MAX / 2;
+    return w->block.len + w->rows.len >= max && rq__index_key_has_next(cell);
+}
+
 static rq_err append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
 {
     bool same_key;
     RQ_TRY(check_cell(w, cell, &same_key, why));
     RQ_TRY(add_to_blooms(w, cell));
-    if (!same_key && begins_block(w, cell)) {
+    if (same_key ? parts_key(w, cell) : begins_block(w, cell)) {
         RQ_TRY(rq__writer_put_data_block(w, why));
         RQ_TRY(rq__writer_put_inline_blocks(w, false, why));
     }

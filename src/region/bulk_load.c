@@ -422,6 +422,7 @@ static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
     RQ_TRY(check_files(l, &fits, why));
     *ret_loaded = fits;
     if (!fits || l->what->file_count == 0) return RQ_OK;
+    rq__region_removes_names(r);
     RQ_TRY(rq__region_mark_in_use(r, why));
     if (takes_number(l)) rq__region_with_token(r, take_number, l);
     rq_err rc = place_files(l, why);

@@ -128,6 +128,7 @@ static void note_unwanted(rq_region *r, const char *dir, const char *name)
 void rq__region_give_up(rq__region_store *s, rq_store_file *f)
 {
     rq_region *r = s->region;
+    rq__region_removes_names(r);
     rq__gate_enter(&r->commit_gate, r->env.executor);
     if (r->manifest.in_doubt) {
         note_unwanted(r, rq_store_dir(s->store), f->name);

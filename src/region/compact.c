@@ -209,6 +209,7 @@ static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
     for (size_t i = 0; i < c->input_count && !drop; i++)
         cells += c->inputs[i].entry_count;
     atomic_fetch_add_explicit(&r->compacting_cells, cells, memory_order_relaxed);
+    rq__region_removes_names(r);
     rq_err rc = rq__region_mark_in_use(r, why);
     if (rc == RQ_OK && !drop) rc = write_files(c, now_ms, why);
     uint64_t bytes = 0;

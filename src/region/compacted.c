@@ -75,6 +75,7 @@ rq_err rq__drop_compacted(rq_region *r, rq_slice family, const char *dir, rq_are
             continue;
         }
         rq_log_info(r->env.log, "region", "%s/%s was compacted, moved to archive/", dir, names[i]);
+        rq__region_removes_names(r);
         RQ_TRY(rq__archive_file(r->env.vfs, &r->info, family, names[i], why));
     }
     *count = kept;

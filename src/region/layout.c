@@ -42,11 +42,18 @@ bool rq_region_is_family_folder(const rq_dir_entry *entry)
     return entry->is_dir && entry->name[0] != '.' && strcmp(entry->name, "recovered.edits") != 0;
 }
 
-/* An earlier attempt may have ended before its syncs. */
-static rq_err make_durable(rq_vfs *vfs, const char *path, rq_error *why)
+/* Writes the same bytes over those that an earlier attempt has left: it may have ended before its
+ * syncs, or with one that failed. After that another sync of the file would succeed, because the
+ * kernel takes the bytes for written. */
+static rq_err write_again(rq_vfs *vfs, const char *path, rq_slice bytes, rq_error *why)
 {
-    RQ_TRY(rq_vfs_sync_file(vfs, path, why));
-    return rq_vfs_sync_parent(vfs, path, why);
+    rq_file *f;
+    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_WRITE, &f, why));
+    rq_err rc = rq_file_write(f, bytes.ptr, bytes.len, 0, why);
+    if (rc == RQ_OK) rc = rq_file_sync(f, why);
+    rq_err closed = rq_file_close(f);
+    if (rc == RQ_OK && closed != RQ_OK) rc = rq_fail(why, closed, "cannot close %s", path);
+    return rc == RQ_OK ? rq_vfs_sync_parent(vfs, path, why) : rc;
 }
 
 /* Writes the file unless it is complete and correct: a crash may have left a part of it. */
@@ -59,7 +66,7 @@ static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
         return rq_no_memory(why);
     rq_slice old;
     rq_err rc = rq_vfs_read_file(vfs, path, REGION_INFO_MAX, arena, &old, NULL);
-    if (rc == RQ_OK && rq_slice_eq(old, bytes)) return make_durable(vfs, path, why);
+    if (rc == RQ_OK && rq_slice_eq(old, bytes)) return write_again(vfs, path, bytes, why);
     if (rc != RQ_E_NOT_FOUND) RQ_TRY(rq_vfs_remove(vfs, path, why));
     return rq_vfs_write_new_file(vfs, path, bytes, why);
 }

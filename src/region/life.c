@@ -246,6 +246,12 @@ static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
         return rc;
     }
     r->manifest.in_use = has_manifest && m.in_use;
+    if (!has_manifest || m.in_use) {
+        rq__region_removes_names(r); /* before the crash, or HBase */
+    } else {
+        r->closed_generation = r->manifest.generation;
+        r->closed_next_seqid = m.next_seqid;
+    }
     if (!has_manifest) RQ_TRY(check_folder(r, why));
     return load_from(r, &m, has_manifest, arena, why);
 }
@@ -397,6 +403,28 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
     return rc;
 }
 
+/* Whether nothing has changed since the last clean close, which has done all that this one has to do,
+ * or since the region was made. */
+static bool is_as_closed(const rq_region *r)
+{
+    return r->closed_generation != 0 && r->closed_generation == r->manifest.generation &&
+           !r->manifest.in_doubt && r->closed_next_seqid == rq__region_read_point(r) + 1 &&
+           r->closed_next_seqid == r->staged_seqid + 1;
+}
+
+/* Whether HBase finds the region's last number in a file that it opens. */
+static bool file_has_last_number(const rq_region *r)
+{
+    for (size_t i = 0; i < r->store_count; i++) {
+        const rq_store_version *v = rq_store_version_now(r->stores[i].store);
+        for (size_t j = 0; j < v->file_count; j++) {
+            const rq_store_file *f = &v->files[j];
+            if (!f->bulk_loaded && !f->is_reference && f->max_seqid >= r->staged_seqid) return true;
+        }
+    }
+    return false;
+}
+
 static rq_err save(rq_region *r, rq_error *why)
 {
     rq__gate_enter(&r->commit_gate, r->env.executor);
@@ -408,8 +436,10 @@ static rq_err save(rq_region *r, rq_error *why)
     rq_err rc = r->manifest.in_doubt ? rq__region_commit(r, NULL, 0, why) : RQ_OK;
     if (rc == RQ_OK && r->manifest.in_use) rc = sweep(r, why);
     if (rc == RQ_OK) rc = write_filelists(r, why);
-    if (rc == RQ_OK) rc = rq__seqid_file_write(r->env.vfs, &r->info, r->staged_seqid, why);
-    if (rc == RQ_OK) {
+    bool is_saved = rc == RQ_OK && is_as_closed(r);
+    if (rc == RQ_OK && !is_saved && !file_has_last_number(r))
+        rc = rq__seqid_file_write(r->env.vfs, &r->info, r->staged_seqid, why);
+    if (rc == RQ_OK && !is_saved) {
         bool was = r->manifest.in_use;
         r->manifest.in_use = false;
         rc = rq__region_commit(r, NULL, 0, why);

@@ -68,6 +68,7 @@ static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const ch
 {
     const char *path = rq_arena_printf(arena, "%s/%s", dir, name);
     if (path == NULL) return rq_no_memory(why);
+    rq__region_removes_names(r);
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     if (parts.is_reference || parts.is_link) { /* its cells were rewritten */
@@ -249,5 +250,6 @@ rq_err rq__sweep_store(rq_region *r, const rq__region_store *s, rq_arena *arena,
         if (!live)
             RQ_TRY(put_aside(r, rq_store_schema(s->store)->name, dir, folder.items[i], arena, why));
     }
-    return rq_vfs_sync_dir(r->env.vfs, dir, why);
+    bool has_removed = atomic_load_explicit(&r->has_removed_names, memory_order_relaxed);
+    return has_removed ? rq_vfs_sync_dir(r->env.vfs, dir, why) : RQ_OK;
 }

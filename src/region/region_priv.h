@@ -259,7 +259,11 @@ struct rq_region {
     rq_task nonce_task;
     rq__gate commit_gate;        /* one change of the manifest at a time */
     rq__manifest_state manifest; /* commit gate */
-    char **unwanted;             /* commit gate: paths of files discarded while the manifest is
+    /* The manifest that the last clean close wrote; generation 0: there was none. */
+    uint64_t closed_generation, closed_next_seqid;
+    /* A name may have been removed from a family's folder since the folder was synced. */
+    _Atomic bool has_removed_names;
+    char **unwanted; /* commit gate: paths of files discarded while the manifest is
                                   * in doubt */
     size_t unwanted_count;
 
@@ -447,6 +451,11 @@ rq_err rq__region_files(rq_region *r, rq_arena *arena, rq__manifest *ret);
 /* Discards a finished file that will not be published: removes it at once, or when no manifest
  * can name it any more. Blocks. Not with the commit gate held. */
 void rq__region_give_up(rq__region_store *s, rq_store_file *f);
+/* Called before a name is removed from a family's folder without a sync of the folder. */
+static inline void rq__region_removes_names(rq_region *r)
+{
+    atomic_store_explicit(&r->has_removed_names, true, memory_order_relaxed);
+}
 /* Sets IN_USE; called before the first file is made after an opening. */
 rq_err rq__region_mark_in_use(rq_region *r, rq_error *why);
 /* --- flush.c, continued ----------------------------------------------------------------------- */

@@ -74,6 +74,7 @@ static rq_err drop_stale(rq_region *r, const rq_store *s, const rq_store_version
         rq_store_name parts;
         rq_store_name_parse(rq_slice_cstr(files[i].name), &parts);
         if (files[i].is_dir || !parts.is_reference || is_live(v, files[i].name)) continue;
+        rq__region_removes_names(r);
         RQ_TRY(
             rq__archive_file(r->env.vfs, &r->info, rq_store_schema(s)->name, files[i].name, why));
     }

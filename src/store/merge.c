@@ -121,14 +121,17 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
     find_place(m, s);
 }
 
-/* Saves the positions in the files: all cells before them were returned or skipped for good. */
+/* Saves the positions in the files: all cells before them were returned or skipped for good, reversed
+ * all of the current row. */
 static void keep_places(rq__merge *m)
 {
     m->place_count = 0;
     m->place_next = 0;
-    if (m->reversed) return;
+    if (m->reversed && !m->in_row) return;
     for (uint32_t i = 0; i < m->source_count; i++) {
         const rq__source *s = &m->sources[i];
+        /* Not yet at the row's beginning: at its end, from where the row was found. */
+        if (m->reversed && s->state == RQ__SOURCE_SEEK && s->from_start) continue;
         rq_hfile_place place =
             s->segment == NULL ? rq_hfile_scanner_place(&s->file) : (rq_hfile_place){0};
         if (place.file != 0) m->places[m->place_count++] = place;
@@ -233,17 +236,29 @@ static void source_load(rq__source *s)
     }
 }
 
+/* The cell where the merge was parked. */
+static rq_cell floor_cell(const rq__merge *m)
+{
+    rq_cell floor = m->target.cell;
+    floor.seqid = m->floor_seqid;
+    return floor;
+}
+
+/* Whether the cell was returned, or skipped for good, before the merge was parked. */
+static bool is_below_floor(const rq__merge *m, const rq_cell *cell)
+{
+    if (m->floor == RQ__FLOOR_NONE) return false;
+    rq_cell floor = floor_cell(m);
+    int c = rq_cell_compare(m->order, cell, &floor);
+    return c < 0 || (c == 0 && m->floor == RQ__FLOOR_AFTER);
+}
+
 /* Whether the current cell is visible to this read. */
 static bool source_shows(const rq__merge *m, rq__source *s)
 {
     if (s->check_seqid && s->cell->seqid > m->read_point) return false;
-    if (s->check_floor) {
-        rq_cell floor = m->target.cell;
-        floor.seqid = m->floor_seqid;
-        int c = rq_cell_compare(m->order, s->cell, &floor);
-        if (c < 0 || (c == 0 && m->floor == RQ__FLOOR_AFTER)) return false;
-        s->check_floor = false;
-    }
+    if (s->check_floor && is_below_floor(m, s->cell)) return false;
+    s->check_floor = false;
     return true;
 }
 
@@ -266,8 +281,8 @@ static void count_hidden(rq__merge *m)
 }
 
 /* Executes the pending move or seek, up to an existing cell. RQ_E_END: the source has no more cells.
- * Forward, after some invisible cells the state may be SKIP: the source keeps its place in the
- * heap by the cell where it is. */
+ * After some invisible cells the state may be SKIP: the source keeps its place in the heap by the
+ * cell where it is. */
 static rq_err make_ready(rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
     unsigned hidden = 0;
@@ -289,7 +304,7 @@ static rq_err make_ready(rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error
         }
         s->state = RQ__SOURCE_SKIP;
         count_hidden(m);
-        if (!m->reversed && ++hidden == HIDDEN_AT_ONCE) return RQ_OK;
+        if (++hidden == HIDDEN_AT_ONCE) return RQ_OK;
     }
     return s->state == RQ__SOURCE_END ? RQ_E_END : RQ_OK;
 }
@@ -363,8 +378,7 @@ static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_erro
                 return RQ_OK;
             }
             if (s->state == RQ__SOURCE_LAZY) s->state = RQ__SOURCE_SEEK;
-            if (s->state == RQ__SOURCE_SKIP && m->hidden_left == 0 && !m->reversed)
-                return RQ_E_AGAIN;
+            if (s->state == RQ__SOURCE_SKIP && m->hidden_left == 0) return RQ_E_AGAIN;
         }
         rq_err rc = make_ready(m, s, ctx, why);
         if (rc == RQ_E_END)
@@ -458,6 +472,7 @@ static rq_err find_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
         s->state = RQ__SOURCE_SEEK;
         s->goal = &m->target.cell;
         s->from_start = true;
+        s->place = (rq_hfile_place){0};
     }
     m->in_row = true;
     m->opened = 0;
@@ -511,6 +526,11 @@ void rq__merge_resume(rq__merge *m)
         rq__source *s = &m->sources[i];
         s->goal = &m->target.cell;
         s->check_floor = m->floor != RQ__FLOOR_NONE;
+        if (s->check_floor && s->segment != NULL) {
+            /* Of many cells with the target's key those above the floor are not passed again. */
+            s->own = floor_cell(m);
+            s->goal = &s->own;
+        }
         if (m->reversed && !m->in_row) s->state = RQ__SOURCE_BEFORE;
     }
     m->is_open = true;
@@ -527,6 +547,8 @@ static rq_err remember_place(rq__merge *m)
             if (comes_before(m, m->heap[i], best)) best = m->heap[i];
         }
     }
+    /* Suspended again on the way to the floor. */
+    if (is_below_floor(m, best->cell)) return RQ_OK;
     rq_cell key = *best->cell;
     RQ_TRY(rq__kept_key_set(&m->target, m->arena, &key, m->family));
     m->target.cell.seqid = UINT64_MAX;

@@ -24,8 +24,8 @@
  *
  * Invariants:
  * 1. A source in the heap has a cell (real or lazy) that is not behind any cell it still has to
- *    deliver; only the top source may have a move pending (NEXT, SEEK). Forward, any may be at an
- *    invisible cell (SKIP).
+ *    deliver; only the top source may have a move pending (NEXT, SEEK). Any may be at an invisible
+ *    cell (SKIP).
  * 2. Keys passed to seek are copied; nothing borrowed outlives the call.
  * 3. While a *run* is known (`run`), only the top source has cells in the current row: it may be
  *    stepped without comparisons with the others until that row ends.

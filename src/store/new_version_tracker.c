@@ -77,19 +77,36 @@ static rq_err grow(epochs *e, void **items, uint32_t count, uint32_t *cap, size_
     return RQ_OK;
 }
 
-/* The number of ids that are greater. */
-static uint32_t greater_in(const seq_set *s, uint64_t seqid)
+/* A place in a list in descending order; ids have no timestamp. */
+typedef struct place {
+    int64_t ts;
+    uint64_t seqid;
+} place;
+
+/* The number of items in front of the place, of which the first `low` are known to be. Inlined with its
+ * function. */
+RQ_INLINE uint32_t count_in_front(const void *items, uint32_t low, uint32_t high, place at,
+                                  bool (*is_in_front)(const void *items, uint32_t i, place at))
 {
-    uint32_t low = 0;
-    uint32_t high = s->count;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (s->items[mid] > seqid)
+        if (is_in_front(items, mid, at))
             low = mid + 1;
         else
             high = mid;
     }
     return low;
+}
+
+static inline bool id_is_greater(const void *items, uint32_t i, place at)
+{
+    return ((const uint64_t *)items)[i] > at.seqid;
+}
+
+/* The number of ids that are greater. */
+static uint32_t greater_in(const seq_set *s, uint64_t seqid)
+{
+    return count_in_front(s->items, 0, s->count, (place){.seqid = seqid}, id_is_greater);
 }
 
 static rq_err set_add(epochs *e, seq_set *s, uint64_t seqid)
@@ -104,20 +121,16 @@ static rq_err set_add(epochs *e, seq_set *s, uint64_t seqid)
     return RQ_OK;
 }
 
+static inline bool marker_is_upto(const void *items, uint32_t i, place at)
+{
+    const version_marker *m = (const version_marker *)items + i;
+    return m->ts > at.ts || (m->ts == at.ts && m->seqid >= at.seqid);
+}
+
 /* The number of markers in front of the place of (ts, seqid), itself included. */
 static uint32_t markers_upto(const version_markers *l, int64_t ts, uint64_t seqid)
 {
-    uint32_t low = 0;
-    uint32_t high = l->count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        const version_marker *m = &l->items[mid];
-        if (m->ts > ts || (m->ts == ts && m->seqid >= seqid))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return count_in_front(l->items, 0, l->count, (place){ts, seqid}, marker_is_upto);
 }
 
 static rq_err list_marker(epochs *e, version_markers *l, int64_t ts, uint64_t seqid)
@@ -131,34 +144,26 @@ static rq_err list_marker(epochs *e, version_markers *l, int64_t ts, uint64_t se
     return RQ_OK;
 }
 
+static inline bool count_ends_behind(const void *items, uint32_t i, place at)
+{
+    return ((const puts_before *)items)[i].seqid >= at.seqid;
+}
+
 /* The number of counts that end at or behind the sequence id; at least one. */
 static uint32_t counts_from(const epoch *p, uint64_t seqid)
 {
-    uint32_t low = 1;
-    uint32_t high = p->count_count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (p->counts[mid].seqid >= seqid)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return count_in_front(p->counts, 1, p->count_count, (place){.seqid = seqid}, count_ends_behind);
+}
+
+static inline bool epoch_ends_behind(const void *items, uint32_t i, place at)
+{
+    return ((const epoch *)items)[i].seqid >= at.seqid;
 }
 
 /* The number of epochs that end at or behind the sequence id. */
 static uint32_t epochs_from(const epochs *e, uint64_t seqid)
 {
-    uint32_t low = 0;
-    uint32_t high = e->count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (e->items[mid].seqid >= seqid)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return count_in_front(e->items, 0, e->count, (place){.seqid = seqid}, epoch_ends_behind);
 }
 
 /* --- epochs ----------------------------------------------------------------------------------- */

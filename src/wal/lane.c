@@ -273,6 +273,22 @@ static void slots_trim(rq_wal *wal, uint64_t oldest_needed)
     pthread_mutex_lock(&wal->mutex);
 }
 
+/* The name of a file found unused may not be durable, if its creator crashed just then. A header is
+ * written when the name is durable. */
+static rq_err slot_take_free(rq_wal *wal, slot *s, slot **ret, rq_error *why)
+{
+    rq_err rc = s->number > 0 ? RQ_OK : rq_vfs_sync_dir(wal->env.vfs, wal->dir, why);
+    if (rc == RQ_OK) {
+        *ret = s;
+        return RQ_OK;
+    }
+    pthread_mutex_lock(&wal->mutex);
+    s->next = wal->free_slots;
+    wal->free_slots = s;
+    pthread_mutex_unlock(&wal->mutex);
+    return rc;
+}
+
 rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why)
 {
     pthread_mutex_lock(&wal->mutex);
@@ -285,8 +301,7 @@ rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why)
     pthread_mutex_unlock(&wal->mutex);
     if (s != NULL) {
         s->next = NULL;
-        *ret = s;
-        return RQ_OK;
+        return slot_take_free(wal, s, ret, why);
     }
     s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);

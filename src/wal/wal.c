@@ -404,12 +404,7 @@ static void begin_later(rq_wal *wal, wal_file *old, wal_file *s)
 /* Begins the first WAL file of this epoch, behind the end of the existing ones. */
 static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
 {
-    if (wal->newest != NULL)
-        RQ_TRY(rq_file_sync(wal->newest->slot->file, why));
-    else
-        RQ_TRY(rq_vfs_mkdirs(wal->env.vfs, wal->dir, why));
-    /* The name of a file found unused may not be durable, if its creator crashed just then. */
-    RQ_TRY(rq_vfs_sync_dir(wal->env.vfs, wal->dir, why));
+    if (wal->newest == NULL) RQ_TRY(rq_vfs_mkdirs(wal->env.vfs, wal->dir, why));
     wal_file *s = rq__wal_file_new(end);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
     s->number = wal->next_number++;
@@ -435,6 +430,9 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
         old = NULL; /* nothing needs it: it is free, its file will be the new one's */
     rq_wal_file_info info = rq__wal_info_of(wal, s, crc);
     pthread_mutex_unlock(&wal->mutex);
+    /* The new file follows the old one, whose last records may be in the page cache only. Without a
+     * file that is needed, nothing is to be preserved. */
+    if (old != NULL) RQ_TRY(rq_file_sync(old->slot->file, why));
     rq_error own = {0};
     rq_err rc = rq__wal_slot_take(wal, &s->slot, &own);
     if (rc == RQ_OK) rc = rq__wal_header_put(s->slot, &info, &own);
@@ -612,8 +610,8 @@ static rq_err leave_empty(rq_wal *wal, rq_error *why)
     rq_wal_file_info info = rq__wal_info_of(wal, &empty, wal->staged_crc);
     info.oldest_number = info.number;
     info.clean = true;
+    /* One copy of the header is durable then; the other one need not be. */
     RQ_TRY(rq__wal_header_put(last, &info, why));
-    RQ_TRY(rq_file_sync(last->file, why));
     rq_arena arena = {0};
     rq_dir_entry *entries;
     size_t count;

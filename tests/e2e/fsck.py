@@ -204,7 +204,8 @@ def misplaced(report, template, root):
     case("an unknown table", lambda p: shutil.copytree(p / table, p / damage.DEFAULT / "delta"),
          "delta: a table that hbase:meta does not know")
     case("edits HBase has not replayed",
-         lambda p: (p / table / first / "recovered.edits" / "00000000000000000007").write_bytes(b"x"),
+         lambda p: ((p / table / first / "recovered.edits").mkdir(exist_ok=True),
+                    (p / table / first / "recovered.edits" / "00000000000000000007").write_bytes(b"x")),
          "recovered.edits", "not replayed")
     case("a log of HBase's", lambda p: ((p / "WALs" / "h,1,2").mkdir(parents=True),
                                         (p / "WALs" / "h,1,2" / "x").write_bytes(b"")), "WALs/h,1,2/x")

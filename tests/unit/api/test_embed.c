@@ -92,6 +92,39 @@ static void rows_are_there_after_reopening(void **state)
     }
 }
 
+/* Names, sizes and times of all files but the log's, as text. */
+static void list_files(char *text, size_t room)
+{
+    char command[256];
+    snprintf(command, sizeof command,
+             "cd %s/db && find data MasterData .rorqual/regions -printf '%%p %%s %%T@\\n' | sort",
+             folder);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    size_t len = fread(text, 1, room - 1, f);
+    text[len] = 0;
+    assert_true(len > 0 && len < room - 1);
+    assert_int_equal(pclose(f), 0);
+}
+
+/* Neither locations nor results of procedures are written again, so nothing is flushed, and after some
+ * openings nothing is left to be compacted. */
+static void a_database_that_is_only_read_stays_as_it_is(void **state)
+{
+    (void)state;
+    char before[16384] = "", after[16384];
+    for (int i = 0; i < 8; i++) {
+        rq_db *db = open_db();
+        rq_table *t = open_table(db);
+        if (i == 0) OK(put(t, "r", "v"));
+        holds(t, "r", "v");
+        rq_table_close(t);
+        OK(rq_disconnect(db, &why));
+        list_files(i < 7 ? before : after, sizeof before);
+    }
+    assert_string_equal(before, after);
+}
+
 static void a_folder_has_one_user(void **state)
 {
     (void)state;
@@ -418,6 +451,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_are_there_after_reopening, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_database_that_is_only_read_stays_as_it_is, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_has_one_user, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(tables_are_told_apart, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_long_scan_says_how_far_it_is, make_folder, remove_folder),

@@ -305,7 +305,7 @@ static void lose_table(world *w)
 
 static void expect_files(world *w)
 {
-    assert_int_equal(count_files(w, "data/default/t"), 2); /* one, and the .seqid file's */
+    assert_int_equal(count_files(w, "data/default/t"), 1);
     assert_int_equal(count_files(w, "mobdir/data/default/t"), 1);
 }
 

@@ -163,6 +163,53 @@ static void reading_goes_on_from_checkpoints_and_copies(void **state)
     }
 }
 
+#define LONG_ROW 30000
+#define ALIKE_CELLS 40000
+
+/* A block can say with some bytes that a long key comes again. A file with such blocks may be loaded by a
+ * client; its checkpoints take no more memory than the block, by a factor. */
+static void many_long_keys_make_few_checkpoints(void **state)
+{
+    (void)state;
+    static const rq_block_encoding encodings[] = {RQ_ENCODING_PREFIX, RQ_ENCODING_DIFF,
+                                                  RQ_ENCODING_FAST_DIFF};
+    uint8_t *row = calloc(1, LONG_ROW);
+    assert_non_null(row);
+    for (size_t e = 0; e < RQ_ARRAY_LEN(encodings); e++) {
+        rq__delta_shape shape = {.encoding = encodings[e]};
+        rq_cell c = {.row = row,
+                     .row_len = LONG_ROW,
+                     .family = (const uint8_t *)"f",
+                     .family_len = 1,
+                     .timestamp = ALIKE_CELLS,
+                     .type = RQ_TYPE_PUT};
+        rq_cell last = c;
+        rq_buf bytes = {0};
+        for (int i = 0; i < ALIKE_CELLS; i++, c.timestamp--) {
+            assert_int_equal(rq__delta_encode(shape, &c, i == 0 ? NULL : &last, NULL, &bytes),
+                             RQ_OK);
+            last = c;
+        }
+        rq__sidecar *s;
+        rq_slice payload = rq_buf_slice(&bytes);
+        assert_int_equal(rq__delta_checkpoints(NULL, shape, payload, &s), RQ_OK);
+        assert_true(s->heap_len < 3 * bytes.len + (size_t)2 * LONG_ROW);
+        assert_true(s->count > 4);
+        rq__delta d = {0};
+        rq_cell key = last;
+        int64_t at = rq__delta_checkpoint_before(s, RQ_ORDER_DEFAULT, &key);
+        assert_int_equal(at, s->count - 1);
+        assert_int_equal(rq__delta_restore(&d, s, (uint32_t)at, payload), RQ_OK);
+        while (d.next_pos < payload.len)
+            assert_int_equal(rq__delta_next(&d, shape, payload), RQ_OK);
+        assert_int_equal(rq_cell_compare_key(RQ_ORDER_DEFAULT, &d.cell, &last), 0);
+        rq__delta_clear(&d);
+        rq__sidecar_free(NULL, s);
+        rq_buf_clear(&bytes);
+    }
+    free(row);
+}
+
 static void damaged_blocks_never_lead_outside(void **state)
 {
     (void)state;
@@ -214,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_come_back_as_they_were),
         cmocka_unit_test(reading_goes_on_from_checkpoints_and_copies),
+        cmocka_unit_test(many_long_keys_make_few_checkpoints),
         cmocka_unit_test(damaged_blocks_never_lead_outside),
         cmocka_unit_test(tags_that_are_none_are_refused),
     };
