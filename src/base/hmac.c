@@ -9,7 +9,7 @@
 
 #define BLOCK SHA256_BLOCK_LENGTH
 
-/* The compiler may not leave it out. */
+/* Volatile, so that the compiler does not remove the clearing. */
 static void wipe(void *p, size_t len)
 {
     volatile uint8_t *at = p;

@@ -687,7 +687,7 @@ static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_er
 
 /* Writes the list of live servers, only this one, to the store's family rs. An HBase that takes the
  * folder over learns from it whose regions to assign again. HBASE: MasterRegionServerList.
- * *ret_was_here: a server of this very name was there before. */
+ * *ret_was_here: the list had a server of this name, start code included. */
 static rq_err put_servers(boot *b, rq__batch *batch, bool *ret_was_here, rq_error *why)
 {
     rq_catalog *c = b->catalog;

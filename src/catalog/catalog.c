@@ -231,8 +231,9 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why)
     rq__procedures_reopen(c, info, NULL);
 }
 
-/* HBASE: ServerCrashProcedure. A region that a procedure has is that one's: its calls to the server have ended. The
- * reopening comes after it, and does nothing if the region has left the server by then. */
+/* HBASE: ServerCrashProcedure. A region that another procedure works on is left to that
+ * procedure, whose calls to the server have ended; the reopening runs after it, and does nothing if the region
+ * is on another server by then. */
 void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server)
 {
     const rq_catalog_table *const *tables;

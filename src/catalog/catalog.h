@@ -54,8 +54,8 @@ rq_host *rq_catalog_host(const rq_catalog *c);
 rq_engine *rq_catalog_engine(const rq_catalog *c);
 /* For rq_engine_options.region_failed: closes the region with abort and reopens it. Any thread. */
 void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
-/* In a cluster: the server has ended and is fenced, and the table of calls knows it. Its regions are opened on
- * other servers, in the background. Any thread, also more than once. */
+/* In a cluster: opens the regions of a dead server on other servers, in the background. REQUIRES: the server is
+ * fenced, and the table of calls was told that it is down. Any thread; may be repeated. */
 void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server);
 
 /* Region replicas. There is only this server, so a replica is a name and not a copy: the region

@@ -5,7 +5,7 @@
 #include "catalog/fsck_priv.h"
 #include "catalog/snapshot_manifest.h"
 
-/* A repair would move them to where the snapshot does not find them. */
+/* A repair would move the files to a folder in which the snapshot does not look for them. */
 static rq_err note_needed(rq__fsck *k, const rq__snapshot *s, rq_error *why)
 {
     for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next)

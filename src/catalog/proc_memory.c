@@ -32,7 +32,7 @@ void rq__proc_forget_opened(rq__proc *p)
     p->opened_count = 0;
 }
 
-/* What it holds of others: regions, a schema, files. */
+/* Releases the procedure's references: regions, the schema, files held against the cleaner. */
 static void release_all(rq__proc *p)
 {
     rq__proc_forget_opened(p);

@@ -43,7 +43,8 @@ static rq_err delete_records(rq_catalog *c, const uint64_t *ids, size_t count, r
             break;
         }
         rq_put_be64(row, ids[i]);
-        if (ids[i] != c->procedures.marked_id) /* it goes when the next clean stop leaves another */
+        if (ids[i] !=
+            c->procedures.marked_id) /* the next clean stop that writes another marker removes it */
             rc = rq__batch_delete_family(&b, rq_slice_of(row, 8), "proc");
         if (rc == RQ_OK) rc = rq__batch_delete_family(&b, rq_slice_of(row, 8), "state");
     }
@@ -110,7 +111,8 @@ static rq_err load_result(rq_catalog *c, const rq_cell *cell)
     return rc == RQ_E_NO_MEMORY ? rc : RQ_OK;
 }
 
-/* What prepare counted before the restart (ddl_create.c). */
+/* Counts the tables and regions that the procedure will add, as its prepare step did before the restart
+ * (ddl_create.c). */
 static void count_coming(rq__proc *p)
 {
     rq_ddl_kind kind = p->ops->kind;

@@ -280,7 +280,7 @@ typedef struct rq__proc_account {
 typedef struct rq__procedures {
     pthread_mutex_t lock;
     uint64_t next_id;
-    uint64_t marked_id; /* of the row that an earlier clean stop has left in `proc`; 0: none */
+    uint64_t marked_id; /* id of the empty row that the last clean stop left in `proc`; 0: none */
     rq__proc *active, *active_last; /* in order of arrival */
     size_t bytes_max;               /* memory of the active ones, as submitted */
     rq__proc_account total;
@@ -343,7 +343,8 @@ bool rq__procedures_task_begin(rq_catalog *c);
 void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c));
 
 /* Submits an internal change (a region to be reopened) without waiting for it. `left`: the server that has
- * ended; the region is left alone if it is open on another one by then. NULL: it has failed where it is. */
+ * ended; nothing is done if the region is open on another server by then. NULL: the region has failed on a
+ * server that still runs. */
 void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left);
 
 /* --- records (proc_record.c) ------------------------------------------------------------------ */

@@ -314,7 +314,7 @@ static rq_err note_lost(rq__recover *r, const rq_region_info *info, const char *
     return RQ_OK;
 }
 
-/* A region that nobody can serve. */
+/* A region that no server can open. */
 static rq_err set_region_aside(rq__recover *r, const char *dir, const char *encoded, rq_error *why)
 {
     rq__lost_region l = {.dir = dir};

@@ -12,7 +12,7 @@ typedef enum rq__region_fate {
     RQ__FATE_SPLIT_PARENT, /* replaced by `by` and `by_last` */
     RQ__FATE_MERGE_PARENT, /* replaced by `by` */
     RQ__FATE_ASIDE,
-    RQ__FATE_STAYS, /* without a row */
+    RQ__FATE_STAYS, /* left in its folder, without a row in hbase:meta */
 } rq__region_fate;
 
 /* A region on disk that hbase:meta does not know. */
@@ -20,7 +20,7 @@ typedef struct rq__lost_region {
     rq_region_info info;
     const char *dir;
     bool referred_to;
-    bool is_needed; /* by clones or snapshots */
+    bool is_needed; /* clones or snapshots refer to its files */
     rq__region_fate fate;
     const rq_region_info *by, *by_last;
 } rq__lost_region;
@@ -39,8 +39,8 @@ typedef struct rq__recover {
 } rq__recover;
 
 void rq__recover_tell(rq__recover *r, const char *what, const char *place, const char *text);
-/* Sets is_needed of those whose files clones or snapshots need, which find a file in data/ and archive/, but
- * not where it is set aside. */
+/* Sets is_needed of regions whose files clones or snapshots refer to. References are resolved in data/ and
+ * archive/, not in the folder of files set aside. */
 RQ_NODISCARD
 rq_err rq__recover_find_needs(rq__recover *r, rq__lost_region *list, size_t count, rq_error *why);
 /* Decides about each lost region: a row, a parent of others, moved aside, or left where it is. REQUIRES:

@@ -107,7 +107,7 @@ static int run(const char *name, int argc, char **argv)
     return unknown(name);
 }
 
-/* Output that a full disk did not take is no success, whatever the command was. */
+/* Lost output, for example because of a full disk, is a failure of any command. */
 int main(int argc, char **argv)
 {
     if (argc < 2) {

@@ -206,7 +206,7 @@ static rq_err call_server(rq_client *c, rq__conn *conn, const char *host, const 
     return m.err;
 }
 
-/* After a failure that may pass another server may be master, though this one has not hung up.
+/* After a retryable failure another server may be the master, even if this connection is still open.
  * HBASE: AsyncMasterRequestRpcRetryingCaller, which drops the master's stub. */
 static rq_err call_master(rq_client *c, const char *method, rq_slice message, rq_buf *ret,
                           rq_client_failure *failure)
@@ -245,7 +245,7 @@ static int64_t wait_ns(const rq_client *c)
                                   : (int64_t)PROCEDURE_ATTEMPTS * PROCEDURE_PERIOD_NS;
 }
 
-/* A call that changes nothing: repeated until that time, because another server may be master then.
+/* A call that only reads: repeated until `until_ns`, at the new master if the master changes.
  * HBASE: RawAsyncHBaseAdmin.getProcedureResult. */
 static rq_err ask_again(rq_client *c, int64_t until_ns, const char *method, rq_slice message,
                         rq_buf *ret, rq_client_failure *failure)

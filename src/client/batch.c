@@ -2,7 +2,7 @@
 /* Batches. A batch stores its actions as adjacent bytes and, for each attempt, the order of the
  * unfinished ones: by server, then region, then as given, so that actions of one row stay in order.
  * The part of each server is one Multi; results identify their action by its index, which must be one of
- * their region's. An action whose row no region has fails alone. */
+ * their region's. An action whose row is in no region fails alone. */
 #include "client/op_priv.h"
 
 #include <stdlib.h>
@@ -279,7 +279,7 @@ static rq_err plan_batch(rq_op *op, size_t *ret_parts)
     return RQ_OK;
 }
 
-/* HBASE: AsyncBatchRpcRetryingCaller.groupAndSend: those that are not located are tried again. */
+/* HBASE: AsyncBatchRpcRetryingCaller.groupAndSend tries actions without a location again. */
 static void fail_homeless(rq_op *op)
 {
     for (size_t i = 0; i < op->action_count; i++)

@@ -72,10 +72,10 @@ typedef struct rq__region {
 
 struct rq_client_table {
     rq_client *client;
-    rq_client_table *next, *prev;   /* of all */
-    rq_client_table *same_bucket;   /* table.c, as are: */
-    rq_client_table *newer, *older; /* by the last use of their map */
-    bool is_listed;                 /* there */
+    rq_client_table *next, *prev;   /* in the list of all tables */
+    rq_client_table *same_bucket;   /* this and the next three belong to table.c */
+    rq_client_table *newer, *older; /* tables with maps, by last use */
+    bool is_listed;                 /* in the list by last use */
     bool keeps_map;
     char *name;
     uint32_t priority; /* of calls that have none */
@@ -111,8 +111,9 @@ struct rq_client {
     int64_t timeout_ns;
     rq__registry registry;
     rq__registry_answer found;
-    bool meta_lost;   /* the last read of meta failed: ask the registry first */
-    bool master_lost; /* the last blocking call of the master failed: likewise */
+    bool meta_lost; /* the last read of meta failed: the next one asks the registry first */
+    bool
+        master_lost; /* the last blocking call of the master failed: the next one asks the registry first */
     rq__conn *meta;
     rq__conn *master;
     rq__other others[4]; /* in no order; the oldest is dropped */
@@ -134,7 +135,7 @@ struct rq_client {
     rq__conn **all; /* every connection, for time-outs */
     size_t all_count;
     size_t all_cap;
-    uint64_t dropped_connects; /* of connections that were dropped, as is: */
+    uint64_t dropped_connects; /* connects and bytes of connections that were dropped */
     rq_client_traffic dropped;
 };
 
@@ -152,8 +153,8 @@ bool rq__address_parse(rq_slice text, rq__address *ret);
 RQ_NODISCARD
 rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
                        rq__conn **ret); /* codec NULL: KeyValueCodec */
-/* Frees it, unless it has calls in flight: then it is the client's until the end. NULL is fine. REQUIRES: not in
- * a callback. */
+/* Frees the connection; one with calls in flight stays until the client is freed. NULL is fine. REQUIRES: not
+ * in a callback. */
 void rq__client_drop_conn(rq_client *c, rq__conn *conn);
 RQ_NODISCARD
 rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
@@ -186,13 +187,13 @@ static inline size_t rq__text_hash(const char *text)
 
 /* table.c */
 void rq__tables_free(rq_client *c);
-/* The map is the one that is dropped last. */
+/* The table's map was used: it becomes the last one to be dropped. */
 void rq__map_used(rq_client_table *t);
 /* A new map is in place; may drop the map of another table. */
 void rq__map_replaced(rq_client_table *t);
 
 /* region_map.c */
-/* Why the last reading failed; "": unknown. */
+/* Why the last reading of the table's regions failed; "": unknown. */
 const char *rq__refresh_text(const rq_client_table *t);
 const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
 /* The region before the one that begins with `start`; if that is empty, the last one. */

@@ -14,11 +14,11 @@
 
 #define CODEC "org.apache.hadoop.hbase.codec.KeyValueCodec"
 #define READ_ROOM (128 * 1024)
-#define IN_KEPT ((size_t)4 << 20) /* of the buffer, between answers: twice those of a scan */
+#define IN_KEPT ((size_t)4 << 20) /* of the input buffer, between answers: twice a scan's answer */
 #define FRAME_MAX (256U << 20)
 #define NO_PLACE UINT32_MAX
-/* A connection that owes so many answers to calls that timed out, or that has not sent so much when a call
- * timed out, is given up: the peer hangs. HBASE: none; its client keeps a timed-out call's id only. */
+/* A connection is closed if so many calls have timed out without a response since, or if so many bytes are
+ * unsent when a call times out: the peer hangs. HBASE: none; its client keeps a timed-out call's id only. */
 #define ABANDONED_MAX 1000
 #define PENDING_MAX ((size_t)64 << 20)
 #define CONNECT_TIMEOUT_NS 10000000000 /* HBASE: hbase.ipc.client.socket.timeout.connect */

@@ -7,7 +7,7 @@
  *
  * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids. A
  * call that exceeds its time-out ends with RQ_E_CALL_TIMEOUT; a later response to it is dropped. A
- * connection with very many of these, or with very much that the peer has not read then, is lost.
+ * connection with very many such calls, or very many bytes that the peer has not read, is lost.
  * Bytes are written at the end of the loop's iteration, so that calls made together are sent together.
  */
 #ifndef RQ_CLIENT_CONN_H

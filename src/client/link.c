@@ -26,7 +26,7 @@ struct rq_link {
     rq_link_options o;
     rq__conn *conn;
     state state;
-    uint64_t greeted_connect; /* which of the connections was greeted, or is */
+    uint64_t greeted_connect; /* number of the connect whose greeting was begun */
     waiting *first, *last;    /* until the greeting has succeeded */
     size_t calls, bytes;
     rq_loop_timer timer; /* armed while there are calls */

@@ -10,7 +10,8 @@
  *  - The greeting is the user's: some calls by rq_link_greet_call, then rq_link_greeted. Nothing else is sent
  *    before it has succeeded.
  *  - A call that is not answered in time loses the connection: the path may be dead, or the server not read.
- *  - What is unsent or unanswered has limits; a call beyond them fails at once with RQ_E_CALL_QUEUE_TOO_BIG.
+ *  - The number and bytes of unanswered calls are limited; a further call fails at once with
+ *    RQ_E_CALL_QUEUE_TOO_BIG.
  *
  * All of it happens on the loop's thread.
  */
@@ -51,7 +52,7 @@ void rq_link_greet_call(rq_link *l, const char *method, rq_slice message, rq_rep
                         void *ctx);
 /* The greeting has ended; with an error the connection is closed. `why` may be NULL. */
 void rq_link_greeted(rq_link *l, rq_err rc, const char *why);
-/* That wait or are not answered. */
+/* The number of calls that wait for the greeting or for their answer. */
 size_t rq_link_calls(const rq_link *l);
 
 #endif

@@ -26,7 +26,7 @@ typedef struct rq__action {
     rq__span cells; /* in cells */
     const rq__region
         *region;  /* of this attempt, while it is planned and sent; NULL: none has the row */
-    size_t group; /* the same as a number, valid after the map has changed */
+    size_t group; /* the region's number, valid after the map has changed */
     size_t place; /* in order */
     uint32_t priority;
     bool done;

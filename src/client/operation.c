@@ -89,7 +89,7 @@ bool rq__map_is_wrong(rq_err err)
     }
 }
 
-/* Also a server that is silent may have lost its regions.
+/* A server that does not answer may have lost its regions, too.
  * HBASE: ClientExceptionsUtil.isMetaClearingException */
 static bool doubts_map(rq_err err)
 {

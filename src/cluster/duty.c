@@ -21,7 +21,7 @@ struct rq_duty {
     rq_task task;
     rq_timer timer;
     bool failing;         /* what has been logged */
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards the fields below */
     bool taken, busy, stopping;
     rq_latch *idle;
 };
@@ -72,7 +72,7 @@ static void run_due(rq_task *task)
     if (goes) ex->submit(ex, RQ_POOL_WORK, &d->task);
 }
 
-/* `more`: the next one follows after the period. */
+/* `more`: another report is sent after the period. */
 static void pause_or_end(rq_duty *d, bool more)
 {
     rq_executor *ex = d->env->executor;

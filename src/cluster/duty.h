@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server's reports to whoever is the active master: RegionServerStartup until one has taken it, then
+ * A server's reports to the active master: RegionServerStartup until one has taken it, then
  * RegionServerReport with the loads of its regions, every few seconds.
  *
  *   startup ──taken──► report ─ pause ─► report …         a master that is not reached: again, after a pause
@@ -21,9 +21,10 @@ typedef struct rq_duty_options {
     rq_host *host;
     uint16_t info_port; /* of the pages; 0: none */
     unsigned period_ms; /* 0: RQ_DUTY_PERIOD_MS */
-    /* Sends to whoever is the active master now, as in orders.h. */
+    /* Sends to the current active master, as in orders.h. */
     void (*report)(void *ctx, rq_report *r);
-    /* The server must end: no master takes it. Once, any thread, must not block; may be NULL. */
+    /* Called when a master has refused the server for good, which then must end. At most once; any thread; must
+ * not block; may be NULL. */
     void (*fatal)(void *ctx, rq_err rc, const rq_error *why);
     void *ctx;
 } rq_duty_options;

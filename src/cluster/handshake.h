@@ -11,10 +11,10 @@
  *
  * T has C, D and both servers' names with their start codes, each with its length in front, so a proof is of
  * use on this connection alone: it is of no use later, to another server or incarnation, for another name, or
- * sent back. The called side proves nothing to a caller that has not.
+ * sent back. The called side sends its proof only to a caller that is proven.
  *
- * It protects from those who can connect, not from those who can change packets on the way: with an
- * untrusted network the connection needs TLS below it.
+ * It protects against clients that can connect, not against changes of packets in transit: on an untrusted
+ * network the connection needs TLS.
  */
 #ifndef RQ_CLUSTER_HANDSHAKE_H
 #define RQ_CLUSTER_HANDSHAKE_H
@@ -30,7 +30,7 @@
 
 typedef struct rq_caller {
     const rq_secret *secret;
-    const rq_server_name *from, *to; /* with texts */
+    const rq_server_name *from, *to; /* REQUIRES: their texts are set */
     uint8_t nonce[RQ_NONCE_LEN];     /* fresh: rq_unguessable */
     uint8_t theirs[RQ_NONCE_LEN];
 } rq_caller;

@@ -8,14 +8,14 @@
 
 #include "proto/cluster_status.pb-c.h"
 
-/* In the arena, but for the name, which is the info's. NULL: out of memory. */
+/* In the arena; the region's name points into the info. NULL: out of memory. */
 Pb__RegionLoad *rq_region_load_message(rq_arena *arena, const rq_region_info *info,
                                        const rq_region *r);
 
-/* From one report of a server to the next; all zero at first. */
+/* The period between two reports of a server; all zero at first. */
 typedef struct rq_load_period {
     int64_t begin_ms;
-    uint64_t requests; /* in all, at that time */
+    uint64_t requests; /* total at begin_ms */
 } rq_load_period;
 
 /* All open regions; in the arena. Begins a new period. `info_port` 0: there are no pages. */

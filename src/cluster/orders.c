@@ -448,7 +448,8 @@ rq_err rq_orders_new(const rq_orders_options *options, rq_orders **ret)
     return rc;
 }
 
-/* Its report goes nowhere. Whoever waits for its turn is put before *list. REQUIRES: lock held. */
+/* Drops an order without a report. The order of the same region that comes next is put before *list.
+ * REQUIRES: lock held. */
 static void give_up(rq_orders *o, entry *e, entry **list)
 {
     entry *next = pass_turn(o, e);

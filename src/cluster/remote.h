@@ -29,11 +29,11 @@ typedef struct rq_remote_options {
     const rq_env *env;
     int64_t master_ms; /* when this master became active; above every earlier one's */
     void (*send)(void *ctx, rq_remote_request *r);
-    /* The server in the master's process, which takes all regions of the namespace hbase: their rows are read
-     * there. NULL: they go anywhere. Borrowed. */
+    /* The server in the master's process. It takes all regions of the namespace hbase, because the master reads
+     * their rows directly. NULL: they go anywhere. Borrowed. */
     const rq_server_name *home;
-    /* A server has joined at the address of `old`, which therefore runs no longer. Whoever is told fences
-     * `old` and then says that it is down. Any thread, must not block; NULL: nobody is told. */
+    /* A server has joined at the address of `old`, which therefore has ended. The callee fences `old` and then
+     * reports that it is down. Any thread, must not block; NULL: nobody is told. */
     void (*replaced)(void *ctx, const rq_server_name *old);
     void *ctx;
 } rq_remote_options;

@@ -30,7 +30,7 @@ struct rq_remote {
     struct rq__pending *buckets[RQ__REMOTE_BUCKETS];
     struct rq__message *messages;
     rq__server *servers; /* that are up */
-    rq__server *dead;    /* of each address the latest */
+    rq__server *dead;    /* the latest of each address */
     size_t server_count;
     size_t turn; /* of the next region that is placed */
     uint64_t next_id;
@@ -44,7 +44,7 @@ struct rq_remote {
 /* Ends the calls to a server that have not reported. */
 void rq__end_calls_to(rq_remote *m, const rq_server_name *server, rq_err rc, const rq_error *why);
 
-/* Whether the sender is who the message says. `from` NULL: not known. */
+/* Whether `from` is the sender that the message names. `from` NULL: not known, true. */
 RQ_NODISCARD
 rq_err rq__check_sender(const rq_server_name *from, const rq_server_name *said, rq_error *why);
 

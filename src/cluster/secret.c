@@ -62,7 +62,7 @@ rq_err rq_secret_read(const char *path, rq_secret *ret, rq_error *why)
     uint8_t bytes[RQ_SECRET_MAX + 1];
     struct stat st;
     size_t len;
-    /* Without waiting for the writer of a pipe. */
+    /* Does not wait if the path is a pipe without a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return rq_fail(why, RQ_E_CONFIG, "the cluster's secret %s: %s", path, strerror(errno));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The secret that the servers of a cluster share: a file that all of them have, and nobody else. */
+/* The secret that the servers of a cluster share: a file that each of them has, readable by no other user. */
 #ifndef RQ_CLUSTER_SECRET_H
 #define RQ_CLUSTER_SECRET_H
 
@@ -8,7 +8,7 @@
 #define RQ_SECRET_MIN 16 /* bytes of the file, without white space at its end */
 #define RQ_SECRET_MAX 4096
 
-/* Made of the file's bytes; these are not kept. */
+/* A digest of the file's bytes; the bytes are not kept. */
 typedef struct rq_secret {
     uint8_t key[RQ_HMAC_LEN];
 } rq_secret;

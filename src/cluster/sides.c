@@ -54,7 +54,7 @@ static rq_err procedures_done(const peer_call *c)
     return rq_remote_procedures_done(c->sides->master, c->from, c->request, c->why);
 }
 
-/* What it says is for the operator. The server ends itself, and is known to be down when it is fenced. */
+/* The text is logged for the operator. The server ends itself; it counts as down only once it is fenced. */
 static rq_err fatal_error(const peer_call *c)
 {
     const void *p;

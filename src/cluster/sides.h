@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process is to the other servers of its cluster: a server that takes orders, and, while it is the
- * active master, one that takes reports. It takes their calls by method; whoever calls has seen the caller's
- * proof (handshake.h).
+ * Dispatches the calls of other servers of the cluster by method: orders of masters, and, while this process is
+ * the active master, reports of servers. REQUIRES: the caller has proven the secret (handshake.h).
  *
  * Any thread; nothing blocks but rq_sides_set_…, which wait for calls under way.
  */
@@ -18,7 +17,7 @@ typedef struct rq_sides rq_sides;
 RQ_NODISCARD
 rq_err rq_sides_new(const rq_log *log, rq_sides **ret);
 void rq_sides_free(rq_sides *s);
-/* NULL: no more. Then no call uses the earlier one. */
+/* NULL: this process has none any more. On return no call uses the previous one. */
 void rq_sides_set_orders(rq_sides *s, rq_orders *orders);
 void rq_sides_set_master(rq_sides *s, rq_remote *master);
 

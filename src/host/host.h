@@ -42,7 +42,8 @@ rq_region_names *rq_host_names(rq_host *h);
  * rq_host_serve on, and not any more when it is closed. REQUIRES: nothing was opened. */
 void rq_host_name_itself(rq_host *h);
 bool rq_host_names_itself(const rq_host *h);
-/* The master has taken the report that the region is open. Any thread; it may be closed meanwhile. */
+/* The master has taken the report that the region is open: it is served from now on. Any thread; the region may
+ * be closed meanwhile. */
 void rq_host_serve(rq_host *h, const rq_region_info *info);
 
 /* --- opening and closing; blocking ------------------------------------------------------------ */

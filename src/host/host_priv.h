@@ -32,15 +32,16 @@ struct rq_host {
     bool names_itself;              /* set before anything is opened */
     pthread_mutex_t lock;           /* guards the rest; never held across I/O */
     rq__by_name open;
-    rq__by_name own;            /* entries of own_names.c */
-    _Atomic size_t own_retired; /* those that readers may still see; they hold their regions */
+    rq__by_name own; /* entries of own_names.c */
+    _Atomic size_t
+        own_retired; /* removed names that readers may still see; they hold their regions */
     rq__by_name moved;
     rq__moved_region *moved_first, *moved_last;
 };
 
 /* --- own_names.c: without effect unless the host names its regions itself ----------------------- */
 typedef struct rq__own_name rq__own_name;
-/* The region is about to be opened: requests are told so. It may be open already. */
+/* The region is about to be opened: requests get RegionOpeningException. It may be open already. */
 RQ_NODISCARD
 rq_err rq__own_name_begin(rq_host *h, const rq_region_info *info);
 /* It is open, and not served yet. */

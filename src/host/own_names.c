@@ -5,7 +5,7 @@
  *     rq__own_name_begin ─► OPENING ─► rq__own_name_opened ─► rq_host_serve ─► OPEN ─► rq__own_name_end ─► [gone]
  *
  * A region is served when the master has taken the report that it is open: until then hbase:meta does not
- * send anybody here. Its entry has all memory from the beginning, so that serving cannot fail. What a lookup
+ * name this server. Its entry has all memory from the beginning, so that serving cannot fail. What a lookup
  * has found is freed through the epoch.
  */
 #include "host/host_priv.h"
@@ -111,7 +111,7 @@ void rq_host_serve(rq_host *h, const rq_region_info *info)
     rq__own_name *o = own_of(rq__by_name_find(&h->own, info->encoded));
     if (o != NULL && o->open.region != NULL && o->shown != &o->open) {
         o->shown = &o->open;
-        rq_region_names_put(&h->names, o->shown); /* in the place of the other */
+        rq_region_names_put(&h->names, o->shown); /* replaces the earlier entry */
     }
     pthread_mutex_unlock(&h->lock);
 }
@@ -129,7 +129,7 @@ void rq__own_name_end(rq_host *h, const char *encoded)
     if (o == NULL) return;
     atomic_fetch_add_explicit(&h->own_retired, 1, memory_order_relaxed);
     rq_epoch_retire(h->env->epoch, &o->retired, release);
-    rq_epoch_collect(h->env->epoch); /* a process without requests has nobody else who does */
+    rq_epoch_collect(h->env->epoch); /* without requests no other thread collects */
 }
 
 void rq_host_name_itself(rq_host *h)

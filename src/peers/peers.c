@@ -28,7 +28,7 @@ struct rq_peers {
     peer *list;
     rq_loop_timer sweep; /* armed while there are connections */
     rq_task stop;
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
     size_t posted; /* calls on their way to the loop */
     bool stopping, stopped;
@@ -49,7 +49,7 @@ static rq_slice text_of(const rq_reply *r)
     return has_class ? rq_slice_of(r->text.ptr + len + 2, r->text.len - len - 2) : r->text;
 }
 
-/* What waits fails with an error that may pass: the other server may start again with the right secret. */
+/* Waiting calls fail with a retryable error: the other server may start again with the right secret. */
 static void greeting_failed(peer *p, rq_slice text)
 {
     rq_error why = {0};
@@ -207,7 +207,7 @@ static void answered(void *ctx, const rq_reply *r)
         c->done(c, RQ_OK, &why, r->message);
         return;
     }
-    /* What a server's error says of repetition counts, even if its class is not known here. */
+    /* The server's do-not-retry flag decides, even if the error's class is unknown here. */
     rq_err rc = r->err;
     if (rc == RQ_E_CLOSED) rc = RQ_E_SERVER_STOPPED;
     if (r->java_class.len > 0 && r->retry && rq_err_do_not_retry(rc)) rc = RQ_E_IOEXCEPTION;

@@ -8,7 +8,7 @@
  *                     done ◄──────────────────┘
  *
  * A call is sent at most once. If its connection fails, or no answer comes in time, its fate is unknown: the
- * error is retryable, and whoever made the call repeats it.
+ * error is retryable, and the caller repeats the call.
  */
 #ifndef RQ_PEERS_PEERS_H
 #define RQ_PEERS_PEERS_H
@@ -32,7 +32,7 @@ typedef struct rq_peers_options {
 
 typedef struct rq_peer_call {
     const rq_server_name
-        *from; /* one of this process's names; this and the rest is borrowed until `done` */
+        *from; /* one of this process's names; all fields are borrowed until `done` */
     const rq_server_name *to;
     const char *method; /* static */
     rq_slice request;
@@ -54,11 +54,11 @@ void rq_peers_free(rq_peers *p);
 /* Any thread. */
 void rq__peers_call(rq_peers *p, rq_peer_call *c);
 
-/* --- as the functions that send of remote.h and orders.h ----------------------------------------- */
+/* --- the send functions of remote.h and orders.h -------------------------------------------------- */
 
 typedef struct rq_peer_role {
     rq_peers *peers;
-    const rq_server_name *self; /* which name of this process speaks */
+    const rq_server_name *self; /* the sender: one of this process's names */
     /* The active master's name, referenced; NULL: none is known. Any thread; must not block. For reports. */
     const rq_server_name *(*active)(void *ctx);
     void *ctx;

@@ -6,7 +6,7 @@
 
 typedef struct sending {
     rq_peer_call call;
-    rq_remote_request *request; /* one of the two */
+    rq_remote_request *request; /* this or `report` is set */
     rq_report *report;
     const rq_server_name *to; /* a reference, of a report */
 } sending;
@@ -28,7 +28,7 @@ static void done(rq_peer_call *c, rq_err rc, const rq_error *why, rq_slice answe
     rq_remote_request *request = s->request;
     rq_report *report = s->report;
     const rq_server_name *to = s->to;
-    (void)answer; /* those are empty */
+    (void)answer; /* the answers are empty messages */
     free(s);
     rq_server_name_unref(to);
     finish(request, report, rc, why);

@@ -14,10 +14,10 @@
 
 struct rq_peer_service {
     rq_peer_service_options o;
-    _Atomic uint64_t refused_second; /* of the last line in the log */
+    _Atomic uint64_t refused_second; /* second of the last log line */
 };
 
-/* Strangers decide how many there are. */
+/* Any client can cause refusals, so the log lines are limited. */
 static void log_refusal(rq_peer_service *s, const rq_call *call, const rq_error *why)
 {
     uint64_t second = rq_loop_clock_ns() / UINT64_C(1000000000) + 1;

@@ -4,8 +4,8 @@
  * calls prove the cluster's secret (cluster/handshake.h). Before that, and after a proof that is wrong, every
  * other call is refused with AccessDeniedException.
  *
- * It is a service of its own, registered by a server of a cluster alone: AdminService and
- * RegionServerStatusService are for whoever can connect, and go on refusing these methods.
+ * It is a service of its own, registered by a server of a cluster alone: any client may
+ * call AdminService and RegionServerStatusService, which go on refusing these methods.
  */
 #ifndef RQ_PEERS_SERVICE_H
 #define RQ_PEERS_SERVICE_H
@@ -18,7 +18,7 @@ typedef struct rq_peer_service rq_peer_service;
 
 typedef struct rq_peer_service_options {
     const rq_secret *secret;            /* all are borrowed */
-    const rq_server_name *const *names; /* this process's, as the others know it */
+    const rq_server_name *const *names; /* of this process, as the other servers know it */
     size_t name_count;
     rq_sides *sides;
     const rq_log *log;

@@ -45,7 +45,7 @@ typedef struct rq__view_of_quotas {
     size_t slot_mask;
     bool exceeds; /* exceedThrottleQuota */
     bool throttles, spaces;
-    bool usages; /* some of RQ__OWNER_TABLE_USAGE */
+    bool usages; /* the view has entries of RQ__OWNER_TABLE_USAGE */
 } rq__view_of_quotas;
 
 /* Reads hbase:quota. Limiters of `before` (may be NULL) are kept, with their new limits.
@@ -87,7 +87,8 @@ typedef struct rq__space_view {
 RQ_NODISCARD
 rq_err rq__space_measure(rq_quotas *q, rq_error *why);
 void rq__space_view_free(rq__space_view *v); /* NULL is fine */
-/* Whether the table's record in hbase:quota says what is still to be done. REQUIRES: q->work. */
+/* Whether the table's record in hbase:quota is still needed, to undo a policy after a restart. REQUIRES:
+ * q->work. */
 bool rq__space_needs_record(const rq_quotas *q, rq_slice table);
 const rq__space_entry *rq__space_find(const rq__space_view *v, rq_slice table);
 

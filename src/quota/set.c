@@ -169,7 +169,7 @@ static rq_err merge(const Pb__SetQuotaRequest *r, rq_arena *arena, Pb__Quotas *t
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* A table's usage goes when its last state was taken back (delete_usage). */
+/* A table's usage is deleted once its last policy was undone (delete_usage). */
 static rq_err delete_owner(rq_quotas *q, place *at, rq_error *why)
 {
     if (!rq_slice_eq(at->qualifier, RQ_SLICE_LIT("s")))
@@ -181,7 +181,7 @@ static rq_err delete_owner(rq_quotas *q, place *at, rq_error *why)
     return rq_catalog_row_delete(q->catalog, RQ__QUOTA_TABLE, at->row, "u", NULL, why);
 }
 
-/* Unless the record is still needed: of a table that could not be enabled, or has its namespace's quota. */
+/* The record is kept if the table could not be enabled, or has its namespace's quota. */
 static rq_err delete_usage(rq_quotas *q, const place *at, rq_error *why)
 {
     rq_slice table = rq_slice_of(at->row.ptr + 2, at->row.len - 2);

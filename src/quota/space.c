@@ -75,7 +75,7 @@ typedef struct round_state {
     rq_quotas *q;
     const rq__view_of_quotas *quotas;
     const rq__space_view *before;
-    bool is_first; /* of this process: what an earlier one has written counts */
+    bool is_first; /* first round of this process: the records of an earlier process count */
     rq__space_view *view;
     size_t cap;
 } round_state;
@@ -199,8 +199,8 @@ static rq_err add_lost_table(round_state *r, size_t count, const rq_space_state 
     return RQ_OK;
 }
 
-/* Tables whose last state is to be taken back: of the previous round, or of an earlier process, which ended
- * before that was done. */
+/* Tables whose last policy is to be undone: of the previous round, or of an earlier process that ended before
+ * it undid them. */
 static rq_err add_lost(round_state *r)
 {
     size_t count = r->view->count;

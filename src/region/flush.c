@@ -275,7 +275,7 @@ static rq_err make_durable(flush *f, rq_error *why)
 
 static void remove_written(flush *f)
 {
-    rq__region_removes_names(f->region); /* of unfinished files, too */
+    rq__region_removes_names(f->region); /* also for unfinished files */
     for (size_t i = 0; i < f->count; i++) {
         part *p = &f->parts[i];
         rq_store_version_discard(p->next);

@@ -247,7 +247,7 @@ static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
     }
     r->manifest.in_use = has_manifest && m.in_use;
     if (!has_manifest || m.in_use) {
-        rq__region_removes_names(r); /* before the crash, or HBase */
+        rq__region_removes_names(r); /* HBase, or the process that crashed, may have removed some */
     } else {
         r->closed_generation = r->manifest.generation;
         r->closed_next_seqid = m.next_seqid;
@@ -403,8 +403,8 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* Whether nothing has changed since the last clean close, which has done all that this one has to do,
- * or since the region was made. */
+/* Whether the region is unchanged since its last clean close or its creation: then this close has nothing to
+ * write. */
 static bool is_as_closed(const rq_region *r)
 {
     return r->closed_generation != 0 && r->closed_generation == r->manifest.generation &&
@@ -412,7 +412,7 @@ static bool is_as_closed(const rq_region *r)
            r->closed_next_seqid == r->staged_seqid + 1;
 }
 
-/* Whether HBase finds the region's last number in a file that it opens. */
+/* Whether a store file has the region's last sequence id, which HBase reads from the files it opens. */
 static bool file_has_last_number(const rq_region *r)
 {
     for (size_t i = 0; i < r->store_count; i++) {

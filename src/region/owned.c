@@ -155,7 +155,7 @@ static rq_err check_owner(rq_region *r, rq_slice owner, rq_error *why)
         return rq_fail(why, RQ_E_STATE, "edits of the region are in this server's own log");
     rq_err rc = rq__owned_check_owner(e->cluster, owner, &r->owned->quiet_ns, why);
     if (rc != RQ_E_STATE) return rc;
-    /* The fence may come yet: another attempt opens it. */
+    /* The former owner may be fenced later: a later attempt succeeds. */
     if (why != NULL) why->code = RQ_E_CONFLICT;
     return RQ_E_CONFLICT;
 }

@@ -550,8 +550,7 @@ static rq_err do_read_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state 
     return RQ_OK;
 }
 
-/* The search for the next row has not ended: cells that nobody may see can take longer than the call's
- * time. */
+/* Whether the call's time is over before the next row was found: any number of invisible cells may be passed. */
 static bool searches_too_long(rq_region_scanner *s, rq_err rc, uint64_t deadline_ns)
 {
     return rc == RQ_E_AGAIN && deadline_ns != 0 && rq__region_scanner_now(s) >= deadline_ns;

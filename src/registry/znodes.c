@@ -75,7 +75,7 @@ static rq_err one_child(const char *name, rq_arena *arena, rq__znode *ret)
     return RQ_OK;
 }
 
-/* Lists of few names are always made. */
+/* Short lists are always made. */
 static rq_err list_servers(const rq__znodes *z, bool lists, rq_arena *arena, rq__znode *ret)
 {
     (void)lists;

@@ -125,7 +125,7 @@ int64_t rq__index_time(int64_t newest)
 {
     int64_t now = (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
     if (now > newest) return now;
-    return newest < INT64_MAX ? newest + 1 : newest; /* a server may send any time */
+    return newest < INT64_MAX ? newest + 1 : newest; /* a server may send any timestamp */
 }
 
 static int64_t newest_of(const rq_row *row)

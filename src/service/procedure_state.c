@@ -85,7 +85,7 @@ static Pb__Any *switch_table(rq_arena *arena, const rq_procedure *of, parts *p, 
     return any(arena, url, &m.base);
 }
 
-/* Of creating and modifying: likewise. */
+/* For creating and modifying a namespace: their messages have the same fields. */
 static Pb__Any *put_namespace(rq_arena *arena, const rq_procedure *of, parts *p, const char *url)
 {
     Pb__CreateNamespaceStateData m = PB__CREATE_NAMESPACE_STATE_DATA__INIT;

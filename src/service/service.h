@@ -18,7 +18,7 @@ typedef struct rq_client_service rq_client_service;
 typedef struct rq_client_service_options {
     const rq_env *env;
     rq_engine *engine;
-    rq_catalog *catalog; /* NULL: there is none in this process; then `host` is given */
+    rq_catalog *catalog; /* NULL: this process has none; then `host` is set */
     rq_host *host;       /* whose regions are served; NULL: the catalog's */
     const rq_config *config;
     rq_ops *ops;

@@ -153,8 +153,7 @@ void rq__display_flush(rq__shell *s)
     (void)fflush(stdout);
 }
 
-/* Raises Interrupt if the pager has ended: nobody reads on. So it does once if standard output cannot
- * be written. */
+/* Raises Interrupt if the pager has ended, and once if standard output cannot be written. */
 void rq__display_print(mrb_state *mrb, const char *text, size_t len)
 {
     rq__display *c = &rq__shell_of(mrb)->display;

@@ -184,8 +184,8 @@ static mrb_value pause_for(mrb_state *mrb, mrb_value self)
     return mrb_nil_value();
 }
 
-/* Wire.go_on: true; raises Interrupt after Ctrl-C. Called in loops, so that Ruby which asks no server
- * ends, too. */
+/* Wire.go_on: true; raises Interrupt after Ctrl-C. Called in loops, so that Ctrl-C also ends Ruby code
+ * that makes no call. */
 static mrb_value go_on(mrb_state *mrb, mrb_value self)
 {
     (void)self;

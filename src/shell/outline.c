@@ -74,7 +74,7 @@ static size_t skip_document(glance *g, const char *text, size_t i, size_t len)
     return len;
 }
 
-/* Behind the comment that begins at i ("=begin" at a line's begin); i itself if it is none. */
+/* The place behind the comment that begins at i ("=begin" at the beginning of a line); i if there is none. */
 static size_t skip_comment(glance *g, const char *text, size_t i, size_t len)
 {
     bool begins = i == 0 || text[i - 1] == '\n';

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define HISTORY_LINES 10000
-#define HISTORY_BYTES (4 << 20) /* from there on, the file is cut to HISTORY_LINES */
+#define HISTORY_BYTES (4 << 20) /* a larger file is cut to HISTORY_LINES */
 
 /* libedit's functions. */
 #define EDIT_FUNCTIONS(X)                                                                          \
@@ -180,8 +180,8 @@ static void find_history(rq__prompt *p)
 
 /* --- the history's file ----------------------------------------------------------------------- */
 
-/* Statements are appended, one write for each: several shells may have the file, and no end of one,
- * nor a full disk, loses what is in it. The form is libedit's. */
+/* Each statement is appended with one write: several shells may share the file, and neither the end of a shell
+ * nor a full disk loses its contents. The format is libedit's. */
 static const char cookie[] = "_HiStOrY_V2_\n";
 
 /* As strvis(3) with VIS_WHITE. */
@@ -202,7 +202,7 @@ static void append(const char *path, const char *statement)
     rq_buf line = {0};
     struct stat st;
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return; /* there is no history, then */
+    if (fd < 0) return; /* without a history file */
     bool is_new = fstat(fd, &st) == 0 && st.st_size == 0;
     rq_err rc = is_new ? rq_buf_append(&line, cookie, sizeof cookie - 1) : RQ_OK;
     if (rc == RQ_OK) rc = encode(statement, &line);
@@ -212,7 +212,7 @@ static void append(const char *path, const char *statement)
     rq_buf_clear(&line);
 }
 
-/* A file of many more lines than are kept is written anew, under another name first. */
+/* Rewrites a file that has many more lines than are kept, under another name first. */
 static void shorten(rq__prompt *p)
 {
     HistEvent event;

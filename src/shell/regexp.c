@@ -37,7 +37,7 @@ static uint32_t options_of(mrb_state *mrb, mrb_value flags)
     return options;
 }
 
-/* The conversion of a pattern: what has been copied of it. */
+/* The state of a pattern's conversion. */
 typedef struct conversion {
     mrb_state *mrb;
     const char *text;
@@ -53,7 +53,7 @@ static void replace(conversion *c, mrb_int begin, mrb_int end, const char *with)
     c->copied = end;
 }
 
-/* Of a group with flags, "(?mi-x:": Ruby's m is PCRE2's s. */
+/* The flags of a group "(?mi-x:": Ruby's m is PCRE2's s. */
 static void on_group(conversion *c, mrb_int i, mrb_int len)
 {
     if (i + 2 >= len || c->text[i + 1] != '?') return;
@@ -85,7 +85,7 @@ static mrb_value in_pcre(mrb_state *mrb, mrb_value source)
     return mrb_str_cat(mrb, c.out, c.text + c.copied, (size_t)(len - c.copied));
 }
 
-/* Ruby's number of the flags. */
+/* The flags as Ruby's number (Regexp#options). */
 static mrb_int ruby_options(uint32_t options)
 {
     return (options & PCRE2_CASELESS ? 1 : 0) | (options & PCRE2_EXTENDED ? 2 : 0) |

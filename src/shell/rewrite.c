@@ -20,9 +20,9 @@
 typedef struct rewriter {
     const char *text;
     size_t len;
-    size_t copied;        /* of the text, to `out` or replaced */
+    size_t copied;        /* bytes of the text that were copied to `out` or replaced */
     rq_slice rescued;     /* the variable of the last rescue; empty: there was none */
-    rq_slice heredocs[8]; /* the names that end those of this line */
+    rq_slice heredocs[8]; /* end markers of the here-documents that begin in this line */
     size_t heredoc_count;
     rq_buf *out;
 } rewriter;
@@ -266,7 +266,7 @@ static rq_err on_word(rewriter *r, size_t begin, size_t end, size_t *next)
 
 /* --- here-documents and comments of several lines ------------------------------------------- */
 
-/* The name of the here-document that begins at i ("<<~END", "<<-'END'"); empty: none does. */
+/* The end marker of the here-document that begins at i ("<<~END", "<<-'END'"); empty: none begins there. */
 static rq_slice heredoc_at(const rewriter *r, size_t i)
 {
     if (!at(r, i, "<<")) return (rq_slice){0};
@@ -283,7 +283,7 @@ static rq_slice heredoc_at(const rewriter *r, size_t i)
     return is_name ? rq_slice_of(r->text + i, end - i) : (rq_slice){0};
 }
 
-/* Behind the line that is `name`, or begins with it, from the line that begins at i. */
+/* The place behind the first line, from i on, that is `name` or begins with it. */
 static size_t skip_to_line(const rewriter *r, size_t i, rq_slice name, bool may_go_on)
 {
     while (i < r->len) {
@@ -298,14 +298,14 @@ static size_t skip_to_line(const rewriter *r, size_t i, rq_slice name, bool may_
     return i;
 }
 
-/* Behind the comment from =begin to =end that begins at i; i: there is none. */
+/* The place behind the comment from =begin to =end that begins at i; i if there is none. */
 static size_t skip_comment(const rewriter *r, size_t i)
 {
     bool begins = (i == 0 || r->text[i - 1] == '\n') && at(r, i, "=begin");
     return begins ? skip_to_line(r, i, rq_slice_cstr("=end"), true) : i;
 }
 
-/* Behind the documents that begin at i, a line's begin. */
+/* The place behind the here-documents whose text begins at i, the beginning of a line. */
 static size_t skip_heredocs(rewriter *r, size_t i)
 {
     for (size_t k = 0; k < r->heredoc_count; k++)

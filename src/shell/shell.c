@@ -156,7 +156,7 @@ typedef struct source {
     bool is_script; /* errors are printed by the official shell's handler */
     char *line;
     size_t cap;
-    size_t len; /* of the last line, which may have NULs in a file */
+    size_t len; /* length of the last line, which may have NUL bytes in a file */
 } source;
 
 typedef enum fate {
@@ -233,7 +233,7 @@ static fate take_exception(rq__shell *s, const rq_buf *statement, bool is_script
     return GO_ON;
 }
 
-/* Whether all output so far could be written: a script with a full disk must not end as if it could. */
+/* Whether all output so far was written: a script must not end with 0 if its output was lost. */
 static bool is_written(void)
 {
     return fflush(stdout) == 0 && !ferror(stdout);

@@ -29,7 +29,7 @@ typedef struct rq__display {
     int64_t progress_ns; /* the last change; 0: the statement has none yet */
 } rq__display;
 
-/* Of text that mruby parses but cannot compile: its own reason goes to standard error. */
+/* The error of text that mruby parses but cannot compile; mruby prints the reason to standard error. */
 #define RQ__TOO_LARGE "too many local variables (mruby has about 250), or too large an expression"
 
 typedef struct rq__scanner rq__scanner;
@@ -39,7 +39,7 @@ typedef struct rq__shell {
     mrb_state *mrb;
     rq_client_options where; /* the cluster, once known */
     bool is_open;            /* `where` is known */
-    char chosen[300];        /* of several ZooKeepers, the one that the client has */
+    char chosen[300];        /* the ZooKeeper in use, of several */
     rq_client *client;       /* NULL: not connected */
     rq_op *op;
     rq_client *home; /* the session's own client while `client` is another's; else NULL */

@@ -168,7 +168,7 @@ static mrb_value option(mrb_state *mrb, mrb_value self)
     return mrb_nil_value();
 }
 
-/* Shell.error_text(number): of an error of the system. */
+/* Shell.error_text(number): the text of a system error. */
 static mrb_value error_text(mrb_state *mrb, mrb_value self)
 {
     mrb_int number;

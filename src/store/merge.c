@@ -130,7 +130,7 @@ static void keep_places(rq__merge *m)
     if (m->reversed && !m->in_row) return;
     for (uint32_t i = 0; i < m->source_count; i++) {
         const rq__source *s = &m->sources[i];
-        /* Not yet at the row's beginning: at its end, from where the row was found. */
+        /* Not yet at the row's beginning: at its end, where the search found the row. */
         if (m->reversed && s->state == RQ__SOURCE_SEEK && s->from_start) continue;
         rq_hfile_place place =
             s->segment == NULL ? rq_hfile_scanner_place(&s->file) : (rq_hfile_place){0};
@@ -547,7 +547,7 @@ static rq_err remember_place(rq__merge *m)
             if (comes_before(m, m->heap[i], best)) best = m->heap[i];
         }
     }
-    /* Suspended again on the way to the floor. */
+    /* The merge was suspended again before it reached the floor. */
     if (is_below_floor(m, best->cell)) return RQ_OK;
     rq_cell key = *best->cell;
     RQ_TRY(rq__kept_key_set(&m->target, m->arena, &key, m->family));

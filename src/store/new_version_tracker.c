@@ -83,8 +83,8 @@ typedef struct place {
     uint64_t seqid;
 } place;
 
-/* The number of items in front of the place, of which the first `low` are known to be. Inlined with its
- * function. */
+/* The number of items before the place; the first `low` items are known to be before it. Inlined together with
+ * the comparison. */
 RQ_INLINE uint32_t count_in_front(const void *items, uint32_t low, uint32_t high, place at,
                                   bool (*is_in_front)(const void *items, uint32_t i, place at))
 {
@@ -103,7 +103,7 @@ static inline bool id_is_greater(const void *items, uint32_t i, place at)
     return ((const uint64_t *)items)[i] > at.seqid;
 }
 
-/* The number of ids that are greater. */
+/* The number of ids greater than this one. */
 static uint32_t greater_in(const seq_set *s, uint64_t seqid)
 {
     return count_in_front(s->items, 0, s->count, (place){.seqid = seqid}, id_is_greater);

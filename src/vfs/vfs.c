@@ -338,7 +338,7 @@ rq_err rq_vfs_write_new_file(rq_vfs *v, const char *path, rq_slice bytes, rq_err
 {
     rq_file *f;
     RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL, &f, why));
-    /* Of an empty file, only the name is to be durable. */
+    /* An empty file has no bytes to sync; its name is made durable below. */
     rq_err rc = bytes.len == 0 ? RQ_OK : rq_file_write(f, bytes.ptr, bytes.len, 0, why);
     if (rc == RQ_OK && bytes.len > 0) rc = rq_file_sync(f, why);
     rq_err closed = rq_file_close(f);

@@ -610,7 +610,7 @@ static rq_err leave_empty(rq_wal *wal, rq_error *why)
     rq_wal_file_info info = rq__wal_info_of(wal, &empty, wal->staged_crc);
     info.oldest_number = info.number;
     info.clean = true;
-    /* One copy of the header is durable then; the other one need not be. */
+    /* One durable copy of the header is enough. */
     RQ_TRY(rq__wal_header_put(last, &info, why));
     rq_arena arena = {0};
     rq_dir_entry *entries;
