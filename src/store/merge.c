@@ -35,9 +35,11 @@ void rq__merge_lend(rq__merge *m, rq_arena *lent)
     m->source_cap = 0;
 }
 
-static rq_err grow_places(rq__merge *m, size_t cap)
+/* Room for `count` places, which a scanner keeps as long as it is open: without spare room for few. */
+static rq_err grow_places(rq__merge *m, size_t count)
 {
-    if (cap <= m->place_cap) return RQ_OK;
+    if (count <= m->place_cap) return RQ_OK;
+    size_t cap = count < 4 ? count : count + count / 2;
     rq_hfile_place *places = rq_arena_alloc(m->arena, cap * sizeof(*places));
     if (places == NULL) return RQ_E_NO_MEMORY;
     if (m->place_count > 0) memcpy(places, m->places, m->place_count * sizeof(*places));
@@ -56,11 +58,11 @@ rq_err rq__merge_begin(rq__merge *m, size_t count)
         rq__source *sources = rq_arena_alloc(arena, cap * sizeof(*sources));
         rq__source **heap = rq_arena_alloc(arena, cap * sizeof(rq__source *));
         if (sources == NULL || heap == NULL) return RQ_E_NO_MEMORY;
-        RQ_TRY(grow_places(m, cap));
         m->sources = sources;
         m->heap = heap;
         m->source_cap = (uint32_t)cap;
     }
+    RQ_TRY(grow_places(m, count));
     m->source_count = 0;
     m->heap_len = 0;
     m->opened = 0;
