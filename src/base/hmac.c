@@ -9,14 +9,6 @@
 
 #define BLOCK SHA256_BLOCK_LENGTH
 
-/* Volatile, so that the compiler does not remove the clearing. */
-static void wipe(void *p, size_t len)
-{
-    volatile uint8_t *at = p;
-    while (len-- > 0)
-        *at++ = 0;
-}
-
 static void begin(SHA2_CTX *c, const uint8_t key[BLOCK], uint8_t pad)
 {
     uint8_t block[BLOCK];
@@ -24,7 +16,7 @@ static void begin(SHA2_CTX *c, const uint8_t key[BLOCK], uint8_t pad)
         block[i] = key[i] ^ pad;
     SHA256Init(c);
     SHA256Update(c, block, BLOCK);
-    wipe(block, sizeof block);
+    explicit_bzero(block, sizeof block);
 }
 
 void rq_hmac_sha256(rq_slice key, const rq_slice *parts, size_t count, uint8_t ret[RQ_HMAC_LEN])
@@ -45,8 +37,8 @@ void rq_hmac_sha256(rq_slice key, const rq_slice *parts, size_t count, uint8_t r
     begin(&c, block, 0x5c);
     SHA256Update(&c, inner, sizeof inner);
     SHA256Final(ret, &c);
-    wipe(block, sizeof block);
-    wipe(&c, sizeof c);
+    explicit_bzero(block, sizeof block);
+    explicit_bzero(&c, sizeof c);
 }
 
 bool rq_same_in_constant_time(const uint8_t *a, const uint8_t *b, size_t len)

@@ -13,7 +13,7 @@
  * front of it if they matter. */
 void rq_hmac_sha256(rq_slice key, const rq_slice *parts, size_t count, uint8_t ret[RQ_HMAC_LEN]);
 bool rq_same_in_constant_time(const uint8_t *a, const uint8_t *b, size_t len);
-/* Random bytes of the system's generator. RQ_E_IO: the system has none. */
+/* Fills with random bytes of the system's generator. RQ_E_IO: the system has no generator. */
 RQ_NODISCARD
 rq_err rq_unguessable(uint8_t *ret, size_t len);
 

@@ -19,6 +19,8 @@
 #include "store/mob.h"
 #include "vfs/retention.h"
 
+#include "base/fnv.h"
+
 #include <stdlib.h>
 
 #define ARCHIVE "archive"
@@ -39,10 +41,7 @@ typedef struct round_state {
 
 static uint64_t path_hash(const char *path)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (; *path != '\0'; path++)
-        h = (h ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
-    return h;
+    return rq_fnv1a(RQ_FNV1A, rq_slice_cstr(path));
 }
 
 static int seen_order(const void *a, const void *b)

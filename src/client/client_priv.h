@@ -8,6 +8,7 @@
 #include "client/conn.h"
 
 #include "base/arena.h"
+#include "base/fnv.h"
 #include "base/pb.h"
 #include "net/stream.h"
 
@@ -176,12 +177,9 @@ RQ_NODISCARD
 rq_err rq__client_master(rq_client *c, bool waits, rq__conn **ret);
 void rq__failure_of(const rq_reply *r, rq_client_failure *ret);
 
-/* FNV-1a */
 static inline size_t rq__text_hash(const char *text)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (; *text != '\0'; text++)
-        h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    uint64_t h = rq_fnv1a(RQ_FNV1A, rq_slice_cstr(text));
     return (size_t)(h ^ h >> 32);
 }
 

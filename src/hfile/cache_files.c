@@ -6,6 +6,8 @@
  * reference is dropped under it, so that a search never finds an entry that is being freed. */
 #include "hfile/cache_priv.h"
 
+#include "base/fnv.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,9 +111,7 @@ void rq_block_cache_each_family(rq_block_cache *c,
 
 static rq__cache_file **bucket_of(rq_block_cache *c, const char *name, uint64_t size)
 {
-    uint64_t h = size * 0x9e3779b97f4a7c15u;
-    for (const char *p = name; *p != '\0'; p++)
-        h = (h ^ (uint8_t)*p) * 0x100000001b3u;
+    uint64_t h = rq_fnv1a(size * 0x9e3779b97f4a7c15u, rq_slice_cstr(name));
     return &c->files[(h ^ h >> 32) % RQ__CACHE_FILE_BUCKETS];
 }
 

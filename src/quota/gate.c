@@ -15,6 +15,8 @@
 #include "ops/mutate.h"
 #include "ops/scan.h"
 
+#include "base/fnv.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +55,7 @@ static rq_slice user_of(const rq_quotas *q, const rq_op *op)
 
 static size_t bucket_of(rq_slice name)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < name.len; i++)
-        h = (h ^ name.ptr[i]) * UINT64_C(0x100000001b3);
-    return (size_t)(h >> 20) % RQ__DEFAULT_USERS;
+    return (size_t)(rq_fnv1a(RQ_FNV1A, name) >> 20) % RQ__DEFAULT_USERS;
 }
 
 static rq__default_user *new_user(rq_quotas *q, rq_slice name)

@@ -4,6 +4,7 @@
  * entries. HBASE: QuotaUtil.fetchUserQuotas, fetchTableQuotas … */
 #include "quota/quota_priv.h"
 
+#include "base/fnv.h"
 #include "base/pb_arena.h"
 
 #include <stdlib.h>
@@ -36,18 +37,10 @@ rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static uint64_t add_hash(uint64_t h, rq_slice s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        h = (h ^ s.ptr[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 static uint64_t hash_of(rq__owner owner, rq_slice name, rq_slice other)
 {
-    uint64_t h = (UINT64_C(0xcbf29ce484222325) ^ (uint64_t)owner) * UINT64_C(0x100000001b3);
-    h = add_hash(h, name) * UINT64_C(0x9e3779b97f4a7c15);
-    h = add_hash(h, other) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t h = rq_fnv1a(RQ_FNV1A ^ (uint64_t)owner, name) * UINT64_C(0x9e3779b97f4a7c15);
+    h = rq_fnv1a(h, other) * UINT64_C(0x9e3779b97f4a7c15);
     return h >> 24;
 }
 

@@ -6,6 +6,8 @@
 #include "ops/scan.h"
 #include "service/call_op.h"
 
+#include "base/fnv.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -39,11 +41,8 @@ static uint64_t sum_of(const requests *r)
 
 static size_t bucket_of(const char *user, size_t user_len, const char *host)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < user_len; i++)
-        h = (h ^ (uint8_t)user[i]) * 0x100000001b3u;
-    for (const char *p = host; *p != '\0'; p++)
-        h = (h ^ (uint8_t)*p) * 0x100000001b3u;
+    uint64_t h = rq_fnv1a(RQ_FNV1A, rq_slice_of(user, user_len));
+    h = rq_fnv1a(h, rq_slice_cstr(host));
     return (h ^ h >> 32) & (BUCKETS - 1);
 }
 

@@ -10,15 +10,12 @@
 #include <stdlib.h>
 
 #include "base/checksum.h"
+#include "base/fnv.h"
 #include "wal/striped.h"
 
-/* FNV-1a: names are hashes already. */
 static size_t bucket_of(rq_slice encoded)
 {
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < encoded.len; i++)
-        h = (h ^ encoded.ptr[i]) * 16777619u;
-    return h % RQ_WAL_BUCKETS;
+    return rq_fnv1a(RQ_FNV1A, encoded) % RQ_WAL_BUCKETS;
 }
 
 rq_wal_region *rq__wal_region_find(const rq_wal *wal, rq_slice encoded)

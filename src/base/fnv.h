@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FNV-1a, 64 bits: a hash for tables in memory whose keys are short and were not chosen by an attacker,
+ * or whose number is limited. (Fowler, Noll, Vo: draft-eastlake-fnv.) */
+#ifndef RQ_BASE_FNV_H
+#define RQ_BASE_FNV_H
+
+#include "base/bytes.h"
+
+#define RQ_FNV1A UINT64_C(0xcbf29ce484222325) /* the hash of no bytes */
+
+/* The hash of the bytes that `hash` is of, and these behind them. Its low bits are weak for short keys;
+ * a table folds it (h ^ h >> 32) or takes high bits. */
+static inline uint64_t rq_fnv1a(uint64_t hash, rq_slice bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        hash = (hash ^ bytes.ptr[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+#endif
