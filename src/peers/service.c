@@ -33,15 +33,6 @@ static void refuse(rq_peer_service *s, rq_call *call, rq_err rc, rq_error *why)
     rq_call_fail_why(call, rc, why);
 }
 
-static rq_err request_of(rq_call *call, rq_slice *ret)
-{
-    size_t size = protobuf_c_message_get_packed_size(call->param);
-    uint8_t *p = rq_arena_alloc(&call->arena, size + 1);
-    if (p == NULL) return RQ_E_NO_MEMORY;
-    *ret = rq_slice_of(p, protobuf_c_message_pack(call->param, p));
-    return RQ_OK;
-}
-
 static rq_called *called_of(rq_call *call)
 {
     return *rq_call_connection_state(call);
@@ -60,21 +51,18 @@ static rq_err need_called(rq_call *call, rq_called **ret)
 static rq_err take_hello(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
 {
     rq_called *c;
-    rq_slice hello;
     uint8_t nonce[RQ_NONCE_LEN];
     RQ_TRY(need_called(call, &c));
-    RQ_TRY(request_of(call, &hello));
     RQ_TRY(rq_unguessable(nonce, sizeof nonce));
-    return rq_called_hello(c, s->o.names, s->o.name_count, nonce, hello, &call->arena, ret, why);
+    return rq_called_hello(c, s->o.names, s->o.name_count, nonce, rq_call_param_bytes(call),
+                           &call->arena, ret, why);
 }
 
 static rq_err take_proof(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
 {
     rq_called *c;
-    rq_slice proof;
     RQ_TRY(need_called(call, &c));
-    RQ_TRY(request_of(call, &proof));
-    RQ_TRY(rq_called_prove(c, s->o.secret, proof, &call->arena, ret, why));
+    RQ_TRY(rq_called_prove(c, s->o.secret, rq_call_param_bytes(call), &call->arena, ret, why));
     rq_log_info(s->o.log, "peers", "%s has connected from %s", c->from->text, call->client->host);
     return RQ_OK;
 }
@@ -84,13 +72,12 @@ static rq_err take_proof(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_er
 static rq_err take_call(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why)
 {
     const rq_called *c = called_of(call);
-    rq_slice request;
     if (c == NULL || c->state != RQ_CALLED_PROVEN)
         return rq_fail(why, RQ_E_ACCESS_DENIED,
                        "%s is for servers that have proven the cluster's secret on this connection",
                        call->method->name);
-    RQ_TRY(request_of(call, &request));
-    return rq_sides_call(s->o.sides, c->from, call->method->name, request, &call->arena, ret, why);
+    return rq_sides_call(s->o.sides, c->from, call->method->name, rq_call_param_bytes(call),
+                         &call->arena, ret, why);
 }
 
 typedef rq_err take_fn(rq_peer_service *s, rq_call *call, rq_slice *ret, rq_error *why);

@@ -9,6 +9,8 @@
  * refused. A call that decodes gets at most rq__call_charge_max(), one that runs twice that. */
 #include "rpc/call_priv.h"
 
+#include "base/pb.h"
+
 #include <stdlib.h>
 
 #define ARENA_FREE ((size_t)64 * 1024)
@@ -242,6 +244,17 @@ const struct Pb__RequestHeader *rq_call_header(rq_call *call)
         p->header = pb__request_header__unpack(&allocator, p->head.len, p->head.ptr);
     }
     return p->header;
+}
+
+rq_slice rq_call_param_bytes(const rq_call *call)
+{
+    const rq_call_private *p = call->priv;
+    /* The parameter follows the header; its bounds were checked when it was decoded (receive.c). */
+    rq_cursor c =
+        rq_cursor_of(rq_slice_of(p->head.ptr + p->head.len, call->request_bytes - p->head.len - 1));
+    rq_slice bytes = {0};
+    RQ_ASSERT(rq_pb_delimited(&c, &bytes));
+    return bytes;
 }
 
 /* --- long work -------------------------------------------------------------------------------- */

@@ -86,6 +86,10 @@ struct rq_call {
  * a field that dispatch does not need is malformed. */
 const struct Pb__RequestHeader *rq_call_header(rq_call *call);
 
+/* The bytes that `param` was decoded from, in the frame: valid until the call is answered. REQUIRES: the
+ * call is in its handler. */
+rq_slice rq_call_param_bytes(const rq_call *call);
+
 /* The service's pointer for this connection; NULL at first. Loop's thread. Must not be used
  * after the connection is closed (rq_call_disconnected); the service is notified of that
  * (rq_rpc_service.closed). */
