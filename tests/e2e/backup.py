@@ -545,15 +545,7 @@ def main():
     only = set(sys.argv[1:])
     with tempfile.TemporaryDirectory(dir=os.environ.get("BACKUP_DIR")) as name:
         world = World(pathlib.Path(name), random.Random(SEED))
-        for test in TESTS:
-            if only and test.__name__ not in only:
-                continue
-            problem = None
-            try:
-                test(world)
-            except Exception as e:  # pylint: disable=broad-except
-                problem = repr(e)
-            report.outcome(f"backup/{test.__name__}", problem)
+        report.run("backup", world, TESTS, only)
         world.load.stopping.set()
         world.server.kill()
     return report.finish()

@@ -193,13 +193,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         world = World(folder)
         try:
-            for test in TESTS:
-                problem = None
-                try:
-                    test(world)
-                except Exception as e:  # pylint: disable=broad-except
-                    problem = repr(e)
-                report.outcome(f"cluster/{test.__name__}", problem)
+            report.run("cluster", world, TESTS)
         finally:
             world.stop()
     return report.finish()

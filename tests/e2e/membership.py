@@ -492,13 +492,7 @@ def main():
             compare_with_hbase(report, folder)
         world = World(folder)
         try:
-            for test in TESTS:
-                problem = None
-                try:
-                    test(world)
-                except Exception as e:  # pylint: disable=broad-except
-                    problem = repr(e)
-                report.outcome(f"membership/{test.__name__}", problem)
+            report.run("membership", world, TESTS)
         finally:
             world.stop()
     return report.finish()

@@ -570,16 +570,6 @@ ALONE = [peers_are_changed_and_refused_as_by_hbase, puts_deletes_and_increments_
          tables_and_families_are_chosen, a_missing_table_blocks_until_it_is_there, a_log_that_grows_too_long_is_given_up]
 
 
-def run(report, world, tests):
-    for test in tests:
-        problem = None
-        try:
-            test(world)
-        except Exception as e:  # pylint: disable=broad-except
-            problem = repr(e)
-        report.outcome(f"replication/{test.__name__}", problem)
-
-
 def main():
     orderly()
     if sys.argv[1:] == ["full-disk"]:
@@ -587,7 +577,7 @@ def main():
     report = Report()
     with tempfile.TemporaryDirectory(prefix="rorqual-replication-") as folder:
         world = World(folder)
-        run(report, world, ALONE)
+        report.run("replication", world, ALONE)
         report.outcome("replication/both stop cleanly", world.stop())
     run_on_a_full_disk(report)
     if os.environ.get("HBASE"):
@@ -596,7 +586,7 @@ def main():
             try:
                 world = World(folder, f"rorqual.replication.bulkload.folders={folder}/hbase/data")
                 world.other = other
-                run(report, world, WITH_HBASE)
+                report.run("replication", world, WITH_HBASE)
                 report.outcome("replication/stops cleanly", world.stop())
             finally:
                 other.hbase.stop()

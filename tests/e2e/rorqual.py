@@ -41,6 +41,18 @@ class Report:
         self.line(f"FAIL {name}: {problem}" if problem else f"PASS {name}")
         return not problem
 
+    def run(self, name, world, tests, only=()):
+        """Runs the tests on the world, each to its end or first exception; `only`: names of those that are wanted."""
+        for test in tests:
+            if only and test.__name__ not in only:
+                continue
+            problem = None
+            try:
+                test(world)
+            except Exception as e:  # pylint: disable=broad-except
+                problem = repr(e)
+            self.outcome(f"{name}/{test.__name__}", problem)
+
     def finish(self):
         print(f"{self.passed} passed, {self.failed} failed", flush=True)
         return 0 if self.failed == 0 and self.passed > 0 else 1
@@ -51,13 +63,7 @@ def run_on_world(name, make_world, tests):
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
         world = make_world(folder)
-        for test in tests:
-            problem = None
-            try:
-                test(world)
-            except Exception as e:  # pylint: disable=broad-except
-                problem = repr(e)
-            report.outcome(f"{name}/{test.__name__}", problem)
+        report.run(name, world, tests)
         world.client.close()
         report.outcome(f"{name}/stops cleanly", world.server.stop())
     return report.finish()

@@ -873,15 +873,7 @@ def main():
     wanted = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         world = World(pathlib.Path(folder).resolve())
-        for test in ALONE + (WITH_JAVA if os.environ.get("JAVA") != "0" else []):
-            if wanted and test.__name__ not in wanted:
-                continue
-            problem = None
-            try:
-                test(world)
-            except Exception as error:  # pylint: disable=broad-except
-                problem = repr(error)
-            report.outcome(f"transfer/{test.__name__}", problem)
+        report.run("transfer", world, ALONE + (WITH_JAVA if os.environ.get("JAVA") != "0" else []), wanted)
         world.client.close()
         if world.own:
             report.outcome("transfer/the server stops cleanly", world.server.stop())

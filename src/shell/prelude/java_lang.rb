@@ -28,7 +28,7 @@ module JavaInteger
   MIN_VALUE = -2147483648
   BYTES = 4
 
-  # Between the least and the greatest value of the type.
+  # Parses text as a number from `least` to `most`, the limits of the Java type.
   def self.number(text, base, least, most)
     n = text =~ /\A[-+]?[0-9a-zA-Z]+\z/ ? in_ruby(text, base) : nil
     # mruby's < is wrong from 2^62 on.

@@ -3,6 +3,7 @@
 # the master and of draining servers, log levels. The servers are asked by RPC; ZooKeeper's znodes that say the same are not read.
 
 Shell.need('client')
+Shell.need('values')
 
 module JavaOperator
   # The base of these classes: the name of a class that an error names.
@@ -124,38 +125,17 @@ module JavaOperator
   end
 
   class RegionInfo < Part
+    include RegionParts
+
     def initialize(info)
       @region = Region.new(Region.name(info), info, '', nil, nil)
     end
 
-    def getRegionName
-      @region.name
-    end
-
-    def getRegionNameAsString
-      Bytes.toStringBinary(@region.name)
-    end
     alias toString getRegionNameAsString
     alias to_s toString
 
-    def getEncodedName
-      @region.encoded
-    end
-
     def getTable
       JavaTableName.valueOf(Names.text(@region.info[:table_name]))
-    end
-
-    def getStartKey
-      @region.info[:start_key]
-    end
-
-    def getEndKey
-      @region.info[:end_key]
-    end
-
-    def getRegionId
-      @region.info[:region_id]
     end
 
     def isOffline

@@ -76,18 +76,14 @@ class RegionLocation < JavaValue
   end
 end
 
-class RegionValue < JavaValue
-  def initialize(region)
-    super('OrgApacheHadoopHbaseClient::MutableRegionInfo')
-    @region = region
+# The parts of a region that its Java classes show; `@region` is a Region.
+module RegionParts
+  def getRegionName
+    @region.name
   end
 
   def getRegionNameAsString
-    Bytes.toStringBinary(getRegionName)
-  end
-
-  def getRegionName
-    @region.name
+    Bytes.toStringBinary(@region.name)
   end
 
   def getEncodedName
@@ -104,6 +100,15 @@ class RegionValue < JavaValue
 
   def getRegionId
     @region.info[:region_id]
+  end
+end
+
+class RegionValue < JavaValue
+  include RegionParts
+
+  def initialize(region)
+    super('OrgApacheHadoopHbaseClient::MutableRegionInfo')
+    @region = region
   end
 end
 

@@ -152,8 +152,8 @@ static void a_folder_has_one_user(void **state)
     OK(rq_disconnect(db, &why));
 }
 
-/* A scan that finds nothing for half of the call's time-out says where it is, and goes on. It searches 30 MB;
- * the table is made by calls that have more time. */
+/* A scan that finds no row for half of the call's time-out returns its position, and goes on. It searches 30 MB,
+ * with a short time-out; the table is made on a connection with the default one. */
 static void a_long_scan_says_how_far_it_is(void **state)
 {
     (void)state;

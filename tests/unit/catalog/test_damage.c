@@ -21,19 +21,6 @@ static void restart(world *w, bool clean)
     assert_true(world_settle(w));
 }
 
-/* The name of the table's region at a row; malloc'ed. */
-static char *region_name(world *w, const char *table, const char *row)
-{
-    rq_epoch_member m = {0};
-    const rq_catalog_region *r;
-    rq_epoch_pin(w->env->epoch, &m);
-    assert_int_equal(
-        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, NULL), RQ_OK);
-    char *name = strndup((const char *)r->info->name.ptr, r->info->name.len);
-    rq_epoch_unpin(w->env->epoch, &m);
-    return name;
-}
-
 static void junk_in_system_tables_is_passed_over(void **state)
 {
     (void)state;
@@ -116,7 +103,7 @@ static void a_lost_row_of_meta_costs_no_records(void **state)
                      RQ_OK);
     assert_int_equal(rq_region_info_serialize(r->info, &a, &info), RQ_OK);
     rq_epoch_unpin(w.env->epoch, &m);
-    char *row = region_name(&w, "t", "a");
+    char *row = world_region_name(&w, "t", "a");
     rq_sim_advance(w.sim, 1000000000); /* the delete is younger than the row */
     assert_int_equal(world_delete(&w, "hbase:meta", row, "info"), RQ_OK);
     restart(&w, false);

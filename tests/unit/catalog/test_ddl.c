@@ -325,7 +325,8 @@ static void quotas_of_a_namespace_hold_when_they_are_enabled(void **state)
     teardown(w);
 }
 
-/* HBASE: HFileArchiver.archiveRegion: families' files; folders that begin with a dot go with the region. */
+/* HBASE: HFileArchiver.archiveRegion moves the files of families to the archive; folders whose name begins with a
+ * dot are deleted with the region. */
 static void a_drop_archives_what_is_not_hidden(void **state)
 {
     (void)state;

@@ -58,19 +58,6 @@ static void write_at(world *w, const char *row, const char *family, const char *
     if (rc != RQ_OK) fail_msg("%s: %s", row, w->why.message);
 }
 
-/* The name of the table's region at a row; malloc'ed. */
-static char *region_name(world *w, const char *table, const char *row)
-{
-    rq_epoch_member m = {0};
-    const rq_catalog_region *r;
-    rq_epoch_pin(w->env->epoch, &m);
-    assert_int_equal(
-        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, NULL), RQ_OK);
-    char *name = strndup((const char *)r->info->name.ptr, r->info->name.len);
-    rq_epoch_unpin(w->env->epoch, &m);
-    return name;
-}
-
 static void restart(world *w, bool clean)
 {
     (void)world_close(w, clean); /* of regions that nobody knows the log is kept, which it says */
@@ -144,7 +131,7 @@ static void puts_near_the_end_of_time(void **state)
     for (size_t i = 0; i < RQ_ARRAY_LEN(times); i++) {
         world w;
         setup(&w);
-        char *row = region_name(&w, "n:t", "x");
+        char *row = world_region_name(&w, "n:t", "x");
         write_at(&w, row, "info", "state", RQ_TYPE_PUT, times[i], RQ_SLICE_LIT("junk"));
         write_at(&w, "u", "table", "state", RQ_TYPE_PUT, times[i], rq_slice_of("\x08\x00", 2));
         write_at(&w, "nowhere", "table", "state", RQ_TYPE_PUT, times[i],
@@ -166,7 +153,7 @@ static void markers_at_the_end_of_time_cost_their_row(void **state)
         setup(&w);
         uint8_t type = types[i / 3];
         bool of_family = type == RQ_TYPE_DELETE_FAMILY || type == RQ_TYPE_DELETE_FAMILY_VERSION;
-        char *row = region_name(&w, "n:t", "z");
+        char *row = world_region_name(&w, "n:t", "z");
         write_at(&w, row, "info", of_family ? "" : "regioninfo", type, times[i % 3],
                  (rq_slice){NULL, 0});
         write_at(&w, "u", "table", of_family ? "" : "state", type, times[i % 3],
@@ -293,7 +280,7 @@ static void columns_that_cannot_be_read(void **state)
                                           "x"};
     world w;
     setup(&w);
-    char *rows[] = {region_name(&w, "n:t", "a"), region_name(&w, "u", "a")};
+    char *rows[] = {world_region_name(&w, "n:t", "a"), world_region_name(&w, "u", "a")};
     for (size_t r = 0; r < RQ_ARRAY_LEN(rows); r++) {
         for (size_t i = 0; i < RQ_ARRAY_LEN(columns); i++)
             put(&w, rows[r], "info", columns[i], RQ_SLICE_LIT("\xff\x00junk"));
@@ -317,7 +304,7 @@ static void a_row_of_many_large_cells_takes_little_memory(void **state)
     world w;
     setup(&w);
     rq_slice value = rq_slice_of(large, sizeof large);
-    char *row = region_name(&w, "n:t", "a");
+    char *row = world_region_name(&w, "n:t", "a");
     for (int i = 0; i < 40; i++) {
         char qualifier[16];
         snprintf(qualifier, sizeof qualifier, i % 2 ? "merge%04d" : "x%d", i);
@@ -416,7 +403,7 @@ static void a_region_that_is_served_is_not_archived(void **state)
     setup(&w);
     copy_info(&w, "n:t", "a", &a, &t);
     copy_info(&w, "u", "a", &a, &u);
-    char *row_t = region_name(&w, "n:t", "z"), *row_u = region_name(&w, "u", "a");
+    char *row_t = world_region_name(&w, "n:t", "z"), *row_u = world_region_name(&w, "u", "a");
     assert_int_equal(rq_region_info_serialize(&u, &a, &bytes), RQ_OK);
     put(&w, row_t, "info", "merge0000", bytes); /* another table's */
     assert_int_equal(rq_region_info_serialize(&t, &a, &bytes), RQ_OK);

@@ -20,19 +20,6 @@ static void tell(void *ctx, const char *what, const char *place, const char *tex
     t->notes += strcmp(what, "note") == 0;
 }
 
-/* The name of the region that holds the row; malloc'ed. */
-static char *region_name(world *w, const char *table, const char *row)
-{
-    rq_epoch_member m = {0};
-    const rq_catalog_region *r;
-    rq_epoch_pin(w->env->epoch, &m);
-    assert_int_equal(
-        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, NULL), RQ_OK);
-    char *name = strndup((const char *)r->info->name.ptr, r->info->name.len);
-    rq_epoch_unpin(w->env->epoch, &m);
-    return name;
-}
-
 static void forget(world *w, const char *name)
 {
     rq_arena a = {0};
@@ -46,8 +33,8 @@ static void forget(world *w, const char *name)
     rq_arena_clear(&a);
 }
 
-/* A table that was split and compacted, and whose parent hbase:meta does not have any more; `unreadable`: its
- * .regioninfo is gone, too. */
+/* Makes a table with a split region, compacts it and removes the parent's row from hbase:meta; `unreadable`: removes
+ * the parent's .regioninfo, too. */
 static void begin_with(world *w, void (*uses)(world *w), bool unreadable)
 {
     world_init(w, unit_seed(), NULL);
@@ -58,7 +45,7 @@ static void begin_with(world *w, void (*uses)(world *w), bool unreadable)
     OK(world_put(w, "t", "a", "f"));
     OK(world_put(w, "t", "z", "f"));
     OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
-    char *parent = region_name(w, "t", "a");
+    char *parent = world_region_name(w, "t", "a");
     if (uses != NULL) uses(w);
     bool before;
     OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_CATALOG_JANITOR, false, &before, &w->why));

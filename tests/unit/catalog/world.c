@@ -328,6 +328,18 @@ rq_err world_table(world *w, rq_ddl_kind kind, const char *table)
     return submit(w, &d);
 }
 
+char *world_region_name(world *w, const char *table, const char *row)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_epoch_pin(w->env->epoch, &m);
+    assert_int_equal(
+        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, NULL), RQ_OK);
+    char *name = strndup((const char *)r->info->name.ptr, r->info->name.len);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return name;
+}
+
 rq_err world_open_closed_region(world *w, rq_arena *a, rq_region_info *ret_info,
                                 rq_table_schema **ret_schema)
 {

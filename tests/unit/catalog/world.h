@@ -71,6 +71,8 @@ rq_err world_create_at(world *w, const char *table, const char *families, const 
                        size_t count);
 rq_err world_modify(world *w, const char *table, const char *families);
 rq_err world_table(world *w, rq_ddl_kind kind, const char *table);
+/* The name of the table's region that holds the row; malloc'ed. */
+char *world_region_name(world *w, const char *table, const char *row);
 /* Opens the world with table t of one region, which has row a; then disables t, so that the region
  * is closed and its folder remains. The caller releases the schema. */
 rq_err world_open_closed_region(world *w, rq_arena *a, rq_region_info *ret_info,
