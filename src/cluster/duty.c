@@ -174,7 +174,8 @@ static void wait_until_idle(rq_duty *d)
     if (wait) d->idle = &idle;
     pthread_mutex_unlock(&d->lock);
     if (wait) (void)ex->latch_wait(&idle); /* always opened with RQ_OK */
-    pthread_mutex_lock(&d->lock);          /* whoever has opened it has let go of the lock */
+    pthread_mutex_lock(
+        &d->lock); /* the thread that opened it holds the lock until it is done with `d` */
     d->idle = NULL;
     pthread_mutex_unlock(&d->lock);
     ex->latch_destroy(&idle);

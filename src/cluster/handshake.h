@@ -58,9 +58,8 @@ typedef enum rq_called_state {
 /* Of a connection; all zero at first. */
 typedef struct rq_called {
     rq_called_state state;
-    const rq_server_name
-        *from; /* a reference once the caller has said who it is; as claimed until PROVEN */
-    const rq_server_name *to; /* borrowed; which of this process's names */
+    const rq_server_name *from; /* a reference; NULL before the hello; only claimed until PROVEN */
+    const rq_server_name *to;   /* borrowed; which of this process's names */
     uint8_t nonce[RQ_NONCE_LEN], theirs[RQ_NONCE_LEN];
 } rq_called;
 

@@ -34,7 +34,7 @@ typedef struct rq_report {
 
 typedef struct rq_orders_options {
     rq_host *host;
-    /* Sends to whoever is the active master now. */
+    /* Sends to the current active master. */
     void (*report)(void *ctx, rq_report *r);
     void *ctx;
 } rq_orders_options;

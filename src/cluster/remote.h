@@ -60,9 +60,9 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
 
 /* --- messages of servers, of untrusted bytes ----------------------------------------------------
  *
- * `from`: who has proven to be the sender; a message that names another is refused. NULL: not known (a
- * simulated network). RQ_OK: accepted; it need not be repeated. RQ_E_DO_NOT_RETRY: malformed, not the
- * sender's, or about orders of another master or to another server. */
+ * `from`: the server that has proven to be the sender. NULL: not known (a simulated network).
+ * RQ_OK: the message is accepted and need not be repeated. RQ_E_DO_NOT_RETRY: the message is malformed,
+ * names a sender other than `from`, or reports on an order of another master or to another server. */
 
 /* RegionServerStartupRequest; *ret: the response, in the arena. RQ_E_CLOCK_OUT_OF_SYNC: by more than 30 s;
  * RQ_E_YOU_ARE_DEAD: as rq_remote_server_up. REQUIRES: `from`. */

@@ -46,7 +46,7 @@ void rq__servers_clear(rq_remote *m)
     clear_list(&m->dead);
 }
 
-/* --- who is up -------------------------------------------------------------------------------- */
+/* --- servers that are up ---------------------------------------------------------------------- */
 
 static bool same_address(const rq_server_name *a, const rq_server_name *b)
 {

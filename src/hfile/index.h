@@ -94,7 +94,7 @@ RQ_NODISCARD
 rq_err rq__index_key_between(rq_cell_order order, const rq_cell *left, const rq_cell *right,
                              rq_buf *out);
 
-/* Whether the column may have a later key than this cell's. */
+/* Whether a later key is possible in this cell's column: false for the last type at the oldest timestamp. */
 bool rq__index_key_has_next(const rq_cell *key);
 /* Replaces `out` with the first key behind all cells with this key, serialized: the index key of a block
  * that begins with cells of the key that the block before ended with. So a search by key finds the first

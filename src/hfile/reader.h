@@ -186,9 +186,9 @@ rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s);
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place);
 /* File offset of the current block; 0: none, or the first one. */
 uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s);
-/* Like seek, for continuing a scan at `place`, which also remembers how far the scan has followed the
- * file. Cells before the place are skipped without being examined: needs no search in the block, so
- * the block gets no sidecar for it, and does not begin with the first of many equal keys again. */
+/* Like seek, to continue a scan at `place`, which also has the scan's read-ahead state (trail). Cells before the
+ * place are not compared with the key. So the block is not searched and needs no sidecar, and a scan within
+ * many equal keys does not begin with the first of them again. */
 RQ_NODISCARD
 rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
                                   const rq_hfile_place *place, rq_error *why);
