@@ -111,6 +111,8 @@ static rq_err commit_with(const rq__batch *b, rq_region *region, rq_durability d
         .multi_row = b->count > 1,
         .vital = b->vital,
     };
+    /* A client that changes these rows later changes what is written here. */
+    rq_region_raise_clock(region, b->time_ms);
     rq_err rc = rq_region_write_sync(region, &op, 1, why);
     rq_cellblock_clear(&op.result);
     return rc;

@@ -143,6 +143,10 @@ void rq_region_write(rq_region *r, rq_write *w);
  * op has a `why`. */
 RQ_NODISCARD
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
+/* From now on cells written without a timestamp get one that is not below `ms`, also where the clock
+ * is behind it: hbase:meta's cells have timestamps of the catalog's own clock, which may be ahead.
+ * Any thread. */
+void rq_region_raise_clock(rq_region *r, int64_t ms);
 
 /* --- identity and state ----------------------------------------------------------------------- */
 const rq_region_info *rq_region_get_info(const rq_region *r);

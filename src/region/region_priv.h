@@ -177,12 +177,13 @@ struct rq_region {
     rq_wal_region *log;       /* const until closed */
     rq_engine *engine;        /* const */
 
-    _Atomic(rq__work *) queue; /* NULL: the token is free; see token.c */
-    rq__work *backlog;         /* token: taken from the queue, for the next drainer */
-    rq__work *interrupted;     /* token: the rest of interrupted work, to be run first */
-    rq_table_schema *schema;   /* const */
-    rq_env env;                /* const */
-    uint64_t cell_bytes_max;   /* const; 0: no limit */
+    _Atomic(rq__work *) queue;      /* NULL: the token is free; see token.c */
+    rq__work *backlog;              /* token: taken from the queue, for the next drainer */
+    rq__work *interrupted;          /* token: the rest of interrupted work, to be run first */
+    rq_table_schema *schema;        /* const */
+    rq_env env;                     /* const */
+    uint64_t cell_bytes_max;        /* const; 0: no limit */
+    _Atomic int64_t clock_floor_ms; /* atomic; the least timestamp that a cell without one gets */
     /* token: */
     uint64_t staged_seqid;   /* the last sequence id assigned */
     rq_lsn staged_lsn;       /* log position of the last record */

@@ -389,10 +389,24 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
     return o;
 }
 
+void rq_region_raise_clock(rq_region *r, int64_t ms)
+{
+    int64_t floor = atomic_load(&r->clock_floor_ms);
+    while (ms > floor && !atomic_compare_exchange_weak(&r->clock_floor_ms, &floor, ms))
+        ;
+}
+
+static int64_t stamp(rq_region *r, int64_t now_ms)
+{
+    int64_t floor = atomic_load_explicit(&r->clock_floor_ms, memory_order_relaxed);
+    if (now_ms < floor) now_ms = floor;
+    return r->owned == NULL ? now_ms : rq__owned_stamp(r, now_ms);
+}
+
 /* All ops of a batch have the timestamp of its first time slice. HBASE: doMiniBatchMutate. */
 static outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
 {
-    if (b->now_ms == 0) b->now_ms = r->owned == NULL ? now_ms : rq__owned_stamp(r, now_ms);
+    if (b->now_ms == 0) b->now_ms = stamp(r, now_ms);
     now_ms = b->now_ms;
     rq__group group;
     rq__group_begin(&group);

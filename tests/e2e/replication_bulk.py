@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 from hbase import Refused, number, region, text
-from replication import DEADLINE, Node, Other, eventually, orderly, regions, run, same_rows
+from replication import DEADLINE, Node, Other, eventually, orderly, regions, same_rows
 from rorqual import BINARY, Report
 
 FAST = ("replication.source.sleepforretries=50", "replication.source.maxretriesmultiplier=4")
@@ -188,11 +188,11 @@ def main():
     report = Report()
     with tempfile.TemporaryDirectory(prefix="rorqual-replication-") as folder:
         world = World(folder)
-        run(report, world, TESTS)
+        report.run("replication", world, TESTS)
         if os.environ.get("HBASE"):
             world.other = Other(world.folder / "hbase", folder)
             try:
-                run(report, world, [a_load_arrives_at_hbase])
+                report.run("replication", world, [a_load_arrives_at_hbase])
             finally:
                 world.other.hbase.stop()
         report.outcome("replication/both stop cleanly", world.stop())
