@@ -25,7 +25,7 @@ typedef struct rq__sink_load rq__sink_load; /* a bulk load, replicate_bulk.c */
 typedef struct rq__sink_job {
     rq_op_batch batch;
     rq_op_bulk_replicated load;
-    rq__sink_load *loads; /* in their order; to be done after the batch */
+    rq__sink_load *loads; /* in the request's order; run when the batch has ended */
     rq__sink_load **last_load;
     rq_admin_services *services;
     /* The next cell to be taken: where it is, in which entry, how many cells the entry still has. */

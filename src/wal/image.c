@@ -11,8 +11,9 @@ void rq_wal_hold(rq_wal *wal, rq_holder *holder)
     pthread_mutex_unlock(&wal->mutex);
 }
 
-/* Recycled WAL files are removed once a durable header says that nobody needs them: the next one. A
- * log that was kept for somebody may not grow until they are gone, if they fill the disk. */
+/* A recycled WAL file beyond RQ_WAL_FREE_SLOTS_KEPT is deleted when the next WAL file's header, which
+ * does not list it, is durable. So the log rolls at once: on a disk that such files have filled, the
+ * log could not grow to its next roll. */
 static bool has_files_to_remove(const rq_wal *wal)
 {
     unsigned count = 0;

@@ -17,7 +17,7 @@ static void a_region_moves_with_a_close(void **state)
     assert_ok(cluster_open(one, NULL));
     assert_ok(put(&one->f, "r", "a", "q", 5, "x"));
     rq_err rc = cluster_open(two, &why);
-    assert_false(rq_err_do_not_retry(rc)); /* the fence may come yet: it is opened again then */
+    assert_false(rq_err_do_not_retry(rc)); /* may be retried: host0 may be fenced later */
     assert_int_equal(rc, RQ_E_CONFLICT);
     assert_int_equal(why.code, RQ_E_CONFLICT);
     assert_non_null(strstr(why.message, "is open at host0,16020,1, which is not fenced"));
