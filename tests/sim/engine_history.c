@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine_history.h"
+#include "wal/tail.h"
 
 #include "proto/hbase.pb-c.h"
 #include "region/mob_cleaner.h"
@@ -60,16 +61,17 @@ static void make_schema(history *h, uint64_t seed)
     Pb__BytesBytesPair is_mob = pair("IS_MOB", "true");
     Pb__BytesBytesPair from_one = pair("MOB_THRESHOLD", "1");
     Pb__BytesBytesPair from_zero = pair("MOB_THRESHOLD", "0");
-    Pb__BytesBytesPair *of_a[] = {&is_mob, &from_one};
-    Pb__BytesBytesPair *of_b[] = {&kept, &is_mob, &from_zero};
+    Pb__BytesBytesPair scope = pair("REPLICATION_SCOPE", h->replicated ? "1" : "0");
+    Pb__BytesBytesPair *of_a[] = {&scope, &is_mob, &from_one};
+    Pb__BytesBytesPair *of_b[] = {&scope, &kept, &is_mob, &from_zero};
     Pb__ColumnFamilySchema a = PB__COLUMN_FAMILY_SCHEMA__INIT;
     a.name = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "a"};
     a.attributes = of_a;
-    a.n_attributes = h->mob ? 2 : 0;
+    a.n_attributes = h->mob ? 3 : 1;
     Pb__ColumnFamilySchema b = a;
     b.name.data = (uint8_t *)(uintptr_t) "b";
     b.attributes = of_b;
-    b.n_attributes = h->mob ? 3 : 1;
+    b.n_attributes = h->mob ? 4 : 2;
     Pb__ColumnFamilySchema *families[] = {&a, &b};
     Pb__TableName name = PB__TABLE_NAME__INIT;
     name.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
@@ -113,6 +115,14 @@ void history_make_mob(history *h)
     make_schema(h, seed);
 }
 
+void history_replicate(history *h)
+{
+    uint64_t seed = h->seed;
+    rq_table_schema_unref(h->schema);
+    h->replicated = true;
+    make_schema(h, seed);
+}
+
 void history_clear(history *h)
 {
     rq_table_schema_unref(h->schema);
@@ -124,6 +134,7 @@ static rq_err open_all(history *h, rq_error *why)
 {
     rq_engine_options o = {.config = h->config};
     RQ_TRY(rq_engine_open(h->env, &o, &h->engine, why));
+    if (h->replicated) rq_wal_keep_from(rq_engine_wal(h->engine), 0);
     RQ_TRY(rq_region_create(h->engine, &h->info, h->schema, why));
     RQ_TRY(rq_region_open(h->engine, &h->info, h->schema, &h->region, why));
     RQ_TRY(rq_sim_lane_new(h->sim, &h->lane));

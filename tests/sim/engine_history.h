@@ -52,6 +52,7 @@ typedef struct history {
     unsigned in_flight;
     unsigned failed_ops; /* refused without a cut or a fault: none may be */
     bool mob;            /* the families are MOB families, and cleaned now and then */
+    bool replicated;     /* the families are replicated, and the log is kept for a peer */
     bool faults;         /* calls are made to fail: ops may be refused */
     bool full;           /* the disk may be full: writes may be refused, and say why; reads go on */
     unsigned refused;    /* because of it */
@@ -63,6 +64,8 @@ void history_init(history *h, rq_sim *sim, uint64_t seed);
 /* Call right after init: values of b, and those of two or more digits of a, go to MOB files. Files
  * that the cleaner archives are deleted at once, so that a missing one would be noticed. */
 void history_make_mob(history *h);
+/* Call right after init. */
+void history_replicate(history *h);
 void history_clear(history *h);
 /* False: the engine could not be opened (a fault, unless a cut or failing calls explain it). */
 bool history_open(history *h);

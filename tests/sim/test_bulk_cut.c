@@ -4,6 +4,11 @@
  * each load is complete or absent, complete if it was acknowledged, and the sources of an absent
  * one are still in place. Everything else in the history holds as without loads (engine_history.h).
  *
+ * With odd seeds the table is replicated: after the restart the log has the record of each load
+ * that was acknowledged or whose sources are gone, since nobody makes that load again; no record is of
+ * a load that is absent, and each names files that are there. A load with its sources may lack the
+ * record: the client, which got no answer, makes it again.
+ *
  * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cuts at its k-th
  * file call. */
 #include "engine_history.h"
@@ -11,6 +16,9 @@
 
 #include "hfile/writer.h"
 #include "region/bulk_load.h"
+#include "wal/survey.h"
+
+#include "proto/wal.pb-c.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -34,6 +42,8 @@ typedef enum fate { NOT_TRIED, WRITTEN, TRIED, ACKED } fate;
 typedef struct world {
     history h;
     fate fates[LOADS];
+    /* Of the loads found after a restart, and of records in the log before it. */
+    unsigned whole, owed, records;
     char text[1200];
 } world;
 
@@ -102,7 +112,11 @@ static void load(world *w, unsigned k)
         source_path(paths[i], k, i);
         files[i] = (rq_bulk_file){rq_slice_of(&families[i], 1), w->h.env->vfs, paths[i], paths[i]};
     }
-    rq_bulk_load what = {.copy = k == 1, .files = files, .file_count = FILES, .assign_seqid = true};
+    rq_bulk_load what = {.copy = k == 1,
+                         .files = files,
+                         .file_count = FILES,
+                         .assign_seqid = true,
+                         .ships = w->h.replicated};
     bool loaded = false;
     if (w->h.region == NULL) return;
     w->fates[k] = TRIED;
@@ -139,6 +153,18 @@ static bool count_cells(world *w, unsigned k, unsigned ret[2])
     return rc == RQ_OK;
 }
 
+/* NULL: none. Valid until the next call. */
+static const char *missing_source(world *w, unsigned k)
+{
+    static char path[64];
+    rq_stat st;
+    for (size_t i = 0; i < FILES && w->fates[k] >= WRITTEN; i++) {
+        source_path(path, k, i);
+        if (rq_vfs_stat(w->h.env->vfs, path, &st, NULL) != RQ_OK) return path;
+    }
+    return NULL;
+}
+
 static void check_load(world *w, unsigned k)
 {
     unsigned seen[2];
@@ -150,19 +176,79 @@ static void check_load(world *w, unsigned k)
     if (!whole && seen[0] + seen[1] > 0) note(w, "a torn load", text);
     if (!whole && w->fates[k] == ACKED) note(w, "an acknowledged load is lost", text);
     if (whole && w->fates[k] < TRIED) note(w, "a load that was never made", text);
-    for (size_t i = 0; i < FILES && !whole && w->fates[k] >= WRITTEN; i++) {
-        char path[64];
-        rq_stat st;
-        source_path(path, k, i);
-        if (rq_vfs_stat(w->h.env->vfs, path, &st, NULL) != RQ_OK) note(w, "no source", path);
-    }
+    const char *missing = missing_source(w, k);
+    if (!whole && missing != NULL) note(w, "no source", missing);
+    w->whole += whole;
+    w->owed += whole && (w->fates[k] == ACKED || missing != NULL);
 }
 
 static void check(world *w)
 {
     history_check(&w->h);
+    w->whole = w->owed = 0;
     for (unsigned k = 0; k < LOADS; k++)
         check_load(w, k);
+}
+
+/* --- the records of loads --------------------------------------------------------------------- */
+
+/* In the region's folder, or in the archive after a compaction. */
+static bool is_there(world *w, const char *family, const char *name)
+{
+    char path[300];
+    rq_stat st;
+    snprintf(path, sizeof path, "archive/data/default/t/%s/%s/%s", w->h.info.encoded, family, name);
+    return rq_vfs_stat(w->h.env->vfs, path + strlen("archive/"), &st, NULL) == RQ_OK ||
+           rq_vfs_stat(w->h.env->vfs, path, &st, NULL) == RQ_OK;
+}
+
+static rq_err take_record(void *ctx, const rq_wal_surveyed_file *s, const rq_wal_record *r,
+                          uint64_t offset, rq_error *why)
+{
+    world *w = ctx;
+    (void)s;
+    (void)offset;
+    (void)why;
+    if (r->kind != RQ_WAL_BULK_LOAD) return RQ_OK;
+    Pb__BulkLoadDescriptor *event =
+        pb__bulk_load_descriptor__unpack(NULL, r->payload.len, r->payload.ptr);
+    if (event == NULL || event->n_stores != FILES) {
+        note(w, "record", "malformed");
+    } else {
+        w->records++;
+        for (size_t i = 0; i < FILES; i++) {
+            const Pb__StoreDescriptor *store = event->stores[i];
+            char family[2] = {(char)store->family_name.data[0]};
+            if (!is_there(w, family, store->store_file[0])) note(w, "record", "of no file");
+        }
+    }
+    if (event != NULL) pb__bulk_load_descriptor__free_unpacked(event, NULL);
+    return RQ_OK;
+}
+
+static void read_records(world *w)
+{
+    rq_arena a;
+    rq_error why = {0};
+    rq_wal_survey v;
+    rq_wal_survey_calls calls = {.record = take_record, .ctx = w};
+    rq_arena_init(&a);
+    w->records = 0;
+    rq_err rc = rq_wal_survey_dir(w->h.env->vfs, ".rorqual/wal", &a, &calls, &v, &why);
+    for (size_t i = 0; i < v.count && rc == RQ_OK; i++)
+        if (v.files[i].live)
+            rc = rq_wal_survey_read(w->h.env->vfs, &v.files[i], &calls, NULL, &why);
+    if (rc != RQ_OK) note(w, "the log", why.message);
+    rq_arena_clear(&a);
+}
+
+static void check_records(world *w)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%u records, %u loads, of which %u are complete", w->records,
+             w->whole, w->owed);
+    if (w->records < w->owed) note(w, "a load would not reach the peer", text);
+    if (w->records > w->whole) note(w, "a record of an absent load", text);
 }
 
 /* --- histories -------------------------------------------------------------------------------- */
@@ -197,6 +283,7 @@ static outcome once(uint64_t seed, uint64_t k, bool fail)
     world w = {0};
     assert_int_equal(rq_sim_new(seed, &options, &sim), RQ_OK);
     history_init(&w.h, sim, seed);
+    if (seed % 2 == 1) history_replicate(&w.h);
     if (fail) {
         w.h.faults = true;
         rq_sim_fail_at(sim, k, seed % 2 == 0 ? RQ_E_IO : RQ_E_NO_SPACE);
@@ -213,9 +300,11 @@ static outcome once(uint64_t seed, uint64_t k, bool fail)
     w.h.faults = false;
     rq_sim_cut_at(sim, 0);
     rq_sim_restart(sim);
+    if (w.h.replicated) read_records(&w);
     for (int round = 0; round < 2 && o.text[0] == '\0'; round++) {
         if (history_open(&w.h)) {
             check(&w);
+            if (w.h.replicated) check_records(&w);
             history_close(&w.h, true);
         }
         take_faults(&o, &w, round == 0 ? "after the restart" : "after the clean stop");
