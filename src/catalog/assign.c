@@ -68,7 +68,7 @@ static void note_failure(rq_catalog *c, rq__opened *o, const rq_region_call *cal
     if (call->why != NULL) (void)rq_fail(&o->why, call->rc, "%s", text);
     o->unserved = false;
     o->node = rq__region_node_new(o->info, RQ_REGION_FAILED_OPEN, NULL, NULL, -1,
-                                  c->env->executor->now_ms(c->env->executor), text);
+                                  rq__catalog_wall_ms(c), text);
 }
 
 static rq_err take_report(rq_catalog *c, rq__opened *o, const rq_region_call *call)
@@ -79,7 +79,7 @@ static rq_err take_report(rq_catalog *c, rq__opened *o, const rq_region_call *ca
     } else {
         rq_region *here = rq_host_ref(c->host, o->info);
         o->node = rq__region_node_new(o->info, RQ_REGION_OPEN, here, o->server, call->open_seqnum,
-                                      c->env->executor->now_ms(c->env->executor), NULL);
+                                      rq__catalog_wall_ms(c), NULL);
         rq_region_unref(here);
     }
     return o->node == NULL ? RQ_E_NO_MEMORY : RQ_OK;

@@ -77,7 +77,7 @@ static rq_err check_name_above(rq_catalog *c, const rq_region_info *info, rq_sli
 {
     rq_region_info upper;
     RQ_TRY(rq_region_info_make(a, info->ns, info->qualifier, row, info->end_key,
-                               c->env->executor->now_ms(c->env->executor), 0, &upper));
+                               rq__catalog_wall_ms(c), 0, &upper));
     return rq__region_name_check(&upper, why);
 }
 

@@ -451,7 +451,7 @@ static rq_err open_tables(boot *b, rq_error *why)
 /* Nodes of regions that were not opened. */
 static rq_err closed_nodes(boot *b)
 {
-    int64_t now = b->catalog->env->executor->now_ms(b->catalog->env->executor);
+    int64_t now = rq__catalog_wall_ms(b->catalog);
     for (size_t i = 0; i < b->table_count; i++) {
         known_table *t = &b->tables[i];
         for (size_t r = 0; r < t->region_count; r++) {

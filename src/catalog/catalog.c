@@ -153,7 +153,7 @@ void rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_upd
 
 int64_t rq__catalog_now_ms(rq_catalog *c)
 {
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     int64_t last = atomic_load(&c->last_ms);
     for (;;) {
         int64_t next = now > last ? now : last + 1;

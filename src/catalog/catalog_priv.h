@@ -123,6 +123,11 @@ struct rq_catalog {
 /* Milliseconds, strictly increasing: two changes of one row never have the same timestamp, because
  * then a delete would hide the put that follows it. */
 int64_t rq__catalog_now_ms(rq_catalog *c);
+/* The wall clock, for times that are shown or compared with files' times. */
+static inline int64_t rq__catalog_wall_ms(const rq_catalog *c)
+{
+    return c->env->executor->now_ms(c->env->executor);
+}
 /* Later stamps are above `ms`. */
 void rq__catalog_saw_ms(rq_catalog *c, int64_t ms);
 

@@ -232,7 +232,7 @@ static rq_err run_round(rq_catalog *c, rq_error *why)
 {
     rq__cleaner *cl = &c->cleaner;
     round_state r = {.catalog = c, .ttl_ms = cl->ttl_ms};
-    r.now_ms = c->env->executor->now_ms(c->env->executor);
+    r.now_ms = rq__catalog_wall_ms(c);
     rq_wal_stats log;
     rq_wal_get_stats(rq_engine_wal(c->engine), &log);
     r.log_end = log.staged;

@@ -284,7 +284,7 @@ rq_err rq__publish_closed(rq_catalog *c, rq__proc *p, const rq_region_info *list
     if (list == NULL) count = t->pub.region_count;
     closing cl = {.nodes = calloc(count + 1, sizeof(rq__region_node *)),
                   .calls = rq__calls_new(c, p, RQ_CALL_CLOSE, count)};
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     rq_err rc = add_all_closing(&cl, t, list, count, state, now);
     if (rc == RQ_OK) rc = rq__edit_replace_regions(&e, t, t->pub.state, cl.nodes, cl.node_count);
     rc = end_edit(&e, rc, why);

@@ -131,7 +131,7 @@ rq_err rq__publish_new_regions(rq_catalog *c, rq__proc *p, rq_table_state state,
     RQ_TRY(rq__need_schema(p, why));
     rq__region_node **nodes = calloc(p->region_count + 1, sizeof(rq__region_node *));
     if (nodes == NULL) return rq_no_memory(why);
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     rq_err rc = RQ_OK;
     size_t n = 0;
     for (; n < p->region_count && rc == RQ_OK; n++) {

@@ -565,7 +565,7 @@ rq_err rq__publish_replaced(rq_catalog *c, const rq__proc *p, rq_region_state st
     rq__region_node **list = calloc(p->region_count + 1, sizeof(rq__region_node *));
     if (list == NULL) return rq_no_memory(why);
     size_t made = 0;
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     rq_err rc = RQ_OK;
     for (; made < p->region_count && rc == RQ_OK; made++) {
         list[made] = rq__region_node_new(&p->regions[made], state, NULL, NULL, 1, now, NULL);

@@ -30,7 +30,7 @@ static rq_err check_expiry(rq_catalog *c, const rq__proc *p, rq_arena *a, rq_err
     rq__snapshot_info info;
     rq_slice name = p->of.snapshot.name;
     RQ_TRY(rq__snapshot_info_read(c->env->vfs, name, a, &info, why));
-    if (!rq__snapshot_is_expired(&info, c->env->executor->now_ms(c->env->executor))) return RQ_OK;
+    if (!rq__snapshot_is_expired(&info, rq__catalog_wall_ms(c))) return RQ_OK;
     return rq_fail(why, RQ_E_SNAPSHOT_EXPIRED, "TTL for snapshot '%.*s' has already expired.",
                    (int)name.len, (const char *)name.ptr);
 }

@@ -28,10 +28,9 @@ rq_err rq__hold_archive(rq_catalog *c, rq__proc *p, rq_error *why)
     if (p->holder != NULL) return RQ_OK;
     const char *name =
         rq_arena_printf(&a, "snapshot %.*s", (int)name_of(p).len, (const char *)name_of(p).ptr);
-    rq_err rc = name == NULL
-                    ? RQ_E_NO_MEMORY
-                    : rq_retention_hold(rq_engine_retention(c->engine), name,
-                                        c->env->executor->now_ms(c->env->executor), &p->holder);
+    rq_err rc = name == NULL ? RQ_E_NO_MEMORY
+                             : rq_retention_hold(rq_engine_retention(c->engine), name,
+                                                 rq__catalog_wall_ms(c), &p->holder);
     rq_arena_clear(&a);
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }

@@ -20,7 +20,7 @@ int64_t rq__lock_timeout_ms(const rq_catalog *c)
 /* RQ_E_AGAIN: it is still held. */
 rq_err rq__lock_hold(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     int64_t timeout = rq__lock_timeout_ms(c);
     (void)why;
     pthread_mutex_lock(&c->procedures.lock);

@@ -33,7 +33,7 @@ static rq_err clean(rq_catalog *c, size_t *ret_archived, rq_error *why)
         .tables = list,
         .table_count = count,
         .min_age_ms = c->config == NULL ? 3600000 : rq_config_int(c->config, RQ_SET_MOB_MIN_AGE),
-        .now_ms = c->env->executor->now_ms(c->env->executor),
+        .now_ms = rq__catalog_wall_ms(c),
     };
     if (rc == RQ_OK) rc = rq_mob_clean(c->engine, &what, ret_archived, why);
     for (size_t i = 0; i < count; i++)

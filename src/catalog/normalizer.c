@@ -217,7 +217,7 @@ rq_err rq_catalog_normalize(rq_catalog *c, const rq_slice *names, size_t count, 
     *ret_ran = rq_catalog_switch_get(c, RQ_SWITCH_NORMALIZER) && c->config != NULL;
     if (!*ret_ran) return RQ_OK;
     /* The clock of region ids, which runs ahead of the wall clock after many changes in a short time. */
-    planning p = {.catalog = c, .now_ms = rq__catalog_now_ms(c)};
+    planning p = {.catalog = c, .now_ms = rq__catalog_wall_ms(c)};
     rq_epoch_member m = {0};
     const rq_catalog_table *const *tables;
     size_t table_count, plans = 0;

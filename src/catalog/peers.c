@@ -208,7 +208,7 @@ static void take_position(const rq_catalog *c, rq__peer *p, rq_slice value)
         return;
     rq_log_error(c->env->log, "replication",
                  "peer %s: its position is of another log: it needs a resync", p->id);
-    p->lost_ms = c->env->executor->now_ms(c->env->executor);
+    p->lost_ms = rq__catalog_wall_ms(c);
     p->enabled = false;
 }
 
@@ -258,8 +258,8 @@ static rq_err hold(rq_catalog *c, rq__peer *p, rq_error *why)
 {
     char name[256];
     (void)snprintf(name, sizeof name, RQ_PEER_LOCK_PREFIX "%s", p->id);
-    rq_err rc = rq_retention_hold(rq_engine_retention(c->engine), name,
-                                  c->env->executor->now_ms(c->env->executor), &p->holder);
+    rq_err rc =
+        rq_retention_hold(rq_engine_retention(c->engine), name, rq__catalog_wall_ms(c), &p->holder);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
     rq_holder_keep_log(p->holder, p->position);
     rq_holder_narrow(p->holder);
@@ -499,7 +499,7 @@ rq_err rq_catalog_peer_advance(rq_catalog *c, const char *id, rq_lsn position, r
 /* REQUIRES: row_lock. */
 static rq_err record_loss(rq_catalog *c, rq_slice name, rq_error *why)
 {
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     row w = {.id = name, .has_state = true, .has_lost = true, .lost_ms = now};
     RQ_TRY(write_row(c, name, &w, why));
     moved(c, name, 0, now);

@@ -326,7 +326,7 @@ void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id)
     pthread_mutex_lock(&c->procedures.lock);
     rq__proc *p = find_proc(&c->procedures, proc_id);
     if (p != NULL && p->finished && p->acknowledged_ms == 0)
-        p->acknowledged_ms = c->env->executor->now_ms(c->env->executor);
+        p->acknowledged_ms = rq__catalog_wall_ms(c);
     pthread_mutex_unlock(&c->procedures.lock);
 }
 

@@ -102,7 +102,7 @@ rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
     p->client = d->client;
     p->nonce_group = d->nonce_group;
     p->nonce = d->nonce;
-    p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
+    p->submitted_ms = p->updated_ms = rq__catalog_wall_ms(p->catalog);
     return rq__claims_new(p);
 }
 
@@ -118,6 +118,6 @@ rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info, const rq_serv
     if (!ok) return RQ_E_NO_MEMORY;
     p->prepared = true;
     p->resumed = true; /* repeated until it succeeds */
-    p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
+    p->submitted_ms = p->updated_ms = rq__catalog_wall_ms(p->catalog);
     return rq__claims_new(p);
 }

@@ -47,7 +47,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__procedures *ps = &c->procedures;
     if (rc != RQ_OK) note_error(p, rc, why);
     p->rc = rc;
-    p->updated_ms = rq__catalog_now_ms(c);
+    p->updated_ms = rq__catalog_wall_ms(c);
     p->ended = true;
     tell_end(p);
     if (p->recorded) {
@@ -449,7 +449,7 @@ static bool hold(rq__proc *p)
 {
     rq_catalog *c = p->catalog;
     rq__procedures *ps = &c->procedures;
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     pthread_mutex_lock(&ps->lock);
     int64_t left = p->of.lock.renewed_ms + rq__lock_timeout_ms(c) - now;
     bool stays = !p->of.lock.released && !p->aborted && left > 0;

@@ -270,7 +270,7 @@ static void accept_early(rq__proc *p, rq_ddl *d)
 static void evict_old(rq_catalog *c)
 {
     rq__procedures *ps = &c->procedures;
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     pthread_mutex_lock(&ps->lock);
     rq__proc *list = rq__procs_take_evicted(ps, now);
     pthread_mutex_unlock(&ps->lock);

@@ -65,7 +65,7 @@ static rq_err run_round(rq_catalog *c, rq_error *why)
     rq_snapshot *list;
     size_t count;
     if (!rq_catalog_switch_get(c, RQ_SWITCH_SNAPSHOT_CLEANUP)) return RQ_OK;
-    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t now = rq__catalog_wall_ms(c);
     rq_err rc = rq_catalog_snapshots(c, &a, &list, &count, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         const rq__snapshot_info info = {.created_ms = list[i].created_ms, .ttl_s = list[i].ttl_s};

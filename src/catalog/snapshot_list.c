@@ -102,7 +102,7 @@ static state look(rq_catalog *c)
     rq_stat st = {.mtime_ms = 0};
     state s = {.changes = atomic_load(&c->snapshots_changed)};
     s.is_settled = rq_vfs_stat(c->env->vfs, RQ__SNAPSHOT_DIR, &st, NULL) == RQ_OK &&
-                   st.mtime_ms + SETTLED_MS < c->env->executor->now_ms(c->env->executor);
+                   st.mtime_ms + SETTLED_MS < rq__catalog_wall_ms(c);
     s.folder_ms = st.mtime_ms;
     return s;
 }
