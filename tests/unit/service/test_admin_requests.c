@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the master's and the region server's administrative services that no client library sends: numbers
+ * outside of their enumeration, lists in which one thing stands many times, paths without end. */
+#include "service_world.h"
+
+#include "proto/admin.pb-c.h"
+#include "proto/client.pb-c.h"
+#include "proto/cluster_status.pb-c.h"
+#include "proto/master.pb-c.h"
+#include "proto/quota.pb-c.h"
+#include "proto/wal.pb-c.h"
+
+#include <malloc.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct fixture {
+    service_world *world;
+    service_client client;
+    rq_arena arena;
+} fixture;
+
+static int begin(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->world = service_world_new();
+    rq_arena_init(&f->arena);
+    *state = f;
+    return 0;
+}
+
+static int end(void **state)
+{
+    fixture *f = *state;
+    service_world_free(f->world);
+    rq_arena_clear(&f->arena);
+    free(f);
+    return 0;
+}
+
+/* The answer's exception, or "none"; f->client.message is the answer until the next one. */
+static const char *send_with(fixture *f, service_kind kind, const char *method,
+                             const ProtobufCMessage *m, rq_slice cells)
+{
+    uint8_t *p = rq_arena_alloc(&f->arena, protobuf_c_message_get_packed_size(m) + 1);
+    assert_non_null(p);
+    size_t len = protobuf_c_message_pack(m, p);
+    service_client_open(&f->client, f->world, kind, 0);
+    assert_true(service_client_call(&f->client, method, rq_slice_of(p, len), cells));
+    const char *exception = service_client_exception(&f->client);
+    return exception == NULL ? "none" : rq_arena_cstr(&f->arena, rq_slice_cstr(exception));
+}
+
+static void hang_up(fixture *f)
+{
+    service_client_close(&f->client);
+}
+
+/* As send_with, with nothing left of the answer. */
+static const char *send(fixture *f, service_kind kind, const char *method,
+                        const ProtobufCMessage *m)
+{
+    const char *exception = send_with(f, kind, method, m, (rq_slice){0});
+    hang_up(f);
+    return exception;
+}
+
+static ProtobufCBinaryData bytes(const char *text)
+{
+    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
+}
+
+static Pb__TableName table_name(const char *qualifier)
+{
+    Pb__TableName t = PB__TABLE_NAME__INIT;
+    t.namespace_ = bytes("default");
+    t.qualifier = bytes(qualifier);
+    return t;
+}
+
+#define DO_NOT_RETRY "org.apache.hadoop.hbase.DoNotRetryIOException"
+
+/* ---- numbers outside of their enumeration */
+
+static int state_of_table(fixture *f, Pb__TableName *name)
+{
+    Pb__GetTableStateRequest get = PB__GET_TABLE_STATE_REQUEST__INIT;
+    get.table_name = name;
+    assert_string_equal(send_with(f, SERVICE_MASTER, "GetTableState", &get.base, (rq_slice){0}),
+                        "none");
+    Pb__GetTableStateResponse *r =
+        pb__get_table_state_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
+    assert_non_null(r);
+    int is = (int)r->table_state->state;
+    pb__get_table_state_response__free_unpacked(r, NULL);
+    hang_up(f);
+    return is;
+}
+
+static void a_table_state_without_a_name_is_refused(void **state)
+{
+    fixture *f = *state;
+    static const int numbers[] = {4, 77, 1 << 30, -1};
+    Pb__TableName name = table_name("t");
+    Pb__TableState to = PB__TABLE_STATE__INIT;
+    Pb__SetTableStateInMetaRequest set = PB__SET_TABLE_STATE_IN_META_REQUEST__INIT;
+    set.table_name = &name;
+    set.table_state = &to;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(numbers); i++) {
+        to.state = (Pb__TableState__State)numbers[i];
+        assert_string_equal(send(f, SERVICE_HBCK, "SetTableStateInMeta", &set.base), DO_NOT_RETRY);
+        assert_int_equal(state_of_table(f, &name), PB__TABLE_STATE__STATE__ENABLED);
+    }
+}
+
+static void a_quota_with_a_policy_without_a_name_is_refused(void **state)
+{
+    fixture *f = *state;
+    static const int numbers[] = {0, 5, 1000, -1};
+    Pb__TableName name = table_name("t");
+    Pb__SpaceQuota quota = PB__SPACE_QUOTA__INIT;
+    Pb__SpaceLimitRequest space = PB__SPACE_LIMIT_REQUEST__INIT;
+    Pb__SetQuotaRequest set = PB__SET_QUOTA_REQUEST__INIT;
+    quota.has_soft_limit = quota.has_violation_policy = 1;
+    quota.soft_limit = 1;
+    space.quota = &quota;
+    set.table_name = &name;
+    set.space_limit = &space;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(numbers); i++) {
+        quota.violation_policy = (Pb__SpaceViolationPolicy)numbers[i];
+        assert_string_equal(send(f, SERVICE_MASTER, "SetQuota", &set.base), DO_NOT_RETRY);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_table_state_without_a_name_is_refused),
+        TEST(a_quota_with_a_policy_without_a_name_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
