@@ -133,6 +133,52 @@ static void a_quota_with_a_policy_without_a_name_is_refused(void **state)
     }
 }
 
+/* ---- one thing many times */
+
+static void create_table(fixture *f, const char *qualifier, size_t attribute_len)
+{
+    Pb__TableName name = table_name(qualifier);
+    Pb__ColumnFamilySchema family = PB__COLUMN_FAMILY_SCHEMA__INIT, *families[] = {&family};
+    Pb__BytesBytesPair pair = PB__BYTES_BYTES_PAIR__INIT, *pairs[] = {&pair};
+    Pb__TableSchema schema = PB__TABLE_SCHEMA__INIT;
+    Pb__CreateTableRequest create = PB__CREATE_TABLE_REQUEST__INIT;
+    family.name = bytes("f");
+    pair.first = bytes("LONG");
+    pair.second.len = attribute_len;
+    pair.second.data = rq_arena_calloc(&f->arena, attribute_len, 1);
+    assert_non_null(pair.second.data);
+    memset(pair.second.data, 'x', attribute_len);
+    schema.table_name = &name;
+    schema.column_families = families;
+    schema.n_column_families = 1;
+    schema.attributes = pairs;
+    schema.n_attributes = 1;
+    create.table_schema = &schema;
+    assert_string_equal(send(f, SERVICE_MASTER, "CreateTable", &create.base), "none");
+    rq_sim_run(f->world->w.sim);
+}
+
+/* A request of some kilobytes asks for the same long descriptor again and again. */
+static void descriptors_of_a_table_that_is_named_often_have_a_limit(void **state)
+{
+    fixture *f = *state;
+    enum { ATTRIBUTE = 100 << 10, FEW = 100, MANY = 2000 };
+    static Pb__TableName *names[MANY];
+    Pb__TableName name = table_name("long");
+    Pb__GetTableDescriptorsRequest get = PB__GET_TABLE_DESCRIPTORS_REQUEST__INIT;
+    create_table(f, "long", ATTRIBUTE);
+    for (size_t i = 0; i < MANY; i++)
+        names[i] = &name;
+    get.table_names = names;
+    get.n_table_names = FEW;
+    assert_string_equal(
+        send_with(f, SERVICE_MASTER, "GetTableDescriptors", &get.base, (rq_slice){0}), "none");
+    assert_true(f->client.message.len > (size_t)FEW * ATTRIBUTE);
+    hang_up(f);
+    get.n_table_names = MANY;
+    assert_string_equal(send(f, SERVICE_MASTER, "GetTableDescriptors", &get.base), DO_NOT_RETRY);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -140,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_table_state_without_a_name_is_refused),
         TEST(a_quota_with_a_policy_without_a_name_is_refused),
+        TEST(descriptors_of_a_table_that_is_named_often_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
