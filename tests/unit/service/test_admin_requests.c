@@ -3,6 +3,8 @@
  * outside of their enumeration, lists in which one thing stands many times, paths without end. */
 #include "service_world.h"
 
+#include "base/meter.h"
+
 #include "proto/admin.pb-c.h"
 #include "proto/client.pb-c.h"
 #include "proto/cluster_status.pb-c.h"
@@ -18,6 +20,7 @@ typedef struct fixture {
     service_world *world;
     service_client client;
     rq_arena arena;
+    const char *text; /* of the last exception */
 } fixture;
 
 static int begin(void **state)
@@ -49,6 +52,8 @@ static const char *send_with(fixture *f, service_kind kind, const char *method,
     service_client_open(&f->client, f->world, kind, 0);
     assert_true(service_client_call(&f->client, method, rq_slice_of(p, len), cells));
     const char *exception = service_client_exception(&f->client);
+    if (exception != NULL)
+        f->text = rq_arena_cstr(&f->arena, rq_slice_cstr(f->client.header->exception->stack_trace));
     return exception == NULL ? "none" : rq_arena_cstr(&f->arena, rq_slice_cstr(exception));
 }
 
@@ -179,6 +184,101 @@ static void descriptors_of_a_table_that_is_named_often_have_a_limit(void **state
     assert_string_equal(send(f, SERVICE_MASTER, "GetTableDescriptors", &get.base), DO_NOT_RETRY);
 }
 
+/* ---- the sink of replication */
+
+static void add_event(rq_cellblock *cells, const char *qualifier, rq_slice value)
+{
+    rq_cell c = {.row = (const uint8_t *)"r",
+                 .row_len = 1,
+                 .family = (const uint8_t *)"METAFAMILY",
+                 .family_len = 10,
+                 .qualifier = (const uint8_t *)qualifier,
+                 .qualifier_len = (uint32_t)strlen(qualifier),
+                 .timestamp = 1,
+                 .type = RQ_TYPE_PUT,
+                 .value = value.ptr,
+                 .value_len = (uint32_t)value.len};
+    assert_int_equal(rq_cellblock_append(cells, &c), RQ_OK);
+}
+
+/* One entry with these cells, below that folder. */
+static const char *replicate(fixture *f, const char *folder, const rq_cellblock *cells)
+{
+    Pb__WALKey key = PB__WALKEY__INIT;
+    Pb__WALEntry entry = PB__WALENTRY__INIT, *entries[] = {&entry};
+    Pb__ReplicateWALEntryRequest r = PB__REPLICATE_WALENTRY_REQUEST__INIT;
+    key.table_name = bytes("t");
+    key.encoded_region_name = bytes("0123456789abcdef0123456789abcdef");
+    entry.key = &key;
+    entry.has_associated_cell_count = 1;
+    entry.associated_cell_count = (int32_t)cells->count;
+    r.entry = entries;
+    r.n_entry = 1;
+    r.sourcebasenamespacedirpath = r.sourcehfilearchivedirpath = (char *)(uintptr_t)folder;
+    const char *exception =
+        send_with(f, SERVICE_ADMIN, "ReplicateWALEntry", &r.base, rq_buf_slice(&cells->bytes));
+    hang_up(f);
+    return exception;
+}
+
+static unsigned tasks_of_events(fixture *f, unsigned count)
+{
+    rq_cellblock cells = {0};
+    for (unsigned i = 0; i < count; i++)
+        add_event(&cells, "HBASE::REPLICATION_MARKER", (rq_slice){0});
+    unsigned before = f->world->posted;
+    assert_string_equal(replicate(f, NULL, &cells), "none");
+    rq_cellblock_clear(&cells);
+    return f->world->posted - before;
+}
+
+/* Events of the source's log, which are no mutations. */
+static void many_events_are_taken_in_slices(void **state)
+{
+    fixture *f = *state;
+    enum { COUNT = 20000, LEAST = 2 * COUNT / RQ_METER_STRETCH_STEPS };
+    unsigned few = tasks_of_events(f, 10);
+    assert_true(tasks_of_events(f, COUNT) >= few + LEAST);
+}
+
+/* Each file of a bulk load would get the folder's name in front of its own. */
+static void the_folder_of_a_bulk_load_has_a_longest_name(void **state)
+{
+    fixture *f = *state;
+    enum { FILES = 4000 };
+    static const size_t lengths[] = {100, 4000, 1 << 20};
+    static char *files[FILES];
+    Pb__StoreDescriptor store = PB__STORE_DESCRIPTOR__INIT, *stores[] = {&store};
+    Pb__BulkLoadDescriptor event = PB__BULK_LOAD_DESCRIPTOR__INIT;
+    Pb__TableName name = table_name("t");
+    rq_cellblock cells = {0};
+    for (size_t i = 0; i < FILES; i++)
+        files[i] = (char *)(uintptr_t) "0123456789abcdef0123456789abcdef_SeqId_4_";
+    store.family_name = bytes("f");
+    store.store_home_dir = (char *)(uintptr_t) "f";
+    store.store_file = files;
+    store.n_store_file = FILES;
+    event.table_name = &name;
+    event.encoded_region_name = bytes("0123456789abcdef0123456789abcdef");
+    event.stores = stores;
+    event.n_stores = 1;
+    size_t len = pb__bulk_load_descriptor__get_packed_size(&event);
+    uint8_t *value = rq_arena_alloc(&f->arena, len);
+    assert_non_null(value);
+    (void)pb__bulk_load_descriptor__pack(&event, value);
+    add_event(&cells, "HBASE::BULK_LOAD", rq_slice_of(value, len));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lengths); i++) {
+        char *folder = rq_arena_alloc(&f->arena, lengths[i] + 1);
+        assert_non_null(folder);
+        memset(folder, '/', lengths[i]);
+        folder[lengths[i]] = '\0';
+        assert_string_equal(replicate(f, folder, &cells), DO_NOT_RETRY); /* it is not listed */
+        bool too_long = strstr(f->text, "a path of more than 4096 bytes") != NULL;
+        assert_true(too_long == (lengths[i] > 4000));
+    }
+    rq_cellblock_clear(&cells);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -187,6 +287,8 @@ int main(void)
         TEST(a_table_state_without_a_name_is_refused),
         TEST(a_quota_with_a_policy_without_a_name_is_refused),
         TEST(descriptors_of_a_table_that_is_named_often_have_a_limit),
+        TEST(many_events_are_taken_in_slices),
+        TEST(the_folder_of_a_bulk_load_has_a_longest_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
