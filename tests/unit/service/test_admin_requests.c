@@ -3,6 +3,7 @@
  * outside of their enumeration, lists in which one thing stands many times, paths without end. */
 #include "service_world.h"
 
+#include "base/clock.h"
 #include "base/meter.h"
 
 #include "proto/admin.pb-c.h"
@@ -10,6 +11,7 @@
 #include "proto/cluster_status.pb-c.h"
 #include "proto/master.pb-c.h"
 #include "proto/quota.pb-c.h"
+#include "proto/rsgroup.pb-c.h"
 #include "proto/wal.pb-c.h"
 
 #include <malloc.h>
@@ -279,6 +281,52 @@ static void the_folder_of_a_bulk_load_has_a_longest_name(void **state)
     rq_cellblock_clear(&cells);
 }
 
+/* ---- groups of servers */
+
+/* Moves as many tables to the group that has all tables; seconds of the processor. */
+static double cost_of_tables(fixture *f, size_t count)
+{
+    Pb__MoveTablesRequest move = PB__MOVE_TABLES_REQUEST__INIT;
+    Pb__CoprocessorServiceCall call = PB__COPROCESSOR_SERVICE_CALL__INIT;
+    Pb__CoprocessorServiceRequest r = PB__COPROCESSOR_SERVICE_REQUEST__INIT;
+    Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
+    Pb__TableName *names = rq_arena_calloc(&f->arena, count, sizeof *names);
+    move.target_group = (char *)(uintptr_t) "default";
+    move.table_name = rq_arena_calloc(&f->arena, count, sizeof(Pb__TableName *));
+    assert_true(names != NULL && move.table_name != NULL);
+    for (; move.n_table_name < count; move.n_table_name++) {
+        names[move.n_table_name] =
+            table_name(rq_arena_printf(&f->arena, "none%zu", move.n_table_name));
+        move.table_name[move.n_table_name] = &names[move.n_table_name];
+    }
+    call.row = bytes("");
+    call.service_name = (char *)(uintptr_t) "RSGroupAdminService";
+    call.method_name = (char *)(uintptr_t) "MoveTables";
+    call.request.len = pb__move_tables_request__get_packed_size(&move);
+    call.request.data = rq_arena_alloc(&f->arena, call.request.len);
+    assert_non_null(call.request.data);
+    (void)pb__move_tables_request__pack(&move, call.request.data);
+    region.value = bytes("");
+    r.region = &region;
+    r.call = &call;
+    uint64_t before = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    assert_string_equal(send(f, SERVICE_MASTER, "ExecMasterService", &r.base), "none");
+    return (double)(rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
+}
+
+/* They run on threads that all calls of administrators share, under the lock of the groups. */
+static void many_tables_of_a_move_cost_no_more(void **state)
+{
+    fixture *f = *state;
+    enum { FEW = 1000, MANY = 32 * FEW };
+    assert_int_equal(rq_config_set(f->world->w.config, "hbase.coprocessor.master.classes",
+                                   "org.apache.hadoop.hbase.rsgroup.RSGroupAdminEndpoint", NULL),
+                     RQ_OK);
+    (void)cost_of_tables(f, 1); /* makes the table of groups */
+    double few = cost_of_tables(f, FEW), many = cost_of_tables(f, MANY);
+    assert_true(many < 200 * few + 0.05);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -289,6 +337,7 @@ int main(void)
         TEST(descriptors_of_a_table_that_is_named_often_have_a_limit),
         TEST(many_events_are_taken_in_slices),
         TEST(the_folder_of_a_bulk_load_has_a_longest_name),
+        TEST(many_tables_of_a_move_cost_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
