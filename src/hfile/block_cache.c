@@ -289,7 +289,8 @@ void rq_block_cache_free(rq_block_cache *c)
     }
     for (size_t i = 0; i < RQ__CACHE_FILE_BUCKETS; i++)
         RQ_ASSERT(c->files[i] == NULL); /* every reader is closed */
-    RQ_ASSERT(c->families == NULL);
+    for (size_t i = 0; i < RQ__CACHE_FAMILY_BUCKETS; i++)
+        RQ_ASSERT(c->families[i] == NULL);
     for (int k = 0; k < RQ_COMPRESSION_COUNT; k++)
         for (unsigned i = 0; i < c->codec_count[k]; i++)
             rq_codec_free(c->codecs[k][i]);

@@ -20,6 +20,13 @@ static bool is_family(const rq_cache_family *f, rq_slice table, rq_slice family)
            rq_slice_eq(rq_slice_of(f->names + table.len, family.len), family);
 }
 
+/* Any client may make tables. */
+static rq_cache_family **family_bucket(rq_block_cache *c, rq_slice table, rq_slice family)
+{
+    uint64_t h = rq_fnv1a(rq_fnv1a(RQ_FNV1A, table), family);
+    return &c->families[(h ^ h >> 32) % RQ__CACHE_FAMILY_BUCKETS];
+}
+
 static rq_cache_family *family_new(rq_block_cache *c, rq_slice table, rq_slice family)
 {
     rq_cache_family *f = aligned_alloc(64, sizeof(*f));
@@ -43,14 +50,14 @@ rq_err rq_cache_family_get(rq_block_cache *c, rq_slice table, rq_slice family,
                            rq_cache_family **ret)
 {
     (void)pthread_mutex_lock(&c->files_lock);
-    rq_cache_family *f = c->families;
+    rq_cache_family **bucket = family_bucket(c, table, family), *f = *bucket;
     while (f != NULL && !is_family(f, table, family))
         f = f->next;
     if (f == NULL) {
         f = family_new(c, table, family);
         if (f != NULL) {
-            f->next = c->families;
-            c->families = f;
+            f->next = *bucket;
+            *bucket = f;
         }
     }
     if (f != NULL) f->refs++;
@@ -64,7 +71,8 @@ rq_err rq_cache_family_get(rq_block_cache *c, rq_slice table, rq_slice family,
 static void family_unref(rq_cache_family *f)
 {
     if (f == NULL || --f->refs > 0) return;
-    rq_cache_family **link = &f->cache->families;
+    rq_cache_family **link = family_bucket(f->cache, rq_slice_of(f->names, f->table_len),
+                                           rq_slice_of(f->names + f->table_len, f->family_len));
     while (*link != f)
         link = &(*link)->next;
     *link = f->next;
@@ -81,28 +89,36 @@ void rq_cache_family_unref(rq_cache_family *f)
     (void)pthread_mutex_unlock(&c->files_lock);
 }
 
+static rq_cache_family_stats stats_of(const rq_cache_family *f)
+{
+    rq_cache_family_stats s = {
+        .table = rq_slice_of(f->names, f->table_len),
+        .family = rq_slice_of(f->names + f->table_len, f->family_len),
+    };
+#define SUM(field) s.field += atomic_load_explicit(&f->shards[i].field, memory_order_relaxed)
+    for (unsigned i = 0; i < f->cache->shard_count; i++) {
+        SUM(data_hits);
+        SUM(data_misses);
+        SUM(meta_hits);
+        SUM(meta_misses);
+        SUM(evicted);
+        SUM(blocks);
+        SUM(bytes);
+    }
+#undef SUM
+    return s;
+}
+
 void rq_block_cache_each_family(rq_block_cache *c,
                                 void (*visit)(void *ctx, const rq_cache_family_stats *stats),
                                 void *ctx)
 {
     (void)pthread_mutex_lock(&c->files_lock);
-    for (rq_cache_family *f = c->families; f != NULL; f = f->next) {
-        rq_cache_family_stats s = {
-            .table = rq_slice_of(f->names, f->table_len),
-            .family = rq_slice_of(f->names + f->table_len, f->family_len),
-        };
-#define SUM(field) s.field += atomic_load_explicit(&f->shards[i].field, memory_order_relaxed)
-        for (unsigned i = 0; i < c->shard_count; i++) {
-            SUM(data_hits);
-            SUM(data_misses);
-            SUM(meta_hits);
-            SUM(meta_misses);
-            SUM(evicted);
-            SUM(blocks);
-            SUM(bytes);
+    for (size_t i = 0; i < RQ__CACHE_FAMILY_BUCKETS; i++) {
+        for (const rq_cache_family *f = c->families[i]; f != NULL; f = f->next) {
+            rq_cache_family_stats s = stats_of(f);
+            visit(ctx, &s);
         }
-#undef SUM
-        visit(ctx, &s);
     }
     (void)pthread_mutex_unlock(&c->files_lock);
 }

@@ -89,6 +89,13 @@ bool rq__http_sources(rq_http *h, rq_http_sources *ret)
     return serves;
 }
 
+bool rq__http_has_room(const rq_http *h, rq__page *ret)
+{
+    if (h->unread <= h->unread_max) return true;
+    rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too many responses have not been read yet");
+    return false;
+}
+
 static uint64_t now_ns(const rq_http *h)
 {
     return h->executor->now_ns(h->executor);
@@ -304,10 +311,7 @@ static bool make_page(rq_http *h, struct evhttp_request *request, const char *pa
 {
     rq__request r = {.path = path, .query = query, .http = h, .rates = &h->rates};
     rq_http_sources from;
-    if (h->unread > h->unread_max && rq__page_is_large(path)) {
-        rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too many responses have not been read yet");
-        return false;
-    }
+    if (rq__page_is_large(path) && !rq__http_has_room(h, ret)) return false;
     rq__later_kind later = rq__page_later(path, query);
     if (later != RQ__LATER_NONE && rq__http_sources(h, &from))
         return rq__later_ask(h->later[later], request, ret);

@@ -54,11 +54,12 @@ static void make(rq_task *task)
 
 /* --- the HTTP thread -------------------------------------------------------------------------- */
 
-/* The answer takes ownership of the text, so each request gets a copy. */
+/* The answer takes ownership of the text, so each request gets a copy, as long as there is room for it. */
 static void answer_one(rq__later *l, struct evhttp_request *request)
 {
     rq__page copy = {.status = l->page.status, .type = l->page.type};
-    copy.text.rc = rq_buf_append(&copy.text.buf, l->page.text.buf.ptr, l->page.text.buf.len);
+    if (rq__http_has_room(l->http, &copy))
+        copy.text.rc = rq_buf_append(&copy.text.buf, l->page.text.buf.ptr, l->page.text.buf.len);
     if (copy.text.rc != RQ_OK) rq__page_fail(&copy, RQ__HTTP_BROKEN, rq_err_text(copy.text.rc));
     l->answer(l->http, request, &copy);
 }

@@ -5,6 +5,7 @@
  * uv_async_t need not be, so a driven loop is woken by a descriptor of its own, the bell. Contract in
  * loop.h, invariant (5) in loop_priv.h. */
 #include "net/loop_priv.h"
+#include "net/timers.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -29,7 +30,7 @@ static int64_t now_ns(void)
 /* The first timer's; INT64_MAX: there is none. */
 static int64_t timer_due(const rq_loop *loop)
 {
-    return loop->timers.next == &loop->timers ? INT64_MAX : (int64_t)loop->timers.next->due_ns;
+    return loop->timers == NULL ? INT64_MAX : (int64_t)loop->timers->due_ns;
 }
 
 int rq_loop_descriptor(const rq_loop *loop)
@@ -87,8 +88,7 @@ void rq_loop_wake(rq_loop *loop)
 
 void rq_loop_hasten_timers(rq_loop *loop)
 {
-    for (rq_loop_timer *t = loop->timers.next; t != &loop->timers; t = t->next)
-        t->due_ns = 0;
+    rq__timers_hasten(&loop->timers);
 }
 
 void rq_loop_flush(rq_loop *loop)

@@ -2,6 +2,7 @@
 /* Event loops on libuv: threads, tasks from other threads, timers, and the work at the end of each
  * iteration. Contracts in loop.h, invariants in loop_priv.h. */
 #include "net/loop_priv.h"
+#include "net/timers.h"
 
 #include "base/clock.h"
 #include "base/signals.h"
@@ -234,56 +235,47 @@ static void on_clock(uv_timer_t *h);
 static void clock_set(rq_loop *loop)
 {
     if (!loop->handles_open || loop->loops->driven) return;
-    if (loop->timers.next == &loop->timers) {
+    if (loop->timers == NULL) {
         uv_timer_stop(&loop->clock);
         return;
     }
-    uint64_t due = loop->timers.next->due_ns;
+    uint64_t due = loop->timers->due_ns;
     uint64_t now = rq_loop_clock_ns();
     uint64_t ms = due <= now ? 0 : (due - now + 999999) / 1000000;
     uv_update_time(&loop->uv);
     uv_timer_start(&loop->clock, on_clock, ms, 0);
 }
 
-static void timer_unlink(rq_loop_timer *t)
+static void timer_remove(rq_loop *loop, rq_loop_timer *t)
 {
-    t->prev->next = t->next;
-    t->next->prev = t->prev;
-    t->next = t->prev = NULL;
+    rq__timers_remove(&loop->timers, t);
     t->armed = false;
 }
 
 void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
 {
-    if (timer->armed) timer_unlink(timer);
+    if (timer->armed) timer_remove(loop, timer);
     timer->due_ns = rq_loop_clock_ns() + delay_ns;
-    /* Searches from the end: most timers have similar delays, so new ones belong there. */
-    rq_loop_timer *before = loop->timers.prev;
-    while (before != &loop->timers && before->due_ns > timer->due_ns)
-        before = before->prev;
-    timer->prev = before;
-    timer->next = before->next;
-    before->next->prev = timer;
-    before->next = timer;
+    rq__timers_add(&loop->timers, timer);
     timer->armed = true;
-    if (loop->timers.next == timer) clock_set(loop);
+    if (loop->timers == timer) clock_set(loop);
 }
 
 void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
 {
-    (void)loop; /* libuv's timer may fire once for nothing */
-    if (timer->armed) timer_unlink(timer);
+    if (timer->armed) timer_remove(loop, timer); /* libuv's timer may fire once for nothing */
 }
 
 void rq__loop_run_timers(rq_loop *loop)
 {
     rq__loop_enter(loop);
     uint64_t now = rq_loop_clock_ns();
-    while (loop->timers.next != &loop->timers && loop->timers.next->due_ns <= now) {
-        rq_loop_timer *t = loop->timers.next;
-        timer_unlink(t);
+    while (loop->timers != NULL && loop->timers->due_ns <= now) {
+        rq_loop_timer *t = loop->timers;
+        timer_remove(loop, t);
         rq_work_begin();
         t->run(t);
+        if (rq_loop_turn_is_over(loop, rq_loop_clock_ns())) break; /* the rest is due in the next */
     }
     clock_set(loop);
 }
@@ -332,7 +324,6 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->bell_fd = -1;
     loop->tasks_end = &loop->tasks;
     loop->deferred_end = &loop->deferred;
-    loop->timers.next = loop->timers.prev = &loop->timers;
     loop->sweep.run = rq__loop_sweep;
     atomic_store(&loop->asleep, loops->driven);
     loop->scratch = malloc(RQ__SCRATCH_BYTES);

@@ -109,7 +109,7 @@ void rq_loops_report(const rq_loops *loops, const rq_log *log);
 /* A one-shot timer with millisecond accuracy (of a driven loop: the wait's), embedded in its owner; all zero is idle. Unlike an
  * executor's timer it wakes no other thread. All calls on the loop's thread. */
 typedef struct rq_loop_timer {
-    struct rq_loop_timer *next, *prev; /* the loop's */
+    struct rq_loop_timer *next, *prev, *child; /* the loop's */
     uint64_t due_ns;
     bool armed;
     void (*run)(struct rq_loop_timer *timer);

@@ -104,7 +104,7 @@ struct rq_loop {
     rq_task **tasks_end;
     rq_task *deferred; /* this thread's; oldest first */
     rq_task **deferred_end;
-    rq_loop_timer timers; /* ring, soonest first */
+    rq_loop_timer *timers; /* the soonest; timers.h */
     rq_loop_timer sweep;
 
     rq_stream *streams;       /* all streams, for sweep and stop */

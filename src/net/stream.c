@@ -117,6 +117,12 @@ uint64_t rq_stream_out_taken(const rq_stream *s)
 static void deliver_rest(rq_stream *s);
 static void sweep_arm(rq_loop *loop);
 
+static void set_deadline(rq_stream *s, uint64_t due_ns)
+{
+    s->deadline_ns = due_ns;
+    if (due_ns != 0) sweep_arm(s->loop);
+}
+
 static void on_ready(uv_poll_t *h, int status, int events);
 
 /* 0, or an error of libuv. */
@@ -150,7 +156,7 @@ static void shut_if_finished(rq_stream *s)
         rq_stream_close(s, s->why);
         return;
     }
-    rq_stream_set_deadline(s, s->loop->now_ns + LINGER_NS);
+    set_deadline(s, s->loop->now_ns + LINGER_NS);
 }
 
 /* The number of bytes the kernel accepted, 0 if it accepts none now, or -1. */
@@ -591,7 +597,7 @@ void rq_stream_finish(rq_stream *s)
     s->finishing = true;
     if (s->to != NULL) rq__stream_stay(s);
     rq__stream_read_start(s); /* to discard, and to see the peer's end-of-file */
-    rq_stream_set_deadline(s, s->loop->now_ns + LINGER_NS); /* for a peer that does not read */
+    set_deadline(s, s->loop->now_ns + LINGER_NS); /* for a peer that does not read */
     rq__stream_mark_dirty(s);
 }
 
@@ -619,8 +625,7 @@ bool rq_stream_closing(const rq_stream *s)
 
 void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
 {
-    s->deadline_ns = due_ns;
-    if (due_ns != 0) sweep_arm(s->loop);
+    if (!s->finishing) set_deadline(s, due_ns); /* else the deadline is that of the peer's end */
 }
 
 /* Its listener ends it and the others. */

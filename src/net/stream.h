@@ -150,7 +150,8 @@ void rq_stream_pause(rq_stream *s); /* on_read and on_data are not called until 
 void rq_stream_resume(rq_stream *s);
 bool rq_stream_paused(const rq_stream *s);
 
-/* Calls on_deadline at about that time (accuracy: a second), unless changed; 0: never. */
+/* Calls on_deadline at about that time (accuracy: a second), unless changed; 0: never. Without effect on a
+ * stream that finishes. */
 void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns);
 
 /* Stops reading (on_read and on_data are not called any more), writes queued output for a few

@@ -59,6 +59,12 @@ const rq__entry *rq__quota_find(const rq__view_of_quotas *v, rq__owner owner, rq
                                 rq_slice other);
 /* "PBUF" + Quotas; NULL: it cannot be read. In the arena. */
 Pb__Quotas *rq__quotas_unpack(rq_slice bytes, rq_arena *arena);
+/* protobuf-c passes on any number of an enumeration. */
+static inline bool rq__space_policy_is_known(int policy)
+{
+    return policy >= PB__SPACE_VIOLATION_POLICY__DISABLE &&
+           policy <= PB__SPACE_VIOLATION_POLICY__NO_INSERTS;
+}
 RQ_NODISCARD
 rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret);
 

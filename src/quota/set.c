@@ -141,6 +141,9 @@ static rq_err merge_space(const Pb__SetQuotaRequest *r, rq_arena *arena, Pb__Quo
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "java.lang.IllegalArgumentException: Cannot handle SpaceQuota without a %s",
                        s->has_soft_limit ? "violation policy" : "soft limit");
+    if (!rq__space_policy_is_known((int)s->violation_policy))
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "violation policy %d is not known",
+                       (int)s->violation_policy);
     Pb__SpaceQuota *own = rq_arena_alloc(arena, sizeof *own);
     if (own == NULL) return rq_no_memory(why);
     pb__space_quota__init(own);

@@ -280,8 +280,7 @@ static void tell(const rq_quotas *q, const rq_space_state *s)
                 (int)s->table.len, (const char *)s->table.ptr,
                 s->is_violated ? "its space quota is violated"
                                : "its space quota is no longer violated",
-                (unsigned long long)s->usage, (unsigned long long)s->limit,
-                s->policy <= 4 ? names[s->policy] : "");
+                (unsigned long long)s->usage, (unsigned long long)s->limit, names[s->policy]);
 }
 
 typedef struct waiting {

@@ -24,6 +24,13 @@ Pb__Quotas *rq__quotas_unpack(rq_slice bytes, rq_arena *arena)
     return pb__quotas__unpack(&memory.allocator, bytes.len - magic, bytes.ptr + magic);
 }
 
+/* Any client may write to hbase:quota. HBASE: a number outside of the enumeration is an absent field, whose
+ * default is DISABLE. */
+static Pb__SpaceViolationPolicy known_policy(Pb__SpaceViolationPolicy p)
+{
+    return rq__space_policy_is_known((int)p) ? p : PB__SPACE_VIOLATION_POLICY__DISABLE;
+}
+
 rq_err rq__quotas_pack(const Pb__Quotas *m, rq_arena *arena, rq_slice *ret)
 {
     size_t magic = sizeof MAGIC - 1, len = pb__quotas__get_packed_size(m);
@@ -143,7 +150,7 @@ static rq_err take_entry(reading *r, rq__owner owner, rq_slice name, rq_slice ot
     if (e != NULL && rc == RQ_OK && m->space != NULL && m->space->has_soft_limit) {
         e->has_space = v->spaces = true;
         e->space_limit = m->space->soft_limit;
-        e->policy = m->space->violation_policy;
+        e->policy = known_policy(m->space->violation_policy);
     }
     rq_arena_clear(&scratch);
     return rc;
@@ -209,7 +216,8 @@ static rq_err take_usage(reading *r, const rq_cell *cell)
                          .name = rq_arena_copy(&r->view->arena, table),
                          .usage = m->quota_usage,
                          .space_limit = m->quota_limit,
-                         .policy = status == NULL ? 0 : status->violation_policy,
+                         .policy = status == NULL ? PB__SPACE_VIOLATION_POLICY__DISABLE
+                                                  : known_policy(status->violation_policy),
                          .is_violated = status != NULL && status->in_violation};
     }
     bool failed = e != NULL && e->name.ptr == NULL;

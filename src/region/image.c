@@ -12,6 +12,7 @@
 #define DEPTH_MAX 24
 #define BYTES_MAX ((size_t)64 * 1024 * 1024) /* of a small file */
 #define INLINE_MAX ((uint64_t)1024 * 1024)   /* larger ones are listed by path and size */
+#define LINKS ".links-"
 #define NONCES_MAX RQ__NONCE_FILE_BYTES_MAX
 
 typedef struct taking {
@@ -142,15 +143,20 @@ static rq_err each_mob(const taking *t, const char *dir, const char *name, const
 
 static bool is_link_folder(const char *name)
 {
-    return strncmp(name, ".links-", 7) == 0;
+    return strncmp(name, LINKS, sizeof LINKS - 1) == 0;
 }
 
-/* HBase notes links to a file (of clones) in the folder .links-FILE beside it. */
+static int compare_with_links(const void *key, const void *entry)
+{
+    const char *name = ((const rq_dir_entry *)entry)->name;
+    int c = strncmp(LINKS, name, sizeof LINKS - 1);
+    return c != 0 ? c : strcmp(key, name + sizeof LINKS - 1);
+}
+
+/* HBase notes links to a file (of clones) in the folder .links-FILE beside it. The entries are sorted. */
 static bool has_links(const rq_dir_entry *entries, size_t count, const char *name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (is_link_folder(entries[i].name) && strcmp(entries[i].name + 7, name) == 0) return true;
-    return false;
+    return bsearch(name, entries, count, sizeof *entries, compare_with_links) != NULL;
 }
 
 static rq_err walk_archive(const taking *t, const char *dir, unsigned depth, rq_error *why)
@@ -208,12 +214,19 @@ static rq_err add_bytes(listed *l, const char *path, size_t max, rq_error *why)
     return add(l, part) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+static int compare_slices(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+/* The manifest's names are sorted. Flushes of the region wait meanwhile, and clients decide how many files a bulk
+ * load has. */
 static bool manifest_names(const listed *l, rq_slice family, const char *name)
 {
     const rq__manifest_family *f = rq__manifest_family_of(&l->manifest, family);
-    for (size_t i = 0; f != NULL && i < f->file_count; i++)
-        if (rq_slice_eq(f->files[i], rq_slice_cstr(name))) return true;
-    return false;
+    rq_slice key = rq_slice_cstr(name);
+    return f != NULL && f->file_count > 0 &&
+           bsearch(&key, f->files, f->file_count, sizeof *f->files, compare_slices) != NULL;
 }
 
 static rq_err add_store_file(listed *l, const char *path, rq_error *why)

@@ -19,8 +19,10 @@ typedef struct rq__zk_watchers {
     rq_task task;
     rq_lane *lane;
     struct rq__zk_connection *first;
+    struct rq__zk_connection *at; /* the next to be compared with `view`; NULL: all were */
+    uint64_t view;
     _Atomic size_t count;
-    atomic_bool posted;
+    atomic_bool posted; /* `task` is posted or deferred */
 } rq__zk_watchers;
 
 struct rq_registry {
@@ -56,6 +58,10 @@ typedef struct rq__zk_connection {
     uint64_t view_seen; /* the view that watches were compared with, and that the current answer
                          * shows */
     bool watching;      /* is in its loop's list */
+    bool comparing;     /* with the view `compared_view`, one slice after the other */
+    bool waits;         /* its next request does, for that */
+    uint64_t compared_view;
+    struct rq__zk_watch *compare_at; /* the next watch */
     struct rq__zk_connection *next_watching, *previous_watching;
 } rq__zk_connection;
 
@@ -78,6 +84,8 @@ RQ_NODISCARD
 rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame);
 
 /* --- zookeeper.c ------------------------------------------------------------------------------ */
+/* The watches of a connection whose request waits for that were compared. */
+void rq__zk_go_on(rq__zk_connection *c);
 /* Charges the connection's memory. False: there is no room. A connection may have at most as much
  * memory as remains free: a single connection half of the limit, two a third each, and so on. */
 bool rq__zk_charge(rq__zk_connection *c, size_t bytes);
@@ -92,7 +100,8 @@ rq_err rq__zk_watch_add(rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice p
                         const rq__znode *node);
 RQ_NODISCARD
 rq_err rq__zk_send_event(rq__zk_connection *c, enum rq__zk_event event, rq_slice path);
-/* Compares the watches if something may have changed since the last time. */
+/* Compares the watches if something may have changed since the last time. RQ_E_AGAIN: there are many; the rest
+ * follows in slices, and then rq__zk_go_on is called. */
 RQ_NODISCARD
 rq_err rq__zk_watches_look(rq__zk_connection *c);
 /* At the connection's end. */

@@ -139,6 +139,10 @@ static rq_err refuse_write(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int
     return RQ_OK;
 }
 
+/* Paths of one setWatches, which is not divided: some milliseconds. Java's client sends 128 kB of paths at once,
+ * ClientCnxn.SET_WATCHES_MAX_LENGTH; the shortest useful ones are "/hbase/…". */
+#define SET_WATCHES_MAX 16384
+
 /* The three lists of setWatches, in order. `exist` has nodes that did not exist. */
 typedef enum watch_list { LIST_DATA, LIST_EXIST, LIST_CHILD } watch_list;
 
@@ -146,7 +150,7 @@ typedef enum watch_list { LIST_DATA, LIST_EXIST, LIST_CHILD } watch_list;
  * later fire at once, the others are set again. A node of a table counts as changed when any table
  * has changed. */
 static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list list, int64_t since,
-                             int32_t *err)
+                             int32_t *left, int32_t *err)
 {
     int32_t count;
     if (!rq__zk_read_i32(in, &count)) {
@@ -157,6 +161,7 @@ static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list lis
         rq_slice path;
         rq__znode node;
         rq__zk_stat stat = {0};
+        if ((*left)-- == 0) return RQ_E_REQUEST_TOO_BIG;
         if (!rq__zk_read_buffer(in, &path)) {
             *err = RQ__ZK_MARSHALLING;
             return RQ_OK;
@@ -188,13 +193,14 @@ static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list lis
 static rq_err do_set_watches(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
 {
     int64_t since;
+    int32_t left = SET_WATCHES_MAX;
     (void)out;
     if (!rq__zk_read_i64(in, &since)) {
         *err = RQ__ZK_MARSHALLING;
         return RQ_OK;
     }
     for (watch_list list = LIST_DATA; list <= LIST_CHILD && *err == RQ__ZK_OK; list++)
-        RQ_TRY(set_watches_of(c, in, list, since, err));
+        RQ_TRY(set_watches_of(c, in, list, since, &left, err));
     return RQ_OK;
 }
 
@@ -248,8 +254,7 @@ rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame)
     int32_t xid, op, err = RQ__ZK_OK;
     if (!rq__zk_read_i32(&in, &xid) || !rq__zk_read_i32(&in, &op)) return RQ_E_MALFORMED;
     request_fn *run = find_request(op);
-    rq_err rc = rq__zk_watches_look(c);
-    if (rc != RQ_OK) return rc;
+    rq_err rc = RQ_OK;
     if (run == NULL)
         err = RQ__ZK_UNIMPLEMENTED;
     else

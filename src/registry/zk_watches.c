@@ -2,15 +2,18 @@
 /* Watches: each connection keeps its own, with a hash of the node's data and children. They are
  * compared when the catalog's view number has changed: before a request is answered, so that no
  * client sees a new state before the event about it, and by a task that each change posts to loops
- * with watching connections. As in a real server, exists and getData set the same kind of watch,
+ * with watching connections. Clients decide how many watches there are, so they are compared in slices; a request
+ * of a connection waits until all of its own were. As in a real server, exists and getData set the same kind of watch,
  * and a client that watches both data and children of a node gets one event when it is deleted. */
 #include "registry/zk_priv.h"
 
 #include "base/checksum.h"
+#include "base/meter.h"
 
 #include <search.h>
 #include <stdlib.h>
 
+#define WATCH_STEPS 8 /* of base/meter.h, for a comparison */
 #define NODE_BYTES 64 /* memory of the tree and the allocator per watch */
 
 typedef struct rq__zk_watch {
@@ -72,13 +75,16 @@ static void begin_watching(rq__zk_connection *c)
     all->first = c;
     atomic_fetch_add(&all->count, 1);
     /* A change between the lookup for this watch and this line did not post to the loop. */
-    if (!atomic_exchange(&all->posted, true)) rq_lane_post(all->lane, &all->task);
+    if (rq_catalog_view_number(c->registry->catalog) != c->view_seen &&
+        !atomic_exchange(&all->posted, true))
+        rq_lane_post(all->lane, &all->task);
 }
 
 static void end_watching(rq__zk_connection *c)
 {
     rq__zk_watchers *all = watchers_of(c);
     c->watching = false;
+    if (all->at == c) all->at = c->next_watching;
     if (c->next_watching != NULL) c->next_watching->previous_watching = c->previous_watching;
     if (c->previous_watching != NULL)
         c->previous_watching->next_watching = c->next_watching;
@@ -147,6 +153,7 @@ static int event_of(const watch *w, const rq__znode *node)
 static void drop_watch(rq__zk_connection *c, watch *w)
 {
     tdelete(w, &c->watch_tree, watch_order);
+    if (c->compare_at == w) c->compare_at = w->next;
     if (w->next != NULL) w->next->previous = w->previous;
     if (w->previous != NULL)
         w->previous->next = w->next;
@@ -157,8 +164,8 @@ static void drop_watch(rq__zk_connection *c, watch *w)
 }
 
 /* Fires and removes the watch if there is an event for it; for a deleted node the watch of the
- * other kind too. *next is the following watch. */
-static rq_err fire(rq__zk_connection *c, watch *w, watch **next)
+ * other kind too. */
+static rq_err fire(rq__zk_connection *c, watch *w)
 {
     rq__znode node;
     rq_slice path = rq_slice_of(w->path, w->path_len);
@@ -172,31 +179,51 @@ static rq_err fire(rq__zk_connection *c, watch *w, watch **next)
     watch *other = event != RQ__ZK_NODE_DELETED   ? NULL
                    : w->kind == RQ__ZK_WATCH_DATA ? find(c, RQ__ZK_WATCH_CHILD, path)
                                                   : find(c, RQ__ZK_WATCH_DATA, path);
-    if (other != NULL && other == *next) *next = other->next;
     if (other != NULL) drop_watch(c, other);
     drop_watch(c, w);
     return RQ_OK;
 }
 
-static rq_err fire_watches(rq__zk_connection *c)
+/* A slice of the comparison that is under way. */
+static rq_err fire_some(rq__zk_connection *c, rq_meter *slice)
 {
-    watch *next;
-    for (watch *w = c->watches; w != NULL; w = next) {
-        next = w->next;
-        RQ_TRY(fire(c, w, &next));
+    while (c->compare_at != NULL) {
+        watch *w = c->compare_at;
+        c->compare_at = w->next;
+        RQ_TRY(fire(c, w));
+        if (rq_meter_spent(slice, c->registry->env.executor, WATCH_STEPS)) return RQ_E_AGAIN;
     }
-    rq_arena_clear(&c->arena);
+    return RQ_OK;
+}
+
+/* RQ_E_AGAIN: the slice is over. */
+static rq_err compare(rq__zk_connection *c, rq_meter *slice)
+{
+    uint64_t view;
+    while (c->comparing || (view = rq_catalog_view_number(c->registry->catalog)) != c->view_seen) {
+        if (!c->comparing) {
+            c->comparing = true;
+            c->compared_view = view;
+            c->compare_at = c->watches;
+        }
+        rq_err rc = fire_some(c, slice);
+        rq_arena_clear(&c->arena);
+        if (rc != RQ_OK) return rc;
+        c->comparing = false;
+        c->view_seen = c->compared_view;
+    }
+    if (c->watches == NULL && c->watching) end_watching(c);
     return RQ_OK;
 }
 
 rq_err rq__zk_watches_look(rq__zk_connection *c)
 {
-    uint64_t view = rq_catalog_view_number(c->registry->catalog);
-    if (view == c->view_seen) return RQ_OK;
-    c->view_seen = view;
-    rq_err rc = fire_watches(c);
-    if (c->watches == NULL && c->watching) end_watching(c);
-    return rc;
+    rq_meter slice = {0};
+    rq_err rc = compare(c, &slice);
+    if (rc != RQ_E_AGAIN) return rc;
+    rq__zk_watchers *all = watchers_of(c);
+    if (!atomic_exchange(&all->posted, true)) rq_loop_defer(rq_stream_loop(c->stream), &all->task);
+    return RQ_E_AGAIN;
 }
 
 void rq__zk_watches_clear(rq__zk_connection *c)
@@ -206,16 +233,34 @@ void rq__zk_watches_clear(rq__zk_connection *c)
         drop_watch(c, c->watches);
 }
 
+/* Compares the connections' watches with the view for the time of a slice. */
+static void compare_some(rq__zk_watchers *all)
+{
+    rq_meter slice = {0};
+    while (all->at != NULL) {
+        rq__zk_connection *c = all->at;
+        rq_err rc = compare(c, &slice);
+        if (rc == RQ_E_AGAIN) return;
+        if (all->at == c) all->at = c->next_watching;
+        if (rc != RQ_OK)
+            rq_stream_close(c->stream, rc);
+        else if (c->waits)
+            rq__zk_go_on(c);
+        if (rq_meter_spent(&slice, c->registry->env.executor, 1)) return;
+    }
+}
+
 void rq__zk_watchers_run(rq_task *task)
 {
     rq__zk_watchers *all = RQ_CONTAINER_OF(task, rq__zk_watchers, task);
     atomic_store(&all->posted, false); /* before the comparison: later changes post again */
-    rq__zk_connection *next;
-    for (rq__zk_connection *c = all->first; c != NULL; c = next) {
-        next = c->next_watching;
-        rq_err rc = rq__zk_watches_look(c);
-        if (rc != RQ_OK) rq_stream_close(c->stream, rc);
-    }
+    if (all->first == NULL) return;
+    uint64_t view = rq_catalog_view_number(all->first->registry->catalog);
+    if (all->at == NULL || all->view != view) all->at = all->first;
+    all->view = view;
+    rq_loop *loop = rq_stream_loop(all->first->stream);
+    compare_some(all);
+    if (all->at != NULL && !atomic_exchange(&all->posted, true)) rq_loop_defer(loop, &all->task);
 }
 
 void rq__zk_on_change(void *ctx)

@@ -192,7 +192,7 @@ static rq_err on_open(void *ctx, rq_stream *stream)
     return RQ_OK;
 }
 
-/* Handles one frame at the front of `bytes`. *ret_used 0: it is incomplete. */
+/* Handles one frame at the front of `bytes`. *ret_used 0: it is incomplete, or waits. */
 static rq_err take_frame(rq__zk_connection *c, rq_slice bytes, size_t *ret_used)
 {
     *ret_used = 0;
@@ -206,6 +206,9 @@ static rq_err take_frame(rq__zk_connection *c, rq_slice bytes, size_t *ret_used)
     uint32_t len = rq_get_be32(bytes.ptr);
     if (len > RQ__ZK_FRAME_MAX) return RQ_E_REQUEST_TOO_BIG;
     if (bytes.len - 4 < len) return RQ_OK;
+    rq_err rc = c->connected ? rq__zk_watches_look(c) : RQ_OK;
+    c->waits = rc == RQ_E_AGAIN;
+    if (rc != RQ_OK) return c->waits ? RQ_OK : rc;
     *ret_used = 4 + (size_t)len;
     rq_slice frame = rq_slice_of(bytes.ptr + 4, len);
     return c->connected ? rq__zk_handle_request(c, frame) : handle_connect(c, frame);
@@ -229,6 +232,7 @@ static size_t on_data(rq_stream *stream, rq_slice bytes)
         if (used == 0) break;
         total += used;
     }
+    if (c->waits) rq_stream_pause(stream);
     rq_unread_account(&c->unread);
     set_deadline(c);
     if (!rq_stream_closing(stream) && !charge_input(c, bytes.len - total))
@@ -241,12 +245,19 @@ static void on_drain(rq_stream *stream)
 {
     rq__zk_connection *c = rq_stream_user(stream);
     rq_unread_account(&c->unread);
-    if (!rq_stream_paused(stream) || rq_stream_out_pending(stream) > unread_max(c)) {
+    if (!rq_stream_paused(stream) || c->waits || rq_stream_out_pending(stream) > unread_max(c)) {
         arm(c);
         return;
     }
     set_deadline(c);
     rq_stream_resume(stream);
+}
+
+void rq__zk_go_on(rq__zk_connection *c)
+{
+    c->waits = false;
+    rq_stream_written(
+        c->stream); /* on_drain follows, also without events: the request is read there */
 }
 
 /* The session's timeout is over, or others need the memory of unread answers. */

@@ -2,6 +2,7 @@
 /* MasterService: queries about tables and namespaces. Everything is read from the catalog's current
  * view on the loop; table schemas are sent as the stored bytes. HBASE: MasterRpcServices,
  * HMaster.listTableDescriptors. */
+#include "base/pb.h"
 #include "descriptor/schema.h"
 #include "filter/regex.h"
 #include "service/master_priv.h"
@@ -140,21 +141,25 @@ rq_err rq__select_table_names(const rq_admin_services *a, const char *regex, con
 
 /* --- answers: `repeated TableSchema` and `repeated TableName`, both field 1 ------------------- */
 
+/* In the call's arena, which has a limit: a short request may name one table with a long schema very often. */
 static void reply_schemas(rq_call *call, const rq_catalog_table *const *tables, size_t count)
 {
-    rq_buf out = {0};
-    rq_err rc = RQ_OK;
-    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
-        rq_slice pb = rq_table_schema_pb(tables[i]->schema);
-        rc = rq_buf_append_u8(&out, 1 << 3 | 2);
-        if (rc == RQ_OK) rc = rq_buf_append_varint(&out, pb.len);
-        if (rc == RQ_OK) rc = rq_buf_append(&out, pb.ptr, pb.len);
+    size_t room = 1;
+    for (size_t i = 0; i < count; i++)
+        room += 1 + RQ_VARINT_MAX + rq_table_schema_pb(tables[i]->schema).len;
+    uint8_t *begin = rq_arena_alloc(&call->arena, room), *p = begin;
+    if (begin == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
     }
-    if (rc != RQ_OK)
-        rq_call_fail(call, rc, NULL);
-    else
-        rq_call_reply_packed(call, rq_buf_slice(&out));
-    rq_buf_clear(&out);
+    for (size_t i = 0; i < count; i++) {
+        rq_slice pb = rq_table_schema_pb(tables[i]->schema);
+        *p++ = RQ_PB_TAG(1, RQ_PB_BYTES);
+        p += rq_put_varint(p, pb.len);
+        memcpy(p, pb.ptr, pb.len);
+        p += pb.len;
+    }
+    rq_call_reply_packed(call, rq_slice_of(begin, (size_t)(p - begin)));
 }
 
 static void reply_names(rq_call *call, const rq_catalog_table *const *tables, size_t count)

@@ -18,6 +18,8 @@
 
 #define BULK_LOAD "HBASE::BULK_LOAD" /* HBASE: WALEdit.BULK_LOAD */
 #define WARN_MS 30000
+#define EVENTS_MAX 16 /* taken before a group */
+#define EVENT_STEPS 16
 
 /* --- cells of the request --------------------------------------------------------------------- */
 
@@ -182,24 +184,31 @@ static rq_err take_load(rq__sink_job *j, const rq_cell *c)
     return rq__sink_add_load(j, rq__pb_slice(key_of(j)->table_name), rq_cell_value(c));
 }
 
-/* Takes the events before the next cell of a row. */
-static rq_err take_events(rq__sink_job *j, rq_cell *ret)
+/* Takes events before the next cell of a row, some of many: *ret_more. */
+static rq_err take_events(rq__sink_job *j, rq_cell *ret, bool *ret_more)
 {
-    for (;;) {
+    *ret_more = false;
+    for (int i = 0; i < EVENTS_MAX; i++) {
         rq_cursor behind;
         RQ_TRY(peek(j, &behind, ret));
         if (!is_any_event(ret)) return RQ_OK;
         if (is_event(ret, BULK_LOAD)) RQ_TRY(take_load(j, ret));
         take_cell(j, behind);
+        j->batch.meter.steps += EVENT_STEPS;
     }
+    *ret_more = true;
+    return RQ_OK;
 }
 
 /* The number of groups is unknown until the end, so the last group is followed by an empty one. */
 static rq_err enter(rq_op_batch *b)
 {
     rq__sink_job *j = rq__sink_of(b);
+    bool more;
     rq_cell c;
-    rq_err rc = take_events(j, &c);
+    b->part_count = 0;
+    rq_err rc = take_events(j, &c, &more);
+    if (rc == RQ_OK && more) return RQ_OK; /* an empty group: the loop may have other work */
     if (rc == RQ_E_END) {
         b->group_count = b->group_at + 1;
         return RQ_OK;

@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+#define PATH_LEN_MAX 4096 /* PATH_MAX */
+#define SEPARATORS 8
+
 struct rq__sink_load {
     rq__sink_load *next;
     Pb__BulkLoadDescriptor *event;
@@ -45,19 +48,28 @@ static size_t count_files(const Pb__BulkLoadDescriptor *event)
     return n;
 }
 
-/* FOLDER/ns/table/region/family/file; NULL: no memory, or the request names no such folder. */
-static const char *path_of(rq_arena *a, const char *folder, const rq__sink_load *l,
-                           const Pb__StoreDescriptor *store, const char *file)
+/* FOLDER/ns/table/region/family/file; *ret NULL: the request names no such folder. The parts come from the
+ * request, which could repeat a name of megabytes for each file. */
+static rq_err path_of(rq__sink_job *j, const char *folder, const rq__sink_load *l,
+                      const Pb__StoreDescriptor *store, const char *file, const char **ret)
 {
     rq_slice ns;
     rq_slice qualifier;
+    rq_slice region = rq__pb_slice(l->event->encoded_region_name);
+    rq_slice family = rq__pb_slice(store->family_name);
+    *ret = NULL;
     if (folder == NULL || rq_table_name_parse(l->table, &ns, &qualifier, NULL) != RQ_OK)
-        return NULL;
-    return rq_arena_printf(
-        a, "%s/%.*s/%.*s/%.*s/%.*s/%s", folder, (int)ns.len, (const char *)ns.ptr,
-        (int)qualifier.len, (const char *)qualifier.ptr, (int)l->event->encoded_region_name.len,
-        (const char *)l->event->encoded_region_name.data, (int)store->family_name.len,
-        (const char *)store->family_name.data, file);
+        return RQ_OK;
+    if (strnlen(folder, PATH_LEN_MAX) + l->table.len + region.len + family.len +
+            strnlen(file, PATH_LEN_MAX) >
+        PATH_LEN_MAX - SEPARATORS)
+        return rq_fail(&j->batch.read.op.why, RQ_E_DO_NOT_RETRY,
+                       "a bulk load names a path of more than %d bytes", PATH_LEN_MAX);
+    *ret = rq_arena_printf(j->batch.read.op.arena, "%s/%.*s/%.*s/%.*s/%.*s/%s", folder, (int)ns.len,
+                           (const char *)ns.ptr, (int)qualifier.len, (const char *)qualifier.ptr,
+                           (int)region.len, (const char *)region.ptr, (int)family.len,
+                           (const char *)family.ptr, file);
+    return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
 static rq_err list_files(rq__sink_job *j, const rq__sink_load *l)
@@ -72,10 +84,10 @@ static rq_err list_files(rq__sink_job *j, const rq__sink_load *l)
     for (size_t i = 0; i < l->event->n_stores; i++) {
         const Pb__StoreDescriptor *s = l->event->stores[i];
         for (size_t k = 0; k < s->n_store_file; k++, n++) {
-            const char *path = path_of(a, r->sourcebasenamespacedirpath, l, s, s->store_file[k]);
-            files[n] = (rq_op_bulk_file){rq__pb_slice(s->family_name),
-                                         path == NULL ? s->store_file[k] : path};
-            archived[n] = path_of(a, r->sourcehfilearchivedirpath, l, s, s->store_file[k]);
+            const char *file = s->store_file[k], *path;
+            RQ_TRY(path_of(j, r->sourcebasenamespacedirpath, l, s, file, &path));
+            files[n] = (rq_op_bulk_file){rq__pb_slice(s->family_name), path == NULL ? file : path};
+            RQ_TRY(path_of(j, r->sourcehfilearchivedirpath, l, s, file, &archived[n]));
         }
     }
     j->load.bulk.files = files;
@@ -117,5 +129,5 @@ void rq__sink_load_next(rq__sink_job *j)
     if (rc == RQ_OK)
         rq_op_bulk_replicated_start(&j->load);
     else
-        rq__sink_end(j, rc, NULL);
+        rq__sink_end(j, rc, rc == RQ_E_NO_MEMORY ? NULL : &j->batch.read.op.why);
 }

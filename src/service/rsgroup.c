@@ -219,22 +219,6 @@ static rq_err update_config(job *j)
 
 /* --- servers and tables ----------------------------------------------------------------------- */
 
-static void remove_server(Pb__RSGroupInfo *g, const Pb__ServerName *server)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < g->n_servers; i++)
-        if (!rq__is_same_address(g->servers[i], server)) g->servers[kept++] = g->servers[i];
-    g->n_servers = kept;
-}
-
-static void remove_table(Pb__RSGroupInfo *g, const Pb__TableName *table)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < g->n_tables; i++)
-        if (!rq__is_same_table(g->tables[i], table)) g->tables[kept++] = g->tables[i];
-    g->n_tables = kept;
-}
-
 /* Room for `count` more. */
 static bool reserve(rq_arena *arena, void ***list, size_t used, size_t count)
 {
@@ -247,26 +231,27 @@ static bool reserve(rq_arena *arena, void ***list, size_t used, size_t count)
 
 static rq_err put_servers(job *j, Pb__ServerName *const *servers, size_t count, Pb__RSGroupInfo *to)
 {
-    if (!reserve(j->groups.arena, (void ***)&to->servers, to->n_servers, count))
+    rq__places moved;
+    RQ_TRY(rq__places_of_servers(j->groups.arena, servers, count, &moved));
+    rq__groups_drop_servers(&j->groups, &moved);
+    if (!reserve(j->groups.arena, (void ***)&to->servers, to->n_servers, moved.count))
         return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < count; i++) {
-        Pb__RSGroupInfo *from = rq__group_of_server(&j->groups, servers[i]);
-        if (from != NULL) remove_server(from, servers[i]);
+    for (size_t i = 0; i < count; i++)
         servers[i]->has_start_code = 0;
-        to->servers[to->n_servers++] = servers[i];
-    }
+    for (size_t i = 0; i < moved.count; i++)
+        to->servers[to->n_servers++] = (Pb__ServerName *)(uintptr_t)moved.list[i].what;
     return RQ_OK;
 }
 
 static rq_err put_tables(job *j, Pb__TableName *const *tables, size_t count, Pb__RSGroupInfo *to)
 {
-    if (!reserve(j->groups.arena, (void ***)&to->tables, to->n_tables, count))
+    rq__places moved;
+    RQ_TRY(rq__places_of_tables(j->groups.arena, tables, count, &moved));
+    rq__groups_drop_tables(&j->groups, &moved);
+    if (!reserve(j->groups.arena, (void ***)&to->tables, to->n_tables, moved.count))
         return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < count; i++) {
-        Pb__RSGroupInfo *from = rq__group_of_table(&j->groups, tables[i]);
-        if (from != NULL) remove_table(from, tables[i]);
-        to->tables[to->n_tables++] = tables[i];
-    }
+    for (size_t i = 0; i < moved.count; i++)
+        to->tables[to->n_tables++] = (Pb__TableName *)(uintptr_t)moved.list[i].what;
     return RQ_OK;
 }
 
@@ -368,9 +353,10 @@ static rq_err remove_servers(job *j)
         if (!drains && is_online(j, r->servers[i]))
             return refuse(j, "Server %s:%u is an online server, not allowed to remove.",
                           r->servers[i]->host_name, r->servers[i]->port);
-        Pb__RSGroupInfo *g = rq__group_of_server(&j->groups, r->servers[i]);
-        if (g != NULL) remove_server(g, r->servers[i]);
     }
+    rq__places gone;
+    RQ_TRY(rq__places_of_servers(j->groups.arena, r->servers, r->n_servers, &gone));
+    rq__groups_drop_servers(&j->groups, &gone);
     return write_all(j);
 }
 

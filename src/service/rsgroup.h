@@ -16,12 +16,27 @@
 
 /* --- rsgroup_store.c -------------------------------------------------------------------------- */
 
+/* Servers or tables in their order, so that a list of them in a request, or in a row that any client may write,
+ * is compared with others in O(n log n). */
+typedef struct rq__place {
+    const void *what; /* Pb__ServerName, Pb__TableName */
+    Pb__RSGroupInfo *group;
+    size_t rank; /* of two places of one thing the first counts */
+} rq__place;
+
+typedef struct rq__places {
+    rq__place *list;
+    size_t count;
+    int (*order)(const void *a, const void *b); /* of rq__place, without the rank */
+} rq__places;
+
 /* All groups at one moment, in the arena; "default" is the last. */
 typedef struct rq__groups {
     rq_admin_services *services;
     rq_arena *arena;
     Pb__RSGroupInfo **list;
     size_t count, cap;
+    rq__places servers, tables; /* where they are, when the groups were read */
 } rq__groups;
 
 /* Blocking; makes hbase:rsgroup if it does not exist. */
@@ -31,8 +46,16 @@ rq_err rq__groups_read(rq_admin_services *s, rq_arena *arena, rq__groups *ret, r
 Pb__RSGroupInfo *rq__group_find(const rq__groups *g, const char *name);
 Pb__RSGroupInfo *rq__group_of_server(const rq__groups *g, const Pb__ServerName *server);
 Pb__RSGroupInfo *rq__group_of_table(const rq__groups *g, const Pb__TableName *table);
-bool rq__is_same_address(const Pb__ServerName *a, const Pb__ServerName *b);
-bool rq__is_same_table(const Pb__TableName *a, const Pb__TableName *b);
+/* The servers or tables of a request, each once. */
+RQ_NODISCARD
+rq_err rq__places_of_servers(rq_arena *arena, Pb__ServerName *const *list, size_t count,
+                             rq__places *ret);
+RQ_NODISCARD
+rq_err rq__places_of_tables(rq_arena *arena, Pb__TableName *const *list, size_t count,
+                            rq__places *ret);
+/* Removes them from every group. */
+void rq__groups_drop_servers(rq__groups *g, const rq__places *gone);
+void rq__groups_drop_tables(rq__groups *g, const rq__places *gone);
 /* Removes groups and writes others, all or nothing; durable on return. Blocking. */
 RQ_NODISCARD
 rq_err rq__groups_write(const rq__groups *g, const char *const *gone, size_t gone_count,

@@ -9,10 +9,117 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define TABLE RQ_SLICE_LIT("hbase:rsgroup")
 #define FAMILY "m"
 #define QUALIFIER RQ_SLICE_LIT("i")
+
+/* --- places ----------------------------------------------------------------------------------- */
+
+static int order_servers(const void *a, const void *b)
+{
+    const Pb__ServerName *x = ((const rq__place *)a)->what, *y = ((const rq__place *)b)->what;
+    int c = strcasecmp(x->host_name, y->host_name);
+    return c != 0 ? c : (x->port > y->port) - (x->port < y->port);
+}
+
+static int order_tables(const void *a, const void *b)
+{
+    const Pb__TableName *x = ((const rq__place *)a)->what, *y = ((const rq__place *)b)->what;
+    int c = rq_slice_compare(rq__pb_slice(x->namespace_), rq__pb_slice(y->namespace_));
+    return c != 0 ? c : rq_slice_compare(rq__pb_slice(x->qualifier), rq__pb_slice(y->qualifier));
+}
+
+static int by_rank(const rq__place *a, const rq__place *b)
+{
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static int sort_servers(const void *a, const void *b)
+{
+    int c = order_servers(a, b);
+    return c != 0 ? c : by_rank(a, b);
+}
+
+static int sort_tables(const void *a, const void *b)
+{
+    int c = order_tables(a, b);
+    return c != 0 ? c : by_rank(a, b);
+}
+
+/* Keeps the first place of each thing. */
+static void sort_places(rq__places *p)
+{
+    size_t kept = 0;
+    if (p->count == 0) return;
+    qsort(p->list, p->count, sizeof *p->list,
+          p->order == order_tables ? sort_tables : sort_servers);
+    for (size_t i = 1; i < p->count; i++)
+        if (p->order(&p->list[i], &p->list[kept]) != 0) p->list[++kept] = p->list[i];
+    p->count = kept + 1;
+}
+
+static void add_place(rq__places *p, const void *what, Pb__RSGroupInfo *group)
+{
+    p->list[p->count] = (rq__place){what, group, p->count};
+    p->count++;
+}
+
+static const rq__place *find(const rq__places *p, const void *what)
+{
+    rq__place key = {.what = what};
+    return p->count == 0 ? NULL : bsearch(&key, p->list, p->count, sizeof *p->list, p->order);
+}
+
+rq_err rq__places_of_servers(rq_arena *arena, Pb__ServerName *const *list, size_t count,
+                             rq__places *ret)
+{
+    *ret = (rq__places){.list = rq_arena_calloc(arena, count + 1, sizeof *ret->list),
+                        .order = order_servers};
+    if (ret->list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        add_place(ret, list[i], NULL);
+    sort_places(ret);
+    return RQ_OK;
+}
+
+rq_err rq__places_of_tables(rq_arena *arena, Pb__TableName *const *list, size_t count,
+                            rq__places *ret)
+{
+    *ret = (rq__places){.list = rq_arena_calloc(arena, count + 1, sizeof *ret->list),
+                        .order = order_tables};
+    if (ret->list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        add_place(ret, list[i], NULL);
+    sort_places(ret);
+    return RQ_OK;
+}
+
+/* Where everything is now. */
+static rq_err note_places(rq__groups *g)
+{
+    size_t servers = 1, tables = 1;
+    for (size_t i = 0; i < g->count; i++) {
+        servers += g->list[i]->n_servers;
+        tables += g->list[i]->n_tables;
+    }
+    g->servers = (rq__places){.list = rq_arena_calloc(g->arena, servers, sizeof(rq__place)),
+                              .order = order_servers};
+    g->tables = (rq__places){.list = rq_arena_calloc(g->arena, tables, sizeof(rq__place)),
+                             .order = order_tables};
+    if (g->servers.list == NULL || g->tables.list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < g->count; i++) {
+        Pb__RSGroupInfo *of = g->list[i];
+        for (size_t k = 0; k < of->n_servers; k++)
+            add_place(&g->servers, of->servers[k], of);
+        for (size_t k = 0; k < of->n_tables; k++)
+            add_place(&g->tables, of->tables[k], of);
+    }
+    sort_places(&g->servers);
+    sort_places(&g->tables);
+    return RQ_OK;
+}
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
@@ -92,9 +199,11 @@ rq_err rq__groups_read(rq_admin_services *s, rq_arena *arena, rq__groups *ret, r
     if (rest == NULL) return RQ_E_NO_MEMORY;
     pb__rsgroup_info__init(rest);
     rest->name = (char *)(uintptr_t)RQ__DEFAULT_GROUP;
+    RQ_TRY(note_places(ret));
     RQ_TRY(add_own_server(ret, rest));
     RQ_TRY(add_other_tables(ret, rest));
-    return add_group(ret, rest);
+    RQ_TRY(add_group(ret, rest));
+    return note_places(ret);
 }
 
 /* --- finding ---------------------------------------------------------------------------------- */
@@ -106,31 +215,40 @@ Pb__RSGroupInfo *rq__group_find(const rq__groups *g, const char *name)
     return NULL;
 }
 
-bool rq__is_same_address(const Pb__ServerName *a, const Pb__ServerName *b)
-{
-    return strcasecmp(a->host_name, b->host_name) == 0 && a->port == b->port;
-}
-
-bool rq__is_same_table(const Pb__TableName *a, const Pb__TableName *b)
-{
-    return rq_slice_eq(rq__pb_slice(a->namespace_), rq__pb_slice(b->namespace_)) &&
-           rq_slice_eq(rq__pb_slice(a->qualifier), rq__pb_slice(b->qualifier));
-}
-
 Pb__RSGroupInfo *rq__group_of_server(const rq__groups *g, const Pb__ServerName *server)
 {
-    for (size_t i = 0; i < g->count; i++)
-        for (size_t k = 0; k < g->list[i]->n_servers; k++)
-            if (rq__is_same_address(g->list[i]->servers[k], server)) return g->list[i];
-    return NULL;
+    const rq__place *p = find(&g->servers, server);
+    return p == NULL ? NULL : p->group;
 }
 
 Pb__RSGroupInfo *rq__group_of_table(const rq__groups *g, const Pb__TableName *table)
 {
-    for (size_t i = 0; i < g->count; i++)
-        for (size_t k = 0; k < g->list[i]->n_tables; k++)
-            if (rq__is_same_table(g->list[i]->tables[k], table)) return g->list[i];
-    return NULL;
+    const rq__place *p = find(&g->tables, table);
+    return p == NULL ? NULL : p->group;
+}
+
+/* --- changing --------------------------------------------------------------------------------- */
+
+void rq__groups_drop_servers(rq__groups *g, const rq__places *gone)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        Pb__RSGroupInfo *of = g->list[i];
+        size_t kept = 0;
+        for (size_t k = 0; k < of->n_servers; k++)
+            if (find(gone, of->servers[k]) == NULL) of->servers[kept++] = of->servers[k];
+        of->n_servers = kept;
+    }
+}
+
+void rq__groups_drop_tables(rq__groups *g, const rq__places *gone)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        Pb__RSGroupInfo *of = g->list[i];
+        size_t kept = 0;
+        for (size_t k = 0; k < of->n_tables; k++)
+            if (find(gone, of->tables[k]) == NULL) of->tables[kept++] = of->tables[k];
+        of->n_tables = kept;
+    }
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

@@ -329,15 +329,29 @@ def watches_cost_no_more_for_being_many(w):
     assert many < 4 * few + 0.2, f"9600 watches: {few:.2f} s of a processor by 300, {many:.2f} s at once"
 
 
-def setting_too_many_again_ends_the_connection(w):
+def ends_with(w, requests):
+    """Whether the connection is closed for these lists of absent nodes, each of a request that sets watches again."""
     z = w.session()
-    paths = [f"/hbase/none{i:06d}" for i in range(45_000)]  # a frame has at most 1 MiB
-    assert len(texts(paths)) < 1 << 20 and len(paths) * 2 * WATCH_BYTES > WATCHES_BYTES
-    z.send(struct.pack(">ii", -8, SET_WATCHES) + struct.pack(">q", z.zxid) + texts([]) + texts(paths) + texts([]))
+    z.socket.settimeout(30)
     try:
-        assert z.socket.recv(1) == b""
-    except ConnectionResetError:
-        pass
+        for paths in requests:
+            z.send(struct.pack(">ii", -8, SET_WATCHES) + struct.pack(">q", z.zxid) + texts([]) + texts(paths) + texts([]))
+            z.take()
+    except (ConnectionError, EOFError, OSError):
+        return True
+    z.close()
+    return False
+
+
+SET_AGAIN_MAX = 16384
+
+
+def setting_too_many_again_ends_the_connection(w):
+    lists = [[f"/hbase/none{n}-{i:06d}" for i in range(SET_AGAIN_MAX)] for n in range(4)]
+    assert sum(map(len, lists)) * WATCH_BYTES > WATCHES_BYTES // 2
+    assert not ends_with(w, lists[:1])
+    assert ends_with(w, lists)
+    assert ends_with(w, [lists[0] + ["/hbase/none"]])
     z = w.session()
     assert z.watch(EXISTS, "/hbase/none")[0] == NO_NODE
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The block cache alone: what it keeps, what it evicts, its accounting, with several threads. */
+#include "base/clock.h"
 #include "base/random.h"
 #include "hfile/cache_priv.h"
 #include "hfile/reader.h"
@@ -367,9 +368,38 @@ static void threads_agree(void **state)
     rq_block_cache_free(c);
 }
 
+/* Seconds of the processor for as many tables of one family, opened and closed. */
+static double cost_of_families(rq_block_cache *c, rq_cache_family **list, unsigned count)
+{
+    char name[16];
+    uint64_t before = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "t%u", i);
+        assert_int_equal(rq_cache_family_get(c, rq_slice_cstr(name), RQ_SLICE_LIT("f"), &list[i]),
+                         RQ_OK);
+    }
+    for (unsigned i = 0; i < count; i++)
+        rq_cache_family_unref(list[i]);
+    return (double)(rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
+}
+
+/* All of them are opened at a start, under the lock that every opening and closing of a file takes. */
+static void many_families_cost_no_more(void **state)
+{
+    (void)state;
+    enum { FEW = 1000, MANY = 32 * FEW };
+    static rq_cache_family *list[MANY];
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
+    double few = cost_of_families(c, list, FEW), many = cost_of_families(c, list, MANY);
+    assert_true(many < 600 * few + 0.5); /* page faults of the new memory included */
+    rq_block_cache_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_families_cost_no_more),
         cmocka_unit_test(a_block_is_found_until_it_is_evicted),
         cmocka_unit_test(a_scan_does_not_push_out_what_is_used),
         cmocka_unit_test(index_blocks_outlive_data_blocks_of_the_same_use),

@@ -380,10 +380,70 @@ static void it_ends_while_stacks_are_gathered(void **state)
     }
 }
 
+/* ---- a page that another thread makes */
+
+#define REPORT_BYTES (256 << 10)
+
+/* Makes a long page, once it may. */
+static void report(void *ctx, int fd)
+{
+    const int *gate = ctx;
+    static const char line[1024] = {[0 ... 1022] = 'x', '\n'};
+    char byte;
+    assert_int_equal(read(*gate, &byte, 1), 1);
+    for (size_t i = 0; i < REPORT_BYTES / sizeof line; i++)
+        assert_int_equal(write(fd, line, sizeof line), sizeof line);
+}
+
+static void expect_status_line(int fd, unsigned *ret_ok, unsigned *ret_later)
+{
+    char text[13] = "";
+    size_t len = 0;
+    while (len < sizeof text - 1 && readable(fd, PATIENCE_MS)) {
+        ssize_t n = recv(fd, text + len, sizeof text - 1 - len, 0);
+        assert_true(n > 0);
+        len += (size_t)n;
+    }
+    *ret_ok += strcmp(text, "HTTP/1.1 200") == 0;
+    *ret_later += strcmp(text, "HTTP/1.1 503") == 0;
+}
+
+/* They wait for one page, and each gets a copy of it. */
+static void a_page_for_many_has_the_limit_of_pages_for_one(void **state)
+{
+    (void)state;
+    enum { COUNT = RQ_HTTP_CONNECTIONS / 2, MOST = 4 };
+    world w;
+    int fds[COUNT], gate[2];
+    unsigned ok = 0, later = 0;
+    open_world(&w, 0, (MOST - 1) * REPORT_BYTES);
+    assert_int_equal(pipe(gate), 0);
+    rq_http_sources from = {.report = report, .report_ctx = gate};
+    rq_http_serve(w.http, &from);
+    static const char request[] = "GET /stacks HTTP/1.1\r\nHost: x\r\n\r\n";
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = dial(&w);
+        assert_int_equal(send(fds[i], request, sizeof request - 1, MSG_NOSIGNAL),
+                         sizeof request - 1);
+    }
+    assert_int_equal(status(&w, "/health/live"), 200); /* so all requests were read */
+    assert_int_equal(write(gate[1], "go", 1), 1);
+    for (int i = 0; i < COUNT; i++)
+        expect_status_line(fds[i], &ok, &later);
+    assert_int_equal(ok + later, COUNT);
+    assert_true(ok >= 1 && ok <= MOST);
+    for (int i = 0; i < COUNT; i++)
+        close(fds[i]);
+    close_world(&w);
+    close(gate[0]);
+    close(gate[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_starts_is_live_and_not_ready),
+        cmocka_unit_test(a_page_for_many_has_the_limit_of_pages_for_one),
         cmocka_unit_test(secrets_are_not_shown),
         cmocka_unit_test(only_reading_is_allowed),
         cmocka_unit_test(a_slow_sender_is_closed_at_the_deadline),

@@ -298,6 +298,37 @@ static void lines_come_back_whatever_their_cuts(void **state)
     stop_loops(loops);
 }
 
+/* As a protocol whose deadlines follow from what is unread: there is nothing unread, so none is needed. */
+static void forget_deadline(rq_stream *s)
+{
+    rq_stream_set_deadline(s, 0);
+}
+
+/* After its last words a stream waits for the peer's end for some seconds, whatever its user says. */
+static void a_peer_that_never_closes_is_left(void **state)
+{
+    (void)state;
+    static const rq_stream_events events = {.on_open = echo_open,
+                                            .on_data = echo_data,
+                                            .on_drain = forget_deadline,
+                                            .on_close = echo_close};
+    rq_loops *loops = start_loops(1, NULL);
+    struct echo e = {0};
+    rq_listener *l;
+    rq_listener_options o = {.events = &events, .ctx = &e};
+    assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
+    int fd = peer_connect(rq_listener_port(l));
+    peer_send(fd, "quit\n", 5);
+    peer_expect(fd, "bye\n", 4);
+    peer_expect_end(fd);
+    for (int ms = 0; ms < 30000 && atomic_load(&e.closed) == 0; ms += 10)
+        usleep(10000);
+    assert_int_equal(e.closed, 1);
+    close(fd);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
 static void connections_over_the_limit_are_closed(void **state)
 {
     (void)state;
@@ -563,6 +594,7 @@ int main(void)
         cmocka_unit_test(timers_fire_in_order_and_can_be_moved),
         cmocka_unit_test(sleeping_loops_hold_no_epoch),
         cmocka_unit_test(lines_come_back_whatever_their_cuts),
+        cmocka_unit_test(a_peer_that_never_closes_is_left),
         cmocka_unit_test(connections_over_the_limit_are_closed),
         cmocka_unit_test(output_larger_than_the_kernel_takes_arrives),
         cmocka_unit_test(much_output_leaves_before_the_iteration_ends),

@@ -108,6 +108,48 @@ static void next_round(space_world *s)
     OK(rq_quotas_reload(s->quotas, &w->why));
 }
 
+/* ---- policies that no enumeration has: another program wrote them */
+
+#define POLICY_NOWHERE 1000
+
+static rq_slice quota_value(uint32_t policy, uint8_t *ret, size_t room)
+{
+    Pb__Quotas m = PB__QUOTAS__INIT;
+    Pb__SpaceQuota space = PB__SPACE_QUOTA__INIT;
+    space.has_soft_limit = space.has_violation_policy = 1;
+    space.soft_limit = 1;
+    space.violation_policy = (Pb__SpaceViolationPolicy)policy;
+    m.space = &space;
+    assert_true(pb__quotas__get_packed_size(&m) + 4 <= room);
+    memcpy(ret, "PBUF", 4);
+    return rq_slice_of(ret, 4 + pb__quotas__pack(&m, ret + 4));
+}
+
+/* Its name is looked up in a table when a write is refused. HBASE: an unknown number is an absent one, and
+ * DISABLE is the default. */
+static void a_policy_that_is_unknown_is_the_default(void **state)
+{
+    (void)state;
+    space_world s;
+    rq_space_state *list;
+    size_t count;
+    rq_arena arena = {0};
+    uint8_t value[64];
+    begin(&s);
+    set_quota(&s, 1000000); /* makes the table of quotas */
+    world *w = &s.w;
+    OK(world_put_cell(w, "hbase:quota", "t.t", "q", "s",
+                      quota_value(POLICY_NOWHERE, value, sizeof value)));
+    next_round(&s);
+    OK(rq_quotas_space(s.quotas, &arena, &list, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(list[0].policy, PB__SPACE_VIOLATION_POLICY__DISABLE);
+    assert_true(list[0].is_violated);
+    expect_state(&s, RQ_TABLE_DISABLED);
+    rq_arena_clear(&arena);
+    end(&s);
+}
+
 static void a_table_that_cannot_be_disabled_now_is_disabled_later(void **state)
 {
     (void)state;
@@ -189,6 +231,7 @@ static void a_crash_before_the_table_is_enabled_leaves_that_to_the_next_start(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_policy_that_is_unknown_is_the_default),
         cmocka_unit_test(a_table_that_cannot_be_disabled_now_is_disabled_later),
         cmocka_unit_test(a_table_that_cannot_be_enabled_now_is_enabled_later),
         cmocka_unit_test(a_crash_before_the_table_is_enabled_leaves_that_to_the_next_start),

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the master's and the region server's administrative services that no client library sends: numbers
+ * outside of their enumeration, lists in which one thing stands many times, paths without end. */
+#include "service_world.h"
+
+#include "base/clock.h"
+#include "base/meter.h"
+
+#include "proto/admin.pb-c.h"
+#include "proto/client.pb-c.h"
+#include "proto/cluster_status.pb-c.h"
+#include "proto/master.pb-c.h"
+#include "proto/quota.pb-c.h"
+#include "proto/rsgroup.pb-c.h"
+#include "proto/wal.pb-c.h"
+
+#include <malloc.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct fixture {
+    service_world *world;
+    service_client client;
+    rq_arena arena;
+    const char *text; /* of the last exception */
+} fixture;
+
+static int begin(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->world = service_world_new();
+    rq_arena_init(&f->arena);
+    *state = f;
+    return 0;
+}
+
+static int end(void **state)
+{
+    fixture *f = *state;
+    service_world_free(f->world);
+    rq_arena_clear(&f->arena);
+    free(f);
+    return 0;
+}
+
+/* The answer's exception, or "none"; f->client.message is the answer until the next one. */
+static const char *send_with(fixture *f, service_kind kind, const char *method,
+                             const ProtobufCMessage *m, rq_slice cells)
+{
+    uint8_t *p = rq_arena_alloc(&f->arena, protobuf_c_message_get_packed_size(m) + 1);
+    assert_non_null(p);
+    size_t len = protobuf_c_message_pack(m, p);
+    service_client_open(&f->client, f->world, kind, 0);
+    assert_true(service_client_call(&f->client, method, rq_slice_of(p, len), cells));
+    const char *exception = service_client_exception(&f->client);
+    if (exception != NULL)
+        f->text = rq_arena_cstr(&f->arena, rq_slice_cstr(f->client.header->exception->stack_trace));
+    return exception == NULL ? "none" : rq_arena_cstr(&f->arena, rq_slice_cstr(exception));
+}
+
+static void hang_up(fixture *f)
+{
+    service_client_close(&f->client);
+}
+
+/* As send_with, with nothing left of the answer. */
+static const char *send(fixture *f, service_kind kind, const char *method,
+                        const ProtobufCMessage *m)
+{
+    const char *exception = send_with(f, kind, method, m, (rq_slice){0});
+    hang_up(f);
+    return exception;
+}
+
+static ProtobufCBinaryData bytes(const char *text)
+{
+    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
+}
+
+static Pb__TableName table_name(const char *qualifier)
+{
+    Pb__TableName t = PB__TABLE_NAME__INIT;
+    t.namespace_ = bytes("default");
+    t.qualifier = bytes(qualifier);
+    return t;
+}
+
+#define DO_NOT_RETRY "org.apache.hadoop.hbase.DoNotRetryIOException"
+
+/* ---- numbers outside of their enumeration */
+
+static int state_of_table(fixture *f, Pb__TableName *name)
+{
+    Pb__GetTableStateRequest get = PB__GET_TABLE_STATE_REQUEST__INIT;
+    get.table_name = name;
+    assert_string_equal(send_with(f, SERVICE_MASTER, "GetTableState", &get.base, (rq_slice){0}),
+                        "none");
+    Pb__GetTableStateResponse *r =
+        pb__get_table_state_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
+    assert_non_null(r);
+    int is = (int)r->table_state->state;
+    pb__get_table_state_response__free_unpacked(r, NULL);
+    hang_up(f);
+    return is;
+}
+
+static void a_table_state_without_a_name_is_refused(void **state)
+{
+    fixture *f = *state;
+    static const int numbers[] = {4, 77, 1 << 30, -1};
+    Pb__TableName name = table_name("t");
+    Pb__TableState to = PB__TABLE_STATE__INIT;
+    Pb__SetTableStateInMetaRequest set = PB__SET_TABLE_STATE_IN_META_REQUEST__INIT;
+    set.table_name = &name;
+    set.table_state = &to;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(numbers); i++) {
+        to.state = (Pb__TableState__State)numbers[i];
+        assert_string_equal(send(f, SERVICE_HBCK, "SetTableStateInMeta", &set.base), DO_NOT_RETRY);
+        assert_int_equal(state_of_table(f, &name), PB__TABLE_STATE__STATE__ENABLED);
+    }
+}
+
+static void a_quota_with_a_policy_without_a_name_is_refused(void **state)
+{
+    fixture *f = *state;
+    static const int numbers[] = {0, 5, 1000, -1};
+    Pb__TableName name = table_name("t");
+    Pb__SpaceQuota quota = PB__SPACE_QUOTA__INIT;
+    Pb__SpaceLimitRequest space = PB__SPACE_LIMIT_REQUEST__INIT;
+    Pb__SetQuotaRequest set = PB__SET_QUOTA_REQUEST__INIT;
+    quota.has_soft_limit = quota.has_violation_policy = 1;
+    quota.soft_limit = 1;
+    space.quota = &quota;
+    set.table_name = &name;
+    set.space_limit = &space;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(numbers); i++) {
+        quota.violation_policy = (Pb__SpaceViolationPolicy)numbers[i];
+        assert_string_equal(send(f, SERVICE_MASTER, "SetQuota", &set.base), DO_NOT_RETRY);
+    }
+}
+
+/* ---- one thing many times */
+
+static void create_table(fixture *f, const char *qualifier, size_t attribute_len)
+{
+    Pb__TableName name = table_name(qualifier);
+    Pb__ColumnFamilySchema family = PB__COLUMN_FAMILY_SCHEMA__INIT, *families[] = {&family};
+    Pb__BytesBytesPair pair = PB__BYTES_BYTES_PAIR__INIT, *pairs[] = {&pair};
+    Pb__TableSchema schema = PB__TABLE_SCHEMA__INIT;
+    Pb__CreateTableRequest create = PB__CREATE_TABLE_REQUEST__INIT;
+    family.name = bytes("f");
+    pair.first = bytes("LONG");
+    pair.second.len = attribute_len;
+    pair.second.data = rq_arena_calloc(&f->arena, attribute_len, 1);
+    assert_non_null(pair.second.data);
+    memset(pair.second.data, 'x', attribute_len);
+    schema.table_name = &name;
+    schema.column_families = families;
+    schema.n_column_families = 1;
+    schema.attributes = pairs;
+    schema.n_attributes = 1;
+    create.table_schema = &schema;
+    assert_string_equal(send(f, SERVICE_MASTER, "CreateTable", &create.base), "none");
+    rq_sim_run(f->world->w.sim);
+}
+
+/* A request of some kilobytes asks for the same long descriptor again and again. */
+static void descriptors_of_a_table_that_is_named_often_have_a_limit(void **state)
+{
+    fixture *f = *state;
+    enum { ATTRIBUTE = 100 << 10, FEW = 100, MANY = 2000 };
+    static Pb__TableName *names[MANY];
+    Pb__TableName name = table_name("long");
+    Pb__GetTableDescriptorsRequest get = PB__GET_TABLE_DESCRIPTORS_REQUEST__INIT;
+    create_table(f, "long", ATTRIBUTE);
+    for (size_t i = 0; i < MANY; i++)
+        names[i] = &name;
+    get.table_names = names;
+    get.n_table_names = FEW;
+    assert_string_equal(
+        send_with(f, SERVICE_MASTER, "GetTableDescriptors", &get.base, (rq_slice){0}), "none");
+    assert_true(f->client.message.len > (size_t)FEW * ATTRIBUTE);
+    hang_up(f);
+    get.n_table_names = MANY;
+    assert_string_equal(send(f, SERVICE_MASTER, "GetTableDescriptors", &get.base), DO_NOT_RETRY);
+}
+
+/* ---- the sink of replication */
+
+static void add_event(rq_cellblock *cells, const char *qualifier, rq_slice value)
+{
+    rq_cell c = {.row = (const uint8_t *)"r",
+                 .row_len = 1,
+                 .family = (const uint8_t *)"METAFAMILY",
+                 .family_len = 10,
+                 .qualifier = (const uint8_t *)qualifier,
+                 .qualifier_len = (uint32_t)strlen(qualifier),
+                 .timestamp = 1,
+                 .type = RQ_TYPE_PUT,
+                 .value = value.ptr,
+                 .value_len = (uint32_t)value.len};
+    assert_int_equal(rq_cellblock_append(cells, &c), RQ_OK);
+}
+
+/* One entry with these cells, below that folder. */
+static const char *replicate(fixture *f, const char *folder, const rq_cellblock *cells)
+{
+    Pb__WALKey key = PB__WALKEY__INIT;
+    Pb__WALEntry entry = PB__WALENTRY__INIT, *entries[] = {&entry};
+    Pb__ReplicateWALEntryRequest r = PB__REPLICATE_WALENTRY_REQUEST__INIT;
+    key.table_name = bytes("t");
+    key.encoded_region_name = bytes("0123456789abcdef0123456789abcdef");
+    entry.key = &key;
+    entry.has_associated_cell_count = 1;
+    entry.associated_cell_count = (int32_t)cells->count;
+    r.entry = entries;
+    r.n_entry = 1;
+    r.sourcebasenamespacedirpath = r.sourcehfilearchivedirpath = (char *)(uintptr_t)folder;
+    const char *exception =
+        send_with(f, SERVICE_ADMIN, "ReplicateWALEntry", &r.base, rq_buf_slice(&cells->bytes));
+    hang_up(f);
+    return exception;
+}
+
+static unsigned tasks_of_events(fixture *f, unsigned count)
+{
+    rq_cellblock cells = {0};
+    for (unsigned i = 0; i < count; i++)
+        add_event(&cells, "HBASE::REPLICATION_MARKER", (rq_slice){0});
+    unsigned before = f->world->posted;
+    assert_string_equal(replicate(f, NULL, &cells), "none");
+    rq_cellblock_clear(&cells);
+    return f->world->posted - before;
+}
+
+/* Events of the source's log, which are no mutations. */
+static void many_events_are_taken_in_slices(void **state)
+{
+    fixture *f = *state;
+    enum { COUNT = 20000, LEAST = 2 * COUNT / RQ_METER_STRETCH_STEPS };
+    unsigned few = tasks_of_events(f, 10);
+    assert_true(tasks_of_events(f, COUNT) >= few + LEAST);
+}
+
+/* Each file of a bulk load would get the folder's name in front of its own. */
+static void the_folder_of_a_bulk_load_has_a_longest_name(void **state)
+{
+    fixture *f = *state;
+    enum { FILES = 4000 };
+    static const size_t lengths[] = {100, 4000, 1 << 20};
+    static char *files[FILES];
+    Pb__StoreDescriptor store = PB__STORE_DESCRIPTOR__INIT, *stores[] = {&store};
+    Pb__BulkLoadDescriptor event = PB__BULK_LOAD_DESCRIPTOR__INIT;
+    Pb__TableName name = table_name("t");
+    rq_cellblock cells = {0};
+    for (size_t i = 0; i < FILES; i++)
+        files[i] = (char *)(uintptr_t) "0123456789abcdef0123456789abcdef_SeqId_4_";
+    store.family_name = bytes("f");
+    store.store_home_dir = (char *)(uintptr_t) "f";
+    store.store_file = files;
+    store.n_store_file = FILES;
+    event.table_name = &name;
+    event.encoded_region_name = bytes("0123456789abcdef0123456789abcdef");
+    event.stores = stores;
+    event.n_stores = 1;
+    size_t len = pb__bulk_load_descriptor__get_packed_size(&event);
+    uint8_t *value = rq_arena_alloc(&f->arena, len);
+    assert_non_null(value);
+    (void)pb__bulk_load_descriptor__pack(&event, value);
+    add_event(&cells, "HBASE::BULK_LOAD", rq_slice_of(value, len));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lengths); i++) {
+        char *folder = rq_arena_alloc(&f->arena, lengths[i] + 1);
+        assert_non_null(folder);
+        memset(folder, '/', lengths[i]);
+        folder[lengths[i]] = '\0';
+        assert_string_equal(replicate(f, folder, &cells), DO_NOT_RETRY); /* it is not listed */
+        bool too_long = strstr(f->text, "a path of more than 4096 bytes") != NULL;
+        assert_true(too_long == (lengths[i] > 4000));
+    }
+    rq_cellblock_clear(&cells);
+}
+
+/* ---- groups of servers */
+
+/* Moves as many tables to the group that has all tables; seconds of the processor. */
+static double cost_of_tables(fixture *f, size_t count)
+{
+    Pb__MoveTablesRequest move = PB__MOVE_TABLES_REQUEST__INIT;
+    Pb__CoprocessorServiceCall call = PB__COPROCESSOR_SERVICE_CALL__INIT;
+    Pb__CoprocessorServiceRequest r = PB__COPROCESSOR_SERVICE_REQUEST__INIT;
+    Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
+    Pb__TableName *names = rq_arena_calloc(&f->arena, count, sizeof *names);
+    move.target_group = (char *)(uintptr_t) "default";
+    move.table_name = rq_arena_calloc(&f->arena, count, sizeof(Pb__TableName *));
+    assert_true(names != NULL && move.table_name != NULL);
+    for (; move.n_table_name < count; move.n_table_name++) {
+        names[move.n_table_name] =
+            table_name(rq_arena_printf(&f->arena, "none%zu", move.n_table_name));
+        move.table_name[move.n_table_name] = &names[move.n_table_name];
+    }
+    call.row = bytes("");
+    call.service_name = (char *)(uintptr_t) "RSGroupAdminService";
+    call.method_name = (char *)(uintptr_t) "MoveTables";
+    call.request.len = pb__move_tables_request__get_packed_size(&move);
+    call.request.data = rq_arena_alloc(&f->arena, call.request.len);
+    assert_non_null(call.request.data);
+    (void)pb__move_tables_request__pack(&move, call.request.data);
+    region.value = bytes("");
+    r.region = &region;
+    r.call = &call;
+    uint64_t before = rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    assert_string_equal(send(f, SERVICE_MASTER, "ExecMasterService", &r.base), "none");
+    return (double)(rq_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
+}
+
+/* They run on threads that all calls of administrators share, under the lock of the groups. */
+static void many_tables_of_a_move_cost_no_more(void **state)
+{
+    fixture *f = *state;
+    enum { FEW = 1000, MANY = 32 * FEW };
+    assert_int_equal(rq_config_set(f->world->w.config, "hbase.coprocessor.master.classes",
+                                   "org.apache.hadoop.hbase.rsgroup.RSGroupAdminEndpoint", NULL),
+                     RQ_OK);
+    (void)cost_of_tables(f, 1); /* makes the table of groups */
+    double few = cost_of_tables(f, FEW), many = cost_of_tables(f, MANY);
+    assert_true(many < 200 * few + 0.05);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_table_state_without_a_name_is_refused),
+        TEST(a_quota_with_a_policy_without_a_name_is_refused),
+        TEST(descriptors_of_a_table_that_is_named_often_have_a_limit),
+        TEST(many_events_are_taken_in_slices),
+        TEST(the_folder_of_a_bulk_load_has_a_longest_name),
+        TEST(many_tables_of_a_move_cost_no_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
