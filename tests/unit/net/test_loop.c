@@ -161,7 +161,7 @@ static void fire_early(rq_loop_timer *timer)
 {
     struct ticking *t = RQ_CONTAINER_OF(timer, struct ticking, early);
     fire(t, 'e');
-    if (t->count < 3) rq_loop_timer_arm(t->loop, timer, 1000000);
+    rq_loop_timer_arm(t->loop, t->count < 3 ? timer : &t->late, 1000000);
 }
 
 static void fire_never(rq_loop_timer *timer)
@@ -177,7 +177,7 @@ static void run_arm(rq_task *task)
     t->never.run = fire_never;
     rq_loop_timer_arm(t->loop, &t->never, 3000000);
     rq_loop_timer_arm(t->loop, &t->late, 5000000);
-    rq_loop_timer_arm(t->loop, &t->late, 50000000); /* moved */
+    rq_loop_timer_arm(t->loop, &t->late, UINT64_C(3600000000000)); /* moved, and once more later */
     rq_loop_timer_arm(t->loop, &t->early, 2000000);
     rq_loop_timer_cancel(t->loop, &t->never);
 }
