@@ -412,6 +412,12 @@ static bool is_as_closed(const rq_region *r)
            r->closed_next_seqid == r->staged_seqid + 1;
 }
 
+void rq__region_note_closed(rq_region *r)
+{
+    r->closed_generation = r->manifest.generation;
+    r->closed_next_seqid = rq__region_read_point(r) + 1;
+}
+
 /* Whether a store file has the region's last sequence id, which HBase reads from the files it opens. */
 static bool file_has_last_number(const rq_region *r)
 {
@@ -468,7 +474,10 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
     atomic_store(&r->stop, true);
     wait_until_idle(r);
     if (!abort) {
-        RQ_TRY(rq__region_flush(r, RQ__FLUSH_ALL, (rq_slice){0}, NULL, why));
+        /* Swept before the flush, which may write the manifest of a clean close: then the folders have no file
+         * that it does not name. */
+        if (r->owned == NULL && r->manifest.in_use) RQ_TRY(sweep(r, why));
+        RQ_TRY(rq__region_flush_last(r, why));
         RQ_TRY(save(r, why));
     } else {
         forget_nonces(r);
