@@ -166,12 +166,10 @@ rq_err rq__region_mark_in_use(rq_region *r, rq_error *why)
 {
     rq_err rc = RQ_OK;
     rq__gate_enter(&r->commit_gate, r->env.executor);
-    /* In doubt: a close may have failed, and its manifest, which has no mark, may come back. */
-    if (!r->manifest.in_use || (r->manifest.in_doubt && r->owned == NULL)) {
-        bool was = r->manifest.in_use;
+    if (!r->manifest.in_use) {
         r->manifest.in_use = true;
         rc = rq__region_commit(r, NULL, 0, why);
-        if (rc != RQ_OK) r->manifest.in_use = was;
+        if (rc != RQ_OK) r->manifest.in_use = false;
     }
     rq__gate_leave(&r->commit_gate, r->env.executor);
     return rc;

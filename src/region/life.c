@@ -431,6 +431,18 @@ static bool file_has_last_number(const rq_region *r)
     return false;
 }
 
+/* The last flush may write the manifest of a clean close: then the folders have no file that it does not name. A
+ * manifest in doubt, for example that of an earlier close, may name a file that the region does not have: it is
+ * replaced before its files are swept, and the new one has the mark before the flush's file appears. */
+static rq_err settle(rq_region *r, rq_error *why)
+{
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    rq_err rc = r->manifest.in_doubt ? rq__region_commit(r, NULL, 0, why) : RQ_OK;
+    if (rc == RQ_OK && r->manifest.in_use) rc = sweep(r, why);
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+    return rc;
+}
+
 static rq_err save(rq_region *r, rq_error *why)
 {
     rq__gate_enter(&r->commit_gate, r->env.executor);
@@ -474,9 +486,7 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
     atomic_store(&r->stop, true);
     wait_until_idle(r);
     if (!abort) {
-        /* Swept before the flush, which may write the manifest of a clean close: then the folders have no file
-         * that it does not name. */
-        if (r->owned == NULL && r->manifest.in_use) RQ_TRY(sweep(r, why));
+        if (r->owned == NULL) RQ_TRY(settle(r, why));
         RQ_TRY(rq__region_flush_last(r, why));
         RQ_TRY(save(r, why));
     } else {
