@@ -620,7 +620,8 @@ RQ_API void rq_rows_free(rq_rows *rows);
 /* Like rq_scanner_next, for all rows of one answer of the database, at most `max` (0: no limit).
  * The caller frees *ret. */
 RQ_API rq_err rq_scanner_next_rows(rq_scanner *scanner, size_t max, rq_rows **ret, rq_failure *why);
-/* NULL is fine. */
+/* NULL is fine. While an asynchronous call has the scanner, that call's completion still comes; the scanner must not
+ * be used any more. */
 RQ_API void rq_scanner_close(rq_scanner *scanner);
 
 /* --- asynchronous calls ------------------------------------------------------------------------

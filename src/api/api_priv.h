@@ -68,8 +68,12 @@ struct rq_scanner {
     void *own;
     rq_row_memory rows; /* of those returned one by one */
     bool ended;
-    bool in_call; /* an asynchronous one */
+    bool in_call; /* an asynchronous one; with the lock of the completions, like: */
+    bool closes;  /* when that call has ended */
 };
+
+/* async.c: whether an asynchronous call has the scanner; the call's end then closes it. */
+bool rq__scanner_closes_later(rq_scanner *s);
 
 /* --- definitions (define.c) ------------------------------------------------------------------- */
 

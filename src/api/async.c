@@ -91,15 +91,45 @@ static void call_free(rq_call *call)
     free(call);
 }
 
+/* The scanner's next call may come. Returns the scanner if it was closed meanwhile. */
+static rq_scanner *leave_scanner(rq__completions *q, const rq_call *call, rq_err rc)
+{
+    rq_scanner *s = call->scanner;
+    pthread_mutex_lock(&q->lock);
+    s->ended = rc != RQ_OK || call->rows == NULL || call->rows->count == 0;
+    s->in_call = false;
+    bool closes = s->closes;
+    pthread_mutex_unlock(&q->lock);
+    return closes ? s : NULL;
+}
+
+static bool enter_scanner(rq_scanner *s)
+{
+    rq__completions *q = s->table->db->completions;
+    pthread_mutex_lock(&q->lock);
+    bool free = !s->in_call;
+    s->in_call = true;
+    pthread_mutex_unlock(&q->lock);
+    return free;
+}
+
+bool rq__scanner_closes_later(rq_scanner *s)
+{
+    rq__completions *q = s->table->db->completions;
+    pthread_mutex_lock(&q->lock);
+    bool later = s->in_call;
+    s->closes = later;
+    pthread_mutex_unlock(&q->lock);
+    return later;
+}
+
 static void complete(rq__completions *q, rq_call *call)
 {
     rq_failure why = {.size = sizeof why};
     rq_completion c = {.size = sizeof c, .done = call->done, .row = call->row, .rows = call->rows};
     rq_err rc = call->rc;
-    if (call->scanner != NULL) {
-        call->scanner->ended = rc != RQ_OK || call->rows == NULL || call->rows->count == 0;
-        call->scanner->in_call = false;
-    }
+    rq_scanner *closing = NULL;
+    if (call->scanner != NULL) closing = leave_scanner(q, call, rc);
     if (rc != RQ_OK) {
         rq_rows_free(c.rows);
         c.rows = NULL;
@@ -111,6 +141,7 @@ static void complete(rq__completions *q, rq_call *call)
     c.code = rq_fill_failure(&why, rc, &call->why);
     c.why = rc == RQ_OK ? NULL : &why;
     call->complete(call->context, &c);
+    rq_scanner_close(closing);
     call_free(call);
     pthread_mutex_lock(&q->lock);
     q->outstanding--;
@@ -585,14 +616,12 @@ rq_err rq_scanner_next_async(rq_scanner *s, size_t max, rq_done done, void *cont
     rq_err rc =
         prepare(s == NULL ? NULL : s->table, RQ_CALL_NEXT, done, context, &slot, &call, &why);
     if (rc != RQ_OK) return rq_fill_failure(failure, rc, &why);
-    if (s->in_call) {
+    rc = rq__rows_new(&call->rows);
+    if (rc != RQ_OK)
+        rc = rq_no_memory(&why.error);
+    else if (!enter_scanner(s))
         rc = rq_fail(&why.error, RQ_E_STATE, "the scanner is in a call");
-    } else {
-        rc = rq__rows_new(&call->rows);
-        if (rc != RQ_OK) rc = rq_no_memory(&why.error);
-    }
     if (rc == RQ_OK) {
-        s->in_call = true;
         call->scanner = s;
         call->scan = s->own;
         call->rows_max = max == 0 ? SIZE_MAX : max;

@@ -327,6 +327,7 @@ rq_err rq_scanner_next_rows(rq_scanner *s, size_t max, rq_rows **ret, rq_failure
 void rq_scanner_close(rq_scanner *s)
 {
     if (s == NULL || !rq__db_is_home(s->table->db)) return;
+    if (rq__scanner_closes_later(s)) return;
     rq_db *db = s->table->db;
     rq_slot *slot = rq__slot_take_last(db);
     db->backend->scan_close(db, slot, s->own);

@@ -6,8 +6,9 @@
  *  1. The first worker of each pool and the timer thread start with the executor, so that a process
  *     that may not create threads fails at start and not at its first flush. Further workers are
  *     started when a task finds none idle, up to the pool's limit. A lazy executor starts only the
- *     timers' thread. If a pool's first worker cannot be started when a task comes, the timers'
- *     thread tries again until it can: the task waits.
+ *     timers' thread, and a lane's thread with the lane's first task. If a pool's first worker or a
+ *     lane's thread cannot be started when a task comes, the timers' thread tries again until it
+ *     can: the task waits.
  *  2. A worker that waits on a latch does not count against the limit while it waits: the tasks it
  *     waits for may be behind it in the same queue. Such extra workers are kept; RQ_WORKERS_MAX
  *     limits them. In RQ_POOL_CALL it counts: a peer decides how many tasks there are, and none of
@@ -40,6 +41,8 @@
 #include "base/task_queue.h"
 
 #define RQ_WORKERS_MAX 512
+/* How often a thread that could not be started is tried again. */
+#define FEED_INTERVAL_NS ((uint64_t)10 * 1000 * 1000)
 
 typedef struct pool {
     struct thread_executor *ex;
@@ -68,9 +71,13 @@ typedef struct lane {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     rq_task_queue tasks; /* these by mutex */
+    bool started;
     bool sleeping;
     bool stopping;
-    _Atomic unsigned wakers; /* threads about to signal `wake` */
+    _Atomic unsigned wakers;  /* threads about to signal `wake` */
+    struct lane *next_hungry; /* by timer_mutex, like is_hungry */
+    bool is_hungry;
+    char name[16];
 } lane;
 
 typedef struct thread_executor {
@@ -89,7 +96,9 @@ typedef struct thread_executor {
     rq_timer *timers; /* by due time; few enough for a list. Guarded by timer_mutex, like
                        * timer_stopping */
     bool timer_stopping;
-    bool starving; /* a pool has tasks and no worker; by timer_mutex */
+    bool starving; /* a pool or a lane has tasks and no thread; by timer_mutex, like `hungry` */
+    lane *hungry;  /* lanes that have tasks and no thread */
+    bool lazy;
 
     pthread_mutex_t random_mutex;
     rq_random random;
@@ -116,18 +125,22 @@ static void unlock(pthread_mutex_t *m)
     RQ_ASSERT(rc == 0);
 }
 
-static bool thread_start(pthread_t *ret, void *(*entry)(void *), void *arg, const char *name)
+static bool thread_start(pthread_t *ret, void *(*entry)(void *), void *arg)
 {
     sigset_t all, before;
     rq_thread_signals(&all);
     if (pthread_sigmask(SIG_BLOCK, &all, &before) != 0) return false;
     int rc = pthread_create(ret, NULL, entry, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0) return false;
+    return rc == 0;
+}
+
+/* A thread names itself: that is one system call, and naming another thread is three. */
+static void name_self(const char *name)
+{
     char cut[16]; /* the kernel's limit */
     (void)snprintf(cut, sizeof cut, "%s", name);
-    (void)pthread_setname_np(*ret, cut);
-    return true;
+    (void)pthread_setname_np(pthread_self(), cut);
 }
 
 /* --- pools -------------------------------------------------------------------------------- */
@@ -157,9 +170,33 @@ static void park(pool *p)
     }
 }
 
+static const char *pool_name(rq_pool kind)
+{
+    switch (kind) {
+    case RQ_POOL_READ:
+        return "rq-read";
+    case RQ_POOL_FLUSH:
+        return "rq-flush";
+    case RQ_POOL_COMPACT:
+        return "rq-compact";
+    case RQ_POOL_COMPACT_LARGE:
+        return "rq-compact-big";
+    case RQ_POOL_CODEC:
+        return "rq-codec";
+    case RQ_POOL_CALL:
+        return "rq-call";
+    case RQ_POOL_WORK:
+        return "rq-work";
+    case RQ_POOL_COUNT:
+        break;
+    }
+    return "rq-pool";
+}
+
 static void *worker_main(void *arg)
 {
     pool *p = arg;
+    name_self(pool_name(p->kind));
     (void)pthread_setspecific(p->ex->worker_key, p);
     if (p->kind == RQ_POOL_COMPACT || p->kind == RQ_POOL_COMPACT_LARGE) {
         struct sched_param none = {0};
@@ -187,34 +224,11 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static const char *pool_name(rq_pool kind)
-{
-    switch (kind) {
-    case RQ_POOL_READ:
-        return "rq-read";
-    case RQ_POOL_FLUSH:
-        return "rq-flush";
-    case RQ_POOL_COMPACT:
-        return "rq-compact";
-    case RQ_POOL_COMPACT_LARGE:
-        return "rq-compact-big";
-    case RQ_POOL_CODEC:
-        return "rq-codec";
-    case RQ_POOL_CALL:
-        return "rq-call";
-    case RQ_POOL_WORK:
-        return "rq-work";
-    case RQ_POOL_COUNT:
-        break;
-    }
-    return "rq-pool";
-}
-
 /* REQUIRES: p->mutex. */
 static bool pool_start_worker(pool *p)
 {
     if (p->started >= RQ_WORKERS_MAX) return false;
-    if (!thread_start(&p->threads[p->started], worker_main, p, pool_name(p->kind))) return false;
+    if (!thread_start(&p->threads[p->started], worker_main, p)) return false;
     p->started++;
     return true;
 }
@@ -354,6 +368,7 @@ void rq_thread_executor_resize(rq_executor *ex, rq_pool kind, unsigned threads)
 static void *lane_main(void *arg)
 {
     lane *l = arg;
+    name_self(l->name);
     lock(&l->mutex);
     for (;;) {
         rq_task *task = rq__task_queue_pop(&l->tasks);
@@ -372,16 +387,59 @@ static void *lane_main(void *arg)
     return NULL;
 }
 
+/* REQUIRES: l->mutex. */
+static bool lane_start(lane *l)
+{
+    if (!l->started) l->started = thread_start(&l->thread, lane_main, l);
+    return l->started;
+}
+
+/* The timers' thread starts the lane's thread when it can. It posts due tasks under its mutex. */
+RQ_COLD static void starve_lane(lane *l)
+{
+    thread_executor *ex = l->ex;
+    bool is_timers = pthread_equal(ex->timer_thread, pthread_self());
+    if (!is_timers) lock(&ex->timer_mutex);
+    if (!l->is_hungry) {
+        l->is_hungry = true;
+        l->next_hungry = ex->hungry;
+        ex->hungry = l;
+    }
+    ex->starving = true;
+    pthread_cond_signal(&ex->timer_wake);
+    if (!is_timers) unlock(&ex->timer_mutex);
+}
+
+/* REQUIRES: timer_mutex. Whether a lane still has no thread. */
+static bool feed_lanes(thread_executor *ex)
+{
+    for (lane **at = &ex->hungry; *at != NULL;) {
+        lane *l = *at;
+        lock(&l->mutex);
+        bool fed = lane_start(l);
+        unlock(&l->mutex);
+        if (fed) {
+            *at = l->next_hungry;
+            l->is_hungry = false;
+        } else {
+            at = &l->next_hungry;
+        }
+    }
+    return ex->hungry != NULL;
+}
+
 static void lane_post(rq_lane *base, rq_task *task)
 {
     lane *l = (lane *)base;
     lock(&l->mutex);
-    RQ_ASSERT(!l->stopping || pthread_equal(l->thread, pthread_self()));
+    RQ_ASSERT(!l->stopping || (l->started && pthread_equal(l->thread, pthread_self())));
     rq_task_queue_push(&l->tasks, task);
-    bool wake = l->sleeping;
+    bool starves = !lane_start(l);
+    bool wake = l->sleeping || starves;
     if (wake) atomic_fetch_add_explicit(&l->wakers, 1, memory_order_relaxed);
     unlock(&l->mutex);
     if (!wake) return;
+    if (RQ_UNLIKELY(starves)) starve_lane(l);
     /* Signals after unlocking: the woken thread takes the mutex first, and would otherwise have to
      * wait for it. */
     pthread_cond_signal(&l->wake);
@@ -395,10 +453,14 @@ static rq_err executor_lane_new(rq_executor *base, const char *name, rq_lane **r
     if (l == NULL) return RQ_E_NO_MEMORY;
     l->base.post = lane_post;
     l->ex = ex;
+    (void)snprintf(l->name, sizeof l->name, "%s", name);
     rq_task_queue_init(&l->tasks);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->wake, NULL);
-    if (!thread_start(&l->thread, lane_main, l, name)) {
+    lock(&l->mutex);
+    bool ok = ex->lazy || lane_start(l);
+    unlock(&l->mutex);
+    if (!ok) {
         pthread_cond_destroy(&l->wake);
         pthread_mutex_destroy(&l->mutex);
         free(l);
@@ -409,20 +471,44 @@ static rq_err executor_lane_new(rq_executor *base, const char *name, rq_lane **r
     return RQ_OK;
 }
 
+/* Gives a lane with tasks and no thread its thread. Whether it is done. */
+static bool lane_feed(lane *l)
+{
+    lock(&l->mutex);
+    bool done = l->tasks.head == NULL || lane_start(l);
+    unlock(&l->mutex);
+    return done;
+}
+
+static void lane_forget(lane *l)
+{
+    thread_executor *ex = l->ex;
+    lock(&ex->timer_mutex);
+    lane **at = &ex->hungry;
+    while (l->is_hungry && *at != l)
+        at = &(*at)->next_hungry;
+    if (l->is_hungry) *at = l->next_hungry;
+    unlock(&ex->timer_mutex);
+}
+
 static void executor_lane_free(rq_executor *base, rq_lane *lane_base)
 {
     if (lane_base == NULL) return;
     thread_executor *ex = (thread_executor *)base;
     lane *l = (lane *)lane_base;
-    RQ_ASSERT(!pthread_equal(l->thread, pthread_self()));
+    while (!lane_feed(l))
+        rq_clock_sleep_ns(FEED_INTERVAL_NS);
     lock(&l->mutex);
+    RQ_ASSERT(!l->started || !pthread_equal(l->thread, pthread_self()));
     l->stopping = true;
     pthread_cond_signal(&l->wake);
+    bool started = l->started;
     unlock(&l->mutex);
-    pthread_join(l->thread, NULL);
+    if (started) pthread_join(l->thread, NULL);
     /* A thread whose task has already run may still be about to wake it. */
     while (atomic_load_explicit(&l->wakers, memory_order_acquire) > 0)
         sched_yield();
+    lane_forget(l);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->mutex);
     free(l);
@@ -455,16 +541,13 @@ static int64_t executor_now_ms(rq_executor *ex)
     return (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
 }
 
-/* How often a thread that could not be started is tried again. */
-#define FEED_INTERVAL_NS ((uint64_t)10 * 1000 * 1000)
-
 /* REQUIRES: timer_mutex, which it gives up meanwhile. */
 static void timers_feed(thread_executor *ex)
 {
     unlock(&ex->timer_mutex);
     bool starving = feed_pools(ex);
     lock(&ex->timer_mutex);
-    ex->starving = starving || ex->starving;
+    ex->starving = feed_lanes(ex) || starving || ex->starving;
 }
 
 /* REQUIRES: timer_mutex. */
@@ -478,6 +561,7 @@ static void timers_wait_until(thread_executor *ex, uint64_t ns)
 static void *timer_main(void *arg)
 {
     thread_executor *ex = arg;
+    name_self("rq-timer");
     lock(&ex->timer_mutex);
     while (!ex->timer_stopping) {
         rq_timer *first = ex->timers;
@@ -544,7 +628,7 @@ static bool timers_start(thread_executor *ex)
 {
     pthread_mutex_init(&ex->timer_mutex, NULL);
     rq_clock_cond_init(&ex->timer_wake);
-    if (thread_start(&ex->timer_thread, timer_main, ex, "rq-timer")) return true;
+    if (thread_start(&ex->timer_thread, timer_main, ex)) return true;
     pthread_cond_destroy(&ex->timer_wake);
     pthread_mutex_destroy(&ex->timer_mutex);
     return false;
@@ -679,6 +763,7 @@ static rq_err executor_new(const unsigned threads[RQ_POOL_COUNT], bool lazy, rq_
     pthread_cond_init(&ex->pending_zero, NULL);
     pthread_mutex_init(&ex->random_mutex, NULL);
     rq_random_seed(&ex->random, random_seed(&ex->base));
+    ex->lazy = lazy;
 
     rq_err rc = RQ_E_NO_MEMORY;
     unsigned started = 0;

@@ -67,10 +67,7 @@ void rq_client_close(rq_client *c)
 {
     if (c == NULL) return;
     rq__tables_free(c);
-    for (size_t i = 0; i < c->server_count; i++)
-        free(c->servers[i].lanes);
-    free(c->servers);
-    free(c->server_slots);
+    rq__servers_free(c);
     for (size_t i = 0; i < c->all_count; i++)
         rq__conn_free(c->all[i]);
     free(c->all);
@@ -153,58 +150,11 @@ void rq__client_drop_conn(rq_client *c, rq__conn *conn)
     }
 }
 
-/* Where the address is in server_slots, or the empty slot where it belongs. */
-static size_t slot_of(const rq_client *c, const rq__address *at)
+void rq__client_retire_conn(rq_client *c, rq__conn *conn)
 {
-    size_t slot = (rq__text_hash(at->host) + at->port) & (c->slot_count - 1);
-    for (; c->server_slots[slot] != 0; slot = (slot + 1) & (c->slot_count - 1)) {
-        const rq__address *other = &c->servers[c->server_slots[slot] - 1].at;
-        if (other->port == at->port && strcmp(other->host, at->host) == 0) break;
-    }
-    return slot;
-}
-
-/* Room for one more server; at most half of the slots are used. */
-static rq_err grow_servers(rq_client *c)
-{
-    if (2 * (c->server_count + 1) <= c->slot_count) return RQ_OK;
-    size_t count = c->slot_count == 0 ? 16 : 2 * c->slot_count;
-    rq__server *servers = realloc(c->servers, count / 2 * sizeof *servers);
-    if (servers == NULL) return RQ_E_NO_MEMORY;
-    c->servers = servers;
-    uint32_t *slots = calloc(count, sizeof *slots);
-    if (slots == NULL) return RQ_E_NO_MEMORY;
-    free(c->server_slots);
-    c->server_slots = slots;
-    c->slot_count = count;
-    for (size_t i = 0; i < c->server_count; i++)
-        slots[slot_of(c, &servers[i].at)] = (uint32_t)i + 1;
-    return RQ_OK;
-}
-
-rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret)
-{
-    RQ_TRY(grow_servers(c));
-    size_t slot = slot_of(c, at);
-    if (c->server_slots[slot] == 0) {
-        rq__conn **lanes = calloc(c->options.lanes, sizeof *lanes);
-        if (lanes == NULL) return RQ_E_NO_MEMORY;
-        c->servers[c->server_count] = (rq__server){.at = *at, .lanes = lanes};
-        c->server_slots[slot] = (uint32_t)++c->server_count;
-    }
-    *ret = c->server_slots[slot] - 1;
-    return RQ_OK;
-}
-
-rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret)
-{
-    rq__server *s = &c->servers[server];
-    lane %= c->options.lanes;
-    if (s->lanes[lane] == NULL)
-        RQ_TRY(rq__client_conn(c, &s->at, "ClientService",
-                               c->options.with_tags ? RQ__CODEC_WITH_TAGS : NULL, &s->lanes[lane]));
-    *ret = s->lanes[lane];
-    return RQ_OK;
+    if (conn == NULL) return;
+    rq__conn_retire(conn);
+    c->has_retired = true;
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
@@ -271,8 +221,21 @@ static void check_timeouts(rq_client *c)
         rq__conn_check_timeouts(c->all[i], now);
 }
 
+/* Connections that nobody will use again. Not in a callback: it may be one of theirs. */
+static void drop_retired(rq_client *c)
+{
+    c->has_retired = false;
+    for (size_t i = c->all_count; i-- > 0;) {
+        if (!rq__conn_is_retired(c->all[i])) continue;
+        c->has_retired = c->has_retired || rq__conn_in_flight(c->all[i]) > 0;
+        rq__client_drop_conn(c, c->all[i]);
+    }
+}
+
 void rq_client_poll(rq_client *c, int64_t timeout_ns)
 {
+    if (c->has_retired) drop_retired(c);
+    if (c->forgets_servers) rq__servers_forget(c);
     int64_t due = run_due(c);
     int64_t wait = min64(timeout_ns, TIMEOUT_PERIOD_NS);
     if (due != INT64_MAX) wait = min64(wait, due - rq_client_now_ns());

@@ -31,7 +31,9 @@ typedef struct rq__server {
     rq__address at;
     rq__conn **lanes; /* made when first used */
     rq__conn *admin;  /* AdminService; likewise */
-} rq__server;
+    size_t scanners;  /* open ones, of scans that go on */
+    bool is_named;    /* by a map; of use while servers are forgotten */
+} rq__server;         /* lanes NULL: a free index */
 
 /* The registry's answer. */
 typedef struct rq__registry_answer {
@@ -120,7 +122,10 @@ struct rq_client {
     rq__other others[4]; /* in no order; the oldest is dropped */
     size_t next_other;
     rq__server *servers;
-    size_t server_count;
+    size_t server_count; /* with those of free indexes */
+    size_t free_servers;
+    size_t new_servers;     /* since servers were forgotten */
+    bool forgets_servers;   /* in the next poll */
     uint32_t *server_slots; /* index + 1, by hash of the address; 0: empty */
     size_t slot_count;
     rq_client_table *tables;
@@ -136,6 +141,7 @@ struct rq_client {
     rq__conn **all; /* every connection, for time-outs */
     size_t all_count;
     size_t all_cap;
+    bool has_retired;          /* in `all` */
     uint64_t dropped_connects; /* connects and bytes of connections that were dropped */
     rq_client_traffic dropped;
 };
@@ -151,17 +157,14 @@ void rq__registry_free(rq_client *c);
 bool rq__address_parse(rq_slice text, rq__address *ret);
 
 /* client.c */
+/* Dropped in a later poll, when it has no call in flight. NULL is fine. */
+void rq__client_retire_conn(rq_client *c, rq__conn *conn);
 RQ_NODISCARD
 rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, const char *codec,
                        rq__conn **ret); /* codec NULL: KeyValueCodec */
 /* Frees the connection; one with calls in flight stays until the client is freed. NULL is fine. REQUIRES: not
  * in a callback. */
 void rq__client_drop_conn(rq_client *c, rq__conn *conn);
-RQ_NODISCARD
-rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
-/* The index of the server with this address; adds it if it is new. */
-RQ_NODISCARD
-rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret);
 /* Blocking: one call; copies the response's message. */
 RQ_NODISCARD
 rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slice message,
@@ -182,6 +185,18 @@ static inline size_t rq__text_hash(const char *text)
     uint64_t h = rq_fnv1a(RQ_FNV1A, rq_slice_cstr(text));
     return (size_t)(h ^ h >> 32);
 }
+
+/* servers.c */
+/* The index of the server with this address; adds it if it is new. The index is valid until the next poll, and
+ * longer while a map or an open scanner has it. */
+RQ_NODISCARD
+rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret);
+RQ_NODISCARD
+rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
+size_t rq__servers_count(const rq_client *c);
+/* Those that nothing names. REQUIRES: not in a callback. */
+void rq__servers_forget(rq_client *c);
+void rq__servers_free(rq_client *c);
 
 /* table.c */
 void rq__tables_free(rq_client *c);

@@ -35,6 +35,7 @@ struct rq__conn {
     rq_loop *loop;
     rq_stream *stream; /* NULL: idle */
     bool stopped;
+    bool is_retired;
     char *host;
     char *service;
     const char *codec;
@@ -110,6 +111,16 @@ rq_client_traffic rq__conn_traffic(const rq__conn *c)
 size_t rq__conn_in_flight(const rq__conn *c)
 {
     return c->in_flight;
+}
+
+void rq__conn_retire(rq__conn *c)
+{
+    c->is_retired = true;
+}
+
+bool rq__conn_is_retired(const rq__conn *c)
+{
+    return c->is_retired;
 }
 
 bool rq__conn_is_lost(const rq__conn *c)

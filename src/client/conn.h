@@ -59,6 +59,9 @@ void rq__conn_stop(rq__conn *c);
 size_t rq__conn_in_flight(const rq__conn *c);
 /* All its life. */
 rq_client_traffic rq__conn_traffic(const rq__conn *c);
+/* Its owner will not call it again. */
+void rq__conn_retire(rq__conn *c);
+bool rq__conn_is_retired(const rq__conn *c);
 /* It was connected, and is not any more. */
 bool rq__conn_is_lost(const rq__conn *c);
 /* Times it was connected. */

@@ -319,10 +319,14 @@ static void take_found(rq_client *c, const rq__registry_answer *found)
     bool moved =
         found->meta.port != c->found.meta.port || strcmp(found->meta.host, c->found.meta.host) != 0;
     if (found->master.port != c->found.master.port ||
-        strcmp(found->master.host, c->found.master.host) != 0)
-        c->master = NULL; /* stays in the list of all until the end */
+        strcmp(found->master.host, c->found.master.host) != 0) {
+        rq__client_retire_conn(c, c->master);
+        c->master = NULL;
+    }
     c->found = *found;
-    if (moved) c->meta = NULL;
+    if (!moved) return;
+    rq__client_retire_conn(c, c->meta);
+    c->meta = NULL;
 }
 
 /* hbase:meta as a table: its map is not in itself. One region, where the registry says. */

@@ -10,6 +10,15 @@ static rq_slice bound(const rq_op *op, const rq_slice *s, size_t at)
     return rq_slice_of(op->bounds.ptr + at, s->len);
 }
 
+/* While a scanner is open, its server keeps its index. */
+static void set_open(rq_op *op, bool open)
+{
+    if (op->scanner_open == open) return;
+    op->scanner_open = open;
+    size_t *scanners = &op->client->servers[op->server].scanners;
+    *scanners = open ? *scanners + 1 : *scanners - 1;
+}
+
 rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item row,
                   rq_op_done done)
 {
@@ -21,7 +30,8 @@ rq_err rq_op_scan(rq_op *op, rq_client_table *t, const rq_scan *scan, rq_op_item
     op->replica = scan->replica;
     op->metrics = (rq_scan_metrics){0};
     op->include_start = !scan->excludes_start;
-    op->scanner_open = op->is_abandoned = false;
+    set_open(op, false);
+    op->is_abandoned = false;
     rq__parts_drop(&op->parts_of_row);
     op->gave_part = op->reads_again = false;
     op->rows = 0;
@@ -320,7 +330,8 @@ static void give_cursor(rq_op *op, const rq_scan_view *v, size_t *given)
 static rq_err enter_next_region(rq_op *op)
 {
     op->include_start = !op->scan.reversed;
-    op->scanner_open = op->reads_again = false;
+    set_open(op, false);
+    op->reads_again = false;
     rq_buf_reset(&op->row);
     return rq_buf_append(&op->row, op->region_key.ptr, op->region_key.len);
 }
@@ -328,7 +339,7 @@ static rq_err enter_next_region(rq_op *op)
 /* A new scanner continues behind what was passed on. */
 static void lose_scanner(rq_op *op)
 {
-    op->scanner_open = false;
+    set_open(op, false);
     op->reads_again = op->gave_part;
     rq__parts_drop(&op->parts_of_row);
 }
@@ -358,7 +369,7 @@ static void take_scan(void *ctx, const rq_reply *reply)
     }
     op->attempts = 0;
     if (op->until_ns != 0) op->until_ns = rq_client_now_ns() + op->client->timeout_ns;
-    op->scanner_open = v.more_results && v.more_results_in_region;
+    set_open(op, v.more_results && v.more_results_in_region);
     bool enough = op->scan.limit > 0 && op->rows >= op->scan.limit;
     if (enough) rq_op_scan_end(op);
     if (op->scan.wants_cursors && op->scanner_open && given == 0) give_cursor(op, &v, &given);
@@ -390,5 +401,5 @@ void rq_op_scan_abandon(rq_op *op)
 void rq_op_scan_end(rq_op *op)
 {
     if (op->scanner_open) (void)close_scanner(op); /* else its lease ends it */
-    op->scanner_open = false;
+    set_open(op, false);
 }

@@ -182,7 +182,7 @@ size_t rq_client_table_regions(const rq_client_table *t)
 
 size_t rq_client_table_servers(const rq_client_table *t)
 {
-    return t->client->server_count;
+    return rq__servers_count(t->client);
 }
 
 rq_err rq_client_table_read(rq_client_table *t, rq_error *why)

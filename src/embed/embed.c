@@ -5,8 +5,8 @@
  *
  *   settings ─► folder or memory ─► root (lock, versions) ─► engine (log) ─► catalog ─► ops
  *
- * Threads: the log's, the timers', the scanners' leases' from the start; the pools' when there is
- * work for them. They block all signals.
+ * Threads: the timers' from the start; those of lanes (the log, the engine, procedures, leases) and
+ * of pools when there is work for them. They block all signals.
  */
 #include "embed/embed_priv.h"
 

@@ -500,15 +500,28 @@ static rq_err unpack_cell(rq__delta *d, rq__tag_dictionary *dictionary, rq__delt
     return rq_buf_append(out, tail, (size_t)(c.ptr - tail));
 }
 
+/* Two bytes can stand for a tag of 64 KiB, and the block's header says nothing about the tags' whole length. A
+ * writer ends a block by the length of its cells with whole tags, so that length is about the family's block
+ * size, for which the first summand is. HBase's hbase.writer.unified.encoded.blocksize.ratio ends blocks by their
+ * encoded length instead; the second summand allows its blocks of any size if their tags are a few hundred bytes.
+ * HBASE: HFileWriterImpl.checkBlockBoundary */
+static size_t unpacked_max(size_t packed)
+{
+    const size_t ratio = 64;
+    if (packed > RQ_HFILE_BLOCK_LEN_MAX / ratio) return RQ_HFILE_BLOCK_LEN_MAX;
+    size_t max = RQ__DELTA_UNPACKED_FREE + packed * ratio;
+    return max < RQ_HFILE_BLOCK_LEN_MAX ? max : RQ_HFILE_BLOCK_LEN_MAX;
+}
+
 rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *out)
 {
     rq__tag_dictionary dictionary = {0};
     rq__delta d = {0};
+    size_t max = unpacked_max(payload.len);
     rq_err rc = rq_buf_reserve(out, payload.len);
     while (rc == RQ_OK && d.next_pos < payload.len) {
         rc = unpack_cell(&d, &dictionary, shape, payload, out);
-        /* A byte may encode a tag of 64 KiB. */
-        if (rc == RQ_OK && out->len > RQ_HFILE_BLOCK_LEN_MAX) rc = RQ_E_CORRUPT;
+        if (rc == RQ_OK && out->len > max) rc = RQ_E_CORRUPT;
     }
     rq__delta_clear(&d);
     rq__tag_dictionary_clear(&dictionary);

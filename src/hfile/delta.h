@@ -75,7 +75,9 @@ rq_err rq__delta_copy(rq__delta *to, const rq__delta *from);
 RQ_NODISCARD
 rq_err rq__delta_next(rq__delta *d, rq__delta_shape shape, rq_slice payload);
 
-/* Appends the cells of a block with uncompressed tags, given the form with a dictionary. */
+/* Appends the cells of a block with uncompressed tags, given the form with a dictionary. RQ_E_CORRUPT: also if
+ * they take so many bytes more than 64 times the payload, as in no block that a writer makes. */
+#define RQ__DELTA_UNPACKED_FREE ((size_t)64 << 20)
 RQ_NODISCARD
 rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *out);
 

@@ -400,12 +400,19 @@ static size_t encoded_cells_len(const rq_hfile_writer *w)
     return w->encoded.len == 0 ? 0 : w->encoded.len - RQ__DELTA_HEADER_LEN;
 }
 
+/* With packed tags no longer than a reader unpacks, whatever the tags are. */
+static size_t block_bytes_max(const rq_hfile_writer *w)
+{
+    bool packs_tags = w->options.compress_tags && w->options.encoding != RQ_ENCODING_NONE;
+    return packs_tags ? RQ__DELTA_UNPACKED_FREE / 2 : RQ_HFILE_BLOCK_LEN_MAX / 2;
+}
+
 /* Whether the cell begins a block. A cell of a block's size or more has one of its own: the cache
  * may have no place for such a block, and the small cells before it would be read with it. */
 static bool begins_block(const rq_hfile_writer *w, const rq_cell *cell)
 {
     return w->block.len + w->rows.len >= w->options.block_bytes ||
-           encoded_cells_len(w) >= w->options.block_bytes ||
+           w->block.len >= block_bytes_max(w) || encoded_cells_len(w) >= w->options.block_bytes ||
            (w->block.len > 0 && cell->value_len >= w->options.block_bytes);
 }
 
@@ -413,7 +420,7 @@ static bool begins_block(const rq_hfile_writer *w, const rq_cell *cell)
 static bool parts_key(const rq_hfile_writer *w, const rq_cell *cell)
 {
     size_t max = (size_t)SAME_KEY_BLOCKS * w->options.block_bytes;
-    if (max > RQ_HFILE_BLOCK_LEN_MAX / 2) max = RQ_HFILE_BLOCK_LEN_MAX / 2;
+    if (max > block_bytes_max(w)) max = block_bytes_max(w);
     return w->block.len + w->rows.len >= max && rq__index_key_has_next(cell);
 }
 

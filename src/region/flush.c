@@ -7,13 +7,15 @@
  *    not durable are never flushed (else a record could survive in one family and not in another).
  * 3. Mark the manifest IN_USE, if it is not, before the first new file appears.
  * 4. Write one file per family, and one with the nonces that are in no file yet (nonce_files.h).
- * 5. Commit the manifest: the new files, flushed = S. This is the point of no return.
+ * 5. Commit the manifest: the new files, flushed = S. This is the point of no return. The last flush before a
+ *    close clears the mark with the same swap, if nothing else is left to be written.
  * 6. Under the token: publish versions with the file in place of the snapshots.
  * 7. Tell the log which records are no longer needed.
  *
  * A failure before step 5 keeps the snapshots; the next flush includes them. */
 #include "region/engine_priv.h"
 #include "region/owned.h"
+#include "region/tracking.h"
 
 #include <stdlib.h>
 
@@ -32,6 +34,7 @@ typedef struct flush {
     rq_region *region;
     rq__flush_what what;
     rq_slice family;
+    bool is_last; /* before the region closes */
     int64_t now_ms;
     uint64_t seqid; /* S */
     rq_lsn lsn;
@@ -234,6 +237,32 @@ static void publish(rq_region *r, void *arg)
     rq__region_retry_held(r);
 }
 
+/* Whether the region is closed with this commit: no file of HBase's must be written before the mark is cleared
+ * (filelist.h, the seqid file). */
+static bool closes_region(const flush *f)
+{
+    const rq_region *r = f->region;
+    if (!f->is_last || r->owned != NULL || f->seqid != r->staged_seqid) return false;
+    bool has_last_number = false;
+    for (size_t i = 0; i < r->store_count; i++)
+        if (rq__tracking_keeps_list(r->schema, rq_store_schema(r->stores[i].store))) return false;
+    for (size_t i = 0; i < f->count; i++)
+        has_last_number |= f->parts[i].has_file && f->parts[i].file.max_seqid >= f->seqid;
+    return has_last_number;
+}
+
+/* commit gate */
+static rq_err commit_files(const flush *f, const rq__store_change *changes, rq_error *why)
+{
+    rq_region *r = f->region;
+    if (!closes_region(f)) return rq__region_commit(r, changes, f->count, why);
+    r->manifest.in_use = false;
+    rq_err rc = rq__region_commit(r, changes, f->count, why);
+    r->manifest.in_use = rc != RQ_OK;
+    if (rc == RQ_OK) rq__region_note_closed(r);
+    return rc;
+}
+
 static rq_err commit(flush *f, rq_error *why)
 {
     rq_region *r = f->region;
@@ -250,7 +279,7 @@ static rq_err commit(flush *f, rq_error *why)
         rc = rq_store_version_prepare(p->store->store, &p->next);
         rq_epoch_unpin(r->env.epoch, &pin);
     }
-    if (rc == RQ_OK) rc = rq__region_commit(r, changes, f->count, why);
+    if (rc == RQ_OK) rc = commit_files(f, changes, why);
     if (rc == RQ_OK) rq__region_with_token(r, publish, f);
     for (size_t i = 0; i < f->count && rc == RQ_OK; i++)
         rq_mob_output_end(&f->parts[i].mob, f->parts[i].store->store, false);
@@ -419,6 +448,15 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
     RQ_TRY(flush_region(&f, NULL, NULL, why));
     if (ret_flushed != NULL) *ret_flushed = f.count > 0;
     return RQ_OK;
+}
+
+rq_err rq__region_flush_last(rq_region *r, rq_error *why)
+{
+    flush f = {.region = r,
+               .what = RQ__FLUSH_ALL,
+               .is_last = true,
+               .now_ms = r->env.executor->now_ms(r->env.executor)};
+    return flush_region(&f, NULL, NULL, why);
 }
 
 rq_err rq__region_flush_then(rq_region *r, rq_err (*then)(rq_region *r, void *ctx, rq_error *why),

@@ -397,6 +397,12 @@ typedef enum rq__flush_what {
 } rq__flush_what;
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why);
+/* Flushes everything. REQUIRES: the region is idle and its folders are swept. If there is anything to flush, the
+ * commit may be that of a clean close (rq__region_note_closed). */
+RQ_NODISCARD
+rq_err rq__region_flush_last(rq_region *r, rq_error *why);
+/* The manifest is as a clean close leaves it. */
+void rq__region_note_closed(rq_region *r);
 /* Flushes everything and calls `then` before another flush can begin. */
 RQ_NODISCARD
 rq_err rq__region_flush_then(rq_region *r, rq_err (*then)(rq_region *r, void *ctx, rq_error *why),

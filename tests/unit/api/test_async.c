@@ -271,6 +271,26 @@ static void a_scan_completes_batch_by_batch(void **state)
     rq_scanner_close(scanner);
 }
 
+/* A program that gives up a scan does not wait for the answer that it has asked for. */
+static void a_scanner_is_closed_during_its_call(void **state)
+{
+    enum { SCANS = 50 };
+    seen s = {0};
+    rq_scan_request scan = {.size = sizeof scan};
+    (void)state;
+    put(&s, "a", "v");
+    until(&s, 1);
+    for (int i = 0; i < SCANS; i++) {
+        rq_scanner *scanner;
+        OK(rq_table_scan(table, &scan, &scanner, &why));
+        OK(rq_scanner_next_async(scanner, 0, take, &s, &why));
+        rq_scanner_close(scanner);
+    }
+    until(&s, 1 + SCANS);
+    assert_int_equal(s.failed, 0);
+    assert_int_equal(s.rows, SCANS);
+}
+
 static void failures_come_with_the_completion(void **state)
 {
     seen s = {0};
@@ -498,6 +518,7 @@ static int run(const char *on)
         TEST(changes_return_their_results),
         TEST(a_batch_completes_with_all_outcomes),
         TEST(a_scan_completes_batch_by_batch),
+        TEST(a_scanner_is_closed_during_its_call),
         TEST(failures_come_with_the_completion),
         TEST(a_completion_may_make_calls),
         TEST(one_thread_polls_at_a_time),

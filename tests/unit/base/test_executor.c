@@ -439,6 +439,30 @@ static void a_lazy_executor_starts_threads_for_tasks(void **state)
     rq_thread_executor_free(ex); /* none was started */
 }
 
+static void a_lazy_lane_starts_its_thread_for_a_task(void **state)
+{
+    (void)state;
+    static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1, 1, 1};
+    gate g = {
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .open = true};
+    const unsigned before = RQ_TSAN ? 2 : 1;
+    rq_executor *ex = new_executor(1);
+    rq_lane *lanes[2];
+    rq_thread_executor_free(ex);
+    await_threads(before);
+    assert_int_equal(rq_thread_executor_new_lazy(threads, &ex), RQ_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(ex->lane_new(ex, "test", &lanes[i]), RQ_OK);
+    await_threads(before + 1); /* the timers' */
+    passer task = {.task.run = pass, .gate = &g};
+    rq_lane_post(lanes[0], &task.task);
+    await(&g, &g.ended, 1);
+    await_threads(before + 2);
+    for (int i = 0; i < 2; i++)
+        ex->lane_free(ex, lanes[i]);
+    rq_thread_executor_free(ex);
+}
+
 #if !RQ_ASAN && !RQ_TSAN /* their memory has no limit */
 typedef struct crowd {
     pthread_mutex_t may_end; /* held while they have to stay */
@@ -489,7 +513,8 @@ static void tasks_wait_for_a_thread(void **state)
     static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1, 1, 1};
     static crowd c;
     gate g = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    passer tasks[2];
+    passer tasks[4];
+    rq_lane *lanes[2];
     rq_executor *ex;
     struct rlimit before, little;
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
@@ -497,18 +522,26 @@ static void tasks_wait_for_a_thread(void **state)
     little.rlim_cur = address_space() + ((rlim_t)64 << 20);
     for (int ends = 0; ends < 2; ends++) {
         assert_int_equal(rq_thread_executor_new_lazy(threads, &ex), RQ_OK);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(ex->lane_new(ex, "test", &lanes[i]), RQ_OK);
         assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
         fill_address_space(&c);
         submit_open(ex, &g, &tasks[0], RQ_POOL_FLUSH);
         tasks[1] = (passer){.task.run = pass, .gate = &g};
         ex->submit(ex, RQ_POOL_WORK, &tasks[1].task);
+        for (int i = 0; i < 2; i++) {
+            tasks[2 + i] = (passer){.task.run = pass, .gate = &g};
+            rq_lane_post(lanes[i], &tasks[2 + i].task);
+        }
         pthread_mutex_lock(&g.mutex);
         assert_int_equal(g.ended + g.running, 0);
         pthread_mutex_unlock(&g.mutex);
         crowd_leaves(&c);
-        if (ends == 0) await(&g, &g.ended, 2);
+        if (ends == 0) await(&g, &g.ended, 4);
+        for (int i = 0; i < 2; i++)
+            ex->lane_free(ex, lanes[i]);
         rq_thread_executor_free(ex);
-        assert_int_equal(g.ended, 2);
+        assert_int_equal(g.ended, 4);
         assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     }
 }
@@ -518,6 +551,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lazy_executor_starts_threads_for_tasks),
+        cmocka_unit_test(a_lazy_lane_starts_its_thread_for_a_task),
 #if !RQ_ASAN && !RQ_TSAN
         cmocka_unit_test(tasks_wait_for_a_thread),
 #endif

@@ -4,6 +4,8 @@
 
 #include "base/macros.h"
 #include "base/pb.h"
+#include "client/call.h"
+#include "client/client_priv.h"
 
 /* The first answer to the first connection, the second one to the others. */
 static void serve_moving(fake *f, int fd)
@@ -182,6 +184,61 @@ static void the_master_is_found_again_for_questions(void **state)
     end(&c);
 }
 
+/* A program that runs for months while the cluster's servers are replaced: what it keeps is what its maps name.
+ * The hosts are addresses of this machine at which nothing listens. */
+static void servers_that_are_gone_are_forgotten(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_client_table *meta;
+    rq_error why = {0};
+    rq_buf answer = {0};
+    begin_with(&c, serve_empty_answers);
+    assert_int_equal(rq_client_table_get(c.client, "hbase:meta", &meta), RQ_OK);
+    for (unsigned i = 0; i < 2000; i++) {
+        char host[32];
+        rq_client_failure failure;
+        rq_client_target to = {.service = i % 3 == 0 ? "ClientService" : "AdminService",
+                               .port = c.now.port};
+        snprintf(host, sizeof host, "127.1.%u.%u", i / 250, i % 250 + 1);
+        to.host = rq_slice_cstr(host);
+        assert_int_equal(
+            rq_client_call(c.client, &to, "Any", (rq_slice){0}, NULL, &answer, &failure), RQ_E_IO);
+    }
+    assert_in_range(rq_client_table_servers(meta), 1, 64);
+    assert_in_range(c.client->all_count, 1, 64);
+    assert_in_range(c.client->slot_count, 1, 64);
+    assert_int_equal(rq_client_table_read(meta, &why), RQ_OK);
+    assert_int_equal(rq_client_table_region(meta, 0).port, c.now.port);
+    rq_buf_clear(&answer);
+    end(&c);
+}
+
+/* Each connection of ZooKeeper is told of the other server. */
+static void serve_changing(fake *f, int fd)
+{
+    if (fake_send(f, fd, &f->answers[atomic_load(&f->accepted) % 2])) wait_for_end(fd);
+}
+
+static void connections_to_earlier_masters_end(void **state)
+{
+    (void)state;
+    cluster c;
+    rq_client_table *meta;
+    rq_error why = {0};
+    bool exists;
+    begin_with(&c, serve_empty_answers);
+    assert_int_equal(rq_client_table_get(c.client, "hbase:meta", &meta), RQ_OK);
+    c.zookeeper.serve = serve_changing; /* its connection of now has ended */
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(rq_client_table_exists(c.client, "any", &exists, &why), RQ_OK);
+        assert_int_equal(rq_client_table_read(meta, &why), RQ_OK);
+    }
+    rq_client_poll(c.client, 0);
+    assert_in_range(c.client->all_count, 0, 3);
+    end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +247,8 @@ int main(void)
         cmocka_unit_test(the_master_is_found_again_for_questions),
         cmocka_unit_test(a_procedure_is_followed_to_the_next_master),
         cmocka_unit_test(a_snapshot_is_followed_to_the_next_master),
+        cmocka_unit_test(servers_that_are_gone_are_forgotten),
+        cmocka_unit_test(connections_to_earlier_masters_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -246,6 +246,50 @@ static void damaged_blocks_never_lead_outside(void **state)
     }
 }
 
+/* Cells of a few bytes that all have the same tag of 60 KB, so many that they take `whole` bytes. */
+static void put_cells_of_a_long_tag(rq__delta_shape shape, size_t whole, rq_buf *out)
+{
+    const size_t tag_len = 60000;
+    rq__tag_dictionary dictionary = {0};
+    uint8_t *tags = calloc(1, 2 + tag_len);
+    assert_non_null(tags);
+    rq_put_be16(tags, (uint16_t)tag_len);
+    rq_cell last = {0};
+    for (size_t i = 0; i < whole / tag_len; i++) {
+        rq_cell c = {.row = (const uint8_t *)"r",
+                     .row_len = 1,
+                     .family = (const uint8_t *)"f",
+                     .family_len = 1,
+                     .timestamp = (int64_t)(whole - i),
+                     .type = RQ_TYPE_PUT,
+                     .tags = tags,
+                     .tags_len = (uint16_t)(2 + tag_len)};
+        assert_int_equal(rq__delta_encode(shape, &c, i == 0 ? NULL : &last, &dictionary, out),
+                         RQ_OK);
+        last = c;
+    }
+    rq__tag_dictionary_clear(&dictionary);
+    free(tags);
+}
+
+/* A block of 200 KB whose tags take 1000 MB is damage or an attack, and takes little memory before that is
+ * known. One of 60 MB is as a family with large blocks may have it. */
+static void a_small_block_does_not_become_a_gigabyte(void **state)
+{
+    (void)state;
+    rq__delta_shape shape = {.encoding = RQ_ENCODING_FAST_DIFF, .has_tags = true};
+    for (int hostile = 0; hostile < 2; hostile++) {
+        rq_buf packed = {0}, out = {0};
+        put_cells_of_a_long_tag(shape, hostile ? 1000000000 : 60000000, &packed);
+        assert_true(packed.len < 300000);
+        assert_int_equal(rq__delta_unpack_tags(shape, rq_buf_slice(&packed), &out),
+                         hostile ? RQ_E_CORRUPT : RQ_OK);
+        assert_true(out.cap < 300000000);
+        rq_buf_clear(&packed);
+        rq_buf_clear(&out);
+    }
+}
+
 static void tags_that_are_none_are_refused(void **state)
 {
     (void)state;
@@ -263,6 +307,7 @@ int main(void)
         cmocka_unit_test(reading_goes_on_from_checkpoints_and_copies),
         cmocka_unit_test(many_long_keys_make_few_checkpoints),
         cmocka_unit_test(damaged_blocks_never_lead_outside),
+        cmocka_unit_test(a_small_block_does_not_become_a_gigabyte),
         cmocka_unit_test(tags_that_are_none_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
