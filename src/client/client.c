@@ -71,6 +71,7 @@ void rq_client_close(rq_client *c)
     for (size_t i = 0; i < c->all_count; i++)
         rq__conn_free(c->all[i]);
     free(c->all);
+    rq__aheads_free(c);
     rq__registry_free(c);
     rq_loops_free(c->loops);
     free(c);

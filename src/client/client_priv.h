@@ -134,7 +134,8 @@ struct rq_client {
     size_t bucket_count;
     rq_client_table *newest, *oldest; /* with maps */
     size_t map_count;
-    rq_op *waiting; /* by no order */
+    rq_op *waiting;           /* by no order */
+    struct rq__ahead *aheads; /* requests of scans that have ended */
     bool stopped;
     uint64_t nonce_group;
     int64_t timeouts_checked_ns;
@@ -218,6 +219,9 @@ bool rq__map_replica(const rq__region *r, uint16_t id, uint32_t *ret_server,
 void rq__map_refresh(rq_client_table *t);
 /* The registry's answer is in c->registry. */
 void rq__map_registry_answered(rq_client *c);
+
+/* ahead.c */
+void rq__aheads_free(rq_client *c);
 
 /* operation.c */
 /* Starts the next attempt of operations whose pause is over; returns when the next one is due

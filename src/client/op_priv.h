@@ -40,6 +40,28 @@ typedef struct rq__part {
     size_t end;
 } rq__part;
 
+typedef enum rq__ahead_state {
+    RQ__AHEAD_NONE,
+    RQ__AHEAD_SENT,
+    RQ__AHEAD_KEPT,
+    RQ__AHEAD_LOST
+} rq__ahead_state;
+
+/* A scan's request that is sent before its answer is asked for (ahead.c). */
+typedef struct rq__ahead {
+    rq_client *client;
+    rq_op *op;              /* NULL: the scan has ended */
+    struct rq__ahead *next; /* in the client's list of those without a scan */
+    rq__ahead_state state;
+    bool is_wanted; /* the scan waits for the answer */
+    rq_err failed;  /* the answer before was malformed: the scan fails when this one is there */
+    int64_t wanted_ns;
+    unsigned lane;
+    uint32_t server;
+    uint64_t scanner;
+    rq_buf message, cells; /* KEPT */
+} rq__ahead;
+
 struct rq_op {
     rq_client *client;
     rq_client_table *table;
@@ -90,6 +112,7 @@ struct rq_op {
     uint64_t sequence;
     uint64_t rows;
     rq_scan_metrics metrics;
+    rq__ahead *ahead; /* NULL: none was sent since the last scan ended early */
 };
 
 /* --- operation.c --- */
@@ -123,5 +146,31 @@ RQ_NODISCARD
 rq_err rq__batch_send(rq_op *op);
 RQ_NODISCARD
 rq_err rq__scan_send(rq_op *op);
+
+/* --- scan.c --- */
+
+/* The answer to a scan's request. */
+void rq__scan_answer(void *op, const rq_reply *reply);
+/* A new scanner continues behind what was passed on. */
+void rq__scan_lose(rq_op *op);
+
+/* --- ahead.c --- */
+
+/* False: there is no memory. */
+bool rq__ahead_prepare(rq_op *op);
+/* The scan's next request was sent with rq__ahead_answer and op->ahead. REQUIRES: rq__ahead_prepare. */
+void rq__ahead_sent(rq_op *op);
+void rq__ahead_answer(void *ahead, const rq_reply *reply);
+bool rq__ahead_is_sent(const rq_op *op);
+/* Waits for its answer, and fails then if `failed` is an error. REQUIRES: it is sent. */
+void rq__ahead_wait(rq_op *op, rq_err failed);
+/* The next answer is needed: takes the one that is kept, waits for the one that is under way, or sends the
+ * request. */
+void rq__ahead_ask(rq_op *op);
+/* The scan ends: what was sent ahead closes its scanner itself. False: nothing was sent. */
+bool rq__ahead_leave(rq_op *op);
+void rq__ahead_free(rq_op *op);
+/* Ends a scanner without waiting for the response; if that cannot be sent, its lease ends it. */
+void rq__scanner_close(rq_client *c, uint32_t server, unsigned lane, uint64_t scanner);
 
 #endif

@@ -30,6 +30,7 @@ void rq_op_set_until(rq_op *op, int64_t until_ns)
 void rq_op_free(rq_op *op)
 {
     if (op == NULL) return;
+    rq__ahead_free(op);
     rq_buf_clear(&op->row);
     rq_buf_clear(&op->body);
     rq_buf_clear(&op->cells);
@@ -47,6 +48,7 @@ void rq_op_free(rq_op *op)
 
 void rq__op_prepare(rq_op *op, rq_client_table *t, rq__op_kind kind)
 {
+    (void)rq__ahead_leave(op);
     op->table = t;
     op->kind = kind;
     op->attempts = 0;

@@ -6,7 +6,6 @@
 #include "base/pb.h"
 
 #define FILTER_PREFIX "org.apache.hadoop.hbase.filter."
-#define RESULT_BYTES_DEFAULT (2 * 1024 * 1024)
 #define CONDITION_EQUAL 2
 #define REGION_NAME 1
 
@@ -165,7 +164,7 @@ rq_err rq__put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool 
     if (scan->no_cache_blocks) RQ_TRY(rq_pb_put_number(out, 8, 0));
     if (scan->batch > 0) RQ_TRY(rq_pb_put_number(out, 9, scan->batch));
     RQ_TRY(rq_pb_put_number(out, 10,
-                            scan->result_bytes > 0 ? scan->result_bytes : RESULT_BYTES_DEFAULT));
+                            scan->result_bytes > 0 ? scan->result_bytes : RQ_SCAN_RESULT_BYTES));
     if (scan->reversed) {
         /* HBASE: with some filters 2.x refuses a reversed scan that loads families on demand. */
         RQ_TRY(rq_pb_put_number(out, 13, 0));

@@ -48,6 +48,8 @@ typedef struct rq_mutate {
     bool with_tags;     /* sends the cells' tags; the client must be opened with_tags */
 } rq_mutate;
 
+#define RQ_SCAN_RESULT_BYTES (2U << 20) /* HBASE: hbase.client.scanner.max.result.size */
+
 typedef struct rq_scan {
     rq_slice start; /* empty: the table's first (reversed: last) row */
     rq_slice stop;  /* empty: to the end; exclusive */
@@ -61,7 +63,10 @@ typedef struct rq_scan {
     bool no_cache_blocks;
     rq_slice more;    /* further fields of the message Scan, encoded */
     bool is_stepwise; /* waits for rq_op_scan_step after each response with rows */
-    uint32_t batch;   /* cells of an item: longer rows are several; 0: whole rows */
+    bool
+        fetches_ahead; /* from its third response on, without a limit: the next one is asked for before the
+                         * rows of the last are passed on */
+    uint32_t batch; /* cells of an item: longer rows are several; 0: whole rows */
     bool
         wants_cursors; /* a response without a whole row gives an item with `cursor`; not with a batch */
     uint32_t priority;   /* of the calls; 0: the table's */

@@ -60,12 +60,6 @@ static uint32_t rows_left(const rq_op *op)
     return left > ROWS_NO_LIMIT ? ROWS_NO_LIMIT : (uint32_t)left;
 }
 
-static void ignore_answer(void *ctx, const rq_reply *reply)
-{
-    (void)ctx;
-    (void)reply;
-}
-
 /* The region to continue in; for a reversed scan that has returned rows, the one before its row. */
 static const rq__region *scan_region(const rq_op *op)
 {
@@ -73,8 +67,6 @@ static const rq__region *scan_region(const rq_op *op)
     bool before = op->scan.reversed && (!op->include_start || start.len == 0);
     return before ? rq__map_locate_before(op->table, start) : rq__map_locate(op->table, start);
 }
-
-static void take_scan(void *ctx, const rq_reply *reply);
 
 /* Of a region's edge, compared with the stop row: whether no row behind it is asked for. */
 static bool is_behind_stop(const rq_op *op, int c)
@@ -117,21 +109,35 @@ static rq_err open_scanner(rq_op *op)
         rq__scan_metrics_region(&op->metrics, op->client->servers[op->server].at.host);
     count_call(op, true);
     return rq__conn_call_until(conn, op->until_ns, "Scan", rq__op_priority(op, op->priority),
-                               specifier, rq_buf_slice(&op->body), (rq_slice){0}, take_scan, op);
+                               specifier, rq_buf_slice(&op->body), (rq_slice){0}, rq__scan_answer,
+                               op);
 }
 
-/* Requests the next response of the open scanner. */
-static rq_err go_on(rq_op *op)
+/* Requests the next response of the open scanner, for `done`. */
+static rq_err go_on(rq_op *op, rq_reply_fn done, void *ctx)
 {
     rq__conn *conn = NULL;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
-    RQ_TRY(rq__put_scan_next(&op->body, &op->scan, op->scanner, op->sequence++, rows_wanted(op),
+    RQ_TRY(rq__put_scan_next(&op->body, &op->scan, op->scanner, op->sequence, rows_wanted(op),
                              rows_left(op), true));
+    RQ_TRY(rq__conn_call_until(conn, op->until_ns, "Scan", rq__op_priority(op, op->priority),
+                               (rq_slice){0}, rq_buf_slice(&op->body), (rq_slice){0}, done, ctx));
     count_call(op, true);
-    return rq__conn_call_until(conn, op->until_ns, "Scan", rq__op_priority(op, op->priority),
-                               (rq_slice){0}, rq_buf_slice(&op->body), (rq_slice){0}, take_scan,
-                               op);
+    op->sequence++;
+    return RQ_OK;
+}
+
+/* Before the rows of an answer are passed on, so that the server works meanwhile. If that fails, the request is
+ * sent when it is needed. The scan's first two requests are not: short scans ask for no more than they need. */
+static void go_ahead(rq_op *op, const rq_scan_view *v)
+{
+    bool may = op->scan.fetches_ahead && op->scan.limit == 0 && op->sequence > 0;
+    bool has_more = v->more_results && v->more_results_in_region && !op->is_abandoned;
+    if (!may || !has_more || !rq__ahead_prepare(op)) return;
+    if (go_on(op, rq__ahead_answer, op->ahead) != RQ_OK) return;
+    rq__ahead_sent(op);
+    rq_client_flush(op->client);
 }
 
 rq_err rq__scan_send(rq_op *op)
@@ -140,19 +146,7 @@ rq_err rq__scan_send(rq_op *op)
         rq_op_scan_end(op);
         return RQ_E_CANCELLED;
     }
-    return op->scanner_open ? go_on(op) : open_scanner(op);
-}
-
-/* Ends the open scanner without waiting for the response. */
-static rq_err close_scanner(rq_op *op)
-{
-    rq__conn *conn = NULL;
-    RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
-    rq_buf_reset(&op->body);
-    RQ_TRY(rq__put_scan_close(&op->body, op->scanner));
-    count_call(op, false);
-    return rq__conn_call(conn, "Scan", RQ__PRIORITY_CLOSE, (rq_slice){0}, rq_buf_slice(&op->body),
-                         (rq_slice){0}, ignore_answer, op);
+    return op->scanner_open ? go_on(op, rq__scan_answer, op) : open_scanner(op);
 }
 
 static rq_err skip_cells(rq_result_view row, rq_cursor *cells)
@@ -336,8 +330,7 @@ static rq_err enter_next_region(rq_op *op)
     return rq_buf_append(&op->row, op->region_key.ptr, op->region_key.len);
 }
 
-/* A new scanner continues behind what was passed on. */
-static void lose_scanner(rq_op *op)
+void rq__scan_lose(rq_op *op)
 {
     set_open(op, false);
     op->reads_again = op->gave_part;
@@ -346,7 +339,17 @@ static void lose_scanner(rq_op *op)
 
 static const rq_op_result step_done = {.goes_on = true};
 
-static void take_scan(void *ctx, const rq_reply *reply)
+/* If a request was sent ahead, its answer must come before the operation ends. */
+static void fail_malformed(rq_op *op, rq_err rc)
+{
+    rq__scan_lose(op);
+    if (rq__ahead_is_sent(op))
+        rq__ahead_wait(op, rc);
+    else
+        rq__op_failed_here(op, rc, false, RQ_SLICE_LIT("MalformedAnswer"));
+}
+
+void rq__scan_answer(void *ctx, const rq_reply *reply)
 {
     static const rq_op_result well = {0};
     rq_op *op = ctx;
@@ -354,21 +357,23 @@ static void take_scan(void *ctx, const rq_reply *reply)
     size_t given = 0;
     if (reply->err != RQ_OK) {
         rq__scan_metrics_failure(&op->metrics, reply->err);
-        lose_scanner(op);
+        rq__scan_lose(op);
         rq__op_failed(op, reply);
         return;
     }
     rq_err rc = rq__scan_response_parse(reply->message, &v);
     if (rc == RQ_OK && v.has_scanner) op->scanner = v.scanner;
     if (rc == RQ_OK && op->scan.counts_metrics) rc = rq__scan_metrics_add(&op->metrics, v.metrics);
-    if (rc == RQ_OK) rc = take_rows(op, &v, reply->cells, &given);
+    if (rc == RQ_OK) {
+        if (op->until_ns != 0) op->until_ns = rq_client_now_ns() + op->client->timeout_ns;
+        go_ahead(op, &v);
+        rc = take_rows(op, &v, reply->cells, &given);
+    }
     if (rc != RQ_OK) {
-        lose_scanner(op);
-        rq__op_failed_here(op, rc, false, RQ_SLICE_LIT("MalformedAnswer"));
+        fail_malformed(op, rc);
         return;
     }
     op->attempts = 0;
-    if (op->until_ns != 0) op->until_ns = rq_client_now_ns() + op->client->timeout_ns;
     set_open(op, v.more_results && v.more_results_in_region);
     bool enough = op->scan.limit > 0 && op->rows >= op->scan.limit;
     if (enough) rq_op_scan_end(op);
@@ -383,14 +388,14 @@ static void take_scan(void *ctx, const rq_reply *reply)
     else if (op->scan.is_stepwise && given > 0)
         op->done(op, op->ctx, &step_done);
     else
-        rq__op_attempt(op);
+        rq__ahead_ask(op);
 }
 
 void rq_op_scan_step(rq_op *op)
 {
     op->kind = RQ__OP_SCAN;
     op->attempts = 0;
-    rq__op_attempt(op);
+    rq__ahead_ask(op);
 }
 
 void rq_op_scan_abandon(rq_op *op)
@@ -400,6 +405,9 @@ void rq_op_scan_abandon(rq_op *op)
 
 void rq_op_scan_end(rq_op *op)
 {
-    if (op->scanner_open) (void)close_scanner(op); /* else its lease ends it */
+    if (!rq__ahead_leave(op) && op->scanner_open) {
+        count_call(op, false);
+        rq__scanner_close(op->client, op->server, op->lane, op->scanner);
+    }
     set_open(op, false);
 }

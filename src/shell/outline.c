@@ -5,12 +5,6 @@
 #include <ctype.h>
 #include <string.h>
 
-typedef struct glance {
-    rq__outline o;
-    bool at_start; /* of a statement: `if` opens a block only there */
-    bool loop;     /* behind while, until, for: their `do` opens nothing */
-} glance;
-
 static bool one_of(const char *word, size_t len, const char *list)
 {
     for (const char *p = list; *p != '\0';) {
@@ -21,7 +15,7 @@ static bool one_of(const char *word, size_t len, const char *list)
     return false;
 }
 
-static void take_word(glance *g, const char *word, size_t len)
+static void take_word(rq__glance *g, const char *word, size_t len)
 {
     bool block = one_of(word, len, "class module def begin case");
     bool conditional = g->at_start && one_of(word, len, "if unless while until for");
@@ -34,7 +28,7 @@ static void take_word(glance *g, const char *word, size_t len)
 }
 
 /* Behind the string that begins at i. */
-static size_t skip_string(glance *g, const char *text, size_t i, size_t len)
+static size_t skip_string(rq__glance *g, const char *text, size_t i, size_t len)
 {
     char quote = text[i];
     for (i++; i < len && text[i] != quote; i++)
@@ -44,7 +38,7 @@ static size_t skip_string(glance *g, const char *text, size_t i, size_t len)
     return i;
 }
 
-static void take_mark(glance *g, char c)
+static void take_mark(rq__glance *g, char c)
 {
     if (strchr("([{", c) != NULL) g->o.depth++;
     bool closes = strchr(")]}", c) != NULL;
@@ -54,7 +48,7 @@ static void take_mark(glance *g, char c)
 }
 
 /* Behind the here-document that begins at i ("<<-END"); i itself if it is none. */
-static size_t skip_document(glance *g, const char *text, size_t i, size_t len)
+static size_t skip_document(rq__glance *g, const char *text, size_t i, size_t len)
 {
     size_t name = i + 2;
     if (name < len && (text[name] == '-' || text[name] == '~')) name++;
@@ -75,7 +69,7 @@ static size_t skip_document(glance *g, const char *text, size_t i, size_t len)
 }
 
 /* The place behind the comment that begins at i ("=begin" at the beginning of a line); i if there is none. */
-static size_t skip_comment(glance *g, const char *text, size_t i, size_t len)
+static size_t skip_comment(rq__glance *g, const char *text, size_t i, size_t len)
 {
     bool begins = i == 0 || text[i - 1] == '\n';
     if (!begins || i + 6 >= len || memcmp(text + i, "=begin", 6) != 0) return i;
@@ -90,7 +84,7 @@ static size_t skip_comment(glance *g, const char *text, size_t i, size_t len)
     return len;
 }
 
-static size_t take(glance *g, const char *text, size_t i, size_t len)
+static size_t take(rq__glance *g, const char *text, size_t i, size_t len)
 {
     char c = text[i];
     size_t behind = c == '=' ? skip_comment(g, text, i, len) : i;
@@ -117,14 +111,23 @@ static size_t take(glance *g, const char *text, size_t i, size_t len)
 
 rq__outline rq__outline_of(const char *text, size_t len)
 {
-    glance g = {.at_start = true};
-    for (size_t i = 0; i < len; i++) {
+    rq__outline_place from = {0};
+    return rq__outline_from(&from, text, len);
+}
+
+/* Text that goes on over the end of a line is read again from its beginning. */
+rq__outline rq__outline_from(rq__outline_place *from, const char *text, size_t len)
+{
+    if (from->at == 0) from->g = (rq__glance){.at_start = true};
+    rq__glance g = from->g;
+    for (size_t i = from->at; i < len; i++) {
         if (text[i] == '#') {
             while (i + 1 < len && text[i + 1] != '\n')
                 i++;
         } else if (text[i] == '\n') {
             g.at_start = true;
             g.loop = false;
+            *from = (rq__outline_place){.g = g, .at = i + 1};
         } else {
             i = take(&g, text, i, len);
         }

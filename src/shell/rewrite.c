@@ -7,9 +7,12 @@
  *     rescue IOError           rescue IOError => rescued_
  *     raise, $!                raise rescued_, rescued_                  behind a rescue; or its name
  *     while a, until a         while Wire.go_on and a, until !Wire.go_on or a    Ctrl-C ends them
+ *     a long list              pieces of it                                      long_lists.h
  *
  * Quoted text, here-documents and comments stay, but for $! in #{} of a string. */
 #include "shell/rewrite.h"
+
+#include "shell/long_lists.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -347,7 +350,7 @@ static rq_err step(rewriter *r, size_t i, size_t *next)
     return on_word(r, i, word.end, next);
 }
 
-rq_err rq__rewrite(const char *text, size_t len, rq_buf *out)
+static rq_err rewrite(const char *text, size_t len, rq_buf *out)
 {
     rewriter r = {.text = text, .len = len, .out = out};
     rq_buf_reset(out);
@@ -355,4 +358,16 @@ rq_err rq__rewrite(const char *text, size_t len, rq_buf *out)
         RQ_TRY(step(&r, i, &next));
     return r.copied == 0 && out->len == 0 ? RQ_OK
                                           : rq_buf_append(out, text + r.copied, len - r.copied);
+}
+
+rq_err rq__rewrite(const char *text, size_t len, rq_buf *out)
+{
+    rq_buf pieces = {0};
+    rq_err rc = rq__long_lists(text, len, &pieces);
+    bool is_changed = pieces.len > 0;
+    if (rc == RQ_OK && is_changed) rc = rewrite((const char *)pieces.ptr, pieces.len, out);
+    if (rc == RQ_OK && !is_changed) rc = rewrite(text, len, out);
+    if (rc == RQ_OK && is_changed && out->len == 0) rc = rq_buf_append(out, pieces.ptr, pieces.len);
+    rq_buf_clear(&pieces);
+    return rc;
 }

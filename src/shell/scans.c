@@ -183,6 +183,8 @@ static uint64_t number_option(mrb_state *mrb, mrb_value hash, const char *name)
 
 static rq_scan scan_of(mrb_state *mrb, mrb_value options, mrb_value more)
 {
+    /* HBase's shell counts no call that is not needed, because it makes none. */
+    bool counts_metrics = mrb_test(option(mrb, options, "metrics"));
     return (rq_scan){
         .start = rq__optional_slice(mrb, option(mrb, options, "start")),
         .stop = rq__optional_slice(mrb, option(mrb, options, "stop")),
@@ -195,8 +197,9 @@ static rq_scan scan_of(mrb_state *mrb, mrb_value options, mrb_value more)
         .includes_stop = mrb_test(option(mrb, options, "includes_stop")),
         .more = rq__slice_of(more),
         .is_stepwise = true,
+        .fetches_ahead = !counts_metrics,
         .replica = (uint16_t)number_option(mrb, options, "replica"),
-        .counts_metrics = mrb_test(option(mrb, options, "metrics")),
+        .counts_metrics = counts_metrics,
     };
 }
 

@@ -8,6 +8,7 @@
  */
 #include "shell/shell_priv.h"
 
+#include "shell/brackets.h"
 #include "shell/outline.h"
 #include "shell/preludes.h"
 #include "shell/rewrite.h"
@@ -156,7 +157,9 @@ typedef struct source {
     bool is_script; /* errors are printed by the official shell's handler */
     char *line;
     size_t cap;
-    size_t len; /* length of the last line, which may have NUL bytes in a file */
+    size_t len;                /* length of the last line, which may have NUL bytes in a file */
+    rq__outline_place outline; /* of the statement */
+    rq__brackets brackets;     /* likewise */
 } source;
 
 typedef enum fate {
@@ -165,10 +168,12 @@ typedef enum fate {
     FAILED,
 } fate;
 
-static void prompt_text(const rq__shell *s, const rq_buf *statement, char *to, size_t size)
+static void prompt_text(const rq__shell *s, source *from, const rq_buf *statement, char *to,
+                        size_t size)
 {
     rq__outline o = {0};
-    if (statement->len > 0) o = rq__outline_of((const char *)statement->ptr, statement->len);
+    if (statement->len > 0)
+        o = rq__outline_from(&from->outline, (const char *)statement->ptr, statement->len);
     const char kind[] = {o.string, '\0'};
     if (o.string != 0)
         snprintf(to, size, "hbase:%03d:%d%s ", s->line, o.depth, kind);
@@ -184,7 +189,7 @@ static const char *next_line(rq__shell *s, source *from, const rq_buf *statement
 {
     char prompt[64];
     *ret_interrupted = false;
-    prompt_text(s, statement, prompt, sizeof prompt);
+    prompt_text(s, from, statement, prompt, sizeof prompt);
     s->line++;
     if (from->prompt != NULL) {
         const char *line = rq__prompt_line(from->prompt, prompt, ret_interrupted);
@@ -276,6 +281,8 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
     char *error = NULL;
     fate f = GO_ON;
     rq_buf_reset(text);
+    from->outline = (rq__outline_place){0};
+    from->brackets = (rq__brackets){0};
     for (;;) {
         const char *line = next_line(s, from, text, &interrupted);
         if (interrupted) return GO_ON;
@@ -289,6 +296,8 @@ static fate statement(rq__shell *s, source *from, rq_buf *text)
             return mrb_symbol_p(end) ? END : GO_ON;
         }
         if (line != NULL && rq_buf_append(text, line, from->len) != RQ_OK) return FAILED;
+        if (line != NULL && rq__brackets_wait(&from->brackets, (const char *)text->ptr, text->len))
+            continue;
         rq__statement what = rq__statement_check(s, (const char *)text->ptr, text->len, &error);
         if (what == RQ__STATEMENT_OPEN && line != NULL) continue;
         if (rq_buf_append_u8(text, 0) != RQ_OK) return FAILED;

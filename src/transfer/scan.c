@@ -197,6 +197,7 @@ rq_scan rq__scan_of(const rq_transfer_scan *s, rq_slice start, rq_slice stop, co
                      .batch = s == NULL ? 0 : (uint32_t)s->batch,
                      .no_cache_blocks = true,
                      .is_stepwise = true,
+                     .fetches_ahead = true,
                      .more = rq_buf_slice(fields)};
 }
 

@@ -53,6 +53,7 @@ class Command
   def list(regex = '.*')
     out.header(['TABLE'])
     raise TypeError, "no method 'compile' for arguments (org.jruby.RubyRegexp) on Java::JavaUtilRegex::Pattern" if regex.is_a?(Regexp)
+    Shell.check_pattern(regex)
     names = Tables.names(regex)
     names.each { |n| out.row([n]) }
     out.footer(names.length)
@@ -110,6 +111,7 @@ class Command
   # Runs `method` on each table that the pattern matches, after one question for all, and prints how
   # many succeeded.
   def each_matching(regex, what, done, method)
+    Shell.check_pattern(regex)
     names = Tables.names(regex)
     names.each { |n| out.row([n]) }
     if names.empty?

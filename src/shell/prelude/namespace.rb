@@ -68,8 +68,8 @@ class Command
   end
 
   def list_namespace(regex = '.*')
-    pattern = Shell.java_pattern(regex)
     out.header(['NAMESPACE'])
+    pattern = Shell.java_pattern(regex)
     names = Master.call('ListNamespaces')[:namespaceName].select { |n| pattern.match?(n) }
     names.each { |n| out.row([n]) }
     out.footer(names.length)

@@ -144,8 +144,35 @@ class Regexp
   end
 end
 
+# Behind the last byte of a pattern whose class of characters has no end; nil: there is none, or it is quoted.
+def Shell.unclosed_class(text)
+  return nil if text.include?('\\Q')
+  depth = at = 0
+  begun = -1
+  while at < text.length
+    c = text[at]
+    at += 1 if c == '\\'
+    if c == '['
+      depth += 1
+      begun = at + (text[at + 1] == '^' ? 2 : 1)
+    elsif c == ']' && depth > 0 && at != begun
+      depth -= 1
+    end
+    at += 1
+  end
+  depth > 0 ? text.length : nil
+end
+
+# Java's Pattern.compile fails before anything is asked of a server.
+def Shell.check_pattern(text)
+  raise ArgumentError, 'Cannot invoke "String.isEmpty()" because "this.pattern" is null' if text.nil?
+  at = text.is_a?(String) ? Shell.unclosed_class(text) : nil
+  raise ArgumentError, "Unclosed character class near index #{at - 1}\n#{text}\n#{' ' * (at - 1)}^" unless at.nil?
+end
+
 # HBase's patterns are Java's, and match whole names.
 def Shell.java_pattern(text)
+  check_pattern(text)
   Regexp.new("\\A(?:#{text})\\z")
 end
 

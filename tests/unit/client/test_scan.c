@@ -4,9 +4,12 @@
  *
  * An answer is the results "ROW:QUALIFIERS" with "|" between them, "+" behind those of which a row's
  * further cells may come; a cell whose qualifier is a capital letter has a tag. "~" alone is a heartbeat,
- * "" an answer without results, "!" an unknown scanner; with "." at the end the table has no more. Cells
+ * "" an answer without results, "!" an unknown scanner, "?" one whose cells are not there; with "." at the end the
+ * table has no more. Cells
  * are in a block, or (behind "^") in the message; an answer in front of which "@" is comes from a replica. */
 #include "fake.h"
+
+#include "client/op_priv.h"
 
 #include "base/macros.h"
 #include "base/pb.h"
@@ -21,6 +24,7 @@ typedef struct script {
     const char *answers[ANSWERS_MAX];
     unsigned calls;   /* that were answered */
     unsigned partial; /* of all calls: those that take parts of rows */
+    unsigned closes;  /* calls that close a scanner */
 } script;
 
 typedef struct server {
@@ -90,6 +94,7 @@ static void put_scan(const char *text, rq_buf *message, rq_cellblock *cells)
     assert_int_equal(rq_pb_put_number(message, 2, 7), RQ_OK);
     assert_int_equal(rq_pb_put_number(message, 3, !ends), RQ_OK);
     assert_int_equal(rq_pb_put_number(message, 8, !ends), RQ_OK);
+    if (*text == '?') assert_int_equal(rq_pb_put_number(message, 1, 1), RQ_OK);
     if (*text == '~') assert_int_equal(rq_pb_put_number(message, 9, 1), RQ_OK);
     while (text[0] != '\0' && text[1] == ':') {
         size_t count = strspn(text + 2, "qrstuvwxyzTUVWXYZ");
@@ -155,7 +160,10 @@ static bool read_call(int fd, script *s, uint64_t *ret_id)
     for (c = rq_cursor_of(header); rq_pb_next(&c, &f) == RQ_OK;)
         if (f.number == 1) *ret_id = f.value;
     for (c = rq_cursor_of(message); rq_pb_next(&c, &f) == RQ_OK;) {
-        if (f.number == 5 && f.value != 0) return false;
+        if (f.number == 5 && f.value != 0) {
+            s->closes++;
+            return false;
+        }
         if (f.number == 7) parts = f.value != 0;
         if (f.number == 8) heartbeats = f.value != 0;
     }
@@ -185,6 +193,8 @@ static void serve_script(fake *f, int fd)
 typedef struct seen {
     char items[256];
     rq_err end;
+    bool goes_on;
+    unsigned ends;
     rq_scan_metrics metrics;
 } seen;
 
@@ -209,6 +219,8 @@ static void take_end(rq_op *op, void *ctx, const rq_op_result *r)
 {
     seen *s = ctx;
     s->end = r->err;
+    s->goes_on = r->goes_on;
+    s->ends++;
     s->metrics = *rq_op_scan_metrics(op);
 }
 
@@ -255,14 +267,45 @@ static void tear_down(world *w)
     fake_stop(&w->one.fake);
 }
 
+/* How the answers are asked for: each when it is needed, or ahead; the scan's caller waits for an answer, or
+ * asks for it when it is there. */
+typedef enum manner { NEEDED, AHEAD, STEPS, STEPS_AHEAD, STEPS_LATE, MANNERS } manner;
+
+static void begin(world *w, const rq_scan *scan, manner how)
+{
+    rq_scan s = *scan;
+    s.fetches_ahead = how == AHEAD || how >= STEPS_AHEAD;
+    s.is_stepwise = how >= STEPS;
+    assert_int_equal(rq_op_scan(w->op, w->table, &s, take_item, take_end), RQ_OK);
+    work(w);
+}
+
+/* What was sent ahead is answered. */
+static void let_arrive(world *w)
+{
+    int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
+    while (rq__ahead_is_sent(w->op) && rq_client_now_ns() < until)
+        rq_client_poll(w->c, SECOND_NS / 100);
+}
+
+static void step(world *w, manner how)
+{
+    if (how == STEPS_LATE) let_arrive(w);
+    w->all.end = RQ_E_AGAIN;
+    rq_op_scan_step(w->op);
+    work(w);
+}
+
 /* All answers must be asked for, and give these items. */
-static rq_scan_metrics expect_items(const rq_scan *scan, script *told, const char *expected)
+static rq_scan_metrics expect_in(manner how, const rq_scan *scan, script *told,
+                                 const char *expected)
 {
     world w;
     unsigned answers = 0;
     set_up(&w, told);
-    assert_int_equal(rq_op_scan(w.op, w.table, scan, take_item, take_end), RQ_OK);
-    work(&w);
+    begin(&w, scan, how);
+    while (w.all.end == RQ_OK && w.all.goes_on)
+        step(&w, how);
     tear_down(&w);
     while (answers < ANSWERS_MAX && told->answers[answers] != NULL)
         answers++;
@@ -271,6 +314,16 @@ static rq_scan_metrics expect_items(const rq_scan *scan, script *told, const cha
     assert_int_equal(told->calls, answers);
     assert_int_equal(told->partial, answers);
     return w.all.metrics;
+}
+
+static rq_scan_metrics expect_items(const rq_scan *scan, const script *told, const char *expected)
+{
+    rq_scan_metrics m = {0};
+    for (manner how = NEEDED; how < MANNERS; how++) {
+        script again = *told;
+        m = expect_in(how, scan, &again, expected);
+    }
+    return m;
 }
 
 #define EXPECT(scan, expected, ...)                                                                \
@@ -386,6 +439,144 @@ static void an_abandoned_step_asks_for_nothing_more(void **state)
     }
 }
 
+/* --- requests that are sent ahead ------------------------------------------------------------- */
+
+static uint64_t calls_of(const world *w)
+{
+    return rq_client_traffic_now(w->c).calls;
+}
+
+/* From the third on; and with a limit, none. */
+static void requests_are_sent_ahead(void **state)
+{
+    (void)state;
+    static const struct {
+        manner how;
+        unsigned limit;
+        unsigned sent; /* behind the second step, the first ones included */
+    } cases[] = {{STEPS, 0, 2}, {STEPS_AHEAD, 0, 3}, {STEPS_AHEAD, 9, 2}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        world w;
+        const rq_scan scan = {.limit = cases[i].limit};
+        script told = {.answers = {"a:x", "b:y", "c:z", "d:q."}};
+        set_up(&w, &told);
+        begin(&w, &scan, cases[i].how);
+        uint64_t first = calls_of(&w);
+        step(&w, cases[i].how);
+        assert_int_equal(calls_of(&w) - first + 1, cases[i].sent);
+        tear_down(&w);
+        assert_string_equal(w.all.items, "a:x b:y");
+    }
+}
+
+/* The scanner is closed when the server has answered: it cannot be while the server reads from it. */
+static void a_scan_that_ends_early_closes_its_scanner(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *last;
+        manner how;
+        bool frees;
+        unsigned closes;
+    } cases[] = {{"c:z", STEPS_AHEAD, false, 1}, {"c:z", STEPS_AHEAD, true, 1},
+                 {"c:z.", STEPS_AHEAD, true, 0}, {"!", STEPS_AHEAD, false, 0},
+                 {"c:z", STEPS_LATE, false, 1},  {"c:z.", STEPS_LATE, false, 0},
+                 {"!", STEPS_LATE, true, 0},     {"?", STEPS_LATE, false, 1}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        world w;
+        script told = {.answers = {"a:x", "b:y", cases[i].last}};
+        set_up(&w, &told);
+        begin(&w, &(rq_scan){0}, cases[i].how);
+        step(&w, cases[i].how);
+        if (cases[i].how == STEPS_LATE) let_arrive(&w);
+        uint64_t before = calls_of(&w);
+        if (!cases[i].frees) rq_op_scan_end(w.op);
+        if (cases[i].frees) rq_op_free(w.op);
+        if (cases[i].frees) w.op = NULL;
+        int64_t until = rq_client_now_ns() + 30 * SECOND_NS;
+        while ((w.c->aheads != NULL || calls_of(&w) - before < cases[i].closes) &&
+               rq_client_now_ns() < until)
+            rq_client_poll(w.c, SECOND_NS / 100);
+        rq_client_flush(w.c);
+        rq_client_close(w.c); /* the server reads what was sent before */
+        rq_op_free(w.op);
+        fake_stop(&w.zookeeper);
+        fake_stop(&w.one.fake);
+        assert_int_equal(told.calls, 3);
+        assert_int_equal(told.closes, cases[i].closes);
+        assert_int_equal(w.all.ends, 2);
+    }
+}
+
+/* The operation is used again while the answer of the scan before is under way. */
+static void a_scan_may_follow_one_that_was_left(void **state)
+{
+    (void)state;
+    world w;
+    script told = {.answers = {"a:x", "b:y", ".", "d:q."}};
+    set_up(&w, &told);
+    begin(&w, &(rq_scan){0}, STEPS_AHEAD);
+    step(&w, STEPS_AHEAD);
+    w.all.end = RQ_E_AGAIN;
+    begin(&w, &(rq_scan){0}, STEPS_AHEAD);
+    tear_down(&w);
+    assert_string_equal(w.all.items, "a:x b:y d:q");
+    assert_false(w.all.goes_on);
+    assert_int_equal(told.calls, 4);
+}
+
+/* A server that ignores how much was asked for fills no memory with what nobody waits for. */
+static void a_long_answer_is_not_kept(void **state)
+{
+    (void)state;
+    world w;
+    script told = {.answers = {"a:x", "b:y", "c:z|d:z|e:z|f:z", "c:z", "d:q."}};
+    set_up(&w, &told);
+    const rq_scan scan = {.result_bytes = 20};
+    begin(&w, &scan, STEPS_LATE);
+    step(&w, STEPS_LATE);
+    let_arrive(&w);
+    assert_int_equal(w.op->ahead->state, RQ__AHEAD_LOST);
+    assert_int_equal(w.op->ahead->message.cap + w.op->ahead->cells.cap, 0);
+    tear_down(&w);
+    assert_int_equal(told.calls, 3);
+}
+
+/* The operation ends once, when the answer to what was sent ahead has come, too. */
+static void malformed_answers_end_the_scan(void **state)
+{
+    (void)state;
+    for (manner how = NEEDED; how < MANNERS; how++) {
+        world w;
+        script told = {
+            .answers = {"a:x", "b:y", "?", how == NEEDED || how == STEPS ? NULL : "c:z"}};
+        set_up(&w, &told);
+        begin(&w, &(rq_scan){0}, how);
+        while (w.all.end == RQ_OK && w.all.goes_on)
+            step(&w, how);
+        assert_false(rq__ahead_is_sent(w.op));
+        tear_down(&w);
+        assert_int_equal(w.all.end, RQ_E_MALFORMED);
+        assert_string_equal(w.all.items, "a:x b:y");
+    }
+}
+
+/* A connection that is lost, or a client that stops, ends what was sent ahead. */
+static void a_client_stops_while_a_request_is_ahead(void **state)
+{
+    (void)state;
+    world w;
+    script told = {.answers = {"a:x", "b:y", "c:z", "d:z"}};
+    set_up(&w, &told);
+    begin(&w, &(rq_scan){0}, STEPS_AHEAD);
+    step(&w, STEPS_AHEAD);
+    rq_client_stop(w.c);
+    w.all.end = RQ_E_AGAIN;
+    rq_op_scan_step(w.op);
+    tear_down(&w);
+    assert_int_equal(w.all.end, RQ_E_CLOSED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +588,12 @@ int main(void)
         cmocka_unit_test(rows_of_replicas_are_stale_in_parts_too),
         cmocka_unit_test(metrics_count_calls_and_cells),
         cmocka_unit_test(an_abandoned_step_asks_for_nothing_more),
+        cmocka_unit_test(requests_are_sent_ahead),
+        cmocka_unit_test(a_scan_that_ends_early_closes_its_scanner),
+        cmocka_unit_test(a_scan_may_follow_one_that_was_left),
+        cmocka_unit_test(a_long_answer_is_not_kept),
+        cmocka_unit_test(malformed_answers_end_the_scan),
+        cmocka_unit_test(a_client_stops_while_a_request_is_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Ruby that mruby's parser does not know, in words that it knows. */
 #include "unit.h"
 
+#include "shell/long_lists.h"
 #include "shell/rewrite.h"
 
 #include <string.h>
@@ -99,6 +100,98 @@ static void no_byte_is_too_much(void **state)
     rq_buf_clear(&out);
 }
 
+/* --- long lists ------------------------------------------------------------------------------- */
+
+/* "[", then `count` times the element, then "]". */
+static rq_buf list_of(const char *before, const char *element, size_t count)
+{
+    rq_buf b = {0};
+    assert_int_equal(rq_buf_append(&b, before, strlen(before)), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) assert_int_equal(rq_buf_append(&b, ", ", 2), RQ_OK);
+        assert_int_equal(rq_buf_append(&b, element, strlen(element)), RQ_OK);
+    }
+    assert_int_equal(rq_buf_append(&b, "]", 1), RQ_OK);
+    return b;
+}
+
+/* What mruby does with a text without commas in strings: it walks over each list for each element of it. */
+static uint64_t steps_of(rq_slice text)
+{
+    uint64_t steps = 0, lists[16] = {0};
+    size_t depth = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '[' && depth < 15) lists[++depth] = 1;
+        if (text.ptr[i] == ',' && depth > 0) steps += lists[depth]++;
+        if (text.ptr[i] == ']' && depth > 0) depth--;
+    }
+    return steps;
+}
+
+static void long_lists_cost_less_than_their_square(void **state)
+{
+    (void)state;
+    static const char *const elements[] = {"1",         "'a'",      "\"x\\n\"",
+                                           ":a",        "VERSIONS", "-1.5",
+                                           "nil",       "['r', 1]", "{NAME => 'f', a: 1}",
+                                           "java::Lang"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(elements); i++) {
+        bool plain = strcmp(elements[i], "java::Lang") != 0;
+        for (size_t n = 1000; n <= 1000000; n *= 10) {
+            rq_buf text = list_of("a = [", elements[i], n), out = {0};
+            assert_int_equal(rq__long_lists((const char *)text.ptr, text.len, &out), RQ_OK);
+            if (plain) assert_true(steps_of(rq_buf_slice(&out)) < n * 4 * RQ__LIST_PIECE);
+            if (!plain) assert_int_equal(out.len, 0);
+            rq_buf_clear(&text);
+            rq_buf_clear(&out);
+        }
+    }
+}
+
+static void check_list(const char *before, const char *element, size_t count, bool is_cut)
+{
+    rq_buf text = list_of(before, element, count), out = {0};
+    assert_int_equal(rq__rewrite((const char *)text.ptr, text.len, &out), RQ_OK);
+    assert_int_equal(out.len > 0, is_cut);
+    rq_buf_clear(&text);
+    rq_buf_clear(&out);
+}
+
+static void only_literals_are_cut(void **state)
+{
+    (void)state;
+    check_list("[", "1", RQ__LIST_PIECE - 1, false);
+    check_list("[", "1", RQ__LIST_PIECE, true);
+    check_list("put 't', [", "1", 300, true);
+    check_list("x = 'it\\'s [' # [\ny = [", "1", 300, true);
+    check_list("x.empty?; y = [", "1", 300, true);
+    static const char *const others[] = {
+        "a",        "f(1)",   "(1)",   "1 => 2", "a: 1",     "\"a\": 1", "'a' => 1", "\"#{a}\"",
+        "F(1)",     "A.b",    "x = 1", "*[1]",   "@a",       "$!",       "`a`",      "[a]",
+        "{1 => a}", "return", "A::b",  "1 if A", "__LINE__", "?a",       "->{a}"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(others); i++)
+        check_list("[", others[i], 1000, false);
+    static const char *const before[] = {"a[",        "%w[",    "x = %q( [",
+                                         "x =~ /[ [", "<<E\n[", "=begin\n[",
+                                         "'[",        "\"[",    "x = 1\n__END__\n["};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(before); i++)
+        check_list(before[i], "1", 1000, false);
+}
+
+/* A piece ends in front of what follows its last element. */
+static void pieces_are_lambdas(void **state)
+{
+    (void)state;
+    rq_buf text = list_of("[a, ", "1", RQ__LIST_PIECE), out = {0};
+    text.len--;
+    assert_int_equal(rq_buf_append(&text, " # ]\n, b]", 9), RQ_OK);
+    assert_int_equal(rq__long_lists((const char *)text.ptr, text.len, &out), RQ_OK);
+    assert_memory_equal(out.ptr, "[a, *->{[1, 1,", 14);
+    assert_memory_equal(out.ptr + out.len - 17, ", 1]}.() # ]\n, b]", 17);
+    rq_buf_clear(&text);
+    rq_buf_clear(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +201,9 @@ int main(void)
         cmocka_unit_test(a_bare_raise_names_the_exception),
         cmocka_unit_test(loops_ask_whether_to_go_on),
         cmocka_unit_test(no_byte_is_too_much),
+        cmocka_unit_test(long_lists_cost_less_than_their_square),
+        cmocka_unit_test(only_literals_are_cut),
+        cmocka_unit_test(pieces_are_lambdas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,3 +139,9 @@ decommission_regionservers 'nohost'
 clear_compaction_queues '127.0.0.1,1,1', 'middle'
 move 'x', 'y'
 merge_region 'x'
+list '['
+list nil
+list_namespace 'a[b'
+list_namespace nil
+list_snapshots '['
+disable_all '['

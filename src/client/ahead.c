@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A scan's request that is sent before its answer is asked for: before the rows of the last answer are passed
+ * on, so that the server works while the caller reads them. At most one is sent ahead.
+ *
+ *   NONE ──sent──► SENT ──answer──► KEPT ──asked──► NONE       an answer that is asked for is not kept, but taken
+ *                    └──failure, or too long──► LOST ──asked──► NONE      and a new scanner continues
+ *
+ * An answer that is kept is a copy of at most four times the bytes that the scan asks for; a longer one is
+ * dropped and read again. A failure that nobody waits for is no failure of the scan: a new scanner will
+ * succeed, or meet it again.
+ *
+ * A scan that ends while a request is under way leaves it to the client: its answer closes the scanner, which a
+ * server refuses to close while it reads from it (HBASE: RSRpcServices.scan takes the lease out). */
+#include "client/op_priv.h"
+
+#include <stdlib.h>
+
+#define KEPT_ANSWERS 4
+
+bool rq__ahead_prepare(rq_op *op)
+{
+    if (op->ahead == NULL) op->ahead = calloc(1, sizeof *op->ahead);
+    if (op->ahead == NULL) return false;
+    op->ahead->op = op;
+    op->ahead->client = op->client;
+    return true;
+}
+
+void rq__ahead_sent(rq_op *op)
+{
+    rq__ahead *a = op->ahead;
+    a->state = RQ__AHEAD_SENT;
+    a->is_wanted = false;
+    a->failed = RQ_OK;
+    a->lane = op->lane;
+    a->server = op->server;
+    a->scanner = op->scanner;
+}
+
+bool rq__ahead_is_sent(const rq_op *op)
+{
+    return op->ahead != NULL && op->ahead->state == RQ__AHEAD_SENT;
+}
+
+static void ahead_free(rq__ahead *a)
+{
+    rq_buf_clear(&a->message);
+    rq_buf_clear(&a->cells);
+    free(a);
+}
+
+/* --- without its scan ------------------------------------------------------------------------- */
+
+static bool leaves_scanner(rq_slice message)
+{
+    rq_scan_view v;
+    return rq__scan_response_parse(message, &v) == RQ_OK && v.more_results &&
+           v.more_results_in_region;
+}
+
+static void ignore_answer(void *ctx, const rq_reply *reply)
+{
+    (void)ctx;
+    (void)reply;
+}
+
+void rq__scanner_close(rq_client *c, uint32_t server, unsigned lane, uint64_t scanner)
+{
+    rq__conn *conn = NULL;
+    rq_buf body = {0};
+    rq_err rc = rq__client_lane(c, server, lane, &conn);
+    if (rc == RQ_OK) rc = rq__put_scan_close(&body, scanner);
+    if (rc == RQ_OK)
+        rc = rq__conn_call(conn, "Scan", RQ__PRIORITY_CLOSE, (rq_slice){0}, rq_buf_slice(&body),
+                           (rq_slice){0}, ignore_answer, NULL);
+    rq_buf_clear(&body);
+    (void)rc;
+}
+
+static void close_left(rq__ahead *a, rq_slice message)
+{
+    if (leaves_scanner(message)) rq__scanner_close(a->client, a->server, a->lane, a->scanner);
+}
+
+static void answer_alone(rq__ahead *a, const rq_reply *reply)
+{
+    for (rq__ahead **at = &a->client->aheads; *at != NULL; at = &(*at)->next)
+        if (*at == a) {
+            *at = a->next;
+            break;
+        }
+    if (reply->err == RQ_OK) close_left(a, reply->message);
+    ahead_free(a);
+}
+
+void rq__aheads_free(rq_client *c)
+{
+    while (c->aheads != NULL) {
+        rq__ahead *a = c->aheads;
+        c->aheads = a->next;
+        ahead_free(a);
+    }
+}
+
+bool rq__ahead_leave(rq_op *op)
+{
+    rq__ahead *a = op->ahead;
+    if (a == NULL || a->state == RQ__AHEAD_NONE) return false;
+    rq__ahead_state was = a->state;
+    a->state = RQ__AHEAD_NONE;
+    if (was == RQ__AHEAD_KEPT) close_left(a, rq_buf_slice(&a->message));
+    if (was != RQ__AHEAD_SENT) return true;
+    a->op = NULL;
+    a->next = op->client->aheads;
+    op->client->aheads = a;
+    op->ahead = NULL;
+    return true;
+}
+
+void rq__ahead_free(rq_op *op)
+{
+    (void)rq__ahead_leave(op);
+    if (op->ahead != NULL) ahead_free(op->ahead);
+    op->ahead = NULL;
+}
+
+/* --- its answer ------------------------------------------------------------------------------- */
+
+static rq_err copy(rq_buf *to, rq_slice from)
+{
+    rq_buf_reset(to);
+    return rq_buf_append(to, from.ptr, from.len);
+}
+
+static bool is_short(const rq_op *op, const rq_reply *reply)
+{
+    uint64_t asked = op->scan.result_bytes > 0 ? op->scan.result_bytes : RQ_SCAN_RESULT_BYTES;
+    return (reply->message.len + reply->cells.len) / KEPT_ANSWERS <= asked;
+}
+
+static bool keep(rq__ahead *a, const rq_reply *reply)
+{
+    return is_short(a->op, reply) && copy(&a->message, reply->message) == RQ_OK &&
+           copy(&a->cells, reply->cells) == RQ_OK;
+}
+
+/* Before anybody waits for it. */
+static void answer_early(rq__ahead *a, const rq_reply *reply)
+{
+    bool is_kept = reply->err == RQ_OK && keep(a, reply);
+    a->state = is_kept ? RQ__AHEAD_KEPT : RQ__AHEAD_LOST;
+    if (reply->err == RQ_OK && !is_kept) close_left(a, reply->message);
+}
+
+/* The time of the call was over before that of the step that waits for it. */
+static bool was_late_already(const rq__ahead *a, const rq_reply *reply)
+{
+    return reply->err == RQ_E_CALL_TIMEOUT && a->op->scan.is_stepwise &&
+           rq_client_now_ns() - a->wanted_ns < a->client->timeout_ns;
+}
+
+void rq__ahead_answer(void *ctx, const rq_reply *reply)
+{
+    rq__ahead *a = ctx;
+    rq_op *op = a->op;
+    if (op == NULL) {
+        answer_alone(a, reply);
+    } else if (!a->is_wanted) {
+        answer_early(a, reply);
+    } else if (a->failed != RQ_OK) {
+        a->state = RQ__AHEAD_NONE;
+        rq__op_failed_here(op, a->failed, false, RQ_SLICE_LIT("MalformedAnswer"));
+    } else if (was_late_already(a, reply)) {
+        a->state = RQ__AHEAD_NONE;
+        rq__scan_lose(op);
+        rq__op_attempt(op);
+    } else {
+        a->state = RQ__AHEAD_NONE;
+        rq__scan_answer(op, reply);
+    }
+}
+
+void rq__ahead_wait(rq_op *op, rq_err failed)
+{
+    rq__ahead *a = op->ahead;
+    a->is_wanted = true;
+    a->wanted_ns = rq_client_now_ns();
+    a->failed = failed;
+}
+
+void rq__ahead_ask(rq_op *op)
+{
+    rq__ahead *a = op->ahead;
+    rq__ahead_state was = a == NULL ? RQ__AHEAD_NONE : a->state;
+    if (was == RQ__AHEAD_SENT) {
+        rq__ahead_wait(op, RQ_OK);
+        return;
+    }
+    if (a != NULL) a->state = RQ__AHEAD_NONE;
+    if (was == RQ__AHEAD_KEPT) {
+        const rq_reply reply = {.message = rq_buf_slice(&a->message),
+                                .cells = rq_buf_slice(&a->cells)};
+        rq__scan_answer(op, &reply);
+    } else {
+        if (was == RQ__AHEAD_LOST) rq__scan_lose(op);
+        rq__op_attempt(op);
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a statement of many lines must be parsed again to know whether its last line has ended it. Parsing it for
+ * each line takes the square of its length. */
+#ifndef RQ_SHELL_BRACKETS_H
+#define RQ_SHELL_BRACKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct rq__brackets {
+    size_t at;       /* bytes that were read */
+    size_t depth;    /* open brackets */
+    bool is_unclear; /* it has something that this reader may misread */
+    size_t parse_at; /* the length at which it is parsed even in brackets */
+} rq__brackets;
+
+/* True: a bracket is certainly open, and the statement is not much longer than when it was parsed last. A syntax
+ * error in a statement of more than 4 KiB is found when it is a quarter longer, or its brackets are closed.
+ * All zero for a new statement; the text ends with a whole line, and begins with the text of the last call. */
+bool rq__brackets_wait(rq__brackets *b, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statements of many lines: how often they are parsed, and how much of them is read for prompts. */
+#include "unit.h"
+
+#include "shell/brackets.h"
+#include "shell/outline.h"
+
+#include "base/buf.h"
+
+#include <string.h>
+
+typedef struct work {
+    uint64_t parsed;   /* bytes */
+    uint64_t outlined; /* likewise */
+    bool last;         /* the last line was parsed */
+} work;
+
+/* A statement of `begin`, many times `line`, and `end`. */
+static work read_lines(const char *begin, const char *line, size_t count, const char *end)
+{
+    work w = {0};
+    rq_buf text = {0};
+    rq__brackets b = {0};
+    rq__outline_place place = {0};
+    for (size_t i = 0; i < count + 2; i++) {
+        const char *next = i == 0 ? begin : i <= count ? line : end;
+        assert_int_equal(rq_buf_append(&text, next, strlen(next)), RQ_OK);
+        w.last = !rq__brackets_wait(&b, (const char *)text.ptr, text.len);
+        if (w.last) w.parsed += text.len;
+        w.outlined += text.len - place.at;
+        (void)rq__outline_from(&place, (const char *)text.ptr, text.len);
+    }
+    rq_buf_clear(&text);
+    return w;
+}
+
+static void work_grows_with_the_length(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"'abc',\n", "1, # it's one [\n",
+                                        "['r', {NAME => \"f\"}],\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (size_t n = 100; n <= 100000; n *= 10) {
+            work w = read_lines("x = [\n", lines[i], n, "]\n");
+            uint64_t len = n * strlen(lines[i]) + 8;
+            assert_true(w.parsed < 8 * len + 4096 * 4096);
+            assert_true(w.outlined <= 2 * len + 16);
+            assert_true(w.last);
+        }
+}
+
+/* What might be misread is parsed for each line, and so is what ends no bracket. */
+static void doubts_are_parsed(void **state)
+{
+    (void)state;
+    static const char *const begins[] = {
+        "x = [ /[/,\n",     "x = [ %w([),\n", "x = [ ?[,\n",  "x = [<<E,\n", "x = ['a\n",
+        "x = [\"#{[}\",\n", "begin\n",        "x = [ `[`,\n", "x = [ $[,\n", "x\n=begin\n"};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        work w = read_lines(begins[i], "1,\n", 3000, "1\n");
+        assert_true(w.parsed > 3000 * 3000 * 3 / 2);
+    }
+}
+
+static void an_outline_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "x = [\n'a\nb',\nif y\n# (\n1 ]\n=begin\n(\n=end\nfoo(<<E,\n (\nE\n1)\nend\n";
+    rq__outline_place place = {0};
+    for (size_t len = 0; len < sizeof text; len++) {
+        rq__outline a = rq__outline_of(text, len), b = rq__outline_from(&place, text, len);
+        assert_int_equal(a.depth, b.depth);
+        assert_int_equal(a.string, b.string);
+        assert_int_equal(a.goes_on, b.goes_on);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_grows_with_the_length),
+        cmocka_unit_test(doubts_are_parsed),
+        cmocka_unit_test(an_outline_goes_on_where_it_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
