@@ -128,7 +128,14 @@ static rq_err open_ops(rq_node *n, rq_error *why)
                                               .config = n->o.config,
                                               .ops = n->ops,
                                               .loops = n->loops};
-    return rq_client_service_new(&client, &n->client, why);
+    RQ_TRY(rq_client_service_new(&client, &n->client, why));
+    const rq_admin_services_options admin = {.env = &n->env,
+                                             .engine = n->engine,
+                                             .host = n->host,
+                                             .config = n->o.config,
+                                             .loops = n->loops,
+                                             .client = n->client};
+    return rq_admin_services_new(&admin, &n->own_admin, why);
 }
 
 /* Calls between servers, both ways. */
@@ -176,9 +183,9 @@ static rq_err open_services(rq_node *n, rq_error *why)
     RQ_TRY(open_ops(n, why));
     RQ_TRY(open_peers(n, why));
     n->answers_of.cluster_id = n->store.cluster_id;
-    const rq_rpc_service services[] = {rq_client_service_methods(n->client),
-                                       rq_peer_service_methods(n->incoming),
-                                       rq_member_service_methods(&n->answers_of)};
+    const rq_rpc_service services[] = {
+        rq_client_service_methods(n->client), rq_host_admin_service_methods(n->own_admin),
+        rq_peer_service_methods(n->incoming), rq_member_service_methods(&n->answers_of)};
     RQ_TRY(rq__node_listen(n, n->server->port, "HRegionServer", services, RQ_ARRAY_LEN(services),
                            &n->rs_server, why));
     rq_err rc = rq_loops_start(n->loops);
@@ -469,6 +476,7 @@ static void stop_serving(rq_node *n)
     if (n->loops != NULL) rq_loops_stop(n->loops);
     rq_peers_free(n->peers);
     rq_admin_services_free(n->admin);
+    rq_admin_services_free(n->own_admin);
     rq_client_service_free(n->client);
     rq_peer_service_free(n->incoming);
     rq_ops_free(n->ops);

@@ -39,6 +39,7 @@ struct rq_node {
     rq_budget *budget, *answers, *unread;
     rq_ops *ops;
     rq_client_service *client;
+    rq_admin_services *own_admin; /* of this server's regions */
     rq_sides *sides;
     rq_peer_service *incoming;
     rq_peers *peers;

@@ -5,6 +5,7 @@ HBase's znodes. Tables on all of them; kill -9 of a server and of the master, al
 all; wrong configurations.
 
     cluster.py                ZooKeeper from Debian's package, on a port of its own
+    JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 Ends with 'N passed, N failed'.
@@ -176,6 +177,13 @@ def what_is_not_safe_is_refused(world):
     read_all(world)
 
 
+def java_programs_pass(world):
+    """They are built by tests/e2e/rorqual.py."""
+    done = subprocess.run([sys.executable, str(ROOT / "tests/e2e/run.py")], timeout=1800, check=False,
+                          env=dict(os.environ, ZK=f"127.0.0.1:{world.keeper.port}", PROGRAMS=os.environ["JAVA"]))
+    assert done.returncode == 0
+
+
 def a_killed_server_loses_no_row(world):
     killed = others(world, world.master())[0]
     begin = time.monotonic()
@@ -291,6 +299,8 @@ def tables_are_changed(world):
     assert "3 row(s)" in out and "column=g:q" in out, out
     out = world.shell("alter 'a', NAME => 'g', METHOD => 'delete'\ncount 'a'\ntruncate_preserve 'a'\ncount 'a'\nput 'a', 'b', 'f:q', '2'\n"
                       "incr 'a', 'h', 'f:n', 5\nget_counter 'a', 'h', 'f:n'\n")
+    region = next(line.split()[0] for line in homes(world).splitlines() if line.strip().startswith("a,,"))
+    world.shell(f"flush '{region}'\nmajor_compact 'a'\nmajor_compact '{region}'\n")
     assert "2 row(s)" in out and "0 row(s)" in out and "COUNTER VALUE = 5" in out, out
     world.shell("disable 'a'\ndrop 'a'\n")
     assert "'a'" not in world.shell("list 'a'\n").split("=>")[-1]
@@ -391,7 +401,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         world = World(folder)
         try:
-            report.run("cluster", world, TESTS)
+            report.run("cluster", world, TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:])
         finally:
             world.stop()
     return report.finish()
