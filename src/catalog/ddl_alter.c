@@ -101,6 +101,7 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK && !rq_slice_eq(p->schema->name, old->name))
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the descriptor is of another table");
     if (rc == RQ_OK) rc = rq__descriptor_check(c->config, p->schema, why);
+    if (rc == RQ_OK) rc = rq__cluster_check_schema(c, p->schema, why);
     if (rc == RQ_OK)
         rc = rq__tracker_check_alter(old, p->schema, t->pub.state == RQ_TABLE_ENABLED, why);
     if (rc == RQ_OK) rc = check_meta(p, old, why);

@@ -54,6 +54,7 @@ rq_err rq__create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq_fail(why, RQ_E_NAMESPACE_NOT_FOUND, "%.*s", (int)p->ns.len,
                        (const char *)p->ns.ptr);
     RQ_TRY(sort_keys(p, why));
+    RQ_TRY(rq__cluster_check_schema(c, p->schema, why));
     return rq__descriptor_check(c->config, p->schema, why);
 }
 

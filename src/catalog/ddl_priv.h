@@ -215,4 +215,10 @@ rq_err rq__need_opened(rq__proc *p, const rq_region_info *list, size_t count, rq
 /* A malloc'ed array for p->regions or other regions. NULL: out of memory. */
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema);
 
+/* --- cluster_limits.c: what a cluster does not do yet. RQ_E_UNSUPPORTED ----------------------- */
+RQ_NODISCARD
+rq_err rq__cluster_check_kind(const rq_catalog *c, rq_ddl_kind kind, rq_error *why);
+RQ_NODISCARD
+rq_err rq__cluster_check_schema(const rq_catalog *c, const rq_table_schema *s, rq_error *why);
+
 #endif

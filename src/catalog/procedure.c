@@ -5,6 +5,7 @@
  * Threads: all blocking work runs in tasks on RQ_POOL_WORK. `lock` guards the lists and the fields
  * marked as guarded by it, and is never held across I/O. A procedure that holds its lock
  * (`running`) is used by one task at a time, so its other fields need no lock. */
+#include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
 #include <stdlib.h>
@@ -285,6 +286,7 @@ static void accept_run(rq_task *task)
     rq_err rc = RQ_E_NO_MEMORY;
     rq__proc *p = rq__proc_new(c);
     if (p != NULL) rc = rq__proc_from_ddl(p, d);
+    if (rc == RQ_OK) rc = rq__cluster_check_kind(c, d->kind, &why);
     if (rc == RQ_OK && p->ops->precheck != NULL) rc = p->ops->precheck(c, p, &why);
     if (rc != RQ_OK) {
         rq__proc_free(p);

@@ -27,16 +27,18 @@
 #define LOCK_NAME DIR_NAME "/lock"
 #define VERSION_NAME DIR_NAME "/version"
 #define OPEN_NAME DIR_NAME "/open"
+#define CLUSTER_NAME DIR_NAME "/cluster"
 #define SMALL_FILE_MAX 4096
 
 struct rq_root {
     rq_vfs *vfs;
     rq_executor *executor;
-    rq_file *lock;
+    rq_file *lock;          /* NULL: of a cluster */
+    const char *of_cluster; /* its id; NULL: a standalone server's */
     bool is_new;
     bool adopts;     /* an HBase ran on it last */
     uint32_t traces; /* rq__adopt_look */
-    char cluster_id[37];
+    char cluster_id[RQ_CLUSTER_ID_SIZE];
 };
 
 /* An error does not mean that the file is missing: a folder would be laid out again. */
@@ -119,16 +121,23 @@ static rq_err read_cluster_id(rq_root *root, rq_arena *a, rq_error *why)
     return fits ? RQ_OK : rq_fail(why, RQ_E_CORRUPT, "hbase.id: not a cluster id");
 }
 
-/* A random UUID (version 4), like HBase's ClusterId. */
-static void make_cluster_id(rq_root *root)
+void rq_root_make_cluster_id(rq_executor *ex, char ret[RQ_CLUSTER_ID_SIZE])
 {
-    uint64_t hi = root->executor->random(root->executor);
-    uint64_t lo = root->executor->random(root->executor);
+    uint64_t hi = ex->random(ex);
+    uint64_t lo = ex->random(ex);
     hi = (hi & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
     lo = (lo & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62);
-    snprintf(root->cluster_id, sizeof root->cluster_id, "%08x-%04x-%04x-%04x-%012llx",
-             (unsigned)(hi >> 32), (unsigned)(hi >> 16) & 0xffff, (unsigned)hi & 0xffff,
-             (unsigned)(lo >> 48), (unsigned long long)(lo & UINT64_C(0xffffffffffff)));
+    snprintf(ret, RQ_CLUSTER_ID_SIZE, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(hi >> 32),
+             (unsigned)(hi >> 16) & 0xffff, (unsigned)hi & 0xffff, (unsigned)(lo >> 48),
+             (unsigned long long)(lo & UINT64_C(0xffffffffffff)));
+}
+
+static void take_cluster_id(rq_root *root)
+{
+    if (root->of_cluster == NULL)
+        rq_root_make_cluster_id(root->executor, root->cluster_id);
+    else
+        snprintf(root->cluster_id, sizeof root->cluster_id, "%s", root->of_cluster);
 }
 
 /* Entries that do not make a folder non-empty: a file system's own, and those of a server that
@@ -138,7 +147,7 @@ static bool may_be_in_new_folder(const char *name)
     return strcmp(name, "lost+found") == 0 || strcmp(name, DIR_NAME) == 0;
 }
 
-rq_err rq_root_check_finished(rq_vfs *v, rq_error *why)
+static rq_err check_whole(rq_vfs *v, rq_error *why)
 {
     rq_arena a = {0};
     rq_slice bytes = {0};
@@ -162,6 +171,24 @@ rq_err rq_root_check_finished(rq_vfs *v, rq_error *why)
         rc = rq_fail(why, rc, "%s", own.message);
     rq_arena_clear(&a);
     return rc;
+}
+
+rq_err rq_root_check_finished(rq_vfs *v, rq_error *why)
+{
+    bool of_cluster;
+    RQ_TRY(exists(v, CLUSTER_NAME, &of_cluster, why));
+    if (of_cluster)
+        return rq_fail(why, RQ_E_STATE,
+                       "the folder has the files of a cluster (" CLUSTER_NAME
+                       "): rorqual server --cluster uses it; a standalone server and tools for "
+                       "its folder do not");
+    return check_whole(v, why);
+}
+
+static rq_err check_usable(const rq_root *root, rq_error *why)
+{
+    return root->of_cluster != NULL ? check_whole(root->vfs, why)
+                                    : rq_root_check_finished(root->vfs, why);
 }
 
 /* A new folder is empty: home folders, or an HBase's without its hbase.version, are not taken
@@ -237,7 +264,8 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     RQ_TRY(rq_vfs_remove_tree(v, "data", why));
     RQ_TRY(rq_vfs_remove_tree(v, "MasterData", why));
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(entries[i].name, "lock") == 0) continue;
+        if (strcmp(entries[i].name, "lock") == 0 || strcmp(entries[i].name, "cluster") == 0)
+            continue;
         char *path = rq_arena_printf(a, "%s/%s", DIR_NAME, entries[i].name);
         if (path == NULL) return RQ_E_NO_MEMORY;
         if (entries[i].is_dir)
@@ -352,7 +380,7 @@ rq_err rq_root_look(rq_vfs *v, rq_root_state *ret, rq_error *why)
     return rc;
 }
 
-rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
+static rq_err open_root(const rq_env *env, const char *cluster_id, rq_root **ret, rq_error *why)
 {
     rq_vfs *v = env->vfs;
     rq_arena a;
@@ -361,9 +389,10 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (root == NULL) return RQ_E_NO_MEMORY;
     root->vfs = v;
     root->executor = env->executor;
+    root->of_cluster = cluster_id;
 
     long version = 0;
-    rq_err rc = rq_root_check_finished(v, why);
+    rq_err rc = check_usable(root, why);
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc != RQ_OK) goto out;
@@ -384,10 +413,10 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
         if (rc == RQ_OK) rc = rq_vfs_sync_dir(v, "", why);
         if (rc != RQ_OK) goto out;
     }
-    rc = rq_vfs_lock(v, LOCK_NAME, &root->lock, why);
+    if (cluster_id == NULL) rc = rq_vfs_lock(v, LOCK_NAME, &root->lock, why);
     if (rc != RQ_OK) goto out;
     /* Checked again under the lock: a server that just stopped may have sealed the folder. */
-    rc = rq_root_check_finished(v, why);
+    rc = check_usable(root, why);
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc == RQ_OK && version == 0 && ours && hbases) {
@@ -398,7 +427,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (rc != RQ_OK) goto out;
     root->is_new = version == 0 && !hbases;
     if (root->is_new) {
-        make_cluster_id(root);
+        take_cluster_id(root);
         rc = remove_interrupted(v, &a, why);
         /* Until it is sealed, the folder is discarded after a crash anyway. */
         if (rc == RQ_OK) rc = rq_vfs_defer(v, true, why);
@@ -411,6 +440,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     }
 out:
     rq_arena_clear(&a);
+    root->of_cluster = NULL; /* the caller's */
     if (rc != RQ_OK) {
         rq_root_close(root);
         return rc;
@@ -419,6 +449,71 @@ out:
     rq__root_restrict(v, env->log, root->is_new);
     *ret = root;
     return RQ_OK;
+}
+
+rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
+{
+    return open_root(env, NULL, ret, why);
+}
+
+rq_err rq_root_open_joined(const rq_env *env, const char *cluster_id, rq_root **ret, rq_error *why)
+{
+    return open_root(env, cluster_id, ret, why);
+}
+
+/* --- the files of a cluster ------------------------------------------------------------------- */
+
+/* What a standalone server or HBase leaves in its folder. */
+static rq_err check_unused(rq_vfs *v, rq_arena *a, rq_error *why)
+{
+    static const char *const marks[] = {VERSION_NAME, LOCK_NAME, "hbase.version"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(marks); i++) {
+        bool used;
+        RQ_TRY(exists(v, marks[i], &used, why));
+        if (used)
+            return rq_fail(
+                why, RQ_E_STATE,
+                "the folder is the data folder of a standalone server or of HBase (it has "
+                "%s), not a cluster's. Nothing was changed",
+                marks[i]);
+    }
+    return check_foreign(v, a, why);
+}
+
+static rq_err check_joined(rq_slice mark, const char *cluster_id, rq_error *why)
+{
+    size_t len = strlen(cluster_id);
+    if (mark.len == len + 1 && memcmp(mark.ptr, cluster_id, len) == 0) return RQ_OK;
+    return rq_fail(why, RQ_E_STATE, CLUSTER_NAME ": the files are of another cluster than %s",
+                   cluster_id);
+}
+
+/* The file is complete when it has its name; without bytes after a power failure it is written again. */
+static rq_err write_joined(rq_vfs *v, rq_arena *a, const char *cluster_id, rq_error *why)
+{
+    const char *text = rq_arena_printf(a, "%s\n", cluster_id);
+    if (text == NULL) return rq_no_memory(why);
+    RQ_TRY(check_unused(v, a, why));
+    RQ_TRY(rq_vfs_mkdirs(v, DIR_NAME, why));
+    RQ_TRY(write_file(v, CLUSTER_NAME, rq_slice_cstr(text), why));
+    RQ_TRY(rq_vfs_sync_dir(v, DIR_NAME, why));
+    return rq_vfs_sync_dir(v, "", why);
+}
+
+rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_slice mark = {0};
+    rq_error own = {0};
+    rq_err rc = rq_vfs_read_file(v, CLUSTER_NAME, SMALL_FILE_MAX, &a, &mark, &own);
+    if (rc == RQ_OK && mark.len > 0)
+        rc = check_joined(mark, cluster_id, why);
+    else if (rc == RQ_OK || rc == RQ_E_NOT_FOUND)
+        rc = write_joined(v, &a, cluster_id, why);
+    else
+        rc = rq_fail(why, rc, "%s", own.message);
+    rq_arena_clear(&a);
+    return rc;
 }
 
 rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why)
@@ -468,7 +563,7 @@ rq_err rq__root_write_mark(rq_vfs *v, rq_executor *ex, const char *path, rq_erro
     rq_arena a = {0};
     rq_err known = read_cluster_id(&root, &a, NULL); /* the two are written together */
     rq_arena_clear(&a);
-    if (known != RQ_OK) make_cluster_id(&root);
+    if (known != RQ_OK) take_cluster_id(&root);
     return rq__root_write_identity(&root, why);
 }
 
@@ -476,7 +571,7 @@ void rq_root_close(rq_root *root)
 {
     if (root == NULL) return;
     /* Given up before it was sealed: deferred syncs are not needed. */
-    if (root->is_new && root->lock != NULL) (void)!rq_vfs_defer(root->vfs, false, NULL);
+    if (root->is_new) (void)!rq_vfs_defer(root->vfs, false, NULL);
     (void)rq_file_close(root->lock); /* the file is only a lock: no written data can be lost */
     free(root);
 }

@@ -8,6 +8,8 @@
  *  - .rorqual/open: there from a start to the next clean stop
  *  - .rorqual/version: our own format's number, decimal, newline. Written last on a first start: a
  *    folder that has it is laid out, one that has not is laid out again.
+ *  - .rorqual/cluster: the files of a cluster, with its id. Several processes use them, so nobody holds the
+ *    lock: storage decides who may open a region (region/owned.h). Standalone servers and tools refuse it.
  */
 #ifndef RQ_CATALOG_ROOT_H
 #define RQ_CATALOG_ROOT_H
@@ -46,7 +48,20 @@ typedef enum rq_root_state {
  * removes it. */
 #define RQ_ROOT_BACKUP_LIST ".rorqual/backup"
 
-/* RQ_E_STATE: the folder is unfinished; the text says what to do. */
+/* --- the files of a cluster -------------------------------------------------------------------- */
+#define RQ_CLUSTER_ID_SIZE 37
+
+/* A random UUID (version 4), like HBase's ClusterId. */
+void rq_root_make_cluster_id(rq_executor *ex, char ret[RQ_CLUSTER_ID_SIZE]);
+/* Marks a folder as the cluster's, before a process uses its files; may be repeated, by several at once.
+ * RQ_E_STATE: it is a standalone server's, or of another cluster. RQ_E_UNSUPPORTED: foreign content. */
+RQ_NODISCARD
+rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why);
+/* For the active master: as rq_root_open, without the lock. A new root gets this id. REQUIRES: joined. */
+RQ_NODISCARD
+rq_err rq_root_open_joined(const rq_env *env, const char *cluster_id, rq_root **ret, rq_error *why);
+
+/* RQ_E_STATE: the folder is unfinished, or a cluster's; the text says what to do. */
 RQ_NODISCARD
 rq_err rq_root_check_finished(rq_vfs *v, rq_error *why);
 

@@ -11,6 +11,7 @@
 #include "cli/site.h"
 #include "cli/text_pages.h"
 #include "cli/version.h"
+#include "server/node.h"
 #include "server/server.h"
 
 #include <errno.h>
@@ -30,12 +31,18 @@
 #define VERSION RQ_VERSION " (commit " RQ_COMMIT ")"
 
 static const char help[] =
-    "usage: rorqual server [--data DIR] [--listen ADDRESS,...] [--advertise HOST]\n"
+    "usage: rorqual server [--data DIR | --cluster zk=HOST:PORT/ROOT,store=DIR,secret=FILE]\n"
+    "                      [--listen ADDRESS,...] [--advertise HOST]\n"
     "                      [--zk-port 2181] [--master-port 16000] [--rs-port 16020]\n"
     "                      [--http HOST:PORT] [--memory SIZE] [--config FILE]\n"
     "                      [-D name=value]... [--log debug|info|warn|error]\n"
     "                      [--log-format text|json] [--log-file PATH] [--check]\n\n"
     "  --data DIR        the data folder (default ./data), created when missing\n"
+    "  --cluster zk=HOST:PORT[,HOST:PORT]...[/ROOT],store=DIR,secret=FILE\n"
+    "                    be a server of a cluster: in that ZooKeeper, on a folder that all "
+    "servers\n"
+    "                    see, with the secret that all of them have. For development: see\n"
+    "                    docs/cluster\n"
     "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
     "                    address in brackets: 127.0.0.1,[::1]\n"
     "  --advertise HOST  the host sent to clients (default: the first of --listen; if that is any\n"
@@ -75,7 +82,15 @@ typedef struct arguments {
     rq_log log;
     rq_log_sink log_sink;
     bool hints, check;
+    const char
+        *standalone; /* an option that was given and a cluster's server does not have; or NULL */
 } arguments;
+
+/* What serves: one of the two. */
+typedef struct running {
+    rq_server *server;
+    rq_node *node; /* of a cluster */
+} running;
 
 /* Options that set a setting. */
 static const struct {
@@ -95,12 +110,34 @@ static bool add_alias(arguments *a, int option, const char *value)
     return true;
 }
 
-/* False: no memory. */
-static bool apply(arguments *a, int option, const char *value)
+static const char *only_standalone(int option)
 {
     switch (option) {
     case 'd':
+        return "--data";
+    case 'z':
+        return "--zk-port";
+    case 'p':
+        return "--http";
+    case 'C':
+        return "--check";
+    case 'H':
+        return "--hints";
+    default:
+        return NULL;
+    }
+}
+
+/* False: no memory. */
+static bool apply(arguments *a, int option, const char *value)
+{
+    if (a->standalone == NULL) a->standalone = only_standalone(option);
+    switch (option) {
+    case 'd':
         a->options.data = value;
+        return true;
+    case 'k':
+        a->options.cluster = value;
         return true;
     case 'l':
         a->options.listen = value;
@@ -131,6 +168,7 @@ static int parse(arguments *a, int argc, char **argv)
 {
     static const struct option options[] = {
         {"data", required_argument, NULL, 'd'},
+        {"cluster", required_argument, NULL, 'k'},
         {"listen", required_argument, NULL, 'l'},
         {"advertise", required_argument, NULL, 'a'},
         {"zk-port", required_argument, NULL, 'z'},
@@ -160,6 +198,8 @@ static int parse(arguments *a, int argc, char **argv)
         }
     }
     if (optind < argc) return rq__refuse("server", "unknown argument '%s'", argv[optind]);
+    if (a->options.cluster != NULL && a->standalone != NULL)
+        return rq__refuse("server", "%s is not supported together with --cluster", a->standalone);
     return -1;
 }
 
@@ -270,32 +310,42 @@ static void reopen_log(const arguments *a)
 
 /* The next signal. Meanwhile notifies the service manager's watchdog as long as the server's loops
  * run. */
-static int next_signal(const sigset_t *signals, rq_server *server, const rq_notify *notify)
+static bool pulse(const running *r)
+{
+    return r->node != NULL ? rq_node_pulse(r->node) : rq_server_pulse(r->server);
+}
+
+static int next_signal(const sigset_t *signals, const running *r, const rq_notify *notify)
 {
     uint64_t ns = notify->watchdog_ns / PULSES_PER_PERIOD;
     struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
     for (;;) {
         int got = ns > 0 ? sigtimedwait(signals, NULL, &pause) : sigwaitinfo(signals, NULL);
         if (got > 0) return got;
-        if (errno == EAGAIN && rq_server_pulse(server)) rq__notify_send(notify, "WATCHDOG=1");
+        if (errno == EAGAIN && pulse(r)) rq__notify_send(notify, "WATCHDOG=1");
     }
 }
 
 /* Returns SIGTERM or SIGINT. */
-static int serve_signals(const arguments *a, rq_server *server, const sigset_t *signals,
+static int serve_signals(const arguments *a, const running *r, const sigset_t *signals,
                          const rq_notify *notify)
 {
     for (;;) {
-        int number = next_signal(signals, server, notify);
+        int number = next_signal(signals, r, notify);
+        if (r->node != NULL && (number == SIGHUP || number == SIGQUIT)) {
+            rq_log_warn(&a->log, "server", "%s does nothing in a cluster's server yet",
+                        number == SIGHUP ? "SIGHUP" : "SIGQUIT");
+            continue;
+        }
         switch (number) {
         case SIGHUP:
-            rq_server_reload(server, NULL); /* the log has the result */
+            rq_server_reload(r->server, NULL); /* the log has the result */
             break;
         case SIGUSR1:
             reopen_log(a);
             break;
         case SIGQUIT:
-            rq_server_report(server);
+            rq_server_report(r->server);
             break;
         case SIGTERM:
         case SIGINT:
@@ -318,21 +368,25 @@ static void count_unused(const rq_config *c)
                 count);
 }
 
-static int serve_until_signal(const arguments *a, rq_server *server, const sigset_t *signals,
+static int serve_until_signal(const arguments *a, const running *r, const sigset_t *signals,
                               const rq_notify *notify)
 {
     rq_error why = {.code = RQ_OK};
+    const char *ready =
+        r->node != NULL ? rq_node_ready_text(r->node) : rq_server_ready_text(r->server);
     count_unused(a->options.config);
-    printf("rorqual ready: %s\n", rq_server_ready_text(server));
-    if (rq_server_folder_is_new(server)) printf("new data folder %s\n", rq_server_folder(server));
-    if (a->hints) print_hints(server);
+    printf("rorqual ready: %s\n", ready);
+    if (r->server != NULL && rq_server_folder_is_new(r->server))
+        printf("new data folder %s\n", rq_server_folder(r->server));
+    if (a->hints) print_hints(r->server);
     fflush(stdout);
-    rq__notify_send(notify, "READY=1\nSTATUS=%s", rq_server_ready_text(server));
-    int number = serve_signals(a, server, signals, notify);
+    rq__notify_send(notify, "READY=1\nSTATUS=%s", ready);
+    int number = serve_signals(a, r, signals, notify);
     rq__notify_send(notify, "STOPPING=1\nSTATUS=flushing");
     printf("rorqual stopping: %s\n", number == SIGINT ? "SIGINT" : "SIGTERM");
     fflush(stdout);
-    if (rq_server_close(server, &why) != RQ_OK) {
+    rq_err rc = r->node != NULL ? rq_node_close(r->node, &why) : rq_server_close(r->server, &why);
+    if (rc != RQ_OK) {
         fprintf(stderr, "rorqual: not stopped cleanly: %s\n", why.message);
         return 1;
     }
@@ -357,27 +411,43 @@ static void print_advice(const char *folder, rq_err rc)
         fprintf(stderr, "rorqual: hint: rorqual fsck %s checks the folder\n", folder);
 }
 
+static rq_err open_either(const rq_server_options *o, running *ret, rq_error *why)
+{
+    return o->cluster != NULL ? rq_node_open(o, &ret->node, why)
+                              : rq_server_open(o, &ret->server, why);
+}
+
+/* The regions are other servers' by now, so nothing is closed in order. */
+static void end_lost(void *ctx, const rq_error *why)
+{
+    const arguments *a = ctx;
+    fprintf(stderr, "rorqual: this server has left the cluster: %s\n", why->message);
+    if (a->log_file != NULL)
+        rq_log_event(&a->log, RQ_LOG_ERROR, "server", "lost", rq_log_text("why", why->message));
+    _exit(1);
+}
+
 static int serve(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
-    rq_server *server;
+    running r = {0};
     sigset_t signals;
     rq_notify notify;
     block_signals(&signals);
     raise_open_files();
     if (rq_config_int(a->options.config, RQ_SET_HUGE_TEXT) != 0) (void)rq__text_to_huge_pages();
     if (set_umask(a->options.config, &why) != RQ_OK ||
-        rq_server_open(&a->options, &server, &why) != RQ_OK) {
+        open_either(&a->options, &r, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
         /* The last error also goes to the log file, where operators look for it. */
         if (a->log_file != NULL)
             rq_log_event(&a->log, RQ_LOG_ERROR, "server", "not started",
                          rq_log_text("why", why.message));
-        print_advice(a->options.data, why.code);
+        if (a->options.cluster == NULL) print_advice(a->options.data, why.code);
         return 1;
     }
     rq__notify_open(&notify);
-    int code = serve_until_signal(a, server, &signals, &notify);
+    int code = serve_until_signal(a, &r, &signals, &notify);
     rq__notify_close(&notify);
     return code;
 }
@@ -502,6 +572,8 @@ int rq__cmd_server(int argc, char **argv)
                    .log_sink = RQ_LOG_SINK_INIT};
     a.options.reread_ctx = &a.site;
     a.options.log = &a.log;
+    a.options.lost = end_lost;
+    a.options.lost_ctx = &a;
     a.options.version = VERSION;
     a.log.sink = &a.log_sink;
     set_allocator();

@@ -61,6 +61,8 @@ static rq_err make_report(rq_duty *d)
 
 /* --- one after the other ---------------------------------------------------------------------- */
 
+#define AGAIN_MS 500 /* after a report that was not taken */
+
 static void run_due(rq_task *task)
 {
     rq_duty *d = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq_duty, timer);
@@ -76,10 +78,10 @@ static void run_due(rq_task *task)
 static void pause_or_end(rq_duty *d, bool more)
 {
     rq_executor *ex = d->env->executor;
+    uint64_t ms = d->failing && d->o.period_ms > AGAIN_MS ? AGAIN_MS : d->o.period_ms;
     pthread_mutex_lock(&d->lock);
     d->busy = false;
-    if (more && !d->stopping)
-        ex->timer_arm(ex, &d->timer, d->lane, (uint64_t)d->o.period_ms * 1000000);
+    if (more && !d->stopping) ex->timer_arm(ex, &d->timer, d->lane, ms * 1000000);
     if (d->idle != NULL) d->idle->executor->latch_open(d->idle, RQ_OK);
     pthread_mutex_unlock(&d->lock);
 }
@@ -124,6 +126,16 @@ static void send(rq_task *task)
         d->o.report(d->o.ctx, &d->report);
     else
         answered(&d->report, rc);
+}
+
+void rq_duty_now(rq_duty *d)
+{
+    rq_executor *ex = d->env->executor;
+    pthread_mutex_lock(&d->lock);
+    /* One that is under way comes too late or not at all; then it is sent again soon. */
+    if (!d->busy && !d->stopping && ex->timer_cancel(ex, &d->timer))
+        ex->timer_arm(ex, &d->timer, d->lane, 0);
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

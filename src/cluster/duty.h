@@ -3,7 +3,7 @@
  * A server's reports to the active master: RegionServerStartup until one has taken it, then
  * RegionServerReport with the loads of its regions, every few seconds.
  *
- *   startup ──taken──► report ─ pause ─► report …         a master that is not reached: again, after a pause
+ *   startup ──taken──► report ─ pause ─► report …         a master that is not reached: again, after half a second
  *      └───── RQ_E_CLOCK_OUT_OF_SYNC, RQ_E_YOU_ARE_DEAD: `fatal`, and nothing more
  *
  * A new master takes reports without a startup. HBASE: HRegionServer.reportForDuty, tryRegionServerReport.
@@ -32,6 +32,8 @@ typedef struct rq_duty_options {
 /* Begins at once. */
 RQ_NODISCARD
 rq_err rq_duty_begin(const rq_duty_options *o, rq_duty **ret);
+/* There is another master, which waits for the report: it is sent now. Any thread. */
+void rq_duty_now(rq_duty *d);
 /* Whether a master has taken the startup. Any thread. */
 bool rq_duty_is_taken(rq_duty *d);
 /* Blocking: until no report is under way. Frees it. NULL is fine. */

@@ -32,6 +32,10 @@ typedef struct rq_remote_options {
     /* The server in the master's process. It takes all regions of the namespace hbase, because the master reads
      * their rows directly. NULL: they go anywhere. Borrowed. */
     const rq_server_name *home;
+    /* Where the region is open by the storage, referenced: it is opened again there, if that server is up, and
+     * stays as it is. NULL is returned if it is nowhere; the callee has fenced a server that had it and is not up.
+     * Called by `place`; blocks. NULL: nothing is known, as in tests without storage. */
+    const rq_server_name *(*owner)(void *ctx, const rq_region_info *info);
     /* A server has joined at the address of `old`, which therefore has ended. The callee fences `old` and then
      * reports that it is down. Any thread, must not block; NULL: nobody is told. */
     void (*replaced)(void *ctx, const rq_server_name *old);
@@ -52,6 +56,8 @@ RQ_NODISCARD
 rq_err rq_remote_server_up(rq_remote *m, const rq_server_name *server, rq_error *why);
 /* The server is dead and fenced: its outstanding calls end, and it is not taken again. Any thread. */
 void rq_remote_server_down(rq_remote *m, const rq_server_name *server);
+/* Whether it has joined, and has not been said to be down. Any thread. */
+bool rq_remote_is_up(rq_remote *m, const rq_server_name *server);
 /* The names of servers that are up, at most `max`, any of them; referenced for the caller, in the
  * arena. *ret_total: how many are up. */
 RQ_NODISCARD

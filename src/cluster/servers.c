@@ -178,11 +178,22 @@ rq_err rq_remote_servers(rq_remote *m, size_t max, rq_arena *arena, const rq_ser
     return rc;
 }
 
-/* In turn. */
+bool rq_remote_is_up(rq_remote *m, const rq_server_name *name)
+{
+    pthread_mutex_lock(&m->lock);
+    bool up = rq__server_is_up(m, name);
+    pthread_mutex_unlock(&m->lock);
+    return up;
+}
+
+/* Where the region is open already; else in turn. */
 const rq_server_name *rq__servers_place(void *ctx, const rq_region_info *info)
 {
     rq_remote *m = ctx;
     bool at_home = m->o.home != NULL && rq_slice_eq(info->ns, RQ_SLICE_LIT("hbase"));
+    const rq_server_name *owner = m->o.owner == NULL ? NULL : m->o.owner(m->o.ctx, info);
+    if (owner != NULL && !at_home && rq_remote_is_up(m, owner)) return owner;
+    rq_server_name_unref(owner);
     if (at_home) return rq_server_name_new(m->o.home);
     pthread_mutex_lock(&m->lock);
     const rq__server *s = m->servers;

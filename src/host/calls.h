@@ -60,7 +60,8 @@ typedef struct rq_region_calls {
     /* The last report about an open region; false: there is none. Never blocks. */
     bool (*load)(void *ctx, const rq_server_name *server, const rq_region_info *info,
                  rq_region_load *ret);
-    /* The server on which to open a region, referenced; NULL: there is none now. Never blocks. */
+    /* The server on which to open a region, referenced; NULL: there is none now. In a cluster it may read
+     * storage, and wait for a fence. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info);
     /* Every outstanding call reports RQ_E_SERVER_STOPPED, so what became of it is unknown; so do calls
      * that are sent later, before `send` returns. After this returns no further report arrives. It may be called twice. In a

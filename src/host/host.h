@@ -42,6 +42,9 @@ rq_region_names *rq_host_names(rq_host *h);
  * rq_host_serve on, and not any more when it is closed. REQUIRES: nothing was opened. */
 void rq_host_name_itself(rq_host *h);
 bool rq_host_names_itself(const rq_host *h);
+/* This process becomes the master, whose catalog is the writer of the names from now on. Open regions stay
+ * open, and are not found until the catalog enters them. REQUIRES: no region is opened or closed meanwhile. */
+void rq_host_name_no_more(rq_host *h);
 /* The master has taken the report that the region is open: it is served from now on. Any thread; the region may
  * be closed meanwhile. */
 void rq_host_serve(rq_host *h, const rq_region_info *info);

@@ -116,6 +116,12 @@ void rq_host_serve(rq_host *h, const rq_region_info *info)
     pthread_mutex_unlock(&h->lock);
 }
 
+static void retire(rq_host *h, rq__own_name *o)
+{
+    atomic_fetch_add_explicit(&h->own_retired, 1, memory_order_relaxed);
+    rq_epoch_retire(h->env->epoch, &o->retired, release);
+}
+
 void rq__own_name_end(rq_host *h, const char *encoded)
 {
     if (!h->names_itself) return;
@@ -127,9 +133,22 @@ void rq__own_name_end(rq_host *h, const char *encoded)
     }
     pthread_mutex_unlock(&h->lock);
     if (o == NULL) return;
-    atomic_fetch_add_explicit(&h->own_retired, 1, memory_order_relaxed);
-    rq_epoch_retire(h->env->epoch, &o->retired, release);
+    retire(h, o);
     rq_epoch_collect(h->env->epoch); /* without requests no other thread collects */
+}
+
+void rq_host_name_no_more(rq_host *h)
+{
+    rq__own_name *o;
+    pthread_mutex_lock(&h->lock);
+    h->names_itself = false;
+    while ((o = own_of(rq__by_name_any(&h->own))) != NULL) {
+        rq__by_name_remove(&h->own, &o->named);
+        rq_region_names_remove(&h->names, o->shown);
+        retire(h, o);
+    }
+    pthread_mutex_unlock(&h->lock);
+    rq_epoch_collect(h->env->epoch);
 }
 
 void rq_host_name_itself(rq_host *h)

@@ -100,3 +100,17 @@ rq_err rq__owned_read_closed(const rq__cluster *c, const char *encoded, rq_arena
     if (ret->owner.len == 0 && ret->log_count == 0) return RQ_OK;
     return rq_fail(why, RQ_E_STATE, "region %s was not closed", encoded);
 }
+
+rq_err rq_engine_owner_of(const rq_engine *e, const char *encoded, rq_arena *arena,
+                          const char **ret, bool *ret_ended, rq_error *why)
+{
+    rq__manifest m;
+    uint64_t generation, quiet_ns;
+    rq_error detail = {.code = RQ_OK};
+    RQ_TRY(rq__owned_read(e->cluster, encoded, arena, &m, &generation, why));
+    *ret = rq_arena_cstr(arena, m.owner);
+    if (*ret == NULL) return rq_no_memory(why);
+    rq_err rc = rq__owned_check_owner(e->cluster, m.owner, &quiet_ns, &detail);
+    *ret_ended = rc == RQ_OK;
+    return rc == RQ_OK || rc == RQ_E_STATE ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}

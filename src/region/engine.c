@@ -656,6 +656,11 @@ rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why)
 
 /* --- what others ask -------------------------------------------------------------------------- */
 
+bool rq_engine_in_cluster(const rq_engine *e)
+{
+    return e->cluster != NULL;
+}
+
 const rq_env *rq_engine_env(const rq_engine *e)
 {
     return &e->env;

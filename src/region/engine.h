@@ -70,6 +70,8 @@ rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why);
 RQ_NODISCARD
 rq_err rq_engine_reload(rq_engine *e, const struct rq_config *config, rq_error *why);
 
+/* Its regions are a cluster's. */
+bool rq_engine_in_cluster(const rq_engine *e);
 const rq_env *rq_engine_env(const rq_engine *e);
 struct rq_wal *rq_engine_wal(const rq_engine *e);
 struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
@@ -83,6 +85,13 @@ struct rq_retention *rq_engine_retention(const rq_engine *e);
 RQ_NODISCARD
 rq_err rq_engine_adopt(rq_engine *e, const char *server_name, const char *const *encoded,
                        size_t count, rq_error *why);
+
+/* In a cluster: the server whose region it is by the storage, or was when it ended; "" if it was closed in
+ * order or never opened. *ret_ended: that server cannot acknowledge writes any more. Blocks. RQ_E_NOT_FOUND:
+ * no such region was made. */
+RQ_NODISCARD
+rq_err rq_engine_owner_of(const rq_engine *e, const char *encoded, rq_arena *arena,
+                          const char **ret, bool *ret_ended, rq_error *why);
 
 /* --- what the log held at start --------------------------------------------------------------- */
 typedef struct rq_leftover {

@@ -32,6 +32,7 @@ enum { FLAG_EPHEMERAL = 1, PERMS_ALL = 0x1f };
     X(zoo_client_id)                                                                               \
     X(zoo_create)                                                                                  \
     X(zoo_get)                                                                                     \
+    X(zoo_set)                                                                                     \
     X(zoo_delete)                                                                                  \
     X(zoo_get_children)                                                                            \
     X(zerror)                                                                                      \
@@ -201,6 +202,12 @@ rq_err rq__zk_get(rq__zk *z, const char *path, bool watch, rq_arena *arena, rq__
     ret->own =
         stat.ephemeralOwner != 0 && stat.ephemeralOwner == z->zoo_client_id(z->handle)->client_id;
     return RQ_OK;
+}
+
+rq_err rq__zk_set(rq__zk *z, const char *path, rq_slice value, rq_error *why)
+{
+    int rc = z->zoo_set(z->handle, path, (const char *)value.ptr, (int)value.len, -1);
+    return result(z, rc, "write", path, why);
 }
 
 rq_err rq__zk_remove(rq__zk *z, const char *path, int32_t version, rq_error *why)

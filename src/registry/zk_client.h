@@ -46,6 +46,8 @@ RQ_NODISCARD rq_err rq__zk_open(const rq__zk_options *o, rq__zk **ret, rq_error 
 void rq__zk_close(rq__zk *z);
 RQ_NODISCARD rq_err rq__zk_create(rq__zk *z, const char *path, rq_slice value, bool ephemeral,
                                   rq_error *why);
+/* Replaces the value, whatever its version. */
+RQ_NODISCARD rq_err rq__zk_set(rq__zk *z, const char *path, rq_slice value, rq_error *why);
 /* `watch`: an event follows when the node changes or goes. */
 RQ_NODISCARD rq_err rq__zk_get(rq__zk *z, const char *path, bool watch, rq_arena *arena,
                                rq__zk_node *ret, rq_error *why);

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "registry/zk_nodes.h"
 #include "registry/znode_values.h"
-#include "registry/zk_client.h"
 
 #define AGAIN_NS UINT64_C(500000000)
 #define PATH_LEN_MAX 1024
@@ -29,6 +29,7 @@ struct rq_member {
     bool settling; /* the timer is armed, or its task queued */
     bool over;     /* closing, or refused: nothing is done any more */
     bool folders;  /* made in this session */
+    rq__zk_nodes nodes;
     rq_task stop;
     rq_latch stopped;
     rq_arena arena; /* of one settle */
@@ -36,6 +37,12 @@ struct rq_member {
     rq_arena view_arena RQ_GUARDED_BY(lock);
     rq_member_view view RQ_GUARDED_BY(lock);
 };
+
+/* A list of nodes was given. */
+typedef struct given {
+    rq_task task;
+    rq_member *member;
+} given;
 
 /* The path in the arena; NULL: no memory. */
 static const char *path_of(rq_member *m, const char *folder, const char *name)
@@ -46,29 +53,40 @@ static const char *path_of(rq_member *m, const char *folder, const char *name)
 
 /* --- what is known ------------------------------------------------------------------------- */
 
+static const char *const *copy_names(rq_arena *arena, const char *const *names, size_t count)
+{
+    const char **copy = rq_arena_calloc(arena, count + 1, sizeof *copy);
+    for (size_t i = 0; copy != NULL && i < count; i++)
+        if ((copy[i] = rq_arena_cstr(arena, rq_slice_cstr(names[i]))) == NULL) return NULL;
+    return copy;
+}
+
 static rq_err copy_view(const rq_member_view *v, rq_arena *arena, rq_member_view *ret)
 {
-    const char **servers = rq_arena_calloc(arena, v->server_count, sizeof *servers);
     *ret = *v;
     ret->active = rq_arena_cstr(arena, rq_slice_cstr(v->active));
     ret->trouble = rq_arena_cstr(arena, rq_slice_cstr(v->trouble));
-    ret->servers = servers;
-    if (servers == NULL || ret->active == NULL || ret->trouble == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < v->server_count; i++) {
-        servers[i] = rq_arena_cstr(arena, rq_slice_cstr(v->servers[i]));
-        if (servers[i] == NULL) return RQ_E_NO_MEMORY;
-    }
-    return RQ_OK;
+    ret->servers = copy_names(arena, v->servers, v->server_count);
+    ret->backups = copy_names(arena, v->backups, v->backup_count);
+    bool whole =
+        ret->servers != NULL && ret->backups != NULL && ret->active != NULL && ret->trouble != NULL;
+    return whole ? RQ_OK : RQ_E_NO_MEMORY;
+}
+
+static bool same_names(const char *const *a, size_t a_count, const char *const *b, size_t b_count)
+{
+    bool same = a_count == b_count;
+    for (size_t i = 0; same && i < a_count; i++)
+        same = strcmp(a[i], b[i]) == 0;
+    return same;
 }
 
 static bool same_view(const rq_member_view *a, const rq_member_view *b)
 {
-    bool same = a->state == b->state && a->connected == b->connected &&
-                a->server_count == b->server_count && strcmp(a->active, b->active) == 0 &&
-                strcmp(a->trouble, b->trouble) == 0;
-    for (size_t i = 0; same && i < a->server_count; i++)
-        same = strcmp(a->servers[i], b->servers[i]) == 0;
-    return same;
+    return a->state == b->state && a->connected == b->connected &&
+           strcmp(a->active, b->active) == 0 && strcmp(a->trouble, b->trouble) == 0 &&
+           same_names(a->servers, a->server_count, b->servers, b->server_count) &&
+           same_names(a->backups, a->backup_count, b->backups, b->backup_count);
 }
 
 static void publish(rq_member *m, const rq_member_view *v)
@@ -101,6 +119,37 @@ static rq_err look(rq_member *m, rq_arena *arena, rq_member_view *ret)
 rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret)
 {
     return look(m, arena, ret);
+}
+
+bool rq_member_name_of(const char *text, rq_arena *arena, rq_server_name *ret)
+{
+    unsigned port;
+    long long code;
+    int end = 0;
+    const char *comma = strchr(text, ',');
+    if (comma == NULL || comma == text || sscanf(comma, ",%5u,%lld%n", &port, &code, &end) != 2 ||
+        comma[end] != '\0' || port > UINT16_MAX)
+        return false;
+    ret->host = rq_arena_cstr(arena, rq_slice_of(text, (size_t)(comma - text)));
+    ret->text = rq_arena_cstr(arena, rq_slice_cstr(text));
+    ret->port = (uint16_t)port;
+    ret->start_code = code;
+    return ret->host != NULL && ret->text != NULL;
+}
+
+/* The host before the first comma, the start code behind the last. */
+static bool same_process(const char *server, const char *master)
+{
+    size_t host = strcspn(server, ",");
+    const char *a = strrchr(server, ','), *b = strrchr(master, ',');
+    return a != NULL && b != NULL && strncmp(server, master, host + 1) == 0 && strcmp(a, b) == 0;
+}
+
+const char *rq_member_active_server(const rq_member_view *v)
+{
+    for (size_t i = 0; i < v->server_count; i++)
+        if (same_process(v->servers[i], v->active)) return v->servers[i];
+    return NULL;
 }
 
 /* --- nodes --------------------------------------------------------------------------------- */
@@ -275,7 +324,8 @@ static rq_err settle_all(rq_member *m, rq_member_view *v, rq_error *why)
     RQ_TRY(ensure_cluster_id(m, why));
     RQ_TRY(join_servers(m, why));
     const char *backup = path_of(m, "backup-masters", master->text), *rs = path_of(m, "rs", NULL);
-    if (backup == NULL || rs == NULL ||
+    const char *backups = path_of(m, "backup-masters", NULL);
+    if (backup == NULL || rs == NULL || backups == NULL ||
         rq__znode_master(master->text, master, m->options.master_info_port, &m->arena, &value) !=
             RQ_OK)
         return rq_no_memory(why);
@@ -286,7 +336,13 @@ static rq_err settle_all(rq_member *m, rq_member_view *v, rq_error *why)
     RQ_TRY(rq__zk_children(m->zk, rs, &m->arena, &names, &count, why));
     v->servers = names;
     v->server_count = count;
-    return RQ_OK;
+    RQ_TRY(rq__zk_children(m->zk, backups, &m->arena, &names, &count, why));
+    v->backups = names;
+    v->backup_count = count;
+    if (v->state != RQ_MEMBER_ACTIVE) rq__zk_nodes_forget(&m->nodes);
+    return v->state != RQ_MEMBER_ACTIVE
+               ? RQ_OK
+               : rq__zk_nodes_write(&m->nodes, m->zk, m->options.root, &m->arena, why);
 }
 
 static void arm_again(rq_member *m, uint64_t ns)
@@ -303,6 +359,7 @@ static rq_err new_session(rq_member *m, rq_error *why)
     rq__zk_close(m->zk);
     m->zk = NULL;
     m->folders = false;
+    rq__zk_nodes_forget(&m->nodes);
     m->session++;
     return rq__zk_open(&(rq__zk_options){.quorum = m->options.quorum,
                                          .timeout_ms = m->options.session_ms,
@@ -378,6 +435,28 @@ static void on_event(void *ctx, uint64_t session, rq__zk_event_kind kind)
     }
 }
 
+/* --- the active master's nodes -------------------------------------------------------------- */
+
+static void write_given(rq_task *task)
+{
+    rq_member *m = RQ_CONTAINER_OF(task, given, task)->member;
+    free(RQ_CONTAINER_OF(task, given, task));
+    if (!m->over && m->zk != NULL) settle(m);
+}
+
+rq_err rq_member_write(rq_member *m, const rq_member_node *list, size_t count)
+{
+    given *g = malloc(sizeof *g);
+    rq_err rc = g == NULL ? RQ_E_NO_MEMORY : rq__zk_nodes_give(&m->nodes, list, count);
+    if (rc != RQ_OK) {
+        free(g);
+        return rc;
+    }
+    *g = (given){.task.run = write_given, .member = m};
+    rq_lane_post(m->lane, &g->task);
+    return RQ_OK;
+}
+
 /* --- life ---------------------------------------------------------------------------------- */
 
 static void stop(rq_task *task)
@@ -404,6 +483,7 @@ void rq_member_close(rq_member *m)
     ex->lane_free(ex, m->lane);
     rq_arena_clear(&m->arena);
     rq_arena_clear(&m->view_arena);
+    rq__zk_nodes_clear(&m->nodes);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -429,6 +509,7 @@ rq_err rq_member_open(const rq_member_options *o, rq_member **ret, rq_error *why
         return rq_no_memory(why);
     }
     pthread_mutex_init(&m->lock, NULL);
+    rq__zk_nodes_init(&m->nodes);
     /* Before an event of the session can be on the lane, because events read m->zk. */
     m->settling = true;
     o->executor->timer_arm(o->executor, &m->again, m->lane, 0);

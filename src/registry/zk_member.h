@@ -12,6 +12,9 @@
 #include "base/arena.h"
 #include "base/executor.h"
 #include "catalog/catalog.h"
+#include "rpc/server.h"
+
+#include <stdatomic.h>
 
 typedef struct rq_member rq_member;
 
@@ -41,6 +44,8 @@ typedef struct rq_member_view {
     const char *active;         /* the active master's ServerName; "": none is known */
     const char *const *servers; /* in rs/, sorted */
     size_t server_count;
+    const char *const *backups; /* standby masters, sorted */
+    size_t backup_count;
     const char *trouble; /* why it is REFUSED, or the last error while JOINING; "" */
 } rq_member_view;
 
@@ -50,5 +55,27 @@ RQ_NODISCARD rq_err rq_member_open(const rq_member_options *o, rq_member **ret, 
 void rq_member_close(rq_member *m);
 /* As last heard; copied into the arena. Any thread. */
 RQ_NODISCARD rq_err rq_member_look(rq_member *m, rq_arena *arena, rq_member_view *ret);
+
+/* A ServerName of the view in its parts, in the arena; false: it is none, or there is no memory. */
+bool rq_member_name_of(const char *text, rq_arena *arena, rq_server_name *ret);
+/* Among the servers the one in the active master's process: its host and start code are the same, and start codes
+ * of one cluster differ. NULL: it is not known. */
+const char *rq_member_active_server(const rq_member_view *v);
+
+/* What ClientMetaService answers from (member_service.c), for both RPC ports. */
+typedef struct rq_member_answers {
+    _Atomic(rq_member *) member; /* NULL: nothing is known yet */
+    const char *cluster_id;
+} rq_member_answers;
+rq_rpc_service rq_member_service_methods(rq_member_answers *a);
+
+typedef struct rq_member_node {
+    const char *path; /* below the root: "table/t" */
+    rq_slice value;
+} rq_member_node;
+
+/* The nodes that a master writes which has opened hbase:meta: these, and no others below table/ and
+ * namespace/. Copied; written in the background while this process is ACTIVE. Any thread. */
+RQ_NODISCARD rq_err rq_member_write(rq_member *m, const rq_member_node *list, size_t count);
 
 #endif

@@ -67,7 +67,7 @@ rq_err rq__znode_master(const char *writer, const rq_server_name *master, uint16
     return wrap(&m.base, true, writer, arena, ret);
 }
 
-rq_err rq__znode_meta(const char *writer, const rq_server_name *on, rq_arena *arena, rq_slice *ret)
+rq_err rq_znode_meta(const char *writer, const rq_server_name *on, rq_arena *arena, rq_slice *ret)
 {
     Pb__ServerName server = rq__server_message(on);
     Pb__MetaRegionServer m = PB__META_REGION_SERVER__INIT;
@@ -99,15 +99,15 @@ rq_err rq__znode_server(const char *writer, uint16_t info_port, rq_arena *arena,
     return wrap(&m.base, true, writer, arena, ret);
 }
 
-rq_err rq__znode_table(const char *writer, rq_table_state state, rq_arena *arena, rq_slice *ret)
+rq_err rq_znode_table(const char *writer, rq_table_state state, rq_arena *arena, rq_slice *ret)
 {
     Pb__DeprecatedTableState m = PB__DEPRECATED_TABLE_STATE__INIT;
     m.state = (Pb__DeprecatedTableState__State)state;
     return wrap(&m.base, true, writer, arena, ret);
 }
 
-rq_err rq__znode_namespace(const char *writer, const rq_namespace *ns, rq_arena *arena,
-                           rq_slice *ret)
+rq_err rq_znode_namespace(const char *writer, const rq_namespace *ns, rq_arena *arena,
+                          rq_slice *ret)
 {
     size_t count = ns->configuration.count;
     Pb__NamespaceDescriptor m = PB__NAMESPACE_DESCRIPTOR__INIT;

@@ -19,17 +19,17 @@ RQ_NODISCARD rq_err rq__znode_cluster_id(const char *writer, const char *cluster
 RQ_NODISCARD rq_err rq__znode_master(const char *writer, const rq_server_name *master,
                                      uint16_t info_port, rq_arena *arena, rq_slice *ret);
 /* Of meta-region-server. */
-RQ_NODISCARD rq_err rq__znode_meta(const char *writer, const rq_server_name *server,
-                                   rq_arena *arena, rq_slice *ret);
+RQ_NODISCARD rq_err rq_znode_meta(const char *writer, const rq_server_name *server, rq_arena *arena,
+                                  rq_slice *ret);
 RQ_NODISCARD rq_err rq__znode_running(const char *writer, int64_t start_ms, rq_arena *arena,
                                       rq_slice *ret);
 /* Of rs/NAME; info_port 0: none. */
 RQ_NODISCARD rq_err rq__znode_server(const char *writer, uint16_t info_port, rq_arena *arena,
                                      rq_slice *ret);
-RQ_NODISCARD rq_err rq__znode_table(const char *writer, rq_table_state state, rq_arena *arena,
-                                    rq_slice *ret);
-RQ_NODISCARD rq_err rq__znode_namespace(const char *writer, const rq_namespace *ns, rq_arena *arena,
-                                        rq_slice *ret);
+RQ_NODISCARD rq_err rq_znode_table(const char *writer, rq_table_state state, rq_arena *arena,
+                                   rq_slice *ret);
+RQ_NODISCARD rq_err rq_znode_namespace(const char *writer, const rq_namespace *ns, rq_arena *arena,
+                                       rq_slice *ret);
 /* A message that is encoded already. */
 RQ_NODISCARD rq_err rq__znode_bytes(const char *writer, rq_slice message, rq_arena *arena,
                                     rq_slice *ret);

@@ -32,7 +32,7 @@ static rq_err value_master(const rq__znodes *z, rq_slice name, rq_arena *arena, 
 static rq_err value_meta(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     (void)name;
-    return rq__znode_meta(writer_of(z), rq_catalog_server(z->catalog), arena, &ret->data);
+    return rq_znode_meta(writer_of(z), rq_catalog_server(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_running(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -55,7 +55,7 @@ static rq_err value_table(const rq__znodes *z, rq_slice name, rq_arena *arena, r
     const rq_catalog_table *table = rq_catalog_table_find(z->catalog, name);
     if (table == NULL) return RQ_E_NOT_FOUND;
     ret->changes = true;
-    return rq__znode_table(writer_of(z), table->state, arena, &ret->data);
+    return rq_znode_table(writer_of(z), table->state, arena, &ret->data);
 }
 
 static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -63,7 +63,7 @@ static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *aren
     ret->changes = true;
     const rq_namespace *ns = rq_catalog_namespace_find(z->catalog, name);
     if (ns == NULL) return RQ_E_NOT_FOUND;
-    return rq__znode_namespace(writer_of(z), ns, arena, &ret->data);
+    return rq_znode_namespace(writer_of(z), ns, arena, &ret->data);
 }
 
 static rq_err one_child(const char *name, rq_arena *arena, rq__znode *ret)

@@ -165,7 +165,9 @@ static rq_err compare(const rq_ports *p, rq_error *why)
     const struct {
         const char *option;
         uint16_t port;
-    } all[] = {{"--zk-port", p->zk}, {"--master-port", p->master}, {"--rs-port", p->rs}};
+    } all[] = {{"--zk-port", p->without_zk ? 0 : p->zk},
+               {"--master-port", p->master},
+               {"--rs-port", p->rs}};
     for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++)
         for (size_t j = 0; j < i; j++)
             if (all[i].port != 0 && all[i].port == all[j].port)
@@ -178,7 +180,7 @@ rq_err rq__listen_hold(const rq_listen *l, rq_ports *ports, rq_listen_held *ret,
 {
     ret->count = 0;
     RQ_TRY(compare(ports, why));
-    rq_err rc = try_port(l, "--zk-port", &ports->zk, ret, why);
+    rq_err rc = ports->without_zk ? RQ_OK : try_port(l, "--zk-port", &ports->zk, ret, why);
     if (rc == RQ_OK) rc = try_port(l, "--master-port", &ports->master, ret, why);
     if (rc == RQ_OK) rc = try_port(l, "--rs-port", &ports->rs, ret, why);
     if (rc != RQ_OK) rq__listen_release(ret);

@@ -20,6 +20,7 @@ typedef struct rq_listen {
 
 typedef struct rq_ports {
     uint16_t zk, master, rs;
+    bool without_zk; /* of a cluster, whose ZooKeeper is another program */
 } rq_ports;
 
 /* Sockets that are bound and do not listen. */

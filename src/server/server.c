@@ -30,6 +30,7 @@
 #include "server/reload.h"
 #include "server/report.h"
 #include "server/security.h"
+#include "server/server_priv.h"
 #include "service/admin.h"
 #include "service/service.h"
 #include "service/user_metrics.h"
@@ -112,7 +113,7 @@ rq_err rq_server_folder_mode(const rq_config *config, unsigned *ret, rq_error *w
     return RQ_OK;
 }
 
-static rq_err make_folder(const char *path, unsigned mode, rq_error *why)
+rq_err rq__server_make_folder(const char *path, unsigned mode, rq_error *why)
 {
     struct stat st;
     if (mkdir(path, mode) == 0) return RQ_OK;
@@ -133,12 +134,13 @@ static unsigned readers_of(const rq_config *c)
                                    : (unsigned)(megabytes < READERS_MAX ? megabytes : READERS_MAX);
 }
 
-static rq_err open_threads(rq_server *s, const rq_server_options *o, rq_error *why)
+rq_err rq__server_threads(const rq_config *config, rq_executor **ret, rq_epoch **ret_epoch,
+                          rq_error *why)
 {
-    unsigned compactions = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS);
-    unsigned large = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS_LARGE);
+    unsigned compactions = (unsigned)rq_config_int(config, RQ_SET_COMPACTION_THREADS);
+    unsigned large = (unsigned)rq_config_int(config, RQ_SET_COMPACTION_THREADS_LARGE);
     const unsigned threads[RQ_POOL_COUNT] = {
-        [RQ_POOL_READ] = readers_of(o->config),
+        [RQ_POOL_READ] = readers_of(config),
         [RQ_POOL_FLUSH] = 2,
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
@@ -146,7 +148,7 @@ static rq_err open_threads(rq_server *s, const rq_server_options *o, rq_error *w
         [RQ_POOL_CALL] = 16,
         [RQ_POOL_WORK] = 4,
     };
-    if (rq_thread_executor_new(threads, &s->executor) != RQ_OK || rq_epoch_new(&s->epoch) != RQ_OK)
+    if (rq_thread_executor_new(threads, ret) != RQ_OK || rq_epoch_new(ret_epoch) != RQ_OK)
         return rq_no_memory(why);
     return RQ_OK;
 }
@@ -168,7 +170,7 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
 {
     unsigned mode;
     RQ_TRY(rq_server_folder_mode(o->config, &mode, why));
-    RQ_TRY(make_folder(o->data, mode, why));
+    RQ_TRY(rq__server_make_folder(o->data, mode, why));
     RQ_TRY(rq_vfs_posix_new(o->data, &s->vfs, why));
     rq_vfs_posix_set_mode(s->vfs, mode);
     rq_vfs_posix_on_slow(s->vfs, rq__events_slow, &s->events);
@@ -262,7 +264,7 @@ static rq_err open_user_metrics(rq_server *s, const rq_server_options *o, rq_err
 }
 
 /* The usual reason is that store files have used up the descriptors. */
-static rq_err loops_failed(rq_err rc, rq_error *why)
+rq_err rq__server_loops_failed(rq_err rc, rq_error *why)
 {
     rq_process_usage u;
     rq_machine_process(&u);
@@ -279,7 +281,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                               .epoch = s->epoch,
                               .log = s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);
-    if (rc != RQ_OK) return loops_failed(rc, why);
+    if (rc != RQ_OK) return rq__server_loops_failed(rc, why);
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
     if (requests == 0) requests = rq_engine_memory_budget(o->config) / 8;
     rc = rq_budget_new((size_t)requests, &s->budget);
@@ -498,7 +500,7 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
     rq__listen_host(&s->listen, o->advertise, s->host);
     RQ_TRY(rq__info_place_of(o->config, &s->info, why));
     RQ_TRY(rq__info_bind(&s->info, s->log, why));
-    RQ_TRY(open_threads(s, o, why));
+    RQ_TRY(rq__server_threads(o->config, &s->executor, &s->epoch, why));
     RQ_TRY(open_pages(s, o, why));
     RQ_TRY(open_environment(s, o, why));
     rq__events_begin(&s->events, &s->env, o);

@@ -14,13 +14,19 @@ struct rq_gate_policy;
 typedef struct rq_server rq_server;
 
 typedef struct rq_server_options {
-    const char *data;      /* the folder; created when missing */
+    const char *data;      /* the folder; created when missing. rq_node_open: unused */
     const char *listen;    /* comma-separated addresses and names (listen.h) */
     const char *advertise; /* the host sent to clients; NULL: derived from the listening address */
-    rq_config *config;     /* checked; must outlive the server, which changes it on reload */
-    struct rq_log *log;    /* NULL: none; outlives the server, which sets its level and format from
+    /* "zk=HOST:PORT/ROOT,store=DIR,secret=FILE" (cluster.h), for rq_node_open alone. NULL: standalone. */
+    const char *cluster;
+    /* rq_node_open: called once when the process can be no server of the cluster any more; it must end without
+     * rq_node_close. Any thread. */
+    void (*lost)(void *ctx, const rq_error *why);
+    void *lost_ctx;
+    rq_config *config;   /* checked; must outlive the server, which changes it on reload */
+    struct rq_log *log;  /* NULL: none; outlives the server, which sets its level and format from
                             * the configuration, again when it reloads */
-    const char *version;   /* for the log: "0.1.0 (commit abc)" */
+    const char *version; /* for the log: "0.1.0 (commit abc)" */
     /* Reads the configuration from its sources again and checks it; NULL: no reload. */
     rq_err (*reread)(void *ctx, rq_config **ret, rq_error *why);
     void *reread_ctx;

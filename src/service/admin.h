@@ -16,7 +16,9 @@ typedef struct rq_admin_services rq_admin_services;
 typedef struct rq_admin_services_options {
     const rq_env *env;
     rq_engine *engine;
-    rq_catalog *catalog;
+    rq_catalog *
+        catalog; /* NULL: this process has none; then `host` is set, and only its methods may be served */
+    rq_host *host; /* NULL: the catalog's */
     const rq_config *config;
     struct rq_metrics *metrics; /* NULL: the cluster's status has no requests */
     rq_loops *loops;
@@ -45,6 +47,8 @@ void rq_admin_services_free(rq_admin_services *s);
  * server's. Valid as long as the services. */
 rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
+/* "AdminService" of a cluster's server: what needs its regions alone. */
+rq_rpc_service rq_host_admin_service_methods(rq_admin_services *s);
 /* The methods of AdminService that the master serves (admin_mob.c). */
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);
 /* "LockService" on the master's port (master_locks.c). */

@@ -434,13 +434,13 @@ static void get_server_info(void *ctx, rq_call *call)
     const rq_admin_services *s = ctx;
     Pb__GetServerInfoResponse response = PB__GET_SERVER_INFO_RESPONSE__INIT;
     Pb__ServerInfo info = PB__SERVER_INFO__INIT;
-    info.server_name = rq__server_name_message(&call->arena, rq_catalog_server(s->catalog));
+    info.server_name = rq__server_name_message(&call->arena, rq_host_name(s->host));
     if (info.server_name == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
-    info.has_webui_port = rq_catalog_info_port(s->catalog) != 0;
-    info.webui_port = rq_catalog_info_port(s->catalog);
+    info.webui_port = s->catalog == NULL ? 0 : rq_catalog_info_port(s->catalog);
+    info.has_webui_port = info.webui_port != 0;
     response.server_info = &info;
     rq_call_reply(call, &response.base);
 }
@@ -525,6 +525,30 @@ rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
                             .ended = rq__audit};
 }
 
+/* --- of a cluster's server -------------------------------------------------------------------- */
+
+/* The others ask the catalog, or the master alone may order them (peers/service.h). */
+static const rq_rpc_method host_methods[] = {
+    {"GetRegionInfo", &pb__get_region_info_request__descriptor, get_region_info},
+    {"FlushRegion", &pb__flush_region_request__descriptor, flush_region},
+    {"CompactRegion", &pb__compact_region_request__descriptor, compact_region},
+    {"GetServerInfo", &pb__get_server_info_request__descriptor, get_server_info},
+    {"OpenRegion", &pb__open_region_request__descriptor, rq__refuse_call},
+    {"CloseRegion", &pb__close_region_request__descriptor, rq__refuse_call},
+    {"WarmupRegion", &pb__warmup_region_request__descriptor, rq__refuse_call},
+    {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, rq__refuse_call},
+};
+
+rq_rpc_service rq_host_admin_service_methods(rq_admin_services *s)
+{
+    return (rq_rpc_service){.name = "AdminService",
+                            .methods = host_methods,
+                            .method_count = RQ_ARRAY_LEN(host_methods),
+                            .ctx = s,
+                            .describe = rq__describe_call,
+                            .ended = rq__audit};
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 
 rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_services **ret,
@@ -536,7 +560,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->env = *o->env;
     s->engine = o->engine;
     s->catalog = o->catalog;
-    s->host = rq_catalog_host(o->catalog);
+    s->host = o->host != NULL ? o->host : rq_catalog_host(o->catalog);
     s->config = o->config;
     s->loops = o->loops;
     s->reload = o->reload;

@@ -455,6 +455,84 @@ static void the_cluster_keeps_its_id(void **state)
     end(w);
 }
 
+#define CLUSTER "5b1d2a44-93c0-4a0e-8b2f-000000000001"
+
+/* --- the files of a cluster ------------------------------------------------------------------- */
+
+static void a_clusters_files_are_not_a_standalone_folder(void **state)
+{
+    (void)state;
+    world *w = empty();
+    rq_error why = {0};
+    rq_root_state look;
+    assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
+    assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
+    refused(w, RQ_E_STATE, "has the files of a cluster");
+    assert_int_equal(rq_root_look(w->env->vfs, &look, &why), RQ_E_STATE);
+    end(w);
+}
+
+static void files_are_of_one_cluster(void **state)
+{
+    (void)state;
+    world *w = empty();
+    rq_error why = {0};
+    assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
+    char *before = rq_sim_tree(w->sim);
+    assert_int_equal(rq_root_join(w->env->vfs, "5b1d2a44-93c0-4a0e-8b2f-000000000002", &why),
+                     RQ_E_STATE);
+    assert_non_null(strstr(why.message, "of another cluster"));
+    char *after = rq_sim_tree(w->sim);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    end(w);
+}
+
+static void cannot_join(world *w, rq_err error, const char *part)
+{
+    rq_error why = {0};
+    char *before = rq_sim_tree(w->sim);
+    assert_string_equal(rq_err_name(rq_root_join(w->env->vfs, CLUSTER, &why)), rq_err_name(error));
+    if (strstr(why.message, part) == NULL) fail_msg("\"%s\" says nothing of %s", why.message, part);
+    char *after = rq_sim_tree(w->sim);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    end(w);
+}
+
+static void a_cluster_takes_no_folder_that_is_used(void **state)
+{
+    (void)state;
+    world *w = with_a_table();
+    cannot_join(w, RQ_E_STATE, "of a standalone server");
+    w = empty();
+    put_file(w, "hbase.version", "x");
+    cannot_join(w, RQ_E_STATE, "of a standalone server or of HBase");
+    w = empty();
+    put_file(w, "letters/first", "x");
+    cannot_join(w, RQ_E_UNSUPPORTED, "letters");
+}
+
+/* Nobody holds the lock: a master that was stopped must not keep the next one out. */
+static void masters_of_a_cluster_share_its_files(void **state)
+{
+    (void)state;
+    world *w = empty();
+    rq_error why = {0};
+    rq_root *first, *second;
+    assert_int_equal(rq_root_join(w->env->vfs, CLUSTER, &why), RQ_OK);
+    assert_int_equal(rq_root_open_joined(w->env, CLUSTER, &first, &why), RQ_OK);
+    assert_true(rq_root_is_new(first));
+    assert_string_equal(rq_root_cluster_id(first), CLUSTER);
+    assert_int_equal(rq_root_open_joined(w->env, CLUSTER, &second, &why), RQ_OK);
+    assert_string_equal(rq_root_cluster_id(second), CLUSTER);
+    rq_root_close(second);
+    rq_root_close(first);
+    end(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +548,10 @@ int main(void)
         cmocka_unit_test(what_links_and_snapshots_of_hbase_refer_to_stays_in_the_archive),
         cmocka_unit_test(a_snapshot_of_hbase_holds_the_files_it_names),
         cmocka_unit_test(the_cluster_keeps_its_id),
+        cmocka_unit_test(a_clusters_files_are_not_a_standalone_folder),
+        cmocka_unit_test(files_are_of_one_cluster),
+        cmocka_unit_test(a_cluster_takes_no_folder_that_is_used),
+        cmocka_unit_test(masters_of_a_cluster_share_its_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,7 +270,7 @@ static void a_server_starts_up_and_reports(void **state)
     check_startup(f);
     answer(f, RQ_E_SERVER_NOT_RUNNING, "no master");
     assert_null(f->report);
-    rq_sim_advance(w->sim, 3 * SECOND_NS);
+    rq_sim_advance(w->sim, SECOND_NS / 2);
     check_startup(f);
     answer(f, RQ_OK, NULL);
     assert_true(rq_duty_is_taken(f->duty));
@@ -282,8 +282,15 @@ static void a_server_starts_up_and_reports(void **state)
     rq_sim_advance(w->sim, 3 * SECOND_NS);
     check_report(f, 1);
     answer(f, RQ_E_IO, "another master follows");
-    rq_sim_advance(w->sim, 3 * SECOND_NS);
+    rq_sim_advance(w->sim, SECOND_NS / 2);
     check_report(f, 1); /* no second startup */
+    answer(f, RQ_OK, NULL);
+    rq_sim_advance(w->sim, SECOND_NS / 2);
+    assert_null(f->report); /* not yet due */
+    rq_duty_now(f->duty);
+    rq_sim_run(w->sim);
+    check_report(f, 1);
+    rq_duty_now(f->duty); /* one is under way */
     answer(f, RQ_OK, NULL);
     assert_int_equal(f->fatal, RQ_OK);
     teardown(f);
@@ -314,6 +321,28 @@ static void a_server_that_is_given_up_ends(void **state)
     }
 }
 
+/* The process becomes the master: its catalog names regions from then on. */
+static void a_master_to_be_gives_its_names_up(void **state)
+{
+    (void)state;
+    fixture *f = setup();
+    order(f, RQ_CALL_OPEN, 1, 1000);
+    answer(f, RQ_OK, NULL);
+    assert_int_equal(look_up(f), RQ_OK);
+    rq_host_name_no_more(f->host);
+    assert_false(rq_host_names_itself(f->host));
+    assert_int_equal(look_up(f), RQ_E_NOT_SERVING_REGION);
+    assert_true(is_open(f));
+    order(f, RQ_CALL_OPEN, 2, 2000); /* of its own catalog: it stays as it is */
+    assert_true(is_open(f));
+    answer(f, RQ_OK, NULL);
+    assert_int_equal(look_up(f), RQ_E_NOT_SERVING_REGION);
+    order(f, RQ_CALL_CLOSE, 3, 2000);
+    assert_false(is_open(f));
+    answer(f, RQ_OK, NULL);
+    teardown(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_region_no_master_knows_of_is_closed),
         cmocka_unit_test(a_region_that_cannot_be_opened_has_no_name),
         cmocka_unit_test(a_stop_passes_turns_on),
+        cmocka_unit_test(a_master_to_be_gives_its_names_up),
         cmocka_unit_test(a_server_starts_up_and_reports),
         cmocka_unit_test(a_server_that_is_given_up_ends),
     };

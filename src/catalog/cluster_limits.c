@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a cluster's master refuses, because the storage of a cluster's regions does not know it yet: its manifests
+ * have one owner and name its own files. A refused change has changed nothing. */
+#include "catalog/ddl_priv.h"
+
+static const struct {
+    rq_ddl_kind kind;
+    const char *what;
+} lacking[] = {
+    {RQ_DDL_SPLIT_REGION, "a region cannot be split"},
+    {RQ_DDL_MERGE_REGIONS, "regions cannot be merged"},
+    {RQ_DDL_TRUNCATE_REGION, "a region cannot be truncated alone"},
+    {RQ_DDL_MOVE_REGION, "a region cannot be moved"},
+    {RQ_DDL_SNAPSHOT, "there are no snapshots"},
+    {RQ_DDL_CLONE_SNAPSHOT, "there are no snapshots"},
+    {RQ_DDL_RESTORE_SNAPSHOT, "there are no snapshots"},
+    {RQ_DDL_ADD_PEER, "there is no replication"},
+    {RQ_DDL_REMOVE_PEER, "there is no replication"},
+    {RQ_DDL_ENABLE_PEER, "there is no replication"},
+    {RQ_DDL_DISABLE_PEER, "there is no replication"},
+    {RQ_DDL_UPDATE_PEER, "there is no replication"},
+};
+
+rq_err rq__cluster_check_kind(const rq_catalog *c, rq_ddl_kind kind, rq_error *why)
+{
+    if (!rq_engine_in_cluster(c->engine)) return RQ_OK;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lacking); i++)
+        if (lacking[i].kind == kind)
+            return rq_fail(why, RQ_E_UNSUPPORTED, "in a cluster %s yet", lacking[i].what);
+    return RQ_OK;
+}
+
+rq_err rq__cluster_check_schema(const rq_catalog *c, const rq_table_schema *s, rq_error *why)
+{
+    if (!rq_engine_in_cluster(c->engine)) return RQ_OK;
+    for (size_t i = 0; i < s->family_count; i++)
+        if (s->families[i].is_mob)
+            return rq_fail(why, RQ_E_UNSUPPORTED,
+                           "in a cluster families cannot have MOB files yet: IS_MOB of %.*s",
+                           (int)s->families[i].name.len, (const char *)s->families[i].name.ptr);
+    if (rq_catalog_replication(s) > 1)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "in a cluster there are no region replicas yet");
+    return RQ_OK;
+}

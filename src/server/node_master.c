@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The active master in a server of a cluster; see node.h.
+ *
+ * Taking over: the host stops naming its regions, which stay open; those of the former master are fenced; the
+ * catalog is opened, and opens each region where its manifest says it is. A server that has one and neither
+ * reports nor is in ZooKeeper is fenced first, so that the storage lets another one open it. On a first start
+ * the root is laid out.
+ *
+ *   elected ─► names given up ─► wait for reports of those in rs/ ─► fence meta's owner ─► catalog ─► the master's port
+ */
+#include "server/node_priv.h"
+
+#include "base/log.h"
+#include "wal/head.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#define REPORTS_WAIT_MS 15000 /* five periods of reports */
+#define SETTLED_MS 1500       /* HBASE: hbase.master.wait.on.regionservers.interval */
+#define LOOK_MS 20
+#define RETIRE_MS 5000
+#define ENDED "ended" /* a set: servers that were fenced, whose logs are not removed yet */
+
+/* --- fencing --------------------------------------------------------------------------------------- */
+
+static rq_err fence(rq_node *n, const char *server, rq_error *why)
+{
+    uint64_t quiet_ns;
+    RQ_TRY(rq_set_put(n->store.shared, ENDED, server, why));
+    rq_err rc = rq_wal_fence(n->store.shared, server, n->server->text, &quiet_ns, why);
+    if (rc == RQ_OK)
+        rq_log_warn(n->o.log, "cluster", "%s is fenced: it writes nothing any more", server);
+    return rc;
+}
+
+/* Removes a log that no region needs any more; others are tried again. */
+static void retire(const rq_node *n, const char *server)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq_wal_retire(n->store.shared, server, &why);
+    if (rc == RQ_OK) rc = rq_set_del(n->store.shared, ENDED, server, &why);
+    if (rc != RQ_OK && rc != RQ_E_STATE)
+        rq_log_warn(n->o.log, "cluster", "the log of %s cannot be removed yet: %s", server,
+                    why.message);
+}
+
+static void retire_logs(rq_node *n)
+{
+    rq_executor *ex = n->env.executor;
+    rq_arena a = {0};
+    const char **list;
+    size_t count = 0;
+    uint64_t now = ex->now_ns(ex);
+    if (now < n->retire_at_ns) return;
+    n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
+    if (rq_set_list(n->store.shared, ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++)
+        retire(n, list[i]);
+    rq_arena_clear(&a);
+}
+
+/* Whose the region is by the storage; a server that is not up loses it here. NULL: nobody's. */
+static rq_err find_owner(rq_node *n, const rq_region_info *info, rq_arena *arena,
+                         const rq_server_name **ret, rq_error *why)
+{
+    const char *text;
+    bool ended;
+    rq_server_name name;
+    *ret = NULL;
+    rq_err rc = rq_engine_owner_of(n->engine, info->encoded, arena, &text, &ended, why);
+    if (rc == RQ_E_NOT_FOUND) rq_error_clear(why);
+    if (rc != RQ_OK || ended || text[0] == '\0') return rc == RQ_E_NOT_FOUND ? RQ_OK : rc;
+    if (!rq_member_name_of(text, arena, &name))
+        return rq_fail(why, RQ_E_CORRUPT, "region %s: owner '%s' is no ServerName", info->encoded,
+                       text);
+    if (!rq_remote_is_up(n->remote, &name)) return fence(n, text, why);
+    *ret = rq_server_name_new(&name);
+    return *ret == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
+/* After an error the opening is refused by the storage, and tried again. */
+static const rq_server_name *owner(void *ctx, const rq_region_info *info)
+{
+    const rq_peer_role *role = ctx;
+    rq_node *n = role->ctx;
+    rq_arena a = {0};
+    rq_error why = {.code = RQ_OK};
+    const rq_server_name *ret = NULL;
+    if (find_owner(n, info, &a, &ret, &why) != RQ_OK)
+        rq_log_warn(n->o.log, "cluster", "whose region %s is cannot be told: %s", info->encoded,
+                    why.message);
+    rq_arena_clear(&a);
+    return ret;
+}
+
+/* A later process has started at the address. Beyond 16 at once it is found when it has left ZooKeeper. */
+static void replaced(void *ctx, const rq_server_name *old)
+{
+    const rq_peer_role *role = ctx;
+    rq_node *n = role->ctx;
+    pthread_mutex_lock(&n->lock);
+    if (n->replaced_count < RQ_ARRAY_LEN(n->replaced))
+        n->replaced[n->replaced_count++] = rq_server_name_ref(old);
+    pthread_mutex_unlock(&n->lock);
+    rq__node_stir(n);
+}
+
+static rq_err give_up(rq_node *n, const rq_server_name *server, rq_error *why)
+{
+    RQ_TRY(fence(n, server->text, why));
+    rq_remote_server_down(n->remote, server);
+    rq_catalog_server_down(n->catalog, server);
+    return RQ_OK;
+}
+
+/* --- servers that left ----------------------------------------------------------------------------- */
+
+static bool is_there(const rq_member_view *v, const char *name)
+{
+    for (size_t i = 0; i < v->server_count; i++)
+        if (strcmp(v->servers[i], name) == 0) return true;
+    return false;
+}
+
+struct rq__watched {
+    rq__watched *next;
+    const rq_server_name *name;
+    bool seen;         /* in ZooKeeper, at an earlier look */
+    uint64_t since_ns; /* never seen: when it was missed first */
+};
+
+static rq__watched *watch(rq_node *n, const rq_server_name *name)
+{
+    rq__watched *w = n->watched;
+    while (w != NULL && strcmp(w->name->text, name->text) != 0)
+        w = w->next;
+    if (w != NULL) return w;
+    w = calloc(1, sizeof *w);
+    if (w == NULL) return NULL; /* at the next look */
+    w->name = rq_server_name_ref(name);
+    w->since_ns = n->env.executor->now_ns(n->env.executor);
+    w->next = n->watched;
+    n->watched = w;
+    return w;
+}
+
+/* Those that are down, or all. */
+static void watch_no_more(rq_node *n, bool all)
+{
+    for (rq__watched **at = &n->watched; *at != NULL;) {
+        rq__watched *w = *at;
+        if (!all && rq_remote_is_up(n->remote, w->name)) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        rq_server_name_unref(w->name);
+        free(w);
+    }
+}
+
+/* A server reports as soon as it has its node, so the report may be here before the news of the node: only
+ * one that was seen there has left. One that is never seen has a session's time. */
+static bool is_gone(rq_node *n, const rq_member_view *v, const rq_server_name *server)
+{
+    uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
+    rq__watched *w = strcmp(server->text, n->server->text) == 0 ? NULL : watch(n, server);
+    if (w == NULL) return false;
+    if (is_there(v, server->text)) {
+        w->seen = true;
+        return false;
+    }
+    return w->seen || n->env.executor->now_ns(n->env.executor) - w->since_ns > session;
+}
+
+/* Storage that does not answer is tried again at the next look. */
+static void give_up_or_retry(rq_node *n, const rq_server_name *server)
+{
+    rq_error why = {.code = RQ_OK};
+    if (give_up(n, server, &why) != RQ_OK)
+        rq_log_error(n->o.log, "cluster", "%s has left and cannot be fenced yet: %s", server->text,
+                     why.message);
+}
+
+static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
+{
+    rq_arena a = {0};
+    const rq_server_name **list = NULL;
+    size_t count = 0, total;
+    rq_err rc = rq_remote_servers(n->remote, SIZE_MAX, &a, &list, &count, &total);
+    for (size_t i = 0; i < count; i++) {
+        if (rc == RQ_OK && is_gone(n, v, list[i])) give_up_or_retry(n, list[i]);
+        rq_server_name_unref(list[i]);
+    }
+    watch_no_more(n, false);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
+}
+
+/* NULL: none. */
+static const rq_server_name *next_replaced(rq_node *n)
+{
+    pthread_mutex_lock(&n->lock);
+    const rq_server_name *s = n->replaced_count == 0 ? NULL : n->replaced[--n->replaced_count];
+    pthread_mutex_unlock(&n->lock);
+    return s;
+}
+
+static void give_up_replaced(rq_node *n)
+{
+    for (const rq_server_name *s; (s = next_replaced(n)) != NULL; rq_server_name_unref(s))
+        give_up_or_retry(n, s);
+}
+
+static bool take_view_change(rq_node *n)
+{
+    pthread_mutex_lock(&n->lock);
+    bool changed = n->view_changed;
+    n->view_changed = false;
+    pthread_mutex_unlock(&n->lock);
+    return changed;
+}
+
+rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
+{
+    give_up_replaced(n);
+    retire_logs(n);
+    if (take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
+    /* Without a connection nobody is known to have left. */
+    return v->connected && v->state == RQ_MEMBER_ACTIVE ? give_up_absent(n, v, why) : RQ_OK;
+}
+
+/* --- becoming master ------------------------------------------------------------------------------- */
+
+static bool all_have_reported(const rq_node *n, const rq_member_view *v)
+{
+    rq_arena a = {0};
+    bool all = true;
+    for (size_t i = 0; all && i < v->server_count; i++) {
+        rq_server_name name;
+        if (rq_member_name_of(v->servers[i], &a, &name)) all = rq_remote_is_up(n->remote, &name);
+    }
+    rq_arena_clear(&a);
+    return all;
+}
+
+/* *ret_count: servers in rs/. */
+static bool look_at_reports(rq_node *n, size_t *ret_count)
+{
+    rq_arena a = {0};
+    rq_member_view v;
+    bool all = rq_member_look(atomic_load(&n->answers_of.member), &a, &v) == RQ_OK;
+    if (all) {
+        *ret_count = v.server_count;
+        all = all_have_reported(n, &v);
+    }
+    rq_arena_clear(&a);
+    return all;
+}
+
+static bool is_stopping(rq_node *n)
+{
+    pthread_mutex_lock(&n->lock);
+    bool stopping = n->stopping;
+    pthread_mutex_unlock(&n->lock);
+    return stopping;
+}
+
+/*
+ * Until each server of ZooKeeper has reported: its regions stay with it. One that does not report in time loses
+ * what it has. When all servers of the cluster start, the first one also waits until no other has come for a
+ * moment: it would open all regions alone.
+ */
+static void wait_for_reports(rq_node *n)
+{
+    rq_executor *ex = n->env.executor;
+    uint64_t begin = ex->now_ns(ex), last = begin, now = begin;
+    uint64_t settled = n->was_standby ? 0 : (uint64_t)SETTLED_MS * 1000000;
+    size_t count = 0, before = 0;
+    bool all = false;
+    while (!is_stopping(n) && now - begin < (uint64_t)REPORTS_WAIT_MS * 1000000 &&
+           (!all || now - last < settled)) {
+        (void)poll(NULL, 0, LOOK_MS);
+        all = look_at_reports(n, &count);
+        now = ex->now_ns(ex);
+        if (count != before) last = now;
+        before = count;
+    }
+    rq_log_info(n->o.log, "cluster", "%zu servers are in ZooKeeper%s", count,
+                all ? "" : ", not all of which have reported");
+}
+
+/* The regions that the catalog opens in this process before it reads where others are. */
+static rq_err take_system_regions(rq_node *n, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_region_info list[2];
+    const rq_slice none = {NULL, 0};
+    rq_err rc = rq_region_info_meta(&a, &list[0]);
+    if (rc == RQ_OK) /* HBASE: MasterRegion.REGION_INFO */
+        rc = rq_region_info_make(&a, RQ_SLICE_LIT("master"), RQ_SLICE_LIT("store"), none, none, 1,
+                                 0, &list[1]);
+    for (size_t i = 0; rc == RQ_OK && i < RQ_ARRAY_LEN(list); i++) {
+        const rq_server_name *at = NULL;
+        rc = find_owner(n, &list[i], &a, &at, why);
+        /* The former master has lost the election, but it is there: it is fenced, and ends. */
+        if (rc == RQ_OK && at != NULL && strcmp(at->text, n->server->text) != 0)
+            rc = fence(n, at->text, why);
+        rq_server_name_unref(at);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+static rq_err open_remote(rq_node *n, rq_error *why)
+{
+    int64_t code; /* above those of earlier masters */
+    RQ_TRY(rq__cluster_start_code(n->store.shared, n->env.executor, &code, why));
+    const rq_remote_options o = {.env = &n->env,
+                                 .master_ms = code,
+                                 .send = rq_peers_send,
+                                 .home = n->server,
+                                 .owner = owner,
+                                 .replaced = replaced,
+                                 .ctx = &n->role};
+    if (rq_remote_new(&o, &n->remote) != RQ_OK) return rq_no_memory(why);
+    RQ_TRY(rq_remote_server_up(n->remote, n->server, why));
+    rq_sides_set_master(n->sides, n->remote);
+    return RQ_OK;
+}
+
+static void view_changed(void *ctx)
+{
+    rq_node *n = ctx;
+    pthread_mutex_lock(&n->lock);
+    n->view_changed = true;
+    n->stirred = true;
+    pthread_cond_signal(&n->wake);
+    pthread_mutex_unlock(&n->lock);
+}
+
+static rq_err open_catalog(rq_node *n, rq_error *why)
+{
+    const rq_region_calls calls = rq_remote_calls(n->remote);
+    const rq_catalog_options o = {.master = *n->master,
+                                  .host = n->host,
+                                  .calls = &calls,
+                                  .config = n->o.config,
+                                  .procedure_bytes_max =
+                                      (size_t)rq_engine_memory_budget(n->o.config) / 16};
+    RQ_TRY(rq_root_open_joined(&n->env, n->store.cluster_id, &n->catalog_root, why));
+    RQ_TRY(rq_catalog_open(n->catalog_root, &o, &n->catalog, why));
+    rq_catalog_on_change(n->catalog, view_changed, n);
+    view_changed(n);
+    return RQ_OK;
+}
+
+static rq_err open_master_services(rq_node *n, rq_error *why)
+{
+    const rq_admin_services_options o = {.env = &n->env,
+                                         .engine = n->engine,
+                                         .catalog = n->catalog,
+                                         .config = n->o.config,
+                                         .loops = n->loops,
+                                         .client = n->client};
+    RQ_TRY(rq_admin_services_new(&o, &n->admin, why));
+    const rq_rpc_service services[] = {rq_member_service_methods(&n->answers_of),
+                                       rq_master_service_methods(n->admin),
+                                       rq_lock_service_methods(n->admin)};
+    return rq__node_listen(n, n->master->port, "HMaster", services, RQ_ARRAY_LEN(services),
+                           &n->master_server, why);
+}
+
+rq_err rq__node_become_master(rq_node *n, rq_error *why)
+{
+    rq_log_info(n->o.log, "cluster", "%s is elected: the active master", n->master->text);
+    rq__node_refuse_orders(n);
+    rq_host_name_no_more(n->host);
+    RQ_TRY(open_remote(n, why));
+    RQ_TRY(rq__node_take_orders(n, why));
+    wait_for_reports(n);
+    if (is_stopping(n)) return RQ_OK;
+    RQ_TRY(take_system_regions(n, why));
+    RQ_TRY(open_catalog(n, why));
+    RQ_TRY(open_master_services(n, why));
+    rq_log_info(n->o.log, "cluster", "%s serves as the active master", n->master->text);
+    return RQ_OK;
+}
+
+/* --- the end --------------------------------------------------------------------------------------- */
+
+void rq__node_stop_master(rq_node *n)
+{
+    if (n->catalog != NULL) {
+        rq_catalog_on_change(n->catalog, NULL, NULL);
+        rq_catalog_stop(n->catalog);
+    }
+    if (n->remote != NULL) { /* also without a catalog: the start was interrupted */
+        const rq_region_calls calls = rq_remote_calls(n->remote);
+        calls.stop(calls.ctx);
+    }
+}
+
+rq_err rq__node_close_master(rq_node *n, rq_error *why)
+{
+    rq_err rc = rq_catalog_close(n->catalog, true, why);
+    n->catalog = NULL;
+    watch_no_more(n, true);
+    if (n->remote != NULL) rq_sides_set_master(n->sides, NULL);
+    rq_remote_free(n->remote);
+    rq_root_close(n->catalog_root);
+    for (const rq_server_name *s; (s = next_replaced(n)) != NULL;)
+        rq_server_name_unref(s);
+    return rc;
+}

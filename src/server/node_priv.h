@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server of a cluster, shared by node.c, node_master.c and node_names.c. */
+#ifndef RQ_SERVER_NODE_PRIV_H
+#define RQ_SERVER_NODE_PRIV_H
+
+#include "server/node.h"
+
+#include "cluster/duty.h"
+#include "ops/ops.h"
+#include "peers/peers.h"
+#include "peers/service.h"
+#include "registry/zk_member.h"
+#include "server/cluster.h"
+#include "server/listen.h"
+#include "service/admin.h"
+
+#include <pthread.h>
+
+typedef struct rq__watched rq__watched;
+
+struct rq_node {
+    rq_server_options o;
+    rq_arena arena; /* of the place and the ready text */
+    rq_cluster_place place;
+    const char *ready;
+    rq_listen listen;
+    rq_listen_held held;
+    const char *addresses[RQ_LISTEN_MAX]; /* of `listen` */
+    char name[RQ_HOST_SIZE];              /* the host that others are told */
+    rq_cluster_store store;
+    rq_secret secret;
+    rq_env env;
+    const rq_server_name *server, *master; /* this process's two names; one start code */
+    rq_tenure *tenure;
+    rq_engine *engine;
+    rq_host *host;
+    rq_loops *loops;
+    bool loops_run;
+    rq_budget *budget, *answers, *unread;
+    rq_ops *ops;
+    rq_client_service *client;
+    rq_admin_services *own_admin; /* of this server's regions */
+    rq_sides *sides;
+    rq_peer_service *incoming;
+    rq_peers *peers;
+    rq_peer_role role;
+    rq_orders *orders;
+    rq_duty *duty;
+    rq_member_answers answers_of; /* with the member */
+    rq_rpc_server *rs_server, *master_server;
+    /* The keeper: a thread that watches the member, and is the master's or makes one. */
+    pthread_t keeper;
+    bool keeper_runs;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stopping RQ_GUARDED_BY(lock);
+    bool stirred RQ_GUARDED_BY(lock);      /* there may be something to do */
+    bool view_changed RQ_GUARDED_BY(lock); /* of the catalog: znodes are to be written */
+    bool is_lost RQ_GUARDED_BY(lock);      /* the end of the process has been asked for */
+    const rq_server_name *replaced[16] RQ_GUARDED_BY(lock); /* to be fenced */
+    size_t replaced_count RQ_GUARDED_BY(lock);
+    /* The active master's; the keeper's alone. */
+    bool was_standby;
+    struct rq__watched *watched;          /* servers that have reported */
+    char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
+    uint64_t retire_at_ns;                /* when logs of ended servers are looked at next */
+    rq_root *catalog_root;
+    rq_remote *remote;
+    rq_catalog *catalog;
+    rq_admin_services *admin;
+};
+
+/* Wakes the keeper. */
+void rq__node_stir(rq_node *n);
+RQ_NODISCARD
+rq_err rq__node_take_orders(rq_node *n, rq_error *why);
+void rq__node_refuse_orders(rq_node *n);
+RQ_NODISCARD
+rq_err rq__node_listen(rq_node *n, uint16_t port, const char *name, const rq_rpc_service *services,
+                       size_t count, rq_rpc_server **ret, rq_error *why);
+
+/* --- node_master.c ---------------------------------------------------------------------------------- */
+/* Blocks until the catalog is open, which takes the regions' places as it finds them. */
+RQ_NODISCARD
+rq_err rq__node_become_master(rq_node *n, rq_error *why);
+/* Fences servers that have left, and has their regions opened elsewhere. */
+RQ_NODISCARD
+rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why);
+/* Before the loops stop: no change begins any more. */
+void rq__node_stop_master(rq_node *n);
+/* After: the catalog is closed, and what is left of the master freed. */
+rq_err rq__node_close_master(rq_node *n, rq_error *why);
+
+/* --- node_names.c ----------------------------------------------------------------------------------- */
+/* Has the znodes written that show where meta, tables and namespaces are. */
+RQ_NODISCARD
+rq_err rq__node_write_names(rq_node *n, rq_error *why);
+
+#endif
