@@ -2,19 +2,21 @@
 /* See bulk_work.h. */
 #include "transfer/bulk_work.h"
 
+#include "base/digest.h"
 #include "transfer/out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #define SMALL_BYTES_MAX 65536 /* of place, step and a part's mark */
+#define FOR "for "
 
 static const char *const steps[] = {
     [RQ__BULK_SORTING] = "sorting", [RQ__BULK_MERGED] = "merged", [RQ__BULK_LOADED] = "loaded"};
 
 static const char *path_of(rq__bulk_work *w, const char *name)
 {
-    return rq_arena_printf(&w->plan.arena, "%s/%s", w->folder, name);
+    return rq_arena_printf(&w->arena, "%s/%s", w->folder, name);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -27,11 +29,18 @@ static rq_err read_small(rq__bulk_work *w, const char *name, const char **ret, r
     const char *path = path_of(w, name);
     *ret = NULL;
     if (path == NULL) return rq_no_memory(why);
-    rq_err rc = rq_vfs_read_file(w->vfs, path, SMALL_BYTES_MAX, &w->plan.arena, &text, &mine);
+    RQ_TRY(rq__settle_file(w->vfs, path, why));
+    rq_err rc = rq_vfs_read_file(w->vfs, path, SMALL_BYTES_MAX, &w->arena, &text, &mine);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", mine.message);
-    *ret = rq_arena_cstr(&w->plan.arena, text);
+    *ret = rq_arena_cstr(&w->arena, text);
     return *ret == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
+static bool is_line(const char *text, const char *line)
+{
+    size_t len = strlen(line);
+    return strncmp(text, line, len) == 0 && text[len] == '\n';
 }
 
 static rq_err read_step(rq__bulk_work *w, rq_error *why)
@@ -40,6 +49,10 @@ static rq_err read_step(rq__bulk_work *w, rq_error *why)
     const char *text;
     RQ_TRY(read_small(w, "step", &text, why));
     if (text == NULL) return RQ_OK;
+    const char *second = strchr(text, '\n');
+    w->step_is_for = second == NULL || strncmp(second + 1, FOR, strlen(FOR)) != 0
+                         ? NULL
+                         : second + 1 + strlen(FOR);
     if (sscanf(text, "%15s %" SCNu64 " %" SCNu64 " %" SCNu64, word, &w->files, &w->rows,
                &w->cells) == 4)
         for (rq__bulk_step s = RQ__BULK_MERGED; s <= RQ__BULK_LOADED; s++)
@@ -59,10 +72,37 @@ static rq_err open_folders(rq__bulk_work *w, const char *progress, const char *n
     return rq_vfs_lock(w->lock_vfs, NULL, &w->lock, why);
 }
 
+/* Whether the command was killed while it removed the folder: the plan is gone, and the step still tells that all
+ * is loaded. */
+static rq_err was_removed(rq__bulk_work *w, bool *ret, rq_error *why)
+{
+    rq_stat st;
+    rq_error mine = {.code = RQ_OK};
+    const char *plan = path_of(w, "plan");
+    *ret = false;
+    if (plan == NULL) return rq_no_memory(why);
+    rq_err rc = rq_vfs_stat(w->vfs, plan, &st, &mine);
+    if (rc == RQ_OK) return RQ_OK;
+    if (rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", mine.message);
+    rc = read_step(w, &mine);
+    if (rc != RQ_OK && rc != RQ_E_CORRUPT) return rq_fail(why, rc, "%s", mine.message);
+    *ret =
+        w->step == RQ__BULK_LOADED && w->step_is_for != NULL && is_line(w->step_is_for, w->digest);
+    if (!*ret) w->step = RQ__BULK_SORTING; /* another command's, or none's */
+    return RQ_OK;
+}
+
 static rq_err open_plan(rq__bulk_work *w, const char *what, rq__files *files, rq_error *why)
 {
     const char *const *texts;
     rq_error mine = {.code = RQ_OK};
+    bool is_over;
+    rq_md5_hex(rq_slice_cstr(what), w->digest);
+    RQ_TRY(was_removed(w, &is_over, why));
+    if (is_over) {
+        w->is_over = w->plan.is_resumed = true;
+        return RQ_OK;
+    }
     RQ_TRY(rq__files_texts(files, true, &texts, why));
     rq_err rc =
         rq__plan_open(w->vfs, w->folder, what, texts, files->part_count, true, &w->plan, &mine);
@@ -87,6 +127,7 @@ rq_err rq__work_open(const char *progress, rq_vfs *vfs, const char *vfs_path, co
 void rq__work_close(rq__bulk_work *w)
 {
     rq__plan_close(&w->plan);
+    rq_arena_clear(&w->arena);
     (void)rq_file_close(w->lock);
     if (w->lock_vfs != NULL) rq_vfs_free(w->lock_vfs);
     if (w->own_vfs != NULL) rq_vfs_free(w->own_vfs);
@@ -104,15 +145,16 @@ static rq_err put_small(rq__bulk_work *w, const char *name, const char *text, rq
 
 rq_err rq__work_set_place(rq__bulk_work *w, const char *place, rq_error *why)
 {
-    RQ_TRY(put_small(w, "place", place, why));
+    if (w->place == NULL || strcmp(w->place, place) != 0) RQ_TRY(put_small(w, "place", place, why));
     w->place = place;
     return RQ_OK;
 }
 
 rq_err rq__work_set_step(rq__bulk_work *w, rq__bulk_step step, rq_error *why)
 {
-    const char *text = rq_arena_printf(&w->plan.arena, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-                                       steps[step], w->files, w->rows, w->cells);
+    const char *text =
+        rq_arena_printf(&w->arena, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n" FOR "%s\n",
+                        steps[step], w->files, w->rows, w->cells, w->digest);
     RQ_TRY(put_small(w, "step", text, why));
     w->step = step;
     return RQ_OK;
@@ -135,7 +177,7 @@ rq_err rq__work_list_runs(rq__bulk_work *w, rq__runs *ret, rq_error *why)
         rq_slice mark;
         uint64_t rows, cells, runs;
         RQ_TRY(rq__plan_counts_of(&w->plan, i, &mark, why));
-        const char *text = rq_arena_cstr(&w->plan.arena, mark);
+        const char *text = rq_arena_cstr(&w->arena, mark);
         if (text == NULL) return rq_no_memory(why);
         if (sscanf(text, "rows %" SCNu64 " cells %" SCNu64 " runs %" SCNu64, &rows, &cells,
                    &runs) != 3)

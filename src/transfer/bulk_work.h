@@ -9,13 +9,16 @@
  *    place                   the staging folder that the server gave, if the HFiles are made there
  *    step                    "merged FILES ROWS CELLS": the HFiles are complete, no run is needed
  *                            "loaded FILES ROWS CELLS": the server has loaded all of them
+ *                            second line: "for " and the MD5 of the command that the plan is for
  *
  * The name `step` sorts after "plan": the folder is removed in the order of names after the load,
- * so a kill leaves the step until the plan is gone.
+ * so a kill leaves the step until the plan is gone. "loaded" without a plan: the same command has
+ * nothing left to do but to remove the rest.
  */
 #ifndef RQ_TRANSFER_BULK_WORK_H
 #define RQ_TRANSFER_BULK_WORK_H
 
+#include "base/digest.h"
 #include "transfer/bulkload.h"
 #include "transfer/files.h"
 #include "transfer/runs.h"
@@ -34,9 +37,13 @@ typedef struct rq__bulk_work {
     rq_vfs *lock_vfs;
     rq_file *lock;
     rq__plan plan;
-    bool is_open; /* the folder is this command's */
+    rq_arena arena;
+    char digest[RQ_MD5_HEX_LEN + 1]; /* of the command */
+    bool is_open;                    /* the folder is this command's */
+    bool is_over; /* an earlier run has loaded everything, and removed the plan */
     rq__bulk_step step;
     uint64_t files, rows, cells; /* of the step */
+    const char *step_is_for;     /* in the step's text; NULL: it does not tell */
     const char *place;           /* NULL: none is noted */
 } rq__bulk_work;
 

@@ -136,6 +136,9 @@ static rq_err take_token(bulk_job *j, rq_error *why)
         j->token = rq_arena_cstr(&j->arena, rq_slice_cstr(place));
         return j->token == NULL ? rq_no_memory(why) : RQ_OK;
     }
+    if (place == NULL && b->output == NULL && j->work.step == RQ__BULK_MERGED)
+        return rq_fail(why, RQ_E_CORRUPT, "%s/place is missing: remove the folder to start over",
+                       j->work.shown);
     if (place != NULL && j->work.step == RQ__BULK_MERGED)
         return rq_fail(why, RQ_E_NOT_FOUND,
                        "the HFiles of the earlier run, in %s, are gone: remove %s to start over",
@@ -278,6 +281,7 @@ static bool is_over(const bulk_job *j)
 {
     const char *place = j->b->output == NULL ? j->work.place : NULL;
     const char *path = place == NULL ? NULL : local_path(place);
+    if (j->work.is_over && j->b->output == NULL) return true;
     return j->work.step == RQ__BULK_LOADED && path != NULL && access(path, F_OK) != 0 &&
            errno == ENOENT;
 }

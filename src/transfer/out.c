@@ -64,11 +64,28 @@ rq_err rq__move_file(rq_vfs *v, const char *from, const char *to, rq_error *why)
     return rq_vfs_move(v, from, to, why);
 }
 
+/* A replacement has three names: PATH.draft is being written, PATH.new is complete and durable, and counts
+ * instead of PATH until it has that name. */
+rq_err rq__settle_file(rq_vfs *v, const char *path, rq_error *why)
+{
+    char complete[PATH_BYTES];
+    rq_stat st;
+    rq_error mine = {.code = RQ_OK};
+    snprintf(complete, sizeof complete, "%s.new", path);
+    rq_err rc = rq_vfs_stat(v, complete, &st, &mine);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    return rc == RQ_OK ? rq__move_file(v, complete, path, why)
+                       : rq_fail(why, rc, "%s", mine.message);
+}
+
 rq_err rq__put_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
 {
-    char draft[PATH_BYTES];
+    char draft[PATH_BYTES], complete[PATH_BYTES];
     snprintf(draft, sizeof draft, "%s.draft", path);
+    snprintf(complete, sizeof complete, "%s.new", path);
+    RQ_TRY(rq__settle_file(v, path, why));
     RQ_TRY(rq__drop_file(v, draft, why));
     RQ_TRY(rq_vfs_write_new_file(v, draft, bytes, why));
-    return rq__move_file(v, draft, path, why);
+    RQ_TRY(rq_vfs_move(v, draft, complete, why));
+    return rq__move_file(v, complete, path, why);
 }

@@ -35,9 +35,12 @@ void rq__out_close(rq__out *o);
 /* Opens a folder, which is made with that mode if it is missing; its parent must be there. */
 RQ_NODISCARD
 rq_err rq__open_folder(const char *path, mode_t mode, rq_vfs **ret, rq_error *why);
-/* Replaces a small file: after a crash it is the old or the new one. */
+/* Writes or replaces a small file: after a crash, and rq__settle_file, it is the old or the new one. */
 RQ_NODISCARD
 rq_err rq__put_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why);
+/* Ends a replacement that a crash interrupted: before a file that may have been replaced is read. */
+RQ_NODISCARD
+rq_err rq__settle_file(rq_vfs *v, const char *path, rq_error *why);
 /* Moves a finished file to its name, which may be taken by an older one. */
 RQ_NODISCARD
 rq_err rq__move_file(rq_vfs *v, const char *from, const char *to, rq_error *why);

@@ -6,6 +6,7 @@
 #include "transfer/bulk_work.h"
 #include "transfer/load_journal.h"
 #include "vfs/memory.h"
+#include "vfs/sim.h"
 
 static const char *const parts[] = {"0 10 a", "10 20 a"};
 
@@ -101,6 +102,67 @@ static void a_work_folder_knows_its_step(void **state)
     rq__work_close(&w);
     rq_arena_clear(&files.arena);
     rq_vfs_free(v);
+}
+
+/* The folder is removed in the order of names. Whatever is left after a kill, the load is not made again. */
+static void a_removal_that_was_killed_goes_on(void **state)
+{
+    static const char *const gone[] = {"w/00000", "w/place", "w/plan"};
+    rq_vfs *v = memory();
+    rq__files files = {0};
+    rq__file_part list[] = {{"a", 0, 10, 5}};
+    rq__bulk_work w;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    files.parts = list;
+    files.part_count = 1;
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+    assert_int_equal(rq__work_note_part(&w, 0, 5, 10, 2, &why), RQ_OK);
+    assert_int_equal(rq__work_set_place(&w, "file:/x", &why), RQ_OK);
+    w.rows = 5;
+    assert_int_equal(rq__work_set_step(&w, RQ__BULK_MERGED, &why), RQ_OK);
+    assert_int_equal(rq__work_set_step(&w, RQ__BULK_LOADED, &why), RQ_OK);
+    rq__work_close(&w);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(gone); i++) {
+        assert_int_equal(rq_vfs_remove(v, gone[i], NULL), RQ_OK);
+        assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=1", &files, &w, &why), RQ_OK);
+        assert_true(w.step == RQ__BULK_LOADED && w.rows == 5 && w.plan.is_resumed);
+        assert_int_equal(w.is_over, i == 2);
+        rq__work_close(&w);
+    }
+    assert_int_equal(rq__work_open(NULL, v, "/v", "w", "x=2", &files, &w, &why), RQ_OK);
+    assert_true(w.step == RQ__BULK_SORTING && !w.plan.is_resumed);
+    rq__work_close(&w);
+    rq_arena_clear(&files.arena);
+    rq_vfs_free(v);
+}
+
+/* Killed at any call of the file system: the file is the old or the new one. */
+static void a_small_file_is_replaced_at_once(void **state)
+{
+    (void)state;
+    uint64_t calls = 1;
+    for (uint64_t k = 0; k <= calls; k++) {
+        rq_sim *sim;
+        rq_slice text;
+        rq_arena a = {0};
+        rq_error why = {.code = RQ_OK};
+        assert_int_equal(rq_sim_new(7, NULL, &sim), RQ_OK);
+        rq_vfs *v = rq_sim_env(sim)->vfs;
+        assert_int_equal(rq__put_file(v, "x", RQ_SLICE_LIT("old"), &why), RQ_OK);
+        uint64_t before = rq_sim_calls(sim);
+        if (k > 0) rq_sim_fail_at(sim, before + k, RQ_E_IO);
+        rq_err rc = rq__put_file(v, "x", RQ_SLICE_LIT("new"), &why);
+        assert_true(rc == RQ_OK || k > 0);
+        if (k == 0) calls = rq_sim_calls(sim) - before;
+        assert_int_equal(rq__settle_file(v, "x", &why), RQ_OK);
+        assert_int_equal(rq_vfs_read_file(v, "x", 100, &a, &text, &why), RQ_OK);
+        assert_true(rq_slice_eq(text, RQ_SLICE_LIT("new")) ||
+                    (k > 0 && rq_slice_eq(text, RQ_SLICE_LIT("old"))));
+        rq_arena_clear(&a);
+        rq_sim_free(sim);
+    }
+    assert_true(calls > 3);
 }
 
 static void a_journal_goes_on(void **state)
@@ -208,6 +270,8 @@ int main(void)
         cmocka_unit_test(a_plan_goes_on),
         cmocka_unit_test(marks_without_a_plan_are_left_over),
         cmocka_unit_test(a_work_folder_knows_its_step),
+        cmocka_unit_test(a_removal_that_was_killed_goes_on),
+        cmocka_unit_test(a_small_file_is_replaced_at_once),
         cmocka_unit_test(a_journal_goes_on),
         cmocka_unit_test(a_torn_line_does_not_count),
         cmocka_unit_test(divided_files_know_their_pieces),
