@@ -266,6 +266,7 @@ static rq_err apply(reader *r, rq_buf *out)
 static bool has_commas(const char *text, size_t len)
 {
     size_t n = 0;
+    if (len == 0) return false; /* and the text may be NULL */
     for (const char *p = text; (p = memchr(p, ',', len - (size_t)(p - text))) != NULL; p++)
         if (++n >= RQ__LIST_PIECE - 1) return true;
     return false;

@@ -126,7 +126,11 @@ static void a_scanner_goes_on_from_call_to_call(void **state)
 {
     scan_test *t = *state;
     rq_ops_seat *seats[] = {t->o->loop, t->o->own};
-    for (int i = 0; i < 2; i++) {
+    enum { ROUNDS = 8 }; /* each seat ends 16 calls, and the 16th is timed */
+    /* Shifts the calls of one seat: a call of an ended scanner has no region, and must not be the 16th. */
+    (void)call(t, t->o->own, 0, "r", 100);
+    for (int round = 0; round < ROUNDS; round++) {
+        int i = round % 2;
         uint64_t blocks, bytes;
         rq_region_evict_blocks(ops_region(t->o, "a"), &blocks, &bytes);
         rq_op_scan *s = call(t, seats[i], 0, "a", 4);
@@ -144,12 +148,12 @@ static void a_scanner_goes_on_from_call_to_call(void **state)
         assert_int_equal(s->read.op.rc, RQ_OK);
         assert_true(s->is_idle);
     }
-    assert_int_equal(t->taken, 6);
+    assert_int_equal(t->taken, 3 * ROUNDS + 1);
     rq_op_stats counted = ops_stats(t->o, RQ_OP_SCAN);
     assert_true(rq_times_count(&counted.times) > 0);
     assert_int_equal(ops_table_times(t->o, RQ_OP_SCAN), rq_times_count(&counted.times));
-    assert_int_equal(ops_stats(t->o, RQ_OP_SCAN).ops, 8);
-    assert_int_equal(ops_stats(t->o, RQ_OP_SCAN).rows, 20);
+    assert_int_equal(ops_stats(t->o, RQ_OP_SCAN).ops, 4 * ROUNDS + 1);
+    assert_int_equal(ops_stats(t->o, RQ_OP_SCAN).rows, 10 * ROUNDS + 10);
     assert_int_equal(ops_stats(t->o, RQ_OP_SCAN).failed, 0);
 }
 
