@@ -234,7 +234,8 @@ static void check_startup(fixture *f)
     assert_non_null(m);
     assert_int_equal(m->port, 7);
     assert_int_equal(m->server_start_code, 70);
-    assert_int_equal(m->server_current_time, ex->now_ms(ex));
+    /* The simulated clock may have gone on since. */
+    assert_in_range((uint64_t)ex->now_ms(ex) - m->server_current_time, 0, 100);
     assert_string_equal(m->use_this_hostname_instead, "h1");
     pb__region_server_startup_request__free_unpacked(m, NULL);
 }
