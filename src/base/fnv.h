@@ -8,7 +8,7 @@
 
 #define RQ_FNV1A UINT64_C(0xcbf29ce484222325) /* the hash of no bytes */
 
-/* The hash of the bytes that `hash` is of, and these behind them. Its low bits are weak for short keys;
+/* Continues `hash` with further bytes; RQ_FNV1A is the hash of none. The low bits are weak for short keys;
  * a table folds it (h ^ h >> 32) or takes high bits. */
 static inline uint64_t rq_fnv1a(uint64_t hash, rq_slice bytes)
 {

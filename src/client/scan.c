@@ -339,7 +339,8 @@ void rq__scan_lose(rq_op *op)
 
 static const rq_op_result step_done = {.goes_on = true};
 
-/* If a request was sent ahead, its answer must come before the operation ends. */
+/* Fails the scan after a malformed answer: at once, or, if the next request has been sent already, when that
+ * request is answered, because its answer refers to the scan. */
 static void fail_malformed(rq_op *op, rq_err rc)
 {
     rq__scan_lose(op);

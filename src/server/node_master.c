@@ -35,7 +35,8 @@ static rq_err fence(rq_node *n, const char *server, rq_error *why)
     return rc;
 }
 
-/* Removes a log that no region needs any more; others are tried again. */
+/* Removes the log of a server that has ended, if no region needs it any more; else a later call tries
+ * again. */
 static void retire(const rq_node *n, const char *server)
 {
     rq_error why = {.code = RQ_OK};
@@ -61,7 +62,8 @@ static void retire_logs(rq_node *n)
     rq_arena_clear(&a);
 }
 
-/* Whose the region is by the storage; a server that is not up loses it here. NULL: nobody's. */
+/* Finds the server that owns the region according to its manifest. An owner that is not up is fenced, and
+ * then *ret is NULL, as for a region without an owner. */
 static rq_err find_owner(rq_node *n, const rq_region_info *info, rq_arena *arena,
                          const rq_server_name **ret, rq_error *why)
 {
@@ -80,7 +82,8 @@ static rq_err find_owner(rq_node *n, const rq_region_info *info, rq_arena *arena
     return *ret == NULL ? rq_no_memory(why) : RQ_OK;
 }
 
-/* After an error the opening is refused by the storage, and tried again. */
+/* NULL: the region has no owner, or an error hides it: then the storage refuses to open the region elsewhere, and
+ * the master tries again. */
 static const rq_server_name *owner(void *ctx, const rq_region_info *info)
 {
     const rq_peer_role *role = ctx;
