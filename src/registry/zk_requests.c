@@ -130,6 +130,13 @@ static rq_err do_nothing(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32
     return RQ_OK;
 }
 
+/* The watches' memory is free before the client reads the answer: its connection may live a little longer. */
+static rq_err close_session(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    rq__zk_watches_clear(c);
+    return do_nothing(c, in, out, err);
+}
+
 static rq_err refuse_write(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
 {
     (void)c;
@@ -225,7 +232,7 @@ static const struct {
     {RQ__ZK_DELETE, refuse_write},
     {RQ__ZK_SET_DATA, refuse_write},
     {RQ__ZK_SET_ACL, refuse_write},
-    {RQ__ZK_CLOSE_SESSION, do_nothing},
+    {RQ__ZK_CLOSE_SESSION, close_session},
 };
 
 static request_fn *find_request(int32_t op)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many watches of one client of the registry, on the catalog in the simulated environment: after a change they are
- * compared in slices, and what the client asks meanwhile is answered behind the events. */
+/* Watches of the registry's clients, on the catalog in the simulated environment. After a change many watches of one client
+ * are compared in slices, and its next requests are answered after the events. A closed session holds no watch. */
 #include "../service/service_world.h"
 
 #include "base/meter.h"
 #include "registry/registry.h"
 
-enum { EXISTS = 3, PING = 11, MANY = 20000 };
+enum { EXISTS = 3, PING = 11, CLOSE_SESSION = -11, MANY = 20000 };
 
 typedef struct client {
     rq_stream stream;
@@ -49,7 +49,18 @@ static void close_client(client *c)
     rq_buf_clear(&c->in);
 }
 
-static void watch(client *c, const char *path)
+/* The error of the one answer that was sent to the client. */
+static int32_t error_of_answer(const client *c)
+{
+    uint32_t err = 0;
+    rq_cursor at = rq_cursor_of(rq_buf_slice(&c->stream.out));
+    rq_slice before;
+    assert_true(rq_cursor_bytes(&at, 4 + 4 + 8, &before) && rq_cursor_be32(&at, &err));
+    return (int32_t)err;
+}
+
+/* Returns the error of the answer. */
+static int32_t watch(client *c, const char *path)
 {
     size_t len = strlen(path);
     append_be32(c, (uint32_t)(4 + 4 + 4 + len + 1));
@@ -60,14 +71,16 @@ static void watch(client *c, const char *path)
     append(c, "\1", 1);
     offer(c);
     assert_int_equal(c->in.len, 0);
+    int32_t err = error_of_answer(c);
     rq_buf_reset(&c->stream.out);
+    return err;
 }
 
-static void ping(client *c)
+static void ask(client *c, int32_t xid, int32_t op)
 {
     append_be32(c, 8);
-    append_be32(c, (uint32_t)-2);
-    append_be32(c, PING);
+    append_be32(c, (uint32_t)xid);
+    append_be32(c, (uint32_t)op);
     offer(c);
 }
 
@@ -102,7 +115,7 @@ static unsigned tasks_of_change(service_world *s, unsigned watches, const char *
     s->loops.loop.run(&s->loops.loop);
     unsigned before = s->posted;
     assert_int_equal(world_create(&s->w, table, "f", NULL), RQ_OK);
-    ping(&c); /* before the loop has run */
+    ask(&c, -2, PING); /* before the loop has run */
     bool waits = c.in.len > 0;
     assert_int_equal(waits, watches == MANY);
     s->loops.loop.run(&s->loops.loop);
@@ -121,20 +134,57 @@ static unsigned tasks_of_change(service_world *s, unsigned watches, const char *
     return tasks;
 }
 
+static rq_registry *open_registry(service_world *s, size_t memory_max)
+{
+    rq_registry *registry;
+    rq_registry_options o = {
+        .env = s->w.env, .loops = &s->loops, .catalog = s->w.catalog, .memory_max = memory_max};
+    assert_int_equal(rq_registry_open(&o, &registry, NULL), RQ_OK);
+    return registry;
+}
+
 static void many_watches_are_compared_in_slices(void **state)
 {
     (void)state;
     enum { LEAST = 2 * MANY / RQ_METER_STRETCH_STEPS };
-    rq_registry *registry;
     service_world *s = service_world_new();
-    rq_registry_options o = {.env = s->w.env,
-                             .loops = &s->loops,
-                             .catalog = s->w.catalog,
-                             .memory_max = (size_t)64 << 20};
-    assert_int_equal(rq_registry_open(&o, &registry, NULL), RQ_OK);
+    rq_registry *registry = open_registry(s, (size_t)64 << 20);
     unsigned few = tasks_of_change(s, 10, "one");
     unsigned many = tasks_of_change(s, MANY, "two");
     assert_true(many >= few + LEAST);
+    rq_registry_close(registry);
+    service_world_free(s);
+}
+
+/* Sets watches until one is refused; returns how many were taken. */
+static unsigned watch_until_refused(client *c)
+{
+    enum { NO_NODE = -101, OPERATION_TIMEOUT = -7 };
+    char path[64];
+    for (unsigned count = 0;; count++) {
+        snprintf(path, sizeof path, "/hbase/table/none%u", count);
+        int32_t err = watch(c, path);
+        if (err == OPERATION_TIMEOUT) return count;
+        assert_int_equal(err, NO_NODE);
+    }
+}
+
+static void a_closed_session_holds_no_watch(void **state)
+{
+    (void)state;
+    service_world *s = service_world_new();
+    rq_registry *registry = open_registry(s, (size_t)64 << 10);
+    client first, second;
+    open_client(&first, s);
+    open_client(&second, s);
+    unsigned most = watch_until_refused(&first);
+    assert_true(most > 100);
+    ask(&first, 7, CLOSE_SESSION);
+    assert_int_equal(error_of_answer(&first), 0);
+    assert_int_equal(watch_until_refused(&second),
+                     most); /* the first connection's end is not yet handled */
+    close_client(&first);
+    close_client(&second);
     rq_registry_close(registry);
     service_world_free(s);
 }
@@ -143,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_watches_are_compared_in_slices),
+        cmocka_unit_test(a_closed_session_holds_no_watch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,9 @@ import rorqual.tests.support.Await;
  * tables; a later JVM that checks the writes of an earlier one gets the same suffix.
  */
 public final class Cluster implements AutoCloseable {
+    /** Held while a program splits a region or has splits switched off, which is for all tables: programs run in parallel. */
+    public static final Object SPLITS = new Object();
+
     public final Configuration configuration;
     public final Connection connection;
     public final Admin admin;

@@ -260,6 +260,19 @@ public final class Regions implements Program {
         });
     }
 
+    private void switchedOff(RegionInfo first, RegionInfo second) throws Exception {
+        try {
+            Expect.equal(true, admin.splitSwitch(false, true), "split switch before");
+            Expect.equal(true, admin.mergeSwitch(false, true), "merge switch before");
+            Expect.equal(false, admin.isSplitEnabled(), "split switch");
+            Expect.fails(DoNotRetryIOException.class, "failed due to split switch off", unwrapped(() -> split(second, "h")));
+            Expect.fails(DoNotRetryIOException.class, "failed because merge switch is off", unwrapped(() -> merge(false, first, second)));
+        } finally {
+            admin.splitSwitch(true, true);
+            admin.mergeSwitch(true, true);
+        }
+    }
+
     private void refused(Steps steps) throws Exception {
         steps.must("refused: create", () -> cluster.create("regions_no", keys("g", "n"), Cluster.family("f")).close());
         RegionInfo[] of = regions("regions_no").toArray(new RegionInfo[0]);
@@ -276,15 +289,8 @@ public final class Regions implements Program {
                     .get(60, TimeUnit.SECONDS)));
         });
         steps.run("refused: switched off", () -> {
-            try {
-                Expect.equal(true, admin.splitSwitch(false, true), "split switch before");
-                Expect.equal(true, admin.mergeSwitch(false, true), "merge switch before");
-                Expect.equal(false, admin.isSplitEnabled(), "split switch");
-                Expect.fails(DoNotRetryIOException.class, "failed due to split switch off", unwrapped(() -> split(of[1], "h")));
-                Expect.fails(DoNotRetryIOException.class, "failed because merge switch is off", unwrapped(() -> merge(false, of[0], of[1])));
-            } finally {
-                admin.splitSwitch(true, true);
-                admin.mergeSwitch(true, true);
+            synchronized (Cluster.SPLITS) {
+                switchedOff(of[0], of[1]);
             }
         });
         steps.run("refused: SPLIT_ENABLED, MERGE_ENABLED of the table", () -> {

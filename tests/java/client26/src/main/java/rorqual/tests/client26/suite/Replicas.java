@@ -142,7 +142,9 @@ public final class Replicas implements Program {
             Expect.equal("0:2 1:2 2:2", locations(), "locations of three");
         });
         steps.run("daughters have replicas", () -> {
-            admin.splitRegionAsync(admin.getRegions(name).get(0).getRegionName(), b("c")).get(60, TimeUnit.SECONDS);
+            synchronized (Cluster.SPLITS) {
+                admin.splitRegionAsync(admin.getRegions(name).get(0).getRegionName(), b("c")).get(60, TimeUnit.SECONDS);
+            }
             Expect.equal("0:3 1:3 2:3", locations(), "locations after a split");
         });
         if (!"hbase".equals(System.getenv("PEER"))) {
