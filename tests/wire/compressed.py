@@ -24,7 +24,7 @@ CODECS = {"DefaultCodec": (zlib.compress, zlib.decompress),
           "GzipCodec": (lambda b: gzip(b), lambda b: zlib.decompress(b, 31)),
           "BZip2Codec": (bz2.compress, bz2.decompress)}
 LARGE = 20 * 100_000  # bytes of the large row
-SLOW_ANSWERS = 20
+SLOW_ANSWERS = 8
 SANITIZED = "asan" in os.environ.get("RORQUAL", "") or "tsan" in os.environ.get("RORQUAL", "")
 
 
@@ -149,7 +149,7 @@ def others_go_on(world):
 def peers_that_go(world):
     """Clients disconnect while their requests are decompressed or their responses compressed."""
     block = bz2.compress(cell(b"gone", b"q", world.pool))
-    for _ in range(10):
+    for _ in range(4):
         c = world.connect("BZip2Codec")
         for _ in range(3):
             c.send("Mutate", world.put(b"gone"), block)
