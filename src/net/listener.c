@@ -12,6 +12,7 @@
 
 #define ACCEPT_BATCH 64
 #define ACCEPT_RETRY_NS 100000000ull /* out of file descriptors: try again after this */
+#define SAY_NS 60000000000ull        /* one line at most in this time */
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
@@ -112,6 +113,24 @@ static void on_accept_retry(rq_loop_timer *t)
     uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
 }
 
+/* One line at first, then one a minute with their number. */
+RQ_COLD static void cannot_accept(rq_listener *l, int code)
+{
+    uint64_t now = rq_loop_clock_ns();
+    char before[64] = "";
+    if (l->said_ns != 0 && now - l->said_ns < SAY_NS) {
+        l->unsaid++;
+        return;
+    }
+    if (l->unsaid > 0)
+        snprintf(before, sizeof before, " (%u more times since this was logged last)", l->unsaid);
+    l->said_ns = now;
+    l->unsaid = 0;
+    if (l->loops->log != NULL)
+        rq_log_warn(l->loops->log, "rpc", "cannot accept on port %u: %s%s", l->port, strerror(code),
+                    before);
+}
+
 static void on_acceptable(uv_poll_t *h, int status, int events)
 {
     (void)events;
@@ -125,9 +144,7 @@ static void on_acceptable(uv_poll_t *h, int status, int events)
             accepted(l, (struct carrier){.fd = fd});
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* The connection stays in the backlog and the socket readable: do not spin on it. */
-            if (l->loops->log != NULL)
-                rq_log_warn(l->loops->log, "rpc", "cannot accept on port %u: %s", l->port,
-                            strerror(errno));
+            cannot_accept(l, errno);
             uv_poll_stop(&l->poll);
             rq_loop_timer_arm(loop, &l->retry, ACCEPT_RETRY_NS);
             return;

@@ -156,6 +156,8 @@ struct rq_listener {
     rq_task start_task;
     rq_task stop_task;
     rq_loop_timer retry;
+    uint64_t said_ns; /* when it was logged last that no connection can be accepted; 0: never */
+    unsigned unsaid;  /* failures since then */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool polling RQ_GUARDED_BY(lock); /* `poll` is open in uv */

@@ -7,7 +7,10 @@
  * 3. Take the number n, under the token.
  * 4. Link the files into the families' folders under their final names (or copy them, where linking
  *    is not possible or the files are not the server's alone), make bytes and names durable, open
- *    them.
+ *    them. Then look at each source's name again: a client that was killed and started again renames
+ *    a file before it names it in another call, and only one of the two calls may load it. Renamed
+ *    before this look, the file is not loaded by this call; a client that renames it later finds a
+ *    file with two names (transfer/load_files.c), and waits.
  * 5. Commit the manifest with all of them: the point of no return.
  * 6. Publish the stores' versions, under the token, with one more number m as `visible_from`.
  * 7. With replication of bulk loads: stage a record of the load (bulk_event.c); its number is the
@@ -281,6 +284,27 @@ static target *target_of(loading *l, rq__region_store *s)
     return t;
 }
 
+static rq_err check_name(const part *p, rq_error *why)
+{
+    rq_file *now;
+    rq_file_id id;
+    rq_err rc = open_source(p, &now, &id, why);
+    if (rc == RQ_OK) (void)rq_file_close(now); /* only read */
+    bool gone = rc == RQ_E_NOT_FOUND;
+    if (rc != RQ_OK && !gone) return rc;
+    if (!gone && id.device == p->id.device && id.inode == p->id.inode) return RQ_OK;
+    return rq_fail(why, RQ_E_CONFLICT, "%s was renamed, removed or replaced while it was loaded",
+                   p->source->name);
+}
+
+/* A source that is to be kept may go in the meantime: another cluster may archive it. */
+static rq_err check_names(const loading *l, rq_error *why)
+{
+    for (size_t i = 0; i < l->what->file_count && !l->what->copy; i++)
+        RQ_TRY(check_name(&l->parts[i], why));
+    return RQ_OK;
+}
+
 static rq_err place_files(loading *l, rq_error *why)
 {
     size_t n = l->what->file_count;
@@ -294,7 +318,7 @@ static rq_err place_files(loading *l, rq_error *why)
     }
     for (size_t i = 0; i < l->target_count; i++)
         RQ_TRY(rq_vfs_sync_dir(l->region->env.vfs, rq_store_dir(l->targets[i].store->store), why));
-    return RQ_OK;
+    return check_names(l, why);
 }
 
 /* The event, as long as a failure can be undone. */

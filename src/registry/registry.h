@@ -9,6 +9,8 @@
 #include "catalog/catalog.h"
 #include "rpc/server.h"
 
+#include "proto/hbase.pb-c.h"
+
 typedef struct rq_registry rq_registry;
 
 #define RQ_REGISTRY_ADDRESSES_MAX 8
@@ -38,8 +40,33 @@ rq_listener *rq_registry_listener(rq_registry *r);
 /* REQUIRES: the loops run, or never ran. NULL is fine. */
 void rq_registry_close(rq_registry *r);
 
-/* ClientMetaService, for both RPC ports; `catalog` must outlive the servers. */
-rq_rpc_service rq_meta_service_methods(rq_catalog *catalog);
+/* What ClientMetaService tells, in the memory of a call. What is NULL is not known, and left out of
+ * the answers. */
+typedef struct rq_meta_view {
+    const char *cluster_id;
+    Pb__ServerName *active; /* the master */
+    Pb__ServerName **backups;
+    size_t backup_count;
+    Pb__ServerName **servers; /* region servers */
+    size_t server_count;
+    Pb__ServerName *meta_server; /* has hbase:meta … */
+    int meta_copies;             /* … in so many replicas, at least 1 */
+} rq_meta_view;
+
+/* Where ClientMetaService looks; the first member of a struct that has the place. */
+typedef struct rq_meta_answers {
+    rq_err (*look)(const struct rq_meta_answers *a, rq_call *call, rq_meta_view *ret);
+} rq_meta_answers;
+
+/* ClientMetaService, for both RPC ports; `a` must outlive the servers. */
+rq_rpc_service rq_meta_service_methods(const rq_meta_answers *a);
+
+/* A standalone server's answers, from its catalog, which must outlive them. */
+typedef struct rq_catalog_answers {
+    rq_meta_answers answers;
+    rq_catalog *catalog;
+} rq_catalog_answers;
+rq_catalog_answers rq_catalog_answers_of(rq_catalog *catalog);
 /* BootstrapNodeService, for the region server's port. */
 rq_rpc_service rq_bootstrap_service_methods(rq_catalog *catalog);
 

@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/executor.h"
 #include "catalog/catalog.h"
-#include "rpc/server.h"
+#include "registry/registry.h"
 
 #include <stdatomic.h>
 
@@ -64,10 +64,12 @@ const char *rq_member_active_server(const rq_member_view *v);
 
 /* What ClientMetaService answers from (member_service.c), for both RPC ports. */
 typedef struct rq_member_answers {
+    rq_meta_answers answers;
     _Atomic(rq_member *) member; /* NULL: nothing is known yet */
     const char *cluster_id;
 } rq_member_answers;
-rq_rpc_service rq_member_service_methods(rq_member_answers *a);
+/* Sets all but the member. */
+void rq_member_answers_init(rq_member_answers *a, const char *cluster_id);
 
 typedef struct rq_member_node {
     const char *path; /* below the root: "table/t" */

@@ -4,7 +4,8 @@
  *
  *   PREAMBLE ─ "HBas" 0 0x50 ─► HEADER ─ ConnectionHeader ─► OPEN ─ requests …
  *      │ "Regist": the cluster id, then closed     │             │
- *      │ "Securi": not enabled; another preamble   │             │
+ *      │ "Securi": not enabled; another preamble,  │             │
+ *      │           up to SECURITY_PREAMBLES_MAX    │             │
  *      └── anything else ──► DEAD ◄── unknown service or codec ──┴── malformed or too big
  *
  * Rules
@@ -48,7 +49,10 @@
 #define HEAVY_SCORE 16
 #define HEAVY_SCORE_MAX 64
 #define LOG_LINES_PER_SECOND 5
-#define AHEAD_MAX 16                     /* frames of one read that the service learns of at once */
+#define AHEAD_MAX 16 /* frames of one read that the service learns of at once */
+/* Most preambles of a connection that ask for security; a client sends one. Each of them costs an answer
+ * many times its length. */
+#define SECURITY_PREAMBLES_MAX 8
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
 
 static const rq_rpc_server *server_of(const rq_rpc_conn *conn)
@@ -160,6 +164,16 @@ RQ_COLD static void bad_magic(rq_rpc_conn *conn, const uint8_t *p)
     fatal(conn, HB "ipc.FatalConnectionException", text);
 }
 
+RQ_COLD static void no_security(rq_rpc_conn *conn)
+{
+    if (++conn->security_preambles > SECURITY_PREAMBLES_MAX)
+        fatal(conn, HB "ipc.FatalConnectionException",
+              "the connection has asked for security too often");
+    else
+        send_exception(conn, RQ_CALL_ID_NONE, HB "ipc.SecurityNotEnabledException", false,
+                       "security is not enabled");
+}
+
 RQ_COLD static bool step_preamble(rq_rpc_conn *conn)
 {
     rq_slice bytes = rq_input_peek(&conn->input);
@@ -169,8 +183,7 @@ RQ_COLD static bool step_preamble(rq_rpc_conn *conn)
     if (memcmp(p, "Regist", 6) == 0 && server_of(conn)->cluster_id != NULL) {
         answer_registry(conn);
     } else if (memcmp(p, "Securi", 6) == 0) {
-        send_exception(conn, RQ_CALL_ID_NONE, HB "ipc.SecurityNotEnabledException", false,
-                       "security is not enabled");
+        no_security(conn);
     } else if (memcmp(p, "HBas", 4) != 0) {
         bad_magic(conn, p);
     } else if (p[4] != RQ_PROTOCOL_VERSION) {

@@ -103,6 +103,21 @@ RQ_COLD static bool refuse_param(const rq_call_private *p, struct refusal *r)
                   p->call.method->name);
 }
 
+RQ_COLD static bool refuse_long_param(const rq_call_private *p, size_t len, size_t max,
+                                      struct refusal *r)
+{
+    r->says_point = true;
+    return refuse(r, HB "DoNotRetryIOException", true,
+                  "the parameter of %s has %zu bytes, more than the %zu that this method takes",
+                  p->call.method->name, len, max);
+}
+
+static bool check_length(const rq_call_private *p, size_t len, struct refusal *r)
+{
+    size_t max = rq__rpc_param_max(&p->conn->service->service, p->call.method->name);
+    return len <= max || refuse_long_param(p, len, max, r);
+}
+
 RQ_COLD static bool refuse_short_param(const rq_call_private *p, struct refusal *r)
 {
     return refuse(r, SHADED "InvalidProtocolBufferException", false,
@@ -206,10 +221,19 @@ RQ_INLINE outcome decode(rq_call_private *p, rq_cursor param, rq_slice block, si
     return DECODED;
 }
 
+RQ_COLD static bool refuse_long_head(const rq_request_head *head, struct refusal *r)
+{
+    r->says_point = true;
+    return refuse(r, HB "DoNotRetryIOException", true,
+                  "the header of the request has %zu bytes, more than %zu", head->bytes.len,
+                  RQ_REQUEST_HEAD_MAX);
+}
+
 static bool find_parts(rq_call_private *p, const rq_request_head *head, rq_cursor *c,
                        rq_cursor *ret_param, rq_slice *ret_block, struct refusal *r)
 {
-    rq_slice ignored;
+    rq_slice message;
+    if (RQ_UNLIKELY(head->is_too_long)) return refuse_long_head(head, r);
     if (!head->has_param)
         return refuse(
             r, HB "DoNotRetryIOException", true,
@@ -219,7 +243,9 @@ static bool find_parts(rq_call_private *p, const rq_request_head *head, rq_curso
     *ret_param = *c;
     *ret_block = (rq_slice){0};
     if (!find_method(p, head, r)) return false;
-    if (!rq_pb_delimited(c, &ignored)) return true; /* decode() reports it */
+    if (!rq_pb_delimited(c, &message)) return true; /* decode() reports it */
+    if (RQ_UNLIKELY(message.len > RQ_RPC_PARAM_SHORT) && !check_length(p, message.len, r))
+        return false;
     return find_block(p, head, c, ret_block, r);
 }
 

@@ -132,12 +132,13 @@ struct rq_rpc_conn {
     unsigned calls;
     rq_conn_state state;
     unsigned blocked;
-    unsigned skip_frames; /* frames to skip: a SASL token that needs no reply */
-    bool running;         /* its state machine is running */
-    unsigned ahead;       /* received frames already announced to the service (`expect`) */
-    bool waiting;         /* queued in the budget */
-    bool resuming;        /* `resume` is posted */
-    bool deferred;        /* `turn` is posted */
+    unsigned security_preambles; /* that asked for security, so far */
+    unsigned skip_frames;        /* frames to skip: a SASL token that needs no reply */
+    bool running;                /* its state machine is running */
+    unsigned ahead;              /* received frames already announced to the service (`expect`) */
+    bool waiting;                /* queued in the budget */
+    bool resuming;               /* `resume` is posted */
+    bool deferred;               /* `turn` is posted */
     char host[46];
     rq_input input;
     rq_rpc_client client;

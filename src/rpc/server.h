@@ -21,6 +21,14 @@ typedef struct rq_rpc_server rq_rpc_server;
 
 #define RQ_RPC_ADDRESSES_MAX 8
 
+/* No limit of a parameter is below this. */
+#define RQ_RPC_PARAM_SHORT ((size_t)64 * 1024)
+
+typedef struct rq_rpc_param_limit {
+    const char *method;
+    size_t max; /* SIZE_MAX: none */
+} rq_rpc_param_limit;
+
 /* A service as named in the connection header, e.g. "ClientService". The tables must outlive the
  * server. */
 typedef struct rq_rpc_service {
@@ -28,6 +36,11 @@ typedef struct rq_rpc_service {
     const rq_rpc_method *methods;
     size_t method_count;
     void *ctx; /* passed to every handler */
+    /* Longest parameter, in bytes; a longer one is refused before it is decoded. A handler that
+     * walks lists of its request on the loop needs a limit. 0: the frame's length alone is limited. */
+    size_t param_max;
+    const rq_rpc_param_limit *param_limits; /* of methods that have another one */
+    size_t param_limit_count;
     /* A decoder for some requests that is faster than protobuf-c's. NULL, or a NULL result:
      * protobuf-c decodes. The message may point into the frame, which lives as long as the call. */
     ProtobufCMessage *(*unpack)(const ProtobufCMessageDescriptor *type,
@@ -48,6 +61,14 @@ typedef struct rq_rpc_service {
     void (*ended)(void *ctx, const rq_call *call, const ProtobufCMessage *response,
                   const rq_rpc_exception *failure);
 } rq_rpc_service;
+
+/* SIZE_MAX: no limit. */
+static inline size_t rq__rpc_param_max(const rq_rpc_service *s, const char *method)
+{
+    for (size_t i = 0; i < s->param_limit_count; i++)
+        if (strcmp(s->param_limits[i].method, method) == 0) return s->param_limits[i].max;
+    return s->param_max != 0 ? s->param_max : SIZE_MAX;
+}
 
 #define RQ_RPC_REQUEST_BYTES_MAX ((size_t)256 << 20) /* hbase.ipc.max.request.size */
 #define RQ_RPC_MIN_TIMEOUT_MS 20                     /* hbase.ipc.min.client.request.timeout */

@@ -121,9 +121,11 @@ bool rq__request_head_parse(rq_cursor *frame, rq_request_head *ret)
 {
     *ret = (rq_request_head){0};
     if (!rq_pb_delimited(frame, &ret->bytes)) return false;
+    ret->is_too_long = ret->bytes.len > RQ_REQUEST_HEAD_MAX;
     rq_cursor c = rq_cursor_of(ret->bytes);
+    if (RQ_UNLIKELY(ret->is_too_long)) c.end = c.ptr + RQ_REQUEST_HEAD_MAX;
     while (c.ptr != c.end)
-        if (!head_field(&c, ret)) return false;
+        if (!head_field(&c, ret)) return ret->is_too_long;
     return true;
 }
 

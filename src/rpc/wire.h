@@ -27,6 +27,9 @@
 #define RQ_CALL_ID_NONE UINT32_MAX
 #define RQ_RESPONSE_BYTES_MAX ((size_t)INT32_MAX)
 
+/* Longest header of a request. It is parsed, and its attributes are decoded, on the connection's loop. */
+#define RQ_REQUEST_HEAD_MAX ((size_t)256 * 1024)
+
 /* The fields of a RequestHeader that dispatch needs, parsed without allocation. */
 typedef struct rq_request_head {
     rq_slice bytes;  /* the whole header */
@@ -38,10 +41,11 @@ typedef struct rq_request_head {
     uint32_t cell_block_len;
     bool has_cell_block;
     bool has_param;
+    bool is_too_long; /* only the fields in its first RQ_REQUEST_HEAD_MAX bytes were read */
 } rq_request_head;
 
 /* Parses the delimited header at the front of a frame and advances the cursor past it. False:
- * malformed. */
+ * malformed. One that is too long is parsed to its first field that is malformed, or cut. */
 bool rq__request_head_parse(rq_cursor *frame, rq_request_head *ret);
 
 /* The trace that an RPCTInfo names: its trace_id (HTrace), or the low 64 bits of the trace id in

@@ -182,10 +182,10 @@ static rq_err open_services(rq_node *n, rq_error *why)
     RQ_TRY(open_loops(n, why));
     RQ_TRY(open_ops(n, why));
     RQ_TRY(open_peers(n, why));
-    n->answers_of.cluster_id = n->store.cluster_id;
+    rq_member_answers_init(&n->answers_of, n->store.cluster_id);
     const rq_rpc_service services[] = {
         rq_client_service_methods(n->client), rq_host_admin_service_methods(n->own_admin),
-        rq_peer_service_methods(n->incoming), rq_member_service_methods(&n->answers_of)};
+        rq_peer_service_methods(n->incoming), rq_meta_service_methods(&n->answers_of.answers)};
     RQ_TRY(rq__node_listen(n, n->server->port, "HRegionServer", services, RQ_ARRAY_LEN(services),
                            &n->rs_server, why));
     rq_err rc = rq_loops_start(n->loops);

@@ -369,7 +369,7 @@ static rq_err open_master_services(rq_node *n, rq_error *why)
                                          .loops = n->loops,
                                          .client = n->client};
     RQ_TRY(rq_admin_services_new(&o, &n->admin, why));
-    const rq_rpc_service services[] = {rq_member_service_methods(&n->answers_of),
+    const rq_rpc_service services[] = {rq_meta_service_methods(&n->answers_of.answers),
                                        rq_master_service_methods(n->admin),
                                        rq_lock_service_methods(n->admin)};
     return rq__node_listen(n, n->master->port, "HMaster", services, RQ_ARRAY_LEN(services),

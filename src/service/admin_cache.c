@@ -23,10 +23,46 @@ static void unref_regions(void *thing)
         rq_region_unref(j->regions[i]);
 }
 
+static rq_err add_exception(clear_job *j, rq_arena *arena, Pb__RegionSpecifier *spec, rq_err rc,
+                            const rq_error *why)
+{
+    Pb__RegionExceptionMessage *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return RQ_E_NO_MEMORY;
+    pb__region_exception_message__init(m);
+    m->region = spec;
+    m->exception = rq__exception_pair(arena, rc, why);
+    if (m->exception == NULL) return RQ_E_NO_MEMORY;
+    j->stats.exception[j->stats.n_exception++] = m;
+    return RQ_OK;
+}
+
+/* Takes a reference to each region that is here; the others are in the answer. */
+static rq_err find_regions(rq__blocking *b)
+{
+    clear_job *j = RQ_CONTAINER_OF(b, clear_job, blocking);
+    const Pb__ClearRegionBlockCacheRequest *request =
+        (const Pb__ClearRegionBlockCacheRequest *)b->call->param;
+    rq_err rc = RQ_OK;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(b->services->env.epoch, &m);
+    for (size_t i = 0; i < request->n_region && rc == RQ_OK; i++) {
+        rq_error why = {.code = RQ_OK};
+        rq_region *region;
+        rc = rq__admin_find_region(b->services, request->region[i], &region, &why);
+        if (rc == RQ_OK)
+            j->regions[j->region_count++] = rq_region_ref(region);
+        else
+            rc = add_exception(j, &b->call->arena, request->region[i], rc, &why);
+    }
+    rq_epoch_unpin(b->services->env.epoch, &m);
+    return rc;
+}
+
 static rq_err clear_work(rq__blocking *b)
 {
     clear_job *j = RQ_CONTAINER_OF(b, clear_job, blocking);
     uint64_t blocks = 0, bytes = 0;
+    RQ_TRY(find_regions(b));
     for (size_t i = 0; i < j->region_count; i++) {
         uint64_t n, size;
         rq_region_evict_blocks(j->regions[i], &n, &size);
@@ -51,19 +87,6 @@ static void clear_answer(rq__blocking *b)
     rq_call_reply(b->call, &response.base);
 }
 
-static rq_err add_exception(clear_job *j, rq_arena *arena, Pb__RegionSpecifier *spec, rq_err rc,
-                            const rq_error *why)
-{
-    Pb__RegionExceptionMessage *m = rq_arena_alloc(arena, sizeof *m);
-    if (m == NULL) return RQ_E_NO_MEMORY;
-    pb__region_exception_message__init(m);
-    m->region = spec;
-    m->exception = rq__exception_pair(arena, rc, why);
-    if (m->exception == NULL) return RQ_E_NO_MEMORY;
-    j->stats.exception[j->stats.n_exception++] = m;
-    return RQ_OK;
-}
-
 static rq_err begin(rq_admin_services *s, rq_call *call)
 {
     const Pb__ClearRegionBlockCacheRequest *request =
@@ -77,15 +100,6 @@ static rq_err begin(rq_admin_services *s, rq_call *call)
         rq_arena_calloc(arena, request->n_region + 1, sizeof(Pb__RegionExceptionMessage *));
     if (j->regions == NULL || j->stats.exception == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq_arena_link(arena, unref_regions, j));
-    for (size_t i = 0; i < request->n_region; i++) {
-        rq_error why = {.code = RQ_OK};
-        rq_region *region;
-        rq_err rc = rq__admin_find_region(s, request->region[i], &region, &why);
-        if (rc == RQ_OK)
-            j->regions[j->region_count++] = rq_region_ref(region);
-        else
-            RQ_TRY(add_exception(j, arena, request->region[i], rc, &why));
-    }
     rq__blocking_start(&j->blocking, s, call, clear_work, clear_answer);
     return RQ_OK;
 }

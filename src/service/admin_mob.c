@@ -131,10 +131,5 @@ static const rq_rpc_method methods[] = {
 
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s)
 {
-    return (rq_rpc_service){.name = "AdminService",
-                            .methods = methods,
-                            .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s,
-                            .describe = rq__describe_call,
-                            .ended = rq__audit};
+    return rq__admin_service(s, "AdminService", methods, RQ_ARRAY_LEN(methods));
 }

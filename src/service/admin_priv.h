@@ -82,6 +82,10 @@ typedef struct rq__blocking {
 void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
                         rq_err (*work)(rq__blocking *b), void (*answer)(rq__blocking *b));
 
+/* A service of these, whose calls are limited, described and audited. */
+rq_rpc_service rq__admin_service(rq_admin_services *s, const char *name, const rq_rpc_method *table,
+                                 size_t count);
+
 void rq__get_cached_files(void *ctx, rq_call *call);
 /* Of AdminService, on both ports. */
 void rq__update_configuration(void *ctx, rq_call *call);

@@ -334,6 +334,7 @@ static void clear_compaction_queues(void *ctx, rq_call *call)
         (const Pb__ClearCompactionQueuesRequest *)call->param;
     Pb__ClearCompactionQueuesResponse response = PB__CLEAR_COMPACTION_QUEUES_RESPONSE__INIT;
     rq_engine *engine = rq_catalog_engine(s->catalog);
+    bool is_cleared[2] = {false, false};
     for (size_t i = 0; i < request->n_queue_name; i++) {
         const char *name = request->queue_name[i];
         bool large = strcmp(name, "long") == 0;
@@ -343,7 +344,8 @@ static void clear_compaction_queues(void *ctx, rq_call *call)
             rq_call_fail_why(call, rc, &why);
             return;
         }
-        rq_engine_clear_compactions(engine, large);
+        if (!is_cleared[large]) rq_engine_clear_compactions(engine, large);
+        is_cleared[large] = true;
     }
     rq_call_reply(call, &response.base);
 }
@@ -515,14 +517,37 @@ static const rq_rpc_method methods[] = {
     {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, rq__refuse_call},
 };
 
-rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
+/* Handlers walk the lists of their requests on the loop: a request with more bytes of them than anybody
+ * needs would hold it for long. Some ten thousand names fit; in the worst case they take 10 to 30 ms. */
+#define PARAM_MAX ((size_t)1 << 20)
+/* For the methods that walk theirs on RQ_POOL_CALL: a hundred thousand regions and more. */
+#define LONG_PARAM_MAX ((size_t)16 << 20)
+
+static const rq_rpc_param_limit param_limits[] = {
+    {"CreateTable", LONG_PARAM_MAX},      {"Assigns", LONG_PARAM_MAX},
+    {"Unassigns", LONG_PARAM_MAX},        {"SetRegionStateInMeta", LONG_PARAM_MAX},
+    {"GetStoreFile", RQ_RPC_PARAM_SHORT}, /* sorts the names of families */
+    {"RequestLock", RQ_RPC_PARAM_SHORT},  /* computes the names of regions */
+    {"ReplicateWALEntry", SIZE_MAX},      /* taken in slices */
+};
+
+rq_rpc_service rq__admin_service(rq_admin_services *s, const char *name, const rq_rpc_method *table,
+                                 size_t count)
 {
-    return (rq_rpc_service){.name = "AdminService",
-                            .methods = methods,
-                            .method_count = RQ_ARRAY_LEN(methods),
+    return (rq_rpc_service){.name = name,
+                            .methods = table,
+                            .method_count = count,
                             .ctx = s,
+                            .param_max = PARAM_MAX,
+                            .param_limits = param_limits,
+                            .param_limit_count = RQ_ARRAY_LEN(param_limits),
                             .describe = rq__describe_call,
                             .ended = rq__audit};
+}
+
+rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
+{
+    return rq__admin_service(s, "AdminService", methods, RQ_ARRAY_LEN(methods));
 }
 
 /* --- of a cluster's server -------------------------------------------------------------------- */
@@ -541,12 +566,7 @@ static const rq_rpc_method host_methods[] = {
 
 rq_rpc_service rq_host_admin_service_methods(rq_admin_services *s)
 {
-    return (rq_rpc_service){.name = "AdminService",
-                            .methods = host_methods,
-                            .method_count = RQ_ARRAY_LEN(host_methods),
-                            .ctx = s,
-                            .describe = rq__describe_call,
-                            .ended = rq__audit};
+    return rq__admin_service(s, "AdminService", host_methods, RQ_ARRAY_LEN(host_methods));
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

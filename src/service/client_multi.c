@@ -82,8 +82,7 @@ static rq_err enter(rq_op_batch *b)
         b->region = NULL;
         return rq__multi_group_failed(b, rc, &why);
     }
-    /* Clients before 2.4 send one condition per request, for its only region action. */
-    m->condition = ra->condition != NULL ? ra->condition : request->condition;
+    m->condition = request->condition != NULL ? request->condition : ra->condition;
     b->has_condition = m->condition != NULL;
     b->is_atomic = b->has_condition || (ra->has_atomic && ra->atomic);
     if (b->is_atomic && b->part_count == 0) {
@@ -259,9 +258,20 @@ RQ_COLD static rq_err warn_of_size(const rq__multi *m, size_t actions, rq_error 
                    name, actions, (unsigned long long)s->rows_warning);
 }
 
+/* Clients before 2.4 send one condition per request, for its only region action. HBase ignores the other
+ * ones; here nothing of such a request is executed. */
+static rq_err check_condition(const Pb__MultiRequest *r, rq_error *why)
+{
+    if (r->condition == NULL || r->n_regionaction <= 1) return RQ_OK;
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "a Multi with a condition of its own has one region action, not %zu",
+                   r->n_regionaction);
+}
+
 static rq_err begin_multi(rq__multi *m, rq_call *call, rq_error *why)
 {
     const Pb__MultiRequest *request = request_of(m);
+    RQ_TRY(check_condition(request, why));
     size_t actions = count_actions(request);
     if (actions > m->service->rows_warning) RQ_TRY(warn_of_size(m, actions, why));
     pb__multi_response__init(&m->response);

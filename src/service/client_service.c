@@ -176,6 +176,9 @@ static const rq_rpc_method methods[] = {
     {"CleanupBulkLoad", &pb__cleanup_bulk_load_request__descriptor, rq__handle_cleanup_bulk_load},
 };
 
+/* Ten thousand files and more, listed on the loop. */
+static const rq_rpc_param_limit param_limits[] = {{"BulkLoadHFile", (size_t)4 << 20}};
+
 static void connection_closed(void *ctx, void *state)
 {
     rq_client_service *s = ctx;
@@ -188,6 +191,8 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
+                            .param_limits = param_limits,
+                            .param_limit_count = RQ_ARRAY_LEN(param_limits),
                             .describe = rq__describe_call,
                             .unpack = rq__unpack_request,
                             .expect = rq__expect_requests,

@@ -17,22 +17,6 @@
 
 #define NO_PROCEDURE UINT64_MAX /* HBASE: Procedure.NO_PROC_ID, -1 */
 
-static void bypass_procedure(void *ctx, rq_call *call)
-{
-    rq_admin_services *s = ctx;
-    const Pb__BypassProcedureRequest *r = (const Pb__BypassProcedureRequest *)call->param;
-    Pb__BypassProcedureResponse response = PB__BYPASS_PROCEDURE_RESPONSE__INIT;
-    response.bypassed = rq_arena_calloc(&call->arena, r->n_proc_id, sizeof *response.bypassed);
-    if (response.bypassed == NULL) {
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    for (; response.n_bypassed < r->n_proc_id; response.n_bypassed++)
-        response.bypassed[response.n_bypassed] =
-            rq_catalog_procedure_bypass(s->catalog, r->proc_id[response.n_bypassed]);
-    rq_call_reply(call, &response.base);
-}
-
 /* A job whose only parameters are the request's; NULL: the call was answered. */
 static void start_blocking(void *ctx, rq_call *call, size_t size, rq_err (*work)(rq__blocking *),
                            void (*answer)(rq__blocking *))
@@ -42,6 +26,36 @@ static void start_blocking(void *ctx, rq_call *call, size_t size, rq_err (*work)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else
         rq__blocking_start(b, ctx, call, work, answer);
+}
+
+/* --- procedures ------------------------------------------------------------------------------- */
+
+typedef struct bypass_job {
+    rq__blocking blocking;
+    Pb__BypassProcedureResponse response;
+} bypass_job;
+
+static rq_err bypass_work(rq__blocking *b)
+{
+    const Pb__BypassProcedureRequest *r = (const Pb__BypassProcedureRequest *)b->call->param;
+    Pb__BypassProcedureResponse *m = &RQ_CONTAINER_OF(b, bypass_job, blocking)->response;
+    pb__bypass_procedure_response__init(m);
+    m->bypassed = rq_arena_calloc(&b->call->arena, r->n_proc_id + 1, sizeof *m->bypassed);
+    if (m->bypassed == NULL) return RQ_E_NO_MEMORY;
+    for (; m->n_bypassed < r->n_proc_id; m->n_bypassed++)
+        m->bypassed[m->n_bypassed] =
+            rq_catalog_procedure_bypass(b->services->catalog, r->proc_id[m->n_bypassed]);
+    return RQ_OK;
+}
+
+static void bypass_answer(rq__blocking *b)
+{
+    rq_call_reply(b->call, &RQ_CONTAINER_OF(b, bypass_job, blocking)->response.base);
+}
+
+static void bypass_procedure(void *ctx, rq_call *call)
+{
+    start_blocking(ctx, call, sizeof(bypass_job), bypass_work, bypass_answer);
 }
 
 /* --- the check -------------------------------------------------------------------------------- */
@@ -332,10 +346,5 @@ static const rq_rpc_method methods[] = {
 
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s)
 {
-    return (rq_rpc_service){.name = "HbckService",
-                            .methods = methods,
-                            .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s,
-                            .describe = rq__describe_call,
-                            .ended = rq__audit};
+    return rq__admin_service(s, "HbckService", methods, RQ_ARRAY_LEN(methods));
 }

@@ -121,6 +121,32 @@ static void submit_packed(rq_admin_services *s, rq__ddl_job *j, rq_slice *field,
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
+typedef struct create_job {
+    rq__blocking blocking;
+    rq__ddl_job *ddl;
+} create_job;
+
+/* There may be a million split keys. */
+static rq_err fill_create(rq__blocking *b)
+{
+    rq_ddl *d = &RQ_CONTAINER_OF(b, create_job, blocking)->ddl->ddl;
+    const Pb__CreateTableRequest *r = (const Pb__CreateTableRequest *)b->call->param;
+    rq_arena *arena = &b->call->arena;
+    rq_slice *keys = rq_arena_alloc(arena, (r->n_split_keys + 1) * sizeof *keys);
+    if (keys == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < r->n_split_keys; i++)
+        keys[i] = rq__pb_slice(r->split_keys[i]);
+    d->of.create.split_keys = keys;
+    d->of.create.split_key_count = r->n_split_keys;
+    d->of.create.schema = rq__packed(arena, &r->table_schema->base);
+    return d->of.create.schema.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static void submit_create(rq__blocking *b)
+{
+    submit(b->services, RQ_CONTAINER_OF(b, create_job, blocking)->ddl);
+}
+
 void rq__create_table(void *ctx, rq_call *call)
 {
     const Pb__CreateTableRequest *r = (const Pb__CreateTableRequest *)call->param;
@@ -131,16 +157,13 @@ void rq__create_table(void *ctx, rq_call *call)
     rq__ddl_job *j =
         table_ddl(call, RQ_DDL_CREATE_TABLE, r->table_schema->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    rq_slice *keys = rq_arena_alloc(&call->arena, (r->n_split_keys + 1) * sizeof *keys);
-    if (keys == NULL) {
+    create_job *c = rq_arena_calloc(&call->arena, 1, sizeof *c);
+    if (c == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
-    for (size_t i = 0; i < r->n_split_keys; i++)
-        keys[i] = rq__pb_slice(r->split_keys[i]);
-    j->ddl.of.create.split_keys = keys;
-    j->ddl.of.create.split_key_count = r->n_split_keys;
-    submit_packed(ctx, j, &j->ddl.of.create.schema, &r->table_schema->base);
+    c->ddl = j;
+    rq__blocking_start(&c->blocking, ctx, call, fill_create, submit_create);
 }
 
 void rq__delete_table(void *ctx, rq_call *call)

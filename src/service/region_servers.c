@@ -69,6 +69,8 @@ static void get_flushed_seqid(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
+#define PARAM_MAX ((size_t)1 << 20) /* as of the other services (admin_service.c) */
+
 static const rq_rpc_method methods[] = {
     {"RegionServerStartup", &pb__region_server_startup_request__descriptor, rq__refuse_call},
     {"RegionServerReport", &pb__region_server_report_request__descriptor, rq__refuse_call},
@@ -88,5 +90,6 @@ rq_rpc_service rq_status_service_methods(rq_admin_services *s)
     return (rq_rpc_service){.name = "RegionServerStatusService",
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s};
+                            .ctx = s,
+                            .param_max = PARAM_MAX};
 }

@@ -72,11 +72,11 @@ static const rq__place *find(const rq__places *p, const void *what)
     return p->count == 0 ? NULL : bsearch(&key, p->list, p->count, sizeof *p->list, p->order);
 }
 
-rq_err rq__places_of_servers(rq_arena *arena, Pb__ServerName *const *list, size_t count,
-                             rq__places *ret)
+static rq_err places_of(rq_arena *arena, const void *const *list, size_t count,
+                        int (*order)(const void *a, const void *b), rq__places *ret)
 {
-    *ret = (rq__places){.list = rq_arena_calloc(arena, count + 1, sizeof *ret->list),
-                        .order = order_servers};
+    *ret =
+        (rq__places){.list = rq_arena_calloc(arena, count + 1, sizeof *ret->list), .order = order};
     if (ret->list == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         add_place(ret, list[i], NULL);
@@ -84,16 +84,16 @@ rq_err rq__places_of_servers(rq_arena *arena, Pb__ServerName *const *list, size_
     return RQ_OK;
 }
 
+rq_err rq__places_of_servers(rq_arena *arena, Pb__ServerName *const *list, size_t count,
+                             rq__places *ret)
+{
+    return places_of(arena, (const void *const *)list, count, order_servers, ret);
+}
+
 rq_err rq__places_of_tables(rq_arena *arena, Pb__TableName *const *list, size_t count,
                             rq__places *ret)
 {
-    *ret = (rq__places){.list = rq_arena_calloc(arena, count + 1, sizeof *ret->list),
-                        .order = order_tables};
-    if (ret->list == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        add_place(ret, list[i], NULL);
-    sort_places(ret);
-    return RQ_OK;
+    return places_of(arena, (const void *const *)list, count, order_tables, ret);
 }
 
 /* Where everything is now. */
@@ -229,26 +229,26 @@ Pb__RSGroupInfo *rq__group_of_table(const rq__groups *g, const Pb__TableName *ta
 
 /* --- changing --------------------------------------------------------------------------------- */
 
+/* Removes them from a list; returns how many are left. */
+static size_t drop(const void **list, size_t count, const rq__places *gone)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (find(gone, list[i]) == NULL) list[kept++] = list[i];
+    return kept;
+}
+
 void rq__groups_drop_servers(rq__groups *g, const rq__places *gone)
 {
-    for (size_t i = 0; i < g->count; i++) {
-        Pb__RSGroupInfo *of = g->list[i];
-        size_t kept = 0;
-        for (size_t k = 0; k < of->n_servers; k++)
-            if (find(gone, of->servers[k]) == NULL) of->servers[kept++] = of->servers[k];
-        of->n_servers = kept;
-    }
+    for (size_t i = 0; i < g->count; i++)
+        g->list[i]->n_servers =
+            drop((const void **)g->list[i]->servers, g->list[i]->n_servers, gone);
 }
 
 void rq__groups_drop_tables(rq__groups *g, const rq__places *gone)
 {
-    for (size_t i = 0; i < g->count; i++) {
-        Pb__RSGroupInfo *of = g->list[i];
-        size_t kept = 0;
-        for (size_t k = 0; k < of->n_tables; k++)
-            if (find(gone, of->tables[k]) == NULL) of->tables[kept++] = of->tables[k];
-        of->n_tables = kept;
-    }
+    for (size_t i = 0; i < g->count; i++)
+        g->list[i]->n_tables = drop((const void **)g->list[i]->tables, g->list[i]->n_tables, gone);
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

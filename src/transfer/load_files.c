@@ -95,22 +95,42 @@ static rq_err add_if_there(rq__load_job *j, const char *path, const rq_family_sc
     return names == 0 ? RQ_OK : rq__load_add_file(j, path, family, why);
 }
 
-/* Renames a file that an earlier run has named in a call, after that call has ended if it has begun
- * to load the file. The file may be gone. */
-static rq_err rename_called(rq__load_job *j, const char *path, const char *again, rq_error *why)
+/* Waits while a call may be loading the file; all waits of a job are bounded together. */
+static rq_err settle(rq__load_job *j, const char *path, size_t *ret_names, rq_error *why)
 {
-    size_t names;
-    RQ_TRY(rq__load_count_names(j, path, &names, why));
-    for (; j->settles < SETTLES_MAX && names > 1; j->settles++) {
+    RQ_TRY(rq__load_count_names(j, path, ret_names, why));
+    for (; j->settles<SETTLES_MAX && * ret_names> 1; j->settles++) {
         rq_clock_sleep_ns(SETTLE_NS);
-        RQ_TRY(rq__load_count_names(j, path, &names, why));
+        RQ_TRY(rq__load_count_names(j, path, ret_names, why));
     }
+    return RQ_OK;
+}
+
+/* A file that is gone stays so. */
+static rq_err rename_file(rq__load_job *j, const char *path, const char *as, rq_error *why)
+{
     const char *from = rq_arena_printf(&j->arena, "%s/%s", j->l->path, path);
-    const char *to = rq_arena_printf(&j->arena, "%s/%s", j->l->path, again);
+    const char *to = rq_arena_printf(&j->arena, "%s/%s", j->l->path, as);
     if (from == NULL || to == NULL) return rq_no_memory(why);
-    if (names > 0 && rename(from, to) != 0 && errno != ENOENT)
+    if (rename(from, to) != 0 && errno != ENOENT)
         return rq_fail(why, RQ_E_IO, "cannot rename %s: %s", from, strerror(errno));
     return RQ_OK;
+}
+
+/* Renames a file that an earlier run has named in a call, after that call has ended if it has begun
+ * to load the file. The file may be gone. The call fails if the name is gone after the server has
+ * linked the file (region/bulk_load.c); if the link was made before the new name, the call may not
+ * have seen that, so the file gets its name back until the call has ended. */
+static rq_err rename_called(rq__load_job *j, const char *path, const char *again, rq_error *why)
+{
+    for (size_t names;;) {
+        RQ_TRY(settle(j, path, &names, why));
+        if (names == 0) return RQ_OK;
+        RQ_TRY(rename_file(j, path, again, why));
+        RQ_TRY(rq__load_count_names(j, again, &names, why));
+        if (names <= 1 || j->settles >= SETTLES_MAX) return RQ_OK;
+        RQ_TRY(rename_file(j, again, path, why));
+    }
 }
 
 static bool is_made(const char *path)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops: lanes, hooks, timers, listeners and streams over real sockets. */
+#include "base/log.h"
 #include "net/stream.h"
 
 #include "peer.h"
 #include "../base/unit.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -329,6 +332,63 @@ static void a_peer_that_never_closes_is_left(void **state)
     stop_loops(loops);
 }
 
+static uint64_t warnings(const rq_log *log)
+{
+    uint64_t lines[RQ_LOG_LEVELS];
+    rq_log_get_lines(log, lines);
+    return lines[RQ_LOG_WARN];
+}
+
+static uint64_t iterations(rq_loops *loops)
+{
+    rq_loop_stats stats;
+    rq_loop_get_stats(rq_loops_get(loops, 0), &stats);
+    return stats.iterations;
+}
+
+/* The loop tries again ten times a second, each time in an iteration of its own, and logs the first
+ * failure; a connection that waited is accepted as soon as there are descriptors. */
+static void a_lack_of_descriptors_is_logged_once_a_minute(void **state)
+{
+    (void)state;
+    static rq_log_sink sink = RQ_LOG_SINK_INIT;
+    rq_log log = {.fd = open("/dev/null", O_WRONLY), .sink = &sink};
+    rq_loops_options o = {.count = 1, .log = &log};
+    rq_loops *loops;
+    struct echo e = {0};
+    struct rlimit all;
+    assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
+    assert_int_equal(rq_loops_start(loops), RQ_OK);
+    rq_listener *l = listen_echo(loops, &e, 0);
+    int before = peer_connect(rq_listener_port(l)); /* the listener has begun to accept */
+    peer_send(before, "x\n", 2);
+    peer_expect(before, "x\n", 2);
+    int fd = socket(AF_INET, SOCK_STREAM, 0), last = dup(0);
+    close(last);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    struct rlimit few = {(rlim_t)last, all.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(rq_listener_port(l)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    for (int ms = 0; ms < 30000 && warnings(&log) == 0; ms++)
+        usleep(1000);
+    uint64_t first = iterations(loops);
+    for (int ms = 0; ms < 30000 && iterations(loops) < first + 10; ms++)
+        usleep(1000);
+    assert_true(iterations(loops) >= first + 10);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    peer_send(fd, "y\n", 2);
+    peer_expect(fd, "y\n", 2);
+    assert_int_equal(warnings(&log), 1);
+    close(fd);
+    close(before);
+    rq_listener_close(l);
+    stop_loops(loops);
+    close(log.fd);
+}
+
 static void connections_over_the_limit_are_closed(void **state)
 {
     (void)state;
@@ -595,6 +655,7 @@ int main(void)
         cmocka_unit_test(sleeping_loops_hold_no_epoch),
         cmocka_unit_test(lines_come_back_whatever_their_cuts),
         cmocka_unit_test(a_peer_that_never_closes_is_left),
+        cmocka_unit_test(a_lack_of_descriptors_is_logged_once_a_minute),
         cmocka_unit_test(connections_over_the_limit_are_closed),
         cmocka_unit_test(output_larger_than_the_kernel_takes_arrives),
         cmocka_unit_test(much_output_leaves_before_the_iteration_ends),

@@ -87,6 +87,35 @@ static void unsuitable_files_are_not_loaded(void **state)
     fixture_close(&f);
 }
 
+/* A vfs whose files are renamed as soon as they were linked: by a client that was killed and started
+ * again, and loads the file under the new name. */
+static rq_err (*link_before)(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
+
+static rq_err link_and_rename(rq_file *f, rq_vfs *to, const char *path, rq_error *why)
+{
+    RQ_TRY(link_before(f, to, path, why));
+    RQ_TRY(to->link(to, "one", "again", why));
+    return to->remove(to, "one", why);
+}
+
+static void a_file_that_is_renamed_while_it_is_loaded_is_loaded_once(void **state)
+{
+    fixture f;
+    bool loaded = true;
+    fixture_open(&f, env_of(state), NULL, 0);
+    write_file(&f, "one", "r", "a", 5, 0, "v", NULL);
+    link_before = f.env->vfs->link_file;
+    f.env->vfs->link_file = link_and_rename;
+    assert_err(load(&f, "a", "one", true, &loaded), RQ_E_CONFLICT);
+    f.env->vfs->link_file = link_before;
+    assert_false(loaded);
+    assert_string_equal(read_text(&f, "", 0, true), "");
+    assert_ok(load(&f, "a", "again", true, &loaded));
+    assert_true(loaded);
+    assert_string_equal(get(&f, "r", "a", "q"), "v");
+    fixture_close(&f);
+}
+
 /* A number that leaves no room above it would end the region's own. */
 static void a_file_whose_numbers_leave_no_room_is_not_loaded(void **state)
 {
@@ -321,6 +350,7 @@ int main(void)
         T(a_load_is_ordered_between_the_writes_around_it),
         T(a_load_without_a_number_of_its_own_can_be_overwritten),
         T(unsuitable_files_are_not_loaded),
+        T(a_file_that_is_renamed_while_it_is_loaded_is_loaded_once),
         T(a_file_whose_numbers_leave_no_room_is_not_loaded),
         T(a_loaded_file_has_the_number_of_its_name),
         T(inputs_of_a_compaction_that_still_lie_there_are_passed_over),

@@ -3,9 +3,11 @@
 #include "rpc_peer.h"
 #include "toy_service.h"
 
+#include "base/pb.h"
 #include "base/random.h"
 #include "proto/registry.pb-c.h"
 #include "rpc/compressor.h"
+#include "rpc/wire.h"
 #include "../base/unit.h"
 
 #include <sched.h>
@@ -62,6 +64,98 @@ static void security_preamble_is_refused_and_the_connection_goes_on(void **state
     rpc_put_get(&b, 1, "Get", "row");
     rpc_send(fd, &b);
     rpc_expect_row(fd, 1, "row");
+    close(fd);
+}
+
+static void security_preambles_of_a_connection_are_limited(void **state)
+{
+    toy *t = *state;
+    char many[6 * 9];
+    int fd = peer_connect(t->port);
+    for (size_t i = 0; i < sizeof many; i += 6)
+        memcpy(many + i, "Securi", 6);
+    peer_send(fd, many, sizeof many);
+    for (int i = 0; i < 8; i++)
+        rpc_expect_exception(fd, UINT32_MAX, HB "ipc.SecurityNotEnabledException",
+                             "security is not enabled", false);
+    rpc_expect_exception(fd, UINT32_MAX, HB "ipc.FatalConnectionException",
+                         "the connection has asked for security too often", true);
+    peer_expect_end(fd);
+    close(fd);
+}
+
+/* Appends a Get of "row" whose request header has `len` bytes, most of them in an attribute. */
+static void put_get_with_header(rq_buf *out, size_t len)
+{
+    Pb__NameBytesPair attribute = PB__NAME_BYTES_PAIR__INIT, *attributes[] = {&attribute};
+    Pb__RequestHeader h = PB__REQUEST_HEADER__INIT;
+    rq_buf get = {0}, frame = {0};
+    rq_slice own;
+    h.has_call_id = h.has_request_param = h.request_param = true;
+    h.call_id = 1;
+    h.method_name = "Get";
+    h.attribute = attributes;
+    h.n_attribute = 1;
+    attribute.name = "a";
+    attribute.has_value = true;
+    attribute.value.data = calloc(1, len);
+    attribute.value.len = len - 100;
+    attribute.value.len += len - pb__request_header__get_packed_size(&h);
+    assert_int_equal(pb__request_header__get_packed_size(&h), len);
+    uint8_t *head = malloc(len);
+    assert_true(head != NULL && attribute.value.data != NULL);
+    assert_int_equal(pb__request_header__pack(&h, head), len);
+    rpc_put_get(&get, 1, "Get", "row");
+    rq_cursor c = rq_cursor_of(rq_slice_of(get.ptr + 4, get.len - 4));
+    assert_true(rq_pb_delimited(&c, &own)); /* its own header; the parameter follows */
+    assert_int_equal(rq_buf_append_varint(&frame, len), RQ_OK);
+    assert_int_equal(rq_buf_append(&frame, head, len), RQ_OK);
+    assert_int_equal(rq_buf_append(&frame, c.ptr, rq_cursor_left(&c)), RQ_OK);
+    assert_int_equal(rq_buf_append_be32(out, (uint32_t)frame.len), RQ_OK);
+    assert_int_equal(rq_buf_append(out, frame.ptr, frame.len), RQ_OK);
+    rq_buf_clear(&frame);
+    rq_buf_clear(&get);
+    free(head);
+    free(attribute.value.data);
+}
+
+/* A request header is parsed on the loop; a long one is refused, and the connection goes on. */
+static void a_header_of_a_request_has_a_longest(void **state)
+{
+    toy *t = *state;
+    rq_buf b = {0};
+    int fd = rpc_connect(t->port, &plain);
+    put_get_with_header(&b, RQ_REQUEST_HEAD_MAX);
+    rpc_send(fd, &b);
+    rpc_expect_row(fd, 1, "row");
+    put_get_with_header(&b, RQ_REQUEST_HEAD_MAX + 1);
+    rpc_put_get(&b, 2, "Get", "next");
+    rpc_send(fd, &b);
+    rpc_expect_exception(fd, 1, HB "DoNotRetryIOException",
+                         "the header of the request has 262145 bytes, more than 262144", true);
+    rpc_expect_row(fd, 2, "next");
+    close(fd);
+}
+
+/* It is refused before it is decoded; the connection goes on. */
+static void a_method_has_a_longest_parameter(void **state)
+{
+    toy *t = *state;
+    rq_buf b = {0};
+    char row[RQ_RPC_PARAM_SHORT + 1];
+    memset(row, 'r', sizeof row);
+    row[sizeof row - 1] = '\0';
+    int fd = rpc_connect(t->port, &plain);
+    rpc_put_get(&b, 1, "GetShort", row);
+    rpc_put_get(&b, 2, "Get", row);
+    rpc_send(fd, &b);
+    rpc_expect_exception(fd, 1, HB "DoNotRetryIOException",
+                         "bytes, more than the 65536 that this method takes", true);
+    rpc_expect_row(fd, 2, row);
+    row[RQ_RPC_PARAM_SHORT - 100] = '\0';
+    rpc_put_get(&b, 3, "GetShort", row);
+    rpc_send(fd, &b);
+    rpc_expect_row(fd, 3, row);
     close(fd);
 }
 
@@ -819,6 +913,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registry_preamble_tells_the_cluster_id_and_closes),
         cmocka_unit_test(security_preamble_is_refused_and_the_connection_goes_on),
+        cmocka_unit_test(security_preambles_of_a_connection_are_limited),
+        cmocka_unit_test(a_method_has_a_longest_parameter),
+        cmocka_unit_test(a_header_of_a_request_has_a_longest),
         cmocka_unit_test(unknown_preambles_are_fatal),
         cmocka_unit_test(a_client_that_wants_sasl_is_switched_to_simple),
         cmocka_unit_test(unknown_services_and_codecs_are_fatal),

@@ -190,7 +190,10 @@ static const rq_rpc_method methods[] = {
     {"Multi", &pb__multi_request__descriptor, handle_multi},
     {"Get", &pb__get_request__descriptor, handle_get},
     {"Mutate", &pb__mutate_request__descriptor, NULL},
+    {"GetShort", &pb__get_request__descriptor, handle_get},
 };
+
+static const rq_rpc_param_limit short_get = {"GetShort", RQ_RPC_PARAM_SHORT};
 
 /* Before the request is released: its message can still be read. */
 static void ended(void *ctx, const rq_call *call, const ProtobufCMessage *response,
@@ -228,6 +231,8 @@ void toy_start(toy *t, const toy_options *o)
                               .methods = methods,
                               .method_count = RQ_ARRAY_LEN(methods),
                               .ctx = t,
+                              .param_limits = &short_get,
+                              .param_limit_count = 1,
                               .expect = expect,
                               .ended = ended};
     rq_rpc_server_options so = {

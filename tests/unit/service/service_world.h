@@ -15,6 +15,7 @@
 #include "../net/memory_loop.h"
 
 #include "proto/rpc.pb-c.h"
+#include "registry/registry.h"
 #include "rpc/rpc_priv.h"
 #include "quota/quota.h"
 #include "service/admin.h"
@@ -49,6 +50,7 @@ typedef struct service_world {
     rq_admin_services *admin;
     rq_budget *budget;
     rq_quotas *quotas;
+    rq_catalog_answers told;
     rq_rpc_service services[SERVICE_KINDS];
     rq_rpc_server *server, *master;
     char regions[SERVICE_REGIONS][RQ_ENCODED_NAME_LEN + 1]; /* t below m, t from m, u */

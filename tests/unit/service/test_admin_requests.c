@@ -327,6 +327,51 @@ static void many_tables_of_a_move_cost_no_more(void **state)
     assert_true(many < 200 * few + 0.05);
 }
 
+/* Longer parameters are legitimate here, and taken in slices or on a pool. */
+static bool takes_long_requests(const char *method)
+{
+    static const char *const names[] = {"CreateTable", "Assigns", "Unassigns",
+                                        "SetRegionStateInMeta", "ReplicateWALEntry"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
+        if (strcmp(method, names[i]) == 0) return true;
+    return false;
+}
+
+static void expect_refusal(fixture *f, service_kind kind, const char *method, size_t len)
+{
+    void *zeros = calloc(1, len);
+    assert_non_null(zeros);
+    service_client_open(&f->client, f->world, kind, 0);
+    assert_true(service_client_call(&f->client, method, rq_slice_of(zeros, len), (rq_slice){0}));
+    assert_string_equal(service_client_exception(&f->client),
+                        "org.apache.hadoop.hbase.DoNotRetryIOException");
+    assert_non_null(strstr(f->client.header->exception->stack_trace, "that this method takes"));
+    service_client_close(&f->client);
+    free(zeros);
+}
+
+/* Handlers walk the lists of their requests on the loop, so a request has a longest parameter: a million
+ * empty elements would hold the loop for long. The bytes here are no message; they are not decoded. */
+static void parameters_of_administrative_methods_have_a_longest(void **state)
+{
+    fixture *f = *state;
+    for (service_kind kind = SERVICE_ADMIN; kind < SERVICE_KINDS; kind++) {
+        const rq_rpc_service *s = &f->world->services[kind];
+        if (kind == SERVICE_META || kind == SERVICE_BOOTSTRAP)
+            continue; /* requests without lists */
+        for (size_t i = 0; i < s->method_count; i++) {
+            const rq_rpc_method *m = &s->methods[i];
+            if (m->handle == NULL || takes_long_requests(m->name)) continue;
+            size_t limit = rq__rpc_param_max(s, m->name);
+            assert_in_range(limit, RQ_RPC_PARAM_SHORT, 1 << 20);
+            expect_refusal(f, kind, m->name, limit + 1);
+        }
+    }
+    const rq_rpc_service *s = f->world->services;
+    assert_int_equal(rq__rpc_param_max(&s[SERVICE_MASTER], "CreateTable"), 16 << 20);
+    assert_int_equal(rq__rpc_param_max(&s[SERVICE_CLIENT], "BulkLoadHFile"), 4 << 20);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -338,6 +383,7 @@ int main(void)
         TEST(many_events_are_taken_in_slices),
         TEST(the_folder_of_a_bulk_load_has_a_longest_name),
         TEST(many_tables_of_a_move_cost_no_more),
+        TEST(parameters_of_administrative_methods_have_a_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

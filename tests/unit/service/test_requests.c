@@ -713,6 +713,47 @@ static void a_condition_names_what_it_compares(void **state)
     assert_string_equal(check_and_put(f, &c, "d1"), "java.io.IOException");
 }
 
+static const char *multi_if_absent(fixture *f, Pb__Condition *c, Pb__RegionAction **list,
+                                   size_t count)
+{
+    Pb__MultiRequest m = PB__MULTI_REQUEST__INIT;
+    m.regionaction = list;
+    m.n_regionaction = count;
+    m.condition = c;
+    for (size_t i = 0; i < count; i++) {
+        list[i] = on_region(f, 0, 1);
+        list[i]->has_atomic = list[i]->atomic = 1;
+        add_put(f, list[i], "d3", 1);
+        add_cell(f, "d3", "x", "1");
+    }
+    return send(f, "Multi", &m.base);
+}
+
+/* It would be decoded again for each region action, and its filter may be as long as a request. */
+static void the_condition_of_a_multi_is_for_one_region_action(void **state)
+{
+    fixture *f = *state;
+    static uint8_t inner[] = {0x0a, 0x00};
+    Pb__Condition c = PB__CONDITION__INIT;
+    Pb__Comparator comparator = PB__COMPARATOR__INIT;
+    Pb__RegionAction *list[2];
+    comparator.name = (char *)(uintptr_t) "org.apache.hadoop.hbase.filter.BinaryComparator";
+    comparator.has_serialized_comparator = 1;
+    comparator.serialized_comparator = (ProtobufCBinaryData){sizeof inner, inner};
+    c.comparator = &comparator;
+    c.row = bytes("d3");
+    c.has_family = c.has_qualifier = c.has_compare_type = 1;
+    c.family = bytes("f");
+    c.qualifier = bytes("x");
+    c.compare_type = PB__COMPARE_TYPE__EQUAL;
+    const char *refused = multi_if_absent(f, &c, list, 2);
+    assert_non_null(refused);
+    assert_string_equal(refused, DO_NOT_RETRY);
+    assert_int_equal(cells_of(f, "d3"), 0);
+    assert_null(multi_if_absent(f, &c, list, 1));
+    assert_int_equal(cells_of(f, "d3"), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -736,6 +777,7 @@ int main(void)
         TEST(an_invalid_scan_is_refused),
         TEST(rows_of_a_scan_have_a_longest),
         TEST(a_condition_names_what_it_compares),
+        TEST(the_condition_of_a_multi_is_for_one_region_action),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
