@@ -93,7 +93,7 @@ rq_err rq__files_check_results(const rq__files *f, rq_error *why)
 {
     for (size_t i = 0; i < f->count; i++)
         if (f->sizes[i] == 0)
-            return rq_fail(why, RQ_E_CORRUPT, "%s: %s is empty, and not a SequenceFile", f->input,
+            return rq_fail(why, RQ_E_CORRUPT, "%s/%s is empty, and not a SequenceFile", f->base,
                            f->paths[i]);
     return RQ_OK;
 }

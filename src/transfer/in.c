@@ -42,7 +42,7 @@ static rq_err fill(rq__in *in, size_t len, rq_error *why)
     RQ_TRY(
         rq_file_read(in->file, in->window.ptr + kept, wanted - kept, position + kept, &got, why));
     in->window.len += got;
-    return in->window.len < len 
+    return in->window.len < len
                ? rq_fail(why, RQ_E_CORRUPT,
                          "%s has become shorter than %" PRIu64 " bytes while it was read", in->path,
                          in->size)

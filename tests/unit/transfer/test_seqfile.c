@@ -141,8 +141,8 @@ static rq_vfs *make_blocks(const char *names)
         put_block(&b, sync, names);
     assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
     assert_int_equal(rq_vfs_mkdirs(v, "hashes/part-r-00000", NULL), RQ_OK);
-    assert_int_equal(
-        rq_vfs_write_new_file(v, "hashes/part-r-00000/data", rq_buf_slice(&b), NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "hashes/part-r-00000/data", rq_buf_slice(&b), NULL),
+                     RQ_OK);
     rq_buf_clear(&b);
     return v;
 }

@@ -301,11 +301,10 @@ static void a_manifest_is_read_as_it_was_written(void **state)
                                              "numHashFiles=1\nhashAlgorithm=SHA-256\n"),
                                 &a, &read, NULL),
         RQ_E_UNSUPPORTED);
-    assert_int_equal(
-        rq__hash_manifest_parse(RQ_SLICE_LIT("table=t\ntargetBatchSize=1\n"
-                                             "numHashFiles=1\n\0startRowHex=61\n"),
-                                &a, &read, NULL),
-        RQ_E_CORRUPT);
+    assert_int_equal(rq__hash_manifest_parse(RQ_SLICE_LIT("table=t\ntargetBatchSize=1\n"
+                                                          "numHashFiles=1\n\0startRowHex=61\n"),
+                                             &a, &read, NULL),
+                     RQ_E_CORRUPT);
     rq_arena_clear(&a);
     rq_vfs_free(v);
 }
