@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See long_lists.h. One pass over the text finds brackets, commas and the elements between them, and notes where a
- * piece of 256 plain elements begins and ends; 256 pieces become a piece of the next level. What this reader does
- * not understand for certain (here-documents, % literals, comments of several lines) ends its work. */
+ * piece of 256 plain elements begins and ends; 256 pieces become a piece of the next level. The code in #{} of a string
+ * is read like that in brackets. What this reader does not understand for certain (here-documents, patterns,
+ * % literals, comments of several lines) ends its work. */
 #include "shell/long_lists.h"
 
 #include <ctype.h>
@@ -9,13 +10,22 @@
 #include <string.h>
 
 #define LEVELS 4 /* of 256: more elements than a text has */
-#define OPENS "*->{["
-#define CLOSES "]}.()"
+/* Words that an element must not have: what they do differs in a lambda, or they may set a variable. */
+#define KEYWORDS                                                                                   \
+    "yield return break next redo retry super block_given begin rescue ensure end if unless else " \
+    "elsif case when while until for in then do def class module alias undef and or not "          \
+    "binding local_variables defined BEGIN END"
 
 typedef struct edit {
     size_t at;
     const char *text;
 } edit;
+
+/* What encloses a piece. */
+typedef struct enclosure {
+    const char *opens, *closes;
+} enclosure;
+static const enclosure of_list = {"*->{[", "]}.()"}, of_hash = {"**->{({", "})}.()"};
 
 typedef struct level {
     size_t begin; /* of the piece that is being collected */
@@ -24,9 +34,10 @@ typedef struct level {
 
 /* An open bracket. */
 typedef struct open_list {
-    char bracket;
-    bool is_list;        /* an array literal */
-    bool is_plain;       /* all of the element that is being read */
+    char bracket;            /* '"': #{} of a string */
+    const enclosure *pieces; /* of an array or a hash; NULL: it is neither */
+    bool is_plain;       /* all of the element that is being read: it means the same in a lambda */
+    bool has_pair;       /* it has => or a key: */
     bool was_plain;      /* all elements so far */
     bool has_element;    /* something stands behind the last comma */
     size_t element, end; /* where it begins, and the end of what was read of it */
@@ -88,8 +99,8 @@ static rq_err add(reader *r, open_list *l, unsigned n, size_t begin)
     if (v->count == 0) v->begin = begin;
     if (++v->count < RQ__LIST_PIECE) return RQ_OK;
     v->count = 0;
-    RQ_TRY(note(r, v->begin, OPENS));
-    RQ_TRY(note(r, l->end, CLOSES));
+    RQ_TRY(note(r, v->begin, l->pieces->opens));
+    RQ_TRY(note(r, l->end, l->pieces->closes));
     return n + 1 < LEVELS ? add(r, l, n + 1, v->begin) : RQ_OK;
 }
 
@@ -100,8 +111,10 @@ static rq_err end_element(reader *r)
     if (l == NULL || !l->has_element) return RQ_OK;
     l->has_element = false;
     l->was_plain = l->was_plain && l->is_plain;
-    bool counts = l->is_list && l->is_plain;
+    /* Pairs without braces are one element together. */
+    bool counts = l->pieces != NULL && l->is_plain && l->has_pair == (l->pieces == &of_hash);
     l->is_plain = true;
+    l->has_pair = false;
     if (counts) return add(r, l, 0, l->element);
     memset(l->levels, 0, sizeof l->levels);
     return RQ_OK;
@@ -109,21 +122,36 @@ static rq_err end_element(reader *r)
 
 /* --- brackets --------------------------------------------------------------------------------- */
 
-/* An array literal; behind a name a bracket is an index. */
-static bool begins_list(const reader *r, size_t i)
+static bool follows_one_of(const reader *r, size_t i, const char *marks)
 {
-    return i == 0 || strchr(" \t\r\n=([{,>|;&", r->text[i - 1]) != NULL;
+    return i == 0 || strchr(marks, r->text[i - 1]) != NULL;
 }
 
-static rq_err open_bracket(reader *r, size_t i)
+/* Behind blanks in front of i. */
+static size_t skip_back(const reader *r, size_t i)
+{
+    while (i > 0 && isspace((unsigned char)r->text[i - 1]))
+        i--;
+    return i;
+}
+
+/* The pieces of an array or hash literal; behind a name a bracket is an index, a brace a block. */
+static const enclosure *pieces_of(const reader *r, size_t i)
+{
+    if (r->text[i] == '[') return follows_one_of(r, i, " \t\r\n=([{,>|;&") ? &of_list : NULL;
+    if (r->text[i] != '{') return NULL;
+    size_t k = skip_back(r, i);
+    bool is_arrow = k > 1 && r->text[k - 1] == '>' && r->text[k - 2] == '=';
+    return is_arrow || (k > 0 && follows_one_of(r, k, "=([,:")) ? &of_hash : NULL;
+}
+
+static rq_err push(reader *r, char bracket, const enclosure *pieces)
 {
     void *stack = r->stack;
     RQ_TRY(grow(&stack, &r->cap, r->depth, sizeof *r->stack));
     r->stack = stack;
-    r->stack[r->depth++] = (open_list){.bracket = r->text[i],
-                                       .is_list = r->text[i] == '[' && begins_list(r, i),
-                                       .is_plain = true,
-                                       .was_plain = r->text[i] != '('};
+    r->stack[r->depth++] =
+        (open_list){.bracket = bracket, .pieces = pieces, .is_plain = true, .was_plain = true};
     return RQ_OK;
 }
 
@@ -131,7 +159,7 @@ static rq_err open_bracket(reader *r, size_t i)
 static bool fits(char opened, char closes)
 {
     return (opened == '[' && closes == ']') || (opened == '{' && closes == '}') ||
-           (opened == '(' && closes == ')');
+           (opened == '(' && closes == ')') || (opened == '"' && closes == '}');
 }
 
 static rq_err close_bracket(reader *r, size_t i, bool *ret_stop)
@@ -139,7 +167,7 @@ static rq_err close_bracket(reader *r, size_t i, bool *ret_stop)
     *ret_stop = r->depth == 0 || !fits(top(r)->bracket, r->text[i]);
     if (*ret_stop) return RQ_OK;
     RQ_TRY(end_element(r));
-    bool plain = top(r)->was_plain && (top(r)->is_list || top(r)->bracket == '{');
+    bool plain = top(r)->was_plain;
     r->depth--;
     take(r, i, i + 1, plain);
     return RQ_OK;
@@ -152,19 +180,20 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || (c & 0x80) != 0;
 }
 
-/* Behind the quoted text that begins at i. */
-static size_t take_quoted(reader *r, size_t i)
+/* Behind quoted text from i on; `begin` is where the part of it begins that is read. It ends at its quote, or
+ * where code in it begins. */
+static rq_err take_quoted(reader *r, size_t begin, size_t i, char quote, size_t *next)
 {
-    char quote = r->text[i];
-    size_t begin = i++;
-    bool plain = quote != '`';
-    for (; i < r->len && r->text[i] != quote; i++) {
-        if (quote == '"' && r->text[i] == '#') plain = false;
-        if (r->text[i] == '\\') i++;
+    bool has_code = false;
+    for (; i < r->len && r->text[i] != quote && !has_code; i++) {
+        if (r->text[i] == '\\')
+            i++;
+        else
+            has_code = quote == '"' && i + 1 < r->len && r->text[i] == '#' && r->text[i + 1] == '{';
     }
-    i = i < r->len ? i + 1 : r->len;
-    take(r, begin, i, plain);
-    return i;
+    *next = i < r->len ? i + 1 : r->len;
+    take(r, begin, *next, true);
+    return has_code ? push(r, '"', NULL) : RQ_OK;
 }
 
 static bool is_one_of(const char *word, size_t n, const char *list)
@@ -174,45 +203,78 @@ static bool is_one_of(const char *word, size_t n, const char *list)
     return false;
 }
 
-static bool in_hash(reader *r)
+/* Keys may be here. */
+static bool in_pairs(reader *r)
 {
-    return r->depth > 0 && top(r)->bracket == '{';
+    return r->depth > 0 && (top(r)->bracket == '{' || top(r)->bracket == '(');
 }
 
-/* A part of a symbol, a constant, a number or, in braces, a pair: pairs without braces are one element together. */
+/* A key of a hash, or of a call's hash without braces: plain where no pieces are made. */
+static bool note_pair(reader *r)
+{
+    if (r->depth > 0) top(r)->has_pair = true;
+    return in_pairs(r);
+}
+
+/* `=` is a part of a comparison or of =>, and no assignment. */
+static bool is_plain_equal(reader *r, size_t i)
+{
+    char next = i + 1 < r->len ? r->text[i + 1] : '\n', last = i > 0 ? r->text[i - 1] : ' ';
+    if (next == '>') return note_pair(r);
+    if (next == '=' || next == '~' || last == '=') return true;
+    bool compares = last == '!' || last == '<' || last == '>';
+    return compares && !(i > 1 && r->text[i - 2] == last); /* <<= and >>= assign */
+}
+
 static bool is_plain_mark(reader *r, size_t i)
 {
     char c = r->text[i], next = i + 1 < r->len ? r->text[i + 1] : '\n';
-    if (c == ':') return in_hash(r) || is_word(next) || next == ':' || next == '"' || next == '\'';
-    return c == '.' || c == '-' || (in_hash(r) && (c == '=' || c == '>'));
+    if (c == '=') return is_plain_equal(r, i);
+    char last = i > 0 ? r->text[i - 1] : ' ';
+    bool is_key = is_word(last) || last == '"' || last == '\'';
+    return c != ':' || next == ':' || !is_key || note_pair(r);
 }
 
-/* Numbers, constants, nil, true, false, symbols and the names of keys. */
 static size_t take_word(reader *r, size_t i)
 {
     size_t begin = i;
     while (i < r->len && is_word(r->text[i]))
         i++;
-    char c = r->text[begin];
-    bool is_symbol =
-        begin > 0 && r->text[begin - 1] == ':' && (begin < 2 || r->text[begin - 2] != ':');
-    bool is_key = in_hash(r) && i + 1 < r->len && r->text[i] == ':' && r->text[i + 1] != ':';
-    bool is_name = isdigit((unsigned char)c) || isupper((unsigned char)c) || is_symbol || is_key ||
-                   is_one_of(r->text + begin, i - begin, "nil true false");
-    bool is_call = i < r->len && strchr("!?([{", r->text[i]) != NULL;
-    if (i < r->len && r->text[i] == '?') i++; /* of a method's name */
-    take(r, begin, i, is_name && !is_call);
+    const char *word = r->text + begin;
+    size_t n = i - begin;
+    bool is_named = begin > 0 && strchr(".:@$", r->text[begin - 1]) != NULL; /* or a symbol */
+    bool is_numbered = n == 2 && word[0] == '_' && isdigit((unsigned char)word[1]);
+    bool is_plain = is_named || !(is_numbered || is_one_of(word, n, KEYWORDS));
+    if (i < r->len && r->text[i] == '?' && !(i + 1 < r->len && r->text[i + 1] == ' '))
+        i++; /* of a method's name */
+    take(r, begin, i, is_plain);
     return i;
+}
+
+/* Behind a value / and % are operators, if a blank follows or nothing separates them from it. */
+static bool follows_value(const reader *r, size_t i)
+{
+    size_t k = skip_back(r, i);
+    if (k == 0 || !(is_word(r->text[k - 1]) || strchr(")]}\"'", r->text[k - 1]) != NULL))
+        return false;
+    if (k == i) return true;
+    size_t begin = k;
+    while (begin > 0 && is_word(r->text[begin - 1]))
+        begin--;
+    bool is_blank = i + 1 == r->len || isspace((unsigned char)r->text[i + 1]);
+    return is_blank && !is_one_of(r->text + begin, k - begin, KEYWORDS);
 }
 
 /* What may begin text that this reader would misread. */
 static bool is_unclear(const reader *r, size_t i)
 {
     char c = r->text[i], next = i + 1 < r->len ? r->text[i + 1] : '\n';
-    if (c == '%') return !isspace((unsigned char)next);
-    if (c == '<') return next == '<';
+    if (c == '%' || c == '/') return !follows_value(r, i);
+    if (c == '<') return next == '<' && !(i + 2 < r->len && isspace((unsigned char)r->text[i + 2]));
     if (c == '=') return (i == 0 || r->text[i - 1] == '\n') && next == 'b';
-    return c == '/' || c == '?' || (c == '_' && next == '_') || (c == '\\' && next != '\n');
+    if (c == '$') return !is_word(next);
+    if (c == '?') return !isspace((unsigned char)next);
+    return c == '`' || (c == '_' && next == '_') || (c == '\\' && next != '\n');
 }
 
 static rq_err take_token(reader *r, size_t i, size_t *next, bool *ret_stop)
@@ -224,17 +286,19 @@ static rq_err take_token(reader *r, size_t i, size_t *next, bool *ret_stop)
     if (c == '#') {
         const char *end = memchr(r->text + i, '\n', r->len - i);
         *next = end != NULL ? (size_t)(end - r->text) : r->len;
-    } else if (c == '\'' || c == '"' || c == '`') {
-        *next = take_quoted(r, i);
+    } else if (c == '\'' || c == '"') {
+        return take_quoted(r, i, i + 1, c, next);
     } else if (is_word(c)) {
         *next = take_word(r, i);
     } else if (c == ',') {
         return end_element(r);
     } else if (c == '[' || c == '{' || c == '(') {
         take(r, i, i + 1, true);
-        return open_bracket(r, i);
+        return push(r, c, pieces_of(r, i));
     } else if (c == ']' || c == '}' || c == ')') {
-        return close_bracket(r, i, ret_stop);
+        bool is_code = c == '}' && r->depth > 0 && top(r)->bracket == '"';
+        RQ_TRY(close_bracket(r, i, ret_stop));
+        if (is_code) return take_quoted(r, i, i + 1, '"', next);
     } else {
         take(r, i, i + 1, is_plain_mark(r, i));
     }

@@ -113,6 +113,14 @@ static mrb_value initialize(mrb_state *mrb, mrb_value self)
     return self;
 }
 
+/* Without an answer: the pattern takes too many steps, or too much memory. */
+static void refuse(mrb_state *mrb, int code, mrb_value source)
+{
+    char text[128];
+    (void)pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof text);
+    mrb_raisef(mrb, mrb_class_get(mrb, "RegexpError"), "%s: /%v/", text, source);
+}
+
 /* search(text, from) → [begin, end, begin of group 1 or nil, …] or nil */
 static mrb_value search(mrb_state *mrb, mrb_value self)
 {
@@ -136,6 +144,8 @@ static mrb_value search(mrb_state *mrb, mrb_value self)
                                               : mrb_int_value(mrb, (mrb_int)at[i]));
     }
     pcre2_match_data_free(m);
+    if (n < 0 && n != PCRE2_ERROR_NOMATCH)
+        refuse(mrb, n, mrb_iv_get(mrb, self, mrb_intern_lit(mrb, "@source")));
     return list;
 }
 

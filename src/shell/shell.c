@@ -113,7 +113,7 @@ static void set_arguments(rq__shell *s)
 
 static bool start_ruby(rq__shell *s)
 {
-    s->mrb = mrb_open();
+    s->mrb = rq__open_ruby(&s->memory);
     if (s->mrb == NULL) return false;
     s->mrb->ud = s;
     rq__define_messages(s->mrb);
@@ -208,12 +208,13 @@ static const char *next_line(rq__shell *s, source *from, const rq_buf *statement
     return from->line;
 }
 
-/* A value is printed by inspect, unless it is nil. */
+/* A value is printed by inspect, unless it is nil. mrb->exc is set if that raised. */
 static void print_value(rq__shell *s, mrb_value v)
 {
     if (mrb_nil_p(v)) return;
-    mrb_value text = ask(s, "show", v);
-    if (!mrb_string_p(text)) return;
+    mrb_value shell = mrb_obj_value(mrb_module_get(s->mrb, "Shell"));
+    mrb_value text = mrb_funcall(s->mrb, shell, "show", 1, v);
+    if (s->mrb->exc != NULL || !mrb_string_p(text)) return;
     fputs("=> ", stdout);
     (void)fwrite(RSTRING_PTR(text), 1, (size_t)RSTRING_LEN(text), stdout);
     fputc('\n', stdout);
@@ -251,10 +252,8 @@ static fate run(rq__shell *s, const rq_buf *statement, bool is_script)
     int64_t begun = rq_client_now_ns();
     mrb_value v = rq__statement_run(s, (const char *)statement->ptr, statement->len);
     rq__display_end(s);
-    if (s->mrb->exc != NULL)
-        f = take_exception(s, statement, is_script);
-    else
-        print_value(s, v);
+    if (s->mrb->exc == NULL) print_value(s, v);
+    if (s->mrb->exc != NULL) f = take_exception(s, statement, is_script);
     rq__statement_free_commands(s);
     (void)ask(s, "took", mrb_float_value(s->mrb, (double)(rq_client_now_ns() - begun) / 1e9));
     mrb_gc_arena_restore(s->mrb, arena);

@@ -32,11 +32,17 @@ typedef struct rq__display {
 /* The error of text that mruby parses but cannot compile; mruby prints the reason to standard error. */
 #define RQ__TOO_LARGE "too many local variables (mruby has about 250), or too large an expression"
 
+/* memory.c: bytes that scripts use, and may. */
+typedef struct rq__memory {
+    size_t used, max;
+} rq__memory;
+
 typedef struct rq__scanner rq__scanner;
 
 typedef struct rq__shell {
     const rq_shell_options *options;
     mrb_state *mrb;
+    rq__memory memory;       /* of mrb */
     rq_client_options where; /* the cluster, once known */
     bool is_open;            /* `where` is known */
     char chosen[300];        /* the ZooKeeper in use, of several */
@@ -107,6 +113,10 @@ void rq__display_waits(rq__shell *s);
 void rq__display_end(rq__shell *s);
 bool rq__display_wants_progress(rq__shell *s);
 void rq__display_progress(rq__shell *s, const char *text);
+
+/* NULL: no memory. `m` must outlive it. */
+RQ_NODISCARD
+mrb_state *rq__open_ruby(rq__memory *m);
 
 /* message.c */
 rq_slice rq__slice_of(mrb_value string);

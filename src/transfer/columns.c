@@ -58,6 +58,35 @@ static rq_err put_column(rq__columns *c, size_t at, rq_slice name, rq_error *why
     return put_cell(c, at, name, why);
 }
 
+static int compare(rq_slice family, rq_slice qualifier, rq_slice other_family,
+                   rq_slice other_qualifier)
+{
+    int c = rq_slice_compare(family, other_family);
+    return c != 0 ? c : rq_slice_compare(qualifier, other_qualifier);
+}
+
+int rq__column_compare(const rq__column *column, const rq_cell *c)
+{
+    return compare(column->family, column->qualifier, rq_cell_family(c), rq_cell_qualifier(c));
+}
+
+static int by_name(const void *a, const void *b, void *ctx)
+{
+    const rq__column *list = ctx;
+    const rq__column *x = &list[*(const size_t *)a], *y = &list[*(const size_t *)b];
+    return compare(x->family, x->qualifier, y->family, y->qualifier);
+}
+
+static rq_err sort_columns(rq__columns *c, rq_error *why)
+{
+    c->by_name = rq_arena_calloc(&c->arena, c->count, sizeof *c->by_name);
+    if (c->by_name == NULL) return rq_no_memory(why);
+    for (size_t i = 0; i < c->count; i++)
+        if (c->list[i].kind == RQ__COLUMN_CELL) c->by_name[c->cell_count++] = i;
+    qsort_r(c->by_name, c->cell_count, sizeof *c->by_name, by_name, c->list);
+    return RQ_OK;
+}
+
 static rq_err put_columns(rq__columns *c, rq_slice text, rq_error *why)
 {
     size_t cells = 0;
@@ -72,7 +101,7 @@ static rq_err put_columns(rq__columns *c, rq_slice text, rq_error *why)
         return rq_fail(why, RQ_E_INVALID, "one of the columns must be HBASE_ROW_KEY");
     if (cells == 0)
         return rq_fail(why, RQ_E_INVALID, "there is no column besides the row key and times");
-    return RQ_OK;
+    return sort_columns(c, why);
 }
 
 rq_err rq__columns_parse(const rq_text_format *f, rq__columns *ret, rq_error *why)
@@ -97,7 +126,7 @@ void rq__columns_clear(rq__columns *c)
 
 rq_err rq__line_init(const rq__columns *c, rq__line *ret)
 {
-    *ret = (rq__line){.fields = calloc(c->count, sizeof *ret->fields)};
+    *ret = (rq__line){.fields = calloc(c->count + 1, sizeof *ret->fields)};
     return ret->fields == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 

@@ -40,6 +40,8 @@ typedef struct rq__columns {
     rq_arena arena;
     rq__column *list;
     size_t count;
+    size_t *by_name; /* indexes of those of cells, in the order of rq__column_compare */
+    size_t cell_count;
     size_t row, time, ttl, attributes; /* indexes; SIZE_MAX: there is none */
 } rq__columns;
 
@@ -47,6 +49,9 @@ typedef struct rq__columns {
 RQ_NODISCARD
 rq_err rq__columns_parse(const rq_text_format *f, rq__columns *ret, rq_error *why);
 void rq__columns_clear(rq__columns *c);
+
+/* The order of a cell's column to one of the list: by family, then by qualifier. */
+int rq__column_compare(const rq__column *column, const rq_cell *c);
 
 /* A line taken apart; what it points to is valid until the line or this is used again. */
 typedef struct rq__line {

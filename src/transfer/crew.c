@@ -11,6 +11,7 @@
 #define JOBS 4
 #define JOBS_MAX 256
 #define STEP_NS 100000000
+#define TIME_MAX (INT64_MAX / 4) /* of the clock and of a wait: their sum is a time, too */
 
 static int64_t now_ns(void)
 {
@@ -134,10 +135,11 @@ rq_err rq__crew_pass(rq__crew *c, uint64_t bytes, rq_error *why)
 {
     int64_t until = 0;
     if (c->options->rate > 0) {
-        int64_t takes = (int64_t)((double)bytes * 1e9 / (double)c->options->rate);
+        double ns = (double)bytes * 1e9 / (double)c->options->rate;
+        int64_t takes = ns < (double)TIME_MAX ? (int64_t)ns : TIME_MAX;
         pthread_mutex_lock(&c->lock);
         until = c->free_ns > now_ns() ? c->free_ns : now_ns();
-        c->free_ns = until + takes;
+        c->free_ns = until < TIME_MAX ? until + takes : until;
         pthread_mutex_unlock(&c->lock);
     }
     for (int64_t wait; !atomic_load(&c->stops) && (wait = until - now_ns()) > 0;)

@@ -36,6 +36,7 @@ typedef struct export_job {
 typedef struct export_tools {
     rq__link link; /* first */
     rq_buf value, scratch;
+    rq__line line; /* of TSV and CSV */
     /* of the part that is being done */
     rq__crew *crew;
     rq__range range;
@@ -62,7 +63,7 @@ static rq_err put_text(export_tools *t, rq_op_result *row, uint64_t *ret_cells, 
     const export_job *j = job_of(t);
     rq_err rc = j->e->format == RQ_FORMAT_JSON
                     ? rq__json_put_row(&t->out.buf, row, ret_cells)
-                    : rq__text_put_row(&j->columns, row, &t->out.buf, ret_cells, why);
+                    : rq__text_put_row(&j->columns, &t->line, row, &t->out.buf, ret_cells, why);
     return rc == RQ_OK ? rq__out_ease(&t->out, why) : rc;
 }
 
@@ -176,7 +177,9 @@ static rq_err do_part(rq__crew *crew, void *tools, size_t part, rq_error *why)
 static rq_err open_tools(rq__crew *crew, void **ret, rq_error *why)
 {
     const export_job *j = crew->ctx;
-    return rq__link_tools(&j->e->options->client, j->e->table, sizeof(export_tools), ret, why);
+    RQ_TRY(rq__link_tools(&j->e->options->client, j->e->table, sizeof(export_tools), ret, why));
+    export_tools *t = *ret;
+    return rq__line_init(&j->columns, &t->line) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 static void close_tools(void *tools)
@@ -186,6 +189,7 @@ static void close_tools(void *tools)
     rq__link_close(&t->link);
     rq_buf_clear(&t->value);
     rq_buf_clear(&t->scratch);
+    rq__line_clear(&t->line);
     free(t);
 }
 

@@ -52,17 +52,28 @@ void rq__rename_family(const char *renames, rq_cell *c)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
+/* The part was made of the file's size when it was listed. */
+static rq_err check_size(const rq__in *in, uint64_t to, rq_error *why)
+{
+    if (to <= in->size || to == UINT64_MAX) return RQ_OK;
+    return rq_fail(why, RQ_E_CORRUPT,
+                   "%s has become shorter: it had at least %" PRIu64 " bytes, and has %" PRIu64,
+                   in->path, to, in->size);
+}
+
 rq_err rq__feed_open(rq__crew *crew, const rq__feed_options *o, rq_vfs *v, const char *path,
                      uint64_t from, uint64_t to, rq__feed *ret, rq_error *why)
 {
     *ret = (rq__feed){.options = o, .crew = crew, .to = to};
     if (o->format == RQ_FORMAT_SEQUENCE) {
         RQ_TRY(rq__seq_reader_open(v, path, RQ__CLASS_RESULT, &ret->seq, why));
+        RQ_TRY(check_size(&ret->seq.in, to, why));
         return rq__seq_seek(&ret->seq, from, why);
     }
     if (o->columns != NULL && rq__line_init(o->columns, &ret->line) != RQ_OK)
         return rq_no_memory(why);
     RQ_TRY(rq__lines_open(v, path, o->format == RQ_FORMAT_CSV, &ret->lines, why));
+    RQ_TRY(check_size(&ret->lines.in, to, why));
     return rq__lines_seek(&ret->lines, from, why);
 }
 

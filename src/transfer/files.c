@@ -12,12 +12,22 @@
 
 /* --- listing ---------------------------------------------------------------------------------- */
 
+/* Nothing is read of a file without bytes: that it can be read is not found later. */
+static rq_err check_empty(const rq__files *f, const char *path, rq_error *why)
+{
+    rq_file *file = NULL;
+    rq_err rc = rq_vfs_open(f->vfs, path, RQ_OPEN_READ, &file, why);
+    (void)rq_file_close(file);
+    return rc;
+}
+
 static rq_err note(rq__files *f, const char *path, rq_error *why)
 {
     rq_stat st;
     RQ_TRY(rq_vfs_stat(f->vfs, path, &st, why));
     if (st.is_dir)
         return rq_fail(why, RQ_E_INVALID, "%s/%s is a folder, not a file", f->input, path);
+    if (st.size == 0) RQ_TRY(check_empty(f, path, why));
     f->paths[f->count] = path;
     f->times_ms[f->count] = st.mtime_ms;
     f->sizes[f->count++] = st.size;
@@ -77,6 +87,15 @@ void rq__files_close(rq__files *f)
     if (f->vfs != NULL) rq_vfs_free(f->vfs);
     rq_arena_clear(&f->arena);
     *f = (rq__files){0};
+}
+
+rq_err rq__files_check_results(const rq__files *f, rq_error *why)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (f->sizes[i] == 0)
+            return rq_fail(why, RQ_E_CORRUPT, "%s/%s is empty, and not a SequenceFile", f->base,
+                           f->paths[i]);
+    return RQ_OK;
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */

@@ -28,12 +28,15 @@ typedef struct rq__files {
     size_t part_count;
 } rq__files;
 
-/* RQ_E_NOT_FOUND: there is none. rq__files_close follows, even after an error. */
+/* RQ_E_NOT_FOUND: there is none; RQ_E_CORRUPT: one is not a regular file. rq__files_close follows, even after an error. */
 RQ_NODISCARD
 rq_err rq__files_open(const char *input, rq__files *ret, rq_error *why);
 /* Divides the files into parts of at most `bytes` bytes. An empty file has no part. */
 RQ_NODISCARD
 rq_err rq__files_split(rq__files *f, uint64_t bytes, rq_error *why);
+/* RQ_E_CORRUPT: a file is empty, which no SequenceFile is. HBASE: its Import fails, too. */
+RQ_NODISCARD
+rq_err rq__files_check_results(const rq__files *f, rq_error *why);
 /* The parts as lines of a plan, with the files' modification times if `with_times`; in the
  * arena. */
 RQ_NODISCARD

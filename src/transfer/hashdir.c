@@ -134,6 +134,8 @@ rq_err rq__hash_manifest_parse(rq_slice text, rq_arena *arena, rq__hash_manifest
                                rq_error *why)
 {
     *ret = (rq__hash_manifest){0};
+    if (text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL)
+        return rq_fail(why, RQ_E_CORRUPT, "the manifest is damaged: it has a zero byte");
     char *line = rq_arena_cstr(arena, text);
     if (line == NULL) return rq_no_memory(why);
     while (line != NULL) {
@@ -280,14 +282,14 @@ void rq__hash_reader_close(rq__hash_reader *r)
     r->is_open = false;
 }
 
-/* Files of blocks can be positioned only at their beginning: the caller skips the rest. */
+/* Files of blocks can be positioned only at the beginning of a block: the caller skips the rest. */
 static rq_err open_file(rq__hash_reader *r, rq_error *why)
 {
     uint64_t offset = r->seq.start;
     snprintf(r->path, sizeof r->path, "hashes/part-r-%05" PRIu64 "/data", r->file);
     r->is_open = true;
     RQ_TRY(rq__seq_reader_open(r->vfs, r->path, RQ__CLASS_BYTES, &r->seq, why));
-    if (offset > r->seq.header_end && !r->seq.has_blocks) rq__in_seek(&r->seq.in, offset);
+    if (offset > r->seq.header_end) rq__in_seek(&r->seq.in, offset);
     return RQ_OK;
 }
 
@@ -308,7 +310,7 @@ rq_err rq__hash_next(rq__hash_reader *r, rq_slice *ret_key, uint8_t ret_hash[RQ_
             return rq_fail(why, RQ_E_CORRUPT, "%s: a hash does not have %d bytes", r->path,
                            RQ__HASH_LEN);
         memcpy(ret_hash, value.ptr + 4, RQ__HASH_LEN);
-        *ret_place = (rq__hash_place){r->file, r->seq.has_blocks ? 0 : r->seq.start};
+        *ret_place = (rq__hash_place){r->file, r->seq.start};
         return RQ_OK;
     }
     return RQ_E_END;

@@ -181,6 +181,7 @@ static rq_err prepare(import_job *j, rq_error *why)
     j->source.fails_on_bad_lines = i->fails_on_bad_lines;
     j->source.renames = i->renames;
     RQ_TRY(rq__files_open(i->input, &j->files, why));
+    if (i->format == RQ_FORMAT_SEQUENCE) RQ_TRY(rq__files_check_results(&j->files, why));
     RQ_TRY(look_at_cluster(j, why));
     RQ_TRY(open_plan(j, why));
     j->source.now_ms = i->now_ms != 0 ? i->now_ms : j->plan.stamp_ms;

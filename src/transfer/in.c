@@ -2,11 +2,13 @@
 /* See in.h. */
 #include "transfer/in.h"
 
+#include <inttypes.h>
+
 #define WINDOW_BYTES ((size_t)256 * 1024)
 
 rq_err rq__in_open(rq_vfs *v, const char *path, rq__in *ret, rq_error *why)
 {
-    *ret = (rq__in){0};
+    *ret = (rq__in){.path = path};
     RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_READ, &ret->file, why));
     return rq_file_size(ret->file, &ret->size, why);
 }
@@ -40,7 +42,11 @@ static rq_err fill(rq__in *in, size_t len, rq_error *why)
     RQ_TRY(
         rq_file_read(in->file, in->window.ptr + kept, wanted - kept, position + kept, &got, why));
     in->window.len += got;
-    return RQ_OK;
+    return in->window.len < len
+               ? rq_fail(why, RQ_E_CORRUPT,
+                         "%s has become shorter than %" PRIu64 " bytes while it was read", in->path,
+                         in->size)
+               : RQ_OK;
 }
 
 rq_err rq__in_peek(rq__in *in, size_t len, rq_slice *ret, rq_error *why)

@@ -47,64 +47,63 @@ static rq_err put_field(const rq_text_format *f, rq_buf *out, rq_slice s, rq_sli
                    name);
 }
 
-static bool is_of(const rq__column *column, const rq_cell *c)
+/* --- fields ----------------------------------------------------------------------------------- */
+
+/* The place in c->by_name of the first column with this name or a later one. */
+static size_t find(const rq__columns *c, const rq_cell *cell)
 {
-    return rq_slice_eq(column->family, rq_cell_family(c)) &&
-           rq_slice_eq(column->qualifier, rq_cell_qualifier(c));
+    size_t low = 0, high = c->cell_count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (rq__column_compare(&c->list[c->by_name[mid]], cell) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
 }
 
-/* The column's first cell, which is the newest. */
-static rq_err find(const rq__column *column, const rq_op_result *row, rq_slice *ret)
+/* A column may be listed several times. The first cell is the newest. */
+static void place(const rq__columns *c, rq__line *l, const rq_cell *cell)
 {
-    rq_cell c;
-    rq_err rc;
-    rq_result_view view = row->row;
-    rq_cursor cells = row->cells;
-    *ret = (rq_slice){0};
-    while ((rc = rq_result_next(&view, &cells, &c)) == RQ_OK)
-        if (is_of(column, &c)) {
-            *ret = rq_cell_value(&c);
-            return RQ_OK;
-        }
-    return rc == RQ_E_END ? RQ_OK : rc;
+    rq_slice value = rq_cell_value(cell);
+    for (size_t i = find(c, cell); i < c->cell_count; i++) {
+        rq_slice *field = &l->fields[c->by_name[i]];
+        if (field->ptr != NULL || rq__column_compare(&c->list[c->by_name[i]], cell) != 0) return;
+        *field = value.ptr != NULL ? value : RQ_SLICE_LIT("");
+    }
 }
 
-static rq_err look(const rq_op_result *row, rq_slice *ret_row, int64_t *ret_newest,
-                   uint64_t *ret_cells)
+/* Fields without a cell are empty. */
+static rq_err take_cells(const rq__columns *c, rq_op_result *row, rq__line *l, uint64_t *ret_cells)
 {
-    rq_cell c;
+    rq_cell cell;
     rq_err rc;
     rq_result_view view = row->row;
     rq_cursor cells = row->cells;
     *ret_cells = 0;
-    *ret_newest = 0;
-    *ret_row = (rq_slice){0};
-    while ((rc = rq_result_next(&view, &cells, &c)) == RQ_OK) {
-        *ret_row = rq_cell_row(&c);
-        if (c.timestamp > *ret_newest) *ret_newest = c.timestamp;
+    l->timestamp = 0;
+    l->row = (rq_slice){0};
+    memset(l->fields, 0, c->count * sizeof *l->fields);
+    while ((rc = rq_result_next(&view, &cells, &cell)) == RQ_OK) {
+        l->row = rq_cell_row(&cell);
+        if (cell.timestamp > l->timestamp) l->timestamp = cell.timestamp;
+        place(c, l, &cell);
         ++*ret_cells;
     }
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-rq_err rq__text_put_row(const rq__columns *c, rq_op_result *row, rq_buf *out, uint64_t *ret_cells,
-                        rq_error *why)
+rq_err rq__text_put_row(const rq__columns *c, rq__line *l, rq_op_result *row, rq_buf *out,
+                        uint64_t *ret_cells, rq_error *why)
 {
-    rq_slice key, field;
-    int64_t newest;
-    RQ_TRY(look(row, &key, &newest, ret_cells));
+    RQ_TRY(take_cells(c, row, l, ret_cells));
     for (size_t i = 0; i < c->count; i++) {
-        const rq__column *column = &c->list[i];
         if (i > 0) RQ_TRY(rq_buf_append_u8(out, (uint8_t)c->format.separator));
-        if (column->kind == RQ__COLUMN_TIME) {
-            RQ_TRY(rq_buf_printf(out, "%lld", (long long)newest));
-            continue;
-        }
-        field = key;
-        if (column->kind == RQ__COLUMN_CELL) RQ_TRY(find(column, row, &field));
-        if (column->kind == RQ__COLUMN_TTL || column->kind == RQ__COLUMN_ATTRIBUTES)
-            field = (rq_slice){0};
-        RQ_TRY(put_field(&c->format, out, field, key, why));
+        if (i == c->time)
+            RQ_TRY(rq_buf_printf(out, "%lld", (long long)l->timestamp));
+        else
+            RQ_TRY(put_field(&c->format, out, i == c->row ? l->row : l->fields[i], l->row, why));
     }
     return rq_buf_append_u8(out, '\n');
 }

@@ -45,7 +45,7 @@ EXPECTED = pathlib.Path(os.environ.get("EXPECTED", OWN))
 DEADLINE = 300
 QUOTAS = ("-D", "hbase.quota.enabled=true")
 # name: arguments of the shell, of the server
-SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ())}
+SCRIPTS = {"commands": ([], QUOTAS), "prompts": ([], QUOTAS), "options": ([], QUOTAS), "metrics": ([], ("--http", "127.0.0.1:0")), "guide": ([], ()), "details": ([], ()), "language": ([], ()), "java": ([], ()), "client": ([], ()), "requests": ([], ()), "numbers": ([], ()), "scripts": ([], ()), "wrong": ([], ()), "operator": ([], ()), "nil": ([], ())}
 SESSIONS = {"session": (), "admin": QUOTAS}
 
 MASKS_OF_SCRIPTS = [
@@ -258,9 +258,9 @@ def outputs(folder):
 
 # --- what only ours has -------------------------------------------------------------------------------------------------------
 
-def shell(*arguments, text=""):
+def shell(*arguments, text="", **environment):
     return subprocess.run([BINARY, "shell", *arguments], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=DEADLINE, check=False)
+                          timeout=DEADLINE, check=False, env={**os.environ, **environment})
 
 
 def memory_and_folder(folder):
@@ -525,6 +525,22 @@ def what_cannot_be_compiled_is_an_error(folder):
                 return f"{option}: {done.returncode} {done.stdout[-300:]} {done.stderr[-300:]}"
     out = shell("memory:", text=many + deep + "p v7, 'a\0b'.length\n").stdout
     return None if out.endswith("\n7\n3\n=> [7, 3]\nhbase:303:0> \n") else out[-300:]
+
+
+def what_takes_too_much_is_an_error(_):
+    """Strings that double, arrays of any length, patterns of exponential time, a value without end: an error that a script can
+    rescue, and the session goes on."""
+    memory = ["s = 'a'; loop { s = s + s }", "s = 'a'; loop { s << s }", "'a' * 10**12", "'a' * 10**9", "a = [1]; loop { a += a }",
+              "[0] * 10**9", "'a'.ljust(10**11)", "'%1000000000d' % 1", "h = {}; i = 0; loop { h[i] = 'x' * 100; i += 1 }"]
+    text = "def told; yield; rescue Exception => e; puts \"#{e.class}: #{e.message}\"; end\n"
+    text += "".join(f"told {{ {m} }}\n" for m in memory) + "told { ('a' * 50 + 'b') =~ /(a+)+$/ }\nputs 'on'\n"
+    out = shell("-n", "memory:", text=text, HBASE_HEAPSIZE="100")
+    said = [line for line in out.stdout.splitlines() if re.match(r"\w+Error: |on$", line)]
+    if said != ["NoMemoryError: Out of memory"] * len(memory) + ["RegexpError: match limit exceeded: /(a+)+$/", "on"]:
+        return f"{said} {out.stdout[-500:]} {out.stderr[-300:]}"
+    deep = shell("-n", "memory:", text="a = []; 100000.times { a = [a] }; nil\na\nputs 'on'\n")
+    whole = deep.stdout + deep.stderr
+    return None if "SystemStackError: stack level too deep" in whole and "core.rb" not in whole and deep.returncode == 1 else whole[-300:]
 
 
 def scripts_of_older_clients(_):
@@ -806,7 +822,7 @@ def main():
             return 0
         if "ZK" in os.environ:
             return report.finish()
-        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
+        for test in (memory_and_folder, scans_that_are_left_are_closed, a_scanner_outlives_its_connection, other_forms, loaded_files, messages_of_calls, blocks_see_variables_of_earlier_statements, exit_codes, floats_in_text, ordered_bytes_are_decoded, libraries_are_loaded_by_their_methods, client_classes_say_what_is_missing, tools_of_operators, options_follow_the_place, settings_say_where_the_cluster_is, output_that_is_lost, what_cannot_be_compiled_is_an_error, what_takes_too_much_is_an_error, scripts_of_older_clients, values_are_shown_by_kind, row_keys_are_those_of_the_command, zookeeper_tells_of_itself, zookeeper_at_an_ipv6_address, a_zookeeper_that_drips_is_left, rows_of_a_prefix_are_deleted, groups_of_servers,
                      every_command_has_help, tasks_of_a_page, hostile_pages_are_refused, a_page_without_an_answer_is_interrupted, json_is_read, prompt, *shell_terminal.TESTS):
             report.outcome(f"own_shell/{test.__name__}", test(folder))
     return report.finish()

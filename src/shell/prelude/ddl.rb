@@ -345,7 +345,7 @@ class Command
   # --- description ---
 
   def describe(table)
-    name = table.to_s
+    name = table.nil? ? nil : table.to_s
     Tables.must_exist(name)
     schema = Descriptor.get(name)
     out.header(["Table #{name} is #{Tables.enabled?(name) ? 'ENABLED' : 'DISABLED'}"])

@@ -88,6 +88,7 @@ module Names
   def self.table(text)
     known = @known[text]
     return known if known
+    null('Cannot invoke "String.equals(Object)" because "name" is null') if text.nil?
     name = text.to_s
     ns, q = name.include?(':') ? name.split(':', 2) : ['default', name]
     check(ns, q, name)
@@ -109,6 +110,21 @@ module Names
     at = (0...ns.length).find { |i| !(ns[i] =~ /[A-Za-z0-9_]/) && ns.getbyte(i) < 128 }
     return if at.nil?
     illegal("Illegal character <#{ns[at]}> at #{at}. Namespaces may only contain 'alphanumeric characters' from any language and digits: #{ns}")
+  end
+
+  # HBase: what Java, and JRuby, say to nil as a name.
+  def self.null(text)
+    raise HBaseError.make('java.lang.NullPointerException', text)
+  end
+
+  def self.not_null(name)
+    null('') if name.nil?
+    name
+  end
+
+  def self.bytes(name)
+    raise NoMethodError, "undefined method `to_java_bytes' for nil:NilClass" if name.nil?
+    name
   end
 
   def self.illegal(text)
@@ -146,7 +162,7 @@ module Names
 
   # Region specifier of a name or an encoded name. HBASE: RegionInfo.isEncodedRegionName.
   def self.region(text)
-    type = text.count(',') < 2 && text.bytesize <= 32 ? :ENCODED_REGION_NAME : :REGION_NAME
+    type = bytes(text).count(',') < 2 && text.bytesize <= 32 ? :ENCODED_REGION_NAME : :REGION_NAME
     { type: type, value: text }
   end
 end

@@ -3,7 +3,7 @@
 
 module Namespaces
   def self.get(name)
-    Master.call('GetNamespaceDescriptor', { namespaceName: name })[:namespaceDescriptor]
+    Master.call('GetNamespaceDescriptor', { namespaceName: Names.not_null(name) })[:namespaceDescriptor]
   end
 
   def self.exists?(name)
@@ -46,13 +46,14 @@ class Command
   end
 
   def drop_namespace(namespace)
+    Names.not_null(namespace)
     Shell.confirm("Drop the namespace #{namespace}")
     Master.call('DeleteNamespace', { namespaceName: namespace })
     nil
   end
 
   def describe_namespace(namespace)
-    d = Namespaces.get(namespace.to_s)
+    d = Namespaces.get(namespace.nil? ? nil : namespace.to_s)
     text = "{NAME => '#{d[:name]}'" + d[:configuration].sort_by { |c| c[:name] }.map { |c| ", #{c[:name]} => '#{c[:value]}'" }.join('') + '}'
     out.header(['DESCRIPTION'], [64])
     out.row([text], true, [64])

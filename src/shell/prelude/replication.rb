@@ -7,11 +7,11 @@ module Peers
   end
 
   def self.get(id)
-    Master.call('GetReplicationPeerConfig', { peer_id: id })[:peer_config]
+    Master.call('GetReplicationPeerConfig', { peer_id: Names.not_null(id) })[:peer_config]
   end
 
   def self.update(id, config)
-    Master.call('UpdateReplicationPeerConfig', { peer_id: id, peer_config: config })
+    Master.call('UpdateReplicationPeerConfig', { peer_id: Names.not_null(id), peer_config: config })
     nil
   end
 
@@ -182,22 +182,22 @@ class Command
       config[:replicate_all] = false
       config[:table_cfs] = Peers.table_cfs(args[TABLE_CFS])
     end
-    Master.call('AddReplicationPeer', { peer_id: id, peer_config: config, peer_state: { state: args[STATE] == 'DISABLED' ? :DISABLED : :ENABLED } })
+    Master.call('AddReplicationPeer', { peer_id: Names.not_null(id), peer_config: config, peer_state: { state: args[STATE] == 'DISABLED' ? :DISABLED : :ENABLED } })
     nil
   end
 
   def remove_peer(id)
-    Master.call('RemoveReplicationPeer', { peer_id: id })
+    Master.call('RemoveReplicationPeer', { peer_id: Names.not_null(id) })
     nil
   end
 
   def enable_peer(id)
-    Master.call('EnableReplicationPeer', { peer_id: id })
+    Master.call('EnableReplicationPeer', { peer_id: Names.not_null(id) })
     nil
   end
 
   def disable_peer(id)
-    Master.call('DisableReplicationPeer', { peer_id: id })
+    Master.call('DisableReplicationPeer', { peer_id: Names.not_null(id) })
     nil
   end
 

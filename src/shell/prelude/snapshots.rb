@@ -21,6 +21,7 @@ module Snapshots
   end
 
   def self.delete(name)
+    Names.null('Cannot invoke "String.getBytes(String)" because "s" is null') if name.nil?
     Master.call('DeleteSnapshot', { snapshot: { name: name } })
   end
 
@@ -138,14 +139,14 @@ class Command
 
   def described(name)
     Snapshots.all.find { |s| s[:name] == name } ||
-      raise(HBaseError.make('org.apache.hadoop.hbase.snapshot.RestoreSnapshotException', "Unable to find the table name for snapshot=#{name}"))
+      raise(HBaseError.make('org.apache.hadoop.hbase.snapshot.RestoreSnapshotException', "Unable to find the table name for snapshot=#{name.nil? ? 'null' : name}"))
   end
 
   def clone_snapshot(snapshot_name, table, args = {})
     raise ArgumentError, 'Arguments should be a Hash' unless args.is_a?(Hash)
     t = Names.table(table)
     raise HBaseError.make('org.apache.hadoop.hbase.TableExistsException', table) if Tables.exists?(table)
-    Master.call('RestoreSnapshot', { snapshot: { name: snapshot_name, table: Names.text(t) }, restoreACL: args[RESTORE_ACL] || false, customSFT: args[CLONE_SFT] })
+    Master.call('RestoreSnapshot', { snapshot: { name: Names.not_null(snapshot_name), table: Names.text(t) }, restoreACL: args[RESTORE_ACL] || false, customSFT: args[CLONE_SFT] })
     nil
   end
 

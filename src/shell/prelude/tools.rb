@@ -153,7 +153,7 @@ class Command
 
   # HBase: a name that is not a region's is taken as a table's.
   def region_of(name)
-    r = name =~ /\A[0-9a-f]{32}\z/ || name =~ /,\d+(_[0-9A-F]{4})?\.[0-9a-f]{32}\.\z/ || %w[1588230740 hbase:meta,,1].include?(name) ? Meta.find(name) : nil
+    r = Names.bytes(name) =~ /\A[0-9a-f]{32}\z/ || name =~ /,\d+(_[0-9A-F]{4})?\.[0-9a-f]{32}\.\z/ || %w[1588230740 hbase:meta,,1].include?(name) ? Meta.find(name) : nil
     return r unless r.nil?
     nil
   end
@@ -166,7 +166,7 @@ class Command
 
   # The master takes full names only here; an encoded name is looked up.
   def named_region(name)
-    found = Meta.find(name)
+    found = Meta.find(Names.bytes(name))
     { type: :REGION_NAME, value: found.nil? ? name : found.name }
   end
 
@@ -181,7 +181,7 @@ class Command
   end
 
   def move(encoded_region_name, server_name = nil)
-    fields = { region: { type: :ENCODED_REGION_NAME, value: encoded_region_name } }
+    fields = { region: { type: :ENCODED_REGION_NAME, value: Names.bytes(encoded_region_name) } }
     fields[:dest_server_name] = Names.server_of(server_name) if server_name
     Master.call('MoveRegion', fields)
     nil

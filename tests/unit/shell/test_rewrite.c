@@ -131,12 +131,14 @@ static uint64_t steps_of(rq_slice text)
 static void long_lists_cost_less_than_their_square(void **state)
 {
     (void)state;
-    static const char *const elements[] = {"1",         "'a'",      "\"x\\n\"",
-                                           ":a",        "VERSIONS", "-1.5",
-                                           "nil",       "['r', 1]", "{NAME => 'f', a: 1}",
-                                           "java::Lang"};
+    static const char *const elements[] = {"1",      "'a'",      "\"x\\n\"",
+                                           ":a",     "VERSIONS", "-1.5",
+                                           "nil",    "['r', 1]", "{NAME => 'f', a: 1}",
+                                           "a",      "a + 1",    "\"#{a}-#{b['c']}\"",
+                                           "[a, b]", "f(a)",     "java::Lang",
+                                           "x = 1"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(elements); i++) {
-        bool plain = strcmp(elements[i], "java::Lang") != 0;
+        bool plain = strcmp(elements[i], "x = 1") != 0;
         for (size_t n = 1000; n <= 1000000; n *= 10) {
             rq_buf text = list_of("a = [", elements[i], n), out = {0};
             assert_int_equal(rq__long_lists((const char *)text.ptr, text.len, &out), RQ_OK);
@@ -157,7 +159,7 @@ static void check_list(const char *before, const char *element, size_t count, bo
     rq_buf_clear(&out);
 }
 
-static void only_literals_are_cut(void **state)
+static void what_means_the_same_in_a_lambda_is_cut(void **state)
 {
     (void)state;
     check_list("[", "1", RQ__LIST_PIECE - 1, false);
@@ -165,10 +167,65 @@ static void only_literals_are_cut(void **state)
     check_list("put 't', [", "1", 300, true);
     check_list("x = 'it\\'s [' # [\ny = [", "1", 300, true);
     check_list("x.empty?; y = [", "1", 300, true);
-    static const char *const others[] = {
-        "a",        "f(1)",   "(1)",   "1 => 2", "a: 1",     "\"a\": 1", "'a' => 1", "\"#{a}\"",
-        "F(1)",     "A.b",    "x = 1", "*[1]",   "@a",       "$!",       "`a`",      "[a]",
-        "{1 => a}", "return", "A::b",  "1 if A", "__LINE__", "?a",       "->{a}"};
+    static const char *const moved[] = {"a",
+                                        "f(1)",
+                                        "(1)",
+                                        "\"#{a}\"",
+                                        "F(1)",
+                                        "A.b",
+                                        "*[1]",
+                                        "@a",
+                                        "[a]",
+                                        "{1 => a}",
+                                        "A::b",
+                                        "->{a}",
+                                        "a / 2",
+                                        "a/2",
+                                        "a % 2",
+                                        "a%2",
+                                        "a == b",
+                                        "a <= b",
+                                        "a ? b : c",
+                                        "x.y?",
+                                        "a.map { |x| x }",
+                                        "f(a: 1)",
+                                        "a.end",
+                                        "f('a' => 1)",
+                                        "\"\\\\#{a}\"",
+                                        "\"\\#{ = }\"",
+                                        "a << b",
+                                        ":if",
+                                        "\"#{a[\"b, c\"]}\""};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(moved); i++)
+        check_list("[", moved[i], 1000, true);
+    static const char *const others[] = {"1 => 2",
+                                         "a: 1",
+                                         "a:1",
+                                         "\"a\": 1",
+                                         "'a':1",
+                                         "'a' => 1",
+                                         "x = 1",
+                                         "x += 1",
+                                         "$!",
+                                         "`a`",
+                                         "return",
+                                         "1 if A",
+                                         "__LINE__",
+                                         "?a",
+                                         "(x = 1)",
+                                         "\"#{x = 1}\"",
+                                         "yield",
+                                         "_1",
+                                         "%w[a]",
+                                         "/a/",
+                                         "x <<= 1",
+                                         "f { y = 1 }",
+                                         "<<~E",
+                                         "f(x = 1)",
+                                         "\"\\\\#{x = 1}\"",
+                                         "block_given?",
+                                         "a ? b : (c = 1)",
+                                         "when / ,/"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(others); i++)
         check_list("[", others[i], 1000, false);
     static const char *const before[] = {"a[",        "%w[",    "x = %q( [",
@@ -178,15 +235,30 @@ static void only_literals_are_cut(void **state)
         check_list(before[i], "1", 1000, false);
 }
 
+/* Pairs are counted in braces of a hash alone. */
+static void hashes_are_cut_as_lists(void **state)
+{
+    (void)state;
+    check_list("x = {", "a => b", 300, true);
+    check_list("x = {", "a: \"#{b}\"", 300, true);
+    check_list("create 't', {", "'a': 1", 300, true);
+    check_list("f({", "'a' => [b, 1]", 300, true);
+    check_list("x = {", "a => (b = 1)", 300, false);
+    check_list("x = {", "**a", 300, false);
+    check_list("f(", "a => b", 300, false);
+    check_list("f {", "a => b", 300, false);
+    check_list("f(x) {", "a => b", 300, false);
+}
+
 /* A piece ends in front of what follows its last element. */
 static void pieces_are_lambdas(void **state)
 {
     (void)state;
-    rq_buf text = list_of("[a, ", "1", RQ__LIST_PIECE), out = {0};
+    rq_buf text = list_of("[a = 2, ", "1", RQ__LIST_PIECE), out = {0};
     text.len--;
     assert_int_equal(rq_buf_append(&text, " # ]\n, b]", 9), RQ_OK);
     assert_int_equal(rq__long_lists((const char *)text.ptr, text.len, &out), RQ_OK);
-    assert_memory_equal(out.ptr, "[a, *->{[1, 1,", 14);
+    assert_memory_equal(out.ptr, "[a = 2, *->{[1, 1,", 18);
     assert_memory_equal(out.ptr + out.len - 17, ", 1]}.() # ]\n, b]", 17);
     rq_buf_clear(&text);
     rq_buf_clear(&out);
@@ -202,7 +274,8 @@ int main(void)
         cmocka_unit_test(loops_ask_whether_to_go_on),
         cmocka_unit_test(no_byte_is_too_much),
         cmocka_unit_test(long_lists_cost_less_than_their_square),
-        cmocka_unit_test(only_literals_are_cut),
+        cmocka_unit_test(what_means_the_same_in_a_lambda_is_cut),
+        cmocka_unit_test(hashes_are_cut_as_lists),
         cmocka_unit_test(pieces_are_lambdas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,20 @@ static void nothing_to_do_starts_nobody(void **state)
     free(j);
 }
 
+/* A time beyond what a clock can count is not taken for none. */
+static void a_rate_that_takes_for_ever_holds(void **state)
+{
+    const rq_transfer_options o = {.rate = 1};
+    rq__crew c = {.options = &o, .lock = PTHREAD_MUTEX_INITIALIZER, .stops = true};
+    int64_t now = (int64_t)rq_clock_ns(CLOCK_MONOTONIC);
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rq__crew_pass(&c, UINT64_MAX, NULL), RQ_E_CANCELLED);
+        assert_true(c.free_ns > now + (int64_t)1000000000 * 1000000);
+    }
+    pthread_mutex_destroy(&c.lock);
+}
+
 static void the_rate_is_that_of_all_threads(void **state)
 {
     job *j = calloc(1, sizeof *j);
@@ -147,6 +161,7 @@ int main(void)
         cmocka_unit_test(each_part_is_done_once),
         cmocka_unit_test(the_first_error_ends_all),
         cmocka_unit_test(nothing_to_do_starts_nobody),
+        cmocka_unit_test(a_rate_that_takes_for_ever_holds),
         cmocka_unit_test(the_rate_is_that_of_all_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

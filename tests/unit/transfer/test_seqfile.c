@@ -2,12 +2,14 @@
 /* SequenceFiles: what is written is read, whole and in parts; damage is reported. */
 #include "unit.h"
 
+#include "transfer/hashdir.h"
 #include "transfer/plan.h"
 #include "transfer/result.h"
 #include "transfer/seqfile.h"
 #include "vfs/memory.h"
 
 #include <stdio.h>
+#include <zlib.h>
 
 enum { RECORDS = 20000 };
 
@@ -90,6 +92,85 @@ static void a_file_that_is_cut_is_corrupt(void **state)
     rq_vfs_free(v);
 }
 
+/* --- files of compressed blocks ----------------------------------------------------------------- */
+
+static void put_deflated(rq_buf *to, const uint8_t *bytes, size_t len)
+{
+    uint8_t out[127]; /* its length is one byte of a vint */
+    uLongf size = sizeof out;
+    assert_int_equal(compress(out, &size, bytes, len), Z_OK);
+    assert_int_equal(rq_buf_append_u8(to, (uint8_t)size), RQ_OK);
+    assert_int_equal(rq_buf_append(to, out, size), RQ_OK);
+}
+
+static void put_text(rq_buf *to, const char *text)
+{
+    assert_int_equal(rq_buf_append_u8(to, (uint8_t)strlen(text)), RQ_OK);
+    assert_int_equal(rq_buf_append(to, text, strlen(text)), RQ_OK);
+}
+
+/* Two hashes, whose keys are the letters at `name`. */
+static void put_block(rq_buf *to, const uint8_t sync[16], const char *name)
+{
+    const uint8_t key_lengths[] = {5, 5}, value_lengths[] = {4 + RQ__HASH_LEN, 4 + RQ__HASH_LEN};
+    const uint8_t keys[] = {0, 0, 0, 1, (uint8_t)name[0], 0, 0, 0, 1, (uint8_t)name[1]};
+    uint8_t values[2 * (4 + RQ__HASH_LEN)] = {0};
+    values[3] = values[4 + RQ__HASH_LEN + 3] = RQ__HASH_LEN;
+    assert_int_equal(rq_buf_append_be32(to, UINT32_MAX), RQ_OK);
+    assert_int_equal(rq_buf_append(to, sync, 16), RQ_OK);
+    assert_int_equal(rq_buf_append_u8(to, 2), RQ_OK);
+    put_deflated(to, key_lengths, sizeof key_lengths);
+    put_deflated(to, keys, sizeof keys);
+    put_deflated(to, value_lengths, sizeof value_lengths);
+    put_deflated(to, values, sizeof values);
+}
+
+static rq_vfs *make_blocks(const char *names)
+{
+    const uint8_t sync[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    rq_vfs *v;
+    rq_buf b = {0};
+    assert_int_equal(rq_buf_append(&b, "SEQ\6", 4), RQ_OK);
+    put_text(&b, RQ__CLASS_BYTES);
+    put_text(&b, RQ__CLASS_BYTES);
+    assert_int_equal(rq_buf_append(&b, "\1\1", 2), RQ_OK);
+    put_text(&b, "org.apache.hadoop.io.compress.DefaultCodec");
+    assert_int_equal(rq_buf_append_be32(&b, 0), RQ_OK);
+    assert_int_equal(rq_buf_append(&b, sync, sizeof sync), RQ_OK);
+    for (; *names != '\0'; names += 2)
+        put_block(&b, sync, names);
+    assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
+    assert_int_equal(rq_vfs_mkdirs(v, "hashes/part-r-00000", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "hashes/part-r-00000/data", rq_buf_slice(&b), NULL),
+                     RQ_OK);
+    rq_buf_clear(&b);
+    return v;
+}
+
+/* A part of the comparison begins in the block of its first batch: not at the beginning of the file, which would
+ * make the work grow with the square of the number of batches. */
+static void reading_hashes_goes_on_at_their_block(void **state)
+{
+    rq_vfs *v = make_blocks("abcdef");
+    rq__hash_reader r, again;
+    rq__hash_place place, ignored;
+    rq_slice key;
+    uint8_t hash[RQ__HASH_LEN];
+    (void)state;
+    rq__hash_reader_init(v, 1, (rq__hash_place){0, 0}, &r);
+    for (char name = 'a'; name <= 'f'; name++) {
+        assert_int_equal(rq__hash_next(&r, &key, hash, &place, NULL), RQ_OK);
+        assert_true(key.len == 1 && *key.ptr == (uint8_t)name);
+        rq__hash_reader_init(v, 1, place, &again);
+        assert_int_equal(rq__hash_next(&again, &key, hash, &ignored, NULL), RQ_OK);
+        assert_int_equal(*key.ptr, name - (name - 'a') % 2); /* the first of the block */
+        rq__hash_reader_close(&again);
+    }
+    assert_int_equal(rq__hash_next(&r, &key, hash, &place, NULL), RQ_E_END);
+    rq__hash_reader_close(&r);
+    rq_vfs_free(v);
+}
+
 static void a_plan_is_only_for_its_own_transfer(void **state)
 {
     static const char *const parts[] = {"a", "b c", "d"};
@@ -122,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_have_each_record_once),
         cmocka_unit_test(a_file_that_is_cut_is_corrupt),
+        cmocka_unit_test(reading_hashes_goes_on_at_their_block),
         cmocka_unit_test(a_plan_is_only_for_its_own_transfer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,14 +2,21 @@
 /* The column language, lines in parts, names of families, the manifest of hashes. */
 #include "unit.h"
 
+#include "base/pb.h"
+#include "client/client.h"
 #include "transfer/columns.h"
 #include "transfer/feed.h"
+#include "transfer/files.h"
 #include "transfer/hashdir.h"
 #include "transfer/lines.h"
 #include "transfer/ranges.h"
+#include "transfer/text_row.h"
 #include "vfs/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char *problem_of(const char *columns, const char *line)
 {
@@ -61,6 +68,76 @@ static void columns_that_make_no_sense_are_refused(void **state)
     }
 }
 
+/* --- rows as lines ------------------------------------------------------------------------------ */
+
+static void put_cell(rq_buf *to, const char *qualifier, const char *value, uint64_t time)
+{
+    size_t at;
+    assert_int_equal(rq_pb_begin(to, 1, &at), RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(to, 1, RQ_SLICE_LIT("row")), RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(to, 2, RQ_SLICE_LIT("f")), RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(to, 3, rq_slice_cstr(qualifier)), RQ_OK);
+    assert_int_equal(rq_pb_put_number(to, 4, time), RQ_OK);
+    assert_int_equal(rq_pb_put_number(to, 5, RQ_TYPE_PUT), RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(to, 6, rq_slice_cstr(value)), RQ_OK);
+    assert_int_equal(rq_pb_end(to, at), RQ_OK);
+}
+
+/* The line of the row that has these cells. */
+static void put_line(const char *columns, const rq_buf *cells, rq_buf *out)
+{
+    rq__columns c;
+    rq__line l;
+    uint64_t count;
+    const rq_text_format f = {.columns = columns, .separator = '|'};
+    rq_op_result row = {.row.inline_cells = rq_buf_slice(cells)};
+    assert_int_equal(rq__columns_parse(&f, &c, NULL), RQ_OK);
+    assert_int_equal(rq__line_init(&c, &l), RQ_OK);
+    rq_buf_reset(out);
+    assert_int_equal(rq__text_put_row(&c, &l, &row, out, &count, NULL), RQ_OK);
+    assert_int_equal(rq_buf_append_u8(out, 0), RQ_OK);
+    rq__line_clear(&l);
+    rq__columns_clear(&c);
+}
+
+static void a_line_has_the_newest_of_each_column(void **state)
+{
+    rq_buf cells = {0}, out = {0};
+    (void)state;
+    put_cell(&cells, "b", "", 9);
+    put_cell(&cells, "b", "older", 8);
+    put_cell(&cells, "c", "C", 12);
+    put_cell(&cells, "", "none", 3);
+    put_line("f:c,HBASE_ROW_KEY,f:b,HBASE_TS_KEY,f:x,f:c,f,HBASE_CELL_TTL", &cells, &out);
+    assert_string_equal((const char *)out.ptr, "C|row||12||C|none|\n");
+    rq_buf_clear(&cells);
+    put_line("HBASE_ROW_KEY,f:b", &cells, &out);
+    assert_string_equal((const char *)out.ptr, "|\n");
+    rq_buf_clear(&out);
+}
+
+/* A search of the row for each column would not end within this test's limit. */
+static void wide_rows_cost_less_than_their_square(void **state)
+{
+    enum { COLUMNS = 300000 };
+    rq_buf cells = {0}, columns = {0}, out = {0};
+    (void)state;
+    assert_int_equal(rq_buf_printf(&columns, "HBASE_ROW_KEY"), RQ_OK);
+    for (int i = 0; i < COLUMNS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%06d", i);
+        put_cell(&cells, name, name + 5, 1);
+        assert_int_equal(rq_buf_printf(&columns, ",f:%06d", COLUMNS - 1 - i), RQ_OK);
+    }
+    assert_int_equal(rq_buf_append_u8(&columns, 0), RQ_OK);
+    put_line((const char *)columns.ptr, &cells, &out);
+    assert_int_equal(out.len, 3 + 2 * COLUMNS + 2);
+    assert_memory_equal(out.ptr, "row|9|8|7|6|5|4|3|2|1|0|9|", 26);
+    rq_buf_clear(&cells);
+    rq_buf_clear(&columns);
+    rq_buf_clear(&out);
+}
+
 /* Reads the file in parts of `step` bytes; the lines must be 0, 1, 2 … */
 static void read_lines(rq_vfs *v, uint64_t size, uint64_t step, int count)
 {
@@ -98,6 +175,85 @@ static void parts_have_each_line_once(void **state)
     read_lines(v, b.len, 1000, 3001);
     rq_buf_clear(&b);
     rq_vfs_free(v);
+}
+
+/* A file that loses its end after it was opened: an error, instead of empty lines without end. */
+static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
+{
+    rq_vfs *v;
+    rq_file *f;
+    rq__lines l;
+    rq_slice text;
+    rq_buf b = {0};
+    rq_err rc = RQ_OK;
+    size_t count = 0;
+    (void)state;
+    assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
+    for (int i = 0; i < 100000; i++)
+        assert_int_equal(rq_buf_printf(&b, "%d\n", i), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "f", rq_buf_slice(&b), NULL), RQ_OK);
+    assert_int_equal(rq__lines_open(v, "f", false, &l, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_open(v, "f", RQ_OPEN_WRITE, &f, NULL), RQ_OK);
+    assert_int_equal(rq_file_truncate(f, 400000, NULL), RQ_OK);
+    (void)rq_file_close(f);
+    for (; rc == RQ_OK && count < 200000; count++)
+        rc = rq__lines_next(&l, UINT64_MAX, &text, NULL);
+    assert_int_equal(rc, RQ_E_CORRUPT);
+    assert_true(count < 100000);
+    rq__lines_close(&l);
+    rq_buf_clear(&b);
+    rq_vfs_free(v);
+}
+
+/* Its rows are neither there nor to be counted as imported. */
+static void a_part_behind_the_end_of_its_file_is_an_error(void **state)
+{
+    static const rq_transfer_format formats[] = {RQ_FORMAT_TSV, RQ_FORMAT_CSV, RQ_FORMAT_JSON};
+    rq_vfs *v;
+    (void)state;
+    assert_int_equal(rq_vfs_memory_new(&v), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "f", RQ_SLICE_LIT("a\tb\nc\td\n"), NULL), RQ_OK);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(formats); i++) {
+        rq__crew crew = {0};
+        rq__feed feed;
+        rq_error why = {.code = RQ_OK};
+        const rq__feed_options o = {.format = formats[i]};
+        assert_int_equal(rq__feed_open(&crew, &o, v, "f", 4, 8, &feed, NULL), RQ_OK);
+        rq__feed_close(&feed);
+        assert_int_equal(rq__feed_open(&crew, &o, v, "f", 4, 9, &feed, &why), RQ_E_CORRUPT);
+        assert_non_null(strstr(why.message, "shorter"));
+        rq__feed_close(&feed);
+    }
+    rq_vfs_free(v);
+}
+
+/* A pipe has no size: nothing would be read, and reported as success. An export's file without a byte was cut. */
+static void what_has_no_parts_must_be_an_empty_text(void **state)
+{
+    char folder[] = "/tmp/transfer-XXXXXX", pipe[64], empty[64];
+    rq__files f;
+    rq_error why = {.code = RQ_OK};
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    snprintf(empty, sizeof empty, "%s/empty", folder);
+    FILE *file = fopen(empty, "we");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(rq__files_open(folder, &f, NULL), RQ_OK);
+    assert_int_equal(rq__files_split(&f, 100, NULL), RQ_OK);
+    assert_int_equal(f.part_count, 0);
+    assert_int_equal(rq__files_check_results(&f, &why), RQ_E_CORRUPT);
+    assert_non_null(strstr(why.message, "empty"));
+    rq__files_close(&f);
+    rq_error_clear(&why);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_not_equal(rq__files_open(pipe, &f, &why), RQ_OK);
+    assert_non_null(strstr(why.message, "not a regular file"));
+    rq__files_close(&f);
+    assert_int_not_equal(rq__files_open(folder, &f, NULL), RQ_OK);
+    rq__files_close(&f);
+    assert_int_equal(unlink(pipe) | unlink(empty) | rmdir(folder), 0);
 }
 
 static void families_get_their_new_names(void **state)
@@ -145,6 +301,10 @@ static void a_manifest_is_read_as_it_was_written(void **state)
                                              "numHashFiles=1\nhashAlgorithm=SHA-256\n"),
                                 &a, &read, NULL),
         RQ_E_UNSUPPORTED);
+    assert_int_equal(rq__hash_manifest_parse(RQ_SLICE_LIT("table=t\ntargetBatchSize=1\n"
+                                                          "numHashFiles=1\n\0startRowHex=61\n"),
+                                             &a, &read, NULL),
+                     RQ_E_CORRUPT);
     rq_arena_clear(&a);
     rq_vfs_free(v);
 }
@@ -171,7 +331,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_lines_have_the_reasons_of_importtsv),
         cmocka_unit_test(columns_that_make_no_sense_are_refused),
+        cmocka_unit_test(a_line_has_the_newest_of_each_column),
+        cmocka_unit_test(wide_rows_cost_less_than_their_square),
         cmocka_unit_test(parts_have_each_line_once),
+        cmocka_unit_test(a_file_that_shrinks_while_it_is_read_is_an_error),
+        cmocka_unit_test(a_part_behind_the_end_of_its_file_is_an_error),
+        cmocka_unit_test(what_has_no_parts_must_be_an_empty_text),
         cmocka_unit_test(families_get_their_new_names),
         cmocka_unit_test(a_manifest_is_read_as_it_was_written),
         cmocka_unit_test(ranges_are_read_as_they_were_written),
