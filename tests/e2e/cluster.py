@@ -6,6 +6,7 @@ all; wrong configurations.
 
     cluster.py                ZooKeeper from Debian's package, on a port of its own
     JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
+    SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000)
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 Ends with 'N passed, N failed'.
@@ -27,7 +28,7 @@ import peer  # noqa: E402
 
 RORQUAL = os.environ.get("RORQUAL", str(ROOT / "build/src/cli/rorqual"))
 SHELL = os.environ.get("SHELL_PROGRAM", RORQUAL)
-SESSION_MS = 2000
+SESSION_MS = int(os.environ.get("SESSION_MS", "2000"))
 PUTS = 3000
 ROWS = "abdefhijlmnpqrtuvxyz"
 
@@ -293,6 +294,29 @@ def a_paused_master_ends_when_it_goes_on(world):
     restart(world, paused)
 
 
+def one_of_three_takes_everything(world):
+    """The master and another server are killed at once, and a third one just as the last one becomes the master."""
+    killed = [world.wait_for_master(), others(world, world.wait_for_master())[0]]
+    for process in killed:
+        process.kill()
+    assert world.wait_for_master() not in killed
+    read_all(world)
+    assert not any(is_home(homes(world), process) for process in killed)
+    for process in killed:
+        restart(world, process)
+    master = world.wait_for_master()
+    killed = [master, others(world, master)[0]]
+    before = {process: len(process.errors()) for process in world.processes}
+    master.kill()
+    until(lambda: any("is elected" in p.errors()[before[p]:] for p in world.processes), "another one is elected")
+    killed[1] = next(p for p in others(world, master) if "is elected" not in p.errors()[before[p]:])
+    killed[1].kill()
+    assert world.wait_for_master() not in killed
+    read_all(world)
+    for process in killed:
+        restart(world, process)
+
+
 def tables_are_changed(world):
     out = world.shell("create 'a', 'f', SPLITS => ['c', 'g', 'k']\nput 'a', 'b', 'f:q', '1'\nput 'a', 'h', 'f:q', '1'\nflush 'a'\n"
                       "alter 'a', 'g'\nput 'a', 'd', 'g:q', '1'\ncount 'a'\ndisable 'a'\nenable 'a'\nscan 'a'\n")
@@ -389,7 +413,7 @@ def roots_are_not_mixed_up(world):
 
 TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, what_is_not_safe_is_refused, a_killed_server_loses_no_row,
          a_server_comes_back_at_its_address, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
-         rows_put_while_the_master_is_killed_are_there, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
+         rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
          a_server_that_stops_in_order_gives_its_regions_up,
          all_rows_are_there_after_all_were_killed, a_process_with_another_secret_gets_no_region, wrong_configurations_are_refused,
          roots_are_not_mixed_up]
