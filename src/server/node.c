@@ -12,6 +12,7 @@
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/answers.h"
 #include "server/reload.h"
 #include "server/security.h"
 #include "server/server_priv.h"
@@ -93,6 +94,13 @@ static rq_err open_engine(rq_node *n, rq_error *why)
     return RQ_OK;
 }
 
+/* A lease that has run out is renewed, unless the tenure has ended: then the keeper ends the process. */
+static bool may_answer(void *ctx)
+{
+    const rq_node *n = ctx;
+    return rq_shared_now_ns(n->store.shared) < rq_tenure_valid_until(n->tenure);
+}
+
 /* --- services -------------------------------------------------------------------------------------- */
 
 static rq_err open_loops(rq_node *n, rq_error *why)
@@ -104,6 +112,7 @@ static rq_err open_loops(rq_node *n, rq_error *why)
                                 .log = n->o.log};
     rq_err rc = rq_loops_new(&o, &n->loops);
     if (rc != RQ_OK) return rq__server_loops_failed(rc, why);
+    rq_loops_hold_answers(n->loops, may_answer, n);
     uint64_t share = rq_engine_memory_budget(c) / 8;
     uint64_t requests = (uint64_t)rq_config_int(c, RQ_SET_QUEUE_MAX);
     rc = rq_budget_new((size_t)(requests == 0 ? share : requests), &n->budget);
