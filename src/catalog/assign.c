@@ -25,6 +25,17 @@ static void done_with(rq__proc *p, rq__calls *k)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
+/* A server that ends while it is chosen is not asked: the choice is made again. NULL: none is there now. */
+static const rq_server_name *place(const rq_catalog *c, const rq_region_info *info)
+{
+    for (int i = 0; i < 8; i++) {
+        const rq_server_name *s = c->calls.place(c->calls.ctx, info);
+        if (s == NULL || rq__catalog_server_is_up(c, s)) return s;
+        rq_server_name_unref(s);
+    }
+    return NULL;
+}
+
 /* RQ_E_AGAIN: no server is there now. */
 static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count,
                             rq__calls **ret)
@@ -40,7 +51,7 @@ static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t
         rq_region_call *call = &k->list[n++];
         call->info = list[i].info;
         call->schema = list[i].schema;
-        call->server = c->calls.place(c->calls.ctx, list[i].info);
+        call->server = place(c, list[i].info);
         if (call->server == NULL) {
             rq__calls_free(k);
             return RQ_E_AGAIN;

@@ -455,7 +455,11 @@ static void stop_calls(rq_node *n)
 void rq__node_stop_opener(rq_node *n)
 {
     if (!n->opener_runs) return;
-    stop_calls(n);
+    pthread_mutex_lock(&n->lock);
+    bool is_opening =
+        n->opened == NULL; /* else the catalog is stopped first: its procedures stay as recorded */
+    pthread_mutex_unlock(&n->lock);
+    if (is_opening) stop_calls(n);
     pthread_join(n->opener, NULL);
     rq__node_take_catalog(n);
 }
