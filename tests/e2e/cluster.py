@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 
+import hbase
 from rorqual import ROOT, Report
 from membership import DEADLINE, OF_HBASE, Keeper, until
 
@@ -264,16 +265,38 @@ def rows_put_while_the_master_is_killed_are_there(world):
     restart(world, killed)
 
 
+def region_at(world, process, table):
+    """A region of the table on the server, and a row in it."""
+    for line in homes(world).splitlines():
+        name = line.split()[0] if line.strip() else ""
+        if name.startswith(table + ",") and f"value=127.0.0.1:{process.ports[0]}" in line:
+            start = name.split(",")[1]
+            return name.encode(), next(row for row in ROWS if row >= start)
+    raise AssertionError(f"no region of {table} is on {process.name}")
+
+
 def a_paused_server_ends_when_it_goes_on(world):
-    """It was fenced meanwhile, and its regions are elsewhere."""
+    """It was fenced meanwhile, and its regions are elsewhere. A read that came meanwhile gets no old value."""
     paused = others(world, world.wait_for_master())[0]
+    world.shell("create 'p', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n" + "".join(f"put 'p', '{row}', 'f:q', 'old'\n" for row in ROWS))
+    name, row = region_at(world, paused, "p")
+    connection = hbase.Connection(f"127.0.0.1:{paused.ports[0]}")
+    assert connection.get(name, row.encode()) == {(b"f", b"q"): b"old"}
     paused.process.send_signal(signal.SIGSTOP)
     try:
         until(lambda: f"{paused.name} is fenced" in world.master().errors(), "the master has fenced it")
         world.shell("".join(f"put 't', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
         read_all(world)
+        world.shell(f"put 'p', '{row}', 'f:q', 'new'\n")
+        connection.send("Get", hbase.text(1, hbase.region(name)) + hbase.text(2, hbase.text(1, row.encode())))
     finally:
         paused.process.send_signal(signal.SIGCONT)
+    try:
+        answer = connection.receive()[1]
+    except (OSError, EOFError):
+        answer = None
+    assert answer is None or isinstance(answer, hbase.Refused), answer
+    connection.close()
     assert paused.process.wait(timeout=DEADLINE) == 1
     assert "has left the cluster" in paused.errors(), paused.errors()
     read_all(world)
