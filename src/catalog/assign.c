@@ -25,6 +25,17 @@ static void done_with(rq__proc *p, rq__calls *k)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
+/* A server that ends while it is chosen is not asked: the choice is made again. NULL: none is there now. */
+static const rq_server_name *place(const rq_catalog *c, const rq_region_info *info)
+{
+    for (int i = 0; i < 8; i++) {
+        const rq_server_name *s = c->calls.place(c->calls.ctx, info);
+        if (s == NULL || rq__catalog_server_is_up(c, s)) return s;
+        rq_server_name_unref(s);
+    }
+    return NULL;
+}
+
 /* RQ_E_AGAIN: no server is there now. */
 static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count,
                             rq__calls **ret)
@@ -40,7 +51,7 @@ static rq_err opening_calls(rq_catalog *c, rq__proc *p, rq__opened *list, size_t
         rq_region_call *call = &k->list[n++];
         call->info = list[i].info;
         call->schema = list[i].schema;
-        call->server = c->calls.place(c->calls.ctx, list[i].info);
+        call->server = place(c, list[i].info);
         if (call->server == NULL) {
             rq__calls_free(k);
             return RQ_E_AGAIN;
@@ -71,8 +82,19 @@ static void note_failure(rq_catalog *c, rq__opened *o, const rq_region_call *cal
                                   rq__catalog_wall_ms(c), text);
 }
 
+/* The server that was to open it has ended: another one is asked. Each such attempt is a server that is gone for
+ * ever, so they come to an end. */
+static bool is_to_be_asked_elsewhere(const rq_catalog *c, const rq_region_call *call)
+{
+    return call->rc == RQ_E_SERVER_NOT_RUNNING && !rq__catalog_server_is_up(c, call->server);
+}
+
 static rq_err take_report(rq_catalog *c, rq__opened *o, const rq_region_call *call)
 {
+    if (is_to_be_asked_elsewhere(c, call)) {
+        o->unserved = false;
+        return RQ_OK;
+    }
     o->rc = call->rc;
     if (call->rc != RQ_OK) {
         note_failure(c, o, call);
@@ -85,7 +107,8 @@ static rq_err take_report(rq_catalog *c, rq__opened *o, const rq_region_call *ca
     return o->node == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why)
+/* One round of calls: RQ_OK, and some regions may have no node still. */
+static rq_err open_some(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why)
 {
     rq__calls *k = NULL;
     rq_err rc;
@@ -101,6 +124,22 @@ rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t cou
         if (list[i].node == NULL) rc = take_report(c, &list[i], &k->list[n++]);
     if (k != NULL) done_with(p, k);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+static bool all_have_nodes(const rq__opened *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].node == NULL) return false;
+    return true;
+}
+
+rq_err rq__open_regions(rq_catalog *c, rq__proc *p, rq__opened *list, size_t count, rq_error *why)
+{
+    rq_err rc;
+    do
+        rc = open_some(c, p, list, count, why);
+    while (rc == RQ_OK && !all_have_nodes(list, count));
+    return rc;
 }
 
 void rq__opened_clear(rq__opened *list, size_t count)
@@ -133,7 +172,9 @@ static rq_err abandoning_calls(rq_catalog *c, rq__proc *p, const rq__opened *lis
         if (!list[i].unserved) continue;
         k->list[n].info = list[i].info;
         k->list[n].server = rq_server_name_ref(list[i].server);
-        k->list[n++].abandon = true;
+        /* With more servers, clients may have written to it already: a server serves a region once its report is
+         * taken. And edits in the log of a server that goes on can be replayed by no other one. */
+        k->list[n++].abandon = c->one_log;
     }
     *ret = k;
     return RQ_OK;

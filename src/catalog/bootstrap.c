@@ -13,7 +13,12 @@
  * locations of regions) or written later (.rorqual/open, the log's first WAL file).
  *
  * A new root is laid out with few syncs: all writes go to one log, only the last one is waited for,
- * and only then .rorqual/version marks the folder as complete. */
+ * and only then .rorqual/version marks the folder as complete.
+ *
+ * The files of a cluster are laid out so that each part can be made again: a master that is killed or paused meanwhile
+ * may leave any of them, and go on later. Descriptors that can be read stay, manifests are made by a swap from "absent",
+ * the rows are the same ones, and each write is durable before the next. Regions that the earlier master had open are
+ * opened from their logs, once it is fenced. */
 #include "catalog/ddl_priv.h"
 
 #include <stdio.h>
@@ -56,12 +61,25 @@ typedef struct layout {
     rq_error why[4];
 } layout;
 
+/* An earlier master may have written the descriptor, and may do so still. */
+static rq_err lay_out_descriptor(rq_catalog *c, const rq_table_schema *schema, rq_error *why)
+{
+    rq_table_schema *there = NULL;
+    rq_err rc = RQ_E_NOT_FOUND;
+    if (rq__root_is_joined(c->root))
+        rc = rq_tableinfo_read(c->env->vfs, schema->ns, schema->qualifier, &there, NULL);
+    if (rc == RQ_OK) rq_table_schema_unref(there);
+    if (rc == RQ_E_NOT_FOUND || rc == RQ_E_CORRUPT)
+        rc = rq__tableinfo_write(c->env->vfs, schema, why);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
 static rq_err lay_out_table(rq_catalog *c, rq__system_table which, const rq_region_info *info,
                             rq_error *why)
 {
     rq_table_schema *schema;
     RQ_TRY(rq__system_schema(which, &schema, why));
-    rq_err rc = rq__tableinfo_write(c->env->vfs, schema, why);
+    rq_err rc = lay_out_descriptor(c, schema, why);
     /* HBASE: MasterRegion.create treats the folder as complete only with this mark. */
     if (rc == RQ_OK && which == RQ__STORE)
         rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/data/master/store/.initialized", why);
@@ -91,10 +109,12 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
 {
     layout l = {.catalog = b->catalog};
     rq_slice none = {NULL, 0};
+    /* Another attempt in a cluster must name the same region. */
+    int64_t id = rq__root_is_joined(b->catalog->root) ? 1 : rq__catalog_now_ms(b->catalog);
     RQ_TRY(store_info(&b->arena, &l.info[RQ__STORE]));
     RQ_TRY(rq_region_info_meta(&b->arena, &l.info[RQ__META]));
     RQ_TRY(rq_region_info_make(&b->arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("namespace"), none,
-                               none, rq__catalog_now_ms(b->catalog), 0, &l.info[RQ__NAMESPACE]));
+                               none, id, 0, &l.info[RQ__NAMESPACE]));
     rq_parallel(b->catalog->env->executor, RQ_ARRAY_LEN(l.rc), lay_out_one, &l);
     for (size_t i = 0; i < RQ_ARRAY_LEN(l.rc); i++)
         if (l.rc[i] != RQ_OK) return rq_fail(why, l.rc[i], "%s", l.why[i].message);

@@ -55,6 +55,11 @@ rq_err rq__calls_with_arenas(rq__calls *k)
     return RQ_OK;
 }
 
+bool rq__catalog_server_is_up(const rq_catalog *c, const rq_server_name *server)
+{
+    return c->calls.is_up == NULL || c->calls.is_up(c->calls.ctx, server);
+}
+
 rq_err rq__calls_wait(const rq__proc *p)
 {
     rq__procedures *ps = &p->catalog->procedures;

@@ -233,8 +233,8 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why)
 
 /* HBASE: ServerCrashProcedure. A region that another procedure works on is left to that
  * procedure, whose calls to the server have ended; the reopening runs after it, and does nothing if the region
- * is on another server by then. */
-void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server)
+ * is on another server by then. `server` NULL: of all that have ended. Returns how many regions. */
+static size_t reopen_elsewhere(rq_catalog *c, const rq_server_name *server)
 {
     const rq_catalog_table *const *tables;
     size_t count, regions = 0;
@@ -244,14 +244,36 @@ void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server)
     for (size_t t = 0; t < count; t++) {
         for (size_t i = 0; i < tables[t]->region_count; i++) {
             const rq_catalog_region *r = rq_catalog_table_region(tables[t], i);
-            if (r->server == NULL || strcmp(r->server->text, server->text) != 0) continue;
-            rq__procedures_reopen(c, r->info, server);
+            bool was_there =
+                r->server != NULL && (server == NULL ? !rq__catalog_server_is_up(c, r->server)
+                                                     : strcmp(r->server->text, server->text) == 0);
+            if (!was_there) continue;
+            rq__procedures_reopen(c, r->info, r->server);
             regions++;
         }
     }
     rq_epoch_unpin(c->env->epoch, &m);
+    return regions;
+}
+
+void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server)
+{
+    size_t regions = reopen_elsewhere(c, server);
     rq_log_warn(c->env->log, "catalog", "server %s is down: %zu regions are opened elsewhere",
                 server->text, regions);
+}
+
+void rq_catalog_look_for_ended(rq_catalog *c)
+{
+    size_t regions = reopen_elsewhere(c, NULL);
+    if (regions > 0)
+        rq_log_warn(c->env->log, "catalog",
+                    "%zu regions of servers that have ended are opened elsewhere", regions);
+}
+
+void rq_catalog_retry_reopening(rq_catalog *c)
+{
+    if (atomic_exchange(&c->reopening_lost, false)) rq_catalog_look_for_ended(c);
 }
 
 rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
@@ -325,6 +347,7 @@ rq_err rq_catalog_open(rq_root *root, const rq_catalog_options *options, rq_cata
     rq__normalizer_start(c);
     rq__open_mark_start(c);
     rq__mob_chores_start(c);
+    rq_catalog_look_for_ended(c);
     *ret = c;
     return RQ_OK;
 }

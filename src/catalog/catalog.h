@@ -57,6 +57,11 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
 /* In a cluster: opens the regions of a dead server on other servers, in the background. REQUIRES: the server is
  * fenced, and the table of calls was told that it is down. Any thread; may be repeated. */
 void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server);
+/* The same for all servers that have ended, by the table of calls: for those of which this catalog was not told,
+ * because it was not open yet. */
+void rq_catalog_look_for_ended(rq_catalog *c);
+/* Repeats what memory did not suffice for; to be called now and then. */
+void rq_catalog_retry_reopening(rq_catalog *c);
 
 /* Region replicas. There is only this server, so a replica is a name and not a copy: the region
  * itself answers under it, read-only, and marks its answers as possibly stale, as HBase's replicas

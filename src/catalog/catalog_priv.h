@@ -115,6 +115,8 @@ struct rq_catalog {
     pthread_mutex_t quotas_lock;
     void (*quotas_dropped)(void *ctx) RQ_GUARDED_BY(quotas_lock); /* NULL: nobody is told */
     void *quotas_ctx RQ_GUARDED_BY(quotas_lock);
+    _Atomic bool
+        reopening_lost; /* memory did not suffice to reopen a region of a server that ended */
     _Atomic bool stopping;
 };
 
@@ -206,6 +208,10 @@ void rq__calls_free(rq__calls *k);
 /* Frees p->calls. */
 void rq__calls_drop(rq__proc *p);
 
+/* Whether the server has not ended. Call it after nodes that name it were published: then either it says no, or
+ * rq_catalog_server_down finds them. */
+bool rq__catalog_server_is_up(const rq_catalog *c, const rq_server_name *server);
+
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
 /* The outcome of opening one region. */
 typedef struct rq__opened {
@@ -220,7 +226,8 @@ typedef struct rq__opened {
 } rq__opened;
 
 /* Opens regions of the list that have no node yet; failures are noted in `list`, logged and leave
- * FAILED_OPEN nodes. RQ_E_AGAIN: the step of `p` waits for reports and must call this again.
+ * FAILED_OPEN nodes. If a server ends meanwhile, others open its part. RQ_E_AGAIN: the step of `p` waits for
+ * reports and must call this again.
  * Without a procedure it waits itself. If it fails (out of memory), it may be called again.
  * RQ_E_SERVER_STOPPED, here and below: this master stops, and what became of them is unknown. */
 RQ_NODISCARD

@@ -210,6 +210,19 @@ static rq_err end_edit(rq__edit *e, rq_err rc, rq_error *why)
     return rq_no_memory(why);
 }
 
+/* A server that ends between its report and the publication has regions that rq_catalog_server_down does not find.
+ * Their reopening waits for the procedure that publishes. */
+void rq__reopen_of_ended(rq_catalog *c, rq__region_node *const *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const rq_catalog_region *r = &nodes[i]->pub;
+        if (r->server == NULL || rq__catalog_server_is_up(c, r->server)) continue;
+        rq_log_warn(c->env->log, "catalog", "server %s ended when it had opened region %s",
+                    r->server->text, r->info->encoded);
+        rq__procedures_reopen(c, r->info, r->server);
+    }
+}
+
 rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state state,
                          rq__region_node *const *nodes, size_t count, rq_error *why)
 {
@@ -221,7 +234,9 @@ rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state 
         rq__table_node_unref(t);
         return rq_no_memory(why);
     }
-    return end_edit(&e, rq__edit_put_table(&e, t), why);
+    rc = end_edit(&e, rq__edit_put_table(&e, t), why);
+    if (rc == RQ_OK) rq__reopen_of_ended(c, nodes, count);
+    return rc;
 }
 
 /* Begins an edit of the procedure's table in its current state: procedures of other regions may
@@ -313,6 +328,7 @@ rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, rq__opened *opened, s
         rc = end_edit(&e, rq__edit_replace_regions(&e, t, state, nodes, count), why);
     }
     if (rc == RQ_OK) rq__opened_served(opened, count);
+    if (rc == RQ_OK) rq__reopen_of_ended(c, nodes, count);
     free(nodes);
     return rc;
 }
@@ -324,7 +340,9 @@ rq_err rq__publish_swapped(rq_catalog *c, const rq__proc *p, const rq_region_inf
     rq__edit e;
     const rq__table_node *t;
     RQ_TRY(edit_table(c, p, &e, &t, why));
-    return end_edit(&e, rq__edit_swap_regions(&e, t, old, old_count, nodes, count), why);
+    rq_err rc = end_edit(&e, rq__edit_swap_regions(&e, t, old, old_count, nodes, count), why);
+    if (rc == RQ_OK) rq__reopen_of_ended(c, nodes, count);
+    return rc;
 }
 
 /* --- meta ------------------------------------------------------------------------------------- */

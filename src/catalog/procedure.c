@@ -366,6 +366,7 @@ void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_s
     return;
 no_memory:
     rq__proc_free(p);
+    if (left != NULL) atomic_store(&c->reopening_lost, true);
     rq_log_error(c->env->log, "catalog", "out of memory for reopening region %s", info->encoded);
 }
 

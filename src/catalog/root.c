@@ -12,7 +12,9 @@
  *   traces in WALs/ or MasterData/WALs/      HBase worked on it since: like an HBase folder; but
  *                                            refused if this server was not stopped cleanly before
  *   .rorqual exists without its version      an interrupted first start: its files are removed, if
- *                                            and only if it can hold no user table */
+ *                                            and only if it can hold no user table
+ *
+ * The files of a cluster (.rorqual/cluster) have no lock, and an interrupted first start is completed. */
 #include "catalog/root_priv.h"
 
 #include "catalog/adopt.h"
@@ -33,8 +35,8 @@
 struct rq_root {
     rq_vfs *vfs;
     rq_executor *executor;
-    rq_file *lock;          /* NULL: of a cluster */
-    const char *of_cluster; /* its id; NULL: a standalone server's */
+    rq_file *lock;  /* NULL: of a cluster */
+    bool is_joined; /* of a cluster */
     bool is_new;
     bool adopts;     /* an HBase ran on it last */
     uint32_t traces; /* rq__adopt_look */
@@ -132,14 +134,6 @@ void rq_root_make_cluster_id(rq_executor *ex, char ret[RQ_CLUSTER_ID_SIZE])
              (unsigned long long)(lo & UINT64_C(0xffffffffffff)));
 }
 
-static void take_cluster_id(rq_root *root)
-{
-    if (root->of_cluster == NULL)
-        rq_root_make_cluster_id(root->executor, root->cluster_id);
-    else
-        snprintf(root->cluster_id, sizeof root->cluster_id, "%s", root->of_cluster);
-}
-
 /* Entries that do not make a folder non-empty: a file system's own, and those of a server that
  * starts at the same time. */
 static bool may_be_in_new_folder(const char *name)
@@ -183,12 +177,6 @@ rq_err rq_root_check_finished(rq_vfs *v, rq_error *why)
                        "): rorqual server --cluster uses it; a standalone server and tools for "
                        "its folder do not");
     return check_whole(v, why);
-}
-
-static rq_err check_usable(const rq_root *root, rq_error *why)
-{
-    return root->of_cluster != NULL ? check_whole(root->vfs, why)
-                                    : rq_root_check_finished(root->vfs, why);
 }
 
 /* A new folder is empty: home folders, or an HBase's without its hbase.version, are not taken
@@ -264,8 +252,7 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     RQ_TRY(rq_vfs_remove_tree(v, "data", why));
     RQ_TRY(rq_vfs_remove_tree(v, "MasterData", why));
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(entries[i].name, "lock") == 0 || strcmp(entries[i].name, "cluster") == 0)
-            continue;
+        if (strcmp(entries[i].name, "lock") == 0) continue;
         char *path = rq_arena_printf(a, "%s/%s", DIR_NAME, entries[i].name);
         if (path == NULL) return RQ_E_NO_MEMORY;
         if (entries[i].is_dir)
@@ -380,7 +367,7 @@ rq_err rq_root_look(rq_vfs *v, rq_root_state *ret, rq_error *why)
     return rc;
 }
 
-static rq_err open_root(const rq_env *env, const char *cluster_id, rq_root **ret, rq_error *why)
+rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
 {
     rq_vfs *v = env->vfs;
     rq_arena a;
@@ -389,10 +376,9 @@ static rq_err open_root(const rq_env *env, const char *cluster_id, rq_root **ret
     if (root == NULL) return RQ_E_NO_MEMORY;
     root->vfs = v;
     root->executor = env->executor;
-    root->of_cluster = cluster_id;
 
     long version = 0;
-    rq_err rc = check_usable(root, why);
+    rq_err rc = rq_root_check_finished(v, why);
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc != RQ_OK) goto out;
@@ -413,10 +399,10 @@ static rq_err open_root(const rq_env *env, const char *cluster_id, rq_root **ret
         if (rc == RQ_OK) rc = rq_vfs_sync_dir(v, "", why);
         if (rc != RQ_OK) goto out;
     }
-    if (cluster_id == NULL) rc = rq_vfs_lock(v, LOCK_NAME, &root->lock, why);
+    rc = rq_vfs_lock(v, LOCK_NAME, &root->lock, why);
     if (rc != RQ_OK) goto out;
     /* Checked again under the lock: a server that just stopped may have sealed the folder. */
-    rc = check_usable(root, why);
+    rc = rq_root_check_finished(v, why);
     if (rc == RQ_OK) rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc == RQ_OK && version == 0 && ours && hbases) {
@@ -427,7 +413,7 @@ static rq_err open_root(const rq_env *env, const char *cluster_id, rq_root **ret
     if (rc != RQ_OK) goto out;
     root->is_new = version == 0 && !hbases;
     if (root->is_new) {
-        take_cluster_id(root);
+        rq_root_make_cluster_id(root->executor, root->cluster_id);
         rc = remove_interrupted(v, &a, why);
         /* Until it is sealed, the folder is discarded after a crash anyway. */
         if (rc == RQ_OK) rc = rq_vfs_defer(v, true, why);
@@ -440,7 +426,6 @@ static rq_err open_root(const rq_env *env, const char *cluster_id, rq_root **ret
     }
 out:
     rq_arena_clear(&a);
-    root->of_cluster = NULL; /* the caller's */
     if (rc != RQ_OK) {
         rq_root_close(root);
         return rc;
@@ -451,14 +436,50 @@ out:
     return RQ_OK;
 }
 
-rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
+/* --- of a cluster */
+
+/* A first start that was interrupted, perhaps by a pause, is completed: nothing that it made is removed, because its
+ * process may go on at any time, and a removal of its would meet the files of a whole store. Everything that the
+ * layout makes may be made again. */
+static rq_err look_at_joined(rq_root *root, rq_arena *a, rq_error *why)
 {
-    return open_root(env, NULL, ret, why);
+    long version = 0;
+    RQ_TRY(check_whole(root->vfs, why));
+    RQ_TRY(read_format_version(root->vfs, a, &version, why));
+    RQ_TRY(check_newer(version, why));
+    RQ_TRY(rq__adopt_look(root->vfs, &root->traces, why));
+    if (root->traces != 0)
+        return rq_fail(why, RQ_E_STATE,
+                       "an Apache HBase has used the files of this cluster (logs are in WALs/)");
+    root->is_new = version == 0;
+    if (root->is_new) return check_only_system(root->vfs, a, why);
+    RQ_TRY(check_hbase_version(root->vfs, a, why));
+    return read_cluster_id(root, a, why);
 }
 
 rq_err rq_root_open_joined(const rq_env *env, const char *cluster_id, rq_root **ret, rq_error *why)
 {
-    return open_root(env, cluster_id, ret, why);
+    rq_arena a = {0};
+    rq_root *root = calloc(1, sizeof *root);
+    if (root == NULL) return rq_no_memory(why);
+    root->vfs = env->vfs;
+    root->executor = env->executor;
+    root->is_joined = true;
+    snprintf(root->cluster_id, sizeof root->cluster_id, "%s", cluster_id);
+    rq_err rc = look_at_joined(root, &a, why);
+    rq_arena_clear(&a);
+    if (rc != RQ_OK) {
+        rq_root_close(root);
+        return rc;
+    }
+    rq__root_restrict(env->vfs, env->log, root->is_new);
+    *ret = root;
+    return RQ_OK;
+}
+
+bool rq__root_is_joined(const rq_root *root)
+{
+    return root->is_joined;
 }
 
 /* --- the files of a cluster ------------------------------------------------------------------- */
@@ -563,7 +584,7 @@ rq_err rq__root_write_mark(rq_vfs *v, rq_executor *ex, const char *path, rq_erro
     rq_arena a = {0};
     rq_err known = read_cluster_id(&root, &a, NULL); /* the two are written together */
     rq_arena_clear(&a);
-    if (known != RQ_OK) take_cluster_id(&root);
+    if (known != RQ_OK) rq_root_make_cluster_id(root.executor, root.cluster_id);
     return rq__root_write_identity(&root, why);
 }
 
@@ -571,7 +592,7 @@ void rq_root_close(rq_root *root)
 {
     if (root == NULL) return;
     /* Given up before it was sealed: deferred syncs are not needed. */
-    if (root->is_new) (void)!rq_vfs_defer(root->vfs, false, NULL);
+    if (root->is_new && !root->is_joined) (void)!rq_vfs_defer(root->vfs, false, NULL);
     (void)rq_file_close(root->lock); /* the file is only a lock: no written data can be lost */
     free(root);
 }
@@ -625,7 +646,7 @@ rq_err rq__root_seal(rq_root *root, rq_error *why)
 {
     char text[16];
     int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
-    RQ_TRY(rq_vfs_defer(root->vfs, false, why));
+    if (!root->is_joined) RQ_TRY(rq_vfs_defer(root->vfs, false, why));
     RQ_TRY(write_file(root->vfs, VERSION_NAME, rq_slice_of(text, (size_t)len), why));
     RQ_TRY(rq__root_mark_open(root, why));
     root->is_new = false;

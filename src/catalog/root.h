@@ -7,7 +7,7 @@
  *  - .rorqual/lock: held by the running server
  *  - .rorqual/open: there from a start to the next clean stop
  *  - .rorqual/version: our own format's number, decimal, newline. Written last on a first start: a
- *    folder that has it is laid out, one that has not is laid out again.
+ *    folder that has it is laid out, one that has not is laid out again (that of a cluster: completed).
  *  - .rorqual/cluster: the files of a cluster, with its id. Several processes use them, so nobody holds the
  *    lock: storage decides who may open a region (region/owned.h). Standalone servers and tools refuse it.
  */
@@ -57,7 +57,8 @@ void rq_root_make_cluster_id(rq_executor *ex, char ret[RQ_CLUSTER_ID_SIZE]);
  * RQ_E_STATE: it is a standalone server's, or of another cluster. RQ_E_UNSUPPORTED: foreign content. */
 RQ_NODISCARD
 rq_err rq_root_join(rq_vfs *v, const char *cluster_id, rq_error *why);
-/* For the active master: as rq_root_open, without the lock. A new root gets this id. REQUIRES: joined. */
+/* For the active master: as rq_root_open, without the lock. A new root gets this id; it is new until a first start
+ * has laid it out wholly, and keeps what an interrupted one made. REQUIRES: joined. */
 RQ_NODISCARD
 rq_err rq_root_open_joined(const rq_env *env, const char *cluster_id, rq_root **ret, rq_error *why);
 

@@ -18,6 +18,9 @@ rq_err rq__root_seal(rq_root *root, rq_error *why);
 RQ_NODISCARD
 rq_err rq__root_mark_open(rq_root *root, rq_error *why);
 
+/* The files of a cluster: a first start may find what an interrupted one has made, and completes it. */
+bool rq__root_is_joined(const rq_root *root);
+
 /* Reads the versions and the id, for tools. `ours`: .rorqual exists. */
 RQ_NODISCARD
 rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why);

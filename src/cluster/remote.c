@@ -450,11 +450,17 @@ static void stop(void *ctx)
     }
 }
 
+static bool is_up(void *ctx, const rq_server_name *server)
+{
+    return rq_remote_is_up(ctx, server);
+}
+
 rq_region_calls rq_remote_calls(rq_remote *m)
 {
     return (rq_region_calls){.send = send_all,
                              .load = rq__servers_load,
                              .place = rq__servers_place,
+                             .is_up = is_up,
                              .stop = stop,
                              .ctx = m};
 }

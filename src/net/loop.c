@@ -325,6 +325,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->tasks_end = &loop->tasks;
     loop->deferred_end = &loop->deferred;
     loop->sweep.run = rq__loop_sweep;
+    loop->held.run = rq__loop_try_held;
     atomic_store(&loop->asleep, loops->driven);
     loop->scratch = malloc(RQ__SCRATCH_BYTES);
     if (loop->scratch == NULL) return RQ_E_NO_MEMORY;

@@ -106,6 +106,7 @@ struct rq_loop {
     rq_task **deferred_end;
     rq_loop_timer *timers; /* the soonest; timers.h */
     rq_loop_timer sweep;
+    rq_loop_timer held; /* when output that is held is tried again (answers.h) */
 
     rq_stream *streams;       /* all streams, for sweep and stop */
     rq_stream *dirty;         /* streams with new output */
@@ -139,6 +140,8 @@ struct rq_loops {
     void (*before_wait)(void *ctx);
     void (*after_wait)(void *ctx);
     void *ctx;
+    bool (*may_answer)(void *ctx); /* answers.h; NULL: always */
+    void *answers_ctx;
     rq_loop loop[];
 };
 
@@ -249,6 +252,8 @@ bool rq__loops_live(rq_loops *loops);
 void rq__loop_flush(rq_loop *loop);
 /* The loop's timer: checks streams' deadlines. */
 void rq__loop_sweep(rq_loop_timer *t);
+/* The timer `held`. */
+void rq__loop_try_held(rq_loop_timer *t);
 /* Its listener has stopped: closes it when the peer has all output, at once if it has it already. */
 RQ_COLD void rq__stream_end(rq_stream *s);
 void rq__stream_read_start(rq_stream *s);

@@ -4,6 +4,8 @@
  * cost less per request than libuv's streams, and the descriptor stays ours when a stream moves
  * to another loop. Contracts in stream.h, invariants in loop_priv.h. */
 #include "net/loop_priv.h"
+
+#include "net/answers.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -24,6 +26,7 @@
     (120 * 1000000000ull) /* a peer that accepts no byte for this long is
                                               * disconnected */
 #define SWEEP_NS 1000000000ull
+#define HELD_NS 5000000ull
 #define END_SWEEP_NS 20000000ull /* after the listener's stop */
 
 /* ---- the write side of a stream -------------------------------------------------------------- */
@@ -185,11 +188,35 @@ static void count_taken(rq_stream *s, size_t sent)
     if (sent >= PAGE) rq__stream_worked(s, (unsigned)(sent / PAGE));
 }
 
+/* Whether the output must wait (answers.h). Requests of this process, on outgoing streams, do not. */
+RQ_COLD static bool is_held(rq_stream *s)
+{
+    rq_loop *loop = s->loop;
+    if (s->listener == NULL || loop->loops->may_answer(loop->loops->answers_ctx)) return false;
+    if (!loop->held.armed) rq_loop_timer_arm(loop, &loop->held, HELD_NS);
+    return true;
+}
+
+void rq__loop_try_held(rq_loop_timer *t)
+{
+    rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, held);
+    for (rq_stream *s = loop->streams; s != NULL; s = s->next)
+        if (s->listener != NULL && !rq__stream_is_out(s)) rq__stream_mark_dirty(s);
+}
+
+void rq_loops_hold_answers(rq_loops *loops, bool (*may_answer)(void *ctx), void *ctx)
+{
+    RQ_ASSERT(!loops->started);
+    loops->may_answer = may_answer;
+    loops->answers_ctx = ctx;
+}
+
 /* Sends as much as the kernel accepts. The stream stays dirty: consequences are handled at the end
  * of the iteration, because the caller may be in the middle of something. */
 static void push(rq_stream *s)
 {
     if (s->closing || s->writing) return;
+    if (RQ_UNLIKELY(s->loop->loops->may_answer != NULL) && is_held(s)) return;
     for (;;) {
         rq_out_queue *out = outgoing(s);
         struct iovec iov[IOV_MAX_OUT];

@@ -267,7 +267,15 @@ void rq__owned_give_back(rq_region *r)
 void rq__owned_abandon(rq_region *r)
 {
     rq_wal *wal = r->engine->wal;
-    if (!rq_wal_failed(wal) && !rq_wal_holds(wal, r->info.encoded)) rq__owned_give_back(r);
+    if (rq_wal_failed(wal)) return;
+    if (!rq_wal_holds(wal, r->info.encoded)) {
+        rq__owned_give_back(r);
+        return;
+    }
+    rq_error why = {.code = RQ_OK};
+    (void)rq_fail(&why, RQ_E_STATE,
+                  "closed with edits that only the log of this server has, which goes on");
+    rq__region_fail(r, &why);
 }
 
 void rq__owned_settle(const rq_region *r)

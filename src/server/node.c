@@ -3,7 +3,7 @@
  * A server of a cluster; see node.h.
  *
  * The keeper is a thread of its own. It looks at what ZooKeeper says when that changes, and every 200 ms at the
- * tenure. It makes this process the master when it is elected; if another one is elected later, or the tenure has
+ * tenure. It has this process made the master when it is elected (node_master.c); if another one is elected later, or the tenure has
  * ended, or the master has refused this server, the process is lost: the caller ends it at once, as after a
  * crash, because what it holds is another server's by then. The others open its regions from its log.
  */
@@ -12,6 +12,7 @@
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/answers.h"
 #include "server/reload.h"
 #include "server/security.h"
 #include "server/server_priv.h"
@@ -29,8 +30,7 @@
 
 /* --- the end ------------------------------------------------------------------------------------- */
 
-/* This process cannot go on: its caller is told once, and ends it without an orderly close. Any thread. */
-static void lost(rq_node *n, const rq_error *why)
+void rq__node_lost(rq_node *n, const rq_error *why)
 {
     pthread_mutex_lock(&n->lock);
     bool first = !n->is_lost && !n->stopping;
@@ -45,7 +45,7 @@ static void region_failed(void *ctx, rq_region *r, const rq_error *why)
     (void)rq_fail(&own, RQ_E_SERVER_ABORTED,
                   "region %s failed: %s. This process ends, other servers open its regions",
                   rq_region_get_info(r)->encoded, why->message);
-    lost(ctx, &own);
+    rq__node_lost(ctx, &own);
 }
 
 static void refused(void *ctx, rq_err rc, const rq_error *why)
@@ -54,7 +54,7 @@ static void refused(void *ctx, rq_err rc, const rq_error *why)
     rq_error own = {.code = RQ_OK};
     (void)rq_fail(&own, rc, "the master has refused this server: %s",
                   why == NULL ? rq_err_text(rc) : why->message);
-    lost(role->ctx, &own);
+    rq__node_lost(role->ctx, &own);
 }
 
 /* --- storage, engine ------------------------------------------------------------------------------- */
@@ -94,6 +94,13 @@ static rq_err open_engine(rq_node *n, rq_error *why)
     return RQ_OK;
 }
 
+/* A lease that has run out is renewed, unless the tenure has ended: then the keeper ends the process. */
+static bool may_answer(void *ctx)
+{
+    const rq_node *n = ctx;
+    return rq_shared_now_ns(n->store.shared) < rq_tenure_valid_until(n->tenure);
+}
+
 /* --- services -------------------------------------------------------------------------------------- */
 
 static rq_err open_loops(rq_node *n, rq_error *why)
@@ -105,6 +112,7 @@ static rq_err open_loops(rq_node *n, rq_error *why)
                                 .log = n->o.log};
     rq_err rc = rq_loops_new(&o, &n->loops);
     if (rc != RQ_OK) return rq__server_loops_failed(rc, why);
+    rq_loops_hold_answers(n->loops, may_answer, n);
     uint64_t share = rq_engine_memory_budget(c) / 8;
     uint64_t requests = (uint64_t)rq_config_int(c, RQ_SET_QUEUE_MAX);
     rc = rq_budget_new((size_t)(requests == 0 ? share : requests), &n->budget);
@@ -328,13 +336,14 @@ static rq_err follow(rq_node *n, const rq_member_view *v, rq_error *why)
     if (rq_tenure_valid_until(n->tenure) == 0)
         return rq_fail(why, RQ_E_SERVER_ABORTED,
                        "the tenure of %s has ended: another server has fenced it", n->server->text);
-    if (v->state == RQ_MEMBER_ACTIVE && n->catalog == NULL) return rq__node_become_master(n, why);
-    if (v->state == RQ_MEMBER_STANDBY && n->catalog != NULL)
+    if (v->state == RQ_MEMBER_STANDBY && n->opener_runs)
         return rq_fail(why, RQ_E_SERVER_ABORTED, "%s is no longer the active master, %s is",
                        n->master->text, v->active);
-    n->was_standby |= v->state == RQ_MEMBER_STANDBY;
+    if (v->state == RQ_MEMBER_STANDBY) n->was_standby = true;
+    if (v->state == RQ_MEMBER_ACTIVE && !n->opener_runs) return rq__node_become_master(n, why);
     report_to_another(n, v);
-    return n->catalog == NULL ? RQ_OK : rq__node_look_after(n, v, why);
+    rq__node_take_catalog(n);
+    return rq__node_remote(n) == NULL ? RQ_OK : rq__node_look_after(n, v, why);
 }
 
 static bool look_once(rq_node *n)
@@ -347,7 +356,7 @@ static bool look_once(rq_node *n)
     rq_arena_clear(&a);
     if (rc == RQ_OK || rc == RQ_E_NO_MEMORY) return true; /* it is looked at again */
     if (why.code == RQ_OK) (void)rq_fail(&why, rc, "%s", rq_err_text(rc));
-    lost(n, &why);
+    rq__node_lost(n, &why);
     return false;
 }
 
@@ -485,6 +494,7 @@ static void stop_serving(rq_node *n)
 /* Regions first, then the log: whoever opens a region finds it closed in order. */
 static rq_err close_data(rq_node *n, rq_error *why)
 {
+    bool interrupted = n->opener_runs && n->catalog == NULL;
     rq_err first = rq__node_close_master(n, why);
     if (n->host != NULL) {
         rq_err rc = rq_host_close_rest(n->host, false, first == RQ_OK ? why : NULL);
@@ -492,7 +502,9 @@ static rq_err close_data(rq_node *n, rq_error *why)
     }
     rq_host_free(n->host);
     if (n->engine != NULL) {
-        rq_err rc = rq_engine_close(n->engine, first == RQ_OK, first == RQ_OK ? why : NULL);
+        /* A master whose start was interrupted has not flushed what it wrote. */
+        bool clean = first == RQ_OK && !interrupted;
+        rq_err rc = rq_engine_close(n->engine, clean, first == RQ_OK ? why : NULL);
         if (first == RQ_OK) first = rc;
     }
     return first;
@@ -515,6 +527,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
 {
     if (n == NULL) return RQ_OK;
     stop_keeper(n);
+    rq__node_stop_opener(n);
     stop_serving(n);
     rq_err rc = close_data(n, why);
     rq_member_close(atomic_load(&n->answers_of.member));

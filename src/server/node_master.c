@@ -8,6 +8,9 @@
  * the root is laid out.
  *
  *   elected ─► names given up ─► wait for reports of those in rs/ ─► fence meta's owner ─► catalog ─► the master's port
+ *
+ * A thread of its own does this, the opener, because it waits for servers. One that ends meanwhile is given up by
+ * the keeper, so that nothing waits for it; the opened catalog is then asked for the regions of all that have ended.
  */
 #include "server/node_priv.h"
 
@@ -22,6 +25,14 @@
 #define LOOK_MS 20
 #define RETIRE_MS 5000
 #define ENDED "ended" /* a set: servers that were fenced, whose logs are not removed yet */
+
+rq_remote *rq__node_remote(rq_node *n)
+{
+    pthread_mutex_lock(&n->lock);
+    rq_remote *m = n->remote;
+    pthread_mutex_unlock(&n->lock);
+    return m;
+}
 
 /* --- fencing --------------------------------------------------------------------------------------- */
 
@@ -77,7 +88,7 @@ static rq_err find_owner(rq_node *n, const rq_region_info *info, rq_arena *arena
     if (!rq_member_name_of(text, arena, &name))
         return rq_fail(why, RQ_E_CORRUPT, "region %s: owner '%s' is no ServerName", info->encoded,
                        text);
-    if (!rq_remote_is_up(n->remote, &name)) return fence(n, text, why);
+    if (!rq_remote_is_up(rq__node_remote(n), &name)) return fence(n, text, why);
     *ret = rq_server_name_new(&name);
     return *ret == NULL ? rq_no_memory(why) : RQ_OK;
 }
@@ -113,8 +124,8 @@ static void replaced(void *ctx, const rq_server_name *old)
 static rq_err give_up(rq_node *n, const rq_server_name *server, rq_error *why)
 {
     RQ_TRY(fence(n, server->text, why));
-    rq_remote_server_down(n->remote, server);
-    rq_catalog_server_down(n->catalog, server);
+    rq_remote_server_down(rq__node_remote(n), server);
+    if (n->catalog != NULL) rq_catalog_server_down(n->catalog, server);
     return RQ_OK;
 }
 
@@ -154,7 +165,7 @@ static void watch_no_more(rq_node *n, bool all)
 {
     for (rq__watched **at = &n->watched; *at != NULL;) {
         rq__watched *w = *at;
-        if (!all && rq_remote_is_up(n->remote, w->name)) {
+        if (!all && rq_remote_is_up(rq__node_remote(n), w->name)) {
             at = &w->next;
             continue;
         }
@@ -192,7 +203,7 @@ static rq_err give_up_absent(rq_node *n, const rq_member_view *v, rq_error *why)
     rq_arena a = {0};
     const rq_server_name **list = NULL;
     size_t count = 0, total;
-    rq_err rc = rq_remote_servers(n->remote, SIZE_MAX, &a, &list, &count, &total);
+    rq_err rc = rq_remote_servers(rq__node_remote(n), SIZE_MAX, &a, &list, &count, &total);
     for (size_t i = 0; i < count; i++) {
         if (rc == RQ_OK && is_gone(n, v, list[i])) give_up_or_retry(n, list[i]);
         rq_server_name_unref(list[i]);
@@ -230,20 +241,22 @@ rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
 {
     give_up_replaced(n);
     retire_logs(n);
-    if (take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
+    if (n->catalog != NULL && take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
+    if (n->catalog != NULL) rq_catalog_retry_reopening(n->catalog);
     /* Without a connection nobody is known to have left. */
     return v->connected && v->state == RQ_MEMBER_ACTIVE ? give_up_absent(n, v, why) : RQ_OK;
 }
 
 /* --- becoming master ------------------------------------------------------------------------------- */
 
-static bool all_have_reported(const rq_node *n, const rq_member_view *v)
+static bool all_have_reported(rq_node *n, const rq_member_view *v)
 {
     rq_arena a = {0};
     bool all = true;
     for (size_t i = 0; all && i < v->server_count; i++) {
         rq_server_name name;
-        if (rq_member_name_of(v->servers[i], &a, &name)) all = rq_remote_is_up(n->remote, &name);
+        if (rq_member_name_of(v->servers[i], &a, &name))
+            all = rq_remote_is_up(rq__node_remote(n), &name);
     }
     rq_arena_clear(&a);
     return all;
@@ -328,9 +341,13 @@ static rq_err open_remote(rq_node *n, rq_error *why)
                                  .owner = owner,
                                  .replaced = replaced,
                                  .ctx = &n->role};
-    if (rq_remote_new(&o, &n->remote) != RQ_OK) return rq_no_memory(why);
-    RQ_TRY(rq_remote_server_up(n->remote, n->server, why));
-    rq_sides_set_master(n->sides, n->remote);
+    rq_remote *m;
+    if (rq_remote_new(&o, &m) != RQ_OK) return rq_no_memory(why);
+    pthread_mutex_lock(&n->lock);
+    n->remote = m;
+    pthread_mutex_unlock(&n->lock);
+    RQ_TRY(rq_remote_server_up(m, n->server, why));
+    rq_sides_set_master(n->sides, m);
     return RQ_OK;
 }
 
@@ -344,9 +361,9 @@ static void view_changed(void *ctx)
     pthread_mutex_unlock(&n->lock);
 }
 
-static rq_err open_catalog(rq_node *n, rq_error *why)
+static rq_err open_catalog(rq_node *n, rq_catalog **ret, rq_error *why)
 {
-    const rq_region_calls calls = rq_remote_calls(n->remote);
+    const rq_region_calls calls = rq_remote_calls(rq__node_remote(n));
     const rq_catalog_options o = {.master = *n->master,
                                   .host = n->host,
                                   .calls = &calls,
@@ -354,17 +371,20 @@ static rq_err open_catalog(rq_node *n, rq_error *why)
                                   .procedure_bytes_max =
                                       (size_t)rq_engine_memory_budget(n->o.config) / 16};
     RQ_TRY(rq_root_open_joined(&n->env, n->store.cluster_id, &n->catalog_root, why));
-    RQ_TRY(rq_catalog_open(n->catalog_root, &o, &n->catalog, why));
-    rq_catalog_on_change(n->catalog, view_changed, n);
+    RQ_TRY(rq_catalog_open(n->catalog_root, &o, ret, why));
+    pthread_mutex_lock(&n->lock);
+    n->opened = *ret; /* closed with the node from here on, also after an error */
+    pthread_mutex_unlock(&n->lock);
+    rq_catalog_on_change(*ret, view_changed, n);
     view_changed(n);
     return RQ_OK;
 }
 
-static rq_err open_master_services(rq_node *n, rq_error *why)
+static rq_err open_master_services(rq_node *n, rq_catalog *catalog, rq_error *why)
 {
     const rq_admin_services_options o = {.env = &n->env,
                                          .engine = n->engine,
-                                         .catalog = n->catalog,
+                                         .catalog = catalog,
                                          .config = n->o.config,
                                          .loops = n->loops,
                                          .client = n->client};
@@ -376,8 +396,9 @@ static rq_err open_master_services(rq_node *n, rq_error *why)
                            &n->master_server, why);
 }
 
-rq_err rq__node_become_master(rq_node *n, rq_error *why)
+static rq_err become_master(rq_node *n, rq_error *why)
 {
+    rq_catalog *catalog;
     rq_log_info(n->o.log, "cluster", "%s is elected: the active master", n->master->text);
     rq__node_refuse_orders(n);
     rq_host_name_no_more(n->host);
@@ -386,13 +407,62 @@ rq_err rq__node_become_master(rq_node *n, rq_error *why)
     wait_for_reports(n);
     if (is_stopping(n)) return RQ_OK;
     RQ_TRY(take_system_regions(n, why));
-    RQ_TRY(open_catalog(n, why));
-    RQ_TRY(open_master_services(n, why));
+    RQ_TRY(open_catalog(n, &catalog, why));
+    RQ_TRY(open_master_services(n, catalog, why));
     rq_log_info(n->o.log, "cluster", "%s serves as the active master", n->master->text);
     return RQ_OK;
 }
 
+static void *run_opener(void *ctx)
+{
+    rq_node *n = ctx;
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = become_master(n, &why);
+    if (rc != RQ_OK && why.code == RQ_OK) (void)rq_fail(&why, rc, "%s", rq_err_text(rc));
+    if (rc != RQ_OK) rq__node_lost(n, &why);
+    return NULL;
+}
+
+rq_err rq__node_become_master(rq_node *n, rq_error *why)
+{
+    int rc = pthread_create(&n->opener, NULL, run_opener, n);
+    if (rc != 0) return rq_fail(why, RQ_E_IO, "cannot start a thread: %s", strerror(rc));
+    n->opener_runs = true;
+    return RQ_OK;
+}
+
+void rq__node_take_catalog(rq_node *n)
+{
+    pthread_mutex_lock(&n->lock);
+    bool is_new = n->catalog == NULL && n->opened != NULL;
+    if (is_new) n->catalog = n->opened;
+    pthread_mutex_unlock(&n->lock);
+    if (is_new) rq_catalog_look_for_ended(n->catalog);
+}
+
 /* --- the end --------------------------------------------------------------------------------------- */
+
+/* Also without a catalog, when the start was interrupted. */
+static void stop_calls(rq_node *n)
+{
+    rq_remote *m = rq__node_remote(n);
+    if (m == NULL) return;
+    const rq_region_calls calls = rq_remote_calls(m);
+    calls.stop(calls.ctx);
+}
+
+/* It may wait for calls, which end; a catalog that is open nevertheless is closed with the node. */
+void rq__node_stop_opener(rq_node *n)
+{
+    if (!n->opener_runs) return;
+    pthread_mutex_lock(&n->lock);
+    bool is_opening =
+        n->opened == NULL; /* else the catalog is stopped first: its procedures stay as recorded */
+    pthread_mutex_unlock(&n->lock);
+    if (is_opening) stop_calls(n);
+    pthread_join(n->opener, NULL);
+    rq__node_take_catalog(n);
+}
 
 void rq__node_stop_master(rq_node *n)
 {
@@ -400,10 +470,7 @@ void rq__node_stop_master(rq_node *n)
         rq_catalog_on_change(n->catalog, NULL, NULL);
         rq_catalog_stop(n->catalog);
     }
-    if (n->remote != NULL) { /* also without a catalog: the start was interrupted */
-        const rq_region_calls calls = rq_remote_calls(n->remote);
-        calls.stop(calls.ctx);
-    }
+    stop_calls(n);
 }
 
 rq_err rq__node_close_master(rq_node *n, rq_error *why)
@@ -411,8 +478,8 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why)
     rq_err rc = rq_catalog_close(n->catalog, true, why);
     n->catalog = NULL;
     watch_no_more(n, true);
-    if (n->remote != NULL) rq_sides_set_master(n->sides, NULL);
-    rq_remote_free(n->remote);
+    if (n->sides != NULL) rq_sides_set_master(n->sides, NULL);
+    rq_remote_free(rq__node_remote(n));
     rq_root_close(n->catalog_root);
     for (const rq_server_name *s; (s = next_replaced(n)) != NULL;)
         rq_server_name_unref(s);

@@ -48,15 +48,20 @@ struct rq_node {
     rq_duty *duty;
     rq_member_answers answers_of; /* with the member */
     rq_rpc_server *rs_server, *master_server;
-    /* The keeper: a thread that watches the member, and is the master's or makes one. */
+    /* The keeper: a thread that watches the member, and looks after the servers when this one is the master. */
     pthread_t keeper;
     bool keeper_runs;
+    /* Makes this process the master, which waits for other servers: the keeper says meanwhile which of them ended. */
+    pthread_t opener;
+    bool opener_runs; /* it was started; the keeper's, then the closing thread's */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stopping RQ_GUARDED_BY(lock);
-    bool stirred RQ_GUARDED_BY(lock);      /* there may be something to do */
-    bool view_changed RQ_GUARDED_BY(lock); /* of the catalog: znodes are to be written */
-    bool is_lost RQ_GUARDED_BY(lock);      /* the end of the process has been asked for */
+    bool stirred RQ_GUARDED_BY(lock);       /* there may be something to do */
+    bool view_changed RQ_GUARDED_BY(lock);  /* of the catalog: znodes are to be written */
+    bool is_lost RQ_GUARDED_BY(lock);       /* the end of the process has been asked for */
+    rq_remote *remote RQ_GUARDED_BY(lock);  /* once set, it stays: see rq__node_remote */
+    rq_catalog *opened RQ_GUARDED_BY(lock); /* the opener's result, until the keeper has it */
     const rq_server_name *replaced[16] RQ_GUARDED_BY(lock); /* to be fenced */
     size_t replaced_count RQ_GUARDED_BY(lock);
     /* The active master's; the keeper's alone. */
@@ -64,9 +69,9 @@ struct rq_node {
     struct rq__watched *watched;          /* servers that have reported */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     uint64_t retire_at_ns;                /* when logs of ended servers are looked at next */
-    rq_root *catalog_root;
-    rq_remote *remote;
     rq_catalog *catalog;
+    /* The opener's. */
+    rq_root *catalog_root;
     rq_admin_services *admin;
 };
 
@@ -80,12 +85,20 @@ rq_err rq__node_listen(rq_node *n, uint16_t port, const char *name, const rq_rpc
                        size_t count, rq_rpc_server **ret, rq_error *why);
 
 /* --- node_master.c ---------------------------------------------------------------------------------- */
-/* Blocks until the catalog is open, which takes the regions' places as it finds them. */
+/* Starts the opener: the catalog is opened, which takes the regions' places as it finds them. */
 RQ_NODISCARD
 rq_err rq__node_become_master(rq_node *n, rq_error *why);
+/* Takes the catalog over from the opener, if it is open now. The keeper's. */
+void rq__node_take_catalog(rq_node *n);
+/* NULL: this process is not elected. */
+rq_remote *rq__node_remote(rq_node *n);
+/* This process cannot go on: its caller is told once, and ends it without an orderly close. Any thread. */
+void rq__node_lost(rq_node *n, const rq_error *why);
 /* Fences servers that have left, and has their regions opened elsewhere. */
 RQ_NODISCARD
 rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why);
+/* Ends the opener. REQUIRES: the keeper has ended. */
+void rq__node_stop_opener(rq_node *n);
 /* Before the loops stop: no change begins any more. */
 void rq__node_stop_master(rq_node *n);
 /* After: the catalog is closed, and what is left of the master freed. */

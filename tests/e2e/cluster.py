@@ -6,6 +6,7 @@ all; wrong configurations.
 
     cluster.py                ZooKeeper from Debian's package, on a port of its own
     JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
+    SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000)
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 Ends with 'N passed, N failed'.
@@ -19,6 +20,7 @@ import tempfile
 import threading
 import time
 
+import hbase
 from rorqual import ROOT, Report
 from membership import DEADLINE, OF_HBASE, Keeper, until
 
@@ -27,7 +29,7 @@ import peer  # noqa: E402
 
 RORQUAL = os.environ.get("RORQUAL", str(ROOT / "build/src/cli/rorqual"))
 SHELL = os.environ.get("SHELL_PROGRAM", RORQUAL)
-SESSION_MS = 2000
+SESSION_MS = int(os.environ.get("SESSION_MS", "2000"))
 PUTS = 3000
 ROWS = "abdefhijlmnpqrtuvxyz"
 
@@ -263,16 +265,38 @@ def rows_put_while_the_master_is_killed_are_there(world):
     restart(world, killed)
 
 
+def region_at(world, process, table):
+    """A region of the table on the server, and a row in it."""
+    for line in homes(world).splitlines():
+        name = line.split()[0] if line.strip() else ""
+        if name.startswith(table + ",") and f"value=127.0.0.1:{process.ports[0]}" in line:
+            start = name.split(",")[1]
+            return name.encode(), next(row for row in ROWS if row >= start)
+    raise AssertionError(f"no region of {table} is on {process.name}")
+
+
 def a_paused_server_ends_when_it_goes_on(world):
-    """It was fenced meanwhile, and its regions are elsewhere."""
+    """It was fenced meanwhile, and its regions are elsewhere. A read that came meanwhile gets no old value."""
     paused = others(world, world.wait_for_master())[0]
+    world.shell("create 'p', 'f', SPLITS => ['c', 'g', 'k', 'o', 's', 'w']\n" + "".join(f"put 'p', '{row}', 'f:q', 'old'\n" for row in ROWS))
+    name, row = region_at(world, paused, "p")
+    connection = hbase.Connection(f"127.0.0.1:{paused.ports[0]}")
+    assert connection.get(name, row.encode()) == {(b"f", b"q"): b"old"}
     paused.process.send_signal(signal.SIGSTOP)
     try:
         until(lambda: f"{paused.name} is fenced" in world.master().errors(), "the master has fenced it")
         world.shell("".join(f"put 't', '{row}', 'f:q', '{row * 3}'\n" for row in ROWS))
         read_all(world)
+        world.shell(f"put 'p', '{row}', 'f:q', 'new'\n")
+        connection.send("Get", hbase.text(1, hbase.region(name)) + hbase.text(2, hbase.text(1, row.encode())))
     finally:
         paused.process.send_signal(signal.SIGCONT)
+    try:
+        answer = connection.receive()[1]
+    except (OSError, EOFError):
+        answer = None
+    assert answer is None or isinstance(answer, hbase.Refused), answer
+    connection.close()
     assert paused.process.wait(timeout=DEADLINE) == 1
     assert "has left the cluster" in paused.errors(), paused.errors()
     read_all(world)
@@ -291,6 +315,29 @@ def a_paused_master_ends_when_it_goes_on(world):
     assert "1 row(s)" in world.shell("count 'z'\n")
     read_all(world)
     restart(world, paused)
+
+
+def one_of_three_takes_everything(world):
+    """The master and another server are killed at once, and a third one just as the last one becomes the master."""
+    killed = [world.wait_for_master(), others(world, world.wait_for_master())[0]]
+    for process in killed:
+        process.kill()
+    assert world.wait_for_master() not in killed
+    read_all(world)
+    assert not any(is_home(homes(world), process) for process in killed)
+    for process in killed:
+        restart(world, process)
+    master = world.wait_for_master()
+    killed = [master, others(world, master)[0]]
+    before = {process: len(process.errors()) for process in world.processes}
+    master.kill()
+    until(lambda: any("is elected" in p.errors()[before[p]:] for p in world.processes), "another one is elected")
+    killed[1] = next(p for p in others(world, master) if "is elected" not in p.errors()[before[p]:])
+    killed[1].kill()
+    assert world.wait_for_master() not in killed
+    read_all(world)
+    for process in killed:
+        restart(world, process)
 
 
 def tables_are_changed(world):
@@ -389,7 +436,7 @@ def roots_are_not_mixed_up(world):
 
 TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, what_is_not_safe_is_refused, a_killed_server_loses_no_row,
          a_server_comes_back_at_its_address, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
-         rows_put_while_the_master_is_killed_are_there, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
+         rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
          a_server_that_stops_in_order_gives_its_regions_up,
          all_rows_are_there_after_all_were_killed, a_process_with_another_secret_gets_no_region, wrong_configurations_are_refused,
          roots_are_not_mixed_up]

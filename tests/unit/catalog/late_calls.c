@@ -23,6 +23,9 @@ struct late_calls {
     size_t running;
     bool gone, held, stopped;
     unsigned exhausted;
+    const rq_server_name
+        *server; /* where tables of users are; NULL: on the host under its own name */
+    rq_host *host;
 };
 
 static void unlink_call(late_call *k)
@@ -33,11 +36,21 @@ static void unlink_call(late_call *k)
     *at = k->next;
 }
 
+static bool is_up(void *ctx, const rq_server_name *name)
+{
+    const late_calls *l = ctx;
+    return l->server == NULL || strcmp(name->text, l->server->text) == 0 ||
+           strcmp(name->text, rq_host_name(l->host)->text) == 0;
+}
+
 static void run_call(rq_task *task)
 {
     late_call *k = RQ_CONTAINER_OF(task, late_call, task);
     late_calls *l = k->owner;
-    l->local.send(l->local.ctx, k->kind, k->call, 1);
+    if (is_up(l, k->call->server))
+        l->local.send(l->local.ctx, k->kind, k->call, 1);
+    else
+        rq_region_call_report(k->call, RQ_E_SERVER_NOT_RUNNING, NULL);
     l->running--;
     free(k);
 }
@@ -67,6 +80,10 @@ static void send_one(late_calls *l, rq_region_call_kind kind, rq_region_call *ca
 {
     if (l->stopped) {
         rq_region_call_report(call, RQ_E_SERVER_STOPPED, NULL);
+        return;
+    }
+    if (!is_up(l, call->server)) {
+        rq_region_call_report(call, RQ_E_SERVER_NOT_RUNNING, NULL);
         return;
     }
     if (l->exhausted > 0) {
@@ -100,7 +117,9 @@ static bool load(void *ctx, const rq_server_name *server, const rq_region_info *
 static const rq_server_name *place(void *ctx, const rq_region_info *info)
 {
     const late_calls *l = ctx;
-    return l->gone ? NULL : l->local.place(l->local.ctx, info);
+    bool elsewhere = l->server != NULL && !rq_slice_eq(info->ns, RQ_SLICE_LIT("hbase"));
+    if (l->gone) return NULL;
+    return elsewhere ? rq_server_name_ref(l->server) : l->local.place(l->local.ctx, info);
 }
 
 static void stop(void *ctx)
@@ -127,6 +146,7 @@ late_calls *late_calls_new(rq_sim *sim, rq_host *host)
     l->sim = sim;
     l->executor = rq_sim_env(sim)->executor;
     l->local = rq_host_calls(host);
+    l->host = host;
     assert_int_equal(rq_sim_lane_new(sim, &l->lane), RQ_OK);
     return l;
 }
@@ -134,7 +154,7 @@ late_calls *late_calls_new(rq_sim *sim, rq_host *host)
 rq_region_calls late_calls_table(late_calls *l)
 {
     return (rq_region_calls){
-        .send = send_all, .load = load, .place = place, .stop = stop, .ctx = l};
+        .send = send_all, .load = load, .place = place, .is_up = is_up, .stop = stop, .ctx = l};
 }
 
 uint64_t late_calls_count(const late_calls *l)
@@ -157,9 +177,59 @@ void late_calls_exhaust(late_calls *l, unsigned count)
     l->exhausted = count;
 }
 
+static void start_server(late_calls *l, int64_t start_code)
+{
+    const rq_server_name name = {.host = "other", .port = 16020, .start_code = start_code};
+    rq_server_name_unref(l->server);
+    l->server = rq_server_name_new(&name);
+    assert_non_null(l->server);
+}
+
+void late_calls_name_server(late_calls *l)
+{
+    start_server(l, 1);
+}
+
+/* Its calls that have not begun report that it has ended; those at work have reported before. */
+static void end_calls(late_calls *l)
+{
+    while (l->running > 0)
+        if (!rq_sim_step(l->sim)) rq_sim_advance(l->sim, 1000000);
+    start_server(l, l->server->start_code + 1);
+    for (late_call *k = l->waiting, *next; k != NULL; k = next) {
+        next = k->next;
+        if (is_up(l, k->call->server) || !l->executor->timer_cancel(l->executor, &k->timer))
+            continue;
+        unlink_call(k);
+        rq_region_call_report(k->call, RQ_E_SERVER_NOT_RUNNING, NULL);
+        free(k);
+        next = l->waiting; /* what the report caused may have changed the list */
+    }
+}
+
+/* What was open there is closed without a flush. */
+const rq_server_name *late_calls_end_server(late_calls *l)
+{
+    rq_arena a = {0};
+    rq_region **list;
+    size_t count;
+    const rq_server_name *ended = rq_server_name_ref(l->server);
+    end_calls(l);
+    assert_int_equal(rq_engine_regions(rq_host_engine(l->host), &a, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        const rq_region_info *info = rq_region_get_info(list[i]);
+        if (rq_slice_eq(info->ns, RQ_SLICE_LIT("default")))
+            assert_int_equal(rq_host_close(l->host, info, true, NULL, NULL), RQ_OK);
+        rq_region_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+    return ended;
+}
+
 void late_calls_free(late_calls *l)
 {
     if (l == NULL) return;
+    rq_server_name_unref(l->server);
     assert_null(l->waiting);
     l->executor->lane_free(l->executor, l->lane);
     free(l);

@@ -20,6 +20,11 @@ void late_calls_lose_servers(late_calls *l, bool gone);
 void late_calls_hold(late_calls *l, bool held);
 /* The next `count` calls are not sent, because memory is short. */
 void late_calls_exhaust(late_calls *l, unsigned count);
+/* From now on tables of the namespace default are placed on another server than the host's name. The host does its
+ * work. */
+void late_calls_name_server(late_calls *l);
+/* That server is killed, and another one there from now on. The caller tells the catalog, and releases the name. */
+const rq_server_name *late_calls_end_server(late_calls *l);
 /* REQUIRES: the catalog is closed. NULL is fine. */
 void late_calls_free(late_calls *l);
 

@@ -400,6 +400,122 @@ static void tables_being_made_count_after_a_start(void **state)
     }
 }
 
+/* --- a server that ends ------------------------------------------------------------------------ */
+
+/* A change of table t, which has the regions of a, d and n with a row in each. */
+typedef struct change {
+    rq_ddl_kind kind;
+    bool of_disabled;       /* the table is disabled before */
+    bool has_rows, is_open; /* then */
+} change;
+
+static void ask_change(world *w, asked *a, const change *c)
+{
+    *a = (asked){0};
+    char *region = NULL;
+    if (c->kind == RQ_DDL_MOVE_REGION) region = world_region_name(w, "t", "d");
+    a->ddl = (rq_ddl){.kind = c->kind,
+                      .ns = RQ_SLICE_LIT("default"),
+                      .qualifier = RQ_SLICE_LIT("t"),
+                      .wait_finished = true,
+                      .submitted = answered};
+    if (region != NULL) /* its encoded name */
+        a->ddl.of.one_region.region =
+            rq_arena_copy(&a->arena, rq_slice_of((uint8_t *)region + strlen(region) - 33, 32));
+    if (c->kind == RQ_DDL_MODIFY_TABLE)
+        a->ddl.of.modify.schema = world_schema(&a->arena, "t", "f:VERSIONS=3");
+    if (c->kind == RQ_DDL_TRUNCATE_TABLE) a->ddl.of.truncate.preserve_splits = true;
+    free(region);
+    rq_catalog_submit(w->catalog, &a->ddl);
+}
+
+static void end_server(world *w)
+{
+    const rq_server_name *ended = late_calls_end_server(w->calls);
+    rq_catalog_server_down(w->catalog, ended);
+    rq_server_name_unref(ended);
+}
+
+static bool run_steps(world *w, const asked *a, unsigned count)
+{
+    for (; count > 0 && !a->answered; count--)
+        if (!rq_sim_step(w->sim)) rq_sim_advance(w->sim, 1000000);
+    return a->answered;
+}
+
+static bool all_are_open(world *w)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(w->catalog, RQ_SLICE_LIT("t"));
+    bool open = t != NULL;
+    for (size_t i = 0; open && i < t->region_count; i++) {
+        const rq_catalog_region *r = rq_catalog_table_region(t, i);
+        open = r->state == RQ_REGION_OPEN && rq__catalog_server_is_up(w->catalog, r->server);
+    }
+    rq_epoch_unpin(w->env->epoch, &m);
+    return open;
+}
+
+static void check_after(world *w, const change *c)
+{
+    static const char *const rows[] = {"a", "d", "n"};
+    for (int i = 0; c->is_open && i < 600 && !all_are_open(w); i++)
+        rq_sim_advance(w->sim, 100000000);
+    assert_true(world_settle(w));
+    if (!c->is_open) return;
+    assert_true(all_are_open(w));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++)
+        assert_int_equal(world_get(w, "t", rows[i], "f"), c->has_rows ? RQ_OK : RQ_E_NOT_FOUND);
+}
+
+/* The server ends `first` steps after the change was asked for, the next one `second` after that. True: the change was
+ * finished before. */
+static bool end_servers_at(const change *c, unsigned first, unsigned second)
+{
+    static const char *const rows[] = {"a", "d", "n"};
+    world *w = setup();
+    asked a;
+    late_calls_name_server(w->calls);
+    if (c->kind != RQ_DDL_CREATE_TABLE) {
+        OK(world_create(w, "t", "f", "c m"));
+        for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++)
+            OK(world_put(w, "t", rows[i], "f"));
+    }
+    if (c->of_disabled) OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    if (c->kind == RQ_DDL_CREATE_TABLE)
+        ask(w, &a, c->kind, "t");
+    else
+        ask_change(w, &a, c);
+    bool finished = run_steps(w, &a, first);
+    end_server(w);
+    (void)run_steps(w, &a, second);
+    end_server(w);
+    run_until_answered(w, &a);
+    if (a.ddl.rc != RQ_OK)
+        fail_msg("change %d, servers end after %u and %u steps: %s", (int)c->kind, first, second,
+                 a.ddl.why.message);
+    check_after(w, c);
+    teardown(w);
+    return finished;
+}
+
+static void nothing_waits_for_a_server_that_has_ended(void **state)
+{
+    (void)state;
+    static const change list[] = {
+        {RQ_DDL_CREATE_TABLE, false, false, true}, {RQ_DDL_DISABLE_TABLE, false, true, false},
+        {RQ_DDL_ENABLE_TABLE, true, true, true},   {RQ_DDL_MODIFY_TABLE, false, true, true},
+        {RQ_DDL_DELETE_TABLE, true, false, false}, {RQ_DDL_TRUNCATE_TABLE, true, false, true},
+        {RQ_DDL_MOVE_REGION, false, true, true},
+    };
+    for (size_t i = 0; i < RQ_ARRAY_LEN(list); i++) {
+        unsigned first = 0;
+        while (!end_servers_at(&list[i], first, (first * 7) % 60))
+            first += 1 + first / 16;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +529,7 @@ int main(void)
         cmocka_unit_test(without_a_server_it_waits_for_one),
         cmocka_unit_test(tables_made_at_once_share_the_limits_of_their_namespace),
         cmocka_unit_test(tables_being_made_count_after_a_start),
+        cmocka_unit_test(nothing_waits_for_a_server_that_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,9 @@ static void free_calls(world *w)
 rq_err world_open(world *w)
 {
     w->why = (rq_error){0};
-    rq_err rc = rq_root_open(w->env, &w->root, &w->why);
+    rq_err rc = w->cluster_id == NULL
+                    ? rq_root_open(w->env, &w->root, &w->why)
+                    : rq_root_open_joined(w->env, w->cluster_id, &w->root, &w->why);
     if (rc != RQ_OK) return rc;
     rq_engine_options engine = {
         .config = w->config,

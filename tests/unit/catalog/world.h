@@ -37,6 +37,7 @@ typedef struct world {
     /* Not NULL: the engine is a server's of a cluster (region/engine.h). */
     struct rq_tenure *tenure;
     const char *server_name;
+    const char *cluster_id; /* then also: the root is a cluster's, which was joined */
     late_calls *calls;
     message_calls *messages;
     rq_catalog *catalog;

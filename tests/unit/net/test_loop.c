@@ -3,12 +3,14 @@
 #include "base/log.h"
 #include "net/stream.h"
 
+#include "net/answers.h"
 #include "peer.h"
 #include "../base/unit.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -645,6 +647,65 @@ static void the_pulse_stops_while_a_loop_is_stuck(void **state)
     stop_loops(loops);
 }
 
+/* ---- answers that are held */
+
+struct lease {
+    _Atomic bool valid;
+    _Atomic unsigned asked;
+};
+
+static bool is_valid(void *ctx)
+{
+    struct lease *l = ctx;
+    atomic_fetch_add(&l->asked, 1);
+    return atomic_load(&l->valid);
+}
+
+static void wait_until_asked(struct lease *l, unsigned times)
+{
+    unsigned before = atomic_load(&l->asked);
+    while (atomic_load(&l->asked) < before + times)
+        sched_yield();
+}
+
+static bool has_input(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+static void answers_are_held_while_their_condition_does_not_hold(void **state)
+{
+    (void)state;
+    struct lease lease = {.valid = true};
+    struct echo e = {0};
+    rq_loops *loops;
+    rq_loops_options o = {.count = 2};
+    assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
+    rq_loops_hold_answers(loops, is_valid, &lease);
+    assert_int_equal(rq_loops_start(loops), RQ_OK);
+    rq_listener *l = listen_echo(loops, &e, 0);
+    int fd = peer_connect(rq_listener_port(l)), other = peer_connect(rq_listener_port(l));
+    peer_send(fd, "one\n", 4);
+    peer_expect(fd, "one\n", 4);
+    atomic_store(&lease.valid, false);
+    peer_send(fd, "two\n", 4);
+    peer_send(other, "quit\n", 5);
+    wait_until_asked(&lease, 10); /* again and again, without another event */
+    peer_send(fd, "three\n", 6);
+    wait_until_asked(&lease, 10);
+    assert_false(has_input(fd));
+    assert_false(has_input(other));
+    atomic_store(&lease.valid, true);
+    peer_expect(fd, "two\nthree\n", 10);
+    peer_expect(other, "bye\n", 4);
+    peer_expect_end(other);
+    close(fd);
+    close(other);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -665,6 +726,7 @@ int main(void)
         cmocka_unit_test(a_stop_waits_for_a_peer_that_has_not_read),
         cmocka_unit_test(a_listener_may_be_opened_and_closed_before_the_loops_run),
         cmocka_unit_test(the_pulse_stops_while_a_loop_is_stuck),
+        cmocka_unit_test(answers_are_held_while_their_condition_does_not_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
