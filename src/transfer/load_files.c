@@ -98,12 +98,12 @@ static rq_err add_if_there(rq__load_job *j, const char *path, const rq_family_sc
 /* Waits while a call may be loading the file; all waits of a job are bounded together. */
 static rq_err settle(rq__load_job *j, const char *path, size_t *ret_names, rq_error *why)
 {
-    RQ_TRY(rq__load_count_names(j, path, ret_names, why));
-    for (; j->settles<SETTLES_MAX && * ret_names> 1; j->settles++) {
-        rq_clock_sleep_ns(SETTLE_NS);
+    for (;;) {
         RQ_TRY(rq__load_count_names(j, path, ret_names, why));
+        if (*ret_names <= 1 || j->settles >= SETTLES_MAX) return RQ_OK;
+        rq_clock_sleep_ns(SETTLE_NS);
+        j->settles++;
     }
-    return RQ_OK;
 }
 
 /* A file that is gone stays so. */
