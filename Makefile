@@ -48,6 +48,8 @@
 #   make cluster-sim   shared storage of a cluster, simulated (SEEDS, default 500), and revoked writers' processes (ROUNDS, default 20)
 #   make cluster-test  shared storage on a real Ceph (installs its packages): writers revoked (ROUNDS of each kind, default 3),
 #                  OSDs killed meanwhile (KILLS, default 3), random histories (SEEDS, default 30), STOPPED_SECONDS
+#   make cluster-java  programs of HBase's Java clients 2.6 and 1.2 on three processes of a cluster, then all of tests/e2e/cluster.py
+#                  (PROGRAMS='Reads Writes')
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
 #   make lint      layers, names, headers, READMEs, filters, formatting, and clang-tidy on what differs from main
@@ -62,7 +64,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb rpm image package-test python java happybase java-suites bench-python run test tools-tests replication unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-large bench-library bench-apps bench-cache bench-cover bench-filters bench-scrapes bench-admin replication-lag hbase-tests pages unread crash crash-embedded sim cluster-sim cluster-test cluster-java oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -327,6 +329,12 @@ cluster-test: setup build/build.ninja
 	@JOBS=$(JOBS) tools/build build src/vfs/rorqual-rados.so tests/cluster/test_rados
 	@ROUNDS=$(if $(filter command environment,$(origin ROUNDS)),$(ROUNDS),3) SEEDS=$(if $(filter command environment,$(origin SEEDS)),$(SEEDS),30) \
 	  tests/e2e/ceph.py
+
+# Those whose calls a cluster serves.
+PROGRAMS ?= FollowLists WeiboApp TimeSeries RowKeys Writes Reads Filters Endpoints Borders Namespaces Limits Text Tables
+cluster-java: build/rorqual
+	@tools/setup test
+	@JAVA='$(PROGRAMS)' tests/e2e/cluster.py
 
 oracle: build/rorqual
 	@tools/setup test

@@ -212,7 +212,7 @@ static rq_err end_edit(rq__edit *e, rq_err rc, rq_error *why)
 
 /* A server that ends between its report and the publication has regions that rq_catalog_server_down does not find.
  * Their reopening waits for the procedure that publishes. */
-void rq__reopen_of_ended(rq_catalog *c, rq__region_node *const *nodes, size_t count)
+static void reopen_of_ended(rq_catalog *c, rq__region_node *const *nodes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const rq_catalog_region *r = &nodes[i]->pub;
@@ -235,7 +235,7 @@ rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state 
         return rq_no_memory(why);
     }
     rc = end_edit(&e, rq__edit_put_table(&e, t), why);
-    if (rc == RQ_OK) rq__reopen_of_ended(c, nodes, count);
+    if (rc == RQ_OK) reopen_of_ended(c, nodes, count);
     return rc;
 }
 
@@ -328,7 +328,7 @@ rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, rq__opened *opened, s
         rc = end_edit(&e, rq__edit_replace_regions(&e, t, state, nodes, count), why);
     }
     if (rc == RQ_OK) rq__opened_served(opened, count);
-    if (rc == RQ_OK) rq__reopen_of_ended(c, nodes, count);
+    if (rc == RQ_OK) reopen_of_ended(c, nodes, count);
     free(nodes);
     return rc;
 }
@@ -341,7 +341,7 @@ rq_err rq__publish_swapped(rq_catalog *c, const rq__proc *p, const rq_region_inf
     const rq__table_node *t;
     RQ_TRY(edit_table(c, p, &e, &t, why));
     rq_err rc = end_edit(&e, rq__edit_swap_regions(&e, t, old, old_count, nodes, count), why);
-    if (rc == RQ_OK) rq__reopen_of_ended(c, nodes, count);
+    if (rc == RQ_OK) reopen_of_ended(c, nodes, count);
     return rc;
 }
 

@@ -197,8 +197,6 @@ rq_err rq__publish_replaced(rq_catalog *c, const rq__proc *p, rq_region_state st
 /* Retries the regions of the list that could not be opened, by procedures of their own, unless the
  * error is permanent: damaged regions wait for an operator (rq_catalog_assign). */
 void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);
-/* Reopens those on servers that have ended. REQUIRES: the nodes were published. */
-void rq__reopen_of_ended(rq_catalog *c, rq__region_node *const *nodes, size_t count);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);
