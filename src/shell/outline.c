@@ -27,15 +27,21 @@ static void take_word(rq__glance *g, const char *word, size_t len)
     g->at_start = g->o.goes_on;
 }
 
-/* Behind the string that begins at i. */
-static size_t skip_string(rq__glance *g, const char *text, size_t i, size_t len)
+/* At the quote that ends the open string, from i on; `len`: it stays open. */
+static size_t end_string(rq__glance *g, const char *text, size_t i, size_t len)
 {
-    char quote = text[i];
-    for (i++; i < len && text[i] != quote; i++)
+    for (; i < len && text[i] != g->o.string; i++)
         if (text[i] == '\\') i++;
-    g->o.string = i < len ? 0 : quote;
+    if (i < len) g->o.string = 0;
     g->o.goes_on = g->at_start = false;
     return i;
+}
+
+/* Behind the line that begins at i. */
+static size_t next_line(const char *text, size_t i, size_t len)
+{
+    const char *newline = i < len ? memchr(text + i, '\n', len - i) : NULL;
+    return newline != NULL ? (size_t)(newline - text) + 1 : len;
 }
 
 static void take_mark(rq__glance *g, char c)
@@ -47,6 +53,22 @@ static void take_mark(rq__glance *g, char c)
     g->at_start = c == ';' || c == '=' || c == '(' || c == '{' || c == '|';
 }
 
+/* At the last byte of the mark that ends the open here-document, from the line at i on. */
+static size_t end_document(rq__glance *g, const char *text, size_t i, size_t len)
+{
+    for (; i < len; i = next_line(text, i, len)) {
+        size_t at = i, n = g->mark_len;
+        while (at < len && (text[at] == ' ' || text[at] == '\t'))
+            at++;
+        if (at + n >= len || memcmp(text + at, text + g->mark, n) != 0 || text[at + n] != '\n')
+            continue;
+        g->o.string = 0;
+        g->mark_len = 0;
+        return at + n - 1;
+    }
+    return len;
+}
+
 /* Behind the here-document that begins at i ("<<-END"); i itself if it is none. */
 static size_t skip_document(rq__glance *g, const char *text, size_t i, size_t len)
 {
@@ -56,15 +78,22 @@ static size_t skip_document(rq__glance *g, const char *text, size_t i, size_t le
     while (name + n < len && (isupper((unsigned char)text[name + n]) || text[name + n] == '_'))
         n++;
     if (n == 0) return i;
-    for (size_t k = name + n; k + n < len; k++) {
-        size_t at = k + 1;
-        if (text[k] != '\n') continue;
-        while (at < len && (text[at] == ' ' || text[at] == '\t'))
-            at++;
-        if (at + n < len && memcmp(text + at, text + name, n) == 0 && text[at + n] == '\n')
-            return at + n - 1;
-    }
+    g->mark = name;
+    g->mark_len = n;
     g->o.string = '"';
+    return end_document(g, text, next_line(text, name + n, len), len);
+}
+
+/* At the last byte of the line that ends the open comment, from the line at i on. */
+static size_t end_comment(rq__glance *g, const char *text, size_t i, size_t len)
+{
+    for (; i < len; i = next_line(text, i, len)) {
+        if (i + 4 >= len || memcmp(text + i, "=end", 4) != 0) continue;
+        if (!isspace((unsigned char)text[i + 4])) continue;
+        g->o.string = 0;
+        size_t next = next_line(text, i, len);
+        return text[next - 1] == '\n' ? next - 2 : next - 1;
+    }
     return len;
 }
 
@@ -74,14 +103,15 @@ static size_t skip_comment(rq__glance *g, const char *text, size_t i, size_t len
     bool begins = i == 0 || text[i - 1] == '\n';
     if (!begins || i + 6 >= len || memcmp(text + i, "=begin", 6) != 0) return i;
     if (!isspace((unsigned char)text[i + 6])) return i;
-    for (size_t k = i; k + 5 < len; k++)
-        if (memcmp(text + k, "\n=end", 5) == 0 && isspace((unsigned char)text[k + 5])) {
-            while (k + 1 < len && text[k + 1] != '\n')
-                k++;
-            return k;
-        }
     g->o.string = '=';
-    return len;
+    return end_comment(g, text, next_line(text, i, len), len);
+}
+
+/* Of the string, here-document or comment that is open. */
+static size_t go_on(rq__glance *g, const char *text, size_t i, size_t len)
+{
+    if (g->o.string == '=') return end_comment(g, text, i, len);
+    return g->mark_len > 0 ? end_document(g, text, i, len) : end_string(g, text, i, len);
 }
 
 static size_t take(rq__glance *g, const char *text, size_t i, size_t len)
@@ -93,7 +123,10 @@ static size_t take(rq__glance *g, const char *text, size_t i, size_t len)
         size_t end = skip_document(g, text, i, len);
         if (end != i) return end;
     }
-    if (c == '"' || c == '\'' || c == '`') return skip_string(g, text, i, len);
+    if (c == '"' || c == '\'' || c == '`') {
+        g->o.string = c;
+        return end_string(g, text, i + 1, len);
+    }
     if (isalnum((unsigned char)c) || c == '_' || c == '@' || c == '$' || (c & 0x80) != 0) {
         size_t end = i;
         while (end < len && (isalnum((unsigned char)text[end]) || text[end] == '_' ||
@@ -115,13 +148,14 @@ rq__outline rq__outline_of(const char *text, size_t len)
     return rq__outline_from(&from, text, len);
 }
 
-/* Text that goes on over the end of a line is read again from its beginning. */
 rq__outline rq__outline_from(rq__outline_place *from, const char *text, size_t len)
 {
     if (from->at == 0) from->g = (rq__glance){.at_start = true};
     rq__glance g = from->g;
     for (size_t i = from->at; i < len; i++) {
-        if (text[i] == '#') {
+        if (g.o.string != 0) {
+            i = go_on(&g, text, i, len);
+        } else if (text[i] == '#') {
             while (i + 1 < len && text[i + 1] != '\n')
                 i++;
         } else if (text[i] == '\n') {
@@ -132,5 +166,7 @@ rq__outline rq__outline_from(rq__outline_place *from, const char *text, size_t l
             i = take(&g, text, i, len);
         }
     }
+    if (g.o.string != 0 && len > 0 && text[len - 1] == '\n')
+        *from = (rq__outline_place){.g = g, .at = len};
     return g.o;
 }

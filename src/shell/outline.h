@@ -16,6 +16,8 @@ typedef struct rq__glance {
     rq__outline o;
     bool at_start; /* of a statement: `if` opens a block only there */
     bool loop;     /* behind while, until, for: their `do` opens nothing */
+    size_t mark,
+        mark_len; /* where the end mark of the open here-document stands; length 0: none is open */
 } rq__glance;
 
 /* Where the outline of a longer text goes on. */

@@ -49,13 +49,54 @@ static void work_grows_with_the_length(void **state)
         }
 }
 
+/* Strings and here-documents over lines, blocks, definitions, conditions. */
+static void so_it_is_with_text_and_blocks(void **state)
+{
+    (void)state;
+    static const char *const statements[][3] = {
+        {"x = 'a\n", "it is # [ do end\n", "'\n"},
+        {"put 't', 'r', \"a\n", "begin 'it\n", "\"\n"},
+        {"x = <<~END\n", "it's [ \"here\" #\n", "  END\n"},
+        {"f(<<-'E', 1)\n", "E 1\n", "E\n"},
+        {"x = <<E\n", " E\n", "E\n"},
+        {"t.each do |x|\n", "puts x.nil? if x << 1\n", "end\n"},
+        {"x = begin\n", "a if b\n", "end\n"},
+        {"def f\n", "[1].each do |x| puts $stdout end\n", "end\n"},
+        {"while x do\n", "if a then b end\n", "end\n"},
+        {"if x\n", "y = x.end - x.begin\n", "end\n"}};
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        for (size_t n = 100; n <= 100000; n *= 10) {
+            const char *const *s = statements[i];
+            work w = read_lines(s[0], s[1], n, s[2]);
+            assert_true(w.parsed < 8 * n * strlen(s[1]) + 4096 * 4096);
+            assert_true(w.outlined <= 2 * n * strlen(s[1]) + 64);
+            assert_true(w.last);
+        }
+}
+
+/* A word that opens nothing must not be waited for. */
+static void what_opens_nothing_is_parsed(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"def f(x) = x\n",     "x.begin\n",     "a if b while c\n",
+                                        "{do: 1}\n",          "y = x.class\n", "puts :if, :do\n",
+                                        "while a do b end\n", "x <<E\n",       "'a' 'b'\n",
+                                        "x = <<A\ntext\nA\n", "x.\nif(1)\n",   "begin? 1\n",
+                                        "a do 1 end\n",       "x[1] << 2\n",   "'it''s'\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        work w = read_lines("", lines[i], 3000, "1\n");
+        assert_true(w.last);
+        assert_true(w.parsed > 3000 * 3000 / 2 * strlen(lines[i]));
+    }
+}
+
 /* What might be misread is parsed for each line, and so is what ends no bracket. */
 static void doubts_are_parsed(void **state)
 {
     (void)state;
-    static const char *const begins[] = {
-        "x = [ /[/,\n",     "x = [ %w([),\n", "x = [ ?[,\n",  "x = [<<E,\n", "x = ['a\n",
-        "x = [\"#{[}\",\n", "begin\n",        "x = [ `[`,\n", "x = [ $[,\n", "x\n=begin\n"};
+    static const char *const begins[] = {"x = [ /[/,\n",  "x = [ %w([),\n",   "x = [ ?[,\n",
+                                         "x = [a <<E,\n", "x = [\"#{[}\",\n", "x = [ `[`,\n",
+                                         "x = [ $[,\n",   "x\n=begin\n"};
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
         work w = read_lines(begins[i], "1,\n", 3000, "1\n");
         assert_true(w.parsed > 3000 * 3000 * 3 / 2);
@@ -80,6 +121,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_grows_with_the_length),
+        cmocka_unit_test(so_it_is_with_text_and_blocks),
+        cmocka_unit_test(what_opens_nothing_is_parsed),
         cmocka_unit_test(doubts_are_parsed),
         cmocka_unit_test(an_outline_goes_on_where_it_was),
     };
