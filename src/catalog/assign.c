@@ -82,8 +82,8 @@ static void note_failure(rq_catalog *c, rq__opened *o, const rq_region_call *cal
                                   rq__catalog_wall_ms(c), text);
 }
 
-/* The server that was to open it has ended: another one is asked. Each such attempt is a server that is gone for
- * ever, so they come to an end. */
+/* The server that was to open the region has ended: another one is asked. The number of attempts is bounded, because
+ * each one costs a server that never comes back under its name. */
 static bool is_to_be_asked_elsewhere(const rq_catalog *c, const rq_region_call *call)
 {
     return call->rc == RQ_E_SERVER_NOT_RUNNING && !rq__catalog_server_is_up(c, call->server);
@@ -172,8 +172,8 @@ static rq_err abandoning_calls(rq_catalog *c, rq__proc *p, const rq__opened *lis
         if (!list[i].unserved) continue;
         k->list[n].info = list[i].info;
         k->list[n].server = rq_server_name_ref(list[i].server);
-        /* With more servers, clients may have written to it already: a server serves a region once its report is
-         * taken. And edits in the log of a server that goes on can be replayed by no other one. */
+        /* With several servers the region is flushed: a server serves a region as soon as its report is taken, so
+         * clients may have written to it, and no other server can replay edits from the log of a running one. */
         k->list[n++].abandon = c->one_log;
     }
     *ret = k;

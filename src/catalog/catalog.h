@@ -57,10 +57,10 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
 /* In a cluster: opens the regions of a dead server on other servers, in the background. REQUIRES: the server is
  * fenced, and the table of calls was told that it is down. Any thread; may be repeated. */
 void rq_catalog_server_down(rq_catalog *c, const rq_server_name *server);
-/* The same for all servers that have ended, by the table of calls: for those of which this catalog was not told,
- * because it was not open yet. */
+/* The same for every server that has ended according to the table of calls: servers may have ended before this catalog
+ * was open. */
 void rq_catalog_look_for_ended(rq_catalog *c);
-/* Repeats what memory did not suffice for; to be called now and then. */
+/* Repeats reopenings that failed for lack of memory. To be called periodically. */
 void rq_catalog_retry_reopening(rq_catalog *c);
 
 /* Region replicas. There is only this server, so a replica is a name and not a copy: the region

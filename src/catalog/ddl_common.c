@@ -210,8 +210,8 @@ static rq_err end_edit(rq__edit *e, rq_err rc, rq_error *why)
     return rq_no_memory(why);
 }
 
-/* A server that ends between its report and the publication has regions that rq_catalog_server_down does not find.
- * Their reopening waits for the procedure that publishes. */
+/* Reopens regions whose server ended between its report and their publication: rq_catalog_server_down did not find them.
+ * The reopening waits for the procedure that has published them. */
 static void reopen_of_ended(rq_catalog *c, rq__region_node *const *nodes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -325,8 +325,8 @@ static rq_err reopen_publish(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_err rc = RQ_OK;
     if (o->rc == RQ_OK && rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:namespace")))
         RQ_TRY(rq__namespaces_read(c, o->node->pub.region, why)); /* the start could not */
-    /* In a cluster hbase:meta comes first: once the region is shown on another server, a further attempt finds
-     * nothing to do. One server serves it also when hbase:meta cannot be written. */
+    /* In a cluster hbase:meta is written first: once the view has the region on another server, a repeated step would
+     * find nothing to do. A standalone server serves the region even if hbase:meta cannot be written. */
     bool first = !c->one_log && !p->schema->is_meta;
     if (first) RQ_TRY(rq__meta_note_opened(c, o, 1, why));
     RQ_TRY(rq__publish_nodes(c, p, o, 1, false, why));

@@ -63,8 +63,8 @@ typedef struct rq_region_calls {
     /* The server on which to open a region, referenced; NULL: there is none now. In a cluster it may read
      * storage, and wait for a fence. */
     const rq_server_name *(*place)(void *ctx, const rq_region_info *info);
-    /* False: the server has ended, for ever, and its calls have reported or will without it. Never blocks.
-     * NULL: the only server is this process. */
+    /* False: the server has ended for good; its outstanding calls have failed or will fail without an answer of it. Never
+     * blocks. NULL: this process is the only server. */
     bool (*is_up)(void *ctx, const rq_server_name *server);
     /* Every outstanding call reports RQ_E_SERVER_STOPPED, so what became of it is unknown; so do calls
      * that are sent later, before `send` returns. After this returns no further report arrives. It may be called twice. In a

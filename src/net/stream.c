@@ -188,7 +188,8 @@ static void count_taken(rq_stream *s, size_t sent)
     if (sent >= PAGE) rq__stream_worked(s, (unsigned)(sent / PAGE));
 }
 
-/* Whether the output must wait (answers.h). Requests of this process, on outgoing streams, do not. */
+/* Whether the stream's output is held back (answers.h). Only accepted streams are: what this process sends on streams
+ * that it opened is a request. */
 RQ_COLD static bool is_held(rq_stream *s)
 {
     rq_loop *loop = s->loop;

@@ -87,8 +87,8 @@ RQ_NODISCARD
 rq_err rq__owned_release(rq_region *r, rq_error *why);
 /* The timestamp of a batch's cells: not before any that a server gave earlier. Under the token. */
 int64_t rq__owned_stamp(rq_region *r, int64_t now_ms);
-/* A close without a flush: gives the region up. If the log of this server, which goes on, has edits of it, then no
- * server can open it until this one is fenced: the region has failed. */
+/* Closes and gives the region up without a flush. If the log of this server, which keeps running, has edits of the
+ * region, no other server can open it until this one is fenced: the region has failed. */
 void rq__owned_abandon(rq_region *r);
 void rq__owned_free(rq__owned *o);
 /* Whether `owner` can no longer acknowledge writes. Of a fenced one: *ret_quiet_ns, when its lease has

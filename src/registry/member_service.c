@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ClientMetaService of a cluster's process tells, master or not: what ZooKeeper says, as the member last
- * heard it. What is not known is left out, and the client asks another server. */
+/* The answers of ClientMetaService in a cluster's process, the master or another: ZooKeeper's content as the member has
+ * last read it. Unknown parts are left out; the client then asks another server. */
 #include "registry/zk_member.h"
 
 #include "registry/znodes.h"

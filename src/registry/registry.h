@@ -40,8 +40,8 @@ rq_listener *rq_registry_listener(rq_registry *r);
 /* REQUIRES: the loops run, or never ran. NULL is fine. */
 void rq_registry_close(rq_registry *r);
 
-/* What ClientMetaService tells, in the memory of a call. What is NULL is not known, and left out of
- * the answers. */
+/* The content of ClientMetaService's answers, allocated from the call's arena. A NULL member is unknown, and the answers
+ * leave it out. */
 typedef struct rq_meta_view {
     const char *cluster_id;
     Pb__ServerName *active; /* the master */
@@ -49,11 +49,12 @@ typedef struct rq_meta_view {
     size_t backup_count;
     Pb__ServerName **servers; /* region servers */
     size_t server_count;
-    Pb__ServerName *meta_server; /* has hbase:meta … */
-    int meta_copies;             /* … in so many replicas, at least 1 */
+    Pb__ServerName *meta_server; /* the server of hbase:meta */
+    int meta_copies;             /* replicas of hbase:meta, at least 1 */
 } rq_meta_view;
 
-/* Where ClientMetaService looks; the first member of a struct that has the place. */
+/* The source of ClientMetaService's answers: the first member of a struct of the standalone catalog, or of the member of
+ * a cluster. */
 typedef struct rq_meta_answers {
     rq_err (*look)(const struct rq_meta_answers *a, rq_call *call, rq_meta_view *ret);
 } rq_meta_answers;

@@ -3,7 +3,7 @@
  * A server of a cluster; see node.h.
  *
  * The keeper is a thread of its own. It looks at what ZooKeeper says when that changes, and every 200 ms at the
- * tenure. It has this process made the master when it is elected (node_master.c); if another one is elected later, or the tenure has
+ * tenure. When this process is elected, the keeper starts the opener, which makes it the master (node_master.c). If another one is elected later, or the tenure has
  * ended, or the master has refused this server, the process is lost: the caller ends it at once, as after a
  * crash, because what it holds is another server's by then. The others open its regions from its log.
  */

@@ -442,7 +442,7 @@ void rq__node_take_catalog(rq_node *n)
 
 /* --- the end --------------------------------------------------------------------------------------- */
 
-/* Also without a catalog, when the start was interrupted. */
+/* Ends the calls to other servers. There may be no catalog, if the start was interrupted. */
 static void stop_calls(rq_node *n)
 {
     rq_remote *m = rq__node_remote(n);
@@ -451,7 +451,7 @@ static void stop_calls(rq_node *n)
     calls.stop(calls.ctx);
 }
 
-/* It may wait for calls, which end; a catalog that is open nevertheless is closed with the node. */
+/* Ends the calls that the opener may be waiting for, and joins it. A catalog that it has opened by then is closed with the node. */
 void rq__node_stop_opener(rq_node *n)
 {
     if (!n->opener_runs) return;

@@ -22,9 +22,9 @@ typedef struct rq__brackets {
     size_t parse_at; /* the length at which it is parsed even in brackets */
 } rq__brackets;
 
-/* Whether the statement need not be parsed yet: a bracket, a string, a here-document or a block is certainly open, and the statement has grown by less
- * than a quarter since it was parsed last. So a syntax error in a statement of more than 4 KiB is found when the
- * statement has grown by a quarter, or all that is closed.
+/* Whether the statement need not be parsed yet: a bracket, a string, a here-document or a block is certainly open, and the
+ * statement has grown by less than a quarter since it was parsed last. So a syntax error in a statement of more than
+ * 4 KiB is reported when the statement has grown by a quarter, or when everything is closed.
  * All zero for a new statement; the text ends with a whole line, and begins with the text of the last call. */
 bool rq__brackets_wait(rq__brackets *b, const char *text, size_t len);
 

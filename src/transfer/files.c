@@ -12,7 +12,7 @@
 
 /* --- listing ---------------------------------------------------------------------------------- */
 
-/* Nothing is read of a file without bytes: that it can be read is not found later. */
+/* Opens a file of 0 bytes: no part reads it, so a file that cannot be read would pass unnoticed. */
 static rq_err check_empty(const rq__files *f, const char *path, rq_error *why)
 {
     rq_file *file = NULL;

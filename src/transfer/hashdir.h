@@ -65,7 +65,7 @@ typedef struct rq__hash_reader {
     rq__seq_reader seq;
 } rq__hash_reader;
 
-/* Where a batch stands: its record, or the block that has it. */
+/* Position of a batch: of its record, or of the compressed block that contains it. */
 typedef struct rq__hash_place {
     uint64_t file, offset;
 } rq__hash_place;

@@ -106,7 +106,7 @@ static rq_err settle(rq__load_job *j, const char *path, size_t *ret_names, rq_er
     }
 }
 
-/* A file that is gone stays so. */
+/* No error if the file is gone. */
 static rq_err rename_file(rq__load_job *j, const char *path, const char *as, rq_error *why)
 {
     const char *from = rq_arena_printf(&j->arena, "%s/%s", j->l->path, path);
