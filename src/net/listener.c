@@ -113,7 +113,7 @@ static void on_accept_retry(rq_loop_timer *t)
     uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
 }
 
-/* One line at first, then one a minute with their number. */
+/* Logs the first failure, then at most one line a minute, with the number of failures since the last line. */
 RQ_COLD static void cannot_accept(rq_listener *l, int code)
 {
     uint64_t now = rq_loop_clock_ns();

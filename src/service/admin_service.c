@@ -517,8 +517,8 @@ static const rq_rpc_method methods[] = {
     {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, rq__refuse_call},
 };
 
-/* Handlers walk the lists of their requests on the loop: a request with more bytes of them than anybody
- * needs would hold it for long. Some ten thousand names fit; in the worst case they take 10 to 30 ms. */
+/* Longest parameter of an administrative request: its handler walks the request's lists on the event loop. Some ten
+ * thousand names fit. */
 #define PARAM_MAX ((size_t)1 << 20)
 /* For the methods that walk theirs on RQ_POOL_CALL: a hundred thousand regions and more. */
 #define LONG_PARAM_MAX ((size_t)16 << 20)

@@ -3,16 +3,12 @@
  * that the counts are never too high. % literals, patterns, characters (?a) and code in strings are not understood: such
  * a statement is parsed for each line. */
 #include "shell/brackets.h"
+#include "shell/words.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #define EACH_LINE 4096 /* bytes: shorter statements are parsed for each line */
-
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || (c & 0x80) != 0;
-}
 
 static bool is_in(char c, const char *marks)
 {
@@ -39,7 +35,7 @@ static void open_document(rq__brackets *b, const char *text, size_t i, size_t le
     if (at < len && is_in(text[at], "~-")) at++;
     char quote = at < len && is_in(text[at], "'\"") ? text[at++] : '\0';
     size_t n = 0;
-    while (at + n < len && is_word(text[at + n]))
+    while (at + n < len && rq__is_word(text[at + n]))
         n++;
     bool is_name = n > 0 && !isdigit((unsigned char)text[at]);
     if (!is_name || b->document_len > 0 || !is_in(b->last, "=([{,") ||
@@ -68,13 +64,6 @@ static size_t skip_document_line(rq__brackets *b, const char *text, size_t i, si
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-static bool is_one_of(const char *word, size_t n, const char *list)
-{
-    for (const char *p = list; *p != '\0'; p += strcspn(p, " "), p += *p == ' ')
-        if (strcspn(p, " ") == n && memcmp(p, word, n) == 0) return true;
-    return false;
-}
-
 /* `def a(b) = c` has no end. */
 static bool has_equal(const char *text, size_t i, size_t len)
 {
@@ -85,21 +74,22 @@ static bool has_equal(const char *text, size_t i, size_t len)
 static size_t take_word(rq__brackets *b, const char *text, size_t i, size_t len)
 {
     size_t end = i;
-    while (end < len && is_word(text[end]))
+    while (end < len && rq__is_word(text[end]))
         end++;
     const char *word = text + i;
     size_t n = end - i;
     bool is_name = is_in(b->last, ".") || (i > 0 && is_in(text[i - 1], ":@$")) ||
                    (end < len && is_in(text[end], "?!:"));
-    bool loops = is_one_of(word, n, "while until for");
-    bool opens = b->at_start && (loops || is_one_of(word, n, "begin class module case if unless") ||
-                                 (is_one_of(word, n, "def") && !has_equal(text, end, len)));
-    opens = opens || (is_one_of(word, n, "begin") && b->last == '=') ||
-            (is_one_of(word, n, "do") && !b->in_loop);
+    bool loops = rq__is_one_of(word, n, "while until for");
+    bool opens =
+        b->at_start && (loops || rq__is_one_of(word, n, "begin class module case if unless") ||
+                        (rq__is_one_of(word, n, "def") && !has_equal(text, end, len)));
+    opens = opens || (rq__is_one_of(word, n, "begin") && b->last == '=') ||
+            (rq__is_one_of(word, n, "do") && !b->in_loop);
     if (opens && !is_name) b->words++;
     if (b->at_start) b->in_loop = loops;
     bool is_method = i > 0 && text[i - 1] == '.';
-    if (is_one_of(word, n, "end") && !is_method && b->words > 0) b->words--;
+    if (rq__is_one_of(word, n, "end") && !is_method && b->words > 0) b->words--;
     return end - 1;
 }
 
@@ -111,8 +101,9 @@ static bool is_unclear(const char *text, size_t i, size_t len)
     if (text[i] == '%') return !isspace((unsigned char)next);
     if (text[i] == '=') return (i == 0 || text[i - 1] == '\n') && next == 'b';
     if (text[i] == '_') return next == '_';
-    if (text[i] == '$') return !is_word(next);
-    if (text[i] == '?') return i == 0 || !is_word(text[i - 1]) || !is_in(next, " \t\r\n).,;&|]}");
+    if (text[i] == '$') return !rq__is_word(next);
+    if (text[i] == '?')
+        return i == 0 || !rq__is_word(text[i - 1]) || !is_in(next, " \t\r\n).,;&|]}");
     return memchr("/`\\", text[i], sizeof "/`\\") != NULL; /* and NUL */
 }
 
@@ -144,7 +135,7 @@ static size_t take_code(rq__brackets *b, const char *text, size_t i, size_t len)
     if (c == '\'' || c == '"') {
         b->quote = c;
         last = skip_quoted(b, text, i + 1, len);
-    } else if (is_word(c)) {
+    } else if (rq__is_word(c)) {
         last = take_word(b, text, i, len);
     } else {
         take_mark(b, text, i, len);

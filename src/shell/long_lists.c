@@ -4,6 +4,7 @@
  * is read like that in brackets. What this reader does not understand for certain (here-documents, patterns,
  * % literals, comments of several lines) ends its work. */
 #include "shell/long_lists.h"
+#include "shell/words.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -175,11 +176,6 @@ static rq_err close_bracket(reader *r, size_t i, bool *ret_stop)
 
 /* --- tokens ----------------------------------------------------------------------------------- */
 
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || (c & 0x80) != 0;
-}
-
 /* Behind quoted text from i on; `begin` is where the part of it begins that is read. It ends at its quote, or
  * where code in it begins. */
 static rq_err take_quoted(reader *r, size_t begin, size_t i, char quote, size_t *next)
@@ -194,13 +190,6 @@ static rq_err take_quoted(reader *r, size_t begin, size_t i, char quote, size_t 
     *next = i < r->len ? i + 1 : r->len;
     take(r, begin, *next, true);
     return has_code ? push(r, '"', NULL) : RQ_OK;
-}
-
-static bool is_one_of(const char *word, size_t n, const char *list)
-{
-    for (const char *p = list; *p != '\0'; p += strcspn(p, " "), p += *p == ' ')
-        if (strcspn(p, " ") == n && memcmp(p, word, n) == 0) return true;
-    return false;
 }
 
 /* Keys may be here. */
@@ -231,20 +220,20 @@ static bool is_plain_mark(reader *r, size_t i)
     char c = r->text[i], next = i + 1 < r->len ? r->text[i + 1] : '\n';
     if (c == '=') return is_plain_equal(r, i);
     char last = i > 0 ? r->text[i - 1] : ' ';
-    bool is_key = is_word(last) || last == '"' || last == '\'';
+    bool is_key = rq__is_word(last) || last == '"' || last == '\'';
     return c != ':' || next == ':' || !is_key || note_pair(r);
 }
 
 static size_t take_word(reader *r, size_t i)
 {
     size_t begin = i;
-    while (i < r->len && is_word(r->text[i]))
+    while (i < r->len && rq__is_word(r->text[i]))
         i++;
     const char *word = r->text + begin;
     size_t n = i - begin;
     bool is_named = begin > 0 && strchr(".:@$", r->text[begin - 1]) != NULL; /* or a symbol */
     bool is_numbered = n == 2 && word[0] == '_' && isdigit((unsigned char)word[1]);
-    bool is_plain = is_named || !(is_numbered || is_one_of(word, n, KEYWORDS));
+    bool is_plain = is_named || !(is_numbered || rq__is_one_of(word, n, KEYWORDS));
     if (i < r->len && r->text[i] == '?' && !(i + 1 < r->len && r->text[i + 1] == ' '))
         i++; /* of a method's name */
     take(r, begin, i, is_plain);
@@ -255,14 +244,14 @@ static size_t take_word(reader *r, size_t i)
 static bool follows_value(const reader *r, size_t i)
 {
     size_t k = skip_back(r, i);
-    if (k == 0 || !(is_word(r->text[k - 1]) || strchr(")]}\"'", r->text[k - 1]) != NULL))
+    if (k == 0 || !(rq__is_word(r->text[k - 1]) || strchr(")]}\"'", r->text[k - 1]) != NULL))
         return false;
     if (k == i) return true;
     size_t begin = k;
-    while (begin > 0 && is_word(r->text[begin - 1]))
+    while (begin > 0 && rq__is_word(r->text[begin - 1]))
         begin--;
     bool is_blank = i + 1 == r->len || isspace((unsigned char)r->text[i + 1]);
-    return is_blank && !is_one_of(r->text + begin, k - begin, KEYWORDS);
+    return is_blank && !rq__is_one_of(r->text + begin, k - begin, KEYWORDS);
 }
 
 /* What may begin text that this reader would misread. */
@@ -272,7 +261,7 @@ static bool is_unclear(const reader *r, size_t i)
     if (c == '%' || c == '/') return !follows_value(r, i);
     if (c == '<') return next == '<' && !(i + 2 < r->len && isspace((unsigned char)r->text[i + 2]));
     if (c == '=') return (i == 0 || r->text[i - 1] == '\n') && next == 'b';
-    if (c == '$') return !is_word(next);
+    if (c == '$') return !rq__is_word(next);
     if (c == '?') return !isspace((unsigned char)next);
     return c == '`' || (c == '_' && next == '_') || (c == '\\' && next != '\n');
 }
@@ -288,7 +277,7 @@ static rq_err take_token(reader *r, size_t i, size_t *next, bool *ret_stop)
         *next = end != NULL ? (size_t)(end - r->text) : r->len;
     } else if (c == '\'' || c == '"') {
         return take_quoted(r, i, i + 1, c, next);
-    } else if (is_word(c)) {
+    } else if (rq__is_word(c)) {
         *next = take_word(r, i);
     } else if (c == ',') {
         return end_element(r);

@@ -37,7 +37,7 @@ static size_t end_string(rq__glance *g, const char *text, size_t i, size_t len)
     return i;
 }
 
-/* Behind the line that begins at i. */
+/* The offset of the line after the one at i; `len`: there is none. */
 static size_t next_line(const char *text, size_t i, size_t len)
 {
     const char *newline = i < len ? memchr(text + i, '\n', len - i) : NULL;

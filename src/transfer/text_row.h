@@ -7,8 +7,8 @@
 
 struct rq_op_result;
 
-/* Appends the row's line. `l` is made by rq__line_init, and has the fields until it is used again. HBASE_TS_KEY is the newest timestamp among the cells, HBASE_CELL_TTL and
- * HBASE_ATTRIBUTES_KEY are empty. RQ_E_INVALID: the format cannot hold the row's bytes. */
+/* Appends the row's line. `l`, from rq__line_init, is working memory. HBASE_TS_KEY is the newest timestamp of the cells;
+ * HBASE_CELL_TTL and HBASE_ATTRIBUTES_KEY are empty. RQ_E_INVALID: the format cannot hold the row's bytes. */
 RQ_NODISCARD
 rq_err rq__text_put_row(const rq__columns *c, rq__line *l, struct rq_op_result *row, rq_buf *out,
                         uint64_t *ret_cells, rq_error *why);

@@ -4,6 +4,8 @@
 #include "base/random.h"
 #include "store/segment_list.h"
 
+#include "numbered.h"
+
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -172,18 +174,6 @@ static void a_segment_holds_what_a_sorted_array_would(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++)
         check_against_model(seed, seed % 4 == 0 ? RQ_ORDER_META : RQ_ORDER_DEFAULT, seed % 2 == 1);
-}
-
-static rq_cell numbered(char row[16], unsigned n, uint64_t seqid)
-{
-    snprintf(row, 16, "%08u", n);
-    return (rq_cell){.row = (uint8_t *)row,
-                     .row_len = 8,
-                     .family = (const uint8_t *)"f",
-                     .family_len = 1,
-                     .timestamp = 1,
-                     .type = RQ_TYPE_PUT,
-                     .seqid = seqid};
 }
 
 static void an_empty_segment_is_small_and_says_so(void **state)

@@ -3,6 +3,8 @@
 #include "base/random.h"
 #include "store/segment_list.h"
 
+#include "numbered.h"
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,18 +26,6 @@ typedef struct shared {
 static unsigned nth_row(unsigned n)
 {
     return (unsigned)((uint64_t)n * 7919 % GROWN);
-}
-
-static rq_cell numbered(char row[16], unsigned n, uint64_t seqid)
-{
-    snprintf(row, 16, "%08u", n);
-    return (rq_cell){.row = (uint8_t *)row,
-                     .row_len = 8,
-                     .family = (const uint8_t *)"f",
-                     .family_len = 1,
-                     .timestamp = 1,
-                     .type = RQ_TYPE_PUT,
-                     .seqid = seqid};
 }
 
 static void *reader(void *arg)
