@@ -89,7 +89,12 @@ class Server:
         self.ready = ready[0]
         self.zk, self.master, self.regionserver, self.http = ready[1], ready[2], ready[3], ready[4]
         # A thread discards all further lines, so that the server never blocks on a full pipe.
-        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        threading.Thread(target=self._discard_output, daemon=True).start()
+
+    def _discard_output(self):
+        with self.process.stdout as output:
+            while output.read(65536):
+                pass
 
     def _first_line(self):
         """The ready line, or all output until the server ended or the deadline passed."""
