@@ -161,6 +161,8 @@ void fixture_open_with(fixture *f, rq_env *env, const family_def *families, size
     assert_ok(rq_region_info_make(&f->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
                                   (rq_slice){0}, (rq_slice){0}, 1700000000000, 0, &f->info));
     assert_ok(rq_config_new(&f->config));
+    /* A start writes a quarter of a WAL file, at most 1 MB, with zeros: most of the time of a simulated one. */
+    assert_ok(rq_config_set_pair(f->config, "rorqual.wal.file.size=262144", NULL));
     for (size_t i = 0; settings != NULL && settings[i] != NULL; i++)
         assert_ok(rq_config_set_pair(f->config, settings[i], NULL));
     fixture_start(f);
