@@ -20,8 +20,8 @@ static void run_work(rq_task *task)
     rq_call_post(a->call, &a->task);
 }
 
-void rq__apart_start(rq__apart *a, rq_executor *executor, rq_call *call,
-                     void (*work)(rq__apart *a), void (*done)(rq__apart *a))
+void rq__apart_start(rq__apart *a, rq_executor *executor, rq_call *call, void (*work)(rq__apart *a),
+                     void (*done)(rq__apart *a))
 {
     *a = (rq__apart){.call = call, .work = work, .done = done, .task.run = run_work};
     executor->submit(executor, RQ_POOL_CODEC, &a->task);

@@ -23,7 +23,7 @@ typedef struct rq__apart {
 } rq__apart;
 
 /* REQUIRES: until done() runs, nobody else uses the call. done() runs once, never before this returns. */
-void rq__apart_start(rq__apart *a, rq_executor *executor, rq_call *call,
-                     void (*work)(rq__apart *a), void (*done)(rq__apart *a));
+void rq__apart_start(rq__apart *a, rq_executor *executor, rq_call *call, void (*work)(rq__apart *a),
+                     void (*done)(rq__apart *a));
 
 #endif
