@@ -281,7 +281,8 @@ rq_err rq_descriptor(rq_db *db, int *ret, rq_failure *failure)
     if (q->has_thread)
         rc = rq_fail(&why.error, RQ_E_STATE, "completions run on a thread of the library");
     else if (q->descriptor == NO_DESCRIPTOR && !open_descriptor(db, q))
-        rc = rq_fail(&why.error, RQ_E_IO, "cannot make a descriptor: %s", strerror(errno));
+        rc = rq_fail(&why.error, errno == ENOMEM ? RQ_E_NO_MEMORY : RQ_E_IO,
+                     "cannot make a descriptor: %s", strerror(errno));
     else
         *ret = q->descriptor;
     pthread_mutex_unlock(&q->lock);
@@ -346,7 +347,10 @@ rq_err rq_db_start_thread(rq_db *db, rq_error *why)
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     int rc = pthread_create(&q->thread, NULL, thread_main, db);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0) return rq_fail(why, RQ_E_IO, "cannot start a thread: %s", strerror(rc));
+    /* EAGAIN: no memory for its stack, or as many threads as the user may have. */
+    if (rc != 0)
+        return rq_fail(why, rc == EAGAIN ? RQ_E_NO_MEMORY : RQ_E_IO, "cannot start a thread: %s",
+                       strerror(rc));
     q->has_thread = true;
     return RQ_OK;
 }

@@ -659,6 +659,23 @@ static rq_err open_namespaces(boot *b, rq_error *why)
     return RQ_OK;
 }
 
+/* With the error of the opening. */
+RQ_COLD static rq_err namespaces_not_open(const boot *b, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    const char *text = "";
+    for (size_t i = 0; i < b->table_count; i++) {
+        const known_table *t = &b->tables[i];
+        if (!rq_slice_eq(t->name, RQ_SLICE_LIT("hbase:namespace")) || t->region_count == 0)
+            continue;
+        rc = t->regions[0].rc;
+        if (t->regions[0].why.code != RQ_OK) text = t->regions[0].why.message;
+    }
+    if (rc == RQ_OK) rc = RQ_E_IO;
+    return rq_fail(why, rc, "hbase:namespace could not be opened: %s",
+                   text[0] != '\0' ? text : rq_err_text(rc));
+}
+
 /* On a new root: writes the rows of HBase's two standard namespaces. The last write of all, and the
  * only one that is waited for. */
 static rq_err write_namespaces(boot *b, rq_error *why)
@@ -670,7 +687,7 @@ static rq_err write_namespaces(boot *b, rq_error *why)
     static const char *const names[] = {"default", "hbase"};
     rq_catalog *c = b->catalog;
     rq_region *r = namespace_region(c);
-    if (r == NULL) return rq_fail(why, RQ_E_IO, "hbase:namespace could not be opened");
+    if (r == NULL) return namespaces_not_open(b, why);
     rq_err rc = RQ_OK;
     rq__batch batch;
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));

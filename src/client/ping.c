@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks whether a cluster answers: IsMasterRunning on the master, and on the region server a Get
- * of a row of hbase:meta that need not exist. */
+ * of a row of hbase:meta that need not exist. Each over a connection of its own, which is closed. */
 #include "client/client_priv.h"
 
 static rq_err ping_master(rq_client *c, const rq__address *at, rq_buf *answer, rq_error *why)
@@ -8,8 +8,10 @@ static rq_err ping_master(rq_client *c, const rq__address *at, rq_buf *answer, r
     rq__conn *conn = NULL;
     rq_pb_field f;
     bool running = false;
-    RQ_TRY(rq__client_conn(c, at, "MasterService", NULL, &conn));
-    RQ_TRY(rq__client_call(c, conn, "IsMasterRunning", (rq_slice){0}, answer, why));
+    rq_err rc = rq__client_conn(c, at, "MasterService", NULL, &conn);
+    if (rc == RQ_OK) rc = rq__client_call(c, conn, "IsMasterRunning", (rq_slice){0}, answer, why);
+    rq__client_retire_conn(c, conn);
+    RQ_TRY(rc);
     rq_cursor cursor = rq_cursor_of(rq_buf_slice(answer));
     while (rq_pb_next(&cursor, &f) == RQ_OK)
         if (f.number == 1 && f.wire == 0) running = f.value != 0;
@@ -25,6 +27,7 @@ static rq_err ping_meta(rq_client *c, const rq__address *at, rq_buf *answer, rq_
     if (rc == RQ_OK) rc = rq__put_region(&request, RQ_SLICE_LIT(RQ__META_REGION));
     if (rc == RQ_OK) rc = rq__put_get_body(&request, &get);
     if (rc == RQ_OK) rc = rq__client_call(c, conn, "Get", rq_buf_slice(&request), answer, why);
+    rq__client_retire_conn(c, conn);
     rq_buf_clear(&request);
     return rc;
 }

@@ -83,6 +83,20 @@ static void region_grown(void *context, rq_region *r)
     if (atomic_load(&e->has_catalog)) rq_catalog_region_grown(e->catalog, r);
 }
 
+static rq_err code_of_mkdir(int e)
+{
+    switch (e) {
+    case EACCES:
+        return RQ_E_PERMISSION;
+    case ENOSPC:
+        return RQ_E_NO_SPACE;
+    case ENOMEM:
+        return RQ_E_NO_MEMORY;
+    default:
+        return RQ_E_IO;
+    }
+}
+
 static rq_err open_folder(rq__embed *e, const char *path, bool must_exist, rq_error *why)
 {
     struct stat st;
@@ -90,8 +104,8 @@ static rq_err open_folder(rq__embed *e, const char *path, bool must_exist, rq_er
     if (must_exist && stat(path, &st) != 0 && errno == ENOENT)
         return rq_fail(why, RQ_E_NOT_FOUND, "there is no folder %s", path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return rq_fail(why, errno == EACCES ? RQ_E_PERMISSION : RQ_E_IO,
-                       "cannot create folder %s: %s", path, strerror(errno));
+        return rq_fail(why, code_of_mkdir(errno), "cannot create folder %s: %s", path,
+                       strerror(errno));
     return rq_vfs_posix_new(path, &e->vfs, why);
 }
 

@@ -315,6 +315,12 @@ void rq_loops_report(const rq_loops *loops, const rq_log *log)
 
 /* ---- the loops ------------------------------------------------------------------------------- */
 
+static rq_err err_of_uv(int rc)
+{
+    if (rc == UV_ENOMEM) return RQ_E_NO_MEMORY;
+    return rc == 0 ? RQ_OK : RQ_E_IO;
+}
+
 static rq_err loop_init(rq_loops *loops, unsigned index)
 {
     rq_loop *loop = &loops->loop[index];
@@ -330,9 +336,9 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->scratch = malloc(RQ__SCRATCH_BYTES);
     if (loop->scratch == NULL) return RQ_E_NO_MEMORY;
     if (!rq__loop_has_descriptors()) return RQ_E_IO;
-    if (uv_loop_init(&loop->uv) != 0) return RQ_E_IO;
+    RQ_TRY(err_of_uv(uv_loop_init(&loop->uv)));
     loop->uv_open = loop->handles_open = true;
-    if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0) return RQ_E_IO;
+    RQ_TRY(err_of_uv(uv_async_init(&loop->uv, &loop->wake, on_wake)));
     uv_prepare_init(&loop->uv, &loop->prepare);
     uv_prepare_start(&loop->prepare, on_prepare);
     uv_check_init(&loop->uv, &loop->check);

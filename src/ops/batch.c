@@ -160,6 +160,8 @@ static rq_err work_other(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 {
     rq_error why;
     rq_error_clear(&why);
+    *ret_wait = b->drains = b->runs_running > 0;
+    if (b->drains) return RQ_OK; /* their ends are callbacks */
     rq_err rc = b->table->other(b, p, &why);
     if (rc != RQ_OK) return refuse(b, p, rc, &why);
     *ret_wait = true;

@@ -64,7 +64,8 @@ typedef struct rq_batch_caller {
     /* The part is not executed. */
     void (*skip)(rq_op_batch *b, const rq_batch_part *p);
     /* Begins a part that the caller executes; it calls rq_op_batch_go_on when the part has ended.
-     * An error fails only the part. */
+     * Meanwhile the batch makes no callback: the caller may work on another thread. An error fails
+     * only the part. */
     rq_err (*other)(rq_op_batch *b, const rq_batch_part *p, rq_error *why);
     /* A get has ended: its cells are behind b->get_mark in the sink, where the caller may truncate
      * it. */
@@ -107,6 +108,7 @@ struct rq_op_batch {
     rq_region *first_region; /* of the first group that was left; a reference */
     rq_meter meter;
     bool walked;
+    bool drains;       /* the walk continues when the last run in progress has ended */
     rq_err ended_with; /* RQ_OK, or the first error that ends the batch */
     uint64_t result_bytes;
     uint32_t counts[RQ_OP_KINDS];  /* parts */

@@ -244,11 +244,14 @@ static bool answer_run(run *r)
 
 static void end_run(run *r)
 {
+    rq_op_batch *b = r->batch;
     if (!answer_run(r)) return;
-    if (r->awaited)
-        rq__batch_walk(r->batch);
+    bool drained = b->drains && b->runs_running == 0;
+    if (drained) b->drains = false;
+    if (r->awaited || drained)
+        rq__batch_walk(b);
     else
-        rq__batch_end_if_done(r->batch);
+        rq__batch_end_if_done(b);
 }
 
 static void go_on_answering(rq_task *task)

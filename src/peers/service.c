@@ -5,10 +5,6 @@
 #include "cluster/handshake.h"
 #include "peers/peers.h"
 
-#include "proto/admin.pb-c.h"
-#include "proto/cluster.pb-c.h"
-#include "proto/region_server_status.pb-c.h"
-
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -114,17 +110,25 @@ static void any(void *ctx, rq_call *call)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
+/* The messages are those of Hello and Prove (proto/cluster.proto), and HBase's of AdminService and of
+ * RegionServerStatusService. They are decoded by the handlers (cluster/handshake.h, cluster/sides.h), so
+ * that a stranger's message costs nothing. */
 static const rq_rpc_method methods[] = {
-    {"Hello", &pb__peer_hello_request__descriptor, hello},
-    {"Prove", &pb__peer_prove_request__descriptor, prove},
-    /* HBase's methods and messages: of AdminService, and of RegionServerStatusService. */
-    {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, any},
-    {"RegionServerStartup", &pb__region_server_startup_request__descriptor, any},
-    {"RegionServerReport", &pb__region_server_report_request__descriptor, any},
-    {"ReportRSFatalError", &pb__report_rsfatal_error_request__descriptor, any},
-    {"ReportRegionStateTransition", &pb__report_region_state_transition_request__descriptor, any},
-    {"ReportProcedureDone", &pb__report_procedure_done_request__descriptor, any},
-    {"GetLiveRegionServers", &pb__get_live_region_servers_request__descriptor, any},
+    {"Hello", NULL, hello},
+    {"Prove", NULL, prove},
+    {"ExecuteProcedures", NULL, any},
+    {"RegionServerStartup", NULL, any},
+    {"RegionServerReport", NULL, any},
+    {"ReportRSFatalError", NULL, any},
+    {"ReportRegionStateTransition", NULL, any},
+    {"ReportProcedureDone", NULL, any},
+    {"GetLiveRegionServers", NULL, any},
+};
+
+/* Decoded on the loop, from anybody. */
+static const rq_rpc_param_limit param_limits[] = {
+    {"Hello", RQ_RPC_PARAM_SHORT},
+    {"Prove", RQ_RPC_PARAM_SHORT},
 };
 
 static void closed(void *ctx, void *state)
@@ -140,6 +144,8 @@ rq_rpc_service rq_peer_service_methods(rq_peer_service *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
+                            .param_limits = param_limits,
+                            .param_limit_count = RQ_ARRAY_LEN(param_limits),
                             .closed = closed};
 }
 

@@ -25,6 +25,7 @@ struct Pb__RequestHeader;
 /* One method of a service; an entry in the constant tables of the rooms above. */
 typedef struct rq_rpc_method {
     const char *name; /* matched exactly */
+    /* NULL: the parameter is not decoded; the handler reads rq_call_param_bytes. */
     const ProtobufCMessageDescriptor *request;
     /* NULL: the method is known but not implemented (DoNotRetryIOException). */
     void (*handle)(void *ctx, rq_call *call);
@@ -64,7 +65,7 @@ struct rq_call {
     /* Zero at first, as is the rest of rq_call_private: */
     const rq_rpc_method *method;
     const rq_rpc_client *client;
-    const ProtobufCMessage *param; /* of type method->request; in the arena */
+    const ProtobufCMessage *param; /* of type method->request; in the arena; NULL without a type */
     rq_slice cell_block;  /* the request's cells as KeyValues (rq_cellblock_next); may be empty */
     bool decoding;        /* set by rq_call_decoding */
     uint64_t received_ns; /* monotonic */
@@ -86,8 +87,8 @@ struct rq_call {
  * a field that dispatch does not need is malformed. */
 const struct Pb__RequestHeader *rq_call_header(rq_call *call);
 
-/* The bytes that `param` was decoded from, in the frame: valid until the call is answered. REQUIRES: the
- * call is in its handler. */
+/* The bytes of the parameter, in the frame: valid until the call is answered. REQUIRES: the call is in its
+ * handler. */
 rq_slice rq_call_param_bytes(const rq_call *call);
 
 /* The service's pointer for this connection; NULL at first. Loop's thread. Must not be used

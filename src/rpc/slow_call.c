@@ -79,14 +79,15 @@ void rq__call_note(rq_call_private *p, size_t answer_bytes, const char *failure)
     const rq_rpc_server_options *o = &p->conn->worker->server->options;
     const rq_call *call = &p->call;
     uint64_t now = rq_loop_clock_ns();
-    if (call->method == NULL || call->method->request == NULL) return;
+    if (call->method == NULL) return;
+    const ProtobufCMessageDescriptor *type = call->method->request;
     rq_slow_call s = {
         .queue_ns = call->started_ns > call->received_ns ? call->started_ns - call->received_ns : 0,
         .ns = now > call->started_ns ? now - call->started_ns : 0,
         .request_bytes = call->request_bytes,
         .answer_bytes = answer_bytes,
         .method = call->method->name,
-        .request = call->method->request->short_name,
+        .request = type != NULL ? type->short_name : call->method->name,
         .failure = failure,
     };
     if (!rq__slow_log_judge(o->slow, is_scan(call), &s)) return;

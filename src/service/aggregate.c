@@ -325,6 +325,22 @@ static rq_err prepare_count(aggregate *a)
     return RQ_OK;
 }
 
+static rq_err decode(rq__endpoint *e, const ProtobufCMessage *request)
+{
+    return rq__endpoint_decode_scan(e, ((const Pb__AggregateRequest *)request)->scan);
+}
+
+static rq_err take_scan(aggregate *a)
+{
+    const rq__endpoint *e = a->endpoint;
+    const rq__endpoint_scan *s = e->decoded;
+    a->read.op.why = e->why;
+    RQ_TRY(e->decode_rc);
+    a->scan = s->scan;
+    a->extra = s->extra;
+    return RQ_OK;
+}
+
 static rq_err prepare(aggregate *a, const Pb__AggregateRequest *r)
 {
     rq_arena *arena = &a->endpoint->call->arena;
@@ -332,8 +348,7 @@ static rq_err prepare(aggregate *a, const Pb__AggregateRequest *r)
     if (!counts && !rq__interpreter_find(r->interpreter_class_name, &a->interpreter))
         return rq_fail(&a->read.op.why, RQ_E_DO_NOT_RETRY, "java.lang.ClassNotFoundException: %s",
                        r->interpreter_class_name);
-    RQ_TRY(
-        rq__decode_scan(r->scan, a->endpoint->region, arena, &a->scan, &a->extra, &a->read.op.why));
+    RQ_TRY(take_scan(a));
     if (counts) {
         RQ_TRY(prepare_count(a));
     } else if (r->scan->n_column == 0) {
@@ -387,12 +402,12 @@ METHOD(get_median, add_weights, answer_median)
 #undef METHOD
 
 const rq__endpoint_method rq__aggregate_methods[] = {
-    {"GetMax", &pb__aggregate_request__descriptor, RESPONSE, get_max},
-    {"GetMin", &pb__aggregate_request__descriptor, RESPONSE, get_min},
-    {"GetSum", &pb__aggregate_request__descriptor, RESPONSE, get_sum},
-    {"GetRowNum", &pb__aggregate_request__descriptor, RESPONSE, get_row_num},
-    {"GetAvg", &pb__aggregate_request__descriptor, RESPONSE, get_avg},
-    {"GetStd", &pb__aggregate_request__descriptor, RESPONSE, get_std},
-    {"GetMedian", &pb__aggregate_request__descriptor, RESPONSE, get_median},
+    {"GetMax", &pb__aggregate_request__descriptor, RESPONSE, decode, get_max},
+    {"GetMin", &pb__aggregate_request__descriptor, RESPONSE, decode, get_min},
+    {"GetSum", &pb__aggregate_request__descriptor, RESPONSE, decode, get_sum},
+    {"GetRowNum", &pb__aggregate_request__descriptor, RESPONSE, decode, get_row_num},
+    {"GetAvg", &pb__aggregate_request__descriptor, RESPONSE, decode, get_avg},
+    {"GetStd", &pb__aggregate_request__descriptor, RESPONSE, decode, get_std},
+    {"GetMedian", &pb__aggregate_request__descriptor, RESPONSE, decode, get_median},
 };
 const size_t rq__aggregate_method_count = RQ_ARRAY_LEN(rq__aggregate_methods);

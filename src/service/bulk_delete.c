@@ -258,6 +258,22 @@ static void release(void *thing)
     rq_table_schema_unref(d->schema);
 }
 
+static rq_err decode(rq__endpoint *e, const ProtobufCMessage *request)
+{
+    return rq__endpoint_decode_scan(e, ((const Pb__BulkDeleteRequest *)request)->scan);
+}
+
+static rq_err take_scan(bulk_delete *d)
+{
+    const rq__endpoint *e = d->endpoint;
+    const rq__endpoint_scan *s = e->decoded;
+    d->read.op.why = e->why;
+    RQ_TRY(e->decode_rc);
+    d->scan = s->scan;
+    d->extra = s->extra;
+    return RQ_OK;
+}
+
 static rq_err prepare(bulk_delete *d)
 {
     rq_arena *arena = &d->endpoint->call->arena;
@@ -268,7 +284,7 @@ static rq_err prepare(bulk_delete *d)
     d->op_max = r->rowbatchsize < BATCH_OPS_MAX ? r->rowbatchsize : BATCH_OPS_MAX;
     d->ops = rq_arena_alloc(arena, d->op_max * sizeof *d->ops);
     if (d->ops == NULL) return RQ_E_NO_MEMORY;
-    RQ_TRY(rq__decode_scan(r->scan, d->endpoint->region, arena, &d->scan, &d->extra, why));
+    RQ_TRY(take_scan(d));
     if (d->scan.filter == NULL && is_of(d, PB__BULK_DELETE_REQUEST__DELETE_TYPE__ROW))
         RQ_TRY(rq_filter_parse(rq_slice_cstr(FIRST_KEY_ONLY), (rq_slice){0}, arena, &d->scan.filter,
                                why));
@@ -306,6 +322,6 @@ static void start(rq__endpoint *e, const ProtobufCMessage *request)
 }
 
 const rq__endpoint_method rq__bulk_delete_methods[] = {
-    {"delete", &pb__bulk_delete_request__descriptor, RESPONSE, start},
+    {"delete", &pb__bulk_delete_request__descriptor, RESPONSE, decode, start},
 };
 const size_t rq__bulk_delete_method_count = RQ_ARRAY_LEN(rq__bulk_delete_methods);

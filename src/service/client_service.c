@@ -9,6 +9,7 @@
 #include "catalog/coprocessors.h"
 #include "ops/get.h"
 #include "ops/scan.h"
+#include "service/apart.h"
 #include "service/call_op.h"
 #include "service/encode.h"
 #include "service/unpack.h"
@@ -124,9 +125,8 @@ static rq_err choose_sink(get_job *g, rq_call *call)
     return g->in_message ? rq_arena_link(&call->arena, release_cellblock, &g->own) : RQ_OK;
 }
 
-static rq_err decode_get(rq_client_service *s, rq_call *call, get_job *g)
+static rq_err find_region(rq_client_service *s, const Pb__GetRequest *request, get_job *g)
 {
-    const Pb__GetRequest *request = (const Pb__GetRequest *)call->param;
     rq_op *op = &g->get.read.op;
     RQ_TRY(rq__find_region_to_read(s, request->region, &op->region, &g->stale, &op->why));
     if (request->get->has_closest_row_before && request->get->closest_row_before)
@@ -134,12 +134,58 @@ static rq_err decode_get(rq_client_service *s, rq_call *call, get_job *g)
         return rq_fail(&op->why, RQ_E_UNKNOWN_PROTOCOL,
                        "Is this a pre-hbase-1.0.0 or asynchbase client? Client is invoking "
                        "getClosestRowBefore removed in hbase-2.0.0 replaced by reverse Scan.");
-    rq_call_decoding(call, true);
-    rq_err rc = rq__decode_get(request->get, op->region, &call->arena, &g->get.scan, &op->why);
-    rq_call_decoding(call, false);
     g->query_metrics =
         request->get->has_query_metrics_enabled && request->get->query_metrics_enabled;
-    return rc == RQ_OK ? choose_sink(g, call) : rc;
+    return RQ_OK;
+}
+
+static rq_err translate(rq_call *call, get_job *g)
+{
+    const Pb__GetRequest *request = (const Pb__GetRequest *)call->param;
+    rq_op *op = &g->get.read.op;
+    return rq__decode_get(request->get, op->region, &call->arena, &g->get.scan, &op->why);
+}
+
+static void start_get(get_job *g, rq_call *call)
+{
+    rq_op *op = &g->get.read.op;
+    if (RQ_LIKELY(op->rc == RQ_OK)) op->rc = choose_sink(g, call);
+    if (RQ_LIKELY(op->rc == RQ_OK))
+        rq_op_get_start(&g->get);
+    else
+        rq__fail_call_of_op(op);
+}
+
+/* A get with long lists or filters. */
+typedef struct long_get {
+    rq__apart apart;
+    get_job *get;
+} long_get;
+
+static void translate_apart(rq__apart *a)
+{
+    get_job *g = RQ_CONTAINER_OF(a, long_get, apart)->get;
+    g->get.read.op.rc = translate(a->call, g);
+}
+
+static void translated_apart(rq__apart *a)
+{
+    get_job *g = RQ_CONTAINER_OF(a, long_get, apart)->get;
+    rq_region *region = g->get.read.op.region;
+    start_get(g, a->call); /* may free what the call has */
+    rq_region_unref(region);
+}
+
+RQ_COLD static void handle_long_get(get_job *g, rq_call *call)
+{
+    long_get *l = rq_arena_alloc(&call->arena, sizeof *l);
+    if (l == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    l->get = g;
+    rq_region_ref(g->get.read.op.region);
+    rq__apart_start(&l->apart, g->service->env.executor, call, translate_apart, translated_apart);
 }
 
 static void handle_get(void *ctx, rq_call *call)
@@ -154,11 +200,15 @@ static void handle_get(void *ctx, rq_call *call)
     rq__op_of_call(op, RQ_OP_GET, rq__seat(s, call), call, get_done);
     op->repeats = call->user != NULL;
     g->service = s;
-    op->rc = decode_get(s, call, g);
-    if (RQ_LIKELY(op->rc == RQ_OK))
-        rq_op_get_start(&g->get);
-    else
-        rq__fail_call_of_op(op);
+    op->rc = find_region(s, (const Pb__GetRequest *)call->param, g);
+    if (RQ_UNLIKELY(call->request_bytes > RQ__TRANSLATED_AT_ONCE) && op->rc == RQ_OK) {
+        handle_long_get(g, call);
+        return;
+    }
+    rq_call_decoding(call, true);
+    if (RQ_LIKELY(op->rc == RQ_OK)) op->rc = translate(call, g);
+    rq_call_decoding(call, false);
+    start_get(g, call);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */

@@ -86,30 +86,78 @@ static rq_err find_method(rq__endpoint *e, const Pb__CoprocessorServiceCall *c,
                    c->service_name);
 }
 
+rq_err rq__endpoint_decode_scan(rq__endpoint *e, const Pb__Scan *scan)
+{
+    rq_arena *arena = &e->call->arena;
+    rq__endpoint_scan *s = rq_arena_alloc(arena, sizeof *s);
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    e->decoded = s;
+    return rq__decode_scan(scan, e->region, arena, &s->scan, &s->extra, &e->why);
+}
+
+static rq_err unpack(rq__endpoint *e)
+{
+    const rq__endpoint_method *m = e->method;
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, &e->call->arena);
+    e->request = protobuf_c_message_unpack(m->request, &memory.allocator, e->asked->request.len,
+                                           e->asked->request.data);
+    if (e->request != NULL) return RQ_OK;
+    if (memory.exhausted) return RQ_E_NO_MEMORY;
+    return rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is not a %s",
+                   e->asked->service_name, m->name, m->request->short_name);
+}
+
+/* Any thread. */
+static void decode(rq__endpoint *e)
+{
+    e->rc = unpack(e);
+    if (e->rc == RQ_OK) e->decode_rc = e->method->decode(e, e->request);
+}
+
+/* It goes on decoding, and ends in another task. */
+static void run(rq__endpoint *e)
+{
+    rq_call *call = e->call;
+    if (e->rc != RQ_OK) {
+        rq__endpoint_fail(e, e->rc);
+        return;
+    }
+    rq_call_decoding(call, true);
+    e->method->run(e, e->request);
+    rq_call_decoding(call, false);
+}
+
+static void decode_apart(rq__apart *a)
+{
+    decode(RQ_CONTAINER_OF(a, rq__endpoint, apart));
+}
+
+static void decoded_apart(rq__apart *a)
+{
+    run(RQ_CONTAINER_OF(a, rq__endpoint, apart));
+}
+
 void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *c)
 {
-    const rq__endpoint_method *method;
-    e->rc = RQ_OK;
+    e->rc = e->decode_rc = RQ_OK;
     e->why.code = RQ_OK;
-    rq_err rc = find_method(e, c, &method);
+    e->decoded = NULL;
+    e->asked = c;
+    rq_err rc = find_method(e, c, &e->method);
     if (rc != RQ_OK) {
         rq__endpoint_fail(e, rc);
         return;
     }
-    e->response_class = method->response_class;
-    rq_pb_arena memory;
-    rq_pb_arena_init(&memory, &e->call->arena);
-    rq_call_decoding(e->call, true); /* the methods go on decoding */
-    ProtobufCMessage *request = protobuf_c_message_unpack(method->request, &memory.allocator,
-                                                          c->request.len, c->request.data);
-    if (request != NULL)
-        method->run(e, request);
-    else if (memory.exhausted)
-        rq__endpoint_fail(e, RQ_E_NO_MEMORY);
-    else
-        rq__endpoint_fail(e, rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is not a %s",
-                                     c->service_name, c->method_name, method->request->short_name));
-    rq_call_decoding(e->call, false); /* it ends in another task */
+    e->response_class = e->method->response_class;
+    if (c->request.len > RQ__TRANSLATED_AT_ONCE) {
+        rq__apart_start(&e->apart, e->service->env.executor, e->call, decode_apart, decoded_apart);
+        return;
+    }
+    rq_call_decoding(e->call, true);
+    decode(e);
+    rq_call_decoding(e->call, false);
+    run(e);
 }
 
 /* --- ExecService ------------------------------------------------------------------------------ */

@@ -4,12 +4,13 @@
  * their class. One run is one call of one method on one region, for ExecService and for the service
  * calls inside a Multi alike. HBASE: HRegion.execService.
  *
- *   ExecService ─► rq__endpoint_start ─► aggregate.c │ bulk_delete.c │ multi_row.c ─► rq__endpoint_end ─► done()
+ *   ExecService ─► rq__endpoint_start ─► decode ─► run: aggregate.c │ bulk_delete.c │ multi_row.c ─► rq__endpoint_end ─► done()
  */
 #ifndef RQ_SERVICE_ENDPOINT_H
 #define RQ_SERVICE_ENDPOINT_H
 
 #include "ops/gate.h"
+#include "service/apart.h"
 #include "service/client_priv.h"
 
 /* Lives in the call's arena, at least until done() runs. */
@@ -25,10 +26,18 @@ typedef struct rq__endpoint {
     const char *response_class; /* as HBase's generated code names it */
     rq_slice response;
     rq_task task;
-    rq_op op; /* of ExecService; in a Multi it is a part of the batch */
+    /* The request. */
+    const struct rq__endpoint_method *method;
+    const Pb__CoprocessorServiceCall *asked;
+    const ProtobufCMessage *request;
+    rq_err decode_rc; /* of method->decode, with `why` */
+    void *decoded;    /* by method->decode */
+    rq__apart apart;  /* of a long one */
+    rq_op op;         /* of ExecService; in a Multi it is a part of the batch */
 } rq__endpoint;
 
-/* done() runs once, on the call's loop, never before this returns. */
+/* done() runs once, on the call's loop, never before this returns. REQUIRES: nobody else uses the call
+ * meanwhile. */
 void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *service_call);
 
 /* --- for the endpoints ------------------------------------------------------------------------ */
@@ -42,8 +51,20 @@ typedef struct rq__endpoint_method {
     const char *name;
     const ProtobufCMessageDescriptor *request;
     const char *response_class;
+    /* Translates the request into e->decoded; on a pool if the request is long. */
+    rq_err (*decode)(rq__endpoint *e, const ProtobufCMessage *request);
+    /* Looks at e->decode_rc first. On the loop. */
     void (*run)(rq__endpoint *e, const ProtobufCMessage *request);
 } rq__endpoint_method;
+
+/* e->decoded of methods with a scan. */
+typedef struct rq__endpoint_scan {
+    rq_scan scan;
+    rq_scan_extra extra;
+} rq__endpoint_scan;
+
+RQ_NODISCARD
+rq_err rq__endpoint_decode_scan(rq__endpoint *e, const Pb__Scan *scan);
 
 /* A service, and the coprocessor that a table must have for it. */
 typedef struct rq__endpoint_service {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MasterService: queries about tables and namespaces. Everything is read from the catalog's current
- * view on the loop; table schemas are sent as the stored bytes. HBASE: MasterRpcServices,
+/* MasterService: queries about tables and namespaces. All is read from the catalog's current view, on the loop
+ * or, for a long list of names, on RQ_POOL_CALL; table schemas are sent as the stored bytes. HBASE: MasterRpcServices,
  * HMaster.listTableDescriptors. */
 #include "base/pb.h"
 #include "descriptor/schema.h"
@@ -141,25 +141,31 @@ rq_err rq__select_table_names(const rq_admin_services *a, const char *regex, con
 
 /* --- answers: `repeated TableSchema` and `repeated TableName`, both field 1 ------------------- */
 
-/* In the call's arena, which has a limit: a short request may name one table with a long schema very often. */
-static void reply_schemas(rq_call *call, const rq_catalog_table *const *tables, size_t count)
+/* In the arena, which has a limit: a short request may name one table with a long schema very often. .ptr
+ * NULL: no memory. */
+static rq_slice pack_schemas(rq_arena *arena, const rq_catalog_table *const *tables, size_t count)
 {
     size_t room = 1;
     for (size_t i = 0; i < count; i++)
         room += 1 + RQ_VARINT_MAX + rq_table_schema_pb(tables[i]->schema).len;
-    uint8_t *begin = rq_arena_alloc(&call->arena, room), *p = begin;
-    if (begin == NULL) {
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
+    uint8_t *begin = rq_arena_alloc(arena, room), *p = begin;
+    for (size_t i = 0; begin != NULL && i < count; i++) {
         rq_slice pb = rq_table_schema_pb(tables[i]->schema);
         *p++ = RQ_PB_TAG(1, RQ_PB_BYTES);
         p += rq_put_varint(p, pb.len);
         memcpy(p, pb.ptr, pb.len);
         p += pb.len;
     }
-    rq_call_reply_packed(call, rq_slice_of(begin, (size_t)(p - begin)));
+    return rq_slice_of(begin, (size_t)(p - begin));
+}
+
+static void reply_schemas(rq_call *call, const rq_catalog_table *const *tables, size_t count)
+{
+    rq_slice packed = pack_schemas(&call->arena, tables, count);
+    if (packed.ptr == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_reply_packed(call, packed);
 }
 
 static void reply_names(rq_call *call, const rq_catalog_table *const *tables, size_t count)
@@ -195,6 +201,62 @@ static void reply_selected(rq_admin_services *a, rq_call *call, selection s, rep
         reply(call, tables, count);
 }
 
+/* --- descriptors of named tables: the list may be long ---------------------------------------- */
+
+typedef struct named_job {
+    rq__blocking blocking;
+    rq_slice packed;
+} named_job;
+
+/* Those that exist of the named ones. */
+static rq_err pack_named(const rq_admin_services *a, const Pb__GetTableDescriptorsRequest *r,
+                         rq_arena *arena, rq_slice *ret)
+{
+    size_t count = 0;
+    const rq_catalog_table **tables = rq_arena_alloc(arena, r->n_table_names * sizeof *tables);
+    if (tables == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < r->n_table_names; i++) {
+        rq_slice name = rq_table_name_join(arena, rq__pb_slice(r->table_names[i]->namespace_),
+                                           rq__pb_slice(r->table_names[i]->qualifier));
+        if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+        const rq_catalog_table *t = rq_catalog_table_find(a->catalog, name);
+        if (t != NULL) tables[count++] = t;
+    }
+    *ret = pack_schemas(arena, tables, count);
+    return ret->ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err named_work(rq__blocking *b)
+{
+    named_job *j = RQ_CONTAINER_OF(b, named_job, blocking);
+    rq_epoch_member m = {0};
+    rq_epoch_pin(b->services->env.epoch, &m);
+    rq_err rc = pack_named(b->services, (const Pb__GetTableDescriptorsRequest *)b->call->param,
+                           &b->call->arena, &j->packed);
+    rq_epoch_unpin(b->services->env.epoch, &m);
+    return rc;
+}
+
+static void named_answer(rq__blocking *b)
+{
+    rq_call_reply_packed(b->call, RQ_CONTAINER_OF(b, named_job, blocking)->packed);
+}
+
+/* Long lists take a thread that blocking calls may keep for minutes; clients mostly ask for one table. */
+#define NAMES_AT_ONCE 256
+
+static void reply_named(rq_admin_services *a, rq_call *call)
+{
+    const Pb__GetTableDescriptorsRequest *r = (const Pb__GetTableDescriptorsRequest *)call->param;
+    named_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j != NULL && r->n_table_names > NAMES_AT_ONCE)
+        rq__blocking_start(&j->blocking, a, call, named_work, named_answer);
+    else if (j == NULL || pack_named(a, r, &call->arena, &j->packed) != RQ_OK)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_reply_packed(call, j->packed);
+}
+
 void rq__get_table_descriptors(void *ctx, rq_call *call)
 {
     rq_admin_services *a = ctx;
@@ -208,22 +270,7 @@ void rq__get_table_descriptors(void *ctx, rq_call *call)
                        reply_schemas);
         return;
     }
-    /* Those that exist of the named ones. */
-    const rq_catalog_table **tables =
-        rq_arena_alloc(&call->arena, r->n_table_names * sizeof *tables);
-    size_t count = 0;
-    for (size_t i = 0; tables != NULL && i < r->n_table_names; i++) {
-        rq_slice name =
-            rq_table_name_join(&call->arena, rq__pb_slice(r->table_names[i]->namespace_),
-                               rq__pb_slice(r->table_names[i]->qualifier));
-        const rq_catalog_table *t =
-            name.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, name);
-        if (t != NULL) tables[count++] = t;
-    }
-    if (tables == NULL)
-        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-    else
-        reply_schemas(call, tables, count);
+    reply_named(a, call);
 }
 
 void rq__get_table_names(void *ctx, rq_call *call)

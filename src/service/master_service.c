@@ -202,9 +202,24 @@ typedef struct normalize_job {
     bool ran;
 } normalize_job;
 
+/* The request may name many tables, or a pattern. */
+static rq_err select_names(normalize_job *j)
+{
+    rq__blocking *b = &j->blocking;
+    const Pb__NormalizeRequest *r = (const Pb__NormalizeRequest *)b->call->param;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(b->services->env.epoch, &m);
+    rq_err rc =
+        rq__select_table_names(b->services, r->regex, r->namespace_, r->table_names,
+                               r->n_table_names, &b->call->arena, &j->names, &j->count, &b->why);
+    rq_epoch_unpin(b->services->env.epoch, &m);
+    return rc;
+}
+
 static rq_err normalize_work(rq__blocking *b)
 {
     normalize_job *j = RQ_CONTAINER_OF(b, normalize_job, blocking);
+    RQ_TRY(select_names(j));
     return rq_catalog_normalize(b->services->catalog, j->names, j->count, &j->ran);
 }
 
@@ -217,15 +232,9 @@ static void normalize_answer(rq__blocking *b)
 
 static void normalize(void *ctx, rq_call *call)
 {
-    const Pb__NormalizeRequest *r = (const Pb__NormalizeRequest *)call->param;
     normalize_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
-    rq_error why = {.code = RQ_OK};
-    rq_err rc = j == NULL ? RQ_E_NO_MEMORY
-                          : rq__select_table_names(ctx, r->regex, r->namespace_, r->table_names,
-                                                   r->n_table_names, &call->arena, &j->names,
-                                                   &j->count, &why);
-    if (rc != RQ_OK)
-        rq_call_fail_why(call, rc, &why);
+    if (j == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else
         rq__blocking_start(&j->blocking, ctx, call, normalize_work, normalize_answer);
 }

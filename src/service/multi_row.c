@@ -109,9 +109,13 @@ static rq_err decode_conditions(rq__endpoint *e, const Pb__MutateRowsRequest *r,
     return RQ_OK;
 }
 
-static rq_err begin(rq__endpoint *e, const Pb__MutateRowsRequest *r, mutate_rows *m)
+static rq_err decode(rq__endpoint *e, const ProtobufCMessage *request)
 {
+    const Pb__MutateRowsRequest *r = (const Pb__MutateRowsRequest *)request;
+    mutate_rows *m = rq_arena_alloc(&e->call->arena, sizeof *m);
+    if (m == NULL) return RQ_E_NO_MEMORY;
     rq_row_op *op = &m->op;
+    e->decoded = m;
     m->endpoint = e;
     *op = (rq_row_op){.multi_row = true,
                       .nonce_group = r->has_nonce_group ? r->nonce_group : 0,
@@ -123,10 +127,10 @@ static rq_err begin(rq__endpoint *e, const Pb__MutateRowsRequest *r, mutate_rows
 
 static void mutate(rq__endpoint *e, const ProtobufCMessage *request)
 {
-    mutate_rows *m = rq_arena_alloc(&e->call->arena, sizeof *m);
-    rq_err rc = m == NULL ? RQ_E_NO_MEMORY : begin(e, (const Pb__MutateRowsRequest *)request, m);
-    if (rc != RQ_OK) {
-        rq__endpoint_fail(e, rc);
+    mutate_rows *m = e->decoded;
+    (void)request;
+    if (e->decode_rc != RQ_OK) {
+        rq__endpoint_fail(e, e->decode_rc);
         return;
     }
     m->write = (rq_write){
@@ -135,6 +139,6 @@ static void mutate(rq__endpoint *e, const ProtobufCMessage *request)
 }
 
 const rq__endpoint_method rq__multi_row_methods[] = {
-    {"MutateRows", &pb__mutate_rows_request__descriptor, RESPONSE, mutate},
+    {"MutateRows", &pb__mutate_rows_request__descriptor, RESPONSE, decode, mutate},
 };
 const size_t rq__multi_row_method_count = RQ_ARRAY_LEN(rq__multi_row_methods);

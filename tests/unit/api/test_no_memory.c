@@ -208,8 +208,7 @@ typedef rq_err (*call_fn)(void);
 /* Whether an opening has failed that says only that a region is not open. */
 static bool lacks_region(rq_err rc, call_fn call)
 {
-    return (call == connect_again || call == use_folder) &&
-           (rc == RQ_E_IO || rc == RQ_E_NOT_SERVING_REGION);
+    return (call == connect_again || call == use_folder) && rc == RQ_E_NOT_SERVING_REGION;
 }
 
 /* A system thread may take the failure instead of the call, which then succeeds. `dense`: so many allocations one by

@@ -547,6 +547,27 @@ static void connections_that_are_not_kept_are_closed(void **state)
         fake_stop(&servers[i]);
 }
 
+/* Each ping has connections of its own. The server takes the second one when the first is closed. */
+static void a_ping_keeps_no_connection(void **state)
+{
+    (void)state;
+    fake f = {.limit = SIZE_MAX}, master = {.limit = SIZE_MAX};
+    rq_client *c = NULL;
+    rq_error why = {0};
+    fake_start(&f, serve_zookeeper);
+    fake_start(&master, serve_empty_answers); /* says that it is not running */
+    put_zookeeper(&f.answers[0], 1, master.port);
+    fake_run(&f);
+    fake_run(&master);
+    rq_client_options o = {.zookeeper = f.at, .rpc_timeout_ms = 5000};
+    assert_int_equal(rq_client_open(&o, &c, &why), RQ_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rq_client_ping(c, false, &why), RQ_E_SERVER_NOT_RUNNING);
+    rq_client_close(c);
+    fake_stop(&f);
+    fake_stop(&master);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,6 +584,7 @@ int main(void)
         cmocka_unit_test(a_server_that_hangs_is_left),
         cmocka_unit_test(a_large_answers_memory_is_not_kept),
         cmocka_unit_test(connections_that_are_not_kept_are_closed),
+        cmocka_unit_test(a_ping_keeps_no_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,6 +289,32 @@ static void strangers_are_refused(void **state)
     node_stop(&n);
 }
 
+/* A stranger's message is not decoded, whatever its length: a malformed one is refused like any other. What a
+ * stranger may send before the proof is short. */
+static void messages_of_strangers_are_not_decoded(void **state)
+{
+    (void)state;
+    Pb__GetLiveRegionServersRequest other = PB__GET_LIVE_REGION_SERVERS_REQUEST__INIT;
+    Pb__PeerProveRequest proof = PB__PEER_PROVE_REQUEST__INIT;
+    node n;
+    node_start(&n, SECRET, 1, 5000);
+    int fd = stranger(&n);
+    call(fd, 1, "RegionServerReport", &other.base); /* its field 1 would be a message */
+    rpc_expect_exception(fd, 1, DENIED, "RegionServerReport is for " REFUSED_TEXT, true);
+    proof.proof.len = RQ_RPC_PARAM_SHORT;
+    proof.proof.data = calloc(1, proof.proof.len);
+    assert_non_null(proof.proof.data);
+    call(fd, 2, "Prove", &proof.base);
+    rpc_expect_exception(fd, 2, "org.apache.hadoop.hbase.DoNotRetryIOException",
+                         "more than the 65536 that this method takes", true);
+    call(fd, 3, "Hello", &proof.base);
+    rpc_expect_exception(fd, 3, "org.apache.hadoop.hbase.DoNotRetryIOException",
+                         "more than the 65536 that this method takes", true);
+    free(proof.proof.data);
+    close(fd);
+    node_stop(&n);
+}
+
 /* A greeting that never ends keeps nothing but its connection. */
 static void half_open_greetings_keep_nobody(void **state)
 {
@@ -485,6 +511,7 @@ int main(void)
         cmocka_unit_test(a_server_that_started_again_is_another),
         cmocka_unit_test(connections_are_made_again),
         cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(messages_of_strangers_are_not_decoded),
         cmocka_unit_test(half_open_greetings_keep_nobody),
         cmocka_unit_test(no_call_goes_to_who_does_not_prove_itself),
         cmocka_unit_test(who_does_not_answer_or_read_is_given_up),

@@ -186,6 +186,30 @@ static void descriptors_of_a_table_that_is_named_often_have_a_limit(void **state
     assert_string_equal(send(f, SERVICE_MASTER, "GetTableDescriptors", &get.base), DO_NOT_RETRY);
 }
 
+/* Lists of names are walked in one step, so that long ones are walked on a pool. */
+static void long_lists_of_tables_are_walked_elsewhere(void **state)
+{
+    fixture *f = *state;
+    enum { MANY = 5000 };
+    static Pb__TableName *names[MANY];
+    Pb__TableName name = table_name("t");
+    Pb__GetTableDescriptorsRequest get = PB__GET_TABLE_DESCRIPTORS_REQUEST__INIT;
+    for (size_t i = 0; i < MANY; i++)
+        names[i] = &name;
+    get.table_names = names;
+    unsigned tasks[2];
+    for (int i = 0; i < 2; i++) {
+        get.n_table_names = i == 0 ? 1 : MANY;
+        unsigned before = f->world->posted;
+        assert_string_equal(
+            send_with(f, SERVICE_MASTER, "GetTableDescriptors", &get.base, (rq_slice){0}), "none");
+        tasks[i] = f->world->posted - before;
+        assert_true(f->client.message.len > get.n_table_names * 10);
+        hang_up(f);
+    }
+    assert_true(tasks[1] > tasks[0]);
+}
+
 /* ---- the sink of replication */
 
 static void add_event(rq_cellblock *cells, const char *qualifier, rq_slice value)
@@ -380,6 +404,7 @@ int main(void)
         TEST(a_table_state_without_a_name_is_refused),
         TEST(a_quota_with_a_policy_without_a_name_is_refused),
         TEST(descriptors_of_a_table_that_is_named_often_have_a_limit),
+        TEST(long_lists_of_tables_are_walked_elsewhere),
         TEST(many_events_are_taken_in_slices),
         TEST(the_folder_of_a_bulk_load_has_a_longest_name),
         TEST(many_tables_of_a_move_cost_no_more),

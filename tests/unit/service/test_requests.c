@@ -7,6 +7,7 @@
 
 #include "proto/admin.pb-c.h"
 #include "proto/client.pb-c.h"
+#include "proto/endpoints.pb-c.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -548,6 +549,125 @@ static void decoded_memory_is_charged(void **state)
     assert_int_equal(cells_of(f, "a0") > 0, 1); /* and all is given back */
 }
 
+/* ---- long requests: translated on a pool */
+
+/* Tasks of the loop that the call takes. */
+static unsigned tasks_of(fixture *f, const char *method, const ProtobufCMessage *m)
+{
+    unsigned before = f->world->posted;
+    assert_null(send(f, method, m));
+    return f->world->posted - before;
+}
+
+/* Columns of family f in the worst order for a sort that takes the middle: all differ, none is sorted. */
+static Pb__Column *columns_of_f(fixture *f, size_t count)
+{
+    Pb__Column *c = MADE(f, column);
+    c->family = bytes("f");
+    c->qualifier = rq_arena_calloc(&f->arena, count, sizeof *c->qualifier);
+    for (size_t i = 0; i < count; i++)
+        c->qualifier[i] = bytes(rq_arena_printf(&f->arena, "%05zu", i * 7919 % count));
+    c->qualifier[count / 2] = bytes("q");
+    c->n_qualifier = count;
+    return c;
+}
+
+/* The loop would sort the columns in one step. */
+static void a_long_get_is_translated_elsewhere(void **state)
+{
+    fixture *f = *state;
+    Pb__GetRequest g = PB__GET_REQUEST__INIT;
+    Pb__Column *columns[1];
+    g.region = region(f, 0);
+    g.get = MADE(f, get);
+    g.get->row = bytes("a2");
+    g.get->column = columns;
+    g.get->n_column = 1;
+    (void)cells_of(f, "a2"); /* its blocks are in memory from now on */
+    columns[0] = columns_of_f(f, 10);
+    unsigned few = tasks_of(f, "Get", &g.base);
+    size_t found = f->client.cells.len;
+    assert_true(found > 0);
+    columns[0] = columns_of_f(f, 10000);
+    assert_true(tasks_of(f, "Get", &g.base) > few);
+    assert_int_equal(f->client.cells.len, found);
+    /* An error of the translation is the call's. */
+    g.get->has_max_versions = 1;
+    g.get->max_versions = 0;
+    assert_non_null(send(f, "Get", &g.base));
+}
+
+static Pb__CoprocessorServiceCall *mutate_rows(fixture *f, size_t count, const char *last)
+{
+    Pb__MutateRowsRequest rows = PB__MUTATE_ROWS_REQUEST__INIT;
+    Pb__CoprocessorServiceCall *call = MADE(f, coprocessor_service_call);
+    rows.mutation_request = rq_arena_calloc(&f->arena, count, sizeof *rows.mutation_request);
+    for (; rows.n_mutation_request < count; rows.n_mutation_request++) {
+        Pb__MutationProto *m = MADE(f, mutation_proto);
+        bool is_last = rows.n_mutation_request + 1 == count;
+        m->has_row = m->has_mutate_type = 1;
+        m->mutate_type = PB__MUTATION_PROTO__MUTATION_TYPE__DELETE;
+        m->row = bytes(is_last ? last : "some-row");
+        rows.mutation_request[rows.n_mutation_request] = m;
+    }
+    size_t len = pb__mutate_rows_request__get_packed_size(&rows);
+    call->request = (ProtobufCBinaryData){len, rq_arena_alloc(&f->arena, len)};
+    (void)pb__mutate_rows_request__pack(&rows, call->request.data);
+    call->row = bytes("a0");
+    call->service_name = (char *)(uintptr_t) "MultiRowMutationService";
+    call->method_name = (char *)(uintptr_t) "MutateRows";
+    return call;
+}
+
+static void a_long_call_of_a_service_is_translated_elsewhere(void **state)
+{
+    fixture *f = *state;
+    enum { COUNT = 2000 };
+    Pb__CoprocessorServiceRequest e = PB__COPROCESSOR_SERVICE_REQUEST__INIT;
+    e.region = region(f, 2);
+    e.call = mutate_rows(f, 2, "b");
+    unsigned few = tasks_of(f, "ExecService", &e.base);
+    e.call = mutate_rows(f, COUNT, "b");
+    assert_true(tasks_of(f, "ExecService", &e.base) > few);
+    e.call = mutate_rows(f, COUNT, "");
+    assert_non_null(send(f, "ExecService", &e.base));
+}
+
+/* Puts of an earlier region action are answered while the pool works on the call's memory, unless the batch
+ * waits for them. */
+static void a_long_call_of_a_service_in_a_multi_is_alone(void **state)
+{
+    fixture *f = *state;
+    Pb__MultiRequest m = PB__MULTI_REQUEST__INIT;
+    Pb__RegionAction *list[3];
+    m.regionaction = list;
+    m.n_regionaction = 3;
+    for (size_t i = 0; i < 3; i++) {
+        list[i] = on_region(f, i == 1 ? 2 : 0, 2);
+        if (i == 1) {
+            action(f, list[i])->service_call = mutate_rows(f, 2000, "b");
+            action(f, list[i])->service_call = mutate_rows(f, 2, "b");
+        } else {
+            add_put(f, list[i], i == 0 ? "d4" : "d5", 1);
+            add_cell(f, i == 0 ? "d4" : "d5", "x", "1");
+        }
+    }
+    assert_null(send(f, "Multi", &m.base));
+    Pb__MultiResponse *r =
+        pb__multi_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
+    assert_non_null(r);
+    assert_int_equal(r->n_regionactionresult, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const Pb__RegionActionResult *group = r->regionactionresult[i];
+        assert_int_equal(group->n_resultorexception, i == 1 ? 2 : 1);
+        for (size_t k = 0; k < group->n_resultorexception; k++)
+            assert_null(group->resultorexception[k]->exception);
+    }
+    pb__multi_response__free_unpacked(r, NULL);
+    assert_int_equal(cells_of(f, "d4"), 1);
+    assert_int_equal(cells_of(f, "d5"), 1);
+}
+
 /* ---- Scan */
 
 static Pb__ScanResponse *scan(fixture *f, const Pb__ScanRequest *request)
@@ -772,6 +892,9 @@ int main(void)
         TEST(each_of_a_list_may_wait_for_a_block),
         TEST(a_long_multi_goes_on_in_other_tasks),
         TEST(decoded_memory_is_charged),
+        TEST(a_long_get_is_translated_elsewhere),
+        TEST(a_long_call_of_a_service_is_translated_elsewhere),
+        TEST(a_long_call_of_a_service_in_a_multi_is_alone),
         TEST(rows_of_a_call_to_the_row),
         TEST(columns_that_come_twice_are_their_union),
         TEST(an_invalid_scan_is_refused),

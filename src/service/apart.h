@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Translation of a long request on RQ_POOL_CODEC. Columns are sorted and filters parsed in one step, which would
+ * hold the loop for tens of milliseconds if the request has 100,000 of them.
+ *
+ *   handler ─► rq__apart_start ─► work: pool ─► done: the call's loop
+ */
+#ifndef RQ_SERVICE_APART_H
+#define RQ_SERVICE_APART_H
+
+#include "base/executor.h"
+#include "rpc/call.h"
+
+/* Bytes that are translated in less than a millisecond, whatever they are. */
+#define RQ__TRANSLATED_AT_ONCE ((size_t)16 * 1024)
+
+/* In the call's arena. */
+typedef struct rq__apart {
+    rq_call *call;
+    void (*work)(struct rq__apart *a); /* must not use what belongs to the loop */
+    void (*done)(struct rq__apart *a);
+    rq_task task;
+} rq__apart;
+
+/* REQUIRES: until done() runs, nobody else uses the call. done() runs once, never before this returns. */
+void rq__apart_start(rq__apart *a, rq_executor *executor, rq_call *call, void (*work)(rq__apart *a),
+                     void (*done)(rq__apart *a));
+
+#endif
