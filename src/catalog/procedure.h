@@ -25,7 +25,7 @@
  *     came; those of different tables, and of different regions of one table, side by side. A
  *     procedure on a namespace excludes those on its tables (proc_queue.c).
  *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
- *  7. No step is repeated forever, except when memory or disk space is missing. A *parked*
+ *  7. No step is repeated forever, except when memory or disk space is missing, and except REOPEN_REGION's. A *parked*
  *     procedure runs no step and keeps its lock: what conflicts with it is refused with its error,
  *     not kept waiting. It stays parked over restarts, until it is aborted; a start does not wait
  *     for it.
