@@ -9,10 +9,15 @@ all; wrong configurations.
     SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000)
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
+A process that ends though no test ends it fails the test, and the end of its log is printed with its exit code or signal. After a
+failure the logs of all processes are kept, in a folder that is named.
+
 Ends with 'N passed, N failed'.
 """
+import functools
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,29 +44,44 @@ class Process:
 
     def __init__(self, world, ports=None, secret=None):
         self.world, self.ports = world, ports or peer.free_ports(2)
+        self.may_end = False  # a test ends it
         self.path = world.folder / f"server-{self.ports[0]}.log"
         self.log = open(self.path, "ab")
-        before = self.path.stat().st_size
+        self.before = self.path.stat().st_size
         self.process = subprocess.Popen([RORQUAL, "server", "--cluster", world.place(secret), "--rs-port", str(self.ports[0]), "--master-port",
                                          str(self.ports[1]), "-D", f"zookeeper.session.timeout={SESSION_MS}"],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         world.started.append(self)
-        until(lambda: "rorqual ready: cluster" in self.errors()[before:] or self.process.poll() is not None, "the process is ready")
-        assert self.process.poll() is None, self.errors()
+        until(lambda: "rorqual ready: cluster" in self.errors()[self.before:] or self.process.poll() is not None, "the process is ready")
+        assert self.process.poll() is None, self.ended()
         self.name = [n for n in world.servers() if n.startswith(f"127.0.0.1,{self.ports[0]},")][-1]
-        self.before = before
 
     def errors(self):
         return self.path.read_text(errors="replace")
 
+    def ended(self):
+        """How the process ended, after the end of its log has been printed; None if it runs, or a test has ended it."""
+        code = self.process.poll()
+        if code is None or self.may_end:
+            return None
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        print(f"the end of {self.path.name}:\n{self.errors()[self.before:][-4000:]}", flush=True)
+        return f"the process on port {self.ports[0]} ended by itself: {how}"
+
     def kill(self):
+        self.may_end = True
         self.process.kill()
         self.process.wait()
         self.log.close()
 
+    def ends(self, code):
+        """Waits for an end that the test has caused."""
+        self.may_end = True
+        assert self.process.wait(timeout=DEADLINE) == code, self.errors()
+
     def stop(self):
         self.process.terminate()
-        assert self.process.wait(timeout=DEADLINE) == 0, self.errors()
+        self.ends(0)
         assert "not stopped cleanly" not in self.errors(), self.errors()
 
 
@@ -99,6 +119,18 @@ class World:
                               timeout=2 * DEADLINE, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def look_for_ended(self):
+        problems = [problem for problem in (process.ended() for process in self.started) if problem is not None]
+        for process in self.started:
+            process.may_end |= process.process.poll() is not None  # it is told once
+        assert not problems, problems
+
+    def keep_logs(self):
+        kept = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-cluster-logs-"))
+        for log in self.folder.glob("*.log"):
+            shutil.copy(log, kept)
+        print(f"the logs are kept in {kept}", flush=True)
 
     def stop(self):
         for process in self.started:
@@ -297,7 +329,7 @@ def a_paused_server_ends_when_it_goes_on(world):
         answer = None
     assert answer is None or isinstance(answer, hbase.Refused), answer
     connection.close()
-    assert paused.process.wait(timeout=DEADLINE) == 1
+    paused.ends(1)
     assert "has left the cluster" in paused.errors(), paused.errors()
     read_all(world)
     restart(world, paused)
@@ -311,7 +343,7 @@ def a_paused_master_ends_when_it_goes_on(world):
         world.shell("create 'z', 'f'\nput 'z', 'a', 'f:q', '1'\n")
     finally:
         paused.process.send_signal(signal.SIGCONT)
-    assert paused.process.wait(timeout=DEADLINE) == 1
+    paused.ends(1)
     assert "1 row(s)" in world.shell("count 'z'\n")
     read_all(world)
     restart(world, paused)
@@ -442,15 +474,31 @@ TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, w
          roots_are_not_mixed_up]
 
 
+def watched(test):
+    """The test, which fails too if a process ends that it has not ended."""
+    @functools.wraps(test)
+    def run(world):
+        try:
+            test(world)
+        except Exception:
+            world.look_for_ended()  # which is then the cause
+            raise
+        world.look_for_ended()
+    return run
+
+
 def main():
     peer.orderly()
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
         world = World(folder)
         try:
-            report.run("cluster", world, TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:])
+            tests = TESTS[:1] + ([java_programs_pass] if os.environ.get("JAVA") else []) + TESTS[1:]
+            report.run("cluster", world, [watched(test) for test in tests])
         finally:
             world.stop()
+            if report.failed > 0 or report.passed == 0:
+                world.keep_logs()
     return report.finish()
 
 
