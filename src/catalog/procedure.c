@@ -405,6 +405,7 @@ void rq__procedures_stop(rq_catalog *c)
         (void)ex->timer_cancel(ex, &c->snapshot_cleaner.timer);
     if (c->janitor.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->janitor.timer);
     if (c->normalizer.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->normalizer.timer);
+    if (c->balancer.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->balancer.timer);
     if (c->open_mark.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->open_mark.timer);
     if (c->mob_cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->mob_cleaner.timer);
     if (c->mob_compactor.timer.task.run != NULL)

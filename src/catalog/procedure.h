@@ -110,6 +110,7 @@ typedef union rq__payload {
         rq_slice name;       /* encoded */
         int64_t open_seqnum; /* TRUNCATE_REGION: the number the region was opened with */
         bool override;       /* UNASSIGN_REGION: of a region that is closed already, too */
+        rq_slice server;     /* MOVE_REGION: the ServerName of the wanted one; empty: any */
     } region;
     struct { /* SNAPSHOT, CLONE_SNAPSHOT, RESTORE_SNAPSHOT */
         rq_slice name;
@@ -216,6 +217,7 @@ struct rq__proc {
     rq_table_schema *schema;   /* parsed from `descriptor`; a reference */
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
+    const rq_server_name *to; /* a move's: the server that is to have the region; a reference */
     rq_slice left;            /* a reopening's: the name of the server that has ended */
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
     struct rq__calls *calls;  /* sent by the current step */

@@ -6,7 +6,7 @@ all; wrong configurations.
 
     cluster.py                ZooKeeper from Debian's package, on a port of its own
     JAVA='Blog Reads'         also these programs of tests/java, of HBase's clients 2.6 and 1.2, on the cluster
-    SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000)
+    SESSION_MS=MS             sessions in ZooKeeper, for a loaded machine (default 2000; with JAVA 10000, the setting's default)
     RORQUAL=FILE              the program (default build/src/cli/rorqual); SHELL_PROGRAM=FILE: the shell's (default: the same)
 
 A process that ends though no test ends it fails the test, and the end of its log is printed with its exit code or signal. After a
@@ -34,7 +34,8 @@ import peer  # noqa: E402
 
 RORQUAL = os.environ.get("RORQUAL", str(ROOT / "build/src/cli/rorqual"))
 SHELL = os.environ.get("SHELL_PROGRAM", RORQUAL)
-SESSION_MS = int(os.environ.get("SESSION_MS", "2000"))
+# The Java programs keep a machine busy: a server that has no CPU for two seconds would lose its session, and be fenced.
+SESSION_MS = int(os.environ.get("SESSION_MS", "10000" if os.environ.get("JAVA") else "2000"))
 PUTS = 3000
 ROWS = "abdefhijlmnpqrtuvxyz"
 
@@ -244,6 +245,43 @@ def a_server_comes_back_at_its_address(world):
     out = homes(world)
     assert is_home(out, again), out
     read_all(world)
+
+
+def regions_of(world, table):
+    """{encoded name: port of the server}"""
+    lines = [line for line in homes(world).splitlines() if line.strip().startswith(table + ",") and "value=" in line]
+    return {line.split()[0].rstrip(".").rsplit(".", 1)[1]: int(line.rsplit(":", 1)[1]) for line in lines}
+
+
+def a_region_moves_to_a_named_server(world):
+    world.shell("create 'm', 'f'\nput 'm', 'a', 'f:q', '1'\n")
+    (region, port), = regions_of(world, "m").items()
+    for process in others(world, next(p for p in world.processes if p.ports[0] == port)):
+        world.shell(f"move '{region}', '{process.name}'\nput 'm', 'b', 'f:q', '2'\n")
+        assert regions_of(world, "m") == {region: process.ports[0]}, homes(world)
+        assert "2 row(s)" in world.shell("count 'm'\n")
+    world.shell(f"move '{region}'\n")
+    assert regions_of(world, "m")[region] != process.ports[0]
+    world.shell("disable 'm'\ndrop 'm'\n")
+
+
+def a_server_that_came_back_gets_regions(world):
+    """Those that it had are on the others, until the balancer runs."""
+    back = restart(world, kill_and_wait(world, others(world, world.master())[0]))
+    assert back.ports[0] not in regions_of(world, "t").values()
+    assert "3 servers" in world.shell("status\n"), world.shell("status\n")
+    world.shell("balance_switch false\nbalancer\n")
+    assert back.ports[0] not in regions_of(world, "t").values()
+    world.shell("balance_switch true\nbalancer\n")
+    until(lambda: back.ports[0] in regions_of(world, "t").values(), "it has regions")
+    read_all(world)
+
+
+def kill_and_wait(world, killed):
+    killed.kill()
+    until(lambda: f"{killed.name} is fenced" in world.master().errors(), "the master has fenced it")
+    read_all(world)
+    return killed
 
 
 def put_while_killed(world, table, pick):
@@ -467,7 +505,7 @@ def roots_are_not_mixed_up(world):
 
 
 TESTS = [three_processes_serve_a_table, znodes_are_hbases, tables_are_changed, what_is_not_safe_is_refused, a_killed_server_loses_no_row,
-         a_server_comes_back_at_its_address, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
+         a_server_comes_back_at_its_address, a_region_moves_to_a_named_server, a_server_that_came_back_gets_regions, rows_put_while_a_server_is_killed_are_there, a_killed_master_is_replaced,
          rows_put_while_the_master_is_killed_are_there, one_of_three_takes_everything, a_paused_server_ends_when_it_goes_on, a_paused_master_ends_when_it_goes_on,
          a_server_that_stops_in_order_gives_its_regions_up,
          all_rows_are_there_after_all_were_killed, a_process_with_another_secret_gets_no_region, wrong_configurations_are_refused,
