@@ -303,7 +303,7 @@ rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
         rq_bytes_to_string(encoded, name, sizeof name);
         rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%s", name);
     } else if (r->state == RQ_REGION_FAILED_OPEN) {
-        rq__procedures_reopen(c, r->info, NULL);
+        rq__procedures_reopen_closed(c, r->info);
     } else {
         rc =
             rq_fail(why, RQ_E_DO_NOT_RETRY, "Unexpected state for state=%s, location=%s, region=%s",

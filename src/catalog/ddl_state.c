@@ -272,12 +272,12 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-/* It is open on another server than the one that has ended, where closing it would do harm, or was closed on
+/* It was closed and is open by now; or it is open on another server than the one that has ended, where closing it would do harm, or was closed on
  * request. Between attempts of this procedure it is on none. */
 static bool has_left(const rq__proc *p, const rq__region_node *n)
 {
     const rq_server_name *s = n->pub.server;
-    if (p->left.len == 0) return false;
+    if (p->left.len == 0) return p->if_closed && s != NULL;
     return s == NULL ? n->pub.state == RQ_REGION_CLOSED
                      : !rq_slice_eq(rq_slice_cstr(s->text), p->left);
 }

@@ -218,6 +218,7 @@ struct rq__proc {
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
     const rq_server_name *to; /* a move's: the server that is to have the region; a reference */
+    bool if_closed;           /* a reopening's: it does nothing if the region is open by then */
     rq_slice left;            /* a reopening's: the name of the server that has ended */
     struct rq_holder *holder; /* of the files of a snapshot that is being taken or cloned */
     struct rq__calls *calls;  /* sent by the current step */
@@ -348,6 +349,8 @@ void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c));
  * ended; nothing is done if the region is open on another server by then. NULL: the region has failed on a
  * server that still runs. */
 void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info, const rq_server_name *left);
+/* Of a region that is not open; it stays as it is if another procedure opens it first. */
+void rq__procedures_reopen_closed(rq_catalog *c, const rq_region_info *info);
 
 /* --- records (proc_record.c) ------------------------------------------------------------------ */
 /* A serialized pb Procedure. */
